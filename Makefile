@@ -1,0 +1,248 @@
+# Builds, tests and shows psd. `make help` lists the targets. Nothing here needs a network once the packages are there.
+
+# ---- what a machine needs (Debian 12 names; this list is the only one) ----
+DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libcriterion-dev gnuplot-nox
+DEPS_FUZZ := clang libclang-rt-14-dev
+
+# ---- what a user may set ----
+CC         ?= cc
+CXX        ?= c++
+FUZZ_CC    ?= clang
+CFLAGS     ?= -O2 -g
+CXXFLAGS   ?= -O2 -g
+PREFIX     ?= /usr/local
+DESTDIR    ?=
+SANITIZE   ?=
+DEV        ?=
+V          ?=
+# Seconds each fuzz target runs.
+FUZZ_SECONDS ?= 60
+# Where SimGrid is, if not where the compiler looks by itself.
+SIMGRID ?=
+
+# Scenarios whose CSV is kept in tests/golden/ and compared byte by byte; each takes a second or less.
+GOLDEN := \
+	quickstart
+
+DEMO_SCENARIO := scenarios/poseidon-atc17/vgg19-22k-40gbe.yaml
+
+# ---- derived ----
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+comma := ,
+empty :=
+space := $(empty) $(empty)
+Q     := $(if $(V),,@)
+
+# One folder per set of sanitisers, so that objects never mix.
+BUILD := build$(if $(SANITIZE),/$(subst $(comma),-,$(subst $(space),,$(SANITIZE))))
+
+WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),-Werror)
+C_WARNINGS   := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wvla
+SANITIZERS   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(CPPFLAGS)
+ALL_CFLAGS   := -std=c11 $(C_WARNINGS) -include engine/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
+ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
+ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
+SIM_LIBS     := -lsimgrid -lyaml -lm
+VERSION      := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
+
+objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(basename $(wildcard $(1)))))
+
+ENGINE_OBJECTS := $(call objects,engine/*.c)
+SIM_OBJECTS    := $(call objects,sim/*.c sim/*.cpp)
+SIM_MAIN       := $(BUILD)/sim/main.o
+SIM_PARTS      := $(filter-out $(SIM_MAIN),$(SIM_OBJECTS))
+TEST_OBJECTS   := $(call objects,tests/test_*.c)
+BENCH_OBJECTS  := $(call objects,tests/bench/bench_*.c)
+BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
+FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+HEADERS        := $(filter-out engine/banned.h,$(wildcard engine/*.h sim/*.h real/*.h))
+SCRIPTS        := plots/psd-plot .ci/run $(wildcard tests/*.sh)
+ENGINE         := $(BUILD)/libpsd-engine.a
+
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := all
+.PHONY: help deps deps-fuzz all demo test suite san fuzz bench golden check-layers check-headers check-scripts selfcheck \
+	format-check install clean FORCE
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+	@echo "  variables: DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined  FUZZ_SECONDS=60"
+	@echo "             PREFIX=/usr/local  DESTDIR=  SIMGRID=/opt/simgrid  CC CXX CFLAGS CXXFLAGS LDFLAGS"
+
+all: $(BUILD)/psd-sim ## build psd-sim (the default)
+
+# ---- packages ----
+# need(PACKAGES): nothing to do in 20 ms when all are there; otherwise root installs them and anybody else is told how.
+define need
+	@command -v dpkg-query >/dev/null || { echo "  DEPS     no dpkg here, not checking for: $(1)"; exit 0; }; \
+	have=" $$(dpkg-query -W -f '$${db:Status-Status}:$${Package} ' $(1) 2>/dev/null) "; missing=; \
+	for package in $(1); do \
+		case $$have in *" installed:$$package "*) ;; *) missing="$$missing $$package" ;; esac; \
+	done; \
+	[ -n "$$missing" ] || exit 0; \
+	if [ "$$(id -u)" -ne 0 ]; then \
+		echo "missing packages, run: sudo apt-get update && sudo apt-get install -y --no-install-recommends$$missing" >&2; exit 1; \
+	fi; \
+	log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
+	echo "  DEPS     apt-get update"; \
+	apt-get update -qq >"$$log" 2>&1 || { cat "$$log" >&2; exit 1; }; \
+	echo "  DEPS     apt-get install$$missing"; \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >"$$log" 2>&1 || \
+		{ cat "$$log" >&2; exit 1; }
+endef
+
+deps: ## install the packages that building, testing and plotting need
+	$(call need,$(DEPS))
+
+deps-fuzz: ## install the packages that fuzzing needs besides
+	$(call need,$(DEPS_FUZZ))
+
+# These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
+WITH_DEPS := $(if $(filter demo test san bench golden selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
+
+# ---- building ----
+$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
+
+$(BUILD)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC       $<"
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -c -o $@ $<
+
+$(BUILD)/%.o: %.cpp Makefile
+	@mkdir -p $(@D)
+	@echo "  CXX      $<"
+	$(Q)$(CXX) $(ALL_CPPFLAGS) $(ALL_CXXFLAGS) -c -o $@ $<
+
+# Rewritten only when it changes, so that a new commit recompiles one file.
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D)
+	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
+
+$(SIM_MAIN): $(BUILD)/version
+$(SIM_MAIN): ALL_CPPFLAGS += -DPSD_VERSION='"$(VERSION)"'
+
+$(ENGINE): $(ENGINE_OBJECTS)
+	@rm -f $@
+	@echo "  AR       $@"
+	$(Q)$(AR) rcs $@ $^
+
+$(BUILD)/psd-sim: $(SIM_OBJECTS) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SIM_LIBS)
+
+$(BUILD)/psd-tests: $(TEST_OBJECTS) $(SIM_PARTS) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(SIM_LIBS)
+
+$(BUILD)/psd-selfcheck: $(BUILD)/tests/selfcheck.o
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion
+
+$(BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/bench_%.o $(SIM_PARTS) $(ENGINE)
+	@mkdir -p $(@D)
+	@echo "  LINK     $@"
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SIM_LIBS)
+
+$(BUILD)/tests/selfcheck.o: | $(WITH_DEPS)
+
+# ---- showing and testing ----
+demo: $(BUILD)/psd-sim deps ## predict VGG19-22K on 1 to 32 nodes of 40 GbE, beside the published values, and plot it
+	@mkdir -p build/demo
+	@echo
+	@$(BUILD)/psd-sim $(DEMO_SCENARIO)
+	@$(BUILD)/psd-sim --csv $(DEMO_SCENARIO) >build/demo/speedup.csv
+	@plots/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.svg
+	@plots/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.png
+	@$(BUILD)/psd-sim --csv --trace build/demo/timeline.json scenarios/quickstart.yaml >build/demo/quickstart.csv
+	@plots/psd-plot timeline build/demo/timeline.json -o build/demo/timeline.svg
+	@echo
+	@echo "Written to build/demo/:"
+	@echo "  speedup.csv, speedup.svg, speedup.png    the table above, and its plot"
+	@echo "  quickstart.csv                           a smaller scenario (scenarios/quickstart.yaml)"
+	@echo "  timeline.json, timeline.svg              what each of its workers did when (the JSON opens in ui.perfetto.dev)"
+
+test: suite ## run every test and compare the golden files
+
+suite: $(BUILD)/psd-tests $(BUILD)/psd-sim deps
+	@tests/run.sh $(BUILD) $(GOLDEN)
+
+san: ## run the same tests under the address and undefined-behaviour sanitisers
+	@$(MAKE) --no-print-directory SANITIZE=address,undefined test
+
+golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
+	@tests/golden.sh write $(BUILD) $(GOLDEN)
+
+bench: $(BENCHES:%=$(BUILD)/bench/%) deps ## run the benchmarks, into build/bench/*.csv
+	@tests/bench.sh $(BUILD) '$(VERSION)' $(BENCHES)
+
+check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
+	@tests/check-layers.sh . $(ENGINE)
+	@mkdir -p $(BUILD)/check
+	@echo 'int main(void) { return 0; }' >$(BUILD)/check/alone.c
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $(BUILD)/check/alone $(BUILD)/check/alone.c \
+		-Wl,--whole-archive $(ENGINE) -Wl,--no-whole-archive -lyaml -lm
+	@echo "check-layers: the engine links alone"
+
+check-headers: deps ## every header compiles by itself
+	@for header in $(HEADERS); do \
+		echo "#include \"$$header\"" | $(CC) $(ALL_CPPFLAGS) -std=c11 $(C_WARNINGS) -Werror -fsyntax-only -x c - || exit 1; \
+	done
+	@echo "check-headers: $(words $(HEADERS)) headers compile alone"
+
+check-scripts: ## shellcheck every script
+	@command -v shellcheck >/dev/null || { echo "shellcheck is not installed: apt-get install shellcheck" >&2; exit 1; }
+	shellcheck $(SCRIPTS)
+
+selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks themselves can fail
+	@tests/selfcheck.sh $(BUILD) '$(CC)' $(firstword $(GOLDEN))
+
+format-check: ## clang-format agrees with every C file
+	clang-format --dry-run -Werror $(wildcard engine/*.[ch] sim/*.[ch] sim/*.cpp tests/*.[ch] tests/*/*.[ch])
+
+# ---- fuzzing: engine sources only, its own objects (clang, libFuzzer) ----
+FUZZ_BUILD   := build/fuzz
+FUZZ_FLAGS   := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -MMD -MP
+FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(wildcard engine/*.c))
+FUZZ_MAINS   := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(wildcard tests/fuzz/fuzz_*.c))
+
+$(FUZZ_OBJECTS) $(FUZZ_MAINS): $(FUZZ_BUILD)/obj/%.o: %.c Makefile | deps deps-fuzz
+	@mkdir -p $(@D)
+	@echo "  FUZZ-CC  $<"
+	$(Q)$(FUZZ_CC) -I. $(CPPFLAGS) -std=c11 -include engine/banned.h $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
+
+$(FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
+	@echo "  LINK     $@"
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lm
+
+.PHONY: $(FUZZERS:%=fuzz-%)
+$(FUZZERS:%=fuzz-%): fuzz-%: $(FUZZ_BUILD)/%
+	@tests/fuzz.sh $(FUZZ_BUILD) $* $(FUZZ_SECONDS)
+
+fuzz: $(FUZZERS:%=fuzz-%) ## fuzz every parser for FUZZ_SECONDS each (with -j2: two at a time)
+
+# ---- installing ----
+SHARE := $(DESTDIR)$(PREFIX)/share/psd
+
+install: all ## install psd-sim, psd-plot, scenarios, traces and plots below PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/plots
+	install -m 755 $(BUILD)/psd-sim plots/psd-plot $(DESTDIR)$(PREFIX)/bin
+	install -m 644 plots/*.gp $(SHARE)/plots
+	@for file in $$(find scenarios traces -type f); do \
+		install -D -m 644 "$$file" "$(SHARE)/$$file" || exit 1; \
+	done
+	@echo "installed scenarios and traces to $(SHARE)"
+
+clean: ## remove build/
+	rm -rf build
+
+FORCE:
+
+-include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o \
+	$(FUZZ_OBJECTS) $(FUZZ_MAINS)))

@@ -1,0 +1,20 @@
+/* Storage for many small things that die together: the nodes and strings of one parsed file. Private to the engine. Refuses to
+ * release single pieces. */
+#ifndef PSD_ARENA_H
+#define PSD_ARENA_H
+
+#include <stddef.h>
+
+struct psd_arena_block;
+
+struct psd_arena {
+	struct psd_arena_block *blocks; /* the newest first; NULL: empty. All zero is a valid empty arena. */
+};
+
+/* size_bytes of zeroed, maximally aligned storage that lives until psd_arena_release(); NULL without memory. */
+void *psd_arena_take(struct psd_arena *arena, size_t size_bytes);
+/* A terminated copy of length bytes of text; NULL without memory. */
+char *psd_arena_copy(struct psd_arena *arena, const char *text, size_t length);
+void psd_arena_release(struct psd_arena *arena);
+
+#endif

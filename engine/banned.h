@@ -1,0 +1,23 @@
+/* Forced into every C file by the Makefile: names functions that must not be called, each with what to call instead. It declares
+ * them without including anything, so that it comes before the file's own feature macros; the C library's declarations merge with
+ * these. Refuses to be included by hand. */
+#ifndef PSD_BANNED_H
+#define PSD_BANNED_H
+
+#ifdef __has_attribute
+#if __has_attribute(unavailable)
+#define PSD_BANNED(instead) __attribute__((unavailable("call " instead)))
+#endif
+#endif
+#ifndef PSD_BANNED /* older than GCC 12: a warning, an error with DEV=1 */
+#define PSD_BANNED(instead) __attribute__((deprecated("call " instead)))
+#endif
+
+int sprintf(char *restrict, const char *restrict, ...) PSD_BANNED("snprintf");
+char *strcpy(char *restrict, const char *restrict) PSD_BANNED("snprintf, or memcpy with a known length");
+char *strcat(char *restrict, const char *restrict) PSD_BANNED("snprintf");
+char *strtok(char *restrict, const char *restrict) PSD_BANNED("strcspn");
+int atoi(const char *) PSD_BANNED("psd_units_read_count");
+double atof(const char *) PSD_BANNED("psd_units_read_number");
+
+#endif

@@ -1,0 +1,241 @@
+/* Bytes, seconds and the choice between methods, each formula beside its source. Keeps no state. */
+#include "engine/cost.h"
+
+#include <assert.h>
+#include <math.h>
+
+const char *const psd_method_names[PSD_METHODS + 1] = {"ps", "sfb", "adam", "ring", NULL};
+
+/* P workers, S shards, K batch, M rows, N columns, as in ATC'17 table 1. M N is taken as `elements`, which adds the bias that
+ * travels with the weight. */
+uint64_t psd_cost_node_values(enum psd_method method, enum psd_role role, const struct psd_subject *subject, unsigned workers,
+			      unsigned shards)
+{
+	const uint64_t P = workers;
+	const uint64_t S = shards;
+	const uint64_t MN = subject->elements;
+	const uint64_t factors = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns); /* K (M+N) */
+	switch (method) {
+	case PSD_METHOD_PS:
+		if (role == PSD_ROLE_SERVER)
+			return 2 * P * MN / S;
+		if (role == PSD_ROLE_WORKER)
+			return 2 * MN;
+		return 2 * MN * (P + S - 2) / S;
+	case PSD_METHOD_SFB:
+		return role == PSD_ROLE_SERVER ? 0 : 2 * (P - 1) * factors;
+	case PSD_METHOD_ADAM:
+		if (role == PSD_ROLE_SERVER)
+			return P * MN + P * factors;
+		if (role == PSD_ROLE_WORKER)
+			return factors + MN;
+		return (P - 1) * (MN + factors);
+	case PSD_METHOD_RING:
+		return role == PSD_ROLE_SERVER ? 0 : 4 * (P - 1) * MN / P;
+	case PSD_METHODS:
+		break;
+	}
+	assert(!"method");
+	return 0;
+}
+
+static bool has_factors(const struct psd_subject *subject)
+{
+	return subject->rows > 0 && subject->columns > 0;
+}
+
+bool psd_cost_hybrid_takes_sfb(const struct psd_subject *subject, unsigned workers, unsigned shards)
+{
+	const double P = workers;
+	const double S = shards;
+	const double M = (double)subject->rows;
+	const double N = (double)subject->columns;
+	/* Products stay below 2^53 for every layer that fits in memory, so double keeps them exact. */
+	return has_factors(subject) && 2.0 * subject->batch * (P - 1.0) * (M + N) * S <= 2.0 * M * N * (P + S - 2.0);
+}
+
+bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers)
+{
+	const double P = workers;
+	const double M = (double)subject->rows;
+	const double N = (double)subject->columns;
+	const double factors = subject->batch * (M + N);
+	return has_factors(subject) && (P - 1.0) * (P - 1.0) * factors <= P * factors + P * M * N;
+}
+
+double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)
+{
+	return 2.0 * subject->batch * senders * (double)subject->rows * (double)subject->columns;
+}
+
+static double slower(double a_bps, double b_bps)
+{
+	return a_bps < b_bps ? a_bps : b_bps;
+}
+
+struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps, unsigned fan_in,
+				double gemm_flops_per_sec, uint64_t pair_bytes)
+{
+	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
+	return (struct psd_rates){
+		.send_bps = slower(link_bps, transport_bps),
+		.receive_bps = slower(link_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
+		.local_bps = network->local_bps > 0 ? network->local_bps : INFINITY,
+		.latency_sec = network->latency_sec,
+		.gemm_flops_per_sec = gemm_flops_per_sec,
+		.host = host,
+		.pair_bytes = pair_bytes,
+	};
+}
+
+/* Bytes through the busiest port of each kind. */
+struct ports {
+	double out_bytes;   /* of a node, to other nodes */
+	double in_bytes;    /* into a node, from other nodes */
+	double local_bytes; /* into or out of one worker, from workers of its node */
+};
+
+/* Legend: P workers, g of them on a node, b bytes of the payload, part = the largest shard's share of it. */
+static struct ports busiest_ports(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const double P = layout->workers;
+	const double g = layout->workers < layout->workers_per_node ? layout->workers : layout->workers_per_node;
+	const double b = (double)payload->elements * payload->value_bytes;
+	const double part = ceil((double)payload->elements / layout->shards) * payload->value_bytes;
+	const bool separate = layout->has_separate_servers;
+	/* the node with the fewest workers receives most from the others */
+	const double far = P - (P - (layout->nodes - 1.0) * g);
+	switch (payload->pattern) {
+	case PSD_PATTERN_PUSH:
+		if (separate)
+			return (struct ports){g * b, P * part, 0};
+		return (struct ports){g * (b - b / layout->shards), far * part, (g - 1) * part};
+	case PSD_PATTERN_PULL:
+		if (separate)
+			return (struct ports){P * part, g * b, 0};
+		return (struct ports){far * part, g * (b - b / layout->shards), (g - 1) * part};
+	case PSD_PATTERN_BROADCAST:
+		return (struct ports){g * (P - g) * b, g * far * b, (g - 1) * b};
+	case PSD_PATTERN_TO_ROOT:
+		return (struct ports){g * b, (payload->root < layout->workers ? P - g : P) * b, (g - 1) * b};
+	case PSD_PATTERN_FROM_ROOT:
+		return (struct ports){(payload->root < layout->workers ? P - g : P) * b, g * b, (g - 1) * b};
+	case PSD_PATTERN_RING: {
+		const double through = 2.0 * (P - 1.0) / P * b;
+		return (struct ports){layout->nodes > 1 ? through : 0, layout->nodes > 1 ? through : 0, g > 1 ? through : 0};
+	}
+	case PSD_PATTERNS:
+		break;
+	}
+	return (struct ports){0, 0, 0};
+}
+
+double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	if (psd_layout_hosts(layout) == 1)
+		return 0.0;
+	const struct ports ports = busiest_ports(payload, layout);
+	const double local_sec = 8.0 * ports.local_bytes / rates->local_bps;
+	if (psd_layout_nodes(layout) == 1)
+		return local_sec;
+	return fmax(local_sec, fmax(8.0 * ports.out_bytes / rates->send_bps, 8.0 * ports.in_bytes / rates->receive_bps));
+}
+
+double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	const double message_sec = rates->host->message_sec;
+	if (message_sec == 0.0 || psd_layout_hosts(layout) == 1)
+		return 0.0;
+	const double own = layout->has_separate_servers ? 0.0 : 1.0;
+	const double pair_bytes = (double)rates->pair_bytes;
+	const double bytes = (double)payload->elements * payload->value_bytes;
+	const double messages_of_part = ceil(bytes / layout->shards / pair_bytes);
+	const double messages_of_all = ceil(bytes / pair_bytes);
+	switch (payload->pattern) {
+	case PSD_PATTERN_PUSH:
+		return message_sec * (layout->shards - own) * messages_of_part;
+	case PSD_PATTERN_PULL:
+		return message_sec * (layout->workers - own) * messages_of_part;
+	case PSD_PATTERN_BROADCAST:
+		return message_sec * (layout->workers - 1.0) * messages_of_all;
+	case PSD_PATTERN_TO_ROOT:
+		return message_sec * messages_of_all;
+	case PSD_PATTERN_FROM_ROOT:
+		return message_sec * (layout->workers - own) * messages_of_all;
+	case PSD_PATTERN_RING: /* each step is one message: see psd_cost_ring_delay_sec */
+	case PSD_PATTERNS:
+		break;
+	}
+	return 0.0;
+}
+
+double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	if (layout->workers == 1)
+		return 0.0;
+	const struct psd_host *host = rates->host;
+	const double n_steps = 2.0 * (layout->workers - 1.0);
+	const double latency_sec = layout->nodes > 1 ? rates->latency_sec : 0.0;
+	const double plain_sec = n_steps * (latency_sec + host->message_sec);
+	const uint64_t bytes = payload->elements * payload->value_bytes;
+	for (unsigned i = 0; i < host->n_collective_classes; i++) {
+		const struct psd_collective_class *class = &host->collective[i];
+		if (bytes > class->up_to_bytes)
+			continue;
+		return plain_sec + class->call_sec + n_steps * class->step_sec +
+		       (class->slowdown_ratio - 1.0) * psd_cost_transfer_sec(payload, layout, rates);
+	}
+	return plain_sec;
+}
+
+static double over_rate_sec(double bytes, double rate_bps)
+{
+	return rate_bps > 0 ? 8.0 * bytes / rate_bps : 0.0;
+}
+
+static double network_sec(enum psd_pattern pattern, uint64_t elements, const struct psd_subject *subject,
+			  const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	const struct psd_payload payload = {pattern, elements, subject->value_bytes, psd_layout_shard_host(layout, 0)};
+	if (pattern == PSD_PATTERN_RING)
+		return psd_cost_transfer_sec(&payload, layout, rates) + psd_cost_ring_delay_sec(&payload, layout, rates);
+	const double latency_sec = psd_layout_nodes(layout) > 1 ? rates->latency_sec : 0.0;
+	return psd_cost_message_sec(&payload, layout, rates) + psd_cost_transfer_sec(&payload, layout, rates) + latency_sec;
+}
+
+double psd_cost_seconds(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,
+			const struct psd_rates *rates)
+{
+	const double dense_bytes = (double)subject->elements * subject->value_bytes;
+	const uint64_t factor_values = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns);
+	const double factor_bytes = (double)factor_values * subject->value_bytes;
+	const unsigned peers = layout->workers - 1;
+	const double rebuild_sec = psd_cost_rebuild_flops(subject, peers) / rates->gemm_flops_per_sec;
+	const double copy_bps = rates->host->copy_bps;
+	const double dense_copy_sec = over_rate_sec(dense_bytes, copy_bps);
+	switch (method) {
+	case PSD_METHOD_PS:
+		return 2.0 * dense_copy_sec + network_sec(PSD_PATTERN_PUSH, subject->elements, subject, layout, rates) +
+		       over_rate_sec(dense_bytes / layout->shards * layout->workers, rates->host->reduce_bps) +
+		       network_sec(PSD_PATTERN_PULL, subject->elements, subject, layout, rates);
+	case PSD_METHOD_SFB:
+		if (peers == 0)
+			return 0.0;
+		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
+		       network_sec(PSD_PATTERN_BROADCAST, factor_values, subject, layout, rates) + rebuild_sec;
+	case PSD_METHOD_ADAM:
+		if (peers == 0)
+			return 0.0;
+		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
+		       network_sec(PSD_PATTERN_TO_ROOT, factor_values, subject, layout, rates) + rebuild_sec +
+		       2.0 * dense_copy_sec + network_sec(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, rates);
+	case PSD_METHOD_RING:
+		return peers == 0 ? 0.0
+				  : 2.0 * dense_copy_sec +
+					    network_sec(PSD_PATTERN_RING, subject->elements, subject, layout, rates);
+	case PSD_METHODS:
+		break;
+	}
+	assert(!"method");
+	return 0.0;
+}

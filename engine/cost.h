@@ -1,0 +1,68 @@
+/* The structure-aware cost model: bytes and seconds of each method for one tensor, in isolation. Pure functions, any thread. */
+#ifndef PSD_COST_H
+#define PSD_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/layout.h"
+#include "engine/scenario.h"
+
+enum psd_method { PSD_METHOD_PS, PSD_METHOD_SFB, PSD_METHOD_ADAM, PSD_METHOD_RING, PSD_METHODS };
+extern const char *const psd_method_names[PSD_METHODS + 1]; /* "ps", "sfb", "adam", "ring", NULL */
+
+enum psd_role { PSD_ROLE_SERVER, PSD_ROLE_WORKER, PSD_ROLE_BOTH };
+
+/* What a method moves: a dense (M,N) gradient of `elements` values, and for an inner product the factors, K (M+N) values. */
+struct psd_subject {
+	uint64_t elements;   /* dense values: weight and, when they travel together, bias */
+	uint64_t rows;       /* M, 0 when there are no factors */
+	uint64_t columns;    /* N */
+	uint32_t batch;      /* K, samples per worker */
+	unsigned value_bytes;
+};
+
+/* Values sent plus received per iteration by one node in that role; the busiest node for Adam. P workers, S shards; PSD_ROLE_BOTH
+ * is a node that is worker and server (P = S for its meaning). SFB and ring: the role does not matter. Truncates fractions of a
+ * value downwards. Source: ATC'17 table 1; ring: 4(P-1)/P elements. */
+uint64_t psd_cost_node_values(enum psd_method method, enum psd_role role, const struct psd_subject *subject, unsigned workers,
+			      unsigned shards);
+
+/* The bytes rules: true when factors should go peer to peer.
+ * hybrid (ATC'17 section 4.1): 2 K (P-1)(M+N) <= 2 M N (P+S-2)/S.
+ * SACP (arXiv 1512.06216): (P-1)^2 K (M+N) <= P K (M+N) + P M N. Both in exact integers; false when there are no factors. */
+bool psd_cost_hybrid_takes_sfb(const struct psd_subject *subject, unsigned workers, unsigned shards);
+bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers);
+
+/* Rates and delays of one system on one cluster: what estimate, plan and simulation derive time from. */
+struct psd_rates {
+	double send_bps;     /* out of one node: min(link, transport) */
+	double receive_bps;  /* into one node: min(link, transport / (1 + incast * senders)) */
+	double local_bps;    /* inside a node; infinity when free */
+	double latency_sec;  /* one way, between nodes */
+	double gemm_flops_per_sec;
+	const struct psd_host *host;
+	uint64_t pair_bytes;
+};
+
+/* fan_in: senders per receiving node, from psd_payload_fan_in(). */
+struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps, unsigned fan_in,
+				double gemm_flops_per_sec, uint64_t pair_bytes);
+
+/* Seconds the network needs to carry one operation when all nodes start it together and nothing else moves: the busiest port of
+ * the busiest node over its rate (worker ports, shard ports, local links). No latency, no per-message time. Ring: without the
+ * per-step delay. Exact on a non-blocking switch. */
+double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates);
+/* Sender's per-message time before its bytes move (message_sec per message; a part goes in pairs of pair_bytes). */
+double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates);
+/* Delay of a ring that is not bandwidth: call + 2(P-1) (step + latency), and the slowdown of its size class. */
+double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates);
+
+/* Seconds of one subject by method, alone on the cluster: copy out, network, server or rebuild work, copy in, in sequence. */
+double psd_cost_seconds(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,
+			const struct psd_rates *rates);
+
+/* FLOPs to rebuild the factors of `senders` workers: 2 K senders M N. */
+double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders);
+
+#endif

@@ -1,0 +1,46 @@
+/* Seconds of compute: per layer forward and backward for one worker's batch, from a measured profile or from a named device. */
+#ifndef PSD_COSTS_H
+#define PSD_COSTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/error.h"
+#include "engine/graph.h"
+
+/* A device as the roofline sees it: a layer takes max(flops / (peak * efficiency of its kind), bytes / memory bandwidth). */
+struct psd_device {
+	const char *name;
+	double peak_flops_per_sec;	/* fp32 */
+	double peak_half_flops_per_sec; /* fp16 matrix units; equals fp32 where there are none */
+	double memory_bps;		/* bits per second, as all rates */
+	double conv_efficiency_ratio;	/* achieved share of the peak */
+	double gemm_efficiency_ratio;	/* inner products and factor rebuilds */
+	double half_efficiency_ratio;	/* achieved share of the half peak, both kinds alike: matrix units starve sooner */
+	const char *source;		/* where the figures come from */
+};
+
+/* "k20", "titan-x", "p100", "v100", "h100", "cpu" (this processor: generic figures until measured). NULL when there is none. */
+const struct psd_device *psd_device_find(const char *name);
+extern const char *const psd_device_names[]; /* NULL-terminated */
+
+struct psd_costs {
+	double *forward_sec;  /* n_layers, for the whole batch of one worker */
+	double *backward_sec; /* n_layers */
+	unsigned n_layers;
+	double compute_sec;	   /* sum of all */
+	double gemm_flops_per_sec; /* rate of factor rebuilds on this device */
+	bool is_measured;	   /* false: from the device model, to be labelled so */
+};
+
+/* From a device. batch >= 1; images_per_sec > 0 scales all layers alike so that batch / compute_sec meets it, 0 leaves the model's
+ * figures. half: fp16 arithmetic. */
+enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph, const struct psd_device *device,
+				      unsigned batch, bool half, double images_per_sec, struct psd_error *err) PSD_MUST_CHECK;
+/* From a profile CSV (format in traces/profiles/README.md): every layer of the graph but inputs must be in it, and no other. Times
+ * scale linearly from the profile's batch to this one; images_per_sec as above. */
+enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd_graph *graph, const char *path, unsigned batch,
+				       double images_per_sec, struct psd_error *err) PSD_MUST_CHECK;
+void psd_costs_release(struct psd_costs *costs);
+
+#endif

@@ -1,0 +1,34 @@
+/* Statuses and the one-line message that goes with a failure. Refuses to print: only the two mains do. */
+#ifndef PSD_ERROR_H
+#define PSD_ERROR_H
+
+enum psd_status {
+	PSD_OK = 0,
+	PSD_EINVAL, /* the user's input is wrong; text names file:line:column where there is one */
+	PSD_EFILE,  /* a file cannot be read or written */
+	PSD_ENOMEM,
+	PSD_ERUN, /* a run started and did not finish */
+};
+
+#define PSD_MUST_CHECK __attribute__((warn_unused_result))
+
+struct psd_error {
+	enum psd_status status;
+	char text[1024];
+};
+
+/* A place in an input file. path: borrowed, may be NULL (no place); line and column count from 1, 0 means unknown. */
+struct psd_place {
+	const char *path;
+	unsigned line;
+	unsigned column;
+};
+
+/* Fills err (if not NULL) with status and "path:line:column: message", leaving out what is unknown; control characters
+ * in the message are shown as '?'. Returns status, so that callers write `return psd_error_set(...)`. Any thread. */
+enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, struct psd_place at, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+#define PSD_NOWHERE ((struct psd_place){0})
+
+#endif

@@ -1,0 +1,416 @@
+/* The interpreter over one representative of each kind of host, with an event heap for a clock and closed forms for a network. */
+#include "engine/estimate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/fluid.h"
+#include "engine/interpreter.h"
+
+/* Hosts that behave alike: all plain workers, all separate servers, and each host that owns an Adam matrix by itself. The last host of a
+ * kind stands for it, since a slice of fewer elements than shards fills the last shards first. */
+struct host_class {
+	unsigned representative;
+	unsigned second; /* another of the kind; only if n_members > 1 */
+	unsigned n_members;
+};
+
+enum event_kind { EVENT_FINISHED, EVENT_SEND_BEGINS, EVENT_ARRIVED, EVENT_COLLECTIVE };
+
+struct event {
+	double at_sec;
+	uint64_t seq; /* equal dates keep their order of creation: runs repeat exactly */
+	enum event_kind kind;
+	unsigned class;
+	enum psd_resource resource;
+	struct psd_task task;
+};
+
+struct estimate {
+	const struct psd_program *program;
+	struct psd_interpreter interpreter;
+	struct host_class *classes;
+	unsigned n_classes;
+	struct event *events; /* binary heap */
+	unsigned n_events;
+	unsigned events_capacity;
+	uint64_t next_seq;
+	struct psd_fluid_flow *flows; /* under way; a class sends one operation at a time, to each class at most one flow */
+	unsigned n_flows;
+	double flows_at_sec;          /* what the flows' left_bits refer to */
+	double flow_end_sec;          /* when the first of them ends; infinity: none */
+	unsigned *n_flows_left;       /* per class, of its send */
+	struct psd_task *sending;     /* per class */
+	double now_sec;
+	bool is_out_of_memory;
+};
+
+/* ---- events ---- */
+
+static bool event_goes_before(const struct event *a, const struct event *b)
+{
+	return a->at_sec < b->at_sec || (a->at_sec == b->at_sec && a->seq < b->seq);
+}
+
+static void push_event(struct estimate *estimate, struct event event)
+{
+	if (estimate->n_events == estimate->events_capacity) {
+		const unsigned wanted = estimate->events_capacity > 0 ? 2 * estimate->events_capacity : 64;
+		struct event *grown = realloc(estimate->events, wanted * sizeof(*grown));
+		if (grown == NULL) {
+			estimate->is_out_of_memory = true;
+			return;
+		}
+		estimate->events = grown;
+		estimate->events_capacity = wanted;
+	}
+	event.seq = estimate->next_seq++;
+	unsigned at = estimate->n_events++;
+	while (at > 0 && event_goes_before(&event, &estimate->events[(at - 1) / 2])) {
+		estimate->events[at] = estimate->events[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	estimate->events[at] = event;
+}
+
+static struct event pop_event(struct estimate *estimate)
+{
+	const struct event first = estimate->events[0];
+	const struct event last = estimate->events[--estimate->n_events];
+	unsigned at = 0;
+	for (;;) {
+		unsigned child = 2 * at + 1;
+		if (child >= estimate->n_events)
+			break;
+		if (child + 1 < estimate->n_events && event_goes_before(&estimate->events[child + 1], &estimate->events[child]))
+			child++;
+		if (!event_goes_before(&estimate->events[child], &last))
+			break;
+		estimate->events[at] = estimate->events[child];
+		at = child;
+	}
+	estimate->events[at] = last;
+	return first;
+}
+
+/* ---- classes ---- */
+
+static bool sends(const struct estimate *estimate, const struct psd_payload *payload, unsigned from, unsigned to)
+{
+	const struct psd_layout *layout = &estimate->program->plan->layout;
+	const struct host_class *sender = &estimate->classes[from];
+	const struct host_class *receiver = &estimate->classes[to];
+	if (from != to)
+		return psd_payload_bytes_between(payload, layout, sender->representative, receiver->representative) > 0;
+	return sender->n_members > 1 &&
+	       (psd_payload_bytes_between(payload, layout, sender->representative, sender->second) > 0 ||
+		psd_payload_bytes_between(payload, layout, sender->second, sender->representative) > 0);
+}
+
+static unsigned class_of_representative(const struct estimate *estimate, unsigned host)
+{
+	unsigned c = 0;
+	while (estimate->classes[c].representative != host)
+		c++;
+	return c;
+}
+
+/* A receive ends when every class that sends to this one has. */
+static uint32_t class_arrivals(const void *context, const struct psd_op *receive, unsigned host)
+{
+	const struct estimate *estimate = context;
+	const unsigned to = class_of_representative(estimate, host);
+	uint32_t n_senders = 0;
+	for (unsigned from = 0; from < estimate->n_classes; from++)
+		n_senders += sends(estimate, &receive->payload, from, to);
+	return n_senders;
+}
+
+static bool owns_matrix(const struct psd_plan *plan, unsigned host)
+{
+	for (unsigned i = 0; i < plan->n_items; i++)
+		if (plan->items[i].method == PSD_METHOD_ADAM && plan->items[i].root == host)
+			return true;
+	return false;
+}
+
+static void add_class_member(struct estimate *estimate, unsigned first_class, unsigned host)
+{
+	const struct psd_layout *layout = &estimate->program->plan->layout;
+	for (unsigned c = first_class; c < estimate->n_classes; c++) {
+		struct host_class *class = &estimate->classes[c];
+		if (psd_layout_is_worker(layout, class->representative) != psd_layout_is_worker(layout, host) ||
+		    psd_layout_is_shard(layout, class->representative) != psd_layout_is_shard(layout, host))
+			continue;
+		class->second = class->representative;
+		class->representative = host;
+		class->n_members++;
+		return;
+	}
+	estimate->classes[estimate->n_classes++] = (struct host_class){.representative = host, .n_members = 1};
+}
+
+static enum psd_status make_classes(struct estimate *estimate, struct psd_error *err)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	const unsigned n_hosts = psd_layout_hosts(&plan->layout);
+	unsigned n_roots = 0;
+	for (unsigned i = 0; i < plan->n_items; i++)
+		n_roots += plan->items[i].method == PSD_METHOD_ADAM;
+	const unsigned most_classes = n_roots + 3;
+	estimate->classes = malloc(most_classes * sizeof(*estimate->classes));
+	estimate->flows = malloc(most_classes * most_classes * sizeof(*estimate->flows));
+	estimate->n_flows_left = calloc(most_classes, sizeof(*estimate->n_flows_left));
+	estimate->sending = calloc(most_classes, sizeof(*estimate->sending));
+	if (estimate->classes == NULL || estimate->flows == NULL || estimate->n_flows_left == NULL || estimate->sending == NULL)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+	for (unsigned h = 0; h < n_hosts && n_roots > 0; h++)
+		if (owns_matrix(plan, h))
+			estimate->classes[estimate->n_classes++] = (struct host_class){.representative = h, .n_members = 1};
+	const unsigned first_class = estimate->n_classes;
+	for (unsigned h = 0; h < n_hosts; h++)
+		if (n_roots == 0 || !owns_matrix(plan, h))
+			add_class_member(estimate, first_class, h);
+	return PSD_OK;
+}
+
+/* ---- seam ---- */
+
+static double estimate_now(void *context)
+{
+	return ((struct estimate *)context)->now_sec;
+}
+
+static void estimate_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
+{
+	struct estimate *estimate = context;
+	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_FINISHED, host, resource, task});
+}
+
+/* ---- transfers ---- */
+
+/* Moves the flows on to now, so that they may be changed. */
+static void advance_flows(struct estimate *estimate)
+{
+	const double passed_sec = estimate->now_sec - estimate->flows_at_sec;
+	for (unsigned f = 0; f < estimate->n_flows; f++)
+		estimate->flows[f].left_bits -= passed_sec * estimate->flows[f].rate_bps;
+	estimate->flows_at_sec = estimate->now_sec;
+}
+
+static void share_ports(struct estimate *estimate)
+{
+	const struct psd_rates *rates = &estimate->program->plan->rates;
+	psd_fluid_share(estimate->flows, estimate->n_flows, rates->send_bps, rates->receive_bps);
+	estimate->flow_end_sec = estimate->now_sec + psd_fluid_next_end_sec(estimate->flows, estimate->n_flows);
+}
+
+static double latency_sec(const struct estimate *estimate)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	return psd_layout_nodes(&plan->layout) > 1 ? plan->rates.latency_sec : 0.0;
+}
+
+static void push_arrival(struct estimate *estimate, double at_sec, unsigned to, struct psd_task task)
+{
+	push_event(estimate, (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
+}
+
+/* Ends the flows that are through, to a billionth of their rate's second. */
+static void end_flows(struct estimate *estimate)
+{
+	advance_flows(estimate);
+	for (unsigned f = 0; f < estimate->n_flows;) {
+		const struct psd_fluid_flow flow = estimate->flows[f];
+		if (flow.left_bits > 1e-9 * flow.rate_bps) {
+			f++;
+			continue;
+		}
+		const struct psd_task task = estimate->sending[flow.from];
+		estimate->flows[f] = estimate->flows[--estimate->n_flows];
+		push_arrival(estimate, estimate->now_sec, flow.to, task);
+		if (--estimate->n_flows_left[flow.from] == 0)
+			push_event(estimate, (struct event){estimate->now_sec, 0, EVENT_FINISHED, flow.from, PSD_RESOURCE_NIC, task});
+	}
+	share_ports(estimate);
+}
+
+static void start_flows(struct estimate *estimate, unsigned from)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_payload *payload = &estimate->program->ops[estimate->sending[from].op].payload;
+	const struct host_class *sender = &estimate->classes[from];
+	advance_flows(estimate);
+	for (unsigned to = 0; to < estimate->n_classes; to++) {
+		if (!sends(estimate, payload, from, to))
+			continue;
+		const struct host_class *receiver = &estimate->classes[to];
+		const unsigned receiving_host = from == to ? sender->second : receiver->representative;
+		const double bytes =
+			(double)psd_payload_bytes_between(payload, &plan->layout, sender->representative, receiving_host);
+		estimate->flows[estimate->n_flows++] = (struct psd_fluid_flow){
+			.from = from,
+			.to = to,
+			.flows_per_sender = receiver->n_members - (from == to ? 1.0 : 0.0),
+			.flows_per_receiver = sender->n_members - (from == to ? 1.0 : 0.0),
+			.left_bits = 8.0 * bytes,
+		};
+		estimate->n_flows_left[from]++;
+	}
+	share_ports(estimate);
+}
+
+/* Several workers behind one port are not alike to a class: there a send takes what it takes alone. */
+static void start_alone(struct estimate *estimate, unsigned from)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_task task = estimate->sending[from];
+	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
+	const double end_sec = estimate->now_sec + psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
+	push_event(estimate, (struct event){end_sec, 0, EVENT_FINISHED, from, PSD_RESOURCE_NIC, task});
+	for (unsigned to = 0; to < estimate->n_classes; to++)
+		if (sends(estimate, payload, from, to))
+			push_arrival(estimate, end_sec, to, task);
+}
+
+static void begin_send(struct estimate *estimate, unsigned from)
+{
+	if (estimate->program->plan->layout.workers_per_node > 1)
+		start_alone(estimate, from);
+	else
+		start_flows(estimate, from);
+}
+
+static bool estimate_send(void *context, unsigned from, struct psd_task task)
+{
+	struct estimate *estimate = context;
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
+	bool sends_any = false;
+	for (unsigned to = 0; to < estimate->n_classes && !sends_any; to++)
+		sends_any = sends(estimate, payload, from, to);
+	if (!sends_any)
+		return false;
+	estimate->sending[from] = task;
+	const double overhead_sec = psd_cost_message_sec(payload, &plan->layout, &plan->rates);
+	if (overhead_sec > 0.0)
+		push_event(estimate, (struct event){estimate->now_sec + overhead_sec, 0, EVENT_SEND_BEGINS, from,
+						    PSD_RESOURCE_NIC, task});
+	else
+		begin_send(estimate, from);
+	return true;
+}
+
+static void estimate_collective(void *context, struct psd_task task)
+{
+	struct estimate *estimate = context;
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
+	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates) +
+			   psd_cost_ring_delay_sec(payload, &plan->layout, &plan->rates);
+	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE, 0, PSD_RESOURCE_NONE, task});
+}
+
+static void apply(struct estimate *estimate, const struct event *event)
+{
+	estimate->now_sec = event->at_sec;
+	switch (event->kind) {
+	case EVENT_FINISHED:
+		psd_interpreter_finished(&estimate->interpreter, event->class, event->resource);
+		break;
+	case EVENT_SEND_BEGINS:
+		begin_send(estimate, event->class);
+		break;
+	case EVENT_ARRIVED:
+		psd_interpreter_arrived(&estimate->interpreter, event->class, event->task);
+		break;
+	case EVENT_COLLECTIVE:
+		psd_interpreter_collective_finished(&estimate->interpreter);
+		break;
+	}
+}
+
+static void run(struct estimate *estimate)
+{
+	psd_interpreter_begin(&estimate->interpreter);
+	while (estimate->n_events > 0 || estimate->n_flows > 0) {
+		if (estimate->n_events == 0 || estimate->flow_end_sec <= estimate->events[0].at_sec) {
+			estimate->now_sec = estimate->flow_end_sec;
+			end_flows(estimate);
+		} else {
+			const struct event event = pop_event(estimate);
+			apply(estimate, &event);
+		}
+	}
+}
+
+static void fill_outcome(const struct estimate *estimate, struct psd_run_length length, struct psd_outcome *outcome)
+{
+	const struct psd_interpreter *interpreter = &estimate->interpreter;
+	*outcome = (struct psd_outcome){
+		.iteration_sec = psd_interpreter_iteration_sec(interpreter, length.first_measured),
+		.n_iterations = length.n_iterations,
+	};
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
+	for (unsigned c = 0; c < estimate->n_classes; c++) {
+		const unsigned node = psd_layout_node(&estimate->program->plan->layout, estimate->classes[c].representative);
+		const struct psd_traffic traffic = psd_program_traffic(estimate->program, node);
+		if (traffic.sent_bytes > outcome->sent_bytes_per_node)
+			outcome->sent_bytes_per_node = traffic.sent_bytes;
+		if (traffic.received_bytes > outcome->received_bytes_per_node)
+			outcome->received_bytes_per_node = traffic.received_bytes;
+	}
+}
+
+enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length, struct psd_outcome *outcome,
+			     struct psd_error *err)
+{
+	struct estimate estimate = {.program = program, .flow_end_sec = INFINITY};
+	struct psd_duties *duties = NULL;
+	const struct psd_duties **duties_of_class = NULL;
+	const struct psd_seam seam = {
+		.now = estimate_now,
+		.work = estimate_work,
+		.send = estimate_send,
+		.collective = estimate_collective,
+		.context = &estimate,
+	};
+	enum psd_status status = make_classes(&estimate, err);
+	if (status != PSD_OK)
+		goto out;
+	duties = calloc(estimate.n_classes, sizeof(*duties));
+	duties_of_class = calloc(estimate.n_classes, sizeof(*duties_of_class));
+	if (duties == NULL || duties_of_class == NULL) {
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+		goto out;
+	}
+	for (unsigned c = 0; c < estimate.n_classes && status == PSD_OK; c++) {
+		status = psd_duties_make(&duties[c], program, estimate.classes[c].representative, class_arrivals, &estimate, err);
+		duties_of_class[c] = &duties[c];
+	}
+	if (status != PSD_OK)
+		goto out;
+	status = psd_interpreter_init(&estimate.interpreter, program, estimate.n_classes, duties_of_class, length.n_iterations, &seam,
+				      err);
+	if (status != PSD_OK)
+		goto out;
+	run(&estimate);
+	status = psd_interpreter_check(&estimate.interpreter, err);
+	if (status == PSD_OK && estimate.is_out_of_memory)
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+	if (status == PSD_OK)
+		fill_outcome(&estimate, length, outcome);
+	psd_interpreter_release(&estimate.interpreter);
+out:
+	for (unsigned c = 0; duties != NULL && c < estimate.n_classes; c++)
+		psd_duties_release(&duties[c]);
+	free(duties_of_class);
+	free(duties);
+	free(estimate.events);
+	free(estimate.flows);
+	free(estimate.n_flows_left);
+	free(estimate.sending);
+	free(estimate.classes);
+	return status;
+}

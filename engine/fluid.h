@@ -1,0 +1,26 @@
+/* Max-min fair sharing of ports between classes of alike hosts: what a non-blocking switch does to parallel flows, in closed form per class.
+ * A flow here stands for all flows from the members of one class to those of another, which start together and run at one rate. */
+#ifndef PSD_FLUID_H
+#define PSD_FLUID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct psd_fluid_flow {
+	unsigned from, to;         /* classes */
+	double flows_per_sender;   /* parallel flows out of each member of `from` */
+	double flows_per_receiver; /* and into each member of `to` */
+	double left_bits;          /* of each of them */
+	double rate_bps;           /* of each of them, filled by psd_fluid_share() */
+	uint64_t token;            /* the caller's */
+};
+
+enum { PSD_FLUID_CLASSES = 64 };
+
+/* Sets every flow's rate by progressive filling: the port with the smallest share per flow freezes its flows, and so on. Each class
+ * has a port out of send_bps and one in of receive_bps. Classes below PSD_FLUID_CLASSES. Pure, any thread. */
+void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, double send_bps, double receive_bps);
+/* Seconds until the first flow ends at the present rates; infinity when there is none. */
+double psd_fluid_next_end_sec(const struct psd_fluid_flow *flows, unsigned n_flows);
+
+#endif

@@ -1,0 +1,20 @@
+/* A map from names to numbers for graphs of many layers: no search is linear. Private to the engine. Refuses to delete. */
+#ifndef PSD_NAMES_H
+#define PSD_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct psd_names {
+	struct psd_names_slot *slots; /* a power of two of them */
+	size_t n_slots;
+	size_t n_used;
+}; /* all zero is a valid empty map */
+
+/* Binds name (borrowed until release) to number, replacing an older binding. False without memory. */
+bool psd_names_put(struct psd_names *names, const char *name, unsigned number);
+/* True and *number when name is bound. */
+bool psd_names_find(const struct psd_names *names, const char *name, unsigned *number);
+void psd_names_release(struct psd_names *names);
+
+#endif

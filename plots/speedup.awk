@@ -1,0 +1,215 @@
+# Reads psd-sim's CSV (RFC 4180) and writes, into the folder PSD_PLOT_WORK, the data and settings that speedup.gp loads. A series is
+# what the eye follows as one line: a system, and where they differ, its bandwidth, scenario and executor.
+
+function complain(what)
+{
+	print FILENAME ":" FNR ": " what > "/dev/stderr"
+	has_failed = 1
+	exit 2
+}
+
+function quoted(text)
+{
+	gsub(/'/, "''", text)
+	return "'" text "'"
+}
+
+# Splits one record into field[1..]; returns how many, or -1 when a quote is not closed or stands where it may not.
+function split_csv(line, field,    n, rest, text)
+{
+	n = 0
+	rest = line
+	for (;;) {
+		text = ""
+		if (substr(rest, 1, 1) == "\"") {
+			rest = substr(rest, 2)
+			while (match(rest, /""|"/)) {
+				text = text substr(rest, 1, RSTART - 1)
+				if (RLENGTH == 1)
+					break
+				text = text "\""
+				rest = substr(rest, RSTART + 2)
+			}
+			if (RSTART == 0)
+				return -1
+			rest = substr(rest, RSTART + 1)
+			if (rest != "" && substr(rest, 1, 1) != ",")
+				return -1
+		} else {
+			text = rest
+			sub(/,.*/, "", text)
+			rest = substr(rest, length(text) + 1)
+			if (text ~ /"/)
+				return -1
+		}
+		field[++n] = text
+		if (rest == "")
+			return n
+		rest = substr(rest, 2)
+	}
+}
+
+function is_number(text)
+{
+	return text ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/
+}
+
+function short_bandwidth(bps)
+{
+	if (bps >= 1e9)
+		return sprintf("%g Gb/s", bps / 1e9)
+	return sprintf("%g Mb/s", bps / 1e6)
+}
+
+function remember(list, text)
+{
+	if (!((list, text) in seen)) {
+		seen[list, text] = ++count[list]
+		item[list, count[list]] = text
+	}
+	return seen[list, text]
+}
+
+function note_speedup(value)
+{
+	if (speedup_max == "" || value + 0 > speedup_max)
+		speedup_max = value + 0
+	if (speedup_min == "" || value + 0 < speedup_min)
+		speedup_min = value + 0
+}
+
+BEGIN {
+	work = ENVIRON["PSD_PLOT_WORK"]
+	header = "scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec," \
+		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio"
+	n_columns = split(header, column, ",")
+	for (i = 1; i <= n_columns; i++)
+		at[column[i]] = i
+	# Okabe and Ito's palette, told apart by colour-blind readers; dark ones first.
+	n_colours = split("#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C510A", palette, " ")
+}
+
+{ sub(/\r$/, "") }
+
+FNR == 1 {
+	if ($0 != header)
+		complain("not psd-sim's CSV, the first line must be 'scenario,system,executor,nodes,workers,...,error_ratio'")
+	n_files++
+	next
+}
+
+/^$/ { next }
+
+{
+	n = split_csv($0, field)
+	if (n < 0)
+		complain("a quoted field is not closed")
+	if (n != n_columns)
+		complain("the line has " n " fields, must have " n_columns)
+	workers = field[at["workers"]]
+	speedup = field[at["speedup"]]
+	published = field[at["published_speedup"]]
+	bandwidth = field[at["bandwidth_bps"]]
+	if (!is_number(workers) || workers < 1)
+		complain("'workers' is '" workers "', must be 1 or more")
+	if (!is_number(bandwidth))
+		complain("'bandwidth_bps' is '" bandwidth "', must be a number")
+	if (!is_number(speedup) || speedup + 0 <= 0)
+		complain("'speedup' is '" speedup "', must be a number above 0")
+	if (published != "" && (!is_number(published) || published + 0 <= 0))
+		complain("'published_speedup' is '" published "', must be empty or a number above 0")
+
+	n_rows++
+	row_workers[n_rows] = workers + 0
+	row_speedup[n_rows] = speedup
+	row_published[n_rows] = published
+	row_scenario[n_rows] = remember("scenario", field[at["scenario"]])
+	row_system[n_rows] = remember("system", field[at["system"]])
+	row_executor[n_rows] = remember("executor", field[at["executor"]])
+	row_bandwidth[n_rows] = remember("bandwidth", bandwidth)
+	note_speedup(speedup)
+	if (published != "")
+		note_speedup(published)
+	if (n_rows == 1 || workers + 0 < workers_min)
+		workers_min = workers + 0
+	if (n_rows == 1 || workers + 0 > workers_max)
+		workers_max = workers + 0
+}
+
+function series_name(row,    name, variant)
+{
+	name = item["system", row_system[row]]
+	variant = ""
+	if (count["bandwidth"] > 1)
+		variant = variant ", " short_bandwidth(item["bandwidth", row_bandwidth[row]])
+	if (count["executor"] > 1)
+		variant = variant ", " item["executor", row_executor[row]]
+	if (count["scenario"] > 1)
+		variant = variant ", " item["scenario", row_scenario[row]]
+	return name variant
+}
+
+# Inserts row into its series so that workers rise; equal ones keep their order in the files.
+function add_row(series, row,    i)
+{
+	for (i = ++n_points[series]; i > 1 && row_workers[point[series, i - 1]] > row_workers[row]; i--)
+		point[series, i] = point[series, i - 1]
+	point[series, i] = row
+}
+
+END {
+	if (has_failed)
+		exit 2
+	if (n_files == 0 || n_rows == 0) {
+		print FILENAME ": has no result to plot" > "/dev/stderr"
+		exit 2
+	}
+	for (row = 1; row <= n_rows; row++) {
+		series = remember("series", series_name(row))
+		series_row[series] = row
+		# The dash tells the variants of one system apart.
+		remember("variant", row_bandwidth[row] SUBSEP row_executor[row] SUBSEP row_scenario[row])
+		add_row(series, row)
+	}
+
+	n_series = count["series"]
+	n_published = 0
+	settings = work "/series.gp"
+	printf "array name[%d]\narray colour[%d]\narray dash[%d]\narray number[%d]\n", n_series, n_series, n_series, n_series > settings
+	for (series = 1; series <= n_series; series++) {
+		row = series_row[series]
+		dash = seen["variant", row_bandwidth[row] SUBSEP row_executor[row] SUBSEP row_scenario[row]]
+		printf "name[%d] = %s\n", series, quoted(item["series", series]) > settings
+		printf "colour[%d] = \"%s\"\n", series, palette[(row_system[row] - 1) % n_colours + 1] > settings
+		# Dash 2 is the ideal line's.
+		printf "dash[%d] = %d\n", series, dash == 1 ? 1 : (dash - 2) % 3 + 3 > settings
+		has_published = 0
+		for (i = 1; i <= n_points[series]; i++) {
+			row = point[series, i]
+			print row_workers[row], row_speedup[row] > (work "/series-" series ".dat")
+			if (row_published[row] != "") {
+				print row_workers[row], row_published[row] > (work "/published-" series ".dat")
+				has_published = 1
+			}
+		}
+		close(work "/series-" series ".dat")
+		if (has_published)
+			printf "number[%d] = %d\n", ++n_published, series > settings
+	}
+	printf "n_series = %d\nn_published = %d\n", n_series, n_published > settings
+
+	# A tic at every power of two, and at the ends when they are none.
+	tics = workers_min
+	for (power = 1; power < workers_max; power *= 2)
+		if (power > workers_min * 1.3 && power * 1.3 < workers_max)
+			tics = tics "," power
+	if (workers_max > workers_min)
+		tics = tics "," workers_max
+
+	title = count["scenario"] == 1 ? item["scenario", 1] : "Speedup"
+	if (count["scenario"] == 1 && count["bandwidth"] == 1 && title !~ /[0-9] ?Gb|GbE/)
+		title = title ", " short_bandwidth(item["bandwidth", 1])
+	settings = work "/settings.gp"
+	printf "plot_title = %s\nworkers_min = %d.0\nworkers_max = %d.0\n", quoted(title), workers_min, workers_max > settings
+	printf "speedup_min = %.9g * 1.0\nspeedup_max = %.9g * 1.0\nworkers_tics = \"%s\"\n", speedup_min, speedup_max, tics > settings
+}

@@ -1,0 +1,122 @@
+/* The layer table of a graph. Column widths come from the graph, so that long names and large counts stay aligned. */
+#include "sim/describe.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "engine/units.h"
+
+#define SHAPE_MAX 40
+
+static int wider(int width, const char *text)
+{
+	const int length = (int)strlen(text);
+
+	return length > width ? length : width;
+}
+
+static char *write_shape(struct psd_shape shape, char text[SHAPE_MAX])
+{
+	if (shape.height == 1 && shape.width == 1)
+		snprintf(text, SHAPE_MAX, "%u", shape.channels);
+	else
+		snprintf(text, SHAPE_MAX, "%u x %u x %u", shape.channels, shape.height, shape.width);
+	return text;
+}
+
+static uint64_t parameters_of(const struct psd_graph *graph, const struct psd_layer *layer)
+{
+	uint64_t parameters = 0;
+
+	for (unsigned i = 0; i < layer->n_tensors; i++)
+		parameters += graph->tensors[layer->first_tensor + i].elements;
+	return parameters;
+}
+
+static bool is_in_place(const struct psd_layer *layer)
+{
+	return layer->kind == PSD_LAYER_RELU || layer->kind == PSD_LAYER_DROPOUT;
+}
+
+/* Zero is an empty cell: the eye looks for what is there. */
+static char *write_mflops(uint64_t flops, char text[PSD_UNITS_TEXT_MAX])
+{
+	text[0] = '\0';
+	if (flops)
+		snprintf(text, PSD_UNITS_TEXT_MAX, "%.3f", (double)flops / 1e6);
+	return text;
+}
+
+static char *write_cell(uint64_t count, char text[PSD_UNITS_TEXT_MAX])
+{
+	if (count)
+		return psd_units_write_count(count, text);
+	text[0] = '\0';
+	return text;
+}
+
+struct widths {
+	int name;
+	int kind;
+	int shape;
+	int parameters;
+};
+
+static struct widths measure(const struct psd_graph *graph)
+{
+	struct widths widths = {.name = 5, .kind = 4, .shape = 6, .parameters = 10};
+	char count[PSD_UNITS_TEXT_MAX], shape[SHAPE_MAX];
+
+	for (unsigned i = 0; i < graph->n_layers; i++) {
+		widths.name = wider(widths.name, graph->layers[i].name);
+		widths.kind = wider(widths.kind, psd_layer_kind_names[graph->layers[i].kind]);
+		widths.shape = wider(widths.shape, write_shape(graph->layers[i].shape, shape));
+	}
+	widths.parameters = wider(widths.parameters, psd_units_write_count(graph->parameters, count));
+	return widths;
+}
+
+static void write_layer(FILE *out, const struct psd_graph *graph, const struct psd_layer *layer, struct widths widths)
+{
+	char shape[SHAPE_MAX], parameters[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX], mflops[PSD_UNITS_TEXT_MAX];
+
+	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, layer->name, widths.kind, psd_layer_kind_names[layer->kind],
+		widths.shape, write_shape(layer->shape, shape), widths.parameters,
+		write_cell(parameters_of(graph, layer), parameters), write_mflops(layer->forward_flops, mflops),
+		is_in_place(layer) ? "in place" : psd_units_write_bytes(layer->write_bytes, bytes));
+}
+
+static void write_rule(FILE *out, struct widths widths)
+{
+	for (int i = widths.name + widths.kind + widths.shape + widths.parameters + 6 + 2 + 13 + 2 + 11; i > 0; i--)
+		fputc('-', out);
+	fputc('\n', out);
+}
+
+static void write_totals(FILE *out, const struct psd_graph *graph)
+{
+	char forward[PSD_UNITS_TEXT_MAX], backward[PSD_UNITS_TEXT_MAX], activations[PSD_UNITS_TEXT_MAX],
+		parameters[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX];
+
+	fprintf(out, "%u layers, %u tensors, %s parameters (%s as fp32)\n", graph->n_layers, graph->n_tensors,
+		psd_units_write_count(graph->parameters, parameters), psd_units_write_bytes(4 * graph->parameters, bytes));
+	fprintf(out, "per sample: forward %s, backward %s, activations %s\n",
+		psd_units_write_flops((double)graph->forward_flops, forward),
+		psd_units_write_flops((double)graph->backward_flops, backward),
+		psd_units_write_bytes(graph->activation_bytes, activations));
+}
+
+void psd_describe(FILE *out, const struct psd_graph *graph)
+{
+	const struct widths widths = measure(graph);
+
+	fprintf(out, "%s\n\n", graph->name);
+	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, "layer", widths.kind, "kind", widths.shape, "output",
+		widths.parameters, "parameters", "fwd MFLOPs", "activations");
+	write_rule(out, widths);
+	for (unsigned i = 0; i < graph->n_layers; i++)
+		write_layer(out, graph, &graph->layers[i], widths);
+	write_rule(out, widths);
+	write_totals(out, graph);
+}

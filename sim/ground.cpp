@@ -1,0 +1,252 @@
+/* Starts SimGrid, gives it a generated platform or loads a user's, and checks the latter. Ways of a generated platform come from
+ * platform.c through one zone of our own: nested star zones cannot choose a spine by the receiver and are slower. Latencies never stay
+ * on the links. Refuses to start any transfer. */
+#include "sim/ground.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+#include <simgrid/kernel/routing/NetPoint.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <xbt/log.h>
+
+namespace s4u = simgrid::s4u;
+namespace routing = simgrid::kernel::routing;
+using simgrid::kernel::resource::Model;
+
+namespace psd
+{
+
+namespace
+{
+
+/* ---- ways of a generated platform ---- */
+
+struct Zone : routing::NetZoneImpl {
+	const Ground *ground;
+
+	explicit Zone(const Ground *owner) : NetZoneImpl("world"), ground(owner)
+	{
+	}
+	void get_local_route(const routing::NetPoint *from, const routing::NetPoint *to, routing::Route *into,
+			     double * /* latency: links have none */) override
+	{
+		unsigned links[PSD_ROUTE_LINKS], n_links;
+
+		if (ground->is_way_broken) {
+			into->link_list_.push_back(ground->broken->get_impl());
+			return;
+		}
+		/* hosts are the only netpoints of this zone, created in the order of their numbers */
+		n_links = psd_platform_route(&ground->platform, unsigned(from->id()), unsigned(to->id()), links);
+		into->link_list_.reserve(n_links);
+		for (unsigned i = 0; i < n_links; i++)
+			into->link_list_.push_back(ground->links[links[i]]->get_impl());
+	}
+};
+
+void build_platform(Ground *ground)
+{
+	const struct psd_platform *platform = &ground->platform;
+	auto *zone = new Zone(ground); /* SimGrid's from here on */
+	char name[PSD_LINK_NAME];
+
+	for (unsigned host = 0; host < psd_platform_hosts(platform); host++) {
+		psd_platform_host_name(platform, host, name);
+		ground->hosts.push_back(zone->create_host(name, {1e9}));
+	}
+	for (unsigned link = 0; link < psd_platform_links(platform); link++) {
+		psd_platform_link_name(platform, link, name);
+		ground->links.push_back(zone->create_link(name, {psd_platform_link_bps(platform, link) / 8}));
+	}
+	ground->broken = zone->create_link("broken", {1});
+	ground->broken->turn_off();
+}
+
+/* ---- a user's platform ---- */
+
+enum psd_status check_host(const s4u::Host *host, struct psd_place at, struct psd_error *err)
+{
+	const double speed = host->get_speed();
+
+	if (!(speed > 0) || !std::isfinite(speed))
+		return psd_error_set(err, PSD_EINVAL, at, "host '%.100s' has speed %g, must be above 0", host->get_cname(),
+				     speed);
+	return PSD_OK;
+}
+
+enum psd_status check_link(const s4u::Link *link, struct psd_place at, struct psd_error *err)
+{
+	const double bandwidth = link->get_bandwidth(), latency_sec = link->get_latency();
+
+	if (!(bandwidth > 0) || !std::isfinite(bandwidth))
+		return psd_error_set(err, PSD_EINVAL, at, "link '%.100s' has bandwidth %g Bps, must be above 0",
+				     link->get_cname(), bandwidth);
+	if (!(latency_sec >= 0) || !std::isfinite(latency_sec))
+		return psd_error_set(err, PSD_EINVAL, at, "link '%.100s' has latency %g s, must be 0 or more", link->get_cname(),
+				     latency_sec);
+	return PSD_OK;
+}
+
+enum psd_status check_platform(const Ground *ground, struct psd_error *err)
+{
+	const struct psd_place at = {ground->platform.path, 0, 0};
+	const unsigned needed = psd_platform_hosts(&ground->platform);
+	enum psd_status status;
+
+	if (ground->hosts.size() < needed)
+		return psd_error_set(err, PSD_EINVAL, at, "platform has %zu hosts, the scenario needs %u", ground->hosts.size(),
+				     needed);
+	for (const s4u::Host *host : ground->hosts)
+		if ((status = check_host(host, at, err)) != PSD_OK)
+			return status;
+	for (const s4u::Link *link : ground->engine->get_all_links())
+		if ((status = check_link(link, at, err)) != PSD_OK)
+			return status;
+	return PSD_OK;
+}
+
+/* CM02 shares a link in proportion to the round-trip time of its flows; without latencies on the links it shares alike. */
+void take_latencies(Ground *ground)
+{
+	for (s4u::Link *link : ground->engine->get_all_links()) {
+		const double latency_sec = link->get_latency();
+
+		if (latency_sec > 0) {
+			ground->latencies_sec[link] = latency_sec;
+			link->set_latency(0);
+		}
+	}
+}
+
+bool ends_with(const std::string &text, const std::string &end)
+{
+	return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+enum psd_status load_platform(Ground *ground, struct psd_error *err)
+{
+	const std::string path = ground->platform.path;
+	const struct psd_place at = {ground->platform.path, 0, 0};
+	FILE *file = fopen(path.c_str(), "r");
+	enum psd_status status;
+
+	if (!file)
+		return psd_error_set(err, PSD_EFILE, at, "cannot read this platform");
+	fclose(file);
+	if (ends_with(path, ".so") || ends_with(path, ".dylib")) /* SimGrid would run its code */
+		return psd_error_set(err, PSD_EINVAL, at, "a platform must be SimGrid XML");
+	try {
+		ground->engine->load_platform(path);
+		if (!ground->engine->get_netzone_root())
+			return psd_error_set(err, PSD_EINVAL, at, "platform has no zone");
+		ground->hosts = ground->engine->get_all_hosts();
+		std::sort(ground->hosts.begin(), ground->hosts.end(), [](const s4u::Host *a, const s4u::Host *b) {
+			return psd_platform_compare_names(a->get_cname(), b->get_cname()) < 0;
+		});
+		status = check_platform(ground, err);
+		if (status == PSD_OK)
+			take_latencies(ground);
+	} catch (const std::exception &failure) {
+		status = psd_platform_refuse(ground->platform.path, failure.what(), err);
+	}
+	return status;
+}
+
+/* ---- starting ---- */
+
+/* SimGrid installs handlers of its own, for SIGINT one that lists all actors. */
+struct SignalKeeper {
+	static constexpr int signals[] = {SIGINT, SIGSEGV, SIGBUS};
+	struct sigaction actions[3];
+
+	SignalKeeper()
+	{
+		for (int i = 0; i < 3; i++)
+			sigaction(signals[i], nullptr, &actions[i]);
+	}
+	~SignalKeeper()
+	{
+		for (int i = 0; i < 3; i++)
+			sigaction(signals[i], &actions[i], nullptr);
+	}
+	SignalKeeper(const SignalKeeper &) = delete;
+	SignalKeeper &operator=(const SignalKeeper &) = delete;
+};
+
+/* CM02 without cross traffic and window limits is plain max-min sharing; the defaults add 4 % and cap long fat ways. Options given
+ * here win over a <config> in the platform. */
+void start_simgrid(Ground *ground)
+{
+	static std::string words[] = {"psd-sim", "--cfg=network/model:CM02", "--cfg=network/crosstraffic:no",
+				      "--cfg=network/TCP-gamma:1e15", "--cfg=debug/clean-atexit:no"};
+	static char *argv[] = {&words[0][0], &words[1][0], &words[2][0], &words[3][0], &words[4][0], nullptr};
+	const SignalKeeper keeper;
+	int argc = 5;
+
+	xbt_log_control_set("root.thres:critical");
+	xbt_log_control_set("root.fmt:%m%n"); /* only what comes before an abort() is left: the message alone */
+	ground->engine = new s4u::Engine(&argc, argv);
+}
+
+void find_model(Ground *ground)
+{
+	for (Model *model : ground->engine->get_all_models())
+		if (model->get_name() == "Network_CM02")
+			ground->model = model;
+	if (!ground->model)
+		throw std::runtime_error("SimGrid has no CM02 network model");
+}
+
+} // namespace
+
+enum psd_status open_ground(Ground *ground, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	try {
+		start_simgrid(ground);
+		if (ground->platform.topology == PSD_TOPOLOGY_PLATFORM)
+			status = load_platform(ground, err);
+		else
+			build_platform(ground);
+		if (status != PSD_OK)
+			return status;
+		ground->engine->seal_platform();
+		find_model(ground);
+	} catch (const std::exception &failure) {
+		return psd_error_set(err, PSD_ERUN, psd_place{nullptr, 0, 0}, "SimGrid: %.500s", failure.what());
+	}
+	return PSD_OK;
+}
+
+std::vector<s4u::Link *> find_way(const Ground *ground, unsigned from, unsigned to, double *latency_sec)
+{
+	std::vector<s4u::Link *> links;
+
+	*latency_sec = 0;
+	try {
+		ground->hosts[from]->route_to(ground->hosts[to], links, latency_sec);
+	} catch (const std::exception &) {
+		links.clear();
+	}
+	return links;
+}
+
+double links_latency_sec(const Ground *ground, unsigned from, unsigned to)
+{
+	double unused_sec, latency_sec = 0;
+
+	for (const s4u::Link *link : find_way(ground, from, to, &unused_sec)) {
+		const auto found = ground->latencies_sec.find(link);
+
+		latency_sec += found == ground->latencies_sec.end() ? 0 : found->second;
+	}
+	return latency_sec;
+}
+
+} // namespace psd

@@ -1,0 +1,37 @@
+/* A small writer of JSON: puts the commas, escapes strings, leaves line breaks to the caller's psd_json_line(). */
+#ifndef PSD_SIM_JSON_H
+#define PSD_SIM_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { PSD_JSON_MAX_DEPTH = 16 };
+
+/* Write errors stay in the stream's flag. */
+struct psd_json {
+	FILE *out;
+	unsigned depth;
+	bool has_element[PSD_JSON_MAX_DEPTH]; /* of each open object and array */
+	bool has_key;                         /* the next value belongs to a key */
+};
+
+struct psd_json psd_json_make(FILE *out);
+/* bracket: '{' or '['; the end finds out by itself. */
+void psd_json_begin(struct psd_json *json, char bracket);
+void psd_json_end(struct psd_json *json, char bracket);
+void psd_json_key(struct psd_json *json, const char *key);
+void psd_json_string(struct psd_json *json, const char *text);
+/* significant: digits of it, 1 to 17. null when value is not finite. */
+void psd_json_number(struct psd_json *json, double value, int significant);
+void psd_json_count(struct psd_json *json, uint64_t value);
+void psd_json_null(struct psd_json *json);
+/* A line break before the next element. */
+void psd_json_line(struct psd_json *json);
+
+/* Writes text between quotes, escaped. Bytes that are no UTF-8 become U+FFFD, so that the result is valid whatever comes in. */
+void psd_json_write_string(FILE *out, const char *text);
+/* Bytes of the UTF-8 sequence at text, or 0 when there is none (also for overlong forms, surrogates and beyond U+10FFFF). */
+unsigned psd_json_sequence_bytes(const char *text);
+
+#endif

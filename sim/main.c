@@ -1,0 +1,389 @@
+/* psd-sim: predicts training on a cluster from scenario files. Prints, and chooses the exit status; everything else is elsewhere. */
+#define _GNU_SOURCE 1
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/children.h"
+#include "sim/describe.h"
+#include "sim/grid.h"
+#include "sim/options.h"
+#include "sim/output.h"
+#include "sim/session.h"
+#include "sim/simulate.h"
+#include "sim/sweep.h"
+#include "sim/trace.h"
+
+#ifndef PSD_VERSION
+#define PSD_VERSION "unknown"
+#endif
+
+enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128 };
+
+enum { MOST_PLANS_POINTS = 3 }; /* more points than that: only the last one's plan */
+
+/* ---- messages and streams ---- */
+
+static int exit_of(enum psd_status status)
+{
+	if (status == PSD_OK)
+		return EXIT_DONE;
+	return status == PSD_EINVAL || status == PSD_EFILE ? EXIT_BAD_INPUT : EXIT_RUN_FAILED;
+}
+
+/* What names a file and line stands alone, as compilers do it, so that editors find the place. */
+static int complain(enum psd_status status, const struct psd_error *err, bool has_place)
+{
+	fprintf(stderr, "%s%s\n", has_place ? "" : "psd-sim: ", err->text);
+	return exit_of(status);
+}
+
+static int end_by_signal(int number)
+{
+	fprintf(stderr, "psd-sim: stopped by signal %d (%s)\n", number, strsignal(number));
+	return EXIT_SIGNAL + number;
+}
+
+/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to vanish. */
+static void fill_standard_streams(void)
+{
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
+			_exit(EXIT_RUN_FAILED);
+}
+
+/* Returns the exit status: `done` unless standard output could not be written. */
+static int flush_output(int done)
+{
+	const bool has_failed = ferror(stdout);
+
+	errno = 0;
+	if (fflush(stdout) == 0 && !has_failed)
+		return done;
+	fprintf(stderr, "psd-sim: cannot write to standard output%s%s\n", errno ? ": " : "", errno ? strerror(errno) : "");
+	return done == EXIT_DONE ? EXIT_RUN_FAILED : done;
+}
+
+/* ---- results ---- */
+
+/* What all scenarios of one command share. */
+struct command {
+	const struct psd_options *options;
+	struct psd_json json;
+	int signal_number;
+};
+
+/* The system to look at where only one can be: the one asked for, else the last or the first. */
+static enum psd_status choose_system(const struct psd_options *options, const struct psd_scenario *scenario, bool is_last,
+				     const struct psd_system **system, struct psd_error *err)
+{
+	unsigned index = is_last ? scenario->n_systems - 1 : 0;
+	enum psd_status status = PSD_OK;
+
+	if (options->system_name)
+		status = psd_sweep_find_system(scenario, options->system_name, &index, err);
+	*system = &scenario->systems[index];
+	return status;
+}
+
+/* SimGrid may abort() on a bad platform file, so it is tried before anything else runs. */
+static enum psd_status check_platform(const struct psd_options *options, const struct psd_session *session, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = &session->scenario;
+	struct psd_platform platform;
+	struct psd_case made;
+	enum psd_status status;
+
+	if (options->is_estimate || scenario->network.topology != PSD_TOPOLOGY_PLATFORM)
+		return PSD_OK;
+	status = psd_case_make(&made, &session->matter, &scenario->systems[0], psd_scenario_point(scenario, 0), err);
+	if (status)
+		return status;
+	platform = psd_simulate_platform(&made);
+	status = psd_platform_check(&platform, err);
+	psd_case_release(&made);
+	return status;
+}
+
+static enum psd_status write_report(struct command *command, const struct psd_report *report, struct psd_error *err)
+{
+	switch ((enum psd_form)command->options->form) {
+	case PSD_FORM_TABLE:
+		return psd_output_table(stdout, report, err);
+	case PSD_FORM_CSV:
+		psd_output_csv(stdout, report);
+		return PSD_OK;
+	case PSD_FORM_JSON:
+		return psd_output_json(&command->json, report, err);
+	}
+	return PSD_OK;
+}
+
+static enum psd_status run_sweep(struct command *command, const struct psd_session *session, struct psd_error *err)
+{
+	const struct psd_options *options = command->options;
+	const struct psd_sweep sweep = {
+		.matter = &session->matter,
+		.published = psd_session_published(session),
+		.system_name = options->system_name,
+		.is_estimate = options->is_estimate,
+		.n_at_once = options->n_processes ? (unsigned)options->n_processes : psd_children_cores(),
+		.has_progress = !options->is_quiet && isatty(STDERR_FILENO),
+	};
+	struct psd_report report;
+	enum psd_status status = check_platform(options, session, err);
+
+	if (!status)
+		status = psd_sweep_run(&sweep, &report, &command->signal_number, err);
+	if (status)
+		return status;
+	status = write_report(command, &report, err);
+	psd_report_release(&report);
+	return status;
+}
+
+static void say_what_is_traced(const struct psd_options *options, const struct psd_scenario *scenario, const struct psd_system *system,
+			       const struct psd_point *point)
+{
+	const bool is_only_one = psd_scenario_points(scenario) == 1 && (options->system_name || scenario->n_systems == 1);
+	char text[64];
+
+	if (!options->is_quiet && !is_only_one)
+		fprintf(stderr, "psd-sim: the trace is of %s at %s\n", system->name, psd_result_point_name(point, text, sizeof(text)));
+}
+
+/* The trace's file is opened before the sweep, so that a wrong path does not cost its time. */
+static enum psd_status run_with_trace(struct command *command, const struct psd_session *session, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = &session->scenario;
+	const struct psd_point point = psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
+	const struct psd_system *system;
+	struct psd_trace_file file;
+	enum psd_status status = choose_system(command->options, scenario, true, &system, err);
+
+	if (!status)
+		status = psd_trace_file_open(&file, command->options->trace_path, err);
+	if (status)
+		return status;
+	status = run_sweep(command, session, err);
+	if (!status) {
+		say_what_is_traced(command->options, scenario, system, &point);
+		status = psd_trace_run(file.out, &session->matter, system, point, &command->signal_number, err);
+	}
+	if (!status)
+		return psd_trace_file_commit(&file, err);
+	psd_trace_file_discard(&file);
+	return status;
+}
+
+static enum psd_status run_session(struct command *command, const struct psd_session *session, struct psd_error *err)
+{
+	return command->options->trace_path ? run_with_trace(command, session, err) : run_sweep(command, session, err);
+}
+
+/* A scenario that fails does not keep the others from running, but the status remembers it. */
+static int run_sessions(struct command *command, const struct psd_session *sessions)
+{
+	const struct psd_options *options = command->options;
+	int exit_status = EXIT_DONE;
+
+	if (options->form == PSD_FORM_CSV)
+		psd_output_csv_head(stdout);
+	if (options->form == PSD_FORM_JSON)
+		psd_json_begin(&command->json, '[');
+	for (unsigned i = 0; i < options->n_scenarios && !command->signal_number && !ferror(stdout); i++) {
+		struct psd_error err;
+
+		if (i && options->form == PSD_FORM_TABLE)
+			fputs("\n\n", stdout);
+		const enum psd_status status = run_session(command, &sessions[i], &err);
+
+		fflush(stdout);
+		if (command->signal_number)
+			return end_by_signal(command->signal_number);
+		if (status)
+			exit_status = complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE);
+	}
+	if (options->form == PSD_FORM_JSON) {
+		fputc('\n', stdout);
+		psd_json_end(&command->json, ']');
+		fputc('\n', stdout);
+	}
+	return exit_status;
+}
+
+/* ---- the other modes ---- */
+
+static enum psd_status write_plan(const struct psd_session *session, const struct psd_system *system, unsigned point_index,
+				  struct psd_error *err)
+{
+	const unsigned n_points = psd_scenario_points(&session->scenario);
+	char point_words[64];
+	struct psd_case made;
+	enum psd_status status =
+		psd_case_make(&made, &session->matter, system, psd_scenario_point(&session->scenario, point_index), err);
+
+	if (status)
+		return status;
+	snprintf(point_words, sizeof(point_words), "point %u of %u%s", point_index + 1, n_points,
+		 n_points > MOST_PLANS_POINTS ? ", the only one shown" : "");
+	status = psd_output_plan(stdout, &made, point_words, err);
+	psd_case_release(&made);
+	return status;
+}
+
+static enum psd_status write_plans(const struct psd_options *options, const struct psd_session *session, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = &session->scenario;
+	const unsigned n_points = psd_scenario_points(scenario);
+	unsigned only = scenario->n_systems;
+	enum psd_status status = PSD_OK;
+
+	if (options->system_name)
+		status = psd_sweep_find_system(scenario, options->system_name, &only, err);
+	psd_grid_write_text(stdout, scenario->title);
+	fputc('\n', stdout);
+	for (unsigned s = 0; s < scenario->n_systems && !status; s++) {
+		if (only < scenario->n_systems && s != only)
+			continue;
+		for (unsigned p = n_points > MOST_PLANS_POINTS ? n_points - 1 : 0; p < n_points && !status; p++) {
+			fputc('\n', stdout);
+			status = write_plan(session, &scenario->systems[s], p, err);
+		}
+	}
+	return status;
+}
+
+static enum psd_status dump_platform(const struct psd_options *options, const struct psd_session *session, struct psd_error *err)
+{
+	const struct psd_system *system;
+	struct psd_platform platform;
+	struct psd_case made;
+	enum psd_status status = choose_system(options, &session->scenario, false, &system, err);
+
+	if (!status)
+		status = psd_case_make(&made, &session->matter, system, psd_scenario_point(&session->scenario, 0), err);
+	if (status)
+		return status;
+	platform = psd_simulate_platform(&made);
+	status = psd_platform_write(stdout, &platform, err);
+	psd_case_release(&made);
+	/* a failed write is told by flush_output(), like any other */
+	return status == PSD_EFILE && ferror(stdout) ? PSD_OK : status;
+}
+
+static int describe(const char *path)
+{
+	struct psd_graph graph;
+	struct psd_error err;
+	const enum psd_status status = psd_graph_load(&graph, path, &err);
+
+	if (status)
+		return complain(status, &err, true);
+	psd_describe(stdout, &graph);
+	psd_graph_release(&graph);
+	return EXIT_DONE;
+}
+
+static int show_session(const struct psd_options *options, const struct psd_session *session)
+{
+	struct psd_error err;
+	enum psd_status status = PSD_OK;
+
+	if (options->mode == PSD_MODE_PLAN)
+		status = write_plans(options, session, &err);
+	else if (options->mode == PSD_MODE_DUMP_PLATFORM)
+		status = dump_platform(options, session, &err);
+	else
+		psd_output_scenario(stdout, &session->scenario);
+	return status ? complain(status, &err, true) : EXIT_DONE;
+}
+
+static int use_sessions(const struct psd_options *options, const struct psd_session *sessions)
+{
+	struct command command = {.options = options, .json = psd_json_make(stdout)};
+
+	if (options->mode == PSD_MODE_RESULTS)
+		return run_sessions(&command, sessions);
+	for (unsigned i = 0; i < options->n_scenarios; i++) {
+		if (i)
+			fputs(options->mode == PSD_MODE_PRINT_SCENARIO ? "---\n" : "\n\n", stdout);
+		const int exit_status = show_session(options, &sessions[i]);
+
+		if (exit_status)
+			return exit_status;
+	}
+	return EXIT_DONE;
+}
+
+/* All are loaded before the first runs: a mistake in the last one shows at once. */
+static int load_and_use(const struct psd_options *options)
+{
+	struct psd_session *sessions = calloc(options->n_scenarios, sizeof(*sessions));
+	const bool with_matter = options->mode != PSD_MODE_PRINT_SCENARIO;
+	int exit_status = EXIT_DONE;
+	struct psd_error err;
+	unsigned n_loaded = 0;
+
+	if (!sessions) {
+		psd_error_set(&err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		return complain(PSD_ENOMEM, &err, false);
+	}
+	while (n_loaded < options->n_scenarios && !exit_status) {
+		const enum psd_status status = psd_session_load(&sessions[n_loaded], options->scenarios[n_loaded], options->settings,
+								with_matter, &err);
+
+		if (status)
+			exit_status = complain(status, &err, true);
+		n_loaded++;
+	}
+	if (!exit_status)
+		exit_status = use_sessions(options, sessions);
+	for (unsigned i = 0; i < n_loaded; i++)
+		psd_session_release(&sessions[i]);
+	free(sessions);
+	return exit_status;
+}
+
+static int run(const struct psd_options *options)
+{
+	switch ((enum psd_mode)options->mode) {
+	case PSD_MODE_HELP:
+		psd_options_write_help(stdout);
+		return EXIT_DONE;
+	case PSD_MODE_VERSION:
+		puts("psd-sim " PSD_VERSION);
+		return EXIT_DONE;
+	case PSD_MODE_DESCRIBE:
+		return describe(options->model_path);
+	case PSD_MODE_RESULTS:
+	case PSD_MODE_PLAN:
+	case PSD_MODE_PRINT_SCENARIO:
+	case PSD_MODE_DUMP_PLATFORM:
+		break;
+	}
+	return load_and_use(options);
+}
+
+int main(int argc, char *argv[])
+{
+	struct psd_options options;
+	struct psd_error err;
+	enum psd_status status;
+	int exit_status;
+
+	fill_standard_streams();
+	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
+	status = psd_options_parse(&options, argc, argv, &err);
+	if (status)
+		return complain(status, &err, false);
+	exit_status = flush_output(run(&options));
+	psd_options_release(&options);
+	return exit_status;
+}

@@ -1,0 +1,81 @@
+/* What a reader has to know before trusting the figures of a report. */
+#include <string.h>
+
+#include "sim/grid.h"
+#include "sim/output.h"
+
+static bool may_use_ring(const struct psd_scenario *scenario)
+{
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		if (scenario->systems[s].sync == PSD_SYNC_RING ||
+		    (scenario->systems[s].sync == PSD_SYNC_HYBRID && scenario->systems[s].rule == PSD_RULE_SECONDS))
+			return true;
+	return false;
+}
+
+/* Links whose capacity changes while a ring runs. */
+static bool has_changing_links(const struct psd_scenario *scenario)
+{
+	for (unsigned i = 0; i < scenario->n_slowdowns; i++)
+		if (scenario->slowdowns[i].link_ratio != 1.0)
+			return true;
+	return scenario->n_backgrounds > 0;
+}
+
+static void append_item(FILE *out, bool is_there, const char *item, unsigned *n_items)
+{
+	if (is_there)
+		fprintf(out, "%s%s", (*n_items)++ ? ", " : "note: the estimate knows nothing of ", item);
+}
+
+/* All that only a simulation heeds. */
+static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
+{
+	unsigned n_items = 0;
+
+	append_item(out, scenario->network.topology == PSD_TOPOLOGY_RACKS, "racks", &n_items);
+	append_item(out, scenario->network.topology == PSD_TOPOLOGY_FAT_TREE, "the fat tree", &n_items);
+	append_item(out, scenario->network.topology == PSD_TOPOLOGY_PLATFORM, "the platform file", &n_items);
+	append_item(out, scenario->jitter_ratio > 0.0, "jitter", &n_items);
+	append_item(out, scenario->n_slowdowns > 0, "slow nodes", &n_items);
+	append_item(out, scenario->n_backgrounds > 0, "background traffic", &n_items);
+	if (n_items)
+		fputs(": simulate for those\n", out);
+}
+
+static bool has_system(const struct psd_scenario *scenario, const char *name)
+{
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		if (!strcmp(scenario->systems[s].name, name))
+			return true;
+	return false;
+}
+
+/* A misspelt name would otherwise look like a system without published values. */
+static void write_strangers(FILE *out, const struct psd_report *report)
+{
+	const struct psd_published *published = report->published;
+
+	for (unsigned i = 0; published && i < published->n_rows; i++) {
+		const char *name = published->rows[i].system;
+
+		if (has_system(report->matter->scenario, name) || (i && !strcmp(published->rows[i - 1].system, name)))
+			continue;
+		fputs("note: values are published of '", out);
+		psd_grid_write_text(out, name);
+		fputs("', which is no system of this scenario\n", out);
+	}
+}
+
+void psd_output_notes(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+
+	if (report->is_estimate)
+		write_estimate_note(out, scenario);
+	else if (scenario->fidelity == PSD_FIDELITY_FLOW && may_use_ring(scenario) && has_changing_links(scenario))
+		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when links change during "
+		      "it;\n      use fidelity: message\n",
+		      out);
+	write_strangers(out, report);
+}

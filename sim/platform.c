@@ -1,0 +1,249 @@
+/* Geometry of the generated platforms, their XML form, and the check of a user's XML in a child process. Knows no SimGrid: ways and
+ * capacities come from here, network.cpp gives them to SimGrid. */
+#include "sim/platform.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "engine/scenario.h"
+
+#define UNLIMITED_BPS	1e15 /* a link that nobody notices: 100 MB pass in 1 us */
+#define DUMP_PAIR_HOSTS 512  /* 262k ways, 40 MB of XML */
+
+unsigned psd_platform_hosts(const struct psd_platform *platform)
+{
+	return platform->workers + platform->servers;
+}
+
+unsigned psd_platform_nodes(const struct psd_platform *platform)
+{
+	return platform->nodes + platform->servers;
+}
+
+unsigned psd_platform_node_of(const struct psd_platform *platform, unsigned host)
+{
+	return host < platform->workers ? host / platform->workers_per_node : platform->nodes + (host - platform->workers);
+}
+
+unsigned psd_platform_node_link(unsigned node, int is_in)
+{
+	return 2 * node + (is_in ? 1 : 0);
+}
+
+static unsigned leaves(const struct psd_platform *platform)
+{
+	return (psd_platform_nodes(platform) + platform->nodes_per_rack - 1) / platform->nodes_per_rack;
+}
+
+/* Uplinks of a leaf: one to the core of racks; in a fat tree as many as keep each about as fast as a node's link. */
+static unsigned spines(const struct psd_platform *platform)
+{
+	const double uplinks = platform->nodes_per_rack / platform->oversubscription_ratio;
+
+	if (platform->topology == PSD_TOPOLOGY_RACKS)
+		return 1;
+	return uplinks < 1.5 ? 1 : (unsigned)(uplinks + 0.5);
+}
+
+/* Links are numbered in pairs (out or up, in or down): nodes, then workers' local links, then leaf by leaf their uplinks. */
+static unsigned first_local(const struct psd_platform *platform)
+{
+	return 2 * psd_platform_nodes(platform);
+}
+
+static unsigned first_uplink(const struct psd_platform *platform)
+{
+	return first_local(platform) + (platform->workers_per_node > 1 ? 2 * platform->workers : 0);
+}
+
+static unsigned uplink(const struct psd_platform *platform, unsigned leaf, unsigned spine)
+{
+	return first_uplink(platform) + 2 * (leaf * spines(platform) + spine);
+}
+
+unsigned psd_platform_links(const struct psd_platform *platform)
+{
+	return platform->topology == PSD_TOPOLOGY_STAR ? first_uplink(platform) : uplink(platform, leaves(platform), 0);
+}
+
+double psd_platform_link_bps(const struct psd_platform *platform, unsigned link)
+{
+	if (link < first_local(platform))
+		return link % 2 ? platform->receive_bps : platform->send_bps;
+	if (link < first_uplink(platform))
+		return platform->local_bps > 0 ? platform->local_bps : UNLIMITED_BPS;
+	return platform->nodes_per_rack * platform->link_bps / platform->oversubscription_ratio / spines(platform);
+}
+
+void psd_platform_host_name(const struct psd_platform *platform, unsigned host, char *name)
+{
+	if (host >= platform->workers)
+		snprintf(name, PSD_LINK_NAME, "s%u", host - platform->workers);
+	else if (platform->workers_per_node == 1)
+		snprintf(name, PSD_LINK_NAME, "n%u", host);
+	else
+		snprintf(name, PSD_LINK_NAME, "n%uw%u", host / platform->workers_per_node, host % platform->workers_per_node);
+}
+
+void psd_platform_link_name(const struct psd_platform *platform, unsigned link, char *name)
+{
+	const unsigned pair = link / 2;
+
+	if (link < first_local(platform))
+		snprintf(name, PSD_LINK_NAME, "node%u_%s", pair, link % 2 ? "in" : "out");
+	else if (link < first_uplink(platform))
+		snprintf(name, PSD_LINK_NAME, "worker%u_%s", pair - psd_platform_nodes(platform), link % 2 ? "in" : "out");
+	else
+		snprintf(name, PSD_LINK_NAME, "leaf%u_spine%u_%s", (pair - first_uplink(platform) / 2) / spines(platform),
+			 (pair - first_uplink(platform) / 2) % spines(platform), link % 2 ? "down" : "up");
+}
+
+unsigned psd_platform_route(const struct psd_platform *platform, unsigned from, unsigned to, unsigned *links)
+{
+	const unsigned from_node = psd_platform_node_of(platform, from), to_node = psd_platform_node_of(platform, to);
+	unsigned n_links = 0;
+
+	assert(from != to);
+	if (from_node == to_node) {
+		links[n_links++] = first_local(platform) + 2 * from;
+		links[n_links++] = first_local(platform) + 2 * to + 1;
+		return n_links;
+	}
+	links[n_links++] = psd_platform_node_link(from_node, 0);
+	if (platform->topology != PSD_TOPOLOGY_STAR) {
+		const unsigned from_leaf = from_node / platform->nodes_per_rack, to_leaf = to_node / platform->nodes_per_rack;
+		const unsigned spine = to_node % spines(platform);
+
+		if (from_leaf != to_leaf) {
+			links[n_links++] = uplink(platform, from_leaf, spine);
+			links[n_links++] = uplink(platform, to_leaf, spine) + 1;
+		}
+	}
+	links[n_links++] = psd_platform_node_link(to_node, 1);
+	return n_links;
+}
+
+/* ---- names ---- */
+
+/* Both point at digits; moves both behind them. Equal numbers with different leading zeros stay equal here. */
+static int compare_numbers(const char **a, const char **b)
+{
+	size_t a_digits, b_digits;
+	int order;
+
+	*a += strspn(*a, "0");
+	*b += strspn(*b, "0");
+	a_digits = strspn(*a, "0123456789");
+	b_digits = strspn(*b, "0123456789");
+	order = a_digits != b_digits ? (a_digits < b_digits ? -1 : 1) : memcmp(*a, *b, a_digits);
+	*a += a_digits;
+	*b += b_digits;
+	return order;
+}
+
+int psd_platform_compare_names(const char *a, const char *b)
+{
+	const char *const whole_a = a, *const whole_b = b;
+
+	while (*a && *b) {
+		if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+			const int order = compare_numbers(&a, &b);
+
+			if (order)
+				return order;
+		} else if (*a == *b) {
+			a++;
+			b++;
+		} else {
+			break;
+		}
+	}
+	if (*a != *b)
+		return (unsigned char)*a < (unsigned char)*b ? -1 : 1;
+	return strcmp(whole_a, whole_b); /* n1 and n01: any order will do, as long as it is always the same */
+}
+
+/* ---- XML ---- */
+
+static double dumped_latency_sec(const struct psd_platform *platform, unsigned link)
+{
+	return link < first_local(platform) ? platform->latency_sec / 2 : 0;
+}
+
+static void write_hosts_and_links(FILE *out, const struct psd_platform *platform)
+{
+	char name[PSD_LINK_NAME];
+
+	for (unsigned host = 0; host < psd_platform_hosts(platform); host++) {
+		psd_platform_host_name(platform, host, name);
+		fprintf(out, "    <host id=\"%s\" speed=\"1Gf\"/>\n", name);
+	}
+	for (unsigned link = 0; link < psd_platform_links(platform); link++) {
+		psd_platform_link_name(platform, link, name);
+		fprintf(out, "    <link id=\"%s\" bandwidth=\"%.17gBps\" latency=\"%.17gs\"/>\n", name,
+			psd_platform_link_bps(platform, link) / 8, dumped_latency_sec(platform, link));
+	}
+}
+
+static void write_star(FILE *out, const struct psd_platform *platform)
+{
+	char host_name[PSD_LINK_NAME], out_name[PSD_LINK_NAME], in_name[PSD_LINK_NAME];
+
+	for (unsigned host = 0; host < psd_platform_hosts(platform); host++) {
+		const unsigned node = psd_platform_node_of(platform, host);
+
+		psd_platform_host_name(platform, host, host_name);
+		psd_platform_link_name(platform, psd_platform_node_link(node, 0), out_name);
+		psd_platform_link_name(platform, psd_platform_node_link(node, 1), in_name);
+		fprintf(out, "    <host_link id=\"%s\" up=\"%s\" down=\"%s\"/>\n", host_name, out_name, in_name);
+	}
+}
+
+static void write_route(FILE *out, const struct psd_platform *platform, unsigned from, unsigned to)
+{
+	char from_name[PSD_LINK_NAME], to_name[PSD_LINK_NAME], link_name[PSD_LINK_NAME];
+	unsigned links[PSD_ROUTE_LINKS];
+	const unsigned n_links = psd_platform_route(platform, from, to, links);
+
+	psd_platform_host_name(platform, from, from_name);
+	psd_platform_host_name(platform, to, to_name);
+	fprintf(out, "    <route src=\"%s\" dst=\"%s\" symmetrical=\"NO\">", from_name, to_name);
+	for (unsigned i = 0; i < n_links; i++) {
+		psd_platform_link_name(platform, links[i], link_name);
+		fprintf(out, "<link_ctn id=\"%s\"/>", link_name);
+	}
+	fputs("</route>\n", out);
+}
+
+enum psd_status psd_platform_write(FILE *out, const struct psd_platform *platform, struct psd_error *err)
+{
+	const unsigned hosts = psd_platform_hosts(platform);
+	const int is_plain_star = platform->topology == PSD_TOPOLOGY_STAR && platform->workers_per_node == 1;
+
+	if (platform->topology == PSD_TOPOLOGY_PLATFORM)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "the platform is a file already: '%.200s'", platform->path);
+	if (!is_plain_star && hosts > DUMP_PAIR_HOSTS)
+		return psd_error_set(
+			err, PSD_EINVAL, PSD_NOWHERE,
+			"platform has %u hosts, %d is the most that is written for anything but a star of single workers", hosts,
+			DUMP_PAIR_HOSTS);
+	fprintf(out,
+		"<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform "
+		"version=\"4.1\">\n"
+		"  <zone id=\"world\" routing=\"%s\">\n",
+		is_plain_star ? "Cluster" : "Full");
+	write_hosts_and_links(out, platform);
+	if (is_plain_star)
+		write_star(out, platform);
+	for (unsigned from = 0; !is_plain_star && from < hosts; from++)
+		for (unsigned to = 0; to < hosts; to++)
+			if (from != to)
+				write_route(out, platform, from, to);
+	fputs("  </zone>\n</platform>\n", out);
+	if (fflush(out) || ferror(out))
+		return psd_error_set(err, PSD_EFILE, PSD_NOWHERE, "cannot write the platform");
+	return PSD_OK;
+}

@@ -1,0 +1,130 @@
+/* Results as JSON: the columns of the CSV under the same names, null where those are empty, then the plan and the busy times. */
+#include "sim/output.h"
+
+enum { SECONDS_DIGITS = 9, RATIO_DIGITS = 6, RATE_DIGITS = 15 };
+
+/* Keys of "busy", by enum psd_resource. */
+static const char *const busy_keys[PSD_RESOURCES] = {"device_sec", "copy_out_sec", "copy_in_sec", "cpu_sec", "network_out_sec"};
+
+static void write_number(struct psd_json *json, const char *key, bool is_there, double value, int significant)
+{
+	psd_json_key(json, key);
+	if (is_there)
+		psd_json_number(json, value, significant);
+	else
+		psd_json_null(json);
+}
+
+static void write_text(struct psd_json *json, const char *key, const char *text)
+{
+	psd_json_key(json, key);
+	psd_json_string(json, text);
+}
+
+static void write_count(struct psd_json *json, const char *key, uint64_t count)
+{
+	psd_json_key(json, key);
+	psd_json_count(json, count);
+}
+
+static void write_figures(struct psd_json *json, const struct psd_result *result)
+{
+	const struct psd_published_row *published = result->published;
+
+	write_count(json, "nodes", result->point.nodes);
+	write_count(json, "workers", result->point.workers);
+	write_number(json, "bandwidth_bps", result->point.bandwidth_bps > 0.0, result->point.bandwidth_bps, RATE_DIGITS);
+	write_number(json, "iteration_sec", true, result->outcome.iteration_sec, SECONDS_DIGITS);
+	write_number(json, "images_per_sec", true, result->images_per_sec, SECONDS_DIGITS);
+	write_number(json, "speedup", true, result->speedup, RATIO_DIGITS);
+	write_number(json, "compute_sec", true, result->compute_sec, SECONDS_DIGITS);
+	write_number(json, "exposed_comm_sec", true, result->exposed_comm_sec, SECONDS_DIGITS);
+	write_count(json, "tx_bytes_per_node", result->outcome.sent_bytes_per_node);
+	write_count(json, "rx_bytes_per_node", result->outcome.received_bytes_per_node);
+	write_number(json, "published_images_per_sec", published && published->has_images_per_sec,
+		     published ? published->images_per_sec : 0.0, SECONDS_DIGITS);
+	write_number(json, "published_speedup", published && published->has_speedup, published ? published->speedup : 0.0, RATIO_DIGITS);
+	write_number(json, "error_ratio", result->has_error_ratio, result->error_ratio, RATIO_DIGITS);
+}
+
+static void write_busy(struct psd_json *json, const struct psd_outcome *outcome)
+{
+	psd_json_key(json, "busy");
+	psd_json_begin(json, '{');
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		write_number(json, busy_keys[r], true, outcome->busy_sec[r], SECONDS_DIGITS);
+	psd_json_end(json, '}');
+}
+
+static void write_alternatives(struct psd_json *json, const struct psd_plan_item *item)
+{
+	psd_json_key(json, "alternatives");
+	psd_json_begin(json, '{');
+	for (int m = 0; m < PSD_METHODS; m++) {
+		const struct psd_alternative *alternative = &item->alternatives[m];
+
+		psd_json_key(json, psd_method_names[m]);
+		if (!alternative->is_possible) {
+			psd_json_null(json);
+			continue;
+		}
+		psd_json_begin(json, '{');
+		write_count(json, "node_bytes", alternative->node_bytes);
+		write_number(json, "isolated_sec", true, alternative->isolated_sec, SECONDS_DIGITS);
+		psd_json_end(json, '}');
+	}
+	psd_json_end(json, '}');
+}
+
+static void write_item(struct psd_json *json, const struct psd_graph *graph, const struct psd_plan_item *item)
+{
+	psd_json_line(json);
+	psd_json_begin(json, '{');
+	write_text(json, "layer", graph->layers[item->layer].name);
+	psd_json_key(json, "tensors");
+	psd_json_begin(json, '[');
+	for (unsigned t = 0; t < item->n_tensors; t++)
+		psd_json_string(json, graph->tensors[item->first_tensor + t].name);
+	psd_json_end(json, ']');
+	write_text(json, "method", psd_method_names[item->method]);
+	write_count(json, "elements", item->subject.elements);
+	write_alternatives(json, item);
+	psd_json_end(json, '}');
+}
+
+static enum psd_status write_plan(struct psd_json *json, const struct psd_subject_matter *matter, const struct psd_result *result,
+				  struct psd_error *err)
+{
+	struct psd_case made;
+	enum psd_status status = psd_case_make(&made, matter, result->system, result->point, err);
+
+	if (status)
+		return status;
+	psd_json_key(json, "plan");
+	psd_json_begin(json, '[');
+	for (unsigned i = 0; i < made.plan.n_items; i++)
+		write_item(json, &matter->graph, &made.plan.items[i]);
+	psd_json_end(json, ']');
+	psd_case_release(&made);
+	return PSD_OK;
+}
+
+enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < report->n_systems * report->n_points && !status; i++) {
+		const struct psd_result *result = &report->results[i];
+
+		psd_json_line(json);
+		psd_json_begin(json, '{');
+		write_text(json, "scenario", report->matter->scenario->title);
+		write_text(json, "system", result->system->name);
+		write_text(json, "executor", psd_report_executor(report));
+		write_figures(json, result);
+		write_busy(json, &result->outcome);
+		status = write_plan(json, report->matter, result, err);
+		psd_json_end(json, '}');
+	}
+	return status;
+}

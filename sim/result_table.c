@@ -1,0 +1,274 @@
+/* The table of results, one group of rows for each point, so that systems are compared where they compete. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/units.h"
+#include "sim/grid.h"
+#include "sim/output.h"
+
+/* ---- above the table: what was computed ---- */
+
+static void write_model(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_graph *graph = &report->matter->graph;
+	const uint64_t wire_bytes = graph->parameters * (scenario->is_half ? 2 : 4);
+	char count[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX];
+
+	fputs("model     ", out);
+	psd_grid_write_text(out, graph->name);
+	fprintf(out, ": %s parameters in %u tensors, gradients of %s (%s); batch %u per worker\n",
+		psd_units_write_count(graph->parameters, count), graph->n_tensors, psd_units_write_bytes(wire_bytes, bytes),
+		scenario->is_half ? "fp16" : "fp32", scenario->batch_per_worker);
+}
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void write_compute(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_costs *costs = &report->matter->costs;
+	struct psd_sentence sentence = {.length = 0};
+	char sec[PSD_UNITS_TEXT_MAX];
+
+	psd_sentence_add(&sentence, "compute   %s a batch, %.4g images/s on one worker alone; ",
+			 psd_units_write_seconds(costs->compute_sec, sec), scenario->batch_per_worker / costs->compute_sec);
+	psd_sentence_add(&sentence, costs->is_measured ? "measured: " : "from a model of the device, not measured: ");
+	psd_sentence_add(&sentence, "%s", scenario->profile_path ? file_name(scenario->profile_path) : scenario->device_name);
+	if (scenario->images_per_sec > 0.0)
+		psd_sentence_add(&sentence, ", scaled to %.4g images/s", scenario->images_per_sec);
+	if (scenario->jitter_ratio > 0.0)
+		psd_sentence_add(&sentence, ", jitter %.3g %%", 100.0 * scenario->jitter_ratio);
+	psd_sentence_write(out, &sentence, 10);
+}
+
+static void write_extent(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+	unsigned fewest = psd_scenario_point(scenario, 0).nodes, most = fewest;
+
+	for (unsigned p = 1; p < report->n_points; p++) {
+		const unsigned nodes = psd_scenario_point(scenario, p).nodes;
+
+		fewest = nodes < fewest ? nodes : fewest;
+		most = nodes > most ? nodes : most;
+	}
+	if (fewest == most)
+		fprintf(out, "%u node%s", most, most == 1 ? "" : "s");
+	else
+		fprintf(out, "%u to %u nodes", fewest, most);
+	if (scenario->workers_per_node > 1)
+		fprintf(out, " of %u workers", scenario->workers_per_node);
+}
+
+static void write_rates(FILE *out, const struct psd_scenario *scenario)
+{
+	char rate[PSD_UNITS_TEXT_MAX];
+
+	if (!scenario->n_sweep_bandwidths && scenario->network.bandwidth_bps > 0.0)
+		fprintf(out, ", %s", psd_units_write_rate(scenario->network.bandwidth_bps, rate));
+	for (unsigned i = 0; i < scenario->n_sweep_bandwidths && i < 6; i++)
+		fprintf(out, ", %s", psd_units_write_rate(scenario->sweep_bandwidth_bps[i], rate));
+	if (scenario->n_sweep_bandwidths > 6)
+		fputs(" ...", out);
+}
+
+static void write_topology(FILE *out, const struct psd_network *network)
+{
+	char sec[PSD_UNITS_TEXT_MAX];
+
+	if (network->topology == PSD_TOPOLOGY_PLATFORM) {
+		fputs(", SimGrid platform ", out);
+		psd_grid_write_text(out, network->platform_path);
+		return;
+	}
+	fprintf(out, ", %s one way, ", psd_units_write_seconds(network->latency_sec, sec));
+	if (network->topology == PSD_TOPOLOGY_STAR)
+		fputs("one switch that never blocks", out);
+	else
+		fprintf(out, "%s of %u nodes, uplinks %.3g:1", psd_topology_names[network->topology], network->nodes_per_rack,
+			network->oversubscription_ratio);
+}
+
+static void write_cluster(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+
+	fputs("cluster   ", out);
+	write_extent(out, report);
+	write_rates(out, scenario);
+	write_topology(out, &scenario->network);
+	if (scenario->n_slowdowns)
+		fprintf(out, ", %u slowdown%s", scenario->n_slowdowns, scenario->n_slowdowns == 1 ? "" : "s");
+	if (scenario->n_backgrounds)
+		fputs(", background traffic", out);
+	fputc('\n', out);
+}
+
+static void write_executor(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+
+	if (report->is_estimate)
+		fputs("executor  estimate, closed form", out);
+	else
+		fprintf(out, "executor  SimGrid, fidelity %s", psd_fidelity_names[scenario->fidelity]);
+	fputs("; speedup over one worker ", out);
+	if (scenario->baseline_system < 0) {
+		fputs("that only computes\n", out);
+		return;
+	}
+	fputs("of ", out);
+	psd_grid_write_text(out, scenario->systems[scenario->baseline_system].name);
+	fputc('\n', out);
+}
+
+/* ---- the table ---- */
+
+enum column {
+	COLUMN_NODES,
+	COLUMN_WORKERS,
+	COLUMN_BANDWIDTH,
+	COLUMN_SYSTEM,
+	COLUMN_ITERATION,
+	COLUMN_THROUGHPUT,
+	COLUMN_SPEEDUP,
+	COLUMN_COMPUTE,
+	COLUMN_EXPOSED,
+	COLUMN_SENT,
+	COLUMN_PUBLISHED_THROUGHPUT,
+	COLUMN_PUBLISHED_SPEEDUP,
+	COLUMN_ERROR,
+};
+
+/* How many decimals each kind of figure gets, the same in all rows: the smallest one keeps three digits. */
+struct decimals {
+	int sec;
+	int throughput;
+	int sent;
+};
+
+static void add_columns(struct psd_grid *grid)
+{
+	psd_grid_add_column(grid, "", "nodes", false);
+	psd_grid_add_column(grid, "", "workers", false);
+	psd_grid_add_column(grid, "", "link", false);
+	psd_grid_add_column(grid, "", "system", true);
+	psd_grid_add_column(grid, "iteration", "s", false);
+	psd_grid_add_column(grid, "", "images/s", false);
+	psd_grid_add_column(grid, "", "speedup", false);
+	psd_grid_add_column(grid, "compute", "s", false);
+	psd_grid_add_column(grid, "exposed", "comm s", false);
+	psd_grid_add_column(grid, "sent", "MB/node", false);
+	psd_grid_add_column(grid, "published", "images/s", false);
+	psd_grid_add_column(grid, "published", "speedup", false);
+	psd_grid_add_column(grid, "error", "%  ", false);
+}
+
+static double smaller(double least, double value)
+{
+	return value > 0.0 && value < least ? value : least;
+}
+
+static struct decimals choose_decimals(const struct psd_report *report)
+{
+	double sec = INFINITY, throughput = INFINITY, sent_mb = INFINITY;
+
+	for (unsigned i = 0; i < report->n_systems * report->n_points; i++) {
+		const struct psd_result *result = &report->results[i];
+
+		sec = smaller(smaller(sec, result->outcome.iteration_sec), result->compute_sec);
+		throughput = smaller(throughput, result->images_per_sec);
+		sent_mb = smaller(sent_mb, (double)result->outcome.sent_bytes_per_node / 1e6);
+	}
+	return (struct decimals){psd_grid_decimals(sec, 7), psd_grid_decimals(throughput, 3), psd_grid_decimals(sent_mb, 3)};
+}
+
+static void set_published(struct psd_grid *grid, const struct psd_result *result, int throughput_decimals)
+{
+	const struct psd_published_row *published = result->published;
+
+	if (!published)
+		return;
+	if (published->has_images_per_sec)
+		psd_grid_set(grid, COLUMN_PUBLISHED_THROUGHPUT, "%.*f", throughput_decimals, published->images_per_sec);
+	if (published->has_speedup)
+		psd_grid_set(grid, COLUMN_PUBLISHED_SPEEDUP, "%.2f", published->speedup);
+	if (result->has_error_ratio)
+		psd_grid_set(grid, COLUMN_ERROR, "%+.1f %c", 100.0 * result->error_ratio, published->is_fit ? 'c' : ' ');
+}
+
+static void add_result(struct psd_grid *grid, const struct psd_report *report, const struct psd_result *result,
+		       struct decimals decimals)
+{
+	const struct psd_point *point = &result->point;
+	char rate[PSD_UNITS_TEXT_MAX];
+
+	psd_grid_add_row(grid);
+	psd_grid_set(grid, COLUMN_NODES, "%u", point->nodes);
+	if (report->matter->scenario->workers_per_node > 1)
+		psd_grid_set(grid, COLUMN_WORKERS, "%u", point->workers);
+	if (report->matter->scenario->n_sweep_bandwidths > 1)
+		psd_grid_set(grid, COLUMN_BANDWIDTH, "%s", psd_units_write_rate(point->bandwidth_bps, rate));
+	psd_grid_set(grid, COLUMN_SYSTEM, "%s", result->system->name);
+	psd_grid_set(grid, COLUMN_ITERATION, "%.*f", decimals.sec, result->outcome.iteration_sec);
+	psd_grid_set(grid, COLUMN_THROUGHPUT, "%.*f", decimals.throughput, result->images_per_sec);
+	psd_grid_set(grid, COLUMN_SPEEDUP, "%.2f", result->speedup);
+	psd_grid_set(grid, COLUMN_COMPUTE, "%.*f", decimals.sec, result->compute_sec);
+	psd_grid_set(grid, COLUMN_EXPOSED, "%.*f", decimals.sec, result->exposed_comm_sec);
+	psd_grid_set(grid, COLUMN_SENT, "%.*f", decimals.sent, (double)result->outcome.sent_bytes_per_node / 1e6);
+	set_published(grid, result, decimals.throughput);
+}
+
+static bool has_fit(const struct psd_report *report)
+{
+	for (unsigned i = 0; i < report->n_systems * report->n_points; i++)
+		if (report->results[i].has_error_ratio && report->results[i].published->is_fit)
+			return true;
+	return false;
+}
+
+static enum psd_status write_grid(FILE *out, const struct psd_report *report, struct psd_error *err)
+{
+	const struct decimals decimals = choose_decimals(report);
+	struct psd_grid grid = {.n_rows = 0};
+	enum psd_status status;
+
+	add_columns(&grid);
+	for (unsigned p = 0; p < report->n_points; p++) {
+		if (report->n_systems > 1)
+			psd_grid_add_gap(&grid);
+		for (unsigned s = 0; s < report->n_systems; s++)
+			add_result(&grid, report, &report->results[s * report->n_points + p], decimals);
+	}
+	status = psd_grid_write(out, &grid, err);
+	psd_grid_release(&grid);
+	return status;
+}
+
+enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err)
+{
+	enum psd_status status;
+
+	psd_grid_write_text(out, report->matter->scenario->title);
+	fputs("\n\n", out);
+	write_model(out, report);
+	write_compute(out, report);
+	write_cluster(out, report);
+	write_executor(out, report);
+	fputc('\n', out);
+	status = write_grid(out, report, err);
+	if (status)
+		return status;
+	fputc('\n', out);
+	if (has_fit(report))
+		fputs("c: calibrated on this value; not a prediction\n", out);
+	psd_output_notes(out, report);
+	psd_output_bottlenecks(out, report);
+	return PSD_OK;
+}

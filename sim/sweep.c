@@ -1,0 +1,227 @@
+/* Makes the list of cases, has them run, and turns outcomes into results. */
+#include "sim/sweep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/estimate.h"
+#include "engine/units.h"
+#include "sim/children.h"
+#include "sim/simulate.h"
+
+struct job {
+	const struct psd_system *system;
+	struct psd_point point;
+};
+
+/* The cases of the report first, in its order, then what only serves as a baseline. */
+struct work_list {
+	const struct psd_sweep *sweep;
+	struct job *jobs;
+	struct psd_outcome *outcomes;
+	unsigned n_jobs;
+	unsigned n_systems;
+	unsigned n_points;
+};
+
+static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
+{
+	return sweep->matter->scenario;
+}
+
+enum psd_status psd_sweep_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index, struct psd_error *err)
+{
+	char names[512] = "";
+	size_t length = 0;
+
+	for (unsigned i = 0; i < scenario->n_systems; i++) {
+		const char *other = scenario->systems[i].name;
+
+		if (!strcmp(other, name)) {
+			*index = i;
+			return PSD_OK;
+		}
+		if (length < sizeof(names))
+			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", other);
+	}
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0}, "has no system '%.80s', must be one of %s", name,
+			     names);
+}
+
+/* ---- one case ---- */
+
+static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = scenario_of(sweep);
+	struct psd_case made;
+	enum psd_status status = psd_case_make(&made, sweep->matter, job->system, job->point, err);
+
+	if (status)
+		return status;
+	if (sweep->is_estimate)
+		status = psd_estimate(&made.program, psd_run_length_make(job->system, scenario->iterations, 0.0), outcome, err);
+	else
+		status = psd_simulate(&made, NULL, NULL, outcome, err);
+	psd_case_release(&made);
+	return status;
+}
+
+static enum psd_status run_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
+{
+	const struct work_list *list = context;
+
+	return run_job(list->sweep, &list->jobs[job], outcome, err);
+}
+
+static void name_job(const void *context, unsigned job, char *text, size_t room)
+{
+	const struct work_list *list = context;
+	char point[64], rate[PSD_UNITS_TEXT_MAX];
+	const struct job *named = &list->jobs[job];
+
+	psd_result_point_name(&named->point, point, sizeof(point));
+	if (scenario_of(list->sweep)->n_sweep_bandwidths > 1)
+		snprintf(text, room, "%s at %s, %s", named->system->name, point,
+			 psd_units_write_rate(named->point.bandwidth_bps, rate));
+	else
+		snprintf(text, room, "%s at %s", named->system->name, point);
+}
+
+/* ---- the list ---- */
+
+static const struct psd_system *baseline_system(const struct psd_scenario *scenario)
+{
+	return scenario->baseline_system < 0 ? NULL : &scenario->systems[scenario->baseline_system];
+}
+
+/* The job that is one worker of the baseline system at this bandwidth; n_jobs when there is none. */
+static unsigned find_baseline(const struct work_list *list, double bandwidth_bps)
+{
+	const struct psd_system *system = baseline_system(scenario_of(list->sweep));
+	unsigned i = 0;
+
+	while (i < list->n_jobs && !(list->jobs[i].system == system && list->jobs[i].point.workers == 1 &&
+				     list->jobs[i].point.bandwidth_bps == bandwidth_bps))
+		i++;
+	return i;
+}
+
+static void add_baselines(struct work_list *list)
+{
+	const struct psd_scenario *scenario = scenario_of(list->sweep);
+
+	for (unsigned p = 0; baseline_system(scenario) && p < list->n_points; p++) {
+		struct psd_point point = psd_scenario_point(scenario, p);
+
+		if (find_baseline(list, point.bandwidth_bps) < list->n_jobs)
+			continue;
+		point.nodes = point.workers_per_node = point.workers = 1;
+		list->jobs[list->n_jobs++] = (struct job){baseline_system(scenario), point};
+	}
+}
+
+static enum psd_status make_list(struct work_list *list, const struct psd_sweep *sweep, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = scenario_of(sweep);
+	unsigned first = 0;
+	enum psd_status status = PSD_OK;
+
+	*list = (struct work_list){.sweep = sweep, .n_systems = scenario->n_systems, .n_points = psd_scenario_points(scenario)};
+	if (sweep->system_name) {
+		list->n_systems = 1;
+		status = psd_sweep_find_system(scenario, sweep->system_name, &first, err);
+	}
+	if (status)
+		return status;
+	const size_t most = ((size_t)list->n_systems + 1) * list->n_points;
+
+	list->jobs = calloc(most, sizeof(*list->jobs));
+	list->outcomes = calloc(most, sizeof(*list->outcomes));
+	if (!list->jobs || !list->outcomes)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
+	for (unsigned s = first; s < first + list->n_systems; s++)
+		for (unsigned p = 0; p < list->n_points; p++)
+			list->jobs[list->n_jobs++] = (struct job){&scenario->systems[s], psd_scenario_point(scenario, p)};
+	add_baselines(list);
+	return PSD_OK;
+}
+
+static enum psd_status run_list(struct work_list *list, int *signal_number, struct psd_error *err)
+{
+	const struct psd_sweep *sweep = list->sweep;
+	const struct psd_children children = {
+		.work = run_in_child,
+		.name = name_job,
+		.context = list,
+		.n_jobs = list->n_jobs,
+		.n_at_once = sweep->n_at_once < list->n_jobs ? sweep->n_at_once : list->n_jobs,
+		.has_progress = sweep->has_progress,
+	};
+	enum psd_status status = PSD_OK;
+
+	if (!sweep->is_estimate)
+		return psd_children_run(&children, list->outcomes, signal_number, err);
+	for (unsigned i = 0; i < list->n_jobs && !status; i++)
+		status = run_job(sweep, &list->jobs[i], &list->outcomes[i], err);
+	return status;
+}
+
+static double baseline_images_per_sec(const struct work_list *list, const struct psd_point *point)
+{
+	const struct psd_subject_matter *matter = list->sweep->matter;
+	const uint32_t batch = matter->scenario->batch_per_worker;
+	const struct psd_point one = {.nodes = 1, .workers_per_node = 1, .workers = 1};
+
+	if (!baseline_system(matter->scenario))
+		return psd_result_images_per_sec(&one, batch, matter->costs.compute_sec);
+	return psd_result_images_per_sec(&one, batch, list->outcomes[find_baseline(list, point->bandwidth_bps)].iteration_sec);
+}
+
+static enum psd_status fill_report(const struct work_list *list, struct psd_report *report, struct psd_error *err)
+{
+	const struct psd_sweep *sweep = list->sweep;
+	const unsigned n_results = list->n_systems * list->n_points;
+	const struct psd_result_basis basis = {
+		.batch_per_worker = scenario_of(sweep)->batch_per_worker,
+		.compute_sec = sweep->matter->costs.compute_sec,
+		.published = sweep->published,
+	};
+	struct psd_result *results = calloc(n_results, sizeof(*results));
+
+	if (!results)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u results", n_results);
+	for (unsigned i = 0; i < n_results; i++)
+		results[i] = psd_result_make(list->jobs[i].system, list->jobs[i].point, &list->outcomes[i], &basis,
+					     baseline_images_per_sec(list, &list->jobs[i].point));
+	*report = (struct psd_report){sweep->matter, sweep->published, sweep->is_estimate, results, list->n_systems, list->n_points};
+	return PSD_OK;
+}
+
+enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *report, int *signal_number, struct psd_error *err)
+{
+	struct work_list list;
+	enum psd_status status = make_list(&list, sweep, err);
+
+	*signal_number = 0;
+	if (!status)
+		status = run_list(&list, signal_number, err);
+	if (!status)
+		status = fill_report(&list, report, err);
+	free(list.jobs);
+	free(list.outcomes);
+	return status;
+}
+
+void psd_report_release(struct psd_report *report)
+{
+	free(report->results);
+	*report = (struct psd_report){.results = NULL};
+}
+
+const char *psd_report_executor(const struct psd_report *report)
+{
+	if (report->is_estimate)
+		return "estimate";
+	return report->matter->scenario->fidelity == PSD_FIDELITY_FLOW ? "sim-flow" : "sim-message";
+}

@@ -1,0 +1,46 @@
+/* One case's run as Chrome trace events, one event a line: opens in Perfetto, and awk can read it. */
+#ifndef PSD_SIM_TRACE_H
+#define PSD_SIM_TRACE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "engine/case.h"
+#include "engine/error.h"
+#include "sim/simulate.h"
+
+/* ---- the format ---- */
+
+struct psd_trace_writer {
+	FILE *out;
+	const struct psd_case *traced;
+	bool has_event; /* the last line still waits for its comma or its end */
+};
+
+/* Writes the head and the names of processes (workers, separate servers) and rows. Write errors stay in the stream's flag, here and
+ * below. */
+void psd_trace_begin(struct psd_trace_writer *writer, FILE *out, const struct psd_case *traced);
+/* A psd_span_fn; context is the writer. */
+void psd_trace_span(void *writer, const struct psd_program *program, const struct psd_span *span);
+void psd_trace_end(struct psd_trace_writer *writer);
+
+/* ---- the file ---- */
+
+/* A file that replaces another only when it is complete. */
+struct psd_trace_file {
+	FILE *out;
+	char *path;      /* owned; where it goes, links resolved */
+	char *temporary; /* owned; beside it; NULL for a device or pipe, which is written directly */
+};
+
+/* PSD_EFILE when it cannot be written, PSD_ENOMEM. *file is filled on success and ended by one of the next two. */
+enum psd_status psd_trace_file_open(struct psd_trace_file *file, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+/* Puts the file in its place. PSD_ERUN when something could not be written; then it is discarded. */
+enum psd_status psd_trace_file_commit(struct psd_trace_file *file, struct psd_error *err) PSD_MUST_CHECK;
+void psd_trace_file_discard(struct psd_trace_file *file);
+
+/* Simulates the case in a child process and writes its trace to out. Statuses and *signal_number as psd_children_run(). */
+enum psd_status psd_trace_run(FILE *out, const struct psd_subject_matter *matter, const struct psd_system *system,
+			      struct psd_point point, int *signal_number, struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,61 @@
+#!/bin/sh
+# tests/check-layers.sh ROOT [ENGINE-OBJECT-OR-ARCHIVE]: every include of ROOT/engine, ROOT/sim and ROOT/real is one that its layer may
+# have, and the compiled engine calls nothing that prints, reads a clock, or makes threads, processes or sockets.
+set -u
+export LC_ALL=C
+root=$1
+object=${2:-}
+cd "$root" || exit 1
+bad=$(mktemp) || exit 1
+trap 'rm -f "$bad"' EXIT
+
+# The C library as C11 has it, less what the engine refuses (time, threads, signals, locale).
+c_library='assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string'
+
+# includes FOLDER...: "file:line:header", the header with its quotes or angle brackets.
+includes() {
+	find "$@" -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' 2>/dev/null | sort | while read -r file; do
+		sed -n 's/^[ 	]*#[ 	]*include[ 	]*\([<"][^>"]*[>"]\).*/\1/;t found
+b
+:found
+=;p' "$file" | paste -d : - - | sed "s|^|$file:|"
+	done
+}
+
+[ ! -d engine ] || includes engine | awk -v c_library="$c_library" '
+	{ header = $0; sub(/^[^:]*:[0-9]*:/, "", header); file = $0; sub(/:.*/, "", file) }
+	header ~ "^<(" c_library ")[.]h>$" || header ~ /^"engine\// { next }
+	header == "<yaml.h>" && file == "engine/document.c" { next }
+	{ print $0 ": engine/ includes the C library and engine/ only (<yaml.h> in engine/document.c)" }' >>"$bad"
+[ ! -d sim ] || includes sim | grep -E ':"(\.\./)?real/' | sed 's/$/: sim\/ does not know real\//' >>"$bad"
+[ ! -d real ] || includes real | grep -E ':"(\.\./)?sim/|:<simgrid/' | sed 's/$/: real\/ does not know sim\//' >>"$bad"
+for folder in engine sim real; do
+	[ ! -d "$folder" ] || includes "$folder" | grep -Ei '^[^:]*[^u]:[0-9]+:.(cuda|cublas|cudnn|nccl|curand|nvml|nvtx)' |
+		sed 's/$/: CUDA headers belong in .cu files/' >>"$bad"
+done
+# engine/banned.h covers C; C++ does not read it.
+find sim real -name '*.cpp' -exec grep -nHE '\<(sprintf|strcpy|strcat|strtok|atoi|atof)[ ]*\(' {} + 2>/dev/null |
+	sed 's/$/: banned, see engine\/banned.h/' >>"$bad"
+
+if [ -n "$object" ]; then
+	cd - >/dev/null || exit 1
+	nm -A --undefined-only "$object" | awk '
+		BEGIN {
+			split("printf vprintf fprintf vfprintf puts fputs putchar putc fputc fwrite perror stdout stderr " \
+				"__printf_chk __fprintf_chk __vfprintf_chk exit _exit abort system popen fork vfork execv execve execvp " \
+				"time clock clock_gettime gettimeofday nanosleep usleep sleep rand srand random " \
+				"socket connect bind listen accept send recv thrd_create", list)
+			for (i in list) refused[list[i]] = 1
+		}
+		{ name = $NF; sub(/@.*/, "", name) }
+		name in refused || name ~ /^(pthread|mtx|cnd|epoll|simgrid|sg|xbt|MSG|smpi|cuda|cublas|cudnn)_/ {
+			where = $0; sub(/:? +[UuWw] .*/, "", where)
+			print where ": calls " name ", which engine/ must not"
+		}' >>"$bad"
+fi
+
+if [ -s "$bad" ]; then
+	cat "$bad" >&2
+	exit 1
+fi
+echo "check-layers: every include is in its layer"

@@ -1,0 +1,40 @@
+#!/bin/sh
+# tests/run.sh BUILD SCENARIO...: runs the Criterion binary in BUILD and compares the golden files. The last line is
+# "N passed, N failed", each Criterion case and each golden file counting one; the status is 0 only when something ran and nothing failed.
+set -u
+export LC_ALL=C
+build=$1
+shift
+
+# The suppressions name what SimGrid and the test framework leak by themselves, nothing of ours.
+export LSAN_OPTIONS="suppressions=tests/lsan.supp:print_suppressions=0${LSAN_OPTIONS:+:$LSAN_OPTIONS}"
+export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
+
+log=$build/psd-tests.log
+"$build/psd-tests" --timeout 300 >"$log" 2>&1
+status=$?
+cat "$log"
+
+# [====] Synthesis: Tested: 4 | Passing: 3 | Failing: 1 | Crashing: 0
+synthesis=$(sed -n 's/.*Synthesis: Tested: \([0-9]*\) | Passing: \([0-9]*\) | Failing.*/\1 \2/p' "$log" | tail -n 1)
+tested=${synthesis% *}
+passed=${synthesis#* }
+if [ -z "$synthesis" ]; then
+	echo "tests: $build/psd-tests gave no synthesis (status $status), see $log" >&2
+	tested=1 passed=0
+elif [ "$tested" -eq 0 ]; then
+	echo "tests: there is no test in $build/psd-tests" >&2
+	tested=1 passed=0
+elif [ "$status" -ne 0 ] && [ "$passed" -eq "$tested" ]; then
+	echo "tests: $build/psd-tests ended with status $status although every test passed" >&2
+	tested=$((tested + 1))
+fi
+failed=$((tested - passed))
+
+golden=$(tests/golden.sh compare "$build" "$@")
+[ -z "$golden" ] || echo "$golden"
+passed=$((passed + $(echo "$golden" | grep -c '^golden: same ')))
+failed=$((failed + $(echo "$golden" | grep -c '^golden: differs ')))
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,68 @@
+#!/bin/sh
+# tests/selfcheck.sh BUILD CC SCENARIO: proves that the checks can fail, by giving each something that it must reject.
+set -u
+export LC_ALL=C
+build=$1
+cc=$2
+scenario=$3
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+# must_reject WHAT PATTERN COMMAND...: the command has to fail and to say PATTERN.
+must_reject() {
+	what=$1
+	pattern=$2
+	shift 2
+	if "$@" >"$work/log" 2>&1; then
+		echo "selfcheck: $what: accepted, must be rejected"
+		failed=$((failed + 1))
+	elif ! grep -q "$pattern" "$work/log"; then
+		echo "selfcheck: $what: rejected, but without saying '$pattern':"
+		head -n 5 "$work/log"
+		failed=$((failed + 1))
+	else
+		echo "selfcheck: $what: rejected as it must be"
+		passed=$((passed + 1))
+	fi
+}
+
+# include_from FOLDER HEADER: a tree of sources in which one file of FOLDER includes HEADER.
+include_from() {
+	rm -rf "$work/tree"
+	mkdir -p "$work/tree/$1"
+	echo "#include $2" >"$work/tree/$1/bad.c"
+}
+
+must_reject "a test that fails" "Failing: 1" "$build/psd-selfcheck"
+
+mkdir -p "$(dirname "$work/golden/$scenario")"
+sed '$s/[0-9]\([^0-9]*\)$/x\1/' "tests/golden/$scenario.csv" >"$work/golden/$scenario.csv"
+must_reject "a golden file with one character changed" "golden: differs" \
+	env GOLDEN_DIR="$work/golden" tests/golden.sh compare "$build" "$scenario"
+
+echo '#include <string.h>
+void f(char *to, const char *from);
+void f(char *to, const char *from) { strcpy(to, from); }' >"$work/banned.c"
+must_reject "a call of strcpy" strcpy "$cc" -I. -Werror -include engine/banned.h -c -o "$work/banned.o" "$work/banned.c"
+
+for include in '<simgrid/engine.h>' '<pthread.h>' '<sys/socket.h>' '"sim/network.h"' '<yaml.h>'; do
+	include_from engine "$include"
+	must_reject "engine with $include" "engine/bad.c:1:" tests/check-layers.sh "$work/tree"
+done
+include_from sim '"real/wire.h"'
+must_reject 'sim with "real/wire.h"' "sim/bad.c:1:" tests/check-layers.sh "$work/tree"
+include_from real '<cuda_runtime.h>'
+must_reject 'C with <cuda_runtime.h>' "real/bad.c:1:" tests/check-layers.sh "$work/tree"
+
+rm -rf "$work/tree"
+mkdir "$work/tree"
+echo '#include <stdio.h>
+void f(void);
+void f(void) { printf("%d", 1); }' >"$work/prints.c"
+"$cc" -c -o "$work/prints.o" "$work/prints.c"
+must_reject "an engine that prints" "calls printf" tests/check-layers.sh "$work/tree" "$work/prints.o"
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

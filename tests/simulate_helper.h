@@ -1,0 +1,124 @@
+/* A case of a scenario text, and its simulation in a child process (SimGrid is one per process). Any failure ends the test with the
+ * library's own message. */
+#ifndef PSD_TESTS_SIMULATE_HELPER_H
+#define PSD_TESTS_SIMULATE_HELPER_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/case.h"
+#include "engine/estimate.h"
+#include "engine/outcome.h"
+#include "sim/simulate.h"
+
+/* A scenario with the graph and the costs that it names; must not move while cases are made of it. */
+struct loaded {
+	struct psd_scenario scenario;
+	struct psd_subject_matter matter;
+};
+
+/* Paths in `text` are relative to the root of the sources. Needs _DEFAULT_SOURCE in the file that includes this. */
+static inline void loaded_open(struct loaded *loaded, const char *text)
+{
+	static const char *const no_settings[] = {NULL};
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_scenario_parse(&loaded->scenario, "test.yaml", text, strlen(text), no_settings, &err), PSD_OK, "%s\n%s",
+		     err.text, text);
+	cr_assert_eq(psd_subject_matter_load(&loaded->matter, &loaded->scenario, &err), PSD_OK, "%s\n%s", err.text, text);
+}
+
+static inline void loaded_close(struct loaded *loaded)
+{
+	psd_subject_matter_release(&loaded->matter);
+	psd_scenario_release(&loaded->scenario);
+}
+
+/* psd_case_release() when done. */
+static inline void loaded_case(struct psd_case *made, const struct loaded *loaded, unsigned system, unsigned point)
+{
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_case_make(made, &loaded->matter, &loaded->scenario.systems[system],
+				   psd_scenario_point(&loaded->scenario, point), &err),
+		     PSD_OK, "%s", err.text);
+}
+
+static inline struct psd_outcome estimated(const struct psd_case *made)
+{
+	const struct psd_scenario *scenario = made->matter->scenario;
+	const struct psd_run_length length = psd_run_length_make(made->system, scenario->iterations, scenario->jitter_ratio);
+	struct psd_outcome outcome;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_estimate(&made->program, length, &outcome, &err), PSD_OK, "%s of %u workers: %s", made->system->name,
+		     made->plan.layout.workers, err.text);
+	return outcome;
+}
+
+/* When the sends of one kind of message were under way; filled by the simulation of simulated_window(). */
+struct window {
+	enum psd_pattern pattern; /* in: which */
+	double start_sec;
+	double end_sec;
+};
+
+struct child_result {
+	enum psd_status status;
+	struct psd_outcome outcome;
+	struct psd_error err;
+	struct window window;
+};
+
+static inline void widen_window(void *context, const struct psd_program *program, const struct psd_span *span)
+{
+	const struct psd_op *op = &program->ops[span->task.op];
+	struct window *window = context;
+
+	if (!span->is_arrival || op->payload.pattern != window->pattern)
+		return;
+	if (window->end_sec == 0.0 || span->start_sec < window->start_sec)
+		window->start_sec = span->start_sec;
+	if (span->end_sec > window->end_sec)
+		window->end_sec = span->end_sec;
+}
+
+/* An iteration that never ends is an error of psd_simulate(), so that every simulation here also claims an end without deadlock. */
+static inline struct psd_outcome simulated_window(const struct psd_case *made, struct window *window)
+{
+	struct child_result *shared =
+		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int wait_status = 0;
+
+	cr_assert_neq((void *)shared, MAP_FAILED);
+	*shared = (struct child_result){.status = PSD_ERUN};
+	if (window != NULL)
+		shared->window = *window;
+	fflush(NULL);
+	const pid_t child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		shared->status = psd_simulate(made, window != NULL ? widen_window : NULL, &shared->window, &shared->outcome, &shared->err);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &wait_status, 0), child);
+	const struct child_result result = *shared;
+	munmap(shared, sizeof(*shared));
+	cr_assert(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0, "%s of %u workers: the simulation crashed",
+		  made->system->name, made->plan.layout.workers);
+	cr_assert_eq(result.status, PSD_OK, "%s of %u workers: %s", made->system->name, made->plan.layout.workers, result.err.text);
+	if (window != NULL)
+		*window = result.window;
+	return result.outcome;
+}
+
+static inline struct psd_outcome simulated(const struct psd_case *made)
+{
+	return simulated_window(made, NULL);
+}
+
+#endif

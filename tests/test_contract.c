@@ -1,0 +1,515 @@
+/* What every executor must agree on. The estimate and the simulation carry out the same programs on a star, where the estimate's closed
+ * forms hold; the simulation is then held against formulas of its own, and disturbed. */
+#define _DEFAULT_SOURCE
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "tests/simulate_helper.h"
+
+#define AGREEMENT_RATIO    0.02
+#define RING_RATIO         0.001
+#define RECEIVER_RATIO     0.01
+#define CLOSED_FORM_RATIO  1e-6 /* the network ends what is within 1 ns of now */
+#define ROUNDING_RATIO     1e-9
+
+enum { TEXT_MAX = 4096 };
+
+#define VGG19                                                                     \
+	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"     \
+	"compute: {device: titan-x, images_per_sec: 35}\n"
+#define CIFAR10_QUICK                                                                 \
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n" \
+	"compute: {device: k20}\n"
+#define RESNET50                                                                  \
+	"model: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 32}\n"  \
+	"compute: {device: p100}\n"
+#define ONE_LAYER                                                                  \
+	"model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\n"        \
+	"compute: {device: v100}\n"
+#define ONE_LAYER_64MIB                                                                   \
+	"model: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"          \
+	"compute: {device: v100}\n"
+#define ONE_LAYER_100MIB                                                                  \
+	"model: {graph: tests/data/one_large_layer.yaml, batch_per_worker: 1}\n"          \
+	"compute: {device: v100}\n"
+
+#define NETWORK "network: {bandwidth: 10Gbps, latency: 50us}"
+#define HOST	"host: {copy: 6GBps, reduce: 8GBps, message: 5us, iteration: 3ms}"
+
+#define EVERY_METHOD                                                          \
+	"systems:\n"                                                          \
+	"  - {name: ps, sync: ps}\n"                                          \
+	"  - {name: ps sequential, sync: ps, schedule: sequential}\n"         \
+	"  - {name: sfb, sync: sfb}\n"                                        \
+	"  - {name: sfb sequential, sync: sfb, schedule: sequential}\n"       \
+	"  - {name: adam, sync: adam}\n"                                      \
+	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"     \
+	"  - {name: hybrid, sync: hybrid}\n"                                  \
+	"  - {name: hybrid sequential, sync: hybrid, schedule: sequential}\n" \
+	"  - {name: sacp, sync: sacp}\n"                                      \
+	"  - {name: sacp sequential, sync: sacp, schedule: sequential}\n"     \
+	"  - {name: ring, sync: ring}\n"                                      \
+	"  - {name: ring sequential, sync: ring, schedule: sequential}\n"
+
+static void expect_near(const struct psd_case *made, const char *what, double actual, double expected, double ratio)
+{
+	cr_expect(fabs(actual - expected) <= ratio * expected, "%s of %s with %u workers is %.9g, expected %.9g (%+.3f %%)", what,
+		  made->system->name, made->plan.layout.workers, actual, expected, 100.0 * (actual / expected - 1.0));
+}
+
+/* Every system of the scenario at every point of its sweep. */
+static void expect_agreement(const char *text)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, text);
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s++) {
+		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
+			struct psd_case made;
+
+			loaded_case(&made, &loaded, s, p);
+			const struct psd_outcome estimate = estimated(&made);
+			const struct psd_outcome simulation = simulated(&made);
+			expect_near(&made, "estimated iteration_sec", estimate.iteration_sec, simulation.iteration_sec, AGREEMENT_RATIO);
+			cr_expect_eq(estimate.n_iterations, simulation.n_iterations);
+			cr_expect_gt(estimate.iteration_sec, loaded.matter.costs.compute_sec * (1.0 - ROUNDING_RATIO));
+			psd_case_release(&made);
+		}
+	}
+	loaded_close(&loaded);
+}
+
+/* ---- estimate and simulation ---- */
+
+Test(contract, vgg19_agrees_for_every_method_and_schedule)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
+			 "sweep: {nodes: [1, 2, 3, 4, 8, 16, 17, 18, 32, 64]}\n");
+}
+
+Test(contract, vgg19_agrees_message_by_message)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
+			 "sweep: {nodes: [2, 3, 8, 16]}\nfidelity: message\n");
+}
+
+Test(contract, small_tensors_agree)
+{
+	expect_agreement("title: t\n" CIFAR10_QUICK "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
+			 "sweep: {nodes: [2, 3, 8, 18, 64]}\n");
+	expect_agreement("title: t\n" CIFAR10_QUICK "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
+			 "sweep: {nodes: [2, 16]}\nfidelity: message\n");
+}
+
+Test(contract, many_tensors_agree)
+{
+	expect_agreement("title: t\n" RESNET50 "cluster: {" NETWORK ", " HOST "}\n"
+			 "systems: [{name: ps, sync: ps}, {name: ring, sync: ring}, {name: ring by layer, sync: ring, unit: layer}]\n"
+			 "sweep: {nodes: [4, 32]}\n");
+}
+
+Test(contract, a_stack_that_costs_nothing_agrees)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 8, 32]}\n");
+}
+
+Test(contract, a_slow_transport_with_incast_agrees)
+{
+	expect_agreement("title: t\n" VGG19
+			 "cluster:\n  network: {bandwidth: 40Gbps, latency: 30us}\n"
+			 "  host: {copy: 2.3GBps, reduce: 1.4GBps, transport: 14Gbps, incast: 10%}\n" EVERY_METHOD
+			 "sweep: {nodes: [2, 8, 32]}\n");
+}
+
+Test(contract, size_classes_of_collectives_agree)
+{
+	static const char format[] =
+		"title: t\n" VGG19 "cluster:\n  " NETWORK "\n"
+		"  host: {collective: [{up_to: 64KiB, call: 20us, step: 1us, slowdown: 4}, {call: 90us, step: 5us, slowdown: 1.5}]}\n"
+		"systems: [{name: ring, sync: ring}, {name: ring sequential, sync: ring, schedule: sequential}]\n"
+		"sweep: {nodes: [2, 8, 32]}\nfidelity: %s\n";
+	char text[TEXT_MAX];
+
+	snprintf(text, sizeof(text), format, "flow");
+	expect_agreement(text);
+	snprintf(text, sizeof(text), format, "message");
+	expect_agreement(text);
+}
+
+#define SEPARATE_SERVERS                                                                          \
+	"systems:\n"                                                                              \
+	"  - {name: ps 1, sync: ps, servers: 1}\n"                                                \
+	"  - {name: ps 4, sync: ps, servers: 4}\n"                                                \
+	"  - {name: ps 4 sequential, sync: ps, servers: 4, schedule: sequential}\n"               \
+	"  - {name: adam 1, sync: adam, servers: 1}\n"                                            \
+	"  - {name: adam 4, sync: adam, servers: 4}\n"                                            \
+	"  - {name: hybrid 4, sync: hybrid, servers: 4}\n"                                        \
+	"  - {name: sacp 4, sync: sacp, servers: 4}\n"                                            \
+	"  - {name: sacp 4 sequential, sync: sacp, servers: 4, schedule: sequential}\n"           \
+	"  - {name: sfb 4, sync: sfb, servers: 4}\n"
+
+Test(contract, separate_servers_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" SEPARATE_SERVERS
+			 "sweep: {nodes: [1, 2, 3, 8, 32, 64]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" SEPARATE_SERVERS
+			 "sweep: {nodes: [2, 8, 16]}\nfidelity: message\n");
+}
+
+#define EVERY_BARRIER_AND_PRIORITY                                                                       \
+	"systems:\n"                                                                                     \
+	"  - {name: ps forward, sync: ps, priority: forward}\n"                                          \
+	"  - {name: ps layer, sync: ps, barrier: layer}\n"                                               \
+	"  - {name: ps layer forward, sync: ps, barrier: layer, priority: forward}\n"                    \
+	"  - {name: ps layer forward sequential, sync: ps, barrier: layer, priority: forward, schedule: sequential}\n" \
+	"  - {name: hybrid layer forward, sync: hybrid, barrier: layer, priority: forward}\n"            \
+	"  - {name: hybrid by seconds, sync: hybrid, rule: seconds, barrier: layer}\n"                   \
+	"  - {name: sfb layer, sync: sfb, barrier: layer}\n"                                             \
+	"  - {name: adam layer, sync: adam, barrier: layer}\n"                                           \
+	"  - {name: ring layer, sync: ring, barrier: layer}\n"                                           \
+	"  - {name: ring layer forward, sync: ring, barrier: layer, priority: forward}\n"                \
+	"  - {name: ps in tensors, sync: ps, unit: tensor, slice: 4MB}\n"
+
+Test(contract, barriers_and_priorities_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_BARRIER_AND_PRIORITY
+			 "sweep: {nodes: [1, 2, 8, 18, 32]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_BARRIER_AND_PRIORITY
+			 "sweep: {nodes: [2, 8]}\nfidelity: message\n");
+}
+
+Test(contract, four_workers_on_a_node_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK ", " HOST
+			 "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 4, 8]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, " NETWORK ", " HOST "}\n" EVERY_METHOD
+			 "sweep: {nodes: [1, 2, 4]}\nfidelity: message\n");
+}
+
+Test(contract, half_precision_agrees)
+{
+	expect_agreement("title: t\n"
+			 "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
+			 "compute: {device: v100}\ncluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [2, 8]}\n");
+}
+
+Test(contract, waiting_for_nothing_is_never_slower)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [2, 4, 8, 17, 32]}\n");
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s += 2) {
+		cr_assert_eq(loaded.scenario.systems[s].schedule, PSD_SCHEDULE_WAIT_FREE);
+		cr_assert_eq(loaded.scenario.systems[s + 1].schedule, PSD_SCHEDULE_SEQUENTIAL);
+		cr_assert_eq(loaded.scenario.systems[s].sync, loaded.scenario.systems[s + 1].sync);
+		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
+			struct psd_case wait_free, sequential;
+
+			loaded_case(&wait_free, &loaded, s, p);
+			loaded_case(&sequential, &loaded, s + 1, p);
+			cr_expect_leq(estimated(&wait_free).iteration_sec, estimated(&sequential).iteration_sec * (1.0 + ROUNDING_RATIO),
+				      "estimate of %s with %u workers", wait_free.system->name, wait_free.plan.layout.workers);
+			cr_expect_leq(simulated(&wait_free).iteration_sec, simulated(&sequential).iteration_sec * (1.0 + ROUNDING_RATIO),
+				      "simulation of %s with %u workers", wait_free.system->name, wait_free.plan.layout.workers);
+			psd_case_release(&sequential);
+			psd_case_release(&wait_free);
+		}
+	}
+	loaded_close(&loaded);
+}
+
+/* ---- bytes: ATC'17 table 1, P workers, S = P shards on the same nodes, (M,N) floats, K samples ---- */
+
+enum { M = 128, N = 128, K = 64, FLOAT_BYTES = 4 };
+
+struct expected_values {
+	const char *name;
+	uint64_t (*node_values)(uint64_t P);
+};
+
+static uint64_t ps_values(uint64_t P)
+{
+	return 2 * M * N * (P + P - 2) / P; /* P divides M N */
+}
+
+static uint64_t sfb_values(uint64_t P)
+{
+	return 2 * K * (P - 1) * (M + N);
+}
+
+static uint64_t adam_values(uint64_t P)
+{
+	return (P - 1) * (M * N + K * M + K * N);
+}
+
+static uint64_t ring_values(uint64_t P)
+{
+	return 2 * 2 * (P - 1) * M * N / P; /* 2(P-1) steps of 1/P, sent and received */
+}
+
+static const char table_1_format[] = "title: t\n" ONE_LAYER "cluster: {" NETWORK "}\n"
+				     "systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, "
+				     "{name: ring, sync: ring}]\nsweep: {nodes: [2, 4, 8, 32]}\nfidelity: %s\n";
+
+static void expect_table_1(const char *fidelity)
+{
+	uint64_t (*const node_values[])(uint64_t) = {ps_values, sfb_values, adam_values, ring_values};
+	char text[TEXT_MAX];
+	struct loaded loaded;
+
+	snprintf(text, sizeof(text), table_1_format, fidelity);
+	loaded_open(&loaded, text);
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s++) {
+		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
+			struct psd_case made;
+
+			loaded_case(&made, &loaded, s, p);
+			const uint64_t expected_bytes = FLOAT_BYTES * node_values[s](made.plan.layout.workers);
+			const struct psd_outcome simulation = simulated(&made);
+			const struct psd_outcome estimate = estimated(&made);
+			cr_expect_eq(simulation.sent_bytes_per_node + simulation.received_bytes_per_node, expected_bytes,
+				     "%s, %s, %u workers: simulated %lu + %lu bytes, expected %lu", fidelity, made.system->name,
+				     made.plan.layout.workers, simulation.sent_bytes_per_node, simulation.received_bytes_per_node,
+				     expected_bytes);
+			cr_expect_eq(estimate.sent_bytes_per_node + estimate.received_bytes_per_node, expected_bytes,
+				     "%s, %u workers: estimated %lu + %lu bytes, expected %lu", made.system->name,
+				     made.plan.layout.workers, estimate.sent_bytes_per_node, estimate.received_bytes_per_node,
+				     expected_bytes);
+			psd_case_release(&made);
+		}
+	}
+	loaded_close(&loaded);
+}
+
+/* Adam's root is the busiest node both ways, so that the busiest sender's and receiver's bytes are one node's. */
+_Static_assert(K * (M + N) >= M * N, "the root receives more than a worker does, also with one peer");
+
+Test(contract, simulated_flows_carry_the_bytes_of_table_1)
+{
+	expect_table_1("flow");
+}
+
+Test(contract, simulated_messages_carry_the_bytes_of_table_1)
+{
+	expect_table_1("message");
+}
+
+Test(contract, separate_servers_carry_the_bytes_of_table_1)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, "title: t\n" ONE_LAYER "cluster: {" NETWORK "}\n"
+			     "systems: [{name: ps 2, sync: ps, servers: 2}]\nsweep: {nodes: [1, 2, 4, 8, 32]}\n");
+	for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
+		struct psd_case made;
+
+		loaded_case(&made, &loaded, 0, p);
+		const uint64_t P = made.plan.layout.workers;
+		const uint64_t server_values = 2 * P * M * N / 2; /* S = 2 */
+		const uint64_t worker_values = 2 * M * N;
+		const uint64_t busiest_values = server_values > worker_values ? server_values : worker_values;
+		const struct psd_outcome simulation = simulated(&made);
+		cr_expect_eq(simulation.sent_bytes_per_node + simulation.received_bytes_per_node, FLOAT_BYTES * busiest_values,
+			     "%lu workers: %lu + %lu bytes", P, simulation.sent_bytes_per_node, simulation.received_bytes_per_node);
+		psd_case_release(&made);
+	}
+	loaded_close(&loaded);
+}
+
+/* ---- seconds against closed forms ---- */
+
+Test(contract, eight_workers_fill_the_link_of_their_server)
+{
+	const double bytes = 8.0 * 100 * 1048576; /* of all workers */
+	const double receiver_bound_sec = 8.0 * bytes / 10e9;
+	const char *const fidelities[] = {"flow", "message"};
+
+	for (unsigned f = 0; f < 2; f++) {
+		char text[TEXT_MAX];
+		struct loaded loaded;
+		struct psd_case made;
+		struct window push = {.pattern = PSD_PATTERN_PUSH};
+
+		snprintf(text, sizeof(text), "title: t\n" ONE_LAYER_100MIB "cluster: {nodes: 8, " NETWORK "}\n"
+			 "systems: [{name: ps, sync: ps, servers: 1}]\nfidelity: %s\n", fidelities[f]);
+		loaded_open(&loaded, text);
+		loaded_case(&made, &loaded, 0, 0);
+		simulated_window(&made, &push);
+		expect_near(&made, fidelities[f], push.end_sec - push.start_sec, receiver_bound_sec, RECEIVER_RATIO);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
+/* P hosts, alpha seconds of latency, B bytes per second. */
+Test(contract, a_ring_of_64_takes_its_closed_form)
+{
+	const double P = 64, alpha = 50e-6, B = 10e9 / 8, bytes = 64 * 1048576;
+	const double ring_sec = 2 * (P - 1) * (alpha + bytes / (P * B));
+	const char *const fidelities[] = {"flow", "message"};
+
+	for (unsigned f = 0; f < 2; f++) {
+		char text[TEXT_MAX];
+		struct loaded loaded;
+		struct psd_case made;
+
+		snprintf(text, sizeof(text), "title: t\n" ONE_LAYER_64MIB "cluster: {nodes: 64, " NETWORK "}\n"
+			 "systems: [{name: ring, sync: ring}]\nfidelity: %s\n", fidelities[f]);
+		loaded_open(&loaded, text);
+		loaded_case(&made, &loaded, 0, 0);
+		const struct psd_outcome simulation = simulated(&made);
+		/* one collective and nothing to wait for: the way out is held for exactly as long as the ring takes */
+		expect_near(&made, fidelities[f], simulation.busy_sec[PSD_RESOURCE_NIC], ring_sec, RING_RATIO);
+		expect_near(&made, fidelities[f], simulation.iteration_sec, loaded.matter.costs.compute_sec + ring_sec, RING_RATIO);
+		expect_near(&made, "estimate", estimated(&made).busy_sec[PSD_RESOURCE_NIC], ring_sec, RING_RATIO);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
+/* ---- repeatability ---- */
+
+static void expect_equal(const char *name, const struct psd_outcome *a, const struct psd_outcome *b)
+{
+	cr_expect(a->iteration_sec == b->iteration_sec, "%s: %.17g and %.17g s", name, a->iteration_sec, b->iteration_sec);
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		cr_expect(a->busy_sec[r] == b->busy_sec[r], "%s, resource %d: %.17g and %.17g s", name, r, a->busy_sec[r], b->busy_sec[r]);
+	cr_expect_eq(a->sent_bytes_per_node, b->sent_bytes_per_node, "%s", name);
+	cr_expect_eq(a->received_bytes_per_node, b->received_bytes_per_node, "%s", name);
+	cr_expect_eq(a->n_iterations, b->n_iterations, "%s", name);
+}
+
+static struct psd_outcome simulated_text(const char *text)
+{
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, 0);
+	const struct psd_outcome outcome = simulated(&made);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return outcome;
+}
+
+Test(contract, two_simulations_are_bit_for_bit_equal)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [3, 8, 20]}\n");
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s++) {
+		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
+			struct psd_case made;
+
+			loaded_case(&made, &loaded, s, p);
+			const struct psd_outcome first = simulated(&made);
+			const struct psd_outcome second = simulated(&made);
+			expect_equal(made.system->name, &first, &second);
+			const struct psd_outcome first_estimate = estimated(&made);
+			const struct psd_outcome second_estimate = estimated(&made);
+			expect_equal(made.system->name, &first_estimate, &second_estimate);
+			psd_case_release(&made);
+		}
+	}
+	loaded_close(&loaded);
+}
+
+static struct psd_outcome jittered(unsigned seed)
+{
+	char text[TEXT_MAX];
+
+	snprintf(text, sizeof(text), "title: t\n"
+		 "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
+		 "compute: {device: titan-x, images_per_sec: 35, jitter: 10%%}\n"
+		 "cluster: {nodes: 8, " NETWORK ", " HOST "}\nsystems: [{name: ps, sync: ps}]\nseed: %u\n", seed);
+	return simulated_text(text);
+}
+
+Test(contract, jitter_depends_on_the_seed_alone)
+{
+	const struct psd_outcome smooth = simulated_text("title: t\n" VGG19 "cluster: {nodes: 8, " NETWORK ", " HOST "}\n"
+							 "systems: [{name: ps, sync: ps}]\n");
+	const struct psd_outcome first = jittered(1);
+	const struct psd_outcome again = jittered(1);
+	const struct psd_outcome other = jittered(2);
+
+	expect_equal("same seed", &first, &again);
+	cr_expect_neq(first.iteration_sec, other.iteration_sec, "seeds 1 and 2 both give %.17g s", first.iteration_sec);
+	/* draws have mean 1, and every iteration waits for the slowest of eight */
+	cr_expect_gt(first.iteration_sec, smooth.iteration_sec);
+	cr_expect_gt(other.iteration_sec, smooth.iteration_sec);
+}
+
+/* ---- disturbances ---- */
+
+Test(contract, a_node_at_half_speed_doubles_the_compute)
+{
+	const char *const head = "title: t\n" VGG19 "cluster:\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
+	const char *const systems = "systems: [{name: ps, sync: ps}]\n";
+	const double compute_sec = 32 / 35.0; /* batch over images per second */
+	char text[TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%s%s", head, systems);
+	const double plain_sec = simulated_text(text).iteration_sec;
+	snprintf(text, sizeof(text), "%s  slow: [{node: 2, compute: 50%%}]\n%s", head, systems);
+	const double slowed_sec = simulated_text(text).iteration_sec;
+
+	cr_expect_lt(plain_sec, 1.01 * compute_sec, "not bound by compute: %.6f s, of which compute %.6f s", plain_sec, compute_sec);
+	cr_expect_float_eq(slowed_sec - plain_sec, compute_sec, 0.01 * compute_sec, "%.6f s became %.6f s", plain_sec, slowed_sec);
+}
+
+Test(contract, a_node_is_slow_only_for_a_time)
+{
+	const char *const head = "title: t\n" VGG19 "cluster:\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
+	const char *const systems = "systems: [{name: ps, sync: ps}]\n";
+	char text[TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%s%s", head, systems);
+	const double plain_sec = simulated_text(text).iteration_sec;
+	snprintf(text, sizeof(text), "%s  slow: [{node: 2, compute: 50%%, from: 100ms, until: 300ms}]\n%s", head, systems);
+	const double slowed_sec = simulated_text(text).iteration_sec;
+
+	/* 0.2 s at half speed do 0.1 s of work */
+	cr_expect_float_eq(slowed_sec - plain_sec, 0.1, 1e-4, "%.6f s became %.6f s", plain_sec, slowed_sec);
+}
+
+/* Seconds beside compute of one 64 MiB matrix, with something added to the cluster. */
+static double exchange_sec(const char *sync, unsigned nodes, const char *disturbance)
+{
+	char text[TEXT_MAX];
+	struct loaded loaded;
+	struct psd_case made;
+
+	snprintf(text, sizeof(text), "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: %u\n  " NETWORK "\n%ssystems: [{name: %s, sync: %s}]\n",
+		 nodes, disturbance, sync, sync);
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, 0);
+	const double beside_compute_sec = simulated(&made).iteration_sec - loaded.matter.costs.compute_sec;
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return beside_compute_sec;
+}
+
+Test(contract, a_link_at_half_speed_doubles_the_exchange)
+{
+	const double latency_share_ratio = 0.02; /* latency stays what it was */
+	const char *const syncs[] = {"ps", "ring"};
+
+	for (unsigned s = 0; s < 2; s++) {
+		const double plain_sec = exchange_sec(syncs[s], 8, "");
+		const double slowed_sec = exchange_sec(syncs[s], 8, "  slow: [{node: 3, link: 50%}]\n");
+		cr_expect_float_eq(slowed_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%s: %.6f s became %.6f s", syncs[s],
+				   plain_sec, slowed_sec);
+	}
+}
+
+Test(contract, background_traffic_takes_its_fair_share)
+{
+	const double latency_share_ratio = 0.02;
+	/* with two workers each link carries one flow each way; a second from 0 to 1 halves it, and a ring waits for the slower way */
+	const double plain_sec = exchange_sec("ring", 2, "");
+	const double shared_sec = exchange_sec("ring", 2, "  background: [{from: 0, to: 1, bytes: 1GiB}]\n");
+
+	cr_expect_float_eq(shared_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%.6f s became %.6f s", plain_sec, shared_sec);
+}
