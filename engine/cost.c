@@ -169,23 +169,37 @@ double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_
 	return 0.0;
 }
 
+double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	const struct psd_host *host = rates->host;
+	const double n_steps = 2.0 * (layout->workers - 1.0);
+	const uint64_t bytes = payload->elements * payload->value_bytes;
+	for (unsigned i = 0; i < host->n_collective_classes && layout->workers > 1; i++) {
+		const struct psd_collective_class *class = &host->collective[i];
+		if (bytes <= class->up_to_bytes)
+			return class->call_sec + n_steps * class->step_sec +
+			       (class->slowdown_ratio - 1.0) * psd_cost_transfer_sec(payload, layout, rates);
+	}
+	return 0.0;
+}
+
+/* A chunk goes round the ring while every hop carries one chunk in each step. So a step takes as long as its slowest hop is busy, or as
+ * the mean hop with its delay, whichever is more: with one worker a node, transfer plus delay; with several, the quick hops inside the
+ * nodes make up for the delays between them. */
 double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
 {
 	if (layout->workers == 1)
 		return 0.0;
-	const struct psd_host *host = rates->host;
-	const double n_steps = 2.0 * (layout->workers - 1.0);
-	const double latency_sec = layout->nodes > 1 ? rates->latency_sec : 0.0;
-	const double plain_sec = n_steps * (latency_sec + host->message_sec);
-	const uint64_t bytes = payload->elements * payload->value_bytes;
-	for (unsigned i = 0; i < host->n_collective_classes; i++) {
-		const struct psd_collective_class *class = &host->collective[i];
-		if (bytes > class->up_to_bytes)
-			continue;
-		return plain_sec + class->call_sec + n_steps * class->step_sec +
-		       (class->slowdown_ratio - 1.0) * psd_cost_transfer_sec(payload, layout, rates);
-	}
-	return plain_sec;
+	const double n_workers = layout->workers;
+	const double n_steps = 2.0 * (n_workers - 1.0);
+	const double n_far_hops = layout->nodes > 1 ? layout->nodes : 0.0;
+	const double chunk_bits = 8.0 * (double)payload->elements * payload->value_bytes / n_workers;
+	const double far_sec = chunk_bits / slower(rates->send_bps, rates->receive_bps);
+	const double local_sec = chunk_bits / rates->local_bps;
+	const double mean_hop_sec = (n_far_hops * (far_sec + rates->latency_sec) + (n_workers - n_far_hops) * local_sec) / n_workers;
+	const double busy_sec = psd_cost_transfer_sec(payload, layout, rates) / n_steps;
+	const double step_sec = fmax(busy_sec, mean_hop_sec + rates->host->message_sec);
+	return psd_cost_ring_class_sec(payload, layout, rates) + n_steps * (step_sec - busy_sec);
 }
 
 static double over_rate_sec(double bytes, double rate_bps)

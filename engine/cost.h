@@ -55,7 +55,10 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates);
 /* Sender's per-message time before its bytes move (message_sec per message; a part goes in pairs of pair_bytes). */
 double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates);
-/* Delay of a ring that is not bandwidth: call + 2(P-1) (step + latency), and the slowdown of its size class. */
+/* What a ring's size class adds, whatever the network: call + 2(P-1) step, and its slowdown of the transfer. */
+double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates);
+/* All of a ring's time beyond psd_cost_transfer_sec(): its size class, and the delays of its steps, 2(P-1) (latency + message time) with one
+ * worker a node. */
 double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates);
 
 /* Seconds of one subject by method, alone on the cluster: copy out, network, server or rebuild work, copy in, in sequence. */

@@ -31,7 +31,7 @@ static bool write_exact(FILE *out, double value, const struct prefix *prefix, bo
 	const double figure = is_part ? value * prefix->factor : value / prefix->factor;
 	char text[40];
 
-	for (int significant = 1; significant <= 17; significant++) {
+	for (int significant = 15; significant <= 17; significant++) {
 		snprintf(text, sizeof(text), "%.*g", significant, figure);
 		if (read_back(text, prefix, is_part) != value)
 			continue;

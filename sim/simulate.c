@@ -8,9 +8,10 @@
 #include "engine/interpreter.h"
 #include "engine/ring.h"
 
-/* A dense exchange in flow fidelity: each sender's messages travel in this many flows, shifted around the cluster. One is exact where all
- * nodes and ways are alike; on other clusters 16 stay within 1.3 % of all P (P-1) messages. */
-enum { SHIFT_FLOWS_ALIKE = 1, SHIFT_FLOWS = 16 };
+/* A dense exchange in flow fidelity: each sender's messages travel in this many flows, shifted around the cluster, once there are more than
+ * MOST_MESSAGES of them. One is exact where all nodes and ways are alike; 16 stay within 1.3 % of all P (P-1) messages on other
+ * clusters; nodes that own whole matrices are hot spots, which take 64. */
+enum { SHIFT_FLOWS_ALIKE = 1, SHIFT_FLOWS = 16, SHIFT_FLOWS_HOT = 64, MOST_MESSAGES = 16 };
 
 /* What woke us is told by the cookie: kind, then host or two hosts, then the task. */
 enum wake {
@@ -19,7 +20,8 @@ enum wake {
 	WAKE_FLOW,        /* from, to */
 	WAKE_ARRIVAL,     /* host, task of the send */
 	WAKE_RING_FLOW,   /* flow fidelity: one worker's share has arrived */
-	WAKE_RING_END,    /* its step delays are over too */
+	WAKE_RING_END,    /* the delays of its steps are over too */
+	WAKE_RING_BEGINS, /* message fidelity: what its size class adds is over */
 	WAKE_RING_SENT,   /* message fidelity: host's message has left */
 	WAKE_RING_ARRIVED,/* the message to host is there */
 	WAKE_LINK,        /* slowdown index: its link changes */
@@ -55,8 +57,7 @@ struct simulation {
 	struct sending *sendings;  /* per host; its NIC sends one operation at a time */
 	struct ring_rank *ranks;   /* per worker */
 	unsigned n_ring_left;
-	double ring_step_delay_sec;
-	double ring_latency_sec;   /* of the slowest hop between neighbours */
+	double ring_latency_sec;   /* mean over the hops between neighbours */
 	uint64_t *sent_bytes;      /* per node */
 	uint64_t *received_bytes;
 	unsigned first_incomplete; /* hosts below have carried out everything */
@@ -177,7 +178,7 @@ static bool is_aggregated(const struct simulation *sim, const struct psd_payload
 	const bool is_dense = payload->pattern == PSD_PATTERN_PUSH || payload->pattern == PSD_PATTERN_PULL ||
 			      payload->pattern == PSD_PATTERN_BROADCAST;
 	return !sim->is_message_fidelity && is_dense && !layout->has_separate_servers && layout->workers_per_node == 1 &&
-	       layout->workers - 1 > SHIFT_FLOWS;
+	       layout->workers - 1 > MOST_MESSAGES && layout->workers - 1 > sim->n_shift_flows;
 }
 
 static uint32_t sim_arrivals(const void *context, const struct psd_op *receive, unsigned host)
@@ -308,12 +309,12 @@ static void advance_ring(struct simulation *sim, unsigned rank)
 		psd_interpreter_collective_finished(&sim->interpreter);
 }
 
+/* A user's platform has latencies of its own, which then replace the scenario's. */
 static double ring_delay_sec(const struct simulation *sim, const struct psd_payload *payload)
 {
-	const struct psd_plan *plan = &sim->simulated->plan;
-	const double hop_sec = plan->layout.nodes > 1 ? plan->rates.latency_sec : 0.0;
-	const double n_steps = 2.0 * (sim->layout->workers - 1.0);
-	return psd_cost_ring_delay_sec(payload, sim->layout, &plan->rates) + n_steps * (sim->ring_latency_sec - hop_sec);
+	struct psd_rates rates = sim->simulated->plan.rates;
+	rates.latency_sec = sim->ring_latency_sec * sim->layout->workers / sim->layout->nodes;
+	return psd_cost_ring_delay_sec(payload, sim->layout, &rates);
 }
 
 static void count_ring_bytes(struct simulation *sim, const struct psd_payload *payload)
@@ -331,25 +332,42 @@ static void sim_collective(void *context, struct psd_task task)
 	const struct psd_payload *payload = payload_of(sim, task);
 	const unsigned n_workers = sim->layout->workers;
 	sim->n_ring_left = n_workers;
-	sim->ring_step_delay_sec = ring_delay_sec(sim, payload) / (2.0 * (n_workers - 1.0));
 	count_ring_bytes(sim, payload);
+	if (sim->is_message_fidelity) {
+		psd_network_timer(psd_cost_ring_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
+				  cookie(WAKE_RING_BEGINS, 0, 0));
+		return;
+	}
 	for (unsigned rank = 0; rank < n_workers; rank++) {
 		const unsigned to = (rank + 1) % n_workers;
-		sim->ranks[rank] = (struct ring_rank){0};
-		if (sim->is_message_fidelity)
-			send_ring_message(sim, rank);
-		else
-			psd_network_transfer(rank, to, psd_payload_bytes_between(payload, sim->layout, rank, to),
-					     cookie(WAKE_RING_FLOW, rank, 0));
+		psd_network_transfer(rank, to, psd_payload_bytes_between(payload, sim->layout, rank, to),
+				     cookie(WAKE_RING_FLOW, rank, 0));
 	}
+}
+
+static void begin_ring_messages(struct simulation *sim)
+{
+	for (unsigned rank = 0; rank < sim->layout->workers; rank++) {
+		sim->ranks[rank] = (struct ring_rank){0};
+		send_ring_message(sim, rank);
+	}
+}
+
+static void end_ring_message(struct simulation *sim, unsigned rank)
+{
+	const unsigned to = (rank + 1) % sim->layout->workers;
+	const double message_sec = sim->simulated->plan.system->host.message_sec;
+	sim->ranks[rank].is_sending = false;
+	psd_network_timer(psd_network_latency_sec(rank, to) + message_sec, cookie(WAKE_RING_ARRIVED, to, 0));
+	advance_ring(sim, rank);
 }
 
 static void end_ring_flow(struct simulation *sim)
 {
 	if (--sim->n_ring_left > 0)
 		return;
-	const double delay_sec = 2.0 * (sim->layout->workers - 1.0) * sim->ring_step_delay_sec;
-	psd_network_timer(delay_sec, cookie(WAKE_RING_END, 0, 0));
+	const struct psd_payload *payload = payload_of(sim, sim->interpreter.collective);
+	psd_network_timer(ring_delay_sec(sim, payload), cookie(WAKE_RING_END, 0, 0));
 }
 
 /* ---- what happens beside the training ---- */
@@ -427,10 +445,11 @@ static void wake(void *context, uint64_t value)
 	case WAKE_RING_END:
 		psd_interpreter_collective_finished(&sim->interpreter);
 		break;
+	case WAKE_RING_BEGINS:
+		begin_ring_messages(sim);
+		break;
 	case WAKE_RING_SENT:
-		sim->ranks[host].is_sending = false;
-		psd_network_timer(sim->ring_step_delay_sec, cookie(WAKE_RING_ARRIVED, (host + 1) % sim->layout->workers, 0));
-		advance_ring(sim, host);
+		end_ring_message(sim, host);
 		break;
 	case WAKE_RING_ARRIVED:
 		sim->ranks[host].n_arrived++;
@@ -546,20 +565,22 @@ static void release(struct simulation *sim)
 	free(sim->received_bytes);
 }
 
-static bool is_alike_everywhere(const struct psd_case *simulated)
+static unsigned shift_flows(const struct psd_case *simulated)
 {
 	const struct psd_scenario *scenario = simulated->matter->scenario;
 	for (unsigned i = 0; i < simulated->plan.n_items; i++)
 		if (simulated->plan.items[i].method == PSD_METHOD_ADAM)
-			return false; /* the owners of matrices have more to send */
-	return scenario->network.topology == PSD_TOPOLOGY_STAR && scenario->n_slowdowns == 0 && scenario->n_backgrounds == 0;
+			return SHIFT_FLOWS_HOT;
+	const bool is_alike_everywhere = scenario->network.topology == PSD_TOPOLOGY_STAR && scenario->n_slowdowns == 0 &&
+					 scenario->n_backgrounds == 0;
+	return is_alike_everywhere ? SHIFT_FLOWS_ALIKE : SHIFT_FLOWS;
 }
 
 static void find_ring_latency(struct simulation *sim)
 {
 	const unsigned n_workers = sim->layout->workers;
 	for (unsigned rank = 0; rank < n_workers && n_workers > 1; rank++)
-		sim->ring_latency_sec = fmax(sim->ring_latency_sec, psd_network_latency_sec(rank, (rank + 1) % n_workers));
+		sim->ring_latency_sec += psd_network_latency_sec(rank, (rank + 1) % n_workers) / n_workers;
 }
 
 static void fill_outcome(const struct simulation *sim, struct psd_run_length length, struct psd_outcome *outcome)
@@ -590,7 +611,7 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 		.program = &simulated->program,
 		.layout = &simulated->plan.layout,
 		.is_message_fidelity = scenario->fidelity == PSD_FIDELITY_MESSAGE,
-		.n_shift_flows = is_alike_everywhere(simulated) ? SHIFT_FLOWS_ALIKE : SHIFT_FLOWS,
+		.n_shift_flows = shift_flows(simulated),
 		.span = span,
 		.span_context = context,
 	};

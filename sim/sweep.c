@@ -11,6 +11,7 @@
 #include "sim/simulate.h"
 
 struct job {
+	const struct psd_subject_matter *matter;
 	const struct psd_system *system;
 	struct psd_point point;
 };
@@ -23,6 +24,9 @@ struct work_list {
 	unsigned n_jobs;
 	unsigned n_systems;
 	unsigned n_points;
+	unsigned n_report_jobs;            /* n_systems * n_points */
+	struct psd_scenario *calm;         /* the scenario without slow nodes and background traffic: what a baseline runs in */
+	struct psd_subject_matter calm_matter; /* borrows the graph and the costs */
 };
 
 static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
@@ -55,7 +59,7 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 {
 	const struct psd_scenario *scenario = scenario_of(sweep);
 	struct psd_case made;
-	enum psd_status status = psd_case_make(&made, sweep->matter, job->system, job->point, err);
+	enum psd_status status = psd_case_make(&made, job->matter, job->system, job->point, err);
 
 	if (status)
 		return status;
@@ -95,30 +99,45 @@ static const struct psd_system *baseline_system(const struct psd_scenario *scena
 	return scenario->baseline_system < 0 ? NULL : &scenario->systems[scenario->baseline_system];
 }
 
-/* The job that is one worker of the baseline system at this bandwidth; n_jobs when there is none. */
+/* The job that is one worker of the baseline system at this bandwidth; n_jobs when there is none. A disturbed one is none. */
 static unsigned find_baseline(const struct work_list *list, double bandwidth_bps)
 {
-	const struct psd_system *system = baseline_system(scenario_of(list->sweep));
-	unsigned i = 0;
+	const struct psd_scenario *scenario = scenario_of(list->sweep);
+	unsigned i = scenario->n_slowdowns || scenario->n_backgrounds ? list->n_report_jobs : 0;
 
-	while (i < list->n_jobs && !(list->jobs[i].system == system && list->jobs[i].point.workers == 1 &&
+	while (i < list->n_jobs && !(list->jobs[i].system == baseline_system(scenario) && list->jobs[i].point.workers == 1 &&
 				     list->jobs[i].point.bandwidth_bps == bandwidth_bps))
 		i++;
 	return i;
 }
 
-static void add_baselines(struct work_list *list)
+static enum psd_status make_calm(struct work_list *list, struct psd_error *err)
+{
+	list->calm = malloc(sizeof(*list->calm));
+	if (!list->calm)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
+	*list->calm = *scenario_of(list->sweep);
+	list->calm->n_slowdowns = 0;
+	list->calm->n_backgrounds = 0;
+	list->calm_matter = *list->sweep->matter;
+	list->calm_matter.scenario = list->calm;
+	return PSD_OK;
+}
+
+static enum psd_status add_baselines(struct work_list *list, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = scenario_of(list->sweep);
+	enum psd_status status = baseline_system(scenario) ? make_calm(list, err) : PSD_OK;
 
-	for (unsigned p = 0; baseline_system(scenario) && p < list->n_points; p++) {
+	for (unsigned p = 0; list->calm && p < list->n_points; p++) {
 		struct psd_point point = psd_scenario_point(scenario, p);
 
 		if (find_baseline(list, point.bandwidth_bps) < list->n_jobs)
 			continue;
 		point.nodes = point.workers_per_node = point.workers = 1;
-		list->jobs[list->n_jobs++] = (struct job){baseline_system(scenario), point};
+		list->jobs[list->n_jobs++] = (struct job){&list->calm_matter, baseline_system(scenario), point};
 	}
+	return status;
 }
 
 static enum psd_status make_list(struct work_list *list, const struct psd_sweep *sweep, struct psd_error *err)
@@ -142,9 +161,9 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
 	for (unsigned s = first; s < first + list->n_systems; s++)
 		for (unsigned p = 0; p < list->n_points; p++)
-			list->jobs[list->n_jobs++] = (struct job){&scenario->systems[s], psd_scenario_point(scenario, p)};
-	add_baselines(list);
-	return PSD_OK;
+			list->jobs[list->n_jobs++] = (struct job){sweep->matter, &scenario->systems[s], psd_scenario_point(scenario, p)};
+	list->n_report_jobs = list->n_jobs;
+	return add_baselines(list, err);
 }
 
 static enum psd_status run_list(struct work_list *list, int *signal_number, struct psd_error *err)
@@ -181,7 +200,7 @@ static double baseline_images_per_sec(const struct work_list *list, const struct
 static enum psd_status fill_report(const struct work_list *list, struct psd_report *report, struct psd_error *err)
 {
 	const struct psd_sweep *sweep = list->sweep;
-	const unsigned n_results = list->n_systems * list->n_points;
+	const unsigned n_results = list->n_report_jobs;
 	const struct psd_result_basis basis = {
 		.batch_per_worker = scenario_of(sweep)->batch_per_worker,
 		.compute_sec = sweep->matter->costs.compute_sec,
@@ -210,6 +229,7 @@ enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *
 		status = fill_report(&list, report, err);
 	free(list.jobs);
 	free(list.outcomes);
+	free(list.calm);
 	return status;
 }
 
