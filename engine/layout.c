@@ -188,6 +188,7 @@ unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_
 	case PSD_PATTERN_BROADCAST:
 		return other_nodes;
 	case PSD_PATTERN_FROM_ROOT:
+		return layout->has_separate_servers || other_nodes > 0 ? 1 : 0;
 	case PSD_PATTERN_RING:
 		return other_nodes > 0 ? 1 : 0;
 	case PSD_PATTERNS:

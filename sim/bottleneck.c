@@ -5,8 +5,8 @@
 #include "sim/grid.h"
 #include "sim/output.h"
 
-const char *const psd_output_resource_names[] = {"compute", "the copy out of the device", "the copy into the device", "the server CPU",
-						 "the network"};
+const char *const psd_output_resource_names[] = {"compute", "the copy out of the device", "the copy into the device",
+						 "the server CPU", "the network"};
 
 /* Above this share of the iteration a resource is what the system waits for; below, nothing is used up. Stages that follow one another
  * share the iteration: there the one that takes more than half of it is meant. */
@@ -14,6 +14,8 @@ static const double bound_ratio = 0.8;
 static const double sequential_bound_ratio = 0.5;
 /* Up to this share of an iteration exposed communication is not worth more words. */
 static const double hidden_ratio = 0.1;
+/* The same of what the device does besides forward and backward. */
+static const double worth_words_ratio = 0.02;
 
 static int busiest(const struct psd_outcome *outcome)
 {
@@ -30,20 +32,42 @@ static double percent_of(double sec, double iteration_sec)
 	return 100.0 * sec / iteration_sec;
 }
 
-static void add_device_bound(struct psd_sentence *sentence, const struct psd_result *result)
+/* What may keep a device busy besides forward and backward, as far as this system has it. */
+static void add_extras(struct psd_sentence *sentence, const struct psd_scenario *scenario, const struct psd_system *system)
+{
+	const bool has_factors = system->sync != PSD_SYNC_PS && system->sync != PSD_SYNC_RING;
+	const bool is_uneven = scenario->n_slowdowns > 0 || scenario->jitter_ratio > 0.0;
+	const char *separator = " (";
+
+	if (has_factors) {
+		psd_sentence_add(sentence, "%sfactor rebuilds", separator);
+		separator = ", ";
+	}
+	if (system->host.iteration_sec > 0.0) {
+		psd_sentence_add(sentence, "%sthe stack's end of an iteration", separator);
+		separator = ", ";
+	}
+	if (is_uneven)
+		psd_sentence_add(sentence, "%sslow or uneven nodes", separator);
+	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven)
+		psd_sentence_add(sentence, ")");
+}
+
+static void add_device_bound(struct psd_sentence *sentence, const struct psd_scenario *scenario, const struct psd_result *result)
 {
 	const struct psd_outcome *outcome = &result->outcome;
 	const double iteration_sec = outcome->iteration_sec;
 	const double other_sec = outcome->busy_sec[PSD_RESOURCE_DEVICE] - result->compute_sec;
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	psd_sentence_add(sentence, "bound by compute: the device is busy for %.0f %% of an iteration of %s",
+	psd_sentence_add(sentence, "bound by compute, the device is busy for %.0f %% of an iteration of %s",
 			 fmin(100.0, percent_of(outcome->busy_sec[PSD_RESOURCE_DEVICE], iteration_sec)),
 			 psd_units_write_seconds(iteration_sec, sec));
-	if (percent_of(other_sec, iteration_sec) >= 0.5)
-		psd_sentence_add(sentence, ", %.0f %% with forward and backward, %.0f %% with what comes on top (factor rebuilds, the "
-					   "stack's end of an iteration, slow or uneven nodes)",
-				 percent_of(result->compute_sec, iteration_sec), percent_of(other_sec, iteration_sec));
+	if (other_sec < worth_words_ratio * iteration_sec)
+		return;
+	psd_sentence_add(sentence, ": %.0f %% forward and backward, %.0f %% other work",
+			 percent_of(result->compute_sec, iteration_sec), percent_of(other_sec, iteration_sec));
+	add_extras(sentence, scenario, result->system);
 }
 
 static void add_bound(struct psd_sentence *sentence, const struct psd_result *result, int resource)
@@ -62,9 +86,11 @@ static void add_waiting(struct psd_sentence *sentence, const struct psd_result *
 	const struct psd_outcome *outcome = &result->outcome;
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	psd_sentence_add(sentence, "bound by waiting (latency, stages that cannot overlap): busiest in an iteration of %s is %s with %.0f %%",
-			 psd_units_write_seconds(outcome->iteration_sec, sec), psd_output_resource_names[resource],
-			 percent_of(outcome->busy_sec[resource], outcome->iteration_sec));
+	psd_sentence_add(
+		sentence,
+		"bound by waiting (latency, stages that cannot overlap): busiest in an iteration of %s is %s with %.0f %%",
+		psd_units_write_seconds(outcome->iteration_sec, sec), psd_output_resource_names[resource],
+		percent_of(outcome->busy_sec[resource], outcome->iteration_sec));
 	if (resource != PSD_RESOURCE_DEVICE)
 		psd_sentence_add(sentence, "; compute is %.0f %%", percent_of(result->compute_sec, outcome->iteration_sec));
 	else
@@ -72,7 +98,7 @@ static void add_waiting(struct psd_sentence *sentence, const struct psd_result *
 				 percent_of(result->exposed_comm_sec, outcome->iteration_sec));
 }
 
-static void write_sentence(FILE *out, const struct psd_result *result)
+static void write_sentence(FILE *out, const struct psd_scenario *scenario, const struct psd_result *result)
 {
 	const int resource = busiest(&result->outcome);
 	const double iteration_sec = result->outcome.iteration_sec;
@@ -82,9 +108,10 @@ static void write_sentence(FILE *out, const struct psd_result *result)
 	struct psd_sentence sentence = {.length = 0};
 	char point[64];
 
-	psd_sentence_add(&sentence, "%s at %s: ", result->system->name, psd_result_point_name(&result->point, point, sizeof(point)));
+	psd_sentence_add(&sentence, "%s at %s: ", result->system->name,
+			 psd_result_point_name(&result->point, point, sizeof(point)));
 	if ((is_bound && resource == PSD_RESOURCE_DEVICE) || result->exposed_comm_sec <= hidden_ratio * iteration_sec)
-		add_device_bound(&sentence, result);
+		add_device_bound(&sentence, scenario, result);
 	else if (is_bound)
 		add_bound(&sentence, result, resource);
 	else
@@ -102,6 +129,6 @@ void psd_output_bottlenecks(FILE *out, const struct psd_report *report)
 		for (unsigned p = 1; p < report->n_points; p++)
 			if (results[p].point.workers >= largest->point.workers)
 				largest = &results[p];
-		write_sentence(out, largest);
+		write_sentence(out, report->matter->scenario, largest);
 	}
 }

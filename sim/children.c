@@ -198,10 +198,10 @@ static enum psd_status report_crash(const struct child *slot, const char *name, 
 	summarise_noise(slot, words);
 	colon = *words ? ": " : "";
 	if (WIFSIGNALED(wait_status))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: run failed: its process died of signal %d (%s)%s%.700s", name,
-				     WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), colon, words);
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: run failed: its process ended with status %d and no result%s%.700s", name,
-			     WEXITSTATUS(wait_status), colon, words);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: run failed: its process died of signal %d (%s)%s%.700s",
+				     name, WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), colon, words);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: run failed: its process ended with status %d and no result%s%.700s",
+			     name, WEXITSTATUS(wait_status), colon, words);
 }
 
 /* A bad input is the same for every job and has its place; what happened in a run needs the job's name. */

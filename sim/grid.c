@@ -248,9 +248,12 @@ void psd_sentence_write(FILE *out, const struct psd_sentence *sentence, int inde
 	int column = 0;
 
 	while (*word) {
-		const size_t n_blanks = strspn(word, " "), n_bytes = strcspn(word + n_blanks, " ");
+		const size_t n_blanks = strspn(word, " ");
+		size_t n_bytes = strcspn(word + n_blanks, " ");
 		char text[sizeof(sentence->text)];
 
+		if (!strncmp(word + n_blanks + n_bytes, " %", 2)) /* stays with its figure */
+			n_bytes += 1 + strcspn(word + n_blanks + n_bytes + 1, " ");
 		snprintf(text, sizeof(text), "%.*s", (int)n_bytes, word + n_blanks);
 		if (column && column + (int)n_blanks + places(text) > PSD_GRID_WIDTH) {
 			fprintf(out, "\n%*s", indent, "");

@@ -13,7 +13,7 @@ struct psd_json {
 	FILE *out;
 	unsigned depth;
 	bool has_element[PSD_JSON_MAX_DEPTH]; /* of each open object and array */
-	bool has_key;                         /* the next value belongs to a key */
+	bool has_key;			      /* the next value belongs to a key */
 };
 
 struct psd_json psd_json_make(FILE *out);

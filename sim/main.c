@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,15 +59,24 @@ static void fill_standard_streams(void)
 			_exit(EXIT_RUN_FAILED);
 }
 
+/* Why standard output could not be written, when that is known: a stream only remembers that it failed. */
+static int output_errno;
+
+static bool push_output(void)
+{
+	errno = 0;
+	if (fflush(stdout) && !output_errno)
+		output_errno = errno;
+	return !ferror(stdout);
+}
+
 /* Returns the exit status: `done` unless standard output could not be written. */
 static int flush_output(int done)
 {
-	const bool has_failed = ferror(stdout);
-
-	errno = 0;
-	if (fflush(stdout) == 0 && !has_failed)
+	if (push_output() || done > EXIT_SIGNAL)
 		return done;
-	fprintf(stderr, "psd-sim: cannot write to standard output%s%s\n", errno ? ": " : "", errno ? strerror(errno) : "");
+	fprintf(stderr, "psd-sim: cannot write to standard output%s%s\n", output_errno ? ": " : "",
+		output_errno ? strerror(output_errno) : "");
 	return done == EXIT_DONE ? EXIT_RUN_FAILED : done;
 }
 
@@ -114,13 +124,9 @@ static enum psd_status check_platform(const struct psd_options *options, const s
 static enum psd_status write_report(struct command *command, const struct psd_report *report, struct psd_error *err)
 {
 	switch ((enum psd_form)command->options->form) {
-	case PSD_FORM_TABLE:
-		return psd_output_table(stdout, report, err);
-	case PSD_FORM_CSV:
-		psd_output_csv(stdout, report);
-		return PSD_OK;
-	case PSD_FORM_JSON:
-		return psd_output_json(&command->json, report, err);
+	case PSD_FORM_TABLE: return psd_output_table(stdout, report, err);
+	case PSD_FORM_CSV: psd_output_csv(stdout, report); return PSD_OK;
+	case PSD_FORM_JSON: return psd_output_json(&command->json, report, err);
 	}
 	return PSD_OK;
 }
@@ -148,14 +154,15 @@ static enum psd_status run_sweep(struct command *command, const struct psd_sessi
 	return status;
 }
 
-static void say_what_is_traced(const struct psd_options *options, const struct psd_scenario *scenario, const struct psd_system *system,
-			       const struct psd_point *point)
+static void say_what_is_traced(const struct psd_options *options, const struct psd_scenario *scenario,
+			       const struct psd_system *system, const struct psd_point *point)
 {
 	const bool is_only_one = psd_scenario_points(scenario) == 1 && (options->system_name || scenario->n_systems == 1);
 	char text[64];
 
 	if (!options->is_quiet && !is_only_one)
-		fprintf(stderr, "psd-sim: the trace is of %s at %s\n", system->name, psd_result_point_name(point, text, sizeof(text)));
+		fprintf(stderr, "psd-sim: the trace is of %s at %s\n", system->name,
+			psd_result_point_name(point, text, sizeof(text)));
 }
 
 /* The trace's file is opened before the sweep, so that a wrong path does not cost its time. */
@@ -204,7 +211,7 @@ static int run_sessions(struct command *command, const struct psd_session *sessi
 			fputs("\n\n", stdout);
 		const enum psd_status status = run_session(command, &sessions[i], &err);
 
-		fflush(stdout);
+		push_output();
 		if (command->signal_number)
 			return end_by_signal(command->signal_number);
 		if (status)
@@ -336,8 +343,8 @@ static int load_and_use(const struct psd_options *options)
 		return complain(PSD_ENOMEM, &err, false);
 	}
 	while (n_loaded < options->n_scenarios && !exit_status) {
-		const enum psd_status status = psd_session_load(&sessions[n_loaded], options->scenarios[n_loaded], options->settings,
-								with_matter, &err);
+		const enum psd_status status =
+			psd_session_load(&sessions[n_loaded], options->scenarios[n_loaded], options->settings, with_matter, &err);
 
 		if (status)
 			exit_status = complain(status, &err, true);
@@ -354,19 +361,13 @@ static int load_and_use(const struct psd_options *options)
 static int run(const struct psd_options *options)
 {
 	switch ((enum psd_mode)options->mode) {
-	case PSD_MODE_HELP:
-		psd_options_write_help(stdout);
-		return EXIT_DONE;
-	case PSD_MODE_VERSION:
-		puts("psd-sim " PSD_VERSION);
-		return EXIT_DONE;
-	case PSD_MODE_DESCRIBE:
-		return describe(options->model_path);
+	case PSD_MODE_HELP: psd_options_write_help(stdout); return EXIT_DONE;
+	case PSD_MODE_VERSION: puts("psd-sim " PSD_VERSION); return EXIT_DONE;
+	case PSD_MODE_DESCRIBE: return describe(options->model_path);
 	case PSD_MODE_RESULTS:
 	case PSD_MODE_PLAN:
 	case PSD_MODE_PRINT_SCENARIO:
-	case PSD_MODE_DUMP_PLATFORM:
-		break;
+	case PSD_MODE_DUMP_PLATFORM: break;
 	}
 	return load_and_use(options);
 }

@@ -35,10 +35,14 @@ static const struct option table[] = {
 	{"--csv", NULL, KIND_CHOICE, AT(form), PSD_FORM_CSV, "results as CSV, exact and with units in the column names"},
 	{"--json", NULL, KIND_CHOICE, AT(form), PSD_FORM_JSON, "results as JSON, with the plan and how busy each resource is"},
 	{"--trace", "FILE", KIND_TEXT, AT(trace_path), 0, "also write one system's run at the last point as Chrome trace events"},
-	{"--plan", NULL, KIND_CHOICE, AT(mode), PSD_MODE_PLAN, "instead: each tensor's method, and bytes and seconds of every alternative"},
-	{"--describe", "MODEL", KIND_DESCRIBE, AT(mode), PSD_MODE_DESCRIBE, "instead: layers, shapes and parameters of a model file"},
-	{"--print-scenario", NULL, KIND_CHOICE, AT(mode), PSD_MODE_PRINT_SCENARIO, "instead: the scenario with all values that take effect"},
-	{"--dump-platform", NULL, KIND_CHOICE, AT(mode), PSD_MODE_DUMP_PLATFORM, "instead: the first point's cluster as SimGrid XML"},
+	{"--plan", NULL, KIND_CHOICE, AT(mode), PSD_MODE_PLAN,
+	 "instead: each tensor's method, and bytes and seconds of every alternative"},
+	{"--describe", "MODEL", KIND_DESCRIBE, AT(mode), PSD_MODE_DESCRIBE,
+	 "instead: layers, shapes and parameters of a model file"},
+	{"--print-scenario", NULL, KIND_CHOICE, AT(mode), PSD_MODE_PRINT_SCENARIO,
+	 "instead: the scenario with all values that take effect"},
+	{"--dump-platform", NULL, KIND_CHOICE, AT(mode), PSD_MODE_DUMP_PLATFORM,
+	 "instead: the first point's cluster as SimGrid XML"},
 	{"--estimate", NULL, KIND_FLAG, AT(is_estimate), 0, "closed-form estimate instead of simulation: microseconds a point"},
 	{"--fidelity", "NAME", KIND_FIDELITY, 0, 0, "flow or message: what one simulated transfer stands for"},
 	{"--set", "KEY=VALUE", KIND_SETTING, 0, 0, "replace a value of the scenario, such as cluster.network.bandwidth=10Gbps"},
@@ -105,7 +109,8 @@ static enum psd_status take_processes(struct psd_options *options, const char *v
 	uint64_t count;
 
 	if (!psd_units_read_count(value, &count) || count < 1 || count > MOST_PROCESSES)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--jobs' is '%.80s', must be from 1 to %d", value, MOST_PROCESSES);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--jobs' is '%.80s', must be from 1 to %d", value,
+				     MOST_PROCESSES);
 	options->n_processes = count;
 	return PSD_OK;
 }
@@ -125,24 +130,13 @@ static enum psd_status take(struct psd_options *options, const struct option *op
 	char *member = (char *)options + option->offset;
 
 	switch (option->kind) {
-	case KIND_CHOICE:
-		return take_choice(options, option, err);
-	case KIND_DESCRIBE:
-		options->model_path = value;
-		return take_choice(options, option, err);
-	case KIND_FLAG:
-		*(bool *)member = true;
-		return PSD_OK;
-	case KIND_TEXT:
-		*(const char **)member = value;
-		return PSD_OK;
-	case KIND_PROCESSES:
-		return take_processes(options, value, err);
-	case KIND_SETTING:
-		options->settings[options->n_settings++] = value;
-		return PSD_OK;
-	case KIND_FIDELITY:
-		return take_fidelity(options, value, err);
+	case KIND_CHOICE: return take_choice(options, option, err);
+	case KIND_DESCRIBE: options->model_path = value; return take_choice(options, option, err);
+	case KIND_FLAG: *(bool *)member = true; return PSD_OK;
+	case KIND_TEXT: *(const char **)member = value; return PSD_OK;
+	case KIND_PROCESSES: return take_processes(options, value, err);
+	case KIND_SETTING: options->settings[options->n_settings++] = value; return PSD_OK;
+	case KIND_FIDELITY: return take_fidelity(options, value, err);
 	}
 	return PSD_OK;
 }
@@ -175,7 +169,8 @@ static enum psd_status check_trace(const struct psd_options *options, struct psd
 	if (options->is_estimate)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--trace' needs a simulation, '--estimate' makes none");
 	if (options->n_scenarios > 1)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--trace' takes one scenario, %u are given", options->n_scenarios);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--trace' takes one scenario, %u are given",
+				     options->n_scenarios);
 	return PSD_OK;
 }
 

@@ -26,11 +26,11 @@ struct psd_options {
 	unsigned form; /* enum psd_form */
 	bool is_estimate;
 	bool is_quiet;
-	uint64_t n_processes;    /* 0: one for each core */
-	const char *trace_path;  /* or NULL */
-	const char *model_path;  /* of --describe */
+	uint64_t n_processes;	 /* 0: one for each core */
+	const char *trace_path;	 /* or NULL */
+	const char *model_path;	 /* of --describe */
 	const char *system_name; /* or NULL: all */
-	const char **settings;   /* "key=value", NULL-terminated, owned array */
+	const char **settings;	 /* "key=value", NULL-terminated, owned array */
 	unsigned n_settings;
 	const char **scenarios; /* paths, owned array */
 	unsigned n_scenarios;
@@ -38,7 +38,8 @@ struct psd_options {
 
 /* *options is filled on success and released by psd_options_release(). With --help or --version the rest is not looked at. PSD_EINVAL
  * with a line for the user, PSD_ENOMEM. */
-enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[], struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
+				  struct psd_error *err) PSD_MUST_CHECK;
 void psd_options_release(struct psd_options *options);
 /* Write errors stay in the stream's flag. */
 void psd_options_write_help(FILE *out);

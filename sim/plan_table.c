@@ -29,7 +29,8 @@ static void write_tensor_names(const struct psd_graph *graph, const struct psd_p
 		const char *name = graph->tensors[item->first_tensor + t].name;
 		const bool is_prefixed = !strncmp(name, layer_name, prefix_length) && name[prefix_length] == '.';
 
-		length += (size_t)snprintf(text + length, room - length, "%s%s", t ? ", " : "", is_prefixed ? name + prefix_length + 1 : name);
+		length += (size_t)snprintf(text + length, room - length, "%s%s", t ? ", " : "",
+					   is_prefixed ? name + prefix_length + 1 : name);
 	}
 }
 
@@ -181,8 +182,8 @@ static void write_dense_disagreement(FILE *out, const struct psd_plan *plan)
 	}
 	if (n_apart == 0)
 		return;
-	fprintf(out, "  tensors without factors: the rule in bytes takes ps for all %u, the rule in seconds another for %u\n", n_dense,
-		n_apart);
+	fprintf(out, "  tensors without factors: the rule in bytes takes ps for all %u, the rule in seconds another for %u\n",
+		n_dense, n_apart);
 }
 
 static void write_reasons(FILE *out, const struct psd_plan *plan)
@@ -217,7 +218,9 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	if (planned->point.bandwidth_bps > 0.0)
 		fprintf(out, ", %s", psd_units_write_rate(planned->point.bandwidth_bps, rate));
 	fprintf(out, " (%s)\n", point_words);
-	fputs("MB sent plus received by the busiest node an iteration, ms of the tensor alone on the cluster; * is the one chosen\n\n", out);
+	fputs("MB sent plus received by the busiest node an iteration, ms of the tensor alone on the cluster; * is the one "
+	      "chosen\n\n",
+	      out);
 	status = write_grid(out, &planned->plan, err);
 	if (status)
 		return status;

@@ -9,7 +9,8 @@ enum { SECONDS_DIGITS = 9, RATIO_DIGITS = 6, RATE_DIGITS = 15 };
 
 void psd_output_csv_head(FILE *out)
 {
-	fputs("scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,exposed_comm_sec,"
+	fputs("scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,exposed_"
+	      "comm_sec,"
 	      "tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio\n",
 	      out);
 }
@@ -48,7 +49,8 @@ static void write_result(FILE *out, const struct psd_result *result)
 	write_number(out, true, result->compute_sec, SECONDS_DIGITS);
 	write_number(out, true, result->exposed_comm_sec, SECONDS_DIGITS);
 	fprintf(out, ",%" PRIu64 ",%" PRIu64, result->outcome.sent_bytes_per_node, result->outcome.received_bytes_per_node);
-	write_number(out, published && published->has_images_per_sec, published ? published->images_per_sec : 0.0, SECONDS_DIGITS);
+	write_number(out, published && published->has_images_per_sec, published ? published->images_per_sec : 0.0,
+		     SECONDS_DIGITS);
 	write_number(out, published && published->has_speedup, published ? published->speedup : 0.0, RATIO_DIGITS);
 	write_number(out, result->has_error_ratio, result->error_ratio, RATIO_DIGITS);
 	fputc('\n', out);

@@ -43,7 +43,8 @@ static void write_figures(struct psd_json *json, const struct psd_result *result
 	write_count(json, "rx_bytes_per_node", result->outcome.received_bytes_per_node);
 	write_number(json, "published_images_per_sec", published && published->has_images_per_sec,
 		     published ? published->images_per_sec : 0.0, SECONDS_DIGITS);
-	write_number(json, "published_speedup", published && published->has_speedup, published ? published->speedup : 0.0, RATIO_DIGITS);
+	write_number(json, "published_speedup", published && published->has_speedup, published ? published->speedup : 0.0,
+		     RATIO_DIGITS);
 	write_number(json, "error_ratio", result->has_error_ratio, result->error_ratio, RATIO_DIGITS);
 }
 

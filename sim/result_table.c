@@ -47,7 +47,7 @@ static void write_compute(FILE *out, const struct psd_report *report)
 	psd_sentence_write(out, &sentence, 10);
 }
 
-static void write_extent(FILE *out, const struct psd_report *report)
+static void add_extent(struct psd_sentence *sentence, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->matter->scenario;
 	unsigned fewest = psd_scenario_point(scenario, 0).nodes, most = fewest;
@@ -59,55 +59,46 @@ static void write_extent(FILE *out, const struct psd_report *report)
 		most = nodes > most ? nodes : most;
 	}
 	if (fewest == most)
-		fprintf(out, "%u node%s", most, most == 1 ? "" : "s");
+		psd_sentence_add(sentence, "%u node%s", most, most == 1 ? "" : "s");
 	else
-		fprintf(out, "%u to %u nodes", fewest, most);
+		psd_sentence_add(sentence, "%u to %u nodes", fewest, most);
 	if (scenario->workers_per_node > 1)
-		fprintf(out, " of %u workers", scenario->workers_per_node);
+		psd_sentence_add(sentence, " of %u workers", scenario->workers_per_node);
 }
 
-static void write_rates(FILE *out, const struct psd_scenario *scenario)
+/* Swept rates have a column of their own. */
+static void add_network(struct psd_sentence *sentence, const struct psd_scenario *scenario)
 {
-	char rate[PSD_UNITS_TEXT_MAX];
+	const struct psd_network *network = &scenario->network;
+	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
 
-	if (!scenario->n_sweep_bandwidths && scenario->network.bandwidth_bps > 0.0)
-		fprintf(out, ", %s", psd_units_write_rate(scenario->network.bandwidth_bps, rate));
-	for (unsigned i = 0; i < scenario->n_sweep_bandwidths && i < 6; i++)
-		fprintf(out, ", %s", psd_units_write_rate(scenario->sweep_bandwidth_bps[i], rate));
-	if (scenario->n_sweep_bandwidths > 6)
-		fputs(" ...", out);
-}
-
-static void write_topology(FILE *out, const struct psd_network *network)
-{
-	char sec[PSD_UNITS_TEXT_MAX];
-
+	if (!scenario->n_sweep_bandwidths && network->bandwidth_bps > 0.0)
+		psd_sentence_add(sentence, ", %s", psd_units_write_rate(network->bandwidth_bps, rate));
 	if (network->topology == PSD_TOPOLOGY_PLATFORM) {
-		fputs(", SimGrid platform ", out);
-		psd_grid_write_text(out, network->platform_path);
+		psd_sentence_add(sentence, ", SimGrid platform %s", file_name(network->platform_path));
 		return;
 	}
-	fprintf(out, ", %s one way, ", psd_units_write_seconds(network->latency_sec, sec));
+	psd_sentence_add(sentence, ", %s one way, ", psd_units_write_seconds(network->latency_sec, sec));
 	if (network->topology == PSD_TOPOLOGY_STAR)
-		fputs("one switch that never blocks", out);
+		psd_sentence_add(sentence, "one switch that never blocks");
 	else
-		fprintf(out, "%s of %u nodes, uplinks %.3g:1", psd_topology_names[network->topology], network->nodes_per_rack,
-			network->oversubscription_ratio);
+		psd_sentence_add(sentence, "%s of %u nodes, uplinks %.3g:1", psd_topology_names[network->topology],
+				 network->nodes_per_rack, network->oversubscription_ratio);
 }
 
 static void write_cluster(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->matter->scenario;
+	struct psd_sentence sentence = {.length = 0};
 
-	fputs("cluster   ", out);
-	write_extent(out, report);
-	write_rates(out, scenario);
-	write_topology(out, &scenario->network);
+	psd_sentence_add(&sentence, "cluster   ");
+	add_extent(&sentence, report);
+	add_network(&sentence, scenario);
 	if (scenario->n_slowdowns)
-		fprintf(out, ", %u slowdown%s", scenario->n_slowdowns, scenario->n_slowdowns == 1 ? "" : "s");
+		psd_sentence_add(&sentence, ", %u slowdown%s", scenario->n_slowdowns, scenario->n_slowdowns == 1 ? "" : "s");
 	if (scenario->n_backgrounds)
-		fputs(", background traffic", out);
-	fputc('\n', out);
+		psd_sentence_add(&sentence, ", background traffic");
+	psd_sentence_write(out, &sentence, 10);
 }
 
 static void write_executor(FILE *out, const struct psd_report *report)
@@ -213,7 +204,7 @@ static void add_result(struct psd_grid *grid, const struct psd_report *report, c
 	psd_grid_set(grid, COLUMN_NODES, "%u", point->nodes);
 	if (report->matter->scenario->workers_per_node > 1)
 		psd_grid_set(grid, COLUMN_WORKERS, "%u", point->workers);
-	if (report->matter->scenario->n_sweep_bandwidths > 1)
+	if (report->matter->scenario->n_sweep_bandwidths)
 		psd_grid_set(grid, COLUMN_BANDWIDTH, "%s", psd_units_write_rate(point->bandwidth_bps, rate));
 	psd_grid_set(grid, COLUMN_SYSTEM, "%s", result->system->name);
 	psd_grid_set(grid, COLUMN_ITERATION, "%.*f", decimals.sec, result->outcome.iteration_sec);

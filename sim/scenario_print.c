@@ -143,7 +143,8 @@ static void write_model(FILE *out, const struct psd_scenario *scenario)
 {
 	fputs("model:\n", out);
 	write_text(out, "  graph", scenario->graph_path);
-	fprintf(out, "  batch_per_worker: %u\n  precision: %s\n", scenario->batch_per_worker, scenario->is_half ? "mixed" : "fp32");
+	fprintf(out, "  batch_per_worker: %u\n  precision: %s\n", scenario->batch_per_worker,
+		scenario->is_half ? "mixed" : "fp32");
 	fputs("compute:\n", out);
 	if (scenario->profile_path)
 		write_text(out, "  profile", scenario->profile_path);
@@ -284,7 +285,8 @@ void psd_output_scenario(FILE *out, const struct psd_scenario *scenario)
 	if (scenario->iterations)
 		fprintf(out, "iterations: %u\n", scenario->iterations);
 	fprintf(out, "seed: %" PRIu64 "\n", scenario->seed);
-	write_text(out, "baseline", scenario->baseline_system < 0 ? "compute" : scenario->systems[scenario->baseline_system].name);
+	write_text(out, "baseline",
+		   scenario->baseline_system < 0 ? "compute" : scenario->systems[scenario->baseline_system].name);
 	if (scenario->published_path)
 		write_text(out, "published", scenario->published_path);
 }

@@ -24,8 +24,8 @@ struct work_list {
 	unsigned n_jobs;
 	unsigned n_systems;
 	unsigned n_points;
-	unsigned n_report_jobs;            /* n_systems * n_points */
-	struct psd_scenario *calm;         /* the scenario without slow nodes and background traffic: what a baseline runs in */
+	unsigned n_report_jobs;	   /* n_systems * n_points */
+	struct psd_scenario *calm; /* the scenario without slow nodes and background traffic: what a baseline runs in */
 	struct psd_subject_matter calm_matter; /* borrows the graph and the costs */
 };
 
@@ -34,7 +34,8 @@ static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
 	return sweep->matter->scenario;
 }
 
-enum psd_status psd_sweep_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index, struct psd_error *err)
+enum psd_status psd_sweep_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
+				      struct psd_error *err)
 {
 	char names[512] = "";
 	size_t length = 0;
@@ -49,13 +50,14 @@ enum psd_status psd_sweep_find_system(const struct psd_scenario *scenario, const
 		if (length < sizeof(names))
 			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", other);
 	}
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0}, "has no system '%.80s', must be one of %s", name,
-			     names);
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+			     "has no system '%.80s', must be one of %s", name, names);
 }
 
 /* ---- one case ---- */
 
-static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome, struct psd_error *err)
+static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome,
+			       struct psd_error *err)
 {
 	const struct psd_scenario *scenario = scenario_of(sweep);
 	struct psd_case made;
@@ -161,7 +163,8 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a sweep");
 	for (unsigned s = first; s < first + list->n_systems; s++)
 		for (unsigned p = 0; p < list->n_points; p++)
-			list->jobs[list->n_jobs++] = (struct job){sweep->matter, &scenario->systems[s], psd_scenario_point(scenario, p)};
+			list->jobs[list->n_jobs++] =
+				(struct job){sweep->matter, &scenario->systems[s], psd_scenario_point(scenario, p)};
 	list->n_report_jobs = list->n_jobs;
 	return add_baselines(list, err);
 }
@@ -213,7 +216,8 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 	for (unsigned i = 0; i < n_results; i++)
 		results[i] = psd_result_make(list->jobs[i].system, list->jobs[i].point, &list->outcomes[i], &basis,
 					     baseline_images_per_sec(list, &list->jobs[i].point));
-	*report = (struct psd_report){sweep->matter, sweep->published, sweep->is_estimate, results, list->n_systems, list->n_points};
+	*report = (struct psd_report){sweep->matter, sweep->published, sweep->is_estimate,
+				      results,	     list->n_systems,  list->n_points};
 	return PSD_OK;
 }
 

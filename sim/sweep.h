@@ -12,9 +12,9 @@
 struct psd_sweep {
 	const struct psd_subject_matter *matter;
 	const struct psd_published *published; /* or NULL */
-	const char *system_name;               /* only this system; NULL: all */
-	bool is_estimate;                      /* in this process, else simulated in children */
-	unsigned n_at_once;                    /* children at a time, >= 1 */
+	const char *system_name;	       /* only this system; NULL: all */
+	bool is_estimate;		       /* in this process, else simulated in children */
+	unsigned n_at_once;		       /* children at a time, >= 1 */
 	bool has_progress;
 };
 

@@ -40,8 +40,8 @@ static void name_process(struct psd_trace_writer *writer, unsigned host)
 		is_worker ? "worker" : "server", is_worker ? host : host - layout->workers);
 	for (unsigned row = 1; row <= ROW_NETWORK_IN; row++) {
 		begin_event(writer);
-		fprintf(writer->out, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}", host,
-			row, row_names[row - 1]);
+		fprintf(writer->out, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
+			host, row, row_names[row - 1]);
 	}
 }
 
@@ -55,7 +55,8 @@ void psd_trace_begin(struct psd_trace_writer *writer, FILE *out, const struct ps
 	psd_json_write_string(out, scenario->title);
 	fputs(",\"system\":", out);
 	psd_json_write_string(out, traced->system->name);
-	fprintf(out, ",\"fidelity\":\"%s\",\"nodes\":%u},\"traceEvents\":[", psd_fidelity_names[scenario->fidelity], traced->point.nodes);
+	fprintf(out, ",\"fidelity\":\"%s\",\"nodes\":%u},\"traceEvents\":[", psd_fidelity_names[scenario->fidelity],
+		traced->point.nodes);
 	for (unsigned host = 0; host < n_hosts; host++)
 		name_process(writer, host);
 }
@@ -70,18 +71,12 @@ static const char *category(const struct psd_op *op, bool is_arrival)
 static const char *verb(const struct psd_op *op)
 {
 	switch (op->kind) {
-	case PSD_OP_COPY_OUT:
-		return "copy out";
-	case PSD_OP_COPY_IN:
-		return "copy in";
-	case PSD_OP_SEND:
-		return pattern_names[op->payload.pattern];
-	case PSD_OP_FACTOR:
-		return "rebuild";
-	case PSD_OP_COLLECTIVE:
-		return "all-reduce";
-	default:
-		return psd_op_kind_names[op->kind];
+	case PSD_OP_COPY_OUT: return "copy out";
+	case PSD_OP_COPY_IN: return "copy in";
+	case PSD_OP_SEND: return pattern_names[op->payload.pattern];
+	case PSD_OP_FACTOR: return "rebuild";
+	case PSD_OP_COLLECTIVE: return "all-reduce";
+	default: return psd_op_kind_names[op->kind];
 	}
 }
 
@@ -190,13 +185,14 @@ enum psd_status psd_trace_file_open(struct psd_trace_file *file, const char *pat
 	struct psd_trace_file opened = {.out = NULL};
 	struct stat found;
 	const bool is_there = stat(path, &found) == 0;
+	const bool is_special = is_there && !S_ISREG(found.st_mode);
 	enum psd_status status;
 
-	/* the file behind a link is replaced, not the link */
-	opened.path = is_there ? realpath(path, NULL) : strdup(path);
+	/* the file behind a link is replaced, not the link; a pipe has no real path */
+	opened.path = is_there && !is_special ? realpath(path, NULL) : strdup(path);
 	if (!opened.path)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	if (is_there && !S_ISREG(found.st_mode))
+		return cannot_write(path, errno, err);
+	if (is_special)
 		status = open_directly(&opened, err);
 	else
 		status = open_beside(&opened, is_there ? found.st_mode & 0777 : default_mode(), err);

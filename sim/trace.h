@@ -29,7 +29,7 @@ void psd_trace_end(struct psd_trace_writer *writer);
 /* A file that replaces another only when it is complete. */
 struct psd_trace_file {
 	FILE *out;
-	char *path;      /* owned; where it goes, links resolved */
+	char *path;	 /* owned; where it goes, links resolved */
 	char *temporary; /* owned; beside it; NULL for a device or pipe, which is written directly */
 };
 

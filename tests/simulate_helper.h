@@ -90,8 +90,7 @@ static inline void widen_window(void *context, const struct psd_program *program
 /* An iteration that never ends is an error of psd_simulate(), so that every simulation here also claims an end without deadlock. */
 static inline struct psd_outcome simulated_window(const struct psd_case *made, struct window *window)
 {
-	struct child_result *shared =
-		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct child_result *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int wait_status = 0;
 
 	cr_assert_neq((void *)shared, MAP_FAILED);
@@ -102,7 +101,8 @@ static inline struct psd_outcome simulated_window(const struct psd_case *made, s
 	const pid_t child = fork();
 	cr_assert_geq(child, 0);
 	if (child == 0) {
-		shared->status = psd_simulate(made, window != NULL ? widen_window : NULL, &shared->window, &shared->outcome, &shared->err);
+		shared->status =
+			psd_simulate(made, window != NULL ? widen_window : NULL, &shared->window, &shared->outcome, &shared->err);
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(child, &wait_status, 0), child);
@@ -110,7 +110,8 @@ static inline struct psd_outcome simulated_window(const struct psd_case *made, s
 	munmap(shared, sizeof(*shared));
 	cr_assert(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0, "%s of %u workers: the simulation crashed",
 		  made->system->name, made->plan.layout.workers);
-	cr_assert_eq(result.status, PSD_OK, "%s of %u workers: %s", made->system->name, made->plan.layout.workers, result.err.text);
+	cr_assert_eq(result.status, PSD_OK, "%s of %u workers: %s", made->system->name, made->plan.layout.workers,
+		     result.err.text);
 	if (window != NULL)
 		*window = result.window;
 	return result.outcome;

@@ -7,49 +7,49 @@
 
 #include "tests/simulate_helper.h"
 
-#define AGREEMENT_RATIO    0.02
-#define RING_RATIO         0.001
-#define RECEIVER_RATIO     0.01
-#define CLOSED_FORM_RATIO  1e-6 /* the network ends what is within 1 ns of now */
-#define ROUNDING_RATIO     1e-9
+#define AGREEMENT_RATIO	  0.02
+#define RING_RATIO	  0.001
+#define RECEIVER_RATIO	  0.01
+#define CLOSED_FORM_RATIO 1e-6 /* the network ends what is within 1 ns of now */
+#define ROUNDING_RATIO	  1e-9
 
 enum { TEXT_MAX = 4096 };
 
-#define VGG19                                                                     \
-	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"     \
+#define VGG19                                                                                                                    \
+	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"                                                    \
 	"compute: {device: titan-x, images_per_sec: 35}\n"
-#define CIFAR10_QUICK                                                                 \
-	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n" \
+#define CIFAR10_QUICK                                                                                                            \
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"                                           \
 	"compute: {device: k20}\n"
-#define RESNET50                                                                  \
-	"model: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 32}\n"  \
+#define RESNET50                                                                                                                 \
+	"model: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 32}\n"                                                 \
 	"compute: {device: p100}\n"
-#define ONE_LAYER                                                                  \
-	"model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\n"        \
+#define ONE_LAYER                                                                                                                \
+	"model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\n"                                                      \
 	"compute: {device: v100}\n"
-#define ONE_LAYER_64MIB                                                                   \
-	"model: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"          \
+#define ONE_LAYER_64MIB                                                                                                          \
+	"model: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"                                                 \
 	"compute: {device: v100}\n"
-#define ONE_LAYER_100MIB                                                                  \
-	"model: {graph: tests/data/one_large_layer.yaml, batch_per_worker: 1}\n"          \
+#define ONE_LAYER_100MIB                                                                                                         \
+	"model: {graph: tests/data/one_large_layer.yaml, batch_per_worker: 1}\n"                                                 \
 	"compute: {device: v100}\n"
 
 #define NETWORK "network: {bandwidth: 10Gbps, latency: 50us}"
 #define HOST	"host: {copy: 6GBps, reduce: 8GBps, message: 5us, iteration: 3ms}"
 
-#define EVERY_METHOD                                                          \
-	"systems:\n"                                                          \
-	"  - {name: ps, sync: ps}\n"                                          \
-	"  - {name: ps sequential, sync: ps, schedule: sequential}\n"         \
-	"  - {name: sfb, sync: sfb}\n"                                        \
-	"  - {name: sfb sequential, sync: sfb, schedule: sequential}\n"       \
-	"  - {name: adam, sync: adam}\n"                                      \
-	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"     \
-	"  - {name: hybrid, sync: hybrid}\n"                                  \
-	"  - {name: hybrid sequential, sync: hybrid, schedule: sequential}\n" \
-	"  - {name: sacp, sync: sacp}\n"                                      \
-	"  - {name: sacp sequential, sync: sacp, schedule: sequential}\n"     \
-	"  - {name: ring, sync: ring}\n"                                      \
+#define EVERY_METHOD                                                                                                             \
+	"systems:\n"                                                                                                             \
+	"  - {name: ps, sync: ps}\n"                                                                                             \
+	"  - {name: ps sequential, sync: ps, schedule: sequential}\n"                                                            \
+	"  - {name: sfb, sync: sfb}\n"                                                                                           \
+	"  - {name: sfb sequential, sync: sfb, schedule: sequential}\n"                                                          \
+	"  - {name: adam, sync: adam}\n"                                                                                         \
+	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"                                                        \
+	"  - {name: hybrid, sync: hybrid}\n"                                                                                     \
+	"  - {name: hybrid sequential, sync: hybrid, schedule: sequential}\n"                                                    \
+	"  - {name: sacp, sync: sacp}\n"                                                                                         \
+	"  - {name: sacp sequential, sync: sacp, schedule: sequential}\n"                                                        \
+	"  - {name: ring, sync: ring}\n"                                                                                         \
 	"  - {name: ring sequential, sync: ring, schedule: sequential}\n"
 
 static void expect_near(const struct psd_case *made, const char *what, double actual, double expected, double ratio)
@@ -71,7 +71,8 @@ static void expect_agreement(const char *text)
 			loaded_case(&made, &loaded, s, p);
 			const struct psd_outcome estimate = estimated(&made);
 			const struct psd_outcome simulation = simulated(&made);
-			expect_near(&made, "estimated iteration_sec", estimate.iteration_sec, simulation.iteration_sec, AGREEMENT_RATIO);
+			expect_near(&made, "estimated iteration_sec", estimate.iteration_sec, simulation.iteration_sec,
+				    AGREEMENT_RATIO);
 			cr_expect_eq(estimate.n_iterations, simulation.n_iterations);
 			cr_expect_gt(estimate.iteration_sec, loaded.matter.costs.compute_sec * (1.0 - ROUNDING_RATIO));
 			psd_case_release(&made);
@@ -104,9 +105,10 @@ Test(contract, small_tensors_agree)
 
 Test(contract, many_tensors_agree)
 {
-	expect_agreement("title: t\n" RESNET50 "cluster: {" NETWORK ", " HOST "}\n"
-			 "systems: [{name: ps, sync: ps}, {name: ring, sync: ring}, {name: ring by layer, sync: ring, unit: layer}]\n"
-			 "sweep: {nodes: [4, 32]}\n");
+	expect_agreement(
+		"title: t\n" RESNET50 "cluster: {" NETWORK ", " HOST "}\n"
+		"systems: [{name: ps, sync: ps}, {name: ring, sync: ring}, {name: ring by layer, sync: ring, unit: layer}]\n"
+		"sweep: {nodes: [4, 32]}\n");
 }
 
 Test(contract, a_stack_that_costs_nothing_agrees)
@@ -116,8 +118,7 @@ Test(contract, a_stack_that_costs_nothing_agrees)
 
 Test(contract, a_slow_transport_with_incast_agrees)
 {
-	expect_agreement("title: t\n" VGG19
-			 "cluster:\n  network: {bandwidth: 40Gbps, latency: 30us}\n"
+	expect_agreement("title: t\n" VGG19 "cluster:\n  network: {bandwidth: 40Gbps, latency: 30us}\n"
 			 "  host: {copy: 2.3GBps, reduce: 1.4GBps, transport: 14Gbps, incast: 10%}\n" EVERY_METHOD
 			 "sweep: {nodes: [2, 8, 32]}\n");
 }
@@ -126,7 +127,8 @@ Test(contract, size_classes_of_collectives_agree)
 {
 	static const char format[] =
 		"title: t\n" VGG19 "cluster:\n  " NETWORK "\n"
-		"  host: {collective: [{up_to: 64KiB, call: 20us, step: 1us, slowdown: 4}, {call: 90us, step: 5us, slowdown: 1.5}]}\n"
+		"  host: {collective: [{up_to: 64KiB, call: 20us, step: 1us, slowdown: 4}, {call: 90us, step: 5us, slowdown: "
+		"1.5}]}\n"
 		"systems: [{name: ring, sync: ring}, {name: ring sequential, sync: ring, schedule: sequential}]\n"
 		"sweep: {nodes: [2, 8, 32]}\nfidelity: %s\n";
 	char text[TEXT_MAX];
@@ -137,16 +139,16 @@ Test(contract, size_classes_of_collectives_agree)
 	expect_agreement(text);
 }
 
-#define SEPARATE_SERVERS                                                                          \
-	"systems:\n"                                                                              \
-	"  - {name: ps 1, sync: ps, servers: 1}\n"                                                \
-	"  - {name: ps 4, sync: ps, servers: 4}\n"                                                \
-	"  - {name: ps 4 sequential, sync: ps, servers: 4, schedule: sequential}\n"               \
-	"  - {name: adam 1, sync: adam, servers: 1}\n"                                            \
-	"  - {name: adam 4, sync: adam, servers: 4}\n"                                            \
-	"  - {name: hybrid 4, sync: hybrid, servers: 4}\n"                                        \
-	"  - {name: sacp 4, sync: sacp, servers: 4}\n"                                            \
-	"  - {name: sacp 4 sequential, sync: sacp, servers: 4, schedule: sequential}\n"           \
+#define SEPARATE_SERVERS                                                                                                         \
+	"systems:\n"                                                                                                             \
+	"  - {name: ps 1, sync: ps, servers: 1}\n"                                                                               \
+	"  - {name: ps 4, sync: ps, servers: 4}\n"                                                                               \
+	"  - {name: ps 4 sequential, sync: ps, servers: 4, schedule: sequential}\n"                                              \
+	"  - {name: adam 1, sync: adam, servers: 1}\n"                                                                           \
+	"  - {name: adam 4, sync: adam, servers: 4}\n"                                                                           \
+	"  - {name: hybrid 4, sync: hybrid, servers: 4}\n"                                                                       \
+	"  - {name: sacp 4, sync: sacp, servers: 4}\n"                                                                           \
+	"  - {name: sacp 4 sequential, sync: sacp, servers: 4, schedule: sequential}\n"                                          \
 	"  - {name: sfb 4, sync: sfb, servers: 4}\n"
 
 Test(contract, separate_servers_agree)
@@ -157,18 +159,18 @@ Test(contract, separate_servers_agree)
 			 "sweep: {nodes: [2, 8, 16]}\nfidelity: message\n");
 }
 
-#define EVERY_BARRIER_AND_PRIORITY                                                                       \
-	"systems:\n"                                                                                     \
-	"  - {name: ps forward, sync: ps, priority: forward}\n"                                          \
-	"  - {name: ps layer, sync: ps, barrier: layer}\n"                                               \
-	"  - {name: ps layer forward, sync: ps, barrier: layer, priority: forward}\n"                    \
-	"  - {name: ps layer forward sequential, sync: ps, barrier: layer, priority: forward, schedule: sequential}\n" \
-	"  - {name: hybrid layer forward, sync: hybrid, barrier: layer, priority: forward}\n"            \
-	"  - {name: hybrid by seconds, sync: hybrid, rule: seconds, barrier: layer}\n"                   \
-	"  - {name: sfb layer, sync: sfb, barrier: layer}\n"                                             \
-	"  - {name: adam layer, sync: adam, barrier: layer}\n"                                           \
-	"  - {name: ring layer, sync: ring, barrier: layer}\n"                                           \
-	"  - {name: ring layer forward, sync: ring, barrier: layer, priority: forward}\n"                \
+#define EVERY_BARRIER_AND_PRIORITY                                                                                               \
+	"systems:\n"                                                                                                             \
+	"  - {name: ps forward, sync: ps, priority: forward}\n"                                                                  \
+	"  - {name: ps layer, sync: ps, barrier: layer}\n"                                                                       \
+	"  - {name: ps layer forward, sync: ps, barrier: layer, priority: forward}\n"                                            \
+	"  - {name: ps layer forward sequential, sync: ps, barrier: layer, priority: forward, schedule: sequential}\n"           \
+	"  - {name: hybrid layer forward, sync: hybrid, barrier: layer, priority: forward}\n"                                    \
+	"  - {name: hybrid by seconds, sync: hybrid, rule: seconds, barrier: layer}\n"                                           \
+	"  - {name: sfb layer, sync: sfb, barrier: layer}\n"                                                                     \
+	"  - {name: adam layer, sync: adam, barrier: layer}\n"                                                                   \
+	"  - {name: ring layer, sync: ring, barrier: layer}\n"                                                                   \
+	"  - {name: ring layer forward, sync: ring, barrier: layer, priority: forward}\n"                                        \
 	"  - {name: ps in tensors, sync: ps, unit: tensor, slice: 4MB}\n"
 
 Test(contract, barriers_and_priorities_agree)
@@ -194,11 +196,59 @@ Test(contract, half_precision_agrees)
 			 "compute: {device: v100}\ncluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [2, 8]}\n");
 }
 
+#define UNEVEN_SYSTEMS                                                                                                           \
+	"systems:\n"                                                                                                             \
+	"  - {name: ps, sync: ps}\n"                                                                                             \
+	"  - {name: ps layer, sync: ps, barrier: layer, priority: forward}\n"                                                    \
+	"  - {name: sfb, sync: sfb}\n"                                                                                           \
+	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"                                                        \
+	"sweep: {nodes: [16, 20]}\n"
+
+/* Flows may stand for many messages, but a receiver still waits for the slowest of its senders. */
+static void expect_fidelities_agree(const char *text)
+{
+	char flow[TEXT_MAX], message[TEXT_MAX];
+	struct loaded by_flow, by_message;
+
+	snprintf(flow, sizeof(flow), "%sfidelity: flow\n", text);
+	snprintf(message, sizeof(message), "%sfidelity: message\n", text);
+	loaded_open(&by_flow, flow);
+	loaded_open(&by_message, message);
+	for (unsigned s = 0; s < by_flow.scenario.n_systems; s++) {
+		for (unsigned p = 0; p < psd_scenario_points(&by_flow.scenario); p++) {
+			struct psd_case flows, messages;
+
+			loaded_case(&flows, &by_flow, s, p);
+			loaded_case(&messages, &by_message, s, p);
+			expect_near(&flows, "flow iteration_sec", simulated(&flows).iteration_sec,
+				    simulated(&messages).iteration_sec, AGREEMENT_RATIO);
+			psd_case_release(&messages);
+			psd_case_release(&flows);
+		}
+	}
+	loaded_close(&by_message);
+	loaded_close(&by_flow);
+}
+
+Test(contract, fidelities_agree_with_a_slow_node)
+{
+	expect_fidelities_agree("title: t\n" VGG19 "cluster:\n  " NETWORK "\n  " HOST "\n"
+				"  slow: [{node: 2, compute: 50%}, {node: 1, link: 70%}]\n" UNEVEN_SYSTEMS);
+}
+
+Test(contract, fidelities_agree_with_jitter)
+{
+	expect_fidelities_agree("title: t\nmodel: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
+				"compute: {device: titan-x, images_per_sec: 35, jitter: 30%}\n"
+				"cluster: {" NETWORK ", " HOST "}\niterations: 2\n" UNEVEN_SYSTEMS);
+}
+
 Test(contract, waiting_for_nothing_is_never_slower)
 {
 	struct loaded loaded;
 
-	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [2, 4, 8, 17, 32]}\n");
+	loaded_open(&loaded,
+		    "title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [2, 4, 8, 17, 32]}\n");
 	for (unsigned s = 0; s < loaded.scenario.n_systems; s += 2) {
 		cr_assert_eq(loaded.scenario.systems[s].schedule, PSD_SCHEDULE_WAIT_FREE);
 		cr_assert_eq(loaded.scenario.systems[s + 1].schedule, PSD_SCHEDULE_SEQUENTIAL);
@@ -208,9 +258,11 @@ Test(contract, waiting_for_nothing_is_never_slower)
 
 			loaded_case(&wait_free, &loaded, s, p);
 			loaded_case(&sequential, &loaded, s + 1, p);
-			cr_expect_leq(estimated(&wait_free).iteration_sec, estimated(&sequential).iteration_sec * (1.0 + ROUNDING_RATIO),
+			cr_expect_leq(estimated(&wait_free).iteration_sec,
+				      estimated(&sequential).iteration_sec * (1.0 + ROUNDING_RATIO),
 				      "estimate of %s with %u workers", wait_free.system->name, wait_free.plan.layout.workers);
-			cr_expect_leq(simulated(&wait_free).iteration_sec, simulated(&sequential).iteration_sec * (1.0 + ROUNDING_RATIO),
+			cr_expect_leq(simulated(&wait_free).iteration_sec,
+				      simulated(&sequential).iteration_sec * (1.0 + ROUNDING_RATIO),
 				      "simulation of %s with %u workers", wait_free.system->name, wait_free.plan.layout.workers);
 			psd_case_release(&sequential);
 			psd_case_release(&wait_free);
@@ -283,7 +335,7 @@ static void expect_table_1(const char *fidelity)
 }
 
 /* Adam's root is the busiest node both ways, so that the busiest sender's and receiver's bytes are one node's. */
-_Static_assert(K * (M + N) >= M * N, "the root receives more than a worker does, also with one peer");
+_Static_assert(K *(M + N) >= M * N, "the root receives more than a worker does, also with one peer");
 
 Test(contract, simulated_flows_carry_the_bytes_of_table_1)
 {
@@ -311,7 +363,8 @@ Test(contract, separate_servers_carry_the_bytes_of_table_1)
 		const uint64_t busiest_values = server_values > worker_values ? server_values : worker_values;
 		const struct psd_outcome simulation = simulated(&made);
 		cr_expect_eq(simulation.sent_bytes_per_node + simulation.received_bytes_per_node, FLOAT_BYTES * busiest_values,
-			     "%lu workers: %lu + %lu bytes", P, simulation.sent_bytes_per_node, simulation.received_bytes_per_node);
+			     "%lu workers: %lu + %lu bytes", P, simulation.sent_bytes_per_node,
+			     simulation.received_bytes_per_node);
 		psd_case_release(&made);
 	}
 	loaded_close(&loaded);
@@ -331,8 +384,10 @@ Test(contract, eight_workers_fill_the_link_of_their_server)
 		struct psd_case made;
 		struct window push = {.pattern = PSD_PATTERN_PUSH};
 
-		snprintf(text, sizeof(text), "title: t\n" ONE_LAYER_100MIB "cluster: {nodes: 8, " NETWORK "}\n"
-			 "systems: [{name: ps, sync: ps, servers: 1}]\nfidelity: %s\n", fidelities[f]);
+		snprintf(text, sizeof(text),
+			 "title: t\n" ONE_LAYER_100MIB "cluster: {nodes: 8, " NETWORK "}\n"
+			 "systems: [{name: ps, sync: ps, servers: 1}]\nfidelity: %s\n",
+			 fidelities[f]);
 		loaded_open(&loaded, text);
 		loaded_case(&made, &loaded, 0, 0);
 		simulated_window(&made, &push);
@@ -354,14 +409,17 @@ Test(contract, a_ring_of_64_takes_its_closed_form)
 		struct loaded loaded;
 		struct psd_case made;
 
-		snprintf(text, sizeof(text), "title: t\n" ONE_LAYER_64MIB "cluster: {nodes: 64, " NETWORK "}\n"
-			 "systems: [{name: ring, sync: ring}]\nfidelity: %s\n", fidelities[f]);
+		snprintf(text, sizeof(text),
+			 "title: t\n" ONE_LAYER_64MIB "cluster: {nodes: 64, " NETWORK "}\n"
+			 "systems: [{name: ring, sync: ring}]\nfidelity: %s\n",
+			 fidelities[f]);
 		loaded_open(&loaded, text);
 		loaded_case(&made, &loaded, 0, 0);
 		const struct psd_outcome simulation = simulated(&made);
 		/* one collective and nothing to wait for: the way out is held for exactly as long as the ring takes */
 		expect_near(&made, fidelities[f], simulation.busy_sec[PSD_RESOURCE_NIC], ring_sec, RING_RATIO);
-		expect_near(&made, fidelities[f], simulation.iteration_sec, loaded.matter.costs.compute_sec + ring_sec, RING_RATIO);
+		expect_near(&made, fidelities[f], simulation.iteration_sec, loaded.matter.costs.compute_sec + ring_sec,
+			    RING_RATIO);
 		expect_near(&made, "estimate", estimated(&made).busy_sec[PSD_RESOURCE_NIC], ring_sec, RING_RATIO);
 		psd_case_release(&made);
 		loaded_close(&loaded);
@@ -374,7 +432,8 @@ static void expect_equal(const char *name, const struct psd_outcome *a, const st
 {
 	cr_expect(a->iteration_sec == b->iteration_sec, "%s: %.17g and %.17g s", name, a->iteration_sec, b->iteration_sec);
 	for (int r = 0; r < PSD_RESOURCES; r++)
-		cr_expect(a->busy_sec[r] == b->busy_sec[r], "%s, resource %d: %.17g and %.17g s", name, r, a->busy_sec[r], b->busy_sec[r]);
+		cr_expect(a->busy_sec[r] == b->busy_sec[r], "%s, resource %d: %.17g and %.17g s", name, r, a->busy_sec[r],
+			  b->busy_sec[r]);
 	cr_expect_eq(a->sent_bytes_per_node, b->sent_bytes_per_node, "%s", name);
 	cr_expect_eq(a->received_bytes_per_node, b->received_bytes_per_node, "%s", name);
 	cr_expect_eq(a->n_iterations, b->n_iterations, "%s", name);
@@ -419,10 +478,12 @@ static struct psd_outcome jittered(unsigned seed)
 {
 	char text[TEXT_MAX];
 
-	snprintf(text, sizeof(text), "title: t\n"
+	snprintf(text, sizeof(text),
+		 "title: t\n"
 		 "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
 		 "compute: {device: titan-x, images_per_sec: 35, jitter: 10%%}\n"
-		 "cluster: {nodes: 8, " NETWORK ", " HOST "}\nsystems: [{name: ps, sync: ps}]\nseed: %u\n", seed);
+		 "cluster: {nodes: 8, " NETWORK ", " HOST "}\nsystems: [{name: ps, sync: ps}]\nseed: %u\n",
+		 seed);
 	return simulated_text(text);
 }
 
@@ -455,8 +516,10 @@ Test(contract, a_node_at_half_speed_doubles_the_compute)
 	snprintf(text, sizeof(text), "%s  slow: [{node: 2, compute: 50%%}]\n%s", head, systems);
 	const double slowed_sec = simulated_text(text).iteration_sec;
 
-	cr_expect_lt(plain_sec, 1.01 * compute_sec, "not bound by compute: %.6f s, of which compute %.6f s", plain_sec, compute_sec);
-	cr_expect_float_eq(slowed_sec - plain_sec, compute_sec, 0.01 * compute_sec, "%.6f s became %.6f s", plain_sec, slowed_sec);
+	cr_expect_lt(plain_sec, 1.01 * compute_sec, "not bound by compute: %.6f s, of which compute %.6f s", plain_sec,
+		     compute_sec);
+	cr_expect_float_eq(slowed_sec - plain_sec, compute_sec, 0.01 * compute_sec, "%.6f s became %.6f s", plain_sec,
+			   slowed_sec);
 }
 
 Test(contract, a_node_is_slow_only_for_a_time)
@@ -481,8 +544,9 @@ static double exchange_sec(const char *sync, unsigned nodes, const char *disturb
 	struct loaded loaded;
 	struct psd_case made;
 
-	snprintf(text, sizeof(text), "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: %u\n  " NETWORK "\n%ssystems: [{name: %s, sync: %s}]\n",
-		 nodes, disturbance, sync, sync);
+	snprintf(text, sizeof(text),
+		 "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: %u\n  " NETWORK "\n%ssystems: [{name: %s, sync: %s}]\n", nodes,
+		 disturbance, sync, sync);
 	loaded_open(&loaded, text);
 	loaded_case(&made, &loaded, 0, 0);
 	const double beside_compute_sec = simulated(&made).iteration_sec - loaded.matter.costs.compute_sec;
@@ -499,8 +563,8 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 	for (unsigned s = 0; s < 2; s++) {
 		const double plain_sec = exchange_sec(syncs[s], 8, "");
 		const double slowed_sec = exchange_sec(syncs[s], 8, "  slow: [{node: 3, link: 50%}]\n");
-		cr_expect_float_eq(slowed_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%s: %.6f s became %.6f s", syncs[s],
-				   plain_sec, slowed_sec);
+		cr_expect_float_eq(slowed_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%s: %.6f s became %.6f s",
+				   syncs[s], plain_sec, slowed_sec);
 	}
 }
 
@@ -511,5 +575,6 @@ Test(contract, background_traffic_takes_its_fair_share)
 	const double plain_sec = exchange_sec("ring", 2, "");
 	const double shared_sec = exchange_sec("ring", 2, "  background: [{from: 0, to: 1, bytes: 1GiB}]\n");
 
-	cr_expect_float_eq(shared_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%.6f s became %.6f s", plain_sec, shared_sec);
+	cr_expect_float_eq(shared_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%.6f s became %.6f s", plain_sec,
+			   shared_sec);
 }
