@@ -20,9 +20,13 @@ FUZZ_SECONDS ?= 60
 # Where SimGrid is, if not where the compiler looks by itself.
 SIMGRID ?=
 
-# Scenarios whose CSV is kept in tests/golden/ and compared byte by byte; each takes a second or less.
+# Scenarios whose CSV is kept in tests/golden/ and compared byte by byte; each takes less than a second.
 GOLDEN := \
-	quickstart
+	quickstart \
+	poseidon-2015/alexnet \
+	poseidon-atc17/vgg19-22k-10gbe \
+	poseidon-atc17/vgg19-22k-40gbe \
+	gradientflow/resnet50-cluster-p
 
 DEMO_SCENARIO := scenarios/poseidon-atc17/vgg19-22k-40gbe.yaml
 
@@ -62,6 +66,7 @@ BENCH_OBJECTS  := $(call objects,tests/bench/bench_*.c)
 BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 HEADERS        := $(filter-out engine/banned.h,$(wildcard engine/*.h sim/*.h real/*.h))
+CXX_HEADERS    := $(wildcard sim/*.hpp)
 SCRIPTS        := plots/psd-plot .ci/run $(wildcard tests/*.sh)
 ENGINE         := $(BUILD)/libpsd-engine.a
 
@@ -194,7 +199,10 @@ check-headers: deps ## every header compiles by itself
 	@for header in $(HEADERS); do \
 		echo "#include \"$$header\"" | $(CC) $(ALL_CPPFLAGS) -std=c11 $(C_WARNINGS) -Werror -fsyntax-only -x c - || exit 1; \
 	done
-	@echo "check-headers: $(words $(HEADERS)) headers compile alone"
+	@for header in $(CXX_HEADERS); do \
+		echo "#include \"$$header\"" | $(CXX) $(ALL_CPPFLAGS) -std=c++17 $(WARNINGS) -Werror -fsyntax-only -x c++ - || exit 1; \
+	done
+	@echo "check-headers: $(words $(HEADERS) $(CXX_HEADERS)) headers compile alone"
 
 check-scripts: ## shellcheck every script
 	@command -v shellcheck >/dev/null || { echo "shellcheck is not installed: apt-get install shellcheck" >&2; exit 1; }
@@ -204,7 +212,7 @@ selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks 
 	@tests/selfcheck.sh $(BUILD) '$(CC)' $(firstword $(GOLDEN))
 
 format-check: ## clang-format agrees with every C file
-	clang-format --dry-run -Werror $(wildcard engine/*.[ch] sim/*.[ch] sim/*.cpp tests/*.[ch] tests/*/*.[ch])
+	clang-format --dry-run -Werror $(wildcard engine/*.[ch] sim/*.[ch] sim/*.[ch]pp tests/*.[ch] tests/*/*.[ch])
 
 # ---- fuzzing: engine sources only, its own objects (clang, libFuzzer) ----
 FUZZ_BUILD   := build/fuzz

@@ -4,7 +4,8 @@
 /* A user's platform may leave the link rate to SimGrid: planning then takes the link as faster than any. */
 static const double unlimited_bps = 1e18;
 
-enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario, struct psd_error *err)
+enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
+					struct psd_error *err)
 {
 	struct psd_subject_matter loaded = {.scenario = scenario};
 	enum psd_status status = psd_graph_load(&loaded.graph, scenario->graph_path, err);

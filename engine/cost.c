@@ -22,18 +22,15 @@ uint64_t psd_cost_node_values(enum psd_method method, enum psd_role role, const 
 		if (role == PSD_ROLE_WORKER)
 			return 2 * MN;
 		return 2 * MN * (P + S - 2) / S;
-	case PSD_METHOD_SFB:
-		return role == PSD_ROLE_SERVER ? 0 : 2 * (P - 1) * factors;
+	case PSD_METHOD_SFB: return role == PSD_ROLE_SERVER ? 0 : 2 * (P - 1) * factors;
 	case PSD_METHOD_ADAM:
 		if (role == PSD_ROLE_SERVER)
 			return P * MN + P * factors;
 		if (role == PSD_ROLE_WORKER)
 			return factors + MN;
 		return (P - 1) * (MN + factors);
-	case PSD_METHOD_RING:
-		return role == PSD_ROLE_SERVER ? 0 : 4 * (P - 1) * MN / P;
-	case PSD_METHODS:
-		break;
+	case PSD_METHOD_RING: return role == PSD_ROLE_SERVER ? 0 : 4 * (P - 1) * MN / P;
+	case PSD_METHODS: break;
 	}
 	assert(!"method");
 	return 0;
@@ -88,57 +85,60 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 	};
 }
 
-/* Bytes through the busiest port of each kind. */
-struct ports {
-	double out_bytes;   /* of a node, to other nodes */
-	double in_bytes;    /* into a node, from other nodes */
-	double local_bytes; /* into or out of one worker, from workers of its node */
-};
+static double node_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates,
+		       unsigned node)
+{
+	const struct psd_traffic traffic = psd_payload_node_traffic(payload, layout, node);
+	return fmax(8.0 * (double)traffic.sent_bytes / rates->send_bps,
+		    8.0 * (double)traffic.received_bytes / rates->receive_bps);
+}
 
-/* Legend: P workers, g of them on a node, b bytes of the payload, part = the largest shard's share of it. */
-static struct ports busiest_ports(const struct psd_payload *payload, const struct psd_layout *layout)
+/* Nodes of a kind are alike but for the last one, which may have fewer workers and whose shard has the largest part, and the root's: of
+ * the others, node 0 or 1 is one. */
+static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	double sec = fmax(node_sec(payload, layout, rates, 0), node_sec(payload, layout, rates, layout->nodes - 1));
+	if (payload->pattern == PSD_PATTERN_TO_ROOT || payload->pattern == PSD_PATTERN_FROM_ROOT) {
+		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_node(layout, payload->root)));
+		return layout->nodes > 1 ? fmax(sec, node_sec(payload, layout, rates, 1)) : sec;
+	}
+	if (layout->has_separate_servers)
+		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_nodes(layout) - 1));
+	return sec;
+}
+
+/* Workers on a worker's node, itself included: the last node may have fewer. */
+static unsigned workers_beside(const struct psd_layout *layout, unsigned worker)
+{
+	const unsigned left = layout->workers - psd_layout_node(layout, worker) * layout->workers_per_node;
+	return left < layout->workers_per_node ? left : layout->workers_per_node;
+}
+
+/* Into or out of one worker, from or to workers of its node: g workers of a full node, b payload bytes. */
+static double local_bytes(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	const double P = layout->workers;
 	const double g = layout->workers < layout->workers_per_node ? layout->workers : layout->workers_per_node;
 	const double b = (double)payload->elements * payload->value_bytes;
-	const double part = ceil((double)payload->elements / layout->shards) * payload->value_bytes;
-	const bool separate = layout->has_separate_servers;
-	/* the node with the fewest workers receives most from the others */
-	const double far = P - (P - (layout->nodes - 1.0) * g);
 	switch (payload->pattern) {
 	case PSD_PATTERN_PUSH:
-		if (separate)
-			return (struct ports){g * b, P * part, 0};
-		return (struct ports){g * (b - b / layout->shards), far * part, (g - 1) * part};
-	case PSD_PATTERN_PULL:
-		if (separate)
-			return (struct ports){P * part, g * b, 0};
-		return (struct ports){far * part, g * (b - b / layout->shards), (g - 1) * part};
-	case PSD_PATTERN_BROADCAST:
-		return (struct ports){g * (P - g) * b, g * far * b, (g - 1) * b};
+	case PSD_PATTERN_PULL: return layout->has_separate_servers ? 0.0 : (g - 1.0) * b / layout->shards;
+	case PSD_PATTERN_RING: return g > 1.0 ? 2.0 * (P - 1.0) / P * b : 0.0;
 	case PSD_PATTERN_TO_ROOT:
-		return (struct ports){g * b, (payload->root < layout->workers ? P - g : P) * b, (g - 1) * b};
 	case PSD_PATTERN_FROM_ROOT:
-		return (struct ports){(payload->root < layout->workers ? P - g : P) * b, g * b, (g - 1) * b};
-	case PSD_PATTERN_RING: {
-		const double through = 2.0 * (P - 1.0) / P * b;
-		return (struct ports){layout->nodes > 1 ? through : 0, layout->nodes > 1 ? through : 0, g > 1 ? through : 0};
+		return psd_layout_is_worker(layout, payload->root) ? (workers_beside(layout, payload->root) - 1.0) * b : 0.0;
+	case PSD_PATTERN_BROADCAST:
+	case PSD_PATTERNS: break;
 	}
-	case PSD_PATTERNS:
-		break;
-	}
-	return (struct ports){0, 0, 0};
+	return (g - 1.0) * b;
 }
 
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
 {
 	if (psd_layout_hosts(layout) == 1)
 		return 0.0;
-	const struct ports ports = busiest_ports(payload, layout);
-	const double local_sec = 8.0 * ports.local_bytes / rates->local_bps;
-	if (psd_layout_nodes(layout) == 1)
-		return local_sec;
-	return fmax(local_sec, fmax(8.0 * ports.out_bytes / rates->send_bps, 8.0 * ports.in_bytes / rates->receive_bps));
+	const double local_sec = layout->workers_per_node > 1 ? 8.0 * local_bytes(payload, layout) / rates->local_bps : 0.0;
+	return psd_layout_nodes(layout) == 1 ? local_sec : fmax(local_sec, busiest_node_sec(payload, layout, rates));
 }
 
 double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
@@ -152,19 +152,13 @@ double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_
 	const double messages_of_part = ceil(bytes / layout->shards / pair_bytes);
 	const double messages_of_all = ceil(bytes / pair_bytes);
 	switch (payload->pattern) {
-	case PSD_PATTERN_PUSH:
-		return message_sec * (layout->shards - own) * messages_of_part;
-	case PSD_PATTERN_PULL:
-		return message_sec * (layout->workers - own) * messages_of_part;
-	case PSD_PATTERN_BROADCAST:
-		return message_sec * (layout->workers - 1.0) * messages_of_all;
-	case PSD_PATTERN_TO_ROOT:
-		return message_sec * messages_of_all;
-	case PSD_PATTERN_FROM_ROOT:
-		return message_sec * (layout->workers - own) * messages_of_all;
+	case PSD_PATTERN_PUSH: return message_sec * (layout->shards - own) * messages_of_part;
+	case PSD_PATTERN_PULL: return message_sec * (layout->workers - own) * messages_of_part;
+	case PSD_PATTERN_BROADCAST: return message_sec * (layout->workers - 1.0) * messages_of_all;
+	case PSD_PATTERN_TO_ROOT: return message_sec * messages_of_all;
+	case PSD_PATTERN_FROM_ROOT: return message_sec * (layout->workers - own) * messages_of_all;
 	case PSD_PATTERN_RING: /* each step is one message: see psd_cost_ring_delay_sec */
-	case PSD_PATTERNS:
-		break;
+	case PSD_PATTERNS: break;
 	}
 	return 0.0;
 }
@@ -196,7 +190,8 @@ double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct p
 	const double chunk_bits = 8.0 * (double)payload->elements * payload->value_bytes / n_workers;
 	const double far_sec = chunk_bits / slower(rates->send_bps, rates->receive_bps);
 	const double local_sec = chunk_bits / rates->local_bps;
-	const double mean_hop_sec = (n_far_hops * (far_sec + rates->latency_sec) + (n_workers - n_far_hops) * local_sec) / n_workers;
+	const double mean_hop_sec =
+		(n_far_hops * (far_sec + rates->latency_sec) + (n_workers - n_far_hops) * local_sec) / n_workers;
 	const double busy_sec = psd_cost_transfer_sec(payload, layout, rates) / n_steps;
 	const double step_sec = fmax(busy_sec, mean_hop_sec + rates->host->message_sec);
 	return psd_cost_ring_class_sec(payload, layout, rates) + n_steps * (step_sec - busy_sec);
@@ -244,11 +239,10 @@ double psd_cost_seconds(enum psd_method method, const struct psd_subject *subjec
 		       network_sec(PSD_PATTERN_TO_ROOT, factor_values, subject, layout, rates) + rebuild_sec +
 		       2.0 * dense_copy_sec + network_sec(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, rates);
 	case PSD_METHOD_RING:
-		return peers == 0 ? 0.0
-				  : 2.0 * dense_copy_sec +
-					    network_sec(PSD_PATTERN_RING, subject->elements, subject, layout, rates);
-	case PSD_METHODS:
-		break;
+		return peers == 0
+			       ? 0.0
+			       : 2.0 * dense_copy_sec + network_sec(PSD_PATTERN_RING, subject->elements, subject, layout, rates);
+	case PSD_METHODS: break;
 	}
 	assert(!"method");
 	return 0.0;

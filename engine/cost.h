@@ -15,10 +15,10 @@ enum psd_role { PSD_ROLE_SERVER, PSD_ROLE_WORKER, PSD_ROLE_BOTH };
 
 /* What a method moves: a dense (M,N) gradient of `elements` values, and for an inner product the factors, K (M+N) values. */
 struct psd_subject {
-	uint64_t elements;   /* dense values: weight and, when they travel together, bias */
-	uint64_t rows;       /* M, 0 when there are no factors */
-	uint64_t columns;    /* N */
-	uint32_t batch;      /* K, samples per worker */
+	uint64_t elements; /* dense values: weight and, when they travel together, bias */
+	uint64_t rows;	   /* M, 0 when there are no factors */
+	uint64_t columns;  /* N */
+	uint32_t batch;	   /* K, samples per worker */
 	unsigned value_bytes;
 };
 
@@ -36,10 +36,10 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 
 /* Rates and delays of one system on one cluster: what estimate, plan and simulation derive time from. */
 struct psd_rates {
-	double send_bps;     /* out of one node: min(link, transport) */
-	double receive_bps;  /* into one node: min(link, transport / (1 + incast * senders)) */
-	double local_bps;    /* inside a node; infinity when free */
-	double latency_sec;  /* one way, between nodes */
+	double send_bps;    /* out of one node: min(link, transport) */
+	double receive_bps; /* into one node: min(link, transport / (1 + incast * senders)) */
+	double local_bps;   /* inside a node; infinity when free */
+	double latency_sec; /* one way, between nodes */
 	double gemm_flops_per_sec;
 	const struct psd_host *host;
 	uint64_t pair_bytes;

@@ -37,10 +37,10 @@ struct estimate {
 	uint64_t next_seq;
 	struct psd_fluid_flow *flows; /* under way; a class sends one operation at a time, to each class at most one flow */
 	unsigned n_flows;
-	double flows_at_sec;          /* what the flows' left_bits refer to */
-	double flow_end_sec;          /* when the first of them ends; infinity: none */
-	unsigned *n_flows_left;       /* per class, of its send */
-	struct psd_task *sending;     /* per class */
+	double flows_at_sec;	  /* what the flows' left_bits refer to */
+	double flow_end_sec;	  /* when the first of them ends; infinity: none */
+	unsigned *n_flows_left;	  /* per class, of its send */
+	struct psd_task *sending; /* per class */
 	double now_sec;
 	bool is_out_of_memory;
 };
@@ -102,9 +102,8 @@ static bool sends(const struct estimate *estimate, const struct psd_payload *pay
 	const struct host_class *receiver = &estimate->classes[to];
 	if (from != to)
 		return psd_payload_bytes_between(payload, layout, sender->representative, receiver->representative) > 0;
-	return sender->n_members > 1 &&
-	       (psd_payload_bytes_between(payload, layout, sender->representative, sender->second) > 0 ||
-		psd_payload_bytes_between(payload, layout, sender->second, sender->representative) > 0);
+	return sender->n_members > 1 && (psd_payload_bytes_between(payload, layout, sender->representative, sender->second) > 0 ||
+					 psd_payload_bytes_between(payload, layout, sender->second, sender->representative) > 0);
 }
 
 static unsigned class_of_representative(const struct estimate *estimate, unsigned host)
@@ -230,7 +229,8 @@ static void end_flows(struct estimate *estimate)
 		estimate->flows[f] = estimate->flows[--estimate->n_flows];
 		push_arrival(estimate, estimate->now_sec, flow.to, task);
 		if (--estimate->n_flows_left[flow.from] == 0)
-			push_event(estimate, (struct event){estimate->now_sec, 0, EVENT_FINISHED, flow.from, PSD_RESOURCE_NIC, task});
+			push_event(estimate,
+				   (struct event){estimate->now_sec, 0, EVENT_FINISHED, flow.from, PSD_RESOURCE_NIC, task});
 	}
 	share_ports(estimate);
 }
@@ -294,8 +294,8 @@ static bool estimate_send(void *context, unsigned from, struct psd_task task)
 	estimate->sending[from] = task;
 	const double overhead_sec = psd_cost_message_sec(payload, &plan->layout, &plan->rates);
 	if (overhead_sec > 0.0)
-		push_event(estimate, (struct event){estimate->now_sec + overhead_sec, 0, EVENT_SEND_BEGINS, from,
-						    PSD_RESOURCE_NIC, task});
+		push_event(estimate,
+			   (struct event){estimate->now_sec + overhead_sec, 0, EVENT_SEND_BEGINS, from, PSD_RESOURCE_NIC, task});
 	else
 		begin_send(estimate, from);
 	return true;
@@ -315,18 +315,10 @@ static void apply(struct estimate *estimate, const struct event *event)
 {
 	estimate->now_sec = event->at_sec;
 	switch (event->kind) {
-	case EVENT_FINISHED:
-		psd_interpreter_finished(&estimate->interpreter, event->class, event->resource);
-		break;
-	case EVENT_SEND_BEGINS:
-		begin_send(estimate, event->class);
-		break;
-	case EVENT_ARRIVED:
-		psd_interpreter_arrived(&estimate->interpreter, event->class, event->task);
-		break;
-	case EVENT_COLLECTIVE:
-		psd_interpreter_collective_finished(&estimate->interpreter);
-		break;
+	case EVENT_FINISHED: psd_interpreter_finished(&estimate->interpreter, event->class, event->resource); break;
+	case EVENT_SEND_BEGINS: begin_send(estimate, event->class); break;
+	case EVENT_ARRIVED: psd_interpreter_arrived(&estimate->interpreter, event->class, event->task); break;
+	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(&estimate->interpreter); break;
 	}
 }
 
@@ -391,8 +383,8 @@ enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_l
 	}
 	if (status != PSD_OK)
 		goto out;
-	status = psd_interpreter_init(&estimate.interpreter, program, estimate.n_classes, duties_of_class, length.n_iterations, &seam,
-				      err);
+	status = psd_interpreter_init(&estimate.interpreter, program, estimate.n_classes, duties_of_class, length.n_iterations,
+				      &seam, err);
 	if (status != PSD_OK)
 		goto out;
 	run(&estimate);

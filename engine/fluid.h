@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 struct psd_fluid_flow {
-	unsigned from, to;         /* classes */
+	unsigned from, to;	   /* classes */
 	double flows_per_sender;   /* parallel flows out of each member of `from` */
 	double flows_per_receiver; /* and into each member of `to` */
-	double left_bits;          /* of each of them */
-	double rate_bps;           /* of each of them, filled by psd_fluid_share() */
-	uint64_t token;            /* the caller's */
+	double left_bits;	   /* of each of them */
+	double rate_bps;	   /* of each of them, filled by psd_fluid_share() */
+	uint64_t token;		   /* the caller's */
 };
 
 enum { PSD_FLUID_CLASSES = 64 };

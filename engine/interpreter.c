@@ -159,8 +159,7 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	    in->collective_ready[1] == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", in->n_hosts);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
-		enum psd_status status =
-			psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->n_iterations, err);
+		enum psd_status status = psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->n_iterations, err);
 		if (status != PSD_OK)
 			return status;
 		in->hosts[h].is_worker = duties[h]->waits[in->program->next_op] != PSD_NOT_CARRIED;

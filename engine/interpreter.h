@@ -32,11 +32,11 @@ struct psd_interpreter {
 	unsigned n_hosts;
 	unsigned n_workers;
 	uint32_t n_iterations;
-	double *next_sec;         /* per iteration: when its NEXT was done on the last worker */
-	uint32_t *n_next_done;    /* per iteration */
-	uint32_t *collective_ready[2]; /* per operation: workers on which it is ready, by parity */
+	double *next_sec;		    /* per iteration: when its NEXT was done on the last worker */
+	uint32_t *n_next_done;		    /* per iteration */
+	uint32_t *collective_ready[2];	    /* per operation: workers on which it is ready, by parity */
 	struct psd_ready_queue collectives; /* ready on all workers, not yet begun */
-	bool has_collective;      /* one has begun or is gathering workers */
+	bool has_collective;		    /* one has begun or is gathering workers */
 	bool is_collective_running;
 	struct psd_task collective;
 	unsigned n_joined;

@@ -81,16 +81,12 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 		if (!psd_layout_is_shard(layout, from) || !psd_layout_is_worker(layout, to))
 			return 0;
 		return psd_payload_part_bytes(payload, layout, shard_of_host(layout, from));
-	case PSD_PATTERN_BROADCAST:
-		return psd_layout_is_worker(layout, from) && psd_layout_is_worker(layout, to) ? all_bytes : 0;
-	case PSD_PATTERN_TO_ROOT:
-		return psd_layout_is_worker(layout, from) && to == payload->root ? all_bytes : 0;
-	case PSD_PATTERN_FROM_ROOT:
-		return psd_layout_is_worker(layout, to) && from == payload->root ? all_bytes : 0;
+	case PSD_PATTERN_BROADCAST: return psd_layout_is_worker(layout, from) && psd_layout_is_worker(layout, to) ? all_bytes : 0;
+	case PSD_PATTERN_TO_ROOT: return psd_layout_is_worker(layout, from) && to == payload->root ? all_bytes : 0;
+	case PSD_PATTERN_FROM_ROOT: return psd_layout_is_worker(layout, to) && from == payload->root ? all_bytes : 0;
 	case PSD_PATTERN_RING:
 		return psd_layout_is_worker(layout, from) && to == (from + 1) % layout->workers ? ring_bytes(payload, layout) : 0;
-	case PSD_PATTERNS:
-		break;
+	case PSD_PATTERNS: break;
 	}
 	return 0;
 }
@@ -117,11 +113,8 @@ struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, c
 		const uint64_t own = has_shard ? psd_payload_part_bytes(payload, layout, shard) : 0;
 		return (struct psd_traffic){g * (b - own), (P - g) * own};
 	}
-	case PSD_PATTERN_PULL:
-		forth.pattern = PSD_PATTERN_PUSH;
-		return turned(psd_payload_node_traffic(&forth, layout, node));
-	case PSD_PATTERN_BROADCAST:
-		return (struct psd_traffic){g * (P - g) * b, g * (P - g) * b};
+	case PSD_PATTERN_PULL: forth.pattern = PSD_PATTERN_PUSH; return turned(psd_payload_node_traffic(&forth, layout, node));
+	case PSD_PATTERN_BROADCAST: return (struct psd_traffic){g * (P - g) * b, g * (P - g) * b};
 	case PSD_PATTERN_TO_ROOT:
 		if (node == psd_layout_node(layout, payload->root))
 			return (struct psd_traffic){0, (P - g) * b};
@@ -133,8 +126,7 @@ struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, c
 		const uint64_t through = is_worker_node && layout->nodes > 1 ? ring_bytes(payload, layout) : 0;
 		return (struct psd_traffic){through, through};
 	}
-	case PSD_PATTERNS:
-		break;
+	case PSD_PATTERNS: break;
 	}
 	return (struct psd_traffic){0, 0};
 }
@@ -158,20 +150,14 @@ unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd
 	case PSD_PATTERN_PULL: {
 		if (!to_worker)
 			return 0;
-		const bool has_own_part =
-			to_shard && psd_payload_part_bytes(payload, layout, shard_of_host(layout, to)) > 0;
+		const bool has_own_part = to_shard && psd_payload_part_bytes(payload, layout, shard_of_host(layout, to)) > 0;
 		return filled_shards(payload, layout) - (has_own_part ? 1 : 0);
 	}
-	case PSD_PATTERN_BROADCAST:
-		return to_worker ? other_workers : 0;
-	case PSD_PATTERN_TO_ROOT:
-		return to == payload->root ? other_workers : 0;
-	case PSD_PATTERN_FROM_ROOT:
-		return to_worker && to != payload->root ? 1 : 0;
-	case PSD_PATTERN_RING:
-		return to_worker && layout->workers > 1 ? 1 : 0;
-	case PSD_PATTERNS:
-		break;
+	case PSD_PATTERN_BROADCAST: return to_worker ? other_workers : 0;
+	case PSD_PATTERN_TO_ROOT: return to == payload->root ? other_workers : 0;
+	case PSD_PATTERN_FROM_ROOT: return to_worker && to != payload->root ? 1 : 0;
+	case PSD_PATTERN_RING: return to_worker && layout->workers > 1 ? 1 : 0;
+	case PSD_PATTERNS: break;
 	}
 	return 0;
 }
@@ -181,18 +167,12 @@ unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_
 	const unsigned other_nodes = layout->nodes - 1;
 	switch (payload->pattern) {
 	case PSD_PATTERN_PUSH:
-	case PSD_PATTERN_TO_ROOT:
-		return layout->has_separate_servers ? layout->nodes : other_nodes;
-	case PSD_PATTERN_PULL:
-		return layout->has_separate_servers ? layout->shards : other_nodes;
-	case PSD_PATTERN_BROADCAST:
-		return other_nodes;
-	case PSD_PATTERN_FROM_ROOT:
-		return layout->has_separate_servers || other_nodes > 0 ? 1 : 0;
-	case PSD_PATTERN_RING:
-		return other_nodes > 0 ? 1 : 0;
-	case PSD_PATTERNS:
-		break;
+	case PSD_PATTERN_TO_ROOT: return layout->has_separate_servers ? layout->nodes : other_nodes;
+	case PSD_PATTERN_PULL: return layout->has_separate_servers ? layout->shards : other_nodes;
+	case PSD_PATTERN_BROADCAST: return other_nodes;
+	case PSD_PATTERN_FROM_ROOT: return layout->has_separate_servers || other_nodes > 0 ? 1 : 0;
+	case PSD_PATTERN_RING: return other_nodes > 0 ? 1 : 0;
+	case PSD_PATTERNS: break;
 	}
 	return 0;
 }

@@ -8,9 +8,9 @@
 
 struct psd_layout {
 	unsigned workers; /* >= 1 */
-	unsigned nodes;   /* worker nodes, ceil(workers / workers_per_node) */
+	unsigned nodes;	  /* worker nodes, ceil(workers / workers_per_node) */
 	unsigned workers_per_node;
-	unsigned shards;  /* >= 1 */
+	unsigned shards; /* >= 1 */
 	bool has_separate_servers;
 };
 
@@ -39,13 +39,14 @@ struct psd_payload {
 	enum psd_pattern pattern;
 	uint64_t elements;
 	unsigned value_bytes; /* of one element */
-	unsigned root;        /* host */
+	unsigned root;	      /* host */
 };
 
 /* Bytes of shard's part of a slice: elements are cut at shard * elements / shards, so parts differ by one element at most. */
 uint64_t psd_payload_part_bytes(const struct psd_payload *payload, const struct psd_layout *layout, unsigned shard);
 /* Bytes that host `from` sends to host `to` != from; 0 when it sends none. Ring: 2(P-1)/P of the payload to the next worker. */
-uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from, unsigned to);
+uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				   unsigned to);
 struct psd_traffic {
 	uint64_t sent_bytes;
 	uint64_t received_bytes;

@@ -7,11 +7,11 @@
 #include "engine/program.h"
 
 struct psd_outcome {
-	double iteration_sec;            /* mean of the measured iterations */
-	double busy_sec[PSD_RESOURCES];  /* per iteration, of the busiest host */
-	uint64_t sent_bytes_per_node;    /* per iteration, of the node that sends most; to other nodes only */
+	double iteration_sec;		/* mean of the measured iterations */
+	double busy_sec[PSD_RESOURCES]; /* per iteration, of the busiest host */
+	uint64_t sent_bytes_per_node;	/* per iteration, of the node that sends most; to other nodes only */
 	uint64_t received_bytes_per_node;
-	uint32_t n_iterations;           /* carried out, unmeasured first ones included */
+	uint32_t n_iterations; /* carried out, unmeasured first ones included */
 };
 
 /* Iterations to carry out and how many of the first not to measure: with a barrier per iteration and without jitter all are equal, so

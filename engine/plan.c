@@ -47,19 +47,17 @@ static enum psd_method choose(const struct psd_plan *plan, const struct psd_plan
 	if (!has_factors(&item->subject))
 		return PSD_METHOD_PS;
 	switch (plan->system->sync) {
-	case PSD_SYNC_SFB:
-		return PSD_METHOD_SFB;
-	case PSD_SYNC_ADAM:
-		return PSD_METHOD_ADAM;
+	case PSD_SYNC_SFB: return PSD_METHOD_SFB;
+	case PSD_SYNC_ADAM: return PSD_METHOD_ADAM;
 	case PSD_SYNC_HYBRID:
-		return psd_cost_hybrid_takes_sfb(&item->subject, layout->workers, layout->shards) ? PSD_METHOD_SFB : PSD_METHOD_PS;
+		return psd_cost_hybrid_takes_sfb(&item->subject, layout->workers, layout->shards) ? PSD_METHOD_SFB
+												  : PSD_METHOD_PS;
 	case PSD_SYNC_SACP:
 		if (by_seconds)
 			return fastest(item, 1u << PSD_METHOD_SFB | 1u << PSD_METHOD_ADAM);
 		return psd_cost_sacp_takes_sfb(&item->subject, layout->workers) ? PSD_METHOD_SFB : PSD_METHOD_ADAM;
 	case PSD_SYNC_PS:
-	case PSD_SYNC_RING:
-		break;
+	case PSD_SYNC_RING: break;
 	}
 	return PSD_METHOD_PS;
 }
@@ -76,8 +74,8 @@ static void weigh_alternatives(const struct psd_plan *plan, struct psd_plan_item
 		uint64_t values = psd_cost_node_values(method, separate ? PSD_ROLE_WORKER : PSD_ROLE_BOTH, &item->subject,
 						       layout->workers, layout->shards);
 		if (separate) {
-			const uint64_t server_values = psd_cost_node_values(method, PSD_ROLE_SERVER, &item->subject,
-									    layout->workers, layout->shards);
+			const uint64_t server_values =
+				psd_cost_node_values(method, PSD_ROLE_SERVER, &item->subject, layout->workers, layout->shards);
 			values = server_values > values ? server_values : values;
 		}
 		alternative->is_possible = true;
@@ -124,8 +122,7 @@ static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 				.first_tensor = layer->first_tensor + t,
 				.n_tensors = tensors_per_item,
 			};
-			item->subject =
-				subject_of(graph, item->first_tensor, tensors_per_item, input->batch, plan->value_bytes);
+			item->subject = subject_of(graph, item->first_tensor, tensors_per_item, input->batch, plan->value_bytes);
 		}
 	}
 }
@@ -133,15 +130,11 @@ static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 static enum psd_pattern widest_pattern(enum psd_method method)
 {
 	switch (method) {
-	case PSD_METHOD_PS:
-		return PSD_PATTERN_PUSH;
-	case PSD_METHOD_SFB:
-		return PSD_PATTERN_BROADCAST;
-	case PSD_METHOD_ADAM:
-		return PSD_PATTERN_TO_ROOT;
+	case PSD_METHOD_PS: return PSD_PATTERN_PUSH;
+	case PSD_METHOD_SFB: return PSD_PATTERN_BROADCAST;
+	case PSD_METHOD_ADAM: return PSD_PATTERN_TO_ROOT;
 	case PSD_METHOD_RING:
-	case PSD_METHODS:
-		break;
+	case PSD_METHODS: break;
 	}
 	return PSD_PATTERN_RING;
 }

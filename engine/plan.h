@@ -13,9 +13,9 @@
 #include "engine/scenario.h"
 
 struct psd_alternative {
-	bool is_possible;     /* factors exist only for inner products */
-	uint64_t node_bytes;  /* sent plus received by the busiest node per iteration */
-	double isolated_sec;  /* alone on the cluster, psd_cost_seconds() */
+	bool is_possible;    /* factors exist only for inner products */
+	uint64_t node_bytes; /* sent plus received by the busiest node per iteration */
+	double isolated_sec; /* alone on the cluster, psd_cost_seconds() */
 };
 
 /* One synchronisation: a run of tensors of one layer that travel together. */
@@ -25,21 +25,21 @@ struct psd_plan_item {
 	unsigned n_tensors;
 	struct psd_subject subject;
 	enum psd_method method;
-	unsigned root;       /* host that owns an Adam matrix */
-	unsigned n_slices;   /* parts that move as one operation each: ps, adam */
+	unsigned root;	   /* host that owns an Adam matrix */
+	unsigned n_slices; /* parts that move as one operation each: ps, adam */
 	struct psd_alternative alternatives[PSD_METHODS];
-	bool was_choice;     /* false: the system's method leaves no choice for this tensor */
+	bool was_choice; /* false: the system's method leaves no choice for this tensor */
 };
 
 struct psd_plan {
-	const struct psd_graph *graph;   /* borrowed, as are the next three, for the life of the plan */
+	const struct psd_graph *graph; /* borrowed, as are the next three, for the life of the plan */
 	const struct psd_costs *costs;
 	const struct psd_system *system;
 	struct psd_layout layout;
-	struct psd_rates rates;          /* with the fan-in of the plan's busiest receiver */
+	struct psd_rates rates; /* with the fan-in of the plan's busiest receiver */
 	unsigned fan_in;
 	unsigned value_bytes;
-	struct psd_plan_item *items;     /* generation order: last layer first */
+	struct psd_plan_item *items; /* generation order: last layer first */
 	unsigned n_items;
 };
 

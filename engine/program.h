@@ -11,18 +11,18 @@
 #include "engine/plan.h"
 
 enum psd_op_kind {
-	PSD_OP_FORWARD,  /* a layer and the parameterless ones after it */
-	PSD_OP_BACKWARD, /* the same layers in reverse; then the layer's gradient is final */
-	PSD_OP_COPY_OUT, /* device to host */
-	PSD_OP_COPY_IN,  /* host to device */
-	PSD_OP_SEND,     /* this host's messages of one pattern */
-	PSD_OP_RECEIVE,  /* done when all messages of operation `match` to this host have arrived */
-	PSD_OP_REDUCE,   /* shard sums the gradients of all workers and applies the update */
-	PSD_OP_FACTOR,   /* rebuild of a gradient from received factors by GEMM, and its update */
+	PSD_OP_FORWARD,	   /* a layer and the parameterless ones after it */
+	PSD_OP_BACKWARD,   /* the same layers in reverse; then the layer's gradient is final */
+	PSD_OP_COPY_OUT,   /* device to host */
+	PSD_OP_COPY_IN,	   /* host to device */
+	PSD_OP_SEND,	   /* this host's messages of one pattern */
+	PSD_OP_RECEIVE,	   /* done when all messages of operation `match` to this host have arrived */
+	PSD_OP_REDUCE,	   /* shard sums the gradients of all workers and applies the update */
+	PSD_OP_FACTOR,	   /* rebuild of a gradient from received factors by GEMM, and its update */
 	PSD_OP_COLLECTIVE, /* ring all-reduce; all workers begin together, one at a time on the cluster */
-	PSD_OP_GATE,     /* joins many dependencies; takes no time */
-	PSD_OP_BARRIER,  /* end-of-iteration work of the stack */
-	PSD_OP_NEXT,     /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
+	PSD_OP_GATE,	   /* joins many dependencies; takes no time */
+	PSD_OP_BARRIER,	   /* end-of-iteration work of the stack */
+	PSD_OP_NEXT,	   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
 	PSD_OP_KINDS
 };
 extern const char *const psd_op_kind_names[PSD_OP_KINDS + 1];
@@ -45,14 +45,14 @@ struct psd_op {
 	enum psd_op_kind kind;
 	enum psd_resource resource;
 	enum psd_where where;
-	unsigned layer;  /* index in the graph */
-	int item;        /* index in the plan, -1: none */
+	unsigned layer; /* index in the graph */
+	int item;	/* index in the plan, -1: none */
 	unsigned slice;
-	double work_sec; /* device, copy engines, CPU: time on the resource */
-	uint64_t bytes;  /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
+	double work_sec;	    /* device, copy engines, CPU: time on the resource */
+	uint64_t bytes;		    /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
 	struct psd_payload payload; /* send, collective */
-	uint32_t match;  /* receive: its send */
-	int64_t rank;    /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
+	uint32_t match;		    /* receive: its send */
+	int64_t rank;		    /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
 	uint32_t first_dependency;
 	uint32_t n_dependencies;
 	uint32_t first_dependent;
@@ -60,7 +60,7 @@ struct psd_op {
 };
 
 struct psd_edge {
-	uint32_t op;        /* in dependencies: what must be done before; in dependents: what waits */
+	uint32_t op;		/* in dependencies: what must be done before; in dependents: what waits */
 	bool is_next_iteration; /* the one that waits belongs to the iteration after */
 };
 

@@ -9,7 +9,7 @@
 struct psd_ring_step {
 	uint64_t first_element; /* of the chunk that `rank` sends to rank + 1 in this step */
 	uint64_t elements;
-	bool is_reducing;       /* the receiver adds the chunk to its own; otherwise it replaces it */
+	bool is_reducing; /* the receiver adds the chunk to its own; otherwise it replaces it */
 };
 
 /* workers >= 2, rank < workers, step < 2 (workers - 1). Chunks are cut at c * elements / workers. */

@@ -9,13 +9,14 @@
 
 /* ---- duties ---- */
 
-enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host, psd_arrivals_fn arrivals,
-			      const void *context, struct psd_error *err)
+enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
+				psd_arrivals_fn arrivals, const void *context, struct psd_error *err)
 {
 	const struct psd_layout *layout = &program->plan->layout;
 	uint32_t *waits = malloc((program->n_ops + 1) * sizeof(*waits));
 	if (waits == NULL)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the duties of %u operations", program->n_ops);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the duties of %u operations",
+				     program->n_ops);
 	uint32_t n_carried = 0;
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
@@ -26,7 +27,8 @@ enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_prog
 		n_carried++;
 		waits[i] = op->kind == PSD_OP_RECEIVE ? arrivals(context, op, host) : 0;
 		for (uint32_t e = 0; e < op->n_dependencies; e++)
-			waits[i] += psd_op_runs_on(&program->ops[program->dependencies[op->first_dependency + e].op], layout, host);
+			waits[i] +=
+				psd_op_runs_on(&program->ops[program->dependencies[op->first_dependency + e].op], layout, host);
 	}
 	duties->waits = waits;
 	duties->n_carried = n_carried;
@@ -153,7 +155,8 @@ enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program
 		sched->waiting[parity] = malloc((program->n_ops + 1) * sizeof(*sched->waiting[parity]));
 	if (sched->waiting[0] == NULL || sched->waiting[1] == NULL) {
 		psd_sched_release(sched);
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scheduler of %u operations", program->n_ops);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scheduler of %u operations",
+				     program->n_ops);
 	}
 	start_iteration(sched, 0);
 	if (n_iterations > 1)
@@ -193,7 +196,8 @@ void psd_sched_finish(struct psd_sched *sched, struct psd_task task)
 	assert(!is_done(sched, task));
 	sched->waiting[task.iteration % 2][task.op] = PSD_DONE;
 	for (uint32_t e = 0; e < op->n_dependents; e++)
-		release_one(sched, (struct psd_task){task.iteration + (dependents[e].is_next_iteration ? 1 : 0), dependents[e].op});
+		release_one(sched,
+			    (struct psd_task){task.iteration + (dependents[e].is_next_iteration ? 1 : 0), dependents[e].op});
 	sched->n_left[task.iteration % 2]--;
 	while (sched->iteration < sched->n_iterations && sched->n_left[sched->iteration % 2] == 0) {
 		const uint32_t following = sched->iteration + 2;

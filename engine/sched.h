@@ -21,8 +21,8 @@ struct psd_duties {
 #define PSD_NOT_CARRIED UINT32_MAX
 
 /* *duties is filled on success and released by psd_duties_release(). PSD_ENOMEM. */
-enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host, psd_arrivals_fn arrivals,
-			      const void *context, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
+				psd_arrivals_fn arrivals, const void *context, struct psd_error *err) PSD_MUST_CHECK;
 void psd_duties_release(struct psd_duties *duties);
 
 /* One operation of one iteration. */
@@ -46,9 +46,9 @@ struct psd_sched {
 	const struct psd_program *program;
 	const struct psd_duties *duties;
 	uint32_t n_iterations;
-	uint32_t *waiting[2];    /* of the iteration with that parity; PSD_DONE when done */
-	uint32_t n_left[2];      /* operations not yet done */
-	uint32_t iteration;      /* the oldest that is not complete */
+	uint32_t *waiting[2];	  /* of the iteration with that parity; PSD_DONE when done */
+	uint32_t n_left[2];	  /* operations not yet done */
+	uint32_t iteration;	  /* the oldest that is not complete */
 	struct psd_task *instant; /* ready operations that need no resource, and collectives; the executor takes them */
 	uint32_t n_instant;
 	uint32_t instant_capacity;

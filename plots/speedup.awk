@@ -56,6 +56,8 @@ function is_number(text)
 
 function short_bandwidth(bps)
 {
+	if (bps == "")
+		return "own platform"
 	if (bps >= 1e9)
 		return sprintf("%g Gb/s", bps / 1e9)
 	return sprintf("%g Mb/s", bps / 1e6)
@@ -112,10 +114,12 @@ FNR == 1 {
 	bandwidth = field[at["bandwidth_bps"]]
 	if (!is_number(workers) || workers < 1)
 		complain("'workers' is '" workers "', must be 1 or more")
-	if (!is_number(bandwidth))
-		complain("'bandwidth_bps' is '" bandwidth "', must be a number")
+	if (bandwidth != "" && !is_number(bandwidth))
+		complain("'bandwidth_bps' is '" bandwidth "', must be empty or a number")
+	if (speedup == "")
+		next # no baseline to compare with
 	if (!is_number(speedup) || speedup + 0 <= 0)
-		complain("'speedup' is '" speedup "', must be a number above 0")
+		complain("'speedup' is '" speedup "', must be empty or a number above 0")
 	if (published != "" && (!is_number(published) || published + 0 <= 0))
 		complain("'published_speedup' is '" published "', must be empty or a number above 0")
 
@@ -127,6 +131,7 @@ FNR == 1 {
 	row_system[n_rows] = remember("system", field[at["system"]])
 	row_executor[n_rows] = remember("executor", field[at["executor"]])
 	row_bandwidth[n_rows] = remember("bandwidth", bandwidth)
+	remember("network", row_scenario[n_rows] SUBSEP row_bandwidth[n_rows])
 	note_speedup(speedup)
 	if (published != "")
 		note_speedup(published)
@@ -140,7 +145,7 @@ function series_name(row,    name, variant)
 {
 	name = item["system", row_system[row]]
 	variant = ""
-	if (count["bandwidth"] > 1)
+	if (count["bandwidth"] > 1 && count["network"] > count["scenario"])
 		variant = variant ", " short_bandwidth(item["bandwidth", row_bandwidth[row]])
 	if (count["executor"] > 1)
 		variant = variant ", " item["executor", row_executor[row]]
@@ -161,13 +166,13 @@ END {
 	if (has_failed)
 		exit 2
 	if (n_files == 0 || n_rows == 0) {
-		print FILENAME ": has no result to plot" > "/dev/stderr"
+		print FILENAME ": there is no result with a speedup in it" > "/dev/stderr"
 		exit 2
 	}
 	for (row = 1; row <= n_rows; row++) {
 		series = remember("series", series_name(row))
 		series_row[series] = row
-		# The dash tells the variants of one system apart.
+		# Dash and marker tell the variants of one system apart.
 		remember("variant", row_bandwidth[row] SUBSEP row_executor[row] SUBSEP row_scenario[row])
 		add_row(series, row)
 	}
@@ -175,14 +180,14 @@ END {
 	n_series = count["series"]
 	n_published = 0
 	settings = work "/series.gp"
-	printf "array name[%d]\narray colour[%d]\narray dash[%d]\narray number[%d]\n", n_series, n_series, n_series, n_series > settings
+	printf "array name[%d]\narray colour[%d]\narray variant[%d]\narray number[%d]\n", n_series, n_series, n_series, n_series > settings
+	print "number[1] = 1 # gnuplot looks at it even when there is none" > settings
 	for (series = 1; series <= n_series; series++) {
 		row = series_row[series]
-		dash = seen["variant", row_bandwidth[row] SUBSEP row_executor[row] SUBSEP row_scenario[row]]
+		variant = seen["variant", row_bandwidth[row] SUBSEP row_executor[row] SUBSEP row_scenario[row]]
 		printf "name[%d] = %s\n", series, quoted(item["series", series]) > settings
 		printf "colour[%d] = \"%s\"\n", series, palette[(row_system[row] - 1) % n_colours + 1] > settings
-		# Dash 2 is the ideal line's.
-		printf "dash[%d] = %d\n", series, dash == 1 ? 1 : (dash - 2) % 3 + 3 > settings
+		printf "variant[%d] = %d\n", series, (variant - 1) % 4 + 1 > settings
 		has_published = 0
 		for (i = 1; i <= n_points[series]; i++) {
 			row = point[series, i]
@@ -193,9 +198,15 @@ END {
 			}
 		}
 		close(work "/series-" series ".dat")
+		close(work "/published-" series ".dat")
 		if (has_published)
 			printf "number[%d] = %d\n", ++n_published, series > settings
 	}
+	longest = 0
+	for (series = 1; series <= n_series; series++)
+		if (length(item["series", series]) > longest)
+			longest = length(item["series", series])
+	printf "has_long_names = %d\n", (longest > 36) > settings
 	printf "n_series = %d\nn_published = %d\n", n_series, n_published > settings
 
 	# A tic at every power of two, and at the ends when they are none.
@@ -207,7 +218,7 @@ END {
 		tics = tics "," workers_max
 
 	title = count["scenario"] == 1 ? item["scenario", 1] : "Speedup"
-	if (count["scenario"] == 1 && count["bandwidth"] == 1 && title !~ /[0-9] ?Gb|GbE/)
+	if (count["scenario"] == 1 && count["bandwidth"] == 1 && item["bandwidth", 1] != "" && title !~ /[0-9] ?Gb/)
 		title = title ", " short_bandwidth(item["bandwidth", 1])
 	settings = work "/settings.gp"
 	printf "plot_title = %s\nworkers_min = %d.0\nworkers_max = %d.0\n", quoted(title), workers_min, workers_max > settings

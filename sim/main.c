@@ -279,10 +279,14 @@ static enum psd_status dump_platform(const struct psd_options *options, const st
 	if (status)
 		return status;
 	platform = psd_simulate_platform(&made);
+	errno = 0;
 	status = psd_platform_write(stdout, &platform, err);
+	if (status == PSD_EFILE) {
+		output_errno = errno;
+		status = PSD_OK; /* flush_output() tells it, as for any other output */
+	}
 	psd_case_release(&made);
-	/* a failed write is told by flush_output(), like any other */
-	return status == PSD_EFILE && ferror(stdout) ? PSD_OK : status;
+	return status;
 }
 
 static int describe(const char *path)
@@ -372,6 +376,8 @@ static int run(const struct psd_options *options)
 	return load_and_use(options);
 }
 
+static char output_buffer[65536];
+
 int main(int argc, char *argv[])
 {
 	struct psd_options options;
@@ -380,7 +386,9 @@ int main(int argc, char *argv[])
 	int exit_status;
 
 	fill_standard_streams();
-	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
+	setvbuf(stdout, output_buffer, _IOFBF,
+		sizeof(output_buffer)); /* one write for most outputs, whose reason for failing is then known */
+	signal(SIGPIPE, SIG_IGN);	/* a reader that went away is a failed write like any other */
 	status = psd_options_parse(&options, argc, argv, &err);
 	if (status)
 		return complain(status, &err, false);

@@ -14,7 +14,7 @@ c_library='assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdbool
 
 # includes FOLDER...: "file:line:header", the header with its quotes or angle brackets.
 includes() {
-	find "$@" -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' 2>/dev/null | sort | while read -r file; do
+	find "$@" -name '*.[ch]' -o -name '*.[ch]pp' -o -name '*.cu' 2>/dev/null | sort | while read -r file; do
 		sed -n 's/^[ 	]*#[ 	]*include[ 	]*\([<"][^>"]*[>"]\).*/\1/;t found
 b
 :found
@@ -34,7 +34,7 @@ for folder in engine sim real; do
 		sed 's/$/: CUDA headers belong in .cu files/' >>"$bad"
 done
 # engine/banned.h covers C; C++ does not read it.
-find sim real -name '*.cpp' -exec grep -nHE '\<(sprintf|strcpy|strcat|strtok|atoi|atof)[ ]*\(' {} + 2>/dev/null |
+find sim real -name '*.[ch]pp' -exec grep -nHE '\<(sprintf|strcpy|strcat|strtok|atoi|atof)[ ]*\(' {} + 2>/dev/null |
 	sed 's/$/: banned, see engine\/banned.h/' >>"$bad"
 
 if [ -n "$object" ]; then

@@ -1,0 +1,97 @@
+/* What makes a cluster less than ideal: jitter of compute, nodes and links that are slow for a time, traffic of others. */
+#include <math.h>
+
+#include "sim/simulation.h"
+
+static uint64_t mixed(uint64_t x) /* splitmix64 */
+{
+	x += UINT64_C(0x9e3779b97f4a7c15);
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+static double uniform(uint64_t bits) /* in (0, 1] */
+{
+	return ((double)(bits >> 11) + 1.0) / 9007199254740992.0;
+}
+
+/* A draw that depends on seed, host and task alone. Log-normal with mean 1, so that it is positive and slow tails are longer. */
+double psd_sim_jitter_factor(const struct psd_simulation *sim, unsigned host, struct psd_task task)
+{
+	const double ratio = sim->scenario->jitter_ratio;
+	if (ratio == 0.0)
+		return 1.0;
+	const double sigma = sqrt(log(1.0 + ratio * ratio));
+	const uint64_t key = mixed(mixed(mixed(sim->scenario->seed) ^ host) ^ ((uint64_t)task.iteration << 32 | task.op));
+	const double normal = sqrt(-2.0 * log(uniform(mixed(key)))) * cos(2.0 * 3.14159265358979323846 * uniform(mixed(key + 1)));
+	return exp(sigma * normal - sigma * sigma / 2.0);
+}
+
+static double compute_speed_ratio(const struct psd_simulation *sim, unsigned node, double at_sec, double *until_sec)
+{
+	double speed_ratio = 1.0;
+	*until_sec = INFINITY;
+	for (unsigned i = 0; i < sim->scenario->n_slowdowns; i++) {
+		const struct psd_slowdown *slowdown = &sim->scenario->slowdowns[i];
+		if (slowdown->node != node || at_sec >= slowdown->until_sec)
+			continue;
+		const bool is_on = at_sec >= slowdown->from_sec;
+		speed_ratio *= is_on ? slowdown->compute_ratio : 1.0;
+		*until_sec = fmin(*until_sec, is_on ? slowdown->until_sec : slowdown->from_sec);
+	}
+	return speed_ratio;
+}
+
+/* Seconds that `sec` of work at full speed take on this node from now on. */
+double psd_sim_slowed_sec(const struct psd_simulation *sim, unsigned node, double sec)
+{
+	const double start_sec = psd_network_now_sec();
+	double at_sec = start_sec;
+	for (;;) {
+		double until_sec;
+		const double speed_ratio = compute_speed_ratio(sim, node, at_sec, &until_sec);
+		if (at_sec + sec / speed_ratio <= until_sec)
+			return at_sec + sec / speed_ratio - start_sec;
+		sec -= (until_sec - at_sec) * speed_ratio;
+		at_sec = until_sec;
+	}
+}
+
+void psd_sim_apply_links(const struct psd_simulation *sim, unsigned node)
+{
+	const double now_sec = psd_network_now_sec();
+	double link_ratio = 1.0;
+	for (unsigned i = 0; i < sim->scenario->n_slowdowns; i++) {
+		const struct psd_slowdown *slowdown = &sim->scenario->slowdowns[i];
+		if (slowdown->node == node && now_sec >= slowdown->from_sec && now_sec < slowdown->until_sec)
+			link_ratio *= slowdown->link_ratio;
+	}
+	psd_network_scale_link(node, link_ratio);
+}
+
+static unsigned first_host(const struct psd_simulation *sim, unsigned node)
+{
+	return node * sim->layout->workers_per_node;
+}
+
+void psd_sim_send_background(const struct psd_simulation *sim, unsigned index)
+{
+	const struct psd_background *background = &sim->scenario->backgrounds[index];
+	psd_network_transfer(first_host(sim, background->from_node), first_host(sim, background->to_node), background->bytes,
+			     psd_wake_cookie(PSD_WAKE_BACKGROUND_SENT, index, 0));
+	if (background->period_sec > 0.0)
+		psd_network_timer(background->period_sec, psd_wake_cookie(PSD_WAKE_BACKGROUND_DUE, index, 0));
+}
+
+void psd_sim_start_disturbances(struct psd_simulation *sim)
+{
+	for (unsigned i = 0; i < sim->scenario->n_slowdowns; i++) {
+		const struct psd_slowdown *slowdown = &sim->scenario->slowdowns[i];
+		psd_network_timer(slowdown->from_sec, psd_wake_cookie(PSD_WAKE_LINK, slowdown->node, 0));
+		if (isfinite(slowdown->until_sec))
+			psd_network_timer(slowdown->until_sec, psd_wake_cookie(PSD_WAKE_LINK, slowdown->node, 0));
+	}
+	for (unsigned i = 0; i < sim->scenario->n_backgrounds; i++)
+		psd_sim_send_background(sim, i);
+}

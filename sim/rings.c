@@ -1,0 +1,99 @@
+/* Ring all-reduce: step by step in message fidelity, as one flow to each neighbour in flow fidelity. */
+#include "engine/ring.h"
+
+#include "sim/simulation.h"
+
+static void send_ring_message(struct psd_simulation *sim, unsigned rank)
+{
+	struct psd_ring_rank *state = &sim->ranks[rank];
+	const struct psd_payload *payload = psd_simulation_payload(sim, sim->interpreter.collective);
+	const unsigned n_workers = sim->layout->workers;
+	const struct psd_ring_step step = psd_ring_step(payload->elements, n_workers, rank, state->step);
+	state->step++;
+	state->is_sending = true;
+	psd_network_transfer(rank, (rank + 1) % n_workers, step.elements * payload->value_bytes,
+			     psd_wake_cookie(PSD_WAKE_RING_SENT, rank, 0));
+}
+
+/* Step k + 1 goes out when step k has left and the chunk of step k has arrived. */
+void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank)
+{
+	struct psd_ring_rank *state = &sim->ranks[rank];
+	const unsigned n_steps = 2 * (sim->layout->workers - 1);
+	if (state->is_sending || state->n_arrived < state->step)
+		return;
+	if (state->step < n_steps) {
+		send_ring_message(sim, rank);
+		return;
+	}
+	if (--sim->n_ring_left == 0)
+		psd_interpreter_collective_finished(&sim->interpreter);
+}
+
+/* A user's platform has latencies of its own, which then replace the scenario's. */
+static double ring_delay_sec(const struct psd_simulation *sim, const struct psd_payload *payload)
+{
+	struct psd_rates rates = sim->simulated->plan.rates;
+	rates.latency_sec = sim->ring_latency_sec * sim->layout->workers / sim->layout->nodes;
+	return psd_cost_ring_delay_sec(payload, sim->layout, &rates);
+}
+
+static void count_ring_bytes(struct psd_simulation *sim, const struct psd_payload *payload)
+{
+	for (unsigned node = 0; node < sim->layout->nodes; node++) {
+		const struct psd_traffic traffic = psd_payload_node_traffic(payload, sim->layout, node);
+		sim->sent_bytes[node] += traffic.sent_bytes;
+		sim->received_bytes[node] += traffic.received_bytes;
+	}
+}
+
+void psd_sim_ring_start(void *context, struct psd_task task)
+{
+	struct psd_simulation *sim = context;
+	const struct psd_payload *payload = psd_simulation_payload(sim, task);
+	const unsigned n_workers = sim->layout->workers;
+	sim->n_ring_left = n_workers;
+	count_ring_bytes(sim, payload);
+	if (sim->is_message_fidelity) {
+		psd_network_timer(psd_cost_ring_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
+				  psd_wake_cookie(PSD_WAKE_RING_BEGINS, 0, 0));
+		return;
+	}
+	for (unsigned rank = 0; rank < n_workers; rank++) {
+		const unsigned to = (rank + 1) % n_workers;
+		psd_network_transfer(rank, to, psd_payload_bytes_between(payload, sim->layout, rank, to),
+				     psd_wake_cookie(PSD_WAKE_RING_FLOW, rank, 0));
+	}
+}
+
+void psd_sim_ring_begin(struct psd_simulation *sim)
+{
+	for (unsigned rank = 0; rank < sim->layout->workers; rank++) {
+		sim->ranks[rank] = (struct psd_ring_rank){0};
+		send_ring_message(sim, rank);
+	}
+}
+
+void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank)
+{
+	const unsigned to = (rank + 1) % sim->layout->workers;
+	const double message_sec = sim->simulated->plan.system->host.message_sec;
+	sim->ranks[rank].is_sending = false;
+	psd_network_timer(psd_network_latency_sec(rank, to) + message_sec, psd_wake_cookie(PSD_WAKE_RING_ARRIVED, to, 0));
+	psd_sim_ring_advance(sim, rank);
+}
+
+void psd_sim_ring_flow_arrived(struct psd_simulation *sim)
+{
+	if (--sim->n_ring_left > 0)
+		return;
+	const struct psd_payload *payload = psd_simulation_payload(sim, sim->interpreter.collective);
+	psd_network_timer(ring_delay_sec(sim, payload), psd_wake_cookie(PSD_WAKE_RING_END, 0, 0));
+}
+
+void psd_sim_ring_find_latency(struct psd_simulation *sim)
+{
+	const unsigned n_workers = sim->layout->workers;
+	for (unsigned rank = 0; rank < n_workers && n_workers > 1; rank++)
+		sim->ring_latency_sec += psd_network_latency_sec(rank, (rank + 1) % n_workers) / n_workers;
+}

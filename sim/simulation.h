@@ -1,0 +1,118 @@
+/* Private to the simulation executor: its state and the cookies by which the network tells it what is over. */
+#ifndef PSD_SIM_SIMULATION_H
+#define PSD_SIM_SIMULATION_H
+
+#include "engine/interpreter.h"
+#include "sim/simulate.h"
+
+/* What woke us is told by the cookie: kind, then host or two hosts, then the task. */
+enum psd_wake {
+	PSD_WAKE_WORK,	       /* host, resource */
+	PSD_WAKE_SEND_BEGINS,  /* host: its message overhead is over */
+	PSD_WAKE_FLOW,	       /* from, to */
+	PSD_WAKE_ARRIVAL,      /* host, task of the send */
+	PSD_WAKE_RING_FLOW,    /* flow fidelity: one worker's share has arrived */
+	PSD_WAKE_RING_END,     /* the delays of its steps are over too */
+	PSD_WAKE_RING_BEGINS,  /* message fidelity: what its size class adds is over */
+	PSD_WAKE_RING_SENT,    /* message fidelity: host's message has left */
+	PSD_WAKE_RING_ARRIVED, /* the message to host is there */
+	PSD_WAKE_LINK,	       /* slowdown index: its link changes */
+	PSD_WAKE_BACKGROUND_SENT,
+	PSD_WAKE_BACKGROUND_DUE,
+};
+
+struct psd_sending {
+	struct psd_task task;
+	unsigned n_flows_left;
+	double start_sec;
+};
+
+struct psd_ring_rank {
+	unsigned step; /* the next to send */
+	unsigned n_arrived;
+	bool is_sending;
+};
+
+struct psd_simulation {
+	const struct psd_case *simulated;
+	const struct psd_scenario *scenario;
+	const struct psd_program *program;
+	const struct psd_layout *layout;
+	struct psd_interpreter interpreter;
+	bool is_message_fidelity;
+	unsigned n_shift_flows;
+	uint32_t *n_shift_flows_done[2]; /* per operation, of all senders, by parity of the iteration */
+	psd_span_fn span;
+	void *span_context;
+	struct psd_duties *duties; /* distinct ones */
+	unsigned n_duties;
+	const struct psd_duties **duties_of_host;
+	struct psd_sending *sendings; /* per host; its NIC sends one operation at a time */
+	struct psd_ring_rank *ranks;  /* per worker */
+	unsigned n_ring_left;
+	double ring_latency_sec; /* mean over the hops between neighbours */
+	uint64_t *sent_bytes;	 /* per node */
+	uint64_t *received_bytes;
+	unsigned first_incomplete; /* hosts below have carried out everything */
+};
+
+/* Cookies: the kind in 4 bits, a host in 20, then another host or resource, or iteration (16) and operation (24). */
+static inline uint64_t psd_wake_cookie(enum psd_wake kind, unsigned a, unsigned b)
+{
+	return (uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b;
+}
+
+static inline uint64_t psd_wake_task_cookie(enum psd_wake kind, unsigned host, struct psd_task task)
+{
+	return psd_wake_cookie(kind, host, 0) | (uint64_t)(task.iteration & 0xffff) << 24 | (task.op & 0xffffff);
+}
+
+static inline unsigned psd_wake_host(uint64_t value)
+{
+	return (unsigned)(value >> 40 & 0xfffff);
+}
+
+static inline unsigned psd_wake_rest(uint64_t value)
+{
+	return (unsigned)(value & 0xfffff);
+}
+
+static inline struct psd_task psd_wake_task(uint64_t value)
+{
+	return (struct psd_task){(uint32_t)(value >> 24 & 0xffff), (uint32_t)(value & 0xffffff)};
+}
+
+static inline const struct psd_payload *psd_simulation_payload(const struct psd_simulation *sim, struct psd_task task)
+{
+	return &sim->program->ops[task.op].payload;
+}
+
+/* ---- transfers.c: sends of all patterns but rings ---- */
+
+/* Flows that stand for a host's messages in a dense exchange, once there are more messages than that. */
+unsigned psd_sim_shift_flows(const struct psd_case *simulated);
+uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host); /* psd_arrivals_fn */
+bool psd_sim_send(void *context, unsigned host, struct psd_task task);			     /* psd_seam.send */
+void psd_sim_start_flows(struct psd_simulation *sim, unsigned from); /* the sender's message time is over */
+void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to);
+
+/* ---- rings.c ---- */
+
+void psd_sim_ring_find_latency(struct psd_simulation *sim);
+void psd_sim_ring_start(void *context, struct psd_task task); /* psd_seam.collective */
+void psd_sim_ring_flow_arrived(struct psd_simulation *sim);   /* flow fidelity */
+void psd_sim_ring_begin(struct psd_simulation *sim);	      /* message fidelity, and so are the next two */
+void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank);
+void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank);
+
+/* ---- disturbances.c: jitter, slowdowns, background traffic ---- */
+
+/* A draw that depends on seed, host and task alone. */
+double psd_sim_jitter_factor(const struct psd_simulation *sim, unsigned host, struct psd_task task);
+/* Seconds that `sec` of work at full speed take on this node from now on. */
+double psd_sim_slowed_sec(const struct psd_simulation *sim, unsigned node, double sec);
+void psd_sim_start_disturbances(struct psd_simulation *sim);
+void psd_sim_apply_links(const struct psd_simulation *sim, unsigned node);
+void psd_sim_send_background(const struct psd_simulation *sim, unsigned index);
+
+#endif

@@ -1,0 +1,149 @@
+/* Sends of all patterns but rings, message by message or as flows that stand for several. */
+#include "sim/simulation.h"
+
+/* A dense exchange in flow fidelity: each sender's messages travel in this many flows, shifted around the cluster, once there are more than
+ * MOST_MESSAGES of them. One is exact where all nodes and ways are alike; 16 stay within 1.3 % of all P (P-1) messages on other
+ * clusters; nodes that own whole matrices are hot spots, which take 64. */
+enum { SHIFT_FLOWS_ALIKE = 1, SHIFT_FLOWS = 16, SHIFT_FLOWS_HOT = 64, MOST_MESSAGES = 16 };
+
+unsigned psd_sim_shift_flows(const struct psd_case *simulated)
+{
+	const struct psd_scenario *scenario = simulated->matter->scenario;
+	for (unsigned i = 0; i < simulated->plan.n_items; i++)
+		if (simulated->plan.items[i].method == PSD_METHOD_ADAM)
+			return SHIFT_FLOWS_HOT;
+	const bool is_alike_everywhere =
+		scenario->network.topology == PSD_TOPOLOGY_STAR && scenario->n_slowdowns == 0 && scenario->n_backgrounds == 0;
+	return is_alike_everywhere ? SHIFT_FLOWS_ALIKE : SHIFT_FLOWS;
+}
+
+/* Flows stand for several messages only where every host is worker and shard alike and there are more peers than flows. */
+static bool is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload)
+{
+	const struct psd_layout *layout = sim->layout;
+	const bool is_dense = payload->pattern == PSD_PATTERN_PUSH || payload->pattern == PSD_PATTERN_PULL ||
+			      payload->pattern == PSD_PATTERN_BROADCAST;
+	return !sim->is_message_fidelity && is_dense && !layout->has_separate_servers && layout->workers_per_node == 1 &&
+	       layout->workers - 1 > MOST_MESSAGES && layout->workers - 1 > sim->n_shift_flows;
+}
+
+uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host)
+{
+	const struct psd_simulation *sim = context;
+	if (is_aggregated(sim, &receive->payload))
+		return 1; /* of all at once: see end_shift_flow() */
+	return psd_payload_senders(&receive->payload, sim->layout, host);
+}
+
+static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes)
+{
+	const unsigned from_node = psd_layout_node(sim->layout, from);
+	const unsigned to_node = psd_layout_node(sim->layout, to);
+	sim->sendings[from].n_flows_left++;
+	if (from_node != to_node) {
+		sim->sent_bytes[from_node] += bytes;
+		sim->received_bytes[to_node] += bytes;
+	}
+	psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_FLOW, from, to));
+}
+
+/* Sender r's peers r+1, r+2, ... in K runs of about equal length; the first of a run carries the bytes of all of it. Each host is then the
+ * carrier of K senders, and gets as many bytes as it would from all. */
+static void start_shift_flows(struct psd_simulation *sim, unsigned from, const struct psd_payload *payload)
+{
+	const unsigned n_hosts = sim->layout->workers;
+	const unsigned n_peers = n_hosts - 1;
+	for (unsigned run = 0; run < sim->n_shift_flows; run++) {
+		const unsigned begin = run * n_peers / sim->n_shift_flows;
+		const unsigned end = (run + 1) * n_peers / sim->n_shift_flows;
+		uint64_t bytes = 0;
+		for (unsigned peer = begin; peer < end; peer++)
+			bytes += psd_payload_bytes_between(payload, sim->layout, from, (from + 1 + peer) % n_hosts);
+		start_flow(sim, from, (from + 1 + begin) % n_hosts, bytes);
+	}
+}
+
+void psd_sim_start_flows(struct psd_simulation *sim, unsigned from)
+{
+	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
+	const unsigned n_hosts = psd_layout_hosts(sim->layout);
+	if (is_aggregated(sim, payload)) {
+		start_shift_flows(sim, from, payload);
+		return;
+	}
+	for (unsigned peer = 1; peer < n_hosts; peer++) {
+		const unsigned to = (from + peer) % n_hosts;
+		const uint64_t bytes = psd_payload_bytes_between(payload, sim->layout, from, to);
+		if (bytes > 0)
+			start_flow(sim, from, to, bytes);
+	}
+}
+
+static bool has_something_to_send(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from)
+{
+	const unsigned n_hosts = psd_layout_hosts(sim->layout);
+	if (is_aggregated(sim, payload))
+		return true;
+	for (unsigned peer = 1; peer < n_hosts; peer++)
+		if (psd_payload_bytes_between(payload, sim->layout, from, (from + peer) % n_hosts) > 0)
+			return true;
+	return false;
+}
+
+bool psd_sim_send(void *context, unsigned host, struct psd_task task)
+{
+	struct psd_simulation *sim = context;
+	const struct psd_payload *payload = psd_simulation_payload(sim, task);
+	if (!has_something_to_send(sim, payload, host))
+		return false;
+	sim->sendings[host] = (struct psd_sending){.task = task, .start_sec = psd_network_now_sec()};
+	const double overhead_sec = psd_cost_message_sec(payload, sim->layout, &sim->simulated->plan.rates);
+	if (overhead_sec > 0.0)
+		psd_network_timer(overhead_sec, psd_wake_cookie(PSD_WAKE_SEND_BEGINS, host, 0));
+	else
+		psd_sim_start_flows(sim, host);
+	return true;
+}
+
+static void report_arrival(struct psd_simulation *sim, unsigned host, struct psd_task task, double start_sec)
+{
+	if (sim->span == NULL)
+		return;
+	const struct psd_span span = {host, task, true, start_sec, psd_network_now_sec()};
+	sim->span(sim->span_context, sim->program, &span);
+}
+
+static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struct psd_task task)
+{
+	const double latency_sec = psd_network_latency_sec(from, to);
+	if (latency_sec > 0.0)
+		psd_network_timer(latency_sec, psd_wake_task_cookie(PSD_WAKE_ARRIVAL, to, task));
+	else
+		psd_interpreter_arrived(&sim->interpreter, to, task);
+}
+
+/* Every host waits for something from every sender, and a flow stands for messages to several: so all have theirs when the last flow of
+ * all is there. */
+static void end_shift_flow(struct psd_simulation *sim, unsigned from, struct psd_task task)
+{
+	const unsigned n_hosts = sim->layout->workers;
+	uint32_t *n_done = &sim->n_shift_flows_done[task.iteration % 2][task.op];
+	if (++*n_done < n_hosts * sim->n_shift_flows)
+		return;
+	*n_done = 0;
+	for (unsigned to = 0; to < n_hosts; to++)
+		arrive(sim, to == from ? (from + 1) % n_hosts : from, to, task);
+}
+
+void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)
+{
+	struct psd_sending *sending = &sim->sendings[from];
+	const struct psd_task task = sending->task;
+	report_arrival(sim, to, task, sending->start_sec);
+	if (--sending->n_flows_left == 0)
+		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);
+	if (is_aggregated(sim, psd_simulation_payload(sim, task)))
+		end_shift_flow(sim, from, task);
+	else
+		arrive(sim, from, to, task);
+}

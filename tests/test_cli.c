@@ -1,0 +1,227 @@
+/* psd-sim as a command: statuses, one line for each mistake, the same bytes for the same input. Runs the program that was built beside
+ * this test, from the root of the repository. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define QUICKSTART "scenarios/quickstart.yaml"
+
+struct run {
+	int exit_status;
+	char *text; /* what went to the stream that `redirections` leave on the pipe */
+};
+
+/* ARGUMENTS and REDIRECTIONS go through the shell. */
+static struct run run(const char *arguments, const char *redirections)
+{
+	char self[PATH_MAX], command[3 * PATH_MAX], piece[4096];
+	const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct run result = {.text = NULL};
+	size_t n_bytes, size = 0;
+	FILE *pipe, *memory;
+	int wait_status;
+
+	cr_assert_gt(length, 0);
+	self[length] = '\0';
+	*strrchr(self, '/') = '\0';
+	snprintf(command, sizeof(command), "%s/psd-sim %s %s", self, arguments, redirections);
+	pipe = popen(command, "r");
+	memory = open_memstream(&result.text, &size);
+	cr_assert(pipe && memory);
+	while ((n_bytes = fread(piece, 1, sizeof(piece), pipe)) > 0)
+		fwrite(piece, 1, n_bytes, memory);
+	fclose(memory);
+	wait_status = pclose(pipe);
+	cr_assert(WIFEXITED(wait_status), "%s", command);
+	result.exit_status = WEXITSTATUS(wait_status);
+	return result;
+}
+
+/* One line on stderr that has `words` in it, nothing on stdout. */
+static void expect_complaint(const char *arguments, int exit_status, const char *words)
+{
+	struct run error = run(arguments, "2>&1 >/dev/null"), output = run(arguments, "2>/dev/null");
+
+	cr_expect_eq(error.exit_status, exit_status, "%s: status %d", arguments, error.exit_status);
+	cr_expect_not_null(strstr(error.text, words), "%s: %s", arguments, error.text);
+	cr_expect(*error.text && strchr(error.text, '\n') == error.text + strlen(error.text) - 1, "%s: %s", arguments,
+		  error.text);
+	cr_expect_str_eq(output.text, "");
+	free(error.text);
+	free(output.text);
+}
+
+Test(cli, misuse_is_one_line_and_status_2)
+{
+	static const struct {
+		const char *arguments, *words;
+	} mistakes[] = {
+		{"", "no scenario is given"},
+		{"--frobnicate " QUICKSTART, "unknown option '--frobnicate'"},
+		{"--csv --json " QUICKSTART, "'--csv' and '--json' exclude each other"},
+		{"--plan --describe scenarios/models/mlp.yaml", "exclude each other"},
+		{"--csv=yes " QUICKSTART, "'--csv' takes no value"},
+		{QUICKSTART " --jobs", "'--jobs' needs a value"},
+		{"--jobs 0 " QUICKSTART, "'--jobs' is '0', must be from 1"},
+		{"--jobs -1 " QUICKSTART, "'--jobs' is '-1'"},
+		{"--fidelity exact " QUICKSTART, "'--fidelity' is 'exact', must be flow or message"},
+		{"--trace t.json --estimate " QUICKSTART, "'--trace' needs a simulation"},
+		{"--trace t.json " QUICKSTART " " QUICKSTART, "'--trace' takes one scenario"},
+		{"--trace t.json --plan " QUICKSTART, "'--trace' has no effect beside '--plan'"},
+		{"--csv --plan " QUICKSTART, "'--csv' has no effect beside '--plan'"},
+		{"--describe scenarios/models/mlp.yaml " QUICKSTART, "'--describe' takes no scenario"},
+		{"-x " QUICKSTART, "unknown option '-x'"},
+	};
+
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
+		expect_complaint(mistakes[i].arguments, 2, mistakes[i].words);
+}
+
+Test(cli, bad_scenarios_are_one_line_and_status_2)
+{
+	expect_complaint("no-such-file.yaml", 2, "no-such-file.yaml: ");
+	expect_complaint("--describe no-such-model.yaml", 2, "no-such-model.yaml: ");
+	expect_complaint("--set sweep.nodes=1000000000 " QUICKSTART, 2, "'1000000000'");
+	expect_complaint("--set cluster.network.bandwidth=10 " QUICKSTART, 2, "must be a rate");
+	expect_complaint("--system Nobody " QUICKSTART, 2,
+			 "has no system 'Nobody', must be one of PS in sequence, PS, Ring, Hybrid");
+	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2, "/no/such/folder/t.json: cannot write the trace");
+	/* the second one is looked at before the first one runs */
+	expect_complaint(QUICKSTART " no-such-file.yaml", 2, "no-such-file.yaml: ");
+}
+
+Test(cli, help_and_version_go_to_stdout)
+{
+	struct run help = run("--help", "2>/dev/null"), version = run("--version", "2>/dev/null");
+
+	cr_expect_eq(help.exit_status, 0);
+	cr_expect_eq(strncmp(help.text, "usage: psd-sim [OPTIONS] SCENARIO.yaml...\n", 42), 0);
+	cr_expect_not_null(strstr(help.text, "  --trace FILE "));
+	cr_expect_eq(version.exit_status, 0);
+	cr_expect_eq(strncmp(version.text, "psd-sim ", 8), 0);
+	free(help.text);
+	free(version.text);
+}
+
+Test(cli, output_that_cannot_be_written_is_a_failure)
+{
+	static const char *const arguments[] = {"--csv " QUICKSTART,
+						QUICKSTART,
+						"--help",
+						"--plan " QUICKSTART,
+						"--dump-platform " QUICKSTART,
+						"--estimate --json " QUICKSTART};
+
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+		struct run full = run(arguments[i], "2>&1 >/dev/full"), closed = run(arguments[i], "2>&1 >&-");
+
+		cr_expect_eq(full.exit_status, 1, "%s", arguments[i]);
+		cr_expect_str_eq(full.text, "psd-sim: cannot write to standard output: No space left on device\n");
+		cr_expect_eq(closed.exit_status, 1, "%s", arguments[i]);
+		cr_expect_str_eq(closed.text, "psd-sim: cannot write to standard output: Bad file descriptor\n");
+		free(full.text);
+		free(closed.text);
+	}
+}
+
+Test(cli, csv_of_several_scenarios_has_one_head)
+{
+	struct run csv = run("--csv --estimate --system Ring --set sweep.nodes=2 " QUICKSTART " " QUICKSTART, "2>/dev/null");
+	unsigned n_lines = 0;
+
+	cr_expect_eq(csv.exit_status, 0);
+	for (const char *c = csv.text; *c; c++)
+		n_lines += *c == '\n';
+	cr_expect_eq(n_lines, 1 + 2, "%s", csv.text);
+	free(csv.text);
+}
+
+static void expect_same_bytes(const char *arguments)
+{
+	struct run first = run(arguments, "2>/dev/null"), second = run(arguments, "2>/dev/null");
+
+	cr_expect_eq(first.exit_status, 0, "%s", arguments);
+	cr_expect_gt(strlen(first.text), 100);
+	cr_expect_str_eq(first.text, second.text, "%s", arguments);
+	free(first.text);
+	free(second.text);
+}
+
+Test(cli, the_same_scenario_gives_the_same_bytes)
+{
+	expect_same_bytes("--csv --set compute.jitter=10% " QUICKSTART);
+	expect_same_bytes("--json --fidelity message " QUICKSTART);
+	expect_same_bytes("--csv --estimate " QUICKSTART);
+	/* the trace goes into the pipe after the CSV */
+	expect_same_bytes("--csv --quiet --trace /dev/stdout --set compute.jitter=10% --system Hybrid " QUICKSTART);
+}
+
+Test(cli, jobs_at_a_time_do_not_change_the_result)
+{
+	struct run one = run("--csv --jobs 1 " QUICKSTART, "2>/dev/null"),
+		   many = run("--csv --jobs 64 " QUICKSTART, "2>/dev/null");
+
+	cr_expect_eq(one.exit_status, 0);
+	cr_expect_str_eq(one.text, many.text);
+	free(one.text);
+	free(many.text);
+}
+
+Test(cli, a_trace_replaces_the_old_file_only_when_it_is_complete)
+{
+	char folder[] = "/tmp/psd-cli-XXXXXX", path[64], arguments[256], old[8] = "";
+	struct stat found;
+	struct run failed, done;
+	FILE *file;
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/t.json", folder);
+	file = fopen(path, "w");
+	cr_assert(file && fputs("old", file) >= 0 && fclose(file) == 0);
+	/* a scenario that cannot run leaves it alone */
+	snprintf(arguments, sizeof(arguments), "--csv --trace %s --system Nobody " QUICKSTART, path);
+	failed = run(arguments, "2>&1");
+	cr_expect_eq(failed.exit_status, 2);
+	file = fopen(path, "r");
+	cr_assert(file && fgets(old, sizeof(old), file) && fclose(file) == 0);
+	cr_expect_str_eq(old, "old");
+
+	snprintf(arguments, sizeof(arguments), "--csv --trace %s " QUICKSTART, path);
+	done = run(arguments, "2>&1 >/dev/null");
+	cr_expect_eq(done.exit_status, 0);
+	cr_expect_str_eq(done.text, "psd-sim: the trace is of Hybrid at 4 nodes\n");
+	cr_assert_eq(stat(path, &found), 0);
+	cr_expect_gt(found.st_size, 1000);
+	unlink(path);
+	cr_expect_eq(rmdir(folder), 0, "something is left beside the trace");
+	free(failed.text);
+	free(done.text);
+}
+
+Test(cli, printed_scenario_gives_the_same_result)
+{
+	char path[] = "/tmp/psd-cli-XXXXXX", arguments[256];
+	const int fd = mkstemp(path);
+	struct run printed = run("--print-scenario " QUICKSTART, "2>/dev/null"), direct = run("--csv " QUICKSTART, "2>/dev/null"),
+		   again;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(printed.exit_status, 0);
+	cr_assert_eq(write(fd, printed.text, strlen(printed.text)), (ssize_t)strlen(printed.text));
+	close(fd);
+	/* its paths hold from the working directory, a scenario's from its own folder: absolute ones hold everywhere */
+	snprintf(arguments, sizeof(arguments), "--csv --set model.graph=$PWD/scenarios/models/mlp.yaml %s", path);
+	again = run(arguments, "2>&1");
+	cr_expect_eq(again.exit_status, 0, "%s", again.text);
+	cr_expect_str_eq(again.text, direct.text);
+	unlink(path);
+	free(printed.text);
+	free(direct.text);
+	free(again.text);
+}

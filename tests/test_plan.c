@@ -1,0 +1,326 @@
+/* What travels together, by which method, in which parts. */
+#define _DEFAULT_SOURCE
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/simulate_helper.h"
+
+#define VGG19                                                                                                                    \
+	"title: t\n"                                                                                                             \
+	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"                                                    \
+	"compute: {device: titan-x}\n"                                                                                           \
+	"cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+
+static const struct psd_layer *layer_of(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	return &plan->graph->layers[item->layer];
+}
+
+/* Runs check on the plan of every system of the scenario at every point. */
+static void for_each_plan(const char *text, void (*check)(const struct psd_plan *plan))
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, text);
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s++)
+		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
+			struct psd_case made;
+			loaded_case(&made, &loaded, s, p);
+			check(&made.plan);
+			psd_case_release(&made);
+		}
+	loaded_close(&loaded);
+}
+
+/* ---- items ---- */
+
+/* Last layer first; within a layer weight before bias. */
+static void check_items(const struct psd_plan *plan)
+{
+	unsigned n_seen[256] = {0};
+
+	cr_assert_leq(plan->graph->n_tensors, 256);
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const struct psd_layer *layer = layer_of(plan, item);
+		uint64_t elements = 0;
+		if (i > 0)
+			cr_expect(item[-1].layer > item->layer ||
+					  (item[-1].layer == item->layer && item[-1].first_tensor < item->first_tensor),
+				  "%s: item %u is out of order", plan->system->name, i);
+		cr_expect(item->first_tensor >= layer->first_tensor &&
+				  item->first_tensor + item->n_tensors <= layer->first_tensor + layer->n_tensors,
+			  "%s: item %u reaches beyond layer '%s'", plan->system->name, i, layer->name);
+		for (unsigned t = item->first_tensor; t < item->first_tensor + item->n_tensors; t++) {
+			n_seen[t]++;
+			elements += plan->graph->tensors[t].elements;
+		}
+		cr_expect_eq(item->subject.elements, elements, "%s: item %u", plan->system->name, i);
+	}
+	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
+		cr_expect_eq(n_seen[t], 1, "%s: tensor '%s' is in %u items", plan->system->name, plan->graph->tensors[t].name,
+			     n_seen[t]);
+}
+
+Test(plan, items_hold_every_tensor_once_in_order_of_generation)
+{
+	for_each_plan(VGG19 "systems:\n"
+			    "  - {name: ps layer, sync: ps, unit: layer}\n"
+			    "  - {name: ps tensor, sync: ps, unit: tensor}\n"
+			    "  - {name: hybrid layer, sync: hybrid, unit: layer}\n"
+			    "  - {name: hybrid tensor, sync: hybrid, unit: tensor}\n"
+			    "  - {name: adam tensor, sync: adam, unit: tensor}\n"
+			    "  - {name: ring layer, sync: ring, unit: layer}\n"
+			    "  - {name: ring tensor, sync: ring, unit: tensor}\n"
+			    "sweep: {nodes: [1, 8]}\n",
+		      check_items);
+}
+
+static void check_unit(const struct psd_plan *plan)
+{
+	/* VGG19: 16 convolutions and 3 inner products, each with a bias */
+	cr_expect_eq(plan->n_items, plan->system->unit == PSD_UNIT_LAYER ? 16 + 3 : 2 * (16 + 3), "%s", plan->system->name);
+}
+
+Test(plan, unit_decides_what_one_item_holds)
+{
+	for_each_plan(VGG19 "systems:\n"
+			    "  - {name: ps layer, sync: ps, unit: layer}\n"
+			    "  - {name: ps tensor, sync: ps, unit: tensor}\n"
+			    "  - {name: ring layer, sync: ring, unit: layer}\n"
+			    "  - {name: ring tensor, sync: ring, unit: tensor}\n"
+			    "sweep: {nodes: [4]}\n",
+		      check_unit);
+}
+
+static void check_biases(const struct psd_plan *plan)
+{
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		if (item->method != PSD_METHOD_SFB && item->method != PSD_METHOD_ADAM)
+			continue;
+		const struct psd_tensor *weight = &plan->graph->tensors[item->first_tensor];
+		cr_expect_eq(item->n_tensors, 2, "%s: layer '%s'", plan->system->name, layer_of(plan, item)->name);
+		cr_expect_eq(item->subject.rows, weight->rows);
+		cr_expect_eq(item->subject.columns, weight->columns);
+		cr_expect_eq(item->subject.elements, (uint64_t)weight->rows * weight->columns + weight->columns, "%s",
+			     plan->system->name);
+	}
+}
+
+Test(plan, biases_travel_with_factors)
+{
+	for_each_plan(VGG19 "systems:\n"
+			    "  - {name: sfb, sync: sfb, unit: tensor}\n"
+			    "  - {name: adam, sync: adam, unit: tensor}\n"
+			    "  - {name: sacp, sync: sacp, unit: tensor}\n"
+			    "  - {name: hybrid, sync: hybrid, unit: tensor}\n"
+			    "sweep: {nodes: [1, 8]}\n",
+		      check_biases);
+}
+
+/* ---- methods ---- */
+
+static void check_eight_nodes(const struct psd_plan *plan)
+{
+	const char *const with_factors[] = {"fc8", "fc7", "fc6"}; /* as backward reaches them */
+
+	cr_assert_eq(plan->n_items, 19);
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		cr_expect_eq(item->method, i < 3 ? PSD_METHOD_SFB : PSD_METHOD_PS, "'%s'", layer_of(plan, item)->name);
+		cr_expect_eq(item->was_choice, i < 3, "'%s'", layer_of(plan, item)->name);
+		if (i < 3)
+			cr_expect_str_eq(layer_of(plan, item)->name, with_factors[i]);
+	}
+}
+
+Test(plan, hybrid_sends_factors_of_inner_products_at_eight_nodes)
+{
+	for_each_plan(VGG19 "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [8]}\n", check_eight_nodes);
+}
+
+/* With P = S: factors while P <= 2 M N / (K (M+N)). */
+static void check_thresholds(const struct psd_plan *plan)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const uint64_t M = item->subject.rows, N = item->subject.columns, K = 32;
+		const bool takes_factors = plan->layout.workers * K * (M + N) <= 2 * M * N;
+		cr_expect_eq(item->method, takes_factors ? PSD_METHOD_SFB : PSD_METHOD_PS, "'%s' of %u workers",
+			     layer_of(plan, item)->name, plan->layout.workers);
+	}
+}
+
+/* fc8 (4096, 1000) leaves at 51, fc7 at 129, fc6 (25088, 4096) at 221. */
+Test(plan, hybrid_leaves_factors_where_they_outgrow_the_matrix)
+{
+	for_each_plan(VGG19 "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [1, 2, 50, 51, 128, 129, 220, 221]}\n",
+		      check_thresholds);
+}
+
+static void check_alone(const struct psd_plan *plan)
+{
+	for (unsigned i = 0; i < plan->n_items; i++)
+		for (int m = 0; m < PSD_METHODS; m++)
+			cr_expect_eq(plan->items[i].alternatives[m].node_bytes, 0, "%s: %s of '%s'", plan->system->name,
+				     psd_method_names[m], layer_of(plan, &plan->items[i])->name);
+}
+
+Test(plan, one_node_exchanges_nothing)
+{
+	for_each_plan(VGG19 "systems: [{name: ps, sync: ps}, {name: hybrid, sync: hybrid}, {name: adam, sync: adam}, "
+			    "{name: ring, sync: ring}]\nsweep: {nodes: [1]}\n",
+		      check_alone);
+}
+
+static void check_fixed(const struct psd_plan *plan)
+{
+	const enum psd_sync sync = plan->system->sync;
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const bool has_factors = layer_of(plan, &plan->items[i])->kind == PSD_LAYER_INNER_PRODUCT;
+		enum psd_method expected = PSD_METHOD_PS;
+		if (sync == PSD_SYNC_RING)
+			expected = PSD_METHOD_RING;
+		else if (has_factors && sync == PSD_SYNC_SFB)
+			expected = PSD_METHOD_SFB;
+		else if (has_factors && sync == PSD_SYNC_ADAM)
+			expected = PSD_METHOD_ADAM;
+		cr_expect_eq(plan->items[i].method, expected, "%s: '%s'", plan->system->name,
+			     layer_of(plan, &plan->items[i])->name);
+		cr_expect_not(plan->items[i].was_choice);
+	}
+}
+
+Test(plan, systems_of_one_method_leave_no_choice)
+{
+	for_each_plan(
+		VGG19
+		"systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, {name: ring, sync: ring}]\n"
+		"sweep: {nodes: [1, 2, 8, 300]}\n",
+		check_fixed);
+}
+
+/* Factors peer to peer while (P-1)^2 K (M+N) <= P K (M+N) + P M N, else factors up and the matrix down. */
+static void check_sacp(const struct psd_plan *plan)
+{
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const uint64_t P = plan->layout.workers, M = item->subject.rows, N = item->subject.columns,
+			       factors = 32 * (M + N);
+		enum psd_method expected = PSD_METHOD_PS;
+		if (M > 0)
+			expected = (P - 1) * (P - 1) * factors <= P * factors + P * M * N ? PSD_METHOD_SFB : PSD_METHOD_ADAM;
+		cr_expect_eq(item->method, expected, "'%s' of %lu workers", layer_of(plan, item)->name, P);
+	}
+}
+
+Test(plan, sacp_chooses_between_peers_and_a_root)
+{
+	for_each_plan(VGG19 "systems: [{name: sacp, sync: sacp}]\nsweep: {nodes: [1, 2, 8, 27, 28, 66, 67, 68, 112, 113, 200]}\n",
+		      check_sacp);
+}
+
+/* ---- the rule in seconds ---- */
+
+static void check_argmin(const struct psd_plan *plan)
+{
+	const bool is_hybrid = plan->system->sync == PSD_SYNC_HYBRID;
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const bool has_factors = item->subject.rows > 0;
+		const double chosen_sec = item->alternatives[item->method].isolated_sec;
+		cr_expect(item->alternatives[item->method].is_possible);
+		for (int m = 0; m < PSD_METHODS; m++) {
+			const bool needs_factors = m == PSD_METHOD_SFB || m == PSD_METHOD_ADAM;
+			cr_expect_eq(item->alternatives[m].is_possible, has_factors || !needs_factors);
+			if (!item->alternatives[m].is_possible || (!is_hybrid && !needs_factors) || (!is_hybrid && !has_factors))
+				continue;
+			cr_expect_leq(chosen_sec, item->alternatives[m].isolated_sec,
+				      "%s, %u workers, '%s': %s takes %g s, %s %g s", plan->system->name, plan->layout.workers,
+				      layer_of(plan, item)->name, psd_method_names[item->method], chosen_sec, psd_method_names[m],
+				      item->alternatives[m].isolated_sec);
+		}
+	}
+}
+
+Test(plan, the_rule_in_seconds_takes_the_fastest)
+{
+	for_each_plan(VGG19 "systems: [{name: hybrid, sync: hybrid, rule: seconds}, {name: sacp, sync: sacp, rule: seconds}, "
+			    "{name: hybrid apart, sync: hybrid, rule: seconds, servers: 3, "
+			    "host: {copy: 3GBps, reduce: 2GBps, transport: 8Gbps, incast: 20%, message: 10us}}]\n"
+			    "sweep: {nodes: [1, 2, 3, 8, 40, 400]}\n",
+		      check_argmin);
+}
+
+/* ---- slices ---- */
+
+/* A slice is no larger than the system's own bound, or than a pair for each shard; no smaller slice number would do. */
+static void check_slices(const struct psd_plan *plan)
+{
+	const uint64_t a_pair_each_bytes = plan->system->pair_bytes * plan->layout.shards;
+	const uint64_t bound_bytes =
+		plan->system->slice_bytes > a_pair_each_bytes ? plan->system->slice_bytes : a_pair_each_bytes;
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const uint64_t bytes = item->subject.elements * plan->value_bytes;
+		cr_assert_geq(item->n_slices, 1);
+		if (item->method == PSD_METHOD_SFB || item->method == PSD_METHOD_RING) {
+			cr_expect_eq(item->n_slices, 1);
+			continue;
+		}
+		cr_expect_leq(bytes, bound_bytes * item->n_slices, "%s: '%s' in %u slices", plan->system->name,
+			      layer_of(plan, item)->name, item->n_slices);
+		cr_expect(item->n_slices == 1 || bytes > bound_bytes * (item->n_slices - 1), "%s: '%s' in %u slices",
+			  plan->system->name, layer_of(plan, item)->name, item->n_slices);
+	}
+}
+
+Test(plan, slices_are_no_larger_than_their_bound)
+{
+	for_each_plan(VGG19 "systems: [{name: ps, sync: ps}, {name: small, sync: ps, pair: 1MB, slice: 1MB}, "
+			    "{name: large, sync: ps, slice: 1GiB}, {name: adam, sync: adam, slice: 4MB, pair: 64KiB}, "
+			    "{name: hybrid, sync: hybrid}, {name: ring, sync: ring}]\nsweep: {nodes: [1, 2, 8, 64]}\n",
+		      check_slices);
+}
+
+/* ---- bytes of the alternatives ---- */
+
+static void check_node_bytes(const struct psd_plan *plan)
+{
+	const uint64_t P = plan->layout.workers; /* = S */
+
+	for (unsigned i = 0; i < 3; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		const uint64_t M = item->subject.rows, N = item->subject.columns, K = 32;
+		const uint64_t values = M * N + N; /* with the bias */
+		cr_expect_eq(item->alternatives[PSD_METHOD_PS].node_bytes, 4 * (2 * values * (2 * P - 2) / P));
+		cr_expect_eq(item->alternatives[PSD_METHOD_SFB].node_bytes, 4 * (2 * K * (P - 1) * (M + N)));
+		cr_expect_eq(item->alternatives[PSD_METHOD_ADAM].node_bytes, 4 * (P - 1) * (values + K * (M + N)));
+		cr_expect_eq(item->alternatives[PSD_METHOD_RING].node_bytes, 4 * (4 * (P - 1) * values / P));
+	}
+}
+
+Test(plan, alternatives_carry_the_bytes_of_table_1)
+{
+	for_each_plan(VGG19 "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [2, 8, 40]}\n", check_node_bytes);
+}
+
+/* ---- roots ---- */
+
+static void check_roots(const struct psd_plan *plan)
+{
+	for (unsigned i = 0; i < 3; i++)
+		cr_expect_eq(plan->items[i].root, psd_layout_shard_host(&plan->layout, i % plan->layout.shards),
+			     "%s, %u workers: item %u", plan->system->name, plan->layout.workers, i);
+}
+
+Test(plan, matrices_take_turns_on_the_shards)
+{
+	for_each_plan(VGG19
+		      "systems: [{name: adam, sync: adam}, {name: adam apart, sync: adam, servers: 2}]\nsweep: {nodes: [2, 8]}\n",
+		      check_roots);
+}

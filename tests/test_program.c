@@ -1,0 +1,418 @@
+/* The shape of programs: which operation waits for which. */
+#define _DEFAULT_SOURCE
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "tests/simulate_helper.h"
+
+static const char cifar10_quick[] = "title: t\n"
+				    "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+				    "compute: {device: k20}\n"
+				    "cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
+				    "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
+				    "sweep: {nodes: [1, 2, 8]}\n";
+
+/* ---- every combination ---- */
+
+typedef void (*check_fn)(const struct psd_program *program, const char *name);
+
+static void check_case(const struct loaded *loaded, const struct psd_system *system, unsigned point, check_fn check)
+{
+	char name[128];
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point), &err), PSD_OK,
+		     "%s", err.text);
+	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %u workers, %u servers", psd_sync_names[system->sync],
+		 psd_schedule_names[system->schedule], psd_barrier_names[system->barrier], psd_priority_names[system->priority],
+		 system->host.copy_bps > 0 ? "copies" : "no copies", made.plan.layout.workers, system->servers);
+	check(&made.program, name);
+	psd_case_release(&made);
+}
+
+/* 6 ways to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, 1, 2 and 8 workers, 0 or 3 servers apart. */
+static void for_each_program(check_fn check)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded, cifar10_quick);
+	for (unsigned bits = 0; bits < 1u << 5; bits++)
+		for (int sync = PSD_SYNC_PS; sync <= PSD_SYNC_RING; sync++) {
+			struct psd_system system = loaded.scenario.systems[0];
+			system.sync = (enum psd_sync)sync;
+			system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;
+			system.barrier = bits & 2 ? PSD_BARRIER_LAYER : PSD_BARRIER_ITERATION;
+			system.priority = bits & 4 ? PSD_PRIORITY_FORWARD : PSD_PRIORITY_GENERATION;
+			system.host.copy_bps = bits & 8 ? 8e9 : 0;
+			system.servers = bits & 16 ? 3 : 0;
+			if (sync == PSD_SYNC_RING && system.servers > 0)
+				continue;
+			for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++)
+				check_case(&loaded, &system, point, check);
+		}
+	loaded_close(&loaded);
+}
+
+static struct psd_edge dependency(const struct psd_program *program, uint32_t op, uint32_t e)
+{
+	return program->dependencies[program->ops[op].first_dependency + e];
+}
+
+/* An order exists in which every operation follows what it waits for in the same iteration. */
+static void check_acyclic(const struct psd_program *program, const char *name)
+{
+	uint32_t *n_left = calloc(program->n_ops, sizeof(*n_left));
+	uint32_t *order = calloc(program->n_ops, sizeof(*order));
+	uint32_t n_ordered = 0;
+
+	cr_assert(n_left != NULL && order != NULL);
+	for (uint32_t op = 0; op < program->n_ops; op++) {
+		for (uint32_t e = 0; e < program->ops[op].n_dependencies; e++)
+			n_left[op] += !dependency(program, op, e).is_next_iteration;
+		if (n_left[op] == 0)
+			order[n_ordered++] = op;
+	}
+	for (uint32_t i = 0; i < n_ordered; i++) {
+		const struct psd_op *op = &program->ops[order[i]];
+		for (uint32_t e = 0; e < op->n_dependents; e++) {
+			const struct psd_edge edge = program->dependents[op->first_dependent + e];
+			if (!edge.is_next_iteration && --n_left[edge.op] == 0)
+				order[n_ordered++] = edge.op;
+		}
+	}
+	cr_assert_eq(n_ordered, program->n_ops, "%s: %u of %u operations wait in a circle", name, program->n_ops - n_ordered,
+		     program->n_ops);
+	free(order);
+	free(n_left);
+}
+
+Test(program, no_operation_waits_for_itself)
+{
+	for_each_program(check_acyclic);
+}
+
+/* Each edge stands once among the dependencies of one end and once among the dependents of the other. */
+static void check_mirrored(const struct psd_program *program, const char *name)
+{
+	uint32_t n_dependencies = 0, n_dependents = 0;
+
+	for (uint32_t op = 0; op < program->n_ops; op++) {
+		n_dependencies += program->ops[op].n_dependencies;
+		n_dependents += program->ops[op].n_dependents;
+		for (uint32_t e = 0; e < program->ops[op].n_dependencies; e++) {
+			const struct psd_edge edge = dependency(program, op, e);
+			const struct psd_op *before = &program->ops[edge.op];
+			unsigned n_found = 0, n_wanted = 0;
+			for (uint32_t d = 0; d < before->n_dependents; d++) {
+				const struct psd_edge back = program->dependents[before->first_dependent + d];
+				n_found += back.op == op && back.is_next_iteration == edge.is_next_iteration;
+			}
+			for (uint32_t other = 0; other < program->ops[op].n_dependencies; other++) {
+				const struct psd_edge same = dependency(program, op, other);
+				n_wanted += same.op == edge.op && same.is_next_iteration == edge.is_next_iteration;
+			}
+			cr_assert_eq(n_found, n_wanted, "%s: edge from %u to %u", name, edge.op, op);
+		}
+	}
+	cr_assert_eq(n_dependencies, program->n_edges, "%s", name);
+	cr_assert_eq(n_dependents, program->n_edges, "%s", name);
+}
+
+Test(program, dependents_mirror_dependencies)
+{
+	for_each_program(check_mirrored);
+}
+
+static void check_receives(const struct psd_program *program, const char *name)
+{
+	unsigned n_sends = 0, n_receives = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		n_sends += op->kind == PSD_OP_SEND;
+		if (op->kind != PSD_OP_RECEIVE)
+			continue;
+		n_receives++;
+		cr_assert_gt(i, 0, "%s", name);
+		cr_assert_eq(op[-1].kind, PSD_OP_SEND, "%s: operation %u", name, i);
+		cr_assert_eq(op->match, i - 1, "%s: operation %u", name, i);
+		cr_assert(op->payload.pattern == op[-1].payload.pattern && op->payload.elements == op[-1].payload.elements,
+			  "%s: operation %u", name, i);
+	}
+	cr_assert_eq(n_sends, n_receives, "%s", name);
+	if (psd_layout_hosts(&program->plan->layout) == 1)
+		cr_assert_eq(n_sends, 0, "%s: one host sends to itself", name);
+}
+
+Test(program, a_receive_directly_follows_its_send)
+{
+	for_each_program(check_receives);
+}
+
+/* All bytes of an item are pushed and pulled, whatever the slices. */
+static void check_elements(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+
+	for (unsigned i = 0; i < plan->n_items && psd_layout_hosts(&plan->layout) > 1; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+		uint64_t elements[PSD_PATTERNS] = {0};
+		for (uint32_t o = 0; o < program->n_ops; o++) {
+			const struct psd_op *op = &program->ops[o];
+			if (op->item == (int)i && (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE))
+				elements[op->payload.pattern] += op->payload.elements;
+		}
+		const uint64_t factors = (uint64_t)item->subject.batch * (item->subject.rows + item->subject.columns);
+		const bool is_ps = item->method == PSD_METHOD_PS;
+		const bool is_adam = item->method == PSD_METHOD_ADAM;
+		const bool has_peers = plan->layout.workers > 1;
+		cr_assert_eq(elements[PSD_PATTERN_PUSH], is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
+		cr_assert_eq(elements[PSD_PATTERN_PULL], is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
+		cr_assert_eq(elements[PSD_PATTERN_BROADCAST], item->method == PSD_METHOD_SFB && has_peers ? factors : 0,
+			     "%s: item %u", name, i);
+		cr_assert_eq(elements[PSD_PATTERN_TO_ROOT], is_adam ? factors : 0, "%s: item %u", name, i);
+		cr_assert_eq(elements[PSD_PATTERN_FROM_ROOT], is_adam ? item->subject.elements : 0, "%s: item %u", name, i);
+		cr_assert_eq(elements[PSD_PATTERN_RING],
+			     item->method == PSD_METHOD_RING && has_peers ? item->subject.elements : 0, "%s: item %u", name, i);
+	}
+}
+
+Test(program, slices_carry_all_of_an_item)
+{
+	for_each_program(check_elements);
+}
+
+/* ---- what waits for what ---- */
+
+/* is_before[i]: operation i must be done, in the same iteration, before `op` may start. Freed by the caller. */
+static bool *all_before(const struct psd_program *program, uint32_t op)
+{
+	bool *is_before = calloc(program->n_ops, sizeof(*is_before));
+	uint32_t *pending = calloc(program->n_ops, sizeof(*pending));
+	uint32_t n_pending = 0;
+
+	cr_assert(is_before != NULL && pending != NULL);
+	pending[n_pending++] = op;
+	while (n_pending > 0) {
+		const uint32_t at = pending[--n_pending];
+		for (uint32_t e = 0; e < program->ops[at].n_dependencies; e++) {
+			const struct psd_edge edge = dependency(program, at, e);
+			if (edge.is_next_iteration || is_before[edge.op])
+				continue;
+			is_before[edge.op] = true;
+			pending[n_pending++] = edge.op;
+		}
+	}
+	free(pending);
+	return is_before;
+}
+
+static uint32_t find_op(const struct psd_program *program, enum psd_op_kind kind, unsigned layer)
+{
+	for (uint32_t op = 0; op < program->n_ops; op++)
+		if (program->ops[op].kind == kind && program->ops[op].layer == layer)
+			return op;
+	return UINT32_MAX;
+}
+
+/* The last layer's first operation on the network, UINT32_MAX when it has none. */
+static uint32_t first_exchange(const struct psd_program *program)
+{
+	const unsigned last_layer = program->plan->items[0].layer;
+	const uint32_t send = find_op(program, PSD_OP_SEND, last_layer);
+
+	return send != UINT32_MAX ? send : find_op(program, PSD_OP_COLLECTIVE, last_layer);
+}
+
+static void check_first_exchange(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+	const uint32_t exchange = first_exchange(program);
+
+	if (exchange == UINT32_MAX) { /* nobody to talk to */
+		cr_assert(psd_layout_hosts(&plan->layout) == 1 || plan->layout.workers == 1, "%s", name);
+		return;
+	}
+	bool *is_before = all_before(program, exchange);
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const unsigned layer = plan->items[i].layer;
+		const uint32_t backward = find_op(program, PSD_OP_BACKWARD, layer);
+		const bool is_expected = layer == plan->items[0].layer || plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
+		cr_assert_neq(backward, UINT32_MAX, "%s: layer %u", name, layer);
+		cr_assert_eq(is_before[backward], is_expected,
+			     "%s: the last layer's first exchange %s the backward pass of layer %u", name,
+			     is_expected ? "does not wait for" : "waits for", layer);
+	}
+	free(is_before);
+}
+
+Test(program, wait_free_waits_for_its_own_layer_and_sequential_for_all)
+{
+	for_each_program(check_first_exchange);
+}
+
+/* Nothing is pulled, broadcast or summed before the gradient that it carries is final. */
+static void check_causality(const struct psd_program *program, const char *name)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		if (op->item < 0)
+			continue;
+		bool *is_before = all_before(program, i);
+		const bool needs_send = op->kind == PSD_OP_RECEIVE; /* its messages are its dependency, not an edge */
+		const uint32_t backward = find_op(program, PSD_OP_BACKWARD, op->layer);
+		bool *is_before_send = needs_send ? all_before(program, op->match) : NULL;
+		cr_assert((needs_send ? is_before_send : is_before)[backward] ||
+				  (op->kind == PSD_OP_SEND && op->payload.pattern == PSD_PATTERN_PULL) ||
+				  op->kind == PSD_OP_COPY_IN,
+			  "%s: '%s' of layer %u does not wait for its gradient", name, psd_op_kind_names[op->kind], op->layer);
+		free(is_before_send);
+		free(is_before);
+	}
+}
+
+Test(program, nothing_moves_before_its_gradient_is_final)
+{
+	for_each_program(check_causality);
+}
+
+/* ---- barriers ---- */
+
+static uint32_t find_kind(const struct psd_program *program, enum psd_op_kind kind)
+{
+	uint32_t op = 0;
+
+	while (program->ops[op].kind != kind)
+		op++;
+	return op;
+}
+
+/* With a barrier per iteration nothing of a worker is left when it passes; gates that nothing waits for do not count. */
+static void check_iteration_barrier(const struct psd_program *program, const char *name)
+{
+	if (program->plan->system->barrier != PSD_BARRIER_ITERATION)
+		return;
+	bool *is_before = all_before(program, find_kind(program, PSD_OP_BARRIER));
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const enum psd_op_kind kind = program->ops[i].kind;
+		const bool is_on_worker = program->ops[i].where == PSD_WHERE_WORKERS;
+		const bool is_end = kind == PSD_OP_BARRIER || kind == PSD_OP_NEXT || kind == PSD_OP_GATE;
+		/* a send is over when its receive is, on another host */
+		if (is_on_worker && !is_end && kind != PSD_OP_SEND)
+			cr_assert(is_before[i], "%s: the barrier does not wait for operation %u, '%s'", name, i,
+				  psd_op_kind_names[kind]);
+	}
+	free(is_before);
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		for (uint32_t e = 0; e < program->ops[i].n_dependencies; e++) {
+			const struct psd_edge edge = dependency(program, i, e);
+			cr_assert(!edge.is_next_iteration || edge.op == program->next_op,
+				  "%s: operation %u waits for %u of the iteration before", name, i, edge.op);
+		}
+}
+
+Test(program, a_barrier_per_iteration_waits_for_all_of_it)
+{
+	for_each_program(check_iteration_barrier);
+}
+
+/* With a barrier per layer a forward pass waits for the end of its own layer's synchronisation, and for nothing else of the iteration
+ * before; only the first layer's is part of NEXT. */
+static void check_layer_barrier(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+
+	if (plan->system->barrier != PSD_BARRIER_LAYER)
+		return;
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const unsigned layer = plan->items[i].layer;
+		const uint32_t forward = find_op(program, PSD_OP_FORWARD, layer);
+		unsigned n_own = 0;
+		for (uint32_t e = 0; e < program->ops[forward].n_dependencies; e++) {
+			const struct psd_edge edge = dependency(program, forward, e);
+			if (!edge.is_next_iteration || edge.op == program->next_op)
+				continue;
+			const struct psd_op *before = &program->ops[edge.op];
+			/* gates carry no layer; what they join is checked through what they wait for */
+			const unsigned before_layer = before->kind == PSD_OP_GATE
+							      ? program->ops[dependency(program, edge.op, 0).op].layer
+							      : before->layer;
+			n_own++;
+			cr_assert_eq(before_layer, layer, "%s: forward of layer %u waits for layer %u", name, layer,
+				     before_layer);
+		}
+		cr_assert_gt(n_own, 0, "%s: forward of layer %u waits for nothing", name, layer);
+	}
+	bool *is_before_next = all_before(program, program->next_op);
+	const uint32_t exchange = first_exchange(program);
+	if (exchange != UINT32_MAX && program->ops[exchange].kind == PSD_OP_SEND &&
+	    plan->system->schedule == PSD_SCHEDULE_WAIT_FREE)
+		cr_assert_not(is_before_next[exchange + 1], "%s: the next iteration waits for the last layer", name);
+	free(is_before_next);
+}
+
+Test(program, a_barrier_per_layer_waits_for_that_layer_alone)
+{
+	for_each_program(check_layer_barrier);
+}
+
+/* ---- ranks ---- */
+
+static void check_ranks(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		if (op->item < 0)
+			continue;
+		const int64_t expected = plan->system->priority == PSD_PRIORITY_FORWARD ? (int64_t)op->layer : (int64_t)op->item;
+		cr_assert_eq(op->rank, expected, "%s: operation %u", name, i);
+	}
+}
+
+Test(program, ranks_follow_generation_or_the_forward_pass)
+{
+	for_each_program(check_ranks);
+}
+
+/* ---- compute ---- */
+
+static void check_compute(const struct psd_program *program, const char *name)
+{
+	double work_sec = 0.0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_FORWARD || program->ops[i].kind == PSD_OP_BACKWARD)
+			work_sec += program->ops[i].work_sec;
+	cr_assert_float_eq(work_sec, program->plan->costs->compute_sec, 1e-12, "%s: %.17g s of compute, expected %.17g", name,
+			   work_sec, program->plan->costs->compute_sec);
+}
+
+Test(program, forward_and_backward_hold_all_compute)
+{
+	for_each_program(check_compute);
+}
+
+/* ---- traffic ---- */
+
+static void check_traffic(const struct psd_program *program, const char *name)
+{
+	const struct psd_layout *layout = &program->plan->layout;
+	uint64_t sent_bytes = 0, received_bytes = 0;
+
+	for (unsigned node = 0; node < psd_layout_nodes(layout); node++) {
+		const struct psd_traffic traffic = psd_program_traffic(program, node);
+		sent_bytes += traffic.sent_bytes;
+		received_bytes += traffic.received_bytes;
+	}
+	cr_assert_eq(sent_bytes, received_bytes, "%s: %lu bytes sent, %lu received", name, sent_bytes, received_bytes);
+	if (psd_layout_nodes(layout) > 1 && layout->workers > 1)
+		cr_assert_gt(sent_bytes, 0, "%s", name);
+}
+
+Test(program, what_all_nodes_send_all_nodes_receive)
+{
+	for_each_program(check_traffic);
+}
