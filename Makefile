@@ -241,7 +241,7 @@ SHARE := $(DESTDIR)$(PREFIX)/share/psd
 install: all ## install psd-sim, psd-plot, scenarios, traces and plots below PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/plots
 	install -m 755 $(BUILD)/psd-sim plots/psd-plot $(DESTDIR)$(PREFIX)/bin
-	install -m 644 plots/*.gp $(SHARE)/plots
+	install -m 644 plots/*.gp plots/*.awk $(SHARE)/plots
 	@for file in $$(find scenarios traces -type f); do \
 		install -D -m 644 "$$file" "$(SHARE)/$$file" || exit 1; \
 	done

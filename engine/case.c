@@ -32,6 +32,14 @@ void psd_subject_matter_release(struct psd_subject_matter *matter)
 	*matter = (struct psd_subject_matter){0};
 }
 
+static enum psd_status check_hosts(const struct psd_layout *layout, const struct psd_system *system, struct psd_error *err)
+{
+	if (psd_layout_hosts(layout) <= PSD_MAX_HOSTS)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, system->at, "system '%s' has %u hosts, at most %u are possible", system->name,
+			     psd_layout_hosts(layout), (unsigned)PSD_MAX_HOSTS);
+}
+
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter, const struct psd_system *system,
 			      struct psd_point point, struct psd_error *err)
 {
@@ -50,7 +58,9 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 	enum psd_status status = psd_plan_make(&made->plan, &input, err);
 	if (status != PSD_OK)
 		return status;
-	status = psd_program_make(&made->program, &made->plan, err);
+	status = check_hosts(&made->plan.layout, system, err);
+	if (status == PSD_OK)
+		status = psd_program_make(&made->program, &made->plan, err);
 	if (status != PSD_OK)
 		psd_plan_release(&made->plan);
 	return status;

@@ -150,6 +150,8 @@ static uint32_t add_factor_exchange(struct psd_builder *b, const struct stage *s
 	const struct message message = add_message(b, stage, pattern, elements, PSD_WHERE_WORKERS, to);
 	after_departure(b, message.send, out);
 	psd_builder_after(b, b->gate_pushed, message.receive);
+	/* others may still be reading this host's factors when it has theirs: it must not overwrite them */
+	psd_builder_add_done(b, item->layer, message.send);
 	const uint32_t in = add_copy(b, stage, PSD_OP_COPY_IN, to, bytes * (b->plan->layout.workers - 1), message.receive);
 	if (in != message.receive)
 		psd_builder_after(b, in, b->gate_pushed);

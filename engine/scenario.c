@@ -31,11 +31,11 @@ static const struct psd_field root_fields[] = {
 	{.key = "systems", .is_required = true},
 	{.key = "sweep"},
 	{FIELD("fidelity", CHOICE, fidelity), .names = psd_fidelity_names},
-	{FIELD("iterations", UNSIGNED, iterations), .lowest = 1, .highest = 1e6},
+	{FIELD("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS},
 	{FIELD("seed", COUNT, seed), .highest = 4294967295.0},
 	{.key = "baseline"},
 	{FIELD("published", TEXT, published_path)},
-	{.key = "train", .kind = PSD_FIELD_ELSEWHERE},
+	{.key = "train"},
 	{.key = "emulation", .kind = PSD_FIELD_ELSEWHERE},
 	{.key = NULL},
 };
@@ -160,6 +160,8 @@ static enum psd_status read_sections(const struct psd_scenario_reader *reader)
 		status = psd_scenario_read_cluster(reader);
 	if (!status)
 		status = psd_scenario_read_systems(reader);
+	if (!status)
+		status = psd_scenario_read_train(reader);
 	if (!status && scenario->published_path)
 		status = psd_scenario_join(reader, scenario->published_path, &scenario->published_path);
 	return status;

@@ -8,10 +8,13 @@
 #include <stdint.h>
 
 #include "engine/error.h"
+#include "engine/train.h"
 
 enum {
 	PSD_MAX_NODES = 65536,
 	PSD_MAX_WORKERS_PER_NODE = 64,
+	PSD_MAX_HOSTS = 1 << 20, /* workers and separate servers of one case */
+	PSD_MAX_MEASURED_ITERATIONS = 60000,
 	PSD_MAX_SYSTEMS = 32,
 	PSD_MAX_SWEEP = 256,
 	PSD_MAX_COLLECTIVE_CLASSES = 8,
@@ -123,6 +126,8 @@ struct psd_scenario {
 	uint64_t seed;
 	int baseline_system;	       /* -1: the compute of one worker alone */
 	const char *published_path;    /* or NULL */
+	bool has_train;
+	struct psd_train train;	       /* the job, for executors that carry it out */
 	struct psd_document *document; /* owns the strings */
 	void *owned;		       /* further strings (joined paths); private */
 };

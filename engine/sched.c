@@ -161,6 +161,8 @@ enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program
 	start_iteration(sched, 0);
 	if (n_iterations > 1)
 		start_iteration(sched, 1);
+	if (duties->n_carried == 0)
+		sched->iteration = n_iterations; /* a server that no tensor needs is done before it begins */
 	return PSD_OK;
 }
 

@@ -6,8 +6,6 @@ export LC_ALL=C
 build=$1
 shift
 
-# The suppressions name what SimGrid and the test framework leak by themselves, nothing of ours.
-export LSAN_OPTIONS="suppressions=tests/lsan.supp:print_suppressions=0${LSAN_OPTIONS:+:$LSAN_OPTIONS}"
 export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 
 log=$build/psd-tests.log
@@ -30,6 +28,11 @@ elif [ "$status" -ne 0 ] && [ "$passed" -eq "$tested" ]; then
 	tested=$((tested + 1))
 fi
 failed=$((tested - passed))
+# Under SANITIZE=address a leak shows when a test process has already ended well, where Criterion does not look. SimGrid 3.32 and Criterion
+# leak nothing that is found, so nothing is suppressed.
+leaks=$(grep -c "ERROR: LeakSanitizer" "$log")
+[ "$leaks" -eq 0 ] || echo "tests: $leaks test processes leak, see $log" >&2
+failed=$((failed + leaks))
 
 golden=$(tests/golden.sh compare "$build" "$@")
 [ -z "$golden" ] || echo "$golden"

@@ -35,7 +35,8 @@ include_from() {
 	echo "#include $2" >"$work/tree/$1/bad.c"
 }
 
-must_reject "a test that fails" "Failing: 1" "$build/psd-selfcheck"
+cp "$build/psd-selfcheck" "$work/psd-tests"
+must_reject "a suite with a test that fails" "^0 passed, 1 failed$" tests/run.sh "$work"
 
 mkdir -p "$(dirname "$work/golden/$scenario")"
 sed '$s/[0-9]\([^0-9]*\)$/x\1/' "tests/golden/$scenario.csv" >"$work/golden/$scenario.csv"

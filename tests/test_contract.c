@@ -568,6 +568,16 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 	}
 }
 
+/* All of this model's tensors travel as factors, so that the servers have nothing to do, while the traffic beside it goes on for ever. */
+Test(contract, idle_servers_do_not_keep_a_run_alive)
+{
+	const struct psd_outcome outcome = simulated_text("title: t\n" ONE_LAYER "cluster:\n  nodes: 4\n  " NETWORK "\n"
+							  "  background: [{from: 0, to: 1, bytes: 1kB, period: 10ms}]\n"
+							  "systems: [{name: sfb, sync: sfb, servers: 2}]\n");
+
+	cr_expect_gt(outcome.iteration_sec, 0.0);
+}
+
 Test(contract, background_traffic_takes_its_fair_share)
 {
 	const double latency_share_ratio = 0.02;

@@ -44,6 +44,9 @@ static void use(const struct psd_scenario *scenario)
 	for (unsigned i = 0; i < scenario->n_systems; i++)
 		if (!strlen(scenario->systems[i].name) || scenario->systems[i].slice_bytes == 0)
 			abort();
+	if (scenario->has_train && !scenario->train.solver_path &&
+	    (scenario->train.rate.base <= 0.0 || !scenario->train.iterations == !scenario->train.epochs))
+		abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
