@@ -111,7 +111,7 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 	if (resource == PSD_RESOURCE_NIC) {
 		if (in->seam.send(in->seam.context, h, task))
 			return false;
-	} else if (op->work_sec > 0.0) {
+	} else if (op->work_sec > 0.0 || in->seam.does_real_work) {
 		in->seam.work(in->seam.context, h, resource, task, op->work_sec);
 		return false;
 	}

@@ -13,7 +13,9 @@
 /* What an executor provides. No slot may block, and none may call back into the interpreter before it returns. */
 struct psd_seam {
 	double (*now)(void *context); /* seconds since the start of the run */
-	/* `sec` (> 0) of work begins on host's resource; answer with psd_interpreter_finished() when it is over. */
+	/* False: operations without a cost are over at once. True: there is real work behind them, so that work() is called for them too. */
+	bool does_real_work;
+	/* `sec` of work begins on host's resource; answer with psd_interpreter_finished() when it is over. */
 	void (*work)(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
 	/* host's messages of a send begin; answer with psd_interpreter_finished(NIC) when its way out is free again, and with
 	 * psd_interpreter_arrived() for each message at its receiver. Returns false when host has nothing to send: then no answer. */

@@ -97,7 +97,6 @@ static uint32_t add_reduce(struct psd_builder *b, const struct stage *stage, uin
 	const double part_bytes = (double)elements * b->plan->value_bytes / b->plan->layout.shards;
 	op.bytes = (uint64_t)(part_bytes * b->plan->layout.workers);
 	op.work_sec = reduce_bps > 0 ? 8.0 * part_bytes * b->plan->layout.workers / reduce_bps : 0.0;
-	op.resource = op.work_sec > 0 ? PSD_RESOURCE_CPU : PSD_RESOURCE_NONE;
 	return psd_builder_add_op(b, &op);
 }
 
@@ -133,6 +132,24 @@ static void add_ps_slice(struct psd_builder *b, const struct stage *stage)
 	psd_builder_add_done(b, item->layer, in);
 }
 
+/* The update, where the whole gradient is on the host's own device. */
+static uint32_t add_apply(struct psd_builder *b, const struct stage *stage, enum psd_where where, uint32_t gradient)
+{
+	const struct psd_op op = base_op(stage, PSD_OP_APPLY, PSD_RESOURCE_DEVICE, where);
+	const uint32_t apply = psd_builder_add_op(b, &op);
+	psd_builder_after(b, apply, gradient);
+	return apply;
+}
+
+/* A single worker has nobody to hear from. */
+static void add_lone_worker(struct psd_builder *b, const struct stage *stage)
+{
+	const unsigned layer = stage->item->layer;
+	const uint32_t apply = add_apply(b, stage, PSD_WHERE_WORKERS, b->backward_of_layer[layer]);
+	psd_builder_after(b, apply, b->gate_backward);
+	psd_builder_add_done(b, layer, apply);
+}
+
 static uint32_t add_rebuild(struct psd_builder *b, const struct stage *stage, enum psd_where where, unsigned senders)
 {
 	struct psd_op op = base_op(stage, PSD_OP_FACTOR, PSD_RESOURCE_DEVICE, where);
@@ -162,7 +179,7 @@ static void add_sfb(struct psd_builder *b, const struct stage *stage)
 {
 	const unsigned layer = stage->item->layer;
 	if (b->plan->layout.workers == 1) {
-		psd_builder_add_done(b, layer, b->backward_of_layer[layer]); /* nobody to hear from */
+		add_lone_worker(b, stage);
 		return;
 	}
 	const uint32_t arrived = add_factor_exchange(b, stage, PSD_PATTERN_BROADCAST, PSD_WHERE_WORKERS);
@@ -170,7 +187,7 @@ static void add_sfb(struct psd_builder *b, const struct stage *stage)
 	psd_builder_after(b, rebuild, arrived);
 	psd_builder_after(b, rebuild, b->backward_of_layer[layer]);
 	psd_builder_after(b, rebuild, b->gate_pushed);
-	psd_builder_add_done(b, layer, rebuild);
+	psd_builder_add_done(b, layer, add_apply(b, stage, PSD_WHERE_WORKERS, rebuild));
 }
 
 static void add_adam(struct psd_builder *b, const struct stage *whole)
@@ -178,7 +195,7 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 	const struct psd_plan_item *item = whole->item;
 	const struct psd_layout *layout = &b->plan->layout;
 	if (layout->workers == 1 && !layout->has_separate_servers) {
-		psd_builder_add_done(b, item->layer, b->backward_of_layer[item->layer]);
+		add_lone_worker(b, whole);
 		return;
 	}
 	const uint32_t arrived = add_factor_exchange(b, whole, PSD_PATTERN_TO_ROOT, PSD_WHERE_ROOT);
@@ -186,18 +203,19 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 	psd_builder_after(b, rebuild, arrived);
 	psd_builder_after(b, rebuild, b->backward_of_layer[item->layer]);
 	psd_builder_after(b, rebuild, b->gate_pushed);
+	const uint32_t apply = add_apply(b, whole, PSD_WHERE_ROOT, rebuild);
 	for (unsigned s = 0; s < item->n_slices; s++) {
 		const struct stage stage = {item, whole->item_index, s, whole->rank};
 		const uint64_t elements = slice_elements(item, s);
 		const uint64_t bytes = elements * b->plan->value_bytes;
-		const uint32_t out = add_copy(b, &stage, PSD_OP_COPY_OUT, PSD_WHERE_ROOT, bytes, rebuild);
+		const uint32_t out = add_copy(b, &stage, PSD_OP_COPY_OUT, PSD_WHERE_ROOT, bytes, apply);
 		const struct message down =
 			add_message(b, &stage, PSD_PATTERN_FROM_ROOT, elements, PSD_WHERE_ROOT, PSD_WHERE_WORKERS);
 		psd_builder_after(b, down.send, out);
 		psd_builder_after(b, b->gate_pulled, down.receive);
 		/* the root's own device holds the matrix already, but takes part in the copy like every worker */
 		const uint32_t in = add_copy(b, &stage, PSD_OP_COPY_IN, PSD_WHERE_WORKERS, bytes, down.receive);
-		psd_builder_after(b, in, rebuild);
+		psd_builder_after(b, in, apply);
 		if (in != down.receive)
 			psd_builder_after(b, in, b->gate_pulled);
 		psd_builder_add_done(b, item->layer, in);
@@ -208,7 +226,7 @@ static void add_ring(struct psd_builder *b, const struct stage *stage)
 {
 	const struct psd_plan_item *item = stage->item;
 	if (b->plan->layout.workers == 1) {
-		psd_builder_add_done(b, item->layer, b->backward_of_layer[item->layer]);
+		add_lone_worker(b, stage);
 		return;
 	}
 	const uint64_t bytes = item->subject.elements * b->plan->value_bytes;
@@ -218,7 +236,8 @@ static void add_ring(struct psd_builder *b, const struct stage *stage)
 	op.bytes = bytes;
 	const uint32_t ring = psd_builder_add_op(b, &op);
 	after_departure(b, ring, out);
-	psd_builder_add_done(b, item->layer, add_copy(b, stage, PSD_OP_COPY_IN, PSD_WHERE_WORKERS, bytes, ring));
+	const uint32_t in = add_copy(b, stage, PSD_OP_COPY_IN, PSD_WHERE_WORKERS, bytes, ring);
+	psd_builder_add_done(b, item->layer, add_apply(b, stage, PSD_WHERE_WORKERS, in));
 }
 
 void psd_builder_add_synchronisation(struct psd_builder *b)
