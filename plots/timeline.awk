@@ -45,7 +45,8 @@ function read_workers(list,    n, i, range, ends, first, last)
 		first = bound[1] + 0
 		last = bound[ends] + 0
 		if (ends > 2 || last < first || last > 9999999 || last - first > 255) {
-			print "'--workers' is '" list "', must be a list such as 0-3 or 0,2,7, ranges rising and of 256 workers at most" > "/dev/stderr"
+			print "'--workers' is '" list "', must be a list such as 0-3 or 0,2,7, " \
+				"ranges rising and of 256 workers at most" > "/dev/stderr"
 			has_failed = 1
 			exit 2
 		}
