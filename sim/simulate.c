@@ -64,7 +64,7 @@ static void wake(void *context, uint64_t value)
 static void sim_span(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec)
 {
 	struct psd_simulation *sim = context;
-	const struct psd_span span = {host, task, false, start_sec, end_sec};
+	const struct psd_span span = {host, task, false, sim->program->ops[task.op].bytes, start_sec, end_sec};
 	sim->span(sim->span_context, sim->program, &span);
 }
 

@@ -13,6 +13,7 @@ struct psd_span {
 	unsigned host;
 	struct psd_task task;
 	bool is_arrival; /* a message's way into `host`; resource NIC is its way out */
+	uint64_t bytes;	 /* of an arrival: what the transfer carried; else the operation's payload */
 	double start_sec, end_sec;
 };
 typedef void (*psd_span_fn)(void *context, const struct psd_program *program, const struct psd_span *span);

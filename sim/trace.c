@@ -96,24 +96,11 @@ static void write_name(FILE *out, const struct psd_plan *plan, const struct psd_
 	psd_json_write_string(out, name);
 }
 
-/* Payload that one message brings: any sender's will do, they differ by one element at most. */
-static uint64_t arrived_bytes(const struct psd_op *op, const struct psd_layout *layout, unsigned host)
-{
-	const unsigned n_hosts = psd_layout_hosts(layout);
-	uint64_t bytes = 0;
-
-	for (unsigned from = 0; from < n_hosts && bytes == 0; from++)
-		if (from != host)
-			bytes = psd_payload_bytes_between(&op->payload, layout, from, host);
-	return bytes;
-}
-
 void psd_trace_span(void *context, const struct psd_program *program, const struct psd_span *span)
 {
 	struct psd_trace_writer *writer = context;
 	const struct psd_op *op = &program->ops[span->task.op];
 	const int row = span->is_arrival ? ROW_NETWORK_IN : (int)op->resource + 1;
-	const uint64_t bytes = span->is_arrival ? arrived_bytes(op, &program->plan->layout, span->host) : op->bytes;
 
 	begin_event(writer);
 	fputs("{\"name\":", writer->out);
@@ -122,7 +109,7 @@ void psd_trace_span(void *context, const struct psd_program *program, const stru
 		",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"iteration\":%" PRIu32
 		",\"bytes\":%" PRIu64 "}}",
 		category(op, span->is_arrival), span->host, row, 1e6 * span->start_sec, 1e6 * (span->end_sec - span->start_sec),
-		span->task.iteration, bytes);
+		span->task.iteration, span->bytes);
 }
 
 void psd_trace_end(struct psd_trace_writer *writer)

@@ -49,18 +49,37 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 
 /* Sender r's peers r+1, r+2, ... in K runs of about equal length; the first of a run carries the bytes of all of it. Each host is then the
  * carrier of K senders, and gets as many bytes as it would from all. */
-static void start_shift_flows(struct psd_simulation *sim, unsigned from, const struct psd_payload *payload)
+static unsigned first_peer(const struct psd_simulation *sim, unsigned run)
+{
+	return run * (sim->layout->workers - 1) / sim->n_shift_flows;
+}
+
+static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from, unsigned run)
 {
 	const unsigned n_hosts = sim->layout->workers;
-	const unsigned n_peers = n_hosts - 1;
-	for (unsigned run = 0; run < sim->n_shift_flows; run++) {
-		const unsigned begin = run * n_peers / sim->n_shift_flows;
-		const unsigned end = (run + 1) * n_peers / sim->n_shift_flows;
-		uint64_t bytes = 0;
-		for (unsigned peer = begin; peer < end; peer++)
-			bytes += psd_payload_bytes_between(payload, sim->layout, from, (from + 1 + peer) % n_hosts);
-		start_flow(sim, from, (from + 1 + begin) % n_hosts, bytes);
-	}
+	uint64_t bytes = 0;
+	for (unsigned peer = first_peer(sim, run); peer < first_peer(sim, run + 1); peer++)
+		bytes += psd_payload_bytes_between(payload, sim->layout, from, (from + 1 + peer) % n_hosts);
+	return bytes;
+}
+
+static void start_shift_flows(struct psd_simulation *sim, unsigned from, const struct psd_payload *payload)
+{
+	for (unsigned run = 0; run < sim->n_shift_flows; run++)
+		start_flow(sim, from, (from + 1 + first_peer(sim, run)) % sim->layout->workers,
+			   run_bytes(sim, payload, from, run));
+}
+
+/* What one flow from `from` to `to` carried. */
+static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from, unsigned to)
+{
+	if (!is_aggregated(sim, payload))
+		return psd_payload_bytes_between(payload, sim->layout, from, to);
+	const unsigned n_hosts = sim->layout->workers;
+	unsigned run = 0;
+	while ((from + 1 + first_peer(sim, run)) % n_hosts != to)
+		run++;
+	return run_bytes(sim, payload, from, run);
 }
 
 void psd_sim_start_flows(struct psd_simulation *sim, unsigned from)
@@ -105,11 +124,18 @@ bool psd_sim_send(void *context, unsigned host, struct psd_task task)
 	return true;
 }
 
-static void report_arrival(struct psd_simulation *sim, unsigned host, struct psd_task task, double start_sec)
+static void report_arrival(struct psd_simulation *sim, unsigned from, unsigned to, struct psd_task task)
 {
 	if (sim->span == NULL)
 		return;
-	const struct psd_span span = {host, task, true, start_sec, psd_network_now_sec()};
+	const struct psd_span span = {
+		.host = to,
+		.task = task,
+		.is_arrival = true,
+		.bytes = flow_bytes(sim, psd_simulation_payload(sim, task), from, to),
+		.start_sec = sim->sendings[from].start_sec,
+		.end_sec = psd_network_now_sec(),
+	};
 	sim->span(sim->span_context, sim->program, &span);
 }
 
@@ -139,7 +165,7 @@ void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)
 {
 	struct psd_sending *sending = &sim->sendings[from];
 	const struct psd_task task = sending->task;
-	report_arrival(sim, to, task, sending->start_sec);
+	report_arrival(sim, from, to, task);
 	if (--sending->n_flows_left == 0)
 		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);
 	if (is_aggregated(sim, psd_simulation_payload(sim, task)))
