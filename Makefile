@@ -1,7 +1,7 @@
 # Builds, tests and shows psd. `make help` lists the targets. Nothing here needs a network once the packages are there.
 
 # ---- what a machine needs (Debian 12 names; this list is the only one) ----
-DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libcriterion-dev gnuplot-nox
+DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libdnnl-dev libturbojpeg0-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 
 # ---- what a user may set ----
@@ -53,6 +53,7 @@ ALL_CFLAGS   := -std=c11 $(C_WARNINGS) -include engine/banned.h $(CFLAGS) $(SANI
 ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
 SIM_LIBS     := -lsimgrid -lyaml -lm
+REAL_LIBS    := -ldnnl -lgomp -lturbojpeg -lyaml -lm -lpthread
 VERSION      := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
 
 objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(basename $(wildcard $(1)))))
@@ -64,7 +65,16 @@ SIM_PARTS      := $(filter-out $(SIM_MAIN),$(SIM_OBJECTS))
 TEST_OBJECTS   := $(call objects,tests/test_*.c)
 BENCH_OBJECTS  := $(call objects,tests/bench/bench_*.c)
 BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
+REAL_OBJECTS   := $(call objects,real/*.c)
+REAL_MAIN      := $(BUILD)/real/main.o
+REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
+REAL_TESTS     := $(call objects,tests/real/*.c)
+REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
+REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
+PROGRAMS       := $(BUILD)/psd-sim $(if $(wildcard real/main.c),$(BUILD)/psd-run)
+SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+REAL_FUZZERS   := $(patsubst tests/fuzz/real/fuzz_%.c,%,$(wildcard tests/fuzz/real/fuzz_*.c))
 HEADERS        := $(filter-out engine/banned.h,$(wildcard engine/*.h sim/*.h real/*.h))
 CXX_HEADERS    := $(wildcard sim/*.hpp)
 SCRIPTS        := plots/psd-plot .ci/run $(wildcard tests/*.sh)
@@ -81,7 +91,7 @@ help: ## list the targets
 	@echo "  variables: DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined  FUZZ_SECONDS=60"
 	@echo "             PREFIX=/usr/local  DESTDIR=  SIMGRID=/opt/simgrid  CC CXX CFLAGS CXXFLAGS LDFLAGS"
 
-all: $(BUILD)/psd-sim ## build psd-sim (the default)
+all: $(PROGRAMS) ## build the programs (the default)
 
 # ---- packages ----
 # need(PACKAGES): nothing to do in 20 ms when all are there; otherwise root installs them and anybody else is told how.
@@ -114,6 +124,7 @@ WITH_DEPS := $(if $(filter demo test san bench golden selfcheck check-layers che
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
+$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS): | $(WITH_DEPS)
 
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -130,8 +141,8 @@ $(BUILD)/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
 
-$(SIM_MAIN): $(BUILD)/version
-$(SIM_MAIN): ALL_CPPFLAGS += -DPSD_VERSION='"$(VERSION)"'
+$(SIM_MAIN) $(REAL_MAIN): $(BUILD)/version
+$(SIM_MAIN) $(REAL_MAIN): ALL_CPPFLAGS += -DPSD_VERSION='"$(VERSION)"'
 
 $(ENGINE): $(ENGINE_OBJECTS)
 	@rm -f $@
@@ -145,6 +156,19 @@ $(BUILD)/psd-sim: $(SIM_OBJECTS) $(ENGINE)
 $(BUILD)/psd-tests: $(TEST_OBJECTS) $(SIM_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(SIM_LIBS)
+
+$(BUILD)/psd-run: $(REAL_OBJECTS) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
+
+$(BUILD)/psd-real-tests: $(REAL_TESTS) $(REAL_PARTS) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS)
+
+$(REAL_BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/real/bench_%.o $(REAL_PARTS) $(ENGINE)
+	@mkdir -p $(@D)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
 $(BUILD)/psd-selfcheck: $(BUILD)/tests/selfcheck.o
 	@echo "  LINK     $@"
@@ -175,8 +199,8 @@ demo: $(BUILD)/psd-sim deps ## predict VGG19-22K on 1 to 32 nodes of 40 GbE, bes
 
 test: suite ## run every test and compare the golden files
 
-suite: $(BUILD)/psd-tests $(BUILD)/psd-sim deps
-	@tests/run.sh $(BUILD) $(GOLDEN)
+suite: $(SUITES:%=$(BUILD)/%) $(PROGRAMS) deps
+	@tests/run.sh $(BUILD) $(SUITES) -- $(GOLDEN)
 
 san: ## run the same tests under the address and undefined-behaviour sanitisers
 	@$(MAKE) --no-print-directory SANITIZE=address,undefined test
@@ -184,8 +208,8 @@ san: ## run the same tests under the address and undefined-behaviour sanitisers
 golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
 	@tests/golden.sh write $(BUILD) $(GOLDEN)
 
-bench: $(BENCHES:%=$(BUILD)/bench/%) deps ## run the benchmarks, into build/bench/*.csv
-	@tests/bench.sh $(BUILD) '$(VERSION)' $(BENCHES)
+bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) deps ## run the benchmarks, into build/bench/*.csv
+	@tests/bench.sh $(BUILD) '$(VERSION)' $(BENCHES) $(REAL_BENCHES)
 
 check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
 	@tests/check-layers.sh . $(ENGINE)
@@ -214,13 +238,14 @@ selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks 
 format-check: ## clang-format agrees with every C file
 	clang-format --dry-run -Werror $(wildcard engine/*.[ch] sim/*.[ch] sim/*.[ch]pp tests/*.[ch] tests/*/*.[ch])
 
-# ---- fuzzing: engine sources only, its own objects (clang, libFuzzer) ----
+# ---- fuzzing: its own objects (clang, libFuzzer); engine sources, and for what real/ reads its sources too ----
 FUZZ_BUILD   := build/fuzz
 FUZZ_FLAGS   := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -MMD -MP
 FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(wildcard engine/*.c))
-FUZZ_MAINS   := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_MAINS   := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(wildcard tests/fuzz/fuzz_*.c tests/fuzz/real/fuzz_*.c))
+FUZZ_REAL    := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(filter-out real/main.c,$(wildcard real/*.c)))
 
-$(FUZZ_OBJECTS) $(FUZZ_MAINS): $(FUZZ_BUILD)/obj/%.o: %.c Makefile | deps deps-fuzz
+$(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS): $(FUZZ_BUILD)/obj/%.o: %.c Makefile | deps deps-fuzz
 	@mkdir -p $(@D)
 	@echo "  FUZZ-CC  $<"
 	$(Q)$(FUZZ_CC) -I. $(CPPFLAGS) -std=c11 -include engine/banned.h $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
@@ -229,18 +254,23 @@ $(FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/fuzz
 	@echo "  LINK     $@"
 	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lm
 
-.PHONY: $(FUZZERS:%=fuzz-%)
-$(FUZZERS:%=fuzz-%): fuzz-%: $(FUZZ_BUILD)/%
+$(REAL_FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/real/fuzz_%.o $(FUZZ_REAL) $(FUZZ_OBJECTS)
+	@echo "  LINK     $@"
+	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(REAL_LIBS)
+
+ALL_FUZZERS := $(FUZZERS) $(REAL_FUZZERS)
+.PHONY: $(ALL_FUZZERS:%=fuzz-%)
+$(ALL_FUZZERS:%=fuzz-%): fuzz-%: $(FUZZ_BUILD)/%
 	@tests/fuzz.sh $(FUZZ_BUILD) $* $(FUZZ_SECONDS)
 
-fuzz: $(FUZZERS:%=fuzz-%) ## fuzz every parser for FUZZ_SECONDS each (with -j2: two at a time)
+fuzz: $(ALL_FUZZERS:%=fuzz-%) ## fuzz every parser for FUZZ_SECONDS each (with -j2: two at a time)
 
 # ---- installing ----
 SHARE := $(DESTDIR)$(PREFIX)/share/psd
 
-install: all ## install psd-sim, psd-plot, scenarios, traces and plots below PREFIX
+install: all ## install the programs, scenarios, traces and plots below PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(SHARE)/plots
-	install -m 755 $(BUILD)/psd-sim plots/psd-plot $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(PROGRAMS) plots/psd-plot $(DESTDIR)$(PREFIX)/bin
 	install -m 644 plots/*.gp plots/*.awk $(SHARE)/plots
 	@for file in $$(find scenarios traces -type f); do \
 		install -D -m 644 "$$file" "$(SHARE)/$$file" || exit 1; \
@@ -253,4 +283,4 @@ clean: ## remove build/
 FORCE:
 
 -include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o \
-	$(FUZZ_OBJECTS) $(FUZZ_MAINS)))
+	$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))

@@ -79,7 +79,6 @@ static void collective_is_ready(struct psd_interpreter *in, struct psd_task task
 		return;
 	*n_ready = 0;
 	psd_ready_push(&in->collectives, (struct psd_ready){op_of(in, task)->rank, task}, &in->is_out_of_memory);
-	gather(in);
 }
 
 /* ---- hosts ---- */
@@ -98,6 +97,7 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 			note_next(in, task);
 		psd_sched_finish(&host->sched, task);
 	}
+	gather(in); /* of all that became ready together the first by rank: hosts that decide each for itself must agree */
 }
 
 /* Starts the task; returns true when it was over at once. */
@@ -238,6 +238,11 @@ void psd_interpreter_collective_finished(struct psd_interpreter *in)
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *in, unsigned host)
 {
 	return psd_sched_is_complete(&in->hosts[host].sched);
+}
+
+uint32_t psd_interpreter_iteration(const struct psd_interpreter *in, unsigned host)
+{
+	return in->hosts[host].sched.iteration;
 }
 
 enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct psd_error *err)

@@ -58,6 +58,8 @@ void psd_interpreter_collective_finished(struct psd_interpreter *interpreter);
 
 /* True when the host has carried out all its operations of all iterations. */
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *interpreter, unsigned host);
+/* The oldest iteration that the host has not completed; messages of this one and the next may arrive. */
+uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, unsigned host);
 /* PSD_OK when all iterations are done on all hosts; else PSD_ERUN with the first host that is not and an operation it waits for. */
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Mean seconds of the iterations from `first` on: from NEXT to NEXT. */

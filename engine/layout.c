@@ -36,7 +36,7 @@ unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard)
 	return layout->has_separate_servers ? layout->workers + shard : shard * layout->workers_per_node;
 }
 
-static unsigned shard_of_host(const struct psd_layout *layout, unsigned host)
+unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host)
 {
 	return layout->has_separate_servers ? host - layout->workers : host / layout->workers_per_node;
 }
@@ -51,14 +51,21 @@ unsigned psd_layout_nodes(const struct psd_layout *layout)
 	return layout->nodes + (layout->has_separate_servers ? layout->shards : 0);
 }
 
+/* q S + r elements: the cut at shard s is s q + s r / S, which cannot overflow for any S < 2^32 */
+static uint64_t cut(uint64_t elements, uint64_t shards, uint64_t shard)
+{
+	return shard * (elements / shards) + shard * (elements % shards) / shards;
+}
+
+struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard)
+{
+	const uint64_t first = cut(elements, layout->shards, shard);
+	return (struct psd_range){first, cut(elements, layout->shards, shard + UINT64_C(1)) - first};
+}
+
 uint64_t psd_payload_part_bytes(const struct psd_payload *payload, const struct psd_layout *layout, unsigned shard)
 {
-	/* q S + r elements: the cut at shard s is s q + s r / S, which cannot overflow for any S < 2^32 */
-	const uint64_t shards = layout->shards;
-	const uint64_t whole = payload->elements / shards;
-	const uint64_t rest = payload->elements % shards;
-	const uint64_t elements = whole + (shard + UINT64_C(1)) * rest / shards - shard * rest / shards;
-	return elements * payload->value_bytes;
+	return psd_layout_part(layout, payload->elements, shard).elements * payload->value_bytes;
 }
 
 static uint64_t ring_bytes(const struct psd_payload *payload, const struct psd_layout *layout)
@@ -76,11 +83,11 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 	case PSD_PATTERN_PUSH:
 		if (!psd_layout_is_worker(layout, from) || !psd_layout_is_shard(layout, to))
 			return 0;
-		return psd_payload_part_bytes(payload, layout, shard_of_host(layout, to));
+		return psd_payload_part_bytes(payload, layout, psd_layout_shard(layout, to));
 	case PSD_PATTERN_PULL:
 		if (!psd_layout_is_shard(layout, from) || !psd_layout_is_worker(layout, to))
 			return 0;
-		return psd_payload_part_bytes(payload, layout, shard_of_host(layout, from));
+		return psd_payload_part_bytes(payload, layout, psd_layout_shard(layout, from));
 	case PSD_PATTERN_BROADCAST: return psd_layout_is_worker(layout, from) && psd_layout_is_worker(layout, to) ? all_bytes : 0;
 	case PSD_PATTERN_TO_ROOT: return psd_layout_is_worker(layout, from) && to == payload->root ? all_bytes : 0;
 	case PSD_PATTERN_FROM_ROOT: return psd_layout_is_worker(layout, to) && from == payload->root ? all_bytes : 0;
@@ -146,11 +153,11 @@ unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd
 		return 0;
 	switch (payload->pattern) {
 	case PSD_PATTERN_PUSH:
-		return to_shard && psd_payload_part_bytes(payload, layout, shard_of_host(layout, to)) > 0 ? other_workers : 0;
+		return to_shard && psd_payload_part_bytes(payload, layout, psd_layout_shard(layout, to)) > 0 ? other_workers : 0;
 	case PSD_PATTERN_PULL: {
 		if (!to_worker)
 			return 0;
-		const bool has_own_part = to_shard && psd_payload_part_bytes(payload, layout, shard_of_host(layout, to)) > 0;
+		const bool has_own_part = to_shard && psd_payload_part_bytes(payload, layout, psd_layout_shard(layout, to)) > 0;
 		return filled_shards(payload, layout) - (has_own_part ? 1 : 0);
 	}
 	case PSD_PATTERN_BROADCAST: return to_worker ? other_workers : 0;

@@ -20,6 +20,8 @@ unsigned psd_layout_hosts(const struct psd_layout *layout);
 bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host);
 bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host);
 unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard);
+/* The shard on a host that has one. */
+unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host);
 /* Worker nodes first, then one node for each separate server. */
 unsigned psd_layout_node(const struct psd_layout *layout, unsigned host);
 unsigned psd_layout_nodes(const struct psd_layout *layout);
@@ -42,7 +44,13 @@ struct psd_payload {
 	unsigned root;	      /* host */
 };
 
-/* Bytes of shard's part of a slice: elements are cut at shard * elements / shards, so parts differ by one element at most. */
+struct psd_range {
+	uint64_t first;
+	uint64_t elements;
+};
+/* Shard's part of so many elements: they are cut at shard * elements / shards, so parts differ by one element at most. */
+struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard);
+/* Bytes of shard's part of a slice. */
 uint64_t psd_payload_part_bytes(const struct psd_payload *payload, const struct psd_layout *layout, unsigned shard);
 /* Bytes that host `from` sends to host `to` != from; 0 when it sends none. Ring: 2(P-1)/P of the payload to the next worker. */
 uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,

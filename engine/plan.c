@@ -182,6 +182,13 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	return PSD_OK;
 }
 
+struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice)
+{
+	const uint64_t whole = item->subject.elements / item->n_slices;
+	const uint64_t rest = item->subject.elements % item->n_slices;
+	return (struct psd_range){slice * whole + (slice < rest ? slice : rest), whole + (slice < rest ? 1 : 0)};
+}
+
 void psd_plan_release(struct psd_plan *plan)
 {
 	free(plan->items);

@@ -59,4 +59,7 @@ struct psd_plan_input {
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err) PSD_MUST_CHECK;
 void psd_plan_release(struct psd_plan *plan);
 
+/* The elements that a slice of the item covers, counted over the item's tensors in order; slice < n_slices. Pure, any thread. */
+struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice);
+
 #endif

@@ -113,6 +113,13 @@ static unsigned parameter_layer(const struct psd_graph *graph, unsigned first, u
 	return first;
 }
 
+struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer)
+{
+	const unsigned first_group_end = group_end(graph, 0);
+	const unsigned first = layer < first_group_end ? 0 : layer;
+	return (struct psd_layers){first, group_end(graph, first)};
+}
+
 static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, unsigned first, unsigned end)
 {
 	const struct psd_costs *costs = b->plan->costs;

@@ -80,6 +80,13 @@ struct psd_program {
 enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err) PSD_MUST_CHECK;
 void psd_program_release(struct psd_program *program);
 
+/* The layers that a forward or backward operation named after `layer` carries out: first to end - 1. */
+struct psd_layers {
+	unsigned first;
+	unsigned end;
+};
+struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer);
+
 bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, unsigned host);
 
 /* Bytes a node sends to and receives from other nodes per iteration. */

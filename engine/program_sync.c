@@ -8,13 +8,6 @@ struct stage {
 	int64_t rank;
 };
 
-static uint64_t slice_elements(const struct psd_plan_item *item, unsigned slice)
-{
-	const uint64_t whole = item->subject.elements / item->n_slices;
-	const uint64_t rest = item->subject.elements % item->n_slices;
-	return whole + (slice < rest ? 1 : 0);
-}
-
 static struct psd_op base_op(const struct stage *stage, enum psd_op_kind kind, enum psd_resource resource, enum psd_where where)
 {
 	return (struct psd_op){
@@ -103,7 +96,7 @@ static uint32_t add_reduce(struct psd_builder *b, const struct stage *stage, uin
 static void add_ps_slice(struct psd_builder *b, const struct stage *stage)
 {
 	const struct psd_plan_item *item = stage->item;
-	const uint64_t elements = slice_elements(item, stage->slice);
+	const uint64_t elements = psd_plan_slice(item, stage->slice).elements;
 	const uint64_t bytes = elements * b->plan->value_bytes;
 	const uint32_t out = add_departure(b, stage, bytes);
 	const struct message push = add_message(b, stage, PSD_PATTERN_PUSH, elements, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS);
@@ -206,7 +199,7 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 	const uint32_t apply = add_apply(b, whole, PSD_WHERE_ROOT, rebuild);
 	for (unsigned s = 0; s < item->n_slices; s++) {
 		const struct stage stage = {item, whole->item_index, s, whole->rank};
-		const uint64_t elements = slice_elements(item, s);
+		const uint64_t elements = psd_plan_slice(item, s).elements;
 		const uint64_t bytes = elements * b->plan->value_bytes;
 		const uint32_t out = add_copy(b, &stage, PSD_OP_COPY_OUT, PSD_WHERE_ROOT, bytes, apply);
 		const struct message down =

@@ -124,8 +124,8 @@ struct psd_scenario {
 	enum psd_fidelity fidelity;
 	unsigned iterations; /* measured; 0: chosen by the executor */
 	uint64_t seed;
-	int baseline_system;	       /* -1: the compute of one worker alone */
-	const char *published_path;    /* or NULL */
+	int baseline_system;	    /* -1: the compute of one worker alone */
+	const char *published_path; /* or NULL */
 	bool has_train;
 	struct psd_train train;	       /* the job, for executors that carry it out */
 	struct psd_document *document; /* owns the strings */

@@ -10,10 +10,11 @@ const char *const psd_data_kind_names[] = {"synthetic", "cifar10", "idx", "packe
 const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", NULL};
 static const char *const optimiser_names[] = {"sgd", NULL};
 
-#define TRAIN(name, type, member)     .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_train, member)
-#define DATA(name, type, member)      .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_data_source, member)
-#define OPTIMISER(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct optimiser_section, member)
-#define RATE(name, type, member)      .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_learning_rate, member)
+#define TRAIN(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_train, member)
+#define DATA(name, type, member)  .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_data_source, member)
+#define OPTIMISER(name, type, member)                                                                                            \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct optimiser_section, member)
+#define RATE(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_learning_rate, member)
 
 static const struct psd_field train_fields[] = {
 	{.key = "data"},
@@ -179,11 +180,13 @@ static enum psd_status settle_end(struct psd_train *train, const struct psd_node
 	if (train->rate.policy != PSD_RATE_POLY)
 		return PSD_OK;
 	if (!end && !train->iterations)
-		return psd_error_set(err, PSD_EINVAL, mapping->at,
-				     "'learning_rate' needs 'max_iterations' where 'policy' is 'poly', or 'train' needs 'iterations'");
+		return psd_error_set(
+			err, PSD_EINVAL, mapping->at,
+			"'learning_rate' needs 'max_iterations' where 'policy' is 'poly', or 'train' needs 'iterations'");
 	if (end && train->rate.max_iterations < train->iterations)
-		return psd_error_set(err, PSD_EINVAL, end->at, "'max_iterations' is %" PRIu64
-				     ", must be 'iterations', %" PRIu64 ", or more: the rate is 0 from there on",
+		return psd_error_set(err, PSD_EINVAL, end->at,
+				     "'max_iterations' is %" PRIu64 ", must be 'iterations', %" PRIu64
+				     ", or more: the rate is 0 from there on",
 				     train->rate.max_iterations, train->iterations);
 	if (!end)
 		train->rate.max_iterations = train->iterations;
@@ -196,7 +199,8 @@ static enum psd_status read_rate(struct psd_train *train, const struct psd_node 
 	enum psd_status status = psd_fields_read(rate, mapping, "learning_rate", rate_fields, err);
 
 	if (!status)
-		status = check_particular(mapping, "learning_rate", rate_keys, "policy", rate->policy, psd_rate_policy_names, err);
+		status =
+			check_particular(mapping, "learning_rate", rate_keys, "policy", rate->policy, psd_rate_policy_names, err);
 	if (!status && rate->policy == PSD_RATE_MULTISTEP)
 		status = read_steps(rate, psd_node_child(mapping, "steps"), err);
 	return status ? status : settle_end(train, mapping, err);

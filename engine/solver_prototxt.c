@@ -20,8 +20,8 @@ static enum psd_status check_keys(const struct solver *solver)
 		"base_lr", "lr_policy", "gamma", "power", "stepsize", "stepvalue", "max_iter", "momentum", "weight_decay", "type",
 		"random_seed", "iter_size", "regularization_type",
 		/* what is printed, tested and saved, and where the network is: the scenario's business */
-		"net", "train_net", "test_net", "test_iter", "test_interval", "test_initialization", "test_compute_loss", "display",
-		"average_loss", "debug_info", "snapshot", "snapshot_prefix", "snapshot_diff", "snapshot_format",
+		"net", "train_net", "test_net", "test_iter", "test_interval", "test_initialization", "test_compute_loss",
+		"display", "average_loss", "debug_info", "snapshot", "snapshot_prefix", "snapshot_diff", "snapshot_format",
 		"snapshot_after_train", "solver_mode", "device_id", "layer_wise_reduce", NULL};
 
 	return psd_node_check_keys(solver->root, "solver", known, solver->err);
@@ -46,8 +46,8 @@ static enum psd_status read_number(const struct solver *solver, const char *key,
 	return status || !field ? status : psd_node_number(field, lowest, highest, number, solver->err);
 }
 
-static enum psd_status read_count(const struct solver *solver, const char *key, uint64_t lowest, uint64_t highest, uint64_t *count,
-				  bool *was_there)
+static enum psd_status read_count(const struct solver *solver, const char *key, uint64_t lowest, uint64_t highest,
+				  uint64_t *count, bool *was_there)
 {
 	const struct psd_node *field;
 	enum psd_status status = psd_caffe_single(solver->root, key, &field, solver->err);

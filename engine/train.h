@@ -53,11 +53,12 @@ struct psd_learning_rate {
 	double base;
 	double gamma;
 	double power;
-	uint64_t step_iterations;		    /* step */
-	uint64_t steps_at[PSD_MAX_RATE_STEPS];	    /* multistep: iterations, rising */
+	uint64_t step_iterations;	       /* step */
+	uint64_t steps_at[PSD_MAX_RATE_STEPS]; /* multistep: iterations, rising */
 	unsigned n_steps;
-	uint64_t max_iterations;    /* poly */
-	uint64_t warmup_iterations; /* the first of these run at 1 / warmup_iterations of the policy's rate, the last at all of it */
+	uint64_t max_iterations; /* poly */
+	uint64_t
+		warmup_iterations; /* the first of these run at 1 / warmup_iterations of the policy's rate, the last at all of it */
 };
 
 struct psd_train {
@@ -66,7 +67,8 @@ struct psd_train {
 	uint64_t epochs;     /* 0: iterations decide */
 	struct psd_optimiser optimiser;
 	struct psd_learning_rate rate;
-	const char *solver_path; /* what optimiser and rate are to be taken from by psd_train_load_solver(); NULL: they are here */
+	const char
+		*solver_path; /* what optimiser and rate are to be taken from by psd_train_load_solver(); NULL: they are here */
 	uint64_t test_every_epochs; /* 0: never */
 	unsigned threads;	    /* of one worker */
 	bool is_deterministic;	    /* equal runs give equal bits */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/run.sh BUILD SCENARIO...: runs the Criterion binary in BUILD and compares the golden files. The last line is
+# tests/run.sh BUILD SUITE... -- SCENARIO...: runs the Criterion binaries in BUILD and compares the golden files. The last line is
 # "N passed, N failed", each Criterion case and each golden file counting one; the status is 0 only when something ran and nothing failed.
 set -u
 export LC_ALL=C
@@ -8,31 +8,43 @@ shift
 
 export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 
-log=$build/psd-tests.log
-"$build/psd-tests" --timeout 300 >"$log" 2>&1
-status=$?
-cat "$log"
+passed=0
+failed=0
 
-# [====] Synthesis: Tested: 4 | Passing: 3 | Failing: 1 | Crashing: 0
-synthesis=$(sed -n 's/.*Synthesis: Tested: \([0-9]*\) | Passing: \([0-9]*\) | Failing.*/\1 \2/p' "$log" | tail -n 1)
-tested=${synthesis% *}
-passed=${synthesis#* }
-if [ -z "$synthesis" ]; then
-	echo "tests: $build/psd-tests gave no synthesis (status $status), see $log" >&2
-	tested=1 passed=0
-elif [ "$tested" -eq 0 ]; then
-	echo "tests: there is no test in $build/psd-tests" >&2
-	tested=1 passed=0
-elif [ "$status" -ne 0 ] && [ "$passed" -eq "$tested" ]; then
-	echo "tests: $build/psd-tests ended with status $status although every test passed" >&2
-	tested=$((tested + 1))
-fi
-failed=$((tested - passed))
-# Under SANITIZE=address a leak shows when a test process has already ended well, where Criterion does not look. SimGrid 3.32 and Criterion
-# leak nothing that is found, so nothing is suppressed.
-leaks=$(grep -c "ERROR: LeakSanitizer" "$log")
-[ "$leaks" -eq 0 ] || echo "tests: $leaks test processes leak, see $log" >&2
-failed=$((failed + leaks))
+# run SUITE: adds its cases to passed and failed.
+run() {
+	log=$build/$1.log
+	"$build/$1" --timeout 300 >"$log" 2>&1
+	status=$?
+	cat "$log"
+
+	# [====] Synthesis: Tested: 4 | Passing: 3 | Failing: 1 | Crashing: 0
+	synthesis=$(sed -n 's/.*Synthesis: Tested: \([0-9]*\) | Passing: \([0-9]*\) | Failing.*/\1 \2/p' "$log" | tail -n 1)
+	tested=${synthesis% *}
+	passing=${synthesis#* }
+	if [ -z "$synthesis" ]; then
+		echo "tests: $build/$1 gave no synthesis (status $status), see $log" >&2
+		tested=1 passing=0
+	elif [ "$tested" -eq 0 ]; then
+		echo "tests: there is no test in $build/$1" >&2
+		tested=1 passing=0
+	elif [ "$status" -ne 0 ] && [ "$passing" -eq "$tested" ]; then
+		echo "tests: $build/$1 ended with status $status although every test passed" >&2
+		tested=$((tested + 1))
+	fi
+	# Under SANITIZE=address a leak shows when a test process has already ended well, where Criterion does not look. SimGrid 3.32 and
+	# Criterion leak nothing that is found, so nothing is suppressed.
+	leaks=$(grep -c "ERROR: LeakSanitizer" "$log")
+	[ "$leaks" -eq 0 ] || echo "tests: $leaks test processes leak, see $log" >&2
+	passed=$((passed + passing))
+	failed=$((failed + tested - passing + leaks))
+}
+
+while [ "$1" != -- ]; do
+	run "$1"
+	shift
+done
+shift
 
 golden=$(tests/golden.sh compare "$build" "$@")
 [ -z "$golden" ] || echo "$golden"

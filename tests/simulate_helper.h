@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 #include "engine/estimate.h"
 #include "engine/outcome.h"
 #include "sim/simulate.h"
+
+enum { SIMULATION_CPU_SEC_MAX = 60 };
 
 /* A scenario with the graph and the costs that it names; must not move while cases are made of it. */
 struct loaded {
@@ -91,6 +94,8 @@ static inline void widen_window(void *context, const struct psd_program *program
 static inline struct psd_outcome simulated_window(const struct psd_case *made, struct window *window)
 {
 	struct child_result *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	/* a simulation that never ends must not outlive its test for long */
+	const struct rlimit limit = {SIMULATION_CPU_SEC_MAX, SIMULATION_CPU_SEC_MAX};
 	int wait_status = 0;
 
 	cr_assert_neq((void *)shared, MAP_FAILED);
@@ -101,6 +106,7 @@ static inline struct psd_outcome simulated_window(const struct psd_case *made, s
 	const pid_t child = fork();
 	cr_assert_geq(child, 0);
 	if (child == 0) {
+		setrlimit(RLIMIT_CPU, &limit);
 		shared->status =
 			psd_simulate(made, window != NULL ? widen_window : NULL, &shared->window, &shared->outcome, &shared->err);
 		_exit(0);
@@ -108,8 +114,8 @@ static inline struct psd_outcome simulated_window(const struct psd_case *made, s
 	cr_assert_eq(waitpid(child, &wait_status, 0), child);
 	const struct child_result result = *shared;
 	munmap(shared, sizeof(*shared));
-	cr_assert(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0, "%s of %u workers: the simulation crashed",
-		  made->system->name, made->plan.layout.workers);
+	cr_assert(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0,
+		  "%s of %u workers: the simulation crashed or ran for too long", made->system->name, made->plan.layout.workers);
 	cr_assert_eq(result.status, PSD_OK, "%s of %u workers: %s", made->system->name, made->plan.layout.workers,
 		     result.err.text);
 	if (window != NULL)

@@ -252,6 +252,28 @@ Test(program, wait_free_waits_for_its_own_layer_and_sequential_for_all)
 	for_each_program(check_first_exchange);
 }
 
+/* Copies out too: a sequential stack touches no gradient before the whole backward pass is over. */
+static void check_copies_out(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+	const uint32_t last_backward = find_op(program, PSD_OP_BACKWARD, plan->items[plan->n_items - 1].layer);
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		const bool is_of_worker = op->kind == PSD_OP_COPY_OUT && op->where == PSD_WHERE_WORKERS;
+		if (!is_of_worker || plan->system->schedule != PSD_SCHEDULE_SEQUENTIAL)
+			continue;
+		bool *is_before = all_before(program, i);
+		cr_assert(is_before[last_backward], "%s: layer %u is copied out before backward is over", name, op->layer);
+		free(is_before);
+	}
+}
+
+Test(program, sequential_copies_nothing_out_before_backward_is_over)
+{
+	for_each_program(check_copies_out);
+}
+
 /* Nothing is pulled, broadcast or summed before the gradient that it carries is final. */
 static void check_causality(const struct psd_program *program, const char *name)
 {

@@ -19,7 +19,8 @@ static const char base[] = "model: {graph: m.yaml, batch_per_worker: 32}\n"
 			   "title: a test\n"
 			   "train:\n";
 
-static enum psd_status parse(struct psd_scenario *scenario, const char *train, const char *const settings[], struct psd_error *err)
+static enum psd_status parse(struct psd_scenario *scenario, const char *train, const char *const settings[],
+			     struct psd_error *err)
 {
 	char text[4096];
 	const int length = snprintf(text, sizeof(text), "%s%s\n", base, train);
@@ -93,7 +94,7 @@ Test(train, the_shortest_job_gets_the_documented_defaults)
 Test(train, every_key_arrives_in_its_place)
 {
 	struct psd_scenario scenario = read_train(
-		"  data: {kind: packed, path: ../train.psdpack, test: /data/val.psdpack, mirror: false}\n"
+		"  data: {kind: packed, path: /data/train.psdpack, test: val.psdpack, mirror: false}\n"
 		"  epochs: 90\n"
 		"  optimiser: {kind: sgd, momentum: 0.9, nesterov: true, weight_decay: 5e-4}\n"
 		"  learning_rate: {policy: multistep, base: 0.1, gamma: 0.2, steps: [100, 250, 251], warmup_iterations: 5}\n"
@@ -106,8 +107,8 @@ Test(train, every_key_arrives_in_its_place)
 	cr_expect_eq(train->iterations, 0);
 	cr_expect_eq(train->epochs, 90);
 	cr_expect_eq(train->data.kind, PSD_DATA_PACKED);
-	cr_expect_str_eq(train->data.path, "dir/../train.psdpack");
-	cr_expect_str_eq(train->data.test_path, "/data/val.psdpack");
+	cr_expect_str_eq(train->data.path, "/data/train.psdpack");
+	cr_expect_str_eq(train->data.test_path, "dir/val.psdpack");
 	cr_expect_not(train->data.is_mirrored);
 	cr_expect_eq(train->optimiser.momentum, 0.9);
 	cr_expect_eq(train->optimiser.weight_decay, 5e-4);
@@ -128,13 +129,23 @@ Test(train, every_key_arrives_in_its_place)
 
 Test(train, synthetic_data_can_be_sized)
 {
-	struct psd_scenario scenario = read_train("  iterations: 20\n"
-						  "  learning_rate: {base: 1}\n"
-						  "  data: {kind: synthetic, training_samples: 100, test_samples: 0, noise: 150%}");
+	struct psd_scenario scenario =
+		read_train("  iterations: 20\n"
+			   "  learning_rate: {base: 1}\n"
+			   "  data: {kind: synthetic, training_samples: 100, test_samples: 0, noise: 150%}");
 
 	cr_expect_eq(scenario.train.data.training_samples, 100);
 	cr_expect_eq(scenario.train.data.test_samples, 0);
 	cr_expect_float_eq(scenario.train.data.noise_ratio, 1.5, 1e-12);
+	psd_scenario_release(&scenario);
+}
+
+Test(train, paths_count_from_the_scenario)
+{
+	struct psd_scenario scenario = read_train("  data: {kind: idx, path: ../mnist}\n  epochs: 1\n  solver: solver.prototxt");
+
+	cr_expect_str_eq(scenario.train.data.path, "dir/../mnist");
+	cr_expect_str_eq(scenario.train.solver_path, "dir/solver.prototxt");
 	psd_scenario_release(&scenario);
 }
 
@@ -189,7 +200,8 @@ Test(train, settings_reach_the_job)
 Test(train, wrong_keys_are_named)
 {
 	refuses("  iteration: 20", "dir/a.yaml:10:3: unknown key 'iteration' in 'train', did you mean 'iterations'?");
-	refuses("  epochs: 1\n  data: {kind: idx, pth: x}", "dir/a.yaml:11:21: unknown key 'pth' in 'data', did you mean 'path'?");
+	refuses("  epochs: 1\n  data: {kind: idx, pth: x}",
+		"dir/a.yaml:11:21: unknown key 'pth' in 'data', did you mean 'path'?");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {moment: 0.9}",
 		"dir/a.yaml:12:15: unknown key 'moment' in 'optimiser', did you mean 'momentum'?");
 	refuses("  epochs: 1\n  learning_rate: {base: 1, gama: 2}",
@@ -212,7 +224,8 @@ Test(train, missing_keys_are_named)
 	refuses("  epochs: 1\n  learning_rate: {policy: exp, base: 1}",
 		"dir/a.yaml:11:18: 'learning_rate' needs 'gamma' where 'policy' is 'exp'");
 	refuses("  epochs: 1\n  learning_rate: {policy: poly, base: 1, power: 1}",
-		"dir/a.yaml:11:18: 'learning_rate' needs 'max_iterations' where 'policy' is 'poly', or 'train' needs 'iterations'");
+		"dir/a.yaml:11:18: 'learning_rate' needs 'max_iterations' where 'policy' is 'poly', or 'train' needs "
+		"'iterations'");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {nesterov: true}",
 		"dir/a.yaml:12:14: 'optimiser' needs 'momentum' where 'nesterov' is 'true'");
 }
@@ -246,8 +259,10 @@ Test(train, values_are_checked)
 	refuses("  epochs: 1\n  deterministic: yes", "dir/a.yaml:11:18: 'deterministic' is 'yes', must be true or false");
 	refuses("  epochs: 1\n  data: {kind: mnist}",
 		"dir/a.yaml:11:16: 'kind' is 'mnist', must be one of: synthetic, cifar10, idx, packed");
-	refuses("  epochs: 1\n  data: {kind: packed, path: x, mirror: 1}", "dir/a.yaml:11:41: 'mirror' is '1', must be true or false");
-	refuses("  epochs: 1\n  learning_rate: {base: 0}", "dir/a.yaml:11:25: 'base' is '0', must be a number from 1e-09 to 1000000");
+	refuses("  epochs: 1\n  data: {kind: packed, path: x, mirror: 1}",
+		"dir/a.yaml:11:41: 'mirror' is '1', must be true or false");
+	refuses("  epochs: 1\n  learning_rate: {base: 0}",
+		"dir/a.yaml:11:25: 'base' is '0', must be a number from 1e-09 to 1000000");
 	refuses("  epochs: 1\n  learning_rate: {policy: sigmoid, base: 1}",
 		"dir/a.yaml:11:27: 'policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adam}",
@@ -336,8 +351,9 @@ Test(train, a_solver_is_read_from_its_file)
 
 Test(train, a_solver_gives_steps_types_and_seeds)
 {
-	const struct psd_train train = read_solver(silent, "base_lr: 1 lr_policy: 'multistep' gamma: 0.5 max_iter: 9 type: 'Nesterov'\n"
-							   "stepvalue: 3 stepvalue: 5 random_seed: 4 regularization_type: 'L2'");
+	const struct psd_train train =
+		read_solver(silent, "base_lr: 1 lr_policy: 'multistep' gamma: 0.5 max_iter: 9 type: 'Nesterov'\n"
+				    "stepvalue: 3 stepvalue: 5 random_seed: 4 regularization_type: 'L2'");
 
 	cr_expect_eq(train.rate.policy, PSD_RATE_MULTISTEP);
 	cr_expect_eq(train.rate.n_steps, 2);
@@ -351,7 +367,8 @@ Test(train, a_solver_gives_steps_types_and_seeds)
 Test(train, the_scenario_overrides_its_solver)
 {
 	static const char text[] = "base_lr: 1 lr_policy: 'poly' power: 1 max_iter: 9 random_seed: 4";
-	const struct psd_train by_iterations = read_solver((struct psd_train){.iterations = 5, .seed = 7, .has_seed = true}, text);
+	const struct psd_train by_iterations =
+		read_solver((struct psd_train){.iterations = 5, .seed = 7, .has_seed = true}, text);
 	const struct psd_train by_epochs = read_solver((struct psd_train){.epochs = 2}, text);
 
 	cr_expect_eq(by_iterations.iterations, 5);
@@ -363,16 +380,18 @@ Test(train, the_scenario_overrides_its_solver)
 
 Test(train, a_bad_solver_is_refused_where_it_is_bad)
 {
-	solver_refuses("base_lr: 1\nlr_policy: 'fixed'\nmax_iter: 1\nclip_gradients: 35\n",
-		       "s.prototxt:4:1: unknown key 'clip_gradients' in 'solver', known are base_lr, lr_policy, gamma, power, stepsize, "
-		       "stepvalue, max_iter, momentum, weight_decay, type, random_seed, iter_size, regularization_type, net, train_net, "
-		       "test_net, test_iter, test_interval, test_initialization, test_compute_loss, display, average_loss, debug_info, "
-		       "snapshot, snapshot_prefix, snapshot_diff, snapshot_format, snapshot_after_train, solver_mode, device_id, "
-		       "layer_wise_reduce");
+	solver_refuses(
+		"base_lr: 1\nlr_policy: 'fixed'\nmax_iter: 1\nclip_gradients: 35\n",
+		"s.prototxt:4:1: unknown key 'clip_gradients' in 'solver', known are base_lr, lr_policy, gamma, power, stepsize, "
+		"stepvalue, max_iter, momentum, weight_decay, type, random_seed, iter_size, regularization_type, net, train_net, "
+		"test_net, test_iter, test_interval, test_initialization, test_compute_loss, display, average_loss, debug_info, "
+		"snapshot, snapshot_prefix, snapshot_diff, snapshot_format, snapshot_after_train, solver_mode, device_id, "
+		"layer_wise_reduce");
 	solver_refuses("base_lr: 1\nlr_policy: 'sigmoid'\n",
 		       "s.prototxt:2:12: 'lr_policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly");
-	solver_refuses("base_lr: 1\nlr_policy: 'fixed'\ntype: 'AdaDelta'", "s.prototxt:3:7: 'type' is 'AdaDelta', must be one of: SGD, "
-									   "Nesterov");
+	solver_refuses("base_lr: 1\nlr_policy: 'fixed'\ntype: 'AdaDelta'",
+		       "s.prototxt:3:7: 'type' is 'AdaDelta', must be one of: SGD, "
+		       "Nesterov");
 	solver_refuses("base_lr: 1\nbase_lr: 2\n", "s.prototxt:2:1: 'base_lr' is already in line 1");
 	solver_refuses("base_lr: fast", "s.prototxt:1:10: 'base_lr' is 'fast', must be a number from 1e-09 to 1000000");
 	solver_refuses("base_lr: 1\nlr_policy: 'multistep' gamma: 1\nstepvalue: 5\nstepvalue: 5",
@@ -390,8 +409,10 @@ Test(train, a_solver_that_misses_something_says_what)
 {
 	solver_refuses("", "s.prototxt: 'solver' needs 'base_lr'");
 	solver_refuses("base_lr: 1", "s.prototxt: 'solver' needs 'lr_policy'");
-	solver_refuses("base_lr: 1 lr_policy: 'step' gamma: 1", "s.prototxt: 'solver' needs 'stepsize' where 'lr_policy' is 'step'");
-	solver_refuses("base_lr: 1 lr_policy: 'step' stepsize: 1", "s.prototxt: 'solver' needs 'gamma' where 'lr_policy' is 'step'");
+	solver_refuses("base_lr: 1 lr_policy: 'step' gamma: 1",
+		       "s.prototxt: 'solver' needs 'stepsize' where 'lr_policy' is 'step'");
+	solver_refuses("base_lr: 1 lr_policy: 'step' stepsize: 1",
+		       "s.prototxt: 'solver' needs 'gamma' where 'lr_policy' is 'step'");
 	solver_refuses("base_lr: 1 lr_policy: 'poly'", "s.prototxt: 'solver' needs 'power' where 'lr_policy' is 'poly'");
 	solver_refuses("base_lr: 1 lr_policy: 'multistep' gamma: 1",
 		       "s.prototxt: 'solver' needs 'stepvalue' where 'lr_policy' is 'multistep'");

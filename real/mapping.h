@@ -1,0 +1,48 @@
+/* A file's bytes mapped into memory for reading, and the words for what is wrong in them. Refuses to write, and to survive a file that
+ * somebody else shortens while it is mapped (SIGBUS). Private to the data readers. */
+#ifndef PSD_REAL_MAPPING_H
+#define PSD_REAL_MAPPING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/error.h"
+
+struct psd_mapping {
+	char *path; /* for messages; owned */
+	const uint8_t *bytes;
+	uint64_t n_bytes;
+	bool is_mapped; /* false: bytes belong to somebody else */
+};
+
+/* Maps all of folder/name (of name alone if folder is NULL). *mapping is filled on success, psd_mapping_close() releases it. PSD_EFILE:
+ * it cannot be opened or is no regular file; PSD_ENOMEM. */
+enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder, const char *name,
+				 struct psd_error *err) PSD_MUST_CHECK;
+/* The same for bytes in memory, borrowed until psd_mapping_close(). PSD_ENOMEM. */
+enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes, uint64_t n_bytes,
+				   struct psd_error *err) PSD_MUST_CHECK;
+/* All zero is allowed. */
+void psd_mapping_close(struct psd_mapping *mapping);
+
+/* Always PSD_EINVAL: "PATH: at byte OFFSET: message". */
+enum psd_status psd_mapping_refuse(const struct psd_mapping *mapping, uint64_t offset, struct psd_error *err, const char *format,
+				   ...) __attribute__((format(printf, 4, 5)));
+
+/* Integers of a file, from any alignment. The caller has checked that the bytes are there. */
+static inline uint32_t psd_big_u32(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+static inline uint32_t psd_little_u32(const uint8_t *bytes)
+{
+	return (uint32_t)bytes[3] << 24 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[1] << 8 | bytes[0];
+}
+
+static inline uint64_t psd_little_u64(const uint8_t *bytes)
+{
+	return (uint64_t)psd_little_u32(bytes + 4) << 32 | psd_little_u32(bytes);
+}
+
+#endif

@@ -1,0 +1,66 @@
+/* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without packing, adding
+ * while receiving where a collective reduces. Knows frames, not the program: whoever owns it says where a message belongs, or that it does
+ * not. One thread. */
+#ifndef PSD_REAL_STREAMS_H
+#define PSD_REAL_STREAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "engine/error.h"
+#include "real/memory.h"
+#include "real/wire.h"
+
+struct psd_streams;
+
+/* Where a message goes. */
+struct psd_inlet {
+	struct iovec pieces[PSD_PIECES_MAX]; /* together as long as the message, or nothing of it is read */
+	unsigned n_pieces;
+	bool is_added; /* floats are added to what is there */
+};
+
+enum psd_welcome {
+	PSD_WELCOME_NOW,
+	PSD_WELCOME_LATER,   /* nothing more is read from this peer until psd_streams_resume() */
+	PSD_WELCOME_REFUSED, /* the connection is given up; err says why */
+};
+
+/* Called from psd_streams_turn() only. */
+struct psd_streams_owner {
+	/* A header has arrived: where does its payload go? */
+	enum psd_welcome (*expect)(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
+				   struct psd_error *err);
+	/* All of it is there. */
+	void (*arrived)(void *context, unsigned peer, const struct psd_wire_head *head);
+	/* The kernel has all of a message sent with psd_streams_send(). */
+	void (*left)(void *context, unsigned peer);
+	/* The peer is gone. error_number 0: it closed the connection. Returns PSD_OK when that is fine. */
+	enum psd_status (*lost)(void *context, unsigned peer, int error_number, struct psd_error *err);
+	void *context;
+};
+
+/* fds: one for each of n_peers, -1: none; owned by the streams from now on, also on failure. wake_fd: an eventfd that ends a turn, borrowed.
+ * *streams: closed by the caller. PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_streams_open(struct psd_streams **streams, unsigned n_peers, const int fds[], int wake_fd,
+				 const struct psd_streams_owner *owner, struct psd_error *err) PSD_MUST_CHECK;
+void psd_streams_close(struct psd_streams *streams); /* NULL is allowed */
+
+/* Queues a message whose pieces stay as they are until left(); one at a time for each peer. Nothing is sent before the next flush. */
+void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const struct iovec pieces[],
+		      unsigned n_pieces);
+/* Queues a message with a small payload, which is copied and goes between the others. False: too many wait, or no memory. */
+bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const uint8_t *payload);
+/* True while anything queued has not left. */
+bool psd_streams_has_queue(const struct psd_streams *streams);
+
+/* Asks expect() again about the messages that were to come later. */
+enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
+/* Sends what the kernel takes now, peers in turn. */
+enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
+/* Waits until something can be received or sent, the eventfd is written, or within_ms are over; receives and sends. *has_moved: any byte did. */
+enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, bool *has_moved,
+				 struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

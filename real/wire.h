@@ -1,0 +1,68 @@
+/* What travels between workers: a fixed little-endian header, then its payload. Pure encoding and decoding of headers and of the small
+ * payloads; tensors travel as they lie in memory (little-endian floats). Refuses to know the program: whether a header's length is the
+ * expected one is for the receiver to say before it reads anything into memory. */
+#ifndef PSD_REAL_WIRE_H
+#define PSD_REAL_WIRE_H
+
+#include <stdint.h>
+
+#include "engine/error.h"
+
+#define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
+#define PSD_WIRE_VERSION     1
+#define PSD_WIRE_HEAD_BYTES  32
+#define PSD_WIRE_SMALL_BYTES 32 /* the longest payload that is not a tensor */
+
+enum psd_wire_kind {
+	PSD_WIRE_HELLO,	 /* first on every connection, both ways: struct psd_wire_hello */
+	PSD_WIRE_DATA,	 /* the sender's whole message of a send operation */
+	PSD_WIRE_RING,	 /* one step (`part`) of a collective */
+	PSD_WIRE_REPORT, /* to worker 0, each iteration: struct psd_wire_report */
+	PSD_WIRE_BYE,	 /* last on every connection: the sender has all it needs: struct psd_wire_bye */
+	PSD_WIRE_KINDS
+};
+
+struct psd_wire_head {
+	enum psd_wire_kind kind;
+	uint32_t op;
+	uint32_t iteration;
+	uint32_t part;
+	uint64_t length_bytes; /* of the payload */
+};
+
+struct psd_wire_hello {
+	uint32_t host;
+	uint32_t n_hosts;
+	uint64_t plan_hash;
+};
+
+struct psd_wire_report {
+	double loss;
+	uint32_t correct;
+};
+
+struct psd_wire_bye {
+	double compute_sec;  /* per iteration */
+	uint64_t sent_bytes; /* per iteration, to other nodes */
+	uint64_t received_bytes;
+};
+
+/* Bytes of the payload of these kinds. */
+#define PSD_WIRE_HELLO_BYTES  16
+#define PSD_WIRE_REPORT_BYTES 16
+#define PSD_WIRE_BYE_BYTES    24
+
+void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HEAD_BYTES]);
+/* PSD_ERUN: another magic or version, an unknown kind, or a small payload of another length; the text has no subject: "speaks version
+ * 2, this is version 1". *head is written on success only. */
+enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head,
+				struct psd_error *err) PSD_MUST_CHECK;
+
+void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES]);
+struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_BYTES]);
+void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
+struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
+void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES]);
+struct psd_wire_bye psd_wire_decode_bye(const uint8_t bytes[PSD_WIRE_BYE_BYTES]);
+
+#endif

@@ -1,0 +1,63 @@
+/* One host of a real run: carries out its duties of a case's program on this processor and over TCP, until the last iteration. Workers train,
+ * separate servers reduce. Refuses to print and to start processes. */
+#ifndef PSD_REAL_WORKER_H
+#define PSD_REAL_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/case.h"
+#include "engine/train.h"
+#include "real/memory.h"
+#include "real/mesh.h"
+
+struct psd_progress {
+	uint32_t iteration;
+	uint32_t n_iterations;
+	double loss;	      /* mean over the global batch */
+	double correct_ratio; /* of the global batch, before the update */
+	double elapsed_sec;   /* since training began */
+};
+
+struct psd_worker_options {
+	const struct psd_case *made;
+	const struct psd_train *train;
+	uint32_t n_iterations;
+	unsigned self;
+	const struct psd_mesh_host *hosts;
+	int listener; /* or -1, see psd_mesh_options */
+	double connect_sec;
+	double stall_sec; /* without a byte or a finished task for so long, the run fails */
+	bool is_tested;	  /* worker 0 measures the accuracy on the test samples at the end */
+	/* Both may be NULL. After each iteration, on worker 0; after the last, on every host, before its memory is released. */
+	void (*progress)(void *context, const struct psd_progress *progress);
+	void (*finished)(void *context, unsigned self, const struct psd_memory *memory);
+	void *context;
+};
+
+/* What worker 0 knows at the end; on other hosts only their own figures. */
+struct psd_worker_result {
+	double iteration_sec;	      /* median of the measured iterations */
+	double compute_sec;	      /* median per iteration of the device's busy time, of the worker with most */
+	uint64_t sent_bytes_per_node; /* per iteration, to other nodes, of the node with most */
+	uint64_t received_bytes_per_node;
+	double last_loss;
+	uint64_t test_samples; /* 0: not tested */
+	uint64_t test_correct;
+};
+
+/* PSD_EINVAL: the scenario asks for what this executor cannot do; PSD_EFILE, PSD_ENOMEM; PSD_ERUN: it did not come to its end, the text says
+ * who waits for whom. *result is written on success. Starts threads; several may run in one process. */
+enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result,
+			       struct psd_error *err) PSD_MUST_CHECK;
+
+/* PSD_EINVAL when the real executor cannot honour what the case asks for, saying which executor can. */
+enum psd_status psd_worker_check(const struct psd_case *made, struct psd_error *err) PSD_MUST_CHECK;
+
+/* Training samples that the job's data has: opens and closes it. As psd_data_open(). */
+enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train, uint64_t *samples,
+					 struct psd_error *err) PSD_MUST_CHECK;
+/* Iterations that the training job takes; training_samples: of the data set. */
+uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch);
+
+#endif

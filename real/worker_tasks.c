@@ -1,0 +1,366 @@
+/* What the device and the CPU do for a worker, on their own threads: layers, rebuilds, updates, reductions. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/sampler.h"
+#include "real/solver.h"
+#include "real/worker_parts.h"
+
+enum { BLOCK_ELEMENTS = 4096 }; /* summed and applied while in the first-level cache */
+
+/* ---- data and network ---- */
+
+static uint32_t classes_of(const struct psd_graph *graph)
+{
+	for (unsigned l = graph->n_layers; l-- > 0;)
+		if (graph->layers[l].kind == PSD_LAYER_SOFTMAX_LOSS)
+			return graph->layers[l].shape.channels;
+	return 0;
+}
+
+static uint64_t image_elements(const struct psd_graph *graph)
+{
+	const struct psd_shape shape = graph->layers[0].shape;
+
+	return (uint64_t)shape.channels * shape.height * shape.width;
+}
+
+static struct psd_data_options data_options(const struct psd_graph *graph, const struct psd_train *train)
+{
+	return (struct psd_data_options){
+		.source = train->data,
+		.shape = graph->layers[0].shape,
+		.classes = classes_of(graph),
+		.seed = train->seed,
+	};
+}
+
+enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train, uint64_t *samples,
+					 struct psd_error *err)
+{
+	const struct psd_data_options options = data_options(graph, train);
+	struct psd_data *data;
+	const enum psd_status status = psd_data_open(&data, &options, err);
+
+	if (status)
+		return status;
+	*samples = psd_data_samples(data, PSD_DATA_TRAINING);
+	psd_data_close(data);
+	return PSD_OK;
+}
+
+static enum psd_status open_data(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
+{
+	const struct psd_data_options options = data_options(worker->graph, worker->options->train);
+
+	worker->images = malloc(batch * image_elements(worker->graph) * sizeof(*worker->images));
+	worker->labels = calloc(batch, sizeof(*worker->labels));
+	if (!worker->images || !worker->labels)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a batch of samples");
+	return psd_data_open(&worker->data, &options, err);
+}
+
+static bool is_worker(const struct psd_worker *worker)
+{
+	return psd_layout_is_worker(worker->layout, worker->self);
+}
+
+static bool owns_a_matrix(const struct psd_worker *worker)
+{
+	for (unsigned i = 0; i < worker->plan->n_items; i++)
+		if (worker->plan->items[i].method == PSD_METHOD_ADAM && worker->plan->items[i].root == worker->self)
+			return true;
+	return false;
+}
+
+static enum psd_status open_all(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_train *train = worker->options->train;
+	/* a server computes no layer; it opens one sample's network where it rebuilds matrices */
+	const uint32_t batch = is_worker(worker) ? worker->options->made->matter->scenario->batch_per_worker : 1;
+	const struct psd_compute_options options = {
+		.batch = batch,
+		.n_threads = train->threads,
+		.seed = train->seed,
+		.loss_divisor = (double)worker->global_batch,
+		.is_deterministic = train->is_deterministic,
+	};
+	enum psd_status status = PSD_OK;
+
+	psd_memory_fill_parameters(&worker->memory, train->seed);
+	if (is_worker(worker))
+		status = open_data(worker, batch, err);
+	if (!status && (is_worker(worker) || owns_a_matrix(worker)))
+		status = worker->backend->open(&worker->compute, worker->graph, &options, worker->memory.parameters,
+					       worker->memory.gradients, err);
+	return status;
+}
+
+static void open_job(void *context)
+{
+	struct psd_job *job = context;
+
+	job->status = open_all(job->worker, &job->err);
+}
+
+enum psd_status psd_worker_open_compute(struct psd_worker *worker, struct psd_error *err)
+{
+	struct psd_job job = {.worker = worker};
+
+	psd_lane_run(&worker->device, open_job, &job);
+	if (job.status)
+		*err = job.err;
+	return job.status;
+}
+
+/* ---- layers ---- */
+
+static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
+{
+	const uint32_t n_samples = worker->options->made->matter->scenario->batch_per_worker;
+	const uint64_t first = psd_sampler_first(iteration, worker->layout->workers, worker->self, n_samples);
+	const struct psd_batch batch = {
+		.images = worker->images,
+		.labels = worker->labels,
+		.iteration = iteration,
+		.first_sample = (uint64_t)worker->self * n_samples,
+		.is_training = true,
+	};
+	const enum psd_status status =
+		psd_data_read_batch(worker->data, PSD_DATA_TRAINING, first, n_samples, worker->images, worker->labels, err);
+
+	if (!status)
+		worker->backend->begin(worker->compute, &batch);
+	return status;
+}
+
+static enum psd_status run_forward(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_layers layers = psd_program_layers(worker->graph, worker->program->ops[task.op].layer);
+	enum psd_status status = layers.first == 0 ? begin_iteration(worker, task.iteration, err) : PSD_OK;
+
+	for (unsigned l = layers.first; l < layers.end && !status; l++)
+		status = worker->backend->forward(worker->compute, l, err);
+	return status;
+}
+
+/* A factor outlives its place in the network's memory, which the next forward overwrites while peers may still be reading. */
+static void keep_factors(struct psd_worker *worker, unsigned layer, uint32_t iteration)
+{
+	for (unsigned i = 0; i < worker->plan->n_items; i++) {
+		const struct psd_plan_item *item = &worker->plan->items[i];
+		const bool has_factors = item->method == PSD_METHOD_SFB || item->method == PSD_METHOD_ADAM;
+		struct psd_factors from, to;
+
+		if (item->layer != layer || !has_factors || worker->n_hosts == 1)
+			continue;
+		from = worker->backend->factors(worker->compute, layer);
+		to = psd_memory_factors(&worker->memory, i, iteration, worker->self);
+		memcpy((float *)(uintptr_t)to.top_diff, from.top_diff,
+		       item->subject.batch * item->subject.columns * sizeof(float));
+		memcpy((float *)(uintptr_t)to.bottom, from.bottom, item->subject.batch * item->subject.rows * sizeof(float));
+	}
+}
+
+static enum psd_status run_backward(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	const unsigned named = worker->program->ops[task.op].layer;
+	const struct psd_layers layers = psd_program_layers(worker->graph, named);
+	enum psd_status status = PSD_OK;
+
+	for (unsigned l = layers.end; l-- > layers.first && !status;) {
+		status = worker->backend->backward(worker->compute, l, err);
+		if (l == named)
+			keep_factors(worker, l, task.iteration);
+	}
+	return status;
+}
+
+/* ---- gradients into parameters ---- */
+
+/* One GEMM over all workers' samples in order of rank: every host that does it gets the same bits. */
+static void run_factor(struct psd_worker *worker, struct psd_task task)
+{
+	const unsigned i = (unsigned)worker->program->ops[task.op].item;
+	const struct psd_plan_item *item = &worker->plan->items[i];
+	const struct psd_factors factors = psd_memory_factors(&worker->memory, i, task.iteration, 0);
+	float *weight = worker->memory.gradients[item->first_tensor];
+	float *bias = item->n_tensors > 1 ? worker->memory.gradients[item->first_tensor + 1] : NULL;
+
+	memset(weight, 0, worker->graph->tensors[item->first_tensor].elements * sizeof(*weight));
+	if (bias)
+		memset(bias, 0, worker->graph->tensors[item->first_tensor + 1].elements * sizeof(*bias));
+	worker->backend->rebuild(worker->compute, &factors, worker->layout->workers * item->subject.batch,
+				 (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, weight, bias);
+}
+
+static void run_apply(struct psd_worker *worker, struct psd_task task)
+{
+	const unsigned i = (unsigned)worker->program->ops[task.op].item;
+	const struct psd_plan_item *item = &worker->plan->items[i];
+	const struct psd_update update = psd_solver_update(worker->options->train, task.iteration);
+	float *history = worker->memory.items[i].history;
+
+	for (unsigned t = item->first_tensor; t < item->first_tensor + item->n_tensors; t++) {
+		const uint64_t elements = worker->graph->tensors[t].elements;
+
+		psd_solver_apply(&update, worker->memory.parameters[t], worker->memory.gradients[t], history, elements);
+		history += elements;
+	}
+}
+
+/* sum = n elements of the parts from `offset` on, in order of rank whatever the order of arrival. */
+static void sum_block(float *sum, const float *const parts[], unsigned n_parts, uint64_t offset, uint64_t n)
+{
+	memcpy(sum, parts[0] + offset, n * sizeof(*sum));
+	for (unsigned p = 1; p < n_parts; p++)
+		for (uint64_t e = 0; e < n; e++)
+			sum[e] += parts[p][offset + e];
+}
+
+/* parts: one for each worker, as long as the weights. */
+static void reduce_piece(const struct psd_update *update, const float *const parts[], unsigned n_parts, struct iovec weights,
+			 float *history)
+{
+	const uint64_t elements = weights.iov_len / sizeof(float);
+	float *weight = weights.iov_base;
+	float sum[BLOCK_ELEMENTS];
+
+	for (uint64_t e = 0; e < elements; e += BLOCK_ELEMENTS) {
+		const uint64_t n = elements - e < BLOCK_ELEMENTS ? elements - e : BLOCK_ELEMENTS;
+
+		sum_block(sum, parts, n_parts, e, n);
+		psd_solver_apply(update, weight + e, sum, history + e, n);
+	}
+}
+
+/* Sums and applies this shard's part tensor by tensor; a worker's own gradient stays where backward put it. */
+static void run_reduce(struct psd_worker *worker, struct psd_task task, const float **parts)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const unsigned item = (unsigned)op->item, n_workers = worker->layout->workers;
+	const struct psd_range part = psd_memory_own_part(&worker->memory, item, op->slice);
+	const struct psd_update update = psd_solver_update(worker->options->train, task.iteration);
+	float *history = psd_memory_part_history(&worker->memory, item, op->slice);
+	struct iovec weights[PSD_PIECES_MAX], own[PSD_PIECES_MAX];
+	const unsigned n_pieces = psd_memory_pieces(&worker->memory, worker->memory.parameters, item, part, weights);
+	uint64_t offset = 0;
+
+	psd_memory_pieces(&worker->memory, worker->memory.gradients, item, part, own);
+	for (unsigned i = 0; i < n_pieces; i++) {
+		for (unsigned w = 0; w < n_workers; w++)
+			parts[w] = w == worker->self ? own[i].iov_base
+						     : psd_memory_received(&worker->memory, item, op->slice, w) + offset;
+		reduce_piece(&update, parts, n_workers, weights[i], history + offset);
+		offset += weights[i].iov_len / sizeof(float);
+	}
+}
+
+static enum psd_status reduce(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	const float **parts = calloc(worker->layout->workers, sizeof(*parts));
+
+	if (!parts)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a reduction");
+	run_reduce(worker, task, parts);
+	free(parts);
+	return PSD_OK;
+}
+
+/* ---- jobs ---- */
+
+static enum psd_status run_task(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	switch (worker->program->ops[task.op].kind) {
+	case PSD_OP_FORWARD: return run_forward(worker, task, err);
+	case PSD_OP_BACKWARD: return run_backward(worker, task, err);
+	case PSD_OP_FACTOR: run_factor(worker, task); return PSD_OK;
+	case PSD_OP_APPLY: run_apply(worker, task); return PSD_OK;
+	case PSD_OP_REDUCE: return reduce(worker, task, err);
+	case PSD_OP_BARRIER:
+	case PSD_OP_COPY_OUT:
+	case PSD_OP_COPY_IN:
+	case PSD_OP_SEND:
+	case PSD_OP_RECEIVE:
+	case PSD_OP_COLLECTIVE:
+	case PSD_OP_GATE:
+	case PSD_OP_NEXT:
+	case PSD_OP_KINDS: break;
+	}
+	return PSD_OK;
+}
+
+static void task_job(void *context)
+{
+	struct psd_job *job = context;
+	const double start_sec = psd_worker_now(job->worker);
+
+	job->status = run_task(job->worker, job->task, &job->err);
+	job->sec = psd_worker_now(job->worker) - start_sec;
+}
+
+void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
+{
+	struct psd_worker *worker = context;
+	struct psd_job *job = &worker->jobs[resource];
+
+	(void)host, (void)sec; /* how long it takes is what is measured */
+	*job = (struct psd_job){.worker = worker, .task = task};
+	if (resource == PSD_RESOURCE_DEVICE && worker->program->ops[task.op].kind != PSD_OP_BARRIER)
+		psd_lane_start(&worker->device, task_job, job);
+	else if (resource == PSD_RESOURCE_CPU)
+		psd_lane_start(&worker->cpu, task_job, job);
+	else
+		worker->is_over[resource] = true; /* tensors are in this processor's memory: nothing to copy */
+}
+
+/* ---- accuracy ---- */
+
+struct test_job {
+	struct psd_job job;
+	uint64_t samples, correct;
+};
+
+static enum psd_status run_test(struct psd_worker *worker, struct test_job *test, struct psd_error *err)
+{
+	const uint32_t n = worker->options->made->matter->scenario->batch_per_worker;
+	const uint64_t samples = psd_data_samples(worker->data, PSD_DATA_TEST);
+	enum psd_status status = PSD_OK;
+
+	for (uint64_t first = 0; first + n <= samples && !status; first += n) {
+		const struct psd_batch batch = {.images = worker->images, .labels = worker->labels, .is_training = false};
+
+		status = psd_data_read_batch(worker->data, PSD_DATA_TEST, first, n, worker->images, worker->labels, err);
+		if (!status)
+			worker->backend->begin(worker->compute, &batch);
+		for (unsigned l = 0; l < worker->graph->n_layers && !status; l++)
+			status = worker->backend->forward(worker->compute, l, err);
+		if (status)
+			break;
+		test->correct += worker->backend->correct(worker->compute);
+		test->samples += n;
+	}
+	return status;
+}
+
+static void test_job(void *context)
+{
+	struct test_job *test = context;
+
+	test->job.status = run_test(test->job.worker, test, &test->job.err);
+}
+
+enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct, struct psd_error *err)
+{
+	struct test_job test = {.job.worker = worker};
+
+	psd_lane_run(&worker->device, test_job, &test);
+	if (test.job.status) {
+		*err = test.job.err;
+		return test.job.status;
+	}
+	*samples = test.samples;
+	*correct = test.correct;
+	return PSD_OK;
+}

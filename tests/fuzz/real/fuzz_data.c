@@ -1,0 +1,115 @@
+/* Any bytes as the files of a data set: either every sample can be read and has a label of the network, or an error with a text. Never a crash,
+ * leak or hang. The first byte chooses the format, its top bit whether the checksums of a packed file are put right; then come two bytes of
+ * length for each file but the last, and the files. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/data_parts.h"
+#include "real/pack_format.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MAX_ELEMENTS = 3 * 32 * 32, N_FORMATS = 3 };
+
+static const struct {
+	struct psd_data_options options;
+	unsigned n_files;
+} formats[N_FORMATS] = {
+	{{.source = {.kind = PSD_DATA_CIFAR10}, .shape = {3, 32, 32}, .classes = 10}, 2},
+	{{.source = {.kind = PSD_DATA_IDX}, .shape = {1, 2, 3}, .classes = 10}, 4},
+	{{.source = {.kind = PSD_DATA_PACKED, .is_mirrored = true}, .shape = {3, 8, 8}, .classes = 3}, 2},
+};
+
+static void put_u64(uint8_t *bytes, uint64_t value)
+{
+	for (unsigned i = 0; i < 8; i++)
+		bytes[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* Otherwise no change would get past the checksums. */
+static void seal(uint8_t *bytes, uint64_t n_bytes)
+{
+	uint64_t n_samples, checksum;
+
+	if (n_bytes < PSD_PACK_HEAD_BYTES)
+		return;
+	n_samples = psd_little_u64(bytes + 16);
+	if (n_samples > (n_bytes - PSD_PACK_HEAD_BYTES) / PSD_PACK_ENTRY_BYTES)
+		return;
+	put_u64(bytes + 48, n_bytes);
+	for (uint64_t i = 0; i < n_samples; i++) {
+		uint8_t *entry = bytes + PSD_PACK_HEAD_BYTES + i * PSD_PACK_ENTRY_BYTES;
+		const uint64_t offset = psd_little_u64(entry), length = psd_little_u32(entry + 8);
+
+		if (offset <= n_bytes && length <= n_bytes - offset)
+			put_u64(entry + 16, psd_pack_checksum(PSD_PACK_CHECKSUM_BEGIN, bytes + offset, length));
+	}
+	checksum = psd_pack_checksum(PSD_PACK_CHECKSUM_BEGIN, bytes, 64);
+	put_u64(bytes + 64, psd_pack_checksum(checksum, bytes + PSD_PACK_HEAD_BYTES, n_samples * PSD_PACK_ENTRY_BYTES));
+}
+
+/* Each file in memory of its own, so that a read behind its end is seen. */
+static void cut_files(struct psd_data_files *files, uint8_t *copies[], unsigned n_files, bool is_sealed, const uint8_t *data,
+		      size_t size)
+{
+	for (unsigned i = 0; i < n_files; i++) {
+		size_t n_bytes = size;
+
+		if (i + 1 < n_files && size >= 2) {
+			n_bytes = data[0] | (size_t)data[1] << 8;
+			data += 2;
+			size -= 2;
+			n_bytes = n_bytes < size ? n_bytes : size;
+		}
+		copies[i] = malloc(n_bytes ? n_bytes : 1);
+		if (!copies[i])
+			abort();
+		memcpy(copies[i], data, n_bytes);
+		if (is_sealed)
+			seal(copies[i], n_bytes);
+		if (psd_mapping_borrow(&files->files[files->n_files++], "fuzz", copies[i], n_bytes, NULL))
+			abort();
+		data += n_bytes;
+		size -= n_bytes;
+	}
+}
+
+static void read_samples(struct psd_data *data, uint32_t classes)
+{
+	static float image[MAX_ELEMENTS];
+
+	for (unsigned part = PSD_DATA_TRAINING; part <= PSD_DATA_TEST; part++)
+		for (uint64_t sample = 0; sample < psd_data_samples(data, (enum psd_data_part)part) && sample < 64; sample++) {
+			struct psd_error err = {.text = ""};
+			int32_t label = -1;
+
+			if (psd_data_read(data, (enum psd_data_part)part, 1, sample, image, &label, &err)
+				    ? !*err.text
+				    : label < 0 || label >= (int32_t)classes)
+				abort();
+		}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const unsigned format = size ? (data[0] & 0x7f) % N_FORMATS : 0;
+	struct psd_data_files files = {.n_files = 0};
+	uint8_t *copies[PSD_DATA_MAX_FILES] = {NULL};
+	struct psd_error err = {.text = ""};
+	struct psd_data *set;
+
+	if (!size)
+		return 0;
+	cut_files(&files, copies, formats[format].n_files, format == 2 && data[0] & 0x80, data + 1, size - 1);
+	if (psd_data_open_mapped(&set, &formats[format].options, &files, &err) == PSD_OK) {
+		read_samples(set, formats[format].options.classes);
+		psd_data_close(set);
+	} else if (!*err.text) {
+		abort();
+	}
+	for (unsigned i = 0; i < PSD_DATA_MAX_FILES; i++)
+		free(copies[i]);
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* Any bytes as a header: decoding never reads beyond them, and what it accepts encodes to the same bytes. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t again[PSD_WIRE_HEAD_BYTES];
+	struct psd_wire_head head;
+	struct psd_error err;
+
+	if (size < PSD_WIRE_HEAD_BYTES)
+		return 0;
+	if (psd_wire_decode(data, &head, &err)) {
+		if (!err.text[0])
+			abort();
+		return 0;
+	}
+	psd_wire_encode(&head, again);
+	if (memcmp(again, data, sizeof(again)) != 0)
+		abort();
+	if (size - PSD_WIRE_HEAD_BYTES >= PSD_WIRE_SMALL_BYTES) {
+		(void)psd_wire_decode_hello(data + PSD_WIRE_HEAD_BYTES);
+		(void)psd_wire_decode_report(data + PSD_WIRE_HEAD_BYTES);
+		(void)psd_wire_decode_bye(data + PSD_WIRE_HEAD_BYTES);
+	}
+	return 0;
+}

@@ -1,0 +1,44 @@
+/* What the tests of data sets share: opening with a complaint expected or not, and reading. */
+#ifndef PSD_TESTS_DATA_HELPER_H
+#define PSD_TESTS_DATA_HELPER_H
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "real/data.h"
+#include "tests/real/scratch_folder.h"
+
+static inline struct psd_data *open_data(const struct psd_data_options *options)
+{
+	struct psd_data *data = NULL;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_data_open(&data, options, &err), PSD_OK, "%s", err.text);
+	return data;
+}
+
+static inline int32_t read_sample(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image)
+{
+	struct psd_error err = {.text = ""};
+	int32_t label = -1;
+
+	cr_assert_eq(psd_data_read(data, part, epoch, sample, image, &label, &err), PSD_OK, "%s", err.text);
+	return label;
+}
+
+/* expected: what follows "FOLDER/" in the message. */
+static inline void expect_refused(const struct psd_data_options *options, const struct scratch_folder *folder,
+				  const char *expected)
+{
+	struct psd_data *data = NULL;
+	struct psd_error err = {.text = "accepted"};
+	char text[1024];
+
+	snprintf(text, sizeof(text), "%s/%s", folder->path, expected);
+	cr_expect_neq(psd_data_open(&data, options, &err), PSD_OK);
+	cr_expect_str_eq(err.text, text);
+	psd_data_close(data);
+}
+
+#endif

@@ -1,0 +1,164 @@
+/* See net.h. */
+#include "tests/real/net.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/model.h"
+
+/* In [-1, 1). */
+static float draw(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (float)(*state >> 8) * 0x1p-23f - 1.0f;
+}
+
+static float *take(uint64_t count)
+{
+	float *values = aligned_alloc(64, (count * sizeof(*values) + 63) / 64 * 64);
+
+	cr_assert(values);
+	return values;
+}
+
+uint64_t net_image_elements(const struct net *net)
+{
+	const struct psd_shape shape = net->graph->layers[0].shape;
+
+	return (uint64_t)shape.channels * shape.height * shape.width;
+}
+
+/* Gradients start as nonsense: a backend that adds to what it should overwrite is found out. */
+static void fill(struct net *net)
+{
+	const uint32_t classes = net->graph->layers[net->graph->n_layers - 1].shape.channels;
+	uint32_t state = NET_SEED;
+
+	net->parameters = calloc(net->graph->n_tensors + 1u, sizeof(*net->parameters));
+	net->gradients = calloc(net->graph->n_tensors + 1u, sizeof(*net->gradients));
+	net->images = take(net->options.batch * net_image_elements(net));
+	net->labels = calloc(net->options.batch, sizeof(*net->labels));
+	cr_assert(net->parameters && net->gradients && net->labels);
+	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
+		const uint64_t count = net->graph->tensors[t].elements;
+
+		net->parameters[t] = take(count);
+		net->gradients[t] = take(count);
+		for (uint64_t i = 0; i < count; i++) {
+			net->parameters[t][i] = 0.5f * draw(&state);
+			net->gradients[t][i] = 1e6f;
+		}
+	}
+	for (uint64_t i = 0; i < net->options.batch * net_image_elements(net); i++)
+		net->images[i] = draw(&state);
+	for (uint32_t i = 0; i < net->options.batch; i++)
+		net->labels[i] = (int32_t)(i % classes);
+	net->batch = (struct psd_batch){
+		.images = net->images, .labels = net->labels, .iteration = 3, .first_sample = 8, .is_training = true};
+}
+
+void net_open(struct net *net)
+{
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_compute_cpu.open(&net->compute, net->graph, &net->options, net->parameters, net->gradients, &err),
+		     PSD_OK, "%s", err.text);
+}
+
+struct net net_make_graph(struct psd_graph graph, uint32_t batch)
+{
+	struct net net = {
+		.graph = malloc(sizeof(graph)),
+		.options = {.batch = batch, .n_threads = 1, .seed = NET_SEED, .loss_divisor = batch, .is_deterministic = true},
+	};
+
+	cr_assert(net.graph);
+	*net.graph = graph;
+	fill(&net);
+	net_open(&net);
+	return net;
+}
+
+struct net net_make(const char *text, uint32_t batch)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	return net_make_graph(graph, batch);
+}
+
+void net_release(struct net *net)
+{
+	psd_compute_cpu.close(net->compute);
+	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
+		free(net->parameters[t]);
+		free(net->gradients[t]);
+	}
+	free(net->parameters);
+	free(net->gradients);
+	free(net->images);
+	free(net->labels);
+	psd_graph_release(net->graph);
+	free(net->graph);
+}
+
+double net_run_forward(struct net *net)
+{
+	struct psd_error err = {0};
+
+	psd_compute_cpu.begin(net->compute, &net->batch);
+	for (unsigned l = 0; l < net->graph->n_layers; l++)
+		cr_assert_eq(psd_compute_cpu.forward(net->compute, l, &err), PSD_OK, "%s", err.text);
+	return psd_compute_cpu.loss(net->compute);
+}
+
+double net_run(struct net *net)
+{
+	const double loss = net_run_forward(net);
+	struct psd_error err = {0};
+
+	for (unsigned l = net->graph->n_layers; l-- > 0;)
+		cr_assert_eq(psd_compute_cpu.backward(net->compute, l, &err), PSD_OK, "%s", err.text);
+	return loss;
+}
+
+double net_distance(const float *left, const double *right, uint64_t count)
+{
+	double difference = 0, norm = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		difference += pow(left[i] - right[i], 2);
+		norm += right[i] * right[i];
+	}
+	return sqrt(difference / fmax(norm, 1e-60));
+}
+
+double *net_widen(const float *values, uint64_t count)
+{
+	double *wide = calloc(count, sizeof(*wide));
+
+	cr_assert(wide);
+	for (uint64_t i = 0; i < count; i++)
+		wide[i] = (double)values[i];
+	return wide;
+}
+
+double **net_widen_parameters(const struct net *net)
+{
+	double **wide = calloc(net->graph->n_tensors + 1u, sizeof(*wide));
+
+	cr_assert(wide);
+	for (unsigned t = 0; t < net->graph->n_tensors; t++)
+		wide[t] = net_widen(net->parameters[t], net->graph->tensors[t].elements);
+	return wide;
+}
+
+void net_free_wide(const struct net *net, double **wide)
+{
+	for (unsigned t = 0; t < net->graph->n_tensors; t++)
+		free(wide[t]);
+	free(wide);
+}

@@ -1,0 +1,42 @@
+/* A network with random parameters, images and labels, opened on the CPU backend; used by the suites of real/cpu*. */
+#ifndef PSD_TESTS_REAL_NET_H
+#define PSD_TESTS_REAL_NET_H
+
+#include <stdint.h>
+
+#include "engine/graph.h"
+#include "real/compute.h"
+
+#define NET_SEED 20160716u
+
+struct net {
+	struct psd_graph *graph;
+	struct psd_compute_options options;
+	struct psd_batch batch;
+	struct psd_compute *compute;
+	float **parameters, **gradients;
+	float *images;
+	int32_t *labels;
+};
+
+/* From a model file's text; aborts the test if it is refused. */
+struct net net_make(const char *text, uint32_t batch);
+/* The same for a sealed graph, which the net owns then. */
+struct net net_make_graph(struct psd_graph graph, uint32_t batch);
+/* Opens compute again, after a change of options. */
+void net_open(struct net *net);
+void net_release(struct net *net);
+uint64_t net_image_elements(const struct net *net);
+/* All forwards; the loss. */
+double net_run_forward(struct net *net);
+/* All forwards and backwards; the loss. */
+double net_run(struct net *net);
+
+/* |left - right| / |right|, Euclidean norms. */
+double net_distance(const float *left, const double *right, uint64_t count);
+/* Owned copies in double, of an array and of every parameter. */
+double *net_widen(const float *values, uint64_t count);
+double **net_widen_parameters(const struct net *net);
+void net_free_wide(const struct net *net, double **wide);
+
+#endif

@@ -1,0 +1,64 @@
+/* A folder that a test fills with files and removes. Needs _POSIX_C_SOURCE 200809L and _XOPEN_SOURCE 700 in the file that includes this. */
+#ifndef PSD_TESTS_SCRATCH_FOLDER_H
+#define PSD_TESTS_SCRATCH_FOLDER_H
+
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+struct scratch_folder {
+	char path[64];
+};
+
+static inline struct scratch_folder scratch_folder_make(void)
+{
+	struct scratch_folder folder = {"/tmp/psd-data-XXXXXX"};
+
+	cr_assert_not_null(mkdtemp(folder.path));
+	return folder;
+}
+
+struct scratch_path {
+	char text[256];
+};
+
+static inline struct scratch_path scratch_folder_path(const struct scratch_folder *folder, const char *name)
+{
+	struct scratch_path path;
+
+	snprintf(path.text, sizeof(path.text), "%s/%s", folder->path, name);
+	return path;
+}
+
+static inline void scratch_folder_add(const struct scratch_folder *folder, const char *name)
+{
+	cr_assert_eq(mkdir(scratch_folder_path(folder, name).text, 0700), 0);
+}
+
+/* Creates or replaces the file. */
+static inline void scratch_folder_write(const struct scratch_folder *folder, const char *name, const void *bytes, size_t n_bytes)
+{
+	FILE *out = fopen(scratch_folder_path(folder, name).text, "wb");
+
+	cr_assert_not_null(out);
+	cr_assert_eq(fwrite(bytes, 1, n_bytes, out), n_bytes);
+	cr_assert_eq(fclose(out), 0);
+}
+
+static inline int scratch_folder_remove_one(const char *path, const struct stat *facts, int kind, struct FTW *walk)
+{
+	(void)facts;
+	(void)kind;
+	(void)walk;
+	return remove(path);
+}
+
+static inline void scratch_folder_remove(const struct scratch_folder *folder)
+{
+	cr_assert_eq(nftw(folder->path, scratch_folder_remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+#endif

@@ -1,0 +1,181 @@
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "real/socket.h"
+
+#define HERE	   "127.0.0.1"
+#define WITHIN_SEC 30.0 /* generous: reached only by a failure */
+#define SHORT_SEC  0.02 /* where nothing can come */
+
+static const struct psd_socket_options plain = {0};
+
+static int listen_here(uint16_t *port)
+{
+	struct psd_error err;
+	int fd = -1;
+
+	cr_assert_eq(psd_socket_listen(HERE, 0, &plain, &fd, port, &err), PSD_OK, "%s", err.text);
+	return fd;
+}
+
+static int connect_here(uint16_t port, const struct psd_socket_options *options)
+{
+	struct psd_error err;
+	int fd = -1;
+
+	cr_assert_eq(psd_socket_connect("worker 3", HERE, port, WITHIN_SEC, options, &fd, &err), PSD_OK, "%s", err.text);
+	return fd;
+}
+
+static int accept_here(int listener)
+{
+	struct psd_error err;
+	int fd = -1;
+
+	cr_assert_eq(psd_socket_accept(listener, "worker 1", WITHIN_SEC, &plain, &fd, &err), PSD_OK, "%s", err.text);
+	return fd;
+}
+
+static char read_byte(int fd)
+{
+	struct pollfd polled = {.fd = fd, .events = POLLIN};
+	char byte = 0;
+
+	cr_assert_eq(poll(&polled, 1, (int)(1000 * WITHIN_SEC)), 1);
+	cr_assert_eq(read(fd, &byte, 1), 1);
+	return byte;
+}
+
+Test(socket, bytes_pass_both_ways)
+{
+	uint16_t port;
+	const int listener = listen_here(&port), near = connect_here(port, &plain), far = accept_here(listener);
+
+	cr_assert_eq(write(near, "a", 1), 1);
+	cr_assert_eq(read_byte(far), 'a');
+	cr_assert_eq(write(far, "b", 1), 1);
+	cr_assert_eq(read_byte(near), 'b');
+}
+
+static int option_of(int fd, int level, int name)
+{
+	int value = -1;
+	socklen_t value_bytes = sizeof(value);
+
+	cr_assert_eq(getsockopt(fd, level, name, &value, &value_bytes), 0);
+	return value;
+}
+
+Test(socket, every_end_is_set_up_alike)
+{
+	uint16_t port;
+	const int listener = listen_here(&port), ends[] = {connect_here(port, &plain), accept_here(listener)};
+	char congestion[PSD_SOCKET_CONGESTION_MAX];
+
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert(option_of(ends[i], IPPROTO_TCP, TCP_NODELAY));
+		cr_assert(fcntl(ends[i], F_GETFL) & O_NONBLOCK);
+		cr_assert(fcntl(ends[i], F_GETFD) & FD_CLOEXEC);
+		psd_socket_congestion(ends[i], congestion);
+		cr_assert(strcmp(congestion, "cubic") == 0 || strcmp(congestion, "reno") == 0, "%s", congestion);
+	}
+	cr_assert(option_of(listener, SOL_SOCKET, SO_REUSEADDR));
+}
+
+Test(socket, buffers_are_as_asked)
+{
+	const struct psd_socket_options options = {
+		.has_buffers = true, .send_buffer_bytes = 50000, .receive_buffer_bytes = 60000};
+	uint16_t port;
+	const int fd = (listen_here(&port), connect_here(port, &options));
+
+	/* the kernel doubles them for its own bookkeeping, socket(7) */
+	cr_assert_eq(option_of(fd, SOL_SOCKET, SO_SNDBUF), 2 * 50000);
+	cr_assert_eq(option_of(fd, SOL_SOCKET, SO_RCVBUF), 2 * 60000);
+}
+
+Test(socket, a_peer_that_does_not_answer_is_named)
+{
+	char expected[128];
+	struct psd_error err;
+	uint16_t port;
+	int fd = -7;
+
+	close(listen_here(&port)); /* nobody listens there now */
+	cr_assert_eq(psd_socket_connect("worker 3", HERE, port, SHORT_SEC, &plain, &fd, &err), PSD_ERUN);
+	snprintf(expected, sizeof(expected), "worker 3 at 127.0.0.1:%u did not answer within 0.02 s: Connection refused", port);
+	cr_assert_str_eq(err.text, expected);
+	cr_assert_eq(fd, -7);
+}
+
+Test(socket, a_host_that_is_none_is_the_users_mistake)
+{
+	struct psd_error err;
+	int fd;
+
+	cr_assert_eq(psd_socket_connect("worker 3", "10.0.0.1.2", 4711, SHORT_SEC, &plain, &fd, &err), PSD_EINVAL);
+	cr_assert_not_null(strstr(err.text, "'10.0.0.1.2'"), "%s", err.text);
+}
+
+Test(socket, who_did_not_connect_is_named)
+{
+	char expected[128];
+	struct psd_error err;
+	uint16_t port;
+	int fd;
+	const int listener = listen_here(&port);
+
+	cr_assert_eq(psd_socket_accept(listener, "workers 2 and 3", SHORT_SEC, &plain, &fd, &err), PSD_ERUN);
+	snprintf(expected, sizeof(expected), "workers 2 and 3 did not connect to port %u within 0.02 s", port);
+	cr_assert_str_eq(err.text, expected);
+}
+
+Test(socket, a_port_that_is_taken_is_named)
+{
+	char expected[128];
+	struct psd_error err;
+	uint16_t port, other;
+	int fd;
+
+	(void)listen_here(&port);
+	cr_assert_eq(psd_socket_listen(HERE, port, &plain, &fd, &other, &err), PSD_ERUN);
+	snprintf(expected, sizeof(expected), "cannot listen on 127.0.0.1:%u: Address already in use", port);
+	cr_assert_str_eq(err.text, expected);
+}
+
+/* The child's first attempts find a port that is bound and not yet listening. */
+Test(socket, connect_waits_for_a_peer_that_starts_later)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t address_bytes = sizeof(address);
+	const int late = socket(AF_INET, SOCK_STREAM, 0);
+	struct psd_error err;
+	int status, fd, told[2];
+	pid_t child;
+
+	cr_assert_eq(bind(late, (const struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(getsockname(late, (struct sockaddr *)&address, &address_bytes), 0);
+	cr_assert_eq(pipe(told), 0);
+	child = fork();
+	if (child == 0) {
+		const uint16_t port = ntohs(address.sin_port);
+
+		if (psd_socket_connect("worker 3", HERE, port, SHORT_SEC, &plain, &fd, &err) != PSD_ERUN ||
+		    write(told[1], "1", 1) != 1)
+			_exit(2);
+		_exit(psd_socket_connect("worker 3", HERE, port, WITHIN_SEC, &plain, &fd, &err) != PSD_OK);
+	}
+	cr_assert_eq(read_byte(told[0]), '1'); /* it was refused once */
+	cr_assert_eq(listen(late, 1), 0);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+}

@@ -1,0 +1,115 @@
+/* Headers and small payloads: layout, round trips, and what is refused. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "real/wire.h"
+
+static const struct psd_wire_head example = {PSD_WIRE_DATA, 0x01020304, 0x11121314, 0x21222324, UINT64_C(0x3132333435363738)};
+
+Test(wire, header_is_little_endian_and_has_no_gaps)
+{
+	static const uint8_t expected[PSD_WIRE_HEAD_BYTES] = {
+		'P',
+		'S',
+		'D',
+		'W', /* magic */
+		PSD_WIRE_VERSION,
+		0,
+		PSD_WIRE_DATA,
+		0,
+		0x04,
+		0x03,
+		0x02,
+		0x01, /* operation */
+		0x14,
+		0x13,
+		0x12,
+		0x11, /* iteration */
+		0x24,
+		0x23,
+		0x22,
+		0x21, /* part */
+		0,
+		0,
+		0,
+		0, /* reserved */
+		0x38,
+		0x37,
+		0x36,
+		0x35,
+		0x34,
+		0x33,
+		0x32,
+		0x31,
+	};
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+
+	psd_wire_encode(&example, bytes);
+	cr_assert_arr_eq(bytes, expected, sizeof(bytes));
+}
+
+Test(wire, header_comes_back)
+{
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+	struct psd_wire_head head;
+	struct psd_error err;
+
+	psd_wire_encode(&example, bytes);
+	cr_assert_eq(psd_wire_decode(bytes, &head, &err), PSD_OK);
+	cr_assert_eq(head.kind, example.kind);
+	cr_assert_eq(head.op, example.op);
+	cr_assert_eq(head.iteration, example.iteration);
+	cr_assert_eq(head.part, example.part);
+	cr_assert_eq(head.length_bytes, example.length_bytes);
+}
+
+/* Changes one byte of a good header; what comes out must be the words. */
+static void check_refused(unsigned at, uint8_t value, const char *words)
+{
+	const struct psd_wire_head before = {.op = 77};
+	struct psd_wire_head head = before;
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+	struct psd_error err = {.text = ""};
+
+	psd_wire_encode(&example, bytes);
+	bytes[at] = value;
+	cr_assert_eq(psd_wire_decode(bytes, &head, &err), PSD_ERUN);
+	cr_assert(strstr(err.text, words), "'%s' is not in '%s'", words, err.text);
+	cr_assert_eq(head.op, before.op, "written in spite of the failure");
+}
+
+Test(wire, strangers_and_other_versions_are_refused)
+{
+	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 2 of the protocol, this is version 1");
+	check_refused(6, PSD_WIRE_KINDS, "unknown kind 5");
+	check_refused(20, 1, "unknown kind"); /* reserved */
+}
+
+Test(wire, lengths_that_no_message_has_are_refused)
+{
+	check_refused(24, 0x39, "bytes");	   /* not a whole number of floats */
+	check_refused(6, PSD_WIRE_HELLO, "bytes"); /* a greeting has 16 */
+	check_refused(6, PSD_WIRE_REPORT, "bytes");
+	check_refused(6, PSD_WIRE_BYE, "bytes");
+}
+
+Test(wire, small_payloads_come_back)
+{
+	const struct psd_wire_hello hello = {3, 8, UINT64_C(0xfedcba9876543210)};
+	const struct psd_wire_report report = {2.302585092994046, 17};
+	const struct psd_wire_bye bye = {0.125, UINT64_C(1) << 40, 9};
+	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
+
+	psd_wire_encode_hello(&hello, bytes);
+	cr_assert_eq(psd_wire_decode_hello(bytes).host, hello.host);
+	cr_assert_eq(psd_wire_decode_hello(bytes).n_hosts, hello.n_hosts);
+	cr_assert_eq(psd_wire_decode_hello(bytes).plan_hash, hello.plan_hash);
+	psd_wire_encode_report(&report, bytes);
+	cr_assert_eq(psd_wire_decode_report(bytes).loss, report.loss);
+	cr_assert_eq(psd_wire_decode_report(bytes).correct, report.correct);
+	psd_wire_encode_bye(&bye, bytes);
+	cr_assert_eq(psd_wire_decode_bye(bytes).compute_sec, bye.compute_sec);
+	cr_assert_eq(psd_wire_decode_bye(bytes).sent_bytes, bye.sent_bytes);
+	cr_assert_eq(psd_wire_decode_bye(bytes).received_bytes, bye.received_bytes);
+}
