@@ -1,4 +1,4 @@
-/* What rings cost in SimGrid: wall seconds and memory of a whole process each, platform included. One line per case. Exits 1 if the
+/* What rings cost in SimGrid: wall seconds and memory of a whole process each, platform included. CSV, a line per case. Exits 1 if the
  * simulated time is off. */
 #define _DEFAULT_SOURCE
 
@@ -123,11 +123,11 @@ static int measure(struct ring ring)
 		_exit(simulate(ring));
 	if (child < 0 || wait4(child, &status, 0, &usage) != child)
 		return 1;
-	printf("%6u  %-22s %10u  %8.3f  %8.3f  %8.1f%s\n", ring.hosts, ring.fidelity, ring.hosts * ring.steps * ring.repeats,
+	printf("%u,%s,%u,%.3f,%.3f,%.1f,%s\n", ring.hosts, ring.fidelity, ring.hosts * ring.steps * ring.repeats,
 	       now_sec() - start_sec,
 	       (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
 		       1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec),
-	       (double)usage.ru_maxrss / 1024, status ? "  WRONG" : "");
+	       (double)usage.ru_maxrss / 1024, status ? "wrong" : "right");
 	return status != 0;
 }
 
@@ -155,7 +155,7 @@ int main(void)
 {
 	int n_wrong = 0;
 
-	printf("%6s  %-22s %10s  %8s  %8s  %8s\n", "hosts", "fidelity", "transfers", "wall_sec", "cpu_sec", "rss_MiB");
+	puts("hosts,fidelity,transfers,wall_sec,cpu_sec,rss_mib,simulated_time");
 	n_wrong += measure(by_message(8));
 	n_wrong += measure(by_message(64));
 	n_wrong += measure(by_message(128));
@@ -163,6 +163,6 @@ int main(void)
 	n_wrong += measure(by_message(1024));
 	n_wrong += measure(by_flow("flow", 512, 1));
 	n_wrong += measure(by_flow("flow", 4096, 1));
-	n_wrong += measure(by_flow("flow, 467 in sequence", 256, 467));
+	n_wrong += measure(by_flow("flow 467 in sequence", 256, 467));
 	return n_wrong != 0;
 }
