@@ -32,6 +32,16 @@ void psd_subject_matter_release(struct psd_subject_matter *matter)
 	*matter = (struct psd_subject_matter){0};
 }
 
+/* Without a link rate there is nothing to weigh seconds by. */
+static enum psd_status check_rule(const struct psd_system *system, struct psd_point point, struct psd_error *err)
+{
+	if (system->rule != PSD_RULE_SECONDS || point.bandwidth_bps > 0)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, system->at,
+			     "system '%s' chooses by seconds, which needs 'bandwidth' in 'network' beside 'platform'",
+			     system->name);
+}
+
 static enum psd_status check_hosts(const struct psd_layout *layout, const struct psd_system *system, struct psd_error *err)
 {
 	if (psd_layout_hosts(layout) <= PSD_MAX_HOSTS)
@@ -55,7 +65,9 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 		.is_half = scenario->is_half,
 	};
 	*made = (struct psd_case){.matter = matter, .system = system, .point = point};
-	enum psd_status status = psd_plan_make(&made->plan, &input, err);
+	enum psd_status status = check_rule(system, point, err);
+	if (status == PSD_OK)
+		status = psd_plan_make(&made->plan, &input, err);
 	if (status != PSD_OK)
 		return status;
 	status = check_hosts(&made->plan.layout, system, err);

@@ -60,6 +60,46 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 	return has_factors(subject) && (P - 1.0) * (P - 1.0) * factors <= P * factors + P * M * N;
 }
 
+static uint64_t both_ways_bytes(enum psd_pattern pattern, uint64_t elements, const struct psd_subject *subject,
+				const struct psd_layout *layout, unsigned node)
+{
+	const struct psd_payload payload = {pattern, elements, subject->value_bytes, psd_layout_shard_host(layout, 0)};
+	const struct psd_traffic traffic = psd_payload_node_traffic(&payload, layout, node);
+	return traffic.sent_bytes + traffic.received_bytes;
+}
+
+static uint64_t one_node_bytes(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,
+			       unsigned node)
+{
+	const uint64_t factors = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns);
+	switch (method) {
+	case PSD_METHOD_PS:
+		return both_ways_bytes(PSD_PATTERN_PUSH, subject->elements, subject, layout, node) +
+		       both_ways_bytes(PSD_PATTERN_PULL, subject->elements, subject, layout, node);
+	case PSD_METHOD_SFB: return both_ways_bytes(PSD_PATTERN_BROADCAST, factors, subject, layout, node);
+	case PSD_METHOD_ADAM:
+		return both_ways_bytes(PSD_PATTERN_TO_ROOT, factors, subject, layout, node) +
+		       both_ways_bytes(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, node);
+	case PSD_METHOD_RING: return both_ways_bytes(PSD_PATTERN_RING, subject->elements, subject, layout, node);
+	case PSD_METHODS: break;
+	}
+	assert(!"method");
+	return 0;
+}
+
+uint64_t psd_cost_node_bytes(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout)
+{
+	/* nodes of a kind are alike but for the last one; the first shard's is the root */
+	const unsigned candidates[] = {0, layout->nodes - 1, psd_layout_node(layout, psd_layout_shard_host(layout, 0)),
+				       psd_layout_nodes(layout) - 1};
+	uint64_t most_bytes = 0;
+	for (unsigned i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+		const uint64_t bytes = one_node_bytes(method, subject, layout, candidates[i]);
+		most_bytes = bytes > most_bytes ? bytes : most_bytes;
+	}
+	return most_bytes;
+}
+
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)
 {
 	return 2.0 * subject->batch * senders * (double)subject->rows * (double)subject->columns;

@@ -28,9 +28,14 @@ struct psd_subject {
 uint64_t psd_cost_node_values(enum psd_method method, enum psd_role role, const struct psd_subject *subject, unsigned workers,
 			      unsigned shards);
 
-/* The bytes rules: true when factors should go peer to peer.
+/* Bytes sent plus received per iteration by the busiest node of this layout, counted from what its hosts send: the same as above times
+ * value_bytes with one worker a node. An Adam matrix is owned by the first shard. */
+uint64_t psd_cost_node_bytes(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout);
+
+/* The bytes rules, as published: a node is a worker. True when factors should go peer to peer.
  * hybrid (ATC'17 section 4.1): 2 K (P-1)(M+N) <= 2 M N (P+S-2)/S.
- * SACP (arXiv 1512.06216): (P-1)^2 K (M+N) <= P K (M+N) + P M N. Both in exact integers; false when there are no factors. */
+ * SACP (arXiv 1512.06216): (P-1)^2 K (M+N) <= P K (M+N) + P M N. Exact while the products stay below 2^53; false when there are no
+ * factors. */
 bool psd_cost_hybrid_takes_sfb(const struct psd_subject *subject, unsigned workers, unsigned shards);
 bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers);
 

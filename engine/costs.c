@@ -7,6 +7,8 @@
 
 #include "engine/costs_parts.h"
 
+const char *const psd_costs_source_names[PSD_COSTS_SOURCES + 1] = {"model", "scaled", "measured", NULL};
+
 enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *graph, struct psd_error *err)
 {
 	double *block = calloc(2 * (size_t)graph->n_layers + 1, sizeof(*block));

@@ -24,13 +24,18 @@ struct psd_device {
 const struct psd_device *psd_device_find(const char *name);
 extern const char *const psd_device_names[]; /* NULL-terminated */
 
+/* Where the seconds come from; a model and a scaled measurement are to be labelled so. */
+enum psd_costs_source { PSD_COSTS_MODEL, PSD_COSTS_SCALED, PSD_COSTS_MEASURED, PSD_COSTS_SOURCES };
+extern const char
+	*const psd_costs_source_names[PSD_COSTS_SOURCES + 1]; /* "model", "scaled", "measured", NULL; as in a profile's head */
+
 struct psd_costs {
 	double *forward_sec;  /* n_layers, for the whole batch of one worker */
 	double *backward_sec; /* n_layers */
 	unsigned n_layers;
 	double compute_sec;	   /* sum of all */
 	double gemm_flops_per_sec; /* rate of factor rebuilds on this device */
-	bool is_measured;	   /* false: from the device model, to be labelled so */
+	enum psd_costs_source source;
 };
 
 /* From a device. batch >= 1; images_per_sec > 0 scales all layers alike so that batch / compute_sec meets it, 0 leaves the model's

@@ -37,10 +37,11 @@ struct estimate {
 	uint64_t next_seq;
 	struct psd_fluid_flow *flows; /* under way; a class sends one operation at a time, to each class at most one flow */
 	unsigned n_flows;
-	double flows_at_sec;	  /* what the flows' left_bits refer to */
-	double flow_end_sec;	  /* when the first of them ends; infinity: none */
-	unsigned *n_flows_left;	  /* per class, of its send */
-	struct psd_task *sending; /* per class */
+	struct psd_fluid_port *ports; /* scratch: out of each class, then into each */
+	double flows_at_sec;	      /* what the flows' left_bits refer to */
+	double flow_end_sec;	      /* when the first of them ends; infinity: none */
+	unsigned *n_flows_left;	      /* per class, of its send */
+	struct psd_task *sending;     /* per class */
 	double now_sec;
 	bool is_out_of_memory;
 };
@@ -159,9 +160,11 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 	const unsigned most_classes = n_roots + 3;
 	estimate->classes = malloc(most_classes * sizeof(*estimate->classes));
 	estimate->flows = malloc(most_classes * most_classes * sizeof(*estimate->flows));
+	estimate->ports = malloc(2 * most_classes * sizeof(*estimate->ports));
 	estimate->n_flows_left = calloc(most_classes, sizeof(*estimate->n_flows_left));
 	estimate->sending = calloc(most_classes, sizeof(*estimate->sending));
-	if (estimate->classes == NULL || estimate->flows == NULL || estimate->n_flows_left == NULL || estimate->sending == NULL)
+	if (estimate->classes == NULL || estimate->flows == NULL || estimate->ports == NULL || estimate->n_flows_left == NULL ||
+	    estimate->sending == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	for (unsigned h = 0; h < n_hosts && n_roots > 0; h++)
 		if (owns_matrix(plan, h))
@@ -200,7 +203,8 @@ static void advance_flows(struct estimate *estimate)
 static void share_ports(struct estimate *estimate)
 {
 	const struct psd_rates *rates = &estimate->program->plan->rates;
-	psd_fluid_share(estimate->flows, estimate->n_flows, rates->send_bps, rates->receive_bps);
+	psd_fluid_share(estimate->flows, estimate->n_flows, estimate->ports, estimate->ports + estimate->n_classes,
+			rates->send_bps, rates->receive_bps);
 	estimate->flow_end_sec = estimate->now_sec + psd_fluid_next_end_sec(estimate->flows, estimate->n_flows);
 }
 
@@ -215,13 +219,14 @@ static void push_arrival(struct estimate *estimate, double at_sec, unsigned to, 
 	push_event(estimate, (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
 }
 
-/* Ends the flows that are through, to a billionth of their rate's second. */
+/* Ends the flows that are through: to a nanosecond, and to what the clock can tell apart by now. */
 static void end_flows(struct estimate *estimate)
 {
+	const double tolerance_sec = 1e-9 + 1e-14 * estimate->now_sec;
 	advance_flows(estimate);
 	for (unsigned f = 0; f < estimate->n_flows;) {
 		const struct psd_fluid_flow flow = estimate->flows[f];
-		if (flow.left_bits > 1e-9 * flow.rate_bps) {
+		if (flow.left_bits > tolerance_sec * flow.rate_bps) {
 			f++;
 			continue;
 		}
@@ -401,6 +406,7 @@ out:
 	free(duties);
 	free(estimate.events);
 	free(estimate.flows);
+	free(estimate.ports);
 	free(estimate.n_flows_left);
 	free(estimate.sending);
 	free(estimate.classes);

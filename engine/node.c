@@ -131,12 +131,18 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 	return PSD_OK;
 }
 
+/* Beyond these no cluster lies, and sums of times would lose their small parts. */
+static const double lowest_bps = 1.0, highest_bps = 1e15;
+static const double highest_sec = 1e6;
+
 enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec, struct psd_error *err)
 {
 	double value;
 
 	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_rate(node->text, &value) || value <= 0.0)
 		return refuse(node, err, psd_units_rate_help);
+	if (value < lowest_bps || value > highest_bps)
+		return refuse(node, err, "a rate from 1bps to 1000Tbps");
 	*bits_per_sec = value;
 	return PSD_OK;
 }
@@ -153,8 +159,13 @@ enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes, str
 
 enum psd_status psd_node_seconds(const struct psd_node *node, double *sec, struct psd_error *err)
 {
-	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_seconds(node->text, sec))
+	double value;
+
+	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_seconds(node->text, &value))
 		return refuse(node, err, psd_units_seconds_help);
+	if (value > highest_sec)
+		return refuse(node, err, "a time of at most 1000000s");
+	*sec = value;
 	return PSD_OK;
 }
 

@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+/* Parts of all tensors together: more are more operations than a run can hold. */
+enum { MOST_SLICES = 100000 };
+
 static struct psd_subject subject_of(const struct psd_graph *graph, unsigned first_tensor, unsigned n_tensors, uint32_t batch,
 				     unsigned value_bytes)
 {
@@ -65,34 +68,26 @@ static enum psd_method choose(const struct psd_plan *plan, const struct psd_plan
 static void weigh_alternatives(const struct psd_plan *plan, struct psd_plan_item *item, const struct psd_rates *rates)
 {
 	const struct psd_layout *layout = &plan->layout;
-	const bool separate = layout->has_separate_servers;
 	for (int m = 0; m < PSD_METHODS; m++) {
 		struct psd_alternative *alternative = &item->alternatives[m];
 		const enum psd_method method = (enum psd_method)m;
 		if ((method == PSD_METHOD_SFB || method == PSD_METHOD_ADAM) && !has_factors(&item->subject))
 			continue;
-		uint64_t values = psd_cost_node_values(method, separate ? PSD_ROLE_WORKER : PSD_ROLE_BOTH, &item->subject,
-						       layout->workers, layout->shards);
-		if (separate) {
-			const uint64_t server_values =
-				psd_cost_node_values(method, PSD_ROLE_SERVER, &item->subject, layout->workers, layout->shards);
-			values = server_values > values ? server_values : values;
-		}
 		alternative->is_possible = true;
-		alternative->node_bytes = values * item->subject.value_bytes;
+		alternative->node_bytes = psd_cost_node_bytes(method, &item->subject, layout);
 		alternative->isolated_sec = psd_cost_seconds(method, &item->subject, layout, rates);
 	}
 }
 
 /* Slices hold whole runs of pairs, one pair for each shard at least; all slices of an item are of equal size but for rounding. */
-static unsigned slices_of(const struct psd_plan *plan, const struct psd_plan_item *item)
+static uint64_t slices_of(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	if (item->method != PSD_METHOD_PS && item->method != PSD_METHOD_ADAM)
 		return 1;
 	const uint64_t row_bytes = plan->system->pair_bytes * plan->layout.shards;
 	const uint64_t slice_bytes = plan->system->slice_bytes > row_bytes ? plan->system->slice_bytes : row_bytes;
 	const uint64_t bytes = item->subject.elements * item->subject.value_bytes;
-	return bytes == 0 ? 1 : (unsigned)((bytes - 1) / slice_bytes + 1);
+	return bytes == 0 ? 1 : (bytes - 1) / slice_bytes + 1;
 }
 
 static unsigned count_items(const struct psd_graph *graph, enum psd_unit unit)
@@ -145,6 +140,22 @@ static unsigned fan_in_of(const struct psd_layout *layout, enum psd_method metho
 	return psd_payload_fan_in(&payload, layout);
 }
 
+/* Bytes are counted in 64 bits, over all nodes and all operations of an iteration. */
+static enum psd_status check_size(const struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
+{
+	const double hosts = psd_layout_hosts(&plan->layout);
+	double values = 0.0;
+	for (unsigned t = 0; t < input->graph->n_tensors; t++) {
+		const struct psd_tensor *tensor = &input->graph->tensors[t];
+		values += (double)tensor->elements + (double)input->batch * ((double)tensor->rows + (double)tensor->columns);
+	}
+	if (8.0 * values * plan->value_bytes * hosts * plan->layout.workers_per_node < 9e18)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, input->system->at,
+			     "system '%s' on %u workers would send more bytes in an iteration than 64 bits can count",
+			     input->system->name, plan->layout.workers);
+}
+
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
 {
 	struct psd_plan made = {
@@ -154,6 +165,9 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.layout = input->layout,
 		.value_bytes = input->is_half ? 2 : 4,
 	};
+	enum psd_status status = check_size(&made, input, err);
+	if (status != PSD_OK)
+		return status;
 	const unsigned n_items = count_items(input->graph, input->system->unit);
 	made.items = calloc(n_items > 0 ? n_items : 1, sizeof(*made.items));
 	if (made.items == NULL)
@@ -164,13 +178,22 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		psd_rates_make(&input->system->host, input->network, input->link_bps, fan_in_of(&made.layout, PSD_METHOD_PS),
 			       input->costs->gemm_flops_per_sec, input->system->pair_bytes);
 	unsigned next_root = 0;
+	uint64_t all_slices = 0;
 	for (unsigned i = 0; i < made.n_items; i++) {
 		struct psd_plan_item *item = &made.items[i];
 		weigh_alternatives(&made, item, &widest);
 		item->method = choose(&made, item);
 		item->was_choice = has_factors(&item->subject) &&
 				   (input->system->sync == PSD_SYNC_HYBRID || input->system->sync == PSD_SYNC_SACP);
-		item->n_slices = slices_of(&made, item);
+		const uint64_t n_slices = slices_of(&made, item);
+		all_slices += n_slices;
+		if (all_slices > MOST_SLICES) {
+			free(made.items);
+			return psd_error_set(err, PSD_EINVAL, input->system->at,
+					     "'slice' of system '%s' cuts its tensors into more than %u parts, must be larger",
+					     input->system->name, (unsigned)MOST_SLICES);
+		}
+		item->n_slices = (unsigned)n_slices;
 		if (item->method == PSD_METHOD_ADAM)
 			item->root = psd_layout_shard_host(&made.layout, next_root++ % made.layout.shards);
 		const unsigned fan_in = fan_in_of(&made.layout, item->method);

@@ -55,7 +55,7 @@ struct psd_plan_input {
 	bool is_half; /* values travel as 2 bytes */
 };
 
-/* *plan is filled on success, released by psd_plan_release(). PSD_ENOMEM. */
+/* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes; PSD_ENOMEM. */
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err) PSD_MUST_CHECK;
 void psd_plan_release(struct psd_plan *plan);
 

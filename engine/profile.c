@@ -50,6 +50,14 @@ static enum psd_status refuse_head(const struct profile *profile, enum head_key 
 			     accepted);
 }
 
+static bool is_source(const char *text)
+{
+	for (const char *const *name = psd_costs_source_names; *name; name++)
+		if (!strcmp(text, *name))
+			return true;
+	return false;
+}
+
 static enum psd_status check_head(struct profile *profile, unsigned batch)
 {
 	const char *const *head = profile->head;
@@ -61,11 +69,12 @@ static enum psd_status check_head(struct profile *profile, unsigned batch)
 					     head_keys[i]);
 	if (!psd_units_read_count(head[BATCH], &profile_batch) || profile_batch < 1)
 		return refuse_head(profile, BATCH, "a whole number, 1 or more");
-	if (strcmp(head[KIND], "measured") && strcmp(head[KIND], "scaled") && strcmp(head[KIND], "model"))
+	if (!is_source(head[KIND]))
 		return refuse_head(profile, KIND, "measured, scaled or model");
 	if (!psd_units_read_flop_rate(head[GEMM], &profile->costs->gemm_flops_per_sec) || profile->costs->gemm_flops_per_sec <= 0)
 		return refuse_head(profile, GEMM, psd_units_flop_rate_help);
-	profile->costs->is_measured = !strcmp(head[KIND], "measured");
+	while (strcmp(head[KIND], psd_costs_source_names[profile->costs->source]))
+		profile->costs->source++;
 	profile->batch_ratio = batch / (double)profile_batch;
 	return psd_csv_check_header(&profile->csv, header, profile->err);
 }

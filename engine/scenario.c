@@ -11,6 +11,8 @@
 #include "engine/overlay.h"
 #include "engine/scenario_parts.h"
 
+enum { TITLE_MAX_BYTES = 200 };
+
 const char *const psd_schedule_names[] = {"sequential", "wait-free", NULL};
 const char *const psd_sync_names[] = {"ps", "sfb", "adam", "hybrid", "sacp", "ring", NULL};
 const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
@@ -147,11 +149,31 @@ static void set_defaults(struct psd_scenario *scenario)
 	scenario->baseline_system = -1;
 }
 
+/* It is a cell of the CSV: one line, and nothing that a spreadsheet takes for a formula. */
+static enum psd_status check_title(const struct psd_scenario_reader *reader)
+{
+	const struct psd_node *title = psd_node_child(reader->root, "title");
+
+	if (!title)
+		return PSD_OK;
+	if (strchr("=+-@", *title->text) || strlen(title->text) > TITLE_MAX_BYTES)
+		return psd_error_set(reader->err, PSD_EINVAL, title->at,
+				     "'title' is '%.80s', must not begin with one of = + - @ nor be longer than %d bytes",
+				     title->text, TITLE_MAX_BYTES);
+	for (const char *c = title->text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			return psd_error_set(reader->err, PSD_EINVAL, title->at,
+					     "'title' is '%.80s', must not contain control characters", title->text);
+	return PSD_OK;
+}
+
 static enum psd_status read_sections(const struct psd_scenario_reader *reader)
 {
 	struct psd_scenario *scenario = reader->scenario;
 	enum psd_status status = psd_fields_read(scenario, reader->root, "scenario", root_fields, reader->err);
 
+	if (!status)
+		status = check_title(reader);
 	if (!status)
 		status = read_model(reader);
 	if (!status)

@@ -5,6 +5,9 @@
 #include "engine/fields.h"
 #include "engine/scenario_parts.h"
 
+#define LEAST_BACKGROUND_BYTES 10000
+#define LEAST_PERIOD_SEC       10e-6
+
 #define SLOW(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_slowdown, member)
 
 static const struct psd_field slow_fields[] = {
@@ -66,6 +69,35 @@ static enum psd_status read_slowdown(const struct psd_scenario_reader *reader, c
 	return check_node(reader, entry, "node", slow->node);
 }
 
+static double slowest_link_bps(const struct psd_scenario *scenario)
+{
+	double slowest_bps = INFINITY;
+
+	for (unsigned i = 0; i < psd_scenario_points(scenario); i++)
+		slowest_bps = fmin(slowest_bps, psd_scenario_point(scenario, i).bandwidth_bps);
+	return slowest_bps;
+}
+
+/* What a link cannot carry would pile up for as long as the run lasts; very small or frequent transfers would be all that is simulated. */
+static enum psd_status check_amount(const struct psd_scenario_reader *reader, const struct psd_node *entry,
+				    const struct psd_background *background)
+{
+	const double link_bps = slowest_link_bps(reader->scenario);
+	const struct psd_node *bytes = psd_node_child(entry, "bytes"), *period = psd_node_child(entry, "period");
+
+	if (background->bytes < LEAST_BACKGROUND_BYTES)
+		return psd_error_set(reader->err, PSD_EINVAL, bytes->at, "'bytes' is '%.80s', must be 10kB or more", bytes->text);
+	if (period && background->period_sec < LEAST_PERIOD_SEC)
+		return psd_error_set(reader->err, PSD_EINVAL, period->at,
+				     "'period' is '%.80s', must be 10us or more; without it transfers follow one another",
+				     period->text);
+	if (period && link_bps > 0.0 && 8.0 * (double)background->bytes / background->period_sec >= link_bps)
+		return psd_error_set(reader->err, PSD_EINVAL, period->at,
+				     "'period' is '%.80s', must be longer: the link cannot carry %.80s in that time",
+				     period->text, bytes->text);
+	return PSD_OK;
+}
+
 static enum psd_status read_background(const struct psd_scenario_reader *reader, const struct psd_node *entry)
 {
 	struct psd_background *background = &reader->scenario->backgrounds[reader->scenario->n_backgrounds++];
@@ -76,6 +108,8 @@ static enum psd_status read_background(const struct psd_scenario_reader *reader,
 	if (!status && background->from_node == background->to_node)
 		status = psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "to")->at,
 				       "'to' is %u, must be another node than 'from'", background->to_node);
+	if (!status)
+		status = check_amount(reader, entry, background);
 	if (!status)
 		status = check_node(reader, entry, "from", background->from_node);
 	return status ? status : check_node(reader, entry, "to", background->to_node);

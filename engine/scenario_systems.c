@@ -64,6 +64,8 @@ static enum psd_status check_name(const struct psd_scenario *scenario, const str
 			return psd_error_set(err, PSD_EINVAL, at,
 					     "'name' is '%.80s', must not contain commas, quotes or control characters",
 					     system->name);
+	if (strchr("=+-@", *system->name))
+		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must not begin with one of = + - @", system->name);
 	if (strlen(system->name) > NAME_MAX_BYTES)
 		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must be at most %d bytes long", system->name,
 				     NAME_MAX_BYTES);

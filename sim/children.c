@@ -130,6 +130,7 @@ static enum psd_status start_child(struct pool *pool, struct child *slot, unsign
 	const pid_t parent = getpid();
 	pid_t pid;
 
+	fflush(stdout); /* or the child would write it again */
 	if (pipe(result) || pipe(noise) || (pid = fork()) < 0) {
 		const int reason = errno;
 

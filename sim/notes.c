@@ -36,6 +36,7 @@ static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 	append_item(out, scenario->network.topology == PSD_TOPOLOGY_RACKS, "racks", &n_items);
 	append_item(out, scenario->network.topology == PSD_TOPOLOGY_FAT_TREE, "the fat tree", &n_items);
 	append_item(out, scenario->network.topology == PSD_TOPOLOGY_PLATFORM, "the platform file", &n_items);
+	append_item(out, scenario->workers_per_node > 1, "sends of one node's workers that share its link", &n_items);
 	append_item(out, scenario->jitter_ratio > 0.0, "jitter", &n_items);
 	append_item(out, scenario->n_slowdowns > 0, "slow nodes", &n_items);
 	append_item(out, scenario->n_backgrounds > 0, "background traffic", &n_items);

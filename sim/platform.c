@@ -1,4 +1,4 @@
-/* Geometry of the generated platforms, their XML form, and the check of a user's XML in a child process. Knows no SimGrid: ways and
+/* Geometry of the generated platforms, and their XML form. Knows no SimGrid: ways and
  * capacities come from here, network.cpp gives them to SimGrid. */
 #include "sim/platform.h"
 

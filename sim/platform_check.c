@@ -165,6 +165,7 @@ enum psd_status psd_platform_check(const struct psd_platform *platform, struct p
 
 	if (platform->topology != PSD_TOPOLOGY_PLATFORM)
 		return PSD_OK;
+	fflush(stdout); /* or the child would write it again */
 	if (pipe(words) || pipe(result) || (child = fork()) < 0) {
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot start a process: %s", strerror(errno));
 		goto close_all;

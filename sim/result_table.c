@@ -33,12 +33,17 @@ static void write_compute(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->matter->scenario;
 	const struct psd_costs *costs = &report->matter->costs;
+	static const char *const words[PSD_COSTS_SOURCES] = {
+		[PSD_COSTS_MODEL] = "from a model of the device, not measured: ",
+		[PSD_COSTS_SCALED] = "measured in part, the rest scaled: ",
+		[PSD_COSTS_MEASURED] = "measured: ",
+	};
 	struct psd_sentence sentence = {.length = 0};
 	char sec[PSD_UNITS_TEXT_MAX];
 
 	psd_sentence_add(&sentence, "compute   %s a batch, %.4g images/s on one worker alone; ",
 			 psd_units_write_seconds(costs->compute_sec, sec), scenario->batch_per_worker / costs->compute_sec);
-	psd_sentence_add(&sentence, costs->is_measured ? "measured: " : "from a model of the device, not measured: ");
+	psd_sentence_add(&sentence, words[costs->source]);
 	psd_sentence_add(&sentence, "%s", scenario->profile_path ? file_name(scenario->profile_path) : scenario->device_name);
 	if (scenario->images_per_sec > 0.0)
 		psd_sentence_add(&sentence, ", scaled to %.4g images/s", scenario->images_per_sec);

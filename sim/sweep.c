@@ -65,7 +65,10 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 
 	if (status)
 		return status;
-	if (sweep->is_estimate)
+	if (sweep->is_estimate && job->point.bandwidth_bps == 0.0)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				       "an estimate needs 'bandwidth' and 'latency' in 'network' beside 'platform'");
+	else if (sweep->is_estimate)
 		status = psd_estimate(&made.program, psd_run_length_make(job->system, scenario->iterations, 0.0), outcome, err);
 	else
 		status = psd_simulate(&made, NULL, NULL, outcome, err);

@@ -58,6 +58,8 @@ static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_pay
 {
 	const unsigned n_hosts = sim->layout->workers;
 	uint64_t bytes = 0;
+	if (sim->n_shift_flows == 1)
+		return psd_payload_node_traffic(payload, sim->layout, from).sent_bytes; /* one worker a node */
 	for (unsigned peer = first_peer(sim, run); peer < first_peer(sim, run + 1); peer++)
 		bytes += psd_payload_bytes_between(payload, sim->layout, from, (from + 1 + peer) % n_hosts);
 	return bytes;

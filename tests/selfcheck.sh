@@ -36,7 +36,7 @@ include_from() {
 }
 
 cp "$build/psd-selfcheck" "$work/psd-tests"
-must_reject "a suite with a test that fails" "^0 passed, 1 failed$" tests/run.sh "$work"
+must_reject "a suite with a test that fails" "^0 passed, 1 failed$" tests/run.sh "$work" psd-tests --
 
 mkdir -p "$(dirname "$work/golden/$scenario")"
 sed '$s/[0-9]\([^0-9]*\)$/x\1/' "tests/golden/$scenario.csv" >"$work/golden/$scenario.csv"

@@ -123,6 +123,23 @@ Test(contract, a_slow_transport_with_incast_agrees)
 			 "sweep: {nodes: [2, 8, 32]}\n");
 }
 
+/* Every matrix has an owner of its own, so that all hosts differ. */
+Test(contract, as_many_owners_as_hosts_agree)
+{
+	expect_agreement("title: t\n"
+			 "model: {graph: tests/data/many_inner_products.yaml, batch_per_worker: 32}\n"
+			 "compute: {device: v100}\ncluster: {" NETWORK "}\n"
+			 "systems: [{name: adam, sync: adam}, {name: adam sequential, sync: adam, schedule: sequential}]\n"
+			 "sweep: {nodes: [2, 5, 30, 40]}\n");
+}
+
+/* A nanosecond is less than the clock can tell apart by then. */
+Test(contract, a_very_slow_network_agrees)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {network: {bandwidth: 100bps, latency: 50us}}\n"
+			 "systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}]\nsweep: {nodes: [3, 7]}\n");
+}
+
 Test(contract, size_classes_of_collectives_agree)
 {
 	static const char format[] =
@@ -572,7 +589,7 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 Test(contract, idle_servers_do_not_keep_a_run_alive)
 {
 	const struct psd_outcome outcome = simulated_text("title: t\n" ONE_LAYER "cluster:\n  nodes: 4\n  " NETWORK "\n"
-							  "  background: [{from: 0, to: 1, bytes: 1kB, period: 10ms}]\n"
+							  "  background: [{from: 0, to: 1, bytes: 10kB, period: 10ms}]\n"
 							  "systems: [{name: sfb, sync: sfb, servers: 2}]\n");
 
 	cr_expect_gt(outcome.iteration_sec, 0.0);

@@ -70,7 +70,7 @@ Test(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind)
 	expect_near(costs.gemm_flops_per_sec, 1e12 * 0.8);
 	cr_expect_eq(costs.forward_sec[INPUT], 0);
 	cr_expect_eq(costs.backward_sec[INPUT], 0);
-	cr_expect_not(costs.is_measured);
+	cr_expect_eq(costs.source, PSD_COSTS_MODEL);
 	psd_costs_release(&costs);
 	psd_graph_release(&graph);
 }
@@ -199,7 +199,7 @@ Test(costs, a_profile_scales_linearly_with_the_batch)
 	expect_near(costs.forward_sec[FC], 2 * 3e-3);
 	expect_near(costs.compute_sec, 2 * (1e-3 + 2e-3 + 3e-3 + 4e-3));
 	expect_near(costs.gemm_flops_per_sec, 2e12);
-	cr_expect(costs.is_measured);
+	cr_expect_eq(costs.source, PSD_COSTS_MEASURED);
 	psd_costs_release(&costs);
 }
 
@@ -218,7 +218,7 @@ Test(costs, only_a_measured_profile_counts_as_measured)
 					    "# gemm_flops_per_sec: 2TFLOPS\n" COLUMNS ROWS,
 					    0);
 
-	cr_expect_not(costs.is_measured);
+	cr_expect_neq(costs.source, PSD_COSTS_MEASURED);
 	psd_costs_release(&costs);
 }
 

@@ -297,10 +297,14 @@ static void check_node_bytes(const struct psd_plan *plan)
 		const struct psd_plan_item *item = &plan->items[i];
 		const uint64_t M = item->subject.rows, N = item->subject.columns, K = 32;
 		const uint64_t values = M * N + N; /* with the bias */
-		cr_expect_eq(item->alternatives[PSD_METHOD_PS].node_bytes, 4 * (2 * values * (2 * P - 2) / P));
+		/* shards' parts differ by one value when they do not divide the tensor: pushed by or pulled to each of the others */
+		cr_expect_geq(item->alternatives[PSD_METHOD_PS].node_bytes, 4 * (2 * values * (2 * P - 2) / P));
+		cr_expect_leq(item->alternatives[PSD_METHOD_PS].node_bytes, 4 * (2 * values * (2 * P - 2) / P + 4 * P));
 		cr_expect_eq(item->alternatives[PSD_METHOD_SFB].node_bytes, 4 * (2 * K * (P - 1) * (M + N)));
 		cr_expect_eq(item->alternatives[PSD_METHOD_ADAM].node_bytes, 4 * (P - 1) * (values + K * (M + N)));
-		cr_expect_eq(item->alternatives[PSD_METHOD_RING].node_bytes, 4 * (4 * (P - 1) * values / P));
+		/* to a byte less each way: 2 (P-1) chunks of bytes / P */
+		cr_expect_leq(item->alternatives[PSD_METHOD_RING].node_bytes, 4 * 4 * (P - 1) * values / P);
+		cr_expect_geq(item->alternatives[PSD_METHOD_RING].node_bytes + 2, 4 * 4 * (P - 1) * values / P);
 	}
 }
 
