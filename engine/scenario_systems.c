@@ -116,6 +116,9 @@ static enum psd_status read_system(const struct psd_scenario_reader *reader, con
 		status = settle_sizes(system, entry, reader->err);
 	if (!status && host)
 		status = psd_scenario_read_host(&system->host, host, reader->err);
+	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
+		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
+				     "'incast' of system '%s' has no effect without 'transport', which it slows", system->name);
 	return status;
 }
 

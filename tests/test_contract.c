@@ -140,6 +140,23 @@ Test(contract, a_very_slow_network_agrees)
 			 "systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}]\nsweep: {nodes: [3, 7]}\n");
 }
 
+Test(contract, what_no_run_can_hold_is_refused)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+
+	/* 575 MB in parts of 1 kB */
+	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {nodes: 1, " NETWORK "}\n"
+			     "systems: [{name: fine, sync: ps, pair: 1kB, slice: 1kB}]\n");
+	cr_assert_eq(
+		psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0], psd_scenario_point(&loaded.scenario, 0), &err),
+		PSD_EINVAL);
+	cr_assert_str_eq(err.text,
+			 "test.yaml:5:11: 'slice' of system 'fine' cuts its tensors into more than 100000 parts, must be larger");
+	loaded_close(&loaded);
+}
+
 Test(contract, size_classes_of_collectives_agree)
 {
 	static const char format[] =

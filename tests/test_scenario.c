@@ -381,6 +381,8 @@ Test(scenario, wrong_values_are_quoted)
 		     "dir/a.yaml:10:1: 'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
 	expect_error(1, "title: =1+1",
 		     "dir/a.yaml:1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
+	expect_error(8, "  - {name: A, sync: ps, host: {incast: 5%}}",
+		     "dir/a.yaml:8:5: 'incast' of system 'A' has no effect without 'transport', which it slows");
 	expect_error(MORE, "iterations: 0", "dir/a.yaml:9:13: 'iterations' is '0', must be a whole number from 1 to 60000");
 	expect_error(MORE, "seed: -1", "dir/a.yaml:9:7: 'seed' is '-1', must be a whole number from 0 to 4294967295");
 	expect_error(MORE, "baseline: B", "dir/a.yaml:9:11: 'baseline' is 'B', must be the name of a system or 'compute'");
