@@ -19,7 +19,6 @@ struct psd_builder {
 	uint32_t gate_copied_out;
 	uint32_t gate_pushed;
 	uint32_t gate_pulled;
-	uint32_t barrier;   /* barrier per iteration: where all synchronisation ends, else PSD_NO_OP */
 	uint32_t *done_ops; /* pairs of layer and operation that ends the layer's synchronisation on a host */
 	uint32_t n_done;
 	uint32_t done_capacity;

@@ -130,7 +130,7 @@ Test(contract, as_many_owners_as_hosts_agree)
 			 "model: {graph: tests/data/many_inner_products.yaml, batch_per_worker: 32}\n"
 			 "compute: {device: v100}\ncluster: {" NETWORK "}\n"
 			 "systems: [{name: adam, sync: adam}, {name: adam sequential, sync: adam, schedule: sequential}]\n"
-			 "sweep: {nodes: [2, 5, 30, 40]}\n");
+			 "sweep: {nodes: [2, 5, 20, 110]}\n");
 }
 
 /* A nanosecond is less than the clock can tell apart by then. */
