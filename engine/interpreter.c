@@ -66,6 +66,8 @@ static void gather(struct psd_interpreter *in)
 	in->has_collective = true;
 	in->collective = entry.task;
 	in->n_joined = 0;
+	if (in->seam.choose != NULL)
+		in->seam.choose(in->seam.context, entry.task);
 	for (unsigned h = 0; h < in->n_hosts; h++)
 		if (in->hosts[h].is_worker && !in->hosts[h].is_busy[PSD_RESOURCE_NIC])
 			join(in, &in->hosts[h]);
@@ -75,7 +77,7 @@ static void gather(struct psd_interpreter *in)
 static void collective_is_ready(struct psd_interpreter *in, struct psd_task task)
 {
 	uint32_t *n_ready = &in->collective_ready[task.iteration % 2][task.op];
-	if (++*n_ready < in->n_workers)
+	if (++*n_ready < in->n_cluster_workers)
 		return;
 	*n_ready = 0;
 	psd_ready_push(&in->collectives, (struct psd_ready){op_of(in, task)->rank, task}, &in->is_out_of_memory);
@@ -90,7 +92,10 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 	while (psd_sched_take_instant(&host->sched, &task)) {
 		const struct psd_op *op = op_of(in, task);
 		if (op->kind == PSD_OP_COLLECTIVE) {
-			collective_is_ready(in, task);
+			if (in->seam.announce != NULL)
+				in->seam.announce(in->seam.context, task);
+			else
+				collective_is_ready(in, task);
 			continue;
 		}
 		if (op->kind == PSD_OP_NEXT)
@@ -148,6 +153,12 @@ static void settle(struct psd_interpreter *in, unsigned h)
 
 /* ---- entry points ---- */
 
+static void settle_all(struct psd_interpreter *in)
+{
+	for (unsigned h = 0; h < in->n_hosts; h++)
+		settle(in, h);
+}
+
 static enum psd_status allocate(struct psd_interpreter *in, const struct psd_duties *const duties[], struct psd_error *err)
 {
 	in->hosts = calloc(in->n_hosts, sizeof(*in->hosts));
@@ -165,6 +176,7 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 		in->hosts[h].is_worker = duties[h]->waits[in->program->next_op] != PSD_NOT_CARRIED;
 		in->n_workers += in->hosts[h].is_worker;
 	}
+	in->n_cluster_workers = in->seam.n_cluster_workers > 0 ? in->seam.n_cluster_workers : in->n_workers;
 	return PSD_OK;
 }
 
@@ -194,8 +206,7 @@ void psd_interpreter_release(struct psd_interpreter *in)
 
 void psd_interpreter_begin(struct psd_interpreter *in)
 {
-	for (unsigned h = 0; h < in->n_hosts; h++)
-		settle(in, h);
+	settle_all(in);
 }
 
 void psd_interpreter_finished(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
@@ -231,8 +242,19 @@ void psd_interpreter_collective_finished(struct psd_interpreter *in)
 		psd_sched_finish(&host->sched, task);
 	}
 	gather(in);
-	for (unsigned h = 0; h < in->n_hosts; h++)
-		settle(in, h);
+	settle_all(in);
+}
+
+void psd_interpreter_announced(struct psd_interpreter *in, struct psd_task collective)
+{
+	collective_is_ready(in, collective);
+	settle_all(in);
+}
+
+void psd_interpreter_chosen(struct psd_interpreter *in, struct psd_task collective)
+{
+	psd_ready_push(&in->collectives, (struct psd_ready){in->n_chosen++, collective}, &in->is_out_of_memory);
+	settle_all(in);
 }
 
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *in, unsigned host)

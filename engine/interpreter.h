@@ -20,8 +20,15 @@ struct psd_seam {
 	/* host's messages of a send begin; answer with psd_interpreter_finished(NIC) when its way out is free again, and with
 	 * psd_interpreter_arrived() for each message at its receiver. Returns false when host has nothing to send: then no answer. */
 	bool (*send)(void *context, unsigned host, struct psd_task task);
-	/* All workers have joined the collective; answer with psd_interpreter_collective_finished(). */
+	/* All workers of this interpreter have joined the collective; answer with psd_interpreter_collective_finished(). */
 	void (*collective)(void *context, struct psd_task task);
+	/* These three are for interpreters that each have some of the cluster's workers; 0 and NULL: this one has all of them. One of them, the
+	 * coordinator, hears of every worker's readiness and decides the order as if it had all. */
+	unsigned n_cluster_workers;
+	/* NULL on the coordinator. The collective is ready on a worker here: call psd_interpreter_announced() on the coordinator. */
+	void (*announce)(void *context, struct psd_task task);
+	/* NULL on the others. The next collective is this one: call psd_interpreter_chosen() on the others, in the order of these calls. */
+	void (*choose)(void *context, struct psd_task task);
 	/* May be NULL. An operation held its resource on host from start_sec to end_sec. */
 	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);
 	void *context;
@@ -32,12 +39,14 @@ struct psd_interpreter {
 	struct psd_seam seam;
 	struct psd_host_state *hosts;
 	unsigned n_hosts;
-	unsigned n_workers;
+	unsigned n_workers; /* here */
+	unsigned n_cluster_workers;
 	uint32_t n_iterations;
 	double *next_sec;		    /* per iteration: when its NEXT was done on the last worker */
 	uint32_t *n_next_done;		    /* per iteration */
 	uint32_t *collective_ready[2];	    /* per operation: workers on which it is ready, by parity */
-	struct psd_ready_queue collectives; /* ready on all workers, not yet begun */
+	struct psd_ready_queue collectives; /* ready on all workers of the cluster, not yet begun */
+	int64_t n_chosen;		    /* by the coordinator elsewhere */
 	bool has_collective;		    /* one has begun or is gathering workers */
 	bool is_collective_running;
 	struct psd_task collective;
@@ -55,6 +64,10 @@ void psd_interpreter_begin(struct psd_interpreter *interpreter);
 void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host, enum psd_resource resource);
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
 void psd_interpreter_collective_finished(struct psd_interpreter *interpreter);
+/* On the coordinator: a worker anywhere on the cluster is ready for the collective. */
+void psd_interpreter_announced(struct psd_interpreter *interpreter, struct psd_task collective);
+/* On the others: the coordinator has begun the collective. */
+void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task collective);
 
 /* True when the host has carried out all its operations of all iterations. */
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *interpreter, unsigned host);

@@ -46,7 +46,7 @@ struct psd_host {
 	double reduce_bps;    /* gradient bytes summed and applied by a server */
 	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower still */
 	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */
-	double message_sec;   /* sender's time per message */
+	double message_sec;  /* sender's time per message */
 	double iteration_sec; /* per iteration, after synchronisation: joins, clocks, solver bookkeeping */
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
 	unsigned n_collective_classes; /* 0: a ring step costs the network latency only */
@@ -140,6 +140,13 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
 void psd_scenario_release(struct psd_scenario *scenario);
+/* Takes over what the solver says that `train` names, if it names one: psd_train_load_solver(), and its seed for the scenario, too. Then
+ * `train` names no solver any more. Statuses as there. */
+enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
+
+/* The number of the system with that name; PSD_EINVAL, with all names, when there is none. */
+enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
+					 struct psd_error *err) PSD_MUST_CHECK;
 
 /* One point of the sweep: what differs from the scenario's cluster. */
 struct psd_point {

@@ -2,6 +2,7 @@
  * break a CSV row. */
 #include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/fields.h"
@@ -147,4 +148,24 @@ enum psd_status psd_scenario_read_systems(const struct psd_scenario_reader *read
 	for (const struct psd_node *entry = list->first; !status && entry; entry = entry->next)
 		status = read_system(reader, entry);
 	return !status && baseline ? read_baseline(reader, baseline) : status;
+}
+
+enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
+					 struct psd_error *err)
+{
+	char names[512] = "";
+	size_t length = 0;
+
+	for (unsigned i = 0; i < scenario->n_systems; i++) {
+		const char *other = scenario->systems[i].name;
+
+		if (!strcmp(other, name)) {
+			*index = i;
+			return PSD_OK;
+		}
+		if (length < sizeof(names))
+			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", other);
+	}
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+			     "has no system '%.80s', must be one of %s", name, names);
 }

@@ -25,6 +25,7 @@ static const struct psd_field train_fields[] = {
 	{TRAIN("solver", TEXT, solver_path)},
 	{TRAIN("test_every", COUNT, test_every_epochs), .highest = 1e6},
 	{TRAIN("threads", UNSIGNED, threads), .lowest = 1, .highest = 1024},
+	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64},
 	{.key = "deterministic"},
 	{.key = NULL},
 };
@@ -262,6 +263,7 @@ enum psd_status psd_scenario_read_train(const struct psd_scenario_reader *reader
 		.data = {.training_samples = 4096, .test_samples = 512, .noise_ratio = 0.5, .is_mirrored = true},
 		.test_every_epochs = 1,
 		.threads = 1,
+		.streams = 1,
 		.is_deterministic = true,
 		.seed = scenario->seed,
 		.has_seed = psd_node_child(reader->root, "seed"),
@@ -274,4 +276,15 @@ enum psd_status psd_scenario_read_train(const struct psd_scenario_reader *reader
 	if (!status)
 		status = read_data(reader, psd_node_child(mapping, "data"));
 	return status ? status : read_method(reader, mapping);
+}
+
+enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err)
+{
+	const enum psd_status status = psd_train_load_solver(&scenario->train, err);
+
+	if (status || !scenario->train.solver_path)
+		return status;
+	scenario->train.solver_path = NULL;
+	scenario->seed = scenario->train.seed;
+	return PSD_OK;
 }

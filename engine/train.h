@@ -71,6 +71,7 @@ struct psd_train {
 		*solver_path; /* what optimiser and rate are to be taken from by psd_train_load_solver(); NULL: they are here */
 	uint64_t test_every_epochs; /* 0: never */
 	unsigned threads;	    /* of one worker */
+	unsigned streams;	    /* connections between two hosts, which share each large message */
 	bool is_deterministic;	    /* equal runs give equal bits */
 	uint64_t seed;		    /* the scenario's */
 	bool has_seed;		    /* the scenario names it, a solver cannot change it */

@@ -1,4 +1,4 @@
-# Reads psd-sim's CSV (RFC 4180) and writes, into the folder PSD_PLOT_WORK, the data and settings that speedup.gp loads. A series is
+# Reads the CSV of psd-sim and psd-run (RFC 4180) and writes, into the folder PSD_PLOT_WORK, the data and settings that speedup.gp loads. A series is
 # what the eye follows as one line: a system, and where they differ, its bandwidth, scenario and executor.
 
 function complain(what)
@@ -95,7 +95,7 @@ BEGIN {
 
 FNR == 1 {
 	if ($0 != header)
-		complain("not psd-sim's CSV, the first line must be 'scenario,system,executor,nodes,workers,...,error_ratio'")
+		complain("not the CSV of psd-sim or psd-run, the first line must be 'scenario,system,executor,nodes,workers,...,error_ratio'")
 	n_files++
 	next
 }
@@ -129,16 +129,24 @@ FNR == 1 {
 	row_published[n_rows] = published
 	row_scenario[n_rows] = remember("scenario", field[at["scenario"]])
 	row_system[n_rows] = remember("system", field[at["system"]])
-	row_executor[n_rows] = remember("executor", field[at["executor"]])
-	row_bandwidth[n_rows] = remember("bandwidth", bandwidth)
-	remember("network", row_scenario[n_rows] SUBSEP row_bandwidth[n_rows])
 	note_speedup(speedup)
 	if (published != "")
 		note_speedup(published)
-	if (n_rows == 1 || workers + 0 < workers_min)
+	if (workers_min == "" || workers + 0 < workers_min)
 		workers_min = workers + 0
-	if (n_rows == 1 || workers + 0 > workers_max)
+	if (workers_max == "" || workers + 0 > workers_max)
 		workers_max = workers + 0
+	# What was executed stands beside the predictions as published values do: it is no variant of them.
+	if (field[at["executor"]] ~ /^real-/) {
+		system_number = row_system[n_rows]
+		executed[system_number] = executed[system_number] workers + 0 " " speedup "\n"
+		n_rows--
+		n_executed_rows++
+		next
+	}
+	row_executor[n_rows] = remember("executor", field[at["executor"]])
+	row_bandwidth[n_rows] = remember("bandwidth", bandwidth)
+	remember("network", row_scenario[n_rows] SUBSEP row_bandwidth[n_rows])
 }
 
 function series_name(row,    name, variant)
@@ -165,7 +173,7 @@ function add_row(series, row,    i)
 END {
 	if (has_failed)
 		exit 2
-	if (n_files == 0 || n_rows == 0) {
+	if (n_files == 0 || n_rows + n_executed_rows == 0) {
 		print FILENAME ": there is no result with a speedup in it" > "/dev/stderr"
 		exit 2
 	}
@@ -180,8 +188,9 @@ END {
 	n_series = count["series"]
 	n_published = 0
 	settings = work "/series.gp"
-	printf "array name[%d]\narray colour[%d]\narray variant[%d]\narray number[%d]\n", n_series, n_series, n_series, n_series > settings
-	print "number[1] = 1 # gnuplot looks at it even when there is none" > settings
+	room = n_series + 1
+	printf "array name[%d]\narray colour[%d]\narray variant[%d]\narray number[%d]\n", room, room, room, room > settings
+	print "number[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1 # gnuplot looks at it even when there is none" > settings
 	for (series = 1; series <= n_series; series++) {
 		row = series_row[series]
 		variant = seen["variant", row_bandwidth[row] SUBSEP row_executor[row] SUBSEP row_scenario[row]]
@@ -208,6 +217,17 @@ END {
 			longest = length(item["series", series])
 	printf "has_long_names = %d\n", (longest > 36) > settings
 	printf "n_series = %d\nn_published = %d\n", n_series, n_published > settings
+	n_executed = 0
+	printf "array executed_name[%d]\narray executed_colour[%d]\n", count["system"], count["system"] > settings
+	print "executed_name[1] = ''; executed_colour[1] = '#000000'" > settings
+	for (system_number = 1; system_number <= count["system"]; system_number++)
+		if (system_number in executed) {
+			printf "executed_name[%d] = %s\n", ++n_executed, quoted(item["system", system_number]) > settings
+			printf "executed_colour[%d] = \"%s\"\n", n_executed, palette[(system_number - 1) % n_colours + 1] > settings
+			printf "%s", executed[system_number] > (work "/executed-" n_executed ".dat")
+			close(work "/executed-" n_executed ".dat")
+		}
+	printf "n_executed = %d\n", n_executed > settings
 
 	# A tic at every power of two, and at the ends when they are none.
 	tics = workers_min

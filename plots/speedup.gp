@@ -1,7 +1,7 @@
-# Speedup over workers: one colour per system, lines predicted, hollow markers published. psd-plot sets, before this is loaded:
+# Speedup over workers: one colour per system, lines predicted, hollow markers published, squares executed. psd-plot sets, before this is loaded:
 #   work, out, terminal_name, is_linear, plot_title, workers_min, workers_max, workers_tics, speedup_min, speedup_max
-# and in work lie series.gp (n_series, n_published, has_long_names; arrays name, colour, variant of each series, number of each
-# published one) and the data: series-N.dat and published-N.dat (workers, speedup).
+# and in work lie series.gp (n_series, n_published, n_executed, has_long_names; arrays name, colour, variant of each series, number of each
+# published one, executed_name and executed_colour) and the data: series-N.dat, published-N.dat, executed-N.dat (workers, speedup).
 set encoding utf8
 load work."/series.gp"
 
@@ -50,5 +50,8 @@ plot \
 	for [i = 1:n_published] work.sprintf("/published-%d.dat", number[i]) using 1:2 with points \
 		lc rgb colour[number[i]] lw 1.6 pt hollow[variant[number[i]]] ps 1.35 notitle, \
 	for [i = 1:(n_published > 0)] NaN with points lc rgb "#555555" lw 1.6 pt 6 ps 1.35 title "published", \
+	for [i = 1:n_executed] work.sprintf("/executed-%d.dat", i) using 1:2 with points \
+		lc rgb executed_colour[i] lw 1.6 pt 5 ps 1.2 title n_series > 0 ? "" : executed_name[i], \
+	for [i = 1:(n_executed > 0)] NaN with points lc rgb "#555555" lw 1.6 pt 5 ps 1.2 title "executed", \
 	[workers_min:workers_max] x with lines lc rgb "#999999" dt 2 lw 1.4 title "ideal"
 set output

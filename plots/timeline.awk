@@ -1,4 +1,4 @@
-# Reads psd-sim's trace, Chrome trace-event JSON with one event on each line, and writes, into the folder PSD_PLOT_WORK, the data and
+# Reads a trace of psd-sim or psd-run, Chrome trace-event JSON with one event on each line, and writes, into the folder PSD_PLOT_WORK, the data and
 # settings that timeline.gp loads: a band for each worker, in it a row for each thread that did something. Reads no other layout of JSON.
 
 function complain(what)
@@ -61,7 +61,7 @@ BEGIN {
 	workers = ENVIRON["PSD_PLOT_WORKERS"]
 	read_workers(workers == "" ? "0-3" : workers)
 	most_boxes = 200000
-	n_categories = split("forward backward factor copy send receive collective reduce barrier", category, " ")
+	n_categories = split("forward backward factor copy send receive collective reduce barrier apply", category, " ")
 	for (i = 1; i <= n_categories; i++)
 		category_number[category[i]] = i
 }
@@ -72,10 +72,10 @@ is_closed && $0 != "" { complain("there is text after the closing ']}'") }
 
 NR == 1 {
 	if ($0 !~ /^\{.*"traceEvents":\[$/)
-		complain("not psd-sim's trace, the first line must end in '\"traceEvents\":['")
+		complain("not a trace of psd-sim or psd-run, the first line must end in '\"traceEvents\":['")
 	scenario = text_of($0, "scenario")
 	system_name = text_of($0, "system")
-	fidelity = text_of($0, "fidelity")
+	executor = text_of($0, "executor")
 	next
 }
 
@@ -120,7 +120,7 @@ phase == "X" {
 	if (duration + 0 < 0)
 		complain("'dur' is " duration ", must be 0 or more")
 	if (!(kind in category_number))
-		complain("'cat' is '" kind "', must be one of forward, backward, copy, send, receive, reduce, factor, collective, barrier")
+		complain("'cat' is '" kind "', must be one of forward, backward, copy, send, receive, reduce, factor, collective, barrier, apply")
 	of_iteration = number_of(arguments, "iteration")
 	if (of_iteration + 0 > last_iteration)
 		last_iteration = of_iteration + 0
@@ -153,7 +153,7 @@ function finish_with(what)
 # What a box of this kind says about itself: the layer, without the verb that its colour shows.
 function short_name(name)
 {
-	sub(/^(forward|backward|rebuild|copy out|copy in|push|pull|factors|all-reduce|broadcast|matrix|ring|reduce) /, "", name)
+	sub(/^(forward|backward|rebuild|copy out|copy in|push|pull|factors|all-reduce|broadcast|matrix|ring|reduce|apply) /, "", name)
 	return name
 }
 
@@ -240,7 +240,7 @@ END {
 	title = scenario ": " system_name
 	if (iteration != "")
 		title = title ", iteration " iteration
-	if (fidelity != "")
-		title = title " (" fidelity ")"
+	if (executor != "")
+		title = title " (" executor ")"
 	print "plot_title = " quoted(title) > settings
 }

@@ -11,11 +11,11 @@
 #include "engine/graph.h"
 
 struct psd_compute_options {
-	uint32_t batch;          /* samples this worker computes per iteration */
-	unsigned n_threads;      /* inside a call, >= 1 */
-	uint64_t seed;           /* of dropout masks */
-	double loss_divisor;     /* gradients are of sum of losses / this: the global batch, so that summing workers averages */
-	bool is_deterministic;   /* same input, same bits, whatever the machine's load */
+	uint32_t batch;	       /* samples this worker computes per iteration */
+	unsigned n_threads;    /* inside a call, >= 1 */
+	uint64_t seed;	       /* of dropout masks */
+	double loss_divisor;   /* gradients are of sum of losses / this: the global batch, so that summing workers averages */
+	bool is_deterministic; /* same input, same bits, whatever the machine's load */
 };
 
 /* One iteration's samples. images: (batch, channels, height, width) floats; labels: batch class numbers. Borrowed until the iteration's
@@ -42,9 +42,11 @@ struct psd_compute_backend {
 	const char *name;
 	/* parameters and gradients: one float pointer for each tensor of the graph, in the tensor's plain layout (conv weight: outputs,
 	 * inputs / groups, height, width; inner product weight: N outputs, M inputs; vectors), owned by the caller and valid until close; 64-byte aligned.
+	 * A gradient of an inner product may be NULL: it is not computed, as where all workers' factors will give it.
 	 * *compute is owned by the caller until close. PSD_EINVAL: the graph has a layer this backend cannot do (names it); PSD_ENOMEM. */
-	enum psd_status (*open)(struct psd_compute **compute, const struct psd_graph *graph, const struct psd_compute_options *options,
-				float *const parameters[], float *const gradients[], struct psd_error *err);
+	enum psd_status (*open)(struct psd_compute **compute, const struct psd_graph *graph,
+				const struct psd_compute_options *options, float *const parameters[], float *const gradients[],
+				struct psd_error *err);
 	/* Begins an iteration: what forward and backward then work on. */
 	void (*begin)(struct psd_compute *compute, const struct psd_batch *batch);
 	/* Carries out one layer; layers in order. Returns when the layer's output is there. Reads the layer's parameters. */
@@ -56,12 +58,13 @@ struct psd_compute_backend {
 	uint32_t (*correct)(const struct psd_compute *compute);
 	/* Borrowed views; layer is an inner product. */
 	struct psd_factors (*factors)(const struct psd_compute *compute, unsigned layer);
-	/* gradient (N, M) += top_diff^T bottom of another worker's `samples` samples: the rebuild of sufficient factors; bias_gradient (N) += column
-	 * sums of top_diff, unless NULL. May be called from another thread than the rest, for one layer at a time. */
-	void (*rebuild)(struct psd_compute *compute, const struct psd_factors *factors, uint32_t samples, uint32_t rows, uint32_t columns,
-			float *gradient, float *bias_gradient);
+	/* gradient (N, M) = top_diff^T bottom of `samples` samples, those of all workers: the rebuild of sufficient factors; bias_gradient (N) =
+	 * column sums of top_diff, unless NULL. Both are overwritten. May be called from another thread than the rest, for one layer at
+	 * a time. */
+	void (*rebuild)(struct psd_compute *compute, const struct psd_factors *factors, uint32_t samples, uint32_t rows,
+			uint32_t columns, float *gradient, float *bias_gradient);
 	uint64_t (*memory_bytes)(const struct psd_compute *compute); /* held beyond parameters and gradients */
-	void (*close)(struct psd_compute *compute);                   /* NULL is allowed */
+	void (*close)(struct psd_compute *compute);		     /* NULL is allowed */
 };
 
 extern const struct psd_compute_backend psd_compute_cpu;

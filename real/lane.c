@@ -24,7 +24,7 @@ static void *live(void *context)
 		lane->is_done = true;
 		pthread_cond_broadcast(&lane->changed);
 		/* the counter cannot be full: the loop empties it */
-		if (write(lane->wake_fd, &one, sizeof(one)) < 0)
+		if (lane->wake_fd >= 0 && write(lane->wake_fd, &one, sizeof(one)) < 0)
 			continue;
 	}
 	pthread_mutex_unlock(&lane->mutex);
@@ -81,13 +81,18 @@ bool psd_lane_take_done(struct psd_lane *lane)
 	return was_done;
 }
 
-void psd_lane_run(struct psd_lane *lane, psd_lane_job_fn *job, void *context)
+void psd_lane_wait(struct psd_lane *lane)
 {
-	psd_lane_start(lane, job, context);
 	pthread_mutex_lock(&lane->mutex);
 	while (!lane->is_done)
 		pthread_cond_wait(&lane->changed, &lane->mutex);
 	lane->is_done = false;
 	lane->job = NULL;
 	pthread_mutex_unlock(&lane->mutex);
+}
+
+void psd_lane_run(struct psd_lane *lane, psd_lane_job_fn *job, void *context)
+{
+	psd_lane_start(lane, job, context);
+	psd_lane_wait(lane);
 }

@@ -22,7 +22,7 @@ struct psd_lane {
 	int wake_fd;
 };
 
-/* *lane stays where it is until psd_lane_close(). wake_fd: an eventfd, borrowed. PSD_ERUN: no thread. */
+/* *lane stays where it is until psd_lane_close(). wake_fd: an eventfd, borrowed; -1: whoever starts a job waits for it. PSD_ERUN: no thread. */
 enum psd_status psd_lane_open(struct psd_lane *lane, int wake_fd, struct psd_error *err) PSD_MUST_CHECK;
 /* Waits for the job that runs. */
 void psd_lane_close(struct psd_lane *lane);
@@ -30,6 +30,8 @@ void psd_lane_close(struct psd_lane *lane);
 void psd_lane_start(struct psd_lane *lane, psd_lane_job_fn *job, void *context);
 /* True once for each job that is over. */
 bool psd_lane_take_done(struct psd_lane *lane);
+/* Waits for the end of the job that was started, and takes notice. */
+void psd_lane_wait(struct psd_lane *lane);
 /* Begins a job and waits for its end. */
 void psd_lane_run(struct psd_lane *lane, psd_lane_job_fn *job, void *context);
 

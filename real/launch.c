@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "real/affinity.h"
 #include "real/emulation.h"
 #include "real/socket.h"
 
@@ -72,16 +73,23 @@ static int live(void *context, unsigned node)
 {
 	struct launch *launch = context;
 	const struct psd_launch_options *options = launch->options;
+	const struct psd_case *made = options->made;
 	const struct psd_worker_options worker = {
-		.made = options->made,
+		.made = made,
 		.train = options->train,
 		.n_iterations = options->n_iterations,
 		.self = launch->self,
 		.hosts = launch->hosts,
 		.listener = launch->listeners[launch->self],
+		.has_rate = options->ground == PSD_GROUND_SHAPED && made->point.bandwidth_bps > 0.0,
+		/* the workers of a node share its link; each keeps to its part, busy or not */
+		.rate_bps = made->point.bandwidth_bps / launch->layout->workers_per_node,
+		.has_latency = options->ground != PSD_GROUND_LOOPBACK,
+		.latency_sec = made->matter->scenario->network.latency_sec,
 		.connect_sec = options->connect_sec,
 		.stall_sec = options->stall_sec,
 		.is_tested = options->is_tested,
+		.recorder = options->spans ? &options->spans->hosts[launch->self] : NULL,
 		.progress = options->progress,
 		.finished = options->finished,
 		.context = options->context,
@@ -90,9 +98,12 @@ static int live(void *context, unsigned node)
 	struct psd_error err = {.text = ""};
 
 	(void)node;
+	(void)signal(SIGINT, SIG_IGN); /* a terminal sends it to all: whoever started the processes ends them */
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (h != launch->self && launch->listeners[h] >= 0)
 			close(launch->listeners[h]);
+	if (psd_layout_is_worker(launch->layout, launch->self))
+		(void)psd_affinity_pin(launch->self, launch->layout->workers); /* unpinned works as well */
 	record.status = psd_worker_run(&worker, &record.result, &err);
 	memcpy(record.text, err.text, sizeof(record.text));
 	return write(launch->pipe_in, &record, sizeof(record)) == (ssize_t)sizeof(record) && !record.status ? 0 : 1;
@@ -109,7 +120,7 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 		enum psd_status status;
 
 		launch->listeners[h] = -1;
-		if (launch->options->is_emulated) {
+		if (launch->options->ground == PSD_GROUND_EMULATED) {
 			psd_emulation_address(psd_layout_node(launch->layout, h), host->address);
 			host->port = (uint16_t)(FIRST_PORT + h);
 			continue;
@@ -122,16 +133,26 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 	return PSD_OK;
 }
 
-static enum psd_status open_cluster(struct launch *launch, struct psd_error *err)
+static enum psd_status open_cluster(const struct psd_case *made, struct psd_emulation **emulation, struct psd_error *err)
 {
-	const double rate_bps = launch->options->made->point.bandwidth_bps;
+	const double rate_bps = made->point.bandwidth_bps;
 	const struct psd_emulation_options options = {
-		.n_nodes = psd_layout_nodes(launch->layout),
+		.n_nodes = psd_layout_nodes(&made->plan.layout),
 		.has_rate = rate_bps > 0.0,
 		.rate_bps = rate_bps,
 	};
 
-	return launch->options->is_emulated ? psd_emulation_open(&options, &launch->emulation, err) : PSD_OK;
+	return psd_emulation_open(&options, emulation, err);
+}
+
+enum psd_status psd_launch_try_emulation(const struct psd_case *made, struct psd_error *err)
+{
+	struct psd_emulation *emulation;
+	const enum psd_status status = open_cluster(made, &emulation, err);
+
+	if (!status)
+		psd_emulation_close(emulation);
+	return status;
 }
 
 static enum psd_status start_on_loopback(struct launch *launch, struct process *process, struct psd_error *err)
@@ -270,9 +291,12 @@ static bool is_any_running(const struct launch *launch)
 
 static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
 {
+	const volatile sig_atomic_t *stop_signal = launch->options->stop_signal;
 	enum psd_status status = PSD_OK;
 
 	while (is_any_running(launch) && !status) {
+		if (stop_signal && *stop_signal)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "stopped by signal %d", (int)*stop_signal);
 		if (launch->emulation)
 			status = wait_emulated(launch, err);
 		else
@@ -361,8 +385,8 @@ enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_
 
 	if (!status)
 		status = allocate(&launch, err);
-	if (!status)
-		status = open_cluster(&launch, err);
+	if (!status && options->ground == PSD_GROUND_EMULATED)
+		status = open_cluster(options->made, &launch.emulation, err);
 	if (!status)
 		status = place_hosts(&launch, err);
 	if (!status)

@@ -1,11 +1,20 @@
 /* psd-run: trains on a cluster of worker processes from a scenario file. Prints, and chooses the exit status; everything else is elsewhere. */
 #define _GNU_SOURCE 1
 
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "engine/result_row.h"
+#include "engine/scenario_print.h"
 #include "real/launch.h"
+#include "real/pack.h"
+#include "real/part_file.h"
 #include "real/run_options.h"
 #include "real/run_output.h"
 
@@ -13,11 +22,20 @@
 #define PSD_VERSION "unknown"
 #endif
 
-enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2 };
+enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128 };
 
-enum { MOST_NODES_UNASKED = 4, MOST_PROGRESS_LINES = 20 };
+enum { MOST_NODES_UNASKED = 4, MOST_PROGRESS_LINES = 20, PACKED_SIDE = 256 };
 
 #define CONNECT_SEC 30.0
+
+/* ---- messages, signals and streams ---- */
+
+static volatile sig_atomic_t stop_signal;
+
+static void note_signal(int number)
+{
+	stop_signal = number;
+}
 
 static int exit_of(enum psd_status status)
 {
@@ -29,23 +47,98 @@ static int exit_of(enum psd_status status)
 /* What names a file and line stands alone, as compilers do it, so that editors find the place. */
 static int complain(enum psd_status status, const struct psd_error *err, bool has_place)
 {
+	if (stop_signal) {
+		fprintf(stderr, "psd-run: stopped by signal %d (%s)\n", (int)stop_signal, strsignal(stop_signal));
+		return EXIT_SIGNAL + stop_signal;
+	}
 	fprintf(stderr, "%s%s\n", has_place ? "" : "psd-run: ", err->text);
 	return exit_of(status);
 }
 
-/* ---- progress ---- */
-
-static void print_progress(void *context, const struct psd_progress *progress)
+/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to vanish. */
+static void fill_standard_streams(void)
 {
-	const struct psd_system *system = context;
-	const uint32_t stride = (progress->n_iterations - 1) / MOST_PROGRESS_LINES + 1;
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
 
-	if (progress->iteration % stride == 0 || progress->iteration + 1 == progress->n_iterations)
-		fprintf(stderr, "%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right\n", system->name, progress->iteration,
-			progress->n_iterations, progress->elapsed_sec, progress->loss, 100.0 * progress->correct_ratio);
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
+			_exit(EXIT_RUN_FAILED);
 }
 
-/* ---- what to run ---- */
+/* Writes a text and releases it. False when the stream does not take it; then errno says why. */
+static bool write_text(FILE *out, struct psd_text *text)
+{
+	const bool is_written = !text->is_out_of_memory &&
+				fwrite(text->bytes ? text->bytes : "", 1, text->length, out) == text->length && !fflush(out);
+	const int reason = text->is_out_of_memory ? ENOMEM : errno;
+
+	psd_text_release(text);
+	errno = reason;
+	return is_written;
+}
+
+static enum psd_status print_text(struct psd_text *text, struct psd_error *err)
+{
+	return write_text(stdout, text)
+		       ? PSD_OK
+		       : psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write to standard output: %s", strerror(errno));
+}
+
+/* ---- one scenario's run ---- */
+
+struct command {
+	const struct psd_run_options *options;
+	const struct psd_scenario *scenario;
+	struct psd_subject_matter matter;
+	struct psd_point point;
+	enum psd_ground ground;
+	uint64_t training_samples;
+	struct psd_run_row *rows;
+	unsigned n_rows;
+	FILE *log;	/* or NULL */
+	int *log_errno; /* in memory that the processes share: the first line of the log that could not be written */
+	struct psd_part_file trace;
+	const struct psd_system *traced; /* or NULL */
+};
+
+/* What worker 0's process needs for the lines about an iteration. */
+struct observer {
+	const struct command *command;
+	const struct psd_system *system;
+};
+
+static void log_progress(const struct observer *observer, const struct psd_progress *progress)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_run_log_add(&text, observer->system, progress);
+	if (!write_text(observer->command->log, &text) && !*observer->command->log_errno)
+		*observer->command->log_errno = errno;
+}
+
+static void print_progress(const struct psd_system *system, const struct psd_progress *progress)
+{
+	const uint32_t stride = (progress->n_iterations - 1) / MOST_PROGRESS_LINES + 1;
+	const double test_ratio = progress->test_samples ? (double)progress->test_correct / (double)progress->test_samples : 0.0;
+	char test[64] = "";
+
+	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations && !progress->test_samples)
+		return;
+	if (progress->test_samples)
+		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
+	fprintf(stderr, "%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s\n", system->name, progress->iteration + 1,
+		progress->n_iterations, progress->elapsed_sec, progress->loss, 100.0 * progress->correct_ratio, test);
+}
+
+static void observe(void *context, const struct psd_progress *progress)
+{
+	const struct observer *observer = context;
+
+	if (observer->command->log)
+		log_progress(observer, progress);
+	if (!observer->command->options->is_quiet)
+		print_progress(observer->system, progress);
+}
 
 /* The first cluster of several nodes that one machine can be, else the first that it can be. */
 static enum psd_status choose_point(const struct psd_run_options *options, const struct psd_scenario *scenario,
@@ -75,160 +168,356 @@ static enum psd_status choose_point(const struct psd_run_options *options, const
 			     "has no cluster of %d nodes or fewer, say how many with --nodes", MOST_NODES_UNASKED);
 }
 
-/* One scenario's run. */
-struct command {
-	const struct psd_run_options *options;
-	const struct psd_scenario *scenario;
-	struct psd_train train;
-	struct psd_subject_matter matter;
-	struct psd_point point;
-	struct psd_run_row *rows;
-	unsigned n_rows;
-	uint64_t training_samples;
-};
+static bool is_chosen(const struct command *command, const struct psd_system *system)
+{
+	return !command->options->system_name || !strcmp(command->options->system_name, system->name);
+}
+
+/* Of several, the last is the one that is traced, as with psd-sim. */
+static enum psd_status choose_traced(struct command *command, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = command->scenario;
+	const char *wanted = command->options->system_name;
+	unsigned index = scenario->n_systems - 1;
+	const enum psd_status status = wanted ? psd_scenario_find_system(scenario, wanted, &index, err) : PSD_OK;
+
+	command->traced = command->options->trace_path ? &scenario->systems[index] : NULL;
+	return status;
+}
+
+/* Namespaces where this machine lets us have them; else the processes keep to the links' rate themselves. */
+static enum psd_status choose_ground(struct command *command, struct psd_error *err)
+{
+	struct psd_error reason;
+	struct psd_case made;
+	enum psd_status status;
+
+	command->ground = PSD_GROUND_LOOPBACK;
+	if (command->options->has_no_emulation)
+		return PSD_OK;
+	command->ground = PSD_GROUND_EMULATED;
+	status = psd_case_make(&made, &command->matter, &command->scenario->systems[0], command->point, err);
+	if (status)
+		return status;
+	status = psd_launch_try_emulation(&made, &reason);
+	psd_case_release(&made);
+	if (!status)
+		return PSD_OK;
+	if (status != PSD_ERUN) {
+		*err = reason;
+		return status;
+	}
+	command->ground = PSD_GROUND_SHAPED;
+	if (!command->options->is_quiet)
+		fprintf(stderr, "psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves\n",
+			reason.text);
+	return PSD_OK;
+}
 
 static uint32_t choose_iterations(const struct command *command)
 {
 	const uint64_t global_batch = (uint64_t)command->point.workers * command->scenario->batch_per_worker;
 
-	return command->options->n_iterations ? (uint32_t)command->options->n_iterations
-					      : psd_worker_iterations(&command->train, command->training_samples, global_batch);
+	return command->options->n_iterations
+		       ? (uint32_t)command->options->n_iterations
+		       : psd_worker_iterations(&command->scenario->train, command->training_samples, global_batch);
+}
+
+/* ---- a system ---- */
+
+static enum psd_status write_trace(struct command *command, const struct psd_case *made, const struct psd_spans *spans,
+				   struct psd_error *err)
+{
+	uint32_t last_iteration;
+	enum psd_status status = psd_spans_write(spans, command->trace.out, made, psd_run_executor, &last_iteration, err);
+
+	if (status)
+		return status;
+	if (last_iteration != UINT32_MAX)
+		fprintf(stderr, "psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most\n",
+			last_iteration, PSD_MAX_SPANS);
+	if (!command->options->is_quiet && command->n_rows > 1)
+		fprintf(stderr, "psd-run: the trace is of %s\n", made->system->name);
+	status = psd_part_file_commit(&command->trace, err);
+	return status;
+}
+
+static enum psd_status launch_case(struct command *command, const struct psd_case *made, struct psd_run_row *row,
+				   struct psd_error *err)
+{
+	const struct psd_run_options *options = command->options;
+	struct observer observer = {command, made->system};
+	struct psd_spans spans = {.hosts = NULL};
+	const bool is_traced = made->system == command->traced;
+	const struct psd_launch_options launch = {
+		.made = made,
+		.train = &command->scenario->train,
+		.n_iterations = choose_iterations(command),
+		.ground = command->ground,
+		.connect_sec = CONNECT_SEC,
+		.stall_sec = options->stall_sec,
+		.is_tested = command->scenario->train.test_every_epochs > 0,
+		.spans = is_traced ? &spans : NULL,
+		.stop_signal = &stop_signal,
+		.progress = options->is_quiet && !command->log ? NULL : observe,
+		.context = &observer,
+	};
+	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
+
+	if (!status)
+		status = psd_launch(&launch, &row->result, err);
+	command->rows[command->n_rows++] = *row;
+	if (!status && !isfinite(row->result.last_loss))
+		fprintf(stderr, "psd-run: %s diverged, its loss is no number any more: the learning rate is too high\n",
+			made->system->name);
+	if (!status && is_traced)
+		status = write_trace(command, made, &spans, err);
+	psd_spans_close(&spans);
+	return status;
 }
 
 static enum psd_status run_system(struct command *command, const struct psd_system *system, struct psd_error *err)
 {
-	const struct psd_run_options *options = command->options;
-	struct psd_launch_options launch = {
-		.train = &command->train,
-		.n_iterations = choose_iterations(command),
-		.is_emulated = !options->has_no_emulation,
-		.connect_sec = CONNECT_SEC,
-		.stall_sec = options->stall_sec,
-		.is_tested = command->train.test_every_epochs > 0,
-		.progress = options->is_quiet ? NULL : print_progress,
-		.context = (void *)(uintptr_t)system,
-	};
 	struct psd_run_row row = {.system = system,
 				  .point = command->point,
-				  .has_bandwidth = launch.is_emulated && command->point.bandwidth_bps > 0};
+				  .has_bandwidth = command->ground != PSD_GROUND_LOOPBACK && command->point.bandwidth_bps > 0};
+	struct psd_text text = {.bytes = NULL};
 	struct psd_case made;
 	enum psd_status status = psd_case_make(&made, &command->matter, system, command->point, err);
 
 	if (status)
 		return status;
-	launch.made = &made;
-	status = psd_launch(&launch, &row.result, err);
+	status = launch_case(command, &made, &row, err);
 	psd_case_release(&made);
-	if (status)
+	if (!status && *command->log_errno)
+		status = psd_error_set(err, PSD_ERUN, (struct psd_place){.path = command->options->log_path},
+				       "cannot be written: %s", strerror(*command->log_errno));
+	if (status || !command->options->is_csv)
 		return status;
-	command->rows[command->n_rows++] = row;
-	if (options->is_csv)
-		psd_run_output_csv(stdout, command->scenario, &row);
-	fflush(stdout);
-	return PSD_OK;
+	psd_run_output_add_csv(&text, command->scenario, &row);
+	return print_text(&text, err);
+}
+
+static enum psd_status print_csv_head(struct psd_error *err)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_result_row_add_head(&text);
+	return print_text(&text, err);
+}
+
+static enum psd_status print_table(const struct command *command, struct psd_error *err)
+{
+	const struct psd_run_report report = {
+		.matter = &command->matter,
+		.ground = command->ground,
+		.n_iterations = choose_iterations(command),
+		.rows = command->rows,
+		.n_rows = command->n_rows,
+	};
+	struct psd_text text = {.bytes = NULL};
+
+	psd_run_output_add_table(&text, &report);
+	return print_text(&text, err);
 }
 
 static enum psd_status run_systems(struct command *command, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = command->scenario;
-	const char *wanted = command->options->system_name;
-	enum psd_status status = PSD_OK;
-	bool has_run = false;
+	enum psd_status status = command->options->is_csv ? print_csv_head(err) : PSD_OK;
 
-	if (command->options->is_csv)
-		psd_run_output_csv_head(stdout);
-	for (unsigned s = 0; s < scenario->n_systems && !status; s++) {
-		if (wanted && strcmp(wanted, scenario->systems[s].name) != 0)
-			continue;
-		has_run = true;
-		status = run_system(command, &scenario->systems[s], err);
-	}
-	if (!has_run)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0}, "has no system '%.200s'", wanted);
-	if (!status && !command->options->is_csv)
-		psd_run_output_table(stdout, scenario, command->rows, command->n_rows);
-	return status;
+	for (unsigned s = 0; s < scenario->n_systems && !status; s++)
+		if (is_chosen(command, &scenario->systems[s]))
+			status = run_system(command, &scenario->systems[s], err);
+	return !status && !command->options->is_csv ? print_table(command, err) : status;
 }
 
+/* ---- a scenario ---- */
+
+static bool has_host_costs(const struct psd_host *host)
+{
+	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->transport_bps > 0.0 || host->message_sec > 0.0 ||
+	       host->iteration_sec > 0.0 || host->n_collective_classes > 0;
+}
+
+/* What a prediction needs to know and a real run simply has. */
 static void remark(const struct command *command)
 {
+	const struct psd_scenario *scenario = command->scenario;
+	bool has_host = has_host_costs(&scenario->host);
+
 	if (command->options->is_quiet)
 		return;
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		has_host = has_host || has_host_costs(&scenario->systems[s].host);
+	if (has_host || scenario->network.local_bps > 0.0 || scenario->published_path || scenario->iterations)
+		fprintf(stderr, "psd-run: for predictions only, nothing slows down for it:%s%s%s%s\n", has_host ? " 'host'" : "",
+			scenario->network.local_bps > 0.0 ? " 'local'" : "", scenario->published_path ? " 'published'" : "",
+			scenario->iterations ? " 'iterations' outside 'train'" : "");
 	if (command->options->has_no_emulation)
 		fputs("psd-run: no emulation: processes on loopback, links are as fast as the machine\n", stderr);
-	else if (command->scenario->network.latency_sec > 0.0)
-		fputs("psd-run: links have the scenario's bandwidth, but this machine's latency\n", stderr);
+}
+
+static enum psd_status open_log(struct command *command, struct psd_error *err)
+{
+	const char *path = command->options->log_path;
+	const struct psd_place at = {.path = path};
+	struct psd_text head = {.bytes = NULL};
+
+	command->log_errno = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (command->log_errno == MAP_FAILED) {
+		command->log_errno = NULL;
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	}
+	if (!path)
+		return PSD_OK;
+	command->log = fopen(path, "we");
+	if (!command->log)
+		return psd_error_set(err, PSD_EFILE, at, "cannot be written: %s", strerror(errno));
+	psd_run_log_add_head(&head);
+	if (write_text(command->log, &head))
+		return PSD_OK;
+	return psd_error_set(err, PSD_ERUN, at, "cannot be written: %s", strerror(errno));
+}
+
+/* Everything that can be wrong with paths and data shows before the first system trains. */
+static enum psd_status prepare(struct command *command, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = command->scenario;
+	enum psd_status status = choose_point(command->options, scenario, &command->point, err);
+
+	if (!status)
+		status = choose_traced(command, err);
+	if (!status)
+		status = psd_worker_count_samples(&command->matter.graph, &scenario->train, &command->training_samples, err);
+	if (!status && command->traced)
+		status = psd_part_file_open(&command->trace, command->options->trace_path, err);
+	if (!status)
+		status = open_log(command, err);
+	if (status)
+		return status;
+	command->rows = calloc(scenario->n_systems, sizeof(*command->rows));
+	if (!command->rows)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	remark(command);
+	return choose_ground(command, err);
 }
 
 static enum psd_status run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				    struct psd_error *err)
 {
-	struct command command = {.options = options, .scenario = scenario, .train = scenario->train};
+	struct command command = {.options = options, .scenario = scenario};
 	enum psd_status status;
 
 	if (!scenario->has_train)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which psd-run needs; psd-sim predicts without it");
-	status = psd_train_load_solver(&command.train, err);
-	if (!status)
-		status = choose_point(options, scenario, &command.point, err);
-	if (!status)
-		status = psd_subject_matter_load(&command.matter, scenario, err);
+	status = psd_subject_matter_load(&command.matter, scenario, err);
 	if (status)
 		return status;
-	status = psd_worker_count_samples(&command.matter.graph, &command.train, &command.training_samples, err);
-	if (status) {
-		psd_subject_matter_release(&command.matter);
-		return status;
-	}
-	command.rows = calloc(scenario->n_systems, sizeof(*command.rows));
-	if (command.rows) {
-		remark(&command);
+	status = prepare(&command, err);
+	if (!status)
 		status = run_systems(&command, err);
-	} else {
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	}
+	psd_part_file_discard(&command.trace);
+	if (command.log)
+		fclose(command.log);
+	if (command.log_errno)
+		munmap(command.log_errno, sizeof(int));
 	free(command.rows);
 	psd_subject_matter_release(&command.matter);
 	return status;
 }
 
-static int run(const struct psd_run_options *options)
+/* ---- modes ---- */
+
+static enum psd_status print_scenario(const struct psd_scenario *scenario, struct psd_error *err)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_scenario_add_text(&text, scenario);
+	return print_text(&text, err);
+}
+
+static int use_scenario(const struct psd_run_options *options)
 {
 	struct psd_scenario scenario;
 	struct psd_error err;
-	enum psd_status status;
+	enum psd_status status = psd_scenario_load(&scenario, options->arguments.scenarios[0], options->arguments.settings, &err);
 
-	if (options->is_help) {
-		psd_run_options_write_help(stdout);
-		return EXIT_DONE;
-	}
-	if (options->is_version) {
-		puts("psd-run " PSD_VERSION);
-		return EXIT_DONE;
-	}
-	status = psd_scenario_load(&scenario, options->scenario_path, options->settings, &err);
 	if (status)
 		return complain(status, &err, true);
-	status = run_scenario(options, &scenario, &err);
+	status = psd_scenario_load_solver(&scenario, &err);
+	if (!status)
+		status = options->mode == PSD_RUN_PRINT_SCENARIO ? print_scenario(&scenario, &err)
+								 : run_scenario(options, &scenario, &err);
 	psd_scenario_release(&scenario);
 	return status ? complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE) : EXIT_DONE;
 }
 
+static bool print_packed(void *context, uint64_t n_done, uint64_t n_images)
+{
+	const struct psd_run_options *options = context;
+	const uint64_t stride = (n_images - 1) / MOST_PROGRESS_LINES + 1;
+
+	if (!options->is_quiet && (n_done % stride == 0 || n_done == n_images))
+		fprintf(stderr, "%s: %llu of %llu images\n", options->output_path, (unsigned long long)n_done,
+			(unsigned long long)n_images);
+	return !stop_signal;
+}
+
+static int pack(const struct psd_run_options *options)
+{
+	const struct psd_pack_options pack_options = {
+		.side = options->side ? (uint32_t)options->side : PACKED_SIDE,
+		.progress = print_packed,
+		.context = (void *)(uintptr_t)options,
+	};
+	struct psd_error err;
+	const enum psd_status status = psd_pack_directory(options->pack_folder, options->output_path, &pack_options, &err);
+
+	return status ? complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE) : EXIT_DONE;
+}
+
+static int print_about(bool is_help)
+{
+	struct psd_text text = {.bytes = NULL};
+	struct psd_error err;
+	enum psd_status status;
+
+	if (is_help)
+		psd_run_options_add_help(&text);
+	else
+		psd_text_add(&text, "psd-run " PSD_VERSION "\n");
+	status = print_text(&text, &err);
+	return status ? complain(status, &err, false) : EXIT_DONE;
+}
+
+static int run(const struct psd_run_options *options)
+{
+	switch ((enum psd_run_mode)options->mode) {
+	case PSD_RUN_TRAIN:
+	case PSD_RUN_PRINT_SCENARIO: return use_scenario(options);
+	case PSD_RUN_PACK: return pack(options);
+	case PSD_RUN_HELP:
+	case PSD_RUN_VERSION: return print_about(options->mode == PSD_RUN_HELP);
+	}
+	return EXIT_DONE;
+}
+
 int main(int argc, char *argv[])
 {
+	const struct sigaction noted = {.sa_handler = note_signal};
 	struct psd_run_options options;
 	struct psd_error err;
 	int exit_status;
 
+	fill_standard_streams();
 	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
+	(void)sigaction(SIGINT, &noted, NULL);
+	(void)sigaction(SIGTERM, &noted, NULL);
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
 	exit_status = run(&options);
 	psd_run_options_release(&options);
-	if (fflush(stdout) || ferror(stdout)) {
-		fputs("psd-run: cannot write to standard output\n", stderr);
-		return exit_status ? exit_status : EXIT_RUN_FAILED;
-	}
 	return exit_status;
 }

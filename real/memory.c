@@ -190,6 +190,12 @@ static bool is_normalisation(const struct psd_layer *layer)
 	return layer->kind == PSD_LAYER_BATCH_NORM || layer->kind == PSD_LAYER_SCALE;
 }
 
+/* Of the layer's first tensor, its weight: what one output is summed from. */
+static double inputs_of(const struct psd_graph *graph, const struct psd_layer *layer)
+{
+	return (double)graph->tensors[layer->first_tensor].elements / layer->outputs;
+}
+
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 {
 	const struct psd_graph *graph = memory->plan->graph;
@@ -200,12 +206,11 @@ void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 		const bool is_first = t == layer->first_tensor;
 		const uint64_t key = psd_random_key(seed, PSD_RANDOM_PARAMETER, t, 0);
 
-		if (is_first && is_normalisation(layer) && layer->has_scale)
-			for (uint64_t e = 0; e < tensor->elements; e++)
+		if (is_normalisation(layer)) {
+			for (uint64_t e = 0; e < tensor->elements && is_first && layer->has_scale; e++)
 				memory->parameters[t][e] = 1.0f;
-		else if (is_first && !is_normalisation(layer)) {
-			const double inputs = (double)tensor->elements / layer->outputs;
-			const float bound = (float)sqrt(6.0 / inputs);
+		} else {
+			const float bound = (float)sqrt((is_first ? 3.0 : 1.0) / inputs_of(graph, layer));
 
 			for (uint64_t e = 0; e < tensor->elements; e++)
 				memory->parameters[t][e] = bound * draw(key, e);

@@ -6,12 +6,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "engine/plan.h"
 #include "real/compute.h"
-
-enum { PSD_PIECES_MAX = 4 }; /* no layer has more tensors, no message more pieces */
+#include "real/pieces.h"
 
 /* Where factors of all workers lie side by side, so that one GEMM rebuilds the sum: top (P K, N), bottom (P K, M). */
 struct psd_factor_area {
@@ -52,8 +50,9 @@ float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, u
 /* A worker's factors of an item in an iteration. */
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker);
 
-/* Starting values that depend on the seed alone: weights uniform within +-sqrt(6 / inputs) (He et al. 2015, for what a ReLU follows), factors
- * of normalisations 1, everything else 0. */
+/* Starting values that depend on the seed alone: weights uniform within +-sqrt(3 / inputs), so that with outputs of the inputs' size a classifier
+ * starts near its chance (Caffe's filler "xavier", after Glorot and Bengio 2010); biases within +-sqrt(1 / inputs) (PyTorch's default);
+ * factors of normalisations 1, their shifts 0. */
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed);
 
 #endif

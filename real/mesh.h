@@ -1,5 +1,5 @@
-/* One connection between every two hosts of a run, each opened by the higher number, both ends sure of each other: the same version, the
- * same plan, the number that was expected. Refuses to carry anything but the greeting. */
+/* The connections ("lines", one or more) between every two hosts of a run, each opened by the higher number, both ends sure of each other: the
+ * same version, the same plan, the number that was expected; and their clocks compared. Refuses to carry anything else. */
 #ifndef PSD_REAL_MESH_H
 #define PSD_REAL_MESH_H
 
@@ -19,13 +19,21 @@ struct psd_mesh_options {
 	const struct psd_layout *layout;
 	const struct psd_mesh_host *hosts; /* psd_layout_hosts() of them */
 	unsigned self;
-	int listener; /* -1: listen on the own address; otherwise it is closed here */
+	unsigned n_lines; /* between two hosts, >= 1 */
+	int listener;	  /* -1: listen on the own address; otherwise it is closed here */
 	uint64_t plan_hash;
 	double within_sec;
 };
 
-/* fds: one for each host, -1 for the own; the caller closes them. Blocks until all are there. PSD_ERUN: who is missing or does not fit. */
-enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_error *err) PSD_MUST_CHECK;
+struct psd_mesh_clock {
+	double ahead_sec; /* of host 0's clock; 0 where the difference is within what can be measured, as on one machine */
+	double rtt_sec;	  /* the shortest round trip to host 0; on host 0 to any other; 0: alone */
+};
+
+/* fds: n_lines for each host, host after host, -1 for the own; the caller closes them. Blocks until all are there. PSD_ERUN: who is missing
+ * or does not fit. */
+enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_mesh_clock *clock,
+			      struct psd_error *err) PSD_MUST_CHECK;
 
 #define PSD_MESH_NAME_MAX 128
 /* "worker 2 at 10.0.0.3:7411", or "server 0 at ..."; returns text. */

@@ -10,12 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "real/jpeg.h"
 #include "real/mapping.h"
 #include "real/pack_format.h"
+#include "real/part_file.h"
 #include "real/square.h"
 
 enum { MIN_SIDE = 8 };
@@ -39,6 +38,7 @@ struct packer {
 	uint8_t *square; /* of the image as it goes */
 	FILE *out;
 	const char *path; /* of out, for messages */
+	const struct psd_pack_options *options;
 	struct psd_error *err;
 };
 
@@ -231,7 +231,7 @@ static enum psd_status square_image(struct packer *packer, const struct psd_mapp
 static enum psd_status write_bytes(const struct packer *packer, const void *bytes, uint64_t n_bytes)
 {
 	if (n_bytes && fwrite(bytes, (size_t)n_bytes, 1, packer->out) != 1)
-		return psd_error_set(packer->err, PSD_EFILE, (struct psd_place){.path = packer->path}, "cannot be written: %s",
+		return psd_error_set(packer->err, PSD_ERUN, (struct psd_place){.path = packer->path}, "cannot be written: %s",
 				     strerror(errno));
 	return PSD_OK;
 }
@@ -272,8 +272,12 @@ static enum psd_status write_all(struct packer *packer)
 
 	if (!status)
 		status = write_bytes(packer, packer->index, index_bytes);
-	for (uint64_t i = 0; !status && i < packer->n_images; i++)
+	for (uint64_t i = 0; !status && i < packer->n_images; i++) {
 		status = write_image(packer, i, &offset);
+		if (!status && packer->options->progress &&
+		    !packer->options->progress(packer->options->context, i + 1, packer->n_images))
+			status = psd_error_set(packer->err, PSD_ERUN, PSD_NOWHERE, "packing was stopped");
+	}
 	if (status)
 		return status;
 	set_mean(packer);
@@ -283,25 +287,19 @@ static enum psd_status write_all(struct packer *packer)
 	return status ? status : write_bytes(packer, packer->index, index_bytes);
 }
 
-/* Writes to part_path, which becomes path when all went well. */
-static enum psd_status write_file(struct packer *packer, const char *part_path, const char *path)
+static enum psd_status write_file(struct packer *packer, const char *path)
 {
-	const struct psd_place at = {.path = path};
-	enum psd_status status;
+	struct psd_part_file file;
+	enum psd_status status = psd_part_file_open(&file, path, packer->err);
 
-	packer->out = fopen(part_path, "wb");
-	if (!packer->out)
-		return psd_error_set(packer->err, PSD_EFILE, (struct psd_place){.path = part_path}, "cannot be made: %s",
-				     strerror(errno));
-	packer->path = part_path;
-	status = write_all(packer);
-	if (!status && (fflush(packer->out) || fsync(fileno(packer->out))))
-		status = psd_error_set(packer->err, PSD_EFILE, at, "cannot be written: %s", strerror(errno));
-	fclose(packer->out);
-	if (!status && rename(part_path, path))
-		status = psd_error_set(packer->err, PSD_EFILE, at, "cannot be made: %s", strerror(errno));
 	if (status)
-		unlink(part_path);
+		return status;
+	packer->out = file.out;
+	packer->path = path;
+	status = write_all(packer);
+	if (!status)
+		return psd_part_file_commit(&file, packer->err);
+	psd_part_file_discard(&file);
 	return status;
 }
 
@@ -324,25 +322,25 @@ static void release(struct packer *packer)
 	psd_jpeg_free(packer->jpeg);
 }
 
-enum psd_status psd_pack_directory(const char *folder, const char *path, uint32_t side, struct psd_error *err)
+enum psd_status psd_pack_directory(const char *folder, const char *path, const struct psd_pack_options *options,
+				   struct psd_error *err)
 {
+	const uint32_t side = options->side;
 	struct packer packer = {
 		.pack = {.height = side, .width = side, .names_checksum = PSD_PACK_CHECKSUM_BEGIN},
+		.options = options,
 		.err = err,
 	};
 	enum psd_status status;
-	char *part_path;
 
 	if (side < MIN_SIDE || side > PSD_PACK_MAX_SIDE)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "side of packed images is %u pixels, must be %d to %d", side,
 				     MIN_SIDE, PSD_PACK_MAX_SIDE);
-	part_path = join(path, ".part", "");
-	status = part_path ? list_folder(&packer, folder) : out_of_memory(err);
+	status = list_folder(&packer, folder);
 	if (!status)
 		status = take_room(&packer);
 	if (!status)
-		status = write_file(&packer, part_path, path);
+		status = write_file(&packer, path);
 	release(&packer);
-	free(part_path);
 	return status;
 }

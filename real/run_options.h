@@ -1,16 +1,25 @@
-/* psd-run's command line: one table that is parsed from and printed by --help. Refuses to print errors and to open files. */
+/* psd-run's command line. Refuses to print errors and to open files. */
 #ifndef PSD_REAL_RUN_OPTIONS_H
 #define PSD_REAL_RUN_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
+#include "engine/arguments.h"
 #include "engine/error.h"
+#include "engine/text.h"
+
+enum psd_run_mode {
+	PSD_RUN_TRAIN,
+	PSD_RUN_PRINT_SCENARIO,
+	PSD_RUN_PACK,
+	PSD_RUN_HELP,
+	PSD_RUN_VERSION,
+};
 
 /* Strings are borrowed from argv. */
 struct psd_run_options {
-	bool is_help, is_version;
+	unsigned mode; /* enum psd_run_mode */
 	bool is_csv;
 	bool is_quiet;
 	bool has_no_emulation;
@@ -18,9 +27,12 @@ struct psd_run_options {
 	uint64_t n_nodes;	 /* 0: the scenario's */
 	uint64_t n_iterations;	 /* 0: the scenario's */
 	double stall_sec;
-	const char **settings; /* "key=value", NULL-terminated, owned array */
-	unsigned n_settings;
-	const char *scenario_path;
+	const char *trace_path;	 /* or NULL */
+	const char *log_path;	 /* or NULL */
+	const char *pack_folder; /* of --pack */
+	const char *output_path; /* of --pack */
+	uint64_t side;		 /* of packed images, in pixels; 0: not given */
+	struct psd_arguments arguments;
 };
 
 /* *options is filled on success and released by psd_run_options_release(). With --help or --version the rest is not looked at. PSD_EINVAL
@@ -28,7 +40,6 @@ struct psd_run_options {
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
 				      struct psd_error *err) PSD_MUST_CHECK;
 void psd_run_options_release(struct psd_run_options *options);
-/* Write errors stay in the stream's flag. */
-void psd_run_options_write_help(FILE *out);
+void psd_run_options_add_help(struct psd_text *text);
 
 #endif

@@ -4,11 +4,13 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
+#include "engine/result_table.h"
 #include "engine/units.h"
 
-enum { SECONDS_DIGITS = 9, RATIO_DIGITS = 6, RATE_DIGITS = 15 };
+const char psd_run_executor[] = "real-cpu";
+
+/* ---- figures ---- */
 
 static double images_per_sec(const struct psd_scenario *scenario, const struct psd_run_row *row)
 {
@@ -25,70 +27,125 @@ static double speedup(const struct psd_run_row *row)
 	return row->point.workers * row->result.compute_sec / row->result.iteration_sec;
 }
 
-void psd_run_output_csv_head(FILE *out)
+static struct psd_result_row row_of(const struct psd_scenario *scenario, const struct psd_run_row *row)
 {
-	fputs("scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,exposed_"
-	      "comm_sec,"
-	      "tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio\n",
-	      out);
+	return (struct psd_result_row){
+		.scenario = scenario->title,
+		.system = row->system->name,
+		.executor = psd_run_executor,
+		.nodes = row->point.nodes,
+		.workers = row->point.workers,
+		.bandwidth_bps = {row->has_bandwidth, row->point.bandwidth_bps},
+		.iteration_sec = row->result.iteration_sec,
+		.images_per_sec = images_per_sec(scenario, row),
+		.speedup = {scenario->baseline_system < 0, speedup(row)},
+		.compute_sec = row->result.compute_sec,
+		.exposed_comm_sec = exposed_sec(row),
+		.sent_bytes_per_node = row->result.sent_bytes_per_node,
+		.received_bytes_per_node = row->result.received_bytes_per_node,
+	};
 }
 
-static void write_text(FILE *out, const char *text)
+void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *scenario, const struct psd_run_row *row)
 {
-	if (!strpbrk(text, ",\"\r\n")) {
-		fputs(text, out);
-		return;
+	const struct psd_result_row result = row_of(scenario, row);
+
+	psd_result_row_add(text, &result);
+}
+
+/* ---- the table ---- */
+
+/* Behind those of every result: what only a real run has. */
+enum column {
+	COLUMN_LOSS = PSD_RESULT_COLUMNS,
+	COLUMN_ACCURACY,
+};
+
+static void add_row(struct psd_grid *grid, const struct psd_scenario *scenario, const struct psd_run_row *row,
+		    const struct psd_result_least *least)
+{
+	const struct psd_worker_result *result = &row->result;
+	const struct psd_result_row common = row_of(scenario, row);
+
+	psd_result_table_add_row(grid, &common, least, scenario->workers_per_node > 1, false);
+	if (isfinite(result->last_loss))
+		psd_grid_set(grid, COLUMN_LOSS, "%.4g", result->last_loss);
+	else
+		psd_grid_set(grid, COLUMN_LOSS, "diverged");
+	if (result->test_samples > 0)
+		psd_grid_set(grid, COLUMN_ACCURACY, "%.2f %%",
+			     100.0 * (double)result->test_correct / (double)result->test_samples);
+}
+
+static void add_rows(struct psd_grid *grid, const struct psd_run_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+	struct psd_result_least least = {.sec = 0.0};
+
+	for (unsigned i = 0; i < report->n_rows; i++) {
+		const struct psd_result_row row = row_of(scenario, &report->rows[i]);
+
+		psd_result_least_note(&least, &row);
 	}
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', out);
-		fputc(*text, out);
-	}
-	fputc('"', out);
+	for (unsigned i = 0; i < report->n_rows; i++)
+		add_row(grid, scenario, &report->rows[i], &least);
 }
 
-static void write_number(FILE *out, bool is_there, double value, int significant)
+static void add_head(struct psd_text *text, const struct psd_run_report *report)
 {
-	fputc(',', out);
-	if (is_there && isfinite(value))
-		fprintf(out, "%.*g", significant, value);
+	static const char *const ground_words[] = {
+		[PSD_GROUND_LOOPBACK] = "processes on loopback, as fast as this machine",
+		[PSD_GROUND_SHAPED] = "processes on loopback that keep to the rate of the links",
+		[PSD_GROUND_EMULATED] = "emulated on this machine",
+	};
+	const struct psd_graph *graph = &report->matter->graph;
+	const struct psd_point *point = &report->rows[0].point;
+	char count[PSD_UNITS_TEXT_MAX], rate[PSD_UNITS_TEXT_MAX];
+
+	psd_text_add_plain(text, report->matter->scenario->title);
+	psd_text_add(text, "\n\nmodel     ");
+	psd_text_add_plain(text, graph->name);
+	psd_text_add(text, ": %s parameters in %u tensors; batch %u per worker\n",
+		     psd_units_write_count(graph->parameters, count), graph->n_tensors,
+		     report->matter->scenario->batch_per_worker);
+	psd_text_add(text, "cluster   %u node%s", point->nodes, point->nodes == 1 ? "" : "s");
+	if (point->workers != point->nodes)
+		psd_text_add(text, ", %u workers", point->workers);
+	if (report->rows[0].has_bandwidth)
+		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
+	psd_text_add(text, "; %s\n", ground_words[report->ground]);
+	psd_text_add(text, "executor  %s, %u iteration%s, the median counts; speedup over one worker that only computes\n\n",
+		     psd_run_executor, report->n_iterations, report->n_iterations == 1 ? "" : "s");
 }
 
-void psd_run_output_csv(FILE *out, const struct psd_scenario *scenario, const struct psd_run_row *row)
+void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report)
 {
-	write_text(out, scenario->title);
-	fputc(',', out);
-	write_text(out, row->system->name);
-	fprintf(out, ",real-cpu,%u,%u", row->point.nodes, row->point.workers);
-	write_number(out, row->has_bandwidth, row->point.bandwidth_bps, RATE_DIGITS);
-	write_number(out, true, row->result.iteration_sec, SECONDS_DIGITS);
-	write_number(out, true, images_per_sec(scenario, row), SECONDS_DIGITS);
-	write_number(out, scenario->baseline_system < 0, speedup(row), RATIO_DIGITS);
-	write_number(out, true, row->result.compute_sec, SECONDS_DIGITS);
-	write_number(out, true, exposed_sec(row), SECONDS_DIGITS);
-	fprintf(out, ",%" PRIu64 ",%" PRIu64 ",,,\n", row->result.sent_bytes_per_node, row->result.received_bytes_per_node);
+	struct psd_grid grid = {.n_rows = 0};
+
+	add_head(text, report);
+	psd_result_table_add_columns(&grid);
+	psd_grid_add_column(&grid, "last", "loss", false);
+	psd_grid_add_column(&grid, "test", "accuracy", false);
+	add_rows(&grid, report);
+	psd_grid_add(text, &grid);
+	psd_grid_release(&grid);
 }
 
-void psd_run_output_table(FILE *out, const struct psd_scenario *scenario, const struct psd_run_row rows[], unsigned n_rows)
+/* ---- the log ---- */
+
+void psd_run_log_add_head(struct psd_text *text)
 {
-	char rate[PSD_UNITS_TEXT_MAX], sent[PSD_UNITS_TEXT_MAX];
+	psd_text_add(text, "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n");
+}
 
-	fprintf(out, "%s\n", scenario->title);
-	if (n_rows > 0)
-		fprintf(out, "executed on %u node%s, %u worker%s, links of %s\n\n", rows[0].point.nodes,
-			rows[0].point.nodes == 1 ? "" : "s", rows[0].point.workers, rows[0].point.workers == 1 ? "" : "s",
-			rows[0].has_bandwidth ? psd_units_write_rate(rows[0].point.bandwidth_bps, rate) : "any rate (loopback)");
-	fprintf(out, "%-20s %12s %10s %12s %12s %12s %10s %10s\n", "system", "iteration s", "images/s", "compute s", "exposed s",
-		"sent/node", "loss", "accuracy");
-	for (unsigned i = 0; i < n_rows; i++) {
-		const struct psd_worker_result *result = &rows[i].result;
-
-		fprintf(out, "%-20.20s %12.5f %10.1f %12.5f %12.5f %12s %10.5f", rows[i].system->name, result->iteration_sec,
-			images_per_sec(scenario, &rows[i]), result->compute_sec, exposed_sec(&rows[i]),
-			psd_units_write_bytes(result->sent_bytes_per_node, sent), result->last_loss);
-		if (result->test_samples > 0)
-			fprintf(out, " %8.2f %%", 100.0 * (double)result->test_correct / (double)result->test_samples);
-		fputc('\n', out);
-	}
+void psd_run_log_add(struct psd_text *text, const struct psd_system *system, const struct psd_progress *progress)
+{
+	psd_text_add_csv(text, system->name);
+	psd_text_add(text, ",%" PRIu32 ",%.9g,", progress->iteration, progress->epochs);
+	if (isfinite(progress->loss))
+		psd_text_add(text, "%.9g", progress->loss);
+	psd_text_add(text, ",%.9g,%.9g,", progress->correct_ratio, progress->elapsed_sec);
+	if (progress->test_samples > 0)
+		psd_text_add(text, "%.9g", (double)progress->test_correct / (double)progress->test_samples);
+	psd_text_add(text, "\n");
 }

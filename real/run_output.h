@@ -1,10 +1,9 @@
-/* Results of real runs, for people and as CSV with psd-sim's columns. */
+/* Results of real runs: for people, and as CSV with psd-sim's columns; and the log of the iterations. */
 #ifndef PSD_REAL_RUN_OUTPUT_H
 #define PSD_REAL_RUN_OUTPUT_H
 
-#include <stdio.h>
-
-#include "real/worker.h"
+#include "engine/text.h"
+#include "real/launch.h"
 
 /* One system's run. */
 struct psd_run_row {
@@ -14,9 +13,23 @@ struct psd_run_row {
 	struct psd_worker_result result;
 };
 
-/* Write errors stay in the stream's flag, as for both below. */
-void psd_run_output_csv_head(FILE *out);
-void psd_run_output_csv(FILE *out, const struct psd_scenario *scenario, const struct psd_run_row *row);
-void psd_run_output_table(FILE *out, const struct psd_scenario *scenario, const struct psd_run_row rows[], unsigned n_rows);
+/* What all rows have in common. */
+struct psd_run_report {
+	const struct psd_subject_matter *matter;
+	enum psd_ground ground;
+	uint32_t n_iterations;
+	const struct psd_run_row *rows;
+	unsigned n_rows;
+};
+
+extern const char psd_run_executor[]; /* as the CSV and traces name it */
+
+/* As rows of psd_result_row_add(). */
+void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *scenario, const struct psd_run_row *row);
+void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report);
+
+/* The log of --log: a line for each iteration. */
+void psd_run_log_add_head(struct psd_text *text);
+void psd_run_log_add(struct psd_text *text, const struct psd_system *system, const struct psd_progress *progress);
 
 #endif

@@ -30,7 +30,7 @@ static struct endpoint endpoint_of(const char *host, unsigned port)
 	return endpoint;
 }
 
-static double now_sec(void)
+double psd_socket_now_sec(void)
 {
 	struct timespec now;
 
@@ -44,7 +44,7 @@ static int poll_until(int fd, short events, double until_sec)
 	struct pollfd polled = {.fd = fd, .events = events};
 
 	for (;;) {
-		const double left_ms = 1000 * (until_sec - now_sec());
+		const double left_ms = 1000 * (until_sec - psd_socket_now_sec());
 		const int n_ready = poll(&polled, 1, left_ms <= 0 ? 0 : left_ms < 1e9 ? (int)left_ms + 1 : 1000000000);
 
 		if (n_ready >= 0 || errno != EINTR)
@@ -219,7 +219,7 @@ static int connect_until(const struct addrinfo *found, const struct psd_socket_o
 
 		for (const struct addrinfo *each = found; each && error; each = each->ai_next)
 			error = connect_once(each, options, until_sec, fd);
-		again_sec = now_sec() + pause_sec;
+		again_sec = psd_socket_now_sec() + pause_sec;
 		if (!error || !may_pass(error) || again_sec >= until_sec)
 			return error;
 		(void)poll_until(-1, 0, again_sec);
@@ -230,7 +230,7 @@ static int connect_until(const struct addrinfo *found, const struct psd_socket_o
 enum psd_status psd_socket_connect(const char *peer, const char *host, uint16_t port, double within_sec,
 				   const struct psd_socket_options *options, int *fd, struct psd_error *err)
 {
-	const double until_sec = now_sec() + within_sec;
+	const double until_sec = psd_socket_now_sec() + within_sec;
 	struct addrinfo *found;
 	int error;
 	const enum psd_status status = find(host, port, false, &found, err);
@@ -253,7 +253,7 @@ enum psd_status psd_socket_connect(const char *peer, const char *host, uint16_t 
 enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec, const struct psd_socket_options *options,
 				  int *fd, struct psd_error *err)
 {
-	const double until_sec = now_sec() + within_sec;
+	const double until_sec = psd_socket_now_sec() + within_sec;
 	int accepted, error;
 
 	for (;;) {
@@ -275,5 +275,32 @@ enum psd_status psd_socket_accept(int listener, const char *peers, double within
 				     strerror(error));
 	}
 	*fd = accepted;
+	return PSD_OK;
+}
+
+/* ---- talking before the streams take over ---- */
+
+enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, size_t n_bytes, double until_sec,
+				    struct psd_error *err)
+{
+	for (size_t at = 0; at < n_bytes;) {
+		ssize_t n_read;
+
+		if (poll_until(fd, POLLIN, until_sec) == 0)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s connected and said nothing", peer);
+		n_read = recv(fd, bytes + at, n_bytes - at, 0);
+		if (n_read == 0)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s closed the connection before its greeting", peer);
+		if (n_read < 0 && errno != EAGAIN && errno != EINTR)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
+		at += n_read > 0 ? (size_t)n_read : 0;
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *bytes, size_t n_bytes, struct psd_error *err)
+{
+	if (send(fd, bytes, n_bytes, MSG_NOSIGNAL) != (ssize_t)n_bytes)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s does not take a greeting: %s", peer, strerror(errno));
 	return PSD_OK;
 }

@@ -29,6 +29,16 @@ enum psd_status psd_socket_connect(const char *peer, const char *host, uint16_t 
 enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec, const struct psd_socket_options *options,
 				  int *fd, struct psd_error *err) PSD_MUST_CHECK;
 
+/* The clock of all deadlines here: CLOCK_MONOTONIC, which all processes of a machine share. */
+double psd_socket_now_sec(void);
+
+/* Waits until n_bytes are read, at most until until_sec. peer: who sends them. PSD_ERUN: it went away or said nothing. */
+enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, size_t n_bytes, double until_sec,
+				    struct psd_error *err) PSD_MUST_CHECK;
+/* Sends some dozens of bytes on a connection whose buffer is empty, and so takes them at once. PSD_ERUN: it does not. */
+enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *bytes, size_t n_bytes,
+				      struct psd_error *err) PSD_MUST_CHECK;
+
 #define PSD_SOCKET_CONGESTION_MAX 16
 /* The congestion control that a connected socket really uses, in text; "unknown" if the kernel does not say. Returns text. */
 char *psd_socket_congestion(int fd, char text[PSD_SOCKET_CONGESTION_MAX]);

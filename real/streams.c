@@ -1,112 +1,192 @@
-/* Each stream is two small state machines: what is being written, and what is being read. */
+/* Each connection is two small state machines, an outlet and an inflow; this is what drives them. */
 #define _GNU_SOURCE
 #include "real/streams.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "real/bucket.h"
+#include "real/socket.h"
+
 enum {
-	SMALL_ROOM_MAX = 1 << 20,  /* bytes of small messages that may wait for one peer */
-	READ_ONCE_BYTES = 1 << 20, /* from one peer before the others have their turn */
-	ADD_BYTES = 1 << 17,	   /* a piece that stays in the second-level cache between the socket and the sum */
+	READ_ONCE_BYTES = 1 << 20,   /* from one connection before the others have their turn */
+	SHARE_FROM_BYTES = 1 << 18,  /* messages from here on are shared by all lines */
+	MIN_GRANT_BYTES = 16 * 1024, /* shaped here: worth a system call */
 	MAX_EVENTS = 64,
 };
 
-struct outlet {
-	uint8_t head[PSD_WIRE_HEAD_BYTES];
-	struct iovec pieces[1 + PSD_PIECES_MAX]; /* head first; what has left is cut off */
-	unsigned n_pieces;
-	unsigned at;
-	bool is_active;
-	uint8_t *small; /* bytes of small messages, whole ones */
-	size_t small_bytes;
-	size_t small_room;
-	size_t small_sent;
-};
+#define GRANT_SEC 500e-6 /* shaped here: bytes pass in bursts of so much line time */
 
-struct inflow {
-	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
-	size_t n_head_bytes;
-	struct psd_wire_head head;
-	struct psd_inlet inlet;
-	unsigned at;
-	bool has_inlet;
-	bool is_held;
-	unsigned n_carried; /* bytes of a float that is not complete */
-	uint8_t carried[sizeof(float)];
-};
+/* In epoll, beside the numbers of lines. */
+#define WAKE  UINT32_MAX
+#define TIMER (UINT32_MAX - 1)
 
-struct stream {
+struct line {
+	unsigned peer;
 	int fd; /* -1: none, or over */
-	struct outlet out;
-	struct inflow in;
-	uint32_t events; /* that epoll watches */
+	struct psd_outlet out;
+	struct psd_inflow in;
+	uint32_t events;    /* that epoll watches */
+	bool waits_to_send; /* for the rate, until the timer */
+	bool waits_to_read;
+};
+
+struct peer {
+	bool is_near;
+	unsigned n_leaving; /* lines that still send shares of its message */
+};
+
+/* An arrival that is to be told. */
+struct late {
+	double due_sec;
+	unsigned peer;
+	struct psd_wire_head head;
 };
 
 struct psd_streams {
-	struct stream *all;
-	unsigned n_peers;
-	int epoll_fd;
-	int wake_fd;
+	struct line *lines;
+	struct peer *peers;
+	unsigned n_peers, n_lines, n_all;
+	int epoll_fd, wake_fd, timer_fd;
 	struct psd_streams_owner owner;
 	uint8_t *scratch; /* received floats on their way to a sum */
 	bool has_moved;
+	bool has_told; /* arrivals may have made room for what is held */
+
+	bool has_rate;
+	size_t grant_bytes;
+	struct psd_bucket sends, reads;
+	double latency_sec;
+	struct late *late; /* a ring, since all wait equally long */
+	unsigned late_room, first_late, n_late;
+	double timer_sec; /* when it rings; INFINITY: never */
 };
 
-static enum psd_status watch(struct psd_streams *streams, unsigned peer, struct psd_error *err)
-{
-	struct stream *stream = &streams->all[peer];
-	const bool has_output = stream->out.is_active || stream->out.small_bytes > 0;
-	const uint32_t events = (stream->in.is_held ? 0u : (uint32_t)EPOLLIN) | (has_output ? (uint32_t)EPOLLOUT : 0u);
-	struct epoll_event event = {.events = events, .data.u32 = peer};
+struct share {
+	uint64_t first_byte, n_bytes;
+};
 
-	if (stream->fd < 0 || events == stream->events)
+/* Whole floats, but for the one share of a message that has none. */
+static struct share share_of(uint64_t message_bytes, unsigned shares, unsigned number)
+{
+	const uint64_t floats = message_bytes / sizeof(float);
+	const uint64_t first = floats * number / shares * sizeof(float), end = floats * (number + 1) / shares * sizeof(float);
+
+	return shares == 1 ? (struct share){0, message_bytes} : (struct share){first, end - first};
+}
+
+unsigned psd_streams_shares(const struct psd_streams *streams, uint64_t message_bytes)
+{
+	return message_bytes >= SHARE_FROM_BYTES ? streams->n_lines : 1;
+}
+
+static unsigned line_number(const struct psd_streams *streams, const struct line *line)
+{
+	return (unsigned)(line - streams->lines);
+}
+
+static enum psd_status watch(struct psd_streams *streams, struct line *line, struct psd_error *err)
+{
+	const bool sends = !psd_outlet_is_idle(&line->out) && !line->waits_to_send;
+	const bool reads = !line->in.is_held && !line->waits_to_read;
+	const uint32_t events = (reads ? (uint32_t)EPOLLIN : 0u) | (sends ? (uint32_t)EPOLLOUT : 0u);
+	struct epoll_event event = {.events = events, .data.u32 = line_number(streams, line)};
+
+	if (line->fd < 0 || events == line->events)
 		return PSD_OK;
-	stream->events = events;
-	if (epoll_ctl(streams->epoll_fd, EPOLL_CTL_MOD, stream->fd, &event) < 0)
+	line->events = events;
+	if (epoll_ctl(streams->epoll_fd, EPOLL_CTL_MOD, line->fd, &event) < 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot watch a connection: %s", strerror(errno));
 	return PSD_OK;
 }
 
-enum psd_status psd_streams_open(struct psd_streams **streams, unsigned n_peers, const int fds[], int wake_fd,
-				 const struct psd_streams_owner *owner, struct psd_error *err)
+/* ---- opening ---- */
+
+static bool add_to_epoll(struct psd_streams *streams, int fd, uint32_t number)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = number};
+
+	return epoll_ctl(streams->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static bool watch_all(struct psd_streams *streams)
+{
+	streams->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	streams->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (streams->epoll_fd < 0 || streams->timer_fd < 0 || !add_to_epoll(streams, streams->wake_fd, WAKE) ||
+	    !add_to_epoll(streams, streams->timer_fd, TIMER))
+		return false;
+	for (unsigned i = 0; i < streams->n_all; i++) {
+		streams->lines[i].events = EPOLLIN;
+		if (streams->lines[i].fd >= 0 && !add_to_epoll(streams, streams->lines[i].fd, i))
+			return false;
+	}
+	return true;
+}
+
+static void set_rate(struct psd_streams *streams, double rate_bps)
+{
+	const double grant_bytes = fmax(rate_bps / 8 * GRANT_SEC, MIN_GRANT_BYTES), now_sec = psd_socket_now_sec();
+
+	streams->has_rate = true;
+	streams->grant_bytes = (size_t)grant_bytes;
+	psd_bucket_init(&streams->sends, rate_bps, 2 * streams->grant_bytes, now_sec);
+	psd_bucket_init(&streams->reads, rate_bps, 2 * streams->grant_bytes, now_sec);
+}
+
+static bool fill(struct psd_streams *streams, const struct psd_streams_options *options)
+{
+	streams->lines = calloc(streams->n_all + 1u, sizeof(*streams->lines));
+	streams->peers = calloc(streams->n_peers + 1u, sizeof(*streams->peers));
+	streams->scratch = aligned_alloc(64, PSD_INFLOW_SCRATCH_BYTES);
+	if (!streams->lines || !streams->peers || !streams->scratch)
+		return false;
+	for (unsigned p = 0; p < streams->n_peers; p++)
+		streams->peers[p].is_near = options->is_near[p];
+	for (unsigned i = 0; i < streams->n_all; i++) {
+		streams->lines[i].peer = i / streams->n_lines;
+		streams->lines[i].fd = options->fds[i];
+	}
+	if (options->has_rate)
+		set_rate(streams, options->rate_bps);
+	return true;
+}
+
+enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_streams_options *options, struct psd_error *err)
 {
 	struct psd_streams *opened = calloc(1, sizeof(*opened));
-	struct epoll_event event = {.events = EPOLLIN, .data.u32 = UINT32_MAX};
-	bool is_watched;
+	int error;
 
 	if (opened)
-		*opened = (struct psd_streams){.n_peers = n_peers,
-					       .owner = *owner,
-					       .wake_fd = wake_fd,
-					       .epoll_fd = epoll_create1(EPOLL_CLOEXEC),
-					       .all = calloc(n_peers + 1u, sizeof(*opened->all)),
-					       .scratch = aligned_alloc(64, ADD_BYTES)};
-	if (!opened || !opened->all || !opened->scratch) {
-		for (unsigned p = 0; p < n_peers; p++)
-			if (fds[p] >= 0)
-				close(fds[p]);
+		*opened = (struct psd_streams){
+			.n_peers = options->n_peers,
+			.n_lines = options->n_lines,
+			.n_all = options->n_peers * options->n_lines,
+			.owner = options->owner,
+			.epoll_fd = -1,
+			.wake_fd = options->wake_fd,
+			.timer_fd = -1,
+			.latency_sec = options->latency_sec,
+			.timer_sec = INFINITY,
+		};
+	if (!opened || !fill(opened, options)) {
+		for (unsigned i = 0; i < options->n_peers * options->n_lines; i++)
+			if (options->fds[i] >= 0)
+				close(options->fds[i]);
 		if (opened)
-			opened->n_peers = 0;
+			opened->n_all = 0;
 		psd_streams_close(opened);
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u connections", n_peers);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u peers", options->n_peers);
 	}
-	is_watched = opened->epoll_fd >= 0 && epoll_ctl(opened->epoll_fd, EPOLL_CTL_ADD, wake_fd, &event) == 0;
-	for (unsigned p = 0; p < n_peers; p++) {
-		opened->all[p].fd = fds[p];
-		opened->all[p].events = EPOLLIN;
-		event.data.u32 = p;
-		if (fds[p] >= 0 && is_watched)
-			is_watched = epoll_ctl(opened->epoll_fd, EPOLL_CTL_ADD, fds[p], &event) == 0;
-	}
-	if (!is_watched) {
-		const int error = errno;
-
+	if (!watch_all(opened)) {
+		error = errno;
 		psd_streams_close(opened);
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot watch connections: %s", strerror(error));
 	}
@@ -118,16 +198,109 @@ void psd_streams_close(struct psd_streams *streams)
 {
 	if (!streams)
 		return;
-	for (unsigned p = 0; p < streams->n_peers; p++) {
-		if (streams->all[p].fd >= 0)
-			close(streams->all[p].fd);
-		free(streams->all[p].out.small);
+	for (unsigned i = 0; i < streams->n_all; i++) {
+		if (streams->lines[i].fd >= 0)
+			close(streams->lines[i].fd);
+		psd_outlet_release(&streams->lines[i].out);
 	}
 	if (streams->epoll_fd >= 0)
 		close(streams->epoll_fd);
-	free(streams->all);
+	if (streams->timer_fd >= 0)
+		close(streams->timer_fd);
+	free(streams->lines);
+	free(streams->peers);
+	free(streams->late);
 	free(streams->scratch);
 	free(streams);
+}
+
+static enum psd_status lose(struct psd_streams *streams, struct line *line, int error_number, struct psd_error *err)
+{
+	close(line->fd); /* leaves epoll, too */
+	line->fd = -1;
+	return streams->owner.lost(streams->owner.context, line->peer, error_number, err);
+}
+
+/* ---- time: rates and latency ---- */
+
+static void ring_at(struct psd_streams *streams, double sec)
+{
+	const struct itimerspec at = {.it_value = {(time_t)sec, 1 + (long)((sec - floor(sec)) * 999999998)}};
+
+	if (sec >= streams->timer_sec)
+		return;
+	streams->timer_sec = sec;
+	(void)timerfd_settime(streams->timer_fd, TFD_TIMER_ABSTIME, &at, NULL); /* fails for impossible times only */
+}
+
+static bool is_shaped(const struct psd_streams *streams, const struct line *line)
+{
+	return streams->has_rate && !streams->peers[line->peer].is_near;
+}
+
+/* Bytes that may pass now, at most wanted; 0: not before the timer. */
+static size_t grant(struct psd_streams *streams, struct psd_bucket *bucket, uint64_t wanted_bytes)
+{
+	const uint64_t most = wanted_bytes < streams->grant_bytes ? wanted_bytes : streams->grant_bytes;
+	const double now_sec = psd_socket_now_sec(), ready_sec = psd_bucket_ready_sec(bucket, most, now_sec);
+
+	if (ready_sec <= now_sec)
+		return psd_bucket_take(bucket, most, now_sec);
+	ring_at(streams, ready_sec);
+	return 0;
+}
+
+static bool tell_later(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
+{
+	const struct late late = {psd_socket_now_sec() + streams->latency_sec, peer, *head};
+
+	if (streams->n_late == streams->late_room) {
+		const unsigned room = streams->late_room ? 2 * streams->late_room : 64;
+		struct late *grown = calloc(room, sizeof(*grown));
+
+		if (!grown)
+			return false;
+		for (unsigned i = 0; i < streams->n_late; i++)
+			grown[i] = streams->late[(streams->first_late + i) % streams->late_room];
+		free(streams->late);
+		streams->late = grown;
+		streams->late_room = room;
+		streams->first_late = 0;
+	}
+	streams->late[(streams->first_late + streams->n_late++) % streams->late_room] = late;
+	ring_at(streams, streams->late[streams->first_late].due_sec);
+	return true;
+}
+
+static void tell(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
+{
+	streams->has_moved = streams->has_told = true;
+	streams->owner.arrived(streams->owner.context, peer, head);
+}
+
+static void tell_due(struct psd_streams *streams)
+{
+	while (streams->n_late > 0 && streams->late[streams->first_late].due_sec <= psd_socket_now_sec()) {
+		const struct late late = streams->late[streams->first_late];
+
+		streams->first_late = (streams->first_late + 1) % streams->late_room;
+		streams->n_late--;
+		tell(streams, late.peer, &late.head);
+	}
+	if (streams->n_late > 0)
+		ring_at(streams, streams->late[streams->first_late].due_sec);
+}
+
+/* The timer has rung: everybody may try again, and sets it again if that was too early. */
+static void take_timer(struct psd_streams *streams)
+{
+	uint64_t count;
+
+	if (read(streams->timer_fd, &count, sizeof(count)) < 0)
+		return;
+	streams->timer_sec = INFINITY;
+	for (unsigned i = 0; i < streams->n_all; i++)
+		streams->lines[i].waits_to_send = streams->lines[i].waits_to_read = false;
 }
 
 /* ---- out ---- */
@@ -135,118 +308,62 @@ void psd_streams_close(struct psd_streams *streams)
 void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const struct iovec pieces[],
 		      unsigned n_pieces)
 {
-	struct outlet *out = &streams->all[peer].out;
+	const unsigned shares = psd_streams_shares(streams, head->length_bytes);
 
-	assert(!out->is_active && n_pieces <= PSD_PIECES_MAX);
-	psd_wire_encode(head, out->head);
-	out->pieces[0] = (struct iovec){out->head, sizeof(out->head)};
-	for (unsigned i = 0; i < n_pieces; i++)
-		out->pieces[1 + i] = pieces[i];
-	out->n_pieces = 1 + n_pieces;
-	out->at = 0;
-	out->is_active = true;
+	assert(streams->peers[peer].n_leaving == 0);
+	for (unsigned s = 0; s < shares; s++) {
+		const struct share share = share_of(head->length_bytes, shares, s);
+		struct iovec cut[PSD_PIECES_MAX];
+
+		psd_outlet_start(&streams->lines[peer * streams->n_lines + s].out, head, cut,
+				 psd_pieces_cut(pieces, n_pieces, share.first_byte, share.n_bytes, cut));
+	}
+	streams->peers[peer].n_leaving = shares;
 }
 
 bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const uint8_t *payload)
 {
-	struct outlet *out = &streams->all[peer].out;
-	const size_t bytes = PSD_WIRE_HEAD_BYTES + head->length_bytes;
-
-	if (out->small_bytes + bytes > out->small_room) {
-		const size_t room = out->small_room ? 2 * out->small_room : 1024;
-		uint8_t *grown = room <= SMALL_ROOM_MAX ? realloc(out->small, room) : NULL;
-
-		if (!grown)
-			return false;
-		out->small = grown;
-		out->small_room = room;
-	}
-	psd_wire_encode(head, out->small + out->small_bytes);
-	memcpy(out->small + out->small_bytes + PSD_WIRE_HEAD_BYTES, payload, head->length_bytes);
-	out->small_bytes += bytes;
-	return true;
+	return psd_outlet_add_small(&streams->lines[peer * streams->n_lines].out, head, payload);
 }
 
 bool psd_streams_has_queue(const struct psd_streams *streams)
 {
-	for (unsigned p = 0; p < streams->n_peers; p++)
-		if (streams->all[p].fd >= 0 && (streams->all[p].out.is_active || streams->all[p].out.small_bytes))
+	for (unsigned i = 0; i < streams->n_all; i++)
+		if (streams->lines[i].fd >= 0 && !psd_outlet_is_idle(&streams->lines[i].out))
 			return true;
 	return false;
 }
 
-/* Cuts sent bytes off the pieces. */
-static void advance(struct iovec *pieces, unsigned n_pieces, unsigned *at, size_t bytes)
+/* Sends once. *has_more: the kernel may take more at once. */
+static enum psd_status flush_line(struct psd_streams *streams, struct line *line, bool *has_more, struct psd_error *err)
 {
-	while (*at < n_pieces && bytes >= pieces[*at].iov_len) {
-		bytes -= pieces[*at].iov_len;
-		++*at;
-	}
-	if (*at < n_pieces) {
-		pieces[*at].iov_base = (char *)pieces[*at].iov_base + bytes;
-		pieces[*at].iov_len -= bytes;
-	}
-}
-
-static bool is_between_messages(const struct outlet *out)
-{
-	return !out->is_active || (out->at == 0 && out->pieces[0].iov_len == PSD_WIRE_HEAD_BYTES);
-}
-
-/* Returns what sendmsg does: of small messages first, if no other has begun. */
-static ssize_t send_some(struct stream *stream)
-{
-	struct outlet *out = &stream->out;
-	struct iovec small = {out->small + out->small_sent, out->small_bytes - out->small_sent};
-	const bool is_small = small.iov_len > 0 && is_between_messages(out);
-	struct msghdr message = {.msg_iov = is_small ? &small : out->pieces + out->at,
-				 .msg_iovlen = is_small ? 1 : out->n_pieces - out->at};
-	const ssize_t sent = sendmsg(stream->fd, &message, MSG_NOSIGNAL);
-
-	if (sent <= 0)
-		return sent;
-	if (!is_small) {
-		advance(out->pieces, out->n_pieces, &out->at, (size_t)sent);
-		return sent;
-	}
-	out->small_sent += (size_t)sent;
-	if (out->small_sent == out->small_bytes)
-		out->small_sent = out->small_bytes = 0;
-	return sent;
-}
-
-static enum psd_status lose(struct psd_streams *streams, unsigned peer, int error_number, struct psd_error *err)
-{
-	struct stream *stream = &streams->all[peer];
-
-	close(stream->fd); /* leaves epoll, too */
-	stream->fd = -1;
-	return streams->owner.lost(streams->owner.context, peer, error_number, err);
-}
-
-/* *has_more: the kernel may take more at once. */
-static enum psd_status flush_stream(struct psd_streams *streams, unsigned peer, bool *has_more, struct psd_error *err)
-{
-	struct stream *stream = &streams->all[peer];
-	struct outlet *out = &stream->out;
+	size_t limit_bytes = SIZE_MAX;
+	bool has_left = false;
 	ssize_t sent;
 
 	*has_more = false;
-	if (stream->fd < 0 || (!out->is_active && !out->small_bytes))
+	if (line->fd < 0 || line->waits_to_send || psd_outlet_is_idle(&line->out))
 		return PSD_OK;
-	sent = send_some(stream);
+	if (is_shaped(streams, line)) {
+		limit_bytes = grant(streams, &streams->sends, psd_outlet_waiting_bytes(&line->out));
+		line->waits_to_send = limit_bytes == 0;
+		if (line->waits_to_send)
+			return PSD_OK;
+	}
+	sent = psd_outlet_send(&line->out, line->fd, limit_bytes, &has_left);
+	if (is_shaped(streams, line))
+		psd_bucket_give_back(&streams->sends, limit_bytes - (sent > 0 ? (size_t)sent : 0));
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 		return PSD_OK;
 	if (sent < 0) {
 		/* what the peer said before it went may explain it: reading comes first */
-		return errno == EPIPE || errno == ECONNRESET ? PSD_OK : lose(streams, peer, errno, err);
+		return errno == EPIPE || errno == ECONNRESET ? PSD_OK : lose(streams, line, errno, err);
 	}
 	streams->has_moved = streams->has_moved || sent > 0;
-	if (out->is_active && out->at == out->n_pieces) {
-		out->is_active = false;
-		streams->owner.left(streams->owner.context, peer);
-	}
-	*has_more = out->is_active || out->small_bytes;
+	if (has_left && --streams->peers[line->peer].n_leaving == 0)
+		streams->owner.left(streams->owner.context, line->peer);
+	/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
+	*has_more = !psd_outlet_is_idle(&line->out) && (psd_outlet_is_between_messages(&line->out) || is_shaped(streams, line));
 	return PSD_OK;
 }
 
@@ -256,18 +373,17 @@ enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error 
 
 	while (has_progress) {
 		has_progress = false;
-		for (unsigned p = 0; p < streams->n_peers; p++) {
+		for (unsigned i = 0; i < streams->n_all; i++) {
 			bool has_more;
-			const enum psd_status status = flush_stream(streams, p, &has_more, err);
+			const enum psd_status status = flush_line(streams, &streams->lines[i], &has_more, err);
 
 			if (status)
 				return status;
-			/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
-			has_progress = has_progress || (has_more && is_between_messages(&streams->all[p].out));
+			has_progress = has_progress || has_more;
 		}
 	}
-	for (unsigned p = 0; p < streams->n_peers; p++) {
-		const enum psd_status status = watch(streams, p, err);
+	for (unsigned i = 0; i < streams->n_all; i++) {
+		const enum psd_status status = watch(streams, &streams->lines[i], err);
 
 		if (status)
 			return status;
@@ -277,124 +393,97 @@ enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error 
 
 /* ---- in ---- */
 
-static uint64_t bytes_of(const struct psd_inlet *inlet)
+static enum psd_status finish_share(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
-	uint64_t bytes = 0;
+	const struct psd_wire_head head = line->in.head;
+	const bool is_tensor = head.kind == PSD_WIRE_DATA || head.kind == PSD_WIRE_RING;
 
-	for (unsigned i = 0; i < inlet->n_pieces; i++)
-		bytes += inlet->pieces[i].iov_len;
-	return bytes;
-}
-
-static void finish_message(struct psd_streams *streams, unsigned peer)
-{
-	struct inflow *in = &streams->all[peer].in;
-	const struct psd_wire_head head = in->head;
-
-	*in = (struct inflow){0};
-	streams->owner.arrived(streams->owner.context, peer, &head);
-}
-
-/* A whole header is there. */
-static enum psd_status ask_owner(struct psd_streams *streams, unsigned peer, struct psd_error *err)
-{
-	struct inflow *in = &streams->all[peer].in;
-
-	in->inlet = (struct psd_inlet){.n_pieces = 0};
-	in->at = 0;
-	switch (streams->owner.expect(streams->owner.context, peer, &in->head, &in->inlet, err)) {
-	case PSD_WELCOME_REFUSED: return PSD_ERUN;
-	case PSD_WELCOME_LATER: in->is_held = true; return PSD_OK;
-	case PSD_WELCOME_NOW: break;
-	}
-	assert(bytes_of(&in->inlet) == in->head.length_bytes);
-	in->is_held = false;
-	in->has_inlet = true;
-	if (in->head.length_bytes == 0)
-		finish_message(streams, peer);
+	psd_inflow_reset(&line->in);
+	if (!is_tensor || streams->latency_sec <= 0.0 || streams->peers[line->peer].is_near)
+		tell(streams, line->peer, &head);
+	else if (!tell_later(streams, line->peer, &head))
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
 	return PSD_OK;
 }
 
-static ssize_t read_head(struct psd_streams *streams, unsigned peer, enum psd_status *status, struct psd_error *err)
+/* A whole header is there. */
+static enum psd_status ask_owner(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
-	struct stream *stream = &streams->all[peer];
-	struct inflow *in = &stream->in;
-	const ssize_t n_read = recv(stream->fd, in->bytes + in->n_head_bytes, sizeof(in->bytes) - in->n_head_bytes, 0);
+	const struct psd_wire_head *head = &line->in.head;
+	const unsigned shares = psd_streams_shares(streams, head->length_bytes);
+	const unsigned number = line_number(streams, line) % streams->n_lines;
+	struct psd_inlet whole = {.n_pieces = 0}, inlet = {.n_pieces = 0};
+	struct share share;
+
+	if (number >= shares)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u sent a message on connection %u that goes on 0",
+				     line->peer, number);
+	switch (streams->owner.expect(streams->owner.context, line->peer, head, &whole, err)) {
+	case PSD_WELCOME_REFUSED: return PSD_ERUN;
+	case PSD_WELCOME_LATER: line->in.is_held = true; return PSD_OK;
+	case PSD_WELCOME_NOW: break;
+	}
+	assert(psd_pieces_bytes(whole.pieces, whole.n_pieces) == head->length_bytes);
+	share = share_of(head->length_bytes, shares, number);
+	inlet.n_pieces = psd_pieces_cut(whole.pieces, whole.n_pieces, share.first_byte, share.n_bytes, inlet.pieces);
+	inlet.is_added = whole.is_added;
+	psd_inflow_open(&line->in, &inlet);
+	return psd_inflow_is_complete(&line->in) ? finish_share(streams, line, err) : PSD_OK;
+}
+
+static ssize_t read_head(struct psd_streams *streams, struct line *line, enum psd_status *status, struct psd_error *err)
+{
 	struct psd_error cause;
+	const ssize_t n_read = psd_inflow_read_head(&line->in, line->fd, status, &cause);
 
-	if (n_read <= 0)
-		return n_read;
-	in->n_head_bytes += (size_t)n_read;
-	if (in->n_head_bytes < sizeof(in->bytes))
-		return n_read;
-	if (psd_wire_decode(in->bytes, &in->head, &cause))
-		*status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u %s", peer, cause.text);
-	else
-		*status = ask_owner(streams, peer, err);
+	if (n_read > 0 && *status)
+		*status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u %s", line->peer, cause.text);
+	else if (n_read > 0 && line->in.has_head)
+		*status = ask_owner(streams, line, err);
 	return n_read;
 }
 
-/* Adds whole floats, keeps the bytes of a split one for the next time. Pieces hold whole floats, so none is split between two. */
-static ssize_t read_and_add(struct psd_streams *streams, struct stream *stream)
+/* Returns as recv; EAGAIN also when the rate does not allow more now. */
+static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum psd_status *status, struct psd_error *err)
 {
-	struct inflow *in = &stream->in;
-	struct iovec *piece = &in->inlet.pieces[in->at];
-	const size_t wanted = piece->iov_len - in->n_carried < ADD_BYTES - sizeof(float) ? piece->iov_len - in->n_carried
-											 : ADD_BYTES - sizeof(float);
-	const ssize_t n_read = recv(stream->fd, streams->scratch + in->n_carried, wanted, 0);
-	const float *added = (const float *)(const void *)streams->scratch;
-	float *sum = piece->iov_base;
-	size_t n_bytes, n_floats;
-
-	if (n_read <= 0)
-		return n_read;
-	memcpy(streams->scratch, in->carried, in->n_carried);
-	n_bytes = in->n_carried + (size_t)n_read;
-	n_floats = n_bytes / sizeof(float);
-	for (size_t i = 0; i < n_floats; i++)
-		sum[i] += added[i];
-	in->n_carried = (unsigned)(n_bytes % sizeof(float));
-	memcpy(in->carried, streams->scratch + n_floats * sizeof(float), in->n_carried);
-	advance(in->inlet.pieces, in->inlet.n_pieces, &in->at, n_floats * sizeof(float));
-	return n_read;
-}
-
-static ssize_t read_payload(struct psd_streams *streams, unsigned peer)
-{
-	struct stream *stream = &streams->all[peer];
-	struct inflow *in = &stream->in;
+	size_t limit_bytes = READ_ONCE_BYTES;
 	ssize_t n_read;
 
-	if (in->inlet.is_added) {
-		n_read = read_and_add(streams, stream);
-	} else {
-		struct msghdr message = {.msg_iov = in->inlet.pieces + in->at, .msg_iovlen = in->inlet.n_pieces - in->at};
-
-		n_read = recvmsg(stream->fd, &message, 0);
-		if (n_read > 0)
-			advance(in->inlet.pieces, in->inlet.n_pieces, &in->at, (size_t)n_read);
+	if (is_shaped(streams, line)) {
+		limit_bytes = grant(streams, &streams->reads, streams->grant_bytes);
+		line->waits_to_read = limit_bytes == 0;
+		if (line->waits_to_read) {
+			errno = EAGAIN;
+			return -1;
+		}
 	}
-	if (n_read > 0 && in->at == in->inlet.n_pieces)
-		finish_message(streams, peer);
+	n_read = psd_inflow_read(&line->in, line->fd, limit_bytes, streams->scratch);
+	if (is_shaped(streams, line)) {
+		const int error = errno;
+
+		psd_bucket_give_back(&streams->reads, limit_bytes - (n_read > 0 ? (size_t)n_read : 0));
+		errno = error;
+	}
+	if (n_read > 0 && psd_inflow_is_complete(&line->in))
+		*status = finish_share(streams, line, err);
 	return n_read;
 }
 
-static enum psd_status read_stream(struct psd_streams *streams, unsigned peer, struct psd_error *err)
+static enum psd_status read_line(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
-	struct stream *stream = &streams->all[peer];
 	enum psd_status status = PSD_OK;
 	size_t n_bytes = 0;
 
-	while (!status && stream->fd >= 0 && !stream->in.is_held && n_bytes < READ_ONCE_BYTES) {
+	while (!status && line->fd >= 0 && !line->in.is_held && n_bytes < READ_ONCE_BYTES) {
 		const ssize_t n_read =
-			stream->in.has_inlet ? read_payload(streams, peer) : read_head(streams, peer, &status, err);
+			line->in.has_inlet ? read_payload(streams, line, &status, err) : read_head(streams, line, &status, err);
 
 		if (n_read < 0 && errno == EAGAIN)
 			break;
 		if (n_read < 0 && errno == EINTR)
 			continue;
 		if (n_read <= 0)
-			return lose(streams, peer, n_read < 0 ? errno : 0, err);
+			return lose(streams, line, n_read < 0 ? errno : 0, err);
 		streams->has_moved = true;
 		n_bytes += (size_t)n_read;
 	}
@@ -403,18 +492,39 @@ static enum psd_status read_stream(struct psd_streams *streams, unsigned peer, s
 
 enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error *err)
 {
-	for (unsigned p = 0; p < streams->n_peers; p++) {
-		struct stream *stream = &streams->all[p];
-		enum psd_status status = PSD_OK;
+	enum psd_status status = PSD_OK;
 
-		if (stream->fd >= 0 && stream->in.is_held)
-			status = ask_owner(streams, p, err);
-		if (!status)
-			status = watch(streams, p, err);
-		if (status)
-			return status;
+	do { /* what is taken at once may make room for what is held elsewhere */
+		streams->has_told = false;
+		for (unsigned i = 0; i < streams->n_all && !status; i++)
+			if (streams->lines[i].fd >= 0 && streams->lines[i].in.is_held)
+				status = ask_owner(streams, &streams->lines[i], err);
+	} while (!status && streams->has_told);
+	for (unsigned i = 0; i < streams->n_all && !status; i++)
+		status = watch(streams, &streams->lines[i], err);
+	return status;
+}
+
+static enum psd_status take_event(struct psd_streams *streams, const struct epoll_event *event, struct psd_error *err)
+{
+	struct line *line;
+	uint64_t count;
+
+	if (event->data.u32 == WAKE) {
+		while (read(streams->wake_fd, &count, sizeof(count)) > 0)
+			;
+		return PSD_OK;
 	}
-	return PSD_OK;
+	if (event->data.u32 == TIMER) {
+		take_timer(streams);
+		return PSD_OK;
+	}
+	line = &streams->lines[event->data.u32];
+	if (line->fd < 0)
+		return PSD_OK;
+	if (line->in.is_held && (event->events & (EPOLLHUP | EPOLLERR)))
+		return lose(streams, line, 0, err); /* nobody leaves before all has been taken from it */
+	return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_line(streams, line, err) : PSD_OK;
 }
 
 enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, bool *has_moved, struct psd_error *err)
@@ -423,22 +533,15 @@ enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, boo
 	const int n_events = epoll_wait(streams->epoll_fd, events, MAX_EVENTS, within_ms);
 	enum psd_status status = PSD_OK;
 
-	streams->has_moved = false;
+	streams->has_moved = streams->has_told = false;
 	if (n_events < 0 && errno != EINTR)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot wait for connections: %s", strerror(errno));
-	for (int e = 0; e < n_events && !status; e++) {
-		const unsigned peer = events[e].data.u32;
-		uint64_t count;
-
-		if (peer == UINT32_MAX)
-			while (read(streams->wake_fd, &count, sizeof(count)) > 0)
-				;
-		else if (streams->all[peer].fd >= 0 && streams->all[peer].in.is_held &&
-			 (events[e].events & (EPOLLHUP | EPOLLERR)))
-			status = lose(streams, peer, 0, err); /* nobody leaves before all has been taken from it */
-		else if (streams->all[peer].fd >= 0 && (events[e].events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-			status = read_stream(streams, peer, err);
-	}
+	for (int e = 0; e < n_events && !status; e++)
+		status = take_event(streams, &events[e], err);
+	if (!status)
+		tell_due(streams);
+	if (!status && streams->has_told)
+		status = psd_streams_resume(streams, err);
 	if (!status)
 		status = psd_streams_flush(streams, err);
 	*has_moved = streams->has_moved;

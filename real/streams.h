@@ -1,38 +1,31 @@
 /* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without packing, adding
- * while receiving where a collective reduces. Knows frames, not the program: whoever owns it says where a message belongs, or that it does
- * not. One thread. */
+ * while receiving where a collective reduces. A large message is shared by all connections to its peer. Where the machine cannot shape
+ * links, it is done here, by waiting before bytes are sent or read; and a latency that links do not have is added here, by telling of
+ * an arrival later. Knows frames, not the program: whoever owns it says where a message belongs, or that it does not. One thread. */
 #ifndef PSD_REAL_STREAMS_H
 #define PSD_REAL_STREAMS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #include "engine/error.h"
-#include "real/memory.h"
-#include "real/wire.h"
+#include "real/inflow.h"
+#include "real/outlet.h"
 
 struct psd_streams;
 
-/* Where a message goes. */
-struct psd_inlet {
-	struct iovec pieces[PSD_PIECES_MAX]; /* together as long as the message, or nothing of it is read */
-	unsigned n_pieces;
-	bool is_added; /* floats are added to what is there */
-};
-
 enum psd_welcome {
 	PSD_WELCOME_NOW,
-	PSD_WELCOME_LATER,   /* nothing more is read from this peer until psd_streams_resume() */
+	PSD_WELCOME_LATER,   /* nothing more is read from this connection until something has arrived or psd_streams_resume() */
 	PSD_WELCOME_REFUSED, /* the connection is given up; err says why */
 };
 
-/* Called from psd_streams_turn() only. */
+/* Called from psd_streams_turn(), psd_streams_flush() and psd_streams_resume() only. */
 struct psd_streams_owner {
-	/* A header has arrived: where does its payload go? */
+	/* A header has arrived: where does the whole message go? Asked once for each connection that carries a share of it. */
 	enum psd_welcome (*expect)(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
 				   struct psd_error *err);
-	/* All of it is there. */
+	/* One share of it is there, of psd_streams_shares(). */
 	void (*arrived)(void *context, unsigned peer, const struct psd_wire_head *head);
 	/* The kernel has all of a message sent with psd_streams_send(). */
 	void (*left)(void *context, unsigned peer);
@@ -41,11 +34,25 @@ struct psd_streams_owner {
 	void *context;
 };
 
-/* fds: one for each of n_peers, -1: none; owned by the streams from now on, also on failure. wake_fd: an eventfd that ends a turn, borrowed.
- * *streams: closed by the caller. PSD_ENOMEM, PSD_ERUN. */
-enum psd_status psd_streams_open(struct psd_streams **streams, unsigned n_peers, const int fds[], int wake_fd,
-				 const struct psd_streams_owner *owner, struct psd_error *err) PSD_MUST_CHECK;
+struct psd_streams_options {
+	unsigned n_peers;
+	unsigned n_lines; /* connections to each, >= 1 */
+	const int *fds; /* n_lines for each peer, peer after peer, -1: none; owned by the streams from now on, also on failure */
+	int wake_fd;	/* an eventfd that ends a turn, borrowed */
+	const bool *is_near; /* per peer: no link lies between, nothing is shaped or delayed; borrowed during open */
+	bool has_rate;	     /* shape here */
+	double rate_bps;     /* of each direction */
+	double latency_sec;  /* to add */
+	struct psd_streams_owner owner;
+};
+
+/* *streams: closed by the caller. PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_streams_options *options,
+				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_streams_close(struct psd_streams *streams); /* NULL is allowed */
+
+/* How many connections share a message of so many bytes. Pure. */
+unsigned psd_streams_shares(const struct psd_streams *streams, uint64_t message_bytes);
 
 /* Queues a message whose pieces stay as they are until left(); one at a time for each peer. Nothing is sent before the next flush. */
 void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const struct iovec pieces[],
@@ -59,7 +66,8 @@ bool psd_streams_has_queue(const struct psd_streams *streams);
 enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
 /* Sends what the kernel takes now, peers in turn. */
 enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
-/* Waits until something can be received or sent, the eventfd is written, or within_ms are over; receives and sends. *has_moved: any byte did. */
+/* Waits until something can be received, sent or told, the eventfd is written, or within_ms are over; receives, sends and tells. *has_moved:
+ * any byte did, or an arrival was told. */
 enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, bool *has_moved,
 				 struct psd_error *err) PSD_MUST_CHECK;
 

@@ -55,11 +55,14 @@ static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
 {
 	static const uint64_t small[PSD_WIRE_KINDS] = {
 		[PSD_WIRE_HELLO] = PSD_WIRE_HELLO_BYTES,
+		[PSD_WIRE_CLOCK] = PSD_WIRE_CLOCK_BYTES,
 		[PSD_WIRE_REPORT] = PSD_WIRE_REPORT_BYTES,
 		[PSD_WIRE_BYE] = PSD_WIRE_BYE_BYTES,
 	};
 
-	return small[kind] == 0 ? length_bytes % sizeof(float) == 0 : length_bytes == small[kind];
+	if (kind == PSD_WIRE_DATA || kind == PSD_WIRE_RING)
+		return length_bytes % sizeof(float) == 0;
+	return length_bytes == small[kind];
 }
 
 enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head, struct psd_error *err)
@@ -92,7 +95,7 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 
 void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES])
 {
-	put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->plan_hash, 8);
+	put(put(put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->line, 4), 0, 4), hello->plan_hash, 8);
 }
 
 struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_BYTES])
@@ -100,8 +103,24 @@ struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_B
 	struct psd_wire_hello hello = {.host = (uint32_t)get(&bytes, 4)};
 
 	hello.n_hosts = (uint32_t)get(&bytes, 4);
+	hello.line = (uint32_t)get(&bytes, 4);
+	(void)get(&bytes, 4);
 	hello.plan_hash = get(&bytes, 8);
 	return hello;
+}
+
+void psd_wire_encode_clock(const struct psd_wire_clock *clock, uint8_t bytes[PSD_WIRE_CLOCK_BYTES])
+{
+	put(put(put(put(bytes, bits_of(clock->sec), 8), bits_of(clock->rtt_sec), 8), clock->is_last, 4), 0, 4);
+}
+
+struct psd_wire_clock psd_wire_decode_clock(const uint8_t bytes[PSD_WIRE_CLOCK_BYTES])
+{
+	struct psd_wire_clock clock = {.sec = double_of(get(&bytes, 8))};
+
+	clock.rtt_sec = double_of(get(&bytes, 8));
+	clock.is_last = (uint32_t)get(&bytes, 4);
+	return clock;
 }
 
 void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[PSD_WIRE_REPORT_BYTES])

@@ -9,14 +9,18 @@
 #include "engine/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     1
+#define PSD_WIRE_VERSION     2
 #define PSD_WIRE_HEAD_BYTES  32
 #define PSD_WIRE_SMALL_BYTES 32 /* the longest payload that is not a tensor */
 
 enum psd_wire_kind {
 	PSD_WIRE_HELLO,	 /* first on every connection, both ways: struct psd_wire_hello */
-	PSD_WIRE_DATA,	 /* the sender's whole message of a send operation */
-	PSD_WIRE_RING,	 /* one step (`part`) of a collective */
+	PSD_WIRE_CLOCK,	 /* between host 0 and each other before they begin: struct psd_wire_clock */
+	PSD_WIRE_DATA,	 /* a connection's share of the sender's message of a send operation */
+	PSD_WIRE_RING,	 /* the same of one step (`part`) of a collective */
+	PSD_WIRE_READY,	 /* to worker 0: the sender is ready for a collective */
+	PSD_WIRE_BEGIN,	 /* from worker 0: all are ready, this is the next; both without a payload */
+	PSD_WIRE_ALIVE,	 /* from worker 0, without a payload: it is busy, not stuck */
 	PSD_WIRE_REPORT, /* to worker 0, each iteration: struct psd_wire_report */
 	PSD_WIRE_BYE,	 /* last on every connection: the sender has all it needs: struct psd_wire_bye */
 	PSD_WIRE_KINDS
@@ -27,13 +31,20 @@ struct psd_wire_head {
 	uint32_t op;
 	uint32_t iteration;
 	uint32_t part;
-	uint64_t length_bytes; /* of the payload */
+	uint64_t length_bytes; /* of the whole message, however many connections share it */
 };
 
 struct psd_wire_hello {
 	uint32_t host;
 	uint32_t n_hosts;
+	uint32_t line; /* which of the connections between the two hosts this is */
 	uint64_t plan_hash;
+};
+
+struct psd_wire_clock {
+	double sec;	/* the sender's clock; in the last message how far the receiver's is ahead of host 0's */
+	double rtt_sec; /* in the last message: the shortest round trip seen */
+	uint32_t is_last;
 };
 
 struct psd_wire_report {
@@ -48,7 +59,8 @@ struct psd_wire_bye {
 };
 
 /* Bytes of the payload of these kinds. */
-#define PSD_WIRE_HELLO_BYTES  16
+#define PSD_WIRE_HELLO_BYTES  24
+#define PSD_WIRE_CLOCK_BYTES  24
 #define PSD_WIRE_REPORT_BYTES 16
 #define PSD_WIRE_BYE_BYTES    24
 
@@ -60,6 +72,8 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 
 void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES]);
 struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_BYTES]);
+void psd_wire_encode_clock(const struct psd_wire_clock *clock, uint8_t bytes[PSD_WIRE_CLOCK_BYTES]);
+struct psd_wire_clock psd_wire_decode_clock(const uint8_t bytes[PSD_WIRE_CLOCK_BYTES]);
 void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
 struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
 void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES]);

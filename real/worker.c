@@ -32,7 +32,6 @@ uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_
 enum psd_status psd_worker_check(const struct psd_case *made, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = made->matter->scenario;
-	const struct psd_system *system = made->system;
 
 	if (!scenario->has_train)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
@@ -47,11 +46,6 @@ enum psd_status psd_worker_check(const struct psd_case *made, struct psd_error *
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "'topology' is '%s', psd-run emulates 'star'; psd-sim takes all",
 				     psd_topology_names[scenario->network.topology]);
-	for (unsigned i = 0; i < made->plan.n_items; i++)
-		if (made->plan.items[i].method == PSD_METHOD_RING && system->priority == PSD_PRIORITY_FORWARD)
-			return psd_error_set(
-				err, PSD_EINVAL, system->at,
-				"'priority' is 'forward' with rings, whose order psd-run keeps as generated; psd-sim takes both");
 	return PSD_OK;
 }
 
@@ -81,7 +75,7 @@ static uint64_t hash_plan(const struct psd_worker *worker)
 
 	hash = mix(mix(mix(hash, plan->layout.workers), plan->layout.workers_per_node), plan->layout.shards);
 	hash = mix(mix(mix(hash, plan->layout.has_separate_servers), plan->value_bytes), worker->program->n_ops);
-	hash = mix(mix(hash, train->seed), train->data.kind);
+	hash = mix(mix(mix(hash, train->seed), train->data.kind), train->streams);
 	hash = mix_double(mix_double(mix_double(hash, train->optimiser.momentum), train->optimiser.weight_decay),
 			  train->rate.base);
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
@@ -105,25 +99,50 @@ static enum psd_status out_of_memory(struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a worker");
 }
 
+static enum psd_status open_streams(struct psd_worker *worker, const int fds[], struct psd_error *err)
+{
+	const double latency_sec = worker->options->latency_sec - worker->clock.rtt_sec / 2;
+	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
+	struct psd_streams_options options = {
+		.n_peers = worker->n_hosts,
+		.n_lines = worker->options->train->streams,
+		.fds = fds,
+		.wake_fd = worker->wake_fd,
+		.is_near = is_near,
+		.has_rate = worker->options->has_rate,
+		.rate_bps = worker->options->rate_bps,
+		.latency_sec = worker->options->has_latency && latency_sec > 0.0 ? latency_sec : 0.0,
+		.owner = psd_worker_owner(worker),
+	};
+	enum psd_status status;
+
+	for (unsigned p = 0; is_near && p < worker->n_hosts; p++)
+		is_near[p] = psd_layout_node(worker->layout, p) == psd_layout_node(worker->layout, worker->self);
+	status = is_near ? psd_streams_open(&worker->streams, &options, err) : out_of_memory(err);
+	free(is_near);
+	return status;
+}
+
 static enum psd_status join_mesh(struct psd_worker *worker, struct psd_error *err)
 {
 	const struct psd_mesh_options options = {
 		.layout = worker->layout,
 		.hosts = worker->options->hosts,
 		.self = worker->self,
+		.n_lines = worker->options->train->streams,
 		.listener = worker->options->listener,
 		.plan_hash = hash_plan(worker),
 		.within_sec = worker->options->connect_sec,
 	};
-	const struct psd_streams_owner owner = psd_worker_owner(worker);
-	int *fds = calloc(worker->n_hosts, sizeof(*fds));
+	int *fds = calloc((size_t)worker->n_hosts * options.n_lines, sizeof(*fds));
 	enum psd_status status;
 
 	if (!fds)
 		return out_of_memory(err);
-	status = psd_mesh_open(&options, fds, err);
+	status = psd_mesh_open(&options, fds, &worker->clock, err);
+	worker->clock_offset_sec = -worker->clock.ahead_sec;
 	if (!status)
-		status = psd_streams_open(&worker->streams, worker->n_hosts, fds, worker->wake_fd, &owner, err);
+		status = open_streams(worker, fds, err);
 	free(fds);
 	return status;
 }
@@ -136,11 +155,17 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->compute_sec = calloc(worker->options->n_iterations, sizeof(*worker->compute_sec));
 	worker->losses = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->losses));
 	worker->correct = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->correct));
-	if (!worker->peers || !worker->compute_sec || !worker->losses || !worker->correct)
+	worker->tests.pause_sec = calloc(worker->options->n_iterations, sizeof(*worker->tests.pause_sec));
+	if (!worker->peers || !worker->compute_sec || !worker->losses || !worker->correct || !worker->tests.pause_sec)
 		return out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
-		worker->peers[p].next_iteration = calloc(n_ops, sizeof(*worker->peers[p].next_iteration));
-		if (!worker->peers[p].next_iteration)
+		struct psd_peer *peer = &worker->peers[p];
+
+		peer->next_iteration = calloc(n_ops, sizeof(*peer->next_iteration));
+		peer->next_signal = calloc(n_ops, sizeof(*peer->next_signal));
+		peer->n_shares = calloc(n_ops, sizeof(*peer->n_shares));
+		peer->begun_sec = calloc(worker->options->recorder ? n_ops : 1, sizeof(*peer->begun_sec));
+		if (!peer->next_iteration || !peer->next_signal || !peer->n_shares || !peer->begun_sec)
 			return out_of_memory(err);
 	}
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -160,6 +185,16 @@ static enum psd_status open_lanes(struct psd_worker *worker, struct psd_error *e
 	return status;
 }
 
+static void tell_span(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec)
+{
+	struct psd_worker *worker = context;
+
+	(void)host;
+	psd_worker_record(worker, task, start_sec, end_sec);
+	if (worker->options->span)
+		worker->options->span(worker->options->context, task, start_sec, end_sec);
+}
+
 static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_error *err)
 {
 	const struct psd_seam seam = {
@@ -168,6 +203,10 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		.work = psd_worker_work,
 		.send = psd_worker_send,
 		.collective = psd_worker_collective,
+		.n_cluster_workers = worker->layout->workers,
+		.announce = worker->self > 0 ? psd_worker_announce : NULL,
+		.choose = worker->self == 0 ? psd_worker_choose : NULL,
+		.span = worker->options->span || worker->options->recorder ? tell_span : NULL,
 		.context = worker,
 	};
 	const struct psd_duties *const duties[] = {&worker->duties};
@@ -194,6 +233,14 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	return status ? status : join_mesh(worker, err);
 }
 
+static void release_peer(struct psd_peer *peer)
+{
+	free(peer->next_iteration);
+	free(peer->next_signal);
+	free(peer->n_shares);
+	free(peer->begun_sec);
+}
+
 static void close_worker(struct psd_worker *worker)
 {
 	if (worker->has_device)
@@ -204,18 +251,17 @@ static void close_worker(struct psd_worker *worker)
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
 	worker->backend->close(worker->compute);
-	psd_data_close(worker->data);
+	psd_feed_close(worker->feed);
 	psd_memory_release(&worker->memory);
 	for (unsigned p = 0; worker->peers && p < worker->n_hosts; p++)
-		free(worker->peers[p].next_iteration);
+		release_peer(&worker->peers[p]);
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
 	free(worker->peers);
 	free(worker->compute_sec);
+	free(worker->tests.pause_sec);
 	free(worker->losses);
 	free(worker->correct);
-	free(worker->images);
-	free(worker->labels);
 }
 
 /* ---- the loop ---- */
@@ -231,8 +277,12 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 		*err = job->err;
 		return job->status;
 	}
-	if (resource == PSD_RESOURCE_DEVICE)
+	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		worker->compute_sec[iteration] += job->sec;
+	if (job->is_after_test) {
+		psd_worker_held_began(worker, iteration, job->start_sec);
+		psd_worker_tested(worker, job->test_samples, job->test_correct);
+	}
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
 		psd_worker_report(worker, iteration, worker->backend->loss(worker->compute),
 				  worker->backend->correct(worker->compute));
@@ -245,6 +295,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 {
 	enum psd_status status = PSD_OK;
 	bool has_news = true;
+	struct psd_task held;
 
 	while (has_news && !status && !worker->status) {
 		has_news = false;
@@ -267,6 +318,8 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			psd_interpreter_collective_finished(&worker->interpreter);
 			has_news = true;
 		}
+		if (!status && psd_worker_take_held(worker, &held))
+			psd_worker_start_tested(worker, held);
 		if (!status && has_news)
 			status = psd_streams_resume(worker->streams, err);
 		*has_moved = *has_moved || has_news;
@@ -289,6 +342,8 @@ static enum psd_status turn(struct psd_worker *worker, struct psd_error *err)
 		status = settle(worker, &has_settled, err);
 	if (has_moved || has_settled || is_computing(worker))
 		worker->last_move_sec = psd_worker_now(worker);
+	if (worker->device.job && worker->jobs[PSD_RESOURCE_DEVICE].is_after_test)
+		psd_worker_say_alive(worker);
 	if (!status && psd_worker_now(worker) - worker->last_move_sec > worker->options->stall_sec)
 		status = psd_worker_stalled(worker, err);
 	return status;
@@ -348,19 +403,25 @@ static double median(double *values, uint32_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+/* Iterations that a test kept waiting are left out, or taken without the wait where there are no others. */
 static enum psd_status measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
 {
 	const uint32_t n = worker->options->n_iterations;
 	const uint32_t first = n > WARMUP_ITERATIONS ? WARMUP_ITERATIONS : n - 1;
 	const double *next_sec = worker->interpreter.next_sec;
 	double *iteration_sec = calloc(n, sizeof(*iteration_sec));
+	uint32_t n_tested = 0, n_measured = 0;
 
 	if (!iteration_sec)
 		return out_of_memory(err);
 	for (uint32_t i = first; i < n; i++)
-		iteration_sec[i] = next_sec[i] - (i > 0 ? next_sec[i - 1] : 0.0);
+		n_tested += worker->tests.pause_sec[i] > 0.0;
+	for (uint32_t i = first; i < n; i++)
+		if (worker->tests.pause_sec[i] == 0.0 || n_tested == n - first)
+			iteration_sec[n_measured++] =
+				next_sec[i] - (i > 0 ? next_sec[i - 1] : 0.0) - worker->tests.pause_sec[i];
 	*result = (struct psd_worker_result){
-		.iteration_sec = median(iteration_sec + first, n - first),
+		.iteration_sec = median(iteration_sec, n_measured),
 		.compute_sec = median(worker->compute_sec + first, n - first),
 		.sent_bytes_per_node = worker->sent_bytes / n,
 		.received_bytes_per_node = worker->received_bytes / n,
@@ -417,7 +478,9 @@ static enum psd_status run(struct psd_worker *worker, struct psd_worker_result *
 		worker->options->finished(worker->options->context, worker->self, &worker->memory);
 	if (worker->options->is_tested && worker->self == 0)
 		status = psd_worker_test(worker, &result->test_samples, &result->test_correct, err);
-	return status;
+	if (!status && worker->self == 0)
+		psd_worker_tested(worker, result->test_samples, result->test_correct);
+	return !status && worker->options->recorder ? psd_recorder_finish(worker->options->recorder, err) : status;
 }
 
 enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result, struct psd_error *err)
@@ -434,7 +497,7 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 		.plan = &options->made->plan,
 		.layout = &options->made->plan.layout,
 		.graph = options->made->plan.graph,
-		.backend = &psd_compute_cpu,
+		.backend = options->backend ? options->backend : &psd_compute_cpu,
 		.self = options->self,
 		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
 		.global_batch = (uint64_t)options->made->plan.layout.workers * options->made->matter->scenario->batch_per_worker,

@@ -7,9 +7,12 @@
 #include <stdint.h>
 
 #include "engine/case.h"
+#include "engine/sched.h"
 #include "engine/train.h"
+#include "real/compute.h"
 #include "real/memory.h"
 #include "real/mesh.h"
+#include "real/spans.h"
 
 struct psd_progress {
 	uint32_t iteration;
@@ -17,28 +20,39 @@ struct psd_progress {
 	double loss;	      /* mean over the global batch */
 	double correct_ratio; /* of the global batch, before the update */
 	double elapsed_sec;   /* since training began */
+	double epochs;	      /* passes over the training samples before this iteration */
+	uint64_t test_samples; /* after the update; 0: not tested */
+	uint64_t test_correct;
 };
 
 struct psd_worker_options {
 	const struct psd_case *made;
 	const struct psd_train *train;
+	const struct psd_compute_backend *backend; /* NULL: this processor */
 	uint32_t n_iterations;
 	unsigned self;
 	const struct psd_mesh_host *hosts;
 	int listener; /* or -1, see psd_mesh_options */
+	bool has_rate; /* shape what this host sends and receives, for nothing else does */
+	double rate_bps;
+	bool has_latency; /* bring the latency between hosts up to this, where it is less */
+	double latency_sec;
 	double connect_sec;
 	double stall_sec; /* without a byte or a finished task for so long, the run fails */
-	bool is_tested;	  /* worker 0 measures the accuracy on the test samples at the end */
-	/* Both may be NULL. After each iteration, on worker 0; after the last, on every host, before its memory is released. */
+	bool is_tested;	  /* worker 0 measures the accuracy on the test samples, each train->test_every_epochs and at the end */
+	struct psd_recorder *recorder; /* of spans; NULL: none are kept */
+	/* Both may be NULL. After each iteration and the test that may follow it, on worker 0; after the last, on every host, before its memory is released. */
 	void (*progress)(void *context, const struct psd_progress *progress);
 	void (*finished)(void *context, unsigned self, const struct psd_memory *memory);
+	/* May be NULL. After each operation that held a resource of this host, seconds since training began; in the event loop's thread. */
+	void (*span)(void *context, struct psd_task task, double start_sec, double end_sec);
 	void *context;
 };
 
 /* What worker 0 knows at the end; on other hosts only their own figures. */
 struct psd_worker_result {
 	double iteration_sec;	      /* median of the measured iterations */
-	double compute_sec;	      /* median per iteration of the device's busy time, of the worker with most */
+	double compute_sec;	      /* median per iteration of forward and backward, of the worker with most */
 	uint64_t sent_bytes_per_node; /* per iteration, to other nodes, of the node with most */
 	uint64_t received_bytes_per_node;
 	double last_loss;

@@ -110,6 +110,26 @@ static void send_small(struct psd_worker *worker, unsigned peer, const struct ps
 		fail(worker, psd_error_set(worker->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for messages to host %u", peer));
 }
 
+/* ---- which collective is next: worker 0 hears who is ready and says ---- */
+
+void psd_worker_announce(void *context, struct psd_task task)
+{
+	struct psd_worker *worker = context;
+	const struct psd_wire_head head = {PSD_WIRE_READY, task.op, task.iteration, 0, 0};
+
+	worker->peers[worker->self].next_signal[task.op]++;
+	send_small(worker, 0, &head, NULL);
+}
+
+void psd_worker_choose(void *context, struct psd_task task)
+{
+	struct psd_worker *worker = context;
+	const struct psd_wire_head head = {PSD_WIRE_BEGIN, task.op, task.iteration, 0, 0};
+
+	for (unsigned w = 1; w < worker->layout->workers; w++)
+		send_small(worker, w, &head, NULL);
+}
+
 /* ---- losses ---- */
 
 static void tell_progress(struct psd_worker *worker, uint32_t iteration)
@@ -128,8 +148,7 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 	}
 	progress.correct_ratio = (double)correct / (double)worker->global_batch;
 	worker->last_loss = progress.loss;
-	if (worker->options->progress)
-		worker->options->progress(worker->options->context, &progress);
+	psd_worker_tell(worker, &progress);
 }
 
 static void take_report(struct psd_worker *worker, unsigned from, uint32_t iteration, const struct psd_wire_report *report)
@@ -156,6 +175,19 @@ void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double los
 	}
 	psd_wire_encode_report(&report, payload);
 	send_small(worker, 0, &head, payload);
+}
+
+void psd_worker_say_alive(struct psd_worker *worker)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE};
+	const double sec = psd_worker_now(worker);
+
+	if (sec - worker->tests.alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
+		return;
+	worker->tests.alive_sec = sec;
+	for (unsigned p = 0; p < worker->n_hosts; p++)
+		if (p != worker->self)
+			send_small(worker, p, &head, NULL);
 }
 
 void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)
@@ -255,6 +287,31 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 	return PSD_WELCOME_NOW;
 }
 
+/* Worker 0 is busy with something that the program does not have. */
+static enum psd_welcome expect_alive(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				     struct psd_error *err)
+{
+	return peer == 0 ? PSD_WELCOME_NOW : refuse(worker, peer, head, "a sign of life that nobody expects", err);
+}
+
+/* READY comes to worker 0 from a worker; BEGIN from worker 0 to one that is ready. */
+static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				      struct psd_error *err)
+{
+	const bool is_ready = head->kind == PSD_WIRE_READY;
+	const unsigned from = is_ready ? peer : worker->self, to = is_ready ? worker->self : peer;
+	const bool is_known = head->op < worker->program->n_ops && worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE;
+
+	if (!is_known || to != 0 || from >= worker->layout->workers || head->iteration >= worker->options->n_iterations ||
+	    head->iteration != worker->peers[peer].next_signal[head->op])
+		return refuse(worker, peer, head, "a signal that nobody expects", err);
+	if (!is_ready && head->iteration >= worker->peers[worker->self].next_signal[head->op])
+		return refuse(worker, peer, head, "the beginning of what is not ready", err);
+	return worker->has_begun && head->iteration <= psd_interpreter_iteration(&worker->interpreter, 0) + 1
+		       ? PSD_WELCOME_NOW
+		       : PSD_WELCOME_LATER;
+}
+
 static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				    struct psd_inlet *inlet, struct psd_error *err)
 {
@@ -269,6 +326,7 @@ static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, co
 	if (!worker->has_begun || head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + 1)
 		return PSD_WELCOME_LATER;
 	inlet->n_pieces = pieces_of(worker, (struct psd_task){head->iteration, head->op}, peer, worker->self, inlet->pieces);
+	psd_worker_record_begin(worker, peer, head->op);
 	return PSD_WELCOME_NOW;
 }
 
@@ -289,8 +347,10 @@ static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, co
 		return refuse(worker, peer, head, "a step out of turn", err);
 	if (!ring->is_active || ring->task.op != task.op || ring->task.iteration != task.iteration)
 		return head->part == 0 ? PSD_WELCOME_LATER : refuse(worker, peer, head, "a step out of turn", err);
-	if (head->part != ring->n_received)
+	if (head->part < ring->n_received)
 		return refuse(worker, peer, head, "a step out of turn", err);
+	if (head->part > ring->n_received) /* on another connection than what is missing of the step before */
+		return PSD_WELCOME_LATER;
 	inlet->n_pieces = psd_memory_pieces(&worker->memory, worker->memory.gradients, (unsigned)op->item,
 					    (struct psd_range){step.first_element, step.elements}, inlet->pieces);
 	inlet->is_added = step.is_reducing;
@@ -305,41 +365,80 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 	switch (head->kind) {
 	case PSD_WIRE_DATA: return expect_data(worker, peer, head, inlet, err);
 	case PSD_WIRE_RING: return expect_ring(worker, peer, head, inlet, err);
+	case PSD_WIRE_READY:
+	case PSD_WIRE_BEGIN: return expect_signal(worker, peer, head, err);
+	case PSD_WIRE_ALIVE: return expect_alive(worker, peer, head, err);
 	case PSD_WIRE_REPORT:
 	case PSD_WIRE_BYE: return expect_small(worker, peer, head, inlet, err);
 	case PSD_WIRE_HELLO:
+	case PSD_WIRE_CLOCK:
 	case PSD_WIRE_KINDS: break;
 	}
 	return refuse(worker, peer, head, "a second greeting", err);
+}
+
+/* One more share of a tensors' message is there: true when it was the last. */
+static bool is_whole(struct psd_worker *worker, struct psd_peer *from, unsigned peer, const struct psd_wire_head *head)
+{
+	if (++from->n_shares[head->op] < psd_streams_shares(worker->streams, head->length_bytes))
+		return false;
+	from->n_shares[head->op] = 0;
+	worker->received_bytes += is_local(worker, peer) ? 0 : head->length_bytes;
+	return true;
+}
+
+static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsigned peer, const struct psd_wire_head *head)
+{
+	from->next_iteration[head->op]++;
+	psd_worker_record_arrival(worker, peer, (struct psd_task){head->iteration, head->op}, head->length_bytes);
+	psd_interpreter_arrived(&worker->interpreter, 0, (struct psd_task){head->iteration, head->op});
+}
+
+static void arrived_ring(struct psd_worker *worker, struct psd_peer *from, const struct psd_wire_head *head)
+{
+	if (++worker->ring.n_received == worker->ring.n_steps)
+		from->next_iteration[head->op]++;
+	advance_ring(worker);
+}
+
+static void arrived_report(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
+{
+	const struct psd_wire_report report = psd_wire_decode_report(worker->peers[peer].small);
+
+	take_report(worker, peer, head->iteration, &report);
 }
 
 static void arrived(void *context, unsigned peer, const struct psd_wire_head *head)
 {
 	struct psd_worker *worker = context;
 	struct psd_peer *from = &worker->peers[peer];
-	struct psd_wire_report report;
+	const struct psd_task task = {head->iteration, head->op};
 
 	switch (head->kind) {
 	case PSD_WIRE_DATA:
-		from->next_iteration[head->op]++;
-		worker->received_bytes += is_local(worker, peer) ? 0 : head->length_bytes;
-		psd_interpreter_arrived(&worker->interpreter, 0, (struct psd_task){head->iteration, head->op});
+		if (is_whole(worker, from, peer, head))
+			arrived_data(worker, from, peer, head);
 		break;
 	case PSD_WIRE_RING:
-		if (++worker->ring.n_received == worker->ring.n_steps)
-			from->next_iteration[head->op]++;
-		worker->received_bytes += is_local(worker, peer) ? 0 : head->length_bytes;
-		advance_ring(worker);
+		if (is_whole(worker, from, peer, head))
+			arrived_ring(worker, from, head);
 		break;
-	case PSD_WIRE_REPORT:
-		report = psd_wire_decode_report(from->small);
-		take_report(worker, peer, head->iteration, &report);
+	case PSD_WIRE_READY:
+		from->next_signal[head->op]++;
+		psd_interpreter_announced(&worker->interpreter, task);
 		break;
+	case PSD_WIRE_BEGIN:
+		from->next_signal[head->op]++;
+		psd_interpreter_chosen(&worker->interpreter, task);
+		break;
+	case PSD_WIRE_REPORT: arrived_report(worker, peer, head); break;
 	case PSD_WIRE_BYE:
 		from->bye = psd_wire_decode_bye(from->small);
 		from->has_said_bye = true;
 		break;
+	case PSD_WIRE_ALIVE:
 	case PSD_WIRE_HELLO:
+	case PSD_WIRE_CLOCK:
 	case PSD_WIRE_KINDS: break;
 	}
 }

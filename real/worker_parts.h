@@ -6,7 +6,7 @@
 #include "engine/interpreter.h"
 #include "engine/ring.h"
 #include "real/compute.h"
-#include "real/data.h"
+#include "real/feed.h"
 #include "real/lane.h"
 #include "real/streams.h"
 #include "real/wire.h"
@@ -15,6 +15,7 @@
 enum {
 	LOSS_WINDOW = 8,       /* iterations whose reports may be incomplete at a time; hosts are at most two apart */
 	WARMUP_ITERATIONS = 2, /* not measured: first touches of memory, windows of TCP */
+	SIGNS_OF_LIFE = 4,     /* within the time after which a stall is one, while a test keeps the others waiting */
 };
 
 struct psd_job {
@@ -22,7 +23,22 @@ struct psd_job {
 	struct psd_task task;
 	enum psd_status status;
 	struct psd_error err;
+	double start_sec;
 	double sec;
+	bool is_after_test; /* the test samples were passed before; not in sec */
+	uint64_t test_samples, test_correct;
+};
+
+/* Worker 0's tests between iterations, and what is told of an iteration once both its reports and its test are there. */
+struct psd_tests {
+	bool is_holding; /* the first operation of the iteration after the tested one waits until that is complete */
+	struct psd_task held;
+	double held_sec;
+	double *pause_sec; /* per iteration: how long a test kept it from beginning */
+	double alive_sec;  /* when the others last heard that a test goes on */
+	bool has_progress, has_result;
+	struct psd_progress progress;
+	uint64_t samples, correct;
 };
 
 struct psd_ring {
@@ -36,8 +52,11 @@ struct psd_ring {
 
 struct psd_peer {
 	uint32_t *next_iteration; /* per operation: of its next message from this peer */
+	uint32_t *next_signal;	  /* per collective: of its next READY or BEGIN from this peer; for oneself: of the next READY given */
+	uint8_t *n_shares;	  /* per operation: of its message that is coming, how many are there */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
 	bool has_said_bye;
+	double *begun_sec; /* per operation: when its message began to arrive; for spans */
 	struct psd_wire_bye bye;
 };
 
@@ -50,14 +69,13 @@ struct psd_worker {
 	const struct psd_compute_backend *backend;
 	unsigned self, n_hosts;
 	double start_sec;
+	double clock_offset_sec; /* what the clock of the trace is ahead of this host's */
 	double last_move_sec;
 	bool has_begun;
 
 	struct psd_memory memory;
 	struct psd_compute *compute;
-	struct psd_data *data;
-	float *images;
-	int32_t *labels;
+	struct psd_feed *feed; /* NULL: a server */
 	uint64_t global_batch;
 	unsigned end_layer; /* one after the last that forward carries out */
 
@@ -70,6 +88,7 @@ struct psd_worker {
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
 	double *compute_sec;	     /* per iteration */
 
+	struct psd_mesh_clock clock;
 	struct psd_streams *streams;
 	struct psd_peer *peers;
 	unsigned n_leaving; /* messages of the current send that the kernel does not have yet */
@@ -80,6 +99,7 @@ struct psd_worker {
 	uint32_t *correct;
 	uint32_t n_reports[LOSS_WINDOW];
 	double last_loss;
+	struct psd_tests tests;
 
 	enum psd_status status; /* of callbacks that cannot return one */
 	struct psd_error *err;
@@ -91,16 +111,42 @@ double psd_worker_now(void *context); /* psd_seam.now; context is the worker */
 
 /* psd_seam.work */
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
+/* Begins a device operation that is kept by psd_worker_hold(), after the test. */
+void psd_worker_start_tested(struct psd_worker *worker, struct psd_task task);
 /* Opens data and compute, in the device lane's thread. */
 enum psd_status psd_worker_open_compute(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Passes all test samples that fill batches; in the device lane's thread. */
 enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct,
 				struct psd_error *err) PSD_MUST_CHECK;
 
+/* ---- worker_test.c ---- */
+
+/* Worker 0 passes the test samples after this iteration. */
+bool psd_worker_is_test_due(const struct psd_worker *worker, uint32_t iteration);
+/* Keeps the first operation of an iteration that follows a test, until psd_worker_take_held(). */
+void psd_worker_hold(struct psd_worker *worker, struct psd_task task);
+/* True once, when the test may begin and then the held operation. */
+bool psd_worker_take_held(struct psd_worker *worker, struct psd_task *task);
+/* The held operation has begun. */
+void psd_worker_held_began(struct psd_worker *worker, uint32_t iteration, double start_sec);
+/* What was found after an iteration: by all workers' reports, by the test. */
+void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
+void psd_worker_tested(struct psd_worker *worker, uint64_t samples, uint64_t correct);
+
+/* ---- worker_trace.c ---- */
+
+/* An operation of this host is over; seconds of psd_worker_now(). */
+void psd_worker_record(struct psd_worker *worker, struct psd_task task, double start_sec, double end_sec);
+/* A message begins to arrive; it has arrived. */
+void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op);
+void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct psd_task task, uint64_t bytes);
+
 /* ---- worker_messages.c ---- */
 
 bool psd_worker_send(void *context, unsigned host, struct psd_task task); /* psd_seam.send */
 void psd_worker_collective(void *context, struct psd_task task);	  /* psd_seam.collective */
+void psd_worker_announce(void *context, struct psd_task task);		  /* psd_seam.announce: to worker 0 */
+void psd_worker_choose(void *context, struct psd_task task);		  /* psd_seam.choose: from worker 0 */
 uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 			     unsigned host); /* psd_arrivals_fn, of the layout */
 struct psd_streams_owner psd_worker_owner(struct psd_worker *worker);
@@ -108,6 +154,8 @@ struct psd_streams_owner psd_worker_owner(struct psd_worker *worker);
 bool psd_worker_take_ring_done(struct psd_worker *worker);
 /* A loss, to worker 0. */
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
+/* Tells all peers that this host is at work, though nothing else arrives from it. */
+void psd_worker_say_alive(struct psd_worker *worker);
 /* Tells all peers that this host has what it needs. */
 void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
 /* "worker 0 has waited 60 s for ..." */

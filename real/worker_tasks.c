@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/sampler.h"
 #include "real/solver.h"
 #include "real/worker_parts.h"
 
@@ -17,13 +16,6 @@ static uint32_t classes_of(const struct psd_graph *graph)
 		if (graph->layers[l].kind == PSD_LAYER_SOFTMAX_LOSS)
 			return graph->layers[l].shape.channels;
 	return 0;
-}
-
-static uint64_t image_elements(const struct psd_graph *graph)
-{
-	const struct psd_shape shape = graph->layers[0].shape;
-
-	return (uint64_t)shape.channels * shape.height * shape.width;
 }
 
 static struct psd_data_options data_options(const struct psd_graph *graph, const struct psd_train *train)
@@ -50,15 +42,17 @@ enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const st
 	return PSD_OK;
 }
 
-static enum psd_status open_data(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
+static enum psd_status open_feed(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
 {
-	const struct psd_data_options options = data_options(worker->graph, worker->options->train);
+	const struct psd_feed_options options = {
+		.data = data_options(worker->graph, worker->options->train),
+		.batch = batch,
+		.workers = worker->layout->workers,
+		.worker = worker->self,
+		.n_iterations = worker->options->n_iterations,
+	};
 
-	worker->images = malloc(batch * image_elements(worker->graph) * sizeof(*worker->images));
-	worker->labels = calloc(batch, sizeof(*worker->labels));
-	if (!worker->images || !worker->labels)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a batch of samples");
-	return psd_data_open(&worker->data, &options, err);
+	return psd_feed_open(&worker->feed, &options, err);
 }
 
 static bool is_worker(const struct psd_worker *worker)
@@ -72,6 +66,32 @@ static bool owns_a_matrix(const struct psd_worker *worker)
 		if (worker->plan->items[i].method == PSD_METHOD_ADAM && worker->plan->items[i].root == worker->self)
 			return true;
 	return false;
+}
+
+/* Its gradient is made from all workers' factors, here or elsewhere; a lone worker has its own already. */
+static bool is_rebuilt(const struct psd_worker *worker, const struct psd_plan_item *item)
+{
+	const bool is_lone = worker->layout->workers == 1;
+
+	return (item->method == PSD_METHOD_SFB && !is_lone) ||
+	       (item->method == PSD_METHOD_ADAM && (!is_lone || worker->layout->has_separate_servers));
+}
+
+/* The backend computes no gradient that is rebuilt. */
+static enum psd_status open_backend(struct psd_worker *worker, const struct psd_compute_options *options, struct psd_error *err)
+{
+	float **gradients = calloc(worker->graph->n_tensors + 1u, sizeof(*gradients));
+	enum psd_status status;
+
+	if (!gradients)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table of gradients");
+	memcpy(gradients, worker->memory.gradients, worker->graph->n_tensors * sizeof(*gradients));
+	for (unsigned i = 0; i < worker->plan->n_items; i++)
+		for (unsigned t = 0; t < worker->plan->items[i].n_tensors && is_rebuilt(worker, &worker->plan->items[i]); t++)
+			gradients[worker->plan->items[i].first_tensor + t] = NULL;
+	status = worker->backend->open(&worker->compute, worker->graph, options, worker->memory.parameters, gradients, err);
+	free(gradients);
+	return status;
 }
 
 static enum psd_status open_all(struct psd_worker *worker, struct psd_error *err)
@@ -90,10 +110,9 @@ static enum psd_status open_all(struct psd_worker *worker, struct psd_error *err
 
 	psd_memory_fill_parameters(&worker->memory, train->seed);
 	if (is_worker(worker))
-		status = open_data(worker, batch, err);
+		status = open_feed(worker, batch, err);
 	if (!status && (is_worker(worker) || owns_a_matrix(worker)))
-		status = worker->backend->open(&worker->compute, worker->graph, &options, worker->memory.parameters,
-					       worker->memory.gradients, err);
+		status = open_backend(worker, &options, err);
 	return status;
 }
 
@@ -118,21 +137,20 @@ enum psd_status psd_worker_open_compute(struct psd_worker *worker, struct psd_er
 
 static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
 {
-	const uint32_t n_samples = worker->options->made->matter->scenario->batch_per_worker;
-	const uint64_t first = psd_sampler_first(iteration, worker->layout->workers, worker->self, n_samples);
-	const struct psd_batch batch = {
-		.images = worker->images,
-		.labels = worker->labels,
+	struct psd_batch batch = {
 		.iteration = iteration,
-		.first_sample = (uint64_t)worker->self * n_samples,
+		.first_sample = (uint64_t)worker->self * worker->options->made->matter->scenario->batch_per_worker,
 		.is_training = true,
 	};
-	const enum psd_status status =
-		psd_data_read_batch(worker->data, PSD_DATA_TRAINING, first, n_samples, worker->images, worker->labels, err);
+	struct psd_samples samples;
+	const enum psd_status status = psd_feed_train(worker->feed, iteration, &samples, err);
 
-	if (!status)
-		worker->backend->begin(worker->compute, &batch);
-	return status;
+	if (status)
+		return status;
+	batch.images = samples.images;
+	batch.labels = samples.labels;
+	worker->backend->begin(worker->compute, &batch);
+	return PSD_OK;
 }
 
 static enum psd_status run_forward(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
@@ -150,10 +168,9 @@ static void keep_factors(struct psd_worker *worker, unsigned layer, uint32_t ite
 {
 	for (unsigned i = 0; i < worker->plan->n_items; i++) {
 		const struct psd_plan_item *item = &worker->plan->items[i];
-		const bool has_factors = item->method == PSD_METHOD_SFB || item->method == PSD_METHOD_ADAM;
 		struct psd_factors from, to;
 
-		if (item->layer != layer || !has_factors || worker->n_hosts == 1)
+		if (item->layer != layer || !is_rebuilt(worker, item))
 			continue;
 		from = worker->backend->factors(worker->compute, layer);
 		to = psd_memory_factors(&worker->memory, i, iteration, worker->self);
@@ -188,9 +205,6 @@ static void run_factor(struct psd_worker *worker, struct psd_task task)
 	float *weight = worker->memory.gradients[item->first_tensor];
 	float *bias = item->n_tensors > 1 ? worker->memory.gradients[item->first_tensor + 1] : NULL;
 
-	memset(weight, 0, worker->graph->tensors[item->first_tensor].elements * sizeof(*weight));
-	if (bias)
-		memset(bias, 0, worker->graph->tensors[item->first_tensor + 1].elements * sizeof(*bias));
 	worker->backend->rebuild(worker->compute, &factors, worker->layout->workers * item->subject.batch,
 				 (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, weight, bias);
 }
@@ -268,6 +282,32 @@ static enum psd_status reduce(struct psd_worker *worker, struct psd_task task, s
 	return PSD_OK;
 }
 
+/* ---- accuracy ---- */
+
+static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
+{
+	const uint32_t n = worker->options->made->matter->scenario->batch_per_worker;
+	const uint64_t n_samples = psd_feed_samples(worker->feed, PSD_DATA_TEST);
+	enum psd_status status = PSD_OK;
+
+	for (uint64_t first = 0; first + n <= n_samples && !status; first += n) {
+		struct psd_batch batch = {.is_training = false};
+		struct psd_samples samples;
+
+		status = psd_feed_test(worker->feed, first, &samples, err);
+		if (status)
+			break;
+		batch.images = samples.images;
+		batch.labels = samples.labels;
+		worker->backend->begin(worker->compute, &batch);
+		for (unsigned l = 0; l < worker->graph->n_layers && !status; l++)
+			status = worker->backend->forward(worker->compute, l, err);
+		job->test_correct += worker->backend->correct(worker->compute);
+		job->test_samples += n;
+	}
+	return status;
+}
+
 /* ---- jobs ---- */
 
 static enum psd_status run_task(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
@@ -294,10 +334,28 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 static void task_job(void *context)
 {
 	struct psd_job *job = context;
-	const double start_sec = psd_worker_now(job->worker);
 
-	job->status = run_task(job->worker, job->task, &job->err);
-	job->sec = psd_worker_now(job->worker) - start_sec;
+	if (job->is_after_test)
+		job->status = run_test(job->worker, job, &job->err);
+	job->start_sec = psd_worker_now(job->worker);
+	if (!job->status)
+		job->status = run_task(job->worker, job->task, &job->err);
+	job->sec = psd_worker_now(job->worker) - job->start_sec;
+}
+
+static bool begins_iteration(const struct psd_worker *worker, struct psd_task task)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+
+	return op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).first == 0;
+}
+
+void psd_worker_start_tested(struct psd_worker *worker, struct psd_task task)
+{
+	struct psd_job *job = &worker->jobs[PSD_RESOURCE_DEVICE];
+
+	*job = (struct psd_job){.worker = worker, .task = task, .is_after_test = true};
+	psd_lane_start(&worker->device, task_job, job);
 }
 
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
@@ -307,7 +365,9 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
 	*job = (struct psd_job){.worker = worker, .task = task};
-	if (resource == PSD_RESOURCE_DEVICE && worker->program->ops[task.op].kind != PSD_OP_BARRIER)
+	if (task.iteration > 0 && begins_iteration(worker, task) && psd_worker_is_test_due(worker, task.iteration - 1))
+		psd_worker_hold(worker, task);
+	else if (resource == PSD_RESOURCE_DEVICE && worker->program->ops[task.op].kind != PSD_OP_BARRIER)
 		psd_lane_start(&worker->device, task_job, job);
 	else if (resource == PSD_RESOURCE_CPU)
 		psd_lane_start(&worker->cpu, task_job, job);
@@ -315,52 +375,23 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 		worker->is_over[resource] = true; /* tensors are in this processor's memory: nothing to copy */
 }
 
-/* ---- accuracy ---- */
-
-struct test_job {
-	struct psd_job job;
-	uint64_t samples, correct;
-};
-
-static enum psd_status run_test(struct psd_worker *worker, struct test_job *test, struct psd_error *err)
-{
-	const uint32_t n = worker->options->made->matter->scenario->batch_per_worker;
-	const uint64_t samples = psd_data_samples(worker->data, PSD_DATA_TEST);
-	enum psd_status status = PSD_OK;
-
-	for (uint64_t first = 0; first + n <= samples && !status; first += n) {
-		const struct psd_batch batch = {.images = worker->images, .labels = worker->labels, .is_training = false};
-
-		status = psd_data_read_batch(worker->data, PSD_DATA_TEST, first, n, worker->images, worker->labels, err);
-		if (!status)
-			worker->backend->begin(worker->compute, &batch);
-		for (unsigned l = 0; l < worker->graph->n_layers && !status; l++)
-			status = worker->backend->forward(worker->compute, l, err);
-		if (status)
-			break;
-		test->correct += worker->backend->correct(worker->compute);
-		test->samples += n;
-	}
-	return status;
-}
-
 static void test_job(void *context)
 {
-	struct test_job *test = context;
+	struct psd_job *job = context;
 
-	test->job.status = run_test(test->job.worker, test, &test->job.err);
+	job->status = run_test(job->worker, job, &job->err);
 }
 
 enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct, struct psd_error *err)
 {
-	struct test_job test = {.job.worker = worker};
+	struct psd_job job = {.worker = worker};
 
-	psd_lane_run(&worker->device, test_job, &test);
-	if (test.job.status) {
-		*err = test.job.err;
-		return test.job.status;
+	psd_lane_run(&worker->device, test_job, &job);
+	if (job.status) {
+		*err = job.err;
+		return job.status;
 	}
-	*samples = test.samples;
-	*correct = test.correct;
+	*samples = job.test_samples;
+	*correct = job.test_correct;
 	return PSD_OK;
 }

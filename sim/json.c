@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "engine/text.h"
+
 struct psd_json psd_json_make(FILE *out)
 {
 	return (struct psd_json){.out = out};
@@ -81,53 +83,15 @@ void psd_json_line(struct psd_json *json)
 	fputc('\n', json->out);
 }
 
-static bool is_continuation(unsigned char byte)
-{
-	return (byte & 0xc0) == 0x80;
-}
-
-unsigned psd_json_sequence_bytes(const char *text)
-{
-	const unsigned char *bytes = (const unsigned char *)text;
-	unsigned n_bytes, lowest_second = 0x80, highest_second = 0xbf;
-
-	if (bytes[0] < 0x80)
-		return 1;
-	if (bytes[0] < 0xc2 || bytes[0] > 0xf4)
-		return 0;
-	n_bytes = bytes[0] < 0xe0 ? 2 : bytes[0] < 0xf0 ? 3 : 4;
-	/* RFC 3629: overlong forms, surrogates and what is beyond U+10FFFF show in the second byte */
-	if (bytes[0] == 0xe0)
-		lowest_second = 0xa0;
-	else if (bytes[0] == 0xed)
-		highest_second = 0x9f;
-	else if (bytes[0] == 0xf0)
-		lowest_second = 0x90;
-	else if (bytes[0] == 0xf4)
-		highest_second = 0x8f;
-	if (bytes[1] < lowest_second || bytes[1] > highest_second)
-		return 0;
-	for (unsigned i = 2; i < n_bytes; i++)
-		if (!is_continuation(bytes[i]))
-			return 0;
-	return n_bytes;
-}
-
 void psd_json_write_string(FILE *out, const char *text)
 {
+	char piece[PSD_TEXT_PIECE];
+
 	fputc('"', out);
 	while (*text) {
-		const unsigned n_bytes = psd_json_sequence_bytes(text);
+		const unsigned length = psd_text_next_json(&text, piece);
 
-		if (n_bytes == 0)
-			fputs("\\ufffd", out);
-		else if (*text == '"' || *text == '\\')
-			fprintf(out, "\\%c", *text);
-		else if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			fprintf(out, "\\u%04x", (unsigned)(unsigned char)*text);
-		else
-			fwrite(text, 1, n_bytes, out);
-		text += n_bytes ? n_bytes : 1;
+		fwrite(piece, 1, length, out);
 	}
 	fputc('"', out);
 }

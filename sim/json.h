@@ -31,7 +31,5 @@ void psd_json_line(struct psd_json *json);
 
 /* Writes text between quotes, escaped. Bytes that are no UTF-8 become U+FFFD, so that the result is valid whatever comes in. */
 void psd_json_write_string(FILE *out, const char *text);
-/* Bytes of the UTF-8 sequence at text, or 0 when there is none (also for overlong forms, surrogates and beyond U+10FFFF). */
-unsigned psd_json_sequence_bytes(const char *text);
 
 #endif

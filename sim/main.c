@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/result_row.h"
+#include "engine/scenario_print.h"
 #include "sim/children.h"
 #include "sim/describe.h"
 #include "sim/grid.h"
@@ -97,7 +99,7 @@ static enum psd_status choose_system(const struct psd_options *options, const st
 	enum psd_status status = PSD_OK;
 
 	if (options->system_name)
-		status = psd_sweep_find_system(scenario, options->system_name, &index, err);
+		status = psd_scenario_find_system(scenario, options->system_name, &index, err);
 	*system = &scenario->systems[index];
 	return status;
 }
@@ -125,7 +127,7 @@ static enum psd_status write_report(struct command *command, const struct psd_re
 {
 	switch ((enum psd_form)command->options->form) {
 	case PSD_FORM_TABLE: return psd_output_table(stdout, report, err);
-	case PSD_FORM_CSV: psd_output_csv(stdout, report); return PSD_OK;
+	case PSD_FORM_CSV: return psd_output_csv(stdout, report, err);
 	case PSD_FORM_JSON: return psd_output_json(&command->json, report, err);
 	}
 	return PSD_OK;
@@ -194,19 +196,26 @@ static enum psd_status run_session(struct command *command, const struct psd_ses
 	return command->options->trace_path ? run_with_trace(command, session, err) : run_sweep(command, session, err);
 }
 
+static enum psd_status write_csv_head(struct psd_error *err)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_result_row_add_head(&text);
+	return psd_output_text(stdout, &text, err);
+}
+
 /* A scenario that fails does not keep the others from running, but the status remembers it. */
 static int run_sessions(struct command *command, const struct psd_session *sessions)
 {
 	const struct psd_options *options = command->options;
 	int exit_status = EXIT_DONE;
+	struct psd_error err;
 
-	if (options->form == PSD_FORM_CSV)
-		psd_output_csv_head(stdout);
+	if (options->form == PSD_FORM_CSV && write_csv_head(&err))
+		return complain(PSD_ENOMEM, &err, false);
 	if (options->form == PSD_FORM_JSON)
 		psd_json_begin(&command->json, '[');
-	for (unsigned i = 0; i < options->n_scenarios && !command->signal_number && !ferror(stdout); i++) {
-		struct psd_error err;
-
+	for (unsigned i = 0; i < options->arguments.n_scenarios && !command->signal_number && !ferror(stdout); i++) {
 		if (i && options->form == PSD_FORM_TABLE)
 			fputs("\n\n", stdout);
 		const enum psd_status status = run_session(command, &sessions[i], &err);
@@ -253,7 +262,7 @@ static enum psd_status write_plans(const struct psd_options *options, const stru
 	enum psd_status status = PSD_OK;
 
 	if (options->system_name)
-		status = psd_sweep_find_system(scenario, options->system_name, &only, err);
+		status = psd_scenario_find_system(scenario, options->system_name, &only, err);
 	psd_grid_write_text(stdout, scenario->title);
 	fputc('\n', stdout);
 	for (unsigned s = 0; s < scenario->n_systems && !status; s++) {
@@ -302,6 +311,14 @@ static int describe(const char *path)
 	return EXIT_DONE;
 }
 
+static enum psd_status write_scenario(const struct psd_scenario *scenario, struct psd_error *err)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_scenario_add_text(&text, scenario);
+	return psd_output_text(stdout, &text, err);
+}
+
 static int show_session(const struct psd_options *options, const struct psd_session *session)
 {
 	struct psd_error err;
@@ -312,7 +329,7 @@ static int show_session(const struct psd_options *options, const struct psd_sess
 	else if (options->mode == PSD_MODE_DUMP_PLATFORM)
 		status = dump_platform(options, session, &err);
 	else
-		psd_output_scenario(stdout, &session->scenario);
+		status = write_scenario(&session->scenario, &err);
 	return status ? complain(status, &err, true) : EXIT_DONE;
 }
 
@@ -322,7 +339,7 @@ static int use_sessions(const struct psd_options *options, const struct psd_sess
 
 	if (options->mode == PSD_MODE_RESULTS)
 		return run_sessions(&command, sessions);
-	for (unsigned i = 0; i < options->n_scenarios; i++) {
+	for (unsigned i = 0; i < options->arguments.n_scenarios; i++) {
 		if (i)
 			fputs(options->mode == PSD_MODE_PRINT_SCENARIO ? "---\n" : "\n\n", stdout);
 		const int exit_status = show_session(options, &sessions[i]);
@@ -336,7 +353,8 @@ static int use_sessions(const struct psd_options *options, const struct psd_sess
 /* All are loaded before the first runs: a mistake in the last one shows at once. */
 static int load_and_use(const struct psd_options *options)
 {
-	struct psd_session *sessions = calloc(options->n_scenarios, sizeof(*sessions));
+	const struct psd_arguments *arguments = &options->arguments;
+	struct psd_session *sessions = calloc(arguments->n_scenarios, sizeof(*sessions));
 	const bool with_matter = options->mode != PSD_MODE_PRINT_SCENARIO;
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
@@ -346,9 +364,9 @@ static int load_and_use(const struct psd_options *options)
 		psd_error_set(&err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 		return complain(PSD_ENOMEM, &err, false);
 	}
-	while (n_loaded < options->n_scenarios && !exit_status) {
-		const enum psd_status status =
-			psd_session_load(&sessions[n_loaded], options->scenarios[n_loaded], options->settings, with_matter, &err);
+	while (n_loaded < arguments->n_scenarios && !exit_status) {
+		const enum psd_status status = psd_session_load(&sessions[n_loaded], arguments->scenarios[n_loaded],
+								arguments->settings, with_matter, &err);
 
 		if (status)
 			exit_status = complain(status, &err, true);
@@ -362,10 +380,19 @@ static int load_and_use(const struct psd_options *options)
 	return exit_status;
 }
 
+static int help(void)
+{
+	struct psd_text text = {.bytes = NULL};
+	struct psd_error err;
+
+	psd_options_add_help(&text);
+	return psd_output_text(stdout, &text, &err) ? complain(PSD_ENOMEM, &err, false) : EXIT_DONE;
+}
+
 static int run(const struct psd_options *options)
 {
 	switch ((enum psd_mode)options->mode) {
-	case PSD_MODE_HELP: psd_options_write_help(stdout); return EXIT_DONE;
+	case PSD_MODE_HELP: return help();
 	case PSD_MODE_VERSION: puts("psd-sim " PSD_VERSION); return EXIT_DONE;
 	case PSD_MODE_DESCRIBE: return describe(options->model_path);
 	case PSD_MODE_RESULTS:

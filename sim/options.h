@@ -1,12 +1,13 @@
-/* psd-sim's command line: one table that is parsed from and printed by --help. Refuses to print errors and to open files. */
+/* psd-sim's command line. Refuses to print errors and to open files. */
 #ifndef PSD_SIM_OPTIONS_H
 #define PSD_SIM_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
+#include "engine/arguments.h"
 #include "engine/error.h"
+#include "engine/text.h"
 
 enum psd_mode {
 	PSD_MODE_RESULTS,
@@ -30,10 +31,7 @@ struct psd_options {
 	const char *trace_path;	 /* or NULL */
 	const char *model_path;	 /* of --describe */
 	const char *system_name; /* or NULL: all */
-	const char **settings;	 /* "key=value", NULL-terminated, owned array */
-	unsigned n_settings;
-	const char **scenarios; /* paths, owned array */
-	unsigned n_scenarios;
+	struct psd_arguments arguments;
 };
 
 /* *options is filled on success and released by psd_options_release(). With --help or --version the rest is not looked at. PSD_EINVAL
@@ -41,7 +39,6 @@ struct psd_options {
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
 				  struct psd_error *err) PSD_MUST_CHECK;
 void psd_options_release(struct psd_options *options);
-/* Write errors stay in the stream's flag. */
-void psd_options_write_help(FILE *out);
+void psd_options_add_help(struct psd_text *text);
 
 #endif

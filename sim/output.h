@@ -7,6 +7,8 @@
 
 #include "engine/case.h"
 #include "engine/error.h"
+#include "engine/result_row.h"
+#include "engine/text.h"
 #include "sim/json.h"
 #include "sim/sweep.h"
 
@@ -17,11 +19,12 @@ void psd_output_bottlenecks(FILE *out, const struct psd_report *report);
 /* "note: ..." lines: where the figures are approximate, and what was left out. */
 void psd_output_notes(FILE *out, const struct psd_report *report);
 
-/* RFC 4180 but for the line ends, which are "\n". The columns and their order are a promise. */
-void psd_output_csv_head(FILE *out);
-void psd_output_csv(FILE *out, const struct psd_report *report);
-/* One field, quoted where it has to be. */
-void psd_output_csv_text(FILE *out, const char *text);
+/* A result as CSV and table have it; texts borrowed from the report. */
+struct psd_result_row psd_output_row(const struct psd_report *report, const struct psd_result *result);
+/* Rows of CSV: RFC 4180 but for the line ends, which are "\n". PSD_ENOMEM. */
+enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
+/* Writes a text and releases it. PSD_ENOMEM when the text is not complete; then nothing is written. */
+enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Adds one object for each result to an open array. PSD_ENOMEM and what psd_case_make() returns. */
 enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
@@ -29,9 +32,6 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 /* The plan of one case with the reason of each choice. point_words: which point this is, such as "point 6 of 6". PSD_ENOMEM. */
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
 				struct psd_error *err) PSD_MUST_CHECK;
-
-/* The scenario with all values that take effect, as a scenario file; its paths hold from the working directory. */
-void psd_output_scenario(FILE *out, const struct psd_scenario *scenario);
 
 extern const char *const psd_output_resource_names[]; /* by enum psd_resource: "device", "copy out" ... */
 

@@ -1,69 +1,55 @@
-/* Results as CSV. Absent values are empty fields, never 0. */
-#include <inttypes.h>
-#include <math.h>
-#include <string.h>
-
+/* Results as CSV. */
+#include "engine/result_row.h"
 #include "sim/output.h"
 
-enum { SECONDS_DIGITS = 9, RATIO_DIGITS = 6, RATE_DIGITS = 15 };
-
-void psd_output_csv_head(FILE *out)
+static struct psd_result_value value(bool is_there, double figure)
 {
-	fputs("scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,exposed_"
-	      "comm_sec,"
-	      "tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio\n",
-	      out);
+	return (struct psd_result_value){is_there, figure};
 }
 
-void psd_output_csv_text(FILE *out, const char *text)
+struct psd_result_row psd_output_row(const struct psd_report *report, const struct psd_result *result)
 {
-	if (!strpbrk(text, ",\"\r\n")) {
-		fputs(text, out);
-		return;
-	}
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', out);
-		fputc(*text, out);
-	}
-	fputc('"', out);
+	static const struct psd_published_row nothing = {.has_speedup = false};
+	const struct psd_published_row *published = result->published ? result->published : &nothing;
+
+	return (struct psd_result_row){
+		.scenario = report->matter->scenario->title,
+		.system = result->system->name,
+		.executor = psd_report_executor(report),
+		.nodes = result->point.nodes,
+		.workers = result->point.workers,
+		.bandwidth_bps = value(result->point.bandwidth_bps > 0.0, result->point.bandwidth_bps),
+		.iteration_sec = result->outcome.iteration_sec,
+		.images_per_sec = result->images_per_sec,
+		.speedup = value(true, result->speedup),
+		.compute_sec = result->compute_sec,
+		.exposed_comm_sec = result->exposed_comm_sec,
+		.sent_bytes_per_node = result->outcome.sent_bytes_per_node,
+		.received_bytes_per_node = result->outcome.received_bytes_per_node,
+		.published_images_per_sec = value(published->has_images_per_sec, published->images_per_sec),
+		.published_speedup = value(published->has_speedup, published->speedup),
+		.error_ratio = value(result->has_error_ratio, result->error_ratio),
+	};
 }
 
-static void write_number(FILE *out, bool is_there, double value, int significant)
+enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err)
 {
-	fputc(',', out);
-	if (is_there && isfinite(value))
-		fprintf(out, "%.*g", significant, value);
+	const bool is_complete = !text->is_out_of_memory;
+
+	if (is_complete)
+		fwrite(text->bytes ? text->bytes : "", 1, text->length, out);
+	psd_text_release(text);
+	return is_complete ? PSD_OK : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the output");
 }
 
-static void write_result(FILE *out, const struct psd_result *result)
+enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struct psd_error *err)
 {
-	const struct psd_published_row *published = result->published;
+	struct psd_text text = {.bytes = NULL};
 
-	fprintf(out, ",%u,%u", result->point.nodes, result->point.workers);
-	write_number(out, result->point.bandwidth_bps > 0.0, result->point.bandwidth_bps, RATE_DIGITS);
-	write_number(out, true, result->outcome.iteration_sec, SECONDS_DIGITS);
-	write_number(out, true, result->images_per_sec, SECONDS_DIGITS);
-	write_number(out, true, result->speedup, RATIO_DIGITS);
-	write_number(out, true, result->compute_sec, SECONDS_DIGITS);
-	write_number(out, true, result->exposed_comm_sec, SECONDS_DIGITS);
-	fprintf(out, ",%" PRIu64 ",%" PRIu64, result->outcome.sent_bytes_per_node, result->outcome.received_bytes_per_node);
-	write_number(out, published && published->has_images_per_sec, published ? published->images_per_sec : 0.0,
-		     SECONDS_DIGITS);
-	write_number(out, published && published->has_speedup, published ? published->speedup : 0.0, RATIO_DIGITS);
-	write_number(out, result->has_error_ratio, result->error_ratio, RATIO_DIGITS);
-	fputc('\n', out);
-}
-
-void psd_output_csv(FILE *out, const struct psd_report *report)
-{
 	for (unsigned i = 0; i < report->n_systems * report->n_points; i++) {
-		psd_output_csv_text(out, report->matter->scenario->title);
-		fputc(',', out);
-		psd_output_csv_text(out, report->results[i].system->name);
-		fputc(',', out);
-		fputs(psd_report_executor(report), out);
-		write_result(out, &report->results[i]);
+		const struct psd_result_row row = psd_output_row(report, &report->results[i]);
+
+		psd_result_row_add(&text, &row);
 	}
+	return psd_output_text(out, &text, err);
 }

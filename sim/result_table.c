@@ -1,7 +1,7 @@
 /* The table of results, one group of rows for each point, so that systems are compared where they compete. */
-#include <math.h>
 #include <string.h>
 
+#include "engine/result_table.h"
 #include "engine/units.h"
 #include "sim/grid.h"
 #include "sim/output.h"
@@ -126,63 +126,31 @@ static void write_executor(FILE *out, const struct psd_report *report)
 
 /* ---- the table ---- */
 
+/* Behind those of every result. */
 enum column {
-	COLUMN_NODES,
-	COLUMN_WORKERS,
-	COLUMN_BANDWIDTH,
-	COLUMN_SYSTEM,
-	COLUMN_ITERATION,
-	COLUMN_THROUGHPUT,
-	COLUMN_SPEEDUP,
-	COLUMN_COMPUTE,
-	COLUMN_EXPOSED,
-	COLUMN_SENT,
-	COLUMN_PUBLISHED_THROUGHPUT,
+	COLUMN_PUBLISHED_THROUGHPUT = PSD_RESULT_COLUMNS,
 	COLUMN_PUBLISHED_SPEEDUP,
 	COLUMN_ERROR,
 };
 
-/* How many decimals each kind of figure gets, the same in all rows: the smallest one keeps three digits. */
-struct decimals {
-	int sec;
-	int throughput;
-	int sent;
-};
-
 static void add_columns(struct psd_grid *grid)
 {
-	psd_grid_add_column(grid, "", "nodes", false);
-	psd_grid_add_column(grid, "", "workers", false);
-	psd_grid_add_column(grid, "", "link", false);
-	psd_grid_add_column(grid, "", "system", true);
-	psd_grid_add_column(grid, "iteration", "s", false);
-	psd_grid_add_column(grid, "", "images/s", false);
-	psd_grid_add_column(grid, "", "speedup", false);
-	psd_grid_add_column(grid, "compute", "s", false);
-	psd_grid_add_column(grid, "exposed", "comm s", false);
-	psd_grid_add_column(grid, "sent", "MB/node", false);
+	psd_result_table_add_columns(grid);
 	psd_grid_add_column(grid, "published", "images/s", false);
 	psd_grid_add_column(grid, "published", "speedup", false);
 	psd_grid_add_column(grid, "error", "%  ", false);
 }
 
-static double smaller(double least, double value)
+static struct psd_result_least find_least(const struct psd_report *report)
 {
-	return value > 0.0 && value < least ? value : least;
-}
-
-static struct decimals choose_decimals(const struct psd_report *report)
-{
-	double sec = INFINITY, throughput = INFINITY, sent_mb = INFINITY;
+	struct psd_result_least least = {.sec = 0.0};
 
 	for (unsigned i = 0; i < report->n_systems * report->n_points; i++) {
-		const struct psd_result *result = &report->results[i];
+		const struct psd_result_row row = psd_output_row(report, &report->results[i]);
 
-		sec = smaller(smaller(sec, result->outcome.iteration_sec), result->compute_sec);
-		throughput = smaller(throughput, result->images_per_sec);
-		sent_mb = smaller(sent_mb, (double)result->outcome.sent_bytes_per_node / 1e6);
+		psd_result_least_note(&least, &row);
 	}
-	return (struct decimals){psd_grid_decimals(sec, 7), psd_grid_decimals(throughput, 3), psd_grid_decimals(sent_mb, 3)};
+	return least;
 }
 
 static void set_published(struct psd_grid *grid, const struct psd_result *result, int throughput_decimals)
@@ -200,25 +168,13 @@ static void set_published(struct psd_grid *grid, const struct psd_result *result
 }
 
 static void add_result(struct psd_grid *grid, const struct psd_report *report, const struct psd_result *result,
-		       struct decimals decimals)
+		       const struct psd_result_least *least)
 {
-	const struct psd_point *point = &result->point;
-	char rate[PSD_UNITS_TEXT_MAX];
+	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_result_row row = psd_output_row(report, result);
 
-	psd_grid_add_row(grid);
-	psd_grid_set(grid, COLUMN_NODES, "%u", point->nodes);
-	if (report->matter->scenario->workers_per_node > 1)
-		psd_grid_set(grid, COLUMN_WORKERS, "%u", point->workers);
-	if (report->matter->scenario->n_sweep_bandwidths)
-		psd_grid_set(grid, COLUMN_BANDWIDTH, "%s", psd_units_write_rate(point->bandwidth_bps, rate));
-	psd_grid_set(grid, COLUMN_SYSTEM, "%s", result->system->name);
-	psd_grid_set(grid, COLUMN_ITERATION, "%.*f", decimals.sec, result->outcome.iteration_sec);
-	psd_grid_set(grid, COLUMN_THROUGHPUT, "%.*f", decimals.throughput, result->images_per_sec);
-	psd_grid_set(grid, COLUMN_SPEEDUP, "%.2f", result->speedup);
-	psd_grid_set(grid, COLUMN_COMPUTE, "%.*f", decimals.sec, result->compute_sec);
-	psd_grid_set(grid, COLUMN_EXPOSED, "%.*f", decimals.sec, result->exposed_comm_sec);
-	psd_grid_set(grid, COLUMN_SENT, "%.*f", decimals.sent, (double)result->outcome.sent_bytes_per_node / 1e6);
-	set_published(grid, result, decimals.throughput);
+	psd_result_table_add_row(grid, &row, least, scenario->workers_per_node > 1, scenario->n_sweep_bandwidths > 0);
+	set_published(grid, result, psd_result_least_decimals(least));
 }
 
 static bool has_fit(const struct psd_report *report)
@@ -231,7 +187,7 @@ static bool has_fit(const struct psd_report *report)
 
 static enum psd_status write_grid(FILE *out, const struct psd_report *report, struct psd_error *err)
 {
-	const struct decimals decimals = choose_decimals(report);
+	const struct psd_result_least least = find_least(report);
 	struct psd_grid grid = {.n_rows = 0};
 	enum psd_status status;
 
@@ -240,7 +196,7 @@ static enum psd_status write_grid(FILE *out, const struct psd_report *report, st
 		if (report->n_systems > 1)
 			psd_grid_add_gap(&grid);
 		for (unsigned s = 0; s < report->n_systems; s++)
-			add_result(&grid, report, &report->results[s * report->n_points + p], decimals);
+			add_result(&grid, report, &report->results[s * report->n_points + p], &least);
 	}
 	status = psd_grid_write(out, &grid, err);
 	psd_grid_release(&grid);

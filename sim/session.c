@@ -22,6 +22,8 @@ enum psd_status psd_session_load(struct psd_session *session, const char *path, 
 	*session = (struct psd_session){.has_scenario = false};
 	status = psd_scenario_load(&session->scenario, path, settings, err);
 	session->has_scenario = status == PSD_OK;
+	if (!status)
+		status = psd_scenario_load_solver(&session->scenario, err);
 	return !status && with_matter ? load_matter(session, err) : status;
 }
 

@@ -34,26 +34,6 @@ static const struct psd_scenario *scenario_of(const struct psd_sweep *sweep)
 	return sweep->matter->scenario;
 }
 
-enum psd_status psd_sweep_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
-				      struct psd_error *err)
-{
-	char names[512] = "";
-	size_t length = 0;
-
-	for (unsigned i = 0; i < scenario->n_systems; i++) {
-		const char *other = scenario->systems[i].name;
-
-		if (!strcmp(other, name)) {
-			*index = i;
-			return PSD_OK;
-		}
-		if (length < sizeof(names))
-			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", other);
-	}
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-			     "has no system '%.80s', must be one of %s", name, names);
-}
-
 /* ---- one case ---- */
 
 static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *job, struct psd_outcome *outcome,
@@ -154,7 +134,7 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 	*list = (struct work_list){.sweep = sweep, .n_systems = scenario->n_systems, .n_points = psd_scenario_points(scenario)};
 	if (sweep->system_name) {
 		list->n_systems = 1;
-		status = psd_sweep_find_system(scenario, sweep->system_name, &first, err);
+		status = psd_scenario_find_system(scenario, sweep->system_name, &first, err);
 	}
 	if (status)
 		return status;

@@ -34,9 +34,6 @@ enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_report_release(struct psd_report *report);
 
-/* The number of the system with that name; PSD_EINVAL, with all names, when there is none. */
-enum psd_status psd_sweep_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
-				      struct psd_error *err) PSD_MUST_CHECK;
 /* "sim-flow", "sim-message" or "estimate". */
 const char *psd_report_executor(const struct psd_report *report);
 

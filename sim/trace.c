@@ -1,120 +1,51 @@
-/* Spans as trace events. Every line is one event, so that the order of spans is the order of lines. */
+/* Trace events into a file, as they come. */
 #define _GNU_SOURCE 1
 
 #include "sim/trace.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "sim/children.h"
-#include "sim/json.h"
 #include "sim/result.h"
-
-/* Rows of a process; 1 to 5 are enum psd_resource plus one. */
-enum { ROW_NETWORK_IN = PSD_RESOURCES + 1 };
-
-static const char *const row_names[] = {"compute", "copy out", "copy in", "host CPU", "network out", "network in"};
-
-/* By enum psd_pattern: what a message is for. */
-static const char *const pattern_names[PSD_PATTERNS] = {"push", "pull", "broadcast", "factors", "matrix", "ring"};
+#include "sim/simulate.h"
 
 /* ---- the format ---- */
 
-static void begin_event(struct psd_trace_writer *writer)
+static void write_text(struct psd_trace_writer *writer)
 {
-	fputs(writer->has_event ? ",\n" : "\n", writer->out);
-	writer->has_event = true;
-}
-
-static void name_process(struct psd_trace_writer *writer, unsigned host)
-{
-	const struct psd_layout *layout = &writer->traced->plan.layout;
-	const bool is_worker = psd_layout_is_worker(layout, host);
-
-	begin_event(writer);
-	fprintf(writer->out, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%u,\"args\":{\"name\":\"%s %u\"}}", host,
-		is_worker ? "worker" : "server", is_worker ? host : host - layout->workers);
-	for (unsigned row = 1; row <= ROW_NETWORK_IN; row++) {
-		begin_event(writer);
-		fprintf(writer->out, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
-			host, row, row_names[row - 1]);
-	}
+	fwrite(writer->text.bytes, 1, writer->text.length, writer->out);
+	psd_text_clear(&writer->text);
 }
 
 void psd_trace_begin(struct psd_trace_writer *writer, FILE *out, const struct psd_case *traced)
 {
-	const struct psd_scenario *scenario = traced->matter->scenario;
-	const unsigned n_hosts = psd_layout_hosts(&traced->plan.layout);
+	const bool is_message = traced->matter->scenario->fidelity == PSD_FIDELITY_MESSAGE;
 
-	*writer = (struct psd_trace_writer){out, traced, false};
-	fputs("{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":", out);
-	psd_json_write_string(out, scenario->title);
-	fputs(",\"system\":", out);
-	psd_json_write_string(out, traced->system->name);
-	fprintf(out, ",\"fidelity\":\"%s\",\"nodes\":%u},\"traceEvents\":[", psd_fidelity_names[scenario->fidelity],
-		traced->point.nodes);
-	for (unsigned host = 0; host < n_hosts; host++)
-		name_process(writer, host);
-}
-
-static const char *category(const struct psd_op *op, bool is_arrival)
-{
-	if (is_arrival)
-		return "receive";
-	return psd_op_kind_names[op->kind];
-}
-
-static const char *verb(const struct psd_op *op)
-{
-	switch (op->kind) {
-	case PSD_OP_COPY_OUT: return "copy out";
-	case PSD_OP_COPY_IN: return "copy in";
-	case PSD_OP_SEND: return pattern_names[op->payload.pattern];
-	case PSD_OP_FACTOR: return "rebuild";
-	case PSD_OP_COLLECTIVE: return "all-reduce";
-	default: return psd_op_kind_names[op->kind];
-	}
-}
-
-/* "push fc6 2/9"; what belongs to no layer is its verb alone. */
-static void write_name(FILE *out, const struct psd_plan *plan, const struct psd_op *op)
-{
-	char name[200];
-	const unsigned n_slices = op->item >= 0 ? plan->items[op->item].n_slices : 1;
-	const char *layer_name = plan->graph->layers[op->layer].name;
-
-	if (op->kind == PSD_OP_BARRIER)
-		snprintf(name, sizeof(name), "end of iteration");
-	else if (n_slices > 1 && op->kind != PSD_OP_FACTOR)
-		snprintf(name, sizeof(name), "%s %.150s %u/%u", verb(op), layer_name, op->slice + 1, n_slices);
-	else
-		snprintf(name, sizeof(name), "%s %.150s", verb(op), layer_name);
-	psd_json_write_string(out, name);
+	*writer = (struct psd_trace_writer){.out = out};
+	psd_trace_add_head(&writer->text, traced, is_message ? "sim-message" : "sim-flow");
+	write_text(writer);
 }
 
 void psd_trace_span(void *context, const struct psd_program *program, const struct psd_span *span)
 {
 	struct psd_trace_writer *writer = context;
-	const struct psd_op *op = &program->ops[span->task.op];
-	const int row = span->is_arrival ? ROW_NETWORK_IN : (int)op->resource + 1;
 
-	begin_event(writer);
-	fputs("{\"name\":", writer->out);
-	write_name(writer->out, program->plan, op);
-	fprintf(writer->out,
-		",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"iteration\":%" PRIu32
-		",\"bytes\":%" PRIu64 "}}",
-		category(op, span->is_arrival), span->host, row, 1e6 * span->start_sec, 1e6 * (span->end_sec - span->start_sec),
-		span->task.iteration, span->bytes);
+	psd_trace_add_span(&writer->text, program, span);
+	write_text(writer);
 }
 
-void psd_trace_end(struct psd_trace_writer *writer)
+enum psd_status psd_trace_end(struct psd_trace_writer *writer, struct psd_error *err)
 {
-	fputs("\n]}\n", writer->out);
+	const bool is_complete = !writer->text.is_out_of_memory;
+
+	psd_trace_add_end(&writer->text);
+	write_text(writer);
+	psd_text_release(&writer->text);
+	return is_complete ? PSD_OK : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a trace");
 }
 
 /* ---- the file ---- */
@@ -235,6 +166,7 @@ static enum psd_status trace_in_child(void *context, unsigned job, struct psd_ou
 {
 	const struct traced_run *run = context;
 	struct psd_trace_writer writer;
+	struct psd_error end_err;
 	struct psd_case made;
 	enum psd_status status = psd_case_make(&made, run->matter, run->system, run->point, err);
 
@@ -243,7 +175,10 @@ static enum psd_status trace_in_child(void *context, unsigned job, struct psd_ou
 		return status;
 	psd_trace_begin(&writer, run->out, &made);
 	status = psd_simulate(&made, psd_trace_span, &writer, outcome, err);
-	psd_trace_end(&writer);
+	if (psd_trace_end(&writer, &end_err) && !status) {
+		*err = end_err;
+		status = end_err.status;
+	}
 	psd_case_release(&made);
 	if (!status && (ferror(run->out) || fflush(run->out)))
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write the trace: %s", strerror(errno));

@@ -1,4 +1,4 @@
-/* One case's run as Chrome trace events, one event a line: opens in Perfetto, and awk can read it. */
+/* One case's simulation as Chrome trace events, in a file. */
 #ifndef PSD_SIM_TRACE_H
 #define PSD_SIM_TRACE_H
 
@@ -7,22 +7,21 @@
 
 #include "engine/case.h"
 #include "engine/error.h"
-#include "sim/simulate.h"
+#include "engine/trace.h"
 
 /* ---- the format ---- */
 
 struct psd_trace_writer {
 	FILE *out;
-	const struct psd_case *traced;
-	bool has_event; /* the last line still waits for its comma or its end */
+	struct psd_text text; /* of one event */
 };
 
-/* Writes the head and the names of processes (workers, separate servers) and rows. Write errors stay in the stream's flag, here and
- * below. */
+/* Writes the head. Write errors stay in the stream's flag, here and below. */
 void psd_trace_begin(struct psd_trace_writer *writer, FILE *out, const struct psd_case *traced);
 /* A psd_span_fn; context is the writer. */
 void psd_trace_span(void *writer, const struct psd_program *program, const struct psd_span *span);
-void psd_trace_end(struct psd_trace_writer *writer);
+/* PSD_ENOMEM when an event is missing. */
+enum psd_status psd_trace_end(struct psd_trace_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- the file ---- */
 

@@ -1,60 +1,24 @@
-/* psd-sim as a command: statuses, one line for each mistake, the same bytes for the same input. Runs the program that was built beside
- * this test, from the root of the repository. */
+/* psd-sim as a command: statuses, one line for each mistake, the same bytes for the same input. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "tests/cli_helper.h"
 
 #define QUICKSTART "scenarios/quickstart.yaml"
 
-struct run {
-	int exit_status;
-	char *text; /* what went to the stream that `redirections` leave on the pipe */
-};
-
-/* ARGUMENTS and REDIRECTIONS go through the shell. */
 static struct run run(const char *arguments, const char *redirections)
 {
-	char self[PATH_MAX], command[3 * PATH_MAX], piece[4096];
-	const ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	struct run result = {.text = NULL};
-	size_t n_bytes, size = 0;
-	FILE *pipe, *memory;
-	int wait_status;
-
-	cr_assert_gt(length, 0);
-	self[length] = '\0';
-	*strrchr(self, '/') = '\0';
-	snprintf(command, sizeof(command), "%s/psd-sim %s %s", self, arguments, redirections);
-	pipe = popen(command, "r");
-	memory = open_memstream(&result.text, &size);
-	cr_assert(pipe && memory);
-	while ((n_bytes = fread(piece, 1, sizeof(piece), pipe)) > 0)
-		fwrite(piece, 1, n_bytes, memory);
-	fclose(memory);
-	wait_status = pclose(pipe);
-	cr_assert(WIFEXITED(wait_status), "%s", command);
-	result.exit_status = WEXITSTATUS(wait_status);
-	return result;
+	return run_program("psd-sim", arguments, redirections);
 }
 
-/* One line on stderr that has `words` in it, nothing on stdout. */
 static void expect_complaint(const char *arguments, int exit_status, const char *words)
 {
-	struct run error = run(arguments, "2>&1 >/dev/null"), output = run(arguments, "2>/dev/null");
-
-	cr_expect_eq(error.exit_status, exit_status, "%s: status %d", arguments, error.exit_status);
-	cr_expect_not_null(strstr(error.text, words), "%s: %s", arguments, error.text);
-	cr_expect(*error.text && strchr(error.text, '\n') == error.text + strlen(error.text) - 1, "%s: %s", arguments,
-		  error.text);
-	cr_expect_str_eq(output.text, "");
-	free(error.text);
-	free(output.text);
+	expect_one_line("psd-sim", arguments, exit_status, words);
 }
 
 Test(cli, misuse_is_one_line_and_status_2)

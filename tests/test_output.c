@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "engine/case.h"
+#include "engine/result_row.h"
+#include "engine/scenario_print.h"
 #include "sim/grid.h"
 #include "sim/json.h"
 #include "sim/output.h"
@@ -195,12 +197,11 @@ Test(output, json_puts_commas_between_elements_only)
 
 static void expect_field(const char *text, const char *expected)
 {
-	struct memory memory;
+	struct psd_text field = {.bytes = NULL};
 
-	open_memory(&memory);
-	psd_output_csv_text(memory.out, text);
-	cr_expect_str_eq(text_of(&memory), expected);
-	free(memory.text);
+	psd_text_add_csv(&field, text);
+	cr_expect_str_eq(field.bytes ? field.bytes : "", expected);
+	psd_text_release(&field);
 }
 
 Test(output, csv_quotes_only_what_needs_it)
@@ -336,11 +337,14 @@ Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
 {
 	struct fixture fixture;
 	struct memory memory;
+	struct psd_text head = {.bytes = NULL};
+	struct psd_error err;
 
 	make_fixture(&fixture);
 	open_memory(&memory);
-	psd_output_csv_head(memory.out);
-	psd_output_csv(memory.out, &fixture.report);
+	psd_result_row_add_head(&head);
+	cr_assert_eq(psd_output_text(memory.out, &head, &err), PSD_OK);
+	cr_assert_eq(psd_output_csv(memory.out, &fixture.report, &err), PSD_OK);
 	cr_expect_str_eq(
 		text_of(&memory),
 		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
@@ -473,7 +477,7 @@ Test(output, plan_gives_the_rule_in_words_with_its_figures)
 Test(output, printed_scenario_reads_back_as_the_same)
 {
 	struct fixture fixture;
-	struct memory first, second;
+	struct psd_text first = {.bytes = NULL}, second = {.bytes = NULL};
 	struct psd_scenario again;
 	struct psd_error err = {.text = ""};
 
@@ -481,19 +485,16 @@ Test(output, printed_scenario_reads_back_as_the_same)
 	fixture.scenario.network.latency_sec = 30e-6;
 	fixture.scenario.systems[0].host.copy_bps = 2.3e9 * 8;
 	fixture.scenario.systems[0].host.message_sec = 1.0 / 3.0; /* needs all 17 digits */
-	open_memory(&first);
-	psd_output_scenario(first.out, &fixture.scenario);
-	text_of(&first);
-	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.text, first.length, NULL, &err), PSD_OK, "%s in\n%s",
-		     err.text, first.text);
+	psd_scenario_add_text(&first, &fixture.scenario);
+	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s in\n%s",
+		     err.text, first.bytes);
 	cr_expect_eq(again.network.latency_sec, 30e-6);
 	cr_expect_eq(again.systems[0].host.copy_bps, 2.3e9 * 8);
 	cr_expect_eq(again.systems[0].host.message_sec, 1.0 / 3.0);
-	open_memory(&second);
-	psd_output_scenario(second.out, &again);
-	cr_expect_str_eq(text_of(&second), first.text);
-	free(first.text);
-	free(second.text);
+	psd_scenario_add_text(&second, &again);
+	cr_expect_str_eq(second.bytes, first.bytes);
+	psd_text_release(&first);
+	psd_text_release(&second);
 	psd_scenario_release(&again);
 	release_fixture(&fixture);
 }
@@ -609,7 +610,7 @@ Test(output, trace_is_json_with_one_event_a_line)
 	psd_trace_begin(&writer, memory.out, &made);
 	for (unsigned i = 0; i < 3; i++)
 		psd_trace_span(&writer, &made.program, &spans[i]);
-	psd_trace_end(&writer);
+	cr_assert_eq(psd_trace_end(&writer, &err), PSD_OK);
 	text_of(&memory);
 	cr_expect(is_json(memory.text), "%s", memory.text);
 
@@ -621,7 +622,7 @@ Test(output, trace_is_json_with_one_event_a_line)
 	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 1);
 	static const char head[] =
 		"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with comma\",\"system\":\"first\","
-		"\"fidelity\":\"flow\",\"nodes\":4},\"traceEvents\":[\n";
+		"\"executor\":\"sim-flow\",\"nodes\":4},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(memory.text, head, strlen(head)), 0, "%s", memory.text);
 	cr_expect_not_null(

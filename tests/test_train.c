@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/scenario.h"
+#include "engine/scenario_print.h"
 #include "engine/train.h"
 #include "tests/scratch_file.h"
 
@@ -443,4 +444,92 @@ Test(train, a_solver_has_room_for_its_steps)
 	cr_expect_eq(read_solver(silent, text).rate.n_steps, PSD_MAX_RATE_STEPS);
 	snprintf(text + length, sizeof(text) - length, "stepvalue: 1000");
 	solver_refuses(text, "s.prototxt:66:1: 'stepvalue' is given more than 64 times");
+}
+
+/* ---- printed and read again ---- */
+
+static struct psd_text print(const struct psd_scenario *scenario)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_scenario_add_text(&text, scenario);
+	cr_assert_not(text.is_out_of_memory);
+	return text;
+}
+
+/* Paths are given as absolute ones, which hold from everywhere. */
+static void check_reads_back(const struct psd_scenario *scenario)
+{
+	struct psd_text first = print(scenario), second;
+	struct psd_scenario again;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s in\n%s",
+		     err.text, first.bytes);
+	second = print(&again);
+	cr_expect_str_eq(second.bytes, first.bytes);
+	cr_expect_eq(again.train.rate.policy, scenario->train.rate.policy);
+	cr_expect_eq(again.train.rate.base, scenario->train.rate.base);
+	cr_expect_eq(again.train.seed, scenario->train.seed);
+	psd_text_release(&first);
+	psd_text_release(&second);
+	psd_scenario_release(&again);
+}
+
+Test(train, every_section_reads_back_as_it_is_printed)
+{
+	static const char *const sections[] = {
+		"  epochs: 3\n  learning_rate: {base: 0.1}",
+		"  iterations: 7\n  learning_rate: {policy: step, base: 0.1, gamma: 0.3333333333333333, step: 5}\n  threads: 2",
+		"  iterations: 7\n  learning_rate: {policy: multistep, base: 0.1, gamma: 0.5, steps: [2, 4, 6]}",
+		"  iterations: 7\n  learning_rate: {policy: inv, base: 0.1, gamma: 0.5, power: 0.75}\n  deterministic: false",
+		"  iterations: 7\n  learning_rate: {policy: exp, base: 0.1, gamma: 0.5, warmup_iterations: 3}\n  test_every: 0",
+		"  iterations: 7\n  learning_rate: {policy: poly, base: 0.1, power: 2}",
+		"  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {momentum: 0.9, nesterov: true, weight_decay: 1e-4}",
+		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {kind: packed, path: /a b, test: /c, mirror: false}",
+		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {kind: cifar10, path: /cifar}",
+		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {training_samples: 9, test_samples: 0, noise: 12.5%}",
+		"  epochs: 1\n  solver: /solver.prototxt",
+	};
+
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		struct psd_scenario scenario = read_train(sections[i]);
+
+		check_reads_back(&scenario);
+		psd_scenario_release(&scenario);
+	}
+}
+
+Test(train, a_scenario_prints_what_its_solver_says)
+{
+	struct scratch_file file = scratch_file_write("base_lr: 0.25\nlr_policy: \"fixed\"\nmax_iter: 12\nrandom_seed: 77\n");
+	char section[64];
+	struct psd_error err = {.text = ""};
+	struct psd_scenario scenario;
+	struct psd_text text;
+
+	snprintf(section, sizeof(section), "  solver: %s", file.path);
+	scenario = read_train(section);
+	cr_assert_eq(psd_scenario_load_solver(&scenario, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(scenario.seed, 77);
+	cr_expect_null(scenario.train.solver_path);
+	text = print(&scenario);
+	cr_expect_not_null(strstr(text.bytes, "\nseed: 77\n"), "%s", text.bytes);
+	cr_expect_not_null(strstr(text.bytes, "\n  iterations: 12\n"), "%s", text.bytes);
+	cr_expect_not_null(strstr(text.bytes, "\n  learning_rate: {policy: fixed, base: 0.25}\n"), "%s", text.bytes);
+	check_reads_back(&scenario);
+	psd_text_release(&text);
+	psd_scenario_release(&scenario);
+	remove(file.path);
+}
+
+Test(train, a_missing_solver_leaves_the_scenario_as_it_was)
+{
+	struct psd_scenario scenario = read_train("  solver: /no/such.prototxt");
+	struct psd_error err = {.text = ""};
+
+	cr_expect_eq(psd_scenario_load_solver(&scenario, &err), PSD_EFILE);
+	cr_expect_eq(strncmp(err.text, "/no/such.prototxt: ", 19), 0, "%s", err.text);
+	cr_expect_str_eq(scenario.train.solver_path, "/no/such.prototxt");
+	psd_scenario_release(&scenario);
 }

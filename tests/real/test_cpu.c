@@ -442,30 +442,69 @@ Test(cpu, philox_gives_its_published_vectors)
 	cr_assert_arr_eq(random, of_ones, sizeof(random));
 }
 
-/* One worker's gradient plus the rebuild of another's factors is the gradient of both their samples. */
-Test(cpu, rebuild_adds_another_workers_gradient)
+/* The rebuild from both parts' factors, side by side, is the gradient of all their samples, whatever was there before. */
+static void check_rebuild(struct net *whole, struct net parts[2], unsigned layer)
+{
+	const unsigned tensor = whole->graph->layers[layer].first_tensor;
+	const struct psd_tensor *weight = &whole->graph->tensors[tensor];
+	double *expected_weight = net_widen(whole->gradients[tensor], weight->elements);
+	double *expected_bias = net_widen(whole->gradients[tensor + 1], weight->columns);
+	float *top = calloc((size_t)4 * weight->columns, sizeof(*top)),
+	      *bottom = calloc((size_t)4 * weight->rows, sizeof(*bottom));
+	const struct psd_factors both = {top, bottom};
+
+	cr_assert(top && bottom);
+	for (unsigned p = 0; p < 2; p++) { /* 1 sample, then 3 */
+		const struct psd_factors part = psd_compute_cpu.factors(parts[p].compute, layer);
+		const size_t samples = parts[p].options.batch;
+
+		memcpy(top + p * weight->columns, part.top_diff, samples * weight->columns * sizeof(*top));
+		memcpy(bottom + p * weight->rows, part.bottom, samples * weight->rows * sizeof(*bottom));
+	}
+	psd_compute_cpu.rebuild(parts[0].compute, &both, 4, weight->rows, weight->columns, parts[0].gradients[tensor],
+				parts[0].gradients[tensor + 1]);
+	cr_expect_lt(net_distance(parts[0].gradients[tensor], expected_weight, weight->elements), SPLIT_TOLERANCE_RATIO);
+	cr_expect_lt(net_distance(parts[0].gradients[tensor + 1], expected_bias, weight->columns), SPLIT_TOLERANCE_RATIO);
+	free(top);
+	free(bottom);
+	free(expected_weight);
+	free(expected_bias);
+}
+
+Test(cpu, rebuild_gives_the_gradient_of_all_workers)
 {
 	struct net whole = net_make(SPLIT_TEXT, 4),
 		   parts[2] = {make_part(&whole, SPLIT_TEXT, 0, 1), make_part(&whole, SPLIT_TEXT, 1, 3)};
-	const unsigned layers[] = {4, 6}; /* the inner products; the first one's input is reordered, the second one's in place */
-	struct psd_factors factors;
 
 	(void)net_run(&whole), (void)net_run(&parts[0]), (void)net_run(&parts[1]);
-	for (unsigned i = 0; i < 2; i++) {
-		const unsigned tensor = whole.graph->layers[layers[i]].first_tensor;
-		const struct psd_tensor *weight = &whole.graph->tensors[tensor];
-		double *expected_weight = net_widen(whole.gradients[tensor], weight->elements);
-		double *expected_bias = net_widen(whole.gradients[tensor + 1], weight->columns);
-
-		factors = psd_compute_cpu.factors(parts[1].compute, layers[i]);
-		psd_compute_cpu.rebuild(parts[0].compute, &factors, 3, weight->rows, weight->columns, parts[0].gradients[tensor],
-					parts[0].gradients[tensor + 1]);
-		cr_expect_lt(net_distance(parts[0].gradients[tensor], expected_weight, weight->elements), SPLIT_TOLERANCE_RATIO);
-		cr_expect_lt(net_distance(parts[0].gradients[tensor + 1], expected_bias, weight->columns), SPLIT_TOLERANCE_RATIO);
-		free(expected_weight);
-		free(expected_bias);
-	}
+	check_rebuild(&whole, parts, 4); /* its input is reordered */
+	check_rebuild(&whole, parts, 6); /* its input is in place */
 	net_release(&parts[0]);
 	net_release(&parts[1]);
 	net_release(&whole);
+}
+
+/* Of the upper inner product neither, of the lower one the bias alone: nobody writes there, and all others are as before. */
+Test(cpu, gradients_that_nobody_wants_are_left_out)
+{
+	struct net net = net_make(SPLIT_TEXT, 3), some = net_make(SPLIT_TEXT, 3);
+	float **wanted = calloc(some.graph->n_tensors, sizeof(*wanted)), **all = some.gradients;
+	const unsigned lower = some.graph->layers[4].first_tensor, upper = some.graph->layers[6].first_tensor;
+
+	cr_assert(wanted);
+	memcpy(wanted, all, some.graph->n_tensors * sizeof(*wanted));
+	wanted[lower] = wanted[upper] = wanted[upper + 1] = NULL;
+	psd_compute_cpu.close(some.compute);
+	some.gradients = wanted;
+	net_open(&some);
+	cr_assert_eq(net_run(&some), net_run(&net));
+	for (unsigned t = 0; t < net.graph->n_tensors; t++)
+		if (wanted[t])
+			cr_expect_arr_eq(wanted[t], net.gradients[t], net.graph->tensors[t].elements * sizeof(float));
+		else
+			cr_expect_eq(all[t][0], 1e6f); /* as net_make() leaves it */
+	some.gradients = all;
+	free(wanted);
+	net_release(&some);
+	net_release(&net);
 }

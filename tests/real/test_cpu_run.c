@@ -122,6 +122,45 @@ Test(cpu_run, threads_change_rounding_only)
 	net_release(&two);
 }
 
+static struct net make_cifar10_quick(uint32_t batch)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_graph_load(&graph, "scenarios/models/cifar10-quick.yaml", &err), PSD_OK, "%s", err.text);
+	return net_make_graph(graph, batch);
+}
+
+/* What a worker computes for a sample is what a single worker would, bit for bit: only sums over samples round differently. */
+Test(cpu_run, a_sample_does_not_depend_on_its_batch)
+{
+	struct net whole = make_cifar10_quick(25), part = make_cifar10_quick(3);
+	unsigned n_checked = 0;
+
+	psd_compute_cpu.close(part.compute);
+	part.options.loss_divisor = whole.options.loss_divisor;
+	net_open(&part);
+	for (unsigned t = 0; t < whole.graph->n_tensors; t++)
+		memcpy(part.parameters[t], whole.parameters[t], whole.graph->tensors[t].elements * sizeof(float));
+	memcpy(part.images, whole.images, 3 * net_image_elements(&whole) * sizeof(float));
+	memcpy(part.labels, whole.labels, 3 * sizeof(*whole.labels));
+	(void)net_run(&whole), (void)net_run(&part);
+	for (unsigned l = 0; l < whole.graph->n_layers; l++) {
+		const struct psd_layer *layer = &whole.graph->layers[l];
+		struct psd_factors all, some;
+
+		if (layer->kind != PSD_LAYER_INNER_PRODUCT)
+			continue;
+		all = psd_compute_cpu.factors(whole.compute, l), some = psd_compute_cpu.factors(part.compute, l);
+		cr_expect_arr_eq(some.bottom, all.bottom, 3 * whole.graph->tensors[layer->first_tensor].rows * sizeof(float));
+		cr_expect_arr_eq(some.top_diff, all.top_diff, 3 * (size_t)layer->outputs * sizeof(float));
+		n_checked++;
+	}
+	cr_assert_eq(n_checked, 2);
+	net_release(&whole);
+	net_release(&part);
+}
+
 /* ---- training ---- */
 
 /* Class k is a bright band of rows 3 k to 3 k + 2 in noise. */
@@ -157,13 +196,9 @@ static void descend(struct net *net, float learning_rate)
 
 Test(cpu_run, cifar10_quick_learns_separable_classes)
 {
-	struct psd_graph graph;
-	struct psd_error err = {0};
-	struct net net;
+	struct net net = make_cifar10_quick(20);
 	double first_loss, loss = 0;
 
-	cr_assert_eq(psd_graph_load(&graph, "scenarios/models/cifar10-quick.yaml", &err), PSD_OK, "%s", err.text);
-	net = net_make_graph(graph, 20);
 	draw_bands(&net);
 	initialise(&net);
 	first_loss = net_run(&net);

@@ -38,8 +38,10 @@ static struct scratch_folder make_classes(void)
 
 static enum psd_status pack(const struct scratch_folder *folder, struct psd_error *err)
 {
-	return psd_pack_directory(scratch_folder_path(folder, "in").text, scratch_folder_path(folder, "out.psdpack").text, SIDE,
-				  err);
+	static const struct psd_pack_options options = {.side = SIDE};
+
+	return psd_pack_directory(scratch_folder_path(folder, "in").text, scratch_folder_path(folder, "out.psdpack").text,
+				  &options, err);
 }
 
 static double mean_of(const float *plane)
@@ -178,9 +180,9 @@ Test(pack, what_cannot_be_packed_is_named)
 	remove(scratch_folder_path(&folder, "in/emu").text);
 	scratch_folder_write(&folder, "in/README", "x", 1);
 	expect_pack_refused(&folder, "in/README: cannot be listed: Not a directory");
-	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", SIDE, &err), PSD_EFILE);
+	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", &(struct psd_pack_options){.side = SIDE}, &err), PSD_EFILE);
 	cr_expect_str_eq(err.text, "/nowhere: cannot be listed: No such file or directory");
-	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", 7, &err), PSD_EINVAL);
+	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", &(struct psd_pack_options){.side = 7}, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text, "side of packed images is 7 pixels, must be 8 to 4096");
 	tjFree(jpeg.bytes);
 	scratch_folder_remove(&folder);

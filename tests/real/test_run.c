@@ -292,13 +292,3 @@ Test(run, a_killed_worker_is_named)
 	cr_assert(strstr(trained->err.text, " waits for "), "%s", trained->err.text);
 	release(trained);
 }
-
-Test(run, rings_in_forward_order_are_refused_with_their_place)
-{
-	struct trained *trained = start("cifar10-quick.yaml", "sync: ring, priority: forward", 2, 8, SLOW_TRAIN);
-
-	launch(trained, false);
-	cr_assert_eq(trained->status, PSD_EINVAL);
-	cr_assert(strstr(trained->err.text, "scenarios/test.yaml:6:"), "%s", trained->err.text);
-	release(trained);
-}

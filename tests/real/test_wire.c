@@ -81,22 +81,27 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 2 of the protocol, this is version 1");
-	check_refused(6, PSD_WIRE_KINDS, "unknown kind 5");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 3 of the protocol, this is version 2");
+	check_refused(6, PSD_WIRE_KINDS, "unknown kind 9");
 	check_refused(20, 1, "unknown kind"); /* reserved */
 }
 
 Test(wire, lengths_that_no_message_has_are_refused)
 {
 	check_refused(24, 0x39, "bytes");	   /* not a whole number of floats */
-	check_refused(6, PSD_WIRE_HELLO, "bytes"); /* a greeting has 16 */
+	check_refused(6, PSD_WIRE_HELLO, "bytes"); /* a greeting has 24 */
+	check_refused(6, PSD_WIRE_CLOCK, "bytes");
+	check_refused(6, PSD_WIRE_READY, "bytes"); /* signals have none */
+	check_refused(6, PSD_WIRE_BEGIN, "bytes");
+	check_refused(6, PSD_WIRE_ALIVE, "bytes");
 	check_refused(6, PSD_WIRE_REPORT, "bytes");
 	check_refused(6, PSD_WIRE_BYE, "bytes");
 }
 
 Test(wire, small_payloads_come_back)
 {
-	const struct psd_wire_hello hello = {3, 8, UINT64_C(0xfedcba9876543210)};
+	const struct psd_wire_hello hello = {3, 8, 2, UINT64_C(0xfedcba9876543210)};
+	const struct psd_wire_clock clock = {-0.5, 1e-6, 1};
 	const struct psd_wire_report report = {2.302585092994046, 17};
 	const struct psd_wire_bye bye = {0.125, UINT64_C(1) << 40, 9};
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
@@ -104,7 +109,12 @@ Test(wire, small_payloads_come_back)
 	psd_wire_encode_hello(&hello, bytes);
 	cr_assert_eq(psd_wire_decode_hello(bytes).host, hello.host);
 	cr_assert_eq(psd_wire_decode_hello(bytes).n_hosts, hello.n_hosts);
+	cr_assert_eq(psd_wire_decode_hello(bytes).line, hello.line);
 	cr_assert_eq(psd_wire_decode_hello(bytes).plan_hash, hello.plan_hash);
+	psd_wire_encode_clock(&clock, bytes);
+	cr_assert_eq(psd_wire_decode_clock(bytes).sec, clock.sec);
+	cr_assert_eq(psd_wire_decode_clock(bytes).rtt_sec, clock.rtt_sec);
+	cr_assert_eq(psd_wire_decode_clock(bytes).is_last, clock.is_last);
 	psd_wire_encode_report(&report, bytes);
 	cr_assert_eq(psd_wire_decode_report(bytes).loss, report.loss);
 	cr_assert_eq(psd_wire_decode_report(bytes).correct, report.correct);

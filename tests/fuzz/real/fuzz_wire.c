@@ -26,6 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (size - PSD_WIRE_HEAD_BYTES >= PSD_WIRE_SMALL_BYTES) {
 		(void)psd_wire_decode_hello(data + PSD_WIRE_HEAD_BYTES);
+		(void)psd_wire_decode_clock(data + PSD_WIRE_HEAD_BYTES);
 		(void)psd_wire_decode_report(data + PSD_WIRE_HEAD_BYTES);
 		(void)psd_wire_decode_bye(data + PSD_WIRE_HEAD_BYTES);
 	}

@@ -1,0 +1,72 @@
+/* Runs a program that was built beside the test, from the root of the repository. Needs _GNU_SOURCE in the file that includes this. */
+#ifndef PSD_TESTS_CLI_HELPER_H
+#define PSD_TESTS_CLI_HELPER_H
+
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct run {
+	int exit_status;
+	char *text; /* what went to the stream that `redirections` leave on the pipe */
+};
+
+struct program_path {
+	char text[PATH_MAX];
+};
+
+static inline struct program_path path_of(const char *program)
+{
+	struct program_path path;
+	const ssize_t length = readlink("/proc/self/exe", path.text, sizeof(path.text) - 1);
+
+	cr_assert_gt(length, 0);
+	path.text[length] = '\0';
+	char *name = strrchr(path.text, '/') + 1;
+
+	snprintf(name, sizeof(path.text) - (size_t)(name - path.text), "%s", program);
+	return path;
+}
+
+/* ARGUMENTS and REDIRECTIONS go through the shell. */
+static inline struct run run_program(const char *program, const char *arguments, const char *redirections)
+{
+	char command[3 * PATH_MAX], piece[4096];
+	struct run result = {.text = NULL};
+	size_t n_bytes, size = 0;
+	FILE *pipe, *memory;
+	int wait_status;
+
+	snprintf(command, sizeof(command), "%s %s %s", path_of(program).text, arguments, redirections);
+	pipe = popen(command, "r");
+	memory = open_memstream(&result.text, &size);
+	cr_assert(pipe && memory);
+	while ((n_bytes = fread(piece, 1, sizeof(piece), pipe)) > 0)
+		fwrite(piece, 1, n_bytes, memory);
+	fclose(memory);
+	wait_status = pclose(pipe);
+	cr_assert(WIFEXITED(wait_status), "%s", command);
+	result.exit_status = WEXITSTATUS(wait_status);
+	return result;
+}
+
+/* One line on stderr that has `words` in it, nothing on stdout. */
+static inline void expect_one_line(const char *program, const char *arguments, int exit_status, const char *words)
+{
+	struct run error = run_program(program, arguments, "2>&1 >/dev/null"),
+		   output = run_program(program, arguments, "2>/dev/null");
+
+	cr_expect_eq(error.exit_status, exit_status, "%s: status %d", arguments, error.exit_status);
+	cr_expect_not_null(strstr(error.text, words), "%s: %s", arguments, error.text);
+	cr_expect(*error.text && strchr(error.text, '\n') == error.text + strlen(error.text) - 1, "%s: %s", arguments,
+		  error.text);
+	cr_expect_str_eq(output.text, "");
+	free(error.text);
+	free(output.text);
+}
+
+#endif

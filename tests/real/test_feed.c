@@ -1,0 +1,73 @@
+/* What is read ahead is what would have been read in time. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "real/feed.h"
+#include "real/sampler.h"
+
+enum { BATCH = 3, PIXELS = 3 * 8 * 8, WORKERS = 2, N_ITERATIONS = 12 };
+
+static const struct psd_data_options data_options = {
+	.source = {.kind = PSD_DATA_SYNTHETIC, .training_samples = 20, .test_samples = 7, .noise_ratio = 0.3},
+	.shape = {3, 8, 8},
+	.classes = 4,
+	.seed = 5,
+};
+
+struct expected {
+	struct psd_data *data;
+	float images[BATCH * PIXELS];
+	int32_t labels[BATCH];
+};
+
+static void check_same(const struct expected *expected, struct psd_samples samples)
+{
+	cr_assert_eq(memcmp(samples.images, expected->images, sizeof(expected->images)), 0);
+	cr_assert_eq(memcmp(samples.labels, expected->labels, sizeof(expected->labels)), 0);
+}
+
+static void read_expected(struct expected *expected, enum psd_data_part part, uint64_t first)
+{
+	struct psd_error err;
+
+	cr_assert_eq(psd_data_read_batch(expected->data, part, first, BATCH, expected->images, expected->labels, &err), PSD_OK);
+}
+
+Test(feed, batches_come_as_if_read_in_time_with_tests_between)
+{
+	const struct psd_feed_options options = {
+		.data = data_options, .batch = BATCH, .workers = WORKERS, .worker = 1, .n_iterations = N_ITERATIONS};
+	struct psd_samples samples;
+	struct expected expected;
+	struct psd_feed *feed;
+	struct psd_error err;
+
+	cr_assert_eq(psd_data_open(&expected.data, &data_options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_feed_open(&feed, &options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_feed_samples(feed, PSD_DATA_TEST), 7);
+	for (uint32_t i = 0; i < N_ITERATIONS; i++) {
+		cr_assert_eq(psd_feed_train(feed, i, &samples, &err), PSD_OK, "%s", err.text);
+		read_expected(&expected, PSD_DATA_TRAINING, psd_sampler_first(i, WORKERS, 1, BATCH));
+		check_same(&expected, samples);
+		if (i % 4 != 2)
+			continue;
+		for (uint64_t first = 0; first + BATCH <= 7; first += BATCH) {
+			cr_assert_eq(psd_feed_test(feed, first, &samples, &err), PSD_OK, "%s", err.text);
+			read_expected(&expected, PSD_DATA_TEST, first);
+			check_same(&expected, samples);
+		}
+	}
+	psd_feed_close(feed);
+	psd_data_close(expected.data);
+}
+
+Test(feed, what_cannot_be_opened_is_said)
+{
+	struct psd_feed_options options = {.data = data_options, .batch = BATCH, .workers = 1, .n_iterations = 1};
+	struct psd_error err = {.text = ""};
+	struct psd_feed *feed;
+
+	options.data.source = (struct psd_data_source){.kind = PSD_DATA_CIFAR10, .path = "/nowhere"};
+	cr_assert_neq(psd_feed_open(&feed, &options, &err), PSD_OK);
+	cr_assert(strstr(err.text, "/nowhere"), "%s", err.text);
+}

@@ -1,0 +1,93 @@
+/* What lies between the workers changes when things happen, never what they compute: emulated links, links shaped by the processes themselves,
+ * latency, several connections, several collectives at a time. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "tests/real/training.h"
+
+enum { BATCH = 4 };
+
+#define TRAIN "iterations: 4, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.001}"
+
+static struct training *make(const char *system, unsigned workers, const char *more)
+{
+	char train[256];
+
+	snprintf(train, sizeof(train), "%s%s", TRAIN, more);
+	return training_make("cifar10-quick.yaml", system, workers, BATCH, 1, train);
+}
+
+static struct training *run(struct training *training)
+{
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s", training->err.text);
+	return training;
+}
+
+static void check_same_and_free(struct training *plain, struct training *other, unsigned workers)
+{
+	for (unsigned w = 0; w < workers; w++)
+		cr_expect(training_is_same(plain, w, other, w), "worker %u", w);
+	training_free(plain);
+	training_free(other);
+}
+
+static const char *const systems[] = {"sync: ps", "sync: sfb", "sync: ring"};
+enum { SYSTEMS = sizeof(systems) / sizeof(systems[0]) };
+
+Test(ground, several_connections_carry_the_same_tensors)
+{
+	for (unsigned s = 0; s < SYSTEMS; s++)
+		check_same_and_free(run(make(systems[s], 3, "")), run(make(systems[s], 3, ", streams: 3")), 3);
+}
+
+Test(ground, latency_and_shaped_links_change_no_bit)
+{
+	for (unsigned s = 0; s < SYSTEMS; s++) {
+		struct training *shaped = make(systems[s], 3, ", streams: 2");
+
+		shaped->options.ground = PSD_GROUND_SHAPED;
+		shaped->scenario.network.latency_sec = 1e-3;
+		check_same_and_free(run(make(systems[s], 3, "")), run(shaped), 3);
+	}
+}
+
+/* Lower bound: each of N nodes sends and receives 2 (N - 1) / N of the parameters in an iteration, at the rate of its link. */
+Test(ground, a_shaped_run_is_as_slow_as_its_links)
+{
+	struct training *shaped = make("sync: ring", 2, "");
+	double least_sec;
+
+	shaped->options.ground = PSD_GROUND_SHAPED;
+	shaped->made.point.bandwidth_bps = 50e6;
+	run(shaped);
+	least_sec = 8.0 * (double)shaped->result.sent_bytes_per_node / 50e6;
+	cr_assert_gt(shaped->result.iteration_sec, 0.9 * least_sec); /* but for the first burst of the bucket */
+	training_free(shaped);
+}
+
+Test(ground, rings_in_forward_order_change_no_bit)
+{
+	check_same_and_free(run(make("schedule: wait-free, sync: ring", 3, "")),
+			    run(make("schedule: wait-free, sync: ring, priority: forward, barrier: layer", 3, "")), 3);
+}
+
+/* Rings for some tensors, servers for others: nobody may hold its link for a ring while another still waits for a part from it. */
+Test(ground, rings_and_servers_do_not_wait_for_each_other)
+{
+	struct training *mixed = make("schedule: wait-free, sync: ring, barrier: layer, priority: forward", 4, ", streams: 2");
+	unsigned n_servers = 0;
+	struct psd_error err;
+
+	for (unsigned i = 0; i < mixed->made.plan.n_items; i += 2) {
+		mixed->made.plan.items[i].method = PSD_METHOD_PS;
+		n_servers++;
+	}
+	cr_assert_gt(mixed->made.plan.n_items, n_servers);
+	psd_program_release(&mixed->made.program);
+	cr_assert_eq(psd_program_make(&mixed->made.program, &mixed->made.plan, &err), PSD_OK, "%s", err.text);
+	run(mixed);
+	for (unsigned w = 1; w < 4; w++)
+		cr_expect(training_is_same(mixed, 0, mixed, w), "worker %u", w);
+	training_free(mixed);
+}

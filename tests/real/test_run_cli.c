@@ -1,0 +1,461 @@
+/* psd-run as a command: statuses, one line for each mistake, and the files that it leaves: trace, log, packed images. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/cli_helper.h"
+#include "tests/real/jpeg_helper.h"
+#include "tests/real/scratch_folder.h"
+
+#define QUICKSTART "scenarios/quickstart.yaml"
+
+static struct run run(const char *arguments, const char *redirections)
+{
+	return run_program("psd-run", arguments, redirections);
+}
+
+static void expect_complaint(const char *arguments, int exit_status, const char *words)
+{
+	expect_one_line("psd-run", arguments, exit_status, words);
+}
+
+static const char tiny_model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
+				 "  - {name: fc1, kind: inner-product, outputs: 8}\n"
+				 "  - {name: fc2, kind: inner-product, outputs: 4}\n"
+				 "  - {name: loss, kind: softmax-loss}\n";
+
+/* Two workers, 8 samples each; an epoch is 4 iterations. */
+static const char tiny_scenario[] =
+	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
+	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"systems:\n  - {name: PS, schedule: sequential, sync: ps}\n  - {name: Hybrid, schedule: wait-free, sync: "
+	"sfb}\n"
+	"train:\n  data: {kind: synthetic, training_samples: 64, test_samples: 32}\n  iterations: 10\n"
+	"  learning_rate: {policy: fixed, base: 0.1}\n";
+
+static struct scratch_folder make_tiny(void)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+
+	scratch_folder_write(&folder, "tiny.yaml", tiny_model, strlen(tiny_model));
+	scratch_folder_write(&folder, "s.yaml", tiny_scenario, strlen(tiny_scenario));
+	return folder;
+}
+
+/* psd-run on loopback in the folder; @ in the options, once, stands for its path. */
+struct arguments {
+	char text[512];
+};
+
+static struct arguments tiny(const struct scratch_folder *folder, const char *options)
+{
+	struct arguments arguments;
+	const char *place = strchr(options, '@');
+	const int before = place ? (int)(place - options) : (int)strlen(options);
+
+	snprintf(arguments.text, sizeof(arguments.text), "--no-emulation %.*s%s%s %s/s.yaml", before, options,
+		 place ? folder->path : "", place ? place + 1 : "", folder->path);
+	return arguments;
+}
+
+static char *read_text(const struct scratch_folder *folder, const char *name)
+{
+	FILE *in = fopen(scratch_folder_path(folder, name).text, "r");
+	char *text = calloc(1, 1 << 20);
+
+	cr_assert(in && text);
+	cr_assert_lt(fread(text, 1, (1 << 20) - 1, in), (1 << 20) - 1);
+	fclose(in);
+	return text;
+}
+
+static unsigned count(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
+
+/* ---- misuse ---- */
+
+Test(run_cli, misuse_is_one_line_and_status_2)
+{
+	static const struct {
+		const char *arguments, *words;
+	} mistakes[] = {
+		{"", "no scenario is given, see psd-run --help"},
+		{"--frobnicate " QUICKSTART, "unknown option '--frobnicate', see psd-run --help"},
+		{QUICKSTART " " QUICKSTART, "is one scenario too many, psd-run takes 1"},
+		{"--nodes 0 " QUICKSTART, "'--nodes' is '0', must be from 1 to 400"},
+		{"--nodes two " QUICKSTART, "'--nodes' is 'two'"},
+		{"--iterations 0 " QUICKSTART, "'--iterations' is '0', must be from 1"},
+		{"--stall 5 " QUICKSTART, "'--stall' is '5', must be a time"},
+		{"--trace", "'--trace' needs a value"},
+		{"--csv=1 " QUICKSTART, "'--csv' takes no value"},
+		{"--csv --print-scenario " QUICKSTART, "'--csv' has no effect beside '--print-scenario'"},
+		{"--pack x --print-scenario " QUICKSTART, "'--pack' and '--print-scenario' exclude each other"},
+		{"--pack /tmp", "'--pack' needs '-o FILE'"},
+		{"--pack /tmp -o x " QUICKSTART, "'--pack' takes no scenario"},
+		{"--pack /tmp -o x --side 7", "'--side' is '7', must be from 8 to 4096"},
+		{"-o x " QUICKSTART, "'-o' has no effect without '--pack'"},
+	};
+
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
+		expect_complaint(mistakes[i].arguments, 2, mistakes[i].words);
+}
+
+Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
+{
+	const struct scratch_folder folder = make_tiny();
+	static const struct {
+		const char *options, *words;
+	} mistakes[] = {
+		{"--quiet --system Nobody", "s.yaml: has no system 'Nobody', must be one of PS, Hybrid"},
+		{"--quiet --trace /no/such/t.json", "/no/such/t.json: cannot be written: No such file"},
+		{"--quiet --log /no/such/l.csv", "/no/such/l.csv: cannot be written: No such file"},
+		{"--quiet --set model.precision=mixed", "'precision' is 'mixed', psd-run does 'fp32'"},
+		{"--quiet --set compute.jitter=5%", "'jitter' are for psd-sim"},
+		{"--quiet --set model.graph=none.yaml", "none.yaml: cannot be opened"},
+	};
+
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
+		expect_complaint(tiny(&folder, mistakes[i].options).text, 2, mistakes[i].words);
+	scratch_folder_remove(&folder);
+	expect_complaint("no-such-file.yaml", 2, "no-such-file.yaml: ");
+	expect_complaint("scenarios/poseidon-2015/alexnet.yaml", 2, "alexnet.yaml: has no 'train'");
+	expect_complaint("--pack /no/such -o /tmp/psd-never", 2, "/no/such: cannot be listed");
+}
+
+Test(run_cli, data_that_does_not_fit_is_one_line)
+{
+	const struct scratch_folder folder = make_tiny();
+	static const char missing[] =
+		"train:\n  data: {kind: idx, path: /no/such}\n  iterations: 1\n  learning_rate: {base: 1}\n";
+	char text[sizeof(tiny_scenario) + sizeof(missing)];
+
+	snprintf(text, sizeof(text), "%.*s%s", (int)(strstr(tiny_scenario, "train:") - tiny_scenario), tiny_scenario, missing);
+	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
+	expect_complaint(tiny(&folder, "").text, 2, "/no/such");
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, help_and_version_go_to_stdout)
+{
+	struct run help = run("--help", "2>/dev/null"), version = run("--version", "2>/dev/null");
+
+	cr_expect_eq(help.exit_status, 0);
+	cr_expect_eq(strncmp(help.text, "usage: psd-run [OPTIONS] SCENARIO.yaml\n", 39), 0);
+	cr_expect_not_null(strstr(help.text, "  --trace FILE "));
+	cr_expect_eq(version.exit_status, 0);
+	cr_expect_eq(strncmp(version.text, "psd-run ", 8), 0);
+	free(help.text);
+	free(version.text);
+}
+
+Test(run_cli, output_that_cannot_be_written_is_a_failure)
+{
+	const struct scratch_folder folder = make_tiny();
+	const struct arguments training = tiny(&folder, "--quiet --iterations 1");
+	const char *const arguments[] = {"--help", "--version", "--print-scenario " QUICKSTART, training.text};
+
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+		struct run full = run(arguments[i], "2>&1 >/dev/full"), closed = run(arguments[i], "2>&1 >&-");
+
+		cr_expect_eq(full.exit_status, 1, "%s", arguments[i]);
+		cr_expect_str_eq(full.text, "psd-run: cannot write to standard output: No space left on device\n");
+		cr_expect_eq(closed.exit_status, 1, "%s", arguments[i]);
+		cr_expect_str_eq(closed.text, "psd-run: cannot write to standard output: Bad file descriptor\n");
+		free(full.text);
+		free(closed.text);
+	}
+
+	struct run trace = run(tiny(&folder, "--quiet --csv --trace /dev/full").text, "2>&1 >/dev/null"),
+		   log = run(tiny(&folder, "--quiet --csv --log /dev/full").text, "2>&1 >/dev/null");
+
+	cr_expect_eq(trace.exit_status, 1);
+	cr_expect_str_eq(trace.text, "psd-run: /dev/full: cannot be written: No space left on device\n");
+	cr_expect_eq(log.exit_status, 1);
+	cr_expect_str_eq(log.text, "psd-run: /dev/full: cannot be written: No space left on device\n");
+	free(trace.text);
+	free(log.text);
+	scratch_folder_remove(&folder);
+}
+
+/* ---- what a run leaves ---- */
+
+Test(run_cli, csv_has_a_row_for_each_system)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run csv = run(tiny(&folder, "--csv --quiet").text, "2>&1");
+
+	cr_expect_eq(csv.exit_status, 0, "%s", csv.text);
+	cr_expect_eq(strncmp(csv.text, "scenario,system,executor,nodes,", 31), 0);
+	cr_expect_not_null(strstr(csv.text, "\ntiny,PS,real-cpu,2,2,,"), "%s", csv.text);
+	cr_expect_not_null(strstr(csv.text, "\ntiny,Hybrid,real-cpu,2,2,,"), "%s", csv.text);
+	cr_expect_eq(count(csv.text, "\n"), 3);
+	free(csv.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run done = run(tiny(&folder, "--quiet --log @/log.csv").text, "2>&1 >/dev/null");
+	char *log = read_text(&folder, "log.csv");
+	unsigned n_tested = 0;
+
+	cr_expect_eq(done.exit_status, 0);
+	cr_expect_str_eq(done.text, "");
+	cr_expect_eq(strncmp(log, "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n", 84),
+		     0);
+	cr_expect_eq(count(log, "\n"), 1 + 2 * 10, "%s", log);
+	cr_expect_eq(count(log, "\nPS,"), 10);
+	/* 64 samples, 16 an iteration: epochs end with the iterations 3 and 7, and 9 is the last */
+	for (const char *line = strchr(log, '\n') + 1; *line; line = strchr(line, '\n') + 1) {
+		const char *end = strchr(line, '\n');
+		const char *number = strchr(line, ',') + 1;
+		const long iteration = strtol(number, NULL, 10);
+		const bool is_tested = end[-1] != ',';
+
+		n_tested += is_tested;
+		cr_expect_eq(is_tested, iteration == 3 || iteration == 7 || iteration == 9, "%.*s", (int)(end - line), line);
+	}
+	cr_expect_eq(n_tested, 2 * 3);
+	free(log);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, both_systems_log_the_same_training)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run done = run(tiny(&folder, "--quiet --set train.test_every=0 --log @/log.csv").text, "2>&1 >/dev/null");
+	char *log = read_text(&folder, "log.csv");
+	double first[10], sum = 0.0;
+	unsigned i = 0;
+
+	cr_expect_eq(done.exit_status, 0);
+	for (const char *line = strchr(log, '\n') + 1; *line; line = strchr(line, '\n') + 1, i++) {
+		const char *number = strchr(line, ',') + 1;
+		const double loss = strtod(strchr(strchr(number, ',') + 1, ',') + 1, NULL);
+
+		cr_expect_eq(*(strchr(line, '\n') - 1), ',', "tested though never asked to");
+		if (i < 10)
+			first[i] = loss;
+		else
+			cr_expect_float_eq(loss, first[i - 10], 1e-5 * first[i - 10]);
+		sum += i < 10 ? loss : 0.0;
+	}
+	cr_expect_eq(i, 20);
+	cr_expect_lt(first[9], 0.8 * first[0]);
+	cr_expect_gt(sum, 0.0);
+	free(log);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
+/* Loss and training accuracy of a line of the log. */
+static void copy_loss(const char *line, char *loss, size_t room)
+{
+	const char *begin = strchr(strchr(strchr(line, ',') + 1, ',') + 1, ',') + 1;
+	const char *end = strchr(strchr(begin, ',') + 1, ',');
+
+	snprintf(loss, room, "%.*s", (int)(end - begin), begin);
+}
+
+Test(run_cli, tests_between_iterations_do_not_change_the_training)
+{
+	const struct scratch_folder folder = make_tiny();
+	static const char *const barriers[] = {"iteration", "layer"};
+
+	for (unsigned b = 0; b < 2; b++) {
+		char options[256];
+		struct run done;
+		char *tested, *untested;
+
+		snprintf(options, sizeof(options),
+			 "--quiet --system Hybrid --set systems.1.barrier=%s --set train.test_every=1 --log @/1.csv",
+			 barriers[b]);
+		done = run(tiny(&folder, options).text, "2>&1 >/dev/null");
+		cr_assert_eq(done.exit_status, 0, "%s", done.text);
+		free(done.text);
+		snprintf(options, sizeof(options),
+			 "--quiet --system Hybrid --set systems.1.barrier=%s --set train.test_every=0 --log @/2.csv",
+			 barriers[b]);
+		done = run(tiny(&folder, options).text, "2>&1 >/dev/null");
+		cr_assert_eq(done.exit_status, 0, "%s", done.text);
+		free(done.text);
+		tested = read_text(&folder, "1.csv");
+		untested = read_text(&folder, "2.csv");
+		cr_expect_eq(count(tested, "\n"), 11);
+		for (const char *one = strchr(tested, '\n') + 1, *other = strchr(untested, '\n') + 1; *one && *other;
+		     one = strchr(one, '\n') + 1, other = strchr(other, '\n') + 1) {
+			char one_loss[64], other_loss[64];
+
+			copy_loss(one, one_loss, sizeof(one_loss));
+			copy_loss(other, other_loss, sizeof(other_loss));
+			cr_expect_str_eq(one_loss, other_loss, "barrier %s: %.20s", barriers[b], one);
+		}
+		free(tested);
+		free(untested);
+	}
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, trace_shows_all_workers_from_zero_on)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run done = run(tiny(&folder, "--trace @/t.json").text, "2>&1 >/dev/null");
+	char *trace = read_text(&folder, "t.json");
+
+	cr_expect_eq(done.exit_status, 0);
+	cr_expect_not_null(strstr(done.text, "psd-run: the trace is of Hybrid\n"), "%s", done.text);
+	cr_expect_not_null(strstr(trace, "\"system\":\"Hybrid\",\"executor\":\"real-cpu\",\"nodes\":2},\"traceEvents\":[\n"));
+	cr_expect_str_eq(trace + strlen(trace) - 4, "\n]}\n");
+	/* two workers, ten iterations, two layers: each is computed forwards and backwards, its factors go out and come in */
+	cr_expect_eq(count(trace, "\"cat\":\"forward\""), 2 * 10 * 2);
+	cr_expect_eq(count(trace, "\"cat\":\"backward\""), 2 * 10 * 2);
+	cr_expect_eq(count(trace, "\"cat\":\"send\""), 2 * 10 * 2);
+	cr_expect_eq(count(trace, "\"cat\":\"receive\""), 2 * 10 * 2);
+	cr_expect_eq(count(trace, "\"pid\":0,\"tid\":6,\"ts\""), 10 * 2);
+	cr_expect_eq(count(trace, "\"ts\":0.000,"), 1);
+	cr_expect_eq(count(trace, "\"ts\":-"), 0);
+	cr_expect_eq(count(trace, "\"dur\":-"), 0);
+	cr_expect_neq(access(scratch_folder_path(&folder, "t.json.part").text, F_OK), 0);
+	free(trace);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, a_failed_run_leaves_the_old_trace)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run failed;
+	char *trace;
+
+	scratch_folder_write(&folder, "t.json", "old", 3);
+	failed = run(tiny(&folder, "--quiet --trace @/t.json --stall 1us").text, "2>&1 >/dev/null");
+	trace = read_text(&folder, "t.json");
+	cr_expect_eq(failed.exit_status, 1, "%s", failed.text);
+	cr_expect_str_eq(trace, "old");
+	cr_expect_neq(access(scratch_folder_path(&folder, "t.json.part").text, F_OK), 0);
+	free(trace);
+	free(failed.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, what_is_for_predictions_only_is_said)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run done = run(tiny(&folder, "--iterations 1 --set cluster.host.copy=1GBps").text, "2>&1 >/dev/null");
+
+	cr_expect_eq(done.exit_status, 0);
+	cr_expect_not_null(strstr(done.text, "psd-run: for predictions only, nothing slows down for it: 'host'\n"), "%s",
+			   done.text);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, printed_scenario_reads_back_as_the_same)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run first, second;
+
+	first = run(tiny(&folder, "--print-scenario").text + strlen("--no-emulation "), "2>&1");
+	cr_expect_eq(first.exit_status, 0, "%s", first.text);
+	cr_expect_not_null(strstr(first.text, "\ntrain:\n  data: {kind: synthetic, training_samples: 64,"), "%s", first.text);
+	scratch_folder_write(&folder, "s.yaml", first.text, strlen(first.text));
+	second = run(tiny(&folder, "--print-scenario --set model.graph=@/tiny.yaml").text + strlen("--no-emulation "), "2>&1");
+	cr_expect_str_eq(second.text, first.text);
+	free(first.text);
+	free(second.text);
+	scratch_folder_remove(&folder);
+}
+
+/* ---- interruption ---- */
+
+/* Starts psd-run with its standard error on *errors. */
+static pid_t start_training(const char *scenario, FILE **errors)
+{
+	const struct program_path path = path_of("psd-run");
+	int ends[2];
+	pid_t pid;
+
+	cr_assert_eq(pipe(ends), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (pid == 0) {
+		dup2(ends[1], STDERR_FILENO);
+		close(ends[0]);
+		close(ends[1]);
+		execl(path.text, "psd-run", "--no-emulation", "--csv", "--iterations", "1000000", scenario, (char *)NULL);
+		_exit(127);
+	}
+	close(ends[1]);
+	*errors = fdopen(ends[0], "r");
+	cr_assert_not_null(*errors);
+	return pid;
+}
+
+Test(run_cli, an_interrupt_ends_all_processes_in_one_line)
+{
+	const struct scratch_folder folder = make_tiny();
+	char line[512], last[512] = "";
+	FILE *errors;
+	const pid_t pid = start_training(scratch_folder_path(&folder, "s.yaml").text, &errors);
+	int status;
+
+	while (fgets(line, sizeof(line), errors) && !strstr(line, ": iteration 1 of "))
+		;
+	cr_assert_eq(kill(pid, SIGINT), 0);
+	/* the pipe ends when the last process that could write to it is gone */
+	while (fgets(line, sizeof(line), errors))
+		memcpy(last, line, sizeof(last));
+	fclose(errors);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status));
+	cr_expect_eq(WEXITSTATUS(status), 128 + SIGINT);
+	cr_expect_str_eq(last, "psd-run: stopped by signal 2 (Interrupt)\n");
+	scratch_folder_remove(&folder);
+}
+
+/* ---- packing ---- */
+
+Test(run_cli, packed_images_are_trained_on)
+{
+	const struct scratch_folder folder = make_tiny();
+	static const char model[] = "name: images\ninput: {channels: 3, height: 8, width: 8}\nlayers:\n"
+				    "  - {name: fc, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
+	static const char train[] = "train:\n  data: {kind: packed, path: images.psdpack}\n  iterations: 3\n"
+				    "  learning_rate: {base: 0.01}\n";
+	char text[sizeof(tiny_scenario) + sizeof(train)], arguments[512];
+	struct run packed, trained;
+
+	scratch_folder_add(&folder, "in");
+	for (unsigned class = 0; class < 2; class ++) {
+		const struct jpeg jpeg = make_jpeg(16, 16, class ? 255 : 0);
+
+		scratch_folder_add(&folder, class ? "in/dark" : "in/light");
+		scratch_folder_write(&folder, class ? "in/dark/a.jpg" : "in/light/a.jpg", jpeg.bytes, jpeg.n_bytes);
+		tjFree(jpeg.bytes);
+	}
+	snprintf(arguments, sizeof(arguments), "--pack %s/in -o %s/images.psdpack --side 8", folder.path, folder.path);
+	packed = run(arguments, "2>&1");
+	cr_expect_eq(packed.exit_status, 0, "%s", packed.text);
+	cr_expect_not_null(strstr(packed.text, "images.psdpack: 2 of 2 images\n"), "%s", packed.text);
+
+	snprintf(text, sizeof(text), "%.*s%s", (int)(strstr(tiny_scenario, "train:") - tiny_scenario), tiny_scenario, train);
+	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
+	scratch_folder_write(&folder, "tiny.yaml", model, strlen(model));
+	trained = run(tiny(&folder, "--csv --quiet").text, "2>&1");
+	cr_expect_eq(trained.exit_status, 0, "%s", trained.text);
+	free(packed.text);
+	free(trained.text);
+	scratch_folder_remove(&folder);
+}

@@ -1,0 +1,307 @@
+/* Two ends of a few socket pairs in one thread: messages of tensors shared by all connections, held, added, delayed and shaped. Times are only
+ * ever checked from below, which no load of the machine can break. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "real/socket.h"
+#include "real/streams.h"
+
+enum { LINES = 3, LARGE_FLOATS = 300001, SMALL_FLOATS = 5 }; /* large: more than 256 KiB, no multiple of 3 */
+
+/* One side, with the other as its only peer. */
+struct side {
+	struct psd_streams *streams;
+	int wake_fd;
+	float *memory; /* where messages go */
+	bool is_added, is_later;
+	unsigned n_asked, n_arrived, n_left, n_lost;
+	double arrived_sec; /* the last */
+	struct psd_wire_head head;
+};
+
+static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
+			       struct psd_error *err)
+{
+	struct side *side = context;
+
+	(void)peer, (void)err;
+	side->n_asked++;
+	if (side->is_later)
+		return PSD_WELCOME_LATER;
+	inlet->pieces[0] = (struct iovec){side->memory, head->length_bytes};
+	inlet->n_pieces = 1;
+	inlet->is_added = side->is_added;
+	return PSD_WELCOME_NOW;
+}
+
+static void arrived(void *context, unsigned peer, const struct psd_wire_head *head)
+{
+	struct side *side = context;
+
+	(void)peer;
+	side->n_arrived++;
+	side->arrived_sec = psd_socket_now_sec();
+	side->head = *head;
+}
+
+static void left(void *context, unsigned peer)
+{
+	(void)peer;
+	((struct side *)context)->n_left++;
+}
+
+static enum psd_status lost(void *context, unsigned peer, int error_number, struct psd_error *err)
+{
+	(void)peer, (void)error_number, (void)err;
+	((struct side *)context)->n_lost++;
+	return PSD_OK;
+}
+
+static void open_side(struct side *side, const int fds[LINES], double rate_bps, double latency_sec)
+{
+	static const bool is_near[] = {false};
+	struct psd_streams_options options = {
+		.n_peers = 1,
+		.n_lines = LINES,
+		.fds = fds,
+		.wake_fd = eventfd(0, EFD_NONBLOCK),
+		.is_near = is_near,
+		.has_rate = rate_bps > 0.0,
+		.rate_bps = rate_bps,
+		.latency_sec = latency_sec,
+		.owner = {.expect = expect, .arrived = arrived, .left = left, .lost = lost, .context = side},
+	};
+	struct psd_error err;
+
+	*side = (struct side){.wake_fd = options.wake_fd, .memory = calloc(LARGE_FLOATS, sizeof(float))};
+	cr_assert(side->memory);
+	cr_assert_eq(psd_streams_open(&side->streams, &options, &err), PSD_OK, "%s", err.text);
+}
+
+struct pair {
+	struct side from, to;
+	int raw[LINES]; /* the sending ends, for those who send by hand */
+};
+
+static void open_pair(struct pair *pair, double rate_bps, double latency_sec)
+{
+	int fds[LINES];
+
+	for (unsigned i = 0; i < LINES; i++) {
+		int ends[2];
+
+		cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+		pair->raw[i] = ends[0];
+		fds[i] = ends[1];
+	}
+	open_side(&pair->from, pair->raw, rate_bps, latency_sec);
+	open_side(&pair->to, fds, rate_bps, latency_sec);
+}
+
+static void close_side(struct side *side)
+{
+	psd_streams_close(side->streams);
+	close(side->wake_fd);
+	free(side->memory);
+}
+
+static void close_pair(struct pair *pair)
+{
+	close_side(&pair->from);
+	close_side(&pair->to);
+}
+
+static enum psd_status turn(struct side *side, int within_ms, struct psd_error *err)
+{
+	bool has_moved;
+
+	return psd_streams_turn(side->streams, within_ms, &has_moved, err);
+}
+
+/* Until the receiver has been told of so many shares. */
+static void carry(struct pair *pair, unsigned n_arrived)
+{
+	struct psd_error err;
+
+	cr_assert_eq(psd_streams_flush(pair->from.streams, &err), PSD_OK);
+	while (pair->to.n_arrived < n_arrived) {
+		cr_assert_eq(turn(&pair->from, 0, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(turn(&pair->to, 1, &err), PSD_OK, "%s", err.text);
+	}
+}
+
+/* Number e is e, exactly, as a float. */
+static float *make_numbers(void)
+{
+	float *numbers = calloc(LARGE_FLOATS, sizeof(*numbers));
+
+	cr_assert(numbers);
+	for (unsigned e = 0; e < LARGE_FLOATS; e++)
+		numbers[e] = (float)e;
+	return numbers;
+}
+
+/* From three pieces of memory, as a layer's tensors are. */
+static void send_floats(struct pair *pair, float *numbers, uint64_t n)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .op = 7, .length_bytes = n * sizeof(float)};
+	const struct iovec pieces[] = {
+		{numbers, sizeof(float)},
+		{numbers + 1, (n - 2) * sizeof(float)},
+		{numbers + n - 1, sizeof(float)},
+	};
+
+	psd_streams_send(pair->from.streams, 0, &head, pieces, 3);
+}
+
+static void check_memory(const struct pair *pair, const float *numbers, uint64_t n, float times)
+{
+	for (uint64_t e = 0; e < n; e++)
+		cr_assert_eq(pair->to.memory[e], times * numbers[e], "element %llu", (unsigned long long)e);
+}
+
+Test(streams, a_large_message_is_shared_by_all_connections)
+{
+	float *numbers = make_numbers();
+	struct pair pair;
+
+	open_pair(&pair, 0.0, 0.0);
+	cr_assert_eq(psd_streams_shares(pair.from.streams, LARGE_FLOATS * sizeof(float)), LINES);
+	send_floats(&pair, numbers, LARGE_FLOATS);
+	carry(&pair, LINES);
+	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
+	cr_assert_eq(pair.to.n_asked, LINES);
+	cr_assert_eq(pair.from.n_left, 1);
+	cr_assert_eq(pair.to.head.length_bytes, LARGE_FLOATS * sizeof(float));
+	close_pair(&pair);
+	free(numbers);
+}
+
+Test(streams, a_small_message_takes_one_connection)
+{
+	float *numbers = make_numbers();
+	struct pair pair;
+
+	open_pair(&pair, 0.0, 0.0);
+	cr_assert_eq(psd_streams_shares(pair.from.streams, SMALL_FLOATS * sizeof(float)), 1);
+	send_floats(&pair, numbers, SMALL_FLOATS);
+	carry(&pair, 1);
+	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
+	cr_assert_eq(pair.to.n_asked, 1);
+	close_pair(&pair);
+	free(numbers);
+}
+
+Test(streams, what_is_reduced_is_added)
+{
+	float *numbers = make_numbers();
+	struct pair pair;
+
+	open_pair(&pair, 0.0, 0.0);
+	memcpy(pair.to.memory, numbers, LARGE_FLOATS * sizeof(*numbers));
+	pair.to.is_added = true;
+	send_floats(&pair, numbers, LARGE_FLOATS);
+	carry(&pair, LINES);
+	check_memory(&pair, numbers, LARGE_FLOATS, 2.0f);
+	close_pair(&pair);
+	free(numbers);
+}
+
+Test(streams, what_comes_too_early_waits_outside)
+{
+	float *numbers = make_numbers();
+	struct psd_error err;
+	struct pair pair;
+
+	open_pair(&pair, 0.0, 0.0);
+	pair.to.is_later = true;
+	send_floats(&pair, numbers, SMALL_FLOATS);
+	cr_assert_eq(psd_streams_flush(pair.from.streams, &err), PSD_OK);
+	cr_assert_eq(turn(&pair.to, 1000, &err), PSD_OK);
+	cr_assert_eq(pair.to.n_asked, 1);
+	cr_assert_eq(pair.to.n_arrived, 0);
+	pair.to.is_later = false;
+	cr_assert_eq(psd_streams_resume(pair.to.streams, &err), PSD_OK);
+	carry(&pair, 1);
+	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
+	close_pair(&pair);
+	free(numbers);
+}
+
+Test(streams, a_latency_passes_before_an_arrival_is_told)
+{
+	const double latency_sec = 0.02;
+	float *numbers = make_numbers();
+	double start_sec;
+	struct pair pair;
+
+	open_pair(&pair, 0.0, latency_sec);
+	start_sec = psd_socket_now_sec();
+	send_floats(&pair, numbers, SMALL_FLOATS);
+	carry(&pair, 1);
+	cr_assert_geq(pair.to.arrived_sec - start_sec, latency_sec);
+	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
+	close_pair(&pair);
+	free(numbers);
+}
+
+Test(streams, shaped_here_bytes_take_their_time)
+{
+	const double rate_bps = 200e6, bytes = LARGE_FLOATS * sizeof(float);
+	const double burst_bytes =
+		2 * 16384; /* the bucket is full at first: two grants, each of at least 16 KiB or 0.5 ms of the rate */
+	float *numbers = make_numbers();
+	double start_sec;
+	struct pair pair;
+
+	open_pair(&pair, rate_bps, 0.0);
+	start_sec = psd_socket_now_sec();
+	send_floats(&pair, numbers, LARGE_FLOATS);
+	carry(&pair, LINES);
+	cr_assert_geq(pair.to.arrived_sec - start_sec, 8 * (bytes - burst_bytes) / rate_bps);
+	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
+	close_pair(&pair);
+	free(numbers);
+}
+
+Test(streams, who_goes_is_told)
+{
+	struct psd_error err;
+	struct pair pair;
+
+	open_pair(&pair, 0.0, 0.0);
+	close_side(&pair.from);
+	while (pair.to.n_lost < LINES)
+		cr_assert_eq(turn(&pair.to, 1000, &err), PSD_OK);
+	cr_assert_not(psd_streams_has_queue(pair.to.streams));
+	close_side(&pair.to);
+}
+
+/* Sends a header by hand; what the receiver says must hold the words. */
+static void check_refused(unsigned line, const struct psd_wire_head *head, int first_byte, const char *words)
+{
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+	struct psd_error err = {.text = ""};
+	struct pair pair;
+
+	open_pair(&pair, 0.0, 0.0);
+	psd_wire_encode(head, bytes);
+	bytes[0] = (uint8_t)(first_byte ? first_byte : bytes[0]);
+	cr_assert_eq(write(pair.raw[line], bytes, sizeof(bytes)), sizeof(bytes));
+	cr_assert_eq(turn(&pair.to, 1000, &err), PSD_ERUN);
+	cr_assert(strstr(err.text, words), "'%s' is not in '%s'", words, err.text);
+	close_pair(&pair);
+}
+
+Test(streams, strangers_are_refused)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = SMALL_FLOATS * sizeof(float)};
+
+	check_refused(0, &head, 'H', "host 0 does not speak psd's protocol");
+	check_refused(1, &head, 0, "host 0 sent a message on connection 1 that goes on 0");
+}

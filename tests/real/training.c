@@ -1,0 +1,102 @@
+#define _GNU_SOURCE
+#include "tests/real/training.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define WITHIN_SEC 60.0
+
+static size_t parameter_bytes(const struct training *training)
+{
+	return training->matter.graph.parameters * sizeof(*training->parameters);
+}
+
+float *training_parameters(const struct training *training, unsigned host)
+{
+	return training->parameters + host * training->matter.graph.parameters;
+}
+
+bool training_is_same(const struct training *left, unsigned left_host, const struct training *right, unsigned right_host)
+{
+	return memcmp(training_parameters(left, left_host), training_parameters(right, right_host), parameter_bytes(left)) == 0;
+}
+
+static void keep(void *context, unsigned self, const struct psd_memory *memory)
+{
+	const struct training *training = context;
+	float *to = training_parameters(training, self);
+
+	for (unsigned t = 0; t < training->matter.graph.n_tensors; t++) {
+		memcpy(to, memory->parameters[t], training->matter.graph.tensors[t].elements * sizeof(*to));
+		to += training->matter.graph.tensors[t].elements;
+	}
+}
+
+static void kill_victim(void *context, const struct psd_progress *progress)
+{
+	const struct training *training = context;
+
+	if (training->victim == 0 && progress->iteration == 1)
+		raise(SIGKILL);
+}
+
+static void load(struct training *training, const char *text, size_t length)
+{
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_scenario_parse(&training->scenario, "scenarios/test.yaml", text, length, NULL, &err), PSD_OK, "%s",
+		     err.text);
+	cr_assert_eq(psd_subject_matter_load(&training->matter, &training->scenario, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_case_make(&training->made, &training->matter, &training->scenario.systems[0],
+				   psd_scenario_point(&training->scenario, 0), &err),
+		     PSD_OK, "%s", err.text);
+}
+
+struct training *training_make(const char *graph, const char *system, unsigned workers, uint32_t batch, uint64_t seed,
+			       const char *train)
+{
+	struct training *training = calloc(1, sizeof(*training));
+	char text[2048];
+	const int length = snprintf(text, sizeof(text),
+				    "title: t\nmodel: {graph: models/%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
+				    "cluster: {nodes: %u, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+				    "systems:\n  - {name: s, %s}\nseed: %llu\ntrain: {%s}\n",
+				    graph, batch, workers, system, (unsigned long long)seed, train);
+
+	cr_assert(training);
+	load(training, text, (size_t)length);
+	training->victim = TRAINING_MOST_HOSTS;
+	training->options = (struct psd_launch_options){
+		.made = &training->made,
+		.train = &training->scenario.train,
+		.n_iterations = (uint32_t)training->scenario.train.iterations,
+		.ground = PSD_GROUND_LOOPBACK,
+		.connect_sec = WITHIN_SEC,
+		.stall_sec = WITHIN_SEC,
+		.progress = kill_victim,
+		.finished = keep,
+		.context = training,
+	};
+	training->parameters = mmap(NULL, TRAINING_MOST_HOSTS * parameter_bytes(training), PROT_READ | PROT_WRITE,
+				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq((void *)training->parameters, MAP_FAILED);
+	return training;
+}
+
+void training_run(struct training *training)
+{
+	training->status = psd_launch(&training->options, &training->result, &training->err);
+}
+
+void training_free(struct training *training)
+{
+	munmap(training->parameters, TRAINING_MOST_HOSTS * parameter_bytes(training));
+	psd_case_release(&training->made);
+	psd_subject_matter_release(&training->matter);
+	psd_scenario_release(&training->scenario);
+	free(training);
+}

@@ -1,0 +1,31 @@
+/* Whole runs in processes on this machine, for the suites that look at what training leaves. */
+#ifndef PSD_TESTS_REAL_TRAINING_H
+#define PSD_TESTS_REAL_TRAINING_H
+
+#include "real/launch.h"
+
+enum { TRAINING_MOST_HOSTS = 5 };
+
+/* What a run leaves: every host's parameters, in memory that the processes share. */
+struct training {
+	struct psd_scenario scenario;
+	struct psd_subject_matter matter;
+	struct psd_case made;
+	struct psd_launch_options options; /* to be changed between training_make() and training_run() */
+	float *parameters;		   /* host after host, tensor after tensor */
+	struct psd_worker_result result;
+	enum psd_status status;
+	struct psd_error err;
+	unsigned victim; /* kills itself in its second iteration; TRAINING_MOST_HOSTS: none */
+};
+
+/* graph: a file of scenarios/models; system: the keys of one system but its name; train: those of `train`. Any mistake fails the test. */
+struct training *training_make(const char *graph, const char *system, unsigned workers, uint32_t batch, uint64_t seed,
+			       const char *train);
+void training_run(struct training *training);
+void training_free(struct training *training);
+
+float *training_parameters(const struct training *training, unsigned host);
+bool training_is_same(const struct training *left, unsigned left_host, const struct training *right, unsigned right_host);
+
+#endif
