@@ -3,6 +3,8 @@
 # ---- what a machine needs (Debian 12 names; this list is the only one) ----
 DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libdnnl-dev libturbojpeg0-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
+# What the benchmarks compare with; without them they say what they skip.
+DEPS_BENCH := python3-torch openmpi-bin libopenmpi-dev libgloo-dev
 
 # ---- what a user may set ----
 CC         ?= cc
@@ -71,19 +73,24 @@ REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 REAL_TESTS     := $(call objects,tests/real/*.c)
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
+# Benchmarks that are scripts, and the programs that they run: those of others only where their libraries are.
+SCRIPT_BENCHES := $(patsubst tests/bench/real/bench_%.sh,%,$(wildcard tests/bench/real/bench_*.sh))
+BENCH_TOOLS    := in-cluster exchange
+BENCH_TOOL_OBJECTS := $(foreach tool,$(BENCH_TOOLS),$(BUILD)/tests/bench/real/$(subst -,_,$(tool)).o)
+PEER_TOOLS     := $(if $(wildcard /usr/include/gloo/config.h),allreduce-gloo) $(if $(shell command -v mpicc),allreduce-mpi)
 PROGRAMS       := $(BUILD)/psd-sim $(if $(wildcard real/main.c),$(BUILD)/psd-run)
 SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REAL_FUZZERS   := $(patsubst tests/fuzz/real/fuzz_%.c,%,$(wildcard tests/fuzz/real/fuzz_*.c))
 HEADERS        := $(filter-out engine/banned.h,$(wildcard engine/*.h sim/*.h real/*.h))
 CXX_HEADERS    := $(wildcard sim/*.hpp)
-SCRIPTS        := plots/psd-plot .ci/run $(wildcard tests/*.sh)
+SCRIPTS        := plots/psd-plot .ci/run $(wildcard tests/*.sh tests/bench/real/*.sh)
 ENGINE         := $(BUILD)/libpsd-engine.a
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help deps deps-fuzz all demo test suite san fuzz bench golden check-layers check-headers check-scripts selfcheck \
+.PHONY: help deps deps-fuzz deps-bench all demo test suite san fuzz bench bench-tools compare golden check-layers check-headers check-scripts selfcheck \
 	format-check install clean FORCE
 
 help: ## list the targets
@@ -119,12 +126,15 @@ deps: ## install the packages that building, testing and plotting need
 deps-fuzz: ## install the packages that fuzzing needs besides
 	$(call need,$(DEPS_FUZZ))
 
+deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo; 400 MB)
+	$(call need,$(DEPS_BENCH))
+
 # These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
-WITH_DEPS := $(if $(filter demo test san bench golden selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
+WITH_DEPS := $(if $(filter demo test san bench compare golden selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
-$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS): | $(WITH_DEPS)
+$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS): | $(WITH_DEPS)
 
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -140,6 +150,9 @@ $(BUILD)/%.o: %.cpp Makefile
 $(BUILD)/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
+
+# The only loops of our own that several threads share.
+$(BUILD)/real/cpu_product.o: ALL_CFLAGS += -fopenmp
 
 $(SIM_MAIN) $(REAL_MAIN): $(BUILD)/version
 $(SIM_MAIN) $(REAL_MAIN): ALL_CPPFLAGS += -DPSD_VERSION='"$(VERSION)"'
@@ -170,6 +183,23 @@ $(REAL_BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/real/
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
+$(BENCH_TOOLS:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(REAL_PARTS) $(ENGINE)
+	@mkdir -p $(@D)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %/$(subst -,_,$*).o,$^) $(REAL_PARTS) $(ENGINE) $(REAL_LIBS)
+
+$(foreach tool,$(BENCH_TOOLS),$(eval $(BUILD)/bench/$(tool): $(BUILD)/tests/bench/real/$(subst -,_,$(tool)).o))
+
+$(BUILD)/bench/allreduce-gloo: tests/bench/real/allreduce_gloo.cpp Makefile
+	@mkdir -p $(@D)
+	@echo "  CXX      $<"
+	$(Q)$(CXX) $(ALL_CPPFLAGS) -std=c++17 $(CXXFLAGS) -o $@ $< -lgloo -lpthread
+
+$(BUILD)/bench/allreduce-mpi: tests/bench/real/allreduce_mpi.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC       $<"
+	$(Q)mpicc $(ALL_CPPFLAGS) -std=c11 $(CFLAGS) -o $@ $<
+
 $(BUILD)/psd-selfcheck: $(BUILD)/tests/selfcheck.o
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion
@@ -182,20 +212,29 @@ $(BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/bench_%.o 
 $(BUILD)/tests/selfcheck.o: | $(WITH_DEPS)
 
 # ---- showing and testing ----
-demo: $(BUILD)/psd-sim deps ## predict VGG19-22K on 1 to 32 nodes of 40 GbE, beside the published values, and plot it
+demo: $(PROGRAMS) deps ## predict VGG19-22K on 1 to 32 nodes beside the published values, train a small network for real, plot both
 	@mkdir -p build/demo
 	@echo
 	@$(BUILD)/psd-sim $(DEMO_SCENARIO)
 	@$(BUILD)/psd-sim --csv $(DEMO_SCENARIO) >build/demo/speedup.csv
 	@plots/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.svg
 	@plots/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.png
-	@$(BUILD)/psd-sim --csv --trace build/demo/timeline.json scenarios/quickstart.yaml >build/demo/quickstart.csv
-	@plots/psd-plot timeline build/demo/timeline.json -o build/demo/timeline.svg
+	@$(BUILD)/psd-sim --csv scenarios/quickstart.yaml >build/demo/predicted.csv
+	@$(BUILD)/psd-sim --quiet --csv --trace build/demo/predicted.json --set sweep.nodes=2 scenarios/quickstart.yaml >/dev/null
+	@plots/psd-plot timeline build/demo/predicted.json -o build/demo/predicted.svg
+	@echo
+	@echo "Now for real, less than a minute: scenarios/quickstart.yaml on two emulated nodes"
+	@$(BUILD)/psd-run --csv --log build/demo/log.csv --trace build/demo/executed.json scenarios/quickstart.yaml >build/demo/executed.csv
+	@plots/psd-plot timeline build/demo/executed.json --iteration 3 -o build/demo/executed.svg
+	@plots/psd-plot speedup build/demo/predicted.csv build/demo/executed.csv -o build/demo/quickstart.svg
 	@echo
 	@echo "Written to build/demo/:"
 	@echo "  speedup.csv, speedup.svg, speedup.png    the table above, and its plot"
-	@echo "  quickstart.csv                           a smaller scenario (scenarios/quickstart.yaml)"
-	@echo "  timeline.json, timeline.svg              what each of its workers did when (the JSON opens in ui.perfetto.dev)"
+	@echo "  predicted.csv, executed.csv              a smaller scenario (scenarios/quickstart.yaml), simulated and carried out"
+	@echo "  quickstart.svg                           both in one plot"
+	@echo "  predicted.json and .svg, executed.json and .svg"
+	@echo "                                           what each of its workers did when (the JSON opens in ui.perfetto.dev)"
+	@echo "  log.csv                                  loss and accuracy of each iteration"
 
 test: suite ## run every test and compare the golden files
 
@@ -208,8 +247,13 @@ san: ## run the same tests under the address and undefined-behaviour sanitisers
 golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
 	@tests/golden.sh write $(BUILD) $(GOLDEN)
 
-bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) deps ## run the benchmarks, into build/bench/*.csv
-	@tests/bench.sh $(BUILD) '$(VERSION)' $(BENCHES) $(REAL_BENCHES)
+bench-tools: $(PROGRAMS) $(BENCH_TOOLS:%=$(BUILD)/bench/%) $(PEER_TOOLS:%=$(BUILD)/bench/%)
+
+bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) bench-tools deps ## run the benchmarks, into build/bench/*.csv
+	@tests/bench.sh $(BUILD) '$(VERSION)' $(or $(BENCH),$(BENCHES) $(REAL_BENCHES) $(SCRIPT_BENCHES))
+
+compare: $(PROGRAMS) $(BUILD)/bench/cpu deps ## predict and execute the same scenarios on this machine, into build/compare/
+	@tests/compare.sh $(BUILD)
 
 check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
 	@tests/check-layers.sh . $(ENGINE)
@@ -283,4 +327,4 @@ clean: ## remove build/
 FORCE:
 
 -include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o \
-	$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))
+	$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))

@@ -1,7 +1,7 @@
 /* What the emulated cluster's links carry: TCP payload per second of `senders` nodes to one, the round trip of one byte on the idle link
  * and beside the stream, and the processor time it takes: that of the two ends, and the whole machine's, which knows what timers did
- * besides (and what others did: measure on a quiet machine). One line per case, the best of three attempts. Exits 1 if a shaped rate up
- * to 10 Gbit/s is missed: TCP gets 93 to 101 % of what its headers leave of it. */
+ * besides (and what others did: measure on a quiet machine). One line per case, the best of three attempts. A shaped rate up to 10 Gbit/s
+ * is met when TCP gets 93 to 101 % of what its headers leave of it. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -244,7 +244,7 @@ static int run(struct job *job, bool is_streaming)
 	return status == PSD_OK ? n_failed : complain(&err);
 }
 
-/* Returns 0 if the rate is met. */
+/* Returns 0 when the processes did what they should, whether or not the rate is met. */
 static int measure(double rate_bps, uint32_t mtu_bytes, unsigned n_senders, struct result *results)
 {
 	struct job job = {.options = {.n_nodes = 1 + n_senders,
@@ -277,27 +277,30 @@ static int measure(double rate_bps, uint32_t mtu_bytes, unsigned n_senders, stru
 		printf("%.4f,%.4f", best.goodput_bps / rate_bps, ratio);
 	else
 		printf(",");
-	printf(",%.6f,%.6f,%.3f,%.3f\n", idle_sec, best.round_trip_sec, best.ends_cpu_sec / (1e-9 * (double)best.all_bytes),
-	       best.machine_cpu_sec / (1e-9 * (double)best.counted_bytes));
+	printf(",%.6f,%.6f,%.3f,%.3f,%s\n", idle_sec, best.round_trip_sec, best.ends_cpu_sec / (1e-9 * (double)best.all_bytes),
+	       best.machine_cpu_sec / (1e-9 * (double)best.counted_bytes),
+	       rate_bps <= 0 || rate_bps > 10e9		  ? ""
+	       : ratio >= MIN_RATIO && ratio <= MAX_RATIO ? "yes"
+							  : "no");
 	fflush(stdout);
-	return rate_bps > 0 && rate_bps <= 10e9 && !(ratio >= MIN_RATIO && ratio <= MAX_RATIO);
+	return 0;
 }
 
 int main(void)
 {
 	static const double rates_bps[] = {100e6, 1e9, 5e9, 10e9, 0};
 	struct result *const results = mmap(NULL, sizeof(*results), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int n_missed = 0;
+	int n_failed = 0;
 
 	if (results == MAP_FAILED)
 		return 1;
 	printf("rate_bps,mtu_bytes,senders,goodput_bps,goodput_per_rate_ratio,goodput_per_payload_rate_ratio,idle_round_trip_sec,"
-	       "loaded_round_trip_sec,ends_cpu_sec_per_GB,machine_cpu_sec_per_GB\n");
+	       "loaded_round_trip_sec,ends_cpu_sec_per_GB,machine_cpu_sec_per_GB,is_met\n");
 	for (unsigned i = 0; i < sizeof(rates_bps) / sizeof(*rates_bps); i++) {
-		n_missed += measure(rates_bps[i], PSD_EMULATION_DEFAULT_MTU, 1, results);
-		n_missed += measure(rates_bps[i], 9000, 1, results);
+		n_failed += measure(rates_bps[i], PSD_EMULATION_DEFAULT_MTU, 1, results);
+		n_failed += measure(rates_bps[i], 9000, 1, results);
 	}
-	n_missed += measure(1e9, PSD_EMULATION_DEFAULT_MTU, 3, results);
-	n_missed += measure(10e9, PSD_EMULATION_DEFAULT_MTU, 3, results);
-	return n_missed != 0;
+	n_failed += measure(1e9, PSD_EMULATION_DEFAULT_MTU, 3, results);
+	n_failed += measure(10e9, PSD_EMULATION_DEFAULT_MTU, 3, results);
+	return n_failed != 0;
 }

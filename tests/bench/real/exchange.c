@@ -1,0 +1,285 @@
+/* psd's ring of the one matrix of allreduce.yaml, REPEATS times, in a node of in-cluster: one line for each on every rank, "SECONDS
+ * CPU_SECONDS". A whole worker as in psd-run, but for its compute, which only writes and checks the gradient. CPU is that of the
+ * thread that sends, receives and adds. Exits 1 if a sum is wrong. For tests/bench/real/bench_allreduce.sh. */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "engine/case.h"
+#include "engine/scenario.h"
+#include "real/emulation.h"
+#include "real/worker.h"
+
+#define FIRST_PORT  7411
+#define CONNECT_SEC 30.0
+
+struct psd_compute { /* of compute `none` */
+	const struct psd_graph *graph;
+	float **gradients; /* NULL where none is wanted */
+	bool has_gradient; /* of all layers, from the first backward pass on */
+};
+
+static unsigned rank, n_workers;
+static bool is_ring;
+static uint64_t held_bytes;
+
+static enum psd_status open_compute(struct psd_compute **compute, const struct psd_graph *graph,
+				    const struct psd_compute_options *options, float *const parameters[],
+				    float *const gradients[], struct psd_error *err)
+{
+	struct psd_compute *const opened = calloc(1, sizeof(*opened));
+	float **const copies = calloc(graph->n_tensors + 1U, sizeof(*copies));
+
+	(void)parameters, (void)options;
+	if (!opened || !copies) {
+		free(opened);
+		free(copies);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	}
+	memcpy(copies, gradients, graph->n_tensors * sizeof(*copies));
+	*opened = (struct psd_compute){.graph = graph, .gradients = copies};
+	*compute = opened;
+	return PSD_OK;
+}
+
+static void begin(struct psd_compute *compute, const struct psd_batch *batch)
+{
+	(void)compute, (void)batch;
+}
+
+/* A ring's gradient is still the last iteration's sum; a parameter server leaves it alone. */
+static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const float expected = (float)(n_workers * (n_workers + 1) / 2);
+	const struct psd_layer *const of = &compute->graph->layers[layer];
+
+	for (unsigned t = of->first_tensor; is_ring && compute->has_gradient && t < of->first_tensor + of->n_tensors; t++)
+		for (uint64_t e = 0; e < compute->graph->tensors[t].elements; e++)
+			if (compute->gradients[t][e] != expected)
+				return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "wrong sum: %g, must be %g",
+						     (double)compute->gradients[t][e], (double)expected);
+	return PSD_OK;
+}
+
+static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const struct psd_layer *const of = &compute->graph->layers[layer];
+
+	(void)err;
+	for (unsigned t = of->first_tensor; (is_ring || !compute->has_gradient) && t < of->first_tensor + of->n_tensors; t++)
+		for (uint64_t e = 0; e < compute->graph->tensors[t].elements; e++)
+			compute->gradients[t][e] = (float)(rank + 1);
+	compute->has_gradient = compute->has_gradient || layer == 0;
+	return PSD_OK;
+}
+
+static double loss(const struct psd_compute *compute)
+{
+	(void)compute;
+	return 0.0;
+}
+
+static uint32_t correct(const struct psd_compute *compute)
+{
+	(void)compute;
+	return 0;
+}
+
+static uint64_t memory_bytes(const struct psd_compute *compute)
+{
+	(void)compute;
+	return 0;
+}
+
+static void close_compute(struct psd_compute *compute)
+{
+	if (compute)
+		free(compute->gradients);
+	free(compute);
+}
+
+static const struct psd_compute_backend no_compute = {
+	.name = "none",
+	.open = open_compute,
+	.begin = begin,
+	.forward = forward,
+	.backward = backward,
+	.loss = loss,
+	.correct = correct,
+	.memory_bytes = memory_bytes,
+	.close = close_compute,
+};
+
+/* The processor's own, which tells what it held when it closes. */
+static void close_counted(struct psd_compute *compute)
+{
+	if (compute)
+		held_bytes = psd_compute_cpu.memory_bytes(compute);
+	psd_compute_cpu.close(compute);
+}
+
+static double thread_cpu_sec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+struct measured {
+	const struct psd_program *program;
+	FILE *out;
+	double before_cpu_sec;
+};
+
+static void span(void *context, struct psd_task task, double start_sec, double end_sec)
+{
+	struct measured *const measured = context;
+
+	if (measured->program->ops[task.op].kind == PSD_OP_COLLECTIVE)
+		fprintf(measured->out, "%.6f %.6f\n", end_sec - start_sec, thread_cpu_sec() - measured->before_cpu_sec);
+	measured->before_cpu_sec = thread_cpu_sec();
+}
+
+struct job {
+	bool has_compute;
+	const char *system_name;
+	uint32_t repeats;
+	FILE *out;
+};
+
+static enum psd_status run_worker(const struct psd_case *made, const struct psd_compute_backend *backend, uint32_t repeats,
+				  struct measured *measured, struct psd_worker_result *result, struct psd_error *err)
+{
+	struct psd_mesh_host *const hosts = calloc(n_workers, sizeof(*hosts));
+	enum psd_status status;
+
+	if (!hosts)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	for (unsigned h = 0; h < n_workers; h++) {
+		psd_emulation_address(h, hosts[h].address);
+		hosts[h].port = (uint16_t)(FIRST_PORT + h);
+	}
+	status = psd_worker_run(
+		&(struct psd_worker_options){
+			.made = made,
+			.train = &made->matter->scenario->train,
+			.backend = backend,
+			.n_iterations = repeats,
+			.self = rank,
+			.hosts = hosts,
+			.listener = -1,
+			.connect_sec = CONNECT_SEC,
+			.stall_sec = CONNECT_SEC,
+			.span = span,
+			.context = measured,
+		},
+		result, err);
+	free(hosts);
+	return status;
+}
+
+/* Without compute there is nothing that factors could be made of. */
+static bool has_factors(const struct psd_plan *plan)
+{
+	for (unsigned i = 0; i < plan->n_items; i++)
+		if (plan->items[i].method != PSD_METHOD_PS && plan->items[i].method != PSD_METHOD_RING)
+			return true;
+	return false;
+}
+
+static const struct psd_system *find_system(const struct psd_scenario *scenario, const char *name)
+{
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		if (!strcmp(scenario->systems[s].name, name))
+			return &scenario->systems[s];
+	return NULL;
+}
+
+static void print_result(const struct psd_subject_matter *matter, const struct psd_worker_result *result)
+{
+	uint64_t elements = 0;
+
+	for (unsigned t = 0; t < matter->graph.n_tensors; t++)
+		elements += matter->graph.tensors[t].elements;
+	printf("iteration_sec,model_bytes,activation_bytes,held_bytes\n%.6f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+	       result->iteration_sec, elements * sizeof(float),
+	       matter->graph.activation_bytes * matter->scenario->batch_per_worker, held_bytes);
+}
+
+static enum psd_status run(const struct psd_scenario *scenario, const struct job *job, struct psd_error *err)
+{
+	struct psd_compute_backend backend = psd_compute_cpu;
+	struct psd_point point = psd_scenario_point(scenario, 0);
+	struct psd_subject_matter matter;
+	struct psd_worker_result result;
+	struct psd_case made;
+	struct measured measured = {.program = &made.program, .out = job->out};
+	const struct psd_system *const system = find_system(scenario, job->system_name);
+	enum psd_status status;
+
+	if (!system)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no system '%.80s'", job->system_name);
+	status = psd_subject_matter_load(&matter, scenario, err);
+	if (status)
+		return status;
+	backend.close = close_counted;
+	point.nodes = point.workers = n_workers;
+	status = psd_case_make(&made, &matter, system, point, err);
+	if (!status) {
+		is_ring = made.plan.items[0].method == PSD_METHOD_RING;
+		status = !job->has_compute && has_factors(&made.plan)
+				 ? psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%.80s' needs compute", job->system_name)
+				 : run_worker(&made, job->has_compute ? &backend : &no_compute, job->repeats, &measured, &result,
+					      err);
+		psd_case_release(&made);
+	}
+	if (!status && rank == 0)
+		print_result(&matter, &result);
+	psd_subject_matter_release(&matter);
+	return status;
+}
+
+static unsigned number_of(const char *name)
+{
+	const char *const text = getenv(name);
+
+	return text ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct psd_scenario scenario;
+	struct psd_error err;
+	enum psd_status status;
+	struct job job;
+	char path[512];
+
+	rank = number_of("RANK");
+	n_workers = number_of("WORLD_SIZE");
+	if (argc < 6 || n_workers < 2) {
+		fputs("usage: exchange none|cpu SYSTEM REPEATS RESULT SCENARIO [KEY=VALUE...], with RANK and WORLD_SIZE\n",
+		      stderr);
+		return 2;
+	}
+	snprintf(path, sizeof(path), "%s.%u", argv[4], rank);
+	job = (struct job){.has_compute = !strcmp(argv[1], "cpu"),
+			   .system_name = argv[2],
+			   .repeats = (uint32_t)strtoul(argv[3], NULL, 10),
+			   .out = fopen(path, "we")};
+	if (!job.out) {
+		fputs("exchange: no file for the result\n", stderr);
+		return 1;
+	}
+	status = psd_scenario_load(&scenario, argv[5], (const char *const *)(argv + 6), &err);
+	if (!status) {
+		status = run(&scenario, &job, &err);
+		psd_scenario_release(&scenario);
+	}
+	if (status)
+		fprintf(stderr, "exchange: %s\n", err.text);
+	return fclose(job.out) || status;
+}
