@@ -225,7 +225,7 @@ demo: $(PROGRAMS) deps ## predict VGG19-22K on 1 to 32 nodes beside the publishe
 	@echo
 	@echo "Now for real, less than a minute: scenarios/quickstart.yaml on two emulated nodes"
 	@$(BUILD)/psd-run --csv --log build/demo/log.csv --trace build/demo/executed.json scenarios/quickstart.yaml >build/demo/executed.csv
-	@plots/psd-plot timeline build/demo/executed.json --iteration 3 -o build/demo/executed.svg
+	@plots/psd-plot timeline build/demo/executed.json --iteration 2 -o build/demo/executed.svg
 	@plots/psd-plot speedup build/demo/predicted.csv build/demo/executed.csv -o build/demo/quickstart.svg
 	@echo
 	@echo "Written to build/demo/:"
@@ -249,7 +249,7 @@ golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
 
 bench-tools: $(PROGRAMS) $(BENCH_TOOLS:%=$(BUILD)/bench/%) $(PEER_TOOLS:%=$(BUILD)/bench/%)
 
-bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) bench-tools deps ## run the benchmarks, into build/bench/*.csv
+bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) bench-tools deps ## run the benchmarks, or BENCH="train ddp" only, into build/bench/*.csv
 	@tests/bench.sh $(BUILD) '$(VERSION)' $(or $(BENCH),$(BENCHES) $(REAL_BENCHES) $(SCRIPT_BENCHES))
 
 compare: $(PROGRAMS) $(BUILD)/bench/cpu deps ## predict and execute the same scenarios on this machine, into build/compare/

@@ -1,6 +1,6 @@
 /* The compute seam of the real executor: a network's layers carried out on one device, layer by layer, on memory that the caller owns, so
  * that communication reads and writes the same bytes. Backends: cpu (oneDNN); later cuda and replay. All calls of one compute come
- * from one thread; a backend may use more threads inside a call. */
+ * from one thread; a backend may use more threads inside a call. The same input gives the same bits. */
 #ifndef PSD_REAL_COMPUTE_H
 #define PSD_REAL_COMPUTE_H
 
@@ -11,11 +11,10 @@
 #include "engine/graph.h"
 
 struct psd_compute_options {
-	uint32_t batch;	       /* samples this worker computes per iteration */
-	unsigned n_threads;    /* inside a call, >= 1 */
-	uint64_t seed;	       /* of dropout masks */
-	double loss_divisor;   /* gradients are of sum of losses / this: the global batch, so that summing workers averages */
-	bool is_deterministic; /* same input, same bits, whatever the machine's load */
+	uint32_t batch;	     /* samples this worker computes per iteration */
+	unsigned n_threads;  /* inside a call, >= 1 */
+	uint64_t seed;	     /* of dropout masks */
+	double loss_divisor; /* gradients are of sum of losses / this: the global batch, so that summing workers averages */
 };
 
 /* One iteration's samples. images: (batch, channels, height, width) floats; labels: batch class numbers. Borrowed until the iteration's

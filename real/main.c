@@ -15,6 +15,7 @@
 #include "real/launch.h"
 #include "real/pack.h"
 #include "real/part_file.h"
+#include "real/run_choice.h"
 #include "real/run_options.h"
 #include "real/run_output.h"
 
@@ -24,7 +25,7 @@
 
 enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128 };
 
-enum { MOST_NODES_UNASKED = 4, MOST_PROGRESS_LINES = 20, PACKED_SIDE = 256 };
+enum { MOST_PROGRESS_LINES = 20, PACKED_SIDE = 256 };
 
 #define CONNECT_SEC 30.0
 
@@ -138,34 +139,6 @@ static void observe(void *context, const struct psd_progress *progress)
 		log_progress(observer, progress);
 	if (!observer->command->options->is_quiet)
 		print_progress(observer->system, progress);
-}
-
-/* The first cluster of several nodes that one machine can be, else the first that it can be. */
-static enum psd_status choose_point(const struct psd_run_options *options, const struct psd_scenario *scenario,
-				    struct psd_point *point, struct psd_error *err)
-{
-	const unsigned n_points = psd_scenario_points(scenario);
-	bool has_point = false;
-
-	*point = psd_scenario_point(scenario, 0);
-	if (options->n_nodes) {
-		point->workers_per_node = scenario->workers_per_node;
-		point->nodes = (unsigned)options->n_nodes;
-		point->workers = point->nodes * point->workers_per_node;
-		return PSD_OK;
-	}
-	for (unsigned i = 0; i < n_points; i++) {
-		const struct psd_point candidate = psd_scenario_point(scenario, i);
-
-		if (candidate.nodes > MOST_NODES_UNASKED || (has_point && (point->nodes > 1 || candidate.nodes == 1)))
-			continue;
-		*point = candidate;
-		has_point = true;
-	}
-	if (has_point)
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-			     "has no cluster of %d nodes or fewer, say how many with --nodes", MOST_NODES_UNASKED);
 }
 
 static bool is_chosen(const struct command *command, const struct psd_system *system)
@@ -334,28 +307,18 @@ static enum psd_status run_systems(struct command *command, struct psd_error *er
 
 /* ---- a scenario ---- */
 
-static bool has_host_costs(const struct psd_host *host)
-{
-	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->transport_bps > 0.0 || host->message_sec > 0.0 ||
-	       host->iteration_sec > 0.0 || host->n_collective_classes > 0;
-}
-
-/* What a prediction needs to know and a real run simply has. */
 static void remark(const struct command *command)
 {
-	const struct psd_scenario *scenario = command->scenario;
-	bool has_host = has_host_costs(&scenario->host);
+	struct psd_text text = {.bytes = NULL};
 
 	if (command->options->is_quiet)
 		return;
-	for (unsigned s = 0; s < scenario->n_systems; s++)
-		has_host = has_host || has_host_costs(&scenario->systems[s].host);
-	if (has_host || scenario->network.local_bps > 0.0 || scenario->published_path || scenario->iterations)
-		fprintf(stderr, "psd-run: for predictions only, nothing slows down for it:%s%s%s%s\n", has_host ? " 'host'" : "",
-			scenario->network.local_bps > 0.0 ? " 'local'" : "", scenario->published_path ? " 'published'" : "",
-			scenario->iterations ? " 'iterations' outside 'train'" : "");
+	psd_run_add_unheeded(&text, command->scenario);
+	if (text.length)
+		fprintf(stderr, "psd-run: for predictions only, nothing slows down for it:%s\n", text.bytes);
 	if (command->options->has_no_emulation)
 		fputs("psd-run: no emulation: processes on loopback, links are as fast as the machine\n", stderr);
+	psd_text_release(&text);
 }
 
 static enum psd_status open_log(struct command *command, struct psd_error *err)
@@ -384,7 +347,7 @@ static enum psd_status open_log(struct command *command, struct psd_error *err)
 static enum psd_status prepare(struct command *command, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = command->scenario;
-	enum psd_status status = choose_point(command->options, scenario, &command->point, err);
+	enum psd_status status = psd_run_choose_point(scenario, command->options->n_nodes, &command->point, err);
 
 	if (!status)
 		status = choose_traced(command, err);

@@ -10,18 +10,29 @@
 
 #include "real/random.h"
 
-enum { ALIGNMENT_BYTES = 64 };
+enum {
+	ALIGNMENT_BYTES = 64,
+	HUGE_BLOCK_BYTES = 16 << 20, /* from here on, huge pages that are touched in part waste little */
+	APART_BYTES = 4096 + ALIGNMENT_BYTES,
+	APART_FROM_BYTES = 256 << 10,
+};
 
 struct cutter {
 	char *base; /* NULL while counting */
 	size_t used_bytes;
 };
 
+/* What is read side by side must not lie a power of two apart: measured, an update of three such arrays of 128 MiB runs at 5 GB/s instead of 34. */
+static uint64_t apart(uint64_t elements)
+{
+	return elements * sizeof(float) < APART_FROM_BYTES ? elements : elements + APART_BYTES / sizeof(float);
+}
+
 static float *take(struct cutter *cutter, uint64_t elements)
 {
 	const size_t at = cutter->used_bytes;
 
-	cutter->used_bytes += (elements * sizeof(float) + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+	cutter->used_bytes += (apart(elements) * sizeof(float) + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
 	return cutter->base ? (float *)(void *)(cutter->base + at) : NULL;
 }
 
@@ -49,12 +60,29 @@ static uint64_t part_offset(const struct psd_memory *memory, unsigned item, unsi
 	return elements;
 }
 
+/* How many workers' gradients a shard keeps apart. */
+static unsigned received_parts(const struct psd_memory *memory)
+{
+	return memory->adds_arrivals ? 1 : memory->plan->layout.workers;
+}
+
+/* Elements that the areas of the slices before one take. */
+static uint64_t received_offset(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	uint64_t elements = 0;
+
+	for (unsigned s = 0; s < slice; s++)
+		elements += received_parts(memory) * apart(psd_memory_own_part(memory, item, s).elements);
+	return elements;
+}
+
 static void cut_ps_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
 {
 	const uint64_t elements = is_shard(memory) ? part_offset(memory, i, memory->plan->items[i].n_slices) : 0;
 
 	memory->items[i].history = take(cutter, elements);
-	memory->items[i].received = take(cutter, elements * memory->plan->layout.workers);
+	memory->items[i].received =
+		take(cutter, is_shard(memory) ? received_offset(memory, i, memory->plan->items[i].n_slices) : 0);
 }
 
 static void cut_factor_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
@@ -95,9 +123,10 @@ static enum psd_status out_of_memory(struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for parameters and gradients");
 }
 
-enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host, struct psd_error *err)
+enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host, bool adds_arrivals,
+				struct psd_error *err)
 {
-	struct psd_memory made = {.plan = plan, .host = host};
+	struct psd_memory made = {.plan = plan, .host = host, .adds_arrivals = adds_arrivals};
 	struct cutter cutter = {NULL, 0};
 
 	for (unsigned i = 0; i < plan->n_items; i++)
@@ -115,6 +144,8 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan
 			mmap(NULL, made.block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (made.block == MAP_FAILED)
 			made.block = NULL;
+		else if (made.block_bytes >= HUGE_BLOCK_BYTES) /* advice only: fewer pages to look up */
+			(void)madvise(made.block, made.block_bytes, MADV_HUGEPAGE);
 	}
 	if (!made.block) {
 		psd_memory_release(&made);
@@ -158,9 +189,10 @@ unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors
 
 float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, unsigned worker)
 {
-	const uint64_t before = part_offset(memory, item, slice) * memory->plan->layout.workers;
+	const uint64_t part = memory->adds_arrivals ? 0 : worker;
 
-	return memory->items[item].received + before + worker * psd_memory_own_part(memory, item, slice).elements;
+	return memory->items[item].received + received_offset(memory, item, slice) +
+	       part * apart(psd_memory_own_part(memory, item, slice).elements);
 }
 
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice)

@@ -4,6 +4,7 @@
 #ifndef PSD_REAL_MEMORY_H
 #define PSD_REAL_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,14 +19,16 @@ struct psd_factor_area {
 };
 
 struct psd_memory_item {
-	float *history;	 /* optimiser state of what this host updates: PS: its parts, slice by slice; else all elements */
-	float *received; /* PS, on a shard: for each slice, for each worker in order, this shard's part of its gradient */
+	float *history; /* optimiser state of what this host updates: PS: its parts, slice by slice; else all elements */
+	/* PS, on a shard: for each slice, for each worker in order, this shard's part of its gradient; or one for all, to be added to */
+	float *received;
 	struct psd_factor_area factors[2]; /* by parity of the iteration: a peer may be one ahead */
 };
 
 struct psd_memory {
 	const struct psd_plan *plan; /* borrowed */
 	unsigned host;
+	bool adds_arrivals; /* what shards receive is summed as it comes, not kept apart */
 	float **parameters; /* one for each tensor */
 	float **gradients;
 	struct psd_memory_item *items; /* one for each item of the plan */
@@ -34,7 +37,7 @@ struct psd_memory {
 };
 
 /* *memory is filled on success, all zeros, and released by psd_memory_release(). PSD_ENOMEM; PSD_EINVAL: a layer has too many tensors. */
-enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host,
+enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host, bool adds_arrivals,
 				struct psd_error *err) PSD_MUST_CHECK;
 void psd_memory_release(struct psd_memory *memory);
 
@@ -43,7 +46,7 @@ unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors
 			   struct iovec pieces[PSD_PIECES_MAX]);
 /* This host's part of a slice of a PS item, in elements of the item; the host is a shard. */
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice);
-/* Where a worker's gradient of that part arrives. */
+/* Where a worker's gradient of that part arrives, or is added. */
 float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, unsigned worker);
 /* The optimiser state of that part. */
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "real/bucket.h"
+#include "real/delay.h"
 #include "real/socket.h"
 
 enum {
@@ -43,13 +44,6 @@ struct peer {
 	unsigned n_leaving; /* lines that still send shares of its message */
 };
 
-/* An arrival that is to be told. */
-struct late {
-	double due_sec;
-	unsigned peer;
-	struct psd_wire_head head;
-};
-
 struct psd_streams {
 	struct line *lines;
 	struct peer *peers;
@@ -64,8 +58,7 @@ struct psd_streams {
 	size_t grant_bytes;
 	struct psd_bucket sends, reads;
 	double latency_sec;
-	struct late *late; /* a ring, since all wait equally long */
-	unsigned late_room, first_late, n_late;
+	struct psd_delay delay;
 	double timer_sec; /* when it rings; INFINITY: never */
 };
 
@@ -209,7 +202,7 @@ void psd_streams_close(struct psd_streams *streams)
 		close(streams->timer_fd);
 	free(streams->lines);
 	free(streams->peers);
-	free(streams->late);
+	psd_delay_release(&streams->delay);
 	free(streams->scratch);
 	free(streams);
 }
@@ -252,23 +245,11 @@ static size_t grant(struct psd_streams *streams, struct psd_bucket *bucket, uint
 
 static bool tell_later(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
 {
-	const struct late late = {psd_socket_now_sec() + streams->latency_sec, peer, *head};
+	const struct psd_arrival arrival = {psd_socket_now_sec() + streams->latency_sec, peer, *head};
 
-	if (streams->n_late == streams->late_room) {
-		const unsigned room = streams->late_room ? 2 * streams->late_room : 64;
-		struct late *grown = calloc(room, sizeof(*grown));
-
-		if (!grown)
-			return false;
-		for (unsigned i = 0; i < streams->n_late; i++)
-			grown[i] = streams->late[(streams->first_late + i) % streams->late_room];
-		free(streams->late);
-		streams->late = grown;
-		streams->late_room = room;
-		streams->first_late = 0;
-	}
-	streams->late[(streams->first_late + streams->n_late++) % streams->late_room] = late;
-	ring_at(streams, streams->late[streams->first_late].due_sec);
+	if (!psd_delay_add(&streams->delay, &arrival))
+		return false;
+	ring_at(streams, psd_delay_first(&streams->delay)->due_sec);
 	return true;
 }
 
@@ -280,15 +261,16 @@ static void tell(struct psd_streams *streams, unsigned peer, const struct psd_wi
 
 static void tell_due(struct psd_streams *streams)
 {
-	while (streams->n_late > 0 && streams->late[streams->first_late].due_sec <= psd_socket_now_sec()) {
-		const struct late late = streams->late[streams->first_late];
+	const struct psd_arrival *first;
 
-		streams->first_late = (streams->first_late + 1) % streams->late_room;
-		streams->n_late--;
-		tell(streams, late.peer, &late.head);
+	while ((first = psd_delay_first(&streams->delay)) && first->due_sec <= psd_socket_now_sec()) {
+		const struct psd_arrival due = *first;
+
+		psd_delay_drop_first(&streams->delay);
+		tell(streams, due.peer, &due.head);
 	}
-	if (streams->n_late > 0)
-		ring_at(streams, streams->late[streams->first_late].due_sec);
+	if (first)
+		ring_at(streams, first->due_sec);
 }
 
 /* The timer has rung: everybody may try again, and sets it again if that was too early. */

@@ -223,7 +223,8 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	enum psd_status status = allocate(worker, err);
 
 	if (!status)
-		status = psd_memory_init(&worker->memory, worker->plan, worker->self, err);
+		status = psd_memory_init(&worker->memory, worker->plan, worker->self,
+					 !worker->options->train->is_deterministic, err);
 	if (!status)
 		status = open_lanes(worker, err);
 	if (!status)
@@ -377,84 +378,13 @@ static bool have_all_said_bye(const struct psd_worker *worker)
 /* Nobody leaves before everybody has what it needs: who leaves early has failed. */
 static enum psd_status part(struct psd_worker *worker, const struct psd_wire_bye *bye, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
+	enum psd_status status;
 
 	psd_worker_say_bye(worker, bye);
+	status = psd_streams_flush(worker->streams, err); /* a turn first waits for something to happen */
 	while (!status && (!have_all_said_bye(worker) || psd_streams_has_queue(worker->streams)))
 		status = turn(worker, err);
 	return status;
-}
-
-/* ---- figures ---- */
-
-static int compare_doubles(const void *left, const void *right)
-{
-	const double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
-/* Sorts. */
-static double median(double *values, uint32_t n)
-{
-	if (n == 0)
-		return 0.0;
-	qsort(values, n, sizeof(*values), compare_doubles);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-/* Iterations that a test kept waiting are left out, or taken without the wait where there are no others. */
-static enum psd_status measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
-{
-	const uint32_t n = worker->options->n_iterations;
-	const uint32_t first = n > WARMUP_ITERATIONS ? WARMUP_ITERATIONS : n - 1;
-	const double *next_sec = worker->interpreter.next_sec;
-	double *iteration_sec = calloc(n, sizeof(*iteration_sec));
-	uint32_t n_tested = 0, n_measured = 0;
-
-	if (!iteration_sec)
-		return out_of_memory(err);
-	for (uint32_t i = first; i < n; i++)
-		n_tested += worker->tests.pause_sec[i] > 0.0;
-	for (uint32_t i = first; i < n; i++)
-		if (worker->tests.pause_sec[i] == 0.0 || n_tested == n - first)
-			iteration_sec[n_measured++] =
-				next_sec[i] - (i > 0 ? next_sec[i - 1] : 0.0) - worker->tests.pause_sec[i];
-	*result = (struct psd_worker_result){
-		.iteration_sec = median(iteration_sec, n_measured),
-		.compute_sec = median(worker->compute_sec + first, n - first),
-		.sent_bytes_per_node = worker->sent_bytes / n,
-		.received_bytes_per_node = worker->received_bytes / n,
-		.last_loss = worker->last_loss,
-	};
-	free(iteration_sec);
-	return PSD_OK;
-}
-
-/* The node with most, of the sums over its hosts. */
-static void gather(struct psd_worker *worker, struct psd_worker_result *result)
-{
-	const struct psd_worker_result own = *result;
-
-	result->sent_bytes_per_node = result->received_bytes_per_node = 0;
-	for (unsigned node = 0; node < psd_layout_nodes(worker->layout); node++) {
-		uint64_t sent_bytes = 0, received_bytes = 0;
-
-		for (unsigned h = 0; h < worker->n_hosts; h++) {
-			const struct psd_wire_bye *bye = &worker->peers[h].bye;
-
-			if (psd_layout_node(worker->layout, h) != node)
-				continue;
-			sent_bytes += h == worker->self ? own.sent_bytes_per_node : bye->sent_bytes;
-			received_bytes += h == worker->self ? own.received_bytes_per_node : bye->received_bytes;
-			if (h != worker->self && bye->compute_sec > result->compute_sec)
-				result->compute_sec = bye->compute_sec;
-		}
-		if (sent_bytes > result->sent_bytes_per_node)
-			result->sent_bytes_per_node = sent_bytes;
-		if (received_bytes > result->received_bytes_per_node)
-			result->received_bytes_per_node = received_bytes;
-	}
 }
 
 static enum psd_status run(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
@@ -465,14 +395,14 @@ static enum psd_status run(struct psd_worker *worker, struct psd_worker_result *
 	if (!status)
 		status = carry_out(worker, err);
 	if (!status)
-		status = measure(worker, result, err);
+		status = psd_worker_measure(worker, result, err);
 	if (status)
 		return status;
 	bye = (struct psd_wire_bye){result->compute_sec, result->sent_bytes_per_node, result->received_bytes_per_node};
 	status = part(worker, &bye, err);
 	if (status)
 		return status;
-	gather(worker, result);
+	psd_worker_gather(worker, result);
 	result->last_loss = worker->last_loss;
 	if (worker->options->finished)
 		worker->options->finished(worker->options->context, worker->self, &worker->memory);

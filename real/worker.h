@@ -17,10 +17,10 @@
 struct psd_progress {
 	uint32_t iteration;
 	uint32_t n_iterations;
-	double loss;	      /* mean over the global batch */
-	double correct_ratio; /* of the global batch, before the update */
-	double elapsed_sec;   /* since training began */
-	double epochs;	      /* passes over the training samples before this iteration */
+	double loss;	       /* mean over the global batch */
+	double correct_ratio;  /* of the global batch, before the update */
+	double elapsed_sec;    /* since training began */
+	double epochs;	       /* passes over the training samples before this iteration */
 	uint64_t test_samples; /* after the update; 0: not tested */
 	uint64_t test_correct;
 };
@@ -32,7 +32,7 @@ struct psd_worker_options {
 	uint32_t n_iterations;
 	unsigned self;
 	const struct psd_mesh_host *hosts;
-	int listener; /* or -1, see psd_mesh_options */
+	int listener;  /* or -1, see psd_mesh_options */
 	bool has_rate; /* shape what this host sends and receives, for nothing else does */
 	double rate_bps;
 	bool has_latency; /* bring the latency between hosts up to this, where it is less */

@@ -13,9 +13,8 @@
 #include "real/worker.h"
 
 enum {
-	LOSS_WINDOW = 8,       /* iterations whose reports may be incomplete at a time; hosts are at most two apart */
-	WARMUP_ITERATIONS = 2, /* not measured: first touches of memory, windows of TCP */
-	SIGNS_OF_LIFE = 4,     /* within the time after which a stall is one, while a test keeps the others waiting */
+	LOSS_WINDOW = 8,   /* iterations whose reports may be incomplete at a time; hosts are at most two apart */
+	SIGNS_OF_LIFE = 4, /* within the time after which a stall is one, while a test keeps the others waiting */
 };
 
 struct psd_job {
@@ -52,8 +51,9 @@ struct psd_ring {
 
 struct psd_peer {
 	uint32_t *next_iteration; /* per operation: of its next message from this peer */
-	uint32_t *next_signal;	  /* per collective: of its next READY or BEGIN from this peer; for oneself: of the next READY given */
-	uint8_t *n_shares;	  /* per operation: of its message that is coming, how many are there */
+	uint32_t *
+		next_signal; /* per collective: of its next READY or BEGIN from this peer; for oneself: of the next READY given */
+	uint8_t *n_shares;   /* per operation: of its message that is coming, how many are there */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
 	bool has_said_bye;
 	double *begun_sec; /* per operation: when its message began to arrive; for spans */
@@ -149,7 +149,6 @@ void psd_worker_announce(void *context, struct psd_task task);		  /* psd_seam.an
 void psd_worker_choose(void *context, struct psd_task task);		  /* psd_seam.choose: from worker 0 */
 uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 			     unsigned host); /* psd_arrivals_fn, of the layout */
-struct psd_streams_owner psd_worker_owner(struct psd_worker *worker);
 /* The collective has sent and received all its steps: true once. */
 bool psd_worker_take_ring_done(struct psd_worker *worker);
 /* A loss, to worker 0. */
@@ -158,7 +157,35 @@ void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double los
 void psd_worker_say_alive(struct psd_worker *worker);
 /* Tells all peers that this host has what it needs. */
 void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
+
+/* No link lies between: traffic of a node's own. */
+bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
+/* Where a message of a send from one host to another lies here, this being one of the two; returns the number of pieces. */
+unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
+			   struct iovec pieces[PSD_PIECES_MAX]);
+/* What `rank` sends in a step of a collective. */
+struct psd_ring_step psd_worker_ring_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step);
+/* Sends the next step, if it may go. */
+void psd_worker_advance_ring(struct psd_worker *worker);
+/* On worker 0: one more worker's loss of an iteration. */
+void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration, const struct psd_wire_report *report);
+
+/* ---- worker_arrivals.c ---- */
+
+struct psd_streams_owner psd_worker_owner(struct psd_worker *worker);
+
+/* ---- worker_debts.c ---- */
+
+/* psd_streams_owner.lost */
+enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
 /* "worker 0 has waited 60 s for ..." */
 enum psd_status psd_worker_stalled(struct psd_worker *worker, struct psd_error *err);
+
+/* ---- worker_figures.c ---- */
+
+/* This host's own, once it has carried everything out. PSD_ENOMEM. */
+enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err);
+/* The whole cluster's, once everybody has said bye. */
+void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *result);
 
 #endif

@@ -1,15 +1,17 @@
 #!/bin/sh
-# tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml for each of its systems on 2 and 4 nodes, and prints
+# tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml for each of its systems on NODES nodes, and prints
 # both with the error. Both read the same file, a copy in BUILD/compare/ whose `compute` is a profile that was measured just before, with as
 # many workers busy as the run has: where they are more than the machine's cores, each computes so much slower. Everything else,
-# what hosts cost in particular, is as the scenario says. Measured are medians over ROUNDS runs, and their spread: largest to
-# smallest, relative to the median. Written to BUILD/compare/compare.csv, too.
+# what hosts cost in particular, is as the scenario says. Measured is the run of ROUNDS whose iteration is the median, and the spread of all:
+# largest to smallest, relative to it. rescaled_sec is the prediction once more, with the profile scaled to the compute time of that very run:
+# its error is that of the exchange, error_ratio is that of everything. Written to BUILD/compare/compare.csv, too.
 set -eu
 export LC_ALL=C
 build=$1
 shift
 [ $# -gt 0 ] || set -- alexnet mlp
 rounds=${ROUNDS:-3}
+clusters=${NODES:-2 4}
 iterations=${ITERATIONS:-6} # of each run, two of which warm up
 out=$build/compare
 mkdir -p "$out"
@@ -33,30 +35,40 @@ profile() {
 		-e "s|^compute:.*|compute: {profile: $1-$2-profile.csv}|" "scenarios/execute/$1.yaml" >"$out/$1-$2.yaml"
 }
 
+# predict SCENARIO NODES SYSTEM COLUMN [OPTION...]
+predict() {
+	file=$out/$1-$2.yaml nodes=$2 system=$3 column=$4
+	shift 4
+	"$build/psd-sim" --csv --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/predicted.csv"
+	csv_field "$column" <"$out/predicted.csv"
+}
+
 # compare SCENARIO NODES SYSTEM: a row
 compare() {
-	"$build/psd-sim" --csv --system "$3" --set "sweep.nodes=$2" "$out/$1-$2.yaml" >"$out/predicted.csv"
-	: >"$out/measured.csv"
+	: >"$out/measured"
 	for _ in $(seq "$rounds"); do
-		"$build/psd-run" --csv --quiet --nodes "$2" --iterations "$iterations" --system "$3" "$out/$1-$2.yaml" >>"$out/measured.csv"
+		"$build/psd-run" --csv --quiet --nodes "$2" --iterations "$iterations" --system "$3" "$out/$1-$2.yaml" >"$out/measured.csv"
+		echo "$(csv_field iteration_sec <"$out/measured.csv") $(csv_field compute_sec <"$out/measured.csv")" >>"$out/measured"
 	done
-	csv_field iteration_sec <"$out/measured.csv" | grep -v iteration_sec | sort -g >"$out/measured"
-	awk -v name="$1,$3,$2" -v predicted="$(csv_field iteration_sec <"$out/predicted.csv")" \
-		-v profiled="$(csv_field compute_sec <"$out/predicted.csv")" -v computed="$(csv_field compute_sec <"$out/measured.csv" |
-			grep -v compute_sec | sort -g | sed -n "$(((rounds + 1) / 2))p")" '
-		{ sec[NR] = $1 }
+	sort -g -o "$out/measured" "$out/measured"
+	computed=$(sed -n "$(((rounds + 1) / 2))s/.* //p" "$out/measured")
+	images_per_sec=$(awk -v batch="$(field "$1" batch_per_worker)" -v sec="$computed" 'BEGIN { printf "%.6f", batch / sec }')
+	awk -v name="$1,$3,$2" -v predicted="$(predict "$1" "$2" "$3" iteration_sec)" -v profiled="$(predict "$1" "$2" "$3" compute_sec)" \
+		-v rescaled="$(predict "$1" "$2" "$3" iteration_sec --set "compute.images_per_sec=$images_per_sec")" '
+		{ sec[NR] = $1; compute_sec[NR] = $2 }
 		END {
-			middle = sec[int((NR + 1) / 2)]
-			printf "%s,%.5f,%.5f,%.4f,%.5f,%.5f,%.4f\n", name, predicted, middle, (sec[NR] - sec[1]) / middle, profiled, computed,
-				predicted / middle - 1
+			middle = int((NR + 1) / 2)
+			printf "%s,%.5f,%.5f,%.4f,%.4f,%.5f,%.5f,%.5f,%.4f\n", name, predicted, sec[middle], (sec[NR] - sec[1]) / sec[middle],
+				predicted / sec[middle] - 1, profiled, compute_sec[middle], rescaled, rescaled / sec[middle] - 1
 		}' "$out/measured"
 	rm -f "$out/measured" "$out/measured.csv" "$out/predicted.csv"
 }
 
 rows() {
-	echo "model,system,workers,predicted_sec,measured_sec,spread_ratio,profile_compute_sec,measured_compute_sec,error_ratio"
+	echo "model,system,workers,predicted_sec,measured_sec,spread_ratio,error_ratio,profile_compute_sec,measured_compute_sec,\
+rescaled_sec,rescaled_error_ratio"
 	for scenario in "$@"; do
-		for nodes in 2 4; do
+		for nodes in $clusters; do
 			profile "$scenario" "$nodes"
 			for system in PS Hybrid Ring; do
 				echo "compare: $scenario, $system, $nodes workers" >&2
@@ -67,4 +79,7 @@ rows() {
 }
 
 rows "$@" >"$out/compare.csv"
-awk -F , '{ printf "%-10s %-8s %8s %14s %13s %13s %20s %21s %12s\n", $1, $2, $3, $4, $5, $6, $7, $8, $9 }' "$out/compare.csv"
+awk -F , 'NR == 1 { printf "%-10s %-8s %7s %11s %11s %7s %7s  | %9s %9s %9s %7s\n", "model", "system", "workers", "predicted s", "measured s",
+	"spread", "error", "profile s", "compute s", "rescaled", "error"; next }
+	{ printf "%-10s %-8s %7d %11.4f %11.4f %5.1f %% %5.1f %%  | %9.4f %9.4f %9.4f %5.1f %%\n", $1, $2, $3, $4, $5, 100 * $6, 100 * $7, $8,
+		$9, $10, 100 * $11 }' "$out/compare.csv"

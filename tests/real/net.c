@@ -71,7 +71,7 @@ struct net net_make_graph(struct psd_graph graph, uint32_t batch)
 {
 	struct net net = {
 		.graph = malloc(sizeof(graph)),
-		.options = {.batch = batch, .n_threads = 1, .seed = NET_SEED, .loss_divisor = batch, .is_deterministic = true},
+		.options = {.batch = batch, .n_threads = 1, .seed = NET_SEED, .loss_divisor = batch},
 	};
 
 	cr_assert(net.graph);

@@ -1,11 +1,14 @@
 /* What lies between the workers changes when things happen, never what they compute: emulated links, links shaped by the processes themselves,
  * latency, several connections, several collectives at a time. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "tests/real/training.h"
 
 enum { BATCH = 4 };
+
+#define ROUNDING_RATIO 1e-5
 
 #define TRAIN "iterations: 4, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.001}"
 
@@ -90,4 +93,21 @@ Test(ground, rings_and_servers_do_not_wait_for_each_other)
 	for (unsigned w = 1; w < 4; w++)
 		cr_expect(training_is_same(mixed, 0, mixed, w), "worker %u", w);
 	training_free(mixed);
+}
+
+/* Two numbers have one sum whatever their order, so that on two workers nothing changes; on three it is the same to rounding. */
+Test(ground, servers_may_add_in_order_of_arrival)
+{
+	struct training *apart = run(make("sync: ps, servers: 1", 3, ""));
+	struct training *added = run(make("sync: ps, servers: 1", 3, ", deterministic: false"));
+	double difference = 0, norm = 0;
+
+	check_same_and_free(run(make("sync: ps", 2, "")), run(make("sync: ps", 2, ", deterministic: false")), 2);
+	for (uint64_t e = 0; e < apart->matter.graph.parameters; e++) {
+		difference += pow((double)apart->parameters[e] - (double)added->parameters[e], 2);
+		norm += pow((double)apart->parameters[e], 2);
+	}
+	cr_assert_lt(sqrt(difference / norm), ROUNDING_RATIO);
+	training_free(apart);
+	training_free(added);
 }

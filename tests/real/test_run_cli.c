@@ -350,6 +350,19 @@ Test(run_cli, a_failed_run_leaves_the_old_trace)
 	scratch_folder_remove(&folder);
 }
 
+/* A worker's factors of an iteration may come while those of the one before still wait for their latency to be over. */
+Test(run_cli, iterations_may_be_shorter_than_the_latency)
+{
+	const struct scratch_folder folder = make_tiny();
+	const char *options = "--quiet --csv --system Hybrid --iterations 50 --set cluster.network.latency=2ms";
+	struct run done = run(tiny(&folder, options).text + strlen("--no-emulation "), "2>&1");
+
+	cr_expect_eq(done.exit_status, 0, "%s", done.text);
+	cr_expect_eq(count(done.text, "\n"), 2, "%s", done.text);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, what_is_for_predictions_only_is_said)
 {
 	const struct scratch_folder folder = make_tiny();
@@ -394,7 +407,7 @@ static pid_t start_training(const char *scenario, FILE **errors)
 		dup2(ends[1], STDERR_FILENO);
 		close(ends[0]);
 		close(ends[1]);
-		execl(path.text, "psd-run", "--no-emulation", "--csv", "--iterations", "1000000", scenario, (char *)NULL);
+		execl(path.text, "psd-run", "--no-emulation", "--iterations", "1000000", scenario, (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "real/delay.h"
 #include "real/socket.h"
 #include "real/streams.h"
 
@@ -304,4 +305,26 @@ Test(streams, strangers_are_refused)
 
 	check_refused(0, &head, 'H', "host 0 does not speak psd's protocol");
 	check_refused(1, &head, 0, "host 0 sent a message on connection 1 that goes on 0");
+}
+
+/* More than fit at first, some leaving in between, so that the ring wraps before it grows. */
+Test(streams, delayed_arrivals_keep_their_order)
+{
+	struct psd_delay delay = {.n = 0};
+	unsigned n_added = 0, n_dropped = 0;
+
+	while (n_added < 1000) {
+		for (unsigned i = 0; i < 5; i++, n_added++)
+			cr_assert(psd_delay_add(&delay, &(struct psd_arrival){.due_sec = n_added, .peer = n_added}));
+		for (unsigned i = 0; i < 3; i++, n_dropped++) {
+			cr_assert_eq(psd_delay_first(&delay)->peer, n_dropped);
+			psd_delay_drop_first(&delay);
+		}
+	}
+	for (; n_dropped < n_added; n_dropped++) {
+		cr_assert_eq(psd_delay_first(&delay)->peer, n_dropped);
+		psd_delay_drop_first(&delay);
+	}
+	cr_assert_null(psd_delay_first(&delay));
+	psd_delay_release(&delay);
 }

@@ -19,7 +19,7 @@ struct training {
 	unsigned victim; /* kills itself in its second iteration; TRAINING_MOST_HOSTS: none */
 };
 
-/* graph: a file of scenarios/models; system: the keys of one system but its name; train: those of `train`. Any mistake fails the test. */
+/* graph: a file of scenarios/models, or an absolute path; system: the keys of one system but its name; train: those of `train`. Any mistake fails the test. */
 struct training *training_make(const char *graph, const char *system, unsigned workers, uint32_t batch, uint64_t seed,
 			       const char *train);
 void training_run(struct training *training);

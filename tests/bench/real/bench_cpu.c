@@ -75,8 +75,7 @@ static void check(enum psd_status status, const struct psd_error *err)
 /* path: of a model file */
 static void open_run(struct run *run, const char *path, uint32_t batch)
 {
-	const struct psd_compute_options options = {
-		.batch = batch, .n_threads = 1, .seed = 1, .loss_divisor = batch, .is_deterministic = true};
+	const struct psd_compute_options options = {.batch = batch, .n_threads = 1, .seed = 1, .loss_divisor = batch};
 	struct psd_shape shape;
 	struct psd_error err;
 

@@ -10,7 +10,11 @@ trap 'rm -rf "$folder"' EXIT
 
 skip() { echo "skipped: $1 (make deps-bench)" >&2; }
 
-has_torch() { /usr/bin/python3 -c 'import torch' 2>/dev/null; }
+# Not whatever python3 comes first: the one that Debian's packages are for.
+has_torch() {
+	if [ -z "${torch_found:-}" ]; then torch_found=$(/usr/bin/python3 -c 'import torch; print("yes")' 2>/dev/null || echo no); fi
+	[ "$torch_found" = yes ]
+}
 
 # The middle one of the numbers on standard input; nothing of nothing.
 median() { sort -g | awk '{ value[NR] = $1 } END { if (NR) print NR % 2 ? value[(NR + 1) / 2] : (value[NR / 2] + value[NR / 2 + 1]) / 2 }'; }

@@ -1,0 +1,55 @@
+/* The choice of a cluster, and of what is said about the rest. */
+#include "real/run_choice.h"
+
+#include <stdbool.h>
+
+enum { MOST_NODES_UNASKED = 4 };
+
+enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64_t n_nodes, struct psd_point *point,
+				     struct psd_error *err)
+{
+	const unsigned n_points = psd_scenario_points(scenario);
+	bool has_point = false;
+
+	*point = psd_scenario_point(scenario, 0);
+	if (n_nodes) {
+		point->workers_per_node = scenario->workers_per_node;
+		point->nodes = (unsigned)n_nodes;
+		point->workers = point->nodes * point->workers_per_node;
+		return PSD_OK;
+	}
+	for (unsigned i = 0; i < n_points; i++) {
+		const struct psd_point candidate = psd_scenario_point(scenario, i);
+
+		if (candidate.nodes > MOST_NODES_UNASKED || (has_point && (point->nodes > 1 || candidate.nodes == 1)))
+			continue;
+		*point = candidate;
+		has_point = true;
+	}
+	if (has_point)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+			     "has no cluster of %d nodes or fewer, say how many with --nodes", MOST_NODES_UNASKED);
+}
+
+static bool has_host_costs(const struct psd_host *host)
+{
+	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->transport_bps > 0.0 || host->message_sec > 0.0 ||
+	       host->iteration_sec > 0.0 || host->n_collective_classes > 0;
+}
+
+void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario)
+{
+	bool has_host = has_host_costs(&scenario->host);
+
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		has_host = has_host || has_host_costs(&scenario->systems[s].host);
+	if (has_host)
+		psd_text_add(text, " 'host'");
+	if (scenario->network.local_bps > 0.0)
+		psd_text_add(text, " 'local'");
+	if (scenario->published_path)
+		psd_text_add(text, " 'published'");
+	if (scenario->iterations)
+		psd_text_add(text, " 'iterations' outside 'train'");
+}

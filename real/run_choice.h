@@ -1,0 +1,18 @@
+/* What of a scenario a run on one machine takes: which cluster, and which keys it does not heed. */
+#ifndef PSD_REAL_RUN_CHOICE_H
+#define PSD_REAL_RUN_CHOICE_H
+
+#include <stdint.h>
+
+#include "engine/error.h"
+#include "engine/scenario.h"
+#include "engine/text.h"
+
+/* n_nodes: that many; 0: the first cluster of several nodes that one machine can be, else the first that it can be. PSD_EINVAL when there is
+ * none. */
+enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64_t n_nodes, struct psd_point *point,
+				     struct psd_error *err) PSD_MUST_CHECK;
+/* " 'host' 'local'": what describes a predicted cluster and a real one simply has; nothing when the scenario has none of it. */
+void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario);
+
+#endif

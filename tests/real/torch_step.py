@@ -1,0 +1,141 @@
+"""One step of training by PyTorch, in double, of the networks that test_torch.c describes: an implementation that shares nothing with psd's.
+
+For each line on standard input, the path of a description, computes forward, backward and the update, writes PATH.out and answers "done" on
+standard output. A description has a word and its values on each line:
+
+    step RATE MOMENTUM WEIGHT_DECAY LOSS_DIVISOR     SGD as Caffe counts it: history = momentum history + rate (gradient + decay weight)
+    batch SAMPLES CHANNELS HEIGHT WIDTH
+    tensor ELEMENTS                                  in order; PATH.in holds each one's values and then its history
+    layer KIND INPUTS TENSORS KEY=VALUE...           in order, from 0; INPUTS are layer numbers joined by commas, or -; TENSORS are a count
+
+PATH.in: floats of all tensors, each with its history; images; labels (as floats); the mask of each dropout in order. PATH.out: the loss as a
+double; how far the same step in float is from this one, the worst tensor's ratio of norms, as a double; then each tensor's new history as
+floats: what the update takes from the parameters.
+"""
+import sys
+
+import numpy
+import torch
+import torch.nn.functional as functional
+
+torch.set_num_threads(1)
+
+
+class Values:
+    """Floats from the beginning of an array on, in the type to compute in."""
+
+    def __init__(self, floats, dtype):
+        self.floats, self.dtype, self.at = floats, dtype, 0
+
+    def take(self, *shape):
+        count = int(numpy.prod(shape))
+        taken = self.floats[self.at : self.at + count]
+        if taken.size != count:
+            raise ValueError("the file of values is too short")
+        self.at += count
+        return torch.from_numpy(taken.reshape(shape)).to(self.dtype, copy=True)
+
+
+def pair(text):
+    return tuple(int(part) for part in text.split("x"))
+
+
+def normalise(x, tensors, keys):
+    channels = x.shape[1]
+    scale = tensors.pop(0) if keys["scale"] == "1" else torch.ones(channels, dtype=x.dtype)
+    shift = tensors.pop(0) if keys["bias"] == "1" else torch.zeros(channels, dtype=x.dtype)
+    return scale, shift
+
+
+def pool(x, keys):
+    kernel, stride, pad = pair(keys["kernel"]), pair(keys["stride"]), pair(keys["pad"])
+    rounds_up = keys["up"] == "1"
+    if keys["max"] == "1":
+        return functional.max_pool2d(x, kernel, stride, pad, ceil_mode=rounds_up)
+    return functional.avg_pool2d(x, kernel, stride, pad, ceil_mode=rounds_up, count_include_pad=True)
+
+
+def convolve(x, tensors, keys):
+    groups = int(keys["groups"])
+    weight = tensors[0].view(int(keys["outputs"]), x.shape[1] // groups, *pair(keys["kernel"]))
+    bias = tensors[1] if len(tensors) > 1 else None
+    return functional.conv2d(x, weight, bias, pair(keys["stride"]), pair(keys["pad"]), pair(keys["dilation"]), groups)
+
+
+def forward(kind, inputs, tensors, keys, values):
+    x = inputs[0]
+    if kind == "conv":
+        return convolve(x, tensors, keys)
+    if kind == "pool":
+        return pool(x, keys)
+    if kind == "global-pool":
+        return x.mean((2, 3), keepdim=True)
+    if kind == "lrn":
+        return functional.local_response_norm(x, int(keys["size"]), alpha=1e-4, beta=0.75, k=1.0)
+    if kind == "batch-norm":
+        return functional.batch_norm(x, None, None, *normalise(x, tensors, keys), training=True, eps=1e-5)
+    if kind == "scale":
+        scale, shift = (tensor.view(1, -1, 1, 1) for tensor in normalise(x, tensors, keys))
+        return x * scale + shift
+    if kind == "relu":
+        return functional.relu(x)
+    if kind == "dropout":
+        return x * values.take(*x.shape)
+    if kind == "inner-product":
+        weight = tensors[0].view(int(keys["outputs"]), -1)
+        return functional.linear(x.flatten(1), weight, tensors[1] if len(tensors) > 1 else None)[:, :, None, None]
+    if kind == "concat":
+        return torch.cat(inputs, 1)
+    if kind == "add":
+        return sum(inputs[1:], inputs[0])
+    raise ValueError("no layer kind '%s'" % kind)
+
+
+def run(lines, values):
+    """The loss and each tensor's new history."""
+    parameters, layers, loss, taken = [], [], 0.0, 0
+    for words in lines:
+        if words[0] == "step":
+            rate, momentum, decay, divisor = (float(word) for word in words[1:])
+        elif words[0] == "batch":
+            shape = [int(word) for word in words[1:]]
+        elif words[0] == "tensor":
+            parameters.append((values.take(int(words[1])).requires_grad_(), values.take(int(words[1]))))
+        elif words[1] == "input":
+            images, labels = values.take(*shape), values.take(shape[0]).long()
+            layers.append(images)
+        else:
+            inputs = [layers[int(number)] for number in words[2].split(",")]
+            keys = dict(word.split("=") for word in words[4:])
+            own = [parameters[i][0] for i in range(taken, taken + int(words[3]))]
+            taken += len(own)
+            if words[1] == "softmax-loss":
+                loss = loss + functional.cross_entropy(inputs[0].flatten(1), labels, reduction="sum") / divisor
+                layers.append(inputs[0])
+            else:
+                layers.append(forward(words[1], inputs, own, keys, values))
+    loss.backward()
+    optimiser = torch.optim.SGD([weight for weight, _ in parameters], rate, momentum, weight_decay=decay)
+    for weight, history in parameters:
+        optimiser.state[weight]["momentum_buffer"] = history / rate
+    optimiser.step()
+    return loss.item(), [rate * optimiser.state[weight]["momentum_buffer"] for weight, _ in parameters]
+
+
+def main():
+    for path in sys.stdin:
+        path = path.strip()
+        with open(path) as description:
+            lines = [line.split() for line in description]
+        floats = numpy.fromfile(path + ".in", dtype="<f4")
+        loss, steps = run(lines, Values(floats, torch.float64))
+        _, rough_steps = run(lines, Values(floats, torch.float32))
+        worst = max(((rough - step).norm() / step.norm()).item() for rough, step in zip(rough_steps, steps))
+        with open(path + ".out", "wb") as out:
+            numpy.array([loss, worst], dtype="<f8").tofile(out)
+            for step in steps:
+                step.numpy().astype("<f4").tofile(out)
+        print("done", flush=True)
+
+
+main()
