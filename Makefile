@@ -151,9 +151,6 @@ $(BUILD)/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
 
-# The only loops of our own that several threads share.
-$(BUILD)/real/cpu_product.o: ALL_CFLAGS += -fopenmp
-
 $(SIM_MAIN) $(REAL_MAIN): $(BUILD)/version
 $(SIM_MAIN) $(REAL_MAIN): ALL_CPPFLAGS += -DPSD_VERSION='"$(VERSION)"'
 

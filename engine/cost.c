@@ -262,6 +262,7 @@ double psd_cost_seconds(enum psd_method method, const struct psd_subject *subjec
 	const double rebuild_sec = psd_cost_rebuild_flops(subject, peers) / rates->gemm_flops_per_sec;
 	const double copy_bps = rates->host->copy_bps;
 	const double dense_copy_sec = over_rate_sec(dense_bytes, copy_bps);
+	const double update_sec = over_rate_sec(dense_bytes, rates->host->update_bps);
 	switch (method) {
 	case PSD_METHOD_PS:
 		return 2.0 * dense_copy_sec + network_sec(PSD_PATTERN_PUSH, subject->elements, subject, layout, rates) +
@@ -271,17 +272,17 @@ double psd_cost_seconds(enum psd_method method, const struct psd_subject *subjec
 		if (peers == 0)
 			return 0.0;
 		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
-		       network_sec(PSD_PATTERN_BROADCAST, factor_values, subject, layout, rates) + rebuild_sec;
+		       network_sec(PSD_PATTERN_BROADCAST, factor_values, subject, layout, rates) + rebuild_sec + update_sec;
 	case PSD_METHOD_ADAM:
 		if (peers == 0)
 			return 0.0;
 		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
-		       network_sec(PSD_PATTERN_TO_ROOT, factor_values, subject, layout, rates) + rebuild_sec +
+		       network_sec(PSD_PATTERN_TO_ROOT, factor_values, subject, layout, rates) + rebuild_sec + update_sec +
 		       2.0 * dense_copy_sec + network_sec(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, rates);
 	case PSD_METHOD_RING:
-		return peers == 0
-			       ? 0.0
-			       : 2.0 * dense_copy_sec + network_sec(PSD_PATTERN_RING, subject->elements, subject, layout, rates);
+		return peers == 0 ? 0.0
+				  : 2.0 * dense_copy_sec +
+					    network_sec(PSD_PATTERN_RING, subject->elements, subject, layout, rates) + update_sec;
 	case PSD_METHODS: break;
 	}
 	assert(!"method");

@@ -128,7 +128,10 @@ static void add_ps_slice(struct psd_builder *b, const struct stage *stage)
 /* The update, where the whole gradient is on the host's own device. */
 static uint32_t add_apply(struct psd_builder *b, const struct stage *stage, enum psd_where where, uint32_t gradient)
 {
-	const struct psd_op op = base_op(stage, PSD_OP_APPLY, PSD_RESOURCE_DEVICE, where);
+	const double update_bps = b->plan->system->host.update_bps;
+	struct psd_op op = base_op(stage, PSD_OP_APPLY, PSD_RESOURCE_DEVICE, where);
+	op.bytes = stage->item->subject.elements * b->plan->value_bytes;
+	op.work_sec = update_bps > 0 ? 8.0 * (double)op.bytes / update_bps : 0.0;
 	const uint32_t apply = psd_builder_add_op(b, &op);
 	psd_builder_after(b, apply, gradient);
 	return apply;

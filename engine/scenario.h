@@ -44,6 +44,7 @@ struct psd_collective_class {
 struct psd_host {
 	double copy_bps;      /* device to host and host to device, each direction its own engine */
 	double reduce_bps;    /* gradient bytes summed and applied by a server */
+	double update_bps;    /* gradient bytes applied by a worker, where the whole gradient is its own */
 	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower still */
 	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */
 	double message_sec;  /* sender's time per message */

@@ -46,6 +46,7 @@ static const struct psd_field local_fields[] = {
 static const struct psd_field host_fields[] = {
 	{HOST("copy", RATE, copy_bps)},
 	{HOST("reduce", RATE, reduce_bps)},
+	{HOST("update", RATE, update_bps)},
 	{HOST("transport", RATE, transport_bps)},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10},
 	{HOST("message", SECONDS, message_sec)},

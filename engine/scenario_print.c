@@ -125,6 +125,7 @@ static void add_host(struct psd_text *text, const struct psd_host *host)
 	psd_text_add(text, "{");
 	add_optional_rate(text, "copy", host->copy_bps, &separator);
 	add_optional_rate(text, "reduce", host->reduce_bps, &separator);
+	add_optional_rate(text, "update", host->update_bps, &separator);
 	add_optional_rate(text, "transport", host->transport_bps, &separator);
 	psd_text_add(text, "%sincast: ", separator);
 	add_figure(text, host->incast_ratio);

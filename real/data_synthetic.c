@@ -75,14 +75,17 @@ static void draw_row(float *row, struct psd_shape shape, uint32_t y, uint64_t pa
 	const uint64_t block_row = (uint64_t)y * N_BLOCKS / shape.height;
 	float tile[TILE_SIDE];
 
-	for (uint32_t x = 0; x < TILE_SIDE; x++)
+	for (uint32_t x = 0; x < TILE_SIDE && x < shape.width; x++)
 		tile[x] = signed_unit(psd_random_mix(pattern + TILE_AT + y % TILE_SIDE * TILE_SIDE + x));
 	for (uint64_t block = 0; block < N_BLOCKS; block++) {
-		const float value = signed_unit(psd_random_mix(pattern + block_row * N_BLOCKS + block));
 		/* the pixels x with x * N_BLOCKS / width == block */
 		const uint32_t begin = (uint32_t)((block * shape.width + N_BLOCKS - 1) / N_BLOCKS);
 		const uint32_t end = (uint32_t)(((block + 1) * shape.width + N_BLOCKS - 1) / N_BLOCKS);
+		float value;
 
+		if (begin == end) /* a vector's channels are 1 pixel each */
+			continue;
+		value = signed_unit(psd_random_mix(pattern + block_row * N_BLOCKS + block));
 		for (uint32_t x = begin; x < end; x++)
 			row[x] = block_share * value + tile_share * tile[x % TILE_SIDE];
 	}

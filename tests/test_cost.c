@@ -257,9 +257,9 @@ Test(cost, adam_pays_for_the_matrix_at_its_root)
 	}
 }
 
-Test(cost, the_stack_adds_copies_and_reduction)
+Test(cost, the_stack_adds_copies_and_reduction_or_update)
 {
-	const struct psd_host host = {.copy_bps = 8e9, .reduce_bps = 4e9};
+	const struct psd_host host = {.copy_bps = 8e9, .reduce_bps = 4e9, .update_bps = 16e9};
 	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
 	const struct psd_rates without = free_rates();
 	const struct psd_subject subject = matrix(32, 1680, 1000);
@@ -267,12 +267,19 @@ Test(cost, the_stack_adds_copies_and_reduction)
 	const struct psd_layout layout = psd_layout_make(4, 1, 0);
 	/* out and in at 1 GB/s; each of the 4 shards sums 4 gradients of a quarter, at 0.5 GB/s */
 	const double ps_sec = 2 * bytes / 1e9 + 4 * (bytes / 4) / 0.5e9;
-	const double ring_sec = 2 * bytes / 1e9;
+	/* out and in, and applied at 2 GB/s, by the root alone where it sends parameters */
+	const double ring_sec = 2 * bytes / 1e9 + bytes / 2e9;
+	const double factor_bytes = 4.0 * 32 * (1680 + 1000); /* a worker's; its own go out, three others' come in */
+	const double sfb_sec = 4 * factor_bytes / 1e9 + bytes / 2e9;
 
 	expect_near(psd_cost_seconds(PSD_METHOD_PS, &subject, &layout, &rates),
 		    psd_cost_seconds(PSD_METHOD_PS, &subject, &layout, &without) + ps_sec, "parameter server");
 	expect_near(psd_cost_seconds(PSD_METHOD_RING, &subject, &layout, &rates),
 		    psd_cost_seconds(PSD_METHOD_RING, &subject, &layout, &without) + ring_sec, "ring");
+	expect_near(psd_cost_seconds(PSD_METHOD_SFB, &subject, &layout, &rates),
+		    psd_cost_seconds(PSD_METHOD_SFB, &subject, &layout, &without) + sfb_sec, "factors");
+	expect_near(psd_cost_seconds(PSD_METHOD_ADAM, &subject, &layout, &rates),
+		    psd_cost_seconds(PSD_METHOD_ADAM, &subject, &layout, &without) + sfb_sec + 2 * bytes / 1e9, "Adam");
 }
 
 Test(cost, one_worker_alone_pays_for_no_network)

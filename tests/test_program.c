@@ -12,6 +12,8 @@ static const char cifar10_quick[] = "title: t\n"
 				    "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
 				    "sweep: {nodes: [1, 2, 8]}\n";
 
+#define UPDATE_BPS 16e9 /* 2 GB/s */
+
 /* ---- every combination ---- */
 
 typedef void (*check_fn)(const struct psd_program *program, const char *name);
@@ -45,6 +47,7 @@ static void for_each_program(check_fn check)
 			system.barrier = bits & 2 ? PSD_BARRIER_LAYER : PSD_BARRIER_ITERATION;
 			system.priority = bits & 4 ? PSD_PRIORITY_FORWARD : PSD_PRIORITY_GENERATION;
 			system.host.copy_bps = bits & 8 ? 8e9 : 0;
+			system.host.update_bps = UPDATE_BPS;
 			system.servers = bits & 16 ? 3 : 0;
 			if (sync == PSD_SYNC_RING && system.servers > 0)
 				continue;
@@ -415,6 +418,29 @@ static void check_compute(const struct psd_program *program, const char *name)
 Test(program, forward_and_backward_hold_all_compute)
 {
 	for_each_program(check_compute);
+}
+
+/* Every element of the model is applied once on a worker that has its own gradient of it; servers do it as part of their reduction. */
+static void check_updates(const struct psd_program *program, const char *name)
+{
+	uint64_t applied_bytes = 0, own_bytes = 0;
+	double work_sec = 0.0;
+
+	for (unsigned i = 0; i < program->plan->n_items; i++)
+		if (program->plan->items[i].method != PSD_METHOD_PS)
+			own_bytes += program->plan->items[i].subject.elements * program->plan->value_bytes;
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_APPLY) {
+			applied_bytes += program->ops[i].bytes;
+			work_sec += program->ops[i].work_sec;
+		}
+	cr_assert_eq(applied_bytes, own_bytes, "%s", name);
+	cr_assert_float_eq(work_sec, 8.0 * (double)own_bytes / UPDATE_BPS, 1e-12, "%s", name);
+}
+
+Test(program, updates_take_their_bytes_over_the_rate)
+{
+	for_each_program(check_updates);
 }
 
 /* ---- traffic ---- */

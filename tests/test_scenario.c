@@ -116,7 +116,8 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  workers_per_node: 4\n"
 		"  network: {bandwidth: 10Gbps, latency: 2us, topology: fat-tree, nodes_per_rack: 16, oversubscription: 4}\n"
 		"  local: {bandwidth: 12GBps}\n"
-		"  host: {copy: 2.3GBps, reduce: 1GBps, transport: 16Gbps, incast: 15%, message: 5us, iteration: 10ms}\n"
+		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, incast: 15%, message: 5us, iteration: "
+		"10ms}\n"
 		"  slow: [{node: 3, compute: 50%, link: 25%, from: 1s, until: 2s}]\n"
 		"  background: [{from: 0, to: 1, bytes: 10MB, period: 10ms}]\n"
 		"systems:\n"
@@ -149,6 +150,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_float_eq(scenario.network.local_bps, 8 * 12e9, 1);
 	cr_expect_float_eq(scenario.host.copy_bps, 8 * 2.3e9, 1);
 	cr_expect_float_eq(scenario.host.reduce_bps, 8e9, 1);
+	cr_expect_float_eq(scenario.host.update_bps, 16e9, 1);
 	cr_expect_float_eq(scenario.host.transport_bps, 16e9, 1);
 	cr_expect_float_eq(scenario.host.incast_ratio, 0.15, 1e-12);
 	cr_expect_float_eq(scenario.host.message_sec, 5e-6, 1e-18);

@@ -483,28 +483,3 @@ Test(cpu, rebuild_gives_the_gradient_of_all_workers)
 	net_release(&parts[1]);
 	net_release(&whole);
 }
-
-/* Of the upper inner product neither, of the lower one the bias alone: nobody writes there, and all others are as before. */
-Test(cpu, gradients_that_nobody_wants_are_left_out)
-{
-	struct net net = net_make(SPLIT_TEXT, 3), some = net_make(SPLIT_TEXT, 3);
-	float **wanted = calloc(some.graph->n_tensors, sizeof(*wanted)), **all = some.gradients;
-	const unsigned lower = some.graph->layers[4].first_tensor, upper = some.graph->layers[6].first_tensor;
-
-	cr_assert(wanted);
-	memcpy(wanted, all, some.graph->n_tensors * sizeof(*wanted));
-	wanted[lower] = wanted[upper] = wanted[upper + 1] = NULL;
-	psd_compute_cpu.close(some.compute);
-	some.gradients = wanted;
-	net_open(&some);
-	cr_assert_eq(net_run(&some), net_run(&net));
-	for (unsigned t = 0; t < net.graph->n_tensors; t++)
-		if (wanted[t])
-			cr_expect_arr_eq(wanted[t], net.gradients[t], net.graph->tensors[t].elements * sizeof(float));
-		else
-			cr_expect_eq(all[t][0], 1e6f); /* as net_make() leaves it */
-	some.gradients = all;
-	free(wanted);
-	net_release(&some);
-	net_release(&net);
-}
