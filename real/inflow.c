@@ -44,8 +44,7 @@ static ssize_t read_and_add(struct psd_inflow *inflow, int fd, size_t limit_byte
 	memcpy(scratch, inflow->carried, inflow->n_carried);
 	n_bytes = inflow->n_carried + (size_t)n_read;
 	n_floats = n_bytes / sizeof(float);
-	for (size_t i = 0; i < n_floats; i++)
-		sum[i] += added[i];
+	psd_pieces_add(sum, added, n_floats);
 	inflow->n_carried = (unsigned)(n_bytes % sizeof(float));
 	memcpy(inflow->carried, scratch + n_floats * sizeof(float), inflow->n_carried);
 	psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at, n_floats * sizeof(float));
@@ -66,6 +65,11 @@ ssize_t psd_inflow_read(struct psd_inflow *inflow, int fd, size_t limit_bytes, u
 	if (n_read > 0)
 		psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at, (size_t)n_read);
 	return n_read;
+}
+
+uint64_t psd_inflow_missing_bytes(const struct psd_inflow *inflow)
+{
+	return psd_pieces_bytes(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at);
 }
 
 bool psd_inflow_is_complete(const struct psd_inflow *inflow)

@@ -38,6 +38,8 @@ ssize_t psd_inflow_read_head(struct psd_inflow *inflow, int fd, enum psd_status 
 void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet);
 /* Reads at most limit_bytes (> 0) of the payload. scratch: PSD_INFLOW_SCRATCH_BYTES, 64-byte aligned. Returns what recv does. */
 ssize_t psd_inflow_read(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch);
+/* Of the payload, what has not come. */
+uint64_t psd_inflow_missing_bytes(const struct psd_inflow *inflow);
 /* The whole message is there: head tells which; psd_inflow_reset() before the next. */
 bool psd_inflow_is_complete(const struct psd_inflow *inflow);
 void psd_inflow_reset(struct psd_inflow *inflow);

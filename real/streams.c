@@ -19,6 +19,7 @@
 enum {
 	READ_ONCE_BYTES = 1 << 20,   /* from one connection before the others have their turn */
 	SHARE_FROM_BYTES = 1 << 18,  /* messages from here on are shared by all lines */
+	LOW_WATER_BYTES = 1 << 16,   /* of a payload that long, less is not worth waking up for */
 	MIN_GRANT_BYTES = 16 * 1024, /* shaped here: worth a system call */
 	MAX_EVENTS = 64,
 };
@@ -34,7 +35,8 @@ struct line {
 	int fd; /* -1: none, or over */
 	struct psd_outlet out;
 	struct psd_inflow in;
-	uint32_t events;    /* that epoll watches */
+	uint32_t events; /* that epoll watches */
+	bool has_low_water;
 	bool waits_to_send; /* for the rate, until the timer */
 	bool waits_to_read;
 };
@@ -451,6 +453,18 @@ static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum
 	return n_read;
 }
 
+/* A link hands over a few kilobytes at a time; waking up for each costs more than what is in them. */
+static void set_low_water(struct line *line)
+{
+	const bool has = line->in.has_inlet && psd_inflow_missing_bytes(&line->in) >= LOW_WATER_BYTES;
+	const int bytes = has ? LOW_WATER_BYTES : 1;
+
+	if (has == line->has_low_water || line->fd < 0)
+		return;
+	line->has_low_water = has;
+	(void)setsockopt(line->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes)); /* without it all is as right, only dearer */
+}
+
 static enum psd_status read_line(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -469,6 +483,15 @@ static enum psd_status read_line(struct psd_streams *streams, struct line *line,
 		streams->has_moved = true;
 		n_bytes += (size_t)n_read;
 	}
+	set_low_water(line);
+	return status;
+}
+
+static enum psd_status resume_line(struct psd_streams *streams, struct line *line, struct psd_error *err)
+{
+	const enum psd_status status = ask_owner(streams, line, err);
+
+	set_low_water(line);
 	return status;
 }
 
@@ -480,7 +503,7 @@ enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error
 		streams->has_told = false;
 		for (unsigned i = 0; i < streams->n_all && !status; i++)
 			if (streams->lines[i].fd >= 0 && streams->lines[i].in.is_held)
-				status = ask_owner(streams, &streams->lines[i], err);
+				status = resume_line(streams, &streams->lines[i], err);
 	} while (!status && streams->has_told);
 	for (unsigned i = 0; i < streams->n_all && !status; i++)
 		status = watch(streams, &streams->lines[i], err);

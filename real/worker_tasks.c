@@ -8,7 +8,6 @@
 
 enum {
 	BLOCK_ELEMENTS = 4096, /* summed and applied while in the first-level cache */
-	ADD_STEP = 16,
 };
 
 /* ---- data and network ---- */
@@ -226,24 +225,12 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 	}
 }
 
-/* In steps of a known length, which is what makes -O2 vectorise. */
-static void add(float *restrict sum, const float *restrict part, uint64_t n)
-{
-	const uint64_t in_steps = n - n % ADD_STEP;
-
-	for (uint64_t e = 0; e < in_steps; e += ADD_STEP)
-		for (unsigned i = 0; i < ADD_STEP; i++)
-			sum[e + i] += part[e + i];
-	for (uint64_t e = in_steps; e < n; e++)
-		sum[e] += part[e];
-}
-
 /* sum = n elements of the parts from `offset` on, in order of rank whatever the order of arrival. */
 static void sum_block(float *sum, const float *const parts[], unsigned n_parts, uint64_t offset, uint64_t n)
 {
 	memcpy(sum, parts[0] + offset, n * sizeof(*sum));
 	for (unsigned p = 1; p < n_parts; p++)
-		add(sum, parts[p] + offset, n);
+		psd_pieces_add(sum, parts[p] + offset, n);
 }
 
 /* parts: one for each worker, as long as the weights. */
