@@ -209,6 +209,11 @@ void psd_interpreter_begin(struct psd_interpreter *in)
 	settle_all(in);
 }
 
+void psd_interpreter_set_fence(struct psd_interpreter *in, unsigned host, uint32_t iteration)
+{
+	psd_sched_set_fence(&in->hosts[host].sched, iteration);
+}
+
 void psd_interpreter_finished(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
 {
 	struct psd_host_state *host = &in->hosts[h];

@@ -61,6 +61,8 @@ enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const 
 void psd_interpreter_release(struct psd_interpreter *interpreter);
 
 void psd_interpreter_begin(struct psd_interpreter *interpreter);
+/* host begins nothing of `iteration` before it has completed the one before, as psd_sched_set_fence(). */
+void psd_interpreter_set_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t iteration);
 void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host, enum psd_resource resource);
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
 void psd_interpreter_collective_finished(struct psd_interpreter *interpreter);

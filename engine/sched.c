@@ -96,26 +96,47 @@ bool psd_ready_pop(struct psd_ready_queue *queue, struct psd_ready *entry)
 
 /* ---- the scheduler ---- */
 
+static void add_to_list(struct psd_sched *sched, struct psd_task_list *list, struct psd_task task)
+{
+	if (list->n == list->capacity) {
+		const uint32_t wanted = list->capacity > 0 ? list->capacity * 2 : 16;
+		struct psd_task *grown = realloc(list->tasks, wanted * sizeof(*grown));
+		if (grown == NULL) {
+			sched->is_out_of_memory = true;
+			return;
+		}
+		list->tasks = grown;
+		list->capacity = wanted;
+	}
+	list->tasks[list->n++] = task;
+}
+
 static void add_ready(struct psd_sched *sched, struct psd_task task)
 {
 	const struct psd_op *op = &sched->program->ops[task.op];
 	if (task.iteration >= sched->n_iterations)
 		return; /* the run ends before */
-	if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE) {
+	if (task.iteration == sched->fence && sched->iteration < sched->fence)
+		add_to_list(sched, &sched->fenced, task);
+	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE)
 		psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->rank, task}, &sched->is_out_of_memory);
+	else
+		add_to_list(sched, &sched->instant, task);
+}
+
+void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration)
+{
+	assert(iteration > sched->iteration && sched->fenced.n == 0);
+	sched->fence = iteration;
+}
+
+static void pass_fence(struct psd_sched *sched)
+{
+	if (sched->iteration != sched->fence)
 		return;
-	}
-	if (sched->n_instant == sched->instant_capacity) {
-		const uint32_t wanted = sched->instant_capacity > 0 ? sched->instant_capacity * 2 : 16;
-		struct psd_task *grown = realloc(sched->instant, wanted * sizeof(*grown));
-		if (grown == NULL) {
-			sched->is_out_of_memory = true;
-			return;
-		}
-		sched->instant = grown;
-		sched->instant_capacity = wanted;
-	}
-	sched->instant[sched->n_instant++] = task;
+	for (uint32_t i = 0; i < sched->fenced.n; i++)
+		add_ready(sched, sched->fenced.tasks[i]);
+	sched->fenced.n = 0;
 }
 
 static bool is_done(const struct psd_sched *sched, struct psd_task task)
@@ -170,7 +191,8 @@ void psd_sched_release(struct psd_sched *sched)
 {
 	free(sched->waiting[0]);
 	free(sched->waiting[1]);
-	free(sched->instant);
+	free(sched->instant.tasks);
+	free(sched->fenced.tasks);
 	for (unsigned r = 0; r < PSD_RESOURCES; r++)
 		free(sched->queues[r].entries);
 	*sched = (struct psd_sched){0};
@@ -204,6 +226,7 @@ void psd_sched_finish(struct psd_sched *sched, struct psd_task task)
 	while (sched->iteration < sched->n_iterations && sched->n_left[sched->iteration % 2] == 0) {
 		const uint32_t following = sched->iteration + 2;
 		sched->iteration++;
+		pass_fence(sched);
 		if (following < sched->n_iterations)
 			start_iteration(sched, following);
 		else
@@ -219,9 +242,9 @@ void psd_sched_arrive(struct psd_sched *sched, struct psd_task receive)
 
 bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task)
 {
-	if (sched->n_instant == 0)
+	if (sched->instant.n == 0)
 		return false;
-	*task = sched->instant[--sched->n_instant];
+	*task = sched->instant.tasks[--sched->instant.n];
 	return true;
 }
 

@@ -42,16 +42,22 @@ struct psd_ready_queue {
 	uint32_t capacity;
 };
 
+struct psd_task_list {
+	struct psd_task *tasks;
+	uint32_t n;
+	uint32_t capacity;
+};
+
 struct psd_sched {
 	const struct psd_program *program;
 	const struct psd_duties *duties;
 	uint32_t n_iterations;
-	uint32_t *waiting[2];	  /* of the iteration with that parity; PSD_DONE when done */
-	uint32_t n_left[2];	  /* operations not yet done */
-	uint32_t iteration;	  /* the oldest that is not complete */
-	struct psd_task *instant; /* ready operations that need no resource, and collectives; the executor takes them */
-	uint32_t n_instant;
-	uint32_t instant_capacity;
+	uint32_t *waiting[2];	      /* of the iteration with that parity; PSD_DONE when done */
+	uint32_t n_left[2];	      /* operations not yet done */
+	uint32_t iteration;	      /* the oldest that is not complete */
+	struct psd_task_list instant; /* ready operations that need no resource, and collectives; the executor takes them */
+	uint32_t fence;		      /* nothing of this iteration is ready before the one before is complete; 0: none */
+	struct psd_task_list fenced;
 	struct psd_ready_queue queues[PSD_RESOURCES];
 	bool is_out_of_memory;
 };
@@ -61,6 +67,9 @@ enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program
 			       uint32_t n_iterations, struct psd_error *err) PSD_MUST_CHECK;
 void psd_sched_release(struct psd_sched *sched);
 
+/* From `iteration` on nothing starts before all that came before is done. One fence at a time: set the next when this one has been passed, and
+ * before any operation of the iteration before `iteration` is done. */
+void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration);
 /* The task is done: what waited only for it becomes ready. */
 void psd_sched_finish(struct psd_sched *sched, struct psd_task task);
 /* One message of a receive operation arrived. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +70,17 @@ static double now_sec(void)
 
 /* ---- in a process ---- */
 
+/* A connection each, for every line to every host. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int live(void *context, unsigned node)
 {
 	struct launch *launch = context;
@@ -99,6 +111,9 @@ static int live(void *context, unsigned node)
 
 	(void)node;
 	(void)signal(SIGINT, SIG_IGN); /* a terminal sends it to all: whoever started the processes ends them */
+	(void)signal(SIGTERM, SIG_DFL);
+	(void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
+	allow_descriptors();
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (h != launch->self && launch->listeners[h] >= 0)
 			close(launch->listeners[h]);

@@ -21,7 +21,7 @@ struct psd_launch_options {
 	enum psd_ground ground; /* the last two have the scenario's latency, too */
 	double connect_sec, stall_sec;
 	bool is_tested;
-	struct psd_spans *spans; /* one recorder for each host; NULL: none are kept */
+	struct psd_spans *spans;		  /* one recorder for each host; NULL: none are kept */
 	const volatile sig_atomic_t *stop_signal; /* NULL, or not 0 from the signal on that ends the run: PSD_ERUN */
 	/* As in psd_worker_options; called in the processes. */
 	void (*progress)(void *context, const struct psd_progress *progress);

@@ -239,7 +239,8 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 
 	if (!status)
 		status = psd_launch(&launch, &row->result, err);
-	command->rows[command->n_rows++] = *row;
+	if (!status)
+		command->rows[command->n_rows++] = *row;
 	if (!status && !isfinite(row->result.last_loss))
 		fprintf(stderr, "psd-run: %s diverged, its loss is no number any more: the learning rate is too high\n",
 			made->system->name);
@@ -297,12 +298,18 @@ static enum psd_status print_table(const struct command *command, struct psd_err
 static enum psd_status run_systems(struct command *command, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = command->scenario;
-	enum psd_status status = command->options->is_csv ? print_csv_head(err) : PSD_OK;
+	enum psd_status status = command->options->is_csv ? print_csv_head(err) : PSD_OK, print_status = PSD_OK;
+	struct psd_error print_err;
 
 	for (unsigned s = 0; s < scenario->n_systems && !status; s++)
 		if (is_chosen(command, &scenario->systems[s]))
 			status = run_system(command, &scenario->systems[s], err);
-	return !status && !command->options->is_csv ? print_table(command, err) : status;
+	/* what was carried out is not lost with what failed after it */
+	if (!command->options->is_csv && command->n_rows > 0)
+		print_status = print_table(command, &print_err);
+	if (!status && print_status)
+		*err = print_err;
+	return status ? status : print_status;
 }
 
 /* ---- a scenario ---- */

@@ -282,7 +282,10 @@ static enum psd_status write_all(struct packer *packer)
 		return status;
 	set_mean(packer);
 	psd_pack_write_head(head, &packer->pack, offset, packer->index);
-	rewind(packer->out);
+	if (fseeko(packer->out, 0, SEEK_SET))
+		return psd_error_set(packer->err, PSD_EFILE, (struct psd_place){.path = packer->path},
+				     "cannot be written: %s; it takes a file that can be written twice in one place",
+				     strerror(errno));
 	status = write_bytes(packer, head, sizeof(head));
 	return status ? status : write_bytes(packer, packer->index, index_bytes);
 }

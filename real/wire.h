@@ -20,7 +20,7 @@ enum psd_wire_kind {
 	PSD_WIRE_RING,	 /* the same of one step (`part`) of a collective */
 	PSD_WIRE_READY,	 /* to worker 0: the sender is ready for a collective */
 	PSD_WIRE_BEGIN,	 /* from worker 0: all are ready, this is the next; both without a payload */
-	PSD_WIRE_ALIVE,	 /* from worker 0, without a payload: it is busy, not stuck */
+	PSD_WIRE_ALIVE,	 /* without a payload: the sender computes and is not stuck */
 	PSD_WIRE_REPORT, /* to worker 0, each iteration: struct psd_wire_report */
 	PSD_WIRE_BYE,	 /* last on every connection: the sender has all it needs: struct psd_wire_bye */
 	PSD_WIRE_KINDS

@@ -78,6 +78,9 @@ static uint64_t hash_plan(const struct psd_worker *worker)
 	hash = mix(mix(mix(hash, train->seed), train->data.kind), train->streams);
 	hash = mix_double(mix_double(mix_double(hash, train->optimiser.momentum), train->optimiser.weight_decay),
 			  train->rate.base);
+	hash = mix(mix(mix(hash, train->optimiser.is_nesterov), train->is_deterministic), train->test_every_epochs);
+	hash = mix_double(mix_double(mix(hash, train->rate.policy), train->rate.gamma), train->rate.power);
+	hash = mix(hash, worker->options->made->matter->scenario->batch_per_worker);
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
 		hash = mix(hash, plan->graph->tensors[t].elements);
 	for (unsigned i = 0; i < plan->n_items; i++) {
@@ -223,8 +226,8 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	enum psd_status status = allocate(worker, err);
 
 	if (!status)
-		status = psd_memory_init(&worker->memory, worker->plan, worker->self,
-					 !worker->options->train->is_deterministic, err);
+		status = psd_memory_init(&worker->memory, worker->plan, worker->self, !worker->options->train->is_deterministic,
+					 err);
 	if (!status)
 		status = open_lanes(worker, err);
 	if (!status)
@@ -281,7 +284,8 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		worker->compute_sec[iteration] += job->sec;
 	if (job->is_after_test) {
-		psd_worker_held_began(worker, iteration, job->start_sec);
+		worker->tests.pause_sec[iteration] = job->test_sec;
+		psd_worker_fence_test(worker, iteration);
 		psd_worker_tested(worker, job->test_samples, job->test_correct);
 	}
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
@@ -296,7 +300,6 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 {
 	enum psd_status status = PSD_OK;
 	bool has_news = true;
-	struct psd_task held;
 
 	while (has_news && !status && !worker->status) {
 		has_news = false;
@@ -319,8 +322,6 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			psd_interpreter_collective_finished(&worker->interpreter);
 			has_news = true;
 		}
-		if (!status && psd_worker_take_held(worker, &held))
-			psd_worker_start_tested(worker, held);
 		if (!status && has_news)
 			status = psd_streams_resume(worker->streams, err);
 		*has_moved = *has_moved || has_news;
@@ -343,7 +344,7 @@ static enum psd_status turn(struct psd_worker *worker, struct psd_error *err)
 		status = settle(worker, &has_settled, err);
 	if (has_moved || has_settled || is_computing(worker))
 		worker->last_move_sec = psd_worker_now(worker);
-	if (worker->device.job && worker->jobs[PSD_RESOURCE_DEVICE].is_after_test)
+	if (is_computing(worker))
 		psd_worker_say_alive(worker);
 	if (!status && psd_worker_now(worker) - worker->last_move_sec > worker->options->stall_sec)
 		status = psd_worker_stalled(worker, err);
@@ -358,6 +359,7 @@ static enum psd_status carry_out(struct psd_worker *worker, struct psd_error *er
 	worker->start_sec += psd_worker_now(worker);
 	worker->last_move_sec = 0.0;
 	worker->has_begun = true;
+	psd_worker_fence_test(worker, 0);
 	psd_interpreter_begin(&worker->interpreter);
 	status = psd_streams_resume(worker->streams, err);
 	if (!status)

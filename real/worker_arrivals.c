@@ -38,13 +38,6 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 	return PSD_WELCOME_NOW;
 }
 
-/* Worker 0 is busy with something that the program does not have. */
-static enum psd_welcome expect_alive(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				     struct psd_error *err)
-{
-	return peer == 0 ? PSD_WELCOME_NOW : refuse(worker, peer, head, "a sign of life that nobody expects", err);
-}
-
 /* READY comes to worker 0 from a worker; BEGIN from worker 0 to one that is ready. */
 static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				      struct psd_error *err)
@@ -129,7 +122,7 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 	case PSD_WIRE_RING: return expect_ring(worker, peer, head, inlet, err);
 	case PSD_WIRE_READY:
 	case PSD_WIRE_BEGIN: return expect_signal(worker, peer, head, err);
-	case PSD_WIRE_ALIVE: return expect_alive(worker, peer, head, err);
+	case PSD_WIRE_ALIVE: return PSD_WELCOME_NOW;
 	case PSD_WIRE_REPORT:
 	case PSD_WIRE_BYE: return expect_small(worker, peer, head, inlet, err);
 	case PSD_WIRE_HELLO:

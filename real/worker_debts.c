@@ -70,7 +70,7 @@ static unsigned find_debtor(const struct psd_worker *worker)
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		const uint32_t owed = p != worker->self && !worker->peers[p].has_said_bye ? find_owed(worker, p) : UINT32_MAX;
 
-		if (owed >= earliest)
+		if (owed >= earliest || owed == worker->program->n_ops)
 			continue;
 		earliest = owed;
 		debtor = p;

@@ -26,20 +26,23 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 {
 	const uint32_t n = worker->options->n_iterations;
 	const uint32_t first = n > WARMUP_ITERATIONS ? WARMUP_ITERATIONS : n - 1;
-	const double *next_sec = worker->interpreter.next_sec;
-	double *iteration_sec = calloc(n, sizeof(*iteration_sec));
+	const double *next_sec = worker->interpreter.next_sec, *pause_sec = worker->tests.pause_sec;
+	double *iteration_sec = calloc(2 * (size_t)n, sizeof(*iteration_sec)), *compute_sec = iteration_sec + n;
 	uint32_t n_tested = 0, n_measured = 0;
 
 	if (!iteration_sec)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a worker");
 	for (uint32_t i = first; i < n; i++)
-		n_tested += worker->tests.pause_sec[i] > 0.0;
-	for (uint32_t i = first; i < n; i++)
-		if (worker->tests.pause_sec[i] == 0.0 || n_tested == n - first)
-			iteration_sec[n_measured++] = next_sec[i] - (i > 0 ? next_sec[i - 1] : 0.0) - worker->tests.pause_sec[i];
+		n_tested += pause_sec[i] > 0.0;
+	for (uint32_t i = first; i < n; i++) {
+		if (pause_sec[i] > 0.0 && n_tested < n - first)
+			continue;
+		iteration_sec[n_measured] = next_sec[i] - (i > 0 ? next_sec[i - 1] : 0.0) - pause_sec[i];
+		compute_sec[n_measured++] = worker->compute_sec[i];
+	}
 	*result = (struct psd_worker_result){
 		.iteration_sec = median(iteration_sec, n_measured),
-		.compute_sec = median(worker->compute_sec + first, n - first),
+		.compute_sec = median(compute_sec, n_measured),
 		.sent_bytes_per_node = worker->sent_bytes / n,
 		.received_bytes_per_node = worker->received_bytes / n,
 		.last_loss = worker->last_loss,

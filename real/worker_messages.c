@@ -178,9 +178,9 @@ void psd_worker_say_alive(struct psd_worker *worker)
 	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE};
 	const double sec = psd_worker_now(worker);
 
-	if (sec - worker->tests.alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
+	if (sec - worker->alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
 		return;
-	worker->tests.alive_sec = sec;
+	worker->alive_sec = sec;
 	for (unsigned p = 0; p < worker->n_hosts; p++)
 		if (p != worker->self)
 			send_small(worker, p, &head, NULL);

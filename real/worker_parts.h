@@ -25,16 +25,13 @@ struct psd_job {
 	double start_sec;
 	double sec;
 	bool is_after_test; /* the test samples were passed before; not in sec */
+	double test_sec;
 	uint64_t test_samples, test_correct;
 };
 
 /* Worker 0's tests between iterations, and what is told of an iteration once both its reports and its test are there. */
 struct psd_tests {
-	bool is_holding; /* the first operation of the iteration after the tested one waits until that is complete */
-	struct psd_task held;
-	double held_sec;
 	double *pause_sec; /* per iteration: how long a test kept it from beginning */
-	double alive_sec;  /* when the others last heard that a test goes on */
 	bool has_progress, has_result;
 	struct psd_progress progress;
 	uint64_t samples, correct;
@@ -99,6 +96,7 @@ struct psd_worker {
 	uint32_t *correct;
 	uint32_t n_reports[LOSS_WINDOW];
 	double last_loss;
+	double alive_sec; /* when the others last heard that this host is at work */
 	struct psd_tests tests;
 
 	enum psd_status status; /* of callbacks that cannot return one */
@@ -111,8 +109,6 @@ double psd_worker_now(void *context); /* psd_seam.now; context is the worker */
 
 /* psd_seam.work */
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-/* Begins a device operation that is kept by psd_worker_hold(), after the test. */
-void psd_worker_start_tested(struct psd_worker *worker, struct psd_task task);
 /* Opens data and compute, in the device lane's thread. */
 enum psd_status psd_worker_open_compute(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Passes all test samples that fill batches; in the device lane's thread. */
@@ -123,12 +119,8 @@ enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, ui
 
 /* Worker 0 passes the test samples after this iteration. */
 bool psd_worker_is_test_due(const struct psd_worker *worker, uint32_t iteration);
-/* Keeps the first operation of an iteration that follows a test, until psd_worker_take_held(). */
-void psd_worker_hold(struct psd_worker *worker, struct psd_task task);
-/* True once, when the test may begin and then the held operation. */
-bool psd_worker_take_held(struct psd_worker *worker, struct psd_task *task);
-/* The held operation has begun. */
-void psd_worker_held_began(struct psd_worker *worker, uint32_t iteration, double start_sec);
+/* Fences the next iteration after `iteration` that a test stands before: its first operation then starts when all before is complete. */
+void psd_worker_fence_test(struct psd_worker *worker, uint32_t iteration);
 /* What was found after an iteration: by all workers' reports, by the test. */
 void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
 void psd_worker_tested(struct psd_worker *worker, uint64_t samples, uint64_t correct);
@@ -153,7 +145,7 @@ uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 bool psd_worker_take_ring_done(struct psd_worker *worker);
 /* A loss, to worker 0. */
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
-/* Tells all peers that this host is at work, though nothing else arrives from it. */
+/* Tells all peers now and then that this host is at work, though nothing else may arrive from it. */
 void psd_worker_say_alive(struct psd_worker *worker);
 /* Tells all peers that this host has what it needs. */
 void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);

@@ -354,27 +354,24 @@ static void task_job(void *context)
 {
 	struct psd_job *job = context;
 
+	const double begun_sec = psd_worker_now(job->worker);
+
 	if (job->is_after_test)
 		job->status = run_test(job->worker, job, &job->err);
 	job->start_sec = psd_worker_now(job->worker);
+	job->test_sec = job->start_sec - begun_sec;
 	if (!job->status)
 		job->status = run_task(job->worker, job->task, &job->err);
 	job->sec = psd_worker_now(job->worker) - job->start_sec;
 }
 
-static bool begins_iteration(const struct psd_worker *worker, struct psd_task task)
+/* The first operation after a test that is due; a fence sees to it that the iteration before is complete. */
+static bool is_after_test(const struct psd_worker *worker, struct psd_task task)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
+	const bool is_first = op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).first == 0;
 
-	return op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).first == 0;
-}
-
-void psd_worker_start_tested(struct psd_worker *worker, struct psd_task task)
-{
-	struct psd_job *job = &worker->jobs[PSD_RESOURCE_DEVICE];
-
-	*job = (struct psd_job){.worker = worker, .task = task, .is_after_test = true};
-	psd_lane_start(&worker->device, task_job, job);
+	return is_first && task.iteration > 0 && psd_worker_is_test_due(worker, task.iteration - 1);
 }
 
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
@@ -383,10 +380,8 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	struct psd_job *job = &worker->jobs[resource];
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
-	*job = (struct psd_job){.worker = worker, .task = task};
-	if (task.iteration > 0 && begins_iteration(worker, task) && psd_worker_is_test_due(worker, task.iteration - 1))
-		psd_worker_hold(worker, task);
-	else if (resource == PSD_RESOURCE_DEVICE && worker->program->ops[task.op].kind != PSD_OP_BARRIER)
+	*job = (struct psd_job){.worker = worker, .task = task, .is_after_test = is_after_test(worker, task)};
+	if (resource == PSD_RESOURCE_DEVICE && worker->program->ops[task.op].kind != PSD_OP_BARRIER)
 		psd_lane_start(&worker->device, task_job, job);
 	else if (resource == PSD_RESOURCE_CPU)
 		psd_lane_start(&worker->cpu, task_job, job);

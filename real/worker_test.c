@@ -16,28 +16,12 @@ bool psd_worker_is_test_due(const struct psd_worker *worker, uint32_t iteration)
 	       (iteration + UINT64_C(1)) * worker->global_batch / samples > iteration * worker->global_batch / samples;
 }
 
-void psd_worker_hold(struct psd_worker *worker, struct psd_task task)
+void psd_worker_fence_test(struct psd_worker *worker, uint32_t iteration)
 {
-	worker->tests.is_holding = true;
-	worker->tests.held = task;
-	worker->tests.held_sec = psd_worker_now(worker);
-}
-
-bool psd_worker_take_held(struct psd_worker *worker, struct psd_task *task)
-{
-	struct psd_tests *tests = &worker->tests;
-
-	/* with a barrier per layer, the iteration before may still be pulling parameters of later layers */
-	if (!tests->is_holding || psd_interpreter_iteration(&worker->interpreter, 0) < tests->held.iteration)
-		return false;
-	tests->is_holding = false;
-	*task = tests->held;
-	return true;
-}
-
-void psd_worker_held_began(struct psd_worker *worker, uint32_t iteration, double start_sec)
-{
-	worker->tests.pause_sec[iteration] = start_sec - worker->tests.held_sec;
+	while (iteration + 1 < worker->options->n_iterations && !psd_worker_is_test_due(worker, iteration))
+		iteration++;
+	if (iteration + 1 < worker->options->n_iterations)
+		psd_interpreter_set_fence(&worker->interpreter, 0, iteration + 1);
 }
 
 /* ---- what is told ---- */

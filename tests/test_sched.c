@@ -228,6 +228,28 @@ Test(sched, what_is_done_before_an_iteration_begins_counts)
 	psd_sched_release(&small.sched);
 }
 
+Test(sched, behind_a_fence_nothing_starts_before_all_is_done)
+{
+	/* the first of an iteration waits for the first of the one before only, so that without a fence it overtakes the second */
+	const struct small_edge edges[] = {{0, 0, true}, {0, 1, false}};
+	struct small_program small;
+
+	small_open(&small, 2, edges, 2, 3);
+	psd_sched_set_fence(&small.sched, 1);
+	psd_sched_finish(&small.sched, expect_next(&small, 0, 0));
+	const struct psd_task second = expect_next(&small, 0, 1);
+	expect_nothing(&small);
+	psd_sched_finish(&small.sched, second);
+	psd_sched_finish(&small.sched, expect_next(&small, 1, 0));
+	/* no other fence: iteration 2 may begin while 1 is not complete */
+	const struct psd_task late = expect_next(&small, 1, 1);
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 0));
+	psd_sched_finish(&small.sched, late);
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 1));
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
 Test(sched, a_host_without_operations_is_complete_at_once)
 {
 	struct small_program small;

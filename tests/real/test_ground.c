@@ -111,3 +111,19 @@ Test(ground, servers_may_add_in_order_of_arrival)
 	training_free(apart);
 	training_free(added);
 }
+
+/* A test between two iterations waits until the first is complete on its worker, whatever is ready before by its rank. */
+Test(ground, tests_between_iterations_neither_block_nor_change_anything)
+{
+	static const char more[] = ", test_every: 1, data: {kind: synthetic, training_samples: 12, test_samples: 8}";
+	static const char *const pipelined[] = {"sync: ring, barrier: layer, priority: forward",
+						"sync: hybrid, barrier: layer, priority: forward",
+						"sync: ps, barrier: layer, priority: forward"};
+
+	for (unsigned s = 0; s < sizeof(pipelined) / sizeof(pipelined[0]); s++) {
+		struct training *tested = make(pipelined[s], 3, more);
+
+		tested->options.is_tested = true;
+		check_same_and_free(run(make(pipelined[s], 3, more)), run(tested), 3);
+	}
+}
