@@ -3,8 +3,9 @@
 # both with the error. Both read the same file, a copy in BUILD/compare/ whose `compute` is a profile that was measured just before, with as
 # many workers busy as the run has: where they are more than the machine's cores, each computes so much slower. Everything else,
 # what hosts cost in particular, is as the scenario says. Measured is the run of ROUNDS whose iteration is the median, and the spread of all:
-# largest to smallest, relative to it. rescaled_sec is the prediction once more, with the profile scaled to the compute time of that very run:
-# its error is that of the exchange, error_ratio is that of everything. Written to BUILD/compare/compare.csv, too.
+# largest to smallest, relative to it. The compute times beside
+# them tell how well the profile met the run; a layer whose gradient is rebuilt from factors computes less of it than the profile, and
+# more where it is rebuilt. Written to BUILD/compare/compare.csv, too.
 set -eu
 export LC_ALL=C
 build=$1
@@ -51,22 +52,18 @@ compare() {
 		echo "$(csv_field iteration_sec <"$out/measured.csv") $(csv_field compute_sec <"$out/measured.csv")" >>"$out/measured"
 	done
 	sort -g -o "$out/measured" "$out/measured"
-	computed=$(sed -n "$(((rounds + 1) / 2))s/.* //p" "$out/measured")
-	images_per_sec=$(awk -v batch="$(field "$1" batch_per_worker)" -v sec="$computed" 'BEGIN { printf "%.6f", batch / sec }')
-	awk -v name="$1,$3,$2" -v predicted="$(predict "$1" "$2" "$3" iteration_sec)" -v profiled="$(predict "$1" "$2" "$3" compute_sec)" \
-		-v rescaled="$(predict "$1" "$2" "$3" iteration_sec --set "compute.images_per_sec=$images_per_sec")" '
+	awk -v name="$1,$3,$2" -v predicted="$(predict "$1" "$2" "$3" iteration_sec)" -v profiled="$(predict "$1" "$2" "$3" compute_sec)" '
 		{ sec[NR] = $1; compute_sec[NR] = $2 }
 		END {
 			middle = int((NR + 1) / 2)
-			printf "%s,%.5f,%.5f,%.4f,%.4f,%.5f,%.5f,%.5f,%.4f\n", name, predicted, sec[middle], (sec[NR] - sec[1]) / sec[middle],
-				predicted / sec[middle] - 1, profiled, compute_sec[middle], rescaled, rescaled / sec[middle] - 1
+			printf "%s,%.5f,%.5f,%.4f,%.4f,%.5f,%.5f\n", name, predicted, sec[middle], (sec[NR] - sec[1]) / sec[middle],
+				predicted / sec[middle] - 1, profiled, compute_sec[middle]
 		}' "$out/measured"
 	rm -f "$out/measured" "$out/measured.csv" "$out/predicted.csv"
 }
 
 rows() {
-	echo "model,system,workers,predicted_sec,measured_sec,spread_ratio,error_ratio,profile_compute_sec,measured_compute_sec,\
-rescaled_sec,rescaled_error_ratio"
+	echo "model,system,workers,predicted_sec,measured_sec,spread_ratio,error_ratio,profile_compute_sec,measured_compute_sec"
 	for scenario in "$@"; do
 		for nodes in $clusters; do
 			profile "$scenario" "$nodes"
@@ -79,7 +76,6 @@ rescaled_sec,rescaled_error_ratio"
 }
 
 rows "$@" >"$out/compare.csv"
-awk -F , 'NR == 1 { printf "%-10s %-8s %7s %11s %11s %7s %7s  | %9s %9s %9s %7s\n", "model", "system", "workers", "predicted s", "measured s",
-	"spread", "error", "profile s", "compute s", "rescaled", "error"; next }
-	{ printf "%-10s %-8s %7d %11.4f %11.4f %5.1f %% %5.1f %%  | %9.4f %9.4f %9.4f %5.1f %%\n", $1, $2, $3, $4, $5, 100 * $6, 100 * $7, $8,
-		$9, $10, 100 * $11 }' "$out/compare.csv"
+awk -F , 'NR == 1 { printf "%-10s %-8s %7s %11s %11s %7s %7s  | %9s %9s\n", "model", "system", "workers", "predicted s", "measured s",
+	"spread", "error", "profile s", "compute s"; next }
+	{ printf "%-10s %-8s %7d %11.4f %11.4f %5.1f %% %5.1f %%  | %9.4f %9.4f\n", $1, $2, $3, $4, $5, 100 * $6, 100 * $7, $8, $9 }' "$out/compare.csv"
