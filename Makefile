@@ -209,6 +209,13 @@ $(BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/bench_%.o 
 $(BUILD)/tests/selfcheck.o: | $(WITH_DEPS)
 
 # ---- showing and testing ----
+# Of two CSVs of results, rows of the same system and nodes side by side. The title's commas stand between quotes.
+BESIDE := { gsub(/"[^"]*"/, ""); split($$0, field, ","); at = field[2] SUBSEP field[4] } \
+	FNR == 1 { file++; next } file == 1 { predicted[at] = field[7]; next } \
+	!has_head++ { printf "%-16s %5s %12s %11s\n", "system", "nodes", "predicted s", "executed s" } \
+	{ printf "%-16s %5d %12.3f %11.3f\n", field[2], field[4], predicted[at], field[7] } \
+	END { print "(predicted for the table'\''s cpu; make compare measures this machine first)" }
+
 demo: $(PROGRAMS) deps ## predict VGG19-22K on 1 to 32 nodes beside the published values, train a small network for real, plot both
 	@mkdir -p build/demo
 	@echo
@@ -224,6 +231,8 @@ demo: $(PROGRAMS) deps ## predict VGG19-22K on 1 to 32 nodes beside the publishe
 	@$(BUILD)/psd-run --csv --log build/demo/log.csv --trace build/demo/executed.json scenarios/quickstart.yaml >build/demo/executed.csv
 	@plots/psd-plot timeline build/demo/executed.json --iteration 2 -o build/demo/executed.svg
 	@plots/psd-plot speedup build/demo/predicted.csv build/demo/executed.csv -o build/demo/quickstart.svg
+	@echo
+	@awk '$(BESIDE)' build/demo/predicted.csv build/demo/executed.csv
 	@echo
 	@echo "Written to build/demo/:"
 	@echo "  speedup.csv, speedup.svg, speedup.png    the table above, and its plot"

@@ -60,14 +60,6 @@ struct launch {
 	char killed[160];
 };
 
-static double now_sec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* ---- in a process ---- */
 
 /* A connection each, for every line to every host. */
@@ -79,6 +71,12 @@ static void allow_descriptors(void)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void record_span(void *context, const struct psd_program *program, const struct psd_span *span)
+{
+	(void)program;
+	psd_recorder_add(context, span);
 }
 
 static int live(void *context, unsigned node)
@@ -101,7 +99,8 @@ static int live(void *context, unsigned node)
 		.connect_sec = options->connect_sec,
 		.stall_sec = options->stall_sec,
 		.is_tested = options->is_tested,
-		.recorder = options->spans ? &options->spans->hosts[launch->self] : NULL,
+		.span = options->spans ? record_span : NULL,
+		.span_context = options->spans ? &options->spans->hosts[launch->self] : NULL,
 		.progress = options->progress,
 		.finished = options->finished,
 		.context = options->context,
@@ -120,6 +119,8 @@ static int live(void *context, unsigned node)
 	if (psd_layout_is_worker(launch->layout, launch->self))
 		(void)psd_affinity_pin(launch->self, launch->layout->workers); /* unpinned works as well */
 	record.status = psd_worker_run(&worker, &record.result, &err);
+	if (!record.status && options->spans)
+		record.status = psd_recorder_finish(&options->spans->hosts[launch->self], &err);
 	memcpy(record.text, err.text, sizeof(record.text));
 	return write(launch->pipe_in, &record, sizeof(record)) == (ssize_t)sizeof(record) && !record.status ? 0 : 1;
 }
@@ -218,7 +219,7 @@ static enum psd_status start_all(struct launch *launch, struct psd_error *err)
 static void note_failure(struct launch *launch)
 {
 	if (!launch->has_failed)
-		launch->give_up_sec = now_sec() + GRACE_SEC;
+		launch->give_up_sec = psd_socket_now_sec() + GRACE_SEC;
 	launch->has_failed = true;
 }
 
@@ -245,7 +246,7 @@ static void note_end(struct launch *launch, unsigned host, bool was_killed, int 
 	launch->processes[host].is_running = false;
 	if (!was_killed && exit_or_signal == 0)
 		return;
-	if (was_killed && !launch->has_killed && !(launch->has_failed && now_sec() >= launch->give_up_sec)) {
+	if (was_killed && !launch->has_killed && !(launch->has_failed && psd_socket_now_sec() >= launch->give_up_sec)) {
 		char name[PSD_MESH_NAME_MAX];
 
 		launch->has_killed = true;
@@ -317,7 +318,7 @@ static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
 		else
 			wait_on_loopback(launch);
 		read_records(launch);
-		if (launch->has_failed && now_sec() >= launch->give_up_sec)
+		if (launch->has_failed && psd_socket_now_sec() >= launch->give_up_sec)
 			kill_all(launch);
 	}
 	return status;

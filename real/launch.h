@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "real/spans.h"
 #include "real/worker.h"
 
 /* What lies between the processes. */

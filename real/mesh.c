@@ -42,21 +42,34 @@ static enum psd_status send_greeting(const struct psd_mesh_options *options, int
 	return psd_socket_send_small(peer, fd, bytes, sizeof(bytes), err);
 }
 
-static enum psd_status read_greeting(const struct psd_mesh_options *options, int fd, double until_sec, const char *peer,
-				     struct psd_wire_hello *hello, struct psd_error *err)
+/* bytes: head and payload, of a message of this kind; its payload begins at PSD_WIRE_HEAD_BYTES. what: "a greeting". */
+static enum psd_status read_small(const char *peer, int fd, enum psd_wire_kind kind, const char *what, double until_sec,
+				  uint8_t *bytes, size_t n_bytes, struct psd_error *err)
 {
-	const unsigned n_hosts = psd_layout_hosts(options->layout);
-	uint8_t bytes[GREETING_BYTES];
 	struct psd_wire_head head;
 	struct psd_error cause;
-	const enum psd_status status = psd_socket_read_all(peer, fd, bytes, sizeof(bytes), until_sec, err);
+	const enum psd_status status = psd_socket_read_all(peer, fd, bytes, n_bytes, until_sec, err);
 
 	if (status)
 		return status;
 	if (psd_wire_decode(bytes, &head, &cause))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s", peer, cause.text);
+	if (head.kind != kind)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s sent something else than %s", peer, what);
+	return PSD_OK;
+}
+
+static enum psd_status read_greeting(const struct psd_mesh_options *options, int fd, double until_sec, const char *peer,
+				     struct psd_wire_hello *hello, struct psd_error *err)
+{
+	const unsigned n_hosts = psd_layout_hosts(options->layout);
+	uint8_t bytes[GREETING_BYTES];
+	const enum psd_status status = read_small(peer, fd, PSD_WIRE_HELLO, "a greeting", until_sec, bytes, sizeof(bytes), err);
+
+	if (status)
+		return status;
 	*hello = psd_wire_decode_hello(bytes + PSD_WIRE_HEAD_BYTES);
-	if (head.kind != PSD_WIRE_HELLO || hello->n_hosts != n_hosts || hello->host >= n_hosts)
+	if (hello->n_hosts != n_hosts || hello->host >= n_hosts)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s is host %" PRIu32 " of %" PRIu32 ", this run has %u", peer,
 				     hello->host, hello->n_hosts, n_hosts);
 	if (hello->plan_hash != options->plan_hash)
@@ -174,16 +187,10 @@ static enum psd_status send_clock(const char *peer, int fd, const struct psd_wir
 static enum psd_status read_clock(const char *peer, int fd, double until_sec, struct psd_wire_clock *clock, struct psd_error *err)
 {
 	uint8_t bytes[CLOCK_BYTES];
-	struct psd_wire_head head;
-	struct psd_error cause;
-	const enum psd_status status = psd_socket_read_all(peer, fd, bytes, sizeof(bytes), until_sec, err);
+	const enum psd_status status = read_small(peer, fd, PSD_WIRE_CLOCK, "its clock", until_sec, bytes, sizeof(bytes), err);
 
 	if (status)
 		return status;
-	if (psd_wire_decode(bytes, &head, &cause))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s", peer, cause.text);
-	if (head.kind != PSD_WIRE_CLOCK)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s sent something before the clocks were compared", peer);
 	*clock = psd_wire_decode_clock(bytes + PSD_WIRE_HEAD_BYTES);
 	return PSD_OK;
 }

@@ -290,7 +290,7 @@ enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, si
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s connected and said nothing", peer);
 		n_read = recv(fd, bytes + at, n_bytes - at, 0);
 		if (n_read == 0)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s closed the connection before its greeting", peer);
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s closed the connection while hosts were joining", peer);
 		if (n_read < 0 && errno != EAGAIN && errno != EINTR)
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
 		at += n_read > 0 ? (size_t)n_read : 0;

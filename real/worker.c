@@ -6,18 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "real/socket.h"
 #include "real/worker_parts.h"
 
 double psd_worker_now(void *context)
 {
 	const struct psd_worker *worker = context;
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - worker->start_sec;
+	return psd_socket_now_sec() - worker->start_sec;
 }
 
 uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch)
@@ -167,7 +165,7 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 		peer->next_iteration = calloc(n_ops, sizeof(*peer->next_iteration));
 		peer->next_signal = calloc(n_ops, sizeof(*peer->next_signal));
 		peer->n_shares = calloc(n_ops, sizeof(*peer->n_shares));
-		peer->begun_sec = calloc(worker->options->recorder ? n_ops : 1, sizeof(*peer->begun_sec));
+		peer->begun_sec = calloc(worker->options->span ? n_ops : 1, sizeof(*peer->begun_sec));
 		if (!peer->next_iteration || !peer->next_signal || !peer->n_shares || !peer->begun_sec)
 			return out_of_memory(err);
 	}
@@ -194,8 +192,6 @@ static void tell_span(void *context, unsigned host, struct psd_task task, double
 
 	(void)host;
 	psd_worker_record(worker, task, start_sec, end_sec);
-	if (worker->options->span)
-		worker->options->span(worker->options->context, task, start_sec, end_sec);
 }
 
 static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_error *err)
@@ -209,7 +205,7 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		.n_cluster_workers = worker->layout->workers,
 		.announce = worker->self > 0 ? psd_worker_announce : NULL,
 		.choose = worker->self == 0 ? psd_worker_choose : NULL,
-		.span = worker->options->span || worker->options->recorder ? tell_span : NULL,
+		.span = worker->options->span ? tell_span : NULL,
 		.context = worker,
 	};
 	const struct psd_duties *const duties[] = {&worker->duties};
@@ -412,7 +408,7 @@ static enum psd_status run(struct psd_worker *worker, struct psd_worker_result *
 		status = psd_worker_test(worker, &result->test_samples, &result->test_correct, err);
 	if (!status && worker->self == 0)
 		psd_worker_tested(worker, result->test_samples, result->test_correct);
-	return !status && worker->options->recorder ? psd_recorder_finish(worker->options->recorder, err) : status;
+	return status;
 }
 
 enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result, struct psd_error *err)

@@ -8,11 +8,11 @@
 
 #include "engine/case.h"
 #include "engine/sched.h"
+#include "engine/trace.h"
 #include "engine/train.h"
 #include "real/compute.h"
 #include "real/memory.h"
 #include "real/mesh.h"
-#include "real/spans.h"
 
 struct psd_progress {
 	uint32_t iteration;
@@ -40,13 +40,14 @@ struct psd_worker_options {
 	double connect_sec;
 	double stall_sec; /* without a byte or a finished task for so long, the run fails */
 	bool is_tested;	  /* worker 0 measures the accuracy on the test samples, each train->test_every_epochs and at the end */
-	struct psd_recorder *recorder; /* of spans; NULL: none are kept */
 	/* Both may be NULL. After each iteration and the test that may follow it, on worker 0; after the last, on every host, before its memory is released. */
 	void (*progress)(void *context, const struct psd_progress *progress);
 	void (*finished)(void *context, unsigned self, const struct psd_memory *memory);
-	/* May be NULL. After each operation that held a resource of this host, seconds since training began; in the event loop's thread. */
-	void (*span)(void *context, struct psd_task task, double start_sec, double end_sec);
 	void *context;
+	/* May be NULL. Each operation that held a resource of this host and each arrival here, on host 0's clock, once it is over; in the
+	 * event loop's thread. */
+	psd_span_fn span;
+	void *span_context;
 };
 
 /* What worker 0 knows at the end; on other hosts only their own figures. */

@@ -6,6 +6,7 @@ static void record(struct psd_worker *worker, struct psd_task task, bool is_arri
 {
 	const double zero_sec = worker->start_sec + worker->clock_offset_sec;
 	const struct psd_span span = {
+		.host = worker->self,
 		.task = task,
 		.is_arrival = is_arrival,
 		.bytes = bytes,
@@ -13,7 +14,7 @@ static void record(struct psd_worker *worker, struct psd_task task, bool is_arri
 		.end_sec = zero_sec + end_sec,
 	};
 
-	psd_recorder_add(worker->options->recorder, &span);
+	worker->options->span(worker->options->span_context, worker->program, &span);
 }
 
 void psd_worker_record(struct psd_worker *worker, struct psd_task task, double start_sec, double end_sec)
@@ -21,7 +22,7 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct psd_job *job;
 
-	if (!worker->options->recorder || op->kind == PSD_OP_BARRIER)
+	if (!worker->options->span || op->kind == PSD_OP_BARRIER)
 		return;
 	switch (op->resource) {
 	case PSD_RESOURCE_COPY_OUT:
@@ -41,7 +42,7 @@ void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t 
 {
 	double *begun_sec = worker->peers[peer].begun_sec;
 
-	if (worker->options->recorder && begun_sec[op] == 0.0) /* of several shares, the first */
+	if (worker->options->span && begun_sec[op] == 0.0) /* of several shares, the first */
 		begun_sec[op] = psd_worker_now(worker);
 }
 
@@ -49,7 +50,7 @@ void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct 
 {
 	double *begun_sec = worker->peers[peer].begun_sec;
 
-	if (!worker->options->recorder)
+	if (!worker->options->span)
 		return;
 	record(worker, task, true, bytes, begun_sec[task.op], psd_worker_now(worker));
 	begun_sec[task.op] = 0.0;

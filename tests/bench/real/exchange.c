@@ -130,17 +130,17 @@ static double thread_cpu_sec(void)
 }
 
 struct measured {
-	const struct psd_program *program;
 	FILE *out;
 	double before_cpu_sec;
 };
 
-static void span(void *context, struct psd_task task, double start_sec, double end_sec)
+static void take_span(void *context, const struct psd_program *program, const struct psd_span *span)
 {
 	struct measured *const measured = context;
 
-	if (measured->program->ops[task.op].kind == PSD_OP_COLLECTIVE)
-		fprintf(measured->out, "%.6f %.6f\n", end_sec - start_sec, thread_cpu_sec() - measured->before_cpu_sec);
+	if (program->ops[span->task.op].kind == PSD_OP_COLLECTIVE)
+		fprintf(measured->out, "%.6f %.6f\n", span->end_sec - span->start_sec,
+			thread_cpu_sec() - measured->before_cpu_sec);
 	measured->before_cpu_sec = thread_cpu_sec();
 }
 
@@ -174,8 +174,8 @@ static enum psd_status run_worker(const struct psd_case *made, const struct psd_
 			.listener = -1,
 			.connect_sec = CONNECT_SEC,
 			.stall_sec = CONNECT_SEC,
-			.span = span,
-			.context = measured,
+			.span = take_span,
+			.span_context = measured,
 		},
 		result, err);
 	free(hosts);
@@ -217,7 +217,7 @@ static enum psd_status run(const struct psd_scenario *scenario, const struct job
 	struct psd_subject_matter matter;
 	struct psd_worker_result result;
 	struct psd_case made;
-	struct measured measured = {.program = &made.program, .out = job->out};
+	struct measured measured = {.out = job->out};
 	const struct psd_system *const system = find_system(scenario, job->system_name);
 	enum psd_status status;
 
