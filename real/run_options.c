@@ -1,6 +1,8 @@
 /* The table of options, and what makes sense only together or not together. */
 #include "real/run_options.h"
 
+#include <string.h>
+
 #include "engine/scenario.h"
 #include "engine/train.h"
 #include "real/pack_format.h"
@@ -58,6 +60,8 @@ static enum psd_status check_pack(const struct psd_run_options *options, struct 
 {
 	if (!options->output_path)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--pack' needs '-o FILE', see psd-run --help");
+	if (options->arguments.n_settings > 0)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--set' has no effect beside '--pack'");
 	if (options->arguments.n_scenarios)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--pack' takes no scenario, '%.200s' is one too many",
 				     options->arguments.scenarios[0]);
@@ -67,12 +71,15 @@ static enum psd_status check_pack(const struct psd_run_options *options, struct 
 /* What only a run heeds. */
 static const char *find_run_option(const struct psd_run_options *options)
 {
-	return options->is_csv	      ? "--csv"
-	       : options->trace_path  ? "--trace"
-	       : options->log_path    ? "--log"
-	       : options->n_nodes     ? "--nodes"
-	       : options->system_name ? "--system"
-				      : NULL;
+	return options->is_csv			 ? "--csv"
+	       : options->trace_path		 ? "--trace"
+	       : options->log_path		 ? "--log"
+	       : options->n_nodes		 ? "--nodes"
+	       : options->n_iterations		 ? "--iterations"
+	       : options->system_name		 ? "--system"
+	       : options->has_no_emulation	 ? "--no-emulation"
+	       : options->stall_sec != STALL_SEC ? "--stall"
+						 : NULL;
 }
 
 static enum psd_status check(const struct psd_run_options *options, struct psd_error *err)
@@ -89,6 +96,9 @@ static enum psd_status check(const struct psd_run_options *options, struct psd_e
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--pack'", pack_option);
 	if (!options->arguments.n_scenarios)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no scenario is given, see psd-run --help");
+	if (options->trace_path && options->log_path && !strcmp(options->trace_path, options->log_path))
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--trace' and '--log' are both '%.200s', must be two files",
+				     options->log_path);
 	return PSD_OK;
 }
 
