@@ -17,14 +17,18 @@
 #include "real/socket.h"
 
 enum {
-	READ_ONCE_BYTES = 1 << 20,   /* from one connection before the others have their turn */
-	SHARE_FROM_BYTES = 1 << 18,  /* messages from here on are shared by all lines */
-	LOW_WATER_BYTES = 1 << 16,   /* of a payload that long, less is not worth waking up for */
+	READ_ONCE_BYTES = 1 << 20,  /* from one connection before the others have their turn */
+	SHARE_FROM_BYTES = 1 << 18, /* messages from here on are shared by all lines */
+	MIN_LOW_WATER_BYTES = 1 << 14,
+	MAX_LOW_WATER_BYTES = 1 << 18,
 	MIN_GRANT_BYTES = 16 * 1024, /* shaped here: worth a system call */
 	MAX_EVENTS = 64,
 };
 
 #define GRANT_SEC 500e-6 /* shaped here: bytes pass in bursts of so much line time */
+/* A link hands over a few kilobytes at a time, and waking up for each costs more than what is in them: of what is missing of a payload, less than
+ * this much line time is not worth it. */
+#define LOW_WATER_SEC 2e-3
 
 /* In epoll, beside the numbers of lines. */
 #define WAKE  UINT32_MAX
@@ -56,6 +60,7 @@ struct psd_streams {
 	bool has_moved;
 	bool has_told; /* arrivals may have made room for what is held */
 
+	uint64_t low_water_bytes; /* UINT64_MAX: none */
 	bool has_rate;
 	size_t grant_bytes;
 	struct psd_bucket sends, reads;
@@ -136,6 +141,13 @@ static void set_rate(struct psd_streams *streams, double rate_bps)
 	psd_bucket_init(&streams->reads, rate_bps, 2 * streams->grant_bytes, now_sec);
 }
 
+static uint64_t low_water_of(double link_bps)
+{
+	const double bytes = fmin(link_bps / 8 * LOW_WATER_SEC, MAX_LOW_WATER_BYTES);
+
+	return bytes < MIN_LOW_WATER_BYTES ? UINT64_MAX : (uint64_t)bytes;
+}
+
 static bool fill(struct psd_streams *streams, const struct psd_streams_options *options)
 {
 	streams->lines = calloc(streams->n_all + 1u, sizeof(*streams->lines));
@@ -149,6 +161,7 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 		streams->lines[i].peer = i / streams->n_lines;
 		streams->lines[i].fd = options->fds[i];
 	}
+	streams->low_water_bytes = low_water_of(options->link_bps);
 	if (options->has_rate)
 		set_rate(streams, options->rate_bps);
 	return true;
@@ -453,11 +466,10 @@ static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum
 	return n_read;
 }
 
-/* A link hands over a few kilobytes at a time; waking up for each costs more than what is in them. */
-static void set_low_water(struct line *line)
+static void set_low_water(const struct psd_streams *streams, struct line *line)
 {
-	const bool has = line->in.has_inlet && psd_inflow_missing_bytes(&line->in) >= LOW_WATER_BYTES;
-	const int bytes = has ? LOW_WATER_BYTES : 1;
+	const bool has = line->in.has_inlet && psd_inflow_missing_bytes(&line->in) >= streams->low_water_bytes;
+	const int bytes = has ? (int)streams->low_water_bytes : 1;
 
 	if (has == line->has_low_water || line->fd < 0)
 		return;
@@ -483,7 +495,7 @@ static enum psd_status read_line(struct psd_streams *streams, struct line *line,
 		streams->has_moved = true;
 		n_bytes += (size_t)n_read;
 	}
-	set_low_water(line);
+	set_low_water(streams, line);
 	return status;
 }
 
@@ -491,7 +503,7 @@ static enum psd_status resume_line(struct psd_streams *streams, struct line *lin
 {
 	const enum psd_status status = ask_owner(streams, line, err);
 
-	set_low_water(line);
+	set_low_water(streams, line);
 	return status;
 }
 

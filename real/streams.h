@@ -40,6 +40,7 @@ struct psd_streams_options {
 	const int *fds; /* n_lines for each peer, peer after peer, -1: none; owned by the streams from now on, also on failure */
 	int wake_fd;	/* an eventfd that ends a turn, borrowed */
 	const bool *is_near; /* per peer: no link lies between, nothing is shaped or delayed; borrowed during open */
+	double link_bps;     /* what the slowest link on the way carries, whoever shapes it; 0: unknown */
 	bool has_rate;	     /* shape here */
 	double rate_bps;     /* of each direction */
 	double latency_sec;  /* to add */
