@@ -63,6 +63,7 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 		.link_bps = point.bandwidth_bps > 0 ? point.bandwidth_bps : unlimited_bps,
 		.batch = scenario->batch_per_worker,
 		.is_half = scenario->is_half,
+		.machine = scenario->machine,
 	};
 	*made = (struct psd_case){.matter = matter, .system = system, .point = point};
 	enum psd_status status = check_rule(system, point, err);

@@ -6,6 +6,7 @@
 
 #include "engine/fluid.h"
 #include "engine/interpreter.h"
+#include "engine/pool.h"
 
 /* Hosts that behave alike: all plain workers, all separate servers, and each host that owns an Adam matrix by itself. The last host of a
  * kind stands for it, since a slice of fewer elements than shards fills the last shards first. */
@@ -40,8 +41,14 @@ struct estimate {
 	struct psd_fluid_port *ports; /* scratch: out of each class, then into each */
 	double flows_at_sec;	      /* what the flows' left_bits refer to */
 	double flow_end_sec;	      /* when the first of them ends; infinity: none */
-	unsigned *n_flows_left;	      /* per class, of its send */
-	struct psd_task *sending;     /* per class */
+	unsigned *n_parts_left;	      /* per pair of classes: of the messages between them, bytes and both ends */
+	unsigned n_collective_parts_left;
+	struct psd_pool *pools; /* NULL unless machines are given */
+	unsigned n_pools;
+	unsigned *pool_of;	  /* per class */
+	double *copies;		  /* per class: of its members, those in the pool */
+	unsigned *n_flows_left;	  /* per class, of its send */
+	struct psd_task *sending; /* per class */
 	double now_sec;
 	bool is_out_of_memory;
 };
@@ -163,8 +170,9 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 	estimate->ports = malloc(2 * most_classes * sizeof(*estimate->ports));
 	estimate->n_flows_left = calloc(most_classes, sizeof(*estimate->n_flows_left));
 	estimate->sending = calloc(most_classes, sizeof(*estimate->sending));
+	estimate->n_parts_left = calloc((size_t)most_classes * most_classes, sizeof(*estimate->n_parts_left));
 	if (estimate->classes == NULL || estimate->flows == NULL || estimate->ports == NULL || estimate->n_flows_left == NULL ||
-	    estimate->sending == NULL)
+	    estimate->sending == NULL || estimate->n_parts_left == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	for (unsigned h = 0; h < n_hosts && n_roots > 0; h++)
 		if (owns_matrix(plan, h))
@@ -174,6 +182,66 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 		if (n_roots == 0 || !owns_matrix(plan, h))
 			add_class_member(estimate, first_class, h);
 	return PSD_OK;
+}
+
+/* ---- processors ---- */
+
+/* A host stands for its class: where it has cores of its own they are a pool, where all of a machine's hosts share its cores they are one of all
+ * classes, in which it counts for its like. */
+static enum psd_status make_pools(struct estimate *estimate, struct psd_error *err)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	const unsigned n_hosts = psd_layout_hosts(&plan->layout);
+	struct psd_pool_place *places;
+
+	if (!plan->machine.cores)
+		return PSD_OK;
+	places = calloc(n_hosts, sizeof(*places));
+	estimate->pools = calloc(estimate->n_classes, sizeof(*estimate->pools));
+	estimate->pool_of = calloc(estimate->n_classes, sizeof(*estimate->pool_of));
+	estimate->copies = calloc(estimate->n_classes, sizeof(*estimate->copies));
+	if (!places || !estimate->pools || !estimate->pool_of || !estimate->copies) {
+		free(places);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+	}
+	psd_pool_fill_places(places, &plan->layout, &plan->machine);
+	for (unsigned c = 0; c < estimate->n_classes; c++) {
+		const struct psd_pool_place *place = &places[estimate->classes[c].representative];
+		const bool is_new = place->hosts == 1 || estimate->n_pools == 0;
+
+		estimate->copies[c] = place->hosts == 1 ? 1.0 : (double)estimate->classes[c].n_members * place->hosts / n_hosts;
+		if (is_new)
+			psd_pool_init(&estimate->pools[estimate->n_pools++], place->cores);
+		estimate->pool_of[c] = estimate->n_pools - 1;
+	}
+	free(places);
+	return PSD_OK;
+}
+
+enum process { PROCESS_WORK, PROCESS_SOCKET, PROCESS_COLLECTIVE };
+
+static void process(struct estimate *estimate, unsigned class, double sec, double most_cores, enum process process,
+		    unsigned detail)
+{
+	const uint64_t cookie = (uint64_t)process << 60 | (uint64_t) class << 30 | detail;
+
+	if (!psd_pool_add(&estimate->pools[estimate->pool_of[class]], estimate->now_sec, sec, most_cores, estimate->copies[class],
+			  cookie))
+		estimate->is_out_of_memory = true;
+}
+
+static double socket_sec(const struct estimate *estimate, double bytes)
+{
+	const double socket_bps = estimate->program->plan->system->host.socket_bps;
+
+	return estimate->pools && socket_bps > 0 ? 8.0 * bytes / socket_bps : 0.0;
+}
+
+static double socket_most_cores(const struct estimate *estimate)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+
+	return fmin(1.0, fmin(plan->rates.send_bps, plan->rates.receive_bps) / plan->system->host.socket_bps);
 }
 
 /* ---- seam ---- */
@@ -186,7 +254,15 @@ static double estimate_now(void *context)
 static void estimate_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
 	struct estimate *estimate = context;
-	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_FINISHED, host, resource, task});
+	const unsigned threads = estimate->program->plan->machine.threads;
+	const bool is_layer = resource == PSD_RESOURCE_DEVICE && estimate->program->ops[task.op].kind != PSD_OP_BARRIER;
+
+	if (estimate->pools && is_layer)
+		process(estimate, host, sec * threads, threads, PROCESS_WORK, resource);
+	else if (estimate->pools && resource == PSD_RESOURCE_CPU)
+		process(estimate, host, sec, 1, PROCESS_WORK, resource);
+	else
+		push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_FINISHED, host, resource, task});
 }
 
 /* ---- transfers ---- */
@@ -219,6 +295,18 @@ static void push_arrival(struct estimate *estimate, double at_sec, unsigned to, 
 	push_event(estimate, (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
 }
 
+/* Bytes, or one end: the last of them ends the messages. */
+static void end_part(struct estimate *estimate, unsigned from, unsigned to)
+{
+	const struct psd_task task = estimate->sending[from];
+
+	if (--estimate->n_parts_left[from * estimate->n_classes + to] > 0)
+		return;
+	push_arrival(estimate, estimate->now_sec, to, task);
+	if (--estimate->n_flows_left[from] == 0)
+		push_event(estimate, (struct event){estimate->now_sec, 0, EVENT_FINISHED, from, PSD_RESOURCE_NIC, task});
+}
+
 /* Ends the flows that are through: to a nanosecond, and to what the clock can tell apart by now. */
 static void end_flows(struct estimate *estimate)
 {
@@ -230,14 +318,24 @@ static void end_flows(struct estimate *estimate)
 			f++;
 			continue;
 		}
-		const struct psd_task task = estimate->sending[flow.from];
 		estimate->flows[f] = estimate->flows[--estimate->n_flows];
-		push_arrival(estimate, estimate->now_sec, flow.to, task);
-		if (--estimate->n_flows_left[flow.from] == 0)
-			push_event(estimate,
-				   (struct event){estimate->now_sec, 0, EVENT_FINISHED, flow.from, PSD_RESOURCE_NIC, task});
+		end_part(estimate, flow.from, flow.to);
 	}
 	share_ports(estimate);
+}
+
+/* What both ends of a class's messages to another do for them. */
+static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *flow)
+{
+	const unsigned pair = flow->from * estimate->n_classes + flow->to;
+	const double send_sec = socket_sec(estimate, flow->left_bits / 8 * flow->flows_per_sender);
+	const double receive_sec = socket_sec(estimate, flow->left_bits / 8 * flow->flows_per_receiver);
+
+	estimate->n_parts_left[pair] = send_sec > 0 ? 3 : 1;
+	if (send_sec <= 0)
+		return;
+	process(estimate, flow->from, send_sec, socket_most_cores(estimate), PROCESS_SOCKET, pair);
+	process(estimate, flow->to, receive_sec, socket_most_cores(estimate), PROCESS_SOCKET, pair);
 }
 
 static void start_flows(struct estimate *estimate, unsigned from)
@@ -261,6 +359,7 @@ static void start_flows(struct estimate *estimate, unsigned from)
 			.left_bits = 8.0 * bytes,
 		};
 		estimate->n_flows_left[from]++;
+		start_ends(estimate, &estimate->flows[estimate->n_flows - 1]);
 	}
 	share_ports(estimate);
 }
@@ -313,7 +412,40 @@ static void estimate_collective(void *context, struct psd_task task)
 	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
 	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates) +
 			   psd_cost_ring_delay_sec(payload, &plan->layout, &plan->rates);
+	const double bytes = (double)psd_payload_bytes_between(payload, &plan->layout, 0, plan->layout.workers > 1 ? 1 : 0);
+	const double end_sec = socket_sec(estimate, bytes);
+
 	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE, 0, PSD_RESOURCE_NONE, task});
+	estimate->n_collective_parts_left = 1;
+	for (unsigned c = 0; c < estimate->n_classes && end_sec > 0; c++) {
+		if (!psd_layout_is_worker(&plan->layout, estimate->classes[c].representative))
+			continue;
+		estimate->n_collective_parts_left += 2;
+		for (unsigned end = 0; end < 2; end++)
+			process(estimate, c, end_sec, socket_most_cores(estimate), PROCESS_COLLECTIVE, 0);
+	}
+}
+
+static void end_collective_part(struct estimate *estimate)
+{
+	if (--estimate->n_collective_parts_left == 0)
+		psd_interpreter_collective_finished(&estimate->interpreter);
+}
+
+/* All that ends by now in a pool. */
+static void end_processed(struct estimate *estimate, struct psd_pool *pool)
+{
+	uint64_t cookie;
+
+	while (psd_pool_take_ended(pool, estimate->now_sec, &cookie)) {
+		const unsigned class = cookie >> 30 & 0x3fffffff, detail = cookie & 0x3fffffff;
+
+		switch ((enum process)(cookie >> 60)) {
+		case PROCESS_WORK: psd_interpreter_finished(&estimate->interpreter, class, (enum psd_resource)detail); break;
+		case PROCESS_SOCKET: end_part(estimate, detail / estimate->n_classes, detail % estimate->n_classes); break;
+		case PROCESS_COLLECTIVE: end_collective_part(estimate); break;
+		}
+	}
 }
 
 static void apply(struct estimate *estimate, const struct event *event)
@@ -323,20 +455,48 @@ static void apply(struct estimate *estimate, const struct event *event)
 	case EVENT_FINISHED: psd_interpreter_finished(&estimate->interpreter, event->class, event->resource); break;
 	case EVENT_SEND_BEGINS: begin_send(estimate, event->class); break;
 	case EVENT_ARRIVED: psd_interpreter_arrived(&estimate->interpreter, event->class, event->task); break;
-	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(&estimate->interpreter); break;
+	case EVENT_COLLECTIVE: end_collective_part(estimate); break;
 	}
+}
+
+/* The pool whose work ends first; *next_sec: when, infinity: nothing runs on any. */
+static struct psd_pool *first_pool(struct estimate *estimate, double *next_sec)
+{
+	struct psd_pool *first = NULL;
+
+	*next_sec = INFINITY;
+	for (unsigned p = 0; p < estimate->n_pools; p++) {
+		const double sec = psd_pool_next_sec(&estimate->pools[p]);
+
+		if (sec < *next_sec) {
+			*next_sec = sec;
+			first = &estimate->pools[p];
+		}
+	}
+	return first;
 }
 
 static void run(struct estimate *estimate)
 {
 	psd_interpreter_begin(&estimate->interpreter);
-	while (estimate->n_events > 0 || estimate->n_flows > 0) {
-		if (estimate->n_events == 0 || estimate->flow_end_sec <= estimate->events[0].at_sec) {
-			estimate->now_sec = estimate->flow_end_sec;
+	for (;;) {
+		double pool_sec;
+		struct psd_pool *pool = first_pool(estimate, &pool_sec);
+		const double event_sec = estimate->n_events > 0 ? estimate->events[0].at_sec : INFINITY;
+		const double flow_sec = estimate->n_flows > 0 ? estimate->flow_end_sec : INFINITY;
+
+		if (pool && pool_sec <= event_sec && pool_sec <= flow_sec) {
+			estimate->now_sec = fmax(estimate->now_sec, pool_sec);
+			end_processed(estimate, pool);
+		} else if (isfinite(flow_sec) && flow_sec <= event_sec) {
+			estimate->now_sec = flow_sec;
 			end_flows(estimate);
-		} else {
+		} else if (estimate->n_events > 0) {
 			const struct event event = pop_event(estimate);
+
 			apply(estimate, &event);
+		} else {
+			break;
 		}
 	}
 }
@@ -374,6 +534,8 @@ enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_l
 		.context = &estimate,
 	};
 	enum psd_status status = make_classes(&estimate, err);
+	if (status == PSD_OK)
+		status = make_pools(&estimate, err);
 	if (status != PSD_OK)
 		goto out;
 	duties = calloc(estimate.n_classes, sizeof(*duties));
@@ -409,6 +571,12 @@ out:
 	free(estimate.ports);
 	free(estimate.n_flows_left);
 	free(estimate.sending);
+	free(estimate.n_parts_left);
+	for (unsigned p = 0; p < estimate.n_pools; p++)
+		psd_pool_release(&estimate.pools[p]);
+	free(estimate.pools);
+	free(estimate.pool_of);
+	free(estimate.copies);
 	free(estimate.classes);
 	return status;
 }

@@ -164,6 +164,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.system = input->system,
 		.layout = input->layout,
 		.value_bytes = input->is_half ? 2 : 4,
+		.machine = input->machine,
 	};
 	enum psd_status status = check_size(&made, input, err);
 	if (status != PSD_OK)

@@ -37,6 +37,7 @@ struct psd_plan {
 	const struct psd_system *system;
 	struct psd_layout layout;
 	struct psd_rates rates; /* with the fan-in of the plan's busiest receiver */
+	struct psd_machine machine;
 	unsigned fan_in;
 	unsigned value_bytes;
 	struct psd_plan_item *items; /* generation order: last layer first */
@@ -53,6 +54,7 @@ struct psd_plan_input {
 	double link_bps;
 	uint32_t batch;
 	bool is_half; /* values travel as 2 bytes */
+	struct psd_machine machine;
 };
 
 /* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes; PSD_ENOMEM. */

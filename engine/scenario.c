@@ -184,6 +184,7 @@ static enum psd_status read_sections(const struct psd_scenario_reader *reader)
 		status = psd_scenario_read_systems(reader);
 	if (!status)
 		status = psd_scenario_read_train(reader);
+	scenario->machine.threads = scenario->has_train ? scenario->train.threads : 1;
 	if (!status && scenario->published_path && scenario->n_sweep_bandwidths)
 		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(reader->root, "published")->key_at,
 				     "'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");

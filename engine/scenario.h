@@ -19,6 +19,7 @@ enum {
 	PSD_MAX_SWEEP = 256,
 	PSD_MAX_COLLECTIVE_CLASSES = 8,
 	PSD_MAX_EVENTS = 256,
+	PSD_MAX_CORES = 65536,
 };
 
 enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE };
@@ -45,6 +46,7 @@ struct psd_host {
 	double copy_bps;      /* device to host and host to device, each direction its own engine */
 	double reduce_bps;    /* gradient bytes summed and applied by a server */
 	double update_bps;    /* gradient bytes applied by a worker, where the whole gradient is its own */
+	double socket_bps;    /* bytes sent plus received that one core moves through sockets; heeded where `machine` is given */
 	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower still */
 	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */
 	double message_sec;  /* sender's time per message */
@@ -61,6 +63,14 @@ struct psd_network {
 	double oversubscription_ratio; /* racks, fat tree: sum of a leaf's node links / its uplinks; >= 1 */
 	const char *platform_path;     /* platform: SimGrid XML, already relative to the working directory */
 	double local_bps;	       /* between workers of one node; 0: as fast as needed */
+};
+
+/* Processors that compute layers, and reduce, update and serve the sockets besides: nodes without accelerators, or nodes that one machine
+ * emulates. As in psd-run, each worker has its own share of the cores while there are enough, and all share all otherwise. */
+struct psd_machine {
+	unsigned cores;	  /* of one machine; 0: layers are computed elsewhere than the rest, and sockets cost nothing */
+	unsigned nodes;	  /* on one machine; 0: all are on one */
+	unsigned threads; /* of a layer, and so the most cores that it uses: train.threads */
 };
 
 /* From from_sec to until_sec (infinity: for ever) node runs at these shares of its speed. */
@@ -108,6 +118,7 @@ struct psd_scenario {
 	unsigned nodes;
 	unsigned workers_per_node;
 	struct psd_network network;
+	struct psd_machine machine;
 	struct psd_host host;
 	struct psd_slowdown slowdowns[PSD_MAX_EVENTS];
 	unsigned n_slowdowns;

@@ -19,6 +19,7 @@ static const struct psd_field cluster_fields[] = {
 	{.key = "network", .is_required = true},
 	{.key = "local"},
 	{.key = "host"},
+	{.key = "machine"},
 	{.key = "slow"},
 	{.key = "background"},
 	{.key = NULL},
@@ -47,11 +48,20 @@ static const struct psd_field host_fields[] = {
 	{HOST("copy", RATE, copy_bps)},
 	{HOST("reduce", RATE, reduce_bps)},
 	{HOST("update", RATE, update_bps)},
+	{HOST("socket", RATE, socket_bps)},
 	{HOST("transport", RATE, transport_bps)},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10},
 	{HOST("message", SECONDS, message_sec)},
 	{HOST("iteration", SECONDS, iteration_sec)},
 	{.key = "collective"},
+	{.key = NULL},
+};
+
+#define MACHINE(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_machine, member)
+
+static const struct psd_field machine_fields[] = {
+	{MACHINE("cores", UNSIGNED, cores), .lowest = 1, .highest = PSD_MAX_CORES, .is_required = true},
+	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES},
 	{.key = NULL},
 };
 
@@ -194,12 +204,15 @@ enum psd_status psd_scenario_read_cluster(const struct psd_scenario_reader *read
 	struct psd_scenario *scenario = reader->scenario;
 	const struct psd_node *mapping = psd_node_child(reader->root, "cluster");
 	const struct psd_node *local = psd_node_child(mapping, "local"), *host = psd_node_child(mapping, "host");
+	const struct psd_node *machine = psd_node_child(mapping, "machine");
 	enum psd_status status = psd_fields_read(scenario, mapping, "cluster", cluster_fields, reader->err);
 
 	if (!status)
 		status = read_network(reader, psd_node_child(mapping, "network"));
 	if (!status && local)
 		status = psd_fields_read(&scenario->network, local, "local", local_fields, reader->err);
+	if (!status && machine)
+		status = psd_fields_read(&scenario->machine, machine, "machine", machine_fields, reader->err);
 	if (!status && host)
 		status = psd_scenario_read_host(&scenario->host, host, reader->err);
 	if (!status)

@@ -126,6 +126,7 @@ static void add_host(struct psd_text *text, const struct psd_host *host)
 	add_optional_rate(text, "copy", host->copy_bps, &separator);
 	add_optional_rate(text, "reduce", host->reduce_bps, &separator);
 	add_optional_rate(text, "update", host->update_bps, &separator);
+	add_optional_rate(text, "socket", host->socket_bps, &separator);
 	add_optional_rate(text, "transport", host->transport_bps, &separator);
 	psd_text_add(text, "%sincast: ", separator);
 	add_figure(text, host->incast_ratio);
@@ -212,6 +213,16 @@ static void add_background(struct psd_text *text, const struct psd_background *b
 	psd_text_add(text, "}\n");
 }
 
+static void add_machine(struct psd_text *text, const struct psd_machine *machine)
+{
+	if (!machine->cores)
+		return;
+	psd_text_add(text, "  machine: {cores: %u", machine->cores);
+	if (machine->nodes)
+		psd_text_add(text, ", nodes: %u", machine->nodes);
+	psd_text_add(text, "}\n");
+}
+
 static void add_cluster(struct psd_text *text, const struct psd_scenario *scenario)
 {
 	psd_text_add(text, "cluster:\n  nodes: %u\n  workers_per_node: %u\n", scenario->nodes, scenario->workers_per_node);
@@ -219,6 +230,7 @@ static void add_cluster(struct psd_text *text, const struct psd_scenario *scenar
 	psd_text_add(text, "  host: ");
 	add_host(text, &scenario->host);
 	psd_text_add(text, "\n");
+	add_machine(text, &scenario->machine);
 	if (scenario->n_slowdowns)
 		psd_text_add(text, "  slow:\n");
 	for (unsigned i = 0; i < scenario->n_slowdowns; i++)

@@ -38,6 +38,23 @@ static double ring_delay_sec(const struct psd_simulation *sim, const struct psd_
 	return psd_cost_ring_delay_sec(payload, sim->layout, &rates);
 }
 
+/* Each worker sends its way around the ring, and receives its neighbour's. */
+static void start_sockets(struct psd_simulation *sim, const struct psd_payload *payload)
+{
+	const unsigned n_workers = sim->layout->workers;
+
+	for (unsigned rank = 0; rank < n_workers; rank++) {
+		const unsigned to = (rank + 1) % n_workers;
+		const double sec = psd_sim_socket_sec(sim, psd_payload_bytes_between(payload, sim->layout, rank, to));
+
+		if (sec <= 0.0)
+			continue;
+		sim->n_ring_left += 2;
+		psd_sim_process_socket(sim, rank, sec, psd_wake_cookie(PSD_WAKE_RING_SOCKET, rank, 0));
+		psd_sim_process_socket(sim, to, sec, psd_wake_cookie(PSD_WAKE_RING_SOCKET, to, 0));
+	}
+}
+
 static void count_ring_bytes(struct psd_simulation *sim, const struct psd_payload *payload)
 {
 	for (unsigned node = 0; node < sim->layout->nodes; node++) {
@@ -54,6 +71,7 @@ void psd_sim_ring_start(void *context, struct psd_task task)
 	const unsigned n_workers = sim->layout->workers;
 	sim->n_ring_left = n_workers;
 	count_ring_bytes(sim, payload);
+	start_sockets(sim, payload);
 	if (sim->is_message_fidelity) {
 		psd_network_timer(psd_cost_ring_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
 				  psd_wake_cookie(PSD_WAKE_RING_BEGINS, 0, 0));
@@ -96,4 +114,12 @@ void psd_sim_ring_find_latency(struct psd_simulation *sim)
 	const unsigned n_workers = sim->layout->workers;
 	for (unsigned rank = 0; rank < n_workers && n_workers > 1; rank++)
 		sim->ring_latency_sec += psd_network_latency_sec(rank, (rank + 1) % n_workers) / n_workers;
+}
+
+void psd_sim_ring_socket_done(struct psd_simulation *sim)
+{
+	if (!sim->is_message_fidelity)
+		psd_sim_ring_flow_arrived(sim);
+	else if (--sim->n_ring_left == 0)
+		psd_interpreter_collective_finished(&sim->interpreter);
 }

@@ -14,13 +14,20 @@ static double sim_now(void *context)
 
 static void sim_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
-	const struct psd_simulation *sim = context;
+	struct psd_simulation *sim = context;
+	const uint64_t cookie = psd_wake_cookie(PSD_WAKE_WORK, host, resource);
 	const enum psd_op_kind kind = sim->program->ops[task.op].kind;
 	if (kind == PSD_OP_FORWARD || kind == PSD_OP_BACKWARD)
 		sec *= psd_sim_jitter_factor(sim, host, task);
 	if (resource == PSD_RESOURCE_DEVICE && sim->scenario->n_slowdowns > 0)
 		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, host), sec);
-	psd_network_timer(sec, psd_wake_cookie(PSD_WAKE_WORK, host, resource));
+	if (psd_sim_has_processors(sim) && resource == PSD_RESOURCE_DEVICE && kind != PSD_OP_BARRIER)
+		psd_sim_process(sim, host, sec * sim->simulated->plan.machine.threads, sim->simulated->plan.machine.threads,
+				cookie);
+	else if (psd_sim_has_processors(sim) && resource == PSD_RESOURCE_CPU)
+		psd_sim_process(sim, host, sec, 1, cookie);
+	else
+		psd_network_timer(sec, cookie);
 }
 
 /* Background traffic and slowdowns would keep SimGrid busy for ever: stop when the program is done. */
@@ -34,9 +41,8 @@ static void stop_when_complete(struct psd_simulation *sim)
 		psd_network_stop();
 }
 
-static void wake(void *context, uint64_t value)
+void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 {
-	struct psd_simulation *sim = context;
 	const unsigned host = psd_wake_host(value);
 	switch ((enum psd_wake)(value >> 60)) {
 	case PSD_WAKE_WORK: psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_wake_rest(value)); break;
@@ -57,8 +63,16 @@ static void wake(void *context, uint64_t value)
 			psd_sim_send_background(sim, host);
 		break;
 	case PSD_WAKE_BACKGROUND_DUE: psd_sim_send_background(sim, host); break;
+	case PSD_WAKE_POOL: psd_sim_wake_processors(sim, host); break;
+	case PSD_WAKE_CROSSING: psd_sim_end_crossing(sim, psd_wake_rest(value)); break;
+	case PSD_WAKE_RING_SOCKET: psd_sim_ring_socket_done(sim); break;
 	}
 	stop_when_complete(sim);
+}
+
+static void wake(void *context, uint64_t value)
+{
+	psd_sim_wake(context, value);
 }
 
 static void sim_span(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec)
@@ -144,12 +158,16 @@ static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *er
 	if (sim->sendings == NULL || sim->ranks == NULL || sim->duties_of_host == NULL || sim->sent_bytes == NULL ||
 	    sim->received_bytes == NULL || sim->n_shift_flows_done[0] == NULL || sim->n_shift_flows_done[1] == NULL)
 		return out_of_memory(sim, err);
+	if (psd_sim_open_processors(sim, err))
+		return err->status;
 	return assign_duties(sim, err);
 }
 
 static void release(struct psd_simulation *sim)
 {
 	psd_interpreter_release(&sim->interpreter);
+	psd_sim_close_processors(sim);
+	free(sim->crossings);
 	for (unsigned d = 0; d < sim->n_duties; d++)
 		psd_duties_release(&sim->duties[d]);
 	free(sim->duties);
@@ -216,6 +234,8 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 		psd_interpreter_begin(&sim.interpreter);
 		status = psd_network_run(err);
 	}
+	if (status == PSD_OK && sim.is_out_of_memory)
+		status = out_of_memory(&sim, err);
 	if (status == PSD_OK)
 		status = psd_interpreter_check(&sim.interpreter, err);
 	if (status == PSD_OK)

@@ -3,6 +3,7 @@
 #define PSD_SIM_SIMULATION_H
 
 #include "engine/interpreter.h"
+#include "engine/pool.h"
 #include "sim/simulate.h"
 
 /* What woke us is told by the cookie: kind, then host or two hosts, then the task. */
@@ -19,12 +20,21 @@ enum psd_wake {
 	PSD_WAKE_LINK,	       /* slowdown index: its link changes */
 	PSD_WAKE_BACKGROUND_SENT,
 	PSD_WAKE_BACKGROUND_DUE,
+	PSD_WAKE_POOL,	      /* pool: some of its work may be over */
+	PSD_WAKE_CROSSING,    /* index: one part of it is over */
+	PSD_WAKE_RING_SOCKET, /* one end of one way around the ring is done */
 };
 
 struct psd_sending {
 	struct psd_task task;
 	unsigned n_flows_left;
 	double start_sec;
+};
+
+/* A transfer whose ends spend processor time on it: it is over when its bytes and both ends are through. */
+struct psd_crossing {
+	unsigned from, to;
+	unsigned n_parts_left; /* 0: not in use */
 };
 
 struct psd_ring_rank {
@@ -53,6 +63,13 @@ struct psd_simulation {
 	double ring_latency_sec; /* mean over the hops between neighbours */
 	uint64_t *sent_bytes;	 /* per node */
 	uint64_t *received_bytes;
+	struct psd_pool *pools; /* only where machines are given, as the next three */
+	unsigned n_pools;
+	struct psd_pool_place *places; /* per host */
+	double *timers_sec;	       /* per pool: when it is to be woken, infinity: never */
+	struct psd_crossing *crossings;
+	unsigned n_crossings;
+	bool is_out_of_memory;
 	unsigned first_incomplete; /* hosts below have carried out everything */
 };
 
@@ -96,6 +113,8 @@ bool psd_sim_send(void *context, unsigned host, struct psd_task task);			     /*
 void psd_sim_start_flows(struct psd_simulation *sim, unsigned from); /* the sender's message time is over */
 void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to);
 
+void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
+
 /* ---- rings.c ---- */
 
 void psd_sim_ring_find_latency(struct psd_simulation *sim);
@@ -104,6 +123,24 @@ void psd_sim_ring_flow_arrived(struct psd_simulation *sim);   /* flow fidelity *
 void psd_sim_ring_begin(struct psd_simulation *sim);	      /* message fidelity, and so are the next two */
 void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank);
 void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank);
+void psd_sim_ring_socket_done(struct psd_simulation *sim);
+
+/* ---- processors.c ---- */
+
+enum psd_status psd_sim_open_processors(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
+void psd_sim_close_processors(struct psd_simulation *sim);
+/* Layers, reductions and sockets share cores. */
+bool psd_sim_has_processors(const struct psd_simulation *sim);
+/* So much work of one core begins on host; wakes with cookie when it is over. */
+void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie);
+void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
+/* Work at one end for so many bytes; 0: none. */
+double psd_sim_socket_sec(const struct psd_simulation *sim, uint64_t bytes);
+void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double sec, uint64_t cookie);
+
+/* ---- simulate.c ---- */
+
+void psd_sim_wake(struct psd_simulation *sim, uint64_t cookie);
 
 /* ---- disturbances.c: jitter, slowdowns, background traffic ---- */
 

@@ -1,4 +1,6 @@
 /* Sends of all patterns but rings, message by message or as flows that stand for several. */
+#include <stdlib.h>
+
 #include "sim/simulation.h"
 
 /* A dense exchange in flow fidelity: each sender's messages travel in this many flows, shifted around the cluster, once there are more than
@@ -35,16 +37,60 @@ uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, uns
 	return psd_payload_senders(&receive->payload, sim->layout, host);
 }
 
+static struct psd_crossing *new_crossing(struct psd_simulation *sim)
+{
+	struct psd_crossing *grown;
+
+	for (unsigned i = 0; i < sim->n_crossings; i++)
+		if (sim->crossings[i].n_parts_left == 0)
+			return &sim->crossings[i];
+	grown = realloc(sim->crossings, (sim->n_crossings + 1) * sizeof(*grown));
+	if (!grown)
+		return NULL;
+	sim->crossings = grown;
+	return &sim->crossings[sim->n_crossings++];
+}
+
+/* The network and both ends work on it at a time. */
+static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, double socket_sec)
+{
+	struct psd_crossing *crossing = new_crossing(sim);
+	uint64_t cookie;
+
+	if (!crossing) {
+		sim->is_out_of_memory = true;
+		psd_network_stop();
+		return;
+	}
+	*crossing = (struct psd_crossing){from, to, 3};
+	cookie = psd_wake_cookie(PSD_WAKE_CROSSING, 0, (unsigned)(crossing - sim->crossings));
+	psd_network_transfer(from, to, bytes, cookie);
+	psd_sim_process_socket(sim, from, socket_sec, cookie);
+	psd_sim_process_socket(sim, to, socket_sec, cookie);
+}
+
+void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
+{
+	struct psd_crossing *crossing = &sim->crossings[index];
+
+	if (--crossing->n_parts_left == 0)
+		psd_sim_end_flow(sim, crossing->from, crossing->to);
+}
+
 static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes)
 {
 	const unsigned from_node = psd_layout_node(sim->layout, from);
 	const unsigned to_node = psd_layout_node(sim->layout, to);
+	const double socket_sec = psd_sim_socket_sec(sim, bytes);
 	sim->sendings[from].n_flows_left++;
 	if (from_node != to_node) {
 		sim->sent_bytes[from_node] += bytes;
 		sim->received_bytes[to_node] += bytes;
 	}
-	psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_FLOW, from, to));
+	if (socket_sec > 0.0)
+		start_crossing(sim, from, to, bytes, socket_sec);
+	else
+		psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_FLOW, from, to));
 }
 
 /* Sender r's peers r+1, r+2, ... in K runs of about equal length; the first of a run carries the bytes of all of it. Each host is then the

@@ -1,0 +1,90 @@
+/* Work on cores that layers, reductions and sockets share. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/simulation.h"
+
+bool psd_sim_has_processors(const struct psd_simulation *sim)
+{
+	return sim->simulated->plan.machine.cores > 0;
+}
+
+enum psd_status psd_sim_open_processors(struct psd_simulation *sim, struct psd_error *err)
+{
+	const unsigned n_hosts = psd_layout_hosts(sim->layout);
+
+	if (!psd_sim_has_processors(sim))
+		return PSD_OK;
+	sim->places = calloc(n_hosts, sizeof(*sim->places));
+	sim->pools = calloc(n_hosts, sizeof(*sim->pools));
+	sim->timers_sec = calloc(n_hosts, sizeof(*sim->timers_sec));
+	if (!sim->places || !sim->pools || !sim->timers_sec)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the processors of %u hosts", n_hosts);
+	sim->n_pools = psd_pool_fill_places(sim->places, sim->layout, &sim->simulated->plan.machine);
+	for (unsigned p = 0; p < sim->n_pools; p++)
+		sim->timers_sec[p] = INFINITY;
+	for (unsigned h = 0; h < n_hosts; h++)
+		psd_pool_init(&sim->pools[sim->places[h].pool], sim->places[h].cores);
+	return PSD_OK;
+}
+
+void psd_sim_close_processors(struct psd_simulation *sim)
+{
+	for (unsigned p = 0; p < sim->n_pools; p++)
+		psd_pool_release(&sim->pools[p]);
+	free(sim->pools);
+	free(sim->timers_sec);
+	free(sim->places);
+}
+
+/* Timers cannot be taken back: one that comes too early finds nothing, and sets the next. */
+static void set_timer(struct psd_simulation *sim, unsigned pool)
+{
+	const double next_sec = psd_pool_next_sec(&sim->pools[pool]);
+
+	if (next_sec >= sim->timers_sec[pool])
+		return;
+	sim->timers_sec[pool] = next_sec;
+	psd_network_timer(fmax(0.0, next_sec - psd_network_now_sec()), psd_wake_cookie(PSD_WAKE_POOL, pool, 0));
+}
+
+void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie)
+{
+	const unsigned pool = sim->places[host].pool;
+
+	if (!psd_pool_add(&sim->pools[pool], psd_network_now_sec(), sec, most_cores, 1, cookie)) {
+		sim->is_out_of_memory = true;
+		psd_network_stop();
+		return;
+	}
+	set_timer(sim, pool);
+}
+
+/* One that was set for later may come first after all: only the last one that was set counts. */
+void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool)
+{
+	const double now_sec = psd_network_now_sec(), clock_error = 1e-14;
+	uint64_t cookie;
+
+	if (sim->timers_sec[pool] <= now_sec * (1 + clock_error))
+		sim->timers_sec[pool] = INFINITY;
+	while (psd_pool_take_ended(&sim->pools[pool], now_sec, &cookie))
+		psd_sim_wake(sim, cookie);
+	set_timer(sim, pool);
+}
+
+double psd_sim_socket_sec(const struct psd_simulation *sim, uint64_t bytes)
+{
+	const double socket_bps = sim->simulated->system->host.socket_bps;
+
+	return psd_sim_has_processors(sim) && socket_bps > 0 ? 8.0 * (double)bytes / socket_bps : 0.0;
+}
+
+/* As many cores as the link can keep busy. */
+void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double sec, uint64_t cookie)
+{
+	const struct psd_rates *rates = &sim->simulated->plan.rates;
+	const double link_bps = fmin(rates->send_bps, rates->receive_bps);
+
+	psd_sim_process(sim, host, sec, fmin(1.0, link_bps / sim->simulated->system->host.socket_bps), cookie);
+}
