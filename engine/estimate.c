@@ -16,7 +16,7 @@ struct host_class {
 	unsigned n_members;
 };
 
-enum event_kind { EVENT_FINISHED, EVENT_SEND_BEGINS, EVENT_ARRIVED, EVENT_COLLECTIVE };
+enum event_kind { EVENT_FINISHED, EVENT_SEND_BEGINS, EVENT_ARRIVED, EVENT_COLLECTIVE_SENT, EVENT_COLLECTIVE };
 
 struct event {
 	double at_sec;
@@ -186,6 +186,17 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 
 /* ---- processors ---- */
 
+/* An iteration takes as long as the host with fewest. */
+static double least_own_cores(const struct psd_pool_place places[], unsigned n_hosts)
+{
+	double cores = INFINITY;
+
+	for (unsigned h = 0; h < n_hosts; h++)
+		if (places[h].hosts == 1)
+			cores = fmin(cores, places[h].cores);
+	return cores;
+}
+
 /* A host stands for its class: where it has cores of its own they are a pool, where all of a machine's hosts share its cores they are one of all
  * classes, in which it counts for its like. */
 static enum psd_status make_pools(struct estimate *estimate, struct psd_error *err)
@@ -193,6 +204,7 @@ static enum psd_status make_pools(struct estimate *estimate, struct psd_error *e
 	const struct psd_plan *plan = estimate->program->plan;
 	const unsigned n_hosts = psd_layout_hosts(&plan->layout);
 	struct psd_pool_place *places;
+	double least_cores;
 
 	if (!plan->machine.cores)
 		return PSD_OK;
@@ -205,13 +217,14 @@ static enum psd_status make_pools(struct estimate *estimate, struct psd_error *e
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	}
 	psd_pool_fill_places(places, &plan->layout, &plan->machine);
+	least_cores = least_own_cores(places, n_hosts);
 	for (unsigned c = 0; c < estimate->n_classes; c++) {
 		const struct psd_pool_place *place = &places[estimate->classes[c].representative];
 		const bool is_new = place->hosts == 1 || estimate->n_pools == 0;
 
 		estimate->copies[c] = place->hosts == 1 ? 1.0 : (double)estimate->classes[c].n_members * place->hosts / n_hosts;
 		if (is_new)
-			psd_pool_init(&estimate->pools[estimate->n_pools++], place->cores);
+			psd_pool_init(&estimate->pools[estimate->n_pools++], place->hosts == 1 ? least_cores : place->cores);
 		estimate->pool_of[c] = estimate->n_pools - 1;
 	}
 	free(places);
@@ -325,17 +338,22 @@ static void end_flows(struct estimate *estimate)
 }
 
 /* What both ends of a class's messages to another do for them. */
-static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *flow)
+static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *flow, const struct psd_payload *payload)
 {
+	const struct psd_layout *layout = &estimate->program->plan->layout;
 	const unsigned pair = flow->from * estimate->n_classes + flow->to;
-	const double send_sec = socket_sec(estimate, flow->left_bits / 8 * flow->flows_per_sender);
-	const double receive_sec = socket_sec(estimate, flow->left_bits / 8 * flow->flows_per_receiver);
+	const double message_sec = socket_sec(estimate, flow->left_bits / 8), most_cores = socket_most_cores(estimate);
+	double n_receivers, n_senders;
 
-	estimate->n_parts_left[pair] = send_sec > 0 ? 3 : 1;
-	if (send_sec <= 0)
+	estimate->n_parts_left[pair] = message_sec > 0 ? 3 : 1;
+	if (message_sec <= 0)
 		return;
-	process(estimate, flow->from, send_sec, socket_most_cores(estimate), PROCESS_SOCKET, pair);
-	process(estimate, flow->to, receive_sec, socket_most_cores(estimate), PROCESS_SOCKET, pair);
+	n_receivers = fmax(1, psd_payload_receivers(payload, layout, estimate->classes[flow->from].representative));
+	n_senders = fmax(1, psd_payload_senders(payload, layout, estimate->classes[flow->to].representative));
+	process(estimate, flow->from, message_sec * flow->flows_per_sender, most_cores * flow->flows_per_sender / n_receivers,
+		PROCESS_SOCKET, pair);
+	process(estimate, flow->to, message_sec * flow->flows_per_receiver, most_cores * flow->flows_per_receiver / n_senders,
+		PROCESS_SOCKET, pair);
 }
 
 static void start_flows(struct estimate *estimate, unsigned from)
@@ -359,7 +377,7 @@ static void start_flows(struct estimate *estimate, unsigned from)
 			.left_bits = 8.0 * bytes,
 		};
 		estimate->n_flows_left[from]++;
-		start_ends(estimate, &estimate->flows[estimate->n_flows - 1]);
+		start_ends(estimate, &estimate->flows[estimate->n_flows - 1], payload);
 	}
 	share_ports(estimate);
 }
@@ -410,12 +428,11 @@ static void estimate_collective(void *context, struct psd_task task)
 	struct estimate *estimate = context;
 	const struct psd_plan *plan = estimate->program->plan;
 	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
-	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates) +
-			   psd_cost_ring_delay_sec(payload, &plan->layout, &plan->rates);
+	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
 	const double bytes = (double)psd_payload_bytes_between(payload, &plan->layout, 0, plan->layout.workers > 1 ? 1 : 0);
 	const double end_sec = socket_sec(estimate, bytes);
 
-	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE, 0, PSD_RESOURCE_NONE, task});
+	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, 0, PSD_RESOURCE_NONE, task});
 	estimate->n_collective_parts_left = 1;
 	for (unsigned c = 0; c < estimate->n_classes && end_sec > 0; c++) {
 		if (!psd_layout_is_worker(&plan->layout, estimate->classes[c].representative))
@@ -426,10 +443,16 @@ static void estimate_collective(void *context, struct psd_task task)
 	}
 }
 
+/* The delays of its steps come after all the bytes. */
 static void end_collective_part(struct estimate *estimate)
 {
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_task task = estimate->interpreter.collective;
+	const double delay_sec = psd_cost_ring_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
+
 	if (--estimate->n_collective_parts_left == 0)
-		psd_interpreter_collective_finished(&estimate->interpreter);
+		push_event(estimate,
+			   (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, 0, PSD_RESOURCE_NONE, task});
 }
 
 /* All that ends by now in a pool. */
@@ -455,7 +478,8 @@ static void apply(struct estimate *estimate, const struct event *event)
 	case EVENT_FINISHED: psd_interpreter_finished(&estimate->interpreter, event->class, event->resource); break;
 	case EVENT_SEND_BEGINS: begin_send(estimate, event->class); break;
 	case EVENT_ARRIVED: psd_interpreter_arrived(&estimate->interpreter, event->class, event->task); break;
-	case EVENT_COLLECTIVE: end_collective_part(estimate); break;
+	case EVENT_COLLECTIVE_SENT: end_collective_part(estimate); break;
+	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(&estimate->interpreter); break;
 	}
 }
 

@@ -169,6 +169,15 @@ unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd
 	return 0;
 }
 
+unsigned psd_payload_receivers(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from)
+{
+	unsigned n_receivers = 0;
+
+	for (unsigned to = 0; to < psd_layout_hosts(layout); to++)
+		n_receivers += to != from && psd_payload_bytes_between(payload, layout, from, to) > 0;
+	return n_receivers;
+}
+
 unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	const unsigned other_nodes = layout->nodes - 1;

@@ -63,6 +63,8 @@ struct psd_traffic {
 struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node);
 /* Number of hosts that send `to` more than 0 bytes. */
 unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to);
+/* Number of hosts that `from` sends more than 0 bytes. */
+unsigned psd_payload_receivers(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from);
 /* The largest number of nodes that send to one node at a time: what incast depends on. */
 unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_layout *layout);
 

@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-bool psd_affinity_pin(unsigned worker, unsigned n_workers)
+bool psd_affinity_pin(unsigned host, unsigned n_hosts)
 {
 	cpu_set_t allowed, share;
 	unsigned n_allowed, nth = 0;
@@ -11,13 +11,13 @@ bool psd_affinity_pin(unsigned worker, unsigned n_workers)
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
 		return false;
 	n_allowed = (unsigned)CPU_COUNT(&allowed);
-	if (n_workers > n_allowed)
+	if (n_hosts > n_allowed)
 		return false;
 	CPU_ZERO(&share);
 	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &allowed))
 			continue;
-		if (nth >= worker * n_allowed / n_workers && nth < (worker + 1) * n_allowed / n_workers)
+		if (nth >= host * n_allowed / n_hosts && nth < (host + 1) * n_allowed / n_hosts)
 			CPU_SET(cpu, &share);
 		nth++;
 	}

@@ -117,7 +117,7 @@ static int live(void *context, unsigned node)
 		if (h != launch->self && launch->listeners[h] >= 0)
 			close(launch->listeners[h]);
 	if (psd_layout_is_worker(launch->layout, launch->self))
-		(void)psd_affinity_pin(launch->self, launch->layout->workers); /* unpinned works as well */
+		(void)psd_affinity_pin(launch->self, psd_layout_hosts(launch->layout)); /* unpinned works as well */
 	record.status = psd_worker_run(&worker, &record.result, &err);
 	if (!record.status && options->spans)
 		record.status = psd_recorder_finish(&options->spans->hosts[launch->self], &err);

@@ -34,8 +34,8 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
 
 static bool has_host_costs(const struct psd_host *host)
 {
-	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->transport_bps > 0.0 || host->message_sec > 0.0 ||
-	       host->iteration_sec > 0.0 || host->n_collective_classes > 0;
+	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->transport_bps > 0.0 || host->socket_bps > 0.0 ||
+	       host->message_sec > 0.0 || host->iteration_sec > 0.0 || host->n_collective_classes > 0;
 }
 
 void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario)
@@ -46,6 +46,8 @@ void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scen
 		has_host = has_host || has_host_costs(&scenario->systems[s].host);
 	if (has_host)
 		psd_text_add(text, " 'host'");
+	if (scenario->machine.cores)
+		psd_text_add(text, " 'machine'");
 	if (scenario->network.local_bps > 0.0)
 		psd_text_add(text, " 'local'");
 	if (scenario->published_path)

@@ -37,6 +37,7 @@ static void add_extras(struct psd_sentence *sentence, const struct psd_scenario 
 {
 	const bool has_factors = system->sync != PSD_SYNC_PS && system->sync != PSD_SYNC_RING;
 	const bool is_uneven = scenario->n_slowdowns > 0 || scenario->jitter_ratio > 0.0;
+	const bool has_machine = scenario->machine.cores > 0;
 	const char *separator = " (";
 
 	if (has_factors) {
@@ -47,9 +48,13 @@ static void add_extras(struct psd_sentence *sentence, const struct psd_scenario 
 		psd_sentence_add(sentence, "%sthe stack's end of an iteration", separator);
 		separator = ", ";
 	}
-	if (is_uneven)
+	if (is_uneven) {
 		psd_sentence_add(sentence, "%sslow or uneven nodes", separator);
-	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven)
+		separator = ", ";
+	}
+	if (has_machine)
+		psd_sentence_add(sentence, "%scores that others have", separator);
+	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven || has_machine)
 		psd_sentence_add(sentence, ")");
 }
 

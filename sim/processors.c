@@ -80,11 +80,10 @@ double psd_sim_socket_sec(const struct psd_simulation *sim, uint64_t bytes)
 	return psd_sim_has_processors(sim) && socket_bps > 0 ? 8.0 * (double)bytes / socket_bps : 0.0;
 }
 
-/* As many cores as the link can keep busy. */
-void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double sec, uint64_t cookie)
+void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double sec, unsigned n_others, uint64_t cookie)
 {
 	const struct psd_rates *rates = &sim->simulated->plan.rates;
 	const double link_bps = fmin(rates->send_bps, rates->receive_bps);
 
-	psd_sim_process(sim, host, sec, fmin(1.0, link_bps / sim->simulated->system->host.socket_bps), cookie);
+	psd_sim_process(sim, host, sec, fmin(1.0, link_bps / n_others / sim->simulated->system->host.socket_bps), cookie);
 }

@@ -50,8 +50,8 @@ static void start_sockets(struct psd_simulation *sim, const struct psd_payload *
 		if (sec <= 0.0)
 			continue;
 		sim->n_ring_left += 2;
-		psd_sim_process_socket(sim, rank, sec, psd_wake_cookie(PSD_WAKE_RING_SOCKET, rank, 0));
-		psd_sim_process_socket(sim, to, sec, psd_wake_cookie(PSD_WAKE_RING_SOCKET, to, 0));
+		psd_sim_process_socket(sim, rank, sec, 1, psd_wake_cookie(PSD_WAKE_RING_SOCKET, rank, 0));
+		psd_sim_process_socket(sim, to, sec, 1, psd_wake_cookie(PSD_WAKE_RING_SOCKET, to, 0));
 	}
 }
 

@@ -136,7 +136,8 @@ void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, doub
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
 /* Work at one end for so many bytes; 0: none. */
 double psd_sim_socket_sec(const struct psd_simulation *sim, uint64_t bytes);
-void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double sec, uint64_t cookie);
+/* It uses as much of a core as the link can keep busy, which carries n_others such messages at a time. */
+void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double sec, unsigned n_others, uint64_t cookie);
 
 /* ---- simulate.c ---- */
 

@@ -55,6 +55,10 @@ static struct psd_crossing *new_crossing(struct psd_simulation *sim)
 static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, double socket_sec)
 {
 	struct psd_crossing *crossing = new_crossing(sim);
+	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
+	const bool is_run = is_aggregated(sim, payload);
+	const unsigned n_receivers = is_run ? sim->n_shift_flows : psd_payload_receivers(payload, sim->layout, from);
+	const unsigned n_senders = is_run ? sim->n_shift_flows : psd_payload_senders(payload, sim->layout, to);
 	uint64_t cookie;
 
 	if (!crossing) {
@@ -65,8 +69,8 @@ static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned t
 	*crossing = (struct psd_crossing){from, to, 3};
 	cookie = psd_wake_cookie(PSD_WAKE_CROSSING, 0, (unsigned)(crossing - sim->crossings));
 	psd_network_transfer(from, to, bytes, cookie);
-	psd_sim_process_socket(sim, from, socket_sec, cookie);
-	psd_sim_process_socket(sim, to, socket_sec, cookie);
+	psd_sim_process_socket(sim, from, socket_sec, n_receivers, cookie);
+	psd_sim_process_socket(sim, to, socket_sec, n_senders, cookie);
 }
 
 void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)

@@ -116,8 +116,10 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  workers_per_node: 4\n"
 		"  network: {bandwidth: 10Gbps, latency: 2us, topology: fat-tree, nodes_per_rack: 16, oversubscription: 4}\n"
 		"  local: {bandwidth: 12GBps}\n"
-		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, incast: 15%, message: 5us, iteration: "
-		"10ms}\n"
+		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, incast: 15%, message: "
+		"5us, "
+		"iteration: 10ms}\n"
+		"  machine: {cores: 16, nodes: 2}\n"
 		"  slow: [{node: 3, compute: 50%, link: 25%, from: 1s, until: 2s}]\n"
 		"  background: [{from: 0, to: 1, bytes: 10MB, period: 10ms}]\n"
 		"systems:\n"
@@ -152,6 +154,9 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_float_eq(scenario.host.reduce_bps, 8e9, 1);
 	cr_expect_float_eq(scenario.host.update_bps, 16e9, 1);
 	cr_expect_float_eq(scenario.host.transport_bps, 16e9, 1);
+	cr_expect_float_eq(scenario.host.socket_bps, 12e9, 1);
+	cr_expect_eq(scenario.machine.cores, 16);
+	cr_expect_eq(scenario.machine.nodes, 2);
 	cr_expect_float_eq(scenario.host.incast_ratio, 0.15, 1e-12);
 	cr_expect_float_eq(scenario.host.message_sec, 5e-6, 1e-18);
 	cr_expect_float_eq(scenario.host.iteration_sec, 0.01, 1e-12);
@@ -161,7 +166,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(scenario.slowdowns[0].link_ratio, 0.25);
 	cr_expect_eq(scenario.slowdowns[0].from_sec, 1);
 	cr_expect_eq(scenario.slowdowns[0].until_sec, 2);
-	cr_expect_eq(scenario.slowdowns[0].at.line, 9);
+	cr_expect_eq(scenario.slowdowns[0].at.line, 10);
 	cr_expect_eq(scenario.n_backgrounds, 1);
 	cr_expect_eq(scenario.backgrounds[0].to_node, 1);
 	cr_expect_eq(scenario.backgrounds[0].bytes, 10000000);
@@ -174,7 +179,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(system->servers, 3);
 	cr_expect_eq(system->pair_bytes, 4000000);
 	cr_expect_eq(system->slice_bytes, 8000000);
-	cr_expect_eq(system->at.line, 12);
+	cr_expect_eq(system->at.line, 13);
 	cr_expect_eq(scenario.fidelity, PSD_FIDELITY_MESSAGE);
 	cr_expect_eq(scenario.iterations, 3);
 	cr_expect_eq(scenario.seed, 7);
@@ -407,6 +412,8 @@ Test(scenario, system_names_fit_into_csv_and_are_unique)
 
 Test(scenario, keys_without_effect_are_refused)
 {
+	expect_error(8, "  - {name: A, host: {socket: 1GBps}}",
+		     "dir/a.yaml:8:5: 'socket' of system 'A' has no effect without 'machine' in 'cluster', whose cores it takes");
 	expect_error(8, "  - {name: A, sync: ps, rule: bytes}",
 		     "dir/a.yaml:8:25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
 	expect_error(8, "  - {name: A, sync: ring, servers: 1}",
