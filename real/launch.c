@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -62,17 +61,6 @@ struct launch {
 
 /* ---- in a process ---- */
 
-/* A connection each, for every line to every host. */
-static void allow_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static void record_span(void *context, const struct psd_program *program, const struct psd_span *span)
 {
 	(void)program;
@@ -112,7 +100,7 @@ static int live(void *context, unsigned node)
 	(void)signal(SIGINT, SIG_IGN); /* a terminal sends it to all: whoever started the processes ends them */
 	(void)signal(SIGTERM, SIG_DFL);
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
-	allow_descriptors();
+	psd_socket_allow_many();
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (h != launch->self && launch->listeners[h] >= 0)
 			close(launch->listeners[h]);

@@ -13,6 +13,7 @@ enum psd_ground {
 	PSD_GROUND_LOOPBACK, /* loopback as it is */
 	PSD_GROUND_SHAPED, /* loopback; every process itself keeps to the scenario's rate in what it sends and what it receives */
 	PSD_GROUND_EMULATED, /* network namespaces, links shaped by the kernel */
+	PSD_GROUND_HOSTS,    /* machines of a cluster, see psd_join() */
 };
 
 struct psd_launch_options {

@@ -12,7 +12,7 @@
 
 #include "engine/result_row.h"
 #include "engine/scenario_print.h"
-#include "real/launch.h"
+#include "real/join.h"
 #include "real/pack.h"
 #include "real/part_file.h"
 #include "real/run_choice.h"
@@ -27,7 +27,8 @@ enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128
 
 enum { MOST_PROGRESS_LINES = 20, PACKED_SIDE = 256 };
 
-#define CONNECT_SEC 30.0
+#define CONNECT_SEC	  30.0
+#define HOSTS_CONNECT_SEC 120.0 /* a cluster starts its processes one after the other */
 
 /* ---- messages, signals and streams ---- */
 
@@ -93,6 +94,8 @@ struct command {
 	struct psd_subject_matter matter;
 	struct psd_point point;
 	enum psd_ground ground;
+	struct psd_hosts hosts; /* none: all processes are started here */
+	unsigned self;		/* of hosts */
 	uint64_t training_samples;
 	struct psd_run_row *rows;
 	unsigned n_rows;
@@ -107,6 +110,12 @@ struct observer {
 	const struct command *command;
 	const struct psd_system *system;
 };
+
+/* Of the processes of a cluster, worker 0 tells how it went. */
+static bool speaks(const struct command *command)
+{
+	return command->self == 0;
+}
 
 static void log_progress(const struct observer *observer, const struct psd_progress *progress)
 {
@@ -165,6 +174,9 @@ static enum psd_status choose_ground(struct command *command, struct psd_error *
 	struct psd_case made;
 	enum psd_status status;
 
+	command->ground = PSD_GROUND_HOSTS;
+	if (command->hosts.n_hosts)
+		return PSD_OK;
 	command->ground = PSD_GROUND_LOOPBACK;
 	if (command->options->has_no_emulation)
 		return PSD_OK;
@@ -227,7 +239,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 		.train = &command->scenario->train,
 		.n_iterations = choose_iterations(command),
 		.ground = command->ground,
-		.connect_sec = CONNECT_SEC,
+		.connect_sec = command->hosts.n_hosts ? HOSTS_CONNECT_SEC : CONNECT_SEC,
 		.stall_sec = options->stall_sec,
 		.is_tested = command->scenario->train.test_every_epochs > 0,
 		.spans = is_traced ? &spans : NULL,
@@ -238,7 +250,8 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
 
 	if (!status)
-		status = psd_launch(&launch, &row->result, err);
+		status = command->hosts.n_hosts ? psd_join(&launch, &command->hosts, command->self, &row->result, err)
+						: psd_launch(&launch, &row->result, err);
 	if (!status)
 		command->rows[command->n_rows++] = *row;
 	if (!status && !isfinite(row->result.last_loss))
@@ -266,7 +279,7 @@ static enum psd_status run_system(struct command *command, const struct psd_syst
 	if (!status && *command->log_errno)
 		status = psd_error_set(err, PSD_ERUN, (struct psd_place){.path = command->options->log_path},
 				       "cannot be written: %s", strerror(*command->log_errno));
-	if (status || !command->options->is_csv)
+	if (status || !command->options->is_csv || !speaks(command))
 		return status;
 	psd_run_output_add_csv(&text, command->scenario, &row);
 	return print_text(&text, err);
@@ -298,14 +311,15 @@ static enum psd_status print_table(const struct command *command, struct psd_err
 static enum psd_status run_systems(struct command *command, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = command->scenario;
-	enum psd_status status = command->options->is_csv ? print_csv_head(err) : PSD_OK, print_status = PSD_OK;
+	enum psd_status status = command->options->is_csv && speaks(command) ? print_csv_head(err) : PSD_OK,
+			print_status = PSD_OK;
 	struct psd_error print_err;
 
 	for (unsigned s = 0; s < scenario->n_systems && !status; s++)
 		if (is_chosen(command, &scenario->systems[s]))
 			status = run_system(command, &scenario->systems[s], err);
 	/* what was carried out is not lost with what failed after it */
-	if (!command->options->is_csv && command->n_rows > 0)
+	if (!command->options->is_csv && command->n_rows > 0 && speaks(command))
 		print_status = print_table(command, &print_err);
 	if (!status && print_status)
 		*err = print_err;
@@ -318,7 +332,7 @@ static void remark(const struct command *command)
 {
 	struct psd_text text = {.bytes = NULL};
 
-	if (command->options->is_quiet)
+	if (command->options->is_quiet || !speaks(command))
 		return;
 	psd_run_add_unheeded(&text, command->scenario);
 	if (text.length)
@@ -339,7 +353,7 @@ static enum psd_status open_log(struct command *command, struct psd_error *err)
 		command->log_errno = NULL;
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	}
-	if (!path)
+	if (!path || !speaks(command))
 		return PSD_OK;
 	command->log = fopen(path, "we");
 	if (!command->log)
@@ -350,11 +364,46 @@ static enum psd_status open_log(struct command *command, struct psd_error *err)
 	return psd_error_set(err, PSD_ERUN, at, "cannot be written: %s", strerror(errno));
 }
 
+/* A signal ends this process at once: the others hear of it by their connections. */
+static enum psd_status join_hosts(struct command *command, struct psd_error *err)
+{
+	const struct psd_run_options *options = command->options;
+	enum psd_status status = psd_hosts_load(&command->hosts, options->hosts_path, err);
+	unsigned index = 0;
+
+	if (!status && options->rank == UINT64_MAX)
+		status = psd_hosts_find_rank(command->hosts.n_hosts, &command->self, err);
+	else if (!status && options->rank >= command->hosts.n_hosts)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = options->hosts_path},
+				       "names %u hosts, has no host %u", command->hosts.n_hosts, (unsigned)options->rank);
+	else if (!status)
+		command->self = (unsigned)options->rank;
+	if (!status && options->system_name)
+		status = psd_scenario_find_system(command->scenario, options->system_name, &index, err);
+	if (!status)
+		status = psd_run_choose_hosts(command->scenario, &command->scenario->systems[index], command->hosts.n_hosts,
+					      &command->point, err);
+	for (unsigned s = 0; s < command->scenario->n_systems && !status; s++)
+		if (is_chosen(command, &command->scenario->systems[s]))
+			status =
+				psd_run_check_hosts(&command->scenario->systems[s], &command->point, command->hosts.n_hosts, err);
+	(void)signal(SIGINT, SIG_DFL);
+	(void)signal(SIGTERM, SIG_DFL);
+	return status;
+}
+
+static enum psd_status choose_cluster(struct command *command, struct psd_error *err)
+{
+	if (command->options->hosts_path)
+		return join_hosts(command, err);
+	return psd_run_choose_point(command->scenario, command->options->n_nodes, &command->point, err);
+}
+
 /* Everything that can be wrong with paths and data shows before the first system trains. */
 static enum psd_status prepare(struct command *command, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = command->scenario;
-	enum psd_status status = psd_run_choose_point(scenario, command->options->n_nodes, &command->point, err);
+	enum psd_status status = choose_cluster(command, err);
 
 	if (!status)
 		status = choose_traced(command, err);
@@ -389,6 +438,7 @@ static enum psd_status run_scenario(const struct psd_run_options *options, const
 	if (!status)
 		status = run_systems(&command, err);
 	psd_part_file_discard(&command.trace);
+	psd_hosts_release(&command.hosts);
 	if (command.log)
 		fclose(command.log);
 	if (command.log_errno)

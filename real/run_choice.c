@@ -32,6 +32,32 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
 			     "has no cluster of %d nodes or fewer, say how many with --nodes", MOST_NODES_UNASKED);
 }
 
+enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system, unsigned n_hosts,
+				     struct psd_point *point, struct psd_error *err)
+{
+	const unsigned per_node = scenario->workers_per_node;
+
+	if (n_hosts <= system->servers)
+		return psd_error_set(err, PSD_EINVAL, system->at,
+				     "system '%s' has %u separate servers, the hosts file names %u hosts: no worker is left",
+				     system->name, system->servers, n_hosts);
+	*point = psd_scenario_point(scenario, 0);
+	point->workers = n_hosts - system->servers;
+	point->workers_per_node = per_node < point->workers ? per_node : point->workers;
+	point->nodes = (point->workers + per_node - 1) / per_node;
+	return PSD_OK;
+}
+
+enum psd_status psd_run_check_hosts(const struct psd_system *system, const struct psd_point *point, unsigned n_hosts,
+				    struct psd_error *err)
+{
+	if (point->workers + system->servers == n_hosts)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, system->at,
+			     "system '%s' has %u hosts, %u workers and %u separate servers; the hosts file names %u",
+			     system->name, point->workers + system->servers, point->workers, system->servers, n_hosts);
+}
+
 static bool has_host_costs(const struct psd_host *host)
 {
 	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->transport_bps > 0.0 || host->socket_bps > 0.0 ||

@@ -12,6 +12,12 @@
  * none. */
 enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64_t n_nodes, struct psd_point *point,
 				     struct psd_error *err) PSD_MUST_CHECK;
+/* The cluster of a hosts file: what is not a separate server of the system is a worker. PSD_EINVAL when no worker is left. */
+enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system, unsigned n_hosts,
+				     struct psd_point *point, struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_EINVAL unless the system has as many hosts there. */
+enum psd_status psd_run_check_hosts(const struct psd_system *system, const struct psd_point *point, unsigned n_hosts,
+				    struct psd_error *err) PSD_MUST_CHECK;
 /* " 'host' 'local'": what describes a predicted cluster and a real one simply has; nothing when the scenario has none of it. */
 void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario);
 

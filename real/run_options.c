@@ -5,6 +5,7 @@
 
 #include "engine/scenario.h"
 #include "engine/train.h"
+#include "real/hosts.h"
 #include "real/pack_format.h"
 
 enum { MOST_NODES = 400, LEAST_SIDE = 8 };
@@ -28,6 +29,10 @@ static const struct psd_option option_list[] = {
 	 .least = 1, .most = PSD_MAX_ITERATIONS},
 	{OPTION("--no-emulation", NULL, "processes on loopback, no link has the scenario's rate"), .kind = PSD_OPTION_FLAG,
 	 AT(has_no_emulation)},
+	{OPTION("--hosts", "FILE", "on these hosts, one ADDRESS[:PORT] a line; psd-run is to be started on each"),
+	 .kind = PSD_OPTION_TEXT, AT(hosts_path)},
+	{OPTION("--rank", "N", "with --hosts: this is its host N, from 0 (if not given: as mpirun or srun numbers it)"),
+	 .kind = PSD_OPTION_COUNT, AT(rank), .least = 0, .most = PSD_HOSTS_MAX - 1},
 	{OPTION("--stall", "TIME", "give up when nothing moves for so long (if not given: 60s)"), .kind = PSD_OPTION_SECONDS,
 	 AT(stall_sec)},
 	{OPTION("--set", "KEY=VALUE", "replace a value of the scenario, such as cluster.network.bandwidth=10Gbps"),
@@ -78,8 +83,26 @@ static const char *find_run_option(const struct psd_run_options *options)
 	       : options->n_iterations		 ? "--iterations"
 	       : options->system_name		 ? "--system"
 	       : options->has_no_emulation	 ? "--no-emulation"
+	       : options->hosts_path		 ? "--hosts"
+	       : options->rank != UINT64_MAX	 ? "--rank"
 	       : options->stall_sec != STALL_SEC ? "--stall"
 						 : NULL;
+}
+
+/* What stands for a cluster of this machine's own. */
+static enum psd_status check_hosts(const struct psd_run_options *options, struct psd_error *err)
+{
+	const char *const other = options->n_nodes	      ? "--nodes"
+				  : options->has_no_emulation ? "--no-emulation"
+				  : options->trace_path	      ? "--trace"
+							      : NULL;
+
+	if (!options->hosts_path && options->rank != UINT64_MAX)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--rank' has no effect without '--hosts'");
+	if (options->hosts_path && other)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' is for a cluster on this machine, not beside '--hosts'",
+				     other);
+	return PSD_OK;
 }
 
 static enum psd_status check(const struct psd_run_options *options, struct psd_error *err)
@@ -99,12 +122,12 @@ static enum psd_status check(const struct psd_run_options *options, struct psd_e
 	if (options->trace_path && options->log_path && !strcmp(options->trace_path, options->log_path))
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--trace' and '--log' are both '%.200s', must be two files",
 				     options->log_path);
-	return PSD_OK;
+	return check_hosts(options, err);
 }
 
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[], struct psd_error *err)
 {
-	struct psd_run_options parsed = {.stall_sec = STALL_SEC};
+	struct psd_run_options parsed = {.stall_sec = STALL_SEC, .rank = UINT64_MAX};
 	enum psd_status status = psd_arguments_read(&parsed.arguments, &table, &parsed, argc, argv, err);
 
 	if (!status && !parsed.arguments.is_last)

@@ -23,6 +23,8 @@ struct psd_run_options {
 	bool is_csv;
 	bool is_quiet;
 	bool has_no_emulation;
+	const char *hosts_path;	 /* or NULL: all on this machine */
+	uint64_t rank;		 /* of the hosts, this process; UINT64_MAX: the environment says it */
 	const char *system_name; /* or NULL: all */
 	uint64_t n_nodes;	 /* 0: the scenario's */
 	uint64_t n_iterations;	 /* 0: the scenario's */

@@ -97,6 +97,7 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 		[PSD_GROUND_LOOPBACK] = "processes on loopback, as fast as this machine",
 		[PSD_GROUND_SHAPED] = "processes on loopback that keep to the rate of the links",
 		[PSD_GROUND_EMULATED] = "emulated on this machine",
+		[PSD_GROUND_HOSTS] = "real hosts, links as they are",
 	};
 	const struct psd_graph *graph = &report->matter->graph;
 	const struct psd_point *point = &report->rows[0].point;

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -290,7 +291,8 @@ enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, si
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s connected and said nothing", peer);
 		n_read = recv(fd, bytes + at, n_bytes - at, 0);
 		if (n_read == 0)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s closed the connection while hosts were joining", peer);
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s closed the connection while hosts were joining",
+					     peer);
 		if (n_read < 0 && errno != EAGAIN && errno != EINTR)
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
 		at += n_read > 0 ? (size_t)n_read : 0;
@@ -303,4 +305,14 @@ enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *b
 	if (send(fd, bytes, n_bytes, MSG_NOSIGNAL) != (ssize_t)n_bytes)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s does not take a greeting: %s", peer, strerror(errno));
 	return PSD_OK;
+}
+
+void psd_socket_allow_many(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }

@@ -43,4 +43,7 @@ enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *b
 /* The congestion control that a connected socket really uses, in text; "unknown" if the kernel does not say. Returns text. */
 char *psd_socket_congestion(int fd, char text[PSD_SOCKET_CONGESTION_MAX]);
 
+/* Lets this process have as many descriptors as the system allows: each host has connections to all others. */
+void psd_socket_allow_many(void);
+
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "real/socket.h"
 #include "tests/cli_helper.h"
 #include "tests/real/jpeg_helper.h"
 #include "tests/real/scratch_folder.h"
@@ -108,6 +109,10 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--pack /tmp", "'--pack' needs '-o FILE'"},
 		{"--pack /tmp -o x " QUICKSTART, "'--pack' takes no scenario"},
 		{"--pack /tmp -o x --side 7", "'--side' is '7', must be from 8 to 4096"},
+		{"--rank 0 " QUICKSTART, "'--rank' has no effect without '--hosts'"},
+		{"--hosts h --nodes 2 " QUICKSTART, "'--nodes' is for a cluster on this machine, not beside '--hosts'"},
+		{"--hosts h --trace t " QUICKSTART, "'--trace' is for a cluster on this machine, not beside '--hosts'"},
+		{"--hosts h --print-scenario " QUICKSTART, "'--hosts' has no effect beside '--print-scenario'"},
 		{"-o x " QUICKSTART, "'-o' has no effect without '--pack'"},
 	};
 
@@ -440,6 +445,74 @@ Test(run_cli, an_interrupt_ends_all_processes_in_one_line)
 	cr_expect(WIFEXITED(status));
 	cr_expect_eq(WEXITSTATUS(status), 128 + SIGINT);
 	cr_expect_str_eq(last, "psd-run: stopped by signal 2 (Interrupt)\n");
+	scratch_folder_remove(&folder);
+}
+
+/* ---- hosts of a cluster ---- */
+
+static unsigned free_port(void)
+{
+	static const struct psd_socket_options options = {.has_buffers = false};
+	struct psd_error err;
+	uint16_t port;
+	int listener;
+
+	cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &options, &listener, &port, &err), PSD_OK, "%s", err.text);
+	close(listener);
+	return port;
+}
+
+Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
+{
+	const struct scratch_folder folder = make_tiny();
+	char hosts[64], arguments[2 * PATH_MAX], *launched_log, *joined_log;
+	struct run launched, joined;
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", free_port(), free_port());
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
+	snprintf(arguments, sizeof(arguments),
+		 "--hosts %s/hosts --rank 1 --csv %s/s.yaml >%s/rank1 2>&1 & OMPI_COMM_WORLD_RANK=0 %s --hosts %s/hosts --csv "
+		 "--quiet --log "
+		 "%s/joined.csv %s/s.yaml",
+		 folder.path, folder.path, folder.path, path_of("psd-run").text, folder.path, folder.path, folder.path);
+	joined = run(arguments, "2>&1; wait");
+	launched = run(tiny(&folder, "--csv --quiet --log @/launched.csv").text, "2>&1");
+	cr_expect_eq(joined.exit_status, 0);
+	cr_expect_eq(count(joined.text, "\n"), 3, "%s", joined.text); /* a head, two systems */
+	cr_expect_eq(count(joined.text, ",real-cpu,2,2,1000000000,"), 2, "the scenario says what the links are: %s", joined.text);
+	cr_expect_str_eq(read_text(&folder, "rank1"), "", "only host 0 tells");
+	joined_log = read_text(&folder, "joined.csv");
+	launched_log = read_text(&folder, "launched.csv");
+	cr_expect_eq(count(joined_log, "\n"), count(launched_log, "\n"));
+	/* the last loss of the last system, bit for bit: the first four fields of the last line */
+	cr_expect(strncmp(strstr(joined_log, "\nHybrid,9,"), strstr(launched_log, "\nHybrid,9,"),
+			  strlen("\nHybrid,9,2.25,0.1")) == 0,
+		  "%s%s", joined_log, launched_log);
+	free(joined.text);
+	free(launched.text);
+	free(joined_log);
+	free(launched_log);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, hosts_that_do_not_fit_are_one_line)
+{
+	const struct scratch_folder folder = make_tiny();
+	static const struct {
+		const char *options, *words;
+	} mistakes[] = {
+		{"--hosts /no/such --rank 0", "/no/such: cannot be opened"},
+		{"--hosts @/hosts --rank 2", "hosts: names 2 hosts, has no host 2"},
+		{"--hosts @/hosts", "which host is this? '--rank' must say it, or the environment of mpirun or srun"},
+		{"--hosts @/hosts --rank 0 --set systems.0.servers=2",
+		 "system 'PS' has 2 separate servers, the hosts file names 2 hosts: no worker is left"},
+		{"--hosts @/hosts --rank 0 --quiet --set systems.1.servers=1",
+		 "system 'Hybrid' has 3 hosts, 2 workers and 1 separate servers"},
+	};
+
+	scratch_folder_write(&folder, "hosts", "127.0.0.1\n127.0.0.1\n", strlen("127.0.0.1\n127.0.0.1\n"));
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
+		expect_complaint(tiny(&folder, mistakes[i].options).text + strlen("--no-emulation "), 2, mistakes[i].words);
 	scratch_folder_remove(&folder);
 }
 

@@ -1,0 +1,88 @@
+/* The hosts file and the number of this host. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/hosts.h"
+
+static enum psd_status parse(struct psd_hosts *hosts, const char *text, struct psd_error *err)
+{
+	return psd_hosts_parse(hosts, "h.txt", text, strlen(text), err);
+}
+
+static void expect_error(const char *text, const char *expected)
+{
+	struct psd_hosts hosts;
+	struct psd_error err = {.text = "accepted"};
+
+	cr_expect_eq(parse(&hosts, text, &err), PSD_EINVAL, "'%s'", text);
+	cr_expect_str_eq(err.text, expected);
+}
+
+Test(hosts, every_form_of_a_line_is_read)
+{
+	static const struct psd_mesh_host expected[] = {{"node0", PSD_HOSTS_FIRST_PORT},
+							{"node1", 7500},
+							{"fe80::1", 80},
+							{"fe80::2", PSD_HOSTS_FIRST_PORT},
+							{"node0", PSD_HOSTS_FIRST_PORT + 1}};
+	struct psd_hosts hosts;
+	struct psd_error err;
+	unsigned nth;
+
+	cr_assert_eq(
+		parse(&hosts, "# ours\nnode0\n\n  node1:7500\t# by the other interface\r\n[fe80::1]:80\nfe80::2\nnode0", &err),
+		PSD_OK);
+	cr_assert_eq(hosts.n_hosts, 5);
+	for (unsigned h = 0; h < 5; h++) {
+		cr_expect_str_eq(hosts.hosts[h].address, expected[h].address);
+		cr_expect_eq(hosts.hosts[h].port, expected[h].port, "host %u", h);
+	}
+	cr_expect_eq(psd_hosts_beside(&hosts, 4, &nth), 2);
+	cr_expect_eq(nth, 1);
+	cr_expect_eq(psd_hosts_beside(&hosts, 1, &nth), 1);
+	cr_expect_eq(nth, 0);
+	psd_hosts_release(&hosts);
+}
+
+Test(hosts, what_is_no_host_is_named_with_its_line)
+{
+	expect_error("", "h.txt: names no host");
+	expect_error("# nobody\n", "h.txt: names no host");
+	expect_error("a\nb:0\n",
+		     "h.txt:2: 'b:0' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
+	expect_error(
+		"b:65536",
+		"h.txt:1: 'b:65536' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
+	expect_error("b:+1",
+		     "h.txt:1: 'b:+1' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
+	expect_error("[::1",
+		     "h.txt:1: '[::1' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
+	expect_error(
+		"a slots=2",
+		"h.txt:1: 'a slots=2' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
+	expect_error("a\nb\na:7411", "h.txt:3: host 0 is at a port 7411 already");
+}
+
+static void expect_rank(const char *name, const char *value, enum psd_status expected_status, unsigned expected)
+{
+	struct psd_error err;
+	unsigned rank = 99;
+
+	clearenv();
+	if (name)
+		setenv(name, value, 1);
+	cr_expect_eq(psd_hosts_find_rank(4, &rank, &err), expected_status, "%s=%s", name ? name : "nothing", value);
+	if (!expected_status)
+		cr_expect_eq(rank, expected);
+}
+
+Test(hosts, a_launcher_says_which_host_this_is)
+{
+	expect_rank("OMPI_COMM_WORLD_RANK", "3", PSD_OK, 3);
+	expect_rank("SLURM_PROCID", "0", PSD_OK, 0);
+	expect_rank("PMI_RANK", "4", PSD_EINVAL, 0);
+	expect_rank("PMI_RANK", "", PSD_EINVAL, 0);
+	expect_rank(NULL, "", PSD_EINVAL, 0);
+}
