@@ -73,7 +73,7 @@ END {
 		finish_with(FILENAME ": the chosen workers and iteration have no event")
 
 	settings = work "/settings.gp"
-	# Rows count from the top; half a row lies between two bands.
+	# Rows count from the top; half a row or more lies between two bands.
 	y = 0
 	tics = ""
 	for (i = 1; i <= n_bands; i++) {
@@ -89,10 +89,11 @@ END {
 				" offset character -13.5,0 center rotate by 90 noenhanced" > settings
 			print "set object " i " rectangle from graph 0, first " top " to graph 1, first " y \
 				" behind fillcolor rgb '#f6f6f6' fillstyle solid noborder" > settings
-			y += 0.5
+			gap = y - top < 2.5 ? 3 - (y - top) : 0.5 # the name of a worker is as long as three rows are high
+			y += gap
 		}
 	}
-	n_rows = y - 0.5
+	n_rows = y - gap
 	span_ms = last_ms - first_ms
 	if (span_ms <= 0)
 		span_ms = 0.001
