@@ -53,6 +53,7 @@ function add_to_plot(p,    state, s)
 	widen_to(least_sec[p])
 	widen_to(most_sec[p])
 	widen_to(point_sec[p])
+	note_error(point_error[p])
 	if (state == "noisy")
 		return # its whiskers would leave no room for the others
 	note_error(point_sec[p] / most_sec[p] - 1)
