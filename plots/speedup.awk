@@ -1,67 +1,5 @@
-# Reads the CSV of psd-sim and psd-run (RFC 4180) and writes, into the folder PSD_PLOT_WORK, the data and settings that speedup.gp loads. A series is
+# Reads the CSV of psd-sim and psd-run with csv.awk and writes, into the folder PSD_PLOT_WORK, the data and settings that speedup.gp loads. A series is
 # what the eye follows as one line: a system, and where they differ, its bandwidth, scenario and executor.
-
-function complain(what)
-{
-	print FILENAME ":" FNR ": " what > "/dev/stderr"
-	has_failed = 1
-	exit 2
-}
-
-function quoted(text)
-{
-	gsub(/'/, "''", text)
-	return "'" text "'"
-}
-
-# Splits one record into field[1..]; returns how many, or -1 when a quote is not closed or stands where it may not.
-function split_csv(line, field,    n, rest, text)
-{
-	n = 0
-	rest = line
-	for (;;) {
-		text = ""
-		if (substr(rest, 1, 1) == "\"") {
-			rest = substr(rest, 2)
-			while (match(rest, /""|"/)) {
-				text = text substr(rest, 1, RSTART - 1)
-				if (RLENGTH == 1)
-					break
-				text = text "\""
-				rest = substr(rest, RSTART + 2)
-			}
-			if (RSTART == 0)
-				return -1
-			rest = substr(rest, RSTART + 1)
-			if (rest != "" && substr(rest, 1, 1) != ",")
-				return -1
-		} else {
-			text = rest
-			sub(/,.*/, "", text)
-			rest = substr(rest, length(text) + 1)
-			if (text ~ /"/)
-				return -1
-		}
-		field[++n] = text
-		if (rest == "")
-			return n
-		rest = substr(rest, 2)
-	}
-}
-
-function is_number(text)
-{
-	return text ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/
-}
-
-function short_bandwidth(bps)
-{
-	if (bps == "")
-		return "own platform"
-	if (bps >= 1e9)
-		return sprintf("%g Gb/s", bps / 1e9)
-	return sprintf("%g Mb/s", bps / 1e6)
-}
 
 function remember(list, text)
 {
@@ -81,7 +19,6 @@ function note_speedup(value)
 }
 
 BEGIN {
-	work = ENVIRON["PSD_PLOT_WORK"]
 	header = "scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec," \
 		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio"
 	n_columns = split(header, column, ",")
@@ -90,8 +27,6 @@ BEGIN {
 	# Okabe and Ito's palette, told apart by colour-blind readers; dark ones first.
 	n_colours = split("#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C510A", palette, " ")
 }
-
-{ sub(/\r$/, "") }
 
 FNR == 1 {
 	if ($0 != header)

@@ -1,40 +1,5 @@
-# Reads a trace of psd-sim or psd-run, Chrome trace-event JSON with one event on each line, and writes, into the folder PSD_PLOT_WORK, the data and
-# settings that timeline.gp loads: a band for each worker, in it a row for each thread that did something. Reads no other layout of JSON.
-
-function complain(what)
-{
-	print FILENAME ":" FNR ": " what > "/dev/stderr"
-	has_failed = 1
-	exit 2
-}
-
-function quoted(text)
-{
-	gsub(/'/, "''", text)
-	return "'" text "'"
-}
-
-# The text of "key":"..." in json, escapes undone; "" when there is none.
-function text_of(json, key,    text)
-{
-	if (!match(json, "\"" key "\":\"([^\"\\\\]|\\\\.)*\""))
-		return ""
-	text = substr(json, RSTART + length(key) + 4, RLENGTH - length(key) - 5)
-	gsub(/\\u[0-9a-fA-F][0-9a-fA-F][0-9a-fA-F][0-9a-fA-F]|\\[bfnrt]/, " ", text)
-	gsub(/\\\\/, "\001", text)
-	gsub(/\\/, "", text)
-	gsub(/\001/, "\\", text)
-	return text
-}
-
-# The number of "key":..., "" when there is none.
-function number_of(json, key,    text)
-{
-	if (!match(json, "\"" key "\":-?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?[,}]"))
-		return ""
-	text = substr(json, RSTART + length(key) + 3, RLENGTH - length(key) - 4)
-	return text
-}
+# Writes, of the trace that trace.awk reads, into the folder PSD_PLOT_WORK, the data and settings that timeline.gp loads: a band for each worker, in
+# it a row for each thread that did something. PSD_PLOT_SPAN_MS, where given, is the least width of the time axis: two timelines may share one.
 
 # 0-3,7 into wanted[]; the largest worker that psd simulates bounds it.
 function read_workers(list,    n, i, range, ends, first, last)
@@ -56,75 +21,13 @@ function read_workers(list,    n, i, range, ends, first, last)
 }
 
 BEGIN {
-	work = ENVIRON["PSD_PLOT_WORK"]
 	iteration = ENVIRON["PSD_PLOT_ITERATION"]
 	workers = ENVIRON["PSD_PLOT_WORKERS"]
 	read_workers(workers == "" ? "0-3" : workers)
 	most_boxes = 200000
-	n_categories = split("forward backward factor copy send receive collective reduce barrier apply", category, " ")
-	for (i = 1; i <= n_categories; i++)
-		category_number[category[i]] = i
 }
-
-{ sub(/\r$/, "") }
-
-is_closed && $0 != "" { complain("there is text after the closing ']}'") }
-
-NR == 1 {
-	if ($0 !~ /^\{.*"traceEvents":\[$/)
-		complain("not a trace of psd-sim or psd-run, the first line must end in '\"traceEvents\":['")
-	scenario = text_of($0, "scenario")
-	system_name = text_of($0, "system")
-	executor = text_of($0, "executor")
-	next
-}
-
-$0 == "]}" { is_closed = 1; next }
-$0 == "" { next }
-
-!/^\{.*\},?$/ { complain("not a trace event, must be one JSON object on a line") }
 
 {
-	phase = text_of($0, "ph")
-	pid = number_of($0, "pid")
-	if (phase == "" || pid == "")
-		complain("not a trace event, it has no 'ph' or no 'pid'")
-	tid = number_of($0, "tid")
-	arguments = match($0, /"args":\{/) ? substr($0, RSTART) : ""
-}
-
-phase == "M" {
-	name = text_of(arguments, "name")
-	if ($0 ~ /"name":"process_name"/) {
-		process_name[pid] = name
-		if (name ~ /^worker [0-9]+$/) {
-			pid_of[substr(name, 8) + 0] = pid
-			worker_of[pid] = substr(name, 8) + 0
-		}
-	} else if ($0 ~ /"name":"thread_name"/) {
-		if (tid == "")
-			complain("'thread_name' has no 'tid'")
-		thread_name[tid] = name
-		if (tid + 0 > last_tid)
-			last_tid = tid + 0
-	}
-	next
-}
-
-phase == "X" {
-	begin = number_of($0, "ts")
-	duration = number_of($0, "dur")
-	kind = text_of($0, "cat")
-	if (begin == "" || duration == "" || tid == "")
-		complain("an event has no number for 'ts', 'dur' or 'tid'")
-	if (duration + 0 < 0)
-		complain("'dur' is " duration ", must be 0 or more")
-	if (!(kind in category_number))
-		complain("'cat' is '" kind "', must be one of forward, backward, copy, send, receive, reduce, factor, collective, barrier, apply")
-	of_iteration = number_of(arguments, "iteration")
-	if (of_iteration + 0 > last_iteration)
-		last_iteration = of_iteration + 0
-	n_events++
 	if (!(pid in worker_of) || !(worker_of[pid] in wanted))
 		next
 	if (iteration != "" && (of_iteration == "" || of_iteration + 0 != iteration + 0))
@@ -135,19 +38,13 @@ phase == "X" {
 	box_tid[n_boxes] = tid + 0
 	box_begin[n_boxes] = begin / 1000
 	box_end[n_boxes] = (begin + duration) / 1000
-	box_kind[n_boxes] = category_number[kind]
+	box_kind[n_boxes] = kind
 	box_name[n_boxes] = text_of($0, "name")
 	has_row[pid, tid + 0] = 1
 	if (n_boxes == 1 || box_begin[n_boxes] < first_ms)
 		first_ms = box_begin[n_boxes]
 	if (box_end[n_boxes] > last_ms)
 		last_ms = box_end[n_boxes]
-}
-
-function finish_with(what)
-{
-	print FILENAME ": " what > "/dev/stderr"
-	exit 2
 }
 
 # What a box of this kind says about itself: the layer, without the verb that its colour shows.
@@ -160,12 +57,6 @@ function short_name(name)
 END {
 	if (has_failed)
 		exit 2
-	if (NR == 0)
-		finish_with("is empty")
-	if (!is_closed)
-		finish_with("the trace is cut off, the last line must be ']}'")
-	if (n_events == 0)
-		finish_with("there is no event in it")
 	n_bands = 0
 	for (worker in wanted)
 		if (worker in pid_of) {
@@ -174,15 +65,15 @@ END {
 				band[i] = band[i - 1]
 			band[i] = worker + 0
 		} else if (workers != "") {
-			finish_with("there is no worker " worker " in it")
+			finish_with(FILENAME ": there is no worker " worker " in it")
 		}
 	if (n_boxes == 0 && iteration != "" && iteration + 0 > last_iteration)
-		finish_with("'--iteration' is " iteration ", the last one in the trace is " last_iteration + 0)
+		finish_with(FILENAME ": '--iteration' is " iteration ", the last one in the trace is " last_iteration + 0)
 	if (n_boxes == 0)
-		finish_with("the chosen workers and iteration have no event")
+		finish_with(FILENAME ": the chosen workers and iteration have no event")
 
 	settings = work "/settings.gp"
-	# Rows count from the top; half a row lies between two bands.
+	# Rows count from the top; half a row or more lies between two bands.
 	y = 0
 	tics = ""
 	for (i = 1; i <= n_bands; i++) {
@@ -198,13 +89,16 @@ END {
 				" offset character -13.5,0 center rotate by 90 noenhanced" > settings
 			print "set object " i " rectangle from graph 0, first " top " to graph 1, first " y \
 				" behind fillcolor rgb '#f6f6f6' fillstyle solid noborder" > settings
-			y += 0.5
+			gap = y - top < 2.5 ? 3 - (y - top) : 0.5 # the name of a worker is as long as three rows are high
+			y += gap
 		}
 	}
-	n_rows = y - 0.5
+	n_rows = y - gap
 	span_ms = last_ms - first_ms
 	if (span_ms <= 0)
 		span_ms = 0.001
+	if (ENVIRON["PSD_PLOT_SPAN_MS"] + 0 > span_ms)
+		span_ms = ENVIRON["PSD_PLOT_SPAN_MS"] + 0
 
 	# Neighbours are told apart by a gap at the end of each box, and the shortest box is still wide enough to be seen. A box carries its
 	# name only when the name fits into it, and once where several lie on each other.

@@ -32,16 +32,15 @@ static inline struct program_path path_of(const char *program)
 	return path;
 }
 
-/* ARGUMENTS and REDIRECTIONS go through the shell. */
-static inline struct run run_program(const char *program, const char *arguments, const char *redirections)
+/* COMMAND goes through the shell. */
+static inline struct run run_command(const char *command)
 {
-	char command[3 * PATH_MAX], piece[4096];
+	char piece[4096];
 	struct run result = {.text = NULL};
 	size_t n_bytes, size = 0;
 	FILE *pipe, *memory;
 	int wait_status;
 
-	snprintf(command, sizeof(command), "%s %s %s", path_of(program).text, arguments, redirections);
 	pipe = popen(command, "r");
 	memory = open_memstream(&result.text, &size);
 	cr_assert(pipe && memory);
@@ -52,6 +51,15 @@ static inline struct run run_program(const char *program, const char *arguments,
 	cr_assert(WIFEXITED(wait_status), "%s", command);
 	result.exit_status = WEXITSTATUS(wait_status);
 	return result;
+}
+
+/* ARGUMENTS and REDIRECTIONS go through the shell. */
+static inline struct run run_program(const char *program, const char *arguments, const char *redirections)
+{
+	char command[3 * PATH_MAX];
+
+	snprintf(command, sizeof(command), "%s %s %s", path_of(program).text, arguments, redirections);
+	return run_command(command);
 }
 
 /* One line on stderr that has `words` in it, nothing on stdout. */

@@ -1,0 +1,322 @@
+# Reads result CSVs with csv.awk and matches them point by point: the first file is what was predicted, then, where PSD_PLOT_HAS_CALIBRATED is 1, the
+# rows that a calibration used, then what was measured, a row for each run. The arrays named point_... and the summary that it leaves are
+# written by compare_text.awk and compare_page.awk. Refuses a measured row that is not predicted.
+
+# ---- reading ----
+
+function read_head(    i, n)
+{
+	n_columns = split_csv($0, field)
+	split("", at)
+	for (i = 1; i <= n_columns; i++)
+		at[field[i]] = i
+	for (i = 1; i <= n_needed; i++)
+		if (!(needed[i] in at))
+			complain("column '" needed[i] "' is missing, the first line must be that of psd-sim --csv or psd-run --csv: " \
+				"'scenario,system,executor,nodes,workers,...,error_ratio'")
+}
+
+# The number in a column; least is the smallest that is accepted, or above it where is_above.
+function number_in(name, least, is_above,    text)
+{
+	text = field[at[name]]
+	if (!is_number(text) || text + 0 < least || (is_above && text + 0 == least) || text + 0 > 1e300)
+		complain("'" name "' is '" text "', must be a number " (is_above ? "above " least : "of " least " or more"))
+	return text + 0
+}
+
+# As text, since all digits count: up to 15 of them.
+function whole_in(name, least,    text)
+{
+	text = field[at[name]]
+	if (text !~ /^[0-9]+$/ || length(text) > 15 || text + 0 < least)
+		complain("'" name "' is '" text "', must be a whole number of " least " or more")
+	return text + 0
+}
+
+function point_name(system_name, nodes, workers, bps)
+{
+	return system_name ", " nodes (nodes == 1 ? " node, " : " nodes, ") workers (workers == 1 ? " worker, " : " workers, ") \
+		short_bandwidth(bps)
+}
+
+function read_row(    n)
+{
+	n = split_csv($0, field)
+	if (n < 0)
+		complain("a quoted field is not closed")
+	if (n != n_columns)
+		complain("the line has " n " fields, must have " n_columns)
+	title = field[at["scenario"]]
+	system_name = field[at["system"]]
+	executor = field[at["executor"]]
+	nodes = whole_in("nodes", 1)
+	workers = whole_in("workers", 1)
+	bps = field[at["bandwidth_bps"]]
+	if (bps != "")
+		bps = number_in("bandwidth_bps", 0, 1)
+	iteration_sec = number_in("iteration_sec", 0, 1)
+	compute_sec = number_in("compute_sec", 0, 0)
+	exposed_sec = number_in("exposed_comm_sec", 0, 0)
+	tx_bytes = whole_in("tx_bytes_per_node", 0)
+	rx_bytes = whole_in("rx_bytes_per_node", 0)
+	key = system_name SUBSEP nodes SUBSEP workers SUBSEP sprintf("%.15g", bps)
+}
+
+function add_predicted(    p)
+{
+	if (executor ~ /^real-/)
+		complain("'executor' is '" executor "', must be one that predicts, such as sim-flow: the first file is the predicted one")
+	if ((key, title) in point_of)
+		complain("is the same point as line " point_line[point_of[key, title]] ", must be there once")
+	p = ++n_points
+	point_of[key, title] = p
+	n_points_at[key]++
+	only_point_at[key] = p
+	is_predicted_title[title] = 1
+	point_line[p] = FNR
+	point_key[p] = key
+	point_title[p] = title
+	point_system[p] = system_name
+	point_nodes[p] = nodes
+	point_workers[p] = workers
+	point_bps[p] = bps
+	point_sec[p] = iteration_sec
+	point_compute[p] = compute_sec
+	point_exposed[p] = exposed_sec
+	point_tx[p] = tx_bytes
+	point_rx[p] = rx_bytes
+	predicted_by[executor] = 1
+}
+
+function add_calibrated()
+{
+	is_calibrated_at[key, title] = 1
+	if (workers > calibrated_workers_max)
+		calibrated_workers_max = workers
+}
+
+# The predicted point of the row at hand. A title that no prediction has says nothing: then the rest has to name one point.
+function find_point()
+{
+	if (title in is_predicted_title) {
+		if ((key, title) in point_of)
+			return point_of[key, title]
+	} else if (n_points_at[key] == 1) {
+		return only_point_at[key]
+	} else if (n_points_at[key] > 1) {
+		complain("'scenario' is '" title "', must be a title in " predicted_file ", where several scenarios have this point")
+	}
+	complain(point_name(system_name, nodes, workers, bps) " of '" title "' is not predicted, must be a row of " predicted_file)
+}
+
+function add_measured(    p, n)
+{
+	if (executor !~ /^real-/)
+		complain("'executor' is '" executor "', must be one that runs, such as real-cpu: only the first file is the predicted one")
+	p = find_point()
+	n = ++n_runs[p]
+	if (n == 1) {
+		run_title[p] = title
+		run_executor[p] = executor
+		run_place[p] = FILENAME ":" FNR
+	} else if (title != run_title[p]) {
+		complain("'scenario' is '" title "', must be '" run_title[p] "' as in " run_place[p] ", which is a run of the same point")
+	} else if (executor != run_executor[p]) {
+		complain("'executor' is '" executor "', must be '" run_executor[p] "' as in " run_place[p] ", which is a run of the same point")
+	}
+	run_sec[p, n] = iteration_sec
+	run_compute[p, n] = compute_sec
+	run_exposed[p, n] = exposed_sec
+	run_tx[p, n] = tx_bytes
+	run_rx[p, n] = rx_bytes
+	measured_by[executor] = 1
+	n_all_runs++
+}
+
+function ratio_option(name, text,    ratio)
+{
+	ratio = text
+	sub(/%$/, "", ratio)
+	if (!is_number(ratio) || ratio + 0 <= 0 || ratio + 0 > (ratio == text ? 10 : 1000))
+		finish_with("'" name "' is '" text "', must be a ratio such as 0.05 or 5%")
+	return ratio / (ratio == text ? 1 : 100)
+}
+
+BEGIN {
+	has_calibrated = ENVIRON["PSD_PLOT_HAS_CALIBRATED"] + 0
+	bar_ratio = ratio_option("--bar", ENVIRON["PSD_PLOT_BAR"])
+	worst_bar_ratio = ratio_option("--worst", ENVIRON["PSD_PLOT_WORST"])
+	if (worst_bar_ratio < bar_ratio)
+		finish_with("'--worst' is " worst_bar_ratio ", must be " bar_ratio " or more, which is '--bar'")
+	n_needed = split("scenario system executor nodes workers bandwidth_bps iteration_sec compute_sec exposed_comm_sec " \
+		"tx_bytes_per_node rx_bytes_per_node", needed, " ")
+	calibrated_workers_max = 0
+}
+
+FNR == 1 {
+	n_files++
+	role = n_files == 1 ? "predicted" : n_files == 2 && has_calibrated ? "calibrated" : "measured"
+	if (role == "predicted")
+		predicted_file = FILENAME
+	if (role == "measured") {
+		if (FILENAME in is_measured_file)
+			complain("is given twice, must be given once: its runs would count twice")
+		is_measured_file[FILENAME] = 1
+		measured_file[++n_measured_files] = FILENAME
+	}
+	file_of_role[role] = FILENAME
+	read_head()
+	next
+}
+
+/^$/ { next }
+
+{
+	read_row()
+	n_rows[FILENAME, role]++
+	if (role == "predicted")
+		add_predicted()
+	else if (role == "calibrated")
+		add_calibrated()
+	else
+		add_measured()
+}
+
+# ---- points ----
+
+function median_run(run, p,    i, n, value)
+{
+	n = n_runs[p]
+	for (i = 1; i <= n; i++)
+		value[i] = run[p, i]
+	return median(value, n)
+}
+
+# Empty where there is nothing to divide by.
+function error_of(predicted, measured)
+{
+	return measured > 0 ? predicted / measured - 1 : ""
+}
+
+function is_same_in_all_runs(run, p, expected,    i)
+{
+	for (i = 1; i <= n_runs[p]; i++)
+		if (run[p, i] != expected)
+			return 0
+	return 1
+}
+
+function add_mark(p, mark)
+{
+	point_marks[p] = point_marks[p] (point_marks[p] == "" ? "" : "; ") mark
+}
+
+function measure_point(p,    i)
+{
+	measured_sec[p] = median_run(run_sec, p)
+	measured_compute[p] = median_run(run_compute, p)
+	measured_exposed[p] = median_run(run_exposed, p)
+	measured_tx[p] = median_run(run_tx, p)
+	measured_rx[p] = median_run(run_rx, p)
+	least_sec[p] = most_sec[p] = run_sec[p, 1]
+	for (i = 2; i <= n_runs[p]; i++) {
+		if (run_sec[p, i] < least_sec[p])
+			least_sec[p] = run_sec[p, i]
+		if (run_sec[p, i] > most_sec[p])
+			most_sec[p] = run_sec[p, i]
+	}
+	# One run says nothing about the spread.
+	point_spread[p] = n_runs[p] > 1 ? (most_sec[p] - least_sec[p]) / measured_sec[p] : ""
+	point_error[p] = error_of(point_sec[p], measured_sec[p])
+	is_tx_exact[p] = is_same_in_all_runs(run_tx, p, point_tx[p])
+	is_rx_exact[p] = is_same_in_all_runs(run_rx, p, point_rx[p])
+}
+
+# Results have nine digits: what is a bar but for rounding is within it.
+function is_beyond(ratio, bar)
+{
+	return ratio + 0 > bar * (1 + 1e-9)
+}
+
+# What a point counts for. The median is held to one bar and a single point to a wider one; noise beyond a bar decides nothing about it.
+function judge_point(p,    at_predicted, at_measured)
+{
+	at_predicted = point_key[p] SUBSEP point_title[p]
+	at_measured = point_key[p] SUBSEP run_title[p]
+	is_calibrated[p] = (at_predicted in is_calibrated_at) || (at_measured in is_calibrated_at)
+	delete is_calibrated_at[at_predicted]
+	delete is_calibrated_at[at_measured]
+	is_extrapolated[p] = has_calibrated && point_workers[p] > calibrated_workers_max
+	if (is_calibrated[p])
+		add_mark(p, "calibrated")
+	if (is_extrapolated[p])
+		add_mark(p, "extrapolated")
+	if (is_beyond(point_spread[p], worst_bar_ratio))
+		add_mark(p, "too noisy")
+	else if (is_beyond(point_spread[p], bar_ratio))
+		add_mark(p, "too noisy for the median")
+	is_in_worst[p] = !is_calibrated[p] && !is_beyond(point_spread[p], worst_bar_ratio)
+	is_in_median[p] = !is_calibrated[p] && !is_beyond(point_spread[p], bar_ratio)
+}
+
+function absolute(value)
+{
+	return value < 0 ? -value : value
+}
+
+function count_point(p)
+{
+	if (n_runs[p] == 1)
+		n_single_runs++
+	if (is_tx_exact[p] && is_rx_exact[p])
+		n_exact++
+	if (is_calibrated[p])
+		n_calibrated++
+	else if (!is_in_worst[p])
+		n_too_noisy++
+	else if (!is_in_median[p])
+		n_only_in_worst++
+	if (is_in_median[p])
+		median_errors[++n_in_median] = absolute(point_error[p])
+	if (!is_in_worst[p])
+		return
+	n_in_worst++
+	if (worst_point == "" || absolute(point_error[p]) > absolute(point_error[worst_point]))
+		worst_point = p
+	if (is_extrapolated[p])
+		extrapolated_errors[++n_extrapolated] = absolute(point_error[p])
+}
+
+END {
+	if (has_failed)
+		exit 2
+	if (!((predicted_file, "predicted") in n_rows))
+		finish_with(predicted_file ":2: has no result, must have a row for each point")
+	if (has_calibrated && !((file_of_role["calibrated"], "calibrated") in n_rows))
+		finish_with(file_of_role["calibrated"] ":2: has no result, must have a row for each point that was calibrated")
+	for (i = 1; i <= n_measured_files; i++)
+		if (!((measured_file[i], "measured") in n_rows))
+			finish_with(measured_file[i] ":2: has no result, must have a row for each run")
+	n_measured = n_exact = n_calibrated = n_too_noisy = n_only_in_worst = n_in_median = n_in_worst = n_extrapolated = n_single_runs = 0
+	n_titles = 0
+	for (p = 1; p <= n_points; p++) {
+		if (!(p in n_runs))
+			continue
+		measured_point[++n_measured] = p
+		if (!(point_title[p] in is_title_shown)) {
+			is_title_shown[point_title[p]] = 1
+			shown_title[++n_titles] = point_title[p]
+		}
+		measure_point(p)
+		judge_point(p)
+		count_point(p)
+	}
+	# Those that a point met have been taken out.
+	n_unmet_calibrated = 0
+	for (i in is_calibrated_at)
+		n_unmet_calibrated++
+	median_error = n_in_median > 0 ? median(median_errors, n_in_median) : ""
+	is_median_met = n_in_median > 0 && !is_beyond(median_error, bar_ratio)
+	is_worst_met = n_in_worst > 0 && !is_beyond(absolute(point_error[worst_point]), worst_bar_ratio)
+}

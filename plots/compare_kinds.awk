@@ -1,0 +1,63 @@
+# Adds to what compare.awk found the seconds of each kind of operation, from the files that kinds.awk wrote of both traces into the folders predicted and
+# measured of PSD_PLOT_WORK: kind_predicted, kind_measured and kind_error of kind_name[1..n_kinds], and a second table to table.txt.
+
+# The traced point: lines of trace.dat into traced[side, 1..5].
+function read_trace(side,    line, i, n, word)
+{
+	while ((getline line < (work "/" side "/trace.dat")) > 0)
+		traced[side, ++i] = line
+	while ((getline line < (work "/" side "/kinds.dat")) > 0) {
+		split(line, word, " ")
+		category[++n] = word[1] # in the same order on both sides
+		kind_sec[side, n] = word[2]
+	}
+}
+
+function check_traces(    side)
+{
+	if (traced["predicted", 3] ~ /^real-/)
+		finish_with(ENVIRON["PSD_PLOT_PREDICTED_TRACE"] ": its executor is '" traced["predicted", 3] "', the first trace must be of psd-sim")
+	if (traced["measured", 3] !~ /^real-/)
+		finish_with(ENVIRON["PSD_PLOT_MEASURED_TRACE"] ": its executor is '" traced["measured", 3] "', the second trace must be of psd-run")
+	if (traced["predicted", 2] != traced["measured", 2] || traced["predicted", 4] != traced["measured", 4])
+		finish_with(ENVIRON["PSD_PLOT_MEASURED_TRACE"] ": is of " traced_text("measured") ", must be of " traced_text("predicted") " like " \
+			ENVIRON["PSD_PLOT_PREDICTED_TRACE"])
+}
+
+function traced_text(side)
+{
+	return printable(traced[side, 2]) " on " plural(traced[side, 4], "node", "nodes")
+}
+
+function add_kind(number)
+{
+	if (kind_sec["predicted", number] == "" && kind_sec["measured", number] == "")
+		return
+	kind_name[++n_kinds] = category[number]
+	kind_predicted[n_kinds] = kind_sec["predicted", number]
+	kind_measured[n_kinds] = kind_sec["measured", number]
+	kind_error[n_kinds] = kind_predicted[n_kinds] == "" ? "" : error_of(kind_predicted[n_kinds], kind_measured[n_kinds])
+}
+
+function write_kinds(    k)
+{
+	print "\nOperations of " traced_text("predicted") ", seconds of a worker per iteration, from the traces:\n" > table_file
+	printf "%-10s  %11s  %10s  %9s\n", "kind", "predicted s", "measured s", "error" > table_file
+	for (k = 1; k <= n_kinds; k++)
+		printf "%-10s  %11s  %10s  %9s\n", kind_name[k], four_digits(kind_predicted[k]), four_digits(kind_measured[k]),
+			signed_percent(kind_error[k]) > table_file
+}
+
+END {
+	if (has_failed)
+		exit 2
+	n_kinds = 0
+	if (ENVIRON["PSD_PLOT_PREDICTED_TRACE"] != "") {
+		read_trace("predicted")
+		read_trace("measured")
+		check_traces()
+		for (i = 1; i in category; i++)
+			add_kind(i)
+		write_kinds()
+	}
+}

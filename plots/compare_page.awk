@@ -1,0 +1,215 @@
+# Writes what compare.awk found as a page of HTML without scripts and references, into the folder PSD_PLOT_WORK: page-1.html up to the plot, page-2.html
+# from there to the timelines, page-3.html the rest. Text of the input is escaped.
+
+function escaped(text)
+{
+	gsub(/&/, "\\&amp;", text)
+	gsub(/</, "\\&lt;", text)
+	gsub(/>/, "\\&gt;", text)
+	gsub(/"/, "\\&quot;", text)
+	return text
+}
+
+function out(text)
+{
+	print text > page
+}
+
+# How large an error is, as a class of the style sheet: within the bar of the median, of a single point, or beyond both.
+function error_class(ratio)
+{
+	if (ratio == "")
+		return ""
+	return is_beyond(absolute(ratio), worst_bar_ratio) ? "far" : is_beyond(absolute(ratio), bar_ratio) ? "off" : "near"
+}
+
+function write_style()
+{
+	out("<style>")
+	out("body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; color: #1b1b1b; background: #fff;")
+	out("  font: 16px/1.5 Helvetica, Arial, sans-serif; color-scheme: light }")
+	out("h1 { font-size: 1.6rem; margin: 0 0 .3rem } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem }")
+	out(".verdicts { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1rem 0 }")
+	out(".verdict { border-left: .4rem solid #888; background: #f5f5f5; padding: .6rem 1.2rem .6rem 1rem }")
+	out(".verdict b { display: block; font-size: 1.7rem; line-height: 1.2 }")
+	out(".met { border-color: #009e73 } .missed { border-color: #b34700 }")
+	out("ul { margin: .5rem 0; padding-left: 1.2rem } dt { font-weight: bold; margin-top: .4rem } dd { margin-left: 1.2rem }")
+	out("figure { margin: 1rem 0 } figcaption, caption { color: #444; text-align: left; padding: .3rem 0 }")
+	out("svg { display: block; width: 100%; height: auto }")
+	out(".wide { overflow-x: auto }")
+	out("table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums }")
+	out("th, td { padding: .28rem .55rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #ddd }")
+	out("th { font-weight: 600 } thead th { border-bottom: 1px solid #666; vertical-align: bottom }")
+	out("thead th[colspan] { text-align: center; border-bottom: 1px solid #bbb }")
+	out("th.left, td.left { text-align: left } tr.scenario th { text-align: left; padding-top: 1rem; background: #fff }")
+	out(".near { background: #d6eaf6 } .off { background: #fbe0b5 } .far { background: #a83e00; color: #fff }")
+	out("tr.aside td, tr.aside th { color: #666; font-style: italic } tr.aside td.far { color: #fff }")
+	out(".key span { padding: .1rem .5rem; margin-right: .5rem }")
+	out("</style>")
+}
+
+function write_verdict(label, figure, bar, state)
+{
+	out("<div class=\"verdict " state "\">" label "<b>" figure "</b>bar " bar ": " \
+		(state == "met" ? "met" : state == "missed" ? "not met" : "no point is counted") "</div>")
+}
+
+function write_top(    i)
+{
+	page = work "/page-1.html"
+	out("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")
+	out("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")
+	out("<title>" escaped(page_title) "</title>")
+	write_style()
+	out("</head>\n<body>\n<h1>" escaped(page_title) "</h1>")
+	out("<p>Iteration times that psd-sim predicted, against those that psd-run measured.</p>")
+	out("<div class=\"verdicts\">")
+	write_verdict("median absolute error", n_in_median ? percent(median_error) : "-", bar_text(bar_ratio),
+		n_in_median == 0 ? "open" : is_median_met ? "met" : "missed")
+	write_verdict("worst absolute error", n_in_worst ? percent(absolute(point_error[worst_point])) : "-", bar_text(worst_bar_ratio),
+		n_in_worst == 0 ? "open" : is_worst_met ? "met" : "missed")
+	out("</div>\n<ul>")
+	for (i = 1; i <= n_sentences; i++)
+		out("<li>" escaped(sentence[i]) "</li>")
+	out("</ul>\n<h2>Plot</h2>\n<figure>")
+}
+
+function write_head_rows(    c, span)
+{
+	out("<thead>\n<tr>")
+	for (c = 1; c <= n_table_columns; c += span) {
+		span = 1
+		if (column_group[c] == "") {
+			out("<th scope=\"col\" rowspan=\"2\"" (column_is_left[c] ? " class=\"left\"" : "") ">" column_head[c] "</th>")
+			continue
+		}
+		while (c + span <= n_table_columns && column_group[c + span] == column_group[c])
+			span++
+		out("<th scope=\"colgroup\" colspan=\"" span "\">" column_group[c] "</th>")
+	}
+	out("</tr>\n<tr>")
+	for (c = 1; c <= n_table_columns; c++)
+		if (column_group[c] != "")
+			out("<th scope=\"col\">" column_head[c] "</th>")
+	out("</tr>\n</thead>")
+}
+
+function class_of(p, c)
+{
+	if (column_head[c] == "error" && column_group[c] == "iteration")
+		return error_class(point_error[p])
+	if (column_head[c] == "error" && column_group[c] == "compute")
+		return error_class(error_of(point_compute[p], measured_compute[p]))
+	if (column_head[c] == "error")
+		return error_class(error_of(point_exposed[p], measured_exposed[p]))
+	return column_is_left[c] ? "left" : ""
+}
+
+function write_point(p,    c, class, line)
+{
+	line = "<tr" (is_in_worst[p] ? "" : " class=\"aside\"") "><th scope=\"row\" class=\"left\">" escaped(cell[p, 1]) "</th>"
+	for (c = 2; c <= n_table_columns; c++) {
+		class = class_of(p, c)
+		line = line "<td" (class == "" ? "" : " class=\"" class "\"") ">" escaped(cell[p, c]) "</td>"
+	}
+	out(line "</tr>")
+}
+
+function write_points(    i, p)
+{
+	out("<h2>Points</h2>\n<div class=\"wide\"><table>")
+	out("<caption>Medians of the runs of each point; errors are predicted / measured - 1. In italics: not counted.</caption>")
+	write_head_rows()
+	out("<tbody>")
+	for (i = 1; i <= n_measured; i++) {
+		p = measured_point[i]
+		if (n_titles > 1 && (i == 1 || point_title[p] != point_title[measured_point[i - 1]]))
+			out("<tr class=\"scenario\"><th scope=\"rowgroup\" colspan=\"" n_table_columns "\">" \
+				escaped(printable(point_title[p])) "</th></tr>")
+		write_point(p)
+	}
+	out("</tbody>\n</table></div>")
+	out("<p class=\"key\">Errors: <span class=\"near\">up to " bar_text(bar_ratio) "</span><span class=\"off\">up to " \
+		bar_text(worst_bar_ratio) "</span><span class=\"far\">more</span></p>")
+}
+
+function write_kind_table(    k, class)
+{
+	out("<h2>Operations</h2>\n<div class=\"wide\"><table>")
+	out("<caption>Seconds of a worker per iteration by kind of operation: " escaped(traced_text("predicted")) ", from one trace each.</caption>")
+	out("<thead><tr><th scope=\"col\" class=\"left\">kind</th><th scope=\"col\">predicted s</th><th scope=\"col\">measured s</th>" \
+		"<th scope=\"col\">error</th></tr></thead>\n<tbody>")
+	for (k = 1; k <= n_kinds; k++) {
+		class = error_class(kind_error[k])
+		out("<tr><th scope=\"row\" class=\"left\">" kind_name[k] "</th><td>" four_digits(kind_predicted[k]) "</td><td>" \
+			four_digits(kind_measured[k]) "</td><td" (class == "" ? "" : " class=\"" class "\"") ">" \
+			signed_percent(kind_error[k]) "</td></tr>")
+	}
+	out("</tbody>\n</table></div>")
+	out("<h2>Timelines</h2>\n<p>One iteration of " escaped(traced_text("predicted")) ", predicted above, measured below, on the same scale of time.</p>")
+	out("<figure>")
+}
+
+function write_middle()
+{
+	page = work "/page-2.html"
+	out("<figcaption>Left, predicted against measured seconds of an iteration; the band is &plusmn;" bar_text(bar_ratio) \
+		" around equality. Right, the error of the same points. Whiskers reach from the quickest to the slowest run.</figcaption>\n</figure>")
+	write_points()
+	if (n_kinds > 0)
+		write_kind_table()
+}
+
+function list_of(names,    name, n, i, sorted, text, held)
+{
+	for (name in names) {
+		sorted[++n] = name
+		for (i = n; i > 1 && sorted[i - 1] > sorted[i]; i--) {
+			held = sorted[i]
+			sorted[i] = sorted[i - 1]
+			sorted[i - 1] = held
+		}
+	}
+	for (i = 1; i <= n; i++)
+		text = text (i == 1 ? "" : ", ") sorted[i]
+	return text
+}
+
+function define(word, meaning)
+{
+	out("<dt>" word "</dt><dd>" meaning "</dd>")
+}
+
+function write_notes(    i, files)
+{
+	page = work "/page-3.html"
+	if (n_kinds > 0)
+		out("</figure>")
+	out("<h2>Notes</h2>\n<dl>")
+	for (i = 1; i <= n_measured_files; i++)
+		files = files (i == 1 ? "" : ", ") measured_file[i]
+	define("predicted", "by psd-sim, executor " escaped(list_of(predicted_by)) "; read from " escaped(predicted_file) ".")
+	define("measured", "by psd-run, executor " escaped(list_of(measured_by)) ": the median of the runs of a point; read from " escaped(files) ".")
+	if (has_calibrated)
+		define("calibrated", "the point was used to fit the prediction, so its error says nothing and is not counted; read from " \
+			escaped(file_of_role["calibrated"]) ". Extrapolated: more workers than any calibrated point, which had " \
+			calibrated_workers_max " at most.")
+	define("error", "predicted / measured - 1: below 0 the prediction is too quick.")
+	define("spread", "largest minus smallest of the runs' iteration times, relative to their median; - where there was one run.")
+	define("too noisy", "a spread above " bar_text(worst_bar_ratio) ", the bar of a single point, decides nothing about the point: it is not counted. " \
+		"Above " bar_text(bar_ratio) ", the bar of the median, the point counts for the worst error but not for the median.")
+	define("compute", "seconds of an iteration in which a worker computes; exposed communication is the rest of the iteration.")
+	define("bytes", "sent and received per node and iteration: exact where every run counted as many as predicted, else the errors of both.")
+	if (n_kinds > 0)
+		define("operations", "sums of the durations of a worker's spans, the mean over the workers, the median over the iterations without the first two " \
+			"where there are more. Spans that overlap count each, so that sums may exceed the iteration.")
+	out("</dl>\n</body>\n</html>")
+}
+
+END {
+	if (has_failed)
+		exit 2
+	write_top()
+	write_middle()
+	write_notes()
+}

@@ -1,0 +1,293 @@
+# Writes what compare.awk found, into the folder PSD_PLOT_WORK: table.txt, the aligned table with the summary in words, and points.csv. The cells of the
+# table and the sentences of the summary are those of the page, too.
+
+# ---- figures as text ----
+
+# Four significant digits, never an exponent.
+function four_digits(value,    decimals)
+{
+	if (value == "")
+		return "-"
+	if (value <= 0)
+		return "0"
+	decimals = 3 - int(log(value) / log(10) + 1000) + 1000
+	decimals = decimals < 0 ? 0 : decimals > 9 ? 9 : decimals
+	return sprintf("%." decimals "f", value)
+}
+
+function percent(ratio,    text)
+{
+	if (ratio == "")
+		return "-"
+	text = sprintf("%.1f", 100 * ratio)
+	return (text + 0 == 0 ? "0.0" : text) " %"
+}
+
+function signed_percent(ratio,    text)
+{
+	text = percent(ratio)
+	return text ~ /^(-|0\.0 )/ ? text : "+" text
+}
+
+function bar_text(ratio)
+{
+	return sprintf("%g %%", 100 * ratio)
+}
+
+function plural(n, one, many)
+{
+	return n " " (n == 1 ? one : many)
+}
+
+# What a terminal must not act on.
+function printable(text)
+{
+	gsub(/[\001-\037\177]/, "?", text)
+	return text
+}
+
+# Columns on the screen, in UTF-8.
+function width_of(text)
+{
+	gsub(/[\200-\277]/, "", text)
+	return length(text)
+}
+
+# ---- the table ----
+
+function add_column(group, head, is_left)
+{
+	n_table_columns++
+	column_group[n_table_columns] = group
+	column_head[n_table_columns] = head
+	column_is_left[n_table_columns] = is_left
+}
+
+function set_cell(p, text)
+{
+	cell[p, ++n_cells] = text
+}
+
+function bytes_text(p)
+{
+	if (is_tx_exact[p] && is_rx_exact[p])
+		return "exact"
+	return "sent " signed_percent(error_of(point_tx[p], measured_tx[p])) ", received " signed_percent(error_of(point_rx[p], measured_rx[p]))
+}
+
+function fill_cells(p)
+{
+	n_cells = 0
+	set_cell(p, printable(point_system[p]))
+	set_cell(p, point_nodes[p])
+	set_cell(p, point_workers[p])
+	set_cell(p, short_bandwidth(point_bps[p]))
+	set_cell(p, four_digits(point_sec[p]))
+	set_cell(p, four_digits(measured_sec[p]))
+	set_cell(p, signed_percent(point_error[p]))
+	set_cell(p, n_runs[p])
+	set_cell(p, percent(point_spread[p]))
+	set_cell(p, four_digits(point_compute[p]))
+	set_cell(p, four_digits(measured_compute[p]))
+	set_cell(p, signed_percent(error_of(point_compute[p], measured_compute[p])))
+	set_cell(p, four_digits(point_exposed[p]))
+	set_cell(p, four_digits(measured_exposed[p]))
+	set_cell(p, signed_percent(error_of(point_exposed[p], measured_exposed[p])))
+	set_cell(p, bytes_text(p))
+	set_cell(p, point_marks[p])
+}
+
+function padded(text, width, is_left,    blanks)
+{
+	blanks = sprintf("%" (width - width_of(text) + 1) "s", "")
+	blanks = substr(blanks, 2)
+	return is_left ? text blanks : blanks text
+}
+
+function measure_columns(    c, i)
+{
+	for (c = 1; c <= n_table_columns; c++) {
+		column_width[c] = width_of(column_head[c])
+		for (i = 1; i <= n_measured; i++)
+			if (width_of(cell[measured_point[i], c]) > column_width[c])
+				column_width[c] = width_of(cell[measured_point[i], c])
+	}
+}
+
+# A group's name stands over all of its columns, with a rule up to the end of the last.
+function group_line(    c, line, width, label)
+{
+	for (c = 1; c <= n_table_columns; c++) {
+		width = column_width[c]
+		label = column_group[c]
+		while (label != "" && c < n_table_columns && column_group[c + 1] == label)
+			width += 2 + column_width[++c]
+		if (label != "") {
+			label = label " "
+			while (length(label) < width)
+				label = label "-"
+		}
+		line = line (line == "" ? "" : "  ") padded(label, width, 1)
+	}
+	return line
+}
+
+function table_line(p, is_head,    c, line)
+{
+	for (c = 1; c <= n_table_columns; c++)
+		line = line (c == 1 ? "" : "  ") padded(is_head ? column_head[c] : cell[p, c], column_width[c], column_is_left[c])
+	sub(/ +$/, "", line)
+	return line
+}
+
+function write_table(    i, p, previous)
+{
+	table_file = work "/table.txt"
+	text = group_line()
+	sub(/ +$/, "", text)
+	print text > table_file
+	print table_line(0, 1) > table_file
+	for (i = 1; i <= n_measured; i++) {
+		p = measured_point[i]
+		if (n_titles > 1 && (i == 1 || point_title[p] != previous))
+			print (i == 1 ? "" : "\n") printable(point_title[p]) > table_file
+		previous = point_title[p]
+		print table_line(p, 0) > table_file
+	}
+	print "" > table_file
+	for (i = 1; i <= n_sentences; i++)
+		print sentence[i] > table_file
+}
+
+# ---- the summary ----
+
+function say(text)
+{
+	sentence[++n_sentences] = text
+}
+
+function point_text(p)
+{
+	return printable(point_name(point_system[p], point_nodes[p], point_workers[p], point_bps[p])) \
+		(n_titles > 1 ? " of " printable(point_title[p]) : "")
+}
+
+function not_counted(    text)
+{
+	text = n_calibrated > 0 ? n_calibrated " calibrated" : ""
+	if (n_too_noisy > 0)
+		text = text (text == "" ? "" : ", ") n_too_noisy " too noisy (spread above " bar_text(worst_bar_ratio) ")"
+	return text
+}
+
+function summarise(    n_unmeasured, text)
+{
+	if (n_in_median > 0)
+		say("Median absolute error " percent(median_error) " of " plural(n_in_median, "point", "points") ", bar " \
+			bar_text(bar_ratio) ": " (is_median_met ? "met" : "not met") ".")
+	else
+		say("Median absolute error: no point is counted, the bar of " bar_text(bar_ratio) " is neither met nor missed.")
+	if (n_in_worst > 0)
+		say("Worst absolute error " percent(absolute(point_error[worst_point])) " of " plural(n_in_worst, "point", "points") ", bar " \
+			bar_text(worst_bar_ratio) ": " (is_worst_met ? "met" : "not met") "; it is at " point_text(worst_point) ".")
+	else
+		say("Worst absolute error: no point is counted, the bar of " bar_text(worst_bar_ratio) " is neither met nor missed.")
+	text = plural(n_measured, "point", "points") " measured by " plural(n_all_runs, "run", "runs")
+	if (not_counted() != "")
+		text = text "; not counted: " not_counted()
+	if (n_only_in_worst > 0)
+		text = text "; too noisy for the median: " n_only_in_worst " (spread above " bar_text(bar_ratio) ")"
+	say(text ".")
+	if (n_extrapolated > 0) {
+		extrapolated_worst = 0
+		for (i = 1; i <= n_extrapolated; i++)
+			if (extrapolated_errors[i] > extrapolated_worst)
+				extrapolated_worst = extrapolated_errors[i]
+		say("Counted and extrapolated to more than " calibrated_workers_max " workers: " plural(n_extrapolated, "point", "points") \
+			", median absolute error " percent(median(extrapolated_errors, n_extrapolated)) ", worst " percent(extrapolated_worst) ".")
+	}
+	say("Bytes per node are exact at " n_exact " of " plural(n_measured, "point", "points") ".")
+	if (n_single_runs > 0)
+		say(plural(n_single_runs, "point was", "points were") " run once: the spread is not known.")
+	n_unmeasured = n_points - n_measured
+	if (n_unmeasured > 0)
+		say(plural(n_unmeasured, "predicted row has", "predicted rows have") " no measurement.")
+	if (n_unmet_calibrated > 0)
+		say(plural(n_unmet_calibrated, "calibrated row is", "calibrated rows are") " of points that were not measured here.")
+}
+
+# ---- CSV ----
+
+function csv_field(text)
+{
+	if (text !~ /[",]/)
+		return text
+	gsub(/"/, "\"\"", text)
+	return "\"" text "\""
+}
+
+function csv_number(value)
+{
+	return value == "" ? "" : sprintf("%.9g", value)
+}
+
+function whole(value)
+{
+	return sprintf("%.0f", value)
+}
+
+function yes_or_no(is_so)
+{
+	return is_so ? "yes" : "no"
+}
+
+function csv_line(p)
+{
+	return csv_field(point_title[p]) "," csv_field(point_system[p]) "," csv_field(run_executor[p]) "," point_nodes[p] "," \
+		point_workers[p] "," (point_bps[p] == "" ? "" : sprintf("%.15g", point_bps[p])) "," n_runs[p] "," \
+		csv_number(point_sec[p]) "," csv_number(measured_sec[p]) "," csv_number(point_spread[p]) "," csv_number(point_error[p]) "," \
+		csv_number(point_compute[p]) "," csv_number(measured_compute[p]) "," \
+		csv_number(point_exposed[p]) "," csv_number(measured_exposed[p]) "," \
+		whole(point_tx[p]) "," whole(measured_tx[p]) "," whole(point_rx[p]) "," whole(measured_rx[p]) "," \
+		yes_or_no(is_tx_exact[p] && is_rx_exact[p]) "," yes_or_no(is_calibrated[p]) "," \
+		(has_calibrated ? yes_or_no(is_extrapolated[p]) : "") "," yes_or_no(is_in_median[p]) "," yes_or_no(is_in_worst[p])
+}
+
+function write_csv(    i)
+{
+	csv_file = work "/points.csv"
+	print "scenario,system,executor,nodes,workers,bandwidth_bps,repeats,predicted_iteration_sec,measured_iteration_sec,spread_ratio," \
+		"error_ratio,predicted_compute_sec,measured_compute_sec,predicted_exposed_comm_sec,measured_exposed_comm_sec," \
+		"predicted_tx_bytes_per_node,measured_tx_bytes_per_node,predicted_rx_bytes_per_node,measured_rx_bytes_per_node," \
+		"are_bytes_exact,is_calibrated,is_extrapolated,is_in_median,is_in_worst" > csv_file
+	for (i = 1; i <= n_measured; i++)
+		print csv_line(measured_point[i]) > csv_file
+}
+
+END {
+	if (has_failed)
+		exit 2
+	add_column("", "system", 1)
+	add_column("", "nodes", 0)
+	add_column("", "workers", 0)
+	add_column("", "bandwidth", 0)
+	add_column("iteration", "predicted s", 0)
+	add_column("iteration", "measured s", 0)
+	add_column("iteration", "error", 0)
+	add_column("iteration", "runs", 0)
+	add_column("iteration", "spread", 0)
+	add_column("compute", "predicted s", 0)
+	add_column("compute", "measured s", 0)
+	add_column("compute", "error", 0)
+	add_column("exposed communication", "predicted s", 0)
+	add_column("exposed communication", "measured s", 0)
+	add_column("exposed communication", "error", 0)
+	add_column("", "bytes", 1)
+	add_column("", "marks", 1)
+	for (i = 1; i <= n_measured; i++)
+		fill_cells(measured_point[i])
+	summarise()
+	measure_columns()
+	write_table()
+	write_csv()
+}

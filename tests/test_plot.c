@@ -1,0 +1,355 @@
+/* psd-plot compare as a command, on hand-made results and traces in tests/data/compare/ whose medians, spreads and errors are worked out here. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/cli_helper.h"
+#include "tests/scratch_file.h"
+
+#define DATA	  "tests/data/compare/"
+#define PREDICTED DATA "predicted.csv"
+#define MEASURED  DATA "measured-1.csv " DATA "measured-2.csv " DATA "measured-3.csv"
+#define HEAD                                                                                                                     \
+	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,exposed_comm_"    \
+	"sec,"                                                                                                                   \
+	"tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio\n"
+
+/* A folder for out.html, out.csv and out.svg. */
+struct folder {
+	char path[32];
+};
+
+static struct folder make_folder(void)
+{
+	struct folder folder = {"/tmp/psd-plot-XXXXXX"};
+
+	cr_assert_not_null(mkdtemp(folder.path));
+	return folder;
+}
+
+static char *read_output(const struct folder *folder, const char *name)
+{
+	char path[64], *text = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+	file = fopen(path, "r");
+	cr_assert_not_null(file, "%s", path);
+	cr_assert_gt(getdelim(&text, &size, '\0', file), 0, "%s", path);
+	fclose(file);
+	return text;
+}
+
+/* Fails when there is anything in it besides the three outputs. */
+static void remove_folder(const struct folder *folder)
+{
+	static const char *const names[] = {"out.html", "out.csv", "out.svg"};
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder->path, names[i]);
+		unlink(path);
+	}
+	cr_expect_eq(rmdir(folder->path), 0, "something is left beside the output");
+}
+
+static struct run compare(const struct folder *folder, const char *arguments, const char *redirections)
+{
+	char command[2048];
+
+	snprintf(command, sizeof(command), "plots/psd-plot compare %s -o %s/out.html %s", arguments, folder->path, redirections);
+	return run_command(command);
+}
+
+static void expect_words(const char *text, const char *const *words, size_t n_words)
+{
+	for (size_t i = 0; i < n_words; i++)
+		cr_expect_not_null(strstr(text, words[i]), "no '%s' in:\n%s", words[i], text);
+}
+
+#define EXPECT_WORDS(text, ...)                                                                                                  \
+	do {                                                                                                                     \
+		static const char *const expected[] = {__VA_ARGS__};                                                             \
+		expect_words(text, expected, sizeof(expected) / sizeof(expected[0]));                                            \
+	} while (0)
+
+/* One line on stderr with these words, status 2, nothing on stdout, and the older page is as it was. */
+static void expect_refusal(const char *arguments, const char *words)
+{
+	struct folder folder = make_folder();
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/out.html", folder.path);
+	file = fopen(path, "w");
+	cr_assert(file && fputs("older", file) >= 0 && fclose(file) == 0);
+	struct run error = compare(&folder, arguments, "2>&1 >/dev/null"), output = compare(&folder, arguments, "2>/dev/null");
+	char *page = read_output(&folder, "out.html");
+
+	cr_expect_eq(error.exit_status, 2, "%s: status %d", arguments, error.exit_status);
+	cr_expect_not_null(strstr(error.text, words), "%s: %s", arguments, error.text);
+	cr_expect(*error.text && strchr(error.text, '\n') == error.text + strlen(error.text) - 1, "%s: %s", arguments,
+		  error.text);
+	cr_expect_str_eq(output.text, "");
+	cr_expect_str_eq(page, "older");
+	free(page);
+	free(error.text);
+	free(output.text);
+	remove_folder(&folder);
+}
+
+/* The same for a measured file of this text, which stands behind good ones. */
+static void expect_measured_refused(const char *text, const char *words)
+{
+	struct scratch_file file = scratch_file_write(text);
+	char arguments[256], place[128];
+
+	snprintf(arguments, sizeof(arguments), PREDICTED " " DATA "measured-1.csv %s", file.path);
+	snprintf(place, sizeof(place), "psd-plot: %s:%s", file.path, words);
+	expect_refusal(arguments, place);
+	remove(file.path);
+}
+
+/* Of PS on 2 nodes: runs of 1, 0.98 and 1.02 s, median 1, spread (1.02 - 0.98) / 1; predicted 1.02, so the error is 2 %. On 4: runs of 2 and 2,
+ * predicted 1.94, -3 %. Hybrid on 2: 0.5 and 0.5, predicted 0.45, -10 %; bytes sent are 1000 in one run and 1020 in the other, so the median
+ * 1010 differs from 1000. On 4: 1 and 1.1, median the mean 1.05, spread 0.1 / 1.05, predicted 0.84, -20 %. The last: 2 and 4, median 3, spread
+ * 2 / 3. */
+Test(plot, compare_gives_medians_spreads_and_errors_of_every_measured_point)
+{
+	struct folder folder = make_folder();
+	struct run run = compare(&folder, PREDICTED " " MEASURED, "2>&1");
+	char *csv;
+
+	cr_assert_eq(run.exit_status, 0, "%s", run.text);
+	csv = read_output(&folder, "out.csv");
+	cr_expect_str_eq(
+		csv,
+		"scenario,system,executor,nodes,workers,bandwidth_bps,repeats,predicted_iteration_sec,measured_iteration_sec,"
+		"spread_ratio,error_ratio,predicted_compute_sec,measured_compute_sec,predicted_exposed_comm_sec,"
+		"measured_exposed_comm_sec,predicted_tx_bytes_per_node,measured_tx_bytes_per_node,"
+		"predicted_rx_bytes_per_node,measured_rx_bytes_per_node,are_bytes_exact,is_calibrated,is_extrapolated,"
+		"is_in_median,is_in_worst\n"
+		"Toy,PS,real-cpu,2,2,1000000000,3,1.02,1,0.04,0.02,0.5,0.5,0.52,0.52,1000,1000,1000,1000,yes,no,,yes,yes\n"
+		"Toy,PS,real-cpu,4,4,1000000000,2,1.94,2,0,-0.03,0.5,0.5,1.44,1.5,1500,1500,1500,1500,yes,no,,yes,yes\n"
+		"Toy,Hybrid,real-cpu,2,2,1000000000,2,0.45,0.5,0,-0.1,0.4,0.4,0.05,0.1,1000,1010,1000,1000,no,no,,yes,yes\n"
+		"Toy,Hybrid,real-cpu,4,4,1000000000,2,0.84,1.05,0.0952380952,-0.2,0.4,0.4,0.44,0.65,1500,1500,1500,1500,"
+		"yes,no,,no,yes\n"
+		"Toy,\"A<B & \"\"C\"\"\",real-cpu,2,2,1000000000,2,3,3,0.666666667,0,0.5,0.5,2.5,2.5,1000,1000,1000,1000,"
+		"yes,no,,no,no\n");
+	/* in the median 2, 3 and 10 %; the worst of these and of 20 % */
+	EXPECT_WORDS(run.text, "Median absolute error 3.0 % of 3 points, bar 5 %: met.\n",
+		     "Worst absolute error 20.0 % of 4 points, bar 15 %: not met; it is at Hybrid, 4 nodes, 4 workers, 1 Gb/s.\n",
+		     "5 points measured by 11 runs; not counted: 1 too noisy (spread above 15 %); "
+		     "too noisy for the median: 1 (spread above 5 %).\n",
+		     "Bytes per node are exact at 4 of 5 points.\n", "1 predicted row has no measurement.\n",
+		     "  sent -1.0 %, received 0.0 %\n");
+	free(csv);
+	free(run.text);
+	remove_folder(&folder);
+}
+
+Test(plot, compare_counts_no_calibrated_point_and_marks_what_lies_beyond)
+{
+	struct folder folder = make_folder();
+	struct run run = compare(&folder, PREDICTED " " MEASURED " --calibrated " DATA "calibrated.csv", "2>&1");
+	char *csv = read_output(&folder, "out.csv");
+
+	/* without the 2 % of PS on 2 nodes: the mean of 3 and 10 %; on 4 nodes, more than the 2 calibrated ones: 3 and 20 % */
+	EXPECT_WORDS(run.text, "Median absolute error 6.5 % of 2 points, bar 5 %: not met.\n",
+		     "Worst absolute error 20.0 % of 3 points,", "not counted: 1 calibrated, 1 too noisy",
+		     "Counted and extrapolated to more than 2 workers: 2 points, median absolute error 11.5 %, worst 20.0 %.\n",
+		     "  exact                        calibrated\n",
+		     "  exact                        extrapolated; too noisy for the median\n");
+	EXPECT_WORDS(csv, ",yes,yes,no,no,no\nToy,PS,real-cpu,4,4,", ",yes,no,yes,yes,yes\nToy,Hybrid,");
+	free(csv);
+	free(run.text);
+	remove_folder(&folder);
+}
+
+Test(plot, compare_holds_points_to_the_bars_it_is_given)
+{
+	struct folder folder = make_folder();
+	/* a spread of 0.1 / 1.05 is below 10 %: in the median are 2, 3, 10 and 20 % */
+	struct run run = compare(&folder, PREDICTED " " MEASURED " --bar 10% --worst 0.2", "2>&1");
+
+	EXPECT_WORDS(run.text, "Median absolute error 6.5 % of 4 points, bar 10 %: met.\n",
+		     "Worst absolute error 20.0 % of 4 points, bar 20 %: met;");
+	free(run.text);
+	remove_folder(&folder);
+}
+
+Test(plot, compare_says_that_no_point_is_counted)
+{
+	struct folder folder = make_folder();
+	struct run run = compare(&folder, PREDICTED " " DATA "measured-3.csv --calibrated " DATA "calibrated.csv", "2>&1");
+
+	cr_expect_eq(run.exit_status, 0, "%s", run.text);
+	EXPECT_WORDS(run.text, "Median absolute error: no point is counted, the bar of 5 % is neither met nor missed.\n",
+		     "Worst absolute error: no point is counted,", "1 point was run once: the spread is not known.\n",
+		     "5 predicted rows have no measurement.\n");
+	free(run.text);
+	remove_folder(&folder);
+}
+
+Test(plot, compare_page_stands_alone_and_escapes_text)
+{
+	struct folder folder = make_folder();
+	struct run run = compare(&folder, PREDICTED " " MEASURED " --title '<i>T & U</i>'", "2>&1");
+	char *page = read_output(&folder, "out.html"), *plot = read_output(&folder, "out.svg");
+
+	EXPECT_WORDS(page, "<!DOCTYPE html>", "<title>&lt;i&gt;T &amp; U&lt;/i&gt;</title>",
+		     "<th scope=\"row\" class=\"left\">A&lt;B &amp; &quot;C&quot;</th>", "<svg role=\"img\"", "</svg>",
+		     "<td class=\"far\">-20.0 %</td>", "</html>\n");
+	cr_expect_null(strstr(page, "<i>"));
+	cr_expect_null(strstr(page, "A<B"));
+	cr_expect_null(strstr(page, "http"));
+	cr_expect_null(strstr(page, "<script"));
+	EXPECT_WORDS(plot, "<svg", "within ±5 %", "A&lt;B &amp; \"C\"", "measured, seconds per iteration", "</svg>");
+	free(page);
+	free(plot);
+	free(run.text);
+	remove_folder(&folder);
+}
+
+/* Forward, predicted: 0.1 s on one worker and 0.3 s on the other. Measured: 0.9, 0.9, 0.4 and 0.6 s in iterations 0 to 3 on both, the first two left
+ * out: the median 0.5 s, an error of -60 %. Sends take 0.05 s on both sides. What the server reduces is no worker's. */
+Test(plot, compare_sums_traces_by_kind_of_operation)
+{
+	struct folder folder = make_folder();
+	struct run run = compare(
+		&folder, PREDICTED " " DATA "measured-1.csv --traces " DATA "predicted.json " DATA "measured.json", "2>&1");
+	char *page = read_output(&folder, "out.html");
+
+	EXPECT_WORDS(run.text, "\nforward          0.2000      0.5000    -60.0 %\n",
+		     "\nsend            0.05000     0.05000      0.0 %\n", "\napply                 -     0.01000          -\n");
+	cr_expect_null(strstr(run.text, "\nreduce"));
+	EXPECT_WORDS(page, "<td class=\"far\">-60.0 %</td>", "id=\"predicted-gnuplot_canvas\"", "id=\"measured-gnuplot_canvas\"",
+		     "iteration 0 (sim-flow)", "iteration 2 (real-cpu)");
+	free(page);
+	free(run.text);
+	remove_folder(&folder);
+}
+
+#define ROW "Toy,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
+
+Test(plot, compare_names_file_and_line_of_what_it_cannot_read)
+{
+	expect_measured_refused("", "1: is empty, the first line must be that of psd-sim --csv or psd-run --csv");
+	expect_measured_refused(HEAD, "2: has no result, must have a row for each run");
+	expect_measured_refused("scenario,system\n" ROW, "1: column 'executor' is missing, the first line must be that of");
+	expect_measured_refused(HEAD ROW "Toy,PS,real-cpu,2,2,1000000000,fast,,,0.5,0.5,1000,1000,,,\n",
+				"3: 'iteration_sec' is 'fast', must be a number above 0");
+	expect_measured_refused(HEAD "Toy,PS,real-cpu,2,2,1000000000,0,,,0.5,0.5,1000,1000,,,\n",
+				"2: 'iteration_sec' is '0', must be a number above 0");
+	expect_measured_refused(HEAD "Toy,PS,real-cpu,2,0,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
+				"2: 'workers' is '0', must be a whole number of 1 or more");
+	expect_measured_refused(HEAD "Toy,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,-1,,,\n",
+				"2: 'rx_bytes_per_node' is '-1', must be a whole number of 0 or more");
+	expect_measured_refused(HEAD "Toy,PS,real-cpu,2,2\n", "2: the line has 5 fields, must have 16");
+	expect_measured_refused(HEAD "\"Toy,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
+				"2: a quoted field is not closed");
+}
+
+Test(plot, compare_names_a_measured_row_without_prediction)
+{
+	expect_measured_refused(HEAD ROW "Toy,PS,real-cpu,2,2,2000000000,1,,,0.5,0.5,1000,1000,,,\n",
+				"3: PS, 2 nodes, 2 workers, 2 Gb/s of 'Toy' is not predicted, must be a row of " PREDICTED);
+}
+
+Test(plot, compare_takes_only_runs_of_one_kind_as_repeats)
+{
+	expect_measured_refused(HEAD "Toy,PS,real-cuda,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
+				"2: 'executor' is 'real-cuda', must be 'real-cpu' as in " DATA "measured-1.csv:2");
+	expect_measured_refused(HEAD "Other,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
+				"2: 'scenario' is 'Other', must be 'Toy' as in " DATA "measured-1.csv:2");
+}
+
+Test(plot, compare_matches_titles_only_where_both_have_them)
+{
+	struct scratch_file predicted = scratch_file_write(HEAD "One,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
+								"Two,PS,sim-flow,2,2,1000000000,2,,,0.5,1.5,1000,1000,,,\n"
+								"Two,PS,sim-flow,4,4,1000000000,3,,,0.5,2.5,1000,1000,,,\n");
+	struct scratch_file known = scratch_file_write(HEAD "Two,PS,real-cpu,2,2,1e9,2,,,0.5,1.5,1000,1000,,,\n"
+							    "Three,PS,real-cpu,4,4,1e9,3,,,0.5,2.5,1000,1000,,,\n");
+	struct scratch_file unclear = scratch_file_write(HEAD "Three,PS,real-cpu,2,2,1000000000,2,,,0.5,1.5,1000,1000,,,\n");
+	struct folder folder = make_folder();
+	char arguments[128], words[256];
+
+	snprintf(arguments, sizeof(arguments), "%s %s", predicted.path, known.path);
+	struct run run = compare(&folder, arguments, "2>&1");
+
+	EXPECT_WORDS(run.text, "Worst absolute error 0.0 % of 2 points", "1 predicted row has no measurement.\n");
+	snprintf(arguments, sizeof(arguments), "%s %s", predicted.path, unclear.path);
+	snprintf(words, sizeof(words),
+		 "%s:2: 'scenario' is 'Three', must be a title in %s, where several scenarios have this point", unclear.path,
+		 predicted.path);
+	expect_refusal(arguments, words);
+	remove(predicted.path);
+	remove(known.path);
+	remove(unclear.path);
+	free(run.text);
+	remove_folder(&folder);
+}
+
+Test(plot, compare_refuses_a_point_that_is_predicted_twice)
+{
+	static const char row[] = "Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n";
+	char text[1024], arguments[128], words[128];
+
+	snprintf(text, sizeof(text), HEAD "%s%s", row, row);
+	struct scratch_file file = scratch_file_write(text);
+
+	snprintf(arguments, sizeof(arguments), "%s " DATA "measured-3.csv", file.path);
+	snprintf(words, sizeof(words), "%s:3: is the same point as line 2, must be there once", file.path);
+	expect_refusal(arguments, words);
+	remove(file.path);
+}
+
+Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
+{
+	expect_refusal(PREDICTED, "compare takes a predicted and one or more measured files, 1 was given");
+	expect_refusal(PREDICTED " no-such.csv", "no-such.csv: no such file");
+	expect_refusal(DATA "measured-1.csv " DATA "measured-2.csv", "the first file is the predicted one");
+	expect_refusal(PREDICTED " " PREDICTED, "only the first file is the predicted one");
+	expect_refusal(PREDICTED " " DATA "measured-1.csv " DATA "measured-1.csv",
+		       "measured-1.csv:1: is given twice, must be given once");
+	expect_refusal(PREDICTED " " MEASURED " --bar 0", "'--bar' is '0', must be a ratio such as 0.05 or 5%");
+	expect_refusal(PREDICTED " " MEASURED " --worst 1%", "'--worst' is 0.01, must be 0.05 or more");
+	expect_refusal(PREDICTED " " MEASURED " --linear", "'--linear' belongs to speedup");
+	expect_refusal(PREDICTED " " MEASURED " --traces " DATA "measured.json " DATA "predicted.json",
+		       "measured.json: its executor is 'real-cpu', the first trace must be of psd-sim");
+	expect_refusal(PREDICTED " " MEASURED " --traces " PREDICTED " " DATA "measured.json",
+		       PREDICTED ":1: not a trace of psd-sim or psd-run");
+	expect_refusal(PREDICTED " " MEASURED " --calibrated /dev/null", "/dev/null: not a readable file");
+}
+
+Test(plot, compare_does_not_write_over_its_input)
+{
+	struct folder folder = make_folder();
+	char arguments[128], command[256];
+
+	snprintf(command, sizeof(command), "cp " PREDICTED " %s/out.csv", folder.path);
+	free(run_command(command).text);
+	snprintf(arguments, sizeof(arguments), "%s/out.csv " DATA "measured-1.csv", folder.path);
+	struct run run = compare(&folder, arguments, "2>&1");
+
+	cr_expect_eq(run.exit_status, 2);
+	EXPECT_WORDS(run.text, "/out.csv: would be written over the input of this name\n");
+	free(run.text);
+	remove_folder(&folder);
+}
+
+Test(plot, help_names_every_command)
+{
+	struct run run = run_command("plots/psd-plot --help 2>/dev/null");
+
+	cr_expect_eq(run.exit_status, 0);
+	EXPECT_WORDS(run.text, "psd-plot speedup FILE.csv...", "psd-plot timeline TRACE.json",
+		     "psd-plot compare PREDICTED.csv MEASURED.csv...", "--calibrated FILE");
+	free(run.text);
+}
