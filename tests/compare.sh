@@ -1,53 +1,34 @@
 #!/bin/sh
-# tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml (or scenarios/SCENARIO.yaml) and leaves the comparison to
+# tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml or scenarios/replay/SCENARIO.yaml and leaves the comparison to
 # psd-plot: its table here, compare.html, compare.csv and compare.svg in BUILD/compare/, beside predicted.csv and measured-ROUND.csv. The
-# environment may set NODES (2 4), BANDWIDTHS (that of the scenario), SYSTEMS (PS,Hybrid,Ring: commas between them), ROUNDS (3) and the
-# ITERATIONS of a run (6).
-# Both read the same file, a copy in BUILD/compare/ whose `compute` is a profile that was measured just before, with as many workers busy as
-# the run has: where they are more than the machine's cores, each computes so much slower. A layer whose gradient is rebuilt from factors
-# computes less of it than the profile, and more where it is rebuilt. Everything else, what hosts cost in particular, is as the scenario says.
-# The traces are of the first scenario, nodes and bandwidth with the last system, from a run of their own that counts for nothing else.
+# environment may set NODES (2 4), BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the
+# ITERATIONS of a run (6, of which two warm up).
+# What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever the bandwidth, and the
+# points that the calibration used do not count. What is replayed needs none: its constants are the scenario's.
+# The traces are of the first point, from a run of their own that counts for nothing else.
 set -eu
 export LC_ALL=C
 build=$1
 shift
-[ $# -gt 0 ] || set -- alexnet mlp
+[ $# -gt 0 ] || set -- mlp cifar10-quick alexnet
 rounds=${ROUNDS:-3}
 clusters=${NODES:-2 4}
 bandwidths=${BANDWIDTHS:-}
-systems=${SYSTEMS:-PS,Hybrid,Ring}
-iterations=${ITERATIONS:-6} # of each run, two of which warm up
+iterations=${ITERATIONS:-6}
 out=$build/compare
 mkdir -p "$out"
-rm -f "$out"/predicted.* "$out"/measured*
+rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv
 
 # scenario_file NAME
 scenario_file() {
-	for file in "scenarios/execute/$1.yaml" "scenarios/$1.yaml"; do
+	for file in "scenarios/execute/$1.yaml" "scenarios/replay/$1.yaml" "scenarios/$1.yaml"; do
 		if [ -f "$file" ]; then
 			echo "$file"
 			return
 		fi
 	done
-	echo "compare: no scenario '$1' in scenarios/execute or scenarios" >&2
+	echo "compare: no scenario '$1' in scenarios/execute, scenarios/replay or scenarios" >&2
 	return 2
-}
-
-# field FILE KEY: of the `model` line
-field() { sed -n "s/^model:.*$2: *\([^,}]*\).*/\1/p" "$1"; }
-
-# profile SCENARIO NODES: the one of a worker among as many that compute at a time, and the copy of the scenario that uses it
-profile() {
-	file=$(scenario_file "$1")
-	model=$(dirname "$file")/$(field "$file" graph)
-	for worker in $(seq "$2"); do
-		"$build/bench/cpu" --profile "$model" "$(field "$file" batch_per_worker)" >"$out/profile-$worker.csv" &
-	done
-	wait
-	mv "$out/profile-1.csv" "$out/$1-$2-profile.csv"
-	rm -f "$out"/profile-*.csv
-	sed -e "s|^model: {graph: \([^,]*\)|model: {graph: $(realpath "$model")|" \
-		-e "s|^compute:.*|compute: {profile: $1-$2-profile.csv}|" "$file" >"$out/$1-$2.yaml"
 }
 
 # append FILE: the results in BUILD/compare/rows.csv to FILE, which keeps one head
@@ -60,14 +41,18 @@ append() {
 	rm -f "$out/rows.csv"
 }
 
-# run_point FILE NODES SYSTEM [OPTION...]: a prediction and ROUNDS runs
+# systems_of FILE: the names, a comma behind each
+systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ','; }
+
+# run_point FILE NODES SYSTEM [OPTION...]: a prediction and ROUNDS runs; $dilation is none where the scenario trains
 run_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
 	"$build/psd-sim" --csv --quiet --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/rows.csv"
 	append "$out/predicted.csv"
 	for round in $(seq "$rounds"); do
-		"$build/psd-run" --csv --quiet --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" "$file" >"$out/rows.csv"
+		# shellcheck disable=SC2086
+		"$build/psd-run" --csv --quiet $dilation --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" "$file" >"$out/rows.csv"
 		append "$out/measured-$round.csv"
 	done
 }
@@ -77,45 +62,47 @@ trace_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
 	"$build/psd-sim" --csv --quiet --trace "$out/predicted.json" --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/rows.csv"
-	"$build/psd-run" --csv --quiet --trace "$out/measured.json" --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" \
+	# shellcheck disable=SC2086
+	"$build/psd-run" --csv --quiet $dilation --trace "$out/measured.json" --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" \
 		"$file" >"$out/rows.csv"
 	rm -f "$out/rows.csv"
 }
 
-# run_systems SCENARIO NODES BANDWIDTH [OPTION...]: a point of each system
+# run_systems FILE NODES WORDS [OPTION...]: a point of each system
 run_systems() {
-	name=$1 cluster=$2 bandwidth=$3
+	of_file=$1 cluster=$2 words=$3
 	shift 3
-	left=$systems,
+	left=${SYSTEMS:+$SYSTEMS,}
+	left=${left:-$(systems_of "$of_file")}
 	while [ -n "$left" ]; do
 		of_point=${left%%,*} left=${left#*,}
-		echo "compare: $name, $of_point, $cluster nodes${bandwidth:+, $bandwidth}" >&2
-		run_point "$out/$name-$cluster.yaml" "$cluster" "$of_point" "$@"
+		echo "compare: $words, $of_point" >&2
+		run_point "$of_file" "$cluster" "$of_point" "$@"
+		[ -f "$out/measured.json" ] || trace_point "$of_file" "$cluster" "$of_point" "$@"
 	done
-	[ -f "$out/measured.json" ] || trace_point "$out/$name-$cluster.yaml" "$cluster" "$of_point" "$@"
 }
 
-# run_bandwidths SCENARIO NODES
-run_bandwidths() {
-	if [ -z "$bandwidths" ]; then
-		run_systems "$1" "$2" ""
-	fi
+# run_cluster NAME FILE NODES
+run_cluster() {
+	[ -n "$bandwidths" ] || run_systems "$2" "$3" "$1, $3 nodes"
 	for rate in $bandwidths; do
-		set -- "$1" "$2" "$rate" --set "cluster.network.bandwidth=$rate"
-		# What Ethernet, IP and TCP leave of a line is a share of it, (1500 - 52) / (1500 + 14); scenarios say it for their own bandwidth.
-		if grep -q 'transport:' "$out/$1-$2.yaml"; then
-			set -- "$@" --set "cluster.host.transport=$(echo "$rate" | awk '{ match($0, /[A-Za-z]/)
-				printf "%.6g%s", substr($0, 1, RSTART - 1) * 0.956, substr($0, RSTART) }')"
-		fi
-		run_systems "$@"
+		run_systems "$2" "$3" "$1, $3 nodes, $rate" --set "cluster.network.bandwidth=$rate"
 	done
 }
 
 for scenario in "$@"; do
-	for size in $clusters; do
-		profile "$scenario" "$size"
-		run_bandwidths "$scenario" "$size"
-	done
+	file=$(scenario_file "$scenario")
+	dilation="--dilation auto"
+	if ! grep -q 'replay: true' "$file"; then
+		dilation=""
+		"$build/psd-run" --calibrate "$file" -o "$out/$scenario.yaml"
+		cp "$out/$scenario-points.csv" "$out/rows.csv"
+		append "$out/points.csv"
+		file=$out/$scenario.yaml
+	fi
+	for size in $clusters; do run_cluster "$scenario" "$file" "$size"; done
 done
-plots/psd-plot compare "$out/predicted.csv" "$out"/measured-*.csv --traces "$out/predicted.json" "$out/measured.json" -o "$out/compare.html"
+set -- --traces "$out/predicted.json" "$out/measured.json"
+[ ! -f "$out/points.csv" ] || set -- "$@" --calibrated "$out/points.csv"
+plots/psd-plot compare "$out/predicted.csv" "$out"/measured-*.csv "$@" -o "$out/compare.html"
 echo "written to $out/: compare.html, compare.csv, compare.svg"
