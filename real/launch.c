@@ -93,7 +93,8 @@ static int live(void *context, unsigned node)
 		.listener = launch->listeners[launch->self],
 		.has_rate = options->ground == PSD_GROUND_SHAPED && made->point.bandwidth_bps > 0.0,
 		/* the workers of a node share its link; each keeps to its part, busy or not */
-		.rate_bps = made->point.bandwidth_bps / launch->layout->workers_per_node,
+		.send_bps = made->point.bandwidth_bps / launch->layout->workers_per_node,
+		.receive_bps = made->point.bandwidth_bps / launch->layout->workers_per_node,
 		.has_latency = options->ground != PSD_GROUND_LOOPBACK,
 		.latency_sec = made->matter->scenario->network.latency_sec,
 		.connect_sec = options->connect_sec,

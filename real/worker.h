@@ -34,7 +34,7 @@ struct psd_worker_options {
 	const struct psd_mesh_host *hosts;
 	int listener;  /* or -1, see psd_mesh_options */
 	bool has_rate; /* shape what this host sends and receives, for nothing else does */
-	double rate_bps;
+	double send_bps, receive_bps;
 	bool has_latency; /* bring the latency between hosts up to this, where it is less */
 	double latency_sec;
 	double connect_sec;
