@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,6 +23,7 @@ enum {
 	SHARE_FROM_BYTES = 1 << 18,  /* messages from here on are shared by all lines */
 	LOW_WATER_BYTES = 1 << 16,   /* of a payload that long, less is not worth waking up for */
 	MIN_GRANT_BYTES = 16 * 1024, /* shaped here: worth a system call */
+	UNSENT_BYTES = 1 << 16,	     /* close to the link: what the kernel holds of a message beside what it sends */
 	MAX_EVENTS = 64,
 };
 
@@ -137,6 +140,15 @@ static void set_rate(struct psd_streams *streams, double send_bps, double receiv
 	psd_bucket_init(&streams->reads, receive_bps, 2 * streams->grant_bytes, now_sec);
 }
 
+/* Without it the kernel takes whole messages, and what comes behind them finds the link free that is not. */
+static void limit_unsent(int fd)
+{
+	const int bytes = UNSENT_BYTES;
+
+	if (fd >= 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes)); /* sockets of tests are no TCP */
+}
+
 static bool fill(struct psd_streams *streams, const struct psd_streams_options *options)
 {
 	streams->lines = calloc(streams->n_all + 1u, sizeof(*streams->lines));
@@ -149,6 +161,8 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		streams->lines[i].peer = i / streams->n_lines;
 		streams->lines[i].fd = options->fds[i];
+		if (options->is_close_to_link)
+			limit_unsent(options->fds[i]);
 	}
 	if (options->has_rate)
 		set_rate(streams, options->send_bps, options->receive_bps);

@@ -42,7 +42,8 @@ struct psd_streams_options {
 	const bool *is_near; /* per peer: no link lies between, nothing is shaped or delayed; borrowed during open */
 	bool has_rate;	     /* shape here */
 	double send_bps, receive_bps;
-	double latency_sec; /* to add */
+	double latency_sec;    /* to add */
+	bool is_close_to_link; /* left() comes when a message is on the link but for little, at the price of more wake-ups */
 	struct psd_streams_owner owner;
 };
 
