@@ -12,7 +12,12 @@
  * none. */
 enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64_t n_nodes, struct psd_point *point,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* " 'host' 'local'": what describes a predicted cluster and a real one simply has; nothing when the scenario has none of it. */
+/* Iterations to carry out. n_asked: so many; 0: what the training job takes, training_samples as in psd_worker_iterations(); a replay, which
+ * trains nothing, measures as many as a prediction would, or a few. Pure. */
+uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
+				   uint64_t global_batch);
+/* " 'host' 'local'": what describes a predicted cluster and a real one simply has; nothing when the scenario has none of it. A replay heeds
+ * more of it. */
 void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario);
 
 #endif
