@@ -43,8 +43,6 @@ static enum psd_status read_value(void *value, const struct psd_node *node, cons
 {
 	switch (field->kind) {
 	case PSD_FIELD_SECTION: return PSD_OK;
-	case PSD_FIELD_ELSEWHERE:
-		return psd_error_set(err, PSD_EINVAL, node->key_at, "'%s' is for psd-run, psd-sim cannot honour it", field->key);
 	case PSD_FIELD_TEXT: return psd_node_text(node, value, err);
 	case PSD_FIELD_RATE: return psd_node_rate(node, value, err);
 	case PSD_FIELD_BYTES: return psd_node_bytes(node, value, err);

@@ -10,17 +10,16 @@
 #include "engine/error.h"
 
 enum psd_field_kind {
-	PSD_FIELD_SECTION,   /* allowed here, read by somebody else */
-	PSD_FIELD_ELSEWHERE, /* known, but another program's: an error that says so */
-	PSD_FIELD_TEXT,	     /* const char * */
-	PSD_FIELD_RATE,	     /* double, bits per second */
-	PSD_FIELD_BYTES,     /* uint64_t */
-	PSD_FIELD_SECONDS,   /* double */
-	PSD_FIELD_RATIO,     /* double in lowest..highest */
-	PSD_FIELD_NUMBER,    /* double in lowest..highest */
-	PSD_FIELD_UNSIGNED,  /* unsigned in lowest..highest */
-	PSD_FIELD_COUNT,     /* uint64_t in lowest..highest */
-	PSD_FIELD_CHOICE,    /* unsigned or an enum without negative constants: position in names */
+	PSD_FIELD_SECTION,  /* allowed here, read by somebody else */
+	PSD_FIELD_TEXT,	    /* const char * */
+	PSD_FIELD_RATE,	    /* double, bits per second */
+	PSD_FIELD_BYTES,    /* uint64_t */
+	PSD_FIELD_SECONDS,  /* double */
+	PSD_FIELD_RATIO,    /* double in lowest..highest */
+	PSD_FIELD_NUMBER,   /* double in lowest..highest */
+	PSD_FIELD_UNSIGNED, /* unsigned in lowest..highest */
+	PSD_FIELD_COUNT,    /* uint64_t in lowest..highest */
+	PSD_FIELD_CHOICE,   /* unsigned or an enum without negative constants: position in names */
 };
 
 struct psd_field {

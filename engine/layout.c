@@ -2,6 +2,7 @@
 #include "engine/layout.h"
 
 #include <assert.h>
+#include <math.h>
 
 struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers)
 {
@@ -61,6 +62,19 @@ struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t eleme
 {
 	const uint64_t first = cut(elements, layout->shards, shard);
 	return (struct psd_range){first, cut(elements, layout->shards, shard + UINT64_C(1)) - first};
+}
+
+struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const struct psd_layout *layout, double ratio)
+{
+	const uint64_t parts = layout->shards > layout->workers ? layout->shards : layout->workers;
+	struct psd_payload scaled = *payload;
+
+	if (ratio >= 1.0 || payload->elements <= parts)
+		return scaled;
+	scaled.elements = (uint64_t)ceil((double)payload->elements * ratio);
+	if (scaled.elements < parts)
+		scaled.elements = parts;
+	return scaled;
 }
 
 uint64_t psd_payload_part_bytes(const struct psd_payload *payload, const struct psd_layout *layout, unsigned shard)

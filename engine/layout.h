@@ -50,6 +50,8 @@ struct psd_range {
 };
 /* Shard's part of so many elements: they are cut at shard * elements / shards, so parts differ by one element at most. */
 struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard);
+/* The payload with this share of its elements, 0 < ratio <= 1: whole ones, and as many as it has parts, so that none of them becomes empty. */
+struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const struct psd_layout *layout, double ratio);
 /* Bytes of shard's part of a slice. */
 uint64_t psd_payload_part_bytes(const struct psd_payload *payload, const struct psd_layout *layout, unsigned shard);
 /* Bytes that host `from` sends to host `to` != from; 0 when it sends none. Ring: 2(P-1)/P of the payload to the next worker. */

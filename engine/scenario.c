@@ -38,7 +38,7 @@ static const struct psd_field root_fields[] = {
 	{.key = "baseline"},
 	{FIELD("published", TEXT, published_path)},
 	{.key = "train"},
-	{.key = "emulation", .kind = PSD_FIELD_ELSEWHERE},
+	{.key = "emulation"},
 	{.key = NULL},
 };
 
@@ -79,6 +79,7 @@ static const struct psd_field compute_fields[] = {
 	{COMPUTE("device", CHOICE, device), .names = psd_device_names},
 	{COMPUTE("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9},
 	{COMPUTE("jitter", RATIO, jitter_ratio), .highest = 1},
+	{.key = "replay"},
 	{.key = NULL},
 };
 
@@ -178,6 +179,8 @@ static enum psd_status read_sections(const struct psd_scenario_reader *reader)
 		status = read_model(reader);
 	if (!status)
 		status = read_compute(reader);
+	if (!status)
+		status = psd_scenario_read_emulation(reader);
 	if (!status)
 		status = psd_scenario_read_cluster(reader);
 	if (!status)

@@ -105,6 +105,14 @@ struct psd_system {
 	struct psd_place at;
 };
 
+/* A job whose operations are timed waits, as long as they are predicted to take, while every message is really sent: on a cluster that is
+ * slower as a whole, so that a small machine can be it. For psd-run; a prediction is of the cluster itself. */
+struct psd_replay {
+	double dilation_ratio; /* a second of the cluster takes so many; >= 1 */
+	bool finds_dilation;   /* `auto`: the run is to find it */
+	double payload_ratio;  /* of each message's bytes that are sent, over links that are slower by as much; > 0, <= 1 */
+};
+
 struct psd_scenario {
 	const char *path;
 	const char *title;
@@ -115,6 +123,8 @@ struct psd_scenario {
 	const char *device_name;  /* or NULL; exactly one of the two is given */
 	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
 	double jitter_ratio;	  /* standard deviation of a layer's compute time per node and iteration, as a share; 0: none */
+	bool has_replay;
+	struct psd_replay replay;
 	unsigned nodes;
 	unsigned workers_per_node;
 	struct psd_network network;

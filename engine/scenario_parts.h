@@ -27,6 +27,8 @@ enum psd_status psd_scenario_read_host(struct psd_host *host, const struct psd_n
 enum psd_status psd_scenario_read_systems(const struct psd_scenario_reader *reader) PSD_MUST_CHECK;
 /* `sweep`; cluster.workers_per_node must have been read. */
 enum psd_status psd_scenario_read_sweep(const struct psd_scenario_reader *reader) PSD_MUST_CHECK;
+/* `emulation`, and `replay` in `compute`. */
+enum psd_status psd_scenario_read_emulation(const struct psd_scenario_reader *reader) PSD_MUST_CHECK;
 /* `train`; the seed must have been read. */
 enum psd_status psd_scenario_read_train(const struct psd_scenario_reader *reader) PSD_MUST_CHECK;
 /* `slow` and `background` below `cluster`; nodes and sweep must have been read. */

@@ -159,7 +159,7 @@ static void add_model(struct psd_text *text, const struct psd_scenario *scenario
 	}
 	psd_text_add(text, "  jitter: ");
 	add_figure(text, scenario->jitter_ratio);
-	psd_text_add(text, "\n");
+	psd_text_add(text, "\n%s", scenario->has_replay ? "  replay: true\n" : "");
 }
 
 static void add_network(struct psd_text *text, const struct psd_network *network)
@@ -239,6 +239,21 @@ static void add_cluster(struct psd_text *text, const struct psd_scenario *scenar
 		psd_text_add(text, "  background:\n");
 	for (unsigned i = 0; i < scenario->n_backgrounds; i++)
 		add_background(text, &scenario->backgrounds[i]);
+}
+
+/* Nothing to say where the job is really computed. */
+static void add_emulation(struct psd_text *text, const struct psd_scenario *scenario)
+{
+	if (!scenario->has_replay)
+		return;
+	psd_text_add(text, "emulation:\n  dilation: ");
+	if (scenario->replay.finds_dilation)
+		psd_text_add(text, "auto");
+	else
+		add_figure(text, scenario->replay.dilation_ratio);
+	psd_text_add(text, "\n  payload_scale: ");
+	add_figure(text, scenario->replay.payload_ratio);
+	psd_text_add(text, "\n");
 }
 
 /* Keys that a system's sync does not heed are errors in a file, so they are left out here. */
@@ -371,6 +386,7 @@ void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *sce
 {
 	add_text(text, "title", scenario->title);
 	add_model(text, scenario);
+	add_emulation(text, scenario);
 	add_cluster(text, scenario);
 	psd_text_add(text, "systems:\n");
 	for (unsigned i = 0; i < scenario->n_systems; i++)

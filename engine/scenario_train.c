@@ -256,9 +256,6 @@ enum psd_status psd_scenario_read_train(const struct psd_scenario_reader *reader
 	const struct psd_node *mapping = psd_node_child(reader->root, "train");
 	enum psd_status status;
 
-	if (!mapping)
-		return PSD_OK;
-	scenario->has_train = true;
 	scenario->train = (struct psd_train){
 		.data = {.training_samples = 4096, .test_samples = 512, .noise_ratio = 0.5, .is_mirrored = true},
 		.test_every_epochs = 1,
@@ -268,6 +265,9 @@ enum psd_status psd_scenario_read_train(const struct psd_scenario_reader *reader
 		.seed = scenario->seed,
 		.has_seed = psd_node_child(reader->root, "seed"),
 	};
+	if (!mapping)
+		return PSD_OK;
+	scenario->has_train = true;
 	status = psd_fields_read(&scenario->train, mapping, "train", train_fields, reader->err);
 	if (!status)
 		status = read_flag(mapping, "deterministic", &scenario->train.is_deterministic, reader->err);

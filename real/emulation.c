@@ -37,6 +37,8 @@
 #define MAX_BURST_BYTES 16e6
 /* As deep as a switch's port: three senders to one get all of the rate with 2 to 20 ms, and a small message waits that long. */
 #define QUEUE_SEC	5e-3
+#define HEADER_BYTES	52 /* of a segment: IP, and TCP with time stamps */
+#define FRAME_BYTES	14 /* Ethernet */
 #define MIN_QUEUE_BYTES 262144
 #define MAX_QUEUE_BYTES 64e6
 
@@ -51,6 +53,7 @@ struct psd_emulation {
 	struct psd_namespaces namespaces; /* [0] the switch, [1 + node] the nodes */
 	unsigned n_nodes;
 	uint32_t mtu_bytes;
+	double dilation_ratio;
 	struct child *children; /* [n_children], in the order of starts */
 	unsigned n_children, children_room;
 };
@@ -68,7 +71,7 @@ static struct psd_namespace *node_of(struct psd_emulation *emulation, unsigned n
 /* ---- shaping ---- */
 
 struct shape {
-	uint32_t batch_bytes, burst_bytes, limit_bytes;
+	uint32_t burst_bytes, limit_bytes;
 };
 
 static uint32_t clamp(double value, double low, double high)
@@ -76,39 +79,64 @@ static uint32_t clamp(double value, double low, double high)
 	return (uint32_t)(value < low ? low : value > high ? high : value);
 }
 
-static struct shape shape_of(double rate_bps, uint32_t mtu_bytes)
+static uint32_t batch_of(const struct psd_emulation *emulation, double rate_bps)
 {
-	const double bytes_per_sec = rate_bps / 8;
-	struct shape shape;
+	return clamp(emulation->dilation_ratio * rate_bps / 8 * BATCH_SEC, emulation->mtu_bytes, MAX_BATCH_BYTES);
+}
 
-	shape.batch_bytes = clamp(bytes_per_sec * BATCH_SEC, mtu_bytes, MAX_BATCH_BYTES);
-	/* A batch with all its headers must fit, or the shaper takes it apart, or drops it. */
-	shape.burst_bytes = clamp(bytes_per_sec * BURST_SEC, 1.125 * shape.batch_bytes + 2 * mtu_bytes, MAX_BURST_BYTES);
-	shape.limit_bytes = clamp(bytes_per_sec * QUEUE_SEC, MIN_QUEUE_BYTES, MAX_QUEUE_BYTES);
-	return shape;
+/* batch_bytes: of those who send over this link. */
+static struct shape shape_of(const struct psd_emulation *emulation, double rate_bps, uint32_t batch_bytes)
+{
+	const double bytes_per_sec = emulation->dilation_ratio * rate_bps / 8;
+
+	return (struct shape){
+		/* A batch with all its headers must fit, or the shaper takes it apart, or drops it. */
+		.burst_bytes = clamp(bytes_per_sec * BURST_SEC, 1.125 * batch_bytes + 2 * emulation->mtu_bytes, MAX_BURST_BYTES),
+		.limit_bytes = clamp(bytes_per_sec * QUEUE_SEC, MIN_QUEUE_BYTES, MAX_QUEUE_BYTES),
+	};
+}
+
+static enum psd_status check_rate(double rate_bps, struct psd_error *err)
+{
+	char text[PSD_UNITS_TEXT_MAX];
+
+	if (rate_bps >= PSD_EMULATION_MIN_BPS && rate_bps <= PSD_EMULATION_MAX_BPS)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: a link of %s, must be 100kbps to 400Gbps",
+			     psd_units_write_rate(rate_bps, text));
+}
+
+static enum psd_status set_rates(struct psd_emulation *emulation, unsigned node, double send_bps, double receive_bps,
+				 struct psd_error *err)
+{
+	const uint32_t batch_bytes = batch_of(emulation, send_bps); /* all nodes' alike, so what arrives has it, too */
+	const struct shape out = shape_of(emulation, send_bps, batch_bytes), in = shape_of(emulation, receive_bps, batch_bytes);
+	enum psd_status status = check_rate(send_bps, err);
+
+	if (status == PSD_OK)
+		status = check_rate(receive_bps, err);
+	if (status == PSD_OK)
+		status = psd_link_set_batch(node_of(emulation, node)->netlink_fd, NODE_LINK, batch_bytes, err);
+	if (status == PSD_OK)
+		status = psd_link_set_rate(node_of(emulation, node)->netlink_fd, NODE_LINK, send_bps, out.burst_bytes,
+					   out.limit_bytes, err);
+	if (status == PSD_OK)
+		status = psd_link_set_rate(switch_of(emulation)->netlink_fd, FIRST_PORT + node, receive_bps, in.burst_bytes,
+					   in.limit_bytes, err);
+	return status;
 }
 
 enum psd_status psd_emulation_set_rate(struct psd_emulation *emulation, unsigned node, double rate_bps, struct psd_error *err)
 {
-	struct shape shape;
-	char text[PSD_UNITS_TEXT_MAX];
-	enum psd_status status;
-
 	if (node >= emulation->n_nodes)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: no node %u, there are %u", node,
 				     emulation->n_nodes);
-	if (!(rate_bps >= PSD_EMULATION_MIN_BPS && rate_bps <= PSD_EMULATION_MAX_BPS))
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: a link of %s, must be 100kbps to 400Gbps",
-				     psd_units_write_rate(rate_bps, text));
-	shape = shape_of(rate_bps, emulation->mtu_bytes);
-	status = psd_link_set_batch(node_of(emulation, node)->netlink_fd, NODE_LINK, shape.batch_bytes, err);
-	if (status == PSD_OK)
-		status = psd_link_set_rate(node_of(emulation, node)->netlink_fd, NODE_LINK, rate_bps, shape.burst_bytes,
-					   shape.limit_bytes, err);
-	if (status == PSD_OK)
-		status = psd_link_set_rate(switch_of(emulation)->netlink_fd, FIRST_PORT + node, rate_bps, shape.burst_bytes,
-					   shape.limit_bytes, err);
-	return status;
+	return set_rates(emulation, node, rate_bps, rate_bps, err);
+}
+
+double psd_emulation_payload_ratio(uint32_t mtu_bytes)
+{
+	return (double)(mtu_bytes - HEADER_BYTES) / (double)(mtu_bytes + FRAME_BYTES);
 }
 
 /* ---- making ---- */
@@ -146,7 +174,8 @@ static enum psd_status join_all(struct psd_emulation *emulation, const struct ps
 	for (unsigned node = 0; status == PSD_OK && node < emulation->n_nodes; node++) {
 		status = join_node(emulation, node, err);
 		if (status == PSD_OK && options->has_rate)
-			status = psd_emulation_set_rate(emulation, node, options->rate_bps, err);
+			status = set_rates(emulation, node, options->rate_bps,
+					   options->has_receive_rate ? options->receive_bps : options->rate_bps, err);
 	}
 	return status;
 }
@@ -168,6 +197,7 @@ enum psd_status psd_emulation_open(const struct psd_emulation_options *options, 
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	made->n_nodes = options->n_nodes;
 	made->mtu_bytes = options->has_mtu ? options->mtu_bytes : PSD_EMULATION_DEFAULT_MTU;
+	made->dilation_ratio = options->has_dilation ? options->dilation_ratio : 1.0;
 	status = psd_namespaces_open(&made->namespaces, 1 + options->n_nodes, err);
 	if (status == PSD_OK)
 		status = join_all(made, options, err);

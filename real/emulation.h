@@ -20,14 +20,21 @@ struct psd_emulation_options {
 	unsigned n_nodes; /* 1 to PSD_EMULATION_MAX_NODES */
 	bool has_rate;	  /* false: links as fast as the machine */
 	/* Of each node's link, each direction; a frame counts with its Ethernet header of 14 bytes, so that TCP's payload gets at most
-	 * (mtu - 52) / (mtu + 14) of it: 95.6 % at 1500, 99.3 % at 9000. */
+	 * psd_emulation_payload_ratio() of it. */
 	double rate_bps;
-	bool has_mtu; /* false: PSD_EMULATION_DEFAULT_MTU */
+	bool has_receive_rate; /* false: rate_bps both ways */
+	double receive_bps;    /* into each node */
+	bool has_dilation;     /* false: 1 */
+	double dilation_ratio; /* what the shapers may do at once, and hold, lasts so many times as long; >= 1 */
+	bool has_mtu;	       /* false: PSD_EMULATION_DEFAULT_MTU */
 	uint32_t mtu_bytes;
 };
 
 /* What Ethernet has unless somebody changed it. Larger ones save nothing here: batches of segments pass the links in one piece. */
 #define PSD_EMULATION_DEFAULT_MTU 1500U
+
+/* What TCP's payload is of full frames: (mtu - 52) / (mtu + 14), 95.6 % at 1500, 99.3 % at 9000. Pure, any thread. */
+double psd_emulation_payload_ratio(uint32_t mtu_bytes);
 
 struct psd_emulation;
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,29 @@ struct launch {
 	char killed[160];
 };
 
+/* ---- links ---- */
+
+struct links {
+	double send_bps, receive_bps; /* of payload, out of a node and into it */
+	double latency_sec;
+};
+
+/* In this machine's seconds. A replay's are what its operations' times are predicted beside: the stack's limits and its incast count as well.
+ * Smaller messages take as long over links that are slower by as much. */
+static struct links links_of(const struct psd_case *made, const struct psd_replay *replay)
+{
+	const struct psd_rates *rates = &made->plan.rates;
+	const double bandwidth_bps = made->point.bandwidth_bps, latency_sec = made->matter->scenario->network.latency_sec;
+
+	if (!replay)
+		return (struct links){bandwidth_bps, bandwidth_bps, latency_sec};
+	return (struct links){
+		.send_bps = rates->send_bps * replay->payload_ratio / replay->dilation_ratio,
+		.receive_bps = rates->receive_bps * replay->payload_ratio / replay->dilation_ratio,
+		.latency_sec = latency_sec * replay->dilation_ratio,
+	};
+}
+
 /* ---- in a process ---- */
 
 static void record_span(void *context, const struct psd_program *program, const struct psd_span *span)
@@ -72,18 +96,21 @@ static int live(void *context, unsigned node)
 	struct launch *launch = context;
 	const struct psd_launch_options *options = launch->options;
 	const struct psd_case *made = options->made;
+	const struct links links = links_of(made, options->replay);
 	const struct psd_worker_options worker = {
 		.made = made,
 		.train = options->train,
+		.replay = options->replay,
 		.n_iterations = options->n_iterations,
 		.self = launch->self,
 		.hosts = launch->hosts,
 		.listener = launch->listeners[launch->self],
 		.has_rate = options->ground == PSD_GROUND_SHAPED && made->point.bandwidth_bps > 0.0,
 		/* the workers of a node share its link; each keeps to its part, busy or not */
-		.rate_bps = made->point.bandwidth_bps / launch->layout->workers_per_node,
+		.send_bps = links.send_bps / launch->layout->workers_per_node,
+		.receive_bps = links.receive_bps / launch->layout->workers_per_node,
 		.has_latency = options->ground != PSD_GROUND_LOOPBACK,
-		.latency_sec = made->matter->scenario->network.latency_sec,
+		.latency_sec = links.latency_sec,
 		.connect_sec = options->connect_sec,
 		.stall_sec = options->stall_sec,
 		.is_tested = options->is_tested,
@@ -104,7 +131,7 @@ static int live(void *context, unsigned node)
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (h != launch->self && launch->listeners[h] >= 0)
 			close(launch->listeners[h]);
-	if (psd_layout_is_worker(launch->layout, launch->self))
+	if (!options->replay)
 		(void)psd_affinity_pin(launch->self, psd_layout_hosts(launch->layout)); /* unpinned works as well */
 	record.status = psd_worker_run(&worker, &record.result, &err);
 	if (!record.status && options->spans)
@@ -137,22 +164,30 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 	return PSD_OK;
 }
 
-static enum psd_status open_cluster(const struct psd_case *made, struct psd_emulation **emulation, struct psd_error *err)
+/* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster, so its links get
+ * their headers on top. */
+static enum psd_status open_cluster(const struct psd_case *made, const struct psd_replay *replay,
+				    struct psd_emulation **emulation, struct psd_error *err)
 {
-	const double rate_bps = made->point.bandwidth_bps;
+	const struct links links = links_of(made, replay);
+	const double payload_ratio = replay ? psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU) : 1.0;
 	const struct psd_emulation_options options = {
 		.n_nodes = psd_layout_nodes(&made->plan.layout),
-		.has_rate = rate_bps > 0.0,
-		.rate_bps = rate_bps,
+		.has_rate = made->point.bandwidth_bps > 0.0,
+		.rate_bps = links.send_bps / payload_ratio,
+		.has_receive_rate = true,
+		.receive_bps = links.receive_bps / payload_ratio,
+		.has_dilation = replay,
+		.dilation_ratio = replay ? replay->dilation_ratio : 1.0,
 	};
 
 	return psd_emulation_open(&options, emulation, err);
 }
 
-enum psd_status psd_launch_try_emulation(const struct psd_case *made, struct psd_error *err)
+enum psd_status psd_launch_try_emulation(const struct psd_case *made, const struct psd_replay *replay, struct psd_error *err)
 {
 	struct psd_emulation *emulation;
-	const enum psd_status status = open_cluster(made, &emulation, err);
+	const enum psd_status status = open_cluster(made, replay, &emulation, err);
 
 	if (!status)
 		psd_emulation_close(emulation);
@@ -327,6 +362,10 @@ static enum psd_status judge(const struct launch *launch, struct psd_worker_resu
 		if (!launch->has_record[h])
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u ended without a word", h);
 	*result = launch->records[0].result;
+	for (unsigned h = 1; h < launch->n_hosts; h++) {
+		result->late_sec = fmax(result->late_sec, launch->records[h].result.late_sec);
+		result->own_cpu_sec += launch->records[h].result.own_cpu_sec;
+	}
 	return PSD_OK;
 }
 
@@ -390,7 +429,7 @@ enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_
 	if (!status)
 		status = allocate(&launch, err);
 	if (!status && options->ground == PSD_GROUND_EMULATED)
-		status = open_cluster(options->made, &launch.emulation, err);
+		status = open_cluster(options->made, options->replay, &launch.emulation, err);
 	if (!status)
 		status = place_hosts(&launch, err);
 	if (!status)

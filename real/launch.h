@@ -19,6 +19,7 @@ enum psd_ground {
 struct psd_launch_options {
 	const struct psd_case *made;
 	const struct psd_train *train;
+	const struct psd_replay *replay; /* NULL: computes; as in psd_worker_options */
 	uint32_t n_iterations;
 	enum psd_ground ground; /* the last two have the scenario's latency, too */
 	double connect_sec, stall_sec;
@@ -31,12 +32,14 @@ struct psd_launch_options {
 	void *context;
 };
 
-/* Whether this machine can emulate the case's cluster: makes it and takes it away. PSD_ERUN: not possible here, PSD_GROUND_SHAPED is left;
- * PSD_EINVAL, PSD_ENOMEM. */
-enum psd_status psd_launch_try_emulation(const struct psd_case *made, struct psd_error *err) PSD_MUST_CHECK;
+/* Whether this machine can emulate the case's cluster: makes it and takes it away. replay: as above. PSD_ERUN: not possible here,
+ * PSD_GROUND_SHAPED is left; PSD_EINVAL, PSD_ENOMEM. */
+enum psd_status psd_launch_try_emulation(const struct psd_case *made, const struct psd_replay *replay,
+					 struct psd_error *err) PSD_MUST_CHECK;
 
 /* Starts all processes, waits for all, ends those that a failed one leaves behind. Call it from the main thread, before starting any.
- * PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN: what the first that failed had to say. *result is worker 0's, written on success. */
+ * PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN: what the first that failed had to say. *result is worker 0's, but for a replay's
+ * latest timer and own processor time, which are of all hosts; written on success. */
 enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result,
 			   struct psd_error *err) PSD_MUST_CHECK;
 

@@ -15,6 +15,7 @@
 #include "real/join.h"
 #include "real/pack.h"
 #include "real/part_file.h"
+#include "real/replay.h"
 #include "real/run_choice.h"
 #include "real/run_options.h"
 #include "real/run_output.h"
@@ -25,7 +26,7 @@
 
 enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128 };
 
-enum { MOST_PROGRESS_LINES = 20, PACKED_SIDE = 256 };
+enum { MOST_PROGRESS_LINES = 20, PACKED_SIDE = 256, SOUNDING_ITERATIONS = 2, MOST_SOUNDINGS = 6 };
 
 #define CONNECT_SEC	  30.0
 #define HOSTS_CONNECT_SEC 120.0 /* a cluster starts its processes one after the other */
@@ -94,8 +95,9 @@ struct command {
 	struct psd_subject_matter matter;
 	struct psd_point point;
 	enum psd_ground ground;
-	struct psd_hosts hosts; /* none: all processes are started here */
-	unsigned self;		/* of hosts */
+	struct psd_hosts hosts;	  /* none: all processes are started here */
+	unsigned self;		  /* of hosts */
+	struct psd_replay replay; /* of the system that runs, where the scenario has one */
 	uint64_t training_samples;
 	struct psd_run_row *rows;
 	unsigned n_rows;
@@ -121,12 +123,12 @@ static void log_progress(const struct observer *observer, const struct psd_progr
 {
 	struct psd_text text = {.bytes = NULL};
 
-	psd_run_log_add(&text, observer->system, progress);
+	psd_run_log_add(&text, observer->system, progress, observer->command->scenario->has_replay);
 	if (!write_text(observer->command->log, &text) && !*observer->command->log_errno)
 		*observer->command->log_errno = errno;
 }
 
-static void print_progress(const struct psd_system *system, const struct psd_progress *progress)
+static void print_progress(const struct psd_system *system, const struct psd_progress *progress, bool has_replay)
 {
 	const uint32_t stride = (progress->n_iterations - 1) / MOST_PROGRESS_LINES + 1;
 	const double test_ratio = progress->test_samples ? (double)progress->test_correct / (double)progress->test_samples : 0.0;
@@ -134,6 +136,11 @@ static void print_progress(const struct psd_system *system, const struct psd_pro
 
 	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations && !progress->test_samples)
 		return;
+	if (has_replay) {
+		fprintf(stderr, "%s: iteration %u of %u, %.3f s\n", system->name, progress->iteration + 1, progress->n_iterations,
+			progress->elapsed_sec);
+		return;
+	}
 	if (progress->test_samples)
 		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
 	fprintf(stderr, "%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s\n", system->name, progress->iteration + 1,
@@ -147,7 +154,7 @@ static void observe(void *context, const struct psd_progress *progress)
 	if (observer->command->log)
 		log_progress(observer, progress);
 	if (!observer->command->options->is_quiet)
-		print_progress(observer->system, progress);
+		print_progress(observer->system, progress, observer->command->scenario->has_replay);
 }
 
 static bool is_chosen(const struct command *command, const struct psd_system *system)
@@ -167,6 +174,11 @@ static enum psd_status choose_traced(struct command *command, struct psd_error *
 	return status;
 }
 
+static const struct psd_replay *replay_of(const struct command *command)
+{
+	return command->scenario->has_replay ? &command->replay : NULL;
+}
+
 /* Namespaces where this machine lets us have them; else the processes keep to the links' rate themselves. */
 static enum psd_status choose_ground(struct command *command, struct psd_error *err)
 {
@@ -184,7 +196,7 @@ static enum psd_status choose_ground(struct command *command, struct psd_error *
 	status = psd_case_make(&made, &command->matter, &command->scenario->systems[0], command->point, err);
 	if (status)
 		return status;
-	status = psd_launch_try_emulation(&made, &reason);
+	status = psd_launch_try_emulation(&made, replay_of(command), &reason);
 	psd_case_release(&made);
 	if (!status)
 		return PSD_OK;
@@ -203,9 +215,8 @@ static uint32_t choose_iterations(const struct command *command)
 {
 	const uint64_t global_batch = (uint64_t)command->point.workers * command->scenario->batch_per_worker;
 
-	return command->options->n_iterations
-		       ? (uint32_t)command->options->n_iterations
-		       : psd_worker_iterations(&command->scenario->train, command->training_samples, global_batch);
+	return psd_run_choose_iterations(command->scenario, command->options->n_iterations, command->training_samples,
+					 global_batch);
 }
 
 /* ---- a system ---- */
@@ -214,7 +225,8 @@ static enum psd_status write_trace(struct command *command, const struct psd_cas
 				   struct psd_error *err)
 {
 	uint32_t last_iteration;
-	enum psd_status status = psd_spans_write(spans, command->trace.out, made, psd_run_executor, &last_iteration, err);
+	enum psd_status status = psd_spans_write(spans, command->trace.out, made, psd_run_executor(command->scenario->has_replay),
+						 &last_iteration, err);
 
 	if (status)
 		return status;
@@ -237,11 +249,12 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	const struct psd_launch_options launch = {
 		.made = made,
 		.train = &command->scenario->train,
+		.replay = replay_of(command),
 		.n_iterations = choose_iterations(command),
 		.ground = command->ground,
 		.connect_sec = command->hosts.n_hosts ? HOSTS_CONNECT_SEC : CONNECT_SEC,
 		.stall_sec = options->stall_sec,
-		.is_tested = command->scenario->train.test_every_epochs > 0,
+		.is_tested = command->scenario->train.test_every_epochs > 0 && !replay_of(command),
 		.spans = is_traced ? &spans : NULL,
 		.stop_signal = &stop_signal,
 		.progress = options->is_quiet && !command->log ? NULL : observe,
@@ -252,6 +265,8 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	if (!status)
 		status = command->hosts.n_hosts ? psd_join(&launch, &command->hosts, command->self, &row->result, err)
 						: psd_launch(&launch, &row->result, err);
+	if (!status && replay_of(command))
+		status = psd_replay_check(&row->result, command->replay.dilation_ratio, made->system->name, err);
 	if (!status)
 		command->rows[command->n_rows++] = *row;
 	if (!status && !isfinite(row->result.last_loss))
@@ -263,10 +278,39 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	return status;
 }
 
+/* Short runs, each at what the one before asks for, until one is true to its times. */
+static enum psd_status find_dilation(struct command *command, const struct psd_case *made, struct psd_error *err)
+{
+	const struct psd_launch_options launch = {
+		.made = made,
+		.train = &command->scenario->train,
+		.replay = &command->replay,
+		.n_iterations = SOUNDING_ITERATIONS,
+		.ground = command->ground,
+		.connect_sec = CONNECT_SEC,
+		.stall_sec = command->options->stall_sec,
+		.stop_signal = &stop_signal,
+	};
+	double *dilation_ratio = &command->replay.dilation_ratio;
+	struct psd_worker_result result = {.iteration_sec = 0.0};
+	enum psd_status status = psd_replay_estimate(made, command->replay.payload_ratio, dilation_ratio, err);
+
+	for (unsigned i = 0; i < MOST_SOUNDINGS && !status; i++) {
+		status = psd_launch(&launch, &result, err);
+		if (status || psd_replay_is_true(&result) || !psd_replay_find_true(&result, *dilation_ratio, dilation_ratio))
+			break;
+	}
+	if (!status && !command->options->is_quiet)
+		fprintf(stderr, "psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
+			made->system->name, *dilation_ratio, 100.0 * psd_replay_busy_ratio(&result));
+	return status;
+}
+
 static enum psd_status run_system(struct command *command, const struct psd_system *system, struct psd_error *err)
 {
 	struct psd_run_row row = {.system = system,
 				  .point = command->point,
+				  .has_replay = command->scenario->has_replay,
 				  .has_bandwidth = command->ground != PSD_GROUND_LOOPBACK && command->point.bandwidth_bps > 0};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_case made;
@@ -274,7 +318,11 @@ static enum psd_status run_system(struct command *command, const struct psd_syst
 
 	if (status)
 		return status;
-	status = launch_case(command, &made, &row, err);
+	if (row.has_replay && command->scenario->replay.finds_dilation)
+		status = find_dilation(command, &made, err);
+	row.replay = command->replay;
+	if (!status)
+		status = launch_case(command, &made, &row, err);
 	psd_case_release(&made);
 	if (!status && *command->log_errno)
 		status = psd_error_set(err, PSD_ERUN, (struct psd_place){.path = command->options->log_path},
@@ -368,9 +416,13 @@ static enum psd_status open_log(struct command *command, struct psd_error *err)
 static enum psd_status join_hosts(struct command *command, struct psd_error *err)
 {
 	const struct psd_run_options *options = command->options;
-	enum psd_status status = psd_hosts_load(&command->hosts, options->hosts_path, err);
+	enum psd_status status;
 	unsigned index = 0;
 
+	if (command->scenario->has_replay)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = command->scenario->path},
+				     "'replay' is for a cluster on this machine, not beside '--hosts'");
+	status = psd_hosts_load(&command->hosts, options->hosts_path, err);
 	if (!status && options->rank == UINT64_MAX)
 		status = psd_hosts_find_rank(command->hosts.n_hosts, &command->self, err);
 	else if (!status && options->rank >= command->hosts.n_hosts)
@@ -407,7 +459,7 @@ static enum psd_status prepare(struct command *command, struct psd_error *err)
 
 	if (!status)
 		status = choose_traced(command, err);
-	if (!status)
+	if (!status && !scenario->has_replay)
 		status = psd_worker_count_samples(&command->matter.graph, &scenario->train, &command->training_samples, err);
 	if (!status && command->traced)
 		status = psd_part_file_open(&command->trace, command->options->trace_path, err);
@@ -425,10 +477,10 @@ static enum psd_status prepare(struct command *command, struct psd_error *err)
 static enum psd_status run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				    struct psd_error *err)
 {
-	struct command command = {.options = options, .scenario = scenario};
+	struct command command = {.options = options, .scenario = scenario, .replay = scenario->replay};
 	enum psd_status status;
 
-	if (!scenario->has_train)
+	if (!scenario->has_train && !scenario->has_replay)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which psd-run needs; psd-sim predicts without it");
 	status = psd_subject_matter_load(&command.matter, scenario, err);
@@ -458,11 +510,34 @@ static enum psd_status print_scenario(const struct psd_scenario *scenario, struc
 	return print_text(&text, err);
 }
 
+/* --dilation is the last of the settings. */
+static enum psd_status load_scenario(const struct psd_run_options *options, struct psd_scenario *scenario, struct psd_error *err)
+{
+	const struct psd_arguments *arguments = &options->arguments;
+	const char **settings = calloc(arguments->n_settings + 2u, sizeof(*settings));
+	struct psd_text dilation = {.bytes = NULL};
+	enum psd_status status;
+
+	for (unsigned i = 0; settings && i < arguments->n_settings; i++)
+		settings[i] = arguments->settings[i];
+	if (options->dilation)
+		psd_text_add(&dilation, "emulation.dilation=%s", options->dilation);
+	if (settings && !dilation.is_out_of_memory) {
+		settings[arguments->n_settings] = dilation.bytes;
+		status = psd_scenario_load(scenario, arguments->scenarios[0], settings, err);
+	} else {
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	}
+	psd_text_release(&dilation);
+	free(settings);
+	return status;
+}
+
 static int use_scenario(const struct psd_run_options *options)
 {
 	struct psd_scenario scenario;
 	struct psd_error err;
-	enum psd_status status = psd_scenario_load(&scenario, options->arguments.scenarios[0], options->arguments.settings, &err);
+	enum psd_status status = load_scenario(options, &scenario, &err);
 
 	if (status)
 		return complain(status, &err, true);

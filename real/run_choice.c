@@ -3,7 +3,9 @@
 
 #include <stdbool.h>
 
-enum { MOST_NODES_UNASKED = 4 };
+#include "real/worker.h"
+
+enum { MOST_NODES_UNASKED = 4, REPLAYED_ITERATIONS = 6 };
 
 enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64_t n_nodes, struct psd_point *point,
 				     struct psd_error *err)
@@ -58,6 +60,16 @@ enum psd_status psd_run_check_hosts(const struct psd_system *system, const struc
 			     system->name, point->workers + system->servers, point->workers, system->servers, n_hosts);
 }
 
+uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
+				   uint64_t global_batch)
+{
+	if (n_asked)
+		return (uint32_t)n_asked;
+	if (!scenario->has_replay)
+		return psd_worker_iterations(&scenario->train, training_samples, global_batch);
+	return scenario->iterations ? psd_worker_warmed_up(scenario->iterations) : REPLAYED_ITERATIONS;
+}
+
 static bool has_host_costs(const struct psd_host *host)
 {
 	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->transport_bps > 0.0 || host->socket_bps > 0.0 ||
@@ -70,7 +82,7 @@ void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scen
 
 	for (unsigned s = 0; s < scenario->n_systems; s++)
 		has_host = has_host || has_host_costs(&scenario->systems[s].host);
-	if (has_host)
+	if (has_host && !scenario->has_replay)
 		psd_text_add(text, " 'host'");
 	if (scenario->machine.cores)
 		psd_text_add(text, " 'machine'");
@@ -78,6 +90,6 @@ void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scen
 		psd_text_add(text, " 'local'");
 	if (scenario->published_path)
 		psd_text_add(text, " 'published'");
-	if (scenario->iterations)
+	if (scenario->iterations && !scenario->has_replay)
 		psd_text_add(text, " 'iterations' outside 'train'");
 }

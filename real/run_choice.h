@@ -18,7 +18,12 @@ enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const 
 /* PSD_EINVAL unless the system has as many hosts there. */
 enum psd_status psd_run_check_hosts(const struct psd_system *system, const struct psd_point *point, unsigned n_hosts,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* " 'host' 'local'": what describes a predicted cluster and a real one simply has; nothing when the scenario has none of it. */
+/* Iterations to carry out. n_asked: so many; 0: what the training job takes, training_samples as in psd_worker_iterations(); a replay, which
+ * trains nothing, measures as many as a prediction would, or a few. Pure. */
+uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
+				   uint64_t global_batch);
+/* " 'host' 'local'": what describes a predicted cluster and a real one simply has; nothing when the scenario has none of it. A replay heeds
+ * more of it. */
 void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario);
 
 #endif

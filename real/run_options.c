@@ -35,6 +35,8 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_COUNT, AT(rank), .least = 0, .most = PSD_HOSTS_MAX - 1},
 	{OPTION("--stall", "TIME", "give up when nothing moves for so long (if not given: 60s)"), .kind = PSD_OPTION_SECONDS,
 	 AT(stall_sec)},
+	{OPTION("--dilation", "K", "of a replay: so many times as slow, or `auto` (short for --set emulation.dilation=K)"),
+	 .kind = PSD_OPTION_TEXT, AT(dilation)},
 	{OPTION("--set", "KEY=VALUE", "replace a value of the scenario, such as cluster.network.bandwidth=10Gbps"),
 	 .kind = PSD_OPTION_SETTING},
 	{OPTION("--print-scenario", NULL, "instead: the scenario with all values that take effect"), MODE(PRINT_SCENARIO)},
@@ -55,7 +57,9 @@ static const struct psd_option_table table = {
 		"       psd-run --pack FOLDER -o FILE [--side PIXELS]\n\n"
 		"Trains as the scenario says, with each of its systems, in worker processes that exchange gradients over TCP: on "
 		"this\n"
-		"machine, in an emulated cluster whose links have the scenario's rate.\n",
+		"machine, in an emulated cluster whose links have the scenario's rate. Where the scenario asks for a replay, "
+		"nothing is\n"
+		"computed: operations last as long as they are predicted to, only the messages are real.\n",
 	.options = option_list,
 	.n_options = sizeof(option_list) / sizeof(option_list[0]),
 	.most_scenarios = 1,
@@ -67,6 +71,8 @@ static enum psd_status check_pack(const struct psd_run_options *options, struct 
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--pack' needs '-o FILE', see psd-run --help");
 	if (options->arguments.n_settings > 0)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--set' has no effect beside '--pack'");
+	if (options->dilation)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--dilation' has no effect beside '--pack'");
 	if (options->arguments.n_scenarios)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--pack' takes no scenario, '%.200s' is one too many",
 				     options->arguments.scenarios[0]);

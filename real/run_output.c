@@ -7,8 +7,12 @@
 
 #include "engine/result_table.h"
 #include "engine/units.h"
+#include "real/replay.h"
 
-const char psd_run_executor[] = "real-cpu";
+const char *psd_run_executor(bool has_replay)
+{
+	return has_replay ? "real-replay" : "real-cpu";
+}
 
 /* ---- figures ---- */
 
@@ -32,7 +36,7 @@ static struct psd_result_row row_of(const struct psd_scenario *scenario, const s
 	return (struct psd_result_row){
 		.scenario = scenario->title,
 		.system = row->system->name,
-		.executor = psd_run_executor,
+		.executor = psd_run_executor(row->has_replay),
 		.nodes = row->point.nodes,
 		.workers = row->point.workers,
 		.bandwidth_bps = {row->has_bandwidth, row->point.bandwidth_bps},
@@ -59,15 +63,12 @@ void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *sc
 enum column {
 	COLUMN_LOSS = PSD_RESULT_COLUMNS,
 	COLUMN_ACCURACY,
+	COLUMN_DILATION = PSD_RESULT_COLUMNS, /* of replays, in place of the others */
+	COLUMN_BUSY,
 };
 
-static void add_row(struct psd_grid *grid, const struct psd_scenario *scenario, const struct psd_run_row *row,
-		    const struct psd_result_least *least)
+static void add_training(struct psd_grid *grid, const struct psd_worker_result *result)
 {
-	const struct psd_worker_result *result = &row->result;
-	const struct psd_result_row common = row_of(scenario, row);
-
-	psd_result_table_add_row(grid, &common, least, scenario->workers_per_node > 1, false);
 	if (isfinite(result->last_loss))
 		psd_grid_set(grid, COLUMN_LOSS, "%.4g", result->last_loss);
 	else
@@ -75,6 +76,24 @@ static void add_row(struct psd_grid *grid, const struct psd_scenario *scenario, 
 	if (result->test_samples > 0)
 		psd_grid_set(grid, COLUMN_ACCURACY, "%.2f %%",
 			     100.0 * (double)result->test_correct / (double)result->test_samples);
+}
+
+static void add_replay(struct psd_grid *grid, const struct psd_run_row *row)
+{
+	psd_grid_set(grid, COLUMN_DILATION, "%g", row->replay.dilation_ratio);
+	psd_grid_set(grid, COLUMN_BUSY, "%.0f %%", 100.0 * psd_replay_busy_ratio(&row->result));
+}
+
+static void add_row(struct psd_grid *grid, const struct psd_scenario *scenario, const struct psd_run_row *row,
+		    const struct psd_result_least *least)
+{
+	const struct psd_result_row common = row_of(scenario, row);
+
+	psd_result_table_add_row(grid, &common, least, scenario->workers_per_node > 1, false);
+	if (row->has_replay)
+		add_replay(grid, row);
+	else
+		add_training(grid, &row->result);
 }
 
 static void add_rows(struct psd_grid *grid, const struct psd_run_report *report)
@@ -89,6 +108,14 @@ static void add_rows(struct psd_grid *grid, const struct psd_run_report *report)
 	}
 	for (unsigned i = 0; i < report->n_rows; i++)
 		add_row(grid, scenario, &report->rows[i], &least);
+}
+
+static void add_replay_head(struct psd_text *text, const struct psd_replay *replay)
+{
+	psd_text_add(text, "replay    operations last as long as predicted, messages are really sent");
+	if (replay->payload_ratio < 1.0)
+		psd_text_add(text, ", %.4g %% of their bytes", 100.0 * replay->payload_ratio);
+	psd_text_add(text, "; seconds and bytes are the cluster's, a second took as many as 'dilation' says\n");
 }
 
 static void add_head(struct psd_text *text, const struct psd_run_report *report)
@@ -115,8 +142,11 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	if (report->rows[0].has_bandwidth)
 		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
 	psd_text_add(text, "; %s\n", ground_words[report->ground]);
-	psd_text_add(text, "executor  %s, %u iteration%s, the median counts; speedup over one worker that only computes\n\n",
-		     psd_run_executor, report->n_iterations, report->n_iterations == 1 ? "" : "s");
+	psd_text_add(text, "executor  %s, %u iteration%s, the median counts; speedup over one worker that only computes\n",
+		     psd_run_executor(report->rows[0].has_replay), report->n_iterations, report->n_iterations == 1 ? "" : "s");
+	if (report->rows[0].has_replay)
+		add_replay_head(text, &report->rows[0].replay);
+	psd_text_add(text, "\n");
 }
 
 void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report)
@@ -125,8 +155,10 @@ void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report
 
 	add_head(text, report);
 	psd_result_table_add_columns(&grid);
-	psd_grid_add_column(&grid, "last", "loss", false);
-	psd_grid_add_column(&grid, "test", "accuracy", false);
+	psd_grid_add_column(&grid, report->rows[0].has_replay ? "" : "last", report->rows[0].has_replay ? "dilation" : "loss",
+			    false);
+	psd_grid_add_column(&grid, report->rows[0].has_replay ? "machine" : "test",
+			    report->rows[0].has_replay ? "busy" : "accuracy", false);
 	add_rows(&grid, report);
 	psd_grid_add(text, &grid);
 	psd_grid_release(&grid);
@@ -139,9 +171,13 @@ void psd_run_log_add_head(struct psd_text *text)
 	psd_text_add(text, "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n");
 }
 
-void psd_run_log_add(struct psd_text *text, const struct psd_system *system, const struct psd_progress *progress)
+void psd_run_log_add(struct psd_text *text, const struct psd_system *system, const struct psd_progress *progress, bool has_replay)
 {
 	psd_text_add_csv(text, system->name);
+	if (has_replay) {
+		psd_text_add(text, ",%" PRIu32 ",,,,%.9g,\n", progress->iteration, progress->elapsed_sec);
+		return;
+	}
 	psd_text_add(text, ",%" PRIu32 ",%.9g,", progress->iteration, progress->epochs);
 	if (isfinite(progress->loss))
 		psd_text_add(text, "%.9g", progress->loss);

@@ -10,6 +10,8 @@ struct psd_run_row {
 	const struct psd_system *system; /* borrowed from the scenario */
 	struct psd_point point;
 	bool has_bandwidth; /* links had the point's */
+	bool has_replay;
+	struct psd_replay replay; /* as it was carried out */
 	struct psd_worker_result result;
 };
 
@@ -22,14 +24,16 @@ struct psd_run_report {
 	unsigned n_rows;
 };
 
-extern const char psd_run_executor[]; /* as the CSV and traces name it */
+/* As the CSV and traces name it: "real-cpu", "real-replay". */
+const char *psd_run_executor(bool has_replay);
 
 /* As rows of psd_result_row_add(). */
 void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *scenario, const struct psd_run_row *row);
 void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report);
 
-/* The log of --log: a line for each iteration. */
+/* The log of --log: a line for each iteration; of a replay, which learns nothing, only its time. */
 void psd_run_log_add_head(struct psd_text *text);
-void psd_run_log_add(struct psd_text *text, const struct psd_system *system, const struct psd_progress *progress);
+void psd_run_log_add(struct psd_text *text, const struct psd_system *system, const struct psd_progress *progress,
+		     bool has_replay);
 
 #endif

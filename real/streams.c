@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,6 +24,7 @@ enum {
 	MIN_LOW_WATER_BYTES = 1 << 14,
 	MAX_LOW_WATER_BYTES = 1 << 18,
 	MIN_GRANT_BYTES = 16 * 1024, /* shaped here: worth a system call */
+	UNSENT_BYTES = 1 << 16,	     /* close to the link: what the kernel holds of a message beside what it sends */
 	MAX_EVENTS = 64,
 };
 
@@ -73,13 +76,13 @@ struct share {
 	uint64_t first_byte, n_bytes;
 };
 
-/* Whole floats, but for the one share of a message that has none. */
+/* Whole floats, but for what is left over in the last one. */
 static struct share share_of(uint64_t message_bytes, unsigned shares, unsigned number)
 {
 	const uint64_t floats = message_bytes / sizeof(float);
 	const uint64_t first = floats * number / shares * sizeof(float), end = floats * (number + 1) / shares * sizeof(float);
 
-	return shares == 1 ? (struct share){0, message_bytes} : (struct share){first, end - first};
+	return (struct share){first, (number + 1 == shares ? message_bytes : end) - first};
 }
 
 unsigned psd_streams_shares(const struct psd_streams *streams, uint64_t message_bytes)
@@ -131,14 +134,24 @@ static bool watch_all(struct psd_streams *streams)
 	return true;
 }
 
-static void set_rate(struct psd_streams *streams, double rate_bps)
+static void set_rate(struct psd_streams *streams, double send_bps, double receive_bps)
 {
-	const double grant_bytes = fmax(rate_bps / 8 * GRANT_SEC, MIN_GRANT_BYTES), now_sec = psd_socket_now_sec();
+	const double grant_bytes = fmax(fmin(send_bps, receive_bps) / 8 * GRANT_SEC, MIN_GRANT_BYTES);
+	const double now_sec = psd_socket_now_sec();
 
 	streams->has_rate = true;
 	streams->grant_bytes = (size_t)grant_bytes;
-	psd_bucket_init(&streams->sends, rate_bps, 2 * streams->grant_bytes, now_sec);
-	psd_bucket_init(&streams->reads, rate_bps, 2 * streams->grant_bytes, now_sec);
+	psd_bucket_init(&streams->sends, send_bps, 2 * streams->grant_bytes, now_sec);
+	psd_bucket_init(&streams->reads, receive_bps, 2 * streams->grant_bytes, now_sec);
+}
+
+/* Without it the kernel takes whole messages, and what comes behind them finds the link free that is not. */
+static void limit_unsent(int fd)
+{
+	const int bytes = UNSENT_BYTES;
+
+	if (fd >= 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes)); /* sockets of tests are no TCP */
 }
 
 static uint64_t low_water_of(double link_bps)
@@ -160,10 +173,12 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		streams->lines[i].peer = i / streams->n_lines;
 		streams->lines[i].fd = options->fds[i];
+		if (options->is_close_to_link)
+			limit_unsent(options->fds[i]);
 	}
 	streams->low_water_bytes = low_water_of(options->link_bps);
 	if (options->has_rate)
-		set_rate(streams, options->rate_bps);
+		set_rate(streams, options->send_bps, options->receive_bps);
 	return true;
 }
 
@@ -239,6 +254,11 @@ static void ring_at(struct psd_streams *streams, double sec)
 		return;
 	streams->timer_sec = sec;
 	(void)timerfd_settime(streams->timer_fd, TFD_TIMER_ABSTIME, &at, NULL); /* fails for impossible times only */
+}
+
+void psd_streams_wake_at(struct psd_streams *streams, double sec)
+{
+	ring_at(streams, sec);
 }
 
 static bool is_shaped(const struct psd_streams *streams, const struct line *line)

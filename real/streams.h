@@ -42,8 +42,9 @@ struct psd_streams_options {
 	const bool *is_near; /* per peer: no link lies between, nothing is shaped or delayed; borrowed during open */
 	double link_bps;     /* what the slowest link on the way carries, whoever shapes it; 0: unknown */
 	bool has_rate;	     /* shape here */
-	double rate_bps;     /* of each direction */
-	double latency_sec;  /* to add */
+	double send_bps, receive_bps;
+	double latency_sec;    /* to add */
+	bool is_close_to_link; /* left() comes when a message is on the link but for little, at the price of more wake-ups */
 	struct psd_streams_owner owner;
 };
 
@@ -67,6 +68,8 @@ bool psd_streams_has_queue(const struct psd_streams *streams);
 enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
 /* Sends what the kernel takes now, peers in turn. */
 enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
+/* The next turn ends at `sec` of psd_socket_now_sec(), if not before. Holds for one end. */
+void psd_streams_wake_at(struct psd_streams *streams, double sec);
 /* Waits until something can be received, sent or told, the eventfd is written, or within_ms are over; receives, sends and tells. *has_moved:
  * any byte did, or an arrival was told. */
 enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, bool *has_moved,

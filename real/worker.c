@@ -15,7 +15,7 @@ double psd_worker_now(void *context)
 {
 	const struct psd_worker *worker = context;
 
-	return psd_socket_now_sec() - worker->start_sec;
+	return worker->ringing ? worker->ringing->due_sec : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
 }
 
 uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch)
@@ -31,13 +31,13 @@ enum psd_status psd_worker_check(const struct psd_case *made, struct psd_error *
 {
 	const struct psd_scenario *scenario = made->matter->scenario;
 
-	if (!scenario->has_train)
+	if (!scenario->has_train && !scenario->has_replay)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which psd-run needs; psd-sim predicts without it");
 	if (scenario->is_half)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "'precision' is 'mixed', psd-run does 'fp32'; psd-sim predicts 'mixed'");
-	if (scenario->n_slowdowns > 0 || scenario->n_backgrounds > 0 || scenario->jitter_ratio > 0.0)
+	if (scenario->n_slowdowns > 0 || scenario->n_backgrounds > 0 || (scenario->jitter_ratio > 0.0 && !scenario->has_replay))
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "'slow', 'background' and 'jitter' are for psd-sim, psd-run has those of the machine");
 	if (scenario->network.topology != PSD_TOPOLOGY_STAR)
@@ -79,6 +79,7 @@ static uint64_t hash_plan(const struct psd_worker *worker)
 	hash = mix(mix(mix(hash, train->optimiser.is_nesterov), train->is_deterministic), train->test_every_epochs);
 	hash = mix_double(mix_double(mix(hash, train->rate.policy), train->rate.gamma), train->rate.power);
 	hash = mix(hash, worker->options->made->matter->scenario->batch_per_worker);
+	hash = mix_double(mix_double(hash, worker->dilation_ratio), worker->replay ? worker->replay->payload_ratio : 0.0);
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
 		hash = mix(hash, plan->graph->tensors[t].elements);
 	for (unsigned i = 0; i < plan->n_items; i++) {
@@ -103,6 +104,8 @@ static enum psd_status out_of_memory(struct psd_error *err)
 static enum psd_status open_streams(struct psd_worker *worker, const int fds[], struct psd_error *err)
 {
 	const double latency_sec = worker->options->latency_sec - worker->clock.rtt_sec / 2;
+	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
+	const double link_bps = worker->options->made->point.bandwidth_bps / slowness;
 	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
 	struct psd_streams_options options = {
 		.n_peers = worker->n_hosts,
@@ -110,10 +113,12 @@ static enum psd_status open_streams(struct psd_worker *worker, const int fds[], 
 		.fds = fds,
 		.wake_fd = worker->wake_fd,
 		.is_near = is_near,
-		.link_bps = worker->options->made->point.bandwidth_bps,
+		.link_bps = link_bps,
 		.has_rate = worker->options->has_rate,
-		.rate_bps = worker->options->rate_bps,
+		.send_bps = worker->options->send_bps,
+		.receive_bps = worker->options->receive_bps,
 		.latency_sec = worker->options->has_latency && latency_sec > 0.0 ? latency_sec : 0.0,
+		.is_close_to_link = worker->replay,
 		.owner = psd_worker_owner(worker),
 	};
 	enum psd_status status;
@@ -158,7 +163,9 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->losses = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->losses));
 	worker->correct = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->correct));
 	worker->tests.pause_sec = calloc(worker->options->n_iterations, sizeof(*worker->tests.pause_sec));
-	if (!worker->peers || !worker->compute_sec || !worker->losses || !worker->correct || !worker->tests.pause_sec)
+	worker->late_sec = calloc(worker->options->n_iterations, sizeof(*worker->late_sec));
+	if (!worker->late_sec || !worker->peers || !worker->compute_sec || !worker->losses || !worker->correct ||
+	    !worker->tests.pause_sec)
 		return out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		struct psd_peer *peer = &worker->peers[p];
@@ -199,8 +206,8 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 {
 	const struct psd_seam seam = {
 		.now = psd_worker_now,
-		.does_real_work = true,
-		.work = psd_worker_work,
+		.does_real_work = !worker->replay,
+		.work = worker->replay ? psd_worker_replay : psd_worker_work,
 		.send = psd_worker_send,
 		.collective = psd_worker_collective,
 		.n_cluster_workers = worker->layout->workers,
@@ -211,11 +218,21 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 	};
 	const struct psd_duties *const duties[] = {&worker->duties};
 	enum psd_status status =
-		psd_duties_make(&worker->duties, worker->program, worker->self, psd_worker_arrivals, worker->layout, err);
+		psd_duties_make(&worker->duties, worker->program, worker->self, psd_worker_arrivals, worker, err);
 
 	return status ? status
 		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, worker->options->n_iterations,
 					     &seam, err);
+}
+
+static enum psd_status open_compute(struct psd_worker *worker, struct psd_error *err)
+{
+	enum psd_status status =
+		psd_memory_init(&worker->memory, worker->plan, worker->self, !worker->options->train->is_deterministic, err);
+
+	if (!status)
+		status = open_lanes(worker, err);
+	return status ? status : psd_worker_open_compute(worker, err);
 }
 
 static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)
@@ -223,12 +240,7 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	enum psd_status status = allocate(worker, err);
 
 	if (!status)
-		status = psd_memory_init(&worker->memory, worker->plan, worker->self, !worker->options->train->is_deterministic,
-					 err);
-	if (!status)
-		status = open_lanes(worker, err);
-	if (!status)
-		status = psd_worker_open_compute(worker, err);
+		status = worker->replay ? psd_worker_open_replay(worker, err) : open_compute(worker, err);
 	if (!status)
 		status = open_interpreter(worker, err);
 	return status ? status : join_mesh(worker, err);
@@ -254,6 +266,7 @@ static void close_worker(struct psd_worker *worker)
 	worker->backend->close(worker->compute);
 	psd_feed_close(worker->feed);
 	psd_memory_release(&worker->memory);
+	psd_folded_close(&worker->folded);
 	for (unsigned p = 0; worker->peers && p < worker->n_hosts; p++)
 		release_peer(&worker->peers[p]);
 	if (worker->wake_fd >= 0)
@@ -261,6 +274,7 @@ static void close_worker(struct psd_worker *worker)
 	free(worker->peers);
 	free(worker->compute_sec);
 	free(worker->tests.pause_sec);
+	free(worker->late_sec);
 	free(worker->losses);
 	free(worker->correct);
 }
@@ -307,11 +321,13 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 				psd_interpreter_finished(&worker->interpreter, 0, (enum psd_resource)r);
 				has_news = true;
 			}
-		if (!status && psd_lane_take_done(&worker->device)) {
+		if (!status && psd_worker_take_alarm(worker))
+			has_news = true;
+		if (!status && worker->has_device && psd_lane_take_done(&worker->device)) {
 			status = finish_job(worker, PSD_RESOURCE_DEVICE, err);
 			has_news = true;
 		}
-		if (!status && psd_lane_take_done(&worker->cpu)) {
+		if (!status && worker->has_cpu && psd_lane_take_done(&worker->cpu)) {
 			status = finish_job(worker, PSD_RESOURCE_CPU, err);
 			has_news = true;
 		}
@@ -323,12 +339,14 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			status = psd_streams_resume(worker->streams, err);
 		*has_moved = *has_moved || has_news;
 	}
+	psd_worker_await_alarm(worker);
 	return status ? status : worker->status;
 }
 
 static bool is_computing(const struct psd_worker *worker)
 {
-	return worker->device.job != NULL || worker->cpu.job != NULL; /* written by this thread only */
+	return worker->device.job != NULL || worker->cpu.job != NULL || /* written by this thread only */
+	       psd_worker_has_alarm(worker);
 }
 
 static enum psd_status turn(struct psd_worker *worker, struct psd_error *err)
@@ -343,7 +361,7 @@ static enum psd_status turn(struct psd_worker *worker, struct psd_error *err)
 		worker->last_move_sec = psd_worker_now(worker);
 	if (is_computing(worker))
 		psd_worker_say_alive(worker);
-	if (!status && psd_worker_now(worker) - worker->last_move_sec > worker->options->stall_sec)
+	if (!status && (psd_worker_now(worker) - worker->last_move_sec) * worker->dilation_ratio > worker->options->stall_sec)
 		status = psd_worker_stalled(worker, err);
 	return status;
 }
@@ -353,7 +371,7 @@ static enum psd_status carry_out(struct psd_worker *worker, struct psd_error *er
 	bool has_moved = false;
 	enum psd_status status;
 
-	worker->start_sec += psd_worker_now(worker);
+	worker->start_sec = psd_socket_now_sec();
 	worker->last_move_sec = 0.0;
 	worker->has_begun = true;
 	psd_worker_fence_test(worker, 0);
@@ -361,8 +379,10 @@ static enum psd_status carry_out(struct psd_worker *worker, struct psd_error *er
 	status = psd_streams_resume(worker->streams, err);
 	if (!status)
 		status = settle(worker, &has_moved, err);
-	while (!status && !psd_interpreter_host_is_complete(&worker->interpreter, 0))
+	while (!status && !psd_interpreter_host_is_complete(&worker->interpreter, 0)) {
+		psd_worker_watch_load(worker);
 		status = turn(worker, err);
+	}
 	return status ? status : psd_interpreter_check(&worker->interpreter, err);
 }
 
@@ -403,7 +423,7 @@ static enum psd_status run(struct psd_worker *worker, struct psd_worker_result *
 		return status;
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->last_loss;
-	if (worker->options->finished)
+	if (worker->options->finished && !worker->replay)
 		worker->options->finished(worker->options->context, worker->self, &worker->memory);
 	if (worker->options->is_tested && worker->self == 0)
 		status = psd_worker_test(worker, &result->test_samples, &result->test_correct, err);
@@ -427,6 +447,8 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 		.layout = &options->made->plan.layout,
 		.graph = options->made->plan.graph,
 		.backend = options->backend ? options->backend : &psd_compute_cpu,
+		.replay = options->replay,
+		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.self = options->self,
 		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
 		.global_batch = (uint64_t)options->made->plan.layout.workers * options->made->matter->scenario->batch_per_worker,

@@ -29,12 +29,14 @@ struct psd_worker_options {
 	const struct psd_case *made;
 	const struct psd_train *train;
 	const struct psd_compute_backend *backend; /* NULL: this processor */
+	/* NULL: computes; else nothing is: train, but for its streams, and backend do not count, and nothing is tested or finished. */
+	const struct psd_replay *replay;
 	uint32_t n_iterations;
 	unsigned self;
 	const struct psd_mesh_host *hosts;
 	int listener;  /* or -1, see psd_mesh_options */
 	bool has_rate; /* shape what this host sends and receives, for nothing else does */
-	double rate_bps;
+	double send_bps, receive_bps;
 	bool has_latency; /* bring the latency between hosts up to this, where it is less */
 	double latency_sec;
 	double connect_sec;
@@ -50,7 +52,7 @@ struct psd_worker_options {
 	void *span_context;
 };
 
-/* What worker 0 knows at the end; on other hosts only their own figures. */
+/* What worker 0 knows at the end; on other hosts only their own figures. Of a replay: what the cluster would have had, its seconds and bytes. */
 struct psd_worker_result {
 	double iteration_sec;	      /* median of the measured iterations */
 	double compute_sec;	      /* median per iteration of forward and backward, of the worker with most */
@@ -59,6 +61,11 @@ struct psd_worker_result {
 	double last_loss;
 	uint64_t test_samples; /* 0: not tested */
 	uint64_t test_correct;
+	/* Of a replay's measured iterations. */
+	double late_sec;	/* how late the latest timer of an iteration rang here, median */
+	double own_cpu_sec;	/* processor time of this worker */
+	double busy_cpu_sec;	/* of this machine, for whatever; worker 0's, as is the next */
+	double machine_cpu_sec; /* that it had */
 };
 
 /* PSD_EINVAL: the scenario asks for what this executor cannot do; PSD_EFILE, PSD_ENOMEM; PSD_ERUN: it did not come to its end, the text says
@@ -74,5 +81,7 @@ enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const st
 					 struct psd_error *err) PSD_MUST_CHECK;
 /* Iterations that the training job takes; training_samples: of the data set. */
 uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch);
+/* Iterations to carry out so that so many are measured. Pure. */
+uint32_t psd_worker_warmed_up(uint32_t n_measured);
 
 #endif

@@ -59,11 +59,13 @@ static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, co
 				    struct psd_inlet *inlet, struct psd_error *err)
 {
 	const struct psd_op *op = head->op < worker->program->n_ops ? &worker->program->ops[head->op] : NULL;
+	struct psd_payload payload = {.elements = 0};
 	uint32_t next;
 
-	if (!op || op->kind != PSD_OP_SEND || head->part != 0 ||
-	    head->length_bytes != psd_payload_bytes_between(&op->payload, worker->layout, peer, worker->self) ||
-	    head->length_bytes == 0)
+	if (op && op->kind == PSD_OP_SEND)
+		payload = psd_worker_payload(worker, op);
+	if (payload.elements == 0 || head->part != 0 || head->length_bytes == 0 ||
+	    head->length_bytes != psd_payload_bytes_between(&payload, worker->layout, peer, worker->self))
 		return refuse(worker, peer, head, "a message that the program does not have", err);
 	next = worker->peers[peer].next_iteration[head->op];
 	if (head->iteration < next || head->iteration > next + 1 || head->iteration >= worker->options->n_iterations)
@@ -97,7 +99,7 @@ static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, co
 	    head->part >= 2 * (worker->layout->workers - 1))
 		return refuse(worker, peer, head, "a step that the program does not have", err);
 	step = psd_worker_ring_step(worker, task, peer, head->part);
-	if (head->length_bytes != step.elements * sizeof(float) ||
+	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step) ||
 	    head->iteration != worker->peers[peer].next_iteration[head->op])
 		return refuse(worker, peer, head, "a step out of turn", err);
 	if (!ring->is_active || ring->task.op != task.op || ring->task.iteration != task.iteration)
@@ -106,9 +108,8 @@ static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, co
 		return refuse(worker, peer, head, "a step out of turn", err);
 	if (head->part > ring->n_received) /* on another connection than what is missing of the step before */
 		return PSD_WELCOME_LATER;
-	inlet->n_pieces = psd_memory_pieces(&worker->memory, worker->memory.gradients, (unsigned)op->item,
-					    (struct psd_range){step.first_element, step.elements}, inlet->pieces);
-	inlet->is_added = step.is_reducing;
+	inlet->n_pieces = psd_worker_step_pieces(worker, task, &step, inlet->pieces);
+	inlet->is_added = step.is_reducing && !worker->replay;
 	return PSD_WELCOME_NOW;
 }
 

@@ -21,11 +21,29 @@ static double median(double *values, uint32_t n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
+uint32_t psd_worker_first_measured(uint32_t n_iterations)
+{
+	return n_iterations > WARMUP_ITERATIONS ? WARMUP_ITERATIONS : n_iterations - 1;
+}
+
+uint32_t psd_worker_warmed_up(uint32_t n_measured)
+{
+	return n_measured + WARMUP_ITERATIONS;
+}
+
+/* Bytes of the cluster's messages, of which a replay sends a share. */
+static uint64_t per_iteration(const struct psd_worker *worker, uint64_t sent_bytes)
+{
+	const uint64_t bytes = sent_bytes / worker->options->n_iterations;
+
+	return worker->replay ? (uint64_t)((double)bytes / worker->replay->payload_ratio) : bytes;
+}
+
 /* Iterations that a test kept waiting are left out, or taken without the wait where there are no others. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
 {
 	const uint32_t n = worker->options->n_iterations;
-	const uint32_t first = n > WARMUP_ITERATIONS ? WARMUP_ITERATIONS : n - 1;
+	const uint32_t first = psd_worker_first_measured(n);
 	const double *next_sec = worker->interpreter.next_sec, *pause_sec = worker->tests.pause_sec;
 	double *iteration_sec = calloc(2 * (size_t)n, sizeof(*iteration_sec)), *compute_sec = iteration_sec + n;
 	uint32_t n_tested = 0, n_measured = 0;
@@ -43,10 +61,12 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 	*result = (struct psd_worker_result){
 		.iteration_sec = median(iteration_sec, n_measured),
 		.compute_sec = median(compute_sec, n_measured),
-		.sent_bytes_per_node = worker->sent_bytes / n,
-		.received_bytes_per_node = worker->received_bytes / n,
+		.sent_bytes_per_node = per_iteration(worker, worker->sent_bytes),
+		.received_bytes_per_node = per_iteration(worker, worker->received_bytes),
 		.last_loss = worker->last_loss,
+		.late_sec = median(worker->late_sec + first, n - first),
 	};
+	psd_worker_measure_load(worker, result);
 	free(iteration_sec);
 	return PSD_OK;
 }

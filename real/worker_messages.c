@@ -52,6 +52,12 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const unsigned item = (unsigned)op->item;
 
+	if (worker->replay) {
+		const struct psd_payload payload = psd_worker_payload(worker, op);
+
+		pieces[0] = (struct iovec){worker->folded.base, psd_payload_bytes_between(&payload, worker->layout, from, to)};
+		return 1;
+	}
 	switch (op->payload.pattern) {
 	case PSD_PATTERN_PUSH:
 		if (from == worker->self)
@@ -73,16 +79,19 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 
 /* ---- sends ---- */
 
-bool psd_worker_send(void *context, unsigned host, struct psd_task task)
+struct psd_payload psd_worker_payload(const struct psd_worker *worker, const struct psd_op *op)
 {
-	struct psd_worker *worker = context;
-	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
+	return worker->replay ? psd_payload_scaled(&op->payload, worker->layout, worker->replay->payload_ratio) : op->payload;
+}
 
-	(void)host;
+void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task)
+{
+	const struct psd_payload payload = psd_worker_payload(worker, &worker->program->ops[task.op]);
+
 	assert(worker->n_leaving == 0);
 	for (unsigned step = 1; step < worker->n_hosts; step++) { /* everybody begins with another peer */
 		const unsigned to = (worker->self + step) % worker->n_hosts;
-		const uint64_t bytes = psd_payload_bytes_between(payload, worker->layout, worker->self, to);
+		const uint64_t bytes = psd_payload_bytes_between(&payload, worker->layout, worker->self, to);
 		const struct psd_wire_head head = {PSD_WIRE_DATA, task.op, task.iteration, 0, bytes};
 		struct iovec pieces[PSD_PIECES_MAX];
 
@@ -92,12 +101,38 @@ bool psd_worker_send(void *context, unsigned host, struct psd_task task)
 		worker->n_leaving++;
 		count_sent(worker, to, bytes);
 	}
-	return worker->n_leaving > 0;
+}
+
+static bool has_messages(const struct psd_worker *worker, const struct psd_payload *payload)
+{
+	for (unsigned to = 0; to < worker->n_hosts; to++)
+		if (to != worker->self && psd_payload_bytes_between(payload, worker->layout, worker->self, to) > 0)
+			return true;
+	return false;
+}
+
+/* What a stack does for its messages takes a replay as long as is predicted of the cluster's, whose messages are whole. */
+bool psd_worker_send(void *context, unsigned host, struct psd_task task)
+{
+	struct psd_worker *worker = context;
+	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
+	const double message_sec = worker->replay ? psd_cost_message_sec(payload, worker->layout, &worker->plan->rates) : 0.0;
+
+	(void)host;
+	if (!has_messages(worker, payload))
+		return false;
+	if (message_sec > 0.0)
+		psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, task, message_sec);
+	else
+		psd_worker_start_messages(worker, task);
+	return true;
 }
 
 uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive, unsigned host)
 {
-	return psd_payload_senders(&receive->payload, context, host);
+	const struct psd_worker *worker = context;
+
+	return psd_payload_senders(&receive->payload, worker->layout, host);
 }
 
 static void send_small(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head, const uint8_t *payload)
@@ -178,7 +213,7 @@ void psd_worker_say_alive(struct psd_worker *worker)
 	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE};
 	const double sec = psd_worker_now(worker);
 
-	if (sec - worker->alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
+	if ((sec - worker->alive_sec) * worker->dilation_ratio < worker->options->stall_sec / SIGNS_OF_LIFE)
 		return;
 	worker->alive_sec = sec;
 	for (unsigned p = 0; p < worker->n_hosts; p++)
@@ -201,38 +236,94 @@ void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *by
 
 struct psd_ring_step psd_worker_ring_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step)
 {
-	return psd_ring_step(worker->program->ops[task.op].payload.elements, worker->layout->workers, rank, step);
+	const struct psd_payload payload = psd_worker_payload(worker, &worker->program->ops[task.op]);
+
+	return psd_ring_step(payload.elements, worker->layout->workers, rank, step);
 }
 
-/* Step k + 1 goes out when step k has left and the chunk of step k has arrived. */
-void psd_worker_advance_ring(struct psd_worker *worker)
+uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step)
+{
+	return step->elements * worker->program->ops[task.op].payload.value_bytes;
+}
+
+unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step,
+				struct iovec pieces[PSD_PIECES_MAX])
+{
+	const unsigned item = (unsigned)worker->program->ops[task.op].item;
+
+	if (worker->replay) {
+		pieces[0] = (struct iovec){worker->folded.base, psd_worker_step_bytes(worker, task, step)};
+		return 1;
+	}
+	return psd_memory_pieces(&worker->memory, worker->memory.gradients, item,
+				 (struct psd_range){step->first_element, step->elements}, pieces);
+}
+
+static void send_step(struct psd_worker *worker)
 {
 	struct psd_ring *ring = &worker->ring;
 	const unsigned to = (worker->self + 1) % worker->layout->workers;
-	const unsigned item = (unsigned)worker->program->ops[ring->task.op].item;
+	const struct psd_ring_step step = psd_worker_ring_step(worker, ring->task, worker->self, ring->n_begun);
+	const struct psd_wire_head head = {PSD_WIRE_RING, ring->task.op, ring->task.iteration, ring->n_begun,
+					   psd_worker_step_bytes(worker, ring->task, &step)};
 	struct iovec pieces[PSD_PIECES_MAX];
-	struct psd_ring_step step;
-	struct psd_wire_head head;
 
-	if (ring->is_sending || ring->n_begun == ring->n_steps || ring->n_received < ring->n_begun)
-		return;
-	step = psd_worker_ring_step(worker, ring->task, worker->self, ring->n_begun);
-	head = (struct psd_wire_head){PSD_WIRE_RING, ring->task.op, ring->task.iteration, ring->n_begun,
-				      step.elements * sizeof(float)};
-	psd_streams_send(worker->streams, to, &head, pieces,
-			 psd_memory_pieces(&worker->memory, worker->memory.gradients, item,
-					   (struct psd_range){step.first_element, step.elements}, pieces));
+	psd_streams_send(worker->streams, to, &head, pieces, psd_worker_step_pieces(worker, ring->task, &step, pieces));
 	count_sent(worker, to, head.length_bytes);
 	ring->n_begun++;
 	ring->is_sending = true;
 }
 
+static void wait_in_ring(struct psd_worker *worker, double sec)
+{
+	worker->ring.is_waiting = true;
+	psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, worker->ring.task, sec);
+}
+
+/* Step k + 1 goes out when step k has left and the chunk of step k has arrived. */
+void psd_worker_advance_ring(struct psd_worker *worker)
+{
+	const struct psd_ring *ring = &worker->ring;
+	const double message_sec = worker->replay ? worker->plan->system->host.message_sec : 0.0;
+
+	if (ring->is_waiting || ring->is_sending || ring->n_begun == ring->n_steps || ring->n_received < ring->n_begun)
+		return;
+	if (message_sec > 0.0)
+		wait_in_ring(worker, message_sec);
+	else
+		send_step(worker);
+}
+
+void psd_worker_continue_ring(struct psd_worker *worker)
+{
+	struct psd_ring *ring = &worker->ring;
+
+	ring->is_waiting = false;
+	if (ring->has_begun) {
+		send_step(worker);
+		return;
+	}
+	ring->has_begun = true;
+	psd_worker_advance_ring(worker);
+}
+
+/* What its size class adds comes first, as in a simulation of every message. */
 void psd_worker_collective(void *context, struct psd_task task)
 {
 	struct psd_worker *worker = context;
+	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
+	const double class_sec = worker->replay ? psd_cost_ring_class_sec(payload, worker->layout, &worker->plan->rates) : 0.0;
 
-	worker->ring = (struct psd_ring){.task = task, .is_active = true, .n_steps = 2 * (worker->layout->workers - 1)};
-	psd_worker_advance_ring(worker);
+	worker->ring = (struct psd_ring){
+		.task = task,
+		.is_active = true,
+		.has_begun = class_sec <= 0.0,
+		.n_steps = 2 * (worker->layout->workers - 1),
+	};
+	if (class_sec > 0.0)
+		wait_in_ring(worker, class_sec);
+	else
+		psd_worker_advance_ring(worker);
 }
 
 bool psd_worker_take_ring_done(struct psd_worker *worker)

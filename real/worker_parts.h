@@ -7,7 +7,9 @@
 #include "engine/ring.h"
 #include "real/compute.h"
 #include "real/feed.h"
+#include "real/folded.h"
 #include "real/lane.h"
+#include "real/machine.h"
 #include "real/streams.h"
 #include "real/wire.h"
 #include "real/worker.h"
@@ -37,9 +39,18 @@ struct psd_tests {
 	uint64_t samples, correct;
 };
 
+/* Replay: what stands for an operation, or for what a stack does before bytes move. Seconds of psd_worker_now(). */
+struct psd_alarm {
+	bool is_set;
+	struct psd_task task;
+	double begun_sec, due_sec;
+};
+
 struct psd_ring {
 	struct psd_task task;
 	bool is_active;
+	bool is_waiting; /* replay: for an alarm, to begin at all or to send a step */
+	bool has_begun;
 	bool is_sending;
 	unsigned n_steps;
 	unsigned n_begun; /* steps sent or being sent */
@@ -65,8 +76,10 @@ struct psd_worker {
 	const struct psd_graph *graph;
 	const struct psd_compute_backend *backend;
 	unsigned self, n_hosts;
-	double start_sec;
-	double clock_offset_sec; /* what the clock of the trace is ahead of this host's */
+	const struct psd_replay *replay; /* NULL: computes */
+	double dilation_ratio;		 /* a second of this worker's clock in seconds of the machine */
+	double start_sec;		 /* of the machine's clock */
+	double clock_offset_sec;	 /* what the clock of the trace is ahead of this host's */
 	double last_move_sec;
 	bool has_begun;
 
@@ -82,8 +95,15 @@ struct psd_worker {
 	struct psd_lane device, cpu;
 	bool has_device, has_cpu;
 	struct psd_job jobs[PSD_RESOURCES];
-	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
-	double *compute_sec;	     /* per iteration */
+	struct psd_alarm alarms[PSD_RESOURCES];
+	const struct psd_alarm *ringing; /* or NULL */
+	double *late_sec;		 /* per iteration: of the latest alarm */
+	struct psd_folded folded;	 /* replay: where all messages lie */
+	bool has_load_from;
+	double own_from_sec; /* where the measured iterations begin */
+	struct psd_machine_time machine_from;
+	bool is_over[PSD_RESOURCES];	      /* to be told to the interpreter when it has returned */
+	double *compute_sec;		      /* per iteration */
 
 	struct psd_mesh_clock clock;
 	struct psd_streams *streams;
@@ -103,7 +123,10 @@ struct psd_worker {
 	struct psd_error *err;
 };
 
-double psd_worker_now(void *context); /* psd_seam.now; context is the worker */
+/* psd_seam.now; context is the worker. While an alarm is told of: when it was due, so that lateness does not add up. */
+double psd_worker_now(void *context);
+/* What the messages of a send or a collective carry here: a share of it, where the replay says so. */
+struct psd_payload psd_worker_payload(const struct psd_worker *worker, const struct psd_op *op);
 
 /* ---- worker_tasks.c ---- */
 
@@ -114,6 +137,22 @@ enum psd_status psd_worker_open_compute(struct psd_worker *worker, struct psd_er
 /* Passes all test samples that fill batches; in the device lane's thread. */
 enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct,
 				struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- worker_replay.c ---- */
+
+enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* psd_seam.work: takes as long as it is predicted to. */
+void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
+/* Something of the task keeps its resource busy for so long from now on; one at a time on each. */
+void psd_worker_set_alarm(struct psd_worker *worker, enum psd_resource resource, struct psd_task task, double sec);
+/* Carries on after the first alarm that is due; false when none is. */
+bool psd_worker_take_alarm(struct psd_worker *worker);
+bool psd_worker_has_alarm(const struct psd_worker *worker);
+/* Ends the loop's next turn when an alarm is due. */
+void psd_worker_await_alarm(struct psd_worker *worker);
+/* Notes what processors have done so far when the measured iterations begin; what they have done since. */
+void psd_worker_watch_load(struct psd_worker *worker);
+void psd_worker_measure_load(const struct psd_worker *worker, struct psd_worker_result *result);
 
 /* ---- worker_test.c ---- */
 
@@ -140,7 +179,10 @@ void psd_worker_collective(void *context, struct psd_task task);	  /* psd_seam.c
 void psd_worker_announce(void *context, struct psd_task task);		  /* psd_seam.announce: to worker 0 */
 void psd_worker_choose(void *context, struct psd_task task);		  /* psd_seam.choose: from worker 0 */
 uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
-			     unsigned host); /* psd_arrivals_fn, of the layout */
+			     unsigned host); /* psd_arrivals_fn, of the worker */
+/* Sends the messages of a send; an alarm of the NIC is over. */
+void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task);
+void psd_worker_continue_ring(struct psd_worker *worker);
 /* The collective has sent and received all its steps: true once. */
 bool psd_worker_take_ring_done(struct psd_worker *worker);
 /* A loss, to worker 0. */
@@ -155,8 +197,11 @@ bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
 /* Where a message of a send from one host to another lies here, this being one of the two; returns the number of pieces. */
 unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
 			   struct iovec pieces[PSD_PIECES_MAX]);
-/* What `rank` sends in a step of a collective. */
+/* What `rank` sends in a step of a collective, its bytes, and where they lie here, that chunk being one's own or one's left peer's. */
 struct psd_ring_step psd_worker_ring_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step);
+uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step);
+unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step,
+				struct iovec pieces[PSD_PIECES_MAX]);
 /* Sends the next step, if it may go. */
 void psd_worker_advance_ring(struct psd_worker *worker);
 /* On worker 0: one more worker's loss of an iteration. */
@@ -175,6 +220,8 @@ enum psd_status psd_worker_stalled(struct psd_worker *worker, struct psd_error *
 
 /* ---- worker_figures.c ---- */
 
+/* The first iteration that is measured, of so many. */
+uint32_t psd_worker_first_measured(uint32_t n_iterations);
 /* This host's own, once it has carried everything out. PSD_ENOMEM. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err);
 /* The whole cluster's, once everybody has said bye. */

@@ -44,8 +44,9 @@ void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progr
 	struct psd_tests *tests = &worker->tests;
 
 	tests->progress = *progress;
-	tests->progress.epochs = (double)progress->iteration * (double)worker->global_batch /
-				 (double)psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
+	if (worker->feed)
+		tests->progress.epochs = (double)progress->iteration * (double)worker->global_batch /
+					 (double)psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
 	tests->has_progress = true;
 	if (!psd_worker_is_test_due(worker, progress->iteration)) {
 		tests->samples = tests->correct = 0;

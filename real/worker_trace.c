@@ -4,7 +4,7 @@
 static void record(struct psd_worker *worker, struct psd_task task, bool is_arrival, uint64_t bytes, double start_sec,
 		   double end_sec)
 {
-	const double zero_sec = worker->start_sec + worker->clock_offset_sec;
+	const double zero_sec = (worker->start_sec + worker->clock_offset_sec) / worker->dilation_ratio;
 	const struct psd_span span = {
 		.host = worker->self,
 		.task = task,
@@ -22,7 +22,9 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct psd_job *job;
 
-	if (!worker->options->span || op->kind == PSD_OP_BARRIER)
+	if (worker->options->span && worker->replay)
+		record(worker, task, false, op->bytes, start_sec, end_sec);
+	if (!worker->options->span || worker->replay || op->kind == PSD_OP_BARRIER)
 		return;
 	switch (op->resource) {
 	case PSD_RESOURCE_COPY_OUT:
@@ -52,6 +54,8 @@ void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct 
 
 	if (!worker->options->span)
 		return;
+	if (worker->replay)
+		bytes = psd_payload_bytes_between(&worker->program->ops[task.op].payload, worker->layout, peer, worker->self);
 	record(worker, task, true, bytes, begun_sec[task.op], psd_worker_now(worker));
 	begun_sec[task.op] = 0.0;
 }

@@ -1,32 +1,7 @@
-/* What makes a cluster less than ideal: jitter of compute, nodes and links that are slow for a time, traffic of others. */
+/* What makes a cluster less than ideal: nodes and links that are slow for a time, traffic of others. */
 #include <math.h>
 
 #include "sim/simulation.h"
-
-static uint64_t mixed(uint64_t x) /* splitmix64 */
-{
-	x += UINT64_C(0x9e3779b97f4a7c15);
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
-static double uniform(uint64_t bits) /* in (0, 1] */
-{
-	return ((double)(bits >> 11) + 1.0) / 9007199254740992.0;
-}
-
-/* A draw that depends on seed, host and task alone. Log-normal with mean 1, so that it is positive and slow tails are longer. */
-double psd_sim_jitter_factor(const struct psd_simulation *sim, unsigned host, struct psd_task task)
-{
-	const double ratio = sim->scenario->jitter_ratio;
-	if (ratio == 0.0)
-		return 1.0;
-	const double sigma = sqrt(log(1.0 + ratio * ratio));
-	const uint64_t key = mixed(mixed(mixed(sim->scenario->seed) ^ host) ^ ((uint64_t)task.iteration << 32 | task.op));
-	const double normal = sqrt(-2.0 * log(uniform(mixed(key)))) * cos(2.0 * 3.14159265358979323846 * uniform(mixed(key + 1)));
-	return exp(sigma * normal - sigma * sigma / 2.0);
-}
 
 static double compute_speed_ratio(const struct psd_simulation *sim, unsigned node, double at_sec, double *until_sec)
 {

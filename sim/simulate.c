@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/jitter.h"
 #include "sim/simulation.h"
 
 static double sim_now(void *context)
@@ -18,7 +19,7 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 	const uint64_t cookie = psd_wake_cookie(PSD_WAKE_WORK, host, resource);
 	const enum psd_op_kind kind = sim->program->ops[task.op].kind;
 	if (kind == PSD_OP_FORWARD || kind == PSD_OP_BACKWARD)
-		sec *= psd_sim_jitter_factor(sim, host, task);
+		sec *= psd_jitter_factor(sim->scenario->jitter_ratio, sim->scenario->seed, host, task);
 	if (resource == PSD_RESOURCE_DEVICE && sim->scenario->n_slowdowns > 0)
 		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, host), sec);
 	if (psd_sim_has_processors(sim) && resource == PSD_RESOURCE_DEVICE && kind != PSD_OP_BARRIER)

@@ -143,10 +143,8 @@ void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double se
 
 void psd_sim_wake(struct psd_simulation *sim, uint64_t cookie);
 
-/* ---- disturbances.c: jitter, slowdowns, background traffic ---- */
+/* ---- disturbances.c: slowdowns, background traffic ---- */
 
-/* A draw that depends on seed, host and task alone. */
-double psd_sim_jitter_factor(const struct psd_simulation *sim, unsigned host, struct psd_task task);
 /* Seconds that `sec` of work at full speed take on this node from now on. */
 double psd_sim_slowed_sec(const struct psd_simulation *sim, unsigned node, double sec);
 void psd_sim_start_disturbances(struct psd_simulation *sim);

@@ -229,3 +229,16 @@ Test(layout, what_is_sent_is_received)
 	cr_expect_eq(sent_bytes, UINT64_C(7) * 13 * 4); /* each worker sends all of it */
 	cr_expect_eq(received_bytes, sent_bytes);
 }
+
+Test(layout, a_scaled_payload_keeps_all_its_parts)
+{
+	const struct psd_layout layout = psd_layout_make(8, 1, 0);
+	const struct psd_payload large = {PSD_PATTERN_PUSH, 1000, 4, 0}, small = {PSD_PATTERN_PUSH, 5, 4, 0};
+
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 1.0).elements, 1000);
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.25).elements, 250);
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.0621).elements, 63); /* whole ones, upwards */
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.001).elements, 8);	/* one for each of 8 shards */
+	cr_expect_eq(psd_payload_scaled(&small, &layout, 0.001).elements, 5);	/* three shards had none before */
+	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.25).value_bytes, 4);
+}

@@ -10,6 +10,7 @@
 #include "engine/graph.h"
 #include "engine/published.h"
 #include "engine/scenario.h"
+#include "engine/scenario_print.h"
 
 /* Lines are replaced by number below, so each stands on its own. */
 static const char *const base_lines[] = {
@@ -340,11 +341,90 @@ Test(scenario, a_setting_that_the_sweep_would_hide_is_refused)
 Test(scenario, wrong_keys_are_named)
 {
 	expect_error(1, "titel: a", "dir/a.yaml:1:1: unknown key 'titel' in 'scenario', did you mean 'title'?");
-	expect_error(MORE, "emulation: {}", "dir/a.yaml:9:1: 'emulation' is for psd-run, psd-sim cannot honour it");
 	expect_error(1, "model: {}", "dir/a.yaml:2:1: key 'model' is already in line 1");
 	expect_error(6, "  network: {bandwith: 40Gbps, latency: 30us}",
 		     "dir/a.yaml:6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
 	expect_error(8, "  - {name: A, sink: ps}", "dir/a.yaml:8:15: unknown key 'sink' in 'systems', did you mean 'sync'?");
+}
+
+/* Behind the line that asks for a replay. */
+#define REPLAY "compute: {device: titan-x, replay: true}\n"
+
+Test(scenario, a_replay_is_neither_slower_nor_smaller_unless_asked)
+{
+	struct psd_scenario computed = read_with(NONE, ""), plain = read_with(3, "compute: {device: titan-x, replay: true}"),
+			    refused = read_with(3, "compute: {device: titan-x, replay: false}");
+
+	cr_expect_not(computed.has_replay);
+	cr_expect_not(refused.has_replay);
+	cr_expect(plain.has_replay);
+	cr_expect_eq(plain.replay.dilation_ratio, 1);
+	cr_expect_eq(plain.replay.payload_ratio, 1);
+	cr_expect_not(plain.replay.finds_dilation);
+	psd_scenario_release(&computed);
+	psd_scenario_release(&plain);
+	psd_scenario_release(&refused);
+}
+
+Test(scenario, a_replay_says_how_slow_and_how_small)
+{
+	struct psd_scenario slow = read_with(3, REPLAY "emulation: {dilation: 2.5, payload_scale: 25%}"),
+			    found = read_with(3, REPLAY "emulation: {dilation: auto}");
+
+	cr_expect_eq(slow.replay.dilation_ratio, 2.5);
+	cr_expect_eq(slow.replay.payload_ratio, 0.25);
+	cr_expect(found.replay.finds_dilation);
+	cr_expect_eq(found.replay.payload_ratio, 1);
+	psd_scenario_release(&slow);
+	psd_scenario_release(&found);
+}
+
+Test(scenario, a_replay_reads_back_as_printed)
+{
+	static const char *const sections[] = {"", "emulation: {dilation: 20, payload_scale: 0.0625}",
+					       "emulation: {dilation: auto}"};
+
+	for (unsigned i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		struct psd_text first = {.bytes = NULL}, second = {.bytes = NULL};
+		struct psd_error err = {.text = ""};
+		struct psd_scenario scenario, again;
+		char line[256];
+
+		snprintf(line, sizeof(line), "%s%s", REPLAY, sections[i]);
+		scenario = read_with(3, line);
+		psd_scenario_add_text(&first, &scenario);
+		cr_assert_eq(psd_scenario_parse(&again, "b.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s", err.text);
+		psd_scenario_add_text(&second, &again);
+		cr_expect_str_eq(first.bytes, second.bytes);
+		cr_expect(again.has_replay);
+		psd_text_release(&first);
+		psd_text_release(&second);
+		psd_scenario_release(&scenario);
+		psd_scenario_release(&again);
+	}
+}
+
+Test(scenario, only_a_replay_can_be_dilated)
+{
+	expect_error(
+		MORE, "emulation: {dilation: 20}",
+		"dir/a.yaml:9:13: 'dilation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");
+	expect_error(
+		MORE, "emulation:\n  payload_scale: 0.5",
+		"dir/a.yaml:10:3: 'payload_scale' needs 'replay: true' in 'compute': what is really computed cannot be slowed "
+		"down");
+	expect_error(3, REPLAY "emulation: {dilation: 0.5}",
+		     "dir/a.yaml:4:23: 'dilation' is '0.5', must be a number from 1 to 1000000");
+	expect_error(3, REPLAY "emulation: {dilation: slow}",
+		     "dir/a.yaml:4:23: 'dilation' is 'slow', must be a number from 1 to 1000000");
+	expect_error(3, REPLAY "emulation: {payload_scale: 2}",
+		     "dir/a.yaml:4:28: 'payload_scale' is '2', must be a ratio such as 0.15 or 15% from 1e-09 to 1");
+	expect_error(3, REPLAY "emulation: {speed: 2}",
+		     "dir/a.yaml:4:13: unknown key 'speed' in 'emulation', known are dilation, payload_scale");
+	expect_error(3, "compute: {device: titan-x, replay: 2}", "dir/a.yaml:3:36: 'replay' is '2', must be true or false");
+	expect_setting_error("emulation.dilation=20",
+			     "--set emulation.dilation: 'dilation' needs 'replay: true' in 'compute': what is really computed "
+			     "cannot be slowed down");
 }
 
 Test(scenario, missing_keys_are_named)

@@ -254,7 +254,7 @@ static int measure(double rate_bps, uint32_t mtu_bytes, unsigned n_senders, stru
 				      .mtu_bytes = mtu_bytes},
 			  .n_senders = n_senders,
 			  .results = results};
-	const double payload_bps = rate_bps * (mtu_bytes - 52) / (mtu_bytes + 14); /* IP and TCP with time stamps; Ethernet */
+	const double payload_bps = rate_bps * psd_emulation_payload_ratio(mtu_bytes);
 	struct result best = {0};
 	double idle_sec, ratio;
 

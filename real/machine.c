@@ -1,0 +1,57 @@
+#define _GNU_SOURCE
+#include "real/machine.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* Columns of proc(5): user, nice, system, idle, I/O wait, interrupts, soft interrupts, stolen. */
+static void add_processor(struct psd_machine_time *time, const unsigned long long ticks[8])
+{
+	const double tick_sec = 1.0 / (double)sysconf(_SC_CLK_TCK);
+
+	for (int i = 0; i < 8; i++) {
+		const bool is_idle = i == 3 || i == 4;
+
+		time->all_sec += (double)ticks[i] * tick_sec;
+		time->busy_sec += is_idle ? 0.0 : (double)ticks[i] * tick_sec;
+	}
+}
+
+bool psd_machine_read(struct psd_machine_time *time)
+{
+	struct psd_machine_time sum = {0.0, 0.0};
+	FILE *const file = fopen("/proc/stat", "re");
+	unsigned long long t[8];
+	cpu_set_t allowed;
+	char line[512];
+	unsigned cpu;
+
+	if (!file || sched_getaffinity(0, sizeof(allowed), &allowed)) {
+		if (file)
+			fclose(file);
+		return false;
+	}
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5],
+			   &t[6], &t[7]) == 9 &&
+		    cpu < CPU_SETSIZE && CPU_ISSET(cpu, &allowed))
+			add_processor(&sum, t);
+	fclose(file);
+	*time = sum;
+	return sum.all_sec > 0.0;
+}
+
+static double seconds_of(struct timeval time)
+{
+	return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+double psd_machine_own_sec(void)
+{
+	struct rusage usage = {0};
+
+	(void)getrusage(RUSAGE_THREAD, &usage); /* cannot fail */
+	return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+}

@@ -1,0 +1,18 @@
+/* How busy this machine is: with everything, the kernel's own work for links and what others do included. */
+#ifndef PSD_REAL_MACHINE_H
+#define PSD_REAL_MACHINE_H
+
+#include <stdbool.h>
+
+/* Since the machine's start, over the processors that the calling thread may run on. */
+struct psd_machine_time {
+	double busy_sec;
+	double all_sec;
+};
+
+/* False: the kernel does not tell. In steps of a hundredth of a second. */
+bool psd_machine_read(struct psd_machine_time *time);
+/* What the calling thread has had of it. */
+double psd_machine_own_sec(void);
+
+#endif

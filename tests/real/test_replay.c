@@ -1,0 +1,301 @@
+/* Replays: the bytes of the program, times that are never shorter than what is predicted of them, messages of a share of their size, no memory
+ * for tensors, and an end with a reason where the machine was not true to the times. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "real/folded.h"
+#include "real/launch.h"
+#include "real/replay.h"
+#include "tests/cli_helper.h"
+#include "tests/real/scratch_folder.h"
+
+#define WITHIN_SEC	 60.0
+#define SAME_SUM_RATIO	 1e-9 /* of the same seconds, added in another order */
+#define SAME_BYTES_RATIO 0.05 /* parts are whole elements */
+
+/* A case, and what its replay on loopback had to say. */
+struct replayed {
+	struct psd_scenario scenario;
+	struct psd_subject_matter matter;
+	struct psd_case made;
+	struct psd_worker_result result;
+};
+
+static void replay_on(enum psd_ground ground, struct replayed *replayed, const char *system, const char *emulation)
+{
+	char text[2048];
+	struct psd_error err = {.text = ""};
+	struct psd_launch_options launch = {
+		.made = &replayed->made,
+		.train = &replayed->scenario.train,
+		.replay = &replayed->scenario.replay,
+		.n_iterations = 4,
+		.ground = ground,
+		.connect_sec = WITHIN_SEC,
+		.stall_sec = WITHIN_SEC,
+	};
+	const int length = snprintf(text, sizeof(text),
+				    "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+				    "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
+				    "cluster: {nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}, host: {copy: 1GBps, "
+				    "reduce: 1GBps, message: 10us, "
+				    "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
+				    emulation, system);
+
+	cr_assert_eq(psd_scenario_parse(&replayed->scenario, "scenarios/test.yaml", text, (size_t)length, NULL, &err), PSD_OK,
+		     "%s", err.text);
+	cr_assert_eq(psd_subject_matter_load(&replayed->matter, &replayed->scenario, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_case_make(&replayed->made, &replayed->matter, &replayed->scenario.systems[0],
+				   psd_scenario_point(&replayed->scenario, 0), &err),
+		     PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_launch(&launch, &replayed->result, &err), PSD_OK, "%s", err.text);
+}
+
+static void replay(struct replayed *replayed, const char *system, const char *emulation)
+{
+	replay_on(PSD_GROUND_LOOPBACK, replayed, system, emulation);
+}
+
+static void release(struct replayed *replayed)
+{
+	psd_case_release(&replayed->made);
+	psd_subject_matter_release(&replayed->matter);
+	psd_scenario_release(&replayed->scenario);
+}
+
+static const char *const systems[] = {
+	"schedule: sequential, sync: ps",  "schedule: wait-free, sync: ps, servers: 2", "schedule: wait-free, sync: sfb",
+	"schedule: wait-free, sync: adam", "schedule: wait-free, sync: ring",
+};
+enum { N_SYSTEMS = sizeof(systems) / sizeof(systems[0]) };
+
+static uint64_t most_sent_bytes(const struct psd_case *made)
+{
+	uint64_t most = 0;
+
+	for (unsigned node = 0; node < psd_layout_nodes(&made->plan.layout); node++) {
+		const uint64_t bytes = psd_program_traffic(&made->program, node).sent_bytes;
+
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
+/* A chunk of a ring is an element more or less than its share, in each of four steps of three workers. */
+static uint64_t rounding_bytes(const struct psd_program *program)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		bytes += program->ops[i].kind == PSD_OP_COLLECTIVE ? 4 * sizeof(float) : 0;
+	return bytes;
+}
+
+/* ---- bytes and times ---- */
+
+Test(replay, sends_the_bytes_of_the_program, .timeout = 120)
+{
+	for (unsigned s = 0; s < N_SYSTEMS; s++) {
+		struct replayed replayed;
+
+		replay(&replayed, systems[s], "");
+		cr_expect_leq(replayed.result.sent_bytes_per_node - most_sent_bytes(&replayed.made),
+			      rounding_bytes(&replayed.made.program), "%s: %llu", systems[s],
+			      (unsigned long long)replayed.result.sent_bytes_per_node);
+		release(&replayed);
+	}
+}
+
+Test(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share, .timeout = 120)
+{
+	for (unsigned s = 0; s < N_SYSTEMS; s++) {
+		struct replayed replayed;
+
+		replay(&replayed, systems[s], "emulation: {payload_scale: 1%}");
+		cr_expect_float_eq((double)replayed.result.sent_bytes_per_node, (double)most_sent_bytes(&replayed.made),
+				   SAME_BYTES_RATIO * (double)most_sent_bytes(&replayed.made), "%s: %llu", systems[s],
+				   (unsigned long long)replayed.result.sent_bytes_per_node);
+		release(&replayed);
+	}
+}
+
+/* On loopback the network takes no time of its own, so the compute and the barrier are what an iteration cannot be shorter than. */
+Test(replay, takes_as_long_as_predicted_in_the_seconds_of_the_cluster, .timeout = 120)
+{
+	static const char *const emulations[] = {"", "emulation: {dilation: 3.5}"};
+
+	for (unsigned e = 0; e < 2; e++)
+		for (unsigned s = 0; s < N_SYSTEMS; s++) {
+			struct replayed replayed;
+
+			replay(&replayed, systems[s], emulations[e]);
+			cr_expect_float_eq(replayed.result.compute_sec, replayed.matter.costs.compute_sec,
+					   SAME_SUM_RATIO * replayed.matter.costs.compute_sec);
+			cr_expect_geq(replayed.result.iteration_sec,
+				      (1 - SAME_SUM_RATIO) * (replayed.matter.costs.compute_sec + 1e-3));
+			release(&replayed);
+		}
+}
+
+/* A ring's own costs are waited for even where the network is quick: the class's call and steps, and each step's message time. */
+Test(replay, waits_for_what_a_ring_costs_beside_the_network, .timeout = 60)
+{
+	struct replayed replayed;
+	double ring_sec = 0.0;
+
+	replay(&replayed, "schedule: sequential, sync: ring", "");
+	for (uint32_t i = 0; i < replayed.made.program.n_ops; i++)
+		if (replayed.made.program.ops[i].kind == PSD_OP_COLLECTIVE)
+			ring_sec += 1e-3 + 4 * (100e-6 + 10e-6); /* three workers: four steps */
+	cr_expect_gt(ring_sec, 0.0);
+	cr_expect_geq(replayed.result.iteration_sec,
+		      (1 - SAME_SUM_RATIO) * (replayed.matter.costs.compute_sec + 1e-3 + ring_sec));
+	release(&replayed);
+}
+
+/* Where the machine cannot make links, processes keep to their rate: slower by the dilation, and by as much as messages are smaller. Compute and
+ * the ways to the servers and back follow one another; what a bucket lets pass at once is 64 KiB of whole messages each time. */
+Test(replay, has_links_as_slow_as_everything_else, .timeout = 60)
+{
+	const double link_bps = 1e9, at_once_bytes = 4 * 65536;
+	struct replayed replayed;
+
+	replay_on(PSD_GROUND_SHAPED, &replayed, "schedule: sequential, sync: ps", "emulation: {dilation: 2, payload_scale: 50%}");
+	cr_expect_geq(replayed.result.iteration_sec,
+		      replayed.matter.costs.compute_sec +
+			      8 * ((double)most_sent_bytes(&replayed.made) - at_once_bytes) / link_bps);
+	release(&replayed);
+}
+
+/* ---- memory ---- */
+
+Test(replay, memory_of_any_length_is_one_small_piece)
+{
+	const uint64_t n_bytes = UINT64_C(8) << 30;
+	struct psd_folded folded;
+	struct psd_error err;
+	struct rusage before, after;
+	const char *bytes;
+
+	cr_assert_eq(psd_folded_open(&folded, n_bytes, &err), PSD_OK, "%s", err.text);
+	cr_assert_geq(folded.length_bytes, n_bytes);
+	bytes = folded.base;
+	getrusage(RUSAGE_SELF, &before);
+	for (uint64_t at = 0; at < n_bytes; at += 1 << 20)
+		((char *)folded.base)[at] = 1;
+	getrusage(RUSAGE_SELF, &after);
+	cr_expect_eq(bytes[n_bytes - (1 << 20)], 1);
+	cr_expect_lt(after.ru_maxrss - before.ru_maxrss, 64 << 10, "KiB");
+	psd_folded_close(&folded);
+}
+
+/* ---- is it true ---- */
+
+static struct psd_worker_result result_of(double own_sec, double busy_sec, double late_sec)
+{
+	return (struct psd_worker_result){.iteration_sec = 1,
+					  .late_sec = late_sec,
+					  .own_cpu_sec = own_sec,
+					  .busy_cpu_sec = busy_sec,
+					  .machine_cpu_sec = 10};
+}
+
+Test(replay, of_a_machine_that_idles_and_is_in_time_is_true)
+{
+	const struct psd_worker_result idle = result_of(7, 7, 0.02);
+	struct psd_error err;
+
+	cr_expect(psd_replay_is_true(&idle));
+	cr_expect_eq(psd_replay_check(&idle, 1, "s", &err), PSD_OK);
+}
+
+Test(replay, that_is_not_true_says_at_which_dilation_it_would_be)
+{
+	static const struct {
+		double own_sec, busy_sec, late_sec;
+		const char *expected;
+	} cases[] = {
+		/* 90 % where 70 % may be: 20 * 9/7 = 25.7 */
+		{9, 9, 0,
+		 "s: at dilation 20 this machine was busy for 90 % of the time, must be 70 % or less; use --dilation 26"},
+		/* others have 21 %, which leaves 49 % for what took 59 %: 20 * 59/49 = 24.1 */
+		{5.9, 8, 0,
+		 "s: at dilation 20 this machine was busy for 80 % of the time, must be 70 % or less; use --dilation 25"},
+		{1, 1, 0.05,
+		 "s: at dilation 20 timers of this machine were late by 5.0 % of an iteration, must be 2 % or less; use "
+		 "--dilation 50"},
+		{1, 9, 0,
+		 "s: this machine was busy for 90 % of the time, must be 70 % or less, and mostly with other programs: no "
+		 "dilation "
+		 "helps"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct psd_worker_result result = result_of(cases[i].own_sec, cases[i].busy_sec, cases[i].late_sec);
+		struct psd_error err = {.text = "accepted"};
+
+		cr_expect_eq(psd_replay_check(&result, 20, "s", &err), PSD_ERUN);
+		cr_expect_str_eq(err.text, cases[i].expected);
+	}
+}
+
+/* ---- the command ---- */
+
+static const char tiny_model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
+				 "  - {name: fc1, kind: inner-product, outputs: 8}\n"
+				 "  - {name: loss, kind: softmax-loss}\n";
+
+/* A layer takes nanoseconds at most on this device, so timers of any machine are late. */
+static const char tiny_scenario[] = "title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"
+				    "compute: {device: h100, replay: true}\n"
+				    "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+				    "systems:\n  - {name: PS, schedule: sequential, sync: ps, host: {iteration: 1us}}\n";
+
+static struct run run_tiny(const char *options, const char *redirections)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	char arguments[1024];
+	struct run run;
+
+	scratch_folder_write(&folder, "tiny.yaml", tiny_model, strlen(tiny_model));
+	scratch_folder_write(&folder, "s.yaml", tiny_scenario, strlen(tiny_scenario));
+	snprintf(arguments, sizeof(arguments), "--no-emulation --quiet %s %s/s.yaml", options, folder.path);
+	run = run_program("psd-run", arguments, redirections);
+	scratch_folder_remove(&folder);
+	return run;
+}
+
+Test(replay, fails_where_time_is_too_quick)
+{
+	struct run run = run_tiny("", "2>&1 >/dev/null");
+
+	cr_expect_eq(run.exit_status, 1, "%s", run.text);
+	cr_expect_eq(strncmp(run.text, "psd-run: PS: ", 13), 0, "%s", run.text);
+	free(run.text);
+}
+
+/* At this dilation an iteration takes a second, of which timers are late by less than 2 %; a machine that others keep busy may fail all the same,
+ * but then with that as its reason. */
+Test(replay, needs_no_training_job_and_leaves_a_row, .timeout = 60)
+{
+	struct run run = run_tiny("--csv --iterations 3 --set systems.0.host.iteration=10ms --dilation 100", "2>&1");
+
+	cr_expect(strstr(run.text, "% of the time") || strstr(run.text, "\ntiny,PS,real-replay,2,2,,"), "%s", run.text);
+	free(run.text);
+}
+
+Test(replay, option_for_dilation_is_checked_as_the_key)
+{
+	struct run run = run_tiny("--dilation 0.5", "2>&1 >/dev/null");
+
+	cr_expect_eq(run.exit_status, 2);
+	cr_expect_str_eq(run.text, "--set emulation.dilation: 'dilation' is '0.5', must be a number from 1 to 1000000\n");
+	free(run.text);
+	expect_one_line("psd-run", "--dilation 2 scenarios/quickstart.yaml", 2,
+			"'dilation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");
+	expect_one_line("psd-run", "--dilation 2 --pack a -o b", 2, "'--dilation' has no effect beside '--pack'");
+}
