@@ -39,6 +39,7 @@ static const struct psd_field root_fields[] = {
 	{FIELD("published", TEXT, published_path)},
 	{.key = "train"},
 	{.key = "emulation"},
+	{.key = "calibration"},
 	{.key = NULL},
 };
 
@@ -102,6 +103,28 @@ enum psd_status psd_scenario_join(const struct psd_scenario_reader *reader, cons
 	memcpy(joined + folder_length, relative, length);
 	*path = joined;
 	return PSD_OK;
+}
+
+static const struct psd_field calibration_fields[] = {
+	{.key = "workers",
+	 .kind = PSD_FIELD_UNSIGNED,
+	 .offset = offsetof(struct psd_calibration, workers),
+	 .lowest = 1,
+	 .highest = PSD_MAX_HOSTS,
+	 .is_required = true},
+	{.key = "bandwidth",
+	 .kind = PSD_FIELD_RATE,
+	 .offset = offsetof(struct psd_calibration, bandwidth_bps),
+	 .is_required = true},
+	{.key = NULL},
+};
+
+static enum psd_status read_calibration(const struct psd_scenario_reader *reader)
+{
+	const struct psd_node *mapping = psd_node_child(reader->root, "calibration");
+
+	return mapping ? psd_fields_read(&reader->scenario->calibration, mapping, "calibration", calibration_fields, reader->err)
+		       : PSD_OK;
 }
 
 static enum psd_status read_model(const struct psd_scenario_reader *reader)
@@ -185,6 +208,8 @@ static enum psd_status read_sections(const struct psd_scenario_reader *reader)
 		status = psd_scenario_read_cluster(reader);
 	if (!status)
 		status = psd_scenario_read_systems(reader);
+	if (!status)
+		status = read_calibration(reader);
 	if (!status)
 		status = psd_scenario_read_train(reader);
 	scenario->machine.threads = scenario->has_train ? scenario->train.threads : 1;

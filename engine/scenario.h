@@ -73,6 +73,12 @@ struct psd_machine {
 	unsigned threads; /* of a layer, and so the most cores that it uses: train.threads */
 };
 
+/* What the constants were fitted on; points beyond it are extrapolated. */
+struct psd_calibration {
+	unsigned workers; /* the most; 0: not calibrated */
+	double bandwidth_bps;
+};
+
 /* From from_sec to until_sec (infinity: for ever) node runs at these shares of its speed. */
 struct psd_slowdown {
 	unsigned node;
@@ -148,6 +154,7 @@ struct psd_scenario {
 	uint64_t seed;
 	int baseline_system;	    /* -1: the compute of one worker alone */
 	const char *published_path; /* or NULL */
+	struct psd_calibration calibration;
 	bool has_train;
 	struct psd_train train;	       /* the job, for executors that carry it out */
 	struct psd_document *document; /* owns the strings */

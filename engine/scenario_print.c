@@ -399,6 +399,11 @@ void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *sce
 	add_text(text, "baseline", scenario->baseline_system < 0 ? "compute" : scenario->systems[scenario->baseline_system].name);
 	if (scenario->published_path)
 		add_text(text, "published", scenario->published_path);
+	if (scenario->calibration.workers) {
+		psd_text_add(text, "calibration: {workers: %u, bandwidth: ", scenario->calibration.workers);
+		add_rate(text, scenario->calibration.bandwidth_bps);
+		psd_text_add(text, "}\n");
+	}
 	if (scenario->has_train)
 		add_train(text, &scenario->train);
 }

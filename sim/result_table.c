@@ -131,6 +131,7 @@ enum column {
 	COLUMN_PUBLISHED_THROUGHPUT = PSD_RESULT_COLUMNS,
 	COLUMN_PUBLISHED_SPEEDUP,
 	COLUMN_ERROR,
+	COLUMN_BEYOND,
 };
 
 static void add_columns(struct psd_grid *grid)
@@ -139,6 +140,7 @@ static void add_columns(struct psd_grid *grid)
 	psd_grid_add_column(grid, "published", "images/s", false);
 	psd_grid_add_column(grid, "published", "speedup", false);
 	psd_grid_add_column(grid, "error", "%  ", false);
+	psd_grid_add_column(grid, "beyond", "calibration", true);
 }
 
 static struct psd_result_least find_least(const struct psd_report *report)
@@ -167,6 +169,17 @@ static void set_published(struct psd_grid *grid, const struct psd_result *result
 		psd_grid_set(grid, COLUMN_ERROR, "%+.1f %c", 100.0 * result->error_ratio, published->is_fit ? 'c' : ' ');
 }
 
+/* In what a point lies beyond what the constants were fitted on. */
+static void set_beyond(struct psd_grid *grid, const struct psd_calibration *calibration, const struct psd_point *point)
+{
+	const bool has_more = calibration->workers && point->workers > calibration->workers;
+	const bool is_other = calibration->workers && point->bandwidth_bps != calibration->bandwidth_bps;
+
+	if (has_more || is_other)
+		psd_grid_set(grid, COLUMN_BEYOND, "%s%s%s", has_more ? "workers" : "", has_more && is_other ? ", " : "",
+			     is_other ? "link" : "");
+}
+
 static void add_result(struct psd_grid *grid, const struct psd_report *report, const struct psd_result *result,
 		       const struct psd_result_least *least)
 {
@@ -175,6 +188,7 @@ static void add_result(struct psd_grid *grid, const struct psd_report *report, c
 
 	psd_result_table_add_row(grid, &row, least, scenario->workers_per_node > 1, scenario->n_sweep_bandwidths > 0);
 	set_published(grid, result, psd_result_least_decimals(least));
+	set_beyond(grid, &scenario->calibration, &result->point);
 }
 
 static bool has_fit(const struct psd_report *report)
@@ -203,6 +217,15 @@ static enum psd_status write_grid(FILE *out, const struct psd_report *report, st
 	return status;
 }
 
+static void write_calibration(FILE *out, const struct psd_calibration *calibration)
+{
+	char rate[PSD_UNITS_TEXT_MAX];
+
+	if (calibration->workers)
+		fprintf(out, "calibrated on up to %u worker%s at %s; what is beyond is extrapolated\n", calibration->workers,
+			calibration->workers == 1 ? "" : "s", psd_units_write_rate(calibration->bandwidth_bps, rate));
+}
+
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err)
 {
 	enum psd_status status;
@@ -220,6 +243,7 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 	fputc('\n', out);
 	if (has_fit(report))
 		fputs("c: calibrated on this value; not a prediction\n", out);
+	write_calibration(out, &report->matter->scenario->calibration);
 	psd_output_notes(out, report);
 	psd_output_bottlenecks(out, report);
 	return PSD_OK;

@@ -415,6 +415,33 @@ Test(output, calibration_legend_stands_only_under_calibrated_tables)
 	release_fixture(&fixture);
 }
 
+Test(output, table_marks_what_lies_beyond_the_calibration)
+{
+	static const struct {
+		unsigned workers;
+		double bandwidth_ratio;
+		const char *mark; /* NULL: none */
+	} cases[] = {{4, 1, NULL}, {2, 1, "  workers\n"}, {4, 2, "  link\n"}, {2, 2, "  workers, link\n"}};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture fixture;
+		struct memory memory;
+		struct psd_error err;
+
+		make_fixture(&fixture);
+		fixture.scenario.calibration = (struct psd_calibration){cases[i].workers, fixture.results[0].point.bandwidth_bps *
+												  cases[i].bandwidth_ratio};
+		open_memory(&memory);
+		cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
+		text_of(&memory);
+		cr_expect_eq(strstr(memory.text, "beyond") && cases[i].mark, cases[i].mark != NULL, "%s", memory.text);
+		if (cases[i].mark)
+			cr_expect_not_null(strstr(memory.text, cases[i].mark), "%s", memory.text);
+		free(memory.text);
+		release_fixture(&fixture);
+	}
+}
+
 Test(output, nothing_busy_is_waiting)
 {
 	struct fixture fixture;

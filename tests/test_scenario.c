@@ -130,6 +130,7 @@ Test(scenario, every_key_arrives_in_its_place)
 		"fidelity: message\n"
 		"iterations: 3\n"
 		"seed: 7\n"
+		"calibration: {workers: 2, bandwidth: 1Gbps}\n"
 		"baseline: S\n"
 		"published: published/x.csv\n";
 	struct psd_scenario scenario;
@@ -184,6 +185,8 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(scenario.fidelity, PSD_FIDELITY_MESSAGE);
 	cr_expect_eq(scenario.iterations, 3);
 	cr_expect_eq(scenario.seed, 7);
+	cr_expect_eq(scenario.calibration.workers, 2);
+	cr_expect_eq(scenario.calibration.bandwidth_bps, 1e9);
 	cr_expect_eq(scenario.baseline_system, 0);
 	psd_scenario_release(&scenario);
 }
