@@ -16,12 +16,13 @@ static void add_processor(struct psd_machine_time *time, const unsigned long lon
 
 		time->all_sec += (double)ticks[i] * tick_sec;
 		time->busy_sec += is_idle ? 0.0 : (double)ticks[i] * tick_sec;
+		time->interrupt_sec += i == 5 || i == 6 ? (double)ticks[i] * tick_sec : 0.0;
 	}
 }
 
 bool psd_machine_read(struct psd_machine_time *time)
 {
-	struct psd_machine_time sum = {0.0, 0.0};
+	struct psd_machine_time sum = {.all_sec = 0.0};
 	FILE *const file = fopen("/proc/stat", "re");
 	unsigned long long t[8];
 	cpu_set_t allowed;

@@ -7,6 +7,7 @@
 /* Since the machine's start, over the processors that the calling thread may run on. */
 struct psd_machine_time {
 	double busy_sec;
+	double interrupt_sec; /* of that, what the kernel does between programs: most of what links take */
 	double all_sec;
 };
 

@@ -135,6 +135,8 @@ void psd_worker_measure_load(const struct psd_worker *worker, struct psd_worker_
 	if (!worker->has_load_from || !psd_machine_read(&until))
 		return;
 	result->own_cpu_sec = psd_machine_own_sec() - worker->own_from_sec;
+	if (worker->self == 0) /* the links are all workers', so one of them counts what they take */
+		result->own_cpu_sec += until.interrupt_sec - worker->machine_from.interrupt_sec;
 	result->busy_cpu_sec = until.busy_sec - worker->machine_from.busy_sec;
 	result->machine_cpu_sec = until.all_sec - worker->machine_from.all_sec;
 }
