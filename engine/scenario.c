@@ -146,6 +146,7 @@ static void set_defaults(struct psd_scenario *scenario)
 	scenario->seed = 1;
 	scenario->workers_per_node = 1;
 	scenario->network.oversubscription_ratio = 1;
+	scenario->network.payload_ratio = 1;
 	scenario->baseline_system = -1;
 }
 

@@ -58,6 +58,7 @@ struct psd_host {
 struct psd_network {
 	enum psd_topology topology;
 	double bandwidth_bps;	       /* of a node's link, each direction */
+	double payload_ratio;	       /* of a link's rate: what packet headers leave to tensors */
 	double latency_sec;	       /* from node to node, one way */
 	unsigned nodes_per_rack;       /* racks, fat tree: nodes below one leaf switch */
 	double oversubscription_ratio; /* racks, fat tree: sum of a leaf's node links / its uplinks; >= 1 */
