@@ -87,6 +87,7 @@ static int live(void *context, unsigned node)
 	const struct psd_worker_options worker = {
 		.made = made,
 		.train = options->train,
+		.backend = options->backend,
 		.n_iterations = options->n_iterations,
 		.self = launch->self,
 		.hosts = launch->hosts,
