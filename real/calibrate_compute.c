@@ -133,7 +133,6 @@ static enum psd_status time_layers(void *context, unsigned member, struct psd_er
 		.batch = options->matter->scenario->batch_per_worker,
 		.n_threads = options->matter->scenario->train.threads,
 		.n_repeats = REPEATS,
-		.clock = CLOCK_MONOTONIC,
 		.begin = wait_for_all,
 		.context = board,
 	};

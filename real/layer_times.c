@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 
@@ -104,7 +105,7 @@ static double now_sec(const struct psd_layer_times *times)
 {
 	struct timespec now;
 
-	clock_gettime(times->options.clock, &now);
+	clock_gettime(times->options.is_cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 

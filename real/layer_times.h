@@ -3,8 +3,8 @@
 #ifndef PSD_REAL_LAYER_TIMES_H
 #define PSD_REAL_LAYER_TIMES_H
 
+#include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "engine/error.h"
 #include "engine/graph.h"
@@ -14,7 +14,7 @@ struct psd_layer_times_options {
 	uint32_t batch;	    /* samples of an iteration */
 	unsigned n_threads; /* of a layer, >= 1 */
 	unsigned n_repeats; /* measured, after one iteration of warm-up; >= 1 */
-	clockid_t clock;    /* of the calling thread or of the wall */
+	bool is_cpu_time;   /* seconds of the calling thread alone; false: of the wall */
 	/* May be NULL. Before each iteration, to begin it together with others. */
 	void (*begin)(void *context);
 	void *context;

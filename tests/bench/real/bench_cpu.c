@@ -34,9 +34,10 @@ static void check(enum psd_status status, const struct psd_error *err)
 }
 
 /* path: of a model file */
-static void measure(struct run *run, const char *path, uint32_t batch, clockid_t clock)
+static void measure(struct run *run, const char *path, uint32_t batch, bool is_cpu_time)
 {
-	const struct psd_layer_times_options options = {.batch = batch, .n_threads = 1, .n_repeats = REPEATS, .clock = clock};
+	const struct psd_layer_times_options options = {
+		.batch = batch, .n_threads = 1, .n_repeats = REPEATS, .is_cpu_time = is_cpu_time};
 	struct psd_error err;
 
 	check(psd_graph_load(&run->graph, path, &err), &err);
@@ -101,7 +102,7 @@ static void print_row(const char *model, uint32_t batch, double product_flops_pe
 	double lowest_sec, flops;
 	char path[256];
 
-	measure(&run, path_of(model, path, sizeof(path)), batch, CLOCK_THREAD_CPUTIME_ID);
+	measure(&run, path_of(model, path, sizeof(path)), batch, true);
 	lowest_sec = run.times.iteration_sec[0];
 	flops = (double)batch * (double)(run.graph.forward_flops + run.graph.backward_flops);
 	printf("%-14s,%6u,%15.4f,%15.4f,%14.1f,%11.1f,%11.1f,%11.2f,%15.1f,%8.1f\n", model, batch, lowest_sec,
@@ -117,7 +118,7 @@ static void print_layers(const char *model, uint32_t batch)
 	struct run run;
 	char path[256];
 
-	measure(&run, path_of(model, path, sizeof(path)), batch, CLOCK_THREAD_CPUTIME_ID);
+	measure(&run, path_of(model, path, sizeof(path)), batch, true);
 	printf("%-16s,%-14s,%11s,%12s,%9s,%9s\n", "layer", "kind", "forward_sec", "backward_sec", "fwd_gflops", "bwd_gflops");
 	for (unsigned l = 0; l < run.graph.n_layers; l++) {
 		const struct psd_layer *layer = &run.graph.layers[l];
@@ -146,7 +147,7 @@ static void print_profile(const char *path, uint32_t batch)
 {
 	struct run run;
 
-	measure(&run, path, batch, CLOCK_MONOTONIC);
+	measure(&run, path, batch, false);
 	printf("# batch: %u\n# kind: measured\n# origin: psd, tests/bench/real/bench_cpu.c, medians of %u iterations\n", batch,
 	       REPEATS);
 	printf("# device: cpu\n# gemm_flops_per_sec: %.2fGFLOPS\nlayer,forward_sec,backward_sec\n",
