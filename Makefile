@@ -183,7 +183,7 @@ $(REAL_BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/real/
 $(BENCH_TOOLS:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(REAL_PARTS) $(ENGINE)
 	@mkdir -p $(@D)
 	@echo "  LINK     $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %/$(subst -,_,$*).o,$^) $(REAL_PARTS) $(ENGINE) $(REAL_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(BUILD)/tests/bench/real/$(subst -,_,$*).o $(REAL_PARTS) $(ENGINE) $(REAL_LIBS)
 
 $(foreach tool,$(BENCH_TOOLS),$(eval $(BUILD)/bench/$(tool): $(BUILD)/tests/bench/real/$(subst -,_,$(tool)).o))
 

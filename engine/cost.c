@@ -114,9 +114,10 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 				double gemm_flops_per_sec, uint64_t pair_bytes)
 {
 	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
+	const double payload_bps = link_bps * network->payload_ratio;
 	return (struct psd_rates){
-		.send_bps = slower(link_bps, transport_bps),
-		.receive_bps = slower(link_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
+		.send_bps = slower(payload_bps, transport_bps),
+		.receive_bps = slower(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
 		.local_bps = network->local_bps > 0 ? network->local_bps : INFINITY,
 		.latency_sec = network->latency_sec,
 		.gemm_flops_per_sec = gemm_flops_per_sec,

@@ -41,8 +41,8 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 
 /* Rates and delays of one system on one cluster: what estimate, plan and simulation derive time from. */
 struct psd_rates {
-	double send_bps;    /* out of one node: min(link, transport) */
-	double receive_bps; /* into one node: min(link, transport / (1 + incast * senders)) */
+	double send_bps;    /* out of one node: min(link * payload, transport) */
+	double receive_bps; /* into one node: min(link * payload, transport / (1 + incast * senders)) */
 	double local_bps;   /* inside a node; infinity when free */
 	double latency_sec; /* one way, between nodes */
 	double gemm_flops_per_sec;

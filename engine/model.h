@@ -16,7 +16,7 @@
  *   dropout        ratio
  *   inner-product  outputs; bias true
  *   global-pool, relu, concat, add, softmax-loss: nothing more
- * Private to the engine. */
+ * Outside the engine, for graphs that a program makes up. */
 #ifndef PSD_MODEL_H
 #define PSD_MODEL_H
 

@@ -108,13 +108,13 @@ enum psd_status psd_scenario_join(const struct psd_scenario_reader *reader, cons
 static const struct psd_field calibration_fields[] = {
 	{.key = "workers",
 	 .kind = PSD_FIELD_UNSIGNED,
-	 .offset = offsetof(struct psd_calibration, workers),
+	 .offset = offsetof(struct psd_calibrated, workers),
 	 .lowest = 1,
 	 .highest = PSD_MAX_HOSTS,
 	 .is_required = true},
 	{.key = "bandwidth",
 	 .kind = PSD_FIELD_RATE,
-	 .offset = offsetof(struct psd_calibration, bandwidth_bps),
+	 .offset = offsetof(struct psd_calibrated, bandwidth_bps),
 	 .is_required = true},
 	{.key = NULL},
 };
@@ -170,6 +170,7 @@ static void set_defaults(struct psd_scenario *scenario)
 	scenario->seed = 1;
 	scenario->workers_per_node = 1;
 	scenario->network.oversubscription_ratio = 1;
+	scenario->network.payload_ratio = 1;
 	scenario->baseline_system = -1;
 }
 

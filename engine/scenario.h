@@ -58,6 +58,7 @@ struct psd_host {
 struct psd_network {
 	enum psd_topology topology;
 	double bandwidth_bps;	       /* of a node's link, each direction */
+	double payload_ratio;	       /* of a link's rate: what packet headers leave to tensors */
 	double latency_sec;	       /* from node to node, one way */
 	unsigned nodes_per_rack;       /* racks, fat tree: nodes below one leaf switch */
 	double oversubscription_ratio; /* racks, fat tree: sum of a leaf's node links / its uplinks; >= 1 */
@@ -74,7 +75,7 @@ struct psd_machine {
 };
 
 /* What the constants were fitted on; points beyond it are extrapolated. */
-struct psd_calibration {
+struct psd_calibrated {
 	unsigned workers; /* the most; 0: not calibrated */
 	double bandwidth_bps;
 };
@@ -154,7 +155,7 @@ struct psd_scenario {
 	uint64_t seed;
 	int baseline_system;	    /* -1: the compute of one worker alone */
 	const char *published_path; /* or NULL */
-	struct psd_calibration calibration;
+	struct psd_calibrated calibration;
 	bool has_train;
 	struct psd_train train;	       /* the job, for executors that carry it out */
 	struct psd_document *document; /* owns the strings */

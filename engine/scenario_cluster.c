@@ -29,6 +29,7 @@ static const struct psd_field cluster_fields[] = {
 
 static const struct psd_field network_fields[] = {
 	{NETWORK("bandwidth", RATE, bandwidth_bps)},
+	{NETWORK("payload", RATIO, payload_ratio), .lowest = 0.01, .highest = 1},
 	{NETWORK("latency", SECONDS, latency_sec)},
 	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names},
 	{NETWORK("nodes_per_rack", UNSIGNED, nodes_per_rack), .lowest = 1, .highest = PSD_MAX_NODES},
@@ -127,6 +128,9 @@ static enum psd_status check_platform(const struct psd_network *network, const s
 	if (network->platform_path && topology && network->topology != PSD_TOPOLOGY_PLATFORM)
 		return psd_error_set(err, PSD_EINVAL, topology->key_at,
 				     "'topology' has no effect beside 'platform', whose file decides");
+	if (network->platform_path && psd_node_child(mapping, "payload"))
+		return psd_error_set(err, PSD_EINVAL, psd_node_child(mapping, "payload")->key_at,
+				     "'payload' has no effect beside 'platform', whose file decides");
 	for (unsigned i = 0; i < 2; i++)
 		if (!network->platform_path && !psd_node_child(mapping, needed[i]))
 			return psd_error_set(err, PSD_EINVAL, mapping->at, "'network' needs '%s'", needed[i]);

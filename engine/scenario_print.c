@@ -174,6 +174,11 @@ static void add_network(struct psd_text *text, const struct psd_network *network
 		add_rate(text, network->bandwidth_bps);
 		psd_text_add(text, "\n");
 	}
+	if (network->payload_ratio < 1.0) {
+		psd_text_add(text, "    payload: ");
+		add_figure(text, network->payload_ratio);
+		psd_text_add(text, "\n");
+	}
 	psd_text_add(text, "    latency: ");
 	add_seconds(text, network->latency_sec);
 	psd_text_add(text, "\n");

@@ -1,5 +1,5 @@
 /* The compute seam of the real executor: a network's layers carried out on one device, layer by layer, on memory that the caller owns, so
- * that communication reads and writes the same bytes. Backends: cpu (oneDNN); later cuda and replay. All calls of one compute come
+ * that communication reads and writes the same bytes. Backends: cpu (oneDNN), idle; later cuda and replay. All calls of one compute come
  * from one thread; a backend may use more threads inside a call. The same input gives the same bits. */
 #ifndef PSD_REAL_COMPUTE_H
 #define PSD_REAL_COMPUTE_H
@@ -67,5 +67,8 @@ struct psd_compute_backend {
 };
 
 extern const struct psd_compute_backend psd_compute_cpu;
+/* Computes nothing: gradients stay as they are, losses are 0. For measurements of everything else; without factors, so only for plans whose
+ * tensors go dense. */
+extern const struct psd_compute_backend psd_compute_idle;
 
 #endif

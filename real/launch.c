@@ -101,6 +101,7 @@ static int live(void *context, unsigned node)
 		.made = made,
 		.train = options->train,
 		.replay = options->replay,
+		.backend = options->backend,
 		.n_iterations = options->n_iterations,
 		.self = launch->self,
 		.hosts = launch->hosts,

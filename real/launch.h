@@ -19,7 +19,8 @@ enum psd_ground {
 struct psd_launch_options {
 	const struct psd_case *made;
 	const struct psd_train *train;
-	const struct psd_replay *replay; /* NULL: computes; as in psd_worker_options */
+	const struct psd_replay *replay;	   /* NULL: computes; as in psd_worker_options */
+	const struct psd_compute_backend *backend; /* NULL: this processor */
 	uint32_t n_iterations;
 	enum psd_ground ground; /* the last two have the scenario's latency, too */
 	double connect_sec, stall_sec;

@@ -12,6 +12,7 @@
 
 #include "engine/result_row.h"
 #include "engine/scenario_print.h"
+#include "real/calibrate.h"
 #include "real/join.h"
 #include "real/pack.h"
 #include "real/part_file.h"
@@ -500,6 +501,59 @@ static enum psd_status run_scenario(const struct psd_run_options *options, const
 	return status;
 }
 
+/* ---- a calibration ---- */
+
+static void print_measuring(void *context, const char *line)
+{
+	const struct psd_run_options *options = context;
+
+	if (!options->is_quiet)
+		fprintf(stderr, "psd-run: measuring %s\n", line);
+}
+
+static enum psd_status calibrate_machine(const struct command *command, struct psd_error *err)
+{
+	const struct psd_calibrate_options calibrate_options = {
+		.matter = &command->matter,
+		.point = command->point,
+		.ground = command->ground,
+		.stall_sec = command->options->stall_sec,
+		.output_path = command->options->output_path,
+		.version = PSD_VERSION,
+		.stop_signal = &stop_signal,
+		.progress = print_measuring,
+		.context = (void *)(uintptr_t)command->options,
+	};
+	struct psd_text table = {.bytes = NULL};
+	const enum psd_status status = psd_calibrate(&calibrate_options, &table, err);
+
+	if (!status)
+		return print_text(&table, err);
+	psd_text_release(&table);
+	return status;
+}
+
+static enum psd_status calibrate_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
+					  struct psd_error *err)
+{
+	struct command command = {.options = options, .scenario = scenario};
+	enum psd_status status;
+
+	if (!scenario->has_train)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				     "has no 'train', which --calibrate needs");
+	status = psd_subject_matter_load(&command.matter, scenario, err);
+	if (status)
+		return status;
+	status = psd_run_choose_point(scenario, 0, &command.point, err);
+	if (!status)
+		status = choose_ground(&command, err);
+	if (!status)
+		status = calibrate_machine(&command, err);
+	psd_subject_matter_release(&command.matter);
+	return status;
+}
+
 /* ---- modes ---- */
 
 static enum psd_status print_scenario(const struct psd_scenario *scenario, struct psd_error *err)
@@ -544,6 +598,7 @@ static int use_scenario(const struct psd_run_options *options)
 	status = psd_scenario_load_solver(&scenario, &err);
 	if (!status)
 		status = options->mode == PSD_RUN_PRINT_SCENARIO ? print_scenario(&scenario, &err)
+			 : options->mode == PSD_RUN_CALIBRATE	 ? calibrate_scenario(options, &scenario, &err)
 								 : run_scenario(options, &scenario, &err);
 	psd_scenario_release(&scenario);
 	return status ? complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE) : EXIT_DONE;
@@ -591,6 +646,7 @@ static int run(const struct psd_run_options *options)
 {
 	switch ((enum psd_run_mode)options->mode) {
 	case PSD_RUN_TRAIN:
+	case PSD_RUN_CALIBRATE:
 	case PSD_RUN_PRINT_SCENARIO: return use_scenario(options);
 	case PSD_RUN_PACK: return pack(options);
 	case PSD_RUN_HELP:

@@ -40,9 +40,11 @@ static const struct psd_option option_list[] = {
 	{OPTION("--set", "KEY=VALUE", "replace a value of the scenario, such as cluster.network.bandwidth=10Gbps"),
 	 .kind = PSD_OPTION_SETTING},
 	{OPTION("--print-scenario", NULL, "instead: the scenario with all values that take effect"), MODE(PRINT_SCENARIO)},
+	{OPTION("--calibrate", NULL, "instead: measure this machine, and write the scenario with what psd-sim needs"),
+	 MODE(CALIBRATE)},
 	{OPTION("--pack", "FOLDER", "instead: FOLDER/CLASS/NAME.jpg as one file for `data: {kind: packed}`"), MODE(PACK),
 	 .text_offset = offsetof(struct psd_run_options, pack_folder)},
-	{OPTION("-o", "FILE", "the packed file"), .kind = PSD_OPTION_TEXT, AT(output_path)},
+	{OPTION("-o", "FILE", "the packed file, or the calibrated scenario"), .kind = PSD_OPTION_TEXT, AT(output_path)},
 	{OPTION("--side", "PIXELS", "of packed images, which are square (if not given: 256)"), .kind = PSD_OPTION_COUNT, AT(side),
 	 .least = LEAST_SIDE, .most = PSD_PACK_MAX_SIDE},
 	{OPTION("--quiet", NULL, "no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG, AT(is_quiet)},
@@ -54,6 +56,7 @@ static const struct psd_option_table table = {
 	.program = "psd-run",
 	.introduction =
 		"usage: psd-run [OPTIONS] SCENARIO.yaml\n"
+		"       psd-run --calibrate SCENARIO.yaml -o CALIBRATED.yaml\n"
 		"       psd-run --pack FOLDER -o FILE [--side PIXELS]\n\n"
 		"Trains as the scenario says, with each of its systems, in worker processes that exchange gradients over TCP: on "
 		"this\n"
@@ -79,20 +82,31 @@ static enum psd_status check_pack(const struct psd_run_options *options, struct 
 	return PSD_OK;
 }
 
-/* What only a run heeds. */
+static enum psd_status check_calibration(const struct psd_run_options *options, struct psd_error *err)
+{
+	if (!options->output_path)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--calibrate' needs '-o FILE', see psd-run --help");
+	if (options->side)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--side' has no effect without '--pack'");
+	return PSD_OK;
+}
+
+/* What only a run heeds, and of it what a calibration does, too. */
 static const char *find_run_option(const struct psd_run_options *options)
 {
-	return options->is_csv			 ? "--csv"
-	       : options->trace_path		 ? "--trace"
-	       : options->log_path		 ? "--log"
-	       : options->n_nodes		 ? "--nodes"
-	       : options->n_iterations		 ? "--iterations"
-	       : options->system_name		 ? "--system"
-	       : options->has_no_emulation	 ? "--no-emulation"
-	       : options->hosts_path		 ? "--hosts"
-	       : options->rank != UINT64_MAX	 ? "--rank"
-	       : options->stall_sec != STALL_SEC ? "--stall"
-						 : NULL;
+	const bool is_calibration = options->mode == PSD_RUN_CALIBRATE;
+
+	return options->is_csv					    ? "--csv"
+	       : options->trace_path				    ? "--trace"
+	       : options->log_path				    ? "--log"
+	       : options->n_nodes				    ? "--nodes"
+	       : options->n_iterations				    ? "--iterations"
+	       : options->system_name				    ? "--system"
+	       : options->has_no_emulation && !is_calibration	    ? "--no-emulation"
+	       : options->hosts_path				    ? "--hosts"
+	       : options->rank != UINT64_MAX			    ? "--rank"
+	       : options->stall_sec != STALL_SEC && !is_calibration ? "--stall"
+								    : NULL;
 }
 
 /* What stands for a cluster of this machine's own. */
@@ -121,8 +135,15 @@ static enum psd_status check(const struct psd_run_options *options, struct psd_e
 				     mode_name);
 	if (options->mode == PSD_RUN_PACK)
 		return check_pack(options, err);
-	if (pack_option)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--pack'", pack_option);
+	if (options->mode == PSD_RUN_CALIBRATE) {
+		const enum psd_status status = check_calibration(options, err);
+
+		if (status)
+			return status;
+	} else if (pack_option) {
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--pack'%s", pack_option,
+				     options->output_path ? " or '--calibrate'" : "");
+	}
 	if (!options->arguments.n_scenarios)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no scenario is given, see psd-run --help");
 	if (options->trace_path && options->log_path && !strcmp(options->trace_path, options->log_path))

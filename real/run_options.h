@@ -13,6 +13,7 @@ enum psd_run_mode {
 	PSD_RUN_TRAIN,
 	PSD_RUN_PRINT_SCENARIO,
 	PSD_RUN_PACK,
+	PSD_RUN_CALIBRATE,
 	PSD_RUN_HELP,
 	PSD_RUN_VERSION,
 };
@@ -33,7 +34,7 @@ struct psd_run_options {
 	const char *trace_path;	 /* or NULL */
 	const char *log_path;	 /* or NULL */
 	const char *pack_folder; /* of --pack */
-	const char *output_path; /* of --pack */
+	const char *output_path; /* of --pack and --calibrate */
 	uint64_t side;		 /* of packed images, in pixels; 0: not given */
 	struct psd_arguments arguments;
 };

@@ -96,6 +96,23 @@ void psd_spans_close(struct psd_spans *spans)
 	*spans = (struct psd_spans){.hosts = NULL};
 }
 
+enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_program *program, psd_span_fn span, void *context,
+			       struct psd_error *err)
+{
+	struct psd_span found;
+
+	for (unsigned h = 0; h < spans->n_hosts; h++) {
+		rewind(spans->hosts[h].file);
+		while (read_span(spans->hosts[h].file, 0, &found)) {
+			found.host = h;
+			span(context, program, &found);
+		}
+		if (ferror(spans->hosts[h].file))
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read what was recorded: %s", strerror(errno));
+	}
+	return PSD_OK;
+}
+
 /* ---- the trace ---- */
 
 static uint64_t first_ns(const struct psd_spans *spans)

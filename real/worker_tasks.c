@@ -3,12 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "real/shard.h"
 #include "real/solver.h"
 #include "real/worker_parts.h"
-
-enum {
-	BLOCK_ELEMENTS = 4096, /* summed and applied while in the first-level cache */
-};
 
 /* ---- data and network ---- */
 
@@ -225,30 +222,6 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 	}
 }
 
-/* sum = n elements of the parts from `offset` on, in order of rank whatever the order of arrival. */
-static void sum_block(float *sum, const float *const parts[], unsigned n_parts, uint64_t offset, uint64_t n)
-{
-	memcpy(sum, parts[0] + offset, n * sizeof(*sum));
-	for (unsigned p = 1; p < n_parts; p++)
-		psd_pieces_add(sum, parts[p] + offset, n);
-}
-
-/* parts: one for each worker, as long as the weights. */
-static void reduce_piece(const struct psd_update *update, const float *const parts[], unsigned n_parts, struct iovec weights,
-			 float *history)
-{
-	const uint64_t elements = weights.iov_len / sizeof(float);
-	float *weight = weights.iov_base;
-	float sum[BLOCK_ELEMENTS];
-
-	for (uint64_t e = 0; e < elements; e += BLOCK_ELEMENTS) {
-		const uint64_t n = elements - e < BLOCK_ELEMENTS ? elements - e : BLOCK_ELEMENTS;
-
-		sum_block(sum, parts, n_parts, e, n);
-		psd_solver_apply(update, weight + e, sum, history + e, n);
-	}
-}
-
 /* Of one slice's part from `offset` on: what is to be summed, workers in order of rank; a worker's own gradient stays where backward put it. */
 static unsigned find_parts(const struct psd_worker *worker, const struct psd_op *op, const float *own, uint64_t offset,
 			   const float **parts)
@@ -282,9 +255,10 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, const fl
 	psd_memory_pieces(&worker->memory, worker->memory.gradients, item, part, own);
 	for (unsigned i = 0; i < n_pieces; i++) {
 		const unsigned n_parts = find_parts(worker, op, own[i].iov_base, offset, parts);
+		const uint64_t elements = weights[i].iov_len / sizeof(float);
 
-		reduce_piece(&update, parts, n_parts, weights[i], history + offset);
-		offset += weights[i].iov_len / sizeof(float);
+		psd_shard_reduce(&update, parts, n_parts, weights[i].iov_base, history + offset, elements);
+		offset += elements;
 	}
 	if (worker->memory.adds_arrivals) /* for the next iteration's; nobody sends them before this is applied */
 		memset(psd_memory_received(&worker->memory, item, op->slice, 0), 0, offset * sizeof(float));

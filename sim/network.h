@@ -18,13 +18,13 @@ struct psd_platform {
 	unsigned workers_per_node;
 	unsigned workers;   /* total; the last node may hold fewer */
 	unsigned servers;   /* separate server nodes, 0: none */
-	double send_bps;    /* capacity of a node's way out: min(link, transport) */
-	double receive_bps; /* and in: min(link, transport after incast) */
+	double send_bps;    /* capacity of a node's way out: min(link * payload, transport) */
+	double receive_bps; /* and in: min(link * payload, transport after incast) */
 	double latency_sec; /* between nodes, one way; modelled by callers as a delay, links get zero (no RTT bias) */
 	double local_bps;   /* between workers of a node, each way; 0: unlimited */
 	unsigned nodes_per_rack;
 	double oversubscription_ratio;
-	double link_bps;  /* nominal link rate: rack and fat-tree uplinks derive from it */
+	double link_bps;  /* payload of a link: rack and fat-tree uplinks derive from it */
 	const char *path; /* PSD_TOPOLOGY_PLATFORM: SimGrid XML of the user */
 };
 

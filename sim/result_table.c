@@ -170,7 +170,7 @@ static void set_published(struct psd_grid *grid, const struct psd_result *result
 }
 
 /* In what a point lies beyond what the constants were fitted on. */
-static void set_beyond(struct psd_grid *grid, const struct psd_calibration *calibration, const struct psd_point *point)
+static void set_beyond(struct psd_grid *grid, const struct psd_calibrated *calibration, const struct psd_point *point)
 {
 	const bool has_more = calibration->workers && point->workers > calibration->workers;
 	const bool is_other = calibration->workers && point->bandwidth_bps != calibration->bandwidth_bps;
@@ -217,7 +217,7 @@ static enum psd_status write_grid(FILE *out, const struct psd_report *report, st
 	return status;
 }
 
-static void write_calibration(FILE *out, const struct psd_calibration *calibration)
+static void write_calibration(FILE *out, const struct psd_calibrated *calibration)
 {
 	char rate[PSD_UNITS_TEXT_MAX];
 

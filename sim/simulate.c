@@ -99,7 +99,7 @@ struct psd_platform psd_simulate_platform(const struct psd_case *simulated)
 		.local_bps = scenario->network.local_bps,
 		.nodes_per_rack = scenario->network.nodes_per_rack,
 		.oversubscription_ratio = scenario->network.oversubscription_ratio,
-		.link_bps = simulated->point.bandwidth_bps,
+		.link_bps = simulated->point.bandwidth_bps * scenario->network.payload_ratio,
 		.path = scenario->network.platform_path,
 	};
 }

@@ -149,7 +149,7 @@ Test(cost, without_factors_both_rules_keep_full_matrices)
 
 /* ---- rates ---- */
 
-static const struct psd_network network = {.bandwidth_bps = 10e9, .latency_sec = 50e-6};
+static const struct psd_network network = {.bandwidth_bps = 10e9, .payload_ratio = 1, .latency_sec = 50e-6};
 static const struct psd_host free_host = {0};
 static const uint64_t pair_bytes = 2000000;
 
@@ -178,6 +178,19 @@ Test(cost, the_link_bounds_a_fast_transport)
 	expect_near(psd_rates_make(&host, &network, 10e9, 5, 1e12, pair_bytes).receive_bps, 30e9 / 6,
 		    "receive_bps of five senders");
 	expect_near(free_rates().receive_bps, 10e9, "receive_bps of a stack without a rate");
+}
+
+/* Headers take their share of the link, not of what the stack manages to move. */
+Test(cost, headers_leave_a_share_of_the_link)
+{
+	const struct psd_network with_headers = {.bandwidth_bps = 10e9, .payload_ratio = 0.9, .latency_sec = 50e-6};
+	const struct psd_host slow = {.transport_bps = 8e9}, fast = {.transport_bps = 9.5e9};
+
+	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 9e9, "send_bps of the link");
+	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12, pair_bytes).receive_bps, 9e9,
+		    "receive_bps of the link");
+	expect_near(psd_rates_make(&fast, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 9e9, "send_bps");
+	expect_near(psd_rates_make(&slow, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 8e9, "send_bps of a slow stack");
 }
 
 /* ---- seconds: the collective costs that every textbook has; alpha latency, B bytes per second ---- */
@@ -327,7 +340,7 @@ static double busiest_port_sec(const struct psd_payload *payload, const struct p
 /* 27720 elements: every number of workers and shards here divides them. */
 static void expect_busiest_port(unsigned workers, unsigned workers_per_node, unsigned servers, double local_bps)
 {
-	const struct psd_network with_local = {.bandwidth_bps = 10e9, .local_bps = local_bps};
+	const struct psd_network with_local = {.bandwidth_bps = 10e9, .payload_ratio = 1, .local_bps = local_bps};
 	const struct psd_host host = {.transport_bps = 10e9, .incast_ratio = 0.1}; /* receiving is slower than sending */
 	const struct psd_rates rates = psd_rates_make(&host, &with_local, 10e9, 6, 1e12, pair_bytes);
 	const struct psd_layout layout = psd_layout_make(workers, workers_per_node, servers);

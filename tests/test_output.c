@@ -429,7 +429,7 @@ Test(output, table_marks_what_lies_beyond_the_calibration)
 		struct psd_error err;
 
 		make_fixture(&fixture);
-		fixture.scenario.calibration = (struct psd_calibration){cases[i].workers, fixture.results[0].point.bandwidth_bps *
+		fixture.scenario.calibration = (struct psd_calibrated){cases[i].workers, fixture.results[0].point.bandwidth_bps *
 												  cases[i].bandwidth_ratio};
 		open_memory(&memory);
 		cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
@@ -510,12 +510,14 @@ Test(output, printed_scenario_reads_back_as_the_same)
 
 	make_fixture(&fixture);
 	fixture.scenario.network.latency_sec = 30e-6;
+	fixture.scenario.network.payload_ratio = 0.956;
 	fixture.scenario.systems[0].host.copy_bps = 2.3e9 * 8;
 	fixture.scenario.systems[0].host.message_sec = 1.0 / 3.0; /* needs all 17 digits */
 	psd_scenario_add_text(&first, &fixture.scenario);
 	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s in\n%s",
 		     err.text, first.bytes);
 	cr_expect_eq(again.network.latency_sec, 30e-6);
+	cr_expect_eq(again.network.payload_ratio, 0.956);
 	cr_expect_eq(again.systems[0].host.copy_bps, 2.3e9 * 8);
 	cr_expect_eq(again.systems[0].host.message_sec, 1.0 / 3.0);
 	psd_scenario_add_text(&second, &again);

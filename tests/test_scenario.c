@@ -115,7 +115,8 @@ Test(scenario, every_key_arrives_in_its_place)
 		"cluster:\n"
 		"  nodes: 8\n"
 		"  workers_per_node: 4\n"
-		"  network: {bandwidth: 10Gbps, latency: 2us, topology: fat-tree, nodes_per_rack: 16, oversubscription: 4}\n"
+		"  network: {bandwidth: 10Gbps, payload: 95%, latency: 2us, topology: fat-tree, nodes_per_rack: 16,\n"
+		"            oversubscription: 4}\n"
 		"  local: {bandwidth: 12GBps}\n"
 		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, incast: 15%, message: "
 		"5us, "
@@ -151,6 +152,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(scenario.network.topology, PSD_TOPOLOGY_FAT_TREE);
 	cr_expect_eq(scenario.network.nodes_per_rack, 16);
 	cr_expect_eq(scenario.network.oversubscription_ratio, 4);
+	cr_expect_float_eq(scenario.network.payload_ratio, 0.95, 1e-12);
 	cr_expect_float_eq(scenario.network.local_bps, 8 * 12e9, 1);
 	cr_expect_float_eq(scenario.host.copy_bps, 8 * 2.3e9, 1);
 	cr_expect_float_eq(scenario.host.reduce_bps, 8e9, 1);
@@ -168,7 +170,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(scenario.slowdowns[0].link_ratio, 0.25);
 	cr_expect_eq(scenario.slowdowns[0].from_sec, 1);
 	cr_expect_eq(scenario.slowdowns[0].until_sec, 2);
-	cr_expect_eq(scenario.slowdowns[0].at.line, 10);
+	cr_expect_eq(scenario.slowdowns[0].at.line, 11);
 	cr_expect_eq(scenario.n_backgrounds, 1);
 	cr_expect_eq(scenario.backgrounds[0].to_node, 1);
 	cr_expect_eq(scenario.backgrounds[0].bytes, 10000000);
@@ -181,7 +183,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(system->servers, 3);
 	cr_expect_eq(system->pair_bytes, 4000000);
 	cr_expect_eq(system->slice_bytes, 8000000);
-	cr_expect_eq(system->at.line, 13);
+	cr_expect_eq(system->at.line, 14);
 	cr_expect_eq(scenario.fidelity, PSD_FIDELITY_MESSAGE);
 	cr_expect_eq(scenario.iterations, 3);
 	cr_expect_eq(scenario.seed, 7);
@@ -464,6 +466,10 @@ Test(scenario, wrong_values_are_quoted)
 		     "dir/a.yaml:6:24: 'bandwidth' is '40', must be a rate such as 40Gbps or 2.3GBps");
 	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30}",
 		     "dir/a.yaml:6:41: 'latency' is '30', must be a time such as 30us or 1.5ms");
+	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30us, payload: 101%}",
+		     "dir/a.yaml:6:56: 'payload' is '101%', must be a ratio such as 0.15 or 15% from 0.01 to 1");
+	expect_error(6, "  network: {platform: p.xml, payload: 95%}",
+		     "dir/a.yaml:6:30: 'payload' has no effect beside 'platform', whose file decides");
 	expect_error(8, "  - {name: A, sync: pss}",
 		     "dir/a.yaml:8:21: 'sync' is 'pss', must be one of: ps, sfb, adam, hybrid, sacp, ring");
 	expect_error(MORE, "fidelity: packet", "dir/a.yaml:9:11: 'fidelity' is 'packet', must be one of: flow, message");

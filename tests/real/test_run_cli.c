@@ -113,7 +113,17 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--hosts h --nodes 2 " QUICKSTART, "'--nodes' is for a cluster on this machine, not beside '--hosts'"},
 		{"--hosts h --trace t " QUICKSTART, "'--trace' is for a cluster on this machine, not beside '--hosts'"},
 		{"--hosts h --print-scenario " QUICKSTART, "'--hosts' has no effect beside '--print-scenario'"},
-		{"-o x " QUICKSTART, "'-o' has no effect without '--pack'"},
+		{"-o x " QUICKSTART, "'-o' has no effect without '--pack' or '--calibrate'"},
+		{"--calibrate " QUICKSTART, "'--calibrate' needs '-o FILE'"},
+		{"--calibrate -o x.yaml", "no scenario is given, see psd-run --help"},
+		{"--calibrate -o x --side 64 " QUICKSTART, "'--side' has no effect without '--pack'"},
+		{"--calibrate -o x --csv " QUICKSTART, "'--csv' has no effect beside '--calibrate'"},
+		{"--calibrate -o x --trace t " QUICKSTART, "'--trace' has no effect beside '--calibrate'"},
+		{"--calibrate -o x --log l " QUICKSTART, "'--log' has no effect beside '--calibrate'"},
+		{"--calibrate -o x --nodes 2 " QUICKSTART, "'--nodes' has no effect beside '--calibrate'"},
+		{"--calibrate -o x --iterations 2 " QUICKSTART, "'--iterations' has no effect beside '--calibrate'"},
+		{"--calibrate -o x --system PS " QUICKSTART, "'--system' has no effect beside '--calibrate'"},
+		{"--calibrate --pack a -o x", "'--calibrate' and '--pack' exclude each other"},
 	};
 
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
@@ -401,6 +411,64 @@ Test(run_cli, printed_scenario_reads_back_as_the_same)
 	scratch_folder_remove(&folder);
 }
 
+/* ---- calibration ---- */
+
+/* The value behind a key of a printed scenario. */
+static double number_after(const char *text, const char *key)
+{
+	const char *found = strstr(text, key);
+
+	cr_assert_not_null(found, "no '%s' in\n%s", key, text);
+	return strtod(found + strlen(key), NULL);
+}
+
+Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run done = run(tiny(&folder, "--calibrate --quiet -o @/c.yaml").text, "2>&1"), predicted, trained;
+	char *calibrated, *profile, *points;
+	char arguments[512];
+
+	cr_assert_eq(done.exit_status, 0, "%s", done.text);
+	cr_expect_not_null(strstr(done.text, "host.socket"), "%s", done.text);
+	calibrated = read_text(&folder, "c.yaml");
+	profile = read_text(&folder, "c-profile.csv");
+	points = read_text(&folder, "c-points.csv");
+	cr_expect_not_null(strstr(calibrated, "  profile: \"c-profile.csv\"\n"), "%s", calibrated);
+	cr_expect_gt(number_after(calibrated, "reduce: "), 0.0);
+	cr_expect_gt(number_after(calibrated, "update: "), 0.0);
+	cr_expect_gt(number_after(calibrated, "socket: "), 0.0);
+	cr_expect_gt(number_after(calibrated, "machine: {cores: "), 0.0);
+	cr_expect_gt(number_after(profile, "\nfc1,"), 0.0);
+	cr_expect_eq(count(points, "\n"), 2);
+	cr_expect_not_null(strstr(points, "\ntiny,PS,real-idle,2,2,,"), "%s", points);
+	snprintf(arguments, sizeof(arguments), "--csv %s/c.yaml", folder.path);
+	predicted = run_program("psd-sim", arguments, "2>&1");
+	cr_expect_eq(predicted.exit_status, 0, "%s", predicted.text);
+	snprintf(arguments, sizeof(arguments), "--no-emulation --csv --quiet %s/c.yaml", folder.path);
+	trained = run(arguments, "2>&1");
+	cr_expect_eq(trained.exit_status, 0, "%s", trained.text);
+	cr_expect_eq(count(trained.text, "\n"), 3, "%s", trained.text);
+	free(calibrated);
+	free(profile);
+	free(points);
+	free(predicted.text);
+	free(trained.text);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measures)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run failed = run(tiny(&folder, "--calibrate -o /no/such/c.yaml").text, "2>&1");
+
+	cr_expect_eq(failed.exit_status, 2);
+	cr_expect_str_eq(failed.text, "/no/such/c.yaml: cannot be written: No such file or directory\n");
+	free(failed.text);
+	scratch_folder_remove(&folder);
+}
+
 /* ---- interruption ---- */
 
 /* Starts psd-run with its standard error on *errors. */
@@ -465,7 +533,7 @@ static unsigned free_port(void)
 Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 {
 	const struct scratch_folder folder = make_tiny();
-	char hosts[64], arguments[2 * PATH_MAX], *launched_log, *joined_log;
+	char hosts[64], arguments[2 * PATH_MAX], *launched_log, *joined_log, *silent;
 	struct run launched, joined;
 
 	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", free_port(), free_port());
@@ -480,7 +548,9 @@ Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 	cr_expect_eq(joined.exit_status, 0);
 	cr_expect_eq(count(joined.text, "\n"), 3, "%s", joined.text); /* a head, two systems */
 	cr_expect_eq(count(joined.text, ",real-cpu,2,2,1000000000,"), 2, "the scenario says what the links are: %s", joined.text);
-	cr_expect_str_eq(read_text(&folder, "rank1"), "", "only host 0 tells");
+	silent = read_text(&folder, "rank1");
+	cr_expect_str_eq(silent, "", "only host 0 tells");
+	free(silent);
 	joined_log = read_text(&folder, "joined.csv");
 	launched_log = read_text(&folder, "launched.csv");
 	cr_expect_eq(count(joined_log, "\n"), count(launched_log, "\n"));

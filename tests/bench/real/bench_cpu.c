@@ -8,61 +8,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "engine/graph.h"
 #include "real/cpu.h"
+#include "real/layer_times.h"
 
 #define WARM_UPS	      1
 #define REPEATS		      5
 #define PRODUCT_SIDE	      1536
 #define PRODUCT_FLOPS_UNKNOWN 1e9 /* nothing to rebuild: not used */
-#define HUGE_PAGE_BYTES	      (UINT64_C(2) << 20)
 
+/* A graph and what was measured on it. */
 struct run {
 	struct psd_graph graph;
-	struct psd_compute *compute;
-	float **parameters, **gradients;
-	float *images;
-	int32_t *labels;
-	double *forward_sec, *backward_sec; /* per layer, of each repeat, ascending once measured */
-	double iteration_sec;		    /* the best */
-	double median_sec;
+	struct psd_layer_times times;
 };
-
-static clockid_t clock_id = CLOCK_THREAD_CPUTIME_ID;
-
-static double now_sec(void)
-{
-	struct timespec now;
-
-	clock_gettime(clock_id, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* Values in [-scale, scale], the same in each run. */
-static void fill(float *values, uint64_t count, float scale)
-{
-	uint32_t state = 1;
-
-	for (uint64_t i = 0; i < count; i++) {
-		state = state * 1664525u + 1013904223u;
-		values[i] = scale * ((float)(state >> 8) * 0x1p-23f - 1.0f);
-	}
-}
-
-static float *take(uint64_t count)
-{
-	const uint64_t bytes = (count * sizeof(float) + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
-	float *values = aligned_alloc(HUGE_PAGE_BYTES, bytes);
-
-	if (!values)
-		abort();
-	(void)madvise(values, bytes, MADV_HUGEPAGE);
-	fill(values, count, 0.02f);
-	return values;
-}
 
 static void check(enum psd_status status, const struct psd_error *err)
 {
@@ -73,99 +34,38 @@ static void check(enum psd_status status, const struct psd_error *err)
 }
 
 /* path: of a model file */
-static void open_run(struct run *run, const char *path, uint32_t batch)
+static void measure(struct run *run, const char *path, uint32_t batch, bool is_cpu_time)
 {
-	const struct psd_compute_options options = {.batch = batch, .n_threads = 1, .seed = 1, .loss_divisor = batch};
-	struct psd_shape shape;
+	const struct psd_layer_times_options options = {
+		.batch = batch, .n_threads = 1, .n_repeats = REPEATS, .is_cpu_time = is_cpu_time};
 	struct psd_error err;
 
-	*run = (struct run){0};
 	check(psd_graph_load(&run->graph, path, &err), &err);
-	shape = run->graph.layers[0].shape;
-	run->parameters = calloc(run->graph.n_tensors, sizeof(*run->parameters));
-	run->gradients = calloc(run->graph.n_tensors, sizeof(*run->gradients));
-	run->forward_sec = calloc(run->graph.n_layers * REPEATS, sizeof(*run->forward_sec));
-	run->backward_sec = calloc(run->graph.n_layers * REPEATS, sizeof(*run->backward_sec));
-	run->labels = calloc(batch, sizeof(*run->labels));
-	if (!run->parameters || !run->gradients || !run->forward_sec || !run->backward_sec || !run->labels)
-		abort();
-	for (unsigned t = 0; t < run->graph.n_tensors; t++) {
-		run->parameters[t] = take(run->graph.tensors[t].elements);
-		run->gradients[t] = take(run->graph.tensors[t].elements);
-	}
-	run->images = take((uint64_t)batch * shape.channels * shape.height * shape.width);
-	fill(run->images, (uint64_t)batch * shape.channels * shape.height * shape.width, 1.0f);
-	check(psd_compute_cpu.open(&run->compute, &run->graph, &options, run->parameters, run->gradients, &err), &err);
-}
-
-static void keep_lowest(double *lowest_sec, double sec)
-{
-	if (*lowest_sec <= 0 || sec < *lowest_sec)
-		*lowest_sec = sec;
-}
-
-/* repeat: where the layers' seconds are kept; those of the warm-up are overwritten */
-static double iterate(struct run *run, uint64_t iteration, unsigned repeat)
-{
-	const struct psd_batch batch = {
-		.images = run->images, .labels = run->labels, .iteration = iteration, .is_training = true};
-	const double begin_sec = now_sec();
-	struct psd_error err;
-
-	psd_compute_cpu.begin(run->compute, &batch);
-	for (unsigned l = 0; l < run->graph.n_layers; l++) {
-		const double start_sec = now_sec();
-
-		check(psd_compute_cpu.forward(run->compute, l, &err), &err);
-		run->forward_sec[l * REPEATS + repeat] = now_sec() - start_sec;
-	}
-	for (unsigned l = run->graph.n_layers; l-- > 0;) {
-		const double start_sec = now_sec();
-
-		check(psd_compute_cpu.backward(run->compute, l, &err), &err);
-		run->backward_sec[l * REPEATS + repeat] = now_sec() - start_sec;
-	}
-	return now_sec() - begin_sec;
-}
-
-static int by_value(const void *left, const void *right)
-{
-	const double one = *(const double *)left, other = *(const double *)right;
-
-	return (one > other) - (one < other);
-}
-
-static void measure(struct run *run)
-{
-	double secs[REPEATS];
-
-	for (unsigned i = 0; i < WARM_UPS; i++)
-		(void)iterate(run, i, 0);
-	for (unsigned i = 0; i < REPEATS; i++)
-		secs[i] = iterate(run, WARM_UPS + i, i);
-	qsort(secs, REPEATS, sizeof(secs[0]), by_value);
-	for (unsigned l = 0; l < run->graph.n_layers; l++) {
-		qsort(run->forward_sec + l * REPEATS, REPEATS, sizeof(*run->forward_sec), by_value);
-		qsort(run->backward_sec + l * REPEATS, REPEATS, sizeof(*run->backward_sec), by_value);
-	}
-	run->iteration_sec = secs[0];
-	run->median_sec = secs[REPEATS / 2];
+	check(psd_layer_times_open(&run->times, &run->graph, &options, &err), &err);
+	check(psd_layer_times_measure(&run->times, &err), &err);
 }
 
 static void close_run(struct run *run)
 {
-	psd_compute_cpu.close(run->compute);
-	for (unsigned t = 0; t < run->graph.n_tensors; t++) {
-		free(run->parameters[t]);
-		free(run->gradients[t]);
-	}
-	free(run->parameters);
-	free(run->gradients);
-	free(run->forward_sec);
-	free(run->backward_sec);
-	free(run->images);
-	free(run->labels);
+	psd_layer_times_release(&run->times);
 	psd_graph_release(&run->graph);
+}
+
+static double now_sec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static float *take(uint64_t count)
+{
+	float *values = psd_layer_times_values(count, 0.02f);
+
+	if (!values)
+		abort();
+	return values;
 }
 
 /* FLOP/s of one large square product. */
@@ -173,7 +73,7 @@ static double measure_product(void)
 {
 	const uint64_t side = PRODUCT_SIDE, count = side * side;
 	float *left = take(count), *right = take(count), *result = take(count);
-	double lowest_sec = 0;
+	double secs[WARM_UPS + REPEATS];
 
 	for (unsigned i = 0; i < WARM_UPS + REPEATS; i++) {
 		const double start_sec = now_sec();
@@ -181,12 +81,13 @@ static double measure_product(void)
 		if (dnnl_sgemm('N', 'N', PRODUCT_SIDE, PRODUCT_SIDE, PRODUCT_SIDE, 1.0f, left, PRODUCT_SIDE, right, PRODUCT_SIDE,
 			       0.0f, result, PRODUCT_SIDE))
 			abort();
-		keep_lowest(&lowest_sec, now_sec() - start_sec);
+		secs[i] = now_sec() - start_sec;
 	}
+	psd_layer_times_sort(secs, WARM_UPS + REPEATS);
 	free(left);
 	free(right);
 	free(result);
-	return 2.0 * (double)side * (double)count / lowest_sec;
+	return 2.0 * (double)side * (double)count / secs[0];
 }
 
 static const char *path_of(const char *model, char *path, size_t room)
@@ -198,16 +99,16 @@ static const char *path_of(const char *model, char *path, size_t room)
 static void print_row(const char *model, uint32_t batch, double product_flops_per_sec)
 {
 	struct run run;
-	double flops;
+	double lowest_sec, flops;
 	char path[256];
 
-	open_run(&run, path_of(model, path, sizeof(path)), batch);
-	measure(&run);
+	measure(&run, path_of(model, path, sizeof(path)), batch, true);
+	lowest_sec = run.times.iteration_sec[0];
 	flops = (double)batch * (double)(run.graph.forward_flops + run.graph.backward_flops);
-	printf("%-14s,%6u,%15.4f,%15.4f,%14.1f,%11.1f,%11.1f,%11.2f,%15.1f,%8.1f\n", model, batch, run.iteration_sec,
-	       run.median_sec, batch / run.iteration_sec, flops / run.iteration_sec * 1e-9, product_flops_per_sec * 1e-9,
-	       flops / run.iteration_sec / product_flops_per_sec, (double)run.graph.activation_bytes * batch / 0x1p20,
-	       (double)psd_compute_cpu.memory_bytes(run.compute) / 0x1p20);
+	printf("%-14s,%6u,%15.4f,%15.4f,%14.1f,%11.1f,%11.1f,%11.2f,%15.1f,%8.1f\n", model, batch, lowest_sec,
+	       run.times.iteration_sec[REPEATS / 2], batch / lowest_sec, flops / lowest_sec * 1e-9, product_flops_per_sec * 1e-9,
+	       flops / lowest_sec / product_flops_per_sec, (double)run.graph.activation_bytes * batch / 0x1p20,
+	       (double)psd_compute_cpu.memory_bytes(run.times.compute) / 0x1p20);
 	fflush(stdout);
 	close_run(&run);
 }
@@ -217,12 +118,11 @@ static void print_layers(const char *model, uint32_t batch)
 	struct run run;
 	char path[256];
 
-	open_run(&run, path_of(model, path, sizeof(path)), batch);
-	measure(&run);
+	measure(&run, path_of(model, path, sizeof(path)), batch, true);
 	printf("%-16s,%-14s,%11s,%12s,%9s,%9s\n", "layer", "kind", "forward_sec", "backward_sec", "fwd_gflops", "bwd_gflops");
 	for (unsigned l = 0; l < run.graph.n_layers; l++) {
 		const struct psd_layer *layer = &run.graph.layers[l];
-		const double forward_sec = run.forward_sec[l * REPEATS], backward_sec = run.backward_sec[l * REPEATS];
+		const double forward_sec = run.times.forward_sec[l * REPEATS], backward_sec = run.times.backward_sec[l * REPEATS];
 
 		printf("%-16s,%-14s,%11.5f,%12.5f,%10.1f,%10.1f\n", layer->name, psd_layer_kind_names[layer->kind], forward_sec,
 		       backward_sec, 1e-9 * batch * (double)layer->forward_flops / forward_sec,
@@ -233,55 +133,29 @@ static void print_layers(const char *model, uint32_t batch)
 
 /* ---- a profile ---- */
 
-/* FLOP/s at which the matrix of the largest inner product is rebuilt from the factors of two workers, cleared first as in a run. */
-static double measure_rebuild(const struct run *run, uint32_t batch)
+/* FLOP/s at which the matrix of the largest inner product is rebuilt from the factors of two workers. */
+static double measure_rebuild(struct run *run, uint32_t batch)
 {
-	const struct psd_layer *largest = NULL;
-	const uint32_t samples = 2 * batch;
-	uint64_t most = 0;
-	double secs[WARM_UPS + REPEATS];
+	double secs[REPEATS], flops;
+	struct psd_error err;
 
-	for (unsigned l = 0; l < run->graph.n_layers; l++)
-		if (run->graph.layers[l].kind == PSD_LAYER_INNER_PRODUCT &&
-		    run->graph.tensors[run->graph.layers[l].first_tensor].elements > most) {
-			largest = &run->graph.layers[l];
-			most = run->graph.tensors[largest->first_tensor].elements;
-		}
-	if (!largest)
-		return PRODUCT_FLOPS_UNKNOWN;
-	const uint32_t columns = largest->outputs, rows = (uint32_t)(most / columns);
-	float *const top = take((uint64_t)samples * columns), *const bottom = take((uint64_t)samples * rows);
-	const struct psd_factors factors = {top, bottom};
-
-	for (unsigned i = 0; i < WARM_UPS + REPEATS; i++) {
-		float *const gradient = run->gradients[largest->first_tensor];
-		const double start_sec = now_sec();
-
-		memset(gradient, 0, most * sizeof(*gradient));
-		psd_compute_cpu.rebuild(run->compute, &factors, samples, rows, columns, gradient, NULL);
-		secs[i] = now_sec() - start_sec;
-	}
-	qsort(secs, WARM_UPS + REPEATS, sizeof(secs[0]), by_value);
-	free(top);
-	free(bottom);
-	return 2.0 * samples * (double)most / secs[(WARM_UPS + REPEATS) / 2];
+	check(psd_layer_times_rebuild(&run->times, 2 * batch, secs, &flops, &err), &err);
+	return flops > 0.0 ? flops / secs[REPEATS / 2] : PRODUCT_FLOPS_UNKNOWN;
 }
 
 static void print_profile(const char *path, uint32_t batch)
 {
 	struct run run;
 
-	clock_id = CLOCK_MONOTONIC;
-	open_run(&run, path, batch);
-	measure(&run);
+	measure(&run, path, batch, false);
 	printf("# batch: %u\n# kind: measured\n# origin: psd, tests/bench/real/bench_cpu.c, medians of %u iterations\n", batch,
 	       REPEATS);
 	printf("# device: cpu\n# gemm_flops_per_sec: %.2fGFLOPS\nlayer,forward_sec,backward_sec\n",
 	       1e-9 * measure_rebuild(&run, batch));
 	for (unsigned l = 0; l < run.graph.n_layers; l++)
 		if (run.graph.layers[l].kind != PSD_LAYER_INPUT)
-			printf("%s,%.7f,%.7f\n", run.graph.layers[l].name, run.forward_sec[l * REPEATS + REPEATS / 2],
-			       run.backward_sec[l * REPEATS + REPEATS / 2]);
+			printf("%s,%.7f,%.7f\n", run.graph.layers[l].name, psd_layer_times_forward_sec(&run.times, l),
+			       psd_layer_times_backward_sec(&run.times, l));
 	close_run(&run);
 }
 

@@ -45,11 +45,6 @@ static enum psd_status open_compute(struct psd_compute **compute, const struct p
 	return PSD_OK;
 }
 
-static void begin(struct psd_compute *compute, const struct psd_batch *batch)
-{
-	(void)compute, (void)batch;
-}
-
 /* A ring's gradient is still the last iteration's sum; a parameter server leaves it alone. */
 static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
@@ -76,24 +71,6 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	return PSD_OK;
 }
 
-static double loss(const struct psd_compute *compute)
-{
-	(void)compute;
-	return 0.0;
-}
-
-static uint32_t correct(const struct psd_compute *compute)
-{
-	(void)compute;
-	return 0;
-}
-
-static uint64_t memory_bytes(const struct psd_compute *compute)
-{
-	(void)compute;
-	return 0;
-}
-
 static void close_compute(struct psd_compute *compute)
 {
 	if (compute)
@@ -101,17 +78,17 @@ static void close_compute(struct psd_compute *compute)
 	free(compute);
 }
 
-static const struct psd_compute_backend no_compute = {
-	.name = "none",
-	.open = open_compute,
-	.begin = begin,
-	.forward = forward,
-	.backward = backward,
-	.loss = loss,
-	.correct = correct,
-	.memory_bytes = memory_bytes,
-	.close = close_compute,
-};
+/* Idle, but for gradients that tell whose they are. */
+static struct psd_compute_backend checking_compute(void)
+{
+	struct psd_compute_backend backend = psd_compute_idle;
+
+	backend.open = open_compute;
+	backend.forward = forward;
+	backend.backward = backward;
+	backend.close = close_compute;
+	return backend;
+}
 
 /* The processor's own, which tells what it held when it closes. */
 static void close_counted(struct psd_compute *compute)
@@ -212,7 +189,7 @@ static void print_result(const struct psd_subject_matter *matter, const struct p
 
 static enum psd_status run(const struct psd_scenario *scenario, const struct job *job, struct psd_error *err)
 {
-	struct psd_compute_backend backend = psd_compute_cpu;
+	struct psd_compute_backend backend = job->has_compute ? psd_compute_cpu : checking_compute();
 	struct psd_point point = psd_scenario_point(scenario, 0);
 	struct psd_subject_matter matter;
 	struct psd_worker_result result;
@@ -226,15 +203,15 @@ static enum psd_status run(const struct psd_scenario *scenario, const struct job
 	status = psd_subject_matter_load(&matter, scenario, err);
 	if (status)
 		return status;
-	backend.close = close_counted;
+	if (job->has_compute)
+		backend.close = close_counted;
 	point.nodes = point.workers = n_workers;
 	status = psd_case_make(&made, &matter, system, point, err);
 	if (!status) {
 		is_ring = made.plan.items[0].method == PSD_METHOD_RING;
 		status = !job->has_compute && has_factors(&made.plan)
 				 ? psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%.80s' needs compute", job->system_name)
-				 : run_worker(&made, job->has_compute ? &backend : &no_compute, job->repeats, &measured, &result,
-					      err);
+				 : run_worker(&made, &backend, job->repeats, &measured, &result, err);
 		psd_case_release(&made);
 	}
 	if (!status && rank == 0)

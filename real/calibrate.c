@@ -1,0 +1,120 @@
+/* The order of measurements, and their repetition while they spread. */
+#define _GNU_SOURCE
+#include "real/calibrate.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "real/calibrate_parts.h"
+
+enum { ATTEMPTS = 3 };
+
+#define CALM_RATIO 0.05 /* a spread that calls for no other attempt */
+
+struct step {
+	const char *words;
+	enum psd_status (*measure)(struct psd_calibration *calibration, struct psd_error *err);
+	enum psd_quantity first, last; /* that must be calm */
+};
+
+static const struct step steps[] = {
+	{"layers, alone and together", psd_calibrate_layers, PSD_QUANTITY_ALONE_SEC, PSD_QUANTITY_REBUILD},
+	{"reductions and updates", psd_calibrate_host, PSD_QUANTITY_REDUCE_BPS, PSD_QUANTITY_COPY_BPS},
+	{"messages without a limit", psd_calibrate_transport, PSD_QUANTITY_TRANSPORT_BPS, PSD_QUANTITY_TRANSPORT_BPS},
+	{"messages on the link", psd_calibrate_link, PSD_QUANTITY_PAYLOAD_RATIO, PSD_QUANTITY_LATENCY_SEC},
+	{"messages in a row", psd_calibrate_messages, PSD_QUANTITY_MESSAGE_SEC, PSD_QUANTITY_MESSAGE_SEC},
+	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_STREAMS_RATIO, PSD_QUANTITY_STREAMS_RATIO},
+	{"processors beside an exchange", psd_calibrate_socket, PSD_QUANTITY_SOCKET_BPS, PSD_QUANTITY_SOCKET_BPS},
+};
+
+bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
+			const char *range, ...)
+{
+	struct psd_measured *measured = &calibration->measured[quantity];
+	va_list arguments;
+
+	if (measured->is_there && measured->spread_ratio <= summary.spread_ratio)
+		return false;
+	*measured = (struct psd_measured){
+		.is_there = true, .value = summary.median, .spread_ratio = summary.spread_ratio, .n_samples = summary.n_samples};
+	va_start(arguments, range);
+	vsnprintf(measured->range, sizeof(measured->range), range, arguments);
+	va_end(arguments);
+	return true;
+}
+
+static bool is_calm(const struct psd_calibration *calibration, const struct step *step)
+{
+	for (unsigned q = step->first; q <= step->last; q++)
+		if (calibration->measured[q].is_there && calibration->measured[q].spread_ratio > CALM_RATIO)
+			return false;
+	return true;
+}
+
+static void tell(const struct psd_calibration *calibration, const struct step *step, unsigned attempt)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "%s%s", step->words, attempt ? ", again: they spread" : "");
+	if (calibration->options->progress)
+		calibration->options->progress(calibration->options->context, line);
+}
+
+static enum psd_status measure(struct psd_calibration *calibration, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]); s++)
+		for (unsigned attempt = 0; attempt < ATTEMPTS && !status; attempt++) {
+			if (attempt > 0 && is_calm(calibration, &steps[s]))
+				break;
+			tell(calibration, &steps[s], attempt);
+			status = steps[s].measure(calibration, err);
+		}
+	return status;
+}
+
+static unsigned count_cores(void)
+{
+	cpu_set_t allowed;
+
+	return sched_getaffinity(0, sizeof(allowed), &allowed) < 0 ? 1 : (unsigned)CPU_COUNT(&allowed);
+}
+
+static enum psd_status open_calibration(struct psd_calibration *calibration, const struct psd_calibrate_options *options,
+					struct psd_error *err)
+{
+	const unsigned n_layers = options->matter->graph.n_layers, cores = count_cores();
+
+	*calibration = (struct psd_calibration){
+		.options = options,
+		.cores = cores,
+		.n_busy = options->point.workers < cores ? options->point.workers : cores,
+		.forward_sec = calloc(n_layers, sizeof(double)),
+		.backward_sec = calloc(n_layers, sizeof(double)),
+	};
+	if (calibration->forward_sec && calibration->backward_sec)
+		return PSD_OK;
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
+}
+
+enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table, struct psd_error *err)
+{
+	struct psd_calibration calibration;
+	enum psd_status status = open_calibration(&calibration, options, err);
+
+	if (!status)
+		status = psd_calibrate_open(&calibration, err);
+	if (!status)
+		status = measure(&calibration, err);
+	if (!status)
+		status = psd_calibrate_write(&calibration, err);
+	if (!status)
+		psd_calibrate_add_table(table, &calibration);
+	psd_calibrate_close(&calibration);
+	free(calibration.forward_sec);
+	free(calibration.backward_sec);
+	return status;
+}

@@ -1,0 +1,309 @@
+/* What the processors do: layers, rebuilds, reductions and updates, with as many workers at a time as a run would have on cores of their own. */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/affinity.h"
+#include "real/calibrate_parts.h"
+#include "real/crew.h"
+#include "real/layer_times.h"
+#include "real/shard.h"
+#include "real/socket.h"
+
+enum {
+	REPEATS = 7,
+	HOST_ELEMENTS = 8 << 20, /* 32 MiB: no cache keeps them from one repeat to the next */
+	MOST_PARTS = 8,		 /* gradients that are summed; more take as long, each */
+};
+
+#define BITS_OF_ELEMENT 32.0
+
+/* What the members of a crew share. */
+struct board {
+	const struct psd_calibration *calibration;
+	unsigned n_members;
+	unsigned n_values; /* of one member */
+	pthread_barrier_t *barrier;
+	double *values; /* (n_members, n_values) */
+};
+
+static void wait_for_all(void *context)
+{
+	const struct board *board = context;
+
+	(void)pthread_barrier_wait(board->barrier);
+}
+
+static double *values_of(const struct board *board, unsigned member)
+{
+	return board->values + (size_t)member * board->n_values;
+}
+
+static enum psd_status open_board(struct board *board, struct psd_error *err)
+{
+	pthread_barrierattr_t shared;
+
+	board->barrier = psd_crew_share(sizeof(*board->barrier));
+	board->values = psd_crew_share((size_t)board->n_members * board->n_values * sizeof(*board->values));
+	if (!board->barrier || !board->values)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
+	pthread_barrierattr_init(&shared);
+	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(board->barrier, &shared, board->n_members);
+	pthread_barrierattr_destroy(&shared);
+	return PSD_OK;
+}
+
+static void close_board(struct board *board)
+{
+	psd_crew_unshare(board->barrier, sizeof(*board->barrier));
+	psd_crew_unshare(board->values, (size_t)board->n_members * board->n_values * sizeof(*board->values));
+}
+
+static enum psd_status run_crew(struct board *board, psd_crew_work_fn *work, struct psd_error *err)
+{
+	struct psd_crew crew;
+	enum psd_status status = open_board(board, err);
+
+	if (!status)
+		status = psd_crew_start(&crew, board->n_members, work, board, err);
+	return status ? status : psd_crew_wait(&crew, board->calibration->options->stop_signal, err);
+}
+
+/* `n` values of every member from `first` on, of all members. */
+static struct psd_summary summarise(const struct board *board, unsigned first, unsigned n)
+{
+	double values[REPEATS];
+	double median = 0.0, least = 0.0, most = 0.0;
+
+	for (unsigned m = 0; m < board->n_members; m++) {
+		struct psd_summary summary;
+
+		memcpy(values, values_of(board, m) + first, n * sizeof(*values));
+		summary = psd_fit_summary(values, n);
+		median += summary.median / board->n_members;
+		least = m == 0 || values[0] < least ? values[0] : least;
+		most = m == 0 || values[n - 1] > most ? values[n - 1] : most;
+	}
+	return (struct psd_summary){median, (most - least) / median, n * board->n_members};
+}
+
+/* ---- layers ---- */
+
+/* A member's values: forward of each layer, backward of each, then iterations, rebuilds and the FLOPs of one rebuild. */
+static unsigned at_iterations(const struct board *board)
+{
+	return 2 * board->calibration->options->matter->graph.n_layers;
+}
+
+static unsigned at_rebuilds(const struct board *board)
+{
+	return at_iterations(board) + REPEATS;
+}
+
+static unsigned at_flops(const struct board *board)
+{
+	return at_rebuilds(board) + REPEATS;
+}
+
+static enum psd_status fill_layers(struct psd_layer_times *times, const struct board *board, double *values,
+				   struct psd_error *err)
+{
+	const struct psd_calibrate_options *options = board->calibration->options;
+	const unsigned n_layers = options->matter->graph.n_layers;
+	enum psd_status status = psd_layer_times_measure(times, err);
+
+	if (!status)
+		status = psd_layer_times_rebuild(times, options->matter->scenario->batch_per_worker * options->point.workers,
+						 values + at_rebuilds(board), values + at_flops(board), err);
+	for (unsigned l = 0; l < n_layers; l++) {
+		values[l] = psd_layer_times_forward_sec(times, l);
+		values[n_layers + l] = psd_layer_times_backward_sec(times, l);
+	}
+	memcpy(values + at_iterations(board), times->iteration_sec, REPEATS * sizeof(*values));
+	return status;
+}
+
+static enum psd_status time_layers(void *context, unsigned member, struct psd_error *err)
+{
+	struct board *board = context;
+	const struct psd_calibrate_options *options = board->calibration->options;
+	const struct psd_layer_times_options times_options = {
+		.batch = options->matter->scenario->batch_per_worker,
+		.n_threads = options->matter->scenario->train.threads,
+		.n_repeats = REPEATS,
+		.begin = wait_for_all,
+		.context = board,
+	};
+	struct psd_layer_times times;
+	enum psd_status status;
+
+	(void)psd_affinity_pin(member, board->calibration->n_busy);
+	status = psd_layer_times_open(&times, &options->matter->graph, &times_options, err);
+	if (status)
+		return status;
+	status = fill_layers(&times, board, values_of(board, member), err);
+	psd_layer_times_release(&times);
+	return status;
+}
+
+/* The mean of all members' medians. */
+static void keep_layers(const struct psd_calibration *calibration, const struct board *board)
+{
+	const unsigned n_layers = calibration->options->matter->graph.n_layers;
+
+	for (unsigned l = 0; l < n_layers; l++) {
+		calibration->forward_sec[l] = calibration->backward_sec[l] = 0.0;
+		for (unsigned m = 0; m < board->n_members; m++) {
+			calibration->forward_sec[l] += values_of(board, m)[l] / board->n_members;
+			calibration->backward_sec[l] += values_of(board, m)[n_layers + l] / board->n_members;
+		}
+	}
+}
+
+/* A rate from the seconds of so much work: the spread stays. */
+static struct psd_summary rate_of(double work, struct psd_summary sec)
+{
+	return (struct psd_summary){work / sec.median, sec.spread_ratio, sec.n_samples};
+}
+
+static enum psd_status run_layers(struct psd_calibration *calibration, unsigned n_members, struct psd_error *err)
+{
+	const struct psd_calibrate_options *options = calibration->options;
+	struct board board = {.calibration = calibration, .n_members = n_members};
+	enum psd_status status;
+
+	board.n_values = at_flops(&board) + 1;
+	status = run_crew(&board, time_layers, err);
+	if (!status) {
+		const struct psd_summary sec = summarise(&board, at_iterations(&board), REPEATS);
+		const double flops = board.values[at_flops(&board)];
+		const unsigned batch = options->matter->scenario->batch_per_worker;
+
+		if (n_members == 1)
+			psd_calibrate_note(calibration, PSD_QUANTITY_ALONE_SEC, sec, "batch %u, 1 worker", batch);
+		if (n_members == calibration->n_busy &&
+		    psd_calibrate_note(calibration, PSD_QUANTITY_BUSY_SEC, sec, "batch %u, %u at a time", batch, n_members))
+			keep_layers(calibration, &board);
+		if (n_members == calibration->n_busy && flops > 0.0)
+			psd_calibrate_note(calibration, PSD_QUANTITY_REBUILD,
+					   rate_of(flops, summarise(&board, at_rebuilds(&board), REPEATS)), "%u samples",
+					   batch * options->point.workers);
+	}
+	close_board(&board);
+	return status;
+}
+
+enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err)
+{
+	enum psd_status status = run_layers(calibration, 1, err);
+
+	return !status && calibration->n_busy > 1 ? run_layers(calibration, calibration->n_busy, err) : status;
+}
+
+/* ---- host ---- */
+
+struct arrays {
+	float *parts[MOST_PARTS];
+	float *weight, *history;
+};
+
+static unsigned parts_of(const struct psd_calibration *calibration)
+{
+	const unsigned workers = calibration->options->point.workers;
+
+	return workers < MOST_PARTS ? workers : MOST_PARTS;
+}
+
+static bool take_arrays(struct arrays *arrays, unsigned n_parts)
+{
+	bool is_complete;
+
+	*arrays = (struct arrays){.weight = psd_layer_times_values(HOST_ELEMENTS, 0.02f),
+				  .history = psd_layer_times_values(HOST_ELEMENTS, 0.02f)};
+	is_complete = arrays->weight && arrays->history;
+	for (unsigned p = 0; p < n_parts; p++) {
+		arrays->parts[p] = psd_layer_times_values(HOST_ELEMENTS, 0.02f);
+		is_complete = is_complete && arrays->parts[p];
+	}
+	return is_complete;
+}
+
+static void give_arrays(struct arrays *arrays)
+{
+	for (unsigned p = 0; p < MOST_PARTS; p++)
+		free(arrays->parts[p]);
+	free(arrays->weight);
+	free(arrays->history);
+}
+
+static double time_reduce(const struct arrays *arrays, unsigned n_parts, const struct psd_update *update)
+{
+	const float *parts[MOST_PARTS];
+	const double start_sec = psd_socket_now_sec();
+
+	for (unsigned p = 0; p < n_parts; p++)
+		parts[p] = arrays->parts[p];
+	psd_shard_reduce(update, parts, n_parts, arrays->weight, arrays->history, HOST_ELEMENTS);
+	return psd_socket_now_sec() - start_sec;
+}
+
+static double time_update(const struct arrays *arrays, const struct psd_update *update)
+{
+	const double start_sec = psd_socket_now_sec();
+
+	psd_solver_apply(update, arrays->weight, arrays->parts[0], arrays->history, HOST_ELEMENTS);
+	return psd_socket_now_sec() - start_sec;
+}
+
+static double time_copy(const struct arrays *arrays)
+{
+	const double start_sec = psd_socket_now_sec();
+
+	memcpy(arrays->weight, arrays->parts[0], HOST_ELEMENTS * sizeof(float));
+	return psd_socket_now_sec() - start_sec;
+}
+
+/* A member's values: seconds of reductions, updates, copies. */
+static enum psd_status time_host(void *context, unsigned member, struct psd_error *err)
+{
+	const struct board *board = context;
+	const struct psd_train *train = &board->calibration->options->matter->scenario->train;
+	const struct psd_update update = psd_solver_update(train, 0);
+	const unsigned n_parts = parts_of(board->calibration);
+	double *values = values_of(board, member);
+	struct arrays arrays;
+	const bool is_complete = take_arrays(&arrays, n_parts);
+
+	(void)psd_affinity_pin(member, board->calibration->n_busy);
+	for (unsigned i = 0; i < REPEATS && is_complete; i++) {
+		(void)pthread_barrier_wait(board->barrier);
+		values[i] = time_reduce(&arrays, n_parts, &update);
+		(void)pthread_barrier_wait(board->barrier);
+		values[REPEATS + i] = time_update(&arrays, &update);
+		(void)pthread_barrier_wait(board->barrier);
+		values[2 * REPEATS + i] = time_copy(&arrays);
+	}
+	give_arrays(&arrays);
+	return is_complete ? PSD_OK : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
+}
+
+enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 3 * REPEATS};
+	const double bits = BITS_OF_ELEMENT * HOST_ELEMENTS;
+	const unsigned n_parts = parts_of(calibration);
+	enum psd_status status = run_crew(&board, time_host, err);
+
+	if (!status) {
+		psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS, rate_of(n_parts * bits, summarise(&board, 0, REPEATS)),
+				   "%u gradients of 32 MiB", n_parts);
+		psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, rate_of(bits, summarise(&board, REPEATS, REPEATS)),
+				   "32 MiB");
+		psd_calibrate_note(calibration, PSD_QUANTITY_COPY_BPS, rate_of(bits, summarise(&board, 2 * REPEATS, REPEATS)),
+				   "32 MiB");
+	}
+	close_board(&board);
+	return status;
+}

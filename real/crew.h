@@ -1,0 +1,36 @@
+/* Processes of one measurement: forked, each with a piece of work, and waited for. What they find they leave in memory that all share.
+ * Refuses to restart one. */
+#ifndef PSD_REAL_CREW_H
+#define PSD_REAL_CREW_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "engine/error.h"
+
+typedef enum psd_status psd_crew_work_fn(void *context, unsigned member, struct psd_error *err);
+
+/* Fields are private to crew.c. */
+struct psd_crew {
+	pid_t *pids; /* 0: ended */
+	unsigned n_members;
+	struct psd_error *errors; /* shared; one for each member */
+};
+
+/* Zeros that this process and those forked from it share; NULL: no memory. Given back by psd_crew_unshare(), NULL is allowed. */
+void *psd_crew_share(size_t bytes);
+void psd_crew_unshare(void *shared, size_t bytes);
+
+/* Forks n_members >= 1 processes that call work(context, member) and end; context is as at the fork. They die with this thread: call it from
+ * the main one, before starting any. *crew is filled on success, ended by psd_crew_wait() or psd_crew_stop(). PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_crew_start(struct psd_crew *crew, unsigned n_members, psd_crew_work_fn *work, void *context,
+			       struct psd_error *err) PSD_MUST_CHECK;
+/* Waits until all have ended; the first that fails ends the others. stop_signal: NULL, or not 0 from the signal on that ends them.
+ * What the first that failed had to say, or PSD_ERUN. */
+enum psd_status psd_crew_wait(struct psd_crew *crew, const volatile sig_atomic_t *stop_signal,
+			      struct psd_error *err) PSD_MUST_CHECK;
+/* Ends those that still run. */
+void psd_crew_stop(struct psd_crew *crew);
+
+#endif

@@ -1,0 +1,33 @@
+/* Constants from samples. Pure, any thread; refuses to measure. */
+#ifndef PSD_REAL_FIT_H
+#define PSD_REAL_FIT_H
+
+#include <stdbool.h>
+
+/* What many samples of one quantity say. */
+struct psd_summary {
+	double median;
+	double spread_ratio; /* (largest - smallest) / median */
+	unsigned n_samples;
+};
+
+/* Of n >= 1 values, median > 0; sorts them. */
+struct psd_summary psd_fit_summary(double values[], unsigned n);
+
+/* A message of so many bytes took so long. */
+struct psd_fit_sample {
+	double bytes, sec; /* sec > 0 */
+};
+
+/* seconds = constant_sec + bytes * sec_per_byte */
+struct psd_fit_line {
+	double constant_sec;
+	double sec_per_byte;
+	double residual_ratio; /* root of the mean square of (line - sample) / sample */
+};
+
+/* The line with the smallest residual_ratio, so that short messages count as much as long ones. n >= 2 samples of at least two sizes, or
+ * false and *line left alone. Source: weighted least squares with weights 1 / sec^2. */
+bool psd_fit_line(struct psd_fit_line *line, const struct psd_fit_sample samples[], unsigned n);
+
+#endif
