@@ -100,6 +100,24 @@ uint64_t psd_cost_node_bytes(enum psd_method method, const struct psd_subject *s
 	return most_bytes;
 }
 
+static double link_bps_of(const struct psd_rates *rates)
+{
+	return fmin(rates->send_bps, rates->receive_bps);
+}
+
+double psd_cost_socket_sec(const struct psd_rates *rates, double bytes)
+{
+	const struct psd_host *host = rates->host;
+	const double moved_sec = host->socket_bps > 0.0 ? 8.0 * bytes / host->socket_bps : 0.0;
+
+	return moved_sec + host->interrupts_ratio * 8.0 * bytes / link_bps_of(rates);
+}
+
+double psd_cost_socket_cores(const struct psd_rates *rates)
+{
+	return fmin(1.0, psd_cost_socket_sec(rates, link_bps_of(rates) / 8.0));
+}
+
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)
 {
 	return 2.0 * subject->batch * senders * (double)subject->rows * (double)subject->columns;

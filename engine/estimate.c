@@ -245,16 +245,12 @@ static void process(struct estimate *estimate, unsigned class, double sec, doubl
 
 static double socket_sec(const struct estimate *estimate, double bytes)
 {
-	const double socket_bps = estimate->program->plan->system->host.socket_bps;
-
-	return estimate->pools && socket_bps > 0 ? 8.0 * bytes / socket_bps : 0.0;
+	return estimate->pools ? psd_cost_socket_sec(&estimate->program->plan->rates, bytes) : 0.0;
 }
 
 static double socket_most_cores(const struct estimate *estimate)
 {
-	const struct psd_plan *plan = estimate->program->plan;
-
-	return fmin(1.0, fmin(plan->rates.send_bps, plan->rates.receive_bps) / plan->system->host.socket_bps);
+	return psd_cost_socket_cores(&estimate->program->plan->rates);
 }
 
 /* ---- seam ---- */

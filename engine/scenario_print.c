@@ -127,6 +127,11 @@ static void add_host(struct psd_text *text, const struct psd_host *host)
 	add_optional_rate(text, "reduce", host->reduce_bps, &separator);
 	add_optional_rate(text, "update", host->update_bps, &separator);
 	add_optional_rate(text, "socket", host->socket_bps, &separator);
+	if (host->interrupts_ratio > 0.0) {
+		psd_text_add(text, "%sinterrupts: ", separator);
+		add_figure(text, host->interrupts_ratio);
+		separator = ", ";
+	}
 	add_optional_rate(text, "transport", host->transport_bps, &separator);
 	psd_text_add(text, "%sincast: ", separator);
 	add_figure(text, host->incast_ratio);

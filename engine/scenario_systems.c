@@ -120,10 +120,10 @@ static enum psd_status read_system(const struct psd_scenario_reader *reader, con
 	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows", system->name);
-	if (!status && system->host.socket_bps > 0.0 && !reader->scenario->machine.cores)
+	if (!status && (system->host.socket_bps > 0.0 || system->host.interrupts_ratio > 0.0) && !reader->scenario->machine.cores)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-				     "'socket' of system '%s' has no effect without 'machine' in 'cluster', whose cores it takes",
-				     system->name);
+				     "'%s' of system '%s' has no effect without 'machine' in 'cluster', whose cores it takes",
+				     system->host.socket_bps > 0.0 ? "socket" : "interrupts", system->name);
 	return status;
 }
 

@@ -26,7 +26,9 @@ static const struct step steps[] = {
 	{"messages on the link", psd_calibrate_link, PSD_QUANTITY_PAYLOAD_RATIO, PSD_QUANTITY_LATENCY_SEC},
 	{"messages in a row", psd_calibrate_messages, PSD_QUANTITY_MESSAGE_SEC, PSD_QUANTITY_MESSAGE_SEC},
 	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_STREAMS_RATIO, PSD_QUANTITY_STREAMS_RATIO},
-	{"processors beside an exchange", psd_calibrate_socket, PSD_QUANTITY_SOCKET_BPS, PSD_QUANTITY_SOCKET_BPS},
+	{"processors beside an exchange without a limit", psd_calibrate_socket, PSD_QUANTITY_SOCKET_BPS, PSD_QUANTITY_SOCKET_BPS},
+	{"processors beside an exchange on the links", psd_calibrate_interrupts, PSD_QUANTITY_INTERRUPTS_RATIO,
+	 PSD_QUANTITY_INTERRUPTS_RATIO},
 };
 
 bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,

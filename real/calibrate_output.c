@@ -36,6 +36,7 @@ static const struct {
 	[PSD_QUANTITY_MESSAGE_SEC] = {"host.message", UNIT_SECONDS},
 	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},
 	[PSD_QUANTITY_SOCKET_BPS] = {"host.socket", UNIT_RATE},
+	[PSD_QUANTITY_INTERRUPTS_RATIO] = {"host.interrupts", UNIT_RATIO},
 };
 
 /* ---- the table ---- */
@@ -252,6 +253,7 @@ static void fit_host(struct psd_host *host, const struct psd_calibration *calibr
 	host->incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO);
 	host->message_sec = seconds_of(calibration, PSD_QUANTITY_MESSAGE_SEC);
 	host->socket_bps = value_of(calibration, PSD_QUANTITY_SOCKET_BPS);
+	host->interrupts_ratio = value_of(calibration, PSD_QUANTITY_INTERRUPTS_RATIO);
 }
 
 static void fit(struct psd_scenario *scenario, const struct psd_calibration *calibration)

@@ -24,6 +24,7 @@ enum psd_quantity {
 	PSD_QUANTITY_MESSAGE_SEC,
 	PSD_QUANTITY_INCAST_RATIO,
 	PSD_QUANTITY_SOCKET_BPS,
+	PSD_QUANTITY_INTERRUPTS_RATIO,
 	PSD_QUANTITIES
 };
 
@@ -84,6 +85,8 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 
 /* Fills SOCKET and the point; needs REDUCE. */
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_calibrate_interrupts(struct psd_calibration *calibration,
+					 struct psd_error *err) PSD_MUST_CHECK; /* after the sockets */
 
 /* ---- calibrate_output.c ---- */
 

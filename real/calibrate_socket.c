@@ -39,6 +39,7 @@ struct tally {
 
 struct gang {
 	const struct psd_calibration *calibration;
+	double link_bps;       /* that the exchange runs over; 0: without a limit */
 	struct tally *tallies; /* one for each core, shared */
 };
 
@@ -140,16 +141,16 @@ static struct window pause_window(void)
 
 /* ---- the measurement ---- */
 
-static struct psd_exchange_options exchange_of(const struct psd_calibration *calibration)
+/* link_bps 0: without a limit. */
+static struct psd_exchange_options exchange_of(const struct psd_calibration *calibration, double link_bps)
 {
-	const double rate_bps =
-		calibration->link_bps > 0.0 ? calibration->link_bps : calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value;
+	const double rate_bps = link_bps > 0.0 ? link_bps : calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value;
 	struct psd_exchange_options options = {
 		.n_workers = WORKERS,
 		.n_tensors = TENSORS,
 		.side = LEAST_SIDE,
 		.n_streams = calibration->options->matter->scenario->train.streams,
-		.rate_bps = calibration->link_bps,
+		.rate_bps = link_bps,
 		.latency_sec = calibration->options->matter->scenario->network.latency_sec,
 		.ground = calibration->options->ground,
 		.stall_sec = calibration->options->stall_sec,
@@ -184,6 +185,17 @@ static struct psd_summary inverse_of(struct psd_summary summary)
 	return summary;
 }
 
+/* What each second of a busy direction takes beyond its bytes. */
+static void note_interrupts(struct psd_calibration *calibration, const struct psd_exchange_options *options, double sec_per_bit[])
+{
+	const double socket_bps = calibration->measured[PSD_QUANTITY_SOCKET_BPS].value;
+
+	for (unsigned w = 0; w < WINDOWS; w++)
+		sec_per_bit[w] = fmax(0.0, sec_per_bit[w] - 1.0 / socket_bps) * options->rate_bps;
+	(void)psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPTS_RATIO, psd_fit_summary(sec_per_bit, WINDOWS),
+				 "%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * options->rate_bps);
+}
+
 static void conclude(struct psd_calibration *calibration, const struct gang *gang, const struct psd_exchange_options *options,
 		     const struct psd_exchange *exchange, const double product_sec[])
 {
@@ -198,15 +210,17 @@ static void conclude(struct psd_calibration *calibration, const struct gang *gan
 
 		values[w] = fmax(1e-9, sec) / (n_of_window * moved_bits(options));
 	}
-	if (!psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, inverse_of(psd_fit_summary(values, WINDOWS)),
-				"%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * options->rate_bps))
-		return;
 	calibration->point = (struct psd_calibrate_point){
 		.workers = WORKERS,
 		.bandwidth_bps = options->rate_bps,
 		.iteration_sec = exchange->iteration_sec,
 		.node_bytes = (uint64_t)(TENSORS * BYTES_OF(options->side)),
 	};
+	if (gang->link_bps > 0.0)
+		note_interrupts(calibration, options, values);
+	else
+		(void)psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, inverse_of(psd_fit_summary(values, WINDOWS)),
+					 "%d workers, no limit", (int)WORKERS);
 }
 
 /* Of every core, with room for the median of one. */
@@ -235,7 +249,7 @@ static enum psd_status conclude_with(struct psd_calibration *calibration, const 
 static enum psd_status exchange_beside(struct psd_calibration *calibration, const struct gang *gang, struct psd_error *err)
 {
 	const struct timespec warm = {0, (long)(1e9 * WARM_SEC)};
-	const struct psd_exchange_options options = exchange_of(calibration);
+	const struct psd_exchange_options options = exchange_of(calibration, gang->link_bps);
 	struct psd_exchange exchange;
 	struct window quiet[2];
 	enum psd_status status;
@@ -251,9 +265,9 @@ static enum psd_status exchange_beside(struct psd_calibration *calibration, cons
 	return status;
 }
 
-enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err)
+static enum psd_status measure(struct psd_calibration *calibration, double link_bps, struct psd_error *err)
 {
-	struct gang gang = {.calibration = calibration};
+	struct gang gang = {.calibration = calibration, .link_bps = link_bps};
 	const size_t bytes = calibration->cores * sizeof(*gang.tallies);
 	struct psd_crew crew;
 	enum psd_status status;
@@ -268,4 +282,14 @@ enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct
 	}
 	psd_crew_unshare(gang.tallies, bytes);
 	return status;
+}
+
+enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err)
+{
+	return measure(calibration, 0.0, err);
+}
+
+enum psd_status psd_calibrate_interrupts(struct psd_calibration *calibration, struct psd_error *err)
+{
+	return calibration->link_bps > 0.0 ? measure(calibration, calibration->link_bps, err) : PSD_OK;
 }

@@ -75,15 +75,10 @@ void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool)
 
 double psd_sim_socket_sec(const struct psd_simulation *sim, uint64_t bytes)
 {
-	const double socket_bps = sim->simulated->system->host.socket_bps;
-
-	return psd_sim_has_processors(sim) && socket_bps > 0 ? 8.0 * (double)bytes / socket_bps : 0.0;
+	return psd_sim_has_processors(sim) ? psd_cost_socket_sec(&sim->simulated->plan.rates, (double)bytes) : 0.0;
 }
 
 void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double sec, unsigned n_others, uint64_t cookie)
 {
-	const struct psd_rates *rates = &sim->simulated->plan.rates;
-	const double link_bps = fmin(rates->send_bps, rates->receive_bps);
-
-	psd_sim_process(sim, host, sec, fmin(1.0, link_bps / n_others / sim->simulated->system->host.socket_bps), cookie);
+	psd_sim_process(sim, host, sec, psd_cost_socket_cores(&sim->simulated->plan.rates) / n_others, cookie);
 }

@@ -4,7 +4,7 @@
 # environment may set NODES (2 4), BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the
 # ITERATIONS of a run (6, of which two warm up).
 # What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever the bandwidth, and the
-# points that the calibration used do not count. What is replayed needs none: its constants are the scenario's.
+# points that the calibration used do not count. CALIBRATED=yes takes that of the last time. What is replayed needs none: its constants are the scenario's.
 # The traces are of the first point, from a run of their own that counts for nothing else.
 set -eu
 export LC_ALL=C
@@ -95,7 +95,7 @@ for scenario in "$@"; do
 	dilation="--dilation auto"
 	if ! grep -q 'replay: true' "$file"; then
 		dilation=""
-		"$build/psd-run" --calibrate "$file" -o "$out/$scenario.yaml"
+		[ -n "${CALIBRATED:-}" ] || "$build/psd-run" --calibrate "$file" -o "$out/$scenario.yaml"
 		cp "$out/$scenario-points.csv" "$out/rows.csv"
 		append "$out/points.csv"
 		file=$out/$scenario.yaml

@@ -609,7 +609,7 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 
 /* ---- processors that are shared ---- */
 
-#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps}"
+#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupts: 3%%}"
 
 Test(contract, shared_processors_agree)
 {
@@ -656,8 +656,12 @@ Test(contract, sockets_bound_an_exchange_that_links_do_not)
 
 	for (unsigned s = 0; s < 2; s++) {
 		const double slow_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 0.1GBps}\n");
+		const double interrupted_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {interrupts: 100%}\n");
 		const double quick_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 100GBps}\n");
 
+		/* a core for each direction, and one core for both */
+		cr_expect_float_eq(interrupted_sec - compute_sec, 2 * link_sec, 1e-3 * link_sec, "%s: %.6f s", syncs[s],
+				   interrupted_sec);
 		cr_expect_float_eq(slow_sec - compute_sec, socket_sec, 1e-3 * socket_sec, "%s: %.6f s", syncs[s], slow_sec);
 		cr_expect_float_eq(quick_sec - compute_sec, link_sec, 1e-3 * link_sec, "%s: %.6f s", syncs[s], quick_sec);
 	}

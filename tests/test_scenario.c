@@ -118,7 +118,8 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  network: {bandwidth: 10Gbps, payload: 95%, latency: 2us, topology: fat-tree, nodes_per_rack: 16,\n"
 		"            oversubscription: 4}\n"
 		"  local: {bandwidth: 12GBps}\n"
-		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, incast: 15%, message: "
+		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, interrupts: 3%, "
+		"incast: 15%, message: "
 		"5us, "
 		"iteration: 10ms}\n"
 		"  machine: {cores: 16, nodes: 2}\n"
@@ -159,6 +160,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_float_eq(scenario.host.update_bps, 16e9, 1);
 	cr_expect_float_eq(scenario.host.transport_bps, 16e9, 1);
 	cr_expect_float_eq(scenario.host.socket_bps, 12e9, 1);
+	cr_expect_float_eq(scenario.host.interrupts_ratio, 0.03, 1e-12);
 	cr_expect_eq(scenario.machine.cores, 16);
 	cr_expect_eq(scenario.machine.nodes, 2);
 	cr_expect_float_eq(scenario.host.incast_ratio, 0.15, 1e-12);
