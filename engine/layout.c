@@ -1,5 +1,6 @@
 /* Placement of workers and shards, and the spread of an operation's payload over them. Keeps no state. */
 #include "engine/layout.h"
+#include "engine/ring.h"
 
 #include <assert.h>
 #include <math.h>
@@ -82,11 +83,9 @@ uint64_t psd_payload_part_bytes(const struct psd_payload *payload, const struct 
 	return psd_layout_part(layout, payload->elements, shard).elements * payload->value_bytes;
 }
 
-static uint64_t ring_bytes(const struct psd_payload *payload, const struct psd_layout *layout)
+static uint64_t ring_bytes(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from)
 {
-	const uint64_t workers = layout->workers;
-	const uint64_t payload_bytes = payload->elements * payload->value_bytes;
-	return 2 * (workers - 1) * (payload_bytes / workers) + 2 * (workers - 1) * (payload_bytes % workers) / workers;
+	return layout->workers > 1 ? psd_ring_sent_elements(payload->elements, layout->workers, from) * payload->value_bytes : 0;
 }
 
 uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from, unsigned to)
@@ -106,7 +105,9 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 	case PSD_PATTERN_TO_ROOT: return psd_layout_is_worker(layout, from) && to == payload->root ? all_bytes : 0;
 	case PSD_PATTERN_FROM_ROOT: return psd_layout_is_worker(layout, to) && from == payload->root ? all_bytes : 0;
 	case PSD_PATTERN_RING:
-		return psd_layout_is_worker(layout, from) && to == (from + 1) % layout->workers ? ring_bytes(payload, layout) : 0;
+		return psd_layout_is_worker(layout, from) && to == (from + 1) % layout->workers
+			       ? ring_bytes(payload, layout, from)
+			       : 0;
 	case PSD_PATTERNS: break;
 	}
 	return 0;
@@ -144,8 +145,10 @@ struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, c
 		forth.pattern = PSD_PATTERN_TO_ROOT;
 		return turned(psd_payload_node_traffic(&forth, layout, node));
 	case PSD_PATTERN_RING: {
-		const uint64_t through = is_worker_node && layout->nodes > 1 ? ring_bytes(payload, layout) : 0;
-		return (struct psd_traffic){through, through};
+		if (!is_worker_node || layout->nodes == 1)
+			return (struct psd_traffic){0, 0};
+		return (struct psd_traffic){ring_bytes(payload, layout, (unsigned)(first_worker + g - 1)),
+					    ring_bytes(payload, layout, (unsigned)((first_worker + P - 1) % P))};
 	}
 	case PSD_PATTERNS: break;
 	}

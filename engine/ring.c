@@ -17,3 +17,11 @@ struct psd_ring_step psd_ring_step(uint64_t elements, unsigned workers, unsigned
 	const uint64_t first = cut(elements, workers, chunk);
 	return (struct psd_ring_step){first, cut(elements, workers, chunk + 1) - first, is_reducing};
 }
+
+uint64_t psd_ring_sent_elements(uint64_t elements, unsigned workers, unsigned rank)
+{
+	const unsigned after = (rank + 1) % workers, next = (rank + 2) % workers;
+
+	return 2 * elements - (cut(elements, workers, after + 1) - cut(elements, workers, after)) -
+	       (cut(elements, workers, next + 1) - cut(elements, workers, next));
+}

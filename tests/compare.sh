@@ -44,10 +44,26 @@ append() {
 # systems_of FILE: the names, a comma behind each
 systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ','; }
 
+# refresh FILE: the profile of a calibrated copy
+refresh() {
+	model=$(sed -n "s/^ *graph: *\"*\([^\"]*\)\"*$/\1/p" "$1")
+	batch=$(sed -n "s/^ *batch_per_worker: *//p" "$1")
+	profile=${1%.yaml}-profile.csv
+	cores=$(nproc)
+	busy=$(($2 < cores ? $2 : cores))
+	for worker in $(seq "$busy"); do
+		taskset -c $((worker - 1)) "$build/bench/cpu" --profile "$model" "$batch" >"$out/profile-$worker.csv" &
+	done
+	wait
+	mv "$out/profile-1.csv" "$profile"
+	rm -f "$out"/profile-*.csv
+}
+
 # run_point FILE NODES SYSTEM [OPTION...]: a prediction and ROUNDS runs; $dilation is none where the scenario trains
 run_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
+	[ -n "$dilation" ] || refresh "$file" "$nodes"
 	"$build/psd-sim" --csv --quiet --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/rows.csv"
 	append "$out/predicted.csv"
 	for round in $(seq "$rounds"); do

@@ -123,3 +123,17 @@ Test(ring, all_ranks_together_send_two_shares_of_every_element)
 			cr_assert_eq(sum, 2 * (workers - 1) * elements, "%u workers, %lu elements", workers, elements);
 		}
 }
+
+Test(ring, what_a_rank_sends_is_the_sum_of_its_steps)
+{
+	for (unsigned workers = 2; workers <= WORKERS_MAX; workers++)
+		for (uint64_t elements = 0; elements <= ELEMENTS_MAX; elements++)
+			for (unsigned rank = 0; rank < workers; rank++) {
+				uint64_t sum = 0;
+
+				for (unsigned step = 0; step < 2 * (workers - 1); step++)
+					sum += psd_ring_step(elements, workers, rank, step).elements;
+				cr_expect_eq(psd_ring_sent_elements(elements, workers, rank), sum, "%u workers, rank %u", workers,
+					     rank);
+			}
+}
