@@ -268,7 +268,7 @@ static void estimate_work(void *context, unsigned host, enum psd_resource resour
 
 	if (estimate->pools && is_layer)
 		process(estimate, host, sec * threads, threads, PROCESS_WORK, resource);
-	else if (estimate->pools && resource == PSD_RESOURCE_CPU)
+	else if (estimate->pools && (resource == PSD_RESOURCE_CPU || resource == PSD_RESOURCE_DEVICE))
 		process(estimate, host, sec, 1, PROCESS_WORK, resource);
 	else
 		push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_FINISHED, host, resource, task});

@@ -21,6 +21,7 @@ struct step {
 
 static const struct step steps[] = {
 	{"layers, alone and together", psd_calibrate_layers, PSD_QUANTITY_ALONE_SEC, PSD_QUANTITY_REBUILD},
+	{"training data", psd_calibrate_data, PSD_QUANTITY_DATA_SEC, PSD_QUANTITY_DATA_SEC},
 	{"reductions and updates", psd_calibrate_host, PSD_QUANTITY_REDUCE_BPS, PSD_QUANTITY_COPY_BPS},
 	{"messages without a limit", psd_calibrate_transport, PSD_QUANTITY_TRANSPORT_BPS, PSD_QUANTITY_TRANSPORT_BPS},
 	{"messages on the link", psd_calibrate_link, PSD_QUANTITY_PAYLOAD_RATIO, PSD_QUANTITY_LATENCY_SEC},

@@ -7,6 +7,7 @@
 #include "real/affinity.h"
 #include "real/calibrate_parts.h"
 #include "real/crew.h"
+#include "real/feed.h"
 #include "real/layer_times.h"
 #include "real/shard.h"
 #include "real/socket.h"
@@ -200,6 +201,61 @@ enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct
 	enum psd_status status = run_layers(calibration, 1, err);
 
 	return !status && calibration->n_busy > 1 ? run_layers(calibration, calibration->n_busy, err) : status;
+}
+
+/* ---- data ---- */
+
+/* Seconds until each batch is there when nobody computes: the thread that reads it has the core to itself. */
+static enum psd_status time_batches(struct psd_feed *feed, struct board *board, double values[], struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (uint32_t i = 0; i < REPEATS + 1 && !status; i++) {
+		const double start_sec = psd_socket_now_sec();
+		struct psd_samples samples;
+
+		status = psd_feed_train(feed, i, &samples, err);
+		if (i > 0)
+			values[i - 1] = psd_socket_now_sec() - start_sec;
+		wait_for_all(board);
+	}
+	return status;
+}
+
+static enum psd_status time_data(void *context, unsigned member, struct psd_error *err)
+{
+	struct board *board = context;
+	const struct psd_calibrate_options *options = board->calibration->options;
+	const struct psd_scenario *scenario = options->matter->scenario;
+	const struct psd_feed_options feed_options = {
+		.data = psd_worker_data_options(&options->matter->graph, &scenario->train),
+		.batch = scenario->batch_per_worker,
+		.workers = board->n_members,
+		.worker = member,
+		.n_iterations = REPEATS + 1,
+	};
+	struct psd_feed *feed;
+	enum psd_status status;
+
+	(void)psd_affinity_pin(member, board->calibration->n_busy);
+	status = psd_feed_open(&feed, &feed_options, err);
+	if (status)
+		return status;
+	status = time_batches(feed, board, values_of(board, member), err);
+	psd_feed_close(feed);
+	return status;
+}
+
+enum psd_status psd_calibrate_data(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = REPEATS};
+	enum psd_status status = run_crew(&board, time_data, err);
+
+	if (!status)
+		psd_calibrate_note(calibration, PSD_QUANTITY_DATA_SEC, summarise(&board, 0, REPEATS), "batch %u, %u at a time",
+				   calibration->options->matter->scenario->batch_per_worker, calibration->n_busy);
+	close_board(&board);
+	return status;
 }
 
 /* ---- host ---- */

@@ -26,6 +26,7 @@ static const struct {
 	[PSD_QUANTITY_ALONE_SEC] = {"layers, a worker alone", UNIT_SECONDS},
 	[PSD_QUANTITY_BUSY_SEC] = {"layers, all workers busy", UNIT_SECONDS},
 	[PSD_QUANTITY_REBUILD] = {"rebuild from factors", UNIT_FLOP_RATE},
+	[PSD_QUANTITY_DATA_SEC] = {"host.iteration: data of a batch", UNIT_SECONDS},
 	[PSD_QUANTITY_REDUCE_BPS] = {"host.reduce", UNIT_RATE},
 	[PSD_QUANTITY_UPDATE_BPS] = {"host.update", UNIT_RATE},
 	[PSD_QUANTITY_COPY_BPS] = {"copy in memory (not used)", UNIT_RATE},
@@ -252,6 +253,7 @@ static void fit_host(struct psd_host *host, const struct psd_calibration *calibr
 	host->transport_bps = value_of(calibration, PSD_QUANTITY_TRANSPORT_BPS);
 	host->incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO);
 	host->message_sec = seconds_of(calibration, PSD_QUANTITY_MESSAGE_SEC);
+	host->iteration_sec = seconds_of(calibration, PSD_QUANTITY_DATA_SEC);
 	host->socket_bps = value_of(calibration, PSD_QUANTITY_SOCKET_BPS);
 	host->interrupts_ratio = value_of(calibration, PSD_QUANTITY_INTERRUPTS_RATIO);
 }

@@ -11,6 +11,7 @@
 #include "engine/trace.h"
 #include "engine/train.h"
 #include "real/compute.h"
+#include "real/data.h"
 #include "real/memory.h"
 #include "real/mesh.h"
 
@@ -76,6 +77,8 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 /* PSD_EINVAL when the real executor cannot honour what the case asks for, saying which executor can. */
 enum psd_status psd_worker_check(const struct psd_case *made, struct psd_error *err) PSD_MUST_CHECK;
 
+/* The data of a training job, as the network takes it. */
+struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train);
 /* Training samples that the job's data has: opens and closes it. As psd_data_open(). */
 enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train, uint64_t *samples,
 					 struct psd_error *err) PSD_MUST_CHECK;

@@ -17,7 +17,7 @@ static uint32_t classes_of(const struct psd_graph *graph)
 	return 0;
 }
 
-static struct psd_data_options data_options(const struct psd_graph *graph, const struct psd_train *train)
+struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train)
 {
 	return (struct psd_data_options){
 		.source = train->data,
@@ -30,7 +30,7 @@ static struct psd_data_options data_options(const struct psd_graph *graph, const
 enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train, uint64_t *samples,
 					 struct psd_error *err)
 {
-	const struct psd_data_options options = data_options(graph, train);
+	const struct psd_data_options options = psd_worker_data_options(graph, train);
 	struct psd_data *data;
 	const enum psd_status status = psd_data_open(&data, &options, err);
 
@@ -44,7 +44,7 @@ enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const st
 static enum psd_status open_feed(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
 {
 	const struct psd_feed_options options = {
-		.data = data_options(worker->graph, worker->options->train),
+		.data = psd_worker_data_options(worker->graph, worker->options->train),
 		.batch = batch,
 		.workers = worker->layout->workers,
 		.worker = worker->self,

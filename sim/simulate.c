@@ -25,7 +25,7 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 	if (psd_sim_has_processors(sim) && resource == PSD_RESOURCE_DEVICE && kind != PSD_OP_BARRIER)
 		psd_sim_process(sim, host, sec * sim->simulated->plan.machine.threads, sim->simulated->plan.machine.threads,
 				cookie);
-	else if (psd_sim_has_processors(sim) && resource == PSD_RESOURCE_CPU)
+	else if (psd_sim_has_processors(sim) && (resource == PSD_RESOURCE_CPU || kind == PSD_OP_BARRIER))
 		psd_sim_process(sim, host, sec, 1, cookie);
 	else
 		psd_network_timer(sec, cookie);

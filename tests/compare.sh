@@ -44,18 +44,27 @@ append() {
 # systems_of FILE: the names, a comma behind each
 systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ','; }
 
-# refresh FILE: the profile of a calibrated copy
-refresh() {
+# add_profile FILE NODES: one more measurement of a calibrated copy's layers
+add_profile() {
 	model=$(sed -n "s/^ *graph: *\"*\([^\"]*\)\"*$/\1/p" "$1")
 	batch=$(sed -n "s/^ *batch_per_worker: *//p" "$1")
-	profile=${1%.yaml}-profile.csv
 	cores=$(nproc)
 	busy=$(($2 < cores ? $2 : cores))
+	n_profiles=$((n_profiles + 1))
 	for worker in $(seq "$busy"); do
-		taskset -c $((worker - 1)) "$build/bench/cpu" --profile "$model" "$batch" >"$out/profile-$worker.csv" &
+		taskset -c $((worker - 1)) "$build/bench/cpu" --profile "$model" "$batch" >"$out/profile-$n_profiles-$worker.csv" &
 	done
 	wait
-	mv "$out/profile-1.csv" "$profile"
+}
+
+# merge_profiles FILE: their mean becomes the profile of the calibrated copy
+merge_profiles() {
+	awk -F , 'FNR == 1 { n_files++ }
+		/^#/ || /^layer,/ { if (n_files == 1) print; next }
+		!($1 in forward_sec) { layers[++n_layers] = $1 }
+		{ forward_sec[$1] += $2; backward_sec[$1] += $3 }
+		END { for (l = 1; l <= n_layers; l++) printf "%s,%.7f,%.7f\n", layers[l], forward_sec[layers[l]] / n_files, backward_sec[layers[l]] / n_files }
+	' "$out"/profile-*.csv >"${1%.yaml}-profile.csv"
 	rm -f "$out"/profile-*.csv
 }
 
@@ -63,14 +72,19 @@ refresh() {
 run_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
-	[ -n "$dilation" ] || refresh "$file" "$nodes"
-	"$build/psd-sim" --csv --quiet --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/rows.csv"
-	append "$out/predicted.csv"
+	n_profiles=0
 	for round in $(seq "$rounds"); do
+		[ -n "$dilation" ] || add_profile "$file" "$nodes"
 		# shellcheck disable=SC2086
 		"$build/psd-run" --csv --quiet $dilation --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" "$file" >"$out/rows.csv"
 		append "$out/measured-$round.csv"
 	done
+	if [ -z "$dilation" ]; then
+		add_profile "$file" "$nodes"
+		merge_profiles "$file"
+	fi
+	"$build/psd-sim" --csv --quiet --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/rows.csv"
+	append "$out/predicted.csv"
 }
 
 # trace_point FILE NODES SYSTEM [OPTION...]
