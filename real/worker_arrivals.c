@@ -141,7 +141,8 @@ static bool is_whole(struct psd_worker *worker, struct psd_peer *from, unsigned 
 	if (++from->n_shares[head->op] < psd_streams_shares(worker->streams, head->length_bytes))
 		return false;
 	from->n_shares[head->op] = 0;
-	worker->received_bytes += psd_worker_is_near(worker, peer) ? 0 : head->length_bytes;
+	worker->received_bytes +=
+		psd_worker_is_near(worker, peer) ? 0 : psd_worker_message_bytes(worker, head, peer, worker->self);
 	return true;
 }
 

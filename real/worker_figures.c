@@ -31,12 +31,9 @@ uint32_t psd_worker_warmed_up(uint32_t n_measured)
 	return n_measured + WARMUP_ITERATIONS;
 }
 
-/* Bytes of the cluster's messages, of which a replay sends a share. */
-static uint64_t per_iteration(const struct psd_worker *worker, uint64_t sent_bytes)
+static uint64_t per_iteration(const struct psd_worker *worker, uint64_t bytes)
 {
-	const uint64_t bytes = sent_bytes / worker->options->n_iterations;
-
-	return worker->replay ? (uint64_t)((double)bytes / worker->replay->payload_ratio) : bytes;
+	return bytes / worker->options->n_iterations;
 }
 
 /* Iterations that a test kept waiting are left out, or taken without the wait where there are no others. */

@@ -8,10 +8,20 @@ bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer)
 	return psd_layout_node(worker->layout, peer) == psd_layout_node(worker->layout, worker->self);
 }
 
-static void count_sent(struct psd_worker *worker, unsigned peer, uint64_t bytes)
+uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from, unsigned to)
+{
+	const struct psd_payload *payload = &worker->program->ops[head->op].payload;
+
+	if (head->kind == PSD_WIRE_RING)
+		return psd_ring_step(payload->elements, worker->layout->workers, from, head->part).elements *
+		       payload->value_bytes;
+	return psd_payload_bytes_between(payload, worker->layout, from, to);
+}
+
+static void count_sent(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
 {
 	if (!psd_worker_is_near(worker, peer))
-		worker->sent_bytes += bytes;
+		worker->sent_bytes += psd_worker_message_bytes(worker, head, worker->self, peer);
 }
 
 static enum psd_status fail(struct psd_worker *worker, enum psd_status status)
@@ -99,7 +109,7 @@ void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task)
 			continue;
 		psd_streams_send(worker->streams, to, &head, pieces, psd_worker_pieces(worker, task, worker->self, to, pieces));
 		worker->n_leaving++;
-		count_sent(worker, to, bytes);
+		count_sent(worker, to, &head);
 	}
 }
 
@@ -269,7 +279,7 @@ static void send_step(struct psd_worker *worker)
 	struct iovec pieces[PSD_PIECES_MAX];
 
 	psd_streams_send(worker->streams, to, &head, pieces, psd_worker_step_pieces(worker, ring->task, &step, pieces));
-	count_sent(worker, to, head.length_bytes);
+	count_sent(worker, to, &head);
 	ring->n_begun++;
 	ring->is_sending = true;
 }

@@ -102,8 +102,8 @@ struct psd_worker {
 	bool has_load_from;
 	double own_from_sec; /* where the measured iterations begin */
 	struct psd_machine_time machine_from;
-	bool is_over[PSD_RESOURCES];	      /* to be told to the interpreter when it has returned */
-	double *compute_sec;		      /* per iteration */
+	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
+	double *compute_sec;	     /* per iteration */
 
 	struct psd_mesh_clock clock;
 	struct psd_streams *streams;
@@ -125,6 +125,8 @@ struct psd_worker {
 
 /* psd_seam.now; context is the worker. While an alarm is told of: when it was due, so that lateness does not add up. */
 double psd_worker_now(void *context);
+/* Bytes of the program's message that this one is, or, where a replay sends a share of it, stands for. */
+uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from, unsigned to);
 /* What the messages of a send or a collective carry here: a share of it, where the replay says so. */
 struct psd_payload psd_worker_payload(const struct psd_worker *worker, const struct psd_op *op);
 
