@@ -430,7 +430,7 @@ Test(output, table_marks_what_lies_beyond_the_calibration)
 
 		make_fixture(&fixture);
 		fixture.scenario.calibration = (struct psd_calibrated){cases[i].workers, fixture.results[0].point.bandwidth_bps *
-												  cases[i].bandwidth_ratio};
+												 cases[i].bandwidth_ratio};
 		open_memory(&memory);
 		cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
 		text_of(&memory);
