@@ -264,7 +264,8 @@ static void fit(struct psd_scenario *scenario, const struct psd_calibration *cal
 	scenario->images_per_sec = 0.0;
 	scenario->machine.cores = calibration->cores;
 	scenario->machine.nodes = 0;
-	scenario->calibration = (struct psd_calibrated){calibration->point.workers, calibration->point.bandwidth_bps};
+	if (calibration->link_bps > 0.0)
+		scenario->calibration = (struct psd_calibrated){calibration->point.workers, calibration->point.bandwidth_bps};
 	scenario->network.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC);
 	if (calibration->measured[PSD_QUANTITY_PAYLOAD_RATIO].is_there)
 		scenario->network.payload_ratio = value_of(calibration, PSD_QUANTITY_PAYLOAD_RATIO);
