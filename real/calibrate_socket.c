@@ -193,7 +193,7 @@ static void note_interrupts(struct psd_calibration *calibration, const struct ps
 	const double socket_bps = calibration->measured[PSD_QUANTITY_SOCKET_BPS].value;
 
 	for (unsigned w = 0; w < WINDOWS; w++)
-		sec_per_bit[w] = fmax(0.0, sec_per_bit[w] - 1.0 / socket_bps) * options->rate_bps;
+		sec_per_bit[w] = fmin(1.0, fmax(0.0, sec_per_bit[w] - 1.0 / socket_bps) * options->rate_bps);
 	(void)psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPTS_RATIO, psd_fit_summary(sec_per_bit, WINDOWS),
 				 "%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * options->rate_bps);
 }
