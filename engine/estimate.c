@@ -263,13 +263,11 @@ static double estimate_now(void *context)
 static void estimate_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
 	struct estimate *estimate = context;
-	const unsigned threads = estimate->program->plan->machine.threads;
-	const bool is_layer = resource == PSD_RESOURCE_DEVICE && estimate->program->ops[task.op].kind != PSD_OP_BARRIER;
+	const struct psd_program *program = estimate->program;
+	const double cores = estimate->pools ? psd_op_cores(&program->ops[task.op], &program->plan->machine) : 0.0;
 
-	if (estimate->pools && is_layer)
-		process(estimate, host, sec * threads, threads, PROCESS_WORK, resource);
-	else if (estimate->pools && (resource == PSD_RESOURCE_CPU || resource == PSD_RESOURCE_DEVICE))
-		process(estimate, host, sec, 1, PROCESS_WORK, resource);
+	if (cores > 0.0)
+		process(estimate, host, sec * cores, cores, PROCESS_WORK, resource);
 	else
 		push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_FINISHED, host, resource, task});
 }

@@ -320,3 +320,10 @@ struct psd_traffic psd_program_traffic(const struct psd_program *program, unsign
 	}
 	return total;
 }
+
+double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine)
+{
+	if (op->resource == PSD_RESOURCE_DEVICE && op->kind != PSD_OP_BARRIER)
+		return machine->threads;
+	return op->resource == PSD_RESOURCE_DEVICE || op->resource == PSD_RESOURCE_CPU ? 1.0 : 0.0;
+}

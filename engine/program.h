@@ -87,6 +87,9 @@ struct psd_layers {
 };
 struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer);
 
+/* The most cores of a machine that an operation uses while it works; 0: it works elsewhere, on a copy engine or the network. */
+double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
+
 bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, unsigned host);
 
 /* Bytes a node sends to and receives from other nodes per iteration. */

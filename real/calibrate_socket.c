@@ -1,5 +1,6 @@
-/* What moving bytes takes from computing. On every core a process multiplies matrices while two workers of an idle network exchange tensors on
- * the links: what the products lose to the exchange is what it cost, whoever the kernel charged for it. Chosen over comparing the layers'
+/* What moving bytes takes from computing. On every core a process multiplies matrices while two workers of an idle network exchange tensors: what
+ * the products lose to the exchange is what it cost, whoever the kernel charged for it. Without a limit that is what the bytes cost; on the
+ * links, what is lost beyond that comes with the time that they are busy. Chosen over comparing the layers'
  * seconds with and without traffic, as there reductions and waiting are mixed in and the difference is of the size of the spread. */
 #define _GNU_SOURCE
 #include <math.h>

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/file.h"
-#include "engine/units.h"
 
 enum { MOST_PORT = 65535 };
 

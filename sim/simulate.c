@@ -17,16 +17,14 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 {
 	struct psd_simulation *sim = context;
 	const uint64_t cookie = psd_wake_cookie(PSD_WAKE_WORK, host, resource);
-	const enum psd_op_kind kind = sim->program->ops[task.op].kind;
-	if (kind == PSD_OP_FORWARD || kind == PSD_OP_BACKWARD)
+	const struct psd_op *op = &sim->program->ops[task.op];
+	const double cores = psd_sim_has_processors(sim) ? psd_op_cores(op, &sim->simulated->plan.machine) : 0.0;
+	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		sec *= psd_jitter_factor(sim->scenario->jitter_ratio, sim->scenario->seed, host, task);
 	if (resource == PSD_RESOURCE_DEVICE && sim->scenario->n_slowdowns > 0)
 		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, host), sec);
-	if (psd_sim_has_processors(sim) && resource == PSD_RESOURCE_DEVICE && kind != PSD_OP_BARRIER)
-		psd_sim_process(sim, host, sec * sim->simulated->plan.machine.threads, sim->simulated->plan.machine.threads,
-				cookie);
-	else if (psd_sim_has_processors(sim) && (resource == PSD_RESOURCE_CPU || kind == PSD_OP_BARRIER))
-		psd_sim_process(sim, host, sec, 1, cookie);
+	if (cores > 0.0)
+		psd_sim_process(sim, host, sec * cores, cores, cookie);
 	else
 		psd_network_timer(sec, cookie);
 }
