@@ -9,8 +9,6 @@
 
 #include "real/calibrate_parts.h"
 
-enum { ATTEMPTS = 3 };
-
 #define CALM_RATIO 0.05 /* a spread that calls for no other attempt */
 
 struct step {
@@ -70,7 +68,7 @@ static enum psd_status measure(struct psd_calibration *calibration, struct psd_e
 	enum psd_status status = PSD_OK;
 
 	for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]); s++)
-		for (unsigned attempt = 0; attempt < ATTEMPTS && !status; attempt++) {
+		for (unsigned attempt = 0; attempt < calibration->options->most_attempts && !status; attempt++) {
 			if (attempt > 0 && is_calm(calibration, &steps[s]))
 				break;
 			tell(calibration, &steps[s], attempt);

@@ -14,6 +14,7 @@ struct psd_calibrate_options {
 	struct psd_point point;			 /* how many workers share the machine, and at which rate */
 	enum psd_ground ground;
 	double stall_sec;
+	unsigned most_attempts;	 /* at each measurement, while it spreads; at least 1 */
 	const char *output_path; /* NAME.yaml; NAME-profile.csv and NAME-points.csv are written beside it */
 	const char *version;
 	const volatile sig_atomic_t *stop_signal; /* as in psd_launch_options */
@@ -22,7 +23,7 @@ struct psd_calibrate_options {
 	void *context;
 };
 
-/* Takes about a minute, in processes that it starts: call it from the main thread, before starting any. Writes the three files whole or
+/* Takes a minute for each attempt, in processes that it starts: call it from the main thread, before starting any. Writes the three files whole or
  * not at all, adds the table of what was measured to the text. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table,
 			      struct psd_error *err) PSD_MUST_CHECK;

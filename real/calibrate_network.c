@@ -23,7 +23,7 @@ enum {
 
 #define LEAST_SEC	    4e-3 /* of long messages on the line */
 #define LONG_SEC	    0.6	 /* no longer */
-#define CROWD_SEC	    0.25 /* on the line, of one sender's message */
+#define CROWD_SEC	    0.1	 /* on the line, of one sender's message */
 #define TRANSPORT_TO_LINK   4.0	 /* a link is measured where the machine could move so many times as much */
 #define FIRST_RATE_BPS	    1e10 /* guess for the sizes on an unshaped link */
 #define NEGLIGIBLE_RATIO    0.02

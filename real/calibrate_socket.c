@@ -31,7 +31,8 @@ enum {
 #define MOST_SOCKET_BPS 400e9
 #define QUIET_SEC	0.8 /* before and after the exchange */
 #define WINDOW_SEC	0.5
-#define WARM_SEC	0.2 /* of the products, not counted */
+#define BESIDE_RATIO	0.25 /* about what the products leave of the rate on idle processors */
+#define WARM_SEC	0.2  /* of the products, not counted */
 #define BYTES_OF(side)	(4.0 * (side) * (side))
 
 /* Of one core: when each product ended. */
@@ -147,7 +148,8 @@ static struct window pause_window(void)
 /* link_bps 0: without a limit. */
 static struct psd_exchange_options exchange_of(const struct psd_calibration *calibration, double link_bps)
 {
-	const double rate_bps = link_bps > 0.0 ? link_bps : calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value;
+	const double rate_bps =
+		link_bps > 0.0 ? link_bps : BESIDE_RATIO * calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value;
 	struct psd_exchange_options options = {
 		.n_workers = WORKERS,
 		.n_tensors = TENSORS,

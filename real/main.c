@@ -518,6 +518,7 @@ static enum psd_status calibrate_machine(const struct command *command, struct p
 		.point = command->point,
 		.ground = command->ground,
 		.stall_sec = command->options->stall_sec,
+		.most_attempts = (unsigned)command->options->n_attempts,
 		.output_path = command->options->output_path,
 		.version = PSD_VERSION,
 		.stop_signal = &stop_signal,

@@ -8,7 +8,7 @@
 #include "real/hosts.h"
 #include "real/pack_format.h"
 
-enum { MOST_NODES = 400, LEAST_SIDE = 8 };
+enum { MOST_NODES = 400, LEAST_SIDE = 8, ATTEMPTS = 3, MOST_ATTEMPTS = 100 };
 
 #define STALL_SEC 60.0
 
@@ -42,6 +42,8 @@ static const struct psd_option option_list[] = {
 	{OPTION("--print-scenario", NULL, "instead: the scenario with all values that take effect"), MODE(PRINT_SCENARIO)},
 	{OPTION("--calibrate", NULL, "instead: measure this machine, and write the scenario with what psd-sim needs"),
 	 MODE(CALIBRATE)},
+	{OPTION("--attempts", "N", "with --calibrate: at each measurement, while it spreads by over 5 % (if not given: 3)"),
+	 .kind = PSD_OPTION_COUNT, AT(n_attempts), .least = 1, .most = MOST_ATTEMPTS},
 	{OPTION("--pack", "FOLDER", "instead: FOLDER/CLASS/NAME.jpg as one file for `data: {kind: packed}`"), MODE(PACK),
 	 .text_offset = offsetof(struct psd_run_options, pack_folder)},
 	{OPTION("-o", "FILE", "the packed file, or the calibrated scenario"), .kind = PSD_OPTION_TEXT, AT(output_path)},
@@ -74,8 +76,9 @@ static enum psd_status check_pack(const struct psd_run_options *options, struct 
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--pack' needs '-o FILE', see psd-run --help");
 	if (options->arguments.n_settings > 0)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--set' has no effect beside '--pack'");
-	if (options->dilation)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--dilation' has no effect beside '--pack'");
+	if (options->dilation || options->n_attempts)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect beside '--pack'",
+				     options->dilation ? "--dilation" : "--attempts");
 	if (options->arguments.n_scenarios)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--pack' takes no scenario, '%.200s' is one too many",
 				     options->arguments.scenarios[0]);
@@ -144,6 +147,8 @@ static enum psd_status check(const struct psd_run_options *options, struct psd_e
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--pack'%s", pack_option,
 				     options->output_path ? " or '--calibrate'" : "");
 	}
+	if (options->n_attempts && options->mode != PSD_RUN_CALIBRATE)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--attempts' has no effect without '--calibrate'");
 	if (!options->arguments.n_scenarios)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no scenario is given, see psd-run --help");
 	if (options->trace_path && options->log_path && !strcmp(options->trace_path, options->log_path))
@@ -159,6 +164,8 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 
 	if (!status && !parsed.arguments.is_last)
 		status = check(&parsed, err);
+	if (!parsed.n_attempts)
+		parsed.n_attempts = ATTEMPTS;
 	if (status)
 		psd_run_options_release(&parsed);
 	else

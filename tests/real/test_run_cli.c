@@ -114,6 +114,9 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--hosts h --trace t " QUICKSTART, "'--trace' is for a cluster on this machine, not beside '--hosts'"},
 		{"--hosts h --print-scenario " QUICKSTART, "'--hosts' has no effect beside '--print-scenario'"},
 		{"-o x " QUICKSTART, "'-o' has no effect without '--pack' or '--calibrate'"},
+		{"--attempts 1 " QUICKSTART, "'--attempts' has no effect without '--calibrate'"},
+		{"--pack a -o b --attempts 1", "'--attempts' has no effect beside '--pack'"},
+		{"--calibrate -o x --attempts 0 " QUICKSTART, "'--attempts' is '0', must be from 1 to 100"},
 		{"--calibrate " QUICKSTART, "'--calibrate' needs '-o FILE'"},
 		{"--calibrate -o x.yaml", "no scenario is given, see psd-run --help"},
 		{"--calibrate -o x --side 64 " QUICKSTART, "'--side' has no effect without '--pack'"},
@@ -425,7 +428,7 @@ static double number_after(const char *text, const char *key)
 Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 {
 	const struct scratch_folder folder = make_tiny();
-	struct run done = run(tiny(&folder, "--calibrate --quiet -o @/c.yaml").text, "2>&1"), predicted, trained;
+	struct run done = run(tiny(&folder, "--calibrate --attempts 1 --quiet -o @/c.yaml").text, "2>&1"), predicted, trained;
 	char *calibrated, *profile, *points;
 	char arguments[512];
 
