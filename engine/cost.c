@@ -105,17 +105,24 @@ static double link_bps_of(const struct psd_rates *rates)
 	return fmin(rates->send_bps, rates->receive_bps);
 }
 
-double psd_cost_socket_sec(const struct psd_rates *rates, double bytes)
+struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages)
 {
 	const struct psd_host *host = rates->host;
 	const double moved_sec = host->socket_bps > 0.0 ? 8.0 * bytes / host->socket_bps : 0.0;
+	const double link_sec = 8.0 * bytes / link_bps_of(rates);
+	const double sec = moved_sec + host->interrupts_ratio * link_sec + host->handling_sec * n_messages;
 
-	return moved_sec + host->interrupts_ratio * 8.0 * bytes / link_bps_of(rates);
+	return (struct psd_socket_work){sec, sec < link_sec ? sec / link_sec : sec > 0.0 ? 1.0 : 0.0};
 }
 
-double psd_cost_socket_cores(const struct psd_rates *rates)
+double psd_cost_messages(const struct psd_rates *rates, double bytes)
 {
-	return fmin(1.0, psd_cost_socket_sec(rates, link_bps_of(rates) / 8.0));
+	return ceil(bytes / (double)rates->pair_bytes);
+}
+
+double psd_cost_ring_messages(const struct psd_layout *layout)
+{
+	return 2.0 * (layout->workers - 1.0);
 }
 
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)
@@ -206,10 +213,9 @@ double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_
 	if (message_sec == 0.0 || psd_layout_hosts(layout) == 1)
 		return 0.0;
 	const double own = layout->has_separate_servers ? 0.0 : 1.0;
-	const double pair_bytes = (double)rates->pair_bytes;
 	const double bytes = (double)payload->elements * payload->value_bytes;
-	const double messages_of_part = ceil(bytes / layout->shards / pair_bytes);
-	const double messages_of_all = ceil(bytes / pair_bytes);
+	const double messages_of_part = psd_cost_messages(rates, bytes / layout->shards);
+	const double messages_of_all = psd_cost_messages(rates, bytes);
 	switch (payload->pattern) {
 	case PSD_PATTERN_PUSH: return message_sec * (layout->shards - own) * messages_of_part;
 	case PSD_PATTERN_PULL: return message_sec * (layout->workers - own) * messages_of_part;

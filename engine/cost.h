@@ -66,10 +66,16 @@ double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct p
  * worker a node. */
 double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates);
 
-/* Seconds of one core that an end of a connection takes for so many bytes, sent or received; the most of a core that it needs for that while the
- * link is busy. Both 0 where sockets cost nothing. */
-double psd_cost_socket_sec(const struct psd_rates *rates, double bytes);
-double psd_cost_socket_cores(const struct psd_rates *rates);
+/* What an end of a connection does for messages, sent or received: seconds of one core, and the most of a core that it needs for that while the
+ * link is busy with them. Both 0 where sockets cost nothing. */
+struct psd_socket_work {
+	double sec, most_cores;
+};
+
+struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages);
+/* How many messages carry so many bytes from one host to another; around a ring: all that one worker sends. */
+double psd_cost_messages(const struct psd_rates *rates, double bytes);
+double psd_cost_ring_messages(const struct psd_layout *layout);
 
 /* Seconds of one subject by method, alone on the cluster: copy out, network, server or rebuild work, copy in, in sequence. */
 double psd_cost_seconds(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,

@@ -243,14 +243,10 @@ static void process(struct estimate *estimate, unsigned class, double sec, doubl
 		estimate->is_out_of_memory = true;
 }
 
-static double socket_sec(const struct estimate *estimate, double bytes)
+static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages)
 {
-	return estimate->pools ? psd_cost_socket_sec(&estimate->program->plan->rates, bytes) : 0.0;
-}
-
-static double socket_most_cores(const struct estimate *estimate)
-{
-	return psd_cost_socket_cores(&estimate->program->plan->rates);
+	return estimate->pools ? psd_cost_socket_work(&estimate->program->plan->rates, bytes, n_messages)
+			       : (struct psd_socket_work){.sec = 0.0};
 }
 
 /* ---- seam ---- */
@@ -336,17 +332,18 @@ static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *f
 {
 	const struct psd_layout *layout = &estimate->program->plan->layout;
 	const unsigned pair = flow->from * estimate->n_classes + flow->to;
-	const double message_sec = socket_sec(estimate, flow->left_bits / 8), most_cores = socket_most_cores(estimate);
+	const double bytes = flow->left_bits / 8, n_messages = psd_cost_messages(&estimate->program->plan->rates, bytes);
+	const struct psd_socket_work work = socket_work(estimate, bytes, n_messages);
 	double n_receivers, n_senders;
 
-	estimate->n_parts_left[pair] = message_sec > 0 ? 3 : 1;
-	if (message_sec <= 0)
+	estimate->n_parts_left[pair] = work.sec > 0 ? 3 : 1;
+	if (work.sec <= 0)
 		return;
 	n_receivers = fmax(1, psd_payload_receivers(payload, layout, estimate->classes[flow->from].representative));
 	n_senders = fmax(1, psd_payload_senders(payload, layout, estimate->classes[flow->to].representative));
-	process(estimate, flow->from, message_sec * flow->flows_per_sender, most_cores * flow->flows_per_sender / n_receivers,
+	process(estimate, flow->from, work.sec * flow->flows_per_sender, work.most_cores * flow->flows_per_sender / n_receivers,
 		PROCESS_SOCKET, pair);
-	process(estimate, flow->to, message_sec * flow->flows_per_receiver, most_cores * flow->flows_per_receiver / n_senders,
+	process(estimate, flow->to, work.sec * flow->flows_per_receiver, work.most_cores * flow->flows_per_receiver / n_senders,
 		PROCESS_SOCKET, pair);
 }
 
@@ -424,16 +421,16 @@ static void estimate_collective(void *context, struct psd_task task)
 	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
 	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
 	const double bytes = (double)psd_payload_bytes_between(payload, &plan->layout, 0, plan->layout.workers > 1 ? 1 : 0);
-	const double end_sec = socket_sec(estimate, bytes);
+	const struct psd_socket_work work = socket_work(estimate, bytes, psd_cost_ring_messages(&plan->layout));
 
 	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, 0, PSD_RESOURCE_NONE, task});
 	estimate->n_collective_parts_left = 1;
-	for (unsigned c = 0; c < estimate->n_classes && end_sec > 0; c++) {
+	for (unsigned c = 0; c < estimate->n_classes && work.sec > 0; c++) {
 		if (!psd_layout_is_worker(&plan->layout, estimate->classes[c].representative))
 			continue;
 		estimate->n_collective_parts_left += 2;
 		for (unsigned end = 0; end < 2; end++)
-			process(estimate, c, end_sec, socket_most_cores(estimate), PROCESS_COLLECTIVE, 0);
+			process(estimate, c, work.sec, work.most_cores, PROCESS_COLLECTIVE, 0);
 	}
 }
 

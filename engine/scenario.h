@@ -48,6 +48,7 @@ struct psd_host {
 	double update_bps; /* gradient bytes applied by a worker, where the whole gradient is its own */
 	double socket_bps; /* bytes sent plus received that one core moves through sockets; heeded where `machine` is given */
 	double interrupts_ratio; /* share of one core that each busy direction of a link takes, whatever its rate; likewise */
+	double handling_sec;	 /* of one core, that each end takes for a message beside its bytes; likewise */
 	double transport_bps;	 /* what the stack moves in or out of one node, each direction; the link may be slower still */
 	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */
 	double message_sec;  /* sender's time per message */

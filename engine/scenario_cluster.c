@@ -51,6 +51,7 @@ static const struct psd_field host_fields[] = {
 	{HOST("update", RATE, update_bps)},
 	{HOST("socket", RATE, socket_bps)},
 	{HOST("interrupts", RATIO, interrupts_ratio), .highest = 1},
+	{HOST("handling", SECONDS, handling_sec)},
 	{HOST("transport", RATE, transport_bps)},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10},
 	{HOST("message", SECONDS, message_sec)},

@@ -132,6 +132,11 @@ static void add_host(struct psd_text *text, const struct psd_host *host)
 		add_figure(text, host->interrupts_ratio);
 		separator = ", ";
 	}
+	if (host->handling_sec > 0.0) {
+		psd_text_add(text, "%shandling: ", separator);
+		add_seconds(text, host->handling_sec);
+		separator = ", ";
+	}
 	add_optional_rate(text, "transport", host->transport_bps, &separator);
 	psd_text_add(text, "%sincast: ", separator);
 	add_figure(text, host->incast_ratio);

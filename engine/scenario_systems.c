@@ -44,6 +44,15 @@ static const struct {
 	{"pair", ~BIT(RING), "parameter servers"},
 };
 
+/* The key that only processes on shared cores heed. NULL: the host has none. */
+static const char *find_core_cost(const struct psd_host *host)
+{
+	return host->socket_bps > 0.0	      ? "socket"
+	       : host->interrupts_ratio > 0.0 ? "interrupts"
+	       : host->handling_sec > 0.0     ? "handling"
+					      : NULL;
+}
+
 static enum psd_status check_particular(const struct psd_system *system, const struct psd_node *entry, struct psd_error *err)
 {
 	for (size_t i = 0; i < sizeof(particular_keys) / sizeof(particular_keys[0]); i++) {
@@ -120,10 +129,10 @@ static enum psd_status read_system(const struct psd_scenario_reader *reader, con
 	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows", system->name);
-	if (!status && (system->host.socket_bps > 0.0 || system->host.interrupts_ratio > 0.0) && !reader->scenario->machine.cores)
+	if (!status && find_core_cost(&system->host) && !reader->scenario->machine.cores)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'%s' of system '%s' has no effect without 'machine' in 'cluster', whose cores it takes",
-				     system->host.socket_bps > 0.0 ? "socket" : "interrupts", system->name);
+				     find_core_cost(&system->host), system->name);
 	return status;
 }
 

@@ -22,7 +22,8 @@ enum psd_quantity {
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
 	PSD_QUANTITY_LATENCY_SEC,
-	PSD_QUANTITY_MESSAGE_SEC,
+	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
+	PSD_QUANTITY_HANDLING_SEC,
 	PSD_QUANTITY_INCAST_RATIO,
 	PSD_QUANTITY_SOCKET_BPS,
 	PSD_QUANTITY_INTERRUPTS_RATIO,
@@ -82,6 +83,11 @@ enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct p
 enum psd_status psd_calibrate_messages(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills INCAST and STREAMS. */
 enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- calibrate_handling.c ---- */
+
+/* Fills HANDLING. */
+enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_socket.c ---- */
 

@@ -73,12 +73,8 @@ void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool)
 	set_timer(sim, pool);
 }
 
-double psd_sim_socket_sec(const struct psd_simulation *sim, uint64_t bytes)
+struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages)
 {
-	return psd_sim_has_processors(sim) ? psd_cost_socket_sec(&sim->simulated->plan.rates, (double)bytes) : 0.0;
-}
-
-void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double sec, unsigned n_others, uint64_t cookie)
-{
-	psd_sim_process(sim, host, sec, psd_cost_socket_cores(&sim->simulated->plan.rates) / n_others, cookie);
+	return psd_sim_has_processors(sim) ? psd_cost_socket_work(&sim->simulated->plan.rates, (double)bytes, n_messages)
+					   : (struct psd_socket_work){.sec = 0.0};
 }

@@ -45,13 +45,14 @@ static void start_sockets(struct psd_simulation *sim, const struct psd_payload *
 
 	for (unsigned rank = 0; rank < n_workers; rank++) {
 		const unsigned to = (rank + 1) % n_workers;
-		const double sec = psd_sim_socket_sec(sim, psd_payload_bytes_between(payload, sim->layout, rank, to));
+		const struct psd_socket_work work = psd_sim_socket_work(
+			sim, psd_payload_bytes_between(payload, sim->layout, rank, to), psd_cost_ring_messages(sim->layout));
 
-		if (sec <= 0.0)
+		if (work.sec <= 0.0)
 			continue;
 		sim->n_ring_left += 2;
-		psd_sim_process_socket(sim, rank, sec, 1, psd_wake_cookie(PSD_WAKE_RING_SOCKET, rank, 0));
-		psd_sim_process_socket(sim, to, sec, 1, psd_wake_cookie(PSD_WAKE_RING_SOCKET, to, 0));
+		psd_sim_process(sim, rank, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_RING_SOCKET, rank, 0));
+		psd_sim_process(sim, to, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_RING_SOCKET, to, 0));
 	}
 }
 

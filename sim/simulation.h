@@ -134,10 +134,8 @@ bool psd_sim_has_processors(const struct psd_simulation *sim);
 /* So much work of one core begins on host; wakes with cookie when it is over. */
 void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie);
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
-/* Work at one end for so many bytes; 0: none. */
-double psd_sim_socket_sec(const struct psd_simulation *sim, uint64_t bytes);
-/* It uses as much of a core as the link can keep busy, which carries n_others such messages at a time. */
-void psd_sim_process_socket(struct psd_simulation *sim, unsigned host, double sec, unsigned n_others, uint64_t cookie);
+/* Nothing where processors are not shared. */
+struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages);
 
 /* ---- simulate.c ---- */
 

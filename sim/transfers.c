@@ -52,7 +52,7 @@ static struct psd_crossing *new_crossing(struct psd_simulation *sim)
 }
 
 /* The network and both ends work on it at a time. */
-static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, double socket_sec)
+static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, struct psd_socket_work work)
 {
 	struct psd_crossing *crossing = new_crossing(sim);
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
@@ -69,8 +69,8 @@ static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned t
 	*crossing = (struct psd_crossing){from, to, 3};
 	cookie = psd_wake_cookie(PSD_WAKE_CROSSING, 0, (unsigned)(crossing - sim->crossings));
 	psd_network_transfer(from, to, bytes, cookie);
-	psd_sim_process_socket(sim, from, socket_sec, n_receivers, cookie);
-	psd_sim_process_socket(sim, to, socket_sec, n_senders, cookie);
+	psd_sim_process(sim, from, work.sec, work.most_cores / n_receivers, cookie);
+	psd_sim_process(sim, to, work.sec, work.most_cores / n_senders, cookie);
 }
 
 void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
@@ -81,18 +81,20 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
 		psd_sim_end_flow(sim, crossing->from, crossing->to);
 }
 
-static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes)
+/* Of so many parts for as many hosts: the first of them stands for all. */
+static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, unsigned n_parts)
 {
 	const unsigned from_node = psd_layout_node(sim->layout, from);
 	const unsigned to_node = psd_layout_node(sim->layout, to);
-	const double socket_sec = psd_sim_socket_sec(sim, bytes);
+	const double n_messages = n_parts * psd_cost_messages(&sim->simulated->plan.rates, (double)bytes / n_parts);
+	const struct psd_socket_work work = psd_sim_socket_work(sim, bytes, n_messages);
 	sim->sendings[from].n_flows_left++;
 	if (from_node != to_node) {
 		sim->sent_bytes[from_node] += bytes;
 		sim->received_bytes[to_node] += bytes;
 	}
-	if (socket_sec > 0.0)
-		start_crossing(sim, from, to, bytes, socket_sec);
+	if (work.sec > 0.0)
+		start_crossing(sim, from, to, bytes, work);
 	else
 		psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_FLOW, from, to));
 }
@@ -119,7 +121,7 @@ static void start_shift_flows(struct psd_simulation *sim, unsigned from, const s
 {
 	for (unsigned run = 0; run < sim->n_shift_flows; run++)
 		start_flow(sim, from, (from + 1 + first_peer(sim, run)) % sim->layout->workers,
-			   run_bytes(sim, payload, from, run));
+			   run_bytes(sim, payload, from, run), first_peer(sim, run + 1) - first_peer(sim, run));
 }
 
 /* What one flow from `from` to `to` carried. */
@@ -146,7 +148,7 @@ void psd_sim_start_flows(struct psd_simulation *sim, unsigned from)
 		const unsigned to = (from + peer) % n_hosts;
 		const uint64_t bytes = psd_payload_bytes_between(payload, sim->layout, from, to);
 		if (bytes > 0)
-			start_flow(sim, from, to, bytes);
+			start_flow(sim, from, to, bytes, 1);
 	}
 }
 

@@ -609,7 +609,7 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 
 /* ---- processors that are shared ---- */
 
-#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupts: 3%%}"
+#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupts: 3%%, handling: 20us}"
 
 Test(contract, shared_processors_agree)
 {
@@ -664,6 +664,20 @@ Test(contract, sockets_bound_an_exchange_that_links_do_not)
 				   interrupted_sec);
 		cr_expect_float_eq(slow_sec - compute_sec, socket_sec, 1e-3 * socket_sec, "%s: %.6f s", syncs[s], slow_sec);
 		cr_expect_float_eq(quick_sec - compute_sec, link_sec, 1e-3 * link_sec, "%s: %.6f s", syncs[s], quick_sec);
+	}
+}
+
+Test(contract, messages_bound_an_exchange_whose_bytes_do_not)
+{
+	const double handling_sec = 1.0, compute_sec = shared_sec("ps", 1, "", "");
+	/* one message each way pushed, one pulled; around a ring of two as many: four ends on the one core of each, longer than the bytes take */
+	const double exchange_sec = 4 * handling_sec;
+	const char *const syncs[] = {"ps, pair: 1GB", "ring"}; /* no part is cut into several messages */
+
+	for (unsigned s = 0; s < 2; s++) {
+		const double sec = shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n", "  host: {handling: 1s}\n");
+
+		cr_expect_float_eq(sec - compute_sec, exchange_sec, 1e-3 * exchange_sec, "%s: %.6f s", syncs[s], sec);
 	}
 }
 
