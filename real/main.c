@@ -41,6 +41,17 @@ static void note_signal(int number)
 	stop_signal = number;
 }
 
+/* A hangup that is ignored, as nohup leaves it, stays so. */
+static void handle_ends(const struct sigaction *action)
+{
+	struct sigaction hangup;
+
+	(void)sigaction(SIGINT, action, NULL);
+	(void)sigaction(SIGTERM, action, NULL);
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+		(void)sigaction(SIGHUP, action, NULL);
+}
+
 static int exit_of(enum psd_status status)
 {
 	if (status == PSD_OK)
@@ -416,6 +427,7 @@ static enum psd_status open_log(struct command *command, struct psd_error *err)
 /* A signal ends this process at once: the others hear of it by their connections. */
 static enum psd_status join_hosts(struct command *command, struct psd_error *err)
 {
+	const struct sigaction ended = {.sa_handler = SIG_DFL};
 	const struct psd_run_options *options = command->options;
 	enum psd_status status;
 	unsigned index = 0;
@@ -440,8 +452,7 @@ static enum psd_status join_hosts(struct command *command, struct psd_error *err
 		if (is_chosen(command, &command->scenario->systems[s]))
 			status =
 				psd_run_check_hosts(&command->scenario->systems[s], &command->point, command->hosts.n_hosts, err);
-	(void)signal(SIGINT, SIG_DFL);
-	(void)signal(SIGTERM, SIG_DFL);
+	handle_ends(&ended);
 	return status;
 }
 
@@ -665,8 +676,8 @@ int main(int argc, char *argv[])
 
 	fill_standard_streams();
 	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
-	(void)sigaction(SIGINT, &noted, NULL);
-	(void)sigaction(SIGTERM, &noted, NULL);
+	signal(SIGCHLD, SIG_DFL); /* where it is ignored, as some parents leave it, nobody can wait for a process */
+	handle_ends(&noted);
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
 	exit_status = run(&options);

@@ -474,10 +474,11 @@ Test(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measure
 
 /* ---- interruption ---- */
 
-/* Starts psd-run with its standard error on *errors. */
-static pid_t start_training(const char *scenario, FILE **errors)
+/* Starts psd-run with its standard error on *errors; `ignored`, if not 0, is a signal that its parent leaves ignored. */
+static pid_t start_training(const struct scratch_folder *folder, const char *iterations, int ignored, FILE **errors)
 {
 	const struct program_path path = path_of("psd-run");
+	const struct scratch_path scenario = scratch_folder_path(folder, "s.yaml"), trace = scratch_folder_path(folder, "t.json");
 	int ends[2];
 	pid_t pid;
 
@@ -488,7 +489,11 @@ static pid_t start_training(const char *scenario, FILE **errors)
 		dup2(ends[1], STDERR_FILENO);
 		close(ends[0]);
 		close(ends[1]);
-		execl(path.text, "psd-run", "--no-emulation", "--iterations", "1000000", scenario, (char *)NULL);
+		if (ignored)
+			signal(ignored, SIG_IGN);
+		cr_assert_not_null(freopen("/dev/null", "w", stdout));
+		execl(path.text, "psd-run", "--no-emulation", "--iterations", iterations, "--trace", trace.text, scenario.text,
+		      (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -497,25 +502,69 @@ static pid_t start_training(const char *scenario, FILE **errors)
 	return pid;
 }
 
-Test(run_cli, an_interrupt_ends_all_processes_in_one_line)
+static void wait_for_first_iteration(FILE *errors)
 {
-	const struct scratch_folder folder = make_tiny();
-	char line[512], last[512] = "";
-	FILE *errors;
-	const pid_t pid = start_training(scratch_folder_path(&folder, "s.yaml").text, &errors);
-	int status;
+	char line[512];
 
 	while (fgets(line, sizeof(line), errors) && !strstr(line, ": iteration 1 of "))
 		;
-	cr_assert_eq(kill(pid, SIGINT), 0);
-	/* the pipe ends when the last process that could write to it is gone */
+}
+
+/* The pipe ends when the last process that could write to it is gone. */
+static void expect_end(pid_t pid, FILE *errors, int exit_status, const char *last_line)
+{
+	char line[512], last[512] = "";
+	int status;
+
 	while (fgets(line, sizeof(line), errors))
 		memcpy(last, line, sizeof(last));
 	fclose(errors);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect(WIFEXITED(status));
-	cr_expect_eq(WEXITSTATUS(status), 128 + SIGINT);
-	cr_expect_str_eq(last, "psd-run: stopped by signal 2 (Interrupt)\n");
+	cr_expect_eq(WEXITSTATUS(status), exit_status, "%d: %s", WEXITSTATUS(status), last);
+	cr_expect_not_null(strstr(last, last_line), "%s", last);
+}
+
+Test(run_cli, an_interrupt_ends_all_processes_in_one_line)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	const struct scratch_folder folder = make_tiny();
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		char words[128];
+		FILE *errors;
+		const pid_t pid = start_training(&folder, "1000000", 0, &errors);
+
+		snprintf(words, sizeof(words), "psd-run: stopped by signal %d (%s)\n", signals[i], strsignal(signals[i]));
+		wait_for_first_iteration(errors);
+		cr_assert_eq(kill(pid, signals[i]), 0);
+		expect_end(pid, errors, 128 + signals[i], words);
+		cr_expect_neq(access(scratch_folder_path(&folder, "t.json.part").text, F_OK), 0, "signal %d", signals[i]);
+	}
+	scratch_folder_remove(&folder);
+}
+
+/* As nohup starts it. */
+Test(run_cli, an_ignored_hangup_ends_nothing)
+{
+	const struct scratch_folder folder = make_tiny();
+	FILE *errors;
+	const pid_t pid = start_training(&folder, "1000000", SIGHUP, &errors);
+
+	wait_for_first_iteration(errors);
+	cr_assert_eq(kill(pid, SIGHUP), 0);
+	cr_assert_eq(kill(pid, SIGTERM), 0);
+	expect_end(pid, errors, 128 + SIGTERM, "psd-run: stopped by signal 15 (Terminated)\n");
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, a_parent_that_ignores_its_children_leaves_no_run_waiting, .timeout = 60)
+{
+	const struct scratch_folder folder = make_tiny();
+	FILE *errors;
+	const pid_t pid = start_training(&folder, "3", SIGCHLD, &errors);
+
+	expect_end(pid, errors, 0, "psd-run: the trace is of Hybrid\n");
 	scratch_folder_remove(&folder);
 }
 
