@@ -554,6 +554,11 @@ static enum psd_status calibrate_scenario(const struct psd_run_options *options,
 	if (!scenario->has_train)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which --calibrate needs");
+	if (scenario->has_replay)
+		return psd_error_set(
+			err, PSD_EINVAL, scenario->replay_at,
+			"'replay' is true, --calibrate measures what is really computed: must be false or left out, as in "
+			"'compute: {device: cpu}'");
 	status = psd_subject_matter_load(&command.matter, scenario, err);
 	if (status)
 		return status;

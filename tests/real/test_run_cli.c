@@ -461,6 +461,18 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	scratch_folder_remove(&folder);
 }
 
+Test(run_cli, a_replay_is_not_calibrated)
+{
+	const struct scratch_folder folder = make_tiny();
+
+	expect_complaint(
+		tiny(&folder, "--calibrate -o @/c.yaml --set compute.replay=true --set compute.device=p100").text, 2,
+		"--set compute.replay: 'replay' is true, --calibrate measures what is really computed: must be false or left "
+		"out, as in 'compute: {device: cpu}'");
+	cr_expect_neq(access(scratch_folder_path(&folder, "c.yaml.part").text, F_OK), 0);
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measures)
 {
 	const struct scratch_folder folder = make_tiny();
