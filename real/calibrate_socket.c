@@ -190,21 +190,34 @@ static struct psd_summary inverse_of(struct psd_summary summary)
 	return summary;
 }
 
-/* What each second of a busy direction takes beyond its bytes. */
-static void note_interrupts(struct psd_calibration *calibration, const struct psd_exchange_options *options, double sec_per_bit[])
+/* What a bit takes. True: kept. */
+static bool note_socket(struct psd_calibration *calibration, double sec_per_bit[])
+{
+	return psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, inverse_of(psd_fit_summary(sec_per_bit, WINDOWS)),
+				  "%d workers, no limit", (int)WORKERS);
+}
+
+/* What each second of a busy direction takes beyond its bytes. True: kept. */
+static bool note_interrupts(struct psd_calibration *calibration, const struct psd_exchange_options *options, double sec_per_bit[])
 {
 	const double socket_bps = calibration->measured[PSD_QUANTITY_SOCKET_BPS].value;
 
 	for (unsigned w = 0; w < WINDOWS; w++)
 		sec_per_bit[w] = fmin(1.0, fmax(0.0, sec_per_bit[w] - 1.0 / socket_bps) * options->rate_bps);
-	(void)psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPTS_RATIO, psd_fit_summary(sec_per_bit, WINDOWS),
-				 "%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * options->rate_bps);
+	return psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPTS_RATIO, psd_fit_summary(sec_per_bit, WINDOWS),
+				  "%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * options->rate_bps);
 }
 
 static void conclude(struct psd_calibration *calibration, const struct gang *gang, const struct psd_exchange_options *options,
 		     const struct psd_exchange *exchange, const double product_sec[])
 {
 	const uint32_t n_of_window = (options->n_iterations - WARM_UPS - 1) / WINDOWS;
+	const struct psd_calibrate_point point = {
+		.workers = WORKERS,
+		.bandwidth_bps = gang->link_bps,
+		.iteration_sec = exchange->iteration_sec,
+		.node_bytes = (uint64_t)(TENSORS * BYTES_OF(options->side)),
+	};
 	double values[WINDOWS];
 
 	for (unsigned w = 0; w < WINDOWS; w++) {
@@ -215,17 +228,10 @@ static void conclude(struct psd_calibration *calibration, const struct gang *gan
 
 		values[w] = fmax(1.0 / MOST_SOCKET_BPS, sec / (n_of_window * moved_bits(options)));
 	}
-	calibration->point = (struct psd_calibrate_point){
-		.workers = WORKERS,
-		.bandwidth_bps = options->rate_bps,
-		.iteration_sec = exchange->iteration_sec,
-		.node_bytes = (uint64_t)(TENSORS * BYTES_OF(options->side)),
-	};
-	if (gang->link_bps > 0.0)
-		note_interrupts(calibration, options, values);
-	else
-		(void)psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, inverse_of(psd_fit_summary(values, WINDOWS)),
-					 "%d workers, no limit", (int)WORKERS);
+	if (gang->link_bps == 0.0 && note_socket(calibration, values))
+		calibration->socket_point = point;
+	else if (gang->link_bps > 0.0 && note_interrupts(calibration, options, values))
+		calibration->interrupts_point = point;
 }
 
 /* Of every core, with room for the median of one. */

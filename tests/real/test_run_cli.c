@@ -428,7 +428,10 @@ static double number_after(const char *text, const char *key)
 Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 {
 	const struct scratch_folder folder = make_tiny();
-	struct run done = run(tiny(&folder, "--calibrate --attempts 1 --quiet -o @/c.yaml").text, "2>&1"), predicted, trained;
+	static const char options[] = "--calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
+				      "--set cluster.machine.cores=2 --set cluster.host.interrupts=20% --set "
+				      "calibration.workers=8 --set calibration.bandwidth=2Gbps";
+	struct run done = run(tiny(&folder, options).text, "2>&1"), predicted, trained;
 	char *calibrated, *profile, *points;
 	char arguments[512];
 
@@ -442,6 +445,10 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	cr_expect_gt(number_after(calibrated, "update: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "socket: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "machine: {cores: "), 0.0);
+	/* of links, which there were none of */
+	cr_expect_null(strstr(calibrated, "calibration: "), "%s", calibrated);
+	cr_expect_null(strstr(calibrated, "payload: "), "%s", calibrated);
+	cr_expect_null(strstr(calibrated, "interrupts: "), "%s", calibrated);
 	cr_expect_gt(number_after(profile, "\nfc1,"), 0.0);
 	cr_expect_eq(count(points, "\n"), 2);
 	cr_expect_not_null(strstr(points, "\ntiny,PS,real-idle,2,2,,"), "%s", points);
