@@ -288,7 +288,13 @@ static enum psd_status measure(struct psd_calibration *calibration, double link_
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of sockets");
 	status = psd_crew_start(&crew, calibration->cores, multiply, &gang, err);
 	if (!status) {
+		struct psd_error cause;
+
 		status = exchange_beside(calibration, &gang, err);
+		if (psd_crew_check(&crew, &cause)) { /* what a process failed of is why its products are missed */
+			*err = cause;
+			status = cause.status;
+		}
 		psd_crew_stop(&crew);
 	}
 	psd_crew_unshare(gang.tallies, bytes);

@@ -124,6 +124,13 @@ static enum psd_status look(struct psd_crew *crew, bool *has_ended, bool *is_any
 	return PSD_OK;
 }
 
+enum psd_status psd_crew_check(struct psd_crew *crew, struct psd_error *err)
+{
+	bool has_ended, is_any_left;
+
+	return look(crew, &has_ended, &is_any_left, err);
+}
+
 enum psd_status psd_crew_wait(struct psd_crew *crew, const volatile sig_atomic_t *stop_signal, struct psd_error *err)
 {
 	const struct timespec pause = {0, 2000000};

@@ -1,7 +1,9 @@
 /* Processes of a measurement: who fails is heard, and nobody is waited for who cannot come. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "real/crew.h"
 
@@ -31,6 +33,29 @@ static void expect_first_words(void)
 Test(crew, the_first_that_fails_is_heard)
 {
 	expect_first_words();
+}
+
+static enum psd_status work_on(void *context, unsigned member, struct psd_error *err)
+{
+	if (member == 1)
+		return work(context, member, err);
+	for (;;)
+		pause();
+}
+
+Test(crew, a_failure_is_heard_while_others_work_on, .timeout = 60)
+{
+	int *const done = psd_crew_share(MEMBERS * sizeof(*done));
+	struct psd_error err = {.text = ""};
+	struct psd_crew crew;
+
+	cr_assert_not_null(done);
+	cr_assert_eq(psd_crew_start(&crew, MEMBERS, work_on, done, &err), PSD_OK, "%s", err.text);
+	while (!psd_crew_check(&crew, &err))
+		sched_yield();
+	cr_expect_str_eq(err.text, "member 1 is out of paper");
+	psd_crew_stop(&crew);
+	psd_crew_unshare(done, MEMBERS * sizeof(*done));
 }
 
 static enum psd_status leave(void *context, unsigned member, struct psd_error *err)
