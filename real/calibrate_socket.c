@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -37,7 +38,7 @@ enum {
 
 /* Of one core: when each product ended. */
 struct tally {
-	volatile uint32_t n_products;
+	_Atomic uint32_t n_products; /* written after the seconds that it counts */
 	double ended_sec[MOST_PRODUCTS];
 };
 
@@ -61,19 +62,25 @@ static enum psd_status multiply(void *context, unsigned core, struct psd_error *
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of sockets");
 	(void)psd_affinity_pin(core, gang->calibration->cores);
 	omp_set_num_threads(1);
-	while (tally->n_products < MOST_PRODUCTS) {
+	for (uint32_t p = 0; p < MOST_PRODUCTS; p++) {
 		if (dnnl_sgemm('N', 'N', side, side, side, 1.0f, left, side, right, side, 0.0f, result, side))
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a product of matrices failed");
-		tally->ended_sec[tally->n_products] = psd_socket_now_sec();
-		tally->n_products++;
+		tally->ended_sec[p] = psd_socket_now_sec();
+		atomic_store_explicit(&tally->n_products, p + 1, memory_order_release);
 	}
 	return PSD_OK;
+}
+
+static uint32_t count_products(const struct tally *tally)
+{
+	return atomic_load_explicit(&tally->n_products, memory_order_acquire);
 }
 
 /* Products that ended by then, the one that runs counted in part. */
 static double products_by(const struct tally *tally, double sec)
 {
-	uint32_t low = 0, high = tally->n_products;
+	const uint32_t n_products = count_products(tally);
+	uint32_t low = 0, high = n_products;
 
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;
@@ -83,7 +90,7 @@ static double products_by(const struct tally *tally, double sec)
 		else
 			high = middle;
 	}
-	if (low == 0 || low == tally->n_products)
+	if (low == 0 || low == n_products)
 		return low;
 	return low + (sec - tally->ended_sec[low - 1]) / (tally->ended_sec[low] - tally->ended_sec[low - 1]);
 }
@@ -102,9 +109,10 @@ struct window {
 /* Median seconds of a product in the windows without traffic: others on the machine, who stop some, count nothing. 0: there are none. */
 static double quiet_product_sec(const struct tally *tally, const struct window quiet[2], double room[])
 {
+	const uint32_t n_products = count_products(tally);
 	unsigned n = 0;
 
-	for (uint32_t p = 1; p < tally->n_products; p++)
+	for (uint32_t p = 1; p < n_products; p++)
 		for (unsigned q = 0; q < 2; q++)
 			if (tally->ended_sec[p - 1] >= quiet[q].from_sec && tally->ended_sec[p] <= quiet[q].until_sec)
 				room[n++] = tally->ended_sec[p] - tally->ended_sec[p - 1];
