@@ -102,6 +102,8 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--csv --print-scenario " QUICKSTART, "'--csv' has no effect beside '--print-scenario'"},
 		{"--iterations 3 --print-scenario " QUICKSTART, "'--iterations' has no effect beside '--print-scenario'"},
 		{"--stall 5s --pack a -o b", "'--stall' has no effect beside '--pack'"},
+		{"--stall 60s --pack a -o b", "'--stall' has no effect beside '--pack'"},
+		{"--stall 60s --print-scenario " QUICKSTART, "'--stall' has no effect beside '--print-scenario'"},
 		{"--no-emulation --pack a -o b", "'--no-emulation' has no effect beside '--pack'"},
 		{"--set seed=1 --pack a -o b", "'--set' has no effect beside '--pack'"},
 		{"--trace a --log a " QUICKSTART, "'--trace' and '--log' are both 'a', must be two files"},
@@ -389,12 +391,27 @@ Test(run_cli, iterations_may_be_shorter_than_the_latency)
 Test(run_cli, what_is_for_predictions_only_is_said)
 {
 	const struct scratch_folder folder = make_tiny();
-	struct run done = run(tiny(&folder, "--iterations 1 --set cluster.host.copy=1GBps").text, "2>&1 >/dev/null");
+	static const struct {
+		const char *setting, *words;
+	} unheeded[] = {
+		{"cluster.host.copy=1GBps", " 'host'\n"},
+		{"cluster.host.update=1GBps", " 'host'\n"},
+		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", " 'host'\n"},
+		{"cluster.machine.cores=2 --set cluster.host.interrupts=10%", " 'host' 'machine'\n"},
+		{"cluster.network.payload=95%", " 'payload'\n"},
+	};
 
-	cr_expect_eq(done.exit_status, 0);
-	cr_expect_not_null(strstr(done.text, "psd-run: for predictions only, nothing slows down for it: 'host'\n"), "%s",
-			   done.text);
-	free(done.text);
+	for (size_t i = 0; i < sizeof(unheeded) / sizeof(unheeded[0]); i++) {
+		char options[256], line[256];
+		struct run done;
+
+		snprintf(options, sizeof(options), "--iterations 1 --set %s", unheeded[i].setting);
+		snprintf(line, sizeof(line), "psd-run: for predictions only, nothing slows down for it:%s", unheeded[i].words);
+		done = run(tiny(&folder, options).text, "2>&1 >/dev/null");
+		cr_expect_eq(done.exit_status, 0);
+		cr_expect_not_null(strstr(done.text, line), "%s: %s", unheeded[i].setting, done.text);
+		free(done.text);
+	}
 	scratch_folder_remove(&folder);
 }
 
