@@ -290,7 +290,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	return status;
 }
 
-/* Short runs, each at what the one before asks for, until one is true to its times. */
+/* Short runs, each at what the one before asks for, until one is true to its times; where none is, the whole would not be either. */
 static enum psd_status find_dilation(struct command *command, const struct psd_case *made, struct psd_error *err)
 {
 	const struct psd_launch_options launch = {
@@ -303,15 +303,19 @@ static enum psd_status find_dilation(struct command *command, const struct psd_c
 		.stall_sec = command->options->stall_sec,
 		.stop_signal = &stop_signal,
 	};
-	double *dilation_ratio = &command->replay.dilation_ratio;
+	double *dilation_ratio = &command->replay.dilation_ratio, next_ratio;
 	struct psd_worker_result result = {.iteration_sec = 0.0};
-	enum psd_status status = psd_replay_estimate(made, command->replay.payload_ratio, dilation_ratio, err);
+	bool is_sought = true; /* the last run asked for another */
+	enum psd_status status = psd_replay_estimate(made, command->replay.payload_ratio, &next_ratio, err);
 
-	for (unsigned i = 0; i < MOST_SOUNDINGS && !status; i++) {
+	for (unsigned i = 0; i < MOST_SOUNDINGS && !status && is_sought; i++) {
+		*dilation_ratio = next_ratio;
 		status = psd_launch(&launch, &result, err);
-		if (status || psd_replay_is_true(&result) || !psd_replay_find_true(&result, *dilation_ratio, dilation_ratio))
-			break;
+		is_sought =
+			!status && !psd_replay_is_true(&result) && psd_replay_find_true(&result, *dilation_ratio, &next_ratio);
 	}
+	if (!status)
+		status = psd_replay_check(&result, *dilation_ratio, made->system->name, err);
 	if (!status && !command->options->is_quiet)
 		fprintf(stderr, "psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
 			made->system->name, *dilation_ratio, 100.0 * psd_replay_busy_ratio(&result));
