@@ -447,6 +447,8 @@ static enum psd_status join_hosts(struct command *command, struct psd_error *err
 				       "names %u hosts, has no host %u", command->hosts.n_hosts, (unsigned)options->rank);
 	else if (!status)
 		command->self = (unsigned)options->rank;
+	if (!status)
+		status = psd_hosts_look_up(&command->hosts, options->hosts_path, command->self, err);
 	if (!status && options->system_name)
 		status = psd_scenario_find_system(command->scenario, options->system_name, &index, err);
 	if (!status)
