@@ -133,6 +133,7 @@ struct psd_scenario {
 	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
 	double jitter_ratio;	  /* standard deviation of a layer's compute time per node and iteration, as a share; 0: none */
 	bool has_replay;
+	struct psd_place replay_at; /* nowhere if not given */
 	struct psd_replay replay;
 	unsigned nodes;
 	unsigned workers_per_node;

@@ -37,14 +37,19 @@ enum psd_status psd_scenario_read_emulation(const struct psd_scenario_reader *re
 	enum psd_status status = flag ? psd_node_bool(flag, &scenario->has_replay, reader->err) : PSD_OK;
 
 	scenario->replay = (struct psd_replay){.dilation_ratio = 1, .payload_ratio = 1};
+	if (flag)
+		scenario->replay_at = flag->at;
 	if (status || !mapping)
 		return status;
 	status = psd_fields_read(&scenario->replay, mapping, "emulation", emulation_fields, reader->err);
 	if (!status)
 		status = read_dilation(&scenario->replay, psd_node_child(mapping, "dilation"), reader->err);
-	if (!status && mapping->first && !scenario->has_replay)
-		status = psd_error_set(reader->err, PSD_EINVAL, mapping->first->key_at,
+	if (!status && !scenario->has_replay) {
+		const struct psd_node *refused = mapping->first ? mapping->first : mapping;
+
+		status = psd_error_set(reader->err, PSD_EINVAL, refused->key_at,
 				       "'%s' needs 'replay: true' in 'compute': what is really computed cannot be slowed down",
-				       mapping->first->key);
+				       refused->key);
+	}
 	return status;
 }

@@ -1,25 +1,83 @@
 #define _GNU_SOURCE
 #include "real/affinity.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
+
+/* The kernel refuses a set that is smaller than its own; no machine has as many processors as this. */
+enum { MOST_NUMBERS = 1 << 20 };
+
+/* To be freed by CPU_FREE(); NULL: no memory, or the kernel does not tell. */
+static cpu_set_t *read_allowed(unsigned *n_numbers)
+{
+	for (unsigned n = CPU_SETSIZE; n <= MOST_NUMBERS; n *= 2) {
+		cpu_set_t *const allowed = CPU_ALLOC(n);
+		const int error = !allowed ? ENOMEM : sched_getaffinity(0, CPU_ALLOC_SIZE(n), allowed) < 0 ? errno : 0;
+
+		*n_numbers = n;
+		if (!error)
+			return allowed;
+		if (allowed)
+			CPU_FREE(allowed);
+		if (error != EINVAL)
+			return NULL;
+	}
+	return NULL;
+}
+
+bool *psd_affinity_allowed(unsigned *n_numbers)
+{
+	cpu_set_t *const allowed = read_allowed(n_numbers);
+	bool *const is_allowed = allowed ? calloc(*n_numbers, sizeof(*is_allowed)) : NULL;
+
+	for (unsigned cpu = 0; is_allowed && cpu < *n_numbers; cpu++)
+		is_allowed[cpu] = CPU_ISSET_S(cpu, CPU_ALLOC_SIZE(*n_numbers), allowed);
+	if (allowed)
+		CPU_FREE(allowed);
+	return is_allowed;
+}
+
+unsigned psd_affinity_count(void)
+{
+	unsigned n_numbers, count;
+	cpu_set_t *const allowed = read_allowed(&n_numbers);
+
+	if (!allowed)
+		return 1;
+	count = (unsigned)CPU_COUNT_S(CPU_ALLOC_SIZE(n_numbers), allowed);
+	CPU_FREE(allowed);
+	return count;
+}
+
+/* Takes from the set what is not the host's share. */
+static void keep_share(cpu_set_t *cpus, unsigned n_numbers, unsigned n_allowed, unsigned host, unsigned n_hosts)
+{
+	const size_t bytes = CPU_ALLOC_SIZE(n_numbers);
+	unsigned nth = 0;
+
+	for (size_t cpu = 0; cpu < n_numbers; cpu++) {
+		if (!CPU_ISSET_S(cpu, bytes, cpus))
+			continue;
+		if (nth < host * n_allowed / n_hosts || nth >= (host + 1) * n_allowed / n_hosts)
+			CPU_CLR_S(cpu, bytes, cpus);
+		nth++;
+	}
+}
 
 bool psd_affinity_pin(unsigned host, unsigned n_hosts)
 {
-	cpu_set_t allowed, share;
-	unsigned n_allowed, nth = 0;
+	unsigned n_numbers, n_allowed;
+	cpu_set_t *const cpus = read_allowed(&n_numbers);
+	bool is_pinned = false;
 
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
+	if (!cpus)
 		return false;
-	n_allowed = (unsigned)CPU_COUNT(&allowed);
-	if (n_hosts > n_allowed)
-		return false;
-	CPU_ZERO(&share);
-	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &allowed))
-			continue;
-		if (nth >= host * n_allowed / n_hosts && nth < (host + 1) * n_allowed / n_hosts)
-			CPU_SET(cpu, &share);
-		nth++;
+	n_allowed = (unsigned)CPU_COUNT_S(CPU_ALLOC_SIZE(n_numbers), cpus);
+	if (n_hosts <= n_allowed) {
+		keep_share(cpus, n_numbers, n_allowed, host, n_hosts);
+		is_pinned = sched_setaffinity(0, CPU_ALLOC_SIZE(n_numbers), cpus) == 0;
 	}
-	return sched_setaffinity(0, sizeof(share), &share) == 0;
+	CPU_FREE(cpus);
+	return is_pinned;
 }

@@ -8,4 +8,9 @@
  * may use. With more hosts than processors nothing is pinned, for the kernel shares them more evenly. False: not pinned. */
 bool psd_affinity_pin(unsigned host, unsigned n_hosts);
 
+/* How many processors the calling thread may run on; 1 where that is not known. */
+unsigned psd_affinity_count(void);
+/* Whether it may, for each of the processors' numbers below *n_numbers; to be freed. NULL: no memory, or it is not known. */
+bool *psd_affinity_allowed(unsigned *n_numbers);
+
 #endif

@@ -1,12 +1,11 @@
 /* The order of measurements, and their repetition while they spread. */
-#define _GNU_SOURCE
 #include "real/calibrate.h"
 
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "real/affinity.h"
 #include "real/calibrate_parts.h"
 
 #define CALM_RATIO 0.05 /* a spread that calls for no other attempt */
@@ -78,17 +77,10 @@ static enum psd_status measure(struct psd_calibration *calibration, struct psd_e
 	return status;
 }
 
-static unsigned count_cores(void)
-{
-	cpu_set_t allowed;
-
-	return sched_getaffinity(0, sizeof(allowed), &allowed) < 0 ? 1 : (unsigned)CPU_COUNT(&allowed);
-}
-
 static enum psd_status open_calibration(struct psd_calibration *calibration, const struct psd_calibrate_options *options,
 					struct psd_error *err)
 {
-	const unsigned n_layers = options->matter->graph.n_layers, cores = count_cores();
+	const unsigned n_layers = options->matter->graph.n_layers, cores = psd_affinity_count();
 
 	*calibration = (struct psd_calibration){
 		.options = options,

@@ -41,18 +41,33 @@ static double *values_of(const struct board *board, unsigned member)
 	return board->values + (size_t)member * board->n_values;
 }
 
-static enum psd_status open_board(struct board *board, struct psd_error *err)
+/* Returns 0 or an errno. */
+static int open_barrier(pthread_barrier_t *barrier, unsigned n_members)
 {
 	pthread_barrierattr_t shared;
+	int error = pthread_barrierattr_init(&shared);
+
+	if (error)
+		return error;
+	error = pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	if (!error)
+		error = pthread_barrier_init(barrier, &shared, n_members);
+	(void)pthread_barrierattr_destroy(&shared); /* cannot fail: it was made here */
+	return error;
+}
+
+static enum psd_status open_board(struct board *board, struct psd_error *err)
+{
+	int error;
 
 	board->barrier = psd_crew_share(sizeof(*board->barrier));
 	board->values = psd_crew_share((size_t)board->n_members * board->n_values * sizeof(*board->values));
 	if (!board->barrier || !board->values)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
-	pthread_barrierattr_init(&shared);
-	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(board->barrier, &shared, board->n_members);
-	pthread_barrierattr_destroy(&shared);
+	error = open_barrier(board->barrier, board->n_members);
+	if (error)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no barrier for %u processes: %s", board->n_members,
+				     strerror(error));
 	return PSD_OK;
 }
 

@@ -201,9 +201,8 @@ static void add_profile(struct psd_text *text, const struct psd_calibration *cal
 /* ---- the points ---- */
 
 /* Nobody computes in it: that is its `executor`. */
-static void add_points(struct psd_text *text, const struct psd_calibration *calibration)
+static void add_point(struct psd_text *text, const struct psd_calibration *calibration, const struct psd_calibrate_point *point)
 {
-	const struct psd_calibrate_point *point = &calibration->point;
 	const struct psd_result_row row = {
 		.scenario = calibration->options->matter->scenario->title,
 		.system = "PS",
@@ -217,8 +216,15 @@ static void add_points(struct psd_text *text, const struct psd_calibration *cali
 		.received_bytes_per_node = point->node_bytes,
 	};
 
+	if (point->workers)
+		psd_result_row_add(text, &row);
+}
+
+static void add_points(struct psd_text *text, const struct psd_calibration *calibration)
+{
 	psd_result_row_add_head(text);
-	psd_result_row_add(text, &row);
+	add_point(text, calibration, &calibration->socket_point);
+	add_point(text, calibration, &calibration->interrupts_point);
 }
 
 /* ---- the scenario ---- */
@@ -260,17 +266,18 @@ static void fit_host(struct psd_host *host, const struct psd_calibration *calibr
 	host->interrupts_ratio = value_of(calibration, PSD_QUANTITY_INTERRUPTS_RATIO);
 }
 
+/* What the scenario had from links of an earlier calibration is not kept beside what was measured without links. */
 static void fit(struct psd_scenario *scenario, const struct psd_calibration *calibration)
 {
+	const struct psd_measured *payload = &calibration->measured[PSD_QUANTITY_PAYLOAD_RATIO];
+
 	scenario->device_name = NULL;
 	scenario->images_per_sec = 0.0;
 	scenario->machine.cores = calibration->cores;
 	scenario->machine.nodes = 0;
-	if (calibration->link_bps > 0.0)
-		scenario->calibration = (struct psd_calibrated){calibration->point.workers, calibration->point.bandwidth_bps};
+	scenario->calibration = (struct psd_calibrated){calibration->interrupts_point.workers, calibration->link_bps};
 	scenario->network.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC);
-	if (calibration->measured[PSD_QUANTITY_PAYLOAD_RATIO].is_there)
-		scenario->network.payload_ratio = value_of(calibration, PSD_QUANTITY_PAYLOAD_RATIO);
+	scenario->network.payload_ratio = payload->is_there ? rounded(payload->value) : 1.0;
 	fit_host(&scenario->host, calibration);
 	for (unsigned s = 0; s < scenario->n_systems; s++)
 		fit_host(&scenario->systems[s].host, calibration);
@@ -280,10 +287,12 @@ static void add_used_points(struct psd_text *text, const struct psd_calibration 
 {
 	char rate[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add(text, "# fitted to: exchanges between 1 to 3 workers and a server, and PS on %u nodes without compute",
-		     calibration->point.workers);
+	psd_text_add(
+		text,
+		"# fitted to: exchanges between 1 to 3 workers and a server, and PS on %u nodes without compute: without a limit",
+		calibration->socket_point.workers);
 	if (calibration->link_bps > 0.0)
-		psd_text_add(text, ", at %s", psd_units_write_rate(calibration->link_bps, rate));
+		psd_text_add(text, " and at %s", psd_units_write_rate(calibration->link_bps, rate));
 	psd_text_add(text, "; no training was\n");
 }
 

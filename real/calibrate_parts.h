@@ -39,9 +39,9 @@ struct psd_measured {
 	char range[64]; /* where it was measured */
 };
 
-/* The exchange whose iterations the socket's cost was taken from. */
+/* An exchange that a value was taken from. */
 struct psd_calibrate_point {
-	unsigned workers;
+	unsigned workers;     /* 0: there is none */
 	double bandwidth_bps; /* 0: links as fast as the machine */
 	double iteration_sec;
 	uint64_t node_bytes; /* sent, and received, per iteration */
@@ -56,8 +56,8 @@ struct psd_calibration {
 	unsigned n_busy; /* workers that compute at a time on a core of their own */
 	double link_bps; /* of the links in the fit; 0: as fast as the machine */
 	struct psd_measured measured[PSD_QUANTITIES];
-	double *forward_sec, *backward_sec; /* (n_layers) of the profile */
-	struct psd_calibrate_point point;
+	double *forward_sec, *backward_sec;			   /* (n_layers) of the profile */
+	struct psd_calibrate_point socket_point, interrupts_point; /* whose values were kept */
 	struct psd_part_file files[PSD_CALIBRATE_FILES];
 };
 
@@ -91,10 +91,10 @@ enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, stru
 
 /* ---- calibrate_socket.c ---- */
 
-/* Fills SOCKET and the point; needs REDUCE. */
+/* Fills SOCKET and its point; needs REDUCE. */
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_calibrate_interrupts(struct psd_calibration *calibration,
-					 struct psd_error *err) PSD_MUST_CHECK; /* after the sockets */
+/* Fills INTERRUPTS and its point, where links have a rate; needs SOCKET. */
+enum psd_status psd_calibrate_interrupts(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_output.c ---- */
 

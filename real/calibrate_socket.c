@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -37,7 +38,7 @@ enum {
 
 /* Of one core: when each product ended. */
 struct tally {
-	volatile uint32_t n_products;
+	_Atomic uint32_t n_products; /* written after the seconds that it counts */
 	double ended_sec[MOST_PRODUCTS];
 };
 
@@ -61,19 +62,25 @@ static enum psd_status multiply(void *context, unsigned core, struct psd_error *
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of sockets");
 	(void)psd_affinity_pin(core, gang->calibration->cores);
 	omp_set_num_threads(1);
-	while (tally->n_products < MOST_PRODUCTS) {
+	for (uint32_t p = 0; p < MOST_PRODUCTS; p++) {
 		if (dnnl_sgemm('N', 'N', side, side, side, 1.0f, left, side, right, side, 0.0f, result, side))
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a product of matrices failed");
-		tally->ended_sec[tally->n_products] = psd_socket_now_sec();
-		tally->n_products++;
+		tally->ended_sec[p] = psd_socket_now_sec();
+		atomic_store_explicit(&tally->n_products, p + 1, memory_order_release);
 	}
 	return PSD_OK;
+}
+
+static uint32_t count_products(const struct tally *tally)
+{
+	return atomic_load_explicit(&tally->n_products, memory_order_acquire);
 }
 
 /* Products that ended by then, the one that runs counted in part. */
 static double products_by(const struct tally *tally, double sec)
 {
-	uint32_t low = 0, high = tally->n_products;
+	const uint32_t n_products = count_products(tally);
+	uint32_t low = 0, high = n_products;
 
 	while (low < high) {
 		const uint32_t middle = low + (high - low) / 2;
@@ -83,7 +90,7 @@ static double products_by(const struct tally *tally, double sec)
 		else
 			high = middle;
 	}
-	if (low == 0 || low == tally->n_products)
+	if (low == 0 || low == n_products)
 		return low;
 	return low + (sec - tally->ended_sec[low - 1]) / (tally->ended_sec[low] - tally->ended_sec[low - 1]);
 }
@@ -102,9 +109,10 @@ struct window {
 /* Median seconds of a product in the windows without traffic: others on the machine, who stop some, count nothing. 0: there are none. */
 static double quiet_product_sec(const struct tally *tally, const struct window quiet[2], double room[])
 {
+	const uint32_t n_products = count_products(tally);
 	unsigned n = 0;
 
-	for (uint32_t p = 1; p < tally->n_products; p++)
+	for (uint32_t p = 1; p < n_products; p++)
 		for (unsigned q = 0; q < 2; q++)
 			if (tally->ended_sec[p - 1] >= quiet[q].from_sec && tally->ended_sec[p] <= quiet[q].until_sec)
 				room[n++] = tally->ended_sec[p] - tally->ended_sec[p - 1];
@@ -190,21 +198,34 @@ static struct psd_summary inverse_of(struct psd_summary summary)
 	return summary;
 }
 
-/* What each second of a busy direction takes beyond its bytes. */
-static void note_interrupts(struct psd_calibration *calibration, const struct psd_exchange_options *options, double sec_per_bit[])
+/* What a bit takes. True: kept. */
+static bool note_socket(struct psd_calibration *calibration, double sec_per_bit[])
+{
+	return psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, inverse_of(psd_fit_summary(sec_per_bit, WINDOWS)),
+				  "%d workers, no limit", (int)WORKERS);
+}
+
+/* What each second of a busy direction takes beyond its bytes. True: kept. */
+static bool note_interrupts(struct psd_calibration *calibration, const struct psd_exchange_options *options, double sec_per_bit[])
 {
 	const double socket_bps = calibration->measured[PSD_QUANTITY_SOCKET_BPS].value;
 
 	for (unsigned w = 0; w < WINDOWS; w++)
 		sec_per_bit[w] = fmin(1.0, fmax(0.0, sec_per_bit[w] - 1.0 / socket_bps) * options->rate_bps);
-	(void)psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPTS_RATIO, psd_fit_summary(sec_per_bit, WINDOWS),
-				 "%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * options->rate_bps);
+	return psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPTS_RATIO, psd_fit_summary(sec_per_bit, WINDOWS),
+				  "%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * options->rate_bps);
 }
 
 static void conclude(struct psd_calibration *calibration, const struct gang *gang, const struct psd_exchange_options *options,
 		     const struct psd_exchange *exchange, const double product_sec[])
 {
 	const uint32_t n_of_window = (options->n_iterations - WARM_UPS - 1) / WINDOWS;
+	const struct psd_calibrate_point point = {
+		.workers = WORKERS,
+		.bandwidth_bps = gang->link_bps,
+		.iteration_sec = exchange->iteration_sec,
+		.node_bytes = (uint64_t)(TENSORS * BYTES_OF(options->side)),
+	};
 	double values[WINDOWS];
 
 	for (unsigned w = 0; w < WINDOWS; w++) {
@@ -215,17 +236,10 @@ static void conclude(struct psd_calibration *calibration, const struct gang *gan
 
 		values[w] = fmax(1.0 / MOST_SOCKET_BPS, sec / (n_of_window * moved_bits(options)));
 	}
-	calibration->point = (struct psd_calibrate_point){
-		.workers = WORKERS,
-		.bandwidth_bps = options->rate_bps,
-		.iteration_sec = exchange->iteration_sec,
-		.node_bytes = (uint64_t)(TENSORS * BYTES_OF(options->side)),
-	};
-	if (gang->link_bps > 0.0)
-		note_interrupts(calibration, options, values);
-	else
-		(void)psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, inverse_of(psd_fit_summary(values, WINDOWS)),
-					 "%d workers, no limit", (int)WORKERS);
+	if (gang->link_bps == 0.0 && note_socket(calibration, values))
+		calibration->socket_point = point;
+	else if (gang->link_bps > 0.0 && note_interrupts(calibration, options, values))
+		calibration->interrupts_point = point;
 }
 
 /* Of every core, with room for the median of one. */
@@ -282,7 +296,13 @@ static enum psd_status measure(struct psd_calibration *calibration, double link_
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of sockets");
 	status = psd_crew_start(&crew, calibration->cores, multiply, &gang, err);
 	if (!status) {
+		struct psd_error cause;
+
 		status = exchange_beside(calibration, &gang, err);
+		if (psd_crew_check(&crew, &cause)) { /* what a process failed of is why its products are missed */
+			*err = cause;
+			status = cause.status;
+		}
 		psd_crew_stop(&crew);
 	}
 	psd_crew_unshare(gang.tallies, bytes);

@@ -12,6 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Exited with 1: of a process that was not there to be waited for; its error tells more, if it left one. */
+enum { UNKNOWN_END = 1 << 8 };
+
 void *psd_crew_share(size_t bytes)
 {
 	void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -49,6 +52,7 @@ static _Noreturn void live(struct psd_crew *crew, unsigned member, psd_crew_work
 
 	(void)signal(SIGINT, SIG_DFL);
 	(void)signal(SIGTERM, SIG_DFL);
+	(void)signal(SIGHUP, SIG_IGN); /* whether it ends anything is for the parent to say */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(1);
 	status = work(context, member, &crew->errors[member]);
@@ -102,11 +106,15 @@ static enum psd_status look(struct psd_crew *crew, bool *has_ended, bool *is_any
 	*has_ended = *is_any_left = false;
 	for (unsigned m = 0; m < crew->n_members; m++) {
 		int wait_status;
+		pid_t ended;
 
 		if (!crew->pids[m])
 			continue;
 		*is_any_left = true;
-		if (waitpid(crew->pids[m], &wait_status, WNOHANG) <= 0)
+		ended = waitpid(crew->pids[m], &wait_status, WNOHANG);
+		if (ended < 0 && errno == ECHILD)
+			wait_status = UNKNOWN_END;
+		else if (ended <= 0)
 			continue;
 		crew->pids[m] = 0;
 		*has_ended = true;
@@ -114,6 +122,13 @@ static enum psd_status look(struct psd_crew *crew, bool *has_ended, bool *is_any
 			return judge(crew, m, wait_status, err);
 	}
 	return PSD_OK;
+}
+
+enum psd_status psd_crew_check(struct psd_crew *crew, struct psd_error *err)
+{
+	bool has_ended, is_any_left;
+
+	return look(crew, &has_ended, &is_any_left, err);
 }
 
 enum psd_status psd_crew_wait(struct psd_crew *crew, const volatile sig_atomic_t *stop_signal, struct psd_error *err)

@@ -30,6 +30,8 @@ enum psd_status psd_crew_start(struct psd_crew *crew, unsigned n_members, psd_cr
  * What the first that failed had to say, or PSD_ERUN. */
 enum psd_status psd_crew_wait(struct psd_crew *crew, const volatile sig_atomic_t *stop_signal,
 			      struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_OK as long as none has failed, else as psd_crew_wait(); returns at once. */
+enum psd_status psd_crew_check(struct psd_crew *crew, struct psd_error *err) PSD_MUST_CHECK;
 /* Ends those that still run. */
 void psd_crew_stop(struct psd_crew *crew);
 

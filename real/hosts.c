@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/file.h"
+#include "real/socket.h"
 
 enum { MOST_PORT = 65535 };
 
@@ -17,6 +18,7 @@ struct reader {
 void psd_hosts_release(struct psd_hosts *hosts)
 {
 	free(hosts->hosts);
+	free(hosts->lines);
 	*hosts = (struct psd_hosts){.n_hosts = 0};
 }
 
@@ -59,6 +61,7 @@ static enum psd_status add(const struct reader *reader, const char *address, siz
 {
 	struct psd_hosts *hosts = reader->hosts;
 	struct psd_mesh_host *grown, *host;
+	unsigned *lines;
 
 	if (hosts->n_hosts == PSD_HOSTS_MAX)
 		return psd_error_set(reader->err, PSD_EINVAL, reader->at, "one host more than %d", PSD_HOSTS_MAX);
@@ -66,6 +69,11 @@ static enum psd_status add(const struct reader *reader, const char *address, siz
 	if (!grown)
 		return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for hosts");
 	hosts->hosts = grown;
+	lines = realloc(hosts->lines, (hosts->n_hosts + 1) * sizeof(*lines));
+	if (!lines)
+		return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for hosts");
+	hosts->lines = lines;
+	lines[hosts->n_hosts] = reader->at.line;
 	host = &grown[hosts->n_hosts++];
 	*host = (struct psd_mesh_host){.port = (uint16_t)port};
 	memcpy(host->address, address, length);
@@ -153,6 +161,19 @@ enum psd_status psd_hosts_load(struct psd_hosts *hosts, const char *path, struct
 	status = psd_hosts_parse(hosts, path, text, length, err);
 	free(text);
 	return status;
+}
+
+enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *path, unsigned self, struct psd_error *err)
+{
+	for (unsigned h = 0; h <= self; h++) {
+		const struct psd_place at = {.path = path, .line = hosts->lines[h]};
+		struct psd_error cause;
+		const enum psd_status status = psd_socket_look_up(hosts->hosts[h].address, hosts->hosts[h].port, &cause);
+
+		if (status)
+			return psd_error_set(err, status, at, "%s", cause.text);
+	}
+	return PSD_OK;
 }
 
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err)

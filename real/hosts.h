@@ -12,6 +12,7 @@ enum { PSD_HOSTS_FIRST_PORT = 7411, PSD_HOSTS_MAX = 4096 };
 
 struct psd_hosts {
 	struct psd_mesh_host *hosts;
+	unsigned *lines; /* of the file */
 	unsigned n_hosts;
 };
 
@@ -21,6 +22,11 @@ enum psd_status psd_hosts_load(struct psd_hosts *hosts, const char *path, struct
 enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const char *text, size_t length,
 				struct psd_error *err) PSD_MUST_CHECK;
 void psd_hosts_release(struct psd_hosts *hosts);
+
+/* Whether the names are known of those that host `self` needs: its own, and those of lower numbers, which it connects to. path: of the file.
+ * PSD_EINVAL with place, PSD_ENOMEM. */
+enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *path, unsigned self,
+				  struct psd_error *err) PSD_MUST_CHECK;
 
 /* What a launcher calls this process: OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID of the environment. PSD_EINVAL: there is none, it is
  * no number, or the cluster has no such host. */

@@ -125,7 +125,8 @@ static int live(void *context, unsigned node)
 	struct psd_error err = {.text = ""};
 
 	(void)node;
-	(void)signal(SIGINT, SIG_IGN); /* a terminal sends it to all: whoever started the processes ends them */
+	(void)signal(SIGINT, SIG_IGN); /* a terminal sends these to all: whoever started the processes ends them */
+	(void)signal(SIGHUP, SIG_IGN);
 	(void)signal(SIGTERM, SIG_DFL);
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
 	psd_socket_allow_many();
@@ -292,6 +293,16 @@ static enum psd_status wait_emulated(struct launch *launch, struct psd_error *er
 	return status;
 }
 
+/* One that the kernel has forgotten has ended; then its record alone says how. */
+static bool has_gone(pid_t pid, int *status)
+{
+	const pid_t ended = waitpid(pid, status, WNOHANG);
+
+	if (ended < 0 && errno == ECHILD)
+		*status = 0;
+	return ended > 0 || (ended < 0 && errno == ECHILD);
+}
+
 static void wait_on_loopback(struct launch *launch)
 {
 	const struct timespec pause = {0, 1000000};
@@ -300,7 +311,7 @@ static void wait_on_loopback(struct launch *launch)
 	for (unsigned h = 0; h < launch->n_hosts; h++) {
 		int status;
 
-		if (!launch->processes[h].is_running || waitpid(launch->processes[h].pid, &status, WNOHANG) <= 0)
+		if (!launch->processes[h].is_running || !has_gone(launch->processes[h].pid, &status))
 			continue;
 		has_ended = true;
 		note_end(launch, h, WIFSIGNALED(status), WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));

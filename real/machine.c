@@ -1,10 +1,12 @@
 #define _GNU_SOURCE
 #include "real/machine.h"
 
-#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "real/affinity.h"
 
 /* Columns of proc(5): user, nice, system, idle, I/O wait, interrupts, soft interrupts, stolen. */
 static void add_processor(struct psd_machine_time *time, const unsigned long long ticks[8])
@@ -24,12 +26,12 @@ bool psd_machine_read(struct psd_machine_time *time)
 {
 	struct psd_machine_time sum = {.all_sec = 0.0};
 	FILE *const file = fopen("/proc/stat", "re");
+	unsigned n_numbers = 0, cpu;
+	bool *const is_allowed = file ? psd_affinity_allowed(&n_numbers) : NULL;
 	unsigned long long t[8];
-	cpu_set_t allowed;
 	char line[512];
-	unsigned cpu;
 
-	if (!file || sched_getaffinity(0, sizeof(allowed), &allowed)) {
+	if (!is_allowed) {
 		if (file)
 			fclose(file);
 		return false;
@@ -37,9 +39,10 @@ bool psd_machine_read(struct psd_machine_time *time)
 	while (fgets(line, sizeof(line), file))
 		if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5],
 			   &t[6], &t[7]) == 9 &&
-		    cpu < CPU_SETSIZE && CPU_ISSET(cpu, &allowed))
+		    cpu < n_numbers && is_allowed[cpu])
 			add_processor(&sum, t);
 	fclose(file);
+	free(is_allowed);
 	*time = sum;
 	return sum.all_sec > 0.0;
 }

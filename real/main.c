@@ -41,6 +41,17 @@ static void note_signal(int number)
 	stop_signal = number;
 }
 
+/* A hangup that is ignored, as nohup leaves it, stays so. */
+static void handle_ends(const struct sigaction *action)
+{
+	struct sigaction hangup;
+
+	(void)sigaction(SIGINT, action, NULL);
+	(void)sigaction(SIGTERM, action, NULL);
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+		(void)sigaction(SIGHUP, action, NULL);
+}
+
 static int exit_of(enum psd_status status)
 {
 	if (status == PSD_OK)
@@ -279,7 +290,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	return status;
 }
 
-/* Short runs, each at what the one before asks for, until one is true to its times. */
+/* Short runs, each at what the one before asks for, until one is true to its times; where none is, the whole would not be either. */
 static enum psd_status find_dilation(struct command *command, const struct psd_case *made, struct psd_error *err)
 {
 	const struct psd_launch_options launch = {
@@ -292,15 +303,19 @@ static enum psd_status find_dilation(struct command *command, const struct psd_c
 		.stall_sec = command->options->stall_sec,
 		.stop_signal = &stop_signal,
 	};
-	double *dilation_ratio = &command->replay.dilation_ratio;
+	double *dilation_ratio = &command->replay.dilation_ratio, next_ratio;
 	struct psd_worker_result result = {.iteration_sec = 0.0};
-	enum psd_status status = psd_replay_estimate(made, command->replay.payload_ratio, dilation_ratio, err);
+	bool is_sought = true; /* the last run asked for another */
+	enum psd_status status = psd_replay_estimate(made, command->replay.payload_ratio, &next_ratio, err);
 
-	for (unsigned i = 0; i < MOST_SOUNDINGS && !status; i++) {
+	for (unsigned i = 0; i < MOST_SOUNDINGS && !status && is_sought; i++) {
+		*dilation_ratio = next_ratio;
 		status = psd_launch(&launch, &result, err);
-		if (status || psd_replay_is_true(&result) || !psd_replay_find_true(&result, *dilation_ratio, dilation_ratio))
-			break;
+		is_sought =
+			!status && !psd_replay_is_true(&result) && psd_replay_find_true(&result, *dilation_ratio, &next_ratio);
 	}
+	if (!status)
+		status = psd_replay_check(&result, *dilation_ratio, made->system->name, err);
 	if (!status && !command->options->is_quiet)
 		fprintf(stderr, "psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
 			made->system->name, *dilation_ratio, 100.0 * psd_replay_busy_ratio(&result));
@@ -416,6 +431,7 @@ static enum psd_status open_log(struct command *command, struct psd_error *err)
 /* A signal ends this process at once: the others hear of it by their connections. */
 static enum psd_status join_hosts(struct command *command, struct psd_error *err)
 {
+	const struct sigaction ended = {.sa_handler = SIG_DFL};
 	const struct psd_run_options *options = command->options;
 	enum psd_status status;
 	unsigned index = 0;
@@ -431,6 +447,8 @@ static enum psd_status join_hosts(struct command *command, struct psd_error *err
 				       "names %u hosts, has no host %u", command->hosts.n_hosts, (unsigned)options->rank);
 	else if (!status)
 		command->self = (unsigned)options->rank;
+	if (!status)
+		status = psd_hosts_look_up(&command->hosts, options->hosts_path, command->self, err);
 	if (!status && options->system_name)
 		status = psd_scenario_find_system(command->scenario, options->system_name, &index, err);
 	if (!status)
@@ -440,8 +458,7 @@ static enum psd_status join_hosts(struct command *command, struct psd_error *err
 		if (is_chosen(command, &command->scenario->systems[s]))
 			status =
 				psd_run_check_hosts(&command->scenario->systems[s], &command->point, command->hosts.n_hosts, err);
-	(void)signal(SIGINT, SIG_DFL);
-	(void)signal(SIGTERM, SIG_DFL);
+	handle_ends(&ended);
 	return status;
 }
 
@@ -543,6 +560,11 @@ static enum psd_status calibrate_scenario(const struct psd_run_options *options,
 	if (!scenario->has_train)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which --calibrate needs");
+	if (scenario->has_replay)
+		return psd_error_set(
+			err, PSD_EINVAL, scenario->replay_at,
+			"'replay' is true, --calibrate measures what is really computed: must be false or left out, as in "
+			"'compute: {device: cpu}'");
 	status = psd_subject_matter_load(&command.matter, scenario, err);
 	if (status)
 		return status;
@@ -665,8 +687,8 @@ int main(int argc, char *argv[])
 
 	fill_standard_streams();
 	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
-	(void)sigaction(SIGINT, &noted, NULL);
-	(void)sigaction(SIGTERM, &noted, NULL);
+	signal(SIGCHLD, SIG_DFL); /* where it is ignored, as some parents leave it, nobody can wait for a process */
+	handle_ends(&noted);
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
 	exit_status = run(&options);

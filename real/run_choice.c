@@ -72,8 +72,9 @@ uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t
 
 static bool has_host_costs(const struct psd_host *host)
 {
-	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->transport_bps > 0.0 || host->socket_bps > 0.0 ||
-	       host->message_sec > 0.0 || host->iteration_sec > 0.0 || host->n_collective_classes > 0;
+	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->update_bps > 0.0 || host->transport_bps > 0.0 ||
+	       host->socket_bps > 0.0 || host->interrupts_ratio > 0.0 || host->incast_ratio > 0.0 || host->message_sec > 0.0 ||
+	       host->iteration_sec > 0.0 || host->n_collective_classes > 0;
 }
 
 void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario)
@@ -86,6 +87,8 @@ void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scen
 		psd_text_add(text, " 'host'");
 	if (scenario->machine.cores)
 		psd_text_add(text, " 'machine'");
+	if (scenario->network.payload_ratio < 1.0 && !scenario->has_replay)
+		psd_text_add(text, " 'payload'");
 	if (scenario->network.local_bps > 0.0)
 		psd_text_add(text, " 'local'");
 	if (scenario->published_path)

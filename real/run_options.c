@@ -99,17 +99,17 @@ static const char *find_run_option(const struct psd_run_options *options)
 {
 	const bool is_calibration = options->mode == PSD_RUN_CALIBRATE;
 
-	return options->is_csv					    ? "--csv"
-	       : options->trace_path				    ? "--trace"
-	       : options->log_path				    ? "--log"
-	       : options->n_nodes				    ? "--nodes"
-	       : options->n_iterations				    ? "--iterations"
-	       : options->system_name				    ? "--system"
-	       : options->has_no_emulation && !is_calibration	    ? "--no-emulation"
-	       : options->hosts_path				    ? "--hosts"
-	       : options->rank != UINT64_MAX			    ? "--rank"
-	       : options->stall_sec != STALL_SEC && !is_calibration ? "--stall"
-								    : NULL;
+	return options->is_csv				      ? "--csv"
+	       : options->trace_path			      ? "--trace"
+	       : options->log_path			      ? "--log"
+	       : options->n_nodes			      ? "--nodes"
+	       : options->n_iterations			      ? "--iterations"
+	       : options->system_name			      ? "--system"
+	       : options->has_no_emulation && !is_calibration ? "--no-emulation"
+	       : options->hosts_path			      ? "--hosts"
+	       : options->rank != UINT64_MAX		      ? "--rank"
+	       : options->stall_sec > 0.0 && !is_calibration  ? "--stall"
+							      : NULL;
 }
 
 /* What stands for a cluster of this machine's own. */
@@ -159,11 +159,13 @@ static enum psd_status check(const struct psd_run_options *options, struct psd_e
 
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[], struct psd_error *err)
 {
-	struct psd_run_options parsed = {.stall_sec = STALL_SEC, .rank = UINT64_MAX};
+	struct psd_run_options parsed = {.rank = UINT64_MAX};
 	enum psd_status status = psd_arguments_read(&parsed.arguments, &table, &parsed, argc, argv, err);
 
 	if (!status && !parsed.arguments.is_last)
 		status = check(&parsed, err);
+	if (parsed.stall_sec == 0.0) /* none is given: 0s is refused */
+		parsed.stall_sec = STALL_SEC;
 	if (!parsed.n_attempts)
 		parsed.n_attempts = ATTEMPTS;
 	if (status)

@@ -108,6 +108,16 @@ static enum psd_status find(const char *host, uint16_t port, bool is_passive, st
 	return PSD_OK;
 }
 
+enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct psd_error *err)
+{
+	struct addrinfo *found;
+	const enum psd_status status = find(host, port, false, &found, err);
+
+	if (!status)
+		freeaddrinfo(found);
+	return status;
+}
+
 static int open_for(const struct addrinfo *address, const struct psd_socket_options *options, int *fd)
 {
 	const int opened = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

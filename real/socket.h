@@ -29,6 +29,9 @@ enum psd_status psd_socket_connect(const char *peer, const char *host, uint16_t 
 enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec, const struct psd_socket_options *options,
 				  int *fd, struct psd_error *err) PSD_MUST_CHECK;
 
+/* Whether a host's name or address is known here. PSD_EINVAL: "no host 'node7': Name or service not known"; PSD_ENOMEM. */
+enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct psd_error *err) PSD_MUST_CHECK;
+
 /* The clock of all deadlines here: CLOCK_MONOTONIC, which all processes of a machine share. */
 double psd_socket_now_sec(void);
 

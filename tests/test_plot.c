@@ -325,7 +325,8 @@ Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 		       "measured.json: its executor is 'real-cpu', the first trace must be of psd-sim");
 	expect_refusal(PREDICTED " " MEASURED " --traces " PREDICTED " " DATA "measured.json",
 		       PREDICTED ":1: not a trace of psd-sim or psd-run");
-	expect_refusal(PREDICTED " " MEASURED " --calibrated /dev/null", "/dev/null: not a readable file");
+	expect_refusal(PREDICTED " " MEASURED " --calibrated /dev/null",
+		       "/dev/null: not a readable file, must be a regular one: a pipe cannot be read twice");
 }
 
 Test(plot, compare_does_not_write_over_its_input)

@@ -421,6 +421,9 @@ Test(scenario, only_a_replay_can_be_dilated)
 		MORE, "emulation:\n  payload_scale: 0.5",
 		"dir/a.yaml:10:3: 'payload_scale' needs 'replay: true' in 'compute': what is really computed cannot be slowed "
 		"down");
+	expect_error(
+		MORE, "emulation: {}",
+		"dir/a.yaml:9:1: 'emulation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");
 	expect_error(3, REPLAY "emulation: {dilation: 0.5}",
 		     "dir/a.yaml:4:23: 'dilation' is '0.5', must be a number from 1 to 1000000");
 	expect_error(3, REPLAY "emulation: {dilation: slow}",

@@ -65,6 +65,22 @@ Test(hosts, what_is_no_host_is_named_with_its_line)
 	expect_error("a\nb\na:7411", "h.txt:3: host 0 is at a port 7411 already");
 }
 
+/* RFC 2606 keeps the name from ever being one. */
+Test(hosts, a_host_that_nobody_knows_is_named_with_its_line)
+{
+	static const char text[] = "127.0.0.1\n\nnobody.invalid:80\n127.0.0.1\n";
+	struct psd_hosts hosts;
+	struct psd_error err;
+
+	cr_assert_eq(psd_hosts_parse(&hosts, "h.txt", text, strlen(text), &err), PSD_OK);
+	cr_expect_eq(psd_hosts_look_up(&hosts, "h.txt", 0, &err), PSD_OK, "host 0 connects to nobody");
+	for (unsigned self = 1; self < hosts.n_hosts; self++) {
+		cr_expect_eq(psd_hosts_look_up(&hosts, "h.txt", self, &err), PSD_EINVAL);
+		cr_expect_eq(strncmp(err.text, "h.txt:3: no host 'nobody.invalid': ", 35), 0, "%s", err.text);
+	}
+	psd_hosts_release(&hosts);
+}
+
 static void expect_rank(const char *name, const char *value, enum psd_status expected_status, unsigned expected)
 {
 	struct psd_error err;

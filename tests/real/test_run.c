@@ -3,6 +3,7 @@
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -350,5 +351,17 @@ Test(run, a_killed_worker_is_named)
 	cr_assert(strstr(training->err.text, "was killed by signal 9"), "%s", training->err.text);
 	cr_assert(strstr(training->err.text, " in iteration "), "%s", training->err.text);
 	cr_assert(strstr(training->err.text, " waits for "), "%s", training->err.text);
+	training_free(training);
+}
+
+/* Then the kernel forgets each process at once, and how it ended with it: its record tells. */
+Test(run, an_ignored_SIGCHLD_is_no_endless_wait, .timeout = 60)
+{
+	struct training *training = start(&cifar10, "sync: ps", 2, 1, cifar10.base);
+
+	training->options.n_iterations = 2;
+	signal(SIGCHLD, SIG_IGN);
+	finish(training, "sync: ps");
+	signal(SIGCHLD, SIG_DFL);
 	training_free(training);
 }

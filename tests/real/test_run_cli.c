@@ -102,6 +102,8 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--csv --print-scenario " QUICKSTART, "'--csv' has no effect beside '--print-scenario'"},
 		{"--iterations 3 --print-scenario " QUICKSTART, "'--iterations' has no effect beside '--print-scenario'"},
 		{"--stall 5s --pack a -o b", "'--stall' has no effect beside '--pack'"},
+		{"--stall 60s --pack a -o b", "'--stall' has no effect beside '--pack'"},
+		{"--stall 60s --print-scenario " QUICKSTART, "'--stall' has no effect beside '--print-scenario'"},
 		{"--no-emulation --pack a -o b", "'--no-emulation' has no effect beside '--pack'"},
 		{"--set seed=1 --pack a -o b", "'--set' has no effect beside '--pack'"},
 		{"--trace a --log a " QUICKSTART, "'--trace' and '--log' are both 'a', must be two files"},
@@ -389,12 +391,27 @@ Test(run_cli, iterations_may_be_shorter_than_the_latency)
 Test(run_cli, what_is_for_predictions_only_is_said)
 {
 	const struct scratch_folder folder = make_tiny();
-	struct run done = run(tiny(&folder, "--iterations 1 --set cluster.host.copy=1GBps").text, "2>&1 >/dev/null");
+	static const struct {
+		const char *setting, *words;
+	} unheeded[] = {
+		{"cluster.host.copy=1GBps", " 'host'\n"},
+		{"cluster.host.update=1GBps", " 'host'\n"},
+		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", " 'host'\n"},
+		{"cluster.machine.cores=2 --set cluster.host.interrupts=10%", " 'host' 'machine'\n"},
+		{"cluster.network.payload=95%", " 'payload'\n"},
+	};
 
-	cr_expect_eq(done.exit_status, 0);
-	cr_expect_not_null(strstr(done.text, "psd-run: for predictions only, nothing slows down for it: 'host'\n"), "%s",
-			   done.text);
-	free(done.text);
+	for (size_t i = 0; i < sizeof(unheeded) / sizeof(unheeded[0]); i++) {
+		char options[256], line[256];
+		struct run done;
+
+		snprintf(options, sizeof(options), "--iterations 1 --set %s", unheeded[i].setting);
+		snprintf(line, sizeof(line), "psd-run: for predictions only, nothing slows down for it:%s", unheeded[i].words);
+		done = run(tiny(&folder, options).text, "2>&1 >/dev/null");
+		cr_expect_eq(done.exit_status, 0);
+		cr_expect_not_null(strstr(done.text, line), "%s: %s", unheeded[i].setting, done.text);
+		free(done.text);
+	}
 	scratch_folder_remove(&folder);
 }
 
@@ -428,7 +445,10 @@ static double number_after(const char *text, const char *key)
 Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 {
 	const struct scratch_folder folder = make_tiny();
-	struct run done = run(tiny(&folder, "--calibrate --attempts 1 --quiet -o @/c.yaml").text, "2>&1"), predicted, trained;
+	static const char options[] = "--calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
+				      "--set cluster.machine.cores=2 --set cluster.host.interrupts=20% --set "
+				      "calibration.workers=8 --set calibration.bandwidth=2Gbps";
+	struct run done = run(tiny(&folder, options).text, "2>&1"), predicted, trained;
 	char *calibrated, *profile, *points;
 	char arguments[512];
 
@@ -442,6 +462,10 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	cr_expect_gt(number_after(calibrated, "update: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "socket: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "machine: {cores: "), 0.0);
+	/* of links, which there were none of */
+	cr_expect_null(strstr(calibrated, "calibration: "), "%s", calibrated);
+	cr_expect_null(strstr(calibrated, "payload: "), "%s", calibrated);
+	cr_expect_null(strstr(calibrated, "interrupts: "), "%s", calibrated);
 	cr_expect_gt(number_after(profile, "\nfc1,"), 0.0);
 	cr_expect_eq(count(points, "\n"), 2);
 	cr_expect_not_null(strstr(points, "\ntiny,PS,real-idle,2,2,,"), "%s", points);
@@ -461,6 +485,18 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	scratch_folder_remove(&folder);
 }
 
+Test(run_cli, a_replay_is_not_calibrated)
+{
+	const struct scratch_folder folder = make_tiny();
+
+	expect_complaint(
+		tiny(&folder, "--calibrate -o @/c.yaml --set compute.replay=true --set compute.device=p100").text, 2,
+		"--set compute.replay: 'replay' is true, --calibrate measures what is really computed: must be false or left "
+		"out, as in 'compute: {device: cpu}'");
+	cr_expect_neq(access(scratch_folder_path(&folder, "c.yaml.part").text, F_OK), 0);
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measures)
 {
 	const struct scratch_folder folder = make_tiny();
@@ -474,10 +510,11 @@ Test(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measure
 
 /* ---- interruption ---- */
 
-/* Starts psd-run with its standard error on *errors. */
-static pid_t start_training(const char *scenario, FILE **errors)
+/* Starts psd-run with its standard error on *errors; `ignored`, if not 0, is a signal that its parent leaves ignored. */
+static pid_t start_training(const struct scratch_folder *folder, const char *iterations, int ignored, FILE **errors)
 {
 	const struct program_path path = path_of("psd-run");
+	const struct scratch_path scenario = scratch_folder_path(folder, "s.yaml"), trace = scratch_folder_path(folder, "t.json");
 	int ends[2];
 	pid_t pid;
 
@@ -488,7 +525,11 @@ static pid_t start_training(const char *scenario, FILE **errors)
 		dup2(ends[1], STDERR_FILENO);
 		close(ends[0]);
 		close(ends[1]);
-		execl(path.text, "psd-run", "--no-emulation", "--iterations", "1000000", scenario, (char *)NULL);
+		if (ignored)
+			signal(ignored, SIG_IGN);
+		cr_assert_not_null(freopen("/dev/null", "w", stdout));
+		execl(path.text, "psd-run", "--no-emulation", "--iterations", iterations, "--trace", trace.text, scenario.text,
+		      (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -497,25 +538,69 @@ static pid_t start_training(const char *scenario, FILE **errors)
 	return pid;
 }
 
-Test(run_cli, an_interrupt_ends_all_processes_in_one_line)
+static void wait_for_first_iteration(FILE *errors)
 {
-	const struct scratch_folder folder = make_tiny();
-	char line[512], last[512] = "";
-	FILE *errors;
-	const pid_t pid = start_training(scratch_folder_path(&folder, "s.yaml").text, &errors);
-	int status;
+	char line[512];
 
 	while (fgets(line, sizeof(line), errors) && !strstr(line, ": iteration 1 of "))
 		;
-	cr_assert_eq(kill(pid, SIGINT), 0);
-	/* the pipe ends when the last process that could write to it is gone */
+}
+
+/* The pipe ends when the last process that could write to it is gone. */
+static void expect_end(pid_t pid, FILE *errors, int exit_status, const char *last_line)
+{
+	char line[512], last[512] = "";
+	int status;
+
 	while (fgets(line, sizeof(line), errors))
 		memcpy(last, line, sizeof(last));
 	fclose(errors);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect(WIFEXITED(status));
-	cr_expect_eq(WEXITSTATUS(status), 128 + SIGINT);
-	cr_expect_str_eq(last, "psd-run: stopped by signal 2 (Interrupt)\n");
+	cr_expect_eq(WEXITSTATUS(status), exit_status, "%d: %s", WEXITSTATUS(status), last);
+	cr_expect_not_null(strstr(last, last_line), "%s", last);
+}
+
+Test(run_cli, an_interrupt_ends_all_processes_in_one_line)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	const struct scratch_folder folder = make_tiny();
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		char words[128];
+		FILE *errors;
+		const pid_t pid = start_training(&folder, "1000000", 0, &errors);
+
+		snprintf(words, sizeof(words), "psd-run: stopped by signal %d (%s)\n", signals[i], strsignal(signals[i]));
+		wait_for_first_iteration(errors);
+		cr_assert_eq(kill(pid, signals[i]), 0);
+		expect_end(pid, errors, 128 + signals[i], words);
+		cr_expect_neq(access(scratch_folder_path(&folder, "t.json.part").text, F_OK), 0, "signal %d", signals[i]);
+	}
+	scratch_folder_remove(&folder);
+}
+
+/* As nohup starts it. */
+Test(run_cli, an_ignored_hangup_ends_nothing)
+{
+	const struct scratch_folder folder = make_tiny();
+	FILE *errors;
+	const pid_t pid = start_training(&folder, "1000000", SIGHUP, &errors);
+
+	wait_for_first_iteration(errors);
+	cr_assert_eq(kill(pid, SIGHUP), 0);
+	cr_assert_eq(kill(pid, SIGTERM), 0);
+	expect_end(pid, errors, 128 + SIGTERM, "psd-run: stopped by signal 15 (Terminated)\n");
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, a_parent_that_ignores_its_children_leaves_no_run_waiting, .timeout = 60)
+{
+	const struct scratch_folder folder = make_tiny();
+	FILE *errors;
+	const pid_t pid = start_training(&folder, "3", SIGCHLD, &errors);
+
+	expect_end(pid, errors, 0, "psd-run: the trace is of Hybrid\n");
 	scratch_folder_remove(&folder);
 }
 

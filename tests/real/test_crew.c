@@ -1,0 +1,80 @@
+/* Processes of a measurement: who fails is heard, and nobody is waited for who cannot come. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "real/crew.h"
+
+enum { MEMBERS = 3 };
+
+static enum psd_status work(void *context, unsigned member, struct psd_error *err)
+{
+	int *done = context;
+
+	done[member] = 1;
+	return member == 1 ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "member %u is out of paper", member) : PSD_OK;
+}
+
+static void expect_first_words(void)
+{
+	int *const done = psd_crew_share(MEMBERS * sizeof(*done));
+	struct psd_error err = {.text = ""};
+	struct psd_crew crew;
+
+	cr_assert_not_null(done);
+	cr_assert_eq(psd_crew_start(&crew, MEMBERS, work, done, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_crew_wait(&crew, NULL, &err), PSD_ERUN);
+	cr_expect_str_eq(err.text, "member 1 is out of paper");
+	psd_crew_unshare(done, MEMBERS * sizeof(*done));
+}
+
+Test(crew, the_first_that_fails_is_heard)
+{
+	expect_first_words();
+}
+
+static enum psd_status work_on(void *context, unsigned member, struct psd_error *err)
+{
+	if (member == 1)
+		return work(context, member, err);
+	for (;;)
+		pause();
+}
+
+Test(crew, a_failure_is_heard_while_others_work_on, .timeout = 60)
+{
+	int *const done = psd_crew_share(MEMBERS * sizeof(*done));
+	struct psd_error err = {.text = ""};
+	struct psd_crew crew;
+
+	cr_assert_not_null(done);
+	cr_assert_eq(psd_crew_start(&crew, MEMBERS, work_on, done, &err), PSD_OK, "%s", err.text);
+	while (!psd_crew_check(&crew, &err))
+		sched_yield();
+	cr_expect_str_eq(err.text, "member 1 is out of paper");
+	psd_crew_stop(&crew);
+	psd_crew_unshare(done, MEMBERS * sizeof(*done));
+}
+
+static enum psd_status leave(void *context, unsigned member, struct psd_error *err)
+{
+	(void)context;
+	(void)member;
+	(void)err;
+	return PSD_OK;
+}
+
+/* Then the kernel forgets each at once, and how it ended with it. */
+Test(crew, an_ignored_SIGCHLD_is_a_failure_and_no_endless_wait, .timeout = 60)
+{
+	struct psd_error err = {.text = ""};
+	struct psd_crew crew;
+
+	signal(SIGCHLD, SIG_IGN);
+	cr_assert_eq(psd_crew_start(&crew, MEMBERS, leave, NULL, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_crew_wait(&crew, NULL, &err), PSD_ERUN);
+	cr_expect_str_eq(err.text, "a process that measured ended without a word");
+	signal(SIGCHLD, SIG_DFL);
+}
