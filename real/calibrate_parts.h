@@ -84,14 +84,11 @@ enum psd_status psd_calibrate_messages(struct psd_calibration *calibration, stru
 /* Fills INCAST and STREAMS. */
 enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- calibrate_handling.c ---- */
+/* ---- calibrate_processors.c ---- */
 
 /* Fills HANDLING. */
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-
-/* ---- calibrate_socket.c ---- */
-
-/* Fills SOCKET and its point; needs REDUCE. */
+/* Fills SOCKET and its point; needs REDUCE, TRANSPORT and HANDLING. */
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills INTERRUPTS and its point, where links have a rate; needs SOCKET. */
 enum psd_status psd_calibrate_interrupts(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;

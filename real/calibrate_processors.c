@@ -1,0 +1,282 @@
+/* What messages take from computing. Two workers of an idle network exchange tensors while on every core a process multiplies matrices, as in
+ * training, for a short and for a long while: what the exchange's processes took of processors in between, and what the kernel did meanwhile on
+ * account of those who multiply. Tensors of 1 KiB tell what a message takes; large ones what their bytes take, on links without a limit; and
+ * those over the scenario's links what comes on top while these are busy. Processor time is chosen over wall time, also over what the products
+ * lose to the exchange, as others on the machine disturb it far less. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "real/affinity.h"
+#include "real/calibrate_parts.h"
+#include "real/cpu.h"
+#include "real/crew.h"
+#include "real/exchange.h"
+#include "real/layer_times.h"
+
+enum {
+	PRODUCT_SIDE = 384, /* half a millisecond to two */
+	WORKERS = 2,
+	SMALL_TENSORS = 64,
+	SMALL_SIDE = 16, /* 1 KiB, and half of it to each shard */
+	SMALL_ITERATIONS = 200,
+	LARGE_TENSORS = 8,
+	LEAST_SIDE = 256, /* 256 KiB */
+	MOST_SIDE = 1024, /* 4 MiB */
+	SHORT_ITERATIONS = 2,
+	SAMPLES = 4,
+};
+
+/* No core moves more through its memory. Where others on the machine hide what an exchange takes, this is what is left. */
+#define MOST_SOCKET_BPS 400e9
+#define WINDOW_SEC	1.0  /* of an exchange of large tensors */
+#define BESIDE_RATIO	0.25 /* about what the products leave of the rate on idle processors */
+#define BYTES_OF(side)	(4.0 * (side) * (side))
+
+/* ---- processor time ---- */
+
+static double seconds_of(const struct timeval *time)
+{
+	return (double)time->tv_sec + 1e-6 * (double)time->tv_usec;
+}
+
+/* Of all child processes that have ended. */
+static double children_sec(void)
+{
+	struct rusage usage = {.ru_maxrss = 0};
+
+	(void)getrusage(RUSAGE_CHILDREN, &usage); /* fails for other first arguments only */
+	return seconds_of(&usage.ru_utime) + seconds_of(&usage.ru_stime);
+}
+
+static double own_kernel_sec(void)
+{
+	struct rusage usage = {.ru_maxrss = 0};
+
+	(void)getrusage(RUSAGE_SELF, &usage);
+	return seconds_of(&usage.ru_stime);
+}
+
+/* ---- products on every core ---- */
+
+struct gang {
+	unsigned n_cores;
+	_Atomic double *kernel_sec; /* one for each core, shared: on account of its process, until its last product */
+};
+
+/* Until it is stopped. */
+static enum psd_status multiply(void *context, unsigned core, struct psd_error *err)
+{
+	const struct gang *gang = context;
+	const dnnl_dim_t side = PRODUCT_SIDE;
+	float *left = psd_layer_times_values(PRODUCT_SIDE * PRODUCT_SIDE, 1.0f);
+	float *right = psd_layer_times_values(PRODUCT_SIDE * PRODUCT_SIDE, 1.0f);
+	float *result = psd_layer_times_values(PRODUCT_SIDE * PRODUCT_SIDE, 1.0f);
+
+	if (!left || !right || !result)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
+	(void)psd_affinity_pin(core, gang->n_cores);
+	omp_set_num_threads(1);
+	for (;;) {
+		if (dnnl_sgemm('N', 'N', side, side, side, 1.0f, left, side, right, side, 0.0f, result, side))
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a product of matrices failed");
+		atomic_store(&gang->kernel_sec[core], own_kernel_sec());
+	}
+}
+
+static double kernel_sec(const struct gang *gang)
+{
+	double sec = 0.0;
+
+	for (unsigned c = 0; c < gang->n_cores; c++)
+		sec += atomic_load(&gang->kernel_sec[c]);
+	return sec;
+}
+
+/* ---- exchanges ---- */
+
+/* link_bps 0: without a limit. */
+static struct psd_exchange_options exchange_of(const struct psd_calibration *calibration, double link_bps)
+{
+	return (struct psd_exchange_options){
+		.n_workers = WORKERS,
+		.n_tensors = LARGE_TENSORS,
+		.side = LEAST_SIDE,
+		.n_streams = calibration->options->matter->scenario->train.streams,
+		.n_iterations = SMALL_ITERATIONS,
+		.rate_bps = link_bps,
+		.latency_sec = calibration->options->matter->scenario->network.latency_sec,
+		.ground = calibration->options->ground,
+		.stall_sec = calibration->options->stall_sec,
+		.stop_signal = calibration->options->stop_signal,
+	};
+}
+
+static struct psd_exchange_options small_exchange(const struct psd_calibration *calibration)
+{
+	struct psd_exchange_options options = exchange_of(calibration, calibration->link_bps);
+
+	options.n_tensors = SMALL_TENSORS;
+	options.side = SMALL_SIDE;
+	return options;
+}
+
+static struct psd_exchange_options large_exchange(const struct psd_calibration *calibration, double link_bps)
+{
+	const double rate_bps =
+		link_bps > 0.0 ? link_bps : BESIDE_RATIO * calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value;
+	struct psd_exchange_options options = exchange_of(calibration, link_bps);
+
+	while (options.side < MOST_SIDE && 8.0 * LARGE_TENSORS * BYTES_OF(2 * options.side) / rate_bps < WINDOW_SEC)
+		options.side *= 2;
+	options.n_iterations = (uint32_t)fmax(1.0, ceil(WINDOW_SEC * rate_bps / (8.0 * LARGE_TENSORS * BYTES_OF(options.side))));
+	return options;
+}
+
+/* Each worker sends half of every gradient and half of all parameters to the other. */
+static double messages_of(const struct psd_exchange_options *options)
+{
+	return 2.0 * WORKERS * options->n_tensors;
+}
+
+/* Sent and received by the two workers, who are shards as well. */
+static double moved_bits(const struct psd_exchange_options *options)
+{
+	return 8.0 * 2.0 * WORKERS * options->n_tensors * BYTES_OF(options->side);
+}
+
+/* All workers' gradients pass through the shards. */
+static double reduce_sec(const struct psd_calibration *calibration, const struct psd_exchange_options *options)
+{
+	return 8.0 * WORKERS * options->n_tensors * BYTES_OF(options->side) /
+	       calibration->measured[PSD_QUANTITY_REDUCE_BPS].value;
+}
+
+/* ---- the measurement ---- */
+
+static enum psd_status run_beside(const struct gang *gang, struct psd_exchange_options options, uint32_t n_iterations,
+				  double *sec, struct psd_calibrate_point *point, struct psd_error *err)
+{
+	const double before_sec = children_sec() + kernel_sec(gang);
+	struct psd_exchange exchange;
+	enum psd_status status;
+
+	options.n_iterations = n_iterations;
+	status = psd_exchange_run(&exchange, &options, err);
+	if (status)
+		return status;
+	*sec = children_sec() + kernel_sec(gang) - before_sec;
+	*point = (struct psd_calibrate_point){
+		.workers = WORKERS,
+		.bandwidth_bps = options.rate_bps,
+		.iteration_sec = exchange.iteration_sec,
+		.node_bytes = (uint64_t)(options.n_tensors * BYTES_OF(options.side)),
+	};
+	psd_exchange_release(&exchange);
+	return PSD_OK;
+}
+
+/* Processor seconds of one iteration. */
+static enum psd_status sample_beside(struct psd_crew *crew, const struct gang *gang, const struct psd_exchange_options *options,
+				     double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < SAMPLES && !status; i++) {
+		double short_sec = 0.0, long_sec = 0.0;
+
+		status = run_beside(gang, *options, SHORT_ITERATIONS, &short_sec, point, err);
+		if (!status)
+			status = run_beside(gang, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point, err);
+		if (!status)
+			status = psd_crew_check(crew, err);
+		values[i] = (long_sec - short_sec) / options->n_iterations;
+	}
+	return status;
+}
+
+static enum psd_status sample(const struct psd_calibration *calibration, const struct psd_exchange_options *options,
+			      double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
+{
+	const size_t bytes = calibration->cores * sizeof(_Atomic double);
+	struct gang gang = {.n_cores = calibration->cores, .kernel_sec = psd_crew_share(bytes)};
+	struct psd_crew crew;
+	enum psd_status status;
+
+	if (!gang.kernel_sec)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
+	status = psd_crew_start(&crew, calibration->cores, multiply, &gang, err);
+	if (!status) {
+		status = sample_beside(&crew, &gang, options, values, point, err);
+		psd_crew_stop(&crew);
+	}
+	psd_crew_unshare(gang.kernel_sec, bytes);
+	return status;
+}
+
+enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const struct psd_exchange_options options = small_exchange(calibration);
+	struct psd_calibrate_point point;
+	double values[SAMPLES];
+	const enum psd_status status = sample(calibration, &options, values, &point, err);
+
+	if (status)
+		return status;
+	for (unsigned i = 0; i < SAMPLES; i++)
+		values[i] = fmax(0.0, values[i] / (2.0 * messages_of(&options)));
+	(void)psd_calibrate_note(calibration, PSD_QUANTITY_HANDLING_SEC, psd_fit_summary(values, SAMPLES),
+				 "%d workers, tensors of 1 KiB", (int)WORKERS);
+	return PSD_OK;
+}
+
+/* Of one bit, beside the reductions and the messages. */
+static double bit_sec(const struct psd_calibration *calibration, const struct psd_exchange_options *options, double sec)
+{
+	const double handling_sec = calibration->measured[PSD_QUANTITY_HANDLING_SEC].value;
+
+	return (sec - reduce_sec(calibration, options) - 2.0 * messages_of(options) * handling_sec) / moved_bits(options);
+}
+
+enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const struct psd_exchange_options options = large_exchange(calibration, 0.0);
+	struct psd_calibrate_point point;
+	struct psd_summary summary;
+	double values[SAMPLES];
+	const enum psd_status status = sample(calibration, &options, values, &point, err);
+
+	if (status)
+		return status;
+	for (unsigned i = 0; i < SAMPLES; i++)
+		values[i] = fmax(1.0 / MOST_SOCKET_BPS, bit_sec(calibration, &options, values[i]));
+	summary = psd_fit_summary(values, SAMPLES);
+	summary.median = 1.0 / summary.median;
+	if (psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, summary, "%d workers, no limit", (int)WORKERS))
+		calibration->socket_point = point;
+	return PSD_OK;
+}
+
+enum psd_status psd_calibrate_interrupts(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const double socket_bps = calibration->measured[PSD_QUANTITY_SOCKET_BPS].value, link_bps = calibration->link_bps;
+	const struct psd_exchange_options options = large_exchange(calibration, link_bps);
+	struct psd_calibrate_point point;
+	double values[SAMPLES];
+	enum psd_status status;
+
+	if (link_bps <= 0.0)
+		return PSD_OK;
+	status = sample(calibration, &options, values, &point, err);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < SAMPLES; i++)
+		values[i] = fmin(1.0, fmax(0.0, bit_sec(calibration, &options, values[i]) - 1.0 / socket_bps) * link_bps);
+	if (psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPTS_RATIO, psd_fit_summary(values, SAMPLES),
+			       "%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * link_bps))
+		calibration->interrupts_point = point;
+	return PSD_OK;
+}
