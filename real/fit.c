@@ -10,13 +10,23 @@ static int by_value(const void *left, const void *right)
 	return (one > other) - (one < other);
 }
 
+/* Of sorted values, that which so much of them is below. */
+static double quantile(const double values[], unsigned n, double below_ratio)
+{
+	const double place = below_ratio * (n - 1.0);
+	const unsigned left = (unsigned)place;
+
+	return left + 1 < n ? values[left] + (place - left) * (values[left + 1] - values[left]) : values[n - 1];
+}
+
 struct psd_summary psd_fit_summary(double values[], unsigned n)
 {
-	double median;
+	double median, middle_half;
 
 	qsort(values, n, sizeof(*values), by_value);
-	median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-	return (struct psd_summary){median, (values[n - 1] - values[0]) / median, n};
+	median = quantile(values, n, 0.5);
+	middle_half = quantile(values, n, 0.75) - quantile(values, n, 0.25);
+	return (struct psd_summary){median, median > 0.0 ? middle_half / median : middle_half > 0.0 ? 1.0 : 0.0, n};
 }
 
 static double residual(const struct psd_fit_line *line, const struct psd_fit_sample samples[], unsigned n)

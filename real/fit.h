@@ -7,11 +7,12 @@
 /* What many samples of one quantity say. */
 struct psd_summary {
 	double median;
-	double spread_ratio; /* (largest - smallest) / median */
+	double spread_ratio; /* (third quartile - first) / median; 1 where only the median is 0 */
 	unsigned n_samples;
 };
 
-/* Of n >= 1 values, median > 0; sorts them. */
+/* Of n >= 1 values >= 0; sorts them. A quartile between two values is between them in proportion, as the median is. The middle half is what
+ * others on the machine disturb least. */
 struct psd_summary psd_fit_summary(double values[], unsigned n);
 
 /* A message of so many bytes took so long. */

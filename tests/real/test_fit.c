@@ -6,17 +6,20 @@
 
 #define ROUNDING_RATIO 1e-9
 
-Test(fit, summary_is_median_and_relative_range)
+Test(fit, summary_is_median_and_relative_width_of_the_middle_half)
 {
-	double odd[] = {5, 1, 2}, even[] = {4, 1, 3, 2}, one[] = {7};
-	const struct psd_summary of_odd = psd_fit_summary(odd, 3), of_even = psd_fit_summary(even, 4),
+	double odd[] = {5, 1, 2, 100, 4}, even[] = {4, 1, 3, 2}, one[] = {7}, none[] = {0, 0, 0}, some[] = {0, 0, 1};
+	const struct psd_summary of_odd = psd_fit_summary(odd, 5), of_even = psd_fit_summary(even, 4),
 				 of_one = psd_fit_summary(one, 1);
 
-	cr_expect_eq(of_odd.median, 2);
-	cr_expect_eq(of_odd.spread_ratio, (5.0 - 1.0) / 2.0);
-	cr_expect_eq(of_odd.n_samples, 3);
+	cr_expect_eq(of_odd.median, 4);
+	cr_expect_eq(of_odd.spread_ratio, (5.0 - 2.0) / 4.0);
+	cr_expect_eq(of_odd.n_samples, 5);
 	cr_expect_eq(of_even.median, (2.0 + 3.0) / 2.0);
-	cr_expect_eq(of_even.spread_ratio, (4.0 - 1.0) / 2.5);
+	/* three quarters of the way from the first to the second and a quarter of that from the third to the last */
+	cr_expect_eq(of_even.spread_ratio, (3.25 - 1.75) / 2.5);
+	cr_expect_eq(psd_fit_summary(none, 3).spread_ratio, 0);
+	cr_expect_eq(psd_fit_summary(some, 3).spread_ratio, 1);
 	cr_expect_eq(of_one.median, 7);
 	cr_expect_eq(of_one.spread_ratio, 0);
 }
