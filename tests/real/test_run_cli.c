@@ -388,13 +388,18 @@ Test(run_cli, iterations_may_be_shorter_than_the_latency)
 
 Test(run_cli, what_is_for_predictions_only_is_said)
 {
+	static const char *const options[] = {"--iterations 1 --set cluster.host.copy=1GBps",
+					      "--iterations 1 --set cluster.host.latency=1ms"};
 	const struct scratch_folder folder = make_tiny();
-	struct run done = run(tiny(&folder, "--iterations 1 --set cluster.host.copy=1GBps").text, "2>&1 >/dev/null");
 
-	cr_expect_eq(done.exit_status, 0);
-	cr_expect_not_null(strstr(done.text, "psd-run: for predictions only, nothing slows down for it: 'host'\n"), "%s",
-			   done.text);
-	free(done.text);
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		struct run done = run(tiny(&folder, options[i]).text, "2>&1 >/dev/null");
+
+		cr_expect_eq(done.exit_status, 0);
+		cr_expect_not_null(strstr(done.text, "psd-run: for predictions only, nothing slows down for it: 'host'\n"),
+				   "%s: %s", options[i], done.text);
+		free(done.text);
+	}
 	scratch_folder_remove(&folder);
 }
 
