@@ -144,7 +144,7 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 		.send_bps = slower(payload_bps, transport_bps),
 		.receive_bps = slower(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
 		.local_bps = network->local_bps > 0 ? network->local_bps : INFINITY,
-		.latency_sec = network->latency_sec,
+		.latency_sec = network->latency_sec + host->latency_sec,
 		.gemm_flops_per_sec = gemm_flops_per_sec,
 		.host = host,
 		.pair_bytes = pair_bytes,

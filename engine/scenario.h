@@ -33,7 +33,7 @@ enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
 /* One size class of a collective's cost: applies to messages of up to `up_to_bytes`. A ring of P workers with n = 2(P-1) steps takes
- * call_sec + n step_sec + n/P bytes * slowdown_ratio / rate, on top of the network latency of each step. */
+ * call_sec + n step_sec + n/P bytes * slowdown_ratio / rate, on top of the latency of each step, the network's and the host's. */
 struct psd_collective_class {
 	uint64_t up_to_bytes; /* UINT64_MAX in the last class */
 	double call_sec;
@@ -52,16 +52,17 @@ struct psd_host {
 	double transport_bps;	 /* what the stack moves in or out of one node, each direction; the link may be slower still */
 	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */
 	double message_sec;  /* sender's time per message */
+	double latency_sec;  /* what the two ends add to a message's way between nodes, beyond the network's latency */
 	double iteration_sec; /* per iteration, after synchronisation: joins, clocks, solver bookkeeping */
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
-	unsigned n_collective_classes; /* 0: a ring step costs the network latency only */
+	unsigned n_collective_classes; /* 0: a ring step costs its latency only */
 };
 
 struct psd_network {
 	enum psd_topology topology;
 	double bandwidth_bps;	       /* of a node's link, each direction */
 	double payload_ratio;	       /* of a link's rate: what packet headers leave to tensors */
-	double latency_sec;	       /* from node to node, one way */
+	double latency_sec;	       /* from node to node, one way; of the links alone, see struct psd_host */
 	unsigned nodes_per_rack;       /* racks, fat tree: nodes below one leaf switch */
 	double oversubscription_ratio; /* racks, fat tree: sum of a leaf's node links / its uplinks; >= 1 */
 	const char *platform_path;     /* platform: SimGrid XML, already relative to the working directory */

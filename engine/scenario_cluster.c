@@ -55,6 +55,7 @@ static const struct psd_field host_fields[] = {
 	{HOST("transport", RATE, transport_bps)},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10},
 	{HOST("message", SECONDS, message_sec)},
+	{HOST("latency", SECONDS, latency_sec)},
 	{HOST("iteration", SECONDS, iteration_sec)},
 	{.key = "collective"},
 	{.key = NULL},

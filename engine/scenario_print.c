@@ -142,6 +142,8 @@ static void add_host(struct psd_text *text, const struct psd_host *host)
 	add_figure(text, host->incast_ratio);
 	psd_text_add(text, ", message: ");
 	add_seconds(text, host->message_sec);
+	psd_text_add(text, ", latency: ");
+	add_seconds(text, host->latency_sec);
 	psd_text_add(text, ", iteration: ");
 	add_seconds(text, host->iteration_sec);
 	for (unsigned i = 0; i < host->n_collective_classes; i++) {

@@ -33,7 +33,7 @@ static const struct {
 	[PSD_QUANTITY_TRANSPORT_BPS] = {"host.transport", UNIT_RATE},
 	[PSD_QUANTITY_PAYLOAD_RATIO] = {"network.payload", UNIT_RATIO},
 	[PSD_QUANTITY_STREAMS_RATIO] = {"4 connections over 1 (not used)", UNIT_RATIO},
-	[PSD_QUANTITY_LATENCY_SEC] = {"network.latency", UNIT_SECONDS},
+	[PSD_QUANTITY_LATENCY_SEC] = {"host.latency", UNIT_SECONDS},
 	[PSD_QUANTITY_MESSAGE_SEC] = {"messages in a row (not used)", UNIT_SECONDS},
 	[PSD_QUANTITY_HANDLING_SEC] = {"host.handling", UNIT_SECONDS},
 	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},
@@ -54,13 +54,24 @@ static const char *write_value(double value, enum unit unit, char text[PSD_UNITS
 	return text;
 }
 
-static void add_row(struct psd_grid *grid, const struct psd_measured *measured, unsigned quantity)
+/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it, so only the rest is the host's. */
+static double told_value(const struct psd_calibration *calibration, unsigned quantity)
 {
+	const double value = calibration->measured[quantity].value;
+
+	if (quantity != PSD_QUANTITY_LATENCY_SEC)
+		return value;
+	return fmax(0.0, value - calibration->options->matter->scenario->network.latency_sec);
+}
+
+static void add_row(struct psd_grid *grid, const struct psd_calibration *calibration, unsigned quantity)
+{
+	const struct psd_measured *measured = &calibration->measured[quantity];
 	char value[PSD_UNITS_TEXT_MAX];
 
 	psd_grid_add_row(grid);
 	psd_grid_set(grid, 0, "%s", quantities[quantity].words);
-	psd_grid_set(grid, 1, "%s", write_value(measured->value, quantities[quantity].unit, value));
+	psd_grid_set(grid, 1, "%s", write_value(told_value(calibration, quantity), quantities[quantity].unit, value));
 	psd_grid_set(grid, 2, "%.1f %%", 100.0 * measured->spread_ratio);
 	if (measured->residual_ratio > 0.0)
 		psd_grid_set(grid, 3, "%.1f %%", 100.0 * measured->residual_ratio);
@@ -84,7 +95,7 @@ void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration
 	psd_grid_add_column(&grid, "", "", true);
 	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
 		if (measured[q].is_there)
-			add_row(&grid, &measured[q], q);
+			add_row(&grid, calibration, q);
 	psd_grid_add(text, &grid);
 	psd_grid_release(&grid);
 	psd_text_add(text, "\nWith all workers busy layers take %.3g times as long as alone; the profile is of %s.\n",
@@ -172,7 +183,7 @@ static void add_fits(struct psd_text *text, const struct psd_calibration *calibr
 		if (!measured->is_there)
 			continue;
 		psd_text_add(text, "# %s: %s, spread %.1f %%", quantities[q].words,
-			     write_value(measured->value, quantities[q].unit, value), 100.0 * measured->spread_ratio);
+			     write_value(told_value(calibration, q), quantities[q].unit, value), 100.0 * measured->spread_ratio);
 		if (measured->residual_ratio > 0.0)
 			psd_text_add(text, ", residual %.1f %%", 100.0 * measured->residual_ratio);
 		psd_text_add(text, ", %u samples, %s%s\n", measured->n_samples, measured->range,
@@ -245,7 +256,7 @@ static double value_of(const struct psd_calibration *calibration, enum psd_quant
 /* As they are printed and read, so that rounding leaves no tail of digits. */
 static double seconds_of(const struct psd_calibration *calibration, enum psd_quantity quantity)
 {
-	double sec = calibration->measured[quantity].value;
+	double sec = told_value(calibration, quantity);
 	char text[PSD_UNITS_TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%.4gus", 1e6 * sec);
@@ -261,6 +272,7 @@ static void fit_host(struct psd_host *host, const struct psd_calibration *calibr
 	host->incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO);
 	host->message_sec = 0.0; /* handling is what it consists of here */
 	host->handling_sec = seconds_of(calibration, PSD_QUANTITY_HANDLING_SEC);
+	host->latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC);
 	host->iteration_sec = seconds_of(calibration, PSD_QUANTITY_DATA_SEC);
 	host->socket_bps = value_of(calibration, PSD_QUANTITY_SOCKET_BPS);
 	host->interrupts_ratio = value_of(calibration, PSD_QUANTITY_INTERRUPTS_RATIO);
@@ -276,7 +288,6 @@ static void fit(struct psd_scenario *scenario, const struct psd_calibration *cal
 	scenario->machine.cores = calibration->cores;
 	scenario->machine.nodes = 0;
 	scenario->calibration = (struct psd_calibrated){calibration->interrupts_point.workers, calibration->link_bps};
-	scenario->network.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC);
 	scenario->network.payload_ratio = payload->is_there ? rounded(payload->value) : 1.0;
 	fit_host(&scenario->host, calibration);
 	for (unsigned s = 0; s < scenario->n_systems; s++)

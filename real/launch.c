@@ -67,19 +67,19 @@ struct links {
 	double latency_sec;
 };
 
-/* In this machine's seconds. A replay's are what its operations' times are predicted beside: the stack's limits and its incast count as well.
- * Smaller messages take as long over links that are slower by as much. */
+/* In this machine's seconds. A replay's are what its operations' times are predicted beside: the stack's limits, its incast and its latency count
+ * as well; a training's own stack has them by itself. Smaller messages take as long over links that are slower by as much. */
 static struct links links_of(const struct psd_case *made, const struct psd_replay *replay)
 {
 	const struct psd_rates *rates = &made->plan.rates;
-	const double bandwidth_bps = made->point.bandwidth_bps, latency_sec = made->matter->scenario->network.latency_sec;
+	const double bandwidth_bps = made->point.bandwidth_bps;
 
 	if (!replay)
-		return (struct links){bandwidth_bps, bandwidth_bps, latency_sec};
+		return (struct links){bandwidth_bps, bandwidth_bps, made->matter->scenario->network.latency_sec};
 	return (struct links){
 		.send_bps = rates->send_bps * replay->payload_ratio / replay->dilation_ratio,
 		.receive_bps = rates->receive_bps * replay->payload_ratio / replay->dilation_ratio,
-		.latency_sec = latency_sec * replay->dilation_ratio,
+		.latency_sec = rates->latency_sec * replay->dilation_ratio,
 	};
 }
 

@@ -338,15 +338,17 @@ void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t c
 double psd_network_latency_sec(unsigned from, unsigned to)
 {
 	const struct psd_platform *platform = &network->ground.platform;
+	const bool is_near = psd_platform_node_of(platform, from) == psd_platform_node_of(platform, to);
+	const double ends_sec = is_near ? 0 : platform->host_latency_sec;
 
 	if (platform->topology != PSD_TOPOLOGY_PLATFORM)
-		return psd_platform_node_of(platform, from) == psd_platform_node_of(platform, to) ? 0 : platform->latency_sec;
+		return is_near ? 0 : platform->latency_sec + ends_sec;
 	if (from == to)
 		return 0;
 	Pair *pair = find_pair(from, to);
 	if (pair->latency_sec < 0)
 		pair->latency_sec = psd::links_latency_sec(&network->ground, from, to);
-	return pair->latency_sec;
+	return pair->latency_sec + ends_sec;
 }
 
 /* Through the solver's hook, because a comm keeps the smallest bandwidth of its links at its start as a bound of its own: a link that

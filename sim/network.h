@@ -20,8 +20,9 @@ struct psd_platform {
 	unsigned servers;   /* separate server nodes, 0: none */
 	double send_bps;    /* capacity of a node's way out: min(link * payload, transport) */
 	double receive_bps; /* and in: min(link * payload, transport after incast) */
-	double latency_sec; /* between nodes, one way; modelled by callers as a delay, links get zero (no RTT bias) */
-	double local_bps;   /* between workers of a node, each way; 0: unlimited */
+	double latency_sec; /* of links between nodes, one way; modelled by callers as a delay, links get zero (no RTT bias) */
+	double host_latency_sec; /* what the ends add to it, whatever the topology; no part of what is written */
+	double local_bps;	 /* between workers of a node, each way; 0: unlimited */
 	unsigned nodes_per_rack;
 	double oversubscription_ratio;
 	double link_bps;  /* payload of a link: rack and fat-tree uplinks derive from it */
@@ -43,8 +44,8 @@ double psd_network_now_sec(void);
 void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie);
 /* Wakes at now + delay_sec (>= 0), also in this instant. */
 void psd_network_timer(double delay_sec, uint64_t cookie);
-/* One-way latency between two hosts: 0 inside a host or node, the platform's between nodes (a user's XML: its route's, as the file
- * has it). */
+/* One-way latency between two hosts: 0 inside a host or node, the platform's and what the ends add between nodes (a user's XML: its
+ * route's, as the file has it, and what the ends add between the same nodes as below). */
 double psd_network_latency_sec(unsigned from, unsigned to);
 /* Scales the capacity of a node's link, both ways, to ratio (> 0) of what it was at the start. Transfers under way change speed too,
  * except that none gets faster than its links were at ratio 1. User platforms: the first and the last link of the ways of the node's

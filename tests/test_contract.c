@@ -465,6 +465,72 @@ Test(contract, a_ring_of_64_takes_its_closed_form)
 	}
 }
 
+/* ---- latency of the ends ---- */
+
+struct outcomes {
+	struct psd_outcome estimate, simulation;
+};
+
+/* Of one small matrix on four workers. */
+static struct outcomes message_bound(const char *system, const char *fidelity, unsigned workers_per_node, const char *cluster)
+{
+	char text[TEXT_MAX];
+	struct loaded loaded;
+	struct psd_case made;
+
+	snprintf(text, sizeof(text),
+		 "title: t\n" ONE_LAYER "cluster:\n  nodes: %u\n  workers_per_node: %u\n%s"
+		 "systems: [{name: A, schedule: sequential, %s}]\nfidelity: %s\n",
+		 4 / workers_per_node, workers_per_node, cluster, system, fidelity);
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, 0);
+	const struct outcomes outcomes = {estimated(&made), simulated(&made)};
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return outcomes;
+}
+
+static void expect_sec(const char *what, const char *system, double actual_sec, double expected_sec)
+{
+	cr_expect_float_eq(actual_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec, "%s of %s: %.9g, expected %.9g s", what,
+			   system, actual_sec, expected_sec);
+}
+
+/* Each way takes longer by what the ends add, as if the links were so late. */
+Test(contract, latency_of_the_ends_is_like_that_of_the_links)
+{
+	static const struct {
+		const char *system;
+		unsigned n_ways; /* one after the other, of four nodes */
+	} cases[] = {
+		{"sync: ps", 2}, {"sync: ps, servers: 1", 2}, {"sync: sfb", 1}, {"sync: adam", 2}, {"sync: ring", 2 * (4 - 1)},
+	};
+	static const char *const fidelities[] = {"flow", "message"};
+	const double added_sec = 300e-6;
+
+	for (unsigned c = 0; c < sizeof(cases) / sizeof(cases[0]); c++)
+		for (unsigned k = 0; k < 4; k++) {
+			const char *const system = cases[c].system, *const fidelity = fidelities[k / 2];
+			const unsigned workers_per_node = 1 + k % 2;
+			const struct outcomes plain = message_bound(system, fidelity, workers_per_node,
+								    "  network: {bandwidth: 10Gbps, latency: 200us}\n");
+			const struct outcomes ends =
+				message_bound(system, fidelity, workers_per_node,
+					      "  network: {bandwidth: 10Gbps, latency: 200us}\n  host: {latency: 300us}\n");
+			const struct outcomes links = message_bound(system, fidelity, workers_per_node,
+								    "  network: {bandwidth: 10Gbps, latency: 500us}\n");
+
+			expect_sec("estimate", system, ends.estimate.iteration_sec, links.estimate.iteration_sec);
+			expect_sec("simulation", system, ends.simulation.iteration_sec, links.simulation.iteration_sec);
+			if (workers_per_node > 1)
+				continue;
+			expect_sec("estimate", system, ends.estimate.iteration_sec,
+				   plain.estimate.iteration_sec + cases[c].n_ways * added_sec);
+			expect_sec("simulation", system, ends.simulation.iteration_sec,
+				   plain.simulation.iteration_sec + cases[c].n_ways * added_sec);
+		}
+}
+
 /* ---- repeatability ---- */
 
 static void expect_equal(const char *name, const struct psd_outcome *a, const struct psd_outcome *b)

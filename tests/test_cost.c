@@ -193,6 +193,24 @@ Test(cost, headers_leave_a_share_of_the_link)
 	expect_near(psd_rates_make(&slow, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 8e9, "send_bps of a slow stack");
 }
 
+/* What the ends add to a message's way is like so much more on the links. */
+Test(cost, latency_of_the_ends_adds_to_that_of_the_links)
+{
+	const struct psd_host host = {.latency_sec = 70e-6};
+	const struct psd_network raised = {.bandwidth_bps = 10e9, .payload_ratio = 1, .latency_sec = 50e-6 + 70e-6};
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_rates expected = psd_rates_make(&free_host, &raised, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_subject subject = {.elements = 1024, .rows = 32, .columns = 32, .batch = 1, .value_bytes = 4};
+
+	for (unsigned workers_per_node = 1; workers_per_node <= 2; workers_per_node++) {
+		const struct psd_layout layout = psd_layout_make(4, workers_per_node, 0);
+
+		for (int m = 0; m < PSD_METHODS; m++)
+			expect_near(psd_cost_seconds(m, &subject, &layout, &rates),
+				    psd_cost_seconds(m, &subject, &layout, &expected), psd_method_names[m]);
+	}
+}
+
 /* ---- seconds: the collective costs that every textbook has; alpha latency, B bytes per second ---- */
 
 static const double alpha = 50e-6;

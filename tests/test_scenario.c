@@ -104,6 +104,7 @@ Test(scenario, the_shortest_file_gets_the_documented_defaults)
 	cr_expect_eq(system->pair_bytes, 2000000);	     /* 2 MB */
 	cr_expect_eq(system->slice_bytes, 32 * 1024 * 1024); /* 32 MiB */
 	cr_expect_eq(system->host.n_collective_classes, 0);
+	cr_expect_eq(system->host.latency_sec, 0);
 	psd_scenario_release(&scenario);
 }
 
@@ -121,7 +122,7 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, interrupts: 3%, "
 		"handling: 30us, incast: 15%, message: "
 		"5us, "
-		"iteration: 10ms}\n"
+		"latency: 40us, iteration: 10ms}\n"
 		"  machine: {cores: 16, nodes: 2}\n"
 		"  slow: [{node: 3, compute: 50%, link: 25%, from: 1s, until: 2s}]\n"
 		"  background: [{from: 0, to: 1, bytes: 10MB, period: 10ms}]\n"
@@ -166,6 +167,8 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(scenario.machine.nodes, 2);
 	cr_expect_float_eq(scenario.host.incast_ratio, 0.15, 1e-12);
 	cr_expect_float_eq(scenario.host.message_sec, 5e-6, 1e-18);
+	cr_expect_float_eq(scenario.host.latency_sec, 40e-6, 1e-18);
+	cr_expect_float_eq(scenario.network.latency_sec, 2e-6, 1e-18);
 	cr_expect_float_eq(scenario.host.iteration_sec, 0.01, 1e-12);
 	cr_expect_eq(scenario.n_slowdowns, 1);
 	cr_expect_eq(scenario.slowdowns[0].node, 3);
@@ -215,21 +218,24 @@ Test(scenario, a_slice_grows_with_the_pair)
 
 Test(scenario, a_system_overlays_the_clusters_host)
 {
-	static const char *const settings[] = {"cluster.host.copy=1GBps", "cluster.host.reduce=2GBps", NULL};
+	static const char *const settings[] = {"cluster.host.copy=1GBps", "cluster.host.reduce=2GBps",
+					       "cluster.host.latency=40us", NULL};
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(
-		parse(&scenario, 8,
-		      "  - {name: X, host: {copy: 3GBps, collective: [{up_to: 16KiB, step: 1us, slowdown: 4}, {call: 90us}]}}\n"
-		      "  - {name: Y}",
-		      settings, &err),
-		PSD_OK, "%s", err.text);
+	cr_assert_eq(parse(&scenario, 8,
+			   "  - {name: X, host: {copy: 3GBps, latency: 70us, collective: [{up_to: 16KiB, step: 1us, slowdown: "
+			   "4}, {call: 90us}]}}\n"
+			   "  - {name: Y}",
+			   settings, &err),
+		     PSD_OK, "%s", err.text);
 	const struct psd_host *x = &scenario.systems[0].host, *y = &scenario.systems[1].host;
 
 	cr_expect_float_eq(x->copy_bps, 8 * 3e9, 1);
 	cr_expect_float_eq(x->reduce_bps, 8 * 2e9, 1);
 	cr_expect_float_eq(y->copy_bps, 8 * 1e9, 1);
+	cr_expect_float_eq(x->latency_sec, 70e-6, 1e-18);
+	cr_expect_float_eq(y->latency_sec, 40e-6, 1e-18);
 	cr_expect_eq(y->n_collective_classes, 0);
 	cr_expect_eq(x->n_collective_classes, 2);
 	cr_expect_eq(x->collective[0].up_to_bytes, 16 * 1024);
@@ -472,6 +478,10 @@ Test(scenario, wrong_values_are_quoted)
 		     "dir/a.yaml:6:24: 'bandwidth' is '40', must be a rate such as 40Gbps or 2.3GBps");
 	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30}",
 		     "dir/a.yaml:6:41: 'latency' is '30', must be a time such as 30us or 1.5ms");
+	expect_error(8, "  - {name: A, host: {latency: 30}}",
+		     "dir/a.yaml:8:31: 'latency' is '30', must be a time such as 30us or 1.5ms");
+	expect_error(8, "  - {name: A, host: {latency: -1us}}",
+		     "dir/a.yaml:8:31: 'latency' is '-1us', must be a time such as 30us or 1.5ms");
 	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30us, payload: 101%}",
 		     "dir/a.yaml:6:56: 'payload' is '101%', must be a ratio such as 0.15 or 15% from 0.01 to 1");
 	expect_error(6, "  network: {platform: p.xml, payload: 95%}",

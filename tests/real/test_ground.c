@@ -55,6 +55,16 @@ Test(ground, latency_and_shaped_links_change_no_bit)
 	}
 }
 
+/* The ends of a training are real ones: what a prediction adds for them would be there twice. With so much of it nothing would move in time. */
+Test(ground, only_predictions_add_the_latency_of_the_ends)
+{
+	struct training *shaped = make("sync: ps, host: {latency: 1000s}", 2, "");
+
+	cr_assert_gt(shaped->made.plan.rates.latency_sec, shaped->options.stall_sec);
+	shaped->options.ground = PSD_GROUND_SHAPED;
+	check_same_and_free(run(make("sync: ps", 2, "")), run(shaped), 2);
+}
+
 /* Lower bound: each of N nodes sends and receives 2 (N - 1) / N of the parameters in an iteration, at the rate of its link. */
 Test(ground, a_shaped_run_is_as_slow_as_its_links)
 {

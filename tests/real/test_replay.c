@@ -156,6 +156,19 @@ Test(replay, has_links_as_slow_as_everything_else, .timeout = 60)
 	release(&replayed);
 }
 
+/* Two ways in sequence, each as late as the cluster's links and ends; a quick machine's own latency counts towards it, so it is asked for a
+ * little less. */
+Test(replay, messages_are_as_late_as_the_links_and_ends_of_the_cluster, .timeout = 60)
+{
+	const double host_latency_sec = 20e-3;
+	struct replayed replayed;
+
+	replay_on(PSD_GROUND_SHAPED, &replayed, "schedule: sequential, sync: ps, host: {latency: 20ms}",
+		  "emulation: {dilation: 2}");
+	cr_expect_geq(replayed.result.iteration_sec, replayed.matter.costs.compute_sec + 0.9 * 2 * host_latency_sec);
+	release(&replayed);
+}
+
 /* ---- memory ---- */
 
 Test(replay, memory_of_any_length_is_one_small_piece)

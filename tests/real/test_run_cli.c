@@ -399,6 +399,7 @@ Test(run_cli, what_is_for_predictions_only_is_said)
 		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", " 'host'\n"},
 		{"cluster.machine.cores=2 --set cluster.host.interrupts=10%", " 'host' 'machine'\n"},
 		{"cluster.machine.cores=2 --set cluster.host.handling=1us", " 'host' 'machine'\n"},
+		{"cluster.host.latency=1ms", " 'host'\n"},
 		{"cluster.network.payload=95%", " 'payload'\n"},
 	};
 
