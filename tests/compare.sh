@@ -2,7 +2,7 @@
 # tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml or scenarios/replay/SCENARIO.yaml and leaves the comparison to
 # psd-plot: its table here, compare.html, compare.csv and compare.svg in BUILD/compare/, beside predicted.csv and measured-ROUND.csv. The
 # environment may set NODES (2 4), BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the
-# ITERATIONS of a run (6, of which two warm up).
+# ITERATIONS of a run (6, of which two warm up), and the ATTEMPTS at each measurement of a calibration (3).
 # What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever the bandwidth, and the
 # points that the calibration used do not count. CALIBRATED=yes takes that of the last time. What is replayed needs none: its constants are the scenario's.
 # The traces are of the first point, from a run of their own that counts for nothing else.
@@ -125,7 +125,7 @@ for scenario in "$@"; do
 	dilation="--dilation auto"
 	if ! grep -q 'replay: true' "$file"; then
 		dilation=""
-		[ -n "${CALIBRATED:-}" ] || "$build/psd-run" --calibrate "$file" -o "$out/$scenario.yaml"
+		[ -n "${CALIBRATED:-}" ] || "$build/psd-run" --calibrate --attempts "${ATTEMPTS:-3}" "$file" -o "$out/$scenario.yaml"
 		cp "$out/$scenario-points.csv" "$out/rows.csv"
 		append "$out/points.csv"
 		file=$out/$scenario.yaml
