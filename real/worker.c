@@ -293,7 +293,7 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 		return job->status;
 	}
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
-		worker->compute_sec[iteration] += job->sec;
+		worker->compute_sec[iteration] += job->busy_sec;
 	if (job->is_after_test) {
 		worker->tests.pause_sec[iteration] = job->test_sec;
 		psd_worker_fence_test(worker, iteration);

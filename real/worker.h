@@ -55,8 +55,8 @@ struct psd_worker_options {
 
 /* What worker 0 knows at the end; on other hosts only their own figures. Of a replay: what the cluster would have had, its seconds and bytes. */
 struct psd_worker_result {
-	double iteration_sec;	      /* median of the measured iterations */
-	double compute_sec;	      /* median per iteration of forward and backward, of the worker with most */
+	double iteration_sec; /* median of the measured iterations */
+	double compute_sec; /* median per iteration of forward and backward, of the worker with most; waits for a processor do not count */
 	uint64_t sent_bytes_per_node; /* per iteration, to other nodes, of the node with most */
 	uint64_t received_bytes_per_node;
 	double last_loss;

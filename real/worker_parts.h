@@ -26,6 +26,7 @@ struct psd_job {
 	struct psd_error err;
 	double start_sec;
 	double sec;
+	double busy_sec;    /* of it, that the thread ran; all of it where more than one thread computes */
 	bool is_after_test; /* the test samples were passed before; not in sec */
 	double test_sec;
 	uint64_t test_samples, test_correct;
