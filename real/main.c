@@ -334,8 +334,10 @@ static enum psd_status run_system(struct command *command, const struct psd_syst
 
 	if (status)
 		return status;
-	if (row.has_replay && command->scenario->replay.finds_dilation)
-		status = find_dilation(command, &made, err);
+	if (row.has_replay)
+		status = command->scenario->replay.finds_dilation
+				 ? find_dilation(command, &made, err)
+				 : psd_replay_check_messages(&made, command->replay.dilation_ratio, err);
 	row.replay = command->replay;
 	if (!status)
 		status = launch_case(command, &made, &row, err);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "engine/estimate.h"
+#include "real/affinity.h"
 
 /* Above, processes wait for each other's processors. */
 #define MOST_BUSY_RATIO	 0.70
@@ -10,6 +11,11 @@
 #define LEAST_LEFT_RATIO 0.20 /* that others must leave: with less, how much they do decides, not the dilation */
 /* What the links of an emulated cluster carry together on two cores, both ends included (tests/bench/real/bench_emulation.c). */
 #define MACHINE_BYTES_PER_SEC 1e9
+/* What it adds to a message's way between two hosts, and what each of its ends then takes of a core (`host.latency` and `host.handling` as
+ * psd-run --calibrate measures them on two cores of an AMD EPYC). */
+#define MACHINE_LATENCY_SEC  55e-6
+#define MACHINE_HANDLING_SEC 25e-6
+#define MOST_DILATION	     10000.0
 
 static double late_ratio(const struct psd_worker_result *result)
 {
@@ -44,21 +50,103 @@ bool psd_replay_find_true(const struct psd_worker_result *result, double dilatio
 	return true;
 }
 
+/* ---- before the first run ---- */
+
+/* Of an iteration whose messages are so much later. */
+static enum psd_status estimate_late(const struct psd_case *made, double late_sec, double *iteration_sec, struct psd_error *err)
+{
+	const struct psd_run_length length = psd_run_length_make(made->system, 0, 0.0);
+	struct psd_system system = *made->system;
+	struct psd_outcome outcome;
+	struct psd_case late;
+	enum psd_status status;
+
+	system.host.latency_sec += late_sec;
+	status = psd_case_make(&late, made->matter, &system, made->point, err);
+	if (status)
+		return status;
+	status = psd_estimate(&late.program, length, &outcome, err);
+	psd_case_release(&late);
+	if (!status)
+		*iteration_sec = outcome.iteration_sec;
+	return status;
+}
+
+/* Every host handles one at a time, with the cores that there are. */
+static double machine_message_sec(const struct psd_case *made)
+{
+	const double hosts_per_core = (double)psd_layout_hosts(&made->plan.layout) / psd_affinity_count();
+
+	return MACHINE_LATENCY_SEC + 2.0 * MACHINE_HANDLING_SEC * fmax(1.0, hosts_per_core);
+}
+
+/* By how much this machine's messages make an iteration longer. */
+static enum psd_status estimate_excess(const struct psd_case *made, double plain_sec, double dilation_ratio, double *excess_ratio,
+				       struct psd_error *err)
+{
+	double sec = 0.0;
+	const enum psd_status status = estimate_late(made, machine_message_sec(made) / dilation_ratio, &sec, err);
+
+	if (!status)
+		*excess_ratio = sec / plain_sec - 1.0;
+	return status;
+}
+
+/* The least whole dilation at which they do not. */
+static enum psd_status find_for_messages(const struct psd_case *made, double plain_sec, double *dilation_ratio,
+					 struct psd_error *err)
+{
+	double low = 0.0, high = 1.0, excess_ratio = 0.0;
+	enum psd_status status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
+
+	while (!status && excess_ratio > MOST_LATE_RATIO && high < MOST_DILATION) {
+		low = high;
+		high *= 2.0;
+		status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
+	}
+	while (!status && high - low > 1.0) {
+		const double middle = floor((low + high) / 2.0);
+
+		status = estimate_excess(made, plain_sec, middle, &excess_ratio, err);
+		*(excess_ratio > MOST_LATE_RATIO ? &low : &high) = middle;
+	}
+	*dilation_ratio = high;
+	return status;
+}
+
 enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_ratio, double *dilation_ratio,
 				    struct psd_error *err)
 {
-	const struct psd_run_length length = psd_run_length_make(made->system, 0, 0.0);
-	struct psd_outcome outcome;
-	enum psd_status status = psd_estimate(&made->program, length, &outcome, err);
-	double bytes = 0.0;
+	const double bytes_per_sec = payload_ratio * psd_layout_hosts(&made->plan.layout) * made->plan.rates.send_bps / 8.0;
+	double plain_sec = 0.0, for_messages_ratio = 1.0;
+	enum psd_status status = estimate_late(made, 0.0, &plain_sec, err);
 
-	if (status)
-		return status;
-	for (unsigned node = 0; node < psd_layout_nodes(&made->plan.layout); node++)
-		bytes += payload_ratio * (double)psd_program_traffic(&made->program, node).sent_bytes;
-	*dilation_ratio = fmax(1.0, ceil(bytes / MACHINE_BYTES_PER_SEC / outcome.iteration_sec));
-	return PSD_OK;
+	if (!status)
+		status = find_for_messages(made, plain_sec, &for_messages_ratio, err);
+	if (!status)
+		*dilation_ratio = fmax(for_messages_ratio, ceil(bytes_per_sec / MACHINE_BYTES_PER_SEC));
+	return status;
 }
+
+enum psd_status psd_replay_check_messages(const struct psd_case *made, double dilation_ratio, struct psd_error *err)
+{
+	double plain_sec = 0.0, excess_ratio = 0.0, true_ratio = 1.0;
+	enum psd_status status = estimate_late(made, 0.0, &plain_sec, err);
+
+	if (!status)
+		status = estimate_excess(made, plain_sec, dilation_ratio, &excess_ratio, err);
+	if (!status && excess_ratio > MOST_LATE_RATIO)
+		status = find_for_messages(made, plain_sec, &true_ratio, err);
+	if (status || excess_ratio <= MOST_LATE_RATIO)
+		return status;
+	return psd_error_set(
+		err, PSD_ERUN, PSD_NOWHERE,
+		"%s: at dilation %g what this machine adds to messages makes an iteration longer by %.1f %%, must be "
+		"%.0f %% or less; use --dilation %.0f",
+		made->system->name, dilation_ratio, 100.0 * excess_ratio, 100.0 * MOST_LATE_RATIO, true_ratio);
+}
+
+/* ---- after a run ---- */
 
 enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,
 				 struct psd_error *err)

@@ -8,10 +8,13 @@
 #include "engine/error.h"
 #include "real/worker.h"
 
-/* A dilation at which the links carry what a machine can move in the time that the case's iteration is estimated to take; a whole number.
- * PSD_ENOMEM, PSD_ERUN: no estimate. */
+/* A dilation at which a machine can move what all links carry at a time when they are busy, and at which what it adds to each message is estimated not to matter; a whole number. PSD_ENOMEM, PSD_ERUN: no estimate. */
 enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_ratio, double *dilation_ratio,
 				    struct psd_error *err) PSD_MUST_CHECK;
+
+/* PSD_ERUN, with the dilation to use instead, where by estimate it does matter. */
+enum psd_status psd_replay_check_messages(const struct psd_case *made, double dilation_ratio,
+					  struct psd_error *err) PSD_MUST_CHECK;
 
 /* A run is true to its times when the machine idled often enough and the timers rang in time. Pure, as are the others. */
 bool psd_replay_is_true(const struct psd_worker_result *result);
