@@ -24,19 +24,10 @@ struct replayed {
 	struct psd_worker_result result;
 };
 
-static void replay_on(enum psd_ground ground, struct replayed *replayed, const char *system, const char *emulation)
+static void make(struct replayed *replayed, const char *system, const char *emulation)
 {
 	char text[2048];
 	struct psd_error err = {.text = ""};
-	struct psd_launch_options launch = {
-		.made = &replayed->made,
-		.train = &replayed->scenario.train,
-		.replay = &replayed->scenario.replay,
-		.n_iterations = 4,
-		.ground = ground,
-		.connect_sec = WITHIN_SEC,
-		.stall_sec = WITHIN_SEC,
-	};
 	const int length = snprintf(text, sizeof(text),
 				    "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\n"
 				    "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
@@ -51,6 +42,22 @@ static void replay_on(enum psd_ground ground, struct replayed *replayed, const c
 	cr_assert_eq(psd_case_make(&replayed->made, &replayed->matter, &replayed->scenario.systems[0],
 				   psd_scenario_point(&replayed->scenario, 0), &err),
 		     PSD_OK, "%s", err.text);
+}
+
+static void replay_on(enum psd_ground ground, struct replayed *replayed, const char *system, const char *emulation)
+{
+	struct psd_error err = {.text = ""};
+	struct psd_launch_options launch = {
+		.made = &replayed->made,
+		.train = &replayed->scenario.train,
+		.replay = &replayed->scenario.replay,
+		.n_iterations = 4,
+		.ground = ground,
+		.connect_sec = WITHIN_SEC,
+		.stall_sec = WITHIN_SEC,
+	};
+
+	make(replayed, system, emulation);
 	cr_assert_eq(psd_launch(&launch, &replayed->result, &err), PSD_OK, "%s", err.text);
 }
 
@@ -239,6 +246,38 @@ Test(replay, that_is_not_true_says_at_which_dilation_it_would_be)
 		cr_expect_eq(psd_replay_check(&result, 20, "s", &err), PSD_ERUN);
 		cr_expect_str_eq(err.text, cases[i].expected);
 	}
+}
+
+/* What this machine adds to each of a ring's steps matters, until times are so long that it does not. */
+Test(replay, dilation_for_messages_is_the_least_that_is_accepted)
+{
+	struct replayed replayed;
+	struct psd_error err = {.text = ""};
+	double dilation_ratio = 0.0;
+	char advice[64];
+
+	make(&replayed, "sync: ring", "");
+	cr_assert_eq(psd_replay_estimate(&replayed.made, 1.0, &dilation_ratio, &err), PSD_OK);
+	cr_assert_gt(dilation_ratio, 1.0);
+	cr_expect_eq(psd_replay_check_messages(&replayed.made, dilation_ratio, &err), PSD_OK);
+	cr_expect_eq(psd_replay_check_messages(&replayed.made, dilation_ratio - 1.0, &err), PSD_ERUN);
+	snprintf(advice, sizeof(advice), "must be 2 %% or less; use --dilation %.0f", dilation_ratio);
+	cr_expect_not_null(strstr(err.text, advice), "%s", err.text);
+	release(&replayed);
+}
+
+/* Three nodes at 100 Gbit/s are 37.5 GB/s, of which a quarter is sent: a machine that moves 1 GB/s needs 9.4 times as long. */
+Test(replay, dilation_for_busy_links_is_what_the_machine_moves)
+{
+	struct replayed replayed;
+	struct psd_error err = {.text = ""};
+	double dilation_ratio = 0.0;
+
+	make(&replayed, "sync: ps", "emulation: {payload_scale: 0.25}");
+	replayed.made.plan.rates.send_bps = 100e9;
+	cr_assert_eq(psd_replay_estimate(&replayed.made, 0.25, &dilation_ratio, &err), PSD_OK);
+	cr_expect_eq(dilation_ratio, 10.0);
+	release(&replayed);
 }
 
 /* ---- the command ---- */
