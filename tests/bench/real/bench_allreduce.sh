@@ -6,6 +6,7 @@
 . tests/bench/real/helper.sh
 
 bytes=67108864
+within_sec=120 # Open MPI's daemons do not always find each other
 
 # run IMPLEMENTATION NODES OPERATIONS RESULT [--bandwidth RATE]
 run() {
@@ -17,7 +18,7 @@ run() {
 	gloo-*) set -- "$@" -- "$build/bench/allreduce-gloo" "${name#gloo-}" $bytes "$operations" "$scratch" "$result" ;;
 	open-mpi) set -- "$@" -- $here/mpi_node.sh "$scratch" "$build/bench/allreduce-mpi" $bytes "$operations" "$result" ;;
 	esac
-	"$build/bench/in-cluster" --nodes "$nodes" "$@" >&2 || { echo "bench: $name failed" >&2; [ "$name" != psd ]; }
+	timeout "$within_sec" "$build/bench/in-cluster" --nodes "$nodes" "$@" >&2 || { echo "bench: $name failed" >&2; [ "$name" != psd ]; }
 }
 
 # measure NODES BITS_PER_SEC ROUNDS OPERATIONS; 0 bits: as fast as the machine
