@@ -5,8 +5,8 @@
 #include "sim/grid.h"
 #include "sim/output.h"
 
-const char *const psd_output_resource_names[] = {"compute", "the copy out of the device", "the copy into the device",
-						 "the server CPU", "the network"};
+static const char *const resource_names[] = {"compute", "the copy out of the device", "the copy into the device",
+					     "the server CPU", "the network"};
 
 /* Above this share of the iteration a resource is what the system waits for; below, nothing is used up. Stages that follow one another
  * share the iteration: there the one that takes more than half of it is meant. */
@@ -32,12 +32,32 @@ static double percent_of(double sec, double iteration_sec)
 	return 100.0 * sec / iteration_sec;
 }
 
-/* What may keep a device busy besides forward and backward, as far as this system has it. */
-static void add_extras(struct psd_sentence *sentence, const struct psd_scenario *scenario, const struct psd_system *system)
+/* Messages last as long as the cores that serve them are busy with them. */
+static const char *name_of(const struct psd_result *result, int resource)
 {
+	const struct psd_host *host = &result->system->host;
+	const bool has_served = host->socket_bps > 0.0 || host->interrupts_ratio > 0.0 || host->handling_sec > 0.0;
+
+	return resource == PSD_RESOURCE_NIC && has_served ? "the network with the cores that serve it" : resource_names[resource];
+}
+
+/* Whether the workers and servers of a machine are more than its cores. */
+static bool shares_cores(const struct psd_scenario *scenario, const struct psd_result *result)
+{
+	const unsigned n_hosts = result->point.workers + result->system->servers;
+	const unsigned n_of_machine = scenario->machine.nodes * result->point.workers_per_node;
+
+	return scenario->machine.cores > 0 &&
+	       (n_of_machine > 0 && n_of_machine < n_hosts ? n_of_machine : n_hosts) > scenario->machine.cores;
+}
+
+/* What may keep a device busy besides forward and backward, as far as this system has it. */
+static void add_extras(struct psd_sentence *sentence, const struct psd_scenario *scenario, const struct psd_result *result)
+{
+	const struct psd_system *system = result->system;
 	const bool has_factors = system->sync != PSD_SYNC_PS && system->sync != PSD_SYNC_RING;
 	const bool is_uneven = scenario->n_slowdowns > 0 || scenario->jitter_ratio > 0.0;
-	const bool has_machine = scenario->machine.cores > 0;
+	const bool has_shared = shares_cores(scenario, result);
 	const char *separator = " (";
 
 	if (has_factors) {
@@ -52,9 +72,9 @@ static void add_extras(struct psd_sentence *sentence, const struct psd_scenario 
 		psd_sentence_add(sentence, "%sslow or uneven nodes", separator);
 		separator = ", ";
 	}
-	if (has_machine)
+	if (has_shared)
 		psd_sentence_add(sentence, "%scores that others have", separator);
-	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven || has_machine)
+	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven || has_shared)
 		psd_sentence_add(sentence, ")");
 }
 
@@ -72,7 +92,7 @@ static void add_device_bound(struct psd_sentence *sentence, const struct psd_sce
 		return;
 	psd_sentence_add(sentence, ": %.0f %% forward and backward, %.0f %% other work",
 			 percent_of(result->compute_sec, iteration_sec), percent_of(other_sec, iteration_sec));
-	add_extras(sentence, scenario, result->system);
+	add_extras(sentence, scenario, result);
 }
 
 static void add_bound(struct psd_sentence *sentence, const struct psd_result *result, int resource)
@@ -81,8 +101,7 @@ static void add_bound(struct psd_sentence *sentence, const struct psd_result *re
 	char sec[PSD_UNITS_TEXT_MAX];
 
 	psd_sentence_add(sentence, "bound by %s, busy for %.0f %% of an iteration of %s; compute is %.0f %%",
-			 psd_output_resource_names[resource],
-			 fmin(100.0, percent_of(result->outcome.busy_sec[resource], iteration_sec)),
+			 name_of(result, resource), fmin(100.0, percent_of(result->outcome.busy_sec[resource], iteration_sec)),
 			 psd_units_write_seconds(iteration_sec, sec), percent_of(result->compute_sec, iteration_sec));
 }
 
@@ -94,7 +113,7 @@ static void add_waiting(struct psd_sentence *sentence, const struct psd_result *
 	psd_sentence_add(
 		sentence,
 		"bound by waiting (latency, stages that cannot overlap): busiest in an iteration of %s is %s with %.0f %%",
-		psd_units_write_seconds(outcome->iteration_sec, sec), psd_output_resource_names[resource],
+		psd_units_write_seconds(outcome->iteration_sec, sec), name_of(result, resource),
 		percent_of(outcome->busy_sec[resource], outcome->iteration_sec));
 	if (resource != PSD_RESOURCE_DEVICE)
 		psd_sentence_add(sentence, "; compute is %.0f %%", percent_of(result->compute_sec, outcome->iteration_sec));

@@ -33,6 +33,4 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
 				struct psd_error *err) PSD_MUST_CHECK;
 
-extern const char *const psd_output_resource_names[]; /* by enum psd_resource: "device", "copy out" ... */
-
 #endif
