@@ -527,6 +527,7 @@ static pid_t start_training(const struct scratch_folder *folder, const char *ite
 		dup2(ends[1], STDERR_FILENO);
 		close(ends[0]);
 		close(ends[1]);
+		signal(SIGHUP, SIG_DFL); /* nohup may have started the tests */
 		if (ignored)
 			signal(ignored, SIG_IGN);
 		cr_assert_not_null(freopen("/dev/null", "w", stdout));
@@ -563,7 +564,7 @@ static void expect_end(pid_t pid, FILE *errors, int exit_status, const char *las
 	cr_expect_not_null(strstr(last, last_line), "%s", last);
 }
 
-Test(run_cli, an_interrupt_ends_all_processes_in_one_line)
+Test(run_cli, an_interrupt_ends_all_processes_in_one_line, .timeout = 120)
 {
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	const struct scratch_folder folder = make_tiny();
