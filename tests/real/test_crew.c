@@ -7,6 +7,8 @@
 
 #include "real/crew.h"
 
+TestSuite(crew, .timeout = 60);
+
 enum { MEMBERS = 3 };
 
 static enum psd_status work(void *context, unsigned member, struct psd_error *err)
@@ -43,7 +45,7 @@ static enum psd_status work_on(void *context, unsigned member, struct psd_error 
 		pause();
 }
 
-Test(crew, a_failure_is_heard_while_others_work_on, .timeout = 60)
+Test(crew, a_failure_is_heard_while_others_work_on)
 {
 	int *const done = psd_crew_share(MEMBERS * sizeof(*done));
 	struct psd_error err = {.text = ""};
@@ -67,7 +69,7 @@ static enum psd_status leave(void *context, unsigned member, struct psd_error *e
 }
 
 /* Then the kernel forgets each at once, and how it ended with it. */
-Test(crew, an_ignored_SIGCHLD_is_a_failure_and_no_endless_wait, .timeout = 60)
+Test(crew, an_ignored_SIGCHLD_is_a_failure_and_no_endless_wait)
 {
 	struct psd_error err = {.text = ""};
 	struct psd_crew crew;
