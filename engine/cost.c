@@ -231,7 +231,7 @@ double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_
 double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
 {
 	const struct psd_host *host = rates->host;
-	const double n_steps = 2.0 * (layout->workers - 1.0);
+	const double n_steps = psd_cost_ring_messages(layout);
 	const uint64_t bytes = payload->elements * payload->value_bytes;
 	for (unsigned i = 0; i < host->n_collective_classes && layout->workers > 1; i++) {
 		const struct psd_collective_class *class = &host->collective[i];
@@ -250,7 +250,7 @@ double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct p
 	if (layout->workers == 1)
 		return 0.0;
 	const double n_workers = layout->workers;
-	const double n_steps = 2.0 * (n_workers - 1.0);
+	const double n_steps = psd_cost_ring_messages(layout);
 	const double n_far_hops = layout->nodes > 1 ? layout->nodes : 0.0;
 	const double chunk_bits = 8.0 * (double)payload->elements * payload->value_bytes / n_workers;
 	const double far_sec = chunk_bits / slower(rates->send_bps, rates->receive_bps);

@@ -104,6 +104,11 @@ static enum psd_status find_for_messages(const struct psd_case *made, double pla
 		high *= 2.0;
 		status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
 	}
+	if (!status && excess_ratio > MOST_LATE_RATIO)
+		return psd_error_set(
+			err, PSD_ERUN, PSD_NOWHERE,
+			"%s: what this machine adds to messages matters at any dilation up to %.0f, no replay is true",
+			made->system->name, high);
 	while (!status && high - low > 1.0) {
 		const double middle = floor((low + high) / 2.0);
 
