@@ -22,8 +22,9 @@ struct psd_seam {
 	bool (*send)(void *context, unsigned host, struct psd_task task);
 	/* All workers of this interpreter have joined the collective; answer with psd_interpreter_collective_finished(). */
 	void (*collective)(void *context, struct psd_task task);
-	/* These three are for interpreters that each have some of the cluster's workers; 0 and NULL: this one has all of them. One of them, the
-	 * coordinator, hears of every worker's readiness and decides the order as if it had all. */
+	/* These three are for interpreters that each have some of the cluster's workers; 0 and NULL: this one has all of them, or all that it need
+	 * hear of, since collectives become ready in the same order everywhere. One of them, the coordinator, hears of every worker's readiness
+	 * and decides the order as if it had all. */
 	unsigned n_cluster_workers;
 	/* NULL on the coordinator. The collective is ready on a worker here: call psd_interpreter_announced() on the coordinator. */
 	void (*announce)(void *context, struct psd_task task);

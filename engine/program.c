@@ -321,6 +321,18 @@ struct psd_traffic psd_program_traffic(const struct psd_program *program, unsign
 	return total;
 }
 
+/* In another order a worker that is ahead may have one ready that others do not have yet. A send may be what another's next collective waits
+ * for, through a barrier per layer, and would wait behind one that the sender has begun. */
+bool psd_program_orders_collectives(const struct psd_program *program)
+{
+	if (program->plan->system->priority != PSD_PRIORITY_GENERATION)
+		return false;
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_SEND)
+			return false;
+	return true;
+}
+
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine)
 {
 	if (op->resource == PSD_RESOURCE_DEVICE && op->kind != PSD_OP_BARRIER)

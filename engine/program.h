@@ -92,6 +92,10 @@ double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
 
 bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, unsigned host);
 
+/* Whether each worker by itself may begin the next collective that is ready there: they become ready in the same order everywhere, and nothing
+ * that others wait for is kept back by one that is begun too early. Elsewhere somebody has to decide for all. */
+bool psd_program_orders_collectives(const struct psd_program *program);
+
 /* Bytes a node sends to and receives from other nodes per iteration. */
 struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node);
 

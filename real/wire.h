@@ -9,7 +9,7 @@
 #include "engine/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     2
+#define PSD_WIRE_VERSION     3
 #define PSD_WIRE_HEAD_BYTES  32
 #define PSD_WIRE_SMALL_BYTES 32 /* the longest payload that is not a tensor */
 

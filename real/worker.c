@@ -210,9 +210,9 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		.work = worker->replay ? psd_worker_replay : psd_worker_work,
 		.send = psd_worker_send,
 		.collective = psd_worker_collective,
-		.n_cluster_workers = worker->layout->workers,
-		.announce = worker->self > 0 ? psd_worker_announce : NULL,
-		.choose = worker->self == 0 ? psd_worker_choose : NULL,
+		.n_cluster_workers = worker->is_coordinated ? worker->layout->workers : 0,
+		.announce = worker->is_coordinated && worker->self > 0 ? psd_worker_announce : NULL,
+		.choose = worker->is_coordinated && worker->self == 0 ? psd_worker_choose : NULL,
 		.span = worker->options->span ? tell_span : NULL,
 		.context = worker,
 	};
@@ -443,6 +443,7 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 	*worker = (struct psd_worker){
 		.options = options,
 		.program = &options->made->program,
+		.is_coordinated = !psd_program_orders_collectives(&options->made->program),
 		.plan = &options->made->plan,
 		.layout = &options->made->plan.layout,
 		.graph = options->made->plan.graph,

@@ -44,7 +44,8 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 {
 	const bool is_ready = head->kind == PSD_WIRE_READY;
 	const unsigned from = is_ready ? peer : worker->self, to = is_ready ? worker->self : peer;
-	const bool is_known = head->op < worker->program->n_ops && worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE;
+	const bool is_known = worker->is_coordinated && head->op < worker->program->n_ops &&
+			      worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE;
 
 	if (!is_known || to != 0 || from >= worker->layout->workers || head->iteration >= worker->options->n_iterations ||
 	    head->iteration != worker->peers[peer].next_signal[head->op])
@@ -94,16 +95,19 @@ static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, co
 	const struct psd_ring *ring = &worker->ring;
 	const struct psd_task task = {head->iteration, head->op};
 	struct psd_ring_step step;
+	uint32_t next;
 
 	if (!op || op->kind != PSD_OP_COLLECTIVE || worker->self >= worker->layout->workers || peer != left_of(worker) ||
 	    head->part >= 2 * (worker->layout->workers - 1))
 		return refuse(worker, peer, head, "a step that the program does not have", err);
 	step = psd_worker_ring_step(worker, task, peer, head->part);
-	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step) ||
-	    head->iteration != worker->peers[peer].next_iteration[head->op])
+	next = worker->peers[peer].next_iteration[head->op];
+	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step) || head->iteration < next ||
+	    head->iteration > next + 1 || head->iteration >= worker->options->n_iterations)
 		return refuse(worker, peer, head, "a step out of turn", err);
+	/* the peer is ahead: this worker has not begun that collective, or not taken the last of the one before */
 	if (!ring->is_active || ring->task.op != task.op || ring->task.iteration != task.iteration)
-		return head->part == 0 ? PSD_WELCOME_LATER : refuse(worker, peer, head, "a step out of turn", err);
+		return PSD_WELCOME_LATER;
 	if (head->part < ring->n_received)
 		return refuse(worker, peer, head, "a step out of turn", err);
 	if (head->part > ring->n_received) /* on another connection than what is missing of the step before */

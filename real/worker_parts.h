@@ -109,7 +109,8 @@ struct psd_worker {
 	struct psd_mesh_clock clock;
 	struct psd_streams *streams;
 	struct psd_peer *peers;
-	unsigned n_leaving; /* messages of the current send that the kernel does not have yet */
+	unsigned n_leaving;  /* messages of the current send that the kernel does not have yet */
+	bool is_coordinated; /* worker 0 says which collective is next */
 	struct psd_ring ring;
 	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes */
 

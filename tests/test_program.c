@@ -443,6 +443,54 @@ Test(program, updates_take_their_bytes_over_the_rate)
 	for_each_program(check_updates);
 }
 
+/* ---- who decides which collective is next ---- */
+
+/* One device, or one copy engine behind it, makes the gradients one after the other. So where what a collective waits for comes in the order of the
+ * collectives themselves, every worker has them ready in that order. */
+static void check_order_of_collectives(const struct psd_program *program, const char *name)
+{
+	uint32_t last = 0;
+
+	if (!psd_program_orders_collectives(program))
+		return;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		uint32_t latest = 0;
+
+		cr_assert_neq(op->kind, PSD_OP_SEND, "%s: operation %u waits for the link", name, i);
+		if (op->kind != PSD_OP_COLLECTIVE)
+			continue;
+		for (uint32_t e = 0; e < op->n_dependencies; e++) {
+			const struct psd_edge before = dependency(program, i, e);
+
+			latest = !before.is_next_iteration && before.op > latest ? before.op : latest;
+		}
+		cr_assert_geq(latest, last, "%s: operation %u", name, i);
+		last = latest;
+	}
+}
+
+Test(program, workers_begin_collectives_by_themselves_where_all_have_one_order)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err;
+
+	for_each_program(check_order_of_collectives);
+	loaded_open(&loaded, cifar10_quick);
+	for (int priority = PSD_PRIORITY_GENERATION; priority <= PSD_PRIORITY_FORWARD; priority++) {
+		struct psd_system system = loaded.scenario.systems[0];
+
+		system.sync = PSD_SYNC_RING;
+		system.priority = (enum psd_priority)priority;
+		cr_assert_eq(psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 1), &err),
+			     PSD_OK);
+		cr_expect_eq(psd_program_orders_collectives(&made.program), priority == PSD_PRIORITY_GENERATION);
+		psd_case_release(&made);
+	}
+	loaded_close(&loaded);
+}
+
 /* ---- traffic ---- */
 
 static void check_traffic(const struct psd_program *program, const char *name)

@@ -182,10 +182,13 @@ Test(worker, refuses_messages_out_of_turn)
 Test(worker, refuses_signals_that_nobody_expects)
 {
 	/* worker 0 says who begins, it does not tell others that it is ready; and what it begins in iteration 2 is not ready in iteration 0 */
-	check_frame("ring", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_READY},
+	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_READY},
 		    "sent a signal that nobody expects");
 	check_frame("ring", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN}, "sent a signal that nobody expects");
-	check_frame("ring", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 2},
+	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 2},
+		    "sent a signal that nobody expects");
+	/* in the order of generation nobody says anything */
+	check_frame("ring", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN},
 		    "sent a signal that nobody expects");
 	check_frame("ps", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_REPORT, .length_bytes = PSD_WIRE_REPORT_BYTES},
 		    "sent a report that nobody expects");
