@@ -147,10 +147,16 @@ void psd_layer_times_sort(double *secs, unsigned n)
 	qsort(secs, n, sizeof(*secs), by_value);
 }
 
+static double median_of(const struct psd_layer_times *times, const double secs[])
+{
+	return secs[times->options.n_repeats / 2];
+}
+
 enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct psd_error *err)
 {
 	const unsigned n_repeats = times->options.n_repeats;
 	enum psd_status status = PSD_OK;
+	double layers_sec = 0.0;
 
 	for (unsigned i = 0; i <= n_repeats && !status; i++) {
 		if (times->options.begin)
@@ -161,18 +167,21 @@ enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct ps
 	for (unsigned l = 0; l < times->graph->n_layers; l++) {
 		psd_layer_times_sort(times->forward_sec + l * n_repeats, n_repeats);
 		psd_layer_times_sort(times->backward_sec + l * n_repeats, n_repeats);
+		layers_sec += median_of(times, times->forward_sec + l * n_repeats) +
+			      median_of(times, times->backward_sec + l * n_repeats);
 	}
+	times->whole_ratio = layers_sec > 0.0 ? median_of(times, times->iteration_sec) / layers_sec : 1.0;
 	return status;
 }
 
 double psd_layer_times_forward_sec(const struct psd_layer_times *times, unsigned layer)
 {
-	return times->forward_sec[layer * times->options.n_repeats + times->options.n_repeats / 2];
+	return times->whole_ratio * median_of(times, times->forward_sec + layer * times->options.n_repeats);
 }
 
 double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigned layer)
 {
-	return times->backward_sec[layer * times->options.n_repeats + times->options.n_repeats / 2];
+	return times->whole_ratio * median_of(times, times->backward_sec + layer * times->options.n_repeats);
 }
 
 /* ---- rebuilds ---- */

@@ -27,6 +27,7 @@ struct psd_layer_times {
 	struct psd_compute *compute;
 	double *forward_sec, *backward_sec; /* (n_layers, n_repeats) */
 	double *iteration_sec;		    /* (n_repeats) */
+	double whole_ratio;		    /* of an iteration's median to the sum of the layers' */
 	float **parameters, **gradients;    /* one for each tensor */
 	float *images;			    /* (batch, channels, height, width) */
 	int32_t *labels;		    /* (batch) */
@@ -41,7 +42,8 @@ void psd_layer_times_release(struct psd_layer_times *times);
 /* Fills the seconds. Statuses of the layers. */
 enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Medians of a layer. */
+/* Medians of a layer, all stretched alike so that together they are the median of an iteration: what disturbs one layer at a time leaves each
+ * one's median alone, but lengthens every iteration. */
 double psd_layer_times_forward_sec(const struct psd_layer_times *times, unsigned layer);
 double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigned layer);
 

@@ -16,6 +16,8 @@
 
 #define WARM_UPS	      1
 #define REPEATS		      5
+#define MOST_REPEATS	      100
+#define PROFILE_SEC	      3.0
 #define PRODUCT_SIDE	      1536
 #define PRODUCT_FLOPS_UNKNOWN 1e9 /* nothing to rebuild: not used */
 
@@ -34,10 +36,10 @@ static void check(enum psd_status status, const struct psd_error *err)
 }
 
 /* path: of a model file */
-static void measure(struct run *run, const char *path, uint32_t batch, bool is_cpu_time)
+static void measure(struct run *run, const char *path, uint32_t batch, unsigned n_repeats, bool is_cpu_time)
 {
 	const struct psd_layer_times_options options = {
-		.batch = batch, .n_threads = 1, .n_repeats = REPEATS, .is_cpu_time = is_cpu_time};
+		.batch = batch, .n_threads = 1, .n_repeats = n_repeats, .is_cpu_time = is_cpu_time};
 	struct psd_error err;
 
 	check(psd_graph_load(&run->graph, path, &err), &err);
@@ -102,7 +104,7 @@ static void print_row(const char *model, uint32_t batch, double product_flops_pe
 	double lowest_sec, flops;
 	char path[256];
 
-	measure(&run, path_of(model, path, sizeof(path)), batch, true);
+	measure(&run, path_of(model, path, sizeof(path)), batch, REPEATS, true);
 	lowest_sec = run.times.iteration_sec[0];
 	flops = (double)batch * (double)(run.graph.forward_flops + run.graph.backward_flops);
 	printf("%-14s,%6u,%15.4f,%15.4f,%14.1f,%11.1f,%11.1f,%11.2f,%15.1f,%8.1f\n", model, batch, lowest_sec,
@@ -118,7 +120,7 @@ static void print_layers(const char *model, uint32_t batch)
 	struct run run;
 	char path[256];
 
-	measure(&run, path_of(model, path, sizeof(path)), batch, true);
+	measure(&run, path_of(model, path, sizeof(path)), batch, REPEATS, true);
 	printf("%-16s,%-14s,%11s,%12s,%9s,%9s\n", "layer", "kind", "forward_sec", "backward_sec", "fwd_gflops", "bwd_gflops");
 	for (unsigned l = 0; l < run.graph.n_layers; l++) {
 		const struct psd_layer *layer = &run.graph.layers[l];
@@ -136,20 +138,32 @@ static void print_layers(const char *model, uint32_t batch)
 /* FLOP/s at which the matrix of the largest inner product is rebuilt from the factors of two workers. */
 static double measure_rebuild(struct run *run, uint32_t batch)
 {
-	double secs[REPEATS], flops;
+	double secs[MOST_REPEATS], flops;
 	struct psd_error err;
 
 	check(psd_layer_times_rebuild(&run->times, 2 * batch, secs, &flops, &err), &err);
-	return flops > 0.0 ? flops / secs[REPEATS / 2] : PRODUCT_FLOPS_UNKNOWN;
+	return flops > 0.0 ? flops / secs[run->times.options.n_repeats / 2] : PRODUCT_FLOPS_UNKNOWN;
+}
+
+/* Iterations that fill PROFILE_SEC, as far as that is sensible: what disturbs a machine lasts longer than those of a small model. */
+static unsigned repeats_of(double iteration_sec)
+{
+	const double repeats = PROFILE_SEC / iteration_sec;
+
+	return repeats < REPEATS ? REPEATS : repeats > MOST_REPEATS ? MOST_REPEATS : (unsigned)repeats;
 }
 
 static void print_profile(const char *path, uint32_t batch)
 {
 	struct run run;
+	double iteration_sec;
 
-	measure(&run, path, batch, false);
+	measure(&run, path, batch, 1, false);
+	iteration_sec = run.times.iteration_sec[0];
+	close_run(&run);
+	measure(&run, path, batch, repeats_of(iteration_sec), false);
 	printf("# batch: %u\n# kind: measured\n# origin: psd, tests/bench/real/bench_cpu.c, medians of %u iterations\n", batch,
-	       REPEATS);
+	       run.times.options.n_repeats);
 	printf("# device: cpu\n# gemm_flops_per_sec: %.2fGFLOPS\nlayer,forward_sec,backward_sec\n",
 	       1e-9 * measure_rebuild(&run, batch));
 	for (unsigned l = 0; l < run.graph.n_layers; l++)
