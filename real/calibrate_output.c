@@ -54,14 +54,16 @@ static const char *write_value(double value, enum unit unit, char text[PSD_UNITS
 	return text;
 }
 
-/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it, so only the rest is the host's. */
+/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the cores of both ends do meanwhile is counted
+ * as handling. The rest is the host's latency. */
 static double told_value(const struct psd_calibration *calibration, unsigned quantity)
 {
-	const double value = calibration->measured[quantity].value;
+	const struct psd_measured *measured = calibration->measured;
+	const double links_sec = calibration->options->matter->scenario->network.latency_sec;
 
 	if (quantity != PSD_QUANTITY_LATENCY_SEC)
-		return value;
-	return fmax(0.0, value - calibration->options->matter->scenario->network.latency_sec);
+		return measured[quantity].value;
+	return fmax(0.0, measured[quantity].value - links_sec - 2.0 * measured[PSD_QUANTITY_HANDLING_SEC].value);
 }
 
 static void add_row(struct psd_grid *grid, const struct psd_calibration *calibration, unsigned quantity)

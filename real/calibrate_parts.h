@@ -21,7 +21,7 @@ enum psd_quantity {
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
-	PSD_QUANTITY_LATENCY_SEC,   /* all of a message's constant, links and ends; told is what the ends add */
+	PSD_QUANTITY_LATENCY_SEC,   /* all of a message's constant, links and ends; told is what the ends add beside HANDLING */
 	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
 	PSD_QUANTITY_HANDLING_SEC,
 	PSD_QUANTITY_INCAST_RATIO,

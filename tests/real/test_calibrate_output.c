@@ -19,6 +19,8 @@ static void load(struct psd_scenario *scenario)
 	cr_assert_eq(psd_scenario_parse(scenario, "scenarios/test.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 }
 
+#define HANDLING_SEC 20e-6 /* at each end */
+
 /* A machine whose messages have this constant, on the scenario's links. Reads back what was written into *calibrated; table: NULL, or gets it. */
 static void calibrate(const struct psd_scenario *scenario, double constant_sec, const char *path, struct psd_scenario *calibrated,
 		      struct psd_text *table)
@@ -38,6 +40,7 @@ static void calibrate(const struct psd_scenario *scenario, double constant_sec, 
 		calibration.measured[q] = (struct psd_measured){.is_there = true, .value = 1, .n_samples = 1};
 	calibration.measured[PSD_QUANTITY_REBUILD].value = 1e9; /* a profile has no digits for less than a kFLOPS */
 	calibration.measured[PSD_QUANTITY_LATENCY_SEC].value = constant_sec;
+	calibration.measured[PSD_QUANTITY_HANDLING_SEC].value = HANDLING_SEC;
 	cr_assert_eq(psd_calibrate_open(&calibration, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_calibrate_write(&calibration, &err), PSD_OK, "%s", err.text);
 	if (table)
@@ -60,7 +63,7 @@ static void expect_latencies(const struct psd_scenario *calibrated, double netwo
 				   calibrated->systems[s].name, calibrated->systems[s].host.latency_sec);
 }
 
-Test(calibrate_output, the_links_latency_stays_and_the_rest_is_the_hosts)
+Test(calibrate_output, the_links_latency_and_handling_stay_and_the_rest_is_the_hosts)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 	struct psd_scenario scenario, calibrated;
@@ -69,11 +72,11 @@ Test(calibrate_output, the_links_latency_stays_and_the_rest_is_the_hosts)
 
 	load(&scenario);
 	calibrate(&scenario, 112.5e-6, scratch_folder_path(&folder, "c.yaml").text, &calibrated, &table);
-	expect_latencies(&calibrated, 50e-6, 112.5e-6 - 50e-6);
+	expect_latencies(&calibrated, 50e-6, 112.5e-6 - 50e-6 - 2 * HANDLING_SEC);
 	row = strstr(table.bytes, "\nhost.latency ");
 	cr_assert_not_null(row, "%s", table.bytes);
 	row += strlen("\nhost.latency ");
-	cr_expect_eq(strncmp(row + strspn(row, " "), "62.5 us ", 8), 0, "%s", table.bytes);
+	cr_expect_eq(strncmp(row + strspn(row, " "), "22.5 us ", 8), 0, "%s", table.bytes);
 	psd_text_release(&table);
 	psd_scenario_release(&calibrated);
 	psd_scenario_release(&scenario);
@@ -88,8 +91,9 @@ Test(calibrate_output, calibrating_again_raises_nothing)
 
 	load(&scenario);
 	calibrate(&scenario, 112.5e-6, scratch_folder_path(&folder, "once.yaml").text, &once, NULL);
-	calibrate(&once, once.network.latency_sec + 62.5e-6, scratch_folder_path(&folder, "twice.yaml").text, &twice, NULL);
-	expect_latencies(&twice, 50e-6, 62.5e-6);
+	calibrate(&once, once.network.latency_sec + 2 * HANDLING_SEC + 22.5e-6, scratch_folder_path(&folder, "twice.yaml").text,
+		  &twice, NULL);
+	expect_latencies(&twice, 50e-6, 22.5e-6);
 	psd_scenario_release(&twice);
 	psd_scenario_release(&once);
 	psd_scenario_release(&scenario);
@@ -102,7 +106,7 @@ Test(calibrate_output, ends_quicker_than_the_links_add_nothing)
 	struct psd_scenario scenario, calibrated;
 
 	load(&scenario);
-	calibrate(&scenario, 40e-6, scratch_folder_path(&folder, "c.yaml").text, &calibrated, NULL);
+	calibrate(&scenario, 50e-6 + HANDLING_SEC, scratch_folder_path(&folder, "c.yaml").text, &calibrated, NULL);
 	expect_latencies(&calibrated, 50e-6, 0);
 	psd_scenario_release(&calibrated);
 	psd_scenario_release(&scenario);
