@@ -266,18 +266,20 @@ static double seconds_of(const struct psd_calibration *calibration, enum psd_qua
 	return sec;
 }
 
+/* All of it is this machine's: copies and collectives of another stack are left behind, psd-run has none. */
 static void fit_host(struct psd_host *host, const struct psd_calibration *calibration)
 {
-	host->reduce_bps = value_of(calibration, PSD_QUANTITY_REDUCE_BPS);
-	host->update_bps = value_of(calibration, PSD_QUANTITY_UPDATE_BPS);
-	host->transport_bps = value_of(calibration, PSD_QUANTITY_TRANSPORT_BPS);
-	host->incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO);
-	host->message_sec = 0.0; /* handling is what it consists of here */
-	host->handling_sec = seconds_of(calibration, PSD_QUANTITY_HANDLING_SEC);
-	host->latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC);
-	host->iteration_sec = seconds_of(calibration, PSD_QUANTITY_DATA_SEC);
-	host->socket_bps = value_of(calibration, PSD_QUANTITY_SOCKET_BPS);
-	host->interrupts_ratio = value_of(calibration, PSD_QUANTITY_INTERRUPTS_RATIO);
+	*host = (struct psd_host){
+		.reduce_bps = value_of(calibration, PSD_QUANTITY_REDUCE_BPS),
+		.update_bps = value_of(calibration, PSD_QUANTITY_UPDATE_BPS),
+		.transport_bps = value_of(calibration, PSD_QUANTITY_TRANSPORT_BPS),
+		.incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO),
+		.handling_sec = seconds_of(calibration, PSD_QUANTITY_HANDLING_SEC),
+		.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC),
+		.iteration_sec = seconds_of(calibration, PSD_QUANTITY_DATA_SEC),
+		.socket_bps = value_of(calibration, PSD_QUANTITY_SOCKET_BPS),
+		.interrupts_ratio = value_of(calibration, PSD_QUANTITY_INTERRUPTS_RATIO),
+	};
 }
 
 /* What the scenario had from links of an earlier calibration is not kept beside what was measured without links. */

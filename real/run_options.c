@@ -37,7 +37,7 @@ static const struct psd_option option_list[] = {
 	 AT(stall_sec)},
 	{OPTION("--dilation", "K", "of a replay: so many times as slow, or `auto` (short for --set emulation.dilation=K)"),
 	 .kind = PSD_OPTION_TEXT, AT(dilation)},
-	{OPTION("--set", "KEY=VALUE", "replace a value of the scenario, such as cluster.network.bandwidth=10Gbps"),
+	{OPTION("--set", "KEY=VALUE", "replace a plain value of the scenario, such as cluster.network.bandwidth=10Gbps"),
 	 .kind = PSD_OPTION_SETTING},
 	{OPTION("--print-scenario", NULL, "instead: the scenario with all values that take effect"), MODE(PRINT_SCENARIO)},
 	{OPTION("--calibrate", NULL, "instead: measure this machine, and write the scenario with what psd-sim needs"),

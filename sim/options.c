@@ -26,7 +26,7 @@ static const struct psd_option option_list[] = {
 	 AT(is_estimate)},
 	{OPTION("--fidelity", "NAME", "flow or message: what one simulated transfer stands for"), .kind = PSD_OPTION_SETTING,
 	 .settings = fidelity_settings},
-	{OPTION("--set", "KEY=VALUE", "replace a value of the scenario, such as cluster.network.bandwidth=10Gbps"),
+	{OPTION("--set", "KEY=VALUE", "replace a plain value of the scenario, such as cluster.network.bandwidth=10Gbps"),
 	 .kind = PSD_OPTION_SETTING},
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name)},
 	{OPTION("--jobs", "N", "simulate N points at a time (if not given: one for each core)"), .kind = PSD_OPTION_COUNT,

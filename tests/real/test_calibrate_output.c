@@ -9,7 +9,8 @@
 
 static const char text[] = "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
 			   "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			   "systems:\n  - {name: A, sync: ps}\n  - {name: B, sync: ring, host: {latency: 1ms}}\n"
+			   "systems:\n  - {name: A, sync: ps}\n  - {name: B, sync: ring, host: {latency: 1ms, copy: 8GBps, "
+			   "message: 1us, collective: [{call: 1ms}]}}\n"
 			   "train:\n  data: {kind: synthetic}\n  iterations: 1\n  learning_rate: {policy: fixed, base: 0.001}\n";
 
 static void load(struct psd_scenario *scenario)
@@ -63,6 +64,16 @@ static void expect_latencies(const struct psd_scenario *calibrated, double netwo
 				   calibrated->systems[s].name, calibrated->systems[s].host.latency_sec);
 }
 
+static void expect_nothing_of_other_stacks(const struct psd_scenario *calibrated)
+{
+	for (unsigned s = 0; s < calibrated->n_systems; s++) {
+		const struct psd_host *host = &calibrated->systems[s].host;
+
+		cr_expect(host->copy_bps == 0 && host->message_sec == 0 && host->n_collective_classes == 0, "%s",
+			  calibrated->systems[s].name);
+	}
+}
+
 Test(calibrate_output, the_links_latency_and_handling_stay_and_the_rest_is_the_hosts)
 {
 	const struct scratch_folder folder = scratch_folder_make();
@@ -73,6 +84,7 @@ Test(calibrate_output, the_links_latency_and_handling_stay_and_the_rest_is_the_h
 	load(&scenario);
 	calibrate(&scenario, 112.5e-6, scratch_folder_path(&folder, "c.yaml").text, &calibrated, &table);
 	expect_latencies(&calibrated, 50e-6, 112.5e-6 - 50e-6 - 2 * HANDLING_SEC);
+	expect_nothing_of_other_stacks(&calibrated);
 	row = strstr(table.bytes, "\nhost.latency ");
 	cr_assert_not_null(row, "%s", table.bytes);
 	row += strlen("\nhost.latency ");
