@@ -1,5 +1,6 @@
 /* What the processors do: layers, rebuilds, reductions and updates, with as many workers at a time as a run would have on cores of their own. */
 #define _GNU_SOURCE
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "real/calibrate_parts.h"
 #include "real/crew.h"
 #include "real/feed.h"
+#include "real/fit.h"
 #include "real/layer_times.h"
 #include "real/shard.h"
 #include "real/socket.h"
@@ -137,7 +139,7 @@ static enum psd_status fill_layers(struct psd_layer_times *times, const struct b
 		values[l] = psd_layer_times_forward_sec(times, l);
 		values[n_layers + l] = psd_layer_times_backward_sec(times, l);
 	}
-	memcpy(values + at_iterations(board), times->iteration_sec, REPEATS * sizeof(*values));
+	memcpy(values + at_iterations(board), times->turn_sec, REPEATS * sizeof(*values));
 	return status;
 }
 
@@ -178,6 +180,34 @@ static void keep_layers(const struct psd_calibration *calibration, const struct 
 	}
 }
 
+/* A scenario's jitter is that of each operation by itself, so that over an iteration much of it cancels out: by the root of the sum of squares. */
+static double operations_per_iteration(const struct psd_calibration *calibration)
+{
+	double sum_sec = 0.0, sum_of_squares = 0.0;
+
+	for (unsigned l = 0; l < calibration->options->matter->graph.n_layers; l++) {
+		sum_sec += calibration->forward_sec[l] + calibration->backward_sec[l];
+		sum_of_squares += pow(calibration->forward_sec[l], 2.0) + pow(calibration->backward_sec[l], 2.0);
+	}
+	return sum_of_squares > 0.0 ? sum_sec / sqrt(sum_of_squares) : 1.0;
+}
+
+static enum psd_status keep_jitter(struct psd_calibration *calibration, const struct board *board, struct psd_error *err)
+{
+	double *secs = calloc((size_t)board->n_members * REPEATS, sizeof(*secs));
+	struct psd_summary jitter = {.n_samples = board->n_members * REPEATS};
+
+	if (!secs)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
+	for (unsigned m = 0; m < board->n_members; m++)
+		memcpy(secs + (size_t)m * REPEATS, values_of(board, m) + at_iterations(board), REPEATS * sizeof(*secs));
+	jitter.median = psd_fit_jitter(secs, board->n_members, REPEATS) * operations_per_iteration(calibration);
+	free(secs);
+	calibration->measured[PSD_QUANTITY_JITTER_RATIO].is_there = false; /* it goes with the seconds of layers that are kept */
+	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "of one layer, %u at a time", board->n_members);
+	return PSD_OK;
+}
+
 /* A rate from the seconds of so much work: the spread stays. */
 static struct psd_summary rate_of(double work, struct psd_summary sec)
 {
@@ -200,8 +230,10 @@ static enum psd_status run_layers(struct psd_calibration *calibration, unsigned 
 		if (n_members == 1)
 			psd_calibrate_note(calibration, PSD_QUANTITY_ALONE_SEC, sec, "batch %u, 1 worker", batch);
 		if (n_members == calibration->n_busy &&
-		    psd_calibrate_note(calibration, PSD_QUANTITY_BUSY_SEC, sec, "batch %u, %u at a time", batch, n_members))
+		    psd_calibrate_note(calibration, PSD_QUANTITY_BUSY_SEC, sec, "batch %u, %u at a time", batch, n_members)) {
 			keep_layers(calibration, &board);
+			status = keep_jitter(calibration, &board, err);
+		}
 		if (n_members == calibration->n_busy && flops > 0.0)
 			psd_calibrate_note(calibration, PSD_QUANTITY_REBUILD,
 					   rate_of(flops, summarise(&board, at_rebuilds(&board), REPEATS)), "%u samples",

@@ -25,6 +25,7 @@ static const struct {
 } quantities[PSD_QUANTITIES] = {
 	[PSD_QUANTITY_ALONE_SEC] = {"layers, a worker alone", UNIT_SECONDS},
 	[PSD_QUANTITY_BUSY_SEC] = {"layers, all workers busy", UNIT_SECONDS},
+	[PSD_QUANTITY_JITTER_RATIO] = {"compute.jitter", UNIT_RATIO},
 	[PSD_QUANTITY_REBUILD] = {"rebuild from factors", UNIT_FLOP_RATE},
 	[PSD_QUANTITY_DATA_SEC] = {"host.iteration: data of a batch", UNIT_SECONDS},
 	[PSD_QUANTITY_REDUCE_BPS] = {"host.reduce", UNIT_RATE},
@@ -74,7 +75,8 @@ static void add_row(struct psd_grid *grid, const struct psd_calibration *calibra
 	psd_grid_add_row(grid);
 	psd_grid_set(grid, 0, "%s", quantities[quantity].words);
 	psd_grid_set(grid, 1, "%s", write_value(told_value(calibration, quantity), quantities[quantity].unit, value));
-	psd_grid_set(grid, 2, "%.1f %%", 100.0 * measured->spread_ratio);
+	if (quantity != PSD_QUANTITY_JITTER_RATIO) /* which is one itself */
+		psd_grid_set(grid, 2, "%.1f %%", 100.0 * measured->spread_ratio);
 	if (measured->residual_ratio > 0.0)
 		psd_grid_set(grid, 3, "%.1f %%", 100.0 * measured->residual_ratio);
 	psd_grid_set(grid, 4, "%u", measured->n_samples);
@@ -184,8 +186,10 @@ static void add_fits(struct psd_text *text, const struct psd_calibration *calibr
 
 		if (!measured->is_there)
 			continue;
-		psd_text_add(text, "# %s: %s, spread %.1f %%", quantities[q].words,
-			     write_value(told_value(calibration, q), quantities[q].unit, value), 100.0 * measured->spread_ratio);
+		psd_text_add(text, "# %s: %s", quantities[q].words,
+			     write_value(told_value(calibration, q), quantities[q].unit, value));
+		if (q != PSD_QUANTITY_JITTER_RATIO)
+			psd_text_add(text, ", spread %.1f %%", 100.0 * measured->spread_ratio);
 		if (measured->residual_ratio > 0.0)
 			psd_text_add(text, ", residual %.1f %%", 100.0 * measured->residual_ratio);
 		psd_text_add(text, ", %u samples, %s%s\n", measured->n_samples, measured->range,
@@ -289,6 +293,7 @@ static void fit(struct psd_scenario *scenario, const struct psd_calibration *cal
 
 	scenario->device_name = NULL;
 	scenario->images_per_sec = 0.0;
+	scenario->jitter_ratio = fmin(value_of(calibration, PSD_QUANTITY_JITTER_RATIO), 1.0);
 	scenario->machine.cores = calibration->cores;
 	scenario->machine.nodes = 0;
 	scenario->calibration = (struct psd_calibrated){calibration->interrupts_point.workers, calibration->link_bps};

@@ -11,9 +11,10 @@
 
 /* In the order of the table. Rates are bits or FLOPs per second. */
 enum psd_quantity {
-	PSD_QUANTITY_ALONE_SEC, /* forward and backward of all layers, one worker on the machine */
-	PSD_QUANTITY_BUSY_SEC,	/* the same with all workers that fit */
-	PSD_QUANTITY_REBUILD,	/* FLOP/s of gradients from factors */
+	PSD_QUANTITY_ALONE_SEC,	   /* forward and backward of all layers, one worker on the machine */
+	PSD_QUANTITY_BUSY_SEC,	   /* the same with all workers that fit */
+	PSD_QUANTITY_JITTER_RATIO, /* of a layer, of the attempt at BUSY that is kept */
+	PSD_QUANTITY_REBUILD,	   /* FLOP/s of gradients from factors */
 	PSD_QUANTITY_DATA_SEC,
 	PSD_QUANTITY_REDUCE_BPS, /* gradients summed and applied */
 	PSD_QUANTITY_UPDATE_BPS, /* gradients applied */
@@ -67,7 +68,7 @@ bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity q
 
 /* ---- calibrate_compute.c ---- */
 
-/* Fills ALONE and BUSY, REBUILD and the seconds of layers. */
+/* Fills ALONE and BUSY, JITTER, REBUILD and the seconds of layers. */
 enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills REDUCE, UPDATE and COPY. */
 enum psd_status psd_calibrate_data(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;

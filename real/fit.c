@@ -1,5 +1,6 @@
 #include "real/fit.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,6 +28,35 @@ struct psd_summary psd_fit_summary(double values[], unsigned n)
 	median = quantile(values, n, 0.5);
 	middle_half = quantile(values, n, 0.75) - quantile(values, n, 0.25);
 	return (struct psd_summary){median, median > 0.0 ? middle_half / median : middle_half > 0.0 ? 1.0 : 0.0, n};
+}
+
+/* Quartiles of a normal distribution are so many standard deviations apart: 2 x 0.6745. */
+#define MIDDLE_HALF_OF_NORMAL 1.349
+
+static double mean_of_turn(const double secs[], unsigned n_members, unsigned n_turns, unsigned turn)
+{
+	double sum_sec = 0.0;
+
+	for (unsigned m = 0; m < n_members; m++)
+		sum_sec += secs[m * n_turns + turn];
+	return sum_sec / n_members;
+}
+
+double psd_fit_jitter(const double secs[], unsigned n_members, unsigned n_turns)
+{
+	/* the mean holds a share of each one's own deviation */
+	const double unshared = n_members > 1 ? sqrt(n_members / (n_members - 1.0)) : 1.0;
+	double sum_ratio = 0.0;
+
+	assert(n_members >= 1 && n_turns >= 2 && n_turns <= PSD_FIT_MOST_TURNS);
+	for (unsigned m = 0; m < n_members; m++) {
+		double shares[PSD_FIT_MOST_TURNS];
+
+		for (unsigned t = 0; t < n_turns; t++)
+			shares[t] = secs[m * n_turns + t] / (n_members > 1 ? mean_of_turn(secs, n_members, n_turns, t) : 1.0);
+		sum_ratio += psd_fit_summary(shares, n_turns).spread_ratio;
+	}
+	return unshared * sum_ratio / n_members / MIDDLE_HALF_OF_NORMAL;
 }
 
 static double residual(const struct psd_fit_line *line, const struct psd_fit_sample samples[], unsigned n)

@@ -31,4 +31,11 @@ struct psd_fit_line {
  * false and *line left alone. Source: weighted least squares with weights 1 / sec^2. */
 bool psd_fit_line(struct psd_fit_line *line, const struct psd_fit_sample samples[], unsigned n);
 
+enum { PSD_FIT_MOST_TURNS = 64 };
+
+/* How much members that do the same at a time differ: the standard deviation of one's seconds as a share, from the middle halves of what each
+ * takes of the mean of its turn; what disturbs all alike is no difference. A lone member is compared with its own median. secs: (n_members,
+ * n_turns), > 0; n_turns from 2 to PSD_FIT_MOST_TURNS. Exact for many normal samples. */
+double psd_fit_jitter(const double secs[], unsigned n_members, unsigned n_turns);
+
 #endif

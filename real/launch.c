@@ -17,6 +17,8 @@
 
 #include "real/affinity.h"
 #include "real/emulation.h"
+#include "real/machine.h"
+#include "real/room.h"
 #include "real/socket.h"
 
 enum { FIRST_PORT = 7411 };
@@ -438,6 +440,8 @@ enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_
 	};
 	enum psd_status status = psd_worker_check(options->made, err);
 
+	if (!status)
+		status = psd_room_check(options->made, options->replay != NULL, psd_machine_available_bytes(), err);
 	if (!status)
 		status = allocate(&launch, err);
 	if (!status && options->ground == PSD_GROUND_EMULATED)

@@ -54,13 +54,14 @@ static enum psd_status allocate(struct psd_layer_times *times, struct psd_error 
 	times->forward_sec = calloc(n_secs, sizeof(*times->forward_sec));
 	times->backward_sec = calloc(n_secs, sizeof(*times->backward_sec));
 	times->iteration_sec = calloc(times->options.n_repeats, sizeof(*times->iteration_sec));
+	times->turn_sec = calloc(times->options.n_repeats, sizeof(*times->turn_sec));
 	times->parameters = calloc(graph->n_tensors + 1u, sizeof(*times->parameters));
 	times->gradients = calloc(graph->n_tensors + 1u, sizeof(*times->gradients));
 	times->labels = calloc(times->options.batch, sizeof(*times->labels));
 	times->images =
 		psd_layer_times_values((uint64_t)times->options.batch * shape.channels * shape.height * shape.width, 1.0f);
-	if (!times->forward_sec || !times->backward_sec || !times->iteration_sec || !times->parameters || !times->gradients ||
-	    !times->labels || !times->images)
+	if (!times->forward_sec || !times->backward_sec || !times->iteration_sec || !times->turn_sec || !times->parameters ||
+	    !times->gradients || !times->labels || !times->images)
 		return out_of_memory(err);
 	return fill_tensors(times, err);
 }
@@ -94,6 +95,7 @@ void psd_layer_times_release(struct psd_layer_times *times)
 	free(times->forward_sec);
 	free(times->backward_sec);
 	free(times->iteration_sec);
+	free(times->turn_sec);
 	free(times->images);
 	free(times->labels);
 	*times = (struct psd_layer_times){.graph = NULL};
@@ -131,7 +133,7 @@ static enum psd_status iterate(struct psd_layer_times *times, uint64_t iteration
 		status = psd_compute_cpu.backward(times->compute, l, err);
 		times->backward_sec[l * n_repeats + repeat] = now_sec(times) - start_sec;
 	}
-	times->iteration_sec[repeat] = now_sec(times) - begin_sec;
+	times->turn_sec[repeat] = now_sec(times) - begin_sec;
 	return status;
 }
 
@@ -163,6 +165,7 @@ enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct ps
 			times->options.begin(times->options.context);
 		status = iterate(times, i, i > 0 ? i - 1 : 0, err);
 	}
+	memcpy(times->iteration_sec, times->turn_sec, n_repeats * sizeof(*times->turn_sec));
 	psd_layer_times_sort(times->iteration_sec, n_repeats);
 	for (unsigned l = 0; l < times->graph->n_layers; l++) {
 		psd_layer_times_sort(times->forward_sec + l * n_repeats, n_repeats);

@@ -20,13 +20,14 @@ struct psd_layer_times_options {
 	void *context;
 };
 
-/* Seconds ascend, so that the first is the lowest and the one at n_repeats / 2 the median. */
+/* Seconds ascend, but for turn_sec, so that the first is the lowest and the one at n_repeats / 2 the median. */
 struct psd_layer_times {
 	struct psd_layer_times_options options;
 	const struct psd_graph *graph; /* borrowed */
 	struct psd_compute *compute;
 	double *forward_sec, *backward_sec; /* (n_layers, n_repeats) */
 	double *iteration_sec;		    /* (n_repeats) */
+	double *turn_sec;		    /* (n_repeats): the same in the order of the iterations */
 	double whole_ratio;		    /* of an iteration's median to the sum of the layers' */
 	float **parameters, **gradients;    /* one for each tensor */
 	float *images;			    /* (batch, channels, height, width) */

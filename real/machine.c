@@ -59,3 +59,18 @@ double psd_machine_own_sec(void)
 	(void)getrusage(RUSAGE_THREAD, &usage); /* cannot fail */
 	return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
+
+uint64_t psd_machine_available_bytes(void)
+{
+	FILE *const file = fopen("/proc/meminfo", "re");
+	uint64_t available_bytes = UINT64_MAX;
+	unsigned long long kib;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			available_bytes = kib * 1024;
+	if (file)
+		fclose(file);
+	return available_bytes;
+}

@@ -1,8 +1,9 @@
-/* How busy this machine is: with everything, the kernel's own work for links and what others do included. */
+/* How busy and how full this machine is: with everything, the kernel's own work for links and what others do included. */
 #ifndef PSD_REAL_MACHINE_H
 #define PSD_REAL_MACHINE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Since the machine's start, over the processors that the calling thread may run on. */
 struct psd_machine_time {
@@ -15,5 +16,8 @@ struct psd_machine_time {
 bool psd_machine_read(struct psd_machine_time *time);
 /* What the calling thread has had of it. */
 double psd_machine_own_sec(void);
+
+/* Memory that programs can still have without anything being put aside; UINT64_MAX: the kernel does not tell. */
+uint64_t psd_machine_available_bytes(void);
 
 #endif

@@ -85,6 +85,8 @@ void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scen
 		has_host = has_host || has_host_costs(&scenario->systems[s].host);
 	if (has_host && !scenario->has_replay)
 		psd_text_add(text, " 'host'");
+	if (scenario->jitter_ratio > 0.0 && !scenario->has_replay)
+		psd_text_add(text, " 'jitter'");
 	if (scenario->machine.cores)
 		psd_text_add(text, " 'machine'");
 	if (scenario->network.payload_ratio < 1.0 && !scenario->has_replay)

@@ -37,9 +37,9 @@ enum psd_status psd_worker_check(const struct psd_case *made, struct psd_error *
 	if (scenario->is_half)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "'precision' is 'mixed', psd-run does 'fp32'; psd-sim predicts 'mixed'");
-	if (scenario->n_slowdowns > 0 || scenario->n_backgrounds > 0 || (scenario->jitter_ratio > 0.0 && !scenario->has_replay))
+	if (scenario->n_slowdowns > 0 || scenario->n_backgrounds > 0)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "'slow', 'background' and 'jitter' are for psd-sim, psd-run has those of the machine");
+				     "'slow' and 'background' are for psd-sim, psd-run has those of the machine");
 	if (scenario->network.topology != PSD_TOPOLOGY_STAR)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "'topology' is '%s', psd-run emulates 'star'; psd-sim takes all",

@@ -145,7 +145,6 @@ Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
 		{"--quiet --trace /no/such/t.json", "/no/such/t.json: cannot be written: No such file"},
 		{"--quiet --log /no/such/l.csv", "/no/such/l.csv: cannot be written: No such file"},
 		{"--quiet --set model.precision=mixed", "'precision' is 'mixed', psd-run does 'fp32'"},
-		{"--quiet --set compute.jitter=5%", "'jitter' are for psd-sim"},
 		{"--quiet --set model.graph=none.yaml", "none.yaml: cannot be opened"},
 	};
 
@@ -400,6 +399,7 @@ Test(run_cli, what_is_for_predictions_only_is_said)
 		{"cluster.machine.cores=2 --set cluster.host.interrupts=10%", " 'host' 'machine'\n"},
 		{"cluster.machine.cores=2 --set cluster.host.handling=1us", " 'host' 'machine'\n"},
 		{"cluster.host.latency=1ms", " 'host'\n"},
+		{"compute.jitter=5%", " 'jitter'\n"},
 		{"cluster.network.payload=95%", " 'payload'\n"},
 	};
 

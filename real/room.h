@@ -1,0 +1,20 @@
+/* Whether this machine's memory holds all processes of a cluster. What certainly does not fit is refused before it starts: the kernel would end
+ * some process of the machine for it, not necessarily one of them. */
+#ifndef PSD_REAL_ROOM_H
+#define PSD_REAL_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/case.h"
+#include "engine/error.h"
+
+/* What the cluster takes at the least: of every worker that trains, parameters, gradients, optimiser state and a batch's activations; of every
+ * process and every connection, what they take when nothing is sent. */
+uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay);
+
+/* PSD_EINVAL: `available_bytes` are less. */
+enum psd_status psd_room_check(const struct psd_case *made, bool is_replay, uint64_t available_bytes,
+			       struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

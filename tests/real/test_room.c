@@ -1,0 +1,48 @@
+/* What a cluster takes of this machine's memory at the least. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "real/machine.h"
+#include "real/room.h"
+#include "tests/real/training.h"
+
+#define GIB   (UINT64_C(1) << 30)
+#define TRAIN "iterations: 1, learning_rate: {policy: fixed, base: 0.001}"
+
+enum { WORKERS = 3, BATCH = 8, PARAMETERS = 145578 /* of CIFAR-10 quick */ };
+
+/* Twice the streams are as many connections more; all else is a process's and a worker's. */
+Test(room, every_worker_has_three_copies_and_its_activations)
+{
+	struct training *one = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, BATCH, 1, TRAIN);
+	struct training *two = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, BATCH, 1, TRAIN ", streams: 2");
+	const uint64_t trained_bytes = psd_room_least_bytes(&one->made, false),
+		       replayed_bytes = psd_room_least_bytes(&one->made, true);
+
+	cr_expect_eq(trained_bytes - replayed_bytes,
+		     WORKERS * (3 * 4 * (uint64_t)PARAMETERS + BATCH * one->matter.graph.activation_bytes));
+	cr_expect_gt(psd_room_least_bytes(&two->made, false), trained_bytes);
+	cr_expect_lt(trained_bytes, GIB); /* what any machine has */
+	training_free(one);
+	training_free(two);
+}
+
+Test(room, what_does_not_fit_is_refused)
+{
+	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, BATCH, 1, TRAIN);
+	const uint64_t least_bytes = psd_room_least_bytes(&training->made, false);
+	struct psd_error err = {.text = ""};
+
+	cr_expect_eq(psd_room_check(&training->made, false, least_bytes, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_room_check(&training->made, false, least_bytes - 1, &err), PSD_EINVAL);
+	cr_expect(strstr(err.text, "3 processes take at least "), "%s", err.text);
+	training_free(training);
+}
+
+Test(room, the_machine_says_what_it_has)
+{
+	const uint64_t available_bytes = psd_machine_available_bytes();
+
+	cr_expect_gt(available_bytes, 1 << 20);
+	cr_expect_lt(available_bytes, GIB << 20, "told in kilobytes");
+}
