@@ -151,6 +151,16 @@ static enum psd_status fit_short(struct lines *lines, struct psd_exchange_option
 	return fit_lines(lines, options, 1, SHORT_SIDE, err);
 }
 
+static double typical_residual(const struct lines *lines)
+{
+	double values[GROUPS];
+
+	for (unsigned g = 0; g < GROUPS; g++)
+		values[g] = lines->groups[g].residual_ratio;
+	return psd_fit_summary(values, GROUPS).median;
+}
+
+/* Of long messages, which lie close to a line on a quiet machine: where they do not, the slope is no rate, however alike the repeats are. */
 static struct psd_summary summarise_rates(const struct lines *lines)
 {
 	double values[GROUPS];
@@ -159,6 +169,7 @@ static struct psd_summary summarise_rates(const struct lines *lines)
 	for (unsigned g = 0; g < GROUPS; g++)
 		values[g] = 8.0 / lines->groups[g].sec_per_byte;
 	summary = psd_fit_summary(values, GROUPS);
+	summary.spread_ratio = fmax(summary.spread_ratio, typical_residual(lines));
 	summary.n_samples = lines->n_samples;
 	return summary;
 }
@@ -173,15 +184,6 @@ static struct psd_summary summarise_constants(const struct lines *lines)
 	summary = psd_fit_summary(values, GROUPS);
 	summary.n_samples = lines->n_samples;
 	return summary;
-}
-
-static double typical_residual(const struct lines *lines)
-{
-	double values[GROUPS];
-
-	for (unsigned g = 0; g < GROUPS; g++)
-		values[g] = lines->groups[g].residual_ratio;
-	return psd_fit_summary(values, GROUPS).median;
 }
 
 static void note_line(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
