@@ -1,25 +1,14 @@
-/* psd-run: trains on a cluster of worker processes from a scenario file. Prints, and chooses the exit status; everything else is elsewhere. */
+/* psd-run: trains on a cluster of worker processes from a scenario file. Chooses what is done, and the exit status; the rest is elsewhere. */
 #define _GNU_SOURCE 1
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "engine/result_row.h"
 #include "engine/scenario_print.h"
-#include "real/calibrate.h"
-#include "real/join.h"
+#include "real/console.h"
 #include "real/pack.h"
-#include "real/part_file.h"
-#include "real/replay.h"
-#include "real/run_choice.h"
+#include "real/run.h"
 #include "real/run_options.h"
-#include "real/run_output.h"
 
 #ifndef PSD_VERSION
 #define PSD_VERSION "unknown"
@@ -27,30 +16,9 @@
 
 enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128 };
 
-enum { MOST_PROGRESS_LINES = 20, PACKED_SIDE = 256, SOUNDING_ITERATIONS = 2, MOST_SOUNDINGS = 6 };
+enum { MOST_PROGRESS_LINES = 20, PACKED_SIDE = 256 };
 
-#define CONNECT_SEC	  30.0
-#define HOSTS_CONNECT_SEC 120.0 /* a cluster starts its processes one after the other */
-
-/* ---- messages, signals and streams ---- */
-
-static volatile sig_atomic_t stop_signal;
-
-static void note_signal(int number)
-{
-	stop_signal = number;
-}
-
-/* A hangup that is ignored, as nohup leaves it, stays so. */
-static void handle_ends(const struct sigaction *action)
-{
-	struct sigaction hangup;
-
-	(void)sigaction(SIGINT, action, NULL);
-	(void)sigaction(SIGTERM, action, NULL);
-	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-		(void)sigaction(SIGHUP, action, NULL);
-}
+/* ---- the end ---- */
 
 static int exit_of(enum psd_status status)
 {
@@ -62,521 +30,13 @@ static int exit_of(enum psd_status status)
 /* What names a file and line stands alone, as compilers do it, so that editors find the place. */
 static int complain(enum psd_status status, const struct psd_error *err, bool has_place)
 {
-	if (stop_signal) {
-		fprintf(stderr, "psd-run: stopped by signal %d (%s)\n", (int)stop_signal, strsignal(stop_signal));
-		return EXIT_SIGNAL + stop_signal;
+	if (psd_console_stop_signal) {
+		fprintf(stderr, "psd-run: stopped by signal %d (%s)\n", (int)psd_console_stop_signal,
+			strsignal(psd_console_stop_signal));
+		return EXIT_SIGNAL + psd_console_stop_signal;
 	}
 	fprintf(stderr, "%s%s\n", has_place ? "" : "psd-run: ", err->text);
 	return exit_of(status);
-}
-
-/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to vanish. */
-static void fill_standard_streams(void)
-{
-	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
-
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
-			_exit(EXIT_RUN_FAILED);
-}
-
-/* Writes a text and releases it. False when the stream does not take it; then errno says why. */
-static bool write_text(FILE *out, struct psd_text *text)
-{
-	const bool is_written = !text->is_out_of_memory &&
-				fwrite(text->bytes ? text->bytes : "", 1, text->length, out) == text->length && !fflush(out);
-	const int reason = text->is_out_of_memory ? ENOMEM : errno;
-
-	psd_text_release(text);
-	errno = reason;
-	return is_written;
-}
-
-static enum psd_status print_text(struct psd_text *text, struct psd_error *err)
-{
-	return write_text(stdout, text)
-		       ? PSD_OK
-		       : psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write to standard output: %s", strerror(errno));
-}
-
-/* ---- one scenario's run ---- */
-
-struct command {
-	const struct psd_run_options *options;
-	const struct psd_scenario *scenario;
-	struct psd_subject_matter matter;
-	struct psd_point point;
-	enum psd_ground ground;
-	struct psd_hosts hosts;	  /* none: all processes are started here */
-	unsigned self;		  /* of hosts */
-	struct psd_replay replay; /* of the system that runs, where the scenario has one */
-	uint64_t training_samples;
-	struct psd_run_row *rows;
-	unsigned n_rows;
-	FILE *log;	/* or NULL */
-	int *log_errno; /* in memory that the processes share: the first line of the log that could not be written */
-	struct psd_part_file trace;
-	const struct psd_system *traced; /* or NULL */
-};
-
-/* What worker 0's process needs for the lines about an iteration. */
-struct observer {
-	const struct command *command;
-	const struct psd_system *system;
-};
-
-/* Of the processes of a cluster, worker 0 tells how it went. */
-static bool speaks(const struct command *command)
-{
-	return command->self == 0;
-}
-
-static void log_progress(const struct observer *observer, const struct psd_progress *progress)
-{
-	struct psd_text text = {.bytes = NULL};
-
-	psd_run_log_add(&text, observer->system, progress, observer->command->scenario->has_replay);
-	if (!write_text(observer->command->log, &text) && !*observer->command->log_errno)
-		*observer->command->log_errno = errno;
-}
-
-static void print_progress(const struct psd_system *system, const struct psd_progress *progress, bool has_replay)
-{
-	const uint32_t stride = (progress->n_iterations - 1) / MOST_PROGRESS_LINES + 1;
-	const double test_ratio = progress->test_samples ? (double)progress->test_correct / (double)progress->test_samples : 0.0;
-	char test[64] = "";
-
-	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations && !progress->test_samples)
-		return;
-	if (has_replay) {
-		fprintf(stderr, "%s: iteration %u of %u, %.3f s\n", system->name, progress->iteration + 1, progress->n_iterations,
-			progress->elapsed_sec);
-		return;
-	}
-	if (progress->test_samples)
-		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
-	fprintf(stderr, "%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s\n", system->name, progress->iteration + 1,
-		progress->n_iterations, progress->elapsed_sec, progress->loss, 100.0 * progress->correct_ratio, test);
-}
-
-static void observe(void *context, const struct psd_progress *progress)
-{
-	const struct observer *observer = context;
-
-	if (observer->command->log)
-		log_progress(observer, progress);
-	if (!observer->command->options->is_quiet)
-		print_progress(observer->system, progress, observer->command->scenario->has_replay);
-}
-
-static bool is_chosen(const struct command *command, const struct psd_system *system)
-{
-	return !command->options->system_name || !strcmp(command->options->system_name, system->name);
-}
-
-/* Of several, the last is the one that is traced, as with psd-sim. */
-static enum psd_status choose_traced(struct command *command, struct psd_error *err)
-{
-	const struct psd_scenario *scenario = command->scenario;
-	const char *wanted = command->options->system_name;
-	unsigned index = scenario->n_systems - 1;
-	const enum psd_status status = wanted ? psd_scenario_find_system(scenario, wanted, &index, err) : PSD_OK;
-
-	command->traced = command->options->trace_path ? &scenario->systems[index] : NULL;
-	return status;
-}
-
-static const struct psd_replay *replay_of(const struct command *command)
-{
-	return command->scenario->has_replay ? &command->replay : NULL;
-}
-
-/* Namespaces where this machine lets us have them; else the processes keep to the links' rate themselves. */
-static enum psd_status choose_ground(struct command *command, struct psd_error *err)
-{
-	struct psd_error reason;
-	struct psd_case made;
-	enum psd_status status;
-
-	command->ground = PSD_GROUND_HOSTS;
-	if (command->hosts.n_hosts)
-		return PSD_OK;
-	command->ground = PSD_GROUND_LOOPBACK;
-	if (command->options->has_no_emulation)
-		return PSD_OK;
-	command->ground = PSD_GROUND_EMULATED;
-	status = psd_case_make(&made, &command->matter, &command->scenario->systems[0], command->point, err);
-	if (status)
-		return status;
-	status = psd_launch_try_emulation(&made, replay_of(command), &reason);
-	psd_case_release(&made);
-	if (!status)
-		return PSD_OK;
-	if (status != PSD_ERUN) {
-		*err = reason;
-		return status;
-	}
-	command->ground = PSD_GROUND_SHAPED;
-	if (!command->options->is_quiet)
-		fprintf(stderr, "psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves\n",
-			reason.text);
-	return PSD_OK;
-}
-
-static uint32_t choose_iterations(const struct command *command)
-{
-	const uint64_t global_batch = (uint64_t)command->point.workers * command->scenario->batch_per_worker;
-
-	return psd_run_choose_iterations(command->scenario, command->options->n_iterations, command->training_samples,
-					 global_batch);
-}
-
-/* ---- a system ---- */
-
-static enum psd_status write_trace(struct command *command, const struct psd_case *made, const struct psd_spans *spans,
-				   struct psd_error *err)
-{
-	uint32_t last_iteration;
-	enum psd_status status = psd_spans_write(spans, command->trace.out, made, psd_run_executor(command->scenario->has_replay),
-						 &last_iteration, err);
-
-	if (status)
-		return status;
-	if (last_iteration != UINT32_MAX)
-		fprintf(stderr, "psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most\n",
-			last_iteration, PSD_MAX_SPANS);
-	if (!command->options->is_quiet && command->n_rows > 1)
-		fprintf(stderr, "psd-run: the trace is of %s\n", made->system->name);
-	status = psd_part_file_commit(&command->trace, err);
-	return status;
-}
-
-static enum psd_status launch_case(struct command *command, const struct psd_case *made, struct psd_run_row *row,
-				   struct psd_error *err)
-{
-	const struct psd_run_options *options = command->options;
-	struct observer observer = {command, made->system};
-	struct psd_spans spans = {.hosts = NULL};
-	const bool is_traced = made->system == command->traced;
-	const struct psd_launch_options launch = {
-		.made = made,
-		.train = &command->scenario->train,
-		.replay = replay_of(command),
-		.n_iterations = choose_iterations(command),
-		.ground = command->ground,
-		.connect_sec = command->hosts.n_hosts ? HOSTS_CONNECT_SEC : CONNECT_SEC,
-		.stall_sec = options->stall_sec,
-		.is_tested = command->scenario->train.test_every_epochs > 0 && !replay_of(command),
-		.spans = is_traced ? &spans : NULL,
-		.stop_signal = &stop_signal,
-		.progress = options->is_quiet && !command->log ? NULL : observe,
-		.context = &observer,
-	};
-	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
-
-	if (!status)
-		status = command->hosts.n_hosts ? psd_join(&launch, &command->hosts, command->self, &row->result, err)
-						: psd_launch(&launch, &row->result, err);
-	if (!status && replay_of(command))
-		status = psd_replay_check(&row->result, command->replay.dilation_ratio, made->system->name, err);
-	if (!status)
-		command->rows[command->n_rows++] = *row;
-	if (!status && !isfinite(row->result.last_loss))
-		fprintf(stderr, "psd-run: %s diverged, its loss is no number any more: the learning rate is too high\n",
-			made->system->name);
-	if (!status && is_traced)
-		status = write_trace(command, made, &spans, err);
-	psd_spans_close(&spans);
-	return status;
-}
-
-/* Short runs, each at what the one before asks for, until one is true to its times; where none is, the whole would not be either. */
-static enum psd_status find_dilation(struct command *command, const struct psd_case *made, struct psd_error *err)
-{
-	const struct psd_launch_options launch = {
-		.made = made,
-		.train = &command->scenario->train,
-		.replay = &command->replay,
-		.n_iterations = SOUNDING_ITERATIONS,
-		.ground = command->ground,
-		.connect_sec = CONNECT_SEC,
-		.stall_sec = command->options->stall_sec,
-		.stop_signal = &stop_signal,
-	};
-	double *dilation_ratio = &command->replay.dilation_ratio, next_ratio;
-	struct psd_worker_result result = {.iteration_sec = 0.0};
-	bool is_sought = true; /* the last run asked for another */
-	enum psd_status status = psd_replay_estimate(made, command->replay.payload_ratio, &next_ratio, err);
-
-	for (unsigned i = 0; i < MOST_SOUNDINGS && !status && is_sought; i++) {
-		*dilation_ratio = next_ratio;
-		status = psd_launch(&launch, &result, err);
-		is_sought =
-			!status && !psd_replay_is_true(&result) && psd_replay_find_true(&result, *dilation_ratio, &next_ratio);
-	}
-	if (!status)
-		status = psd_replay_check(&result, *dilation_ratio, made->system->name, err);
-	if (!status && !command->options->is_quiet)
-		fprintf(stderr, "psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
-			made->system->name, *dilation_ratio, 100.0 * psd_replay_busy_ratio(&result));
-	return status;
-}
-
-static enum psd_status run_system(struct command *command, const struct psd_system *system, struct psd_error *err)
-{
-	struct psd_run_row row = {.system = system,
-				  .point = command->point,
-				  .has_replay = command->scenario->has_replay,
-				  .has_bandwidth = command->ground != PSD_GROUND_LOOPBACK && command->point.bandwidth_bps > 0};
-	struct psd_text text = {.bytes = NULL};
-	struct psd_case made;
-	enum psd_status status = psd_case_make(&made, &command->matter, system, command->point, err);
-
-	if (status)
-		return status;
-	if (row.has_replay)
-		status = command->scenario->replay.finds_dilation
-				 ? find_dilation(command, &made, err)
-				 : psd_replay_check_messages(&made, command->replay.dilation_ratio, err);
-	row.replay = command->replay;
-	if (!status)
-		status = launch_case(command, &made, &row, err);
-	psd_case_release(&made);
-	if (!status && *command->log_errno)
-		status = psd_error_set(err, PSD_ERUN, (struct psd_place){.path = command->options->log_path},
-				       "cannot be written: %s", strerror(*command->log_errno));
-	if (status || !command->options->is_csv || !speaks(command))
-		return status;
-	psd_run_output_add_csv(&text, command->scenario, &row);
-	return print_text(&text, err);
-}
-
-static enum psd_status print_csv_head(struct psd_error *err)
-{
-	struct psd_text text = {.bytes = NULL};
-
-	psd_result_row_add_head(&text);
-	return print_text(&text, err);
-}
-
-static enum psd_status print_table(const struct command *command, struct psd_error *err)
-{
-	const struct psd_run_report report = {
-		.matter = &command->matter,
-		.ground = command->ground,
-		.n_iterations = choose_iterations(command),
-		.rows = command->rows,
-		.n_rows = command->n_rows,
-	};
-	struct psd_text text = {.bytes = NULL};
-
-	psd_run_output_add_table(&text, &report);
-	return print_text(&text, err);
-}
-
-static enum psd_status run_systems(struct command *command, struct psd_error *err)
-{
-	const struct psd_scenario *scenario = command->scenario;
-	enum psd_status status = command->options->is_csv && speaks(command) ? print_csv_head(err) : PSD_OK,
-			print_status = PSD_OK;
-	struct psd_error print_err;
-
-	for (unsigned s = 0; s < scenario->n_systems && !status; s++)
-		if (is_chosen(command, &scenario->systems[s]))
-			status = run_system(command, &scenario->systems[s], err);
-	/* what was carried out is not lost with what failed after it */
-	if (!command->options->is_csv && command->n_rows > 0 && speaks(command))
-		print_status = print_table(command, &print_err);
-	if (!status && print_status)
-		*err = print_err;
-	return status ? status : print_status;
-}
-
-/* ---- a scenario ---- */
-
-static void remark(const struct command *command)
-{
-	struct psd_text text = {.bytes = NULL};
-
-	if (command->options->is_quiet || !speaks(command))
-		return;
-	psd_run_add_unheeded(&text, command->scenario);
-	if (text.length)
-		fprintf(stderr, "psd-run: for predictions only, nothing slows down for it:%s\n", text.bytes);
-	if (command->options->has_no_emulation)
-		fputs("psd-run: no emulation: processes on loopback, links are as fast as the machine\n", stderr);
-	psd_text_release(&text);
-}
-
-static enum psd_status open_log(struct command *command, struct psd_error *err)
-{
-	const char *path = command->options->log_path;
-	const struct psd_place at = {.path = path};
-	struct psd_text head = {.bytes = NULL};
-
-	command->log_errno = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (command->log_errno == MAP_FAILED) {
-		command->log_errno = NULL;
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	}
-	if (!path || !speaks(command))
-		return PSD_OK;
-	command->log = fopen(path, "we");
-	if (!command->log)
-		return psd_error_set(err, PSD_EFILE, at, "cannot be written: %s", strerror(errno));
-	psd_run_log_add_head(&head);
-	if (write_text(command->log, &head))
-		return PSD_OK;
-	return psd_error_set(err, PSD_ERUN, at, "cannot be written: %s", strerror(errno));
-}
-
-/* A signal ends this process at once: the others hear of it by their connections. */
-static enum psd_status join_hosts(struct command *command, struct psd_error *err)
-{
-	const struct sigaction ended = {.sa_handler = SIG_DFL};
-	const struct psd_run_options *options = command->options;
-	enum psd_status status;
-	unsigned index = 0;
-
-	if (command->scenario->has_replay)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = command->scenario->path},
-				     "'replay' is for a cluster on this machine, not beside '--hosts'");
-	status = psd_hosts_load(&command->hosts, options->hosts_path, err);
-	if (!status && options->rank == UINT64_MAX)
-		status = psd_hosts_find_rank(command->hosts.n_hosts, &command->self, err);
-	else if (!status && options->rank >= command->hosts.n_hosts)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = options->hosts_path},
-				       "names %u hosts, has no host %u", command->hosts.n_hosts, (unsigned)options->rank);
-	else if (!status)
-		command->self = (unsigned)options->rank;
-	if (!status)
-		status = psd_hosts_look_up(&command->hosts, options->hosts_path, command->self, err);
-	if (!status && options->system_name)
-		status = psd_scenario_find_system(command->scenario, options->system_name, &index, err);
-	if (!status)
-		status = psd_run_choose_hosts(command->scenario, &command->scenario->systems[index], command->hosts.n_hosts,
-					      &command->point, err);
-	for (unsigned s = 0; s < command->scenario->n_systems && !status; s++)
-		if (is_chosen(command, &command->scenario->systems[s]))
-			status =
-				psd_run_check_hosts(&command->scenario->systems[s], &command->point, command->hosts.n_hosts, err);
-	handle_ends(&ended);
-	return status;
-}
-
-static enum psd_status choose_cluster(struct command *command, struct psd_error *err)
-{
-	if (command->options->hosts_path)
-		return join_hosts(command, err);
-	return psd_run_choose_point(command->scenario, command->options->n_nodes, &command->point, err);
-}
-
-/* Everything that can be wrong with paths and data shows before the first system trains. */
-static enum psd_status prepare(struct command *command, struct psd_error *err)
-{
-	const struct psd_scenario *scenario = command->scenario;
-	enum psd_status status = choose_cluster(command, err);
-
-	if (!status)
-		status = choose_traced(command, err);
-	if (!status && !scenario->has_replay)
-		status = psd_worker_count_samples(&command->matter.graph, &scenario->train, &command->training_samples, err);
-	if (!status && command->traced)
-		status = psd_part_file_open(&command->trace, command->options->trace_path, err);
-	if (!status)
-		status = open_log(command, err);
-	if (status)
-		return status;
-	command->rows = calloc(scenario->n_systems, sizeof(*command->rows));
-	if (!command->rows)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	remark(command);
-	return choose_ground(command, err);
-}
-
-static enum psd_status run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
-				    struct psd_error *err)
-{
-	struct command command = {.options = options, .scenario = scenario, .replay = scenario->replay};
-	enum psd_status status;
-
-	if (!scenario->has_train && !scenario->has_replay)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "has no 'train', which psd-run needs; psd-sim predicts without it");
-	status = psd_subject_matter_load(&command.matter, scenario, err);
-	if (status)
-		return status;
-	status = prepare(&command, err);
-	if (!status)
-		status = run_systems(&command, err);
-	psd_part_file_discard(&command.trace);
-	psd_hosts_release(&command.hosts);
-	if (command.log)
-		fclose(command.log);
-	if (command.log_errno)
-		munmap(command.log_errno, sizeof(int));
-	free(command.rows);
-	psd_subject_matter_release(&command.matter);
-	return status;
-}
-
-/* ---- a calibration ---- */
-
-static void print_measuring(void *context, const char *line)
-{
-	const struct psd_run_options *options = context;
-
-	if (!options->is_quiet)
-		fprintf(stderr, "psd-run: measuring %s\n", line);
-}
-
-static enum psd_status calibrate_machine(const struct command *command, struct psd_error *err)
-{
-	const struct psd_calibrate_options calibrate_options = {
-		.matter = &command->matter,
-		.point = command->point,
-		.ground = command->ground,
-		.stall_sec = command->options->stall_sec,
-		.most_attempts = (unsigned)command->options->n_attempts,
-		.output_path = command->options->output_path,
-		.version = PSD_VERSION,
-		.stop_signal = &stop_signal,
-		.progress = print_measuring,
-		.context = (void *)(uintptr_t)command->options,
-	};
-	struct psd_text table = {.bytes = NULL};
-	const enum psd_status status = psd_calibrate(&calibrate_options, &table, err);
-
-	if (!status)
-		return print_text(&table, err);
-	psd_text_release(&table);
-	return status;
-}
-
-static enum psd_status calibrate_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
-					  struct psd_error *err)
-{
-	struct command command = {.options = options, .scenario = scenario};
-	enum psd_status status;
-
-	if (!scenario->has_train)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "has no 'train', which --calibrate needs");
-	if (scenario->has_replay)
-		return psd_error_set(
-			err, PSD_EINVAL, scenario->replay_at,
-			"'replay' is true, --calibrate measures what is really computed: must be false or left out, as in "
-			"'compute: {device: cpu}'");
-	status = psd_subject_matter_load(&command.matter, scenario, err);
-	if (status)
-		return status;
-	status = psd_run_choose_point(scenario, 0, &command.point, err);
-	if (!status)
-		status = choose_ground(&command, err);
-	if (!status)
-		status = calibrate_machine(&command, err);
-	psd_subject_matter_release(&command.matter);
-	return status;
 }
 
 /* ---- modes ---- */
@@ -586,7 +46,7 @@ static enum psd_status print_scenario(const struct psd_scenario *scenario, struc
 	struct psd_text text = {.bytes = NULL};
 
 	psd_scenario_add_text(&text, scenario);
-	return print_text(&text, err);
+	return psd_console_print(&text, err);
 }
 
 /* --dilation is the last of the settings. */
@@ -623,8 +83,8 @@ static int use_scenario(const struct psd_run_options *options)
 	status = psd_scenario_load_solver(&scenario, &err);
 	if (!status)
 		status = options->mode == PSD_RUN_PRINT_SCENARIO ? print_scenario(&scenario, &err)
-			 : options->mode == PSD_RUN_CALIBRATE	 ? calibrate_scenario(options, &scenario, &err)
-								 : run_scenario(options, &scenario, &err);
+			 : options->mode == PSD_RUN_CALIBRATE	 ? psd_run_calibration(options, &scenario, PSD_VERSION, &err)
+								 : psd_run_scenario(options, &scenario, &err);
 	psd_scenario_release(&scenario);
 	return status ? complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE) : EXIT_DONE;
 }
@@ -637,7 +97,7 @@ static bool print_packed(void *context, uint64_t n_done, uint64_t n_images)
 	if (!options->is_quiet && (n_done % stride == 0 || n_done == n_images))
 		fprintf(stderr, "%s: %llu of %llu images\n", options->output_path, (unsigned long long)n_done,
 			(unsigned long long)n_images);
-	return !stop_signal;
+	return !psd_console_stop_signal;
 }
 
 static int pack(const struct psd_run_options *options)
@@ -663,7 +123,7 @@ static int print_about(bool is_help)
 		psd_run_options_add_help(&text);
 	else
 		psd_text_add(&text, "psd-run " PSD_VERSION "\n");
-	status = print_text(&text, &err);
+	status = psd_console_print(&text, &err);
 	return status ? complain(status, &err, false) : EXIT_DONE;
 }
 
@@ -682,15 +142,11 @@ static int run(const struct psd_run_options *options)
 
 int main(int argc, char *argv[])
 {
-	const struct sigaction noted = {.sa_handler = note_signal};
 	struct psd_run_options options;
 	struct psd_error err;
 	int exit_status;
 
-	fill_standard_streams();
-	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
-	signal(SIGCHLD, SIG_DFL); /* where it is ignored, as some parents leave it, nobody can wait for a process */
-	handle_ends(&noted);
+	psd_console_open();
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
 	exit_status = run(&options);

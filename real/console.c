@@ -1,0 +1,70 @@
+#define _GNU_SOURCE
+#include "real/console.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+volatile sig_atomic_t psd_console_stop_signal;
+
+/* ---- signals ---- */
+
+static void note_signal(int number)
+{
+	psd_console_stop_signal = number;
+}
+
+/* A hangup that is ignored, as nohup leaves it, stays so. */
+static void handle_ends(const struct sigaction *action)
+{
+	struct sigaction hangup;
+
+	(void)sigaction(SIGINT, action, NULL);
+	(void)sigaction(SIGTERM, action, NULL);
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+		(void)sigaction(SIGHUP, action, NULL);
+}
+
+void psd_console_let_signals_end(void)
+{
+	handle_ends(&(struct sigaction){.sa_handler = SIG_DFL});
+}
+
+/* ---- streams ---- */
+
+/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to vanish. */
+static void fill_standard_streams(void)
+{
+	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
+			_exit(1);
+}
+
+void psd_console_open(void)
+{
+	fill_standard_streams();
+	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
+	signal(SIGCHLD, SIG_DFL); /* where it is ignored, as some parents leave it, nobody can wait for a process */
+	handle_ends(&(struct sigaction){.sa_handler = note_signal});
+}
+
+bool psd_console_write(FILE *out, struct psd_text *text)
+{
+	const bool is_written = !text->is_out_of_memory &&
+				fwrite(text->bytes ? text->bytes : "", 1, text->length, out) == text->length && !fflush(out);
+	const int reason = text->is_out_of_memory ? ENOMEM : errno;
+
+	psd_text_release(text);
+	errno = reason;
+	return is_written;
+}
+
+enum psd_status psd_console_print(struct psd_text *text, struct psd_error *err)
+{
+	return psd_console_write(stdout, text)
+		       ? PSD_OK
+		       : psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write to standard output: %s", strerror(errno));
+}

@@ -1,0 +1,500 @@
+/* The systems of a scenario, one after the other, on one cluster. */
+#define _GNU_SOURCE 1
+#include "real/run.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "engine/result_row.h"
+#include "real/calibrate.h"
+#include "real/console.h"
+#include "real/join.h"
+#include "real/part_file.h"
+#include "real/replay.h"
+#include "real/run_choice.h"
+#include "real/run_output.h"
+
+enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2, MOST_SOUNDINGS = 6 };
+
+#define CONNECT_SEC	  30.0
+#define HOSTS_CONNECT_SEC 120.0 /* a cluster starts its processes one after the other */
+
+struct command {
+	const struct psd_run_options *options;
+	const struct psd_scenario *scenario;
+	struct psd_subject_matter matter;
+	struct psd_point point;
+	enum psd_ground ground;
+	struct psd_hosts hosts;	  /* none: all processes are started here */
+	unsigned self;		  /* of hosts */
+	struct psd_replay replay; /* of the system that runs, where the scenario has one */
+	uint64_t training_samples;
+	struct psd_run_row *rows;
+	unsigned n_rows;
+	FILE *log;	/* or NULL */
+	int *log_errno; /* in memory that the processes share: the first line of the log that could not be written */
+	struct psd_part_file trace;
+	const struct psd_system *traced; /* or NULL */
+};
+
+/* What worker 0's process needs for the lines about an iteration. */
+struct observer {
+	const struct command *command;
+	const struct psd_system *system;
+};
+
+/* Of the processes of a cluster, worker 0 tells how it went. */
+static bool speaks(const struct command *command)
+{
+	return command->self == 0;
+}
+
+static void log_progress(const struct observer *observer, const struct psd_progress *progress)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_run_log_add(&text, observer->system, progress, observer->command->scenario->has_replay);
+	if (!psd_console_write(observer->command->log, &text) && !*observer->command->log_errno)
+		*observer->command->log_errno = errno;
+}
+
+static void print_progress(const struct psd_system *system, const struct psd_progress *progress, bool has_replay)
+{
+	const uint32_t stride = (progress->n_iterations - 1) / MOST_PROGRESS_LINES + 1;
+	const double test_ratio = progress->test_samples ? (double)progress->test_correct / (double)progress->test_samples : 0.0;
+	char test[64] = "";
+
+	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations && !progress->test_samples)
+		return;
+	if (has_replay) {
+		fprintf(stderr, "%s: iteration %u of %u, %.3f s\n", system->name, progress->iteration + 1, progress->n_iterations,
+			progress->elapsed_sec);
+		return;
+	}
+	if (progress->test_samples)
+		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
+	fprintf(stderr, "%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s\n", system->name, progress->iteration + 1,
+		progress->n_iterations, progress->elapsed_sec, progress->loss, 100.0 * progress->correct_ratio, test);
+}
+
+static void observe(void *context, const struct psd_progress *progress)
+{
+	const struct observer *observer = context;
+
+	if (observer->command->log)
+		log_progress(observer, progress);
+	if (!observer->command->options->is_quiet)
+		print_progress(observer->system, progress, observer->command->scenario->has_replay);
+}
+
+static bool is_chosen(const struct command *command, const struct psd_system *system)
+{
+	return !command->options->system_name || !strcmp(command->options->system_name, system->name);
+}
+
+/* Of several, the last is the one that is traced, as with psd-sim. */
+static enum psd_status choose_traced(struct command *command, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = command->scenario;
+	const char *wanted = command->options->system_name;
+	unsigned index = scenario->n_systems - 1;
+	const enum psd_status status = wanted ? psd_scenario_find_system(scenario, wanted, &index, err) : PSD_OK;
+
+	command->traced = command->options->trace_path ? &scenario->systems[index] : NULL;
+	return status;
+}
+
+static const struct psd_replay *replay_of(const struct command *command)
+{
+	return command->scenario->has_replay ? &command->replay : NULL;
+}
+
+/* Namespaces where this machine lets us have them; else the processes keep to the links' rate themselves. */
+static enum psd_status choose_ground(struct command *command, struct psd_error *err)
+{
+	struct psd_error reason;
+	struct psd_case made;
+	enum psd_status status;
+
+	command->ground = PSD_GROUND_HOSTS;
+	if (command->hosts.n_hosts)
+		return PSD_OK;
+	command->ground = PSD_GROUND_LOOPBACK;
+	if (command->options->has_no_emulation)
+		return PSD_OK;
+	command->ground = PSD_GROUND_EMULATED;
+	status = psd_case_make(&made, &command->matter, &command->scenario->systems[0], command->point, err);
+	if (status)
+		return status;
+	status = psd_launch_try_emulation(&made, replay_of(command), &reason);
+	psd_case_release(&made);
+	if (!status)
+		return PSD_OK;
+	if (status != PSD_ERUN) {
+		*err = reason;
+		return status;
+	}
+	command->ground = PSD_GROUND_SHAPED;
+	if (!command->options->is_quiet)
+		fprintf(stderr, "psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves\n",
+			reason.text);
+	return PSD_OK;
+}
+
+static uint32_t choose_iterations(const struct command *command)
+{
+	const uint64_t global_batch = (uint64_t)command->point.workers * command->scenario->batch_per_worker;
+
+	return psd_run_choose_iterations(command->scenario, command->options->n_iterations, command->training_samples,
+					 global_batch);
+}
+
+/* ---- a system ---- */
+
+static enum psd_status write_trace(struct command *command, const struct psd_case *made, const struct psd_spans *spans,
+				   struct psd_error *err)
+{
+	uint32_t last_iteration;
+	enum psd_status status = psd_spans_write(spans, command->trace.out, made, psd_run_executor(command->scenario->has_replay),
+						 &last_iteration, err);
+
+	if (status)
+		return status;
+	if (last_iteration != UINT32_MAX)
+		fprintf(stderr, "psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most\n",
+			last_iteration, PSD_MAX_SPANS);
+	if (!command->options->is_quiet && command->n_rows > 1)
+		fprintf(stderr, "psd-run: the trace is of %s\n", made->system->name);
+	status = psd_part_file_commit(&command->trace, err);
+	return status;
+}
+
+static enum psd_status launch_case(struct command *command, const struct psd_case *made, struct psd_run_row *row,
+				   struct psd_error *err)
+{
+	const struct psd_run_options *options = command->options;
+	struct observer observer = {command, made->system};
+	struct psd_spans spans = {.hosts = NULL};
+	const bool is_traced = made->system == command->traced;
+	const struct psd_launch_options launch = {
+		.made = made,
+		.train = &command->scenario->train,
+		.replay = replay_of(command),
+		.n_iterations = choose_iterations(command),
+		.ground = command->ground,
+		.connect_sec = command->hosts.n_hosts ? HOSTS_CONNECT_SEC : CONNECT_SEC,
+		.stall_sec = options->stall_sec,
+		.is_tested = command->scenario->train.test_every_epochs > 0 && !replay_of(command),
+		.spans = is_traced ? &spans : NULL,
+		.stop_signal = &psd_console_stop_signal,
+		.progress = options->is_quiet && !command->log ? NULL : observe,
+		.context = &observer,
+	};
+	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
+
+	if (!status)
+		status = command->hosts.n_hosts ? psd_join(&launch, &command->hosts, command->self, &row->result, err)
+						: psd_launch(&launch, &row->result, err);
+	if (!status && replay_of(command))
+		status = psd_replay_check(&row->result, command->replay.dilation_ratio, made->system->name, err);
+	if (!status)
+		command->rows[command->n_rows++] = *row;
+	if (!status && !isfinite(row->result.last_loss))
+		fprintf(stderr, "psd-run: %s diverged, its loss is no number any more: the learning rate is too high\n",
+			made->system->name);
+	if (!status && is_traced)
+		status = write_trace(command, made, &spans, err);
+	psd_spans_close(&spans);
+	return status;
+}
+
+/* Short runs, each at what the one before asks for, until one is true to its times; where none is, the whole would not be either. */
+static enum psd_status find_dilation(struct command *command, const struct psd_case *made, struct psd_error *err)
+{
+	const struct psd_launch_options launch = {
+		.made = made,
+		.train = &command->scenario->train,
+		.replay = &command->replay,
+		.n_iterations = SOUNDING_ITERATIONS,
+		.ground = command->ground,
+		.connect_sec = CONNECT_SEC,
+		.stall_sec = command->options->stall_sec,
+		.stop_signal = &psd_console_stop_signal,
+	};
+	double *dilation_ratio = &command->replay.dilation_ratio, next_ratio;
+	struct psd_worker_result result = {.iteration_sec = 0.0};
+	bool is_sought = true; /* the last run asked for another */
+	enum psd_status status = psd_replay_estimate(made, command->replay.payload_ratio, &next_ratio, err);
+
+	for (unsigned i = 0; i < MOST_SOUNDINGS && !status && is_sought; i++) {
+		*dilation_ratio = next_ratio;
+		status = psd_launch(&launch, &result, err);
+		is_sought =
+			!status && !psd_replay_is_true(&result) && psd_replay_find_true(&result, *dilation_ratio, &next_ratio);
+	}
+	if (!status)
+		status = psd_replay_check(&result, *dilation_ratio, made->system->name, err);
+	if (!status && !command->options->is_quiet)
+		fprintf(stderr, "psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
+			made->system->name, *dilation_ratio, 100.0 * psd_replay_busy_ratio(&result));
+	return status;
+}
+
+static enum psd_status run_system(struct command *command, const struct psd_system *system, struct psd_error *err)
+{
+	struct psd_run_row row = {.system = system,
+				  .point = command->point,
+				  .has_replay = command->scenario->has_replay,
+				  .has_bandwidth = command->ground != PSD_GROUND_LOOPBACK && command->point.bandwidth_bps > 0};
+	struct psd_text text = {.bytes = NULL};
+	struct psd_case made;
+	enum psd_status status = psd_case_make(&made, &command->matter, system, command->point, err);
+
+	if (status)
+		return status;
+	if (row.has_replay)
+		status = command->scenario->replay.finds_dilation
+				 ? find_dilation(command, &made, err)
+				 : psd_replay_check_messages(&made, command->replay.dilation_ratio, err);
+	row.replay = command->replay;
+	if (!status)
+		status = launch_case(command, &made, &row, err);
+	psd_case_release(&made);
+	if (!status && *command->log_errno)
+		status = psd_error_set(err, PSD_ERUN, (struct psd_place){.path = command->options->log_path},
+				       "cannot be written: %s", strerror(*command->log_errno));
+	if (status || !command->options->is_csv || !speaks(command))
+		return status;
+	psd_run_output_add_csv(&text, command->scenario, &row);
+	return psd_console_print(&text, err);
+}
+
+static enum psd_status print_csv_head(struct psd_error *err)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_result_row_add_head(&text);
+	return psd_console_print(&text, err);
+}
+
+static enum psd_status print_table(const struct command *command, struct psd_error *err)
+{
+	const struct psd_run_report report = {
+		.matter = &command->matter,
+		.ground = command->ground,
+		.n_iterations = choose_iterations(command),
+		.rows = command->rows,
+		.n_rows = command->n_rows,
+	};
+	struct psd_text text = {.bytes = NULL};
+
+	psd_run_output_add_table(&text, &report);
+	return psd_console_print(&text, err);
+}
+
+static enum psd_status run_systems(struct command *command, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = command->scenario;
+	enum psd_status status = command->options->is_csv && speaks(command) ? print_csv_head(err) : PSD_OK,
+			print_status = PSD_OK;
+	struct psd_error print_err;
+
+	for (unsigned s = 0; s < scenario->n_systems && !status; s++)
+		if (is_chosen(command, &scenario->systems[s]))
+			status = run_system(command, &scenario->systems[s], err);
+	/* what was carried out is not lost with what failed after it */
+	if (!command->options->is_csv && command->n_rows > 0 && speaks(command))
+		print_status = print_table(command, &print_err);
+	if (!status && print_status)
+		*err = print_err;
+	return status ? status : print_status;
+}
+
+/* ---- a scenario ---- */
+
+static void remark(const struct command *command)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	if (command->options->is_quiet || !speaks(command))
+		return;
+	psd_run_add_unheeded(&text, command->scenario);
+	if (text.length)
+		fprintf(stderr, "psd-run: for predictions only, nothing slows down for it:%s\n", text.bytes);
+	if (command->options->has_no_emulation)
+		fputs("psd-run: no emulation: processes on loopback, links are as fast as the machine\n", stderr);
+	psd_text_release(&text);
+}
+
+static enum psd_status open_log(struct command *command, struct psd_error *err)
+{
+	const char *path = command->options->log_path;
+	const struct psd_place at = {.path = path};
+	struct psd_text head = {.bytes = NULL};
+
+	command->log_errno = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (command->log_errno == MAP_FAILED) {
+		command->log_errno = NULL;
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	}
+	if (!path || !speaks(command))
+		return PSD_OK;
+	command->log = fopen(path, "we");
+	if (!command->log)
+		return psd_error_set(err, PSD_EFILE, at, "cannot be written: %s", strerror(errno));
+	psd_run_log_add_head(&head);
+	if (psd_console_write(command->log, &head))
+		return PSD_OK;
+	return psd_error_set(err, PSD_ERUN, at, "cannot be written: %s", strerror(errno));
+}
+
+/* A signal ends this process at once: the others hear of it by their connections. */
+static enum psd_status join_hosts(struct command *command, struct psd_error *err)
+{
+	const struct psd_run_options *options = command->options;
+	enum psd_status status;
+	unsigned index = 0;
+
+	if (command->scenario->has_replay)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = command->scenario->path},
+				     "'replay' is for a cluster on this machine, not beside '--hosts'");
+	status = psd_hosts_load(&command->hosts, options->hosts_path, err);
+	if (!status && options->rank == UINT64_MAX)
+		status = psd_hosts_find_rank(command->hosts.n_hosts, &command->self, err);
+	else if (!status && options->rank >= command->hosts.n_hosts)
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = options->hosts_path},
+				       "names %u hosts, has no host %u", command->hosts.n_hosts, (unsigned)options->rank);
+	else if (!status)
+		command->self = (unsigned)options->rank;
+	if (!status)
+		status = psd_hosts_look_up(&command->hosts, options->hosts_path, command->self, err);
+	if (!status && options->system_name)
+		status = psd_scenario_find_system(command->scenario, options->system_name, &index, err);
+	if (!status)
+		status = psd_run_choose_hosts(command->scenario, &command->scenario->systems[index], command->hosts.n_hosts,
+					      &command->point, err);
+	for (unsigned s = 0; s < command->scenario->n_systems && !status; s++)
+		if (is_chosen(command, &command->scenario->systems[s]))
+			status =
+				psd_run_check_hosts(&command->scenario->systems[s], &command->point, command->hosts.n_hosts, err);
+	psd_console_let_signals_end();
+	return status;
+}
+
+static enum psd_status choose_cluster(struct command *command, struct psd_error *err)
+{
+	if (command->options->hosts_path)
+		return join_hosts(command, err);
+	return psd_run_choose_point(command->scenario, command->options->n_nodes, &command->point, err);
+}
+
+/* Everything that can be wrong with paths and data shows before the first system trains. */
+static enum psd_status prepare(struct command *command, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = command->scenario;
+	enum psd_status status = choose_cluster(command, err);
+
+	if (!status)
+		status = choose_traced(command, err);
+	if (!status && !scenario->has_replay)
+		status = psd_worker_count_samples(&command->matter.graph, &scenario->train, &command->training_samples, err);
+	if (!status && command->traced)
+		status = psd_part_file_open(&command->trace, command->options->trace_path, err);
+	if (!status)
+		status = open_log(command, err);
+	if (status)
+		return status;
+	command->rows = calloc(scenario->n_systems, sizeof(*command->rows));
+	if (!command->rows)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	remark(command);
+	return choose_ground(command, err);
+}
+
+enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
+				 struct psd_error *err)
+{
+	struct command command = {.options = options, .scenario = scenario, .replay = scenario->replay};
+	enum psd_status status;
+
+	if (!scenario->has_train && !scenario->has_replay)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				     "has no 'train', which psd-run needs; psd-sim predicts without it");
+	status = psd_subject_matter_load(&command.matter, scenario, err);
+	if (status)
+		return status;
+	status = prepare(&command, err);
+	if (!status)
+		status = run_systems(&command, err);
+	psd_part_file_discard(&command.trace);
+	psd_hosts_release(&command.hosts);
+	if (command.log)
+		fclose(command.log);
+	if (command.log_errno)
+		munmap(command.log_errno, sizeof(int));
+	free(command.rows);
+	psd_subject_matter_release(&command.matter);
+	return status;
+}
+
+/* ---- a calibration ---- */
+
+static void print_measuring(void *context, const char *line)
+{
+	const struct psd_run_options *options = context;
+
+	if (!options->is_quiet)
+		fprintf(stderr, "psd-run: measuring %s\n", line);
+}
+
+static enum psd_status calibrate_machine(const struct command *command, const char *version, struct psd_error *err)
+{
+	const struct psd_calibrate_options calibrate_options = {
+		.matter = &command->matter,
+		.point = command->point,
+		.ground = command->ground,
+		.stall_sec = command->options->stall_sec,
+		.most_attempts = (unsigned)command->options->n_attempts,
+		.output_path = command->options->output_path,
+		.version = version,
+		.stop_signal = &psd_console_stop_signal,
+		.progress = print_measuring,
+		.context = (void *)(uintptr_t)command->options,
+	};
+	struct psd_text table = {.bytes = NULL};
+	const enum psd_status status = psd_calibrate(&calibrate_options, &table, err);
+
+	if (!status)
+		return psd_console_print(&table, err);
+	psd_text_release(&table);
+	return status;
+}
+
+enum psd_status psd_run_calibration(const struct psd_run_options *options, const struct psd_scenario *scenario,
+				    const char *version, struct psd_error *err)
+{
+	struct command command = {.options = options, .scenario = scenario};
+	enum psd_status status;
+
+	if (!scenario->has_train)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				     "has no 'train', which --calibrate needs");
+	if (scenario->has_replay)
+		return psd_error_set(
+			err, PSD_EINVAL, scenario->replay_at,
+			"'replay' is true, --calibrate measures what is really computed: must be false or left out, as in "
+			"'compute: {device: cpu}'");
+	status = psd_subject_matter_load(&command.matter, scenario, err);
+	if (status)
+		return status;
+	status = psd_run_choose_point(scenario, 0, &command.point, err);
+	if (!status)
+		status = choose_ground(&command, err);
+	if (!status)
+		status = calibrate_machine(&command, version, err);
+	psd_subject_matter_release(&command.matter);
+	return status;
+}

@@ -1,0 +1,16 @@
+/* What psd-run does with one scenario: trains or replays its systems, or calibrates. Prints results, progress and remarks as the command line asks. */
+#ifndef PSD_REAL_RUN_H
+#define PSD_REAL_RUN_H
+
+#include "engine/error.h"
+#include "engine/scenario.h"
+#include "real/run_options.h"
+
+/* Statuses of everything that a run consists of; results of systems that were done before stay printed. */
+enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
+				 struct psd_error *err) PSD_MUST_CHECK;
+/* version: of psd-run, noted in what is written. */
+enum psd_status psd_run_calibration(const struct psd_run_options *options, const struct psd_scenario *scenario,
+				    const char *version, struct psd_error *err) PSD_MUST_CHECK;
+
+#endif
