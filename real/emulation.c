@@ -36,11 +36,12 @@
 #define BURST_SEC	500e-6
 #define MAX_BURST_BYTES 16e6
 /* As deep as a switch's port: three senders to one get all of the rate with 2 to 20 ms, and a small message waits that long. */
-#define QUEUE_SEC	5e-3
-#define HEADER_BYTES	52 /* of a segment: IP, and TCP with time stamps */
-#define FRAME_BYTES	14 /* Ethernet */
-#define MIN_QUEUE_BYTES 262144
-#define MAX_QUEUE_BYTES 64e6
+#define QUEUE_SEC	  5e-3
+#define HEADER_BYTES	  52 /* of a segment: IP, and TCP with time stamps */
+#define FRAME_BYTES	  14 /* Ethernet */
+#define MIN_QUEUE_BYTES	  262144
+#define MAX_QUEUE_BYTES	  64e6
+#define MIN_RECEIVE_BYTES 32768
 
 struct child {
 	unsigned node;
@@ -54,6 +55,7 @@ struct psd_emulation {
 	unsigned n_nodes;
 	uint32_t mtu_bytes;
 	double dilation_ratio;
+	uint32_t receive_bytes; /* of a connection's buffer; 0: as the kernel chooses */
 	struct child *children; /* [n_children], in the order of starts */
 	unsigned n_children, children_room;
 };
@@ -150,6 +152,20 @@ char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX])
 	return text;
 }
 
+/* Measured with seven senders on links of 1 Gbit/s: buffers that the kernel chooses serve some of them three times as fast as others, and
+ * parameter servers wait for the last; with buffers that together are half a port's queue each gets its share to a tenth, and nothing is lost;
+ * with all of the queue some is. */
+static uint32_t buffer_of(const struct psd_emulation *emulation, const struct psd_emulation_options *options)
+{
+	const double receive_bps = options->has_receive_rate ? options->receive_bps : options->rate_bps;
+	struct shape shape;
+
+	if (!options->has_rate || options->most_senders < 2)
+		return 0;
+	shape = shape_of(emulation, receive_bps, batch_of(emulation, options->rate_bps));
+	return clamp(0.5 * shape.limit_bytes / options->most_senders, MIN_RECEIVE_BYTES, MAX_QUEUE_BYTES);
+}
+
 static enum psd_status join_node(struct psd_emulation *emulation, unsigned node, struct psd_error *err)
 {
 	const struct psd_namespace *const own = node_of(emulation, node);
@@ -198,6 +214,7 @@ enum psd_status psd_emulation_open(const struct psd_emulation_options *options, 
 	made->n_nodes = options->n_nodes;
 	made->mtu_bytes = options->has_mtu ? options->mtu_bytes : PSD_EMULATION_DEFAULT_MTU;
 	made->dilation_ratio = options->has_dilation ? options->dilation_ratio : 1.0;
+	made->receive_bytes = buffer_of(made, options);
 	status = psd_namespaces_open(&made->namespaces, 1 + options->n_nodes, err);
 	if (status == PSD_OK)
 		status = join_all(made, options, err);
@@ -230,6 +247,17 @@ static void close_descriptors(struct psd_emulation *emulation)
 	psd_namespaces_close(&emulation->namespaces);
 }
 
+/* For every socket that is made in the node from now on. Where the machine forbids it, buffers are as the kernel chooses: slower, not wrong. */
+static void limit_buffers(uint32_t receive_bytes)
+{
+	const int fd = receive_bytes ? open("/proc/sys/net/ipv4/tcp_rmem", O_WRONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return;
+	(void)dprintf(fd, "4096 %u %u", receive_bytes, receive_bytes);
+	close(fd);
+}
+
 /* The child's whole life. Tells its errno, or 0 when it is in the node, through `told`. */
 static _Noreturn void live(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context, int told,
 			   pid_t parent)
@@ -243,6 +271,8 @@ static _Noreturn void live(struct psd_emulation *emulation, unsigned node, psd_e
 		error = errno;
 	if (getppid() != parent)
 		_exit(1);
+	if (!error)
+		limit_buffers(emulation->receive_bytes);
 	close_descriptors(emulation);
 	if (write(told, &error, sizeof(error)) != (ssize_t)sizeof(error) || error)
 		_exit(1);

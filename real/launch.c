@@ -170,6 +170,22 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 
 /* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster, so its links get
  * their headers on top. */
+/* To one host in one operation, from other hosts; a ring's neighbour is one. */
+static unsigned most_senders(const struct psd_case *made)
+{
+	const struct psd_program *program = &made->program;
+	const unsigned n_hosts = psd_layout_hosts(&made->plan.layout);
+	unsigned most = 1;
+
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		for (unsigned to = 0; program->ops[i].kind == PSD_OP_SEND && to < n_hosts; to++) {
+			const unsigned n = psd_payload_senders(&program->ops[i].payload, &made->plan.layout, to);
+
+			most = n > most ? n : most;
+		}
+	return most;
+}
+
 static enum psd_status open_cluster(const struct psd_case *made, const struct psd_replay *replay,
 				    struct psd_emulation **emulation, struct psd_error *err)
 {
@@ -181,6 +197,7 @@ static enum psd_status open_cluster(const struct psd_case *made, const struct ps
 		.rate_bps = links.send_bps / payload_ratio,
 		.has_receive_rate = true,
 		.receive_bps = links.receive_bps / payload_ratio,
+		.most_senders = most_senders(made),
 		.has_dilation = replay,
 		.dilation_ratio = replay ? replay->dilation_ratio : 1.0,
 	};

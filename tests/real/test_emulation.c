@@ -141,19 +141,39 @@ static bool kernel_has_cubic(void)
 	return strstr(line, "cubic") != NULL;
 }
 
-/* As a program would that asks for nothing. */
-static int greet_twice(void *context, unsigned node)
+/* A connection to the next node as a program has it that asks for nothing; -1: none. */
+static int greet_and_connect(void *context, unsigned node)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
 	const int fd = socket(AF_INET, SOCK_STREAM, 0);
-	char text[PSD_EMULATION_ADDRESS_MAX], congestion[PSD_SOCKET_CONGESTION_MAX];
+	char text[PSD_EMULATION_ADDRESS_MAX];
 
 	if (greet(context, node)) /* so that the other one listens */
-		return 100;
+		return -1;
 	inet_pton(AF_INET, psd_emulation_address(node + 1, text), &address.sin_addr);
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return 101;
+	return connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -1 : fd;
+}
+
+static int look_at_congestion(void *context, unsigned node)
+{
+	const int fd = greet_and_connect(context, node);
+	char congestion[PSD_SOCKET_CONGESTION_MAX];
+
+	if (fd < 0)
+		return 100;
 	return strcmp(psd_socket_congestion(fd, congestion), "cubic") == 0 || !kernel_has_cubic() ? 0 : 102;
+}
+
+/* A port holds 5 ms of its rate, half of which the senders share. */
+static int look_at_buffer(void *context, unsigned node)
+{
+	const int fd = greet_and_connect(NULL, node), expected_bytes = *(const int *)context;
+	socklen_t n_bytes = sizeof(int);
+	int buffer_bytes = 0;
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer_bytes, &n_bytes) < 0)
+		return 100;
+	return buffer_bytes == expected_bytes ? 0 : 102;
 }
 
 static int be_greeted_slowly(void *context, unsigned node)
@@ -171,7 +191,26 @@ Test(emulation, a_program_that_asks_for_nothing_gets_cubic)
 
 	cr_assert_eq(pipe(ends), 0);
 	(void)start(emulation, 1, be_greeted_slowly, &ends[0]);
-	(void)start(emulation, 0, greet_twice, NULL);
+	(void)start(emulation, 0, look_at_congestion, NULL);
+	expect_success(emulation);
+	cr_assert_eq(write(ends[1], "1", 1), 1);
+	expect_success(emulation);
+	psd_emulation_close(emulation);
+}
+
+Test(emulation, senders_share_what_a_port_holds)
+{
+	const struct psd_emulation_options options = {.n_nodes = 2, .has_rate = true, .rate_bps = 1e9, .most_senders = 4};
+	const int buffer_bytes = (int)(0.5 * 1e9 / 8 * 5e-3 / options.most_senders);
+	struct psd_emulation *emulation;
+	struct psd_error err;
+	int ends[2];
+
+	psd_emulation_close(open_or_skip(1));
+	cr_assert_eq(psd_emulation_open(&options, &emulation, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(pipe(ends), 0);
+	(void)start(emulation, 1, be_greeted_slowly, &ends[0]);
+	(void)start(emulation, 0, look_at_buffer, (void *)(uintptr_t)&buffer_bytes);
 	expect_success(emulation);
 	cr_assert_eq(write(ends[1], "1", 1), 1);
 	expect_success(emulation);

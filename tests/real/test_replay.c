@@ -323,7 +323,9 @@ Test(replay, needs_no_training_job_and_leaves_a_row)
 {
 	struct run run = run_tiny("--csv --iterations 3 --set systems.0.host.iteration=10ms --dilation 100", "2>&1");
 
-	cr_expect(strstr(run.text, "% of the time") || strstr(run.text, "\ntiny,PS,real-replay,2,2,,"), "%s", run.text);
+	cr_expect(strstr(run.text, "% of the time") || strstr(run.text, "timers of this machine were late") ||
+			  strstr(run.text, "\ntiny,PS,real-replay,2,2,,"),
+		  "%s", run.text);
 	free(run.text);
 }
 
