@@ -4,7 +4,7 @@
 
 /* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection over loopback. */
 enum {
-	COPIES = 3, /* of the model: parameters, gradients, optimiser state */
+	COPIES = 2, /* of the model: parameters and gradients; what else there is depends on the method */
 	PROCESS_BYTES = 14 << 20,
 	TRAINING_BYTES = 16 << 20, /* more in one that trains: oneDNN's kernels, and samples on their way */
 	CONNECTION_BYTES = 8192,

@@ -9,7 +9,7 @@
 #include "engine/case.h"
 #include "engine/error.h"
 
-/* What the cluster takes at the least: of every worker that trains, parameters, gradients, optimiser state and a batch's activations; of every
+/* What the cluster takes at the least: of every worker that trains, parameters, gradients and a batch's activations; of every
  * process and every connection, what they take when nothing is sent. */
 uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay);
 
