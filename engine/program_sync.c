@@ -93,8 +93,20 @@ static uint32_t add_reduce(struct psd_builder *b, const struct stage *stage, uin
 	return psd_builder_add_op(b, &op);
 }
 
+/* What comes back of a stage. In sequence the replies of all others wait for this host's pushes, so these leave first, else a worker that is behind
+ * would keep the others waiting for it, iteration after iteration. */
+static struct stage reply_of(const struct psd_builder *b, const struct stage *stage)
+{
+	struct stage reply = *stage;
+
+	if (b->plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL)
+		reply.rank += b->plan->n_items + b->plan->graph->n_layers; /* behind every other */
+	return reply;
+}
+
 static void add_ps_slice(struct psd_builder *b, const struct stage *stage)
 {
+	const struct stage reply = reply_of(b, stage);
 	const struct psd_plan_item *item = stage->item;
 	const uint64_t elements = psd_plan_slice(item, stage->slice).elements;
 	const uint64_t bytes = elements * b->plan->value_bytes;
@@ -106,7 +118,7 @@ static void add_ps_slice(struct psd_builder *b, const struct stage *stage)
 	after_departure(b, reduce, out);
 	psd_builder_after(b, b->gate_pushed, reduce);
 
-	const struct message pull = add_message(b, stage, PSD_PATTERN_PULL, elements, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS);
+	const struct message pull = add_message(b, &reply, PSD_PATTERN_PULL, elements, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS);
 	psd_builder_after(b, pull.send, reduce);
 	psd_builder_after(b, pull.send, b->gate_pushed);
 
@@ -190,6 +202,7 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 {
 	const struct psd_plan_item *item = whole->item;
 	const struct psd_layout *layout = &b->plan->layout;
+	const int64_t reply_rank = reply_of(b, whole).rank;
 	if (layout->workers == 1 && !layout->has_separate_servers) {
 		add_lone_worker(b, whole);
 		return;
@@ -201,7 +214,7 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 	psd_builder_after(b, rebuild, b->gate_pushed);
 	const uint32_t apply = add_apply(b, whole, PSD_WHERE_ROOT, rebuild);
 	for (unsigned s = 0; s < item->n_slices; s++) {
-		const struct stage stage = {item, whole->item_index, s, whole->rank};
+		const struct stage stage = {item, whole->item_index, s, reply_rank};
 		const uint64_t elements = psd_plan_slice(item, s).elements;
 		const uint64_t bytes = elements * b->plan->value_bytes;
 		const uint32_t out = add_copy(b, &stage, PSD_OP_COPY_OUT, PSD_WHERE_ROOT, bytes, apply);

@@ -642,6 +642,25 @@ Test(contract, a_node_is_slow_only_for_a_time)
 	cr_expect_float_eq(slowed_sec - plain_sec, 0.1, 1e-4, "%.6f s became %.6f s", plain_sec, slowed_sec);
 }
 
+/* 0.8 s at half speed put one of two workers 0.4 s behind, once: after that both are in step again. If the one behind sent what the other waits for
+ * late, among its replies, it would stay behind, and every iteration would take 0.27 s longer. */
+Test(contract, who_is_behind_in_sequence_catches_up)
+{
+	const char *const head =
+		"title: t\n" VGG19 "iterations: 10\ncluster:\n  nodes: 2\n  network: {bandwidth: 10Gbps, latency: 1us}\n";
+	const char *const systems = "systems: [{name: ps, schedule: sequential, sync: ps}]\n";
+	const double behind_sec = 0.4, iterations = 10.0;
+	char text[TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%s%s", head, systems);
+	const double plain_sec = simulated_text(text).iteration_sec;
+	snprintf(text, sizeof(text), "%s  slow: [{node: 1, compute: 50%%, from: 1us, until: 800ms}]\n%s", head, systems);
+	const double delayed_sec = simulated_text(text).iteration_sec;
+
+	cr_expect_float_eq(delayed_sec - plain_sec, behind_sec / iterations, 1e-3, "%.6f s became %.6f s", plain_sec,
+			   delayed_sec);
+}
+
 /* Seconds beside compute of one 64 MiB matrix, with something added to the cluster. */
 static double exchange_sec(const char *sync, unsigned nodes, const char *disturbance)
 {

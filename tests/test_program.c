@@ -393,7 +393,13 @@ static void check_ranks(const struct psd_program *program, const char *name)
 		if (op->item < 0)
 			continue;
 		const int64_t expected = plan->system->priority == PSD_PRIORITY_FORWARD ? (int64_t)op->layer : (int64_t)op->item;
-		cr_assert_eq(op->rank, expected, "%s: operation %u", name, i);
+		const bool is_reply = op->kind == PSD_OP_SEND &&
+				      (op->payload.pattern == PSD_PATTERN_PULL || op->payload.pattern == PSD_PATTERN_FROM_ROOT);
+		if (is_reply && plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL)
+			cr_assert_eq(op->rank - expected, (int64_t)plan->n_items + plan->graph->n_layers, "%s: operation %u",
+				     name, i);
+		else if (op->kind == PSD_OP_SEND || plan->system->schedule == PSD_SCHEDULE_WAIT_FREE)
+			cr_assert_eq(op->rank, expected, "%s: operation %u", name, i);
 	}
 }
 
