@@ -202,7 +202,6 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 {
 	const struct psd_plan_item *item = whole->item;
 	const struct psd_layout *layout = &b->plan->layout;
-	const int64_t reply_rank = reply_of(b, whole).rank;
 	if (layout->workers == 1 && !layout->has_separate_servers) {
 		add_lone_worker(b, whole);
 		return;
@@ -214,12 +213,12 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 	psd_builder_after(b, rebuild, b->gate_pushed);
 	const uint32_t apply = add_apply(b, whole, PSD_WHERE_ROOT, rebuild);
 	for (unsigned s = 0; s < item->n_slices; s++) {
-		const struct stage stage = {item, whole->item_index, s, reply_rank};
+		const struct stage stage = {item, whole->item_index, s, whole->rank}, reply = reply_of(b, &stage);
 		const uint64_t elements = psd_plan_slice(item, s).elements;
 		const uint64_t bytes = elements * b->plan->value_bytes;
 		const uint32_t out = add_copy(b, &stage, PSD_OP_COPY_OUT, PSD_WHERE_ROOT, bytes, apply);
 		const struct message down =
-			add_message(b, &stage, PSD_PATTERN_FROM_ROOT, elements, PSD_WHERE_ROOT, PSD_WHERE_WORKERS);
+			add_message(b, &reply, PSD_PATTERN_FROM_ROOT, elements, PSD_WHERE_ROOT, PSD_WHERE_WORKERS);
 		psd_builder_after(b, down.send, out);
 		psd_builder_after(b, b->gate_pulled, down.receive);
 		/* the root's own device holds the matrix already, but takes part in the copy like every worker */

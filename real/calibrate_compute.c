@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/program.h"
 #include "real/affinity.h"
 #include "real/calibrate_parts.h"
 #include "real/crew.h"
@@ -183,11 +184,19 @@ static void keep_layers(const struct psd_calibration *calibration, const struct 
 /* A scenario's jitter is that of each operation by itself, so that over an iteration much of it cancels out: by the root of the sum of squares. */
 static double operations_per_iteration(const struct psd_calibration *calibration)
 {
+	const struct psd_graph *graph = &calibration->options->matter->graph;
 	double sum_sec = 0.0, sum_of_squares = 0.0;
 
-	for (unsigned l = 0; l < calibration->options->matter->graph.n_layers; l++) {
-		sum_sec += calibration->forward_sec[l] + calibration->backward_sec[l];
-		sum_of_squares += pow(calibration->forward_sec[l], 2.0) + pow(calibration->backward_sec[l], 2.0);
+	for (unsigned first = 0, end; first < graph->n_layers; first = end) {
+		double forward_sec = 0.0, backward_sec = 0.0;
+
+		end = psd_program_layers(graph, first).end;
+		for (unsigned l = first; l < end; l++) {
+			forward_sec += calibration->forward_sec[l];
+			backward_sec += calibration->backward_sec[l];
+		}
+		sum_sec += forward_sec + backward_sec;
+		sum_of_squares += pow(forward_sec, 2.0) + pow(backward_sec, 2.0);
 	}
 	return sum_of_squares > 0.0 ? sum_sec / sqrt(sum_of_squares) : 1.0;
 }
@@ -204,7 +213,7 @@ static enum psd_status keep_jitter(struct psd_calibration *calibration, const st
 	jitter.median = psd_fit_jitter(secs, board->n_members, REPEATS) * operations_per_iteration(calibration);
 	free(secs);
 	calibration->measured[PSD_QUANTITY_JITTER_RATIO].is_there = false; /* it goes with the seconds of layers that are kept */
-	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "of one layer, %u at a time", board->n_members);
+	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "of one operation, %u at a time", board->n_members);
 	return PSD_OK;
 }
 
@@ -234,7 +243,7 @@ static enum psd_status run_layers(struct psd_calibration *calibration, unsigned 
 			keep_layers(calibration, &board);
 			status = keep_jitter(calibration, &board, err);
 		}
-		if (n_members == calibration->n_busy && flops > 0.0)
+		if (!status && n_members == calibration->n_busy && flops > 0.0)
 			psd_calibrate_note(calibration, PSD_QUANTITY_REBUILD,
 					   rate_of(flops, summarise(&board, at_rebuilds(&board), REPEATS)), "%u samples",
 					   batch * options->point.workers);

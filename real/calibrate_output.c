@@ -67,6 +67,14 @@ static double told_value(const struct psd_calibration *calibration, unsigned qua
 	return fmax(0.0, measured[quantity].value - links_sec - 2.0 * measured[PSD_QUANTITY_HANDLING_SEC].value);
 }
 
+/* Of layers that spread the jitter is a guess. */
+static bool is_noisy(const struct psd_calibration *calibration, unsigned quantity)
+{
+	const unsigned judged = quantity == PSD_QUANTITY_JITTER_RATIO ? PSD_QUANTITY_BUSY_SEC : quantity;
+
+	return calibration->measured[judged].spread_ratio > NOISY_RATIO;
+}
+
 static void add_row(struct psd_grid *grid, const struct psd_calibration *calibration, unsigned quantity)
 {
 	const struct psd_measured *measured = &calibration->measured[quantity];
@@ -81,7 +89,7 @@ static void add_row(struct psd_grid *grid, const struct psd_calibration *calibra
 		psd_grid_set(grid, 3, "%.1f %%", 100.0 * measured->residual_ratio);
 	psd_grid_set(grid, 4, "%u", measured->n_samples);
 	psd_grid_set(grid, 5, "%s", measured->range);
-	if (measured->spread_ratio > NOISY_RATIO)
+	if (is_noisy(calibration, quantity))
 		psd_grid_set(grid, 6, "noisy");
 }
 
@@ -193,7 +201,7 @@ static void add_fits(struct psd_text *text, const struct psd_calibration *calibr
 		if (measured->residual_ratio > 0.0)
 			psd_text_add(text, ", residual %.1f %%", 100.0 * measured->residual_ratio);
 		psd_text_add(text, ", %u samples, %s%s\n", measured->n_samples, measured->range,
-			     measured->spread_ratio > NOISY_RATIO ? "; noisy" : "");
+			     is_noisy(calibration, q) ? "; noisy" : "");
 	}
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,6 +50,15 @@ void psd_console_open(void)
 	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
 	signal(SIGCHLD, SIG_DFL); /* where it is ignored, as some parents leave it, nobody can wait for a process */
 	handle_ends(&(struct sigaction){.sa_handler = note_signal});
+}
+
+void psd_console_say(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
 }
 
 bool psd_console_write(FILE *out, struct psd_text *text)

@@ -160,10 +160,10 @@ static uint32_t buffer_of(const struct psd_emulation *emulation, const struct ps
 	const double receive_bps = options->has_receive_rate ? options->receive_bps : options->rate_bps;
 	struct shape shape;
 
-	if (!options->has_rate || options->most_senders < 2)
+	if (!options->has_rate || options->most_connections < 2)
 		return 0;
 	shape = shape_of(emulation, receive_bps, batch_of(emulation, options->rate_bps));
-	return clamp(0.5 * shape.limit_bytes / options->most_senders, MIN_RECEIVE_BYTES, MAX_QUEUE_BYTES);
+	return clamp(0.5 * shape.limit_bytes / options->most_connections, MIN_RECEIVE_BYTES, MAX_QUEUE_BYTES);
 }
 
 static enum psd_status join_node(struct psd_emulation *emulation, unsigned node, struct psd_error *err)

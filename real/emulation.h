@@ -26,9 +26,10 @@ struct psd_emulation_options {
 	double receive_bps;    /* into each node */
 	bool has_dilation;     /* false: 1 */
 	double dilation_ratio; /* what the shapers may do at once, and hold, lasts so many times as long; >= 1 */
-	/* To one node at a time. From 2 on, where links have a rate, TCP's receive buffers together hold half of what the port before a node does, so that
-	 * senders are served alike and lose nothing; else they are as the kernel chooses. */
-	unsigned most_senders;
+	/* That bring messages to one node at a time. From 2 on, where links have a rate, TCP's receive buffers together hold half of what the port
+	 * before a node does, but each at least 32 KiB, so that senders are served alike and lose nothing. Else, and where the machine forbids
+	 * it, they are as the kernel chooses. */
+	unsigned most_connections;
 	bool has_mtu; /* false: PSD_EMULATION_DEFAULT_MTU */
 	uint32_t mtu_bytes;
 };

@@ -17,8 +17,6 @@
 
 #include "real/affinity.h"
 #include "real/emulation.h"
-#include "real/machine.h"
-#include "real/room.h"
 #include "real/socket.h"
 
 enum { FIRST_PORT = 7411 };
@@ -168,24 +166,30 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster, so its links get
- * their headers on top. */
-/* To one host in one operation, from other hosts; a ring's neighbour is one. */
-static unsigned most_senders(const struct psd_case *made)
+/* Into one node, by one operation, from other nodes; a ring has one neighbour, whose next step waits for the one before. */
+static unsigned most_connections(const struct psd_case *made)
 {
-	const struct psd_program *program = &made->program;
-	const unsigned n_hosts = psd_layout_hosts(&made->plan.layout);
+	const struct psd_layout *layout = &made->plan.layout;
+	const unsigned n_hosts = psd_layout_hosts(layout);
 	unsigned most = 1;
 
-	for (uint32_t i = 0; i < program->n_ops; i++)
-		for (unsigned to = 0; program->ops[i].kind == PSD_OP_SEND && to < n_hosts; to++) {
-			const unsigned n = psd_payload_senders(&program->ops[i].payload, &made->plan.layout, to);
+	for (uint32_t i = 0; i < made->program.n_ops; i++)
+		for (unsigned node = 0; made->program.ops[i].kind == PSD_OP_SEND && node < psd_layout_nodes(layout); node++) {
+			unsigned n = 0;
 
+			for (unsigned pair = 0; pair < n_hosts * n_hosts; pair++) {
+				const unsigned from = pair / n_hosts, to = pair % n_hosts;
+
+				n += psd_layout_node(layout, to) == node && psd_layout_node(layout, from) != node &&
+				     psd_payload_bytes_between(&made->program.ops[i].payload, layout, from, to) > 0;
+			}
 			most = n > most ? n : most;
 		}
-	return most;
+	return most == 1 ? 1 : most * made->matter->scenario->train.streams;
 }
 
+/* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster, so its links get
+ * their headers on top. */
 static enum psd_status open_cluster(const struct psd_case *made, const struct psd_replay *replay,
 				    struct psd_emulation **emulation, struct psd_error *err)
 {
@@ -197,7 +201,7 @@ static enum psd_status open_cluster(const struct psd_case *made, const struct ps
 		.rate_bps = links.send_bps / payload_ratio,
 		.has_receive_rate = true,
 		.receive_bps = links.receive_bps / payload_ratio,
-		.most_senders = most_senders(made),
+		.most_connections = most_connections(made),
 		.has_dilation = replay,
 		.dilation_ratio = replay ? replay->dilation_ratio : 1.0,
 	};
@@ -457,8 +461,6 @@ enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_
 	};
 	enum psd_status status = psd_worker_check(options->made, err);
 
-	if (!status)
-		status = psd_room_check(options->made, options->replay != NULL, psd_machine_available_bytes(), err);
 	if (!status)
 		status = allocate(&launch, err);
 	if (!status && options->ground == PSD_GROUND_EMULATED)

@@ -30,8 +30,7 @@ enum psd_status psd_room_check(const struct psd_case *made, bool is_replay, uint
 	if (least_bytes <= available_bytes)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){made->matter->scenario->path, 0, 0},
-			     "%u processes take at least %s of memory, this machine has %s left: choose fewer --nodes%s",
-			     psd_layout_hosts(&made->plan.layout), psd_units_write_bytes(least_bytes, least),
-			     psd_units_write_bytes(available_bytes, available),
+			     "its processes take at least %s of memory, this machine has %s left: choose fewer --nodes%s",
+			     psd_units_write_bytes(least_bytes, least), psd_units_write_bytes(available_bytes, available),
 			     is_replay ? "" : " or a smaller batch_per_worker, or machines of your own with --hosts");
 }

@@ -12,8 +12,10 @@
 #include "real/calibrate.h"
 #include "real/console.h"
 #include "real/join.h"
+#include "real/machine.h"
 #include "real/part_file.h"
 #include "real/replay.h"
+#include "real/room.h"
 #include "real/run_choice.h"
 #include "real/run_output.h"
 
@@ -70,14 +72,14 @@ static void print_progress(const struct psd_system *system, const struct psd_pro
 	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations && !progress->test_samples)
 		return;
 	if (has_replay) {
-		fprintf(stderr, "%s: iteration %u of %u, %.3f s\n", system->name, progress->iteration + 1, progress->n_iterations,
-			progress->elapsed_sec);
+		psd_console_say("%s: iteration %u of %u, %.3f s\n", system->name, progress->iteration + 1, progress->n_iterations,
+				progress->elapsed_sec);
 		return;
 	}
 	if (progress->test_samples)
 		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
-	fprintf(stderr, "%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s\n", system->name, progress->iteration + 1,
-		progress->n_iterations, progress->elapsed_sec, progress->loss, 100.0 * progress->correct_ratio, test);
+	psd_console_say("%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s\n", system->name, progress->iteration + 1,
+			progress->n_iterations, progress->elapsed_sec, progress->loss, 100.0 * progress->correct_ratio, test);
 }
 
 static void observe(void *context, const struct psd_progress *progress)
@@ -139,9 +141,29 @@ static enum psd_status choose_ground(struct command *command, struct psd_error *
 	}
 	command->ground = PSD_GROUND_SHAPED;
 	if (!command->options->is_quiet)
-		fprintf(stderr, "psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves\n",
-			reason.text);
+		psd_console_say("psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves\n",
+				reason.text);
 	return PSD_OK;
+}
+
+/* Of all processes on this machine, for each system that runs. */
+static enum psd_status check_room(const struct command *command, struct psd_error *err)
+{
+	const uint64_t available_bytes = psd_machine_available_bytes();
+	enum psd_status status = PSD_OK;
+
+	for (unsigned s = 0; s < command->scenario->n_systems && !status; s++) {
+		struct psd_case made;
+
+		if (!is_chosen(command, &command->scenario->systems[s]))
+			continue;
+		status = psd_case_make(&made, &command->matter, &command->scenario->systems[s], command->point, err);
+		if (status)
+			return status;
+		status = psd_room_check(&made, command->scenario->has_replay, available_bytes, err);
+		psd_case_release(&made);
+	}
+	return status;
 }
 
 static uint32_t choose_iterations(const struct command *command)
@@ -164,10 +186,10 @@ static enum psd_status write_trace(struct command *command, const struct psd_cas
 	if (status)
 		return status;
 	if (last_iteration != UINT32_MAX)
-		fprintf(stderr, "psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most\n",
-			last_iteration, PSD_MAX_SPANS);
+		psd_console_say("psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most\n",
+				last_iteration, PSD_MAX_SPANS);
 	if (!command->options->is_quiet && command->n_rows > 1)
-		fprintf(stderr, "psd-run: the trace is of %s\n", made->system->name);
+		psd_console_say("psd-run: the trace is of %s\n", made->system->name);
 	status = psd_part_file_commit(&command->trace, err);
 	return status;
 }
@@ -203,8 +225,8 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	if (!status)
 		command->rows[command->n_rows++] = *row;
 	if (!status && !isfinite(row->result.last_loss))
-		fprintf(stderr, "psd-run: %s diverged, its loss is no number any more: the learning rate is too high\n",
-			made->system->name);
+		psd_console_say("psd-run: %s diverged, its loss is no number any more: the learning rate is too high\n",
+				made->system->name);
 	if (!status && is_traced)
 		status = write_trace(command, made, &spans, err);
 	psd_spans_close(&spans);
@@ -238,8 +260,8 @@ static enum psd_status find_dilation(struct command *command, const struct psd_c
 	if (!status)
 		status = psd_replay_check(&result, *dilation_ratio, made->system->name, err);
 	if (!status && !command->options->is_quiet)
-		fprintf(stderr, "psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
-			made->system->name, *dilation_ratio, 100.0 * psd_replay_busy_ratio(&result));
+		psd_console_say("psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
+				made->system->name, *dilation_ratio, 100.0 * psd_replay_busy_ratio(&result));
 	return status;
 }
 
@@ -323,9 +345,9 @@ static void remark(const struct command *command)
 		return;
 	psd_run_add_unheeded(&text, command->scenario);
 	if (text.length)
-		fprintf(stderr, "psd-run: for predictions only, nothing slows down for it:%s\n", text.bytes);
+		psd_console_say("psd-run: for predictions only, nothing slows down for it:%s\n", text.bytes);
 	if (command->options->has_no_emulation)
-		fputs("psd-run: no emulation: processes on loopback, links are as fast as the machine\n", stderr);
+		psd_console_say("psd-run: no emulation: processes on loopback, links are as fast as the machine\n");
 	psd_text_release(&text);
 }
 
@@ -399,6 +421,8 @@ static enum psd_status prepare(struct command *command, struct psd_error *err)
 
 	if (!status)
 		status = choose_traced(command, err);
+	if (!status && !command->hosts.n_hosts)
+		status = check_room(command, err);
 	if (!status && !scenario->has_replay)
 		status = psd_worker_count_samples(&command->matter.graph, &scenario->train, &command->training_samples, err);
 	if (!status && command->traced)
@@ -447,7 +471,7 @@ static void print_measuring(void *context, const char *line)
 	const struct psd_run_options *options = context;
 
 	if (!options->is_quiet)
-		fprintf(stderr, "psd-run: measuring %s\n", line);
+		psd_console_say("psd-run: measuring %s\n", line);
 }
 
 static enum psd_status calibrate_machine(const struct command *command, const char *version, struct psd_error *err)
@@ -491,6 +515,8 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 	if (status)
 		return status;
 	status = psd_run_choose_point(scenario, 0, &command.point, err);
+	if (!status)
+		status = check_room(&command, err);
 	if (!status)
 		status = choose_ground(&command, err);
 	if (!status)

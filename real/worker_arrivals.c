@@ -105,9 +105,13 @@ static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, co
 	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step) || head->iteration < next ||
 	    head->iteration > next + 1 || head->iteration >= worker->options->n_iterations)
 		return refuse(worker, peer, head, "a step out of turn", err);
-	/* the peer is ahead: this worker has not begun that collective, or not taken the last of the one before */
-	if (!ring->is_active || ring->task.op != task.op || ring->task.iteration != task.iteration)
-		return PSD_WELCOME_LATER;
+	if (!ring->is_active || ring->task.op != task.op || ring->task.iteration != task.iteration) {
+		/* the peer is ahead: this worker has not begun that collective, or not taken the last of the one before. On a single connection
+		 * the first step waits there, and nothing overtakes it. */
+		return head->part == 0 || worker->options->train->streams > 1
+			       ? PSD_WELCOME_LATER
+			       : refuse(worker, peer, head, "a step out of turn", err);
+	}
 	if (head->part < ring->n_received)
 		return refuse(worker, peer, head, "a step out of turn", err);
 	if (head->part > ring->n_received) /* on another connection than what is missing of the step before */

@@ -146,6 +146,7 @@ Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
 		{"--quiet --log /no/such/l.csv", "/no/such/l.csv: cannot be written: No such file"},
 		{"--quiet --set model.precision=mixed", "'precision' is 'mixed', psd-run does 'fp32'"},
 		{"--quiet --set model.graph=none.yaml", "none.yaml: cannot be opened"},
+		{"--quiet --set model.batch_per_worker=1000000", "of memory, this machine has"},
 	};
 
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)

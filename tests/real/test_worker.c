@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "engine/ring.h"
 #include "real/socket.h"
 #include "real/wire.h"
 #include "real/worker.h"
@@ -177,6 +178,21 @@ Test(worker, refuses_messages_out_of_turn)
 	head.iteration = 0;
 	head.length_bytes = 8;
 	check_frame("ring", PSD_OP_COLLECTIVE, head, "sent a step out of turn");
+}
+
+/* On a single connection the first step would wait there for the collective to begin, with everything behind it. */
+Test(worker, refuses_a_step_that_overtakes_the_first)
+{
+	struct meeting meeting;
+	struct psd_wire_head head = {.kind = PSD_WIRE_RING, .part = 1};
+
+	meet(&meeting, "ring");
+	head.op = find_op(&meeting, PSD_OP_COLLECTIVE);
+	head.length_bytes =
+		psd_ring_step(meeting.made.program.ops[head.op].payload.elements, HOSTS, 0, 1).elements * sizeof(float);
+	send_frame(&meeting, &head, NULL, 0);
+	part(&meeting);
+	check_words(&meeting, "sent a step out of turn");
 }
 
 Test(worker, refuses_signals_that_nobody_expects)
