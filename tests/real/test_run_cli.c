@@ -146,7 +146,6 @@ Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
 		{"--quiet --log /no/such/l.csv", "/no/such/l.csv: cannot be written: No such file"},
 		{"--quiet --set model.precision=mixed", "'precision' is 'mixed', psd-run does 'fp32'"},
 		{"--quiet --set model.graph=none.yaml", "none.yaml: cannot be opened"},
-		{"--quiet --set model.batch_per_worker=1000000", "of memory, this machine has"},
 	};
 
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
@@ -154,6 +153,9 @@ Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
 	scratch_folder_remove(&folder);
 	expect_complaint("no-such-file.yaml", 2, "no-such-file.yaml: ");
 	expect_complaint("scenarios/poseidon-2015/alexnet.yaml", 2, "alexnet.yaml: has no 'train'");
+	/* two terabytes of activations */
+	expect_complaint("--nodes 400 --set model.batch_per_worker=1024 scenarios/execute/alexnet.yaml", 2,
+			 "alexnet.yaml: its processes take at least ");
 	expect_complaint("--pack /no/such -o /tmp/psd-never", 2, "/no/such: cannot be listed");
 }
 
