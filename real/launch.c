@@ -166,26 +166,13 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* Into one node, by one operation, from other nodes; a ring has one neighbour, whose next step waits for the one before. */
+/* That bring messages to one node at a time, from every worker of the nodes that send; a ring has one neighbour, whose next step waits for the
+ * one before. */
 static unsigned most_connections(const struct psd_case *made)
 {
-	const struct psd_layout *layout = &made->plan.layout;
-	const unsigned n_hosts = psd_layout_hosts(layout);
-	unsigned most = 1;
+	const struct psd_plan *plan = &made->plan;
 
-	for (uint32_t i = 0; i < made->program.n_ops; i++)
-		for (unsigned node = 0; made->program.ops[i].kind == PSD_OP_SEND && node < psd_layout_nodes(layout); node++) {
-			unsigned n = 0;
-
-			for (unsigned pair = 0; pair < n_hosts * n_hosts; pair++) {
-				const unsigned from = pair / n_hosts, to = pair % n_hosts;
-
-				n += psd_layout_node(layout, to) == node && psd_layout_node(layout, from) != node &&
-				     psd_payload_bytes_between(&made->program.ops[i].payload, layout, from, to) > 0;
-			}
-			most = n > most ? n : most;
-		}
-	return most == 1 ? 1 : most * made->matter->scenario->train.streams;
+	return plan->fan_in > 1 ? plan->fan_in * plan->layout.workers_per_node * made->matter->scenario->train.streams : 1;
 }
 
 /* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster, so its links get
