@@ -8,6 +8,7 @@
 /* Above, processes wait for each other's processors. */
 #define MOST_BUSY_RATIO	 0.70
 #define MOST_LATE_RATIO	 0.02 /* of an iteration */
+#define SAFE_LATE_RATIO	 0.01 /* as much in the few iterations of a sounding: a whole run meets worse ones */
 #define LEAST_LEFT_RATIO 0.20 /* that others must leave: with less, how much they do decides, not the dilation */
 /* What the links of an emulated cluster carry together on two cores, both ends included (tests/bench/real/bench_emulation.c). */
 #define MACHINE_BYTES_PER_SEC 1e9
@@ -32,9 +33,19 @@ double psd_replay_busy_ratio(const struct psd_worker_result *result)
 	return ratio_of(result->busy_cpu_sec, result);
 }
 
+static bool is_true(const struct psd_worker_result *result, double most_late_ratio)
+{
+	return psd_replay_busy_ratio(result) <= MOST_BUSY_RATIO && late_ratio(result) <= most_late_ratio;
+}
+
 bool psd_replay_is_true(const struct psd_worker_result *result)
 {
-	return psd_replay_busy_ratio(result) <= MOST_BUSY_RATIO && late_ratio(result) <= MOST_LATE_RATIO;
+	return is_true(result, MOST_LATE_RATIO);
+}
+
+bool psd_replay_is_safe(const struct psd_worker_result *result)
+{
+	return is_true(result, SAFE_LATE_RATIO);
 }
 
 /* What a message costs is the same at any dilation, so its share of a longer time is smaller by as much; what others do goes on. */
@@ -45,7 +56,7 @@ bool psd_replay_find_true(const struct psd_worker_result *result, double dilatio
 
 	if (left_ratio < LEAST_LEFT_RATIO)
 		return false;
-	*true_ratio = ceil(dilation_ratio * fmax(own_ratio / left_ratio, late_ratio(result) / MOST_LATE_RATIO));
+	*true_ratio = ceil(dilation_ratio * fmax(own_ratio / left_ratio, late_ratio(result) / SAFE_LATE_RATIO));
 	*true_ratio = fmax(*true_ratio, floor(dilation_ratio) + 1.0);
 	return true;
 }

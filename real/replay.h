@@ -18,9 +18,11 @@ enum psd_status psd_replay_check_messages(const struct psd_case *made, double di
 
 /* A run is true to its times when the machine idled often enough and the timers rang in time. Pure, as are the others. */
 bool psd_replay_is_true(const struct psd_worker_result *result);
+/* After a few iterations: a longer run at the same dilation will be true as well, as far as they can tell. */
+bool psd_replay_is_safe(const struct psd_worker_result *result);
 /* What was busy of the machine's processors, with whatever, 0 to 1. */
 double psd_replay_busy_ratio(const struct psd_worker_result *result);
-/* The dilation, a whole number, at which a run that had this result at another one and was not true would be; larger than the other one.
+/* The dilation, a whole number, at which a run that had this result at another one, and was not safe there, would be; larger than the other one.
  * False: at none, for other programs keep the machine busy. */
 bool psd_replay_find_true(const struct psd_worker_result *result, double dilation_ratio, double *true_ratio);
 

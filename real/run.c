@@ -233,7 +233,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	return status;
 }
 
-/* Short runs, each at what the one before asks for, until one is true to its times; where none is, the whole would not be either. */
+/* Short runs, each at what the one before asks for, until one is safely true to its times; where none is true, the whole would not be either. */
 static enum psd_status find_dilation(struct command *command, const struct psd_case *made, struct psd_error *err)
 {
 	const struct psd_launch_options launch = {
@@ -255,7 +255,7 @@ static enum psd_status find_dilation(struct command *command, const struct psd_c
 		*dilation_ratio = next_ratio;
 		status = psd_launch(&launch, &result, err);
 		is_sought =
-			!status && !psd_replay_is_true(&result) && psd_replay_find_true(&result, *dilation_ratio, &next_ratio);
+			!status && !psd_replay_is_safe(&result) && psd_replay_find_true(&result, *dilation_ratio, &next_ratio);
 	}
 	if (!status)
 		status = psd_replay_check(&result, *dilation_ratio, made->system->name, err);

@@ -213,10 +213,12 @@ static struct psd_worker_result result_of(double own_sec, double busy_sec, doubl
 
 Test(replay, of_a_machine_that_idles_and_is_in_time_is_true)
 {
-	const struct psd_worker_result idle = result_of(7, 7, 0.02);
+	const struct psd_worker_result idle = result_of(7, 7, 0.02), in_time = result_of(7, 7, 0.01);
 	struct psd_error err;
 
 	cr_expect(psd_replay_is_true(&idle));
+	cr_expect(psd_replay_is_safe(&in_time));
+	cr_expect_not(psd_replay_is_safe(&idle), "half as late at most");
 	cr_expect_eq(psd_replay_check(&idle, 1, "s", &err), PSD_OK);
 }
 
@@ -232,9 +234,10 @@ Test(replay, that_is_not_true_says_at_which_dilation_it_would_be)
 		/* others have 21 %, which leaves 49 % for what took 59 %: 20 * 59/49 = 24.1 */
 		{5.9, 8, 0,
 		 "s: at dilation 20 this machine was busy for 80 % of the time, must be 70 % or less; use --dilation 25"},
+		/* 5 % where 1 % is safe: 20 * 5 */
 		{1, 1, 0.05,
 		 "s: at dilation 20 timers of this machine were late by 5.0 % of an iteration, must be 2 % or less; use "
-		 "--dilation 50"},
+		 "--dilation 100"},
 		{1, 9, 0,
 		 "s: this machine was busy for 90 % of the time, must be 70 % or less, and mostly with other programs: no "
 		 "dilation "
