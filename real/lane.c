@@ -1,4 +1,5 @@
-/* One mutex, one condition; the eventfd is written after the job, so that a reader of it finds the job done. */
+/* One mutex, one condition; the eventfd is written after the job, so that a reader of it finds the job done. Nobody is woken with the mutex
+ * held: on a processor that both threads share the one that wakes up would run into it and have to be switched to once more. */
 #define _GNU_SOURCE
 #include "real/lane.h"
 
@@ -11,6 +12,7 @@ static void *live(void *context)
 {
 	struct psd_lane *lane = context;
 	const uint64_t one = 1;
+	ssize_t written;
 
 	pthread_mutex_lock(&lane->mutex);
 	for (;;) {
@@ -22,10 +24,12 @@ static void *live(void *context)
 		lane->job(lane->context);
 		pthread_mutex_lock(&lane->mutex);
 		lane->is_done = true;
+		pthread_mutex_unlock(&lane->mutex);
 		pthread_cond_broadcast(&lane->changed);
 		/* the counter cannot be full: the loop empties it */
-		if (lane->wake_fd >= 0 && write(lane->wake_fd, &one, sizeof(one)) < 0)
-			continue;
+		written = lane->wake_fd < 0 ? 0 : write(lane->wake_fd, &one, sizeof(one));
+		(void)written;
+		pthread_mutex_lock(&lane->mutex);
 	}
 	pthread_mutex_unlock(&lane->mutex);
 	return NULL;
@@ -63,8 +67,8 @@ void psd_lane_start(struct psd_lane *lane, psd_lane_job_fn *job, void *context)
 	assert(!lane->job);
 	lane->job = job;
 	lane->context = context;
-	pthread_cond_broadcast(&lane->changed);
 	pthread_mutex_unlock(&lane->mutex);
+	pthread_cond_broadcast(&lane->changed);
 }
 
 bool psd_lane_take_done(struct psd_lane *lane)

@@ -537,8 +537,6 @@ enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error
 			if (streams->lines[i].fd >= 0 && streams->lines[i].in.is_held)
 				status = resume_line(streams, &streams->lines[i], err);
 	} while (!status && streams->has_told);
-	for (unsigned i = 0; i < streams->n_all && !status; i++)
-		status = watch(streams, &streams->lines[i], err);
 	return status;
 }
 
@@ -548,8 +546,8 @@ static enum psd_status take_event(struct psd_streams *streams, const struct epol
 	uint64_t count;
 
 	if (event->data.u32 == WAKE) {
-		while (read(streams->wake_fd, &count, sizeof(count)) > 0)
-			;
+		if (read(streams->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN && errno != EINTR)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read a counter: %s", strerror(errno));
 		return PSD_OK;
 	}
 	if (event->data.u32 == TIMER) {

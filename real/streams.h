@@ -64,7 +64,7 @@ bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const st
 /* True while anything queued has not left. */
 bool psd_streams_has_queue(const struct psd_streams *streams);
 
-/* Asks expect() again about the messages that were to come later. */
+/* Asks expect() again about the messages that were to come later; they are watched again from the next flush on. */
 enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
 /* Sends what the kernel takes now, peers in turn. */
 enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;

@@ -306,6 +306,16 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 	return PSD_OK;
 }
 
+static bool take_cpu_done(struct psd_worker *worker)
+{
+	struct psd_job *job = &worker->jobs[PSD_RESOURCE_CPU];
+
+	if (!job->is_at_once)
+		return psd_lane_take_done(&worker->cpu);
+	job->is_at_once = false;
+	return true;
+}
+
 /* Tells the interpreter everything that is over; what it starts in turn may be over at once. */
 static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct psd_error *err)
 {
@@ -327,7 +337,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			status = finish_job(worker, PSD_RESOURCE_DEVICE, err);
 			has_news = true;
 		}
-		if (!status && worker->has_cpu && psd_lane_take_done(&worker->cpu)) {
+		if (!status && worker->has_cpu && take_cpu_done(worker)) {
 			status = finish_job(worker, PSD_RESOURCE_CPU, err);
 			has_news = true;
 		}

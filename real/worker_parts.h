@@ -27,6 +27,7 @@ struct psd_job {
 	double start_sec;
 	double sec;
 	double busy_sec;    /* of it, that the thread ran; all of it where more than one thread computes */
+	bool is_at_once;    /* done here, by no lane; to be told to the interpreter when it has returned */
 	bool is_after_test; /* the test samples were passed before; not in sec */
 	double test_sec;
 	uint64_t test_samples, test_correct;

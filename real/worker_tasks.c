@@ -9,6 +9,8 @@
 #include "real/solver.h"
 #include "real/worker_parts.h"
 
+enum { SMALL_ELEMENTS = 8192 }; /* adding up or updating so many takes less than handing them to a lane and back, some 30 us */
+
 /* ---- data and network ---- */
 
 static uint32_t classes_of(const struct psd_graph *graph)
@@ -362,6 +364,21 @@ static bool is_after_test(const struct psd_worker *worker, struct psd_task task)
 	return is_first && task.iteration > 0 && psd_worker_is_test_due(worker, task.iteration - 1);
 }
 
+static bool is_small(const struct psd_worker *worker, const struct psd_op *op)
+{
+	const struct psd_plan_item *item;
+	uint64_t elements = 0;
+
+	if (op->kind == PSD_OP_REDUCE)
+		return psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice).elements <= SMALL_ELEMENTS;
+	if (op->kind != PSD_OP_APPLY)
+		return false;
+	item = &worker->plan->items[op->item];
+	for (unsigned t = item->first_tensor; t < item->first_tensor + item->n_tensors; t++)
+		elements += worker->graph->tensors[t].elements;
+	return elements <= SMALL_ELEMENTS;
+}
+
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
 	struct psd_worker *worker = context;
@@ -371,7 +388,10 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	*job = (struct psd_job){.worker = worker, .task = task, .is_after_test = is_after_test(worker, task)};
 	if (resource == PSD_RESOURCE_DEVICE && worker->program->ops[task.op].kind != PSD_OP_BARRIER)
 		psd_lane_start(&worker->device, task_job, job);
-	else if (resource == PSD_RESOURCE_CPU)
+	else if (resource == PSD_RESOURCE_CPU && is_small(worker, &worker->program->ops[task.op])) {
+		task_job(job);
+		job->is_at_once = true;
+	} else if (resource == PSD_RESOURCE_CPU)
 		psd_lane_start(&worker->cpu, task_job, job);
 	else
 		worker->is_over[resource] = true; /* tensors are in this processor's memory: nothing to copy */

@@ -229,6 +229,7 @@ Test(streams, what_comes_too_early_waits_outside)
 	cr_assert_eq(pair.to.n_arrived, 0);
 	pair.to.is_later = false;
 	cr_assert_eq(psd_streams_resume(pair.to.streams, &err), PSD_OK);
+	cr_assert_eq(psd_streams_flush(pair.to.streams, &err), PSD_OK);
 	carry(&pair, 1);
 	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
 	close_pair(&pair);
