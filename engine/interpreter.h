@@ -10,7 +10,7 @@
 #include "engine/program.h"
 #include "engine/sched.h"
 
-/* What an executor provides. No slot may block, and none may call back into the interpreter before it returns. */
+/* What an executor provides. No slot may wait for anything, and none may call back into the interpreter before it returns. */
 struct psd_seam {
 	double (*now)(void *context); /* seconds since the start of the run */
 	/* False: operations without a cost are over at once. True: there is real work behind them, so that work() is called for them too. */

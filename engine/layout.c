@@ -209,3 +209,27 @@ unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_
 	}
 	return 0;
 }
+
+static unsigned pairs_into(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
+{
+	const unsigned n_hosts = psd_layout_hosts(layout);
+	unsigned n_pairs = 0;
+
+	for (unsigned to = 0; to < n_hosts; to++)
+		for (unsigned from = 0; from < n_hosts && psd_layout_node(layout, to) == node; from++)
+			n_pairs +=
+				psd_layout_node(layout, from) != node && psd_payload_bytes_between(payload, layout, from, to) > 0;
+	return n_pairs;
+}
+
+unsigned psd_payload_pairs_in(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	unsigned most = 0;
+
+	for (unsigned node = 0; node < psd_layout_nodes(layout); node++) {
+		const unsigned n_pairs = pairs_into(payload, layout, node);
+
+		most = n_pairs > most ? n_pairs : most;
+	}
+	return most;
+}

@@ -69,5 +69,7 @@ unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd
 unsigned psd_payload_receivers(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from);
 /* The largest number of nodes that send to one node at a time: what incast depends on. */
 unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_layout *layout);
+/* The largest number of pairs of hosts over which other nodes send to one node at a time. */
+unsigned psd_payload_pairs_in(const struct psd_payload *payload, const struct psd_layout *layout);
 
 #endif

@@ -166,13 +166,25 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* That bring messages to one node at a time, from every worker of the nodes that send; a ring has one neighbour, whose next step waits for the
- * one before. */
+/* That bring messages to one node at a time; a ring has one neighbour, whose next step waits for the one before. */
 static unsigned most_connections(const struct psd_case *made)
 {
-	const struct psd_plan *plan = &made->plan;
+	const struct psd_layout *layout = &made->plan.layout;
+	bool is_counted[PSD_PATTERNS] = {false};
+	unsigned most = 1;
 
-	return plan->fan_in > 1 ? plan->fan_in * plan->layout.workers_per_node * made->matter->scenario->train.streams : 1;
+	for (uint32_t i = 0; i < made->program.n_ops; i++) {
+		struct psd_payload payload = made->program.ops[i].payload;
+		unsigned n_pairs;
+
+		if (made->program.ops[i].kind != PSD_OP_SEND || is_counted[payload.pattern])
+			continue;
+		is_counted[payload.pattern] = true;
+		payload.elements = psd_layout_hosts(layout); /* some for each shard */
+		n_pairs = psd_payload_pairs_in(&payload, layout);
+		most = n_pairs > most ? n_pairs : most;
+	}
+	return most > 1 ? most * made->matter->scenario->train.streams : 1;
 }
 
 /* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster, so its links get

@@ -8,12 +8,13 @@
 /* Above, processes wait for each other's processors. */
 #define MOST_BUSY_RATIO	 0.70
 #define MOST_LATE_RATIO	 0.02 /* of an iteration */
-#define SAFE_LATE_RATIO	 0.01 /* as much in the few iterations of a sounding: a whole run meets worse ones */
+#define SAFE_LATE_RATIO	 0.01 /* of a sounding's, since the whole run's may be later than so few */
+#define MOST_SOUNDINGS	 6
 #define LEAST_LEFT_RATIO 0.20 /* that others must leave: with less, how much they do decides, not the dilation */
 /* What the links of an emulated cluster carry together on two cores, both ends included (tests/bench/real/bench_emulation.c). */
 #define MACHINE_BYTES_PER_SEC 1e9
-/* What it adds to a message's way between two hosts, and what each of its ends then takes of a core (`host.latency` and `host.handling` as
- * psd-run --calibrate measures them on two cores of an AMD EPYC). */
+/* What it adds to a message's way between two hosts, and what each of its ends then takes of a core: on two cores of an AMD EPYC a step in a
+ * ring of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than its link does. */
 #define MACHINE_LATENCY_SEC  55e-6
 #define MACHINE_HANDLING_SEC 25e-6
 #define MOST_DILATION	     10000.0
@@ -43,20 +44,15 @@ bool psd_replay_is_true(const struct psd_worker_result *result)
 	return is_true(result, MOST_LATE_RATIO);
 }
 
-bool psd_replay_is_safe(const struct psd_worker_result *result)
-{
-	return is_true(result, SAFE_LATE_RATIO);
-}
-
 /* What a message costs is the same at any dilation, so its share of a longer time is smaller by as much; what others do goes on. */
-bool psd_replay_find_true(const struct psd_worker_result *result, double dilation_ratio, double *true_ratio)
+static bool find_true(const struct psd_worker_result *result, double dilation_ratio, double most_late_ratio, double *true_ratio)
 {
 	const double own_ratio = ratio_of(result->own_cpu_sec, result);
 	const double left_ratio = MOST_BUSY_RATIO - fmax(0.0, psd_replay_busy_ratio(result) - own_ratio);
 
 	if (left_ratio < LEAST_LEFT_RATIO)
 		return false;
-	*true_ratio = ceil(dilation_ratio * fmax(own_ratio / left_ratio, late_ratio(result) / SAFE_LATE_RATIO));
+	*true_ratio = ceil(dilation_ratio * fmax(own_ratio / left_ratio, late_ratio(result) / most_late_ratio));
 	*true_ratio = fmax(*true_ratio, floor(dilation_ratio) + 1.0);
 	return true;
 }
@@ -162,6 +158,22 @@ enum psd_status psd_replay_check_messages(const struct psd_case *made, double di
 		made->system->name, dilation_ratio, 100.0 * excess_ratio, 100.0 * MOST_LATE_RATIO, true_ratio);
 }
 
+/* ---- soundings ---- */
+
+bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_result *result)
+{
+	const double sounded_ratio = soundings->next_ratio;
+
+	if (is_true(result, MOST_LATE_RATIO) || !soundings->is_true) {
+		soundings->is_true = is_true(result, MOST_LATE_RATIO);
+		soundings->dilation_ratio = sounded_ratio;
+		soundings->result = *result;
+	}
+	soundings->n_runs++;
+	return soundings->n_runs < MOST_SOUNDINGS && !is_true(result, SAFE_LATE_RATIO) &&
+	       find_true(result, sounded_ratio, SAFE_LATE_RATIO, &soundings->next_ratio);
+}
+
 /* ---- after a run ---- */
 
 enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,
@@ -172,7 +184,7 @@ enum psd_status psd_replay_check(const struct psd_worker_result *result, double 
 
 	if (psd_replay_is_true(result))
 		return PSD_OK;
-	if (!psd_replay_find_true(result, dilation_ratio, &true_ratio))
+	if (!find_true(result, dilation_ratio, MOST_LATE_RATIO, &true_ratio))
 		return psd_error_set(
 			err, PSD_ERUN, PSD_NOWHERE,
 			"%s: this machine was busy for %.0f %% of the time, must be %.0f %% or less, and mostly with other "

@@ -18,13 +18,20 @@ enum psd_status psd_replay_check_messages(const struct psd_case *made, double di
 
 /* A run is true to its times when the machine idled often enough and the timers rang in time. Pure, as are the others. */
 bool psd_replay_is_true(const struct psd_worker_result *result);
-/* After a few iterations: a longer run at the same dilation will be true as well, as far as they can tell. */
-bool psd_replay_is_safe(const struct psd_worker_result *result);
 /* What was busy of the machine's processors, with whatever, 0 to 1. */
 double psd_replay_busy_ratio(const struct psd_worker_result *result);
-/* The dilation, a whole number, at which a run that had this result at another one, and was not safe there, would be; larger than the other one.
- * False: at none, for other programs keep the machine busy. */
-bool psd_replay_find_true(const struct psd_worker_result *result, double dilation_ratio, double *true_ratio);
+/* Short runs that look for a dilation. */
+struct psd_soundings {
+	double next_ratio;     /* to be run at; the first: psd_replay_estimate() */
+	unsigned n_runs;       /* so far */
+	double dilation_ratio; /* the last at which one was true, or else the last */
+	struct psd_worker_result result;
+	bool is_true;
+};
+
+/* Takes a run at next_ratio into account. False: no more are needed, since timers were late by half of what is allowed at most, or of no use.
+ * Starts from zeros but for next_ratio. */
+bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_result *result);
 
 /* PSD_ERUN, with the dilation to use instead, when the run was not true to its times. system_name: for the message. */
 enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,

@@ -19,7 +19,7 @@
 #include "real/run_choice.h"
 #include "real/run_output.h"
 
-enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2, MOST_SOUNDINGS = 6 };
+enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2 };
 
 #define CONNECT_SEC	  30.0
 #define HOSTS_CONNECT_SEC 120.0 /* a cluster starts its processes one after the other */
@@ -233,7 +233,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	return status;
 }
 
-/* Short runs, each at what the one before asks for, until one is safely true to its times; where none is true, the whole would not be either. */
+/* By short runs; where none is true to its times, the whole would not be either. */
 static enum psd_status find_dilation(struct command *command, const struct psd_case *made, struct psd_error *err)
 {
 	const struct psd_launch_options launch = {
@@ -246,22 +246,22 @@ static enum psd_status find_dilation(struct command *command, const struct psd_c
 		.stall_sec = command->options->stall_sec,
 		.stop_signal = &psd_console_stop_signal,
 	};
-	double *dilation_ratio = &command->replay.dilation_ratio, next_ratio;
-	struct psd_worker_result result = {.iteration_sec = 0.0};
-	bool is_sought = true; /* the last run asked for another */
-	enum psd_status status = psd_replay_estimate(made, command->replay.payload_ratio, &next_ratio, err);
+	struct psd_soundings soundings = {.n_runs = 0};
+	struct psd_worker_result result;
+	enum psd_status status = psd_replay_estimate(made, command->replay.payload_ratio, &soundings.next_ratio, err);
 
-	for (unsigned i = 0; i < MOST_SOUNDINGS && !status && is_sought; i++) {
-		*dilation_ratio = next_ratio;
-		status = psd_launch(&launch, &result, err);
-		is_sought =
-			!status && !psd_replay_is_safe(&result) && psd_replay_find_true(&result, *dilation_ratio, &next_ratio);
-	}
-	if (!status)
-		status = psd_replay_check(&result, *dilation_ratio, made->system->name, err);
+	do {
+		command->replay.dilation_ratio = soundings.next_ratio;
+		if (!status)
+			status = psd_launch(&launch, &result, err);
+	} while (!status && psd_replay_sound(&soundings, &result));
+	if (status)
+		return status;
+	command->replay.dilation_ratio = soundings.dilation_ratio;
+	status = psd_replay_check(&soundings.result, soundings.dilation_ratio, made->system->name, err);
 	if (!status && !command->options->is_quiet)
 		psd_console_say("psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
-				made->system->name, *dilation_ratio, 100.0 * psd_replay_busy_ratio(&result));
+				made->system->name, soundings.dilation_ratio, 100.0 * psd_replay_busy_ratio(&soundings.result));
 	return status;
 }
 

@@ -306,13 +306,13 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 	return PSD_OK;
 }
 
-static bool take_cpu_done(struct psd_worker *worker)
+static bool take_job_done(struct psd_worker *worker, enum psd_resource resource, struct psd_lane *lane)
 {
-	struct psd_job *job = &worker->jobs[PSD_RESOURCE_CPU];
+	struct psd_job *job = &worker->jobs[resource];
 
-	if (!job->is_at_once)
-		return psd_lane_take_done(&worker->cpu);
-	job->is_at_once = false;
+	if (!job->is_done_at_once)
+		return psd_lane_take_done(lane);
+	job->is_done_at_once = false;
 	return true;
 }
 
@@ -325,7 +325,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 	while (has_news && !status && !worker->status) {
 		has_news = false;
 		status = psd_streams_flush(worker->streams, err);
-		for (int r = 0; r < PSD_RESOURCES; r++)
+		for (int r = 0; r < PSD_RESOURCES && !status; r++)
 			if (worker->is_over[r]) {
 				worker->is_over[r] = false;
 				psd_interpreter_finished(&worker->interpreter, 0, (enum psd_resource)r);
@@ -333,11 +333,11 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			}
 		if (!status && psd_worker_take_alarm(worker))
 			has_news = true;
-		if (!status && worker->has_device && psd_lane_take_done(&worker->device)) {
+		if (!status && worker->has_device && take_job_done(worker, PSD_RESOURCE_DEVICE, &worker->device)) {
 			status = finish_job(worker, PSD_RESOURCE_DEVICE, err);
 			has_news = true;
 		}
-		if (!status && worker->has_cpu && take_cpu_done(worker)) {
+		if (!status && worker->has_cpu && take_job_done(worker, PSD_RESOURCE_CPU, &worker->cpu)) {
 			status = finish_job(worker, PSD_RESOURCE_CPU, err);
 			has_news = true;
 		}
@@ -365,12 +365,12 @@ static enum psd_status turn(struct psd_worker *worker, struct psd_error *err)
 	bool has_moved = false, has_settled = false;
 	enum psd_status status = psd_streams_turn(worker->streams, within_ms, &has_moved, err);
 
-	if (!status)
-		status = settle(worker, &has_settled, err);
-	if (has_moved || has_settled || is_computing(worker))
-		worker->last_move_sec = psd_worker_now(worker);
 	if (is_computing(worker))
 		psd_worker_say_alive(worker);
+	if (!status)
+		status = settle(worker, &has_settled, err); /* sends that, too */
+	if (has_moved || has_settled || is_computing(worker))
+		worker->last_move_sec = psd_worker_now(worker);
 	if (!status && (psd_worker_now(worker) - worker->last_move_sec) * worker->dilation_ratio > worker->options->stall_sec)
 		status = psd_worker_stalled(worker, err);
 	return status;

@@ -1,5 +1,5 @@
-/* What the parts of a worker share. Private to real/worker*.c. The event loop's thread owns everything; jobs on the two lanes touch tensors and
- * their own struct psd_job only, and the program's order keeps them apart. */
+/* What the parts of a worker share. Private to real/worker*.c. The event loop's thread owns everything; jobs, on the two lanes or at once,
+ * touch tensors and their own struct psd_job only, and the program's order keeps them apart. */
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
@@ -26,9 +26,9 @@ struct psd_job {
 	struct psd_error err;
 	double start_sec;
 	double sec;
-	double busy_sec;    /* of it, that the thread ran; all of it where more than one thread computes */
-	bool is_at_once;    /* done here, by no lane; to be told to the interpreter when it has returned */
-	bool is_after_test; /* the test samples were passed before; not in sec */
+	double busy_sec;      /* of it, that the thread ran; all of it where more than one thread computes */
+	bool is_done_at_once; /* by the loop's thread; to be told to the interpreter when that has returned */
+	bool is_after_test;   /* the test samples were passed before; not in sec */
 	double test_sec;
 	uint64_t test_samples, test_correct;
 };

@@ -1,4 +1,5 @@
-/* What the device and the CPU do for a worker, on their own threads: layers, rebuilds, updates, reductions. */
+/* What the device and the CPU do for a worker: layers, rebuilds, updates, reductions; on their own threads, but for what is done sooner than
+ * handed over. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <stdlib.h>
@@ -9,7 +10,9 @@
 #include "real/solver.h"
 #include "real/worker_parts.h"
 
-enum { SMALL_ELEMENTS = 8192 }; /* adding up or updating so many takes less than handing them to a lane and back, some 30 us */
+/* Adding up or updating so many takes some 5 us, handing them to a lane and back some 30 (the gaps between operations in a trace of
+ * scenarios/execute/cifar10-quick.yaml, two workers on two cores of an AMD EPYC). */
+enum { SMALL_ELEMENTS = 8192 };
 
 /* ---- data and network ---- */
 
@@ -364,37 +367,41 @@ static bool is_after_test(const struct psd_worker *worker, struct psd_task task)
 	return is_first && task.iteration > 0 && psd_worker_is_test_due(worker, task.iteration - 1);
 }
 
-static bool is_small(const struct psd_worker *worker, const struct psd_op *op)
+/* Elements that are read. */
+static uint64_t elements_of(const struct psd_worker *worker, const struct psd_op *op)
 {
-	const struct psd_plan_item *item;
+	const struct psd_plan_item *item = &worker->plan->items[op->item];
 	uint64_t elements = 0;
 
 	if (op->kind == PSD_OP_REDUCE)
-		return psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice).elements <= SMALL_ELEMENTS;
-	if (op->kind != PSD_OP_APPLY)
-		return false;
-	item = &worker->plan->items[op->item];
+		return psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice).elements * worker->layout->workers;
 	for (unsigned t = item->first_tensor; t < item->first_tensor + item->n_tensors; t++)
 		elements += worker->graph->tensors[t].elements;
-	return elements <= SMALL_ELEMENTS;
+	return elements;
+}
+
+static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op *op)
+{
+	return (op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY) && elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
 	struct psd_worker *worker = context;
 	struct psd_job *job = &worker->jobs[resource];
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const bool has_lane = (resource == PSD_RESOURCE_DEVICE && op->kind != PSD_OP_BARRIER) || resource == PSD_RESOURCE_CPU;
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
 	*job = (struct psd_job){.worker = worker, .task = task, .is_after_test = is_after_test(worker, task)};
-	if (resource == PSD_RESOURCE_DEVICE && worker->program->ops[task.op].kind != PSD_OP_BARRIER)
-		psd_lane_start(&worker->device, task_job, job);
-	else if (resource == PSD_RESOURCE_CPU && is_small(worker, &worker->program->ops[task.op])) {
-		task_job(job);
-		job->is_at_once = true;
-	} else if (resource == PSD_RESOURCE_CPU)
-		psd_lane_start(&worker->cpu, task_job, job);
-	else
+	if (!has_lane) {
 		worker->is_over[resource] = true; /* tensors are in this processor's memory: nothing to copy */
+	} else if (is_done_at_once(worker, op)) {
+		task_job(job);
+		job->is_done_at_once = true;
+	} else {
+		psd_lane_start(resource == PSD_RESOURCE_DEVICE ? &worker->device : &worker->cpu, task_job, job);
+	}
 }
 
 static void test_job(void *context)

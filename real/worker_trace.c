@@ -30,7 +30,7 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 	case PSD_RESOURCE_COPY_OUT:
 	case PSD_RESOURCE_COPY_IN: return; /* nothing is copied here */
 	case PSD_RESOURCE_DEVICE:
-	case PSD_RESOURCE_CPU: /* as its thread has measured it: the event loop hears of it later */
+	case PSD_RESOURCE_CPU: /* as its thread has measured it: the event loop may hear of it later */
 		job = &worker->jobs[op->resource];
 		record(worker, task, false, op->bytes, job->start_sec, job->start_sec + job->sec);
 		return;

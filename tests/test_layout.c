@@ -215,6 +215,34 @@ Test(layout, fan_in_counts_the_nodes_that_send_to_one)
 	for_each_case(check_fan_in);
 }
 
+Test(layout, pairs_into_a_node_count_every_connection_that_is_used)
+{
+	static const struct {
+		unsigned workers, workers_per_node, separate_servers;
+		enum psd_pattern pattern;
+		unsigned expected;
+	} cases[] = {
+		{8, 1, 0, PSD_PATTERN_PUSH, 7}, /* all others to a shard */
+		{2, 1, 0, PSD_PATTERN_PULL, 1},
+		{2, 1, 4, PSD_PATTERN_PUSH, 2},
+		{2, 1, 4, PSD_PATTERN_PULL, 4},	     /* every server to a worker */
+		{6, 3, 0, PSD_PATTERN_PUSH, 3},	     /* the other node's workers to one shard */
+		{6, 3, 0, PSD_PATTERN_BROADCAST, 9}, /* three to three */
+		{6, 3, 0, PSD_PATTERN_TO_ROOT, 3},
+		{6, 3, 0, PSD_PATTERN_FROM_ROOT, 3}, /* the root to three on the other node */
+		{6, 3, 0, PSD_PATTERN_RING, 1},
+		{3, 3, 0, PSD_PATTERN_BROADCAST, 0}, /* one node */
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct psd_layout layout =
+			psd_layout_make(cases[i].workers, cases[i].workers_per_node, cases[i].separate_servers);
+		const struct psd_payload payload = {cases[i].pattern, 1000, 4, 0};
+
+		cr_expect_eq(psd_payload_pairs_in(&payload, &layout), cases[i].expected, "case %zu", i);
+	}
+}
+
 Test(layout, what_is_sent_is_received)
 {
 	const struct psd_layout layout = psd_layout_make(7, 3, 4);

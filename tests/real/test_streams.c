@@ -230,7 +230,8 @@ Test(streams, what_comes_too_early_waits_outside)
 	pair.to.is_later = false;
 	cr_assert_eq(psd_streams_resume(pair.to.streams, &err), PSD_OK);
 	cr_assert_eq(psd_streams_flush(pair.to.streams, &err), PSD_OK);
-	carry(&pair, 1);
+	cr_assert_eq(turn(&pair.to, 1000, &err), PSD_OK);
+	cr_assert_eq(pair.to.n_arrived, 1, "it is watched again");
 	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
 	close_pair(&pair);
 	free(numbers);

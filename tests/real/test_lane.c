@@ -1,0 +1,78 @@
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "real/lane.h"
+
+enum { N_JOBS = 1000, LONG_MS = 10000 };
+
+static void count(void *context)
+{
+	++*(unsigned *)context;
+}
+
+static bool is_written(int wake_fd, int within_ms)
+{
+	struct pollfd polled = {.fd = wake_fd, .events = POLLIN};
+
+	return poll(&polled, 1, within_ms) == 1;
+}
+
+Test(lane, whoever_reads_the_eventfd_finds_the_job_done)
+{
+	const int wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	unsigned n_done = 0;
+	struct psd_lane lane;
+	struct psd_error err;
+
+	cr_assert_eq(psd_lane_open(&lane, wake_fd, &err), PSD_OK, "%s", err.text);
+	cr_expect_not(psd_lane_take_done(&lane));
+	for (unsigned i = 1; i <= N_JOBS; i++) {
+		uint64_t n_written;
+
+		psd_lane_start(&lane, count, &n_done);
+		cr_assert(is_written(wake_fd, LONG_MS));
+		cr_assert_eq(read(wake_fd, &n_written, sizeof(n_written)), (ssize_t)sizeof(n_written));
+		cr_assert(psd_lane_take_done(&lane));
+		cr_assert_eq(n_done, i);
+		cr_assert_not(psd_lane_take_done(&lane), "told once");
+	}
+	psd_lane_close(&lane);
+	close(wake_fd);
+}
+
+/* The end may be noticed before the eventfd says so, which it then does later: a wake-up for nothing. */
+Test(lane, the_end_may_be_noticed_without_the_eventfd)
+{
+	const int wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	unsigned n_done = 0;
+	struct psd_lane lane;
+	struct psd_error err;
+
+	cr_assert_eq(psd_lane_open(&lane, wake_fd, &err), PSD_OK, "%s", err.text);
+	for (unsigned i = 1; i <= N_JOBS; i++) {
+		psd_lane_start(&lane, count, &n_done);
+		while (!psd_lane_take_done(&lane))
+			;
+		cr_assert_eq(n_done, i);
+	}
+	cr_expect(is_written(wake_fd, LONG_MS));
+	psd_lane_close(&lane);
+	close(wake_fd);
+}
+
+Test(lane, without_an_eventfd_whoever_starts_a_job_waits_for_it)
+{
+	unsigned n_done = 0;
+	struct psd_lane lane;
+	struct psd_error err;
+
+	cr_assert_eq(psd_lane_open(&lane, -1, &err), PSD_OK, "%s", err.text);
+	for (unsigned i = 1; i <= N_JOBS; i++) {
+		psd_lane_run(&lane, count, &n_done);
+		cr_assert_eq(n_done, i);
+	}
+	psd_lane_close(&lane);
+}
