@@ -18,6 +18,7 @@ static void add_processor(struct psd_machine_time *time, const unsigned long lon
 
 		time->all_sec += (double)ticks[i] * tick_sec;
 		time->busy_sec += is_idle ? 0.0 : (double)ticks[i] * tick_sec;
+		time->stolen_sec += i == 7 ? (double)ticks[i] * tick_sec : 0.0;
 		time->interrupt_sec += i == 5 || i == 6 ? (double)ticks[i] * tick_sec : 0.0;
 	}
 }

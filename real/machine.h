@@ -9,6 +9,7 @@
 struct psd_machine_time {
 	double busy_sec;
 	double interrupt_sec; /* of that, what the kernel does between programs: most of what links take */
+	double stolen_sec;    /* of that as well: a virtual machine's processors, on which its host let others run */
 	double all_sec;
 };
 

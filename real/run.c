@@ -19,6 +19,8 @@
 #include "real/run_choice.h"
 #include "real/run_output.h"
 
+#define MOST_STOLEN_RATIO 0.02 /* of the processors; with more it is said */
+
 enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2 };
 
 #define CONNECT_SEC	  30.0
@@ -194,6 +196,16 @@ static enum psd_status write_trace(struct command *command, const struct psd_cas
 	return status;
 }
 
+static void say_stolen(const struct command *command, const struct psd_case *made, const struct psd_worker_result *result)
+{
+	const double stolen_ratio = result->machine_cpu_sec > 0.0 ? result->stolen_cpu_sec / result->machine_cpu_sec : 0.0;
+
+	if (stolen_ratio > MOST_STOLEN_RATIO && !command->options->is_quiet)
+		psd_console_say("psd-run: %s: others on its host took %.0f %% of this virtual machine's processor time; without "
+				"them it would be faster\n",
+				made->system->name, 100.0 * stolen_ratio);
+}
+
 static enum psd_status launch_case(struct command *command, const struct psd_case *made, struct psd_run_row *row,
 				   struct psd_error *err)
 {
@@ -222,8 +234,10 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 						: psd_launch(&launch, &row->result, err);
 	if (!status && replay_of(command))
 		status = psd_replay_check(&row->result, command->replay.dilation_ratio, made->system->name, err);
-	if (!status)
+	if (!status) {
 		command->rows[command->n_rows++] = *row;
+		say_stolen(command, made, &row->result);
+	}
 	if (!status && !isfinite(row->result.last_loss))
 		psd_console_say("psd-run: %s diverged, its loss is no number any more: the learning rate is too high\n",
 				made->system->name);

@@ -62,10 +62,11 @@ struct psd_worker_result {
 	double last_loss;
 	uint64_t test_samples; /* 0: not tested */
 	uint64_t test_correct;
-	/* Of a replay's measured iterations. */
-	double late_sec;	/* how late the latest timer of an iteration rang here, median */
-	double own_cpu_sec;	/* processor time of this worker */
-	double busy_cpu_sec;	/* of this machine, for whatever; worker 0's, as is the next */
+	/* While the measured iterations went on. */
+	double late_sec;	/* of a replay: how late the latest timer of an iteration rang here, median */
+	double own_cpu_sec;	/* of a replay: processor time of this worker's thread */
+	double busy_cpu_sec;	/* of this machine, for whatever; worker 0's, as are the next */
+	double stolen_cpu_sec;	/* of that, by other virtual machines on its host */
 	double machine_cpu_sec; /* that it had */
 };
 
