@@ -8,6 +8,27 @@
 
 enum { N_JOBS = 1000, LONG_MS = 10000 };
 
+struct woken {
+	struct psd_lane lane;
+	int wake_fd;
+	unsigned n_done;
+};
+
+static void open_lane(struct woken *woken)
+{
+	struct psd_error err;
+
+	*woken = (struct woken){.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+	cr_assert_geq(woken->wake_fd, 0);
+	cr_assert_eq(psd_lane_open(&woken->lane, woken->wake_fd, &err), PSD_OK);
+}
+
+static void close_lane(struct woken *woken)
+{
+	psd_lane_close(&woken->lane);
+	close(woken->wake_fd);
+}
+
 static void count(void *context)
 {
 	++*(unsigned *)context;
@@ -22,45 +43,37 @@ static bool is_written(int wake_fd, int within_ms)
 
 Test(lane, whoever_reads_the_eventfd_finds_the_job_done)
 {
-	const int wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	unsigned n_done = 0;
-	struct psd_lane lane;
-	struct psd_error err;
+	struct woken woken;
 
-	cr_assert_eq(psd_lane_open(&lane, wake_fd, &err), PSD_OK, "%s", err.text);
-	cr_expect_not(psd_lane_take_done(&lane));
+	open_lane(&woken);
+	cr_expect_not(psd_lane_take_done(&woken.lane));
 	for (unsigned i = 1; i <= N_JOBS; i++) {
 		uint64_t n_written;
 
-		psd_lane_start(&lane, count, &n_done);
-		cr_assert(is_written(wake_fd, LONG_MS));
-		cr_assert_eq(read(wake_fd, &n_written, sizeof(n_written)), (ssize_t)sizeof(n_written));
-		cr_assert(psd_lane_take_done(&lane));
-		cr_assert_eq(n_done, i);
-		cr_assert_not(psd_lane_take_done(&lane), "told once");
+		psd_lane_start(&woken.lane, count, &woken.n_done);
+		cr_assert(is_written(woken.wake_fd, LONG_MS));
+		cr_assert_eq(read(woken.wake_fd, &n_written, sizeof(n_written)), (ssize_t)sizeof(n_written));
+		cr_assert(psd_lane_take_done(&woken.lane));
+		cr_assert_eq(woken.n_done, i);
+		cr_assert_not(psd_lane_take_done(&woken.lane), "told once");
 	}
-	psd_lane_close(&lane);
-	close(wake_fd);
+	close_lane(&woken);
 }
 
 /* The end may be noticed before the eventfd says so, which it then does later: a wake-up for nothing. */
 Test(lane, the_end_may_be_noticed_without_the_eventfd)
 {
-	const int wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	unsigned n_done = 0;
-	struct psd_lane lane;
-	struct psd_error err;
+	struct woken woken;
 
-	cr_assert_eq(psd_lane_open(&lane, wake_fd, &err), PSD_OK, "%s", err.text);
+	open_lane(&woken);
 	for (unsigned i = 1; i <= N_JOBS; i++) {
-		psd_lane_start(&lane, count, &n_done);
-		while (!psd_lane_take_done(&lane))
+		psd_lane_start(&woken.lane, count, &woken.n_done);
+		while (!psd_lane_take_done(&woken.lane))
 			;
-		cr_assert_eq(n_done, i);
+		cr_assert_eq(woken.n_done, i);
 	}
-	cr_expect(is_written(wake_fd, LONG_MS));
-	psd_lane_close(&lane);
-	close(wake_fd);
+	cr_expect(is_written(woken.wake_fd, LONG_MS));
+	close_lane(&woken);
 }
 
 Test(lane, without_an_eventfd_whoever_starts_a_job_waits_for_it)
