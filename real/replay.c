@@ -176,6 +176,11 @@ bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_r
 
 /* ---- after a run ---- */
 
+bool psd_replay_again(const struct psd_worker_result *result, double *dilation_ratio)
+{
+	return !psd_replay_is_true(result) && find_true(result, *dilation_ratio, SAFE_LATE_RATIO, dilation_ratio);
+}
+
 enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,
 				 struct psd_error *err)
 {

@@ -33,6 +33,9 @@ struct psd_soundings {
  * Starts from zeros but for next_ratio. */
 bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_result *result);
 
+/* Of a whole run that was not true to its times: the dilation at which to run it again, as for a sounding. False: it was, or no dilation helps. */
+bool psd_replay_again(const struct psd_worker_result *result, double *dilation_ratio);
+
 /* PSD_ERUN, with the dilation to use instead, when the run was not true to its times. system_name: for the message. */
 enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,
 				 struct psd_error *err) PSD_MUST_CHECK;
