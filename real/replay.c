@@ -6,11 +6,12 @@
 #include "real/affinity.h"
 
 /* Above, processes wait for each other's processors. */
-#define MOST_BUSY_RATIO	 0.70
-#define MOST_LATE_RATIO	 0.02 /* of an iteration */
-#define SAFE_LATE_RATIO	 0.01 /* of a sounding's, since the whole run's may be later than so few */
-#define MOST_SOUNDINGS	 6
-#define LEAST_LEFT_RATIO 0.20 /* that others must leave: with less, how much they do decides, not the dilation */
+#define MOST_BUSY_RATIO	  0.70
+#define MOST_LATE_RATIO	  0.02 /* of an iteration */
+#define SAFE_LATE_RATIO	  0.01 /* of a sounding's, since the whole run's may be later than so few */
+#define MOST_SOUNDINGS	  6
+#define MOST_TIMES_LONGER 4.0  /* a whole run that is done again */
+#define LEAST_LEFT_RATIO  0.20 /* that others must leave: with less, how much they do decides, not the dilation */
 /* What the links of an emulated cluster carry together on two cores, both ends included (tests/bench/real/bench_emulation.c). */
 #define MACHINE_BYTES_PER_SEC 1e9
 /* What it adds to a message's way between two hosts, and what each of its ends then takes of a core: on two cores of an AMD EPYC a step in a
@@ -178,7 +179,12 @@ bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_r
 
 bool psd_replay_again(const struct psd_worker_result *result, double *dilation_ratio)
 {
-	return !psd_replay_is_true(result) && find_true(result, *dilation_ratio, SAFE_LATE_RATIO, dilation_ratio);
+	const double most_ratio = MOST_TIMES_LONGER * *dilation_ratio;
+
+	if (psd_replay_is_true(result) || !find_true(result, *dilation_ratio, SAFE_LATE_RATIO, dilation_ratio))
+		return false;
+	*dilation_ratio = fmin(*dilation_ratio, most_ratio);
+	return true;
 }
 
 enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,

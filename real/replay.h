@@ -8,7 +8,8 @@
 #include "engine/error.h"
 #include "real/worker.h"
 
-/* A dilation at which a machine can move what all links carry at a time when they are busy, and at which what it adds to each message is estimated not to matter; a whole number. PSD_ENOMEM, PSD_ERUN: no estimate. */
+/* A dilation at which a machine can move what all links carry at a time when they are busy, and at which what it adds to each
+ * message is estimated not to matter; a whole number. PSD_ENOMEM, PSD_ERUN: no estimate. */
 enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_ratio, double *dilation_ratio,
 				    struct psd_error *err) PSD_MUST_CHECK;
 
@@ -29,11 +30,12 @@ struct psd_soundings {
 	bool is_true;
 };
 
-/* Takes a run at next_ratio into account. False: no more are needed, since timers were late by half of what is allowed at most, or of no use.
- * Starts from zeros but for next_ratio. */
+/* Takes a run at next_ratio into account. False: no more are needed, since timers were late by half of what is allowed at most,
+ * or of no use. Starts from zeros but for next_ratio. */
 bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_result *result);
 
-/* Of a whole run that was not true to its times: the dilation at which to run it again, as for a sounding. False: it was, or no dilation helps. */
+/* Of a whole run at *dilation_ratio that was not true to its times: sets the dilation at which to run it again, as after a
+ * sounding, but four times as large at most. False, and unchanged: it was true, or no dilation helps. */
 bool psd_replay_again(const struct psd_worker_result *result, double *dilation_ratio);
 
 /* PSD_ERUN, with the dilation to use instead, when the run was not true to its times. system_name: for the message. */

@@ -229,6 +229,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	};
 	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
 
+	row->result = (struct psd_worker_result){.iteration_sec = 0.0}; /* of a run that fails nothing is judged */
 	if (!status)
 		status = command->hosts.n_hosts ? psd_join(&launch, &command->hosts, command->self, &row->result, err)
 						: psd_launch(&launch, &row->result, err);

@@ -268,7 +268,7 @@ Test(replay, soundings_of_which_none_was_true_leave_the_last)
 Test(replay, that_was_not_true_is_run_again_as_after_a_sounding)
 {
 	const struct psd_worker_result in_time = result_of(7, 7, 0.02), late = result_of(1, 1, 0.03),
-				       others = result_of(1, 9, 0.03);
+				       others = result_of(1, 9, 0.03), disturbed = result_of(1, 1, 0.5);
 	double dilation_ratio = 20.0;
 
 	cr_expect_not(psd_replay_again(&in_time, &dilation_ratio));
@@ -276,6 +276,8 @@ Test(replay, that_was_not_true_is_run_again_as_after_a_sounding)
 	cr_expect_float_eq(dilation_ratio, 20.0, 0);
 	cr_expect(psd_replay_again(&late, &dilation_ratio));
 	cr_expect_float_eq(dilation_ratio, 60.0, 1e-9); /* 3 % where 1 % is looked for */
+	cr_expect(psd_replay_again(&disturbed, &dilation_ratio));
+	cr_expect_float_eq(dilation_ratio, 4 * 60.0, 1e-9); /* not 50 times as long */
 }
 
 Test(replay, that_is_not_true_says_at_which_dilation_it_would_be)
