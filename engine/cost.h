@@ -48,7 +48,14 @@ struct psd_rates {
 	double gemm_flops_per_sec;
 	const struct psd_host *host;
 	uint64_t pair_bytes;
+	double coalesced_bytes; /* that a node's link lets pass at a time; infinity where the stack is slower than the link */
 };
+
+/* What a link lets pass at a time, which costs each of its ends an interrupt: so many bytes, or what a slower link carries in so long. Emulated
+ * links are made like that; network cards coalesce interrupts likewise. */
+#define PSD_COALESCED_BYTES 65536.0
+#define PSD_COALESCED_SEC   500e-6
+double psd_cost_coalesced_bytes(double link_bps);
 
 /* fan_in: senders per receiving node, from psd_payload_fan_in(). */
 struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps, unsigned fan_in,

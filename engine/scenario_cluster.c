@@ -50,7 +50,7 @@ static const struct psd_field host_fields[] = {
 	{HOST("reduce", RATE, reduce_bps)},
 	{HOST("update", RATE, update_bps)},
 	{HOST("socket", RATE, socket_bps)},
-	{HOST("interrupts", RATIO, interrupts_ratio), .highest = 1},
+	{HOST("interrupt", SECONDS, interrupt_sec)},
 	{HOST("handling", SECONDS, handling_sec)},
 	{HOST("transport", RATE, transport_bps)},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10},

@@ -127,9 +127,9 @@ static void add_host(struct psd_text *text, const struct psd_host *host)
 	add_optional_rate(text, "reduce", host->reduce_bps, &separator);
 	add_optional_rate(text, "update", host->update_bps, &separator);
 	add_optional_rate(text, "socket", host->socket_bps, &separator);
-	if (host->interrupts_ratio > 0.0) {
-		psd_text_add(text, "%sinterrupts: ", separator);
-		add_figure(text, host->interrupts_ratio);
+	if (host->interrupt_sec > 0.0) {
+		psd_text_add(text, "%sinterrupt: ", separator);
+		add_seconds(text, host->interrupt_sec);
 		separator = ", ";
 	}
 	if (host->handling_sec > 0.0) {

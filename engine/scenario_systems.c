@@ -47,10 +47,10 @@ static const struct {
 /* The key that only processes on shared cores heed. NULL: the host has none. */
 static const char *find_core_cost(const struct psd_host *host)
 {
-	return host->socket_bps > 0.0	      ? "socket"
-	       : host->interrupts_ratio > 0.0 ? "interrupts"
-	       : host->handling_sec > 0.0     ? "handling"
-					      : NULL;
+	return host->socket_bps > 0.0	   ? "socket"
+	       : host->interrupt_sec > 0.0 ? "interrupt"
+	       : host->handling_sec > 0.0  ? "handling"
+					   : NULL;
 }
 
 static enum psd_status check_particular(const struct psd_system *system, const struct psd_node *entry, struct psd_error *err)

@@ -26,8 +26,8 @@ static const struct step steps[] = {
 	{"processors for messages", psd_calibrate_handling, PSD_QUANTITY_HANDLING_SEC, PSD_QUANTITY_HANDLING_SEC},
 	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_STREAMS_RATIO, PSD_QUANTITY_STREAMS_RATIO},
 	{"processors beside an exchange without a limit", psd_calibrate_socket, PSD_QUANTITY_SOCKET_BPS, PSD_QUANTITY_SOCKET_BPS},
-	{"processors beside an exchange on the links", psd_calibrate_interrupts, PSD_QUANTITY_INTERRUPTS_RATIO,
-	 PSD_QUANTITY_INTERRUPTS_RATIO},
+	{"processors beside an exchange on the links", psd_calibrate_interrupt, PSD_QUANTITY_INTERRUPT_SEC,
+	 PSD_QUANTITY_INTERRUPT_SEC},
 };
 
 bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,

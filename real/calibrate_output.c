@@ -39,7 +39,7 @@ static const struct {
 	[PSD_QUANTITY_HANDLING_SEC] = {"host.handling", UNIT_SECONDS},
 	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},
 	[PSD_QUANTITY_SOCKET_BPS] = {"host.socket", UNIT_RATE},
-	[PSD_QUANTITY_INTERRUPTS_RATIO] = {"host.interrupts", UNIT_RATIO},
+	[PSD_QUANTITY_INTERRUPT_SEC] = {"host.interrupt", UNIT_SECONDS},
 };
 
 /* ---- the table ---- */
@@ -249,7 +249,7 @@ static void add_points(struct psd_text *text, const struct psd_calibration *cali
 {
 	psd_result_row_add_head(text);
 	add_point(text, calibration, &calibration->socket_point);
-	add_point(text, calibration, &calibration->interrupts_point);
+	add_point(text, calibration, &calibration->interrupt_point);
 }
 
 /* ---- the scenario ---- */
@@ -290,7 +290,7 @@ static void fit_host(struct psd_host *host, const struct psd_calibration *calibr
 		.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC),
 		.iteration_sec = seconds_of(calibration, PSD_QUANTITY_DATA_SEC),
 		.socket_bps = value_of(calibration, PSD_QUANTITY_SOCKET_BPS),
-		.interrupts_ratio = value_of(calibration, PSD_QUANTITY_INTERRUPTS_RATIO),
+		.interrupt_sec = seconds_of(calibration, PSD_QUANTITY_INTERRUPT_SEC),
 	};
 }
 
@@ -304,7 +304,7 @@ static void fit(struct psd_scenario *scenario, const struct psd_calibration *cal
 	scenario->jitter_ratio = fmin(value_of(calibration, PSD_QUANTITY_JITTER_RATIO), 1.0);
 	scenario->machine.cores = calibration->cores;
 	scenario->machine.nodes = 0;
-	scenario->calibration = (struct psd_calibrated){calibration->interrupts_point.workers, calibration->link_bps};
+	scenario->calibration = (struct psd_calibrated){calibration->interrupt_point.workers, calibration->link_bps};
 	scenario->network.payload_ratio = payload->is_there ? rounded(payload->value) : 1.0;
 	fit_host(&scenario->host, calibration);
 	for (unsigned s = 0; s < scenario->n_systems; s++)

@@ -27,7 +27,7 @@ enum psd_quantity {
 	PSD_QUANTITY_HANDLING_SEC,
 	PSD_QUANTITY_INCAST_RATIO,
 	PSD_QUANTITY_SOCKET_BPS,
-	PSD_QUANTITY_INTERRUPTS_RATIO,
+	PSD_QUANTITY_INTERRUPT_SEC,
 	PSD_QUANTITIES
 };
 
@@ -57,8 +57,8 @@ struct psd_calibration {
 	unsigned n_busy; /* workers that compute at a time on a core of their own */
 	double link_bps; /* of the links in the fit; 0: as fast as the machine */
 	struct psd_measured measured[PSD_QUANTITIES];
-	double *forward_sec, *backward_sec;			   /* (n_layers) of the profile */
-	struct psd_calibrate_point socket_point, interrupts_point; /* whose values were kept */
+	double *forward_sec, *backward_sec;			  /* (n_layers) of the profile */
+	struct psd_calibrate_point socket_point, interrupt_point; /* whose values were kept */
 	struct psd_part_file files[PSD_CALIBRATE_FILES];
 };
 
@@ -91,8 +91,8 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills SOCKET and its point; needs REDUCE, TRANSPORT and HANDLING. */
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills INTERRUPTS and its point, where links have a rate; needs SOCKET. */
-enum psd_status psd_calibrate_interrupts(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills INTERRUPT and its point, where links have a rate; needs SOCKET. */
+enum psd_status psd_calibrate_interrupt(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_output.c ---- */
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "engine/cost.h"
 #include "real/affinity.h"
 #include "real/calibrate_parts.h"
 #include "real/cpu.h"
@@ -260,9 +261,10 @@ enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct
 	return PSD_OK;
 }
 
-enum psd_status psd_calibrate_interrupts(struct psd_calibration *calibration, struct psd_error *err)
+enum psd_status psd_calibrate_interrupt(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const double socket_bps = calibration->measured[PSD_QUANTITY_SOCKET_BPS].value, link_bps = calibration->link_bps;
+	const double coalesced_bits = 8.0 * psd_cost_coalesced_bytes(link_bps);
 	const struct psd_exchange_options options = large_exchange(calibration, link_bps);
 	struct psd_calibrate_point point;
 	double values[SAMPLES];
@@ -274,9 +276,9 @@ enum psd_status psd_calibrate_interrupts(struct psd_calibration *calibration, st
 	if (status)
 		return status;
 	for (unsigned i = 0; i < SAMPLES; i++)
-		values[i] = fmin(1.0, fmax(0.0, bit_sec(calibration, &options, values[i]) - 1.0 / socket_bps) * link_bps);
-	if (psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPTS_RATIO, psd_fit_summary(values, SAMPLES),
+		values[i] = fmax(0.0, bit_sec(calibration, &options, values[i]) - 1.0 / socket_bps) * coalesced_bits;
+	if (psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPT_SEC, psd_fit_summary(values, SAMPLES),
 			       "%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * link_bps))
-		calibration->interrupts_point = point;
+		calibration->interrupt_point = point;
 	return PSD_OK;
 }

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/cost.h"
 #include "engine/units.h"
 #include "real/link.h"
 #include "real/namespaces.h"
@@ -31,8 +32,6 @@
  * burst holds. So slow links get small batches and small bursts: what a message gains after a pause is about a millisecond of line
  * at any rate up to 1 Gbit/s, 0.5 ms above. Measured on two cores: batches of 250 us cost 1.5 times the processor time of 500 us ones,
  * those of 100 us twice (tests/bench/real/bench_emulation.c); bursts of 100 us lose 2 % at 10 Gbit/s, 200 us and 1 ms lose nothing. */
-#define BATCH_SEC	500e-6
-#define MAX_BATCH_BYTES 65536
 #define BURST_SEC	500e-6
 #define MAX_BURST_BYTES 16e6
 /* As deep as a switch's port: three senders to one get all of the rate with 2 to 20 ms, and a small message waits that long. */
@@ -83,7 +82,7 @@ static uint32_t clamp(double value, double low, double high)
 
 static uint32_t batch_of(const struct psd_emulation *emulation, double rate_bps)
 {
-	return clamp(emulation->dilation_ratio * rate_bps / 8 * BATCH_SEC, emulation->mtu_bytes, MAX_BATCH_BYTES);
+	return clamp(psd_cost_coalesced_bytes(emulation->dilation_ratio * rate_bps), emulation->mtu_bytes, PSD_COALESCED_BYTES);
 }
 
 /* batch_bytes: of those who send over this link. */

@@ -1,12 +1,9 @@
 /* The systems of a scenario, one after the other, on one cluster. */
-#define _GNU_SOURCE 1
 #include "real/run.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "engine/result_row.h"
 #include "real/calibrate.h"
@@ -17,6 +14,7 @@
 #include "real/replay.h"
 #include "real/room.h"
 #include "real/run_choice.h"
+#include "real/run_log.h"
 #include "real/run_output.h"
 
 #define MOST_STOLEN_RATIO 0.02 /* of the processors; with more it is said */
@@ -38,8 +36,7 @@ struct command {
 	uint64_t training_samples;
 	struct psd_run_row *rows;
 	unsigned n_rows;
-	FILE *log;	/* or NULL */
-	int *log_errno; /* in memory that the processes share: the first line of the log that could not be written */
+	struct psd_run_log log;
 	struct psd_part_file trace;
 	const struct psd_system *traced; /* or NULL */
 };
@@ -54,15 +51,6 @@ struct observer {
 static bool speaks(const struct command *command)
 {
 	return command->self == 0;
-}
-
-static void log_progress(const struct observer *observer, const struct psd_progress *progress)
-{
-	struct psd_text text = {.bytes = NULL};
-
-	psd_run_log_add(&text, observer->system, progress, observer->command->scenario->has_replay);
-	if (!psd_console_write(observer->command->log, &text) && !*observer->command->log_errno)
-		*observer->command->log_errno = errno;
 }
 
 static void print_progress(const struct psd_system *system, const struct psd_progress *progress, bool has_replay)
@@ -88,8 +76,7 @@ static void observe(void *context, const struct psd_progress *progress)
 {
 	const struct observer *observer = context;
 
-	if (observer->command->log)
-		log_progress(observer, progress);
+	psd_run_log_add(&observer->command->log, observer->system, progress, observer->command->scenario->has_replay);
 	if (!observer->command->options->is_quiet)
 		print_progress(observer->system, progress, observer->command->scenario->has_replay);
 }
@@ -224,7 +211,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 		.is_tested = command->scenario->train.test_every_epochs > 0 && !replay_of(command),
 		.spans = is_traced ? &spans : NULL,
 		.stop_signal = &psd_console_stop_signal,
-		.progress = options->is_quiet && !command->log ? NULL : observe,
+		.progress = options->is_quiet && !command->log.file ? NULL : observe,
 		.context = &observer,
 	};
 	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
@@ -284,14 +271,17 @@ static enum psd_status find_dilation(struct command *command, const struct psd_c
 static enum psd_status launch_again(struct command *command, const struct psd_case *made, struct psd_run_row *row,
 				    struct psd_error *err)
 {
-	enum psd_status status = launch_case(command, made, row, err);
+	enum psd_status status;
 
+	psd_run_log_keep(&command->log);
+	status = launch_case(command, made, row, err);
 	for (unsigned i = 0; i < MOST_TIMES_AGAIN && status == PSD_ERUN && command->scenario->replay.finds_dilation &&
 			     psd_replay_again(&row->result, &command->replay.dilation_ratio);
 	     i++) {
 		if (!command->options->is_quiet)
 			psd_console_say("psd-run: %s: not true to its times, again at dilation %g\n", made->system->name,
 					command->replay.dilation_ratio);
+		psd_run_log_drop(&command->log);
 		row->replay = command->replay;
 		status = launch_case(command, made, row, err);
 	}
@@ -318,9 +308,8 @@ static enum psd_status run_system(struct command *command, const struct psd_syst
 	if (!status)
 		status = launch_again(command, &made, &row, err);
 	psd_case_release(&made);
-	if (!status && *command->log_errno)
-		status = psd_error_set(err, PSD_ERUN, (struct psd_place){.path = command->options->log_path},
-				       "cannot be written: %s", strerror(*command->log_errno));
+	if (!status)
+		status = psd_run_log_check(&command->log, err);
 	if (status || !command->options->is_csv || !speaks(command))
 		return status;
 	psd_run_output_add_csv(&text, command->scenario, &row);
@@ -384,28 +373,6 @@ static void remark(const struct command *command)
 	psd_text_release(&text);
 }
 
-static enum psd_status open_log(struct command *command, struct psd_error *err)
-{
-	const char *path = command->options->log_path;
-	const struct psd_place at = {.path = path};
-	struct psd_text head = {.bytes = NULL};
-
-	command->log_errno = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (command->log_errno == MAP_FAILED) {
-		command->log_errno = NULL;
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	}
-	if (!path || !speaks(command))
-		return PSD_OK;
-	command->log = fopen(path, "we");
-	if (!command->log)
-		return psd_error_set(err, PSD_EFILE, at, "cannot be written: %s", strerror(errno));
-	psd_run_log_add_head(&head);
-	if (psd_console_write(command->log, &head))
-		return PSD_OK;
-	return psd_error_set(err, PSD_ERUN, at, "cannot be written: %s", strerror(errno));
-}
-
 /* A signal ends this process at once: the others hear of it by their connections. */
 static enum psd_status join_hosts(struct command *command, struct psd_error *err)
 {
@@ -461,7 +428,7 @@ static enum psd_status prepare(struct command *command, struct psd_error *err)
 	if (!status && command->traced)
 		status = psd_part_file_open(&command->trace, command->options->trace_path, err);
 	if (!status)
-		status = open_log(command, err);
+		status = psd_run_log_open(&command->log, speaks(command) ? command->options->log_path : NULL, err);
 	if (status)
 		return status;
 	command->rows = calloc(scenario->n_systems, sizeof(*command->rows));
@@ -488,10 +455,7 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 		status = run_systems(&command, err);
 	psd_part_file_discard(&command.trace);
 	psd_hosts_release(&command.hosts);
-	if (command.log)
-		fclose(command.log);
-	if (command.log_errno)
-		munmap(command.log_errno, sizeof(int));
+	psd_run_log_close(&command.log);
 	free(command.rows);
 	psd_subject_matter_release(&command.matter);
 	return status;

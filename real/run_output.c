@@ -2,7 +2,6 @@
  * worker, so the field stays empty there. */
 #include "real/run_output.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #include "engine/result_table.h"
@@ -162,27 +161,4 @@ void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report
 	add_rows(&grid, report);
 	psd_grid_add(text, &grid);
 	psd_grid_release(&grid);
-}
-
-/* ---- the log ---- */
-
-void psd_run_log_add_head(struct psd_text *text)
-{
-	psd_text_add(text, "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n");
-}
-
-void psd_run_log_add(struct psd_text *text, const struct psd_system *system, const struct psd_progress *progress, bool has_replay)
-{
-	psd_text_add_csv(text, system->name);
-	if (has_replay) {
-		psd_text_add(text, ",%" PRIu32 ",,,,%.9g,\n", progress->iteration, progress->elapsed_sec);
-		return;
-	}
-	psd_text_add(text, ",%" PRIu32 ",%.9g,", progress->iteration, progress->epochs);
-	if (isfinite(progress->loss))
-		psd_text_add(text, "%.9g", progress->loss);
-	psd_text_add(text, ",%.9g,%.9g,", progress->correct_ratio, progress->elapsed_sec);
-	if (progress->test_samples > 0)
-		psd_text_add(text, "%.9g", (double)progress->test_correct / (double)progress->test_samples);
-	psd_text_add(text, "\n");
 }

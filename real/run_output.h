@@ -1,4 +1,4 @@
-/* Results of real runs: for people, and as CSV with psd-sim's columns; and the log of the iterations. */
+/* Results of real runs: for people, and as CSV with psd-sim's columns. */
 #ifndef PSD_REAL_RUN_OUTPUT_H
 #define PSD_REAL_RUN_OUTPUT_H
 
@@ -30,10 +30,5 @@ const char *psd_run_executor(bool has_replay);
 /* As rows of psd_result_row_add(). */
 void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *scenario, const struct psd_run_row *row);
 void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report);
-
-/* The log of --log: a line for each iteration; of a replay, which learns nothing, only its time. */
-void psd_run_log_add_head(struct psd_text *text);
-void psd_run_log_add(struct psd_text *text, const struct psd_system *system, const struct psd_progress *progress,
-		     bool has_replay);
 
 #endif

@@ -694,7 +694,7 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 
 /* ---- processors that are shared ---- */
 
-#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupts: 3%%, handling: 20us}"
+#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupt: 15us, handling: 20us}"
 
 Test(contract, shared_processors_agree)
 {
@@ -741,7 +741,7 @@ Test(contract, sockets_bound_an_exchange_that_links_do_not)
 
 	for (unsigned s = 0; s < 2; s++) {
 		const double slow_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 0.1GBps}\n");
-		const double interrupted_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {interrupts: 100%}\n");
+		const double interrupted_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {interrupt: 500us}\n");
 		const double quick_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 100GBps}\n");
 
 		/* a core for each direction, and one core for both */

@@ -194,6 +194,23 @@ Test(cost, headers_leave_a_share_of_the_link)
 }
 
 /* What the ends add to a message's way is like so much more on the links. */
+Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
+{
+	const struct psd_host host = {.interrupt_sec = 10e-6}, slow = {.interrupt_sec = 10e-6, .transport_bps = 5e9};
+	const struct {
+		double link_bps, passing_bytes; /* 500 us of the link, 64 KiB at most */
+	} links[] = {{100e6, 6250}, {1e9, 62500}, {10e9, 65536}};
+
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		const struct psd_rates rates = psd_rates_make(&host, &network, links[i].link_bps, 1, 1e12, pair_bytes);
+
+		expect_near(psd_cost_socket_work(&rates, 1e6, 1).sec, 10e-6 * 1e6 / links[i].passing_bytes,
+			    "seconds of interrupts");
+	}
+	const struct psd_rates unhindered = psd_rates_make(&slow, &network, 10e9, 1, 1e12, pair_bytes);
+	expect_near(psd_cost_socket_work(&unhindered, 1e6, 1).sec, 0.0, "seconds without a link that holds up");
+}
+
 Test(cost, latency_of_the_ends_adds_to_that_of_the_links)
 {
 	const struct psd_host host = {.latency_sec = 70e-6};

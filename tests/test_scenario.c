@@ -119,7 +119,7 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  network: {bandwidth: 10Gbps, payload: 95%, latency: 2us, topology: fat-tree, nodes_per_rack: 16,\n"
 		"            oversubscription: 4}\n"
 		"  local: {bandwidth: 12GBps}\n"
-		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, interrupts: 3%, "
+		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, interrupt: 15us, "
 		"handling: 30us, incast: 15%, message: "
 		"5us, "
 		"latency: 40us, iteration: 10ms}\n"
@@ -161,7 +161,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_float_eq(scenario.host.update_bps, 16e9, 1);
 	cr_expect_float_eq(scenario.host.transport_bps, 16e9, 1);
 	cr_expect_float_eq(scenario.host.socket_bps, 12e9, 1);
-	cr_expect_float_eq(scenario.host.interrupts_ratio, 0.03, 1e-12);
+	cr_expect_float_eq(scenario.host.interrupt_sec, 15e-6, 1e-18);
 	cr_expect_float_eq(scenario.host.handling_sec, 30e-6, 1e-18);
 	cr_expect_eq(scenario.machine.cores, 16);
 	cr_expect_eq(scenario.machine.nodes, 2);

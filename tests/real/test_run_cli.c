@@ -399,7 +399,7 @@ Test(run_cli, what_is_for_predictions_only_is_said)
 		{"cluster.host.copy=1GBps", " 'host'\n"},
 		{"cluster.host.update=1GBps", " 'host'\n"},
 		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", " 'host'\n"},
-		{"cluster.machine.cores=2 --set cluster.host.interrupts=10%", " 'host' 'machine'\n"},
+		{"cluster.machine.cores=2 --set cluster.host.interrupt=10us", " 'host' 'machine'\n"},
 		{"cluster.machine.cores=2 --set cluster.host.handling=1us", " 'host' 'machine'\n"},
 		{"cluster.host.latency=1ms", " 'host'\n"},
 		{"compute.jitter=5%", " 'jitter'\n"},
@@ -451,7 +451,7 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 {
 	const struct scratch_folder folder = make_tiny();
 	static const char options[] = "--calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
-				      "--set cluster.machine.cores=2 --set cluster.host.interrupts=20% --set "
+				      "--set cluster.machine.cores=2 --set cluster.host.interrupt=20us --set "
 				      "calibration.workers=8 --set calibration.bandwidth=2Gbps";
 	struct run done = run(tiny(&folder, options).text, "2>&1"), predicted, trained;
 	char *calibrated, *profile, *points;
@@ -470,7 +470,7 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	/* of links, which there were none of */
 	cr_expect_null(strstr(calibrated, "calibration: "), "%s", calibrated);
 	cr_expect_null(strstr(calibrated, "payload: "), "%s", calibrated);
-	cr_expect_null(strstr(calibrated, "interrupts: "), "%s", calibrated);
+	cr_expect_null(strstr(calibrated, "interrupt: "), "%s", calibrated);
 	cr_expect_gt(number_after(profile, "\nfc1,"), 0.0);
 	cr_expect_eq(count(points, "\n"), 2);
 	cr_expect_not_null(strstr(points, "\ntiny,PS,real-idle,2,2,,"), "%s", points);
