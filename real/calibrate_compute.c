@@ -1,7 +1,6 @@
 /* What the processors do: layers, rebuilds, reductions and updates, with as many workers at a time as a run would have on cores of their own. */
 #define _GNU_SOURCE
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +27,7 @@ struct board {
 	const struct psd_calibration *calibration;
 	unsigned n_members;
 	unsigned n_values; /* of one member */
-	pthread_barrier_t *barrier;
+	struct psd_crew_barrier *barrier;
 	double *values; /* (n_members, n_values) */
 };
 
@@ -36,7 +35,7 @@ static void wait_for_all(void *context)
 {
 	const struct board *board = context;
 
-	(void)pthread_barrier_wait(board->barrier);
+	psd_crew_barrier_wait(board->barrier);
 }
 
 static double *values_of(const struct board *board, unsigned member)
@@ -44,39 +43,17 @@ static double *values_of(const struct board *board, unsigned member)
 	return board->values + (size_t)member * board->n_values;
 }
 
-/* Returns 0 or an errno. */
-static int open_barrier(pthread_barrier_t *barrier, unsigned n_members)
-{
-	pthread_barrierattr_t shared;
-	int error = pthread_barrierattr_init(&shared);
-
-	if (error)
-		return error;
-	error = pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-	if (!error)
-		error = pthread_barrier_init(barrier, &shared, n_members);
-	(void)pthread_barrierattr_destroy(&shared); /* cannot fail: it was made here */
-	return error;
-}
-
 static enum psd_status open_board(struct board *board, struct psd_error *err)
 {
-	int error;
-
-	board->barrier = psd_crew_share(sizeof(*board->barrier));
 	board->values = psd_crew_share((size_t)board->n_members * board->n_values * sizeof(*board->values));
-	if (!board->barrier || !board->values)
+	if (!board->values)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
-	error = open_barrier(board->barrier, board->n_members);
-	if (error)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no barrier for %u processes: %s", board->n_members,
-				     strerror(error));
-	return PSD_OK;
+	return psd_crew_barrier_open(&board->barrier, board->n_members, err);
 }
 
 static void close_board(struct board *board)
 {
-	psd_crew_unshare(board->barrier, sizeof(*board->barrier));
+	psd_crew_barrier_close(board->barrier);
 	psd_crew_unshare(board->values, (size_t)board->n_members * board->n_values * sizeof(*board->values));
 }
 
@@ -390,11 +367,11 @@ static enum psd_status time_host(void *context, unsigned member, struct psd_erro
 
 	(void)psd_affinity_pin(member, board->calibration->n_busy);
 	for (unsigned i = 0; i < REPEATS && is_complete; i++) {
-		(void)pthread_barrier_wait(board->barrier);
+		psd_crew_barrier_wait(board->barrier);
 		values[i] = time_reduce(&arrays, n_parts, &update);
-		(void)pthread_barrier_wait(board->barrier);
+		psd_crew_barrier_wait(board->barrier);
 		values[REPEATS + i] = time_update(&arrays, &update);
-		(void)pthread_barrier_wait(board->barrier);
+		psd_crew_barrier_wait(board->barrier);
 		values[2 * REPEATS + i] = time_copy(&arrays);
 	}
 	give_arrays(&arrays);

@@ -2,6 +2,7 @@
 #include "real/crew.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,52 @@ void psd_crew_unshare(void *shared, size_t bytes)
 {
 	if (shared)
 		munmap(shared, bytes);
+}
+
+struct psd_crew_barrier {
+	pthread_barrier_t meeting;
+};
+
+/* Returns 0 or an errno. */
+static int init_meeting(pthread_barrier_t *meeting, unsigned n_members)
+{
+	pthread_barrierattr_t shared;
+	int error = pthread_barrierattr_init(&shared);
+
+	if (error)
+		return error;
+	error = pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	if (!error)
+		error = pthread_barrier_init(meeting, &shared, n_members);
+	(void)pthread_barrierattr_destroy(&shared); /* cannot fail: it was made here */
+	return error;
+}
+
+enum psd_status psd_crew_barrier_open(struct psd_crew_barrier **barrier, unsigned n_members, struct psd_error *err)
+{
+	struct psd_crew_barrier *opened = psd_crew_share(sizeof(*opened));
+	int error;
+
+	if (!opened)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
+	error = init_meeting(&opened->meeting, n_members);
+	if (error) {
+		psd_crew_barrier_close(opened);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no barrier for %u processes: %s", n_members, strerror(error));
+	}
+	*barrier = opened;
+	return PSD_OK;
+}
+
+void psd_crew_barrier_wait(struct psd_crew_barrier *barrier)
+{
+	(void)pthread_barrier_wait(&barrier->meeting);
+}
+
+/* Not destroyed: members that were ended may still be counted as waiting. */
+void psd_crew_barrier_close(struct psd_crew_barrier *barrier)
+{
+	psd_crew_unshare(barrier, sizeof(*barrier));
 }
 
 static void release(struct psd_crew *crew)

@@ -22,6 +22,13 @@ struct psd_crew {
 void *psd_crew_share(size_t bytes);
 void psd_crew_unshare(void *shared, size_t bytes);
 
+/* At which n_members processes forked from this one meet, again and again. PSD_ENOMEM, PSD_ERUN. */
+struct psd_crew_barrier;
+enum psd_status psd_crew_barrier_open(struct psd_crew_barrier **barrier, unsigned n_members,
+				      struct psd_error *err) PSD_MUST_CHECK;
+void psd_crew_barrier_wait(struct psd_crew_barrier *barrier);
+void psd_crew_barrier_close(struct psd_crew_barrier *barrier); /* NULL is allowed */
+
 /* Forks n_members >= 1 processes that call work(context, member) and end; context is as at the fork. They die with this thread: call it from
  * the main one, before starting any. *crew is filled on success, ended by psd_crew_wait() or psd_crew_stop(). PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_crew_start(struct psd_crew *crew, unsigned n_members, psd_crew_work_fn *work, void *context,

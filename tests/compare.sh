@@ -51,10 +51,7 @@ add_profile() {
 	cores=$(nproc)
 	busy=$(($2 < cores ? $2 : cores))
 	n_profiles=$((n_profiles + 1))
-	for worker in $(seq "$busy"); do
-		taskset -c $((worker - 1)) "$build/bench/cpu" --profile "$model" "$batch" >"$out/profile-$n_profiles-$worker.csv" &
-	done
-	wait
+	"$build/bench/cpu" --profile "$model" "$batch" "$busy" >"$out/profile-$n_profiles.csv"
 }
 
 # merge_profiles FILE: their mean becomes the profile of the calibrated copy

@@ -1,7 +1,8 @@
 /* What one worker's compute takes: seconds of forward and backward per iteration on one thread, and the rate beside that of one large
  * matrix product, which is the practical bound of the machine. Seconds are the thread's processor time: a neighbour on the machine
- * counts only by the caches it takes. `cpu MODEL BATCH` prints the layers of one model. `cpu --profile MODEL.yaml BATCH` prints a compute profile
- * (traces/profiles/README.md) in elapsed seconds, so that several at a time tell what workers that share a machine take. */
+ * counts only by the caches it takes. `cpu MODEL BATCH` prints the layers of one model. `cpu --profile MODEL.yaml BATCH WORKERS` prints a compute
+ * profile (traces/profiles/README.md) in elapsed seconds: the mean of so many workers, each on a core, who begin every iteration together, as in
+ * training, since layers that wait for memory take longer when they coincide. */
 #define _DEFAULT_SOURCE
 
 #include <oneapi/dnnl/dnnl.h>
@@ -11,7 +12,9 @@
 #include <time.h>
 
 #include "engine/graph.h"
+#include "real/affinity.h"
 #include "real/cpu.h"
+#include "real/crew.h"
 #include "real/layer_times.h"
 
 #define WARM_UPS	      1
@@ -36,15 +39,21 @@ static void check(enum psd_status status, const struct psd_error *err)
 }
 
 /* path: of a model file */
+static void measure_as(struct run *run, const char *path, const struct psd_layer_times_options *options)
+{
+	struct psd_error err;
+
+	check(psd_graph_load(&run->graph, path, &err), &err);
+	check(psd_layer_times_open(&run->times, &run->graph, options, &err), &err);
+	check(psd_layer_times_measure(&run->times, &err), &err);
+}
+
 static void measure(struct run *run, const char *path, uint32_t batch, unsigned n_repeats, bool is_cpu_time)
 {
 	const struct psd_layer_times_options options = {
 		.batch = batch, .n_threads = 1, .n_repeats = n_repeats, .is_cpu_time = is_cpu_time};
-	struct psd_error err;
 
-	check(psd_graph_load(&run->graph, path, &err), &err);
-	check(psd_layer_times_open(&run->times, &run->graph, &options, &err), &err);
-	check(psd_layer_times_measure(&run->times, &err), &err);
+	measure_as(run, path, &options);
 }
 
 static void close_run(struct run *run)
@@ -153,33 +162,95 @@ static unsigned repeats_of(double iteration_sec)
 	return repeats < REPEATS ? REPEATS : repeats > MOST_REPEATS ? MOST_REPEATS : (unsigned)repeats;
 }
 
-static void print_profile(const char *path, uint32_t batch)
-{
-	struct run run;
-	double iteration_sec;
+/* Workers that begin their iterations together. */
+struct team {
+	const char *path;
+	uint32_t batch;
+	unsigned n_workers, n_repeats, n_layers;
+	struct psd_crew_barrier *barrier;
+	double *values; /* shared, (n_workers, 2 n_layers + 1): forward and backward of each layer, the rate of rebuilds */
+};
 
-	measure(&run, path, batch, 1, false);
-	iteration_sec = run.times.iteration_sec[0];
-	close_run(&run);
-	measure(&run, path, batch, repeats_of(iteration_sec), false);
-	printf("# batch: %u\n# kind: measured\n# origin: psd, tests/bench/real/bench_cpu.c, medians of %u iterations\n", batch,
-	       run.times.options.n_repeats);
-	printf("# device: cpu\n# gemm_flops_per_sec: %.2fGFLOPS\nlayer,forward_sec,backward_sec\n",
-	       1e-9 * measure_rebuild(&run, batch));
-	for (unsigned l = 0; l < run.graph.n_layers; l++)
-		if (run.graph.layers[l].kind != PSD_LAYER_INPUT)
-			printf("%s,%.7f,%.7f\n", run.graph.layers[l].name, psd_layer_times_forward_sec(&run.times, l),
-			       psd_layer_times_backward_sec(&run.times, l));
-	close_run(&run);
+static void meet(void *context)
+{
+	const struct team *team = context;
+
+	psd_crew_barrier_wait(team->barrier);
 }
 
-static uint32_t batch_of(const char *text)
+static enum psd_status work(void *context, unsigned worker, struct psd_error *err)
 {
-	const uint64_t batch = strtoull(text, NULL, 10);
+	struct team *team = context;
+	const struct psd_layer_times_options options = {
+		.batch = team->batch, .n_threads = 1, .n_repeats = team->n_repeats, .begin = meet, .context = team};
+	double *values = team->values + (size_t)worker * (2 * team->n_layers + 1);
+	struct run run;
 
-	if (batch < 1 || batch > UINT32_MAX)
+	(void)err; /* failures end the process with their line */
+	(void)psd_affinity_pin(worker, team->n_workers);
+	measure_as(&run, team->path, &options);
+	for (unsigned l = 0; l < team->n_layers; l++) {
+		values[2 * l] = psd_layer_times_forward_sec(&run.times, l);
+		values[2 * l + 1] = psd_layer_times_backward_sec(&run.times, l);
+	}
+	values[2 * team->n_layers] = measure_rebuild(&run, team->batch);
+	close_run(&run);
+	return PSD_OK;
+}
+
+static double mean_of(const struct team *team, unsigned value)
+{
+	double sum = 0.0;
+
+	for (unsigned w = 0; w < team->n_workers; w++)
+		sum += team->values[(size_t)w * (2 * team->n_layers + 1) + value];
+	return sum / team->n_workers;
+}
+
+static void measure_team(struct team *team)
+{
+	struct psd_error err;
+	struct psd_crew crew;
+
+	team->values = psd_crew_share((size_t)team->n_workers * (2 * team->n_layers + 1) * sizeof(*team->values));
+	if (!team->values)
+		abort();
+	check(psd_crew_barrier_open(&team->barrier, team->n_workers, &err), &err);
+	check(psd_crew_start(&crew, team->n_workers, work, team, &err), &err);
+	check(psd_crew_wait(&crew, NULL, &err), &err);
+}
+
+static void print_profile(const char *path, uint32_t batch, unsigned n_workers)
+{
+	struct team team = {.path = path, .batch = batch, .n_workers = n_workers};
+	struct run run;
+
+	measure(&run, path, batch, 1, false);
+	team.n_repeats = repeats_of(run.times.iteration_sec[0]);
+	team.n_layers = run.graph.n_layers;
+	psd_layer_times_release(&run.times);
+	measure_team(&team);
+	printf("# batch: %u\n# kind: measured\n# origin: psd, tests/bench/real/bench_cpu.c, %u at a time, medians of %u "
+	       "iterations\n",
+	       batch, n_workers, team.n_repeats);
+	printf("# device: cpu\n# gemm_flops_per_sec: %.2fGFLOPS\nlayer,forward_sec,backward_sec\n",
+	       1e-9 * mean_of(&team, 2 * team.n_layers));
+	for (unsigned l = 0; l < team.n_layers; l++)
+		if (run.graph.layers[l].kind != PSD_LAYER_INPUT)
+			printf("%s,%.7f,%.7f\n", run.graph.layers[l].name, mean_of(&team, 2 * l), mean_of(&team, 2 * l + 1));
+	psd_graph_release(&run.graph);
+	psd_crew_barrier_close(team.barrier);
+	psd_crew_unshare(team.values, (size_t)n_workers * (2 * team.n_layers + 1) * sizeof(*team.values));
+}
+
+/* A count of samples or workers. */
+static uint32_t count_of(const char *text)
+{
+	const uint64_t count = strtoull(text, NULL, 10);
+
+	if (count < 1 || count > UINT32_MAX)
 		exit(2);
-	return (uint32_t)batch;
+	return (uint32_t)count;
 }
 
 int main(int argc, char **argv)
@@ -187,16 +258,16 @@ int main(int argc, char **argv)
 	double product_flops_per_sec;
 
 	omp_set_num_threads(1);
-	if (argc == 4 && !strcmp(argv[1], "--profile")) {
-		print_profile(argv[2], batch_of(argv[3]));
+	if (argc == 5 && !strcmp(argv[1], "--profile")) {
+		print_profile(argv[2], count_of(argv[3]), count_of(argv[4]));
 		return 0;
 	}
 	if (argc == 3) {
-		print_layers(argv[1], batch_of(argv[2]));
+		print_layers(argv[1], count_of(argv[2]));
 		return 0;
 	}
 	if (argc != 1) {
-		fprintf(stderr, "usage: cpu [[--profile] MODEL BATCH]\n");
+		fprintf(stderr, "usage: cpu [MODEL BATCH | --profile MODEL BATCH WORKERS]\n");
 		return 2;
 	}
 	product_flops_per_sec = measure_product();
