@@ -1,9 +1,6 @@
 /* From scenario to program. */
 #include "engine/case.h"
 
-/* A user's platform may leave the link rate to SimGrid: planning then takes the link as faster than any. */
-static const double unlimited_bps = 1e18;
-
 enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
 					struct psd_error *err)
 {
@@ -60,7 +57,7 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 		.system = system,
 		.network = &scenario->network,
 		.layout = psd_layout_make(point.workers, point.workers_per_node, system->servers),
-		.link_bps = point.bandwidth_bps > 0 ? point.bandwidth_bps : unlimited_bps,
+		.link_bps = point.bandwidth_bps > 0 ? point.bandwidth_bps : PSD_UNLIMITED_BPS,
 		.batch = scenario->batch_per_worker,
 		.is_half = scenario->is_half,
 		.machine = scenario->machine,

@@ -137,7 +137,7 @@ static double slower(double a_bps, double b_bps)
 
 double psd_cost_coalesced_bytes(double link_bps)
 {
-	return fmin(PSD_COALESCED_BYTES, link_bps / 8 * PSD_COALESCED_SEC);
+	return fmax(PSD_COALESCED_LEAST_BYTES, fmin(PSD_COALESCED_BYTES, link_bps / 8 * PSD_COALESCED_SEC));
 }
 
 struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps, unsigned fan_in,
@@ -145,6 +145,7 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 {
 	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
 	const double payload_bps = link_bps * network->payload_ratio;
+	const bool has_queue = link_bps < PSD_UNLIMITED_BPS && payload_bps <= transport_bps;
 	return (struct psd_rates){
 		.send_bps = slower(payload_bps, transport_bps),
 		.receive_bps = slower(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
@@ -153,7 +154,7 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 		.gemm_flops_per_sec = gemm_flops_per_sec,
 		.host = host,
 		.pair_bytes = pair_bytes,
-		.coalesced_bytes = payload_bps < transport_bps ? psd_cost_coalesced_bytes(link_bps) : INFINITY,
+		.coalesced_bytes = has_queue ? psd_cost_coalesced_bytes(link_bps) : INFINITY,
 	};
 }
 

@@ -43,11 +43,11 @@ struct psd_collective_class {
 
 /* Host side of a software stack. A rate of 0 means: costs nothing. */
 struct psd_host {
-	double copy_bps;      /* device to host and host to device, each direction its own engine */
-	double reduce_bps;    /* gradient bytes summed and applied by a server */
-	double update_bps;    /* gradient bytes applied by a worker, where the whole gradient is its own */
-	double socket_bps;    /* bytes sent plus received that one core moves through sockets; heeded where `machine` is given */
-	double interrupt_sec; /* of one core, that each end takes when its link has let PSD_COALESCED_BYTES pass; likewise */
+	double copy_bps;   /* device to host and host to device, each direction its own engine */
+	double reduce_bps; /* gradient bytes summed and applied by a server */
+	double update_bps; /* gradient bytes applied by a worker, where the whole gradient is its own */
+	double socket_bps; /* bytes sent plus received that one core moves through sockets; heeded where `machine` is given */
+	double interrupt_sec; /* of one core, that each end takes for what its link lets pass at a time, see engine/cost.h; likewise */
 	double handling_sec;  /* of one core, that each end takes for a message beside its bytes; likewise */
 	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower still */
 	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */

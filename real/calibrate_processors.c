@@ -1,7 +1,7 @@
 /* What messages take from computing. Two workers of an idle network exchange tensors while on every core a process multiplies matrices, as in
  * training, for a short and for a long while: what the exchange's processes took of processors in between, and what the kernel did meanwhile on
  * account of those who multiply. Tensors of 1 KiB tell what a message takes; large ones what their bytes take, on links without a limit; and
- * those over the scenario's links what comes on top while these are busy. Processor time is chosen over wall time, also over what the products
+ * those over the scenario's links what comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products
  * lose to the exchange, as others on the machine disturb it far less. */
 #define _GNU_SOURCE
 #include <math.h>

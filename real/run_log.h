@@ -17,8 +17,10 @@ struct psd_run_log {
 	off_t kept_bytes;
 };
 
-/* path NULL: there is none, and the others do nothing. PSD_ENOMEM, PSD_EFILE, PSD_ERUN: then nothing is to be closed. */
+/* Writes the head of the columns. path is borrowed until the end; NULL: there is no log, and the others do nothing. PSD_EFILE: cannot be opened;
+ * PSD_ERUN: or written; PSD_ENOMEM. *log is set on failure too, to one that may be closed. */
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+/* A line; of a failure psd_run_log_check() tells. */
 void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system, const struct psd_progress *progress,
 		     bool has_replay);
 

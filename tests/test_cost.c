@@ -193,24 +193,39 @@ Test(cost, headers_leave_a_share_of_the_link)
 	expect_near(psd_rates_make(&slow, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 8e9, "send_bps of a slow stack");
 }
 
-/* What the ends add to a message's way is like so much more on the links. */
 Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
 {
-	const struct psd_host host = {.interrupt_sec = 10e-6}, slow = {.interrupt_sec = 10e-6, .transport_bps = 5e9};
+	const struct psd_network with_headers = {.payload_ratio = 0.9};
+	const struct psd_host host = {.interrupt_sec = 10e-6};
 	const struct {
-		double link_bps, passing_bytes; /* 500 us of the link, 64 KiB at most */
-	} links[] = {{100e6, 6250}, {1e9, 62500}, {10e9, 65536}};
+		double link_bps, passing_bytes; /* a packet at least, 500 us of the link, 64 KiB at most */
+	} links[] = {{1e6, 1500}, {100e6, 6250}, {1e9, 62500}, {10e9, 65536}};
 
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
-		const struct psd_rates rates = psd_rates_make(&host, &network, links[i].link_bps, 1, 1e12, pair_bytes);
+		const struct psd_rates rates = psd_rates_make(&host, &with_headers, links[i].link_bps, 1, 1e12, pair_bytes);
 
 		expect_near(psd_cost_socket_work(&rates, 1e6, 1).sec, 10e-6 * 1e6 / links[i].passing_bytes,
 			    "seconds of interrupts");
 	}
-	const struct psd_rates unhindered = psd_rates_make(&slow, &network, 10e9, 1, 1e12, pair_bytes);
-	expect_near(psd_cost_socket_work(&unhindered, 1e6, 1).sec, 0.0, "seconds without a link that holds up");
 }
 
+Test(cost, a_link_that_is_faster_than_the_stack_interrupts_nobody)
+{
+	const struct psd_network with_headers = {.payload_ratio = 0.9};
+	const struct {
+		double transport_bps, link_bps;
+		bool has_interrupts;
+	} cases[] = {{9e9, 10e9, true}, {8.9e9, 10e9, false}, {0, PSD_UNLIMITED_BPS, false}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct psd_host host = {.interrupt_sec = 10e-6, .transport_bps = cases[i].transport_bps};
+		const struct psd_rates rates = psd_rates_make(&host, &with_headers, cases[i].link_bps, 1, 1e12, pair_bytes);
+
+		cr_expect_eq(psd_cost_socket_work(&rates, 1e6, 1).sec > 0.0, cases[i].has_interrupts, "case %zu", i);
+	}
+}
+
+/* What the ends add to a message's way is like so much more on the links. */
 Test(cost, latency_of_the_ends_adds_to_that_of_the_links)
 {
 	const struct psd_host host = {.latency_sec = 70e-6};

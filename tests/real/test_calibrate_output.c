@@ -20,7 +20,8 @@ static void load(struct psd_scenario *scenario)
 	cr_assert_eq(psd_scenario_parse(scenario, "scenarios/test.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 }
 
-#define HANDLING_SEC 20e-6 /* at each end */
+#define HANDLING_SEC  20e-6 /* at each end */
+#define INTERRUPT_SEC 17e-6
 
 /* A machine whose messages have this constant, on the scenario's links. Reads back what was written into *calibrated; table: NULL, or gets it. */
 static void calibrate(const struct psd_scenario *scenario, double constant_sec, const char *path, struct psd_scenario *calibrated,
@@ -42,6 +43,7 @@ static void calibrate(const struct psd_scenario *scenario, double constant_sec, 
 	calibration.measured[PSD_QUANTITY_REBUILD].value = 1e9; /* a profile has no digits for less than a kFLOPS */
 	calibration.measured[PSD_QUANTITY_LATENCY_SEC].value = constant_sec;
 	calibration.measured[PSD_QUANTITY_HANDLING_SEC].value = HANDLING_SEC;
+	calibration.measured[PSD_QUANTITY_INTERRUPT_SEC].value = INTERRUPT_SEC;
 	cr_assert_eq(psd_calibrate_open(&calibration, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_calibrate_write(&calibration, &err), PSD_OK, "%s", err.text);
 	if (table)
@@ -64,11 +66,12 @@ static void expect_latencies(const struct psd_scenario *calibrated, double netwo
 				   calibrated->systems[s].name, calibrated->systems[s].host.latency_sec);
 }
 
-static void expect_nothing_of_other_stacks(const struct psd_scenario *calibrated)
+static void expect_the_host_alone(const struct psd_scenario *calibrated)
 {
 	for (unsigned s = 0; s < calibrated->n_systems; s++) {
 		const struct psd_host *host = &calibrated->systems[s].host;
 
+		cr_expect_float_eq(host->interrupt_sec, INTERRUPT_SEC, 1e-12);
 		cr_expect(host->copy_bps == 0 && host->message_sec == 0 && host->n_collective_classes == 0, "%s",
 			  calibrated->systems[s].name);
 	}
@@ -84,7 +87,7 @@ Test(calibrate_output, the_links_latency_and_handling_stay_and_the_rest_is_the_h
 	load(&scenario);
 	calibrate(&scenario, 112.5e-6, scratch_folder_path(&folder, "c.yaml").text, &calibrated, &table);
 	expect_latencies(&calibrated, 50e-6, 112.5e-6 - 50e-6 - 2 * HANDLING_SEC);
-	expect_nothing_of_other_stacks(&calibrated);
+	expect_the_host_alone(&calibrated);
 	row = strstr(table.bytes, "\nhost.latency ");
 	cr_assert_not_null(row, "%s", table.bytes);
 	row += strlen("\nhost.latency ");

@@ -29,17 +29,17 @@ exchange_alone() {
 
 train() { run_psd alexnet 32 "$2" 2 $ITERATIONS --set "cluster.network.bandwidth=${1}bps" | csv_field iteration_sec; }
 
-# measure BITS_PER_SEC ROUNDS
+# measure BITS_PER_SEC
 measure() {
 	rm -f "$folder"/*
-	for _ in $(seq "$2"); do
+	for _ in $(seq $ROUNDS); do
 		compute_alone "$1" >>"$folder/compute"
 		exchange_alone "$1" >>"$folder/exchange"
 		train "$1" PS >>"$folder/wait-free"
 		train "$1" "PS in sequence" >>"$folder/sequential"
 	done
 	for part in compute exchange wait-free sequential; do median <"$folder/$part"; done | tr '\n' ' ' |
-		awk -v rate="$1" -v rounds="$2" '{
+		awk -v rate="$1" -v rounds=$ROUNDS '{
 			longer_sec = $1 > $2 ? $1 : $2
 			printf "alexnet,32,%d,%d,%.5f,%.5f,%.5f,%.5f,%.4f,1.1,%s\n", rate, rounds, $1, $2, $3, $4, $3 / longer_sec,
 				($3 <= 1.1 * longer_sec) ? "yes" : "no"
@@ -48,6 +48,6 @@ measure() {
 }
 
 echo "model,batch,bandwidth_bps,rounds,compute_sec,communication_sec,wait_free_sec,sequential_sec,per_longer_ratio,most_ratio,is_met"
-measure 1000000000 $ROUNDS
+measure 1000000000
 slowed_bps=$(awk -v there=$COMPUTE_THERE_SEC -v here="$compute_sec" 'BEGIN { printf "%.0f", 1e9 * there / here }')
-if [ "$slowed_bps" -lt 900000000 ] && [ "$slowed_bps" -ge 100000000 ]; then measure "$slowed_bps" $ROUNDS; fi
+if [ "$slowed_bps" -lt 900000000 ] && [ "$slowed_bps" -ge 100000000 ]; then measure "$slowed_bps"; fi
