@@ -48,14 +48,14 @@ struct psd_rates {
 	double gemm_flops_per_sec;
 	const struct psd_host *host;
 	uint64_t pair_bytes;
-	double coalesced_bytes; /* of a node's link, see below; infinity where the stack sends less than the link would take */
+	double coalesced_bytes; /* of a node's link, see below; infinity where the stack is slower, or the link unlimited */
 };
 
 /* A user's platform may leave the link rate to SimGrid: planning then takes the link as faster than any. */
 #define PSD_UNLIMITED_BPS 1e18
 
-/* A link lets so many bytes pass at a time, or what it carries in so long if that is less, but a packet at least, and that costs each of its ends
- * an interrupt. real/emulation.c makes links like that, network cards coalesce interrupts likewise. Measured on two cores: what is let pass
+/* A link lets so many bytes pass at a time, or what it carries in so long if that is less, but an Ethernet packet at least, and that costs each of
+ * its ends an interrupt. real/emulation.c makes links like that (or batches of one packet, where packets are larger), network cards coalesce interrupts likewise. Measured on two cores: what is let pass
  * every 250 us costs 1.5 times the processor time of 500 us, every 100 us twice (tests/bench/real/bench_emulation.c). */
 #define PSD_COALESCED_BYTES	  65536.0
 #define PSD_COALESCED_LEAST_BYTES 1500.0

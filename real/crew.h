@@ -22,7 +22,8 @@ struct psd_crew {
 void *psd_crew_share(size_t bytes);
 void psd_crew_unshare(void *shared, size_t bytes);
 
-/* At which n_members processes forked from this one meet, again and again. PSD_ENOMEM, PSD_ERUN. */
+/* At which all members of a crew meet, again and again: opened before the crew starts, closed after it has ended. A member that ends with meetings
+ * left must fail, or the others wait for ever. *barrier is set on success. PSD_ENOMEM, PSD_ERUN. */
 struct psd_crew_barrier;
 enum psd_status psd_crew_barrier_open(struct psd_crew_barrier **barrier, unsigned n_members,
 				      struct psd_error *err) PSD_MUST_CHECK;

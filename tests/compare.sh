@@ -17,7 +17,7 @@ bandwidths=${BANDWIDTHS:-}
 iterations=${ITERATIONS:-6}
 out=$build/compare
 mkdir -p "$out"
-rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv
+rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/profile-*.csv
 
 # scenario_file NAME
 scenario_file() {
@@ -56,7 +56,9 @@ add_profile() {
 
 # merge_profiles FILE: their mean becomes the profile of the calibrated copy
 merge_profiles() {
-	awk -F , 'FNR == 1 { n_files++ }
+	flops=$(sed -n 's/^# gemm_flops_per_sec: \(.*\)GFLOPS$/\1/p' "$out"/profile-*.csv | awk '{ sum += $1 } END { printf "%.2f", sum / NR }')
+	awk -F , -v flops="$flops" 'FNR == 1 { n_files++ }
+		/^# gemm_flops_per_sec:/ { $0 = "# gemm_flops_per_sec: " flops "GFLOPS" }
 		/^#/ || /^layer,/ { if (n_files == 1) print; next }
 		!($1 in forward_sec) { layers[++n_layers] = $1 }
 		{ forward_sec[$1] += $2; backward_sec[$1] += $3 }

@@ -80,3 +80,65 @@ Test(crew, an_ignored_SIGCHLD_is_a_failure_and_no_endless_wait)
 	cr_expect_str_eq(err.text, "a process that measured ended without a word");
 	signal(SIGCHLD, SIG_DFL);
 }
+
+struct meeting {
+	struct psd_crew_barrier *barrier;
+	_Atomic unsigned *n_turns; /* shared; of each member */
+};
+
+/* Between two meetings nobody is a turn ahead or behind. */
+static enum psd_status take_turns(void *context, unsigned member, struct psd_error *err)
+{
+	const struct meeting *meeting = context;
+
+	for (unsigned turn = 1; turn <= 200; turn++) {
+		meeting->n_turns[member] = turn;
+		psd_crew_barrier_wait(meeting->barrier);
+		for (unsigned m = 0; m < MEMBERS; m++) {
+			const unsigned reached = meeting->n_turns[m];
+
+			if (reached != turn)
+				return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "member %u is at turn %u, not %u", m, reached,
+						     turn);
+		}
+		psd_crew_barrier_wait(meeting->barrier);
+	}
+	return PSD_OK;
+}
+
+Test(crew, members_meet_at_a_barrier)
+{
+	struct meeting meeting = {.n_turns = psd_crew_share(MEMBERS * sizeof(*meeting.n_turns))};
+	struct psd_error err = {.text = ""};
+	struct psd_crew crew;
+
+	cr_assert_not_null((void *)meeting.n_turns);
+	cr_assert_eq(psd_crew_barrier_open(&meeting.barrier, MEMBERS, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_crew_start(&crew, MEMBERS, take_turns, &meeting, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_crew_wait(&crew, NULL, &err), PSD_OK, "%s", err.text);
+	psd_crew_barrier_close(meeting.barrier);
+	psd_crew_unshare((void *)meeting.n_turns, MEMBERS * sizeof(*meeting.n_turns));
+}
+
+static enum psd_status fail_instead_of_meeting(void *context, unsigned member, struct psd_error *err)
+{
+	const struct meeting *meeting = context;
+
+	if (member == 1)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "member 1 is out of paper");
+	psd_crew_barrier_wait(meeting->barrier);
+	return PSD_OK;
+}
+
+Test(crew, who_waits_for_one_that_failed_is_ended)
+{
+	struct meeting meeting = {.n_turns = NULL};
+	struct psd_error err = {.text = ""};
+	struct psd_crew crew;
+
+	cr_assert_eq(psd_crew_barrier_open(&meeting.barrier, MEMBERS, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_crew_start(&crew, MEMBERS, fail_instead_of_meeting, &meeting, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_crew_wait(&crew, NULL, &err), PSD_ERUN);
+	cr_expect_str_eq(err.text, "member 1 is out of paper");
+	psd_crew_barrier_close(meeting.barrier);
+}

@@ -39,21 +39,23 @@ static void check(enum psd_status status, const struct psd_error *err)
 }
 
 /* path: of a model file */
-static void measure_as(struct run *run, const char *path, const struct psd_layer_times_options *options)
+static enum psd_status measure_as(struct run *run, const char *path, const struct psd_layer_times_options *options,
+				  struct psd_error *err)
 {
-	struct psd_error err;
+	enum psd_status status = psd_graph_load(&run->graph, path, err);
 
-	check(psd_graph_load(&run->graph, path, &err), &err);
-	check(psd_layer_times_open(&run->times, &run->graph, options, &err), &err);
-	check(psd_layer_times_measure(&run->times, &err), &err);
+	if (!status)
+		status = psd_layer_times_open(&run->times, &run->graph, options, err);
+	return status ? status : psd_layer_times_measure(&run->times, err);
 }
 
 static void measure(struct run *run, const char *path, uint32_t batch, unsigned n_repeats, bool is_cpu_time)
 {
 	const struct psd_layer_times_options options = {
 		.batch = batch, .n_threads = 1, .n_repeats = n_repeats, .is_cpu_time = is_cpu_time};
+	struct psd_error err;
 
-	measure_as(run, path, &options);
+	check(measure_as(run, path, &options, &err), &err);
 }
 
 static void close_run(struct run *run)
@@ -145,13 +147,14 @@ static void print_layers(const char *model, uint32_t batch)
 /* ---- a profile ---- */
 
 /* FLOP/s at which the matrix of the largest inner product is rebuilt from the factors of two workers. */
-static double measure_rebuild(struct run *run, uint32_t batch)
+static enum psd_status measure_rebuild(struct run *run, uint32_t batch, double *flops_per_sec, struct psd_error *err)
 {
 	double secs[MOST_REPEATS], flops;
-	struct psd_error err;
+	const enum psd_status status = psd_layer_times_rebuild(&run->times, 2 * batch, secs, &flops, err);
 
-	check(psd_layer_times_rebuild(&run->times, 2 * batch, secs, &flops, &err), &err);
-	return flops > 0.0 ? flops / secs[run->times.options.n_repeats / 2] : PRODUCT_FLOPS_UNKNOWN;
+	if (!status)
+		*flops_per_sec = flops > 0.0 ? flops / secs[run->times.options.n_repeats / 2] : PRODUCT_FLOPS_UNKNOWN;
+	return status;
 }
 
 /* Iterations that fill PROFILE_SEC, as far as that is sensible: what disturbs a machine lasts longer than those of a small model. */
@@ -185,15 +188,18 @@ static enum psd_status work(void *context, unsigned worker, struct psd_error *er
 		.batch = team->batch, .n_threads = 1, .n_repeats = team->n_repeats, .begin = meet, .context = team};
 	double *values = team->values + (size_t)worker * (2 * team->n_layers + 1);
 	struct run run;
+	enum psd_status status;
 
-	(void)err; /* failures end the process with their line */
-	(void)psd_affinity_pin(worker, team->n_workers);
-	measure_as(&run, team->path, &options);
+	(void)psd_affinity_pin(worker, team->n_workers); /* more workers than processors share them */
+	status = measure_as(&run, team->path, &options, err);
+	if (!status)
+		status = measure_rebuild(&run, team->batch, &values[2 * team->n_layers], err);
+	if (status)
+		return status;
 	for (unsigned l = 0; l < team->n_layers; l++) {
 		values[2 * l] = psd_layer_times_forward_sec(&run.times, l);
 		values[2 * l + 1] = psd_layer_times_backward_sec(&run.times, l);
 	}
-	values[2 * team->n_layers] = measure_rebuild(&run, team->batch);
 	close_run(&run);
 	return PSD_OK;
 }
@@ -267,7 +273,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc != 1) {
-		fprintf(stderr, "usage: cpu [MODEL BATCH | --profile MODEL BATCH WORKERS]\n");
+		fprintf(stderr, "usage: cpu [MODEL BATCH | --profile MODEL.yaml BATCH WORKERS]\n");
 		return 2;
 	}
 	product_flops_per_sec = measure_product();
