@@ -55,6 +55,7 @@ Test(run_log, drops_what_is_done_again)
 	struct psd_run_log log = opened(file.path);
 	struct psd_error err;
 
+	assert_text(file.path, HEAD);
 	add_elsewhere(&log, 1);
 	psd_run_log_keep(&log);
 	add_elsewhere(&log, 2);
