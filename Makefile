@@ -4,7 +4,7 @@
 DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libdnnl-dev libturbojpeg0-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
 # What the benchmarks compare with; without them they say what they skip.
-DEPS_BENCH := python3-torch openmpi-bin libopenmpi-dev libgloo-dev
+DEPS_BENCH := python3-torch libopenblas0-pthread openmpi-bin libopenmpi-dev libgloo-dev
 
 # ---- what a user may set ----
 CC         ?= cc
