@@ -34,7 +34,7 @@ struct psd_costs {
 	double *backward_sec; /* n_layers */
 	unsigned n_layers;
 	double compute_sec;	   /* sum of all */
-	double gemm_flops_per_sec; /* rate of factor rebuilds on this device */
+	double gemm_flops_per_sec; /* of other workers' samples in factor rebuilds; one's own are in backward_sec */
 	enum psd_costs_source source;
 };
 

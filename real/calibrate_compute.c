@@ -111,8 +111,7 @@ static enum psd_status fill_layers(struct psd_layer_times *times, const struct b
 	enum psd_status status = psd_layer_times_measure(times, err);
 
 	if (!status)
-		status = psd_layer_times_rebuild(times, options->matter->scenario->batch_per_worker * options->point.workers,
-						 values + at_rebuilds(board), values + at_flops(board), err);
+		status = psd_layer_times_rebuild(times, values + at_rebuilds(board), values + at_flops(board), err);
 	for (unsigned l = 0; l < n_layers; l++) {
 		values[l] = psd_layer_times_forward_sec(times, l);
 		values[n_layers + l] = psd_layer_times_backward_sec(times, l);
@@ -222,8 +221,8 @@ static enum psd_status run_layers(struct psd_calibration *calibration, unsigned 
 		}
 		if (!status && n_members == calibration->n_busy && flops > 0.0)
 			psd_calibrate_note(calibration, PSD_QUANTITY_REBUILD,
-					   rate_of(flops, summarise(&board, at_rebuilds(&board), REPEATS)), "%u samples",
-					   batch * options->point.workers);
+					   rate_of(flops, summarise(&board, at_rebuilds(&board), REPEATS)), "%u samples more",
+					   batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
 	}
 	close_board(&board);
 	return status;

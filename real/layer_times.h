@@ -48,9 +48,13 @@ enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct ps
 double psd_layer_times_forward_sec(const struct psd_layer_times *times, unsigned layer);
 double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigned layer);
 
-/* Seconds in which the gradient of the graph's largest inner product, an (N,M) matrix, is rebuilt from factors of `samples` samples: n_repeats,
- * ascending, to secs; *flops: 2 N M samples. Without inner products *flops is 0 and secs are left alone. PSD_ENOMEM. */
-enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, uint32_t samples, double secs[], double *flops,
+/* Seconds that the samples of other workers add where the gradient of the graph's largest inner product, an (N,M) matrix, is rebuilt from the
+ * factors of PSD_LAYER_TIMES_REBUILD_WORKERS workers, oneself among them, instead of one's own alone: n_repeats, ascending, to secs; *flops: what they
+ * are for, 2 N M for each sample of the others. One product gives the sum, so what it takes however few the samples are (writing the matrix) is part of
+ * the layer's own backward. Without inner products *flops is 0 and secs are left alone. PSD_ENOMEM. */
+/* As many as runs on one machine have; more would take longer to measure, fewer leave a difference near the noise. */
+#define PSD_LAYER_TIMES_REBUILD_WORKERS 4
+enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,
 					struct psd_error *err) PSD_MUST_CHECK;
 
 /* Ascending, in place. */

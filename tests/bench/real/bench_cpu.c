@@ -146,11 +146,11 @@ static void print_layers(const char *model, uint32_t batch)
 
 /* ---- a profile ---- */
 
-/* FLOP/s at which the matrix of the largest inner product is rebuilt from the factors of two workers. */
-static enum psd_status measure_rebuild(struct run *run, uint32_t batch, double *flops_per_sec, struct psd_error *err)
+/* FLOP/s at which samples of other workers are added where the matrix of the largest inner product is rebuilt. */
+static enum psd_status measure_rebuild(struct run *run, double *flops_per_sec, struct psd_error *err)
 {
 	double secs[MOST_REPEATS], flops;
-	const enum psd_status status = psd_layer_times_rebuild(&run->times, 2 * batch, secs, &flops, err);
+	const enum psd_status status = psd_layer_times_rebuild(&run->times, secs, &flops, err);
 
 	if (!status)
 		*flops_per_sec = flops > 0.0 ? flops / secs[run->times.options.n_repeats / 2] : PRODUCT_FLOPS_UNKNOWN;
@@ -193,7 +193,7 @@ static enum psd_status work(void *context, unsigned worker, struct psd_error *er
 	(void)psd_affinity_pin(worker, team->n_workers); /* more workers than processors share them */
 	status = measure_as(&run, team->path, &options, err);
 	if (!status)
-		status = measure_rebuild(&run, team->batch, &values[2 * team->n_layers], err);
+		status = measure_rebuild(&run, &values[2 * team->n_layers], err);
 	if (status)
 		return status;
 	for (unsigned l = 0; l < team->n_layers; l++) {
