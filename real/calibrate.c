@@ -1,6 +1,7 @@
-/* The order of measurements, and their repetition while they spread. */
+/* The order of measurements, and their repetition: all of them in turn, so that two of one quantity lie a while apart, as two calibrations do. */
 #include "real/calibrate.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,8 @@
 #include "real/affinity.h"
 #include "real/calibrate_parts.h"
 
-#define CALM_RATIO 0.05 /* a spread that calls for no other attempt */
+#define CALM_RATIO    0.05 /* a spread that calls for no other attempt */
+#define SURE_ATTEMPTS 2	   /* whatever the spread of the first: what drifts from minute to minute is calm for seconds */
 
 struct step {
 	const char *words;
@@ -34,31 +36,47 @@ bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity q
 			const char *range, ...)
 {
 	struct psd_measured *measured = &calibration->measured[quantity];
+	const double least = measured->is_there ? fmin(measured->least, summary.median) : summary.median;
+	const double most = measured->is_there ? fmax(measured->most, summary.median) : summary.median;
+	const bool is_kept = !measured->is_there || summary.spread_ratio < measured->attempt_spread_ratio;
 	va_list arguments;
 
-	if (measured->is_there && measured->spread_ratio <= summary.spread_ratio)
-		return false;
-	*measured = (struct psd_measured){
-		.is_there = true, .value = summary.median, .spread_ratio = summary.spread_ratio, .n_samples = summary.n_samples};
-	va_start(arguments, range);
-	vsnprintf(measured->range, sizeof(measured->range), range, arguments);
-	va_end(arguments);
-	return true;
+	if (is_kept) {
+		*measured = (struct psd_measured){.is_there = true,
+						  .value = summary.median,
+						  .attempt_spread_ratio = summary.spread_ratio,
+						  .n_samples = summary.n_samples};
+		va_start(arguments, range);
+		vsnprintf(measured->range, sizeof(measured->range), range, arguments);
+		va_end(arguments);
+	}
+	measured->least = least;
+	measured->most = most;
+	return is_kept;
+}
+
+double psd_calibrate_spread_ratio(const struct psd_measured *measured)
+{
+	const double drift = measured->most - measured->least;
+	const double drift_ratio = measured->value > 0.0 ? drift / measured->value : drift > 0.0;
+
+	return fmax(measured->attempt_spread_ratio, drift_ratio);
 }
 
 static bool is_calm(const struct psd_calibration *calibration, const struct step *step)
 {
 	for (unsigned q = step->first; q <= step->last; q++)
-		if (calibration->measured[q].is_there && calibration->measured[q].spread_ratio > CALM_RATIO)
+		if (calibration->measured[q].is_there && psd_calibrate_spread_ratio(&calibration->measured[q]) > CALM_RATIO)
 			return false;
 	return true;
 }
 
 static void tell(const struct psd_calibration *calibration, const struct step *step, unsigned attempt)
 {
+	const char *turn = attempt == 0 ? "" : attempt < SURE_ATTEMPTS ? ", a second time" : ", again: they spread";
 	char line[128];
 
-	snprintf(line, sizeof(line), "%s%s", step->words, attempt ? ", again: they spread" : "");
+	snprintf(line, sizeof(line), "%s%s", step->words, turn);
 	if (calibration->options->progress)
 		calibration->options->progress(calibration->options->context, line);
 }
@@ -67,10 +85,10 @@ static enum psd_status measure(struct psd_calibration *calibration, struct psd_e
 {
 	enum psd_status status = PSD_OK;
 
-	for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]); s++)
-		for (unsigned attempt = 0; attempt < calibration->options->most_attempts && !status; attempt++) {
-			if (attempt > 0 && is_calm(calibration, &steps[s]))
-				break;
+	for (unsigned attempt = 0; attempt < calibration->options->most_attempts; attempt++)
+		for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]) && !status; s++) {
+			if (attempt >= SURE_ATTEMPTS && is_calm(calibration, &steps[s]))
+				continue;
 			tell(calibration, &steps[s], attempt);
 			status = steps[s].measure(calibration, err);
 		}

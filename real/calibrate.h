@@ -14,7 +14,7 @@ struct psd_calibrate_options {
 	struct psd_point point;			 /* how many workers share the machine, and at which rate */
 	enum psd_ground ground;
 	double stall_sec;
-	unsigned most_attempts;	 /* at each measurement, while it spreads; at least 1 */
+	unsigned most_attempts;	 /* at each measurement: two, and more while it spreads; at least 1 */
 	const char *output_path; /* NAME.yaml; NAME-profile.csv and NAME-points.csv are written beside it */
 	const char *version;
 	const volatile sig_atomic_t *stop_signal; /* as in psd_launch_options */

@@ -207,7 +207,7 @@ enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, str
 	if (status)
 		return status;
 	note_line(calibration, PSD_QUANTITY_TRANSPORT_BPS, summarise_rates(&lines), &lines, 0.0);
-	if (has_links(calibration))
+	if (has_links(calibration) && calibration->link_bps == 0.0) /* later attempts are at the same links */
 		calibration->link_bps = fmin(calibration->options->point.bandwidth_bps,
 					     calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value / TRANSPORT_TO_LINK);
 	return PSD_OK;

@@ -33,10 +33,10 @@ static const struct {
 	[PSD_QUANTITY_COPY_BPS] = {"copy in memory (not used)", UNIT_RATE},
 	[PSD_QUANTITY_TRANSPORT_BPS] = {"host.transport", UNIT_RATE},
 	[PSD_QUANTITY_PAYLOAD_RATIO] = {"network.payload", UNIT_RATIO},
-	[PSD_QUANTITY_STREAMS_RATIO] = {"4 connections over 1 (not used)", UNIT_RATIO},
 	[PSD_QUANTITY_LATENCY_SEC] = {"host.latency", UNIT_SECONDS},
 	[PSD_QUANTITY_MESSAGE_SEC] = {"messages in a row (not used)", UNIT_SECONDS},
 	[PSD_QUANTITY_HANDLING_SEC] = {"host.handling", UNIT_SECONDS},
+	[PSD_QUANTITY_STREAMS_RATIO] = {"4 connections over 1 (not used)", UNIT_RATIO},
 	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},
 	[PSD_QUANTITY_SOCKET_BPS] = {"host.socket", UNIT_RATE},
 	[PSD_QUANTITY_INTERRUPT_SEC] = {"host.interrupt", UNIT_SECONDS},
@@ -72,7 +72,7 @@ static bool is_noisy(const struct psd_calibration *calibration, unsigned quantit
 {
 	const unsigned judged = quantity == PSD_QUANTITY_JITTER_RATIO ? PSD_QUANTITY_BUSY_SEC : quantity;
 
-	return calibration->measured[judged].spread_ratio > NOISY_RATIO;
+	return psd_calibrate_spread_ratio(&calibration->measured[judged]) > NOISY_RATIO;
 }
 
 static void add_row(struct psd_grid *grid, const struct psd_calibration *calibration, unsigned quantity)
@@ -84,7 +84,7 @@ static void add_row(struct psd_grid *grid, const struct psd_calibration *calibra
 	psd_grid_set(grid, 0, "%s", quantities[quantity].words);
 	psd_grid_set(grid, 1, "%s", write_value(told_value(calibration, quantity), quantities[quantity].unit, value));
 	if (quantity != PSD_QUANTITY_JITTER_RATIO) /* which is one itself */
-		psd_grid_set(grid, 2, "%.1f %%", 100.0 * measured->spread_ratio);
+		psd_grid_set(grid, 2, "%.1f %%", 100.0 * psd_calibrate_spread_ratio(measured));
 	if (measured->residual_ratio > 0.0)
 		psd_grid_set(grid, 3, "%.1f %%", 100.0 * measured->residual_ratio);
 	psd_grid_set(grid, 4, "%u", measured->n_samples);
@@ -197,7 +197,7 @@ static void add_fits(struct psd_text *text, const struct psd_calibration *calibr
 		psd_text_add(text, "# %s: %s", quantities[q].words,
 			     write_value(told_value(calibration, q), quantities[q].unit, value));
 		if (q != PSD_QUANTITY_JITTER_RATIO)
-			psd_text_add(text, ", spread %.1f %%", 100.0 * measured->spread_ratio);
+			psd_text_add(text, ", spread %.1f %%", 100.0 * psd_calibrate_spread_ratio(measured));
 		if (measured->residual_ratio > 0.0)
 			psd_text_add(text, ", residual %.1f %%", 100.0 * measured->residual_ratio);
 		psd_text_add(text, ", %u samples, %s%s\n", measured->n_samples, measured->range,

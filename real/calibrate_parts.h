@@ -21,10 +21,10 @@ enum psd_quantity {
 	PSD_QUANTITY_COPY_BPS,	 /* memory to memory; told only, for psd-run copies nothing between device and host */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
-	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
-	PSD_QUANTITY_LATENCY_SEC,   /* all of a message's constant, links and ends; told is what the ends add beside HANDLING */
+	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING */
 	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
 	PSD_QUANTITY_HANDLING_SEC,
+	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
 	PSD_QUANTITY_INCAST_RATIO,
 	PSD_QUANTITY_SOCKET_BPS,
 	PSD_QUANTITY_INTERRUPT_SEC,
@@ -34,8 +34,9 @@ enum psd_quantity {
 struct psd_measured {
 	bool is_there;
 	double value;
-	double spread_ratio;
-	double residual_ratio; /* of a fitted line; 0: no line */
+	double attempt_spread_ratio; /* of the attempt that the value is from */
+	double least, most;	     /* values of all attempts */
+	double residual_ratio;	     /* of a fitted line; 0: no line */
 	unsigned n_samples;
 	char range[64]; /* where it was measured */
 };
@@ -65,6 +66,9 @@ struct psd_calibration {
 /* Keeps what was measured, unless what is there already has less spread. True: kept. range: as in psd_measured. */
 bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
 			const char *range, ...) __attribute__((format(printf, 4, 5)));
+
+/* That of the attempt, or how far the attempts lie apart, over the value, if that is more; 1 where only the value is 0. */
+double psd_calibrate_spread_ratio(const struct psd_measured *measured);
 
 /* ---- calibrate_compute.c ---- */
 
