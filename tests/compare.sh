@@ -112,6 +112,7 @@ run_point() {
 	done
 	if [ -z "$dilation" ]; then
 		add_profile "$file" "$nodes"
+		[ "$rounds" -gt 1 ] || add_profile "$file" "$nodes" # of two, one disturbed moment would move the median
 		merge_profiles "$file"
 	fi
 	"$build/psd-sim" --csv --quiet --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/rows.csv"
