@@ -11,6 +11,11 @@ void psd_delay_release(struct psd_delay *delay)
 	*delay = (struct psd_delay){.n = 0};
 }
 
+static struct psd_arrival *place(const struct psd_delay *delay, unsigned at)
+{
+	return &delay->arrivals[(delay->first + at) % delay->room];
+}
+
 static bool grow(struct psd_delay *delay)
 {
 	const unsigned room = delay->room ? 2 * delay->room : FIRST_ROOM;
@@ -19,7 +24,7 @@ static bool grow(struct psd_delay *delay)
 	if (!grown)
 		return false;
 	for (unsigned i = 0; i < delay->n; i++)
-		grown[i] = delay->arrivals[(delay->first + i) % delay->room];
+		grown[i] = *place(delay, i);
 	free(delay->arrivals);
 	delay->arrivals = grown;
 	delay->room = room;
@@ -29,15 +34,19 @@ static bool grow(struct psd_delay *delay)
 
 bool psd_delay_add(struct psd_delay *delay, const struct psd_arrival *arrival)
 {
+	unsigned at;
+
 	if (delay->n == delay->room && !grow(delay))
 		return false;
-	delay->arrivals[(delay->first + delay->n++) % delay->room] = *arrival;
+	for (at = delay->n++; at > 0 && place(delay, at - 1)->due_sec > arrival->due_sec; at--)
+		*place(delay, at) = *place(delay, at - 1);
+	*place(delay, at) = *arrival;
 	return true;
 }
 
 const struct psd_arrival *psd_delay_first(const struct psd_delay *delay)
 {
-	return delay->n > 0 ? &delay->arrivals[delay->first] : NULL;
+	return delay->n > 0 ? place(delay, 0) : NULL;
 }
 
 void psd_delay_drop_first(struct psd_delay *delay)

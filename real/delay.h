@@ -1,5 +1,5 @@
-/* Arrivals that are to be told only when a latency has passed, which the links themselves do not have. All wait equally long, so they leave in
- * the order in which they came. Refuses to read a clock. */
+/* Arrivals that are to be told only when the links of a cluster would have brought them, which those of this machine did sooner. Refuses to read a
+ * clock. */
 #ifndef PSD_REAL_DELAY_H
 #define PSD_REAL_DELAY_H
 
@@ -15,12 +15,12 @@ struct psd_arrival {
 
 /* Fields are private to delay.c; all zeros is empty. */
 struct psd_delay {
-	struct psd_arrival *arrivals; /* a ring */
+	struct psd_arrival *arrivals; /* a ring, in the order in which they are due */
 	unsigned room, first, n;
 };
 
 void psd_delay_release(struct psd_delay *delay);
-/* Arrivals come with due times that do not fall. False: no memory. */
+/* Of two that are due at a time the first added comes first. Cheap where due times hardly fall. False: no memory. */
 bool psd_delay_add(struct psd_delay *delay, const struct psd_arrival *arrival);
 /* The one that is due first; NULL: none. Borrowed until the next call. */
 const struct psd_arrival *psd_delay_first(const struct psd_delay *delay);

@@ -83,6 +83,22 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 	};
 }
 
+/* What a shaped link lets pass at once after a pause a cluster's does not. 0: links as they are. */
+static double pace_of(enum psd_ground ground, const struct psd_case *made, const struct psd_replay *replay)
+{
+	const double send_bps = links_of(made, replay).send_bps;
+
+	if (made->point.bandwidth_bps == 0.0)
+		return 0.0;
+	switch (ground) {
+	case PSD_GROUND_SHAPED: return send_bps / made->plan.layout.workers_per_node;
+	case PSD_GROUND_EMULATED: return replay ? send_bps : send_bps * psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU);
+	case PSD_GROUND_LOOPBACK:
+	case PSD_GROUND_HOSTS: break;
+	}
+	return 0.0;
+}
+
 /* ---- in a process ---- */
 
 static void record_span(void *context, const struct psd_program *program, const struct psd_span *span)
@@ -110,6 +126,7 @@ static int live(void *context, unsigned node)
 		/* the workers of a node share its link; each keeps to its part, busy or not */
 		.send_bps = links.send_bps / launch->layout->workers_per_node,
 		.receive_bps = links.receive_bps / launch->layout->workers_per_node,
+		.pace_bps = pace_of(options->ground, made, options->replay),
 		.has_latency = options->ground != PSD_GROUND_LOOPBACK,
 		.latency_sec = links.latency_sec,
 		.connect_sec = options->connect_sec,

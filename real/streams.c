@@ -67,7 +67,9 @@ struct psd_streams {
 	bool has_rate;
 	size_t grant_bytes;
 	struct psd_bucket sends, reads;
-	double latency_sec;
+	double pace_bps;
+	double busy_until_sec; /* this host's link, with what was sent so far, at that pace */
+	double latency_sec, had_latency_sec;
 	struct psd_delay delay;
 	double timer_sec; /* when it rings; INFINITY: never */
 };
@@ -196,7 +198,9 @@ enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_
 			.epoll_fd = -1,
 			.wake_fd = options->wake_fd,
 			.timer_fd = -1,
+			.pace_bps = options->pace_bps,
 			.latency_sec = options->latency_sec,
+			.had_latency_sec = options->had_latency_sec,
 			.timer_sec = INFINITY,
 		};
 	if (!opened || !fill(opened, options)) {
@@ -244,7 +248,7 @@ static enum psd_status lose(struct psd_streams *streams, struct line *line, int 
 	return streams->owner.lost(streams->owner.context, line->peer, error_number, err);
 }
 
-/* ---- time: rates and latency ---- */
+/* ---- time: rates, pace and latency ---- */
 
 static void ring_at(struct psd_streams *streams, double sec)
 {
@@ -278,9 +282,27 @@ static size_t grant(struct psd_streams *streams, struct psd_bucket *bucket, uint
 	return 0;
 }
 
+/* When the link would have carried one more message. Those of other hosts on the way are left to whoever shapes them. */
+static double pace(struct psd_streams *streams, uint64_t length_bytes)
+{
+	streams->busy_until_sec =
+		fmax(streams->busy_until_sec, psd_socket_now_sec()) + 8.0 * (double)length_bytes / streams->pace_bps;
+	return streams->busy_until_sec;
+}
+
+static bool is_told_at_once(const struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
+{
+	const bool is_tensor = head->kind == PSD_WIRE_DATA || head->kind == PSD_WIRE_RING;
+
+	return !is_tensor || streams->peers[peer].is_near ||
+	       (streams->latency_sec <= streams->had_latency_sec && streams->pace_bps == 0.0);
+}
+
 static bool tell_later(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
 {
-	const struct psd_arrival arrival = {psd_socket_now_sec() + streams->latency_sec, peer, *head};
+	const double there_sec = psd_socket_now_sec() + fmax(streams->latency_sec - streams->had_latency_sec, 0.0);
+	const double paced_sec = streams->pace_bps > 0.0 ? head->off_sec + streams->latency_sec : 0.0;
+	const struct psd_arrival arrival = {fmax(there_sec, paced_sec), peer, *head};
 
 	if (!psd_delay_add(&streams->delay, &arrival))
 		return false;
@@ -326,13 +348,16 @@ void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct p
 		      unsigned n_pieces)
 {
 	const unsigned shares = psd_streams_shares(streams, head->length_bytes);
+	struct psd_wire_head paced = *head;
 
 	assert(streams->peers[peer].n_leaving == 0);
+	if (streams->pace_bps > 0.0 && !streams->peers[peer].is_near)
+		paced.off_sec = pace(streams, head->length_bytes);
 	for (unsigned s = 0; s < shares; s++) {
 		const struct share share = share_of(head->length_bytes, shares, s);
 		struct iovec cut[PSD_PIECES_MAX];
 
-		psd_outlet_start(&streams->lines[peer * streams->n_lines + s].out, head, cut,
+		psd_outlet_start(&streams->lines[peer * streams->n_lines + s].out, &paced, cut,
 				 psd_pieces_cut(pieces, n_pieces, share.first_byte, share.n_bytes, cut));
 	}
 	streams->peers[peer].n_leaving = shares;
@@ -413,10 +438,9 @@ enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error 
 static enum psd_status finish_share(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
 	const struct psd_wire_head head = line->in.head;
-	const bool is_tensor = head.kind == PSD_WIRE_DATA || head.kind == PSD_WIRE_RING;
 
 	psd_inflow_reset(&line->in);
-	if (!is_tensor || streams->latency_sec <= 0.0 || streams->peers[line->peer].is_near)
+	if (is_told_at_once(streams, line->peer, &head))
 		tell(streams, line->peer, &head);
 	else if (!tell_later(streams, line->peer, &head))
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#define MOST_SEC 1e9 /* of a clock that counts from a machine's start: 31 years */
+
 static uint8_t *put(uint8_t *at, uint64_t value, unsigned n_bytes)
 {
 	for (unsigned i = 0; i < n_bytes; i++)
@@ -48,7 +50,8 @@ void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HE
 	at = put(at, head->iteration, 4);
 	at = put(at, head->part, 4);
 	at = put(at, 0, 4);
-	put(at, head->length_bytes, 8);
+	at = put(at, head->length_bytes, 8);
+	put(at, bits_of(head->off_sec), 8);
 }
 
 static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
@@ -78,6 +81,7 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 	decoded.part = (uint32_t)get(&at, 4);
 	reserved = (uint32_t)get(&at, 4);
 	decoded.length_bytes = get(&at, 8);
+	decoded.off_sec = double_of(get(&at, 8));
 	if (magic != PSD_WIRE_MAGIC)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "does not speak psd's protocol (0x%08" PRIx32 ")", magic);
 	if (version != PSD_WIRE_VERSION)
@@ -86,6 +90,8 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 	if (kind >= PSD_WIRE_KINDS || reserved != 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of unknown kind %u", kind);
 	decoded.kind = (enum psd_wire_kind)kind;
+	if (!(decoded.off_sec >= 0.0 && decoded.off_sec <= MOST_SEC))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message that its link carried at %g s", decoded.off_sec);
 	if (!is_length_right(decoded.kind, decoded.length_bytes))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of kind %u with %" PRIu64 " bytes", kind,
 				     decoded.length_bytes);

@@ -9,8 +9,8 @@
 #include "engine/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     3
-#define PSD_WIRE_HEAD_BYTES  32
+#define PSD_WIRE_VERSION     4
+#define PSD_WIRE_HEAD_BYTES  40
 #define PSD_WIRE_SMALL_BYTES 32 /* the longest payload that is not a tensor */
 
 enum psd_wire_kind {
@@ -32,6 +32,7 @@ struct psd_wire_head {
 	uint32_t iteration;
 	uint32_t part;
 	uint64_t length_bytes; /* of the whole message, however many connections share it */
+	double off_sec;	       /* when the sender's link has carried it, on one machine's clock; 0: whenever it is there */
 };
 
 struct psd_wire_hello {

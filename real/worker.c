@@ -103,7 +103,6 @@ static enum psd_status out_of_memory(struct psd_error *err)
 
 static enum psd_status open_streams(struct psd_worker *worker, const int fds[], struct psd_error *err)
 {
-	const double latency_sec = worker->options->latency_sec - worker->clock.rtt_sec / 2;
 	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
 	const double link_bps = worker->options->made->point.bandwidth_bps / slowness;
 	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
@@ -117,7 +116,9 @@ static enum psd_status open_streams(struct psd_worker *worker, const int fds[], 
 		.has_rate = worker->options->has_rate,
 		.send_bps = worker->options->send_bps,
 		.receive_bps = worker->options->receive_bps,
-		.latency_sec = worker->options->has_latency && latency_sec > 0.0 ? latency_sec : 0.0,
+		.pace_bps = worker->options->pace_bps,
+		.latency_sec = worker->options->has_latency ? worker->options->latency_sec : 0.0,
+		.had_latency_sec = worker->clock.rtt_sec / 2,
 		.is_close_to_link = worker->replay,
 		.owner = psd_worker_owner(worker),
 	};

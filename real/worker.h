@@ -38,6 +38,7 @@ struct psd_worker_options {
 	int listener;  /* or -1, see psd_mesh_options */
 	bool has_rate; /* shape what this host sends and receives, for nothing else does */
 	double send_bps, receive_bps;
+	double pace_bps; /* of payload: no message is told of before this host's link has carried it so; 0: links are as they are */
 	bool has_latency; /* bring the latency between hosts up to this, where it is less */
 	double latency_sec;
 	double connect_sec;

@@ -102,7 +102,8 @@ void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task)
 	for (unsigned step = 1; step < worker->n_hosts; step++) { /* everybody begins with another peer */
 		const unsigned to = (worker->self + step) % worker->n_hosts;
 		const uint64_t bytes = psd_payload_bytes_between(&payload, worker->layout, worker->self, to);
-		const struct psd_wire_head head = {PSD_WIRE_DATA, task.op, task.iteration, 0, bytes};
+		const struct psd_wire_head head = {
+			.kind = PSD_WIRE_DATA, .op = task.op, .iteration = task.iteration, .length_bytes = bytes};
 		struct iovec pieces[PSD_PIECES_MAX];
 
 		if (bytes == 0)
@@ -156,7 +157,7 @@ static void send_small(struct psd_worker *worker, unsigned peer, const struct ps
 void psd_worker_announce(void *context, struct psd_task task)
 {
 	struct psd_worker *worker = context;
-	const struct psd_wire_head head = {PSD_WIRE_READY, task.op, task.iteration, 0, 0};
+	const struct psd_wire_head head = {.kind = PSD_WIRE_READY, .op = task.op, .iteration = task.iteration};
 
 	worker->peers[worker->self].next_signal[task.op]++;
 	send_small(worker, 0, &head, NULL);
@@ -165,7 +166,7 @@ void psd_worker_announce(void *context, struct psd_task task)
 void psd_worker_choose(void *context, struct psd_task task)
 {
 	struct psd_worker *worker = context;
-	const struct psd_wire_head head = {PSD_WIRE_BEGIN, task.op, task.iteration, 0, 0};
+	const struct psd_wire_head head = {.kind = PSD_WIRE_BEGIN, .op = task.op, .iteration = task.iteration};
 
 	for (unsigned w = 1; w < worker->layout->workers; w++)
 		send_small(worker, w, &head, NULL);
@@ -206,7 +207,8 @@ void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t i
 
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct)
 {
-	const struct psd_wire_head head = {PSD_WIRE_REPORT, 0, iteration, 0, PSD_WIRE_REPORT_BYTES};
+	const struct psd_wire_head head = {
+		.kind = PSD_WIRE_REPORT, .iteration = iteration, .length_bytes = PSD_WIRE_REPORT_BYTES};
 	const struct psd_wire_report report = {loss, correct};
 	uint8_t payload[PSD_WIRE_REPORT_BYTES];
 
@@ -233,7 +235,7 @@ void psd_worker_say_alive(struct psd_worker *worker)
 
 void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)
 {
-	const struct psd_wire_head head = {PSD_WIRE_BYE, 0, 0, 0, PSD_WIRE_BYE_BYTES};
+	const struct psd_wire_head head = {.kind = PSD_WIRE_BYE, .length_bytes = PSD_WIRE_BYE_BYTES};
 	uint8_t payload[PSD_WIRE_BYE_BYTES];
 
 	psd_wire_encode_bye(bye, payload);
@@ -274,8 +276,11 @@ static void send_step(struct psd_worker *worker)
 	struct psd_ring *ring = &worker->ring;
 	const unsigned to = (worker->self + 1) % worker->layout->workers;
 	const struct psd_ring_step step = psd_worker_ring_step(worker, ring->task, worker->self, ring->n_begun);
-	const struct psd_wire_head head = {PSD_WIRE_RING, ring->task.op, ring->task.iteration, ring->n_begun,
-					   psd_worker_step_bytes(worker, ring->task, &step)};
+	const struct psd_wire_head head = {.kind = PSD_WIRE_RING,
+					   .op = ring->task.op,
+					   .iteration = ring->task.iteration,
+					   .part = ring->n_begun,
+					   .length_bytes = psd_worker_step_bytes(worker, ring->task, &step)};
 	struct iovec pieces[PSD_PIECES_MAX];
 
 	psd_streams_send(worker->streams, to, &head, pieces, psd_worker_step_pieces(worker, ring->task, &step, pieces));

@@ -63,7 +63,14 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 	return PSD_OK;
 }
 
-static void open_side(struct side *side, const int fds[LINES], double rate_bps, double latency_sec)
+struct links {
+	double rate_bps; /* shaped by the streams; 0: as fast as the machine */
+	double pace_bps, latency_sec, had_latency_sec;
+};
+
+static const struct links as_they_are = {.rate_bps = 0.0};
+
+static void open_side(struct side *side, const int fds[LINES], struct links links)
 {
 	static const bool is_near[] = {false};
 	struct psd_streams_options options = {
@@ -72,10 +79,12 @@ static void open_side(struct side *side, const int fds[LINES], double rate_bps, 
 		.fds = fds,
 		.wake_fd = eventfd(0, EFD_NONBLOCK),
 		.is_near = is_near,
-		.has_rate = rate_bps > 0.0,
-		.send_bps = rate_bps,
-		.receive_bps = rate_bps,
-		.latency_sec = latency_sec,
+		.has_rate = links.rate_bps > 0.0,
+		.send_bps = links.rate_bps,
+		.receive_bps = links.rate_bps,
+		.pace_bps = links.pace_bps,
+		.latency_sec = links.latency_sec,
+		.had_latency_sec = links.had_latency_sec,
 		.owner = {.expect = expect, .arrived = arrived, .left = left, .lost = lost, .context = side},
 	};
 	struct psd_error err;
@@ -90,7 +99,7 @@ struct pair {
 	int raw[LINES]; /* the sending ends, for those who send by hand */
 };
 
-static void open_pair(struct pair *pair, double rate_bps, double latency_sec)
+static void open_pair(struct pair *pair, struct links links)
 {
 	int fds[LINES];
 
@@ -101,8 +110,8 @@ static void open_pair(struct pair *pair, double rate_bps, double latency_sec)
 		pair->raw[i] = ends[0];
 		fds[i] = ends[1];
 	}
-	open_side(&pair->from, pair->raw, rate_bps, latency_sec);
-	open_side(&pair->to, fds, rate_bps, latency_sec);
+	open_side(&pair->from, pair->raw, links);
+	open_side(&pair->to, fds, links);
 }
 
 static void close_side(struct side *side)
@@ -172,7 +181,7 @@ Test(streams, a_large_message_is_shared_by_all_connections)
 	float *numbers = make_numbers();
 	struct pair pair;
 
-	open_pair(&pair, 0.0, 0.0);
+	open_pair(&pair, as_they_are);
 	cr_assert_eq(psd_streams_shares(pair.from.streams, LARGE_FLOATS * sizeof(float)), LINES);
 	send_floats(&pair, numbers, LARGE_FLOATS);
 	carry(&pair, LINES);
@@ -189,7 +198,7 @@ Test(streams, a_small_message_takes_one_connection)
 	float *numbers = make_numbers();
 	struct pair pair;
 
-	open_pair(&pair, 0.0, 0.0);
+	open_pair(&pair, as_they_are);
 	cr_assert_eq(psd_streams_shares(pair.from.streams, SMALL_FLOATS * sizeof(float)), 1);
 	send_floats(&pair, numbers, SMALL_FLOATS);
 	carry(&pair, 1);
@@ -204,7 +213,7 @@ Test(streams, what_is_reduced_is_added)
 	float *numbers = make_numbers();
 	struct pair pair;
 
-	open_pair(&pair, 0.0, 0.0);
+	open_pair(&pair, as_they_are);
 	memcpy(pair.to.memory, numbers, LARGE_FLOATS * sizeof(*numbers));
 	pair.to.is_added = true;
 	send_floats(&pair, numbers, LARGE_FLOATS);
@@ -220,7 +229,7 @@ Test(streams, what_comes_too_early_waits_outside)
 	struct psd_error err;
 	struct pair pair;
 
-	open_pair(&pair, 0.0, 0.0);
+	open_pair(&pair, as_they_are);
 	pair.to.is_later = true;
 	send_floats(&pair, numbers, SMALL_FLOATS);
 	cr_assert_eq(psd_streams_flush(pair.from.streams, &err), PSD_OK);
@@ -244,12 +253,44 @@ Test(streams, a_latency_passes_before_an_arrival_is_told)
 	double start_sec;
 	struct pair pair;
 
-	open_pair(&pair, 0.0, latency_sec);
+	open_pair(&pair, (struct links){.latency_sec = latency_sec});
 	start_sec = psd_socket_now_sec();
 	send_floats(&pair, numbers, SMALL_FLOATS);
 	carry(&pair, 1);
 	cr_assert_geq(pair.to.arrived_sec - start_sec, latency_sec);
 	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
+	close_pair(&pair);
+	free(numbers);
+}
+
+/* Two messages of B bytes one behind the other: the second is told 2 B / rate + latency after the first was sent, although the machine's own links
+ * are much faster and already as late. */
+Test(streams, no_message_overtakes_the_link_that_carries_it)
+{
+	const struct links links = {.pace_bps = 400e6, .latency_sec = 0.01, .had_latency_sec = 0.01};
+	const double message_sec = 8.0 * LARGE_FLOATS * sizeof(float) / links.pace_bps;
+	float *numbers = make_numbers();
+	double start_sec;
+	struct pair pair;
+
+	open_pair(&pair, links);
+	start_sec = psd_socket_now_sec();
+	send_floats(&pair, numbers, LARGE_FLOATS);
+	carry(&pair, LINES);
+	cr_assert_geq(pair.to.arrived_sec - start_sec, message_sec + links.latency_sec);
+	start_sec = psd_socket_now_sec();
+	for (unsigned i = 0; i < 2; i++) {
+		struct psd_error err;
+
+		send_floats(&pair, numbers, LARGE_FLOATS);
+		while (pair.from.n_left < 2 + i) {
+			cr_assert_eq(turn(&pair.from, 0, &err), PSD_OK);
+			cr_assert_eq(turn(&pair.to, 0, &err), PSD_OK);
+		}
+	}
+	carry(&pair, 3 * LINES);
+	cr_assert_geq(pair.to.arrived_sec - start_sec, 2.0 * message_sec + links.latency_sec);
+	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
 	close_pair(&pair);
 	free(numbers);
 }
@@ -263,7 +304,7 @@ Test(streams, shaped_here_bytes_take_their_time)
 	double start_sec;
 	struct pair pair;
 
-	open_pair(&pair, rate_bps, 0.0);
+	open_pair(&pair, (struct links){.rate_bps = rate_bps});
 	start_sec = psd_socket_now_sec();
 	send_floats(&pair, numbers, LARGE_FLOATS);
 	carry(&pair, LINES);
@@ -278,7 +319,7 @@ Test(streams, who_goes_is_told)
 	struct psd_error err;
 	struct pair pair;
 
-	open_pair(&pair, 0.0, 0.0);
+	open_pair(&pair, as_they_are);
 	close_side(&pair.from);
 	while (pair.to.n_lost < LINES)
 		cr_assert_eq(turn(&pair.to, 1000, &err), PSD_OK);
@@ -293,7 +334,7 @@ static void check_refused(unsigned line, const struct psd_wire_head *head, int f
 	struct psd_error err = {.text = ""};
 	struct pair pair;
 
-	open_pair(&pair, 0.0, 0.0);
+	open_pair(&pair, as_they_are);
 	psd_wire_encode(head, bytes);
 	bytes[0] = (uint8_t)(first_byte ? first_byte : bytes[0]);
 	cr_assert_eq(write(pair.raw[line], bytes, sizeof(bytes)), sizeof(bytes));
@@ -308,6 +349,28 @@ Test(streams, strangers_are_refused)
 
 	check_refused(0, &head, 'H', "host 0 does not speak psd's protocol");
 	check_refused(1, &head, 0, "host 0 sent a message on connection 1 that goes on 0");
+}
+
+/* Due at 0, 7, 4, 1, 8, 5, ... of 10: those that are due at a time in the order in which they were added. */
+Test(streams, delayed_arrivals_are_told_when_they_are_due)
+{
+	struct psd_delay delay = {.n = 0};
+	const struct psd_arrival *before = NULL;
+	struct psd_arrival last;
+
+	for (unsigned i = 0; i < 200; i++)
+		cr_assert(psd_delay_add(&delay, &(struct psd_arrival){.due_sec = 7 * i % 10, .peer = i}));
+	for (unsigned i = 0; i < 200; i++) {
+		const struct psd_arrival *const first = psd_delay_first(&delay);
+
+		cr_assert_eq(first->due_sec, i / 20);
+		cr_assert(!before || last.due_sec < first->due_sec || last.peer < first->peer);
+		last = *first;
+		before = &last;
+		psd_delay_drop_first(&delay);
+	}
+	cr_assert_null(psd_delay_first(&delay));
+	psd_delay_release(&delay);
 }
 
 /* More than fit at first, some leaving in between, so that the ring wraps before it grows. */

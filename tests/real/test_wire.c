@@ -4,7 +4,8 @@
 
 #include "real/wire.h"
 
-static const struct psd_wire_head example = {PSD_WIRE_DATA, 0x01020304, 0x11121314, 0x21222324, UINT64_C(0x3132333435363738)};
+static const struct psd_wire_head example = {
+	PSD_WIRE_DATA, 0x01020304, 0x11121314, 0x21222324, UINT64_C(0x3132333435363738), 1.5};
 
 Test(wire, header_is_little_endian_and_has_no_gaps)
 {
@@ -41,6 +42,14 @@ Test(wire, header_is_little_endian_and_has_no_gaps)
 		0x33,
 		0x32,
 		0x31,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0,
+		0xf8,
+		0x3f, /* 1.5: sign 0, exponent 1023, mantissa 0.5 */
 	};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
 
@@ -61,6 +70,7 @@ Test(wire, header_comes_back)
 	cr_assert_eq(head.iteration, example.iteration);
 	cr_assert_eq(head.part, example.part);
 	cr_assert_eq(head.length_bytes, example.length_bytes);
+	cr_assert_eq(head.off_sec, example.off_sec);
 }
 
 /* Changes one byte of a good header; what comes out must be the words. */
@@ -81,9 +91,11 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 4 of the protocol, this is version 3");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 5 of the protocol, this is version 4");
 	check_refused(6, PSD_WIRE_KINDS, "unknown kind 9");
 	check_refused(20, 1, "unknown kind"); /* reserved */
+	check_refused(39, 0xbf, "that its link carried at -1.5 s");
+	check_refused(39, 0x7f, "that its link carried at nan s");
 }
 
 Test(wire, lengths_that_no_message_has_are_refused)
