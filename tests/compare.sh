@@ -41,9 +41,6 @@ append() {
 	rm -f "$out/rows.csv"
 }
 
-# The middle one of the numbers on standard input.
-median() { sort -g | awk '{ value[NR] = $1 } END { print (value[int((NR + 1) / 2)] + value[int(NR / 2) + 1]) / 2 }'; }
-
 # systems_of FILE: the names, a comma behind each
 systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ','; }
 
@@ -59,23 +56,7 @@ add_profile() {
 
 # merge_profiles FILE: their median, as that of the runs is what they are compared with, becomes the profile of the calibrated copy
 merge_profiles() {
-	flops=$(sed -n 's/^# gemm_flops_per_sec: \(.*\)GFLOPS$/\1/p' "$out"/profile-*.csv | median)
-	awk -F , -v flops="$flops" '
-		function median_of(layer, column, i, j, value, sorted) {
-			for (i = 1; i <= n_files; i++) {
-				value = secs[layer, column, i]
-				for (j = i; j > 1 && sorted[j - 1] > value; j--) sorted[j] = sorted[j - 1]
-				sorted[j] = value
-			}
-			return (sorted[int((n_files + 1) / 2)] + sorted[int(n_files / 2) + 1]) / 2
-		}
-		FNR == 1 { n_files++ }
-		/^# gemm_flops_per_sec:/ { $0 = "# gemm_flops_per_sec: " flops "GFLOPS" }
-		/^#/ || /^layer,/ { if (n_files == 1) print; next }
-		n_files == 1 { layers[++n_layers] = $1 }
-		{ secs[$1, 2, n_files] = $2 + 0; secs[$1, 3, n_files] = $3 + 0 }
-		END { for (l = 1; l <= n_layers; l++) printf "%s,%.7f,%.7f\n", layers[l], median_of(layers[l], 2), median_of(layers[l], 3) }
-	' "$out"/profile-*.csv >"${1%.yaml}-profile.csv"
+	tests/merge-profiles.sh "$out"/profile-*.csv >"${1%.yaml}-profile.csv"
 	rm -f "$out"/profile-*.csv
 }
 

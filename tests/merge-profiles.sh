@@ -1,0 +1,31 @@
+#!/bin/sh
+# tests/merge-profiles.sh PROFILE...: writes a profile whose seconds, layer by layer, and rate are the medians of the given ones of one model;
+# comments and the order of layers are the first one's.
+set -eu
+export LC_ALL=C
+awk -F , '
+	function median(values, n, i, j, value, sorted) {
+		for (i = 1; i <= n; i++) {
+			value = values[i]
+			for (j = i; j > 1 && sorted[j - 1] > value; j--) sorted[j] = sorted[j - 1]
+			sorted[j] = value
+		}
+		return (sorted[int((n + 1) / 2)] + sorted[int(n / 2) + 1]) / 2
+	}
+	function median_of(layer, column, i, values) {
+		for (i = 1; i <= n_files; i++) values[i] = secs[layer, column, i]
+		return median(values, n_files)
+	}
+	FNR == 1 { n_files++ }
+	/^# gemm_flops_per_sec:/ { rates[n_files] = substr($0, index($0, ":") + 1) + 0 }
+	/^#/ || /^layer,/ { if (n_files == 1) head[++n_head] = $0; next }
+	n_files == 1 { layers[++n_layers] = $1 }
+	{ secs[$1, 2, n_files] = $2 + 0; secs[$1, 3, n_files] = $3 + 0 }
+	END {
+		for (h = 1; h <= n_head; h++) {
+			if (head[h] ~ /^# gemm_flops_per_sec:/) head[h] = "# gemm_flops_per_sec: " median(rates, n_files) "GFLOPS"
+			print head[h]
+		}
+		for (l = 1; l <= n_layers; l++) printf "%s,%.7f,%.7f\n", layers[l], median_of(layers[l], 2), median_of(layers[l], 3)
+	}
+' "$@"

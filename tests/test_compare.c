@@ -1,0 +1,39 @@
+/* What `make compare` does beside psd-sim, psd-run and psd-plot. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/cli_helper.h"
+#include "tests/scratch_file.h"
+
+#define HEAD "# batch: 8\n# gemm_flops_per_sec: "
+
+/* Profiles of different sizes and one disturbed moment, which the median leaves out: 1, 5, 9 ms forward of a; 2, 3, 100 backward. */
+Test(compare, profiles_are_merged_by_their_medians)
+{
+	struct scratch_file first = scratch_file_write(HEAD
+						       "200.5GFLOPS\nlayer,forward_sec,backward_sec\na,0.009,0.002\nb,0.1,0\n"),
+			    second = scratch_file_write(HEAD
+							"100.25GFLOPS\nlayer,forward_sec,backward_sec\na,0.001,0.1\nb,0.3,0\n"),
+			    third = scratch_file_write(HEAD
+						       "150GFLOPS\nlayer,forward_sec,backward_sec\nb,0.2,0\na,0.005,0.003\n");
+	char command[512];
+	struct run merged;
+
+	snprintf(command, sizeof(command), "tests/merge-profiles.sh %s %s %s", first.path, second.path, third.path);
+	merged = run_command(command);
+	cr_expect_eq(merged.exit_status, 0);
+	cr_expect_str_eq(merged.text,
+			 HEAD "150GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0030000\nb,0.2000000,0.0000000\n");
+	free(merged.text);
+	/* of two the mean */
+	snprintf(command, sizeof(command), "tests/merge-profiles.sh %s %s", first.path, second.path);
+	merged = run_command(command);
+	cr_expect_str_eq(merged.text,
+			 HEAD "150.375GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0510000\nb,0.2000000,0.0000000\n");
+	free(merged.text);
+	remove(first.path);
+	remove(second.path);
+	remove(third.path);
+}
