@@ -28,7 +28,6 @@ static const struct {
 	[PSD_QUANTITY_JITTER_RATIO] = {"compute.jitter", UNIT_RATIO},
 	[PSD_QUANTITY_REBUILD] = {"rebuild from factors", UNIT_FLOP_RATE},
 	[PSD_QUANTITY_DATA_SEC] = {"host.iteration: data of a batch", UNIT_SECONDS},
-	[PSD_QUANTITY_DISPATCH_SEC] = {"host.iteration: dispatch of layers", UNIT_SECONDS},
 	[PSD_QUANTITY_REDUCE_BPS] = {"host.reduce", UNIT_RATE},
 	[PSD_QUANTITY_UPDATE_BPS] = {"host.update", UNIT_RATE},
 	[PSD_QUANTITY_COPY_BPS] = {"copy in memory (not used)", UNIT_RATE},
@@ -289,8 +288,7 @@ static void fit_host(struct psd_host *host, const struct psd_calibration *calibr
 		.incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO),
 		.handling_sec = seconds_of(calibration, PSD_QUANTITY_HANDLING_SEC),
 		.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC),
-		.iteration_sec =
-			seconds_of(calibration, PSD_QUANTITY_DATA_SEC) + seconds_of(calibration, PSD_QUANTITY_DISPATCH_SEC),
+		.iteration_sec = seconds_of(calibration, PSD_QUANTITY_DATA_SEC),
 		.socket_bps = value_of(calibration, PSD_QUANTITY_SOCKET_BPS),
 		.interrupt_sec = seconds_of(calibration, PSD_QUANTITY_INTERRUPT_SEC),
 	};

@@ -16,10 +16,9 @@ enum psd_quantity {
 	PSD_QUANTITY_JITTER_RATIO, /* of a layer, of the attempt at BUSY that is kept */
 	PSD_QUANTITY_REBUILD,	   /* FLOP/s of gradients from factors */
 	PSD_QUANTITY_DATA_SEC,
-	PSD_QUANTITY_DISPATCH_SEC, /* a worker's event loop, per iteration, messages aside */
-	PSD_QUANTITY_REDUCE_BPS,   /* gradients summed and applied */
-	PSD_QUANTITY_UPDATE_BPS,   /* gradients applied */
-	PSD_QUANTITY_COPY_BPS,	   /* memory to memory; told only, for psd-run copies nothing between device and host */
+	PSD_QUANTITY_REDUCE_BPS, /* gradients summed and applied */
+	PSD_QUANTITY_UPDATE_BPS, /* gradients applied */
+	PSD_QUANTITY_COPY_BPS,	 /* memory to memory; told only, for psd-run copies nothing between device and host */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING */
@@ -92,8 +91,6 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 
 /* ---- calibrate_processors.c ---- */
 
-/* Fills DISPATCH. */
-enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills HANDLING. */
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills SOCKET and its point; needs REDUCE, TRANSPORT and HANDLING. */

@@ -1,6 +1,6 @@
-/* What messages, and the hand over of layers, take from computing. Two workers of an idle network exchange tensors while on every core a process multiplies matrices, as in
+/* What messages take from computing. Two workers of an idle network exchange tensors while on every core a process multiplies matrices, as in
  * training, for a short and for a long while: what the exchange's processes took of processors in between, and what the kernel did meanwhile on
- * account of those who multiply. Tensors of 1 KiB tell what a message takes, a worker alone what its event loop takes without any; large ones what their bytes take, on links without a limit; and
+ * account of those who multiply. Tensors of 1 KiB tell what a message takes; large ones what their bytes take, on links without a limit; and
  * those over the scenario's links what comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products
  * lose to the exchange, as others on the machine disturb it far less. */
 #define _GNU_SOURCE
@@ -24,7 +24,6 @@ enum {
 	SMALL_TENSORS = 64,
 	SMALL_SIDE = 16, /* 1 KiB, and half of it to each shard */
 	SMALL_ITERATIONS = 200,
-	SILENT_LAYERS = 12800,
 	LARGE_TENSORS = 8,
 	LEAST_SIDE = 256, /* 256 KiB */
 	MOST_SIDE = 1024, /* 4 MiB */
@@ -126,21 +125,6 @@ static struct psd_exchange_options small_exchange(const struct psd_calibration *
 	return options;
 }
 
-/* A worker that has nobody to send to, with as many layers as have parameters in the model: groups of layers begin with them. */
-static struct psd_exchange_options silent_exchange(const struct psd_calibration *calibration)
-{
-	const struct psd_graph *graph = &calibration->options->matter->graph;
-	struct psd_exchange_options options = small_exchange(calibration);
-
-	options.n_workers = 1;
-	options.n_tensors = 0;
-	for (unsigned l = 0; l < graph->n_layers; l++)
-		options.n_tensors += graph->layers[l].n_tensors > 0;
-	options.n_tensors = options.n_tensors > 0 ? options.n_tensors : 1;
-	options.n_iterations = SILENT_LAYERS / options.n_tensors + 1;
-	return options;
-}
-
 static struct psd_exchange_options large_exchange(const struct psd_calibration *calibration, double link_bps)
 {
 	const double rate_bps =
@@ -232,22 +216,6 @@ static enum psd_status sample(const struct psd_calibration *calibration, const s
 	}
 	psd_crew_unshare(gang.kernel_sec, bytes);
 	return status;
-}
-
-enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err)
-{
-	const struct psd_exchange_options options = silent_exchange(calibration);
-	struct psd_calibrate_point point;
-	double values[SAMPLES];
-	const enum psd_status status = sample(calibration, &options, values, &point, err);
-
-	if (status)
-		return status;
-	for (unsigned i = 0; i < SAMPLES; i++)
-		values[i] = fmax(0.0, values[i]);
-	(void)psd_calibrate_note(calibration, PSD_QUANTITY_DISPATCH_SEC, psd_fit_summary(values, SAMPLES), "1 worker, %u layers",
-				 options.n_tensors);
-	return PSD_OK;
 }
 
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err)
