@@ -135,8 +135,7 @@ static unsigned side_of(double sec, double rate_bps)
 	return side;
 }
 
-/* The rate is that of long messages: a link lets a burst of half a millisecond pass at once, so short ones tell nothing of it, and what it
- * gains long ones is the line's constant. */
+/* The rate is that of long messages: of short ones a link's queue and burst hide what it carries. */
 static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options options, double rate_bps, struct psd_error *err)
 {
 	const unsigned most_side = side_of(LONG_SEC / 4.0, rate_bps), least_side = side_of(LEAST_SEC, rate_bps);

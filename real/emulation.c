@@ -28,9 +28,10 @@
 #define NODE_LINK     1000U
 #define CONGESTION    "cubic" /* BBR, some machines' default, carries half as much over veth pairs as cubic */
 
-/* One batch of TCP segments, PSD_COALESCED_BYTES, crosses the machine as one packet, which keeps 10 Gbit/s affordable, and a shaper lets pass at
- * once what its burst holds. So slow links get small batches and small bursts: after a pause about a millisecond of line passes at once
- * at any rate up to 1 Gbit/s, 0.5 ms above; streams tell of it when the line would have carried it. Measured on two cores: bursts of 100 us lose 2 % at 10 Gbit/s, 200 us and 1 ms lose nothing. */
+/* One batch of TCP segments, PSD_COALESCED_BYTES, crosses the machine as one packet, which keeps 10 Gbit/s affordable, and a shaper lets
+ * pass at once what its burst holds. So slow links get small batches and small bursts: after a pause about a millisecond of line passes at
+ * once at any rate up to 1 Gbit/s, 0.5 ms above; streams tell of it when the sender's line would have carried it. Measured on two cores:
+ * bursts of 100 us lose 2 % at 10 Gbit/s, 200 us and 1 ms lose nothing. */
 #define BURST_SEC	500e-6
 #define MAX_BURST_BYTES 16e6
 /* As deep as a switch's port: three senders to one get all of the rate with 2 to 20 ms, and a small message waits that long. */

@@ -3,7 +3,14 @@
 # comments and the order of layers are the first one's.
 set -eu
 export LC_ALL=C
+[ $# -gt 0 ] || { echo "merge-profiles: no profiles given" >&2; exit 2; }
+for profile in "$@"; do
+	[ -s "$profile" ] || { echo "merge-profiles: $profile: missing or empty, must be a profile" >&2; exit 2; }
+	shift
+	case $profile in /*) set -- "$@" "$profile" ;; *) set -- "$@" "./$profile" ;; esac # or awk takes a=b for no file
+done
 awk -F , '
+	function fail(words) { print "merge-profiles: " words >"/dev/stderr"; failed = 2; exit failed }
 	function median(values, n, i, j, value, sorted) {
 		for (i = 1; i <= n; i++) {
 			value = values[i]
@@ -20,10 +27,13 @@ awk -F , '
 	/^# gemm_flops_per_sec:/ { rates[n_files] = substr($0, index($0, ":") + 1) + 0 }
 	/^#/ || /^layer,/ { if (n_files == 1) head[++n_head] = $0; next }
 	n_files == 1 { layers[++n_layers] = $1 }
+	++n_rows[$1] != n_files { fail(FILENAME ": layer " $1 " is twice in it, or not in all profiles") }
 	{ secs[$1, 2, n_files] = $2 + 0; secs[$1, 3, n_files] = $3 + 0 }
 	END {
+		if (failed) exit failed
+		for (l = 1; l <= n_layers; l++) if (n_rows[layers[l]] != n_files) fail(FILENAME ": layer " layers[l] " is missing in it")
 		for (h = 1; h <= n_head; h++) {
-			if (head[h] ~ /^# gemm_flops_per_sec:/) head[h] = "# gemm_flops_per_sec: " median(rates, n_files) "GFLOPS"
+			if (head[h] ~ /^# gemm_flops_per_sec:/) head[h] = sprintf("# gemm_flops_per_sec: %.3fGFLOPS", median(rates, n_files))
 			print head[h]
 		}
 		for (l = 1; l <= n_layers; l++) printf "%s,%.7f,%.7f\n", layers[l], median_of(layers[l], 2), median_of(layers[l], 3)

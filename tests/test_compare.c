@@ -25,15 +25,48 @@ Test(compare, profiles_are_merged_by_their_medians)
 	merged = run_command(command);
 	cr_expect_eq(merged.exit_status, 0);
 	cr_expect_str_eq(merged.text,
-			 HEAD "150GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0030000\nb,0.2000000,0.0000000\n");
+			 HEAD "150.000GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0030000\nb,0.2000000,0.0000000\n");
 	free(merged.text);
 	/* of two the mean */
 	snprintf(command, sizeof(command), "tests/merge-profiles.sh %s %s", first.path, second.path);
 	merged = run_command(command);
+	cr_expect_eq(merged.exit_status, 0);
 	cr_expect_str_eq(merged.text,
 			 HEAD "150.375GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0510000\nb,0.2000000,0.0000000\n");
 	free(merged.text);
 	remove(first.path);
 	remove(second.path);
 	remove(third.path);
+}
+
+/* One line that has these words, nothing else, and status 2. */
+static void expect_refused(const char *arguments, const char *words)
+{
+	char command[512];
+	struct run run;
+
+	snprintf(command, sizeof(command), "tests/merge-profiles.sh %s 2>&1", arguments);
+	run = run_command(command);
+	cr_expect_eq(run.exit_status, 2, "%s: status %d", arguments, run.exit_status);
+	cr_expect_not_null(strstr(run.text, words), "%s: %s", arguments, run.text);
+	cr_expect(*run.text && strchr(run.text, '\n') == run.text + strlen(run.text) - 1, "%s: %s", arguments, run.text);
+	free(run.text);
+}
+
+Test(compare, profiles_of_different_models_are_not_merged)
+{
+	struct scratch_file both = scratch_file_write("layer,forward_sec,backward_sec\na,1,2\nb,1,2\n"),
+			    one = scratch_file_write("layer,forward_sec,backward_sec\na,1,2\n"), none = scratch_file_write("");
+	char arguments[128];
+
+	expect_refused("", "no profiles given");
+	expect_refused("no-such-file", "no-such-file: missing or empty");
+	expect_refused(none.path, "missing or empty");
+	snprintf(arguments, sizeof(arguments), "%s %s", both.path, one.path);
+	expect_refused(arguments, "layer b is missing in it");
+	snprintf(arguments, sizeof(arguments), "%s %s", one.path, both.path);
+	expect_refused(arguments, "layer b is twice in it, or not in all profiles");
+	remove(both.path);
+	remove(one.path);
+	remove(none.path);
 }

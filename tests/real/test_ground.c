@@ -65,7 +65,8 @@ Test(ground, only_predictions_add_the_latency_of_the_ends)
 	check_same_and_free(run(make("sync: ps", 2, "")), run(shaped), 2);
 }
 
-/* Lower bound: each of N nodes sends and receives 2 (N - 1) / N of the parameters in an iteration, at the rate of its link. */
+/* Lower bound: each of N nodes sends and receives 2 (N - 1) / N of the parameters in an iteration, at the rate of its link, whatever its bucket
+ * lets pass at once. */
 Test(ground, a_shaped_run_is_as_slow_as_its_links)
 {
 	struct training *shaped = make("sync: ring", 2, "");
@@ -75,7 +76,7 @@ Test(ground, a_shaped_run_is_as_slow_as_its_links)
 	shaped->made.point.bandwidth_bps = 50e6;
 	run(shaped);
 	least_sec = 8.0 * (double)shaped->result.sent_bytes_per_node / 50e6;
-	cr_assert_gt(shaped->result.iteration_sec, 0.9 * least_sec); /* but for the first burst of the bucket */
+	cr_assert_geq(shaped->result.iteration_sec, least_sec);
 	training_free(shaped);
 }
 

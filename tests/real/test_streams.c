@@ -351,23 +351,27 @@ Test(streams, strangers_are_refused)
 	check_refused(1, &head, 0, "host 0 sent a message on connection 1 that goes on 0");
 }
 
-/* Due at 0, 7, 4, 1, 8, 5, ... of 10: those that are due at a time in the order in which they were added. */
+/* Added with due times that go up and down, some taken in between, so that the ring wraps: what is taken is due in order, and what is due at a time
+ * comes as it was added. Due times grow by 10 each round, so that none taken is before one taken earlier. */
 Test(streams, delayed_arrivals_are_told_when_they_are_due)
 {
 	struct psd_delay delay = {.n = 0};
-	const struct psd_arrival *before = NULL;
-	struct psd_arrival last;
+	struct psd_arrival last = {.due_sec = -1};
+	unsigned n_added = 0, n_taken = 0;
 
-	for (unsigned i = 0; i < 200; i++)
-		cr_assert(psd_delay_add(&delay, &(struct psd_arrival){.due_sec = 7 * i % 10, .peer = i}));
-	for (unsigned i = 0; i < 200; i++) {
-		const struct psd_arrival *const first = psd_delay_first(&delay);
+	for (unsigned round = 0; round < 100; round++) {
+		for (unsigned i = 0; i < 10; i++, n_added++) { /* 0, 3, 1, 4, 2, 0, ... */
+			const double due_sec = 10 * round + 3 * i % 5;
 
-		cr_assert_eq(first->due_sec, i / 20);
-		cr_assert(!before || last.due_sec < first->due_sec || last.peer < first->peer);
-		last = *first;
-		before = &last;
-		psd_delay_drop_first(&delay);
+			cr_assert(psd_delay_add(&delay, &(struct psd_arrival){.due_sec = due_sec, .peer = n_added}));
+		}
+		for (; n_taken < n_added - (round < 99 ? 5 : 0); n_taken++) {
+			const struct psd_arrival first = *psd_delay_first(&delay);
+
+			cr_assert(last.due_sec < first.due_sec || (last.due_sec == first.due_sec && last.peer < first.peer));
+			last = first;
+			psd_delay_drop_first(&delay);
+		}
 	}
 	cr_assert_null(psd_delay_first(&delay));
 	psd_delay_release(&delay);

@@ -96,6 +96,7 @@ Test(wire, strangers_and_other_versions_are_refused)
 	check_refused(20, 1, "unknown kind"); /* reserved */
 	check_refused(39, 0xbf, "that its link carried at -1.5 s");
 	check_refused(39, 0x7f, "that its link carried at nan s");
+	check_refused(39, 0x42, "that its link carried at 4.22212e+14 s");
 }
 
 Test(wire, lengths_that_no_message_has_are_refused)
