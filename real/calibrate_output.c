@@ -55,8 +55,8 @@ static const char *write_value(double value, enum unit unit, char text[PSD_UNITS
 	return text;
 }
 
-/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the cores of both ends do meanwhile is counted
- * as handling. The rest is the host's latency. */
+/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the core of an end does meanwhile is
+ * counted as handling, once, for a prediction lets both ends work at a time. The rest is the host's latency. */
 static double told_value(const struct psd_calibration *calibration, unsigned quantity)
 {
 	const struct psd_measured *measured = calibration->measured;
@@ -64,7 +64,7 @@ static double told_value(const struct psd_calibration *calibration, unsigned qua
 
 	if (quantity != PSD_QUANTITY_LATENCY_SEC)
 		return measured[quantity].value;
-	return fmax(0.0, measured[quantity].value - links_sec - 2.0 * measured[PSD_QUANTITY_HANDLING_SEC].value);
+	return fmax(0.0, measured[quantity].value - links_sec - measured[PSD_QUANTITY_HANDLING_SEC].value);
 }
 
 /* Of layers that spread the jitter is a guess. */

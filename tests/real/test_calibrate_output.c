@@ -86,12 +86,12 @@ Test(calibrate_output, the_links_latency_and_handling_stay_and_the_rest_is_the_h
 
 	load(&scenario);
 	calibrate(&scenario, 112.5e-6, scratch_folder_path(&folder, "c.yaml").text, &calibrated, &table);
-	expect_latencies(&calibrated, 50e-6, 112.5e-6 - 50e-6 - 2 * HANDLING_SEC);
+	expect_latencies(&calibrated, 50e-6, 112.5e-6 - 50e-6 - HANDLING_SEC);
 	expect_the_host_alone(&calibrated);
 	row = strstr(table.bytes, "\nhost.latency ");
 	cr_assert_not_null(row, "%s", table.bytes);
 	row += strlen("\nhost.latency ");
-	cr_expect_eq(strncmp(row + strspn(row, " "), "22.5 us ", 8), 0, "%s", table.bytes);
+	cr_expect_eq(strncmp(row + strspn(row, " "), "42.5 us ", 8), 0, "%s", table.bytes);
 	psd_text_release(&table);
 	psd_scenario_release(&calibrated);
 	psd_scenario_release(&scenario);
@@ -106,7 +106,7 @@ Test(calibrate_output, calibrating_again_raises_nothing)
 
 	load(&scenario);
 	calibrate(&scenario, 112.5e-6, scratch_folder_path(&folder, "once.yaml").text, &once, NULL);
-	calibrate(&once, once.network.latency_sec + 2 * HANDLING_SEC + 22.5e-6, scratch_folder_path(&folder, "twice.yaml").text,
+	calibrate(&once, once.network.latency_sec + HANDLING_SEC + 22.5e-6, scratch_folder_path(&folder, "twice.yaml").text,
 		  &twice, NULL);
 	expect_latencies(&twice, 50e-6, 22.5e-6);
 	psd_scenario_release(&twice);
@@ -121,7 +121,7 @@ Test(calibrate_output, ends_quicker_than_the_links_add_nothing)
 	struct psd_scenario scenario, calibrated;
 
 	load(&scenario);
-	calibrate(&scenario, 50e-6 + HANDLING_SEC, scratch_folder_path(&folder, "c.yaml").text, &calibrated, NULL);
+	calibrate(&scenario, 50e-6 + 0.5 * HANDLING_SEC, scratch_folder_path(&folder, "c.yaml").text, &calibrated, NULL);
 	expect_latencies(&calibrated, 50e-6, 0);
 	psd_scenario_release(&calibrated);
 	psd_scenario_release(&scenario);
