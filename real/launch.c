@@ -83,8 +83,8 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 	};
 }
 
-/* The rate of payload that messages are held to, because a shaped link lets some pass at once after a pause; 0: links as they are. Workers of one
- * node do not see each other's messages. A training's bandwidth counts headers, a replay's rates do not. */
+/* The rate of payload that messages are held to, because a shaped link lets some pass at once after a pause; 0: links as they are. Workers
+ * of one node do not see each other's messages. A training's bandwidth counts headers, a replay's rates do not. */
 static double pace_of(enum psd_ground ground, const struct psd_case *made, const struct psd_replay *replay)
 {
 	const double send_bps = links_of(made, replay).send_bps;

@@ -1,8 +1,8 @@
 /* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without packing, adding
  * while receiving where a collective reduces. A large message is shared by all connections to its peer. Where the machine cannot shape
- * links, it is done here, by waiting before bytes are sent or read. What a
- * cluster's links would not have brought yet is told of later: they have a latency, and for its sender after a pause no burst, which
- * all shaping needs. Knows frames, not the program: whoever owns it says where a message belongs, or that it does not. One thread. */
+ * links, it is done here, by waiting before bytes are sent or read. What a cluster's links would not have brought yet is told of later:
+ * they have a latency, and after a sender's pause no burst, which all shaping needs. Knows frames, not the program: whoever owns it says
+ * where a message belongs, or that it does not. One thread. */
 #ifndef PSD_REAL_STREAMS_H
 #define PSD_REAL_STREAMS_H
 
@@ -45,7 +45,7 @@ struct psd_streams_options {
 	bool has_rate;	     /* shape here */
 	double send_bps, receive_bps;
 	double pace_bps; /* payload that this host's link carries, and no message sooner; 0: links are as they are. All peers' are alike */
-	double latency_sec;	/* of the links, told of or had */
+	double latency_sec;	/* that an arrival must have */
 	double had_latency_sec; /* that links have by themselves; what is missing is added */
 	bool is_close_to_link;	/* left() comes when a message is on the link but for little, at the price of more wake-ups */
 	struct psd_streams_owner owner;

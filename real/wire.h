@@ -66,8 +66,8 @@ struct psd_wire_bye {
 #define PSD_WIRE_BYE_BYTES    24
 
 void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HEAD_BYTES]);
-/* PSD_ERUN: another magic or version, an unknown kind, an off_sec that no clock shows, or a small payload of another length; the text has no subject: "speaks version
- * 2, this is version 1". *head is written on success only. */
+/* PSD_ERUN: another magic or version, an unknown kind, an off_sec that no clock shows, or a small payload of another length; the text has
+ * no subject: "speaks version 2, this is version 1". *head is written on success only. */
 enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head,
 				struct psd_error *err) PSD_MUST_CHECK;
 
