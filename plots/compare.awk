@@ -1,5 +1,5 @@
 # Reads result CSVs with csv.awk and matches them point by point: the first file is what was predicted, then, where PSD_PLOT_HAS_CALIBRATED is 1, the
-# rows that a calibration used, then what was measured, a row for each run. The arrays named point_... and the summary that it leaves are
+# rows that a calibration used, then what was measured, a row for each run. A point is predicted once, or once for each run, in their order. The arrays named point_... and the summary that it leaves are
 # written by compare_text.awk and compare_page.awk. Refuses a measured row that is not predicted.
 
 # ---- reading ----
@@ -63,29 +63,34 @@ function read_row(    n)
 	key = system_name SUBSEP nodes SUBSEP workers SUBSEP sprintf("%.15g", bps)
 }
 
-function add_predicted(    p)
+function add_point(    p)
 {
-	if (executor ~ /^real-/)
-		complain("'executor' is '" executor "', must be one that predicts, such as sim-flow: the first file is the predicted one")
-	if ((key, title) in point_of)
-		complain("is the same point as line " point_line[point_of[key, title]] ", must be there once")
 	p = ++n_points
 	point_of[key, title] = p
 	n_points_at[key]++
 	only_point_at[key] = p
 	is_predicted_title[title] = 1
-	point_line[p] = FNR
 	point_key[p] = key
 	point_title[p] = title
 	point_system[p] = system_name
 	point_nodes[p] = nodes
 	point_workers[p] = workers
 	point_bps[p] = bps
-	point_sec[p] = iteration_sec
-	point_compute[p] = compute_sec
-	point_exposed[p] = exposed_sec
-	point_tx[p] = tx_bytes
-	point_rx[p] = rx_bytes
+	return p
+}
+
+function add_predicted(    p, n)
+{
+	if (executor ~ /^real-/)
+		complain("'executor' is '" executor "', must be one that predicts, such as sim-flow: the first file is the predicted one")
+	p = (key, title) in point_of ? point_of[key, title] : add_point()
+	n = ++n_predictions[p]
+	point_line[p] = FNR
+	predicted_sec[p, n] = iteration_sec
+	predicted_compute[p, n] = compute_sec
+	predicted_exposed[p, n] = exposed_sec
+	predicted_tx[p, n] = tx_bytes
+	predicted_rx[p, n] = rx_bytes
 	predicted_by[executor] = 1
 }
 
@@ -185,12 +190,19 @@ FNR == 1 {
 
 # ---- points ----
 
-function median_run(run, p,    i, n, value)
+# Of predictions or runs.
+function median_of(values, n_values, p,    i, n, value)
 {
-	n = n_runs[p]
+	n = n_values[p]
 	for (i = 1; i <= n; i++)
-		value[i] = run[p, i]
+		value[i] = values[p, i]
 	return median(value, n)
+}
+
+# Of a run: the prediction of its own, or that of all.
+function prediction(predicted, p, i)
+{
+	return predicted[p, n_predictions[p] == 1 ? 1 : i]
 }
 
 # Empty where there is nothing to divide by.
@@ -199,10 +211,22 @@ function error_of(predicted, measured)
 	return measured > 0 ? predicted / measured - 1 : ""
 }
 
-function is_same_in_all_runs(run, p, expected,    i)
+# That of the median of the runs, each over its prediction.
+function error_of_runs(predicted, run, p,    i, n, ratio)
+{
+	n = n_runs[p]
+	for (i = 1; i <= n; i++) {
+		if (prediction(predicted, p, i) == 0)
+			return error_of(median_of(predicted, n_predictions, p), median_of(run, n_runs, p))
+		ratio[i] = run[p, i] / prediction(predicted, p, i)
+	}
+	return error_of(1, median(ratio, n))
+}
+
+function is_as_predicted(predicted, run, p,    i)
 {
 	for (i = 1; i <= n_runs[p]; i++)
-		if (run[p, i] != expected)
+		if (run[p, i] != prediction(predicted, p, i))
 			return 0
 	return 1
 }
@@ -212,25 +236,40 @@ function add_mark(p, mark)
 	point_marks[p] = point_marks[p] (point_marks[p] == "" ? "" : "; ") mark
 }
 
+function note_run(p, i,    ratio)
+{
+	ratio = run_sec[p, i] / prediction(predicted_sec, p, i)
+	if (i == 1 || run_sec[p, i] < least_sec[p])
+		least_sec[p] = run_sec[p, i]
+	if (i == 1 || run_sec[p, i] > most_sec[p])
+		most_sec[p] = run_sec[p, i]
+	if (i == 1 || ratio < least_ratio[p])
+		least_ratio[p] = ratio
+	if (i == 1 || ratio > most_ratio[p])
+		most_ratio[p] = ratio
+}
+
 function measure_point(p,    i)
 {
-	measured_sec[p] = median_run(run_sec, p)
-	measured_compute[p] = median_run(run_compute, p)
-	measured_exposed[p] = median_run(run_exposed, p)
-	measured_tx[p] = median_run(run_tx, p)
-	measured_rx[p] = median_run(run_rx, p)
-	least_sec[p] = most_sec[p] = run_sec[p, 1]
-	for (i = 2; i <= n_runs[p]; i++) {
-		if (run_sec[p, i] < least_sec[p])
-			least_sec[p] = run_sec[p, i]
-		if (run_sec[p, i] > most_sec[p])
-			most_sec[p] = run_sec[p, i]
-	}
+	point_sec[p] = median_of(predicted_sec, n_predictions, p)
+	point_compute[p] = median_of(predicted_compute, n_predictions, p)
+	point_exposed[p] = median_of(predicted_exposed, n_predictions, p)
+	point_tx[p] = median_of(predicted_tx, n_predictions, p)
+	point_rx[p] = median_of(predicted_rx, n_predictions, p)
+	measured_sec[p] = median_of(run_sec, n_runs, p)
+	measured_compute[p] = median_of(run_compute, n_runs, p)
+	measured_exposed[p] = median_of(run_exposed, n_runs, p)
+	measured_tx[p] = median_of(run_tx, n_runs, p)
+	measured_rx[p] = median_of(run_rx, n_runs, p)
+	for (i = 1; i <= n_runs[p]; i++)
+		note_run(p, i)
+	point_error[p] = error_of_runs(predicted_sec, run_sec, p)
+	compute_error[p] = error_of_runs(predicted_compute, run_compute, p)
+	exposed_error[p] = error_of_runs(predicted_exposed, run_exposed, p)
 	# One run says nothing about the spread.
-	point_spread[p] = n_runs[p] > 1 ? (most_sec[p] - least_sec[p]) / measured_sec[p] : ""
-	point_error[p] = error_of(point_sec[p], measured_sec[p])
-	is_tx_exact[p] = is_same_in_all_runs(run_tx, p, point_tx[p])
-	is_rx_exact[p] = is_same_in_all_runs(run_rx, p, point_rx[p])
+	point_spread[p] = n_runs[p] > 1 ? (most_ratio[p] - least_ratio[p]) * (1 + point_error[p]) : ""
+	is_tx_exact[p] = is_as_predicted(predicted_tx, run_tx, p)
+	is_rx_exact[p] = is_as_predicted(predicted_rx, run_rx, p)
 }
 
 # Results have nine digits: what is a bar but for rounding is within it.
@@ -298,11 +337,16 @@ END {
 	for (i = 1; i <= n_measured_files; i++)
 		if (!((measured_file[i], "measured") in n_rows))
 			finish_with(measured_file[i] ":2: has no result, must have a row for each run")
-	n_measured = n_exact = n_calibrated = n_too_noisy = n_only_in_worst = n_in_median = n_in_worst = n_extrapolated = n_single_runs = 0
+	n_measured = n_exact = n_calibrated = n_too_noisy = n_only_in_worst = n_in_median = n_in_worst = n_extrapolated = n_single_runs = n_predicted_often = 0
 	n_titles = 0
 	for (p = 1; p <= n_points; p++) {
+		if (n_predictions[p] > 1 && n_predictions[p] != n_runs[p])
+			finish_with(predicted_file ":" point_line[p] ": is one of " n_predictions[p] " rows of this point, which has " \
+				plural(n_runs[p] + 0, "run", "runs") ": must be its only one, or one for each run")
 		if (!(p in n_runs))
 			continue
+		if (n_predictions[p] > 1)
+			n_predicted_often++
 		measured_point[++n_measured] = p
 		if (!(point_title[p] in is_title_shown)) {
 			is_title_shown[point_title[p]] = 1

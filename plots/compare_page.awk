@@ -99,9 +99,9 @@ function class_of(p, c)
 	if (column_head[c] == "error" && column_group[c] == "iteration")
 		return error_class(point_error[p])
 	if (column_head[c] == "error" && column_group[c] == "compute")
-		return error_class(error_of(point_compute[p], measured_compute[p]))
+		return error_class(compute_error[p])
 	if (column_head[c] == "error")
-		return error_class(error_of(point_exposed[p], measured_exposed[p]))
+		return error_class(exposed_error[p])
 	return column_is_left[c] ? "left" : ""
 }
 
@@ -194,8 +194,9 @@ function write_notes(    i, files)
 		define("calibrated", "the point was used to fit the prediction, so its error says nothing and is not counted; read from " \
 			escaped(file_of_role["calibrated"]) ". Extrapolated: more workers than any calibrated point, which had " \
 			calibrated_workers_max " at most.")
-	define("error", "predicted / measured - 1: below 0 the prediction is too quick.")
-	define("spread", "largest minus smallest of the runs' iteration times, relative to their median; - where there was one run.")
+	define("error", "predicted / measured - 1: below 0 the prediction is too quick. Where each run has a prediction of its own it is that of the median " \
+		"of their quotients, and need not be that of the medians beside it.")
+	define("spread", "largest minus smallest of the runs' iteration times, each over its prediction, relative to their median; - where there was one run.")
 	define("too noisy", "a spread above " bar_text(worst_bar_ratio) ", the bar of a single point, decides nothing about the point: it is not counted. " \
 		"Above " bar_text(bar_ratio) ", the bar of the median, the point counts for the worst error but not for the median.")
 	define("compute", "seconds of an iteration in which a worker computes; exposed communication is the rest of the iteration.")

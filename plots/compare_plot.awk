@@ -44,7 +44,7 @@ function add_to_plot(p,    state, s)
 	state = state_of(p)
 	has_state[state] = 1
 	printf "%.9g %.9g %.9g %.9g %.6f %.6f %.6f\n", measured_sec[p], least_sec[p], most_sec[p], point_sec[p], 100 * point_error[p],
-		100 * (point_sec[p] / most_sec[p] - 1), 100 * (point_sec[p] / least_sec[p] - 1) > (work "/" state "-" s ".dat")
+		100 * (1 / most_ratio[p] - 1), 100 * (1 / least_ratio[p] - 1) > (work "/" state "-" s ".dat")
 	if (!((state, s) in is_listed)) {
 		is_listed[state, s] = 1
 		list[state] = list[state] " " s
@@ -56,8 +56,8 @@ function add_to_plot(p,    state, s)
 	note_error(point_error[p])
 	if (state == "noisy")
 		return # its whiskers would leave no room for the others
-	note_error(point_sec[p] / most_sec[p] - 1)
-	note_error(point_sec[p] / least_sec[p] - 1)
+	note_error(1 / most_ratio[p] - 1)
+	note_error(1 / least_ratio[p] - 1)
 }
 
 END {

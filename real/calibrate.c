@@ -20,11 +20,12 @@ struct step {
 
 static const struct step steps[] = {
 	{"layers, alone and together", psd_calibrate_layers, PSD_QUANTITY_ALONE_SEC, PSD_QUANTITY_REBUILD},
-	{"training data", psd_calibrate_data, PSD_QUANTITY_DATA_SEC, PSD_QUANTITY_DATA_SEC},
+	{"training without messages", psd_calibrate_beside, PSD_QUANTITY_BESIDE_SEC, PSD_QUANTITY_BESIDE_SEC},
 	{"reductions and updates", psd_calibrate_host, PSD_QUANTITY_REDUCE_BPS, PSD_QUANTITY_COPY_BPS},
 	{"messages without a limit", psd_calibrate_transport, PSD_QUANTITY_TRANSPORT_BPS, PSD_QUANTITY_TRANSPORT_BPS},
 	{"messages on the link", psd_calibrate_link, PSD_QUANTITY_PAYLOAD_RATIO, PSD_QUANTITY_LATENCY_SEC},
 	{"messages in a row", psd_calibrate_messages, PSD_QUANTITY_MESSAGE_SEC, PSD_QUANTITY_MESSAGE_SEC},
+	{"processors for layers without work", psd_calibrate_dispatch, PSD_QUANTITY_DISPATCH_SEC, PSD_QUANTITY_DISPATCH_SEC},
 	{"processors for messages", psd_calibrate_handling, PSD_QUANTITY_HANDLING_SEC, PSD_QUANTITY_HANDLING_SEC},
 	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_STREAMS_RATIO, PSD_QUANTITY_STREAMS_RATIO},
 	{"processors beside an exchange without a limit", psd_calibrate_socket, PSD_QUANTITY_SOCKET_BPS, PSD_QUANTITY_SOCKET_BPS},

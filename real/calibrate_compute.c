@@ -8,8 +8,8 @@
 #include "real/affinity.h"
 #include "real/calibrate_parts.h"
 #include "real/crew.h"
-#include "real/feed.h"
 #include "real/fit.h"
+#include "real/launch.h"
 #include "real/layer_times.h"
 #include "real/shard.h"
 #include "real/socket.h"
@@ -18,7 +18,11 @@ enum {
 	REPEATS = 7,
 	HOST_ELEMENTS = 8 << 20, /* 32 MiB: no cache keeps them from one repeat to the next */
 	MOST_PARTS = 8,		 /* gradients that are summed; more take as long, each */
+	MOST_ITERATIONS = 1000,
 };
+
+#define TRAINING_SEC 1.0 /* of layers */
+#define CONNECT_SEC  30.0
 
 #define BITS_OF_ELEMENT 32.0
 
@@ -65,6 +69,14 @@ static enum psd_status run_crew(struct board *board, psd_crew_work_fn *work, str
 	if (!status)
 		status = psd_crew_start(&crew, board->n_members, work, board, err);
 	return status ? status : psd_crew_wait(&crew, board->calibration->options->stop_signal, err);
+}
+
+static struct psd_summary summarise_member(const struct board *board, unsigned member, unsigned first, unsigned n)
+{
+	double values[REPEATS];
+
+	memcpy(values, values_of(board, member) + first, n * sizeof(*values));
+	return psd_fit_summary(values, n);
 }
 
 /* `n` values of every member from `first` on, of all members. */
@@ -143,18 +155,28 @@ static enum psd_status time_layers(void *context, unsigned member, struct psd_er
 	return status;
 }
 
-/* The mean of all members' medians. */
+/* All wait for the worker on the slowest core. */
+static unsigned find_slowest(const struct board *board)
+{
+	unsigned slowest = 0;
+	double most_sec = 0.0;
+
+	for (unsigned m = 0; m < board->n_members; m++) {
+		const double sec = summarise_member(board, m, at_iterations(board), REPEATS).median;
+
+		slowest = sec > most_sec ? m : slowest;
+		most_sec = fmax(most_sec, sec);
+	}
+	return slowest;
+}
+
 static void keep_layers(const struct psd_calibration *calibration, const struct board *board)
 {
 	const unsigned n_layers = calibration->options->matter->graph.n_layers;
+	const double *values = values_of(board, find_slowest(board));
 
-	for (unsigned l = 0; l < n_layers; l++) {
-		calibration->forward_sec[l] = calibration->backward_sec[l] = 0.0;
-		for (unsigned m = 0; m < board->n_members; m++) {
-			calibration->forward_sec[l] += values_of(board, m)[l] / board->n_members;
-			calibration->backward_sec[l] += values_of(board, m)[n_layers + l] / board->n_members;
-		}
-	}
+	memcpy(calibration->forward_sec, values, n_layers * sizeof(*values));
+	memcpy(calibration->backward_sec, values + n_layers, n_layers * sizeof(*values));
 }
 
 /* A scenario's jitter is that of each operation by itself, so that over an iteration much of it cancels out: by the root of the sum of squares. */
@@ -208,7 +230,7 @@ static enum psd_status run_layers(struct psd_calibration *calibration, unsigned 
 	board.n_values = at_flops(&board) + 1;
 	status = run_crew(&board, time_layers, err);
 	if (!status) {
-		const struct psd_summary sec = summarise(&board, at_iterations(&board), REPEATS);
+		const struct psd_summary sec = summarise_member(&board, find_slowest(&board), at_iterations(&board), REPEATS);
 		const double flops = board.values[at_flops(&board)];
 		const unsigned batch = options->matter->scenario->batch_per_worker;
 
@@ -235,57 +257,72 @@ enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct
 	return !status && calibration->n_busy > 1 ? run_layers(calibration, calibration->n_busy, err) : status;
 }
 
-/* ---- data ---- */
+/* ---- beside layers ---- */
 
-/* Seconds until each batch is there when nobody computes: the thread that reads it has the core to itself. */
-static enum psd_status time_batches(struct psd_feed *feed, struct board *board, double values[], struct psd_error *err)
+/* A cluster of one worker: nothing is sent. */
+static struct psd_point alone(const struct psd_calibration *calibration)
 {
-	enum psd_status status = PSD_OK;
+	struct psd_point point = calibration->options->point;
 
-	for (uint32_t i = 0; i < REPEATS + 1 && !status; i++) {
-		const double start_sec = psd_socket_now_sec();
-		struct psd_samples samples;
-
-		status = psd_feed_train(feed, i, &samples, err);
-		if (i > 0)
-			values[i - 1] = psd_socket_now_sec() - start_sec;
-		wait_for_all(board);
-	}
-	return status;
+	point.nodes = point.workers = point.workers_per_node = 1;
+	return point;
 }
 
-static enum psd_status time_data(void *context, unsigned member, struct psd_error *err)
+static uint32_t training_iterations(const struct psd_calibration *calibration)
 {
-	struct board *board = context;
+	const double n = ceil(TRAINING_SEC / calibration->measured[PSD_QUANTITY_BUSY_SEC].value);
+
+	return (uint32_t)fmin(fmax(n, REPEATS), MOST_ITERATIONS);
+}
+
+static enum psd_status launch_alone(const struct board *board, const struct psd_case *made, double *sec, struct psd_error *err)
+{
 	const struct psd_calibrate_options *options = board->calibration->options;
-	const struct psd_scenario *scenario = options->matter->scenario;
-	const struct psd_feed_options feed_options = {
-		.data = psd_worker_data_options(&options->matter->graph, &scenario->train),
-		.batch = scenario->batch_per_worker,
-		.workers = board->n_members,
-		.worker = member,
-		.n_iterations = REPEATS + 1,
+	const struct psd_launch_options launch_options = {
+		.made = made,
+		.train = &made->matter->scenario->train,
+		.n_iterations = psd_worker_warmed_up(training_iterations(board->calibration)),
+		.ground = PSD_GROUND_LOOPBACK,
+		.connect_sec = CONNECT_SEC,
+		.stall_sec = options->stall_sec,
+		.stop_signal = options->stop_signal,
 	};
-	struct psd_feed *feed;
-	enum psd_status status;
-
-	(void)psd_affinity_pin(member, board->calibration->n_busy);
-	status = psd_feed_open(&feed, &feed_options, err);
-	if (status)
-		return status;
-	status = time_batches(feed, board, values_of(board, member), err);
-	psd_feed_close(feed);
-	return status;
-}
-
-enum psd_status psd_calibrate_data(struct psd_calibration *calibration, struct psd_error *err)
-{
-	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = REPEATS};
-	enum psd_status status = run_crew(&board, time_data, err);
+	struct psd_worker_result result;
+	const enum psd_status status = psd_launch(&launch_options, &result, err);
 
 	if (!status)
-		psd_calibrate_note(calibration, PSD_QUANTITY_DATA_SEC, summarise(&board, 0, REPEATS), "batch %u, %u at a time",
-				   calibration->options->matter->scenario->batch_per_worker, calibration->n_busy);
+		*sec = result.beside_cpu_sec;
+	return status;
+}
+
+/* A member's value: processor seconds of an iteration beside its operations. */
+static enum psd_status time_beside(void *context, unsigned member, struct psd_error *err)
+{
+	struct board *board = context;
+	const struct psd_subject_matter *matter = board->calibration->options->matter;
+	struct psd_system system = matter->scenario->systems[0];
+	struct psd_case made;
+	enum psd_status status;
+
+	system.sync = PSD_SYNC_PS;
+	system.servers = 0;
+	(void)psd_affinity_pin(member, board->calibration->n_busy);
+	status = psd_case_make(&made, matter, &system, alone(board->calibration), err);
+	if (status)
+		return status;
+	status = launch_alone(board, &made, values_of(board, member), err);
+	psd_case_release(&made);
+	return status;
+}
+
+enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 1};
+	enum psd_status status = run_crew(&board, time_beside, err);
+
+	if (!status)
+		psd_calibrate_note(calibration, PSD_QUANTITY_BESIDE_SEC, summarise(&board, 0, 1), "%u iterations, %u at a time",
+				   (unsigned)training_iterations(calibration), calibration->n_busy);
 	close_board(&board);
 	return status;
 }

@@ -15,14 +15,15 @@ enum psd_quantity {
 	PSD_QUANTITY_BUSY_SEC,	   /* the same with all workers that fit */
 	PSD_QUANTITY_JITTER_RATIO, /* of a layer, of the attempt at BUSY that is kept */
 	PSD_QUANTITY_REBUILD,	   /* FLOP/s of gradients from factors */
-	PSD_QUANTITY_DATA_SEC,
-	PSD_QUANTITY_REDUCE_BPS, /* gradients summed and applied */
-	PSD_QUANTITY_UPDATE_BPS, /* gradients applied */
-	PSD_QUANTITY_COPY_BPS,	 /* memory to memory; told only, for psd-run copies nothing between device and host */
+	PSD_QUANTITY_BESIDE_SEC,   /* per iteration of training, messages aside: data, and handing over layers */
+	PSD_QUANTITY_REDUCE_BPS,   /* gradients summed and applied */
+	PSD_QUANTITY_UPDATE_BPS,   /* gradients applied */
+	PSD_QUANTITY_COPY_BPS,	   /* memory to memory; told only, for psd-run copies nothing between device and host */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING */
 	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
+	PSD_QUANTITY_DISPATCH_SEC, /* of a layer after the other, so that HANDLING is without; told only, BESIDE has that of training */
 	PSD_QUANTITY_HANDLING_SEC,
 	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
 	PSD_QUANTITY_INCAST_RATIO,
@@ -74,8 +75,9 @@ double psd_calibrate_spread_ratio(const struct psd_measured *measured);
 
 /* Fills ALONE and BUSY, JITTER, REBUILD and the seconds of layers. */
 enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills BESIDE; needs BUSY. */
+enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills REDUCE, UPDATE and COPY. */
-enum psd_status psd_calibrate_data(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_network.c ---- */
@@ -91,7 +93,9 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 
 /* ---- calibrate_processors.c ---- */
 
-/* Fills HANDLING. */
+/* Fills DISPATCH. */
+enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills HANDLING; needs DISPATCH. */
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills SOCKET and its point; needs REDUCE, TRANSPORT and HANDLING. */
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;

@@ -97,6 +97,25 @@ static double kernel_sec(const struct gang *gang)
 	return sec;
 }
 
+static enum psd_status start_gang(struct gang *gang, struct psd_crew *crew, unsigned cores, struct psd_error *err)
+{
+	enum psd_status status;
+
+	*gang = (struct gang){cores, psd_crew_share(cores * sizeof(_Atomic double))};
+	if (!gang->kernel_sec)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
+	status = psd_crew_start(crew, cores, multiply, gang, err);
+	if (status)
+		psd_crew_unshare(gang->kernel_sec, cores * sizeof(_Atomic double));
+	return status;
+}
+
+static void stop_gang(struct gang *gang, struct psd_crew *crew)
+{
+	psd_crew_stop(crew);
+	psd_crew_unshare(gang->kernel_sec, gang->n_cores * sizeof(_Atomic double));
+}
+
 /* ---- exchanges ---- */
 
 /* link_bps 0: without a limit. */
@@ -202,20 +221,80 @@ static enum psd_status sample_beside(struct psd_crew *crew, const struct gang *g
 static enum psd_status sample(const struct psd_calibration *calibration, const struct psd_exchange_options *options,
 			      double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
 {
-	const size_t bytes = calibration->cores * sizeof(_Atomic double);
-	struct gang gang = {.n_cores = calibration->cores, .kernel_sec = psd_crew_share(bytes)};
 	struct psd_crew crew;
+	struct gang gang;
+	enum psd_status status = start_gang(&gang, &crew, calibration->cores, err);
+
+	if (status)
+		return status;
+	status = sample_beside(&crew, &gang, options, values, point, err);
+	stop_gang(&gang, &crew);
+	return status;
+}
+
+/* ---- layers without work ---- */
+
+struct silence {
+	struct psd_exchange_options options; /* of one worker */
+	double *layer_sec;		     /* (WORKERS), shared */
+};
+
+static enum psd_status be_silent(void *context, unsigned member, struct psd_error *err)
+{
+	const struct silence *silence = context;
+	struct psd_exchange exchange;
 	enum psd_status status;
 
-	if (!gang.kernel_sec)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
-	status = psd_crew_start(&crew, calibration->cores, multiply, &gang, err);
-	if (!status) {
-		status = sample_beside(&crew, &gang, options, values, point, err);
-		psd_crew_stop(&crew);
-	}
-	psd_crew_unshare(gang.kernel_sec, bytes);
+	(void)psd_affinity_pin(member, WORKERS);
+	status = psd_exchange_run(&exchange, &silence->options, err);
+	if (status)
+		return status;
+	silence->layer_sec[member] = exchange.beside_cpu_sec / silence->options.n_tensors;
+	psd_exchange_release(&exchange);
+	return PSD_OK;
+}
+
+/* As many workers as exchange small tensors, each for itself. */
+static enum psd_status sample_silence(const struct silence *silence, unsigned cores, struct psd_error *err)
+{
+	struct psd_crew multiplying, silent;
+	struct gang gang;
+	enum psd_status status = start_gang(&gang, &multiplying, cores, err);
+
+	if (status)
+		return status;
+	status = psd_crew_start(&silent, WORKERS, be_silent, (void *)(uintptr_t)silence, err);
+	if (!status)
+		status = psd_crew_wait(&silent, silence->options.stop_signal, err);
+	if (!status)
+		status = psd_crew_check(&multiplying, err);
+	stop_gang(&gang, &multiplying);
 	return status;
+}
+
+enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct silence silence = {small_exchange(calibration), psd_crew_share(WORKERS * sizeof(double))};
+	enum psd_status status;
+
+	if (!silence.layer_sec)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
+	silence.options.n_workers = 1;
+	silence.options.ground = PSD_GROUND_LOOPBACK;
+	status = sample_silence(&silence, calibration->cores, err);
+	if (!status)
+		(void)psd_calibrate_note(calibration, PSD_QUANTITY_DISPATCH_SEC, psd_fit_summary(silence.layer_sec, WORKERS),
+					 "%d layers, 1 worker on each of %d shares", (int)SMALL_TENSORS, (int)WORKERS);
+	psd_crew_unshare(silence.layer_sec, WORKERS * sizeof(double));
+	return status;
+}
+
+/* ---- messages ---- */
+
+/* Processor seconds that the workers of an exchange take for handing over its tensors' layers. */
+static double dispatch_sec(const struct psd_calibration *calibration, const struct psd_exchange_options *options)
+{
+	return WORKERS * options->n_tensors * calibration->measured[PSD_QUANTITY_DISPATCH_SEC].value;
 }
 
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err)
@@ -228,7 +307,7 @@ enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, stru
 	if (status)
 		return status;
 	for (unsigned i = 0; i < SAMPLES; i++)
-		values[i] = fmax(0.0, values[i] / (2.0 * messages_of(&options)));
+		values[i] = fmax(0.0, (values[i] - dispatch_sec(calibration, &options)) / (2.0 * messages_of(&options)));
 	(void)psd_calibrate_note(calibration, PSD_QUANTITY_HANDLING_SEC, psd_fit_summary(values, SAMPLES),
 				 "%d workers, tensors of 1 KiB", (int)WORKERS);
 	return PSD_OK;
@@ -239,7 +318,9 @@ static double bit_sec(const struct psd_calibration *calibration, const struct ps
 {
 	const double handling_sec = calibration->measured[PSD_QUANTITY_HANDLING_SEC].value;
 
-	return (sec - reduce_sec(calibration, options) - 2.0 * messages_of(options) * handling_sec) / moved_bits(options);
+	return (sec - reduce_sec(calibration, options) - dispatch_sec(calibration, options) -
+		2.0 * messages_of(options) * handling_sec) /
+	       moved_bits(options);
 }
 
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err)

@@ -130,6 +130,11 @@ enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_
 	return status;
 }
 
+double psd_feed_cpu_sec(const struct psd_feed *feed)
+{
+	return psd_lane_cpu_sec(&feed->reader);
+}
+
 uint64_t psd_feed_samples(const struct psd_feed *feed, enum psd_data_part part)
 {
 	return psd_data_samples(feed->data, part);

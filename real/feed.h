@@ -31,6 +31,8 @@ enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct
 /* A batch of test samples, from number `first` on; borrowed like the others. */
 enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples,
 			      struct psd_error *err) PSD_MUST_CHECK;
+/* Processor seconds that reading ahead took so far. */
+double psd_feed_cpu_sec(const struct psd_feed *feed);
 uint64_t psd_feed_samples(const struct psd_feed *feed, enum psd_data_part part);
 
 #endif

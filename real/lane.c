@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static void *live(void *context)
@@ -93,6 +94,16 @@ void psd_lane_wait(struct psd_lane *lane)
 	lane->is_done = false;
 	lane->job = NULL;
 	pthread_mutex_unlock(&lane->mutex);
+}
+
+double psd_lane_cpu_sec(const struct psd_lane *lane)
+{
+	struct timespec time = {0, 0};
+	clockid_t clock;
+
+	if (!pthread_getcpuclockid(lane->thread, &clock)) /* every Linux has one */
+		(void)clock_gettime(clock, &time);
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 void psd_lane_run(struct psd_lane *lane, psd_lane_job_fn *job, void *context)

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "real/affinity.h"
@@ -48,17 +48,12 @@ bool psd_machine_read(struct psd_machine_time *time)
 	return sum.all_sec > 0.0;
 }
 
-static double seconds_of(struct timeval time)
-{
-	return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
-}
-
 double psd_machine_own_sec(void)
 {
-	struct rusage usage = {0};
+	struct timespec time = {0, 0};
 
-	(void)getrusage(RUSAGE_THREAD, &usage); /* cannot fail */
-	return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time); /* every Linux has it */
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 uint64_t psd_machine_available_bytes(void)

@@ -293,6 +293,7 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 		*err = job->err;
 		return job->status;
 	}
+	worker->jobs_cpu_sec += job->cpu_sec;
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		worker->compute_sec[iteration] += job->busy_sec;
 	if (job->is_after_test) {

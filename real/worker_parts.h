@@ -27,6 +27,7 @@ struct psd_job {
 	double start_sec;
 	double sec;
 	double busy_sec;      /* of it, that the thread ran; all of it where more than one thread computes */
+	double cpu_sec;	      /* that the thread ran, with the test */
 	bool is_done_at_once; /* by the loop's thread; to be told to the interpreter when that has returned */
 	bool is_after_test;   /* the test samples were passed before; not in sec */
 	double test_sec;
@@ -102,7 +103,8 @@ struct psd_worker {
 	double *late_sec;		 /* per iteration: of the latest alarm */
 	struct psd_folded folded;	 /* replay: where all messages lie */
 	bool has_load_from;
-	double own_from_sec; /* where the measured iterations begin */
+	double own_from_sec, beside_from_sec; /* where the measured iterations begin */
+	double jobs_cpu_sec;		      /* of all jobs that are over */
 	struct psd_machine_time machine_from;
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
 	double *compute_sec;	     /* per iteration */
@@ -155,6 +157,9 @@ bool psd_worker_take_alarm(struct psd_worker *worker);
 bool psd_worker_has_alarm(const struct psd_worker *worker);
 /* Ends the loop's next turn when an alarm is due. */
 void psd_worker_await_alarm(struct psd_worker *worker);
+
+/* ---- worker_load.c ---- */
+
 /* Notes what processors have done so far when the measured iterations begin; what they have done since. */
 void psd_worker_watch_load(struct psd_worker *worker);
 void psd_worker_measure_load(const struct psd_worker *worker, struct psd_worker_result *result);

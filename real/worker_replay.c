@@ -116,28 +116,3 @@ bool psd_worker_take_alarm(struct psd_worker *worker)
 	worker->ringing = NULL;
 	return true;
 }
-
-/* ---- what it costs this machine ---- */
-
-void psd_worker_watch_load(struct psd_worker *worker)
-{
-	if (worker->has_load_from ||
-	    psd_interpreter_iteration(&worker->interpreter, 0) < psd_worker_first_measured(worker->options->n_iterations))
-		return;
-	worker->own_from_sec = psd_machine_own_sec();
-	worker->has_load_from = psd_machine_read(&worker->machine_from);
-}
-
-void psd_worker_measure_load(const struct psd_worker *worker, struct psd_worker_result *result)
-{
-	struct psd_machine_time until;
-
-	if (!worker->has_load_from || !psd_machine_read(&until))
-		return;
-	result->own_cpu_sec = psd_machine_own_sec() - worker->own_from_sec;
-	if (worker->self == 0) /* the links are all workers', so one of them counts what they take */
-		result->own_cpu_sec += until.interrupt_sec - worker->machine_from.interrupt_sec;
-	result->busy_cpu_sec = until.busy_sec - worker->machine_from.busy_sec;
-	result->stolen_cpu_sec = until.stolen_sec - worker->machine_from.stolen_sec;
-	result->machine_cpu_sec = until.all_sec - worker->machine_from.all_sec;
-}

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "real/shard.h"
 #include "real/solver.h"
@@ -331,31 +330,23 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	return PSD_OK;
 }
 
-/* Of this thread on a processor. */
-static double thread_sec(void)
-{
-	struct timespec time = {0, 0};
-
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time); /* every Linux has it */
-	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static void task_job(void *context)
 {
 	struct psd_job *job = context;
 
-	const double begun_sec = psd_worker_now(job->worker);
-	double ran_sec;
+	const double begun_sec = psd_worker_now(job->worker), begun_cpu_sec = psd_machine_own_sec();
+	double tested_cpu_sec;
 
 	if (job->is_after_test)
 		job->status = run_test(job->worker, job, &job->err);
 	job->start_sec = psd_worker_now(job->worker);
 	job->test_sec = job->start_sec - begun_sec;
-	ran_sec = thread_sec();
+	tested_cpu_sec = psd_machine_own_sec();
 	if (!job->status)
 		job->status = run_task(job->worker, job->task, &job->err);
 	job->sec = psd_worker_now(job->worker) - job->start_sec;
-	job->busy_sec = job->worker->options->train->threads > 1 ? job->sec : thread_sec() - ran_sec;
+	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
+	job->busy_sec = job->worker->options->train->threads > 1 ? job->sec : begun_cpu_sec + job->cpu_sec - tested_cpu_sec;
 }
 
 /* The first operation after a test that is due; a fence sees to it that the iteration before is complete. */

@@ -4,7 +4,8 @@
 # environment may set NODES (2 4), BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the
 # ITERATIONS of a run (6, of which two warm up), and the ATTEMPTS at each measurement of a calibration (3).
 # What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever the bandwidth, and the
-# points that the calibration used do not count. CALIBRATED=yes takes that of the last time. What is replayed needs none: its constants are the scenario's.
+# points that the calibration used do not count. CALIBRATED=yes takes that of the last time. Its layers are measured anew right before and right
+# after each run, and each run has a prediction of its own. What is replayed needs neither: its constants are the scenario's.
 # The traces are of the first point, from a run of their own that counts for nothing else.
 set -eu
 export LC_ALL=C
@@ -44,32 +45,34 @@ append() {
 # systems_of FILE: the names, a comma behind each
 systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ','; }
 
-# add_profile FILE NODES: one more measurement of a calibrated copy's layers
-add_profile() {
+# measure_layers FILE NODES PROFILE: a profile of a calibrated copy's layers as they are now
+measure_layers() {
 	model=$(sed -n "s/^ *graph: *\"*\([^\"]*\)\"*$/\1/p" "$1")
 	batch=$(sed -n "s/^ *batch_per_worker: *//p" "$1")
 	cores=$(nproc)
 	busy=$(($2 < cores ? $2 : cores))
-	n_profiles=$((n_profiles + 1))
-	"$build/bench/cpu" --profile "$model" "$batch" "$busy" >"$out/profile-$n_profiles.csv"
+	"$build/bench/cpu" --profile "$model" "$batch" "$busy" >"$3"
 }
 
-# merge_profiles FILE: their median, as that of the runs is what they are compared with, becomes the profile of the calibrated copy
-merge_profiles() {
-	tests/merge-profiles.sh "$out"/profile-*.csv >"${1%.yaml}-profile.csv"
-	rm -f "$out"/profile-*.csv
+# drift PROFILE PROFILE: by how much the second's layers take more or less than the first's, in thousandths
+drift() {
+	awk -F , '
+		/^#/ || /^layer,/ { next }
+		{ sec[FILENAME == ARGV[1]] += $2 + $3 }
+		END { ratio = sec[0] / sec[1] - 1; printf "%.0f", 1000 * (ratio < 0 ? -ratio : ratio) }
+	' "$1" "$2"
 }
 
 # ticks: the hundredths of a second that others on this virtual machine's host took from its processors so far, and all there were
 ticks() { awk '/^cpu / { print $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9 }' /proc/stat; }
 
-# run_calmly [OPTION...]: psd-run; the results of the calmest run of up to three, until one of which less than 1 % was taken so. A run is not
+# replay_calmly [OPTION...]: psd-run; the results of the calmest run of up to three, until one of which less than 1 % was taken so. A run is not
 # chosen by its own figures.
-run_calmly() {
+replay_calmly() {
 	calmest=
 	for _ in 1 2 3; do
 		before=$(ticks)
-		"$build/psd-run" --csv --quiet "$@" >"$out/run.csv"
+		"$build/psd-run" --csv --quiet --dilation auto "$@" >"$out/run.csv"
 		stolen=$(echo "$before $(ticks)" | awk '{ printf "%.0f", 1e4 * ($3 - $1) / ($4 - $2) }')
 		if [ -z "$calmest" ] || [ "$stolen" -lt "$calmest" ]; then
 			calmest=$stolen
@@ -80,24 +83,52 @@ run_calmly() {
 	rm -f "$out/run.csv"
 }
 
-# run_point FILE NODES SYSTEM [OPTION...]: a prediction and ROUNDS runs; $dilation is none where the scenario trains
+# train_calmly FILE NODES [OPTION...]: psd-run; the results of a run during which the machine's speed changed by less than 3 %, or of that of up to
+# four during which it changed least: by its layers right before and right after, whose mean becomes the profile of the calibrated
+# copy. A run is not chosen by its own figures.
+train_calmly() {
+	trained=$1 cluster_nodes=$2
+	shift 2
+	calmest=
+	[ -f "$out/profile-before.csv" ] || measure_layers "$trained" "$cluster_nodes" "$out/profile-before.csv"
+	for _ in 1 2 3 4; do
+		"$build/psd-run" --csv --quiet --nodes "$cluster_nodes" "$@" "$trained" >"$out/run.csv"
+		measure_layers "$trained" "$cluster_nodes" "$out/profile-after.csv"
+		drifted=$(drift "$out/profile-before.csv" "$out/profile-after.csv")
+		if [ -z "$calmest" ] || [ "$drifted" -lt "$calmest" ]; then
+			calmest=$drifted
+			mv "$out/run.csv" "$out/rows.csv"
+			tests/merge-profiles.sh "$out/profile-before.csv" "$out/profile-after.csv" >"$out/profile-kept.csv"
+		fi
+		mv "$out/profile-after.csv" "$out/profile-before.csv"
+		[ "$calmest" -ge 30 ] || break
+	done
+	mv "$out/profile-kept.csv" "${trained%.yaml}-profile.csv"
+	rm -f "$out/run.csv"
+}
+
+# predict FILE NODES SYSTEM [OPTION...]
+predict() {
+	predicted=$1 cluster_nodes=$2 of_system=$3
+	shift 3
+	"$build/psd-sim" --csv --quiet --system "$of_system" --set "sweep.nodes=$cluster_nodes" "$@" "$predicted" >"$out/rows.csv"
+	append "$out/predicted.csv"
+}
+
+# run_point FILE NODES SYSTEM [OPTION...]: ROUNDS runs, and a prediction, or one for each run of what trains
 run_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
-	n_profiles=0
 	for round in $(seq "$rounds"); do
-		[ -n "$dilation" ] || add_profile "$file" "$nodes"
-		# shellcheck disable=SC2086
-		run_calmly $dilation --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" "$file"
+		if $is_replay; then
+			replay_calmly --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" "$file"
+		else
+			train_calmly "$file" "$nodes" --iterations "$iterations" --system "$system" "$@"
+		fi
 		append "$out/measured-$round.csv"
+		! $is_replay || [ "$round" -eq 1 ] || continue
+		predict "$file" "$nodes" "$system" "$@"
 	done
-	if [ -z "$dilation" ]; then
-		add_profile "$file" "$nodes"
-		[ "$rounds" -gt 1 ] || add_profile "$file" "$nodes" # of two, one disturbed moment would move the median
-		merge_profiles "$file"
-	fi
-	"$build/psd-sim" --csv --quiet --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/rows.csv"
-	append "$out/predicted.csv"
 }
 
 # trace_point FILE NODES SYSTEM [OPTION...]
@@ -105,6 +136,8 @@ trace_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
 	"$build/psd-sim" --csv --quiet --trace "$out/predicted.json" --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/rows.csv"
+	dilation=
+	! $is_replay || dilation="--dilation auto"
 	# shellcheck disable=SC2086
 	"$build/psd-run" --csv --quiet $dilation --trace "$out/measured.json" --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" \
 		"$file" >"$out/rows.csv"
@@ -127,6 +160,7 @@ run_systems() {
 
 # run_cluster NAME FILE NODES
 run_cluster() {
+	rm -f "$out/profile-before.csv"
 	[ -n "$bandwidths" ] || run_systems "$2" "$3" "$1, $3 nodes"
 	for rate in $bandwidths; do
 		run_systems "$2" "$3" "$1, $3 nodes, $rate" --set "cluster.network.bandwidth=$rate"
@@ -135,9 +169,9 @@ run_cluster() {
 
 for scenario in "$@"; do
 	file=$(scenario_file "$scenario")
-	dilation="--dilation auto"
+	is_replay=true
 	if ! grep -q 'replay: true' "$file"; then
-		dilation=""
+		is_replay=false
 		[ -n "${CALIBRATED:-}" ] || "$build/psd-run" --calibrate --attempts "${ATTEMPTS:-3}" "$file" -o "$out/$scenario.yaml"
 		cp "$out/$scenario-points.csv" "$out/rows.csv"
 		append "$out/points.csv"

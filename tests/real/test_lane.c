@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <stdint.h>
@@ -5,6 +6,7 @@
 #include <unistd.h>
 
 #include "real/lane.h"
+#include "real/machine.h"
 
 enum { N_JOBS = 1000, LONG_MS = 10000 };
 
@@ -88,4 +90,33 @@ Test(lane, without_an_eventfd_whoever_starts_a_job_waits_for_it)
 		cr_assert_eq(n_done, i);
 	}
 	psd_lane_close(&lane);
+}
+
+static void spin(void *context)
+{
+	const double until_sec = psd_machine_own_sec() + *(const double *)context;
+
+	while (psd_machine_own_sec() < until_sec)
+		;
+}
+
+static void rest(void *context)
+{
+	(void)usleep((useconds_t)(1e6 * *(const double *)context));
+}
+
+Test(lane, processor_time_is_that_of_its_thread_alone)
+{
+	double sec = 0.05;
+	struct woken woken;
+	double rested_sec;
+
+	open_lane(&woken);
+	psd_lane_run(&woken.lane, rest, &sec);
+	spin(&sec);
+	rested_sec = psd_lane_cpu_sec(&woken.lane);
+	cr_expect_lt(rested_sec, sec, "%g s while it waited and this thread did not", rested_sec);
+	psd_lane_run(&woken.lane, spin, &sec);
+	cr_expect_geq(psd_lane_cpu_sec(&woken.lane) - rested_sec, sec);
+	close_lane(&woken);
 }

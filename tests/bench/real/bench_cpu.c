@@ -1,8 +1,8 @@
 /* What one worker's compute takes: seconds of forward and backward per iteration on one thread, and the rate beside that of one large
  * matrix product, which is the practical bound of the machine. Seconds are the thread's processor time: a neighbour on the machine
  * counts only by the caches it takes. `cpu MODEL BATCH` prints the layers of one model. `cpu --profile MODEL.yaml BATCH WORKERS` prints a compute
- * profile (traces/profiles/README.md) in elapsed seconds: the mean of so many workers, each on a core, who begin every iteration together, as in
- * training, since layers that wait for memory take longer when they coincide. */
+ * profile (traces/profiles/README.md) in elapsed seconds: that of the slowest of so many workers, each on a core, for whom the others wait; who
+ * begin every iteration together, as in training, since layers that wait for memory take longer when they coincide. */
 #define _DEFAULT_SOURCE
 
 #include <oneapi/dnnl/dnnl.h>
@@ -204,13 +204,26 @@ static enum psd_status work(void *context, unsigned worker, struct psd_error *er
 	return PSD_OK;
 }
 
-static double mean_of(const struct team *team, unsigned value)
+static const double *values_of(const struct team *team, unsigned worker)
 {
-	double sum = 0.0;
+	return team->values + (size_t)worker * (2 * team->n_layers + 1);
+}
 
-	for (unsigned w = 0; w < team->n_workers; w++)
-		sum += team->values[(size_t)w * (2 * team->n_layers + 1) + value];
-	return sum / team->n_workers;
+/* Its values. */
+static const double *slowest_of(const struct team *team)
+{
+	const double *slowest = team->values;
+	double most_sec = 0.0;
+
+	for (unsigned w = 0; w < team->n_workers; w++) {
+		double sec = 0.0;
+
+		for (unsigned i = 0; i < 2 * team->n_layers; i++)
+			sec += values_of(team, w)[i];
+		slowest = sec > most_sec ? values_of(team, w) : slowest;
+		most_sec = sec > most_sec ? sec : most_sec;
+	}
+	return slowest;
 }
 
 static void measure_team(struct team *team)
@@ -229,6 +242,7 @@ static void measure_team(struct team *team)
 static void print_profile(const char *path, uint32_t batch, unsigned n_workers)
 {
 	struct team team = {.path = path, .batch = batch, .n_workers = n_workers};
+	const double *values;
 	struct run run;
 
 	measure(&run, path, batch, 1, false);
@@ -236,14 +250,16 @@ static void print_profile(const char *path, uint32_t batch, unsigned n_workers)
 	team.n_layers = run.graph.n_layers;
 	psd_layer_times_release(&run.times);
 	measure_team(&team);
-	printf("# batch: %u\n# kind: measured\n# origin: psd, tests/bench/real/bench_cpu.c, %u at a time, medians of %u "
+	values = slowest_of(&team);
+	printf("# batch: %u\n# kind: measured\n# origin: psd, tests/bench/real/bench_cpu.c, the slowest of %u at a time, medians "
+	       "of %u "
 	       "iterations\n",
 	       batch, n_workers, team.n_repeats);
 	printf("# device: cpu\n# gemm_flops_per_sec: %.2fGFLOPS\nlayer,forward_sec,backward_sec\n",
-	       1e-9 * mean_of(&team, 2 * team.n_layers));
+	       1e-9 * values[2 * team.n_layers]);
 	for (unsigned l = 0; l < team.n_layers; l++)
 		if (run.graph.layers[l].kind != PSD_LAYER_INPUT)
-			printf("%s,%.7f,%.7f\n", run.graph.layers[l].name, mean_of(&team, 2 * l), mean_of(&team, 2 * l + 1));
+			printf("%s,%.7f,%.7f\n", run.graph.layers[l].name, values[2 * l], values[2 * l + 1]);
 	psd_graph_release(&run.graph);
 	psd_crew_barrier_close(team.barrier);
 	psd_crew_unshare(team.values, (size_t)n_workers * (2 * team.n_layers + 1) * sizeof(*team.values));
