@@ -249,6 +249,20 @@ function note_run(p, i,    ratio)
 		most_ratio[p] = ratio
 }
 
+# Largest minus smallest of the runs, each over its prediction, relative to their median; without a quarter of them at each end, rounded down, or it would
+# grow with every repeat. One run says nothing about it.
+function spread_of_runs(p,    i, n, n_left_out, middle, ratio)
+{
+	n = n_runs[p]
+	if (n == 1)
+		return ""
+	for (i = 1; i <= n; i++)
+		ratio[i] = run_sec[p, i] / prediction(predicted_sec, p, i)
+	middle = median(ratio, n) # sorts
+	n_left_out = int(n / 4)
+	return (ratio[n - n_left_out] - ratio[1 + n_left_out]) / middle
+}
+
 function measure_point(p,    i)
 {
 	point_sec[p] = median_of(predicted_sec, n_predictions, p)
@@ -266,8 +280,7 @@ function measure_point(p,    i)
 	point_error[p] = error_of_runs(predicted_sec, run_sec, p)
 	compute_error[p] = error_of_runs(predicted_compute, run_compute, p)
 	exposed_error[p] = error_of_runs(predicted_exposed, run_exposed, p)
-	# One run says nothing about the spread.
-	point_spread[p] = n_runs[p] > 1 ? (most_ratio[p] - least_ratio[p]) * (1 + point_error[p]) : ""
+	point_spread[p] = spread_of_runs(p)
 	is_tx_exact[p] = is_as_predicted(predicted_tx, run_tx, p)
 	is_rx_exact[p] = is_as_predicted(predicted_rx, run_rx, p)
 }

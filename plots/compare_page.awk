@@ -196,7 +196,8 @@ function write_notes(    i, files)
 			calibrated_workers_max " at most.")
 	define("error", "predicted / measured - 1: below 0 the prediction is too quick. Where each run has a prediction of its own it is that of the median " \
 		"of their quotients, and need not be that of the medians beside it.")
-	define("spread", "largest minus smallest of the runs' iteration times, each over its prediction, relative to their median; - where there was one run.")
+	define("spread", "largest minus smallest of the runs' iteration times, each over its prediction, relative to their median; of four runs and more without a " \
+		"quarter of them at each end. - where there was one run.")
 	define("too noisy", "a spread above " bar_text(worst_bar_ratio) ", the bar of a single point, decides nothing about the point: it is not counted. " \
 		"Above " bar_text(bar_ratio) ", the bar of the median, the point counts for the worst error but not for the median.")
 	define("compute", "seconds of an iteration in which a worker computes; exposed communication is the rest of the iteration.")

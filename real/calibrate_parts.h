@@ -23,7 +23,7 @@ enum psd_quantity {
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING */
 	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
-	PSD_QUANTITY_DISPATCH_SEC, /* of a layer after the other, so that HANDLING is without; told only, BESIDE has that of training */
+	PSD_QUANTITY_DISPATCH_SEC, /* of layers one after the other; taken off HANDLING, for BESIDE has that of training */
 	PSD_QUANTITY_HANDLING_SEC,
 	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
 	PSD_QUANTITY_INCAST_RATIO,
@@ -97,7 +97,7 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills HANDLING; needs DISPATCH. */
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills SOCKET and its point; needs REDUCE, TRANSPORT and HANDLING. */
+/* Fills SOCKET and its point; needs REDUCE, TRANSPORT, DISPATCH and HANDLING. */
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills INTERRUPT and its point, where links have a rate; needs SOCKET. */
 enum psd_status psd_calibrate_interrupt(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;

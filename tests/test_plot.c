@@ -328,6 +328,31 @@ Test(plot, compare_takes_each_run_over_its_own_prediction)
 	remove(measured.path);
 }
 
+/* Of 0.7, 1, 1.01, 1.02 and 1.5 s a quarter at each end is one: 0.02 / 1.01 is left. */
+Test(plot, compare_leaves_a_quarter_of_the_runs_at_each_end_out_of_the_spread)
+{
+	struct scratch_file predicted = scratch_file_write(HEAD "Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"),
+			    measured = scratch_file_write(HEAD "Toy,PS,real-cpu,2,2,1000000000,1.5,,,0.5,1,1000,1000,,,\n"
+							       "Toy,PS,real-cpu,2,2,1000000000,1.01,,,0.5,0.51,1000,1000,,,\n"
+							       "Toy,PS,real-cpu,2,2,1000000000,1.02,,,0.5,0.52,1000,1000,,,\n"
+							       "Toy,PS,real-cpu,2,2,1000000000,0.7,,,0.5,0.2,1000,1000,,,\n"
+							       "Toy,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n");
+	struct folder folder = make_folder();
+	char arguments[256], *csv;
+	struct run run;
+
+	snprintf(arguments, sizeof(arguments), "%s %s", predicted.path, measured.path);
+	run = compare(&folder, arguments, "2>&1");
+	cr_assert_eq(run.exit_status, 0, "%s", run.text);
+	csv = read_output(&folder, "out.csv");
+	EXPECT_WORDS(csv, "\nToy,PS,real-cpu,2,2,1000000000,5,1,1.01,0.0198019802,-0.0099009901,");
+	free(csv);
+	free(run.text);
+	remove_folder(&folder);
+	remove(predicted.path);
+	remove(measured.path);
+}
+
 Test(plot, compare_refuses_a_point_that_is_predicted_more_often_than_it_ran)
 {
 	static const char row[] = "Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n";

@@ -20,7 +20,7 @@
 #define WARM_UPS	      1
 #define REPEATS		      5
 #define MOST_REPEATS	      100
-#define PROFILE_SEC	      3.0
+#define PROFILE_SEC	      1.5
 #define PRODUCT_SIDE	      1536
 #define PRODUCT_FLOPS_UNKNOWN 1e9 /* nothing to rebuild: not used */
 
