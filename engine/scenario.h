@@ -53,7 +53,7 @@ struct psd_host {
 	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */
 	double message_sec;  /* sender's time per message */
 	double latency_sec;  /* what the two ends add to a message's way between nodes, beyond the network's latency */
-	double iteration_sec; /* per iteration, after synchronisation: joins, clocks, solver bookkeeping */
+	double iteration_sec; /* per iteration, after synchronisation: joins, clocks, solver bookkeeping, reading data where layers wait for it */
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
 	unsigned n_collective_classes; /* 0: a ring step costs its latency only */
 };

@@ -1,6 +1,7 @@
 # Reads result CSVs with csv.awk and matches them point by point: the first file is what was predicted, then, where PSD_PLOT_HAS_CALIBRATED is 1, the
-# rows that a calibration used, then what was measured, a row for each run. A point is predicted once, or once for each run, in their order. The arrays named point_... and the summary that it leaves are
-# written by compare_text.awk and compare_page.awk. Refuses a measured row that is not predicted.
+# rows that a calibration used, then what was measured, a row for each run. A point is predicted once, or once for each run, in their order. The
+# arrays named point_... and the summary that it leaves are written by compare_text.awk and compare_page.awk. Refuses a measured row that
+# is not predicted.
 
 # ---- reading ----
 
@@ -85,6 +86,10 @@ function add_predicted(    p, n)
 		complain("'executor' is '" executor "', must be one that predicts, such as sim-flow: the first file is the predicted one")
 	p = (key, title) in point_of ? point_of[key, title] : add_point()
 	n = ++n_predictions[p]
+	if (n == 1)
+		predicted_executor[p] = executor
+	else if (executor != predicted_executor[p])
+		complain("'executor' is '" executor "', must be '" predicted_executor[p] "' as in line " point_line[p] ", which predicts the same point")
 	point_line[p] = FNR
 	predicted_sec[p, n] = iteration_sec
 	predicted_compute[p, n] = compute_sec
@@ -236,34 +241,27 @@ function add_mark(p, mark)
 	point_marks[p] = point_marks[p] (point_marks[p] == "" ? "" : "; ") mark
 }
 
-function note_run(p, i,    ratio)
-{
-	ratio = run_sec[p, i] / prediction(predicted_sec, p, i)
-	if (i == 1 || run_sec[p, i] < least_sec[p])
-		least_sec[p] = run_sec[p, i]
-	if (i == 1 || run_sec[p, i] > most_sec[p])
-		most_sec[p] = run_sec[p, i]
-	if (i == 1 || ratio < least_ratio[p])
-		least_ratio[p] = ratio
-	if (i == 1 || ratio > most_ratio[p])
-		most_ratio[p] = ratio
-}
-
-# Largest minus smallest of the runs, each over its prediction, relative to their median; without a quarter of them at each end, rounded down, or it would
-# grow with every repeat. One run says nothing about it.
-function spread_of_runs(p,    i, n, n_left_out, middle, ratio)
+# What the runs spread over: seconds, and seconds over their prediction, without a quarter of the runs at each end, rounded down, or it would grow with
+# every repeat.
+function note_spread(p,    i, n, n_left_out, sec, ratio, middle)
 {
 	n = n_runs[p]
-	if (n == 1)
-		return ""
-	for (i = 1; i <= n; i++)
-		ratio[i] = run_sec[p, i] / prediction(predicted_sec, p, i)
-	middle = median(ratio, n) # sorts
+	for (i = 1; i <= n; i++) {
+		sec[i] = run_sec[p, i]
+		ratio[i] = sec[i] / prediction(predicted_sec, p, i)
+	}
+	median(sec, n) # sorts
+	middle = median(ratio, n)
 	n_left_out = int(n / 4)
-	return (ratio[n - n_left_out] - ratio[1 + n_left_out]) / middle
+	least_sec[p] = sec[1 + n_left_out]
+	most_sec[p] = sec[n - n_left_out]
+	least_ratio[p] = ratio[1 + n_left_out]
+	most_ratio[p] = ratio[n - n_left_out]
+	# One run says nothing about it.
+	point_spread[p] = n > 1 ? (most_ratio[p] - least_ratio[p]) / middle : ""
 }
 
-function measure_point(p,    i)
+function measure_point(p)
 {
 	point_sec[p] = median_of(predicted_sec, n_predictions, p)
 	point_compute[p] = median_of(predicted_compute, n_predictions, p)
@@ -275,12 +273,10 @@ function measure_point(p,    i)
 	measured_exposed[p] = median_of(run_exposed, n_runs, p)
 	measured_tx[p] = median_of(run_tx, n_runs, p)
 	measured_rx[p] = median_of(run_rx, n_runs, p)
-	for (i = 1; i <= n_runs[p]; i++)
-		note_run(p, i)
+	note_spread(p)
 	point_error[p] = error_of_runs(predicted_sec, run_sec, p)
 	compute_error[p] = error_of_runs(predicted_compute, run_compute, p)
 	exposed_error[p] = error_of_runs(predicted_exposed, run_exposed, p)
-	point_spread[p] = spread_of_runs(p)
 	is_tx_exact[p] = is_as_predicted(predicted_tx, run_tx, p)
 	is_rx_exact[p] = is_as_predicted(predicted_rx, run_rx, p)
 }
@@ -353,11 +349,11 @@ END {
 	n_measured = n_exact = n_calibrated = n_too_noisy = n_only_in_worst = n_in_median = n_in_worst = n_extrapolated = n_single_runs = n_predicted_often = 0
 	n_titles = 0
 	for (p = 1; p <= n_points; p++) {
-		if (n_predictions[p] > 1 && n_predictions[p] != n_runs[p])
-			finish_with(predicted_file ":" point_line[p] ": is one of " n_predictions[p] " rows of this point, which has " \
-				plural(n_runs[p] + 0, "run", "runs") ": must be its only one, or one for each run")
 		if (!(p in n_runs))
 			continue
+		if (n_predictions[p] > 1 && n_predictions[p] != n_runs[p])
+			finish_with(predicted_file ":" point_line[p] ": is one of " n_predictions[p] " rows of this point, which has " \
+				plural(n_runs[p], "run", "runs") ": must be its only one, or one for each run")
 		if (n_predictions[p] > 1)
 			n_predicted_often++
 		measured_point[++n_measured] = p

@@ -118,7 +118,7 @@ function write_point(p,    c, class, line)
 function write_points(    i, p)
 {
 	out("<h2>Points</h2>\n<div class=\"wide\"><table>")
-	out("<caption>Medians of the runs of each point; errors are predicted / measured - 1. In italics: not counted.</caption>")
+	out("<caption>Medians of the runs of each point; errors are predicted / measured - 1, of runs with predictions of their own the median. In italics: not counted.</caption>")
 	write_head_rows()
 	out("<tbody>")
 	for (i = 1; i <= n_measured; i++) {
@@ -154,7 +154,7 @@ function write_middle()
 {
 	page = work "/page-2.html"
 	out("<figcaption>Left, predicted against measured seconds of an iteration; the band is &plusmn;" bar_text(bar_ratio) \
-		" around equality. Right, the error of the same points. Whiskers reach from the quickest to the slowest run.</figcaption>\n</figure>")
+		" around equality. Right, the error of the same points. Whiskers reach over the spread of the runs.</figcaption>\n</figure>")
 	write_points()
 	if (n_kinds > 0)
 		write_kind_table()

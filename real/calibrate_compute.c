@@ -1,4 +1,5 @@
-/* What the processors do: layers, rebuilds, reductions and updates, with as many workers at a time as a run would have on cores of their own. */
+/* What the processors do: layers, rebuilds, reductions and updates, and what training takes beside them, with as many workers at a time as a run would have
+ * on cores of their own. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +23,6 @@ enum {
 };
 
 #define TRAINING_SEC 1.0 /* of layers */
-#define CONNECT_SEC  30.0
 
 #define BITS_OF_ELEMENT 32.0
 
@@ -230,7 +230,8 @@ static enum psd_status run_layers(struct psd_calibration *calibration, unsigned 
 	board.n_values = at_flops(&board) + 1;
 	status = run_crew(&board, time_layers, err);
 	if (!status) {
-		const struct psd_summary sec = summarise_member(&board, find_slowest(&board), at_iterations(&board), REPEATS);
+		const unsigned slowest = find_slowest(&board);
+		const struct psd_summary sec = summarise_member(&board, slowest, at_iterations(&board), REPEATS);
 		const double flops = board.values[at_flops(&board)];
 		const unsigned batch = options->matter->scenario->batch_per_worker;
 
@@ -243,8 +244,8 @@ static enum psd_status run_layers(struct psd_calibration *calibration, unsigned 
 		}
 		if (!status && n_members == calibration->n_busy && flops > 0.0)
 			psd_calibrate_note(calibration, PSD_QUANTITY_REBUILD,
-					   rate_of(flops, summarise(&board, at_rebuilds(&board), REPEATS)), "%u samples more",
-					   batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
+					   rate_of(flops, summarise_member(&board, slowest, at_rebuilds(&board), REPEATS)),
+					   "%u samples more", batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
 	}
 	close_board(&board);
 	return status;
@@ -275,7 +276,8 @@ static uint32_t training_iterations(const struct psd_calibration *calibration)
 	return (uint32_t)fmin(fmax(n, REPEATS), MOST_ITERATIONS);
 }
 
-static enum psd_status launch_alone(const struct board *board, const struct psd_case *made, double *sec, struct psd_error *err)
+static enum psd_status launch_alone(const struct board *board, const struct psd_case *made, double values[],
+				    struct psd_error *err)
 {
 	const struct psd_calibrate_options *options = board->calibration->options;
 	const struct psd_launch_options launch_options = {
@@ -283,7 +285,7 @@ static enum psd_status launch_alone(const struct board *board, const struct psd_
 		.train = &made->matter->scenario->train,
 		.n_iterations = psd_worker_warmed_up(training_iterations(board->calibration)),
 		.ground = PSD_GROUND_LOOPBACK,
-		.connect_sec = CONNECT_SEC,
+		.connect_sec = PSD_LAUNCH_CONNECT_SEC,
 		.stall_sec = options->stall_sec,
 		.stop_signal = options->stop_signal,
 	};
@@ -291,11 +293,11 @@ static enum psd_status launch_alone(const struct board *board, const struct psd_
 	const enum psd_status status = psd_launch(&launch_options, &result, err);
 
 	if (!status)
-		*sec = result.beside_cpu_sec;
+		values[0] = result.beside_cpu_sec, values[1] = result.beside_spread_ratio;
 	return status;
 }
 
-/* A member's value: processor seconds of an iteration beside its operations. */
+/* A member's values: processor seconds of an iteration beside its operations, and their spread. */
 static enum psd_status time_beside(void *context, unsigned member, struct psd_error *err)
 {
 	struct board *board = context;
@@ -315,13 +317,24 @@ static enum psd_status time_beside(void *context, unsigned member, struct psd_er
 	return status;
 }
 
+static struct psd_summary summarise_beside(const struct board *board)
+{
+	struct psd_summary summary = {.n_samples = board->n_members * training_iterations(board->calibration)};
+
+	for (unsigned m = 0; m < board->n_members; m++) {
+		summary.median += values_of(board, m)[0] / board->n_members;
+		summary.spread_ratio = fmax(summary.spread_ratio, values_of(board, m)[1]);
+	}
+	return summary;
+}
+
 enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct psd_error *err)
 {
-	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 1};
+	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 2};
 	enum psd_status status = run_crew(&board, time_beside, err);
 
 	if (!status)
-		psd_calibrate_note(calibration, PSD_QUANTITY_BESIDE_SEC, summarise(&board, 0, 1), "%u iterations, %u at a time",
+		psd_calibrate_note(calibration, PSD_QUANTITY_BESIDE_SEC, summarise_beside(&board), "%u iterations, %u at a time",
 				   (unsigned)training_iterations(calibration), calibration->n_busy);
 	close_board(&board);
 	return status;

@@ -24,7 +24,7 @@ static const struct {
 	enum unit unit;
 } quantities[PSD_QUANTITIES] = {
 	[PSD_QUANTITY_ALONE_SEC] = {"layers, a worker alone", UNIT_SECONDS},
-	[PSD_QUANTITY_BUSY_SEC] = {"layers, all workers busy", UNIT_SECONDS},
+	[PSD_QUANTITY_BUSY_SEC] = {"layers, slowest of all busy", UNIT_SECONDS},
 	[PSD_QUANTITY_JITTER_RATIO] = {"compute.jitter", UNIT_RATIO},
 	[PSD_QUANTITY_REBUILD] = {"rebuild from factors", UNIT_FLOP_RATE},
 	[PSD_QUANTITY_BESIDE_SEC] = {"host.iteration", UNIT_SECONDS},
@@ -35,7 +35,7 @@ static const struct {
 	[PSD_QUANTITY_PAYLOAD_RATIO] = {"network.payload", UNIT_RATIO},
 	[PSD_QUANTITY_LATENCY_SEC] = {"host.latency", UNIT_SECONDS},
 	[PSD_QUANTITY_MESSAGE_SEC] = {"messages in a row (not used)", UNIT_SECONDS},
-	[PSD_QUANTITY_DISPATCH_SEC] = {"a layer without work (off handling)", UNIT_SECONDS},
+	[PSD_QUANTITY_DISPATCH_SEC] = {"a layer without work (subtracted)", UNIT_SECONDS},
 	[PSD_QUANTITY_HANDLING_SEC] = {"host.handling", UNIT_SECONDS},
 	[PSD_QUANTITY_STREAMS_RATIO] = {"4 connections over 1 (not used)", UNIT_RATIO},
 	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},

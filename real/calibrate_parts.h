@@ -12,7 +12,7 @@
 /* In the order of the table. Rates are bits or FLOPs per second. */
 enum psd_quantity {
 	PSD_QUANTITY_ALONE_SEC,	   /* forward and backward of all layers, one worker on the machine */
-	PSD_QUANTITY_BUSY_SEC,	   /* the same with all workers that fit */
+	PSD_QUANTITY_BUSY_SEC,	   /* the same with all workers that fit: of the slowest */
 	PSD_QUANTITY_JITTER_RATIO, /* of a layer, of the attempt at BUSY that is kept */
 	PSD_QUANTITY_REBUILD,	   /* FLOP/s of gradients from factors */
 	PSD_QUANTITY_BESIDE_SEC,   /* per iteration of training, messages aside: data, and handing over layers */
@@ -23,7 +23,7 @@ enum psd_quantity {
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING */
 	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
-	PSD_QUANTITY_DISPATCH_SEC, /* of layers one after the other; taken off HANDLING, for BESIDE has that of training */
+	PSD_QUANTITY_DISPATCH_SEC, /* handing over one layer that does nothing; taken off HANDLING, since BESIDE has it */
 	PSD_QUANTITY_HANDLING_SEC,
 	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
 	PSD_QUANTITY_INCAST_RATIO,

@@ -1,8 +1,8 @@
 /* What messages take from computing. Two workers of an idle network exchange tensors while on every core a process multiplies matrices, as in
  * training, for a short and for a long while: what the exchange's processes took of processors in between, and what the kernel did meanwhile on
- * account of those who multiply. Tensors of 1 KiB tell what a message takes; large ones what their bytes take, on links without a limit; and
- * those over the scenario's links what comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products
- * lose to the exchange, as others on the machine disturb it far less. */
+ * account of those who multiply. Tensors of 1 KiB tell what a message takes, less what two workers take who have nobody to send to; large ones what
+ * their bytes take, on links without a limit; and those over the scenario's links what comes on top for what these let pass at a time. Processor
+ * time is chosen over wall time, also over what the products lose to the exchange, as others on the machine disturb it far less. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -234,38 +234,38 @@ static enum psd_status sample(const struct psd_calibration *calibration, const s
 
 /* ---- layers without work ---- */
 
-struct silence {
+struct solo {
 	struct psd_exchange_options options; /* of one worker */
 	double *layer_sec;		     /* (WORKERS), shared */
 };
 
-static enum psd_status be_silent(void *context, unsigned member, struct psd_error *err)
+static enum psd_status run_solo(void *context, unsigned member, struct psd_error *err)
 {
-	const struct silence *silence = context;
+	const struct solo *solo = context;
 	struct psd_exchange exchange;
 	enum psd_status status;
 
 	(void)psd_affinity_pin(member, WORKERS);
-	status = psd_exchange_run(&exchange, &silence->options, err);
+	status = psd_exchange_run(&exchange, &solo->options, err);
 	if (status)
 		return status;
-	silence->layer_sec[member] = exchange.beside_cpu_sec / silence->options.n_tensors;
+	solo->layer_sec[member] = exchange.beside_cpu_sec / solo->options.n_tensors;
 	psd_exchange_release(&exchange);
 	return PSD_OK;
 }
 
 /* As many workers as exchange small tensors, each for itself. */
-static enum psd_status sample_silence(const struct silence *silence, unsigned cores, struct psd_error *err)
+static enum psd_status sample_solos(const struct solo *solo, unsigned cores, struct psd_error *err)
 {
-	struct psd_crew multiplying, silent;
+	struct psd_crew multiplying, solos;
 	struct gang gang;
 	enum psd_status status = start_gang(&gang, &multiplying, cores, err);
 
 	if (status)
 		return status;
-	status = psd_crew_start(&silent, WORKERS, be_silent, (void *)(uintptr_t)silence, err);
+	status = psd_crew_start(&solos, WORKERS, run_solo, (void *)(uintptr_t)solo, err);
 	if (!status)
-		status = psd_crew_wait(&silent, silence->options.stop_signal, err);
+		status = psd_crew_wait(&solos, solo->options.stop_signal, err);
 	if (!status)
 		status = psd_crew_check(&multiplying, err);
 	stop_gang(&gang, &multiplying);
@@ -274,18 +274,18 @@ static enum psd_status sample_silence(const struct silence *silence, unsigned co
 
 enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err)
 {
-	struct silence silence = {small_exchange(calibration), psd_crew_share(WORKERS * sizeof(double))};
+	struct solo solo = {small_exchange(calibration), psd_crew_share(WORKERS * sizeof(double))};
 	enum psd_status status;
 
-	if (!silence.layer_sec)
+	if (!solo.layer_sec)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
-	silence.options.n_workers = 1;
-	silence.options.ground = PSD_GROUND_LOOPBACK;
-	status = sample_silence(&silence, calibration->cores, err);
+	solo.options.n_workers = 1;
+	solo.options.ground = PSD_GROUND_LOOPBACK;
+	status = sample_solos(&solo, calibration->cores, err);
 	if (!status)
-		(void)psd_calibrate_note(calibration, PSD_QUANTITY_DISPATCH_SEC, psd_fit_summary(silence.layer_sec, WORKERS),
+		(void)psd_calibrate_note(calibration, PSD_QUANTITY_DISPATCH_SEC, psd_fit_summary(solo.layer_sec, WORKERS),
 					 "%d layers, 1 worker on each of %d shares", (int)SMALL_TENSORS, (int)WORKERS);
-	psd_crew_unshare(silence.layer_sec, WORKERS * sizeof(double));
+	psd_crew_unshare(solo.layer_sec, WORKERS * sizeof(double));
 	return status;
 }
 

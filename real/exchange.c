@@ -8,8 +8,7 @@
 #include "engine/text.h"
 
 #define PATH	    "exchange" /* of texts that are no files */
-#define CONNECT_SEC 30.0
-#define NO_RATE_BPS 1e9 /* a scenario must have one: the case leaves it out */
+#define NO_RATE_BPS 1e9	       /* a scenario must have one: the case leaves it out */
 
 /* ---- the texts ---- */
 
@@ -122,7 +121,7 @@ static enum psd_status launch(struct psd_exchange *exchange, const struct psd_ca
 		.backend = &psd_compute_idle,
 		.n_iterations = options->n_iterations,
 		.ground = options->ground,
-		.connect_sec = CONNECT_SEC,
+		.connect_sec = PSD_LAUNCH_CONNECT_SEC,
 		.stall_sec = options->stall_sec,
 		.spans = &spans,
 		.stop_signal = options->stop_signal,

@@ -31,7 +31,7 @@ enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct
 /* A batch of test samples, from number `first` on; borrowed like the others. */
 enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Processor seconds that reading ahead took so far. */
+/* Processor seconds that reading ahead of training batches took so far. */
 double psd_feed_cpu_sec(const struct psd_feed *feed);
 uint64_t psd_feed_samples(const struct psd_feed *feed, enum psd_data_part part);
 

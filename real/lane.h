@@ -32,7 +32,7 @@ void psd_lane_start(struct psd_lane *lane, psd_lane_job_fn *job, void *context);
 bool psd_lane_take_done(struct psd_lane *lane);
 /* Waits for the end of the job that was started, and takes notice. */
 void psd_lane_wait(struct psd_lane *lane);
-/* Processor seconds of its thread so far. */
+/* Processor seconds of its thread so far; any thread, until psd_lane_close(). */
 double psd_lane_cpu_sec(const struct psd_lane *lane);
 /* Begins a job and waits for its end. */
 void psd_lane_run(struct psd_lane *lane, psd_lane_job_fn *job, void *context);

@@ -16,6 +16,8 @@ enum psd_ground {
 	PSD_GROUND_HOSTS,    /* machines of a cluster, see psd_join() */
 };
 
+#define PSD_LAUNCH_CONNECT_SEC 30.0 /* more than processes of one machine need to find each other */
+
 struct psd_launch_options {
 	const struct psd_case *made;
 	const struct psd_train *train;

@@ -21,7 +21,6 @@
 
 enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2, MOST_TIMES_AGAIN = 2 };
 
-#define CONNECT_SEC	  30.0
 #define HOSTS_CONNECT_SEC 120.0 /* a cluster starts its processes one after the other */
 
 struct command {
@@ -206,7 +205,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 		.replay = replay_of(command),
 		.n_iterations = choose_iterations(command),
 		.ground = command->ground,
-		.connect_sec = command->hosts.n_hosts ? HOSTS_CONNECT_SEC : CONNECT_SEC,
+		.connect_sec = command->hosts.n_hosts ? HOSTS_CONNECT_SEC : PSD_LAUNCH_CONNECT_SEC,
 		.stall_sec = options->stall_sec,
 		.is_tested = command->scenario->train.test_every_epochs > 0 && !replay_of(command),
 		.spans = is_traced ? &spans : NULL,
@@ -244,7 +243,7 @@ static enum psd_status find_dilation(struct command *command, const struct psd_c
 		.replay = &command->replay,
 		.n_iterations = SOUNDING_ITERATIONS,
 		.ground = command->ground,
-		.connect_sec = CONNECT_SEC,
+		.connect_sec = PSD_LAUNCH_CONNECT_SEC,
 		.stall_sec = command->options->stall_sec,
 		.stop_signal = &psd_console_stop_signal,
 	};

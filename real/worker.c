@@ -165,8 +165,9 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->correct = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->correct));
 	worker->tests.pause_sec = calloc(worker->options->n_iterations, sizeof(*worker->tests.pause_sec));
 	worker->late_sec = calloc(worker->options->n_iterations, sizeof(*worker->late_sec));
-	if (!worker->late_sec || !worker->peers || !worker->compute_sec || !worker->losses || !worker->correct ||
-	    !worker->tests.pause_sec)
+	worker->beside_sec = calloc(worker->options->n_iterations, sizeof(*worker->beside_sec));
+	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->compute_sec || !worker->losses ||
+	    !worker->correct || !worker->tests.pause_sec)
 		return out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		struct psd_peer *peer = &worker->peers[p];
@@ -276,6 +277,7 @@ static void close_worker(struct psd_worker *worker)
 	free(worker->compute_sec);
 	free(worker->tests.pause_sec);
 	free(worker->late_sec);
+	free(worker->beside_sec);
 	free(worker->losses);
 	free(worker->correct);
 }
@@ -391,10 +393,8 @@ static enum psd_status carry_out(struct psd_worker *worker, struct psd_error *er
 	status = psd_streams_resume(worker->streams, err);
 	if (!status)
 		status = settle(worker, &has_moved, err);
-	while (!status && !psd_interpreter_host_is_complete(&worker->interpreter, 0)) {
-		psd_worker_watch_load(worker);
+	while (!status && !psd_interpreter_host_is_complete(&worker->interpreter, 0))
 		status = turn(worker, err);
-	}
 	return status ? status : psd_interpreter_check(&worker->interpreter, err);
 }
 

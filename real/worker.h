@@ -63,11 +63,13 @@ struct psd_worker_result {
 	double last_loss;
 	uint64_t test_samples; /* 0: not tested */
 	uint64_t test_correct;
+	/* Of training, per iteration: what this worker's threads took of processors beside its operations, messages included; median, spread as
+	 * in psd_summary. */
+	double beside_cpu_sec, beside_spread_ratio;
 	/* While the measured iterations went on. */
-	double late_sec;       /* of a replay: how late the latest timer of an iteration rang here, median */
-	double own_cpu_sec;    /* of a replay: processor time of this worker's thread */
-	double beside_cpu_sec; /* of training, per iteration: what this worker's threads took of processors beside its operations */
-	double busy_cpu_sec;   /* of this machine, for whatever; worker 0's, as are the next */
+	double late_sec;	/* of a replay: how late the latest timer of an iteration rang here, median */
+	double own_cpu_sec;	/* of a replay: processor time of this worker's thread */
+	double busy_cpu_sec;	/* of this machine, for whatever; worker 0's, as are the next */
 	double stolen_cpu_sec;	/* of that, by other virtual machines on its host */
 	double machine_cpu_sec; /* that it had */
 };

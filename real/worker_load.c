@@ -1,9 +1,10 @@
 /* What a worker costs its machine while it is measured: all of it, which a replay keeps small, and what training takes beside its operations. */
 #include <math.h>
 
+#include "real/fit.h"
 #include "real/worker_parts.h"
 
-/* The event loop, what hands over operations and takes them back, and reading ahead, until now; what operations took is left out. */
+/* The event loop and what hands over operations and takes them back, until now; what operations took is left out. */
 static double beside_sec(const struct psd_worker *worker)
 {
 	double sec = psd_machine_own_sec() - worker->jobs_cpu_sec;
@@ -12,30 +13,48 @@ static double beside_sec(const struct psd_worker *worker)
 		sec += psd_lane_cpu_sec(&worker->device);
 	if (worker->has_cpu)
 		sec += psd_lane_cpu_sec(&worker->cpu);
-	if (worker->feed)
-		sec += psd_feed_cpu_sec(worker->feed);
 	return sec;
 }
 
-void psd_worker_watch_load(struct psd_worker *worker)
+/* Before anything of a new iteration begins, so that no layer is being computed. */
+void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 {
-	if (worker->has_load_from ||
-	    psd_interpreter_iteration(&worker->interpreter, 0) < psd_worker_first_measured(worker->options->n_iterations))
+	if (iteration < worker->n_watched)
 		return;
-	worker->beside_from_sec = beside_sec(worker);
+	while (worker->n_watched <= iteration)
+		worker->beside_sec[worker->n_watched++] = beside_sec(worker);
+	if (worker->is_watched || iteration < psd_worker_first_measured(worker->options->n_iterations))
+		return;
+	worker->is_watched = true;
 	worker->own_from_sec = psd_machine_own_sec();
-	worker->has_load_from = psd_machine_read(&worker->machine_from);
+	worker->has_machine_from = psd_machine_read(&worker->machine_from);
 }
 
-void psd_worker_measure_load(const struct psd_worker *worker, struct psd_worker_result *result)
+/* Of the iterations that are measured. The feed reads ahead, so that what it took is of all. */
+static void measure_beside(struct psd_worker *worker, struct psd_worker_result *result)
 {
-	const uint32_t n = worker->options->n_iterations, n_measured = n - psd_worker_first_measured(n);
+	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(n);
+	const double until_sec = beside_sec(worker);
+	double *sec = worker->beside_sec;
+	struct psd_summary summary;
+
+	if (worker->n_watched < n)
+		return;
+	for (uint32_t i = first; i < n; i++)
+		sec[i] = fmax(0.0, (i + 1 < n ? sec[i + 1] : until_sec) - sec[i]);
+	summary = psd_fit_summary(sec + first, n - first);
+	result->beside_cpu_sec = summary.median + (worker->feed ? psd_feed_cpu_sec(worker->feed) / n : 0.0);
+	result->beside_spread_ratio = summary.spread_ratio;
+}
+
+void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result *result)
+{
 	struct psd_machine_time until;
 
-	if (!worker->has_load_from)
+	if (!worker->is_watched)
 		return;
-	result->beside_cpu_sec = fmax(0.0, beside_sec(worker) - worker->beside_from_sec) / n_measured;
-	if (!psd_machine_read(&until))
+	measure_beside(worker, result);
+	if (!worker->has_machine_from || !psd_machine_read(&until))
 		return;
 	result->own_cpu_sec = psd_machine_own_sec() - worker->own_from_sec;
 	if (worker->self == 0) /* the links are all workers', so one of them counts what they take */

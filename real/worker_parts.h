@@ -102,9 +102,11 @@ struct psd_worker {
 	const struct psd_alarm *ringing; /* or NULL */
 	double *late_sec;		 /* per iteration: of the latest alarm */
 	struct psd_folded folded;	 /* replay: where all messages lie */
-	bool has_load_from;
-	double own_from_sec, beside_from_sec; /* where the measured iterations begin */
-	double jobs_cpu_sec;		      /* of all jobs that are over */
+	double jobs_cpu_sec;		 /* of all jobs that are over */
+	double *beside_sec;		 /* per iteration, until it began: what this worker took beside its jobs */
+	uint32_t n_watched;		 /* iterations that have begun */
+	bool is_watched, has_machine_from;
+	double own_from_sec; /* where the measured iterations begin */
 	struct psd_machine_time machine_from;
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
 	double *compute_sec;	     /* per iteration */
@@ -160,9 +162,9 @@ void psd_worker_await_alarm(struct psd_worker *worker);
 
 /* ---- worker_load.c ---- */
 
-/* Notes what processors have done so far when the measured iterations begin; what they have done since. */
-void psd_worker_watch_load(struct psd_worker *worker);
-void psd_worker_measure_load(const struct psd_worker *worker, struct psd_worker_result *result);
+/* Something of this iteration is about to begin: notes what processors have done before the first of each; what they have done since. */
+void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration);
+void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result *result);
 
 /* ---- worker_test.c ---- */
 

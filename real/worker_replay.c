@@ -39,11 +39,12 @@ void psd_worker_set_alarm(struct psd_worker *worker, enum psd_resource resource,
 
 void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
-	const struct psd_worker *worker = context;
+	struct psd_worker *worker = context;
 	const struct psd_scenario *scenario = worker->options->made->matter->scenario;
 	const enum psd_op_kind kind = worker->program->ops[task.op].kind;
 
 	(void)host; /* the interpreter has this one only */
+	psd_worker_watch_load(worker, task.iteration);
 	if (kind == PSD_OP_FORWARD || kind == PSD_OP_BACKWARD)
 		sec *= psd_jitter_factor(scenario->jitter_ratio, scenario->seed, worker->self, task);
 	psd_worker_set_alarm(context, resource, task, sec);

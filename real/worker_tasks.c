@@ -384,6 +384,7 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	const bool has_lane = (resource == PSD_RESOURCE_DEVICE && op->kind != PSD_OP_BARRIER) || resource == PSD_RESOURCE_CPU;
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
+	psd_worker_watch_load(worker, task.iteration);
 	*job = (struct psd_job){.worker = worker, .task = task, .is_after_test = is_after_test(worker, task)};
 	if (!has_lane) {
 		worker->is_over[resource] = true; /* tensors are in this processor's memory: nothing to copy */

@@ -54,15 +54,6 @@ measure_layers() {
 	"$build/bench/cpu" --profile "$model" "$batch" "$busy" >"$3"
 }
 
-# drift PROFILE PROFILE: by how much the second's layers take more or less than the first's, in thousandths
-drift() {
-	awk -F , '
-		/^#/ || /^layer,/ { next }
-		{ sec[FILENAME == ARGV[1]] += $2 + $3 }
-		END { ratio = sec[0] / sec[1] - 1; printf "%.0f", 1000 * (ratio < 0 ? -ratio : ratio) }
-	' "$1" "$2"
-}
-
 # ticks: the hundredths of a second that others on this virtual machine's host took from its processors so far, and all there were
 ticks() { awk '/^cpu / { print $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9 }' /proc/stat; }
 
@@ -94,7 +85,7 @@ train_calmly() {
 	for _ in 1 2 3 4; do
 		"$build/psd-run" --csv --quiet --nodes "$cluster_nodes" "$@" "$trained" >"$out/run.csv"
 		measure_layers "$trained" "$cluster_nodes" "$out/profile-after.csv"
-		drifted=$(drift "$out/profile-before.csv" "$out/profile-after.csv")
+		drifted=$(tests/profile-drift.sh "$out/profile-before.csv" "$out/profile-after.csv")
 		if [ -z "$calmest" ] || [ "$drifted" -lt "$calmest" ]; then
 			calmest=$drifted
 			mv "$out/run.csv" "$out/rows.csv"
@@ -125,7 +116,7 @@ run_point() {
 		else
 			train_calmly "$file" "$nodes" --iterations "$iterations" --system "$system" "$@"
 		fi
-		append "$out/measured-$round.csv"
+		append "$out/measured-$(printf %03d "$round").csv"
 		! $is_replay || [ "$round" -eq 1 ] || continue
 		predict "$file" "$nodes" "$system" "$@"
 	done
@@ -141,7 +132,7 @@ trace_point() {
 	# shellcheck disable=SC2086
 	"$build/psd-run" --csv --quiet $dilation --trace "$out/measured.json" --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" \
 		"$file" >"$out/rows.csv"
-	rm -f "$out/rows.csv"
+	rm -f "$out/rows.csv" "$out/profile-before.csv"
 }
 
 # run_systems FILE NODES WORDS [OPTION...]: a point of each system
@@ -179,6 +170,7 @@ for scenario in "$@"; do
 	fi
 	for size in $clusters; do run_cluster "$scenario" "$file" "$size"; done
 done
+rm -f "$out"/profile-*.csv
 set -- --traces "$out/predicted.json" "$out/measured.json"
 [ ! -f "$out/points.csv" ] || set -- "$@" --calibrated "$out/points.csv"
 plots/psd-plot compare "$out/predicted.csv" "$out"/measured-*.csv "$@" -o "$out/compare.html"

@@ -70,3 +70,39 @@ Test(compare, profiles_of_different_models_are_not_merged)
 	remove(one.path);
 	remove(none.path);
 }
+
+/* 1 + 4 and 2 + 1 ms before, 8 ms in all; 8.4 and 7 ms after are 50 and 125 thousandths away. */
+Test(compare, a_drift_is_that_of_all_layers_together)
+{
+	struct scratch_file before = scratch_file_write(
+				    HEAD "1GFLOPS\nlayer,forward_sec,backward_sec\na,0.001,0.004\nb,0.002,0.001\n"),
+			    slower = scratch_file_write(HEAD
+							"1GFLOPS\nlayer,forward_sec,backward_sec\nb,0.002,0\na,0.0024,0.004\n"),
+			    quicker = scratch_file_write(
+				    HEAD "1GFLOPS\nlayer,forward_sec,backward_sec\na,0.001,0.003\nb,0.002,0.001\n"),
+			    empty = scratch_file_write(HEAD "1GFLOPS\n");
+	const struct {
+		const char *first, *second, *text;
+		int exit_status;
+	} cases[] = {
+		{before.path, slower.path, "50\n", 0},
+		{before.path, quicker.path, "125\n", 0},
+		{before.path, before.path, "0\n", 0},
+		{empty.path, before.path, "profile-drift: the first profile has no layer that takes time\n", 2},
+	};
+	char command[512];
+
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct run run;
+
+		snprintf(command, sizeof(command), "tests/profile-drift.sh %s %s 2>&1", cases[c].first, cases[c].second);
+		run = run_command(command);
+		cr_expect_eq(run.exit_status, cases[c].exit_status, "case %zu: %d", c, run.exit_status);
+		cr_expect_str_eq(run.text, cases[c].text);
+		free(run.text);
+	}
+	remove(before.path);
+	remove(slower.path);
+	remove(quicker.path);
+	remove(empty.path);
+}

@@ -355,17 +355,34 @@ Test(plot, compare_leaves_a_quarter_of_the_runs_at_each_end_out_of_the_spread)
 
 Test(plot, compare_refuses_a_point_that_is_predicted_more_often_than_it_ran)
 {
-	static const char row[] = "Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n";
+	static const char run[] = "Toy,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n";
+	static const char row[] = "Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
+			  other[] = "Toy,PS,sim-message,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n";
 	char text[1024], arguments[128], words[128];
 
 	snprintf(text, sizeof(text), HEAD "%s%s", row, row);
-	struct scratch_file file = scratch_file_write(text);
+	struct scratch_file twice = scratch_file_write(text);
 
-	snprintf(arguments, sizeof(arguments), "%s " DATA "measured-3.csv", file.path);
+	snprintf(arguments, sizeof(arguments), "%s " DATA "measured-3.csv", twice.path);
 	snprintf(words, sizeof(words),
-		 "%s:3: is one of 2 rows of this point, which has 1 run: must be its only one, or one for each run", file.path);
+		 "%s:3: is one of 2 rows of this point, which has 1 run: must be its only one, or one for each run", twice.path);
 	expect_refusal(arguments, words);
-	remove(file.path);
+	snprintf(text, sizeof(text), HEAD "%s%s%s", run, run, run);
+	struct scratch_file thrice = scratch_file_write(text);
+
+	snprintf(arguments, sizeof(arguments), "%s %s", twice.path, thrice.path);
+	snprintf(words, sizeof(words), "%s:3: is one of 2 rows of this point, which has 3 runs", twice.path);
+	expect_refusal(arguments, words);
+	snprintf(text, sizeof(text), HEAD "%s%s", row, other);
+	struct scratch_file mixed = scratch_file_write(text);
+
+	snprintf(arguments, sizeof(arguments), "%s " DATA "measured-3.csv", mixed.path);
+	snprintf(words, sizeof(words),
+		 "%s:3: 'executor' is 'sim-message', must be 'sim-flow' as in line 2, which predicts the same point", mixed.path);
+	expect_refusal(arguments, words);
+	remove(twice.path);
+	remove(thrice.path);
+	remove(mixed.path);
 }
 
 Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)

@@ -1,7 +1,5 @@
 /* What training takes of processors beside its operations: not what they take, but the reading of samples. Processor time, never wall time. */
-#define _GNU_SOURCE
 #include <criterion/criterion.h>
-#include <time.h>
 
 #include "real/machine.h"
 #include "tests/real/training.h"
@@ -11,7 +9,7 @@
 static struct psd_worker_result run(const struct psd_compute_backend *backend, uint32_t batch)
 {
 	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", 1, batch, 1,
-						  "iterations: 6, learning_rate: {policy: fixed, base: 0.001}");
+						  "iterations: 12, learning_rate: {policy: fixed, base: 0.001}");
 	struct psd_worker_result result;
 
 	training->options.backend = backend;
