@@ -251,10 +251,9 @@ static void print_profile(const char *path, uint32_t batch, unsigned n_workers)
 	psd_layer_times_release(&run.times);
 	measure_team(&team);
 	values = slowest_of(&team);
-	printf("# batch: %u\n# kind: measured\n# origin: psd, tests/bench/real/bench_cpu.c, the slowest of %u at a time, medians "
-	       "of %u "
-	       "iterations\n",
-	       batch, n_workers, team.n_repeats);
+	printf("# batch: %u\n# kind: measured\n", batch);
+	printf("# origin: psd, tests/bench/real/bench_cpu.c, the slowest of %u at a time, medians of %u iterations\n", n_workers,
+	       team.n_repeats);
 	printf("# device: cpu\n# gemm_flops_per_sec: %.2fGFLOPS\nlayer,forward_sec,backward_sec\n",
 	       1e-9 * values[2 * team.n_layers]);
 	for (unsigned l = 0; l < team.n_layers; l++)
