@@ -18,7 +18,7 @@ bandwidths=${BANDWIDTHS:-}
 iterations=${ITERATIONS:-6}
 out=$build/compare
 mkdir -p "$out"
-rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/profile-*.csv
+rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/run*.csv "$out"/prediction*.csv "$out"/profile-*.csv
 
 # scenario_file NAME
 scenario_file() {
@@ -32,14 +32,14 @@ scenario_file() {
 	return 2
 }
 
-# append FILE: the results in BUILD/compare/rows.csv to FILE, which keeps one head
+# append ROWS FILE: moves the results in ROWS to FILE, which keeps one head
 append() {
-	if [ -s "$1" ]; then
-		tail -n +2 "$out/rows.csv" >>"$1"
+	if [ -s "$2" ]; then
+		tail -n +2 "$1" >>"$2"
 	else
-		cp "$out/rows.csv" "$1"
+		cp "$1" "$2"
 	fi
-	rm -f "$out/rows.csv"
+	rm -f "$1"
 }
 
 # systems_of FILE: the names, a comma behind each
@@ -63,47 +63,51 @@ replay_calmly() {
 	calmest=
 	for _ in 1 2 3; do
 		before=$(ticks)
-		"$build/psd-run" --csv --quiet --dilation auto "$@" >"$out/run.csv"
+		"$build/psd-run" --csv --quiet --dilation auto "$@" >"$out/run-next.csv"
 		stolen=$(echo "$before $(ticks)" | awk '{ printf "%.0f", 1e4 * ($3 - $1) / ($4 - $2) }')
 		if [ -z "$calmest" ] || [ "$stolen" -lt "$calmest" ]; then
 			calmest=$stolen
-			mv "$out/run.csv" "$out/rows.csv"
+			mv "$out/run-next.csv" "$out/run.csv"
 		fi
 		[ "$calmest" -ge 100 ] || break
 	done
-	rm -f "$out/run.csv"
+	rm -f "$out/run-next.csv"
 }
 
-# train_calmly FILE NODES [OPTION...]: psd-run; the results of a run during which the machine's speed changed by less than 3 %, or of that of up to
-# four during which it changed least: by its layers right before and right after, whose mean becomes the profile of the calibrated
-# copy. A run is not chosen by its own figures.
+# predict PROFILE RESULT FILE NODES SYSTEM [OPTION...]: psd-sim's result, of a calibrated copy with the layers of a profile
+predict() {
+	layers=$1 result=$2 predicted=$3 cluster_nodes=$4 of_system=$5
+	shift 5
+	[ -z "$layers" ] || cp "$layers" "${predicted%.yaml}-profile.csv"
+	"$build/psd-sim" --csv --quiet --system "$of_system" --set "sweep.nodes=$cluster_nodes" "$@" "$predicted" >"$result"
+}
+
+# train_calmly FILE NODES SYSTEM [OPTION...]: psd-run and psd-sim; the results of a run during which the machine's speed changed so that the
+# prediction changed by less than 3 %, or of that of up to four during which it changed least: by the layers right before and right after, whose
+# mean the prediction is of. A run is not chosen by its own figures.
 train_calmly() {
-	trained=$1 cluster_nodes=$2
-	shift 2
+	trained=$1 at_nodes=$2 trained_system=$3
+	shift 3
 	calmest=
-	[ -f "$out/profile-before.csv" ] || measure_layers "$trained" "$cluster_nodes" "$out/profile-before.csv"
+	[ -f "$out/profile-before.csv" ] || measure_layers "$trained" "$at_nodes" "$out/profile-before.csv"
 	for _ in 1 2 3 4; do
-		"$build/psd-run" --csv --quiet --nodes "$cluster_nodes" "$@" "$trained" >"$out/run.csv"
-		measure_layers "$trained" "$cluster_nodes" "$out/profile-after.csv"
-		drifted=$(tests/profile-drift.sh "$out/profile-before.csv" "$out/profile-after.csv")
+		"$build/psd-run" --csv --quiet --nodes "$at_nodes" --iterations "$iterations" --system "$trained_system" "$@" "$trained" >"$out/run.csv"
+		measure_layers "$trained" "$at_nodes" "$out/profile-after.csv"
+		for when in before after; do
+			predict "$out/profile-$when.csv" "$out/prediction-$when.csv" "$trained" "$at_nodes" "$trained_system" "$@"
+		done
+		drifted=$(tests/result-drift.sh "$out/prediction-before.csv" "$out/prediction-after.csv")
 		if [ -z "$calmest" ] || [ "$drifted" -lt "$calmest" ]; then
 			calmest=$drifted
-			mv "$out/run.csv" "$out/rows.csv"
+			mv "$out/run.csv" "$out/run-kept.csv"
 			tests/merge-profiles.sh "$out/profile-before.csv" "$out/profile-after.csv" >"$out/profile-kept.csv"
 		fi
 		mv "$out/profile-after.csv" "$out/profile-before.csv"
 		[ "$calmest" -ge 30 ] || break
 	done
-	mv "$out/profile-kept.csv" "${trained%.yaml}-profile.csv"
-	rm -f "$out/run.csv"
-}
-
-# predict FILE NODES SYSTEM [OPTION...]
-predict() {
-	predicted=$1 cluster_nodes=$2 of_system=$3
-	shift 3
-	"$build/psd-sim" --csv --quiet --system "$of_system" --set "sweep.nodes=$cluster_nodes" "$@" "$predicted" >"$out/rows.csv"
-	append "$out/predicted.csv"
+	predict "$out/profile-kept.csv" "$out/prediction.csv" "$trained" "$at_nodes" "$trained_system" "$@"
+	mv "$out/run-kept.csv" "$out/run.csv"
+	rm -f "$out/prediction-before.csv" "$out/prediction-after.csv"
 }
 
 # run_point FILE NODES SYSTEM [OPTION...]: ROUNDS runs, and a prediction, or one for each run of what trains
@@ -111,14 +115,14 @@ run_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
 	for round in $(seq "$rounds"); do
-		if $is_replay; then
-			replay_calmly --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" "$file"
+		if ! $is_replay; then
+			train_calmly "$file" "$nodes" "$system" "$@"
 		else
-			train_calmly "$file" "$nodes" --iterations "$iterations" --system "$system" "$@"
+			replay_calmly --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" "$file"
+			[ "$round" -gt 1 ] || predict "" "$out/prediction.csv" "$file" "$nodes" "$system" "$@"
 		fi
-		append "$out/measured-$(printf %03d "$round").csv"
-		! $is_replay || [ "$round" -eq 1 ] || continue
-		predict "$file" "$nodes" "$system" "$@"
+		append "$out/run.csv" "$out/measured-$(printf %03d "$round").csv"
+		[ ! -f "$out/prediction.csv" ] || append "$out/prediction.csv" "$out/predicted.csv"
 	done
 }
 
@@ -126,13 +130,13 @@ run_point() {
 trace_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
-	"$build/psd-sim" --csv --quiet --trace "$out/predicted.json" --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/rows.csv"
+	"$build/psd-sim" --csv --quiet --trace "$out/predicted.json" --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/traced.csv"
 	dilation=
 	! $is_replay || dilation="--dilation auto"
 	# shellcheck disable=SC2086
 	"$build/psd-run" --csv --quiet $dilation --trace "$out/measured.json" --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" \
-		"$file" >"$out/rows.csv"
-	rm -f "$out/rows.csv" "$out/profile-before.csv"
+		"$file" >"$out/traced.csv"
+	rm -f "$out/traced.csv" "$out/profile-before.csv"
 }
 
 # run_systems FILE NODES WORDS [OPTION...]: a point of each system
@@ -164,8 +168,8 @@ for scenario in "$@"; do
 	if ! grep -q 'replay: true' "$file"; then
 		is_replay=false
 		[ -n "${CALIBRATED:-}" ] || "$build/psd-run" --calibrate --attempts "${ATTEMPTS:-3}" "$file" -o "$out/$scenario.yaml"
-		cp "$out/$scenario-points.csv" "$out/rows.csv"
-		append "$out/points.csv"
+		cp "$out/$scenario-points.csv" "$out/calibrated.csv"
+		append "$out/calibrated.csv" "$out/points.csv"
 		file=$out/$scenario.yaml
 	fi
 	for size in $clusters; do run_cluster "$scenario" "$file" "$size"; done

@@ -1,0 +1,21 @@
+#!/bin/sh
+# tests/result-drift.sh BEFORE AFTER: by how much the iteration of the second file's result is longer or shorter than that of the first file's, in
+# whole thousandths of this. Each is one row under a head, as of psd-sim --csv.
+set -eu
+export LC_ALL=C
+[ $# -eq 2 ] || { echo "result-drift: $# results given, must be 2" >&2; exit 2; }
+# iteration RESULT: its seconds
+iteration() {
+	awk -F , -v result="$1" '
+		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "iteration_sec") column = i }
+		NR > 1 { n++; sec = $column }
+		END {
+			if (column && n == 1 && sec > 0) { print sec; exit }
+			print "result-drift: " result ": must be one row with an iteration_sec above 0" >"/dev/stderr"
+			exit 2
+		}
+	' "$1"
+}
+before=$(iteration "$1")
+after=$(iteration "$2")
+echo "$before $after" | awk '{ ratio = $2 / $1 - 1; printf "%.0f\n", 1000 * (ratio < 0 ? -ratio : ratio) }'
