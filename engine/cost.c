@@ -115,6 +115,11 @@ struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, doubl
 	return (struct psd_socket_work){sec, sec < link_sec ? sec / link_sec : sec > 0.0 ? 1.0 : 0.0};
 }
 
+double psd_cost_wake_sec(const struct psd_rates *rates, double n_messages, double paused_sec)
+{
+	return paused_sec > 0.5 * rates->latency_sec ? n_messages * rates->host->wake_sec : 0.0;
+}
+
 double psd_cost_messages(const struct psd_rates *rates, double bytes)
 {
 	return ceil(bytes / (double)rates->pair_bytes);

@@ -86,6 +86,10 @@ struct psd_socket_work {
 };
 
 struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages);
+/* Seconds of one core that those who compute on it lose to n_messages of a sender that had paused for so long: they are put aside for a receiver who
+ * slept, and come back to cold caches. The messages themselves do not wait for that. 0 where the pause is no longer than half a message's way: such
+ * messages follow those before, whose receiver is awake still. */
+double psd_cost_wake_sec(const struct psd_rates *rates, double n_messages, double paused_sec);
 /* How many messages carry so many bytes from one host to another; around a ring: all that one worker sends. */
 double psd_cost_messages(const struct psd_rates *rates, double bytes);
 double psd_cost_ring_messages(const struct psd_layout *layout);

@@ -49,6 +49,8 @@ struct estimate {
 	double *copies;		  /* per class: of its members, those in the pool */
 	unsigned *n_flows_left;	  /* per class, of its send */
 	struct psd_task *sending; /* per class */
+	double *paused_at_sec;	  /* per class: when its last send was over */
+	double *paused_sec;	  /* per class: how long it had paused before its present one */
 	double now_sec;
 	bool is_out_of_memory;
 };
@@ -170,9 +172,12 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 	estimate->ports = malloc(2 * most_classes * sizeof(*estimate->ports));
 	estimate->n_flows_left = calloc(most_classes, sizeof(*estimate->n_flows_left));
 	estimate->sending = calloc(most_classes, sizeof(*estimate->sending));
+	estimate->paused_at_sec = calloc(most_classes, sizeof(*estimate->paused_at_sec));
+	estimate->paused_sec = calloc(most_classes, sizeof(*estimate->paused_sec));
 	estimate->n_parts_left = calloc((size_t)most_classes * most_classes, sizeof(*estimate->n_parts_left));
 	if (estimate->classes == NULL || estimate->flows == NULL || estimate->ports == NULL || estimate->n_flows_left == NULL ||
-	    estimate->sending == NULL || estimate->n_parts_left == NULL)
+	    estimate->sending == NULL || estimate->paused_at_sec == NULL || estimate->paused_sec == NULL ||
+	    estimate->n_parts_left == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	for (unsigned h = 0; h < n_hosts && n_roots > 0; h++)
 		if (owns_matrix(plan, h))
@@ -231,22 +236,44 @@ static enum psd_status make_pools(struct estimate *estimate, struct psd_error *e
 	return PSD_OK;
 }
 
-enum process { PROCESS_WORK, PROCESS_SOCKET, PROCESS_COLLECTIVE };
+enum process { PROCESS_WORK, PROCESS_SOCKET, PROCESS_COLLECTIVE, PROCESS_WAKE };
+
+/* So many pieces of work on each member, which begin and end together. */
+static void process_each(struct estimate *estimate, unsigned class, double n_pieces, double sec, double most_cores,
+			 enum process process, unsigned detail)
+{
+	const uint64_t cookie = (uint64_t)process << 60 | (uint64_t) class << 30 | detail;
+
+	if (!psd_pool_add(&estimate->pools[estimate->pool_of[class]], estimate->now_sec, sec, most_cores,
+			  n_pieces * estimate->copies[class], cookie))
+		estimate->is_out_of_memory = true;
+}
 
 static void process(struct estimate *estimate, unsigned class, double sec, double most_cores, enum process process,
 		    unsigned detail)
 {
-	const uint64_t cookie = (uint64_t)process << 60 | (uint64_t) class << 30 | detail;
-
-	if (!psd_pool_add(&estimate->pools[estimate->pool_of[class]], estimate->now_sec, sec, most_cores, estimate->copies[class],
-			  cookie))
-		estimate->is_out_of_memory = true;
+	process_each(estimate, class, 1, sec, most_cores, process, detail);
 }
 
 static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages)
 {
 	return estimate->pools ? psd_cost_socket_work(&estimate->program->plan->rates, bytes, n_messages)
 			       : (struct psd_socket_work){.sec = 0.0};
+}
+
+static bool somebody_computes(const struct estimate *estimate, unsigned class)
+{
+	return psd_pool_has(&estimate->pools[estimate->pool_of[class]], UINT64_C(0xf) << 60 | 0x3fffffff,
+			    (uint64_t)PROCESS_WORK << 60 | PSD_RESOURCE_DEVICE);
+}
+
+/* What those who compute lose to messages that reach each member from so many senders, after a pause. */
+static void wake_receivers(struct estimate *estimate, unsigned class, double n_senders, double n_messages, double paused_sec)
+{
+	const double sec = psd_cost_wake_sec(&estimate->program->plan->rates, n_messages, paused_sec);
+
+	if (estimate->pools && sec > 0.0 && somebody_computes(estimate, class))
+		process_each(estimate, class, n_senders, sec, 1.0, PROCESS_WAKE, 0);
 }
 
 /* ---- seam ---- */
@@ -306,8 +333,11 @@ static void end_part(struct estimate *estimate, unsigned from, unsigned to)
 	if (--estimate->n_parts_left[from * estimate->n_classes + to] > 0)
 		return;
 	push_arrival(estimate, estimate->now_sec, to, task);
-	if (--estimate->n_flows_left[from] == 0)
-		push_event(estimate, (struct event){estimate->now_sec, 0, EVENT_FINISHED, from, PSD_RESOURCE_NIC, task});
+	wake_receivers(estimate, to, estimate->classes[from].n_members - (from == to ? 1.0 : 0.0), 1, estimate->paused_sec[from]);
+	if (--estimate->n_flows_left[from] > 0)
+		return;
+	estimate->paused_at_sec[from] = estimate->now_sec;
+	push_event(estimate, (struct event){estimate->now_sec, 0, EVENT_FINISHED, from, PSD_RESOURCE_NIC, task});
 }
 
 /* Ends the flows that are through: to a nanosecond, and to what the clock can tell apart by now. */
@@ -405,6 +435,7 @@ static bool estimate_send(void *context, unsigned from, struct psd_task task)
 	if (!sends_any)
 		return false;
 	estimate->sending[from] = task;
+	estimate->paused_sec[from] = estimate->now_sec - estimate->paused_at_sec[from];
 	const double overhead_sec = psd_cost_message_sec(payload, &plan->layout, &plan->rates);
 	if (overhead_sec > 0.0)
 		push_event(estimate,
@@ -446,6 +477,17 @@ static void end_collective_part(struct estimate *estimate)
 			   (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, 0, PSD_RESOURCE_NONE, task});
 }
 
+/* Of its steps each waits for the one before to come around. */
+static void end_collective(struct estimate *estimate)
+{
+	const struct psd_layout *layout = &estimate->program->plan->layout;
+
+	for (unsigned c = 0; c < estimate->n_classes; c++)
+		if (psd_layout_is_worker(layout, estimate->classes[c].representative))
+			wake_receivers(estimate, c, 1, psd_cost_ring_messages(layout), INFINITY);
+	psd_interpreter_collective_finished(&estimate->interpreter);
+}
+
 /* All that ends by now in a pool. */
 static void end_processed(struct estimate *estimate, struct psd_pool *pool)
 {
@@ -458,6 +500,7 @@ static void end_processed(struct estimate *estimate, struct psd_pool *pool)
 		case PROCESS_WORK: psd_interpreter_finished(&estimate->interpreter, class, (enum psd_resource)detail); break;
 		case PROCESS_SOCKET: end_part(estimate, detail / estimate->n_classes, detail % estimate->n_classes); break;
 		case PROCESS_COLLECTIVE: end_collective_part(estimate); break;
+		case PROCESS_WAKE: break;
 		}
 	}
 }
@@ -470,7 +513,7 @@ static void apply(struct estimate *estimate, const struct event *event)
 	case EVENT_SEND_BEGINS: begin_send(estimate, event->class); break;
 	case EVENT_ARRIVED: psd_interpreter_arrived(&estimate->interpreter, event->class, event->task); break;
 	case EVENT_COLLECTIVE_SENT: end_collective_part(estimate); break;
-	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(&estimate->interpreter); break;
+	case EVENT_COLLECTIVE: end_collective(estimate); break;
 	}
 }
 
@@ -586,6 +629,8 @@ out:
 	free(estimate.ports);
 	free(estimate.n_flows_left);
 	free(estimate.sending);
+	free(estimate.paused_at_sec);
+	free(estimate.paused_sec);
 	free(estimate.n_parts_left);
 	for (unsigned p = 0; p < estimate.n_pools; p++)
 		psd_pool_release(&estimate.pools[p]);

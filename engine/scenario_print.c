@@ -117,6 +117,15 @@ static void add_optional_rate(struct psd_text *text, const char *key, double rat
 	*separator = ", ";
 }
 
+static void add_optional_seconds(struct psd_text *text, const char *key, double sec, const char **separator)
+{
+	if (sec <= 0.0)
+		return;
+	psd_text_add(text, "%s%s: ", *separator, key);
+	add_seconds(text, sec);
+	*separator = ", ";
+}
+
 /* A flow mapping; every key that has an effect. */
 static void add_host(struct psd_text *text, const struct psd_host *host)
 {
@@ -127,16 +136,9 @@ static void add_host(struct psd_text *text, const struct psd_host *host)
 	add_optional_rate(text, "reduce", host->reduce_bps, &separator);
 	add_optional_rate(text, "update", host->update_bps, &separator);
 	add_optional_rate(text, "socket", host->socket_bps, &separator);
-	if (host->interrupt_sec > 0.0) {
-		psd_text_add(text, "%sinterrupt: ", separator);
-		add_seconds(text, host->interrupt_sec);
-		separator = ", ";
-	}
-	if (host->handling_sec > 0.0) {
-		psd_text_add(text, "%shandling: ", separator);
-		add_seconds(text, host->handling_sec);
-		separator = ", ";
-	}
+	add_optional_seconds(text, "interrupt", host->interrupt_sec, &separator);
+	add_optional_seconds(text, "handling", host->handling_sec, &separator);
+	add_optional_seconds(text, "wake", host->wake_sec, &separator);
 	add_optional_rate(text, "transport", host->transport_bps, &separator);
 	psd_text_add(text, "%sincast: ", separator);
 	add_figure(text, host->incast_ratio);

@@ -25,6 +25,7 @@ enum psd_quantity {
 	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
 	PSD_QUANTITY_DISPATCH_SEC, /* handing over one layer that does nothing; taken off HANDLING, since BESIDE has it */
 	PSD_QUANTITY_HANDLING_SEC,
+	PSD_QUANTITY_WAKE_SEC,
 	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
 	PSD_QUANTITY_INCAST_RATIO,
 	PSD_QUANTITY_SOCKET_BPS,
@@ -97,6 +98,8 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills HANDLING; needs DISPATCH. */
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills WAKE; needs DISPATCH and HANDLING. */
+enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills SOCKET and its point; needs REDUCE, TRANSPORT, DISPATCH and HANDLING. */
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills INTERRUPT and its point, where links have a rate; needs SOCKET. */

@@ -1,8 +1,9 @@
 /* What messages take from computing. Two workers of an idle network exchange tensors while on every core a process multiplies matrices, as in
  * training, for a short and for a long while: what the exchange's processes took of processors in between, and what the kernel did meanwhile on
- * account of those who multiply. Tensors of 1 KiB tell what a message takes, less what two workers take who have nobody to send to; large ones what
- * their bytes take, on links without a limit; and those over the scenario's links what comes on top for what these let pass at a time. Processor
- * time is chosen over wall time, also over what the products lose to the exchange, as others on the machine disturb it far less. */
+ * account of those who multiply. Many tensors of 1 KiB tell what a message takes that follows another, less what two workers take who have nobody to
+ * send to; one tensor what it takes after a pause; large ones what their bytes take, on links without a limit; and those over the scenario's links what
+ * comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products lose to the exchange, as others
+ * on the machine disturb it far less. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -24,6 +25,7 @@ enum {
 	SMALL_TENSORS = 64,
 	SMALL_SIDE = 16, /* 1 KiB, and half of it to each shard */
 	SMALL_ITERATIONS = 200,
+	LONE_ITERATIONS = 1600, /* half a second */
 	LARGE_TENSORS = 8,
 	LEAST_SIDE = 256, /* 256 KiB */
 	MOST_SIDE = 1024, /* 4 MiB */
@@ -310,6 +312,29 @@ enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, stru
 		values[i] = fmax(0.0, (values[i] - dispatch_sec(calibration, &options)) / (2.0 * messages_of(&options)));
 	(void)psd_calibrate_note(calibration, PSD_QUANTITY_HANDLING_SEC, psd_fit_summary(values, SAMPLES),
 				 "%d workers, tensors of 1 KiB", (int)WORKERS);
+	return PSD_OK;
+}
+
+/* Of one tensor each message is answered before the next: they never follow each other. What they take beyond handling is put down to the receiver,
+ * for a sender is at work already when something lets it send. */
+enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const double handling_sec = calibration->measured[PSD_QUANTITY_HANDLING_SEC].value;
+	struct psd_exchange_options options = small_exchange(calibration);
+	struct psd_calibrate_point point;
+	double values[SAMPLES];
+	enum psd_status status;
+
+	options.n_tensors = 1;
+	options.n_iterations = LONE_ITERATIONS;
+	status = sample(calibration, &options, values, &point, err);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < SAMPLES; i++)
+		values[i] =
+			fmax(0.0, (values[i] - dispatch_sec(calibration, &options)) / messages_of(&options) - 2.0 * handling_sec);
+	(void)psd_calibrate_note(calibration, PSD_QUANTITY_WAKE_SEC, psd_fit_summary(values, SAMPLES),
+				 "%d workers, one tensor of 1 KiB", (int)WORKERS);
 	return PSD_OK;
 }
 

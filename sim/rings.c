@@ -1,7 +1,17 @@
 /* Ring all-reduce: step by step in message fidelity, as one flow to each neighbour in flow fidelity. */
 #include "engine/ring.h"
 
+#include <math.h>
+
 #include "sim/simulation.h"
+
+/* Of its steps each waits for the one before to come around. */
+void psd_sim_ring_end(struct psd_simulation *sim)
+{
+	for (unsigned rank = 0; rank < sim->layout->workers; rank++)
+		psd_sim_wake_receiver(sim, rank, psd_cost_ring_messages(sim->layout), INFINITY);
+	psd_interpreter_collective_finished(&sim->interpreter);
+}
 
 static void send_ring_message(struct psd_simulation *sim, unsigned rank)
 {
@@ -27,7 +37,7 @@ void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank)
 		return;
 	}
 	if (--sim->n_ring_left == 0)
-		psd_interpreter_collective_finished(&sim->interpreter);
+		psd_sim_ring_end(sim);
 }
 
 /* A user's platform has latencies of its own, which then replace the scenario's. */
@@ -122,5 +132,5 @@ void psd_sim_ring_socket_done(struct psd_simulation *sim)
 	if (!sim->is_message_fidelity)
 		psd_sim_ring_flow_arrived(sim);
 	else if (--sim->n_ring_left == 0)
-		psd_interpreter_collective_finished(&sim->interpreter);
+		psd_sim_ring_end(sim);
 }

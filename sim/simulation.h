@@ -23,12 +23,14 @@ enum psd_wake {
 	PSD_WAKE_POOL,	      /* pool: some of its work may be over */
 	PSD_WAKE_CROSSING,    /* index: one part of it is over */
 	PSD_WAKE_RING_SOCKET, /* one end of one way around the ring is done */
+	PSD_WAKE_LOST,	      /* to messages, by a receiver's own work: nothing waits for it */
 };
 
 struct psd_sending {
 	struct psd_task task;
 	unsigned n_flows_left;
 	double start_sec;
+	double paused_at_sec; /* when the one before was over */
 };
 
 /* A transfer whose ends spend processor time on it: it is over when its bytes and both ends are through. */
@@ -124,6 +126,7 @@ void psd_sim_ring_begin(struct psd_simulation *sim);	      /* message fidelity, 
 void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank);
 void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank);
 void psd_sim_ring_socket_done(struct psd_simulation *sim);
+void psd_sim_ring_end(struct psd_simulation *sim);
 
 /* ---- processors.c ---- */
 
@@ -136,6 +139,8 @@ void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, doub
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
 /* Nothing where processors are not shared. */
 struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages);
+/* The host receives so many messages of a sender that had paused for so long: those who compute on its cores lose time to them. */
+void psd_sim_wake_receiver(struct psd_simulation *sim, unsigned host, double n_messages, double paused_sec);
 
 /* ---- simulate.c ---- */
 

@@ -124,16 +124,29 @@ static void start_shift_flows(struct psd_simulation *sim, unsigned from, const s
 			   run_bytes(sim, payload, from, run), first_peer(sim, run + 1) - first_peer(sim, run));
 }
 
+static unsigned run_of(const struct psd_simulation *sim, unsigned from, unsigned to)
+{
+	unsigned run = 0;
+
+	while ((from + 1 + first_peer(sim, run)) % sim->layout->workers != to)
+		run++;
+	return run;
+}
+
 /* What one flow from `from` to `to` carried. */
 static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from, unsigned to)
 {
 	if (!is_aggregated(sim, payload))
 		return psd_payload_bytes_between(payload, sim->layout, from, to);
-	const unsigned n_hosts = sim->layout->workers;
-	unsigned run = 0;
-	while ((from + 1 + first_peer(sim, run)) % n_hosts != to)
-		run++;
-	return run_bytes(sim, payload, from, run);
+	return run_bytes(sim, payload, from, run_of(sim, from, to));
+}
+
+/* The messages to different hosts that it stands for. */
+static double flow_messages(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from, unsigned to)
+{
+	const unsigned run = is_aggregated(sim, payload) ? run_of(sim, from, to) : 0;
+
+	return is_aggregated(sim, payload) ? first_peer(sim, run + 1) - first_peer(sim, run) : 1.0;
 }
 
 void psd_sim_start_flows(struct psd_simulation *sim, unsigned from)
@@ -169,7 +182,8 @@ bool psd_sim_send(void *context, unsigned host, struct psd_task task)
 	const struct psd_payload *payload = psd_simulation_payload(sim, task);
 	if (!has_something_to_send(sim, payload, host))
 		return false;
-	sim->sendings[host] = (struct psd_sending){.task = task, .start_sec = psd_network_now_sec()};
+	sim->sendings[host] = (struct psd_sending){
+		.task = task, .start_sec = psd_network_now_sec(), .paused_at_sec = sim->sendings[host].paused_at_sec};
 	const double overhead_sec = psd_cost_message_sec(payload, sim->layout, &sim->simulated->plan.rates);
 	if (overhead_sec > 0.0)
 		psd_network_timer(overhead_sec, psd_wake_cookie(PSD_WAKE_SEND_BEGINS, host, 0));
@@ -220,8 +234,12 @@ void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)
 	struct psd_sending *sending = &sim->sendings[from];
 	const struct psd_task task = sending->task;
 	report_arrival(sim, from, to, task);
-	if (--sending->n_flows_left == 0)
+	psd_sim_wake_receiver(sim, to, flow_messages(sim, psd_simulation_payload(sim, task), from, to),
+			      sending->start_sec - sending->paused_at_sec);
+	if (--sending->n_flows_left == 0) {
+		sending->paused_at_sec = psd_network_now_sec();
 		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);
+	}
 	if (is_aggregated(sim, psd_simulation_payload(sim, task)))
 		end_shift_flow(sim, from, task);
 	else

@@ -694,7 +694,8 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 
 /* ---- processors that are shared ---- */
 
-#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupt: 15us, handling: 20us}"
+/* Wakes are as long beside these layers, which take 4 ms on a K20, as 90 us beside the 40 ms of a processor. */
+#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupt: 15us, handling: 20us, wake: 10us}"
 
 Test(contract, shared_processors_agree)
 {
@@ -763,6 +764,43 @@ Test(contract, messages_bound_an_exchange_whose_bytes_do_not)
 		const double sec = shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n", "  host: {handling: 1s}\n");
 
 		cr_expect_float_eq(sec - compute_sec, exchange_sec, 1e-3 * exchange_sec, "%s: %.6f s", syncs[s], sec);
+	}
+}
+
+Test(contract, a_wake_does_not_delay_the_message_itself)
+{
+	const double plain_sec = shared_sec("ps", 2, "  machine: {cores: 2}\n", "");
+
+	/* a push takes 32 MiB / (125 MB/s) = 0.27 s, in which nobody computes */
+	cr_expect_float_eq(shared_sec("ps", 2, "  machine: {cores: 2}\n", "  host: {wake: 100ms}\n"), plain_sec,
+			   1e-9 * plain_sec);
+}
+
+Test(contract, a_wake_is_lost_to_those_who_compute)
+{
+	const double wake_sec = 10e-6;
+	/* Of five layers with weights the last one's messages come when nobody computes. Of the other four each worker receives a push and a pull,
+	 * or, of weights and of biases, a chunk in each of two steps around a ring. */
+	const struct {
+		const char *sync;
+		double n_messages;
+	} cases[] = {{"ps", 4 * 2}, {"ring", 4 * 2 * 2}};
+
+	for (unsigned c = 0; c < 2; c++) {
+		double sec[2];
+
+		for (unsigned w = 0; w < 2; w++) {
+			char text[TEXT_MAX];
+
+			snprintf(text, sizeof(text),
+				 "title: t\n" CIFAR10_QUICK "cluster:\n  nodes: 2\n  network: {bandwidth: 400Gbps, latency: 0s}\n"
+				 "  machine: {cores: 2}\n  host: {reduce: 1000GBps, wake: %gs}\n"
+				 "systems: [{name: A, sync: %s}]\n",
+				 w * wake_sec, cases[c].sync);
+			sec[w] = simulated_text(text).iteration_sec;
+		}
+		cr_expect_float_eq(sec[1] - sec[0], cases[c].n_messages * wake_sec, 1e-2 * wake_sec, "%s: %.9f s and %.9f s",
+				   cases[c].sync, sec[0], sec[1]);
 	}
 }
 

@@ -209,6 +209,18 @@ Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
 	}
 }
 
+/* The way takes 50 us. */
+Test(cost, only_messages_after_a_pause_longer_than_half_their_way_wake_a_receiver)
+{
+	const struct psd_network with_latency = {.payload_ratio = 1, .latency_sec = 30e-6};
+	const struct psd_host host = {.wake_sec = 90e-6, .latency_sec = 20e-6};
+	const struct psd_rates rates = psd_rates_make(&host, &with_latency, 10e9, 1, 1e12, pair_bytes);
+
+	cr_expect_eq(psd_cost_wake_sec(&rates, 3, 0.0), 0.0);
+	cr_expect_eq(psd_cost_wake_sec(&rates, 3, 24e-6), 0.0);
+	expect_near(psd_cost_wake_sec(&rates, 3, 26e-6), 270e-6, "seconds of wakes");
+}
+
 Test(cost, a_link_that_is_faster_than_the_stack_interrupts_nobody)
 {
 	const struct psd_network with_headers = {.payload_ratio = 0.9};

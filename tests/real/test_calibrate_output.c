@@ -22,6 +22,7 @@ static void load(struct psd_scenario *scenario)
 
 #define HANDLING_SEC  20e-6 /* at each end */
 #define INTERRUPT_SEC 17e-6
+#define WAKE_SEC      90e-6
 #define BESIDE_SEC    700e-6
 
 /* A machine whose messages have this constant, on the scenario's links. Reads back what was written into *calibrated; table: NULL, or gets it. */
@@ -45,6 +46,7 @@ static void calibrate(const struct psd_scenario *scenario, double constant_sec, 
 	calibration.measured[PSD_QUANTITY_LATENCY_SEC].value = constant_sec;
 	calibration.measured[PSD_QUANTITY_HANDLING_SEC].value = HANDLING_SEC;
 	calibration.measured[PSD_QUANTITY_INTERRUPT_SEC].value = INTERRUPT_SEC;
+	calibration.measured[PSD_QUANTITY_WAKE_SEC].value = WAKE_SEC;
 	calibration.measured[PSD_QUANTITY_BESIDE_SEC].value = BESIDE_SEC;
 	cr_assert_eq(psd_calibrate_open(&calibration, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_calibrate_write(&calibration, &err), PSD_OK, "%s", err.text);
@@ -74,6 +76,7 @@ static void expect_the_host_alone(const struct psd_scenario *calibrated)
 		const struct psd_host *host = &calibrated->systems[s].host;
 
 		cr_expect_float_eq(host->interrupt_sec, INTERRUPT_SEC, 1e-12);
+		cr_expect_float_eq(host->wake_sec, WAKE_SEC, 1e-12);
 		cr_expect_float_eq(host->iteration_sec, BESIDE_SEC, 1e-12);
 		cr_expect(host->copy_bps == 0 && host->message_sec == 0 && host->n_collective_classes == 0, "%s",
 			  calibrated->systems[s].name);
