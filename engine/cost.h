@@ -86,9 +86,10 @@ struct psd_socket_work {
 };
 
 struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages);
-/* Seconds of one core that those who compute on it lose to n_messages of a sender that had paused for so long: they are put aside for a receiver who
- * slept, and come back to cold caches. The messages themselves do not wait for that. 0 where the pause is no longer than half a message's way: such
- * messages follow those before, whose receiver is awake still. */
+/* Seconds of one core that n_messages take from those who compute on it, beyond handling, where their sender had paused for so long that the
+ * receiver slept: what putting the one aside and waking the other takes. The messages themselves do not wait for that. 0 where the pause is no
+ * longer than half the latency: the receiver is then taken to be awake still. The pause is the sender's, whoever it sent to before, and what
+ * several senders send at a time wakes a receiver as often. */
 double psd_cost_wake_sec(const struct psd_rates *rates, double n_messages, double paused_sec);
 /* How many messages carry so many bytes from one host to another; around a ring: all that one worker sends. */
 double psd_cost_messages(const struct psd_rates *rates, double bytes);

@@ -238,14 +238,17 @@ static enum psd_status make_pools(struct estimate *estimate, struct psd_error *e
 
 enum process { PROCESS_WORK, PROCESS_SOCKET, PROCESS_COLLECTIVE, PROCESS_WAKE };
 
+static uint64_t process_cookie(uint64_t process, unsigned class, unsigned detail)
+{
+	return process << 60 | (uint64_t) class << 30 | detail;
+}
+
 /* So many pieces of work on each member, which begin and end together. */
 static void process_each(struct estimate *estimate, unsigned class, double n_pieces, double sec, double most_cores,
 			 enum process process, unsigned detail)
 {
-	const uint64_t cookie = (uint64_t)process << 60 | (uint64_t) class << 30 | detail;
-
 	if (!psd_pool_add(&estimate->pools[estimate->pool_of[class]], estimate->now_sec, sec, most_cores,
-			  n_pieces * estimate->copies[class], cookie))
+			  n_pieces * estimate->copies[class], process_cookie(process, class, detail)))
 		estimate->is_out_of_memory = true;
 }
 
@@ -263,8 +266,8 @@ static struct psd_socket_work socket_work(const struct estimate *estimate, doubl
 
 static bool somebody_computes(const struct estimate *estimate, unsigned class)
 {
-	return psd_pool_has(&estimate->pools[estimate->pool_of[class]], UINT64_C(0xf) << 60 | 0x3fffffff,
-			    (uint64_t)PROCESS_WORK << 60 | PSD_RESOURCE_DEVICE);
+	return psd_pool_has(&estimate->pools[estimate->pool_of[class]], process_cookie(0xf, 0, 0x3fffffff),
+			    process_cookie(PROCESS_WORK, 0, PSD_RESOURCE_DEVICE));
 }
 
 /* What those who compute lose to messages that reach each member from so many senders, after a pause. */
@@ -477,7 +480,7 @@ static void end_collective_part(struct estimate *estimate)
 			   (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, 0, PSD_RESOURCE_NONE, task});
 }
 
-/* Of its steps each waits for the one before to come around. */
+/* Of its steps each waits for the one before to come around. Who computes is asked once for all of them, now. */
 static void end_collective(struct estimate *estimate)
 {
 	const struct psd_layout *layout = &estimate->program->plan->layout;

@@ -98,7 +98,7 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills HANDLING; needs DISPATCH. */
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills WAKE; needs DISPATCH and HANDLING. */
+/* Fills WAKE; needs HANDLING. */
 enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills SOCKET and its point; needs REDUCE, TRANSPORT, DISPATCH and HANDLING. */
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;

@@ -1,9 +1,9 @@
 /* What messages take from computing. Two workers of an idle network exchange tensors while on every core a process multiplies matrices, as in
  * training, for a short and for a long while: what the exchange's processes took of processors in between, and what the kernel did meanwhile on
- * account of those who multiply. Many tensors of 1 KiB tell what a message takes that follows another, less what two workers take who have nobody to
- * send to; one tensor what it takes after a pause; large ones what their bytes take, on links without a limit; and those over the scenario's links what
- * comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products lose to the exchange, as others
- * on the machine disturb it far less. */
+ * account of those who multiply. Many tensors of 1 KiB tell what a message takes that follows another, and one tensor what it takes after a pause,
+ * less what two workers take who have nobody to send to; large ones what their bytes take, on links without a limit; and those over the scenario's
+ * links what comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products lose to the
+ * exchange, as others on the machine disturb it far less. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -25,7 +25,6 @@ enum {
 	SMALL_TENSORS = 64,
 	SMALL_SIDE = 16, /* 1 KiB, and half of it to each shard */
 	SMALL_ITERATIONS = 200,
-	LONE_ITERATIONS = 1600, /* half a second */
 	LARGE_TENSORS = 8,
 	LEAST_SIDE = 256, /* 256 KiB */
 	MOST_SIDE = 1024, /* 4 MiB */
@@ -36,6 +35,8 @@ enum {
 /* No core moves more through its memory. Where others on the machine hide what an exchange takes, this is what is left. */
 #define MOST_SOCKET_BPS 400e9
 #define WINDOW_SEC	1.0  /* of an exchange of large tensors */
+#define LONE_WINDOW_SEC 0.5  /* of one of a single small tensor */
+#define LONE_SEC	3e-4 /* an iteration of it, beside the links' latency */
 #define BESIDE_RATIO	0.25 /* about what the products leave of the rate on idle processors */
 #define BYTES_OF(side)	(4.0 * (side) * (side))
 
@@ -234,11 +235,11 @@ static enum psd_status sample(const struct psd_calibration *calibration, const s
 	return status;
 }
 
-/* ---- layers without work ---- */
+/* ---- nobody to send to ---- */
 
 struct solo {
 	struct psd_exchange_options options; /* of one worker */
-	double *layer_sec;		     /* (WORKERS), shared */
+	double *iteration_sec;		     /* (WORKERS), shared: of processors */
 };
 
 static enum psd_status run_solo(void *context, unsigned member, struct psd_error *err)
@@ -251,13 +252,12 @@ static enum psd_status run_solo(void *context, unsigned member, struct psd_error
 	status = psd_exchange_run(&exchange, &solo->options, err);
 	if (status)
 		return status;
-	solo->layer_sec[member] = exchange.beside_cpu_sec / solo->options.n_tensors;
+	solo->iteration_sec[member] = exchange.beside_cpu_sec;
 	psd_exchange_release(&exchange);
 	return PSD_OK;
 }
 
-/* As many workers as exchange small tensors, each for itself. */
-static enum psd_status sample_solos(const struct solo *solo, unsigned cores, struct psd_error *err)
+static enum psd_status run_solos(const struct solo *solo, unsigned cores, struct psd_error *err)
 {
 	struct psd_crew multiplying, solos;
 	struct gang gang;
@@ -274,21 +274,37 @@ static enum psd_status sample_solos(const struct solo *solo, unsigned cores, str
 	return status;
 }
 
-enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err)
+/* As many workers as there are in an exchange, each for itself: processor seconds of an iteration of each. */
+static enum psd_status sample_solos(const struct psd_calibration *calibration, const struct psd_exchange_options *options,
+				    double iteration_sec[WORKERS], struct psd_error *err)
 {
-	struct solo solo = {small_exchange(calibration), psd_crew_share(WORKERS * sizeof(double))};
+	struct solo solo = {*options, psd_crew_share(WORKERS * sizeof(double))};
 	enum psd_status status;
 
-	if (!solo.layer_sec)
+	if (!solo.iteration_sec)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
 	solo.options.n_workers = 1;
 	solo.options.ground = PSD_GROUND_LOOPBACK;
-	status = sample_solos(&solo, calibration->cores, err);
-	if (!status)
-		(void)psd_calibrate_note(calibration, PSD_QUANTITY_DISPATCH_SEC, psd_fit_summary(solo.layer_sec, WORKERS),
-					 "%d layers, 1 worker on each of %d shares", (int)SMALL_TENSORS, (int)WORKERS);
-	psd_crew_unshare(solo.layer_sec, WORKERS * sizeof(double));
+	status = run_solos(&solo, calibration->cores, err);
+	for (unsigned w = 0; w < WORKERS; w++)
+		iteration_sec[w] = solo.iteration_sec[w];
+	psd_crew_unshare(solo.iteration_sec, WORKERS * sizeof(double));
 	return status;
+}
+
+enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const struct psd_exchange_options options = small_exchange(calibration);
+	double values[WORKERS];
+	const enum psd_status status = sample_solos(calibration, &options, values, err);
+
+	if (status)
+		return status;
+	for (unsigned w = 0; w < WORKERS; w++)
+		values[w] /= SMALL_TENSORS;
+	(void)psd_calibrate_note(calibration, PSD_QUANTITY_DISPATCH_SEC, psd_fit_summary(values, WORKERS),
+				 "%d layers, 1 worker on each of %d shares", (int)SMALL_TENSORS, (int)WORKERS);
+	return PSD_OK;
 }
 
 /* ---- messages ---- */
@@ -315,24 +331,31 @@ enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, stru
 	return PSD_OK;
 }
 
-/* Of one tensor each message is answered before the next: they never follow each other. What they take beyond handling is put down to the receiver,
- * for a sender is at work already when something lets it send. */
-enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err)
+/* One tensor's messages: each is answered before the next. */
+static struct psd_exchange_options lone_exchange(const struct psd_calibration *calibration)
 {
-	const double handling_sec = calibration->measured[PSD_QUANTITY_HANDLING_SEC].value;
 	struct psd_exchange_options options = small_exchange(calibration);
-	struct psd_calibrate_point point;
-	double values[SAMPLES];
-	enum psd_status status;
 
 	options.n_tensors = 1;
-	options.n_iterations = LONE_ITERATIONS;
-	status = sample(calibration, &options, values, &point, err);
+	options.n_iterations = (uint32_t)ceil(LONE_WINDOW_SEC / (LONE_SEC + 2.0 * options.latency_sec));
+	return options;
+}
+
+/* What they take beyond handling is put down to receivers, for a sender is at work already when something lets it send. */
+enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const struct psd_exchange_options options = lone_exchange(calibration);
+	const double handling_sec = calibration->measured[PSD_QUANTITY_HANDLING_SEC].value;
+	struct psd_calibrate_point point;
+	double values[SAMPLES], solo_sec[WORKERS];
+	enum psd_status status = sample_solos(calibration, &options, solo_sec, err);
+
+	if (!status)
+		status = sample(calibration, &options, values, &point, err);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < SAMPLES; i++)
-		values[i] =
-			fmax(0.0, (values[i] - dispatch_sec(calibration, &options)) / messages_of(&options) - 2.0 * handling_sec);
+		values[i] = fmax(0.0, (values[i] - solo_sec[0] - solo_sec[1]) / messages_of(&options) - 2.0 * handling_sec);
 	(void)psd_calibrate_note(calibration, PSD_QUANTITY_WAKE_SEC, psd_fit_summary(values, SAMPLES),
 				 "%d workers, one tensor of 1 KiB", (int)WORKERS);
 	return PSD_OK;

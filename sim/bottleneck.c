@@ -58,6 +58,7 @@ static void add_extras(struct psd_sentence *sentence, const struct psd_scenario 
 	const bool has_factors = system->sync != PSD_SYNC_PS && system->sync != PSD_SYNC_RING;
 	const bool is_uneven = scenario->n_slowdowns > 0 || scenario->jitter_ratio > 0.0;
 	const bool has_shared = shares_cores(scenario, result);
+	const bool has_wakes = scenario->machine.cores > 0 && system->host.wake_sec > 0.0;
 	const char *separator = " (";
 
 	if (has_factors) {
@@ -72,9 +73,13 @@ static void add_extras(struct psd_sentence *sentence, const struct psd_scenario 
 		psd_sentence_add(sentence, "%sslow or uneven nodes", separator);
 		separator = ", ";
 	}
-	if (has_shared)
+	if (has_shared) {
 		psd_sentence_add(sentence, "%scores that others have", separator);
-	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven || has_shared)
+		separator = ", ";
+	}
+	if (has_wakes)
+		psd_sentence_add(sentence, "%smessages that interrupt it", separator);
+	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven || has_shared || has_wakes)
 		psd_sentence_add(sentence, ")");
 }
 

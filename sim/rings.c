@@ -5,7 +5,7 @@
 
 #include "sim/simulation.h"
 
-/* Of its steps each waits for the one before to come around. */
+/* Of its steps each waits for the one before to come around. Who computes is asked once for all of them, now. */
 void psd_sim_ring_end(struct psd_simulation *sim)
 {
 	for (unsigned rank = 0; rank < sim->layout->workers; rank++)

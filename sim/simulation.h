@@ -23,7 +23,7 @@ enum psd_wake {
 	PSD_WAKE_POOL,	      /* pool: some of its work may be over */
 	PSD_WAKE_CROSSING,    /* index: one part of it is over */
 	PSD_WAKE_RING_SOCKET, /* one end of one way around the ring is done */
-	PSD_WAKE_LOST,	      /* to messages, by a receiver's own work: nothing waits for it */
+	PSD_WAKE_LOST,	      /* what a message took from those who compute is over: nothing waits for it; the last of 4 bits */
 };
 
 struct psd_sending {
@@ -121,12 +121,12 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
 
 void psd_sim_ring_find_latency(struct psd_simulation *sim);
 void psd_sim_ring_start(void *context, struct psd_task task); /* psd_seam.collective */
+void psd_sim_ring_end(struct psd_simulation *sim);	      /* bytes, sockets and delays are over */
 void psd_sim_ring_flow_arrived(struct psd_simulation *sim);   /* flow fidelity */
 void psd_sim_ring_begin(struct psd_simulation *sim);	      /* message fidelity, and so are the next two */
 void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank);
 void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank);
 void psd_sim_ring_socket_done(struct psd_simulation *sim);
-void psd_sim_ring_end(struct psd_simulation *sim);
 
 /* ---- processors.c ---- */
 

@@ -144,9 +144,12 @@ static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_pa
 /* The messages to different hosts that it stands for. */
 static double flow_messages(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from, unsigned to)
 {
-	const unsigned run = is_aggregated(sim, payload) ? run_of(sim, from, to) : 0;
+	unsigned run;
 
-	return is_aggregated(sim, payload) ? first_peer(sim, run + 1) - first_peer(sim, run) : 1.0;
+	if (!is_aggregated(sim, payload))
+		return 1.0;
+	run = run_of(sim, from, to);
+	return first_peer(sim, run + 1) - first_peer(sim, run);
 }
 
 void psd_sim_start_flows(struct psd_simulation *sim, unsigned from)

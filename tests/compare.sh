@@ -18,7 +18,8 @@ bandwidths=${BANDWIDTHS:-}
 iterations=${ITERATIONS:-6}
 out=$build/compare
 mkdir -p "$out"
-rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/run*.csv "$out"/prediction*.csv "$out"/profile-*.csv
+rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/profile-*.csv
+for left in run run-next run-kept prediction prediction-before prediction-after; do rm -f "$out/$left.csv"; done
 
 # scenario_file NAME
 scenario_file() {

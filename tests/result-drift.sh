@@ -7,10 +7,10 @@ export LC_ALL=C
 # iteration RESULT: its seconds
 iteration() {
 	awk -F , -v result="$1" '
-		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "iteration_sec") column = i }
-		NR > 1 { n++; sec = $column }
+		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "iteration_sec") { is_there = 1; behind = NF - i } }
+		NR > 1 { n++; sec = $(NF - behind) } # the title, in front of it, may have commas
 		END {
-			if (column && n == 1 && sec > 0) { print sec; exit }
+			if (is_there && n == 1 && sec > 0) { print sec; exit }
 			print "result-drift: " result ": must be one row with an iteration_sec above 0" >"/dev/stderr"
 			exit 2
 		}
