@@ -110,7 +110,7 @@ struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, doubl
 	const struct psd_host *host = rates->host;
 	const double moved_sec = host->socket_bps > 0.0 ? 8.0 * bytes / host->socket_bps : 0.0;
 	const double link_sec = 8.0 * bytes / link_bps_of(rates);
-	const double sec = moved_sec + host->interrupt_sec * bytes / rates->coalesced_bytes + host->handling_sec * n_messages;
+	const double sec = moved_sec + rates->interrupt_sec * bytes / rates->coalesced_bytes + host->handling_sec * n_messages;
 
 	return (struct psd_socket_work){sec, sec < link_sec ? sec / link_sec : sec > 0.0 ? 1.0 : 0.0};
 }
@@ -145,6 +145,11 @@ double psd_cost_coalesced_bytes(double link_bps)
 	return fmax(PSD_COALESCED_LEAST_BYTES, fmin(PSD_COALESCED_BYTES, link_bps / 8 * PSD_COALESCED_SEC));
 }
 
+double psd_cost_interrupt_ratio(double link_bps)
+{
+	return -expm1(-8.0 * psd_cost_coalesced_bytes(link_bps) / link_bps / PSD_INTERRUPT_PAUSE_SEC);
+}
+
 struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps, unsigned fan_in,
 				double gemm_flops_per_sec, uint64_t pair_bytes)
 {
@@ -160,6 +165,7 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 		.host = host,
 		.pair_bytes = pair_bytes,
 		.coalesced_bytes = has_queue ? psd_cost_coalesced_bytes(link_bps) : INFINITY,
+		.interrupt_sec = host->interrupt_sec * psd_cost_interrupt_ratio(link_bps),
 	};
 }
 

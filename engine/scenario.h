@@ -47,7 +47,7 @@ struct psd_host {
 	double reduce_bps; /* gradient bytes summed and applied by a server */
 	double update_bps; /* gradient bytes applied by a worker, where the whole gradient is its own */
 	double socket_bps; /* bytes sent plus received that one core moves through sockets; heeded where `machine` is given */
-	double interrupt_sec; /* of one core, that each end takes for what its link lets pass at a time, see engine/cost.h; likewise */
+	double interrupt_sec; /* of one core, that each end takes for what its link lets pass after a pause, see engine/cost.h; likewise */
 	double handling_sec; /* of one core, that each end takes for a message beside its bytes; likewise */
 	double wake_sec; /* of one core, that a message after a pause takes from who computes on it, see engine/cost.h; likewise */
 	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower still */

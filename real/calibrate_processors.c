@@ -393,10 +393,9 @@ enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct
 enum psd_status psd_calibrate_interrupt(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const double socket_bps = calibration->measured[PSD_QUANTITY_SOCKET_BPS].value, link_bps = calibration->link_bps;
-	const double coalesced_bits = 8.0 * psd_cost_coalesced_bytes(link_bps);
 	const struct psd_exchange_options options = large_exchange(calibration, link_bps);
 	struct psd_calibrate_point point;
-	double values[SAMPLES];
+	double values[SAMPLES], passing_bits;
 	enum psd_status status;
 
 	if (link_bps <= 0.0)
@@ -404,8 +403,10 @@ enum psd_status psd_calibrate_interrupt(struct psd_calibration *calibration, str
 	status = sample(calibration, &options, values, &point, err);
 	if (status)
 		return status;
+	passing_bits = 8.0 * psd_cost_coalesced_bytes(link_bps);
 	for (unsigned i = 0; i < SAMPLES; i++)
-		values[i] = fmax(0.0, bit_sec(calibration, &options, values[i]) - 1.0 / socket_bps) * coalesced_bits;
+		values[i] = fmax(0.0, bit_sec(calibration, &options, values[i]) - 1.0 / socket_bps) * passing_bits /
+			    psd_cost_interrupt_ratio(link_bps);
 	if (psd_calibrate_note(calibration, PSD_QUANTITY_INTERRUPT_SEC, psd_fit_summary(values, SAMPLES),
 			       "%d workers, links %.4g Mbit/s", (int)WORKERS, 1e-6 * link_bps))
 		calibration->interrupt_point = point;
