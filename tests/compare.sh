@@ -2,10 +2,12 @@
 # tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml or scenarios/replay/SCENARIO.yaml and leaves the comparison to
 # psd-plot: its table here, compare.html, compare.csv and compare.svg in BUILD/compare/, beside predicted.csv and measured-ROUND.csv. The
 # environment may set NODES (2 4), BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the
-# ITERATIONS of a run (6, of which two warm up), and the ATTEMPTS at each measurement of a calibration (3).
+# ITERATIONS of a run (6, of which two warm up), the ATTEMPTS at each measurement of a calibration (3), and the CALIBRATIONS (1), each before ROUNDS
+# runs of every point.
 # What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever the bandwidth, and the
 # points that the calibration used do not count. CALIBRATED=yes takes that of the last time. Its layers are measured anew right before and right
-# after each run, and each run has a prediction of its own. What is replayed needs neither: its constants are the scenario's.
+# after each run, and each run has a prediction of its own, by the calibration before it. What is replayed needs neither: its constants are the
+# scenario's.
 # The traces are of the first point, from a run of their own that counts for nothing else.
 set -eu
 export LC_ALL=C
@@ -13,6 +15,7 @@ build=$1
 shift
 [ $# -gt 0 ] || set -- mlp cifar10-quick alexnet
 rounds=${ROUNDS:-3}
+calibrations=${CALIBRATIONS:-1}
 clusters=${NODES:-2 4}
 bandwidths=${BANDWIDTHS:-}
 iterations=${ITERATIONS:-6}
@@ -20,6 +23,12 @@ out=$build/compare
 mkdir -p "$out"
 rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/profile-*.csv
 for left in run run-next run-kept prediction prediction-before prediction-after; do rm -f "$out/$left.csv"; done
+
+# refuse WORDS
+refuse() {
+	echo "compare: $1" >&2
+	exit 2
+}
 
 # scenario_file NAME
 scenario_file() {
@@ -29,8 +38,7 @@ scenario_file() {
 			return
 		fi
 	done
-	echo "compare: no scenario '$1' in scenarios/execute, scenarios/replay or scenarios" >&2
-	return 2
+	refuse "no scenario '$1' in scenarios/execute, scenarios/replay or scenarios"
 }
 
 # append ROWS FILE: moves the results in ROWS to FILE, which keeps one head
@@ -45,6 +53,18 @@ append() {
 
 # systems_of FILE: the names, a comma behind each
 systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ','; }
+
+# calibrate FILE COPY: unless CALIBRATED=yes, and then the copy has to be there and to have what this psd-run calibrates
+calibrate() {
+	case ${CALIBRATED:-no} in
+	no) "$build/psd-run" --calibrate --attempts "${ATTEMPTS:-3}" "$1" -o "$2" ;;
+	yes)
+		[ -f "$2" ] || refuse "no calibration to use again: '$2' is missing; run without CALIBRATED=yes"
+		grep -q 'host: .*wake:' "$2" || refuse "'$2' is of an older psd-run, without host.wake: run without CALIBRATED=yes"
+		;;
+	*) refuse "CALIBRATED='$CALIBRATED': accepted are yes (the calibration of the last time) and no" ;;
+	esac
+}
 
 # measure_layers FILE NODES PROFILE: a profile of a calibrated copy's layers as they are now
 measure_layers() {
@@ -115,7 +135,7 @@ train_calmly() {
 run_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
-	for round in $(seq "$rounds"); do
+	for round in $(seq $((turn * rounds - rounds + 1)) $((turn * rounds))); do
 		if ! $is_replay; then
 			train_calmly "$file" "$nodes" "$system" "$@"
 		else
@@ -163,17 +183,25 @@ run_cluster() {
 	done
 }
 
+# train NAME FILE: calibrates, then runs every point, CALIBRATIONS times
+train() {
+	for turn in $(seq "$calibrations"); do
+		calibrate "$2" "$out/$1.yaml"
+		cp "$out/$1-points.csv" "$out/calibrated.csv"
+		append "$out/calibrated.csv" "$out/points.csv"
+		for size in $clusters; do run_cluster "$1" "$out/$1.yaml" "$size"; done
+	done
+}
+
 for scenario in "$@"; do
 	file=$(scenario_file "$scenario")
-	is_replay=true
-	if ! grep -q 'replay: true' "$file"; then
+	if grep -q 'replay: true' "$file"; then
+		is_replay=true turn=1
+		for size in $clusters; do run_cluster "$scenario" "$file" "$size"; done
+	else
 		is_replay=false
-		[ -n "${CALIBRATED:-}" ] || "$build/psd-run" --calibrate --attempts "${ATTEMPTS:-3}" "$file" -o "$out/$scenario.yaml"
-		cp "$out/$scenario-points.csv" "$out/calibrated.csv"
-		append "$out/calibrated.csv" "$out/points.csv"
-		file=$out/$scenario.yaml
+		train "$scenario" "$file"
 	fi
-	for size in $clusters; do run_cluster "$scenario" "$file" "$size"; done
 done
 rm -f "$out"/profile-*.csv
 set -- --traces "$out/predicted.json" "$out/measured.json"
