@@ -286,7 +286,7 @@ selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks 
 	@tests/selfcheck.sh $(BUILD) '$(CC)' $(firstword $(GOLDEN))
 
 format-check: ## clang-format agrees with every C file
-	clang-format --dry-run -Werror $(wildcard engine/*.[ch] sim/*.[ch] sim/*.[ch]pp tests/*.[ch] tests/*/*.[ch])
+	clang-format --dry-run -Werror $(wildcard engine/*.[ch] sim/*.[ch] sim/*.[ch]pp real/*.[ch] tests/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
 
 # ---- fuzzing: its own objects (clang, libFuzzer); engine sources, and for what real/ reads its sources too ----
 FUZZ_BUILD   := build/fuzz

@@ -19,10 +19,9 @@ calibrations=${CALIBRATIONS:-1}
 clusters=${NODES:-2 4}
 bandwidths=${BANDWIDTHS:-}
 iterations=${ITERATIONS:-6}
+attempts=${ATTEMPTS:-3}
+calibrated=${CALIBRATED:-no}
 out=$build/compare
-mkdir -p "$out"
-rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/profile-*.csv
-for left in run run-next run-kept prediction prediction-before prediction-after; do rm -f "$out/$left.csv"; done
 
 # refuse WORDS
 refuse() {
@@ -54,16 +53,40 @@ append() {
 # systems_of FILE: the names, a comma behind each
 systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ','; }
 
-# calibrate FILE COPY: unless CALIBRATED=yes, and then the copy has to be there and to have what this psd-run calibrates
-calibrate() {
-	case ${CALIBRATED:-no} in
-	no) "$build/psd-run" --calibrate --attempts "${ATTEMPTS:-3}" "$1" -o "$2" ;;
-	yes)
-		[ -f "$2" ] || refuse "no calibration to use again: '$2' is missing; run without CALIBRATED=yes"
-		grep -q 'host: .*wake:' "$2" || refuse "'$2' is of an older psd-run, without host.wake: run without CALIBRATED=yes"
-		;;
-	*) refuse "CALIBRATED='$CALIBRATED': accepted are yes (the calibration of the last time) and no" ;;
+is_replay() { grep -q 'replay: true' "$1"; }
+
+# check_count NAME VALUE
+check_count() {
+	case $2 in
+	*[!0-9]* | 0*) refuse "$1='$2': must be a whole number from 1" ;;
 	esac
+}
+
+# check_copy FILE: CALIBRATED=yes needs one that has what this psd-run calibrates
+check_copy() {
+	[ -f "$1" ] || refuse "CALIBRATED=yes: '$1' is missing, a run without CALIBRATED=yes makes it"
+	grep -q 'host: .*wake:' "$1" || refuse "CALIBRATED=yes: '$1' has no host.wake, a run without CALIBRATED=yes makes one that does"
+}
+
+# check SCENARIO...: before anything of the last time is removed
+check() {
+	check_count ROUNDS "$rounds"
+	check_count CALIBRATIONS "$calibrations"
+	check_count ITERATIONS "$iterations"
+	check_count ATTEMPTS "$attempts"
+	case $calibrated in
+	yes | no) ;;
+	*) refuse "CALIBRATED='$calibrated': must be yes (as the last time) or no" ;;
+	esac
+	for checked in "$@"; do
+		original=$(scenario_file "$checked")
+		is_replay "$original" || [ "$calibrated" = no ] || check_copy "$out/$checked.yaml"
+	done
+}
+
+remove_last_time() {
+	rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/profile-*.csv
+	for left in run run-next run-kept prediction prediction-before prediction-after; do rm -f "$out/$left.csv"; done
 }
 
 # measure_layers FILE NODES PROFILE: a profile of a calibrated copy's layers as they are now
@@ -136,7 +159,7 @@ run_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
 	for round in $(seq $((turn * rounds - rounds + 1)) $((turn * rounds))); do
-		if ! $is_replay; then
+		if ! is_replay "$file"; then
 			train_calmly "$file" "$nodes" "$system" "$@"
 		else
 			replay_calmly --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" "$file"
@@ -153,7 +176,7 @@ trace_point() {
 	shift 3
 	"$build/psd-sim" --csv --quiet --trace "$out/predicted.json" --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/traced.csv"
 	dilation=
-	! $is_replay || dilation="--dilation auto"
+	! is_replay "$file" || dilation="--dilation auto"
 	# shellcheck disable=SC2086
 	"$build/psd-run" --csv --quiet $dilation --trace "$out/measured.json" --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" \
 		"$file" >"$out/traced.csv"
@@ -186,20 +209,21 @@ run_cluster() {
 # train NAME FILE: calibrates, then runs every point, CALIBRATIONS times
 train() {
 	for turn in $(seq "$calibrations"); do
-		calibrate "$2" "$out/$1.yaml"
+		[ "$calibrated" = yes ] || "$build/psd-run" --calibrate --attempts "$attempts" "$2" -o "$out/$1.yaml"
 		cp "$out/$1-points.csv" "$out/calibrated.csv"
 		append "$out/calibrated.csv" "$out/points.csv"
 		for size in $clusters; do run_cluster "$1" "$out/$1.yaml" "$size"; done
 	done
 }
 
+check "$@"
+mkdir -p "$out"
+remove_last_time
 for scenario in "$@"; do
-	file=$(scenario_file "$scenario")
-	if grep -q 'replay: true' "$file"; then
-		is_replay=true turn=1
+	file=$(scenario_file "$scenario") turn=1
+	if is_replay "$file"; then
 		for size in $clusters; do run_cluster "$scenario" "$file" "$size"; done
 	else
-		is_replay=false
 		train "$scenario" "$file"
 	fi
 done

@@ -111,3 +111,39 @@ Test(compare, a_drift_is_that_of_the_iteration)
 	remove(two.path);
 	remove(other.path);
 }
+
+/* Before anything of the last time is removed, which takes an hour to make again. */
+Test(compare, what_cannot_be_run_is_refused_first)
+{
+	static const struct {
+		const char *environment, *scenarios, *words;
+	} cases[] = {
+		{"", "mlp no-such", "no scenario 'no-such' in"},
+		{"ROUNDS=0", "mlp", "ROUNDS='0': must be a whole number from 1"},
+		{"ITERATIONS=many", "mlp", "ITERATIONS='many': must be"},
+		{"CALIBRATIONS=-1", "mlp", "CALIBRATIONS='-1': must be"},
+		{"ATTEMPTS=1.5", "mlp", "ATTEMPTS='1.5': must be"},
+		{"CALIBRATED=maybe", "mlp", "CALIBRATED='maybe': must be yes (as the last time) or no"},
+		{"CALIBRATED=yes", "mlp", "/mlp.yaml' is missing, a run without CALIBRATED=yes makes it"},
+		{"CALIBRATED=yes", "alexnet", "/alexnet.yaml' has no host.wake, a run without"},
+	};
+	char build[] = "/tmp/psd-compare-XXXXXX", command[512];
+	struct run run;
+
+	cr_assert_not_null(mkdtemp(build));
+	snprintf(command, sizeof(command),
+		 "mkdir %s/compare && cd %s/compare && echo 'host: {reduce: 1Gbps}' >alexnet.yaml && touch points.csv", build,
+		 build);
+	cr_assert_eq(system(command), 0);
+	for (unsigned c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		snprintf(command, sizeof(command), "%s tests/compare.sh %s %s 2>&1", cases[c].environment, build,
+			 cases[c].scenarios);
+		run = run_command(command);
+		cr_expect_eq(run.exit_status, 2, "%s: status %d", cases[c].words, run.exit_status);
+		cr_expect_not_null(strstr(run.text, cases[c].words), "%s: %s", cases[c].words, run.text);
+		cr_expect(*run.text && strchr(run.text, '\n') == run.text + strlen(run.text) - 1, "%s", run.text);
+		free(run.text);
+	}
+	snprintf(command, sizeof(command), "test -f %s/compare/points.csv && rm -r %s", build, build);
+	cr_expect_eq(system(command), 0, "results of the last time are gone");
+}
