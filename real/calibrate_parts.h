@@ -96,7 +96,7 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 
 /* Fills DISPATCH. */
 enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills HANDLING; needs DISPATCH. */
+/* Fills HANDLING; needs REDUCE and DISPATCH. */
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills WAKE; needs HANDLING. */
 enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;

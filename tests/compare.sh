@@ -1,9 +1,9 @@
 #!/bin/sh
 # tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml or scenarios/replay/SCENARIO.yaml and leaves the comparison to
-# psd-plot: its table here, compare.html, compare.csv and compare.svg in BUILD/compare/, beside predicted.csv and measured-ROUND.csv. The
+# psd-plot: its table here, compare.html, compare.csv and compare.svg in BUILD/compare/, beside predicted.csv and measured-NUMBER.csv. The
 # environment may set NODES (2 4), BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the
 # ITERATIONS of a run (6, of which two warm up), the ATTEMPTS at each measurement of a calibration (3), and the CALIBRATIONS (1), each before ROUNDS
-# runs of every point.
+# runs of every point that trains, whose numbers go on; the spread told is then also that between the calibrations.
 # What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever the bandwidth, and the
 # points that the calibration used do not count. CALIBRATED=yes takes that of the last time. Its layers are measured anew right before and right
 # after each run, and each run has a prediction of its own, by the calibration before it. What is replayed needs neither: its constants are the
@@ -58,29 +58,62 @@ is_replay() { grep -q 'replay: true' "$1"; }
 # check_count NAME VALUE
 check_count() {
 	case $2 in
-	*[!0-9]* | 0*) refuse "$1='$2': must be a whole number from 1" ;;
+	*[!0-9]* | 0* | '') refuse "'$1' is '$2', must be a whole number of 1 or more" ;;
 	esac
 }
 
-# check_copy FILE: CALIBRATED=yes needs one that has what this psd-run calibrates
-check_copy() {
-	[ -f "$1" ] || refuse "CALIBRATED=yes: '$1' is missing, a run without CALIBRATED=yes makes it"
-	grep -q 'host: .*wake:' "$1" || refuse "CALIBRATED=yes: '$1' has no host.wake, a run without CALIBRATED=yes makes one that does"
+# check_once NAME WORD...: a point that is run twice would be predicted by the runs of the other
+check_once() {
+	words_of=$1
+	shift
+	for word in "$@"; do
+		n=0
+		for other in "$@"; do [ "$word" != "$other" ] || n=$((n + 1)); done
+		[ "$n" -eq 1 ] || refuse "'$words_of' has '$word' $n times, must have it once"
+	done
 }
 
-# check SCENARIO...: before anything of the last time is removed
+# check_systems FILE: those of SYSTEMS are in it
+check_systems() {
+	left=${SYSTEMS:+$SYSTEMS,}
+	while [ -n "$left" ]; do
+		case ,$(systems_of "$1") in
+		*",${left%%,*},"*) ;;
+		*) refuse "'SYSTEMS' has '${left%%,*}', must have systems of $1, commas between them" ;;
+		esac
+		left=${left#*,}
+	done
+}
+
+# check_copy NAME: CALIBRATED=yes needs one with every constant that this psd-run measures
+check_copy() {
+	for part in "$out/$1.yaml" "$out/$1-points.csv"; do
+		[ -f "$part" ] || refuse "'CALIBRATED' is 'yes', but '$part' is missing: a run without it makes one"
+	done
+	grep -q '^# host.wake:' "$out/$1.yaml" || refuse "'CALIBRATED' is 'yes', but '$out/$1.yaml' has no host.wake: a run without it makes one that has"
+}
+
+# check SCENARIO...: what can be told before anything of the last time is removed
 check() {
 	check_count ROUNDS "$rounds"
 	check_count CALIBRATIONS "$calibrations"
 	check_count ITERATIONS "$iterations"
 	check_count ATTEMPTS "$attempts"
+	for size in $clusters; do check_count NODES "$size"; done
 	case $calibrated in
-	yes | no) ;;
-	*) refuse "CALIBRATED='$calibrated': must be yes (as the last time) or no" ;;
+	no) ;;
+	yes) [ "$calibrations" -eq 1 ] || refuse "'CALIBRATIONS' is '$calibrations', must be 1 where CALIBRATED=yes leaves them out" ;;
+	*) refuse "'CALIBRATED' is '$calibrated', must be 'yes' (as the last time) or 'no'" ;;
 	esac
+	# shellcheck disable=SC2086
+	check_once NODES $clusters
+	# shellcheck disable=SC2086
+	check_once BANDWIDTHS $bandwidths
+	check_once SCENARIOS "$@"
 	for checked in "$@"; do
 		original=$(scenario_file "$checked")
-		is_replay "$original" || [ "$calibrated" = no ] || check_copy "$out/$checked.yaml"
+		check_systems "$original"
+		is_replay "$original" || [ "$calibrated" = no ] || check_copy "$checked"
 	done
 }
 

@@ -112,38 +112,130 @@ Test(compare, a_drift_is_that_of_the_iteration)
 	remove(other.path);
 }
 
-/* Before anything of the last time is removed, which takes an hour to make again. */
+/* Without what the caller's environment may have of it. */
+#define COMPARE                                                                                                                  \
+	"env -u NODES -u BANDWIDTHS -u SYSTEMS -u ROUNDS -u ITERATIONS -u ATTEMPTS -u CALIBRATIONS -u CALIBRATED %s "            \
+	"tests/compare.sh %s %s 2>&1"
+
+struct build {
+	char path[32];
+};
+
+static struct build make_build(void)
+{
+	struct build build = {"/tmp/psd-compare-XXXXXX"};
+
+	cr_assert_not_null(mkdtemp(build.path));
+	return build;
+}
+
+static void remove_build(const struct build *build)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", build->path);
+	cr_expect_eq(system(command), 0);
+}
+
+/* COMMANDS go through the shell in that folder: what they print. */
+static struct run run_in(const struct build *build, const char *commands)
+{
+	char command[1024];
+
+	snprintf(command, sizeof(command), "cd %s && { %s; }", build->path, commands);
+	return run_command(command);
+}
+
+static void expect_told(const struct build *build, const char *commands, const char *text)
+{
+	struct run told = run_in(build, commands);
+
+	cr_expect_str_eq(told.text, text, "%s: %s", commands, told.text);
+	free(told.text);
+}
+
+static struct run compare(const struct build *build, const char *environment, const char *scenarios)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), COMPARE, environment, build->path, scenarios);
+	return run_command(command);
+}
+
+/* What can be told before the results of the last time are removed, which took an hour. */
 Test(compare, what_cannot_be_run_is_refused_first)
 {
 	static const struct {
 		const char *environment, *scenarios, *words;
 	} cases[] = {
 		{"", "mlp no-such", "no scenario 'no-such' in"},
-		{"ROUNDS=0", "mlp", "ROUNDS='0': must be a whole number from 1"},
-		{"ITERATIONS=many", "mlp", "ITERATIONS='many': must be"},
-		{"CALIBRATIONS=-1", "mlp", "CALIBRATIONS='-1': must be"},
-		{"ATTEMPTS=1.5", "mlp", "ATTEMPTS='1.5': must be"},
-		{"CALIBRATED=maybe", "mlp", "CALIBRATED='maybe': must be yes (as the last time) or no"},
-		{"CALIBRATED=yes", "mlp", "/mlp.yaml' is missing, a run without CALIBRATED=yes makes it"},
-		{"CALIBRATED=yes", "alexnet", "/alexnet.yaml' has no host.wake, a run without"},
+		{"", "mlp mlp", "'SCENARIOS' has 'mlp' 2 times, must have it once"},
+		{"ROUNDS=0", "mlp", "'ROUNDS' is '0', must be a whole number of 1 or more"},
+		{"ITERATIONS=many", "mlp", "'ITERATIONS' is 'many', must be"},
+		{"CALIBRATIONS=-1", "mlp", "'CALIBRATIONS' is '-1', must be"},
+		{"ATTEMPTS=1.5", "mlp", "'ATTEMPTS' is '1.5', must be"},
+		{"NODES='2 x'", "mlp", "'NODES' is 'x', must be"},
+		{"NODES='2 3 2'", "mlp", "'NODES' has '2' 2 times"},
+		{"BANDWIDTHS='1Gbps 1Gbps'", "mlp", "'BANDWIDTHS' has '1Gbps' 2 times"},
+		{"SYSTEMS=Ring,Poseidon", "mlp", "'SYSTEMS' has 'Poseidon', must have systems of scenarios/execute/mlp.yaml"},
+		{"CALIBRATED=maybe", "mlp", "'CALIBRATED' is 'maybe', must be 'yes' (as the last time) or 'no'"},
+		{"CALIBRATED=yes CALIBRATIONS=2", "mlp", "'CALIBRATIONS' is '2', must be 1"},
+		{"CALIBRATED=yes", "mlp", "/mlp.yaml' is missing"},
+		{"CALIBRATED=yes", "cifar10-quick", "/cifar10-quick-points.csv' is missing"},
+		{"CALIBRATED=yes", "alexnet", "/alexnet.yaml' has no host.wake"},
 	};
-	char build[] = "/tmp/psd-compare-XXXXXX", command[512];
-	struct run run;
+	const struct build build = make_build();
 
-	cr_assert_not_null(mkdtemp(build));
-	snprintf(command, sizeof(command),
-		 "mkdir %s/compare && cd %s/compare && echo 'host: {reduce: 1Gbps}' >alexnet.yaml && touch points.csv", build,
-		 build);
-	cr_assert_eq(system(command), 0);
+	expect_told(&build,
+		    "mkdir compare && cd compare && touch points.csv alexnet-points.csv cifar10-quick.yaml && "
+		    "echo '# host.handling: 9 us' >alexnet.yaml",
+		    "");
 	for (unsigned c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-		snprintf(command, sizeof(command), "%s tests/compare.sh %s %s 2>&1", cases[c].environment, build,
-			 cases[c].scenarios);
-		run = run_command(command);
+		struct run run = compare(&build, cases[c].environment, cases[c].scenarios);
+
 		cr_expect_eq(run.exit_status, 2, "%s: status %d", cases[c].words, run.exit_status);
 		cr_expect_not_null(strstr(run.text, cases[c].words), "%s: %s", cases[c].words, run.text);
 		cr_expect(*run.text && strchr(run.text, '\n') == run.text + strlen(run.text) - 1, "%s", run.text);
 		free(run.text);
 	}
-	snprintf(command, sizeof(command), "test -f %s/compare/points.csv && rm -r %s", build, build);
-	cr_expect_eq(system(command), 0, "results of the last time are gone");
+	expect_told(&build, "ls compare", "alexnet-points.csv\nalexnet.yaml\ncifar10-quick.yaml\npoints.csv\n");
+	remove_build(&build);
+}
+
+/* In place of the programs: the iteration of a run takes as many seconds as there were runs by then, and is predicted so after it. */
+#define STAND_IN                                                                                                                 \
+	"#!/bin/sh\n"                                                                                                            \
+	"here=${0%/*}\n"                                                                                                         \
+	"case $* in\n"                                                                                                           \
+	"--profile*) printf 'layer,forward_sec,backward_sec\\na,1,1\\n'; exit ;;\n"                                              \
+	"--calibrate*)\n"                                                                                                        \
+	"	for copy in \"$@\"; do :; done\n"                                                                                      \
+	"	printf '# host.wake: 0 us\\ngraph: g\\nbatch_per_worker: 1\\n' >\"$copy\"\n"                                           \
+	"	printf 'scenario\\nt\\n' >\"${copy%.yaml}-points.csv\"\n"                                                              \
+	"	exit ;;\n"                                                                                                             \
+	"esac\n"                                                                                                                 \
+	"case $0 in\n"                                                                                                           \
+	"*psd-run) echo run >>$here/runs ;;\n"                                                                                   \
+	"esac\n"                                                                                                                 \
+	"printf 'executor,iteration_sec\\n%s,%d\\n' ${0##*/} $(wc -l <$here/runs)\n"
+
+/* Two runs after each of two calibrations, each beside its own prediction; the third and the sixth run of all are for the trace. What is replayed is
+ * not calibrated: two runs, and one prediction of both. */
+Test(compare, each_calibration_comes_before_runs_of_every_point_that_trains)
+{
+	const struct build build = make_build();
+	struct scratch_file stand_in = scratch_file_write(STAND_IN);
+	char commands[256];
+
+	snprintf(commands, sizeof(commands), "mkdir bench; for p in psd-run psd-sim bench/cpu; do cp %s $p; chmod +x $p; done",
+		 stand_in.path);
+	expect_told(&build, commands, "");
+	free(compare(&build, "CALIBRATIONS=2 ROUNDS=2 NODES=2 SYSTEMS=Ring", "mlp googlenet")
+		     .text); /* psd-plot does without such results */
+	expect_told(&build, "cd compare; for m in measured-*; do sed -n 2p $m; done; sed -n 2,5p predicted.csv",
+		    "psd-run,1\npsd-run,2\npsd-run,4\npsd-run,5\npsd-sim,1\npsd-sim,2\npsd-sim,4\npsd-sim,5\n");
+	expect_told(&build, "cd compare; grep -c psd- measured-* predicted.csv; grep -c t points.csv",
+		    "measured-001.csv:2\nmeasured-002.csv:2\nmeasured-003.csv:1\nmeasured-004.csv:1\npredicted.csv:5\n2\n");
+	remove(stand_in.path);
+	remove_build(&build);
 }

@@ -468,7 +468,7 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	cr_expect_gt(number_after(calibrated, "update: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "socket: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "handling: "), 0.0);
-	cr_expect_gt(number_after(calibrated, "wake: "), 0.0);
+	cr_expect_not_null(strstr(calibrated, "# host.wake: "), "%s", calibrated); /* which may be nothing */
 	cr_expect_gt(number_after(calibrated, "iteration: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "machine: {cores: "), 0.0);
 	/* of links, which there were none of */
