@@ -5,7 +5,7 @@
  * two workers take who have nobody to send to; large ones what their bytes take, on links without a limit; and those over the scenario's links what
  * comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products lose to the exchange, as others
  * on the machine disturb it far less. Beside products, on two cores of a virtual machine with links of 1 Gbit/s, messages that follow each other took
- * 6.5 to 9.8 us an end in five calibrations within three hours, though such an exchange alone took the same; alone they keep both cores busy, so that
+ * 6.5 to 9.8 us an end in five calibrations within three hours, though training that hardly computes took the same; alone they keep both cores busy, so that
  * the kernel's work is on account of the exchange (5.42 ms an iteration of 5.43 ms that the machine was busy). */
 #define _GNU_SOURCE
 #include <math.h>

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "tests/cli_helper.h"
+#include "tests/real/scratch_folder.h"
 #include "tests/scratch_file.h"
 
 #define HEAD "# batch: 8\n# gemm_flops_per_sec: "
@@ -117,44 +118,19 @@ Test(compare, a_drift_is_that_of_the_iteration)
 	"env -u NODES -u BANDWIDTHS -u SYSTEMS -u ROUNDS -u ITERATIONS -u ATTEMPTS -u CALIBRATIONS -u CALIBRATED %s "            \
 	"tests/compare.sh %s %s 2>&1"
 
-struct build {
-	char path[32];
-};
-
-static struct build make_build(void)
-{
-	struct build build = {"/tmp/psd-compare-XXXXXX"};
-
-	cr_assert_not_null(mkdtemp(build.path));
-	return build;
-}
-
-static void remove_build(const struct build *build)
-{
-	char command[64];
-
-	snprintf(command, sizeof(command), "rm -r %s", build->path);
-	cr_expect_eq(system(command), 0);
-}
-
 /* COMMANDS go through the shell in that folder: what they print. */
-static struct run run_in(const struct build *build, const char *commands)
+static void expect_told(const struct scratch_folder *build, const char *commands, const char *text)
 {
 	char command[1024];
+	struct run told;
 
 	snprintf(command, sizeof(command), "cd %s && { %s; }", build->path, commands);
-	return run_command(command);
-}
-
-static void expect_told(const struct build *build, const char *commands, const char *text)
-{
-	struct run told = run_in(build, commands);
-
+	told = run_command(command);
 	cr_expect_str_eq(told.text, text, "%s: %s", commands, told.text);
 	free(told.text);
 }
 
-static struct run compare(const struct build *build, const char *environment, const char *scenarios)
+static struct run compare(const struct scratch_folder *build, const char *environment, const char *scenarios)
 {
 	char command[512];
 
@@ -184,7 +160,7 @@ Test(compare, what_cannot_be_run_is_refused_first)
 		{"CALIBRATED=yes", "cifar10-quick", "/cifar10-quick-points.csv' is missing"},
 		{"CALIBRATED=yes", "alexnet", "/alexnet.yaml' has no host.wake"},
 	};
-	const struct build build = make_build();
+	const struct scratch_folder build = scratch_folder_make();
 
 	expect_told(&build,
 		    "mkdir compare && cd compare && touch points.csv alexnet-points.csv cifar10-quick.yaml && "
@@ -199,7 +175,7 @@ Test(compare, what_cannot_be_run_is_refused_first)
 		free(run.text);
 	}
 	expect_told(&build, "ls compare", "alexnet-points.csv\nalexnet.yaml\ncifar10-quick.yaml\npoints.csv\n");
-	remove_build(&build);
+	scratch_folder_remove(&build);
 }
 
 /* In place of the programs: the iteration of a run takes as many seconds as there were runs by then, and is predicted so after it. */
@@ -223,7 +199,7 @@ Test(compare, what_cannot_be_run_is_refused_first)
  * not calibrated: two runs, and one prediction of both. */
 Test(compare, each_calibration_comes_before_runs_of_every_point_that_trains)
 {
-	const struct build build = make_build();
+	const struct scratch_folder build = scratch_folder_make();
 	struct scratch_file stand_in = scratch_file_write(STAND_IN);
 	char commands[256];
 
@@ -237,5 +213,5 @@ Test(compare, each_calibration_comes_before_runs_of_every_point_that_trains)
 	expect_told(&build, "cd compare; grep -c psd- measured-* predicted.csv; grep -c t points.csv",
 		    "measured-001.csv:2\nmeasured-002.csv:2\nmeasured-003.csv:1\nmeasured-004.csv:1\npredicted.csv:5\n2\n");
 	remove(stand_in.path);
-	remove_build(&build);
+	scratch_folder_remove(&build);
 }
