@@ -83,17 +83,15 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 	};
 }
 
-/* The rate of payload that messages are held to, because a shaped link lets some pass at once after a pause; 0: links as they are. Workers
- * of one node do not see each other's messages. A training's bandwidth counts headers, a replay's rates do not. */
-static double pace_of(enum psd_ground ground, const struct psd_case *made, const struct psd_replay *replay)
+/* What messages are held to, because a shaped link lets some pass at once after a pause, as a part of the links' rates: 0 where links are as they
+ * are. Workers of one node do not see each other's messages. A training's bandwidth counts headers, a replay's rates do not. */
+static double pace_ratio(enum psd_ground ground, const struct psd_case *made, const struct psd_replay *replay)
 {
-	const double send_bps = links_of(made, replay).send_bps;
-
 	if (made->point.bandwidth_bps == 0.0)
 		return 0.0;
 	switch (ground) {
-	case PSD_GROUND_SHAPED: return send_bps / made->plan.layout.workers_per_node;
-	case PSD_GROUND_EMULATED: return replay ? send_bps : send_bps * psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU);
+	case PSD_GROUND_SHAPED: return 1.0 / made->plan.layout.workers_per_node;
+	case PSD_GROUND_EMULATED: return replay ? 1.0 : psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU);
 	case PSD_GROUND_LOOPBACK:
 	case PSD_GROUND_HOSTS: break;
 	}
@@ -114,6 +112,7 @@ static int live(void *context, unsigned node)
 	const struct psd_launch_options *options = launch->options;
 	const struct psd_case *made = options->made;
 	const struct links links = links_of(made, options->replay);
+	const double ratio = pace_ratio(options->ground, made, options->replay);
 	const struct psd_worker_options worker = {
 		.made = made,
 		.train = options->train,
@@ -127,7 +126,8 @@ static int live(void *context, unsigned node)
 		/* the workers of a node share its link; each keeps to its part, busy or not */
 		.send_bps = links.send_bps / launch->layout->workers_per_node,
 		.receive_bps = links.receive_bps / launch->layout->workers_per_node,
-		.pace_bps = pace_of(options->ground, made, options->replay),
+		.pace_send_bps = ratio * links.send_bps,
+		.pace_receive_bps = ratio * links.receive_bps,
 		.has_latency = options->ground != PSD_GROUND_LOOPBACK,
 		.latency_sec = links.latency_sec,
 		.connect_sec = options->connect_sec,

@@ -16,6 +16,7 @@
 
 #include "real/bucket.h"
 #include "real/delay.h"
+#include "real/pace.h"
 #include "real/socket.h"
 
 enum {
@@ -67,8 +68,7 @@ struct psd_streams {
 	bool has_rate;
 	size_t grant_bytes;
 	struct psd_bucket sends, reads;
-	double pace_bps;
-	double busy_until_sec; /* this host's link, with what was sent so far, at that pace */
+	struct psd_pace pace;
 	double latency_sec, had_latency_sec;
 	struct psd_delay delay;
 	double timer_sec; /* when it rings; INFINITY: never */
@@ -198,7 +198,7 @@ enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_
 			.epoll_fd = -1,
 			.wake_fd = options->wake_fd,
 			.timer_fd = -1,
-			.pace_bps = options->pace_bps,
+			.pace = {.send_bps = options->pace_send_bps, .receive_bps = options->pace_receive_bps},
 			.latency_sec = options->latency_sec,
 			.had_latency_sec = options->had_latency_sec,
 			.timer_sec = INFINITY,
@@ -282,12 +282,9 @@ static size_t grant(struct psd_streams *streams, struct psd_bucket *bucket, uint
 	return 0;
 }
 
-/* When the link would have carried one more message. Those of other hosts on the way are left to whoever shapes them. */
-static double pace(struct psd_streams *streams, uint64_t length_bytes)
+static bool is_paced(const struct psd_streams *streams)
 {
-	streams->busy_until_sec =
-		fmax(streams->busy_until_sec, psd_socket_now_sec()) + 8.0 * (double)length_bytes / streams->pace_bps;
-	return streams->busy_until_sec;
+	return streams->pace.send_bps > 0.0;
 }
 
 static bool is_told_at_once(const struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
@@ -295,13 +292,16 @@ static bool is_told_at_once(const struct psd_streams *streams, unsigned peer, co
 	const bool is_tensor = head->kind == PSD_WIRE_DATA || head->kind == PSD_WIRE_RING;
 
 	return !is_tensor || streams->peers[peer].is_near ||
-	       (streams->latency_sec <= streams->had_latency_sec && streams->pace_bps == 0.0);
+	       (streams->latency_sec <= streams->had_latency_sec && !is_paced(streams));
 }
 
-static bool tell_later(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
+/* bytes: the connection's share */
+static bool tell_later(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, uint64_t bytes)
 {
 	const double there_sec = psd_socket_now_sec() + fmax(streams->latency_sec - streams->had_latency_sec, 0.0);
-	const double paced_sec = streams->pace_bps > 0.0 ? head->off_sec + streams->latency_sec : 0.0;
+	const double paced_sec = is_paced(streams) ? psd_pace_receive(&streams->pace, bytes, head->length_bytes, head->off_sec,
+								      streams->latency_sec)
+						   : 0.0;
 	const struct psd_arrival arrival = {fmax(there_sec, paced_sec), peer, *head};
 
 	if (!psd_delay_add(&streams->delay, &arrival))
@@ -351,8 +351,8 @@ void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct p
 	struct psd_wire_head paced = *head;
 
 	assert(streams->peers[peer].n_leaving == 0);
-	if (streams->pace_bps > 0.0 && !streams->peers[peer].is_near)
-		paced.off_sec = pace(streams, head->length_bytes);
+	if (is_paced(streams) && !streams->peers[peer].is_near)
+		paced.off_sec = psd_pace_send(&streams->pace, head->length_bytes, psd_socket_now_sec());
 	for (unsigned s = 0; s < shares; s++) {
 		const struct share share = share_of(head->length_bytes, shares, s);
 		struct iovec cut[PSD_PIECES_MAX];
@@ -438,11 +438,13 @@ enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error 
 static enum psd_status finish_share(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
 	const struct psd_wire_head head = line->in.head;
+	const unsigned shares = psd_streams_shares(streams, head.length_bytes);
+	const struct share share = share_of(head.length_bytes, shares, line_number(streams, line) % streams->n_lines);
 
 	psd_inflow_reset(&line->in);
 	if (is_told_at_once(streams, line->peer, &head))
 		tell(streams, line->peer, &head);
-	else if (!tell_later(streams, line->peer, &head))
+	else if (!tell_later(streams, line->peer, &head, share.n_bytes))
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
 	return PSD_OK;
 }

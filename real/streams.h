@@ -44,10 +44,10 @@ struct psd_streams_options {
 	double link_bps;     /* what the slowest link on the way carries, whoever shapes it; 0: unknown */
 	bool has_rate;	     /* shape here */
 	double send_bps, receive_bps;
-	double pace_bps; /* payload that this host's link carries, and no message sooner; 0: links are as they are. All peers' are alike */
-	double latency_sec;	/* that an arrival must have */
-	double had_latency_sec; /* that links have by themselves; what is missing is added */
-	bool is_close_to_link;	/* left() comes when a message is on the link but for little, at the price of more wake-ups */
+	double pace_send_bps, pace_receive_bps; /* as in psd_pace */
+	double latency_sec;			/* that an arrival must have */
+	double had_latency_sec;			/* that links have by themselves; what is missing is added */
+	bool is_close_to_link; /* left() comes when a message is on the link but for little, at the price of more wake-ups */
 	struct psd_streams_owner owner;
 };
 
