@@ -9,7 +9,6 @@
  * the kernel's work is on account of the exchange (5.42 ms an iteration of 5.43 ms that the machine was busy). */
 #define _GNU_SOURCE
 #include <math.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -20,10 +19,9 @@
 #include "real/cpu.h"
 #include "real/crew.h"
 #include "real/exchange.h"
-#include "real/layer_times.h"
+#include "real/product.h"
 
 enum {
-	PRODUCT_SIDE = 384, /* half a millisecond to two */
 	WORKERS = 2,
 	SMALL_TENSORS = 64,
 	SMALL_SIDE = 32, /* 4 KiB, and half of it to each shard: more than a packet */
@@ -79,20 +77,17 @@ struct gang {
 static enum psd_status multiply(void *context, unsigned core, struct psd_error *err)
 {
 	const struct gang *gang = context;
-	const dnnl_dim_t side = PRODUCT_SIDE;
-	float *left = psd_layer_times_values(PRODUCT_SIDE * PRODUCT_SIDE, 1.0f);
-	float *right = psd_layer_times_values(PRODUCT_SIDE * PRODUCT_SIDE, 1.0f);
-	float *result = psd_layer_times_values(PRODUCT_SIDE * PRODUCT_SIDE, 1.0f);
+	struct psd_product product;
+	enum psd_status status = psd_product_open(&product, err);
 
-	if (!left || !right || !result)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
 	(void)psd_affinity_pin(core, gang->n_cores);
 	omp_set_num_threads(1);
-	for (;;) {
-		if (dnnl_sgemm('N', 'N', side, side, side, 1.0f, left, side, right, side, 0.0f, result, side))
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a product of matrices failed");
+	while (!status) {
+		status = psd_product_run(&product, err);
 		atomic_store(&gang->kernel_sec[core], own_kernel_sec());
 	}
+	psd_product_release(&product);
+	return status;
 }
 
 static double kernel_sec(const struct gang *gang)
