@@ -1,5 +1,5 @@
-/* What the processors do: layers, rebuilds, reductions and updates, and what training takes beside them, with as many workers at a time as a run would have
- * on cores of their own. */
+/* What the processors do: layers, rebuilds, and what training takes beside them, with as many workers at a time as a run would have on cores of
+ * their own; reductions and updates of one of these at a time. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdatomic.h>
@@ -443,8 +443,8 @@ static enum psd_status take_turns(const struct board *board, unsigned member, co
 	return status;
 }
 
-/* A member's values: seconds of reductions, updates, copies; of one at a time, while the others compute, as a worker's neighbours do most of the
- * time. All at once on two cores, which share their way to memory, take half as long again. */
+/* A member's values: seconds of reductions, updates, copies; of one at a time, while the others compute, as neighbours of a worker do that trains
+ * wait-free. All at once on two cores, which share their way to memory, take half as long again; in sequence, reductions may come closer to that. */
 static enum psd_status time_host(void *context, unsigned member, struct psd_error *err)
 {
 	const struct board *board = context;
@@ -453,7 +453,7 @@ static enum psd_status time_host(void *context, unsigned member, struct psd_erro
 	const bool is_complete = take_arrays(&arrays, parts_of(board->calibration));
 	enum psd_status status = psd_product_open(&product, err);
 
-	if (!is_complete)
+	if (!status && !is_complete)
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
 	(void)psd_affinity_pin(member, board->calibration->n_busy);
 	omp_set_num_threads((int)board->calibration->options->matter->scenario->train.threads);

@@ -1,12 +1,13 @@
-/* What messages take of processors. Two workers of an idle network exchange tensors for a short and for a long while: what their processes took of
- * processors in between. Many tensors of 4 KiB tell what a message takes that follows another, less the reductions and what handing over layers takes,
- * which workers tell who have nobody to send to. The rest is measured while on every core a process multiplies matrices, as in training, and counts
- * what the kernel did meanwhile on account of those, too: one tensor tells what a message takes after a pause, beyond the handling of its ends and what
- * two workers take who have nobody to send to; large ones what their bytes take, on links without a limit; and those over the scenario's links what
- * comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products lose to the exchange, as others
- * on the machine disturb it far less. Beside products, on two cores of a virtual machine with links of 1 Gbit/s, messages that follow each other took
- * 6.5 to 9.8 us an end in five calibrations within three hours, though training that hardly computes took the same; alone they keep both cores busy, so that
- * the kernel's work is on account of the exchange (5.42 ms an iteration of 5.43 ms that the machine was busy). */
+/* What messages take of processors. Two workers of an idle network exchange tensors for a short and for a long while: what their processes took
+ * of processors in between. Many tensors of 4 KiB tell what a message takes that follows another, less the reductions and what handing over layers
+ * takes, which workers tell who have nobody to send to. The rest is measured while on every core a process multiplies matrices, as in training, and
+ * counts what the kernel did meanwhile on account of those, too: one tensor tells what a message takes after a pause, beyond the handling of its
+ * ends and what two workers take who have nobody to send to; large ones what their bytes take, on links without a limit; and those over the
+ * scenario's links what comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products lose
+ * to the exchange, as others on the machine disturb it far less. Beside products, on two cores of a virtual machine with links of 1 Gbit/s,
+ * messages that follow each other took 6.5 to 9.8 us an end in five calibrations within three hours, though training that hardly computes took the
+ * same; alone they keep both cores busy, so that the kernel's work is on account of the exchange (5.42 ms an iteration of 5.43 ms that the machine
+ * was busy). */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdatomic.h>

@@ -84,7 +84,8 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 }
 
 /* What messages are held to, because a shaped link lets some pass at once after a pause, as a part of the links' rates: 0 where links are as they
- * are. Workers of one node do not see each other's messages. A training's bandwidth counts headers, a replay's rates do not. */
+ * are. Workers of one node do not see each other's messages, and together gain a burst after a pause. A training's bandwidth counts headers, a
+ * replay's rates do not. */
 static double pace_ratio(enum psd_ground ground, const struct psd_case *made, const struct psd_replay *replay)
 {
 	if (made->point.bandwidth_bps == 0.0)

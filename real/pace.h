@@ -1,12 +1,13 @@
 /* When a cluster's links would have carried messages that shaped links let pass sooner: shapers need bursts, so that what follows a pause passes at
- * once. The line out of a host carries its messages one behind the other; the line into one carries, since it was last idle, no more bytes than its
- * rate allows. Both are lower bounds: whatever really comes later is later. Refuses to read a clock; one thread. */
+ * once. The line out of a host carries its messages one behind the other; the line into one carries, since it was last idle as far as complete
+ * messages tell, no more bytes than its rate allows, in the order in which they are complete. So what came in a burst may count as a burst sooner
+ * or later than on lines that are shared evenly; what really comes later is later. Refuses to read a clock; one thread. */
 #ifndef PSD_REAL_PACE_H
 #define PSD_REAL_PACE_H
 
 #include <stdint.h>
 
-/* Rates of payload, bits per second; 0: links are as they are, and no other field counts. The rest is private to pace.c; zeros begin. */
+/* Rates of payload, bits per second; both 0: links are as they are, and nothing may be asked. The rest is private to pace.c; zeros begin. */
 struct psd_pace {
 	double send_bps; /* of all hosts alike */
 	double receive_bps;

@@ -435,11 +435,16 @@ enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error 
 
 /* ---- in ---- */
 
+/* Of a message of which the connection has one. */
+static struct share share_on(const struct psd_streams *streams, const struct line *line, uint64_t message_bytes)
+{
+	return share_of(message_bytes, psd_streams_shares(streams, message_bytes), line_number(streams, line) % streams->n_lines);
+}
+
 static enum psd_status finish_share(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
 	const struct psd_wire_head head = line->in.head;
-	const unsigned shares = psd_streams_shares(streams, head.length_bytes);
-	const struct share share = share_of(head.length_bytes, shares, line_number(streams, line) % streams->n_lines);
+	const struct share share = share_on(streams, line, head.length_bytes);
 
 	psd_inflow_reset(&line->in);
 	if (is_told_at_once(streams, line->peer, &head))
@@ -453,12 +458,11 @@ static enum psd_status finish_share(struct psd_streams *streams, struct line *li
 static enum psd_status ask_owner(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
 	const struct psd_wire_head *head = &line->in.head;
-	const unsigned shares = psd_streams_shares(streams, head->length_bytes);
 	const unsigned number = line_number(streams, line) % streams->n_lines;
 	struct psd_inlet whole = {.n_pieces = 0}, inlet = {.n_pieces = 0};
 	struct share share;
 
-	if (number >= shares)
+	if (number >= psd_streams_shares(streams, head->length_bytes))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u sent a message on connection %u that goes on 0",
 				     line->peer, number);
 	switch (streams->owner.expect(streams->owner.context, line->peer, head, &whole, err)) {
@@ -467,7 +471,7 @@ static enum psd_status ask_owner(struct psd_streams *streams, struct line *line,
 	case PSD_WELCOME_NOW: break;
 	}
 	assert(psd_pieces_bytes(whole.pieces, whole.n_pieces) == head->length_bytes);
-	share = share_of(head->length_bytes, shares, number);
+	share = share_on(streams, line, head->length_bytes);
 	inlet.n_pieces = psd_pieces_cut(whole.pieces, whole.n_pieces, share.first_byte, share.n_bytes, inlet.pieces);
 	inlet.is_added = whole.is_added;
 	psd_inflow_open(&line->in, &inlet);

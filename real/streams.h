@@ -1,7 +1,7 @@
 /* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without packing, adding
  * while receiving where a collective reduces. A large message is shared by all connections to its peer. Where the machine cannot shape
  * links, it is done here, by waiting before bytes are sent or read. What a cluster's links would not have brought yet is told of later:
- * they have a latency, and after a sender's pause no burst, which all shaping needs. Knows frames, not the program: whoever owns it says
+ * they have a latency, and after a pause no burst, which all shaping needs. Knows frames, not the program: whoever owns it says
  * where a message belongs, or that it does not. One thread. */
 #ifndef PSD_REAL_STREAMS_H
 #define PSD_REAL_STREAMS_H

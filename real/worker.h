@@ -38,9 +38,9 @@ struct psd_worker_options {
 	int listener;  /* or -1, see psd_mesh_options */
 	bool has_rate; /* shape what this host sends and receives, for nothing else does */
 	double send_bps, receive_bps;
-	double pace_send_bps,
-		pace_receive_bps; /* of payload: no message is told of before such links have carried it; 0: they are as they are */
-	bool has_latency;	  /* bring the latency between hosts up to this, where it is less */
+	/* Of payload: no message is told of before such links have carried it; both 0: they are as they are. */
+	double pace_send_bps, pace_receive_bps;
+	bool has_latency; /* bring the latency between hosts up to this, where it is less */
 	double latency_sec;
 	double connect_sec;
 	double stall_sec; /* without a byte or a finished task for so long, the run fails */

@@ -183,8 +183,8 @@ Test(replay, messages_are_as_late_as_the_links_and_ends_of_the_cluster)
 	release(&replayed);
 }
 
-/* The steps of a ring wait for each other, so its bytes' time and its latencies add up; but a link lets about a millisecond of it pass at once
- * after each latency, which is a third to all of a step's bytes here. */
+/* The steps of a ring wait for each other, so its bytes' time and its latencies add up; but a link lets some milliseconds of it pass at once
+ * after each latency, which is all of a step's bytes here. */
 Test(replay, bytes_of_a_ring_do_not_hide_behind_its_latencies)
 {
 	const double link_bps = 400e6, latency_sec = 2e-3;

@@ -65,7 +65,7 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 
 struct links {
 	double rate_bps; /* shaped by the streams; 0: as fast as the machine */
-	double pace_bps, latency_sec, had_latency_sec;
+	double pace_send_bps, pace_receive_bps, latency_sec, had_latency_sec;
 };
 
 static const struct links as_they_are = {.rate_bps = 0.0};
@@ -82,8 +82,8 @@ static void open_side(struct side *side, const int fds[LINES], struct links link
 		.has_rate = links.rate_bps > 0.0,
 		.send_bps = links.rate_bps,
 		.receive_bps = links.rate_bps,
-		.pace_send_bps = links.pace_bps,
-		.pace_receive_bps = links.pace_bps,
+		.pace_send_bps = links.pace_send_bps,
+		.pace_receive_bps = links.pace_receive_bps,
 		.latency_sec = links.latency_sec,
 		.had_latency_sec = links.had_latency_sec,
 		.owner = {.expect = expect, .arrived = arrived, .left = left, .lost = lost, .context = side},
@@ -268,8 +268,9 @@ Test(streams, a_latency_passes_before_an_arrival_is_told)
  * are much faster and already as late. */
 Test(streams, no_message_overtakes_the_link_that_carries_it)
 {
-	const struct links links = {.pace_bps = 400e6, .latency_sec = 0.01, .had_latency_sec = 0.01};
-	const double message_sec = 8.0 * LARGE_FLOATS * sizeof(float) / links.pace_bps;
+	const struct links links = {
+		.pace_send_bps = 400e6, .pace_receive_bps = 400e6, .latency_sec = 0.01, .had_latency_sec = 0.01};
+	const double message_sec = 8.0 * LARGE_FLOATS * sizeof(float) / links.pace_send_bps;
 	float *numbers = make_numbers();
 	double start_sec;
 	struct pair pair;
@@ -291,6 +292,26 @@ Test(streams, no_message_overtakes_the_link_that_carries_it)
 	}
 	carry(&pair, 3 * LINES);
 	cr_assert_geq(pair.to.arrived_sec - start_sec, 2.0 * message_sec + links.latency_sec);
+	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
+	close_pair(&pair);
+	free(numbers);
+}
+
+/* A line in of half the rate: B bytes take twice as long, counted from when the sender's line began with them. */
+Test(streams, no_message_overtakes_the_link_into_its_host)
+{
+	const struct links links = {
+		.pace_send_bps = 400e6, .pace_receive_bps = 200e6, .latency_sec = 0.01, .had_latency_sec = 0.01};
+	float *numbers = make_numbers();
+	double start_sec;
+	struct pair pair;
+
+	open_pair(&pair, links);
+	start_sec = psd_socket_now_sec();
+	send_floats(&pair, numbers, LARGE_FLOATS);
+	carry(&pair, LINES);
+	cr_assert_geq(pair.to.arrived_sec - start_sec,
+		      8.0 * LARGE_FLOATS * sizeof(float) / links.pace_receive_bps + links.latency_sec);
 	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
 	close_pair(&pair);
 	free(numbers);
