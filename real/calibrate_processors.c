@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "engine/cost.h"

@@ -247,18 +247,24 @@ Test(streams, what_comes_too_early_waits_outside)
 	free(numbers);
 }
 
+/* Seconds until the first message, in so many shares, is told. */
+static double time_first(struct pair *pair, float *numbers, uint64_t n_floats, unsigned n_shares)
+{
+	const double start_sec = psd_socket_now_sec();
+
+	send_floats(pair, numbers, n_floats);
+	carry(pair, n_shares);
+	return pair->to.arrived_sec - start_sec;
+}
+
 Test(streams, a_latency_passes_before_an_arrival_is_told)
 {
 	const double latency_sec = 0.02;
 	float *numbers = make_numbers();
-	double start_sec;
 	struct pair pair;
 
 	open_pair(&pair, (struct links){.latency_sec = latency_sec});
-	start_sec = psd_socket_now_sec();
-	send_floats(&pair, numbers, SMALL_FLOATS);
-	carry(&pair, 1);
-	cr_assert_geq(pair.to.arrived_sec - start_sec, latency_sec);
+	cr_assert_geq(time_first(&pair, numbers, SMALL_FLOATS, 1), latency_sec);
 	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
 	close_pair(&pair);
 	free(numbers);
@@ -276,10 +282,7 @@ Test(streams, no_message_overtakes_the_link_that_carries_it)
 	struct pair pair;
 
 	open_pair(&pair, links);
-	start_sec = psd_socket_now_sec();
-	send_floats(&pair, numbers, LARGE_FLOATS);
-	carry(&pair, LINES);
-	cr_assert_geq(pair.to.arrived_sec - start_sec, message_sec + links.latency_sec);
+	cr_assert_geq(time_first(&pair, numbers, LARGE_FLOATS, LINES), message_sec + links.latency_sec);
 	start_sec = psd_socket_now_sec();
 	for (unsigned i = 0; i < 2; i++) {
 		struct psd_error err;
@@ -302,16 +305,12 @@ Test(streams, no_message_overtakes_the_link_into_its_host)
 {
 	const struct links links = {
 		.pace_send_bps = 400e6, .pace_receive_bps = 200e6, .latency_sec = 0.01, .had_latency_sec = 0.01};
+	const double message_sec = 8.0 * LARGE_FLOATS * sizeof(float) / links.pace_receive_bps;
 	float *numbers = make_numbers();
-	double start_sec;
 	struct pair pair;
 
 	open_pair(&pair, links);
-	start_sec = psd_socket_now_sec();
-	send_floats(&pair, numbers, LARGE_FLOATS);
-	carry(&pair, LINES);
-	cr_assert_geq(pair.to.arrived_sec - start_sec,
-		      8.0 * LARGE_FLOATS * sizeof(float) / links.pace_receive_bps + links.latency_sec);
+	cr_assert_geq(time_first(&pair, numbers, LARGE_FLOATS, LINES), message_sec + links.latency_sec);
 	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
 	close_pair(&pair);
 	free(numbers);
