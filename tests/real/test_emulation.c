@@ -36,8 +36,16 @@ Test(emulation, addresses_count_on_past_255)
 	cr_assert_str_eq(psd_emulation_address(255, text), "10.0.1.0"); /* 1 + 255 = 256 */
 }
 
-/* The rate of the tbf in a qdisc's attributes, bytes per second; 0 if there is none. */
-static uint64_t tbf_bytes_per_sec(const unsigned char *attributes, size_t n_bytes)
+/* A link's shaper: bytes per second, and seconds at that rate that pass at once. */
+struct shaper {
+	uint64_t bytes_per_sec;
+	double burst_sec;
+};
+
+#define TICK_SEC 64e-9 /* of the kernel's shapers: PSCHED_SHIFT in net/pkt_sched.h */
+
+/* The shaper in a qdisc's attributes; 0 bytes per second if there is none. */
+static struct shaper read_shaper(const unsigned char *attributes, size_t n_bytes)
 {
 	struct rtattr outer, inner;
 	struct tc_tbf_qopt options;
@@ -45,18 +53,20 @@ static uint64_t tbf_bytes_per_sec(const unsigned char *attributes, size_t n_byte
 	for (size_t at = 0; at + sizeof(outer) <= n_bytes; at += RTA_ALIGN((size_t)outer.rta_len)) {
 		memcpy(&outer, attributes + at, sizeof(outer));
 		if (outer.rta_len < sizeof(outer))
-			return 0;
+			break;
 		if (outer.rta_type != TCA_OPTIONS || outer.rta_len < 2 * sizeof(outer) + sizeof(options))
 			continue;
 		memcpy(&inner, attributes + at + sizeof(outer), sizeof(inner));
 		memcpy(&options, attributes + at + 2 * sizeof(outer), sizeof(options));
-		return inner.rta_type == TCA_TBF_PARMS ? options.rate.rate : 0;
+		if (inner.rta_type == TCA_TBF_PARMS)
+			return (struct shaper){options.rate.rate, options.buffer * TICK_SEC};
+		break;
 	}
-	return 0;
+	return (struct shaper){0};
 }
 
-/* The same of the first shaper on the link in a list of qdiscs. */
-static uint64_t shaped_bytes_per_sec(const unsigned char *answer, size_t n_bytes, int link)
+/* The first shaper on the link in a list of qdiscs. */
+static struct shaper shaper_on(const unsigned char *answer, size_t n_bytes, int link)
 {
 	const size_t head_bytes = (size_t)NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(struct tcmsg));
 	struct nlmsghdr header;
@@ -66,15 +76,15 @@ static uint64_t shaped_bytes_per_sec(const unsigned char *answer, size_t n_bytes
 		memcpy(&header, answer + at, sizeof(header));
 		memcpy(&head, answer + at + NLMSG_HDRLEN, sizeof(head));
 		if (header.nlmsg_len < head_bytes || header.nlmsg_len > n_bytes - at)
-			return 0;
+			break;
 		if (header.nlmsg_type == RTM_NEWQDISC && head.tcm_ifindex == link)
-			return tbf_bytes_per_sec(answer + at + head_bytes, header.nlmsg_len - head_bytes);
+			return read_shaper(answer + at + head_bytes, header.nlmsg_len - head_bytes);
 	}
-	return 0;
+	return (struct shaper){0};
 }
 
-/* Tells in *context the rate of this node's own link. */
-static int tell_rate(void *context, unsigned node)
+/* Tells in *context the shaper of this node's own link. */
+static int tell_shaper(void *context, unsigned node)
 {
 	_Alignas(8) static unsigned char answer[16384];
 	const struct {
@@ -91,7 +101,7 @@ static int tell_rate(void *context, unsigned node)
 	n_bytes = recv(fd, answer, sizeof(answer), 0);
 	if (n_bytes < 0)
 		return 101;
-	*(uint64_t *)context = shaped_bytes_per_sec(answer, (size_t)n_bytes, (int)if_nametoindex("eth0"));
+	*(struct shaper *)context = shaper_on(answer, (size_t)n_bytes, (int)if_nametoindex("eth0"));
 	return 0;
 }
 
@@ -106,17 +116,37 @@ static void *share(size_t n_bytes)
 Test(emulation, one_nodes_rate_changes_alone)
 {
 	struct psd_emulation *const emulation = open_or_skip(2);
-	uint64_t *const rates = share(2 * sizeof(*rates));
+	struct shaper *const shapers = share(2 * sizeof(*shapers));
 	struct psd_error err;
 
 	cr_assert_eq(psd_emulation_set_rate(emulation, 1, RATE_BPS / 4, &err), PSD_OK, "%s", err.text);
 	for (unsigned node = 0; node < 2; node++) {
-		(void)start(emulation, node, tell_rate, &rates[node]);
+		(void)start(emulation, node, tell_shaper, &shapers[node]);
 		expect_success(emulation);
 	}
-	cr_assert_eq(rates[0], (uint64_t)(RATE_BPS / 8));
-	cr_assert_eq(rates[1], (uint64_t)(RATE_BPS / 4 / 8));
+	cr_assert_eq(shapers[0].bytes_per_sec, (uint64_t)(RATE_BPS / 8));
+	cr_assert_eq(shapers[1].bytes_per_sec, (uint64_t)(RATE_BPS / 4 / 8));
 	psd_emulation_close(emulation);
+}
+
+static double burst_sec(double rate_bps)
+{
+	struct psd_emulation *const emulation = open_or_skip(1);
+	struct shaper *const shaper = share(sizeof(*shaper));
+	struct psd_error err;
+
+	cr_assert_eq(psd_emulation_set_rate(emulation, 0, rate_bps, &err), PSD_OK, "%s", err.text);
+	(void)start(emulation, 0, tell_shaper, shaper);
+	expect_success(emulation);
+	psd_emulation_close(emulation);
+	return shaper->burst_sec;
+}
+
+/* A processor with other work calls a shaper late by a scheduler's slice, 4 ms: what the burst does not hold by then, the link has lost. */
+Test(emulation, a_link_keeps_what_it_could_carry_while_a_processor_has_other_work)
+{
+	cr_assert_float_eq(burst_sec(1e9), 4e-3, 1e-5);
+	cr_assert_float_eq(burst_sec(5e9), 4e-3, 1e-5);
 }
 
 /* ---- whom a node reaches ---- */
