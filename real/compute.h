@@ -1,6 +1,6 @@
 /* The compute seam of the real executor: a network's layers carried out on one device, layer by layer, on memory that the caller owns, so
  * that communication reads and writes the same bytes. Backends: cpu (oneDNN), idle; later cuda and replay. All calls of one compute come
- * from one thread; a backend may use more threads inside a call. The same input gives the same bits. */
+ * from one thread at a time; a backend may use more threads inside a call. The same input gives the same bits. */
 #ifndef PSD_REAL_COMPUTE_H
 #define PSD_REAL_COMPUTE_H
 

@@ -139,7 +139,6 @@ static enum psd_status open_compute(struct psd_compute **compute, const struct p
 
 static void begin(struct psd_compute *compute, const struct psd_batch *batch)
 {
-	omp_set_num_threads((int)compute->options.n_threads);
 	compute->batch = *batch;
 	compute->loss = 0;
 	compute->correct = 0;
@@ -148,8 +147,10 @@ static void begin(struct psd_compute *compute, const struct psd_batch *batch)
 		compute->layers[l].own.is_filled = false;
 }
 
+/* Layers need not be carried out by one and the same thread. */
 static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
+	omp_set_num_threads((int)compute->options.n_threads);
 	return kinds[compute->graph->layers[layer].kind]->forward(compute, layer, err);
 }
 
@@ -157,6 +158,7 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 {
 	struct psd_cpu_layer *self = &compute->layers[layer];
 
+	omp_set_num_threads((int)compute->options.n_threads);
 	if (!self->is_trained)
 		return PSD_OK;
 	if (self->blob->has_diff && !self->blob->is_filled) { /* no loss depends on it */

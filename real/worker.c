@@ -162,13 +162,14 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 
 	worker->peers = calloc(worker->n_hosts, sizeof(*worker->peers));
 	worker->compute_sec = calloc(worker->options->n_iterations, sizeof(*worker->compute_sec));
+	worker->last_sec = calloc(n_ops, sizeof(*worker->last_sec));
 	worker->losses = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->losses));
 	worker->correct = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->correct));
 	worker->tests.pause_sec = calloc(worker->options->n_iterations, sizeof(*worker->tests.pause_sec));
 	worker->late_sec = calloc(worker->options->n_iterations, sizeof(*worker->late_sec));
 	worker->beside_sec = calloc(worker->options->n_iterations, sizeof(*worker->beside_sec));
-	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->compute_sec || !worker->losses ||
-	    !worker->correct || !worker->tests.pause_sec)
+	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->compute_sec || !worker->last_sec ||
+	    !worker->losses || !worker->correct || !worker->tests.pause_sec)
 		return out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		struct psd_peer *peer = &worker->peers[p];
@@ -276,6 +277,7 @@ static void close_worker(struct psd_worker *worker)
 		close(worker->wake_fd);
 	free(worker->peers);
 	free(worker->compute_sec);
+	free(worker->last_sec);
 	free(worker->tests.pause_sec);
 	free(worker->late_sec);
 	free(worker->beside_sec);
@@ -297,8 +299,10 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 		return job->status;
 	}
 	worker->jobs_cpu_sec += job->cpu_sec;
-	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
+	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD) {
 		worker->compute_sec[iteration] += job->busy_sec;
+		worker->last_sec[job->task.op] = job->busy_sec;
+	}
 	if (job->is_after_test) {
 		worker->tests.pause_sec[iteration] = job->test_sec;
 		psd_worker_fence_test(worker, iteration);

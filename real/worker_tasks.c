@@ -9,9 +9,10 @@
 #include "real/solver.h"
 #include "real/worker_parts.h"
 
-/* Adding up or updating so many takes some 5 us, handing them to a lane and back some 30 (the gaps between operations in a trace of
- * scenarios/execute/cifar10-quick.yaml, two workers on two cores of an AMD EPYC). */
+/* Handing work to a lane and back takes some 30 us (the gaps between operations in a trace of scenarios/execute/cifar10-quick.yaml, two workers on
+ * two cores of an AMD EPYC), adding up or updating so many elements some 5. */
 enum { SMALL_ELEMENTS = 8192 };
+#define SMALL_SEC 20e-6
 
 /* ---- data and network ---- */
 
@@ -349,13 +350,16 @@ static void task_job(void *context)
 	job->busy_sec = job->worker->options->train->threads > 1 ? job->sec : begun_cpu_sec + job->cpu_sec - tested_cpu_sec;
 }
 
+static bool is_first(const struct psd_worker *worker, const struct psd_op *op)
+{
+	return op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).first == 0;
+}
+
 /* The first operation after a test that is due; a fence sees to it that the iteration before is complete. */
 static bool is_after_test(const struct psd_worker *worker, struct psd_task task)
 {
-	const struct psd_op *op = &worker->program->ops[task.op];
-	const bool is_first = op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).first == 0;
-
-	return is_first && task.iteration > 0 && psd_worker_is_test_due(worker, task.iteration - 1);
+	return is_first(worker, &worker->program->ops[task.op]) && task.iteration > 0 &&
+	       psd_worker_is_test_due(worker, task.iteration - 1);
 }
 
 /* Elements that are read. */
@@ -371,8 +375,19 @@ static uint64_t elements_of(const struct psd_worker *worker, const struct psd_op
 	return elements;
 }
 
+/* Layers go by what they took the last time; never the first one, which may wait for its batch, nor where more threads than the lane's would
+ * compute. */
+static bool is_small_layer(const struct psd_worker *worker, const struct psd_op *op)
+{
+	const double last_sec = worker->last_sec[op - worker->program->ops];
+
+	return !is_first(worker, op) && worker->options->train->threads == 1 && last_sec > 0.0 && last_sec < SMALL_SEC;
+}
+
 static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op *op)
 {
+	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
+		return is_small_layer(worker, op);
 	return (op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY) && elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 
