@@ -105,19 +105,25 @@ static double link_bps_of(const struct psd_rates *rates)
 	return fmin(rates->send_bps, rates->receive_bps);
 }
 
-struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages)
+double psd_cost_woken(const struct psd_rates *rates, double n_messages, double paused_sec)
+{
+	return paused_sec > 0.5 * rates->latency_sec ? n_messages : 0.0;
+}
+
+struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages, double n_woken)
 {
 	const struct psd_host *host = rates->host;
 	const double moved_sec = host->socket_bps > 0.0 ? 8.0 * bytes / host->socket_bps : 0.0;
 	const double link_sec = 8.0 * bytes / link_bps_of(rates);
-	const double sec = moved_sec + rates->interrupt_sec * bytes / rates->coalesced_bytes + host->handling_sec * n_messages;
+	const double sec = moved_sec + rates->interrupt_sec * bytes / rates->coalesced_bytes + host->handling_sec * n_messages +
+			   host->switch_sec * n_woken;
 
 	return (struct psd_socket_work){sec, sec < link_sec ? sec / link_sec : sec > 0.0 ? 1.0 : 0.0};
 }
 
-double psd_cost_wake_sec(const struct psd_rates *rates, double n_messages, double paused_sec)
+double psd_cost_wake_sec(const struct psd_rates *rates, double n_woken)
 {
-	return paused_sec > 0.5 * rates->latency_sec ? n_messages * rates->host->wake_sec : 0.0;
+	return n_woken * rates->host->wake_sec;
 }
 
 double psd_cost_messages(const struct psd_rates *rates, double bytes)

@@ -86,18 +86,20 @@ double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct p
  * worker a node. */
 double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates);
 
-/* What an end of a connection does for messages, sent or received: seconds of one core, and the most of a core that it needs for that while the
- * link is busy with them. Both 0 where sockets cost nothing. */
+/* How many of a sender's messages find their receiver asleep: all where it had paused for longer than half the latency before, else none, for
+ * the receiver is then taken to be awake still. The pause is the sender's, whoever it sent to before, and what several senders send at a time
+ * wakes a receiver as often. */
+double psd_cost_woken(const struct psd_rates *rates, double n_messages, double paused_sec);
+/* What an end of a connection does for messages, n_woken of which wake it (a sender: 0): seconds of one core, and the most of a core that it needs
+ * for that while the link is busy with them. Both 0 where sockets cost nothing. */
 struct psd_socket_work {
 	double sec, most_cores;
 };
 
-struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages);
-/* Seconds of one core that n_messages take from those who compute on it, beyond handling, where their sender had paused for so long that the
- * receiver slept: what putting the one aside and waking the other takes. The messages themselves do not wait for that. 0 where the pause is no
- * longer than half the latency: the receiver is then taken to be awake still. The pause is the sender's, whoever it sent to before, and what
- * several senders send at a time wakes a receiver as often. */
-double psd_cost_wake_sec(const struct psd_rates *rates, double n_messages, double paused_sec);
+struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages, double n_woken);
+/* Seconds of one core that messages which wake their receiver take from those who compute on it, beyond their own work: what putting the one aside
+ * and getting it back takes. The messages do not wait for that. */
+double psd_cost_wake_sec(const struct psd_rates *rates, double n_woken);
 /* How many messages carry so many bytes from one host to another; around a ring: all that one worker sends. */
 double psd_cost_messages(const struct psd_rates *rates, double bytes);
 double psd_cost_ring_messages(const struct psd_layout *layout);

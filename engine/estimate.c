@@ -258,9 +258,9 @@ static void process(struct estimate *estimate, unsigned class, double sec, doubl
 	process_each(estimate, class, 1, sec, most_cores, process, detail);
 }
 
-static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages)
+static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages, double n_woken)
 {
-	return estimate->pools ? psd_cost_socket_work(&estimate->program->plan->rates, bytes, n_messages)
+	return estimate->pools ? psd_cost_socket_work(&estimate->program->plan->rates, bytes, n_messages, n_woken)
 			       : (struct psd_socket_work){.sec = 0.0};
 }
 
@@ -270,10 +270,10 @@ static bool somebody_computes(const struct estimate *estimate, unsigned class)
 			    process_cookie(PROCESS_WORK, 0, PSD_RESOURCE_DEVICE));
 }
 
-/* What those who compute lose to messages that reach each member from so many senders, after a pause. */
-static void wake_receivers(struct estimate *estimate, unsigned class, double n_senders, double n_messages, double paused_sec)
+/* What those who compute lose to messages that wake each member, so many of each sender. */
+static void wake_receivers(struct estimate *estimate, unsigned class, double n_senders, double n_woken)
 {
-	const double sec = psd_cost_wake_sec(&estimate->program->plan->rates, n_messages, paused_sec);
+	const double sec = psd_cost_wake_sec(&estimate->program->plan->rates, n_woken);
 
 	if (estimate->pools && sec > 0.0 && somebody_computes(estimate, class))
 		process_each(estimate, class, n_senders, sec, 1.0, PROCESS_WAKE, 0);
@@ -328,6 +328,12 @@ static void push_arrival(struct estimate *estimate, double at_sec, unsigned to, 
 	push_event(estimate, (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
 }
 
+/* Of what a class sends at present one message for each receiver comes after its pause, or none. */
+static double woken_by(const struct estimate *estimate, unsigned from)
+{
+	return psd_cost_woken(&estimate->program->plan->rates, 1, estimate->paused_sec[from]);
+}
+
 /* Bytes, or one end: the last of them ends the messages. */
 static void end_part(struct estimate *estimate, unsigned from, unsigned to)
 {
@@ -336,7 +342,7 @@ static void end_part(struct estimate *estimate, unsigned from, unsigned to)
 	if (--estimate->n_parts_left[from * estimate->n_classes + to] > 0)
 		return;
 	push_arrival(estimate, estimate->now_sec, to, task);
-	wake_receivers(estimate, to, estimate->classes[from].n_members - (from == to ? 1.0 : 0.0), 1, estimate->paused_sec[from]);
+	wake_receivers(estimate, to, estimate->classes[from].n_members - (from == to ? 1.0 : 0.0), woken_by(estimate, from));
 	if (--estimate->n_flows_left[from] > 0)
 		return;
 	estimate->paused_at_sec[from] = estimate->now_sec;
@@ -366,18 +372,20 @@ static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *f
 	const struct psd_layout *layout = &estimate->program->plan->layout;
 	const unsigned pair = flow->from * estimate->n_classes + flow->to;
 	const double bytes = flow->left_bits / 8, n_messages = psd_cost_messages(&estimate->program->plan->rates, bytes);
-	const struct psd_socket_work work = socket_work(estimate, bytes, n_messages);
+	const struct psd_socket_work sent = socket_work(estimate, bytes, n_messages, 0);
+	const struct psd_socket_work received = socket_work(estimate, bytes, n_messages, woken_by(estimate, flow->from));
 	double n_receivers, n_senders;
 
-	estimate->n_parts_left[pair] = work.sec > 0 ? 3 : 1;
-	if (work.sec <= 0)
+	estimate->n_parts_left[pair] = received.sec <= 0 ? 1 : sent.sec <= 0 ? 2 : 3;
+	if (received.sec <= 0)
 		return;
 	n_receivers = fmax(1, psd_payload_receivers(payload, layout, estimate->classes[flow->from].representative));
 	n_senders = fmax(1, psd_payload_senders(payload, layout, estimate->classes[flow->to].representative));
-	process(estimate, flow->from, work.sec * flow->flows_per_sender, work.most_cores * flow->flows_per_sender / n_receivers,
-		PROCESS_SOCKET, pair);
-	process(estimate, flow->to, work.sec * flow->flows_per_receiver, work.most_cores * flow->flows_per_receiver / n_senders,
-		PROCESS_SOCKET, pair);
+	if (sent.sec > 0)
+		process(estimate, flow->from, sent.sec * flow->flows_per_sender,
+			sent.most_cores * flow->flows_per_sender / n_receivers, PROCESS_SOCKET, pair);
+	process(estimate, flow->to, received.sec * flow->flows_per_receiver,
+		received.most_cores * flow->flows_per_receiver / n_senders, PROCESS_SOCKET, pair);
 }
 
 static void start_flows(struct estimate *estimate, unsigned from)
@@ -455,16 +463,21 @@ static void estimate_collective(void *context, struct psd_task task)
 	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
 	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
 	const double bytes = (double)psd_payload_bytes_between(payload, &plan->layout, 0, plan->layout.workers > 1 ? 1 : 0);
-	const struct psd_socket_work work = socket_work(estimate, bytes, psd_cost_ring_messages(&plan->layout));
+	const double n_messages = psd_cost_ring_messages(&plan->layout);
+	const struct psd_socket_work ends[] = {socket_work(estimate, bytes, n_messages, 0),
+					       socket_work(estimate, bytes, n_messages, n_messages)};
 
 	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, 0, PSD_RESOURCE_NONE, task});
 	estimate->n_collective_parts_left = 1;
-	for (unsigned c = 0; c < estimate->n_classes && work.sec > 0; c++) {
+	for (unsigned c = 0; c < estimate->n_classes; c++) {
 		if (!psd_layout_is_worker(&plan->layout, estimate->classes[c].representative))
 			continue;
-		estimate->n_collective_parts_left += 2;
-		for (unsigned end = 0; end < 2; end++)
-			process(estimate, c, work.sec, work.most_cores, PROCESS_COLLECTIVE, 0);
+		for (unsigned end = 0; end < 2; end++) {
+			if (ends[end].sec <= 0)
+				continue;
+			estimate->n_collective_parts_left++;
+			process(estimate, c, ends[end].sec, ends[end].most_cores, PROCESS_COLLECTIVE, 0);
+		}
 	}
 }
 
@@ -487,7 +500,7 @@ static void end_collective(struct estimate *estimate)
 
 	for (unsigned c = 0; c < estimate->n_classes; c++)
 		if (psd_layout_is_worker(layout, estimate->classes[c].representative))
-			wake_receivers(estimate, c, 1, psd_cost_ring_messages(layout), INFINITY);
+			wake_receivers(estimate, c, 1, psd_cost_ring_messages(layout));
 	psd_interpreter_collective_finished(&estimate->interpreter);
 }
 

@@ -49,7 +49,8 @@ struct psd_host {
 	double socket_bps; /* bytes sent plus received that one core moves through sockets; heeded where `machine` is given */
 	double interrupt_sec; /* of one core, that each end takes for what its link lets pass after a pause, see engine/cost.h; likewise */
 	double handling_sec; /* of one core, that each end takes for a message beside its bytes; likewise */
-	double wake_sec; /* of one core, that a message after a pause takes from who computes on it, see engine/cost.h; likewise */
+	double switch_sec; /* of one core, that its receiver takes besides for a message after a pause, see engine/cost.h; likewise */
+	double wake_sec;      /* of one core, that such a message takes from who computes on it; likewise */
 	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower still */
 	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */
 	double message_sec;  /* sender's time per message */

@@ -52,6 +52,7 @@ static const struct psd_field host_fields[] = {
 	{HOST("socket", RATE, socket_bps)},
 	{HOST("interrupt", SECONDS, interrupt_sec)},
 	{HOST("handling", SECONDS, handling_sec)},
+	{HOST("switch", SECONDS, switch_sec)},
 	{HOST("wake", SECONDS, wake_sec)},
 	{HOST("transport", RATE, transport_bps)},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10},

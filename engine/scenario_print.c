@@ -138,6 +138,7 @@ static void add_host(struct psd_text *text, const struct psd_host *host)
 	add_optional_rate(text, "socket", host->socket_bps, &separator);
 	add_optional_seconds(text, "interrupt", host->interrupt_sec, &separator);
 	add_optional_seconds(text, "handling", host->handling_sec, &separator);
+	add_optional_seconds(text, "switch", host->switch_sec, &separator);
 	add_optional_seconds(text, "wake", host->wake_sec, &separator);
 	add_optional_rate(text, "transport", host->transport_bps, &separator);
 	psd_text_add(text, "%sincast: ", separator);

@@ -50,6 +50,7 @@ static const char *find_core_cost(const struct psd_host *host)
 	return host->socket_bps > 0.0	   ? "socket"
 	       : host->interrupt_sec > 0.0 ? "interrupt"
 	       : host->handling_sec > 0.0  ? "handling"
+	       : host->switch_sec > 0.0	   ? "switch"
 	       : host->wake_sec > 0.0	   ? "wake"
 					   : NULL;
 }

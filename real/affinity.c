@@ -50,8 +50,8 @@ unsigned psd_affinity_count(void)
 	return count;
 }
 
-/* Takes from the set what is not the host's share. */
-static void keep_share(cpu_set_t *cpus, unsigned n_numbers, unsigned n_allowed, unsigned host, unsigned n_hosts)
+/* Of the processors in the set, those from the nth `first` on, before the nth `end`. */
+static void keep_range(cpu_set_t *cpus, unsigned n_numbers, unsigned first, unsigned end)
 {
 	const size_t bytes = CPU_ALLOC_SIZE(n_numbers);
 	unsigned nth = 0;
@@ -59,7 +59,7 @@ static void keep_share(cpu_set_t *cpus, unsigned n_numbers, unsigned n_allowed, 
 	for (size_t cpu = 0; cpu < n_numbers; cpu++) {
 		if (!CPU_ISSET_S(cpu, bytes, cpus))
 			continue;
-		if (nth < host * n_allowed / n_hosts || nth >= (host + 1) * n_allowed / n_hosts)
+		if (nth < first || nth >= end)
 			CPU_CLR_S(cpu, bytes, cpus);
 		nth++;
 	}
@@ -75,9 +75,21 @@ bool psd_affinity_pin(unsigned host, unsigned n_hosts)
 		return false;
 	n_allowed = (unsigned)CPU_COUNT_S(CPU_ALLOC_SIZE(n_numbers), cpus);
 	if (n_hosts <= n_allowed) {
-		keep_share(cpus, n_numbers, n_allowed, host, n_hosts);
+		keep_range(cpus, n_numbers, host * n_allowed / n_hosts, (host + 1) * n_allowed / n_hosts);
 		is_pinned = sched_setaffinity(0, CPU_ALLOC_SIZE(n_numbers), cpus) == 0;
 	}
 	CPU_FREE(cpus);
 	return is_pinned;
+}
+
+void psd_affinity_keep(unsigned n_processors)
+{
+	unsigned n_numbers;
+	cpu_set_t *const cpus = read_allowed(&n_numbers);
+
+	if (!cpus)
+		return;
+	keep_range(cpus, n_numbers, 0, n_processors);
+	(void)sched_setaffinity(0, CPU_ALLOC_SIZE(n_numbers), cpus);
+	CPU_FREE(cpus);
 }

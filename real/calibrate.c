@@ -27,6 +27,7 @@ static const struct step steps[] = {
 	{"messages in a row", psd_calibrate_messages, PSD_QUANTITY_MESSAGE_SEC, PSD_QUANTITY_MESSAGE_SEC},
 	{"processors for layers without work", psd_calibrate_dispatch, PSD_QUANTITY_DISPATCH_SEC, PSD_QUANTITY_DISPATCH_SEC},
 	{"processors for messages", psd_calibrate_handling, PSD_QUANTITY_HANDLING_SEC, PSD_QUANTITY_HANDLING_SEC},
+	{"processors for messages one by one", psd_calibrate_switch, PSD_QUANTITY_SWITCH_SEC, PSD_QUANTITY_SWITCH_SEC},
 	{"processors for a message after a pause", psd_calibrate_wake, PSD_QUANTITY_WAKE_SEC, PSD_QUANTITY_WAKE_SEC},
 	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_STREAMS_RATIO, PSD_QUANTITY_STREAMS_RATIO},
 	{"processors beside an exchange without a limit", psd_calibrate_socket, PSD_QUANTITY_SOCKET_BPS, PSD_QUANTITY_SOCKET_BPS},

@@ -37,6 +37,7 @@ static const struct {
 	[PSD_QUANTITY_MESSAGE_SEC] = {"messages in a row (not used)", UNIT_SECONDS},
 	[PSD_QUANTITY_DISPATCH_SEC] = {"a layer without work (subtracted)", UNIT_SECONDS},
 	[PSD_QUANTITY_HANDLING_SEC] = {"host.handling", UNIT_SECONDS},
+	[PSD_QUANTITY_SWITCH_SEC] = {"host.switch", UNIT_SECONDS},
 	[PSD_QUANTITY_WAKE_SEC] = {"host.wake", UNIT_SECONDS},
 	[PSD_QUANTITY_STREAMS_RATIO] = {"4 connections over 1 (not used)", UNIT_RATIO},
 	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},
@@ -57,8 +58,8 @@ static const char *write_value(double value, enum unit unit, char text[PSD_UNITS
 	return text;
 }
 
-/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the core of an end does meanwhile is
- * counted as handling, once, for a prediction lets both ends work at a time. The rest is the host's latency. */
+/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the receiver's core does meanwhile is counted
+ * as handling and switch, and the sender's not, for a prediction lets both ends work at a time. The rest is the host's latency. */
 static double told_value(const struct psd_calibration *calibration, unsigned quantity)
 {
 	const struct psd_measured *measured = calibration->measured;
@@ -66,7 +67,8 @@ static double told_value(const struct psd_calibration *calibration, unsigned qua
 
 	if (quantity != PSD_QUANTITY_LATENCY_SEC)
 		return measured[quantity].value;
-	return fmax(0.0, measured[quantity].value - links_sec - measured[PSD_QUANTITY_HANDLING_SEC].value);
+	return fmax(0.0, measured[quantity].value - links_sec - measured[PSD_QUANTITY_HANDLING_SEC].value -
+				 measured[PSD_QUANTITY_SWITCH_SEC].value);
 }
 
 /* Of layers that spread the jitter is a guess. */
@@ -289,6 +291,7 @@ static void fit_host(struct psd_host *host, const struct psd_calibration *calibr
 		.transport_bps = value_of(calibration, PSD_QUANTITY_TRANSPORT_BPS),
 		.incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO),
 		.handling_sec = seconds_of(calibration, PSD_QUANTITY_HANDLING_SEC),
+		.switch_sec = seconds_of(calibration, PSD_QUANTITY_SWITCH_SEC),
 		.wake_sec = seconds_of(calibration, PSD_QUANTITY_WAKE_SEC),
 		.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC),
 		.iteration_sec = seconds_of(calibration, PSD_QUANTITY_BESIDE_SEC),

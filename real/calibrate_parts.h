@@ -21,10 +21,11 @@ enum psd_quantity {
 	PSD_QUANTITY_COPY_BPS,	   /* memory to memory; told only, for psd-run copies nothing between device and host */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
-	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING */
+	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING and SWITCH */
 	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
 	PSD_QUANTITY_DISPATCH_SEC, /* handing over one layer that does nothing; taken off HANDLING, since BESIDE has it */
 	PSD_QUANTITY_HANDLING_SEC,
+	PSD_QUANTITY_SWITCH_SEC,
 	PSD_QUANTITY_WAKE_SEC,
 	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
 	PSD_QUANTITY_INCAST_RATIO,
@@ -98,6 +99,7 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills HANDLING; needs REDUCE and DISPATCH. */
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_calibrate_switch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills WAKE; needs HANDLING. */
 enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills SOCKET and its point; needs REDUCE, TRANSPORT, DISPATCH and HANDLING. */

@@ -1,6 +1,8 @@
 /* What messages take of processors. Two workers of an idle network exchange tensors for a short and for a long while: what their processes took
  * of processors in between. Many tensors of 4 KiB tell what a message takes that follows another, less the reductions and what handing over layers
- * takes, which workers tell who have nobody to send to. The rest is measured while on every core a process multiplies matrices, as in training, and
+ * takes, which workers tell who have nobody to send to. One tensor, of one pair of workers and of two on the same cores, tells what a message takes
+ * besides that answers another: by wall time, since beside what others wait for, a core that wakes up and falls asleep does much that it does
+ * while it would be idle anyway. The rest is measured while on every core a process multiplies matrices, as in training, and
  * counts what the kernel did meanwhile on account of those, too: one tensor tells what a message takes after a pause, beyond the handling of its
  * ends and what two workers take who have nobody to send to; large ones what their bytes take, on links without a limit; and those over the
  * scenario's links what comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products lose
@@ -23,6 +25,7 @@
 
 enum {
 	WORKERS = 2,
+	PAIRS = 2,
 	SMALL_TENSORS = 64,
 	SMALL_SIDE = 32, /* 4 KiB, and half of it to each shard: more than a packet */
 	SMALL_ITERATIONS = 200,
@@ -34,12 +37,13 @@ enum {
 };
 
 /* No core moves more through its memory. Where others on the machine hide what an exchange takes, this is what is left. */
-#define MOST_SOCKET_BPS 400e9
-#define WINDOW_SEC	1.0  /* of an exchange of large tensors */
-#define LONE_WINDOW_SEC 0.5  /* of one of a single small tensor */
-#define LONE_SEC	3e-4 /* an iteration of it, beside the links' latency */
-#define BESIDE_RATIO	0.25 /* about what the products leave of the rate on idle processors */
-#define BYTES_OF(side)	(4.0 * (side) * (side))
+#define MOST_SOCKET_BPS	 400e9
+#define WINDOW_SEC	 1.0  /* of an exchange of large tensors */
+#define LONE_WINDOW_SEC	 0.5  /* of one of a single small tensor */
+#define PAIRS_WINDOW_SEC 2.0  /* of one of two pairs at a time, that begin some 0.1 s apart */
+#define LONE_SEC	 3e-4 /* an iteration of it, beside the links' latency */
+#define BESIDE_RATIO	 0.25 /* about what the products leave of the rate on idle processors */
+#define BYTES_OF(side)	 (4.0 * (side) * (side))
 
 /* ---- processor time ---- */
 
@@ -342,20 +346,100 @@ enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, stru
 }
 
 /* One tensor's messages: each is answered before the next. */
-static struct psd_exchange_options lone_exchange(const struct psd_calibration *calibration)
+static struct psd_exchange_options lone_exchange(const struct psd_calibration *calibration, double window_sec)
 {
 	struct psd_exchange_options options = small_exchange(calibration);
 
 	options.n_tensors = 1;
-	options.n_iterations = (uint32_t)ceil(LONE_WINDOW_SEC / (LONE_SEC + 2.0 * options.latency_sec));
+	options.n_iterations = (uint32_t)ceil(window_sec / (LONE_SEC + 2.0 * options.latency_sec));
 	return options;
 }
 
-/* What they take beyond handling is put down to receivers, for a sender is at work already when something lets it send. */
+/* Two workers, and perhaps two more on the same cores. */
+struct pairs {
+	struct psd_exchange_options options;
+	double *iteration_sec; /* (PAIRS), shared */
+};
+
+static enum psd_status run_pair(void *context, unsigned member, struct psd_error *err)
+{
+	const struct pairs *pairs = context;
+	struct psd_exchange exchange;
+	enum psd_status status;
+
+	psd_affinity_keep(WORKERS);
+	status = psd_exchange_run(&exchange, &pairs->options, err);
+	if (status)
+		return status;
+	pairs->iteration_sec[member] = exchange.iteration_sec;
+	psd_exchange_release(&exchange);
+	return PSD_OK;
+}
+
+/* The mean iteration of so many pairs at a time. */
+static enum psd_status run_pairs(const struct pairs *pairs, unsigned n_pairs, double *sec, struct psd_error *err)
+{
+	struct psd_crew crew;
+	enum psd_status status = psd_crew_start(&crew, n_pairs, run_pair, (void *)(uintptr_t)pairs, err);
+
+	if (!status)
+		status = psd_crew_wait(&crew, pairs->options.stop_signal, err);
+	*sec = 0.0;
+	for (unsigned p = 0; p < n_pairs; p++)
+		*sec += pairs->iteration_sec[p] / n_pairs;
+	return status;
+}
+
+/* How much longer an iteration of one pair takes when another shares its cores. */
+static enum psd_status sample_pairs(const struct psd_exchange_options *options, double values[SAMPLES], struct psd_error *err)
+{
+	const struct pairs pairs = {*options, psd_crew_share(PAIRS * sizeof(double))};
+	enum psd_status status = PSD_OK;
+
+	if (!pairs.iteration_sec)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
+	for (unsigned i = 0; i < SAMPLES && !status; i++) {
+		double alone_sec, together_sec;
+
+		status = run_pairs(&pairs, 1, &alone_sec, err);
+		if (!status)
+			status = run_pairs(&pairs, PAIRS, &together_sec, err);
+		if (!status)
+			values[i] = together_sec - alone_sec;
+	}
+	psd_crew_unshare(pairs.iteration_sec, PAIRS * sizeof(double));
+	return status;
+}
+
+/* What messages one by one take of cores beyond handling is put down to receivers, for a sender is at work already when something lets it send.
+ * Told by what two pairs of workers on the same cores wait for each other, since what an idle core does meanwhile keeps nobody waiting. */
+enum psd_status psd_calibrate_switch(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const struct psd_exchange_options options = lone_exchange(calibration, PAIRS_WINDOW_SEC);
+	const double handling_sec = calibration->measured[PSD_QUANTITY_HANDLING_SEC].value;
+	const unsigned n_cores = calibration->cores < WORKERS ? calibration->cores : WORKERS;
+	double values[SAMPLES], solo_sec[WORKERS];
+	enum psd_status status = sample_solos(0, &options, solo_sec, err);
+
+	if (!status)
+		status = sample_pairs(&options, values, err);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < SAMPLES; i++)
+		values[i] =
+			fmax(0.0, (n_cores * values[i] - solo_sec[0] - solo_sec[1]) / messages_of(&options) - 2.0 * handling_sec);
+	(void)psd_calibrate_note(calibration, PSD_QUANTITY_SWITCH_SEC, psd_fit_summary(values, SAMPLES),
+				 "%d and %d workers on %u cores, one tensor of 4 KiB", (int)WORKERS, PAIRS * (int)WORKERS,
+				 n_cores);
+	return PSD_OK;
+}
+
+/* Likewise, beyond switches, with others who lose their cores to it. */
 enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err)
 {
-	const struct psd_exchange_options options = lone_exchange(calibration);
-	const double handling_sec = calibration->measured[PSD_QUANTITY_HANDLING_SEC].value;
+	const struct psd_exchange_options options = lone_exchange(calibration, LONE_WINDOW_SEC);
+	const double ends_sec = 2.0 * calibration->measured[PSD_QUANTITY_HANDLING_SEC].value +
+				calibration->measured[PSD_QUANTITY_SWITCH_SEC].value;
 	struct psd_calibrate_point point;
 	double values[SAMPLES], solo_sec[WORKERS];
 	enum psd_status status = sample_solos(calibration->cores, &options, solo_sec, err);
@@ -365,7 +449,7 @@ enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct p
 	if (status)
 		return status;
 	for (unsigned i = 0; i < SAMPLES; i++)
-		values[i] = fmax(0.0, (values[i] - solo_sec[0] - solo_sec[1]) / messages_of(&options) - 2.0 * handling_sec);
+		values[i] = fmax(0.0, (values[i] - solo_sec[0] - solo_sec[1]) / messages_of(&options) - ends_sec);
 	(void)psd_calibrate_note(calibration, PSD_QUANTITY_WAKE_SEC, psd_fit_summary(values, SAMPLES),
 				 "%d workers, one tensor of 4 KiB", (int)WORKERS);
 	return PSD_OK;

@@ -36,7 +36,8 @@ static double percent_of(double sec, double iteration_sec)
 static const char *name_of(const struct psd_result *result, int resource)
 {
 	const struct psd_host *host = &result->system->host;
-	const bool has_served = host->socket_bps > 0.0 || host->interrupt_sec > 0.0 || host->handling_sec > 0.0;
+	const bool has_served =
+		host->socket_bps > 0.0 || host->interrupt_sec > 0.0 || host->handling_sec > 0.0 || host->switch_sec > 0.0;
 
 	return resource == PSD_RESOURCE_NIC && has_served ? "the network with the cores that serve it" : resource_names[resource];
 }

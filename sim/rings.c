@@ -9,7 +9,7 @@
 void psd_sim_ring_end(struct psd_simulation *sim)
 {
 	for (unsigned rank = 0; rank < sim->layout->workers; rank++)
-		psd_sim_wake_receiver(sim, rank, psd_cost_ring_messages(sim->layout), INFINITY);
+		psd_sim_wake_receiver(sim, rank, psd_cost_ring_messages(sim->layout));
 	psd_interpreter_collective_finished(&sim->interpreter);
 }
 
@@ -48,21 +48,26 @@ static double ring_delay_sec(const struct psd_simulation *sim, const struct psd_
 	return psd_cost_ring_delay_sec(payload, sim->layout, &rates);
 }
 
-/* Each worker sends its way around the ring, and receives its neighbour's. */
+static void start_socket(struct psd_simulation *sim, unsigned rank, struct psd_socket_work work)
+{
+	if (work.sec <= 0.0)
+		return;
+	sim->n_ring_left++;
+	psd_sim_process(sim, rank, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_RING_SOCKET, rank, 0));
+}
+
+/* Each worker sends its way around the ring, and receives its neighbour's, who waits for each message. */
 static void start_sockets(struct psd_simulation *sim, const struct psd_payload *payload)
 {
 	const unsigned n_workers = sim->layout->workers;
+	const double n_messages = psd_cost_ring_messages(sim->layout);
 
 	for (unsigned rank = 0; rank < n_workers; rank++) {
 		const unsigned to = (rank + 1) % n_workers;
-		const struct psd_socket_work work = psd_sim_socket_work(
-			sim, psd_payload_bytes_between(payload, sim->layout, rank, to), psd_cost_ring_messages(sim->layout));
+		const uint64_t bytes = psd_payload_bytes_between(payload, sim->layout, rank, to);
 
-		if (work.sec <= 0.0)
-			continue;
-		sim->n_ring_left += 2;
-		psd_sim_process(sim, rank, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_RING_SOCKET, rank, 0));
-		psd_sim_process(sim, to, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_RING_SOCKET, to, 0));
+		start_socket(sim, rank, psd_sim_socket_work(sim, bytes, n_messages, 0.0));
+		start_socket(sim, to, psd_sim_socket_work(sim, bytes, n_messages, n_messages));
 	}
 }
 

@@ -137,10 +137,10 @@ bool psd_sim_has_processors(const struct psd_simulation *sim);
 /* So much work of one core begins on host; wakes with cookie when it is over. */
 void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie);
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
-/* Nothing where processors are not shared. */
-struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages);
-/* The host receives so many messages of a sender that had paused for so long: those who compute on its cores lose time to them. */
-void psd_sim_wake_receiver(struct psd_simulation *sim, unsigned host, double n_messages, double paused_sec);
+/* As psd_cost_socket_work(); nothing where processors are not shared. */
+struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages, double n_woken);
+/* So many messages wake the host: those who compute on its cores lose time to them. */
+void psd_sim_wake_receiver(struct psd_simulation *sim, unsigned host, double n_woken);
 
 /* ---- simulate.c ---- */
 

@@ -51,26 +51,36 @@ static struct psd_crossing *new_crossing(struct psd_simulation *sim)
 	return &sim->crossings[sim->n_crossings++];
 }
 
+static void start_end(struct psd_simulation *sim, unsigned host, struct psd_socket_work work, unsigned n_others,
+		      unsigned crossing)
+{
+	if (work.sec <= 0.0)
+		return;
+	sim->crossings[crossing].n_parts_left++;
+	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_wake_cookie(PSD_WAKE_CROSSING, 0, crossing));
+}
+
 /* The network and both ends work on it at a time. */
-static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, struct psd_socket_work work)
+static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, struct psd_socket_work sent,
+			   struct psd_socket_work received)
 {
 	struct psd_crossing *crossing = new_crossing(sim);
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
 	const bool is_run = is_aggregated(sim, payload);
 	const unsigned n_receivers = is_run ? sim->n_shift_flows : psd_payload_receivers(payload, sim->layout, from);
 	const unsigned n_senders = is_run ? sim->n_shift_flows : psd_payload_senders(payload, sim->layout, to);
-	uint64_t cookie;
+	unsigned index;
 
 	if (!crossing) {
 		sim->is_out_of_memory = true;
 		psd_network_stop();
 		return;
 	}
-	*crossing = (struct psd_crossing){from, to, 3};
-	cookie = psd_wake_cookie(PSD_WAKE_CROSSING, 0, (unsigned)(crossing - sim->crossings));
-	psd_network_transfer(from, to, bytes, cookie);
-	psd_sim_process(sim, from, work.sec, work.most_cores / n_receivers, cookie);
-	psd_sim_process(sim, to, work.sec, work.most_cores / n_senders, cookie);
+	*crossing = (struct psd_crossing){from, to, 1};
+	index = (unsigned)(crossing - sim->crossings);
+	psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_CROSSING, 0, index));
+	start_end(sim, from, sent, n_receivers, index);
+	start_end(sim, to, received, n_senders, index);
 }
 
 void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
@@ -81,20 +91,29 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
 		psd_sim_end_flow(sim, crossing->from, crossing->to);
 }
 
+/* How many of these messages to different hosts wake them. */
+static double woken_by(const struct psd_simulation *sim, unsigned from, double n_messages)
+{
+	const struct psd_sending *sending = &sim->sendings[from];
+
+	return psd_cost_woken(&sim->simulated->plan.rates, n_messages, sending->start_sec - sending->paused_at_sec);
+}
+
 /* Of so many parts for as many hosts: the first of them stands for all. */
 static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, unsigned n_parts)
 {
 	const unsigned from_node = psd_layout_node(sim->layout, from);
 	const unsigned to_node = psd_layout_node(sim->layout, to);
 	const double n_messages = n_parts * psd_cost_messages(&sim->simulated->plan.rates, (double)bytes / n_parts);
-	const struct psd_socket_work work = psd_sim_socket_work(sim, bytes, n_messages);
+	const struct psd_socket_work sent = psd_sim_socket_work(sim, bytes, n_messages, 0.0);
+	const struct psd_socket_work received = psd_sim_socket_work(sim, bytes, n_messages, woken_by(sim, from, n_parts));
 	sim->sendings[from].n_flows_left++;
 	if (from_node != to_node) {
 		sim->sent_bytes[from_node] += bytes;
 		sim->received_bytes[to_node] += bytes;
 	}
-	if (work.sec > 0.0)
-		start_crossing(sim, from, to, bytes, work);
+	if (received.sec > 0.0)
+		start_crossing(sim, from, to, bytes, sent, received);
 	else
 		psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_FLOW, from, to));
 }
@@ -237,8 +256,7 @@ void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)
 	struct psd_sending *sending = &sim->sendings[from];
 	const struct psd_task task = sending->task;
 	report_arrival(sim, from, to, task);
-	psd_sim_wake_receiver(sim, to, flow_messages(sim, psd_simulation_payload(sim, task), from, to),
-			      sending->start_sec - sending->paused_at_sec);
+	psd_sim_wake_receiver(sim, to, woken_by(sim, from, flow_messages(sim, psd_simulation_payload(sim, task), from, to)));
 	if (--sending->n_flows_left == 0) {
 		sending->paused_at_sec = psd_network_now_sec();
 		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);

@@ -700,7 +700,8 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 /* ---- processors that are shared ---- */
 
 /* Wakes are as long beside these layers, which take 4 ms on a K20, as 90 us beside the 40 ms of a processor. */
-#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupt: 15us, handling: 20us, wake: 10us}"
+#define MACHINE_HOST                                                                                                             \
+	"host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupt: 15us, handling: 20us, switch: 4us, wake: 10us}"
 
 Test(contract, shared_processors_agree)
 {
@@ -771,6 +772,21 @@ Test(contract, messages_bound_an_exchange_whose_bytes_do_not)
 		const double sec = shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n", "  host: {handling: 1s}\n");
 
 		cr_expect_float_eq(sec - compute_sec, exchange_sec, 1e-3 * exchange_sec, "%s: %.6f s", syncs[s], sec);
+	}
+}
+
+Test(contract, a_message_that_wakes_its_receiver_takes_a_switch_of_it)
+{
+	const double switch_sec = 1.0, compute_sec = shared_sec("ps", 1, "", "");
+	/* push and pull, or the two steps of a ring of two, each after the one before: each worker receives two messages that it waited for */
+	const double exchange_sec = 2 * switch_sec;
+	const char *const syncs[] = {"ps, pair: 1GB", "ring"};
+
+	for (unsigned s = 0; s < 2; s++) {
+		const double sec =
+			shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n", "  host: {switch: 1s, reduce: 10GBps}\n");
+
+		cr_expect_float_eq(sec - compute_sec, exchange_sec, 2e-2 * exchange_sec, "%s: %.6f s", syncs[s], sec);
 	}
 }
 

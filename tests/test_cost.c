@@ -205,7 +205,7 @@ Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
 		const struct psd_rates rates = psd_rates_make(&host, &with_headers, links[i].link_bps, 1, 1e12, pair_bytes);
 
-		expect_near(psd_cost_socket_work(&rates, 1e6, 1).sec,
+		expect_near(psd_cost_socket_work(&rates, 1e6, 1, 0).sec,
 			    10e-6 * (1 - exp(-links[i].pause_sec / 100e-6)) * 1e6 / links[i].passing_bytes,
 			    "seconds of interrupts");
 	}
@@ -215,12 +215,14 @@ Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
 Test(cost, only_messages_after_a_pause_longer_than_half_their_way_wake_a_receiver)
 {
 	const struct psd_network with_latency = {.payload_ratio = 1, .latency_sec = 30e-6};
-	const struct psd_host host = {.wake_sec = 90e-6, .latency_sec = 20e-6};
+	const struct psd_host host = {.handling_sec = 10e-6, .switch_sec = 30e-6, .wake_sec = 90e-6, .latency_sec = 20e-6};
 	const struct psd_rates rates = psd_rates_make(&host, &with_latency, 10e9, 1, 1e12, pair_bytes);
 
-	cr_expect_eq(psd_cost_wake_sec(&rates, 3, 0.0), 0.0);
-	cr_expect_eq(psd_cost_wake_sec(&rates, 3, 24e-6), 0.0);
-	expect_near(psd_cost_wake_sec(&rates, 3, 26e-6), 270e-6, "seconds of wakes");
+	cr_expect_eq(psd_cost_woken(&rates, 3, 0.0), 0.0);
+	cr_expect_eq(psd_cost_woken(&rates, 3, 24e-6), 0.0);
+	cr_expect_eq(psd_cost_woken(&rates, 3, 26e-6), 3.0);
+	expect_near(psd_cost_wake_sec(&rates, 3), 3 * 90e-6, "seconds of wakes");
+	expect_near(psd_cost_socket_work(&rates, 0, 5, 3).sec, 5 * 10e-6 + 3 * 30e-6, "seconds of handling and switches");
 }
 
 Test(cost, a_link_that_is_faster_than_the_stack_interrupts_nobody)
@@ -235,7 +237,7 @@ Test(cost, a_link_that_is_faster_than_the_stack_interrupts_nobody)
 		const struct psd_host host = {.interrupt_sec = 10e-6, .transport_bps = cases[i].transport_bps};
 		const struct psd_rates rates = psd_rates_make(&host, &with_headers, cases[i].link_bps, 1, 1e12, pair_bytes);
 
-		cr_expect_eq(psd_cost_socket_work(&rates, 1e6, 1).sec > 0.0, cases[i].has_interrupts, "case %zu", i);
+		cr_expect_eq(psd_cost_socket_work(&rates, 1e6, 1, 0).sec > 0.0, cases[i].has_interrupts, "case %zu", i);
 	}
 }
 

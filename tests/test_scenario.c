@@ -120,7 +120,7 @@ Test(scenario, every_key_arrives_in_its_place)
 		"            oversubscription: 4}\n"
 		"  local: {bandwidth: 12GBps}\n"
 		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, interrupt: 15us, "
-		"handling: 30us, wake: 80us, incast: 15%, message: "
+		"handling: 30us, switch: 40us, wake: 80us, incast: 15%, message: "
 		"5us, "
 		"latency: 40us, iteration: 10ms}\n"
 		"  machine: {cores: 16, nodes: 2}\n"
@@ -163,6 +163,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_float_eq(scenario.host.socket_bps, 12e9, 1);
 	cr_expect_float_eq(scenario.host.interrupt_sec, 15e-6, 1e-18);
 	cr_expect_float_eq(scenario.host.handling_sec, 30e-6, 1e-18);
+	cr_expect_float_eq(scenario.host.switch_sec, 40e-6, 1e-18);
 	cr_expect_float_eq(scenario.host.wake_sec, 80e-6, 1e-18);
 	cr_expect_eq(scenario.machine.cores, 16);
 	cr_expect_eq(scenario.machine.nodes, 2);
