@@ -58,6 +58,15 @@ static const char *write_value(double value, enum unit unit, char text[PSD_UNITS
 	return text;
 }
 
+/* Bytes are charged by themselves, see psd_cost_socket_work(). */
+static double handling_sec(const struct psd_calibration *calibration)
+{
+	const struct psd_measured *measured = calibration->measured;
+	const double bytes_sec = 8.0 * PSD_CALIBRATE_SMALL_BYTES / measured[PSD_QUANTITY_SOCKET_BPS].value;
+
+	return fmax(0.0, measured[PSD_QUANTITY_HANDLING_SEC].value - bytes_sec);
+}
+
 /* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the receiver's core does meanwhile is counted
  * as handling and switch, and the sender's not, for a prediction lets both ends work at a time. The rest is the host's latency. */
 static double told_value(const struct psd_calibration *calibration, unsigned quantity)
@@ -65,10 +74,12 @@ static double told_value(const struct psd_calibration *calibration, unsigned qua
 	const struct psd_measured *measured = calibration->measured;
 	const double links_sec = calibration->options->matter->scenario->network.latency_sec;
 
+	if (quantity == PSD_QUANTITY_HANDLING_SEC)
+		return handling_sec(calibration);
 	if (quantity != PSD_QUANTITY_LATENCY_SEC)
 		return measured[quantity].value;
-	return fmax(0.0, measured[quantity].value - links_sec - measured[PSD_QUANTITY_HANDLING_SEC].value -
-				 measured[PSD_QUANTITY_SWITCH_SEC].value);
+	return fmax(0.0,
+		    measured[quantity].value - links_sec - handling_sec(calibration) - measured[PSD_QUANTITY_SWITCH_SEC].value);
 }
 
 /* Of layers that spread the jitter is a guess. */

@@ -44,6 +44,9 @@ struct psd_measured {
 	char range[64]; /* where it was measured */
 };
 
+/* Of the messages that HANDLING was measured with, more than a packet: their bytes are in it. */
+#define PSD_CALIBRATE_SMALL_BYTES 2048
+
 /* An exchange that a value was taken from. */
 struct psd_calibrate_point {
 	unsigned workers;     /* 0: there is none */

@@ -1,6 +1,7 @@
 /* What messages take of processors. Two workers of an idle network exchange tensors for a short and for a long while: what their processes took
- * of processors in between. Many tensors of 4 KiB tell what a message takes that follows another, less the reductions and what handing over layers
- * takes, which workers tell who have nobody to send to. One tensor, of one pair of workers and of two on the same cores, tells what a message takes
+ * of processors in between. Many tensors of 4 KiB, on links without a limit, so that the processors are what limits, tell what a message takes that
+ * follows another (who waits for links as well wakes up more often, in time that nobody misses: 9.4 us an end for 7), less the reductions and what
+ * handing over layers takes, which workers tell who have nobody to send to. One tensor, of one pair of workers and of two on the same cores, tells what a message takes
  * besides that answers another: by wall time, since beside what others wait for, a core that wakes up and falls asleep does much that it does
  * while it would be idle anyway. The rest is measured while on every core a process multiplies matrices, as in training, and
  * counts what the kernel did meanwhile on account of those, too: one tensor tells what a message takes after a pause, beyond the handling of its
@@ -27,20 +28,21 @@ enum {
 	WORKERS = 2,
 	PAIRS = 2,
 	SMALL_TENSORS = 64,
-	SMALL_SIDE = 32, /* 4 KiB, and half of it to each shard: more than a packet */
+	SMALL_SIDE = 32, /* 4 KiB, and half of it to each shard: PSD_CALIBRATE_SMALL_BYTES */
 	SMALL_ITERATIONS = 200,
 	LARGE_TENSORS = 8,
 	LEAST_SIDE = 256, /* 256 KiB */
 	MOST_SIDE = 1024, /* 4 MiB */
 	SHORT_ITERATIONS = 2,
 	SAMPLES = 4,
+	PAIR_SAMPLES = 8,
 };
 
 /* No core moves more through its memory. Where others on the machine hide what an exchange takes, this is what is left. */
 #define MOST_SOCKET_BPS	 400e9
 #define WINDOW_SEC	 1.0  /* of an exchange of large tensors */
 #define LONE_WINDOW_SEC	 0.5  /* of one of a single small tensor */
-#define PAIRS_WINDOW_SEC 2.0  /* of one of two pairs at a time, that begin some 0.1 s apart */
+#define PAIRS_WINDOW_SEC 1.5  /* of one of two pairs at a time, that begin some 0.1 s apart */
 #define LONE_SEC	 3e-4 /* an iteration of it, beside the links' latency */
 #define BESIDE_RATIO	 0.25 /* about what the products leave of the rate on idle processors */
 #define BYTES_OF(side)	 (4.0 * (side) * (side))
@@ -152,9 +154,9 @@ static struct psd_exchange_options exchange_of(const struct psd_calibration *cal
 	};
 }
 
-static struct psd_exchange_options small_exchange(const struct psd_calibration *calibration)
+static struct psd_exchange_options small_exchange(const struct psd_calibration *calibration, double link_bps)
 {
-	struct psd_exchange_options options = exchange_of(calibration, calibration->link_bps);
+	struct psd_exchange_options options = exchange_of(calibration, link_bps);
 
 	options.n_tensors = SMALL_TENSORS;
 	options.side = SMALL_SIDE;
@@ -307,7 +309,7 @@ static enum psd_status sample_solos(unsigned n_multiplying, const struct psd_exc
 
 enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err)
 {
-	const struct psd_exchange_options options = small_exchange(calibration);
+	const struct psd_exchange_options options = small_exchange(calibration, 0.0);
 	double values[WORKERS];
 	const enum psd_status status = sample_solos(0, &options, values, err);
 
@@ -330,7 +332,7 @@ static double dispatch_sec(const struct psd_calibration *calibration, const stru
 
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err)
 {
-	const struct psd_exchange_options options = small_exchange(calibration);
+	const struct psd_exchange_options options = small_exchange(calibration, 0.0);
 	struct psd_calibrate_point point;
 	double values[SAMPLES];
 	const enum psd_status status = sample(0, &options, values, &point, err);
@@ -348,7 +350,7 @@ enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, stru
 /* One tensor's messages: each is answered before the next. */
 static struct psd_exchange_options lone_exchange(const struct psd_calibration *calibration, double window_sec)
 {
-	struct psd_exchange_options options = small_exchange(calibration);
+	struct psd_exchange_options options = small_exchange(calibration, calibration->link_bps);
 
 	options.n_tensors = 1;
 	options.n_iterations = (uint32_t)ceil(window_sec / (LONE_SEC + 2.0 * options.latency_sec));
@@ -391,14 +393,15 @@ static enum psd_status run_pairs(const struct pairs *pairs, unsigned n_pairs, do
 }
 
 /* How much longer an iteration of one pair takes when another shares its cores. */
-static enum psd_status sample_pairs(const struct psd_exchange_options *options, double values[SAMPLES], struct psd_error *err)
+static enum psd_status sample_pairs(const struct psd_exchange_options *options, double values[PAIR_SAMPLES],
+				    struct psd_error *err)
 {
 	const struct pairs pairs = {*options, psd_crew_share(PAIRS * sizeof(double))};
 	enum psd_status status = PSD_OK;
 
 	if (!pairs.iteration_sec)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
-	for (unsigned i = 0; i < SAMPLES && !status; i++) {
+	for (unsigned i = 0; i < PAIR_SAMPLES && !status; i++) {
 		double alone_sec, together_sec;
 
 		status = run_pairs(&pairs, 1, &alone_sec, err);
@@ -418,17 +421,17 @@ enum psd_status psd_calibrate_switch(struct psd_calibration *calibration, struct
 	const struct psd_exchange_options options = lone_exchange(calibration, PAIRS_WINDOW_SEC);
 	const double handling_sec = calibration->measured[PSD_QUANTITY_HANDLING_SEC].value;
 	const unsigned n_cores = calibration->cores < WORKERS ? calibration->cores : WORKERS;
-	double values[SAMPLES], solo_sec[WORKERS];
+	double values[PAIR_SAMPLES], solo_sec[WORKERS];
 	enum psd_status status = sample_solos(0, &options, solo_sec, err);
 
 	if (!status)
 		status = sample_pairs(&options, values, err);
 	if (status)
 		return status;
-	for (unsigned i = 0; i < SAMPLES; i++)
+	for (unsigned i = 0; i < PAIR_SAMPLES; i++)
 		values[i] =
 			fmax(0.0, (n_cores * values[i] - solo_sec[0] - solo_sec[1]) / messages_of(&options) - 2.0 * handling_sec);
-	(void)psd_calibrate_note(calibration, PSD_QUANTITY_SWITCH_SEC, psd_fit_summary(values, SAMPLES),
+	(void)psd_calibrate_note(calibration, PSD_QUANTITY_SWITCH_SEC, psd_fit_summary(values, PAIR_SAMPLES),
 				 "%d and %d workers on %u cores, one tensor of 4 KiB", (int)WORKERS, PAIRS * (int)WORKERS,
 				 n_cores);
 	return PSD_OK;

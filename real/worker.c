@@ -301,7 +301,7 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 	worker->jobs_cpu_sec += job->cpu_sec;
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD) {
 		worker->compute_sec[iteration] += job->busy_sec;
-		worker->last_sec[job->task.op] = job->busy_sec;
+		worker->last_sec[job->task.op] = job->sec;
 	}
 	if (job->is_after_test) {
 		worker->tests.pause_sec[iteration] = job->test_sec;

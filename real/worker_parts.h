@@ -110,7 +110,7 @@ struct psd_worker {
 	struct psd_machine_time machine_from;
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
 	double *compute_sec;	     /* per iteration */
-	double *last_sec;	     /* per op: of its layers when they last ran; 0: they have not */
+	double *last_sec;	     /* per op: wall time of its layers when they last ran; 0: they have not */
 
 	struct psd_mesh_clock clock;
 	struct psd_streams *streams;

@@ -13,16 +13,27 @@ void psd_sim_ring_end(struct psd_simulation *sim)
 	psd_interpreter_collective_finished(&sim->interpreter);
 }
 
+static void start_part(struct psd_simulation *sim, unsigned from, unsigned host, struct psd_socket_work work)
+{
+	if (work.sec <= 0.0)
+		return;
+	sim->ranks[from].n_parts_left++;
+	psd_sim_process(sim, host, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_RING_SENT, from, 0));
+}
+
+/* The network and both ends work on it at a time; its receiver waits for it. */
 static void send_ring_message(struct psd_simulation *sim, unsigned rank)
 {
 	struct psd_ring_rank *state = &sim->ranks[rank];
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->interpreter.collective);
-	const unsigned n_workers = sim->layout->workers;
+	const unsigned n_workers = sim->layout->workers, to = (rank + 1) % n_workers;
 	const struct psd_ring_step step = psd_ring_step(payload->elements, n_workers, rank, state->step);
+	const uint64_t bytes = step.elements * payload->value_bytes;
 	state->step++;
-	state->is_sending = true;
-	psd_network_transfer(rank, (rank + 1) % n_workers, step.elements * payload->value_bytes,
-			     psd_wake_cookie(PSD_WAKE_RING_SENT, rank, 0));
+	state->n_parts_left = 1;
+	psd_network_transfer(rank, to, bytes, psd_wake_cookie(PSD_WAKE_RING_SENT, rank, 0));
+	start_part(sim, rank, rank, psd_sim_socket_work(sim, bytes, 1.0, 0.0));
+	start_part(sim, rank, to, psd_sim_socket_work(sim, bytes, 1.0, 1.0));
 }
 
 /* Step k + 1 goes out when step k has left and the chunk of step k has arrived. */
@@ -30,7 +41,7 @@ void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank)
 {
 	struct psd_ring_rank *state = &sim->ranks[rank];
 	const unsigned n_steps = 2 * (sim->layout->workers - 1);
-	if (state->is_sending || state->n_arrived < state->step)
+	if (state->n_parts_left > 0 || state->n_arrived < state->step)
 		return;
 	if (state->step < n_steps) {
 		send_ring_message(sim, rank);
@@ -53,7 +64,7 @@ static void start_socket(struct psd_simulation *sim, unsigned rank, struct psd_s
 	if (work.sec <= 0.0)
 		return;
 	sim->n_ring_left++;
-	psd_sim_process(sim, rank, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_RING_SOCKET, rank, 0));
+	psd_sim_process(sim, rank, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_RING_FLOW, rank, 0));
 }
 
 /* Each worker sends its way around the ring, and receives its neighbour's, who waits for each message. */
@@ -87,12 +98,12 @@ void psd_sim_ring_start(void *context, struct psd_task task)
 	const unsigned n_workers = sim->layout->workers;
 	sim->n_ring_left = n_workers;
 	count_ring_bytes(sim, payload);
-	start_sockets(sim, payload);
 	if (sim->is_message_fidelity) {
 		psd_network_timer(psd_cost_ring_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
 				  psd_wake_cookie(PSD_WAKE_RING_BEGINS, 0, 0));
 		return;
 	}
+	start_sockets(sim, payload);
 	for (unsigned rank = 0; rank < n_workers; rank++) {
 		const unsigned to = (rank + 1) % n_workers;
 		psd_network_transfer(rank, to, psd_payload_bytes_between(payload, sim->layout, rank, to),
@@ -112,12 +123,13 @@ void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank)
 {
 	const unsigned to = (rank + 1) % sim->layout->workers;
 	const double message_sec = sim->simulated->plan.system->host.message_sec;
-	sim->ranks[rank].is_sending = false;
+	if (--sim->ranks[rank].n_parts_left > 0)
+		return;
 	psd_network_timer(psd_network_latency_sec(rank, to) + message_sec, psd_wake_cookie(PSD_WAKE_RING_ARRIVED, to, 0));
 	psd_sim_ring_advance(sim, rank);
 }
 
-void psd_sim_ring_flow_arrived(struct psd_simulation *sim)
+void psd_sim_ring_part_done(struct psd_simulation *sim)
 {
 	if (--sim->n_ring_left > 0)
 		return;
@@ -130,12 +142,4 @@ void psd_sim_ring_find_latency(struct psd_simulation *sim)
 	const unsigned n_workers = sim->layout->workers;
 	for (unsigned rank = 0; rank < n_workers && n_workers > 1; rank++)
 		sim->ring_latency_sec += psd_network_latency_sec(rank, (rank + 1) % n_workers) / n_workers;
-}
-
-void psd_sim_ring_socket_done(struct psd_simulation *sim)
-{
-	if (!sim->is_message_fidelity)
-		psd_sim_ring_flow_arrived(sim);
-	else if (--sim->n_ring_left == 0)
-		psd_sim_ring_end(sim);
 }

@@ -12,18 +12,17 @@ enum psd_wake {
 	PSD_WAKE_SEND_BEGINS,  /* host: its message overhead is over */
 	PSD_WAKE_FLOW,	       /* from, to */
 	PSD_WAKE_ARRIVAL,      /* host, task of the send */
-	PSD_WAKE_RING_FLOW,    /* flow fidelity: one worker's share has arrived */
+	PSD_WAKE_RING_FLOW,    /* flow fidelity: one worker's share has arrived, or one end is done with it */
 	PSD_WAKE_RING_END,     /* the delays of its steps are over too */
 	PSD_WAKE_RING_BEGINS,  /* message fidelity: what its size class adds is over */
-	PSD_WAKE_RING_SENT,    /* message fidelity: host's message has left */
+	PSD_WAKE_RING_SENT,    /* message fidelity: a part of host's message is over */
 	PSD_WAKE_RING_ARRIVED, /* the message to host is there */
 	PSD_WAKE_LINK,	       /* slowdown index: its link changes */
 	PSD_WAKE_BACKGROUND_SENT,
 	PSD_WAKE_BACKGROUND_DUE,
-	PSD_WAKE_POOL,	      /* pool: some of its work may be over */
-	PSD_WAKE_CROSSING,    /* index: one part of it is over */
-	PSD_WAKE_RING_SOCKET, /* one end of one way around the ring is done */
-	PSD_WAKE_LOST,	      /* what a message took from those who compute is over: nothing waits for it; the last of 4 bits */
+	PSD_WAKE_POOL,	   /* pool: some of its work may be over */
+	PSD_WAKE_CROSSING, /* index: one part of it is over */
+	PSD_WAKE_LOST,	   /* what a message took from those who compute is over: nothing waits for it; 4 bits hold one more */
 };
 
 struct psd_sending {
@@ -42,7 +41,7 @@ struct psd_crossing {
 struct psd_ring_rank {
 	unsigned step; /* the next to send */
 	unsigned n_arrived;
-	bool is_sending;
+	unsigned n_parts_left; /* of the message that it sends: its bytes, and what either end does for it; 0: it sends none */
 };
 
 struct psd_simulation {
@@ -122,11 +121,10 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
 void psd_sim_ring_find_latency(struct psd_simulation *sim);
 void psd_sim_ring_start(void *context, struct psd_task task); /* psd_seam.collective */
 void psd_sim_ring_end(struct psd_simulation *sim);	      /* bytes, sockets and delays are over */
-void psd_sim_ring_flow_arrived(struct psd_simulation *sim);   /* flow fidelity */
+void psd_sim_ring_part_done(struct psd_simulation *sim);      /* flow fidelity */
 void psd_sim_ring_begin(struct psd_simulation *sim);	      /* message fidelity, and so are the next two */
 void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank);
 void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank);
-void psd_sim_ring_socket_done(struct psd_simulation *sim);
 
 /* ---- processors.c ---- */
 

@@ -158,7 +158,7 @@ Test(compare, what_cannot_be_run_is_refused_first)
 		{"CALIBRATED=yes CALIBRATIONS=2", "mlp", "'CALIBRATIONS' is '2', must be 1"},
 		{"CALIBRATED=yes", "mlp", "/mlp.yaml' is missing"},
 		{"CALIBRATED=yes", "cifar10-quick", "/cifar10-quick-points.csv' is missing"},
-		{"CALIBRATED=yes", "alexnet", "/alexnet.yaml' has no host.wake"},
+		{"CALIBRATED=yes", "alexnet", "/alexnet.yaml' has no host.switch"},
 	};
 	const struct scratch_folder build = scratch_folder_make();
 

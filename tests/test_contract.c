@@ -790,6 +790,27 @@ Test(contract, a_message_that_wakes_its_receiver_takes_a_switch_of_it)
 	}
 }
 
+Test(contract, around_a_ring_delays_and_ends_of_messages_add_up)
+{
+	const double latency_sec = 5.0, handling_sec = 1.0, switch_sec = 2.0, workers = 3;
+	/* in each step a worker sends a message and receives one, on its only core; bytes pass meanwhile */
+	const double ring_sec = 2 * (workers - 1) * (latency_sec + 2 * handling_sec + switch_sec);
+	const char *const fidelities[] = {"flow", "message"};
+
+	for (unsigned f = 0; f < 2; f++) {
+		char text[TEXT_MAX];
+		double sec;
+
+		snprintf(text, sizeof(text),
+			 "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: 3\n  network: {bandwidth: 400Gbps, latency: 5s}\n"
+			 "  machine: {cores: 1, nodes: 1}\n  host: {handling: 1s, switch: 2s}\n"
+			 "systems: [{name: A, sync: ring, schedule: sequential}]\nfidelity: %s\n",
+			 fidelities[f]);
+		sec = simulated_text(text).iteration_sec - shared_sec("ps", 1, "", "");
+		cr_expect_float_eq(sec, ring_sec, 1e-3 * ring_sec, "%s: %.6f s", fidelities[f], sec);
+	}
+}
+
 /* Seconds that an iteration takes longer by the wakes: the mean of several, so that what one leaves to the next shows. */
 static struct outcomes lost_to_wakes(const char *sync, unsigned nodes, const char *fidelity, double wake_sec)
 {
