@@ -23,7 +23,7 @@ enum psd_quantity {
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING and SWITCH */
 	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
-	PSD_QUANTITY_DISPATCH_SEC, /* handing over one layer that does nothing; taken off HANDLING, since BESIDE has it */
+	PSD_QUANTITY_DISPATCH_SEC, /* one layer that does nothing; taken off HANDLING, since BESIDE has it */
 	PSD_QUANTITY_HANDLING_SEC,
 	PSD_QUANTITY_SWITCH_SEC,
 	PSD_QUANTITY_WAKE_SEC,
@@ -102,8 +102,9 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills HANDLING; needs REDUCE and DISPATCH. */
 enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills SWITCH; needs HANDLING. */
 enum psd_status psd_calibrate_switch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills WAKE; needs HANDLING. */
+/* Fills WAKE; needs HANDLING and SWITCH. */
 enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills SOCKET and its point; needs REDUCE, TRANSPORT, DISPATCH and HANDLING. */
 enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;

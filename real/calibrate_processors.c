@@ -1,28 +1,22 @@
-/* What messages take of processors. Two workers of an idle network exchange tensors for a short and for a long while: what their processes took
- * of processors in between. Many tensors of 4 KiB, on links without a limit, so that the processors are what limits, tell what a message takes that
- * follows another (who waits for links as well wakes up more often, in time that nobody misses: 9.4 us an end for 7), less the reductions and what
- * handing over layers takes, which workers tell who have nobody to send to. One tensor, of one pair of workers and of two on the same cores, tells what a message takes
- * besides that answers another: by wall time, since beside what others wait for, a core that wakes up and falls asleep does much that it does
- * while it would be idle anyway. The rest is measured while on every core a process multiplies matrices, as in training, and
- * counts what the kernel did meanwhile on account of those, too: one tensor tells what a message takes after a pause, beyond the handling of its
- * ends and what two workers take who have nobody to send to; large ones what their bytes take, on links without a limit; and those over the
- * scenario's links what comes on top for what these let pass at a time. Processor time is chosen over wall time, also over what the products lose
- * to the exchange, as others on the machine disturb it far less. Beside products, on two cores of a virtual machine with links of 1 Gbit/s,
- * messages that follow each other took 6.5 to 9.8 us an end in five calibrations within three hours, though training that hardly computes took the
- * same; alone they keep both cores busy, so that the kernel's work is on account of the exchange (5.42 ms an iteration of 5.43 ms that the machine
- * was busy). */
+/* What messages take of processors. Two workers exchange tensors for a short and for a long while: what their processes took of processors in
+ * between. Many tensors of 4 KiB, on links without a limit, so that processors are the bottleneck, tell what a message takes that follows another
+ * (on two cores of an AMD EPYC 7 us an end; 9.4 on links of 1 Gbit/s, where who waits for the link wakes up more often, in time that nobody misses).
+ * One tensor tells what a message takes besides that answers another: by wall time, of one pair of workers and of two on the same cores, for a core
+ * that wakes up and falls asleep is busy in time that it would have waited anyway. The rest is measured while on every core a process multiplies
+ * matrices, as in training, and counts what the kernel did meanwhile on account of those, too: one tensor tells what layers lose to a message that
+ * wakes its receiver; large ones what their bytes take, on links without a limit; and those over the scenario's links what comes on top for what these
+ * let pass at a time. There processor time is chosen over wall time, also over what the products lose to the exchange, as others on the machine
+ * disturb it far less. */
 #define _GNU_SOURCE
 #include <math.h>
-#include <stdatomic.h>
 #include <sys/resource.h>
 
 #include "engine/cost.h"
 #include "real/affinity.h"
 #include "real/calibrate_parts.h"
-#include "real/cpu.h"
 #include "real/crew.h"
 #include "real/exchange.h"
-#include "real/product.h"
+#include "real/gang.h"
 
 enum {
 	WORKERS = 2,
@@ -61,78 +55,6 @@ static double children_sec(void)
 
 	(void)getrusage(RUSAGE_CHILDREN, &usage); /* fails for other first arguments only */
 	return seconds_of(&usage.ru_utime) + seconds_of(&usage.ru_stime);
-}
-
-static double own_kernel_sec(void)
-{
-	struct rusage usage = {.ru_maxrss = 0};
-
-	(void)getrusage(RUSAGE_SELF, &usage);
-	return seconds_of(&usage.ru_stime);
-}
-
-/* ---- products on every core ---- */
-
-struct gang {
-	struct psd_crew crew;
-	unsigned n_cores;
-	_Atomic double *kernel_sec; /* one for each core, shared: on account of its process, until its last product */
-};
-
-/* Until it is stopped. */
-static enum psd_status multiply(void *context, unsigned core, struct psd_error *err)
-{
-	const struct gang *gang = context;
-	struct psd_product product;
-	enum psd_status status = psd_product_open(&product, err);
-
-	(void)psd_affinity_pin(core, gang->n_cores);
-	omp_set_num_threads(1);
-	while (!status) {
-		status = psd_product_run(&product, err);
-		atomic_store(&gang->kernel_sec[core], own_kernel_sec());
-	}
-	psd_product_release(&product);
-	return status;
-}
-
-static double kernel_sec(const struct gang *gang)
-{
-	double sec = 0.0;
-
-	for (unsigned c = 0; c < gang->n_cores; c++)
-		sec += atomic_load(&gang->kernel_sec[c]);
-	return sec;
-}
-
-/* n_cores 0: nobody multiplies */
-static enum psd_status start_gang(struct gang *gang, unsigned n_cores, struct psd_error *err)
-{
-	enum psd_status status;
-
-	*gang = (struct gang){.n_cores = n_cores};
-	if (!n_cores)
-		return PSD_OK;
-	gang->kernel_sec = psd_crew_share(n_cores * sizeof(_Atomic double));
-	if (!gang->kernel_sec)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
-	status = psd_crew_start(&gang->crew, n_cores, multiply, gang, err);
-	if (status)
-		psd_crew_unshare(gang->kernel_sec, n_cores * sizeof(_Atomic double));
-	return status;
-}
-
-static enum psd_status check_gang(struct gang *gang, struct psd_error *err)
-{
-	return gang->n_cores ? psd_crew_check(&gang->crew, err) : PSD_OK;
-}
-
-static void stop_gang(struct gang *gang)
-{
-	if (!gang->n_cores)
-		return;
-	psd_crew_stop(&gang->crew);
-	psd_crew_unshare(gang->kernel_sec, gang->n_cores * sizeof(_Atomic double));
 }
 
 /* ---- exchanges ---- */
@@ -196,10 +118,10 @@ static double reduce_sec(const struct psd_calibration *calibration, const struct
 
 /* ---- the measurement ---- */
 
-static enum psd_status run_between(const struct gang *gang, struct psd_exchange_options options, uint32_t n_iterations,
+static enum psd_status run_between(const struct psd_gang *gang, struct psd_exchange_options options, uint32_t n_iterations,
 				   double *sec, struct psd_calibrate_point *point, struct psd_error *err)
 {
-	const double before_sec = children_sec() + kernel_sec(gang);
+	const double before_sec = children_sec() + psd_gang_kernel_sec(gang);
 	struct psd_exchange exchange;
 	enum psd_status status;
 
@@ -207,7 +129,7 @@ static enum psd_status run_between(const struct gang *gang, struct psd_exchange_
 	status = psd_exchange_run(&exchange, &options, err);
 	if (status)
 		return status;
-	*sec = children_sec() + kernel_sec(gang) - before_sec;
+	*sec = children_sec() + psd_gang_kernel_sec(gang) - before_sec;
 	*point = (struct psd_calibrate_point){
 		.workers = WORKERS,
 		.bandwidth_bps = options.rate_bps,
@@ -219,7 +141,7 @@ static enum psd_status run_between(const struct gang *gang, struct psd_exchange_
 }
 
 /* Processor seconds of one iteration. */
-static enum psd_status sample_exchange(struct gang *gang, const struct psd_exchange_options *options, double values[SAMPLES],
+static enum psd_status sample_exchange(struct psd_gang *gang, const struct psd_exchange_options *options, double values[SAMPLES],
 				       struct psd_calibrate_point *point, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
@@ -231,7 +153,7 @@ static enum psd_status sample_exchange(struct gang *gang, const struct psd_excha
 		if (!status)
 			status = run_between(gang, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point, err);
 		if (!status)
-			status = check_gang(gang, err);
+			status = psd_gang_check(gang, err);
 		values[i] = (long_sec - short_sec) / options->n_iterations;
 	}
 	return status;
@@ -240,13 +162,13 @@ static enum psd_status sample_exchange(struct gang *gang, const struct psd_excha
 static enum psd_status sample(unsigned n_multiplying, const struct psd_exchange_options *options, double values[SAMPLES],
 			      struct psd_calibrate_point *point, struct psd_error *err)
 {
-	struct gang gang;
-	enum psd_status status = start_gang(&gang, n_multiplying, err);
+	struct psd_gang gang;
+	enum psd_status status = psd_gang_start(&gang, n_multiplying, err);
 
 	if (status)
 		return status;
 	status = sample_exchange(&gang, options, values, point, err);
-	stop_gang(&gang);
+	psd_gang_stop(&gang);
 	return status;
 }
 
@@ -275,8 +197,8 @@ static enum psd_status run_solo(void *context, unsigned member, struct psd_error
 static enum psd_status run_solos(const struct solo *solo, unsigned n_multiplying, struct psd_error *err)
 {
 	struct psd_crew solos;
-	struct gang gang;
-	enum psd_status status = start_gang(&gang, n_multiplying, err);
+	struct psd_gang gang;
+	enum psd_status status = psd_gang_start(&gang, n_multiplying, err);
 
 	if (status)
 		return status;
@@ -284,8 +206,8 @@ static enum psd_status run_solos(const struct solo *solo, unsigned n_multiplying
 	if (!status)
 		status = psd_crew_wait(&solos, solo->options.stop_signal, err);
 	if (!status)
-		status = check_gang(&gang, err);
-	stop_gang(&gang);
+		status = psd_gang_check(&gang, err);
+	psd_gang_stop(&gang);
 	return status;
 }
 
@@ -386,10 +308,12 @@ static enum psd_status run_pairs(const struct pairs *pairs, unsigned n_pairs, do
 
 	if (!status)
 		status = psd_crew_wait(&crew, pairs->options.stop_signal, err);
+	if (status)
+		return status;
 	*sec = 0.0;
 	for (unsigned p = 0; p < n_pairs; p++)
 		*sec += pairs->iteration_sec[p] / n_pairs;
-	return status;
+	return PSD_OK;
 }
 
 /* How much longer an iteration of one pair takes when another shares its cores. */
@@ -414,8 +338,7 @@ static enum psd_status sample_pairs(const struct psd_exchange_options *options, 
 	return status;
 }
 
-/* What messages one by one take of cores beyond handling is put down to receivers, for a sender is at work already when something lets it send.
- * Told by what two pairs of workers on the same cores wait for each other, since what an idle core does meanwhile keeps nobody waiting. */
+/* Put down to receivers, for a sender is at work already when something lets it send. */
 enum psd_status psd_calibrate_switch(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const struct psd_exchange_options options = lone_exchange(calibration, PAIRS_WINDOW_SEC);

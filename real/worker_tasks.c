@@ -10,7 +10,7 @@
 #include "real/worker_parts.h"
 
 /* Handing work to a lane and back takes some 30 us (the gaps between operations in a trace of scenarios/execute/cifar10-quick.yaml, two workers on
- * two cores of an AMD EPYC), adding up or updating so many elements some 5. */
+ * two cores of an AMD EPYC), 9 of them of processors; adding up or updating so many elements some 5. */
 enum { SMALL_ELEMENTS = 8192 };
 #define SMALL_SEC 20e-6
 
@@ -375,8 +375,8 @@ static uint64_t elements_of(const struct psd_worker *worker, const struct psd_op
 	return elements;
 }
 
-/* Layers go by what they took the last time; never the first one, which may wait for its batch, nor where more threads than the lane's would
- * compute. */
+/* Layers go by what they took the last time; never the first one, which may wait for its batch, nor where OpenMP would need threads of its own
+ * for the loop's. Meanwhile nothing is received. */
 static bool is_small_layer(const struct psd_worker *worker, const struct psd_op *op)
 {
 	const double last_sec = worker->last_sec[op - worker->program->ops];

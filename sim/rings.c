@@ -36,7 +36,7 @@ static void send_ring_message(struct psd_simulation *sim, unsigned rank)
 	start_part(sim, rank, to, psd_sim_socket_work(sim, bytes, 1.0, 1.0));
 }
 
-/* Step k + 1 goes out when step k has left and the chunk of step k has arrived. */
+/* Step k + 1 goes out when step k has left, both ends are done with it, and the chunk of step k has arrived. */
 void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank)
 {
 	struct psd_ring_rank *state = &sim->ranks[rank];

@@ -186,7 +186,7 @@ Test(compare, what_cannot_be_run_is_refused_first)
 	"--profile*) printf 'layer,forward_sec,backward_sec\\na,1,1\\n'; exit ;;\n"                                              \
 	"--calibrate*)\n"                                                                                                        \
 	"	for copy in \"$@\"; do :; done\n"                                                                                      \
-	"	printf '# host.wake: 0 us\\ngraph: g\\nbatch_per_worker: 1\\n' >\"$copy\"\n"                                           \
+	"	printf '# host.switch: 0 us\\ngraph: g\\nbatch_per_worker: 1\\n' >\"$copy\"\n"                                         \
 	"	printf 'scenario\\nt\\n' >\"${copy%.yaml}-points.csv\"\n"                                                              \
 	"	exit ;;\n"                                                                                                             \
 	"esac\n"                                                                                                                 \

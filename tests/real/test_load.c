@@ -1,15 +1,18 @@
-/* What training takes of processors beside its operations: not what they take, but the reading of samples. Processor time, never wall time. */
+/* What training takes of processors beside its operations: not what they take, but the reading of samples. Processor time, never wall time. And
+ * which thread carries them out. */
+#define _GNU_SOURCE
 #include <criterion/criterion.h>
+#include <unistd.h>
 
+#include "real/crew.h"
 #include "real/machine.h"
 #include "tests/real/training.h"
 
 #define BUSY_SEC 0.005 /* of each layer */
 
-static struct psd_worker_result run(const struct psd_compute_backend *backend, uint32_t batch)
+static struct psd_worker_result run(const struct psd_compute_backend *backend, uint32_t batch, const char *train)
 {
-	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", 1, batch, 1,
-						  "iterations: 12, learning_rate: {policy: fixed, base: 0.001}");
+	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", 1, batch, 1, train);
 	struct psd_worker_result result;
 
 	training->options.backend = backend;
@@ -19,6 +22,8 @@ static struct psd_worker_result run(const struct psd_compute_backend *backend, u
 	training_free(training);
 	return result;
 }
+
+#define TRAIN "iterations: 12, learning_rate: {policy: fixed, base: 0.001}"
 
 static enum psd_status be_busy(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
@@ -36,7 +41,7 @@ Test(load, what_layers_take_is_no_load_beside_them)
 	struct psd_worker_result result;
 
 	backend.forward = be_busy;
-	result = run(&backend, 1);
+	result = run(&backend, 1, TRAIN);
 	cr_expect_geq(result.compute_sec, 10 * BUSY_SEC, "%g s of more than ten layers", result.compute_sec);
 	cr_expect_gt(result.beside_cpu_sec, 0.0);
 	cr_expect_lt(result.beside_cpu_sec, result.compute_sec / 2, "%g of %g s", result.beside_cpu_sec, result.compute_sec);
@@ -44,8 +49,43 @@ Test(load, what_layers_take_is_no_load_beside_them)
 
 Test(load, reading_samples_is_a_load_beside_layers)
 {
-	const double few_sec = run(&psd_compute_idle, 1).beside_cpu_sec, many_sec = run(&psd_compute_idle, 1000).beside_cpu_sec;
+	const double few_sec = run(&psd_compute_idle, 1, TRAIN).beside_cpu_sec,
+		     many_sec = run(&psd_compute_idle, 1000, TRAIN).beside_cpu_sec;
 
 	cr_expect_gt(few_sec, 0.0);
 	cr_expect_gt(many_sec, 3 * few_sec, "%g s with 1 sample, %g with 1000", few_sec, many_sec);
+}
+
+enum { LAYERS = 13, LONG_LAYER = 4 };
+
+static unsigned *n_by_loop; /* (LAYERS), shared: forward passes by a worker's first thread, its event loop's */
+
+static enum psd_status note_thread(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	n_by_loop[layer] += gettid() == getpid();
+	return layer == LONG_LAYER ? be_busy(compute, layer, err) : PSD_OK;
+}
+
+static void expect_by_loop(const char *train, bool is_short_by_loop)
+{
+	struct psd_compute_backend backend = psd_compute_idle;
+
+	n_by_loop = psd_crew_share(LAYERS * sizeof(*n_by_loop));
+	cr_assert_not_null(n_by_loop);
+	backend.forward = note_thread;
+	(void)run(&backend, 1, train);
+	cr_expect_eq(n_by_loop[0], 0, "which waits for its batch");
+	cr_expect_eq(n_by_loop[LONG_LAYER], 0);
+	cr_expect_eq(n_by_loop[LONG_LAYER + 3] > 0, is_short_by_loop, "%u times by the loop", n_by_loop[LONG_LAYER + 3]);
+	psd_crew_unshare(n_by_loop, LAYERS * sizeof(*n_by_loop));
+}
+
+Test(load, the_event_loop_carries_out_short_layers)
+{
+	expect_by_loop(TRAIN, true);
+}
+
+Test(load, layers_that_use_several_threads_stay_with_theirs)
+{
+	expect_by_loop(TRAIN ", threads: 2", false);
 }

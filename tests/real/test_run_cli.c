@@ -401,6 +401,7 @@ Test(run_cli, what_is_for_predictions_only_is_said)
 		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", " 'host'\n"},
 		{"cluster.machine.cores=2 --set cluster.host.interrupt=10us", " 'host' 'machine'\n"},
 		{"cluster.machine.cores=2 --set cluster.host.handling=1us", " 'host' 'machine'\n"},
+		{"cluster.machine.cores=2 --set cluster.host.switch=1us", " 'host' 'machine'\n"},
 		{"cluster.machine.cores=2 --set cluster.host.wake=1us", " 'host' 'machine'\n"},
 		{"cluster.host.latency=1ms", " 'host'\n"},
 		{"compute.jitter=5%", " 'jitter'\n"},
@@ -468,7 +469,8 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	cr_expect_gt(number_after(calibrated, "update: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "socket: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "handling: "), 0.0);
-	cr_expect_not_null(strstr(calibrated, "# host.wake: "), "%s", calibrated); /* which may be nothing */
+	cr_expect_not_null(strstr(calibrated, "# host.switch: "), "%s", calibrated); /* which may be nothing, as the next */
+	cr_expect_not_null(strstr(calibrated, "# host.wake: "), "%s", calibrated);
 	cr_expect_gt(number_after(calibrated, "iteration: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "machine: {cores: "), 0.0);
 	/* of links, which there were none of */
