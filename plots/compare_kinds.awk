@@ -1,5 +1,5 @@
-# Adds to what compare.awk found the seconds of each kind of operation, from the files that kinds.awk wrote of both traces into the folders predicted and
-# measured of PSD_PLOT_WORK: kind_predicted, kind_measured and kind_error of kind_name[1..n_kinds], and a second table to table.txt.
+# Adds to what compare.awk found the seconds of each kind of operation, from the files that kinds.awk wrote of both traces into the folders
+# predicted and measured of PSD_PLOT_WORK: kind_predicted, kind_measured and kind_error of kind_name[1..n_kinds], and a second table to table.txt.
 
 # The traced point: lines of trace.dat into traced[side, 1..5].
 function read_trace(side,    line, i, n, word)
@@ -36,16 +36,28 @@ function add_kind(number)
 	kind_name[++n_kinds] = category[number]
 	kind_predicted[n_kinds] = kind_sec["predicted", number]
 	kind_measured[n_kinds] = kind_sec["measured", number]
-	kind_error[n_kinds] = kind_predicted[n_kinds] == "" ? "" : error_of(kind_predicted[n_kinds], kind_measured[n_kinds])
+	# A send of psd-run ends when the kernel has the message, one of psd-sim when the line has.
+	kind_error[n_kinds] = kind_predicted[n_kinds] == "" || category[number] == "send" ? "" : \
+		error_of(kind_predicted[n_kinds], kind_measured[n_kinds])
+}
+
+function has_send(    k)
+{
+	for (k = 1; k <= n_kinds; k++)
+		if (kind_name[k] == "send")
+			return 1
+	return 0
 }
 
 function write_kinds(    k)
 {
-	print "\nOperations of " traced_text("predicted") ", seconds of a worker per iteration, from the traces:\n" > table_file
+	print "\nOperations of " traced_text("predicted") ", seconds of an iteration in which a worker is at it, from the traces:\n" > table_file
 	printf "%-10s  %11s  %10s  %9s\n", "kind", "predicted s", "measured s", "error" > table_file
 	for (k = 1; k <= n_kinds; k++)
 		printf "%-10s  %11s  %10s  %9s\n", kind_name[k], four_digits(kind_predicted[k]), four_digits(kind_measured[k]),
 			signed_percent(kind_error[k]) > table_file
+	if (has_send())
+		print "send has no error: psd-run's ends when the kernel has taken the message, the line's time is in receive." > table_file
 }
 
 END {

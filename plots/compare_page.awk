@@ -136,7 +136,8 @@ function write_points(    i, p)
 function write_kind_table(    k, class)
 {
 	out("<h2>Operations</h2>\n<div class=\"wide\"><table>")
-	out("<caption>Seconds of a worker per iteration by kind of operation: " escaped(traced_text("predicted")) ", from one trace each.</caption>")
+	out("<caption>Seconds of an iteration in which a worker is at operations of a kind: " escaped(traced_text("predicted")) \
+		", from one trace each.</caption>")
 	out("<thead><tr><th scope=\"col\" class=\"left\">kind</th><th scope=\"col\">predicted s</th><th scope=\"col\">measured s</th>" \
 		"<th scope=\"col\">error</th></tr></thead>\n<tbody>")
 	for (k = 1; k <= n_kinds; k++) {
@@ -203,8 +204,9 @@ function write_notes(    i, files)
 	define("compute", "seconds of an iteration in which a worker computes; exposed communication is the rest of the iteration.")
 	define("bytes", "sent and received per node and iteration: exact where every run counted as many as predicted, else the errors of both.")
 	if (n_kinds > 0)
-		define("operations", "sums of the durations of a worker's spans, the mean over the workers, the median over the iterations without the first two " \
-			"where there are more. Spans that overlap count each, so that sums may exceed the iteration.")
+		define("operations", "what a worker's spans of a kind cover of an iteration, where several overlap once; the mean over the workers, " \
+			"the median over the iterations without the first two where there are more." (has_send() ? " Sends have no error: psd-run's " \
+			"end when the kernel has taken the message, psd-sim's when the line has; the line's time is in receive." : ""))
 	out("</dl>\n</body>\n</html>")
 }
 

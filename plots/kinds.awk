@@ -1,11 +1,44 @@
-# Of the trace that trace.awk reads: the seconds that a worker spends on each kind of operation in an iteration, the mean over the workers, and of the
-# iterations the median; where there are more than two, the first two are left out, as psd-run does. Writes into the folder PSD_PLOT_WORK
-# kinds.dat (kind, seconds where it occurs) and trace.dat, a line each: scenario, system, executor, nodes, iteration to be drawn.
+# Of the trace that trace.awk reads: the seconds of an iteration in which a worker is at operations of each kind, however many at a time, the mean
+# over the workers, and of the iterations the median; where there are more than two, the first two are left out, as psd-run does. Writes into
+# the folder PSD_PLOT_WORK kinds.dat (kind, seconds where it occurs) and trace.dat, a line each: scenario, system, executor, nodes, iteration to
+# be drawn.
 
 of_iteration != "" && (pid in worker_of) {
-	total_sec[kind, of_iteration + 0] += duration / 1e6
+	group = kind " " pid " " of_iteration + 0
+	span_begin[group, ++n_spans[group]] = begin + 0
+	span_end[group, n_spans[group]] = begin + duration
 	has_kind[kind] = 1
 	is_iteration[of_iteration + 0] = 1
+}
+
+# Sorts a group's spans by their begin; they are nearly so.
+function sort_spans(group,    i, j, from, to)
+{
+	for (i = 2; i <= n_spans[group]; i++) {
+		from = span_begin[group, i]
+		to = span_end[group, i]
+		for (j = i - 1; j >= 1 && span_begin[group, j] > from; j--) {
+			span_begin[group, j + 1] = span_begin[group, j]
+			span_end[group, j + 1] = span_end[group, j]
+		}
+		span_begin[group, j + 1] = from
+		span_end[group, j + 1] = to
+	}
+}
+
+# What a group's spans cover: what several share counts once.
+function covered_sec(group,    i, from, until, sum)
+{
+	sort_spans(group)
+	until = span_begin[group, 1]
+	for (i = 1; i <= n_spans[group]; i++) {
+		from = span_begin[group, i] > until ? span_begin[group, i] : until
+		if (span_end[group, i] > from) {
+			sum += span_end[group, i] - from
+			until = span_end[group, i]
+		}
+	}
+	return sum / 1e6
 }
 
 function seconds_of(kind,    i, n, sec, first)
@@ -24,6 +57,10 @@ END {
 		n_iterations++
 	if (n_iterations == 0)
 		finish_with(FILENAME ": no event of a worker names its iteration")
+	for (group in n_spans) {
+		split(group, part, " ")
+		total_sec[part[1], part[3]] += covered_sec(group)
+	}
 	for (kind = 1; kind <= n_categories; kind++)
 		print category[kind], ((kind in has_kind) ? seconds_of(kind) : "") > (work "/kinds.dat")
 	printf "%s\n%s\n%s\n%s\n%d\n", scenario, system_name, executor, nodes, (last_iteration < 2 ? last_iteration : 2) > (work "/trace.dat")
