@@ -117,10 +117,12 @@ struct psd_system {
 	struct psd_place at;
 };
 
+enum { PSD_MOST_DILATION = 1000000 };
+
 /* A job whose operations are timed waits, as long as they are predicted to take, while every message is really sent: on a cluster that is
  * slower as a whole, so that a small machine can be it. For psd-run; a prediction is of the cluster itself. */
 struct psd_replay {
-	double dilation_ratio; /* a second of the cluster takes so many; >= 1 */
+	double dilation_ratio; /* a second of the cluster takes so many; 1 to PSD_MOST_DILATION */
 	bool finds_dilation;   /* `auto`: the run is to find it */
 	double payload_ratio;  /* of each message's bytes that are sent, over links that are slower by as much; > 0, <= 1 */
 };

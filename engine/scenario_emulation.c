@@ -6,8 +6,6 @@
 #include "engine/fields.h"
 #include "engine/scenario_parts.h"
 
-enum { MOST_DILATION = 1000000 };
-
 /* Shares below are of no use, and would make a payload of 2^53 bytes one byte. */
 #define LEAST_PAYLOAD_RATIO 1e-9
 
@@ -26,7 +24,12 @@ static enum psd_status read_dilation(struct psd_replay *replay, const struct psd
 	if (!node)
 		return PSD_OK;
 	replay->finds_dilation = node->kind == PSD_NODE_SCALAR && !strcmp(node->text, "auto");
-	return replay->finds_dilation ? PSD_OK : psd_node_number(node, 1, MOST_DILATION, &replay->dilation_ratio, err);
+	if (replay->finds_dilation || !psd_node_number(node, 1, PSD_MOST_DILATION, &replay->dilation_ratio, err))
+		return PSD_OK;
+	if (node->kind != PSD_NODE_SCALAR)
+		return PSD_EINVAL;
+	return psd_error_set(err, PSD_EINVAL, node->at, "'dilation' is '%.80s', must be 'auto' or a number from 1 to %d",
+			     node->text, PSD_MOST_DILATION);
 }
 
 enum psd_status psd_scenario_read_emulation(const struct psd_scenario_reader *reader)

@@ -1,8 +1,15 @@
 # What every reader of psd-plot does the same way: complaints with their place, text for gnuplot, the median. Reads nothing by itself.
 
+# What a terminal must not act on.
+function printable(text)
+{
+	gsub(/[\001-\037\177]/, "?", text)
+	return text
+}
+
 function complain(what)
 {
-	print FILENAME ":" FNR ": " what > "/dev/stderr"
+	print FILENAME ":" FNR ": " printable(what) > "/dev/stderr"
 	has_failed = 1
 	exit 2
 }

@@ -9,20 +9,23 @@ function read_head(    i, n)
 {
 	n_columns = split_csv($0, field)
 	split("", at)
-	for (i = 1; i <= n_columns; i++)
+	for (i = 1; i <= n_columns; i++) {
+		if (field[i] in at)
+			complain("column '" field[i] "' is there twice, must be there once")
 		at[field[i]] = i
+	}
 	for (i = 1; i <= n_needed; i++)
 		if (!(needed[i] in at))
 			complain("column '" needed[i] "' is missing, the first line must be that of psd-sim --csv or psd-run --csv: " \
 				"'scenario,system,executor,nodes,workers,...,error_ratio'")
 }
 
-# The number in a column; least is the smallest that is accepted, or above it where is_above.
-function number_in(name, least, is_above,    text)
+# The number in a column; between the ends no quotient, sum or axis overflows.
+function number_in(name, least,    text)
 {
 	text = field[at[name]]
-	if (!is_number(text) || text + 0 < least || (is_above && text + 0 == least) || text + 0 > 1e300)
-		complain("'" name "' is '" text "', must be a number " (is_above ? "above " least : "of " least " or more"))
+	if (!is_number(text) || text + 0 < least || text + 0 > 1e15)
+		complain("'" name "' is '" text "', must be a number from " least " to 1e15")
 	return text + 0
 }
 
@@ -55,10 +58,10 @@ function read_row(    n)
 	workers = whole_in("workers", 1)
 	bps = field[at["bandwidth_bps"]]
 	if (bps != "")
-		bps = number_in("bandwidth_bps", 0, 1)
-	iteration_sec = number_in("iteration_sec", 0, 1)
-	compute_sec = number_in("compute_sec", 0, 0)
-	exposed_sec = number_in("exposed_comm_sec", 0, 0)
+		bps = number_in("bandwidth_bps", 1)
+	iteration_sec = number_in("iteration_sec", 1e-12)
+	compute_sec = number_in("compute_sec", 0)
+	exposed_sec = number_in("exposed_comm_sec", 0)
 	tx_bytes = whole_in("tx_bytes_per_node", 0)
 	rx_bytes = whole_in("rx_bytes_per_node", 0)
 	key = system_name SUBSEP nodes SUBSEP workers SUBSEP sprintf("%.15g", bps)
@@ -169,12 +172,8 @@ FNR == 1 {
 	role = n_files == 1 ? "predicted" : n_files == 2 && has_calibrated ? "calibrated" : "measured"
 	if (role == "predicted")
 		predicted_file = FILENAME
-	if (role == "measured") {
-		if (FILENAME in is_measured_file)
-			complain("is given twice, must be given once: its runs would count twice")
-		is_measured_file[FILENAME] = 1
+	if (role == "measured")
 		measured_file[++n_measured_files] = FILENAME
-	}
 	file_of_role[role] = FILENAME
 	read_head()
 	next

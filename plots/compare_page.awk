@@ -192,7 +192,7 @@ function write_notes(    i, files)
 	define("predicted", "by psd-sim, executor " escaped(list_of(predicted_by)) "; read from " escaped(predicted_file) ".")
 	define("measured", "by psd-run, executor " escaped(list_of(measured_by)) ": the median of the runs of a point; read from " escaped(files) ".")
 	if (has_calibrated)
-		define("calibrated", "the point was used to fit the prediction, so its error says nothing and is not counted; read from " \
+		define("calibrated", "the calibration measured exchanges of this point, so its error is none of a prediction and is not counted; read from " \
 			escaped(file_of_role["calibrated"]) ". Extrapolated: more workers than any calibrated point, which had " \
 			calibrated_workers_max " at most.")
 	define("error", "predicted / measured - 1: below 0 the prediction is too quick. Where each run has a prediction of its own it is that of the median " \

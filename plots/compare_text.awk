@@ -39,13 +39,6 @@ function plural(n, one, many)
 	return n " " (n == 1 ? one : many)
 }
 
-# What a terminal must not act on.
-function printable(text)
-{
-	gsub(/[\001-\037\177]/, "?", text)
-	return text
-}
-
 # Columns on the screen, in UTF-8.
 function width_of(text)
 {

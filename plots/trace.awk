@@ -61,6 +61,8 @@ phase == "M" {
 	if ($0 ~ /"name":"process_name"/) {
 		process_name[pid] = name
 		if (name ~ /^worker [0-9]+$/) {
+			if ((pid in worker_of) || (substr(name, 8) + 0 in pid_of))
+				complain("'" name "' or its 'pid' is there twice, must be there once")
 			pid_of[substr(name, 8) + 0] = pid
 			worker_of[pid] = substr(name, 8) + 0
 			n_workers++
@@ -83,12 +85,16 @@ phase != "X" { next }
 	kind = text_of($0, "cat")
 	if (begin == "" || duration == "" || tid == "")
 		complain("an event has no number for 'ts', 'dur' or 'tid'")
-	if (duration + 0 < 0)
-		complain("'dur' is " duration ", must be 0 or more")
+	if (duration + 0 < 0 || duration + 0 > 1e15)
+		complain("'dur' is " duration ", must be from 0 to 1e15")
+	if (begin + 0 < -1e15 || begin + 0 > 1e15)
+		complain("'ts' is " begin ", must be from -1e15 to 1e15")
 	if (!(kind in category_number))
 		complain("'cat' is '" kind "', must be one of forward, backward, copy, send, receive, reduce, factor, collective, barrier, apply")
 	kind = category_number[kind]
 	of_iteration = number_of(arguments, "iteration")
+	if (of_iteration != "" && (of_iteration !~ /^[0-9]+$/ || length(of_iteration) > 9))
+		complain("'iteration' is " of_iteration ", must be a whole number of up to nine digits")
 	if (of_iteration + 0 > last_iteration)
 		last_iteration = of_iteration + 0
 	n_events++

@@ -5,6 +5,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -375,6 +376,34 @@ static enum psd_status add_scenario(struct psd_text *text, const struct psd_cali
 
 /* ---- files ---- */
 
+static bool is_same_file(const char *path, const char *other)
+{
+	struct stat one, another;
+
+	return path && other && !stat(path, &one) && !stat(other, &another) && one.st_dev == another.st_dev &&
+	       one.st_ino == another.st_ino;
+}
+
+static bool is_read(const struct psd_scenario *scenario, const char *path)
+{
+	const char *const read[] = {scenario->path,	      scenario->graph_path,	 scenario->profile_path,
+				    scenario->published_path, scenario->train.data.path, scenario->train.data.test_path};
+
+	for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
+		if (is_same_file(path, read[i]))
+			return true;
+	return false;
+}
+
+static enum psd_status open_file(struct psd_part_file *file, const char *path, const struct psd_scenario *scenario,
+				 struct psd_error *err)
+{
+	if (is_read(scenario, path))
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){path, 0, 0},
+				     "is read for this calibration, -o must name another file");
+	return psd_part_file_open(file, path, err);
+}
+
 enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct psd_error *err)
 {
 	static const char *const endings[PSD_CALIBRATE_FILES] = {
@@ -385,7 +414,7 @@ enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct p
 		const char *output_path = calibration->options->output_path;
 		char *path = f == PSD_CALIBRATE_SCENARIO ? strdup(output_path) : beside(output_path, endings[f]);
 
-		status = path ? psd_part_file_open(&calibration->files[f], path, err)
+		status = path ? open_file(&calibration->files[f], path, calibration->options->matter->scenario, err)
 			      : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 		free(path);
 	}

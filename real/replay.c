@@ -18,7 +18,6 @@
  * ring of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than its link does. */
 #define MACHINE_LATENCY_SEC  55e-6
 #define MACHINE_HANDLING_SEC 25e-6
-#define MOST_DILATION	     10000.0
 
 static double late_ratio(const struct psd_worker_result *result)
 {
@@ -107,9 +106,9 @@ static enum psd_status find_for_messages(const struct psd_case *made, double pla
 	double low = 0.0, high = 1.0, excess_ratio = 0.0;
 	enum psd_status status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
 
-	while (!status && excess_ratio > MOST_LATE_RATIO && high < MOST_DILATION) {
+	while (!status && excess_ratio > MOST_LATE_RATIO && high < PSD_MOST_DILATION) {
 		low = high;
-		high *= 2.0;
+		high = fmin(2.0 * high, PSD_MOST_DILATION);
 		status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
 	}
 	if (!status && excess_ratio > MOST_LATE_RATIO)
@@ -192,15 +191,23 @@ enum psd_status psd_replay_check(const struct psd_worker_result *result, double 
 {
 	const double busy_ratio = psd_replay_busy_ratio(result);
 	double true_ratio;
+	bool has_true;
 
 	if (psd_replay_is_true(result))
 		return PSD_OK;
-	if (!find_true(result, dilation_ratio, MOST_LATE_RATIO, &true_ratio))
+	has_true = find_true(result, dilation_ratio, MOST_LATE_RATIO, &true_ratio);
+	if (!has_true && busy_ratio > MOST_BUSY_RATIO)
 		return psd_error_set(
 			err, PSD_ERUN, PSD_NOWHERE,
 			"%s: this machine was busy for %.0f %% of the time, must be %.0f %% or less, and mostly with other "
 			"programs: no dilation helps",
 			system_name, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO);
+	if (!has_true)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "%s: timers of this machine were late by %.1f %% of an iteration, must be %.0f %% or less, "
+				     "and mostly other "
+				     "programs kept it busy: no dilation helps",
+				     system_name, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO);
 	if (busy_ratio > MOST_BUSY_RATIO)
 		return psd_error_set(
 			err, PSD_ERUN, PSD_NOWHERE,

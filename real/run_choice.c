@@ -31,7 +31,7 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
 	if (has_point)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-			     "has no cluster of %d nodes or fewer, say how many with --nodes", MOST_NODES_UNASKED);
+			     "has no cluster of %d nodes or fewer, say how many with --set sweep.nodes=2", MOST_NODES_UNASKED);
 }
 
 enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system, unsigned n_hosts,

@@ -92,6 +92,8 @@ static enum psd_status check_calibration(const struct psd_run_options *options, 
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--calibrate' needs '-o FILE', see psd-run --help");
 	if (options->side)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--side' has no effect without '--pack'");
+	if (options->dilation)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--dilation' has no effect beside '--calibrate'");
 	return PSD_OK;
 }
 

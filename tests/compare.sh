@@ -73,10 +73,13 @@ check_once() {
 	done
 }
 
-# check_systems FILE: those of SYSTEMS are in it
+# check_systems FILE: those of SYSTEMS are in it, each once
 check_systems() {
 	left=${SYSTEMS:+$SYSTEMS,}
 	while [ -n "$left" ]; do
+		case ,${left#*,} in
+		*",${left%%,*},"*) refuse "'SYSTEMS' has '${left%%,*}' twice, must have it once" ;;
+		esac
 		case ,$(systems_of "$1") in
 		*",${left%%,*},"*) ;;
 		*) refuse "'SYSTEMS' has '${left%%,*}', must have systems of $1, commas between them" ;;

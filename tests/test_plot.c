@@ -246,9 +246,9 @@ Test(plot, compare_names_file_and_line_of_what_it_cannot_read)
 	expect_measured_refused(HEAD, "2: has no result, must have a row for each run");
 	expect_measured_refused("scenario,system\n" ROW, "1: column 'executor' is missing, the first line must be that of");
 	expect_measured_refused(HEAD ROW "Toy,PS,real-cpu,2,2,1000000000,fast,,,0.5,0.5,1000,1000,,,\n",
-				"3: 'iteration_sec' is 'fast', must be a number above 0");
+				"3: 'iteration_sec' is 'fast', must be a number from 1e-12 to 1e15");
 	expect_measured_refused(HEAD "Toy,PS,real-cpu,2,2,1000000000,0,,,0.5,0.5,1000,1000,,,\n",
-				"2: 'iteration_sec' is '0', must be a number above 0");
+				"2: 'iteration_sec' is '0', must be a number from 1e-12 to 1e15");
 	expect_measured_refused(HEAD "Toy,PS,real-cpu,2,0,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
 				"2: 'workers' is '0', must be a whole number of 1 or more");
 	expect_measured_refused(HEAD "Toy,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,-1,,,\n",
@@ -398,7 +398,13 @@ Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 	expect_refusal(DATA "measured-1.csv " DATA "measured-2.csv", "the first file is the predicted one");
 	expect_refusal(PREDICTED " " PREDICTED, "only the first file is the predicted one");
 	expect_refusal(PREDICTED " " DATA "measured-1.csv " DATA "measured-1.csv",
-		       "measured-1.csv:1: is given twice, must be given once");
+		       "measured-1.csv: is given twice, must be given once");
+	expect_refusal(PREDICTED " " DATA "measured-1.csv tests/../" DATA "measured-1.csv",
+		       "measured-1.csv: is given twice, must be given once");
+	expect_refusal(PREDICTED " " MEASURED " --calibrated ''", "'--calibrated' needs a value that is not empty");
+	expect_refusal(PREDICTED " " MEASURED " --traces " DATA "predicted.json ''",
+		       "'--traces' needs a value that is not empty");
+	expect_refusal(PREDICTED " " DATA, DATA ": is a folder");
 	expect_refusal(PREDICTED " " MEASURED " --bar 0", "'--bar' is '0', must be a ratio such as 0.05 or 5%");
 	expect_refusal(PREDICTED " " MEASURED " --worst 1%", "'--worst' is 0.01, must be 0.05 or more");
 	expect_refusal(PREDICTED " " MEASURED " --linear", "'--linear' belongs to speedup");
@@ -410,20 +416,47 @@ Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 		       "/dev/null: not a readable file, must be a regular one: a pipe cannot be read twice");
 }
 
-Test(plot, compare_does_not_write_over_its_input)
+/* One line, status 2, about the file NAME that a command printed into the folder of the output; %s in the arguments is the folder. */
+static void expect_made_refused(const char *command, const char *arguments, const char *name, const char *words)
 {
 	struct folder folder = make_folder();
-	char arguments[128], command[256];
+	char line[512];
 
-	snprintf(command, sizeof(command), "cp " PREDICTED " %s/out.csv", folder.path);
-	free(run_command(command).text);
-	snprintf(arguments, sizeof(arguments), "%s/out.csv " DATA "measured-1.csv", folder.path);
-	struct run run = compare(&folder, arguments, "2>&1");
+	snprintf(line, sizeof(line), "%s > %s/%s", command, folder.path, name);
+	free(run_command(line).text);
+	snprintf(line, sizeof(line), arguments, folder.path);
+	struct run run = compare(&folder, line, "2>&1");
 
 	cr_expect_eq(run.exit_status, 2);
-	EXPECT_WORDS(run.text, "/out.csv: would be written over the input of this name\n");
+	cr_expect_not_null(strstr(run.text, words), "no '%s' in: %s", words, run.text);
 	free(run.text);
+	snprintf(line, sizeof(line), "%s/%s", folder.path, name);
+	unlink(line);
 	remove_folder(&folder);
+}
+
+Test(plot, compare_does_not_write_over_its_input)
+{
+	static const char words[] = ": would be written over the input of this name\n";
+
+	expect_made_refused("cat " PREDICTED, "%s/out.csv " DATA "measured-1.csv", "out.csv", words);
+	expect_made_refused("cat " PREDICTED, "%s/out.html " DATA "measured-1.csv", "out.html", words);
+	expect_made_refused("cat " DATA "predicted.json",
+			    PREDICTED " " DATA "measured-1.csv --traces %s/out.svg " DATA "measured.json", "out.svg", words);
+}
+
+Test(plot, compare_refuses_what_would_be_counted_wrongly)
+{
+	static const char traced[] = PREDICTED " " DATA "measured-1.csv --traces " DATA "predicted.json %s/m.json";
+
+	expect_made_refused("sed 2p " DATA "measured.json", traced, "m.json",
+			    "m.json:3: 'worker 0' or its 'pid' is there twice, must be there once\n");
+	expect_made_refused("sed 's/\"iteration\":[0-9]*/\"iteration\":0.5/' " DATA "measured.json", traced, "m.json",
+			    ": 'iteration' is 0.5, must be a whole number of up to nine digits\n");
+	expect_made_refused("sed 's/\"dur\":[0-9.]*/\"dur\":1e400/' " DATA "measured.json", traced, "m.json",
+			    ": 'dur' is 1e400, must be from 0 to 1e15\n");
+	expect_made_refused("sed '1s/,images_per_sec/,iteration_sec/' " DATA "measured-1.csv", PREDICTED " %s/m.csv", "m.csv",
+			    "m.csv:1: column 'iteration_sec' is there twice, must be there once\n");
 }
 
 Test(plot, help_names_every_command)

@@ -433,9 +433,9 @@ Test(scenario, only_a_replay_can_be_dilated)
 		MORE, "emulation: {}",
 		"dir/a.yaml:9:1: 'emulation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");
 	expect_error(3, REPLAY "emulation: {dilation: 0.5}",
-		     "dir/a.yaml:4:23: 'dilation' is '0.5', must be a number from 1 to 1000000");
+		     "dir/a.yaml:4:23: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000");
 	expect_error(3, REPLAY "emulation: {dilation: slow}",
-		     "dir/a.yaml:4:23: 'dilation' is 'slow', must be a number from 1 to 1000000");
+		     "dir/a.yaml:4:23: 'dilation' is 'slow', must be 'auto' or a number from 1 to 1000000");
 	expect_error(3, REPLAY "emulation: {payload_scale: 2}",
 		     "dir/a.yaml:4:28: 'payload_scale' is '2', must be a ratio such as 0.15 or 15% from 1e-09 to 1");
 	expect_error(3, REPLAY "emulation: {speed: 2}",

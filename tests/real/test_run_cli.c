@@ -128,6 +128,7 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--calibrate -o x --nodes 2 " QUICKSTART, "'--nodes' has no effect beside '--calibrate'"},
 		{"--calibrate -o x --iterations 2 " QUICKSTART, "'--iterations' has no effect beside '--calibrate'"},
 		{"--calibrate -o x --system PS " QUICKSTART, "'--system' has no effect beside '--calibrate'"},
+		{"--calibrate -o x --dilation 2 " QUICKSTART, "'--dilation' has no effect beside '--calibrate'"},
 		{"--calibrate --pack a -o x", "'--calibrate' and '--pack' exclude each other"},
 	};
 
@@ -505,6 +506,27 @@ Test(run_cli, a_replay_is_not_calibrated)
 		"--set compute.replay: 'replay' is true, --calibrate measures what is really computed: must be false or left "
 		"out, as in 'compute: {device: cpu}'");
 	cr_expect_neq(access(scratch_folder_path(&folder, "c.yaml.part").text, F_OK), 0);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, a_calibration_replaces_nothing_that_it_reads)
+{
+	const struct scratch_folder folder = make_tiny();
+	static const char *const read[] = {"s.yaml", "tiny.yaml"};
+
+	for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++) {
+		char *before = read_text(&folder, read[i]), *after, options[64], words[128], part[32];
+
+		snprintf(options, sizeof(options), "--calibrate -o @/%s", read[i]);
+		snprintf(words, sizeof(words), "/%s: is read for this calibration, -o must name another file\n", read[i]);
+		expect_complaint(tiny(&folder, options).text, 2, words);
+		after = read_text(&folder, read[i]);
+		cr_expect_str_eq(after, before);
+		snprintf(part, sizeof(part), "%s.part", read[i]);
+		cr_expect_neq(access(scratch_folder_path(&folder, part).text, F_OK), 0);
+		free(before);
+		free(after);
+	}
 	scratch_folder_remove(&folder);
 }
 
