@@ -51,26 +51,30 @@ WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),-Werr
 C_WARNINGS   := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wvla
 SANITIZERS   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(CPPFLAGS)
-ALL_CFLAGS   := -std=c11 $(C_WARNINGS) -include engine/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
+ALL_CFLAGS   := -std=c11 $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
 ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
 SIM_LIBS     := -lsimgrid -lyaml -lm
 REAL_LIBS    := -ldnnl -lgomp -lturbojpeg -lyaml -lm -lpthread
 VERSION      := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
 
-objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(basename $(wildcard $(1)))))
+# Every file of those kinds below a folder: sources(FOLDER,KIND...), in order of name, so that links repeat exactly.
+sources = $(sort $(shell find $(1) -type f \( -false $(foreach kind,$(2),-o -name '*.$(kind)') \)))
+objects = $(addprefix $(BUILD)/,$(addsuffix .o,$(basename $(1))))
 
-ENGINE_OBJECTS := $(call objects,engine/*.c)
-SIM_OBJECTS    := $(call objects,sim/*.c sim/*.cpp)
+ENGINE_SOURCES := $(call sources,engine,c)
+ENGINE_OBJECTS := $(call objects,$(ENGINE_SOURCES))
+SIM_OBJECTS    := $(call objects,$(call sources,sim,c cpp))
 SIM_MAIN       := $(BUILD)/sim/main.o
 SIM_PARTS      := $(filter-out $(SIM_MAIN),$(SIM_OBJECTS))
-TEST_OBJECTS   := $(call objects,tests/test_*.c)
-BENCH_OBJECTS  := $(call objects,tests/bench/bench_*.c)
+TEST_OBJECTS   := $(call objects,$(wildcard tests/test_*.c) $(call sources,tests/engine tests/sim tests/plots,c))
+BENCH_OBJECTS  := $(call objects,$(wildcard tests/bench/bench_*.c))
 BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
-REAL_OBJECTS   := $(call objects,real/*.c)
+REAL_SOURCES   := $(call sources,real,c)
+REAL_OBJECTS   := $(call objects,$(REAL_SOURCES))
 REAL_MAIN      := $(BUILD)/real/main.o
 REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
-REAL_TESTS     := $(call objects,tests/real/*.c)
+REAL_TESTS     := $(call objects,$(call sources,tests/real,c))
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
 # Benchmarks that are scripts, and the programs that they run: those of others only where their libraries are.
@@ -78,12 +82,12 @@ SCRIPT_BENCHES := $(patsubst tests/bench/real/bench_%.sh,%,$(wildcard tests/benc
 BENCH_TOOLS    := in-cluster exchange
 BENCH_TOOL_OBJECTS := $(foreach tool,$(BENCH_TOOLS),$(BUILD)/tests/bench/real/$(subst -,_,$(tool)).o)
 PEER_TOOLS     := $(if $(wildcard /usr/include/gloo/config.h),allreduce-gloo) $(if $(shell command -v mpicc),allreduce-mpi)
-PROGRAMS       := $(BUILD)/psd-sim $(if $(wildcard real/main.c),$(BUILD)/psd-run)
+PROGRAMS       := $(BUILD)/psd-sim $(BUILD)/psd-run
 SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REAL_FUZZERS   := $(patsubst tests/fuzz/real/fuzz_%.c,%,$(wildcard tests/fuzz/real/fuzz_*.c))
-HEADERS        := $(filter-out engine/banned.h,$(wildcard engine/*.h sim/*.h real/*.h))
-CXX_HEADERS    := $(wildcard sim/*.hpp)
+HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real,h))
+CXX_HEADERS    := $(call sources,sim,hpp)
 SCRIPTS        := plots/psd-plot .ci/run $(wildcard tests/*.sh tests/bench/real/*.sh)
 ENGINE         := $(BUILD)/libpsd-engine.a
 
@@ -286,19 +290,19 @@ selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks 
 	@tests/selfcheck.sh $(BUILD) '$(CC)' $(firstword $(GOLDEN))
 
 format-check: ## clang-format agrees with every C file
-	clang-format --dry-run -Werror $(wildcard engine/*.[ch] sim/*.[ch] sim/*.[ch]pp real/*.[ch] tests/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
+	clang-format --dry-run -Werror $(call sources,engine sim real tests,c h cpp hpp)
 
 # ---- fuzzing: its own objects (clang, libFuzzer); engine sources, and for what real/ reads its sources too ----
 FUZZ_BUILD   := build/fuzz
 FUZZ_FLAGS   := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -MMD -MP
-FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(wildcard engine/*.c))
+FUZZ_OBJECTS := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(ENGINE_SOURCES))
 FUZZ_MAINS   := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(wildcard tests/fuzz/fuzz_*.c tests/fuzz/real/fuzz_*.c))
-FUZZ_REAL    := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(filter-out real/main.c,$(wildcard real/*.c)))
+FUZZ_REAL    := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(filter-out real/main.c,$(REAL_SOURCES)))
 
 $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS): $(FUZZ_BUILD)/obj/%.o: %.c Makefile | deps deps-fuzz
 	@mkdir -p $(@D)
 	@echo "  FUZZ-CC  $<"
-	$(Q)$(FUZZ_CC) -I. $(CPPFLAGS) -std=c11 -include engine/banned.h $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
+	$(Q)$(FUZZ_CC) -I. $(CPPFLAGS) -std=c11 -include engine/base/banned.h $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
 
 $(FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	@echo "  LINK     $@"

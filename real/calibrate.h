@@ -4,9 +4,9 @@
 
 #include <signal.h>
 
-#include "engine/case.h"
-#include "engine/error.h"
-#include "engine/text.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/program/case.h"
 #include "real/launch.h"
 
 struct psd_calibrate_options {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/program.h"
+#include "engine/program/program.h"
 #include "real/affinity.h"
 #include "real/calibrate_parts.h"
 #include "real/cpu.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/units.h"
+#include "engine/base/units.h"
 #include "real/calibrate_parts.h"
 #include "real/exchange.h"
 

@@ -9,10 +9,10 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "engine/grid.h"
-#include "engine/result_row.h"
-#include "engine/scenario_print.h"
-#include "engine/units.h"
+#include "engine/base/grid.h"
+#include "engine/base/units.h"
+#include "engine/result/result_row.h"
+#include "engine/scenario/scenario_print.h"
 #include "real/calibrate_parts.h"
 
 #define NOISY_RATIO   0.05

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <sys/resource.h>
 
-#include "engine/cost.h"
+#include "engine/cost/cost.h"
 #include "real/affinity.h"
 #include "real/calibrate_parts.h"
 #include "real/crew.h"

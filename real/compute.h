@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/error.h"
-#include "engine/graph.h"
+#include "engine/base/error.h"
+#include "engine/model/graph.h"
 
 struct psd_compute_options {
 	uint32_t batch;	     /* samples this worker computes per iteration */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "engine/error.h"
-#include "engine/text.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
 
 /* The number of the signal that asked for an end, 0: none. */
 extern volatile sig_atomic_t psd_console_stop_signal;

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/error.h"
-#include "engine/graph.h"
+#include "engine/base/error.h"
+#include "engine/model/graph.h"
 #include "real/compute.h"
 
 #define PSD_CPU_ARGS_MAX 12

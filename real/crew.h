@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 typedef enum psd_status psd_crew_work_fn(void *context, unsigned member, struct psd_error *err);
 

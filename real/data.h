@@ -6,9 +6,9 @@
 
 #include <stdint.h>
 
-#include "engine/error.h"
-#include "engine/graph.h"
-#include "engine/train.h"
+#include "engine/base/error.h"
+#include "engine/model/graph.h"
+#include "engine/scenario/train.h"
 
 enum psd_data_part { PSD_DATA_TRAINING, PSD_DATA_TEST };
 

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/cost.h"
-#include "engine/units.h"
+#include "engine/base/units.h"
+#include "engine/cost/cost.h"
 #include "real/link.h"
 #include "real/namespaces.h"
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 #define PSD_EMULATION_MAX_NODES 400 /* two descriptors each, within the usual limit of 1024 */
 #define PSD_EMULATION_MIN_BPS	1e5

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/model.h"
-#include "engine/text.h"
+#include "engine/base/text.h"
+#include "engine/model/model.h"
 
 #define PATH	    "exchange" /* of texts that are no files */
 #define NO_RATE_BPS 1e9	       /* a scenario must have one: the case leaves it out */

@@ -2,7 +2,7 @@
 #ifndef PSD_REAL_EXCHANGE_H
 #define PSD_REAL_EXCHANGE_H
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "real/launch.h"
 
 struct psd_exchange_options {

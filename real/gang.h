@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "real/crew.h"
 
 /* Fields are private to gang.c. */

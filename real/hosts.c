@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/file.h"
+#include "engine/base/file.h"
 #include "real/socket.h"
 
 enum { MOST_PORT = 65535 };

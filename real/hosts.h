@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "real/mesh.h"
 
 enum { PSD_HOSTS_FIRST_PORT = 7411, PSD_HOSTS_MAX = 4096 };

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "real/mapping.h"
 
 /* A JPEG inside a file, for messages. */

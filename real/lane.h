@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 typedef void psd_lane_job_fn(void *context);
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/error.h"
-#include "engine/graph.h"
+#include "engine/base/error.h"
+#include "engine/model/graph.h"
 #include "real/compute.h"
 
 struct psd_layer_times_options {

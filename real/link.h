@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 #define PSD_LINK_LOOPBACK 1 /* the kernel's number for lo in every namespace */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/scenario_print.h"
+#include "engine/scenario/scenario_print.h"
 #include "real/console.h"
 #include "real/pack.h"
 #include "real/run.h"

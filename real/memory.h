@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/plan.h"
+#include "engine/program/plan.h"
 #include "real/compute.h"
 #include "real/pieces.h"
 

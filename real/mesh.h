@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "engine/error.h"
-#include "engine/layout.h"
+#include "engine/base/error.h"
+#include "engine/cost/layout.h"
 
 #define PSD_MESH_ADDRESS_MAX 64
 

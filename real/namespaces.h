@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 struct psd_namespace {
 	int net_fd;	/* the namespace */

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 /* The caller's storage of one message; fields are private to netlink.c. Every message of real/link.c is below the limit, which is asserted. */
 struct psd_netlink_message {

@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "real/mapping.h"
 
 enum { PSD_PACK_HEAD_BYTES = 72, PSD_PACK_ENTRY_BYTES = 24, PSD_PACK_MAX_SIDE = 4096, PSD_PACK_MAX_CLASSES = 1000000 };

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 struct psd_part_file {
 	FILE *out;

@@ -2,7 +2,7 @@
 #ifndef PSD_REAL_PRODUCT_H
 #define PSD_REAL_PRODUCT_H
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 /* Fields are private to product.c. */
 struct psd_product {

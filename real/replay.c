@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "engine/estimate.h"
+#include "engine/estimate/estimate.h"
 #include "real/affinity.h"
 
 /* Above, processes wait for each other's processors. */

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "engine/case.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/program/case.h"
 #include "real/worker.h"
 
 /* A dilation at which a machine can move what all links carry at a time when they are busy, and at which what it adds to each

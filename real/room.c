@@ -1,6 +1,6 @@
 #include "real/room.h"
 
-#include "engine/units.h"
+#include "engine/base/units.h"
 
 /* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection over loopback. */
 enum {

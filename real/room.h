@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/case.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/program/case.h"
 
 /* What the cluster takes at the least: of every worker that trains, parameters, gradients and a batch's activations; of every
  * process and every connection, what they take when nothing is sent. */

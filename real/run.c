@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/result_row.h"
+#include "engine/result/result_row.h"
 #include "real/calibrate.h"
 #include "real/console.h"
 #include "real/join.h"

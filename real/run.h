@@ -2,8 +2,8 @@
 #ifndef PSD_REAL_RUN_H
 #define PSD_REAL_RUN_H
 
-#include "engine/error.h"
-#include "engine/scenario.h"
+#include "engine/base/error.h"
+#include "engine/scenario/scenario.h"
 #include "real/run_options.h"
 
 /* Statuses of everything that a run consists of; results of systems that were done before stay printed. */

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-#include "engine/error.h"
-#include "engine/scenario.h"
-#include "engine/text.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/scenario/scenario.h"
 
 /* n_nodes: that many; 0: the first cluster of several nodes that one machine can be, else the first that it can be. PSD_EINVAL when there is
  * none. */

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/text.h"
+#include "engine/base/text.h"
 #include "real/console.h"
 
 static enum psd_status refuse(const struct psd_run_log *log, enum psd_status status, int error_number, struct psd_error *err)

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "engine/error.h"
-#include "engine/scenario.h"
+#include "engine/base/error.h"
+#include "engine/scenario/scenario.h"
 #include "real/worker.h"
 
 struct psd_run_log {

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "engine/scenario.h"
-#include "engine/train.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/train.h"
 #include "real/hosts.h"
 #include "real/pack_format.h"
 

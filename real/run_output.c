@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "engine/result_table.h"
-#include "engine/units.h"
+#include "engine/base/units.h"
+#include "engine/result/result_table.h"
 #include "real/replay.h"
 
 const char *psd_run_executor(bool has_replay)

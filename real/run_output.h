@@ -2,7 +2,7 @@
 #ifndef PSD_REAL_RUN_OUTPUT_H
 #define PSD_REAL_RUN_OUTPUT_H
 
-#include "engine/text.h"
+#include "engine/base/text.h"
 #include "real/launch.h"
 
 /* One system's run. */

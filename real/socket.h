@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 struct psd_socket_options {
 	bool has_buffers; /* false: the kernel adapts them, up to net.ipv4.tcp_rmem and tcp_wmem */

@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "engine/case.h"
-#include "engine/error.h"
-#include "engine/trace.h"
+#include "engine/base/error.h"
+#include "engine/program/case.h"
+#include "engine/result/trace.h"
 
 /* A record, all numbers little-endian: operation (4 bytes), iteration (4), 1 for an arrival, else 0 (4), zero (4), bytes (8), start and end
  * in nanoseconds (8 each). */

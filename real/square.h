@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 /* Scales the middle square of an image (rows of red, green and blue bytes) to out: (side, side, 3) bytes. Each output pixel is the mean of
  * the input around its place, weighted by a triangle as wide as two output pixels (two input pixels when enlarging). PSD_ENOMEM. */

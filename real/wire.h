@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
 #define PSD_WIRE_VERSION     4

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/case.h"
-#include "engine/sched.h"
-#include "engine/trace.h"
-#include "engine/train.h"
+#include "engine/program/case.h"
+#include "engine/program/sched.h"
+#include "engine/result/trace.h"
+#include "engine/scenario/train.h"
 #include "real/compute.h"
 #include "real/data.h"
 #include "real/memory.h"

@@ -3,8 +3,8 @@
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
-#include "engine/interpreter.h"
-#include "engine/ring.h"
+#include "engine/program/interpreter.h"
+#include "engine/schedules/ring.h"
 #include "real/compute.h"
 #include "real/feed.h"
 #include "real/folded.h"

@@ -2,7 +2,7 @@
  * cluster's, slower than the machine's, so that everything it says is in the cluster's seconds. */
 #include <math.h>
 
-#include "engine/jitter.h"
+#include "engine/program/jitter.h"
 #include "real/worker_parts.h"
 
 enum { NO_ALARM = PSD_RESOURCES };

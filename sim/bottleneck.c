@@ -1,7 +1,7 @@
 /* One sentence for each system: what bounds it at its largest point, with figures. */
 #include <math.h>
 
-#include "engine/units.h"
+#include "engine/base/units.h"
 #include "sim/grid.h"
 #include "sim/output.h"
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/error.h"
-#include "engine/outcome.h"
+#include "engine/base/error.h"
+#include "engine/program/outcome.h"
 
 /* Does job number `job`, in the child. What it prints goes nowhere, except into the message when the child crashes. */
 typedef enum psd_status (*psd_child_fn)(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "engine/units.h"
+#include "engine/base/units.h"
 
 #define SHAPE_MAX 40
 

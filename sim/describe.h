@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "engine/graph.h"
+#include "engine/model/graph.h"
 
 /* Writes one line per layer (name, kind, output shape, parameters, forward MFLOPs and activation bytes of one sample), then
  * totals. Write errors stay in the stream's flag. Any thread that owns out. */

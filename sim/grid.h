@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "engine/error.h"
-#include "engine/grid.h"
+#include "engine/base/error.h"
+#include "engine/base/grid.h"
 
 /* Writes heads, a rule and rows; write errors stay in the stream's flag. PSD_ENOMEM. */
 enum psd_status psd_grid_write(FILE *out, const struct psd_grid *grid, struct psd_error *err) PSD_MUST_CHECK;

@@ -8,7 +8,7 @@
 #include <simgrid/s4u.hpp>
 
 extern "C" {
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 #include "sim/platform.h"
 }
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "engine/text.h"
+#include "engine/base/text.h"
 
 struct psd_json psd_json_make(FILE *out)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/result_row.h"
-#include "engine/scenario_print.h"
+#include "engine/result/result_row.h"
+#include "engine/scenario/scenario_print.h"
 #include "sim/children.h"
 #include "sim/describe.h"
 #include "sim/grid.h"

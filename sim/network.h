@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 /* What the generated platforms need. Hosts: worker w is host w and sits on node w / workers_per_node; server s (separate server nodes
  * only) is host n_workers + s on its own node n_nodes + s. */

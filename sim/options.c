@@ -1,7 +1,7 @@
 /* The table of options, and what makes sense only together or not together. */
 #include "sim/options.h"
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 
 enum { MOST_PROCESSES = 4096 };
 

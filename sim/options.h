@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/arguments.h"
-#include "engine/error.h"
-#include "engine/text.h"
+#include "engine/base/arguments.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
 
 enum psd_mode {
 	PSD_MODE_RESULTS,

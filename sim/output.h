@@ -5,10 +5,10 @@
 
 #include <stdio.h>
 
-#include "engine/case.h"
-#include "engine/error.h"
-#include "engine/result_row.h"
-#include "engine/text.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/program/case.h"
+#include "engine/result/result_row.h"
 #include "sim/json.h"
 #include "sim/sweep.h"
 

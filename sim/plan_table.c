@@ -2,7 +2,7 @@
  * rules from the cost model and says where they part. */
 #include <string.h>
 
-#include "engine/units.h"
+#include "engine/base/units.h"
 #include "sim/grid.h"
 #include "sim/output.h"
 

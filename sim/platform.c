@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 
 #define UNLIMITED_BPS	1e15 /* a link that nobody notices: 100 MB pass in 1 us */
 #define DUMP_PAIR_HOSTS 512  /* 262k ways, 40 MB of XML */

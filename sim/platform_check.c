@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 #include "sim/platform.h"
 
 #define LOAD_LIMIT_MSEC 30000

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "engine/outcome.h"
-#include "engine/published.h"
-#include "engine/scenario.h"
+#include "engine/program/outcome.h"
+#include "engine/scenario/published.h"
+#include "engine/scenario/scenario.h"
 
 struct psd_result {
 	const struct psd_system *system; /* borrowed from the scenario */

@@ -1,5 +1,5 @@
 /* Results as CSV. */
-#include "engine/result_row.h"
+#include "engine/result/result_row.h"
 #include "sim/output.h"
 
 static struct psd_result_value value(bool is_there, double figure)

@@ -1,8 +1,8 @@
 /* The table of results, one group of rows for each point, so that systems are compared where they compete. */
 #include <string.h>
 
-#include "engine/result_table.h"
-#include "engine/units.h"
+#include "engine/base/units.h"
+#include "engine/result/result_table.h"
 #include "sim/grid.h"
 #include "sim/output.h"
 

@@ -1,5 +1,5 @@
 /* Ring all-reduce: step by step in message fidelity, as one flow to each neighbour in flow fidelity. */
-#include "engine/ring.h"
+#include "engine/schedules/ring.h"
 
 #include <math.h>
 

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-#include "engine/case.h"
-#include "engine/error.h"
-#include "engine/published.h"
-#include "engine/scenario.h"
+#include "engine/base/error.h"
+#include "engine/program/case.h"
+#include "engine/scenario/published.h"
+#include "engine/scenario/scenario.h"
 
 /* Must not move: matter points to scenario. */
 struct psd_session {

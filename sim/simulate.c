@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/jitter.h"
+#include "engine/program/jitter.h"
 #include "sim/simulation.h"
 
 static double sim_now(void *context)

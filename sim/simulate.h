@@ -2,10 +2,10 @@
 #ifndef PSD_SIM_SIMULATE_H
 #define PSD_SIM_SIMULATE_H
 
-#include "engine/case.h"
-#include "engine/error.h"
-#include "engine/outcome.h"
-#include "engine/trace.h"
+#include "engine/base/error.h"
+#include "engine/program/case.h"
+#include "engine/program/outcome.h"
+#include "engine/result/trace.h"
 #include "sim/network.h"
 
 /* What the network shim needs to build the case's platform. */

@@ -2,8 +2,8 @@
 #ifndef PSD_SIM_SIMULATION_H
 #define PSD_SIM_SIMULATION_H
 
-#include "engine/interpreter.h"
-#include "engine/pool.h"
+#include "engine/estimate/pool.h"
+#include "engine/program/interpreter.h"
 #include "sim/simulate.h"
 
 /* What woke us is told by the cookie: kind, then host or two hosts, then the task. */

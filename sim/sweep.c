@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/estimate.h"
-#include "engine/units.h"
+#include "engine/base/units.h"
+#include "engine/estimate/estimate.h"
 #include "sim/children.h"
 #include "sim/simulate.h"
 

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include "engine/case.h"
-#include "engine/error.h"
-#include "engine/published.h"
+#include "engine/base/error.h"
+#include "engine/program/case.h"
+#include "engine/scenario/published.h"
 #include "sim/result.h"
 
 struct psd_sweep {

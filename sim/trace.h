@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "engine/case.h"
-#include "engine/error.h"
-#include "engine/trace.h"
+#include "engine/base/error.h"
+#include "engine/program/case.h"
+#include "engine/result/trace.h"
 
 /* ---- the format ---- */
 

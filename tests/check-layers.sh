@@ -25,15 +25,15 @@ b
 [ ! -d engine ] || includes engine | awk -v c_library="$c_library" '
 	{ header = $0; sub(/^[^:]*:[0-9]*:/, "", header); file = $0; sub(/:.*/, "", file) }
 	header ~ "^<(" c_library ")[.]h>$" || header ~ /^"engine\// { next }
-	header == "<yaml.h>" && file == "engine/document.c" { next }
-	{ print $0 ": engine/ includes the C library and engine/ only (<yaml.h> in engine/document.c)" }' >>"$bad"
+	header == "<yaml.h>" && file == "engine/document/document.c" { next }
+	{ print $0 ": engine/ includes the C library and engine/ only (<yaml.h> in engine/document/document.c)" }' >>"$bad"
 [ ! -d sim ] || includes sim | grep -E ':"(\.\./)?real/' | sed 's/$/: sim\/ does not know real\//' >>"$bad"
 [ ! -d real ] || includes real | grep -E ':"(\.\./)?sim/|:<simgrid/' | sed 's/$/: real\/ does not know sim\//' >>"$bad"
 for folder in engine sim real; do
 	[ ! -d "$folder" ] || includes "$folder" | grep -Ei '^[^:]*[^u]:[0-9]+:.(cuda|cublas|cudnn|nccl|curand|nvml|nvtx)' |
 		sed 's/$/: CUDA headers belong in .cu files/' >>"$bad"
 done
-# engine/banned.h covers C; C++ does not read it.
+# engine/base/banned.h covers C; C++ does not read it.
 find sim real -name '*.[ch]pp' -exec grep -nHE '\<(sprintf|strcpy|strcat|strtok|atoi|atof)[ ]*\(' {} + 2>/dev/null |
 	sed 's/$/: banned, see engine\/banned.h/' >>"$bad"
 

@@ -46,7 +46,7 @@ must_reject "a golden file with one character changed" "golden: differs" \
 echo '#include <string.h>
 void f(char *to, const char *from);
 void f(char *to, const char *from) { strcpy(to, from); }' >"$work/banned.c"
-must_reject "a call of strcpy" strcpy "$cc" -I. -Werror -include engine/banned.h -c -o "$work/banned.o" "$work/banned.c"
+must_reject "a call of strcpy" strcpy "$cc" -I. -Werror -include engine/base/banned.h -c -o "$work/banned.o" "$work/banned.c"
 
 for include in '<simgrid/engine.h>' '<pthread.h>' '<sys/socket.h>' '"sim/network.h"' '<yaml.h>'; do
 	include_from engine "$include"

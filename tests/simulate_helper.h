@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/case.h"
-#include "engine/estimate.h"
-#include "engine/outcome.h"
+#include "engine/estimate/estimate.h"
+#include "engine/program/case.h"
+#include "engine/program/outcome.h"
 #include "sim/simulate.h"
 
 enum { SIMULATION_CPU_SEC_MAX = 60 };

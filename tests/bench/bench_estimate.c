@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "engine/case.h"
-#include "engine/estimate.h"
+#include "engine/estimate/estimate.h"
+#include "engine/program/case.h"
 
 #define MEASURED_SEC 1.0
 

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "engine/scenario.h"
+#include "engine/scenario/scenario.h"
 #include "sim/network.h"
 
 #define LATENCY_SEC	10e-6

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "engine/prototxt.h"
+#include "engine/model/prototxt.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

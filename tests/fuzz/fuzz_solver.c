@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "engine/train.h"
+#include "engine/scenario/train.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

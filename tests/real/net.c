@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 
 /* In [-1, 1). */
 static float draw(uint32_t *state)

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "engine/graph.h"
+#include "engine/model/graph.h"
 #include "real/compute.h"
 
 #define NET_SEED 20160716u

@@ -9,7 +9,7 @@
 
 #include "real/socket.h"
 #include "tests/cli_helper.h"
-#include "tests/real/jpeg_helper.h"
+#include "tests/real/data/jpeg_helper.h"
 #include "tests/real/scratch_folder.h"
 
 #define QUICKSTART "scenarios/quickstart.yaml"

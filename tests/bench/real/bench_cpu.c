@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "engine/graph.h"
+#include "engine/model/graph.h"
 #include "real/affinity.h"
 #include "real/cpu.h"
 #include "real/crew.h"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "engine/case.h"
-#include "engine/scenario.h"
+#include "engine/program/case.h"
+#include "engine/scenario/scenario.h"
 #include "real/emulation.h"
 #include "real/worker.h"
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/units.h"
+#include "engine/base/units.h"
 #include "real/emulation.h"
 
 #define MASTER_PORT "29500"

@@ -1,0 +1,57 @@
+/* Whole files, with a limit: an input of this program is written by a person. */
+#include "engine/base/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Doubles the room until the file or the limit ends. Returns the length, or sets *failure to an errno value. */
+static size_t read_all(FILE *in, char **text, int *failure)
+{
+	size_t room = 16384, length = 0;
+
+	*failure = 0;
+	for (;;) {
+		char *larger = realloc(*text, room + 1);
+
+		if (!larger) {
+			*failure = ENOMEM;
+			return 0;
+		}
+		*text = larger;
+		errno = 0;
+		length += fread(*text + length, 1, room - length, in);
+		if (ferror(in))
+			*failure = errno ? errno : EIO;
+		if (length < room || length > PSD_FILE_BYTES_MAX)
+			return length;
+		room *= 2;
+	}
+}
+
+enum psd_status psd_file_read(char **text, size_t *length, const char *path, struct psd_error *err)
+{
+	const struct psd_place at = {.path = path};
+	FILE *in = fopen(path, "rb");
+	char *read = NULL;
+	size_t read_length;
+	int failure;
+
+	if (!in)
+		return psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(errno));
+	read_length = read_all(in, &read, &failure);
+	fclose(in);
+	if (!failure && read_length <= PSD_FILE_BYTES_MAX) {
+		read[read_length] = '\0';
+		*text = read;
+		*length = read_length;
+		return PSD_OK;
+	}
+	free(read);
+	if (failure == ENOMEM)
+		return psd_error_set(err, PSD_ENOMEM, at, "out of memory");
+	if (failure)
+		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(failure));
+	return psd_error_set(err, PSD_EFILE, at, "is longer than 16 MiB, too long for an input file");
+}

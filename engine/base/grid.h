@@ -1,0 +1,45 @@
+/* Aligned columns of text for people. Widths come from the content; a column without any content is left out. */
+#ifndef PSD_GRID_H
+#define PSD_GRID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "engine/base/text.h"
+
+enum {
+	PSD_GRID_COLUMNS = 16,
+	PSD_GRID_CELL = 96,  /* bytes, longer content is cut */
+	PSD_GRID_WIDTH = 120 /* characters of a line; the first left-aligned column gives way */
+};
+
+struct psd_grid_row {
+	char cells[PSD_GRID_COLUMNS][PSD_GRID_CELL];
+	bool is_gap; /* an empty line */
+};
+
+struct psd_grid {
+	const char *heads[PSD_GRID_COLUMNS][2]; /* two lines, borrowed */
+	bool is_left[PSD_GRID_COLUMNS];
+	unsigned n_columns;
+	struct psd_grid_row *rows;
+	unsigned n_rows;
+	unsigned rows_capacity;
+	bool is_out_of_memory; /* passed on by psd_grid_add() */
+};
+
+/* Adds a column; returns its number. upper, lower: the two lines of its head, borrowed for the life of the grid. */
+unsigned psd_grid_add_column(struct psd_grid *grid, const char *upper, const char *lower, bool is_left);
+void psd_grid_add_row(struct psd_grid *grid);
+/* An empty line, unless the last row is one or there is none yet. */
+void psd_grid_add_gap(struct psd_grid *grid);
+/* Sets a cell of the newest row. Control characters become '?', so that no file drives the terminal. */
+void psd_grid_set(struct psd_grid *grid, unsigned column, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Adds heads, a rule and rows. */
+void psd_grid_add(struct psd_text *text, const struct psd_grid *grid);
+void psd_grid_release(struct psd_grid *grid);
+
+/* Decimals that show `value` (> 0) with three significant digits, from 0 to most. */
+int psd_grid_decimals(double value, int most);
+
+#endif

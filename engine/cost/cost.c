@@ -1,0 +1,339 @@
+/* Bytes, seconds and the choice between methods, each formula beside its source. Keeps no state. */
+#include "engine/cost/cost.h"
+
+#include <assert.h>
+#include <math.h>
+
+const char *const psd_method_names[PSD_METHODS + 1] = {"ps", "sfb", "adam", "ring", NULL};
+
+/* P workers, S shards, K batch, M rows, N columns, as in ATC'17 table 1. M N is taken as `elements`, which adds the bias that
+ * travels with the weight. */
+uint64_t psd_cost_node_values(enum psd_method method, enum psd_role role, const struct psd_subject *subject, unsigned workers,
+			      unsigned shards)
+{
+	const uint64_t P = workers;
+	const uint64_t S = shards;
+	const uint64_t MN = subject->elements;
+	const uint64_t factors = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns); /* K (M+N) */
+	switch (method) {
+	case PSD_METHOD_PS:
+		if (role == PSD_ROLE_SERVER)
+			return 2 * P * MN / S;
+		if (role == PSD_ROLE_WORKER)
+			return 2 * MN;
+		return 2 * MN * (P + S - 2) / S;
+	case PSD_METHOD_SFB: return role == PSD_ROLE_SERVER ? 0 : 2 * (P - 1) * factors;
+	case PSD_METHOD_ADAM:
+		if (role == PSD_ROLE_SERVER)
+			return P * MN + P * factors;
+		if (role == PSD_ROLE_WORKER)
+			return factors + MN;
+		return (P - 1) * (MN + factors);
+	case PSD_METHOD_RING: return role == PSD_ROLE_SERVER ? 0 : 4 * (P - 1) * MN / P;
+	case PSD_METHODS: break;
+	}
+	assert(!"method");
+	return 0;
+}
+
+static bool has_factors(const struct psd_subject *subject)
+{
+	return subject->rows > 0 && subject->columns > 0;
+}
+
+bool psd_cost_hybrid_takes_sfb(const struct psd_subject *subject, unsigned workers, unsigned shards)
+{
+	const double P = workers;
+	const double S = shards;
+	const double M = (double)subject->rows;
+	const double N = (double)subject->columns;
+	/* Products stay below 2^53 for every layer that fits in memory, so double keeps them exact. */
+	return has_factors(subject) && 2.0 * subject->batch * (P - 1.0) * (M + N) * S <= 2.0 * M * N * (P + S - 2.0);
+}
+
+bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers)
+{
+	const double P = workers;
+	const double M = (double)subject->rows;
+	const double N = (double)subject->columns;
+	const double factors = subject->batch * (M + N);
+	return has_factors(subject) && (P - 1.0) * (P - 1.0) * factors <= P * factors + P * M * N;
+}
+
+static uint64_t both_ways_bytes(enum psd_pattern pattern, uint64_t elements, const struct psd_subject *subject,
+				const struct psd_layout *layout, unsigned node)
+{
+	const struct psd_payload payload = {pattern, elements, subject->value_bytes, psd_layout_shard_host(layout, 0)};
+	const struct psd_traffic traffic = psd_payload_node_traffic(&payload, layout, node);
+	return traffic.sent_bytes + traffic.received_bytes;
+}
+
+static uint64_t one_node_bytes(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,
+			       unsigned node)
+{
+	const uint64_t factors = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns);
+	switch (method) {
+	case PSD_METHOD_PS:
+		return both_ways_bytes(PSD_PATTERN_PUSH, subject->elements, subject, layout, node) +
+		       both_ways_bytes(PSD_PATTERN_PULL, subject->elements, subject, layout, node);
+	case PSD_METHOD_SFB: return both_ways_bytes(PSD_PATTERN_BROADCAST, factors, subject, layout, node);
+	case PSD_METHOD_ADAM:
+		return both_ways_bytes(PSD_PATTERN_TO_ROOT, factors, subject, layout, node) +
+		       both_ways_bytes(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, node);
+	case PSD_METHOD_RING: return both_ways_bytes(PSD_PATTERN_RING, subject->elements, subject, layout, node);
+	case PSD_METHODS: break;
+	}
+	assert(!"method");
+	return 0;
+}
+
+uint64_t psd_cost_node_bytes(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout)
+{
+	/* nodes of a kind are alike but for the last one; the first shard's is the root */
+	const unsigned candidates[] = {0, layout->nodes - 1, psd_layout_node(layout, psd_layout_shard_host(layout, 0)),
+				       psd_layout_nodes(layout) - 1};
+	uint64_t most_bytes = 0;
+	for (unsigned i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+		const uint64_t bytes = one_node_bytes(method, subject, layout, candidates[i]);
+		most_bytes = bytes > most_bytes ? bytes : most_bytes;
+	}
+	return most_bytes;
+}
+
+static double link_bps_of(const struct psd_rates *rates)
+{
+	return fmin(rates->send_bps, rates->receive_bps);
+}
+
+double psd_cost_woken(const struct psd_rates *rates, double n_messages, double paused_sec)
+{
+	return paused_sec > 0.5 * rates->latency_sec ? n_messages : 0.0;
+}
+
+struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages, double n_woken)
+{
+	const struct psd_host *host = rates->host;
+	const double moved_sec = host->socket_bps > 0.0 ? 8.0 * bytes / host->socket_bps : 0.0;
+	const double link_sec = 8.0 * bytes / link_bps_of(rates);
+	const double sec = moved_sec + rates->interrupt_sec * bytes / rates->coalesced_bytes + host->handling_sec * n_messages +
+			   host->switch_sec * n_woken;
+
+	return (struct psd_socket_work){sec, sec < link_sec ? sec / link_sec : sec > 0.0 ? 1.0 : 0.0};
+}
+
+double psd_cost_wake_sec(const struct psd_rates *rates, double n_woken)
+{
+	return n_woken * rates->host->wake_sec;
+}
+
+double psd_cost_messages(const struct psd_rates *rates, double bytes)
+{
+	return ceil(bytes / (double)rates->pair_bytes);
+}
+
+double psd_cost_ring_messages(const struct psd_layout *layout)
+{
+	return 2.0 * (layout->workers - 1.0);
+}
+
+double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)
+{
+	return 2.0 * subject->batch * senders * (double)subject->rows * (double)subject->columns;
+}
+
+static double slower(double a_bps, double b_bps)
+{
+	return a_bps < b_bps ? a_bps : b_bps;
+}
+
+double psd_cost_coalesced_bytes(double link_bps)
+{
+	return fmax(PSD_COALESCED_LEAST_BYTES, fmin(PSD_COALESCED_BYTES, link_bps / 8 * PSD_COALESCED_SEC));
+}
+
+double psd_cost_interrupt_ratio(double link_bps)
+{
+	return -expm1(-8.0 * psd_cost_coalesced_bytes(link_bps) / link_bps / PSD_INTERRUPT_PAUSE_SEC);
+}
+
+struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps, unsigned fan_in,
+				double gemm_flops_per_sec, uint64_t pair_bytes)
+{
+	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
+	const double payload_bps = link_bps * network->payload_ratio;
+	const bool has_queue = link_bps < PSD_UNLIMITED_BPS && payload_bps <= transport_bps;
+	return (struct psd_rates){
+		.send_bps = slower(payload_bps, transport_bps),
+		.receive_bps = slower(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
+		.local_bps = network->local_bps > 0 ? network->local_bps : INFINITY,
+		.latency_sec = network->latency_sec + host->latency_sec,
+		.gemm_flops_per_sec = gemm_flops_per_sec,
+		.host = host,
+		.pair_bytes = pair_bytes,
+		.coalesced_bytes = has_queue ? psd_cost_coalesced_bytes(link_bps) : INFINITY,
+		.interrupt_sec = host->interrupt_sec * psd_cost_interrupt_ratio(link_bps),
+	};
+}
+
+static double node_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates,
+		       unsigned node)
+{
+	const struct psd_traffic traffic = psd_payload_node_traffic(payload, layout, node);
+	return fmax(8.0 * (double)traffic.sent_bytes / rates->send_bps,
+		    8.0 * (double)traffic.received_bytes / rates->receive_bps);
+}
+
+/* Nodes of a kind are alike but for the last one, which may have fewer workers and whose shard has the largest part, and the root's: of
+ * the others, node 0 or 1 is one. */
+static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	double sec = fmax(node_sec(payload, layout, rates, 0), node_sec(payload, layout, rates, layout->nodes - 1));
+	if (payload->pattern == PSD_PATTERN_TO_ROOT || payload->pattern == PSD_PATTERN_FROM_ROOT) {
+		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_node(layout, payload->root)));
+		return layout->nodes > 1 ? fmax(sec, node_sec(payload, layout, rates, 1)) : sec;
+	}
+	if (layout->has_separate_servers)
+		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_nodes(layout) - 1));
+	return sec;
+}
+
+/* Workers on a worker's node, itself included: the last node may have fewer. */
+static unsigned workers_beside(const struct psd_layout *layout, unsigned worker)
+{
+	const unsigned left = layout->workers - psd_layout_node(layout, worker) * layout->workers_per_node;
+	return left < layout->workers_per_node ? left : layout->workers_per_node;
+}
+
+/* Into or out of one worker, from or to workers of its node: g workers of a full node, b payload bytes. */
+static double local_bytes(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const double P = layout->workers;
+	const double g = layout->workers < layout->workers_per_node ? layout->workers : layout->workers_per_node;
+	const double b = (double)payload->elements * payload->value_bytes;
+	switch (payload->pattern) {
+	case PSD_PATTERN_PUSH:
+	case PSD_PATTERN_PULL: return layout->has_separate_servers ? 0.0 : (g - 1.0) * b / layout->shards;
+	case PSD_PATTERN_RING: return g > 1.0 ? 2.0 * (P - 1.0) / P * b : 0.0;
+	case PSD_PATTERN_TO_ROOT:
+	case PSD_PATTERN_FROM_ROOT:
+		return psd_layout_is_worker(layout, payload->root) ? (workers_beside(layout, payload->root) - 1.0) * b : 0.0;
+	case PSD_PATTERN_BROADCAST:
+	case PSD_PATTERNS: break;
+	}
+	return (g - 1.0) * b;
+}
+
+double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	if (psd_layout_hosts(layout) == 1)
+		return 0.0;
+	const double local_sec = layout->workers_per_node > 1 ? 8.0 * local_bytes(payload, layout) / rates->local_bps : 0.0;
+	return psd_layout_nodes(layout) == 1 ? local_sec : fmax(local_sec, busiest_node_sec(payload, layout, rates));
+}
+
+double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	const double message_sec = rates->host->message_sec;
+	if (message_sec == 0.0 || psd_layout_hosts(layout) == 1)
+		return 0.0;
+	const double own = layout->has_separate_servers ? 0.0 : 1.0;
+	const double bytes = (double)payload->elements * payload->value_bytes;
+	const double messages_of_part = psd_cost_messages(rates, bytes / layout->shards);
+	const double messages_of_all = psd_cost_messages(rates, bytes);
+	switch (payload->pattern) {
+	case PSD_PATTERN_PUSH: return message_sec * (layout->shards - own) * messages_of_part;
+	case PSD_PATTERN_PULL: return message_sec * (layout->workers - own) * messages_of_part;
+	case PSD_PATTERN_BROADCAST: return message_sec * (layout->workers - 1.0) * messages_of_all;
+	case PSD_PATTERN_TO_ROOT: return message_sec * messages_of_all;
+	case PSD_PATTERN_FROM_ROOT: return message_sec * (layout->workers - own) * messages_of_all;
+	case PSD_PATTERN_RING: /* each step is one message: see psd_cost_ring_delay_sec */
+	case PSD_PATTERNS: break;
+	}
+	return 0.0;
+}
+
+double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	const struct psd_host *host = rates->host;
+	const double n_steps = psd_cost_ring_messages(layout);
+	const uint64_t bytes = payload->elements * payload->value_bytes;
+	for (unsigned i = 0; i < host->n_collective_classes && layout->workers > 1; i++) {
+		const struct psd_collective_class *class = &host->collective[i];
+		if (bytes <= class->up_to_bytes)
+			return class->call_sec + n_steps * class->step_sec +
+			       (class->slowdown_ratio - 1.0) * psd_cost_transfer_sec(payload, layout, rates);
+	}
+	return 0.0;
+}
+
+/* A chunk goes round the ring while every hop carries one chunk in each step. So a step takes as long as its slowest hop is busy, or as
+ * the mean hop with its delay, whichever is more: with one worker a node, transfer plus delay; with several, the quick hops inside the
+ * nodes make up for the delays between them. */
+double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	if (layout->workers == 1)
+		return 0.0;
+	const double n_workers = layout->workers;
+	const double n_steps = psd_cost_ring_messages(layout);
+	const double n_far_hops = layout->nodes > 1 ? layout->nodes : 0.0;
+	const double chunk_bits = 8.0 * (double)payload->elements * payload->value_bytes / n_workers;
+	const double far_sec = chunk_bits / slower(rates->send_bps, rates->receive_bps);
+	const double local_sec = chunk_bits / rates->local_bps;
+	const double mean_hop_sec =
+		(n_far_hops * (far_sec + rates->latency_sec) + (n_workers - n_far_hops) * local_sec) / n_workers;
+	const double busy_sec = psd_cost_transfer_sec(payload, layout, rates) / n_steps;
+	const double step_sec = fmax(busy_sec, mean_hop_sec + rates->host->message_sec);
+	return psd_cost_ring_class_sec(payload, layout, rates) + n_steps * (step_sec - busy_sec);
+}
+
+static double over_rate_sec(double bytes, double rate_bps)
+{
+	return rate_bps > 0 ? 8.0 * bytes / rate_bps : 0.0;
+}
+
+static double network_sec(enum psd_pattern pattern, uint64_t elements, const struct psd_subject *subject,
+			  const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	const struct psd_payload payload = {pattern, elements, subject->value_bytes, psd_layout_shard_host(layout, 0)};
+	if (pattern == PSD_PATTERN_RING)
+		return psd_cost_transfer_sec(&payload, layout, rates) + psd_cost_ring_delay_sec(&payload, layout, rates);
+	const double latency_sec = psd_layout_nodes(layout) > 1 ? rates->latency_sec : 0.0;
+	return psd_cost_message_sec(&payload, layout, rates) + psd_cost_transfer_sec(&payload, layout, rates) + latency_sec;
+}
+
+double psd_cost_seconds(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,
+			const struct psd_rates *rates)
+{
+	const double dense_bytes = (double)subject->elements * subject->value_bytes;
+	const uint64_t factor_values = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns);
+	const double factor_bytes = (double)factor_values * subject->value_bytes;
+	const unsigned peers = layout->workers - 1;
+	const double rebuild_sec = psd_cost_rebuild_flops(subject, peers) / rates->gemm_flops_per_sec;
+	const double copy_bps = rates->host->copy_bps;
+	const double dense_copy_sec = over_rate_sec(dense_bytes, copy_bps);
+	const double update_sec = over_rate_sec(dense_bytes, rates->host->update_bps);
+	switch (method) {
+	case PSD_METHOD_PS:
+		return 2.0 * dense_copy_sec + network_sec(PSD_PATTERN_PUSH, subject->elements, subject, layout, rates) +
+		       over_rate_sec(dense_bytes / layout->shards * layout->workers, rates->host->reduce_bps) +
+		       network_sec(PSD_PATTERN_PULL, subject->elements, subject, layout, rates);
+	case PSD_METHOD_SFB:
+		if (peers == 0)
+			return 0.0;
+		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
+		       network_sec(PSD_PATTERN_BROADCAST, factor_values, subject, layout, rates) + rebuild_sec + update_sec;
+	case PSD_METHOD_ADAM:
+		if (peers == 0)
+			return 0.0;
+		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
+		       network_sec(PSD_PATTERN_TO_ROOT, factor_values, subject, layout, rates) + rebuild_sec + update_sec +
+		       2.0 * dense_copy_sec + network_sec(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, rates);
+	case PSD_METHOD_RING:
+		return peers == 0 ? 0.0
+				  : 2.0 * dense_copy_sec +
+					    network_sec(PSD_PATTERN_RING, subject->elements, subject, layout, rates) + update_sec;
+	case PSD_METHODS: break;
+	}
+	assert(!"method");
+	return 0.0;
+}

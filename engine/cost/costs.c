@@ -1,0 +1,130 @@
+/* Compute times from the roofline of a device, and what both sources share: storage and scaling. The profile reader is profile.c.
+ * Refuses to guess what a layer costs beyond its FLOPs and bytes: launch overheads and fusion are left out. */
+#include "engine/cost/costs.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/cost/costs_parts.h"
+
+const char *const psd_costs_source_names[PSD_COSTS_SOURCES + 1] = {"model", "scaled", "measured", NULL};
+
+enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *graph, struct psd_error *err)
+{
+	double *block = calloc(2 * (size_t)graph->n_layers + 1, sizeof(*block));
+
+	if (!block)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	*costs = (struct psd_costs){.forward_sec = block, .backward_sec = block + graph->n_layers, .n_layers = graph->n_layers};
+	return PSD_OK;
+}
+
+void psd_costs_release(struct psd_costs *costs)
+{
+	free(costs->forward_sec);
+	*costs = (struct psd_costs){.n_layers = 0};
+}
+
+static double sum_sec(const struct psd_costs *costs)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < costs->n_layers; i++)
+		sum += costs->forward_sec[i] + costs->backward_sec[i];
+	return sum;
+}
+
+enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, unsigned batch, double images_per_sec,
+				 struct psd_error *err)
+{
+	const double sum = sum_sec(costs);
+	const double factor = images_per_sec > 0 ? batch / images_per_sec / sum : 1;
+
+	if (sum <= 0 || !isfinite(sum) || !isfinite(factor))
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "all layers together take %g s for %u images, must be above 0 and finite", sum, batch);
+	for (unsigned i = 0; i < costs->n_layers; i++) {
+		costs->forward_sec[i] *= factor;
+		costs->backward_sec[i] *= factor;
+	}
+	costs->compute_sec = sum_sec(costs);
+	return PSD_OK;
+}
+
+/* What a device achieves in one kind of arithmetic. */
+struct roofline {
+	double conv_flops_per_sec;
+	double gemm_flops_per_sec;
+	double bytes_per_sec;
+	double value_ratio; /* bytes of a value over those of an fp32 one */
+};
+
+static struct roofline roofline_of(const struct psd_device *device, bool half)
+{
+	const double peak = half ? device->peak_half_flops_per_sec * device->half_efficiency_ratio : device->peak_flops_per_sec;
+
+	return (struct roofline){
+		.conv_flops_per_sec = half ? peak : peak * device->conv_efficiency_ratio,
+		.gemm_flops_per_sec = half ? peak : peak * device->gemm_efficiency_ratio,
+		.bytes_per_sec = device->memory_bps / 8,
+		.value_ratio = half ? 0.5 : 1,
+	};
+}
+
+/* Seconds that the arithmetic needs; layers that are neither convolution nor GEMM are bound by memory alone. */
+static double arithmetic_sec(const struct roofline *roofline, enum psd_layer_kind kind, double flops)
+{
+	if (kind == PSD_LAYER_CONV)
+		return flops / roofline->conv_flops_per_sec;
+	if (kind == PSD_LAYER_INNER_PRODUCT)
+		return flops / roofline->gemm_flops_per_sec;
+	return 0;
+}
+
+static double parameter_bytes(const struct psd_graph *graph, const struct psd_layer *layer)
+{
+	uint64_t elements = 0;
+
+	for (unsigned i = 0; i < layer->n_tensors; i++)
+		elements += graph->tensors[layer->first_tensor + i].elements;
+	return (double)elements * sizeof(float);
+}
+
+/* Parameters are read once for the whole batch, everything else once for each sample. Backward reads the gradient of the output and
+ * the input, and writes the gradient of the input; it reads the parameters and writes their gradient. */
+static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, unsigned i, const struct roofline *roofline,
+		       unsigned batch)
+{
+	const struct psd_layer *layer = &graph->layers[i];
+	const double parameters = parameter_bytes(graph, layer);
+	const double inputs = fmax((double)layer->read_bytes - parameters, 0) * batch;
+	const double outputs = (double)layer->write_bytes * batch;
+	const double byte_sec = roofline->value_ratio / roofline->bytes_per_sec;
+
+	if (layer->kind == PSD_LAYER_INPUT)
+		return;
+	costs->forward_sec[i] = fmax(arithmetic_sec(roofline, layer->kind, (double)layer->forward_flops * batch),
+				     (inputs + outputs + parameters) * byte_sec);
+	costs->backward_sec[i] = fmax(arithmetic_sec(roofline, layer->kind, (double)layer->backward_flops * batch),
+				      (outputs + 2 * inputs + 2 * parameters) * byte_sec);
+}
+
+enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph, const struct psd_device *device,
+				      unsigned batch, bool half, double images_per_sec, struct psd_error *err)
+{
+	const struct roofline roofline = roofline_of(device, half);
+	struct psd_costs fresh;
+	enum psd_status status = psd_costs_init(&fresh, graph, err);
+
+	if (status)
+		return status;
+	for (unsigned i = 0; i < graph->n_layers; i++)
+		fill_layer(&fresh, graph, i, &roofline, batch);
+	fresh.gemm_flops_per_sec = roofline.gemm_flops_per_sec;
+	status = psd_costs_settle(&fresh, PSD_NOWHERE, batch, images_per_sec, err);
+	if (status)
+		psd_costs_release(&fresh);
+	else
+		*costs = fresh;
+	return status;
+}

@@ -1,0 +1,266 @@
+/* What document.h offers on one node: finding children, checking keys, typed reading. Knows nothing of YAML, so that other file
+ * forms that build the same tree share its messages. */
+#include "engine/document/document.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/units.h"
+
+#define KEY_MAX 64 /* longer keys get no suggestion */
+
+static const char *name_of(const struct psd_node *node)
+{
+	return node->key ? node->key : "entry";
+}
+
+static const char *kind_of(const struct psd_node *node)
+{
+	if (node->kind == PSD_NODE_MAPPING)
+		return "a mapping";
+	if (node->kind == PSD_NODE_SEQUENCE)
+		return "a list";
+	return *node->text ? "plain text" : "empty";
+}
+
+static enum psd_status refuse(const struct psd_node *node, struct psd_error *err, const char *accepted)
+{
+	if (node->kind != PSD_NODE_SCALAR || !*node->text)
+		return psd_error_set(err, PSD_EINVAL, node->at, "'%.80s' is %s, must be %s", name_of(node), kind_of(node),
+				     accepted);
+	return psd_error_set(err, PSD_EINVAL, node->at, "'%.80s' is '%.80s', must be %s", name_of(node), node->text, accepted);
+}
+
+const struct psd_node *psd_node_child(const struct psd_node *node, const char *key)
+{
+	if (!node || node->kind != PSD_NODE_MAPPING)
+		return NULL;
+	for (const struct psd_node *child = node->first; child; child = child->next)
+		if (!strcmp(child->key, key))
+			return child;
+	return NULL;
+}
+
+static unsigned least(unsigned a, unsigned b, unsigned c)
+{
+	const unsigned smaller = a < b ? a : b;
+
+	return smaller < c ? smaller : c;
+}
+
+/* Edits (insert, delete, replace) that turn one key into the other (Levenshtein 1966); both at most KEY_MAX long. */
+static unsigned distance(const char *from, const char *to)
+{
+	const size_t from_length = strlen(from), to_length = strlen(to);
+	unsigned row[KEY_MAX + 1];
+
+	for (size_t j = 0; j <= to_length; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= from_length; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= to_length; j++) {
+			const unsigned replaced = diagonal + (from[i - 1] != to[j - 1]);
+
+			diagonal = row[j];
+			row[j] = least(replaced, row[j] + 1, row[j - 1] + 1);
+		}
+	}
+	return row[to_length];
+}
+
+/* The known key that is at most two edits, or a third of its length, away; NULL when none is. */
+static const char *nearest_key(const char *key, const char *const known[])
+{
+	unsigned best_distance = ~0u;
+	const char *best = NULL;
+
+	if (strlen(key) > KEY_MAX)
+		return NULL;
+	for (; *known; known++) {
+		const unsigned edits = strlen(*known) > KEY_MAX ? ~0u : distance(key, *known);
+		const unsigned accepted = strlen(*known) > 8 ? (unsigned)strlen(*known) / 3 : 2;
+
+		if (edits <= accepted && edits < strlen(*known) && edits < best_distance) {
+			best_distance = edits;
+			best = *known;
+		}
+	}
+	return best;
+}
+
+static void join(const char *const words[], char *text, size_t room)
+{
+	size_t length = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; words[i] && length < room; i++)
+		length += (size_t)snprintf(text + length, room - length, "%s%s", i ? ", " : "", words[i]);
+}
+
+static bool is_known(const char *key, const char *const known[])
+{
+	for (; *known; known++)
+		if (!strcmp(key, *known))
+			return true;
+	return false;
+}
+
+enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *what, const char *const known[],
+				    struct psd_error *err)
+{
+	if (mapping->kind != PSD_NODE_MAPPING)
+		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' is %s, must be a mapping", what, kind_of(mapping));
+	for (const struct psd_node *child = mapping->first; child; child = child->next) {
+		const char *nearest;
+		char all[512];
+
+		if (is_known(child->key, known))
+			continue;
+		nearest = nearest_key(child->key, known);
+		if (nearest)
+			return psd_error_set(err, PSD_EINVAL, child->key_at, "unknown key '%.80s' in '%s', did you mean '%s'?",
+					     child->key, what, nearest);
+		join(known, all, sizeof(all));
+		return psd_error_set(err, PSD_EINVAL, child->key_at, "unknown key '%.80s' in '%s', known are %s", child->key,
+				     what, all);
+	}
+	return PSD_OK;
+}
+
+/* Beyond these no cluster lies, and sums of times would lose their small parts. */
+static const double lowest_bps = 1.0, highest_bps = 1e15;
+static const double highest_sec = 1e6;
+
+enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec, struct psd_error *err)
+{
+	double value;
+
+	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_rate(node->text, &value) || value <= 0.0)
+		return refuse(node, err, psd_units_rate_help);
+	if (value < lowest_bps || value > highest_bps)
+		return refuse(node, err, "a rate from 1bps to 1000Tbps");
+	*bits_per_sec = value;
+	return PSD_OK;
+}
+
+enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes, struct psd_error *err)
+{
+	uint64_t value;
+
+	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_bytes(node->text, &value) || value == 0)
+		return refuse(node, err, psd_units_bytes_help);
+	*bytes = value;
+	return PSD_OK;
+}
+
+enum psd_status psd_node_seconds(const struct psd_node *node, double *sec, struct psd_error *err)
+{
+	double value;
+
+	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_seconds(node->text, &value))
+		return refuse(node, err, psd_units_seconds_help);
+	if (value > highest_sec)
+		return refuse(node, err, "a time of at most 1000000s");
+	*sec = value;
+	return PSD_OK;
+}
+
+enum psd_status psd_node_flop_rate(const struct psd_node *node, double *flops_per_sec, struct psd_error *err)
+{
+	double value;
+
+	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_flop_rate(node->text, &value) || value <= 0.0)
+		return refuse(node, err, psd_units_flop_rate_help);
+	*flops_per_sec = value;
+	return PSD_OK;
+}
+
+/* "WHAT from 0 to 1", leaving out an infinite bound. */
+static enum psd_status refuse_real(const struct psd_node *node, struct psd_error *err, const char *what, double lowest,
+				   double highest)
+{
+	char accepted[160];
+
+	if (isfinite(lowest) && isfinite(highest))
+		snprintf(accepted, sizeof(accepted), "%s from %.15g to %.15g", what, lowest, highest);
+	else if (isfinite(lowest))
+		snprintf(accepted, sizeof(accepted), "%s, %.15g or more", what, lowest);
+	else if (isfinite(highest))
+		snprintf(accepted, sizeof(accepted), "%s, %.15g or less", what, highest);
+	else
+		snprintf(accepted, sizeof(accepted), "%s", what);
+	return refuse(node, err, accepted);
+}
+
+enum psd_status psd_node_ratio(const struct psd_node *node, double lowest, double highest, double *ratio, struct psd_error *err)
+{
+	double value;
+
+	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_ratio(node->text, &value) || value < lowest || value > highest)
+		return refuse_real(node, err, psd_units_ratio_help, lowest, highest);
+	*ratio = value;
+	return PSD_OK;
+}
+
+enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uint64_t highest, uint64_t *count,
+			       struct psd_error *err)
+{
+	uint64_t value;
+	char accepted[96];
+
+	if (node->kind == PSD_NODE_SCALAR && psd_units_read_count(node->text, &value) && value >= lowest && value <= highest) {
+		*count = value;
+		return PSD_OK;
+	}
+	if (highest == UINT64_MAX)
+		snprintf(accepted, sizeof(accepted), "a whole number, %" PRIu64 " or more", lowest);
+	else
+		snprintf(accepted, sizeof(accepted), "a whole number from %" PRIu64 " to %" PRIu64, lowest, highest);
+	return refuse(node, err, accepted);
+}
+
+enum psd_status psd_node_number(const struct psd_node *node, double lowest, double highest, double *number, struct psd_error *err)
+{
+	double value;
+
+	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_number(node->text, &value) || value < lowest || value > highest)
+		return refuse_real(node, err, "a number", lowest, highest);
+	*number = value;
+	return PSD_OK;
+}
+
+enum psd_status psd_node_bool(const struct psd_node *node, bool *value, struct psd_error *err)
+{
+	const bool is_scalar = node->kind == PSD_NODE_SCALAR;
+
+	if (!is_scalar || (strcmp(node->text, "true") && strcmp(node->text, "false")))
+		return refuse(node, err, "true or false");
+	*value = !strcmp(node->text, "true");
+	return PSD_OK;
+}
+
+enum psd_status psd_node_choice(const struct psd_node *node, const char *const names[], unsigned *index, struct psd_error *err)
+{
+	char all[512], accepted[544];
+
+	for (unsigned i = 0; node->kind == PSD_NODE_SCALAR && names[i]; i++)
+		if (!strcmp(node->text, names[i])) {
+			*index = i;
+			return PSD_OK;
+		}
+	join(names, all, sizeof(all));
+	snprintf(accepted, sizeof(accepted), "one of: %s", all);
+	return refuse(node, err, accepted);
+}
+
+enum psd_status psd_node_text(const struct psd_node *node, const char **text, struct psd_error *err)
+{
+	if (node->kind != PSD_NODE_SCALAR || !*node->text)
+		return refuse(node, err, "a text");
+	*text = node->text;
+	return PSD_OK;
+}

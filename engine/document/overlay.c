@@ -1,0 +1,177 @@
+/* Lays --set values over a document's tree by copying the nodes between the root and the value. Refuses to know any key. */
+#include "engine/document/overlay.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_STEPS = 32 }; /* as deep as a document may be */
+
+/* One setting, taken apart. */
+struct setting {
+	struct psd_place at; /* "--set key.path", no line */
+	const char *steps[MAX_STEPS];
+	unsigned n_steps;
+	const char *value;
+	struct psd_arena *arena;
+	struct psd_error *err;
+};
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+}
+
+static enum psd_status split_path(struct setting *setting, char *path)
+{
+	for (char *step = path; step;) {
+		char *dot = strchr(step, '.');
+
+		if (dot)
+			*dot++ = '\0';
+		if (!*step)
+			return psd_error_set(setting->err, PSD_EINVAL, setting->at, "empty key, must be key.path=value");
+		if (setting->n_steps == MAX_STEPS)
+			return psd_error_set(setting->err, PSD_EINVAL, setting->at, "more than %d keys deep", MAX_STEPS);
+		setting->steps[setting->n_steps++] = step;
+		step = dot;
+	}
+	return PSD_OK;
+}
+
+static enum psd_status take_apart(struct setting *setting, const char *text)
+{
+	static const char prefix[] = "--set ";
+	const char *equals = strchr(text, '=');
+	char *path, *shown;
+	size_t length;
+
+	if (!equals)
+		return psd_error_set(setting->err, PSD_EINVAL, (struct psd_place){.path = "--set"},
+				     "'%.80s' has no '=', must be key.path=value", text);
+	length = (size_t)(equals - text);
+	path = psd_arena_copy(setting->arena, text, length);
+	shown = psd_arena_take(setting->arena, sizeof(prefix) + length);
+	setting->value = psd_arena_copy(setting->arena, equals + 1, strlen(equals + 1));
+	if (!path || !shown || !setting->value)
+		return out_of_memory(setting->err);
+	memcpy(shown, prefix, sizeof(prefix) - 1);
+	memcpy(shown + sizeof(prefix) - 1, text, length);
+	setting->at.path = shown;
+	return split_path(setting, path);
+}
+
+/* One child more at the end of an opened mapping or sequence; *last is its newest one so far. */
+static void hang(struct psd_node *parent, struct psd_node **last, struct psd_node *child)
+{
+	if (*last)
+		(*last)->next = child;
+	else
+		parent->first = child;
+	*last = child;
+}
+
+/* What one step of the path names: its position among the children, or n_children when it is not there. */
+static unsigned find_child(const struct psd_node *parent, const char *step)
+{
+	unsigned position = 0;
+	char digits[16];
+
+	for (const struct psd_node *child = parent->first; child; child = child->next) {
+		snprintf(digits, sizeof(digits), "%u", position);
+		if (!strcmp(parent->kind == PSD_NODE_MAPPING ? child->key : digits, step))
+			break;
+		position++;
+	}
+	return position;
+}
+
+/* A copy of parent whose child at `position` is a copy of its own that may still be changed, *down; a new one at the end. The
+ * children of all others are shared with the original. NULL without memory. */
+static struct psd_node *open_at(const struct psd_node *parent, unsigned position, struct psd_arena *arena, struct psd_node **down)
+{
+	struct psd_node *copy = psd_arena_take(arena, sizeof(*copy)), *last = NULL;
+	const struct psd_node *child = parent->first;
+
+	if (!copy)
+		return NULL;
+	*copy = *parent;
+	copy->first = NULL;
+	if (position == copy->n_children)
+		copy->n_children++;
+	for (unsigned i = 0; i < copy->n_children; i++) {
+		struct psd_node *twin = psd_arena_take(arena, sizeof(*twin));
+
+		if (!twin)
+			return NULL;
+		if (child) {
+			*twin = *child;
+			twin->next = NULL;
+			child = child->next;
+		}
+		if (i == position)
+			*down = twin;
+		hang(copy, &last, twin);
+	}
+	return copy;
+}
+
+static enum psd_status refuse_step(const struct setting *setting, const struct psd_node *parent, unsigned i)
+{
+	if (parent->kind == PSD_NODE_SEQUENCE)
+		return psd_error_set(setting->err, PSD_EINVAL, setting->at, "'%s' is no entry of a list of %u, counted from 0",
+				     setting->steps[i], parent->n_children);
+	return psd_error_set(setting->err, PSD_EINVAL, setting->at, "there is no '%s' below a plain value", setting->steps[i]);
+}
+
+/* Turns *node, a private copy, into one that holds step i and what follows; *node's parent already points to it. */
+static enum psd_status go_down(const struct setting *setting, unsigned i, struct psd_node **node)
+{
+	const unsigned position = find_child(*node, setting->steps[i]);
+	const bool is_new = position == (*node)->n_children;
+	struct psd_node *opened, *down = NULL;
+
+	if ((*node)->kind == PSD_NODE_SCALAR || (is_new && (*node)->kind == PSD_NODE_SEQUENCE))
+		return refuse_step(setting, *node, i);
+	opened = open_at(*node, position, setting->arena, &down);
+	if (!opened)
+		return out_of_memory(setting->err);
+	**node = *opened;
+	if (is_new) {
+		down->kind = PSD_NODE_MAPPING;
+		down->key = setting->steps[i];
+		down->key_at = down->at = setting->at;
+		down->text = "";
+	}
+	*node = down;
+	return PSD_OK;
+}
+
+static void become_value(struct psd_node *node, const struct setting *setting)
+{
+	node->kind = PSD_NODE_SCALAR;
+	node->at = node->key_at = setting->at;
+	node->text = setting->value;
+	node->first = NULL;
+	node->n_children = 0;
+}
+
+enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, struct psd_arena *arena, struct psd_error *err)
+{
+	struct setting setting = {.arena = arena, .err = err};
+	enum psd_status status = take_apart(&setting, text);
+	struct psd_node *top, *node;
+
+	if (status)
+		return status;
+	top = node = psd_arena_take(arena, sizeof(*top));
+	if (!top)
+		return out_of_memory(err);
+	*top = **root;
+	for (unsigned i = 0; !status && i < setting.n_steps; i++)
+		status = go_down(&setting, i, &node);
+	if (status)
+		return status;
+	become_value(node, &setting);
+	*root = top;
+	return PSD_OK;
+}

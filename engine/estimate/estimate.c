@@ -1,0 +1,658 @@
+/* The interpreter over one representative of each kind of host, with an event heap for a clock and closed forms for a network. */
+#include "engine/estimate/estimate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/estimate/fluid.h"
+#include "engine/estimate/pool.h"
+#include "engine/program/interpreter.h"
+
+/* Hosts that behave alike: all plain workers, all separate servers, and each host that owns an Adam matrix by itself. The last host of a
+ * kind stands for it, since a slice of fewer elements than shards fills the last shards first. */
+struct host_class {
+	unsigned representative;
+	unsigned second; /* another of the kind; only if n_members > 1 */
+	unsigned n_members;
+};
+
+enum event_kind { EVENT_FINISHED, EVENT_SEND_BEGINS, EVENT_ARRIVED, EVENT_COLLECTIVE_SENT, EVENT_COLLECTIVE };
+
+struct event {
+	double at_sec;
+	uint64_t seq; /* equal dates keep their order of creation: runs repeat exactly */
+	enum event_kind kind;
+	unsigned class;
+	enum psd_resource resource;
+	struct psd_task task;
+};
+
+struct estimate {
+	const struct psd_program *program;
+	struct psd_interpreter interpreter;
+	struct host_class *classes;
+	unsigned n_classes;
+	struct event *events; /* binary heap */
+	unsigned n_events;
+	unsigned events_capacity;
+	uint64_t next_seq;
+	struct psd_fluid_flow *flows; /* under way; a class sends one operation at a time, to each class at most one flow */
+	unsigned n_flows;
+	struct psd_fluid_port *ports; /* scratch: out of each class, then into each */
+	double flows_at_sec;	      /* what the flows' left_bits refer to */
+	double flow_end_sec;	      /* when the first of them ends; infinity: none */
+	unsigned *n_parts_left;	      /* per pair of classes: of the messages between them, bytes and both ends */
+	unsigned n_collective_parts_left;
+	struct psd_pool *pools; /* NULL unless machines are given */
+	unsigned n_pools;
+	unsigned *pool_of;	  /* per class */
+	double *copies;		  /* per class: of its members, those in the pool */
+	unsigned *n_flows_left;	  /* per class, of its send */
+	struct psd_task *sending; /* per class */
+	double *paused_at_sec;	  /* per class: when its last send was over */
+	double *paused_sec;	  /* per class: how long it had paused before its present one */
+	double now_sec;
+	bool is_out_of_memory;
+};
+
+/* ---- events ---- */
+
+static bool event_goes_before(const struct event *a, const struct event *b)
+{
+	return a->at_sec < b->at_sec || (a->at_sec == b->at_sec && a->seq < b->seq);
+}
+
+static void push_event(struct estimate *estimate, struct event event)
+{
+	if (estimate->n_events == estimate->events_capacity) {
+		const unsigned wanted = estimate->events_capacity > 0 ? 2 * estimate->events_capacity : 64;
+		struct event *grown = realloc(estimate->events, wanted * sizeof(*grown));
+		if (grown == NULL) {
+			estimate->is_out_of_memory = true;
+			return;
+		}
+		estimate->events = grown;
+		estimate->events_capacity = wanted;
+	}
+	event.seq = estimate->next_seq++;
+	unsigned at = estimate->n_events++;
+	while (at > 0 && event_goes_before(&event, &estimate->events[(at - 1) / 2])) {
+		estimate->events[at] = estimate->events[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	estimate->events[at] = event;
+}
+
+static struct event pop_event(struct estimate *estimate)
+{
+	const struct event first = estimate->events[0];
+	const struct event last = estimate->events[--estimate->n_events];
+	unsigned at = 0;
+	for (;;) {
+		unsigned child = 2 * at + 1;
+		if (child >= estimate->n_events)
+			break;
+		if (child + 1 < estimate->n_events && event_goes_before(&estimate->events[child + 1], &estimate->events[child]))
+			child++;
+		if (!event_goes_before(&estimate->events[child], &last))
+			break;
+		estimate->events[at] = estimate->events[child];
+		at = child;
+	}
+	estimate->events[at] = last;
+	return first;
+}
+
+/* ---- classes ---- */
+
+static bool sends(const struct estimate *estimate, const struct psd_payload *payload, unsigned from, unsigned to)
+{
+	const struct psd_layout *layout = &estimate->program->plan->layout;
+	const struct host_class *sender = &estimate->classes[from];
+	const struct host_class *receiver = &estimate->classes[to];
+	if (from != to)
+		return psd_payload_bytes_between(payload, layout, sender->representative, receiver->representative) > 0;
+	return sender->n_members > 1 && (psd_payload_bytes_between(payload, layout, sender->representative, sender->second) > 0 ||
+					 psd_payload_bytes_between(payload, layout, sender->second, sender->representative) > 0);
+}
+
+static unsigned class_of_representative(const struct estimate *estimate, unsigned host)
+{
+	unsigned c = 0;
+	while (estimate->classes[c].representative != host)
+		c++;
+	return c;
+}
+
+/* A receive ends when every class that sends to this one has. */
+static uint32_t class_arrivals(const void *context, const struct psd_op *receive, unsigned host)
+{
+	const struct estimate *estimate = context;
+	const unsigned to = class_of_representative(estimate, host);
+	uint32_t n_senders = 0;
+	for (unsigned from = 0; from < estimate->n_classes; from++)
+		n_senders += sends(estimate, &receive->payload, from, to);
+	return n_senders;
+}
+
+static bool owns_matrix(const struct psd_plan *plan, unsigned host)
+{
+	for (unsigned i = 0; i < plan->n_items; i++)
+		if (plan->items[i].method == PSD_METHOD_ADAM && plan->items[i].root == host)
+			return true;
+	return false;
+}
+
+static void add_class_member(struct estimate *estimate, unsigned first_class, unsigned host)
+{
+	const struct psd_layout *layout = &estimate->program->plan->layout;
+	for (unsigned c = first_class; c < estimate->n_classes; c++) {
+		struct host_class *class = &estimate->classes[c];
+		if (psd_layout_is_worker(layout, class->representative) != psd_layout_is_worker(layout, host) ||
+		    psd_layout_is_shard(layout, class->representative) != psd_layout_is_shard(layout, host))
+			continue;
+		class->second = class->representative;
+		class->representative = host;
+		class->n_members++;
+		return;
+	}
+	estimate->classes[estimate->n_classes++] = (struct host_class){.representative = host, .n_members = 1};
+}
+
+static enum psd_status make_classes(struct estimate *estimate, struct psd_error *err)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	const unsigned n_hosts = psd_layout_hosts(&plan->layout);
+	unsigned n_roots = 0;
+	for (unsigned i = 0; i < plan->n_items; i++)
+		n_roots += plan->items[i].method == PSD_METHOD_ADAM;
+	const unsigned most_classes = n_roots + 3;
+	estimate->classes = malloc(most_classes * sizeof(*estimate->classes));
+	estimate->flows = malloc(most_classes * most_classes * sizeof(*estimate->flows));
+	estimate->ports = malloc(2 * most_classes * sizeof(*estimate->ports));
+	estimate->n_flows_left = calloc(most_classes, sizeof(*estimate->n_flows_left));
+	estimate->sending = calloc(most_classes, sizeof(*estimate->sending));
+	estimate->paused_at_sec = calloc(most_classes, sizeof(*estimate->paused_at_sec));
+	estimate->paused_sec = calloc(most_classes, sizeof(*estimate->paused_sec));
+	estimate->n_parts_left = calloc((size_t)most_classes * most_classes, sizeof(*estimate->n_parts_left));
+	if (estimate->classes == NULL || estimate->flows == NULL || estimate->ports == NULL || estimate->n_flows_left == NULL ||
+	    estimate->sending == NULL || estimate->paused_at_sec == NULL || estimate->paused_sec == NULL ||
+	    estimate->n_parts_left == NULL)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+	for (unsigned h = 0; h < n_hosts && n_roots > 0; h++)
+		if (owns_matrix(plan, h))
+			estimate->classes[estimate->n_classes++] = (struct host_class){.representative = h, .n_members = 1};
+	const unsigned first_class = estimate->n_classes;
+	for (unsigned h = 0; h < n_hosts; h++)
+		if (n_roots == 0 || !owns_matrix(plan, h))
+			add_class_member(estimate, first_class, h);
+	return PSD_OK;
+}
+
+/* ---- processors ---- */
+
+/* An iteration takes as long as the host with fewest. */
+static double least_own_cores(const struct psd_pool_place places[], unsigned n_hosts)
+{
+	double cores = INFINITY;
+
+	for (unsigned h = 0; h < n_hosts; h++)
+		if (places[h].hosts == 1)
+			cores = fmin(cores, places[h].cores);
+	return cores;
+}
+
+/* A host stands for its class: where it has cores of its own they are a pool, where all of a machine's hosts share its cores they are one of all
+ * classes, in which it counts for its like. */
+static enum psd_status make_pools(struct estimate *estimate, struct psd_error *err)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	const unsigned n_hosts = psd_layout_hosts(&plan->layout);
+	struct psd_pool_place *places;
+	double least_cores;
+
+	if (!plan->machine.cores)
+		return PSD_OK;
+	places = calloc(n_hosts, sizeof(*places));
+	estimate->pools = calloc(estimate->n_classes, sizeof(*estimate->pools));
+	estimate->pool_of = calloc(estimate->n_classes, sizeof(*estimate->pool_of));
+	estimate->copies = calloc(estimate->n_classes, sizeof(*estimate->copies));
+	if (!places || !estimate->pools || !estimate->pool_of || !estimate->copies) {
+		free(places);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+	}
+	psd_pool_fill_places(places, &plan->layout, &plan->machine);
+	least_cores = least_own_cores(places, n_hosts);
+	for (unsigned c = 0; c < estimate->n_classes; c++) {
+		const struct psd_pool_place *place = &places[estimate->classes[c].representative];
+		const bool is_new = place->hosts == 1 || estimate->n_pools == 0;
+
+		estimate->copies[c] = place->hosts == 1 ? 1.0 : (double)estimate->classes[c].n_members * place->hosts / n_hosts;
+		if (is_new)
+			psd_pool_init(&estimate->pools[estimate->n_pools++], place->hosts == 1 ? least_cores : place->cores);
+		estimate->pool_of[c] = estimate->n_pools - 1;
+	}
+	free(places);
+	return PSD_OK;
+}
+
+enum process { PROCESS_WORK, PROCESS_SOCKET, PROCESS_COLLECTIVE, PROCESS_WAKE };
+
+static uint64_t process_cookie(uint64_t process, unsigned class, unsigned detail)
+{
+	return process << 60 | (uint64_t) class << 30 | detail;
+}
+
+/* So many pieces of work on each member, which begin and end together. */
+static void process_each(struct estimate *estimate, unsigned class, double n_pieces, double sec, double most_cores,
+			 enum process process, unsigned detail)
+{
+	if (!psd_pool_add(&estimate->pools[estimate->pool_of[class]], estimate->now_sec, sec, most_cores,
+			  n_pieces * estimate->copies[class], process_cookie(process, class, detail)))
+		estimate->is_out_of_memory = true;
+}
+
+static void process(struct estimate *estimate, unsigned class, double sec, double most_cores, enum process process,
+		    unsigned detail)
+{
+	process_each(estimate, class, 1, sec, most_cores, process, detail);
+}
+
+static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages, double n_woken)
+{
+	return estimate->pools ? psd_cost_socket_work(&estimate->program->plan->rates, bytes, n_messages, n_woken)
+			       : (struct psd_socket_work){.sec = 0.0};
+}
+
+static bool somebody_computes(const struct estimate *estimate, unsigned class)
+{
+	return psd_pool_has(&estimate->pools[estimate->pool_of[class]], process_cookie(0xf, 0, 0x3fffffff),
+			    process_cookie(PROCESS_WORK, 0, PSD_RESOURCE_DEVICE));
+}
+
+/* What those who compute lose to messages that wake each member, so many of each sender. */
+static void wake_receivers(struct estimate *estimate, unsigned class, double n_senders, double n_woken)
+{
+	const double sec = psd_cost_wake_sec(&estimate->program->plan->rates, n_woken);
+
+	if (estimate->pools && sec > 0.0 && somebody_computes(estimate, class))
+		process_each(estimate, class, n_senders, sec, 1.0, PROCESS_WAKE, 0);
+}
+
+/* ---- seam ---- */
+
+static double estimate_now(void *context)
+{
+	return ((struct estimate *)context)->now_sec;
+}
+
+static void estimate_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
+{
+	struct estimate *estimate = context;
+	const struct psd_program *program = estimate->program;
+	const double cores = estimate->pools ? psd_op_cores(&program->ops[task.op], &program->plan->machine) : 0.0;
+
+	if (cores > 0.0)
+		process(estimate, host, sec * cores, cores, PROCESS_WORK, resource);
+	else
+		push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_FINISHED, host, resource, task});
+}
+
+/* ---- transfers ---- */
+
+/* Moves the flows on to now, so that they may be changed. */
+static void advance_flows(struct estimate *estimate)
+{
+	const double passed_sec = estimate->now_sec - estimate->flows_at_sec;
+	for (unsigned f = 0; f < estimate->n_flows; f++)
+		estimate->flows[f].left_bits -= passed_sec * estimate->flows[f].rate_bps;
+	estimate->flows_at_sec = estimate->now_sec;
+}
+
+static void share_ports(struct estimate *estimate)
+{
+	const struct psd_rates *rates = &estimate->program->plan->rates;
+	psd_fluid_share(estimate->flows, estimate->n_flows, estimate->ports, estimate->ports + estimate->n_classes,
+			rates->send_bps, rates->receive_bps);
+	estimate->flow_end_sec = estimate->now_sec + psd_fluid_next_end_sec(estimate->flows, estimate->n_flows);
+}
+
+static double latency_sec(const struct estimate *estimate)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	return psd_layout_nodes(&plan->layout) > 1 ? plan->rates.latency_sec : 0.0;
+}
+
+static void push_arrival(struct estimate *estimate, double at_sec, unsigned to, struct psd_task task)
+{
+	push_event(estimate, (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
+}
+
+/* Of what a class sends at present one message for each receiver comes after its pause, or none. */
+static double woken_by(const struct estimate *estimate, unsigned from)
+{
+	return psd_cost_woken(&estimate->program->plan->rates, 1, estimate->paused_sec[from]);
+}
+
+/* Bytes, or one end: the last of them ends the messages. */
+static void end_part(struct estimate *estimate, unsigned from, unsigned to)
+{
+	const struct psd_task task = estimate->sending[from];
+
+	if (--estimate->n_parts_left[from * estimate->n_classes + to] > 0)
+		return;
+	push_arrival(estimate, estimate->now_sec, to, task);
+	wake_receivers(estimate, to, estimate->classes[from].n_members - (from == to ? 1.0 : 0.0), woken_by(estimate, from));
+	if (--estimate->n_flows_left[from] > 0)
+		return;
+	estimate->paused_at_sec[from] = estimate->now_sec;
+	push_event(estimate, (struct event){estimate->now_sec, 0, EVENT_FINISHED, from, PSD_RESOURCE_NIC, task});
+}
+
+/* Ends the flows that are through: to a nanosecond, and to what the clock can tell apart by now. */
+static void end_flows(struct estimate *estimate)
+{
+	const double tolerance_sec = 1e-9 + 1e-14 * estimate->now_sec;
+	advance_flows(estimate);
+	for (unsigned f = 0; f < estimate->n_flows;) {
+		const struct psd_fluid_flow flow = estimate->flows[f];
+		if (flow.left_bits > tolerance_sec * flow.rate_bps) {
+			f++;
+			continue;
+		}
+		estimate->flows[f] = estimate->flows[--estimate->n_flows];
+		end_part(estimate, flow.from, flow.to);
+	}
+	share_ports(estimate);
+}
+
+/* What both ends of a class's messages to another do for them. */
+static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *flow, const struct psd_payload *payload)
+{
+	const struct psd_layout *layout = &estimate->program->plan->layout;
+	const unsigned pair = flow->from * estimate->n_classes + flow->to;
+	const double bytes = flow->left_bits / 8, n_messages = psd_cost_messages(&estimate->program->plan->rates, bytes);
+	const struct psd_socket_work sent = socket_work(estimate, bytes, n_messages, 0);
+	const struct psd_socket_work received = socket_work(estimate, bytes, n_messages, woken_by(estimate, flow->from));
+	double n_receivers, n_senders;
+
+	estimate->n_parts_left[pair] = received.sec <= 0 ? 1 : sent.sec <= 0 ? 2 : 3;
+	if (received.sec <= 0)
+		return;
+	n_receivers = fmax(1, psd_payload_receivers(payload, layout, estimate->classes[flow->from].representative));
+	n_senders = fmax(1, psd_payload_senders(payload, layout, estimate->classes[flow->to].representative));
+	if (sent.sec > 0)
+		process(estimate, flow->from, sent.sec * flow->flows_per_sender,
+			sent.most_cores * flow->flows_per_sender / n_receivers, PROCESS_SOCKET, pair);
+	process(estimate, flow->to, received.sec * flow->flows_per_receiver,
+		received.most_cores * flow->flows_per_receiver / n_senders, PROCESS_SOCKET, pair);
+}
+
+static void start_flows(struct estimate *estimate, unsigned from)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_payload *payload = &estimate->program->ops[estimate->sending[from].op].payload;
+	const struct host_class *sender = &estimate->classes[from];
+	advance_flows(estimate);
+	for (unsigned to = 0; to < estimate->n_classes; to++) {
+		if (!sends(estimate, payload, from, to))
+			continue;
+		const struct host_class *receiver = &estimate->classes[to];
+		const unsigned receiving_host = from == to ? sender->second : receiver->representative;
+		const double bytes =
+			(double)psd_payload_bytes_between(payload, &plan->layout, sender->representative, receiving_host);
+		estimate->flows[estimate->n_flows++] = (struct psd_fluid_flow){
+			.from = from,
+			.to = to,
+			.flows_per_sender = receiver->n_members - (from == to ? 1.0 : 0.0),
+			.flows_per_receiver = sender->n_members - (from == to ? 1.0 : 0.0),
+			.left_bits = 8.0 * bytes,
+		};
+		estimate->n_flows_left[from]++;
+		start_ends(estimate, &estimate->flows[estimate->n_flows - 1], payload);
+	}
+	share_ports(estimate);
+}
+
+/* Several workers behind one port are not alike to a class: there a send takes what it takes alone. */
+static void start_alone(struct estimate *estimate, unsigned from)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_task task = estimate->sending[from];
+	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
+	const double end_sec = estimate->now_sec + psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
+	push_event(estimate, (struct event){end_sec, 0, EVENT_FINISHED, from, PSD_RESOURCE_NIC, task});
+	for (unsigned to = 0; to < estimate->n_classes; to++)
+		if (sends(estimate, payload, from, to))
+			push_arrival(estimate, end_sec, to, task);
+}
+
+static void begin_send(struct estimate *estimate, unsigned from)
+{
+	if (estimate->program->plan->layout.workers_per_node > 1)
+		start_alone(estimate, from);
+	else
+		start_flows(estimate, from);
+}
+
+static bool estimate_send(void *context, unsigned from, struct psd_task task)
+{
+	struct estimate *estimate = context;
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
+	bool sends_any = false;
+	for (unsigned to = 0; to < estimate->n_classes && !sends_any; to++)
+		sends_any = sends(estimate, payload, from, to);
+	if (!sends_any)
+		return false;
+	estimate->sending[from] = task;
+	estimate->paused_sec[from] = estimate->now_sec - estimate->paused_at_sec[from];
+	const double overhead_sec = psd_cost_message_sec(payload, &plan->layout, &plan->rates);
+	if (overhead_sec > 0.0)
+		push_event(estimate,
+			   (struct event){estimate->now_sec + overhead_sec, 0, EVENT_SEND_BEGINS, from, PSD_RESOURCE_NIC, task});
+	else
+		begin_send(estimate, from);
+	return true;
+}
+
+static void estimate_collective(void *context, struct psd_task task)
+{
+	struct estimate *estimate = context;
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
+	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
+	const double bytes = (double)psd_payload_bytes_between(payload, &plan->layout, 0, plan->layout.workers > 1 ? 1 : 0);
+	const double n_messages = psd_cost_ring_messages(&plan->layout);
+	const struct psd_socket_work ends[] = {socket_work(estimate, bytes, n_messages, 0),
+					       socket_work(estimate, bytes, n_messages, n_messages)};
+
+	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, 0, PSD_RESOURCE_NONE, task});
+	estimate->n_collective_parts_left = 1;
+	for (unsigned c = 0; c < estimate->n_classes; c++) {
+		if (!psd_layout_is_worker(&plan->layout, estimate->classes[c].representative))
+			continue;
+		for (unsigned end = 0; end < 2; end++) {
+			if (ends[end].sec <= 0)
+				continue;
+			estimate->n_collective_parts_left++;
+			process(estimate, c, ends[end].sec, ends[end].most_cores, PROCESS_COLLECTIVE, 0);
+		}
+	}
+}
+
+/* The delays of its steps come after all the bytes. */
+static void end_collective_part(struct estimate *estimate)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	const struct psd_task task = estimate->interpreter.collective;
+	const double delay_sec = psd_cost_ring_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
+
+	if (--estimate->n_collective_parts_left == 0)
+		push_event(estimate,
+			   (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, 0, PSD_RESOURCE_NONE, task});
+}
+
+/* Of its steps each waits for the one before to come around. Who computes is asked once for all of them, now. */
+static void end_collective(struct estimate *estimate)
+{
+	const struct psd_layout *layout = &estimate->program->plan->layout;
+
+	for (unsigned c = 0; c < estimate->n_classes; c++)
+		if (psd_layout_is_worker(layout, estimate->classes[c].representative))
+			wake_receivers(estimate, c, 1, psd_cost_ring_messages(layout));
+	psd_interpreter_collective_finished(&estimate->interpreter);
+}
+
+/* All that ends by now in a pool. */
+static void end_processed(struct estimate *estimate, struct psd_pool *pool)
+{
+	uint64_t cookie;
+
+	while (psd_pool_take_ended(pool, estimate->now_sec, &cookie)) {
+		const unsigned class = cookie >> 30 & 0x3fffffff, detail = cookie & 0x3fffffff;
+
+		switch ((enum process)(cookie >> 60)) {
+		case PROCESS_WORK: psd_interpreter_finished(&estimate->interpreter, class, (enum psd_resource)detail); break;
+		case PROCESS_SOCKET: end_part(estimate, detail / estimate->n_classes, detail % estimate->n_classes); break;
+		case PROCESS_COLLECTIVE: end_collective_part(estimate); break;
+		case PROCESS_WAKE: break;
+		}
+	}
+}
+
+static void apply(struct estimate *estimate, const struct event *event)
+{
+	estimate->now_sec = event->at_sec;
+	switch (event->kind) {
+	case EVENT_FINISHED: psd_interpreter_finished(&estimate->interpreter, event->class, event->resource); break;
+	case EVENT_SEND_BEGINS: begin_send(estimate, event->class); break;
+	case EVENT_ARRIVED: psd_interpreter_arrived(&estimate->interpreter, event->class, event->task); break;
+	case EVENT_COLLECTIVE_SENT: end_collective_part(estimate); break;
+	case EVENT_COLLECTIVE: end_collective(estimate); break;
+	}
+}
+
+/* The pool whose work ends first; *next_sec: when, infinity: nothing runs on any. */
+static struct psd_pool *first_pool(struct estimate *estimate, double *next_sec)
+{
+	struct psd_pool *first = NULL;
+
+	*next_sec = INFINITY;
+	for (unsigned p = 0; p < estimate->n_pools; p++) {
+		const double sec = psd_pool_next_sec(&estimate->pools[p]);
+
+		if (sec < *next_sec) {
+			*next_sec = sec;
+			first = &estimate->pools[p];
+		}
+	}
+	return first;
+}
+
+static void run(struct estimate *estimate)
+{
+	psd_interpreter_begin(&estimate->interpreter);
+	for (;;) {
+		double pool_sec;
+		struct psd_pool *pool = first_pool(estimate, &pool_sec);
+		const double event_sec = estimate->n_events > 0 ? estimate->events[0].at_sec : INFINITY;
+		const double flow_sec = estimate->n_flows > 0 ? estimate->flow_end_sec : INFINITY;
+
+		if (pool && pool_sec <= event_sec && pool_sec <= flow_sec) {
+			estimate->now_sec = fmax(estimate->now_sec, pool_sec);
+			end_processed(estimate, pool);
+		} else if (isfinite(flow_sec) && flow_sec <= event_sec) {
+			estimate->now_sec = flow_sec;
+			end_flows(estimate);
+		} else if (estimate->n_events > 0) {
+			const struct event event = pop_event(estimate);
+
+			apply(estimate, &event);
+		} else {
+			break;
+		}
+	}
+}
+
+static void fill_outcome(const struct estimate *estimate, struct psd_run_length length, struct psd_outcome *outcome)
+{
+	const struct psd_interpreter *interpreter = &estimate->interpreter;
+	*outcome = (struct psd_outcome){
+		.iteration_sec = psd_interpreter_iteration_sec(interpreter, length.first_measured),
+		.n_iterations = length.n_iterations,
+	};
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
+	for (unsigned c = 0; c < estimate->n_classes; c++) {
+		const unsigned node = psd_layout_node(&estimate->program->plan->layout, estimate->classes[c].representative);
+		const struct psd_traffic traffic = psd_program_traffic(estimate->program, node);
+		if (traffic.sent_bytes > outcome->sent_bytes_per_node)
+			outcome->sent_bytes_per_node = traffic.sent_bytes;
+		if (traffic.received_bytes > outcome->received_bytes_per_node)
+			outcome->received_bytes_per_node = traffic.received_bytes;
+	}
+}
+
+enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length, struct psd_outcome *outcome,
+			     struct psd_error *err)
+{
+	struct estimate estimate = {.program = program, .flow_end_sec = INFINITY};
+	struct psd_duties *duties = NULL;
+	const struct psd_duties **duties_of_class = NULL;
+	const struct psd_seam seam = {
+		.now = estimate_now,
+		.work = estimate_work,
+		.send = estimate_send,
+		.collective = estimate_collective,
+		.context = &estimate,
+	};
+	enum psd_status status = make_classes(&estimate, err);
+	if (status == PSD_OK)
+		status = make_pools(&estimate, err);
+	if (status != PSD_OK)
+		goto out;
+	duties = calloc(estimate.n_classes, sizeof(*duties));
+	duties_of_class = calloc(estimate.n_classes, sizeof(*duties_of_class));
+	if (duties == NULL || duties_of_class == NULL) {
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+		goto out;
+	}
+	for (unsigned c = 0; c < estimate.n_classes && status == PSD_OK; c++) {
+		status = psd_duties_make(&duties[c], program, estimate.classes[c].representative, class_arrivals, &estimate, err);
+		duties_of_class[c] = &duties[c];
+	}
+	if (status != PSD_OK)
+		goto out;
+	status = psd_interpreter_init(&estimate.interpreter, program, estimate.n_classes, duties_of_class, length.n_iterations,
+				      &seam, err);
+	if (status != PSD_OK)
+		goto out;
+	run(&estimate);
+	status = psd_interpreter_check(&estimate.interpreter, err);
+	if (status == PSD_OK && estimate.is_out_of_memory)
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+	if (status == PSD_OK)
+		fill_outcome(&estimate, length, outcome);
+	psd_interpreter_release(&estimate.interpreter);
+out:
+	for (unsigned c = 0; duties != NULL && c < estimate.n_classes; c++)
+		psd_duties_release(&duties[c]);
+	free(duties_of_class);
+	free(duties);
+	free(estimate.events);
+	free(estimate.flows);
+	free(estimate.ports);
+	free(estimate.n_flows_left);
+	free(estimate.sending);
+	free(estimate.paused_at_sec);
+	free(estimate.paused_sec);
+	free(estimate.n_parts_left);
+	for (unsigned p = 0; p < estimate.n_pools; p++)
+		psd_pool_release(&estimate.pools[p]);
+	free(estimate.pools);
+	free(estimate.pool_of);
+	free(estimate.copies);
+	free(estimate.classes);
+	return status;
+}

@@ -1,0 +1,53 @@
+/* Cores that several pieces of work share as under an operating system's scheduler: whoever runs gets an equal share of them, but no more
+ * than it can use. Knows no clock: callers say what time it is, never less than before. */
+#ifndef PSD_POOL_H
+#define PSD_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/cost/layout.h"
+#include "engine/scenario/scenario.h"
+
+/* Stands for `copies` alike pieces, which begin and end together. */
+struct psd_pool_work {
+	double left_sec;   /* of one core */
+	double most_cores; /* that it can use at a time, > 0 */
+	double copies;	   /* >= 1 */
+	uint64_t cookie;   /* the caller's */
+	double cores;	   /* that it has now; the pool's own, as is the next */
+	bool is_settled;
+};
+
+struct psd_pool {
+	struct psd_pool_work *works; /* in the order they began */
+	unsigned n_works, room;
+	double cores;
+	double at_sec; /* what left_sec refers to */
+};
+
+/* Released by psd_pool_release(); no memory before the first work. cores > 0 */
+void psd_pool_init(struct psd_pool *pool, double cores);
+void psd_pool_release(struct psd_pool *pool);
+
+/* Work of sec > 0 seconds of one core begins. False: out of memory. */
+bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t cookie);
+/* Whether a work runs whose cookie has this value in the bits of the mask. */
+bool psd_pool_has(const struct psd_pool *pool, uint64_t mask, uint64_t value);
+/* When the first work that runs now will end, if nothing is added; infinity without any. */
+double psd_pool_next_sec(const struct psd_pool *pool);
+/* Takes one that has ended by now, to a nanosecond, in the order they began: true, with its cookie. */
+bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *cookie);
+
+/* Which pool a host's work shares, and with how many others. */
+struct psd_pool_place {
+	unsigned pool;
+	double cores;
+	unsigned hosts; /* that share it */
+};
+
+/* The places of all hosts of a layout on machines of a kind; returns the number of pools. A machine with at least as many cores as hosts
+ * gives each its own share of them, the others let all share all. */
+unsigned psd_pool_fill_places(struct psd_pool_place places[], const struct psd_layout *layout, const struct psd_machine *machine);
+
+#endif

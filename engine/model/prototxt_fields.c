@@ -1,0 +1,87 @@
+/* Fields of a Caffe message. Where Caffe would merge or take the last of two, one of them is refused: nothing is dropped
+ * silently. */
+#include "engine/model/prototxt_parts.h"
+
+#include <string.h>
+
+#include "engine/model/layer.h"
+
+enum psd_status psd_caffe_single(const struct psd_node *message, const char *key, const struct psd_node **field,
+				 struct psd_error *err)
+{
+	*field = NULL;
+	if (!message || message->kind != PSD_NODE_MAPPING)
+		return PSD_OK;
+	for (const struct psd_node *child = message->first; child; child = child->next) {
+		if (strcmp(child->key, key) != 0)
+			continue;
+		if (*field)
+			return psd_error_set(err, PSD_EINVAL, child->key_at, "'%s' is already in line %u", key,
+					     (*field)->key_at.line);
+		*field = child;
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_caffe_parameters(const struct psd_node *layer, const char *key, const char *const known[],
+				     const struct psd_node **message, struct psd_error *err)
+{
+	enum psd_status status = psd_caffe_single(layer, key, message, err);
+
+	return status || !*message ? status : psd_node_check_keys(*message, key, known, err);
+}
+
+enum psd_status psd_caffe_read_count(const struct psd_node *message, const char *key, uint32_t lowest, uint32_t highest,
+				     uint32_t *count, struct psd_error *err)
+{
+	const struct psd_node *field;
+	uint64_t value;
+	enum psd_status status = psd_caffe_single(message, key, &field, err);
+
+	if (status || !field)
+		return status;
+	status = psd_node_count(field, lowest, highest, &value, err);
+	if (!status)
+		*count = (uint32_t)value;
+	return status;
+}
+
+enum psd_status psd_caffe_read_flag(const struct psd_node *message, const char *key, bool *flag, struct psd_error *err)
+{
+	const struct psd_node *field;
+	enum psd_status status = psd_caffe_single(message, key, &field, err);
+
+	return status || !field ? status : psd_node_bool(field, flag, err);
+}
+
+enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *both_key, const char *height_key,
+				    const char *width_key, uint32_t lowest, uint32_t *height, uint32_t *width,
+				    struct psd_error *err)
+{
+	uint32_t *const side[] = {height, width};
+	unsigned n_found = 0;
+	enum psd_status status;
+
+	for (const struct psd_node *child = message->first; child; child = child->next) {
+		uint64_t value;
+
+		if (strcmp(child->key, both_key) != 0)
+			continue;
+		if (n_found == 2)
+			return psd_error_set(err, PSD_EINVAL, child->at, "'%s' is given more than twice", both_key);
+		status = psd_node_count(child, lowest, PSD_LAYER_SIDE_MAX, &value, err);
+		if (status)
+			return status;
+		*side[n_found++] = (uint32_t)value;
+	}
+	if (n_found == 1)
+		*width = *height;
+	status = psd_caffe_read_count(message, height_key, lowest, PSD_LAYER_SIDE_MAX, height, err);
+	return status ? status : psd_caffe_read_count(message, width_key, lowest, PSD_LAYER_SIDE_MAX, width, err);
+}
+
+enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,
+				  struct psd_error *err)
+{
+	return psd_error_set(err, PSD_EINVAL, node->at, "layer '%.80s' has no '%s'", spec->name, key);
+}

@@ -1,0 +1,135 @@
+/* How large the input is: Caffe learns it from the data base, so a file that does not say it is refused. */
+#include "engine/model/prototxt_parts.h"
+
+#include <string.h>
+
+#include "engine/model/layer.h"
+
+static enum psd_status shape_from_dims(const uint32_t dims[], unsigned n_dims, const struct psd_node *at, struct psd_shape *shape,
+				       struct psd_error *err)
+{
+	if (n_dims != 2 && n_dims != 4)
+		return psd_error_set(err, PSD_EINVAL, at->at,
+				     "a shape of %u dimensions, must be 2 (batch, channels) or 4 (batch, "
+				     "channels, height, width)",
+				     n_dims);
+	*shape = (struct psd_shape){dims[1], n_dims == 4 ? dims[2] : 1, n_dims == 4 ? dims[3] : 1};
+	return PSD_OK;
+}
+
+/* Gathers up to 5 of the repeated field `key` (5 is one too many, which shape_from_dims() refuses). */
+enum psd_status psd_caffe_read_dims(const struct psd_node *message, const char *key, uint32_t dims[5], unsigned *n_dims,
+				    struct psd_error *err)
+{
+	*n_dims = 0;
+	for (const struct psd_node *child = message->first; child && *n_dims < 5; child = child->next) {
+		uint64_t value;
+		enum psd_status status;
+
+		if (strcmp(child->key, key) != 0)
+			continue;
+		status = psd_node_count(child, 1, PSD_LAYER_CHANNELS_MAX, &value, err);
+		if (status)
+			return status;
+		dims[(*n_dims)++] = (uint32_t)value;
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_caffe_read_shape(const struct psd_node *message, struct psd_shape *shape, struct psd_error *err)
+{
+	uint32_t dims[5];
+	unsigned n_dims;
+	enum psd_status status = psd_caffe_read_dims(message, "dim", dims, &n_dims, err);
+
+	return status ? status : shape_from_dims(dims, n_dims, message, shape, err);
+}
+
+/* The parameter message's first shape, else its channels, height and width; nothing is changed when it has neither. */
+static enum psd_status read_given_size(const struct psd_node *message, struct psd_shape *shape, struct psd_error *err)
+{
+	const struct psd_node *given = psd_node_child(message, "shape");
+	struct psd_shape read = {0, 1, 1};
+	enum psd_status status;
+
+	if (given)
+		return psd_caffe_read_shape(given, shape, err);
+	status = psd_caffe_read_count(message, "channels", 1, PSD_LAYER_CHANNELS_MAX, &read.channels, err);
+	if (!status)
+		status = psd_caffe_read_count(message, "height", 1, PSD_LAYER_SIDE_MAX, &read.height, err);
+	if (!status)
+		status = psd_caffe_read_count(message, "width", 1, PSD_LAYER_SIDE_MAX, &read.width, err);
+	if (!status && read.channels)
+		*shape = read;
+	return status;
+}
+
+/* Images of a data base: cut to crop_size, or scaled to new_height x new_width. The older form has crop_size beside the
+ * source. */
+static enum psd_status read_image_size(const struct psd_node *layer, const struct psd_node *message, struct psd_shape *shape,
+				       struct psd_error *err)
+{
+	const struct psd_node *transform;
+	bool is_color = true, is_gray = false;
+	struct psd_shape read = {0};
+	uint32_t crop = 0;
+	enum psd_status status = psd_caffe_single(layer, "transform_param", &transform, err);
+
+	if (!status)
+		status = psd_caffe_read_flag(transform, "force_gray", &is_gray, err);
+	if (!status)
+		status = psd_caffe_read_flag(message, "is_color", &is_color, err);
+	if (!status)
+		status = psd_caffe_read_count(message, "new_height", 0, PSD_LAYER_SIDE_MAX, &read.height, err);
+	if (!status)
+		status = psd_caffe_read_count(message, "new_width", 0, PSD_LAYER_SIDE_MAX, &read.width, err);
+	if (!status)
+		status = psd_caffe_read_count(message, "crop_size", 0, PSD_LAYER_SIDE_MAX, &crop, err);
+	if (!status)
+		status = psd_caffe_read_count(transform, "crop_size", 0, PSD_LAYER_SIDE_MAX, &crop, err);
+	if (status)
+		return status;
+	if (crop)
+		read.height = read.width = crop;
+	read.channels = is_gray || !is_color ? 1 : 3;
+	if (read.height && read.width)
+		*shape = read;
+	return PSD_OK;
+}
+
+static const struct psd_caffe_data_type data_types[] = {
+	{"Input", "INPUT", "input_param", true},
+	{"DummyData", "DUMMY_DATA", "dummy_data_param", true},
+	{"MemoryData", "MEMORY_DATA", "memory_data_param", true},
+	{"Data", "DATA", "data_param", false},
+	{"ImageData", "IMAGE_DATA", "image_data_param", false},
+	{"WindowData", "WINDOW_DATA", "window_data_param", false},
+	{"HDF5Data", "HDF5_DATA", "hdf5_data_param", false},
+};
+
+const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type)
+{
+	for (size_t i = 0; i < sizeof(data_types) / sizeof(data_types[0]); i++)
+		if (!strcmp(type, data_types[i].name) || !strcmp(type, data_types[i].old_name))
+			return &data_types[i];
+	return NULL;
+}
+
+enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,
+					  struct psd_layer_spec *spec, struct psd_error *err)
+{
+	const struct psd_node *message;
+	enum psd_status status = psd_caffe_single(layer, type->message, &message, err);
+
+	if (!status && type->gives_size)
+		status = read_given_size(message, &spec->shape, err);
+	else if (!status)
+		status = read_image_size(layer, message, &spec->shape, err);
+	if (status || spec->shape.channels)
+		return status;
+	return psd_error_set(
+		err, PSD_EINVAL, layer->at,
+		"layer '%.80s' (%s) does not say how large its images are, give transform_param { crop_size } or use an "
+		"Input layer with input_param { shape }",
+		spec->name, type->name);
+}

@@ -1,0 +1,38 @@
+/* One case of a scenario: a system at a point of the sweep, with everything an executor needs: layout, plan, program. */
+#ifndef PSD_CASE_H
+#define PSD_CASE_H
+
+#include "engine/base/error.h"
+#include "engine/cost/costs.h"
+#include "engine/model/graph.h"
+#include "engine/program/plan.h"
+#include "engine/program/program.h"
+#include "engine/scenario/scenario.h"
+
+/* The parts of a scenario that all its cases share. */
+struct psd_subject_matter {
+	const struct psd_scenario *scenario; /* borrowed */
+	struct psd_graph graph;
+	struct psd_costs costs;
+};
+
+/* Loads the graph and the costs that the scenario names. *matter is filled on success, released by psd_subject_matter_release(). */
+enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
+					struct psd_error *err) PSD_MUST_CHECK;
+void psd_subject_matter_release(struct psd_subject_matter *matter);
+
+struct psd_case {
+	const struct psd_subject_matter *matter; /* borrowed for the life of the case */
+	const struct psd_system *system;
+	struct psd_point point;
+	struct psd_plan plan;
+	struct psd_program program;
+};
+
+/* Plans and unrolls one case. The address of *made must not change afterwards: the program points into it. PSD_ENOMEM, PSD_EINVAL when the
+ * system cannot run at that point. */
+enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter, const struct psd_system *system,
+			      struct psd_point point, struct psd_error *err) PSD_MUST_CHECK;
+void psd_case_release(struct psd_case *made);
+
+#endif

@@ -1,0 +1,311 @@
+/* The event-driven interpreter. Each entry point applies one event, then starts everything that it made possible. */
+#include "engine/program/interpreter.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct psd_host_state {
+	struct psd_sched sched;
+	bool is_worker;
+	bool is_busy[PSD_RESOURCES];
+	bool has_joined; /* the NIC is held for the collective */
+	struct psd_task running[PSD_RESOURCES];
+	double started_sec[PSD_RESOURCES];
+	double busy_sec[PSD_RESOURCES];
+};
+
+static void settle(struct psd_interpreter *in, unsigned host);
+
+static const struct psd_op *op_of(const struct psd_interpreter *in, struct psd_task task)
+{
+	return &in->program->ops[task.op];
+}
+
+static void end_span(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
+{
+	struct psd_host_state *host = &in->hosts[h];
+	const double start_sec = host->started_sec[resource];
+	const double end_sec = in->seam.now(in->seam.context);
+	host->is_busy[resource] = false;
+	host->busy_sec[resource] += end_sec - start_sec;
+	if (in->seam.span != NULL)
+		in->seam.span(in->seam.context, h, host->running[resource], start_sec, end_sec);
+}
+
+static void note_next(struct psd_interpreter *in, struct psd_task task)
+{
+	in->next_sec[task.iteration] = in->seam.now(in->seam.context); /* time never goes back: the last one stays */
+	in->n_next_done[task.iteration]++;
+}
+
+/* ---- collectives: one at a time on the cluster, begun when every worker is ready and its NIC free ---- */
+
+static void begin_collective_if_complete(struct psd_interpreter *in)
+{
+	if (in->n_joined < in->n_workers || in->is_collective_running)
+		return;
+	in->is_collective_running = true;
+	in->seam.collective(in->seam.context, in->collective);
+}
+
+static void join(struct psd_interpreter *in, struct psd_host_state *host)
+{
+	host->is_busy[PSD_RESOURCE_NIC] = true;
+	host->has_joined = true;
+	host->running[PSD_RESOURCE_NIC] = in->collective;
+	host->started_sec[PSD_RESOURCE_NIC] = in->seam.now(in->seam.context);
+	in->n_joined++;
+}
+
+/* Makes the first waiting collective the current one, which every worker joins as soon as its NIC is free. */
+static void gather(struct psd_interpreter *in)
+{
+	struct psd_ready entry;
+	if (in->has_collective || !psd_ready_pop(&in->collectives, &entry))
+		return;
+	in->has_collective = true;
+	in->collective = entry.task;
+	in->n_joined = 0;
+	if (in->seam.choose != NULL)
+		in->seam.choose(in->seam.context, entry.task);
+	for (unsigned h = 0; h < in->n_hosts; h++)
+		if (in->hosts[h].is_worker && !in->hosts[h].is_busy[PSD_RESOURCE_NIC])
+			join(in, &in->hosts[h]);
+	begin_collective_if_complete(in);
+}
+
+static void collective_is_ready(struct psd_interpreter *in, struct psd_task task)
+{
+	uint32_t *n_ready = &in->collective_ready[task.iteration % 2][task.op];
+	if (++*n_ready < in->n_cluster_workers)
+		return;
+	*n_ready = 0;
+	psd_ready_push(&in->collectives, (struct psd_ready){op_of(in, task)->rank, task}, &in->is_out_of_memory);
+}
+
+/* ---- hosts ---- */
+
+static void drain_instant(struct psd_interpreter *in, unsigned h)
+{
+	struct psd_host_state *host = &in->hosts[h];
+	struct psd_task task;
+	while (psd_sched_take_instant(&host->sched, &task)) {
+		const struct psd_op *op = op_of(in, task);
+		if (op->kind == PSD_OP_COLLECTIVE) {
+			if (in->seam.announce != NULL)
+				in->seam.announce(in->seam.context, task);
+			else
+				collective_is_ready(in, task);
+			continue;
+		}
+		if (op->kind == PSD_OP_NEXT)
+			note_next(in, task);
+		psd_sched_finish(&host->sched, task);
+	}
+	gather(in); /* of all that became ready together the first by rank: hosts that decide each for itself must agree */
+}
+
+/* Starts the task; returns true when it was over at once. */
+static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource resource, struct psd_task task)
+{
+	struct psd_host_state *host = &in->hosts[h];
+	const struct psd_op *op = op_of(in, task);
+	host->is_busy[resource] = true;
+	host->running[resource] = task;
+	host->started_sec[resource] = in->seam.now(in->seam.context);
+	if (resource == PSD_RESOURCE_NIC) {
+		if (in->seam.send(in->seam.context, h, task))
+			return false;
+	} else if (op->work_sec > 0.0 || in->seam.does_real_work) {
+		in->seam.work(in->seam.context, h, resource, task, op->work_sec);
+		return false;
+	}
+	host->is_busy[resource] = false;
+	psd_sched_finish(&host->sched, task);
+	return true;
+}
+
+/* Gives a free resource its next task; returns true when that task was over at once, so that more may be ready. */
+static bool dispatch(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
+{
+	struct psd_host_state *host = &in->hosts[h];
+	struct psd_task task;
+	if (host->is_busy[resource])
+		return false;
+	if (resource == PSD_RESOURCE_NIC && in->has_collective && host->is_worker && !host->has_joined) {
+		join(in, host);
+		begin_collective_if_complete(in);
+		return false;
+	}
+	return psd_sched_take(&host->sched, resource, &task) && start(in, h, resource, task);
+}
+
+static void settle(struct psd_interpreter *in, unsigned h)
+{
+	bool has_progress = true;
+	while (has_progress) {
+		has_progress = false;
+		drain_instant(in, h);
+		for (int r = 0; r < PSD_RESOURCES; r++)
+			has_progress = dispatch(in, h, (enum psd_resource)r) || has_progress;
+	}
+}
+
+/* ---- entry points ---- */
+
+static void settle_all(struct psd_interpreter *in)
+{
+	for (unsigned h = 0; h < in->n_hosts; h++)
+		settle(in, h);
+}
+
+static enum psd_status allocate(struct psd_interpreter *in, const struct psd_duties *const duties[], struct psd_error *err)
+{
+	in->hosts = calloc(in->n_hosts, sizeof(*in->hosts));
+	in->next_sec = calloc(in->n_iterations, sizeof(*in->next_sec));
+	in->n_next_done = calloc(in->n_iterations, sizeof(*in->n_next_done));
+	in->collective_ready[0] = calloc(in->program->n_ops, sizeof(*in->collective_ready[0]));
+	in->collective_ready[1] = calloc(in->program->n_ops, sizeof(*in->collective_ready[1]));
+	if (in->hosts == NULL || in->next_sec == NULL || in->n_next_done == NULL || in->collective_ready[0] == NULL ||
+	    in->collective_ready[1] == NULL)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", in->n_hosts);
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		enum psd_status status = psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->n_iterations, err);
+		if (status != PSD_OK)
+			return status;
+		in->hosts[h].is_worker = duties[h]->waits[in->program->next_op] != PSD_NOT_CARRIED;
+		in->n_workers += in->hosts[h].is_worker;
+	}
+	in->n_cluster_workers = in->seam.n_cluster_workers > 0 ? in->seam.n_cluster_workers : in->n_workers;
+	return PSD_OK;
+}
+
+enum psd_status psd_interpreter_init(struct psd_interpreter *in, const struct psd_program *program, unsigned n_hosts,
+				     const struct psd_duties *const duties[], uint32_t n_iterations, const struct psd_seam *seam,
+				     struct psd_error *err)
+{
+	*in = (struct psd_interpreter){.program = program, .seam = *seam, .n_hosts = n_hosts, .n_iterations = n_iterations};
+	const enum psd_status status = allocate(in, duties, err);
+	if (status != PSD_OK)
+		psd_interpreter_release(in);
+	return status;
+}
+
+void psd_interpreter_release(struct psd_interpreter *in)
+{
+	for (unsigned h = 0; in->hosts != NULL && h < in->n_hosts; h++)
+		psd_sched_release(&in->hosts[h].sched);
+	free(in->hosts);
+	free(in->next_sec);
+	free(in->n_next_done);
+	free(in->collective_ready[0]);
+	free(in->collective_ready[1]);
+	free(in->collectives.entries);
+	*in = (struct psd_interpreter){0};
+}
+
+void psd_interpreter_begin(struct psd_interpreter *in)
+{
+	settle_all(in);
+}
+
+void psd_interpreter_set_fence(struct psd_interpreter *in, unsigned host, uint32_t iteration)
+{
+	psd_sched_set_fence(&in->hosts[host].sched, iteration);
+}
+
+void psd_interpreter_finished(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
+{
+	struct psd_host_state *host = &in->hosts[h];
+	const struct psd_task task = host->running[resource];
+	assert(host->is_busy[resource]);
+	end_span(in, h, resource);
+	psd_sched_finish(&host->sched, task);
+	settle(in, h);
+}
+
+void psd_interpreter_arrived(struct psd_interpreter *in, unsigned h, struct psd_task send)
+{
+	const uint32_t receive = send.op + 1; /* a send is followed by its receive */
+	assert(in->program->ops[receive].kind == PSD_OP_RECEIVE && in->program->ops[receive].match == send.op);
+	psd_sched_arrive(&in->hosts[h].sched, (struct psd_task){send.iteration, receive});
+	settle(in, h);
+}
+
+void psd_interpreter_collective_finished(struct psd_interpreter *in)
+{
+	const struct psd_task task = in->collective;
+	assert(in->is_collective_running);
+	in->has_collective = false;
+	in->is_collective_running = false;
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		struct psd_host_state *host = &in->hosts[h];
+		if (!host->is_worker)
+			continue;
+		host->has_joined = false;
+		end_span(in, h, PSD_RESOURCE_NIC);
+		psd_sched_finish(&host->sched, task);
+	}
+	gather(in);
+	settle_all(in);
+}
+
+void psd_interpreter_announced(struct psd_interpreter *in, struct psd_task collective)
+{
+	collective_is_ready(in, collective);
+	settle_all(in);
+}
+
+void psd_interpreter_chosen(struct psd_interpreter *in, struct psd_task collective)
+{
+	psd_ready_push(&in->collectives, (struct psd_ready){in->n_chosen++, collective}, &in->is_out_of_memory);
+	settle_all(in);
+}
+
+bool psd_interpreter_host_is_complete(const struct psd_interpreter *in, unsigned host)
+{
+	return psd_sched_is_complete(&in->hosts[host].sched);
+}
+
+uint32_t psd_interpreter_iteration(const struct psd_interpreter *in, unsigned host)
+{
+	return in->hosts[host].sched.iteration;
+}
+
+enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct psd_error *err)
+{
+	if (in->is_out_of_memory)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory while running");
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		const struct psd_sched *sched = &in->hosts[h].sched;
+		if (sched->is_out_of_memory)
+			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory while running");
+		if (psd_sched_is_complete(sched))
+			continue;
+		for (uint32_t i = 0; i < in->program->n_ops; i++) {
+			const uint32_t waiting = sched->waiting[sched->iteration % 2][i];
+			if (sched->duties->waits[i] == PSD_NOT_CARRIED || waiting == UINT32_MAX)
+				continue;
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+					     "host %u did not finish iteration %u: '%s' of layer '%s' waits for %u more", h,
+					     sched->iteration, psd_op_kind_names[in->program->ops[i].kind],
+					     in->program->plan->graph->layers[in->program->ops[i].layer].name, waiting);
+		}
+	}
+	return PSD_OK;
+}
+
+double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t first)
+{
+	assert(first < in->n_iterations);
+	const double start_sec = first > 0 ? in->next_sec[first - 1] : 0.0;
+	return (in->next_sec[in->n_iterations - 1] - start_sec) / (in->n_iterations - first);
+}
+
+double psd_interpreter_busy_sec(const struct psd_interpreter *in, enum psd_resource resource)
+{
+	double busiest_sec = 0.0;
+	for (unsigned h = 0; h < in->n_hosts; h++)
+		busiest_sec = in->hosts[h].busy_sec[resource] > busiest_sec ? in->hosts[h].busy_sec[resource] : busiest_sec;
+	return busiest_sec / in->n_iterations;
+}

@@ -1,0 +1,86 @@
+/* Carries a program out on many hosts: starts what the schedulers release, one operation at a time on each resource, and leaves time and
+ * transfers to a seam. The estimate and the simulation are two seams under this one interpreter, so order rules cannot differ. */
+#ifndef PSD_INTERPRETER_H
+#define PSD_INTERPRETER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+#include "engine/program/program.h"
+#include "engine/program/sched.h"
+
+/* What an executor provides. No slot may wait for anything, and none may call back into the interpreter before it returns. */
+struct psd_seam {
+	double (*now)(void *context); /* seconds since the start of the run */
+	/* False: operations without a cost are over at once. True: there is real work behind them, so that work() is called for them too. */
+	bool does_real_work;
+	/* `sec` of work begins on host's resource; answer with psd_interpreter_finished() when it is over. */
+	void (*work)(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
+	/* host's messages of a send begin; answer with psd_interpreter_finished(NIC) when its way out is free again, and with
+	 * psd_interpreter_arrived() for each message at its receiver. Returns false when host has nothing to send: then no answer. */
+	bool (*send)(void *context, unsigned host, struct psd_task task);
+	/* All workers of this interpreter have joined the collective; answer with psd_interpreter_collective_finished(). */
+	void (*collective)(void *context, struct psd_task task);
+	/* These three are for interpreters that each have some of the cluster's workers; 0 and NULL: this one has all of them, or all that it need
+	 * hear of, since collectives become ready in the same order everywhere. One of them, the coordinator, hears of every worker's readiness
+	 * and decides the order as if it had all. */
+	unsigned n_cluster_workers;
+	/* NULL on the coordinator. The collective is ready on a worker here: call psd_interpreter_announced() on the coordinator. */
+	void (*announce)(void *context, struct psd_task task);
+	/* NULL on the others. The next collective is this one: call psd_interpreter_chosen() on the others, in the order of these calls. */
+	void (*choose)(void *context, struct psd_task task);
+	/* May be NULL. An operation held its resource on host from start_sec to end_sec. */
+	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);
+	void *context;
+};
+
+struct psd_interpreter {
+	const struct psd_program *program;
+	struct psd_seam seam;
+	struct psd_host_state *hosts;
+	unsigned n_hosts;
+	unsigned n_workers; /* here */
+	unsigned n_cluster_workers;
+	uint32_t n_iterations;
+	double *next_sec;		    /* per iteration: when its NEXT was done on the last worker */
+	uint32_t *n_next_done;		    /* per iteration */
+	uint32_t *collective_ready[2];	    /* per operation: workers on which it is ready, by parity */
+	struct psd_ready_queue collectives; /* ready on all workers of the cluster, not yet begun */
+	int64_t n_chosen;		    /* by the coordinator elsewhere */
+	bool has_collective;		    /* one has begun or is gathering workers */
+	bool is_collective_running;
+	struct psd_task collective;
+	unsigned n_joined;
+	bool is_out_of_memory;
+};
+
+/* hosts: duties[h] for each of n_hosts; n_workers of them take part in collectives. Everything borrowed. PSD_ENOMEM. */
+enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const struct psd_program *program, unsigned n_hosts,
+				     const struct psd_duties *const duties[], uint32_t n_iterations, const struct psd_seam *seam,
+				     struct psd_error *err) PSD_MUST_CHECK;
+void psd_interpreter_release(struct psd_interpreter *interpreter);
+
+void psd_interpreter_begin(struct psd_interpreter *interpreter);
+/* host begins nothing of `iteration` before it has completed the one before, as psd_sched_set_fence(). */
+void psd_interpreter_set_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t iteration);
+void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host, enum psd_resource resource);
+void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
+void psd_interpreter_collective_finished(struct psd_interpreter *interpreter);
+/* On the coordinator: a worker anywhere on the cluster is ready for the collective. */
+void psd_interpreter_announced(struct psd_interpreter *interpreter, struct psd_task collective);
+/* On the others: the coordinator has begun the collective. */
+void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task collective);
+
+/* True when the host has carried out all its operations of all iterations. */
+bool psd_interpreter_host_is_complete(const struct psd_interpreter *interpreter, unsigned host);
+/* The oldest iteration that the host has not completed; messages of this one and the next may arrive. */
+uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, unsigned host);
+/* PSD_OK when all iterations are done on all hosts; else PSD_ERUN with the first host that is not and an operation it waits for. */
+enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
+/* Mean seconds of the iterations from `first` on: from NEXT to NEXT. */
+double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
+/* Mean seconds per iteration that the busiest host's resource was held. */
+double psd_interpreter_busy_sec(const struct psd_interpreter *interpreter, enum psd_resource resource);
+
+#endif

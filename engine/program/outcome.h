@@ -1,0 +1,25 @@
+/* What carrying out a program yields, whichever executor did it. */
+#ifndef PSD_OUTCOME_H
+#define PSD_OUTCOME_H
+
+#include <stdint.h>
+
+#include "engine/program/program.h"
+
+struct psd_outcome {
+	double iteration_sec;		/* mean of the measured iterations */
+	double busy_sec[PSD_RESOURCES]; /* per iteration, of the busiest host */
+	uint64_t sent_bytes_per_node;	/* per iteration, of the node that sends most; to other nodes only */
+	uint64_t received_bytes_per_node;
+	uint32_t n_iterations; /* carried out, unmeasured first ones included */
+};
+
+/* Iterations to carry out and how many of the first not to measure: with a barrier per iteration and without jitter all are equal, so
+ * one does; with a barrier per layer the first ones fill the pipeline. requested 0: chosen here. */
+struct psd_run_length {
+	uint32_t n_iterations;
+	uint32_t first_measured;
+};
+struct psd_run_length psd_run_length_make(const struct psd_system *system, uint32_t requested, double jitter_ratio);
+
+#endif

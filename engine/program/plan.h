@@ -1,0 +1,67 @@
+/* The plan: for every gradient tensor its method, slices and reason. */
+#ifndef PSD_PLAN_H
+#define PSD_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+#include "engine/cost/cost.h"
+#include "engine/cost/costs.h"
+#include "engine/cost/layout.h"
+#include "engine/model/graph.h"
+#include "engine/scenario/scenario.h"
+
+struct psd_alternative {
+	bool is_possible;    /* factors exist only for inner products */
+	uint64_t node_bytes; /* sent plus received by the busiest node per iteration */
+	double isolated_sec; /* alone on the cluster, psd_cost_seconds() */
+};
+
+/* One synchronisation: a run of tensors of one layer that travel together. */
+struct psd_plan_item {
+	unsigned layer;
+	unsigned first_tensor;
+	unsigned n_tensors;
+	struct psd_subject subject;
+	enum psd_method method;
+	unsigned root;	   /* host that owns an Adam matrix */
+	unsigned n_slices; /* parts that move as one operation each: ps, adam */
+	struct psd_alternative alternatives[PSD_METHODS];
+	bool was_choice; /* false: the system's method leaves no choice for this tensor */
+};
+
+struct psd_plan {
+	const struct psd_graph *graph; /* borrowed, as are the next three, for the life of the plan */
+	const struct psd_costs *costs;
+	const struct psd_system *system;
+	struct psd_layout layout;
+	struct psd_rates rates; /* with the fan-in of the plan's busiest receiver */
+	struct psd_machine machine;
+	unsigned fan_in;
+	unsigned value_bytes;
+	struct psd_plan_item *items; /* generation order: last layer first */
+	unsigned n_items;
+};
+
+/* What a plan is made for. All borrowed for the life of the plan. */
+struct psd_plan_input {
+	const struct psd_graph *graph;
+	const struct psd_costs *costs;
+	const struct psd_system *system;
+	const struct psd_network *network;
+	struct psd_layout layout;
+	double link_bps;
+	uint32_t batch;
+	bool is_half; /* values travel as 2 bytes */
+	struct psd_machine machine;
+};
+
+/* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes; PSD_ENOMEM. */
+enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err) PSD_MUST_CHECK;
+void psd_plan_release(struct psd_plan *plan);
+
+/* The elements that a slice of the item covers, counted over the item's tensors in order; slice < n_slices. Pure, any thread. */
+struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice);
+
+#endif

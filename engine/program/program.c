@@ -1,0 +1,341 @@
+/* Unrolls a plan into operations. The order of operations is the order of generation, so that equal ranks fall back on it. */
+#include "engine/program/program_builder.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+const char *const psd_op_kind_names[PSD_OP_KINDS + 1] = {
+	"forward", "backward", "copy",	     "copy", "send",	"receive", "reduce",
+	"factor",  "apply",    "collective", "gate", "barrier", "next",	   NULL,
+};
+
+static uint32_t *grow(uint32_t *array, uint32_t *capacity, bool *is_out_of_memory)
+{
+	const uint32_t wanted = *capacity > 0 ? *capacity * 2 : 256;
+	uint32_t *grown = realloc(array, wanted * sizeof(*grown));
+	if (grown == NULL) {
+		*is_out_of_memory = true;
+		return array;
+	}
+	*capacity = wanted;
+	return grown;
+}
+
+uint32_t psd_builder_add_op(struct psd_builder *b, const struct psd_op *op)
+{
+	struct psd_program *program = &b->program;
+	if (program->n_ops == b->ops_capacity) {
+		const uint32_t wanted = b->ops_capacity > 0 ? b->ops_capacity * 2 : 256;
+		struct psd_op *grown = realloc(program->ops, wanted * sizeof(*grown));
+		if (grown == NULL) {
+			b->is_out_of_memory = true;
+			return 0;
+		}
+		program->ops = grown;
+		b->ops_capacity = wanted;
+	}
+	program->ops[program->n_ops] = *op;
+	return program->n_ops++;
+}
+
+/* `waits` cannot start before `before` is done, in the same iteration or in the one before. Edges are collected as (before, waits)
+ * and sorted into both directions at the end. */
+static void add_edge(struct psd_builder *b, uint32_t before, uint32_t waits, bool is_next_iteration)
+{
+	struct psd_program *program = &b->program;
+	if (before == PSD_NO_OP || waits == PSD_NO_OP)
+		return;
+	if (program->n_edges == b->edges_capacity) {
+		const uint32_t wanted = b->edges_capacity > 0 ? b->edges_capacity * 2 : 1024;
+		struct psd_edge *from = realloc(program->dependencies, wanted * sizeof(*from));
+		if (from != NULL)
+			program->dependencies = from;
+		struct psd_edge *to = realloc(program->dependents, wanted * sizeof(*to));
+		if (to != NULL)
+			program->dependents = to;
+		if (from == NULL || to == NULL) {
+			b->is_out_of_memory = true;
+			return;
+		}
+		b->edges_capacity = wanted;
+	}
+	program->dependencies[program->n_edges] = (struct psd_edge){before, is_next_iteration};
+	program->dependents[program->n_edges] = (struct psd_edge){waits, is_next_iteration};
+	program->n_edges++;
+}
+
+void psd_builder_after(struct psd_builder *b, uint32_t waits, uint32_t before)
+{
+	add_edge(b, before, waits, false);
+}
+
+uint32_t psd_builder_add_gate(struct psd_builder *b, enum psd_where where)
+{
+	return psd_builder_add_op(
+		b, &(struct psd_op){.kind = PSD_OP_GATE, .resource = PSD_RESOURCE_NONE, .where = where, .item = -1});
+}
+
+void psd_builder_add_done(struct psd_builder *b, unsigned layer, uint32_t op)
+{
+	if (b->n_done + 2 > b->done_capacity)
+		b->done_ops = grow(b->done_ops, &b->done_capacity, &b->is_out_of_memory);
+	if (b->is_out_of_memory)
+		return;
+	b->done_ops[b->n_done++] = layer;
+	b->done_ops[b->n_done++] = op;
+}
+
+/* ---- compute ---- */
+
+static bool has_parameters(const struct psd_graph *graph, unsigned layer)
+{
+	return graph->layers[layer].n_tensors > 0;
+}
+
+/* Layers run in groups: one with parameters and the parameterless ones after it (before the first of them: with it). A forward
+ * operation is named after the first layer of its group, and so is the backward one, which ends there. */
+static unsigned group_end(const struct psd_graph *graph, unsigned first)
+{
+	unsigned end = first;
+	bool has_seen_parameters = false;
+	while (end < graph->n_layers && !(has_seen_parameters && has_parameters(graph, end))) {
+		has_seen_parameters = has_seen_parameters || has_parameters(graph, end);
+		end++;
+	}
+	return end;
+}
+
+static unsigned parameter_layer(const struct psd_graph *graph, unsigned first, unsigned end)
+{
+	for (unsigned l = first; l < end; l++)
+		if (has_parameters(graph, l))
+			return l;
+	return first;
+}
+
+struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer)
+{
+	const unsigned first_group_end = group_end(graph, 0);
+	const unsigned first = layer < first_group_end ? 0 : layer;
+	return (struct psd_layers){first, group_end(graph, first)};
+}
+
+static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, unsigned first, unsigned end)
+{
+	const struct psd_costs *costs = b->plan->costs;
+	const double *layer_sec = kind == PSD_OP_FORWARD ? costs->forward_sec : costs->backward_sec;
+	double work_sec = 0.0;
+	for (unsigned l = first; l < end; l++)
+		work_sec += layer_sec[l];
+	/* compute precedes factor rebuilds on the device: gradients still to come hold up more than parameters not yet needed */
+	return psd_builder_add_op(b, &(struct psd_op){
+					     .kind = kind,
+					     .resource = PSD_RESOURCE_DEVICE,
+					     .where = PSD_WHERE_WORKERS,
+					     .layer = parameter_layer(b->plan->graph, first, end),
+					     .item = -1,
+					     .work_sec = work_sec,
+					     .rank = -1,
+				     });
+}
+
+/* Returns the first forward operation. */
+static uint32_t add_all_compute(struct psd_builder *b)
+{
+	const struct psd_graph *graph = b->plan->graph;
+	uint32_t first_forward = PSD_NO_OP;
+	uint32_t previous = PSD_NO_OP;
+	for (unsigned first = 0; first < graph->n_layers; first = group_end(graph, first)) {
+		const uint32_t op = add_compute(b, PSD_OP_FORWARD, first, group_end(graph, first));
+		if (first_forward == PSD_NO_OP)
+			first_forward = op;
+		psd_builder_after(b, op, previous);
+		previous = op;
+	}
+	/* the groups again, backwards: forward operations hold their order */
+	const uint32_t n_groups = b->program.n_ops;
+	unsigned end = graph->n_layers;
+	for (uint32_t g = n_groups; g-- > 0 && !b->is_out_of_memory;) {
+		const unsigned layer = b->program.ops[g].layer;
+		const unsigned first = g == 0 ? 0 : layer;
+		const uint32_t op = add_compute(b, PSD_OP_BACKWARD, first, end);
+		psd_builder_after(b, op, previous);
+		previous = op;
+		b->backward_of_layer[layer] = op;
+		end = first;
+	}
+	b->backward_end = previous;
+	return first_forward;
+}
+
+/* A sequential stack does one stage for all tensors before the next: copy out, push, pull, copy in. */
+static void add_stage_gates(struct psd_builder *b)
+{
+	b->gate_backward = b->gate_copied_out = b->gate_pushed = b->gate_pulled = PSD_NO_OP;
+	if (b->plan->system->schedule != PSD_SCHEDULE_SEQUENTIAL)
+		return;
+	b->gate_backward = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+	psd_builder_after(b, b->gate_backward, b->backward_end);
+	b->gate_copied_out = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+	psd_builder_after(b, b->gate_copied_out, b->gate_backward);
+	b->gate_pushed = psd_builder_add_gate(b, PSD_WHERE_EVERYWHERE);
+	b->gate_pulled = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+}
+
+static void add_ends(struct psd_builder *b, uint32_t first_forward)
+{
+	const bool waits_for_all = b->plan->system->barrier == PSD_BARRIER_ITERATION;
+	const uint32_t barrier = psd_builder_add_op(b, &(struct psd_op){
+							       .kind = PSD_OP_BARRIER,
+							       .resource = PSD_RESOURCE_DEVICE,
+							       .where = PSD_WHERE_WORKERS,
+							       .item = -1,
+							       .work_sec = b->plan->system->host.iteration_sec,
+							       .rank = -1,
+						       });
+	const uint32_t next = psd_builder_add_op(b, &(struct psd_op){
+							    .kind = PSD_OP_NEXT,
+							    .resource = PSD_RESOURCE_NONE,
+							    .where = PSD_WHERE_WORKERS,
+							    .item = -1,
+						    });
+	psd_builder_after(b, barrier, b->backward_end);
+	psd_builder_after(b, next, barrier);
+	add_edge(b, next, first_forward, true);
+	const uint32_t *done = b->done_ops;
+	for (uint32_t i = 0; i < b->n_done && !b->is_out_of_memory; i += 2) {
+		if (waits_for_all) {
+			psd_builder_after(b, barrier, done[i + 1]);
+			continue;
+		}
+		/* forward operations are the first of the program, one a group; the group of this layer waits for it */
+		uint32_t forward = first_forward;
+		while (b->program.ops[forward].layer != done[i])
+			forward++;
+		add_edge(b, done[i + 1], forward, true);
+		if (forward == first_forward)
+			psd_builder_after(b, next, done[i + 1]);
+	}
+	b->program.next_op = next;
+}
+
+/* ---- edges into rows ---- */
+
+static enum psd_status sort_edges(struct psd_program *program, struct psd_error *err)
+{
+	const uint32_t n_edges = program->n_edges;
+	struct psd_edge *before = program->dependencies; /* edge i: before[i].op, then waits[i].op */
+	struct psd_edge *waits = program->dependents;
+	struct psd_edge *dependencies = malloc((n_edges + 1) * sizeof(*dependencies));
+	struct psd_edge *dependents = malloc((n_edges + 1) * sizeof(*dependents));
+	if (dependencies == NULL || dependents == NULL) {
+		free(dependencies);
+		free(dependents);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program of %u edges", n_edges);
+	}
+	for (uint32_t i = 0; i < n_edges; i++) {
+		program->ops[waits[i].op].n_dependencies++;
+		program->ops[before[i].op].n_dependents++;
+	}
+	uint32_t first_dependency = 0;
+	uint32_t first_dependent = 0;
+	for (uint32_t op = 0; op < program->n_ops; op++) {
+		program->ops[op].first_dependency = first_dependency;
+		program->ops[op].first_dependent = first_dependent;
+		first_dependency += program->ops[op].n_dependencies;
+		first_dependent += program->ops[op].n_dependents;
+		program->ops[op].n_dependencies = 0;
+		program->ops[op].n_dependents = 0;
+	}
+	for (uint32_t i = 0; i < n_edges; i++) {
+		struct psd_op *waiting = &program->ops[waits[i].op];
+		struct psd_op *earlier = &program->ops[before[i].op];
+		dependencies[waiting->first_dependency + waiting->n_dependencies++] = before[i];
+		dependents[earlier->first_dependent + earlier->n_dependents++] = waits[i];
+	}
+	free(before);
+	free(waits);
+	program->dependencies = dependencies;
+	program->dependents = dependents;
+	return PSD_OK;
+}
+
+enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err)
+{
+	struct psd_builder b = {.plan = plan, .program = {.plan = plan}};
+	enum psd_status status = PSD_OK;
+	b.backward_of_layer = calloc(plan->graph->n_layers, sizeof(*b.backward_of_layer));
+	if (b.backward_of_layer == NULL) {
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program");
+		goto out;
+	}
+	const uint32_t first_forward = add_all_compute(&b);
+	add_stage_gates(&b);
+	psd_builder_add_synchronisation(&b);
+	add_ends(&b, first_forward);
+	if (b.is_out_of_memory) {
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program");
+		goto out;
+	}
+	status = sort_edges(&b.program, err);
+out:
+	free(b.backward_of_layer);
+	free(b.done_ops);
+	if (status != PSD_OK)
+		psd_program_release(&b.program);
+	else
+		*program = b.program;
+	return status;
+}
+
+void psd_program_release(struct psd_program *program)
+{
+	free(program->ops);
+	free(program->dependencies);
+	free(program->dependents);
+	*program = (struct psd_program){0};
+}
+
+bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, unsigned host)
+{
+	switch (op->where) {
+	case PSD_WHERE_WORKERS: return psd_layout_is_worker(layout, host);
+	case PSD_WHERE_SHARDS: return psd_layout_is_shard(layout, host);
+	case PSD_WHERE_ROOT: return host == op->payload.root;
+	case PSD_WHERE_EVERYWHERE: return true;
+	}
+	return false;
+}
+
+struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node)
+{
+	struct psd_traffic total = {0, 0};
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		if (op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE)
+			continue;
+		const struct psd_traffic traffic = psd_payload_node_traffic(&op->payload, &program->plan->layout, node);
+		total.sent_bytes += traffic.sent_bytes;
+		total.received_bytes += traffic.received_bytes;
+	}
+	return total;
+}
+
+/* In another order a worker that is ahead may have one ready that others do not have yet. A send may be what another's next collective waits
+ * for, through a barrier per layer, and would wait behind one that the sender has begun. */
+bool psd_program_orders_collectives(const struct psd_program *program)
+{
+	if (program->plan->system->priority != PSD_PRIORITY_GENERATION)
+		return false;
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_SEND)
+			return false;
+	return true;
+}
+
+double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine)
+{
+	if (op->resource == PSD_RESOURCE_DEVICE && op->kind != PSD_OP_BARRIER)
+		return machine->threads;
+	return op->resource == PSD_RESOURCE_DEVICE || op->resource == PSD_RESOURCE_CPU ? 1.0 : 0.0;
+}

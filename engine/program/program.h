@@ -1,0 +1,102 @@
+/* The program: the plan unrolled into the operations of one iteration, the same for every host, with their dependencies. Scheduling
+ * choices (wait-free or sequential, barriers, priorities) are edges and ranks here and nothing else; estimate, simulation and real
+ * execution carry out the same program. */
+#ifndef PSD_PROGRAM_H
+#define PSD_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/cost/layout.h"
+#include "engine/program/plan.h"
+
+enum psd_op_kind {
+	PSD_OP_FORWARD,	   /* a layer and the parameterless ones after it */
+	PSD_OP_BACKWARD,   /* the same layers in reverse; then the layer's gradient is final */
+	PSD_OP_COPY_OUT,   /* device to host */
+	PSD_OP_COPY_IN,	   /* host to device */
+	PSD_OP_SEND,	   /* this host's messages of one pattern */
+	PSD_OP_RECEIVE,	   /* done when all messages of operation `match` to this host have arrived */
+	PSD_OP_REDUCE,	   /* shard sums the gradients of all workers and applies the update */
+	PSD_OP_FACTOR,	   /* rebuild of a gradient from received factors by GEMM, and its update */
+	PSD_OP_APPLY,	   /* the update of parameters from a gradient that is complete on this host */
+	PSD_OP_COLLECTIVE, /* ring all-reduce; all workers begin together, one at a time on the cluster */
+	PSD_OP_GATE,	   /* joins many dependencies; takes no time */
+	PSD_OP_BARRIER,	   /* end-of-iteration work of the stack */
+	PSD_OP_NEXT,	   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
+	PSD_OP_KINDS
+};
+extern const char *const psd_op_kind_names[PSD_OP_KINDS + 1];
+
+/* What an operation occupies while it runs; one operation at a time on each. */
+enum psd_resource {
+	PSD_RESOURCE_DEVICE,
+	PSD_RESOURCE_COPY_OUT,
+	PSD_RESOURCE_COPY_IN,
+	PSD_RESOURCE_CPU,
+	PSD_RESOURCE_NIC, /* the way out; receiving never waits for it */
+	PSD_RESOURCES,
+	PSD_RESOURCE_NONE = PSD_RESOURCES
+};
+
+/* Which hosts carry it out. */
+enum psd_where { PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_WHERE_ROOT, PSD_WHERE_EVERYWHERE };
+
+struct psd_op {
+	enum psd_op_kind kind;
+	enum psd_resource resource;
+	enum psd_where where;
+	unsigned layer; /* index in the graph */
+	int item;	/* index in the plan, -1: none */
+	unsigned slice;
+	double work_sec;	    /* device, copy engines, CPU: time on the resource */
+	uint64_t bytes;		    /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
+	struct psd_payload payload; /* send, collective */
+	uint32_t match;		    /* receive: its send */
+	int64_t rank;		    /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
+	uint32_t first_dependency;
+	uint32_t n_dependencies;
+	uint32_t first_dependent;
+	uint32_t n_dependents;
+};
+
+struct psd_edge {
+	uint32_t op;		/* in dependencies: what must be done before; in dependents: what waits */
+	bool is_next_iteration; /* the one that waits belongs to the iteration after */
+};
+
+struct psd_program {
+	const struct psd_plan *plan; /* borrowed */
+	struct psd_op *ops;
+	uint32_t n_ops;
+	struct psd_edge *dependencies;
+	struct psd_edge *dependents;
+	uint32_t n_edges;
+	uint32_t next_op; /* the NEXT operation */
+};
+
+/* Unrolls the plan. Dependencies on operations that a host does not carry out do not bind it. *program is filled on success and
+ * released by psd_program_release(). PSD_ENOMEM. */
+enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err) PSD_MUST_CHECK;
+void psd_program_release(struct psd_program *program);
+
+/* The layers that a forward or backward operation named after `layer` carries out: first to end - 1. */
+struct psd_layers {
+	unsigned first;
+	unsigned end;
+};
+struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer);
+
+/* The most cores of a machine that an operation uses while it works; 0: it works elsewhere, on a copy engine or the network. */
+double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
+
+bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, unsigned host);
+
+/* Whether each worker by itself may begin the next collective that is ready there: they become ready in the same order everywhere, and nothing
+ * that others wait for is kept back by one that is begun too early. Elsewhere somebody has to decide for all. */
+bool psd_program_orders_collectives(const struct psd_program *program);
+
+/* Bytes a node sends to and receives from other nodes per iteration. */
+struct psd_traffic psd_program_traffic(const struct psd_program *program, unsigned node);
+
+#endif

@@ -1,0 +1,268 @@
+/* Dependency counters and ready queues of one host. */
+#include "engine/program/sched.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PSD_DONE UINT32_MAX
+
+/* ---- duties ---- */
+
+enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
+				psd_arrivals_fn arrivals, const void *context, struct psd_error *err)
+{
+	const struct psd_layout *layout = &program->plan->layout;
+	uint32_t *waits = malloc((program->n_ops + 1) * sizeof(*waits));
+	if (waits == NULL)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the duties of %u operations",
+				     program->n_ops);
+	uint32_t n_carried = 0;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		if (!psd_op_runs_on(op, layout, host)) {
+			waits[i] = PSD_NOT_CARRIED;
+			continue;
+		}
+		n_carried++;
+		waits[i] = op->kind == PSD_OP_RECEIVE ? arrivals(context, op, host) : 0;
+		for (uint32_t e = 0; e < op->n_dependencies; e++)
+			waits[i] +=
+				psd_op_runs_on(&program->ops[program->dependencies[op->first_dependency + e].op], layout, host);
+	}
+	duties->waits = waits;
+	duties->n_carried = n_carried;
+	return PSD_OK;
+}
+
+void psd_duties_release(struct psd_duties *duties)
+{
+	free(duties->waits);
+	*duties = (struct psd_duties){0};
+}
+
+/* ---- ready queues ---- */
+
+bool psd_ready_goes_before(const struct psd_ready *a, const struct psd_ready *b)
+{
+	if (a->rank != b->rank)
+		return a->rank < b->rank;
+	if (a->task.iteration != b->task.iteration)
+		return a->task.iteration < b->task.iteration;
+	return a->task.op < b->task.op;
+}
+
+void psd_ready_push(struct psd_ready_queue *queue, struct psd_ready entry, bool *is_out_of_memory)
+{
+	if (queue->n == queue->capacity) {
+		const uint32_t wanted = queue->capacity > 0 ? queue->capacity * 2 : 16;
+		struct psd_ready *grown = realloc(queue->entries, wanted * sizeof(*grown));
+		if (grown == NULL) {
+			*is_out_of_memory = true;
+			return;
+		}
+		queue->entries = grown;
+		queue->capacity = wanted;
+	}
+	uint32_t at = queue->n++;
+	while (at > 0 && psd_ready_goes_before(&entry, &queue->entries[(at - 1) / 2])) {
+		queue->entries[at] = queue->entries[(at - 1) / 2];
+		at = (at - 1) / 2;
+	}
+	queue->entries[at] = entry;
+}
+
+bool psd_ready_pop(struct psd_ready_queue *queue, struct psd_ready *entry)
+{
+	if (queue->n == 0)
+		return false;
+	*entry = queue->entries[0];
+	const struct psd_ready last = queue->entries[--queue->n];
+	uint32_t at = 0;
+	for (;;) {
+		uint32_t child = 2 * at + 1;
+		if (child >= queue->n)
+			break;
+		if (child + 1 < queue->n && psd_ready_goes_before(&queue->entries[child + 1], &queue->entries[child]))
+			child++;
+		if (!psd_ready_goes_before(&queue->entries[child], &last))
+			break;
+		queue->entries[at] = queue->entries[child];
+		at = child;
+	}
+	queue->entries[at] = last;
+	return true;
+}
+
+/* ---- the scheduler ---- */
+
+static void add_to_list(struct psd_sched *sched, struct psd_task_list *list, struct psd_task task)
+{
+	if (list->n == list->capacity) {
+		const uint32_t wanted = list->capacity > 0 ? list->capacity * 2 : 16;
+		struct psd_task *grown = realloc(list->tasks, wanted * sizeof(*grown));
+		if (grown == NULL) {
+			sched->is_out_of_memory = true;
+			return;
+		}
+		list->tasks = grown;
+		list->capacity = wanted;
+	}
+	list->tasks[list->n++] = task;
+}
+
+static void add_ready(struct psd_sched *sched, struct psd_task task)
+{
+	const struct psd_op *op = &sched->program->ops[task.op];
+	if (task.iteration >= sched->n_iterations)
+		return; /* the run ends before */
+	if (task.iteration == sched->fence && sched->iteration < sched->fence)
+		add_to_list(sched, &sched->fenced, task);
+	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE)
+		psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->rank, task}, &sched->is_out_of_memory);
+	else
+		add_to_list(sched, &sched->instant, task);
+}
+
+void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration)
+{
+	assert(iteration > sched->iteration && sched->fenced.n == 0);
+	sched->fence = iteration;
+}
+
+static void pass_fence(struct psd_sched *sched)
+{
+	if (sched->iteration != sched->fence)
+		return;
+	for (uint32_t i = 0; i < sched->fenced.n; i++)
+		add_ready(sched, sched->fenced.tasks[i]);
+	sched->fenced.n = 0;
+}
+
+static bool is_done(const struct psd_sched *sched, struct psd_task task)
+{
+	return sched->waiting[task.iteration % 2][task.op] == PSD_DONE;
+}
+
+/* Sets up the counters of an iteration. Dependencies on the iteration before that are done by now (or, before the first, always) do
+ * not count. */
+static void start_iteration(struct psd_sched *sched, uint32_t iteration)
+{
+	const struct psd_program *program = sched->program;
+	uint32_t *waiting = sched->waiting[iteration % 2];
+	memcpy(waiting, sched->duties->waits, program->n_ops * sizeof(*waiting));
+	sched->n_left[iteration % 2] = sched->duties->n_carried;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		if (waiting[i] == PSD_NOT_CARRIED)
+			continue;
+		for (uint32_t e = 0; e < op->n_dependencies && waiting[i] > 0; e++) {
+			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
+			if (!edge.is_next_iteration || sched->duties->waits[edge.op] == PSD_NOT_CARRIED)
+				continue;
+			if (iteration == 0 || is_done(sched, (struct psd_task){iteration - 1, edge.op}))
+				waiting[i]--;
+		}
+		if (waiting[i] == 0)
+			add_ready(sched, (struct psd_task){iteration, i});
+	}
+}
+
+enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program *program, const struct psd_duties *duties,
+			       uint32_t n_iterations, struct psd_error *err)
+{
+	*sched = (struct psd_sched){.program = program, .duties = duties, .n_iterations = n_iterations};
+	for (unsigned parity = 0; parity < 2; parity++)
+		sched->waiting[parity] = malloc((program->n_ops + 1) * sizeof(*sched->waiting[parity]));
+	if (sched->waiting[0] == NULL || sched->waiting[1] == NULL) {
+		psd_sched_release(sched);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scheduler of %u operations",
+				     program->n_ops);
+	}
+	start_iteration(sched, 0);
+	if (n_iterations > 1)
+		start_iteration(sched, 1);
+	if (duties->n_carried == 0)
+		sched->iteration = n_iterations; /* a server that no tensor needs is done before it begins */
+	return PSD_OK;
+}
+
+void psd_sched_release(struct psd_sched *sched)
+{
+	free(sched->waiting[0]);
+	free(sched->waiting[1]);
+	free(sched->instant.tasks);
+	free(sched->fenced.tasks);
+	for (unsigned r = 0; r < PSD_RESOURCES; r++)
+		free(sched->queues[r].entries);
+	*sched = (struct psd_sched){0};
+}
+
+static void release_one(struct psd_sched *sched, struct psd_task task)
+{
+	if (task.iteration >= sched->n_iterations)
+		return;
+	/* an iteration's counters exist only while it is one of the two in flight; later ones look at what is done when they start */
+	if (task.iteration > sched->iteration + 1)
+		return;
+	uint32_t *waiting = &sched->waiting[task.iteration % 2][task.op];
+	if (sched->duties->waits[task.op] == PSD_NOT_CARRIED)
+		return;
+	assert(*waiting > 0 && *waiting != PSD_DONE);
+	if (--*waiting == 0)
+		add_ready(sched, task);
+}
+
+void psd_sched_finish(struct psd_sched *sched, struct psd_task task)
+{
+	const struct psd_op *op = &sched->program->ops[task.op];
+	const struct psd_edge *dependents = &sched->program->dependents[op->first_dependent];
+	assert(!is_done(sched, task));
+	sched->waiting[task.iteration % 2][task.op] = PSD_DONE;
+	for (uint32_t e = 0; e < op->n_dependents; e++)
+		release_one(sched,
+			    (struct psd_task){task.iteration + (dependents[e].is_next_iteration ? 1 : 0), dependents[e].op});
+	sched->n_left[task.iteration % 2]--;
+	while (sched->iteration < sched->n_iterations && sched->n_left[sched->iteration % 2] == 0) {
+		const uint32_t following = sched->iteration + 2;
+		sched->iteration++;
+		pass_fence(sched);
+		if (following < sched->n_iterations)
+			start_iteration(sched, following);
+		else
+			sched->n_left[following % 2] = UINT32_MAX; /* never started, never done */
+	}
+}
+
+void psd_sched_arrive(struct psd_sched *sched, struct psd_task receive)
+{
+	assert(receive.iteration <= sched->iteration + 1);
+	release_one(sched, receive);
+}
+
+bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task)
+{
+	if (sched->instant.n == 0)
+		return false;
+	*task = sched->instant.tasks[--sched->instant.n];
+	return true;
+}
+
+const struct psd_ready *psd_sched_peek(const struct psd_sched *sched, enum psd_resource resource)
+{
+	return sched->queues[resource].n > 0 ? &sched->queues[resource].entries[0] : NULL;
+}
+
+bool psd_sched_take(struct psd_sched *sched, enum psd_resource resource, struct psd_task *task)
+{
+	struct psd_ready entry;
+	if (!psd_ready_pop(&sched->queues[resource], &entry))
+		return false;
+	*task = entry.task;
+	return true;
+}
+
+bool psd_sched_is_complete(const struct psd_sched *sched)
+{
+	return sched->iteration >= sched->n_iterations;
+}

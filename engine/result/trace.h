@@ -1,0 +1,28 @@
+/* A run's spans as the text of Chrome trace events, one event a line: opens in Perfetto, and awk can read it. Whoever carried the program out
+ * writes the text to a file. */
+#ifndef PSD_TRACE_H
+#define PSD_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/text.h"
+#include "engine/program/case.h"
+#include "engine/program/sched.h"
+
+/* An operation that held a resource on a host, or, with is_arrival, the receiving side of a transfer. */
+struct psd_span {
+	unsigned host;
+	struct psd_task task;
+	bool is_arrival; /* a message's way into `host`; resource NIC is its way out */
+	uint64_t bytes;	 /* of an arrival: what the transfer carried; else the operation's payload */
+	double start_sec, end_sec;
+};
+typedef void (*psd_span_fn)(void *context, const struct psd_program *program, const struct psd_span *span);
+
+/* The head, and the names of processes (workers, separate servers) and rows. executor: as in the results' CSV. Spans follow, then the end. */
+void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, const char *executor);
+void psd_trace_add_span(struct psd_text *text, const struct psd_program *program, const struct psd_span *span);
+void psd_trace_add_end(struct psd_text *text);
+
+#endif

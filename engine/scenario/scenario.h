@@ -1,0 +1,210 @@
+/* A scenario file read, checked and sealed: what to train, on which cluster, by which systems, over which sweep. Knows every key;
+ * an unknown key, a wrong unit or an impossible value is an error with file:line:column. Reads no file but the scenario itself. */
+#ifndef PSD_SCENARIO_H
+#define PSD_SCENARIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+#include "engine/scenario/train.h"
+
+enum {
+	PSD_MAX_NODES = 65536,
+	PSD_MAX_WORKERS_PER_NODE = 64,
+	PSD_MAX_HOSTS = 1 << 20, /* workers and separate servers of one case */
+	PSD_MAX_MEASURED_ITERATIONS = 60000,
+	PSD_MAX_SYSTEMS = 32,
+	PSD_MAX_SWEEP = 256,
+	PSD_MAX_COLLECTIVE_CLASSES = 8,
+	PSD_MAX_EVENTS = 256,
+	PSD_MAX_CORES = 65536,
+};
+
+enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE };
+/* What synchronises tensors; the hybrids choose per tensor. */
+enum psd_sync { PSD_SYNC_PS, PSD_SYNC_SFB, PSD_SYNC_ADAM, PSD_SYNC_HYBRID, PSD_SYNC_SACP, PSD_SYNC_RING };
+enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* how the hybrids choose */
+enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
+enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
+enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR }; /* what one synchronisation carries */
+enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
+enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
+
+/* One size class of a collective's cost: applies to messages of up to `up_to_bytes`. A ring of P workers with n = 2(P-1) steps takes
+ * call_sec + n step_sec + n/P bytes * slowdown_ratio / rate, on top of the latency of each step, the network's and the host's. */
+struct psd_collective_class {
+	uint64_t up_to_bytes; /* UINT64_MAX in the last class */
+	double call_sec;
+	double step_sec;
+	double slowdown_ratio; /* >= 1 */
+};
+
+/* Host side of a software stack. A rate of 0 means: costs nothing. */
+struct psd_host {
+	double copy_bps;   /* device to host and host to device, each direction its own engine */
+	double reduce_bps; /* gradient bytes summed and applied by a server */
+	double update_bps; /* gradient bytes applied by a worker, where the whole gradient is its own */
+	double socket_bps; /* bytes sent plus received that one core moves through sockets; heeded where `machine` is given */
+	double interrupt_sec; /* of one core, that each end takes for what its link lets pass after a pause, see engine/cost/cost.h; likewise */
+	double handling_sec; /* of one core, that each end takes for a message beside its bytes; likewise */
+	double switch_sec; /* of one core, that its receiver takes besides for a message after a pause, see engine/cost/cost.h; likewise */
+	double wake_sec;      /* of one core, that such a message takes from who computes on it; likewise */
+	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower still */
+	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */
+	double message_sec;  /* sender's time per message */
+	double latency_sec;  /* what the two ends add to a message's way between nodes, beyond the network's latency */
+	double iteration_sec; /* per iteration, after synchronisation: joins, clocks, solver bookkeeping, reading data where layers wait for it */
+	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
+	unsigned n_collective_classes; /* 0: a ring step costs its latency only */
+};
+
+struct psd_network {
+	enum psd_topology topology;
+	double bandwidth_bps;	       /* of a node's link, each direction */
+	double payload_ratio;	       /* of a link's rate: what packet headers leave to tensors */
+	double latency_sec;	       /* from node to node, one way; of the links alone, see struct psd_host */
+	unsigned nodes_per_rack;       /* racks, fat tree: nodes below one leaf switch */
+	double oversubscription_ratio; /* racks, fat tree: sum of a leaf's node links / its uplinks; >= 1 */
+	const char *platform_path;     /* platform: SimGrid XML, already relative to the working directory */
+	double local_bps;	       /* between workers of one node; 0: as fast as needed */
+};
+
+/* Processors that compute layers, and reduce, update and serve the sockets besides: nodes without accelerators, or nodes that one machine
+ * emulates. As in psd-run, each worker has its own share of the cores while there are enough, and all share all otherwise. */
+struct psd_machine {
+	unsigned cores;	  /* of one machine; 0: layers are computed elsewhere than the rest, and sockets cost nothing */
+	unsigned nodes;	  /* on one machine; 0: all are on one */
+	unsigned threads; /* of a layer, and so the most cores that it uses: train.threads */
+};
+
+/* What the constants were fitted on; points beyond it are extrapolated. */
+struct psd_calibrated {
+	unsigned workers; /* the most; 0: not calibrated */
+	double bandwidth_bps;
+};
+
+/* From from_sec to until_sec (infinity: for ever) node runs at these shares of its speed. */
+struct psd_slowdown {
+	unsigned node;
+	double compute_ratio; /* 0.5: half the speed; 1: untouched */
+	double link_ratio;
+	double from_sec, until_sec;
+	struct psd_place at;
+};
+
+/* Every period_sec, `bytes` go from one node to another, from the start of the run to its end. */
+struct psd_background {
+	unsigned from_node, to_node;
+	uint64_t bytes;
+	double period_sec; /* 0: the next starts when the one before has ended */
+	struct psd_place at;
+};
+
+struct psd_system {
+	const char *name;
+	enum psd_schedule schedule;
+	enum psd_sync sync;
+	enum psd_rule rule;
+	enum psd_barrier barrier;
+	enum psd_priority priority;
+	enum psd_unit unit;
+	unsigned servers;     /* separate server nodes; 0: one shard on every worker node */
+	uint64_t pair_bytes;  /* largest key-value pair of the parameter server */
+	uint64_t slice_bytes; /* largest part of a tensor that moves as one operation */
+	struct psd_host host; /* the cluster's host, overlaid with the system's own */
+	struct psd_place at;
+};
+
+enum { PSD_MOST_DILATION = 1000000 };
+
+/* A job whose operations are timed waits, as long as they are predicted to take, while every message is really sent: on a cluster that is
+ * slower as a whole, so that a small machine can be it. For psd-run; a prediction is of the cluster itself. */
+struct psd_replay {
+	double dilation_ratio; /* a second of the cluster takes so many; 1 to PSD_MOST_DILATION */
+	bool finds_dilation;   /* `auto`: the run is to find it */
+	double payload_ratio;  /* of each message's bytes that are sent, over links that are slower by as much; > 0, <= 1 */
+};
+
+struct psd_scenario {
+	const char *path;
+	const char *title;
+	const char *graph_path; /* relative to the working directory, like every path here */
+	uint32_t batch_per_worker;
+	bool is_half;		  /* precision: mixed – gradients travel as fp16, compute uses fp16 units */
+	const char *profile_path; /* or NULL */
+	const char *device_name;  /* or NULL; exactly one of the two is given */
+	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
+	double jitter_ratio;	  /* standard deviation of a layer's compute time per node and iteration, as a share; 0: none */
+	bool has_replay;
+	struct psd_place replay_at; /* nowhere if not given */
+	struct psd_replay replay;
+	unsigned nodes;
+	unsigned workers_per_node;
+	struct psd_network network;
+	struct psd_machine machine;
+	struct psd_host host;
+	struct psd_slowdown slowdowns[PSD_MAX_EVENTS];
+	unsigned n_slowdowns;
+	struct psd_background backgrounds[PSD_MAX_EVENTS];
+	unsigned n_backgrounds;
+	struct psd_system systems[PSD_MAX_SYSTEMS];
+	unsigned n_systems;
+	uint64_t sweep_nodes[PSD_MAX_SWEEP];
+	unsigned n_sweep_nodes;
+	uint64_t sweep_workers
+		[PSD_MAX_SWEEP]; /* total workers: nodes = workers / workers_per_node rounded up; excludes sweep_nodes */
+	unsigned n_sweep_workers;
+	double sweep_bandwidth_bps[PSD_MAX_SWEEP];
+	unsigned n_sweep_bandwidths;
+	enum psd_fidelity fidelity;
+	unsigned iterations; /* measured; 0: chosen by the executor */
+	uint64_t seed;
+	int baseline_system;	    /* -1: the compute of one worker alone */
+	const char *published_path; /* or NULL */
+	struct psd_calibrated calibration;
+	bool has_train;
+	struct psd_train train;	       /* the job, for executors that carry it out */
+	struct psd_document *document; /* owns the strings */
+	void *owned;		       /* further strings (joined paths); private */
+};
+
+/* Reads and checks a file (or text, named path in messages). *scenario is filled on success, released by
+ * psd_scenario_release(). `settings`: NULL-terminated "key.path=value" strings from --set that replace or add scalars, checked the
+ * same way (place: "--set key.path"). PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
+enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *path, const char *const settings[],
+				  struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
+				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
+void psd_scenario_release(struct psd_scenario *scenario);
+/* Takes over what the solver says that `train` names, if it names one: psd_train_load_solver(), and its seed for the scenario, too. Then
+ * `train` names no solver any more. Statuses as there. */
+enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
+
+/* The number of the system with that name; PSD_EINVAL, with all names, when there is none. */
+enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
+					 struct psd_error *err) PSD_MUST_CHECK;
+
+/* One point of the sweep: what differs from the scenario's cluster. */
+struct psd_point {
+	unsigned nodes;		   /* worker nodes */
+	unsigned workers_per_node; /* no more than workers */
+	unsigned workers;	   /* total; the last node may hold fewer than the others */
+	double bandwidth_bps;
+};
+
+/* Number of sweep points (at least 1), and the i-th of them, bandwidths outermost, in file order. */
+unsigned psd_scenario_points(const struct psd_scenario *scenario);
+struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i);
+
+extern const char *const psd_schedule_names[]; /* "sequential", "wait-free", NULL */
+extern const char *const psd_sync_names[];     /* "ps", "sfb", "adam", "hybrid", "sacp", "ring", NULL */
+extern const char *const psd_rule_names[];     /* "bytes", "seconds", NULL */
+extern const char *const psd_barrier_names[];  /* "iteration", "layer", NULL */
+extern const char *const psd_priority_names[]; /* "generation", "forward", NULL */
+extern const char *const psd_unit_names[];     /* "layer", "tensor", NULL */
+extern const char *const psd_fidelity_names[]; /* "flow", "message", NULL */
+extern const char *const psd_topology_names[]; /* "star", "racks", "fat-tree", "platform", NULL */
+
+#endif

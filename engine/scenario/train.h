@@ -1,0 +1,91 @@
+/* The training job that a scenario describes: its data, its length, its optimiser and its learning rate. Values only: real/ carries it
+ * out, a prediction merely checks it. Refuses to open data files; the one file read here is Caffe's solver. */
+#ifndef PSD_TRAIN_H
+#define PSD_TRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+
+enum {
+	PSD_MAX_RATE_STEPS = 64,
+	PSD_MAX_ITERATIONS = 1000000000,
+	PSD_MAX_SYNTHETIC_SAMPLES = 1000000000,
+};
+
+enum psd_data_kind {
+	PSD_DATA_SYNTHETIC, /* made up from the seed, learnable */
+	PSD_DATA_CIFAR10,   /* the folder of CIFAR-10's binary version */
+	PSD_DATA_IDX,	    /* the folder of MNIST's or Fashion-MNIST's four files, unpacked */
+	PSD_DATA_PACKED,    /* a file that psd-run --pack made */
+};
+
+/* Names and formulas are Caffe's (caffe.proto, SolverParameter.lr_policy). */
+enum psd_rate_policy {
+	PSD_RATE_FIXED,	    /* base */
+	PSD_RATE_STEP,	    /* base * gamma ^ floor(i / step) */
+	PSD_RATE_MULTISTEP, /* base * gamma ^ (number of steps that are at or before i) */
+	PSD_RATE_INV,	    /* base * (1 + gamma * i) ^ -power */
+	PSD_RATE_EXP,	    /* base * gamma ^ i */
+	PSD_RATE_POLY,	    /* base * (1 - i / max_iterations) ^ power, 0 from max_iterations on */
+};
+
+struct psd_data_source {
+	enum psd_data_kind kind;
+	const char *path;	   /* folder or file, relative to the working directory; NULL: synthetic */
+	const char *test_path;	   /* packed: the file of test samples; NULL: none */
+	uint64_t training_samples; /* synthetic */
+	uint64_t test_samples;	   /* synthetic */
+	double noise_ratio;	   /* synthetic: standard deviation of the noise, the classes' patterns being within -1 and 1 */
+	bool is_mirrored;	   /* packed: every other training sample is seen from behind */
+};
+
+struct psd_optimiser { /* stochastic gradient descent; all zero: without momentum and decay */
+	double momentum;
+	double weight_decay; /* of every tensor, biases too */
+	bool is_nesterov;
+};
+
+struct psd_learning_rate {
+	enum psd_rate_policy policy;
+	double base;
+	double gamma;
+	double power;
+	uint64_t step_iterations;	       /* step */
+	uint64_t steps_at[PSD_MAX_RATE_STEPS]; /* multistep: iterations, rising */
+	unsigned n_steps;
+	uint64_t max_iterations; /* poly */
+	uint64_t
+		warmup_iterations; /* the first of these run at 1 / warmup_iterations of the policy's rate, the last at all of it */
+};
+
+struct psd_train {
+	struct psd_data_source data;
+	uint64_t iterations; /* 0: epochs decide */
+	uint64_t epochs;     /* 0: iterations decide */
+	struct psd_optimiser optimiser;
+	struct psd_learning_rate rate;
+	const char
+		*solver_path; /* what optimiser and rate are to be taken from by psd_train_load_solver(); NULL: they are here */
+	uint64_t test_every_epochs; /* 0: never */
+	unsigned threads;	    /* of one worker */
+	unsigned streams;	    /* connections between two hosts, which share each large message */
+	bool is_deterministic;	    /* equal runs give equal bits */
+	uint64_t seed;		    /* the scenario's */
+	bool has_seed;		    /* the scenario names it, a solver cannot change it */
+};
+
+/* Completes train by its solver (solver.prototxt), if it has one: optimiser and rate, and where the scenario is silent the iterations
+ * and the seed. path, text, length: as if the solver's file held that. Fields that only say what is printed, tested or saved, and where
+ * the network is, are accepted and not heeded: the scenario says that. Every other unknown field is an error. On failure *train is
+ * unchanged. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. Any thread. Source: caffe.proto, SolverParameter. */
+enum psd_status psd_train_load_solver(struct psd_train *train, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path, const char *text, size_t length,
+				       struct psd_error *err) PSD_MUST_CHECK;
+
+extern const char *const psd_data_kind_names[];	  /* "synthetic", "cifar10", "idx", "packed", NULL */
+extern const char *const psd_rate_policy_names[]; /* "fixed", "step", "multistep", "inv", "exp", "poly", NULL */
+
+#endif

@@ -1,0 +1,509 @@
+/* Bytes, seconds and the choice between methods against the formulas of the papers. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "engine/cost/cost.h"
+
+static const double relative_tolerance = 1e-12;
+
+static void expect_near(double actual, double expected, const char *what)
+{
+	cr_expect_float_eq(actual, expected, relative_tolerance * fabs(expected), "%s is %.17g, expected %.17g", what, actual,
+			   expected);
+}
+
+/* K samples, (M,N) floats, no bias. */
+static struct psd_subject matrix(uint32_t K, uint64_t M, uint64_t N)
+{
+	return (struct psd_subject){.elements = M * N, .rows = M, .columns = N, .batch = K, .value_bytes = 4};
+}
+
+/* ---- bytes: ATC'17 table 1 ---- */
+
+Test(cost, worked_example_of_table_1)
+{
+	const uint64_t M = 4096, N = 4096, K = 32;
+	const unsigned P = 8, S = 8;
+	const struct psd_subject subject = matrix((uint32_t)K, M, N);
+	const uint64_t ps_worker = psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_WORKER, &subject, P, S);
+	const uint64_t ps_both = psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_BOTH, &subject, P, S);
+	const uint64_t sfb = psd_cost_node_values(PSD_METHOD_SFB, PSD_ROLE_BOTH, &subject, P, S);
+
+	cr_expect_eq(ps_worker, 2 * M * N);
+	cr_expect_eq(ps_both, 2 * M * N * (8 + 8 - 2) / 8);
+	cr_expect_eq(sfb, 2 * K * (8 - 1) * (M + N));
+	/* as printed, in millions of floats */
+	cr_expect_eq(ps_worker / 10000, 3355);
+	cr_expect_eq((ps_both + 5000) / 10000, 5872);
+	cr_expect_eq((sfb + 5000) / 10000, 367);
+}
+
+Test(cost, every_entry_of_table_1)
+{
+	const uint64_t M = 960, N = 480, K = 16; /* every S below divides M N */
+	const struct psd_subject subject = matrix((uint32_t)K, M, N);
+
+	for (unsigned P = 1; P <= 10; P++)
+		for (unsigned S = 1; S <= 10; S += S == 6 ? 2 : 1) { /* but 7 */
+			const uint64_t factors = K * (M + N);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_SERVER, &subject, P, S), 2 * P * M * N / S);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_WORKER, &subject, P, S), 2 * M * N);
+			if (P + S >= 2)
+				cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_BOTH, &subject, P, S),
+					     2 * M * N * (P + S - 2) / S);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_SFB, PSD_ROLE_SERVER, &subject, P, S), 0);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_SFB, PSD_ROLE_WORKER, &subject, P, S),
+				     2 * (P - 1) * factors);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_SFB, PSD_ROLE_BOTH, &subject, P, S), 2 * (P - 1) * factors);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_ADAM, PSD_ROLE_SERVER, &subject, P, S),
+				     P * M * N + P * factors);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_ADAM, PSD_ROLE_WORKER, &subject, P, S), factors + M * N);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_ADAM, PSD_ROLE_BOTH, &subject, P, S),
+				     (P - 1) * (M * N + factors));
+		}
+}
+
+/* With one shard on every node, what a co-located node sends and receives is what the layout says it does. */
+Test(cost, table_1_is_the_traffic_of_a_node)
+{
+	const struct psd_subject subject = matrix(32, 240, 420); /* each P below divides M N */
+	const unsigned workers[] = {2, 3, 4, 6, 7, 8, 10};
+
+	for (unsigned i = 0; i < 7; i++) {
+		const unsigned P = workers[i];
+		const struct psd_layout layout = psd_layout_make(P, 1, 0);
+		struct psd_payload payload = {PSD_PATTERN_PUSH, subject.elements, 1, 0};
+		const struct psd_traffic push = psd_payload_node_traffic(&payload, &layout, P - 1);
+		payload.pattern = PSD_PATTERN_PULL;
+		const struct psd_traffic pull = psd_payload_node_traffic(&payload, &layout, P - 1);
+		payload.pattern = PSD_PATTERN_RING;
+		const struct psd_traffic ring = psd_payload_node_traffic(&payload, &layout, P - 1);
+		cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_BOTH, &subject, P, P),
+			     push.sent_bytes + push.received_bytes + pull.sent_bytes + pull.received_bytes, "%u workers", P);
+		cr_expect_eq(psd_cost_node_values(PSD_METHOD_RING, PSD_ROLE_BOTH, &subject, P, P),
+			     ring.sent_bytes + ring.received_bytes, "%u workers", P);
+	}
+}
+
+/* ---- the rules ---- */
+
+/* With P = S factors win iff P <= 2 M N / (K (M+N)), equality included: both sides of the boundary. */
+static void expect_threshold(const char *layer, uint32_t K, uint64_t M, uint64_t N, unsigned published)
+{
+	const struct psd_subject subject = matrix(K, M, N);
+	const unsigned threshold = (unsigned)(2 * M * N / (K * (M + N)));
+
+	cr_expect_eq(threshold, published, "%s: %u", layer, threshold);
+	cr_expect(psd_cost_hybrid_takes_sfb(&subject, threshold, threshold), "%s at %u", layer, threshold);
+	cr_expect_not(psd_cost_hybrid_takes_sfb(&subject, threshold + 1, threshold + 1), "%s at %u", layer, threshold + 1);
+}
+
+Test(cost, hybrid_thresholds_of_known_layers)
+{
+	expect_threshold("VGG19 fc6", 32, 25088, 4096, 220);
+	expect_threshold("VGG19 fc7", 32, 4096, 4096, 128);   /* exactly 128: a tie goes to the factors */
+	expect_threshold("GoogLeNet fc", 128, 1024, 1000, 7); /* 7.9 */
+}
+
+Test(cost, hybrid_rule_is_the_inequality_for_any_number_of_shards)
+{
+	const uint64_t M = 300, N = 200, K = 4;
+	const struct psd_subject subject = matrix((uint32_t)K, M, N);
+	unsigned n_sfb = 0;
+
+	for (uint64_t P = 1; P <= 80; P++)
+		for (uint64_t S = 1; S <= 80; S++) {
+			const bool takes_sfb = 2 * K * (P - 1) * (M + N) * S <= 2 * M * N * (P + S - 2);
+			n_sfb += takes_sfb;
+			cr_assert_eq(psd_cost_hybrid_takes_sfb(&subject, (unsigned)P, (unsigned)S), takes_sfb, "P %lu, S %lu", P,
+				     S);
+		}
+	cr_assert(n_sfb > 0 && n_sfb < 80 * 80);
+}
+
+Test(cost, sacp_rule_is_the_inequality)
+{
+	const uint64_t M = 512, N = 256, K = 32;
+	const struct psd_subject subject = matrix((uint32_t)K, M, N);
+	const uint64_t factors = K * (M + N);
+	unsigned last_sfb = 0;
+
+	for (uint64_t P = 1; P <= 64; P++) {
+		const bool takes_sfb = (P - 1) * (P - 1) * factors <= P * factors + P * M * N;
+		last_sfb = takes_sfb ? (unsigned)P : last_sfb;
+		cr_assert_eq(psd_cost_sacp_takes_sfb(&subject, (unsigned)P), takes_sfb, "P %lu", P);
+	}
+	/* P^2 - (3 + M N / factors) P + 1 <= 0 with M N / factors = 16/3: the larger root is 8.2 */
+	cr_expect_eq(last_sfb, 8);
+}
+
+Test(cost, without_factors_both_rules_keep_full_matrices)
+{
+	const struct psd_subject conv = {.elements = 1 << 20, .batch = 1, .value_bytes = 4};
+
+	for (unsigned P = 1; P <= 16; P++) {
+		cr_expect_not(psd_cost_hybrid_takes_sfb(&conv, P, P));
+		cr_expect_not(psd_cost_sacp_takes_sfb(&conv, P));
+	}
+}
+
+/* ---- rates ---- */
+
+static const struct psd_network network = {.bandwidth_bps = 10e9, .payload_ratio = 1, .latency_sec = 50e-6};
+static const struct psd_host free_host = {0};
+static const uint64_t pair_bytes = 2000000;
+
+static struct psd_rates free_rates(void)
+{
+	return psd_rates_make(&free_host, &network, 10e9, 1, 1e12, pair_bytes);
+}
+
+Test(cost, incast_slows_receivers_for_each_sender)
+{
+	const struct psd_host host = {.transport_bps = 8e9, .incast_ratio = 0.25};
+
+	for (unsigned fan_in = 0; fan_in <= 9; fan_in++) {
+		const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, fan_in, 1e12, pair_bytes);
+		expect_near(rates.send_bps, 8e9, "send_bps");
+		expect_near(rates.receive_bps, 8e9 / (1 + 0.25 * fan_in), "receive_bps");
+	}
+}
+
+Test(cost, the_link_bounds_a_fast_transport)
+{
+	const struct psd_host host = {.transport_bps = 30e9, .incast_ratio = 1};
+
+	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes).send_bps, 10e9, "send_bps");
+	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes).receive_bps, 10e9, "receive_bps of one sender");
+	expect_near(psd_rates_make(&host, &network, 10e9, 5, 1e12, pair_bytes).receive_bps, 30e9 / 6,
+		    "receive_bps of five senders");
+	expect_near(free_rates().receive_bps, 10e9, "receive_bps of a stack without a rate");
+}
+
+/* Headers take their share of the link, not of what the stack manages to move. */
+Test(cost, headers_leave_a_share_of_the_link)
+{
+	const struct psd_network with_headers = {.bandwidth_bps = 10e9, .payload_ratio = 0.9, .latency_sec = 50e-6};
+	const struct psd_host slow = {.transport_bps = 8e9}, fast = {.transport_bps = 9.5e9};
+
+	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 9e9, "send_bps of the link");
+	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12, pair_bytes).receive_bps, 9e9,
+		    "receive_bps of the link");
+	expect_near(psd_rates_make(&fast, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 9e9, "send_bps");
+	expect_near(psd_rates_make(&slow, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 8e9, "send_bps of a slow stack");
+}
+
+Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
+{
+	const struct psd_network with_headers = {.payload_ratio = 0.9};
+	const struct psd_host host = {.interrupt_sec = 10e-6};
+	const struct {
+		double link_bps, passing_bytes; /* a packet at least, 500 us of the link, 64 KiB at most */
+		double pause_sec;		/* while they pass */
+	} links[] = {{1e6, 1500, 12e-3}, {100e6, 6250, 500e-6}, {1e9, 62500, 500e-6}, {10e9, 65536, 52.4288e-6}};
+
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		const struct psd_rates rates = psd_rates_make(&host, &with_headers, links[i].link_bps, 1, 1e12, pair_bytes);
+
+		expect_near(psd_cost_socket_work(&rates, 1e6, 1, 0).sec,
+			    10e-6 * (1 - exp(-links[i].pause_sec / 100e-6)) * 1e6 / links[i].passing_bytes,
+			    "seconds of interrupts");
+	}
+}
+
+/* The way takes 50 us. */
+Test(cost, only_messages_after_a_pause_longer_than_half_their_way_wake_a_receiver)
+{
+	const struct psd_network with_latency = {.payload_ratio = 1, .latency_sec = 30e-6};
+	const struct psd_host host = {.handling_sec = 10e-6, .switch_sec = 30e-6, .wake_sec = 90e-6, .latency_sec = 20e-6};
+	const struct psd_rates rates = psd_rates_make(&host, &with_latency, 10e9, 1, 1e12, pair_bytes);
+
+	cr_expect_eq(psd_cost_woken(&rates, 3, 0.0), 0.0);
+	cr_expect_eq(psd_cost_woken(&rates, 3, 24e-6), 0.0);
+	cr_expect_eq(psd_cost_woken(&rates, 3, 26e-6), 3.0);
+	expect_near(psd_cost_wake_sec(&rates, 3), 3 * 90e-6, "seconds of wakes");
+	expect_near(psd_cost_socket_work(&rates, 0, 5, 3).sec, 5 * 10e-6 + 3 * 30e-6, "seconds of handling and switches");
+}
+
+Test(cost, a_link_that_is_faster_than_the_stack_interrupts_nobody)
+{
+	const struct psd_network with_headers = {.payload_ratio = 0.9};
+	const struct {
+		double transport_bps, link_bps;
+		bool has_interrupts;
+	} cases[] = {{9e9, 10e9, true}, {8.9e9, 10e9, false}, {0, PSD_UNLIMITED_BPS, false}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct psd_host host = {.interrupt_sec = 10e-6, .transport_bps = cases[i].transport_bps};
+		const struct psd_rates rates = psd_rates_make(&host, &with_headers, cases[i].link_bps, 1, 1e12, pair_bytes);
+
+		cr_expect_eq(psd_cost_socket_work(&rates, 1e6, 1, 0).sec > 0.0, cases[i].has_interrupts, "case %zu", i);
+	}
+}
+
+/* What the ends add to a message's way is like so much more on the links. */
+Test(cost, latency_of_the_ends_adds_to_that_of_the_links)
+{
+	const struct psd_host host = {.latency_sec = 70e-6};
+	const struct psd_network raised = {.bandwidth_bps = 10e9, .payload_ratio = 1, .latency_sec = 50e-6 + 70e-6};
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_rates expected = psd_rates_make(&free_host, &raised, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_subject subject = {.elements = 1024, .rows = 32, .columns = 32, .batch = 1, .value_bytes = 4};
+
+	for (unsigned workers_per_node = 1; workers_per_node <= 2; workers_per_node++) {
+		const struct psd_layout layout = psd_layout_make(4, workers_per_node, 0);
+
+		for (int m = 0; m < PSD_METHODS; m++)
+			expect_near(psd_cost_seconds(m, &subject, &layout, &rates),
+				    psd_cost_seconds(m, &subject, &layout, &expected), psd_method_names[m]);
+	}
+}
+
+/* ---- seconds: the collective costs that every textbook has; alpha latency, B bytes per second ---- */
+
+static const double alpha = 50e-6;
+static const double B = 10e9 / 8;
+
+Test(cost, ring_takes_its_closed_form)
+{
+	const struct psd_rates rates = free_rates();
+	const struct psd_subject subject = matrix(32, 1680, 1000); /* P from 2 to 8 divide its bytes */
+	const double bytes = 4.0 * 1680 * 1000;
+
+	for (unsigned P = 2; P <= 8; P++) {
+		const struct psd_layout layout = psd_layout_make(P, 1, 0);
+		expect_near(psd_cost_seconds(PSD_METHOD_RING, &subject, &layout, &rates),
+			    2 * (P - 1.0) * alpha + 2 * (P - 1.0) / P * bytes / B, "ring");
+	}
+}
+
+Test(cost, separate_servers_take_their_closed_form)
+{
+	const struct psd_rates rates = free_rates();
+	const struct psd_subject subject = matrix(32, 1680, 1000);
+	const double bytes = 4.0 * 1680 * 1000;
+
+	for (unsigned P = 1; P <= 8; P++)
+		for (unsigned S = 1; S <= 8; S++) {
+			const struct psd_layout layout = psd_layout_make(P, 1, S);
+			expect_near(psd_cost_seconds(PSD_METHOD_PS, &subject, &layout, &rates),
+				    fmax(2 * bytes / B, 2 * bytes * P / (S * B)) + 2 * alpha, "parameter server");
+		}
+}
+
+Test(cost, shards_on_the_workers_keep_their_own_part)
+{
+	const struct psd_rates rates = free_rates();
+	const struct psd_subject subject = matrix(32, 1680, 1000);
+	const double bytes = 4.0 * 1680 * 1000;
+
+	for (unsigned P = 2; P <= 8; P++) {
+		const struct psd_layout layout = psd_layout_make(P, 1, 0);
+		expect_near(psd_cost_seconds(PSD_METHOD_PS, &subject, &layout, &rates), 2 * (P - 1.0) / P * bytes / B + 2 * alpha,
+			    "parameter server");
+	}
+}
+
+/* Factors to every peer, then a product of (K (P-1)) terms. */
+Test(cost, broadcasting_factors_takes_their_bytes_and_the_rebuild)
+{
+	const struct psd_rates rates = free_rates();
+	const struct psd_subject subject = matrix(32, 1024, 512);
+	const double factor_bytes = 4.0 * 32 * (1024 + 512);
+
+	for (unsigned P = 2; P <= 8; P++) {
+		const struct psd_layout layout = psd_layout_make(P, 1, 0);
+		const double rebuild_sec = 2.0 * 32 * (P - 1) * 1024 * 512 / 1e12;
+		expect_near(psd_cost_rebuild_flops(&subject, P - 1), 1e12 * rebuild_sec, "rebuild_flops");
+		expect_near(psd_cost_seconds(PSD_METHOD_SFB, &subject, &layout, &rates),
+			    (P - 1) * factor_bytes / B + alpha + rebuild_sec, "factors");
+	}
+}
+
+/* Factors to one node, the matrix from it to every other. */
+Test(cost, adam_pays_for_the_matrix_at_its_root)
+{
+	const struct psd_rates rates = free_rates();
+	const struct psd_subject subject = matrix(32, 1024, 512);
+	const double factor_bytes = 4.0 * 32 * (1024 + 512);
+	const double matrix_bytes = 4.0 * 1024 * 512;
+
+	for (unsigned P = 2; P <= 8; P++) {
+		const struct psd_layout layout = psd_layout_make(P, 1, 0);
+		const double rebuild_sec = 2.0 * 32 * (P - 1) * 1024 * 512 / 1e12;
+		expect_near(psd_cost_seconds(PSD_METHOD_ADAM, &subject, &layout, &rates),
+			    (P - 1) * (factor_bytes + matrix_bytes) / B + 2 * alpha + rebuild_sec, "adam");
+	}
+}
+
+Test(cost, the_stack_adds_copies_and_reduction_or_update)
+{
+	const struct psd_host host = {.copy_bps = 8e9, .reduce_bps = 4e9, .update_bps = 16e9};
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_rates without = free_rates();
+	const struct psd_subject subject = matrix(32, 1680, 1000);
+	const double bytes = 4.0 * 1680 * 1000;
+	const struct psd_layout layout = psd_layout_make(4, 1, 0);
+	/* out and in at 1 GB/s; each of the 4 shards sums 4 gradients of a quarter, at 0.5 GB/s */
+	const double ps_sec = 2 * bytes / 1e9 + 4 * (bytes / 4) / 0.5e9;
+	/* out and in, and applied at 2 GB/s, by the root alone where it sends parameters */
+	const double ring_sec = 2 * bytes / 1e9 + bytes / 2e9;
+	const double factor_bytes = 4.0 * 32 * (1680 + 1000); /* a worker's; its own go out, three others' come in */
+	const double sfb_sec = 4 * factor_bytes / 1e9 + bytes / 2e9;
+
+	expect_near(psd_cost_seconds(PSD_METHOD_PS, &subject, &layout, &rates),
+		    psd_cost_seconds(PSD_METHOD_PS, &subject, &layout, &without) + ps_sec, "parameter server");
+	expect_near(psd_cost_seconds(PSD_METHOD_RING, &subject, &layout, &rates),
+		    psd_cost_seconds(PSD_METHOD_RING, &subject, &layout, &without) + ring_sec, "ring");
+	expect_near(psd_cost_seconds(PSD_METHOD_SFB, &subject, &layout, &rates),
+		    psd_cost_seconds(PSD_METHOD_SFB, &subject, &layout, &without) + sfb_sec, "factors");
+	expect_near(psd_cost_seconds(PSD_METHOD_ADAM, &subject, &layout, &rates),
+		    psd_cost_seconds(PSD_METHOD_ADAM, &subject, &layout, &without) + sfb_sec + 2 * bytes / 1e9, "Adam");
+}
+
+Test(cost, one_worker_alone_pays_for_no_network)
+{
+	const struct psd_rates rates = free_rates();
+	const struct psd_subject subject = matrix(32, 1024, 512);
+	const struct psd_layout layout = psd_layout_make(1, 1, 0);
+
+	for (int method = 0; method < PSD_METHODS; method++)
+		cr_expect_eq(psd_cost_seconds((enum psd_method)method, &subject, &layout, &rates), 0.0, "%s",
+			     psd_method_names[method]);
+}
+
+/* ---- transfers against the busiest port of the layout ---- */
+
+static double most(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* All nodes begin together: the time of the node that sends or receives most, or of the worker that does inside a node. */
+static double busiest_port_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	const unsigned n_hosts = psd_layout_hosts(layout);
+	double busiest_sec = 0.0;
+
+	for (unsigned node = 0; node < psd_layout_nodes(layout); node++) {
+		const struct psd_traffic traffic = psd_payload_node_traffic(payload, layout, node);
+		busiest_sec = most(busiest_sec, 8.0 * (double)traffic.sent_bytes / rates->send_bps);
+		busiest_sec = most(busiest_sec, 8.0 * (double)traffic.received_bytes / rates->receive_bps);
+	}
+	for (unsigned host = 0; host < n_hosts; host++) {
+		double out_bytes = 0.0, in_bytes = 0.0;
+		for (unsigned peer = 0; peer < n_hosts; peer++) {
+			if (peer == host || psd_layout_node(layout, peer) != psd_layout_node(layout, host))
+				continue;
+			out_bytes += (double)psd_payload_bytes_between(payload, layout, host, peer);
+			in_bytes += (double)psd_payload_bytes_between(payload, layout, peer, host);
+		}
+		busiest_sec = most(busiest_sec, 8.0 * most(out_bytes, in_bytes) / rates->local_bps);
+	}
+	return busiest_sec;
+}
+
+/* 27720 elements: every number of workers and shards here divides them. */
+static void expect_busiest_port(unsigned workers, unsigned workers_per_node, unsigned servers, double local_bps)
+{
+	const struct psd_network with_local = {.bandwidth_bps = 10e9, .payload_ratio = 1, .local_bps = local_bps};
+	const struct psd_host host = {.transport_bps = 10e9, .incast_ratio = 0.1}; /* receiving is slower than sending */
+	const struct psd_rates rates = psd_rates_make(&host, &with_local, 10e9, 6, 1e12, pair_bytes);
+	const struct psd_layout layout = psd_layout_make(workers, workers_per_node, servers);
+
+	for (int pattern = 0; pattern < PSD_PATTERNS; pattern++)
+		for (unsigned last = 0; last < 2; last++) {
+			const unsigned root = psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
+			const struct psd_payload payload = {(enum psd_pattern)pattern, 27720, 4, root};
+			const double actual_sec = psd_cost_transfer_sec(&payload, &layout, &rates);
+			const double expected_sec = busiest_port_sec(&payload, &layout, &rates);
+			cr_expect_float_eq(
+				actual_sec, expected_sec, 1e-9 * expected_sec,
+				"pattern %d, %u workers, %u a node, %u servers, root %u, %g b/s inside: %.9g s, expected %.9g s",
+				pattern, workers, workers_per_node, servers, root, local_bps, actual_sec, expected_sec);
+		}
+}
+
+Test(cost, a_transfer_takes_as_long_as_its_busiest_port)
+{
+	const double local_bps[] = {0, 2e9, 100e9};
+
+	for (unsigned l = 0; l < 3; l++)
+		for (unsigned workers_per_node = 1; workers_per_node <= 4; workers_per_node++)
+			for (unsigned nodes = 1; nodes <= 3; nodes++)
+				for (unsigned servers = 0; servers <= 3; servers++)
+					expect_busiest_port(nodes * workers_per_node, workers_per_node, servers, local_bps[l]);
+}
+
+Test(cost, a_last_node_with_fewer_workers_counts_as_it_is)
+{
+	const double local_bps[] = {0, 2e9, 100e9};
+
+	for (unsigned l = 0; l < 3; l++)
+		for (unsigned servers = 0; servers <= 3; servers++) {
+			expect_busiest_port(5, 4, servers, local_bps[l]);
+			expect_busiest_port(7, 4, servers, local_bps[l]);
+			expect_busiest_port(7, 3, servers, local_bps[l]);
+			expect_busiest_port(9, 2, servers, local_bps[l]);
+		}
+}
+
+/* ---- what a ring adds to its bytes ---- */
+
+Test(cost, size_classes_add_calls_steps_and_slowdown)
+{
+	const struct psd_host host = {
+		.collective = {{.up_to_bytes = 16384, .call_sec = 27e-6, .step_sec = 1.1e-6, .slowdown_ratio = 4},
+			       {.up_to_bytes = UINT64_MAX, .call_sec = 90e-6, .step_sec = 5.6e-6, .slowdown_ratio = 1}},
+		.n_collective_classes = 2,
+	};
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_layout layout = psd_layout_make(4, 1, 0);
+	const double n = 2 * (4 - 1);
+	const struct psd_payload largest_small = {PSD_PATTERN_RING, 16384 / 4, 4, 0};
+	const struct psd_payload smallest_large = {PSD_PATTERN_RING, 16384 / 4 + 4, 4, 0};
+	/* call + n step + (n/P) bytes slowdown / B, and the network's latency of each step; the bytes at full speed are the transfer */
+	const double small_sec = 27e-6 + n * 1.1e-6 + n / 4 * 16384 * 4 / B + n * alpha;
+	const double large_sec = 90e-6 + n * 5.6e-6 + n / 4 * 16400 / B + n * alpha;
+
+	expect_near(psd_cost_transfer_sec(&largest_small, &layout, &rates) +
+			    psd_cost_ring_delay_sec(&largest_small, &layout, &rates),
+		    small_sec, "a message as large as its class");
+	expect_near(psd_cost_transfer_sec(&smallest_large, &layout, &rates) +
+			    psd_cost_ring_delay_sec(&smallest_large, &layout, &rates),
+		    large_sec, "a message just above");
+}
+
+Test(cost, each_step_of_a_ring_is_a_message)
+{
+	const struct psd_host host = {.message_sec = 7e-6};
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_layout layout = psd_layout_make(4, 1, 0);
+	const struct psd_payload payload = {PSD_PATTERN_RING, 4000, 4, 0};
+
+	expect_near(psd_cost_ring_delay_sec(&payload, &layout, &rates), 2 * 3 * (alpha + 7e-6), "ring delay");
+}
+
+/* ---- messages ---- */
+
+Test(cost, messages_are_pairs_of_each_part)
+{
+	const struct psd_host host = {.message_sec = 1e-6};
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, 1000);
+	const struct psd_layout together = psd_layout_make(4, 1, 0);
+	const struct psd_layout apart = psd_layout_make(4, 1, 2);
+	struct psd_payload payload = {.elements = 2500, .value_bytes = 4}; /* 10,000 bytes: quarters go in 3 pairs, halves in 5 */
+
+	payload.pattern = PSD_PATTERN_PUSH;
+	expect_near(psd_cost_message_sec(&payload, &together, &rates), 3 * 3e-6, "push to three peers");
+	expect_near(psd_cost_message_sec(&payload, &apart, &rates), 2 * 5e-6, "push to two servers");
+	payload.pattern = PSD_PATTERN_PULL;
+	expect_near(psd_cost_message_sec(&payload, &together, &rates), 3 * 3e-6, "pull by three peers");
+	expect_near(psd_cost_message_sec(&payload, &apart, &rates), 4 * 5e-6, "pull by four workers");
+	payload.pattern = PSD_PATTERN_BROADCAST;
+	expect_near(psd_cost_message_sec(&payload, &together, &rates), 3 * 10e-6, "all of it to three peers");
+	payload.pattern = PSD_PATTERN_TO_ROOT;
+	expect_near(psd_cost_message_sec(&payload, &together, &rates), 10e-6, "all of it to one");
+	payload.pattern = PSD_PATTERN_FROM_ROOT;
+	expect_near(psd_cost_message_sec(&payload, &together, &rates), 3 * 10e-6, "all of it from one to three");
+}

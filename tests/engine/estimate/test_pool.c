@@ -1,0 +1,131 @@
+/* Cores shared by several pieces of work: every expected date follows from the sum of work and what each can use. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "engine/estimate/pool.h"
+
+#define ROUNDING 1e-8 /* the pool ends what is within a nanosecond of now */
+
+/* Runs until the next work ends: its cookie, and when. */
+static uint64_t run_to_end(struct psd_pool *pool, double *at_sec)
+{
+	uint64_t cookie = UINT64_MAX;
+
+	*at_sec = psd_pool_next_sec(pool);
+	cr_assert(isfinite(*at_sec));
+	cr_assert(psd_pool_take_ended(pool, *at_sec, &cookie));
+	return cookie;
+}
+
+static void expect_end(struct psd_pool *pool, uint64_t cookie, double sec)
+{
+	double at_sec;
+
+	cr_expect_eq(run_to_end(pool, &at_sec), cookie);
+	cr_expect_float_eq(at_sec, sec, ROUNDING, "work %u ends at %.9f s, expected %.9f s", (unsigned)cookie, at_sec, sec);
+}
+
+Test(pool, alone_work_takes_its_time)
+{
+	struct psd_pool pool;
+
+	psd_pool_init(&pool, 4);
+	cr_expect(isinf(psd_pool_next_sec(&pool)));
+	cr_assert(psd_pool_add(&pool, 1, 2, 1, 1, 7)); /* it can use one of four cores */
+	expect_end(&pool, 7, 3);
+	cr_expect(isinf(psd_pool_next_sec(&pool)));
+	cr_assert(psd_pool_add(&pool, 5, 2, 4, 1, 8)); /* and this one all: 2 / 4 s */
+	expect_end(&pool, 8, 5.5);
+	psd_pool_release(&pool);
+}
+
+Test(pool, what_runs_is_found_by_a_part_of_its_cookie)
+{
+	struct psd_pool pool;
+
+	psd_pool_init(&pool, 1);
+	cr_expect_not(psd_pool_has(&pool, 0xf0, 0x10));
+	cr_assert(psd_pool_add(&pool, 0, 1, 1, 1, 0x12));
+	cr_expect(psd_pool_has(&pool, 0xf0, 0x10));
+	cr_expect_not(psd_pool_has(&pool, 0xff, 0x10));
+	expect_end(&pool, 0x12, 1);
+	cr_expect_not(psd_pool_has(&pool, 0xf0, 0x10), "it has ended");
+	psd_pool_release(&pool);
+}
+
+Test(pool, equals_share_equally)
+{
+	struct psd_pool pool;
+
+	psd_pool_init(&pool, 2);
+	for (unsigned w = 0; w < 3; w++)
+		cr_assert(psd_pool_add(&pool, 0, 1, 1, 1, w));
+	for (unsigned w = 0; w < 3; w++)
+		expect_end(&pool, w, 1.5); /* 3 s of work on 2 cores, in the order they began */
+	psd_pool_release(&pool);
+}
+
+Test(pool, what_one_cannot_use_the_others_get)
+{
+	struct psd_pool pool;
+
+	psd_pool_init(&pool, 1);
+	cr_assert(psd_pool_add(&pool, 0, 1, 1, 1, 0));
+	cr_assert(psd_pool_add(&pool, 0, 0.25, 0.25, 1, 1)); /* a quarter of the core until 1 s */
+	expect_end(&pool, 1, 1);
+	expect_end(&pool, 0, 1.25); /* 0.75 s are done by 1 s, then alone */
+	psd_pool_release(&pool);
+}
+
+Test(pool, one_that_comes_later_slows_the_rest)
+{
+	struct psd_pool pool;
+
+	psd_pool_init(&pool, 1);
+	cr_assert(psd_pool_add(&pool, 0, 1, 1, 1, 0));
+	cr_assert(psd_pool_add(&pool, 0.5, 1, 1, 1, 1));
+	expect_end(&pool, 0, 1.5); /* the other half at half the speed */
+	expect_end(&pool, 1, 2);   /* all of the work is 2 s */
+	psd_pool_release(&pool);
+}
+
+Test(pool, copies_count)
+{
+	struct psd_pool pool;
+
+	psd_pool_init(&pool, 2);
+	cr_assert(psd_pool_add(&pool, 0, 1, 1, 3, 0)); /* as three equals on two cores */
+	expect_end(&pool, 0, 1.5);
+	cr_assert(psd_pool_add(&pool, 2, 1, 1, 3, 1));
+	cr_assert(psd_pool_add(&pool, 2, 0.25, 0.5, 1, 2)); /* four on two cores: half a core each */
+	expect_end(&pool, 2, 2.5);
+	expect_end(&pool, 1, 2.5 + 0.75 * 3 / 2);
+	psd_pool_release(&pool);
+}
+
+static void expect_places(unsigned workers, unsigned per_node, unsigned servers, struct psd_machine machine, unsigned n_pools,
+			  const struct psd_pool_place expected[])
+{
+	const struct psd_layout layout = psd_layout_make(workers, per_node, servers);
+	struct psd_pool_place places[8];
+
+	cr_assert_leq(psd_layout_hosts(&layout), 8);
+	cr_expect_eq(psd_pool_fill_places(places, &layout, &machine), n_pools);
+	for (unsigned h = 0; h < psd_layout_hosts(&layout); h++) {
+		cr_expect_eq(places[h].pool, expected[h].pool, "host %u of %u", h, workers);
+		cr_expect_eq(places[h].cores, expected[h].cores, "host %u of %u", h, workers);
+		cr_expect_eq(places[h].hosts, expected[h].hosts, "host %u of %u", h, workers);
+	}
+}
+
+Test(pool, hosts_have_their_own_cores_while_there_are_enough)
+{
+	expect_places(2, 1, 0, (struct psd_machine){.cores = 5}, 2, (struct psd_pool_place[]){{0, 2, 1}, {1, 3, 1}});
+	expect_places(3, 1, 0, (struct psd_machine){.cores = 2}, 1, (struct psd_pool_place[]){{0, 2, 3}, {0, 2, 3}, {0, 2, 3}});
+	expect_places(2, 1, 1, (struct psd_machine){.cores = 2}, 1, (struct psd_pool_place[]){{0, 2, 3}, {0, 2, 3}, {0, 2, 3}});
+	/* two nodes of two workers, each node a machine of its own; the last node is half full */
+	expect_places(3, 2, 0, (struct psd_machine){.cores = 2, .nodes = 1}, 3,
+		      (struct psd_pool_place[]){{0, 1, 1}, {1, 1, 1}, {2, 2, 1}});
+	expect_places(3, 2, 0, (struct psd_machine){.cores = 1, .nodes = 1}, 2,
+		      (struct psd_pool_place[]){{0, 1, 2}, {0, 1, 2}, {1, 1, 1}});
+}

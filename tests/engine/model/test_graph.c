@@ -1,0 +1,332 @@
+/* The native model form and what a graph says about a network: shapes, tensors, FLOPs, and the published totals of every model
+ * we ship. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model/graph.h"
+#include "engine/model/model.h"
+
+static struct psd_graph parse(const char *text)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	return graph;
+}
+
+static struct psd_graph load(const char *path)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_graph_load(&graph, path, &err), PSD_OK, "%s", err.text);
+	return graph;
+}
+
+static void refuses(const char *text, const char *message)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, message);
+}
+
+/* Three layers over an image: the third line of the file is "layers:", so the first layer stands in line 4. */
+#define HEAD "name: m\ninput: {channels: 4, height: 10, width: 8}\nlayers:\n"
+
+static void refuses_layer(const char *layer, const char *message)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), HEAD "  - {name: a, kind: relu}\n  - {%s}\n", layer);
+	refuses(text, message);
+}
+
+static bool has_shape(const struct psd_layer *layer, uint32_t channels, uint32_t height, uint32_t width)
+{
+	return layer->shape.channels == channels && layer->shape.height == height && layer->shape.width == width;
+}
+
+/* ---- shapes ---- */
+
+Test(graph, conv_rounds_down_and_counts_pad_and_dilation)
+{
+	struct psd_graph graph = parse(
+		HEAD "  - {name: c, kind: conv, outputs: 6, kernel: [3, 2], stride: [2, 1], pad: [1, 0], dilation: [2, 1]}\n");
+
+	/* height: a kernel of 3 dilated by 2 spans 5; (10 + 2 - 5) / 2 + 1 = 4; width: (8 - 2) / 1 + 1 = 7 */
+	cr_assert(has_shape(&graph.layers[1], 6, 4, 7));
+	psd_graph_release(&graph);
+}
+
+Test(graph, pool_rounds_down_unless_told_up)
+{
+	struct psd_graph down = parse(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 2}\n");
+	struct psd_graph up = parse(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 2, round: up}\n");
+
+	cr_assert(has_shape(&down.layers[1], 4, 4, 3)); /* 7 / 2 + 1, 5 / 2 + 1 */
+	cr_assert(has_shape(&up.layers[1], 4, 5, 4));
+	psd_graph_release(&down);
+	psd_graph_release(&up);
+}
+
+Test(graph, a_pool_window_never_begins_in_the_trailing_pad)
+{
+	struct psd_graph graph =
+		parse("name: m\ninput: {channels: 1, height: 4, width: 4}\nlayers:\n"
+		      "  - {name: p, kind: pool, method: max, kernel: 2, stride: 2, pad: 1, round: up}\n"
+		      "  - {name: q, kind: pool, method: max, kernel: 2, stride: 3, pad: 1, round: up, input: input}\n");
+
+	/* (4 + 2 - 2) / 2 + 1 = 3 windows at -1, 1, 3: all begin inside; by 3, rounded up: 3 at -1, 2, 5, the last is outside */
+	cr_assert(has_shape(&graph.layers[1], 1, 3, 3));
+	cr_assert(has_shape(&graph.layers[2], 1, 2, 2));
+	psd_graph_release(&graph);
+}
+
+Test(graph, branches_join_by_concat_and_add)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: a, kind: conv, outputs: 6, kernel: 1}\n"
+					    "  - {name: b, kind: conv, outputs: 6, kernel: 3, pad: 1, input: input}\n"
+					    "  - {name: sum, kind: add, inputs: [a, b]}\n"
+					    "  - {name: all, kind: concat, inputs: [sum, input, b]}\n"
+					    "  - {name: mean, kind: global-pool}\n");
+
+	cr_assert_eq(graph.layers[3].n_inputs, 2);
+	cr_assert_eq(graph.layers[3].inputs[0], 1);
+	cr_assert_eq(graph.layers[3].inputs[1], 2);
+	cr_assert(has_shape(&graph.layers[3], 6, 10, 8));
+	cr_assert(has_shape(&graph.layers[4], 6 + 4 + 6, 10, 8));
+	cr_assert(has_shape(&graph.layers[5], 16, 1, 1));
+	psd_graph_release(&graph);
+}
+
+/* ---- tensors ---- */
+
+Test(graph, tensors_follow_layers_weight_before_bias)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, groups: 2}\n"
+					    "  - {name: n, kind: batch-norm}\n"
+					    "  - {name: s, kind: batch-norm, scale: false}\n"
+					    "  - {name: t, kind: batch-norm, affine: false}\n"
+					    "  - {name: u, kind: scale, bias: false}\n"
+					    "  - {name: f, kind: inner-product, outputs: 5}\n");
+	static const char *const names[] = {"c.weight", "c.bias",   "n.weight", "n.bias",
+					    "s.bias",	"u.weight", "f.weight", "f.bias"};
+	const uint64_t inputs = 6 * 8 * 6; /* what the 3x3 kernel leaves of 10 x 8, times 6 channels */
+	const uint64_t elements[] = {6 * (4 / 2) * 9, 6, 6, 6, 6, 6, inputs * 5, 5};
+
+	cr_assert_eq(graph.n_tensors, 8);
+	for (unsigned i = 0; i < 8; i++) {
+		cr_assert_str_eq(graph.tensors[i].name, names[i]);
+		cr_assert_eq(graph.tensors[i].elements, elements[i]);
+	}
+	cr_assert_eq(graph.tensors[6].rows, inputs);
+	cr_assert_eq(graph.tensors[6].columns, 5);
+	cr_assert_eq(graph.tensors[0].rows, 0);
+	cr_assert_eq(graph.tensors[7].rows, 0);
+	cr_assert_eq(graph.layers[6].first_tensor, 6);
+	cr_assert_eq(graph.layers[6].n_tensors, 2);
+	psd_graph_release(&graph);
+}
+
+/* ---- work ---- */
+
+Test(graph, a_product_counts_two_and_a_bias_one)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: f, kind: inner-product, outputs: 5}\n"
+					    "  - {name: g, kind: inner-product, outputs: 7, bias: false}\n");
+	const uint64_t m = 4 * 10 * 8;
+	const struct psd_layer *f = &graph.layers[1], *g = &graph.layers[2];
+
+	cr_assert_eq(f->forward_flops, 2 * m * 5 + 5);
+	cr_assert_eq(f->backward_flops, 2 * m * 5 + 5); /* no gradient of the image */
+	cr_assert_eq(g->forward_flops, 2 * 5 * 7);
+	cr_assert_eq(g->backward_flops, 2 * 2 * 5 * 7); /* of the weights and of the data */
+	cr_assert_eq(f->read_bytes, 4 * (m + m * 5 + 5));
+	cr_assert_eq(f->write_bytes, 4 * 5);
+	psd_graph_release(&graph);
+}
+
+Test(graph, conv_uses_each_weight_at_each_position)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, groups: 2, bias: false}\n");
+	const uint64_t weights = 6 * (4 / 2) * 3 * 3, positions = 8 * 6;
+
+	cr_assert_eq(graph.layers[1].forward_flops, 2 * weights * positions);
+	cr_assert_eq(graph.forward_flops, 2 * weights * positions);
+	psd_graph_release(&graph);
+}
+
+Test(graph, no_gradient_is_counted_below_the_first_parameters)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: n, kind: lrn, size: 5}\n"
+					    "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n"
+					    "  - {name: m, kind: lrn, size: 5}\n");
+
+	cr_assert_eq(graph.layers[1].backward_flops, 0);
+	cr_assert_eq(graph.layers[2].backward_flops, graph.layers[2].forward_flops);
+	cr_assert_gt(graph.layers[3].backward_flops, 0);
+	psd_graph_release(&graph);
+}
+
+Test(graph, in_place_layers_keep_no_activations)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n  - {name: r, kind: relu}\n"
+					    "  - {name: d, kind: dropout, ratio: 0.5}\n");
+
+	cr_assert_eq(graph.activation_bytes, 4 * (4 + 6) * 10 * 8);
+	psd_graph_release(&graph);
+}
+
+/* ---- the models we ship ---- */
+
+struct published {
+	const char *path;
+	uint64_t parameters;
+	double lowest_gmacs, highest_gmacs; /* as authors and frameworks report them: a product and its sum count 1 */
+};
+
+static const struct published models[] = {
+	{"scenarios/models/cifar10-quick.yaml", 145578, 0.012, 0.013},
+	{"scenarios/models/alexnet.yaml", 60965224, 0.71, 0.74},
+	{"scenarios/models/alexnet-bn.yaml", 60967976, 0.71, 0.74},
+	{"scenarios/models/vgg11.yaml", 132863336, 7.5, 7.7}, /* VGG, table 2: configuration A; 7.6 GMAC */
+	{"scenarios/models/vgg19.yaml", 143667240, 19.5, 19.7},
+	{"scenarios/models/vgg19-22k.yaml", 229052817, 19.5, 19.8},
+	{"scenarios/models/googlenet.yaml", 6998552, 1.5, 1.6},
+	{"scenarios/models/googlenet-aux.yaml", 13378280, 1.5, 1.65},
+	{"scenarios/models/inception-v3.yaml", 27161264, 5.7, 5.8},
+	{"scenarios/models/resnet50.yaml", 25549352, 3.8, 4.1},
+	{"scenarios/models/resnet152.yaml", 60192808, 11.3, 11.6},
+	{"scenarios/models/mlp.yaml", 3 * (4096 * 4096 + 4096), 0.050, 0.051},
+};
+
+Test(graph, shipped_models_have_the_published_totals)
+{
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		struct psd_graph graph = load(models[i].path);
+		const double gmacs = (double)graph.forward_flops / 2e9;
+
+		cr_expect_eq(graph.parameters, models[i].parameters, "%s", models[i].path);
+		cr_expect(gmacs >= models[i].lowest_gmacs && gmacs <= models[i].highest_gmacs, "%s: %g", models[i].path, gmacs);
+		/* backward is twice forward, less the image's gradient */
+		cr_expect(graph.backward_flops > 3 * graph.forward_flops / 2 && graph.backward_flops < 2 * graph.forward_flops,
+			  "%s", models[i].path);
+		psd_graph_release(&graph);
+	}
+}
+
+/* Compares the tensors of one net in GradientFlow's list, in order. */
+static void assert_tensors(const char *path, const char *net)
+{
+	struct psd_graph graph = load(path);
+	FILE *in = fopen("tests/data/gradientflow_tensors.csv", "r");
+	unsigned n_found = 0;
+	char line[256];
+
+	cr_assert_not_null(in);
+	while (fgets(line, sizeof(line), in)) {
+		char line_net[32], name[64];
+		unsigned number;
+		unsigned long long elements;
+
+		if (sscanf(line, "%31[^,],%u,%63[^,],%llu", line_net, &number, name, &elements) != 4 ||
+		    strcmp(line_net, net) != 0)
+			continue;
+		cr_assert_eq(number, n_found++);
+		cr_assert_lt(number, graph.n_tensors);
+		cr_assert_eq(graph.tensors[number].elements, elements, "%s", name);
+	}
+	fclose(in);
+	cr_assert_eq(n_found, graph.n_tensors);
+	psd_graph_release(&graph);
+}
+
+Test(graph, alexnet_bn_has_gradientflows_26_tensors_in_order)
+{
+	assert_tensors("scenarios/models/alexnet-bn.yaml", "alexnet");
+}
+
+Test(graph, resnet50_has_gradientflows_153_tensors_in_order)
+{
+	assert_tensors("scenarios/models/resnet50.yaml", "resnet50");
+}
+
+Test(graph, residual_stages_halve_the_map)
+{
+	struct psd_graph graph = load("scenarios/models/resnet152.yaml");
+
+	/* 224 / 2 (conv1) / 2 (pool1) / 8 (three later stages) */
+	cr_assert_str_eq(graph.layers[graph.n_layers - 4].name, "res5c_relu");
+	cr_assert(has_shape(&graph.layers[graph.n_layers - 4], 2048, 224 / 32, 224 / 32));
+	psd_graph_release(&graph);
+}
+
+/* ---- errors ---- */
+
+Test(graph, cycles_and_unknown_inputs_are_refused)
+{
+	refuses_layer("name: b, kind: relu, input: c", "m.yaml:5:34: layer 'b' takes its input from 'c', which does not exist");
+	refuses_layer("name: b, kind: relu, input: b", "m.yaml:5:34: cyclic graph: layer 'b' takes its input from itself");
+	refuses(HEAD "  - {name: a, kind: add, inputs: [input, b]}\n  - {name: b, kind: relu}\n",
+		"m.yaml:4:42: cyclic graph: layer 'a' takes its input from 'b' below it, must be a layer above it");
+	refuses_layer("name: b, kind: relu, input: a, inputs: [a]", "m.yaml:5:37: 'b' has both 'input' and 'inputs'");
+	refuses_layer("name: a, kind: relu", "m.yaml:5:12: a layer 'a' exists already, layer names must differ");
+	refuses_layer("name: input, kind: relu", "m.yaml:5:12: a layer 'input' exists already, layer names must differ");
+}
+
+Test(graph, keys_are_checked_kind_by_kind)
+{
+	refuses_layer("name: b, kind: conv, output: 3", "m.yaml:5:27: unknown key 'output' in 'b', did you mean 'outputs'?");
+	refuses_layer("name: b, kind: relu, kernel: 3",
+		      "m.yaml:5:27: unknown key 'kernel' in 'b', known are name, kind, input, inputs");
+	refuses_layer("name: b, kind: conv, outputs: 3", "m.yaml:5:5: 'b' has no 'kernel'");
+	refuses_layer("name: b", "m.yaml:5:5: 'b' has no 'kind'");
+	refuses_layer("kind: relu", "m.yaml:5:5: a layer must be a mapping with a 'name'");
+	refuses_layer("name: b, kind: pooling",
+		      "m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, pool, global-pool, lrn, "
+		      "batch-norm, scale, relu, dropout, inner-product, concat, add, softmax-loss");
+	refuses_layer("name: b, kind: input", "m.yaml:5:21: the input is given by 'input' above 'layers'");
+	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' has no 'input'");
+	refuses(HEAD "  []\n", "m.yaml:1:1: the model has no layers above its input");
+	refuses("name: m\ninput: {channels: 1}\nlayers: 3\n", "m.yaml:3:9: 'layers' must be a list of layers");
+}
+
+Test(graph, shapes_that_do_not_fit_are_refused)
+{
+	refuses_layer("name: b, kind: conv, outputs: 3, kernel: 11",
+		      "m.yaml:5:5: layer 'b': kernel 11x11 with pad 0x0 does not fit its input of 10x8");
+	refuses_layer("name: b, kind: conv, outputs: 3, kernel: 1, groups: 3",
+		      "m.yaml:5:5: layer 'b': 3 groups do not divide 4 inputs and 3 outputs");
+	refuses_layer("name: b, kind: pool, method: max, kernel: 2, pad: 2",
+		      "m.yaml:5:5: layer 'b': pad 2x2 must be smaller than the kernel 2x2");
+	refuses_layer("name: b, kind: add", "m.yaml:5:5: layer 'b' (add) has 1 inputs, must be 2 or more");
+	refuses_layer("name: b, kind: relu, inputs: [a, input]", "m.yaml:5:5: layer 'b' (relu) has 2 inputs, must be 1");
+	refuses(HEAD "  - {name: g, kind: global-pool}\n  - {name: b, kind: concat, inputs: [input, g]}\n",
+		"m.yaml:5:5: layer 'b': input 'g' is 1x1, must be 10x8 as the first input");
+	refuses(HEAD "  - {name: g, kind: global-pool}\n  - {name: b, kind: add, inputs: [input, g]}\n",
+		"m.yaml:5:5: layer 'b': input 'g' is 4x1x1, must be 4x10x8 as the first input");
+}
+
+Test(graph, sizes_beyond_the_limits_are_refused)
+{
+	refuses_layer("name: b, kind: conv, outputs: 16777217, kernel: 1",
+		      "m.yaml:5:36: 'outputs' is '16777217', must be a whole number from 1 to 16777216");
+	refuses_layer("name: b, kind: conv, outputs: 1, kernel: 65537",
+		      "m.yaml:5:47: 'kernel' is '65537', must be a whole number from 1 to 65536");
+	refuses_layer("name: b, kind: conv, outputs: 1, kernel: 1, pad: 65536",
+		      "m.yaml:5:5: layer 'b' is 131082 high and 131080 wide, must be 1 to 65536");
+	refuses_layer("name: b, kind: conv, outputs: 0, kernel: 1",
+		      "m.yaml:5:36: 'outputs' is '0', must be a whole number from 1 to 16777216");
+	refuses("name: m\ninput: {channels: 1, height: 65536, width: 65536}\nlayers:\n  - {name: f, kind: inner-product, "
+		"outputs: 1}\n",
+		"m.yaml:4:5: layer 'f' has more than 4294967295 inputs");
+	/* 2^24 outputs of 2^24 channels at 2^14 x 2^14 places: 2^77 FLOPs */
+	refuses("name: m\ninput: {channels: 16777216, height: 16384, width: 16384}\nlayers:\n"
+		"  - {name: c, kind: conv, outputs: 16777216, kernel: 1}\n",
+		"m.yaml:4:5: layer 'c' makes the graph too large: its FLOPs or bytes pass 2^60");
+}

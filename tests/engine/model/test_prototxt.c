@@ -1,0 +1,237 @@
+/* Caffe networks: both syntaxes, the choice of the phase, input sizes, and every complaint with its place. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model/graph.h"
+#include "engine/model/prototxt.h"
+
+static struct psd_graph load(const char *path)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_graph_load(&graph, path, &err), PSD_OK, "%s", err.text);
+	return graph;
+}
+
+static struct psd_graph parse(const char *text)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	return graph;
+}
+
+static void refuses(const char *text, const char *message)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, message);
+}
+
+static const struct psd_layer *layer_named(const struct psd_graph *graph, const char *name)
+{
+	for (unsigned i = 0; i < graph->n_layers; i++)
+		if (!strcmp(graph->layers[i].name, name))
+			return &graph->layers[i];
+	cr_assert_fail("no layer '%s'", name);
+	return NULL;
+}
+
+static bool has_shape(const struct psd_layer *layer, uint32_t channels, uint32_t height, uint32_t width)
+{
+	return layer->shape.channels == channels && layer->shape.height == height && layer->shape.width == width;
+}
+
+/* ---- whole files ---- */
+
+Test(prototxt, older_syntax_takes_the_training_phase)
+{
+	struct psd_graph graph = load("tests/data/v1.prototxt");
+
+	cr_assert_str_eq(graph.name, "v1");
+	cr_assert_eq(graph.n_layers, 9); /* of 11: not the test phase's data and accuracy */
+	cr_assert(has_shape(layer_named(&graph, "data"), 3, 28, 28));
+	cr_assert(has_shape(layer_named(&graph, "conv1"), 20, 24, 24));
+	cr_assert(has_shape(layer_named(&graph, "pool1"), 20, 12, 12)); /* (24 - 3) / 2, rounded up as Caffe does, + 1 */
+	cr_assert_eq(layer_named(&graph, "norm1")->lrn_size, 3);
+	cr_assert_eq(layer_named(&graph, "drop1")->dropout_ratio, 0.25);
+	/* conv1, ip1, ip2 without a bias */
+	cr_assert_eq(graph.parameters, (20 * 3 * 25 + 20) + (20 * 144 * 50 + 50) + 50 * 10);
+	psd_graph_release(&graph);
+}
+
+Test(prototxt, newer_syntax_follows_blobs_in_place)
+{
+	struct psd_graph graph = load("tests/data/v2.prototxt");
+	const struct psd_layer *sum = layer_named(&graph, "sum");
+
+	cr_assert(has_shape(layer_named(&graph, "data"), 4, 16, 12));
+	cr_assert(has_shape(layer_named(&graph, "wide"), 8, 16, 12));
+	cr_assert(has_shape(layer_named(&graph, "dilated"), 8, 16, 12)); /* 16 + 2 * 2 - (2 * 2 + 1) + 1 */
+	cr_assert_str_eq(graph.layers[sum->inputs[0]].name, "relu");	 /* the last to write "wide" */
+	cr_assert_eq(layer_named(&graph, "bn")->n_tensors, 0);		 /* its blobs are statistics */
+	cr_assert_eq(layer_named(&graph, "scale")->n_tensors, 2);
+	cr_assert(has_shape(layer_named(&graph, "both"), 16, 16, 12));
+	cr_assert_eq(layer_named(&graph, "mean")->kind, PSD_LAYER_GLOBAL_POOL);
+	cr_assert_eq(layer_named(&graph, "loss")->n_inputs, 1);
+	/* wide in 2 groups without bias, scale, dilated, classes */
+	cr_assert_eq(graph.parameters, 8 * (4 / 2) * 7 + 2 * 8 + (8 * 8 * 9 + 8) + (16 * 10 + 10));
+	psd_graph_release(&graph);
+}
+
+Test(prototxt, alexnet_is_the_same_in_both_forms)
+{
+	struct psd_graph caffe = load("tests/data/alexnet_train_val.prototxt");
+	struct psd_graph native = load("scenarios/models/alexnet.yaml");
+
+	cr_assert_eq(caffe.n_layers, native.n_layers);
+	for (unsigned i = 1; i < caffe.n_layers; i++) { /* layer 0, the input, has another name */
+		const struct psd_layer *a = &caffe.layers[i], *b = &native.layers[i];
+
+		cr_assert_str_eq(a->name, b->name);
+		cr_assert_eq(a->kind, b->kind);
+		cr_assert(has_shape(a, b->shape.channels, b->shape.height, b->shape.width));
+		cr_assert_eq(a->forward_flops, b->forward_flops);
+		cr_assert_eq(a->backward_flops, b->backward_flops);
+	}
+	cr_assert_eq(caffe.n_tensors, native.n_tensors);
+	for (unsigned i = 0; i < caffe.n_tensors; i++)
+		cr_assert_eq(caffe.tensors[i].elements, native.tensors[i].elements);
+	cr_assert_eq(caffe.parameters, 60965224);
+	psd_graph_release(&caffe);
+	psd_graph_release(&native);
+}
+
+/* ---- input sizes ---- */
+
+#define RELU "layer { name: \"r\" type: \"ReLU\" bottom: \"data\" top: \"r\" }\n"
+
+static void assert_input(const char *head, uint32_t channels, uint32_t height, uint32_t width)
+{
+	char text[1024];
+	struct psd_graph graph;
+
+	snprintf(text, sizeof(text), "%s%s", head, RELU);
+	graph = parse(text);
+	cr_assert(has_shape(&graph.layers[0], channels, height, width), "%s", head);
+	psd_graph_release(&graph);
+}
+
+Test(prototxt, every_way_to_give_the_input_size)
+{
+	assert_input("input: 'data' input_dim: 1 input_dim: 3 input_dim: 5 input_dim: 7\n", 3, 5, 7);
+	assert_input("input: 'data' input_shape { dim: 1 dim: 9 }\n", 9, 1, 1);
+	assert_input("layer { name: 'd' type: 'Data' top: 'data' transform_param { crop_size: 5 } }\n", 3, 5, 5);
+	assert_input("layer { name: 'd' type: 'Data' top: 'data' transform_param { crop_size: 5 force_gray: true } }\n", 1, 5, 5);
+	assert_input("layer { name: 'd' type: 'ImageData' top: 'data' image_data_param { new_height: 5 new_width: 7 is_color: "
+		     "false } }\n",
+		     1, 5, 7);
+	assert_input(
+		"layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { num: 1 channels: 2 height: 5 width: 7 } }\n",
+		2, 5, 7);
+	assert_input("layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { shape { dim: [1, 2, 5, 7] } } }\n", 2, 5,
+		     7);
+	assert_input("layer { name: 'd' type: 'MemoryData' top: 'data' memory_data_param { batch_size: 1 channels: 2 height: 5 "
+		     "width: 7 } }\n",
+		     2, 5, 7);
+}
+
+Test(prototxt, a_model_without_an_input_size_says_what_to_give)
+{
+	refuses("name: 'x'\nlayer { name: 'cifar' type: 'Data' top: 'data' data_param { source: 'x' } }\n" RELU,
+		"n.prototxt:2:7: layer 'cifar' (Data) does not say how large its images are, give transform_param { crop_size } "
+		"or use an "
+		"Input layer with input_param { shape }");
+	refuses("input: 'data'\n" RELU,
+		"n.prototxt:1:8: input 'data' has no size, give input_dim four times or input_shape { dim }");
+	refuses("input: 'data' input_shape { dim: [1, 2, 3] }\n" RELU,
+		"n.prototxt:1:27: a shape of 3 dimensions, must be 2 (batch, channels) or 4 (batch, channels, height, width)");
+	refuses(RELU, "n.prototxt:1:40: layer 'r' reads 'data', which does not exist");
+	refuses("name: 'x'\n", "n.prototxt: the model has no input");
+}
+
+/* ---- complaints about layers ---- */
+
+/* The layer stands in line 2. */
+static void refuses_layer(const char *layer, const char *message)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), "input: 'data' input_shape { dim: [1, 4, 9, 9] }\n%s\n", layer);
+	refuses(text, message);
+}
+
+Test(prototxt, unknown_types_are_refused_with_their_line)
+{
+	refuses_layer("layer {\n  name: 'x'\n  type: 'Warp'\n}", "n.prototxt:4:9: layer 'x' has the unknown type 'Warp'");
+	refuses_layer("layers { name: 'x' type: WARP }", "n.prototxt:2:26: layer 'x' has the unknown type 'WARP'");
+	refuses_layer("layer { name: 'x' }", "n.prototxt:2:7: a layer must have a 'name' and a 'type'");
+	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { pool: STOCHASTIC } }",
+		      "n.prototxt:2:81: 'pool' is 'STOCHASTIC', must be one of: MAX, AVE, 0, 1");
+	refuses_layer("layer { name: 'e' type: 'Eltwise' bottom: 'data' bottom: 'data' eltwise_param { operation: PROD } }",
+		      "n.prototxt:2:92: 'operation' is 'PROD', must be one of: SUM, 1");
+}
+
+Test(prototxt, parameters_are_checked)
+{
+	refuses_layer("layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' }",
+		      "n.prototxt:2:7: layer 'c' has no 'convolution_param'");
+	refuses_layer("layer { name: 'c' type: 'Convolution' bottom: 'data' convolution_param { kernel_size: 3 } }",
+		      "n.prototxt:2:72: layer 'c' has no 'num_output'");
+	refuses_layer("layer { name: 'c' type: 'Convolution' bottom: 'data' convolution_param { num_output: 3 } }",
+		      "n.prototxt:2:72: layer 'c' has no 'kernel_size'");
+	refuses_layer("layer { name: 'c' type: 'Convolution' convolution_param { num_output: 3 stide: 2 } }",
+		      "n.prototxt:2:73: unknown key 'stide' in 'convolution_param', did you mean 'stride'?");
+	refuses_layer("layer { name: 'c' type: 'Convolution' convolution_param { num_output: 3 num_output: 4 } }",
+		      "n.prototxt:2:73: 'num_output' is already in line 2");
+	refuses_layer("layer { name: 'c' type: 'Concat' bottom: 'data' concat_param { axis: 2 } }",
+		      "n.prototxt:2:70: 'axis' is '2', must be a whole number from 1 to 1");
+}
+
+Test(prototxt, cycles_and_misread_labels_are_refused)
+{
+	refuses_layer(
+		"layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }\nlayer { name: 'b' type: 'ReLU' bottom: 'a' top: 'b' }",
+		"n.prototxt:2:40: cyclic graph: layer 'a' reads 'b', which no layer above it makes");
+	refuses("layer { name: 'd' type: 'Data' top: 'data' top: 'label' transform_param { crop_size: 5 } }\n"
+		"layer { name: 'r' type: 'ReLU' bottom: 'label' top: 'r' }\n",
+		"n.prototxt:2:40: layer 'r' reads the label 'label', only losses may");
+	refuses_layer("layer { name: 'r' type: 'ReLU' bottom: 'data' }\nlayer { name: 'r' type: 'ReLU' bottom: 'data' }",
+		      "n.prototxt:3:7: a layer 'r' exists already, layer names must differ");
+}
+
+Test(prototxt, a_solver_is_no_network)
+{
+	refuses("net: \"train_val.prototxt\"\nbase_lr: 0.01\n",
+		"n.prototxt:1:1: unknown key 'net' in 'network', known are name, input, "
+		"input_dim, input_shape, layer, layers, state, force_backward, debug_info");
+}
+
+/* ---- the text format ---- */
+
+Test(prototxt, broken_text_is_refused_where_it_breaks)
+{
+	refuses("layer {", "n.prototxt:1:8: the file ends where the name of a field must stand");
+	refuses("name: \"x\nlayer {}", "n.prototxt:1:7: this string has no end on its line");
+	refuses("name }", "n.prototxt:1:6: '}' stands where ':' or '{' must stand");
+	refuses("name: }", "n.prototxt:1:7: '}' stands where a value must stand");
+	refuses("name: [1 2]", "n.prototxt:1:10: '2' stands where ',' or ']' must stand");
+	refuses("}", "n.prototxt:1:1: '}' stands where the name of a field must stand");
+	refuses("layer < }", "n.prototxt:1:9: '}' stands where the name of a field must stand");
+	refuses("name: 'a' 'b'", "n.prototxt:1:11: a string in pieces is not accepted, write it in one");
+	refuses("name: '\\101'", "n.prototxt:1:9: numeric escapes are not accepted");
+}
+
+Test(prototxt, nesting_is_bounded)
+{
+	char text[2 * 100 + 1] = {0};
+
+	for (unsigned i = 0; i < 100; i++)
+		memcpy(text + 2 * i, "a{", 2);
+	refuses(text, "n.prototxt:1:66: nested deeper than 32 levels"); /* the 33rd brace */
+}

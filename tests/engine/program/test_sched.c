@@ -1,0 +1,460 @@
+/* The scheduler on programs written out by hand, and on real ones carried out in random orders without any clock. */
+#define _DEFAULT_SOURCE
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "engine/program/sched.h"
+#include "tests/simulate_helper.h"
+
+/* ---- ready queues ---- */
+
+enum { N_ENTRIES = 60 };
+
+static uint64_t next_random(uint64_t *state) /* xorshift64: any start but 0 */
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+/* Few ranks and iterations, so that most entries tie in one or both; operations differ. */
+static struct psd_ready entry(unsigned i)
+{
+	return (struct psd_ready){(int64_t)(i % 3) - 1, {i / 3 % 2, i}};
+}
+
+static void shuffle(struct psd_ready *entries, uint64_t seed)
+{
+	for (unsigned i = 0; i < N_ENTRIES; i++)
+		entries[i] = entry(i);
+	for (unsigned i = N_ENTRIES; i > 1; i--) {
+		const unsigned j = (unsigned)(next_random(&seed) % i);
+		const struct psd_ready swapped = entries[i - 1];
+		entries[i - 1] = entries[j];
+		entries[j] = swapped;
+	}
+}
+
+Test(sched, the_order_of_ready_entries_is_total)
+{
+	for (unsigned i = 0; i < N_ENTRIES; i++)
+		for (unsigned j = 0; j < N_ENTRIES; j++) {
+			const struct psd_ready a = entry(i), b = entry(j);
+			const bool a_first = psd_ready_goes_before(&a, &b);
+			const bool b_first = psd_ready_goes_before(&b, &a);
+			cr_assert_eq(a_first + b_first, i == j ? 0 : 1, "entries %u and %u", i, j);
+			for (unsigned k = 0; k < N_ENTRIES; k++) {
+				const struct psd_ready c = entry(k);
+				if (a_first && psd_ready_goes_before(&b, &c))
+					cr_assert(psd_ready_goes_before(&a, &c), "entries %u, %u, %u", i, j, k);
+			}
+		}
+}
+
+Test(sched, smaller_ranks_leave_first_then_older_iterations_then_smaller_operations)
+{
+	const struct psd_ready in_order[] = {
+		{-1, {1, 9}}, {0, {0, 4}}, {0, {0, 5}}, {0, {1, 2}}, {7, {0, 1}},
+	};
+
+	for (unsigned i = 0; i + 1 < sizeof(in_order) / sizeof(in_order[0]); i++)
+		cr_expect(psd_ready_goes_before(&in_order[i], &in_order[i + 1]), "entry %u", i);
+}
+
+Test(sched, equal_ranks_leave_in_order_of_operation_whatever_order_they_came_in)
+{
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		struct psd_ready entries[N_ENTRIES];
+		struct psd_ready_queue queue = {0};
+		struct psd_ready taken, before = {INT64_MIN, {0, 0}};
+		bool is_out_of_memory = false;
+		unsigned n_taken = 0;
+
+		shuffle(entries, seed);
+		for (unsigned i = 0; i < N_ENTRIES; i++)
+			psd_ready_push(&queue, entries[i], &is_out_of_memory);
+		cr_assert_not(is_out_of_memory);
+		for (; psd_ready_pop(&queue, &taken); n_taken++) {
+			cr_assert(n_taken == 0 || psd_ready_goes_before(&before, &taken), "seed %lu: operation %u left before %u",
+				  seed, before.task.op, taken.task.op);
+			before = taken;
+		}
+		cr_assert_eq(n_taken, N_ENTRIES, "seed %lu", seed);
+		free(queue.entries);
+	}
+}
+
+/* ---- a program by hand ---- */
+
+enum { SMALL_OPS = 4, SMALL_EDGES = 8 };
+
+struct small_edge {
+	uint32_t before, waits;
+	bool is_next_iteration;
+};
+
+/* Operations on the device of one host, all of rank 0. Scheduler and edges point into it: must not move. */
+struct small_program {
+	struct psd_op ops[SMALL_OPS];
+	struct psd_edge dependencies[SMALL_EDGES];
+	struct psd_edge dependents[SMALL_EDGES];
+	uint32_t waits[SMALL_OPS];
+	struct psd_program program;
+	struct psd_duties duties;
+	struct psd_sched sched;
+};
+
+static void small_open(struct small_program *small, uint32_t n_ops, const struct small_edge *edges, uint32_t n_edges,
+		       uint32_t n_iterations)
+{
+	struct psd_error err = {.text = ""};
+	uint32_t n_dependencies = 0, n_dependents = 0;
+
+	*small = (struct small_program){.program = {.ops = small->ops, .n_ops = n_ops, .n_edges = n_edges}};
+	for (uint32_t op = 0; op < n_ops; op++) {
+		small->ops[op] = (struct psd_op){.kind = PSD_OP_FORWARD, .resource = PSD_RESOURCE_DEVICE};
+		small->ops[op].first_dependency = n_dependencies;
+		small->ops[op].first_dependent = n_dependents;
+		for (uint32_t e = 0; e < n_edges; e++) {
+			if (edges[e].waits == op)
+				small->dependencies[n_dependencies++] =
+					(struct psd_edge){edges[e].before, edges[e].is_next_iteration};
+			if (edges[e].before == op)
+				small->dependents[n_dependents++] = (struct psd_edge){edges[e].waits, edges[e].is_next_iteration};
+		}
+		small->ops[op].n_dependencies = n_dependencies - small->ops[op].first_dependency;
+		small->ops[op].n_dependents = n_dependents - small->ops[op].first_dependent;
+		small->waits[op] = small->ops[op].n_dependencies;
+	}
+	small->program.dependencies = small->dependencies;
+	small->program.dependents = small->dependents;
+	small->duties = (struct psd_duties){.waits = small->waits, .n_carried = n_ops};
+	cr_assert_eq(psd_sched_init(&small->sched, &small->program, &small->duties, n_iterations, &err), PSD_OK, "%s", err.text);
+}
+
+/* The next task must be this one; it stays undone. */
+static struct psd_task expect_next(struct small_program *small, uint32_t iteration, uint32_t op)
+{
+	struct psd_task task = {0};
+
+	cr_assert(psd_sched_take(&small->sched, PSD_RESOURCE_DEVICE, &task),
+		  "nothing is ready, expected operation %u of iteration %u", op, iteration);
+	cr_assert(task.iteration == iteration && task.op == op, "operation %u of iteration %u is next, expected %u of %u",
+		  task.op, task.iteration, op, iteration);
+	return task;
+}
+
+static void expect_nothing(struct small_program *small)
+{
+	cr_assert_null(psd_sched_peek(&small->sched, PSD_RESOURCE_DEVICE), "operation %u is ready",
+		       psd_sched_peek(&small->sched, PSD_RESOURCE_DEVICE)->task.op);
+}
+
+Test(sched, an_operation_is_ready_when_the_last_it_waits_for_is_done)
+{
+	const struct small_edge edges[] = {{0, 2, false}, {1, 2, false}};
+	struct small_program small;
+
+	small_open(&small, 3, edges, 2, 1);
+	const struct psd_task a = expect_next(&small, 0, 0);
+	const struct psd_task b = expect_next(&small, 0, 1);
+	psd_sched_finish(&small.sched, b);
+	expect_nothing(&small);
+	psd_sched_finish(&small.sched, a);
+	cr_expect_not(psd_sched_is_complete(&small.sched));
+	psd_sched_finish(&small.sched, expect_next(&small, 0, 2));
+	expect_nothing(&small);
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+Test(sched, an_edge_to_the_next_iteration_holds_that_one_alone)
+{
+	const struct small_edge edges[] = {{0, 1, false}, {1, 0, true}};
+	struct small_program small;
+
+	small_open(&small, 2, edges, 2, 3);
+	for (uint32_t iteration = 0; iteration < 3; iteration++) {
+		psd_sched_finish(&small.sched, expect_next(&small, iteration, 0));
+		const struct psd_task second = expect_next(&small, iteration, 1);
+		expect_nothing(&small); /* operation 0 of the iteration after waits for it */
+		cr_expect_not(psd_sched_is_complete(&small.sched));
+		psd_sched_finish(&small.sched, second);
+	}
+	expect_nothing(&small);
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+Test(sched, two_iterations_are_in_flight_and_no_more)
+{
+	struct small_program small;
+
+	small_open(&small, 1, NULL, 0, 4);
+	const struct psd_task first = expect_next(&small, 0, 0);
+	const struct psd_task second = expect_next(&small, 1, 0);
+	expect_nothing(&small);
+	psd_sched_finish(&small.sched, second); /* the oldest is not done: iteration 2 stays away */
+	expect_nothing(&small);
+	psd_sched_finish(&small.sched, first); /* both are done: two more begin */
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 0));
+	cr_expect_not(psd_sched_is_complete(&small.sched));
+	psd_sched_finish(&small.sched, expect_next(&small, 3, 0));
+	expect_nothing(&small);
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+/* Operation 1 waits for operation 0 of the iteration before, which for iteration 2 is done before iteration 2 begins. */
+Test(sched, what_is_done_before_an_iteration_begins_counts)
+{
+	const struct small_edge edges[] = {{0, 1, true}};
+	struct small_program small;
+
+	small_open(&small, 2, edges, 1, 3);
+	const struct psd_task a = expect_next(&small, 0, 0);
+	const struct psd_task b = expect_next(&small, 0, 1); /* before the first iteration there is nothing to wait for */
+	psd_sched_finish(&small.sched, expect_next(&small, 1, 0));
+	expect_nothing(&small); /* operation 1 of iteration 1 waits for a */
+	psd_sched_finish(&small.sched, a);
+	const struct psd_task c = expect_next(&small, 1, 1);
+	psd_sched_finish(&small.sched, b);
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 0));
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 1));
+	psd_sched_finish(&small.sched, c);
+	expect_nothing(&small);
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+Test(sched, behind_a_fence_nothing_starts_before_all_is_done)
+{
+	/* the first of an iteration waits for the first of the one before only, so that without a fence it overtakes the second */
+	const struct small_edge edges[] = {{0, 0, true}, {0, 1, false}};
+	struct small_program small;
+
+	small_open(&small, 2, edges, 2, 3);
+	psd_sched_set_fence(&small.sched, 1);
+	psd_sched_finish(&small.sched, expect_next(&small, 0, 0));
+	const struct psd_task second = expect_next(&small, 0, 1);
+	expect_nothing(&small);
+	psd_sched_finish(&small.sched, second);
+	psd_sched_finish(&small.sched, expect_next(&small, 1, 0));
+	/* no other fence: iteration 2 may begin while 1 is not complete */
+	const struct psd_task late = expect_next(&small, 1, 1);
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 0));
+	psd_sched_finish(&small.sched, late);
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 1));
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+Test(sched, a_host_without_operations_is_complete_at_once)
+{
+	struct small_program small;
+
+	small_open(&small, 0, NULL, 0, 3);
+	expect_nothing(&small);
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+/* ---- real programs in random orders ---- */
+
+enum { HOSTS_MAX = 12, ITERATIONS = 4 };
+
+/* Every host's scheduler, with tasks taken and messages delivered in any order that the rules allow. */
+struct world {
+	const struct psd_program *program;
+	struct psd_duties duties[HOSTS_MAX];
+	struct psd_sched scheds[HOSTS_MAX];
+	unsigned n_hosts;
+	uint32_t *n_done;	/* per host, iteration and operation */
+	uint32_t *n_collective; /* per iteration and operation: workers on which it is ready */
+	struct {
+		unsigned host;
+		struct psd_task task;
+		bool is_arrival; /* else something that runs */
+	} pending[65536];
+	unsigned n_pending;
+	bool is_busy[HOSTS_MAX][PSD_RESOURCES];
+	uint64_t random;
+	const char *name;
+	uint64_t seed;
+};
+
+static uint32_t count_senders(const void *context, const struct psd_op *receive, unsigned host)
+{
+	const struct psd_program *program = context;
+	return psd_payload_senders(&receive->payload, &program->plan->layout, host);
+}
+
+static void add_pending(struct world *world, unsigned host, struct psd_task task, bool is_arrival)
+{
+	cr_assert_lt(world->n_pending, sizeof(world->pending) / sizeof(world->pending[0]));
+	world->pending[world->n_pending].host = host;
+	world->pending[world->n_pending].task = task;
+	world->pending[world->n_pending++].is_arrival = is_arrival;
+}
+
+static void finish(struct world *world, unsigned host, struct psd_task task)
+{
+	uint32_t *n_done = &world->n_done[(host * ITERATIONS + task.iteration) * world->program->n_ops + task.op];
+
+	cr_assert_eq(++*n_done, 1, "%s, seed %lu: host %u does operation %u of iteration %u twice", world->name, world->seed,
+		     host, task.op, task.iteration);
+	psd_sched_finish(&world->scheds[host], task);
+}
+
+/* Ends on every worker once the last has come to it. */
+static void join_collective(struct world *world, struct psd_task task)
+{
+	const unsigned n_workers = world->program->plan->layout.workers;
+
+	if (++world->n_collective[task.iteration * world->program->n_ops + task.op] < n_workers)
+		return;
+	for (unsigned host = 0; host < n_workers; host++)
+		finish(world, host, task);
+}
+
+/* Takes what is ready on all hosts until nothing is. */
+static void take_ready(struct world *world)
+{
+	bool has_progress = true;
+
+	while (has_progress) {
+		has_progress = false;
+		for (unsigned host = 0; host < world->n_hosts; host++) {
+			struct psd_task task;
+			while (psd_sched_take_instant(&world->scheds[host], &task)) {
+				has_progress = true;
+				if (world->program->ops[task.op].kind == PSD_OP_COLLECTIVE)
+					join_collective(world, task);
+				else
+					finish(world, host, task);
+			}
+			for (int r = 0; r < PSD_RESOURCES; r++) {
+				if (world->is_busy[host][r] || !psd_sched_take(&world->scheds[host], (enum psd_resource)r, &task))
+					continue;
+				has_progress = true;
+				world->is_busy[host][r] = true;
+				add_pending(world, host, task, false);
+			}
+		}
+	}
+}
+
+static void end_task(struct world *world, unsigned host, struct psd_task task)
+{
+	const struct psd_op *op = &world->program->ops[task.op];
+
+	world->is_busy[host][op->resource] = false;
+	if (op->kind == PSD_OP_SEND)
+		for (unsigned to = 0; to < world->n_hosts; to++)
+			if (to != host && psd_payload_bytes_between(&op->payload, &world->program->plan->layout, host, to) > 0)
+				add_pending(world, to, (struct psd_task){task.iteration, task.op + 1}, true);
+	finish(world, host, task);
+}
+
+static void world_open(struct world *world, const struct psd_program *program, const char *name, uint64_t seed)
+{
+	struct psd_error err = {.text = ""};
+
+	*world = (struct world){.program = program, .name = name, .seed = seed, .random = seed};
+	world->n_hosts = psd_layout_hosts(&program->plan->layout);
+	cr_assert_leq(world->n_hosts, HOSTS_MAX);
+	world->n_done = calloc((size_t)world->n_hosts * ITERATIONS * program->n_ops, sizeof(*world->n_done));
+	world->n_collective = calloc((size_t)ITERATIONS * program->n_ops, sizeof(*world->n_collective));
+	cr_assert(world->n_done != NULL && world->n_collective != NULL);
+	for (unsigned host = 0; host < world->n_hosts; host++) {
+		cr_assert_eq(psd_duties_make(&world->duties[host], program, host, count_senders, program, &err), PSD_OK, "%s",
+			     err.text);
+		cr_assert_eq(psd_sched_init(&world->scheds[host], program, &world->duties[host], ITERATIONS, &err), PSD_OK, "%s",
+			     err.text);
+	}
+}
+
+static void world_close(struct world *world)
+{
+	for (unsigned host = 0; host < world->n_hosts; host++) {
+		psd_sched_release(&world->scheds[host]);
+		psd_duties_release(&world->duties[host]);
+	}
+	free(world->n_collective);
+	free(world->n_done);
+}
+
+static void carry_out(struct world *world, const struct psd_program *program, const char *name, uint64_t seed)
+{
+	world_open(world, program, name, seed);
+	take_ready(world);
+	while (world->n_pending > 0) {
+		const unsigned i = (unsigned)(next_random(&world->random) % world->n_pending);
+		const unsigned host = world->pending[i].host;
+		const struct psd_task task = world->pending[i].task;
+		const bool is_arrival = world->pending[i].is_arrival;
+		world->pending[i] = world->pending[--world->n_pending];
+		if (is_arrival)
+			psd_sched_arrive(&world->scheds[host], task);
+		else
+			end_task(world, host, task);
+		take_ready(world);
+	}
+	for (unsigned host = 0; host < world->n_hosts; host++) {
+		cr_assert(psd_sched_is_complete(&world->scheds[host]), "%s, seed %lu: host %u stops in iteration %u", name, seed,
+			  host, world->scheds[host].iteration);
+		for (uint32_t i = 0; i < ITERATIONS * program->n_ops; i++) {
+			const bool is_carried = world->duties[host].waits[i % program->n_ops] != PSD_NOT_CARRIED;
+			cr_assert_eq(world->n_done[host * ITERATIONS * program->n_ops + i], is_carried,
+				     "%s, seed %lu: host %u, operation %u", name, seed, host, i % program->n_ops);
+		}
+	}
+	world_close(world);
+}
+
+/* Three convolutions and two inner products, in slices. */
+static const char cifar10_quick[] = "title: t\n"
+				    "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+				    "compute: {device: k20}\n"
+				    "cluster: {network: {bandwidth: 10Gbps, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps}}\n"
+				    "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
+				    "sweep: {nodes: [1, 2, 5]}\n";
+
+static void carry_out_variant(const struct loaded *loaded, const struct psd_system *system, struct world *world)
+{
+	char name[96];
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+
+	snprintf(name, sizeof(name), "%s, %s, barrier %s, %u servers", psd_sync_names[system->sync],
+		 psd_schedule_names[system->schedule], psd_barrier_names[system->barrier], system->servers);
+	for (unsigned point = 0; point < psd_scenario_points(&loaded->scenario); point++) {
+		cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point), &err),
+			     PSD_OK, "%s", err.text);
+		for (uint64_t seed = 1; seed <= 5; seed++)
+			carry_out(world, &made.program, name, seed);
+		psd_case_release(&made);
+	}
+}
+
+Test(sched, every_operation_is_done_once_in_every_iteration_on_every_host)
+{
+	struct world *world = malloc(sizeof(*world));
+	struct loaded loaded;
+
+	cr_assert_not_null(world);
+	loaded_open(&loaded, cifar10_quick);
+	for (unsigned bits = 0; bits < 1u << 3; bits++)
+		for (int sync = PSD_SYNC_PS; sync <= PSD_SYNC_RING; sync++) {
+			struct psd_system system = loaded.scenario.systems[0];
+			system.sync = (enum psd_sync)sync;
+			system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;
+			system.barrier = bits & 2 ? PSD_BARRIER_LAYER : PSD_BARRIER_ITERATION;
+			system.servers = bits & 4 ? 3 : 0;
+			if (sync != PSD_SYNC_RING || system.servers == 0)
+				carry_out_variant(&loaded, &system, world);
+		}
+	loaded_close(&loaded);
+	free(world);
+}

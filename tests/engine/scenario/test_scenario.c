@@ -1,0 +1,648 @@
+/* Scenario files: what is read, what is assumed, and the exact words and place of every complaint. */
+#define _POSIX_C_SOURCE 200809L
+#include <criterion/criterion.h>
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/cost/costs.h"
+#include "engine/model/graph.h"
+#include "engine/scenario/published.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/scenario_print.h"
+
+/* Lines are replaced by number below, so each stands on its own. */
+static const char *const base_lines[] = {
+	"title: a test",
+	"model: {graph: models/m.yaml, batch_per_worker: 32}",
+	"compute: {device: titan-x}",
+	"cluster:",
+	"  nodes: 8",
+	"  network: {bandwidth: 40Gbps, latency: 30us}",
+	"systems:",
+	"  - {name: A, sync: ps}",
+};
+enum { N_BASE_LINES = sizeof(base_lines) / sizeof(base_lines[0]), NONE = 0, MORE = N_BASE_LINES + 1 };
+
+/* The base with `line` (from 1) replaced by text; MORE puts text behind it, NONE changes nothing. */
+static void write_scenario(char text[4096], unsigned line, const char *replacement)
+{
+	size_t length = 0;
+
+	for (unsigned i = 1; i <= N_BASE_LINES; i++)
+		length += (size_t)snprintf(text + length, 4096 - length, "%s\n", i == line ? replacement : base_lines[i - 1]);
+	if (line == MORE)
+		snprintf(text + length, 4096 - length, "%s\n", replacement);
+}
+
+static enum psd_status parse(struct psd_scenario *scenario, unsigned line, const char *replacement, const char *const settings[],
+			     struct psd_error *err)
+{
+	char text[4096];
+
+	write_scenario(text, line, replacement);
+	return psd_scenario_parse(scenario, "dir/a.yaml", text, strlen(text), settings, err);
+}
+
+static struct psd_scenario read_with(unsigned line, const char *replacement)
+{
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(parse(&scenario, line, replacement, NULL, &err), PSD_OK, "%s", err.text);
+	return scenario;
+}
+
+static void expect_error(unsigned line, const char *replacement, const char *expected)
+{
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = "accepted"};
+
+	cr_expect_eq(parse(&scenario, line, replacement, NULL, &err), PSD_EINVAL, "%s", replacement);
+	cr_expect_str_eq(err.text, expected);
+}
+
+static void expect_setting_error(const char *setting, const char *expected)
+{
+	const char *const settings[] = {setting, NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = "accepted"};
+
+	cr_expect_eq(parse(&scenario, NONE, "", settings, &err), PSD_EINVAL, "%s", setting);
+	cr_expect_str_eq(err.text, expected);
+}
+
+Test(scenario, the_shortest_file_gets_the_documented_defaults)
+{
+	struct psd_scenario scenario = read_with(8, "  - {name: A}");
+	const struct psd_system *system = &scenario.systems[0];
+
+	cr_expect_str_eq(scenario.title, "a test");
+	cr_expect_eq(scenario.batch_per_worker, 32);
+	cr_expect_not(scenario.is_half);
+	cr_expect_str_eq(scenario.device_name, "titan-x");
+	cr_expect_null(scenario.profile_path);
+	cr_expect_null(scenario.published_path);
+	cr_expect_eq(scenario.nodes, 8);
+	cr_expect_eq(scenario.workers_per_node, 1);
+	cr_expect_eq(scenario.network.topology, PSD_TOPOLOGY_STAR);
+	cr_expect_eq(scenario.network.bandwidth_bps, 40e9);
+	cr_expect_float_eq(scenario.network.latency_sec, 30e-6, 1e-18);
+	cr_expect_eq(scenario.network.oversubscription_ratio, 1);
+	cr_expect_eq(scenario.fidelity, PSD_FIDELITY_FLOW);
+	cr_expect_eq(scenario.iterations, 0);
+	cr_expect_eq(scenario.seed, 1);
+	cr_expect_eq(scenario.baseline_system, -1);
+	cr_expect_eq(system->schedule, PSD_SCHEDULE_WAIT_FREE);
+	cr_expect_eq(system->sync, PSD_SYNC_HYBRID);
+	cr_expect_eq(system->rule, PSD_RULE_BYTES);
+	cr_expect_eq(system->barrier, PSD_BARRIER_ITERATION);
+	cr_expect_eq(system->priority, PSD_PRIORITY_GENERATION);
+	cr_expect_eq(system->unit, PSD_UNIT_LAYER);
+	cr_expect_eq(system->servers, 0);
+	cr_expect_eq(system->pair_bytes, 2000000);	     /* 2 MB */
+	cr_expect_eq(system->slice_bytes, 32 * 1024 * 1024); /* 32 MiB */
+	cr_expect_eq(system->host.n_collective_classes, 0);
+	cr_expect_eq(system->host.latency_sec, 0);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, every_key_arrives_in_its_place)
+{
+	static const char text[] =
+		"model: {graph: /abs/m.yaml, batch_per_worker: 100, precision: mixed}\n"
+		"compute: {profile: ../p.csv, images_per_sec: 34.6, jitter: 5%}\n"
+		"cluster:\n"
+		"  nodes: 8\n"
+		"  workers_per_node: 4\n"
+		"  network: {bandwidth: 10Gbps, payload: 95%, latency: 2us, topology: fat-tree, nodes_per_rack: 16,\n"
+		"            oversubscription: 4}\n"
+		"  local: {bandwidth: 12GBps}\n"
+		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, interrupt: 15us, "
+		"handling: 30us, switch: 40us, wake: 80us, incast: 15%, message: "
+		"5us, "
+		"latency: 40us, iteration: 10ms}\n"
+		"  machine: {cores: 16, nodes: 2}\n"
+		"  slow: [{node: 3, compute: 50%, link: 25%, from: 1s, until: 2s}]\n"
+		"  background: [{from: 0, to: 1, bytes: 10MB, period: 10ms}]\n"
+		"systems:\n"
+		"  - {name: S, schedule: sequential, sync: sacp, rule: seconds, barrier: layer, priority: forward, unit: "
+		"tensor,\n"
+		"     servers: 3, pair: 4MB, slice: 8MB}\n"
+		"fidelity: message\n"
+		"iterations: 3\n"
+		"seed: 7\n"
+		"calibration: {workers: 2, bandwidth: 1Gbps}\n"
+		"baseline: S\n"
+		"published: published/x.csv\n";
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_scenario_parse(&scenario, "dir/a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
+	const struct psd_system *system = &scenario.systems[0];
+
+	cr_expect_str_eq(scenario.title, "dir/a.yaml", "without a title the path serves");
+	cr_expect_str_eq(scenario.graph_path, "/abs/m.yaml");
+	cr_expect_str_eq(scenario.profile_path, "dir/../p.csv");
+	cr_expect_str_eq(scenario.published_path, "dir/published/x.csv");
+	cr_expect(scenario.is_half);
+	cr_expect_null(scenario.device_name);
+	cr_expect_eq(scenario.images_per_sec, 34.6);
+	cr_expect_float_eq(scenario.jitter_ratio, 0.05, 1e-12);
+	cr_expect_eq(scenario.workers_per_node, 4);
+	cr_expect_eq(scenario.network.topology, PSD_TOPOLOGY_FAT_TREE);
+	cr_expect_eq(scenario.network.nodes_per_rack, 16);
+	cr_expect_eq(scenario.network.oversubscription_ratio, 4);
+	cr_expect_float_eq(scenario.network.payload_ratio, 0.95, 1e-12);
+	cr_expect_float_eq(scenario.network.local_bps, 8 * 12e9, 1);
+	cr_expect_float_eq(scenario.host.copy_bps, 8 * 2.3e9, 1);
+	cr_expect_float_eq(scenario.host.reduce_bps, 8e9, 1);
+	cr_expect_float_eq(scenario.host.update_bps, 16e9, 1);
+	cr_expect_float_eq(scenario.host.transport_bps, 16e9, 1);
+	cr_expect_float_eq(scenario.host.socket_bps, 12e9, 1);
+	cr_expect_float_eq(scenario.host.interrupt_sec, 15e-6, 1e-18);
+	cr_expect_float_eq(scenario.host.handling_sec, 30e-6, 1e-18);
+	cr_expect_float_eq(scenario.host.switch_sec, 40e-6, 1e-18);
+	cr_expect_float_eq(scenario.host.wake_sec, 80e-6, 1e-18);
+	cr_expect_eq(scenario.machine.cores, 16);
+	cr_expect_eq(scenario.machine.nodes, 2);
+	cr_expect_float_eq(scenario.host.incast_ratio, 0.15, 1e-12);
+	cr_expect_float_eq(scenario.host.message_sec, 5e-6, 1e-18);
+	cr_expect_float_eq(scenario.host.latency_sec, 40e-6, 1e-18);
+	cr_expect_float_eq(scenario.network.latency_sec, 2e-6, 1e-18);
+	cr_expect_float_eq(scenario.host.iteration_sec, 0.01, 1e-12);
+	cr_expect_eq(scenario.n_slowdowns, 1);
+	cr_expect_eq(scenario.slowdowns[0].node, 3);
+	cr_expect_eq(scenario.slowdowns[0].compute_ratio, 0.5);
+	cr_expect_eq(scenario.slowdowns[0].link_ratio, 0.25);
+	cr_expect_eq(scenario.slowdowns[0].from_sec, 1);
+	cr_expect_eq(scenario.slowdowns[0].until_sec, 2);
+	cr_expect_eq(scenario.slowdowns[0].at.line, 11);
+	cr_expect_eq(scenario.n_backgrounds, 1);
+	cr_expect_eq(scenario.backgrounds[0].to_node, 1);
+	cr_expect_eq(scenario.backgrounds[0].bytes, 10000000);
+	cr_expect_eq(system->schedule, PSD_SCHEDULE_SEQUENTIAL);
+	cr_expect_eq(system->sync, PSD_SYNC_SACP);
+	cr_expect_eq(system->rule, PSD_RULE_SECONDS);
+	cr_expect_eq(system->barrier, PSD_BARRIER_LAYER);
+	cr_expect_eq(system->priority, PSD_PRIORITY_FORWARD);
+	cr_expect_eq(system->unit, PSD_UNIT_TENSOR);
+	cr_expect_eq(system->servers, 3);
+	cr_expect_eq(system->pair_bytes, 4000000);
+	cr_expect_eq(system->slice_bytes, 8000000);
+	cr_expect_eq(system->at.line, 14);
+	cr_expect_eq(scenario.fidelity, PSD_FIDELITY_MESSAGE);
+	cr_expect_eq(scenario.iterations, 3);
+	cr_expect_eq(scenario.seed, 7);
+	cr_expect_eq(scenario.calibration.workers, 2);
+	cr_expect_eq(scenario.calibration.bandwidth_bps, 1e9);
+	cr_expect_eq(scenario.baseline_system, 0);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, a_ring_carries_tensors_unless_told_otherwise)
+{
+	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ring}\n  - {name: B, sync: ring, unit: layer}");
+
+	cr_expect_eq(scenario.systems[0].unit, PSD_UNIT_TENSOR);
+	cr_expect_eq(scenario.systems[1].unit, PSD_UNIT_LAYER);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, a_slice_grows_with_the_pair)
+{
+	struct psd_scenario scenario = read_with(8, "  - {name: A, pair: 64MiB}");
+
+	cr_expect_eq(scenario.systems[0].slice_bytes, 64 * 1024 * 1024);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, a_system_overlays_the_clusters_host)
+{
+	static const char *const settings[] = {"cluster.host.copy=1GBps", "cluster.host.reduce=2GBps",
+					       "cluster.host.latency=40us", NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(parse(&scenario, 8,
+			   "  - {name: X, host: {copy: 3GBps, latency: 70us, collective: [{up_to: 16KiB, step: 1us, slowdown: "
+			   "4}, {call: 90us}]}}\n"
+			   "  - {name: Y}",
+			   settings, &err),
+		     PSD_OK, "%s", err.text);
+	const struct psd_host *x = &scenario.systems[0].host, *y = &scenario.systems[1].host;
+
+	cr_expect_float_eq(x->copy_bps, 8 * 3e9, 1);
+	cr_expect_float_eq(x->reduce_bps, 8 * 2e9, 1);
+	cr_expect_float_eq(y->copy_bps, 8 * 1e9, 1);
+	cr_expect_float_eq(x->latency_sec, 70e-6, 1e-18);
+	cr_expect_float_eq(y->latency_sec, 40e-6, 1e-18);
+	cr_expect_eq(y->n_collective_classes, 0);
+	cr_expect_eq(x->n_collective_classes, 2);
+	cr_expect_eq(x->collective[0].up_to_bytes, 16 * 1024);
+	cr_expect_eq(x->collective[0].call_sec, 0);
+	cr_expect_eq(x->collective[0].slowdown_ratio, 4);
+	cr_expect_eq(x->collective[1].up_to_bytes, UINT64_MAX);
+	cr_expect_eq(x->collective[1].slowdown_ratio, 1);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, a_platform_file_needs_no_bandwidth)
+{
+	struct psd_scenario scenario = read_with(6, "  network: {platform: net.xml}");
+
+	cr_expect_eq(scenario.network.topology, PSD_TOPOLOGY_PLATFORM);
+	cr_expect_str_eq(scenario.network.platform_path, "dir/net.xml");
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, without_a_sweep_there_is_one_point)
+{
+	struct psd_scenario scenario = read_with(5, "  nodes: 8\n  workers_per_node: 4");
+	const struct psd_point point = psd_scenario_point(&scenario, 0);
+
+	cr_expect_eq(psd_scenario_points(&scenario), 1);
+	cr_expect_eq(point.nodes, 8);
+	cr_expect_eq(point.workers_per_node, 4);
+	cr_expect_eq(point.workers, 8 * 4);
+	cr_expect_eq(point.bandwidth_bps, 40e9);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, bandwidth_is_the_outer_loop_of_a_sweep)
+{
+	static const double bandwidths_bps[] = {10e9, 40e9};
+	static const unsigned nodes[] = {1, 2, 4};
+	struct psd_scenario scenario = read_with(MORE, "sweep: {nodes: [1, 2, 4], bandwidth: [10Gbps, 40Gbps]}");
+
+	cr_assert_eq(psd_scenario_points(&scenario), 2 * 3);
+	for (unsigned i = 0; i < 2 * 3; i++) {
+		const struct psd_point point = psd_scenario_point(&scenario, i);
+
+		cr_expect_eq(point.bandwidth_bps, bandwidths_bps[i / 3]);
+		cr_expect_eq(point.nodes, nodes[i % 3]);
+		cr_expect_eq(point.workers, nodes[i % 3]);
+	}
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, a_sweep_of_workers_fills_nodes_one_after_the_other)
+{
+	static const struct {
+		unsigned workers, nodes, workers_per_node;
+	} expected[] = {{1, 1, 1}, {4, 1, 4}, {8, 1, 8}, {12, 2, 8}, {128, 16, 8}};
+	struct psd_scenario scenario = read_with(4, "sweep: {workers: [1, 4, 8, 12, 128]}\ncluster:\n  workers_per_node: 8");
+
+	cr_assert_eq(psd_scenario_points(&scenario), 5);
+	for (unsigned i = 0; i < 5; i++) {
+		const struct psd_point point = psd_scenario_point(&scenario, i);
+
+		cr_expect_eq(point.workers, expected[i].workers);
+		cr_expect_eq(point.nodes, expected[i].nodes);
+		cr_expect_eq(point.workers_per_node, expected[i].workers_per_node);
+	}
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, a_sweep_can_stand_for_nodes)
+{
+	static const char *const settings[] = {"sweep.nodes=16", NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(parse(&scenario, 5, "", settings, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(scenario.nodes, 16);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, settings_replace_and_add_values)
+{
+	static const char *const settings[] = {"cluster.nodes=4",	 "systems.0.sync=ring", "cluster.local.bandwidth=12GBps",
+					       "sweep.bandwidth=25Gbps", "cluster.nodes=2",	NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(parse(&scenario, NONE, "", settings, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(scenario.nodes, 2, "the last setting of a key wins");
+	cr_expect_eq(scenario.systems[0].sync, PSD_SYNC_RING);
+	cr_expect_str_eq(scenario.systems[0].name, "A");
+	cr_expect_float_eq(scenario.network.local_bps, 8 * 12e9, 1);
+	cr_expect_eq(scenario.n_sweep_bandwidths, 1);
+	cr_expect_eq(scenario.sweep_bandwidth_bps[0], 25e9);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, bad_settings_name_themselves)
+{
+	expect_setting_error("cluster.nodes", "--set: 'cluster.nodes' has no '=', must be key.path=value");
+	expect_setting_error("cluster..nodes=4", "--set cluster..nodes: empty key, must be key.path=value");
+	expect_setting_error("cluster.nodes=0", "--set cluster.nodes: 'nodes' is '0', must be a whole number from 1 to 65536");
+	expect_setting_error("cluster.nodse=4", "--set cluster.nodse: unknown key 'nodse' in 'cluster', did you mean 'nodes'?");
+	expect_setting_error("systems.1.sync=ps", "--set systems.1.sync: '1' is no entry of a list of 1, counted from 0");
+	expect_setting_error("title.x=4", "--set title.x: there is no 'x' below a plain value");
+	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
+}
+
+Test(scenario, a_setting_that_the_sweep_would_hide_is_refused)
+{
+	static const char *const settings[] = {"cluster.nodes=4", NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = "accepted"};
+
+	cr_expect_eq(parse(&scenario, MORE, "sweep: {nodes: [1, 2]}", settings, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, "--set cluster.nodes: 'nodes' has no effect beside 'sweep', set 'sweep.nodes'");
+}
+
+Test(scenario, wrong_keys_are_named)
+{
+	expect_error(1, "titel: a", "dir/a.yaml:1:1: unknown key 'titel' in 'scenario', did you mean 'title'?");
+	expect_error(1, "model: {}", "dir/a.yaml:2:1: key 'model' is already in line 1");
+	expect_error(6, "  network: {bandwith: 40Gbps, latency: 30us}",
+		     "dir/a.yaml:6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
+	expect_error(8, "  - {name: A, sink: ps}", "dir/a.yaml:8:15: unknown key 'sink' in 'systems', did you mean 'sync'?");
+}
+
+/* Behind the line that asks for a replay. */
+#define REPLAY "compute: {device: titan-x, replay: true}\n"
+
+Test(scenario, a_replay_is_neither_slower_nor_smaller_unless_asked)
+{
+	struct psd_scenario computed = read_with(NONE, ""), plain = read_with(3, "compute: {device: titan-x, replay: true}"),
+			    refused = read_with(3, "compute: {device: titan-x, replay: false}");
+
+	cr_expect_not(computed.has_replay);
+	cr_expect_not(refused.has_replay);
+	cr_expect(plain.has_replay);
+	cr_expect_eq(plain.replay.dilation_ratio, 1);
+	cr_expect_eq(plain.replay.payload_ratio, 1);
+	cr_expect_not(plain.replay.finds_dilation);
+	psd_scenario_release(&computed);
+	psd_scenario_release(&plain);
+	psd_scenario_release(&refused);
+}
+
+Test(scenario, a_replay_says_how_slow_and_how_small)
+{
+	struct psd_scenario slow = read_with(3, REPLAY "emulation: {dilation: 2.5, payload_scale: 25%}"),
+			    found = read_with(3, REPLAY "emulation: {dilation: auto}");
+
+	cr_expect_eq(slow.replay.dilation_ratio, 2.5);
+	cr_expect_eq(slow.replay.payload_ratio, 0.25);
+	cr_expect(found.replay.finds_dilation);
+	cr_expect_eq(found.replay.payload_ratio, 1);
+	psd_scenario_release(&slow);
+	psd_scenario_release(&found);
+}
+
+Test(scenario, a_replay_reads_back_as_printed)
+{
+	static const char *const sections[] = {"", "emulation: {dilation: 20, payload_scale: 0.0625}",
+					       "emulation: {dilation: auto}"};
+
+	for (unsigned i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		struct psd_text first = {.bytes = NULL}, second = {.bytes = NULL};
+		struct psd_error err = {.text = ""};
+		struct psd_scenario scenario, again;
+		char line[256];
+
+		snprintf(line, sizeof(line), "%s%s", REPLAY, sections[i]);
+		scenario = read_with(3, line);
+		psd_scenario_add_text(&first, &scenario);
+		cr_assert_eq(psd_scenario_parse(&again, "b.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s", err.text);
+		psd_scenario_add_text(&second, &again);
+		cr_expect_str_eq(first.bytes, second.bytes);
+		cr_expect(again.has_replay);
+		psd_text_release(&first);
+		psd_text_release(&second);
+		psd_scenario_release(&scenario);
+		psd_scenario_release(&again);
+	}
+}
+
+Test(scenario, only_a_replay_can_be_dilated)
+{
+	expect_error(
+		MORE, "emulation: {dilation: 20}",
+		"dir/a.yaml:9:13: 'dilation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");
+	expect_error(
+		MORE, "emulation:\n  payload_scale: 0.5",
+		"dir/a.yaml:10:3: 'payload_scale' needs 'replay: true' in 'compute': what is really computed cannot be slowed "
+		"down");
+	expect_error(
+		MORE, "emulation: {}",
+		"dir/a.yaml:9:1: 'emulation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");
+	expect_error(3, REPLAY "emulation: {dilation: 0.5}",
+		     "dir/a.yaml:4:23: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000");
+	expect_error(3, REPLAY "emulation: {dilation: slow}",
+		     "dir/a.yaml:4:23: 'dilation' is 'slow', must be 'auto' or a number from 1 to 1000000");
+	expect_error(3, REPLAY "emulation: {payload_scale: 2}",
+		     "dir/a.yaml:4:28: 'payload_scale' is '2', must be a ratio such as 0.15 or 15% from 1e-09 to 1");
+	expect_error(3, REPLAY "emulation: {speed: 2}",
+		     "dir/a.yaml:4:13: unknown key 'speed' in 'emulation', known are dilation, payload_scale");
+	expect_error(3, "compute: {device: titan-x, replay: 2}", "dir/a.yaml:3:36: 'replay' is '2', must be true or false");
+	expect_setting_error("emulation.dilation=20",
+			     "--set emulation.dilation: 'dilation' needs 'replay: true' in 'compute': what is really computed "
+			     "cannot be slowed down");
+}
+
+Test(scenario, missing_keys_are_named)
+{
+	expect_error(2, "", "dir/a.yaml:1:1: 'scenario' needs 'model'");
+	expect_error(2, "model: {batch_per_worker: 32}", "dir/a.yaml:2:8: 'model' needs 'graph'");
+	expect_error(2, "model: {graph: m.yaml}", "dir/a.yaml:2:8: 'model' needs 'batch_per_worker'");
+	expect_error(3, "compute: {jitter: 5%}", "dir/a.yaml:3:10: 'compute' needs 'profile' or 'device'");
+	expect_error(5, "", "dir/a.yaml:6:3: 'cluster' needs 'nodes', or 'sweep' must name them");
+	expect_error(6, "", "dir/a.yaml:5:3: 'cluster' needs 'network'");
+	expect_error(6, "  network: {latency: 30us}", "dir/a.yaml:6:12: 'network' needs 'bandwidth'");
+	expect_error(6, "  network: {bandwidth: 40Gbps}", "dir/a.yaml:6:12: 'network' needs 'latency'");
+	expect_error(8, "  - {sync: ps}", "dir/a.yaml:8:5: 'systems' needs 'name'");
+	expect_error(8, "  []", "dir/a.yaml:8:3: 'systems' has 0 entries, must have 1 to 32");
+}
+
+Test(scenario, wrong_values_are_quoted)
+{
+	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 0}",
+		     "dir/a.yaml:2:42: 'batch_per_worker' is '0', must be a whole number from 1 to 1000000");
+	expect_error(2, "model: {graph: m.yaml, batch_per_worker: 1, precision: fp8}",
+		     "dir/a.yaml:2:56: 'precision' is 'fp8', must be one of: fp32, mixed");
+	expect_error(2, "model: 4", "dir/a.yaml:2:8: 'model' is plain text, must be a mapping");
+	expect_error(3, "compute: {device: k40}",
+		     "dir/a.yaml:3:19: 'device' is 'k40', must be one of: k20, titan-x, p100, v100, h100, cpu");
+	expect_error(3, "compute: {device: k20, images_per_sec: 0}",
+		     "dir/a.yaml:3:40: 'images_per_sec' is '0', must be a number from 0.001 to 1000000000");
+	expect_error(3, "compute: {device: k20, jitter: 101%}",
+		     "dir/a.yaml:3:32: 'jitter' is '101%', must be a ratio such as 0.15 or 15% from 0 to 1");
+	expect_error(3, "compute: {profile: a.csv, device: k20}",
+		     "dir/a.yaml:3:27: 'device' and 'profile' cannot both say how fast a worker computes, must be one of them");
+	expect_error(5, "  nodes: 65537", "dir/a.yaml:5:10: 'nodes' is '65537', must be a whole number from 1 to 65536");
+	expect_error(6, "  network: {bandwidth: 40, latency: 30us}",
+		     "dir/a.yaml:6:24: 'bandwidth' is '40', must be a rate such as 40Gbps or 2.3GBps");
+	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30}",
+		     "dir/a.yaml:6:41: 'latency' is '30', must be a time such as 30us or 1.5ms");
+	expect_error(8, "  - {name: A, host: {latency: 30}}",
+		     "dir/a.yaml:8:31: 'latency' is '30', must be a time such as 30us or 1.5ms");
+	expect_error(8, "  - {name: A, host: {latency: -1us}}",
+		     "dir/a.yaml:8:31: 'latency' is '-1us', must be a time such as 30us or 1.5ms");
+	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30us, payload: 101%}",
+		     "dir/a.yaml:6:56: 'payload' is '101%', must be a ratio such as 0.15 or 15% from 0.01 to 1");
+	expect_error(6, "  network: {platform: p.xml, payload: 95%}",
+		     "dir/a.yaml:6:30: 'payload' has no effect beside 'platform', whose file decides");
+	expect_error(8, "  - {name: A, sync: pss}",
+		     "dir/a.yaml:8:21: 'sync' is 'pss', must be one of: ps, sfb, adam, hybrid, sacp, ring");
+	expect_error(MORE, "fidelity: packet", "dir/a.yaml:9:11: 'fidelity' is 'packet', must be one of: flow, message");
+	expect_error(MORE, "sweep: {bandwidth: [1Gbps, 10Gbps]}\npublished: a.csv",
+		     "dir/a.yaml:10:1: 'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
+	expect_error(1, "title: =1+1",
+		     "dir/a.yaml:1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
+	expect_error(8, "  - {name: A, sync: ps, host: {incast: 5%}}",
+		     "dir/a.yaml:8:5: 'incast' of system 'A' has no effect without 'transport', which it slows");
+	expect_error(MORE, "iterations: 0", "dir/a.yaml:9:13: 'iterations' is '0', must be a whole number from 1 to 60000");
+	expect_error(MORE, "seed: -1", "dir/a.yaml:9:7: 'seed' is '-1', must be a whole number from 0 to 4294967295");
+	expect_error(MORE, "baseline: B", "dir/a.yaml:9:11: 'baseline' is 'B', must be the name of a system or 'compute'");
+	expect_error(MORE, "sweep: {nodes: [1, 0]}", "dir/a.yaml:9:20: 'entry' is '0', must be a whole number from 1 to 65536");
+	expect_error(MORE, "sweep: {nodes: []}", "dir/a.yaml:9:16: 'nodes' has 0 entries, must have 1 to 256");
+	expect_error(MORE, "sweep: {nodes: [1], workers: [1]}",
+		     "dir/a.yaml:9:21: 'workers' and 'nodes' cannot both be swept, must be one of them");
+}
+
+Test(scenario, system_names_fit_into_csv_and_are_unique)
+{
+	expect_error(8, "  - {name: 'A,B'}",
+		     "dir/a.yaml:8:12: 'name' is 'A,B', must not contain commas, quotes or control characters");
+	expect_error(8, "  - {name: \"A\\tB\"}",
+		     "dir/a.yaml:8:12: 'name' is 'A?B', must not contain commas, quotes or control characters");
+	expect_error(8, "  - {name: ''}", "dir/a.yaml:8:12: 'name' is empty, must be a text");
+	expect_error(8, "  - {name: compute}", "dir/a.yaml:8:12: 'name' is 'compute', which 'baseline' means otherwise");
+	expect_error(8, "  - {name: A}\n  - {name: A}", "dir/a.yaml:9:12: 'name' is 'A', which the system in line 8 has already");
+}
+
+Test(scenario, keys_without_effect_are_refused)
+{
+	expect_error(8, "  - {name: A, host: {socket: 1GBps}}",
+		     "dir/a.yaml:8:5: 'socket' of system 'A' has no effect without 'machine' in 'cluster', whose cores it takes");
+	expect_error(8, "  - {name: A, sync: ps, rule: bytes}",
+		     "dir/a.yaml:8:25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
+	expect_error(8, "  - {name: A, sync: ring, servers: 1}",
+		     "dir/a.yaml:8:27: 'servers' has no effect where 'sync' is 'ring', only with parameter servers");
+	expect_error(8, "  - {name: A, sync: ring, pair: 1MB}",
+		     "dir/a.yaml:8:27: 'pair' has no effect where 'sync' is 'ring', only with parameter servers");
+	expect_error(8, "  - {name: A, slice: 1MB}", "dir/a.yaml:8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
+	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, nodes_per_rack: 2}",
+		     "dir/a.yaml:6:44: 'nodes_per_rack' has no effect where 'topology' is 'star', only in racks and fat-tree");
+	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, topology: racks}",
+		     "dir/a.yaml:6:12: 'network' needs 'nodes_per_rack' where 'topology' is 'racks'");
+	expect_error(6, "  network: {platform: x.xml, topology: star}",
+		     "dir/a.yaml:6:30: 'topology' has no effect beside 'platform', whose file decides");
+	expect_error(6, "  network: {topology: platform}",
+		     "dir/a.yaml:6:23: 'topology' is 'platform', which needs 'platform: file.xml'");
+	expect_error(6, "  network: {platform: x.xml}\nsweep: {bandwidth: [1Gbps]}",
+		     "dir/a.yaml:7:9: 'bandwidth' cannot be swept beside 'platform', whose file decides");
+}
+
+Test(scenario, collective_classes_ascend_to_an_open_end)
+{
+	expect_error(8, "  - {name: A, host: {collective: [{call: 1us}, {call: 2us}]}}",
+		     "dir/a.yaml:8:35: 'collective' needs 'up_to' in every class but the last");
+	expect_error(
+		8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
+		"dir/a.yaml:8:36: 'up_to' stands in the last class of 'collective', which must hold for all larger messages");
+	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}, {up_to: 1KiB}, {}]}}",
+		     "dir/a.yaml:8:58: 'up_to' is '1KiB', must be more than in the class before");
+	expect_error(8, "  - {name: A, host: {collective: [{slowdown: 0.5}]}}",
+		     "dir/a.yaml:8:46: 'slowdown' is '0.5', must be a number from 1 to 1000");
+}
+
+Test(scenario, events_need_nodes_that_every_point_has)
+{
+	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s}\n  slow: [{node: 8, compute: 50%}]",
+		     "dir/a.yaml:7:17: 'node' is 8, must be from 0 to 7: the cluster has 8 nodes");
+	expect_error(4, "sweep: {nodes: [8, 2]}\ncluster:\n  background: [{from: 0, to: 2, bytes: 1MB}]",
+		     "dir/a.yaml:6:30: 'to' is 2, must be from 0 to 1: the smallest point of the sweep has 2 nodes");
+	expect_error(4, "cluster:\n  background: [{from: 1, to: 1, bytes: 1MB}]",
+		     "dir/a.yaml:5:30: 'to' is 1, must be another node than 'from'");
+	expect_error(4, "cluster:\n  slow: [{node: 1}]", "dir/a.yaml:5:10: 'slow' needs 'compute' or 'link'");
+	expect_error(4, "cluster:\n  slow: [{node: 1, link: 50%, from: 2s, until: 2s}]",
+		     "dir/a.yaml:5:48: 'until' is '2s', must be later than 'from'");
+	expect_error(4, "cluster:\n  slow: [{node: 1, link: 0%}]",
+		     "dir/a.yaml:5:26: 'link' is '0%', must be a ratio such as 0.15 or 15% from 0.001 to 100");
+}
+
+Test(scenario, a_slow_node_stays_slow_for_ever_unless_told)
+{
+	struct psd_scenario scenario = read_with(4, "cluster:\n  slow: [{node: 7, link: 50%}]");
+
+	cr_expect_eq(scenario.slowdowns[0].from_sec, 0);
+	cr_expect(isinf(scenario.slowdowns[0].until_sec));
+	cr_expect_eq(scenario.slowdowns[0].compute_ratio, 1);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, a_missing_file_is_named)
+{
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_expect_eq(psd_scenario_load(&scenario, "no/such.yaml", NULL, &err), PSD_EFILE);
+	cr_expect_str_eq(err.text, "no/such.yaml: cannot be opened: No such file or directory");
+}
+
+static bool has_system(const struct psd_scenario *scenario, const char *name)
+{
+	for (unsigned i = 0; i < scenario->n_systems; i++)
+		if (!strcmp(scenario->systems[i].name, name))
+			return true;
+	return false;
+}
+
+static void expect_published_systems(const struct psd_scenario *scenario)
+{
+	struct psd_published published;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_published_load(&published, scenario->published_path, &err), PSD_OK, "%s", err.text);
+	for (unsigned i = 0; i < published.n_rows; i++)
+		cr_expect(has_system(scenario, published.rows[i].system), "%s: '%s' is no system of the scenario",
+			  scenario->published_path, published.rows[i].system);
+	psd_published_release(&published);
+}
+
+static void expect_complete(const char *path)
+{
+	struct psd_scenario scenario;
+	struct psd_graph graph;
+	struct psd_costs costs;
+	struct psd_error err = {.text = ""};
+	enum psd_status status;
+
+	cr_assert_eq(psd_scenario_load(&scenario, path, NULL, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_graph_load(&graph, scenario.graph_path, &err), PSD_OK, "%s", err.text);
+	status = scenario.profile_path
+			 ? psd_costs_from_profile(&costs, &graph, scenario.profile_path, scenario.batch_per_worker,
+						  scenario.images_per_sec, &err)
+			 : psd_costs_from_device(&costs, &graph, psd_device_find(scenario.device_name), scenario.batch_per_worker,
+						 scenario.is_half, scenario.images_per_sec, &err);
+	cr_assert_eq(status, PSD_OK, "%s", err.text);
+	if (scenario.published_path)
+		expect_published_systems(&scenario);
+	psd_costs_release(&costs);
+	psd_graph_release(&graph);
+	psd_scenario_release(&scenario);
+}
+
+Test(scenario, every_shipped_file_is_complete)
+{
+	unsigned n_scenarios = 0;
+	glob_t found;
+
+	cr_assert_eq(glob("scenarios/*.yaml", 0, NULL, &found), 0);
+	cr_assert_eq(glob("scenarios/*/*.yaml", GLOB_APPEND, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		if (strstr(found.gl_pathv[i], "/models/"))
+			continue;
+		expect_complete(found.gl_pathv[i]);
+		n_scenarios++;
+	}
+	cr_expect_gt(n_scenarios, 0);
+	globfree(&found);
+}

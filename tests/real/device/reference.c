@@ -1,0 +1,241 @@
+/* See reference.h. All arrays are (batch, channels, height, width). */
+#include "tests/real/device/reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "real/cpu.h"
+
+struct map {
+	struct psd_shape shape;
+	double *values;
+};
+
+struct pass {
+	const struct psd_graph *graph;
+	const struct psd_compute_options *options;
+	const struct psd_batch *batch;
+	double *const *parameters;
+	struct map *maps; /* per layer */
+	double loss;
+};
+
+static size_t size_of(struct psd_shape shape)
+{
+	return (size_t)shape.channels * shape.height * shape.width;
+}
+
+static double *at(const struct map *map, uint32_t sample, uint32_t channel, uint32_t row, uint32_t column)
+{
+	const struct psd_shape shape = map->shape;
+
+	return &map->values[((sample * (size_t)shape.channels + channel) * shape.height + row) * shape.width + column];
+}
+
+/* The value there, and 0 in the padding. */
+static double padded(const struct map *map, uint32_t sample, uint32_t channel, int64_t row, int64_t column)
+{
+	if (row < 0 || column < 0 || row >= map->shape.height || column >= map->shape.width)
+		return 0;
+	return *at(map, sample, channel, (uint32_t)row, (uint32_t)column);
+}
+
+static double convolve_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t output, uint32_t row,
+			  uint32_t column)
+{
+	const struct map *in = &pass->maps[layer->inputs[0]];
+	const struct psd_window *w = &layer->window;
+	const uint32_t inputs = in->shape.channels / w->groups, first = output / (layer->outputs / w->groups) * inputs;
+	const double *weight =
+		pass->parameters[layer->first_tensor] + (size_t)output * inputs * w->kernel_height * w->kernel_width;
+	double sum = layer->has_bias ? pass->parameters[layer->first_tensor + 1][output] : 0;
+
+	for (uint32_t c = 0; c < inputs; c++)
+		for (uint32_t y = 0; y < w->kernel_height; y++)
+			for (uint32_t x = 0; x < w->kernel_width; x++)
+				sum += *weight++ *
+				       padded(in, sample, first + c,
+					      (int64_t)row * w->stride_height + y * w->dilation_height - w->pad_height,
+					      (int64_t)column * w->stride_width + x * w->dilation_width - w->pad_width);
+	return sum;
+}
+
+static int64_t least(int64_t left, int64_t right)
+{
+	return left < right ? left : right;
+}
+
+/* Caffe's pooling_layer.cpp: the window is cut at the padded map, the average divides by what is left of it. */
+static double pool_at(const struct map *in, const struct psd_window *w, uint32_t sample, uint32_t channel, uint32_t row,
+		      uint32_t column)
+{
+	const int64_t top = (int64_t)row * w->stride_height - w->pad_height,
+		      left = (int64_t)column * w->stride_width - w->pad_width;
+	const int64_t bottom = least(top + w->kernel_height, (int64_t)in->shape.height + w->pad_height);
+	const int64_t right = least(left + w->kernel_width, (int64_t)in->shape.width + w->pad_width);
+	double sum = 0, largest = -INFINITY;
+
+	for (int64_t y = top; y < bottom; y++)
+		for (int64_t x = left; x < right; x++) {
+			sum += padded(in, sample, channel, y, x);
+			if (y >= 0 && x >= 0 && y < in->shape.height && x < in->shape.width)
+				largest = fmax(largest, padded(in, sample, channel, y, x));
+		}
+	return w->is_max ? largest : sum / (double)((bottom - top) * (right - left));
+}
+
+static double global_pool_at(const struct map *in, uint32_t sample, uint32_t channel)
+{
+	double sum = 0;
+
+	for (uint32_t y = 0; y < in->shape.height; y++)
+		for (uint32_t x = 0; x < in->shape.width; x++)
+			sum += *at(in, sample, channel, y, x);
+	return sum / in->shape.height / in->shape.width;
+}
+
+/* Krizhevsky 2012, section 3.3, with Caffe's constants. */
+static double lrn_at(const struct map *in, uint32_t size, uint32_t sample, uint32_t channel, uint32_t row, uint32_t column)
+{
+	const int64_t half = (size - 1) / 2;
+	double sum = 0;
+
+	for (int64_t c = (int64_t)channel - half; c <= (int64_t)channel + half; c++)
+		if (c >= 0 && c < in->shape.channels)
+			sum += pow(*at(in, sample, (uint32_t)c, row, column), 2);
+	return *at(in, sample, channel, row, column) * pow(1 + 1e-4 / size * sum, -0.75);
+}
+
+static double batch_norm_at(const struct pass *pass, const struct map *in, uint32_t sample, uint32_t channel, uint32_t row,
+			    uint32_t column)
+{
+	const double count = (double)pass->options->batch * in->shape.height * in->shape.width;
+	double mean = 0, variance = 0;
+
+	for (uint32_t n = 0; n < pass->options->batch; n++)
+		mean += global_pool_at(in, n, channel) / pass->options->batch;
+	for (uint32_t n = 0; n < pass->options->batch; n++)
+		for (uint32_t y = 0; y < in->shape.height; y++)
+			for (uint32_t x = 0; x < in->shape.width; x++)
+				variance += pow(*at(in, n, channel, y, x) - mean, 2);
+	variance /= pass->batch->is_training ? count : count - 1;
+	return (*at(in, sample, channel, row, column) - mean) / sqrt(variance + 1e-5);
+}
+
+static double scale_at(const struct pass *pass, const struct psd_layer *layer, uint32_t channel, double value)
+{
+	const double gamma = layer->has_scale ? pass->parameters[layer->first_tensor][channel] : 1;
+	const double beta = layer->has_bias ? pass->parameters[layer->first_tensor + layer->has_scale][channel] : 0;
+
+	return gamma * value + beta;
+}
+
+static double dropout_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, size_t element, double value)
+{
+	const uint32_t number = (uint32_t)pass->batch->first_sample + sample;
+	const uint32_t counter[4] = {(uint32_t)element / 4, (uint32_t)(layer - pass->graph->layers), number,
+				     (uint32_t)pass->batch->iteration};
+	uint32_t random[4];
+
+	if (!pass->batch->is_training)
+		return value;
+	psd_cpu_philox(counter, pass->options->seed, random);
+	return random[element % 4] < layer->dropout_ratio * 0x1p32 ? 0 : value / (1 - layer->dropout_ratio);
+}
+
+static double product_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t output)
+{
+	const struct map *in = &pass->maps[layer->inputs[0]];
+	const size_t inputs = size_of(in->shape);
+	double sum = layer->has_bias ? pass->parameters[layer->first_tensor + 1][output] : 0;
+
+	for (size_t i = 0; i < inputs; i++)
+		sum += pass->parameters[layer->first_tensor][output * inputs + i] * in->values[sample * inputs + i];
+	return sum;
+}
+
+static double concat_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t channel, uint32_t row,
+			uint32_t column)
+{
+	unsigned i = 0;
+
+	while (channel >= pass->maps[layer->inputs[i]].shape.channels)
+		channel -= pass->maps[layer->inputs[i++]].shape.channels;
+	return *at(&pass->maps[layer->inputs[i]], sample, channel, row, column);
+}
+
+static double add_at(const struct pass *pass, const struct psd_layer *layer, size_t position)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < layer->n_inputs; i++)
+		sum += pass->maps[layer->inputs[i]].values[position];
+	return sum;
+}
+
+static double value_at(const struct pass *pass, const struct psd_layer *layer, uint32_t n, uint32_t c, uint32_t y, uint32_t x)
+{
+	const size_t element = ((size_t)c * layer->shape.height + y) * layer->shape.width + x;
+	const size_t position = n * size_of(layer->shape) + element;
+	const struct map *in = layer->n_inputs ? &pass->maps[layer->inputs[0]] : NULL;
+
+	switch (layer->kind) {
+	case PSD_LAYER_INPUT: return (double)pass->batch->images[position];
+	case PSD_LAYER_CONV: return convolve_at(pass, layer, n, c, y, x);
+	case PSD_LAYER_POOL: return pool_at(in, &layer->window, n, c, y, x);
+	case PSD_LAYER_GLOBAL_POOL: return global_pool_at(in, n, c);
+	case PSD_LAYER_LRN: return lrn_at(in, layer->lrn_size, n, c, y, x);
+	case PSD_LAYER_BATCH_NORM: return scale_at(pass, layer, c, batch_norm_at(pass, in, n, c, y, x));
+	case PSD_LAYER_SCALE: return scale_at(pass, layer, c, in->values[position]);
+	case PSD_LAYER_RELU: return fmax(0, in->values[position]);
+	case PSD_LAYER_DROPOUT: return dropout_at(pass, layer, n, element, in->values[position]);
+	case PSD_LAYER_INNER_PRODUCT: return product_at(pass, layer, n, c);
+	case PSD_LAYER_CONCAT: return concat_at(pass, layer, n, c, y, x);
+	case PSD_LAYER_ADD: return add_at(pass, layer, position);
+	default: return in->values[position];
+	}
+}
+
+static void add_loss(struct pass *pass, const struct map *scores)
+{
+	for (uint32_t n = 0; n < pass->options->batch; n++) {
+		double sum = 0;
+
+		for (uint32_t c = 0; c < scores->shape.channels; c++)
+			sum += exp(*at(scores, n, c, 0, 0));
+		pass->loss += (log(sum) - *at(scores, n, (uint32_t)pass->batch->labels[n], 0, 0)) / pass->options->loss_divisor;
+	}
+}
+
+static void forward(struct pass *pass, unsigned number)
+{
+	const struct psd_layer *layer = &pass->graph->layers[number];
+	struct map *out = &pass->maps[number];
+
+	out->shape = layer->shape;
+	out->values = calloc(pass->options->batch * size_of(out->shape), sizeof(*out->values));
+	if (!out->values)
+		abort();
+	for (uint32_t n = 0; n < pass->options->batch; n++)
+		for (uint32_t c = 0; c < out->shape.channels; c++)
+			for (uint32_t y = 0; y < out->shape.height; y++)
+				for (uint32_t x = 0; x < out->shape.width; x++)
+					*at(out, n, c, y, x) = value_at(pass, layer, n, c, y, x);
+	if (layer->kind == PSD_LAYER_SOFTMAX_LOSS)
+		add_loss(pass, &pass->maps[layer->inputs[0]]);
+}
+
+double reference_loss(const struct psd_graph *graph, const struct psd_compute_options *options, const struct psd_batch *batch,
+		      double *const parameters[])
+{
+	struct pass pass = {graph, options, batch, parameters, calloc(graph->n_layers, sizeof(struct map)), 0};
+
+	if (!pass.maps)
+		abort();
+	for (unsigned l = 0; l < graph->n_layers; l++)
+		forward(&pass, l);
+	for (unsigned l = 0; l < graph->n_layers; l++)
+		free(pass.maps[l].values);
+	free(pass.maps);
+	return pass.loss;
+}

@@ -1,0 +1,485 @@
+/* The CPU backend against a reference in double: losses, and gradients against central differences of the reference's loss. Every
+ * layer kind stands above a layer with parameters, whose gradient is right only if the kind's data gradient is. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/cpu.h"
+#include "tests/real/device/reference.h"
+#include "tests/real/net.h"
+
+#define LOSS_TOLERANCE_RATIO	 2e-6 /* float sums of a few hundred terms */
+#define GRADIENT_TOLERANCE_RATIO 5e-5 /* of a tensor's norm */
+#define SPLIT_TOLERANCE_RATIO	 1e-5
+#define DIFFERENCE_STEP		 1e-5
+
+static void check_loss(const struct net *net, double loss)
+{
+	double **wide = net_widen_parameters(net);
+	const double expected = reference_loss(net->graph, &net->options, &net->batch, wide);
+
+	cr_assert_lt(fabs(loss / expected - 1), LOSS_TOLERANCE_RATIO, "loss %.9g, must be %.9g", loss, expected);
+	net_free_wide(net, wide);
+}
+
+static void check_tensor(const struct net *net, unsigned tensor, double **wide)
+{
+	const uint64_t count = net->graph->tensors[tensor].elements;
+	double *expected = calloc(count, sizeof(*expected));
+	double error_ratio;
+
+	cr_assert(expected);
+	for (uint64_t i = 0; i < count; i++) {
+		const double kept = wide[tensor][i];
+
+		wide[tensor][i] = kept + DIFFERENCE_STEP;
+		expected[i] = reference_loss(net->graph, &net->options, &net->batch, wide);
+		wide[tensor][i] = kept - DIFFERENCE_STEP;
+		expected[i] =
+			(expected[i] - reference_loss(net->graph, &net->options, &net->batch, wide)) / (2 * DIFFERENCE_STEP);
+		wide[tensor][i] = kept;
+	}
+	error_ratio = net_distance(net->gradients[tensor], expected, count);
+	cr_expect_lt(error_ratio, GRADIENT_TOLERANCE_RATIO, "gradient of %s is off by %g of its norm",
+		     net->graph->tensors[tensor].name, error_ratio);
+	free(expected);
+}
+
+/* Loss and every parameter's gradient. The second iteration finds memory as the first one left it. */
+static void check_network(const char *text, uint32_t batch)
+{
+	struct net net = net_make(text, batch);
+	double **wide = net_widen_parameters(&net);
+
+	(void)net_run(&net);
+	check_loss(&net, net_run(&net));
+	for (unsigned t = 0; t < net.graph->n_tensors; t++)
+		check_tensor(&net, t, wide);
+	net_free_wide(&net, wide);
+	net_release(&net);
+}
+
+#define HEAD                                                                                                                     \
+	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: base, kind: conv, outputs: 4, kernel: 3, pad: " \
+	"1}\n"
+#define TAIL "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n"
+#define BLOCKED                                                                                                                  \
+	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n  - {name: base, kind: conv, outputs: 16, kernel: 3, "     \
+	"pad: 1}\n"
+
+/* Below a batch norm a bias changes nothing: its gradient is rounding and says nothing. */
+#define UNBIASED_HEAD                                                                                                            \
+	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"                                                          \
+	"  - {name: base, kind: conv, outputs: 4, kernel: 3, pad: 1, bias: false}\n"
+#define UNBIASED_BLOCKED                                                                                                         \
+	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                          \
+	"  - {name: base, kind: conv, outputs: 16, kernel: 3, pad: 1, bias: false}\n"
+
+/* ---- gradients ---- */
+
+Test(cpu, conv_has_its_gradients)
+{
+	check_network(HEAD "  - {name: c, kind: conv, outputs: 5, kernel: 3}\n" TAIL, 3);
+}
+
+Test(cpu, conv_with_stride_on_odd_sides_has_its_gradients)
+{
+	check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], stride: [2, 3], pad: [0, 1]}\n" TAIL, 2);
+}
+
+Test(cpu, conv_with_groups_has_its_gradients)
+{
+	check_network(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, pad: 1, groups: 2}\n" TAIL, 2);
+	check_network(BLOCKED "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1, groups: 2, bias: false}\n" TAIL, 1);
+}
+
+Test(cpu, conv_with_dilation_has_its_gradients)
+{
+	check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], dilation: [2, 3], pad: 1}\n" TAIL, 2);
+}
+
+Test(cpu, conv_with_rectifier_has_its_gradients)
+{
+	check_network(
+		BLOCKED
+		"  - {name: r, kind: relu}\n  - {name: c, kind: conv, outputs: 16, kernel: 3}\n  - {name: s, kind: relu}\n" TAIL,
+		2);
+}
+
+Test(cpu, max_pool_has_its_gradient)
+{
+	check_network(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 2}\n" TAIL, 2);
+	check_network(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 2, pad: 1}\n" TAIL, 2);
+}
+
+Test(cpu, average_pool_has_its_gradient)
+{
+	check_network(HEAD "  - {name: p, kind: pool, method: average, kernel: [2, 3], stride: [2, 1]}\n" TAIL, 2);
+	check_network(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, pad: 1}\n" TAIL, 2);
+}
+
+/* Sides of 7 and 6: windows of 3 in steps of 2 end at 7 and at 7, one beyond the width; windows of 2 in steps of 4 begin at 0 and 4;
+ * windows of 2 in steps of 3 would begin at 6 as well, which is beyond the width and in the height. */
+Test(cpu, pool_rounded_up_cuts_the_last_window)
+{
+	check_network(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 2, round: up}\n" TAIL, 2);
+	check_network(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, stride: 2, round: up}\n" TAIL, 2);
+	check_network(HEAD "  - {name: p, kind: pool, method: average, kernel: 2, stride: 4, round: up}\n" TAIL, 2);
+	check_network(HEAD "  - {name: p, kind: pool, method: average, kernel: 2, stride: 3, round: up}\n" TAIL, 2);
+	check_network(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 3, pad: 1, round: up}\n" TAIL, 2);
+}
+
+Test(cpu, global_pool_has_its_gradient)
+{
+	check_network(HEAD "  - {name: p, kind: global-pool}\n" TAIL, 3);
+	check_network(BLOCKED "  - {name: p, kind: global-pool}\n" TAIL, 2);
+	check_network(BLOCKED "  - {name: p, kind: global-pool}\n  - {name: loss, kind: softmax-loss}\n", 2);
+}
+
+/* Caffe's constants hardly show at inputs near 1: an inner product with weights of about 0.5 over 3 x 7 x 6 inputs gives some more. */
+Test(cpu, lrn_has_its_gradient)
+{
+	check_network(HEAD "  - {name: n, kind: lrn, size: 3}\n" TAIL, 2);
+	check_network(BLOCKED "  - {name: n, kind: lrn, size: 5}\n" TAIL, 2);
+}
+
+Test(cpu, batch_norm_has_its_gradients)
+{
+	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm}\n" TAIL, 3);
+	check_network(UNBIASED_BLOCKED "  - {name: n, kind: batch-norm}\n" TAIL, 2);
+	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, affine: false}\n" TAIL, 2);
+	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, scale: false}\n" TAIL, 2);
+	check_network("name: m\ninput: {channels: 3, height: 4, width: 3}\nlayers:\n  - {name: n, kind: batch-norm}\n" TAIL, 2);
+}
+
+Test(cpu, scale_has_its_gradients)
+{
+	check_network(HEAD "  - {name: s, kind: scale}\n" TAIL, 2);
+	check_network(BLOCKED "  - {name: s, kind: scale, bias: false}\n" TAIL, 2);
+	check_network(
+		UNBIASED_HEAD
+		"  - {name: n, kind: batch-norm, affine: false}\n  - {name: s, kind: scale}\n  - {name: r, kind: relu}\n" TAIL,
+		2);
+}
+
+Test(cpu, inner_product_has_its_gradients)
+{
+	check_network("name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 4}\n  - {name: r, "
+		      "kind: relu}\n"
+		      "  - {name: b, kind: inner-product, outputs: 6, bias: false}\n" TAIL,
+		      4);
+	check_network(BLOCKED "  - {name: a, kind: inner-product, outputs: 4}\n" TAIL, 1);
+}
+
+/* The derivative of the loss when the tensor moves along its gradient's signs, which is the sum of the gradient's magnitudes: one
+ * difference instead of one for each element. */
+static void check_along_signs(const struct net *net, unsigned tensor, double **wide)
+{
+	const uint64_t count = net->graph->tensors[tensor].elements;
+	double expected = 0, sum = 0;
+
+	for (int side = -1; side <= 1; side += 2) {
+		for (uint64_t i = 0; i < count; i++)
+			wide[tensor][i] = (double)net->parameters[tensor][i] +
+					  side * DIFFERENCE_STEP * (net->gradients[tensor][i] > 0 ? 1 : -1);
+		expected += side * reference_loss(net->graph, &net->options, &net->batch, wide) / (2 * DIFFERENCE_STEP);
+	}
+	for (uint64_t i = 0; i < count; i++)
+		sum += fabs((double)net->gradients[tensor][i]);
+	cr_expect_lt(fabs(sum / expected - 1), GRADIENT_TOLERANCE_RATIO, "%s: %g, must be %g", net->graph->tensors[tensor].name,
+		     sum, expected);
+}
+
+/* 1,024 and 3,072 inputs are rows of whole 4 KiB, which take the way by blocks; 300 outputs are not whole blocks. */
+Test(cpu, inner_product_with_aliasing_rows_has_its_gradients)
+{
+	static const char *const texts[] = {
+		"name: m\ninput: {channels: 2}\nlayers:\n  - {name: base, kind: inner-product, outputs: 1024}\n"
+		"  - {name: a, kind: inner-product, outputs: 300}\n" TAIL,
+		"name: m\ninput: {channels: 2}\nlayers:\n  - {name: base, kind: inner-product, outputs: 3072}\n"
+		"  - {name: a, kind: inner-product, outputs: 300}\n" TAIL,
+	};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct net net = net_make(texts[i], 3);
+		double **wide;
+
+		for (uint64_t p = 0; p < net.graph->tensors[2].elements; p++)
+			net.parameters[2][p] *= 0.05f; /* else the softmax saturates */
+		wide = net_widen_parameters(&net);
+		check_loss(&net, net_run(&net));
+		check_along_signs(&net, 0, wide);
+		net_free_wide(&net, wide);
+		net_release(&net);
+	}
+}
+
+Test(cpu, dropout_has_its_gradient)
+{
+	check_network(HEAD "  - {name: a, kind: inner-product, outputs: 9}\n  - {name: r, kind: relu}\n"
+			   "  - {name: d, kind: dropout, ratio: 0.4}\n" TAIL,
+		      3);
+	check_network(BLOCKED "  - {name: d, kind: dropout, ratio: 0.25}\n" TAIL, 2);
+}
+
+/* The base is read three times, the sum twice; the same input may come twice. */
+Test(cpu, outputs_read_by_several_layers_sum_their_gradients)
+{
+	check_network(HEAD "  - {name: l, kind: conv, outputs: 4, kernel: 1}\n"
+			   "  - {name: r, kind: relu, input: base}\n"
+			   "  - {name: s, kind: add, inputs: [l, r, base, l]}\n"
+			   "  - {name: t, kind: relu, input: s}\n"
+			   "  - {name: c, kind: concat, inputs: [s, t]}\n" TAIL,
+		      2);
+}
+
+Test(cpu, in_place_layer_read_twice_sums_its_gradients)
+{
+	check_network(BLOCKED "  - {name: r, kind: relu}\n"
+			      "  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1, input: r}\n"
+			      "  - {name: s, kind: add, inputs: [r, l]}\n"
+			      "  - {name: t, kind: relu}\n" TAIL,
+		      2);
+}
+
+Test(cpu, concat_has_its_gradient)
+{
+	check_network(BLOCKED "  - {name: l, kind: conv, outputs: 8, kernel: 1}\n"
+			      "  - {name: c, kind: concat, inputs: [l, base, l]}\n"
+			      "  - {name: d, kind: conv, outputs: 8, kernel: 3}\n" TAIL,
+		      2);
+	check_network(HEAD "  - {name: l, kind: conv, outputs: 8, kernel: 1}\n"
+			   "  - {name: k, kind: conv, outputs: 3, kernel: 1, input: base}\n"
+			   "  - {name: c, kind: concat, inputs: [k, l, base]}\n" TAIL,
+		      1);
+}
+
+Test(cpu, sum_of_different_formats_has_its_gradient)
+{
+	check_network(BLOCKED "  - {name: d, kind: dropout, ratio: 0.5, input: base}\n"
+			      "  - {name: s, kind: add, inputs: [base, d]}\n"
+			      "  - {name: t, kind: add, inputs: [d, s]}\n" TAIL,
+		      2);
+}
+
+/* ---- the loss ---- */
+
+static const char identity_text[] = "name: m\ninput: {channels: 2}\nlayers:\n  - {name: top, kind: inner-product, outputs: 2}\n"
+				    "  - {name: loss, kind: softmax-loss}\n";
+
+/* Scores (0, ln 3): probabilities 1/4 and 3/4, loss ln 4 for class 0. Scores (0, 0): 1/2 each, ln 2; the lower class wins the tie. */
+Test(cpu, softmax_loss_is_that_of_a_pocket_calculator)
+{
+	struct net net = net_make(identity_text, 2);
+	const float weight[] = {1, 0, 0, 1}, images[] = {0, logf(3), 0, 0};
+	const double divisor = net.options.loss_divisor;
+	const float score_gradients[2][2] = {{-0.75f, 0.75f}, {-0.5f, 0.5f}};
+
+	memcpy(net.parameters[0], weight, sizeof(weight));
+	memset(net.parameters[1], 0, 2 * sizeof(float));
+	memcpy(net.images, images, sizeof(images));
+	net.labels[0] = net.labels[1] = 0;
+	cr_assert_float_eq(net_run(&net), (log(4) + log(2)) / divisor, 1e-7);
+	cr_assert_eq(psd_compute_cpu.correct(net.compute), 1);
+	for (unsigned c = 0; c < 2; c++)
+		cr_assert_float_eq(net.gradients[1][c], (score_gradients[0][c] + score_gradients[1][c]) / divisor, 1e-6);
+	cr_assert_float_eq(net.gradients[0][1], score_gradients[0][0] * logf(3) / divisor, 1e-6);
+	net_release(&net);
+}
+
+Test(cpu, large_scores_do_not_overflow)
+{
+	struct net net = net_make(identity_text, 1);
+
+	net.parameters[0][0] = 1e4f, net.parameters[0][3] = -1e4f;
+	net.images[0] = net.images[1] = 1;
+	net.labels[0] = 1;
+	cr_assert_float_eq(net_run(&net), 2e4, 2); /* e^-20000 is nothing beside 1 */
+	cr_assert(isfinite(net.gradients[0][0]));
+	net_release(&net);
+}
+
+Test(cpu, loss_divisor_scales_loss_and_gradients)
+{
+	struct net one = net_make(HEAD TAIL, 2), other = net_make(HEAD TAIL, 2);
+	double loss;
+
+	loss = net_run(&one);
+	psd_compute_cpu.close(other.compute);
+	other.options.loss_divisor = 4 * one.options.loss_divisor; /* a power of two: exact */
+	net_open(&other);
+	cr_assert_float_eq(net_run(&other), loss / 4, 1e-12);
+	for (unsigned t = 0; t < one.graph->n_tensors; t++)
+		for (uint64_t i = 0; i < one.graph->tensors[t].elements; i++)
+			cr_assert_eq(other.gradients[t][i], one.gradients[t][i] / 4);
+	net_release(&one);
+	net_release(&other);
+}
+
+Test(cpu, label_beyond_the_classes_is_refused)
+{
+	struct net net = net_make(identity_text, 2);
+	struct psd_error err = {0};
+
+	net.labels[1] = 2;
+	psd_compute_cpu.begin(net.compute, &net.batch);
+	cr_assert_eq(psd_compute_cpu.forward(net.compute, 0, &err), PSD_OK);
+	cr_assert_eq(psd_compute_cpu.forward(net.compute, 1, &err), PSD_OK);
+	cr_assert_eq(psd_compute_cpu.forward(net.compute, 2, &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, "sample 9 has label 2, must be 0 to 1");
+	net_release(&net);
+}
+
+/* ---- one batch on several workers ---- */
+
+#define SPLIT_TEXT                                                                                                               \
+	BLOCKED "  - {name: r, kind: relu}\n  - {name: p, kind: pool, method: max, kernel: 2, stride: 2}\n"                      \
+		"  - {name: a, kind: inner-product, outputs: 24}\n  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL
+
+/* The samples [first, first + batch) of net, as another worker computes them. */
+static struct net make_part(const struct net *net, const char *text, uint32_t first, uint32_t batch)
+{
+	struct net part = net_make(text, batch);
+
+	psd_compute_cpu.close(part.compute);
+	part.options.loss_divisor = net->options.loss_divisor;
+	net_open(&part);
+	memcpy(part.images, net->images + first * net_image_elements(net), batch * net_image_elements(net) * sizeof(float));
+	memcpy(part.labels, net->labels + first, batch * sizeof(*part.labels));
+	part.batch.first_sample = net->batch.first_sample + first;
+	return part;
+}
+
+Test(cpu, gradients_of_parts_sum_to_the_whole)
+{
+	struct net whole = net_make(SPLIT_TEXT, 4),
+		   parts[2] = {make_part(&whole, SPLIT_TEXT, 0, 1), make_part(&whole, SPLIT_TEXT, 1, 3)};
+	const double loss = net_run(&whole);
+
+	cr_assert_lt(fabs((net_run(&parts[0]) + net_run(&parts[1])) / loss - 1), SPLIT_TOLERANCE_RATIO);
+	cr_assert_eq(psd_compute_cpu.correct(whole.compute),
+		     psd_compute_cpu.correct(parts[0].compute) + psd_compute_cpu.correct(parts[1].compute));
+	for (unsigned t = 0; t < whole.graph->n_tensors; t++) {
+		const uint64_t count = whole.graph->tensors[t].elements;
+		double *expected = net_widen(whole.gradients[t], count);
+
+		for (uint64_t i = 0; i < count; i++)
+			parts[0].gradients[t][i] += parts[1].gradients[t][i];
+		cr_expect_lt(net_distance(parts[0].gradients[t], expected, count), SPLIT_TOLERANCE_RATIO);
+		free(expected);
+	}
+	for (unsigned p = 0; p < 2; p++)
+		net_release(&parts[p]);
+	net_release(&whole);
+}
+
+static const char dropout_text[] = "name: m\ninput: {channels: 50}\nlayers:\n  - {name: d, kind: dropout, ratio: 0.3}\n"
+				   "  - {name: top, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
+
+/* What the inner product saw, image of ones: 0 or 1 / 0.7 each. */
+static const float *masks_of(struct net *net)
+{
+	for (uint64_t i = 0; i < net->options.batch * net_image_elements(net); i++)
+		net->images[i] = 1;
+	(void)net_run_forward(net);
+	return psd_compute_cpu.factors(net->compute, 2).bottom;
+}
+
+Test(cpu, dropout_does_not_depend_on_the_split)
+{
+	struct net whole = net_make(dropout_text, 4);
+	struct net halves[2] = {make_part(&whole, dropout_text, 0, 2), make_part(&whole, dropout_text, 2, 2)};
+	const float *masks = masks_of(&whole);
+
+	for (unsigned h = 0; h < 2; h++)
+		cr_assert_arr_eq(masks_of(&halves[h]), masks + h * 2 * 50, 2 * 50 * sizeof(float));
+	for (unsigned h = 0; h < 2; h++)
+		net_release(&halves[h]);
+	net_release(&whole);
+}
+
+Test(cpu, dropout_differs_between_samples_and_iterations)
+{
+	struct net net = net_make(dropout_text, 2);
+	float first[2 * 50];
+
+	memcpy(first, masks_of(&net), sizeof(first));
+	cr_assert_arr_neq(first, first + 50, 50 * sizeof(float));
+	net.batch.iteration++;
+	cr_assert_arr_neq(masks_of(&net), first, sizeof(first));
+	net.batch.iteration--;
+	cr_assert_arr_eq(masks_of(&net), first, sizeof(first));
+	net_release(&net);
+}
+
+/* 400 x 50 draws at 0.3: the share kept is 0.7 within 5 standard deviations of sqrt(0.3 x 0.7 / 20000). */
+Test(cpu, dropout_drops_its_ratio)
+{
+	struct net net = net_make(dropout_text, 400);
+	const float *masks = masks_of(&net);
+	double kept = 0;
+
+	for (unsigned i = 0; i < 400 * 50; i++) {
+		cr_assert(masks[i] == 0 || masks[i] == (float)(1 / 0.7));
+		kept += masks[i] > 0;
+	}
+	cr_assert_lt(fabs(kept / 20000 - 0.7), 5 * sqrt(0.3 * 0.7 / 20000));
+	net_release(&net);
+}
+
+/* The first and last vectors of the authors' known-answer tests (Random123, kat_vectors). */
+Test(cpu, philox_gives_its_published_vectors)
+{
+	const uint32_t zeros[4] = {0}, ones[4] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+	const uint32_t of_zeros[4] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
+	const uint32_t of_ones[4] = {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd};
+	uint32_t random[4];
+
+	psd_cpu_philox(zeros, 0, random);
+	cr_assert_arr_eq(random, of_zeros, sizeof(random));
+	psd_cpu_philox(ones, UINT64_MAX, random);
+	cr_assert_arr_eq(random, of_ones, sizeof(random));
+}
+
+/* The rebuild from both parts' factors, side by side, is the gradient of all their samples, whatever was there before. */
+static void check_rebuild(struct net *whole, struct net parts[2], unsigned layer)
+{
+	const unsigned tensor = whole->graph->layers[layer].first_tensor;
+	const struct psd_tensor *weight = &whole->graph->tensors[tensor];
+	double *expected_weight = net_widen(whole->gradients[tensor], weight->elements);
+	double *expected_bias = net_widen(whole->gradients[tensor + 1], weight->columns);
+	float *top = calloc((size_t)4 * weight->columns, sizeof(*top)),
+	      *bottom = calloc((size_t)4 * weight->rows, sizeof(*bottom));
+	const struct psd_factors both = {top, bottom};
+
+	cr_assert(top && bottom);
+	for (unsigned p = 0; p < 2; p++) { /* 1 sample, then 3 */
+		const struct psd_factors part = psd_compute_cpu.factors(parts[p].compute, layer);
+		const size_t samples = parts[p].options.batch;
+
+		memcpy(top + p * weight->columns, part.top_diff, samples * weight->columns * sizeof(*top));
+		memcpy(bottom + p * weight->rows, part.bottom, samples * weight->rows * sizeof(*bottom));
+	}
+	psd_compute_cpu.rebuild(parts[0].compute, &both, 4, weight->rows, weight->columns, parts[0].gradients[tensor],
+				parts[0].gradients[tensor + 1]);
+	cr_expect_lt(net_distance(parts[0].gradients[tensor], expected_weight, weight->elements), SPLIT_TOLERANCE_RATIO);
+	cr_expect_lt(net_distance(parts[0].gradients[tensor + 1], expected_bias, weight->columns), SPLIT_TOLERANCE_RATIO);
+	free(top);
+	free(bottom);
+	free(expected_weight);
+	free(expected_bias);
+}
+
+Test(cpu, rebuild_gives_the_gradient_of_all_workers)
+{
+	struct net whole = net_make(SPLIT_TEXT, 4),
+		   parts[2] = {make_part(&whole, SPLIT_TEXT, 0, 1), make_part(&whole, SPLIT_TEXT, 1, 3)};
+
+	(void)net_run(&whole), (void)net_run(&parts[0]), (void)net_run(&parts[1]);
+	check_rebuild(&whole, parts, 4); /* its input is reordered */
+	check_rebuild(&whole, parts, 6); /* its input is in place */
+	net_release(&parts[0]);
+	net_release(&parts[1]);
+	net_release(&whole);
+}

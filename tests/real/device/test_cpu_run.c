@@ -1,0 +1,329 @@
+/* The CPU backend over whole iterations: evaluation, repeatability, training, and what it refuses. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/model/model.h"
+#include "real/compute.h"
+#include "tests/real/device/reference.h"
+#include "tests/real/net.h"
+
+#define LOSS_TOLERANCE_RATIO   2e-6
+#define THREAD_TOLERANCE_RATIO 1e-5
+
+#define HEAD                                                                                                                     \
+	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: base, kind: conv, outputs: 4, kernel: 3, pad: " \
+	"1}\n"
+#define TAIL "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n"
+
+/* ---- evaluation ---- */
+
+static double reference_of(const struct net *net)
+{
+	double **wide = net_widen_parameters(net);
+	const double loss = reference_loss(net->graph, &net->options, &net->batch, wide);
+
+	net_free_wide(net, wide);
+	return loss;
+}
+
+Test(cpu_run, evaluation_drops_nothing)
+{
+	struct net net = net_make(HEAD "  - {name: r, kind: relu}\n  - {name: a, kind: inner-product, outputs: 9}\n"
+				       "  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL,
+				  2);
+
+	(void)net_run(&net);
+	net.batch.is_training = false;
+	cr_assert_lt(fabs(net_run_forward(&net) / reference_of(&net) - 1), LOSS_TOLERANCE_RATIO);
+	net_release(&net);
+}
+
+/* Running statistics move a tenth of the way each iteration: after 200 of the same batch 0.9^200 = 7e-10 of their start is left. */
+Test(cpu_run, evaluation_uses_the_running_statistics)
+{
+	struct net net = net_make(HEAD "  - {name: n, kind: batch-norm}\n" TAIL, 2);
+	double training_loss;
+
+	for (unsigned i = 0; i < 200; i++)
+		training_loss = net_run_forward(&net);
+	net.batch.is_training = false;
+	cr_assert_lt(fabs(net_run_forward(&net) / reference_of(&net) - 1), LOSS_TOLERANCE_RATIO);
+	cr_assert_gt(fabs(net_run_forward(&net) / training_loss - 1),
+		     10 * LOSS_TOLERANCE_RATIO); /* the variances differ by 84 / 83 */
+	net_release(&net);
+}
+
+Test(cpu_run, evaluation_leaves_the_running_statistics)
+{
+	struct net net = net_make(HEAD "  - {name: n, kind: batch-norm}\n" TAIL, 2);
+	double loss;
+
+	(void)net_run(&net);
+	net.batch.is_training = false;
+	loss = net_run_forward(&net);
+	cr_assert_eq(net_run_forward(&net), loss);
+	net_release(&net);
+}
+
+/* ---- repeatability ---- */
+
+static const char mixed_text[] =
+	HEAD "  - {name: r, kind: relu}\n  - {name: n, kind: batch-norm}\n  - {name: c, kind: conv, outputs: 16, kernel: 3, "
+	     "groups: 2}\n"
+	     "  - {name: p, kind: pool, method: max, kernel: 2}\n  - {name: l, kind: lrn, size: 5}\n"
+	     "  - {name: a, kind: inner-product, outputs: 40}\n  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL;
+
+static struct net make_threaded(unsigned n_threads)
+{
+	struct net net = net_make(mixed_text, 6);
+
+	psd_compute_cpu.close(net.compute);
+	net.options.n_threads = n_threads;
+	net_open(&net);
+	return net;
+}
+
+static void check_repeats(unsigned n_threads)
+{
+	struct net one = make_threaded(n_threads), other = make_threaded(n_threads);
+
+	cr_assert_eq(net_run(&one), net_run(&other));
+	for (unsigned t = 0; t < one.graph->n_tensors; t++)
+		cr_assert_arr_eq(one.gradients[t], other.gradients[t], one.graph->tensors[t].elements * sizeof(float));
+	(void)net_run(&one);
+	for (unsigned t = 0; t < one.graph->n_tensors; t++)
+		cr_assert_arr_eq(one.gradients[t], other.gradients[t], one.graph->tensors[t].elements * sizeof(float));
+	net_release(&one);
+	net_release(&other);
+}
+
+Test(cpu_run, same_input_same_bits)
+{
+	check_repeats(1);
+	check_repeats(2);
+}
+
+Test(cpu_run, threads_change_rounding_only)
+{
+	struct net one = make_threaded(1), two = make_threaded(2);
+
+	(void)net_run(&one), (void)net_run(&two);
+	for (unsigned t = 0; t < one.graph->n_tensors; t++) {
+		double *expected = net_widen(one.gradients[t], one.graph->tensors[t].elements);
+
+		cr_expect_lt(net_distance(two.gradients[t], expected, one.graph->tensors[t].elements), THREAD_TOLERANCE_RATIO,
+			     "%s", one.graph->tensors[t].name);
+		free(expected);
+	}
+	net_release(&one);
+	net_release(&two);
+}
+
+static struct net make_cifar10_quick(uint32_t batch)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_graph_load(&graph, "scenarios/models/cifar10-quick.yaml", &err), PSD_OK, "%s", err.text);
+	return net_make_graph(graph, batch);
+}
+
+/* The convolutions' part gives a sample what it would give it in any batch, bit for bit: only sums over samples round differently. */
+Test(cpu_run, convolutions_give_a_sample_the_same_in_every_batch)
+{
+	struct net whole = make_cifar10_quick(25), part = make_cifar10_quick(3);
+	unsigned l = 0;
+
+	for (unsigned t = 0; t < whole.graph->n_tensors; t++)
+		memcpy(part.parameters[t], whole.parameters[t], whole.graph->tensors[t].elements * sizeof(float));
+	memcpy(part.images, whole.images, 3 * net_image_elements(&whole) * sizeof(float));
+	memcpy(part.labels, whole.labels, 3 * sizeof(*whole.labels));
+	(void)net_run(&whole), (void)net_run(&part);
+	while (whole.graph->layers[l].kind != PSD_LAYER_INNER_PRODUCT)
+		l++;
+	cr_assert_arr_eq(psd_compute_cpu.factors(part.compute, l).bottom, psd_compute_cpu.factors(whole.compute, l).bottom,
+			 3 * whole.graph->tensors[whole.graph->layers[l].first_tensor].rows * sizeof(float));
+	net_release(&whole);
+	net_release(&part);
+}
+
+/* ---- gradients that others make ---- */
+
+/* Of the upper inner product neither, of the lower one the bias alone: nobody writes there, and all others are as before. */
+Test(cpu_run, gradients_that_nobody_wants_are_left_out)
+{
+	struct net net = net_make(mixed_text, 3), some = net_make(mixed_text, 3);
+	float **wanted = calloc(some.graph->n_tensors, sizeof(*wanted)), **all = some.gradients;
+	const unsigned lower = some.graph->layers[7].first_tensor, upper = some.graph->layers[9].first_tensor;
+
+	cr_assert(wanted);
+	memcpy(wanted, all, some.graph->n_tensors * sizeof(*wanted));
+	wanted[lower] = wanted[upper] = wanted[upper + 1] = NULL;
+	psd_compute_cpu.close(some.compute);
+	some.gradients = wanted;
+	net_open(&some);
+	cr_assert_eq(net_run(&some), net_run(&net));
+	for (unsigned t = 0; t < net.graph->n_tensors; t++)
+		if (wanted[t])
+			cr_expect_arr_eq(wanted[t], net.gradients[t], net.graph->tensors[t].elements * sizeof(float));
+		else
+			cr_expect_eq(all[t][0], 1e6f); /* as net_make() leaves it */
+	some.gradients = all;
+	free(wanted);
+	net_release(&some);
+	net_release(&net);
+}
+
+/* ---- training ---- */
+
+/* Class k is a bright band of rows 3 k to 3 k + 2 in noise. */
+static void draw_bands(struct net *net)
+{
+	for (uint32_t i = 0; i < net->options.batch; i++) {
+		net->labels[i] = (int32_t)(i % 10);
+		for (uint32_t p = 0; p < 3 * 32 * 32; p++)
+			net->images[i * 3 * 32 * 32 + p] += p / 32 % 32 / 3 == i % 10 ? 2.0f : 0.0f;
+	}
+}
+
+/* Normal with the variance of He et al. 2015 is not needed: uniform with the same variance 2 / inputs; biases 0. */
+static void initialise(struct net *net)
+{
+	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
+		const struct psd_layer *layer = &net->graph->layers[net->graph->tensors[t].layer];
+		const uint64_t inputs = net->graph->tensors[t].elements / layer->outputs;
+		const float scale =
+			t == layer->first_tensor ? 2 * sqrtf(6.0f / (float)inputs) : 0; /* parameters are in [-0.5, 0.5) */
+
+		for (uint64_t i = 0; i < net->graph->tensors[t].elements; i++)
+			net->parameters[t][i] *= scale;
+	}
+}
+
+static void descend(struct net *net, float learning_rate)
+{
+	for (unsigned t = 0; t < net->graph->n_tensors; t++)
+		for (uint64_t i = 0; i < net->graph->tensors[t].elements; i++)
+			net->parameters[t][i] -= learning_rate * net->gradients[t][i];
+}
+
+Test(cpu_run, cifar10_quick_learns_separable_classes)
+{
+	struct net net = make_cifar10_quick(20);
+	double first_loss, loss = 0;
+
+	draw_bands(&net);
+	initialise(&net);
+	first_loss = net_run(&net);
+	for (unsigned i = 0; i < 30; i++) {
+		descend(&net, 0.02f);
+		loss = net_run(&net);
+	}
+	cr_assert_lt(loss, 0.5 * first_loss, "loss went from %g to %g", first_loss, loss);
+	cr_assert_gt(psd_compute_cpu.correct(net.compute), 15);
+	net_release(&net);
+}
+
+/* ---- ends that no loss depends on, layers without parameters below, limits ---- */
+
+/* x and y are computed between the dead end and the loss: their gradients have been where the dead end's comes to lie. */
+Test(cpu_run, gradients_of_a_dead_end_are_zero)
+{
+	struct net net = net_make(HEAD "  - {name: dead, kind: conv, outputs: 4, kernel: 1}\n  - {name: r, kind: relu}\n"
+				       "  - {name: x, kind: conv, outputs: 4, kernel: 1, input: base}\n"
+				       "  - {name: y, kind: conv, outputs: 4, kernel: 1}\n" TAIL,
+				  2);
+
+	(void)net_run(&net);
+	for (unsigned t = net.graph->layers[2].first_tensor; t < net.graph->layers[2].first_tensor + 2; t++)
+		for (uint64_t i = 0; i < net.graph->tensors[t].elements; i++)
+			cr_assert_eq(net.gradients[t][i], 0);
+	net_release(&net);
+}
+
+Test(cpu_run, layers_above_the_images_have_no_backward)
+{
+	struct net net = net_make("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: r, kind: relu}\n"
+				  "  - {name: p, kind: pool, method: max, kernel: 2}\n" TAIL,
+				  2);
+	const uint64_t image_bytes = 2 * net_image_elements(&net) * sizeof(float);
+	float *kept = malloc(image_bytes);
+
+	cr_assert(kept);
+	memcpy(kept, net.images, image_bytes);
+	cr_assert_lt(fabs(net_run(&net) / reference_of(&net) - 1), LOSS_TOLERANCE_RATIO);
+	cr_assert_arr_eq(net.images, kept, image_bytes);
+	free(kept);
+	net_release(&net);
+}
+
+static void refuses(const char *text, const char *message)
+{
+	const struct psd_compute_options options = {.batch = 2, .n_threads = 1, .loss_divisor = 2};
+	float *none[16] = {0};
+	struct psd_compute *compute;
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_compute_cpu.open(&compute, &graph, &options, none, none, &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, message);
+	psd_graph_release(&graph);
+}
+
+Test(cpu_run, layers_it_cannot_do_are_refused_by_name)
+{
+	refuses(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, stride: 3, pad: [0, 1], round: up}\n" TAIL,
+		"layer 'p' (pool): the cpu does no average over windows that reach beyond the padding, needs pad 0 or rounding "
+		"down");
+	refuses(HEAD "  - {name: loss, kind: softmax-loss}\n",
+		"layer 'loss' (softmax-loss) has an input of 7x6 places, the cpu needs 1x1");
+}
+
+/* The bar for a worker: 4 models (parameters, gradients, history and one more) + activations + 64 MiB. Three are not held here. */
+Test(cpu_run, alexnet_holds_less_than_a_model_and_its_activations)
+{
+	const struct psd_compute_options options = {.batch = 32, .n_threads = 1, .loss_divisor = 32};
+	float *none[16] = {0}; /* nothing is run */
+	struct psd_compute *compute;
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_graph_load(&graph, "scenarios/models/alexnet.yaml", &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(graph.n_tensors, 16);
+	cr_assert_eq(psd_compute_cpu.open(&compute, &graph, &options, none, none, &err), PSD_OK, "%s", err.text);
+	cr_assert_lt(psd_compute_cpu.memory_bytes(compute),
+		     graph.parameters * sizeof(float) + options.batch * graph.activation_bytes + (UINT64_C(64) << 20));
+	psd_compute_cpu.close(compute);
+	psd_graph_release(&graph);
+}
+
+static uint64_t chain_bytes(unsigned n_convs)
+{
+	char text[2048] = "name: m\ninput: {channels: 16, height: 32, width: 32}\nlayers:\n";
+	size_t length = strlen(text);
+	uint64_t held_bytes;
+	struct net net;
+
+	for (unsigned i = 0; i < n_convs; i++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length,
+					   "  - {name: c%u, kind: conv, outputs: 16, kernel: 3, pad: 1}\n", i);
+	snprintf(text + length, sizeof(text) - length, "%s", TAIL);
+	net = net_make(text, 4);
+	held_bytes = psd_compute_cpu.memory_bytes(net.compute);
+	net_release(&net);
+	return held_bytes;
+}
+
+/* Ten more convolutions hold ten more outputs, and not their gradients, of which two at a time are alive. */
+Test(cpu_run, gradients_share_memory)
+{
+	const uint64_t output_bytes = UINT64_C(4) * 16 * 32 * 32 * sizeof(float);
+	const uint64_t more_bytes = chain_bytes(15) - chain_bytes(5);
+
+	cr_assert_geq(more_bytes, 10 * output_bytes);
+	cr_assert_lt(more_bytes, 11 * output_bytes); /* and small change */
+}

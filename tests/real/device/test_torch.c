@@ -1,0 +1,335 @@
+/* One whole step of each network, forward, backward and update, against PyTorch's in double, which torch_step.py computes from a description of
+ * the graph as psd read it: no network is written twice. Dropouts use our masks. */
+#define _XOPEN_SOURCE 700
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "real/cpu.h"
+#include "real/solver.h"
+#include "tests/real/net.h"
+#include "tests/real/scratch_folder.h"
+
+/* What is compared is the step that the update takes, as the norm of the difference against its own. Ours is in float: a unit may fall on the
+ * other side of 0 than in double, and deep networks at random weights magnify that, in PyTorch's float as in ours. So what PyTorch loses
+ * itself is allowed a few times. */
+#define LOSS_TOLERANCE_RATIO 5e-5
+#define STEP_TOLERANCE_RATIO 2e-3
+#define PYTORCH_FLOAT_TIMES  4
+
+#define RATE	     0.01f
+#define MOMENTUM     0.9f
+#define WEIGHT_DECAY 0.0005f
+
+#define PYTHON "/usr/bin/python3" /* Debian's, whose torch it is */
+
+static float draw(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (float)(*state >> 8) * 0x1p-23f - 1.0f;
+}
+
+/* Sizes at which activations neither vanish nor explode; what is 1 at the start of training is near 1. */
+static void initialise(struct net *net)
+{
+	uint32_t state = NET_SEED;
+
+	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
+		const struct psd_layer *layer = &net->graph->layers[net->graph->tensors[t].layer];
+		const bool is_norm = layer->kind == PSD_LAYER_BATCH_NORM || layer->kind == PSD_LAYER_SCALE;
+		const bool is_first = t == layer->first_tensor;
+		const uint64_t inputs = is_norm ? 1 : net->graph->tensors[layer->first_tensor].elements / layer->outputs;
+		const float bound = is_norm || !is_first ? 0.1f : sqrtf(4.0f / (float)inputs);
+		const float middle = is_norm && is_first && layer->has_scale ? 1.0f : 0.0f;
+
+		for (uint64_t e = 0; e < net->graph->tensors[t].elements; e++)
+			net->parameters[t][e] = middle + bound * draw(&state);
+	}
+}
+
+/* As if steps of the gradients' size had been taken before. */
+static float *make_history(const struct net *net, unsigned tensor)
+{
+	const uint64_t elements = net->graph->tensors[tensor].elements;
+	float *history = calloc(elements, sizeof(*history));
+	uint32_t state = tensor;
+	double squares = 0;
+
+	cr_assert(history);
+	for (uint64_t e = 0; e < elements; e++)
+		squares += pow((double)net->gradients[tensor][e], 2);
+	for (uint64_t e = 0; e < elements; e++)
+		history[e] = RATE * (float)sqrt(squares / (double)elements) * draw(&state);
+	return history;
+}
+
+/* ---- the description ---- */
+
+static void describe_window(FILE *out, const struct psd_layer *layer)
+{
+	const struct psd_window *w = &layer->window;
+
+	fprintf(out, " kernel=%ux%u stride=%ux%u pad=%ux%u dilation=%ux%u groups=%u max=%d up=%d", w->kernel_height,
+		w->kernel_width, w->stride_height, w->stride_width, w->pad_height, w->pad_width, w->dilation_height,
+		w->dilation_width, w->groups, w->is_max, w->rounds_up);
+}
+
+static void describe_layer(FILE *out, const struct psd_layer *layer)
+{
+	fprintf(out, "layer %s ", psd_layer_kind_names[layer->kind]);
+	for (unsigned i = 0; i < layer->n_inputs; i++)
+		fprintf(out, "%s%u", i ? "," : "", layer->inputs[i]);
+	fprintf(out, "%s %u outputs=%u scale=%d bias=%d size=%u", layer->n_inputs ? "" : "-", layer->n_tensors, layer->outputs,
+		layer->has_scale, layer->has_bias, layer->lrn_size);
+	if (layer->kind == PSD_LAYER_CONV || layer->kind == PSD_LAYER_POOL)
+		describe_window(out, layer);
+	fprintf(out, "\n");
+}
+
+static void describe(FILE *out, const struct net *net)
+{
+	const struct psd_graph *graph = net->graph;
+	const struct psd_shape shape = graph->layers[0].shape;
+
+	fprintf(out, "step %.9g %.9g %.9g %.9g\n", (double)RATE, (double)MOMENTUM, (double)WEIGHT_DECAY,
+		net->options.loss_divisor);
+	fprintf(out, "batch %u %u %u %u\n", net->options.batch, shape.channels, shape.height, shape.width);
+	for (unsigned t = 0; t < graph->n_tensors; t++)
+		fprintf(out, "tensor %llu\n", (unsigned long long)graph->tensors[t].elements);
+	for (unsigned l = 0; l < graph->n_layers; l++)
+		describe_layer(out, &graph->layers[l]);
+}
+
+/* ---- the values ---- */
+
+static void put(FILE *out, const float *values, uint64_t count)
+{
+	cr_assert_eq(fwrite(values, sizeof(*values), count, out), count);
+}
+
+/* What the layer multiplies by, as cpu_dropout.c defines it. */
+static void put_mask(FILE *out, const struct net *net, unsigned layer)
+{
+	const struct psd_layer *model = &net->graph->layers[layer];
+	const uint32_t elements = model->shape.channels * model->shape.height * model->shape.width;
+
+	for (uint32_t s = 0; s < net->options.batch; s++)
+		for (uint32_t e = 0; e < elements; e++) {
+			const uint32_t counter[4] = {e / 4, layer, (uint32_t)net->batch.first_sample + s,
+						     (uint32_t)net->batch.iteration};
+			uint32_t random[4];
+			float factor;
+
+			psd_cpu_philox(counter, net->options.seed, random);
+			factor = random[e % 4] < model->dropout_ratio * 0x1p32 ? 0.0f : (float)(1 / (1 - model->dropout_ratio));
+			put(out, &factor, 1);
+		}
+}
+
+static void put_values(FILE *out, const struct net *net, float *const histories[])
+{
+	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
+		put(out, net->parameters[t], net->graph->tensors[t].elements);
+		put(out, histories[t], net->graph->tensors[t].elements);
+	}
+	put(out, net->images, net->options.batch * net_image_elements(net));
+	for (uint32_t s = 0; s < net->options.batch; s++) {
+		const float label = (float)net->labels[s];
+
+		put(out, &label, 1);
+	}
+	for (unsigned l = 0; l < net->graph->n_layers; l++)
+		if (net->graph->layers[l].kind == PSD_LAYER_DROPOUT)
+			put_mask(out, net, l);
+}
+
+/* ---- the comparison ---- */
+
+struct torch {
+	FILE *to, *from;
+	pid_t pid;
+};
+
+/* Starts python with both its ends in pipes. */
+static struct torch start_torch(void)
+{
+	struct torch torch;
+	int to[2], from[2];
+
+	cr_assert_eq(pipe(to) | pipe(from), 0);
+	torch.pid = fork();
+	cr_assert_geq(torch.pid, 0);
+	if (torch.pid == 0) {
+		dup2(to[0], 0);
+		dup2(from[1], 1);
+		close(to[0]), close(to[1]), close(from[0]), close(from[1]);
+		execl(PYTHON, PYTHON, "tests/real/device/torch_step.py", (char *)NULL);
+		_exit(127);
+	}
+	close(to[0]);
+	close(from[1]);
+	torch.to = fdopen(to[1], "w");
+	torch.from = fdopen(from[0], "r");
+	cr_assert(torch.to && torch.from);
+	return torch;
+}
+
+static void stop_torch(struct torch *torch)
+{
+	int status;
+
+	fclose(torch->to);
+	fclose(torch->from);
+	cr_assert_eq(waitpid(torch->pid, &status, 0), torch->pid);
+	cr_assert_eq(status, 0);
+}
+
+static void ask(const struct torch *torch, const char *path)
+{
+	char answer[16] = "";
+
+	fprintf(torch->to, "%s\n", path);
+	fflush(torch->to);
+	cr_assert(fgets(answer, sizeof(answer), torch->from) && strcmp(answer, "done\n") == 0,
+		  "torch_step.py failed, its words are above");
+}
+
+/* step: ours; the file's next values: torch's. */
+static double step_error_ratio(FILE *in, const float *step, uint64_t count)
+{
+	static float expected[1 << 16];
+	double difference = 0, norm = 0;
+
+	for (uint64_t first = 0; first < count; first += sizeof(expected) / sizeof(expected[0])) {
+		const uint64_t left = count - first;
+		const size_t n = left < sizeof(expected) / sizeof(expected[0]) ? left : sizeof(expected) / sizeof(expected[0]);
+
+		cr_assert_eq(fread(expected, sizeof(expected[0]), n, in), n);
+		for (size_t i = 0; i < n; i++) {
+			difference += pow((double)step[first + i] - (double)expected[i], 2);
+			norm += pow((double)expected[i], 2);
+		}
+	}
+	return sqrt(difference / norm);
+}
+
+/* head: torch's loss, and how far its own float is from its double. */
+static void compare_steps(const struct net *net, float *const histories[], FILE *in, const double head[2])
+{
+	const struct psd_update update = {.rate = RATE, .momentum = MOMENTUM, .weight_decay = WEIGHT_DECAY};
+	const double tolerance_ratio = STEP_TOLERANCE_RATIO + PYTORCH_FLOAT_TIMES * head[1];
+	double worst_ratio = 0;
+
+	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
+		const struct psd_tensor *tensor = &net->graph->tensors[t];
+		double ratio;
+
+		psd_solver_apply(&update, net->parameters[t], net->gradients[t], histories[t], tensor->elements);
+		ratio = step_error_ratio(in, histories[t], tensor->elements);
+		worst_ratio = fmax(worst_ratio, ratio);
+		cr_expect_lt(ratio, tolerance_ratio, "%s: the step of %s is off by %g, PyTorch's float by up to %g",
+			     net->graph->name, tensor->name, ratio, head[1]);
+	}
+	cr_log_info("%s: steps off by up to %.1e, PyTorch's float by %.1e\n", net->graph->name, worst_ratio, head[1]);
+}
+
+static void compare(const struct net *net, double loss, float *const histories[], const char *path)
+{
+	FILE *in = fopen(path, "rb");
+	double head[2];
+
+	cr_assert(in);
+	cr_assert_eq(fread(head, sizeof(head[0]), 2, in), 2);
+	cr_expect_lt(fabs(loss / head[0] - 1), LOSS_TOLERANCE_RATIO, "%s: loss %.9g, must be %.9g", net->graph->name, loss,
+		     head[0]);
+	compare_steps(net, histories, in, head);
+	fclose(in);
+}
+
+static FILE *create(const char *path, const char *ending)
+{
+	char name[300];
+	FILE *out;
+
+	snprintf(name, sizeof(name), "%s%s", path, ending);
+	out = fopen(name, "wb");
+	cr_assert(out);
+	return out;
+}
+
+static void check_network(const struct torch *torch, const struct scratch_folder *folder, const char *model, uint32_t batch)
+{
+	const struct scratch_path path = scratch_folder_path(folder, "net"), result = scratch_folder_path(folder, "net.out");
+	struct psd_graph graph;
+	struct psd_error err = {0};
+	float **histories;
+	struct net net;
+	double loss;
+	FILE *out;
+	char file[128];
+
+	snprintf(file, sizeof(file), "scenarios/models/%s.yaml", model);
+	cr_assert_eq(psd_graph_load(&graph, file, &err), PSD_OK, "%s", err.text);
+	net = net_make_graph(graph, batch);
+	histories = calloc(net.graph->n_tensors, sizeof(*histories));
+	cr_assert(histories);
+	initialise(&net);
+	loss = net_run(&net);
+	for (unsigned t = 0; t < net.graph->n_tensors; t++)
+		histories[t] = make_history(&net, t);
+	out = create(path.text, "");
+	describe(out, &net);
+	fclose(out);
+	out = create(path.text, ".in");
+	put_values(out, &net, histories);
+	fclose(out);
+	ask(torch, path.text);
+	compare(&net, loss, histories, result.text);
+	for (unsigned t = 0; t < net.graph->n_tensors; t++)
+		free(histories[t]);
+	free(histories);
+	net_release(&net);
+}
+
+/* Those that need gigabytes and half a minute more. */
+static bool is_wanted(const char *model)
+{
+	return getenv("PSD_FULL_TESTS") || (strcmp(model, "vgg11") != 0 && strcmp(model, "alexnet-bn") != 0);
+}
+
+/* One process for all: importing torch takes longer than most networks. */
+Test(torch, steps_like_pytorch)
+{
+	static const struct {
+		const char *model;
+		uint32_t batch;
+	} networks[] = {
+		{"cifar10-quick", 10}, {"mlp", 4},	 {"alexnet", 2},  {"alexnet-bn", 4},
+		{"vgg11", 1},	       {"googlenet", 2}, {"resnet50", 4}, {"inception-v3", 2},
+	};
+	struct scratch_folder folder;
+	struct torch torch;
+
+	if (system(PYTHON " -c 'import torch' 2>/dev/null") != 0) {
+		fprintf(stderr, "skipped: python3-torch is not installed (make deps-bench)\n"); /* Criterion itself is silent */
+		cr_skip_test("python3-torch is not installed (make deps-bench)");
+	}
+	/* memory of one network is reused for the next one, here and in python, instead of being given back and cleared */
+	setenv("MALLOC_MMAP_THRESHOLD_", "4000000000", 1);
+	setenv("MALLOC_TRIM_THRESHOLD_", "16000000000", 1);
+	mallopt(M_MMAP_THRESHOLD, INT_MAX);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	folder = scratch_folder_make();
+	torch = start_torch();
+	for (unsigned n = 0; n < sizeof(networks) / sizeof(networks[0]); n++)
+		if (is_wanted(networks[n].model))
+			check_network(&torch, &folder, networks[n].model, networks[n].batch);
+	stop_torch(&torch);
+	scratch_folder_remove(&folder);
+}

@@ -1,0 +1,223 @@
+/* A worker among hosts that misbehave: every frame that the program does not have ends the run with words that say what came and from whom.
+ * The test is host 0, by hand; the worker is host 1, in a thread. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "engine/schedules/ring.h"
+#include "real/socket.h"
+#include "real/wire.h"
+#include "real/worker.h"
+
+enum { HOSTS = 2, N_ITERATIONS = 3, BATCH = 2 };
+
+#define WITHIN_SEC 20.0
+
+struct meeting {
+	struct psd_scenario scenario;
+	struct psd_subject_matter matter;
+	struct psd_case made;
+	struct psd_mesh_host places[HOSTS];
+	struct psd_worker_options options;
+	int listener, fd; /* ours */
+	enum psd_status status;
+	struct psd_error err;
+	pthread_t thread;
+};
+
+static void make_case(struct meeting *meeting, const char *sync)
+{
+	struct psd_error err = {.text = ""};
+	char text[1024];
+	const int length = snprintf(text, sizeof(text),
+				    "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: %d}\n"
+				    "compute: {device: cpu}\n"
+				    "cluster: {nodes: %d, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+				    "systems:\n  - {name: s, schedule: wait-free, sync: %s}\n"
+				    "train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
+				    BATCH, HOSTS, sync, N_ITERATIONS);
+
+	cr_assert_eq(psd_scenario_parse(&meeting->scenario, "scenarios/test.yaml", text, (size_t)length, NULL, &err), PSD_OK,
+		     "%s", err.text);
+	cr_assert_eq(psd_subject_matter_load(&meeting->matter, &meeting->scenario, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_case_make(&meeting->made, &meeting->matter, &meeting->scenario.systems[0],
+				   psd_scenario_point(&meeting->scenario, 0), &err),
+		     PSD_OK, "%s", err.text);
+}
+
+static void *work(void *context)
+{
+	struct meeting *meeting = context;
+	struct psd_worker_result result;
+
+	meeting->status = psd_worker_run(&meeting->options, &result, &meeting->err);
+	return NULL;
+}
+
+static void send_frame(struct meeting *meeting, const struct psd_wire_head *head, const uint8_t *payload, size_t n_bytes)
+{
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_SMALL_BYTES];
+
+	psd_wire_encode(head, bytes);
+	if (n_bytes > 0)
+		memcpy(bytes + PSD_WIRE_HEAD_BYTES, payload, n_bytes);
+	cr_assert_eq(send(meeting->fd, bytes, PSD_WIRE_HEAD_BYTES + n_bytes, MSG_NOSIGNAL),
+		     (ssize_t)(PSD_WIRE_HEAD_BYTES + n_bytes));
+}
+
+/* Greets as host 0 would, with the plan that the worker itself has named, and compares clocks. */
+static void greet(struct meeting *meeting)
+{
+	const struct psd_wire_head hello_head = {.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES};
+	const struct psd_wire_head clock_head = {.kind = PSD_WIRE_CLOCK, .length_bytes = PSD_WIRE_CLOCK_BYTES};
+	const struct psd_wire_clock clock = {.rtt_sec = 1e-4, .is_last = 1};
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES], payload[PSD_WIRE_SMALL_BYTES];
+	struct psd_wire_hello hello;
+	struct psd_error err;
+
+	cr_assert_eq(
+		psd_socket_read_all("the worker", meeting->fd, bytes, sizeof(bytes), psd_socket_now_sec() + WITHIN_SEC, &err),
+		PSD_OK, "%s", err.text);
+	hello = psd_wire_decode_hello(bytes + PSD_WIRE_HEAD_BYTES);
+	cr_assert_eq(hello.host, 1);
+	cr_assert_eq(hello.n_hosts, HOSTS);
+	hello.host = 0;
+	psd_wire_encode_hello(&hello, payload);
+	send_frame(meeting, &hello_head, payload, PSD_WIRE_HELLO_BYTES);
+	psd_wire_encode_clock(&clock, payload);
+	send_frame(meeting, &clock_head, payload, PSD_WIRE_CLOCK_BYTES);
+}
+
+static void meet(struct meeting *meeting, const char *sync)
+{
+	static const struct psd_socket_options socket_options = {.has_buffers = false};
+	struct psd_error err;
+
+	memset(meeting, 0, sizeof(*meeting));
+	make_case(meeting, sync);
+	for (unsigned h = 0; h < HOSTS; h++)
+		snprintf(meeting->places[h].address, sizeof(meeting->places[h].address), "127.0.0.1");
+	cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &socket_options, &meeting->listener, &meeting->places[0].port, &err),
+		     PSD_OK, "%s", err.text);
+	meeting->options = (struct psd_worker_options){
+		.made = &meeting->made,
+		.train = &meeting->scenario.train,
+		.n_iterations = N_ITERATIONS,
+		.self = 1,
+		.hosts = meeting->places,
+		.listener = -1,
+		.connect_sec = WITHIN_SEC,
+		.stall_sec = WITHIN_SEC,
+	};
+	cr_assert_eq(pthread_create(&meeting->thread, NULL, work, meeting), 0);
+	cr_assert_eq(psd_socket_accept(meeting->listener, "the worker", WITHIN_SEC, &socket_options, &meeting->fd, &err), PSD_OK,
+		     "%s", err.text);
+	greet(meeting);
+}
+
+static void part(struct meeting *meeting)
+{
+	pthread_join(meeting->thread, NULL);
+	close(meeting->fd);
+	close(meeting->listener);
+	psd_case_release(&meeting->made);
+	psd_subject_matter_release(&meeting->matter);
+	psd_scenario_release(&meeting->scenario);
+}
+
+static void check_words(const struct meeting *meeting, const char *words)
+{
+	cr_assert_eq(meeting->status, PSD_ERUN);
+	cr_assert(strstr(meeting->err.text, words), "'%s' is not in '%s'", words, meeting->err.text);
+	cr_assert(strstr(meeting->err.text, "worker 0 at 127.0.0.1:"), "%s", meeting->err.text);
+}
+
+/* The first operation of a kind, as every host's program has it. */
+static uint32_t find_op(const struct meeting *meeting, enum psd_op_kind kind)
+{
+	uint32_t op = 0;
+
+	while (op < meeting->made.program.n_ops && meeting->made.program.ops[op].kind != kind)
+		op++;
+	cr_assert_lt(op, meeting->made.program.n_ops);
+	return op;
+}
+
+static void check_frame(const char *sync, enum psd_op_kind op_kind, struct psd_wire_head head, const char *words)
+{
+	static const uint8_t zeros[PSD_WIRE_SMALL_BYTES];
+	const bool is_small = head.kind == PSD_WIRE_REPORT || head.kind == PSD_WIRE_HELLO;
+	struct meeting meeting;
+
+	meet(&meeting, sync);
+	head.op = find_op(&meeting, op_kind);
+	send_frame(&meeting, &head, zeros, is_small ? head.length_bytes : 0);
+	part(&meeting);
+	check_words(&meeting, words);
+}
+
+Test(worker, refuses_messages_that_the_program_does_not_have)
+{
+	check_frame("ps", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_DATA, .length_bytes = 4},
+		    "sent a message that the program does not have");
+	check_frame("ps", PSD_OP_SEND, (struct psd_wire_head){.kind = PSD_WIRE_DATA, .length_bytes = UINT64_C(1) << 62},
+		    "sent a message that the program does not have");
+	check_frame("ring", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_RING, .part = 2, .length_bytes = 4},
+		    "sent a step that the program does not have");
+}
+
+Test(worker, refuses_messages_out_of_turn)
+{
+	struct psd_wire_head head = {.kind = PSD_WIRE_RING, .iteration = 1};
+
+	check_frame("ring", PSD_OP_COLLECTIVE, head, "sent a step out of turn");
+	head.iteration = 0;
+	head.length_bytes = 8;
+	check_frame("ring", PSD_OP_COLLECTIVE, head, "sent a step out of turn");
+}
+
+/* On a single connection the first step would wait there for the collective to begin, with everything behind it. */
+Test(worker, refuses_a_step_that_overtakes_the_first)
+{
+	struct meeting meeting;
+	struct psd_wire_head head = {.kind = PSD_WIRE_RING, .part = 1};
+
+	meet(&meeting, "ring");
+	head.op = find_op(&meeting, PSD_OP_COLLECTIVE);
+	head.length_bytes =
+		psd_ring_step(meeting.made.program.ops[head.op].payload.elements, HOSTS, 0, 1).elements * sizeof(float);
+	send_frame(&meeting, &head, NULL, 0);
+	part(&meeting);
+	check_words(&meeting, "sent a step out of turn");
+}
+
+Test(worker, refuses_signals_that_nobody_expects)
+{
+	/* worker 0 says who begins, it does not tell others that it is ready; and what it begins in iteration 2 is not ready in iteration 0 */
+	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_READY},
+		    "sent a signal that nobody expects");
+	check_frame("ring", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN}, "sent a signal that nobody expects");
+	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 2},
+		    "sent a signal that nobody expects");
+	/* in the order of generation nobody says anything */
+	check_frame("ring", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN},
+		    "sent a signal that nobody expects");
+	check_frame("ps", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_REPORT, .length_bytes = PSD_WIRE_REPORT_BYTES},
+		    "sent a report that nobody expects");
+	check_frame("ps", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES},
+		    "sent a second greeting");
+}
+
+Test(worker, says_whom_it_waited_for)
+{
+	struct meeting meeting;
+
+	meet(&meeting, "ps");
+	cr_assert_eq(shutdown(meeting.fd, SHUT_WR), 0);
+	part(&meeting);
+	check_words(&meeting, "closed the connection in iteration 0 while worker 1 waits for its 'push ");
+}

@@ -1,0 +1,673 @@
+/* What psd-sim writes, from hand-made results: CSV, JSON, tables, trace events, and the arithmetic between outcome and result. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/program/case.h"
+#include "engine/result/result_row.h"
+#include "engine/scenario/scenario_print.h"
+#include "sim/grid.h"
+#include "sim/json.h"
+#include "sim/output.h"
+#include "sim/result.h"
+#include "sim/trace.h"
+
+static const double tolerance_ratio = 1e-12;
+
+static void expect_close(double actual, double expected)
+{
+	cr_assert(fabs(actual - expected) <= tolerance_ratio * fabs(expected), "%.17g, expected %.17g", actual, expected);
+}
+
+/* A stream into memory; text() ends it. */
+struct memory {
+	FILE *out;
+	char *text;
+	size_t length;
+};
+
+static void open_memory(struct memory *memory)
+{
+	memory->text = NULL;
+	memory->out = open_memstream(&memory->text, &memory->length);
+	cr_assert_not_null(memory->out);
+}
+
+static const char *text_of(struct memory *memory)
+{
+	cr_assert_eq(fclose(memory->out), 0);
+	return memory->text;
+}
+
+/* ---- a JSON reader that only says whether text is JSON ---- */
+
+static const char *skip_value(const char *at);
+
+static const char *skip_blanks(const char *at)
+{
+	return at + strspn(at, " \t\r\n");
+}
+
+static const char *skip_string(const char *at)
+{
+	if (*at++ != '"')
+		return NULL;
+	for (; *at != '"'; at++) {
+		if ((unsigned char)*at < 0x20)
+			return NULL;
+		if (*at != '\\')
+			continue;
+		at++;
+		if (*at == 'u') {
+			if (strspn(at + 1, "0123456789abcdefABCDEF") < 4)
+				return NULL;
+			at += 4;
+		} else if (!*at || !strchr("\"\\/bfnrt", *at)) {
+			return NULL;
+		}
+	}
+	return at + 1;
+}
+
+static const char *skip_number(const char *at)
+{
+	char *end;
+
+	if (*at != '-' && !isdigit((unsigned char)*at))
+		return NULL;
+	strtod(at, &end);
+	return end;
+}
+
+/* has_keys: an object, else an array. */
+static const char *skip_list(const char *at, char close, bool has_keys)
+{
+	at = skip_blanks(at + 1);
+	if (*at == close)
+		return at + 1;
+	for (;;) {
+		if (has_keys) {
+			at = skip_string(skip_blanks(at));
+			if (!at || *(at = skip_blanks(at)) != ':')
+				return NULL;
+			at++;
+		}
+		at = skip_value(at);
+		if (!at)
+			return NULL;
+		at = skip_blanks(at);
+		if (*at == close)
+			return at + 1;
+		if (*at++ != ',')
+			return NULL;
+	}
+}
+
+static const char *skip_value(const char *at)
+{
+	at = skip_blanks(at);
+	if (*at == '{')
+		return skip_list(at, '}', true);
+	if (*at == '[')
+		return skip_list(at, ']', false);
+	if (*at == '"')
+		return skip_string(at);
+	if (!strncmp(at, "null", 4))
+		return at + 4;
+	return skip_number(at);
+}
+
+static bool is_json(const char *text)
+{
+	const char *end = skip_value(text);
+
+	return end && !*skip_blanks(end);
+}
+
+Test(output, json_reader_of_this_test_refuses_what_is_no_json)
+{
+	cr_assert(is_json("{\"a\":[1,null,\"\\u00e9\"],\"b\":{}}"));
+	cr_assert_not(is_json("[1,]"));
+	cr_assert_not(is_json("{\"a\" 1}"));
+	cr_assert_not(is_json("[\"\n\"]"));
+	cr_assert_not(is_json("[inf]"));
+	cr_assert_not(is_json("[1] 2"));
+}
+
+/* ---- JSON ---- */
+
+static void expect_string(const char *text, const char *expected)
+{
+	struct memory memory;
+
+	open_memory(&memory);
+	psd_json_write_string(memory.out, text);
+	cr_expect_str_eq(text_of(&memory), expected);
+	cr_expect(is_json(memory.text));
+	free(memory.text);
+}
+
+Test(output, json_escapes_quotes_and_controls_and_keeps_utf8)
+{
+	expect_string("a \"b\" \\", "\"a \\\"b\\\" \\\\\"");
+	expect_string("tab\tend\x7f", "\"tab\\u0009end\\u007f\"");
+	expect_string("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+}
+
+Test(output, json_replaces_bytes_that_are_no_utf8)
+{
+	expect_string("\xff", "\"\\ufffd\"");
+	expect_string("a\xc3", "\"a\\ufffd\"");				       /* ends too early */
+	expect_string("\xc0\xaf", "\"\\ufffd\\ufffd\"");		       /* overlong '/' */
+	expect_string("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"");	       /* a surrogate */
+	expect_string("\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""); /* beyond U+10FFFF */
+}
+
+Test(output, json_puts_commas_between_elements_only)
+{
+	struct memory memory;
+
+	open_memory(&memory);
+	struct psd_json json = psd_json_make(memory.out);
+
+	psd_json_begin(&json, '[');
+	for (int i = 0; i < 2; i++) {
+		psd_json_line(&json);
+		psd_json_begin(&json, '{');
+		psd_json_key(&json, "a");
+		psd_json_number(&json, 0.1, 6);
+		psd_json_key(&json, "b");
+		psd_json_begin(&json, '[');
+		psd_json_end(&json, ']');
+		psd_json_key(&json, "c");
+		psd_json_number(&json, INFINITY, 6);
+		psd_json_end(&json, '}');
+	}
+	psd_json_end(&json, ']');
+	cr_expect_str_eq(text_of(&memory), "[\n{\"a\":0.1,\"b\":[],\"c\":null},\n{\"a\":0.1,\"b\":[],\"c\":null}]");
+	cr_expect(is_json(memory.text));
+	free(memory.text);
+}
+
+/* ---- CSV ---- */
+
+static void expect_field(const char *text, const char *expected)
+{
+	struct psd_text field = {.bytes = NULL};
+
+	psd_text_add_csv(&field, text);
+	cr_expect_str_eq(field.bytes ? field.bytes : "", expected);
+	psd_text_release(&field);
+}
+
+Test(output, csv_quotes_only_what_needs_it)
+{
+	expect_field("plain text 'as is'", "plain text 'as is'");
+	expect_field("a,b", "\"a,b\"");
+	expect_field("say \"hi\"", "\"say \"\"hi\"\"\"");
+	expect_field("two\nlines", "\"two\nlines\"");
+	expect_field("", "");
+}
+
+/* ---- results ---- */
+
+static const struct psd_point eight_nodes_of_two = {.nodes = 8, .workers_per_node = 2, .workers = 16, .bandwidth_bps = 4e10};
+
+static struct psd_result result_of(double iteration_sec, struct psd_published_row *row)
+{
+	static struct psd_system system = {.name = "A"};
+	const struct psd_published published = {.rows = row, .n_rows = row ? 1 : 0};
+	const struct psd_result_basis basis = {.batch_per_worker = 32, .compute_sec = 0.5, .published = &published};
+	const struct psd_outcome outcome = {.iteration_sec = iteration_sec};
+
+	return psd_result_make(&system, eight_nodes_of_two, &outcome, &basis, 64.0);
+}
+
+Test(output, result_counts_the_images_of_all_workers)
+{
+	const struct psd_result result = result_of(0.8, NULL);
+	const double images = 16 * 32; /* an iteration: 16 workers, a batch of 32 each */
+
+	expect_close(result.images_per_sec, images / 0.8);
+	expect_close(result.speedup, images / 0.8 / 64.0);
+	expect_close(result.exposed_comm_sec, 0.8 - 0.5);
+	cr_assert_null(result.published);
+	cr_assert_not(result.has_error_ratio);
+}
+
+Test(output, exposed_communication_is_never_below_zero)
+{
+	cr_assert_eq(result_of(0.5 - 1e-12, NULL).exposed_comm_sec, 0.0);
+}
+
+Test(output, error_is_of_throughput_where_both_are_published)
+{
+	struct psd_published_row row = {.system = (char[]){"A"},
+					.workers = 16,
+					.has_images_per_sec = true,
+					.images_per_sec = 800,
+					.has_speedup = true,
+					.speedup = 9};
+	const struct psd_result result = result_of(0.8, &row);
+
+	cr_assert(result.has_error_ratio);
+	expect_close(result.error_ratio, 16 * 32 / 0.8 / 800 - 1);
+}
+
+Test(output, error_is_of_speedup_where_only_that_is_published)
+{
+	struct psd_published_row row = {.system = (char[]){"A"}, .workers = 16, .has_speedup = true, .speedup = 9};
+	const struct psd_result result = result_of(0.8, &row);
+
+	expect_close(result.error_ratio, 16 * 32 / 0.8 / 64.0 / 9 - 1);
+}
+
+Test(output, published_values_of_other_worker_counts_do_not_count)
+{
+	struct psd_published_row row = {.system = (char[]){"A"}, .workers = 8, .has_speedup = true, .speedup = 9};
+
+	cr_assert_null(result_of(0.8, &row).published);
+}
+
+/* ---- reports ---- */
+
+/* The smallest scenario with everything a report needs; results are filled by the tests. */
+struct fixture {
+	struct psd_scenario scenario;
+	struct psd_subject_matter matter;
+	struct psd_published_row row;
+	struct psd_result results[2];
+	struct psd_report report;
+};
+
+static const char scenario_text[] = "title: 'a \"title\", with comma'\n"
+				    "model: {graph: models/mlp.yaml, batch_per_worker: 32}\n"
+				    "compute: {device: cpu}\n"
+				    "cluster: {nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+				    "systems:\n"
+				    "  - {name: first, sync: ps, servers: 1, slice: 64MB}\n"
+				    "  - {name: the second, sync: hybrid}\n";
+
+static void make_fixture(struct fixture *fixture)
+{
+	struct psd_error err = {.text = ""};
+
+	memset(fixture, 0, sizeof(*fixture));
+	cr_assert_eq(
+		psd_scenario_parse(&fixture->scenario, "scenarios/test.yaml", scenario_text, strlen(scenario_text), NULL, &err),
+		PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_subject_matter_load(&fixture->matter, &fixture->scenario, &err), PSD_OK, "%s", err.text);
+	fixture->row = (struct psd_published_row){
+		.system = (char *)(uintptr_t) "first", .workers = 4, .has_speedup = true, .speedup = 2.5, .is_fit = true};
+	for (unsigned s = 0; s < 2; s++) {
+		const struct psd_outcome outcome = {
+			.iteration_sec = 2.0,
+			.busy_sec = {0.25, 0, 0, 0, 1.9},
+			.sent_bytes_per_node = 123456789,
+			.received_bytes_per_node = 987654321,
+		};
+		fixture->results[s] = (struct psd_result){
+			.system = &fixture->scenario.systems[s],
+			.point = psd_scenario_point(&fixture->scenario, 0),
+			.outcome = outcome,
+			.images_per_sec = 64,
+			.speedup = 2,
+			.compute_sec = 0.25,
+			.exposed_comm_sec = 1.75,
+		};
+	}
+	fixture->results[0].published = &fixture->row;
+	fixture->results[0].has_error_ratio = true;
+	fixture->results[0].error_ratio = 2 / 2.5 - 1;
+	fixture->report =
+		(struct psd_report){.matter = &fixture->matter, .results = fixture->results, .n_systems = 2, .n_points = 1};
+}
+
+static void release_fixture(struct fixture *fixture)
+{
+	psd_subject_matter_release(&fixture->matter);
+	psd_scenario_release(&fixture->scenario);
+}
+
+Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
+{
+	struct fixture fixture;
+	struct memory memory;
+	struct psd_text head = {.bytes = NULL};
+	struct psd_error err;
+
+	make_fixture(&fixture);
+	open_memory(&memory);
+	psd_result_row_add_head(&head);
+	cr_assert_eq(psd_output_text(memory.out, &head, &err), PSD_OK);
+	cr_assert_eq(psd_output_csv(memory.out, &fixture.report, &err), PSD_OK);
+	cr_expect_str_eq(
+		text_of(&memory),
+		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
+		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio\n"
+		"\"a \"\"title\"\", with comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.75,123456789,987654321,,2.5,-0.2\n"
+		"\"a \"\"title\"\", with comma\",the second,sim-flow,4,4,1000000000,2,64,2,0.25,1.75,123456789,987654321,,,\n");
+	free(memory.text);
+	release_fixture(&fixture);
+}
+
+Test(output, json_holds_results_plan_and_busy_times)
+{
+	struct fixture fixture;
+	struct memory memory;
+	struct psd_error err;
+
+	make_fixture(&fixture);
+	open_memory(&memory);
+	struct psd_json json = psd_json_make(memory.out);
+
+	psd_json_begin(&json, '[');
+	cr_assert_eq(psd_output_json(&json, &fixture.report, &err), PSD_OK);
+	psd_json_end(&json, ']');
+	cr_expect(is_json(text_of(&memory)), "%s", memory.text);
+	cr_expect_not_null(
+		strstr(memory.text, "\"published_images_per_sec\":null,\"published_speedup\":2.5,\"error_ratio\":-0.2,"));
+	cr_expect_not_null(strstr(memory.text, "\"network_out_sec\":1.9}"));
+	cr_expect_not_null(strstr(memory.text, "\"tensors\":[\"fc1.weight\",\"fc1.bias\"],\"method\":\"ps\""));
+	cr_expect_not_null(strstr(memory.text, "\"tensors\":[\"fc1.weight\",\"fc1.bias\"],\"method\":\"sfb\""));
+	free(memory.text);
+	release_fixture(&fixture);
+}
+
+Test(output, table_marks_calibrated_values_and_names_the_bottleneck)
+{
+	struct fixture fixture;
+	struct memory memory;
+	struct psd_error err;
+
+	make_fixture(&fixture);
+	open_memory(&memory);
+	cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
+	text_of(&memory);
+	cr_expect_not_null(strstr(memory.text, "-20.0 c\n"));
+	cr_expect_not_null(strstr(memory.text, "\nc: calibrated on this value; not a prediction\n"));
+	cr_expect_not_null(strstr(memory.text, "fidelity flow"));
+	/* 1.9 s of 2 s are 95 %, 0.25 s are 12.5 %, printed as the even 12 */
+	cr_expect_not_null(strstr(
+		memory.text, "first at 4 nodes: bound by the network, busy for 95 % of an iteration of 2 s; compute is 12 %.\n"));
+	for (const char *line = memory.text; *line; line += strcspn(line, "\n") + 1)
+		cr_expect_leq(strcspn(line, "\n"), PSD_GRID_WIDTH);
+	free(memory.text);
+	release_fixture(&fixture);
+}
+
+Test(output, calibration_legend_stands_only_under_calibrated_tables)
+{
+	struct fixture fixture;
+	struct memory memory;
+	struct psd_error err;
+
+	make_fixture(&fixture);
+	fixture.row.is_fit = false;
+	open_memory(&memory);
+	cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
+	cr_expect_null(strstr(text_of(&memory), "calibrated"));
+	free(memory.text);
+	release_fixture(&fixture);
+}
+
+Test(output, table_marks_what_lies_beyond_the_calibration)
+{
+	static const struct {
+		unsigned workers;
+		double bandwidth_ratio;
+		const char *mark; /* NULL: none */
+	} cases[] = {{4, 1, NULL}, {2, 1, "  workers\n"}, {4, 2, "  link\n"}, {2, 2, "  workers, link\n"}};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture fixture;
+		struct memory memory;
+		struct psd_error err;
+
+		make_fixture(&fixture);
+		fixture.scenario.calibration = (struct psd_calibrated){cases[i].workers, fixture.results[0].point.bandwidth_bps *
+												 cases[i].bandwidth_ratio};
+		open_memory(&memory);
+		cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
+		text_of(&memory);
+		cr_expect_eq(strstr(memory.text, "beyond") && cases[i].mark, cases[i].mark != NULL, "%s", memory.text);
+		if (cases[i].mark)
+			cr_expect_not_null(strstr(memory.text, cases[i].mark), "%s", memory.text);
+		free(memory.text);
+		release_fixture(&fixture);
+	}
+}
+
+Test(output, nothing_busy_is_waiting)
+{
+	struct fixture fixture;
+	struct memory memory;
+
+	make_fixture(&fixture);
+	fixture.results[0].outcome.busy_sec[PSD_RESOURCE_NIC] = 1.0; /* half of the iteration, and wait-free */
+	open_memory(&memory);
+	psd_output_bottlenecks(memory.out, &fixture.report);
+	cr_expect_not_null(strstr(text_of(&memory), "first at 4 nodes: bound by waiting"));
+	free(memory.text);
+	release_fixture(&fixture);
+}
+
+Test(output, estimate_says_what_it_ignores)
+{
+	struct fixture fixture;
+	struct memory memory;
+
+	make_fixture(&fixture);
+	fixture.report.is_estimate = true;
+	open_memory(&memory);
+	psd_output_notes(memory.out, &fixture.report);
+	cr_expect_str_eq(text_of(&memory), "");
+	free(memory.text);
+	fixture.scenario.jitter_ratio = 0.1;
+	fixture.scenario.network.topology = PSD_TOPOLOGY_RACKS;
+	open_memory(&memory);
+	psd_output_notes(memory.out, &fixture.report);
+	cr_expect_str_eq(text_of(&memory), "note: the estimate knows nothing of racks, jitter: simulate for those\n");
+	free(memory.text);
+	release_fixture(&fixture);
+}
+
+Test(output, plan_gives_the_rule_in_words_with_its_figures)
+{
+	struct fixture fixture;
+	struct memory memory;
+	struct psd_case made;
+	struct psd_error err;
+
+	make_fixture(&fixture);
+	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[1], psd_scenario_point(&fixture.scenario, 0),
+				   &err),
+		     PSD_OK);
+	open_memory(&memory);
+	cr_assert_eq(psd_output_plan(memory.out, &made, "point 1 of 1", &err), PSD_OK);
+	text_of(&memory);
+	/* P = S = 4, K = 32, M = N = 4096 */
+	const unsigned factors = 2 * 32 * 3 * (4096 + 4096), dense = 2 * 4096 * 4096 / 4 * (4 + 4 - 2);
+	char expected[200];
+
+	snprintf(expected, sizeof(expected), "fc2: sfb, as 2 K (P-1)(M+N) = %u <= 2 M N (P+S-2)/S = %u values\n", factors, dense);
+	cr_expect_not_null(strstr(memory.text, expected), "%s", memory.text);
+	free(memory.text);
+	psd_case_release(&made);
+	release_fixture(&fixture);
+}
+
+Test(output, printed_scenario_reads_back_as_the_same)
+{
+	struct fixture fixture;
+	struct psd_text first = {.bytes = NULL}, second = {.bytes = NULL};
+	struct psd_scenario again;
+	struct psd_error err = {.text = ""};
+
+	make_fixture(&fixture);
+	fixture.scenario.network.latency_sec = 30e-6;
+	fixture.scenario.network.payload_ratio = 0.956;
+	fixture.scenario.systems[0].host.copy_bps = 2.3e9 * 8;
+	fixture.scenario.systems[0].host.message_sec = 1.0 / 3.0; /* needs all 17 digits */
+	fixture.scenario.systems[0].host.latency_sec = 47.25e-6;
+	psd_scenario_add_text(&first, &fixture.scenario);
+	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s in\n%s",
+		     err.text, first.bytes);
+	cr_expect_eq(again.network.latency_sec, 30e-6);
+	cr_expect_eq(again.network.payload_ratio, 0.956);
+	cr_expect_eq(again.systems[0].host.copy_bps, 2.3e9 * 8);
+	cr_expect_eq(again.systems[0].host.message_sec, 1.0 / 3.0);
+	cr_expect_eq(again.systems[0].host.latency_sec, 47.25e-6);
+	cr_expect_eq(again.host.latency_sec, 0);
+	psd_scenario_add_text(&second, &again);
+	cr_expect_str_eq(second.bytes, first.bytes);
+	psd_text_release(&first);
+	psd_text_release(&second);
+	psd_scenario_release(&again);
+	release_fixture(&fixture);
+}
+
+/* ---- grid ---- */
+
+Test(output, grid_lines_up_and_leaves_empty_columns_out)
+{
+	struct psd_grid grid = {.n_rows = 0};
+	struct psd_error err;
+	struct memory memory;
+
+	psd_grid_add_column(&grid, "", "name", true);
+	psd_grid_add_column(&grid, "not", "shown", false);
+	psd_grid_add_column(&grid, "time", "s", false);
+	psd_grid_add_row(&grid);
+	psd_grid_set(&grid, 0, "\xc3\xa9t\xc3\xa9"); /* three characters in five bytes */
+	psd_grid_set(&grid, 2, "1.5");
+	psd_grid_add_gap(&grid);
+	psd_grid_add_row(&grid);
+	psd_grid_set(&grid, 0, "a\x1b[2J");
+	psd_grid_set(&grid, 2, "10.25");
+	open_memory(&memory);
+	cr_assert_eq(psd_grid_write(memory.out, &grid, &err), PSD_OK);
+	cr_expect_str_eq(text_of(&memory), "        time\n"
+					   "name       s\n"
+					   "------------\n"
+					   "\xc3\xa9t\xc3\xa9      1.5\n"
+					   "\n"
+					   "a?[2J  10.25\n");
+	free(memory.text);
+	psd_grid_release(&grid);
+}
+
+Test(output, grid_cuts_the_first_wide_column_to_the_page)
+{
+	struct psd_grid grid = {.n_rows = 0};
+	struct psd_error err;
+	struct memory memory;
+
+	psd_grid_add_column(&grid, "", "name", true);
+	psd_grid_add_column(&grid, "", "text", true);
+	psd_grid_add_row(&grid);
+	psd_grid_set(&grid, 0, "%080d", 1);
+	psd_grid_set(&grid, 1, "%080d", 1);
+	open_memory(&memory);
+	cr_assert_eq(psd_grid_write(memory.out, &grid, &err), PSD_OK);
+	const char *row = strstr(text_of(&memory), "\n000");
+
+	cr_assert_not_null(row);
+	cr_expect_eq(strcspn(row + 1, "\n"), PSD_GRID_WIDTH);
+	cr_expect_not_null(strstr(row, "00..  000"));
+	free(memory.text);
+	psd_grid_release(&grid);
+}
+
+Test(output, sentence_breaks_between_words_but_not_before_a_per_cent_sign)
+{
+	struct psd_sentence sentence = {.length = 0};
+	struct memory memory;
+
+	for (int i = 0; i < 59; i++) /* 118 characters */
+		psd_sentence_add(&sentence, "a ");
+	psd_sentence_add(&sentence, "5 %% b");
+	open_memory(&memory);
+	psd_sentence_write(memory.out, &sentence, 2);
+	cr_expect_not_null(strstr(text_of(&memory), " a\n  5 % b\n"));
+	free(memory.text);
+}
+
+Test(output, three_significant_digits)
+{
+	cr_expect_eq(psd_grid_decimals(0.0123, 6), 4);
+	cr_expect_eq(psd_grid_decimals(1.5, 6), 2);
+	cr_expect_eq(psd_grid_decimals(512, 6), 0);
+	cr_expect_eq(psd_grid_decimals(1e-9, 6), 6);
+	cr_expect_eq(psd_grid_decimals(0, 6), 0);
+}
+
+/* ---- trace ---- */
+
+static uint32_t find_op(const struct psd_program *program, enum psd_op_kind kind)
+{
+	uint32_t op = 0;
+
+	while (op < program->n_ops && program->ops[op].kind != kind)
+		op++;
+	cr_assert_lt(op, program->n_ops);
+	return op;
+}
+
+Test(output, trace_is_json_with_one_event_a_line)
+{
+	struct fixture fixture;
+	struct memory memory;
+	struct psd_case made;
+	struct psd_error err;
+	struct psd_trace_writer writer;
+
+	make_fixture(&fixture);
+	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[0], psd_scenario_point(&fixture.scenario, 0),
+				   &err),
+		     PSD_OK);
+	const uint32_t forward = find_op(&made.program, PSD_OP_FORWARD), receive = find_op(&made.program, PSD_OP_RECEIVE);
+	const uint32_t send = made.program.ops[receive].match;
+	const struct psd_span spans[] = {
+		{.host = 0, .task = {0, forward}, .start_sec = 0, .end_sec = 0.25},
+		{.host = 1, .task = {1, send}, .start_sec = 0.25, .end_sec = 1.0000004},
+		{.host = 4, .task = {1, send}, .is_arrival = true, .start_sec = 0.25, .end_sec = 1.5},
+	};
+
+	open_memory(&memory);
+	psd_trace_begin(&writer, memory.out, &made);
+	for (unsigned i = 0; i < 3; i++)
+		psd_trace_span(&writer, &made.program, &spans[i]);
+	cr_assert_eq(psd_trace_end(&writer, &err), PSD_OK);
+	text_of(&memory);
+	cr_expect(is_json(memory.text), "%s", memory.text);
+
+	/* 4 workers and 1 server: a name each for the process and its 6 rows; then the spans; the head and the end */
+	unsigned n_lines = 0;
+
+	for (const char *c = memory.text; *c; c++)
+		n_lines += *c == '\n';
+	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 1);
+	static const char head[] =
+		"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with comma\",\"system\":\"first\","
+		"\"executor\":\"sim-flow\",\"nodes\":4},\"traceEvents\":[\n";
+
+	cr_expect_eq(strncmp(memory.text, head, strlen(head)), 0, "%s", memory.text);
+	cr_expect_not_null(
+		strstr(memory.text, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":4,\"args\":{\"name\":\"server 0\"}},\n"));
+	cr_expect_not_null(strstr(memory.text,
+				  "{\"name\":\"forward fc1\",\"cat\":\"forward\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":0.000,"
+				  "\"dur\":250000.000,\"args\":{\"iteration\":0,\"bytes\":0}},\n"));
+	cr_expect_not_null(
+		strstr(memory.text, "\"cat\":\"send\",\"ph\":\"X\",\"pid\":1,\"tid\":5,\"ts\":250000.000,\"dur\":750000.400,"));
+	cr_expect_not_null(strstr(memory.text,
+				  "\"cat\":\"receive\",\"ph\":\"X\",\"pid\":4,\"tid\":6,\"ts\":250000.000,\"dur\":1250000.000,"));
+	cr_expect_not_null(strstr(memory.text, "}}\n]}\n"));
+	free(memory.text);
+	psd_case_release(&made);
+	release_fixture(&fixture);
+}
