@@ -8,7 +8,7 @@
 #include "engine/base/units.h"
 #include "engine/estimate/estimate.h"
 #include "sim/children.h"
-#include "sim/simulate.h"
+#include "sim/executor/simulate.h"
 
 struct job {
 	const struct psd_subject_matter *matter;

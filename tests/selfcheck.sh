@@ -48,7 +48,7 @@ void f(char *to, const char *from);
 void f(char *to, const char *from) { strcpy(to, from); }' >"$work/banned.c"
 must_reject "a call of strcpy" strcpy "$cc" -I. -Werror -include engine/base/banned.h -c -o "$work/banned.o" "$work/banned.c"
 
-for include in '<simgrid/engine.h>' '<pthread.h>' '<sys/socket.h>' '"sim/network.h"' '<yaml.h>'; do
+for include in '<simgrid/engine.h>' '<pthread.h>' '<sys/socket.h>' '"sim/network/network.h"' '<yaml.h>'; do
 	include_from engine "$include"
 	must_reject "engine with $include" "engine/bad.c:1:" tests/check-layers.sh "$work/tree"
 done

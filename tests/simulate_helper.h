@@ -14,7 +14,7 @@
 #include "engine/estimate/estimate.h"
 #include "engine/program/case.h"
 #include "engine/program/outcome.h"
-#include "sim/simulate.h"
+#include "sim/executor/simulate.h"
 
 enum { SIMULATION_CPU_SEC_MAX = 60 };
 

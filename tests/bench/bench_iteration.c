@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sim/simulate.h"
+#include "sim/executor/simulate.h"
 
 enum { TEXT_MAX = 1024 };
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "engine/scenario/scenario.h"
-#include "sim/network.h"
+#include "sim/network/network.h"
 
 #define LATENCY_SEC	10e-6
 #define LINK_BPS	80e9

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "engine/scenario/scenario.h"
-#include "sim/platform.h"
+#include "sim/network/platform.h"
 
 #define CLOSED_FORM_RATIO 1e-3
 #define FLUID_RATIO	  1e-6 /* SimGrid ends what is within 1 ns of now */

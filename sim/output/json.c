@@ -1,5 +1,5 @@
 /* JSON as RFC 8259 has it. Refuses numbers that JSON cannot hold: they become null. */
-#include "sim/json.h"
+#include "sim/output/json.h"
 
 #include <assert.h>
 #include <inttypes.h>

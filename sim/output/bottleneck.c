@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "engine/base/units.h"
-#include "sim/grid.h"
-#include "sim/output.h"
+#include "sim/output/grid.h"
+#include "sim/output/output.h"
 
 static const char *const resource_names[] = {"compute", "the copy out of the device", "the copy into the device",
 					     "the server CPU", "the network"};

@@ -4,7 +4,7 @@
 
 #include "engine/estimate/pool.h"
 #include "engine/program/interpreter.h"
-#include "sim/simulate.h"
+#include "sim/executor/simulate.h"
 
 /* What woke us is told by the cookie: kind, then host or two hosts, then the task. */
 enum psd_wake {

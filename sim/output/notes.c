@@ -1,8 +1,8 @@
 /* What a reader has to know before trusting the figures of a report. */
 #include <string.h>
 
-#include "sim/grid.h"
-#include "sim/output.h"
+#include "sim/output/grid.h"
+#include "sim/output/output.h"
 
 static bool may_use_ring(const struct psd_scenario *scenario)
 {

@@ -1,6 +1,6 @@
 /* Results as CSV. */
 #include "engine/result/result_row.h"
-#include "sim/output.h"
+#include "sim/output/output.h"
 
 static struct psd_result_value value(bool is_there, double figure)
 {

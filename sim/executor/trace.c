@@ -1,7 +1,7 @@
 /* Trace events into a file, as they come. */
 #define _GNU_SOURCE 1
 
-#include "sim/trace.h"
+#include "sim/executor/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "sim/children.h"
-#include "sim/result.h"
-#include "sim/simulate.h"
+#include "sim/executor/simulate.h"
+#include "sim/output/result.h"
 
 /* ---- the format ---- */
 

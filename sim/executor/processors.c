@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "sim/simulation.h"
+#include "sim/executor/simulation.h"
 
 bool psd_sim_has_processors(const struct psd_simulation *sim)
 {

@@ -1,11 +1,11 @@
 /* The interpreter over every host of a case, with SimGrid for a clock and a network. Refuses to print and to fork. */
-#include "sim/simulate.h"
+#include "sim/executor/simulate.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/program/jitter.h"
-#include "sim/simulation.h"
+#include "sim/executor/simulation.h"
 
 static double sim_now(void *context)
 {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "engine/scenario/scenario.h"
-#include "sim/platform.h"
+#include "sim/network/platform.h"
 
 #define LOAD_LIMIT_MSEC 30000
 #define WORDS_MAX	65536 /* of a crash: the message comes first, a stack dump follows */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "engine/base/units.h"
-#include "sim/grid.h"
-#include "sim/output.h"
+#include "sim/output/grid.h"
+#include "sim/output/output.h"
 
 enum { METHOD_COLUMNS = 4 };
 

@@ -1,5 +1,5 @@
 /* The layer table of a graph. Column widths come from the graph, so that long names and large counts stay aligned. */
-#include "sim/describe.h"
+#include "sim/output/describe.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
 
 #include "engine/base/units.h"
 #include "engine/result/result_table.h"
-#include "sim/grid.h"
-#include "sim/output.h"
+#include "sim/output/grid.h"
+#include "sim/output/output.h"
 
 /* ---- above the table: what was computed ---- */
 

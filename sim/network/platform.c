@@ -1,6 +1,6 @@
 /* Geometry of the generated platforms, and their XML form. Knows no SimGrid: ways and
  * capacities come from here, network.cpp gives them to SimGrid. */
-#include "sim/platform.h"
+#include "sim/network/platform.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -6,7 +6,7 @@
 #include "engine/program/case.h"
 #include "engine/program/outcome.h"
 #include "engine/result/trace.h"
-#include "sim/network.h"
+#include "sim/network/network.h"
 
 /* What the network shim needs to build the case's platform. */
 struct psd_platform psd_simulate_platform(const struct psd_case *simulated);

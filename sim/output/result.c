@@ -1,5 +1,5 @@
 /* The arithmetic of results. */
-#include "sim/result.h"
+#include "sim/output/result.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Starts SimGrid, gives it a generated platform or loads a user's, and checks the latter. Ways of a generated platform come from
  * platform.c through one zone of our own: nested star zones cannot choose a spine by the receiver and are slower. Latencies never stay
  * on the links. Refuses to start any transfer. */
-#include "sim/ground.hpp"
+#include "sim/network/ground.hpp"
 
 #include <algorithm>
 #include <cmath>

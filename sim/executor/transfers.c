@@ -1,7 +1,7 @@
 /* Sends of all patterns but rings, message by message or as flows that stand for several. */
 #include <stdlib.h>
 
-#include "sim/simulation.h"
+#include "sim/executor/simulation.h"
 
 /* A dense exchange in flow fidelity: each sender's messages travel in this many flows, shifted around the cluster, once there are more than
  * MOST_MESSAGES of them. One is exact where all nodes and ways are alike; 16 stay within 1.3 % of all P (P-1) messages on other

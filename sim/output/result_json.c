@@ -1,5 +1,5 @@
 /* Results as JSON: the columns of the CSV under the same names, null where those are empty, then the plan and the busy times. */
-#include "sim/output.h"
+#include "sim/output/output.h"
 
 enum { SECONDS_DIGITS = 9, RATIO_DIGITS = 6, RATE_DIGITS = 15 };
 

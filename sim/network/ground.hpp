@@ -9,7 +9,7 @@
 
 extern "C" {
 #include "engine/scenario/scenario.h"
-#include "sim/platform.h"
+#include "sim/network/platform.h"
 }
 
 namespace psd

@@ -9,7 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/program/case.h"
 #include "engine/result/result_row.h"
-#include "sim/json.h"
+#include "sim/output/json.h"
 #include "sim/sweep.h"
 
 /* The table with its head, notes and one sentence for each system. PSD_ENOMEM. */

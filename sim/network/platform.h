@@ -6,7 +6,7 @@
 #ifndef PSD_SIM_PLATFORM_H
 #define PSD_SIM_PLATFORM_H
 
-#include "sim/network.h"
+#include "sim/network/network.h"
 
 enum { PSD_ROUTE_LINKS = 4, PSD_LINK_NAME = 48 };
 

@@ -23,7 +23,7 @@
 
 #include <simgrid/kernel/Timer.hpp>
 
-#include "sim/ground.hpp"
+#include "sim/network/ground.hpp"
 
 namespace s4u = simgrid::s4u;
 using simgrid::kernel::timer::Timer;

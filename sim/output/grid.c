@@ -1,10 +1,10 @@
 /* Text for people into a stream. */
-#include "sim/grid.h"
+#include "sim/output/grid.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-#include "sim/output.h"
+#include "sim/output/output.h"
 
 enum psd_status psd_grid_write(FILE *out, const struct psd_grid *grid, struct psd_error *err)
 {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "sim/simulation.h"
+#include "sim/executor/simulation.h"
 
 /* Of its steps each waits for the one before to come around. Who computes is asked once for all of them, now. */
 void psd_sim_ring_end(struct psd_simulation *sim)

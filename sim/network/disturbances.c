@@ -1,7 +1,7 @@
 /* What makes a cluster less than ideal: nodes and links that are slow for a time, traffic of others. */
 #include <math.h>
 
-#include "sim/simulation.h"
+#include "sim/executor/simulation.h"
 
 static double compute_speed_ratio(const struct psd_simulation *sim, unsigned node, double at_sec, double *until_sec)
 {
