@@ -6,7 +6,7 @@
 
 #include "engine/scenario/scenario_print.h"
 #include "real/console.h"
-#include "real/pack.h"
+#include "real/data/pack.h"
 #include "real/run.h"
 #include "real/run_options.h"
 

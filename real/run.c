@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "engine/result/result_row.h"
-#include "real/calibrate.h"
+#include "real/calibrate/calibrate.h"
+#include "real/cluster/join.h"
+#include "real/cluster/machine.h"
+#include "real/cluster/room.h"
 #include "real/console.h"
-#include "real/join.h"
-#include "real/machine.h"
 #include "real/part_file.h"
-#include "real/replay.h"
-#include "real/room.h"
 #include "real/run_choice.h"
-#include "real/run_log.h"
 #include "real/run_output.h"
+#include "real/session/replay.h"
+#include "real/session/run_log.h"
 
 #define MOST_STOLEN_RATIO 0.02 /* of the processors; with more it is said */
 

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "real/worker.h"
+#include "real/session/worker.h"
 
 enum { MOST_NODES_UNASKED = 4, REPLAYED_ITERATIONS = 6 };
 

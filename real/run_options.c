@@ -5,8 +5,8 @@
 
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/train.h"
-#include "real/hosts.h"
-#include "real/pack_format.h"
+#include "real/cluster/hosts.h"
+#include "real/data/pack_format.h"
 
 enum { MOST_NODES = 400, LEAST_SIDE = 8, ATTEMPTS = 3, MOST_ATTEMPTS = 100 };
 

@@ -6,7 +6,7 @@
 
 #include "engine/base/units.h"
 #include "engine/result/result_table.h"
-#include "real/replay.h"
+#include "real/session/replay.h"
 
 const char *psd_run_executor(bool has_replay)
 {

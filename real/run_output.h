@@ -3,7 +3,7 @@
 #define PSD_REAL_RUN_OUTPUT_H
 
 #include "engine/base/text.h"
-#include "real/launch.h"
+#include "real/cluster/launch.h"
 
 /* One system's run. */
 struct psd_run_row {

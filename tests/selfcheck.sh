@@ -52,8 +52,8 @@ for include in '<simgrid/engine.h>' '<pthread.h>' '<sys/socket.h>' '"sim/network
 	include_from engine "$include"
 	must_reject "engine with $include" "engine/bad.c:1:" tests/check-layers.sh "$work/tree"
 done
-include_from sim '"real/wire.h"'
-must_reject 'sim with "real/wire.h"' "sim/bad.c:1:" tests/check-layers.sh "$work/tree"
+include_from sim '"real/net/wire.h"'
+must_reject 'sim with "real/net/wire.h"' "sim/bad.c:1:" tests/check-layers.sh "$work/tree"
 include_from real '<cuda_runtime.h>'
 must_reject 'C with <cuda_runtime.h>' "real/bad.c:1:" tests/check-layers.sh "$work/tree"
 

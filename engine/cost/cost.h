@@ -56,7 +56,7 @@ struct psd_rates {
 #define PSD_UNLIMITED_BPS 1e18
 
 /* A link lets so many bytes pass at a time, or what it carries in so long if that is less, but an Ethernet packet at least, and that costs each of
- * its ends an interrupt. real/emulation.c makes links like that (or batches of one packet, where packets are larger), network cards coalesce
+ * its ends an interrupt. real/cluster/emulation.c makes links like that (or batches of one packet, where packets are larger), network cards coalesce
  * interrupts likewise. Measured on two cores: what is let pass every 250 us costs 1.5 times the processor time of 500 us, every 100 us twice
  * (tests/bench/real/bench_emulation.c). */
 #define PSD_COALESCED_BYTES	  65536.0

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "real/emulation.h"
-#include "real/socket.h"
+#include "real/cluster/emulation.h"
+#include "real/net/socket.h"
 
 #define PORT	   4711
 #define WITHIN_SEC 30.0 /* generous: reached only by a failure */

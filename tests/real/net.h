@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "engine/model/graph.h"
-#include "real/compute.h"
+#include "real/device/compute.h"
 
 #define NET_SEED 20160716u
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "real/socket.h"
+#include "real/net/socket.h"
 #include "tests/cli_helper.h"
 #include "tests/real/data/jpeg_helper.h"
 #include "tests/real/scratch_folder.h"

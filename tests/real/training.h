@@ -2,7 +2,7 @@
 #ifndef PSD_TESTS_REAL_TRAINING_H
 #define PSD_TESTS_REAL_TRAINING_H
 
-#include "real/launch.h"
+#include "real/cluster/launch.h"
 
 enum { TRAINING_MOST_HOSTS = 5 };
 

@@ -12,10 +12,10 @@
 #include <time.h>
 
 #include "engine/model/graph.h"
-#include "real/affinity.h"
-#include "real/cpu.h"
-#include "real/crew.h"
-#include "real/layer_times.h"
+#include "real/calibrate/layer_times.h"
+#include "real/cluster/affinity.h"
+#include "real/cluster/crew.h"
+#include "real/device/cpu.h"
 
 #define WARM_UPS	      1
 #define REPEATS		      5

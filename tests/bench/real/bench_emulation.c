@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "real/emulation.h"
-#include "real/socket.h"
+#include "real/cluster/emulation.h"
+#include "real/net/socket.h"
 
 #define STREAM_PORT	   4711
 #define ECHO_PORT	   4712

@@ -10,8 +10,8 @@
 
 #include "engine/program/case.h"
 #include "engine/scenario/scenario.h"
-#include "real/emulation.h"
-#include "real/worker.h"
+#include "real/cluster/emulation.h"
+#include "real/session/worker.h"
 
 #define FIRST_PORT  7411
 #define CONNECT_SEC 30.0

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "engine/base/units.h"
-#include "real/emulation.h"
+#include "real/cluster/emulation.h"
 
 #define MASTER_PORT "29500"
 #define LIMIT_SEC   600.0

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/data_parts.h"
-#include "real/pack_format.h"
+#include "real/data/data_parts.h"
+#include "real/data/pack_format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/hosts.h"
+#include "real/cluster/hosts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/wire.h"
+#include "real/net/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

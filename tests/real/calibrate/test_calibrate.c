@@ -1,8 +1,8 @@
 /* Which attempt at a measurement counts, what it is told to spread by, and what a rebuild's rate is of. */
 #include <criterion/criterion.h>
 
-#include "real/calibrate_parts.h"
-#include "real/layer_times.h"
+#include "real/calibrate/calibrate_parts.h"
+#include "real/calibrate/layer_times.h"
 
 #define ROUNDING 1e-12
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/calibrate_parts.h"
+#include "real/calibrate/calibrate_parts.h"
 #include "tests/real/scratch_folder.h"
 
 static const char text[] = "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"

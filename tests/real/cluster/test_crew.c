@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "real/crew.h"
+#include "real/cluster/crew.h"
 
 TestSuite(crew, .timeout = 60);
 

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include "real/netlink.h"
+#include "real/cluster/netlink.h"
 #include "tests/real/emulation_helper.h"
 
 TestSuite(emulation, .timeout = 120);

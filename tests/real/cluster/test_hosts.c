@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/hosts.h"
+#include "real/cluster/hosts.h"
 
 static enum psd_status parse(struct psd_hosts *hosts, const char *text, struct psd_error *err)
 {

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "real/machine.h"
-#include "real/room.h"
+#include "real/cluster/machine.h"
+#include "real/cluster/room.h"
 #include "tests/real/training.h"
 
 #define GIB   (UINT64_C(1) << 30)

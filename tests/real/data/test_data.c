@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "real/data.h"
+#include "real/data/data.h"
 #include "tests/real/data/data_helper.h"
 
 /* ---- CIFAR-10 ---- */

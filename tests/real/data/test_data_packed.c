@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/data_parts.h"
+#include "real/data/data_parts.h"
 #include "tests/real/data/data_helper.h"
 #include "tests/real/data/jpeg_helper.h"
 

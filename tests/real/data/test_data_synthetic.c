@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "real/data.h"
-#include "real/sampler.h"
-#include "real/solver.h"
+#include "real/data/data.h"
+#include "real/data/sampler.h"
+#include "real/session/solver.h"
 #include "tests/real/data/data_helper.h"
 
 enum { SIDE = 16, CHANNELS = 3, PIXELS = CHANNELS * SIDE * SIDE, CLASSES = 10 };

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "real/feed.h"
-#include "real/sampler.h"
+#include "real/data/feed.h"
+#include "real/data/sampler.h"
 
 enum { BATCH = 3, PIXELS = 3 * 8 * 8, WORKERS = 2, N_ITERATIONS = 12 };
 

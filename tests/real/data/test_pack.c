@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/data.h"
-#include "real/pack.h"
+#include "real/data/data.h"
+#include "real/data/pack.h"
 #include "tests/real/data/data_helper.h"
 #include "tests/real/data/jpeg_helper.h"
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "real/sampler.h"
+#include "real/data/sampler.h"
 
 static void expect_bijection(uint64_t n_samples, uint64_t seed, uint64_t epoch)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "engine/model/graph.h"
-#include "real/compute.h"
+#include "real/device/compute.h"
 
 /* The loss of a batch, divided by options->loss_divisor. parameters: one array for each tensor of the graph, in its plain layout. Batch
  * norm uses the batch's statistics when training, else those of a population of which the batch is a sample. */

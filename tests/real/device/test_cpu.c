@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/cpu.h"
+#include "real/device/cpu.h"
 #include "tests/real/device/reference.h"
 #include "tests/real/net.h"
 

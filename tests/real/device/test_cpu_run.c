@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/model/model.h"
-#include "real/compute.h"
+#include "real/device/compute.h"
 #include "tests/real/device/reference.h"
 #include "tests/real/net.h"
 

@@ -4,8 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "real/lane.h"
-#include "real/machine.h"
+#include "real/cluster/machine.h"
+#include "real/session/lane.h"
 
 #define BUSY_SEC 0.05
 

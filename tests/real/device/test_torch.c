@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "real/cpu.h"
-#include "real/solver.h"
+#include "real/device/cpu.h"
+#include "real/session/solver.h"
 #include "tests/real/net.h"
 #include "tests/real/scratch_folder.h"
 

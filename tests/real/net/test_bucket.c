@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "real/bucket.h"
+#include "real/net/bucket.h"
 
 #define RATE_BPS      8e6 /* a byte each microsecond */
 #define BYTES_PER_SEC 1e6

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "real/mesh.h"
-#include "real/socket.h"
+#include "real/net/mesh.h"
+#include "real/net/socket.h"
 
 enum { HOSTS = 2, MOST_LINES = 4 };
 

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "real/pace.h"
+#include "real/net/pace.h"
 
 #define TOLERANCE_SEC 1e-12
 #define BPS	      8e6 /* a megabyte takes a second */

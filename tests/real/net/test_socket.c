@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "real/socket.h"
+#include "real/net/socket.h"
 
 #define HERE	   "127.0.0.1"
 #define WITHIN_SEC 30.0 /* generous: reached only by a failure */

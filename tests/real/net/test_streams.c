@@ -8,9 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "real/delay.h"
-#include "real/socket.h"
-#include "real/streams.h"
+#include "real/net/delay.h"
+#include "real/net/socket.h"
+#include "real/net/streams.h"
 
 enum { LINES = 3, LARGE_FLOATS = 300001, SMALL_FLOATS = 5 }; /* large: more than 256 KiB, no multiple of 3 */
 

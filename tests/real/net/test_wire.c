@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "real/wire.h"
+#include "real/net/wire.h"
 
 static const struct psd_wire_head example = {
 	PSD_WIRE_DATA, 0x01020304, 0x11121314, 0x21222324, UINT64_C(0x3132333435363738), 1.5};

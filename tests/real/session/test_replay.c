@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "real/folded.h"
-#include "real/launch.h"
-#include "real/replay.h"
+#include "real/cluster/launch.h"
+#include "real/session/folded.h"
+#include "real/session/replay.h"
 #include "tests/cli_helper.h"
 #include "tests/real/scratch_folder.h"
 

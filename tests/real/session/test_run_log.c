@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 
 #include "../scratch_file.h"
-#include "real/run_log.h"
+#include "real/session/run_log.h"
 
 #define HEAD "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n"
 

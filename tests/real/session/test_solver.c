@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "real/solver.h"
+#include "real/session/solver.h"
 
 static const double tolerance_ratio = 1e-13;
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "engine/schedules/ring.h"
-#include "real/socket.h"
-#include "real/wire.h"
-#include "real/worker.h"
+#include "real/net/socket.h"
+#include "real/net/wire.h"
+#include "real/session/worker.h"
 
 enum { HOSTS = 2, N_ITERATIONS = 3, BATCH = 2 };
 

@@ -1,0 +1,135 @@
+/* The order of measurements, and their repetition: all of them in turn, so that two of one quantity lie a while apart, as two calibrations do. */
+#include "real/calibrate/calibrate.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "real/calibrate/calibrate_parts.h"
+#include "real/cluster/affinity.h"
+
+#define CALM_RATIO    0.05 /* a spread that calls for no other attempt */
+#define SURE_ATTEMPTS 2	   /* whatever the spread of the first: what drifts from minute to minute is calm for seconds */
+
+struct step {
+	const char *words;
+	enum psd_status (*measure)(struct psd_calibration *calibration, struct psd_error *err);
+	enum psd_quantity first, last; /* that must be calm */
+};
+
+static const struct step steps[] = {
+	{"layers, alone and together", psd_calibrate_layers, PSD_QUANTITY_ALONE_SEC, PSD_QUANTITY_REBUILD},
+	{"training without messages", psd_calibrate_beside, PSD_QUANTITY_BESIDE_SEC, PSD_QUANTITY_BESIDE_SEC},
+	{"reductions and updates", psd_calibrate_host, PSD_QUANTITY_REDUCE_BPS, PSD_QUANTITY_COPY_BPS},
+	{"messages without a limit", psd_calibrate_transport, PSD_QUANTITY_TRANSPORT_BPS, PSD_QUANTITY_TRANSPORT_BPS},
+	{"messages on the link", psd_calibrate_link, PSD_QUANTITY_PAYLOAD_RATIO, PSD_QUANTITY_LATENCY_SEC},
+	{"messages in a row", psd_calibrate_messages, PSD_QUANTITY_MESSAGE_SEC, PSD_QUANTITY_MESSAGE_SEC},
+	{"processors for layers without work", psd_calibrate_dispatch, PSD_QUANTITY_DISPATCH_SEC, PSD_QUANTITY_DISPATCH_SEC},
+	{"processors for messages", psd_calibrate_handling, PSD_QUANTITY_HANDLING_SEC, PSD_QUANTITY_HANDLING_SEC},
+	{"processors for messages one by one", psd_calibrate_switch, PSD_QUANTITY_SWITCH_SEC, PSD_QUANTITY_SWITCH_SEC},
+	{"processors for a message after a pause", psd_calibrate_wake, PSD_QUANTITY_WAKE_SEC, PSD_QUANTITY_WAKE_SEC},
+	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_STREAMS_RATIO, PSD_QUANTITY_STREAMS_RATIO},
+	{"processors beside an exchange without a limit", psd_calibrate_socket, PSD_QUANTITY_SOCKET_BPS, PSD_QUANTITY_SOCKET_BPS},
+	{"processors beside an exchange on the links", psd_calibrate_interrupt, PSD_QUANTITY_INTERRUPT_SEC,
+	 PSD_QUANTITY_INTERRUPT_SEC},
+};
+
+bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
+			const char *range, ...)
+{
+	struct psd_measured *measured = &calibration->measured[quantity];
+	const double least = measured->is_there ? fmin(measured->least, summary.median) : summary.median;
+	const double most = measured->is_there ? fmax(measured->most, summary.median) : summary.median;
+	const bool is_kept = !measured->is_there || summary.spread_ratio < measured->attempt_spread_ratio;
+	va_list arguments;
+
+	if (is_kept) {
+		*measured = (struct psd_measured){.is_there = true,
+						  .value = summary.median,
+						  .attempt_spread_ratio = summary.spread_ratio,
+						  .n_samples = summary.n_samples};
+		va_start(arguments, range);
+		vsnprintf(measured->range, sizeof(measured->range), range, arguments);
+		va_end(arguments);
+	}
+	measured->least = least;
+	measured->most = most;
+	return is_kept;
+}
+
+double psd_calibrate_spread_ratio(const struct psd_measured *measured)
+{
+	const double drift = measured->most - measured->least;
+	const double drift_ratio = measured->value > 0.0 ? drift / measured->value : drift > 0.0;
+
+	return fmax(measured->attempt_spread_ratio, drift_ratio);
+}
+
+static bool is_calm(const struct psd_calibration *calibration, const struct step *step)
+{
+	for (unsigned q = step->first; q <= step->last; q++)
+		if (calibration->measured[q].is_there && psd_calibrate_spread_ratio(&calibration->measured[q]) > CALM_RATIO)
+			return false;
+	return true;
+}
+
+static void tell(const struct psd_calibration *calibration, const struct step *step, unsigned attempt)
+{
+	const char *turn = attempt == 0 ? "" : attempt < SURE_ATTEMPTS ? ", a second time" : ", again: they spread";
+	char line[128];
+
+	snprintf(line, sizeof(line), "%s%s", step->words, turn);
+	if (calibration->options->progress)
+		calibration->options->progress(calibration->options->context, line);
+}
+
+static enum psd_status measure(struct psd_calibration *calibration, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned attempt = 0; attempt < calibration->options->most_attempts; attempt++)
+		for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]) && !status; s++) {
+			if (attempt >= SURE_ATTEMPTS && is_calm(calibration, &steps[s]))
+				continue;
+			tell(calibration, &steps[s], attempt);
+			status = steps[s].measure(calibration, err);
+		}
+	return status;
+}
+
+static enum psd_status open_calibration(struct psd_calibration *calibration, const struct psd_calibrate_options *options,
+					struct psd_error *err)
+{
+	const unsigned n_layers = options->matter->graph.n_layers, cores = psd_affinity_count();
+
+	*calibration = (struct psd_calibration){
+		.options = options,
+		.cores = cores,
+		.n_busy = options->point.workers < cores ? options->point.workers : cores,
+		.forward_sec = calloc(n_layers, sizeof(double)),
+		.backward_sec = calloc(n_layers, sizeof(double)),
+	};
+	if (calibration->forward_sec && calibration->backward_sec)
+		return PSD_OK;
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
+}
+
+enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table, struct psd_error *err)
+{
+	struct psd_calibration calibration;
+	enum psd_status status = open_calibration(&calibration, options, err);
+
+	if (!status)
+		status = psd_calibrate_open(&calibration, err);
+	if (!status)
+		status = measure(&calibration, err);
+	if (!status)
+		status = psd_calibrate_write(&calibration, err);
+	if (!status)
+		psd_calibrate_add_table(table, &calibration);
+	psd_calibrate_close(&calibration);
+	free(calibration.forward_sec);
+	free(calibration.backward_sec);
+	return status;
+}

@@ -1,0 +1,31 @@
+/* Measures what a prediction of a scenario on this machine needs, and writes the scenario with it. Refuses to print and to predict. */
+#ifndef PSD_REAL_CALIBRATE_H
+#define PSD_REAL_CALIBRATE_H
+
+#include <signal.h>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/program/case.h"
+#include "real/cluster/launch.h"
+
+struct psd_calibrate_options {
+	const struct psd_subject_matter *matter; /* its scenario has 'train' */
+	struct psd_point point;			 /* how many workers share the machine, and at which rate */
+	enum psd_ground ground;
+	double stall_sec;
+	unsigned most_attempts;	 /* at each measurement: two, and more while it spreads; at least 1 */
+	const char *output_path; /* NAME.yaml; NAME-profile.csv and NAME-points.csv are written beside it */
+	const char *version;
+	const volatile sig_atomic_t *stop_signal; /* as in psd_launch_options */
+	/* May be NULL: a line before each measurement. */
+	void (*progress)(void *context, const char *line);
+	void *context;
+};
+
+/* Takes a minute for each attempt, in processes that it starts: call it from the main thread, before starting any. Writes the three files whole or
+ * not at all, adds the table of what was measured to the text. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table,
+			      struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,489 @@
+/* What the processors do: layers, rebuilds, and what training takes beside them, with as many workers at a time as a run would have on cores of
+ * their own; reductions and updates of one of these at a time. */
+#define _GNU_SOURCE
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/program/program.h"
+#include "real/calibrate/calibrate_parts.h"
+#include "real/calibrate/fit.h"
+#include "real/calibrate/layer_times.h"
+#include "real/calibrate/product.h"
+#include "real/cluster/affinity.h"
+#include "real/cluster/crew.h"
+#include "real/cluster/launch.h"
+#include "real/device/cpu.h"
+#include "real/net/socket.h"
+#include "real/session/shard.h"
+
+enum {
+	REPEATS = 7,
+	HOST_ELEMENTS = 8 << 20, /* 32 MiB: no cache keeps them from one repeat to the next */
+	MOST_PARTS = 8,		 /* gradients that are summed; more take as long, each */
+	MOST_ITERATIONS = 1000,
+};
+
+#define TRAINING_SEC 1.0 /* of layers */
+
+#define BITS_OF_ELEMENT 32.0
+
+/* What the members of a crew share. */
+struct board {
+	const struct psd_calibration *calibration;
+	unsigned n_members;
+	unsigned n_values; /* of one member */
+	struct psd_crew_barrier *barrier;
+	double *values;		      /* (n_members, n_values) */
+	_Atomic unsigned *turns_over; /* shared, where members measure one at a time */
+};
+
+static void wait_for_all(void *context)
+{
+	const struct board *board = context;
+
+	psd_crew_barrier_wait(board->barrier);
+}
+
+static double *values_of(const struct board *board, unsigned member)
+{
+	return board->values + (size_t)member * board->n_values;
+}
+
+static enum psd_status open_board(struct board *board, struct psd_error *err)
+{
+	board->values = psd_crew_share((size_t)board->n_members * board->n_values * sizeof(*board->values));
+	if (!board->values)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
+	return psd_crew_barrier_open(&board->barrier, board->n_members, err);
+}
+
+static void close_board(struct board *board)
+{
+	psd_crew_barrier_close(board->barrier);
+	psd_crew_unshare(board->values, (size_t)board->n_members * board->n_values * sizeof(*board->values));
+}
+
+static enum psd_status run_crew(struct board *board, psd_crew_work_fn *work, struct psd_error *err)
+{
+	struct psd_crew crew;
+	enum psd_status status = open_board(board, err);
+
+	if (!status)
+		status = psd_crew_start(&crew, board->n_members, work, board, err);
+	return status ? status : psd_crew_wait(&crew, board->calibration->options->stop_signal, err);
+}
+
+static struct psd_summary summarise_member(const struct board *board, unsigned member, unsigned first, unsigned n)
+{
+	double values[REPEATS];
+
+	memcpy(values, values_of(board, member) + first, n * sizeof(*values));
+	return psd_fit_summary(values, n);
+}
+
+/* `n` values of every member from `first` on, of all members. */
+static struct psd_summary summarise(const struct board *board, unsigned first, unsigned n)
+{
+	double values[REPEATS];
+	double median = 0.0, least = 0.0, most = 0.0;
+
+	for (unsigned m = 0; m < board->n_members; m++) {
+		struct psd_summary summary;
+
+		memcpy(values, values_of(board, m) + first, n * sizeof(*values));
+		summary = psd_fit_summary(values, n);
+		median += summary.median / board->n_members;
+		least = m == 0 || values[0] < least ? values[0] : least;
+		most = m == 0 || values[n - 1] > most ? values[n - 1] : most;
+	}
+	return (struct psd_summary){median, (most - least) / median, n * board->n_members};
+}
+
+/* ---- layers ---- */
+
+/* A member's values: forward of each layer, backward of each, then iterations, rebuilds and the FLOPs of one rebuild. */
+static unsigned at_iterations(const struct board *board)
+{
+	return 2 * board->calibration->options->matter->graph.n_layers;
+}
+
+static unsigned at_rebuilds(const struct board *board)
+{
+	return at_iterations(board) + REPEATS;
+}
+
+static unsigned at_flops(const struct board *board)
+{
+	return at_rebuilds(board) + REPEATS;
+}
+
+static enum psd_status fill_layers(struct psd_layer_times *times, const struct board *board, double *values,
+				   struct psd_error *err)
+{
+	const struct psd_calibrate_options *options = board->calibration->options;
+	const unsigned n_layers = options->matter->graph.n_layers;
+	enum psd_status status = psd_layer_times_measure(times, err);
+
+	if (!status)
+		status = psd_layer_times_rebuild(times, values + at_rebuilds(board), values + at_flops(board), err);
+	for (unsigned l = 0; l < n_layers; l++) {
+		values[l] = psd_layer_times_forward_sec(times, l);
+		values[n_layers + l] = psd_layer_times_backward_sec(times, l);
+	}
+	memcpy(values + at_iterations(board), times->turn_sec, REPEATS * sizeof(*values));
+	return status;
+}
+
+static enum psd_status time_layers(void *context, unsigned member, struct psd_error *err)
+{
+	struct board *board = context;
+	const struct psd_calibrate_options *options = board->calibration->options;
+	const struct psd_layer_times_options times_options = {
+		.batch = options->matter->scenario->batch_per_worker,
+		.n_threads = options->matter->scenario->train.threads,
+		.n_repeats = REPEATS,
+		.begin = wait_for_all,
+		.context = board,
+	};
+	struct psd_layer_times times;
+	enum psd_status status;
+
+	(void)psd_affinity_pin(member, board->calibration->n_busy);
+	status = psd_layer_times_open(&times, &options->matter->graph, &times_options, err);
+	if (status)
+		return status;
+	status = fill_layers(&times, board, values_of(board, member), err);
+	psd_layer_times_release(&times);
+	return status;
+}
+
+/* All wait for the worker on the slowest core. */
+static unsigned find_slowest(const struct board *board)
+{
+	unsigned slowest = 0;
+	double most_sec = 0.0;
+
+	for (unsigned m = 0; m < board->n_members; m++) {
+		const double sec = summarise_member(board, m, at_iterations(board), REPEATS).median;
+
+		slowest = sec > most_sec ? m : slowest;
+		most_sec = fmax(most_sec, sec);
+	}
+	return slowest;
+}
+
+static void keep_layers(const struct psd_calibration *calibration, const struct board *board)
+{
+	const unsigned n_layers = calibration->options->matter->graph.n_layers;
+	const double *values = values_of(board, find_slowest(board));
+
+	memcpy(calibration->forward_sec, values, n_layers * sizeof(*values));
+	memcpy(calibration->backward_sec, values + n_layers, n_layers * sizeof(*values));
+}
+
+/* A scenario's jitter is that of each operation by itself, so that over an iteration much of it cancels out: by the root of the sum of squares. */
+static double operations_per_iteration(const struct psd_calibration *calibration)
+{
+	const struct psd_graph *graph = &calibration->options->matter->graph;
+	double sum_sec = 0.0, sum_of_squares = 0.0;
+
+	for (unsigned first = 0, end; first < graph->n_layers; first = end) {
+		double forward_sec = 0.0, backward_sec = 0.0;
+
+		end = psd_program_layers(graph, first).end;
+		for (unsigned l = first; l < end; l++) {
+			forward_sec += calibration->forward_sec[l];
+			backward_sec += calibration->backward_sec[l];
+		}
+		sum_sec += forward_sec + backward_sec;
+		sum_of_squares += pow(forward_sec, 2.0) + pow(backward_sec, 2.0);
+	}
+	return sum_of_squares > 0.0 ? sum_sec / sqrt(sum_of_squares) : 1.0;
+}
+
+static enum psd_status keep_jitter(struct psd_calibration *calibration, const struct board *board, struct psd_error *err)
+{
+	double *secs = calloc((size_t)board->n_members * REPEATS, sizeof(*secs));
+	struct psd_summary jitter = {.n_samples = board->n_members * REPEATS};
+
+	if (!secs)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
+	for (unsigned m = 0; m < board->n_members; m++)
+		memcpy(secs + (size_t)m * REPEATS, values_of(board, m) + at_iterations(board), REPEATS * sizeof(*secs));
+	jitter.median = psd_fit_jitter(secs, board->n_members, REPEATS) * operations_per_iteration(calibration);
+	free(secs);
+	calibration->measured[PSD_QUANTITY_JITTER_RATIO].is_there = false; /* it goes with the seconds of layers that are kept */
+	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "of one operation, %u at a time", board->n_members);
+	return PSD_OK;
+}
+
+/* A rate from the seconds of so much work: the spread stays. */
+static struct psd_summary rate_of(double work, struct psd_summary sec)
+{
+	return (struct psd_summary){work / sec.median, sec.spread_ratio, sec.n_samples};
+}
+
+static enum psd_status run_layers(struct psd_calibration *calibration, unsigned n_members, struct psd_error *err)
+{
+	const struct psd_calibrate_options *options = calibration->options;
+	struct board board = {.calibration = calibration, .n_members = n_members};
+	enum psd_status status;
+
+	board.n_values = at_flops(&board) + 1;
+	status = run_crew(&board, time_layers, err);
+	if (!status) {
+		const unsigned slowest = find_slowest(&board);
+		const struct psd_summary sec = summarise_member(&board, slowest, at_iterations(&board), REPEATS);
+		const double flops = board.values[at_flops(&board)];
+		const unsigned batch = options->matter->scenario->batch_per_worker;
+
+		if (n_members == 1)
+			psd_calibrate_note(calibration, PSD_QUANTITY_ALONE_SEC, sec, "batch %u, 1 worker", batch);
+		if (n_members == calibration->n_busy &&
+		    psd_calibrate_note(calibration, PSD_QUANTITY_BUSY_SEC, sec, "batch %u, %u at a time", batch, n_members)) {
+			keep_layers(calibration, &board);
+			status = keep_jitter(calibration, &board, err);
+		}
+		if (!status && n_members == calibration->n_busy && flops > 0.0)
+			psd_calibrate_note(calibration, PSD_QUANTITY_REBUILD,
+					   rate_of(flops, summarise_member(&board, slowest, at_rebuilds(&board), REPEATS)),
+					   "%u samples more", batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
+	}
+	close_board(&board);
+	return status;
+}
+
+enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err)
+{
+	enum psd_status status = run_layers(calibration, 1, err);
+
+	return !status && calibration->n_busy > 1 ? run_layers(calibration, calibration->n_busy, err) : status;
+}
+
+/* ---- beside layers ---- */
+
+/* A cluster of one worker: nothing is sent. */
+static struct psd_point alone(const struct psd_calibration *calibration)
+{
+	struct psd_point point = calibration->options->point;
+
+	point.nodes = point.workers = point.workers_per_node = 1;
+	return point;
+}
+
+static uint32_t training_iterations(const struct psd_calibration *calibration)
+{
+	const double n = ceil(TRAINING_SEC / calibration->measured[PSD_QUANTITY_BUSY_SEC].value);
+
+	return (uint32_t)fmin(fmax(n, REPEATS), MOST_ITERATIONS);
+}
+
+static enum psd_status launch_alone(const struct board *board, const struct psd_case *made, double values[],
+				    struct psd_error *err)
+{
+	const struct psd_calibrate_options *options = board->calibration->options;
+	const struct psd_launch_options launch_options = {
+		.made = made,
+		.train = &made->matter->scenario->train,
+		.n_iterations = psd_worker_warmed_up(training_iterations(board->calibration)),
+		.ground = PSD_GROUND_LOOPBACK,
+		.connect_sec = PSD_LAUNCH_CONNECT_SEC,
+		.stall_sec = options->stall_sec,
+		.stop_signal = options->stop_signal,
+	};
+	struct psd_worker_result result;
+	const enum psd_status status = psd_launch(&launch_options, &result, err);
+
+	if (!status)
+		values[0] = result.beside_cpu_sec, values[1] = result.beside_spread_ratio;
+	return status;
+}
+
+/* A member's values: processor seconds of an iteration beside its operations, and their spread. */
+static enum psd_status time_beside(void *context, unsigned member, struct psd_error *err)
+{
+	struct board *board = context;
+	const struct psd_subject_matter *matter = board->calibration->options->matter;
+	struct psd_system system = matter->scenario->systems[0];
+	struct psd_case made;
+	enum psd_status status;
+
+	system.sync = PSD_SYNC_PS;
+	system.servers = 0;
+	(void)psd_affinity_pin(member, board->calibration->n_busy);
+	status = psd_case_make(&made, matter, &system, alone(board->calibration), err);
+	if (status)
+		return status;
+	status = launch_alone(board, &made, values_of(board, member), err);
+	psd_case_release(&made);
+	return status;
+}
+
+static struct psd_summary summarise_beside(const struct board *board)
+{
+	struct psd_summary summary = {.n_samples = board->n_members * training_iterations(board->calibration)};
+
+	for (unsigned m = 0; m < board->n_members; m++) {
+		summary.median += values_of(board, m)[0] / board->n_members;
+		summary.spread_ratio = fmax(summary.spread_ratio, values_of(board, m)[1]);
+	}
+	return summary;
+}
+
+enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 2};
+	enum psd_status status = run_crew(&board, time_beside, err);
+
+	if (!status)
+		psd_calibrate_note(calibration, PSD_QUANTITY_BESIDE_SEC, summarise_beside(&board), "%u iterations, %u at a time",
+				   (unsigned)training_iterations(calibration), calibration->n_busy);
+	close_board(&board);
+	return status;
+}
+
+/* ---- host ---- */
+
+struct arrays {
+	float *parts[MOST_PARTS];
+	float *weight, *history;
+};
+
+static unsigned parts_of(const struct psd_calibration *calibration)
+{
+	const unsigned workers = calibration->options->point.workers;
+
+	return workers < MOST_PARTS ? workers : MOST_PARTS;
+}
+
+static bool take_arrays(struct arrays *arrays, unsigned n_parts)
+{
+	bool is_complete;
+
+	*arrays = (struct arrays){.weight = psd_layer_times_values(HOST_ELEMENTS, 0.02f),
+				  .history = psd_layer_times_values(HOST_ELEMENTS, 0.02f)};
+	is_complete = arrays->weight && arrays->history;
+	for (unsigned p = 0; p < n_parts; p++) {
+		arrays->parts[p] = psd_layer_times_values(HOST_ELEMENTS, 0.02f);
+		is_complete = is_complete && arrays->parts[p];
+	}
+	return is_complete;
+}
+
+static void give_arrays(struct arrays *arrays)
+{
+	for (unsigned p = 0; p < MOST_PARTS; p++)
+		free(arrays->parts[p]);
+	free(arrays->weight);
+	free(arrays->history);
+}
+
+static double time_reduce(const struct arrays *arrays, unsigned n_parts, const struct psd_update *update)
+{
+	const float *parts[MOST_PARTS];
+	const double start_sec = psd_socket_now_sec();
+
+	for (unsigned p = 0; p < n_parts; p++)
+		parts[p] = arrays->parts[p];
+	psd_shard_reduce(update, parts, n_parts, arrays->weight, arrays->history, HOST_ELEMENTS);
+	return psd_socket_now_sec() - start_sec;
+}
+
+static double time_update(const struct arrays *arrays, const struct psd_update *update)
+{
+	const double start_sec = psd_socket_now_sec();
+
+	psd_solver_apply(update, arrays->weight, arrays->parts[0], arrays->history, HOST_ELEMENTS);
+	return psd_socket_now_sec() - start_sec;
+}
+
+static double time_copy(const struct arrays *arrays)
+{
+	const double start_sec = psd_socket_now_sec();
+
+	memcpy(arrays->weight, arrays->parts[0], HOST_ELEMENTS * sizeof(float));
+	return psd_socket_now_sec() - start_sec;
+}
+
+static enum psd_status multiply_through(const struct board *board, unsigned turn, const struct psd_product *product,
+					struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	while (!status && atomic_load(board->turns_over) <= turn)
+		status = psd_product_run(product, err);
+	return status;
+}
+
+static void time_arrays(const struct board *board, const struct arrays *arrays, double values[])
+{
+	const struct psd_update update = psd_solver_update(&board->calibration->options->matter->scenario->train, 0);
+
+	values[0] = time_reduce(arrays, parts_of(board->calibration), &update);
+	values[REPEATS] = time_update(arrays, &update);
+	values[2 * REPEATS] = time_copy(arrays);
+}
+
+static enum psd_status take_turns(const struct board *board, unsigned member, const struct arrays *arrays,
+				  const struct psd_product *product, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned turn = 0; turn < REPEATS * board->n_members && !status; turn++) {
+		psd_crew_barrier_wait(board->barrier);
+		if (turn % board->n_members == member) {
+			time_arrays(board, arrays, values_of(board, member) + turn / board->n_members);
+			atomic_store(board->turns_over, turn + 1);
+		} else {
+			status = multiply_through(board, turn, product, err);
+		}
+	}
+	return status;
+}
+
+/* A member's values: seconds of reductions, updates, copies; of one at a time, while the others compute, as neighbours of a worker do that trains
+ * wait-free. All at once on two cores, which share their way to memory, take half as long again; in sequence, reductions may come closer to that. */
+static enum psd_status time_host(void *context, unsigned member, struct psd_error *err)
+{
+	const struct board *board = context;
+	struct arrays arrays;
+	struct psd_product product;
+	const bool is_complete = take_arrays(&arrays, parts_of(board->calibration));
+	enum psd_status status = psd_product_open(&product, err);
+
+	if (!status && !is_complete)
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
+	(void)psd_affinity_pin(member, board->calibration->n_busy);
+	omp_set_num_threads((int)board->calibration->options->matter->scenario->train.threads);
+	if (!status)
+		status = take_turns(board, member, &arrays, &product, err);
+	psd_product_release(&product);
+	give_arrays(&arrays);
+	return status;
+}
+
+enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 3 * REPEATS};
+	const double bits = BITS_OF_ELEMENT * HOST_ELEMENTS;
+	const unsigned n_parts = parts_of(calibration);
+	enum psd_status status;
+
+	board.turns_over = psd_crew_share(sizeof(*board.turns_over));
+	if (!board.turns_over)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
+	status = run_crew(&board, time_host, err);
+	if (!status) {
+		psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS, rate_of(n_parts * bits, summarise(&board, 0, REPEATS)),
+				   "%u gradients of 32 MiB", n_parts);
+		psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, rate_of(bits, summarise(&board, REPEATS, REPEATS)),
+				   "32 MiB");
+		psd_calibrate_note(calibration, PSD_QUANTITY_COPY_BPS, rate_of(bits, summarise(&board, 2 * REPEATS, REPEATS)),
+				   "32 MiB");
+	}
+	close_board(&board);
+	psd_crew_unshare(board.turns_over, sizeof(*board.turns_over));
+	return status;
+}

@@ -1,0 +1,348 @@
+/* What links carry: a message at a time between a worker and a server of its own, then many and from many. The first iterations do not count:
+ * first touches of memory, windows of TCP. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/base/units.h"
+#include "real/calibrate/calibrate_parts.h"
+#include "real/calibrate/exchange.h"
+
+enum {
+	WARM_UPS = 2,
+	GROUPS = 8,	  /* fits of one attempt: samples are dealt out to them in turn */
+	MOST_SIZES = 13,  /* 4 bytes to 64 MiB, each four times the one before */
+	MESSAGES = 64,	  /* back to back */
+	MOST_SIDE = 4096, /* 64 MiB */
+	SHORT_SIDE = 32,  /* 4 KiB */
+	SHORT_ITERATIONS = 40,
+	LONG_ITERATIONS = 4,
+	CROWD_ITERATIONS = 6,
+	MOST_SENDERS = 3,
+	STREAMS = 4,
+};
+
+#define LEAST_SEC	    4e-3 /* of long messages on the line */
+#define LONG_SEC	    0.6	 /* no longer */
+#define CROWD_SEC	    0.1	 /* on the line, of one sender's message */
+#define TRANSPORT_TO_LINK   4.0	 /* a link is measured where the machine could move so many times as much */
+#define FIRST_RATE_BPS	    1e10 /* guess for the sizes on an unshaped link */
+#define NEGLIGIBLE_RATIO    0.02
+#define BYTES_OF_SIDE(side) (4.0 * (side) * (side))
+
+static bool has_links(const struct psd_calibration *calibration)
+{
+	return calibration->options->ground != PSD_GROUND_LOOPBACK && calibration->options->point.bandwidth_bps > 0.0;
+}
+
+/* On links of rate_bps; 0: as fast as the machine. */
+static struct psd_exchange_options exchange_of(const struct psd_calibration *calibration, double rate_bps)
+{
+	const enum psd_ground ground = calibration->options->ground;
+
+	return (struct psd_exchange_options){
+		.n_workers = 1,
+		.n_servers = 1,
+		.n_tensors = 1,
+		.side = 1,
+		.n_streams = 1,
+		.rate_bps = rate_bps,
+		.latency_sec = calibration->options->matter->scenario->network.latency_sec,
+		.ground = ground == PSD_GROUND_SHAPED && rate_bps == 0.0 ? PSD_GROUND_LOOPBACK : ground,
+		.stall_sec = calibration->options->stall_sec,
+		.stop_signal = calibration->options->stop_signal,
+	};
+}
+
+static bool counts(const struct psd_exchange_flight *flight)
+{
+	return flight->iteration >= WARM_UPS && flight->bytes > 0.0;
+}
+
+/* ---- a message at a time ---- */
+
+/* Seconds of one size: a median for each group. */
+static enum psd_status time_size(const struct psd_exchange_options *options, double secs[GROUPS], unsigned *n_samples,
+				 struct psd_error *err)
+{
+	struct psd_exchange exchange;
+	enum psd_status status = psd_exchange_run(&exchange, options, err);
+
+	if (status)
+		return status;
+	*n_samples = 0;
+	for (unsigned g = 0; g < GROUPS; g++) {
+		double values[2 * (SHORT_ITERATIONS + WARM_UPS)];
+		unsigned n = 0, nth = 0;
+
+		for (unsigned f = 0; f < exchange.n_flights; f++)
+			if (counts(&exchange.flights[f]) && nth++ % GROUPS == g)
+				values[n++] = exchange.flights[f].end_sec - exchange.flights[f].start_sec;
+		secs[g] = n ? psd_fit_summary(values, n).median : 0.0;
+		*n_samples += n;
+	}
+	psd_exchange_release(&exchange);
+	return PSD_OK;
+}
+
+/* One line for each group. */
+struct lines {
+	struct psd_fit_line groups[GROUPS];
+	unsigned n_samples;
+	double least_bytes, most_bytes;
+};
+
+/* Adds a size's seconds to the samples of each group. */
+static enum psd_status add_size(struct lines *lines, struct psd_fit_sample samples[GROUPS][MOST_SIZES], unsigned nth,
+				const struct psd_exchange_options *options, struct psd_error *err)
+{
+	const double bytes = BYTES_OF_SIDE(options->side);
+	double secs[GROUPS];
+	unsigned n_samples = 0;
+	const enum psd_status status = time_size(options, secs, &n_samples, err);
+
+	for (unsigned g = 0; g < GROUPS && !status; g++)
+		samples[g][nth] = (struct psd_fit_sample){bytes, secs[g]};
+	lines->n_samples += n_samples;
+	lines->least_bytes = nth == 0 ? bytes : lines->least_bytes;
+	lines->most_bytes = bytes;
+	return status;
+}
+
+/* Through sizes from one side to another. */
+static enum psd_status fit_lines(struct lines *lines, struct psd_exchange_options options, unsigned least_side,
+				 unsigned most_side, struct psd_error *err)
+{
+	struct psd_fit_sample samples[GROUPS][MOST_SIZES];
+	unsigned n_sizes = 0;
+	enum psd_status status = PSD_OK;
+
+	*lines = (struct lines){.n_samples = 0};
+	for (options.side = least_side; options.side <= most_side && !status; options.side *= 2)
+		status = add_size(lines, samples, n_sizes++, &options, err);
+	for (unsigned g = 0; g < GROUPS && !status; g++)
+		if (!psd_fit_line(&lines->groups[g], samples[g], n_sizes))
+			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the link's samples give no line");
+	return status;
+}
+
+/* The smallest side whose square is on the line for so long. */
+static unsigned side_of(double sec, double rate_bps)
+{
+	unsigned side = 1;
+
+	while (side < MOST_SIDE && 8.0 * BYTES_OF_SIDE(side) < sec * rate_bps)
+		side *= 2;
+	return side;
+}
+
+/* The rate is that of long messages: of short ones a link's queue and burst hide what it carries. */
+static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options options, double rate_bps, struct psd_error *err)
+{
+	const unsigned most_side = side_of(LONG_SEC / 4.0, rate_bps), least_side = side_of(LEAST_SEC, rate_bps);
+
+	options.n_iterations = WARM_UPS + LONG_ITERATIONS;
+	return fit_lines(lines, options, least_side < most_side ? least_side : most_side / 2, most_side, err);
+}
+
+static enum psd_status fit_short(struct lines *lines, struct psd_exchange_options options, struct psd_error *err)
+{
+	options.n_iterations = WARM_UPS + SHORT_ITERATIONS;
+	return fit_lines(lines, options, 1, SHORT_SIDE, err);
+}
+
+static double typical_residual(const struct lines *lines)
+{
+	double values[GROUPS];
+
+	for (unsigned g = 0; g < GROUPS; g++)
+		values[g] = lines->groups[g].residual_ratio;
+	return psd_fit_summary(values, GROUPS).median;
+}
+
+/* Of long messages, which lie close to a line on a quiet machine: where they do not, the slope is no rate, however alike the repeats are. */
+static struct psd_summary summarise_rates(const struct lines *lines)
+{
+	double values[GROUPS];
+	struct psd_summary summary;
+
+	for (unsigned g = 0; g < GROUPS; g++)
+		values[g] = 8.0 / lines->groups[g].sec_per_byte;
+	summary = psd_fit_summary(values, GROUPS);
+	summary.spread_ratio = fmax(summary.spread_ratio, typical_residual(lines));
+	summary.n_samples = lines->n_samples;
+	return summary;
+}
+
+static struct psd_summary summarise_constants(const struct lines *lines)
+{
+	double values[GROUPS];
+	struct psd_summary summary;
+
+	for (unsigned g = 0; g < GROUPS; g++)
+		values[g] = fmax(lines->groups[g].constant_sec, 1e-9);
+	summary = psd_fit_summary(values, GROUPS);
+	summary.n_samples = lines->n_samples;
+	return summary;
+}
+
+static void note_line(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
+		      const struct lines *lines, double rate_bps)
+{
+	char least[PSD_UNITS_TEXT_MAX], most[PSD_UNITS_TEXT_MAX], rate[PSD_UNITS_TEXT_MAX] = "no limit";
+
+	psd_units_write_bytes((uint64_t)lines->least_bytes, least);
+	psd_units_write_bytes((uint64_t)lines->most_bytes, most);
+	if (rate_bps > 0.0)
+		psd_units_write_rate(rate_bps, rate);
+	if (psd_calibrate_note(calibration, quantity, summary, "%s to %s, %s", least, most, rate))
+		calibration->measured[quantity].residual_ratio = typical_residual(lines);
+}
+
+enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct lines lines;
+	const enum psd_status status = fit_long(&lines, exchange_of(calibration, 0.0), FIRST_RATE_BPS, err);
+
+	if (status)
+		return status;
+	note_line(calibration, PSD_QUANTITY_TRANSPORT_BPS, summarise_rates(&lines), &lines, 0.0);
+	if (has_links(calibration) && calibration->link_bps == 0.0) /* later attempts are at the same links */
+		calibration->link_bps = fmin(calibration->options->point.bandwidth_bps,
+					     calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value / TRANSPORT_TO_LINK);
+	return PSD_OK;
+}
+
+enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const double link_bps = calibration->link_bps;
+	const struct psd_exchange_options options = exchange_of(calibration, link_bps);
+	struct psd_summary rate;
+	struct lines lines;
+	enum psd_status status = fit_short(&lines, options, err);
+
+	if (status)
+		return status;
+	note_line(calibration, PSD_QUANTITY_LATENCY_SEC, summarise_constants(&lines), &lines, link_bps);
+	if (link_bps == 0.0)
+		return PSD_OK;
+	status = fit_long(&lines, options, link_bps, err);
+	if (status)
+		return status;
+	rate = summarise_rates(&lines);
+	rate.median = fmin(1.0, rate.median / link_bps);
+	note_line(calibration, PSD_QUANTITY_PAYLOAD_RATIO, rate, &lines, link_bps);
+	return PSD_OK;
+}
+
+/* ---- many messages ---- */
+
+/* From the first of an iteration's pushes to the last. */
+static double pushes_sec(const struct psd_exchange *exchange, uint32_t iteration)
+{
+	double start_sec = INFINITY, end_sec = 0.0;
+
+	for (unsigned f = 0; f < exchange->n_flights; f++) {
+		const struct psd_exchange_flight *flight = &exchange->flights[f];
+
+		if (!flight->is_push || flight->iteration != iteration || flight->bytes == 0.0)
+			continue;
+		start_sec = fmin(start_sec, flight->start_sec);
+		end_sec = fmax(end_sec, flight->end_sec);
+	}
+	return end_sec - start_sec;
+}
+
+enum psd_status psd_calibrate_messages(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct psd_exchange_options options = exchange_of(calibration, calibration->link_bps);
+	const double latency_sec = calibration->measured[PSD_QUANTITY_LATENCY_SEC].value;
+	double values[GROUPS];
+	struct psd_exchange exchange;
+	enum psd_status status;
+
+	options.n_tensors = MESSAGES;
+	options.n_iterations = WARM_UPS + GROUPS;
+	status = psd_exchange_run(&exchange, &options, err);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < GROUPS; i++)
+		values[i] = fmax(1e-9, (pushes_sec(&exchange, WARM_UPS + i) - latency_sec) / (MESSAGES - 1));
+	psd_exchange_release(&exchange);
+	psd_calibrate_note(calibration, PSD_QUANTITY_MESSAGE_SEC, psd_fit_summary(values, GROUPS), "%d of 4 B in a row",
+			   (int)MESSAGES);
+	return PSD_OK;
+}
+
+/* ---- many senders ---- */
+
+/* Bits per second that all pushes of an iteration bring to the server, a value for each measured iteration. */
+static enum psd_status crowd_rates(struct psd_exchange_options options, double latency_sec, double rates_bps[CROWD_ITERATIONS],
+				   struct psd_error *err)
+{
+	struct psd_exchange exchange;
+	enum psd_status status;
+
+	options.n_iterations = WARM_UPS + CROWD_ITERATIONS;
+	status = psd_exchange_run(&exchange, &options, err);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < CROWD_ITERATIONS; i++) {
+		const double bytes = BYTES_OF_SIDE(options.side) * options.n_workers;
+
+		rates_bps[i] = 8.0 * bytes / (pushes_sec(&exchange, WARM_UPS + i) - latency_sec);
+	}
+	psd_exchange_release(&exchange);
+	return PSD_OK;
+}
+
+/* 1 / rate = (1 + incast * senders) / transport: the line's slope over its constant, for each round of samples. */
+static struct psd_summary fit_incast(double rates_bps[MOST_SENDERS][CROWD_ITERATIONS])
+{
+	double values[CROWD_ITERATIONS];
+	struct psd_summary summary;
+
+	for (unsigned i = 0; i < CROWD_ITERATIONS; i++) {
+		struct psd_fit_sample samples[MOST_SENDERS];
+		struct psd_fit_line line = {.constant_sec = 1.0};
+
+		for (unsigned k = 0; k < MOST_SENDERS; k++)
+			samples[k] = (struct psd_fit_sample){k + 1.0, 1.0 / rates_bps[k][i]};
+		if (!psd_fit_line(&line, samples, MOST_SENDERS))
+			line.sec_per_byte = 0.0;
+		values[i] = 1.0 + fmax(0.0, line.sec_per_byte / line.constant_sec);
+	}
+	summary = psd_fit_summary(values, CROWD_ITERATIONS); /* of 1 + incast, which is never 0 */
+	summary.median -= 1.0;
+	if (summary.median < NEGLIGIBLE_RATIO)
+		summary.median = 0.0;
+	summary.n_samples *= MOST_SENDERS;
+	return summary;
+}
+
+enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const double latency_sec = calibration->measured[PSD_QUANTITY_LATENCY_SEC].value;
+	struct psd_exchange_options options = exchange_of(calibration, calibration->link_bps);
+	double rates_bps[MOST_SENDERS][CROWD_ITERATIONS], with_streams_bps[CROWD_ITERATIONS], one_bps;
+	struct psd_summary streams;
+	enum psd_status status = PSD_OK;
+
+	options.side = side_of(CROWD_SEC, calibration->link_bps > 0.0 ? calibration->link_bps
+								      : calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value);
+	for (unsigned k = 0; k < MOST_SENDERS && !status; k++) {
+		options.n_workers = k + 1;
+		status = crowd_rates(options, latency_sec, rates_bps[k], err);
+	}
+	options.n_workers = 1;
+	options.n_streams = STREAMS;
+	if (!status)
+		status = crowd_rates(options, latency_sec, with_streams_bps, err);
+	if (status)
+		return status;
+	psd_calibrate_note(calibration, PSD_QUANTITY_INCAST_RATIO, fit_incast(rates_bps), "1 to %d senders", (int)MOST_SENDERS);
+	one_bps = psd_fit_summary(rates_bps[0], CROWD_ITERATIONS).median;
+	streams = psd_fit_summary(with_streams_bps, CROWD_ITERATIONS);
+	streams.median /= one_bps;
+	psd_calibrate_note(calibration, PSD_QUANTITY_STREAMS_RATIO, streams, "%d connections", (int)STREAMS);
+	return PSD_OK;
+}

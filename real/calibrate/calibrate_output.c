@@ -1,0 +1,459 @@
+/* The table and the files of a calibration. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <math.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "engine/base/grid.h"
+#include "engine/base/units.h"
+#include "engine/result/result_row.h"
+#include "engine/scenario/scenario_print.h"
+#include "real/calibrate/calibrate_parts.h"
+
+#define NOISY_RATIO   0.05
+#define UNKNOWN_FLOPS 1e9 /* nothing to rebuild: not used */
+
+enum unit { UNIT_SECONDS, UNIT_RATE, UNIT_FLOP_RATE, UNIT_RATIO };
+
+static const struct {
+	const char *words;
+	enum unit unit;
+} quantities[PSD_QUANTITIES] = {
+	[PSD_QUANTITY_ALONE_SEC] = {"layers, a worker alone", UNIT_SECONDS},
+	[PSD_QUANTITY_BUSY_SEC] = {"layers, slowest of all busy", UNIT_SECONDS},
+	[PSD_QUANTITY_JITTER_RATIO] = {"compute.jitter", UNIT_RATIO},
+	[PSD_QUANTITY_REBUILD] = {"rebuild from factors", UNIT_FLOP_RATE},
+	[PSD_QUANTITY_BESIDE_SEC] = {"host.iteration", UNIT_SECONDS},
+	[PSD_QUANTITY_REDUCE_BPS] = {"host.reduce", UNIT_RATE},
+	[PSD_QUANTITY_UPDATE_BPS] = {"host.update", UNIT_RATE},
+	[PSD_QUANTITY_COPY_BPS] = {"copy in memory (not used)", UNIT_RATE},
+	[PSD_QUANTITY_TRANSPORT_BPS] = {"host.transport", UNIT_RATE},
+	[PSD_QUANTITY_PAYLOAD_RATIO] = {"network.payload", UNIT_RATIO},
+	[PSD_QUANTITY_LATENCY_SEC] = {"host.latency", UNIT_SECONDS},
+	[PSD_QUANTITY_MESSAGE_SEC] = {"messages in a row (not used)", UNIT_SECONDS},
+	[PSD_QUANTITY_DISPATCH_SEC] = {"a layer without work (subtracted)", UNIT_SECONDS},
+	[PSD_QUANTITY_HANDLING_SEC] = {"host.handling", UNIT_SECONDS},
+	[PSD_QUANTITY_SWITCH_SEC] = {"host.switch", UNIT_SECONDS},
+	[PSD_QUANTITY_WAKE_SEC] = {"host.wake", UNIT_SECONDS},
+	[PSD_QUANTITY_STREAMS_RATIO] = {"4 connections over 1 (not used)", UNIT_RATIO},
+	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},
+	[PSD_QUANTITY_SOCKET_BPS] = {"host.socket", UNIT_RATE},
+	[PSD_QUANTITY_INTERRUPT_SEC] = {"host.interrupt", UNIT_SECONDS},
+};
+
+/* ---- the table ---- */
+
+static const char *write_value(double value, enum unit unit, char text[PSD_UNITS_TEXT_MAX])
+{
+	switch (unit) {
+	case UNIT_SECONDS: return psd_units_write_seconds(value, text);
+	case UNIT_RATE: return psd_units_write_rate(value, text);
+	case UNIT_FLOP_RATE: snprintf(text, PSD_UNITS_TEXT_MAX, "%.4g GFLOPS", 1e-9 * value); return text;
+	case UNIT_RATIO: snprintf(text, PSD_UNITS_TEXT_MAX, "%.4g %%", 100.0 * value); return text;
+	}
+	return text;
+}
+
+/* Bytes are charged by themselves, see psd_cost_socket_work(). */
+static double handling_sec(const struct psd_calibration *calibration)
+{
+	const struct psd_measured *measured = calibration->measured;
+	const double bytes_sec = 8.0 * PSD_CALIBRATE_SMALL_BYTES / measured[PSD_QUANTITY_SOCKET_BPS].value;
+
+	return fmax(0.0, measured[PSD_QUANTITY_HANDLING_SEC].value - bytes_sec);
+}
+
+/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the receiver's core does meanwhile is counted
+ * as handling and switch, and the sender's not, for a prediction lets both ends work at a time. The rest is the host's latency. */
+static double told_value(const struct psd_calibration *calibration, unsigned quantity)
+{
+	const struct psd_measured *measured = calibration->measured;
+	const double links_sec = calibration->options->matter->scenario->network.latency_sec;
+
+	if (quantity == PSD_QUANTITY_HANDLING_SEC)
+		return handling_sec(calibration);
+	if (quantity != PSD_QUANTITY_LATENCY_SEC)
+		return measured[quantity].value;
+	return fmax(0.0,
+		    measured[quantity].value - links_sec - handling_sec(calibration) - measured[PSD_QUANTITY_SWITCH_SEC].value);
+}
+
+/* Of layers that spread the jitter is a guess. */
+static bool is_noisy(const struct psd_calibration *calibration, unsigned quantity)
+{
+	const unsigned judged = quantity == PSD_QUANTITY_JITTER_RATIO ? PSD_QUANTITY_BUSY_SEC : quantity;
+
+	return psd_calibrate_spread_ratio(&calibration->measured[judged]) > NOISY_RATIO;
+}
+
+static void add_row(struct psd_grid *grid, const struct psd_calibration *calibration, unsigned quantity)
+{
+	const struct psd_measured *measured = &calibration->measured[quantity];
+	char value[PSD_UNITS_TEXT_MAX];
+
+	psd_grid_add_row(grid);
+	psd_grid_set(grid, 0, "%s", quantities[quantity].words);
+	psd_grid_set(grid, 1, "%s", write_value(told_value(calibration, quantity), quantities[quantity].unit, value));
+	if (quantity != PSD_QUANTITY_JITTER_RATIO) /* which is one itself */
+		psd_grid_set(grid, 2, "%.1f %%", 100.0 * psd_calibrate_spread_ratio(measured));
+	if (measured->residual_ratio > 0.0)
+		psd_grid_set(grid, 3, "%.1f %%", 100.0 * measured->residual_ratio);
+	psd_grid_set(grid, 4, "%u", measured->n_samples);
+	psd_grid_set(grid, 5, "%s", measured->range);
+	if (is_noisy(calibration, quantity))
+		psd_grid_set(grid, 6, "noisy");
+}
+
+void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration *calibration)
+{
+	const struct psd_measured *measured = calibration->measured;
+	struct psd_grid grid = {.n_rows = 0};
+
+	psd_grid_add_column(&grid, "", "quantity", true);
+	psd_grid_add_column(&grid, "", "value", false);
+	psd_grid_add_column(&grid, "", "spread", false);
+	psd_grid_add_column(&grid, "", "residual", false);
+	psd_grid_add_column(&grid, "", "samples", false);
+	psd_grid_add_column(&grid, "", "measured with", true);
+	psd_grid_add_column(&grid, "", "", true);
+	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
+		if (measured[q].is_there)
+			add_row(&grid, calibration, q);
+	psd_grid_add(text, &grid);
+	psd_grid_release(&grid);
+	psd_text_add(text, "\nWith all workers busy layers take %.3g times as long as alone; the profile is of %s.\n",
+		     measured[PSD_QUANTITY_BUSY_SEC].value / measured[PSD_QUANTITY_ALONE_SEC].value,
+		     calibration->n_busy > 1 ? "busy ones" : "a worker alone");
+}
+
+/* ---- paths ---- */
+
+/* NAME.yaml and "-profile.csv" make NAME-profile.csv. To be freed; NULL: no memory. */
+static char *beside(const char *path, const char *ending)
+{
+	static const char yaml[] = ".yaml";
+	const size_t length = strlen(path), tail = sizeof(yaml) - 1;
+	const size_t stem = length > tail && !strcmp(path + length - tail, yaml) ? length - tail : length;
+	const size_t room = stem + strlen(ending) + 1;
+	char *made = malloc(room);
+
+	if (made)
+		snprintf(made, room, "%.*s%s", (int)stem, path, ending);
+	return made;
+}
+
+static const char *file_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Wherever the new scenario lies, its paths still hold. What cannot be resolved stays: then it fails when it is read, with its name. */
+static char *absolute(const char *path, bool *is_out_of_memory)
+{
+	char *resolved;
+
+	if (!path)
+		return NULL;
+	resolved = realpath(path, NULL);
+	if (!resolved)
+		resolved = strdup(path);
+	*is_out_of_memory = *is_out_of_memory || !resolved;
+	return resolved;
+}
+
+/* ---- heads ---- */
+
+static void add_processor(struct psd_text *text)
+{
+	FILE *in = fopen("/proc/cpuinfo", "re");
+	char line[256], name[128] = "unknown processor";
+
+	while (in && fgets(line, sizeof(line), in))
+		if (sscanf(line, "model name : %127[^\n]", name) == 1)
+			break;
+	if (in)
+		fclose(in);
+	psd_text_add_plain(text, name);
+}
+
+/* Comment lines: when, where and with what. */
+static void add_origin(struct psd_text *text, const struct psd_calibration *calibration)
+{
+	const dnnl_version_t *dnnl = dnnl_version();
+	const time_t now = time(NULL);
+	struct utsname system = {.release = "unknown"};
+	struct tm utc;
+	char date[32] = "";
+
+	(void)uname(&system);
+	if (gmtime_r(&now, &utc))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &utc);
+	psd_text_add(text, "# origin: psd-run --calibrate %s, %s UTC\n# machine: ", calibration->options->version, date);
+	add_processor(text);
+	psd_text_add(text, ", %u cores; Linux %s; oneDNN %d.%d.%d\n", calibration->cores, system.release, dnnl->major,
+		     dnnl->minor, dnnl->patch);
+}
+
+static void add_fits(struct psd_text *text, const struct psd_calibration *calibration)
+{
+	char value[PSD_UNITS_TEXT_MAX];
+
+	for (unsigned q = 0; q < PSD_QUANTITIES; q++) {
+		const struct psd_measured *measured = &calibration->measured[q];
+
+		if (!measured->is_there)
+			continue;
+		psd_text_add(text, "# %s: %s", quantities[q].words,
+			     write_value(told_value(calibration, q), quantities[q].unit, value));
+		if (q != PSD_QUANTITY_JITTER_RATIO)
+			psd_text_add(text, ", spread %.1f %%", 100.0 * psd_calibrate_spread_ratio(measured));
+		if (measured->residual_ratio > 0.0)
+			psd_text_add(text, ", residual %.1f %%", 100.0 * measured->residual_ratio);
+		psd_text_add(text, ", %u samples, %s%s\n", measured->n_samples, measured->range,
+			     is_noisy(calibration, q) ? "; noisy" : "");
+	}
+}
+
+/* ---- the profile ---- */
+
+static void add_profile(struct psd_text *text, const struct psd_calibration *calibration)
+{
+	const struct psd_graph *graph = &calibration->options->matter->graph;
+	const struct psd_measured *rebuild = &calibration->measured[PSD_QUANTITY_REBUILD];
+
+	add_origin(text, calibration);
+	psd_text_add(text, "# batch: %u\n# kind: measured\n# device: cpu, %u at a time\n# gemm_flops_per_sec: %.4fGFLOPS\n",
+		     calibration->options->matter->scenario->batch_per_worker, calibration->n_busy,
+		     1e-9 * (rebuild->is_there ? rebuild->value : UNKNOWN_FLOPS));
+	psd_text_add(text, "layer,forward_sec,backward_sec\n");
+	for (unsigned l = 0; l < graph->n_layers; l++)
+		if (graph->layers[l].kind != PSD_LAYER_INPUT)
+			psd_text_add(text, "%s,%.9f,%.9f\n", graph->layers[l].name, calibration->forward_sec[l],
+				     calibration->backward_sec[l]);
+}
+
+/* ---- the points ---- */
+
+/* Nobody computes in it: that is its `executor`. */
+static void add_point(struct psd_text *text, const struct psd_calibration *calibration, const struct psd_calibrate_point *point)
+{
+	const struct psd_result_row row = {
+		.scenario = calibration->options->matter->scenario->title,
+		.system = "PS",
+		.executor = "real-idle",
+		.nodes = point->workers,
+		.workers = point->workers,
+		.bandwidth_bps = {point->bandwidth_bps > 0.0, point->bandwidth_bps},
+		.iteration_sec = point->iteration_sec,
+		.exposed_comm_sec = point->iteration_sec,
+		.sent_bytes_per_node = point->node_bytes,
+		.received_bytes_per_node = point->node_bytes,
+	};
+
+	if (point->workers)
+		psd_result_row_add(text, &row);
+}
+
+static void add_points(struct psd_text *text, const struct psd_calibration *calibration)
+{
+	psd_result_row_add_head(text);
+	add_point(text, calibration, &calibration->socket_point);
+	add_point(text, calibration, &calibration->interrupt_point);
+}
+
+/* ---- the scenario ---- */
+
+/* Four digits are more than the spread leaves; printed rates stay readable. */
+static double rounded(double value)
+{
+	const double step = value > 0.0 ? pow(10.0, floor(log10(value)) - 3.0) : 1.0;
+
+	return step >= 1.0 ? round(value / step) * step : round(value / step) / round(1.0 / step);
+}
+
+static double value_of(const struct psd_calibration *calibration, enum psd_quantity quantity)
+{
+	return rounded(calibration->measured[quantity].value);
+}
+
+/* As they are printed and read, so that rounding leaves no tail of digits. */
+static double seconds_of(const struct psd_calibration *calibration, enum psd_quantity quantity)
+{
+	double sec = told_value(calibration, quantity);
+	char text[PSD_UNITS_TEXT_MAX];
+
+	snprintf(text, sizeof(text), "%.4gus", 1e6 * sec);
+	(void)psd_units_read_seconds(text, &sec); /* longer than any: stays as it is */
+	return sec;
+}
+
+/* All of it is this machine's: copies and collectives of another stack are left behind, psd-run has none. */
+static void fit_host(struct psd_host *host, const struct psd_calibration *calibration)
+{
+	*host = (struct psd_host){
+		.reduce_bps = value_of(calibration, PSD_QUANTITY_REDUCE_BPS),
+		.update_bps = value_of(calibration, PSD_QUANTITY_UPDATE_BPS),
+		.transport_bps = value_of(calibration, PSD_QUANTITY_TRANSPORT_BPS),
+		.incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO),
+		.handling_sec = seconds_of(calibration, PSD_QUANTITY_HANDLING_SEC),
+		.switch_sec = seconds_of(calibration, PSD_QUANTITY_SWITCH_SEC),
+		.wake_sec = seconds_of(calibration, PSD_QUANTITY_WAKE_SEC),
+		.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC),
+		.iteration_sec = seconds_of(calibration, PSD_QUANTITY_BESIDE_SEC),
+		.socket_bps = value_of(calibration, PSD_QUANTITY_SOCKET_BPS),
+		.interrupt_sec = seconds_of(calibration, PSD_QUANTITY_INTERRUPT_SEC),
+	};
+}
+
+/* What the scenario had from links of an earlier calibration is not kept beside what was measured without links. */
+static void fit(struct psd_scenario *scenario, const struct psd_calibration *calibration)
+{
+	const struct psd_measured *payload = &calibration->measured[PSD_QUANTITY_PAYLOAD_RATIO];
+
+	scenario->device_name = NULL;
+	scenario->images_per_sec = 0.0;
+	scenario->jitter_ratio = fmin(value_of(calibration, PSD_QUANTITY_JITTER_RATIO), 1.0);
+	scenario->machine.cores = calibration->cores;
+	scenario->machine.nodes = 0;
+	scenario->calibration = (struct psd_calibrated){calibration->interrupt_point.workers, calibration->link_bps};
+	scenario->network.payload_ratio = payload->is_there ? rounded(payload->value) : 1.0;
+	fit_host(&scenario->host, calibration);
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		fit_host(&scenario->systems[s].host, calibration);
+}
+
+static void add_used_points(struct psd_text *text, const struct psd_calibration *calibration)
+{
+	char rate[PSD_UNITS_TEXT_MAX];
+
+	psd_text_add(
+		text,
+		"# fitted to: exchanges between 1 to 3 workers and a server, and PS on %u nodes without compute: without a limit",
+		calibration->socket_point.workers);
+	if (calibration->link_bps > 0.0)
+		psd_text_add(text, " and at %s", psd_units_write_rate(calibration->link_bps, rate));
+	psd_text_add(text, "; no training was\n");
+}
+
+static enum psd_status add_scenario(struct psd_text *text, const struct psd_calibration *calibration, const char *profile_path,
+				    struct psd_error *err)
+{
+	struct psd_scenario *scenario = malloc(sizeof(*scenario)); /* large; owns nothing, its strings are borrowed */
+	const struct psd_scenario *from = calibration->options->matter->scenario;
+	bool is_out_of_memory = !scenario;
+	char *graph = absolute(from->graph_path, &is_out_of_memory),
+	     *published = absolute(from->published_path, &is_out_of_memory);
+	char *data = absolute(from->train.data.path, &is_out_of_memory);
+	char *test = absolute(from->train.data.test_path, &is_out_of_memory);
+
+	if (!is_out_of_memory) {
+		*scenario = *from;
+		fit(scenario, calibration);
+		scenario->graph_path = graph;
+		scenario->published_path = published;
+		scenario->train.data.path = data;
+		scenario->train.data.test_path = test;
+		scenario->profile_path = file_name(profile_path);
+		add_origin(text, calibration);
+		add_fits(text, calibration);
+		add_used_points(text, calibration);
+		psd_scenario_add_text(text, scenario);
+	}
+	free(graph);
+	free(published);
+	free(data);
+	free(test);
+	free(scenario);
+	return is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scenario") : PSD_OK;
+}
+
+/* ---- files ---- */
+
+static bool is_same_file(const char *path, const char *other)
+{
+	struct stat one, another;
+
+	return path && other && !stat(path, &one) && !stat(other, &another) && one.st_dev == another.st_dev &&
+	       one.st_ino == another.st_ino;
+}
+
+static bool is_read(const struct psd_scenario *scenario, const char *path)
+{
+	const char *const read[] = {scenario->path,	      scenario->graph_path,	 scenario->profile_path,
+				    scenario->published_path, scenario->train.data.path, scenario->train.data.test_path};
+
+	for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
+		if (is_same_file(path, read[i]))
+			return true;
+	return false;
+}
+
+static enum psd_status open_file(struct psd_part_file *file, const char *path, const struct psd_scenario *scenario,
+				 struct psd_error *err)
+{
+	if (is_read(scenario, path))
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){path, 0, 0},
+				     "is read for this calibration, -o must name another file");
+	return psd_part_file_open(file, path, err);
+}
+
+enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct psd_error *err)
+{
+	static const char *const endings[PSD_CALIBRATE_FILES] = {
+		[PSD_CALIBRATE_SCENARIO] = "", [PSD_CALIBRATE_PROFILE] = "-profile.csv", [PSD_CALIBRATE_POINTS] = "-points.csv"};
+	enum psd_status status = PSD_OK;
+
+	for (unsigned f = 0; f < PSD_CALIBRATE_FILES && !status; f++) {
+		const char *output_path = calibration->options->output_path;
+		char *path = f == PSD_CALIBRATE_SCENARIO ? strdup(output_path) : beside(output_path, endings[f]);
+
+		status = path ? open_file(&calibration->files[f], path, calibration->options->matter->scenario, err)
+			      : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		free(path);
+	}
+	if (status)
+		psd_calibrate_close(calibration);
+	return status;
+}
+
+void psd_calibrate_close(struct psd_calibration *calibration)
+{
+	for (unsigned f = 0; f < PSD_CALIBRATE_FILES; f++)
+		psd_part_file_discard(&calibration->files[f]);
+}
+
+/* The stream's flag tells the commit of a failed write. */
+static void write_text(struct psd_calibration *calibration, enum psd_calibrate_file file, const struct psd_text *text)
+{
+	fwrite(text->bytes, 1, text->length, calibration->files[file].out);
+}
+
+/* Nothing is in its place before everything is written, and the scenario comes last: what it names is there, too. */
+enum psd_status psd_calibrate_write(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct psd_text profile = {.bytes = NULL}, points = {.bytes = NULL}, scenario = {.bytes = NULL};
+	enum psd_status status = add_scenario(&scenario, calibration, calibration->files[PSD_CALIBRATE_PROFILE].path, err);
+
+	add_profile(&profile, calibration);
+	add_points(&points, calibration);
+	if (!status && (profile.is_out_of_memory || points.is_out_of_memory || scenario.is_out_of_memory))
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
+	if (!status) {
+		write_text(calibration, PSD_CALIBRATE_PROFILE, &profile);
+		write_text(calibration, PSD_CALIBRATE_POINTS, &points);
+		write_text(calibration, PSD_CALIBRATE_SCENARIO, &scenario);
+	}
+	for (unsigned f = PSD_CALIBRATE_FILES; f-- > 0 && !status;)
+		status = psd_part_file_commit(&calibration->files[f], err);
+	psd_text_release(&profile);
+	psd_text_release(&points);
+	psd_text_release(&scenario);
+	return status;
+}

@@ -1,0 +1,123 @@
+/* What the parts of a calibration share. Private to real/calibrate*.c. */
+#ifndef PSD_REAL_CALIBRATE_PARTS_H
+#define PSD_REAL_CALIBRATE_PARTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "real/calibrate/calibrate.h"
+#include "real/calibrate/fit.h"
+#include "real/part_file.h"
+
+/* In the order of the table. Rates are bits or FLOPs per second. */
+enum psd_quantity {
+	PSD_QUANTITY_ALONE_SEC,	   /* forward and backward of all layers, one worker on the machine */
+	PSD_QUANTITY_BUSY_SEC,	   /* the same with all workers that fit: of the slowest */
+	PSD_QUANTITY_JITTER_RATIO, /* of a layer, of the attempt at BUSY that is kept */
+	PSD_QUANTITY_REBUILD,	   /* FLOP/s of gradients from factors */
+	PSD_QUANTITY_BESIDE_SEC,   /* per iteration of training, messages aside: data, and handing over layers */
+	PSD_QUANTITY_REDUCE_BPS,   /* gradients summed and applied */
+	PSD_QUANTITY_UPDATE_BPS,   /* gradients applied */
+	PSD_QUANTITY_COPY_BPS,	   /* memory to memory; told only, for psd-run copies nothing between device and host */
+	PSD_QUANTITY_TRANSPORT_BPS,
+	PSD_QUANTITY_PAYLOAD_RATIO,
+	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING and SWITCH */
+	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
+	PSD_QUANTITY_DISPATCH_SEC, /* one layer that does nothing; taken off HANDLING, since BESIDE has it */
+	PSD_QUANTITY_HANDLING_SEC,
+	PSD_QUANTITY_SWITCH_SEC,
+	PSD_QUANTITY_WAKE_SEC,
+	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
+	PSD_QUANTITY_INCAST_RATIO,
+	PSD_QUANTITY_SOCKET_BPS,
+	PSD_QUANTITY_INTERRUPT_SEC,
+	PSD_QUANTITIES
+};
+
+struct psd_measured {
+	bool is_there;
+	double value;
+	double attempt_spread_ratio; /* of the attempt that the value is from */
+	double least, most;	     /* values of all attempts */
+	double residual_ratio;	     /* of a fitted line; 0: no line */
+	unsigned n_samples;
+	char range[64]; /* where it was measured */
+};
+
+/* Of the messages that HANDLING was measured with, more than a packet: their bytes are in it. */
+#define PSD_CALIBRATE_SMALL_BYTES 2048
+
+/* An exchange that a value was taken from. */
+struct psd_calibrate_point {
+	unsigned workers;     /* 0: there is none */
+	double bandwidth_bps; /* 0: links as fast as the machine */
+	double iteration_sec;
+	uint64_t node_bytes; /* sent, and received, per iteration */
+};
+
+/* The scenario is committed last. */
+enum psd_calibrate_file { PSD_CALIBRATE_SCENARIO, PSD_CALIBRATE_PROFILE, PSD_CALIBRATE_POINTS, PSD_CALIBRATE_FILES };
+
+struct psd_calibration {
+	const struct psd_calibrate_options *options;
+	unsigned cores;	 /* that this process may use */
+	unsigned n_busy; /* workers that compute at a time on a core of their own */
+	double link_bps; /* of the links in the fit; 0: as fast as the machine */
+	struct psd_measured measured[PSD_QUANTITIES];
+	double *forward_sec, *backward_sec;			  /* (n_layers) of the profile */
+	struct psd_calibrate_point socket_point, interrupt_point; /* whose values were kept */
+	struct psd_part_file files[PSD_CALIBRATE_FILES];
+};
+
+/* Keeps what was measured, unless what is there already has less spread. True: kept. range: as in psd_measured. */
+bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
+			const char *range, ...) __attribute__((format(printf, 4, 5)));
+
+/* That of the attempt, or how far the attempts lie apart, over the value, if that is more; 1 where only the value is 0. */
+double psd_calibrate_spread_ratio(const struct psd_measured *measured);
+
+/* ---- calibrate_compute.c ---- */
+
+/* Fills ALONE and BUSY, JITTER, REBUILD and the seconds of layers. */
+enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills BESIDE; needs BUSY. */
+enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills REDUCE, UPDATE and COPY. */
+enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- calibrate_network.c ---- */
+
+/* Fills TRANSPORT and chooses link_bps. */
+enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills PAYLOAD, where links have a rate, and LATENCY. */
+enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills MESSAGE; needs LATENCY. */
+enum psd_status psd_calibrate_messages(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills INCAST and STREAMS. */
+enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- calibrate_processors.c ---- */
+
+/* Fills DISPATCH. */
+enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills HANDLING; needs REDUCE and DISPATCH. */
+enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills SWITCH; needs HANDLING. */
+enum psd_status psd_calibrate_switch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills WAKE; needs HANDLING and SWITCH. */
+enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills SOCKET and its point; needs REDUCE, TRANSPORT, DISPATCH and HANDLING. */
+enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills INTERRUPT and its point, where links have a rate; needs SOCKET. */
+enum psd_status psd_calibrate_interrupt(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- calibrate_output.c ---- */
+
+void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration *calibration);
+/* The three files, before anything is measured: closed by psd_calibrate_close(), what was not written is discarded. PSD_EFILE, PSD_ENOMEM. */
+enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+void psd_calibrate_close(struct psd_calibration *calibration);
+/* Puts them in their places. PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_calibrate_write(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,26 @@
+/* Processes that multiply matrices, one on each core, beside which something else is measured as beside training. Refuses to say how fast they
+ * are. */
+#ifndef PSD_REAL_GANG_H
+#define PSD_REAL_GANG_H
+
+#include <stdatomic.h>
+
+#include "engine/base/error.h"
+#include "real/cluster/crew.h"
+
+/* Fields are private to gang.c. */
+struct psd_gang {
+	struct psd_crew crew;
+	unsigned n_cores;
+	_Atomic double *kernel_sec; /* one for each core, shared: on account of its process, until its last product */
+};
+
+/* n_cores 0: nobody multiplies. *gang stays where it is until psd_gang_stop(). PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_gang_start(struct psd_gang *gang, unsigned n_cores, struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_OK as long as none has failed, else what the first that did had to say. */
+enum psd_status psd_gang_check(struct psd_gang *gang, struct psd_error *err) PSD_MUST_CHECK;
+/* Seconds that the kernel took so far on account of them. */
+double psd_gang_kernel_sec(const struct psd_gang *gang);
+void psd_gang_stop(struct psd_gang *gang);
+
+#endif

@@ -1,0 +1,264 @@
+/* Iterations of a lone worker, each layer between two looks at the clock. */
+#define _DEFAULT_SOURCE
+#include "real/calibrate/layer_times.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
+#define REBUILD_WORKERS PSD_LAYER_TIMES_REBUILD_WORKERS
+
+/* ---- memory ---- */
+
+float *psd_layer_times_values(uint64_t elements, float scale)
+{
+	const uint64_t bytes = (elements * sizeof(float) + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	float *values = aligned_alloc(HUGE_PAGE_BYTES, bytes);
+	uint32_t state = 1;
+
+	if (!values)
+		return NULL;
+	(void)madvise(values, bytes, MADV_HUGEPAGE);
+	for (uint64_t i = 0; i < elements; i++) {
+		state = state * 1664525u + 1013904223u;
+		values[i] = scale * ((float)(state >> 8) * 0x1p-23f - 1.0f);
+	}
+	return values;
+}
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of layers");
+}
+
+static enum psd_status fill_tensors(struct psd_layer_times *times, struct psd_error *err)
+{
+	const float parameter_scale = 0.02f; /* small enough for no activation to overflow */
+
+	for (unsigned t = 0; t < times->graph->n_tensors; t++) {
+		times->parameters[t] = psd_layer_times_values(times->graph->tensors[t].elements, parameter_scale);
+		times->gradients[t] = psd_layer_times_values(times->graph->tensors[t].elements, parameter_scale);
+		if (!times->parameters[t] || !times->gradients[t])
+			return out_of_memory(err);
+	}
+	return PSD_OK;
+}
+
+static enum psd_status allocate(struct psd_layer_times *times, struct psd_error *err)
+{
+	const struct psd_graph *graph = times->graph;
+	const struct psd_shape shape = graph->layers[0].shape;
+	const size_t n_secs = (size_t)graph->n_layers * times->options.n_repeats;
+
+	times->forward_sec = calloc(n_secs, sizeof(*times->forward_sec));
+	times->backward_sec = calloc(n_secs, sizeof(*times->backward_sec));
+	times->iteration_sec = calloc(times->options.n_repeats, sizeof(*times->iteration_sec));
+	times->turn_sec = calloc(times->options.n_repeats, sizeof(*times->turn_sec));
+	times->parameters = calloc(graph->n_tensors + 1u, sizeof(*times->parameters));
+	times->gradients = calloc(graph->n_tensors + 1u, sizeof(*times->gradients));
+	times->labels = calloc(times->options.batch, sizeof(*times->labels));
+	times->images =
+		psd_layer_times_values((uint64_t)times->options.batch * shape.channels * shape.height * shape.width, 1.0f);
+	if (!times->forward_sec || !times->backward_sec || !times->iteration_sec || !times->turn_sec || !times->parameters ||
+	    !times->gradients || !times->labels || !times->images)
+		return out_of_memory(err);
+	return fill_tensors(times, err);
+}
+
+enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct psd_graph *graph,
+				     const struct psd_layer_times_options *options, struct psd_error *err)
+{
+	const struct psd_compute_options compute_options = {
+		.batch = options->batch, .n_threads = options->n_threads, .seed = 1, .loss_divisor = options->batch};
+	struct psd_layer_times opened = {.options = *options, .graph = graph};
+	enum psd_status status = allocate(&opened, err);
+
+	if (!status)
+		status = psd_compute_cpu.open(&opened.compute, graph, &compute_options, opened.parameters, opened.gradients, err);
+	if (status)
+		psd_layer_times_release(&opened);
+	else
+		*times = opened;
+	return status;
+}
+
+void psd_layer_times_release(struct psd_layer_times *times)
+{
+	psd_compute_cpu.close(times->compute);
+	for (unsigned t = 0; times->parameters && times->gradients && t < times->graph->n_tensors; t++) {
+		free(times->parameters[t]);
+		free(times->gradients[t]);
+	}
+	free(times->parameters);
+	free(times->gradients);
+	free(times->forward_sec);
+	free(times->backward_sec);
+	free(times->iteration_sec);
+	free(times->turn_sec);
+	free(times->images);
+	free(times->labels);
+	*times = (struct psd_layer_times){.graph = NULL};
+}
+
+/* ---- layers ---- */
+
+static double now_sec(const struct psd_layer_times *times)
+{
+	struct timespec now;
+
+	clock_gettime(times->options.is_cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* repeat: where the seconds are kept; those of the warm-up are overwritten. */
+static enum psd_status iterate(struct psd_layer_times *times, uint64_t iteration, unsigned repeat, struct psd_error *err)
+{
+	const struct psd_batch batch = {
+		.images = times->images, .labels = times->labels, .iteration = iteration, .is_training = true};
+	const unsigned n_layers = times->graph->n_layers, n_repeats = times->options.n_repeats;
+	const double begin_sec = now_sec(times);
+	enum psd_status status = PSD_OK;
+
+	psd_compute_cpu.begin(times->compute, &batch);
+	for (unsigned l = 0; l < n_layers && !status; l++) {
+		const double start_sec = now_sec(times);
+
+		status = psd_compute_cpu.forward(times->compute, l, err);
+		times->forward_sec[l * n_repeats + repeat] = now_sec(times) - start_sec;
+	}
+	for (unsigned l = n_layers; l-- > 0 && !status;) {
+		const double start_sec = now_sec(times);
+
+		status = psd_compute_cpu.backward(times->compute, l, err);
+		times->backward_sec[l * n_repeats + repeat] = now_sec(times) - start_sec;
+	}
+	times->turn_sec[repeat] = now_sec(times) - begin_sec;
+	return status;
+}
+
+static int by_value(const void *left, const void *right)
+{
+	const double one = *(const double *)left, other = *(const double *)right;
+
+	return (one > other) - (one < other);
+}
+
+void psd_layer_times_sort(double *secs, unsigned n)
+{
+	qsort(secs, n, sizeof(*secs), by_value);
+}
+
+static double median_of(const struct psd_layer_times *times, const double secs[])
+{
+	return secs[times->options.n_repeats / 2];
+}
+
+enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct psd_error *err)
+{
+	const unsigned n_repeats = times->options.n_repeats;
+	enum psd_status status = PSD_OK;
+	double layers_sec = 0.0;
+
+	for (unsigned i = 0; i <= n_repeats && !status; i++) {
+		if (times->options.begin)
+			times->options.begin(times->options.context);
+		status = iterate(times, i, i > 0 ? i - 1 : 0, err);
+	}
+	memcpy(times->iteration_sec, times->turn_sec, n_repeats * sizeof(*times->turn_sec));
+	psd_layer_times_sort(times->iteration_sec, n_repeats);
+	for (unsigned l = 0; l < times->graph->n_layers; l++) {
+		psd_layer_times_sort(times->forward_sec + l * n_repeats, n_repeats);
+		psd_layer_times_sort(times->backward_sec + l * n_repeats, n_repeats);
+		layers_sec += median_of(times, times->forward_sec + l * n_repeats) +
+			      median_of(times, times->backward_sec + l * n_repeats);
+	}
+	times->whole_ratio = layers_sec > 0.0 ? median_of(times, times->iteration_sec) / layers_sec : 1.0;
+	return status;
+}
+
+double psd_layer_times_forward_sec(const struct psd_layer_times *times, unsigned layer)
+{
+	return times->whole_ratio * median_of(times, times->forward_sec + layer * times->options.n_repeats);
+}
+
+double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigned layer)
+{
+	return times->whole_ratio * median_of(times, times->backward_sec + layer * times->options.n_repeats);
+}
+
+/* ---- rebuilds ---- */
+
+static const struct psd_layer *find_largest(const struct psd_graph *graph)
+{
+	const struct psd_layer *largest = NULL;
+	uint64_t most = 0;
+
+	for (unsigned l = 0; l < graph->n_layers; l++) {
+		const struct psd_layer *layer = &graph->layers[l];
+
+		if (layer->kind != PSD_LAYER_INNER_PRODUCT || graph->tensors[layer->first_tensor].elements <= most)
+			continue;
+		largest = layer;
+		most = graph->tensors[layer->first_tensor].elements;
+	}
+	return largest;
+}
+
+static double rebuild_sec(const struct psd_layer_times *times, const struct psd_tensor *weight, float *gradient,
+			  const struct psd_factors *factors, uint32_t samples)
+{
+	const double start_sec = now_sec(times);
+
+	psd_compute_cpu.rebuild(times->compute, factors, samples, weight->rows, weight->columns, gradient, NULL);
+	return now_sec(times) - start_sec;
+}
+
+/* Of times in ascending order, those of one rank. Where the machine's noise exceeds what the samples of other workers add, it is taken to be their
+ * share of the whole, which is more than they add. */
+static void time_rebuilds(struct psd_layer_times *times, const struct psd_tensor *weight, float *gradient,
+			  const struct psd_factors *factors, double own_secs[], double secs[])
+{
+	const unsigned n_repeats = times->options.n_repeats;
+	const uint32_t batch = times->options.batch;
+
+	for (unsigned i = 0; i <= n_repeats; i++) {
+		const unsigned repeat = i > 0 ? i - 1 : 0; /* the first warms up */
+
+		own_secs[repeat] = rebuild_sec(times, weight, gradient, factors, batch);
+		secs[repeat] = rebuild_sec(times, weight, gradient, factors, REBUILD_WORKERS * batch);
+	}
+	psd_layer_times_sort(own_secs, n_repeats);
+	psd_layer_times_sort(secs, n_repeats);
+	for (unsigned i = 0; i < n_repeats; i++)
+		secs[i] = secs[i] > own_secs[i] ? secs[i] - own_secs[i] : secs[i] * (REBUILD_WORKERS - 1) / REBUILD_WORKERS;
+	psd_layer_times_sort(secs, n_repeats);
+}
+
+enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops, struct psd_error *err)
+{
+	const uint64_t samples = (uint64_t)REBUILD_WORKERS * times->options.batch;
+	const struct psd_layer *largest = find_largest(times->graph);
+	const struct psd_tensor *weight = largest ? &times->graph->tensors[largest->first_tensor] : NULL;
+	struct psd_factors factors;
+	double *own_secs;
+	enum psd_status status = PSD_OK;
+
+	*flops = 0.0;
+	if (!weight)
+		return PSD_OK;
+	own_secs = calloc(times->options.n_repeats, sizeof(*own_secs));
+	factors.top_diff = psd_layer_times_values(samples * weight->columns, 1.0f);
+	factors.bottom = psd_layer_times_values(samples * weight->rows, 1.0f);
+	if (own_secs && factors.top_diff && factors.bottom) {
+		time_rebuilds(times, weight, times->gradients[largest->first_tensor], &factors, own_secs, secs);
+		*flops = 2.0 * (REBUILD_WORKERS - 1) * times->options.batch * (double)weight->elements;
+	} else {
+		status = out_of_memory(err);
+	}
+	free(own_secs);
+	free((void *)(uintptr_t)factors.top_diff);
+	free((void *)(uintptr_t)factors.bottom);
+	return status;
+}

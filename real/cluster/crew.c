@@ -1,0 +1,196 @@
+#define _GNU_SOURCE
+#include "real/cluster/crew.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Exited with 1: of a process that was not there to be waited for; its error tells more, if it left one. */
+enum { UNKNOWN_END = 1 << 8 };
+
+void *psd_crew_share(size_t bytes)
+{
+	void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return shared == MAP_FAILED ? NULL : shared;
+}
+
+void psd_crew_unshare(void *shared, size_t bytes)
+{
+	if (shared)
+		munmap(shared, bytes);
+}
+
+struct psd_crew_barrier {
+	pthread_barrier_t meeting;
+};
+
+/* Returns 0 or an errno. */
+static int init_meeting(pthread_barrier_t *meeting, unsigned n_members)
+{
+	pthread_barrierattr_t shared;
+	int error = pthread_barrierattr_init(&shared);
+
+	if (error)
+		return error;
+	error = pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	if (!error)
+		error = pthread_barrier_init(meeting, &shared, n_members);
+	(void)pthread_barrierattr_destroy(&shared); /* cannot fail: it was made here */
+	return error;
+}
+
+enum psd_status psd_crew_barrier_open(struct psd_crew_barrier **barrier, unsigned n_members, struct psd_error *err)
+{
+	struct psd_crew_barrier *opened = psd_crew_share(sizeof(*opened));
+	int error;
+
+	if (!opened)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
+	error = init_meeting(&opened->meeting, n_members);
+	if (error) {
+		psd_crew_barrier_close(opened);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no barrier for %u processes: %s", n_members, strerror(error));
+	}
+	*barrier = opened;
+	return PSD_OK;
+}
+
+void psd_crew_barrier_wait(struct psd_crew_barrier *barrier)
+{
+	(void)pthread_barrier_wait(&barrier->meeting);
+}
+
+/* Not destroyed: members that were ended may still be counted as waiting. */
+void psd_crew_barrier_close(struct psd_crew_barrier *barrier)
+{
+	psd_crew_unshare(barrier, sizeof(*barrier));
+}
+
+static void release(struct psd_crew *crew)
+{
+	psd_crew_unshare(crew->errors, crew->n_members * sizeof(*crew->errors));
+	free(crew->pids);
+	*crew = (struct psd_crew){.pids = NULL};
+}
+
+void psd_crew_stop(struct psd_crew *crew)
+{
+	for (unsigned m = 0; m < crew->n_members; m++)
+		if (crew->pids[m])
+			(void)kill(crew->pids[m], SIGKILL);
+	for (unsigned m = 0; m < crew->n_members; m++)
+		while (crew->pids[m] && waitpid(crew->pids[m], NULL, 0) < 0 && errno == EINTR)
+			;
+	release(crew);
+}
+
+static _Noreturn void live(struct psd_crew *crew, unsigned member, psd_crew_work_fn *work, void *context, pid_t parent)
+{
+	enum psd_status status;
+
+	(void)signal(SIGINT, SIG_DFL);
+	(void)signal(SIGTERM, SIG_DFL);
+	(void)signal(SIGHUP, SIG_IGN); /* whether it ends anything is for the parent to say */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(1);
+	status = work(context, member, &crew->errors[member]);
+	_exit(status ? 1 : 0);
+}
+
+enum psd_status psd_crew_start(struct psd_crew *crew, unsigned n_members, psd_crew_work_fn *work, void *context,
+			       struct psd_error *err)
+{
+	struct psd_crew started = {.n_members = n_members};
+	const pid_t parent = getpid();
+
+	started.pids = calloc(n_members, sizeof(*started.pids));
+	started.errors = psd_crew_share(n_members * sizeof(*started.errors));
+	if (!started.pids || !started.errors) {
+		release(&started);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u processes", n_members);
+	}
+	fflush(NULL);
+	for (unsigned m = 0; m < n_members; m++) {
+		const pid_t pid = fork();
+
+		if (pid == 0)
+			live(&started, m, work, context, parent);
+		if (pid < 0) {
+			psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot start a process: %s", strerror(errno));
+			psd_crew_stop(&started);
+			return PSD_ERUN;
+		}
+		started.pids[m] = pid;
+	}
+	*crew = started;
+	return PSD_OK;
+}
+
+/* How a member ended that did not end well. */
+static enum psd_status judge(const struct psd_crew *crew, unsigned member, int wait_status, struct psd_error *err)
+{
+	if (WIFSIGNALED(wait_status))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a process that measured was killed by signal %d",
+				     WTERMSIG(wait_status));
+	if (!crew->errors[member].status)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a process that measured ended without a word");
+	*err = crew->errors[member];
+	return err->status;
+}
+
+/* *has_ended: whether any has. */
+static enum psd_status look(struct psd_crew *crew, bool *has_ended, bool *is_any_left, struct psd_error *err)
+{
+	*has_ended = *is_any_left = false;
+	for (unsigned m = 0; m < crew->n_members; m++) {
+		int wait_status;
+		pid_t ended;
+
+		if (!crew->pids[m])
+			continue;
+		*is_any_left = true;
+		ended = waitpid(crew->pids[m], &wait_status, WNOHANG);
+		if (ended < 0 && errno == ECHILD)
+			wait_status = UNKNOWN_END;
+		else if (ended <= 0)
+			continue;
+		crew->pids[m] = 0;
+		*has_ended = true;
+		if (wait_status)
+			return judge(crew, m, wait_status, err);
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_crew_check(struct psd_crew *crew, struct psd_error *err)
+{
+	bool has_ended, is_any_left;
+
+	return look(crew, &has_ended, &is_any_left, err);
+}
+
+enum psd_status psd_crew_wait(struct psd_crew *crew, const volatile sig_atomic_t *stop_signal, struct psd_error *err)
+{
+	const struct timespec pause = {0, 2000000};
+	bool has_ended = false, is_any_left = true;
+	enum psd_status status = PSD_OK;
+
+	while (!status && is_any_left) {
+		status = look(crew, &has_ended, &is_any_left, err);
+		if (!status && stop_signal && *stop_signal)
+			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "stopped by signal %d", (int)*stop_signal);
+		if (!status && is_any_left && !has_ended)
+			nanosleep(&pause, NULL);
+	}
+	psd_crew_stop(crew);
+	return status;
+}

@@ -1,0 +1,454 @@
+#define _GNU_SOURCE
+#include "real/cluster/emulation.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "engine/base/units.h"
+#include "engine/cost/cost.h"
+#include "real/cluster/link.h"
+#include "real/cluster/namespaces.h"
+
+#define FIRST_ADDRESS UINT32_C(0x0a000001) /* 10.0.0.1 */
+#define PREFIX_BITS   16
+#define BRIDGE	      1000U
+#define FIRST_PORT    1001U
+#define NODE_LINK     1000U
+#define CONGESTION    "cubic" /* BBR, some machines' default, carries half as much over veth pairs as cubic */
+
+/* One batch of TCP segments, PSD_COALESCED_BYTES, crosses the machine as one packet, which keeps 10 Gbit/s affordable, and a shaper lets
+ * pass at once what its burst holds. Processors with other work call a shaper late by up to a scheduler's slice, which is about LATE_SEC whatever
+ * the link's rate; what its burst does not hold until then, the link has lost. Measured with a parameter server on two cores, what messages took
+ * beyond their links' rate with bursts of 0.5, 1, 2, 4 ms: four workers at 5 Gbit/s 28, 21, 11, 6 %, and 8 ms no less; three at 1 Gbit/s 4.7, 1.2,
+ * 0.3, 0.4 %. What passes at once after a pause, streams tell of when lines would have carried it. A burst lasts BURST_SEC of the cluster's time
+ * at least. */
+#define LATE_SEC	4e-3
+#define BURST_SEC	500e-6
+#define MAX_BURST_BYTES 16e6
+/* As deep as a switch's port: three senders to one get all of the rate with 2 to 20 ms, and a small message waits that long. */
+#define QUEUE_SEC	  5e-3
+#define HEADER_BYTES	  52 /* of a segment: IP, and TCP with time stamps */
+#define FRAME_BYTES	  14 /* Ethernet */
+#define MIN_QUEUE_BYTES	  262144
+#define MAX_QUEUE_BYTES	  64e6
+#define MIN_RECEIVE_BYTES 32768
+
+struct child {
+	unsigned node;
+	bool is_running; /* or ended and not yet told */
+	pid_t pid;
+	int pidfd;
+};
+
+struct psd_emulation {
+	struct psd_namespaces namespaces; /* [0] the switch, [1 + node] the nodes */
+	unsigned n_nodes;
+	uint32_t mtu_bytes;
+	double dilation_ratio;
+	uint32_t receive_bytes; /* of a connection's buffer; 0: as the kernel chooses */
+	struct child *children; /* [n_children], in the order of starts */
+	unsigned n_children, children_room;
+};
+
+static struct psd_namespace *switch_of(struct psd_emulation *emulation)
+{
+	return &emulation->namespaces.nets[0];
+}
+
+static struct psd_namespace *node_of(struct psd_emulation *emulation, unsigned node)
+{
+	return &emulation->namespaces.nets[1 + node];
+}
+
+/* ---- shaping ---- */
+
+struct shape {
+	uint32_t burst_bytes, limit_bytes;
+};
+
+static uint32_t clamp(double value, double low, double high)
+{
+	return (uint32_t)(value < low ? low : value > high ? high : value);
+}
+
+static uint32_t batch_of(const struct psd_emulation *emulation, double rate_bps)
+{
+	return clamp(psd_cost_coalesced_bytes(emulation->dilation_ratio * rate_bps), emulation->mtu_bytes, PSD_COALESCED_BYTES);
+}
+
+/* batch_bytes: of those who send over this link. */
+static struct shape shape_of(const struct psd_emulation *emulation, double rate_bps, uint32_t batch_bytes)
+{
+	const double bytes_per_sec = emulation->dilation_ratio * rate_bps / 8;
+	const double burst_bytes = fmax(bytes_per_sec * BURST_SEC, rate_bps / 8 * LATE_SEC);
+
+	return (struct shape){
+		/* A batch with all its headers must fit, or the shaper takes it apart, or drops it. */
+		.burst_bytes = clamp(burst_bytes, 1.125 * batch_bytes + 2 * emulation->mtu_bytes, MAX_BURST_BYTES),
+		.limit_bytes = clamp(bytes_per_sec * QUEUE_SEC, MIN_QUEUE_BYTES, MAX_QUEUE_BYTES),
+	};
+}
+
+static enum psd_status check_rate(double rate_bps, struct psd_error *err)
+{
+	char text[PSD_UNITS_TEXT_MAX];
+
+	if (rate_bps >= PSD_EMULATION_MIN_BPS && rate_bps <= PSD_EMULATION_MAX_BPS)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: a link of %s, must be 100kbps to 400Gbps",
+			     psd_units_write_rate(rate_bps, text));
+}
+
+static enum psd_status set_rates(struct psd_emulation *emulation, unsigned node, double send_bps, double receive_bps,
+				 struct psd_error *err)
+{
+	const uint32_t batch_bytes = batch_of(emulation, send_bps); /* all nodes' alike, so what arrives has it, too */
+	const struct shape out = shape_of(emulation, send_bps, batch_bytes), in = shape_of(emulation, receive_bps, batch_bytes);
+	enum psd_status status = check_rate(send_bps, err);
+
+	if (status == PSD_OK)
+		status = check_rate(receive_bps, err);
+	if (status == PSD_OK)
+		status = psd_link_set_batch(node_of(emulation, node)->netlink_fd, NODE_LINK, batch_bytes, err);
+	if (status == PSD_OK)
+		status = psd_link_set_rate(node_of(emulation, node)->netlink_fd, NODE_LINK, send_bps, out.burst_bytes,
+					   out.limit_bytes, err);
+	if (status == PSD_OK)
+		status = psd_link_set_rate(switch_of(emulation)->netlink_fd, FIRST_PORT + node, receive_bps, in.burst_bytes,
+					   in.limit_bytes, err);
+	return status;
+}
+
+enum psd_status psd_emulation_set_rate(struct psd_emulation *emulation, unsigned node, double rate_bps, struct psd_error *err)
+{
+	if (node >= emulation->n_nodes)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: no node %u, there are %u", node,
+				     emulation->n_nodes);
+	return set_rates(emulation, node, rate_bps, rate_bps, err);
+}
+
+double psd_emulation_payload_ratio(uint32_t mtu_bytes)
+{
+	return (double)(mtu_bytes - HEADER_BYTES) / (double)(mtu_bytes + FRAME_BYTES);
+}
+
+/* ---- making ---- */
+
+char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX])
+{
+	const uint32_t address = FIRST_ADDRESS + node;
+
+	snprintf(text, PSD_EMULATION_ADDRESS_MAX, "%u.%u.%u.%u", address >> 24, address >> 16 & 255, address >> 8 & 255,
+		 address & 255);
+	return text;
+}
+
+/* Measured with seven senders on links of 1 Gbit/s: buffers that the kernel chooses serve some of them three times as fast as others, and
+ * parameter servers wait for the last; with buffers that together are half a port's queue each gets its share to a tenth, and nothing is lost;
+ * with all of the queue some is. */
+static uint32_t buffer_of(const struct psd_emulation *emulation, const struct psd_emulation_options *options)
+{
+	const double receive_bps = options->has_receive_rate ? options->receive_bps : options->rate_bps;
+	struct shape shape;
+
+	if (!options->has_rate || options->most_connections < 2)
+		return 0;
+	shape = shape_of(emulation, receive_bps, batch_of(emulation, options->rate_bps));
+	return clamp(0.5 * shape.limit_bytes / options->most_connections, MIN_RECEIVE_BYTES, MAX_QUEUE_BYTES);
+}
+
+static enum psd_status join_node(struct psd_emulation *emulation, unsigned node, struct psd_error *err)
+{
+	const struct psd_namespace *const own = node_of(emulation, node);
+	enum psd_status status;
+
+	status = psd_link_add_pair(switch_of(emulation)->netlink_fd, BRIDGE, FIRST_PORT + node, own->net_fd, NODE_LINK,
+				   emulation->mtu_bytes, err);
+	if (status == PSD_OK)
+		status = psd_link_set_up(own->netlink_fd, PSD_LINK_LOOPBACK, err);
+	if (status == PSD_OK)
+		status = psd_link_set_up(own->netlink_fd, NODE_LINK, err);
+	if (status == PSD_OK)
+		status = psd_link_set_address(own->netlink_fd, NODE_LINK, FIRST_ADDRESS + node, PREFIX_BITS, CONGESTION, err);
+	return status;
+}
+
+static enum psd_status join_all(struct psd_emulation *emulation, const struct psd_emulation_options *options,
+				struct psd_error *err)
+{
+	enum psd_status status = psd_link_add_bridge(switch_of(emulation)->netlink_fd, BRIDGE, err);
+
+	for (unsigned node = 0; status == PSD_OK && node < emulation->n_nodes; node++) {
+		status = join_node(emulation, node, err);
+		if (status == PSD_OK && options->has_rate)
+			status = set_rates(emulation, node, options->rate_bps,
+					   options->has_receive_rate ? options->receive_bps : options->rate_bps, err);
+	}
+	return status;
+}
+
+enum psd_status psd_emulation_open(const struct psd_emulation_options *options, struct psd_emulation **emulation,
+				   struct psd_error *err)
+{
+	struct psd_emulation *made;
+	enum psd_status status;
+
+	if (options->n_nodes < 1 || options->n_nodes > PSD_EMULATION_MAX_NODES)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: %u nodes, must be 1 to %d",
+				     options->n_nodes, PSD_EMULATION_MAX_NODES);
+	if (options->has_mtu && (options->mtu_bytes < PSD_EMULATION_MIN_MTU || options->mtu_bytes > PSD_EMULATION_MAX_MTU))
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: an MTU of %u bytes, must be %u to %u",
+				     options->mtu_bytes, PSD_EMULATION_MIN_MTU, PSD_EMULATION_MAX_MTU);
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	made->n_nodes = options->n_nodes;
+	made->mtu_bytes = options->has_mtu ? options->mtu_bytes : PSD_EMULATION_DEFAULT_MTU;
+	made->dilation_ratio = options->has_dilation ? options->dilation_ratio : 1.0;
+	made->receive_bytes = buffer_of(made, options);
+	status = psd_namespaces_open(&made->namespaces, 1 + options->n_nodes, err);
+	if (status == PSD_OK)
+		status = join_all(made, options, err);
+	if (status != PSD_OK) {
+		psd_emulation_close(made);
+		return status;
+	}
+	*emulation = made;
+	return PSD_OK;
+}
+
+/* ---- processes ---- */
+
+/* The parent's handlers and blocked signals (it may read them from a descriptor) are not the child's. */
+static void reset_signals(void)
+{
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++)
+		(void)signal(number, SIG_DFL); /* refused for SIGKILL, SIGSTOP and the C library's own */
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void close_descriptors(struct psd_emulation *emulation)
+{
+	for (unsigned i = 0; i < emulation->n_children; i++)
+		if (emulation->children[i].is_running)
+			close(emulation->children[i].pidfd);
+	psd_namespaces_close(&emulation->namespaces);
+}
+
+/* For every socket that is made in the node from now on. Where the machine forbids it, buffers are as the kernel chooses: slower, not wrong. */
+static void limit_buffers(uint32_t receive_bytes)
+{
+	const int fd = receive_bytes ? open("/proc/sys/net/ipv4/tcp_rmem", O_WRONLY | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return;
+	(void)dprintf(fd, "4096 %u %u", receive_bytes, receive_bytes);
+	close(fd);
+}
+
+/* The child's whole life. Tells its errno, or 0 when it is in the node, through `told`. */
+static _Noreturn void live(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context, int told,
+			   pid_t parent)
+{
+	int error, result;
+
+	reset_signals();
+	error = psd_namespaces_enter(&emulation->namespaces, 1 + node);
+	/* After entering, for a change of rights may clear it; the parent may have died before. */
+	if (!error && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		error = errno;
+	if (getppid() != parent)
+		_exit(1);
+	if (!error)
+		limit_buffers(emulation->receive_bytes);
+	close_descriptors(emulation);
+	if (write(told, &error, sizeof(error)) != (ssize_t)sizeof(error) || error)
+		_exit(1);
+	close(told);
+	result = work(context, node);
+	fflush(NULL);
+	_exit(result);
+}
+
+static bool has_room(struct psd_emulation *emulation)
+{
+	struct child *grown;
+	unsigned room = emulation->children_room;
+
+	if (emulation->n_children < room)
+		return true;
+	room = room ? 2 * room : 16;
+	grown = realloc(emulation->children, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	emulation->children = grown;
+	emulation->children_room = room;
+	return true;
+}
+
+static void collect(pid_t pid)
+{
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* Waits until the child is in its node. Returns 0 or an errno. */
+static int hear(int told)
+{
+	int error = 0;
+	ssize_t n_bytes;
+
+	do
+		n_bytes = read(told, &error, sizeof(error));
+	while (n_bytes < 0 && errno == EINTR);
+	return n_bytes == (ssize_t)sizeof(error) ? error : ECHILD;
+}
+
+/* Returns 0 or an errno; fills *child but for its node. */
+static int fork_into(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context,
+		     struct child *child)
+{
+	const pid_t parent = getpid();
+	int ends[2], error;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return errno;
+	fflush(NULL); /* or the child writes it again */
+	child->pid = fork();
+	if (child->pid == 0) {
+		close(ends[0]);
+		live(emulation, node, work, context, ends[1], parent);
+	}
+	error = child->pid < 0 ? errno : 0;
+	close(ends[1]);
+	if (!error) {
+		error = hear(ends[0]);
+		child->pidfd = error ? -1 : (int)syscall(SYS_pidfd_open, child->pid, 0); /* close-on-exec by itself */
+		if (child->pidfd < 0) {
+			error = error ? error : errno;
+			(void)kill(child->pid, SIGKILL);
+			collect(child->pid);
+		}
+	}
+	close(ends[0]);
+	return error;
+}
+
+enum psd_status psd_emulation_start(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context,
+				    unsigned *child, struct psd_error *err)
+{
+	struct child made = {.node = node, .is_running = true};
+	int error;
+
+	if (node >= emulation->n_nodes)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: no node %u, there are %u", node,
+				     emulation->n_nodes);
+	if (!has_room(emulation))
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	error = fork_into(emulation, node, work, context, &made);
+	if (error)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "emulated cluster: cannot start a process in node %u: %s", node,
+				     strerror(error));
+	emulation->children[emulation->n_children] = made;
+	*child = emulation->n_children++;
+	return PSD_OK;
+}
+
+static double seconds_of(struct timeval time)
+{
+	return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+/* Collects a child that has ended, waiting for it if it has not. */
+static struct psd_emulation_end take_end(struct psd_emulation *emulation, unsigned index)
+{
+	struct child *const child = &emulation->children[index];
+	struct rusage usage = {0};
+	int status = 0;
+
+	while (wait4(child->pid, &status, 0, &usage) < 0 && errno == EINTR)
+		;
+	close(child->pidfd);
+	child->is_running = false;
+	return (struct psd_emulation_end){.child = index,
+					  .node = child->node,
+					  .was_killed = WIFSIGNALED(status),
+					  .exit_or_signal = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+					  .cpu_sec = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime),
+					  .peak_memory_bytes = UINT64_C(1024) * (uint64_t)usage.ru_maxrss};
+}
+
+enum psd_status psd_emulation_wait(struct psd_emulation *emulation, double within_sec, bool *has_ended,
+				   struct psd_emulation_end *end, struct psd_error *err)
+{
+	struct pollfd *const polls = calloc(emulation->n_children + 1U, sizeof(*polls));
+	unsigned n_running = 0;
+	int n_ready;
+
+	if (!polls)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	for (unsigned i = 0; i < emulation->n_children; i++) {
+		const bool is_running = emulation->children[i].is_running;
+
+		polls[i] = (struct pollfd){.fd = is_running ? emulation->children[i].pidfd : -1, .events = POLLIN};
+		n_running += is_running;
+	}
+	n_ready = n_running ? poll(polls, emulation->n_children, (int)clamp(1000 * within_sec, 0, 1e9)) : 0;
+	if (n_ready < 0 && errno != EINTR) {
+		free(polls);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "emulated cluster: cannot wait: %s", strerror(errno));
+	}
+	*has_ended = n_ready > 0;
+	for (unsigned i = 0; n_ready > 0; i++) {
+		assert(i < emulation->n_children);
+		if (polls[i].revents) {
+			*end = take_end(emulation, i);
+			break;
+		}
+	}
+	free(polls);
+	return PSD_OK;
+}
+
+int psd_emulation_child_fd(const struct psd_emulation *emulation, unsigned child)
+{
+	assert(child < emulation->n_children && emulation->children[child].is_running);
+	return emulation->children[child].pidfd;
+}
+
+void psd_emulation_kill(struct psd_emulation *emulation, unsigned child, int signal_number)
+{
+	assert(child < emulation->n_children);
+	if (emulation->children[child].is_running) /* not yet collected: the number is still its own */
+		(void)kill(emulation->children[child].pid, signal_number);
+}
+
+void psd_emulation_close(struct psd_emulation *emulation)
+{
+	if (!emulation)
+		return;
+	for (unsigned i = 0; i < emulation->n_children; i++)
+		psd_emulation_kill(emulation, i, SIGKILL);
+	for (unsigned i = 0; i < emulation->n_children; i++)
+		if (emulation->children[i].is_running)
+			(void)take_end(emulation, i);
+	psd_namespaces_close(&emulation->namespaces);
+	free(emulation->children);
+	free(emulation);
+}

@@ -1,0 +1,196 @@
+/* The hosts file, line by line. */
+#include "real/cluster/hosts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/file.h"
+#include "real/net/socket.h"
+
+enum { MOST_PORT = 65535 };
+
+struct reader {
+	struct psd_hosts *hosts;
+	struct psd_place at;
+	struct psd_error *err;
+};
+
+void psd_hosts_release(struct psd_hosts *hosts)
+{
+	free(hosts->hosts);
+	free(hosts->lines);
+	*hosts = (struct psd_hosts){.n_hosts = 0};
+}
+
+unsigned psd_hosts_beside(const struct psd_hosts *hosts, unsigned host, unsigned *nth)
+{
+	unsigned n_beside = 0;
+
+	*nth = 0;
+	for (unsigned h = 0; h < hosts->n_hosts; h++) {
+		if (strcmp(hosts->hosts[h].address, hosts->hosts[host].address) != 0)
+			continue;
+		*nth += h < host;
+		n_beside++;
+	}
+	return n_beside;
+}
+
+/* Digits only, so that no sign or space passes. */
+static bool read_number(const char *text, size_t length, unsigned most, unsigned *number)
+{
+	*number = 0;
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+		*number = 10 * *number + (unsigned)(text[i] - '0');
+		if (*number > most)
+			return false;
+	}
+	return length > 0;
+}
+
+static enum psd_status refuse(const struct reader *reader, const char *text, size_t length)
+{
+	return psd_error_set(reader->err, PSD_EINVAL, reader->at,
+			     "'%.*s' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to %d",
+			     length > 80 ? 80 : (int)length, text, MOST_PORT);
+}
+
+static enum psd_status add(const struct reader *reader, const char *address, size_t length, unsigned port)
+{
+	struct psd_hosts *hosts = reader->hosts;
+	struct psd_mesh_host *grown, *host;
+	unsigned *lines;
+
+	if (hosts->n_hosts == PSD_HOSTS_MAX)
+		return psd_error_set(reader->err, PSD_EINVAL, reader->at, "one host more than %d", PSD_HOSTS_MAX);
+	grown = realloc(hosts->hosts, (hosts->n_hosts + 1) * sizeof(*grown));
+	if (!grown)
+		return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for hosts");
+	hosts->hosts = grown;
+	lines = realloc(hosts->lines, (hosts->n_hosts + 1) * sizeof(*lines));
+	if (!lines)
+		return psd_error_set(reader->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for hosts");
+	hosts->lines = lines;
+	lines[hosts->n_hosts] = reader->at.line;
+	host = &grown[hosts->n_hosts++];
+	*host = (struct psd_mesh_host){.port = (uint16_t)port};
+	memcpy(host->address, address, length);
+	if (port == 0) {
+		unsigned nth;
+
+		(void)psd_hosts_beside(hosts, hosts->n_hosts - 1, &nth);
+		host->port = (uint16_t)(PSD_HOSTS_FIRST_PORT + nth);
+	}
+	for (unsigned h = 0; h + 1 < hosts->n_hosts; h++)
+		if (grown[h].port == host->port && !strcmp(grown[h].address, host->address))
+			return psd_error_set(reader->err, PSD_EINVAL, reader->at, "host %u is at %s port %u already", h,
+					     host->address, host->port);
+	return PSD_OK;
+}
+
+static enum psd_status read_host(const struct reader *reader, const char *text, size_t length)
+{
+	const char *const closing = text[0] == '[' ? memchr(text, ']', length) : NULL;
+	const char *const first_colon = memchr(text, ':', length);
+	const bool is_bare = !closing && first_colon && memchr(first_colon + 1, ':', length - (size_t)(first_colon + 1 - text));
+	const char *const address = closing ? text + 1 : text;
+	const char *const address_end = closing ? closing : first_colon && !is_bare ? first_colon : text + length;
+	const char *const rest = closing ? closing + 1 : address_end;
+	const size_t address_length = (size_t)(address_end - address), rest_length = length - (size_t)(rest - text);
+	unsigned port = 0;
+
+	if (address_length == 0 || address_length >= PSD_MESH_ADDRESS_MAX || (text[0] == '[' && !closing) ||
+	    memchr(text, ' ', length) || memchr(text, '\t', length))
+		return refuse(reader, text, length);
+	if (rest_length > 0 && (rest[0] != ':' || !read_number(rest + 1, rest_length - 1, MOST_PORT, &port) || port == 0))
+		return refuse(reader, text, length);
+	return add(reader, address, address_length, port);
+}
+
+static enum psd_status read_line(const struct reader *reader, const char *line, size_t length)
+{
+	const char *const comment = memchr(line, '#', length);
+
+	length = comment ? (size_t)(comment - line) : length;
+	while (length > 0 && strchr(" \t\r", line[length - 1]))
+		length--;
+	while (length > 0 && strchr(" \t", line[0])) {
+		line++;
+		length--;
+	}
+	return length > 0 ? read_host(reader, line, length) : PSD_OK;
+}
+
+enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const char *text, size_t length, struct psd_error *err)
+{
+	struct psd_hosts read = {.n_hosts = 0};
+	struct reader reader = {.hosts = &read, .at = {.path = path}, .err = err};
+	const char *const end = text + length;
+	enum psd_status status = PSD_OK;
+
+	if (memchr(text, '\0', length))
+		return psd_error_set(err, PSD_EINVAL, reader.at, "has zero bytes, must be text");
+	while (text < end && !status) {
+		const char *const newline = memchr(text, '\n', (size_t)(end - text));
+		const char *const line_end = newline ? newline : end;
+
+		reader.at.line++;
+		status = read_line(&reader, text, (size_t)(line_end - text));
+		text = newline ? newline + 1 : end;
+	}
+	reader.at.line = 0;
+	if (!status && read.n_hosts == 0)
+		status = psd_error_set(err, PSD_EINVAL, reader.at, "names no host");
+	if (status)
+		psd_hosts_release(&read);
+	else
+		*hosts = read;
+	return status;
+}
+
+enum psd_status psd_hosts_load(struct psd_hosts *hosts, const char *path, struct psd_error *err)
+{
+	char *text;
+	size_t length;
+	enum psd_status status = psd_file_read(&text, &length, path, err);
+
+	if (status)
+		return status;
+	status = psd_hosts_parse(hosts, path, text, length, err);
+	free(text);
+	return status;
+}
+
+enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *path, unsigned self, struct psd_error *err)
+{
+	for (unsigned h = 0; h <= self; h++) {
+		const struct psd_place at = {.path = path, .line = hosts->lines[h]};
+		struct psd_error cause;
+		const enum psd_status status = psd_socket_look_up(hosts->hosts[h].address, hosts->hosts[h].port, &cause);
+
+		if (status)
+			return psd_error_set(err, status, at, "%s", cause.text);
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err)
+{
+	static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *const value = getenv(names[i]);
+
+		if (!value)
+			continue;
+		if (read_number(value, strlen(value), n_hosts - 1, rank))
+			return PSD_OK;
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "%s is '%.80s', must be from 0 to %u, a line of the hosts file", names[i], value,
+				     n_hosts - 1);
+	}
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+			     "which host is this? '--rank' must say it, or the environment of mpirun or srun");
+}

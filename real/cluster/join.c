@@ -1,0 +1,32 @@
+#include "real/cluster/join.h"
+
+#include "real/cluster/affinity.h"
+#include "real/net/socket.h"
+
+enum psd_status psd_join(const struct psd_launch_options *options, const struct psd_hosts *hosts, unsigned self,
+			 struct psd_worker_result *result, struct psd_error *err)
+{
+	const struct psd_worker_options worker = {
+		.made = options->made,
+		.train = options->train,
+		.n_iterations = options->n_iterations,
+		.self = self,
+		.hosts = hosts->hosts,
+		.listener = -1,
+		.connect_sec = options->connect_sec,
+		.stall_sec = options->stall_sec,
+		.is_tested = options->is_tested,
+		.progress = options->progress,
+		.finished = options->finished,
+		.context = options->context,
+	};
+	enum psd_status status = psd_worker_check(options->made, err);
+	unsigned n_beside, nth;
+
+	if (status)
+		return status;
+	psd_socket_allow_many();
+	n_beside = psd_hosts_beside(hosts, self, &nth);
+	(void)psd_affinity_pin(nth, n_beside); /* unpinned works as well */
+	return psd_worker_run(&worker, result, err);
+}

@@ -1,0 +1,496 @@
+/* Processes and what they tell through one pipe: a record each, short enough to be written in one piece. */
+#define _GNU_SOURCE
+#include "real/cluster/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "real/cluster/affinity.h"
+#include "real/cluster/emulation.h"
+#include "real/net/socket.h"
+
+enum { FIRST_PORT = 7411 };
+
+#define LOOK_SEC  0.05 /* how often the pipe is emptied while processes run */
+#define GRACE_SEC 2.0  /* after the first failure, for the others to notice it and say so */
+
+struct record {
+	unsigned host;
+	enum psd_status status;
+	struct psd_worker_result result;
+	char text[sizeof(((struct psd_error *)0)->text)];
+};
+
+_Static_assert(sizeof(struct record) <= PIPE_BUF, "a record is written in one piece");
+
+struct process {
+	pid_t pid;	/* loopback */
+	unsigned child; /* emulation's number */
+	bool is_running;
+};
+
+struct launch {
+	const struct psd_launch_options *options;
+	const struct psd_layout *layout;
+	unsigned n_hosts;
+	struct psd_mesh_host *hosts;
+	struct process *processes;
+	int *listeners; /* loopback; -1 where closed */
+	int pipe_in, pipe_out;
+	struct psd_emulation *emulation;
+	unsigned self; /* in a process: which one it is */
+
+	struct record *records;
+	bool *has_record;
+	bool has_failed;
+	double give_up_sec; /* once one has failed */
+	bool has_first;	    /* the first failure's words */
+	struct psd_error first;
+	bool has_killed; /* one ended by a signal that was not ours */
+	char killed[160];
+};
+
+/* ---- links ---- */
+
+struct links {
+	double send_bps, receive_bps; /* of payload, out of a node and into it */
+	double latency_sec;
+};
+
+/* In this machine's seconds. A replay's are what its operations' times are predicted beside: the stack's limits, its incast and its latency count
+ * as well; a training's own stack has them by itself. Smaller messages take as long over links that are slower by as much. */
+static struct links links_of(const struct psd_case *made, const struct psd_replay *replay)
+{
+	const struct psd_rates *rates = &made->plan.rates;
+	const double bandwidth_bps = made->point.bandwidth_bps;
+
+	if (!replay)
+		return (struct links){bandwidth_bps, bandwidth_bps, made->matter->scenario->network.latency_sec};
+	return (struct links){
+		.send_bps = rates->send_bps * replay->payload_ratio / replay->dilation_ratio,
+		.receive_bps = rates->receive_bps * replay->payload_ratio / replay->dilation_ratio,
+		.latency_sec = rates->latency_sec * replay->dilation_ratio,
+	};
+}
+
+/* What messages are held to, because a shaped link lets some pass at once after a pause, as a part of the links' rates: 0 where links are as they
+ * are. Workers of one node do not see each other's messages, and together gain a burst after a pause. A training's bandwidth counts headers, a
+ * replay's rates do not. */
+static double pace_ratio(enum psd_ground ground, const struct psd_case *made, const struct psd_replay *replay)
+{
+	if (made->point.bandwidth_bps == 0.0)
+		return 0.0;
+	switch (ground) {
+	case PSD_GROUND_SHAPED: return 1.0 / made->plan.layout.workers_per_node;
+	case PSD_GROUND_EMULATED: return replay ? 1.0 : psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU);
+	case PSD_GROUND_LOOPBACK:
+	case PSD_GROUND_HOSTS: break;
+	}
+	return 0.0;
+}
+
+/* ---- in a process ---- */
+
+static void record_span(void *context, const struct psd_program *program, const struct psd_span *span)
+{
+	(void)program;
+	psd_recorder_add(context, span);
+}
+
+static int live(void *context, unsigned node)
+{
+	struct launch *launch = context;
+	const struct psd_launch_options *options = launch->options;
+	const struct psd_case *made = options->made;
+	const struct links links = links_of(made, options->replay);
+	const double ratio = pace_ratio(options->ground, made, options->replay);
+	const struct psd_worker_options worker = {
+		.made = made,
+		.train = options->train,
+		.replay = options->replay,
+		.backend = options->backend,
+		.n_iterations = options->n_iterations,
+		.self = launch->self,
+		.hosts = launch->hosts,
+		.listener = launch->listeners[launch->self],
+		.has_rate = options->ground == PSD_GROUND_SHAPED && made->point.bandwidth_bps > 0.0,
+		/* the workers of a node share its link; each keeps to its part, busy or not */
+		.send_bps = links.send_bps / launch->layout->workers_per_node,
+		.receive_bps = links.receive_bps / launch->layout->workers_per_node,
+		.pace_send_bps = ratio * links.send_bps,
+		.pace_receive_bps = ratio * links.receive_bps,
+		.has_latency = options->ground != PSD_GROUND_LOOPBACK,
+		.latency_sec = links.latency_sec,
+		.connect_sec = options->connect_sec,
+		.stall_sec = options->stall_sec,
+		.is_tested = options->is_tested,
+		.span = options->spans ? record_span : NULL,
+		.span_context = options->spans ? &options->spans->hosts[launch->self] : NULL,
+		.progress = options->progress,
+		.finished = options->finished,
+		.context = options->context,
+	};
+	struct record record = {.host = launch->self};
+	struct psd_error err = {.text = ""};
+
+	(void)node;
+	(void)signal(SIGINT, SIG_IGN); /* a terminal sends these to all: whoever started the processes ends them */
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGTERM, SIG_DFL);
+	(void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
+	psd_socket_allow_many();
+	for (unsigned h = 0; h < launch->n_hosts; h++)
+		if (h != launch->self && launch->listeners[h] >= 0)
+			close(launch->listeners[h]);
+	if (!options->replay)
+		(void)psd_affinity_pin(launch->self, psd_layout_hosts(launch->layout)); /* unpinned works as well */
+	record.status = psd_worker_run(&worker, &record.result, &err);
+	if (!record.status && options->spans)
+		record.status = psd_recorder_finish(&options->spans->hosts[launch->self], &err);
+	memcpy(record.text, err.text, sizeof(record.text));
+	return write(launch->pipe_in, &record, sizeof(record)) == (ssize_t)sizeof(record) && !record.status ? 0 : 1;
+}
+
+/* ---- starting ---- */
+
+static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
+{
+	static const struct psd_socket_options socket_options = {.has_buffers = false};
+
+	for (unsigned h = 0; h < launch->n_hosts; h++) {
+		struct psd_mesh_host *host = &launch->hosts[h];
+		enum psd_status status;
+
+		launch->listeners[h] = -1;
+		if (launch->options->ground == PSD_GROUND_EMULATED) {
+			psd_emulation_address(psd_layout_node(launch->layout, h), host->address);
+			host->port = (uint16_t)(FIRST_PORT + h);
+			continue;
+		}
+		snprintf(host->address, sizeof(host->address), "127.0.0.1");
+		status = psd_socket_listen(host->address, 0, &socket_options, &launch->listeners[h], &host->port, err);
+		if (status)
+			return status;
+	}
+	return PSD_OK;
+}
+
+/* That bring messages to one node at a time; a ring has one neighbour, whose next step waits for the one before. */
+static unsigned most_connections(const struct psd_case *made)
+{
+	const struct psd_layout *layout = &made->plan.layout;
+	bool is_counted[PSD_PATTERNS] = {false};
+	unsigned most = 1;
+
+	for (uint32_t i = 0; i < made->program.n_ops; i++) {
+		struct psd_payload payload = made->program.ops[i].payload;
+		unsigned n_pairs;
+
+		if (made->program.ops[i].kind != PSD_OP_SEND || is_counted[payload.pattern])
+			continue;
+		is_counted[payload.pattern] = true;
+		payload.elements = psd_layout_hosts(layout); /* some for each shard */
+		n_pairs = psd_payload_pairs_in(&payload, layout);
+		most = n_pairs > most ? n_pairs : most;
+	}
+	return most > 1 ? most * made->matter->scenario->train.streams : 1;
+}
+
+/* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster, so its links get
+ * their headers on top. */
+static enum psd_status open_cluster(const struct psd_case *made, const struct psd_replay *replay,
+				    struct psd_emulation **emulation, struct psd_error *err)
+{
+	const struct links links = links_of(made, replay);
+	const double payload_ratio = replay ? psd_emulation_payload_ratio(PSD_EMULATION_DEFAULT_MTU) : 1.0;
+	const struct psd_emulation_options options = {
+		.n_nodes = psd_layout_nodes(&made->plan.layout),
+		.has_rate = made->point.bandwidth_bps > 0.0,
+		.rate_bps = links.send_bps / payload_ratio,
+		.has_receive_rate = true,
+		.receive_bps = links.receive_bps / payload_ratio,
+		.most_connections = most_connections(made),
+		.has_dilation = replay,
+		.dilation_ratio = replay ? replay->dilation_ratio : 1.0,
+	};
+
+	return psd_emulation_open(&options, emulation, err);
+}
+
+enum psd_status psd_launch_try_emulation(const struct psd_case *made, const struct psd_replay *replay, struct psd_error *err)
+{
+	struct psd_emulation *emulation;
+	const enum psd_status status = open_cluster(made, replay, &emulation, err);
+
+	if (!status)
+		psd_emulation_close(emulation);
+	return status;
+}
+
+static enum psd_status start_on_loopback(struct launch *launch, struct process *process, struct psd_error *err)
+{
+	const pid_t parent = getpid();
+
+	fflush(NULL);
+	process->pid = fork();
+	if (process->pid < 0)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot start a process: %s", strerror(errno));
+	if (process->pid == 0) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+			_exit(1);
+		close(launch->pipe_out);
+		const int exit_status = live(launch, 0);
+
+		fflush(NULL);
+		_exit(exit_status);
+	}
+	return PSD_OK;
+}
+
+static enum psd_status start_all(struct launch *launch, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned h = 0; h < launch->n_hosts && !status; h++) {
+		struct process *process = &launch->processes[h];
+
+		launch->self = h;
+		status = launch->emulation ? psd_emulation_start(launch->emulation, psd_layout_node(launch->layout, h), live,
+								 launch, &process->child, err)
+					   : start_on_loopback(launch, process, err);
+		process->is_running = !status;
+	}
+	for (unsigned h = 0; h < launch->n_hosts; h++)
+		if (launch->listeners[h] >= 0) {
+			close(launch->listeners[h]);
+			launch->listeners[h] = -1;
+		}
+	close(launch->pipe_in);
+	launch->pipe_in = -1;
+	return status;
+}
+
+/* ---- waiting ---- */
+
+static void note_failure(struct launch *launch)
+{
+	if (!launch->has_failed)
+		launch->give_up_sec = psd_socket_now_sec() + GRACE_SEC;
+	launch->has_failed = true;
+}
+
+static void read_records(struct launch *launch)
+{
+	struct record record;
+
+	while (read(launch->pipe_out, &record, sizeof(record)) == (ssize_t)sizeof(record)) {
+		launch->records[record.host] = record;
+		launch->has_record[record.host] = true;
+		if (!record.status)
+			continue;
+		note_failure(launch);
+		if (!launch->has_first) {
+			launch->has_first = true;
+			launch->first.status = record.status;
+			memcpy(launch->first.text, record.text, sizeof(record.text));
+		}
+	}
+}
+
+static void note_end(struct launch *launch, unsigned host, bool was_killed, int exit_or_signal)
+{
+	launch->processes[host].is_running = false;
+	if (!was_killed && exit_or_signal == 0)
+		return;
+	if (was_killed && !launch->has_killed && !(launch->has_failed && psd_socket_now_sec() >= launch->give_up_sec)) {
+		char name[PSD_MESH_NAME_MAX];
+
+		launch->has_killed = true;
+		snprintf(launch->killed, sizeof(launch->killed), "%s was killed by signal %d",
+			 psd_mesh_name(launch->layout, launch->hosts, host, name), exit_or_signal);
+	}
+	note_failure(launch);
+}
+
+static enum psd_status wait_emulated(struct launch *launch, struct psd_error *err)
+{
+	struct psd_emulation_end end;
+	bool has_ended;
+	const enum psd_status status = psd_emulation_wait(launch->emulation, LOOK_SEC, &has_ended, &end, err);
+
+	if (!status && has_ended)
+		note_end(launch, end.child, end.was_killed,
+			 end.exit_or_signal); /* children count like hosts, in the order of starts */
+	return status;
+}
+
+/* One that the kernel has forgotten has ended; then its record alone says how. */
+static bool has_gone(pid_t pid, int *status)
+{
+	const pid_t ended = waitpid(pid, status, WNOHANG);
+
+	if (ended < 0 && errno == ECHILD)
+		*status = 0;
+	return ended > 0 || (ended < 0 && errno == ECHILD);
+}
+
+static void wait_on_loopback(struct launch *launch)
+{
+	const struct timespec pause = {0, 1000000};
+	bool has_ended = false;
+
+	for (unsigned h = 0; h < launch->n_hosts; h++) {
+		int status;
+
+		if (!launch->processes[h].is_running || !has_gone(launch->processes[h].pid, &status))
+			continue;
+		has_ended = true;
+		note_end(launch, h, WIFSIGNALED(status), WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	}
+	if (!has_ended)
+		nanosleep(&pause, NULL);
+}
+
+static void kill_all(const struct launch *launch)
+{
+	for (unsigned h = 0; launch->processes && h < launch->n_hosts; h++) {
+		if (!launch->processes[h].is_running)
+			continue;
+		if (launch->emulation)
+			psd_emulation_kill(launch->emulation, launch->processes[h].child, SIGKILL);
+		else
+			(void)kill(launch->processes[h].pid, SIGKILL);
+	}
+}
+
+static bool is_any_running(const struct launch *launch)
+{
+	for (unsigned h = 0; h < launch->n_hosts; h++)
+		if (launch->processes[h].is_running)
+			return true;
+	return false;
+}
+
+static enum psd_status wait_all(struct launch *launch, struct psd_error *err)
+{
+	const volatile sig_atomic_t *stop_signal = launch->options->stop_signal;
+	enum psd_status status = PSD_OK;
+
+	while (is_any_running(launch) && !status) {
+		if (stop_signal && *stop_signal)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "stopped by signal %d", (int)*stop_signal);
+		if (launch->emulation)
+			status = wait_emulated(launch, err);
+		else
+			wait_on_loopback(launch);
+		read_records(launch);
+		if (launch->has_failed && psd_socket_now_sec() >= launch->give_up_sec)
+			kill_all(launch);
+	}
+	return status;
+}
+
+/* What killed a worker is the cause, what the others saw of it comes after. */
+static enum psd_status judge(const struct launch *launch, struct psd_worker_result *result, struct psd_error *err)
+{
+	if (launch->has_killed && launch->has_first)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s; %s", launch->killed, launch->first.text);
+	if (launch->has_killed)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s", launch->killed);
+	if (launch->has_first) {
+		*err = launch->first;
+		return launch->first.status;
+	}
+	for (unsigned h = 0; h < launch->n_hosts; h++)
+		if (!launch->has_record[h])
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u ended without a word", h);
+	*result = launch->records[0].result;
+	for (unsigned h = 1; h < launch->n_hosts; h++) {
+		result->late_sec = fmax(result->late_sec, launch->records[h].result.late_sec);
+		result->own_cpu_sec += launch->records[h].result.own_cpu_sec;
+	}
+	return PSD_OK;
+}
+
+/* ---- all together ---- */
+
+static enum psd_status allocate(struct launch *launch, struct psd_error *err)
+{
+	int ends[2];
+
+	launch->hosts = calloc(launch->n_hosts, sizeof(*launch->hosts));
+	launch->processes = calloc(launch->n_hosts, sizeof(*launch->processes));
+	launch->listeners = calloc(launch->n_hosts, sizeof(*launch->listeners));
+	launch->records = calloc(launch->n_hosts, sizeof(*launch->records));
+	launch->has_record = calloc(launch->n_hosts, sizeof(*launch->has_record));
+	if (!launch->hosts || !launch->processes || !launch->listeners || !launch->records || !launch->has_record)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u processes", launch->n_hosts);
+	for (unsigned h = 0; h < launch->n_hosts; h++)
+		launch->listeners[h] = -1;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no pipe: %s", strerror(errno));
+	launch->pipe_out = ends[0];
+	launch->pipe_in = ends[1];
+	/* only the reading end: a process waits until its record is taken */
+	if (fcntl(launch->pipe_out, F_SETFL, O_NONBLOCK) < 0)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no pipe: %s", strerror(errno));
+	return PSD_OK;
+}
+
+static void release(struct launch *launch)
+{
+	kill_all(launch);
+	for (unsigned h = 0; !launch->emulation && launch->processes && h < launch->n_hosts; h++)
+		if (launch->processes[h].is_running)
+			(void)waitpid(launch->processes[h].pid, NULL, 0);
+	psd_emulation_close(launch->emulation);
+	for (unsigned h = 0; launch->listeners && h < launch->n_hosts; h++)
+		if (launch->listeners[h] >= 0)
+			close(launch->listeners[h]);
+	if (launch->pipe_in >= 0)
+		close(launch->pipe_in);
+	if (launch->pipe_out >= 0)
+		close(launch->pipe_out);
+	free(launch->hosts);
+	free(launch->processes);
+	free(launch->listeners);
+	free(launch->records);
+	free(launch->has_record);
+}
+
+enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result, struct psd_error *err)
+{
+	struct launch launch = {
+		.options = options,
+		.layout = &options->made->plan.layout,
+		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
+		.pipe_in = -1,
+		.pipe_out = -1,
+	};
+	enum psd_status status = psd_worker_check(options->made, err);
+
+	if (!status)
+		status = allocate(&launch, err);
+	if (!status && options->ground == PSD_GROUND_EMULATED)
+		status = open_cluster(options->made, options->replay, &launch.emulation, err);
+	if (!status)
+		status = place_hosts(&launch, err);
+	if (!status)
+		status = start_all(&launch, err);
+	if (!status)
+		status = wait_all(&launch, err);
+	if (!status)
+		status = judge(&launch, result, err);
+	release(&launch);
+	return status;
+}

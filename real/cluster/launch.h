@@ -1,0 +1,49 @@
+/* Runs a case on this machine: one process for each worker and separate server, workers pinned to their share of the processors. Refuses to
+ * print. */
+#ifndef PSD_REAL_LAUNCH_H
+#define PSD_REAL_LAUNCH_H
+
+#include <signal.h>
+
+#include "real/session/spans.h"
+#include "real/session/worker.h"
+
+/* What lies between the processes. */
+enum psd_ground {
+	PSD_GROUND_LOOPBACK, /* loopback as it is */
+	PSD_GROUND_SHAPED, /* loopback; every process itself keeps to the scenario's rate in what it sends and what it receives */
+	PSD_GROUND_EMULATED, /* network namespaces, links shaped by the kernel */
+	PSD_GROUND_HOSTS,    /* machines of a cluster, see psd_join() */
+};
+
+#define PSD_LAUNCH_CONNECT_SEC 30.0 /* more than processes of one machine need to find each other */
+
+struct psd_launch_options {
+	const struct psd_case *made;
+	const struct psd_train *train;
+	const struct psd_replay *replay;	   /* NULL: computes; as in psd_worker_options */
+	const struct psd_compute_backend *backend; /* NULL: this processor */
+	uint32_t n_iterations;
+	enum psd_ground ground; /* the last two have the scenario's latency, too */
+	double connect_sec, stall_sec;
+	bool is_tested;
+	struct psd_spans *spans;		  /* one recorder for each host; NULL: none are kept */
+	const volatile sig_atomic_t *stop_signal; /* NULL, or not 0 from the signal on that ends the run: PSD_ERUN */
+	/* As in psd_worker_options; called in the processes. */
+	void (*progress)(void *context, const struct psd_progress *progress);
+	void (*finished)(void *context, unsigned self, const struct psd_memory *memory);
+	void *context;
+};
+
+/* Whether this machine can emulate the case's cluster: makes it and takes it away. replay: as above. PSD_ERUN: not possible here,
+ * PSD_GROUND_SHAPED is left; PSD_EINVAL, PSD_ENOMEM. */
+enum psd_status psd_launch_try_emulation(const struct psd_case *made, const struct psd_replay *replay,
+					 struct psd_error *err) PSD_MUST_CHECK;
+
+/* Starts all processes, waits for all, ends those that a failed one leaves behind. Call it from the main thread, before starting any.
+ * PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN: what the first that failed had to say. *result is worker 0's, but for a replay's
+ * latest timer and own processor time, which are of all hosts; written on success. */
+enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result,
+			   struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

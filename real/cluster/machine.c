@@ -1,0 +1,72 @@
+#define _GNU_SOURCE
+#include "real/cluster/machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "real/cluster/affinity.h"
+
+/* Columns of proc(5): user, nice, system, idle, I/O wait, interrupts, soft interrupts, stolen. */
+static void add_processor(struct psd_machine_time *time, const unsigned long long ticks[8])
+{
+	const double tick_sec = 1.0 / (double)sysconf(_SC_CLK_TCK);
+
+	for (int i = 0; i < 8; i++) {
+		const bool is_idle = i == 3 || i == 4;
+
+		time->all_sec += (double)ticks[i] * tick_sec;
+		time->busy_sec += is_idle ? 0.0 : (double)ticks[i] * tick_sec;
+		time->stolen_sec += i == 7 ? (double)ticks[i] * tick_sec : 0.0;
+		time->interrupt_sec += i == 5 || i == 6 ? (double)ticks[i] * tick_sec : 0.0;
+	}
+}
+
+bool psd_machine_read(struct psd_machine_time *time)
+{
+	struct psd_machine_time sum = {.all_sec = 0.0};
+	FILE *const file = fopen("/proc/stat", "re");
+	unsigned n_numbers = 0, cpu;
+	bool *const is_allowed = file ? psd_affinity_allowed(&n_numbers) : NULL;
+	unsigned long long t[8];
+	char line[512];
+
+	if (!is_allowed) {
+		if (file)
+			fclose(file);
+		return false;
+	}
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5],
+			   &t[6], &t[7]) == 9 &&
+		    cpu < n_numbers && is_allowed[cpu])
+			add_processor(&sum, t);
+	fclose(file);
+	free(is_allowed);
+	*time = sum;
+	return sum.all_sec > 0.0;
+}
+
+double psd_machine_own_sec(void)
+{
+	struct timespec time = {0, 0};
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time); /* every Linux has it */
+	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+uint64_t psd_machine_available_bytes(void)
+{
+	FILE *const file = fopen("/proc/meminfo", "re");
+	uint64_t available_bytes = UINT64_MAX;
+	unsigned long long kib;
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
+			available_bytes = kib * 1024;
+	if (file)
+		fclose(file);
+	return available_bytes;
+}

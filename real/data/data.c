@@ -1,0 +1,139 @@
+/* A data set in front of its reader. Refuses to know any format. */
+#include "real/data/data.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "real/data/data_parts.h"
+
+static const struct psd_data_reader *const readers[] = {
+	[PSD_DATA_SYNTHETIC] = &psd_data_synthetic,
+	[PSD_DATA_CIFAR10] = &psd_data_cifar,
+	[PSD_DATA_IDX] = &psd_data_idx,
+	[PSD_DATA_PACKED] = &psd_data_packed,
+};
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+}
+
+static void close_files(struct psd_data_files *files)
+{
+	for (unsigned i = 0; i < files->n_files; i++)
+		psd_mapping_close(&files->files[i]);
+	files->n_files = 0;
+}
+
+enum psd_status psd_data_map(struct psd_data_files *files, const char *folder, const char *name, struct psd_error *err)
+{
+	enum psd_status status;
+
+	assert(files->n_files < PSD_DATA_MAX_FILES);
+	status = psd_mapping_open(&files->files[files->n_files], folder, name, err);
+	if (!status)
+		files->n_files++;
+	return status;
+}
+
+enum psd_status psd_data_check_shape(const struct psd_data *data, const struct psd_mapping *file, struct psd_shape shape,
+				     struct psd_error *err)
+{
+	const struct psd_shape wanted = data->options.shape;
+
+	if (wanted.channels == shape.channels && wanted.height == shape.height && wanted.width == shape.width)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->path},
+			     "holds samples of %u x %u x %u, the network takes %u x %u x %u (channels, height, width)",
+			     shape.channels, shape.height, shape.width, wanted.channels, wanted.height, wanted.width);
+}
+
+enum psd_status psd_data_check_classes(const struct psd_data *data, const struct psd_mapping *file, uint32_t classes,
+				       struct psd_error *err)
+{
+	if (data->options.classes == classes)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->path}, "holds %u classes, the network has %u",
+			     classes, data->options.classes);
+}
+
+enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, struct psd_error *err)
+{
+	data->state = calloc(1, state_bytes);
+	return data->state ? PSD_OK : out_of_memory(err);
+}
+
+enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options, struct psd_data_files *files,
+				     struct psd_error *err)
+{
+	struct psd_data *fresh = calloc(1, sizeof(*fresh));
+	enum psd_status status;
+
+	assert(options->shape.channels && options->shape.height && options->shape.width && options->classes);
+	if (!fresh) {
+		close_files(files);
+		return out_of_memory(err);
+	}
+	*fresh = (struct psd_data){.reader = readers[options->source.kind], .options = *options, .files = *files};
+	*files = (struct psd_data_files){.n_files = 0};
+	status = fresh->reader->open(fresh, err);
+	if (status) {
+		psd_data_close(fresh);
+		return status;
+	}
+	assert(fresh->n_samples[PSD_DATA_TRAINING] > 0);
+	fresh->sampler = (struct psd_sampler){.seed = options->seed, .n_samples = fresh->n_samples[PSD_DATA_TRAINING]};
+	*data = fresh;
+	return PSD_OK;
+}
+
+enum psd_status psd_data_open(struct psd_data **data, const struct psd_data_options *options, struct psd_error *err)
+{
+	const struct psd_data_reader *reader = readers[options->source.kind];
+	struct psd_data_files files = {.n_files = 0};
+	enum psd_status status = reader->map ? reader->map(&files, &options->source, err) : PSD_OK;
+
+	if (!status)
+		return psd_data_open_mapped(data, options, &files, err);
+	close_files(&files);
+	return status;
+}
+
+void psd_data_close(struct psd_data *data)
+{
+	if (!data)
+		return;
+	if (data->reader->close)
+		data->reader->close(data);
+	free(data->state);
+	close_files(&data->files);
+	free(data);
+}
+
+uint64_t psd_data_samples(const struct psd_data *data, enum psd_data_part part)
+{
+	return data->n_samples[part];
+}
+
+enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image,
+			      int32_t *label, struct psd_error *err)
+{
+	assert(sample < data->n_samples[part]);
+	return data->reader->read(data, part, epoch, sample, image, label, err);
+}
+
+enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part part, uint64_t first, uint32_t batch, float *images,
+				    int32_t *labels, struct psd_error *err)
+{
+	const struct psd_shape shape = data->options.shape;
+	const uint64_t elements = (uint64_t)shape.channels * shape.height * shape.width;
+	enum psd_status status = PSD_OK;
+
+	for (uint32_t i = 0; !status && i < batch; i++) {
+		const struct psd_draw draw =
+			part == PSD_DATA_TRAINING ? psd_sampler_draw(&data->sampler, first + i) : (struct psd_draw){0, first + i};
+
+		status = psd_data_read(data, part, draw.epoch, draw.sample, images + i * elements, &labels[i], err);
+	}
+	return status;
+}

@@ -1,0 +1,126 @@
+/* CIFAR-10 in its binary version (Krizhevsky 2009, cs.toronto.edu/~kriz/cifar.html): records of a label byte and 3072 bytes, the red, green
+ * and blue plane of 32 x 32 pixels. Training samples are those of data_batch_1.bin to data_batch_5.bin, as many as there are without a
+ * gap; test samples those of test_batch.bin. Refuses CIFAR-100, whose records have two labels. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "real/data/data_parts.h"
+
+enum { N_PIXELS = 3 * 32 * 32, RECORD_BYTES = 1 + N_PIXELS, N_CLASSES = 10, MAX_BATCHES = 5, NAME_ROOM = 32 };
+
+struct cifar {
+	float mean[N_PIXELS]; /* of the training samples */
+};
+
+static bool has_batch(const char *folder, unsigned number)
+{
+	char path[4096];
+
+	return snprintf(path, sizeof(path), "%s/data_batch_%u.bin", folder, number) < (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+static unsigned count_batches(const char *folder)
+{
+	unsigned last = MAX_BATCHES;
+
+	while (last > 1 && !has_batch(folder, last))
+		last--;
+	return last;
+}
+
+static enum psd_status map_cifar(struct psd_data_files *files, const struct psd_data_source *source, struct psd_error *err)
+{
+	const unsigned n_batches = count_batches(source->path);
+	enum psd_status status = PSD_OK;
+	char name[NAME_ROOM];
+
+	/* a batch that misses before the last one cannot be opened, and is named */
+	for (unsigned i = 1; !status && i <= n_batches; i++) {
+		snprintf(name, sizeof(name), "data_batch_%u.bin", i);
+		status = psd_data_map(files, source->path, name, err);
+	}
+	return status ? status : psd_data_map(files, source->path, "test_batch.bin", err);
+}
+
+static uint64_t n_records(const struct psd_mapping *file)
+{
+	return file->n_bytes / RECORD_BYTES;
+}
+
+static enum psd_status check_file(const struct psd_mapping *file, struct psd_error *err)
+{
+	const uint64_t rest_bytes = file->n_bytes % RECORD_BYTES;
+
+	if (file->n_bytes == 0)
+		return psd_mapping_refuse(file, 0, err, "the file is empty");
+	if (rest_bytes)
+		return psd_mapping_refuse(file, file->n_bytes - rest_bytes, err,
+					  "the last record has %u bytes, must have %d: cut short, or no CIFAR-10 binary file",
+					  (unsigned)rest_bytes, RECORD_BYTES);
+	for (uint64_t at = 0; at < file->n_bytes; at += RECORD_BYTES)
+		if (file->bytes[at] >= N_CLASSES)
+			return psd_mapping_refuse(file, at, err, "label is %u, must be 0 to %d", file->bytes[at], N_CLASSES - 1);
+	return PSD_OK;
+}
+
+static void add_pixels(uint64_t sums[N_PIXELS], const struct psd_mapping *file)
+{
+	for (uint64_t at = 0; at < file->n_bytes; at += RECORD_BYTES)
+		for (unsigned i = 0; i < N_PIXELS; i++)
+			sums[i] += file->bytes[at + 1 + i];
+}
+
+static void set_mean(struct psd_data *data)
+{
+	struct cifar *cifar = data->state;
+	uint64_t sums[N_PIXELS] = {0};
+
+	for (unsigned i = 0; i + 1 < data->files.n_files; i++)
+		add_pixels(sums, &data->files.files[i]);
+	for (unsigned i = 0; i < N_PIXELS; i++)
+		cifar->mean[i] = (float)((double)sums[i] / (double)data->n_samples[PSD_DATA_TRAINING]);
+}
+
+static enum psd_status open_cifar(struct psd_data *data, struct psd_error *err)
+{
+	const struct psd_mapping *files = data->files.files;
+	const unsigned n_batches = data->files.n_files - 1;
+	enum psd_status status = psd_data_check_shape(data, &files[0], (struct psd_shape){3, 32, 32}, err);
+
+	if (!status)
+		status = psd_data_check_classes(data, &files[0], N_CLASSES, err);
+	for (unsigned i = 0; !status && i <= n_batches; i++) {
+		status = check_file(&files[i], err);
+		data->n_samples[i < n_batches ? PSD_DATA_TRAINING : PSD_DATA_TEST] += n_records(&files[i]);
+	}
+	if (!status)
+		status = psd_data_take_state(data, sizeof(struct cifar), err);
+	if (!status)
+		set_mean(data);
+	return status;
+}
+
+static enum psd_status read_cifar(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image,
+				  int32_t *label, struct psd_error *err)
+{
+	const struct cifar *cifar = data->state;
+	const struct psd_mapping *file = data->files.files;
+	const uint8_t *record;
+
+	(void)epoch;
+	(void)err;
+	if (part == PSD_DATA_TEST)
+		file += data->files.n_files - 1;
+	for (; sample >= n_records(file); file++)
+		sample -= n_records(file);
+	record = file->bytes + sample * RECORD_BYTES;
+	*label = record[0];
+	for (unsigned i = 0; i < N_PIXELS; i++)
+		image[i] = (float)record[1 + i] - cifar->mean[i];
+	return PSD_OK;
+}
+
+const struct psd_data_reader psd_data_cifar = {.map = map_cifar, .open = open_cifar, .read = read_cifar};

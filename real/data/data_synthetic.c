@@ -1,0 +1,138 @@
+/* A data set made of nothing but its seed: each class has a pattern, each sample is its class's pattern plus noise. The pattern is the sum
+ * of two: coarse blocks that tell where (a linear layer separates classes by them) and a small tile that repeats everywhere (a convolution
+ * does, also below a global pooling). Nothing is stored, so any number of classes costs no memory. Refuses to be hard: more noise makes
+ * it harder. */
+#include <math.h>
+#include <string.h>
+
+#include "real/data/data_parts.h"
+#include "real/data/random.h"
+
+enum {
+	N_BLOCKS = 8,  /* along each side */
+	TILE_SIDE = 4, /* in pixels */
+	TILE_AT = N_BLOCKS * N_BLOCKS,
+	N_NOISE = 4096, /* 16 KiB: stays in the first cache */
+};
+
+/* They add up to 1. A linear layer would learn any mixture; a convolution below a global pooling sees the blocks as noise, and with this
+ * one it still learns within 100 small batches. */
+static const float tile_share = 0.75f, block_share = 0.25f;
+
+/* A hash's bits as a number in -1 .. 1. */
+static float signed_unit(uint64_t bits)
+{
+	return (float)(int32_t)(bits >> 32) * 0x1p-31f;
+}
+
+/* Values to draw noise from: close to normal, mean 0 and the deviation that is asked for. A table, because four values from one hash cost a
+ * fifth of a hash for each, and making samples must not show beside training on them. */
+struct noise {
+	float values[N_NOISE];
+};
+
+/* The sum of four 16-bit numbers less its mean. */
+static int32_t bell(uint64_t bits)
+{
+	return (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff) + (int32_t)(bits >> 32 & 0xffff) +
+	       (int32_t)(bits >> 48) - 2 * 0xffff;
+}
+
+/* Each value with its opposite, so that the mean is 0; whole numbers up to the last step, so that all machines agree. */
+static void fill_noise(struct noise *noise, double deviation)
+{
+	uint64_t squares = 0;
+	double unit;
+
+	for (uint64_t i = 0; i < N_NOISE; i += 2) {
+		const int64_t value = bell(psd_random_mix(i));
+
+		squares += 2 * (uint64_t)(value * value);
+	}
+	unit = deviation / sqrt((double)squares / N_NOISE);
+	for (uint64_t i = 0; i < N_NOISE; i++)
+		noise->values[i] = (float)((i % 2 ? -unit : unit) * bell(psd_random_mix(i - i % 2)));
+}
+
+static void add_noise(float *image, uint64_t elements, const struct noise *noise, uint64_t key)
+{
+	const uint64_t in_fours = elements - elements % 4;
+	uint64_t bits;
+
+	for (uint64_t i = 0; i < in_fours; i += 4) {
+		bits = psd_random_mix(key + i);
+		for (unsigned j = 0; j < 4; j++)
+			image[i + j] += noise->values[bits >> 16 * j & (N_NOISE - 1)];
+	}
+	bits = psd_random_mix(key + in_fours);
+	for (uint64_t i = in_fours; i < elements; i++, bits >>= 16)
+		image[i] += noise->values[bits & (N_NOISE - 1)];
+}
+
+/* One row of the pattern of a class's channel, whose key is `pattern`. */
+static void draw_row(float *row, struct psd_shape shape, uint32_t y, uint64_t pattern)
+{
+	const uint64_t block_row = (uint64_t)y * N_BLOCKS / shape.height;
+	float tile[TILE_SIDE];
+
+	for (uint32_t x = 0; x < TILE_SIDE && x < shape.width; x++)
+		tile[x] = signed_unit(psd_random_mix(pattern + TILE_AT + y % TILE_SIDE * TILE_SIDE + x));
+	for (uint64_t block = 0; block < N_BLOCKS; block++) {
+		/* the pixels x with x * N_BLOCKS / width == block */
+		const uint32_t begin = (uint32_t)((block * shape.width + N_BLOCKS - 1) / N_BLOCKS);
+		const uint32_t end = (uint32_t)(((block + 1) * shape.width + N_BLOCKS - 1) / N_BLOCKS);
+		float value;
+
+		if (begin == end) /* a vector's channels are 1 pixel each */
+			continue;
+		value = signed_unit(psd_random_mix(pattern + block_row * N_BLOCKS + block));
+		for (uint32_t x = begin; x < end; x++)
+			row[x] = block_share * value + tile_share * tile[x % TILE_SIDE];
+	}
+}
+
+static void draw_plane(float *plane, struct psd_shape shape, uint64_t pattern)
+{
+	for (uint64_t y = 0; y < shape.height; y++) {
+		float *row = plane + y * shape.width;
+		const bool is_repeated =
+			y >= TILE_SIDE && y * N_BLOCKS / shape.height == (y - TILE_SIDE) * N_BLOCKS / shape.height;
+
+		if (is_repeated) /* same blocks, same row of the tile */
+			memcpy(row, row - TILE_SIDE * shape.width, shape.width * sizeof(*row));
+		else
+			draw_row(row, shape, (uint32_t)y, pattern);
+	}
+}
+
+static enum psd_status open_synthetic(struct psd_data *data, struct psd_error *err)
+{
+	const struct psd_data_source *source = &data->options.source;
+	enum psd_status status = psd_data_take_state(data, sizeof(struct noise), err);
+
+	if (status)
+		return status;
+	fill_noise(data->state, source->noise_ratio);
+	data->n_samples[PSD_DATA_TRAINING] = source->training_samples;
+	data->n_samples[PSD_DATA_TEST] = source->test_samples;
+	return PSD_OK;
+}
+
+static enum psd_status read_synthetic(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+				      float *image, int32_t *label, struct psd_error *err)
+{
+	const struct psd_shape shape = data->options.shape;
+	const uint64_t seed = data->options.seed, number = sample % data->options.classes;
+	const uint64_t elements = (uint64_t)shape.channels * shape.height * shape.width;
+
+	(void)epoch;
+	(void)err;
+	for (uint32_t channel = 0; channel < shape.channels; channel++)
+		draw_plane(image + (uint64_t)channel * shape.height * shape.width, shape,
+			   psd_random_key(seed, PSD_RANDOM_PATTERN, number, channel));
+	add_noise(image, elements, data->state, psd_random_key(seed, PSD_RANDOM_NOISE, (uint64_t)part, sample));
+	*label = (int32_t)number;
+	return PSD_OK;
+}
+
+const struct psd_data_reader psd_data_synthetic = {.open = open_synthetic, .read = read_synthetic};

@@ -1,0 +1,141 @@
+/* Two buffers: one is trained on while the other is read into. A test batch takes the place of the one that was trained on. */
+#include "real/data/feed.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "real/data/sampler.h"
+#include "real/session/lane.h"
+
+struct buffer {
+	float *images;
+	int32_t *labels;
+};
+
+struct psd_feed {
+	struct psd_feed_options options;
+	struct psd_data *data;
+	struct buffer buffers[2]; /* by parity of the iteration */
+	struct psd_lane reader;
+	bool has_reader;
+	bool is_reading;
+	uint32_t reading;	/* iteration */
+	enum psd_status status; /* of the last reading */
+	struct psd_error err;
+};
+
+static enum psd_status open_parts(struct psd_feed *feed, struct psd_error *err)
+{
+	const struct psd_shape shape = feed->options.data.shape;
+	const uint64_t image_bytes = (uint64_t)shape.channels * shape.height * shape.width * sizeof(float);
+	enum psd_status status;
+
+	for (unsigned b = 0; b < 2; b++) {
+		feed->buffers[b].images = malloc(feed->options.batch * image_bytes);
+		feed->buffers[b].labels = calloc(feed->options.batch, sizeof(*feed->buffers[b].labels));
+		if (!feed->buffers[b].images || !feed->buffers[b].labels)
+			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for batches of samples");
+	}
+	status = psd_data_open(&feed->data, &feed->options.data, err);
+	if (!status)
+		status = psd_lane_open(&feed->reader, -1, err);
+	feed->has_reader = !status;
+	return status;
+}
+
+enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options, struct psd_error *err)
+{
+	struct psd_feed *opened = calloc(1, sizeof(*opened));
+	enum psd_status status;
+
+	if (!opened)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for batches of samples");
+	opened->options = *options;
+	status = open_parts(opened, err);
+	if (status)
+		psd_feed_close(opened);
+	else
+		*feed = opened;
+	return status;
+}
+
+void psd_feed_close(struct psd_feed *feed)
+{
+	if (!feed)
+		return;
+	if (feed->has_reader)
+		psd_lane_close(&feed->reader);
+	for (unsigned b = 0; b < 2; b++) {
+		free(feed->buffers[b].images);
+		free(feed->buffers[b].labels);
+	}
+	psd_data_close(feed->data);
+	free(feed);
+}
+
+/* In the reader's thread. */
+static void read_ahead(void *context)
+{
+	struct psd_feed *feed = context;
+	const struct psd_feed_options *options = &feed->options;
+	const struct buffer *buffer = &feed->buffers[feed->reading % 2];
+
+	feed->status = psd_data_read_batch(feed->data, PSD_DATA_TRAINING,
+					   psd_sampler_first(feed->reading, options->workers, options->worker, options->batch),
+					   options->batch, buffer->images, buffer->labels, &feed->err);
+}
+
+static void start_reading(struct psd_feed *feed, uint32_t iteration)
+{
+	feed->reading = iteration;
+	feed->is_reading = true;
+	psd_lane_start(&feed->reader, read_ahead, feed);
+}
+
+static void finish_reading(struct psd_feed *feed)
+{
+	if (feed->is_reading)
+		psd_lane_wait(&feed->reader);
+	feed->is_reading = false;
+}
+
+enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples, struct psd_error *err)
+{
+	const struct buffer *buffer = &feed->buffers[iteration % 2];
+
+	if (iteration == 0)
+		start_reading(feed, 0);
+	finish_reading(feed);
+	assert(feed->reading == iteration);
+	if (feed->status) {
+		*err = feed->err;
+		return feed->status;
+	}
+	if (iteration + 1 < feed->options.n_iterations)
+		start_reading(feed, iteration + 1);
+	*samples = (struct psd_samples){buffer->images, buffer->labels};
+	return PSD_OK;
+}
+
+enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples, struct psd_error *err)
+{
+	/* what was read ahead stays, what was trained on may go */
+	const struct buffer *buffer = &feed->buffers[(feed->reading + 1) % 2];
+	enum psd_status status;
+
+	finish_reading(feed);
+	status = psd_data_read_batch(feed->data, PSD_DATA_TEST, first, feed->options.batch, buffer->images, buffer->labels, err);
+	if (!status)
+		*samples = (struct psd_samples){buffer->images, buffer->labels};
+	return status;
+}
+
+double psd_feed_cpu_sec(const struct psd_feed *feed)
+{
+	return psd_lane_cpu_sec(&feed->reader);
+}
+
+uint64_t psd_feed_samples(const struct psd_feed *feed, enum psd_data_part part)
+{
+	return psd_data_samples(feed->data, part);
+}

@@ -1,0 +1,38 @@
+/* The batches that one worker trains and tests on, training ones read an iteration ahead by a thread of their own, so that reading, decoding and
+ * cropping pass while the worker computes. All calls come from one thread. */
+#ifndef PSD_REAL_FEED_H
+#define PSD_REAL_FEED_H
+
+#include "real/data/data.h"
+
+struct psd_feed_options {
+	struct psd_data_options data;
+	uint32_t batch; /* samples of this worker */
+	unsigned workers, worker;
+	uint32_t n_iterations;
+};
+
+struct psd_feed;
+
+/* *feed is owned by the caller until psd_feed_close(). As psd_data_open(); PSD_ERUN: no thread. */
+enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options,
+			      struct psd_error *err) PSD_MUST_CHECK;
+void psd_feed_close(struct psd_feed *feed); /* NULL is allowed */
+
+struct psd_samples {
+	const float *images;
+	const int32_t *labels;
+};
+
+/* The worker's batch of an iteration, borrowed until the next call here; begins to read the one after. Iterations in order. As
+ * psd_data_read_batch(). */
+enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples,
+			       struct psd_error *err) PSD_MUST_CHECK;
+/* A batch of test samples, from number `first` on; borrowed like the others. */
+enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples,
+			      struct psd_error *err) PSD_MUST_CHECK;
+/* Processor seconds that reading ahead of training batches took so far. */
+double psd_feed_cpu_sec(const struct psd_feed *feed);
+uint64_t psd_feed_samples(const struct psd_feed *feed, enum psd_data_part part);
+
+#endif

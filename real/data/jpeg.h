@@ -1,0 +1,34 @@
+/* JPEGs to pixels and back, through libjpeg-turbo. Pixels are rows of red, green and blue bytes without gaps. Refuses images that the
+ * library warns about: a warning means missing or senseless data. Refuses CMYK. */
+#ifndef PSD_REAL_JPEG_H
+#define PSD_REAL_JPEG_H
+
+#include <stdint.h>
+
+#include "engine/base/error.h"
+#include "real/data/mapping.h"
+
+/* A JPEG inside a file, for messages. */
+struct psd_jpeg_source {
+	const struct psd_mapping *file;
+	uint64_t offset;
+	uint64_t n_bytes; /* of the JPEG */
+};
+
+struct psd_jpeg; /* one thread at a time */
+
+/* *jpeg is owned by the caller until psd_jpeg_free() (NULL is allowed). PSD_ENOMEM. */
+enum psd_status psd_jpeg_new(struct psd_jpeg **jpeg, struct psd_error *err) PSD_MUST_CHECK;
+void psd_jpeg_free(struct psd_jpeg *jpeg);
+
+/* Reads the head: height and width in pixels. PSD_EINVAL with the byte offset. */
+enum psd_status psd_jpeg_size(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t *height, uint32_t *width,
+			      struct psd_error *err) PSD_MUST_CHECK;
+/* Reads all; pixels has room for 3 height width bytes, as psd_jpeg_size() has said them. PSD_EINVAL with the byte offset. */
+enum psd_status psd_jpeg_decode(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t height, uint32_t width,
+				uint8_t *pixels, struct psd_error *err) PSD_MUST_CHECK;
+/* *bytes (*n_bytes of them) are borrowed from jpeg until its next encode. PSD_ENOMEM. */
+enum psd_status psd_jpeg_encode(struct psd_jpeg *jpeg, const uint8_t *pixels, uint32_t height, uint32_t width,
+				const uint8_t **bytes, uint64_t *n_bytes, struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

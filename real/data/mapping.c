@@ -1,0 +1,99 @@
+/* Files as memory. Refuses devices and pipes: their length says nothing. */
+#define _POSIX_C_SOURCE 200809L
+#include "real/data/mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *join(const char *folder, const char *name)
+{
+	const size_t room = (folder ? strlen(folder) + 1 : 0) + strlen(name) + 1;
+	char *path = malloc(room);
+
+	if (path)
+		snprintf(path, room, "%s%s%s", folder ? folder : "", folder ? "/" : "", name);
+	return path;
+}
+
+static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct psd_error *err)
+{
+	const struct psd_place at = {.path = mapping->path};
+	struct stat facts;
+	void *bytes;
+
+	if (fstat(descriptor, &facts))
+		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(errno));
+	if (!S_ISREG(facts.st_mode))
+		return psd_error_set(err, PSD_EFILE, at, "is no regular file");
+	if (facts.st_size == 0) /* nothing to map; the readers complain about the length */
+		return PSD_OK;
+	bytes = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+	if (bytes == MAP_FAILED)
+		return psd_error_set(err, PSD_EFILE, at, "cannot be mapped: %s", strerror(errno));
+	mapping->bytes = bytes;
+	mapping->n_bytes = (uint64_t)facts.st_size;
+	mapping->is_mapped = true;
+	return PSD_OK;
+}
+
+enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder, const char *name, struct psd_error *err)
+{
+	struct psd_mapping fresh = {.path = join(folder, name)};
+	enum psd_status status;
+	int descriptor;
+
+	if (!fresh.path)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	descriptor = open(fresh.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block here, it is refused below */
+	if (descriptor < 0) {
+		status = psd_error_set(err, PSD_EFILE, (struct psd_place){.path = fresh.path}, "cannot be opened: %s",
+				       strerror(errno));
+	} else {
+		status = map(&fresh, descriptor, err);
+		close(descriptor);
+	}
+	if (status)
+		psd_mapping_close(&fresh);
+	else
+		*mapping = fresh;
+	return status;
+}
+
+enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes, uint64_t n_bytes,
+				   struct psd_error *err)
+{
+	char *copy = join(NULL, path);
+
+	if (!copy)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	*mapping = (struct psd_mapping){.path = copy, .bytes = bytes, .n_bytes = n_bytes};
+	return PSD_OK;
+}
+
+void psd_mapping_close(struct psd_mapping *mapping)
+{
+	if (mapping->is_mapped)
+		munmap((void *)(uintptr_t)mapping->bytes, (size_t)mapping->n_bytes);
+	free(mapping->path);
+	*mapping = (struct psd_mapping){.path = NULL};
+}
+
+enum psd_status psd_mapping_refuse(const struct psd_mapping *mapping, uint64_t offset, struct psd_error *err, const char *format,
+				   ...)
+{
+	char message[512];
+	va_list values;
+
+	va_start(values, format);
+	vsnprintf(message, sizeof(message), format, values);
+	va_end(values);
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = mapping->path}, "at byte %llu: %s",
+			     (unsigned long long)offset, message);
+}

@@ -1,0 +1,349 @@
+/* The packer: lists the classes and images, squares one image after the other, and puts head and index in front at the end. Refuses to
+ * keep pixels of more than one image. */
+#define _POSIX_C_SOURCE 200809L
+#include "real/data/pack.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "real/data/jpeg.h"
+#include "real/data/mapping.h"
+#include "real/data/pack_format.h"
+#include "real/data/square.h"
+#include "real/part_file.h"
+
+enum { MIN_SIDE = 8 };
+
+static const uint64_t max_pixels = UINT64_C(1) << 28; /* of an image to be packed: 0.8 GB */
+
+struct image {
+	char *path;
+	uint32_t label;
+};
+
+struct packer {
+	struct image *images;
+	uint64_t n_images, room;
+	uint8_t *index;
+	uint64_t sums[3]; /* of red, green, blue over all images */
+	struct psd_pack pack;
+	struct psd_jpeg *jpeg;
+	uint8_t *pixels; /* of the image as it comes */
+	uint64_t n_pixels_room;
+	uint8_t *square; /* of the image as it goes */
+	FILE *out;
+	const char *path; /* of out, for messages */
+	const struct psd_pack_options *options;
+	struct psd_error *err;
+};
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+}
+
+static char *join(const char *first, const char *middle, const char *last)
+{
+	const size_t room = strlen(first) + strlen(middle) + strlen(last) + 1;
+	char *text = malloc(room);
+
+	if (text)
+		snprintf(text, room, "%s%s%s", first, middle, last);
+	return text;
+}
+
+/* ---- listing ---- */
+
+static int is_visible(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+static int by_bytes(const struct dirent **left, const struct dirent **right)
+{
+	return strcmp((*left)->d_name, (*right)->d_name);
+}
+
+static void free_names(struct dirent **names, int n_names)
+{
+	for (int i = 0; i < n_names; i++)
+		free(names[i]);
+	free(names);
+}
+
+/* The visible names in folder in the order of their bytes, at least one; free_names() them. */
+static enum psd_status list(const char *folder, const char *what, struct dirent ***names, int *n_names, struct psd_error *err)
+{
+	const struct psd_place at = {.path = folder};
+	const int found = scandir(folder, names, is_visible, by_bytes);
+
+	if (found < 0)
+		return psd_error_set(err, PSD_EFILE, at, "cannot be listed: %s", strerror(errno));
+	if (found == 0) {
+		free(*names);
+		return psd_error_set(err, PSD_EINVAL, at, "holds no %s", what);
+	}
+	*n_names = found;
+	return PSD_OK;
+}
+
+static bool is_jpeg_name(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot && (!strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
+}
+
+/* Takes path over. */
+static enum psd_status add_image(struct packer *packer, char *path)
+{
+	if (packer->n_images == packer->room) {
+		const uint64_t room = packer->room ? 2 * packer->room : 1024;
+		struct image *images = realloc(packer->images, (size_t)room * sizeof(*images));
+
+		if (!images) {
+			free(path);
+			return out_of_memory(packer->err);
+		}
+		packer->images = images;
+		packer->room = room;
+	}
+	packer->images[packer->n_images++] = (struct image){path, packer->pack.classes};
+	return PSD_OK;
+}
+
+static enum psd_status list_class(struct packer *packer, const char *folder)
+{
+	struct dirent **names;
+	int n_names;
+	enum psd_status status = list(folder, "images", &names, &n_names, packer->err);
+
+	if (status)
+		return status;
+	for (int i = 0; !status && i < n_names; i++) {
+		char *path = join(folder, "/", names[i]->d_name);
+
+		if (path && is_jpeg_name(names[i]->d_name)) {
+			status = add_image(packer, path);
+		} else {
+			status = path ? psd_error_set(packer->err, PSD_EINVAL, (struct psd_place){.path = path},
+						      "is no .jpg, must be one")
+				      : out_of_memory(packer->err);
+			free(path);
+		}
+	}
+	free_names(names, n_names);
+	return status;
+}
+
+static enum psd_status list_folder(struct packer *packer, const char *folder)
+{
+	struct psd_pack *pack = &packer->pack;
+	struct dirent **names;
+	int n_names;
+	enum psd_status status = list(folder, "class folders", &names, &n_names, packer->err);
+
+	if (status)
+		return status;
+	for (int i = 0; !status && i < n_names; i++) {
+		char *path = join(folder, "/", names[i]->d_name);
+
+		status = path ? list_class(packer, path) : out_of_memory(packer->err);
+		pack->names_checksum = psd_pack_checksum(pack->names_checksum, names[i]->d_name, strlen(names[i]->d_name) + 1);
+		pack->classes++;
+		free(path);
+	}
+	free_names(names, n_names);
+	if (!status && pack->classes > PSD_PACK_MAX_CLASSES)
+		return psd_error_set(packer->err, PSD_EINVAL, (struct psd_place){.path = folder}, "holds more than %d classes",
+				     PSD_PACK_MAX_CLASSES);
+	return status;
+}
+
+/* ---- one image ---- */
+
+static enum psd_status take_pixels(struct packer *packer, const struct psd_mapping *file, uint64_t n_pixels)
+{
+	uint8_t *pixels;
+
+	if (n_pixels > max_pixels)
+		return psd_mapping_refuse(file, 0, packer->err, "the image has %llu pixels, must have at most %llu",
+					  (unsigned long long)n_pixels, (unsigned long long)max_pixels);
+	if (n_pixels <= packer->n_pixels_room)
+		return PSD_OK;
+	pixels = realloc(packer->pixels, (size_t)(3 * n_pixels));
+	if (!pixels)
+		return out_of_memory(packer->err);
+	packer->pixels = pixels;
+	packer->n_pixels_room = n_pixels;
+	return PSD_OK;
+}
+
+static void add_sums(struct packer *packer, const uint8_t *pixels)
+{
+	const size_t n_pixels = (size_t)packer->pack.height * packer->pack.width;
+
+	for (size_t i = 0; i < n_pixels; i++)
+		for (unsigned channel = 0; channel < 3; channel++)
+			packer->sums[channel] += pixels[3 * i + channel];
+}
+
+/* The JPEG to be stored for a mapped file: its own bytes, or those of its square. */
+static enum psd_status square_image(struct packer *packer, const struct psd_mapping *file, struct psd_pack_record *record)
+{
+	const struct psd_jpeg_source source = {file, 0, file->n_bytes};
+	const uint32_t side = packer->pack.width;
+	uint64_t n_bytes = file->n_bytes;
+	uint32_t height, width;
+	enum psd_status status;
+
+	if (file->n_bytes == 0)
+		return psd_mapping_refuse(file, 0, packer->err, "the file is empty");
+	status = psd_jpeg_size(packer->jpeg, source, &height, &width, packer->err);
+	if (!status)
+		status = take_pixels(packer, file, (uint64_t)height * width);
+	if (!status)
+		status = psd_jpeg_decode(packer->jpeg, source, height, width, packer->pixels, packer->err);
+	if (status)
+		return status;
+	if (height == side && width == side) {
+		record->jpeg = file->bytes;
+		add_sums(packer, packer->pixels);
+	} else {
+		status = psd_square_scale(packer->square, side, packer->pixels, height, width, packer->err);
+		if (!status)
+			status = psd_jpeg_encode(packer->jpeg, packer->square, side, side, &record->jpeg, &n_bytes, packer->err);
+		add_sums(packer, packer->square);
+	}
+	if (!status && n_bytes > UINT32_MAX)
+		return psd_mapping_refuse(file, 0, packer->err, "the file is longer than 4 GiB");
+	record->n_bytes = (uint32_t)n_bytes;
+	return status;
+}
+
+/* ---- writing ---- */
+
+static enum psd_status write_bytes(const struct packer *packer, const void *bytes, uint64_t n_bytes)
+{
+	if (n_bytes && fwrite(bytes, (size_t)n_bytes, 1, packer->out) != 1)
+		return psd_error_set(packer->err, PSD_ERUN, (struct psd_place){.path = packer->path}, "cannot be written: %s",
+				     strerror(errno));
+	return PSD_OK;
+}
+
+static enum psd_status write_image(struct packer *packer, uint64_t i, uint64_t *offset)
+{
+	struct psd_pack_record record = {.offset = *offset, .label = packer->images[i].label};
+	struct psd_mapping file;
+	enum psd_status status = psd_mapping_open(&file, NULL, packer->images[i].path, packer->err);
+
+	if (status)
+		return status;
+	status = square_image(packer, &file, &record);
+	if (!status)
+		status = write_bytes(packer, record.jpeg, record.n_bytes);
+	if (!status)
+		psd_pack_write_entry(packer->index + i * PSD_PACK_ENTRY_BYTES, &record);
+	*offset += record.n_bytes;
+	psd_mapping_close(&file);
+	return status;
+}
+
+static void set_mean(struct packer *packer)
+{
+	const double values = (double)packer->n_images * packer->pack.height * packer->pack.width;
+
+	for (unsigned channel = 0; channel < 3; channel++)
+		packer->pack.mean[channel] = (uint32_t)((double)packer->sums[channel] / values * 65536.0 + 0.5);
+}
+
+/* Room for head and index, the images, then head and index over the room. */
+static enum psd_status write_all(struct packer *packer)
+{
+	const uint64_t index_bytes = packer->n_images * PSD_PACK_ENTRY_BYTES;
+	uint64_t offset = PSD_PACK_HEAD_BYTES + index_bytes;
+	uint8_t head[PSD_PACK_HEAD_BYTES] = {0};
+	enum psd_status status = write_bytes(packer, head, sizeof(head));
+
+	if (!status)
+		status = write_bytes(packer, packer->index, index_bytes);
+	for (uint64_t i = 0; !status && i < packer->n_images; i++) {
+		status = write_image(packer, i, &offset);
+		if (!status && packer->options->progress &&
+		    !packer->options->progress(packer->options->context, i + 1, packer->n_images))
+			status = psd_error_set(packer->err, PSD_ERUN, PSD_NOWHERE, "packing was stopped");
+	}
+	if (status)
+		return status;
+	set_mean(packer);
+	psd_pack_write_head(head, &packer->pack, offset, packer->index);
+	if (fseeko(packer->out, 0, SEEK_SET))
+		return psd_error_set(packer->err, PSD_EFILE, (struct psd_place){.path = packer->path},
+				     "cannot be written: %s; it takes a file that can be written twice in one place",
+				     strerror(errno));
+	status = write_bytes(packer, head, sizeof(head));
+	return status ? status : write_bytes(packer, packer->index, index_bytes);
+}
+
+static enum psd_status write_file(struct packer *packer, const char *path)
+{
+	struct psd_part_file file;
+	enum psd_status status = psd_part_file_open(&file, path, packer->err);
+
+	if (status)
+		return status;
+	packer->out = file.out;
+	packer->path = path;
+	status = write_all(packer);
+	if (!status)
+		return psd_part_file_commit(&file, packer->err);
+	psd_part_file_discard(&file);
+	return status;
+}
+
+static enum psd_status take_room(struct packer *packer)
+{
+	packer->pack.n_samples = packer->n_images;
+	packer->index = calloc((size_t)packer->n_images, PSD_PACK_ENTRY_BYTES);
+	packer->square = malloc((size_t)3 * packer->pack.height * packer->pack.width);
+	return packer->index && packer->square ? psd_jpeg_new(&packer->jpeg, packer->err) : out_of_memory(packer->err);
+}
+
+static void release(struct packer *packer)
+{
+	for (uint64_t i = 0; i < packer->n_images; i++)
+		free(packer->images[i].path);
+	free(packer->images);
+	free(packer->index);
+	free(packer->pixels);
+	free(packer->square);
+	psd_jpeg_free(packer->jpeg);
+}
+
+enum psd_status psd_pack_directory(const char *folder, const char *path, const struct psd_pack_options *options,
+				   struct psd_error *err)
+{
+	const uint32_t side = options->side;
+	struct packer packer = {
+		.pack = {.height = side, .width = side, .names_checksum = PSD_PACK_CHECKSUM_BEGIN},
+		.options = options,
+		.err = err,
+	};
+	enum psd_status status;
+
+	if (side < MIN_SIDE || side > PSD_PACK_MAX_SIDE)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "side of packed images is %u pixels, must be %d to %d", side,
+				     MIN_SIDE, PSD_PACK_MAX_SIDE);
+	status = list_folder(&packer, folder);
+	if (!status)
+		status = take_room(&packer);
+	if (!status)
+		status = write_file(&packer, path);
+	release(&packer);
+	return status;
+}

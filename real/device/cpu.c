@@ -1,0 +1,198 @@
+/* The CPU backend: opens a network on oneDNN and hands each layer to its kind. What a kind does is in cpu_*.c; memory formats and
+ * sharing in cpu_blob.c. Refuses to reorder layers: the caller's program decides when which one runs. */
+#include "real/device/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum psd_status prepare_input(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, layer);
+
+	if (layer != 0)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' is a second input, the cpu does one, the first layer",
+				     compute->graph->layers[layer].name);
+	return psd_cpu_declare(compute, layer, &plain, err);
+}
+
+/* begin() has already pointed the blob to the images. */
+static enum psd_status forward_input(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	(void)compute, (void)layer, (void)err;
+	return PSD_OK;
+}
+
+static const struct psd_cpu_kind input_kind = {.prepare = prepare_input, .forward = forward_input};
+
+static const struct psd_cpu_kind *const kinds[PSD_LAYER_KINDS] = {
+	[PSD_LAYER_INPUT] = &input_kind,
+	[PSD_LAYER_CONV] = &psd_cpu_conv,
+	[PSD_LAYER_POOL] = &psd_cpu_pool,
+	[PSD_LAYER_GLOBAL_POOL] = &psd_cpu_pool,
+	[PSD_LAYER_LRN] = &psd_cpu_lrn,
+	[PSD_LAYER_BATCH_NORM] = &psd_cpu_batch_norm,
+	[PSD_LAYER_SCALE] = &psd_cpu_batch_norm,
+	[PSD_LAYER_RELU] = &psd_cpu_relu,
+	[PSD_LAYER_DROPOUT] = &psd_cpu_dropout,
+	[PSD_LAYER_INNER_PRODUCT] = &psd_cpu_inner_product,
+	[PSD_LAYER_CONCAT] = &psd_cpu_concat,
+	[PSD_LAYER_ADD] = &psd_cpu_add,
+	[PSD_LAYER_SOFTMAX_LOSS] = &psd_cpu_softmax_loss,
+};
+
+static void close_compute(struct psd_compute *compute)
+{
+	if (!compute)
+		return;
+	for (unsigned l = 0; compute->layers && l < compute->graph->n_layers; l++) {
+		struct psd_cpu_layer *layer = &compute->layers[l];
+		const struct psd_cpu_kind *kind = kinds[compute->graph->layers[l].kind];
+
+		if (layer->state && kind->release)
+			kind->release(layer->state);
+		psd_cpu_op_release(&layer->own.add);
+	}
+	psd_cpu_release_taken(compute);
+	if (compute->stream)
+		dnnl_stream_destroy(compute->stream);
+	if (compute->engine)
+		dnnl_engine_destroy(compute->engine);
+	free(compute->layers);
+	free(compute->parameters);
+	free(compute->gradients);
+	free(compute);
+}
+
+static void link_layers(struct psd_compute *compute)
+{
+	const struct psd_graph *graph = compute->graph;
+
+	for (unsigned l = 0; l < graph->n_layers; l++) {
+		const struct psd_layer *model = &graph->layers[l];
+		struct psd_cpu_layer *layer = &compute->layers[l];
+
+		layer->model = model;
+		layer->is_trained = model->n_tensors > 0;
+		for (unsigned i = 0; i < model->n_inputs; i++) {
+			struct psd_cpu_layer *input = &compute->layers[model->inputs[i]];
+
+			layer->is_trained = layer->is_trained || input->is_trained;
+			input->n_readers++;
+			input->last_reader = l;
+		}
+	}
+}
+
+static enum psd_status copy_slots(struct psd_compute *compute, float *const parameters[], float *const gradients[],
+				  struct psd_error *err)
+{
+	const unsigned n_tensors = compute->graph->n_tensors;
+
+	compute->parameters = calloc((size_t)n_tensors + 1, sizeof(*compute->parameters));
+	compute->gradients = calloc((size_t)n_tensors + 1, sizeof(*compute->gradients));
+	compute->layers = calloc(compute->graph->n_layers, sizeof(*compute->layers));
+	if (!compute->parameters || !compute->gradients || !compute->layers)
+		return psd_cpu_no_memory(err);
+	for (unsigned t = 0; t < n_tensors; t++) {
+		compute->parameters[t] = parameters[t];
+		compute->gradients[t] = gradients[t];
+	}
+	return PSD_OK;
+}
+
+static enum psd_status prepare(struct psd_compute *compute, float *const parameters[], float *const gradients[],
+			       struct psd_error *err)
+{
+	enum psd_status status = copy_slots(compute, parameters, gradients, err);
+
+	if (status)
+		return status;
+	if (dnnl_engine_create(&compute->engine, dnnl_cpu, 0) || dnnl_stream_create(&compute->stream, compute->engine, 0))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not start on this cpu");
+	link_layers(compute);
+	for (unsigned l = 0; l < compute->graph->n_layers && !status; l++)
+		status = kinds[compute->graph->layers[l].kind]->prepare(compute, l, err);
+	return status ? status : psd_cpu_place(compute, err);
+}
+
+static enum psd_status open_compute(struct psd_compute **compute, const struct psd_graph *graph,
+				    const struct psd_compute_options *options, float *const parameters[],
+				    float *const gradients[], struct psd_error *err)
+{
+	struct psd_compute *opened = calloc(1, sizeof(*opened));
+	enum psd_status status;
+
+	if (!opened)
+		return psd_cpu_no_memory(err);
+	opened->graph = graph;
+	opened->options = *options;
+	omp_set_num_threads((int)options->n_threads); /* primitives divide their work when they are made */
+	status = prepare(opened, parameters, gradients, err);
+	if (status) {
+		close_compute(opened);
+		return status;
+	}
+	*compute = opened;
+	return PSD_OK;
+}
+
+static void begin(struct psd_compute *compute, const struct psd_batch *batch)
+{
+	compute->batch = *batch;
+	compute->loss = 0;
+	compute->correct = 0;
+	compute->layers[0].own.value = (void *)(uintptr_t)batch->images; /* only ever read */
+	for (unsigned l = 0; l < compute->graph->n_layers; l++)
+		compute->layers[l].own.is_filled = false;
+}
+
+/* Layers need not be carried out by one and the same thread. */
+static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	omp_set_num_threads((int)compute->options.n_threads);
+	return kinds[compute->graph->layers[layer].kind]->forward(compute, layer, err);
+}
+
+static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct psd_cpu_layer *self = &compute->layers[layer];
+
+	omp_set_num_threads((int)compute->options.n_threads);
+	if (!self->is_trained)
+		return PSD_OK;
+	if (self->blob->has_diff && !self->blob->is_filled) { /* no loss depends on it */
+		memset(self->blob->diff, 0, self->blob->bytes);
+		self->blob->is_filled = true;
+	}
+	return kinds[self->model->kind]->backward(compute, layer, err);
+}
+
+static double get_loss(const struct psd_compute *compute)
+{
+	return compute->loss;
+}
+
+static uint32_t get_correct(const struct psd_compute *compute)
+{
+	return compute->correct;
+}
+
+static uint64_t get_memory_bytes(const struct psd_compute *compute)
+{
+	return compute->held_bytes;
+}
+
+const struct psd_compute_backend psd_compute_cpu = {
+	.name = "cpu",
+	.open = open_compute,
+	.begin = begin,
+	.forward = forward,
+	.backward = backward,
+	.loss = get_loss,
+	.correct = get_correct,
+	.factors = psd_cpu_factors,
+	.rebuild = psd_cpu_rebuild,
+	.memory_bytes = get_memory_bytes,
+	.close = close_compute,
+};

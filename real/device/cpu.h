@@ -1,0 +1,188 @@
+/* What the parts of the CPU backend share: blobs (a layer's output and its gradient), operations (a oneDNN primitive bound to
+ * places in memory) and scratch memory. Private to real/cpu*.c. */
+#ifndef PSD_REAL_CPU_H
+#define PSD_REAL_CPU_H
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+#include "engine/model/graph.h"
+#include "real/device/compute.h"
+
+#define PSD_CPU_ARGS_MAX 12
+
+/* OpenMP's own (libgomp, on which oneDNN runs): how many threads calls from this thread use. Declared here because omp.h comes with
+ * GCC alone. */
+void omp_set_num_threads(int n_threads);
+
+/* Memory that holds nothing from one call to the next, one piece for each role so that roles of one operation do not collide. */
+enum psd_cpu_scratch_role {
+	PSD_CPU_SCRATCH_PRIMITIVE, /* oneDNN's own */
+	PSD_CPU_SCRATCH_SOURCE,	   /* a bottom or its gradient in another format */
+	PSD_CPU_SCRATCH_WEIGHT,	   /* a weight or its gradient in another format */
+	PSD_CPU_SCRATCH_RESULT,	   /* a top's gradient in another format */
+	PSD_CPU_SCRATCH_BRANCH,	   /* one reader's share of a gradient, before it is added to the others' */
+	PSD_CPU_SCRATCH_ROLES
+};
+
+struct psd_cpu_scratch {
+	void *data; /* there once every layer is prepared; its address is a slot */
+	uint64_t bytes;
+};
+
+/* A oneDNN primitive and where its arguments lie. A slot is the address of a pointer; the pointer is read at each run, so that it may
+ * be filled in or changed after the operation was built. All zero is a valid operation that does nothing. */
+struct psd_cpu_op {
+	dnnl_primitive_desc_t desc;
+	dnnl_primitive_t primitive;
+	dnnl_exec_arg_t args[PSD_CPU_ARGS_MAX];
+	void *const *slots[PSD_CPU_ARGS_MAX];
+	void *bound[PSD_CPU_ARGS_MAX];
+	int n_args;
+};
+
+struct psd_cpu_arg {
+	int arg; /* DNNL_ARG_... */
+	const dnnl_memory_desc_t *desc;
+	void *const *slot;
+};
+
+/* A layer's output, (batch, channels, height, width) in the format of desc, and the gradient of the loss by it in the same format.
+ * Layers that work in place share their input's blob. */
+struct psd_cpu_blob {
+	dnnl_memory_desc_t desc;
+	void *value;
+	void *diff;
+	void *share; /* where the reader whose backward runs now puts its share: diff, or scratch that is then added to diff */
+	struct psd_cpu_op add;
+	uint64_t bytes;
+	bool has_diff;	/* something at or below it is trained */
+	bool is_filled; /* diff holds the share of at least one reader */
+	unsigned owner; /* the layer that made it */
+	unsigned last;	/* the last layer that works on it in place, or owner */
+	uint64_t diff_offset_bytes;
+};
+
+struct psd_cpu_layer {
+	const struct psd_layer *model;
+	struct psd_cpu_blob *blob; /* own, or an input's */
+	struct psd_cpu_blob own;
+	unsigned n_readers;
+	unsigned last_reader; /* the highest layer number among them */
+	bool is_trained;      /* it or a layer below it has parameters */
+	void *state;	      /* the kind's own; NULL: none */
+};
+
+struct psd_cpu_piece { /* of memory, in a list */
+	struct psd_cpu_piece *next;
+};
+
+struct psd_compute {
+	const struct psd_graph *graph;
+	struct psd_compute_options options;
+	void **parameters; /* slots of the caller's tensors */
+	void **gradients;
+	dnnl_engine_t engine;
+	dnnl_stream_t stream;
+	struct psd_cpu_layer *layers;
+	struct psd_cpu_scratch scratch[PSD_CPU_SCRATCH_ROLES];
+	struct psd_cpu_piece *pieces;
+	uint64_t held_bytes;
+	struct psd_batch batch;
+	double loss;
+	uint32_t correct;
+};
+
+/* What one kind of layer does. prepare chooses formats, declares the output and builds operations; it is called once per layer in
+ * forward order. release frees what the state holds besides memory taken with psd_cpu_take(); NULL: nothing. */
+struct psd_cpu_kind {
+	enum psd_status (*prepare)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
+	enum psd_status (*forward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
+	enum psd_status (*backward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
+	void (*release)(void *state);
+};
+
+extern const struct psd_cpu_kind psd_cpu_conv, psd_cpu_pool, psd_cpu_lrn, psd_cpu_batch_norm, psd_cpu_relu, psd_cpu_dropout,
+	psd_cpu_inner_product, psd_cpu_concat, psd_cpu_add, psd_cpu_softmax_loss;
+
+/* ---- memory (cpu_memory.c) ---- */
+
+/* bytes of zeroed memory, aligned to 64, until close; NULL without memory. */
+void *psd_cpu_take(struct psd_compute *compute, uint64_t bytes);
+void psd_cpu_release_taken(struct psd_compute *compute);
+/* A state of the layer, all zero; PSD_ENOMEM. */
+enum psd_status psd_cpu_take_state(struct psd_compute *compute, unsigned layer, size_t bytes,
+				   struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_no_memory(struct psd_error *err);
+/* The slot of the role's scratch, which will have room for bytes. */
+void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes);
+/* After every layer is prepared: scratch, and the gradients of blobs, which share memory where they are never alive together. */
+enum psd_status psd_cpu_place(struct psd_compute *compute, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- blobs (cpu_blob.c) ---- */
+
+/* (batch, channels, height, width) of the layer, rows of width adjacent. */
+dnnl_memory_desc_t psd_cpu_plain(const struct psd_compute *compute, unsigned layer);
+dnnl_memory_desc_t psd_cpu_any(const struct psd_compute *compute, unsigned layer);
+/* The elements lie as in the plain format, though the description may differ (blocks of channels of 1x1 maps). */
+bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc);
+struct psd_cpu_blob *psd_cpu_input(const struct psd_compute *compute, unsigned layer, unsigned input);
+/* Nobody else reads the input, so the layer may overwrite it. */
+bool psd_cpu_may_work_in_place(const struct psd_compute *compute, unsigned layer);
+/* The output is a blob of its own in this format; PSD_ENOMEM. */
+enum psd_status psd_cpu_declare(struct psd_compute *compute, unsigned layer, const dnnl_memory_desc_t *desc,
+				struct psd_error *err) PSD_MUST_CHECK;
+/* The output is its first input's blob, overwritten; PSD_ENOMEM. */
+enum psd_status psd_cpu_declare_in_place(struct psd_compute *compute, unsigned layer, struct psd_error *err) PSD_MUST_CHECK;
+/* Around a backward that writes blob->share: begin points it to memory, end adds it to what other readers gave. */
+void psd_cpu_share_begin(const struct psd_compute *compute, struct psd_cpu_blob *blob);
+enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,
+				  struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- operations (cpu_op.c); layer names whom an error is about ---- */
+
+/* First half of building: the primitive's formats are known afterwards. hint: of the forward twin, or NULL; attr: without scratchpad
+ * mode, consumed by nobody, or NULL. PSD_EINVAL: oneDNN cannot do it. */
+enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, const_dnnl_op_desc_t desc,
+				    const struct psd_cpu_op *hint, const_dnnl_post_ops_t post_ops,
+				    struct psd_error *err) PSD_MUST_CHECK;
+const dnnl_memory_desc_t *psd_cpu_op_query(const struct psd_cpu_op *op, dnnl_query_t what);
+/* Second half: slots without address (NULL) leave their argument out. */
+enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				 const struct psd_cpu_arg args[], int n_args, struct psd_error *err) PSD_MUST_CHECK;
+/* A copy from one format to another, even if they are equal. */
+enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg from,
+				struct psd_cpu_arg to, struct psd_error *err) PSD_MUST_CHECK;
+/* *slot: where `from` lies in the wanted format: its own slot, or the role's scratch, which running op fills. */
+enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg from,
+				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
+				   struct psd_error *err) PSD_MUST_CHECK;
+/* *slot: where to write something in the made format that shall end in `to`: its own slot, or scratch, which running op copies. */
+enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg to,
+				   const dnnl_memory_desc_t *made, enum psd_cpu_scratch_role role, void *const **slot,
+				   struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_ERUN. */
+enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+			       struct psd_error *err) PSD_MUST_CHECK;
+/* Runs in order until one fails. */
+enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_compute *compute, unsigned layer,
+				   struct psd_error *err) PSD_MUST_CHECK;
+void psd_cpu_op_release(struct psd_cpu_op *op);
+/* oneDNN's status as ours, with the layer's name. */
+enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, const char *what, dnnl_status_t status,
+			     struct psd_error *err);
+
+/* ---- inner products and random numbers ---- */
+
+/* The slots of psd_compute_backend. */
+struct psd_factors psd_cpu_factors(const struct psd_compute *compute, unsigned layer);
+void psd_cpu_rebuild(struct psd_compute *compute, const struct psd_factors *factors, uint32_t samples, uint32_t rows,
+		     uint32_t columns, float *gradient, float *bias_gradient);
+/* Philox 4x32-10: 128 random bits that are a function of the counter and the key. Source: Salmon et al., "Parallel random numbers: as
+ * easy as 1, 2, 3", SC 2011. */
+void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4]);
+
+#endif

@@ -1,0 +1,121 @@
+/* Blobs: formats of activations, who shares memory with whom, and the sum of gradients where an output has several readers. */
+#include "real/device/cpu.h"
+
+#include <string.h>
+
+static dnnl_memory_desc_t describe(const struct psd_compute *compute, unsigned layer, dnnl_format_tag_t tag)
+{
+	const struct psd_shape shape = compute->graph->layers[layer].shape;
+	const dnnl_dims_t dims = {compute->options.batch, shape.channels, shape.height, shape.width};
+	dnnl_memory_desc_t desc;
+
+	memset(&desc, 0, sizeof(desc)); /* a failure, which these arguments cannot have, would leave an empty format */
+	dnnl_memory_desc_init_by_tag(&desc, 4, dims, dnnl_f32, tag);
+	return desc;
+}
+
+dnnl_memory_desc_t psd_cpu_plain(const struct psd_compute *compute, unsigned layer)
+{
+	return describe(compute, layer, dnnl_nchw);
+}
+
+dnnl_memory_desc_t psd_cpu_any(const struct psd_compute *compute, unsigned layer)
+{
+	return describe(compute, layer, dnnl_format_tag_any);
+}
+
+/* Strides of dimensions of one element say nothing. */
+static bool has_plain_strides(const dnnl_memory_desc_t *desc)
+{
+	dnnl_dim_t stride = 1;
+
+	for (int i = desc->ndims - 1; i >= 0; i--) {
+		if (desc->dims[i] > 1 && desc->format_desc.blocking.strides[i] != stride)
+			return false;
+		stride *= desc->dims[i];
+	}
+	return true;
+}
+
+bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc)
+{
+	const dnnl_blocking_desc_t *blocking = &desc->format_desc.blocking;
+
+	if (desc->format_kind != dnnl_blocked || desc->ndims != 4 || desc->offset0)
+		return false;
+	if (blocking->inner_nblks == 0)
+		return has_plain_strides(desc);
+	return blocking->inner_nblks == 1 && blocking->inner_idxs[0] == 1 && desc->dims[2] == 1 && desc->dims[3] == 1 &&
+	       desc->padded_dims[1] == desc->dims[1] && blocking->strides[0] == desc->dims[1] &&
+	       blocking->strides[1] == blocking->inner_blks[0];
+}
+
+struct psd_cpu_blob *psd_cpu_input(const struct psd_compute *compute, unsigned layer, unsigned input)
+{
+	return compute->layers[compute->graph->layers[layer].inputs[input]].blob;
+}
+
+bool psd_cpu_may_work_in_place(const struct psd_compute *compute, unsigned layer)
+{
+	const unsigned input = compute->graph->layers[layer].inputs[0];
+
+	/* the caller's images are not ours, and a loss needs its probabilities */
+	return compute->layers[input].n_readers == 1 && compute->graph->layers[input].kind != PSD_LAYER_INPUT &&
+	       compute->graph->layers[input].kind != PSD_LAYER_SOFTMAX_LOSS;
+}
+
+static enum psd_status build_add(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob, struct psd_error *err)
+{
+	const struct psd_cpu_arg args[] = {
+		{DNNL_ARG_SRC_0, &blob->desc, &blob->diff},
+		{DNNL_ARG_SRC_1, &blob->desc, psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_BRANCH, blob->bytes)},
+		{DNNL_ARG_DST, &blob->desc, &blob->diff},
+	};
+	dnnl_binary_desc_t desc;
+	enum psd_status status;
+
+	dnnl_binary_desc_init(&desc, dnnl_binary_add, &blob->desc, &blob->desc, &blob->desc);
+	status = psd_cpu_op_describe(&blob->add, compute, layer, &desc, NULL, NULL, err);
+	return status ? status : psd_cpu_op_build(&blob->add, compute, layer, args, 3, err);
+}
+
+enum psd_status psd_cpu_declare(struct psd_compute *compute, unsigned layer, const dnnl_memory_desc_t *desc,
+				struct psd_error *err)
+{
+	struct psd_cpu_layer *self = &compute->layers[layer];
+	struct psd_cpu_blob *blob = &self->own;
+
+	blob->desc = *desc;
+	blob->bytes = dnnl_memory_desc_get_size(desc);
+	blob->owner = blob->last = layer;
+	blob->has_diff = self->is_trained && self->model->kind != PSD_LAYER_SOFTMAX_LOSS;
+	self->blob = blob;
+	if (self->model->kind == PSD_LAYER_INPUT)
+		return PSD_OK;
+	blob->value = psd_cpu_take(compute, blob->bytes);
+	if (!blob->value)
+		return psd_cpu_no_memory(err);
+	return blob->has_diff && self->n_readers > 1 ? build_add(compute, layer, blob, err) : PSD_OK;
+}
+
+enum psd_status psd_cpu_declare_in_place(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct psd_cpu_layer *self = &compute->layers[layer];
+
+	self->blob = psd_cpu_input(compute, layer, 0);
+	self->blob->last = layer;
+	return self->blob->has_diff && self->n_readers > 1 ? build_add(compute, layer, self->blob, err) : PSD_OK;
+}
+
+void psd_cpu_share_begin(const struct psd_compute *compute, struct psd_cpu_blob *blob)
+{
+	blob->share = blob->is_filled ? compute->scratch[PSD_CPU_SCRATCH_BRANCH].data : blob->diff;
+}
+
+enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob, struct psd_error *err)
+{
+	const bool was_filled = blob->is_filled;
+
+	blob->is_filled = true;
+	return was_filled ? psd_cpu_op_run(&blob->add, compute, layer, err) : PSD_OK;
+}

@@ -1,0 +1,148 @@
+/* Dropout whose mask is a function of seed, iteration, sample, layer and element: which worker computes a sample, and with how many
+ * others, does not matter. It works on plain memory, so that an element's number is the same on every machine. */
+#include <math.h>
+
+#include "real/device/cpu.h"
+
+struct dropout {
+	struct psd_cpu_op value_in, diff_out;
+	void *const *source; /* slots: the input's values, plain */
+	void *const *share;  /* where the input's gradient goes, plain */
+	bool is_in_place;
+	uint32_t threshold; /* random words below it drop their element */
+	float scale;	    /* of what is kept, so that the expectation stays */
+	float *factors;	    /* (batch, elements): 0 or scale */
+	uint32_t elements;  /* of a sample */
+};
+
+static uint32_t high_product(uint32_t left, uint32_t right)
+{
+	return (uint32_t)(((uint64_t)left * right) >> 32);
+}
+
+void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4])
+{
+	const uint32_t multipliers[2] = {0xD2511F53u, 0xCD9E8D57u}, weyl[2] = {0x9E3779B9u, 0xBB67AE85u};
+	uint32_t keys[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
+
+	for (unsigned i = 0; i < 4; i++)
+		random[i] = counter[i];
+	for (unsigned round = 0; round < 10; round++) {
+		const uint32_t high0 = high_product(multipliers[0], random[0]), low0 = multipliers[0] * random[0];
+		const uint32_t high1 = high_product(multipliers[1], random[2]), low1 = multipliers[1] * random[2];
+
+		random[0] = high1 ^ random[1] ^ keys[0];
+		random[1] = low1;
+		random[2] = high0 ^ random[3] ^ keys[1];
+		random[3] = low0;
+		keys[0] += weyl[0];
+		keys[1] += weyl[1];
+	}
+}
+
+/* The counter has 32 bits each for iteration and sample: higher ones would repeat a mask of four billion iterations ago. */
+static void draw_sample(const struct psd_compute *compute, unsigned layer, uint64_t sample, const struct dropout *dropout,
+			float *factors)
+{
+	uint32_t counter[4] = {0, layer, (uint32_t)sample, (uint32_t)compute->batch.iteration}, random[4];
+
+	for (uint32_t e = 0; e < dropout->elements; e++) {
+		if (e % 4 == 0) {
+			counter[0] = e / 4;
+			psd_cpu_philox(counter, compute->options.seed, random);
+		}
+		factors[e] = random[e % 4] < dropout->threshold ? 0.0f : dropout->scale;
+	}
+}
+
+static enum psd_status declare(struct psd_compute *compute, unsigned layer, struct dropout *dropout, struct psd_error *err)
+{
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, layer);
+	enum psd_status status;
+
+	dropout->is_in_place = psd_cpu_may_work_in_place(compute, layer) && psd_cpu_is_plain(&in->desc);
+	if (dropout->is_in_place)
+		return psd_cpu_declare_in_place(compute, layer, err);
+	status =
+		psd_cpu_op_convert(&dropout->value_in, compute, layer, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+				   &plain, PSD_CPU_SCRATCH_SOURCE, &dropout->source, err);
+	if (!status && in->has_diff)
+		status = psd_cpu_op_deliver(&dropout->diff_out, compute, layer,
+					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,
+					    PSD_CPU_SCRATCH_SOURCE, &dropout->share, err);
+	return status ? status : psd_cpu_declare(compute, layer, &plain, err);
+}
+
+static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const struct psd_layer *model = &compute->graph->layers[layer];
+	struct dropout *dropout;
+	enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(*dropout), err);
+
+	if (status)
+		return status;
+	if (!(model->dropout_ratio >= 0 && model->dropout_ratio < 1))
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' has a dropout ratio of %g, must be 0 to below 1", model->name,
+				     model->dropout_ratio);
+	dropout = compute->layers[layer].state;
+	dropout->threshold = (uint32_t)fmin(model->dropout_ratio * 0x1p32, 0x1p32 - 1);
+	dropout->scale = (float)(1 / (1 - model->dropout_ratio));
+	dropout->elements = model->shape.channels * model->shape.height * model->shape.width;
+	dropout->factors = psd_cpu_take(compute, (uint64_t)compute->options.batch * dropout->elements * sizeof(float));
+	return dropout->factors ? declare(compute, layer, dropout, err) : psd_cpu_no_memory(err);
+}
+
+/* to may be from. */
+static void multiply(float *to, const float *from, const float *factors, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		to[i] = from[i] * factors[i];
+}
+
+static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct dropout *dropout = compute->layers[layer].state;
+	const struct psd_cpu_blob *out = compute->layers[layer].blob;
+	const size_t count = (size_t)compute->options.batch * dropout->elements;
+	const enum psd_status status = psd_cpu_op_run(&dropout->value_in, compute, layer, err);
+
+	if (status)
+		return status;
+	for (uint32_t i = 0; i < compute->options.batch && compute->batch.is_training; i++)
+		draw_sample(compute, layer, compute->batch.first_sample + i, dropout,
+			    dropout->factors + (size_t)i * dropout->elements);
+	for (size_t i = 0; i < count && !compute->batch.is_training; i++)
+		dropout->factors[i] = 1.0f;
+	multiply(out->value, dropout->is_in_place ? out->value : *dropout->source, dropout->factors, count);
+	return PSD_OK;
+}
+
+static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct dropout *dropout = compute->layers[layer].state;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	const struct psd_cpu_blob *out = compute->layers[layer].blob;
+	const size_t count = (size_t)compute->options.batch * dropout->elements;
+	enum psd_status status;
+
+	if (dropout->is_in_place) {
+		multiply(out->diff, out->diff, dropout->factors, count);
+		return PSD_OK;
+	}
+	psd_cpu_share_begin(compute, in);
+	multiply(*dropout->share, out->diff, dropout->factors, count);
+	status = psd_cpu_op_run(&dropout->diff_out, compute, layer, err);
+	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+}
+
+static void release(void *state)
+{
+	struct dropout *dropout = state;
+
+	psd_cpu_op_release(&dropout->value_in);
+	psd_cpu_op_release(&dropout->diff_out);
+}
+
+const struct psd_cpu_kind psd_cpu_dropout = {prepare, forward, backward, release};

@@ -1,0 +1,120 @@
+/* Softmax with the multinomial logistic loss. Sums are kept in double: they are small, and the loss is compared between runs. */
+#include <math.h>
+
+#include "real/device/cpu.h"
+
+struct softmax_loss {
+	struct psd_cpu_op scores_in, diff_out;
+	void *const *scores; /* (batch, classes), plain */
+	void *const *share;
+};
+
+static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const struct psd_layer *model = &compute->graph->layers[layer];
+	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, layer);
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	struct softmax_loss *loss;
+	enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(*loss), err);
+
+	if (status)
+		return status;
+	loss = compute->layers[layer].state;
+	if (model->shape.height != 1 || model->shape.width != 1)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' (softmax-loss) has an input of %ux%u places, the cpu needs 1x1", model->name,
+				     model->shape.height, model->shape.width);
+	status = psd_cpu_op_convert(&loss->scores_in, compute, layer, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+				    &plain, PSD_CPU_SCRATCH_SOURCE, &loss->scores, err);
+	if (!status && in->has_diff)
+		status = psd_cpu_op_deliver(&loss->diff_out, compute, layer,
+					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,
+					    PSD_CPU_SCRATCH_SOURCE, &loss->share, err);
+	return status ? status : psd_cpu_declare(compute, layer, &plain, err);
+}
+
+static uint32_t find_largest(const float *scores, uint32_t classes)
+{
+	uint32_t largest = 0; /* equal scores: the lowest class */
+
+	for (uint32_t c = 1; c < classes; c++)
+		if (scores[c] > scores[largest])
+			largest = c;
+	return largest;
+}
+
+/* Probabilities from scores less the largest, which keeps exp() in range. Returns the loss of the label. */
+static double normalise(float *probabilities, const float *scores, uint32_t classes, uint32_t largest, uint32_t label)
+{
+	double sum = 0;
+
+	for (uint32_t c = 0; c < classes; c++) {
+		probabilities[c] = expf(scores[c] - scores[largest]);
+		sum += probabilities[c];
+	}
+	for (uint32_t c = 0; c < classes; c++)
+		probabilities[c] = (float)(probabilities[c] / sum);
+	return log(sum) - ((double)scores[label] - scores[largest]);
+}
+
+static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const struct psd_layer *model = &compute->graph->layers[layer];
+	const uint32_t classes = model->shape.channels;
+	struct softmax_loss *loss = compute->layers[layer].state;
+	float *probabilities = compute->layers[layer].blob->value;
+	enum psd_status status = psd_cpu_op_run(&loss->scores_in, compute, layer, err);
+	double sum = 0;
+
+	if (status)
+		return status;
+	compute->correct = 0; /* with several losses, the last one's */
+	for (uint32_t i = 0; i < compute->options.batch; i++) {
+		const float *scores = (const float *)*loss->scores + (size_t)i * classes;
+		const int32_t label = compute->batch.labels[i];
+		const uint32_t largest = find_largest(scores, classes);
+
+		if (label < 0 || (uint32_t)label >= classes)
+			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "sample %llu has label %ld, must be 0 to %u",
+					     (unsigned long long)compute->batch.first_sample + i, (long)label, classes - 1);
+		sum += normalise(probabilities + (size_t)i * classes, scores, classes, largest, (uint32_t)label);
+		compute->correct += largest == (uint32_t)label;
+	}
+	compute->loss += sum / compute->options.loss_divisor;
+	return PSD_OK;
+}
+
+static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const uint32_t classes = compute->graph->layers[layer].shape.channels;
+	const float weight = (float)(1 / compute->options.loss_divisor);
+	struct softmax_loss *loss = compute->layers[layer].state;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	const float *probabilities = compute->layers[layer].blob->value;
+	enum psd_status status;
+	float *dscores;
+
+	if (!in->has_diff)
+		return PSD_OK;
+	psd_cpu_share_begin(compute, in);
+	dscores = *loss->share;
+	for (uint32_t i = 0; i < compute->options.batch; i++) {
+		const size_t first = (size_t)i * classes;
+
+		for (uint32_t c = 0; c < classes; c++)
+			dscores[first + c] =
+				weight * (probabilities[first + c] - (c == (uint32_t)compute->batch.labels[i] ? 1.0f : 0.0f));
+	}
+	status = psd_cpu_op_run(&loss->diff_out, compute, layer, err);
+	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+}
+
+static void release(void *state)
+{
+	struct softmax_loss *loss = state;
+
+	psd_cpu_op_release(&loss->scores_in);
+	psd_cpu_op_release(&loss->diff_out);
+}
+
+const struct psd_cpu_kind psd_cpu_softmax_loss = {prepare, forward, backward, release};

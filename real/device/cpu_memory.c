@@ -1,0 +1,164 @@
+/* Memory of the CPU backend: pieces that live until close, scratch, and the placing of gradients of activations, of which only a few
+ * are alive at once. Nothing is allocated after open. */
+#define _DEFAULT_SOURCE
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "real/device/cpu.h"
+
+#define ALIGNMENT_BYTES	 64u
+#define HUGE_PAGE_BYTES	 (UINT64_C(2) << 20)
+#define HUGE_PIECE_BYTES (UINT64_C(16) << 20) /* from here on, rounding up to huge pages wastes at most an eighth */
+
+enum psd_status psd_cpu_no_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "no memory for the network's activations");
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
+{
+	return (bytes + unit - 1) / unit * unit;
+}
+
+void *psd_cpu_take(struct psd_compute *compute, uint64_t bytes)
+{
+	const bool is_huge = bytes >= HUGE_PIECE_BYTES;
+	const uint64_t unit = is_huge ? HUGE_PAGE_BYTES : ALIGNMENT_BYTES;
+	const uint64_t rounded_bytes = round_up(bytes + ALIGNMENT_BYTES, unit);
+	struct psd_cpu_piece *piece;
+
+	if (bytes > SIZE_MAX / 2)
+		return NULL;
+	piece = aligned_alloc(unit, rounded_bytes);
+	if (!piece)
+		return NULL;
+	if (is_huge) /* advice only: fewer pages to look up in large strides */
+		(void)madvise(piece, rounded_bytes, MADV_HUGEPAGE);
+	memset(piece, 0, rounded_bytes);
+	piece->next = compute->pieces;
+	compute->pieces = piece;
+	compute->held_bytes += rounded_bytes;
+	return (char *)piece + ALIGNMENT_BYTES;
+}
+
+void psd_cpu_release_taken(struct psd_compute *compute)
+{
+	while (compute->pieces) {
+		struct psd_cpu_piece *next = compute->pieces->next;
+
+		free(compute->pieces);
+		compute->pieces = next;
+	}
+}
+
+enum psd_status psd_cpu_take_state(struct psd_compute *compute, unsigned layer, size_t bytes, struct psd_error *err)
+{
+	compute->layers[layer].state = psd_cpu_take(compute, bytes);
+	return compute->layers[layer].state ? PSD_OK : psd_cpu_no_memory(err);
+}
+
+void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes)
+{
+	if (bytes > compute->scratch[role].bytes)
+		compute->scratch[role].bytes = bytes;
+	return &compute->scratch[role].data;
+}
+
+/* ---- gradients of blobs: each is alive from the backward of its last reader to that of its owner, in steps that count up ---- */
+
+struct life {
+	struct psd_cpu_blob *blob;
+	unsigned birth_step, death_step;
+};
+
+static struct life life_of(const struct psd_compute *compute, struct psd_cpu_blob *blob)
+{
+	const unsigned n_layers = compute->graph->n_layers;
+	const struct psd_cpu_layer *last = &compute->layers[blob->last];
+	const unsigned first_touch = last->n_readers ? last->last_reader : blob->last;
+	/* the factors of an inner product outlive the iteration */
+	const bool is_factor = compute->graph->layers[blob->owner].kind == PSD_LAYER_INNER_PRODUCT;
+
+	return (struct life){blob, n_layers - 1 - first_touch, is_factor ? n_layers : n_layers - 1 - blob->owner};
+}
+
+static int by_birth(const void *left, const void *right)
+{
+	const struct life *one = left, *other = right;
+
+	if (one->birth_step != other->birth_step)
+		return one->birth_step < other->birth_step ? -1 : 1;
+	return one->blob->owner < other->blob->owner ? -1 : 1;
+}
+
+static bool meets(const struct life *one, const struct life *other, uint64_t offset_bytes)
+{
+	return one->birth_step <= other->death_step && other->birth_step <= one->death_step &&
+	       offset_bytes < other->blob->diff_offset_bytes + other->blob->bytes &&
+	       other->blob->diff_offset_bytes < offset_bytes + one->blob->bytes;
+}
+
+/* The lowest offset at which lives[index] meets none of the lives placed before it. */
+static uint64_t find_offset(const struct life lives[], unsigned index)
+{
+	uint64_t offset_bytes = 0;
+	bool is_free;
+
+	do {
+		is_free = true;
+		for (unsigned i = 0; i < index && is_free; i++)
+			if (meets(&lives[index], &lives[i], offset_bytes)) {
+				offset_bytes = round_up(lives[i].blob->diff_offset_bytes + lives[i].blob->bytes, ALIGNMENT_BYTES);
+				is_free = false;
+			}
+	} while (!is_free);
+	return offset_bytes;
+}
+
+static enum psd_status place_diffs(struct psd_compute *compute, struct life lives[], struct psd_error *err)
+{
+	unsigned n_lives = 0;
+	uint64_t bytes = 0;
+	char *block;
+
+	for (unsigned l = 0; l < compute->graph->n_layers; l++)
+		if (compute->layers[l].blob == &compute->layers[l].own && compute->layers[l].own.has_diff)
+			lives[n_lives++] = life_of(compute, &compute->layers[l].own);
+	qsort(lives, n_lives, sizeof(lives[0]), by_birth);
+	for (unsigned i = 0; i < n_lives; i++) {
+		struct psd_cpu_blob *blob = lives[i].blob;
+
+		blob->diff_offset_bytes = find_offset(lives, i);
+		if (blob->diff_offset_bytes + blob->bytes > bytes)
+			bytes = blob->diff_offset_bytes + blob->bytes;
+	}
+	block = psd_cpu_take(compute, bytes);
+	if (!block)
+		return psd_cpu_no_memory(err);
+	for (unsigned i = 0; i < n_lives; i++)
+		lives[i].blob->diff = lives[i].blob->share = block + lives[i].blob->diff_offset_bytes;
+	return PSD_OK;
+}
+
+enum psd_status psd_cpu_place(struct psd_compute *compute, struct psd_error *err)
+{
+	struct life *lives = calloc(compute->graph->n_layers, sizeof(*lives));
+	enum psd_status status;
+
+	if (!lives)
+		return psd_cpu_no_memory(err);
+	status = place_diffs(compute, lives, err);
+	free(lives);
+	for (unsigned role = 0; role < PSD_CPU_SCRATCH_ROLES && !status; role++) {
+		struct psd_cpu_scratch *scratch = &compute->scratch[role];
+
+		if (!scratch->bytes)
+			continue;
+		scratch->data = psd_cpu_take(compute, scratch->bytes);
+		if (!scratch->data)
+			status = psd_cpu_no_memory(err);
+	}
+	return status;
+}

@@ -1,0 +1,172 @@
+/* Operations: oneDNN primitives bound to slots, and copies between memory formats. Refuses to know what a layer is for. */
+#include "real/device/cpu.h"
+
+enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, const char *what, dnnl_status_t status,
+			     struct psd_error *err)
+{
+	const struct psd_layer *model = compute->layers[layer].model;
+
+	if (status == dnnl_out_of_memory)
+		return psd_cpu_no_memory(err);
+	if (status == dnnl_unimplemented || status == dnnl_invalid_arguments)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "layer '%.80s' (%s): oneDNN has no %s for its shape",
+				     model->name, psd_layer_kind_names[model->kind], what);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "layer '%.80s' (%s): %s failed with oneDNN status %d", model->name,
+			     psd_layer_kind_names[model->kind], what, (int)status);
+}
+
+/* Scratch memory is ours, so that all primitives share one piece and it is counted. */
+static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const_dnnl_post_ops_t post_ops)
+{
+	dnnl_status_t status = dnnl_primitive_attr_create(attr);
+
+	if (status)
+		return status;
+	status = dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user);
+	if (!status && post_ops)
+		status = dnnl_primitive_attr_set_post_ops(*attr, post_ops);
+	if (status)
+		dnnl_primitive_attr_destroy(*attr);
+	return status;
+}
+
+enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, const_dnnl_op_desc_t desc,
+				    const struct psd_cpu_op *hint, const_dnnl_post_ops_t post_ops, struct psd_error *err)
+{
+	dnnl_primitive_attr_t attr;
+	dnnl_status_t status = make_attr(&attr, post_ops);
+
+	if (!status) {
+		status = dnnl_primitive_desc_create(&op->desc, desc, attr, compute->engine, hint ? hint->desc : NULL);
+		dnnl_primitive_attr_destroy(attr);
+	}
+	return status ? psd_cpu_fail(compute, layer, "primitive", status, err) : PSD_OK;
+}
+
+const dnnl_memory_desc_t *psd_cpu_op_query(const struct psd_cpu_op *op, dnnl_query_t what)
+{
+	return dnnl_primitive_desc_query_md(op->desc, what, 0);
+}
+
+static dnnl_status_t add_arg(struct psd_cpu_op *op, dnnl_engine_t engine, struct psd_cpu_arg arg)
+{
+	const dnnl_status_t status = dnnl_memory_create(&op->args[op->n_args].memory, arg.desc, engine, DNNL_MEMORY_NONE);
+
+	if (status)
+		return status;
+	op->args[op->n_args].arg = arg.arg;
+	op->slots[op->n_args] = arg.slot;
+	op->n_args++;
+	return dnnl_success;
+}
+
+enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				 const struct psd_cpu_arg args[], int n_args, struct psd_error *err)
+{
+	const dnnl_memory_desc_t *pad = psd_cpu_op_query(op, dnnl_query_scratchpad_md);
+	const uint64_t pad_bytes = pad ? dnnl_memory_desc_get_size(pad) : 0;
+	dnnl_status_t status = dnnl_primitive_create(&op->primitive, op->desc);
+
+	for (int i = 0; i < n_args && !status; i++)
+		if (args[i].slot)
+			status = add_arg(op, compute->engine, args[i]);
+	if (pad_bytes && !status)
+		status = add_arg(op, compute->engine,
+				 (struct psd_cpu_arg){DNNL_ARG_SCRATCHPAD, pad,
+						      psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_PRIMITIVE, pad_bytes)});
+	return status ? psd_cpu_fail(compute, layer, "primitive", status, err) : PSD_OK;
+}
+
+enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg from,
+				struct psd_cpu_arg to, struct psd_error *err)
+{
+	const struct psd_cpu_arg args[] = {{DNNL_ARG_FROM, from.desc, from.slot}, {DNNL_ARG_TO, to.desc, to.slot}};
+	dnnl_primitive_attr_t attr;
+	dnnl_status_t status = make_attr(&attr, NULL);
+
+	if (!status) {
+		status =
+			dnnl_reorder_primitive_desc_create(&op->desc, from.desc, compute->engine, to.desc, compute->engine, attr);
+		dnnl_primitive_attr_destroy(attr);
+	}
+	if (status)
+		return psd_cpu_fail(compute, layer, "copy", status, err);
+	return psd_cpu_op_build(op, compute, layer, args, 2, err);
+}
+
+static bool is_same_format(const dnnl_memory_desc_t *one, const dnnl_memory_desc_t *other)
+{
+	return dnnl_memory_desc_equal(one, other) || (psd_cpu_is_plain(one) && psd_cpu_is_plain(other));
+}
+
+enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg from,
+				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
+				   struct psd_error *err)
+{
+	*slot = from.slot;
+	if (is_same_format(from.desc, wanted))
+		return PSD_OK;
+	*slot = psd_cpu_scratch_slot(compute, role, dnnl_memory_desc_get_size(wanted));
+	return psd_cpu_op_copy(op, compute, layer, from, (struct psd_cpu_arg){DNNL_ARG_TO, wanted, *slot}, err);
+}
+
+enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg to,
+				   const dnnl_memory_desc_t *made, enum psd_cpu_scratch_role role, void *const **slot,
+				   struct psd_error *err)
+{
+	*slot = to.slot;
+	if (is_same_format(to.desc, made))
+		return PSD_OK;
+	*slot = psd_cpu_scratch_slot(compute, role, dnnl_memory_desc_get_size(made));
+	return psd_cpu_op_copy(op, compute, layer, (struct psd_cpu_arg){DNNL_ARG_FROM, made, *slot}, to, err);
+}
+
+/* Setting a pointer writes zeros into a format's padding, so it is done only when the pointer changed. */
+static dnnl_status_t bind_slots(struct psd_cpu_op *op, dnnl_stream_t stream)
+{
+	for (int i = 0; i < op->n_args; i++) {
+		void *const place = *op->slots[i];
+		dnnl_status_t status;
+
+		if (place == op->bound[i])
+			continue;
+		status = dnnl_memory_set_data_handle_v2(op->args[i].memory, place, stream);
+		if (status)
+			return status;
+		op->bound[i] = place;
+	}
+	return dnnl_success;
+}
+
+enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	dnnl_status_t status;
+
+	if (!op->primitive)
+		return PSD_OK;
+	status = bind_slots(op, compute->stream);
+	if (!status)
+		status = dnnl_primitive_execute(op->primitive, compute->stream, op->n_args, op->args);
+	return status ? psd_cpu_fail(compute, layer, "execution", status, err) : PSD_OK;
+}
+
+enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_compute *compute, unsigned layer,
+				   struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < n_ops && !status; i++)
+		status = psd_cpu_op_run(ops[i], compute, layer, err);
+	return status;
+}
+
+void psd_cpu_op_release(struct psd_cpu_op *op)
+{
+	for (int i = 0; i < op->n_args; i++)
+		dnnl_memory_destroy(op->args[i].memory);
+	if (op->primitive)
+		dnnl_primitive_destroy(op->primitive);
+	if (op->desc)
+		dnnl_primitive_desc_destroy(op->desc);
+	*op = (struct psd_cpu_op){0};
+}

@@ -1,0 +1,169 @@
+/* Pooling as Caffe does it. The maximum ignores padding. The average counts padding as zeros, but not what a window rounded up
+ * reaches beyond it. */
+#include "real/device/cpu.h"
+
+struct pool {
+	struct psd_cpu_op forward, backward;
+	void *workspace; /* where each maximum was */
+};
+
+struct pool_shape {
+	dnnl_alg_kind_t algorithm;
+	dnnl_dims_t strides, kernel, pad_before, pad_after;
+};
+
+/* What lies past the far edge of a side when the last window ends there; less than the pad where windows do not reach the edge. */
+static dnnl_dim_t reach(uint32_t positions, uint32_t stride, uint32_t kernel, uint32_t side, uint32_t pad)
+{
+	return ((dnnl_dim_t)positions - 1) * stride + kernel - side - pad;
+}
+
+/* oneDNN's average divides by the whole window or by the part inside the map; Caffe's by the part inside the padded map. These agree
+ * unless there is both padding and a window beyond it. False: neither would do. */
+static bool choose_average(const struct psd_window *window, dnnl_dim_t below, dnnl_dim_t right, dnnl_alg_kind_t *algorithm)
+{
+	const bool is_padded = window->pad_height || window->pad_width;
+	const bool is_overhanging = below > window->pad_height || right > window->pad_width;
+
+	*algorithm = is_padded ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
+	return !is_padded || !is_overhanging;
+}
+
+static enum psd_status describe_window(const struct psd_layer *model, struct psd_shape in, struct pool_shape *shape,
+				       struct psd_error *err)
+{
+	const struct psd_window *window = &model->window;
+	const dnnl_dim_t below =
+		reach(model->shape.height, window->stride_height, window->kernel_height, in.height, window->pad_height);
+	const dnnl_dim_t right =
+		reach(model->shape.width, window->stride_width, window->kernel_width, in.width, window->pad_width);
+
+	shape->strides[0] = window->stride_height;
+	shape->strides[1] = window->stride_width;
+	shape->kernel[0] = window->kernel_height;
+	shape->kernel[1] = window->kernel_width;
+	shape->pad_before[0] = window->pad_height;
+	shape->pad_before[1] = window->pad_width;
+	shape->pad_after[0] = below > 0 ? below : 0;
+	shape->pad_after[1] = right > 0 ? right : 0;
+	shape->algorithm = dnnl_pooling_max;
+	if (window->dilation_height != 1 || window->dilation_width != 1)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' (pool) has a dilation, which the cpu does not do", model->name);
+	if (!window->is_max && !choose_average(window, below, right, &shape->algorithm))
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' (pool): the cpu does no average over windows that reach beyond the padding, "
+				     "needs pad 0 or rounding down",
+				     model->name);
+	return PSD_OK;
+}
+
+static enum psd_status describe_pool(const struct psd_compute *compute, unsigned layer, struct pool_shape *shape,
+				     struct psd_error *err)
+{
+	const struct psd_layer *model = &compute->graph->layers[layer];
+	const struct psd_shape in = compute->graph->layers[model->inputs[0]].shape;
+
+	*shape = (struct pool_shape){
+		.algorithm = dnnl_pooling_avg_exclude_padding, .strides = {1, 1}, .kernel = {in.height, in.width}};
+	return model->kind == PSD_LAYER_GLOBAL_POOL ? PSD_OK : describe_window(model, in, shape, err);
+}
+
+static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, const struct pool_shape *shape,
+				       struct psd_error *err)
+{
+	struct pool *pool = compute->layers[layer].state;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = &compute->layers[layer].own;
+	const dnnl_memory_desc_t any = psd_cpu_any(compute, layer), *workspace;
+	dnnl_pooling_desc_t desc;
+	const dnnl_status_t failure =
+		dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, shape->algorithm, &in->desc, &any, shape->strides,
+					       shape->kernel, shape->pad_before, shape->pad_after);
+	enum psd_status status = failure ? psd_cpu_fail(compute, layer, "forward", failure, err)
+					 : psd_cpu_op_describe(&pool->forward, compute, layer, &desc, NULL, NULL, err);
+
+	if (!status)
+		status = psd_cpu_declare(compute, layer, psd_cpu_op_query(&pool->forward, dnnl_query_dst_md), err);
+	if (status)
+		return status;
+	workspace = psd_cpu_op_query(&pool->forward, dnnl_query_workspace_md);
+	if (shape->algorithm == dnnl_pooling_max && workspace) {
+		pool->workspace = psd_cpu_take(compute, dnnl_memory_desc_get_size(workspace));
+		if (!pool->workspace)
+			return psd_cpu_no_memory(err);
+	}
+	return psd_cpu_op_build(&pool->forward, compute, layer,
+				(const struct psd_cpu_arg[]){
+					{DNNL_ARG_SRC, &in->desc, &in->value},
+					{DNNL_ARG_DST, &out->desc, &out->value},
+					{DNNL_ARG_WORKSPACE, workspace, pool->workspace ? &pool->workspace : NULL},
+				},
+				3, err);
+}
+
+static enum psd_status prepare_backward(struct psd_compute *compute, unsigned layer, const struct pool_shape *shape,
+					struct psd_error *err)
+{
+	struct pool *pool = compute->layers[layer].state;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	dnnl_pooling_desc_t desc;
+	const dnnl_status_t failure =
+		dnnl_pooling_backward_desc_init(&desc, shape->algorithm, &in->desc, &out->desc, shape->strides, shape->kernel,
+						shape->pad_before, shape->pad_after);
+	const enum psd_status status =
+		failure ? psd_cpu_fail(compute, layer, "data gradient", failure, err)
+			: psd_cpu_op_describe(&pool->backward, compute, layer, &desc, &pool->forward, NULL, err);
+
+	if (status)
+		return status;
+	return psd_cpu_op_build(&pool->backward, compute, layer,
+				(const struct psd_cpu_arg[]){
+					{DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
+					{DNNL_ARG_DIFF_SRC, &in->desc, &in->share},
+					{DNNL_ARG_WORKSPACE, psd_cpu_op_query(&pool->backward, dnnl_query_workspace_md),
+					 pool->workspace ? &pool->workspace : NULL},
+				},
+				3, err);
+}
+
+static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct pool_shape shape;
+	enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(struct pool), err);
+
+	if (!status)
+		status = describe_pool(compute, layer, &shape, err);
+	if (!status)
+		status = prepare_forward(compute, layer, &shape, err);
+	if (!status && psd_cpu_input(compute, layer, 0)->has_diff)
+		status = prepare_backward(compute, layer, &shape, err);
+	return status;
+}
+
+static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct pool *pool = compute->layers[layer].state;
+
+	return psd_cpu_op_run(&pool->forward, compute, layer, err);
+}
+
+static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct pool *pool = compute->layers[layer].state;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	enum psd_status status;
+
+	psd_cpu_share_begin(compute, in);
+	status = psd_cpu_op_run(&pool->backward, compute, layer, err);
+	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+}
+
+static void release(void *state)
+{
+	struct pool *pool = state;
+
+	psd_cpu_op_release(&pool->forward);
+	psd_cpu_op_release(&pool->backward);
+}
+
+const struct psd_cpu_kind psd_cpu_pool = {prepare, forward, backward, release};

@@ -1,0 +1,83 @@
+#define _GNU_SOURCE
+#include "real/net/inflow.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+ssize_t psd_inflow_read_head(struct psd_inflow *inflow, int fd, enum psd_status *status, struct psd_error *err)
+{
+	const ssize_t n_read = recv(fd, inflow->bytes + inflow->n_head_bytes, sizeof(inflow->bytes) - inflow->n_head_bytes, 0);
+
+	if (n_read <= 0)
+		return n_read;
+	inflow->n_head_bytes += (size_t)n_read;
+	if (inflow->n_head_bytes < sizeof(inflow->bytes))
+		return n_read;
+	*status = psd_wire_decode(inflow->bytes, &inflow->head, err);
+	inflow->has_head = !*status;
+	return n_read;
+}
+
+void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet)
+{
+	inflow->inlet = *inlet;
+	inflow->at = 0;
+	inflow->has_inlet = true;
+	inflow->is_held = false;
+}
+
+/* Adds whole floats, keeps the bytes of a split one for the next time. Pieces hold whole floats, so none is split between two. */
+static ssize_t read_and_add(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch)
+{
+	const struct iovec *piece = &inflow->inlet.pieces[inflow->at];
+	const size_t room = PSD_INFLOW_SCRATCH_BYTES - sizeof(float), left_bytes = piece->iov_len - inflow->n_carried;
+	size_t wanted = left_bytes < room ? left_bytes : room;
+	const float *added = (const float *)(const void *)scratch;
+	float *sum = piece->iov_base;
+	size_t n_bytes, n_floats;
+	ssize_t n_read;
+
+	wanted = wanted < limit_bytes ? wanted : limit_bytes;
+	n_read = recv(fd, scratch + inflow->n_carried, wanted, 0);
+	if (n_read <= 0)
+		return n_read;
+	memcpy(scratch, inflow->carried, inflow->n_carried);
+	n_bytes = inflow->n_carried + (size_t)n_read;
+	n_floats = n_bytes / sizeof(float);
+	psd_pieces_add(sum, added, n_floats);
+	inflow->n_carried = (unsigned)(n_bytes % sizeof(float));
+	memcpy(inflow->carried, scratch + n_floats * sizeof(float), inflow->n_carried);
+	psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at, n_floats * sizeof(float));
+	return n_read;
+}
+
+ssize_t psd_inflow_read(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch)
+{
+	struct iovec pieces[PSD_PIECES_MAX];
+	struct msghdr message = {.msg_iov = pieces};
+	ssize_t n_read;
+
+	if (inflow->inlet.is_added)
+		return read_and_add(inflow, fd, limit_bytes, scratch);
+	message.msg_iovlen =
+		psd_pieces_cut(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at, 0, limit_bytes, pieces);
+	n_read = recvmsg(fd, &message, 0);
+	if (n_read > 0)
+		psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at, (size_t)n_read);
+	return n_read;
+}
+
+uint64_t psd_inflow_missing_bytes(const struct psd_inflow *inflow)
+{
+	return psd_pieces_bytes(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at);
+}
+
+bool psd_inflow_is_complete(const struct psd_inflow *inflow)
+{
+	return inflow->has_inlet && inflow->at == inflow->inlet.n_pieces;
+}
+
+void psd_inflow_reset(struct psd_inflow *inflow)
+{
+	*inflow = (struct psd_inflow){.has_head = false};
+}

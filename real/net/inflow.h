@@ -1,0 +1,47 @@
+/* The receiving half of a connection: a header, then its payload straight into the memory of tensors, or added to it. Refuses to wait, and to
+ * know where a payload belongs. */
+#ifndef PSD_REAL_INFLOW_H
+#define PSD_REAL_INFLOW_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "real/net/pieces.h"
+#include "real/net/wire.h"
+
+/* Where a message goes. */
+struct psd_inlet {
+	struct iovec pieces[PSD_PIECES_MAX]; /* together as long as the message */
+	unsigned n_pieces;
+	bool is_added; /* floats are added to what is there */
+};
+
+/* Fields are private to inflow.c but the first four; all zeros waits for a header. */
+struct psd_inflow {
+	struct psd_wire_head head; /* once it is there */
+	bool has_head;
+	bool has_inlet;
+	bool is_held; /* the head has come, its payload is not wanted yet */
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+	size_t n_head_bytes;
+	struct psd_inlet inlet; /* what has come is cut off */
+	unsigned at;
+	unsigned n_carried; /* bytes of a float that is not complete */
+	uint8_t carried[sizeof(float)];
+};
+
+enum { PSD_INFLOW_SCRATCH_BYTES = 1 << 17 }; /* a piece that stays in the second-level cache between the socket and the sum */
+
+/* Reads of the header. Returns what recv does; 0 bytes of the payload are read. PSD_ERUN in *status: not a header; the text has no subject. */
+ssize_t psd_inflow_read_head(struct psd_inflow *inflow, int fd, enum psd_status *status, struct psd_error *err);
+/* Where the payload goes from now on; inlet is copied. */
+void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet);
+/* Reads at most limit_bytes (> 0) of the payload. scratch: PSD_INFLOW_SCRATCH_BYTES, 64-byte aligned. Returns what recv does. */
+ssize_t psd_inflow_read(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch);
+/* Of the payload, what has not come. */
+uint64_t psd_inflow_missing_bytes(const struct psd_inflow *inflow);
+/* The whole message is there: head tells which; psd_inflow_reset() before the next. */
+bool psd_inflow_is_complete(const struct psd_inflow *inflow);
+void psd_inflow_reset(struct psd_inflow *inflow);
+
+#endif

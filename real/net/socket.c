@@ -1,0 +1,328 @@
+#define _GNU_SOURCE
+#include "real/net/socket.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BACKLOG 1024
+/* Between two attempts; the first are closer, since workers start together. */
+#define FIRST_PAUSE_SEC 1e-3
+#define MAX_PAUSE_SEC	0.1
+
+/* Where an error happened: "10.0.0.4:4711", "[fe80::1]:4711", "node17:4711". */
+struct endpoint {
+	char text[300];
+};
+
+static struct endpoint endpoint_of(const char *host, unsigned port)
+{
+	struct endpoint endpoint;
+
+	snprintf(endpoint.text, sizeof(endpoint.text), strchr(host, ':') ? "[%.255s]:%u" : "%.255s:%u", host, port);
+	return endpoint;
+}
+
+double psd_socket_now_sec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* poll, until until_sec at most, through interruptions; rounds up, so as not to spin. Returns poll's result. */
+static int poll_until(int fd, short events, double until_sec)
+{
+	struct pollfd polled = {.fd = fd, .events = events};
+
+	for (;;) {
+		const double left_ms = 1000 * (until_sec - psd_socket_now_sec());
+		const int n_ready = poll(&polled, 1, left_ms <= 0 ? 0 : left_ms < 1e9 ? (int)left_ms + 1 : 1000000000);
+
+		if (n_ready >= 0 || errno != EINTR)
+			return n_ready;
+	}
+}
+
+char *psd_socket_congestion(int fd, char text[PSD_SOCKET_CONGESTION_MAX])
+{
+	char name[PSD_SOCKET_CONGESTION_MAX] = "";
+	socklen_t name_bytes = sizeof(name) - 1;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &name_bytes) < 0 || !*name)
+		snprintf(name, sizeof(name), "unknown");
+	memcpy(text, name, sizeof(name));
+	return text;
+}
+
+/* Whether cubic is there, and everybody may choose it, is the machine's decision; Reno always is, and as good on short ways. */
+static void choose_congestion(int fd)
+{
+	char name[PSD_SOCKET_CONGESTION_MAX];
+
+	if (strcmp(psd_socket_congestion(fd, name), "cubic") == 0)
+		return;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+}
+
+/* Before connect or listen, since a connection's window scale follows from its buffer. Returns 0 or an errno. */
+static int set_options(int fd, const struct psd_socket_options *options)
+{
+	const int is_on = 1, send_bytes = (int)options->send_buffer_bytes, receive_bytes = (int)options->receive_buffer_bytes;
+
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &is_on, sizeof(is_on)) < 0)
+		return errno;
+	choose_congestion(fd);
+	if (!options->has_buffers)
+		return 0;
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes)) < 0)
+		return errno;
+	return 0;
+}
+
+static enum psd_status find(const char *host, uint16_t port, bool is_passive, struct addrinfo **found, struct psd_error *err)
+{
+	const struct addrinfo hints = {.ai_family = host ? AF_UNSPEC : AF_INET,
+				       .ai_socktype = SOCK_STREAM,
+				       .ai_flags = AI_NUMERICSERV | (is_passive ? AI_PASSIVE : 0)};
+	char service[8];
+	int failure;
+
+	snprintf(service, sizeof(service), "%u", port);
+	failure = getaddrinfo(host, service, &hints, found);
+	if (failure == EAI_MEMORY)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	if (failure)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no host '%s': %s", host ? host : "", gai_strerror(failure));
+	return PSD_OK;
+}
+
+enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct psd_error *err)
+{
+	struct addrinfo *found;
+	const enum psd_status status = find(host, port, false, &found, err);
+
+	if (!status)
+		freeaddrinfo(found);
+	return status;
+}
+
+static int open_for(const struct addrinfo *address, const struct psd_socket_options *options, int *fd)
+{
+	const int opened = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int error;
+
+	if (opened < 0)
+		return errno;
+	error = set_options(opened, options);
+	if (error)
+		close(opened);
+	else
+		*fd = opened;
+	return error;
+}
+
+/* ---- listening ---- */
+
+static uint16_t port_of(int fd)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} address = {0};
+	socklen_t address_bytes = sizeof(address);
+
+	if (getsockname(fd, &address.any, &address_bytes) < 0)
+		return 0;
+	return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
+}
+
+/* Returns 0 or an errno. */
+static int listen_on(const struct addrinfo *address, const struct psd_socket_options *options, int *fd)
+{
+	const int is_on = 1;
+	int opened = -1, error = open_for(address, options, &opened);
+
+	if (error)
+		return error;
+	if (setsockopt(opened, SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof(is_on)) < 0 ||
+	    bind(opened, address->ai_addr, address->ai_addrlen) < 0 || listen(opened, BACKLOG) < 0) {
+		error = errno;
+		close(opened);
+		return error;
+	}
+	*fd = opened;
+	return 0;
+}
+
+enum psd_status psd_socket_listen(const char *host, uint16_t port, const struct psd_socket_options *options, int *fd,
+				  uint16_t *bound_port, struct psd_error *err)
+{
+	struct addrinfo *found;
+	int error = ENOENT;
+	const enum psd_status status = find(host, port, true, &found, err);
+
+	if (status != PSD_OK)
+		return status;
+	for (const struct addrinfo *each = found; each && error; each = each->ai_next)
+		error = listen_on(each, options, fd);
+	freeaddrinfo(found);
+	if (error)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot listen on %s: %s",
+				     endpoint_of(host ? host : "every interface", port).text, strerror(error));
+	*bound_port = port_of(*fd);
+	return PSD_OK;
+}
+
+/* ---- connecting ---- */
+
+/* One attempt. Returns 0 or an errno, ETIMEDOUT at until_sec. */
+static int connect_once(const struct addrinfo *address, const struct psd_socket_options *options, double until_sec, int *fd)
+{
+	int opened = -1, error = open_for(address, options, &opened);
+	socklen_t error_bytes = sizeof(error);
+
+	if (error)
+		return error;
+	if (connect(opened, address->ai_addr, address->ai_addrlen) < 0)
+		error = errno;
+	if (error == EINPROGRESS || error == EINTR) { /* interrupted, it goes on all the same */
+		const int n_ready = poll_until(opened, POLLOUT, until_sec);
+
+		error = n_ready < 0 ? errno : ETIMEDOUT;
+		if (n_ready > 0 && getsockopt(opened, SOL_SOCKET, SO_ERROR, &error, &error_bytes) < 0)
+			error = errno;
+	}
+	if (error)
+		close(opened);
+	else
+		*fd = opened;
+	return error;
+}
+
+/* What may pass while workers start: nobody listens yet, the interface is not up yet. */
+static bool may_pass(int error)
+{
+	return error == ECONNREFUSED || error == ECONNRESET || error == ECONNABORTED || error == EHOSTUNREACH ||
+	       error == ENETUNREACH || error == ETIMEDOUT || error == EAGAIN;
+}
+
+/* Attempts at every address in turn until one succeeds or until_sec. Returns 0 or the last errno. */
+static int connect_until(const struct addrinfo *found, const struct psd_socket_options *options, double until_sec, int *fd)
+{
+	double pause_sec = FIRST_PAUSE_SEC;
+	int error = ENOENT;
+
+	for (;;) {
+		double again_sec;
+
+		for (const struct addrinfo *each = found; each && error; each = each->ai_next)
+			error = connect_once(each, options, until_sec, fd);
+		again_sec = psd_socket_now_sec() + pause_sec;
+		if (!error || !may_pass(error) || again_sec >= until_sec)
+			return error;
+		(void)poll_until(-1, 0, again_sec);
+		pause_sec = 2 * pause_sec < MAX_PAUSE_SEC ? 2 * pause_sec : MAX_PAUSE_SEC;
+	}
+}
+
+enum psd_status psd_socket_connect(const char *peer, const char *host, uint16_t port, double within_sec,
+				   const struct psd_socket_options *options, int *fd, struct psd_error *err)
+{
+	const double until_sec = psd_socket_now_sec() + within_sec;
+	struct addrinfo *found;
+	int error;
+	const enum psd_status status = find(host, port, false, &found, err);
+
+	if (status != PSD_OK)
+		return status;
+	error = connect_until(found, options, until_sec, fd);
+	freeaddrinfo(found);
+	if (!error)
+		return PSD_OK;
+	if (!may_pass(error))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot connect to %s at %s: %s", peer,
+				     endpoint_of(host, port).text, strerror(error));
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s at %s did not answer within %g s: %s", peer,
+			     endpoint_of(host, port).text, within_sec, strerror(error));
+}
+
+/* ---- accepting ---- */
+
+enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec, const struct psd_socket_options *options,
+				  int *fd, struct psd_error *err)
+{
+	const double until_sec = psd_socket_now_sec() + within_sec;
+	int accepted, error;
+
+	for (;;) {
+		accepted = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (accepted >= 0)
+			break;
+		/* Whoever came may have gone again (ECONNABORTED), or another thread was faster (EAGAIN after poll). */
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot accept a connection from %s: %s", peers,
+					     strerror(errno));
+		if (poll_until(listener, POLLIN, until_sec) == 0)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not connect to port %u within %g s", peers,
+					     port_of(listener), within_sec);
+	}
+	error = set_options(accepted, options);
+	if (error) {
+		close(accepted);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot set up the connection from %s: %s", peers,
+				     strerror(error));
+	}
+	*fd = accepted;
+	return PSD_OK;
+}
+
+/* ---- talking before the streams take over ---- */
+
+enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, size_t n_bytes, double until_sec,
+				    struct psd_error *err)
+{
+	for (size_t at = 0; at < n_bytes;) {
+		ssize_t n_read;
+
+		if (poll_until(fd, POLLIN, until_sec) == 0)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s connected and said nothing", peer);
+		n_read = recv(fd, bytes + at, n_bytes - at, 0);
+		if (n_read == 0)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s closed the connection while hosts were joining",
+					     peer);
+		if (n_read < 0 && errno != EAGAIN && errno != EINTR)
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
+		at += n_read > 0 ? (size_t)n_read : 0;
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *bytes, size_t n_bytes, struct psd_error *err)
+{
+	if (send(fd, bytes, n_bytes, MSG_NOSIGNAL) != (ssize_t)n_bytes)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s does not take a greeting: %s", peer, strerror(errno));
+	return PSD_OK;
+}
+
+void psd_socket_allow_many(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}

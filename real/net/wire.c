@@ -1,0 +1,157 @@
+/* Byte by byte, so that alignment and the machine's byte order do not matter. */
+#include "real/net/wire.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define MOST_SEC 1e9 /* of a clock that counts from a machine's start: 31 years */
+
+static uint8_t *put(uint8_t *at, uint64_t value, unsigned n_bytes)
+{
+	for (unsigned i = 0; i < n_bytes; i++)
+		at[i] = (uint8_t)(value >> 8 * i & 0xff);
+	return at + n_bytes;
+}
+
+static uint64_t get(const uint8_t **at, unsigned n_bytes)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < n_bytes; i++)
+		value |= (uint64_t)(*at)[i] << 8 * i;
+	*at += n_bytes;
+	return value;
+}
+
+static uint64_t bits_of(double number)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &number, sizeof(bits));
+	return bits;
+}
+
+static double double_of(uint64_t bits)
+{
+	double number;
+
+	memcpy(&number, &bits, sizeof(number));
+	return number;
+}
+
+void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HEAD_BYTES])
+{
+	uint8_t *at = put(bytes, PSD_WIRE_MAGIC, 4);
+
+	at = put(at, PSD_WIRE_VERSION, 2);
+	at = put(at, (uint64_t)head->kind, 2);
+	at = put(at, head->op, 4);
+	at = put(at, head->iteration, 4);
+	at = put(at, head->part, 4);
+	at = put(at, 0, 4);
+	at = put(at, head->length_bytes, 8);
+	put(at, bits_of(head->off_sec), 8);
+}
+
+static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
+{
+	static const uint64_t small[PSD_WIRE_KINDS] = {
+		[PSD_WIRE_HELLO] = PSD_WIRE_HELLO_BYTES,
+		[PSD_WIRE_CLOCK] = PSD_WIRE_CLOCK_BYTES,
+		[PSD_WIRE_REPORT] = PSD_WIRE_REPORT_BYTES,
+		[PSD_WIRE_BYE] = PSD_WIRE_BYE_BYTES,
+	};
+
+	if (kind == PSD_WIRE_DATA || kind == PSD_WIRE_RING)
+		return length_bytes % sizeof(float) == 0;
+	return length_bytes == small[kind];
+}
+
+enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head, struct psd_error *err)
+{
+	const uint8_t *at = bytes;
+	const uint32_t magic = (uint32_t)get(&at, 4);
+	const unsigned version = (unsigned)get(&at, 2);
+	const unsigned kind = (unsigned)get(&at, 2);
+	struct psd_wire_head decoded = {.op = (uint32_t)get(&at, 4)};
+	uint32_t reserved;
+
+	decoded.iteration = (uint32_t)get(&at, 4);
+	decoded.part = (uint32_t)get(&at, 4);
+	reserved = (uint32_t)get(&at, 4);
+	decoded.length_bytes = get(&at, 8);
+	decoded.off_sec = double_of(get(&at, 8));
+	if (magic != PSD_WIRE_MAGIC)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "does not speak psd's protocol (0x%08" PRIx32 ")", magic);
+	if (version != PSD_WIRE_VERSION)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "speaks version %u of the protocol, this is version %d", version,
+				     PSD_WIRE_VERSION);
+	if (kind >= PSD_WIRE_KINDS || reserved != 0)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of unknown kind %u", kind);
+	decoded.kind = (enum psd_wire_kind)kind;
+	if (!(decoded.off_sec >= 0.0 && decoded.off_sec <= MOST_SEC))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message that its link carried at %g s", decoded.off_sec);
+	if (!is_length_right(decoded.kind, decoded.length_bytes))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of kind %u with %" PRIu64 " bytes", kind,
+				     decoded.length_bytes);
+	*head = decoded;
+	return PSD_OK;
+}
+
+void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES])
+{
+	put(put(put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->line, 4), 0, 4), hello->plan_hash, 8);
+}
+
+struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_BYTES])
+{
+	struct psd_wire_hello hello = {.host = (uint32_t)get(&bytes, 4)};
+
+	hello.n_hosts = (uint32_t)get(&bytes, 4);
+	hello.line = (uint32_t)get(&bytes, 4);
+	(void)get(&bytes, 4);
+	hello.plan_hash = get(&bytes, 8);
+	return hello;
+}
+
+void psd_wire_encode_clock(const struct psd_wire_clock *clock, uint8_t bytes[PSD_WIRE_CLOCK_BYTES])
+{
+	put(put(put(put(bytes, bits_of(clock->sec), 8), bits_of(clock->rtt_sec), 8), clock->is_last, 4), 0, 4);
+}
+
+struct psd_wire_clock psd_wire_decode_clock(const uint8_t bytes[PSD_WIRE_CLOCK_BYTES])
+{
+	struct psd_wire_clock clock = {.sec = double_of(get(&bytes, 8))};
+
+	clock.rtt_sec = double_of(get(&bytes, 8));
+	clock.is_last = (uint32_t)get(&bytes, 4);
+	return clock;
+}
+
+void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[PSD_WIRE_REPORT_BYTES])
+{
+	put(put(put(bytes, bits_of(report->loss), 8), report->correct, 4), 0, 4);
+}
+
+struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPORT_BYTES])
+{
+	struct psd_wire_report report = {.loss = double_of(get(&bytes, 8))};
+
+	report.correct = (uint32_t)get(&bytes, 4);
+	return report;
+}
+
+void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES])
+{
+	put(put(put(bytes, bits_of(bye->compute_sec), 8), bye->sent_bytes, 8), bye->received_bytes, 8);
+}
+
+struct psd_wire_bye psd_wire_decode_bye(const uint8_t bytes[PSD_WIRE_BYE_BYTES])
+{
+	struct psd_wire_bye bye = {.compute_sec = double_of(get(&bytes, 8))};
+
+	bye.sent_bytes = get(&bytes, 8);
+	bye.received_bytes = get(&bytes, 8);
+	return bye;
+}

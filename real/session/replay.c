@@ -1,0 +1,221 @@
+#include "real/session/replay.h"
+
+#include <math.h>
+
+#include "engine/estimate/estimate.h"
+#include "real/cluster/affinity.h"
+
+/* Above, processes wait for each other's processors. */
+#define MOST_BUSY_RATIO	  0.70
+#define MOST_LATE_RATIO	  0.02 /* of an iteration */
+#define SAFE_LATE_RATIO	  0.01 /* of a sounding's, since the whole run's may be later than so few */
+#define MOST_SOUNDINGS	  6
+#define MOST_TIMES_LONGER 4.0  /* a whole run that is done again */
+#define LEAST_LEFT_RATIO  0.20 /* that others must leave: with less, how much they do decides, not the dilation */
+/* What the links of an emulated cluster carry together on two cores, both ends included (tests/bench/real/bench_emulation.c). */
+#define MACHINE_BYTES_PER_SEC 1e9
+/* What it adds to a message's way between two hosts, and what each of its ends then takes of a core: on two cores of an AMD EPYC a step in a
+ * ring of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than its link does. */
+#define MACHINE_LATENCY_SEC  55e-6
+#define MACHINE_HANDLING_SEC 25e-6
+
+static double late_ratio(const struct psd_worker_result *result)
+{
+	return result->iteration_sec > 0.0 ? result->late_sec / result->iteration_sec : 0.0;
+}
+
+static double ratio_of(double cpu_sec, const struct psd_worker_result *result)
+{
+	return result->machine_cpu_sec > 0.0 ? cpu_sec / result->machine_cpu_sec : 0.0;
+}
+
+double psd_replay_busy_ratio(const struct psd_worker_result *result)
+{
+	return ratio_of(result->busy_cpu_sec, result);
+}
+
+static bool is_true(const struct psd_worker_result *result, double most_late_ratio)
+{
+	return psd_replay_busy_ratio(result) <= MOST_BUSY_RATIO && late_ratio(result) <= most_late_ratio;
+}
+
+bool psd_replay_is_true(const struct psd_worker_result *result)
+{
+	return is_true(result, MOST_LATE_RATIO);
+}
+
+/* What a message costs is the same at any dilation, so its share of a longer time is smaller by as much; what others do goes on. */
+static bool find_true(const struct psd_worker_result *result, double dilation_ratio, double most_late_ratio, double *true_ratio)
+{
+	const double own_ratio = ratio_of(result->own_cpu_sec, result);
+	const double left_ratio = MOST_BUSY_RATIO - fmax(0.0, psd_replay_busy_ratio(result) - own_ratio);
+
+	if (left_ratio < LEAST_LEFT_RATIO)
+		return false;
+	*true_ratio = ceil(dilation_ratio * fmax(own_ratio / left_ratio, late_ratio(result) / most_late_ratio));
+	*true_ratio = fmax(*true_ratio, floor(dilation_ratio) + 1.0);
+	return true;
+}
+
+/* ---- before the first run ---- */
+
+/* Of an iteration whose messages are so much later. */
+static enum psd_status estimate_late(const struct psd_case *made, double late_sec, double *iteration_sec, struct psd_error *err)
+{
+	const struct psd_run_length length = psd_run_length_make(made->system, 0, 0.0);
+	struct psd_system system = *made->system;
+	struct psd_outcome outcome;
+	struct psd_case late;
+	enum psd_status status;
+
+	system.host.latency_sec += late_sec;
+	status = psd_case_make(&late, made->matter, &system, made->point, err);
+	if (status)
+		return status;
+	status = psd_estimate(&late.program, length, &outcome, err);
+	psd_case_release(&late);
+	if (!status)
+		*iteration_sec = outcome.iteration_sec;
+	return status;
+}
+
+/* Every host handles one at a time, with the cores that there are. */
+static double machine_message_sec(const struct psd_case *made)
+{
+	const double hosts_per_core = (double)psd_layout_hosts(&made->plan.layout) / psd_affinity_count();
+
+	return MACHINE_LATENCY_SEC + 2.0 * MACHINE_HANDLING_SEC * fmax(1.0, hosts_per_core);
+}
+
+/* By how much this machine's messages make an iteration longer. */
+static enum psd_status estimate_excess(const struct psd_case *made, double plain_sec, double dilation_ratio, double *excess_ratio,
+				       struct psd_error *err)
+{
+	double sec = 0.0;
+	const enum psd_status status = estimate_late(made, machine_message_sec(made) / dilation_ratio, &sec, err);
+
+	if (!status)
+		*excess_ratio = sec / plain_sec - 1.0;
+	return status;
+}
+
+/* The least whole dilation at which they do not. */
+static enum psd_status find_for_messages(const struct psd_case *made, double plain_sec, double *dilation_ratio,
+					 struct psd_error *err)
+{
+	double low = 0.0, high = 1.0, excess_ratio = 0.0;
+	enum psd_status status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
+
+	while (!status && excess_ratio > MOST_LATE_RATIO && high < PSD_MOST_DILATION) {
+		low = high;
+		high = fmin(2.0 * high, PSD_MOST_DILATION);
+		status = estimate_excess(made, plain_sec, high, &excess_ratio, err);
+	}
+	if (!status && excess_ratio > MOST_LATE_RATIO)
+		return psd_error_set(
+			err, PSD_ERUN, PSD_NOWHERE,
+			"%s: what this machine adds to messages matters at any dilation up to %.0f, no replay is true",
+			made->system->name, high);
+	while (!status && high - low > 1.0) {
+		const double middle = floor((low + high) / 2.0);
+
+		status = estimate_excess(made, plain_sec, middle, &excess_ratio, err);
+		*(excess_ratio > MOST_LATE_RATIO ? &low : &high) = middle;
+	}
+	*dilation_ratio = high;
+	return status;
+}
+
+enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_ratio, double *dilation_ratio,
+				    struct psd_error *err)
+{
+	const double bytes_per_sec = payload_ratio * psd_layout_hosts(&made->plan.layout) * made->plan.rates.send_bps / 8.0;
+	double plain_sec = 0.0, for_messages_ratio = 1.0;
+	enum psd_status status = estimate_late(made, 0.0, &plain_sec, err);
+
+	if (!status)
+		status = find_for_messages(made, plain_sec, &for_messages_ratio, err);
+	if (!status)
+		*dilation_ratio = fmax(for_messages_ratio, ceil(bytes_per_sec / MACHINE_BYTES_PER_SEC));
+	return status;
+}
+
+enum psd_status psd_replay_check_messages(const struct psd_case *made, double dilation_ratio, struct psd_error *err)
+{
+	double plain_sec = 0.0, excess_ratio = 0.0, true_ratio = 1.0;
+	enum psd_status status = estimate_late(made, 0.0, &plain_sec, err);
+
+	if (!status)
+		status = estimate_excess(made, plain_sec, dilation_ratio, &excess_ratio, err);
+	if (!status && excess_ratio > MOST_LATE_RATIO)
+		status = find_for_messages(made, plain_sec, &true_ratio, err);
+	if (status || excess_ratio <= MOST_LATE_RATIO)
+		return status;
+	return psd_error_set(
+		err, PSD_ERUN, PSD_NOWHERE,
+		"%s: at dilation %g what this machine adds to messages makes an iteration longer by %.1f %%, must be "
+		"%.0f %% or less; use --dilation %.0f",
+		made->system->name, dilation_ratio, 100.0 * excess_ratio, 100.0 * MOST_LATE_RATIO, true_ratio);
+}
+
+/* ---- soundings ---- */
+
+bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_result *result)
+{
+	const double sounded_ratio = soundings->next_ratio;
+
+	if (is_true(result, MOST_LATE_RATIO) || !soundings->is_true) {
+		soundings->is_true = is_true(result, MOST_LATE_RATIO);
+		soundings->dilation_ratio = sounded_ratio;
+		soundings->result = *result;
+	}
+	soundings->n_runs++;
+	return soundings->n_runs < MOST_SOUNDINGS && !is_true(result, SAFE_LATE_RATIO) &&
+	       find_true(result, sounded_ratio, SAFE_LATE_RATIO, &soundings->next_ratio);
+}
+
+/* ---- after a run ---- */
+
+bool psd_replay_again(const struct psd_worker_result *result, double *dilation_ratio)
+{
+	const double most_ratio = MOST_TIMES_LONGER * *dilation_ratio;
+
+	if (psd_replay_is_true(result) || !find_true(result, *dilation_ratio, SAFE_LATE_RATIO, dilation_ratio))
+		return false;
+	*dilation_ratio = fmin(*dilation_ratio, most_ratio);
+	return true;
+}
+
+enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,
+				 struct psd_error *err)
+{
+	const double busy_ratio = psd_replay_busy_ratio(result);
+	double true_ratio;
+	bool has_true;
+
+	if (psd_replay_is_true(result))
+		return PSD_OK;
+	has_true = find_true(result, dilation_ratio, MOST_LATE_RATIO, &true_ratio);
+	if (!has_true && busy_ratio > MOST_BUSY_RATIO)
+		return psd_error_set(
+			err, PSD_ERUN, PSD_NOWHERE,
+			"%s: this machine was busy for %.0f %% of the time, must be %.0f %% or less, and mostly with other "
+			"programs: no dilation helps",
+			system_name, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO);
+	if (!has_true)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "%s: timers of this machine were late by %.1f %% of an iteration, must be %.0f %% or less, "
+				     "and mostly other "
+				     "programs kept it busy: no dilation helps",
+				     system_name, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO);
+	if (busy_ratio > MOST_BUSY_RATIO)
+		return psd_error_set(
+			err, PSD_ERUN, PSD_NOWHERE,
+			"%s: at dilation %g this machine was busy for %.0f %% of the time, must be %.0f %% or less; use "
+			"--dilation %.0f",
+			system_name, dilation_ratio, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO, true_ratio);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+			     "%s: at dilation %g timers of this machine were late by %.1f %% of an iteration, must be %.0f %% or "
+			     "less; use --dilation %.0f",
+			     system_name, dilation_ratio, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO, true_ratio);
+}

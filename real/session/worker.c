@@ -1,0 +1,482 @@
+/* A worker's life: join the others, carry the program out, say goodbye, report. */
+#define _GNU_SOURCE
+#include "real/session/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "real/net/socket.h"
+#include "real/session/worker_parts.h"
+
+double psd_worker_now(void *context)
+{
+	const struct psd_worker *worker = context;
+
+	return worker->ringing ? worker->ringing->due_sec : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
+}
+
+uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch)
+{
+	uint64_t iterations = train->iterations;
+
+	if (iterations == 0)
+		iterations = (train->epochs * training_samples + global_batch - 1) / global_batch;
+	return iterations < PSD_MAX_ITERATIONS ? (uint32_t)iterations : PSD_MAX_ITERATIONS;
+}
+
+enum psd_status psd_worker_check(const struct psd_case *made, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = made->matter->scenario;
+
+	if (!scenario->has_train && !scenario->has_replay)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				     "has no 'train', which psd-run needs; psd-sim predicts without it");
+	if (scenario->is_half)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				     "'precision' is 'mixed', psd-run does 'fp32'; psd-sim predicts 'mixed'");
+	if (scenario->n_slowdowns > 0 || scenario->n_backgrounds > 0)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				     "'slow' and 'background' are for psd-sim, psd-run has those of the machine");
+	if (scenario->network.topology != PSD_TOPOLOGY_STAR)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				     "'topology' is '%s', psd-run emulates 'star'; psd-sim takes all",
+				     psd_topology_names[scenario->network.topology]);
+	return PSD_OK;
+}
+
+/* ---- what all hosts must have in common ---- */
+
+/* FNV-1a, 64 bits. */
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	for (unsigned i = 0; i < 8; i++)
+		hash = (hash ^ (value >> 8 * i & 0xff)) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static uint64_t mix_double(uint64_t hash, double value)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return mix(hash, bits);
+}
+
+static uint64_t hash_plan(const struct psd_worker *worker)
+{
+	const struct psd_train *train = worker->options->train;
+	const struct psd_plan *plan = worker->plan;
+	uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), worker->options->n_iterations);
+
+	hash = mix(mix(mix(hash, plan->layout.workers), plan->layout.workers_per_node), plan->layout.shards);
+	hash = mix(mix(mix(hash, plan->layout.has_separate_servers), plan->value_bytes), worker->program->n_ops);
+	hash = mix(mix(mix(hash, train->seed), train->data.kind), train->streams);
+	hash = mix_double(mix_double(mix_double(hash, train->optimiser.momentum), train->optimiser.weight_decay),
+			  train->rate.base);
+	hash = mix(mix(mix(hash, train->optimiser.is_nesterov), train->is_deterministic), train->test_every_epochs);
+	hash = mix_double(mix_double(mix(hash, train->rate.policy), train->rate.gamma), train->rate.power);
+	hash = mix(hash, worker->options->made->matter->scenario->batch_per_worker);
+	hash = mix_double(mix_double(hash, worker->dilation_ratio), worker->replay ? worker->replay->payload_ratio : 0.0);
+	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
+		hash = mix(hash, plan->graph->tensors[t].elements);
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+
+		hash = mix(mix(mix(hash, item->layer), (uint64_t)item->method), item->n_slices);
+		hash = mix(mix(mix(hash, item->root), item->first_tensor), item->subject.batch);
+	}
+	for (uint32_t i = 0; i < worker->program->n_ops; i++)
+		hash = mix(mix(mix(hash, (uint64_t)worker->program->ops[i].kind), (uint64_t)worker->program->ops[i].item),
+			   (uint64_t)worker->program->ops[i].rank);
+	return hash;
+}
+
+/* ---- opening ---- */
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a worker");
+}
+
+static enum psd_status open_streams(struct psd_worker *worker, const int fds[], struct psd_error *err)
+{
+	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
+	const double link_bps = worker->options->made->point.bandwidth_bps / slowness;
+	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
+	struct psd_streams_options options = {
+		.n_peers = worker->n_hosts,
+		.n_lines = worker->options->train->streams,
+		.fds = fds,
+		.wake_fd = worker->wake_fd,
+		.is_near = is_near,
+		.link_bps = link_bps,
+		.has_rate = worker->options->has_rate,
+		.send_bps = worker->options->send_bps,
+		.receive_bps = worker->options->receive_bps,
+		.pace_send_bps = worker->options->pace_send_bps,
+		.pace_receive_bps = worker->options->pace_receive_bps,
+		.latency_sec = worker->options->has_latency ? worker->options->latency_sec : 0.0,
+		.had_latency_sec = worker->clock.rtt_sec / 2,
+		.is_close_to_link = worker->replay,
+		.owner = psd_worker_owner(worker),
+	};
+	enum psd_status status;
+
+	for (unsigned p = 0; is_near && p < worker->n_hosts; p++)
+		is_near[p] = psd_layout_node(worker->layout, p) == psd_layout_node(worker->layout, worker->self);
+	status = is_near ? psd_streams_open(&worker->streams, &options, err) : out_of_memory(err);
+	free(is_near);
+	return status;
+}
+
+static enum psd_status join_mesh(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_mesh_options options = {
+		.layout = worker->layout,
+		.hosts = worker->options->hosts,
+		.self = worker->self,
+		.n_lines = worker->options->train->streams,
+		.listener = worker->options->listener,
+		.plan_hash = hash_plan(worker),
+		.within_sec = worker->options->connect_sec,
+	};
+	int *fds = calloc((size_t)worker->n_hosts * options.n_lines, sizeof(*fds));
+	enum psd_status status;
+
+	if (!fds)
+		return out_of_memory(err);
+	status = psd_mesh_open(&options, fds, &worker->clock, err);
+	worker->clock_offset_sec = -worker->clock.ahead_sec;
+	if (!status)
+		status = open_streams(worker, fds, err);
+	free(fds);
+	return status;
+}
+
+static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err)
+{
+	const size_t n_ops = worker->program->n_ops;
+
+	worker->peers = calloc(worker->n_hosts, sizeof(*worker->peers));
+	worker->compute_sec = calloc(worker->options->n_iterations, sizeof(*worker->compute_sec));
+	worker->last_sec = calloc(n_ops, sizeof(*worker->last_sec));
+	worker->losses = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->losses));
+	worker->correct = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->correct));
+	worker->tests.pause_sec = calloc(worker->options->n_iterations, sizeof(*worker->tests.pause_sec));
+	worker->late_sec = calloc(worker->options->n_iterations, sizeof(*worker->late_sec));
+	worker->beside_sec = calloc(worker->options->n_iterations, sizeof(*worker->beside_sec));
+	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->compute_sec || !worker->last_sec ||
+	    !worker->losses || !worker->correct || !worker->tests.pause_sec)
+		return out_of_memory(err);
+	for (unsigned p = 0; p < worker->n_hosts; p++) {
+		struct psd_peer *peer = &worker->peers[p];
+
+		peer->next_iteration = calloc(n_ops, sizeof(*peer->next_iteration));
+		peer->next_signal = calloc(n_ops, sizeof(*peer->next_signal));
+		peer->n_shares = calloc(n_ops, sizeof(*peer->n_shares));
+		peer->begun_sec = calloc(worker->options->span ? n_ops : 1, sizeof(*peer->begun_sec));
+		if (!peer->next_iteration || !peer->next_signal || !peer->n_shares || !peer->begun_sec)
+			return out_of_memory(err);
+	}
+	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (worker->wake_fd < 0)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no eventfd: %s", strerror(errno));
+	return PSD_OK;
+}
+
+static enum psd_status open_lanes(struct psd_worker *worker, struct psd_error *err)
+{
+	enum psd_status status = psd_lane_open(&worker->device, worker->wake_fd, err);
+
+	worker->has_device = !status;
+	if (!status)
+		status = psd_lane_open(&worker->cpu, worker->wake_fd, err);
+	worker->has_cpu = worker->has_device && !status;
+	return status;
+}
+
+static void tell_span(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec)
+{
+	struct psd_worker *worker = context;
+
+	(void)host;
+	psd_worker_record(worker, task, start_sec, end_sec);
+}
+
+static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_seam seam = {
+		.now = psd_worker_now,
+		.does_real_work = !worker->replay,
+		.work = worker->replay ? psd_worker_replay : psd_worker_work,
+		.send = psd_worker_send,
+		.collective = psd_worker_collective,
+		.n_cluster_workers = worker->is_coordinated ? worker->layout->workers : 0,
+		.announce = worker->is_coordinated && worker->self > 0 ? psd_worker_announce : NULL,
+		.choose = worker->is_coordinated && worker->self == 0 ? psd_worker_choose : NULL,
+		.span = worker->options->span ? tell_span : NULL,
+		.context = worker,
+	};
+	const struct psd_duties *const duties[] = {&worker->duties};
+	enum psd_status status =
+		psd_duties_make(&worker->duties, worker->program, worker->self, psd_worker_arrivals, worker, err);
+
+	return status ? status
+		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, worker->options->n_iterations,
+					     &seam, err);
+}
+
+static enum psd_status open_compute(struct psd_worker *worker, struct psd_error *err)
+{
+	enum psd_status status =
+		psd_memory_init(&worker->memory, worker->plan, worker->self, !worker->options->train->is_deterministic, err);
+
+	if (!status)
+		status = open_lanes(worker, err);
+	return status ? status : psd_worker_open_compute(worker, err);
+}
+
+static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)
+{
+	enum psd_status status = allocate(worker, err);
+
+	if (!status)
+		status = worker->replay ? psd_worker_open_replay(worker, err) : open_compute(worker, err);
+	if (!status)
+		status = open_interpreter(worker, err);
+	return status ? status : join_mesh(worker, err);
+}
+
+static void release_peer(struct psd_peer *peer)
+{
+	free(peer->next_iteration);
+	free(peer->next_signal);
+	free(peer->n_shares);
+	free(peer->begun_sec);
+}
+
+static void close_worker(struct psd_worker *worker)
+{
+	if (worker->has_device)
+		psd_lane_close(&worker->device);
+	if (worker->has_cpu)
+		psd_lane_close(&worker->cpu);
+	psd_streams_close(worker->streams);
+	psd_interpreter_release(&worker->interpreter);
+	psd_duties_release(&worker->duties);
+	worker->backend->close(worker->compute);
+	psd_feed_close(worker->feed);
+	psd_memory_release(&worker->memory);
+	psd_folded_close(&worker->folded);
+	for (unsigned p = 0; worker->peers && p < worker->n_hosts; p++)
+		release_peer(&worker->peers[p]);
+	if (worker->wake_fd >= 0)
+		close(worker->wake_fd);
+	free(worker->peers);
+	free(worker->compute_sec);
+	free(worker->last_sec);
+	free(worker->tests.pause_sec);
+	free(worker->late_sec);
+	free(worker->beside_sec);
+	free(worker->losses);
+	free(worker->correct);
+}
+
+/* ---- the loop ---- */
+
+/* A device or CPU task is over. */
+static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)
+{
+	const struct psd_job *job = &worker->jobs[resource];
+	const struct psd_op *op = &worker->program->ops[job->task.op];
+	const uint32_t iteration = job->task.iteration;
+
+	if (job->status) {
+		*err = job->err;
+		return job->status;
+	}
+	worker->jobs_cpu_sec += job->cpu_sec;
+	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD) {
+		worker->compute_sec[iteration] += job->busy_sec;
+		worker->last_sec[job->task.op] = job->sec;
+	}
+	if (job->is_after_test) {
+		worker->tests.pause_sec[iteration] = job->test_sec;
+		psd_worker_fence_test(worker, iteration);
+		psd_worker_tested(worker, job->test_samples, job->test_correct);
+	}
+	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
+		psd_worker_report(worker, iteration, worker->backend->loss(worker->compute),
+				  worker->backend->correct(worker->compute));
+	psd_interpreter_finished(&worker->interpreter, 0, resource);
+	return PSD_OK;
+}
+
+static bool take_job_done(struct psd_worker *worker, enum psd_resource resource, struct psd_lane *lane)
+{
+	struct psd_job *job = &worker->jobs[resource];
+
+	if (!job->is_done_at_once)
+		return psd_lane_take_done(lane);
+	job->is_done_at_once = false;
+	return true;
+}
+
+/* Tells the interpreter everything that is over; what it starts in turn may be over at once. */
+static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+	bool has_news = true;
+
+	while (has_news && !status && !worker->status) {
+		has_news = false;
+		status = psd_streams_flush(worker->streams, err);
+		for (int r = 0; r < PSD_RESOURCES && !status; r++)
+			if (worker->is_over[r]) {
+				worker->is_over[r] = false;
+				psd_interpreter_finished(&worker->interpreter, 0, (enum psd_resource)r);
+				has_news = true;
+			}
+		if (!status && psd_worker_take_alarm(worker))
+			has_news = true;
+		if (!status && worker->has_device && take_job_done(worker, PSD_RESOURCE_DEVICE, &worker->device)) {
+			status = finish_job(worker, PSD_RESOURCE_DEVICE, err);
+			has_news = true;
+		}
+		if (!status && worker->has_cpu && take_job_done(worker, PSD_RESOURCE_CPU, &worker->cpu)) {
+			status = finish_job(worker, PSD_RESOURCE_CPU, err);
+			has_news = true;
+		}
+		if (!status && psd_worker_take_ring_done(worker)) {
+			psd_interpreter_collective_finished(&worker->interpreter);
+			has_news = true;
+		}
+		if (!status && has_news)
+			status = psd_streams_resume(worker->streams, err);
+		*has_moved = *has_moved || has_news;
+	}
+	psd_worker_await_alarm(worker);
+	return status ? status : worker->status;
+}
+
+static bool is_computing(const struct psd_worker *worker)
+{
+	return worker->device.job != NULL || worker->cpu.job != NULL || /* written by this thread only */
+	       psd_worker_has_alarm(worker);
+}
+
+static enum psd_status turn(struct psd_worker *worker, struct psd_error *err)
+{
+	const int within_ms = worker->options->stall_sec < 10 ? (int)(100 * worker->options->stall_sec) + 1 : 1000;
+	bool has_moved = false, has_settled = false;
+	enum psd_status status = psd_streams_turn(worker->streams, within_ms, &has_moved, err);
+
+	if (is_computing(worker))
+		psd_worker_say_alive(worker);
+	if (!status)
+		status = settle(worker, &has_settled, err); /* sends that, too */
+	if (has_moved || has_settled || is_computing(worker))
+		worker->last_move_sec = psd_worker_now(worker);
+	if (!status && (psd_worker_now(worker) - worker->last_move_sec) * worker->dilation_ratio > worker->options->stall_sec)
+		status = psd_worker_stalled(worker, err);
+	return status;
+}
+
+static enum psd_status carry_out(struct psd_worker *worker, struct psd_error *err)
+{
+	bool has_moved = false;
+	enum psd_status status;
+
+	worker->start_sec = psd_socket_now_sec();
+	worker->last_move_sec = 0.0;
+	worker->has_begun = true;
+	psd_worker_fence_test(worker, 0);
+	psd_interpreter_begin(&worker->interpreter);
+	status = psd_streams_resume(worker->streams, err);
+	if (!status)
+		status = settle(worker, &has_moved, err);
+	while (!status && !psd_interpreter_host_is_complete(&worker->interpreter, 0))
+		status = turn(worker, err);
+	return status ? status : psd_interpreter_check(&worker->interpreter, err);
+}
+
+static bool have_all_said_bye(const struct psd_worker *worker)
+{
+	for (unsigned p = 0; p < worker->n_hosts; p++)
+		if (p != worker->self && !worker->peers[p].has_said_bye)
+			return false;
+	return true;
+}
+
+/* Nobody leaves before everybody has what it needs: who leaves early has failed. */
+static enum psd_status part(struct psd_worker *worker, const struct psd_wire_bye *bye, struct psd_error *err)
+{
+	enum psd_status status;
+
+	psd_worker_say_bye(worker, bye);
+	status = psd_streams_flush(worker->streams, err); /* a turn first waits for something to happen */
+	while (!status && (!have_all_said_bye(worker) || psd_streams_has_queue(worker->streams)))
+		status = turn(worker, err);
+	return status;
+}
+
+static enum psd_status run(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
+{
+	struct psd_wire_bye bye;
+	enum psd_status status = open_worker(worker, err);
+
+	if (!status)
+		status = carry_out(worker, err);
+	if (!status)
+		status = psd_worker_measure(worker, result, err);
+	if (status)
+		return status;
+	bye = (struct psd_wire_bye){result->compute_sec, result->sent_bytes_per_node, result->received_bytes_per_node};
+	status = part(worker, &bye, err);
+	if (status)
+		return status;
+	psd_worker_gather(worker, result);
+	result->last_loss = worker->last_loss;
+	if (worker->options->finished && !worker->replay)
+		worker->options->finished(worker->options->context, worker->self, &worker->memory);
+	if (worker->options->is_tested && worker->self == 0)
+		status = psd_worker_test(worker, &result->test_samples, &result->test_correct, err);
+	if (!status && worker->self == 0)
+		psd_worker_tested(worker, result->test_samples, result->test_correct);
+	return status;
+}
+
+enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result, struct psd_error *err)
+{
+	struct psd_worker *worker = calloc(1, sizeof(*worker));
+	struct psd_worker_result measured;
+	enum psd_status status;
+
+	if (!worker)
+		return out_of_memory(err);
+	*worker = (struct psd_worker){
+		.options = options,
+		.program = &options->made->program,
+		.is_coordinated = !psd_program_orders_collectives(&options->made->program),
+		.plan = &options->made->plan,
+		.layout = &options->made->plan.layout,
+		.graph = options->made->plan.graph,
+		.backend = options->backend ? options->backend : &psd_compute_cpu,
+		.replay = options->replay,
+		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
+		.self = options->self,
+		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
+		.global_batch = (uint64_t)options->made->plan.layout.workers * options->made->matter->scenario->batch_per_worker,
+		.wake_fd = -1,
+		.err = err,
+	};
+	status = run(worker, &measured, err);
+	close_worker(worker);
+	free(worker);
+	if (!status)
+		*result = measured;
+	return status;
+}

@@ -1,0 +1,232 @@
+/* What a worker receives. A message is taken only if the program has it: this operation, from this peer, in this iteration, of this length,
+ * once; what comes too early waits outside. */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "real/session/worker_parts.h"
+
+/* ---- what is expected ---- */
+
+static enum psd_welcome refuse(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head, const char *what,
+			       struct psd_error *err)
+{
+	char name[PSD_MESH_NAME_MAX];
+
+	psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+		      "%s sent %s (operation %" PRIu32 " of iteration %" PRIu32 ", part %" PRIu32 ", %" PRIu64
+		      " bytes): gave up the connection",
+		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), what, head->op, head->iteration,
+		      head->part, head->length_bytes);
+	return PSD_WELCOME_REFUSED;
+}
+
+static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				     struct psd_inlet *inlet, struct psd_error *err)
+{
+	const bool is_report = head->kind == PSD_WIRE_REPORT;
+
+	if (worker->peers[peer].has_said_bye)
+		return refuse(worker, peer, head, "something after its last message", err);
+	if (is_report && (worker->self != 0 || !psd_layout_is_worker(worker->layout, peer) ||
+			  head->iteration >= worker->options->n_iterations))
+		return refuse(worker, peer, head, "a report that nobody expects", err);
+	/* the row of the window must be free: the iteration LOSS_WINDOW before it is complete when this host is that far */
+	if (is_report && head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + LOSS_WINDOW / 2)
+		return PSD_WELCOME_LATER;
+	inlet->pieces[0] = (struct iovec){worker->peers[peer].small, head->length_bytes};
+	inlet->n_pieces = 1;
+	return PSD_WELCOME_NOW;
+}
+
+/* READY comes to worker 0 from a worker; BEGIN from worker 0 to one that is ready. */
+static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				      struct psd_error *err)
+{
+	const bool is_ready = head->kind == PSD_WIRE_READY;
+	const unsigned from = is_ready ? peer : worker->self, to = is_ready ? worker->self : peer;
+	const bool is_known = worker->is_coordinated && head->op < worker->program->n_ops &&
+			      worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE;
+
+	if (!is_known || to != 0 || from >= worker->layout->workers || head->iteration >= worker->options->n_iterations ||
+	    head->iteration != worker->peers[peer].next_signal[head->op])
+		return refuse(worker, peer, head, "a signal that nobody expects", err);
+	if (!is_ready && head->iteration >= worker->peers[worker->self].next_signal[head->op])
+		return refuse(worker, peer, head, "the beginning of what is not ready", err);
+	return worker->has_begun && head->iteration <= psd_interpreter_iteration(&worker->interpreter, 0) + 1 ? PSD_WELCOME_NOW
+													      : PSD_WELCOME_LATER;
+}
+
+static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				    struct psd_inlet *inlet, struct psd_error *err)
+{
+	const struct psd_op *op = head->op < worker->program->n_ops ? &worker->program->ops[head->op] : NULL;
+	struct psd_payload payload = {.elements = 0};
+	uint32_t next;
+
+	if (op && op->kind == PSD_OP_SEND)
+		payload = psd_worker_payload(worker, op);
+	if (payload.elements == 0 || head->part != 0 || head->length_bytes == 0 ||
+	    head->length_bytes != psd_payload_bytes_between(&payload, worker->layout, peer, worker->self))
+		return refuse(worker, peer, head, "a message that the program does not have", err);
+	next = worker->peers[peer].next_iteration[head->op];
+	if (head->iteration < next || head->iteration > next + 1 || head->iteration >= worker->options->n_iterations)
+		return refuse(worker, peer, head, "a message out of turn", err);
+	/* the one before is there, but its latency is not over yet, or a share of it is on another connection */
+	if (head->iteration > next)
+		return PSD_WELCOME_LATER;
+	if (!worker->has_begun || head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + 1)
+		return PSD_WELCOME_LATER;
+	inlet->n_pieces =
+		psd_worker_pieces(worker, (struct psd_task){head->iteration, head->op}, peer, worker->self, inlet->pieces);
+	inlet->is_added = op->payload.pattern == PSD_PATTERN_PUSH && worker->memory.adds_arrivals;
+	psd_worker_record_begin(worker, peer, head->op);
+	return PSD_WELCOME_NOW;
+}
+
+static unsigned left_of(const struct psd_worker *worker)
+{
+	return (worker->self + worker->layout->workers - 1) % worker->layout->workers;
+}
+
+static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				    struct psd_inlet *inlet, struct psd_error *err)
+{
+	const struct psd_op *op = head->op < worker->program->n_ops ? &worker->program->ops[head->op] : NULL;
+	const struct psd_ring *ring = &worker->ring;
+	const struct psd_task task = {head->iteration, head->op};
+	struct psd_ring_step step;
+	uint32_t next;
+
+	if (!op || op->kind != PSD_OP_COLLECTIVE || worker->self >= worker->layout->workers || peer != left_of(worker) ||
+	    head->part >= 2 * (worker->layout->workers - 1))
+		return refuse(worker, peer, head, "a step that the program does not have", err);
+	step = psd_worker_ring_step(worker, task, peer, head->part);
+	next = worker->peers[peer].next_iteration[head->op];
+	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step) || head->iteration < next ||
+	    head->iteration > next + 1 || head->iteration >= worker->options->n_iterations)
+		return refuse(worker, peer, head, "a step out of turn", err);
+	if (!ring->is_active || ring->task.op != task.op || ring->task.iteration != task.iteration) {
+		/* the peer is ahead: this worker has not begun that collective, or not taken the last of the one before. On a single connection
+		 * the first step waits there, and nothing overtakes it. */
+		return head->part == 0 || worker->options->train->streams > 1
+			       ? PSD_WELCOME_LATER
+			       : refuse(worker, peer, head, "a step out of turn", err);
+	}
+	if (head->part < ring->n_received)
+		return refuse(worker, peer, head, "a step out of turn", err);
+	if (head->part > ring->n_received) /* on another connection than what is missing of the step before */
+		return PSD_WELCOME_LATER;
+	inlet->n_pieces = psd_worker_step_pieces(worker, task, &step, inlet->pieces);
+	inlet->is_added = step.is_reducing && !worker->replay;
+	return PSD_WELCOME_NOW;
+}
+
+static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
+			       struct psd_error *err)
+{
+	struct psd_worker *worker = context;
+
+	switch (head->kind) {
+	case PSD_WIRE_DATA: return expect_data(worker, peer, head, inlet, err);
+	case PSD_WIRE_RING: return expect_ring(worker, peer, head, inlet, err);
+	case PSD_WIRE_READY:
+	case PSD_WIRE_BEGIN: return expect_signal(worker, peer, head, err);
+	case PSD_WIRE_ALIVE: return PSD_WELCOME_NOW;
+	case PSD_WIRE_REPORT:
+	case PSD_WIRE_BYE: return expect_small(worker, peer, head, inlet, err);
+	case PSD_WIRE_HELLO:
+	case PSD_WIRE_CLOCK:
+	case PSD_WIRE_KINDS: break;
+	}
+	return refuse(worker, peer, head, "a second greeting", err);
+}
+
+/* ---- what is there ---- */
+
+/* One more share of a tensors' message is there: true when it was the last. */
+static bool is_whole(struct psd_worker *worker, struct psd_peer *from, unsigned peer, const struct psd_wire_head *head)
+{
+	if (++from->n_shares[head->op] < psd_streams_shares(worker->streams, head->length_bytes))
+		return false;
+	from->n_shares[head->op] = 0;
+	worker->received_bytes +=
+		psd_worker_is_near(worker, peer) ? 0 : psd_worker_message_bytes(worker, head, peer, worker->self);
+	return true;
+}
+
+static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsigned peer, const struct psd_wire_head *head)
+{
+	from->next_iteration[head->op]++;
+	psd_worker_record_arrival(worker, peer, (struct psd_task){head->iteration, head->op}, head->length_bytes);
+	psd_interpreter_arrived(&worker->interpreter, 0, (struct psd_task){head->iteration, head->op});
+}
+
+static void arrived_ring(struct psd_worker *worker, struct psd_peer *from, const struct psd_wire_head *head)
+{
+	if (++worker->ring.n_received == worker->ring.n_steps)
+		from->next_iteration[head->op]++;
+	psd_worker_advance_ring(worker);
+}
+
+static void arrived_report(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
+{
+	const struct psd_wire_report report = psd_wire_decode_report(worker->peers[peer].small);
+
+	psd_worker_take_report(worker, peer, head->iteration, &report);
+}
+
+static void arrived(void *context, unsigned peer, const struct psd_wire_head *head)
+{
+	struct psd_worker *worker = context;
+	struct psd_peer *from = &worker->peers[peer];
+	const struct psd_task task = {head->iteration, head->op};
+
+	switch (head->kind) {
+	case PSD_WIRE_DATA:
+		if (is_whole(worker, from, peer, head))
+			arrived_data(worker, from, peer, head);
+		break;
+	case PSD_WIRE_RING:
+		if (is_whole(worker, from, peer, head))
+			arrived_ring(worker, from, head);
+		break;
+	case PSD_WIRE_READY:
+		from->next_signal[head->op]++;
+		psd_interpreter_announced(&worker->interpreter, task);
+		break;
+	case PSD_WIRE_BEGIN:
+		from->next_signal[head->op]++;
+		psd_interpreter_chosen(&worker->interpreter, task);
+		break;
+	case PSD_WIRE_REPORT: arrived_report(worker, peer, head); break;
+	case PSD_WIRE_BYE:
+		from->bye = psd_wire_decode_bye(from->small);
+		from->has_said_bye = true;
+		break;
+	case PSD_WIRE_ALIVE:
+	case PSD_WIRE_HELLO:
+	case PSD_WIRE_CLOCK:
+	case PSD_WIRE_KINDS: break;
+	}
+}
+
+static void left(void *context, unsigned peer)
+{
+	struct psd_worker *worker = context;
+
+	(void)peer;
+	if (worker->ring.is_sending) { /* the collective holds the NIC: nothing else was on its way */
+		worker->ring.is_sending = false;
+		psd_worker_advance_ring(worker);
+		return;
+	}
+	assert(worker->n_leaving > 0);
+	if (--worker->n_leaving == 0)
+		worker->is_over[PSD_RESOURCE_NIC] = true;
+}
+
+struct psd_streams_owner psd_worker_owner(struct psd_worker *worker)
+{
+	return (struct psd_streams_owner){
+		.expect = expect, .arrived = arrived, .left = left, .lost = psd_worker_lost, .context = worker};
+}

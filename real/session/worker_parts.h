@@ -1,0 +1,243 @@
+/* What the parts of a worker share. Private to real/worker*.c. The event loop's thread owns everything; jobs, on the two lanes or at once,
+ * touch tensors and their own struct psd_job only, and the program's order keeps them apart. */
+#ifndef PSD_REAL_WORKER_PARTS_H
+#define PSD_REAL_WORKER_PARTS_H
+
+#include "engine/program/interpreter.h"
+#include "engine/schedules/ring.h"
+#include "real/cluster/machine.h"
+#include "real/data/feed.h"
+#include "real/device/compute.h"
+#include "real/net/streams.h"
+#include "real/net/wire.h"
+#include "real/session/folded.h"
+#include "real/session/lane.h"
+#include "real/session/worker.h"
+
+enum {
+	LOSS_WINDOW = 8,   /* iterations whose reports may be incomplete at a time; hosts are at most two apart */
+	SIGNS_OF_LIFE = 4, /* within the time after which a stall is one, while a test keeps the others waiting */
+};
+
+struct psd_job {
+	struct psd_worker *worker;
+	struct psd_task task;
+	enum psd_status status;
+	struct psd_error err;
+	double start_sec;
+	double sec;
+	double busy_sec;      /* of it, that the thread ran; all of it where more than one thread computes */
+	double cpu_sec;	      /* that the thread ran, with the test */
+	bool is_done_at_once; /* by the loop's thread; to be told to the interpreter when that has returned */
+	bool is_after_test;   /* the test samples were passed before; not in sec */
+	double test_sec;
+	uint64_t test_samples, test_correct;
+};
+
+/* Worker 0's tests between iterations, and what is told of an iteration once both its reports and its test are there. */
+struct psd_tests {
+	double *pause_sec; /* per iteration: how long a test kept it from beginning */
+	bool has_progress, has_result;
+	struct psd_progress progress;
+	uint64_t samples, correct;
+};
+
+/* Replay: what stands for an operation, or for what a stack does before bytes move. Seconds of psd_worker_now(). */
+struct psd_alarm {
+	bool is_set;
+	struct psd_task task;
+	double begun_sec, due_sec;
+};
+
+struct psd_ring {
+	struct psd_task task;
+	bool is_active;
+	bool is_waiting; /* replay: for an alarm, to begin at all or to send a step */
+	bool has_begun;
+	bool is_sending;
+	unsigned n_steps;
+	unsigned n_begun; /* steps sent or being sent */
+	unsigned n_received;
+};
+
+struct psd_peer {
+	uint32_t *next_iteration; /* per operation: of its next message from this peer */
+	uint32_t *
+		next_signal; /* per collective: of its next READY or BEGIN from this peer; for oneself: of the next READY given */
+	uint8_t *n_shares;   /* per operation: of its message that is coming, how many are there */
+	uint8_t small[PSD_WIRE_SMALL_BYTES];
+	bool has_said_bye;
+	double *begun_sec; /* per operation: when its message began to arrive; for spans */
+	struct psd_wire_bye bye;
+};
+
+struct psd_worker {
+	const struct psd_worker_options *options;
+	const struct psd_program *program;
+	const struct psd_plan *plan;
+	const struct psd_layout *layout;
+	const struct psd_graph *graph;
+	const struct psd_compute_backend *backend;
+	unsigned self, n_hosts;
+	const struct psd_replay *replay; /* NULL: computes */
+	double dilation_ratio;		 /* a second of this worker's clock in seconds of the machine */
+	double start_sec;		 /* of the machine's clock */
+	double clock_offset_sec;	 /* what the clock of the trace is ahead of this host's */
+	double last_move_sec;
+	bool has_begun;
+
+	struct psd_memory memory;
+	struct psd_compute *compute;
+	struct psd_feed *feed; /* NULL: a server */
+	uint64_t global_batch;
+	unsigned end_layer; /* one after the last that forward carries out */
+
+	struct psd_duties duties;
+	struct psd_interpreter interpreter;
+	int wake_fd;
+	struct psd_lane device, cpu;
+	bool has_device, has_cpu;
+	struct psd_job jobs[PSD_RESOURCES];
+	struct psd_alarm alarms[PSD_RESOURCES];
+	const struct psd_alarm *ringing; /* or NULL */
+	double *late_sec;		 /* per iteration: of the latest alarm */
+	struct psd_folded folded;	 /* replay: where all messages lie */
+	double jobs_cpu_sec;		 /* of all jobs that are over */
+	double *beside_sec;		 /* per iteration, until it began: what this worker took beside its jobs */
+	uint32_t n_watched;		 /* iterations that have begun */
+	bool is_watched, has_machine_from;
+	double own_from_sec; /* where the measured iterations begin */
+	struct psd_machine_time machine_from;
+	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
+	double *compute_sec;	     /* per iteration */
+	double *last_sec;	     /* per op: wall time of its layers when they last ran; 0: they have not */
+
+	struct psd_mesh_clock clock;
+	struct psd_streams *streams;
+	struct psd_peer *peers;
+	unsigned n_leaving;  /* messages of the current send that the kernel does not have yet */
+	bool is_coordinated; /* worker 0 says which collective is next */
+	struct psd_ring ring;
+	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes */
+
+	double *losses; /* LOSS_WINDOW rows of one for each worker */
+	uint32_t *correct;
+	uint32_t n_reports[LOSS_WINDOW];
+	double last_loss;
+	double alive_sec; /* when the others last heard that this host is at work */
+	struct psd_tests tests;
+
+	enum psd_status status; /* of callbacks that cannot return one */
+	struct psd_error *err;
+};
+
+/* psd_seam.now; context is the worker. While an alarm is told of: when it was due, so that lateness does not add up. */
+double psd_worker_now(void *context);
+/* Bytes of the program's message that this one is, or, where a replay sends a share of it, stands for. */
+uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from, unsigned to);
+/* What the messages of a send or a collective carry here: a share of it, where the replay says so. */
+struct psd_payload psd_worker_payload(const struct psd_worker *worker, const struct psd_op *op);
+
+/* ---- worker_tasks.c ---- */
+
+/* psd_seam.work */
+void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
+/* Opens data and compute, in the device lane's thread. */
+enum psd_status psd_worker_open_compute(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Passes all test samples that fill batches; in the device lane's thread. */
+enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct,
+				struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- worker_replay.c ---- */
+
+enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* psd_seam.work: takes as long as it is predicted to. */
+void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
+/* Something of the task keeps its resource busy for so long from now on; one at a time on each. */
+void psd_worker_set_alarm(struct psd_worker *worker, enum psd_resource resource, struct psd_task task, double sec);
+/* Carries on after the first alarm that is due; false when none is. */
+bool psd_worker_take_alarm(struct psd_worker *worker);
+bool psd_worker_has_alarm(const struct psd_worker *worker);
+/* Ends the loop's next turn when an alarm is due. */
+void psd_worker_await_alarm(struct psd_worker *worker);
+
+/* ---- worker_load.c ---- */
+
+/* Something of this iteration is about to begin: notes what processors have done before the first of each; what they have done since. */
+void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration);
+void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result *result);
+
+/* ---- worker_test.c ---- */
+
+/* Worker 0 passes the test samples after this iteration. */
+bool psd_worker_is_test_due(const struct psd_worker *worker, uint32_t iteration);
+/* Fences the next iteration after `iteration` that a test stands before: its first operation then starts when all before is complete. */
+void psd_worker_fence_test(struct psd_worker *worker, uint32_t iteration);
+/* What was found after an iteration: by all workers' reports, by the test. */
+void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
+void psd_worker_tested(struct psd_worker *worker, uint64_t samples, uint64_t correct);
+
+/* ---- worker_trace.c ---- */
+
+/* An operation of this host is over; seconds of psd_worker_now(). */
+void psd_worker_record(struct psd_worker *worker, struct psd_task task, double start_sec, double end_sec);
+/* A message begins to arrive; it has arrived. */
+void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op);
+void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct psd_task task, uint64_t bytes);
+
+/* ---- worker_messages.c ---- */
+
+bool psd_worker_send(void *context, unsigned host, struct psd_task task); /* psd_seam.send */
+void psd_worker_collective(void *context, struct psd_task task);	  /* psd_seam.collective */
+void psd_worker_announce(void *context, struct psd_task task);		  /* psd_seam.announce: to worker 0 */
+void psd_worker_choose(void *context, struct psd_task task);		  /* psd_seam.choose: from worker 0 */
+uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
+			     unsigned host); /* psd_arrivals_fn, of the worker */
+/* Sends the messages of a send; an alarm of the NIC is over. */
+void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task);
+void psd_worker_continue_ring(struct psd_worker *worker);
+/* The collective has sent and received all its steps: true once. */
+bool psd_worker_take_ring_done(struct psd_worker *worker);
+/* A loss, to worker 0. */
+void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
+/* Tells all peers now and then that this host is at work, though nothing else may arrive from it. */
+void psd_worker_say_alive(struct psd_worker *worker);
+/* Tells all peers that this host has what it needs. */
+void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
+
+/* No link lies between: traffic of a node's own. */
+bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
+/* Where a message of a send from one host to another lies here, this being one of the two; returns the number of pieces. */
+unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
+			   struct iovec pieces[PSD_PIECES_MAX]);
+/* What `rank` sends in a step of a collective, its bytes, and where they lie here, that chunk being one's own or one's left peer's. */
+struct psd_ring_step psd_worker_ring_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step);
+uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step);
+unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step,
+				struct iovec pieces[PSD_PIECES_MAX]);
+/* Sends the next step, if it may go. */
+void psd_worker_advance_ring(struct psd_worker *worker);
+/* On worker 0: one more worker's loss of an iteration. */
+void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration, const struct psd_wire_report *report);
+
+/* ---- worker_arrivals.c ---- */
+
+struct psd_streams_owner psd_worker_owner(struct psd_worker *worker);
+
+/* ---- worker_debts.c ---- */
+
+/* psd_streams_owner.lost */
+enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
+/* "worker 0 has waited 60 s for ..." */
+enum psd_status psd_worker_stalled(struct psd_worker *worker, struct psd_error *err);
+
+/* ---- worker_figures.c ---- */
+
+/* The first iteration that is measured, of so many. */
+uint32_t psd_worker_first_measured(uint32_t n_iterations);
+/* This host's own, once it has carried everything out. PSD_ENOMEM. */
+enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err);
+/* The whole cluster's, once everybody has said bye. */
+void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *result);
+
+#endif

@@ -1,0 +1,119 @@
+/* A worker that computes nothing: what is not the network takes as long as it is predicted to, by timers of the event loop. Its clock is the
+ * cluster's, slower than the machine's, so that everything it says is in the cluster's seconds. */
+#include <math.h>
+
+#include "engine/program/jitter.h"
+#include "real/session/worker_parts.h"
+
+enum { NO_ALARM = PSD_RESOURCES };
+
+/* ---- opening ---- */
+
+/* No message is longer. */
+static uint64_t most_bytes(const struct psd_worker *worker)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < worker->program->n_ops; i++) {
+		const struct psd_payload payload = psd_worker_payload(worker, &worker->program->ops[i]);
+		const uint64_t bytes = payload.elements * payload.value_bytes;
+
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
+enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_error *err)
+{
+	return psd_folded_open(&worker->folded, most_bytes(worker), err);
+}
+
+/* ---- alarms ---- */
+
+void psd_worker_set_alarm(struct psd_worker *worker, enum psd_resource resource, struct psd_task task, double sec)
+{
+	const double now_sec = psd_worker_now(worker);
+
+	worker->alarms[resource] = (struct psd_alarm){true, task, now_sec, now_sec + sec};
+}
+
+void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
+{
+	struct psd_worker *worker = context;
+	const struct psd_scenario *scenario = worker->options->made->matter->scenario;
+	const enum psd_op_kind kind = worker->program->ops[task.op].kind;
+
+	(void)host; /* the interpreter has this one only */
+	psd_worker_watch_load(worker, task.iteration);
+	if (kind == PSD_OP_FORWARD || kind == PSD_OP_BACKWARD)
+		sec *= psd_jitter_factor(scenario->jitter_ratio, scenario->seed, worker->self, task);
+	psd_worker_set_alarm(context, resource, task, sec);
+}
+
+/* The resource whose alarm is due first; NO_ALARM: none is set. */
+static unsigned find_first(const struct psd_worker *worker)
+{
+	unsigned first = NO_ALARM;
+
+	for (unsigned r = 0; r < PSD_RESOURCES; r++)
+		if (worker->alarms[r].is_set && (first == NO_ALARM || worker->alarms[r].due_sec < worker->alarms[first].due_sec))
+			first = r;
+	return first;
+}
+
+bool psd_worker_has_alarm(const struct psd_worker *worker)
+{
+	return find_first(worker) != NO_ALARM;
+}
+
+void psd_worker_await_alarm(struct psd_worker *worker)
+{
+	const unsigned first = find_first(worker);
+
+	if (first != NO_ALARM)
+		psd_streams_wake_at(worker->streams, worker->start_sec + worker->alarms[first].due_sec * worker->dilation_ratio);
+}
+
+/* A layer group's end; at the last of them the others hear that this worker is that far. */
+static void note_compute(struct psd_worker *worker, const struct psd_alarm *alarm)
+{
+	const struct psd_op *op = &worker->program->ops[alarm->task.op];
+
+	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
+		worker->compute_sec[alarm->task.iteration] += alarm->due_sec - alarm->begun_sec;
+	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
+		psd_worker_report(worker, alarm->task.iteration, 0.0, 0);
+}
+
+static void ring(struct psd_worker *worker, enum psd_resource resource, const struct psd_alarm *alarm)
+{
+	const enum psd_op_kind kind = worker->program->ops[alarm->task.op].kind;
+
+	if (kind == PSD_OP_SEND) {
+		psd_worker_start_messages(worker, alarm->task);
+	} else if (kind == PSD_OP_COLLECTIVE) {
+		psd_worker_continue_ring(worker);
+	} else {
+		note_compute(worker, alarm);
+		psd_interpreter_finished(&worker->interpreter, 0, resource);
+	}
+}
+
+bool psd_worker_take_alarm(struct psd_worker *worker)
+{
+	const unsigned first = find_first(worker);
+	const double now_sec = psd_worker_now(worker);
+	struct psd_alarm alarm;
+	double *late_sec;
+
+	if (first == NO_ALARM || worker->alarms[first].due_sec > now_sec)
+		return false;
+	alarm = worker->alarms[first];
+	worker->alarms[first].is_set = false;
+	late_sec = &worker->late_sec[alarm.task.iteration];
+	*late_sec = fmax(*late_sec, now_sec - alarm.due_sec);
+	worker->ringing = &alarm;
+	ring(worker, (enum psd_resource)first, &alarm);
+	worker->ringing = NULL;
+	return true;
+}

@@ -1,0 +1,61 @@
+/* What a worker did when, as spans on the clock that all hosts share. */
+#include "real/session/worker_parts.h"
+
+static void record(struct psd_worker *worker, struct psd_task task, bool is_arrival, uint64_t bytes, double start_sec,
+		   double end_sec)
+{
+	const double zero_sec = (worker->start_sec + worker->clock_offset_sec) / worker->dilation_ratio;
+	const struct psd_span span = {
+		.host = worker->self,
+		.task = task,
+		.is_arrival = is_arrival,
+		.bytes = bytes,
+		.start_sec = zero_sec + start_sec,
+		.end_sec = zero_sec + end_sec,
+	};
+
+	worker->options->span(worker->options->span_context, worker->program, &span);
+}
+
+void psd_worker_record(struct psd_worker *worker, struct psd_task task, double start_sec, double end_sec)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct psd_job *job;
+
+	if (worker->options->span && worker->replay)
+		record(worker, task, false, op->bytes, start_sec, end_sec);
+	if (!worker->options->span || worker->replay || op->kind == PSD_OP_BARRIER)
+		return;
+	switch (op->resource) {
+	case PSD_RESOURCE_COPY_OUT:
+	case PSD_RESOURCE_COPY_IN: return; /* nothing is copied here */
+	case PSD_RESOURCE_DEVICE:
+	case PSD_RESOURCE_CPU: /* as its thread has measured it: the event loop may hear of it later */
+		job = &worker->jobs[op->resource];
+		record(worker, task, false, op->bytes, job->start_sec, job->start_sec + job->sec);
+		return;
+	case PSD_RESOURCE_NIC:
+	case PSD_RESOURCES: break;
+	}
+	record(worker, task, false, op->bytes, start_sec, end_sec);
+}
+
+void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t op)
+{
+	double *begun_sec = worker->peers[peer].begun_sec;
+
+	if (worker->options->span && begun_sec[op] == 0.0) /* of several shares, the first */
+		begun_sec[op] = psd_worker_now(worker);
+}
+
+void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct psd_task task, uint64_t bytes)
+{
+	double *begun_sec = worker->peers[peer].begun_sec;
+
+	if (!worker->options->span)
+		return;
+	if (worker->replay)
+		bytes = psd_payload_bytes_between(&worker->program->ops[task.op].payload, worker->layout, peer, worker->self);
+	record(worker, task, true, bytes, begun_sec[task.op], psd_worker_now(worker));
+	begun_sec[task.op] = 0.0;
+}
