@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/scenario/scenario_print.h"
-#include "real/console.h"
+#include "real/base/console.h"
 #include "real/data/pack.h"
 #include "real/run.h"
 #include "real/run_options.h"

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "engine/result/result_row.h"
+#include "real/base/console.h"
+#include "real/base/machine.h"
+#include "real/base/part_file.h"
 #include "real/calibrate/calibrate.h"
 #include "real/cluster/join.h"
-#include "real/cluster/machine.h"
 #include "real/cluster/room.h"
-#include "real/console.h"
-#include "real/part_file.h"
 #include "real/run_choice.h"
 #include "real/run_output.h"
 #include "real/session/replay.h"

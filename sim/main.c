@@ -11,15 +11,15 @@
 
 #include "engine/result/result_row.h"
 #include "engine/scenario/scenario_print.h"
-#include "sim/children.h"
 #include "sim/executor/simulate.h"
-#include "sim/executor/trace.h"
 #include "sim/options.h"
 #include "sim/output/describe.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
+#include "sim/output/trace.h"
 #include "sim/session.h"
-#include "sim/sweep.h"
+#include "sim/sweep/children.h"
+#include "sim/sweep/sweep.h"
 
 #ifndef PSD_VERSION
 #define PSD_VERSION "unknown"

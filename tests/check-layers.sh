@@ -1,6 +1,6 @@
 #!/bin/sh
 # tests/check-layers.sh ROOT [ENGINE-OBJECT-OR-ARCHIVE]: every include of ROOT/engine, ROOT/sim and ROOT/real is one that its layer may
-# have, and the compiled engine calls nothing that prints, reads a clock, or makes threads, processes or sockets.
+# have, folders of a wing know only those before them, and the compiled engine calls nothing that prints, reads a clock, or makes threads, processes or sockets.
 set -u
 export LC_ALL=C
 root=$1
@@ -29,6 +29,32 @@ b
 	{ print $0 ": engine/ includes the C library and engine/ only (<yaml.h> in engine/document/document.c)" }' >>"$bad"
 [ ! -d sim ] || includes sim | grep -E ':"(\.\./)?real/' | sed 's/$/: sim\/ does not know real\//' >>"$bad"
 [ ! -d real ] || includes real | grep -E ':"(\.\./)?sim/|:<simgrid/' | sed 's/$/: real\/ does not know sim\//' >>"$bad"
+# folders_in_order WING FOLDER...: a file of a folder includes the folders before its own; files of the wing itself include all.
+folders_in_order() {
+	wing=$1
+	shift
+	[ -d "$wing" ] || return 0
+	includes "$wing" | awk -v wing="$wing" -v order="$*" '
+		BEGIN { n = split(order, folders, " "); for (i = 1; i <= n; i++) place[folders[i]] = i }
+		function folder_of(path) {
+			sub("^" wing "/", "", path)
+			return path ~ "/" ? substr(path, 1, index(path, "/") - 1) : "."
+		}
+		{
+			file = $0; sub(/:.*/, "", file)
+			header = $0; sub(/^[^:]*:[0-9]*:/, "", header); gsub(/[<>"]/, "", header)
+			from = folder_of(file)
+			if (from != "." && !(from in place)) { print $0 ": " wing "/" from " has no place in the order: " order; next }
+			if (header !~ "^" wing "/" || from == ".") next
+			to = folder_of(header)
+			if (to == "." || place[to] > place[from]) print $0 ": " from "/ comes before " to "/ (" order ")"
+		}'
+}
+{
+	folders_in_order engine base document model scenario schedules cost program methods estimate result
+	folders_in_order sim network executor sweep output
+	folders_in_order real base net device data session cluster calibrate
+} >>"$bad"
 for folder in engine sim real; do
 	[ ! -d "$folder" ] || includes "$folder" | grep -Ei '^[^:]*[^u]:[0-9]+:.(cuda|cublas|cudnn|nccl|curand|nvml|nvtx)' |
 		sed 's/$/: CUDA headers belong in .cu files/' >>"$bad"

@@ -52,6 +52,10 @@ for include in '<simgrid/engine.h>' '<pthread.h>' '<sys/socket.h>' '"sim/network
 	include_from engine "$include"
 	must_reject "engine with $include" "engine/bad.c:1:" tests/check-layers.sh "$work/tree"
 done
+include_from engine/base '"engine/cost/cost.h"'
+must_reject "a folder that knows one after it" "engine/base/bad.c:1:" tests/check-layers.sh "$work/tree"
+include_from engine/more '"engine/base/text.h"'
+must_reject "a folder without a place" "engine/more/bad.c:1:" tests/check-layers.sh "$work/tree"
 include_from sim '"real/net/wire.h"'
 must_reject 'sim with "real/net/wire.h"' "sim/bad.c:1:" tests/check-layers.sh "$work/tree"
 include_from real '<cuda_runtime.h>'

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "real/base/affinity.h"
 #include "real/calibrate/calibrate_parts.h"
-#include "real/cluster/affinity.h"
 
 #define CALM_RATIO    0.05 /* a spread that calls for no other attempt */
 #define SURE_ATTEMPTS 2	   /* whatever the spread of the first: what drifts from minute to minute is calm for seconds */

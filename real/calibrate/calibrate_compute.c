@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "engine/program/program.h"
+#include "real/base/affinity.h"
+#include "real/base/fit.h"
 #include "real/calibrate/calibrate_parts.h"
-#include "real/calibrate/fit.h"
 #include "real/calibrate/layer_times.h"
 #include "real/calibrate/product.h"
-#include "real/cluster/affinity.h"
 #include "real/cluster/crew.h"
 #include "real/cluster/launch.h"
 #include "real/device/cpu.h"

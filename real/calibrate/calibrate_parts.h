@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "real/base/fit.h"
+#include "real/base/part_file.h"
 #include "real/calibrate/calibrate.h"
-#include "real/calibrate/fit.h"
-#include "real/part_file.h"
 
 /* In the order of the table. Rates are bits or FLOPs per second. */
 enum psd_quantity {

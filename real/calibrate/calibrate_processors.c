@@ -12,10 +12,10 @@
 #include <sys/resource.h>
 
 #include "engine/cost/cost.h"
+#include "real/base/affinity.h"
 #include "real/calibrate/calibrate_parts.h"
 #include "real/calibrate/exchange.h"
 #include "real/calibrate/gang.h"
-#include "real/cluster/affinity.h"
 #include "real/cluster/crew.h"
 
 enum {

@@ -4,8 +4,8 @@
 
 #include <sys/resource.h>
 
+#include "real/base/affinity.h"
 #include "real/calibrate/product.h"
-#include "real/cluster/affinity.h"
 #include "real/device/cpu.h"
 
 static double own_kernel_sec(void)

@@ -1,6 +1,6 @@
 #include "real/cluster/join.h"
 
-#include "real/cluster/affinity.h"
+#include "real/base/affinity.h"
 #include "real/net/socket.h"
 
 enum psd_status psd_join(const struct psd_launch_options *options, const struct psd_hosts *hosts, unsigned self,

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "real/cluster/affinity.h"
+#include "real/base/affinity.h"
 #include "real/cluster/emulation.h"
 #include "real/net/socket.h"
 

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "real/base/lane.h"
 #include "real/data/sampler.h"
-#include "real/session/lane.h"
 
 struct buffer {
 	float *images;

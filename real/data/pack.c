@@ -11,11 +11,11 @@
 #include <string.h>
 #include <strings.h>
 
+#include "real/base/part_file.h"
 #include "real/data/jpeg.h"
 #include "real/data/mapping.h"
 #include "real/data/pack_format.h"
 #include "real/data/square.h"
-#include "real/part_file.h"
 
 enum { MIN_SIDE = 8 };
 

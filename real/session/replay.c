@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "engine/estimate/estimate.h"
-#include "real/cluster/affinity.h"
+#include "real/base/affinity.h"
 
 /* Above, processes wait for each other's processors. */
 #define MOST_BUSY_RATIO	  0.70

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "engine/base/text.h"
-#include "real/console.h"
+#include "real/base/console.h"
 
 static enum psd_status refuse(const struct psd_run_log *log, enum psd_status status, int error_number, struct psd_error *err)
 {

@@ -1,7 +1,7 @@
 /* What a worker costs its machine while it is measured: all of it, which a replay keeps small, and what training takes beside its operations. */
 #include <math.h>
 
-#include "real/calibrate/fit.h"
+#include "real/base/fit.h"
 #include "real/session/worker_parts.h"
 
 /* The event loop and what hands over operations and takes them back, until now; what operations took is left out. */

@@ -5,13 +5,13 @@
 
 #include "engine/program/interpreter.h"
 #include "engine/schedules/ring.h"
-#include "real/cluster/machine.h"
+#include "real/base/lane.h"
+#include "real/base/machine.h"
 #include "real/data/feed.h"
 #include "real/device/compute.h"
 #include "real/net/streams.h"
 #include "real/net/wire.h"
 #include "real/session/folded.h"
-#include "real/session/lane.h"
 #include "real/session/worker.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include "engine/program/case.h"
 #include "engine/result/result_row.h"
 #include "sim/output/json.h"
-#include "sim/sweep.h"
+#include "sim/sweep/sweep.h"
 
 /* The table with its head, notes and one sentence for each system. PSD_ENOMEM. */
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;

@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "engine/model/graph.h"
+#include "real/base/affinity.h"
 #include "real/calibrate/layer_times.h"
-#include "real/cluster/affinity.h"
 #include "real/cluster/crew.h"
 #include "real/device/cpu.h"
 

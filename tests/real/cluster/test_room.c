@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "real/cluster/machine.h"
+#include "real/base/machine.h"
 #include "real/cluster/room.h"
 #include "tests/real/training.h"
 

@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <unistd.h>
 
+#include "real/base/machine.h"
 #include "real/cluster/crew.h"
-#include "real/cluster/machine.h"
 #include "tests/real/training.h"
 
 #define BUSY_SEC 0.005 /* of each layer */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "../scratch_file.h"
 #include "real/session/run_log.h"
+#include "tests/scratch_file.h"
 
 #define HEAD "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n"
 

@@ -7,7 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/program/case.h"
 #include "engine/scenario/published.h"
-#include "sim/output/result.h"
+#include "sim/sweep/result.h"
 
 struct psd_sweep {
 	const struct psd_subject_matter *matter;

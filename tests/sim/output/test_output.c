@@ -10,11 +10,11 @@
 #include "engine/program/case.h"
 #include "engine/result/result_row.h"
 #include "engine/scenario/scenario_print.h"
-#include "sim/executor/trace.h"
 #include "sim/output/grid.h"
 #include "sim/output/json.h"
 #include "sim/output/output.h"
-#include "sim/output/result.h"
+#include "sim/output/trace.h"
+#include "sim/sweep/result.h"
 
 static const double tolerance_ratio = 1e-12;
 

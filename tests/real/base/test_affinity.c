@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "real/cluster/affinity.h"
+#include "real/base/affinity.h"
 
 /* In the test's own words: machines where it runs have no more than a set of the C library holds. */
 static unsigned count_allowed(void)

@@ -1,4 +1,4 @@
-#include "real/calibrate/fit.h"
+#include "real/base/fit.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "real/calibrate/fit.h"
+#include "real/base/fit.h"
 
 #define ROUNDING_RATIO 1e-9
 

@@ -1,7 +1,7 @@
 /* Forks, watches and reaps. Each child is the leader of a process group, so that what it starts itself ends with it. */
 #define _GNU_SOURCE 1
 
-#include "sim/children.h"
+#include "sim/sweep/children.h"
 
 #include <errno.h>
 #include <poll.h>

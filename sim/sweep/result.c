@@ -1,5 +1,5 @@
 /* The arithmetic of results. */
-#include "sim/output/result.h"
+#include "sim/sweep/result.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Beside its place, in the same folder, so that the rename cannot fail half way. */
 #define _POSIX_C_SOURCE 200809L
-#include "real/part_file.h"
+#include "real/base/part_file.h"
 
 #include <errno.h>
 #include <stdbool.h>

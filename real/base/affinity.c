@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "real/cluster/affinity.h"
+#include "real/base/affinity.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 /* Makes the list of cases, has them run, and turns outcomes into results. */
-#include "sim/sweep.h"
+#include "sim/sweep/sweep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "engine/base/units.h"
 #include "engine/estimate/estimate.h"
-#include "sim/children.h"
 #include "sim/executor/simulate.h"
+#include "sim/sweep/children.h"
 
 struct job {
 	const struct psd_subject_matter *matter;

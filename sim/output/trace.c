@@ -1,7 +1,7 @@
 /* Trace events into a file, as they come. */
 #define _GNU_SOURCE 1
 
-#include "sim/executor/trace.h"
+#include "sim/output/trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sim/children.h"
 #include "sim/executor/simulate.h"
-#include "sim/output/result.h"
+#include "sim/sweep/children.h"
+#include "sim/sweep/result.h"
 
 /* ---- the format ---- */
 

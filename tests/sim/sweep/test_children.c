@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/children.h"
+#include "sim/sweep/children.h"
 
 enum { NOBODY = 1000 };
 

@@ -1,12 +1,12 @@
 #define _GNU_SOURCE
-#include "real/cluster/machine.h"
+#include "real/base/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "real/cluster/affinity.h"
+#include "real/base/affinity.h"
 
 /* Columns of proc(5): user, nice, system, idle, I/O wait, interrupts, soft interrupts, stolen. */
 static void add_processor(struct psd_machine_time *time, const unsigned long long ticks[8])

@@ -4,8 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "real/cluster/machine.h"
-#include "real/session/lane.h"
+#include "real/base/lane.h"
+#include "real/base/machine.h"
 
 #define BUSY_SEC 0.05
 

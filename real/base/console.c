@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "real/console.h"
+#include "real/base/console.h"
 
 #include <errno.h>
 #include <fcntl.h>
