@@ -3,6 +3,7 @@
 # ---- what a machine needs (Debian 12 names; this list is the only one) ----
 DEPS      := gcc g++ libc6-dev libsimgrid-dev libyaml-dev libdnnl-dev libturbojpeg0-dev libcriterion-dev gnuplot-nox
 DEPS_FUZZ := clang libclang-rt-14-dev
+DEPS_STYLE := clang-format shellcheck
 # What the benchmarks compare with; without them they say what they skip.
 DEPS_BENCH := python3-torch libopenblas0-pthread openmpi-bin libopenmpi-dev libgloo-dev
 
@@ -94,7 +95,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help deps deps-fuzz deps-bench all demo test suite san fuzz bench bench-tools compare golden check-layers check-headers check-scripts selfcheck \
+.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare golden check-layers check-headers check-scripts selfcheck \
 	format-check install clean FORCE
 
 help: ## list the targets
@@ -129,6 +130,9 @@ deps: ## install the packages that building, testing and plotting need
 
 deps-fuzz: ## install the packages that fuzzing needs besides
 	$(call need,$(DEPS_FUZZ))
+
+deps-style: ## install what the checks of style need
+	$(call need,$(DEPS_STYLE))
 
 deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo; 400 MB)
 	$(call need,$(DEPS_BENCH))
@@ -282,15 +286,21 @@ check-headers: deps ## every header compiles by itself
 	done
 	@echo "check-headers: $(words $(HEADERS) $(CXX_HEADERS)) headers compile alone"
 
-check-scripts: ## shellcheck every script
-	@command -v shellcheck >/dev/null || { echo "shellcheck is not installed: apt-get install shellcheck" >&2; exit 1; }
-	shellcheck $(SCRIPTS)
+check-scripts: deps-style ## shellcheck every script
+	@shellcheck $(SCRIPTS)
+	@echo "check-scripts: $(words $(SCRIPTS)) scripts"
 
 selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks themselves can fail
 	@tests/selfcheck.sh $(BUILD) '$(CC)' $(firstword $(GOLDEN))
 
-format-check: ## clang-format agrees with every C file
-	clang-format --dry-run -Werror $(call sources,engine sim real tests,c h cpp hpp)
+FORMATTED := $(call sources,engine sim real tests,c h cpp hpp)
+format-check: deps-style ## clang-format agrees with every C file, and no line is longer than 120 columns
+	@clang-format --dry-run -Werror $(FORMATTED)
+	@for file in $(FORMATTED); do \
+		expand -t8 "$$file" | awk -v file="$$file" 'length($$0) > 120 { print file ":" NR ": " length($$0) " columns, 120 are allowed"; bad = 1 } \
+			END { exit bad }' || exit 1; \
+	done
+	@echo "format-check: $(words $(FORMATTED)) files are as clang-format has them"
 
 # ---- fuzzing: its own objects (clang, libFuzzer); engine sources, and for what real/ reads its sources too ----
 FUZZ_BUILD   := build/fuzz

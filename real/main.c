@@ -1,4 +1,5 @@
-/* psd-run: trains on a cluster of worker processes from a scenario file. Chooses what is done, and the exit status; the rest is elsewhere. */
+/* psd-run: trains on a cluster of worker processes from a scenario file. Chooses what is done, and the exit status; the
+ * rest is elsewhere. */
 #define _GNU_SOURCE 1
 
 #include <stdlib.h>
@@ -50,7 +51,8 @@ static enum psd_status print_scenario(const struct psd_scenario *scenario, struc
 }
 
 /* --dilation is the last of the settings. */
-static enum psd_status load_scenario(const struct psd_run_options *options, struct psd_scenario *scenario, struct psd_error *err)
+static enum psd_status load_scenario(const struct psd_run_options *options, struct psd_scenario *scenario,
+				     struct psd_error *err)
 {
 	const struct psd_arguments *arguments = &options->arguments;
 	const char **settings = calloc(arguments->n_settings + 2u, sizeof(*settings));
@@ -83,8 +85,9 @@ static int use_scenario(const struct psd_run_options *options)
 	status = psd_scenario_load_solver(&scenario, &err);
 	if (!status)
 		status = options->mode == PSD_RUN_PRINT_SCENARIO ? print_scenario(&scenario, &err)
-			 : options->mode == PSD_RUN_CALIBRATE	 ? psd_run_calibration(options, &scenario, PSD_VERSION, &err)
-								 : psd_run_scenario(options, &scenario, &err);
+			 : options->mode == PSD_RUN_CALIBRATE
+				 ? psd_run_calibration(options, &scenario, PSD_VERSION, &err)
+				 : psd_run_scenario(options, &scenario, &err);
 	psd_scenario_release(&scenario);
 	return status ? complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE) : EXIT_DONE;
 }
@@ -108,7 +111,8 @@ static int pack(const struct psd_run_options *options)
 		.context = (void *)(uintptr_t)options,
 	};
 	struct psd_error err;
-	const enum psd_status status = psd_pack_directory(options->pack_folder, options->output_path, &pack_options, &err);
+	const enum psd_status status =
+		psd_pack_directory(options->pack_folder, options->output_path, &pack_options, &err);
 
 	return status ? complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE) : EXIT_DONE;
 }

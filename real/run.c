@@ -55,20 +55,23 @@ static bool speaks(const struct command *command)
 static void print_progress(const struct psd_system *system, const struct psd_progress *progress, bool has_replay)
 {
 	const uint32_t stride = (progress->n_iterations - 1) / MOST_PROGRESS_LINES + 1;
-	const double test_ratio = progress->test_samples ? (double)progress->test_correct / (double)progress->test_samples : 0.0;
+	const double test_ratio =
+		progress->test_samples ? (double)progress->test_correct / (double)progress->test_samples : 0.0;
 	char test[64] = "";
 
-	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations && !progress->test_samples)
+	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations &&
+	    !progress->test_samples)
 		return;
 	if (has_replay) {
-		psd_console_say("%s: iteration %u of %u, %.3f s\n", system->name, progress->iteration + 1, progress->n_iterations,
-				progress->elapsed_sec);
+		psd_console_say("%s: iteration %u of %u, %.3f s\n", system->name, progress->iteration + 1,
+				progress->n_iterations, progress->elapsed_sec);
 		return;
 	}
 	if (progress->test_samples)
 		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
-	psd_console_say("%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s\n", system->name, progress->iteration + 1,
-			progress->n_iterations, progress->elapsed_sec, progress->loss, 100.0 * progress->correct_ratio, test);
+	psd_console_say("%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s\n", system->name,
+			progress->iteration + 1, progress->n_iterations, progress->elapsed_sec, progress->loss,
+			100.0 * progress->correct_ratio, test);
 }
 
 static void observe(void *context, const struct psd_progress *progress)
@@ -129,8 +132,9 @@ static enum psd_status choose_ground(struct command *command, struct psd_error *
 	}
 	command->ground = PSD_GROUND_SHAPED;
 	if (!command->options->is_quiet)
-		psd_console_say("psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves\n",
-				reason.text);
+		psd_console_say(
+			"psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves\n",
+			reason.text);
 	return PSD_OK;
 }
 
@@ -168,8 +172,8 @@ static enum psd_status write_trace(struct command *command, const struct psd_cas
 				   struct psd_error *err)
 {
 	uint32_t last_iteration;
-	enum psd_status status = psd_spans_write(spans, command->trace.out, made, psd_run_executor(command->scenario->has_replay),
-						 &last_iteration, err);
+	enum psd_status status = psd_spans_write(spans, command->trace.out, made,
+						 psd_run_executor(command->scenario->has_replay), &last_iteration, err);
 
 	if (status)
 		return status;
@@ -182,12 +186,15 @@ static enum psd_status write_trace(struct command *command, const struct psd_cas
 	return status;
 }
 
-static void say_stolen(const struct command *command, const struct psd_case *made, const struct psd_worker_result *result)
+static void say_stolen(const struct command *command, const struct psd_case *made,
+		       const struct psd_worker_result *result)
 {
-	const double stolen_ratio = result->machine_cpu_sec > 0.0 ? result->stolen_cpu_sec / result->machine_cpu_sec : 0.0;
+	const double stolen_ratio =
+		result->machine_cpu_sec > 0.0 ? result->stolen_cpu_sec / result->machine_cpu_sec : 0.0;
 
 	if (stolen_ratio > MOST_STOLEN_RATIO && !command->options->is_quiet)
-		psd_console_say("psd-run: %s: others on its host took %.0f %% of this virtual machine's processor time; without "
+		psd_console_say("psd-run: %s: others on its host took %.0f %% of this virtual machine's processor "
+				"time; without "
 				"them it would be faster\n",
 				made->system->name, 100.0 * stolen_ratio);
 }
@@ -262,7 +269,8 @@ static enum psd_status find_dilation(struct command *command, const struct psd_c
 	status = psd_replay_check(&soundings.result, soundings.dilation_ratio, made->system->name, err);
 	if (!status && !command->options->is_quiet)
 		psd_console_say("psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
-				made->system->name, soundings.dilation_ratio, 100.0 * psd_replay_busy_ratio(&soundings.result));
+				made->system->name, soundings.dilation_ratio,
+				100.0 * psd_replay_busy_ratio(&soundings.result));
 	return status;
 }
 
@@ -278,8 +286,8 @@ static enum psd_status launch_again(struct command *command, const struct psd_ca
 			     psd_replay_again(&row->result, &command->replay.dilation_ratio);
 	     i++) {
 		if (!command->options->is_quiet)
-			psd_console_say("psd-run: %s: not true to its times, again at dilation %g\n", made->system->name,
-					command->replay.dilation_ratio);
+			psd_console_say("psd-run: %s: not true to its times, again at dilation %g\n",
+					made->system->name, command->replay.dilation_ratio);
 		psd_run_log_drop(&command->log);
 		row->replay = command->replay;
 		status = launch_case(command, made, row, err);
@@ -292,7 +300,8 @@ static enum psd_status run_system(struct command *command, const struct psd_syst
 	struct psd_run_row row = {.system = system,
 				  .point = command->point,
 				  .has_replay = command->scenario->has_replay,
-				  .has_bandwidth = command->ground != PSD_GROUND_LOOPBACK && command->point.bandwidth_bps > 0};
+				  .has_bandwidth =
+					  command->ground != PSD_GROUND_LOOPBACK && command->point.bandwidth_bps > 0};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_case made;
 	enum psd_status status = psd_case_make(&made, &command->matter, system, command->point, err);
@@ -387,7 +396,8 @@ static enum psd_status join_hosts(struct command *command, struct psd_error *err
 		status = psd_hosts_find_rank(command->hosts.n_hosts, &command->self, err);
 	else if (!status && options->rank >= command->hosts.n_hosts)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = options->hosts_path},
-				       "names %u hosts, has no host %u", command->hosts.n_hosts, (unsigned)options->rank);
+				       "names %u hosts, has no host %u", command->hosts.n_hosts,
+				       (unsigned)options->rank);
 	else if (!status)
 		command->self = (unsigned)options->rank;
 	if (!status)
@@ -395,12 +405,12 @@ static enum psd_status join_hosts(struct command *command, struct psd_error *err
 	if (!status && options->system_name)
 		status = psd_scenario_find_system(command->scenario, options->system_name, &index, err);
 	if (!status)
-		status = psd_run_choose_hosts(command->scenario, &command->scenario->systems[index], command->hosts.n_hosts,
-					      &command->point, err);
+		status = psd_run_choose_hosts(command->scenario, &command->scenario->systems[index],
+					      command->hosts.n_hosts, &command->point, err);
 	for (unsigned s = 0; s < command->scenario->n_systems && !status; s++)
 		if (is_chosen(command, &command->scenario->systems[s]))
-			status =
-				psd_run_check_hosts(&command->scenario->systems[s], &command->point, command->hosts.n_hosts, err);
+			status = psd_run_check_hosts(&command->scenario->systems[s], &command->point,
+						     command->hosts.n_hosts, err);
 	psd_console_let_signals_end();
 	return status;
 }
@@ -423,7 +433,8 @@ static enum psd_status prepare(struct command *command, struct psd_error *err)
 	if (!status && !command->hosts.n_hosts)
 		status = check_room(command, err);
 	if (!status && !scenario->has_replay)
-		status = psd_worker_count_samples(&command->matter.graph, &scenario->train, &command->training_samples, err);
+		status = psd_worker_count_samples(&command->matter.graph, &scenario->train, &command->training_samples,
+						  err);
 	if (!status && command->traced)
 		status = psd_part_file_open(&command->trace, command->options->trace_path, err);
 	if (!status)
@@ -503,10 +514,10 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which --calibrate needs");
 	if (scenario->has_replay)
-		return psd_error_set(
-			err, PSD_EINVAL, scenario->replay_at,
-			"'replay' is true, --calibrate measures what is really computed: must be false or left out, as in "
-			"'compute: {device: cpu}'");
+		return psd_error_set(err, PSD_EINVAL, scenario->replay_at,
+				     "'replay' is true, --calibrate measures what is really computed: must be false or "
+				     "left out, as in "
+				     "'compute: {device: cpu}'");
 	status = psd_subject_matter_load(&command.matter, scenario, err);
 	if (status)
 		return status;

@@ -1,4 +1,5 @@
-/* What psd-run does with one scenario: trains or replays its systems, or calibrates. Prints results, progress and remarks as the command line asks. */
+/* What psd-run does with one scenario: trains or replays its systems, or calibrates. Prints results, progress and
+ * remarks as the command line asks. */
 #ifndef PSD_REAL_RUN_H
 #define PSD_REAL_RUN_H
 

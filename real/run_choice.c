@@ -31,18 +31,20 @@ enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64
 	if (has_point)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-			     "has no cluster of %d nodes or fewer, say how many with --set sweep.nodes=2", MOST_NODES_UNASKED);
+			     "has no cluster of %d nodes or fewer, say how many with --set sweep.nodes=2",
+			     MOST_NODES_UNASKED);
 }
 
-enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system, unsigned n_hosts,
-				     struct psd_point *point, struct psd_error *err)
+enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system,
+				     unsigned n_hosts, struct psd_point *point, struct psd_error *err)
 {
 	const unsigned per_node = scenario->workers_per_node;
 
 	if (n_hosts <= system->servers)
-		return psd_error_set(err, PSD_EINVAL, system->at,
-				     "system '%s' has %u separate servers, the hosts file names %u hosts: no worker is left",
-				     system->name, system->servers, n_hosts);
+		return psd_error_set(
+			err, PSD_EINVAL, system->at,
+			"system '%s' has %u separate servers, the hosts file names %u hosts: no worker is left",
+			system->name, system->servers, n_hosts);
 	*point = psd_scenario_point(scenario, 0);
 	point->workers = n_hosts - system->servers;
 	point->workers_per_node = per_node < point->workers ? per_node : point->workers;
@@ -73,9 +75,9 @@ uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t
 static bool has_host_costs(const struct psd_host *host)
 {
 	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->update_bps > 0.0 || host->transport_bps > 0.0 ||
-	       host->socket_bps > 0.0 || host->interrupt_sec > 0.0 || host->incast_ratio > 0.0 || host->message_sec > 0.0 ||
-	       host->handling_sec > 0.0 || host->switch_sec > 0.0 || host->wake_sec > 0.0 || host->latency_sec > 0.0 ||
-	       host->iteration_sec > 0.0 || host->n_collective_classes > 0;
+	       host->socket_bps > 0.0 || host->interrupt_sec > 0.0 || host->incast_ratio > 0.0 ||
+	       host->message_sec > 0.0 || host->handling_sec > 0.0 || host->switch_sec > 0.0 || host->wake_sec > 0.0 ||
+	       host->latency_sec > 0.0 || host->iteration_sec > 0.0 || host->n_collective_classes > 0;
 }
 
 void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario)

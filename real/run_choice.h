@@ -8,22 +8,23 @@
 #include "engine/base/text.h"
 #include "engine/scenario/scenario.h"
 
-/* n_nodes: that many; 0: the first cluster of several nodes that one machine can be, else the first that it can be. PSD_EINVAL when there is
- * none. */
+/* n_nodes: that many; 0: the first cluster of several nodes that one machine can be, else the first that it can be.
+ * PSD_EINVAL when there is none. */
 enum psd_status psd_run_choose_point(const struct psd_scenario *scenario, uint64_t n_nodes, struct psd_point *point,
 				     struct psd_error *err) PSD_MUST_CHECK;
-/* The cluster of a hosts file: what is not a separate server of the system is a worker. PSD_EINVAL when no worker is left. */
-enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system, unsigned n_hosts,
-				     struct psd_point *point, struct psd_error *err) PSD_MUST_CHECK;
+/* The cluster of a hosts file: what is not a separate server of the system is a worker. PSD_EINVAL when no worker is
+ * left. */
+enum psd_status psd_run_choose_hosts(const struct psd_scenario *scenario, const struct psd_system *system,
+				     unsigned n_hosts, struct psd_point *point, struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_EINVAL unless the system has as many hosts there. */
 enum psd_status psd_run_check_hosts(const struct psd_system *system, const struct psd_point *point, unsigned n_hosts,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Iterations to carry out. n_asked: so many; 0: what the training job takes, training_samples as in psd_worker_iterations(); a replay, which
- * trains nothing, measures as many as a prediction would, or a few. Pure. */
+/* Iterations to carry out. n_asked: so many; 0: what the training job takes, training_samples as in
+ * psd_worker_iterations(); a replay, which trains nothing, measures as many as a prediction would, or a few. Pure. */
 uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
 				   uint64_t global_batch);
-/* " 'host' 'local'": what describes a predicted cluster and a real one simply has; nothing when the scenario has none of it. A replay heeds
- * more of it. */
+/* " 'host' 'local'": what describes a predicted cluster and a real one simply has; nothing when the scenario has none
+ * of it. A replay heeds more of it. */
 void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario);
 
 #endif

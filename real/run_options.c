@@ -17,7 +17,8 @@ enum { MOST_NODES = 400, LEAST_SIDE = 8, ATTEMPTS = 3, MOST_ATTEMPTS = 100 };
 #define MODE(value)		       .kind = PSD_OPTION_CHOICE, AT(mode), .choice = PSD_RUN_##value
 
 static const struct psd_option option_list[] = {
-	{OPTION("--csv", NULL, "results as CSV, exact and with units in the column names"), .kind = PSD_OPTION_FLAG, AT(is_csv)},
+	{OPTION("--csv", NULL, "results as CSV, exact and with units in the column names"), .kind = PSD_OPTION_FLAG,
+	 AT(is_csv)},
 	{OPTION("--trace", "FILE", "also write one system's run as Chrome trace events"), .kind = PSD_OPTION_TEXT,
 	 AT(trace_path)},
 	{OPTION("--log", "FILE", "also write loss and accuracy of every iteration as CSV"), .kind = PSD_OPTION_TEXT,
@@ -25,47 +26,53 @@ static const struct psd_option option_list[] = {
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name)},
 	{OPTION("--nodes", "N", "on so many nodes (if not given: the scenario's first cluster of 2 to 4)"),
 	 .kind = PSD_OPTION_COUNT, AT(n_nodes), .least = 1, .most = MOST_NODES},
-	{OPTION("--iterations", "N", "train so long, whatever the scenario says"), .kind = PSD_OPTION_COUNT, AT(n_iterations),
-	 .least = 1, .most = PSD_MAX_ITERATIONS},
-	{OPTION("--no-emulation", NULL, "processes on loopback, no link has the scenario's rate"), .kind = PSD_OPTION_FLAG,
-	 AT(has_no_emulation)},
+	{OPTION("--iterations", "N", "train so long, whatever the scenario says"), .kind = PSD_OPTION_COUNT,
+	 AT(n_iterations), .least = 1, .most = PSD_MAX_ITERATIONS},
+	{OPTION("--no-emulation", NULL, "processes on loopback, no link has the scenario's rate"),
+	 .kind = PSD_OPTION_FLAG, AT(has_no_emulation)},
 	{OPTION("--hosts", "FILE", "on these hosts, one ADDRESS[:PORT] a line; psd-run is to be started on each"),
 	 .kind = PSD_OPTION_TEXT, AT(hosts_path)},
 	{OPTION("--rank", "N", "with --hosts: this is its host N, from 0 (if not given: as mpirun or srun numbers it)"),
 	 .kind = PSD_OPTION_COUNT, AT(rank), .least = 0, .most = PSD_HOSTS_MAX - 1},
-	{OPTION("--stall", "TIME", "give up when nothing moves for so long (if not given: 60s)"), .kind = PSD_OPTION_SECONDS,
-	 AT(stall_sec)},
-	{OPTION("--dilation", "K", "of a replay: so many times as slow, or `auto` (short for --set emulation.dilation=K)"),
+	{OPTION("--stall", "TIME", "give up when nothing moves for so long (if not given: 60s)"),
+	 .kind = PSD_OPTION_SECONDS, AT(stall_sec)},
+	{OPTION("--dilation", "K",
+		"of a replay: so many times as slow, or `auto` (short for --set emulation.dilation=K)"),
 	 .kind = PSD_OPTION_TEXT, AT(dilation)},
-	{OPTION("--set", "KEY=VALUE", "replace a plain value of the scenario, such as cluster.network.bandwidth=10Gbps"),
+	{OPTION("--set", "KEY=VALUE",
+		"replace a plain value of the scenario, such as cluster.network.bandwidth=10Gbps"),
 	 .kind = PSD_OPTION_SETTING},
-	{OPTION("--print-scenario", NULL, "instead: the scenario with all values that take effect"), MODE(PRINT_SCENARIO)},
+	{OPTION("--print-scenario", NULL, "instead: the scenario with all values that take effect"),
+	 MODE(PRINT_SCENARIO)},
 	{OPTION("--calibrate", NULL, "instead: measure this machine, and write the scenario with what psd-sim needs"),
 	 MODE(CALIBRATE)},
 	{OPTION("--attempts", "N",
-		"with --calibrate: at each measurement; the third and later only if it spreads by over 5 % (if not given: 3)"),
+		"with --calibrate: at each measurement; the third and later only if it spreads by over 5 % (if not "
+		"given: 3)"),
 	 .kind = PSD_OPTION_COUNT, AT(n_attempts), .least = 1, .most = MOST_ATTEMPTS},
-	{OPTION("--pack", "FOLDER", "instead: FOLDER/CLASS/NAME.jpg as one file for `data: {kind: packed}`"), MODE(PACK),
-	 .text_offset = offsetof(struct psd_run_options, pack_folder)},
+	{OPTION("--pack", "FOLDER", "instead: FOLDER/CLASS/NAME.jpg as one file for `data: {kind: packed}`"),
+	 MODE(PACK), .text_offset = offsetof(struct psd_run_options, pack_folder)},
 	{OPTION("-o", "FILE", "the packed file, or the calibrated scenario"), .kind = PSD_OPTION_TEXT, AT(output_path)},
-	{OPTION("--side", "PIXELS", "of packed images, which are square (if not given: 256)"), .kind = PSD_OPTION_COUNT, AT(side),
-	 .least = LEAST_SIDE, .most = PSD_PACK_MAX_SIDE},
-	{OPTION("--quiet", NULL, "no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG, AT(is_quiet)},
+	{OPTION("--side", "PIXELS", "of packed images, which are square (if not given: 256)"), .kind = PSD_OPTION_COUNT,
+	 AT(side), .least = LEAST_SIDE, .most = PSD_PACK_MAX_SIDE},
+	{OPTION("--quiet", NULL, "no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG,
+	 AT(is_quiet)},
 	{OPTION("--version", NULL, "the version"), MODE(VERSION), .is_last = true},
 	{OPTION("--help", NULL, "this text"), MODE(HELP), .is_last = true},
 };
 
 static const struct psd_option_table table = {
 	.program = "psd-run",
-	.introduction =
-		"usage: psd-run [OPTIONS] SCENARIO.yaml\n"
-		"       psd-run --calibrate SCENARIO.yaml -o CALIBRATED.yaml\n"
-		"       psd-run --pack FOLDER -o FILE [--side PIXELS]\n\n"
-		"Trains as the scenario says, with each of its systems, in worker processes that exchange gradients over TCP: on "
-		"this\n"
-		"machine, in an emulated cluster whose links have the scenario's rate. Where the scenario asks for a replay, "
-		"nothing is\n"
-		"computed: operations last as long as they are predicted to, only the messages are real.\n",
+	.introduction = "usage: psd-run [OPTIONS] SCENARIO.yaml\n"
+			"       psd-run --calibrate SCENARIO.yaml -o CALIBRATED.yaml\n"
+			"       psd-run --pack FOLDER -o FILE [--side PIXELS]\n\n"
+			"Trains as the scenario says, with each of its systems, in worker processes that exchange "
+			"gradients over TCP: on "
+			"this\n"
+			"machine, in an emulated cluster whose links have the scenario's rate. Where the scenario asks "
+			"for a replay, "
+			"nothing is\n"
+			"computed: operations last as long as they are predicted to, only the messages are real.\n",
 	.options = option_list,
 	.n_options = sizeof(option_list) / sizeof(option_list[0]),
 	.most_scenarios = 1,
@@ -81,7 +88,8 @@ static enum psd_status check_pack(const struct psd_run_options *options, struct 
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect beside '--pack'",
 				     options->dilation ? "--dilation" : "--attempts");
 	if (options->arguments.n_scenarios)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--pack' takes no scenario, '%.200s' is one too many",
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "'--pack' takes no scenario, '%.200s' is one too many",
 				     options->arguments.scenarios[0]);
 	return PSD_OK;
 }
@@ -126,8 +134,8 @@ static enum psd_status check_hosts(const struct psd_run_options *options, struct
 	if (!options->hosts_path && options->rank != UINT64_MAX)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--rank' has no effect without '--hosts'");
 	if (options->hosts_path && other)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' is for a cluster on this machine, not beside '--hosts'",
-				     other);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "'%s' is for a cluster on this machine, not beside '--hosts'", other);
 	return PSD_OK;
 }
 
@@ -137,8 +145,8 @@ static enum psd_status check(const struct psd_run_options *options, struct psd_e
 	const char *pack_option = options->output_path ? "-o" : options->side ? "--side" : NULL;
 
 	if (options->mode != PSD_RUN_TRAIN && find_run_option(options))
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect beside '%s'", find_run_option(options),
-				     mode_name);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect beside '%s'",
+				     find_run_option(options), mode_name);
 	if (options->mode == PSD_RUN_PACK)
 		return check_pack(options, err);
 	if (options->mode == PSD_RUN_CALIBRATE) {
@@ -155,12 +163,13 @@ static enum psd_status check(const struct psd_run_options *options, struct psd_e
 	if (!options->arguments.n_scenarios)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no scenario is given, see psd-run --help");
 	if (options->trace_path && options->log_path && !strcmp(options->trace_path, options->log_path))
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--trace' and '--log' are both '%.200s', must be two files",
-				     options->log_path);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "'--trace' and '--log' are both '%.200s', must be two files", options->log_path);
 	return check_hosts(options, err);
 }
 
-enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[], struct psd_error *err)
+enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
+				      struct psd_error *err)
 {
 	struct psd_run_options parsed = {.rank = UINT64_MAX};
 	enum psd_status status = psd_arguments_read(&parsed.arguments, &table, &parsed, argc, argv, err);

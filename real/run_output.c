@@ -1,5 +1,5 @@
-/* Speedup is relative to one worker's measured compute alone; a scenario that names a baseline system needs that system's own run on one
- * worker, so the field stays empty there. */
+/* Speedup is relative to one worker's measured compute alone; a scenario that names a baseline system needs that
+ * system's own run on one worker, so the field stays empty there. */
 #include "real/run_output.h"
 
 #include <math.h>
@@ -141,8 +141,10 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	if (report->rows[0].has_bandwidth)
 		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
 	psd_text_add(text, "; %s\n", ground_words[report->ground]);
-	psd_text_add(text, "executor  %s, %u iteration%s, the median counts; speedup over one worker that only computes\n",
-		     psd_run_executor(report->rows[0].has_replay), report->n_iterations, report->n_iterations == 1 ? "" : "s");
+	psd_text_add(text,
+		     "executor  %s, %u iteration%s, the median counts; speedup over one worker that only computes\n",
+		     psd_run_executor(report->rows[0].has_replay), report->n_iterations,
+		     report->n_iterations == 1 ? "" : "s");
 	if (report->rows[0].has_replay)
 		add_replay_head(text, &report->rows[0].replay);
 	psd_text_add(text, "\n");
@@ -154,8 +156,8 @@ void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report
 
 	add_head(text, report);
 	psd_result_table_add_columns(&grid);
-	psd_grid_add_column(&grid, report->rows[0].has_replay ? "" : "last", report->rows[0].has_replay ? "dilation" : "loss",
-			    false);
+	psd_grid_add_column(&grid, report->rows[0].has_replay ? "" : "last",
+			    report->rows[0].has_replay ? "dilation" : "loss", false);
 	psd_grid_add_column(&grid, report->rows[0].has_replay ? "machine" : "test",
 			    report->rows[0].has_replay ? "busy" : "accuracy", false);
 	add_rows(&grid, report);

@@ -1,4 +1,5 @@
-/* psd-sim: predicts training on a cluster from scenario files. Prints, and chooses the exit status; everything else is elsewhere. */
+/* psd-sim: predicts training on a cluster from scenario files. Prints, and chooses the exit status; everything else is
+ * elsewhere. */
 #define _GNU_SOURCE 1
 
 #include <errno.h>
@@ -51,10 +52,12 @@ static int end_by_signal(int number)
 	return EXIT_SIGNAL + number;
 }
 
-/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to vanish. */
+/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to
+ * vanish. */
 static void fill_standard_streams(void)
 {
-	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
+	static const int modes[] = {O_WRONLY, O_RDONLY,
+				    O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
 
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
@@ -92,8 +95,8 @@ struct command {
 };
 
 /* The system to look at where only one can be: the one asked for, else the last or the first. */
-static enum psd_status choose_system(const struct psd_options *options, const struct psd_scenario *scenario, bool is_last,
-				     const struct psd_system **system, struct psd_error *err)
+static enum psd_status choose_system(const struct psd_options *options, const struct psd_scenario *scenario,
+				     bool is_last, const struct psd_system **system, struct psd_error *err)
 {
 	unsigned index = is_last ? scenario->n_systems - 1 : 0;
 	enum psd_status status = PSD_OK;
@@ -105,7 +108,8 @@ static enum psd_status choose_system(const struct psd_options *options, const st
 }
 
 /* SimGrid may abort() on a bad platform file, so it is tried before anything else runs. */
-static enum psd_status check_platform(const struct psd_options *options, const struct psd_session *session, struct psd_error *err)
+static enum psd_status check_platform(const struct psd_options *options, const struct psd_session *session,
+				      struct psd_error *err)
 {
 	const struct psd_scenario *scenario = &session->scenario;
 	struct psd_platform platform;
@@ -159,7 +163,8 @@ static enum psd_status run_sweep(struct command *command, const struct psd_sessi
 static void say_what_is_traced(const struct psd_options *options, const struct psd_scenario *scenario,
 			       const struct psd_system *system, const struct psd_point *point)
 {
-	const bool is_only_one = psd_scenario_points(scenario) == 1 && (options->system_name || scenario->n_systems == 1);
+	const bool is_only_one =
+		psd_scenario_points(scenario) == 1 && (options->system_name || scenario->n_systems == 1);
 	char text[64];
 
 	if (!options->is_quiet && !is_only_one)
@@ -236,14 +241,14 @@ static int run_sessions(struct command *command, const struct psd_session *sessi
 
 /* ---- the other modes ---- */
 
-static enum psd_status write_plan(const struct psd_session *session, const struct psd_system *system, unsigned point_index,
-				  struct psd_error *err)
+static enum psd_status write_plan(const struct psd_session *session, const struct psd_system *system,
+				  unsigned point_index, struct psd_error *err)
 {
 	const unsigned n_points = psd_scenario_points(&session->scenario);
 	char point_words[64];
 	struct psd_case made;
-	enum psd_status status =
-		psd_case_make(&made, &session->matter, system, psd_scenario_point(&session->scenario, point_index), err);
+	enum psd_status status = psd_case_make(&made, &session->matter, system,
+					       psd_scenario_point(&session->scenario, point_index), err);
 
 	if (status)
 		return status;
@@ -254,7 +259,8 @@ static enum psd_status write_plan(const struct psd_session *session, const struc
 	return status;
 }
 
-static enum psd_status write_plans(const struct psd_options *options, const struct psd_session *session, struct psd_error *err)
+static enum psd_status write_plans(const struct psd_options *options, const struct psd_session *session,
+				   struct psd_error *err)
 {
 	const struct psd_scenario *scenario = &session->scenario;
 	const unsigned n_points = psd_scenario_points(scenario);
@@ -276,7 +282,8 @@ static enum psd_status write_plans(const struct psd_options *options, const stru
 	return status;
 }
 
-static enum psd_status dump_platform(const struct psd_options *options, const struct psd_session *session, struct psd_error *err)
+static enum psd_status dump_platform(const struct psd_options *options, const struct psd_session *session,
+				     struct psd_error *err)
 {
 	const struct psd_system *system;
 	struct psd_platform platform;

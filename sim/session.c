@@ -14,8 +14,8 @@ static enum psd_status load_matter(struct psd_session *session, struct psd_error
 	return status;
 }
 
-enum psd_status psd_session_load(struct psd_session *session, const char *path, const char *const settings[], bool with_matter,
-				 struct psd_error *err)
+enum psd_status psd_session_load(struct psd_session *session, const char *path, const char *const settings[],
+				 bool with_matter, struct psd_error *err)
 {
 	enum psd_status status;
 

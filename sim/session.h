@@ -17,10 +17,10 @@ struct psd_session {
 	bool has_scenario, has_matter, has_published;
 };
 
-/* Loads the scenario at path and, with_matter, its model, costs and published values. On failure *session can be released, too.
- * Statuses of the loaders. */
-enum psd_status psd_session_load(struct psd_session *session, const char *path, const char *const settings[], bool with_matter,
-				 struct psd_error *err) PSD_MUST_CHECK;
+/* Loads the scenario at path and, with_matter, its model, costs and published values. On failure *session can be
+ * released, too. Statuses of the loaders. */
+enum psd_status psd_session_load(struct psd_session *session, const char *path, const char *const settings[],
+				 bool with_matter, struct psd_error *err) PSD_MUST_CHECK;
 void psd_session_release(struct psd_session *session);
 /* NULL when the scenario names none. */
 const struct psd_published *psd_session_published(const struct psd_session *session);

@@ -1,4 +1,5 @@
-/* Runs a program that was built beside the test, from the root of the repository. Needs _GNU_SOURCE in the file that includes this. */
+/* Runs a program that was built beside the test, from the root of the repository. Needs _GNU_SOURCE in the file that
+ * includes this. */
 #ifndef PSD_TESTS_CLI_HELPER_H
 #define PSD_TESTS_CLI_HELPER_H
 

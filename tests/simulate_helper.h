@@ -1,5 +1,5 @@
-/* A case of a scenario text, and its simulation in a child process (SimGrid is one per process). Any failure ends the test with the
- * library's own message. */
+/* A case of a scenario text, and its simulation in a child process (SimGrid is one per process). Any failure ends the
+ * test with the library's own message. */
 #ifndef PSD_TESTS_SIMULATE_HELPER_H
 #define PSD_TESTS_SIMULATE_HELPER_H
 
@@ -30,9 +30,10 @@ static inline void loaded_open(struct loaded *loaded, const char *text)
 	static const char *const no_settings[] = {NULL};
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_scenario_parse(&loaded->scenario, "test.yaml", text, strlen(text), no_settings, &err), PSD_OK, "%s\n%s",
-		     err.text, text);
-	cr_assert_eq(psd_subject_matter_load(&loaded->matter, &loaded->scenario, &err), PSD_OK, "%s\n%s", err.text, text);
+	cr_assert_eq(psd_scenario_parse(&loaded->scenario, "test.yaml", text, strlen(text), no_settings, &err), PSD_OK,
+		     "%s\n%s", err.text, text);
+	cr_assert_eq(psd_subject_matter_load(&loaded->matter, &loaded->scenario, &err), PSD_OK, "%s\n%s", err.text,
+		     text);
 }
 
 static inline void loaded_close(struct loaded *loaded)
@@ -54,12 +55,13 @@ static inline void loaded_case(struct psd_case *made, const struct loaded *loade
 static inline struct psd_outcome estimated(const struct psd_case *made)
 {
 	const struct psd_scenario *scenario = made->matter->scenario;
-	const struct psd_run_length length = psd_run_length_make(made->system, scenario->iterations, scenario->jitter_ratio);
+	const struct psd_run_length length =
+		psd_run_length_make(made->system, scenario->iterations, scenario->jitter_ratio);
 	struct psd_outcome outcome;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_estimate(&made->program, length, &outcome, &err), PSD_OK, "%s of %u workers: %s", made->system->name,
-		     made->plan.layout.workers, err.text);
+	cr_assert_eq(psd_estimate(&made->program, length, &outcome, &err), PSD_OK, "%s of %u workers: %s",
+		     made->system->name, made->plan.layout.workers, err.text);
 	return outcome;
 }
 
@@ -90,10 +92,12 @@ static inline void widen_window(void *context, const struct psd_program *program
 		window->end_sec = span->end_sec;
 }
 
-/* An iteration that never ends is an error of psd_simulate(), so that every simulation here also claims an end without deadlock. */
+/* An iteration that never ends is an error of psd_simulate(), so that every simulation here also claims an end without
+ * deadlock. */
 static inline struct psd_outcome simulated_window(const struct psd_case *made, struct window *window)
 {
-	struct child_result *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct child_result *shared =
+		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	/* a simulation that never ends must not outlive its test for long */
 	const struct rlimit limit = {SIMULATION_CPU_SEC_MAX, SIMULATION_CPU_SEC_MAX};
 	int wait_status = 0;
@@ -107,15 +111,16 @@ static inline struct psd_outcome simulated_window(const struct psd_case *made, s
 	cr_assert_geq(child, 0);
 	if (child == 0) {
 		setrlimit(RLIMIT_CPU, &limit);
-		shared->status =
-			psd_simulate(made, window != NULL ? widen_window : NULL, &shared->window, &shared->outcome, &shared->err);
+		shared->status = psd_simulate(made, window != NULL ? widen_window : NULL, &shared->window,
+					      &shared->outcome, &shared->err);
 		_exit(0);
 	}
 	cr_assert_eq(waitpid(child, &wait_status, 0), child);
 	const struct child_result result = *shared;
 	munmap(shared, sizeof(*shared));
 	cr_assert(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0,
-		  "%s of %u workers: the simulation crashed or ran for too long", made->system->name, made->plan.layout.workers);
+		  "%s of %u workers: the simulation crashed or ran for too long", made->system->name,
+		  made->plan.layout.workers);
 	cr_assert_eq(result.status, PSD_OK, "%s of %u workers: %s", made->system->name, made->plan.layout.workers,
 		     result.err.text);
 	if (window != NULL)

@@ -1,5 +1,5 @@
-/* What every executor must agree on. The estimate and the simulation carry out the same programs on a star, where the estimate's closed
- * forms hold; the simulation is then held against formulas of its own, and disturbed. */
+/* What every executor must agree on. The estimate and the simulation carry out the same programs on a star, where the
+ * estimate's closed forms hold; the simulation is then held against formulas of its own, and disturbed. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -16,47 +16,48 @@
 
 enum { TEXT_MAX = 4096 };
 
-#define VGG19                                                                                                                    \
-	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"                                                    \
+#define VGG19                                                                                                          \
+	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"                                          \
 	"compute: {device: titan-x, images_per_sec: 35}\n"
-#define CIFAR10_QUICK                                                                                                            \
-	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"                                           \
+#define CIFAR10_QUICK                                                                                                  \
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"                                 \
 	"compute: {device: k20}\n"
-#define RESNET50                                                                                                                 \
-	"model: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 32}\n"                                                 \
+#define RESNET50                                                                                                       \
+	"model: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 32}\n"                                       \
 	"compute: {device: p100}\n"
-#define ONE_LAYER                                                                                                                \
-	"model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\n"                                                      \
+#define ONE_LAYER                                                                                                      \
+	"model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64}\n"                                            \
 	"compute: {device: v100}\n"
-#define ONE_LAYER_64MIB                                                                                                          \
-	"model: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"                                                 \
+#define ONE_LAYER_64MIB                                                                                                \
+	"model: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"                                       \
 	"compute: {device: v100}\n"
-#define ONE_LAYER_100MIB                                                                                                         \
-	"model: {graph: tests/data/one_large_layer.yaml, batch_per_worker: 1}\n"                                                 \
+#define ONE_LAYER_100MIB                                                                                               \
+	"model: {graph: tests/data/one_large_layer.yaml, batch_per_worker: 1}\n"                                       \
 	"compute: {device: v100}\n"
 
 #define NETWORK "network: {bandwidth: 10Gbps, latency: 50us}"
 #define HOST	"host: {copy: 6GBps, reduce: 8GBps, message: 5us, iteration: 3ms}"
 
-#define EVERY_METHOD                                                                                                             \
-	"systems:\n"                                                                                                             \
-	"  - {name: ps, sync: ps}\n"                                                                                             \
-	"  - {name: ps sequential, sync: ps, schedule: sequential}\n"                                                            \
-	"  - {name: sfb, sync: sfb}\n"                                                                                           \
-	"  - {name: sfb sequential, sync: sfb, schedule: sequential}\n"                                                          \
-	"  - {name: adam, sync: adam}\n"                                                                                         \
-	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"                                                        \
-	"  - {name: hybrid, sync: hybrid}\n"                                                                                     \
-	"  - {name: hybrid sequential, sync: hybrid, schedule: sequential}\n"                                                    \
-	"  - {name: sacp, sync: sacp}\n"                                                                                         \
-	"  - {name: sacp sequential, sync: sacp, schedule: sequential}\n"                                                        \
-	"  - {name: ring, sync: ring}\n"                                                                                         \
+#define EVERY_METHOD                                                                                                   \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps}\n"                                                                                   \
+	"  - {name: ps sequential, sync: ps, schedule: sequential}\n"                                                  \
+	"  - {name: sfb, sync: sfb}\n"                                                                                 \
+	"  - {name: sfb sequential, sync: sfb, schedule: sequential}\n"                                                \
+	"  - {name: adam, sync: adam}\n"                                                                               \
+	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"                                              \
+	"  - {name: hybrid, sync: hybrid}\n"                                                                           \
+	"  - {name: hybrid sequential, sync: hybrid, schedule: sequential}\n"                                          \
+	"  - {name: sacp, sync: sacp}\n"                                                                               \
+	"  - {name: sacp sequential, sync: sacp, schedule: sequential}\n"                                              \
+	"  - {name: ring, sync: ring}\n"                                                                               \
 	"  - {name: ring sequential, sync: ring, schedule: sequential}\n"
 
 static void expect_near(const struct psd_case *made, const char *what, double actual, double expected, double ratio)
 {
-	cr_expect(fabs(actual - expected) <= ratio * expected, "%s of %s with %u workers is %.9g, expected %.9g (%+.3f %%)", what,
-		  made->system->name, made->plan.layout.workers, actual, expected, 100.0 * (actual / expected - 1.0));
+	cr_expect(fabs(actual - expected) <= ratio * expected,
+		  "%s of %s with %u workers is %.9g, expected %.9g (%+.3f %%)", what, made->system->name,
+		  made->plan.layout.workers, actual, expected, 100.0 * (actual / expected - 1.0));
 }
 
 /* Every system of the scenario at every point of its sweep. */
@@ -72,7 +73,8 @@ static void expect_agreement_within(const char *text, double ratio)
 			loaded_case(&made, &loaded, s, p);
 			const struct psd_outcome estimate = estimated(&made);
 			const struct psd_outcome simulation = simulated(&made);
-			expect_near(&made, "estimated iteration_sec", estimate.iteration_sec, simulation.iteration_sec, ratio);
+			expect_near(&made, "estimated iteration_sec", estimate.iteration_sec, simulation.iteration_sec,
+				    ratio);
 			cr_expect_eq(estimate.n_iterations, simulation.n_iterations);
 			cr_expect_gt(estimate.iteration_sec, loaded.matter.costs.compute_sec * (1.0 - ROUNDING_RATIO));
 			psd_case_release(&made);
@@ -110,10 +112,10 @@ Test(contract, small_tensors_agree)
 
 Test(contract, many_tensors_agree)
 {
-	expect_agreement(
-		"title: t\n" RESNET50 "cluster: {" NETWORK ", " HOST "}\n"
-		"systems: [{name: ps, sync: ps}, {name: ring, sync: ring}, {name: ring by layer, sync: ring, unit: layer}]\n"
-		"sweep: {nodes: [4, 32]}\n");
+	expect_agreement("title: t\n" RESNET50 "cluster: {" NETWORK ", " HOST "}\n"
+			 "systems: [{name: ps, sync: ps}, {name: ring, sync: ring}, {name: ring by layer, sync: ring, "
+			 "unit: layer}]\n"
+			 "sweep: {nodes: [4, 32]}\n");
 }
 
 Test(contract, a_stack_that_costs_nothing_agrees)
@@ -131,11 +133,12 @@ Test(contract, a_slow_transport_with_incast_agrees)
 /* Every matrix has an owner of its own, so that all hosts differ. */
 Test(contract, as_many_owners_as_hosts_agree)
 {
-	expect_agreement("title: t\n"
-			 "model: {graph: tests/data/many_inner_products.yaml, batch_per_worker: 32}\n"
-			 "compute: {device: v100}\ncluster: {" NETWORK "}\n"
-			 "systems: [{name: adam, sync: adam}, {name: adam sequential, sync: adam, schedule: sequential}]\n"
-			 "sweep: {nodes: [2, 5, 20, 110]}\n");
+	expect_agreement(
+		"title: t\n"
+		"model: {graph: tests/data/many_inner_products.yaml, batch_per_worker: 32}\n"
+		"compute: {device: v100}\ncluster: {" NETWORK "}\n"
+		"systems: [{name: adam, sync: adam}, {name: adam sequential, sync: adam, schedule: sequential}]\n"
+		"sweep: {nodes: [2, 5, 20, 110]}\n");
 }
 
 /* A nanosecond is less than the clock can tell apart by then. */
@@ -154,11 +157,11 @@ Test(contract, what_no_run_can_hold_is_refused)
 	/* 575 MB in parts of 1 kB */
 	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {nodes: 1, " NETWORK "}\n"
 			     "systems: [{name: fine, sync: ps, pair: 1kB, slice: 1kB}]\n");
-	cr_assert_eq(
-		psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0], psd_scenario_point(&loaded.scenario, 0), &err),
-		PSD_EINVAL);
-	cr_assert_str_eq(err.text,
-			 "test.yaml:5:11: 'slice' of system 'fine' cuts its tensors into more than 100000 parts, must be larger");
+	cr_assert_eq(psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+				   psd_scenario_point(&loaded.scenario, 0), &err),
+		     PSD_EINVAL);
+	cr_assert_str_eq(err.text, "test.yaml:5:11: 'slice' of system 'fine' cuts its tensors into more than 100000 "
+				   "parts, must be larger");
 	loaded_close(&loaded);
 }
 
@@ -166,7 +169,8 @@ Test(contract, size_classes_of_collectives_agree)
 {
 	static const char format[] =
 		"title: t\n" VGG19 "cluster:\n  " NETWORK "\n"
-		"  host: {collective: [{up_to: 64KiB, call: 20us, step: 1us, slowdown: 4}, {call: 90us, step: 5us, slowdown: "
+		"  host: {collective: [{up_to: 64KiB, call: 20us, step: 1us, slowdown: 4}, {call: 90us, step: 5us, "
+		"slowdown: "
 		"1.5}]}\n"
 		"systems: [{name: ring, sync: ring}, {name: ring sequential, sync: ring, schedule: sequential}]\n"
 		"sweep: {nodes: [2, 8, 32]}\nfidelity: %s\n";
@@ -178,16 +182,16 @@ Test(contract, size_classes_of_collectives_agree)
 	expect_agreement(text);
 }
 
-#define SEPARATE_SERVERS                                                                                                         \
-	"systems:\n"                                                                                                             \
-	"  - {name: ps 1, sync: ps, servers: 1}\n"                                                                               \
-	"  - {name: ps 4, sync: ps, servers: 4}\n"                                                                               \
-	"  - {name: ps 4 sequential, sync: ps, servers: 4, schedule: sequential}\n"                                              \
-	"  - {name: adam 1, sync: adam, servers: 1}\n"                                                                           \
-	"  - {name: adam 4, sync: adam, servers: 4}\n"                                                                           \
-	"  - {name: hybrid 4, sync: hybrid, servers: 4}\n"                                                                       \
-	"  - {name: sacp 4, sync: sacp, servers: 4}\n"                                                                           \
-	"  - {name: sacp 4 sequential, sync: sacp, servers: 4, schedule: sequential}\n"                                          \
+#define SEPARATE_SERVERS                                                                                               \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps 1, sync: ps, servers: 1}\n"                                                                     \
+	"  - {name: ps 4, sync: ps, servers: 4}\n"                                                                     \
+	"  - {name: ps 4 sequential, sync: ps, servers: 4, schedule: sequential}\n"                                    \
+	"  - {name: adam 1, sync: adam, servers: 1}\n"                                                                 \
+	"  - {name: adam 4, sync: adam, servers: 4}\n"                                                                 \
+	"  - {name: hybrid 4, sync: hybrid, servers: 4}\n"                                                             \
+	"  - {name: sacp 4, sync: sacp, servers: 4}\n"                                                                 \
+	"  - {name: sacp 4 sequential, sync: sacp, servers: 4, schedule: sequential}\n"                                \
 	"  - {name: sfb 4, sync: sfb, servers: 4}\n"
 
 Test(contract, separate_servers_agree)
@@ -198,18 +202,18 @@ Test(contract, separate_servers_agree)
 			 "sweep: {nodes: [2, 8, 16]}\nfidelity: message\n");
 }
 
-#define EVERY_BARRIER_AND_PRIORITY                                                                                               \
-	"systems:\n"                                                                                                             \
-	"  - {name: ps forward, sync: ps, priority: forward}\n"                                                                  \
-	"  - {name: ps layer, sync: ps, barrier: layer}\n"                                                                       \
-	"  - {name: ps layer forward, sync: ps, barrier: layer, priority: forward}\n"                                            \
-	"  - {name: ps layer forward sequential, sync: ps, barrier: layer, priority: forward, schedule: sequential}\n"           \
-	"  - {name: hybrid layer forward, sync: hybrid, barrier: layer, priority: forward}\n"                                    \
-	"  - {name: hybrid by seconds, sync: hybrid, rule: seconds, barrier: layer}\n"                                           \
-	"  - {name: sfb layer, sync: sfb, barrier: layer}\n"                                                                     \
-	"  - {name: adam layer, sync: adam, barrier: layer}\n"                                                                   \
-	"  - {name: ring layer, sync: ring, barrier: layer}\n"                                                                   \
-	"  - {name: ring layer forward, sync: ring, barrier: layer, priority: forward}\n"                                        \
+#define EVERY_BARRIER_AND_PRIORITY                                                                                     \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps forward, sync: ps, priority: forward}\n"                                                        \
+	"  - {name: ps layer, sync: ps, barrier: layer}\n"                                                             \
+	"  - {name: ps layer forward, sync: ps, barrier: layer, priority: forward}\n"                                  \
+	"  - {name: ps layer forward sequential, sync: ps, barrier: layer, priority: forward, schedule: sequential}\n" \
+	"  - {name: hybrid layer forward, sync: hybrid, barrier: layer, priority: forward}\n"                          \
+	"  - {name: hybrid by seconds, sync: hybrid, rule: seconds, barrier: layer}\n"                                 \
+	"  - {name: sfb layer, sync: sfb, barrier: layer}\n"                                                           \
+	"  - {name: adam layer, sync: adam, barrier: layer}\n"                                                         \
+	"  - {name: ring layer, sync: ring, barrier: layer}\n"                                                         \
+	"  - {name: ring layer forward, sync: ring, barrier: layer, priority: forward}\n"                              \
 	"  - {name: ps in tensors, sync: ps, unit: tensor, slice: 4MB}\n"
 
 Test(contract, barriers_and_priorities_agree)
@@ -222,8 +226,8 @@ Test(contract, barriers_and_priorities_agree)
 
 Test(contract, four_workers_on_a_node_agree)
 {
-	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK ", " HOST
-			 "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 4, 8]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+			 ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 4, 8]}\n");
 	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, " NETWORK ", " HOST "}\n" EVERY_METHOD
 			 "sweep: {nodes: [1, 2, 4]}\nfidelity: message\n");
 }
@@ -232,15 +236,16 @@ Test(contract, half_precision_agrees)
 {
 	expect_agreement("title: t\n"
 			 "model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32, precision: mixed}\n"
-			 "compute: {device: v100}\ncluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [2, 8]}\n");
+			 "compute: {device: v100}\ncluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
+			 "sweep: {nodes: [2, 8]}\n");
 }
 
-#define UNEVEN_SYSTEMS                                                                                                           \
-	"systems:\n"                                                                                                             \
-	"  - {name: ps, sync: ps}\n"                                                                                             \
-	"  - {name: ps layer, sync: ps, barrier: layer, priority: forward}\n"                                                    \
-	"  - {name: sfb, sync: sfb}\n"                                                                                           \
-	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"                                                        \
+#define UNEVEN_SYSTEMS                                                                                                 \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps}\n"                                                                                   \
+	"  - {name: ps layer, sync: ps, barrier: layer, priority: forward}\n"                                          \
+	"  - {name: sfb, sync: sfb}\n"                                                                                 \
+	"  - {name: adam sequential, sync: adam, schedule: sequential}\n"                                              \
 	"sweep: {nodes: [16, 20]}\n"
 
 /* Flows may stand for many messages, but a receiver still waits for the slowest of its senders. */
@@ -286,8 +291,8 @@ Test(contract, waiting_for_nothing_is_never_slower)
 {
 	struct loaded loaded;
 
-	loaded_open(&loaded,
-		    "title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [2, 4, 8, 17, 32]}\n");
+	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
+			     "sweep: {nodes: [2, 4, 8, 17, 32]}\n");
 	for (unsigned s = 0; s < loaded.scenario.n_systems; s += 2) {
 		cr_assert_eq(loaded.scenario.systems[s].schedule, PSD_SCHEDULE_WAIT_FREE);
 		cr_assert_eq(loaded.scenario.systems[s + 1].schedule, PSD_SCHEDULE_SEQUENTIAL);
@@ -299,10 +304,12 @@ Test(contract, waiting_for_nothing_is_never_slower)
 			loaded_case(&sequential, &loaded, s + 1, p);
 			cr_expect_leq(estimated(&wait_free).iteration_sec,
 				      estimated(&sequential).iteration_sec * (1.0 + ROUNDING_RATIO),
-				      "estimate of %s with %u workers", wait_free.system->name, wait_free.plan.layout.workers);
+				      "estimate of %s with %u workers", wait_free.system->name,
+				      wait_free.plan.layout.workers);
 			cr_expect_leq(simulated(&wait_free).iteration_sec,
 				      simulated(&sequential).iteration_sec * (1.0 + ROUNDING_RATIO),
-				      "simulation of %s with %u workers", wait_free.system->name, wait_free.plan.layout.workers);
+				      "simulation of %s with %u workers", wait_free.system->name,
+				      wait_free.plan.layout.workers);
 			psd_case_release(&sequential);
 			psd_case_release(&wait_free);
 		}
@@ -339,9 +346,10 @@ static uint64_t ring_values(uint64_t P)
 	return 2 * 2 * (P - 1) * M * N / P; /* 2(P-1) steps of 1/P, sent and received */
 }
 
-static const char table_1_format[] = "title: t\n" ONE_LAYER "cluster: {" NETWORK "}\n"
-				     "systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, "
-				     "{name: ring, sync: ring}]\nsweep: {nodes: [2, 4, 8, 32]}\nfidelity: %s\n";
+static const char table_1_format[] =
+	"title: t\n" ONE_LAYER "cluster: {" NETWORK "}\n"
+	"systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, "
+	"{name: ring, sync: ring}]\nsweep: {nodes: [2, 4, 8, 32]}\nfidelity: %s\n";
 
 static void expect_table_1(const char *fidelity)
 {
@@ -359,14 +367,15 @@ static void expect_table_1(const char *fidelity)
 			const uint64_t expected_bytes = FLOAT_BYTES * node_values[s](made.plan.layout.workers);
 			const struct psd_outcome simulation = simulated(&made);
 			const struct psd_outcome estimate = estimated(&made);
-			cr_expect_eq(simulation.sent_bytes_per_node + simulation.received_bytes_per_node, expected_bytes,
-				     "%s, %s, %u workers: simulated %lu + %lu bytes, expected %lu", fidelity, made.system->name,
-				     made.plan.layout.workers, simulation.sent_bytes_per_node, simulation.received_bytes_per_node,
+			cr_expect_eq(simulation.sent_bytes_per_node + simulation.received_bytes_per_node,
+				     expected_bytes, "%s, %s, %u workers: simulated %lu + %lu bytes, expected %lu",
+				     fidelity, made.system->name, made.plan.layout.workers,
+				     simulation.sent_bytes_per_node, simulation.received_bytes_per_node,
 				     expected_bytes);
 			cr_expect_eq(estimate.sent_bytes_per_node + estimate.received_bytes_per_node, expected_bytes,
 				     "%s, %u workers: estimated %lu + %lu bytes, expected %lu", made.system->name,
-				     made.plan.layout.workers, estimate.sent_bytes_per_node, estimate.received_bytes_per_node,
-				     expected_bytes);
+				     made.plan.layout.workers, estimate.sent_bytes_per_node,
+				     estimate.received_bytes_per_node, expected_bytes);
 			psd_case_release(&made);
 		}
 	}
@@ -401,9 +410,9 @@ Test(contract, separate_servers_carry_the_bytes_of_table_1)
 		const uint64_t worker_values = 2 * M * N;
 		const uint64_t busiest_values = server_values > worker_values ? server_values : worker_values;
 		const struct psd_outcome simulation = simulated(&made);
-		cr_expect_eq(simulation.sent_bytes_per_node + simulation.received_bytes_per_node, FLOAT_BYTES * busiest_values,
-			     "%lu workers: %lu + %lu bytes", P, simulation.sent_bytes_per_node,
-			     simulation.received_bytes_per_node);
+		cr_expect_eq(simulation.sent_bytes_per_node + simulation.received_bytes_per_node,
+			     FLOAT_BYTES * busiest_values, "%lu workers: %lu + %lu bytes", P,
+			     simulation.sent_bytes_per_node, simulation.received_bytes_per_node);
 		psd_case_release(&made);
 	}
 	loaded_close(&loaded);
@@ -472,7 +481,8 @@ struct outcomes {
 };
 
 /* Of one small matrix on four workers. */
-static struct outcomes message_bound(const char *system, const char *fidelity, unsigned workers_per_node, const char *cluster)
+static struct outcomes message_bound(const char *system, const char *fidelity, unsigned workers_per_node,
+				     const char *cluster)
 {
 	char text[TEXT_MAX];
 	struct loaded loaded;
@@ -492,8 +502,8 @@ static struct outcomes message_bound(const char *system, const char *fidelity, u
 
 static void expect_sec(const char *what, const char *system, double actual_sec, double expected_sec)
 {
-	cr_expect_float_eq(actual_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec, "%s of %s: %.9g, expected %.9g s", what,
-			   system, actual_sec, expected_sec);
+	cr_expect_float_eq(actual_sec, expected_sec, CLOSED_FORM_RATIO * expected_sec,
+			   "%s of %s: %.9g, expected %.9g s", what, system, actual_sec, expected_sec);
 }
 
 /* Each way takes longer by what the ends add, as if the links were so late. */
@@ -503,7 +513,8 @@ Test(contract, latency_of_the_ends_is_like_that_of_the_links)
 		const char *system;
 		unsigned n_ways; /* one after the other, of four nodes */
 	} cases[] = {
-		{"sync: ps", 2}, {"sync: ps, servers: 1", 2}, {"sync: sfb", 1}, {"sync: adam", 2}, {"sync: ring", 2 * (4 - 1)},
+		{"sync: ps", 2},   {"sync: ps, servers: 1", 2}, {"sync: sfb", 1},
+		{"sync: adam", 2}, {"sync: ring", 2 * (4 - 1)},
 	};
 	static const char *const fidelities[] = {"flow", "message"};
 	const double added_sec = 300e-6;
@@ -514,9 +525,9 @@ Test(contract, latency_of_the_ends_is_like_that_of_the_links)
 			const unsigned workers_per_node = 1 + k % 2;
 			const struct outcomes plain = message_bound(system, fidelity, workers_per_node,
 								    "  network: {bandwidth: 10Gbps, latency: 200us}\n");
-			const struct outcomes ends =
-				message_bound(system, fidelity, workers_per_node,
-					      "  network: {bandwidth: 10Gbps, latency: 200us}\n  host: {latency: 300us}\n");
+			const struct outcomes ends = message_bound(
+				system, fidelity, workers_per_node,
+				"  network: {bandwidth: 10Gbps, latency: 200us}\n  host: {latency: 300us}\n");
 			const struct outcomes links = message_bound(system, fidelity, workers_per_node,
 								    "  network: {bandwidth: 10Gbps, latency: 500us}\n");
 
@@ -535,10 +546,11 @@ Test(contract, latency_of_the_ends_is_like_that_of_the_links)
 
 static void expect_equal(const char *name, const struct psd_outcome *a, const struct psd_outcome *b)
 {
-	cr_expect(a->iteration_sec == b->iteration_sec, "%s: %.17g and %.17g s", name, a->iteration_sec, b->iteration_sec);
+	cr_expect(a->iteration_sec == b->iteration_sec, "%s: %.17g and %.17g s", name, a->iteration_sec,
+		  b->iteration_sec);
 	for (int r = 0; r < PSD_RESOURCES; r++)
-		cr_expect(a->busy_sec[r] == b->busy_sec[r], "%s, resource %d: %.17g and %.17g s", name, r, a->busy_sec[r],
-			  b->busy_sec[r]);
+		cr_expect(a->busy_sec[r] == b->busy_sec[r], "%s, resource %d: %.17g and %.17g s", name, r,
+			  a->busy_sec[r], b->busy_sec[r]);
 	cr_expect_eq(a->sent_bytes_per_node, b->sent_bytes_per_node, "%s", name);
 	cr_expect_eq(a->received_bytes_per_node, b->received_bytes_per_node, "%s", name);
 	cr_expect_eq(a->n_iterations, b->n_iterations, "%s", name);
@@ -566,7 +578,8 @@ Test(contract, two_simulations_are_bit_for_bit_equal)
 {
 	struct loaded loaded;
 
-	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD "sweep: {nodes: [3, 8, 20]}\n");
+	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
+			     "sweep: {nodes: [3, 8, 20]}\n");
 	for (unsigned s = 0; s < loaded.scenario.n_systems; s++) {
 		for (unsigned p = 0; p < psd_scenario_points(&loaded.scenario); p++) {
 			struct psd_case made;
@@ -599,8 +612,9 @@ static struct psd_outcome jittered(unsigned seed)
 
 Test(contract, jitter_depends_on_the_seed_alone)
 {
-	const struct psd_outcome smooth = simulated_text("title: t\n" VGG19 "cluster: {nodes: 8, " NETWORK ", " HOST "}\n"
-							 "systems: [{name: ps, sync: ps}]\n");
+	const struct psd_outcome smooth =
+		simulated_text("title: t\n" VGG19 "cluster: {nodes: 8, " NETWORK ", " HOST "}\n"
+			       "systems: [{name: ps, sync: ps}]\n");
 	const struct psd_outcome first = jittered(1);
 	const struct psd_outcome again = jittered(1);
 	const struct psd_outcome other = jittered(2);
@@ -616,7 +630,8 @@ Test(contract, jitter_depends_on_the_seed_alone)
 
 Test(contract, a_node_at_half_speed_doubles_the_compute)
 {
-	const char *const head = "title: t\n" VGG19 "cluster:\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
+	const char *const head =
+		"title: t\n" VGG19 "cluster:\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
 	const char *const systems = "systems: [{name: ps, sync: ps}]\n";
 	const double compute_sec = 32 / 35.0; /* batch over images per second */
 	char text[TEXT_MAX];
@@ -634,32 +649,36 @@ Test(contract, a_node_at_half_speed_doubles_the_compute)
 
 Test(contract, a_node_is_slow_only_for_a_time)
 {
-	const char *const head = "title: t\n" VGG19 "cluster:\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
+	const char *const head =
+		"title: t\n" VGG19 "cluster:\n  nodes: 4\n  network: {bandwidth: 400Gbps, latency: 1us}\n";
 	const char *const systems = "systems: [{name: ps, sync: ps}]\n";
 	char text[TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%s%s", head, systems);
 	const double plain_sec = simulated_text(text).iteration_sec;
-	snprintf(text, sizeof(text), "%s  slow: [{node: 2, compute: 50%%, from: 100ms, until: 300ms}]\n%s", head, systems);
+	snprintf(text, sizeof(text), "%s  slow: [{node: 2, compute: 50%%, from: 100ms, until: 300ms}]\n%s", head,
+		 systems);
 	const double slowed_sec = simulated_text(text).iteration_sec;
 
 	/* 0.2 s at half speed do 0.1 s of work */
 	cr_expect_float_eq(slowed_sec - plain_sec, 0.1, 1e-4, "%.6f s became %.6f s", plain_sec, slowed_sec);
 }
 
-/* 0.8 s at half speed put one of two workers 0.4 s behind, once: after that both are in step again. If the one behind sent what the other waits for
- * late, among its replies, it would stay behind, and every iteration would take 0.27 s longer. */
+/* 0.8 s at half speed put one of two workers 0.4 s behind, once: after that both are in step again. If the one behind
+ * sent what the other waits for late, among its replies, it would stay behind, and every iteration would take 0.27 s
+ * longer. */
 Test(contract, who_is_behind_in_sequence_catches_up)
 {
-	const char *const head =
-		"title: t\n" VGG19 "iterations: 10\ncluster:\n  nodes: 2\n  network: {bandwidth: 10Gbps, latency: 1us}\n";
+	const char *const head = "title: t\n" VGG19
+				 "iterations: 10\ncluster:\n  nodes: 2\n  network: {bandwidth: 10Gbps, latency: 1us}\n";
 	const char *const systems = "systems: [{name: ps, schedule: sequential, sync: ps}]\n";
 	const double behind_sec = 0.4, iterations = 10.0;
 	char text[TEXT_MAX];
 
 	snprintf(text, sizeof(text), "%s%s", head, systems);
 	const double plain_sec = simulated_text(text).iteration_sec;
-	snprintf(text, sizeof(text), "%s  slow: [{node: 1, compute: 50%%, from: 1us, until: 800ms}]\n%s", head, systems);
+	snprintf(text, sizeof(text), "%s  slow: [{node: 1, compute: 50%%, from: 1us, until: 800ms}]\n%s", head,
+		 systems);
 	const double delayed_sec = simulated_text(text).iteration_sec;
 
 	cr_expect_float_eq(delayed_sec - plain_sec, behind_sec / iterations, 1e-3, "%.6f s became %.6f s", plain_sec,
@@ -674,8 +693,9 @@ static double exchange_sec(const char *sync, unsigned nodes, const char *disturb
 	struct psd_case made;
 
 	snprintf(text, sizeof(text),
-		 "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: %u\n  " NETWORK "\n%ssystems: [{name: %s, sync: %s}]\n", nodes,
-		 disturbance, sync, sync);
+		 "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: %u\n  " NETWORK
+		 "\n%ssystems: [{name: %s, sync: %s}]\n",
+		 nodes, disturbance, sync, sync);
 	loaded_open(&loaded, text);
 	loaded_case(&made, &loaded, 0, 0);
 	const double beside_compute_sec = simulated(&made).iteration_sec - loaded.matter.costs.compute_sec;
@@ -692,16 +712,17 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 	for (unsigned s = 0; s < 2; s++) {
 		const double plain_sec = exchange_sec(syncs[s], 8, "");
 		const double slowed_sec = exchange_sec(syncs[s], 8, "  slow: [{node: 3, link: 50%}]\n");
-		cr_expect_float_eq(slowed_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%s: %.6f s became %.6f s",
-				   syncs[s], plain_sec, slowed_sec);
+		cr_expect_float_eq(slowed_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec,
+				   "%s: %.6f s became %.6f s", syncs[s], plain_sec, slowed_sec);
 	}
 }
 
 /* ---- processors that are shared ---- */
 
 /* Wakes are as long beside these layers, which take 4 ms on a K20, as 90 us beside the 40 ms of a processor. */
-#define MACHINE_HOST                                                                                                             \
-	"host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupt: 15us, handling: 20us, switch: 4us, wake: 10us}"
+#define MACHINE_HOST                                                                                                   \
+	"host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupt: 15us, handling: 20us, switch: 4us, wake: "   \
+	"10us}"
 
 Test(contract, shared_processors_agree)
 {
@@ -711,8 +732,8 @@ Test(contract, shared_processors_agree)
 		char text[TEXT_MAX];
 
 		snprintf(text, sizeof(text),
-			 "title: t\n" CIFAR10_QUICK "cluster: {" NETWORK ", " MACHINE_HOST ", machine: %s}\n" EVERY_METHOD
-			 "sweep: {nodes: [1, 2, 3, 4, 8]}\n",
+			 "title: t\n" CIFAR10_QUICK "cluster: {" NETWORK ", " MACHINE_HOST
+			 ", machine: %s}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 3, 4, 8]}\n",
 			 machines[m]);
 		expect_agreement_within(text, SHARED_RATIO);
 	}
@@ -740,7 +761,8 @@ Test(contract, as_many_workers_as_cores_do_not_wait_for_each_other)
 Test(contract, sockets_bound_an_exchange_that_links_do_not)
 {
 	const double matrix_bytes = 64 << 20, compute_sec = shared_sec("ps", 1, "", "");
-	/* two workers push one half and receive another, then pull likewise: each moves twice the matrix through its sockets */
+	/* two workers push one half and receive another, then pull likewise: each moves twice the matrix through its
+	 * sockets */
 	const double socket_sec = 2 * matrix_bytes / 0.1e9;
 	/* each way on the link: half a matrix out, half in, twice */
 	const double link_sec = matrix_bytes / (1e9 / 8);
@@ -749,27 +771,34 @@ Test(contract, sockets_bound_an_exchange_that_links_do_not)
 	const char *const syncs[] = {"ps", "ring"};
 
 	for (unsigned s = 0; s < 2; s++) {
-		const double slow_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 0.1GBps}\n");
-		const double interrupted_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {interrupt: 500us}\n");
-		const double quick_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 100GBps}\n");
+		const double slow_sec =
+			shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 0.1GBps}\n");
+		const double interrupted_sec =
+			shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {interrupt: 500us}\n");
+		const double quick_sec =
+			shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 100GBps}\n");
 
 		/* a core for each direction, and one core for both */
-		cr_expect_float_eq(interrupted_sec - compute_sec, 2 * interrupts_sec, 1e-3 * link_sec, "%s: %.6f s", syncs[s],
-				   interrupted_sec);
-		cr_expect_float_eq(slow_sec - compute_sec, socket_sec, 1e-3 * socket_sec, "%s: %.6f s", syncs[s], slow_sec);
-		cr_expect_float_eq(quick_sec - compute_sec, link_sec, 1e-3 * link_sec, "%s: %.6f s", syncs[s], quick_sec);
+		cr_expect_float_eq(interrupted_sec - compute_sec, 2 * interrupts_sec, 1e-3 * link_sec, "%s: %.6f s",
+				   syncs[s], interrupted_sec);
+		cr_expect_float_eq(slow_sec - compute_sec, socket_sec, 1e-3 * socket_sec, "%s: %.6f s", syncs[s],
+				   slow_sec);
+		cr_expect_float_eq(quick_sec - compute_sec, link_sec, 1e-3 * link_sec, "%s: %.6f s", syncs[s],
+				   quick_sec);
 	}
 }
 
 Test(contract, messages_bound_an_exchange_whose_bytes_do_not)
 {
 	const double handling_sec = 1.0, compute_sec = shared_sec("ps", 1, "", "");
-	/* one message each way pushed, one pulled; around a ring of two as many: four ends on the one core of each, longer than the bytes take */
+	/* one message each way pushed, one pulled; around a ring of two as many: four ends on the one core of each,
+	 * longer than the bytes take */
 	const double exchange_sec = 4 * handling_sec;
 	const char *const syncs[] = {"ps, pair: 1GB", "ring"}; /* no part is cut into several messages */
 
 	for (unsigned s = 0; s < 2; s++) {
-		const double sec = shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n", "  host: {handling: 1s}\n");
+		const double sec =
+			shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n", "  host: {handling: 1s}\n");
 
 		cr_expect_float_eq(sec - compute_sec, exchange_sec, 1e-3 * exchange_sec, "%s: %.6f s", syncs[s], sec);
 	}
@@ -778,14 +807,14 @@ Test(contract, messages_bound_an_exchange_whose_bytes_do_not)
 Test(contract, a_message_that_wakes_its_receiver_takes_a_switch_of_it)
 {
 	const double switch_sec = 1.0, compute_sec = shared_sec("ps", 1, "", "");
-	/* push and pull, or the two steps of a ring of two, each after the one before: each worker receives two messages that it waited for. Between
-	 * push and pull lies the reduction, of 7 ms. */
+	/* push and pull, or the two steps of a ring of two, each after the one before: each worker receives two
+	 * messages that it waited for. Between push and pull lies the reduction, of 7 ms. */
 	const double exchange_sec = 2 * switch_sec, exact_sec = 2e-2;
 	const char *const syncs[] = {"ps, pair: 1GB", "ring"};
 
 	for (unsigned s = 0; s < 2; s++) {
-		const double sec =
-			shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n", "  host: {switch: 1s, reduce: 10GBps}\n");
+		const double sec = shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n",
+					      "  host: {switch: 1s, reduce: 10GBps}\n");
 
 		cr_expect_float_eq(sec - compute_sec, exchange_sec, exact_sec, "%s: %.6f s", syncs[s], sec);
 	}
@@ -803,7 +832,8 @@ Test(contract, around_a_ring_delays_and_ends_of_messages_add_up)
 		double sec;
 
 		snprintf(text, sizeof(text),
-			 "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: 3\n  network: {bandwidth: 400Gbps, latency: 5s}\n"
+			 "title: t\n" ONE_LAYER_64MIB
+			 "cluster:\n  nodes: 3\n  network: {bandwidth: 400Gbps, latency: 5s}\n"
 			 "  machine: {cores: 1, nodes: 1}\n  host: {handling: 1s, switch: 2s}\n"
 			 "systems: [{name: A, sync: ring, schedule: sequential}]\nfidelity: %s\n",
 			 fidelities[f]);
@@ -812,7 +842,8 @@ Test(contract, around_a_ring_delays_and_ends_of_messages_add_up)
 	}
 }
 
-/* Seconds that an iteration takes longer by the wakes: the mean of several, so that what one leaves to the next shows. */
+/* Seconds that an iteration takes longer by the wakes: the mean of several, so that what one leaves to the next shows.
+ */
 static struct outcomes lost_to_wakes(const char *sync, unsigned nodes, const char *fidelity, double wake_sec)
 {
 	struct outcomes outcomes[2];
@@ -821,7 +852,8 @@ static struct outcomes lost_to_wakes(const char *sync, unsigned nodes, const cha
 		char text[TEXT_MAX];
 
 		snprintf(text, sizeof(text),
-			 "title: t\n" CIFAR10_QUICK "cluster:\n  nodes: %u\n  network: {bandwidth: 400Gbps, latency: 0s}\n"
+			 "title: t\n" CIFAR10_QUICK
+			 "cluster:\n  nodes: %u\n  network: {bandwidth: 400Gbps, latency: 0s}\n"
 			 "  machine: {cores: %u}\n  host: {reduce: 1000GBps, wake: %gs}\n"
 			 "systems: [{name: A, sync: %s}]\nfidelity: %s\niterations: 4\n",
 			 nodes, nodes, w * wake_sec, sync, fidelity);
@@ -835,9 +867,9 @@ static struct outcomes lost_to_wakes(const char *sync, unsigned nodes, const cha
 Test(contract, a_wake_is_lost_to_those_who_compute)
 {
 	const double wake_sec = 10e-6, exact_sec = 1e-2 * wake_sec;
-	/* Of five layers with weights the last one's messages come when nobody computes. Of the other four each worker receives a push and a pull
-	 * from every other, or, of weights and of biases, a chunk in each of two steps around a ring. Of 20 workers' messages a flow stands for
-	 * several. */
+	/* Of five layers with weights the last one's messages come when nobody computes. Of the other four each worker
+	 * receives a push and a pull from every other, or, of weights and of biases, a chunk in each of two steps
+	 * around a ring. Of 20 workers' messages a flow stands for several. */
 	const struct {
 		const char *sync, *fidelity;
 		unsigned nodes;
@@ -860,8 +892,9 @@ Test(contract, a_wake_is_lost_to_those_who_compute)
 
 Test(contract, workers_beyond_the_cores_take_turns)
 {
-	const char *const text = "title: t\n" VGG19 "cluster:\n  nodes: 6\n  network: {bandwidth: 400Gbps, latency: 0s}\n"
-				 "  machine: {cores: 2}\nsystems: [{name: A, sync: ring}]\n";
+	const char *const text =
+		"title: t\n" VGG19 "cluster:\n  nodes: 6\n  network: {bandwidth: 400Gbps, latency: 0s}\n"
+		"  machine: {cores: 2}\nsystems: [{name: A, sync: ring}]\n";
 	const double compute_sec = 32 / 35.0; /* batch over images per second */
 
 	/* six layers at a time on two cores; what is exposed of the exchange is the last layer's */
@@ -869,12 +902,14 @@ Test(contract, workers_beyond_the_cores_take_turns)
 			   simulated_text(text).iteration_sec);
 }
 
-/* All of this model's tensors travel as factors, so that the servers have nothing to do, while the traffic beside it goes on for ever. */
+/* All of this model's tensors travel as factors, so that the servers have nothing to do, while the traffic beside it
+ * goes on for ever. */
 Test(contract, idle_servers_do_not_keep_a_run_alive)
 {
-	const struct psd_outcome outcome = simulated_text("title: t\n" ONE_LAYER "cluster:\n  nodes: 4\n  " NETWORK "\n"
-							  "  background: [{from: 0, to: 1, bytes: 10kB, period: 10ms}]\n"
-							  "systems: [{name: sfb, sync: sfb, servers: 2}]\n");
+	const struct psd_outcome outcome =
+		simulated_text("title: t\n" ONE_LAYER "cluster:\n  nodes: 4\n  " NETWORK "\n"
+			       "  background: [{from: 0, to: 1, bytes: 10kB, period: 10ms}]\n"
+			       "systems: [{name: sfb, sync: sfb, servers: 2}]\n");
 
 	cr_expect_gt(outcome.iteration_sec, 0.0);
 }
@@ -882,10 +917,11 @@ Test(contract, idle_servers_do_not_keep_a_run_alive)
 Test(contract, background_traffic_takes_its_fair_share)
 {
 	const double latency_share_ratio = 0.02;
-	/* with two workers each link carries one flow each way; a second from 0 to 1 halves it, and a ring waits for the slower way */
+	/* with two workers each link carries one flow each way; a second from 0 to 1 halves it, and a ring waits for
+	 * the slower way */
 	const double plain_sec = exchange_sec("ring", 2, "");
 	const double shared_sec = exchange_sec("ring", 2, "  background: [{from: 0, to: 1, bytes: 1GiB}]\n");
 
-	cr_expect_float_eq(shared_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%.6f s became %.6f s", plain_sec,
-			   shared_sec);
+	cr_expect_float_eq(shared_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%.6f s became %.6f s",
+			   plain_sec, shared_sec);
 }

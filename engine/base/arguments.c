@@ -30,8 +30,8 @@ static enum psd_status take_count(const struct reader *reader, const struct psd_
 
 	if (!psd_units_read_count(value, &count) || count < option->least || count > option->most)
 		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE,
-				     "'%s' is '%.80s', must be from %" PRIu64 " to %" PRIu64, option->name, value, option->least,
-				     option->most);
+				     "'%s' is '%.80s', must be from %" PRIu64 " to %" PRIu64, option->name, value,
+				     option->least, option->most);
 	*(uint64_t *)(void *)(reader->target + option->offset) = count;
 	return PSD_OK;
 }
@@ -41,8 +41,8 @@ static enum psd_status take_seconds(const struct reader *reader, const struct ps
 	double sec;
 
 	if (!psd_units_read_seconds(value, &sec) || sec <= 0.0)
-		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' is '%.80s', must be %s", option->name, value,
-				     psd_units_seconds_help);
+		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' is '%.80s', must be %s", option->name,
+				     value, psd_units_seconds_help);
 	*(double *)(void *)(reader->target + option->offset) = sec;
 	return PSD_OK;
 }
@@ -140,8 +140,9 @@ static enum psd_status read_scenario(const struct reader *reader, const char *pa
 	const unsigned most = reader->table->most_scenarios;
 
 	if (most && arguments->n_scenarios == most)
-		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%.200s' is one scenario too many, %s takes %u", path,
-				     reader->table->program, most);
+		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE,
+				     "'%.200s' is one scenario too many, %s takes %u", path, reader->table->program,
+				     most);
 	arguments->scenarios[arguments->n_scenarios++] = path;
 	return PSD_OK;
 }
@@ -162,8 +163,8 @@ static enum psd_status read_all(const struct reader *reader, int argc, char *con
 	return status;
 }
 
-enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_option_table *table, void *target, int argc,
-				   char *const argv[], struct psd_error *err)
+enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_option_table *table, void *target,
+				   int argc, char *const argv[], struct psd_error *err)
 {
 	const struct reader reader = {arguments, table, target, err};
 	const size_t most = argc > 0 ? (size_t)argc + 1 : 1;
@@ -211,5 +212,6 @@ void psd_option_table_add_help(struct psd_text *text, const struct psd_option_ta
 		psd_text_add(text, "  %s %-*s  %s\n", option->name, NAME_AND_VALUE - name_width,
 			     option->value_name ? option->value_name : "", option->help);
 	}
-	psd_text_add(text, "\nStatus: 0 done, 1 a run failed or a result could not be written, 2 bad usage or scenario.\n");
+	psd_text_add(text,
+		     "\nStatus: 0 done, 1 a run failed or a result could not be written, 2 bad usage or scenario.\n");
 }

@@ -27,7 +27,8 @@ struct psd_option {
 	unsigned choice;    /* not 0 */
 	size_t text_offset; /* a choice with a value: of the const char * that it goes to */
 	bool is_last;	    /* what follows on the command line is not looked at */
-	/* A setting whose values these are: "fidelity=flow" for `--fidelity flow`, NULL-terminated; NULL: its value is a setting itself. */
+	/* A setting whose values these are: "fidelity=flow" for `--fidelity flow`, NULL-terminated; NULL: its value is
+	 * a setting itself. */
 	const char *const *settings;
 	const char *help;
 };
@@ -49,10 +50,10 @@ struct psd_arguments {
 	bool is_last; /* an option that is the last one was there */
 };
 
-/* Reads all of argv into target, a struct that the table's offsets are of, and *arguments, released by psd_arguments_release(); on failure
- * it holds nothing. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
-enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_option_table *table, void *target, int argc,
-				   char *const argv[], struct psd_error *err) PSD_MUST_CHECK;
+/* Reads all of argv into target, a struct that the table's offsets are of, and *arguments, released by
+ * psd_arguments_release(); on failure it holds nothing. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
+enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_option_table *table, void *target,
+				   int argc, char *const argv[], struct psd_error *err) PSD_MUST_CHECK;
 void psd_arguments_release(struct psd_arguments *arguments);
 
 /* The option that makes the member at offset this choice; "" when there is none. */

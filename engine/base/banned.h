@@ -1,6 +1,6 @@
-/* Forced into every C file by the Makefile: names functions that must not be called, each with what to call instead. It declares
- * them without including anything, so that it comes before the file's own feature macros; the C library's declarations merge with
- * these. Refuses to be included by hand. */
+/* Forced into every C file by the Makefile: names functions that must not be called, each with what to call instead. It
+ * declares them without including anything, so that it comes before the file's own feature macros; the C library's
+ * declarations merge with these. Refuses to be included by hand. */
 #ifndef PSD_BANNED_H
 #define PSD_BANNED_H
 

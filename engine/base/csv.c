@@ -83,9 +83,10 @@ enum psd_status psd_csv_check_header(const struct psd_csv *csv, const char *head
 		const size_t length = strcspn(expected, ",");
 		const bool is_last = i + 1 == csv->n_cells;
 
-		if (strlen(csv->cells[i]) != length || strncmp(csv->cells[i], expected, length) || is_last != !expected[length])
-			return psd_error_set(err, PSD_EINVAL, csv->at, "column %u is '%.80s', the header must be '%s'", i + 1,
-					     csv->cells[i], header);
+		if (strlen(csv->cells[i]) != length || strncmp(csv->cells[i], expected, length) ||
+		    is_last != !expected[length])
+			return psd_error_set(err, PSD_EINVAL, csv->at, "column %u is '%.80s', the header must be '%s'",
+					     i + 1, csv->cells[i], header);
 		expected += length + !is_last;
 	}
 	return PSD_OK;

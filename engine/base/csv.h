@@ -1,5 +1,5 @@
-/* Comma-separated files that people keep by hand: '#' lines are comments, blank lines count nothing, cells are trimmed. Private to the
- * engine. Refuses quotes (no cell may hold a comma) and zero bytes. */
+/* Comma-separated files that people keep by hand: '#' lines are comments, blank lines count nothing, cells are trimmed.
+ * Private to the engine. Refuses quotes (no cell may hold a comma) and zero bytes. */
 #ifndef PSD_CSV_H
 #define PSD_CSV_H
 
@@ -23,7 +23,8 @@ enum psd_status psd_csv_open(struct psd_csv *csv, const char *path, struct psd_e
 /* Takes the next line that is not blank; *has_line is false at the end. PSD_EINVAL with the line. */
 enum psd_status psd_csv_next(struct psd_csv *csv, bool *has_line, struct psd_error *err) PSD_MUST_CHECK;
 /* Complains unless the current line's cells are the names in `header`, "a,b,c". */
-enum psd_status psd_csv_check_header(const struct psd_csv *csv, const char *header, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_csv_check_header(const struct psd_csv *csv, const char *header,
+				     struct psd_error *err) PSD_MUST_CHECK;
 void psd_csv_close(struct psd_csv *csv);
 
 #endif

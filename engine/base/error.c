@@ -15,7 +15,8 @@ static size_t append(char *text, size_t room, size_t length, const char *format,
 	return (size_t)written < room - length ? length + (size_t)written : room - 1;
 }
 
-static __attribute__((format(printf, 4, 5))) size_t append_text(char *text, size_t room, size_t length, const char *format, ...)
+static __attribute__((format(printf, 4, 5))) size_t append_text(char *text, size_t room, size_t length,
+								const char *format, ...)
 {
 	va_list values;
 
@@ -38,7 +39,8 @@ static size_t append_place(char *text, size_t room, struct psd_place at)
 	return at.path ? append_text(text, room, length, " ") : length;
 }
 
-enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, struct psd_place at, const char *format, ...)
+enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, struct psd_place at, const char *format,
+			      ...)
 {
 	va_list values;
 	size_t length;

@@ -180,7 +180,8 @@ static void add_head(struct psd_text *text, const struct psd_grid *grid, const i
 	add_line(text, &line);
 }
 
-static void add_row(struct psd_text *text, const struct psd_grid *grid, const int widths[], const struct psd_grid_row *row)
+static void add_row(struct psd_text *text, const struct psd_grid *grid, const int widths[],
+		    const struct psd_grid_row *row)
 {
 	struct line line = {.length = 0};
 

@@ -34,7 +34,8 @@ void psd_grid_add_row(struct psd_grid *grid);
 /* An empty line, unless the last row is one or there is none yet. */
 void psd_grid_add_gap(struct psd_grid *grid);
 /* Sets a cell of the newest row. Control characters become '?', so that no file drives the terminal. */
-void psd_grid_set(struct psd_grid *grid, unsigned column, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void psd_grid_set(struct psd_grid *grid, unsigned column, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Adds heads, a rule and rows. */
 void psd_grid_add(struct psd_text *text, const struct psd_grid *grid);
 void psd_grid_release(struct psd_grid *grid);

@@ -1,4 +1,5 @@
-/* A map from names to numbers for graphs of many layers: no search is linear. Private to the engine. Refuses to delete. */
+/* A map from names to numbers for graphs of many layers: no search is linear. Private to the engine. Refuses to delete.
+ */
 #ifndef PSD_NAMES_H
 #define PSD_NAMES_H
 

@@ -17,8 +17,8 @@ void psd_text_add(struct psd_text *text, const char *format, ...) __attribute__(
 void psd_text_add_bytes(struct psd_text *text, const char *bytes, size_t length);
 /* With control characters as '?', so that no file drives the terminal. */
 void psd_text_add_plain(struct psd_text *text, const char *string);
-/* In double quotes and escaped as JSON has it, which YAML's double-quoted strings take, too. What is no UTF-8 becomes U+FFFD, so that the
- * result is valid whatever comes in. */
+/* In double quotes and escaped as JSON has it, which YAML's double-quoted strings take, too. What is no UTF-8 becomes
+ * U+FFFD, so that the result is valid whatever comes in. */
 void psd_text_add_json(struct psd_text *text, const char *string);
 /* One field of CSV, quoted where it has to be (RFC 4180). */
 void psd_text_add_csv(struct psd_text *text, const char *field);
@@ -26,12 +26,13 @@ void psd_text_add_csv(struct psd_text *text, const char *field);
 void psd_text_clear(struct psd_text *text);
 void psd_text_release(struct psd_text *text);
 
-/* The next character of a string that is not at its end, as psd_text_add_json() writes it, for those who write to a stream; moves *string on.
- * Returns the length of the piece, which is not terminated. */
+/* The next character of a string that is not at its end, as psd_text_add_json() writes it, for those who write to a
+ * stream; moves *string on. Returns the length of the piece, which is not terminated. */
 enum { PSD_TEXT_PIECE = 8 };
 unsigned psd_text_next_json(const char **string, char piece[PSD_TEXT_PIECE]);
 
-/* Bytes of the UTF-8 sequence at string, or 0 when there is none (also for overlong forms, surrogates and beyond U+10FFFF). */
+/* Bytes of the UTF-8 sequence at string, or 0 when there is none (also for overlong forms, surrogates and beyond
+ * U+10FFFF). */
 unsigned psd_text_sequence_bytes(const char *string);
 /* Characters of a string: bytes that begin a UTF-8 sequence. */
 int psd_text_places(const char *string);

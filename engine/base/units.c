@@ -1,5 +1,6 @@
-/* Reading and writing of quantities. Reads decimal figures only (no hexadecimal, no "inf"), so that what a file says is what a
- * person reads; strtod() does the conversion after the spelling was checked. Refuses to guess a missing suffix. */
+/* Reading and writing of quantities. Reads decimal figures only (no hexadecimal, no "inf"), so that what a file says is
+ * what a person reads; strtod() does the conversion after the spelling was checked. Refuses to guess a missing suffix.
+ */
 #include "engine/base/units.h"
 
 #include <ctype.h>
@@ -142,7 +143,8 @@ bool psd_units_read_bytes(const char *text, uint64_t *bytes)
 
 	if (!suffix || !store(value, prefixed(suffix, "B"), &product))
 		return false;
-	if (!strcmp(suffix, "B") && read_digits(text, figure_end(text), bytes)) /* plain figures are exact beyond 2^53, too */
+	if (!strcmp(suffix, "B") &&
+	    read_digits(text, figure_end(text), bytes)) /* plain figures are exact beyond 2^53, too */
 		return true;
 	product = floor(product + 0.5); /* 0.1MiB is no whole number of bytes: the nearest */
 	if (product >= 0x1p64)

@@ -1,5 +1,6 @@
-/* The only reader and writer of quantities with units. SI prefixes are powers of 1000 (k M G T), IEC ones of 1024 (Ki Mi Gi);
- * b is bit, B is byte. A missing suffix is an error, except for plain counts and ratios. All functions are pure, any thread. */
+/* The only reader and writer of quantities with units. SI prefixes are powers of 1000 (k M G T), IEC ones of 1024 (Ki
+ * Mi Gi); b is bit, B is byte. A missing suffix is an error, except for plain counts and ratios. All functions are
+ * pure, any thread. */
 #ifndef PSD_UNITS_H
 #define PSD_UNITS_H
 
@@ -7,15 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each reads the whole of text; returns false and leaves *out alone when text is not such a quantity, is negative, is not
- * finite or does not fit. What each accepts is in the example; psd_units_*_help are the words for error messages. */
+/* Each reads the whole of text; returns false and leaves *out alone when text is not such a quantity, is negative, is
+ * not finite or does not fit. What each accepts is in the example; psd_units_*_help are the words for error messages.
+ */
 bool psd_units_read_rate(const char *text, double *bits_per_sec);	/* 40Gbps, 2.3GBps, 100 MBps, 1GiBps */
 bool psd_units_read_bytes(const char *text, uint64_t *bytes);		/* 64B, 2MB, 256KiB, 1.5GiB */
 bool psd_units_read_seconds(const char *text, double *sec);		/* 1.5ms, 30us, 5ns, 2s */
 bool psd_units_read_flop_rate(const char *text, double *flops_per_sec); /* 6.1TFLOPS, 300GFLOPS */
 bool psd_units_read_ratio(const char *text, double *ratio);		/* 0.15, 15% */
 bool psd_units_read_count(const char *text, uint64_t *count);		/* 12, 0; digits only */
-bool psd_units_read_number(const char *text, double *number);		/* 34.6, 1e-3: finite, no suffix, may be negative */
+bool psd_units_read_number(const char *text, double *number); /* 34.6, 1e-3: finite, no suffix, may be negative */
 
 extern const char psd_units_rate_help[];      /* "a rate such as 40Gbps or 2.3GBps" */
 extern const char psd_units_bytes_help[];     /* "a size such as 256KiB or 2MB" */

@@ -6,10 +6,10 @@
 
 const char *const psd_method_names[PSD_METHODS + 1] = {"ps", "sfb", "adam", "ring", NULL};
 
-/* P workers, S shards, K batch, M rows, N columns, as in ATC'17 table 1. M N is taken as `elements`, which adds the bias that
- * travels with the weight. */
-uint64_t psd_cost_node_values(enum psd_method method, enum psd_role role, const struct psd_subject *subject, unsigned workers,
-			      unsigned shards)
+/* P workers, S shards, K batch, M rows, N columns, as in ATC'17 table 1. M N is taken as `elements`, which adds the
+ * bias that travels with the weight. */
+uint64_t psd_cost_node_values(enum psd_method method, enum psd_role role, const struct psd_subject *subject,
+			      unsigned workers, unsigned shards)
 {
 	const uint64_t P = workers;
 	const uint64_t S = shards;
@@ -68,8 +68,8 @@ static uint64_t both_ways_bytes(enum psd_pattern pattern, uint64_t elements, con
 	return traffic.sent_bytes + traffic.received_bytes;
 }
 
-static uint64_t one_node_bytes(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,
-			       unsigned node)
+static uint64_t one_node_bytes(enum psd_method method, const struct psd_subject *subject,
+			       const struct psd_layout *layout, unsigned node)
 {
 	const uint64_t factors = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns);
 	switch (method) {
@@ -110,13 +110,14 @@ double psd_cost_woken(const struct psd_rates *rates, double n_messages, double p
 	return paused_sec > 0.5 * rates->latency_sec ? n_messages : 0.0;
 }
 
-struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages, double n_woken)
+struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages,
+					    double n_woken)
 {
 	const struct psd_host *host = rates->host;
 	const double moved_sec = host->socket_bps > 0.0 ? 8.0 * bytes / host->socket_bps : 0.0;
 	const double link_sec = 8.0 * bytes / link_bps_of(rates);
-	const double sec = moved_sec + rates->interrupt_sec * bytes / rates->coalesced_bytes + host->handling_sec * n_messages +
-			   host->switch_sec * n_woken;
+	const double sec = moved_sec + rates->interrupt_sec * bytes / rates->coalesced_bytes +
+			   host->handling_sec * n_messages + host->switch_sec * n_woken;
 
 	return (struct psd_socket_work){sec, sec < link_sec ? sec / link_sec : sec > 0.0 ? 1.0 : 0.0};
 }
@@ -156,8 +157,8 @@ double psd_cost_interrupt_ratio(double link_bps)
 	return -expm1(-8.0 * psd_cost_coalesced_bytes(link_bps) / link_bps / PSD_INTERRUPT_PAUSE_SEC);
 }
 
-struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps, unsigned fan_in,
-				double gemm_flops_per_sec, uint64_t pair_bytes)
+struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps,
+				unsigned fan_in, double gemm_flops_per_sec, uint64_t pair_bytes)
 {
 	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
 	const double payload_bps = link_bps * network->payload_ratio;
@@ -175,17 +176,18 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 	};
 }
 
-static double node_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates,
-		       unsigned node)
+static double node_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+		       const struct psd_rates *rates, unsigned node)
 {
 	const struct psd_traffic traffic = psd_payload_node_traffic(payload, layout, node);
 	return fmax(8.0 * (double)traffic.sent_bytes / rates->send_bps,
 		    8.0 * (double)traffic.received_bytes / rates->receive_bps);
 }
 
-/* Nodes of a kind are alike but for the last one, which may have fewer workers and whose shard has the largest part, and the root's: of
- * the others, node 0 or 1 is one. */
-static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+/* Nodes of a kind are alike but for the last one, which may have fewer workers and whose shard has the largest part,
+ * and the root's: of the others, node 0 or 1 is one. */
+static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			       const struct psd_rates *rates)
 {
 	double sec = fmax(node_sec(payload, layout, rates, 0), node_sec(payload, layout, rates, layout->nodes - 1));
 	if (payload->pattern == PSD_PATTERN_TO_ROOT || payload->pattern == PSD_PATTERN_FROM_ROOT) {
@@ -216,22 +218,26 @@ static double local_bytes(const struct psd_payload *payload, const struct psd_la
 	case PSD_PATTERN_RING: return g > 1.0 ? 2.0 * (P - 1.0) / P * b : 0.0;
 	case PSD_PATTERN_TO_ROOT:
 	case PSD_PATTERN_FROM_ROOT:
-		return psd_layout_is_worker(layout, payload->root) ? (workers_beside(layout, payload->root) - 1.0) * b : 0.0;
+		return psd_layout_is_worker(layout, payload->root) ? (workers_beside(layout, payload->root) - 1.0) * b
+								   : 0.0;
 	case PSD_PATTERN_BROADCAST:
 	case PSD_PATTERNS: break;
 	}
 	return (g - 1.0) * b;
 }
 
-double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			     const struct psd_rates *rates)
 {
 	if (psd_layout_hosts(layout) == 1)
 		return 0.0;
-	const double local_sec = layout->workers_per_node > 1 ? 8.0 * local_bytes(payload, layout) / rates->local_bps : 0.0;
+	const double local_sec =
+		layout->workers_per_node > 1 ? 8.0 * local_bytes(payload, layout) / rates->local_bps : 0.0;
 	return psd_layout_nodes(layout) == 1 ? local_sec : fmax(local_sec, busiest_node_sec(payload, layout, rates));
 }
 
-double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			    const struct psd_rates *rates)
 {
 	const double message_sec = rates->host->message_sec;
 	if (message_sec == 0.0 || psd_layout_hosts(layout) == 1)
@@ -252,7 +258,8 @@ double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_
 	return 0.0;
 }
 
-double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			       const struct psd_rates *rates)
 {
 	const struct psd_host *host = rates->host;
 	const double n_steps = psd_cost_ring_messages(layout);
@@ -266,10 +273,11 @@ double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct p
 	return 0.0;
 }
 
-/* A chunk goes round the ring while every hop carries one chunk in each step. So a step takes as long as its slowest hop is busy, or as
- * the mean hop with its delay, whichever is more: with one worker a node, transfer plus delay; with several, the quick hops inside the
- * nodes make up for the delays between them. */
-double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+/* A chunk goes round the ring while every hop carries one chunk in each step. So a step takes as long as its slowest
+ * hop is busy, or as the mean hop with its delay, whichever is more: with one worker a node, transfer plus delay; with
+ * several, the quick hops inside the nodes make up for the delays between them. */
+double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			       const struct psd_rates *rates)
 {
 	if (layout->workers == 1)
 		return 0.0;
@@ -296,9 +304,11 @@ static double network_sec(enum psd_pattern pattern, uint64_t elements, const str
 {
 	const struct psd_payload payload = {pattern, elements, subject->value_bytes, psd_layout_shard_host(layout, 0)};
 	if (pattern == PSD_PATTERN_RING)
-		return psd_cost_transfer_sec(&payload, layout, rates) + psd_cost_ring_delay_sec(&payload, layout, rates);
+		return psd_cost_transfer_sec(&payload, layout, rates) +
+		       psd_cost_ring_delay_sec(&payload, layout, rates);
 	const double latency_sec = psd_layout_nodes(layout) > 1 ? rates->latency_sec : 0.0;
-	return psd_cost_message_sec(&payload, layout, rates) + psd_cost_transfer_sec(&payload, layout, rates) + latency_sec;
+	return psd_cost_message_sec(&payload, layout, rates) + psd_cost_transfer_sec(&payload, layout, rates) +
+	       latency_sec;
 }
 
 double psd_cost_seconds(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,
@@ -321,17 +331,20 @@ double psd_cost_seconds(enum psd_method method, const struct psd_subject *subjec
 		if (peers == 0)
 			return 0.0;
 		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
-		       network_sec(PSD_PATTERN_BROADCAST, factor_values, subject, layout, rates) + rebuild_sec + update_sec;
+		       network_sec(PSD_PATTERN_BROADCAST, factor_values, subject, layout, rates) + rebuild_sec +
+		       update_sec;
 	case PSD_METHOD_ADAM:
 		if (peers == 0)
 			return 0.0;
 		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
-		       network_sec(PSD_PATTERN_TO_ROOT, factor_values, subject, layout, rates) + rebuild_sec + update_sec +
-		       2.0 * dense_copy_sec + network_sec(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, rates);
+		       network_sec(PSD_PATTERN_TO_ROOT, factor_values, subject, layout, rates) + rebuild_sec +
+		       update_sec + 2.0 * dense_copy_sec +
+		       network_sec(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, rates);
 	case PSD_METHOD_RING:
 		return peers == 0 ? 0.0
 				  : 2.0 * dense_copy_sec +
-					    network_sec(PSD_PATTERN_RING, subject->elements, subject, layout, rates) + update_sec;
+					    network_sec(PSD_PATTERN_RING, subject->elements, subject, layout, rates) +
+					    update_sec;
 	case PSD_METHODS: break;
 	}
 	assert(!"method");

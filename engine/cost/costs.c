@@ -1,5 +1,6 @@
-/* Compute times from the roofline of a device, and what both sources share: storage and scaling. The profile reader is profile.c.
- * Refuses to guess what a layer costs beyond its FLOPs and bytes: launch overheads and fusion are left out. */
+/* Compute times from the roofline of a device, and what both sources share: storage and scaling. The profile reader is
+ * profile.c. Refuses to guess what a layer costs beyond its FLOPs and bytes: launch overheads and fusion are left out.
+ */
 #include "engine/cost/costs.h"
 
 #include <math.h>
@@ -15,7 +16,8 @@ enum psd_status psd_costs_init(struct psd_costs *costs, const struct psd_graph *
 
 	if (!block)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	*costs = (struct psd_costs){.forward_sec = block, .backward_sec = block + graph->n_layers, .n_layers = graph->n_layers};
+	*costs = (struct psd_costs){
+		.forward_sec = block, .backward_sec = block + graph->n_layers, .n_layers = graph->n_layers};
 	return PSD_OK;
 }
 
@@ -42,7 +44,8 @@ enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, u
 
 	if (sum <= 0 || !isfinite(sum) || !isfinite(factor))
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "all layers together take %g s for %u images, must be above 0 and finite", sum, batch);
+				     "all layers together take %g s for %u images, must be above 0 and finite", sum,
+				     batch);
 	for (unsigned i = 0; i < costs->n_layers; i++) {
 		costs->forward_sec[i] *= factor;
 		costs->backward_sec[i] *= factor;
@@ -61,7 +64,8 @@ struct roofline {
 
 static struct roofline roofline_of(const struct psd_device *device, bool half)
 {
-	const double peak = half ? device->peak_half_flops_per_sec * device->half_efficiency_ratio : device->peak_flops_per_sec;
+	const double peak =
+		half ? device->peak_half_flops_per_sec * device->half_efficiency_ratio : device->peak_flops_per_sec;
 
 	return (struct roofline){
 		.conv_flops_per_sec = half ? peak : peak * device->conv_efficiency_ratio,
@@ -90,10 +94,10 @@ static double parameter_bytes(const struct psd_graph *graph, const struct psd_la
 	return (double)elements * sizeof(float);
 }
 
-/* Parameters are read once for the whole batch, everything else once for each sample. Backward reads the gradient of the output and
- * the input, and writes the gradient of the input; it reads the parameters and writes their gradient. */
-static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, unsigned i, const struct roofline *roofline,
-		       unsigned batch)
+/* Parameters are read once for the whole batch, everything else once for each sample. Backward reads the gradient of
+ * the output and the input, and writes the gradient of the input; it reads the parameters and writes their gradient. */
+static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, unsigned i,
+		       const struct roofline *roofline, unsigned batch)
 {
 	const struct psd_layer *layer = &graph->layers[i];
 	const double parameters = parameter_bytes(graph, layer);
@@ -109,8 +113,9 @@ static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, u
 				      (outputs + 2 * inputs + 2 * parameters) * byte_sec);
 }
 
-enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph, const struct psd_device *device,
-				      unsigned batch, bool half, double images_per_sec, struct psd_error *err)
+enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,
+				      const struct psd_device *device, unsigned batch, bool half, double images_per_sec,
+				      struct psd_error *err)
 {
 	const struct roofline roofline = roofline_of(device, half);
 	struct psd_costs fresh;

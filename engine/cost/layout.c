@@ -85,10 +85,13 @@ uint64_t psd_payload_part_bytes(const struct psd_payload *payload, const struct 
 
 static uint64_t ring_bytes(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from)
 {
-	return layout->workers > 1 ? psd_ring_sent_elements(payload->elements, layout->workers, from) * payload->value_bytes : 0;
+	return layout->workers > 1
+		       ? psd_ring_sent_elements(payload->elements, layout->workers, from) * payload->value_bytes
+		       : 0;
 }
 
-uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from, unsigned to)
+uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				   unsigned to)
 {
 	assert(from != to);
 	const uint64_t all_bytes = payload->elements * payload->value_bytes;
@@ -101,7 +104,8 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 		if (!psd_layout_is_shard(layout, from) || !psd_layout_is_worker(layout, to))
 			return 0;
 		return psd_payload_part_bytes(payload, layout, psd_layout_shard(layout, from));
-	case PSD_PATTERN_BROADCAST: return psd_layout_is_worker(layout, from) && psd_layout_is_worker(layout, to) ? all_bytes : 0;
+	case PSD_PATTERN_BROADCAST:
+		return psd_layout_is_worker(layout, from) && psd_layout_is_worker(layout, to) ? all_bytes : 0;
 	case PSD_PATTERN_TO_ROOT: return psd_layout_is_worker(layout, from) && to == payload->root ? all_bytes : 0;
 	case PSD_PATTERN_FROM_ROOT: return psd_layout_is_worker(layout, to) && from == payload->root ? all_bytes : 0;
 	case PSD_PATTERN_RING:
@@ -119,7 +123,8 @@ static struct psd_traffic turned(struct psd_traffic traffic)
 }
 
 /* Legend: P workers, g of them on this node, b payload bytes, own = this node's shard's part. */
-struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
+struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout,
+					    unsigned node)
 {
 	const bool is_worker_node = node < layout->nodes;
 	const uint64_t P = layout->workers;
@@ -135,7 +140,9 @@ struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, c
 		const uint64_t own = has_shard ? psd_payload_part_bytes(payload, layout, shard) : 0;
 		return (struct psd_traffic){g * (b - own), (P - g) * own};
 	}
-	case PSD_PATTERN_PULL: forth.pattern = PSD_PATTERN_PUSH; return turned(psd_payload_node_traffic(&forth, layout, node));
+	case PSD_PATTERN_PULL:
+		forth.pattern = PSD_PATTERN_PUSH;
+		return turned(psd_payload_node_traffic(&forth, layout, node));
 	case PSD_PATTERN_BROADCAST: return (struct psd_traffic){g * (P - g) * b, g * (P - g) * b};
 	case PSD_PATTERN_TO_ROOT:
 		if (node == psd_layout_node(layout, payload->root))
@@ -170,11 +177,14 @@ unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd
 		return 0;
 	switch (payload->pattern) {
 	case PSD_PATTERN_PUSH:
-		return to_shard && psd_payload_part_bytes(payload, layout, psd_layout_shard(layout, to)) > 0 ? other_workers : 0;
+		return to_shard && psd_payload_part_bytes(payload, layout, psd_layout_shard(layout, to)) > 0
+			       ? other_workers
+			       : 0;
 	case PSD_PATTERN_PULL: {
 		if (!to_worker)
 			return 0;
-		const bool has_own_part = to_shard && psd_payload_part_bytes(payload, layout, psd_layout_shard(layout, to)) > 0;
+		const bool has_own_part =
+			to_shard && psd_payload_part_bytes(payload, layout, psd_layout_shard(layout, to)) > 0;
 		return filled_shards(payload, layout) - (has_own_part ? 1 : 0);
 	}
 	case PSD_PATTERN_BROADCAST: return to_worker ? other_workers : 0;
@@ -217,8 +227,8 @@ static unsigned pairs_into(const struct psd_payload *payload, const struct psd_l
 
 	for (unsigned to = 0; to < n_hosts; to++)
 		for (unsigned from = 0; from < n_hosts && psd_layout_node(layout, to) == node; from++)
-			n_pairs +=
-				psd_layout_node(layout, from) != node && psd_payload_bytes_between(payload, layout, from, to) > 0;
+			n_pairs += psd_layout_node(layout, from) != node &&
+				   psd_payload_bytes_between(payload, layout, from, to) > 0;
 	return n_pairs;
 }
 

@@ -1,5 +1,6 @@
-/* Who is where, and who sends how much to whom. Hosts: worker w is host w, on node w / workers_per_node; parameter-server shards sit
- * on the first worker of each node, or, when separate, on hosts of their own after the workers. Pure functions, any thread. */
+/* Who is where, and who sends how much to whom. Hosts: worker w is host w, on node w / workers_per_node;
+ * parameter-server shards sit on the first worker of each node, or, when separate, on hosts of their own after the
+ * workers. Pure functions, any thread. */
 #ifndef PSD_LAYOUT_H
 #define PSD_LAYOUT_H
 
@@ -48,21 +49,26 @@ struct psd_range {
 	uint64_t first;
 	uint64_t elements;
 };
-/* Shard's part of so many elements: they are cut at shard * elements / shards, so parts differ by one element at most. */
+/* Shard's part of so many elements: they are cut at shard * elements / shards, so parts differ by one element at most.
+ */
 struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard);
-/* The payload with this share of its elements, 0 < ratio <= 1: whole ones, and as many as it has parts, so that none of them becomes empty. */
+/* The payload with this share of its elements, 0 < ratio <= 1: whole ones, and as many as it has parts, so that none of
+ * them becomes empty. */
 struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const struct psd_layout *layout, double ratio);
 /* Bytes of shard's part of a slice. */
 uint64_t psd_payload_part_bytes(const struct psd_payload *payload, const struct psd_layout *layout, unsigned shard);
-/* Bytes that host `from` sends to host `to` != from; 0 when it sends none. Ring: 2(P-1)/P of the payload to the next worker. */
+/* Bytes that host `from` sends to host `to` != from; 0 when it sends none. Ring: 2(P-1)/P of the payload to the next
+ * worker. */
 uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
 				   unsigned to);
 struct psd_traffic {
 	uint64_t sent_bytes;
 	uint64_t received_bytes;
 };
-/* Bytes a node sends to and receives from other nodes for one payload: the sum of psd_payload_bytes_between() over them. */
-struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node);
+/* Bytes a node sends to and receives from other nodes for one payload: the sum of psd_payload_bytes_between() over
+ * them. */
+struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout,
+					    unsigned node);
 /* Number of hosts that send `to` more than 0 bytes. */
 unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to);
 /* Number of hosts that `from` sends more than 0 bytes. */

@@ -1,5 +1,5 @@
-/* The reader of compute profiles (traces/profiles/README.md). Refuses a profile that does not say where it comes from, and one whose
- * layers are not exactly the graph's. */
+/* The reader of compute profiles (traces/profiles/README.md). Refuses a profile that does not say where it comes from,
+ * and one whose layers are not exactly the graph's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,8 +46,8 @@ static enum psd_status refuse_head(const struct profile *profile, enum head_key 
 {
 	const struct psd_place at = {.path = profile->csv.at.path, .line = profile->head_lines[key]};
 
-	return psd_error_set(profile->err, PSD_EINVAL, at, "'%s' is '%.80s', must be %s", head_keys[key], profile->head[key],
-			     accepted);
+	return psd_error_set(profile->err, PSD_EINVAL, at, "'%s' is '%.80s', must be %s", head_keys[key],
+			     profile->head[key], accepted);
 }
 
 static bool is_source(const char *text)
@@ -65,13 +65,14 @@ static enum psd_status check_head(struct profile *profile, unsigned batch)
 
 	for (unsigned i = 0; i < N_HEAD_KEYS; i++)
 		if (!head[i] || !*head[i])
-			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at, "the head above needs a line '# %s: ...'",
-					     head_keys[i]);
+			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
+					     "the head above needs a line '# %s: ...'", head_keys[i]);
 	if (!psd_units_read_count(head[BATCH], &profile_batch) || profile_batch < 1)
 		return refuse_head(profile, BATCH, "a whole number, 1 or more");
 	if (!is_source(head[KIND]))
 		return refuse_head(profile, KIND, "measured, scaled or model");
-	if (!psd_units_read_flop_rate(head[GEMM], &profile->costs->gemm_flops_per_sec) || profile->costs->gemm_flops_per_sec <= 0)
+	if (!psd_units_read_flop_rate(head[GEMM], &profile->costs->gemm_flops_per_sec) ||
+	    profile->costs->gemm_flops_per_sec <= 0)
 		return refuse_head(profile, GEMM, psd_units_flop_rate_help);
 	while (strcmp(head[KIND], psd_costs_source_names[profile->costs->source]))
 		profile->costs->source++;
@@ -87,7 +88,8 @@ static enum psd_status read_seconds(const struct profile *profile, enum column c
 		*sec *= profile->batch_ratio;
 		return PSD_OK;
 	}
-	return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at, "'%s' is '%.80s', must be a number of seconds, 0 or more",
+	return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
+			     "'%s' is '%.80s', must be a number of seconds, 0 or more",
 			     column == FORWARD_SEC ? "forward_sec" : "backward_sec", text);
 }
 
@@ -103,13 +105,13 @@ static enum psd_status find_layer(const struct profile *profile, unsigned *found
 			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
 					     "layer '%.80s' is an input, which takes no time", name);
 		if (profile->layer_lines[i])
-			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at, "layer '%.80s' is already in line %u",
-					     name, profile->layer_lines[i]);
+			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
+					     "layer '%.80s' is already in line %u", name, profile->layer_lines[i]);
 		*found = i;
 		return PSD_OK;
 	}
-	return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at, "layer '%.80s' is not in the graph '%.80s'", name,
-			     graph->name);
+	return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at, "layer '%.80s' is not in the graph '%.80s'",
+			     name, graph->name);
 }
 
 static enum psd_status take_row(struct profile *profile)
@@ -138,7 +140,8 @@ static enum psd_status check_complete(const struct profile *profile, bool has_he
 		return psd_error_set(profile->err, PSD_EINVAL, at, "has no header, must be '%s'", header);
 	for (unsigned i = 0; i < profile->graph->n_layers; i++)
 		if (!profile->layer_lines[i] && profile->graph->layers[i].kind != PSD_LAYER_INPUT)
-			return psd_error_set(profile->err, PSD_EINVAL, at, "has no row for layer '%.80s' of the graph '%.80s'",
+			return psd_error_set(profile->err, PSD_EINVAL, at,
+					     "has no row for layer '%.80s' of the graph '%.80s'",
 					     profile->graph->layers[i].name, profile->graph->name);
 	return PSD_OK;
 }
@@ -162,8 +165,8 @@ static enum psd_status read_lines(struct profile *profile, unsigned batch)
 	return status ? status : check_complete(profile, has_header);
 }
 
-enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd_graph *graph, const char *path, unsigned batch,
-				       double images_per_sec, struct psd_error *err)
+enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd_graph *graph, const char *path,
+				       unsigned batch, double images_per_sec, struct psd_error *err)
 {
 	struct psd_costs fresh;
 	struct profile profile = {.graph = graph, .costs = &fresh, .err = err};
@@ -175,7 +178,8 @@ enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd
 	if (status)
 		goto release_costs;
 	profile.layer_lines = calloc(graph->n_layers + (size_t)1, sizeof(*profile.layer_lines));
-	status = profile.layer_lines ? read_lines(&profile, batch) : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	status = profile.layer_lines ? read_lines(&profile, batch)
+				     : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	if (!status)
 		status = psd_costs_settle(&fresh, (struct psd_place){.path = path}, batch, images_per_sec, err);
 	free(profile.layer_lines);

@@ -1,4 +1,5 @@
-/* The YAML reader: libyaml's events become a tree in one arena. Refuses what document.h lists, and more than a million values. */
+/* The YAML reader: libyaml's events become a tree in one arena. Refuses what document.h lists, and more than a million
+ * values. */
 #include "engine/document/document.h"
 
 #include <stdlib.h>
@@ -39,7 +40,8 @@ struct reader {
 
 static struct psd_place place_of(const struct reader *reader, yaml_mark_t mark)
 {
-	return (struct psd_place){.path = reader->path, .line = (unsigned)mark.line + 1, .column = (unsigned)mark.column + 1};
+	return (struct psd_place){
+		.path = reader->path, .line = (unsigned)mark.line + 1, .column = (unsigned)mark.column + 1};
 }
 
 static enum psd_status out_of_memory(const struct reader *reader)
@@ -106,14 +108,16 @@ static enum psd_status check_duplicates(const struct reader *reader, const struc
 	qsort(sorted, n_keys, sizeof(const struct psd_node *), compare_keys);
 	for (size_t i = 1; i < n_keys && !status; i++)
 		if (!strcmp(sorted[i - 1]->key, sorted[i]->key))
-			status = psd_error_set(reader->err, PSD_EINVAL, sorted[i]->key_at, "key '%.80s' is already in line %u",
-					       sorted[i]->key, sorted[i - 1]->key_at.line);
+			status = psd_error_set(reader->err, PSD_EINVAL, sorted[i]->key_at,
+					       "key '%.80s' is already in line %u", sorted[i]->key,
+					       sorted[i - 1]->key_at.line);
 	free(sorted);
 	return status;
 }
 
 /* Hangs a new node under the open one (or makes it the root). */
-static enum psd_status add_node(struct reader *reader, enum psd_node_kind kind, yaml_mark_t mark, struct psd_node **added)
+static enum psd_status add_node(struct reader *reader, enum psd_node_kind kind, yaml_mark_t mark,
+				struct psd_node **added)
 {
 	struct open_node *parent = reader->depth ? &reader->open[reader->depth - 1] : NULL;
 	struct psd_node *node;
@@ -150,8 +154,8 @@ static enum psd_status refuse_decoration(const struct reader *reader, yaml_mark_
 					 const yaml_char_t *tag)
 {
 	if (anchor)
-		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, mark), "anchors ('&%.80s') are not accepted",
-				     (const char *)anchor);
+		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, mark),
+				     "anchors ('&%.80s') are not accepted", (const char *)anchor);
 	if (tag)
 		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, mark), "tags ('%.80s') are not accepted",
 				     (const char *)tag);
@@ -171,7 +175,8 @@ static enum psd_status take_scalar(struct reader *reader, const yaml_event_t *ev
 	if (status)
 		return status;
 	if (memchr(value, '\0', length))
-		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, event->start_mark), "text contains a zero byte");
+		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, event->start_mark),
+				     "text contains a zero byte");
 	text = psd_arena_copy(&reader->document->arena, value, length);
 	if (!text)
 		return out_of_memory(reader);
@@ -198,8 +203,8 @@ static enum psd_status open_node(struct reader *reader, enum psd_node_kind kind,
 	if (status)
 		return status;
 	if (reader->depth == DEPTH_MAX)
-		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, event->start_mark), "nested deeper than %d levels",
-				     DEPTH_MAX);
+		return psd_error_set(reader->err, PSD_EINVAL, place_of(reader, event->start_mark),
+				     "nested deeper than %d levels", DEPTH_MAX);
 	status = add_node(reader, kind, event->start_mark, &node);
 	if (!status)
 		reader->open[reader->depth++] = (struct open_node){.node = node};
@@ -244,7 +249,8 @@ static bool begins_line(const char *text, size_t at)
 			   !memcmp(text + at - 3, "\xef\xbb\xbf", 3));
 }
 
-/* libyaml compares every %TAG with all before it, so that a long file of them takes minutes; nobody needs directives here. */
+/* libyaml compares every %TAG with all before it, so that a long file of them takes minutes; nobody needs directives
+ * here. */
 static enum psd_status refuse_directives(const struct reader *reader)
 {
 	for (size_t at = 0; at < reader->length; at++) {
@@ -290,7 +296,8 @@ static enum psd_status read_document(struct reader *reader)
 	status = read_events(reader);
 	yaml_parser_delete(&reader->parser);
 	if (!status && !reader->document->root)
-		return psd_error_set(reader->err, PSD_EINVAL, (struct psd_place){.path = reader->path}, "the file is empty");
+		return psd_error_set(reader->err, PSD_EINVAL, (struct psd_place){.path = reader->path},
+				     "the file is empty");
 	return status;
 }
 

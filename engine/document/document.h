@@ -1,6 +1,6 @@
-/* A YAML file as a tree of nodes that know their place, so that every complaint names file:line:column. Built on libyaml's
- * parser. Refuses: anchors and aliases (bombs), duplicate keys, tags, directives, more than one document, nesting deeper than
- * 32, files over 16 MiB, bytes that are not UTF-8. Knows nothing about what the keys mean. */
+/* A YAML file as a tree of nodes that know their place, so that every complaint names file:line:column. Built on
+ * libyaml's parser. Refuses: anchors and aliases (bombs), duplicate keys, tags, directives, more than one document,
+ * nesting deeper than 32, files over 16 MiB, bytes that are not UTF-8. Knows nothing about what the keys mean. */
 #ifndef PSD_DOCUMENT_H
 #define PSD_DOCUMENT_H
 
@@ -25,9 +25,10 @@ struct psd_node {
 
 struct psd_document; /* owns every node and string of one file */
 
-/* Reads path (psd_document_load) or length bytes of text named path in messages (psd_document_parse). On success *document is
- * owned by the caller, psd_document_free() releases it. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
-enum psd_status psd_document_load(struct psd_document **document, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+/* Reads path (psd_document_load) or length bytes of text named path in messages (psd_document_parse). On success
+ * *document is owned by the caller, psd_document_free() releases it. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
+enum psd_status psd_document_load(struct psd_document **document, const char *path,
+				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_document_parse(struct psd_document **document, const char *path, const char *text, size_t length,
 				   struct psd_error *err) PSD_MUST_CHECK;
 void psd_document_free(struct psd_document *document);
@@ -36,16 +37,20 @@ const struct psd_node *psd_document_root(const struct psd_document *document);
 /* The child of a mapping with that key, or NULL (also when node is NULL or no mapping). Linear. */
 const struct psd_node *psd_node_child(const struct psd_node *node, const char *key);
 
-/* Complains about the first child of mapping whose key is not in the NULL-terminated list `known`, with the nearest known key as
- * a suggestion: "a.yaml:4:3: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?"; and when node is no mapping. */
+/* Complains about the first child of mapping whose key is not in the NULL-terminated list `known`, with the nearest
+ * known key as a suggestion: "a.yaml:4:3: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?"; and when
+ * node is no mapping. */
 enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *what, const char *const known[],
 				    struct psd_error *err) PSD_MUST_CHECK;
 
-/* Typed readers of a scalar node. Message form: "a.yaml:4:14: 'bandwidth' is '40', must be a rate such as 40Gbps or 2.3GBps".
- * Bounds are inclusive and named in the message. Outputs are written only on success. */
-enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec, struct psd_error *err) PSD_MUST_CHECK; /* > 0 */
-enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes, struct psd_error *err) PSD_MUST_CHECK;	/* > 0 */
-enum psd_status psd_node_seconds(const struct psd_node *node, double *sec, struct psd_error *err) PSD_MUST_CHECK;	/* >= 0 */
+/* Typed readers of a scalar node. Message form: "a.yaml:4:14: 'bandwidth' is '40', must be a rate such as 40Gbps
+ * or 2.3GBps". Bounds are inclusive and named in the message. Outputs are written only on success. */
+enum psd_status psd_node_rate(const struct psd_node *node, double *bits_per_sec,
+			      struct psd_error *err) PSD_MUST_CHECK; /* > 0 */
+enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes,
+			       struct psd_error *err) PSD_MUST_CHECK; /* > 0 */
+enum psd_status psd_node_seconds(const struct psd_node *node, double *sec,
+				 struct psd_error *err) PSD_MUST_CHECK; /* >= 0 */
 enum psd_status psd_node_flop_rate(const struct psd_node *node, double *flops_per_sec,
 				   struct psd_error *err) PSD_MUST_CHECK; /* > 0 */
 enum psd_status psd_node_ratio(const struct psd_node *node, double lowest, double highest, double *ratio,
@@ -54,7 +59,8 @@ enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uin
 			       struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_node_number(const struct psd_node *node, double lowest, double highest, double *number,
 				struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_node_bool(const struct psd_node *node, bool *value, struct psd_error *err) PSD_MUST_CHECK; /* true, false */
+enum psd_status psd_node_bool(const struct psd_node *node, bool *value,
+			      struct psd_error *err) PSD_MUST_CHECK; /* true, false */
 /* names: NULL-terminated; *index gets the position of the match. The message lists all names. */
 enum psd_status psd_node_choice(const struct psd_node *node, const char *const names[], unsigned *index,
 				struct psd_error *err) PSD_MUST_CHECK;

@@ -21,7 +21,8 @@ static enum psd_status check_keys(const struct psd_node *mapping, const char *wh
 	return psd_node_check_keys(mapping, what, known, err);
 }
 
-static enum psd_status read_count(void *value, const struct psd_node *node, const struct psd_field *field, struct psd_error *err)
+static enum psd_status read_count(void *value, const struct psd_node *node, const struct psd_field *field,
+				  struct psd_error *err)
 {
 	uint64_t count;
 	enum psd_status status = psd_node_count(node, (uint64_t)field->lowest, (uint64_t)field->highest, &count, err);
@@ -39,7 +40,8 @@ static enum psd_status read_count(void *value, const struct psd_node *node, cons
 	return PSD_OK;
 }
 
-static enum psd_status read_value(void *value, const struct psd_node *node, const struct psd_field *field, struct psd_error *err)
+static enum psd_status read_value(void *value, const struct psd_node *node, const struct psd_field *field,
+				  struct psd_error *err)
 {
 	switch (field->kind) {
 	case PSD_FIELD_SECTION: return PSD_OK;
@@ -56,8 +58,8 @@ static enum psd_status read_value(void *value, const struct psd_node *node, cons
 	return PSD_OK;
 }
 
-enum psd_status psd_fields_read(void *base, const struct psd_node *mapping, const char *what, const struct psd_field *fields,
-				struct psd_error *err)
+enum psd_status psd_fields_read(void *base, const struct psd_node *mapping, const char *what,
+				const struct psd_field *fields, struct psd_error *err)
 {
 	enum psd_status status = check_keys(mapping, what, fields, err);
 
@@ -72,12 +74,13 @@ enum psd_status psd_fields_read(void *base, const struct psd_node *mapping, cons
 	return status;
 }
 
-enum psd_status psd_fields_check_list(const struct psd_node *node, const char *what, unsigned highest, struct psd_error *err)
+enum psd_status psd_fields_check_list(const struct psd_node *node, const char *what, unsigned highest,
+				      struct psd_error *err)
 {
 	if (node->kind != PSD_NODE_SEQUENCE)
 		return psd_error_set(err, PSD_EINVAL, node->at, "'%s' must be a list such as [...]", what);
 	if (node->n_children < 1 || node->n_children > highest)
-		return psd_error_set(err, PSD_EINVAL, node->at, "'%s' has %u entries, must have 1 to %u", what, node->n_children,
-				     highest);
+		return psd_error_set(err, PSD_EINVAL, node->at, "'%s' has %u entries, must have 1 to %u", what,
+				     node->n_children, highest);
 	return PSD_OK;
 }

@@ -1,5 +1,5 @@
-/* Tables that say which keys a mapping of a scenario may hold and where each value goes: one row a key, one reader for all. Knows
- * nothing about what a key means beyond its type and bounds. */
+/* Tables that say which keys a mapping of a scenario may hold and where each value goes: one row a key, one reader for
+ * all. Knows nothing about what a key means beyond its type and bounds. */
 #ifndef PSD_FIELDS_H
 #define PSD_FIELDS_H
 
@@ -31,11 +31,11 @@ struct psd_field {
 	const char *const *names;
 };
 
-/* Reads every key of mapping into the struct at base, by the rows of fields up to the one without key; a value whose key is absent
- * keeps what it was. what: the mapping's name in messages. Unknown, misplaced and missing keys and bad values are PSD_EINVAL with
- * their place; base may then be half filled. Texts are borrowed from the document. */
-enum psd_status psd_fields_read(void *base, const struct psd_node *mapping, const char *what, const struct psd_field *fields,
-				struct psd_error *err) PSD_MUST_CHECK;
+/* Reads every key of mapping into the struct at base, by the rows of fields up to the one without key; a value whose
+ * key is absent keeps what it was. what: the mapping's name in messages. Unknown, misplaced and missing keys and bad
+ * values are PSD_EINVAL with their place; base may then be half filled. Texts are borrowed from the document. */
+enum psd_status psd_fields_read(void *base, const struct psd_node *mapping, const char *what,
+				const struct psd_field *fields, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Complains unless node is a sequence with 1 to highest entries. what: its key, in messages. */
 enum psd_status psd_fields_check_list(const struct psd_node *node, const char *what, unsigned highest,

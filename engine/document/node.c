@@ -1,5 +1,5 @@
-/* What document.h offers on one node: finding children, checking keys, typed reading. Knows nothing of YAML, so that other file
- * forms that build the same tree share its messages. */
+/* What document.h offers on one node: finding children, checking keys, typed reading. Knows nothing of YAML, so that
+ * other file forms that build the same tree share its messages. */
 #include "engine/document/document.h"
 
 #include <inttypes.h>
@@ -28,9 +28,10 @@ static const char *kind_of(const struct psd_node *node)
 static enum psd_status refuse(const struct psd_node *node, struct psd_error *err, const char *accepted)
 {
 	if (node->kind != PSD_NODE_SCALAR || !*node->text)
-		return psd_error_set(err, PSD_EINVAL, node->at, "'%.80s' is %s, must be %s", name_of(node), kind_of(node),
-				     accepted);
-	return psd_error_set(err, PSD_EINVAL, node->at, "'%.80s' is '%.80s', must be %s", name_of(node), node->text, accepted);
+		return psd_error_set(err, PSD_EINVAL, node->at, "'%.80s' is %s, must be %s", name_of(node),
+				     kind_of(node), accepted);
+	return psd_error_set(err, PSD_EINVAL, node->at, "'%.80s' is '%.80s', must be %s", name_of(node), node->text,
+			     accepted);
 }
 
 const struct psd_node *psd_node_child(const struct psd_node *node, const char *key)
@@ -113,7 +114,8 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 				    struct psd_error *err)
 {
 	if (mapping->kind != PSD_NODE_MAPPING)
-		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' is %s, must be a mapping", what, kind_of(mapping));
+		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' is %s, must be a mapping", what,
+				     kind_of(mapping));
 	for (const struct psd_node *child = mapping->first; child; child = child->next) {
 		const char *nearest;
 		char all[512];
@@ -122,11 +124,12 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 			continue;
 		nearest = nearest_key(child->key, known);
 		if (nearest)
-			return psd_error_set(err, PSD_EINVAL, child->key_at, "unknown key '%.80s' in '%s', did you mean '%s'?",
-					     child->key, what, nearest);
+			return psd_error_set(err, PSD_EINVAL, child->key_at,
+					     "unknown key '%.80s' in '%s', did you mean '%s'?", child->key, what,
+					     nearest);
 		join(known, all, sizeof(all));
-		return psd_error_set(err, PSD_EINVAL, child->key_at, "unknown key '%.80s' in '%s', known are %s", child->key,
-				     what, all);
+		return psd_error_set(err, PSD_EINVAL, child->key_at, "unknown key '%.80s' in '%s', known are %s",
+				     child->key, what, all);
 	}
 	return PSD_OK;
 }
@@ -196,11 +199,13 @@ static enum psd_status refuse_real(const struct psd_node *node, struct psd_error
 	return refuse(node, err, accepted);
 }
 
-enum psd_status psd_node_ratio(const struct psd_node *node, double lowest, double highest, double *ratio, struct psd_error *err)
+enum psd_status psd_node_ratio(const struct psd_node *node, double lowest, double highest, double *ratio,
+			       struct psd_error *err)
 {
 	double value;
 
-	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_ratio(node->text, &value) || value < lowest || value > highest)
+	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_ratio(node->text, &value) || value < lowest ||
+	    value > highest)
 		return refuse_real(node, err, psd_units_ratio_help, lowest, highest);
 	*ratio = value;
 	return PSD_OK;
@@ -212,7 +217,8 @@ enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uin
 	uint64_t value;
 	char accepted[96];
 
-	if (node->kind == PSD_NODE_SCALAR && psd_units_read_count(node->text, &value) && value >= lowest && value <= highest) {
+	if (node->kind == PSD_NODE_SCALAR && psd_units_read_count(node->text, &value) && value >= lowest &&
+	    value <= highest) {
 		*count = value;
 		return PSD_OK;
 	}
@@ -223,11 +229,13 @@ enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uin
 	return refuse(node, err, accepted);
 }
 
-enum psd_status psd_node_number(const struct psd_node *node, double lowest, double highest, double *number, struct psd_error *err)
+enum psd_status psd_node_number(const struct psd_node *node, double lowest, double highest, double *number,
+				struct psd_error *err)
 {
 	double value;
 
-	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_number(node->text, &value) || value < lowest || value > highest)
+	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_number(node->text, &value) || value < lowest ||
+	    value > highest)
 		return refuse_real(node, err, "a number", lowest, highest);
 	*number = value;
 	return PSD_OK;
@@ -243,7 +251,8 @@ enum psd_status psd_node_bool(const struct psd_node *node, bool *value, struct p
 	return PSD_OK;
 }
 
-enum psd_status psd_node_choice(const struct psd_node *node, const char *const names[], unsigned *index, struct psd_error *err)
+enum psd_status psd_node_choice(const struct psd_node *node, const char *const names[], unsigned *index,
+				struct psd_error *err)
 {
 	char all[512], accepted[544];
 

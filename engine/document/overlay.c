@@ -1,4 +1,5 @@
-/* Lays --set values over a document's tree by copying the nodes between the root and the value. Refuses to know any key. */
+/* Lays --set values over a document's tree by copying the nodes between the root and the value. Refuses to know any
+ * key. */
 #include "engine/document/overlay.h"
 
 #include <stdio.h>
@@ -29,9 +30,11 @@ static enum psd_status split_path(struct setting *setting, char *path)
 		if (dot)
 			*dot++ = '\0';
 		if (!*step)
-			return psd_error_set(setting->err, PSD_EINVAL, setting->at, "empty key, must be key.path=value");
+			return psd_error_set(setting->err, PSD_EINVAL, setting->at,
+					     "empty key, must be key.path=value");
 		if (setting->n_steps == MAX_STEPS)
-			return psd_error_set(setting->err, PSD_EINVAL, setting->at, "more than %d keys deep", MAX_STEPS);
+			return psd_error_set(setting->err, PSD_EINVAL, setting->at, "more than %d keys deep",
+					     MAX_STEPS);
 		setting->steps[setting->n_steps++] = step;
 		step = dot;
 	}
@@ -85,9 +88,10 @@ static unsigned find_child(const struct psd_node *parent, const char *step)
 	return position;
 }
 
-/* A copy of parent whose child at `position` is a copy of its own that may still be changed, *down; a new one at the end. The
- * children of all others are shared with the original. NULL without memory. */
-static struct psd_node *open_at(const struct psd_node *parent, unsigned position, struct psd_arena *arena, struct psd_node **down)
+/* A copy of parent whose child at `position` is a copy of its own that may still be changed, *down; a new one at the
+ * end. The children of all others are shared with the original. NULL without memory. */
+static struct psd_node *open_at(const struct psd_node *parent, unsigned position, struct psd_arena *arena,
+				struct psd_node **down)
 {
 	struct psd_node *copy = psd_arena_take(arena, sizeof(*copy)), *last = NULL;
 	const struct psd_node *child = parent->first;
@@ -118,9 +122,11 @@ static struct psd_node *open_at(const struct psd_node *parent, unsigned position
 static enum psd_status refuse_step(const struct setting *setting, const struct psd_node *parent, unsigned i)
 {
 	if (parent->kind == PSD_NODE_SEQUENCE)
-		return psd_error_set(setting->err, PSD_EINVAL, setting->at, "'%s' is no entry of a list of %u, counted from 0",
-				     setting->steps[i], parent->n_children);
-	return psd_error_set(setting->err, PSD_EINVAL, setting->at, "there is no '%s' below a plain value", setting->steps[i]);
+		return psd_error_set(setting->err, PSD_EINVAL, setting->at,
+				     "'%s' is no entry of a list of %u, counted from 0", setting->steps[i],
+				     parent->n_children);
+	return psd_error_set(setting->err, PSD_EINVAL, setting->at, "there is no '%s' below a plain value",
+			     setting->steps[i]);
 }
 
 /* Turns *node, a private copy, into one that holds step i and what follows; *node's parent already points to it. */
@@ -155,7 +161,8 @@ static void become_value(struct psd_node *node, const struct setting *setting)
 	node->n_children = 0;
 }
 
-enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, struct psd_arena *arena, struct psd_error *err)
+enum psd_status psd_overlay_set(const struct psd_node **root, const char *text, struct psd_arena *arena,
+				struct psd_error *err)
 {
 	struct setting setting = {.arena = arena, .err = err};
 	enum psd_status status = take_apart(&setting, text);

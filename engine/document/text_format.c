@@ -1,4 +1,5 @@
-/* A recursive descent over tokens. Knows no schema: whether a field is a number or repeated is the reader's business. */
+/* A recursive descent over tokens. Knows no schema: whether a field is a number or repeated is the reader's business.
+ */
 #include "engine/document/text_format.h"
 
 #include <ctype.h>
@@ -95,7 +96,8 @@ static enum psd_status read_string(struct parser *parser)
 		if (is_escape)
 			step(parser);
 		if (is_escape && isdigit((unsigned char)*parser->at))
-			return psd_error_set(parser->err, PSD_EINVAL, parser->place, "numeric escapes are not accepted");
+			return psd_error_set(parser->err, PSD_EINVAL, parser->place,
+					     "numeric escapes are not accepted");
 		text[length++] = is_escape ? unescape(*parser->at) : *parser->at;
 		step(parser);
 	}
@@ -144,7 +146,8 @@ static enum psd_status unexpected(const struct parser *parser, const char *accep
 	const int length = parser->token.length > 80 ? 80 : (int)parser->token.length;
 
 	if (parser->token.kind == TOKEN_END)
-		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "the file ends where %s must stand", accepted);
+		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "the file ends where %s must stand",
+				     accepted);
 	return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "'%.*s' stands where %s must stand", length,
 			     parser->token.text, accepted);
 }
@@ -159,8 +162,8 @@ struct message {
 
 static enum psd_status parse_fields(struct parser *parser, struct psd_node *node, char closing);
 
-static enum psd_status add_field(struct parser *parser, struct message *message, const char *key, struct psd_place key_at,
-				 struct psd_node **added)
+static enum psd_status add_field(struct parser *parser, struct message *message, const char *key,
+				 struct psd_place key_at, struct psd_node **added)
 {
 	struct psd_node *node;
 
@@ -189,7 +192,8 @@ static enum psd_status parse_scalar(struct parser *parser, struct psd_node *node
 	if (!is_string && parser->token.kind != TOKEN_WORD)
 		return unexpected(parser, "a value");
 	node->kind = PSD_NODE_SCALAR;
-	node->text = is_string ? parser->token.text : psd_arena_copy(parser->arena, parser->token.text, parser->token.length);
+	node->text = is_string ? parser->token.text
+			       : psd_arena_copy(parser->arena, parser->token.text, parser->token.length);
 	if (!node->text)
 		return out_of_memory(parser);
 	status = next_token(parser);
@@ -207,7 +211,8 @@ static enum psd_status parse_value(struct parser *parser, struct psd_node *node)
 	if (!is_sign(parser, '{') && !is_sign(parser, '<'))
 		return parse_scalar(parser, node);
 	if (parser->depth == DEPTH_MAX)
-		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "nested deeper than %d levels", DEPTH_MAX);
+		return psd_error_set(parser->err, PSD_EINVAL, parser->token.at, "nested deeper than %d levels",
+				     DEPTH_MAX);
 	node->kind = PSD_NODE_MAPPING;
 	status = next_token(parser);
 	if (status)
@@ -219,7 +224,8 @@ static enum psd_status parse_value(struct parser *parser, struct psd_node *node)
 }
 
 /* "[1, 2]" is short for the field twice. The opening bracket is consumed. */
-static enum psd_status parse_list(struct parser *parser, struct message *message, const char *key, struct psd_place key_at)
+static enum psd_status parse_list(struct parser *parser, struct message *message, const char *key,
+				  struct psd_place key_at)
 {
 	bool goes_on = !is_sign(parser, ']');
 	enum psd_status status = PSD_OK;
@@ -285,8 +291,8 @@ static enum psd_status parse_fields(struct parser *parser, struct psd_node *node
 	return PSD_OK;
 }
 
-enum psd_status psd_text_format_parse(const struct psd_node **root, struct psd_arena *arena, const char *path, const char *text,
-				      size_t length, struct psd_error *err)
+enum psd_status psd_text_format_parse(const struct psd_node **root, struct psd_arena *arena, const char *path,
+				      const char *text, size_t length, struct psd_error *err)
 {
 	struct parser parser = {
 		.arena = arena,

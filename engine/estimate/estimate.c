@@ -1,4 +1,5 @@
-/* The interpreter over one representative of each kind of host, with an event heap for a clock and closed forms for a network. */
+/* The interpreter over one representative of each kind of host, with an event heap for a clock and closed forms for a
+ * network. */
 #include "engine/estimate/estimate.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 #include "engine/estimate/pool.h"
 #include "engine/program/interpreter.h"
 
-/* Hosts that behave alike: all plain workers, all separate servers, and each host that owns an Adam matrix by itself. The last host of a
- * kind stands for it, since a slice of fewer elements than shards fills the last shards first. */
+/* Hosts that behave alike: all plain workers, all separate servers, and each host that owns an Adam matrix by itself.
+ * The last host of a kind stands for it, since a slice of fewer elements than shards fills the last shards first. */
 struct host_class {
 	unsigned representative;
 	unsigned second; /* another of the kind; only if n_members > 1 */
@@ -36,7 +37,8 @@ struct estimate {
 	unsigned n_events;
 	unsigned events_capacity;
 	uint64_t next_seq;
-	struct psd_fluid_flow *flows; /* under way; a class sends one operation at a time, to each class at most one flow */
+	struct psd_fluid_flow
+		*flows; /* under way; a class sends one operation at a time, to each class at most one flow */
 	unsigned n_flows;
 	struct psd_fluid_port *ports; /* scratch: out of each class, then into each */
 	double flows_at_sec;	      /* what the flows' left_bits refer to */
@@ -92,7 +94,8 @@ static struct event pop_event(struct estimate *estimate)
 		unsigned child = 2 * at + 1;
 		if (child >= estimate->n_events)
 			break;
-		if (child + 1 < estimate->n_events && event_goes_before(&estimate->events[child + 1], &estimate->events[child]))
+		if (child + 1 < estimate->n_events &&
+		    event_goes_before(&estimate->events[child + 1], &estimate->events[child]))
 			child++;
 		if (!event_goes_before(&estimate->events[child], &last))
 			break;
@@ -112,8 +115,9 @@ static bool sends(const struct estimate *estimate, const struct psd_payload *pay
 	const struct host_class *receiver = &estimate->classes[to];
 	if (from != to)
 		return psd_payload_bytes_between(payload, layout, sender->representative, receiver->representative) > 0;
-	return sender->n_members > 1 && (psd_payload_bytes_between(payload, layout, sender->representative, sender->second) > 0 ||
-					 psd_payload_bytes_between(payload, layout, sender->second, sender->representative) > 0);
+	return sender->n_members > 1 &&
+	       (psd_payload_bytes_between(payload, layout, sender->representative, sender->second) > 0 ||
+		psd_payload_bytes_between(payload, layout, sender->second, sender->representative) > 0);
 }
 
 static unsigned class_of_representative(const struct estimate *estimate, unsigned host)
@@ -175,13 +179,14 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 	estimate->paused_at_sec = calloc(most_classes, sizeof(*estimate->paused_at_sec));
 	estimate->paused_sec = calloc(most_classes, sizeof(*estimate->paused_sec));
 	estimate->n_parts_left = calloc((size_t)most_classes * most_classes, sizeof(*estimate->n_parts_left));
-	if (estimate->classes == NULL || estimate->flows == NULL || estimate->ports == NULL || estimate->n_flows_left == NULL ||
-	    estimate->sending == NULL || estimate->paused_at_sec == NULL || estimate->paused_sec == NULL ||
-	    estimate->n_parts_left == NULL)
+	if (estimate->classes == NULL || estimate->flows == NULL || estimate->ports == NULL ||
+	    estimate->n_flows_left == NULL || estimate->sending == NULL || estimate->paused_at_sec == NULL ||
+	    estimate->paused_sec == NULL || estimate->n_parts_left == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	for (unsigned h = 0; h < n_hosts && n_roots > 0; h++)
 		if (owns_matrix(plan, h))
-			estimate->classes[estimate->n_classes++] = (struct host_class){.representative = h, .n_members = 1};
+			estimate->classes[estimate->n_classes++] =
+				(struct host_class){.representative = h, .n_members = 1};
 	const unsigned first_class = estimate->n_classes;
 	for (unsigned h = 0; h < n_hosts; h++)
 		if (n_roots == 0 || !owns_matrix(plan, h))
@@ -202,8 +207,8 @@ static double least_own_cores(const struct psd_pool_place places[], unsigned n_h
 	return cores;
 }
 
-/* A host stands for its class: where it has cores of its own they are a pool, where all of a machine's hosts share its cores they are one of all
- * classes, in which it counts for its like. */
+/* A host stands for its class: where it has cores of its own they are a pool, where all of a machine's hosts share its
+ * cores they are one of all classes, in which it counts for its like. */
 static enum psd_status make_pools(struct estimate *estimate, struct psd_error *err)
 {
 	const struct psd_plan *plan = estimate->program->plan;
@@ -227,9 +232,11 @@ static enum psd_status make_pools(struct estimate *estimate, struct psd_error *e
 		const struct psd_pool_place *place = &places[estimate->classes[c].representative];
 		const bool is_new = place->hosts == 1 || estimate->n_pools == 0;
 
-		estimate->copies[c] = place->hosts == 1 ? 1.0 : (double)estimate->classes[c].n_members * place->hosts / n_hosts;
+		estimate->copies[c] =
+			place->hosts == 1 ? 1.0 : (double)estimate->classes[c].n_members * place->hosts / n_hosts;
 		if (is_new)
-			psd_pool_init(&estimate->pools[estimate->n_pools++], place->hosts == 1 ? least_cores : place->cores);
+			psd_pool_init(&estimate->pools[estimate->n_pools++],
+				      place->hosts == 1 ? least_cores : place->cores);
 		estimate->pool_of[c] = estimate->n_pools - 1;
 	}
 	free(places);
@@ -258,7 +265,8 @@ static void process(struct estimate *estimate, unsigned class, double sec, doubl
 	process_each(estimate, class, 1, sec, most_cores, process, detail);
 }
 
-static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages, double n_woken)
+static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages,
+					  double n_woken)
 {
 	return estimate->pools ? psd_cost_socket_work(&estimate->program->plan->rates, bytes, n_messages, n_woken)
 			       : (struct psd_socket_work){.sec = 0.0};
@@ -325,7 +333,8 @@ static double latency_sec(const struct estimate *estimate)
 
 static void push_arrival(struct estimate *estimate, double at_sec, unsigned to, struct psd_task task)
 {
-	push_event(estimate, (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
+	push_event(estimate,
+		   (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
 }
 
 /* Of what a class sends at present one message for each receiver comes after its pause, or none. */
@@ -342,7 +351,8 @@ static void end_part(struct estimate *estimate, unsigned from, unsigned to)
 	if (--estimate->n_parts_left[from * estimate->n_classes + to] > 0)
 		return;
 	push_arrival(estimate, estimate->now_sec, to, task);
-	wake_receivers(estimate, to, estimate->classes[from].n_members - (from == to ? 1.0 : 0.0), woken_by(estimate, from));
+	wake_receivers(estimate, to, estimate->classes[from].n_members - (from == to ? 1.0 : 0.0),
+		       woken_by(estimate, from));
 	if (--estimate->n_flows_left[from] > 0)
 		return;
 	estimate->paused_at_sec[from] = estimate->now_sec;
@@ -371,9 +381,11 @@ static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *f
 {
 	const struct psd_layout *layout = &estimate->program->plan->layout;
 	const unsigned pair = flow->from * estimate->n_classes + flow->to;
-	const double bytes = flow->left_bits / 8, n_messages = psd_cost_messages(&estimate->program->plan->rates, bytes);
+	const double bytes = flow->left_bits / 8,
+		     n_messages = psd_cost_messages(&estimate->program->plan->rates, bytes);
 	const struct psd_socket_work sent = socket_work(estimate, bytes, n_messages, 0);
-	const struct psd_socket_work received = socket_work(estimate, bytes, n_messages, woken_by(estimate, flow->from));
+	const struct psd_socket_work received =
+		socket_work(estimate, bytes, n_messages, woken_by(estimate, flow->from));
 	double n_receivers, n_senders;
 
 	estimate->n_parts_left[pair] = received.sec <= 0 ? 1 : sent.sec <= 0 ? 2 : 3;
@@ -399,8 +411,8 @@ static void start_flows(struct estimate *estimate, unsigned from)
 			continue;
 		const struct host_class *receiver = &estimate->classes[to];
 		const unsigned receiving_host = from == to ? sender->second : receiver->representative;
-		const double bytes =
-			(double)psd_payload_bytes_between(payload, &plan->layout, sender->representative, receiving_host);
+		const double bytes = (double)psd_payload_bytes_between(payload, &plan->layout, sender->representative,
+								       receiving_host);
 		estimate->flows[estimate->n_flows++] = (struct psd_fluid_flow){
 			.from = from,
 			.to = to,
@@ -449,8 +461,8 @@ static bool estimate_send(void *context, unsigned from, struct psd_task task)
 	estimate->paused_sec[from] = estimate->now_sec - estimate->paused_at_sec[from];
 	const double overhead_sec = psd_cost_message_sec(payload, &plan->layout, &plan->rates);
 	if (overhead_sec > 0.0)
-		push_event(estimate,
-			   (struct event){estimate->now_sec + overhead_sec, 0, EVENT_SEND_BEGINS, from, PSD_RESOURCE_NIC, task});
+		push_event(estimate, (struct event){estimate->now_sec + overhead_sec, 0, EVENT_SEND_BEGINS, from,
+						    PSD_RESOURCE_NIC, task});
 	else
 		begin_send(estimate, from);
 	return true;
@@ -462,12 +474,14 @@ static void estimate_collective(void *context, struct psd_task task)
 	const struct psd_plan *plan = estimate->program->plan;
 	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
 	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
-	const double bytes = (double)psd_payload_bytes_between(payload, &plan->layout, 0, plan->layout.workers > 1 ? 1 : 0);
+	const double bytes =
+		(double)psd_payload_bytes_between(payload, &plan->layout, 0, plan->layout.workers > 1 ? 1 : 0);
 	const double n_messages = psd_cost_ring_messages(&plan->layout);
 	const struct psd_socket_work ends[] = {socket_work(estimate, bytes, n_messages, 0),
 					       socket_work(estimate, bytes, n_messages, n_messages)};
 
-	push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, 0, PSD_RESOURCE_NONE, task});
+	push_event(estimate,
+		   (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, 0, PSD_RESOURCE_NONE, task});
 	estimate->n_collective_parts_left = 1;
 	for (unsigned c = 0; c < estimate->n_classes; c++) {
 		if (!psd_layout_is_worker(&plan->layout, estimate->classes[c].representative))
@@ -486,11 +500,12 @@ static void end_collective_part(struct estimate *estimate)
 {
 	const struct psd_plan *plan = estimate->program->plan;
 	const struct psd_task task = estimate->interpreter.collective;
-	const double delay_sec = psd_cost_ring_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
+	const double delay_sec =
+		psd_cost_ring_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
 
 	if (--estimate->n_collective_parts_left == 0)
-		push_event(estimate,
-			   (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, 0, PSD_RESOURCE_NONE, task});
+		push_event(estimate, (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, 0,
+						    PSD_RESOURCE_NONE, task});
 }
 
 /* Of its steps each waits for the one before to come around. Who computes is asked once for all of them, now. */
@@ -513,8 +528,12 @@ static void end_processed(struct estimate *estimate, struct psd_pool *pool)
 		const unsigned class = cookie >> 30 & 0x3fffffff, detail = cookie & 0x3fffffff;
 
 		switch ((enum process)(cookie >> 60)) {
-		case PROCESS_WORK: psd_interpreter_finished(&estimate->interpreter, class, (enum psd_resource)detail); break;
-		case PROCESS_SOCKET: end_part(estimate, detail / estimate->n_classes, detail % estimate->n_classes); break;
+		case PROCESS_WORK:
+			psd_interpreter_finished(&estimate->interpreter, class, (enum psd_resource)detail);
+			break;
+		case PROCESS_SOCKET:
+			end_part(estimate, detail / estimate->n_classes, detail % estimate->n_classes);
+			break;
 		case PROCESS_COLLECTIVE: end_collective_part(estimate); break;
 		case PROCESS_WAKE: break;
 		}
@@ -585,7 +604,8 @@ static void fill_outcome(const struct estimate *estimate, struct psd_run_length 
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
 	for (unsigned c = 0; c < estimate->n_classes; c++) {
-		const unsigned node = psd_layout_node(&estimate->program->plan->layout, estimate->classes[c].representative);
+		const unsigned node =
+			psd_layout_node(&estimate->program->plan->layout, estimate->classes[c].representative);
 		const struct psd_traffic traffic = psd_program_traffic(estimate->program, node);
 		if (traffic.sent_bytes > outcome->sent_bytes_per_node)
 			outcome->sent_bytes_per_node = traffic.sent_bytes;
@@ -594,8 +614,8 @@ static void fill_outcome(const struct estimate *estimate, struct psd_run_length 
 	}
 }
 
-enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length, struct psd_outcome *outcome,
-			     struct psd_error *err)
+enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
+			     struct psd_outcome *outcome, struct psd_error *err)
 {
 	struct estimate estimate = {.program = program, .flow_end_sec = INFINITY};
 	struct psd_duties *duties = NULL;
@@ -619,13 +639,14 @@ enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_l
 		goto out;
 	}
 	for (unsigned c = 0; c < estimate.n_classes && status == PSD_OK; c++) {
-		status = psd_duties_make(&duties[c], program, estimate.classes[c].representative, class_arrivals, &estimate, err);
+		status = psd_duties_make(&duties[c], program, estimate.classes[c].representative, class_arrivals,
+					 &estimate, err);
 		duties_of_class[c] = &duties[c];
 	}
 	if (status != PSD_OK)
 		goto out;
-	status = psd_interpreter_init(&estimate.interpreter, program, estimate.n_classes, duties_of_class, length.n_iterations,
-				      &seam, err);
+	status = psd_interpreter_init(&estimate.interpreter, program, estimate.n_classes, duties_of_class,
+				      length.n_iterations, &seam, err);
 	if (status != PSD_OK)
 		goto out;
 	run(&estimate);

@@ -1,6 +1,6 @@
-/* The estimate executor: list scheduling on one representative host of each kind with closed-form transfers. Microseconds per point. Exact
- * for equal hosts on a non-blocking switch, up to the order in which transfers share a port; knows no other topology, no jitter, no
- * stragglers and no background traffic. */
+/* The estimate executor: list scheduling on one representative host of each kind with closed-form transfers.
+ * Microseconds per point. Exact for equal hosts on a non-blocking switch, up to the order in which transfers share a
+ * port; knows no other topology, no jitter, no stragglers and no background traffic. */
 #ifndef PSD_ESTIMATE_H
 #define PSD_ESTIMATE_H
 
@@ -9,7 +9,7 @@
 #include "engine/program/program.h"
 
 /* PSD_ENOMEM, PSD_ERUN. Pure but for memory, any thread. */
-enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length, struct psd_outcome *outcome,
-			     struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
+			     struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -22,20 +22,21 @@ static double smallest_share(const struct psd_fluid_flow *flows, unsigned n_flow
 	return share_bps;
 }
 
-static bool is_at_port(const struct psd_fluid_flow *flow, const struct psd_fluid_port *out, const struct psd_fluid_port *in,
-		       double share_bps)
+static bool is_at_port(const struct psd_fluid_flow *flow, const struct psd_fluid_port *out,
+		       const struct psd_fluid_port *in, double share_bps)
 {
 	const double tolerance = 1.0 + 1e-12; /* two ports at one share freeze together */
 	return out[flow->from].left_bps <= share_bps * out[flow->from].open_flows * tolerance ||
 	       in[flow->to].left_bps <= share_bps * in[flow->to].open_flows * tolerance;
 }
 
-void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_fluid_port *out, struct psd_fluid_port *in,
-		     double send_bps, double receive_bps)
+void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_fluid_port *out,
+		     struct psd_fluid_port *in, double send_bps, double receive_bps)
 {
 	unsigned n_open = n_flows;
 	if (n_flows == 1) { /* the common case: hosts are all alike and send one after the other */
-		flows[0].rate_bps = fmin(send_bps / flows[0].flows_per_sender, receive_bps / flows[0].flows_per_receiver);
+		flows[0].rate_bps =
+			fmin(send_bps / flows[0].flows_per_sender, receive_bps / flows[0].flows_per_receiver);
 		return;
 	}
 	for (unsigned f = 0; f < n_flows; f++) {

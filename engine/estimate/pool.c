@@ -113,13 +113,16 @@ static void fill_machine(struct psd_pool_place places[], unsigned n_hosts, unsig
 
 	for (unsigned h = 0; h < n_hosts; h++)
 		places[h] = is_shared ? (struct psd_pool_place){*n_pools, cores, n_hosts}
-				      : (struct psd_pool_place){*n_pools + h, (h + 1) * cores / n_hosts - h * cores / n_hosts, 1};
+				      : (struct psd_pool_place){*n_pools + h,
+								(h + 1) * cores / n_hosts - h * cores / n_hosts, 1};
 	*n_pools += is_shared ? 1 : n_hosts;
 }
 
-unsigned psd_pool_fill_places(struct psd_pool_place places[], const struct psd_layout *layout, const struct psd_machine *machine)
+unsigned psd_pool_fill_places(struct psd_pool_place places[], const struct psd_layout *layout,
+			      const struct psd_machine *machine)
 {
-	const unsigned n_hosts = psd_layout_hosts(layout), nodes = machine->nodes ? machine->nodes : psd_layout_nodes(layout);
+	const unsigned n_hosts = psd_layout_hosts(layout),
+		       nodes = machine->nodes ? machine->nodes : psd_layout_nodes(layout);
 	unsigned n_pools = 0, first = 0, end;
 
 	for (; first < n_hosts; first = end) {

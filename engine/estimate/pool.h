@@ -1,5 +1,5 @@
-/* Cores that several pieces of work share as under an operating system's scheduler: whoever runs gets an equal share of them, but no more
- * than it can use. Knows no clock: callers say what time it is, never less than before. */
+/* Cores that several pieces of work share as under an operating system's scheduler: whoever runs gets an equal share of
+ * them, but no more than it can use. Knows no clock: callers say what time it is, never less than before. */
 #ifndef PSD_POOL_H
 #define PSD_POOL_H
 
@@ -46,8 +46,9 @@ struct psd_pool_place {
 	unsigned hosts; /* that share it */
 };
 
-/* The places of all hosts of a layout on machines of a kind; returns the number of pools. A machine with at least as many cores as hosts
- * gives each its own share of them, the others let all share all. */
-unsigned psd_pool_fill_places(struct psd_pool_place places[], const struct psd_layout *layout, const struct psd_machine *machine);
+/* The places of all hosts of a layout on machines of a kind; returns the number of pools. A machine with at least as
+ * many cores as hosts gives each its own share of them, the others let all share all. */
+unsigned psd_pool_fill_places(struct psd_pool_place places[], const struct psd_layout *layout,
+			      const struct psd_machine *machine);
 
 #endif

@@ -1,5 +1,6 @@
-/* A network as layers in topological order, with inferred shapes, parameter tensors, FLOPs and bytes. All figures are for one
- * sample (one image); nothing here depends on the batch. A graph is built by the loaders (model.h, prototxt.h), then sealed. */
+/* A network as layers in topological order, with inferred shapes, parameter tensors, FLOPs and bytes. All figures are
+ * for one sample (one image); nothing here depends on the batch. A graph is built by the loaders (model.h, prototxt.h),
+ * then sealed. */
 #ifndef PSD_GRAPH_H
 #define PSD_GRAPH_H
 
@@ -57,7 +58,8 @@ struct psd_layer {
 	uint32_t lrn_size;
 	struct psd_shape shape;	 /* of the output */
 	uint64_t forward_flops;	 /* multiply and add count 2; source of each kind's formula beside its code */
-	uint64_t backward_flops; /* gradients of the data (none for the first layer above the input) and of the parameters */
+	uint64_t backward_flops; /* gradients of the data (none for the first layer above the input) and of the
+				    parameters */
 	uint64_t read_bytes;	 /* fp32 bytes of inputs and parameters that forward reads: the memory-bound floor */
 	uint64_t write_bytes;	 /* fp32 bytes of the output */
 	unsigned first_tensor;
@@ -81,11 +83,13 @@ struct psd_graph {
 	uint64_t parameters;	/* sum of elements */
 	uint64_t forward_flops; /* sum over layers */
 	uint64_t backward_flops;
-	uint64_t activation_bytes; /* fp32 outputs of all layers for one sample; in-place layers (relu, dropout) count nothing */
+	uint64_t activation_bytes; /* fp32 outputs of all layers for one sample; in-place layers (relu, dropout) count
+				      nothing */
 };
 
-/* Loads a model file by its content's form: Caffe prototxt when path ends in ".prototxt", the native YAML form otherwise. *graph
- * is filled on success and released by psd_graph_release(). PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
+/* Loads a model file by its content's form: Caffe prototxt when path ends in ".prototxt", the native YAML form
+ * otherwise. *graph is filled on success and released by psd_graph_release(). PSD_EFILE, PSD_EINVAL with place,
+ * PSD_ENOMEM. */
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 void psd_graph_release(struct psd_graph *graph);
 

@@ -1,4 +1,5 @@
-/* The builder behind the loaders. Refuses cycles by construction: inputs are numbers of layers that are already there. */
+/* The builder behind the loaders. Refuses cycles by construction: inputs are numbers of layers that are already there.
+ */
 #include "engine/model/graph_build.h"
 
 #include <assert.h>
@@ -134,27 +135,29 @@ static enum psd_status add_totals(struct psd_graph *graph, struct psd_place at, 
 	graph->backward_flops = psd_saturated_add(graph->backward_flops, layer->backward_flops);
 	graph->activation_bytes = psd_saturated_add(graph->activation_bytes, is_in_place ? 0 : layer->write_bytes);
 	for (unsigned i = 0; i < layer->n_tensors; i++)
-		graph->parameters = psd_saturated_add(graph->parameters, graph->tensors[layer->first_tensor + i].elements);
+		graph->parameters =
+			psd_saturated_add(graph->parameters, graph->tensors[layer->first_tensor + i].elements);
 	if (graph->forward_flops < PSD_LAYER_FIGURE_MAX && graph->backward_flops < PSD_LAYER_FIGURE_MAX &&
-	    graph->activation_bytes < PSD_LAYER_FIGURE_MAX && graph->parameters < PSD_LAYER_FIGURE_MAX / sizeof(float) &&
-	    layer->read_bytes < PSD_LAYER_FIGURE_MAX)
+	    graph->activation_bytes < PSD_LAYER_FIGURE_MAX &&
+	    graph->parameters < PSD_LAYER_FIGURE_MAX / sizeof(float) && layer->read_bytes < PSD_LAYER_FIGURE_MAX)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s' makes the graph too large: its FLOPs or bytes pass 2^60",
-			     layer->name);
+	return psd_error_set(err, PSD_EINVAL, at,
+			     "layer '%.80s' makes the graph too large: its FLOPs or bytes pass 2^60", layer->name);
 }
 
-static enum psd_status check_name(const struct psd_graph_build *build, const struct psd_layer_spec *spec, struct psd_error *err)
+static enum psd_status check_name(const struct psd_graph_build *build, const struct psd_layer_spec *spec,
+				  struct psd_error *err)
 {
 	unsigned number;
 
 	if (build->graph.n_layers == PSD_GRAPH_LAYERS_MAX)
 		return psd_error_set(err, PSD_EINVAL, spec->at, "more than %u layers", PSD_GRAPH_LAYERS_MAX);
 	if (!*spec->name || strlen(spec->name) > PSD_GRAPH_NAME_MAX)
-		return psd_error_set(err, PSD_EINVAL, spec->at, "the name '%.80s' of a layer must have 1 to %u bytes", spec->name,
-				     PSD_GRAPH_NAME_MAX);
+		return psd_error_set(err, PSD_EINVAL, spec->at, "the name '%.80s' of a layer must have 1 to %u bytes",
+				     spec->name, PSD_GRAPH_NAME_MAX);
 	if (psd_names_find(&build->names, spec->name, &number))
-		return psd_error_set(err, PSD_EINVAL, spec->at, "a layer '%.80s' exists already, layer names must differ",
-				     spec->name);
+		return psd_error_set(err, PSD_EINVAL, spec->at,
+				     "a layer '%.80s' exists already, layer names must differ", spec->name);
 	return PSD_OK;
 }
 
@@ -176,7 +179,8 @@ static enum psd_status work_out(struct psd_graph_build *build, struct psd_place 
 	return add_totals(graph, at, err);
 }
 
-enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct psd_layer_spec *spec, struct psd_error *err)
+enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct psd_layer_spec *spec,
+				    struct psd_error *err)
 {
 	struct psd_graph *graph = &build->graph;
 	enum psd_status status = check_name(build, spec, err);

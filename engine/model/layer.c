@@ -1,4 +1,5 @@
-/* Shapes, parameters and FLOPs, kind by kind. Counts arithmetic only: no address arithmetic, random numbers or memory moves. */
+/* Shapes, parameters and FLOPs, kind by kind. Counts arithmetic only: no address arithmetic, random numbers or memory
+ * moves. */
 #include "engine/model/layer.h"
 
 #include "engine/base/saturate.h"
@@ -17,9 +18,10 @@ static enum psd_status check_size(const struct psd_layer *layer, struct psd_plac
 	if (shape.channels < 1 || shape.channels > PSD_LAYER_CHANNELS_MAX)
 		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s' has %u channels, must be 1 to %u", layer->name,
 				     shape.channels, PSD_LAYER_CHANNELS_MAX);
-	if (shape.height < 1 || shape.height > PSD_LAYER_SIDE_MAX || shape.width < 1 || shape.width > PSD_LAYER_SIDE_MAX)
-		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s' is %u high and %u wide, must be 1 to %u", layer->name,
-				     shape.height, shape.width, PSD_LAYER_SIDE_MAX);
+	if (shape.height < 1 || shape.height > PSD_LAYER_SIDE_MAX || shape.width < 1 ||
+	    shape.width > PSD_LAYER_SIDE_MAX)
+		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s' is %u high and %u wide, must be 1 to %u",
+				     layer->name, shape.height, shape.width, PSD_LAYER_SIDE_MAX);
 	return PSD_OK;
 }
 
@@ -30,13 +32,15 @@ static enum psd_status check_input_count(const struct psd_layer *layer, struct p
 
 	if (layer->n_inputs < lowest || (!is_open && layer->n_inputs > lowest))
 		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s' (%s) has %u inputs, must be %u%s", layer->name,
-				     psd_layer_kind_names[layer->kind], layer->n_inputs, lowest, is_open ? " or more" : "");
+				     psd_layer_kind_names[layer->kind], layer->n_inputs, lowest,
+				     is_open ? " or more" : "");
 	return PSD_OK;
 }
 
-/* Positions of a window of `kernel` (dilated) along a side. Rounding up, the last window must begin inside the side or its
- * leading pad (Caffe's PoolingLayer::Reshape). False: none fits. */
-static bool count_positions(uint64_t side, uint64_t kernel, uint64_t stride, uint64_t pad, bool rounds_up, uint32_t *positions)
+/* Positions of a window of `kernel` (dilated) along a side. Rounding up, the last window must begin inside the side or
+ * its leading pad (Caffe's PoolingLayer::Reshape). False: none fits. */
+static bool count_positions(uint64_t side, uint64_t kernel, uint64_t stride, uint64_t pad, bool rounds_up,
+			    uint32_t *positions)
 {
 	const uint64_t padded = side + 2 * pad;
 	uint64_t count = 1;
@@ -67,43 +71,49 @@ static bool is_window_sane(const struct psd_window *window)
 	return window->pad_height <= PSD_LAYER_SIDE_MAX && window->pad_width <= PSD_LAYER_SIDE_MAX;
 }
 
-static enum psd_status slide_window(struct psd_layer *layer, struct psd_shape in, struct psd_place at, struct psd_error *err)
+static enum psd_status slide_window(struct psd_layer *layer, struct psd_shape in, struct psd_place at,
+				    struct psd_error *err)
 {
 	const struct psd_window *window = &layer->window;
 
 	if (!is_window_sane(window))
 		return psd_error_set(err, PSD_EINVAL, at,
-				     "layer '%.80s' has a kernel, stride, dilation or pad beyond 1 (pad: 0) to %u", layer->name,
-				     PSD_LAYER_SIDE_MAX);
+				     "layer '%.80s' has a kernel, stride, dilation or pad beyond 1 (pad: 0) to %u",
+				     layer->name, PSD_LAYER_SIDE_MAX);
 	if (count_positions(in.height, dilated(window->kernel_height, window->dilation_height), window->stride_height,
 			    window->pad_height, window->rounds_up, &layer->shape.height) &&
 	    count_positions(in.width, dilated(window->kernel_width, window->dilation_width), window->stride_width,
 			    window->pad_width, window->rounds_up, &layer->shape.width))
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s': kernel %ux%u with pad %ux%u does not fit its input of %ux%u",
-			     layer->name, window->kernel_height, window->kernel_width, window->pad_height, window->pad_width,
+	return psd_error_set(err, PSD_EINVAL, at,
+			     "layer '%.80s': kernel %ux%u with pad %ux%u does not fit its input of %ux%u", layer->name,
+			     window->kernel_height, window->kernel_width, window->pad_height, window->pad_width,
 			     in.height, in.width);
 }
 
-static enum psd_status infer_conv(struct psd_layer *layer, struct psd_shape in, struct psd_place at, struct psd_error *err)
+static enum psd_status infer_conv(struct psd_layer *layer, struct psd_shape in, struct psd_place at,
+				  struct psd_error *err)
 {
 	const uint32_t groups = layer->window.groups;
 
 	layer->shape.channels = layer->outputs;
 	if (groups < 1 || in.channels % groups || layer->outputs % groups)
-		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s': %u groups do not divide %u inputs and %u outputs",
-				     layer->name, groups, in.channels, layer->outputs);
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "layer '%.80s': %u groups do not divide %u inputs and %u outputs", layer->name,
+				     groups, in.channels, layer->outputs);
 	return slide_window(layer, in, at, err);
 }
 
-static enum psd_status infer_pool(struct psd_layer *layer, struct psd_shape in, struct psd_place at, struct psd_error *err)
+static enum psd_status infer_pool(struct psd_layer *layer, struct psd_shape in, struct psd_place at,
+				  struct psd_error *err)
 {
 	const struct psd_window *window = &layer->window;
 
 	layer->shape.channels = in.channels;
 	if (window->pad_height >= window->kernel_height || window->pad_width >= window->kernel_width)
-		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s': pad %ux%u must be smaller than the kernel %ux%u",
-				     layer->name, window->pad_height, window->pad_width, window->kernel_height,
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "layer '%.80s': pad %ux%u must be smaller than the kernel %ux%u", layer->name,
+				     window->pad_height, window->pad_width, window->kernel_height,
 				     window->kernel_width);
 	return slide_window(layer, in, at, err);
 }
@@ -113,7 +123,8 @@ static enum psd_status infer_inner_product(struct psd_layer *layer, struct psd_s
 {
 	layer->shape = (struct psd_shape){layer->outputs, 1, 1};
 	if (psd_shape_elements(in) > UINT32_MAX)
-		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s' has more than %u inputs", layer->name, UINT32_MAX);
+		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s' has more than %u inputs", layer->name,
+				     UINT32_MAX);
 	return PSD_OK;
 }
 
@@ -127,9 +138,10 @@ static enum psd_status infer_concat(struct psd_layer *layer, const struct psd_la
 		const struct psd_layer *input = &layers[layer->inputs[i]];
 
 		if (input->shape.height != first.height || input->shape.width != first.width)
-			return psd_error_set(
-				err, PSD_EINVAL, at, "layer '%.80s': input '%.80s' is %ux%u, must be %ux%u as the first input",
-				layer->name, input->name, input->shape.height, input->shape.width, first.height, first.width);
+			return psd_error_set(err, PSD_EINVAL, at,
+					     "layer '%.80s': input '%.80s' is %ux%u, must be %ux%u as the first input",
+					     layer->name, input->name, input->shape.height, input->shape.width,
+					     first.height, first.width);
 		channels += input->shape.channels;
 	}
 	layer->shape = first;
@@ -147,16 +159,18 @@ static enum psd_status infer_add(struct psd_layer *layer, const struct psd_layer
 		const struct psd_shape shape = input->shape;
 
 		if (shape.channels != first.channels || shape.height != first.height || shape.width != first.width)
-			return psd_error_set(err, PSD_EINVAL, at,
-					     "layer '%.80s': input '%.80s' is %ux%ux%u, must be %ux%ux%u as the first input",
-					     layer->name, input->name, shape.channels, shape.height, shape.width, first.channels,
-					     first.height, first.width);
+			return psd_error_set(
+				err, PSD_EINVAL, at,
+				"layer '%.80s': input '%.80s' is %ux%ux%u, must be %ux%ux%u as the first input",
+				layer->name, input->name, shape.channels, shape.height, shape.width, first.channels,
+				first.height, first.width);
 	}
 	layer->shape = first;
 	return PSD_OK;
 }
 
-static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at, struct psd_error *err)
+static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,
+			     struct psd_error *err)
 {
 	const struct psd_shape in = layer->n_inputs ? layers[layer->inputs[0]].shape : layer->shape;
 
@@ -213,16 +227,17 @@ struct psd_layer_parameters psd_layer_count_parameters(const struct psd_layer *l
 
 /* ---- work ---- */
 
-/* Per-element costs of forward and backward; the backward of data only, parameters' gradients are added by their kinds. */
+/* Per-element costs of forward and backward; the backward of data only, parameters' gradients are added by their kinds.
+ */
 struct element_cost {
 	uint64_t forward;
 	uint64_t backward;
 };
 
-/* Batch norm in training (Ioffe and Szegedy 2015, algorithm 1): mean 1, variance 3, normalise 2, scale 1, shift 1; its data
- * gradient from the two sums the parameters' gradients share: 5. LRN (Krizhevsky 2012, section 3.3) over n channels: squares 1,
- * sliding sum n, scale and offset 2, power 1, product 1; backward once more the sum, of products. The softmax: maximum,
- * difference, exponential, sum, quotient; backward a difference and the weight of the loss. */
+/* Batch norm in training (Ioffe and Szegedy 2015, algorithm 1): mean 1, variance 3, normalise 2, scale 1, shift 1; its
+ * data gradient from the two sums the parameters' gradients share: 5. LRN (Krizhevsky 2012, section 3.3) over n
+ * channels: squares 1, sliding sum n, scale and offset 2, power 1, product 1; backward once more the sum, of products.
+ * The softmax: maximum, difference, exponential, sum, quotient; backward a difference and the weight of the loss. */
 static struct element_cost cost_per_element(const struct psd_layer *layer)
 {
 	switch (layer->kind) {
@@ -232,13 +247,15 @@ static struct element_cost cost_per_element(const struct psd_layer *layer)
 	case PSD_LAYER_RELU:
 	case PSD_LAYER_DROPOUT: /* by a mask; drawing it is not counted */ return (struct element_cost){1, 1};
 	case PSD_LAYER_SOFTMAX_LOSS: return (struct element_cost){5, 2};
-	case PSD_LAYER_ADD: /* its gradient is handed on as it is */ return (struct element_cost){layer->n_inputs - 1u, 0};
+	case PSD_LAYER_ADD: /* its gradient is handed on as it is */
+		return (struct element_cost){layer->n_inputs - 1u, 0};
 	default: return (struct element_cost){0, 0};
 	}
 }
 
-/* Conv and inner product: every weight meets `uses` positions, each a multiplication and an addition; a bias is one addition per
- * output. Backward: the same products once for the weights' gradient and once for the data's (Caffe's two GEMMs). */
+/* Conv and inner product: every weight meets `uses` positions, each a multiplication and an addition; a bias is one
+ * addition per output. Backward: the same products once for the weights' gradient and once for the data's (Caffe's two
+ * GEMMs). */
 static void count_products(struct psd_layer *layer, struct psd_layer_parameters parameters, bool has_data_gradient)
 {
 	const uint64_t uses = (uint64_t)layer->shape.height * layer->shape.width;
@@ -249,13 +266,14 @@ static void count_products(struct psd_layer *layer, struct psd_layer_parameters 
 	layer->backward_flops = psd_saturated_add(layer->forward_flops, has_data_gradient ? products : 0);
 }
 
-/* A window is compared or summed once per position; backward the maximum sends one value back, the average one to each place. */
+/* A window is compared or summed once per position; backward the maximum sends one value back, the average one to each
+ * place. */
 static void count_pool(struct psd_layer *layer, struct psd_shape in, bool has_data_gradient)
 {
 	const uint64_t out_elements = psd_shape_elements(layer->shape);
 	const bool is_global = layer->kind == PSD_LAYER_GLOBAL_POOL;
-	const uint64_t window =
-		is_global ? (uint64_t)in.height * in.width : (uint64_t)layer->window.kernel_height * layer->window.kernel_width;
+	const uint64_t window = is_global ? (uint64_t)in.height * in.width
+					  : (uint64_t)layer->window.kernel_height * layer->window.kernel_width;
 	const bool is_max = !is_global && layer->window.is_max;
 
 	layer->forward_flops = psd_saturated_mul(out_elements, window);

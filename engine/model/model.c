@@ -1,5 +1,5 @@
-/* The native YAML form (model.h), read in two passes: names first, so that an input that comes later is told from one that does
- * not exist. */
+/* The native YAML form (model.h), read in two passes: names first, so that an input that comes later is told from one
+ * that does not exist. */
 #include "engine/model/model.h"
 
 #include <stdlib.h>
@@ -162,7 +162,8 @@ static enum psd_status read_dropout(const struct psd_node *layer, struct psd_lay
 {
 	const struct psd_node *ratio = psd_node_child(layer, "ratio");
 
-	return ratio ? psd_node_ratio(ratio, 0.0, 0.999, &spec->dropout_ratio, err) : missing(layer, "ratio", spec->name, err);
+	return ratio ? psd_node_ratio(ratio, 0.0, 0.999, &spec->dropout_ratio, err)
+		     : missing(layer, "ratio", spec->name, err);
 }
 
 static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
@@ -179,7 +180,8 @@ static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_
 	}
 }
 
-static enum psd_status check_keys(const struct psd_node *layer, const struct psd_layer_spec *spec, struct psd_error *err)
+static enum psd_status check_keys(const struct psd_node *layer, const struct psd_layer_spec *spec,
+				  struct psd_error *err)
 {
 	const char *known[KEYS_MAX + 4] = {"name", "kind", "input", "inputs"};
 
@@ -190,8 +192,8 @@ static enum psd_status check_keys(const struct psd_node *layer, const struct psd
 
 /* ---- inputs ---- */
 
-static enum psd_status resolve(const struct loader *loader, const struct psd_layer_spec *spec, const struct psd_node *node,
-			       unsigned *number)
+static enum psd_status resolve(const struct loader *loader, const struct psd_layer_spec *spec,
+			       const struct psd_node *node, unsigned *number)
 {
 	const unsigned own = loader->build.graph.n_layers;
 	const char *name;
@@ -202,15 +204,16 @@ static enum psd_status resolve(const struct loader *loader, const struct psd_lay
 		return status;
 	if (!psd_names_find(&loader->numbers, name, &found))
 		return psd_error_set(loader->err, PSD_EINVAL, node->at,
-				     "layer '%.80s' takes its input from '%.80s', which does not exist", spec->name, name);
+				     "layer '%.80s' takes its input from '%.80s', which does not exist", spec->name,
+				     name);
 	if (found == own)
-		return psd_error_set(loader->err, PSD_EINVAL, node->at, "cyclic graph: layer '%.80s' takes its input from itself",
-				     spec->name);
+		return psd_error_set(loader->err, PSD_EINVAL, node->at,
+				     "cyclic graph: layer '%.80s' takes its input from itself", spec->name);
 	if (found > own)
 		return psd_error_set(
 			loader->err, PSD_EINVAL, node->at,
-			"cyclic graph: layer '%.80s' takes its input from '%.80s' below it, must be a layer above it", spec->name,
-			name);
+			"cyclic graph: layer '%.80s' takes its input from '%.80s' below it, must be a layer above it",
+			spec->name, name);
 	*number = found;
 	return PSD_OK;
 }
@@ -223,7 +226,8 @@ static enum psd_status reserve_inputs(struct loader *loader, const struct psd_no
 		return PSD_OK;
 	larger = realloc(loader->inputs, n_inputs * sizeof(*larger));
 	if (!larger)
-		return psd_error_set(loader->err, PSD_ENOMEM, (struct psd_place){.path = layer->at.path}, "out of memory");
+		return psd_error_set(loader->err, PSD_ENOMEM, (struct psd_place){.path = layer->at.path},
+				     "out of memory");
 	loader->inputs = larger;
 	loader->inputs_room = n_inputs;
 	return PSD_OK;
@@ -277,7 +281,8 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
 		return missing(layer, "kind", spec.name, loader->err);
 	status = psd_node_choice(kind, psd_layer_kind_names, &kind_index, loader->err);
 	if (!status && kind_index == PSD_LAYER_INPUT)
-		status = psd_error_set(loader->err, PSD_EINVAL, kind->at, "the input is given by 'input' above 'layers'");
+		status = psd_error_set(loader->err, PSD_EINVAL, kind->at,
+				       "the input is given by 'input' above 'layers'");
 	if (status)
 		return status;
 	spec.kind = (enum psd_layer_kind)kind_index;
@@ -295,14 +300,16 @@ static enum psd_status collect_names(struct loader *loader, const char *input_na
 	unsigned number = 0, other;
 
 	if (!psd_names_put(&loader->numbers, input_name, number++))
-		return psd_error_set(loader->err, PSD_ENOMEM, (struct psd_place){.path = layers->at.path}, "out of memory");
+		return psd_error_set(loader->err, PSD_ENOMEM, (struct psd_place){.path = layers->at.path},
+				     "out of memory");
 	for (const struct psd_node *layer = layers->first; layer; layer = layer->next, number++) {
 		const struct psd_node *node = psd_node_child(layer, "name");
 		const char *name;
 		enum psd_status status;
 
 		if (!node)
-			return psd_error_set(loader->err, PSD_EINVAL, layer->at, "a layer must be a mapping with a 'name'");
+			return psd_error_set(loader->err, PSD_EINVAL, layer->at,
+					     "a layer must be a mapping with a 'name'");
 		status = psd_node_text(node, &name, loader->err);
 		if (status)
 			return status;
@@ -327,7 +334,8 @@ static enum psd_status add_input(struct loader *loader, const struct psd_node *i
 	if (!status && name_node)
 		status = psd_node_text(name_node, &spec.name, loader->err);
 	if (!status)
-		status = need_count(input, "input", "channels", PSD_LAYER_CHANNELS_MAX, &spec.shape.channels, loader->err);
+		status = need_count(input, "input", "channels", PSD_LAYER_CHANNELS_MAX, &spec.shape.channels,
+				    loader->err);
 	if (!status && height)
 		status = read_count(height, 1, PSD_LAYER_SIDE_MAX, &spec.shape.height, loader->err);
 	if (!status && width)
@@ -374,7 +382,8 @@ static enum psd_status load_root(struct loader *loader, const struct psd_node *r
 	return status ? status : psd_graph_build_seal(&loader->build, name, root->at, graph, loader->err);
 }
 
-static enum psd_status load_document(struct psd_graph *graph, const struct psd_document *document, struct psd_error *err)
+static enum psd_status load_document(struct psd_graph *graph, const struct psd_document *document,
+				     struct psd_error *err)
 {
 	struct loader loader = {.err = err};
 	enum psd_status status = load_root(&loader, psd_document_root(document), graph);
@@ -397,7 +406,8 @@ enum psd_status psd_model_load(struct psd_graph *graph, const char *path, struct
 	return status;
 }
 
-enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const char *text, size_t length, struct psd_error *err)
+enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const char *text, size_t length,
+				struct psd_error *err)
 {
 	struct psd_document *document;
 	enum psd_status status = psd_document_parse(&document, path, text, length, err);

@@ -1,4 +1,5 @@
-/* Caffe's layers become the graph's. Blobs are followed by name, so that in-place layers chain up as Caffe runs them. */
+/* Caffe's layers become the graph's. Blobs are followed by name, so that in-place layers chain up as Caffe runs them.
+ */
 #include "engine/model/prototxt.h"
 
 #include <limits.h>
@@ -49,7 +50,8 @@ static enum psd_status meets(const struct psd_node *rule, bool *is_met, struct p
 	if (!status && highest)
 		status = psd_node_number(highest, INT_MIN, INT_MAX, &highest_level, err);
 	if (!status)
-		*is_met = index % 2 == 0 && lowest_level <= 0.0 && highest_level >= 0.0 && !psd_node_child(rule, "stage");
+		*is_met =
+			index % 2 == 0 && lowest_level <= 0.0 && highest_level >= 0.0 && !psd_node_child(rule, "stage");
 	return status;
 }
 
@@ -93,8 +95,8 @@ static enum psd_status bind(struct loader *loader, const struct psd_node *top, u
 	return psd_names_put(&loader->blobs, name, number) ? PSD_OK : no_memory(loader);
 }
 
-static enum psd_status resolve(const struct loader *loader, const struct psd_layer_spec *spec, const struct psd_node *bottom,
-			       unsigned *number)
+static enum psd_status resolve(const struct loader *loader, const struct psd_layer_spec *spec,
+			       const struct psd_node *bottom, unsigned *number)
 {
 	unsigned later;
 	const char *name;
@@ -104,10 +106,10 @@ static enum psd_status resolve(const struct loader *loader, const struct psd_lay
 		return status;
 	if (psd_names_find(&loader->all_tops, name, &later))
 		return psd_error_set(loader->err, PSD_EINVAL, bottom->at,
-				     "cyclic graph: layer '%.80s' reads '%.80s', which no layer above it makes", spec->name,
-				     name);
-	return psd_error_set(loader->err, PSD_EINVAL, bottom->at, "layer '%.80s' reads '%.80s', which does not exist", spec->name,
-			     name);
+				     "cyclic graph: layer '%.80s' reads '%.80s', which no layer above it makes",
+				     spec->name, name);
+	return psd_error_set(loader->err, PSD_EINVAL, bottom->at, "layer '%.80s' reads '%.80s', which does not exist",
+			     spec->name, name);
 }
 
 static bool reserve_input(struct loader *loader, unsigned n_inputs)
@@ -139,7 +141,8 @@ static enum psd_status read_bottoms(struct loader *loader, const struct psd_node
 			continue;
 		if (number == LABEL)
 			return psd_error_set(loader->err, PSD_EINVAL, child->at,
-					     "layer '%.80s' reads the label '%.80s', only losses may", spec->name, child->text);
+					     "layer '%.80s' reads the label '%.80s', only losses may", spec->name,
+					     child->text);
 		if (!reserve_input(loader, spec->n_inputs))
 			return no_memory(loader);
 		loader->inputs[spec->n_inputs++] = number;
@@ -162,8 +165,8 @@ static enum psd_status bind_tops(struct loader *loader, const struct psd_node *l
 /* ---- the file ---- */
 
 /* The first top is the input, the others, and any named "label", are labels. */
-static enum psd_status add_data(struct loader *loader, const struct psd_node *layer, const struct psd_caffe_data_type *type,
-				struct psd_layer_spec *spec)
+static enum psd_status add_data(struct loader *loader, const struct psd_node *layer,
+				const struct psd_caffe_data_type *type, struct psd_layer_spec *spec)
 {
 	const struct psd_node *top = psd_node_child(layer, "top");
 	enum psd_status status;
@@ -212,8 +215,8 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
 		return add_data(loader, layer, psd_caffe_find_data_type(type_name), &spec);
 	type = psd_caffe_find_type(type_name);
 	if (!type)
-		return psd_error_set(loader->err, PSD_EINVAL, type_node->at, "layer '%.80s' has the unknown type '%.80s'",
-				     spec.name, type_name);
+		return psd_error_set(loader->err, PSD_EINVAL, type_node->at,
+				     "layer '%.80s' has the unknown type '%.80s'", spec.name, type_name);
 	spec.kind = type->kind;
 	if (type->read)
 		status = type->read(layer, &spec, loader->err);
@@ -224,8 +227,8 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
 	return status ? status : bind_tops(loader, layer);
 }
 
-/* Older nets for deployment: input: "data" with input_dim four times, or with input_shape { dim ... }. The first input counts,
- * the others are labels. */
+/* Older nets for deployment: input: "data" with input_dim four times, or with input_shape { dim ... }. The first input
+ * counts, the others are labels. */
 static enum psd_status add_top_level_input(struct loader *loader, const struct psd_node *root)
 {
 	struct psd_layer_spec spec = {.kind = PSD_LAYER_INPUT};
@@ -279,7 +282,8 @@ static enum psd_status add_layers(struct loader *loader, const struct psd_node *
 		if (!is_layer(layer))
 			continue;
 		if (layer->kind != PSD_NODE_MAPPING)
-			return psd_error_set(loader->err, PSD_EINVAL, layer->at, "'%s' must be a message in braces", layer->key);
+			return psd_error_set(loader->err, PSD_EINVAL, layer->at, "'%s' must be a message in braces",
+					     layer->key);
 		status = is_chosen(layer, &chosen, loader->err);
 		if (!status && chosen)
 			status = add_layer(loader, layer);
@@ -306,7 +310,8 @@ static enum psd_status load_root(struct loader *loader, const struct psd_node *r
 	if (!status)
 		status = add_layers(loader, root);
 	return status ? status
-		      : psd_graph_build_seal(&loader->build, name, (struct psd_place){.path = root->at.path}, graph, loader->err);
+		      : psd_graph_build_seal(&loader->build, name, (struct psd_place){.path = root->at.path}, graph,
+					     loader->err);
 }
 
 enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, const char *text, size_t length,

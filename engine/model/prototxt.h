@@ -1,8 +1,8 @@
-/* Caffe networks (train_val.prototxt), in the older form (layers { type: CONVOLUTION }) and the newer one (layer { type:
- * "Convolution" }). The TRAIN phase without stages at level 0 is taken. The input's size comes from the Input, DummyData,
- * MemoryData or ImageData layer, from input_dim or input_shape, or from transform_param.crop_size, then with three channels
- * unless force_gray is set. Ignored: Accuracy, Silence, labels, fillers, learning rates. Refuses every other layer that graph.h
- * has no kind for. Private to the engine. */
+/* Caffe networks (train_val.prototxt), in the older form (layers { type: CONVOLUTION }) and the newer one (layer {
+ * type: "Convolution" }). The TRAIN phase without stages at level 0 is taken. The input's size comes from the Input,
+ * DummyData, MemoryData or ImageData layer, from input_dim or input_shape, or from transform_param.crop_size, then with
+ * three channels unless force_gray is set. Ignored: Accuracy, Silence, labels, fillers, learning rates. Refuses every
+ * other layer that graph.h has no kind for. Private to the engine. */
 #ifndef PSD_PROTOTXT_H
 #define PSD_PROTOTXT_H
 

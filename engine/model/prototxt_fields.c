@@ -1,5 +1,5 @@
-/* Fields of a Caffe message. Where Caffe would merge or take the last of two, one of them is refused: nothing is dropped
- * silently. */
+/* Fields of a Caffe message. Where Caffe would merge or take the last of two, one of them is refused: nothing is
+ * dropped silently. */
 #include "engine/model/prototxt_parts.h"
 
 #include <string.h>

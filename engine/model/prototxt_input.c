@@ -5,8 +5,8 @@
 
 #include "engine/model/layer.h"
 
-static enum psd_status shape_from_dims(const uint32_t dims[], unsigned n_dims, const struct psd_node *at, struct psd_shape *shape,
-				       struct psd_error *err)
+static enum psd_status shape_from_dims(const uint32_t dims[], unsigned n_dims, const struct psd_node *at,
+				       struct psd_shape *shape, struct psd_error *err)
 {
 	if (n_dims != 2 && n_dims != 4)
 		return psd_error_set(err, PSD_EINVAL, at->at,
@@ -66,8 +66,8 @@ static enum psd_status read_given_size(const struct psd_node *message, struct ps
 
 /* Images of a data base: cut to crop_size, or scaled to new_height x new_width. The older form has crop_size beside the
  * source. */
-static enum psd_status read_image_size(const struct psd_node *layer, const struct psd_node *message, struct psd_shape *shape,
-				       struct psd_error *err)
+static enum psd_status read_image_size(const struct psd_node *layer, const struct psd_node *message,
+				       struct psd_shape *shape, struct psd_error *err)
 {
 	const struct psd_node *transform;
 	bool is_color = true, is_gray = false;
@@ -127,9 +127,9 @@ enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const st
 		status = read_image_size(layer, message, &spec->shape, err);
 	if (status || spec->shape.channels)
 		return status;
-	return psd_error_set(
-		err, PSD_EINVAL, layer->at,
-		"layer '%.80s' (%s) does not say how large its images are, give transform_param { crop_size } or use an "
-		"Input layer with input_param { shape }",
-		spec->name, type->name);
+	return psd_error_set(err, PSD_EINVAL, layer->at,
+			     "layer '%.80s' (%s) does not say how large its images are, give transform_param { "
+			     "crop_size } or use an "
+			     "Input layer with input_param { shape }",
+			     spec->name, type->name);
 }

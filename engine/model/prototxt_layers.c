@@ -1,5 +1,5 @@
-/* Caffe's layer types and what each reads from its parameter message. Fields that change neither shapes nor parameters are known
- * and passed over. */
+/* Caffe's layer types and what each reads from its parameter message. Fields that change neither shapes nor parameters
+ * are known and passed over. */
 #include "engine/model/prototxt_parts.h"
 
 #include <string.h>
@@ -29,13 +29,15 @@ static enum psd_status read_window(const struct psd_node *message, struct psd_la
 		status = psd_caffe_read_pair(message, "stride", "stride_h", "stride_w", 1, &window->stride_height,
 					     &window->stride_width, err);
 	if (!status)
-		status = psd_caffe_read_pair(message, "pad", "pad_h", "pad_w", 0, &window->pad_height, &window->pad_width, err);
+		status = psd_caffe_read_pair(message, "pad", "pad_h", "pad_w", 0, &window->pad_height,
+					     &window->pad_width, err);
 	return status;
 }
 
 static enum psd_status read_outputs(const struct psd_node *message, struct psd_layer_spec *spec, struct psd_error *err)
 {
-	enum psd_status status = psd_caffe_read_count(message, "num_output", 1, PSD_LAYER_CHANNELS_MAX, &spec->outputs, err);
+	enum psd_status status =
+		psd_caffe_read_count(message, "num_output", 1, PSD_LAYER_CHANNELS_MAX, &spec->outputs, err);
 
 	spec->has_bias = true;
 	if (!status && !spec->outputs)
@@ -47,10 +49,11 @@ static enum psd_status read_outputs(const struct psd_node *message, struct psd_l
 
 static enum psd_status read_conv(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
 {
-	static const char *const known[] = {"num_output",  "kernel_size", "stride",	     "pad",	 "dilation",
-					    "group",	   "bias_term",	  "kernel_h",	     "kernel_w", "stride_h",
-					    "stride_w",	   "pad_h",	  "pad_w",	     "axis",	 "weight_filler",
-					    "bias_filler", "engine",	  "force_nd_im2col", NULL};
+	static const char *const known[] = {
+		"num_output",  "kernel_size", "stride",		 "pad",	     "dilation",
+		"group",       "bias_term",   "kernel_h",	 "kernel_w", "stride_h",
+		"stride_w",    "pad_h",	      "pad_w",		 "axis",     "weight_filler",
+		"bias_filler", "engine",      "force_nd_im2col", NULL};
 	struct psd_window *window = &spec->window;
 	const struct psd_node *message;
 	enum psd_status status = psd_caffe_parameters(layer, "convolution_param", known, &message, err);
@@ -62,12 +65,14 @@ static enum psd_status read_conv(const struct psd_node *layer, struct psd_layer_
 	if (!status)
 		status = read_window(message, spec, err);
 	if (!status)
-		status = psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1, &window->dilation_height,
-					     &window->dilation_width, err);
-	return status ? status : psd_caffe_read_count(message, "group", 1, PSD_LAYER_CHANNELS_MAX, &window->groups, err);
+		status = psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1,
+					     &window->dilation_height, &window->dilation_width, err);
+	return status ? status
+		      : psd_caffe_read_count(message, "group", 1, PSD_LAYER_CHANNELS_MAX, &window->groups, err);
 }
 
-static enum psd_status read_inner_product(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
+static enum psd_status read_inner_product(const struct psd_node *layer, struct psd_layer_spec *spec,
+					  struct psd_error *err)
 {
 	static const char *const known[] = {"num_output",    "bias_term",   "axis",   "transpose",
 					    "weight_filler", "bias_filler", "engine", NULL};
@@ -128,8 +133,8 @@ static enum psd_status read_pool(const struct psd_node *layer, struct psd_layer_
 	if (status || !is_global)
 		return status ? status : read_window(message, spec, err);
 	if (spec->window.is_max)
-		return psd_error_set(err, PSD_EINVAL, message->at, "layer '%.80s' is a global MAX pooling, only AVE is supported",
-				     spec->name);
+		return psd_error_set(err, PSD_EINVAL, message->at,
+				     "layer '%.80s' is a global MAX pooling, only AVE is supported", spec->name);
 	spec->kind = PSD_LAYER_GLOBAL_POOL;
 	return PSD_OK;
 }
@@ -141,8 +146,9 @@ static enum psd_status read_lrn(const struct psd_node *layer, struct psd_layer_s
 	enum psd_status status = psd_caffe_parameters(layer, "lrn_param", known, &message, err);
 
 	spec->lrn_size = 5; /* caffe.proto's default */
-	return status || !message ? status
-				  : psd_caffe_read_count(message, "local_size", 1, PSD_LAYER_SIDE_MAX, &spec->lrn_size, err);
+	return status || !message
+		       ? status
+		       : psd_caffe_read_count(message, "local_size", 1, PSD_LAYER_SIDE_MAX, &spec->lrn_size, err);
 }
 
 static enum psd_status read_dropout(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
@@ -236,7 +242,8 @@ static const struct psd_caffe_type layer_types[] = {
 const struct psd_caffe_type *psd_caffe_find_type(const char *type)
 {
 	for (size_t i = 0; i < sizeof(layer_types) / sizeof(layer_types[0]); i++)
-		if (!strcmp(type, layer_types[i].name) || (layer_types[i].old_name && !strcmp(type, layer_types[i].old_name)))
+		if (!strcmp(type, layer_types[i].name) ||
+		    (layer_types[i].old_name && !strcmp(type, layer_types[i].old_name)))
 			return &layer_types[i];
 	return NULL;
 }

@@ -1,5 +1,5 @@
-/* What the three parts of the Caffe reader share: fields, layer types, input sizes. Private to prototxt*.c. Every function
- * returns PSD_EINVAL with the place of the field it complains about. */
+/* What the three parts of the Caffe reader share: fields, layer types, input sizes. Private to prototxt*.c. Every
+ * function returns PSD_EINVAL with the place of the field it complains about. */
 #ifndef PSD_PROTOTXT_PARTS_H
 #define PSD_PROTOTXT_PARTS_H
 
@@ -34,7 +34,8 @@ enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_
 /* ---- layer types (prototxt_layers.c) ---- */
 
 /* Reads one type's parameters into spec, whose kind and name are set; may make the kind more special. */
-typedef enum psd_status (*psd_caffe_read_fn)(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err);
+typedef enum psd_status (*psd_caffe_read_fn)(const struct psd_node *layer, struct psd_layer_spec *spec,
+					     struct psd_error *err);
 
 struct psd_caffe_type {
 	const char *name;     /* in LayerParameter */

@@ -9,11 +9,12 @@ enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const
 	if (status != PSD_OK)
 		return status;
 	if (scenario->profile_path != NULL)
-		status = psd_costs_from_profile(&loaded.costs, &loaded.graph, scenario->profile_path, scenario->batch_per_worker,
-						scenario->images_per_sec, err);
+		status = psd_costs_from_profile(&loaded.costs, &loaded.graph, scenario->profile_path,
+						scenario->batch_per_worker, scenario->images_per_sec, err);
 	else
 		status = psd_costs_from_device(&loaded.costs, &loaded.graph, psd_device_find(scenario->device_name),
-					       scenario->batch_per_worker, scenario->is_half, scenario->images_per_sec, err);
+					       scenario->batch_per_worker, scenario->is_half, scenario->images_per_sec,
+					       err);
 	if (status != PSD_OK) {
 		psd_graph_release(&loaded.graph);
 		return status;
@@ -39,16 +40,17 @@ static enum psd_status check_rule(const struct psd_system *system, struct psd_po
 			     system->name);
 }
 
-static enum psd_status check_hosts(const struct psd_layout *layout, const struct psd_system *system, struct psd_error *err)
+static enum psd_status check_hosts(const struct psd_layout *layout, const struct psd_system *system,
+				   struct psd_error *err)
 {
 	if (psd_layout_hosts(layout) <= PSD_MAX_HOSTS)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, system->at, "system '%s' has %u hosts, at most %u are possible", system->name,
-			     psd_layout_hosts(layout), (unsigned)PSD_MAX_HOSTS);
+	return psd_error_set(err, PSD_EINVAL, system->at, "system '%s' has %u hosts, at most %u are possible",
+			     system->name, psd_layout_hosts(layout), (unsigned)PSD_MAX_HOSTS);
 }
 
-enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter, const struct psd_system *system,
-			      struct psd_point point, struct psd_error *err)
+enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter,
+			      const struct psd_system *system, struct psd_point point, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = matter->scenario;
 	const struct psd_plan_input input = {

@@ -1,4 +1,5 @@
-/* One case of a scenario: a system at a point of the sweep, with everything an executor needs: layout, plan, program. */
+/* One case of a scenario: a system at a point of the sweep, with everything an executor needs: layout, plan, program.
+ */
 #ifndef PSD_CASE_H
 #define PSD_CASE_H
 
@@ -16,7 +17,8 @@ struct psd_subject_matter {
 	struct psd_costs costs;
 };
 
-/* Loads the graph and the costs that the scenario names. *matter is filled on success, released by psd_subject_matter_release(). */
+/* Loads the graph and the costs that the scenario names. *matter is filled on success, released by
+ * psd_subject_matter_release(). */
 enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
 					struct psd_error *err) PSD_MUST_CHECK;
 void psd_subject_matter_release(struct psd_subject_matter *matter);
@@ -29,10 +31,11 @@ struct psd_case {
 	struct psd_program program;
 };
 
-/* Plans and unrolls one case. The address of *made must not change afterwards: the program points into it. PSD_ENOMEM, PSD_EINVAL when the
- * system cannot run at that point. */
-enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter, const struct psd_system *system,
-			      struct psd_point point, struct psd_error *err) PSD_MUST_CHECK;
+/* Plans and unrolls one case. The address of *made must not change afterwards: the program points into it. PSD_ENOMEM,
+ * PSD_EINVAL when the system cannot run at that point. */
+enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter,
+			      const struct psd_system *system, struct psd_point point,
+			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_case_release(struct psd_case *made);
 
 #endif

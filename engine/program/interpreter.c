@@ -102,7 +102,8 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 			note_next(in, task);
 		psd_sched_finish(&host->sched, task);
 	}
-	gather(in); /* of all that became ready together the first by rank: hosts that decide each for itself must agree */
+	gather(in); /* of all that became ready together the first by rank: hosts that decide each for itself must agree
+		     */
 }
 
 /* Starts the task; returns true when it was over at once. */
@@ -159,7 +160,8 @@ static void settle_all(struct psd_interpreter *in)
 		settle(in, h);
 }
 
-static enum psd_status allocate(struct psd_interpreter *in, const struct psd_duties *const duties[], struct psd_error *err)
+static enum psd_status allocate(struct psd_interpreter *in, const struct psd_duties *const duties[],
+				struct psd_error *err)
 {
 	in->hosts = calloc(in->n_hosts, sizeof(*in->hosts));
 	in->next_sec = calloc(in->n_iterations, sizeof(*in->next_sec));
@@ -170,7 +172,8 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	    in->collective_ready[1] == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", in->n_hosts);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
-		enum psd_status status = psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->n_iterations, err);
+		enum psd_status status =
+			psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->n_iterations, err);
 		if (status != PSD_OK)
 			return status;
 		in->hosts[h].is_worker = duties[h]->waits[in->program->next_op] != PSD_NOT_CARRIED;
@@ -181,10 +184,11 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 }
 
 enum psd_status psd_interpreter_init(struct psd_interpreter *in, const struct psd_program *program, unsigned n_hosts,
-				     const struct psd_duties *const duties[], uint32_t n_iterations, const struct psd_seam *seam,
-				     struct psd_error *err)
+				     const struct psd_duties *const duties[], uint32_t n_iterations,
+				     const struct psd_seam *seam, struct psd_error *err)
 {
-	*in = (struct psd_interpreter){.program = program, .seam = *seam, .n_hosts = n_hosts, .n_iterations = n_iterations};
+	*in = (struct psd_interpreter){
+		.program = program, .seam = *seam, .n_hosts = n_hosts, .n_iterations = n_iterations};
 	const enum psd_status status = allocate(in, duties, err);
 	if (status != PSD_OK)
 		psd_interpreter_release(in);
@@ -286,10 +290,11 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct p
 			const uint32_t waiting = sched->waiting[sched->iteration % 2][i];
 			if (sched->duties->waits[i] == PSD_NOT_CARRIED || waiting == UINT32_MAX)
 				continue;
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-					     "host %u did not finish iteration %u: '%s' of layer '%s' waits for %u more", h,
-					     sched->iteration, psd_op_kind_names[in->program->ops[i].kind],
-					     in->program->plan->graph->layers[in->program->ops[i].layer].name, waiting);
+			return psd_error_set(
+				err, PSD_ERUN, PSD_NOWHERE,
+				"host %u did not finish iteration %u: '%s' of layer '%s' waits for %u more", h,
+				sched->iteration, psd_op_kind_names[in->program->ops[i].kind],
+				in->program->plan->graph->layers[in->program->ops[i].layer].name, waiting);
 		}
 	}
 	return PSD_OK;
@@ -306,6 +311,7 @@ double psd_interpreter_busy_sec(const struct psd_interpreter *in, enum psd_resou
 {
 	double busiest_sec = 0.0;
 	for (unsigned h = 0; h < in->n_hosts; h++)
-		busiest_sec = in->hosts[h].busy_sec[resource] > busiest_sec ? in->hosts[h].busy_sec[resource] : busiest_sec;
+		busiest_sec =
+			in->hosts[h].busy_sec[resource] > busiest_sec ? in->hosts[h].busy_sec[resource] : busiest_sec;
 	return busiest_sec / in->n_iterations;
 }

@@ -1,5 +1,6 @@
-/* Carries a program out on many hosts: starts what the schedulers release, one operation at a time on each resource, and leaves time and
- * transfers to a seam. The estimate and the simulation are two seams under this one interpreter, so order rules cannot differ. */
+/* Carries a program out on many hosts: starts what the schedulers release, one operation at a time on each resource,
+ * and leaves time and transfers to a seam. The estimate and the simulation are two seams under this one interpreter, so
+ * order rules cannot differ. */
 #ifndef PSD_INTERPRETER_H
 #define PSD_INTERPRETER_H
 
@@ -10,25 +11,31 @@
 #include "engine/program/program.h"
 #include "engine/program/sched.h"
 
-/* What an executor provides. No slot may wait for anything, and none may call back into the interpreter before it returns. */
+/* What an executor provides. No slot may wait for anything, and none may call back into the interpreter before it
+ * returns. */
 struct psd_seam {
 	double (*now)(void *context); /* seconds since the start of the run */
-	/* False: operations without a cost are over at once. True: there is real work behind them, so that work() is called for them too. */
+	/* False: operations without a cost are over at once. True: there is real work behind them, so that work() is
+	 * called for them too. */
 	bool does_real_work;
 	/* `sec` of work begins on host's resource; answer with psd_interpreter_finished() when it is over. */
 	void (*work)(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-	/* host's messages of a send begin; answer with psd_interpreter_finished(NIC) when its way out is free again, and with
-	 * psd_interpreter_arrived() for each message at its receiver. Returns false when host has nothing to send: then no answer. */
+	/* host's messages of a send begin; answer with psd_interpreter_finished(NIC) when its way out is free again,
+	 * and with psd_interpreter_arrived() for each message at its receiver. Returns false when host has nothing to
+	 * send: then no answer. */
 	bool (*send)(void *context, unsigned host, struct psd_task task);
-	/* All workers of this interpreter have joined the collective; answer with psd_interpreter_collective_finished(). */
+	/* All workers of this interpreter have joined the collective; answer with
+	 * psd_interpreter_collective_finished(). */
 	void (*collective)(void *context, struct psd_task task);
-	/* These three are for interpreters that each have some of the cluster's workers; 0 and NULL: this one has all of them, or all that it need
-	 * hear of, since collectives become ready in the same order everywhere. One of them, the coordinator, hears of every worker's readiness
-	 * and decides the order as if it had all. */
+	/* These three are for interpreters that each have some of the cluster's workers; 0 and NULL: this one has all
+	 * of them, or all that it need hear of, since collectives become ready in the same order everywhere. One of
+	 * them, the coordinator, hears of every worker's readiness and decides the order as if it had all. */
 	unsigned n_cluster_workers;
-	/* NULL on the coordinator. The collective is ready on a worker here: call psd_interpreter_announced() on the coordinator. */
+	/* NULL on the coordinator. The collective is ready on a worker here: call psd_interpreter_announced() on the
+	 * coordinator. */
 	void (*announce)(void *context, struct psd_task task);
-	/* NULL on the others. The next collective is this one: call psd_interpreter_chosen() on the others, in the order of these calls. */
+	/* NULL on the others. The next collective is this one: call psd_interpreter_chosen() on the others, in the
+	 * order of these calls. */
 	void (*choose)(void *context, struct psd_task task);
 	/* May be NULL. An operation held its resource on host from start_sec to end_sec. */
 	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);
@@ -56,9 +63,9 @@ struct psd_interpreter {
 };
 
 /* hosts: duties[h] for each of n_hosts; n_workers of them take part in collectives. Everything borrowed. PSD_ENOMEM. */
-enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const struct psd_program *program, unsigned n_hosts,
-				     const struct psd_duties *const duties[], uint32_t n_iterations, const struct psd_seam *seam,
-				     struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const struct psd_program *program,
+				     unsigned n_hosts, const struct psd_duties *const duties[], uint32_t n_iterations,
+				     const struct psd_seam *seam, struct psd_error *err) PSD_MUST_CHECK;
 void psd_interpreter_release(struct psd_interpreter *interpreter);
 
 void psd_interpreter_begin(struct psd_interpreter *interpreter);
@@ -76,7 +83,8 @@ void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *interpreter, unsigned host);
 /* The oldest iteration that the host has not completed; messages of this one and the next may arrive. */
 uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, unsigned host);
-/* PSD_OK when all iterations are done on all hosts; else PSD_ERUN with the first host that is not and an operation it waits for. */
+/* PSD_OK when all iterations are done on all hosts; else PSD_ERUN with the first host that is not and an operation it
+ * waits for. */
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Mean seconds of the iterations from `first` on: from NEXT to NEXT. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);

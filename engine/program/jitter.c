@@ -21,6 +21,7 @@ double psd_jitter_factor(double ratio, uint64_t seed, unsigned host, struct psd_
 		return 1.0;
 	const double sigma = sqrt(log(1.0 + ratio * ratio));
 	const uint64_t key = mixed(mixed(mixed(seed) ^ host) ^ ((uint64_t)task.iteration << 32 | task.op));
-	const double normal = sqrt(-2.0 * log(uniform(mixed(key)))) * cos(2.0 * 3.14159265358979323846 * uniform(mixed(key + 1)));
+	const double normal =
+		sqrt(-2.0 * log(uniform(mixed(key)))) * cos(2.0 * 3.14159265358979323846 * uniform(mixed(key + 1)));
 	return exp(sigma * normal - sigma * sigma / 2.0);
 }

@@ -14,8 +14,8 @@ struct psd_outcome {
 	uint32_t n_iterations; /* carried out, unmeasured first ones included */
 };
 
-/* Iterations to carry out and how many of the first not to measure: with a barrier per iteration and without jitter all are equal, so
- * one does; with a barrier per layer the first ones fill the pipeline. requested 0: chosen here. */
+/* Iterations to carry out and how many of the first not to measure: with a barrier per iteration and without jitter all
+ * are equal, so one does; with a barrier per layer the first ones fill the pipeline. requested 0: chosen here. */
 struct psd_run_length {
 	uint32_t n_iterations;
 	uint32_t first_measured;

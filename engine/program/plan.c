@@ -6,8 +6,8 @@
 /* Parts of all tensors together: more are more operations than a run can hold. */
 enum { MOST_SLICES = 100000 };
 
-static struct psd_subject subject_of(const struct psd_graph *graph, unsigned first_tensor, unsigned n_tensors, uint32_t batch,
-				     unsigned value_bytes)
+static struct psd_subject subject_of(const struct psd_graph *graph, unsigned first_tensor, unsigned n_tensors,
+				     uint32_t batch, unsigned value_bytes)
 {
 	struct psd_subject subject = {.batch = batch, .value_bytes = value_bytes};
 	for (unsigned t = first_tensor; t < first_tensor + n_tensors; t++) {
@@ -79,7 +79,8 @@ static void weigh_alternatives(const struct psd_plan *plan, struct psd_plan_item
 	}
 }
 
-/* Slices hold whole runs of pairs, one pair for each shard at least; all slices of an item are of equal size but for rounding. */
+/* Slices hold whole runs of pairs, one pair for each shard at least; all slices of an item are of equal size but for
+ * rounding. */
 static uint64_t slices_of(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	if (item->method != PSD_METHOD_PS && item->method != PSD_METHOD_ADAM)
@@ -98,8 +99,8 @@ static unsigned count_items(const struct psd_graph *graph, enum psd_unit unit)
 	return n_items;
 }
 
-/* Backward reaches the last layer first, and within a layer the weight's gradient is sent before the bias's. A bias travels with its
- * weight whenever the weight can travel as factors, since it goes with the first of them. */
+/* Backward reaches the last layer first, and within a layer the weight's gradient is sent before the bias's. A bias
+ * travels with its weight whenever the weight can travel as factors, since it goes with the first of them. */
 static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 {
 	const struct psd_graph *graph = input->graph;
@@ -107,8 +108,8 @@ static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 	for (unsigned l = graph->n_layers; l-- > 0;) {
 		const struct psd_layer *layer = &graph->layers[l];
 		const bool is_one_item = input->system->unit == PSD_UNIT_LAYER ||
-					 (layer->kind == PSD_LAYER_INNER_PRODUCT && input->system->sync != PSD_SYNC_RING &&
-					  input->system->sync != PSD_SYNC_PS);
+					 (layer->kind == PSD_LAYER_INNER_PRODUCT &&
+					  input->system->sync != PSD_SYNC_RING && input->system->sync != PSD_SYNC_PS);
 		const unsigned tensors_per_item = is_one_item ? layer->n_tensors : 1;
 		for (unsigned t = 0; t < layer->n_tensors; t += tensors_per_item) {
 			struct psd_plan_item *item = &plan->items[plan->n_items++];
@@ -117,7 +118,8 @@ static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 				.first_tensor = layer->first_tensor + t,
 				.n_tensors = tensors_per_item,
 			};
-			item->subject = subject_of(graph, item->first_tensor, tensors_per_item, input->batch, plan->value_bytes);
+			item->subject = subject_of(graph, item->first_tensor, tensors_per_item, input->batch,
+						   plan->value_bytes);
 		}
 	}
 }
@@ -141,13 +143,15 @@ static unsigned fan_in_of(const struct psd_layout *layout, enum psd_method metho
 }
 
 /* Bytes are counted in 64 bits, over all nodes and all operations of an iteration. */
-static enum psd_status check_size(const struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
+static enum psd_status check_size(const struct psd_plan *plan, const struct psd_plan_input *input,
+				  struct psd_error *err)
 {
 	const double hosts = psd_layout_hosts(&plan->layout);
 	double values = 0.0;
 	for (unsigned t = 0; t < input->graph->n_tensors; t++) {
 		const struct psd_tensor *tensor = &input->graph->tensors[t];
-		values += (double)tensor->elements + (double)input->batch * ((double)tensor->rows + (double)tensor->columns);
+		values += (double)tensor->elements +
+			  (double)input->batch * ((double)tensor->rows + (double)tensor->columns);
 	}
 	if (8.0 * values * plan->value_bytes * hosts * plan->layout.workers_per_node < 9e18)
 		return PSD_OK;
@@ -175,9 +179,9 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors", n_items);
 	cut_items(&made, input);
 	/* Alternatives are weighed with the fan-in that a parameter server would see: the widest of all. */
-	const struct psd_rates widest =
-		psd_rates_make(&input->system->host, input->network, input->link_bps, fan_in_of(&made.layout, PSD_METHOD_PS),
-			       input->costs->gemm_flops_per_sec, input->system->pair_bytes);
+	const struct psd_rates widest = psd_rates_make(&input->system->host, input->network, input->link_bps,
+						       fan_in_of(&made.layout, PSD_METHOD_PS),
+						       input->costs->gemm_flops_per_sec, input->system->pair_bytes);
 	unsigned next_root = 0;
 	uint64_t all_slices = 0;
 	for (unsigned i = 0; i < made.n_items; i++) {
@@ -190,9 +194,10 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		all_slices += n_slices;
 		if (all_slices > MOST_SLICES) {
 			free(made.items);
-			return psd_error_set(err, PSD_EINVAL, input->system->at,
-					     "'slice' of system '%s' cuts its tensors into more than %u parts, must be larger",
-					     input->system->name, (unsigned)MOST_SLICES);
+			return psd_error_set(
+				err, PSD_EINVAL, input->system->at,
+				"'slice' of system '%s' cuts its tensors into more than %u parts, must be larger",
+				input->system->name, (unsigned)MOST_SLICES);
 		}
 		item->n_slices = (unsigned)n_slices;
 		if (item->method == PSD_METHOD_ADAM)

@@ -58,10 +58,12 @@ struct psd_plan_input {
 };
 
 /* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes; PSD_ENOMEM. */
-enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input,
+			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_plan_release(struct psd_plan *plan);
 
-/* The elements that a slice of the item covers, counted over the item's tensors in order; slice < n_slices. Pure, any thread. */
+/* The elements that a slice of the item covers, counted over the item's tensors in order; slice < n_slices. Pure, any
+ * thread. */
 struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice);
 
 #endif

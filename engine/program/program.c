@@ -1,4 +1,5 @@
-/* Unrolls a plan into operations. The order of operations is the order of generation, so that equal ranks fall back on it. */
+/* Unrolls a plan into operations. The order of operations is the order of generation, so that equal ranks fall back on
+ * it. */
 #include "engine/program/program_builder.h"
 
 #include <assert.h>
@@ -38,8 +39,8 @@ uint32_t psd_builder_add_op(struct psd_builder *b, const struct psd_op *op)
 	return program->n_ops++;
 }
 
-/* `waits` cannot start before `before` is done, in the same iteration or in the one before. Edges are collected as (before, waits)
- * and sorted into both directions at the end. */
+/* `waits` cannot start before `before` is done, in the same iteration or in the one before. Edges are collected as
+ * (before, waits) and sorted into both directions at the end. */
 static void add_edge(struct psd_builder *b, uint32_t before, uint32_t waits, bool is_next_iteration)
 {
 	struct psd_program *program = &b->program;
@@ -92,8 +93,8 @@ static bool has_parameters(const struct psd_graph *graph, unsigned layer)
 	return graph->layers[layer].n_tensors > 0;
 }
 
-/* Layers run in groups: one with parameters and the parameterless ones after it (before the first of them: with it). A forward
- * operation is named after the first layer of its group, and so is the backward one, which ends there. */
+/* Layers run in groups: one with parameters and the parameterless ones after it (before the first of them: with it). A
+ * forward operation is named after the first layer of its group, and so is the backward one, which ends there. */
 static unsigned group_end(const struct psd_graph *graph, unsigned first)
 {
 	unsigned end = first;
@@ -127,7 +128,8 @@ static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, unsign
 	double work_sec = 0.0;
 	for (unsigned l = first; l < end; l++)
 		work_sec += layer_sec[l];
-	/* compute precedes factor rebuilds on the device: gradients still to come hold up more than parameters not yet needed */
+	/* compute precedes factor rebuilds on the device: gradients still to come hold up more than parameters not yet
+	 * needed */
 	return psd_builder_add_op(b, &(struct psd_op){
 					     .kind = kind,
 					     .resource = PSD_RESOURCE_DEVICE,
@@ -321,8 +323,8 @@ struct psd_traffic psd_program_traffic(const struct psd_program *program, unsign
 	return total;
 }
 
-/* In another order a worker that is ahead may have one ready that others do not have yet. A send may be what another's next collective waits
- * for, through a barrier per layer, and would wait behind one that the sender has begun. */
+/* In another order a worker that is ahead may have one ready that others do not have yet. A send may be what another's
+ * next collective waits for, through a barrier per layer, and would wait behind one that the sender has begun. */
 bool psd_program_orders_collectives(const struct psd_program *program)
 {
 	if (program->plan->system->priority != PSD_PRIORITY_GENERATION)

@@ -1,6 +1,6 @@
-/* The program: the plan unrolled into the operations of one iteration, the same for every host, with their dependencies. Scheduling
- * choices (wait-free or sequential, barriers, priorities) are edges and ranks here and nothing else; estimate, simulation and real
- * execution carry out the same program. */
+/* The program: the plan unrolled into the operations of one iteration, the same for every host, with their
+ * dependencies. Scheduling choices (wait-free or sequential, barriers, priorities) are edges and ranks here and nothing
+ * else; estimate, simulation and real execution carry out the same program. */
 #ifndef PSD_PROGRAM_H
 #define PSD_PROGRAM_H
 
@@ -49,11 +49,11 @@ struct psd_op {
 	unsigned layer; /* index in the graph */
 	int item;	/* index in the plan, -1: none */
 	unsigned slice;
-	double work_sec;	    /* device, copy engines, CPU: time on the resource */
-	uint64_t bytes;		    /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
+	double work_sec; /* device, copy engines, CPU: time on the resource */
+	uint64_t bytes;	 /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
 	struct psd_payload payload; /* send, collective */
 	uint32_t match;		    /* receive: its send */
-	int64_t rank;		    /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
+	int64_t rank; /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
 	uint32_t first_dependency;
 	uint32_t n_dependencies;
 	uint32_t first_dependent;
@@ -75,9 +75,10 @@ struct psd_program {
 	uint32_t next_op; /* the NEXT operation */
 };
 
-/* Unrolls the plan. Dependencies on operations that a host does not carry out do not bind it. *program is filled on success and
- * released by psd_program_release(). PSD_ENOMEM. */
-enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err) PSD_MUST_CHECK;
+/* Unrolls the plan. Dependencies on operations that a host does not carry out do not bind it. *program is filled on
+ * success and released by psd_program_release(). PSD_ENOMEM. */
+enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan,
+				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_program_release(struct psd_program *program);
 
 /* The layers that a forward or backward operation named after `layer` carries out: first to end - 1. */
@@ -87,13 +88,15 @@ struct psd_layers {
 };
 struct psd_layers psd_program_layers(const struct psd_graph *graph, unsigned layer);
 
-/* The most cores of a machine that an operation uses while it works; 0: it works elsewhere, on a copy engine or the network. */
+/* The most cores of a machine that an operation uses while it works; 0: it works elsewhere, on a copy engine or the
+ * network. */
 double psd_op_cores(const struct psd_op *op, const struct psd_machine *machine);
 
 bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, unsigned host);
 
-/* Whether each worker by itself may begin the next collective that is ready there: they become ready in the same order everywhere, and nothing
- * that others wait for is kept back by one that is begun too early. Elsewhere somebody has to decide for all. */
+/* Whether each worker by itself may begin the next collective that is ready there: they become ready in the same order
+ * everywhere, and nothing that others wait for is kept back by one that is begun too early. Elsewhere somebody has to
+ * decide for all. */
 bool psd_program_orders_collectives(const struct psd_program *program);
 
 /* Bytes a node sends to and receives from other nodes per iteration. */

@@ -1,4 +1,5 @@
-/* The operations of each synchronisation method. Edges alone tell wait-free from sequential: the gates are PSD_NO_OP in one. */
+/* The operations of each synchronisation method. Edges alone tell wait-free from sequential: the gates are PSD_NO_OP in
+ * one. */
 #include "engine/program/program_builder.h"
 
 struct stage {
@@ -8,7 +9,8 @@ struct stage {
 	int64_t rank;
 };
 
-static struct psd_op base_op(const struct stage *stage, enum psd_op_kind kind, enum psd_resource resource, enum psd_where where)
+static struct psd_op base_op(const struct stage *stage, enum psd_op_kind kind, enum psd_resource resource,
+			     enum psd_where where)
 {
 	return (struct psd_op){
 		.kind = kind,
@@ -29,7 +31,8 @@ static uint32_t add_copy(struct psd_builder *b, const struct stage *stage, enum 
 	const double copy_bps = b->plan->system->host.copy_bps;
 	if (copy_bps == 0.0 || bytes == 0)
 		return before;
-	struct psd_op op = base_op(stage, kind, kind == PSD_OP_COPY_OUT ? PSD_RESOURCE_COPY_OUT : PSD_RESOURCE_COPY_IN, where);
+	struct psd_op op =
+		base_op(stage, kind, kind == PSD_OP_COPY_OUT ? PSD_RESOURCE_COPY_OUT : PSD_RESOURCE_COPY_IN, where);
 	op.bytes = bytes;
 	op.work_sec = 8.0 * (double)bytes / copy_bps;
 	const uint32_t copy = psd_builder_add_op(b, &op);
@@ -37,7 +40,8 @@ static uint32_t add_copy(struct psd_builder *b, const struct stage *stage, enum 
 	return copy;
 }
 
-/* A worker's gradient or factors leave the device: the copy out, or the backward operation where copies cost nothing. */
+/* A worker's gradient or factors leave the device: the copy out, or the backward operation where copies cost nothing.
+ */
 static uint32_t add_departure(struct psd_builder *b, const struct stage *stage, uint64_t bytes)
 {
 	const uint32_t backward = b->backward_of_layer[stage->item->layer];
@@ -66,8 +70,8 @@ static bool has_network(const struct psd_builder *b)
 }
 
 /* A send on `from` hosts and its receive on `to` hosts; both PSD_NO_OP on a single host. */
-static struct message add_message(struct psd_builder *b, const struct stage *stage, enum psd_pattern pattern, uint64_t elements,
-				  enum psd_where from, enum psd_where to)
+static struct message add_message(struct psd_builder *b, const struct stage *stage, enum psd_pattern pattern,
+				  uint64_t elements, enum psd_where from, enum psd_where to)
 {
 	if (!has_network(b))
 		return (struct message){PSD_NO_OP, PSD_NO_OP};
@@ -93,8 +97,8 @@ static uint32_t add_reduce(struct psd_builder *b, const struct stage *stage, uin
 	return psd_builder_add_op(b, &op);
 }
 
-/* What comes back of a stage. In sequence the replies of all others wait for this host's pushes, so these leave first, else a worker that is behind
- * would keep the others waiting for it, iteration after iteration. */
+/* What comes back of a stage. In sequence the replies of all others wait for this host's pushes, so these leave first,
+ * else a worker that is behind would keep the others waiting for it, iteration after iteration. */
 static struct stage reply_of(const struct psd_builder *b, const struct stage *stage)
 {
 	struct stage reply = *stage;
@@ -111,14 +115,16 @@ static void add_ps_slice(struct psd_builder *b, const struct stage *stage)
 	const uint64_t elements = psd_plan_slice(item, stage->slice).elements;
 	const uint64_t bytes = elements * b->plan->value_bytes;
 	const uint32_t out = add_departure(b, stage, bytes);
-	const struct message push = add_message(b, stage, PSD_PATTERN_PUSH, elements, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS);
+	const struct message push =
+		add_message(b, stage, PSD_PATTERN_PUSH, elements, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS);
 	after_departure(b, push.send, out);
 	const uint32_t reduce = add_reduce(b, stage, elements);
 	psd_builder_after(b, reduce, push.receive);
 	after_departure(b, reduce, out);
 	psd_builder_after(b, b->gate_pushed, reduce);
 
-	const struct message pull = add_message(b, &reply, PSD_PATTERN_PULL, elements, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS);
+	const struct message pull =
+		add_message(b, &reply, PSD_PATTERN_PULL, elements, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS);
 	psd_builder_after(b, pull.send, reduce);
 	psd_builder_after(b, pull.send, b->gate_pushed);
 
@@ -165,11 +171,14 @@ static uint32_t add_rebuild(struct psd_builder *b, const struct stage *stage, en
 	return psd_builder_add_op(b, &op);
 }
 
-/* Factors leave every worker by `pattern` and arrive, copied to the device, at the `to` hosts; returns what a rebuild waits for. */
-static uint32_t add_factor_exchange(struct psd_builder *b, const struct stage *stage, enum psd_pattern pattern, enum psd_where to)
+/* Factors leave every worker by `pattern` and arrive, copied to the device, at the `to` hosts; returns what a rebuild
+ * waits for. */
+static uint32_t add_factor_exchange(struct psd_builder *b, const struct stage *stage, enum psd_pattern pattern,
+				    enum psd_where to)
 {
 	const struct psd_plan_item *item = stage->item;
-	const uint64_t elements = (uint64_t)item->subject.batch * ((uint64_t)item->subject.rows + item->subject.columns);
+	const uint64_t elements =
+		(uint64_t)item->subject.batch * ((uint64_t)item->subject.rows + item->subject.columns);
 	const uint64_t bytes = elements * b->plan->value_bytes;
 	const uint32_t out = add_departure(b, stage, bytes);
 	const struct message message = add_message(b, stage, pattern, elements, PSD_WHERE_WORKERS, to);
@@ -177,7 +186,8 @@ static uint32_t add_factor_exchange(struct psd_builder *b, const struct stage *s
 	psd_builder_after(b, b->gate_pushed, message.receive);
 	/* others may still be reading this host's factors when it has theirs: it must not overwrite them */
 	psd_builder_add_done(b, item->layer, message.send);
-	const uint32_t in = add_copy(b, stage, PSD_OP_COPY_IN, to, bytes * (b->plan->layout.workers - 1), message.receive);
+	const uint32_t in =
+		add_copy(b, stage, PSD_OP_COPY_IN, to, bytes * (b->plan->layout.workers - 1), message.receive);
 	if (in != message.receive)
 		psd_builder_after(b, in, b->gate_pushed);
 	return in;
@@ -207,7 +217,8 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 		return;
 	}
 	const uint32_t arrived = add_factor_exchange(b, whole, PSD_PATTERN_TO_ROOT, PSD_WHERE_ROOT);
-	const uint32_t rebuild = add_rebuild(b, whole, PSD_WHERE_ROOT, layout->workers - (layout->has_separate_servers ? 0 : 1));
+	const uint32_t rebuild =
+		add_rebuild(b, whole, PSD_WHERE_ROOT, layout->workers - (layout->has_separate_servers ? 0 : 1));
 	psd_builder_after(b, rebuild, arrived);
 	psd_builder_after(b, rebuild, b->backward_of_layer[item->layer]);
 	psd_builder_after(b, rebuild, b->gate_pushed);

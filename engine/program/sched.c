@@ -27,8 +27,8 @@ enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_prog
 		n_carried++;
 		waits[i] = op->kind == PSD_OP_RECEIVE ? arrivals(context, op, host) : 0;
 		for (uint32_t e = 0; e < op->n_dependencies; e++)
-			waits[i] +=
-				psd_op_runs_on(&program->ops[program->dependencies[op->first_dependency + e].op], layout, host);
+			waits[i] += psd_op_runs_on(&program->ops[program->dependencies[op->first_dependency + e].op],
+						   layout, host);
 	}
 	duties->waits = waits;
 	duties->n_carried = n_carried;
@@ -119,7 +119,8 @@ static void add_ready(struct psd_sched *sched, struct psd_task task)
 	if (task.iteration == sched->fence && sched->iteration < sched->fence)
 		add_to_list(sched, &sched->fenced, task);
 	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE)
-		psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->rank, task}, &sched->is_out_of_memory);
+		psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->rank, task},
+			       &sched->is_out_of_memory);
 	else
 		add_to_list(sched, &sched->instant, task);
 }
@@ -144,8 +145,8 @@ static bool is_done(const struct psd_sched *sched, struct psd_task task)
 	return sched->waiting[task.iteration % 2][task.op] == PSD_DONE;
 }
 
-/* Sets up the counters of an iteration. Dependencies on the iteration before that are done by now (or, before the first, always) do
- * not count. */
+/* Sets up the counters of an iteration. Dependencies on the iteration before that are done by now (or, before the
+ * first, always) do not count. */
 static void start_iteration(struct psd_sched *sched, uint32_t iteration)
 {
 	const struct psd_program *program = sched->program;
@@ -168,8 +169,8 @@ static void start_iteration(struct psd_sched *sched, uint32_t iteration)
 	}
 }
 
-enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program *program, const struct psd_duties *duties,
-			       uint32_t n_iterations, struct psd_error *err)
+enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program *program,
+			       const struct psd_duties *duties, uint32_t n_iterations, struct psd_error *err)
 {
 	*sched = (struct psd_sched){.program = program, .duties = duties, .n_iterations = n_iterations};
 	for (unsigned parity = 0; parity < 2; parity++)
@@ -202,7 +203,8 @@ static void release_one(struct psd_sched *sched, struct psd_task task)
 {
 	if (task.iteration >= sched->n_iterations)
 		return;
-	/* an iteration's counters exist only while it is one of the two in flight; later ones look at what is done when they start */
+	/* an iteration's counters exist only while it is one of the two in flight; later ones look at what is done when
+	 * they start */
 	if (task.iteration > sched->iteration + 1)
 		return;
 	uint32_t *waiting = &sched->waiting[task.iteration % 2][task.op];
@@ -220,8 +222,8 @@ void psd_sched_finish(struct psd_sched *sched, struct psd_task task)
 	assert(!is_done(sched, task));
 	sched->waiting[task.iteration % 2][task.op] = PSD_DONE;
 	for (uint32_t e = 0; e < op->n_dependents; e++)
-		release_one(sched,
-			    (struct psd_task){task.iteration + (dependents[e].is_next_iteration ? 1 : 0), dependents[e].op});
+		release_one(sched, (struct psd_task){task.iteration + (dependents[e].is_next_iteration ? 1 : 0),
+						     dependents[e].op});
 	sched->n_left[task.iteration % 2]--;
 	while (sched->iteration < sched->n_iterations && sched->n_left[sched->iteration % 2] == 0) {
 		const uint32_t following = sched->iteration + 2;

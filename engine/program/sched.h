@@ -1,6 +1,6 @@
-/* The shared scheduler: for one host, which operations of the program may start now, and in which order each resource takes them. Knows
- * nothing of time: executors tell it what finished and what arrived. Two iterations may be in flight at once: nobody can be two ahead,
- * since every iteration needs every worker. */
+/* The shared scheduler: for one host, which operations of the program may start now, and in which order each resource
+ * takes them. Knows nothing of time: executors tell it what finished and what arrived. Two iterations may be in flight
+ * at once: nobody can be two ahead, since every iteration needs every worker. */
 #ifndef PSD_SCHED_H
 #define PSD_SCHED_H
 
@@ -15,7 +15,8 @@ typedef uint32_t (*psd_arrivals_fn)(const void *context, const struct psd_op *re
 
 /* What each operation waits for on hosts of one kind; hosts with the same duties share the table. */
 struct psd_duties {
-	uint32_t *waits; /* per operation: dependencies carried out here, plus arrivals; PSD_NOT_CARRIED: not carried out here */
+	uint32_t *waits; /* per operation: dependencies carried out here, plus arrivals; PSD_NOT_CARRIED: not carried
+			    out here */
 	uint32_t n_carried;
 };
 #define PSD_NOT_CARRIED UINT32_MAX
@@ -52,23 +53,25 @@ struct psd_sched {
 	const struct psd_program *program;
 	const struct psd_duties *duties;
 	uint32_t n_iterations;
-	uint32_t *waiting[2];	      /* of the iteration with that parity; PSD_DONE when done */
-	uint32_t n_left[2];	      /* operations not yet done */
-	uint32_t iteration;	      /* the oldest that is not complete */
-	struct psd_task_list instant; /* ready operations that need no resource, and collectives; the executor takes them */
-	uint32_t fence;		      /* nothing of this iteration is ready before the one before is complete; 0: none */
+	uint32_t *waiting[2]; /* of the iteration with that parity; PSD_DONE when done */
+	uint32_t n_left[2];   /* operations not yet done */
+	uint32_t iteration;   /* the oldest that is not complete */
+	struct psd_task_list
+		instant; /* ready operations that need no resource, and collectives; the executor takes them */
+	uint32_t fence;	 /* nothing of this iteration is ready before the one before is complete; 0: none */
 	struct psd_task_list fenced;
 	struct psd_ready_queue queues[PSD_RESOURCES];
 	bool is_out_of_memory;
 };
 
 /* All borrowed until psd_sched_release(). PSD_ENOMEM. */
-enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program *program, const struct psd_duties *duties,
-			       uint32_t n_iterations, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program *program,
+			       const struct psd_duties *duties, uint32_t n_iterations,
+			       struct psd_error *err) PSD_MUST_CHECK;
 void psd_sched_release(struct psd_sched *sched);
 
-/* From `iteration` on nothing starts before all that came before is done. One fence at a time: set the next when this one has been passed, and
- * before any operation of the iteration before `iteration` is done. */
+/* From `iteration` on nothing starts before all that came before is done. One fence at a time: set the next when this
+ * one has been passed, and before any operation of the iteration before `iteration` is done. */
 void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration);
 /* The task is done: what waited only for it becomes ready. */
 void psd_sched_finish(struct psd_sched *sched, struct psd_task task);
@@ -76,7 +79,8 @@ void psd_sched_finish(struct psd_sched *sched, struct psd_task task);
 void psd_sched_arrive(struct psd_sched *sched, struct psd_task receive);
 /* Takes a ready task that needs no resource or is a collective; false when there is none. */
 bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task);
-/* The task a free resource should start: smallest rank, then iteration, then operation number. Peek leaves it in the queue. */
+/* The task a free resource should start: smallest rank, then iteration, then operation number. Peek leaves it in the
+ * queue. */
 const struct psd_ready *psd_sched_peek(const struct psd_sched *sched, enum psd_resource resource);
 bool psd_sched_take(struct psd_sched *sched, enum psd_resource resource, struct psd_task *task);
 /* True when every iteration is done. */

@@ -8,10 +8,11 @@ enum { SECONDS_DIGITS = 9, RATIO_DIGITS = 6, RATE_DIGITS = 15 };
 
 void psd_result_row_add_head(struct psd_text *text)
 {
-	psd_text_add(text,
-		     "scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
-		     "exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,"
-		     "error_ratio\n");
+	psd_text_add(
+		text,
+		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
+		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,"
+		"error_ratio\n");
 }
 
 static void add_number(struct psd_text *text, double value, int significant)

@@ -1,4 +1,5 @@
-/* A result as a line of CSV, whichever executor it comes from. The columns and their order are a promise; absent values are empty fields. */
+/* A result as a line of CSV, whichever executor it comes from. The columns and their order are a promise; absent values
+ * are empty fields. */
 #ifndef PSD_RESULT_ROW_H
 #define PSD_RESULT_ROW_H
 

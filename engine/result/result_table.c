@@ -40,8 +40,8 @@ void psd_result_table_add_columns(struct psd_grid *grid)
 	psd_grid_add_column(grid, "sent", "MB/node", false);
 }
 
-void psd_result_table_add_row(struct psd_grid *grid, const struct psd_result_row *row, const struct psd_result_least *least,
-			      bool has_workers, bool has_bandwidth)
+void psd_result_table_add_row(struct psd_grid *grid, const struct psd_result_row *row,
+			      const struct psd_result_least *least, bool has_workers, bool has_bandwidth)
 {
 	const int sec_decimals = psd_grid_decimals(least->sec, MOST_SEC_DECIMALS);
 	char rate[PSD_UNITS_TEXT_MAX];

@@ -21,7 +21,8 @@ enum psd_result_column {
 	PSD_RESULT_COLUMNS /* a program's own come behind them */
 };
 
-/* The smallest figure of each kind above 0, which keeps three digits: all rows get its decimals. All zero to begin with. */
+/* The smallest figure of each kind above 0, which keeps three digits: all rows get its decimals. All zero to begin
+ * with. */
 struct psd_result_least {
 	double sec;
 	double images_per_sec;
@@ -33,7 +34,7 @@ int psd_result_least_decimals(const struct psd_result_least *least);
 
 void psd_result_table_add_columns(struct psd_grid *grid);
 /* Adds a row. has_workers, has_bandwidth: they vary or need to be said. */
-void psd_result_table_add_row(struct psd_grid *grid, const struct psd_result_row *row, const struct psd_result_least *least,
-			      bool has_workers, bool has_bandwidth);
+void psd_result_table_add_row(struct psd_grid *grid, const struct psd_result_row *row,
+			      const struct psd_result_least *least, bool has_workers, bool has_bandwidth);
 
 #endif

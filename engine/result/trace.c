@@ -21,8 +21,10 @@ static void name_process(struct psd_text *text, const struct psd_layout *layout,
 	psd_text_add(text, "%s\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%u,\"args\":{\"name\":\"%s %u\"}}",
 		     host ? "," : "", host, is_worker ? "worker" : "server", is_worker ? host : host - layout->workers);
 	for (unsigned row = 1; row <= ROW_NETWORK_IN; row++)
-		psd_text_add(text, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
-			     host, row, row_names[row - 1]);
+		psd_text_add(
+			text,
+			",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%u,\"tid\":%u,\"args\":{\"name\":\"%s\"}}",
+			host, row, row_names[row - 1]);
 }
 
 void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, const char *executor)
@@ -75,12 +77,11 @@ void psd_trace_add_span(struct psd_text *text, const struct psd_program *program
 
 	psd_text_add(text, ",\n{\"name\":");
 	add_name(text, program->plan, op);
-	psd_text_add(
-		text,
-		",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"iteration\":%" PRIu32
-		",\"bytes\":%" PRIu64 "}}",
-		span->is_arrival ? "receive" : psd_op_kind_names[op->kind], span->host, row, 1e6 * span->start_sec,
-		1e6 * (span->end_sec - span->start_sec), span->task.iteration, span->bytes);
+	psd_text_add(text,
+		     ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
+		     "\"iteration\":%" PRIu32 ",\"bytes\":%" PRIu64 "}}",
+		     span->is_arrival ? "receive" : psd_op_kind_names[op->kind], span->host, row, 1e6 * span->start_sec,
+		     1e6 * (span->end_sec - span->start_sec), span->task.iteration, span->bytes);
 }
 
 void psd_trace_add_end(struct psd_text *text)

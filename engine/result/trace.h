@@ -1,5 +1,5 @@
-/* A run's spans as the text of Chrome trace events, one event a line: opens in Perfetto, and awk can read it. Whoever carried the program out
- * writes the text to a file. */
+/* A run's spans as the text of Chrome trace events, one event a line: opens in Perfetto, and awk can read it. Whoever
+ * carried the program out writes the text to a file. */
 #ifndef PSD_TRACE_H
 #define PSD_TRACE_H
 
@@ -20,7 +20,8 @@ struct psd_span {
 };
 typedef void (*psd_span_fn)(void *context, const struct psd_program *program, const struct psd_span *span);
 
-/* The head, and the names of processes (workers, separate servers) and rows. executor: as in the results' CSV. Spans follow, then the end. */
+/* The head, and the names of processes (workers, separate servers) and rows. executor: as in the results' CSV. Spans
+ * follow, then the end. */
 void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, const char *executor);
 void psd_trace_add_span(struct psd_text *text, const struct psd_program *program, const struct psd_span *span);
 void psd_trace_add_end(struct psd_text *text);

@@ -1,5 +1,5 @@
-/* The table of devices. Peaks and bandwidths are the makers' figures; the efficiencies are assumptions, alike for all devices of a
- * generation, to be replaced by `images_per_sec` or a profile wherever something was measured. */
+/* The table of devices. Peaks and bandwidths are the makers' figures; the efficiencies are assumptions, alike for all
+ * devices of a generation, to be replaced by `images_per_sec` or a profile wherever something was measured. */
 #include <string.h>
 
 #include "engine/scenario/device.h"
@@ -55,8 +55,9 @@ static const struct psd_device devices[] = {
 	 .conv_efficiency_ratio = 0.6,
 	 .gemm_efficiency_ratio = 0.35,
 	 .half_efficiency_ratio = 0.35,
-	 .source = "two cores of 2.5 GHz with AVX-512 (64 FLOPs a cycle each); efficiencies chosen to meet PyTorch 1.13: "
-		   "AlexNet, batch 32, 0.74 s; three 4096-wide layers, batch 64, 0.16 s"},
+	 .source =
+		 "two cores of 2.5 GHz with AVX-512 (64 FLOPs a cycle each); efficiencies chosen to meet PyTorch 1.13: "
+		 "AlexNet, batch 32, 0.74 s; three 4096-wide layers, batch 64, 0.16 s"},
 };
 
 enum { N_DEVICES = sizeof(devices) / sizeof(devices[0]) };

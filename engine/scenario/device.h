@@ -2,7 +2,8 @@
 #ifndef PSD_DEVICE_H
 #define PSD_DEVICE_H
 
-/* A device as the roofline sees it: a layer takes max(flops / (peak * efficiency of its kind), bytes / memory bandwidth). */
+/* A device as the roofline sees it: a layer takes max(flops / (peak * efficiency of its kind), bytes / memory
+ * bandwidth). */
 struct psd_device {
 	const char *name;
 	double peak_flops_per_sec;	/* fp32 */
@@ -10,11 +11,13 @@ struct psd_device {
 	double memory_bps;		/* bits per second, as all rates */
 	double conv_efficiency_ratio;	/* achieved share of the peak */
 	double gemm_efficiency_ratio;	/* inner products and factor rebuilds */
-	double half_efficiency_ratio;	/* achieved share of the half peak, both kinds alike: matrix units starve sooner */
+	double half_efficiency_ratio;	/* achieved share of the half peak, both kinds alike: matrix units starve sooner
+					 */
 	const char *source;		/* where the figures come from */
 };
 
-/* "k20", "titan-x", "p100", "v100", "h100", "cpu" (this processor: generic figures until measured). NULL when there is none. */
+/* "k20", "titan-x", "p100", "v100", "h100", "cpu" (this processor: generic figures until measured). NULL when there is
+ * none. */
 const struct psd_device *psd_device_find(const char *name);
 extern const char *const psd_device_names[]; /* NULL-terminated */
 

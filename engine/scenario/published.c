@@ -16,7 +16,8 @@ static enum psd_status read_figure(double *figure, bool *has_figure, const struc
 {
 	*has_figure = *text != '\0';
 	if (*has_figure && (!psd_units_read_number(text, figure) || *figure <= 0))
-		return psd_error_set(err, PSD_EINVAL, csv->at, "'%s' is '%.80s', must be a number above 0 or empty", name, text);
+		return psd_error_set(err, PSD_EINVAL, csv->at, "'%s' is '%.80s', must be a number above 0 or empty",
+				     name, text);
 	return PSD_OK;
 }
 
@@ -33,14 +34,15 @@ static enum psd_status read_use(bool *is_fit, const struct psd_csv *csv, struct 
 static enum psd_status check_cells(const struct psd_csv *csv, struct psd_error *err)
 {
 	if (csv->n_cells != N_COLUMNS)
-		return psd_error_set(err, PSD_EINVAL, csv->at, "%u cells, must be the %d of '%s'", csv->n_cells, N_COLUMNS,
-				     header);
+		return psd_error_set(err, PSD_EINVAL, csv->at, "%u cells, must be the %d of '%s'", csv->n_cells,
+				     N_COLUMNS, header);
 	if (!*csv->cells[SYSTEM])
 		return psd_error_set(err, PSD_EINVAL, csv->at, "'system' is empty, must be the name of one");
 	if (!*csv->cells[SOURCE])
 		return psd_error_set(err, PSD_EINVAL, csv->at, "'source' is empty, must name the publication");
 	if (!*csv->cells[IMAGES_PER_SEC] && !*csv->cells[SPEEDUP])
-		return psd_error_set(err, PSD_EINVAL, csv->at, "'images_per_sec' and 'speedup' are empty, must be one of them");
+		return psd_error_set(err, PSD_EINVAL, csv->at,
+				     "'images_per_sec' and 'speedup' are empty, must be one of them");
 	return PSD_OK;
 }
 
@@ -52,11 +54,14 @@ static enum psd_status read_row(struct psd_published_row *row, const struct psd_
 
 	if (status)
 		return status;
-	if (!psd_units_read_count(cells[WORKERS], &workers) || workers < 1 || workers > PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE)
-		return psd_error_set(err, PSD_EINVAL, csv->at, "'workers' is '%.80s', must be a whole number from 1 to %d",
-				     cells[WORKERS], PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE);
+	if (!psd_units_read_count(cells[WORKERS], &workers) || workers < 1 ||
+	    workers > PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE)
+		return psd_error_set(err, PSD_EINVAL, csv->at,
+				     "'workers' is '%.80s', must be a whole number from 1 to %d", cells[WORKERS],
+				     PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE);
 	row->workers = (unsigned)workers;
-	status = read_figure(&row->images_per_sec, &row->has_images_per_sec, csv, "images_per_sec", cells[IMAGES_PER_SEC], err);
+	status = read_figure(&row->images_per_sec, &row->has_images_per_sec, csv, "images_per_sec",
+			     cells[IMAGES_PER_SEC], err);
 	if (!status)
 		status = read_figure(&row->speedup, &row->has_speedup, csv, "speedup", cells[SPEEDUP], err);
 	if (!status)
@@ -100,7 +105,8 @@ enum psd_status psd_published_load(struct psd_published *published, const char *
 		has_header = true;
 	}
 	if (!status && !has_header)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "has no header, must be '%s'", header);
+		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "has no header, must be '%s'",
+				       header);
 	fresh.text = csv.text; /* the names are cells of it */
 	if (status)
 		psd_published_release(&fresh);
@@ -109,7 +115,8 @@ enum psd_status psd_published_load(struct psd_published *published, const char *
 	return status;
 }
 
-const struct psd_published_row *psd_published_find(const struct psd_published *published, const char *system, unsigned workers)
+const struct psd_published_row *psd_published_find(const struct psd_published *published, const char *system,
+						   unsigned workers)
 {
 	for (unsigned i = 0; i < published->n_rows; i++)
 		if (published->rows[i].workers == workers && !strcmp(published->rows[i].system, system))

@@ -23,12 +23,14 @@ struct psd_published {
 	char *text; /* private: owns the names */
 };
 
-/* Reads a CSV with the columns system,workers,images_per_sec,speedup,use,source: use is fit or check, one of the two figures may be
- * empty, source names the paper. *published is filled on success and released by psd_published_release(). PSD_EFILE, PSD_EINVAL
- * with file:line, PSD_ENOMEM. */
-enum psd_status psd_published_load(struct psd_published *published, const char *path, struct psd_error *err) PSD_MUST_CHECK;
+/* Reads a CSV with the columns system,workers,images_per_sec,speedup,use,source: use is fit or check, one of the two
+ * figures may be empty, source names the paper. *published is filled on success and released by
+ * psd_published_release(). PSD_EFILE, PSD_EINVAL with file:line, PSD_ENOMEM. */
+enum psd_status psd_published_load(struct psd_published *published, const char *path,
+				   struct psd_error *err) PSD_MUST_CHECK;
 /* The row of that system and number of workers, borrowed; NULL when nothing is published. Any thread. */
-const struct psd_published_row *psd_published_find(const struct psd_published *published, const char *system, unsigned workers);
+const struct psd_published_row *psd_published_find(const struct psd_published *published, const char *system,
+						   unsigned workers);
 void psd_published_release(struct psd_published *published);
 
 #endif

@@ -1,5 +1,5 @@
-/* A scenario file from end to end: the top level, the model and the compute here, the other sections in scenario_*.c. Refuses to open
- * any file but the scenario itself. */
+/* A scenario file from end to end: the top level, the model and the compute here, the other sections in scenario_*.c.
+ * Refuses to open any file but the scenario itself. */
 #include "engine/scenario/scenario.h"
 
 #include <stddef.h>
@@ -23,7 +23,8 @@ const char *const psd_fidelity_names[] = {"flow", "message", NULL};
 const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform", NULL};
 static const char *const precision_names[] = {"fp32", "mixed", NULL};
 
-#define FIELD(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_scenario, member)
+#define FIELD(name, type, member)                                                                                      \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_scenario, member)
 
 static const struct psd_field root_fields[] = {
 	{FIELD("title", TEXT, title)},
@@ -73,7 +74,8 @@ struct compute_section {
 	double jitter_ratio;
 };
 
-#define COMPUTE(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct compute_section, member)
+#define COMPUTE(name, type, member)                                                                                    \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct compute_section, member)
 
 static const struct psd_field compute_fields[] = {
 	{COMPUTE("profile", TEXT, profile)},
@@ -123,7 +125,8 @@ static enum psd_status read_calibration(const struct psd_scenario_reader *reader
 {
 	const struct psd_node *mapping = psd_node_child(reader->root, "calibration");
 
-	return mapping ? psd_fields_read(&reader->scenario->calibration, mapping, "calibration", calibration_fields, reader->err)
+	return mapping ? psd_fields_read(&reader->scenario->calibration, mapping, "calibration", calibration_fields,
+					 reader->err)
 		       : PSD_OK;
 }
 
@@ -144,7 +147,8 @@ static enum psd_status read_compute(const struct psd_scenario_reader *reader)
 {
 	struct psd_scenario *scenario = reader->scenario;
 	const struct psd_node *mapping = psd_node_child(reader->root, "compute");
-	const struct psd_node *profile = psd_node_child(mapping, "profile"), *device = psd_node_child(mapping, "device");
+	const struct psd_node *profile = psd_node_child(mapping, "profile"),
+			      *device = psd_node_child(mapping, "device");
 	struct compute_section compute = {.profile = NULL};
 	enum psd_status status = psd_fields_read(&compute, mapping, "compute", compute_fields, reader->err);
 
@@ -153,8 +157,9 @@ static enum psd_status read_compute(const struct psd_scenario_reader *reader)
 	if (!profile && !device)
 		return psd_error_set(reader->err, PSD_EINVAL, mapping->at, "'compute' needs 'profile' or 'device'");
 	if (profile && device)
-		return psd_error_set(reader->err, PSD_EINVAL, device->key_at,
-				     "'device' and 'profile' cannot both say how fast a worker computes, must be one of them");
+		return psd_error_set(
+			reader->err, PSD_EINVAL, device->key_at,
+			"'device' and 'profile' cannot both say how fast a worker computes, must be one of them");
 	scenario->images_per_sec = compute.images_per_sec;
 	scenario->jitter_ratio = compute.jitter_ratio;
 	if (device) {
@@ -182,9 +187,10 @@ static enum psd_status check_title(const struct psd_scenario_reader *reader)
 	if (!title)
 		return PSD_OK;
 	if (strchr("=+-@", *title->text) || strlen(title->text) > TITLE_MAX_BYTES)
-		return psd_error_set(reader->err, PSD_EINVAL, title->at,
-				     "'title' is '%.80s', must not begin with one of = + - @ nor be longer than %d bytes",
-				     title->text, TITLE_MAX_BYTES);
+		return psd_error_set(
+			reader->err, PSD_EINVAL, title->at,
+			"'title' is '%.80s', must not begin with one of = + - @ nor be longer than %d bytes",
+			title->text, TITLE_MAX_BYTES);
 	for (const char *c = title->text; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			return psd_error_set(reader->err, PSD_EINVAL, title->at,
@@ -215,8 +221,9 @@ static enum psd_status read_sections(const struct psd_scenario_reader *reader)
 		status = psd_scenario_read_train(reader);
 	scenario->machine.threads = scenario->has_train ? scenario->train.threads : 1;
 	if (!status && scenario->published_path && scenario->n_sweep_bandwidths)
-		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(reader->root, "published")->key_at,
-				     "'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
+		return psd_error_set(
+			reader->err, PSD_EINVAL, psd_node_child(reader->root, "published")->key_at,
+			"'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
 	if (!status && scenario->published_path)
 		status = psd_scenario_join(reader, scenario->published_path, &scenario->published_path);
 	return status;

@@ -1,5 +1,6 @@
-/* A scenario file read, checked and sealed: what to train, on which cluster, by which systems, over which sweep. Knows every key;
- * an unknown key, a wrong unit or an impossible value is an error with file:line:column. Reads no file but the scenario itself. */
+/* A scenario file read, checked and sealed: what to train, on which cluster, by which systems, over which sweep. Knows
+ * every key; an unknown key, a wrong unit or an impossible value is an error with file:line:column. Reads no file but
+ * the scenario itself. */
 #ifndef PSD_SCENARIO_H
 #define PSD_SCENARIO_H
 
@@ -32,8 +33,9 @@ enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR }; /* what one synchronisation c
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
-/* One size class of a collective's cost: applies to messages of up to `up_to_bytes`. A ring of P workers with n = 2(P-1) steps takes
- * call_sec + n step_sec + n/P bytes * slowdown_ratio / rate, on top of the latency of each step, the network's and the host's. */
+/* One size class of a collective's cost: applies to messages of up to `up_to_bytes`. A ring of P workers with n =
+ * 2(P-1) steps takes call_sec + n step_sec + n/P bytes * slowdown_ratio / rate, on top of the latency of each step, the
+ * network's and the host's. */
 struct psd_collective_class {
 	uint64_t up_to_bytes; /* UINT64_MAX in the last class */
 	double call_sec;
@@ -43,19 +45,25 @@ struct psd_collective_class {
 
 /* Host side of a software stack. A rate of 0 means: costs nothing. */
 struct psd_host {
-	double copy_bps;   /* device to host and host to device, each direction its own engine */
-	double reduce_bps; /* gradient bytes summed and applied by a server */
-	double update_bps; /* gradient bytes applied by a worker, where the whole gradient is its own */
-	double socket_bps; /* bytes sent plus received that one core moves through sockets; heeded where `machine` is given */
-	double interrupt_sec; /* of one core, that each end takes for what its link lets pass after a pause, see engine/cost/cost.h; likewise */
-	double handling_sec; /* of one core, that each end takes for a message beside its bytes; likewise */
-	double switch_sec; /* of one core, that its receiver takes besides for a message after a pause, see engine/cost/cost.h; likewise */
+	double copy_bps;      /* device to host and host to device, each direction its own engine */
+	double reduce_bps;    /* gradient bytes summed and applied by a server */
+	double update_bps;    /* gradient bytes applied by a worker, where the whole gradient is its own */
+	double socket_bps;    /* bytes sent plus received that one core moves through sockets; heeded where `machine` is
+				 given */
+	double interrupt_sec; /* of one core, that each end takes for what its link lets pass after a pause, see
+				 engine/cost/cost.h; likewise */
+	double handling_sec;  /* of one core, that each end takes for a message beside its bytes; likewise */
+	double switch_sec;    /* of one core, that its receiver takes besides for a message after a pause, see
+				 engine/cost/cost.h; likewise */
 	double wake_sec;      /* of one core, that such a message takes from who computes on it; likewise */
-	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower still */
-	double incast_ratio; /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio * senders) */
-	double message_sec;  /* sender's time per message */
-	double latency_sec;  /* what the two ends add to a message's way between nodes, beyond the network's latency */
-	double iteration_sec; /* per iteration, after synchronisation: joins, clocks, solver bookkeeping, reading data where layers wait for it */
+	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower
+				 still */
+	double incast_ratio;  /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio *
+				 senders) */
+	double message_sec;   /* sender's time per message */
+	double latency_sec;   /* what the two ends add to a message's way between nodes, beyond the network's latency */
+	double iteration_sec; /* per iteration, after synchronisation: joins, clocks, solver bookkeeping, reading data
+				 where layers wait for it */
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
 	unsigned n_collective_classes; /* 0: a ring step costs its latency only */
 };
@@ -71,8 +79,9 @@ struct psd_network {
 	double local_bps;	       /* between workers of one node; 0: as fast as needed */
 };
 
-/* Processors that compute layers, and reduce, update and serve the sockets besides: nodes without accelerators, or nodes that one machine
- * emulates. As in psd-run, each worker has its own share of the cores while there are enough, and all share all otherwise. */
+/* Processors that compute layers, and reduce, update and serve the sockets besides: nodes without accelerators, or
+ * nodes that one machine emulates. As in psd-run, each worker has its own share of the cores while there are enough,
+ * and all share all otherwise. */
 struct psd_machine {
 	unsigned cores;	  /* of one machine; 0: layers are computed elsewhere than the rest, and sockets cost nothing */
 	unsigned nodes;	  /* on one machine; 0: all are on one */
@@ -119,12 +128,14 @@ struct psd_system {
 
 enum { PSD_MOST_DILATION = 1000000 };
 
-/* A job whose operations are timed waits, as long as they are predicted to take, while every message is really sent: on a cluster that is
- * slower as a whole, so that a small machine can be it. For psd-run; a prediction is of the cluster itself. */
+/* A job whose operations are timed waits, as long as they are predicted to take, while every message is really sent: on
+ * a cluster that is slower as a whole, so that a small machine can be it. For psd-run; a prediction is of the cluster
+ * itself. */
 struct psd_replay {
 	double dilation_ratio; /* a second of the cluster takes so many; 1 to PSD_MOST_DILATION */
 	bool finds_dilation;   /* `auto`: the run is to find it */
-	double payload_ratio;  /* of each message's bytes that are sent, over links that are slower by as much; > 0, <= 1 */
+	double payload_ratio; /* of each message's bytes that are sent, over links that are slower by as much; > 0, <= 1
+			       */
 };
 
 struct psd_scenario {
@@ -136,7 +147,8 @@ struct psd_scenario {
 	const char *profile_path; /* or NULL */
 	const char *device_name;  /* or NULL; exactly one of the two is given */
 	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
-	double jitter_ratio;	  /* standard deviation of a layer's compute time per node and iteration, as a share; 0: none */
+	double jitter_ratio; /* standard deviation of a layer's compute time per node and iteration, as a share; 0: none
+			      */
 	bool has_replay;
 	struct psd_place replay_at; /* nowhere if not given */
 	struct psd_replay replay;
@@ -153,8 +165,8 @@ struct psd_scenario {
 	unsigned n_systems;
 	uint64_t sweep_nodes[PSD_MAX_SWEEP];
 	unsigned n_sweep_nodes;
-	uint64_t sweep_workers
-		[PSD_MAX_SWEEP]; /* total workers: nodes = workers / workers_per_node rounded up; excludes sweep_nodes */
+	uint64_t sweep_workers[PSD_MAX_SWEEP]; /* total workers: nodes = workers / workers_per_node rounded up; excludes
+						  sweep_nodes */
 	unsigned n_sweep_workers;
 	double sweep_bandwidth_bps[PSD_MAX_SWEEP];
 	unsigned n_sweep_bandwidths;
@@ -171,15 +183,15 @@ struct psd_scenario {
 };
 
 /* Reads and checks a file (or text, named path in messages). *scenario is filled on success, released by
- * psd_scenario_release(). `settings`: NULL-terminated "key.path=value" strings from --set that replace or add scalars, checked the
- * same way (place: "--set key.path"). PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
+ * psd_scenario_release(). `settings`: NULL-terminated "key.path=value" strings from --set that replace or add scalars,
+ * checked the same way (place: "--set key.path"). PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. */
 enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *path, const char *const settings[],
 				  struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
 void psd_scenario_release(struct psd_scenario *scenario);
-/* Takes over what the solver says that `train` names, if it names one: psd_train_load_solver(), and its seed for the scenario, too. Then
- * `train` names no solver any more. Statuses as there. */
+/* Takes over what the solver says that `train` names, if it names one: psd_train_load_solver(), and its seed for the
+ * scenario, too. Then `train` names no solver any more. Statuses as there. */
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
 
 /* The number of the system with that name; PSD_EINVAL, with all names, when there is none. */

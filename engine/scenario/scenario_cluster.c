@@ -1,5 +1,5 @@
-/* `cluster` of a scenario file: nodes, network, host side of the software. Slow nodes and background traffic are in scenario_events.c.
- * Refuses keys that the chosen topology would not heed. */
+/* `cluster` of a scenario file: nodes, network, host side of the software. Slow nodes and background traffic are in
+ * scenario_events.c. Refuses keys that the chosen topology would not heed. */
 #include <stddef.h>
 
 #include "engine/document/fields.h"
@@ -25,7 +25,8 @@ static const struct psd_field cluster_fields[] = {
 	{.key = NULL},
 };
 
-#define NETWORK(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_network, member)
+#define NETWORK(name, type, member)                                                                                    \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_network, member)
 
 static const struct psd_field network_fields[] = {
 	{NETWORK("bandwidth", RATE, bandwidth_bps)},
@@ -63,7 +64,8 @@ static const struct psd_field host_fields[] = {
 	{.key = NULL},
 };
 
-#define MACHINE(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_machine, member)
+#define MACHINE(name, type, member)                                                                                    \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_machine, member)
 
 static const struct psd_field machine_fields[] = {
 	{MACHINE("cores", UNSIGNED, cores), .lowest = 1, .highest = PSD_MAX_CORES, .is_required = true},
@@ -71,7 +73,8 @@ static const struct psd_field machine_fields[] = {
 	{.key = NULL},
 };
 
-#define CLASS(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_collective_class, member)
+#define CLASS(name, type, member)                                                                                      \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_collective_class, member)
 
 static const struct psd_field class_fields[] = {
 	{CLASS("up_to", BYTES, up_to_bytes)},
@@ -87,13 +90,15 @@ static enum psd_status check_class(const struct psd_host *host, const struct psd
 	const struct psd_node *up_to = psd_node_child(entry, "up_to");
 
 	if (entry->next && !up_to)
-		return psd_error_set(err, PSD_EINVAL, entry->at, "'collective' needs 'up_to' in every class but the last");
+		return psd_error_set(err, PSD_EINVAL, entry->at,
+				     "'collective' needs 'up_to' in every class but the last");
 	if (!entry->next && up_to)
-		return psd_error_set(err, PSD_EINVAL, up_to->key_at,
-				     "'up_to' stands in the last class of 'collective', which must hold for all larger messages");
+		return psd_error_set(
+			err, PSD_EINVAL, up_to->key_at,
+			"'up_to' stands in the last class of 'collective', which must hold for all larger messages");
 	if (up_to && host->n_collective_classes > 1 && newest->up_to_bytes <= newest[-1].up_to_bytes)
-		return psd_error_set(err, PSD_EINVAL, up_to->at, "'up_to' is '%.80s', must be more than in the class before",
-				     up_to->text);
+		return psd_error_set(err, PSD_EINVAL, up_to->at,
+				     "'up_to' is '%.80s', must be more than in the class before", up_to->text);
 	return PSD_OK;
 }
 
@@ -123,13 +128,15 @@ enum psd_status psd_scenario_read_host(struct psd_host *host, const struct psd_n
 }
 
 /* What a platform file decides by itself, and what only it may leave out. */
-static enum psd_status check_platform(const struct psd_network *network, const struct psd_node *mapping, struct psd_error *err)
+static enum psd_status check_platform(const struct psd_network *network, const struct psd_node *mapping,
+				      struct psd_error *err)
 {
 	static const char *const needed[] = {"bandwidth", "latency"};
 	const struct psd_node *topology = psd_node_child(mapping, "topology");
 
 	if (!network->platform_path && network->topology == PSD_TOPOLOGY_PLATFORM)
-		return psd_error_set(err, PSD_EINVAL, topology->at, "'topology' is 'platform', which needs 'platform: file.xml'");
+		return psd_error_set(err, PSD_EINVAL, topology->at,
+				     "'topology' is 'platform', which needs 'platform: file.xml'");
 	if (network->platform_path && topology && network->topology != PSD_TOPOLOGY_PLATFORM)
 		return psd_error_set(err, PSD_EINVAL, topology->key_at,
 				     "'topology' has no effect beside 'platform', whose file decides");
@@ -142,13 +149,15 @@ static enum psd_status check_platform(const struct psd_network *network, const s
 	return PSD_OK;
 }
 
-static enum psd_status check_racks(const struct psd_network *network, const struct psd_node *mapping, struct psd_error *err)
+static enum psd_status check_racks(const struct psd_network *network, const struct psd_node *mapping,
+				   struct psd_error *err)
 {
 	static const char *const rack_keys[] = {"nodes_per_rack", "oversubscription"};
 	const bool has_racks = network->topology == PSD_TOPOLOGY_RACKS || network->topology == PSD_TOPOLOGY_FAT_TREE;
 
 	if (has_racks && network->nodes_per_rack == 0)
-		return psd_error_set(err, PSD_EINVAL, mapping->at, "'network' needs 'nodes_per_rack' where 'topology' is '%s'",
+		return psd_error_set(err, PSD_EINVAL, mapping->at,
+				     "'network' needs 'nodes_per_rack' where 'topology' is '%s'",
 				     psd_topology_names[network->topology]);
 	for (unsigned i = 0; !has_racks && i < 2; i++) {
 		const struct psd_node *child = psd_node_child(mapping, rack_keys[i]);
@@ -183,9 +192,11 @@ static enum psd_status settle_nodes(const struct psd_scenario_reader *reader, co
 	const bool has_sweep = scenario->n_sweep_nodes || scenario->n_sweep_workers;
 
 	if (!nodes && !has_sweep)
-		return psd_error_set(reader->err, PSD_EINVAL, cluster->at, "'cluster' needs 'nodes', or 'sweep' must name them");
+		return psd_error_set(reader->err, PSD_EINVAL, cluster->at,
+				     "'cluster' needs 'nodes', or 'sweep' must name them");
 	if (nodes && has_sweep && nodes->at.line == 0)
-		return psd_error_set(reader->err, PSD_EINVAL, nodes->at, "'nodes' has no effect beside 'sweep', set 'sweep.%s'",
+		return psd_error_set(reader->err, PSD_EINVAL, nodes->at,
+				     "'nodes' has no effect beside 'sweep', set 'sweep.%s'",
 				     scenario->n_sweep_nodes ? "nodes" : "workers");
 	for (unsigned i = 0; !nodes && i < psd_scenario_points(scenario); i++)
 		if (scenario->nodes < psd_scenario_point(scenario, i).nodes)

@@ -1,5 +1,5 @@
-/* How psd-run replays a scenario: `replay` below `compute`, and `emulation`. A prediction is of the undilated cluster and merely checks them.
- * Refuses to slow down what is really computed. */
+/* How psd-run replays a scenario: `replay` below `compute`, and `emulation`. A prediction is of the undilated cluster
+ * and merely checks them. Refuses to slow down what is really computed. */
 #include <stddef.h>
 #include <string.h>
 
@@ -28,8 +28,9 @@ static enum psd_status read_dilation(struct psd_replay *replay, const struct psd
 		return PSD_OK;
 	if (node->kind != PSD_NODE_SCALAR)
 		return PSD_EINVAL;
-	return psd_error_set(err, PSD_EINVAL, node->at, "'dilation' is '%.80s', must be 'auto' or a number from 1 to %d",
-			     node->text, PSD_MOST_DILATION);
+	return psd_error_set(err, PSD_EINVAL, node->at,
+			     "'dilation' is '%.80s', must be 'auto' or a number from 1 to %d", node->text,
+			     PSD_MOST_DILATION);
 }
 
 enum psd_status psd_scenario_read_emulation(const struct psd_scenario_reader *reader)
@@ -50,9 +51,10 @@ enum psd_status psd_scenario_read_emulation(const struct psd_scenario_reader *re
 	if (!status && !scenario->has_replay) {
 		const struct psd_node *refused = mapping->first ? mapping->first : mapping;
 
-		status = psd_error_set(reader->err, PSD_EINVAL, refused->key_at,
-				       "'%s' needs 'replay: true' in 'compute': what is really computed cannot be slowed down",
-				       refused->key);
+		status = psd_error_set(
+			reader->err, PSD_EINVAL, refused->key_at,
+			"'%s' needs 'replay: true' in 'compute': what is really computed cannot be slowed down",
+			refused->key);
 	}
 	return status;
 }

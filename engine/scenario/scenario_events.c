@@ -1,4 +1,5 @@
-/* `slow` and `background` of a cluster: what disturbs a run. Refuses nodes that some point of the sweep does not have. */
+/* `slow` and `background` of a cluster: what disturbs a run. Refuses nodes that some point of the sweep does not have.
+ */
 #include <math.h>
 #include <stddef.h>
 
@@ -8,7 +9,8 @@
 #define LEAST_BACKGROUND_BYTES 10000
 #define LEAST_PERIOD_SEC       10e-6
 
-#define SLOW(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_slowdown, member)
+#define SLOW(name, type, member)                                                                                       \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_slowdown, member)
 
 static const struct psd_field slow_fields[] = {
 	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1},
@@ -19,7 +21,8 @@ static const struct psd_field slow_fields[] = {
 	{.key = NULL},
 };
 
-#define BACKGROUND(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_background, member)
+#define BACKGROUND(name, type, member)                                                                                 \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_background, member)
 
 static const struct psd_field background_fields[] = {
 	{BACKGROUND("from", UNSIGNED, from_node), .is_required = true, .highest = PSD_MAX_NODES - 1},
@@ -39,8 +42,8 @@ static unsigned fewest_nodes(const struct psd_scenario *scenario)
 	return fewest;
 }
 
-static enum psd_status check_node(const struct psd_scenario_reader *reader, const struct psd_node *entry, const char *key,
-				  unsigned node)
+static enum psd_status check_node(const struct psd_scenario_reader *reader, const struct psd_node *entry,
+				  const char *key, unsigned node)
 {
 	const unsigned fewest = fewest_nodes(reader->scenario);
 	const bool has_sweep = psd_scenario_points(reader->scenario) > 1;
@@ -65,7 +68,8 @@ static enum psd_status read_slowdown(const struct psd_scenario_reader *reader, c
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at, "'slow' needs 'compute' or 'link'");
 	if (slow->until_sec <= slow->from_sec)
 		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "until")->at,
-				     "'until' is '%.80s', must be later than 'from'", psd_node_child(entry, "until")->text);
+				     "'until' is '%.80s', must be later than 'from'",
+				     psd_node_child(entry, "until")->text);
 	return check_node(reader, entry, "node", slow->node);
 }
 
@@ -78,7 +82,8 @@ static double slowest_link_bps(const struct psd_scenario *scenario)
 	return slowest_bps;
 }
 
-/* What a link cannot carry would pile up for as long as the run lasts; very small or frequent transfers would be all that is simulated. */
+/* What a link cannot carry would pile up for as long as the run lasts; very small or frequent transfers would be all
+ * that is simulated. */
 static enum psd_status check_amount(const struct psd_scenario_reader *reader, const struct psd_node *entry,
 				    const struct psd_background *background)
 {
@@ -86,11 +91,13 @@ static enum psd_status check_amount(const struct psd_scenario_reader *reader, co
 	const struct psd_node *bytes = psd_node_child(entry, "bytes"), *period = psd_node_child(entry, "period");
 
 	if (background->bytes < LEAST_BACKGROUND_BYTES)
-		return psd_error_set(reader->err, PSD_EINVAL, bytes->at, "'bytes' is '%.80s', must be 10kB or more", bytes->text);
+		return psd_error_set(reader->err, PSD_EINVAL, bytes->at, "'bytes' is '%.80s', must be 10kB or more",
+				     bytes->text);
 	if (period && background->period_sec < LEAST_PERIOD_SEC)
-		return psd_error_set(reader->err, PSD_EINVAL, period->at,
-				     "'period' is '%.80s', must be 10us or more; without it transfers follow one another",
-				     period->text);
+		return psd_error_set(
+			reader->err, PSD_EINVAL, period->at,
+			"'period' is '%.80s', must be 10us or more; without it transfers follow one another",
+			period->text);
 	if (period && link_bps > 0.0 && 8.0 * (double)background->bytes / background->period_sec >= link_bps)
 		return psd_error_set(reader->err, PSD_EINVAL, period->at,
 				     "'period' is '%.80s', must be longer: the link cannot carry %.80s in that time",
@@ -117,7 +124,8 @@ static enum psd_status read_background(const struct psd_scenario_reader *reader,
 
 typedef enum psd_status (*read_entry_fn)(const struct psd_scenario_reader *reader, const struct psd_node *entry);
 
-static enum psd_status read_list(const struct psd_scenario_reader *reader, const struct psd_node *list, read_entry_fn read_entry)
+static enum psd_status read_list(const struct psd_scenario_reader *reader, const struct psd_node *list,
+				 read_entry_fn read_entry)
 {
 	enum psd_status status;
 

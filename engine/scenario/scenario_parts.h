@@ -1,5 +1,6 @@
-/* The sections of a scenario file, one reader each; what scenario.c, scenario_cluster.c and scenario_systems.c know of each other.
- * Private to them. Every reader reports PSD_EINVAL with a place, and may leave the scenario half filled then. */
+/* The sections of a scenario file, one reader each; what scenario.c, scenario_cluster.c and scenario_systems.c know of
+ * each other. Private to them. Every reader reports PSD_EINVAL with a place, and may leave the scenario half filled
+ * then. */
 #ifndef PSD_SCENARIO_PARTS_H
 #define PSD_SCENARIO_PARTS_H
 
@@ -14,7 +15,8 @@ struct psd_scenario_reader {
 	struct psd_error *err;
 };
 
-/* relative, read from a scenario file, as a path that holds from the working directory: below the folder of the scenario. */
+/* relative, read from a scenario file, as a path that holds from the working directory: below the folder of the
+ * scenario. */
 enum psd_status psd_scenario_join(const struct psd_scenario_reader *reader, const char *relative,
 				  const char **path) PSD_MUST_CHECK;
 
@@ -32,6 +34,7 @@ enum psd_status psd_scenario_read_emulation(const struct psd_scenario_reader *re
 /* `train`; the seed must have been read. */
 enum psd_status psd_scenario_read_train(const struct psd_scenario_reader *reader) PSD_MUST_CHECK;
 /* `slow` and `background` below `cluster`; nodes and sweep must have been read. */
-enum psd_status psd_scenario_read_events(const struct psd_scenario_reader *reader, const struct psd_node *cluster) PSD_MUST_CHECK;
+enum psd_status psd_scenario_read_events(const struct psd_scenario_reader *reader,
+					 const struct psd_node *cluster) PSD_MUST_CHECK;
 
 #endif

@@ -1,4 +1,5 @@
-/* A scenario with all its values, written in the form it is read in. Values are written so that they read back as they are. */
+/* A scenario with all its values, written in the form it is read in. Values are written so that they read back as they
+ * are. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@ static const struct prefix time_parts[] = {{"", 1.0}, {"m", 1e3}, {"u", 1e6}, {"
 enum { N_RATE_PREFIXES = 5, N_TIME_PARTS = 5 };
 
 /* Units as in engine/base/units.c, which multiplies rates and divides times. */
-static const struct prefix byte_prefixes[] = {{"Gi", 0x1p30}, {"Mi", 0x1p20}, {"Ki", 0x1p10}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}};
+static const struct prefix byte_prefixes[] = {{"Gi", 0x1p30}, {"Mi", 0x1p20}, {"Ki", 0x1p10},
+					      {"G", 1e9},     {"M", 1e6},     {"k", 1e3}};
 
 static double read_back(const char *figures, const struct prefix *prefix, bool is_part)
 {
@@ -245,7 +247,8 @@ static void add_machine(struct psd_text *text, const struct psd_machine *machine
 
 static void add_cluster(struct psd_text *text, const struct psd_scenario *scenario)
 {
-	psd_text_add(text, "cluster:\n  nodes: %u\n  workers_per_node: %u\n", scenario->nodes, scenario->workers_per_node);
+	psd_text_add(text, "cluster:\n  nodes: %u\n  workers_per_node: %u\n", scenario->nodes,
+		     scenario->workers_per_node);
 	add_network(text, &scenario->network);
 	psd_text_add(text, "  host: ");
 	add_host(text, &scenario->host);
@@ -399,7 +402,8 @@ static void add_train(struct psd_text *text, const struct psd_train *train)
 		add_learning_rate(text, &train->rate);
 	}
 	psd_text_add(text, "  test_every: %" PRIu64 "\n  threads: %u\n  streams: %u\n  deterministic: %s\n",
-		     train->test_every_epochs, train->threads, train->streams, train->is_deterministic ? "true" : "false");
+		     train->test_every_epochs, train->threads, train->streams,
+		     train->is_deterministic ? "true" : "false");
 }
 
 void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario)
@@ -416,7 +420,8 @@ void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *sce
 	if (scenario->iterations)
 		psd_text_add(text, "iterations: %u\n", scenario->iterations);
 	psd_text_add(text, "seed: %" PRIu64 "\n", scenario->seed);
-	add_text(text, "baseline", scenario->baseline_system < 0 ? "compute" : scenario->systems[scenario->baseline_system].name);
+	add_text(text, "baseline",
+		 scenario->baseline_system < 0 ? "compute" : scenario->systems[scenario->baseline_system].name);
 	if (scenario->published_path)
 		add_text(text, "published", scenario->published_path);
 	if (scenario->calibration.workers) {

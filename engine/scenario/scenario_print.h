@@ -5,7 +5,8 @@
 #include "engine/base/text.h"
 #include "engine/scenario/scenario.h"
 
-/* All values that take effect, so that reading the text gives the same again; its paths hold from the working directory. */
+/* All values that take effect, so that reading the text gives the same again; its paths hold from the working
+ * directory. */
 void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario);
 
 #endif

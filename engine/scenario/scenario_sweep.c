@@ -1,4 +1,5 @@
-/* The points of a sweep: how many nodes, how many workers, how fast the links. Refuses to know what else differs between points. */
+/* The points of a sweep: how many nodes, how many workers, how fast the links. Refuses to know what else differs
+ * between points. */
 #include "engine/document/fields.h"
 #include "engine/scenario/scenario_parts.h"
 
@@ -66,7 +67,8 @@ enum psd_status psd_scenario_read_sweep(const struct psd_scenario_reader *reader
 		status = psd_error_set(reader->err, PSD_EINVAL, workers->key_at,
 				       "'workers' and 'nodes' cannot both be swept, must be one of them");
 	if (!status)
-		status = read_counts(scenario->sweep_nodes, &scenario->n_sweep_nodes, nodes, PSD_MAX_NODES, reader->err);
+		status =
+			read_counts(scenario->sweep_nodes, &scenario->n_sweep_nodes, nodes, PSD_MAX_NODES, reader->err);
 	if (!status)
 		status = read_counts(scenario->sweep_workers, &scenario->n_sweep_workers, workers,
 				     (uint64_t)PSD_MAX_NODES * scenario->workers_per_node, reader->err);
@@ -95,8 +97,8 @@ struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigne
 	struct psd_point point = {
 		.nodes = scenario->n_sweep_nodes ? (unsigned)scenario->sweep_nodes[size] : scenario->nodes,
 		.workers_per_node = scenario->workers_per_node,
-		.bandwidth_bps =
-			scenario->n_sweep_bandwidths ? scenario->sweep_bandwidth_bps[bandwidth] : scenario->network.bandwidth_bps,
+		.bandwidth_bps = scenario->n_sweep_bandwidths ? scenario->sweep_bandwidth_bps[bandwidth]
+							      : scenario->network.bandwidth_bps,
 	};
 
 	point.workers = point.nodes * point.workers_per_node;

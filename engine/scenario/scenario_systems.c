@@ -1,5 +1,5 @@
-/* `systems` and `baseline` of a scenario file. Refuses keys that a system's way of synchronising would not heed, and names that would
- * break a CSV row. */
+/* `systems` and `baseline` of a scenario file. Refuses keys that a system's way of synchronising would not heed, and
+ * names that would break a CSV row. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@ static const uint64_t default_pair_bytes = 2 * 1000 * 1000; /* ATC'17 section 4.
 static const uint64_t default_slice_bytes = 32 * UINT64_C(1048576);
 static const char compute_baseline[] = "compute";
 
-#define SYSTEM(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_system, member)
+#define SYSTEM(name, type, member)                                                                                     \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_system, member)
 
 static const struct psd_field system_fields[] = {
 	{SYSTEM("name", TEXT, name), .is_required = true},
@@ -55,21 +56,22 @@ static const char *find_core_cost(const struct psd_host *host)
 					   : NULL;
 }
 
-static enum psd_status check_particular(const struct psd_system *system, const struct psd_node *entry, struct psd_error *err)
+static enum psd_status check_particular(const struct psd_system *system, const struct psd_node *entry,
+					struct psd_error *err)
 {
 	for (size_t i = 0; i < sizeof(particular_keys) / sizeof(particular_keys[0]); i++) {
 		const struct psd_node *child = psd_node_child(entry, particular_keys[i].key);
 
 		if (child && !(particular_keys[i].syncs & 1u << system->sync))
-			return psd_error_set(err, PSD_EINVAL, child->key_at,
-					     "'%s' has no effect where 'sync' is '%s', only with %s", particular_keys[i].key,
-					     psd_sync_names[system->sync], particular_keys[i].heeded_by);
+			return psd_error_set(
+				err, PSD_EINVAL, child->key_at, "'%s' has no effect where 'sync' is '%s', only with %s",
+				particular_keys[i].key, psd_sync_names[system->sync], particular_keys[i].heeded_by);
 	}
 	return PSD_OK;
 }
 
-static enum psd_status check_name(const struct psd_scenario *scenario, const struct psd_system *system, struct psd_place at,
-				  struct psd_error *err)
+static enum psd_status check_name(const struct psd_scenario *scenario, const struct psd_system *system,
+				  struct psd_place at, struct psd_error *err)
 {
 	for (const char *c = system->name; *c; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f || strchr(",\"'", *c))
@@ -77,16 +79,19 @@ static enum psd_status check_name(const struct psd_scenario *scenario, const str
 					     "'name' is '%.80s', must not contain commas, quotes or control characters",
 					     system->name);
 	if (strchr("=+-@", *system->name))
-		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must not begin with one of = + - @", system->name);
+		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must not begin with one of = + - @",
+				     system->name);
 	if (strlen(system->name) > NAME_MAX_BYTES)
-		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must be at most %d bytes long", system->name,
-				     NAME_MAX_BYTES);
+		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%.80s', must be at most %d bytes long",
+				     system->name, NAME_MAX_BYTES);
 	if (!strcmp(system->name, compute_baseline))
-		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%s', which 'baseline' means otherwise", compute_baseline);
+		return psd_error_set(err, PSD_EINVAL, at, "'name' is '%s', which 'baseline' means otherwise",
+				     compute_baseline);
 	for (const struct psd_system *other = scenario->systems; other < system; other++)
 		if (!strcmp(other->name, system->name))
-			return psd_error_set(err, PSD_EINVAL, at, "'name' is '%s', which the system in line %u has already",
-					     system->name, other->at.line);
+			return psd_error_set(err, PSD_EINVAL, at,
+					     "'name' is '%s', which the system in line %u has already", system->name,
+					     other->at.line);
 	return PSD_OK;
 }
 
@@ -97,8 +102,9 @@ static enum psd_status settle_sizes(struct psd_system *system, const struct psd_
 	if (system->slice_bytes >= system->pair_bytes || system->sync == PSD_SYNC_RING)
 		return PSD_OK;
 	if (slice)
-		return psd_error_set(err, PSD_EINVAL, slice->at, "'slice' is '%.80s', must be at least 'pair', %" PRIu64 " bytes",
-				     slice->text, system->pair_bytes);
+		return psd_error_set(err, PSD_EINVAL, slice->at,
+				     "'slice' is '%.80s', must be at least 'pair', %" PRIu64 " bytes", slice->text,
+				     system->pair_bytes);
 	system->slice_bytes = system->pair_bytes;
 	return PSD_OK;
 }
@@ -130,11 +136,13 @@ static enum psd_status read_system(const struct psd_scenario_reader *reader, con
 		status = psd_scenario_read_host(&system->host, host, reader->err);
 	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-				     "'incast' of system '%s' has no effect without 'transport', which it slows", system->name);
+				     "'incast' of system '%s' has no effect without 'transport', which it slows",
+				     system->name);
 	if (!status && find_core_cost(&system->host) && !reader->scenario->machine.cores)
-		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-				     "'%s' of system '%s' has no effect without 'machine' in 'cluster', whose cores it takes",
-				     find_core_cost(&system->host), system->name);
+		return psd_error_set(
+			reader->err, PSD_EINVAL, entry->at,
+			"'%s' of system '%s' has no effect without 'machine' in 'cluster', whose cores it takes",
+			find_core_cost(&system->host), system->name);
 	return status;
 }
 
@@ -150,8 +158,8 @@ static enum psd_status read_baseline(const struct psd_scenario_reader *reader, c
 			reader->scenario->baseline_system = (int)i;
 			return PSD_OK;
 		}
-	return psd_error_set(reader->err, PSD_EINVAL, node->at, "'baseline' is '%.80s', must be the name of a system or '%s'",
-			     name, compute_baseline);
+	return psd_error_set(reader->err, PSD_EINVAL, node->at,
+			     "'baseline' is '%.80s', must be the name of a system or '%s'", name, compute_baseline);
 }
 
 enum psd_status psd_scenario_read_systems(const struct psd_scenario_reader *reader)
@@ -179,7 +187,8 @@ enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, co
 			return PSD_OK;
 		}
 		if (length < sizeof(names))
-			length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", other);
+			length +=
+				(size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "", other);
 	}
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 			     "has no system '%.80s', must be one of %s", name, names);

@@ -1,5 +1,5 @@
-/* `train` of a scenario file: the job itself, which psd-run carries out and psd-sim checks. Refuses keys that the chosen kind of data or
- * policy would not heed, and to look whether the files are there. */
+/* `train` of a scenario file: the job itself, which psd-run carries out and psd-sim checks. Refuses keys that the
+ * chosen kind of data or policy would not heed, and to look whether the files are there. */
 #include <inttypes.h>
 #include <stddef.h>
 
@@ -11,10 +11,12 @@ const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv"
 static const char *const optimiser_names[] = {"sgd", NULL};
 
 #define TRAIN(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_train, member)
-#define DATA(name, type, member)  .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_data_source, member)
-#define OPTIMISER(name, type, member)                                                                                            \
+#define DATA(name, type, member)                                                                                       \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_data_source, member)
+#define OPTIMISER(name, type, member)                                                                                  \
 	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct optimiser_section, member)
-#define RATE(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_learning_rate, member)
+#define RATE(name, type, member)                                                                                       \
+	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_learning_rate, member)
 
 static const struct psd_field train_fields[] = {
 	{.key = "data"},
@@ -88,7 +90,8 @@ static const struct particular_key data_keys[] = {
 };
 
 static const struct particular_key rate_keys[] = {
-	{"gamma", BIT(RATE_STEP) | BIT(RATE_MULTISTEP) | BIT(RATE_INV) | BIT(RATE_EXP), true, "step, multistep, inv and exp"},
+	{"gamma", BIT(RATE_STEP) | BIT(RATE_MULTISTEP) | BIT(RATE_INV) | BIT(RATE_EXP), true,
+	 "step, multistep, inv and exp"},
 	{"power", BIT(RATE_INV) | BIT(RATE_POLY), true, "inv and poly"},
 	{"step", BIT(RATE_STEP), true, "step"},
 	{"steps", BIT(RATE_MULTISTEP), true, "multistep"},
@@ -96,9 +99,11 @@ static const struct particular_key rate_keys[] = {
 	{.key = NULL},
 };
 
-/* what: the mapping's name; chooser: the key in it whose value, number `choice` of names, decides which others have an effect. */
-static enum psd_status check_particular(const struct psd_node *mapping, const char *what, const struct particular_key *keys,
-					const char *chooser, unsigned choice, const char *const names[], struct psd_error *err)
+/* what: the mapping's name; chooser: the key in it whose value, number `choice` of names, decides which others have an
+ * effect. */
+static enum psd_status check_particular(const struct psd_node *mapping, const char *what,
+					const struct particular_key *keys, const char *chooser, unsigned choice,
+					const char *const names[], struct psd_error *err)
 {
 	for (; keys->key; keys++) {
 		const struct psd_node *child = psd_node_child(mapping, keys->key);
@@ -109,8 +114,8 @@ static enum psd_status check_particular(const struct psd_node *mapping, const ch
 					     "'%s' has no effect where '%s' is '%s', only with %s", keys->key, chooser,
 					     names[choice], keys->heeded_by);
 		if (!child && is_heeded && keys->is_needed)
-			return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' needs '%s' where '%s' is '%s'", what, keys->key,
-					     chooser, names[choice]);
+			return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' needs '%s' where '%s' is '%s'", what,
+					     keys->key, chooser, names[choice]);
 	}
 	return PSD_OK;
 }
@@ -131,7 +136,8 @@ static enum psd_status read_data(const struct psd_scenario_reader *reader, const
 		return PSD_OK;
 	status = psd_fields_read(data, mapping, "data", data_fields, reader->err);
 	if (!status)
-		status = check_particular(mapping, "data", data_keys, "kind", data->kind, psd_data_kind_names, reader->err);
+		status = check_particular(mapping, "data", data_keys, "kind", data->kind, psd_data_kind_names,
+					  reader->err);
 	if (!status)
 		status = read_flag(mapping, "mirror", &data->is_mirrored, reader->err);
 	if (!status && data->path)
@@ -141,7 +147,8 @@ static enum psd_status read_data(const struct psd_scenario_reader *reader, const
 	return status;
 }
 
-static enum psd_status read_optimiser(struct psd_optimiser *optimiser, const struct psd_node *mapping, struct psd_error *err)
+static enum psd_status read_optimiser(struct psd_optimiser *optimiser, const struct psd_node *mapping,
+				      struct psd_error *err)
 {
 	struct optimiser_section section = {.kind = 0};
 	enum psd_status status;
@@ -152,7 +159,8 @@ static enum psd_status read_optimiser(struct psd_optimiser *optimiser, const str
 	if (!status)
 		status = read_flag(mapping, "nesterov", &optimiser->is_nesterov, err);
 	if (!status && optimiser->is_nesterov && !psd_node_child(mapping, "momentum"))
-		status = psd_error_set(err, PSD_EINVAL, mapping->at, "'optimiser' needs 'momentum' where 'nesterov' is 'true'");
+		status = psd_error_set(err, PSD_EINVAL, mapping->at,
+				       "'optimiser' needs 'momentum' where 'nesterov' is 'true'");
 	optimiser->momentum = section.momentum;
 	optimiser->weight_decay = section.weight_decay;
 	return status;
@@ -167,7 +175,8 @@ static enum psd_status read_steps(struct psd_learning_rate *rate, const struct p
 
 		status = psd_node_count(entry, 1, PSD_MAX_ITERATIONS, &rate->steps_at[i], err);
 		if (!status && i > 0 && rate->steps_at[i] <= rate->steps_at[i - 1])
-			status = psd_error_set(err, PSD_EINVAL, entry->at, "'steps' has %" PRIu64 " after %" PRIu64 ", must rise",
+			status = psd_error_set(err, PSD_EINVAL, entry->at,
+					       "'steps' has %" PRIu64 " after %" PRIu64 ", must rise",
 					       rate->steps_at[i], rate->steps_at[i - 1]);
 	}
 	return status;
@@ -181,9 +190,9 @@ static enum psd_status settle_end(struct psd_train *train, const struct psd_node
 	if (train->rate.policy != PSD_RATE_POLY)
 		return PSD_OK;
 	if (!end && !train->iterations)
-		return psd_error_set(
-			err, PSD_EINVAL, mapping->at,
-			"'learning_rate' needs 'max_iterations' where 'policy' is 'poly', or 'train' needs 'iterations'");
+		return psd_error_set(err, PSD_EINVAL, mapping->at,
+				     "'learning_rate' needs 'max_iterations' where 'policy' is 'poly', or 'train' "
+				     "needs 'iterations'");
 	if (end && train->rate.max_iterations < train->iterations)
 		return psd_error_set(err, PSD_EINVAL, end->at,
 				     "'max_iterations' is %" PRIu64 ", must be 'iterations', %" PRIu64
@@ -200,8 +209,8 @@ static enum psd_status read_rate(struct psd_train *train, const struct psd_node 
 	enum psd_status status = psd_fields_read(rate, mapping, "learning_rate", rate_fields, err);
 
 	if (!status)
-		status =
-			check_particular(mapping, "learning_rate", rate_keys, "policy", rate->policy, psd_rate_policy_names, err);
+		status = check_particular(mapping, "learning_rate", rate_keys, "policy", rate->policy,
+					  psd_rate_policy_names, err);
 	if (!status && rate->policy == PSD_RATE_MULTISTEP)
 		status = read_steps(rate, psd_node_child(mapping, "steps"), err);
 	return status ? status : settle_end(train, mapping, err);
@@ -213,8 +222,9 @@ static enum psd_status check_length(const struct psd_node *mapping, struct psd_e
 	const bool has_iterations = psd_node_child(mapping, "iterations");
 
 	if (epochs && has_iterations)
-		return psd_error_set(err, PSD_EINVAL, epochs->key_at,
-				     "'epochs' and 'iterations' cannot both say how long to train, must be one of them");
+		return psd_error_set(
+			err, PSD_EINVAL, epochs->key_at,
+			"'epochs' and 'iterations' cannot both say how long to train, must be one of them");
 	if (!epochs && !has_iterations && !psd_node_child(mapping, "solver"))
 		return psd_error_set(err, PSD_EINVAL, mapping->at, "'train' needs 'iterations' or 'epochs'");
 	return PSD_OK;

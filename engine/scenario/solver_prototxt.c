@@ -1,5 +1,6 @@
-/* Caffe's solver.prototxt as a training job. Refuses what would change the arithmetic in a way that the real executor does not follow:
- * other solvers than SGD and Nesterov, sigmoid rates, L1 decay, clipping, accumulation over several passes. */
+/* Caffe's solver.prototxt as a training job. Refuses what would change the arithmetic in a way that the real executor
+ * does not follow: other solvers than SGD and Nesterov, sigmoid rates, L1 decay, clipping, accumulation over several
+ * passes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +18,13 @@ struct solver {
 static enum psd_status check_keys(const struct solver *solver)
 {
 	static const char *const known[] = {
-		"base_lr", "lr_policy", "gamma", "power", "stepsize", "stepvalue", "max_iter", "momentum", "weight_decay", "type",
-		"random_seed", "iter_size", "regularization_type",
+		"base_lr", "lr_policy", "gamma", "power", "stepsize", "stepvalue", "max_iter", "momentum",
+		"weight_decay", "type", "random_seed", "iter_size", "regularization_type",
 		/* what is printed, tested and saved, and where the network is: the scenario's business */
-		"net", "train_net", "test_net", "test_iter", "test_interval", "test_initialization", "test_compute_loss",
-		"display", "average_loss", "debug_info", "snapshot", "snapshot_prefix", "snapshot_diff", "snapshot_format",
-		"snapshot_after_train", "solver_mode", "device_id", "layer_wise_reduce", NULL};
+		"net", "train_net", "test_net", "test_iter", "test_interval", "test_initialization",
+		"test_compute_loss", "display", "average_loss", "debug_info", "snapshot", "snapshot_prefix",
+		"snapshot_diff", "snapshot_format", "snapshot_after_train", "solver_mode", "device_id",
+		"layer_wise_reduce", NULL};
 
 	return psd_node_check_keys(solver->root, "solver", known, solver->err);
 }
@@ -32,12 +34,13 @@ static enum psd_status missing(const struct solver *solver, const char *key, con
 	const struct psd_place at = {.path = solver->root->at.path};
 
 	if (policy)
-		return psd_error_set(solver->err, PSD_EINVAL, at, "'solver' needs '%s' where 'lr_policy' is '%s'", key, policy);
+		return psd_error_set(solver->err, PSD_EINVAL, at, "'solver' needs '%s' where 'lr_policy' is '%s'", key,
+				     policy);
 	return psd_error_set(solver->err, PSD_EINVAL, at, "'solver' needs '%s'", key);
 }
 
-static enum psd_status read_number(const struct solver *solver, const char *key, double lowest, double highest, double *number,
-				   bool *was_there)
+static enum psd_status read_number(const struct solver *solver, const char *key, double lowest, double highest,
+				   double *number, bool *was_there)
 {
 	const struct psd_node *field;
 	enum psd_status status = psd_caffe_single(solver->root, key, &field, solver->err);
@@ -56,8 +59,8 @@ static enum psd_status read_count(const struct solver *solver, const char *key, 
 	return status || !field ? status : psd_node_count(field, lowest, highest, count, solver->err);
 }
 
-static enum psd_status read_choice(const struct solver *solver, const char *key, const char *const names[], unsigned *index,
-				   bool *was_there)
+static enum psd_status read_choice(const struct solver *solver, const char *key, const char *const names[],
+				   unsigned *index, bool *was_there)
 {
 	const struct psd_node *field;
 	enum psd_status status = psd_caffe_single(solver->root, key, &field, solver->err);
@@ -78,16 +81,18 @@ static enum psd_status read_steps(const struct solver *solver)
 		if (strcmp(field->key, "stepvalue") != 0)
 			continue;
 		if (rate->n_steps == PSD_MAX_RATE_STEPS)
-			return psd_error_set(solver->err, PSD_EINVAL, field->key_at, "'stepvalue' is given more than %d times",
-					     PSD_MAX_RATE_STEPS);
-		status = psd_node_count(field, before + 1, PSD_MAX_ITERATIONS, &rate->steps_at[rate->n_steps++], solver->err);
+			return psd_error_set(solver->err, PSD_EINVAL, field->key_at,
+					     "'stepvalue' is given more than %d times", PSD_MAX_RATE_STEPS);
+		status = psd_node_count(field, before + 1, PSD_MAX_ITERATIONS, &rate->steps_at[rate->n_steps++],
+					solver->err);
 		if (status)
 			return status;
 	}
 	return rate->n_steps ? PSD_OK : missing(solver, "stepvalue", "multistep");
 }
 
-/* What a policy needs of gamma, power, stepsize. As in Caffe, fields of other policies may stand there without effect. */
+/* What a policy needs of gamma, power, stepsize. As in Caffe, fields of other policies may stand there without effect.
+ */
 static enum psd_status read_policy_numbers(const struct solver *solver)
 {
 	struct psd_learning_rate *rate = &solver->train->rate;

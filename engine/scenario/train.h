@@ -1,5 +1,6 @@
-/* The training job that a scenario describes: its data, its length, its optimiser and its learning rate. Values only: real/ carries it
- * out, a prediction merely checks it. Refuses to open data files; the one file read here is Caffe's solver. */
+/* The training job that a scenario describes: its data, its length, its optimiser and its learning rate. Values only:
+ * real/ carries it out, a prediction merely checks it. Refuses to open data files; the one file read here is Caffe's
+ * solver. */
 #ifndef PSD_TRAIN_H
 #define PSD_TRAIN_H
 
@@ -38,8 +39,9 @@ struct psd_data_source {
 	const char *test_path;	   /* packed: the file of test samples; NULL: none */
 	uint64_t training_samples; /* synthetic */
 	uint64_t test_samples;	   /* synthetic */
-	double noise_ratio;	   /* synthetic: standard deviation of the noise, the classes' patterns being within -1 and 1 */
-	bool is_mirrored;	   /* packed: every other training sample is seen from behind */
+	double noise_ratio; /* synthetic: standard deviation of the noise, the classes' patterns being within -1 and 1
+			     */
+	bool is_mirrored;   /* packed: every other training sample is seen from behind */
 };
 
 struct psd_optimiser { /* stochastic gradient descent; all zero: without momentum and decay */
@@ -56,9 +58,9 @@ struct psd_learning_rate {
 	uint64_t step_iterations;	       /* step */
 	uint64_t steps_at[PSD_MAX_RATE_STEPS]; /* multistep: iterations, rising */
 	unsigned n_steps;
-	uint64_t max_iterations; /* poly */
-	uint64_t
-		warmup_iterations; /* the first of these run at 1 / warmup_iterations of the policy's rate, the last at all of it */
+	uint64_t max_iterations;    /* poly */
+	uint64_t warmup_iterations; /* the first of these run at 1 / warmup_iterations of the policy's rate, the last at
+				       all of it */
 };
 
 struct psd_train {
@@ -67,8 +69,8 @@ struct psd_train {
 	uint64_t epochs;     /* 0: iterations decide */
 	struct psd_optimiser optimiser;
 	struct psd_learning_rate rate;
-	const char
-		*solver_path; /* what optimiser and rate are to be taken from by psd_train_load_solver(); NULL: they are here */
+	const char *solver_path; /* what optimiser and rate are to be taken from by psd_train_load_solver(); NULL: they
+				    are here */
 	uint64_t test_every_epochs; /* 0: never */
 	unsigned threads;	    /* of one worker */
 	unsigned streams;	    /* connections between two hosts, which share each large message */
@@ -77,10 +79,11 @@ struct psd_train {
 	bool has_seed;		    /* the scenario names it, a solver cannot change it */
 };
 
-/* Completes train by its solver (solver.prototxt), if it has one: optimiser and rate, and where the scenario is silent the iterations
- * and the seed. path, text, length: as if the solver's file held that. Fields that only say what is printed, tested or saved, and where
- * the network is, are accepted and not heeded: the scenario says that. Every other unknown field is an error. On failure *train is
- * unchanged. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. Any thread. Source: caffe.proto, SolverParameter. */
+/* Completes train by its solver (solver.prototxt), if it has one: optimiser and rate, and where the scenario is silent
+ * the iterations and the seed. path, text, length: as if the solver's file held that. Fields that only say what is
+ * printed, tested or saved, and where the network is, are accepted and not heeded: the scenario says that. Every other
+ * unknown field is an error. On failure *train is unchanged. PSD_EFILE, PSD_EINVAL with place, PSD_ENOMEM. Any thread.
+ * Source: caffe.proto, SolverParameter. */
 enum psd_status psd_train_load_solver(struct psd_train *train, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path, const char *text, size_t length,
 				       struct psd_error *err) PSD_MUST_CHECK;

@@ -1,5 +1,5 @@
-/* The steps of a ring all-reduce as a pure function, so that they need not be stored: reduce-scatter in P-1 steps, then all-gather in P-1.
- * Source: Patarasuk and Yuan 2009. */
+/* The steps of a ring all-reduce as a pure function, so that they need not be stored: reduce-scatter in P-1 steps, then
+ * all-gather in P-1. Source: Patarasuk and Yuan 2009. */
 #ifndef PSD_RING_H
 #define PSD_RING_H
 
@@ -15,7 +15,8 @@ struct psd_ring_step {
 /* workers >= 2, rank < workers, step < 2 (workers - 1). Chunks are cut at c * elements / workers. */
 struct psd_ring_step psd_ring_step(uint64_t elements, unsigned workers, unsigned rank, unsigned step);
 
-/* Elements that `rank` sends in all steps together: every chunk twice, but for the one after its own and the next, which it sends once. */
+/* Elements that `rank` sends in all steps together: every chunk twice, but for the one after its own and the next,
+ * which it sends once. */
 uint64_t psd_ring_sent_elements(uint64_t elements, unsigned workers, unsigned rank);
 
 #endif

@@ -34,10 +34,12 @@ void psd_console_let_signals_end(void)
 
 /* ---- streams ---- */
 
-/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to vanish. */
+/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to
+ * vanish. */
 static void fill_standard_streams(void)
 {
-	static const int modes[] = {O_WRONLY, O_RDONLY, O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
+	static const int modes[] = {O_WRONLY, O_RDONLY,
+				    O_WRONLY}; /* stdin and stdout the wrong way round: their use fails */
 
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd)
@@ -64,7 +66,8 @@ void psd_console_say(const char *format, ...)
 bool psd_console_write(FILE *out, struct psd_text *text)
 {
 	const bool is_written = !text->is_out_of_memory &&
-				fwrite(text->bytes ? text->bytes : "", 1, text->length, out) == text->length && !fflush(out);
+				fwrite(text->bytes ? text->bytes : "", 1, text->length, out) == text->length &&
+				!fflush(out);
 	const int reason = text->is_out_of_memory ? ENOMEM : errno;
 
 	psd_text_release(text);
@@ -74,7 +77,7 @@ bool psd_console_write(FILE *out, struct psd_text *text)
 
 enum psd_status psd_console_print(struct psd_text *text, struct psd_error *err)
 {
-	return psd_console_write(stdout, text)
-		       ? PSD_OK
-		       : psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write to standard output: %s", strerror(errno));
+	return psd_console_write(stdout, text) ? PSD_OK
+					       : psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+							       "cannot write to standard output: %s", strerror(errno));
 }

@@ -53,7 +53,8 @@ double psd_fit_jitter(const double secs[], unsigned n_members, unsigned n_turns)
 		double shares[PSD_FIT_MOST_TURNS];
 
 		for (unsigned t = 0; t < n_turns; t++)
-			shares[t] = secs[m * n_turns + t] / (n_members > 1 ? mean_of_turn(secs, n_members, n_turns, t) : 1.0);
+			shares[t] = secs[m * n_turns + t] /
+				    (n_members > 1 ? mean_of_turn(secs, n_members, n_turns, t) : 1.0);
 		sum_ratio += psd_fit_summary(shares, n_turns).spread_ratio;
 	}
 	return unshared * sum_ratio / n_members / MIDDLE_HALF_OF_NORMAL;
@@ -86,7 +87,8 @@ bool psd_fit_line(struct psd_fit_line *line, const struct psd_fit_sample samples
 	mean_bytes /= weights;
 	mean_sec /= weights;
 	for (unsigned i = 0; i < n; i++) {
-		const double weight = 1.0 / (samples[i].sec * samples[i].sec), apart_bytes = samples[i].bytes - mean_bytes;
+		const double weight = 1.0 / (samples[i].sec * samples[i].sec),
+			     apart_bytes = samples[i].bytes - mean_bytes;
 
 		square += weight * apart_bytes * apart_bytes;
 		product += weight * apart_bytes * (samples[i].sec - mean_sec);

@@ -11,8 +11,8 @@ struct psd_summary {
 	unsigned n_samples;
 };
 
-/* Of n >= 1 values >= 0; sorts them. A quartile between two values is between them in proportion, as the median is. The middle half is what
- * others on the machine disturb least. */
+/* Of n >= 1 values >= 0; sorts them. A quartile between two values is between them in proportion, as the median is. The
+ * middle half is what others on the machine disturb least. */
 struct psd_summary psd_fit_summary(double values[], unsigned n);
 
 /* A message of so many bytes took so long. */
@@ -27,15 +27,16 @@ struct psd_fit_line {
 	double residual_ratio; /* root of the mean square of (line - sample) / sample */
 };
 
-/* The line with the smallest residual_ratio, so that short messages count as much as long ones. n >= 2 samples of at least two sizes, or
- * false and *line left alone. Source: weighted least squares with weights 1 / sec^2. */
+/* The line with the smallest residual_ratio, so that short messages count as much as long ones. n >= 2 samples of at
+ * least two sizes, or false and *line left alone. Source: weighted least squares with weights 1 / sec^2. */
 bool psd_fit_line(struct psd_fit_line *line, const struct psd_fit_sample samples[], unsigned n);
 
 enum { PSD_FIT_MOST_TURNS = 64 };
 
-/* How much members that do the same at a time differ: the standard deviation of one's seconds as a share, from the middle halves of what each
- * takes of the mean of its turn; what disturbs all alike is no difference. A lone member is compared with its own median. secs: (n_members,
- * n_turns), > 0; n_turns from 2 to PSD_FIT_MOST_TURNS. Exact for many normal samples. */
+/* How much members that do the same at a time differ: the standard deviation of one's seconds as a share, from the
+ * middle halves of what each takes of the mean of its turn; what disturbs all alike is no difference. A lone member is
+ * compared with its own median. secs: (n_members, n_turns), > 0; n_turns from 2 to PSD_FIT_MOST_TURNS. Exact for many
+ * normal samples. */
 double psd_fit_jitter(const double secs[], unsigned n_members, unsigned n_turns);
 
 #endif

@@ -1,5 +1,6 @@
-/* One mutex, one condition; the eventfd is written after the job, so that a reader of it finds the job done. For a job and its end nobody is
- * woken with the mutex held: on a processor that both threads share the one that wakes up would run into it and have to be switched to once more. */
+/* One mutex, one condition; the eventfd is written after the job, so that a reader of it finds the job done. For a job
+ * and its end nobody is woken with the mutex held: on a processor that both threads share the one that wakes up would
+ * run into it and have to be switched to once more. */
 #define _GNU_SOURCE
 #include "real/base/lane.h"
 

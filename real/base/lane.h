@@ -1,5 +1,5 @@
-/* A thread that carries out one job at a time for the event loop, and wakes it by an eventfd when the job is done. Refuses to queue: the
- * scheduler decides what comes next. */
+/* A thread that carries out one job at a time for the event loop, and wakes it by an eventfd when the job is done.
+ * Refuses to queue: the scheduler decides what comes next. */
 #ifndef PSD_REAL_LANE_H
 #define PSD_REAL_LANE_H
 
@@ -22,7 +22,8 @@ struct psd_lane {
 	int wake_fd;
 };
 
-/* *lane stays where it is until psd_lane_close(). wake_fd: an eventfd, borrowed; -1: whoever starts a job waits for it. PSD_ERUN: no thread. */
+/* *lane stays where it is until psd_lane_close(). wake_fd: an eventfd, borrowed; -1: whoever starts a job waits for it.
+ * PSD_ERUN: no thread. */
 enum psd_status psd_lane_open(struct psd_lane *lane, int wake_fd, struct psd_error *err) PSD_MUST_CHECK;
 /* Waits for the job that runs. */
 void psd_lane_close(struct psd_lane *lane);

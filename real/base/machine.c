@@ -38,8 +38,8 @@ bool psd_machine_read(struct psd_machine_time *time)
 		return false;
 	}
 	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5],
-			   &t[6], &t[7]) == 9 &&
+		if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, &t[0], &t[1], &t[2], &t[3],
+			   &t[4], &t[5], &t[6], &t[7]) == 9 &&
 		    cpu < n_numbers && is_allowed[cpu])
 			add_processor(&sum, t);
 	fclose(file);

@@ -1,5 +1,5 @@
-/* A file that replaces another only when it is complete: until then it is PATH.part. What is no plain file (a device, a pipe) is written
- * directly. */
+/* A file that replaces another only when it is complete: until then it is PATH.part. What is no plain file (a device, a
+ * pipe) is written directly. */
 #ifndef PSD_REAL_PART_FILE_H
 #define PSD_REAL_PART_FILE_H
 

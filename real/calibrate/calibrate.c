@@ -1,4 +1,5 @@
-/* The order of measurements, and their repetition: all of them in turn, so that two of one quantity lie a while apart, as two calibrations do. */
+/* The order of measurements, and their repetition: all of them in turn, so that two of one quantity lie a while apart,
+ * as two calibrations do. */
 #include "real/calibrate/calibrate.h"
 
 #include <math.h>
@@ -25,12 +26,14 @@ static const struct step steps[] = {
 	{"messages without a limit", psd_calibrate_transport, PSD_QUANTITY_TRANSPORT_BPS, PSD_QUANTITY_TRANSPORT_BPS},
 	{"messages on the link", psd_calibrate_link, PSD_QUANTITY_PAYLOAD_RATIO, PSD_QUANTITY_LATENCY_SEC},
 	{"messages in a row", psd_calibrate_messages, PSD_QUANTITY_MESSAGE_SEC, PSD_QUANTITY_MESSAGE_SEC},
-	{"processors for layers without work", psd_calibrate_dispatch, PSD_QUANTITY_DISPATCH_SEC, PSD_QUANTITY_DISPATCH_SEC},
+	{"processors for layers without work", psd_calibrate_dispatch, PSD_QUANTITY_DISPATCH_SEC,
+	 PSD_QUANTITY_DISPATCH_SEC},
 	{"processors for messages", psd_calibrate_handling, PSD_QUANTITY_HANDLING_SEC, PSD_QUANTITY_HANDLING_SEC},
 	{"processors for messages one by one", psd_calibrate_switch, PSD_QUANTITY_SWITCH_SEC, PSD_QUANTITY_SWITCH_SEC},
 	{"processors for a message after a pause", psd_calibrate_wake, PSD_QUANTITY_WAKE_SEC, PSD_QUANTITY_WAKE_SEC},
 	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_STREAMS_RATIO, PSD_QUANTITY_STREAMS_RATIO},
-	{"processors beside an exchange without a limit", psd_calibrate_socket, PSD_QUANTITY_SOCKET_BPS, PSD_QUANTITY_SOCKET_BPS},
+	{"processors beside an exchange without a limit", psd_calibrate_socket, PSD_QUANTITY_SOCKET_BPS,
+	 PSD_QUANTITY_SOCKET_BPS},
 	{"processors beside an exchange on the links", psd_calibrate_interrupt, PSD_QUANTITY_INTERRUPT_SEC,
 	 PSD_QUANTITY_INTERRUPT_SEC},
 };
@@ -69,7 +72,8 @@ double psd_calibrate_spread_ratio(const struct psd_measured *measured)
 static bool is_calm(const struct psd_calibration *calibration, const struct step *step)
 {
 	for (unsigned q = step->first; q <= step->last; q++)
-		if (calibration->measured[q].is_there && psd_calibrate_spread_ratio(&calibration->measured[q]) > CALM_RATIO)
+		if (calibration->measured[q].is_there &&
+		    psd_calibrate_spread_ratio(&calibration->measured[q]) > CALM_RATIO)
 			return false;
 	return true;
 }
@@ -98,8 +102,8 @@ static enum psd_status measure(struct psd_calibration *calibration, struct psd_e
 	return status;
 }
 
-static enum psd_status open_calibration(struct psd_calibration *calibration, const struct psd_calibrate_options *options,
-					struct psd_error *err)
+static enum psd_status open_calibration(struct psd_calibration *calibration,
+					const struct psd_calibrate_options *options, struct psd_error *err)
 {
 	const unsigned n_layers = options->matter->graph.n_layers, cores = psd_affinity_count();
 
@@ -115,7 +119,8 @@ static enum psd_status open_calibration(struct psd_calibration *calibration, con
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
 }
 
-enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table, struct psd_error *err)
+enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table,
+			      struct psd_error *err)
 {
 	struct psd_calibration calibration;
 	enum psd_status status = open_calibration(&calibration, options, err);

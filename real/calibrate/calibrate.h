@@ -1,4 +1,5 @@
-/* Measures what a prediction of a scenario on this machine needs, and writes the scenario with it. Refuses to print and to predict. */
+/* Measures what a prediction of a scenario on this machine needs, and writes the scenario with it. Refuses to print and
+ * to predict. */
 #ifndef PSD_REAL_CALIBRATE_H
 #define PSD_REAL_CALIBRATE_H
 
@@ -23,8 +24,9 @@ struct psd_calibrate_options {
 	void *context;
 };
 
-/* Takes a minute for each attempt, in processes that it starts: call it from the main thread, before starting any. Writes the three files whole or
- * not at all, adds the table of what was measured to the text. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
+/* Takes a minute for each attempt, in processes that it starts: call it from the main thread, before starting any.
+ * Writes the three files whole or not at all, adds the table of what was measured to the text. PSD_EINVAL, PSD_EFILE,
+ * PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table,
 			      struct psd_error *err) PSD_MUST_CHECK;
 

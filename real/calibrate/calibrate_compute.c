@@ -1,5 +1,5 @@
-/* What the processors do: layers, rebuilds, and what training takes beside them, with as many workers at a time as a run would have on cores of
- * their own; reductions and updates of one of these at a time. */
+/* What the processors do: layers, rebuilds, and what training takes beside them, with as many workers at a time as a
+ * run would have on cores of their own; reductions and updates of one of these at a time. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdatomic.h>
@@ -103,7 +103,8 @@ static struct psd_summary summarise(const struct board *board, unsigned first, u
 
 /* ---- layers ---- */
 
-/* A member's values: forward of each layer, backward of each, then iterations, rebuilds and the FLOPs of one rebuild. */
+/* A member's values: forward of each layer, backward of each, then iterations, rebuilds and the FLOPs of one rebuild.
+ */
 static unsigned at_iterations(const struct board *board)
 {
 	return 2 * board->calibration->options->matter->graph.n_layers;
@@ -183,7 +184,8 @@ static void keep_layers(const struct psd_calibration *calibration, const struct 
 	memcpy(calibration->backward_sec, values + n_layers, n_layers * sizeof(*values));
 }
 
-/* A scenario's jitter is that of each operation by itself, so that over an iteration much of it cancels out: by the root of the sum of squares. */
+/* A scenario's jitter is that of each operation by itself, so that over an iteration much of it cancels out: by the
+ * root of the sum of squares. */
 static double operations_per_iteration(const struct psd_calibration *calibration)
 {
 	const struct psd_graph *graph = &calibration->options->matter->graph;
@@ -203,7 +205,8 @@ static double operations_per_iteration(const struct psd_calibration *calibration
 	return sum_of_squares > 0.0 ? sum_sec / sqrt(sum_of_squares) : 1.0;
 }
 
-static enum psd_status keep_jitter(struct psd_calibration *calibration, const struct board *board, struct psd_error *err)
+static enum psd_status keep_jitter(struct psd_calibration *calibration, const struct board *board,
+				   struct psd_error *err)
 {
 	double *secs = calloc((size_t)board->n_members * REPEATS, sizeof(*secs));
 	struct psd_summary jitter = {.n_samples = board->n_members * REPEATS};
@@ -214,8 +217,10 @@ static enum psd_status keep_jitter(struct psd_calibration *calibration, const st
 		memcpy(secs + (size_t)m * REPEATS, values_of(board, m) + at_iterations(board), REPEATS * sizeof(*secs));
 	jitter.median = psd_fit_jitter(secs, board->n_members, REPEATS) * operations_per_iteration(calibration);
 	free(secs);
-	calibration->measured[PSD_QUANTITY_JITTER_RATIO].is_there = false; /* it goes with the seconds of layers that are kept */
-	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "of one operation, %u at a time", board->n_members);
+	calibration->measured[PSD_QUANTITY_JITTER_RATIO].is_there =
+		false; /* it goes with the seconds of layers that are kept */
+	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "of one operation, %u at a time",
+			   board->n_members);
 	return PSD_OK;
 }
 
@@ -242,14 +247,16 @@ static enum psd_status run_layers(struct psd_calibration *calibration, unsigned 
 		if (n_members == 1)
 			psd_calibrate_note(calibration, PSD_QUANTITY_ALONE_SEC, sec, "batch %u, 1 worker", batch);
 		if (n_members == calibration->n_busy &&
-		    psd_calibrate_note(calibration, PSD_QUANTITY_BUSY_SEC, sec, "batch %u, %u at a time", batch, n_members)) {
+		    psd_calibrate_note(calibration, PSD_QUANTITY_BUSY_SEC, sec, "batch %u, %u at a time", batch,
+				       n_members)) {
 			keep_layers(calibration, &board);
 			status = keep_jitter(calibration, &board, err);
 		}
 		if (!status && n_members == calibration->n_busy && flops > 0.0)
-			psd_calibrate_note(calibration, PSD_QUANTITY_REBUILD,
-					   rate_of(flops, summarise_member(&board, slowest, at_rebuilds(&board), REPEATS)),
-					   "%u samples more", batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
+			psd_calibrate_note(
+				calibration, PSD_QUANTITY_REBUILD,
+				rate_of(flops, summarise_member(&board, slowest, at_rebuilds(&board), REPEATS)),
+				"%u samples more", batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
 	}
 	close_board(&board);
 	return status;
@@ -338,8 +345,9 @@ enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct
 	enum psd_status status = run_crew(&board, time_beside, err);
 
 	if (!status)
-		psd_calibrate_note(calibration, PSD_QUANTITY_BESIDE_SEC, summarise_beside(&board), "%u iterations, %u at a time",
-				   (unsigned)training_iterations(calibration), calibration->n_busy);
+		psd_calibrate_note(calibration, PSD_QUANTITY_BESIDE_SEC, summarise_beside(&board),
+				   "%u iterations, %u at a time", (unsigned)training_iterations(calibration),
+				   calibration->n_busy);
 	close_board(&board);
 	return status;
 }
@@ -443,8 +451,9 @@ static enum psd_status take_turns(const struct board *board, unsigned member, co
 	return status;
 }
 
-/* A member's values: seconds of reductions, updates, copies; of one at a time, while the others compute, as neighbours of a worker do that trains
- * wait-free. All at once on two cores, which share their way to memory, take half as long again; in sequence, reductions may come closer to that. */
+/* A member's values: seconds of reductions, updates, copies; of one at a time, while the others compute, as neighbours
+ * of a worker do that trains wait-free. All at once on two cores, which share their way to memory, take half as long
+ * again; in sequence, reductions may come closer to that. */
 static enum psd_status time_host(void *context, unsigned member, struct psd_error *err)
 {
 	const struct board *board = context;
@@ -476,12 +485,13 @@ enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct p
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
 	status = run_crew(&board, time_host, err);
 	if (!status) {
-		psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS, rate_of(n_parts * bits, summarise(&board, 0, REPEATS)),
-				   "%u gradients of 32 MiB", n_parts);
-		psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, rate_of(bits, summarise(&board, REPEATS, REPEATS)),
-				   "32 MiB");
-		psd_calibrate_note(calibration, PSD_QUANTITY_COPY_BPS, rate_of(bits, summarise(&board, 2 * REPEATS, REPEATS)),
-				   "32 MiB");
+		psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS,
+				   rate_of(n_parts * bits, summarise(&board, 0, REPEATS)), "%u gradients of 32 MiB",
+				   n_parts);
+		psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS,
+				   rate_of(bits, summarise(&board, REPEATS, REPEATS)), "32 MiB");
+		psd_calibrate_note(calibration, PSD_QUANTITY_COPY_BPS,
+				   rate_of(bits, summarise(&board, 2 * REPEATS, REPEATS)), "32 MiB");
 	}
 	close_board(&board);
 	psd_crew_unshare(board.turns_over, sizeof(*board.turns_over));

@@ -1,5 +1,5 @@
-/* What links carry: a message at a time between a worker and a server of its own, then many and from many. The first iterations do not count:
- * first touches of memory, windows of TCP. */
+/* What links carry: a message at a time between a worker and a server of its own, then many and from many. The first
+ * iterations do not count: first touches of memory, windows of TCP. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -136,7 +136,8 @@ static unsigned side_of(double sec, double rate_bps)
 }
 
 /* The rate is that of long messages: of short ones a link's queue and burst hide what it carries. */
-static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options options, double rate_bps, struct psd_error *err)
+static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options options, double rate_bps,
+				struct psd_error *err)
 {
 	const unsigned most_side = side_of(LONG_SEC / 4.0, rate_bps), least_side = side_of(LEAST_SEC, rate_bps);
 
@@ -159,7 +160,8 @@ static double typical_residual(const struct lines *lines)
 	return psd_fit_summary(values, GROUPS).median;
 }
 
-/* Of long messages, which lie close to a line on a quiet machine: where they do not, the slope is no rate, however alike the repeats are. */
+/* Of long messages, which lie close to a line on a quiet machine: where they do not, the slope is no rate, however
+ * alike the repeats are. */
 static struct psd_summary summarise_rates(const struct lines *lines)
 {
 	double values[GROUPS];
@@ -207,8 +209,9 @@ enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, str
 		return status;
 	note_line(calibration, PSD_QUANTITY_TRANSPORT_BPS, summarise_rates(&lines), &lines, 0.0);
 	if (has_links(calibration) && calibration->link_bps == 0.0) /* later attempts are at the same links */
-		calibration->link_bps = fmin(calibration->options->point.bandwidth_bps,
-					     calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value / TRANSPORT_TO_LINK);
+		calibration->link_bps =
+			fmin(calibration->options->point.bandwidth_bps,
+			     calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value / TRANSPORT_TO_LINK);
 	return PSD_OK;
 }
 
@@ -276,8 +279,8 @@ enum psd_status psd_calibrate_messages(struct psd_calibration *calibration, stru
 /* ---- many senders ---- */
 
 /* Bits per second that all pushes of an iteration bring to the server, a value for each measured iteration. */
-static enum psd_status crowd_rates(struct psd_exchange_options options, double latency_sec, double rates_bps[CROWD_ITERATIONS],
-				   struct psd_error *err)
+static enum psd_status crowd_rates(struct psd_exchange_options options, double latency_sec,
+				   double rates_bps[CROWD_ITERATIONS], struct psd_error *err)
 {
 	struct psd_exchange exchange;
 	enum psd_status status;
@@ -327,8 +330,9 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 	struct psd_summary streams;
 	enum psd_status status = PSD_OK;
 
-	options.side = side_of(CROWD_SEC, calibration->link_bps > 0.0 ? calibration->link_bps
-								      : calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value);
+	options.side = side_of(CROWD_SEC, calibration->link_bps > 0.0
+						  ? calibration->link_bps
+						  : calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value);
 	for (unsigned k = 0; k < MOST_SENDERS && !status; k++) {
 		options.n_workers = k + 1;
 		status = crowd_rates(options, latency_sec, rates_bps[k], err);
@@ -339,7 +343,8 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 		status = crowd_rates(options, latency_sec, with_streams_bps, err);
 	if (status)
 		return status;
-	psd_calibrate_note(calibration, PSD_QUANTITY_INCAST_RATIO, fit_incast(rates_bps), "1 to %d senders", (int)MOST_SENDERS);
+	psd_calibrate_note(calibration, PSD_QUANTITY_INCAST_RATIO, fit_incast(rates_bps), "1 to %d senders",
+			   (int)MOST_SENDERS);
 	one_bps = psd_fit_summary(rates_bps[0], CROWD_ITERATIONS).median;
 	streams = psd_fit_summary(with_streams_bps, CROWD_ITERATIONS);
 	streams.median /= one_bps;

@@ -68,8 +68,9 @@ static double handling_sec(const struct psd_calibration *calibration)
 	return fmax(0.0, measured[PSD_QUANTITY_HANDLING_SEC].value - bytes_sec);
 }
 
-/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the receiver's core does meanwhile is counted
- * as handling and switch, and the sender's not, for a prediction lets both ends work at a time. The rest is the host's latency. */
+/* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the receiver's core
+ * does meanwhile is counted as handling and switch, and the sender's not, for a prediction lets both ends work at a
+ * time. The rest is the host's latency. */
 static double told_value(const struct psd_calibration *calibration, unsigned quantity)
 {
 	const struct psd_measured *measured = calibration->measured;
@@ -79,8 +80,8 @@ static double told_value(const struct psd_calibration *calibration, unsigned qua
 		return handling_sec(calibration);
 	if (quantity != PSD_QUANTITY_LATENCY_SEC)
 		return measured[quantity].value;
-	return fmax(0.0,
-		    measured[quantity].value - links_sec - handling_sec(calibration) - measured[PSD_QUANTITY_SWITCH_SEC].value);
+	return fmax(0.0, measured[quantity].value - links_sec - handling_sec(calibration) -
+				 measured[PSD_QUANTITY_SWITCH_SEC].value);
 }
 
 /* Of layers that spread the jitter is a guess. */
@@ -154,7 +155,8 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Wherever the new scenario lies, its paths still hold. What cannot be resolved stays: then it fails when it is read, with its name. */
+/* Wherever the new scenario lies, its paths still hold. What cannot be resolved stays: then it fails when it is read,
+ * with its name. */
 static char *absolute(const char *path, bool *is_out_of_memory)
 {
 	char *resolved;
@@ -195,7 +197,8 @@ static void add_origin(struct psd_text *text, const struct psd_calibration *cali
 	(void)uname(&system);
 	if (gmtime_r(&now, &utc))
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &utc);
-	psd_text_add(text, "# origin: psd-run --calibrate %s, %s UTC\n# machine: ", calibration->options->version, date);
+	psd_text_add(text, "# origin: psd-run --calibrate %s, %s UTC\n# machine: ", calibration->options->version,
+		     date);
 	add_processor(text);
 	psd_text_add(text, ", %u cores; Linux %s; oneDNN %d.%d.%d\n", calibration->cores, system.release, dnnl->major,
 		     dnnl->minor, dnnl->patch);
@@ -229,7 +232,8 @@ static void add_profile(struct psd_text *text, const struct psd_calibration *cal
 	const struct psd_measured *rebuild = &calibration->measured[PSD_QUANTITY_REBUILD];
 
 	add_origin(text, calibration);
-	psd_text_add(text, "# batch: %u\n# kind: measured\n# device: cpu, %u at a time\n# gemm_flops_per_sec: %.4fGFLOPS\n",
+	psd_text_add(text,
+		     "# batch: %u\n# kind: measured\n# device: cpu, %u at a time\n# gemm_flops_per_sec: %.4fGFLOPS\n",
 		     calibration->options->matter->scenario->batch_per_worker, calibration->n_busy,
 		     1e-9 * (rebuild->is_there ? rebuild->value : UNKNOWN_FLOPS));
 	psd_text_add(text, "layer,forward_sec,backward_sec\n");
@@ -242,7 +246,8 @@ static void add_profile(struct psd_text *text, const struct psd_calibration *cal
 /* ---- the points ---- */
 
 /* Nobody computes in it: that is its `executor`. */
-static void add_point(struct psd_text *text, const struct psd_calibration *calibration, const struct psd_calibrate_point *point)
+static void add_point(struct psd_text *text, const struct psd_calibration *calibration,
+		      const struct psd_calibrate_point *point)
 {
 	const struct psd_result_row row = {
 		.scenario = calibration->options->matter->scenario->title,
@@ -333,17 +338,17 @@ static void add_used_points(struct psd_text *text, const struct psd_calibration 
 {
 	char rate[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add(
-		text,
-		"# fitted to: exchanges between 1 to 3 workers and a server, and PS on %u nodes without compute: without a limit",
-		calibration->socket_point.workers);
+	psd_text_add(text,
+		     "# fitted to: exchanges between 1 to 3 workers and a server, and PS on %u nodes without compute: "
+		     "without a limit",
+		     calibration->socket_point.workers);
 	if (calibration->link_bps > 0.0)
 		psd_text_add(text, " and at %s", psd_units_write_rate(calibration->link_bps, rate));
 	psd_text_add(text, "; no training was\n");
 }
 
-static enum psd_status add_scenario(struct psd_text *text, const struct psd_calibration *calibration, const char *profile_path,
-				    struct psd_error *err)
+static enum psd_status add_scenario(struct psd_text *text, const struct psd_calibration *calibration,
+				    const char *profile_path, struct psd_error *err)
 {
 	struct psd_scenario *scenario = malloc(sizeof(*scenario)); /* large; owns nothing, its strings are borrowed */
 	const struct psd_scenario *from = calibration->options->matter->scenario;
@@ -386,8 +391,9 @@ static bool is_same_file(const char *path, const char *other)
 
 static bool is_read(const struct psd_scenario *scenario, const char *path)
 {
-	const char *const read[] = {scenario->path,	      scenario->graph_path,	 scenario->profile_path,
-				    scenario->published_path, scenario->train.data.path, scenario->train.data.test_path};
+	const char *const read[] = {
+		scenario->path,		  scenario->graph_path,	     scenario->profile_path,
+		scenario->published_path, scenario->train.data.path, scenario->train.data.test_path};
 
 	for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
 		if (is_same_file(path, read[i]))
@@ -406,8 +412,9 @@ static enum psd_status open_file(struct psd_part_file *file, const char *path, c
 
 enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct psd_error *err)
 {
-	static const char *const endings[PSD_CALIBRATE_FILES] = {
-		[PSD_CALIBRATE_SCENARIO] = "", [PSD_CALIBRATE_PROFILE] = "-profile.csv", [PSD_CALIBRATE_POINTS] = "-points.csv"};
+	static const char *const endings[PSD_CALIBRATE_FILES] = {[PSD_CALIBRATE_SCENARIO] = "",
+								 [PSD_CALIBRATE_PROFILE] = "-profile.csv",
+								 [PSD_CALIBRATE_POINTS] = "-points.csv"};
 	enum psd_status status = PSD_OK;
 
 	for (unsigned f = 0; f < PSD_CALIBRATE_FILES && !status; f++) {
@@ -439,7 +446,8 @@ static void write_text(struct psd_calibration *calibration, enum psd_calibrate_f
 enum psd_status psd_calibrate_write(struct psd_calibration *calibration, struct psd_error *err)
 {
 	struct psd_text profile = {.bytes = NULL}, points = {.bytes = NULL}, scenario = {.bytes = NULL};
-	enum psd_status status = add_scenario(&scenario, calibration, calibration->files[PSD_CALIBRATE_PROFILE].path, err);
+	enum psd_status status =
+		add_scenario(&scenario, calibration, calibration->files[PSD_CALIBRATE_PROFILE].path, err);
 
 	add_profile(&profile, calibration);
 	add_points(&points, calibration);

@@ -21,8 +21,10 @@ enum psd_quantity {
 	PSD_QUANTITY_COPY_BPS,	   /* memory to memory; told only, for psd-run copies nothing between device and host */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
-	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside HANDLING and SWITCH */
-	PSD_QUANTITY_MESSAGE_SEC, /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end does for it */
+	PSD_QUANTITY_LATENCY_SEC,  /* all of a message's constant, links and ends; told is what the ends add beside
+				      HANDLING and SWITCH */
+	PSD_QUANTITY_MESSAGE_SEC,  /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end
+				      does for it */
 	PSD_QUANTITY_DISPATCH_SEC, /* one layer that does nothing; taken off HANDLING, since BESIDE has it */
 	PSD_QUANTITY_HANDLING_SEC,
 	PSD_QUANTITY_SWITCH_SEC,
@@ -73,7 +75,8 @@ struct psd_calibration {
 bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
 			const char *range, ...) __attribute__((format(printf, 4, 5)));
 
-/* That of the attempt, or how far the attempts lie apart, over the value, if that is more; 1 where only the value is 0. */
+/* That of the attempt, or how far the attempts lie apart, over the value, if that is more; 1 where only the value is 0.
+ */
 double psd_calibrate_spread_ratio(const struct psd_measured *measured);
 
 /* ---- calibrate_compute.c ---- */
@@ -114,7 +117,8 @@ enum psd_status psd_calibrate_interrupt(struct psd_calibration *calibration, str
 /* ---- calibrate_output.c ---- */
 
 void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration *calibration);
-/* The three files, before anything is measured: closed by psd_calibrate_close(), what was not written is discarded. PSD_EFILE, PSD_ENOMEM. */
+/* The three files, before anything is measured: closed by psd_calibrate_close(), what was not written is discarded.
+ * PSD_EFILE, PSD_ENOMEM. */
 enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 void psd_calibrate_close(struct psd_calibration *calibration);
 /* Puts them in their places. PSD_ENOMEM, PSD_ERUN. */

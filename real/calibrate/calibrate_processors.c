@@ -1,12 +1,14 @@
-/* What messages take of processors. Two workers exchange tensors for a short and for a long while: what their processes took of processors in
- * between. Many tensors of 4 KiB, on links without a limit, so that processors are the bottleneck, tell what a message takes that follows another
- * (on two cores of an AMD EPYC 7 us an end; 9.4 on links of 1 Gbit/s, where who waits for the link wakes up more often, in time that nobody misses).
- * One tensor tells what a message takes besides that answers another: by wall time, of one pair of workers and of two on the same cores, for a core
- * that wakes up and falls asleep is busy in time that it would have waited anyway. The rest is measured while on every core a process multiplies
- * matrices, as in training, and counts what the kernel did meanwhile on account of those, too: one tensor tells what layers lose to a message that
- * wakes its receiver; large ones what their bytes take, on links without a limit; and those over the scenario's links what comes on top for what these
- * let pass at a time. There processor time is chosen over wall time, also over what the products lose to the exchange, as others on the machine
- * disturb it far less. */
+/* What messages take of processors. Two workers exchange tensors for a short and for a long while: what their processes
+ * took of processors in between. Many tensors of 4 KiB, on links without a limit, so that processors are the
+ * bottleneck, tell what a message takes that follows another (on two cores of an AMD EPYC 7 us an end; 9.4 on links of
+ * 1 Gbit/s, where who waits for the link wakes up more often, in time that nobody misses). One tensor tells what a
+ * message takes besides that answers another: by wall time, of one pair of workers and of two on the same cores, for a
+ * core that wakes up and falls asleep is busy in time that it would have waited anyway. The rest is measured while on
+ * every core a process multiplies matrices, as in training, and counts what the kernel did meanwhile on account of
+ * those, too: one tensor tells what layers lose to a message that wakes its receiver; large ones what their bytes take,
+ * on links without a limit; and those over the scenario's links what comes on top for what these let pass at a time.
+ * There processor time is chosen over wall time, also over what the products lose to the exchange, as others on the
+ * machine disturb it far less. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sys/resource.h>
@@ -32,7 +34,8 @@ enum {
 	PAIR_SAMPLES = 8,
 };
 
-/* No core moves more through its memory. Where others on the machine hide what an exchange takes, this is what is left. */
+/* No core moves more through its memory. Where others on the machine hide what an exchange takes, this is what is left.
+ */
 #define MOST_SOCKET_BPS	 400e9
 #define WINDOW_SEC	 1.0  /* of an exchange of large tensors */
 #define LONE_WINDOW_SEC	 0.5  /* of one of a single small tensor */
@@ -93,7 +96,8 @@ static struct psd_exchange_options large_exchange(const struct psd_calibration *
 
 	while (options.side < MOST_SIDE && 8.0 * LARGE_TENSORS * BYTES_OF(2 * options.side) / rate_bps < WINDOW_SEC)
 		options.side *= 2;
-	options.n_iterations = (uint32_t)fmax(1.0, ceil(WINDOW_SEC * rate_bps / (8.0 * LARGE_TENSORS * BYTES_OF(options.side))));
+	options.n_iterations =
+		(uint32_t)fmax(1.0, ceil(WINDOW_SEC * rate_bps / (8.0 * LARGE_TENSORS * BYTES_OF(options.side))));
 	return options;
 }
 
@@ -118,8 +122,9 @@ static double reduce_sec(const struct psd_calibration *calibration, const struct
 
 /* ---- the measurement ---- */
 
-static enum psd_status run_between(const struct psd_gang *gang, struct psd_exchange_options options, uint32_t n_iterations,
-				   double *sec, struct psd_calibrate_point *point, struct psd_error *err)
+static enum psd_status run_between(const struct psd_gang *gang, struct psd_exchange_options options,
+				   uint32_t n_iterations, double *sec, struct psd_calibrate_point *point,
+				   struct psd_error *err)
 {
 	const double before_sec = children_sec() + psd_gang_kernel_sec(gang);
 	struct psd_exchange exchange;
@@ -141,8 +146,8 @@ static enum psd_status run_between(const struct psd_gang *gang, struct psd_excha
 }
 
 /* Processor seconds of one iteration. */
-static enum psd_status sample_exchange(struct psd_gang *gang, const struct psd_exchange_options *options, double values[SAMPLES],
-				       struct psd_calibrate_point *point, struct psd_error *err)
+static enum psd_status sample_exchange(struct psd_gang *gang, const struct psd_exchange_options *options,
+				       double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
@@ -151,7 +156,8 @@ static enum psd_status sample_exchange(struct psd_gang *gang, const struct psd_e
 
 		status = run_between(gang, *options, SHORT_ITERATIONS, &short_sec, point, err);
 		if (!status)
-			status = run_between(gang, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point, err);
+			status = run_between(gang, *options, SHORT_ITERATIONS + options->n_iterations, &long_sec, point,
+					     err);
 		if (!status)
 			status = psd_gang_check(gang, err);
 		values[i] = (long_sec - short_sec) / options->n_iterations;
@@ -159,8 +165,8 @@ static enum psd_status sample_exchange(struct psd_gang *gang, const struct psd_e
 	return status;
 }
 
-static enum psd_status sample(unsigned n_multiplying, const struct psd_exchange_options *options, double values[SAMPLES],
-			      struct psd_calibrate_point *point, struct psd_error *err)
+static enum psd_status sample(unsigned n_multiplying, const struct psd_exchange_options *options,
+			      double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
 {
 	struct psd_gang gang;
 	enum psd_status status = psd_gang_start(&gang, n_multiplying, err);
@@ -262,8 +268,9 @@ enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, stru
 	if (status)
 		return status;
 	for (unsigned i = 0; i < SAMPLES; i++)
-		values[i] = fmax(0.0, (values[i] - reduce_sec(calibration, &options) - dispatch_sec(calibration, &options)) /
-					      (2.0 * messages_of(&options)));
+		values[i] = fmax(0.0,
+				 (values[i] - reduce_sec(calibration, &options) - dispatch_sec(calibration, &options)) /
+					 (2.0 * messages_of(&options)));
 	(void)psd_calibrate_note(calibration, PSD_QUANTITY_HANDLING_SEC, psd_fit_summary(values, SAMPLES),
 				 "%d workers, tensors of 4 KiB", (int)WORKERS);
 	return PSD_OK;
@@ -352,11 +359,11 @@ enum psd_status psd_calibrate_switch(struct psd_calibration *calibration, struct
 	if (status)
 		return status;
 	for (unsigned i = 0; i < PAIR_SAMPLES; i++)
-		values[i] =
-			fmax(0.0, (n_cores * values[i] - solo_sec[0] - solo_sec[1]) / messages_of(&options) - 2.0 * handling_sec);
+		values[i] = fmax(0.0, (n_cores * values[i] - solo_sec[0] - solo_sec[1]) / messages_of(&options) -
+					      2.0 * handling_sec);
 	(void)psd_calibrate_note(calibration, PSD_QUANTITY_SWITCH_SEC, psd_fit_summary(values, PAIR_SAMPLES),
-				 "%d and %d workers on %u cores, one tensor of 4 KiB", (int)WORKERS, PAIRS * (int)WORKERS,
-				 n_cores);
+				 "%d and %d workers on %u cores, one tensor of 4 KiB", (int)WORKERS,
+				 PAIRS * (int)WORKERS, n_cores);
 	return PSD_OK;
 }
 
@@ -412,7 +419,8 @@ enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct
 
 enum psd_status psd_calibrate_interrupt(struct psd_calibration *calibration, struct psd_error *err)
 {
-	const double socket_bps = calibration->measured[PSD_QUANTITY_SOCKET_BPS].value, link_bps = calibration->link_bps;
+	const double socket_bps = calibration->measured[PSD_QUANTITY_SOCKET_BPS].value,
+		     link_bps = calibration->link_bps;
 	const struct psd_exchange_options options = large_exchange(calibration, link_bps);
 	struct psd_calibrate_point point;
 	double values[SAMPLES], passing_bits;

@@ -17,16 +17,19 @@ static void add_model(struct psd_text *text, const struct psd_exchange_options *
 {
 	psd_text_add(text, "name: exchange\ninput: {channels: %u}\nlayers:\n", options->side);
 	for (unsigned l = 0; l < options->n_tensors; l++)
-		psd_text_add(text, "  - {name: fc%u, kind: inner-product, outputs: %u, bias: false}\n", l, options->side);
+		psd_text_add(text, "  - {name: fc%u, kind: inner-product, outputs: %u, bias: false}\n", l,
+			     options->side);
 	psd_text_add(text, "  - {name: loss, kind: softmax-loss}\n");
 }
 
 static void add_scenario(struct psd_text *text, const struct psd_exchange_options *options)
 {
 	psd_text_add(text, "model: {graph: " PATH ", batch_per_worker: 1}\ncompute: {device: cpu}\n");
-	psd_text_add(text, "cluster: {nodes: %u, network: {bandwidth: %.17gbps, latency: %.17gs}}\n", options->n_workers,
-		     options->rate_bps > 0.0 ? options->rate_bps : NO_RATE_BPS, options->latency_sec);
-	psd_text_add(text, "systems:\n  - {name: PS, schedule: sequential, sync: ps, servers: %u, pair: 1GiB, slice: 1GiB}\n",
+	psd_text_add(text, "cluster: {nodes: %u, network: {bandwidth: %.17gbps, latency: %.17gs}}\n",
+		     options->n_workers, options->rate_bps > 0.0 ? options->rate_bps : NO_RATE_BPS,
+		     options->latency_sec);
+	psd_text_add(text,
+		     "systems:\n  - {name: PS, schedule: sequential, sync: ps, servers: %u, pair: 1GiB, slice: 1GiB}\n",
 		     options->n_servers);
 	psd_text_add(text,
 		     "train:\n  data: {kind: synthetic, training_samples: 256, test_samples: 1}\n  iterations: %u\n"
@@ -81,7 +84,8 @@ static void note_span(void *context, const struct psd_program *program, const st
 {
 	const struct log *log = context;
 	const struct psd_op *op = &program->ops[span->task.op];
-	struct psd_exchange_flight *flight = &log->exchange->flights[span->task.op * log->n_iterations + span->task.iteration];
+	struct psd_exchange_flight *flight =
+		&log->exchange->flights[span->task.op * log->n_iterations + span->task.iteration];
 
 	if (op->kind != PSD_OP_SEND)
 		return;
@@ -95,8 +99,8 @@ static void note_span(void *context, const struct psd_program *program, const st
 	}
 }
 
-static enum psd_status collect(struct psd_exchange *exchange, const struct psd_spans *spans, const struct psd_program *program,
-			       uint32_t n_iterations, struct psd_error *err)
+static enum psd_status collect(struct psd_exchange *exchange, const struct psd_spans *spans,
+			       const struct psd_program *program, uint32_t n_iterations, struct psd_error *err)
 {
 	const struct log log = {exchange, n_iterations};
 
@@ -157,7 +161,8 @@ static enum psd_status run_case(struct psd_exchange *exchange, const struct psd_
 	return status;
 }
 
-enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd_exchange_options *options, struct psd_error *err)
+enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd_exchange_options *options,
+				 struct psd_error *err)
 {
 	struct psd_exchange run = {.flights = NULL};
 	struct psd_subject_matter matter;

@@ -1,4 +1,5 @@
-/* A run of made-up tensors that nobody computes: what the network between worker processes takes, and when. Refuses to judge it. */
+/* A run of made-up tensors that nobody computes: what the network between worker processes takes, and when. Refuses to
+ * judge it. */
 #ifndef PSD_REAL_EXCHANGE_H
 #define PSD_REAL_EXCHANGE_H
 
@@ -19,8 +20,8 @@ struct psd_exchange_options {
 	const volatile sig_atomic_t *stop_signal; /* as in psd_launch_options */
 };
 
-/* A push (a gradient from every worker to its shards) or a pull (parameters from the shards to every worker) of one tensor, from the first
- * byte's departure to the last byte's arrival, on the monotonic clock. */
+/* A push (a gradient from every worker to its shards) or a pull (parameters from the shards to every worker) of one
+ * tensor, from the first byte's departure to the last byte's arrival, on the monotonic clock. */
 struct psd_exchange_flight {
 	bool is_push;
 	uint32_t iteration;
@@ -35,8 +36,8 @@ struct psd_exchange {
 	double beside_cpu_sec; /* as in psd_worker_result, of worker 0 */
 };
 
-/* Runs it through psd_launch() with a parameter server and the idle backend. *exchange is filled on success, its flights are freed by
- * psd_exchange_release(). As psd_launch(). */
+/* Runs it through psd_launch() with a parameter server and the idle backend. *exchange is filled on success, its
+ * flights are freed by psd_exchange_release(). As psd_launch(). */
 enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd_exchange_options *options,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_exchange_release(struct psd_exchange *exchange);

@@ -59,10 +59,10 @@ static enum psd_status allocate(struct psd_layer_times *times, struct psd_error 
 	times->parameters = calloc(graph->n_tensors + 1u, sizeof(*times->parameters));
 	times->gradients = calloc(graph->n_tensors + 1u, sizeof(*times->gradients));
 	times->labels = calloc(times->options.batch, sizeof(*times->labels));
-	times->images =
-		psd_layer_times_values((uint64_t)times->options.batch * shape.channels * shape.height * shape.width, 1.0f);
-	if (!times->forward_sec || !times->backward_sec || !times->iteration_sec || !times->turn_sec || !times->parameters ||
-	    !times->gradients || !times->labels || !times->images)
+	times->images = psd_layer_times_values(
+		(uint64_t)times->options.batch * shape.channels * shape.height * shape.width, 1.0f);
+	if (!times->forward_sec || !times->backward_sec || !times->iteration_sec || !times->turn_sec ||
+	    !times->parameters || !times->gradients || !times->labels || !times->images)
 		return out_of_memory(err);
 	return fill_tensors(times, err);
 }
@@ -76,7 +76,8 @@ enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct
 	enum psd_status status = allocate(&opened, err);
 
 	if (!status)
-		status = psd_compute_cpu.open(&opened.compute, graph, &compute_options, opened.parameters, opened.gradients, err);
+		status = psd_compute_cpu.open(&opened.compute, graph, &compute_options, opened.parameters,
+					      opened.gradients, err);
 	if (status)
 		psd_layer_times_release(&opened);
 	else
@@ -113,7 +114,8 @@ static double now_sec(const struct psd_layer_times *times)
 }
 
 /* repeat: where the seconds are kept; those of the warm-up are overwritten. */
-static enum psd_status iterate(struct psd_layer_times *times, uint64_t iteration, unsigned repeat, struct psd_error *err)
+static enum psd_status iterate(struct psd_layer_times *times, uint64_t iteration, unsigned repeat,
+			       struct psd_error *err)
 {
 	const struct psd_batch batch = {
 		.images = times->images, .labels = times->labels, .iteration = iteration, .is_training = true};
@@ -215,8 +217,8 @@ static double rebuild_sec(const struct psd_layer_times *times, const struct psd_
 	return now_sec(times) - start_sec;
 }
 
-/* Of times in ascending order, those of one rank. Where the machine's noise exceeds what the samples of other workers add, it is taken to be their
- * share of the whole, which is more than they add. */
+/* Of times in ascending order, those of one rank. Where the machine's noise exceeds what the samples of other workers
+ * add, it is taken to be their share of the whole, which is more than they add. */
 static void time_rebuilds(struct psd_layer_times *times, const struct psd_tensor *weight, float *gradient,
 			  const struct psd_factors *factors, double own_secs[], double secs[])
 {
@@ -232,11 +234,13 @@ static void time_rebuilds(struct psd_layer_times *times, const struct psd_tensor
 	psd_layer_times_sort(own_secs, n_repeats);
 	psd_layer_times_sort(secs, n_repeats);
 	for (unsigned i = 0; i < n_repeats; i++)
-		secs[i] = secs[i] > own_secs[i] ? secs[i] - own_secs[i] : secs[i] * (REBUILD_WORKERS - 1) / REBUILD_WORKERS;
+		secs[i] = secs[i] > own_secs[i] ? secs[i] - own_secs[i]
+						: secs[i] * (REBUILD_WORKERS - 1) / REBUILD_WORKERS;
 	psd_layer_times_sort(secs, n_repeats);
 }
 
-enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops, struct psd_error *err)
+enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,
+					struct psd_error *err)
 {
 	const uint64_t samples = (uint64_t)REBUILD_WORKERS * times->options.batch;
 	const struct psd_layer *largest = find_largest(times->graph);

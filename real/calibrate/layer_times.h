@@ -1,5 +1,6 @@
-/* Seconds that this processor takes for each layer of a graph, forward and backward, measured on the compute of real runs with made-up samples.
- * Refuses to start processes: whoever wants to know what workers that share a machine take measures in several at a time. */
+/* Seconds that this processor takes for each layer of a graph, forward and backward, measured on the compute of real
+ * runs with made-up samples. Refuses to start processes: whoever wants to know what workers that share a machine take
+ * measures in several at a time. */
 #ifndef PSD_REAL_LAYER_TIMES_H
 #define PSD_REAL_LAYER_TIMES_H
 
@@ -34,24 +35,26 @@ struct psd_layer_times {
 	int32_t *labels;		    /* (batch) */
 };
 
-/* *times is filled on success, all seconds 0, and released by psd_layer_times_release(). PSD_EINVAL: a layer that this processor's compute
- * does not know; PSD_ENOMEM. */
+/* *times is filled on success, all seconds 0, and released by psd_layer_times_release(). PSD_EINVAL: a layer that this
+ * processor's compute does not know; PSD_ENOMEM. */
 enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct psd_graph *graph,
-				     const struct psd_layer_times_options *options, struct psd_error *err) PSD_MUST_CHECK;
+				     const struct psd_layer_times_options *options,
+				     struct psd_error *err) PSD_MUST_CHECK;
 void psd_layer_times_release(struct psd_layer_times *times);
 
 /* Fills the seconds. Statuses of the layers. */
 enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Medians of a layer, all stretched alike so that together they are the median of an iteration: what disturbs one layer at a time leaves each
- * one's median alone, but lengthens every iteration. */
+/* Medians of a layer, all stretched alike so that together they are the median of an iteration: what disturbs one layer
+ * at a time leaves each one's median alone, but lengthens every iteration. */
 double psd_layer_times_forward_sec(const struct psd_layer_times *times, unsigned layer);
 double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigned layer);
 
-/* Seconds that the samples of other workers add where the gradient of the graph's largest inner product, an (N,M) matrix, is rebuilt from the
- * factors of PSD_LAYER_TIMES_REBUILD_WORKERS workers, oneself among them, instead of one's own alone: n_repeats, ascending, to secs; *flops: what they
- * are for, 2 N M for each sample of the others. One product gives the sum, so what it takes however few the samples are (writing the matrix) is part of
- * the layer's own backward. Without inner products *flops is 0 and secs are left alone. PSD_ENOMEM. */
+/* Seconds that the samples of other workers add where the gradient of the graph's largest inner product, an (N,M)
+ * matrix, is rebuilt from the factors of PSD_LAYER_TIMES_REBUILD_WORKERS workers, oneself among them, instead of one's
+ * own alone: n_repeats, ascending, to secs; *flops: what they are for, 2 N M for each sample of the others. One product
+ * gives the sum, so what it takes however few the samples are (writing the matrix) is part of the layer's own backward.
+ * Without inner products *flops is 0 and secs are left alone. PSD_ENOMEM. */
 /* As many as runs on one machine have; more would take longer to measure, fewer leave a difference near the noise. */
 #define PSD_LAYER_TIMES_REBUILD_WORKERS 4
 enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,
@@ -60,7 +63,8 @@ enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double se
 /* Ascending, in place. */
 void psd_layer_times_sort(double *secs, unsigned n);
 
-/* elements floats within [-scale, scale], the same in each run, on huge pages where the machine has them; free() releases it. NULL: no memory. */
+/* elements floats within [-scale, scale], the same in each run, on huge pages where the machine has them; free()
+ * releases it. NULL: no memory. */
 float *psd_layer_times_values(uint64_t elements, float scale);
 
 #endif

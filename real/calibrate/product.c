@@ -9,7 +9,8 @@ enum { SIDE = 384 };
 
 enum psd_status psd_product_open(struct psd_product *product, struct psd_error *err)
 {
-	*product = (struct psd_product){psd_layer_times_values(SIDE * SIDE, 1.0f), psd_layer_times_values(SIDE * SIDE, 1.0f),
+	*product = (struct psd_product){psd_layer_times_values(SIDE * SIDE, 1.0f),
+					psd_layer_times_values(SIDE * SIDE, 1.0f),
 					psd_layer_times_values(SIDE * SIDE, 1.0f)};
 	if (product->left && product->right && product->result)
 		return PSD_OK;
@@ -18,7 +19,8 @@ enum psd_status psd_product_open(struct psd_product *product, struct psd_error *
 
 enum psd_status psd_product_run(const struct psd_product *product, struct psd_error *err)
 {
-	if (dnnl_sgemm('N', 'N', SIDE, SIDE, SIDE, 1.0f, product->left, SIDE, product->right, SIDE, 0.0f, product->result, SIDE))
+	if (dnnl_sgemm('N', 'N', SIDE, SIDE, SIDE, 1.0f, product->left, SIDE, product->right, SIDE, 0.0f,
+		       product->result, SIDE))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a product of matrices failed");
 	return PSD_OK;
 }

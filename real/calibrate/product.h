@@ -1,4 +1,5 @@
-/* A product of two square matrices that a core's caches hold, half a millisecond to two: what a core computes while something else is measured. */
+/* A product of two square matrices that a core's caches hold, half a millisecond to two: what a core computes while
+ * something else is measured. */
 #ifndef PSD_REAL_PRODUCT_H
 #define PSD_REAL_PRODUCT_H
 

@@ -58,7 +58,8 @@ enum psd_status psd_crew_barrier_open(struct psd_crew_barrier **barrier, unsigne
 	error = init_meeting(&opened->meeting, n_members);
 	if (error) {
 		psd_crew_barrier_close(opened);
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no barrier for %u processes: %s", n_members, strerror(error));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no barrier for %u processes: %s", n_members,
+				     strerror(error));
 	}
 	*barrier = opened;
 	return PSD_OK;

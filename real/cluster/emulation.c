@@ -29,16 +29,18 @@
 #define NODE_LINK     1000U
 #define CONGESTION    "cubic" /* BBR, some machines' default, carries half as much over veth pairs as cubic */
 
-/* One batch of TCP segments, PSD_COALESCED_BYTES, crosses the machine as one packet, which keeps 10 Gbit/s affordable, and a shaper lets
- * pass at once what its burst holds. Processors with other work call a shaper late by up to a scheduler's slice, which is about LATE_SEC whatever
- * the link's rate; what its burst does not hold until then, the link has lost. Measured with a parameter server on two cores, what messages took
- * beyond their links' rate with bursts of 0.5, 1, 2, 4 ms: four workers at 5 Gbit/s 28, 21, 11, 6 %, and 8 ms no less; three at 1 Gbit/s 4.7, 1.2,
- * 0.3, 0.4 %. What passes at once after a pause, streams tell of when lines would have carried it. A burst lasts BURST_SEC of the cluster's time
- * at least. */
+/* One batch of TCP segments, PSD_COALESCED_BYTES, crosses the machine as one packet, which keeps 10 Gbit/s affordable,
+ * and a shaper lets pass at once what its burst holds. Processors with other work call a shaper late by up to a
+ * scheduler's slice, which is about LATE_SEC whatever the link's rate; what its burst does not hold until then, the
+ * link has lost. Measured with a parameter server on two cores, what messages took beyond their links' rate with bursts
+ * of 0.5, 1, 2, 4 ms: four workers at 5 Gbit/s 28, 21, 11, 6 %, and 8 ms no less; three at 1 Gbit/s 4.7, 1.2, 0.3, 0.4
+ * %. What passes at once after a pause, streams tell of when lines would have carried it. A burst lasts BURST_SEC of
+ * the cluster's time at least. */
 #define LATE_SEC	4e-3
 #define BURST_SEC	500e-6
 #define MAX_BURST_BYTES 16e6
-/* As deep as a switch's port: three senders to one get all of the rate with 2 to 20 ms, and a small message waits that long. */
+/* As deep as a switch's port: three senders to one get all of the rate with 2 to 20 ms, and a small message waits that
+ * long. */
 #define QUEUE_SEC	  5e-3
 #define HEADER_BYTES	  52 /* of a segment: IP, and TCP with time stamps */
 #define FRAME_BYTES	  14 /* Ethernet */
@@ -86,7 +88,8 @@ static uint32_t clamp(double value, double low, double high)
 
 static uint32_t batch_of(const struct psd_emulation *emulation, double rate_bps)
 {
-	return clamp(psd_cost_coalesced_bytes(emulation->dilation_ratio * rate_bps), emulation->mtu_bytes, PSD_COALESCED_BYTES);
+	return clamp(psd_cost_coalesced_bytes(emulation->dilation_ratio * rate_bps), emulation->mtu_bytes,
+		     PSD_COALESCED_BYTES);
 }
 
 /* batch_bytes: of those who send over this link. */
@@ -116,7 +119,8 @@ static enum psd_status set_rates(struct psd_emulation *emulation, unsigned node,
 				 struct psd_error *err)
 {
 	const uint32_t batch_bytes = batch_of(emulation, send_bps); /* all nodes' alike, so what arrives has it, too */
-	const struct shape out = shape_of(emulation, send_bps, batch_bytes), in = shape_of(emulation, receive_bps, batch_bytes);
+	const struct shape out = shape_of(emulation, send_bps, batch_bytes),
+			   in = shape_of(emulation, receive_bps, batch_bytes);
 	enum psd_status status = check_rate(send_bps, err);
 
 	if (status == PSD_OK)
@@ -127,12 +131,13 @@ static enum psd_status set_rates(struct psd_emulation *emulation, unsigned node,
 		status = psd_link_set_rate(node_of(emulation, node)->netlink_fd, NODE_LINK, send_bps, out.burst_bytes,
 					   out.limit_bytes, err);
 	if (status == PSD_OK)
-		status = psd_link_set_rate(switch_of(emulation)->netlink_fd, FIRST_PORT + node, receive_bps, in.burst_bytes,
-					   in.limit_bytes, err);
+		status = psd_link_set_rate(switch_of(emulation)->netlink_fd, FIRST_PORT + node, receive_bps,
+					   in.burst_bytes, in.limit_bytes, err);
 	return status;
 }
 
-enum psd_status psd_emulation_set_rate(struct psd_emulation *emulation, unsigned node, double rate_bps, struct psd_error *err)
+enum psd_status psd_emulation_set_rate(struct psd_emulation *emulation, unsigned node, double rate_bps,
+				       struct psd_error *err)
 {
 	if (node >= emulation->n_nodes)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: no node %u, there are %u", node,
@@ -156,9 +161,9 @@ char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX])
 	return text;
 }
 
-/* Measured with seven senders on links of 1 Gbit/s: buffers that the kernel chooses serve some of them three times as fast as others, and
- * parameter servers wait for the last; with buffers that together are half a port's queue each gets its share to a tenth, and nothing is lost;
- * with all of the queue some is. */
+/* Measured with seven senders on links of 1 Gbit/s: buffers that the kernel chooses serve some of them three times as
+ * fast as others, and parameter servers wait for the last; with buffers that together are half a port's queue each gets
+ * its share to a tenth, and nothing is lost; with all of the queue some is. */
 static uint32_t buffer_of(const struct psd_emulation *emulation, const struct psd_emulation_options *options)
 {
 	const double receive_bps = options->has_receive_rate ? options->receive_bps : options->rate_bps;
@@ -182,7 +187,8 @@ static enum psd_status join_node(struct psd_emulation *emulation, unsigned node,
 	if (status == PSD_OK)
 		status = psd_link_set_up(own->netlink_fd, NODE_LINK, err);
 	if (status == PSD_OK)
-		status = psd_link_set_address(own->netlink_fd, NODE_LINK, FIRST_ADDRESS + node, PREFIX_BITS, CONGESTION, err);
+		status = psd_link_set_address(own->netlink_fd, NODE_LINK, FIRST_ADDRESS + node, PREFIX_BITS, CONGESTION,
+					      err);
 	return status;
 }
 
@@ -209,9 +215,11 @@ enum psd_status psd_emulation_open(const struct psd_emulation_options *options, 
 	if (options->n_nodes < 1 || options->n_nodes > PSD_EMULATION_MAX_NODES)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: %u nodes, must be 1 to %d",
 				     options->n_nodes, PSD_EMULATION_MAX_NODES);
-	if (options->has_mtu && (options->mtu_bytes < PSD_EMULATION_MIN_MTU || options->mtu_bytes > PSD_EMULATION_MAX_MTU))
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: an MTU of %u bytes, must be %u to %u",
-				     options->mtu_bytes, PSD_EMULATION_MIN_MTU, PSD_EMULATION_MAX_MTU);
+	if (options->has_mtu &&
+	    (options->mtu_bytes < PSD_EMULATION_MIN_MTU || options->mtu_bytes > PSD_EMULATION_MAX_MTU))
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "emulated cluster: an MTU of %u bytes, must be %u to %u", options->mtu_bytes,
+				     PSD_EMULATION_MIN_MTU, PSD_EMULATION_MAX_MTU);
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
@@ -251,7 +259,8 @@ static void close_descriptors(struct psd_emulation *emulation)
 	psd_namespaces_close(&emulation->namespaces);
 }
 
-/* For every socket that is made in the node from now on. Where the machine forbids it, buffers are as the kernel chooses: slower, not wrong. */
+/* For every socket that is made in the node from now on. Where the machine forbids it, buffers are as the kernel
+ * chooses: slower, not wrong. */
 static void limit_buffers(uint32_t receive_bytes)
 {
 	const int fd = receive_bytes ? open("/proc/sys/net/ipv4/tcp_rmem", O_WRONLY | O_CLOEXEC) : -1;
@@ -263,8 +272,8 @@ static void limit_buffers(uint32_t receive_bytes)
 }
 
 /* The child's whole life. Tells its errno, or 0 when it is in the node, through `told`. */
-static _Noreturn void live(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context, int told,
-			   pid_t parent)
+static _Noreturn void live(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context,
+			   int told, pid_t parent)
 {
 	int error, result;
 
@@ -350,8 +359,8 @@ static int fork_into(struct psd_emulation *emulation, unsigned node, psd_emulati
 	return error;
 }
 
-enum psd_status psd_emulation_start(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work, void *context,
-				    unsigned *child, struct psd_error *err)
+enum psd_status psd_emulation_start(struct psd_emulation *emulation, unsigned node, psd_emulation_work_fn *work,
+				    void *context, unsigned *child, struct psd_error *err)
 {
 	struct child made = {.node = node, .is_running = true};
 	int error;
@@ -363,8 +372,8 @@ enum psd_status psd_emulation_start(struct psd_emulation *emulation, unsigned no
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	error = fork_into(emulation, node, work, context, &made);
 	if (error)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "emulated cluster: cannot start a process in node %u: %s", node,
-				     strerror(error));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "emulated cluster: cannot start a process in node %u: %s", node, strerror(error));
 	emulation->children[emulation->n_children] = made;
 	*child = emulation->n_children++;
 	return PSD_OK;
@@ -389,7 +398,8 @@ static struct psd_emulation_end take_end(struct psd_emulation *emulation, unsign
 	return (struct psd_emulation_end){.child = index,
 					  .node = child->node,
 					  .was_killed = WIFSIGNALED(status),
-					  .exit_or_signal = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+					  .exit_or_signal =
+						  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
 					  .cpu_sec = seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime),
 					  .peak_memory_bytes = UINT64_C(1024) * (uint64_t)usage.ru_maxrss};
 }

@@ -52,9 +52,10 @@ static bool read_number(const char *text, size_t length, unsigned most, unsigned
 
 static enum psd_status refuse(const struct reader *reader, const char *text, size_t length)
 {
-	return psd_error_set(reader->err, PSD_EINVAL, reader->at,
-			     "'%.*s' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to %d",
-			     length > 80 ? 80 : (int)length, text, MOST_PORT);
+	return psd_error_set(
+		reader->err, PSD_EINVAL, reader->at,
+		"'%.*s' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to %d",
+		length > 80 ? 80 : (int)length, text, MOST_PORT);
 }
 
 static enum psd_status add(const struct reader *reader, const char *address, size_t length, unsigned port)
@@ -94,7 +95,8 @@ static enum psd_status read_host(const struct reader *reader, const char *text, 
 {
 	const char *const closing = text[0] == '[' ? memchr(text, ']', length) : NULL;
 	const char *const first_colon = memchr(text, ':', length);
-	const bool is_bare = !closing && first_colon && memchr(first_colon + 1, ':', length - (size_t)(first_colon + 1 - text));
+	const bool is_bare =
+		!closing && first_colon && memchr(first_colon + 1, ':', length - (size_t)(first_colon + 1 - text));
 	const char *const address = closing ? text + 1 : text;
 	const char *const address_end = closing ? closing : first_colon && !is_bare ? first_colon : text + length;
 	const char *const rest = closing ? closing + 1 : address_end;
@@ -104,7 +106,8 @@ static enum psd_status read_host(const struct reader *reader, const char *text, 
 	if (address_length == 0 || address_length >= PSD_MESH_ADDRESS_MAX || (text[0] == '[' && !closing) ||
 	    memchr(text, ' ', length) || memchr(text, '\t', length))
 		return refuse(reader, text, length);
-	if (rest_length > 0 && (rest[0] != ':' || !read_number(rest + 1, rest_length - 1, MOST_PORT, &port) || port == 0))
+	if (rest_length > 0 &&
+	    (rest[0] != ':' || !read_number(rest + 1, rest_length - 1, MOST_PORT, &port) || port == 0))
 		return refuse(reader, text, length);
 	return add(reader, address, address_length, port);
 }
@@ -123,7 +126,8 @@ static enum psd_status read_line(const struct reader *reader, const char *line, 
 	return length > 0 ? read_host(reader, line, length) : PSD_OK;
 }
 
-enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const char *text, size_t length, struct psd_error *err)
+enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const char *text, size_t length,
+				struct psd_error *err)
 {
 	struct psd_hosts read = {.n_hosts = 0};
 	struct reader reader = {.hosts = &read, .at = {.path = path}, .err = err};
@@ -168,7 +172,8 @@ enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *pat
 	for (unsigned h = 0; h <= self; h++) {
 		const struct psd_place at = {.path = path, .line = hosts->lines[h]};
 		struct psd_error cause;
-		const enum psd_status status = psd_socket_look_up(hosts->hosts[h].address, hosts->hosts[h].port, &cause);
+		const enum psd_status status =
+			psd_socket_look_up(hosts->hosts[h].address, hosts->hosts[h].port, &cause);
 
 		if (status)
 			return psd_error_set(err, status, at, "%s", cause.text);

@@ -1,5 +1,6 @@
-/* A file that names the hosts of a cluster, and which of them this process is. A line for each: ADDRESS, ADDRESS:PORT or [IPV6]:PORT; workers first,
- * separate servers after them; '#' begins a comment. Hosts of one address without ports of their own get one each. */
+/* A file that names the hosts of a cluster, and which of them this process is. A line for each: ADDRESS, ADDRESS:PORT
+ * or [IPV6]:PORT; workers first, separate servers after them; '#' begins a comment. Hosts of one address without ports
+ * of their own get one each. */
 #ifndef PSD_REAL_HOSTS_H
 #define PSD_REAL_HOSTS_H
 
@@ -23,13 +24,13 @@ enum psd_status psd_hosts_parse(struct psd_hosts *hosts, const char *path, const
 				struct psd_error *err) PSD_MUST_CHECK;
 void psd_hosts_release(struct psd_hosts *hosts);
 
-/* Whether the names are known of those that host `self` needs: its own, and those of lower numbers, which it connects to. path: of the file.
- * PSD_EINVAL with place, PSD_ENOMEM. */
+/* Whether the names are known of those that host `self` needs: its own, and those of lower numbers, which it connects
+ * to. path: of the file. PSD_EINVAL with place, PSD_ENOMEM. */
 enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *path, unsigned self,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* What a launcher calls this process: OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID of the environment. PSD_EINVAL: there is none, it is
- * no number, or the cluster has no such host. */
+/* What a launcher calls this process: OMPI_COMM_WORLD_RANK, PMIX_RANK, PMI_RANK or SLURM_PROCID of the environment.
+ * PSD_EINVAL: there is none, it is no number, or the cluster has no such host. */
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err) PSD_MUST_CHECK;
 /* How many hosts have the address of `host`, and how many of them come before it. */
 unsigned psd_hosts_beside(const struct psd_hosts *hosts, unsigned host, unsigned *nth);

@@ -1,13 +1,13 @@
-/* Takes part in a case as one host of a cluster whose other hosts are processes elsewhere. Refuses to start them, and to shape links: they
- * are as the cluster has them. */
+/* Takes part in a case as one host of a cluster whose other hosts are processes elsewhere. Refuses to start them, and
+ * to shape links: they are as the cluster has them. */
 #ifndef PSD_REAL_JOIN_H
 #define PSD_REAL_JOIN_H
 
 #include "real/cluster/hosts.h"
 #include "real/cluster/launch.h"
 
-/* In this process, which is hosts[self] of as many as the case has; `ground`, `spans` and `stop_signal` of the options are not looked at.
- * Statuses as psd_launch(). *result: whole on host 0, elsewhere that host's own. */
+/* In this process, which is hosts[self] of as many as the case has; `ground`, `spans` and `stop_signal` of the options
+ * are not looked at. Statuses as psd_launch(). *result: whole on host 0, elsewhere that host's own. */
 enum psd_status psd_join(const struct psd_launch_options *options, const struct psd_hosts *hosts, unsigned self,
 			 struct psd_worker_result *result, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -67,8 +67,9 @@ struct links {
 	double latency_sec;
 };
 
-/* In this machine's seconds. A replay's are what its operations' times are predicted beside: the stack's limits, its incast and its latency count
- * as well; a training's own stack has them by itself. Smaller messages take as long over links that are slower by as much. */
+/* In this machine's seconds. A replay's are what its operations' times are predicted beside: the stack's limits, its
+ * incast and its latency count as well; a training's own stack has them by itself. Smaller messages take as long over
+ * links that are slower by as much. */
 static struct links links_of(const struct psd_case *made, const struct psd_replay *replay)
 {
 	const struct psd_rates *rates = &made->plan.rates;
@@ -83,9 +84,9 @@ static struct links links_of(const struct psd_case *made, const struct psd_repla
 	};
 }
 
-/* What messages are held to, because a shaped link lets some pass at once after a pause, as a part of the links' rates: 0 where links are as they
- * are. Workers of one node do not see each other's messages, and together gain a burst after a pause. A training's bandwidth counts headers, a
- * replay's rates do not. */
+/* What messages are held to, because a shaped link lets some pass at once after a pause, as a part of the links' rates:
+ * 0 where links are as they are. Workers of one node do not see each other's messages, and together gain a burst after
+ * a pause. A training's bandwidth counts headers, a replay's rates do not. */
 static double pace_ratio(enum psd_ground ground, const struct psd_case *made, const struct psd_replay *replay)
 {
 	if (made->point.bandwidth_bps == 0.0)
@@ -206,8 +207,8 @@ static unsigned most_connections(const struct psd_case *made)
 	return most > 1 ? most * made->matter->scenario->train.streams : 1;
 }
 
-/* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster, so its links get
- * their headers on top. */
+/* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster,
+ * so its links get their headers on top. */
 static enum psd_status open_cluster(const struct psd_case *made, const struct psd_replay *replay,
 				    struct psd_emulation **emulation, struct psd_error *err)
 {
@@ -227,7 +228,8 @@ static enum psd_status open_cluster(const struct psd_case *made, const struct ps
 	return psd_emulation_open(&options, emulation, err);
 }
 
-enum psd_status psd_launch_try_emulation(const struct psd_case *made, const struct psd_replay *replay, struct psd_error *err)
+enum psd_status psd_launch_try_emulation(const struct psd_case *made, const struct psd_replay *replay,
+					 struct psd_error *err)
 {
 	struct psd_emulation *emulation;
 	const enum psd_status status = open_cluster(made, replay, &emulation, err);
@@ -265,8 +267,8 @@ static enum psd_status start_all(struct launch *launch, struct psd_error *err)
 		struct process *process = &launch->processes[h];
 
 		launch->self = h;
-		status = launch->emulation ? psd_emulation_start(launch->emulation, psd_layout_node(launch->layout, h), live,
-								 launch, &process->child, err)
+		status = launch->emulation ? psd_emulation_start(launch->emulation, psd_layout_node(launch->layout, h),
+								 live, launch, &process->child, err)
 					   : start_on_loopback(launch, process, err);
 		process->is_running = !status;
 	}
@@ -468,7 +470,8 @@ static void release(struct launch *launch)
 	free(launch->has_record);
 }
 
-enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result, struct psd_error *err)
+enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result,
+			   struct psd_error *err)
 {
 	struct launch launch = {
 		.options = options,

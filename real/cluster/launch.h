@@ -1,5 +1,5 @@
-/* Runs a case on this machine: one process for each worker and separate server, workers pinned to their share of the processors. Refuses to
- * print. */
+/* Runs a case on this machine: one process for each worker and separate server, workers pinned to their share of the
+ * processors. Refuses to print. */
 #ifndef PSD_REAL_LAUNCH_H
 #define PSD_REAL_LAUNCH_H
 
@@ -11,7 +11,8 @@
 /* What lies between the processes. */
 enum psd_ground {
 	PSD_GROUND_LOOPBACK, /* loopback as it is */
-	PSD_GROUND_SHAPED, /* loopback; every process itself keeps to the scenario's rate in what it sends and what it receives */
+	PSD_GROUND_SHAPED,   /* loopback; every process itself keeps to the scenario's rate in what it sends and what it
+				receives */
 	PSD_GROUND_EMULATED, /* network namespaces, links shaped by the kernel */
 	PSD_GROUND_HOSTS,    /* machines of a cluster, see psd_join() */
 };
@@ -35,14 +36,14 @@ struct psd_launch_options {
 	void *context;
 };
 
-/* Whether this machine can emulate the case's cluster: makes it and takes it away. replay: as above. PSD_ERUN: not possible here,
- * PSD_GROUND_SHAPED is left; PSD_EINVAL, PSD_ENOMEM. */
+/* Whether this machine can emulate the case's cluster: makes it and takes it away. replay: as above. PSD_ERUN: not
+ * possible here, PSD_GROUND_SHAPED is left; PSD_EINVAL, PSD_ENOMEM. */
 enum psd_status psd_launch_try_emulation(const struct psd_case *made, const struct psd_replay *replay,
 					 struct psd_error *err) PSD_MUST_CHECK;
 
-/* Starts all processes, waits for all, ends those that a failed one leaves behind. Call it from the main thread, before starting any.
- * PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN: what the first that failed had to say. *result is worker 0's, but for a replay's
- * latest timer and own processor time, which are of all hosts; written on success. */
+/* Starts all processes, waits for all, ends those that a failed one leaves behind. Call it from the main thread, before
+ * starting any. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN: what the first that failed had to say. *result is worker
+ * 0's, but for a replay's latest timer and own processor time, which are of all hosts; written on success. */
 enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result,
 			   struct psd_error *err) PSD_MUST_CHECK;
 

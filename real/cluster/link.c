@@ -69,8 +69,8 @@ enum psd_status psd_link_set_up(int netlink, unsigned link, struct psd_error *er
 	return psd_netlink_send(netlink, &message, "set a link up", err);
 }
 
-static enum psd_status add_route(int netlink, unsigned link, uint32_t network, unsigned prefix_bits, const char *congestion,
-				 struct psd_error *err)
+static enum psd_status add_route(int netlink, unsigned link, uint32_t network, unsigned prefix_bits,
+				 const char *congestion, struct psd_error *err)
 {
 	const struct rtmsg head = {.rtm_family = AF_INET,
 				   .rtm_dst_len = (unsigned char)prefix_bits,
@@ -93,10 +93,11 @@ static enum psd_status add_route(int netlink, unsigned link, uint32_t network, u
 	return psd_netlink_send(netlink, &message, "add a route", err);
 }
 
-enum psd_status psd_link_set_address(int netlink, unsigned link, uint32_t address, unsigned prefix_bits, const char *congestion,
-				     struct psd_error *err)
+enum psd_status psd_link_set_address(int netlink, unsigned link, uint32_t address, unsigned prefix_bits,
+				     const char *congestion, struct psd_error *err)
 {
-	const struct ifaddrmsg head = {.ifa_family = AF_INET, .ifa_prefixlen = (unsigned char)prefix_bits, .ifa_index = link};
+	const struct ifaddrmsg head = {
+		.ifa_family = AF_INET, .ifa_prefixlen = (unsigned char)prefix_bits, .ifa_index = link};
 	const uint32_t wire_address = htonl(address), network = address & ~(UINT32_MAX >> prefix_bits);
 	struct psd_netlink_message message;
 	enum psd_status status;
@@ -125,15 +126,16 @@ enum psd_status psd_link_set_batch(int netlink, unsigned link, uint32_t batch_by
 	return psd_netlink_send(netlink, &message, "set the largest batch of segments", err);
 }
 
-enum psd_status psd_link_set_rate(int netlink, unsigned link, double rate_bps, uint32_t burst_bytes, uint32_t limit_bytes,
-				  struct psd_error *err)
+enum psd_status psd_link_set_rate(int netlink, unsigned link, double rate_bps, uint32_t burst_bytes,
+				  uint32_t limit_bytes, struct psd_error *err)
 {
 	const struct tcmsg head = {.tcm_family = AF_UNSPEC,
 				   .tcm_ifindex = (int)link,
 				   .tcm_handle = TC_H_MAKE(1U << 16, 0U),
 				   .tcm_parent = TC_H_ROOT};
 	const uint64_t rate_bytes_per_sec = (uint64_t)(rate_bps / 8 + 0.5);
-	/* The 32-bit rate must not be zero; RATE64 beside it wins when larger. The link layer is named, or the kernel wants a table. */
+	/* The 32-bit rate must not be zero; RATE64 beside it wins when larger. The link layer is named, or the kernel
+	 * wants a table. */
 	const struct tc_tbf_qopt options = {
 		.rate = {.linklayer = TC_LINKLAYER_ETHERNET,
 			 .rate = rate_bytes_per_sec < UINT32_MAX ? (uint32_t)rate_bytes_per_sec : UINT32_MAX},

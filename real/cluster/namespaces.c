@@ -16,7 +16,8 @@
 
 #include "real/cluster/netlink.h"
 
-/* A child makes the namespaces, since a process cannot leave a user namespace again, and hands their descriptors to its parent. */
+/* A child makes the namespaces, since a process cannot leave a user namespace again, and hands their descriptors to its
+ * parent. */
 enum step {
 	STEP_DONE,
 	STEP_USER,
@@ -25,7 +26,8 @@ enum step {
 	STEP_SOCKET,
 };
 
-/* One for the user namespace if there is one, then one per network namespace; a failure ends them. Descriptors travel beside it. */
+/* One for the user namespace if there is one, then one per network namespace; a failure ends them. Descriptors travel
+ * beside it. */
 struct report {
 	enum step step;
 	int error;
@@ -136,8 +138,10 @@ static struct report receive_report(int channel, int *fds, size_t n_fds)
 	} control = {0};
 	struct report report = {0};
 	struct iovec body = {.iov_base = &report, .iov_len = sizeof(report)};
-	struct msghdr message = {
-		.msg_iov = &body, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr message = {.msg_iov = &body,
+				 .msg_iovlen = 1,
+				 .msg_control = control.bytes,
+				 .msg_controllen = sizeof(control.bytes)};
 	const struct cmsghdr *rights;
 	ssize_t received;
 
@@ -152,7 +156,8 @@ static struct report receive_report(int channel, int *fds, size_t n_fds)
 		return report;
 	rights = CMSG_FIRSTHDR(&message);
 	if (message.msg_flags & MSG_CTRUNC || !rights || rights->cmsg_len != CMSG_LEN(n_fds * sizeof(int)))
-		return (struct report){.step = STEP_SOCKET, .error = EMFILE}; /* the kernel closed what did not fit our table */
+		return (struct report){.step = STEP_SOCKET,
+				       .error = EMFILE}; /* the kernel closed what did not fit our table */
 	memcpy(fds, CMSG_DATA(rights), n_fds * sizeof(int));
 	return report;
 }
@@ -171,7 +176,8 @@ static struct report receive_all(int channel, struct psd_namespaces *namespaces,
 
 		report = receive_report(channel, fds, 2);
 		if (!report.error)
-			namespaces->nets[namespaces->count++] = (struct psd_namespace){.net_fd = fds[0], .netlink_fd = fds[1]};
+			namespaces->nets[namespaces->count++] =
+				(struct psd_namespace){.net_fd = fds[0], .netlink_fd = fds[1]};
 	}
 	return report;
 }
@@ -210,31 +216,33 @@ static enum psd_status forbidden(struct report report, struct psd_error *err)
 	case STEP_USER:
 		if (report.error == ENOSPC)
 			break;
-		return psd_error_set(
-			err, PSD_ERUN, PSD_NOWHERE,
-			"emulated cluster: this machine forbids user namespaces (unshare: %s); needs CAP_SYS_ADMIN, or user "
-			"namespaces for everybody (kernel.unprivileged_userns_clone=1, a seccomp profile that allows unshare)",
-			reason);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "emulated cluster: this machine forbids user namespaces (unshare: %s); needs "
+				     "CAP_SYS_ADMIN, or user "
+				     "namespaces for everybody (kernel.unprivileged_userns_clone=1, a seccomp profile "
+				     "that allows unshare)",
+				     reason);
 	case STEP_NUMBERS:
-		return psd_error_set(
-			err, PSD_ERUN, PSD_NOWHERE,
-			"emulated cluster: this machine forbids writing /proc/self/uid_map (%s); needs CAP_SYS_ADMIN, or user "
-			"namespaces without restrictions (kernel.apparmor_restrict_unprivileged_userns=0)",
-			reason);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "emulated cluster: this machine forbids writing /proc/self/uid_map (%s); needs "
+				     "CAP_SYS_ADMIN, or user "
+				     "namespaces without restrictions (kernel.apparmor_restrict_unprivileged_userns=0)",
+				     reason);
 	case STEP_NET:
 		if (report.error == ENOSPC)
 			break;
-		return psd_error_set(
-			err, PSD_ERUN, PSD_NOWHERE,
-			"emulated cluster: cannot make a network namespace (%s); needs CAP_SYS_ADMIN, or user namespaces without "
-			"restrictions (kernel.apparmor_restrict_unprivileged_userns=0), and a kernel with CONFIG_NET_NS",
-			reason);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "emulated cluster: cannot make a network namespace (%s); needs CAP_SYS_ADMIN, or "
+				     "user namespaces without "
+				     "restrictions (kernel.apparmor_restrict_unprivileged_userns=0), and a kernel with "
+				     "CONFIG_NET_NS",
+				     reason);
 	default: return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "emulated cluster: cannot open a socket: %s", reason);
 	}
-	return psd_error_set(
-		err, PSD_ERUN, PSD_NOWHERE,
-		"emulated cluster: no more namespaces (%s); user.max_user_namespaces and user.max_net_namespaces allow too few",
-		reason);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+			     "emulated cluster: no more namespaces (%s); user.max_user_namespaces and "
+			     "user.max_net_namespaces allow too few",
+			     reason);
 }
 
 enum psd_status psd_namespaces_open(struct psd_namespaces *namespaces, unsigned count, struct psd_error *err)

@@ -28,7 +28,8 @@ static void *append(struct psd_netlink_message *message, size_t n_bytes)
 	return place;
 }
 
-void psd_netlink_begin(struct psd_netlink_message *message, uint16_t type, uint16_t flags, const void *head, size_t head_bytes)
+void psd_netlink_begin(struct psd_netlink_message *message, uint16_t type, uint16_t flags, const void *head,
+		       size_t head_bytes)
 {
 	struct nlmsghdr *header;
 
@@ -97,7 +98,8 @@ int psd_netlink_open(int *fd)
 	return 0;
 }
 
-/* The kernel's words in an answer of n_bytes, or "". With NETLINK_CAP_ACK the attributes follow the error's fixed part. */
+/* The kernel's words in an answer of n_bytes, or "". With NETLINK_CAP_ACK the attributes follow the error's fixed part.
+ */
 static const char *kernel_words(const unsigned char *answer, size_t n_bytes)
 {
 	size_t at = sizeof(struct nlmsghdr) + sizeof(struct nlmsgerr);

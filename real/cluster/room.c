@@ -2,7 +2,8 @@
 
 #include "engine/base/units.h"
 
-/* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection over loopback. */
+/* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection over
+ * loopback. */
 enum {
 	COPIES = 2, /* of the model: parameters and gradients; what else there is depends on the method */
 	PROCESS_BYTES = 14 << 20,
@@ -15,22 +16,26 @@ uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay)
 	const struct psd_layout *layout = &made->plan.layout;
 	const struct psd_graph *graph = made->plan.graph;
 	const struct psd_scenario *scenario = made->matter->scenario;
-	const uint64_t n_hosts = psd_layout_hosts(layout), n_connections = n_hosts * (n_hosts - 1) / 2 * scenario->train.streams;
+	const uint64_t n_hosts = psd_layout_hosts(layout),
+		       n_connections = n_hosts * (n_hosts - 1) / 2 * scenario->train.streams;
 	const uint64_t worker_bytes = TRAINING_BYTES + COPIES * sizeof(float) * graph->parameters +
 				      graph->activation_bytes * scenario->batch_per_worker;
 
-	return n_hosts * PROCESS_BYTES + n_connections * CONNECTION_BYTES + (is_replay ? 0 : layout->workers * worker_bytes);
+	return n_hosts * PROCESS_BYTES + n_connections * CONNECTION_BYTES +
+	       (is_replay ? 0 : layout->workers * worker_bytes);
 }
 
-enum psd_status psd_room_check(const struct psd_case *made, bool is_replay, uint64_t available_bytes, struct psd_error *err)
+enum psd_status psd_room_check(const struct psd_case *made, bool is_replay, uint64_t available_bytes,
+			       struct psd_error *err)
 {
 	const uint64_t least_bytes = psd_room_least_bytes(made, is_replay);
 	char least[PSD_UNITS_TEXT_MAX], available[PSD_UNITS_TEXT_MAX];
 
 	if (least_bytes <= available_bytes)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){made->matter->scenario->path, 0, 0},
-			     "its processes take at least %s of memory, this machine has %s left: choose fewer --nodes%s",
-			     psd_units_write_bytes(least_bytes, least), psd_units_write_bytes(available_bytes, available),
-			     is_replay ? "" : " or a smaller batch_per_worker, or machines of your own with --hosts");
+	return psd_error_set(
+		err, PSD_EINVAL, (struct psd_place){made->matter->scenario->path, 0, 0},
+		"its processes take at least %s of memory, this machine has %s left: choose fewer --nodes%s",
+		psd_units_write_bytes(least_bytes, least), psd_units_write_bytes(available_bytes, available),
+		is_replay ? "" : " or a smaller batch_per_worker, or machines of your own with --hosts");
 }

@@ -1,5 +1,5 @@
-/* Whether this machine's memory holds all processes of a cluster. What certainly does not fit is refused before it starts: the kernel would end
- * some process of the machine for it, not necessarily one of them. */
+/* Whether this machine's memory holds all processes of a cluster. What certainly does not fit is refused before it
+ * starts: the kernel would end some process of the machine for it, not necessarily one of them. */
 #ifndef PSD_REAL_ROOM_H
 #define PSD_REAL_ROOM_H
 
@@ -9,8 +9,8 @@
 #include "engine/base/error.h"
 #include "engine/program/case.h"
 
-/* What the cluster takes at the least: of every worker that trains, parameters, gradients and a batch's activations; of every
- * process and every connection, what they take when nothing is sent. */
+/* What the cluster takes at the least: of every worker that trains, parameters, gradients and a batch's activations; of
+ * every process and every connection, what they take when nothing is sent. */
 uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay);
 
 /* PSD_EINVAL: `available_bytes` are less. */

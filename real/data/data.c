@@ -36,8 +36,8 @@ enum psd_status psd_data_map(struct psd_data_files *files, const char *folder, c
 	return status;
 }
 
-enum psd_status psd_data_check_shape(const struct psd_data *data, const struct psd_mapping *file, struct psd_shape shape,
-				     struct psd_error *err)
+enum psd_status psd_data_check_shape(const struct psd_data *data, const struct psd_mapping *file,
+				     struct psd_shape shape, struct psd_error *err)
 {
 	const struct psd_shape wanted = data->options.shape;
 
@@ -53,8 +53,8 @@ enum psd_status psd_data_check_classes(const struct psd_data *data, const struct
 {
 	if (data->options.classes == classes)
 		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->path}, "holds %u classes, the network has %u",
-			     classes, data->options.classes);
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = file->path},
+			     "holds %u classes, the network has %u", classes, data->options.classes);
 }
 
 enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, struct psd_error *err)
@@ -63,8 +63,8 @@ enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, s
 	return data->state ? PSD_OK : out_of_memory(err);
 }
 
-enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options, struct psd_data_files *files,
-				     struct psd_error *err)
+enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options,
+				     struct psd_data_files *files, struct psd_error *err)
 {
 	struct psd_data *fresh = calloc(1, sizeof(*fresh));
 	enum psd_status status;
@@ -115,23 +115,23 @@ uint64_t psd_data_samples(const struct psd_data *data, enum psd_data_part part)
 	return data->n_samples[part];
 }
 
-enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image,
-			      int32_t *label, struct psd_error *err)
+enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+			      float *image, int32_t *label, struct psd_error *err)
 {
 	assert(sample < data->n_samples[part]);
 	return data->reader->read(data, part, epoch, sample, image, label, err);
 }
 
-enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part part, uint64_t first, uint32_t batch, float *images,
-				    int32_t *labels, struct psd_error *err)
+enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part part, uint64_t first, uint32_t batch,
+				    float *images, int32_t *labels, struct psd_error *err)
 {
 	const struct psd_shape shape = data->options.shape;
 	const uint64_t elements = (uint64_t)shape.channels * shape.height * shape.width;
 	enum psd_status status = PSD_OK;
 
 	for (uint32_t i = 0; !status && i < batch; i++) {
-		const struct psd_draw draw =
-			part == PSD_DATA_TRAINING ? psd_sampler_draw(&data->sampler, first + i) : (struct psd_draw){0, first + i};
+		const struct psd_draw draw = part == PSD_DATA_TRAINING ? psd_sampler_draw(&data->sampler, first + i)
+								       : (struct psd_draw){0, first + i};
 
 		status = psd_data_read(data, part, draw.epoch, draw.sample, images + i * elements, &labels[i], err);
 	}

@@ -1,6 +1,6 @@
-/* Samples and labels of one data set, whatever it is kept in: synthetic, CIFAR-10, IDX (MNIST) or packed JPEGs. What a sample looks like
- * depends on the seed, the epoch and its number only, so every worker may read every sample. Refuses to make threads. All calls for one
- * open data set come from one thread at a time; several may be open. */
+/* Samples and labels of one data set, whatever it is kept in: synthetic, CIFAR-10, IDX (MNIST) or packed JPEGs. What a
+ * sample looks like depends on the seed, the epoch and its number only, so every worker may read every sample. Refuses
+ * to make threads. All calls for one open data set come from one thread at a time; several may be open. */
 #ifndef PSD_REAL_DATA_H
 #define PSD_REAL_DATA_H
 
@@ -21,9 +21,9 @@ struct psd_data_options {
 
 struct psd_data;
 
-/* Opens a data set for a network. Every length and label in its files is checked here; of packed images the index, each JPEG when it is
- * read. *data is owned by the caller until psd_data_close(). PSD_EINVAL: the files are not what they should be ("PATH: at byte N: ...") or
- * do not fit the network; PSD_EFILE: one cannot be read; PSD_ENOMEM. */
+/* Opens a data set for a network. Every length and label in its files is checked here; of packed images the index, each
+ * JPEG when it is read. *data is owned by the caller until psd_data_close(). PSD_EINVAL: the files are not what they
+ * should be ("PATH: at byte N: ...") or do not fit the network; PSD_EFILE: one cannot be read; PSD_ENOMEM. */
 enum psd_status psd_data_open(struct psd_data **data, const struct psd_data_options *options,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_data_close(struct psd_data *data); /* NULL is allowed */
@@ -31,19 +31,19 @@ void psd_data_close(struct psd_data *data); /* NULL is allowed */
 /* Training: at least 1. Test: 0 when there are none. */
 uint64_t psd_data_samples(const struct psd_data *data, enum psd_data_part part);
 
-/* Reads one sample (below psd_data_samples()) as the network takes it: image gets (channels, height, width) floats, *label a class. epoch:
- * of training, chooses the crop and mirror of packed images, counts nothing elsewhere.
- *   synthetic  patterns within -1 and 1, plus noise
- *   cifar10    red, green, blue plane; 0 to 255 less the mean image of the training samples, as Caffe's cifar10 networks take it
- *   idx        0 to 255/256, as Caffe's LeNet takes it
- *   packed     red, green, blue plane; 0 to 255 less the mean colour of the training samples; test samples cut from the middle
+/* Reads one sample (below psd_data_samples()) as the network takes it: image gets (channels, height, width) floats,
+ * *label a class. epoch: of training, chooses the crop and mirror of packed images, counts nothing elsewhere. synthetic
+ * patterns within -1 and 1, plus noise cifar10    red, green, blue plane; 0 to 255 less the mean image of the training
+ * samples, as Caffe's cifar10 networks take it idx        0 to 255/256, as Caffe's LeNet takes it packed     red,
+ * green, blue plane; 0 to 255 less the mean colour of the training samples; test samples cut from the middle
  * PSD_EINVAL: a packed image is damaged; the others never fail. */
-enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image,
-			      int32_t *label, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+			      float *image, int32_t *label, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Reads `batch` samples behind each other into images and labels. Training: those drawn at the global positions from `first`
- * (psd_sampler_first()), in the order of the seed and of each position's epoch. Test: those numbered from `first`. As psd_data_read(). */
-enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part part, uint64_t first, uint32_t batch, float *images,
-				    int32_t *labels, struct psd_error *err) PSD_MUST_CHECK;
+/* Reads `batch` samples behind each other into images and labels. Training: those drawn at the global positions from
+ * `first` (psd_sampler_first()), in the order of the seed and of each position's epoch. Test: those numbered from
+ * `first`. As psd_data_read(). */
+enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part part, uint64_t first, uint32_t batch,
+				    float *images, int32_t *labels, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -1,6 +1,7 @@
-/* CIFAR-10 in its binary version (Krizhevsky 2009, cs.toronto.edu/~kriz/cifar.html): records of a label byte and 3072 bytes, the red, green
- * and blue plane of 32 x 32 pixels. Training samples are those of data_batch_1.bin to data_batch_5.bin, as many as there are without a
- * gap; test samples those of test_batch.bin. Refuses CIFAR-100, whose records have two labels. */
+/* CIFAR-10 in its binary version (Krizhevsky 2009, cs.toronto.edu/~kriz/cifar.html): records of a label byte and 3072
+ * bytes, the red, green and blue plane of 32 x 32 pixels. Training samples are those of data_batch_1.bin to
+ * data_batch_5.bin, as many as there are without a gap; test samples those of test_batch.bin. Refuses CIFAR-100, whose
+ * records have two labels. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static unsigned count_batches(const char *folder)
 	return last;
 }
 
-static enum psd_status map_cifar(struct psd_data_files *files, const struct psd_data_source *source, struct psd_error *err)
+static enum psd_status map_cifar(struct psd_data_files *files, const struct psd_data_source *source,
+				 struct psd_error *err)
 {
 	const unsigned n_batches = count_batches(source->path);
 	enum psd_status status = PSD_OK;
@@ -57,12 +59,14 @@ static enum psd_status check_file(const struct psd_mapping *file, struct psd_err
 	if (file->n_bytes == 0)
 		return psd_mapping_refuse(file, 0, err, "the file is empty");
 	if (rest_bytes)
-		return psd_mapping_refuse(file, file->n_bytes - rest_bytes, err,
-					  "the last record has %u bytes, must have %d: cut short, or no CIFAR-10 binary file",
-					  (unsigned)rest_bytes, RECORD_BYTES);
+		return psd_mapping_refuse(
+			file, file->n_bytes - rest_bytes, err,
+			"the last record has %u bytes, must have %d: cut short, or no CIFAR-10 binary file",
+			(unsigned)rest_bytes, RECORD_BYTES);
 	for (uint64_t at = 0; at < file->n_bytes; at += RECORD_BYTES)
 		if (file->bytes[at] >= N_CLASSES)
-			return psd_mapping_refuse(file, at, err, "label is %u, must be 0 to %d", file->bytes[at], N_CLASSES - 1);
+			return psd_mapping_refuse(file, at, err, "label is %u, must be 0 to %d", file->bytes[at],
+						  N_CLASSES - 1);
 	return PSD_OK;
 }
 
@@ -103,8 +107,8 @@ static enum psd_status open_cifar(struct psd_data *data, struct psd_error *err)
 	return status;
 }
 
-static enum psd_status read_cifar(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image,
-				  int32_t *label, struct psd_error *err)
+static enum psd_status read_cifar(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+				  float *image, int32_t *label, struct psd_error *err)
 {
 	const struct cifar *cifar = data->state;
 	const struct psd_mapping *file = data->files.files;

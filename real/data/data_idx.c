@@ -1,5 +1,6 @@
-/* MNIST's IDX files (LeCun, yann.lecun.com/exdb/mnist), which Fashion-MNIST has too: a big-endian head (two zero bytes, type 8 for bytes,
- * number of dimensions, each dimension), then the bytes. Refuses other types, other dimensions, and compressed files. */
+/* MNIST's IDX files (LeCun, yann.lecun.com/exdb/mnist), which Fashion-MNIST has too: a big-endian head (two zero bytes,
+ * type 8 for bytes, number of dimensions, each dimension), then the bytes. Refuses other types, other dimensions, and
+ * compressed files. */
 #include <inttypes.h>
 
 #include "real/data/data_parts.h"
@@ -10,7 +11,8 @@ enum { IMAGES_MAGIC = 0x00000803, LABELS_MAGIC = 0x00000801, LABELS_HEAD_BYTES =
 static const char *const file_names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
 					 "t10k-labels-idx1-ubyte"};
 
-static enum psd_status map_idx(struct psd_data_files *files, const struct psd_data_source *source, struct psd_error *err)
+static enum psd_status map_idx(struct psd_data_files *files, const struct psd_data_source *source,
+			       struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
@@ -19,14 +21,17 @@ static enum psd_status map_idx(struct psd_data_files *files, const struct psd_da
 	return status;
 }
 
-static enum psd_status check_head(const struct psd_mapping *file, uint32_t magic, uint64_t head_bytes, struct psd_error *err)
+static enum psd_status check_head(const struct psd_mapping *file, uint32_t magic, uint64_t head_bytes,
+				  struct psd_error *err)
 {
 	if (file->n_bytes >= 2 && file->bytes[0] == 0x1f && file->bytes[1] == 0x8b)
 		return psd_mapping_refuse(file, 0, err, "the file is compressed, unpack it with gunzip");
 	if (file->n_bytes < head_bytes)
-		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its head of %" PRIu64 " bytes", head_bytes);
+		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its head of %" PRIu64 " bytes",
+					  head_bytes);
 	if (psd_big_u32(file->bytes) != magic)
-		return psd_mapping_refuse(file, 0, err, "magic number is 0x%08" PRIx32 ", must be 0x%08" PRIx32 " (IDX, %s)",
+		return psd_mapping_refuse(file, 0, err,
+					  "magic number is 0x%08" PRIx32 ", must be 0x%08" PRIx32 " (IDX, %s)",
 					  psd_big_u32(file->bytes), magic, magic == IMAGES_MAGIC ? "images" : "labels");
 	if (psd_big_u32(file->bytes + 4) == 0)
 		return psd_mapping_refuse(file, 4, err, "number of samples is 0, must be 1 or more");
@@ -36,11 +41,11 @@ static enum psd_status check_head(const struct psd_mapping *file, uint32_t magic
 static enum psd_status check_length(const struct psd_mapping *file, uint64_t expected_bytes, struct psd_error *err)
 {
 	if (file->n_bytes < expected_bytes)
-		return psd_mapping_refuse(file, file->n_bytes, err, "the file is cut short, its head promises %" PRIu64 " bytes",
-					  expected_bytes);
+		return psd_mapping_refuse(file, file->n_bytes, err,
+					  "the file is cut short, its head promises %" PRIu64 " bytes", expected_bytes);
 	if (file->n_bytes > expected_bytes)
-		return psd_mapping_refuse(file, expected_bytes, err, "more bytes than the head promises, %" PRIu64 " in all",
-					  file->n_bytes);
+		return psd_mapping_refuse(file, expected_bytes, err,
+					  "more bytes than the head promises, %" PRIu64 " in all", file->n_bytes);
 	return PSD_OK;
 }
 
@@ -60,14 +65,15 @@ static enum psd_status check_images(const struct psd_data *data, const struct ps
 	return check_length(file, IMAGES_HEAD_BYTES + psd_big_u32(file->bytes + 4) * image_bytes, err);
 }
 
-static enum psd_status check_labels(const struct psd_data *data, const struct psd_mapping *file, const struct psd_mapping *images,
-				    struct psd_error *err)
+static enum psd_status check_labels(const struct psd_data *data, const struct psd_mapping *file,
+				    const struct psd_mapping *images, struct psd_error *err)
 {
 	enum psd_status status = check_head(file, LABELS_MAGIC, LABELS_HEAD_BYTES, err);
 	const uint32_t n_images = psd_big_u32(images->bytes + 4);
 
 	if (!status && psd_big_u32(file->bytes + 4) != n_images)
-		return psd_mapping_refuse(file, 4, err, "number of labels is %" PRIu32 ", but '%s' holds %" PRIu32 " images",
+		return psd_mapping_refuse(file, 4, err,
+					  "number of labels is %" PRIu32 ", but '%s' holds %" PRIu32 " images",
 					  psd_big_u32(file->bytes + 4), images->path, n_images);
 	if (!status)
 		status = check_length(file, LABELS_HEAD_BYTES + (uint64_t)n_images, err);
@@ -94,8 +100,8 @@ static enum psd_status open_idx(struct psd_data *data, struct psd_error *err)
 	return status;
 }
 
-static enum psd_status read_idx(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image,
-				int32_t *label, struct psd_error *err)
+static enum psd_status read_idx(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+				float *image, int32_t *label, struct psd_error *err)
 {
 	const struct psd_mapping *images = &data->files.files[2 * (unsigned)part];
 	const uint64_t elements = (uint64_t)data->options.shape.height * data->options.shape.width;

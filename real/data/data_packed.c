@@ -1,5 +1,6 @@
-/* Packed JPEGs (pack_format.h) as a data set: unpacked when read, cut to the network's size at a place and seen from a side that depend on
- * the seed, the epoch and the sample's number only. Refuses to scale: images are packed at the size they are cut from. */
+/* Packed JPEGs (pack_format.h) as a data set: unpacked when read, cut to the network's size at a place and seen from a
+ * side that depend on the seed, the epoch and the sample's number only. Refuses to scale: images are packed at the size
+ * they are cut from. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -20,7 +21,8 @@ struct cut {
 	bool is_mirrored;
 };
 
-static enum psd_status map_packed(struct psd_data_files *files, const struct psd_data_source *source, struct psd_error *err)
+static enum psd_status map_packed(struct psd_data_files *files, const struct psd_data_source *source,
+				  struct psd_error *err)
 {
 	enum psd_status status = psd_data_map(files, NULL, source->path, err);
 
@@ -32,10 +34,11 @@ static enum psd_status check_fit(const struct psd_data *data, const struct psd_p
 	const struct psd_shape shape = data->options.shape;
 
 	if (shape.channels != 3 || shape.height > pack->height || shape.width > pack->width)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = pack->file->path},
-				     "holds images of 3 x %u x %u, the network takes %u x %u x %u (channels, height, width), "
-				     "which cannot be cut from them",
-				     pack->height, pack->width, shape.channels, shape.height, shape.width);
+		return psd_error_set(
+			err, PSD_EINVAL, (struct psd_place){.path = pack->file->path},
+			"holds images of 3 x %u x %u, the network takes %u x %u x %u (channels, height, width), "
+			"which cannot be cut from them",
+			pack->height, pack->width, shape.channels, shape.height, shape.width);
 	return psd_data_check_classes(data, pack->file, pack->classes, err);
 }
 
@@ -120,8 +123,8 @@ static void cut_out(float *image, struct psd_shape shape, const uint8_t *pixels,
 		}
 }
 
-static enum psd_status read_packed(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image,
-				   int32_t *label, struct psd_error *err)
+static enum psd_status read_packed(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+				   float *image, int32_t *label, struct psd_error *err)
 {
 	struct packed *packed = data->state;
 	const struct psd_pack *pack = &packed->packs[part];
@@ -136,8 +139,9 @@ static enum psd_status read_packed(struct psd_data *data, enum psd_data_part par
 	source = (struct psd_jpeg_source){pack->file, record.offset, record.n_bytes};
 	status = psd_jpeg_size(packed->jpeg, source, &height, &width, err);
 	if (!status && (height != pack->height || width != pack->width))
-		status = psd_mapping_refuse(pack->file, record.offset, err, "sample %" PRIu64 " is %u x %u, must be %u x %u",
-					    sample, height, width, pack->height, pack->width);
+		status = psd_mapping_refuse(pack->file, record.offset, err,
+					    "sample %" PRIu64 " is %u x %u, must be %u x %u", sample, height, width,
+					    pack->height, pack->width);
 	if (!status)
 		status = psd_jpeg_decode(packed->jpeg, source, height, width, packed->pixels, err);
 	if (status)

@@ -26,12 +26,14 @@ struct psd_data {
 /* One for each psd_data_kind. Every slot is called from the thread that calls the data set. */
 struct psd_data_reader {
 	/* Maps the data set's files; NULL: it has none. On failure what is mapped already stays in *files. */
-	enum psd_status (*map)(struct psd_data_files *files, const struct psd_data_source *source, struct psd_error *err);
-	/* Checks the files (reader, options and files are set) and sets n_samples and state. On failure close is called. */
+	enum psd_status (*map)(struct psd_data_files *files, const struct psd_data_source *source,
+			       struct psd_error *err);
+	/* Checks the files (reader, options and files are set) and sets n_samples and state. On failure close is
+	 * called. */
 	enum psd_status (*open)(struct psd_data *data, struct psd_error *err);
 	/* As psd_data_read(). */
-	enum psd_status (*read)(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image,
-				int32_t *label, struct psd_error *err);
+	enum psd_status (*read)(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+				float *image, int32_t *label, struct psd_error *err);
 	/* Releases what state owns; state may be NULL and is freed by the caller. NULL: nothing to do. */
 	void (*close)(struct psd_data *data);
 };
@@ -42,11 +44,11 @@ extern const struct psd_data_reader psd_data_synthetic, psd_data_cifar, psd_data
 enum psd_status psd_data_map(struct psd_data_files *files, const char *folder, const char *name,
 			     struct psd_error *err) PSD_MUST_CHECK;
 /* psd_data_open() on files that are mapped already; takes them over, also when it fails. */
-enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options, struct psd_data_files *files,
-				     struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options,
+				     struct psd_data_files *files, struct psd_error *err) PSD_MUST_CHECK;
 /* Complains, naming file, unless the network takes samples of this shape. */
-enum psd_status psd_data_check_shape(const struct psd_data *data, const struct psd_mapping *file, struct psd_shape shape,
-				     struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_data_check_shape(const struct psd_data *data, const struct psd_mapping *file,
+				     struct psd_shape shape, struct psd_error *err) PSD_MUST_CHECK;
 /* Complains, naming file, unless the network has this many classes. */
 enum psd_status psd_data_check_classes(const struct psd_data *data, const struct psd_mapping *file, uint32_t classes,
 				       struct psd_error *err) PSD_MUST_CHECK;

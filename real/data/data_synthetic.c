@@ -1,7 +1,7 @@
-/* A data set made of nothing but its seed: each class has a pattern, each sample is its class's pattern plus noise. The pattern is the sum
- * of two: coarse blocks that tell where (a linear layer separates classes by them) and a small tile that repeats everywhere (a convolution
- * does, also below a global pooling). Nothing is stored, so any number of classes costs no memory. Refuses to be hard: more noise makes
- * it harder. */
+/* A data set made of nothing but its seed: each class has a pattern, each sample is its class's pattern plus noise. The
+ * pattern is the sum of two: coarse blocks that tell where (a linear layer separates classes by them) and a small tile
+ * that repeats everywhere (a convolution does, also below a global pooling). Nothing is stored, so any number of
+ * classes costs no memory. Refuses to be hard: more noise makes it harder. */
 #include <math.h>
 #include <string.h>
 
@@ -15,8 +15,8 @@ enum {
 	N_NOISE = 4096, /* 16 KiB: stays in the first cache */
 };
 
-/* They add up to 1. A linear layer would learn any mixture; a convolution below a global pooling sees the blocks as noise, and with this
- * one it still learns within 100 small batches. */
+/* They add up to 1. A linear layer would learn any mixture; a convolution below a global pooling sees the blocks as
+ * noise, and with this one it still learns within 100 small batches. */
 static const float tile_share = 0.75f, block_share = 0.25f;
 
 /* A hash's bits as a number in -1 .. 1. */
@@ -25,8 +25,8 @@ static float signed_unit(uint64_t bits)
 	return (float)(int32_t)(bits >> 32) * 0x1p-31f;
 }
 
-/* Values to draw noise from: close to normal, mean 0 and the deviation that is asked for. A table, because four values from one hash cost a
- * fifth of a hash for each, and making samples must not show beside training on them. */
+/* Values to draw noise from: close to normal, mean 0 and the deviation that is asked for. A table, because four values
+ * from one hash cost a fifth of a hash for each, and making samples must not show beside training on them. */
 struct noise {
 	float values[N_NOISE];
 };
@@ -38,7 +38,8 @@ static int32_t bell(uint64_t bits)
 	       (int32_t)(bits >> 48) - 2 * 0xffff;
 }
 
-/* Each value with its opposite, so that the mean is 0; whole numbers up to the last step, so that all machines agree. */
+/* Each value with its opposite, so that the mean is 0; whole numbers up to the last step, so that all machines agree.
+ */
 static void fill_noise(struct noise *noise, double deviation)
 {
 	uint64_t squares = 0;

@@ -1,4 +1,5 @@
-/* Two buffers: one is trained on while the other is read into. A test batch takes the place of the one that was trained on. */
+/* Two buffers: one is trained on while the other is read into. A test batch takes the place of the one that was trained
+ * on. */
 #include "real/data/feed.h"
 
 #include <assert.h>
@@ -80,9 +81,10 @@ static void read_ahead(void *context)
 	const struct psd_feed_options *options = &feed->options;
 	const struct buffer *buffer = &feed->buffers[feed->reading % 2];
 
-	feed->status = psd_data_read_batch(feed->data, PSD_DATA_TRAINING,
-					   psd_sampler_first(feed->reading, options->workers, options->worker, options->batch),
-					   options->batch, buffer->images, buffer->labels, &feed->err);
+	feed->status =
+		psd_data_read_batch(feed->data, PSD_DATA_TRAINING,
+				    psd_sampler_first(feed->reading, options->workers, options->worker, options->batch),
+				    options->batch, buffer->images, buffer->labels, &feed->err);
 }
 
 static void start_reading(struct psd_feed *feed, uint32_t iteration)
@@ -99,7 +101,8 @@ static void finish_reading(struct psd_feed *feed)
 	feed->is_reading = false;
 }
 
-enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples, struct psd_error *err)
+enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples,
+			       struct psd_error *err)
 {
 	const struct buffer *buffer = &feed->buffers[iteration % 2];
 
@@ -124,7 +127,8 @@ enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_
 	enum psd_status status;
 
 	finish_reading(feed);
-	status = psd_data_read_batch(feed->data, PSD_DATA_TEST, first, feed->options.batch, buffer->images, buffer->labels, err);
+	status = psd_data_read_batch(feed->data, PSD_DATA_TEST, first, feed->options.batch, buffer->images,
+				     buffer->labels, err);
 	if (!status)
 		*samples = (struct psd_samples){buffer->images, buffer->labels};
 	return status;

@@ -1,5 +1,5 @@
-/* The batches that one worker trains and tests on, training ones read an iteration ahead by a thread of their own, so that reading, decoding and
- * cropping pass while the worker computes. All calls come from one thread. */
+/* The batches that one worker trains and tests on, training ones read an iteration ahead by a thread of their own, so
+ * that reading, decoding and cropping pass while the worker computes. All calls come from one thread. */
 #ifndef PSD_REAL_FEED_H
 #define PSD_REAL_FEED_H
 
@@ -24,8 +24,8 @@ struct psd_samples {
 	const int32_t *labels;
 };
 
-/* The worker's batch of an iteration, borrowed until the next call here; begins to read the one after. Iterations in order. As
- * psd_data_read_batch(). */
+/* The worker's batch of an iteration, borrowed until the next call here; begins to read the one after. Iterations in
+ * order. As psd_data_read_batch(). */
 enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples,
 			       struct psd_error *err) PSD_MUST_CHECK;
 /* A batch of test samples, from number `first` on; borrowed like the others. */

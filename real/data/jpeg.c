@@ -1,4 +1,5 @@
-/* The one file that knows libjpeg-turbo. Refuses its fast and inexact transforms: equal bytes give equal pixels on every machine. */
+/* The one file that knows libjpeg-turbo. Refuses its fast and inexact transforms: equal bytes give equal pixels on
+ * every machine. */
 #include "real/data/jpeg.h"
 
 #include <stdlib.h>
@@ -54,8 +55,8 @@ enum psd_status psd_jpeg_size(struct psd_jpeg *jpeg, struct psd_jpeg_source sour
 {
 	int columns, rows, sampling, colours;
 
-	if (tjDecompressHeader3(jpeg->decoder, source.file->bytes + source.offset, (unsigned long)source.n_bytes, &columns, &rows,
-				&sampling, &colours))
+	if (tjDecompressHeader3(jpeg->decoder, source.file->bytes + source.offset, (unsigned long)source.n_bytes,
+				&columns, &rows, &sampling, &colours))
 		return refuse(jpeg, source, err);
 	if (colours == TJCS_CMYK || colours == TJCS_YCCK)
 		return psd_mapping_refuse(source.file, source.offset, err, "a JPEG in CMYK, must be in colour or grey");
@@ -67,8 +68,8 @@ enum psd_status psd_jpeg_size(struct psd_jpeg *jpeg, struct psd_jpeg_source sour
 enum psd_status psd_jpeg_decode(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t height, uint32_t width,
 				uint8_t *pixels, struct psd_error *err)
 {
-	if (tjDecompress2(jpeg->decoder, source.file->bytes + source.offset, (unsigned long)source.n_bytes, pixels, (int)width,
-			  3 * (int)width, (int)height, TJPF_RGB, TJFLAG_ACCURATEDCT))
+	if (tjDecompress2(jpeg->decoder, source.file->bytes + source.offset, (unsigned long)source.n_bytes, pixels,
+			  (int)width, 3 * (int)width, (int)height, TJPF_RGB, TJFLAG_ACCURATEDCT))
 		return refuse(jpeg, source, err);
 	return PSD_OK;
 }
@@ -84,9 +85,10 @@ enum psd_status psd_jpeg_encode(struct psd_jpeg *jpeg, const uint8_t *pixels, ui
 		return out_of_memory(err);
 	tjFree(jpeg->encoded);
 	jpeg->encoded = NULL;
-	if (tjCompress2(jpeg->encoder, pixels, (int)width, 3 * (int)width, (int)height, TJPF_RGB, &jpeg->encoded, &length,
-			TJSAMP_420, QUALITY, TJFLAG_ACCURATEDCT))
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "a JPEG cannot be made: %s", tjGetErrorStr2(jpeg->encoder));
+	if (tjCompress2(jpeg->encoder, pixels, (int)width, 3 * (int)width, (int)height, TJPF_RGB, &jpeg->encoded,
+			&length, TJSAMP_420, QUALITY, TJFLAG_ACCURATEDCT))
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "a JPEG cannot be made: %s",
+				     tjGetErrorStr2(jpeg->encoder));
 	*bytes = jpeg->encoded;
 	*n_bytes = length;
 	return PSD_OK;

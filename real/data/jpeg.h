@@ -1,5 +1,5 @@
-/* JPEGs to pixels and back, through libjpeg-turbo. Pixels are rows of red, green and blue bytes without gaps. Refuses images that the
- * library warns about: a warning means missing or senseless data. Refuses CMYK. */
+/* JPEGs to pixels and back, through libjpeg-turbo. Pixels are rows of red, green and blue bytes without gaps. Refuses
+ * images that the library warns about: a warning means missing or senseless data. Refuses CMYK. */
 #ifndef PSD_REAL_JPEG_H
 #define PSD_REAL_JPEG_H
 
@@ -24,7 +24,8 @@ void psd_jpeg_free(struct psd_jpeg *jpeg);
 /* Reads the head: height and width in pixels. PSD_EINVAL with the byte offset. */
 enum psd_status psd_jpeg_size(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t *height, uint32_t *width,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Reads all; pixels has room for 3 height width bytes, as psd_jpeg_size() has said them. PSD_EINVAL with the byte offset. */
+/* Reads all; pixels has room for 3 height width bytes, as psd_jpeg_size() has said them. PSD_EINVAL with the byte
+ * offset. */
 enum psd_status psd_jpeg_decode(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t height, uint32_t width,
 				uint8_t *pixels, struct psd_error *err) PSD_MUST_CHECK;
 /* *bytes (*n_bytes of them) are borrowed from jpeg until its next encode. PSD_ENOMEM. */

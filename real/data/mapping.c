@@ -43,7 +43,8 @@ static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct p
 	return PSD_OK;
 }
 
-enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder, const char *name, struct psd_error *err)
+enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder, const char *name,
+				 struct psd_error *err)
 {
 	struct psd_mapping fresh = {.path = join(folder, name)};
 	enum psd_status status;
@@ -51,7 +52,8 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 
 	if (!fresh.path)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	descriptor = open(fresh.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block here, it is refused below */
+	descriptor = open(fresh.path,
+			  O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not block here, it is refused below */
 	if (descriptor < 0) {
 		status = psd_error_set(err, PSD_EFILE, (struct psd_place){.path = fresh.path}, "cannot be opened: %s",
 				       strerror(errno));
@@ -66,8 +68,8 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 	return status;
 }
 
-enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes, uint64_t n_bytes,
-				   struct psd_error *err)
+enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes,
+				   uint64_t n_bytes, struct psd_error *err)
 {
 	char *copy = join(NULL, path);
 
@@ -85,8 +87,8 @@ void psd_mapping_close(struct psd_mapping *mapping)
 	*mapping = (struct psd_mapping){.path = NULL};
 }
 
-enum psd_status psd_mapping_refuse(const struct psd_mapping *mapping, uint64_t offset, struct psd_error *err, const char *format,
-				   ...)
+enum psd_status psd_mapping_refuse(const struct psd_mapping *mapping, uint64_t offset, struct psd_error *err,
+				   const char *format, ...)
 {
 	char message[512];
 	va_list values;

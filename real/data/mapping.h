@@ -1,5 +1,5 @@
-/* A file's bytes mapped into memory for reading, and the words for what is wrong in them. Refuses to write, and to survive a file that
- * somebody else shortens while it is mapped (SIGBUS). Private to the data readers. */
+/* A file's bytes mapped into memory for reading, and the words for what is wrong in them. Refuses to write, and to
+ * survive a file that somebody else shortens while it is mapped (SIGBUS). Private to the data readers. */
 #ifndef PSD_REAL_MAPPING_H
 #define PSD_REAL_MAPPING_H
 
@@ -15,19 +15,19 @@ struct psd_mapping {
 	bool is_mapped; /* false: bytes belong to somebody else */
 };
 
-/* Maps all of folder/name (of name alone if folder is NULL). *mapping is filled on success, psd_mapping_close() releases it. PSD_EFILE:
- * it cannot be opened or is no regular file; PSD_ENOMEM. */
+/* Maps all of folder/name (of name alone if folder is NULL). *mapping is filled on success, psd_mapping_close()
+ * releases it. PSD_EFILE: it cannot be opened or is no regular file; PSD_ENOMEM. */
 enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder, const char *name,
 				 struct psd_error *err) PSD_MUST_CHECK;
 /* The same for bytes in memory, borrowed until psd_mapping_close(). PSD_ENOMEM. */
-enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes, uint64_t n_bytes,
-				   struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes,
+				   uint64_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 /* All zero is allowed. */
 void psd_mapping_close(struct psd_mapping *mapping);
 
 /* Always PSD_EINVAL: "PATH: at byte OFFSET: message". */
-enum psd_status psd_mapping_refuse(const struct psd_mapping *mapping, uint64_t offset, struct psd_error *err, const char *format,
-				   ...) __attribute__((format(printf, 4, 5)));
+enum psd_status psd_mapping_refuse(const struct psd_mapping *mapping, uint64_t offset, struct psd_error *err,
+				   const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* Integers of a file, from any alignment. The caller has checked that the bytes are there. */
 static inline uint32_t psd_big_u32(const uint8_t *bytes)

@@ -1,5 +1,5 @@
-/* The packer: lists the classes and images, squares one image after the other, and puts head and index in front at the end. Refuses to
- * keep pixels of more than one image. */
+/* The packer: lists the classes and images, squares one image after the other, and puts head and index in front at the
+ * end. Refuses to keep pixels of more than one image. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/data/pack.h"
 
@@ -77,7 +77,8 @@ static void free_names(struct dirent **names, int n_names)
 }
 
 /* The visible names in folder in the order of their bytes, at least one; free_names() them. */
-static enum psd_status list(const char *folder, const char *what, struct dirent ***names, int *n_names, struct psd_error *err)
+static enum psd_status list(const char *folder, const char *what, struct dirent ***names, int *n_names,
+			    struct psd_error *err)
 {
 	const struct psd_place at = {.path = folder};
 	const int found = scandir(folder, names, is_visible, by_bytes);
@@ -154,14 +155,15 @@ static enum psd_status list_folder(struct packer *packer, const char *folder)
 		char *path = join(folder, "/", names[i]->d_name);
 
 		status = path ? list_class(packer, path) : out_of_memory(packer->err);
-		pack->names_checksum = psd_pack_checksum(pack->names_checksum, names[i]->d_name, strlen(names[i]->d_name) + 1);
+		pack->names_checksum =
+			psd_pack_checksum(pack->names_checksum, names[i]->d_name, strlen(names[i]->d_name) + 1);
 		pack->classes++;
 		free(path);
 	}
 	free_names(names, n_names);
 	if (!status && pack->classes > PSD_PACK_MAX_CLASSES)
-		return psd_error_set(packer->err, PSD_EINVAL, (struct psd_place){.path = folder}, "holds more than %d classes",
-				     PSD_PACK_MAX_CLASSES);
+		return psd_error_set(packer->err, PSD_EINVAL, (struct psd_place){.path = folder},
+				     "holds more than %d classes", PSD_PACK_MAX_CLASSES);
 	return status;
 }
 
@@ -194,7 +196,8 @@ static void add_sums(struct packer *packer, const uint8_t *pixels)
 }
 
 /* The JPEG to be stored for a mapped file: its own bytes, or those of its square. */
-static enum psd_status square_image(struct packer *packer, const struct psd_mapping *file, struct psd_pack_record *record)
+static enum psd_status square_image(struct packer *packer, const struct psd_mapping *file,
+				    struct psd_pack_record *record)
 {
 	const struct psd_jpeg_source source = {file, 0, file->n_bytes};
 	const uint32_t side = packer->pack.width;
@@ -217,7 +220,8 @@ static enum psd_status square_image(struct packer *packer, const struct psd_mapp
 	} else {
 		status = psd_square_scale(packer->square, side, packer->pixels, height, width, packer->err);
 		if (!status)
-			status = psd_jpeg_encode(packer->jpeg, packer->square, side, side, &record->jpeg, &n_bytes, packer->err);
+			status = psd_jpeg_encode(packer->jpeg, packer->square, side, side, &record->jpeg, &n_bytes,
+						 packer->err);
 		add_sums(packer, packer->square);
 	}
 	if (!status && n_bytes > UINT32_MAX)
@@ -231,8 +235,8 @@ static enum psd_status square_image(struct packer *packer, const struct psd_mapp
 static enum psd_status write_bytes(const struct packer *packer, const void *bytes, uint64_t n_bytes)
 {
 	if (n_bytes && fwrite(bytes, (size_t)n_bytes, 1, packer->out) != 1)
-		return psd_error_set(packer->err, PSD_ERUN, (struct psd_place){.path = packer->path}, "cannot be written: %s",
-				     strerror(errno));
+		return psd_error_set(packer->err, PSD_ERUN, (struct psd_place){.path = packer->path},
+				     "cannot be written: %s", strerror(errno));
 	return PSD_OK;
 }
 
@@ -337,8 +341,9 @@ enum psd_status psd_pack_directory(const char *folder, const char *path, const s
 	enum psd_status status;
 
 	if (side < MIN_SIDE || side > PSD_PACK_MAX_SIDE)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "side of packed images is %u pixels, must be %d to %d", side,
-				     MIN_SIDE, PSD_PACK_MAX_SIDE);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "side of packed images is %u pixels, must be %d to %d", side, MIN_SIDE,
+				     PSD_PACK_MAX_SIDE);
 	status = list_folder(&packer, folder);
 	if (!status)
 		status = take_room(&packer);

@@ -32,13 +32,16 @@ static enum psd_status check_identity(const struct psd_mapping *file, struct psd
 	const uint8_t *head = file->bytes;
 
 	if (file->n_bytes < PSD_PACK_HEAD_BYTES)
-		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its head of %d bytes", PSD_PACK_HEAD_BYTES);
+		return psd_mapping_refuse(file, file->n_bytes, err, "the file ends in its head of %d bytes",
+					  PSD_PACK_HEAD_BYTES);
 	if (memcmp(head, magic, sizeof(magic)) != 0)
 		return psd_mapping_refuse(file, 0, err, "no packed file: its magic number is another");
 	if (psd_little_u32(head + 8) != VERSION)
-		return psd_mapping_refuse(file, 8, err, "version is %" PRIu32 ", must be %d", psd_little_u32(head + 8), VERSION);
+		return psd_mapping_refuse(file, 8, err, "version is %" PRIu32 ", must be %d", psd_little_u32(head + 8),
+					  VERSION);
 	if (psd_little_u64(head + 48) > file->n_bytes)
-		return psd_mapping_refuse(file, file->n_bytes, err, "the file is cut short, its head promises %" PRIu64 " bytes",
+		return psd_mapping_refuse(file, file->n_bytes, err,
+					  "the file is cut short, its head promises %" PRIu64 " bytes",
 					  psd_little_u64(head + 48));
 	if (psd_little_u64(head + 48) < file->n_bytes)
 		return psd_mapping_refuse(file, psd_little_u64(head + 48), err,
@@ -51,11 +54,12 @@ static enum psd_status check_counts(const struct psd_pack *pack, struct psd_erro
 	const uint64_t room = (pack->file->n_bytes - PSD_PACK_HEAD_BYTES) / PSD_PACK_ENTRY_BYTES;
 
 	if (pack->classes < 1 || pack->classes > PSD_PACK_MAX_CLASSES)
-		return psd_mapping_refuse(pack->file, 12, err, "number of classes is %" PRIu32 ", must be 1 to %d", pack->classes,
-					  PSD_PACK_MAX_CLASSES);
+		return psd_mapping_refuse(pack->file, 12, err, "number of classes is %" PRIu32 ", must be 1 to %d",
+					  pack->classes, PSD_PACK_MAX_CLASSES);
 	if (pack->n_samples < 1 || pack->n_samples > room)
 		return psd_mapping_refuse(pack->file, 16, err,
-					  "number of samples is %" PRIu64 ", must be 1 to %" PRIu64 " in a file of this length",
+					  "number of samples is %" PRIu64 ", must be 1 to %" PRIu64
+					  " in a file of this length",
 					  pack->n_samples, room);
 	return PSD_OK;
 }
@@ -70,8 +74,8 @@ static enum psd_status check_images(const struct psd_pack *pack, struct psd_erro
 						  i ? "width" : "height", sides[i], PSD_PACK_MAX_SIDE);
 	for (unsigned i = 0; i < 3; i++)
 		if (pack->mean[i] > UINT32_C(255) << 16)
-			return psd_mapping_refuse(pack->file, 32 + 4 * i, err, "mean is %" PRIu32 "/65536, must be at most 255",
-						  pack->mean[i]);
+			return psd_mapping_refuse(pack->file, 32 + 4 * i, err,
+						  "mean is %" PRIu32 "/65536, must be at most 255", pack->mean[i]);
 	if (psd_little_u32(pack->file->bytes + 44) != 0)
 		return psd_mapping_refuse(pack->file, 44, err, "these bytes must be zero in version %d", VERSION);
 	return PSD_OK;
@@ -86,19 +90,20 @@ static enum psd_status check_index(const struct psd_pack *pack, struct psd_error
 	for (uint64_t i = 0; i < pack->n_samples; i++) {
 		const uint64_t at = PSD_PACK_HEAD_BYTES + i * PSD_PACK_ENTRY_BYTES;
 		const uint64_t offset = psd_little_u64(file->bytes + at);
-		const uint32_t n_bytes = psd_little_u32(file->bytes + at + 8), label = psd_little_u32(file->bytes + at + 12);
+		const uint32_t n_bytes = psd_little_u32(file->bytes + at + 8),
+			       label = psd_little_u32(file->bytes + at + 12);
 
 		if (offset != expected)
 			return psd_mapping_refuse(file, at, err,
-						  "sample %" PRIu64 " begins at %" PRIu64 ", must begin at %" PRIu64, i, offset,
-						  expected);
+						  "sample %" PRIu64 " begins at %" PRIu64 ", must begin at %" PRIu64, i,
+						  offset, expected);
 		if (n_bytes < 1 || n_bytes > file->n_bytes - expected)
 			return psd_mapping_refuse(file, at + 8, err,
-						  "sample %" PRIu64 " has %" PRIu32 " bytes, must have 1 to %" PRIu64, i, n_bytes,
-						  file->n_bytes - expected);
+						  "sample %" PRIu64 " has %" PRIu32 " bytes, must have 1 to %" PRIu64,
+						  i, n_bytes, file->n_bytes - expected);
 		if (label >= pack->classes)
-			return psd_mapping_refuse(file, at + 12, err, "label is %" PRIu32 ", must be below %" PRIu32, label,
-						  pack->classes);
+			return psd_mapping_refuse(file, at + 12, err, "label is %" PRIu32 ", must be below %" PRIu32,
+						  label, pack->classes);
 		expected += n_bytes;
 	}
 	if (expected != file->n_bytes)
@@ -135,7 +140,8 @@ enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *f
 	return status;
 }
 
-enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, struct psd_pack_record *record, struct psd_error *err)
+enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, struct psd_pack_record *record,
+			      struct psd_error *err)
 {
 	const uint8_t *entry = pack->file->bytes + PSD_PACK_HEAD_BYTES + sample * PSD_PACK_ENTRY_BYTES;
 	const struct psd_pack_record found = {
@@ -146,8 +152,8 @@ enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, stru
 	};
 
 	if (psd_pack_checksum(PSD_PACK_CHECKSUM_BEGIN, found.jpeg, found.n_bytes) != psd_little_u64(entry + 16))
-		return psd_mapping_refuse(pack->file, found.offset, err, "sample %" PRIu64 " is damaged: its checksum is another",
-					  sample);
+		return psd_mapping_refuse(pack->file, found.offset, err,
+					  "sample %" PRIu64 " is damaged: its checksum is another", sample);
 	*record = found;
 	return PSD_OK;
 }

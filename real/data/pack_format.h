@@ -1,5 +1,5 @@
-/* The packed record format: a whole set of labelled JPEGs of one size in one file, read without unpacking. All integers are
- * little-endian and unsigned.
+/* The packed record format: a whole set of labelled JPEGs of one size in one file, read without unpacking. All integers
+ * are little-endian and unsigned.
  *
  *   head, 72 bytes
  *      0   8  magic 89 'P' 'S' 'D' 'P' 'K' 0d 0a (a transfer as text would change it)
@@ -20,8 +20,8 @@
  *     16   8  checksum of its JPEG
  *   JPEGs, one behind the other, the last one ends the file
  *
- * A checksum is FNV-1a with 64 bits (Fowler, Noll and Vo; draft-eastlake-fnv): it finds damage, not malice, so nothing is trusted because
- * its checksum is right. Private to the packer, the reader and their tests. */
+ * A checksum is FNV-1a with 64 bits (Fowler, Noll and Vo; draft-eastlake-fnv): it finds damage, not malice, so nothing
+ * is trusted because its checksum is right. Private to the packer, the reader and their tests. */
 #ifndef PSD_REAL_PACK_FORMAT_H
 #define PSD_REAL_PACK_FORMAT_H
 
@@ -53,13 +53,16 @@ struct psd_pack_record {
 #define PSD_PACK_CHECKSUM_BEGIN UINT64_C(0xcbf29ce484222325)
 uint64_t psd_pack_checksum(uint64_t checksum, const void *bytes, uint64_t n_bytes);
 
-/* Checks head and index of a mapped file. *pack is filled on success and valid as long as the mapping. PSD_EINVAL with the byte offset. */
-enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file, struct psd_error *err) PSD_MUST_CHECK;
+/* Checks head and index of a mapped file. *pack is filled on success and valid as long as the mapping. PSD_EINVAL with
+ * the byte offset. */
+enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file,
+			      struct psd_error *err) PSD_MUST_CHECK;
 /* A sample (below n_samples) whose JPEG's checksum is right. PSD_EINVAL with the byte offset. */
 enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, struct psd_pack_record *record,
 			      struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the head of a file of n_file_bytes whose index is pack->n_samples entries at `index`; pack->file is not looked at. */
+/* Writes the head of a file of n_file_bytes whose index is pack->n_samples entries at `index`; pack->file is not looked
+ * at. */
 void psd_pack_write_head(uint8_t head[PSD_PACK_HEAD_BYTES], const struct psd_pack *pack, uint64_t n_file_bytes,
 			 const uint8_t *index);
 /* Writes an index entry; record->jpeg are the bytes to be. */

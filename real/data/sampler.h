@@ -1,5 +1,6 @@
-/* Which sample stands where: an order of all samples for each epoch, computed and never stored, the same whatever the number of workers.
- * Epochs follow each other without a gap, so a batch may end one epoch and begin the next. Refuses to know what a sample is. */
+/* Which sample stands where: an order of all samples for each epoch, computed and never stored, the same whatever the
+ * number of workers. Epochs follow each other without a gap, so a batch may end one epoch and begin the next. Refuses
+ * to know what a sample is. */
 #ifndef PSD_REAL_SAMPLER_H
 #define PSD_REAL_SAMPLER_H
 
@@ -15,16 +16,17 @@ struct psd_draw {
 	uint64_t sample; /* below n_samples */
 };
 
-/* The sample at `position` (below n_samples) of an epoch: for each epoch a bijection, so every sample comes once. Pure, any thread.
- * Source: a Feistel network (Luby and Rackoff 1988) on the next power of four, walked until it falls below n_samples (Black and
- * Rogaway 2002). */
+/* The sample at `position` (below n_samples) of an epoch: for each epoch a bijection, so every sample comes once. Pure,
+ * any thread. Source: a Feistel network (Luby and Rackoff 1988) on the next power of four, walked until it falls below
+ * n_samples (Black and Rogaway 2002). */
 uint64_t psd_sampler_sample(const struct psd_sampler *sampler, uint64_t epoch, uint64_t position);
 
 /* The draw at a position counted from the start of training, over all epochs and workers. Pure, any thread. */
 struct psd_draw psd_sampler_draw(const struct psd_sampler *sampler, uint64_t global_position);
 
-/* The global position of the first of the `batch` samples that a worker (below workers) computes in an iteration. The workers' batches lie
- * side by side, so P workers with batch b draw what one worker with batch P b draws. Pure, any thread. */
+/* The global position of the first of the `batch` samples that a worker (below workers) computes in an iteration. The
+ * workers' batches lie side by side, so P workers with batch b draw what one worker with batch P b draws. Pure, any
+ * thread. */
 uint64_t psd_sampler_first(uint64_t iteration, uint32_t workers, uint32_t worker, uint32_t batch);
 
 #endif

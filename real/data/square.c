@@ -1,4 +1,5 @@
-/* Scaling in two passes, along rows and then along columns. Refuses sharper filters: the network does not see the difference. */
+/* Scaling in two passes, along rows and then along columns. Refuses sharper filters: the network does not see the
+ * difference. */
 #include "real/data/square.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
-/* The compute seam of the real executor: a network's layers carried out on one device, layer by layer, on memory that the caller owns, so
- * that communication reads and writes the same bytes. Backends: cpu (oneDNN), idle; later cuda and replay. All calls of one compute come
- * from one thread at a time; a backend may use more threads inside a call. The same input gives the same bits. */
+/* The compute seam of the real executor: a network's layers carried out on one device, layer by layer, on memory that
+ * the caller owns, so that communication reads and writes the same bytes. Backends: cpu (oneDNN), idle; later cuda and
+ * replay. All calls of one compute come from one thread at a time; a backend may use more threads inside a call. The
+ * same input gives the same bits. */
 #ifndef PSD_REAL_COMPUTE_H
 #define PSD_REAL_COMPUTE_H
 
@@ -14,21 +15,24 @@ struct psd_compute_options {
 	uint32_t batch;	     /* samples this worker computes per iteration */
 	unsigned n_threads;  /* inside a call, >= 1 */
 	uint64_t seed;	     /* of dropout masks */
-	double loss_divisor; /* gradients are of sum of losses / this: the global batch, so that summing workers averages */
+	double loss_divisor; /* gradients are of sum of losses / this: the global batch, so that summing workers
+				averages */
 };
 
-/* One iteration's samples. images: (batch, channels, height, width) floats; labels: batch class numbers. Borrowed until the iteration's
- * last backward. first_sample: the global number of the first in this iteration over all workers, so that dropout masks depend on
- * seed, iteration, sample and layer, and not on the worker. */
+/* One iteration's samples. images: (batch, channels, height, width) floats; labels: batch class numbers. Borrowed until
+ * the iteration's last backward. first_sample: the global number of the first in this iteration over all workers, so
+ * that dropout masks depend on seed, iteration, sample and layer, and not on the worker. */
 struct psd_batch {
 	const float *images;
 	const int32_t *labels;
 	uint64_t iteration;
 	uint64_t first_sample;
-	bool is_training; /* false: dropout passes through, batch norm uses its running statistics, no backward follows */
+	bool is_training; /* false: dropout passes through, batch norm uses its running statistics, no backward follows
+			   */
 };
 
-/* The factors of an inner product's weight gradient, valid from its backward until its next forward: gradient (N, M) = top_diff^T bottom. */
+/* The factors of an inner product's weight gradient, valid from its backward until its next forward: gradient (N, M) =
+ * top_diff^T bottom. */
 struct psd_factors {
 	const float *top_diff; /* (batch, columns N) */
 	const float *bottom;   /* (batch, rows M) */
@@ -39,27 +43,31 @@ struct psd_compute;
 /* Every slot is called only between open and close. */
 struct psd_compute_backend {
 	const char *name;
-	/* parameters and gradients: one float pointer for each tensor of the graph, in the tensor's plain layout (conv weight: outputs,
-	 * inputs / groups, height, width; inner product weight: N outputs, M inputs; vectors), owned by the caller and valid until close; 64-byte aligned.
-	 * A gradient of an inner product may be NULL: it is not computed, as where all workers' factors will give it.
-	 * *compute is owned by the caller until close. PSD_EINVAL: the graph has a layer this backend cannot do (names it); PSD_ENOMEM. */
+	/* parameters and gradients: one float pointer for each tensor of the graph, in the tensor's plain layout (conv
+	 * weight: outputs, inputs / groups, height, width; inner product weight: N outputs, M inputs; vectors), owned
+	 * by the caller and valid until close; 64-byte aligned. A gradient of an inner product may be NULL: it is not
+	 * computed, as where all workers' factors will give it. *compute is owned by the caller until close.
+	 * PSD_EINVAL: the graph has a layer this backend cannot do (names it); PSD_ENOMEM. */
 	enum psd_status (*open)(struct psd_compute **compute, const struct psd_graph *graph,
-				const struct psd_compute_options *options, float *const parameters[], float *const gradients[],
-				struct psd_error *err);
+				const struct psd_compute_options *options, float *const parameters[],
+				float *const gradients[], struct psd_error *err);
 	/* Begins an iteration: what forward and backward then work on. */
 	void (*begin)(struct psd_compute *compute, const struct psd_batch *batch);
-	/* Carries out one layer; layers in order. Returns when the layer's output is there. Reads the layer's parameters. */
+	/* Carries out one layer; layers in order. Returns when the layer's output is there. Reads the layer's
+	 * parameters. */
 	enum psd_status (*forward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
-	/* Carries out one layer's backward; layers in reverse order. When it returns, the layer's gradients are final in gradients[]. */
+	/* Carries out one layer's backward; layers in reverse order. When it returns, the layer's gradients are final
+	 * in gradients[]. */
 	enum psd_status (*backward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
-	/* Sum of the batch's losses / loss_divisor, and how many samples have their label as the most likely class; after the last forward. */
+	/* Sum of the batch's losses / loss_divisor, and how many samples have their label as the most likely class;
+	 * after the last forward. */
 	double (*loss)(const struct psd_compute *compute);
 	uint32_t (*correct)(const struct psd_compute *compute);
 	/* Borrowed views; layer is an inner product. */
 	struct psd_factors (*factors)(const struct psd_compute *compute, unsigned layer);
-	/* gradient (N, M) = top_diff^T bottom of `samples` samples, those of all workers: the rebuild of sufficient factors; bias_gradient (N) =
-	 * column sums of top_diff, unless NULL. Both are overwritten. May be called from another thread than the rest, for one layer at
-	 * a time. */
+	/* gradient (N, M) = top_diff^T bottom of `samples` samples, those of all workers: the rebuild of sufficient
+	 * factors; bias_gradient (N) = column sums of top_diff, unless NULL. Both are overwritten. May be called from
+	 * another thread than the rest, for one layer at a time. */
 	void (*rebuild)(struct psd_compute *compute, const struct psd_factors *factors, uint32_t samples, uint32_t rows,
 			uint32_t columns, float *gradient, float *bias_gradient);
 	uint64_t (*memory_bytes)(const struct psd_compute *compute); /* held beyond parameters and gradients */
@@ -67,8 +75,8 @@ struct psd_compute_backend {
 };
 
 extern const struct psd_compute_backend psd_compute_cpu;
-/* Computes nothing: gradients stay as they are, losses are 0. For measurements of everything else; without factors, so only for plans whose
- * tensors go dense. */
+/* Computes nothing: gradients stay as they are, losses are 0. For measurements of everything else; without factors, so
+ * only for plans whose tensors go dense. */
 extern const struct psd_compute_backend psd_compute_idle;
 
 #endif

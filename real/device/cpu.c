@@ -1,5 +1,5 @@
-/* The CPU backend: opens a network on oneDNN and hands each layer to its kind. What a kind does is in cpu_*.c; memory formats and
- * sharing in cpu_blob.c. Refuses to reorder layers: the caller's program decides when which one runs. */
+/* The CPU backend: opens a network on oneDNN and hands each layer to its kind. What a kind does is in cpu_*.c; memory
+ * formats and sharing in cpu_blob.c. Refuses to reorder layers: the caller's program decides when which one runs. */
 #include "real/device/cpu.h"
 
 #include <stdlib.h>
@@ -108,7 +108,8 @@ static enum psd_status prepare(struct psd_compute *compute, float *const paramet
 
 	if (status)
 		return status;
-	if (dnnl_engine_create(&compute->engine, dnnl_cpu, 0) || dnnl_stream_create(&compute->stream, compute->engine, 0))
+	if (dnnl_engine_create(&compute->engine, dnnl_cpu, 0) ||
+	    dnnl_stream_create(&compute->stream, compute->engine, 0))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not start on this cpu");
 	link_layers(compute);
 	for (unsigned l = 0; l < compute->graph->n_layers && !status; l++)

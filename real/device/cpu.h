@@ -1,5 +1,5 @@
-/* What the parts of the CPU backend share: blobs (a layer's output and its gradient), operations (a oneDNN primitive bound to
- * places in memory) and scratch memory. Private to real/cpu*.c. */
+/* What the parts of the CPU backend share: blobs (a layer's output and its gradient), operations (a oneDNN primitive
+ * bound to places in memory) and scratch memory. Private to real/cpu*.c. */
 #ifndef PSD_REAL_CPU_H
 #define PSD_REAL_CPU_H
 
@@ -14,11 +14,12 @@
 
 #define PSD_CPU_ARGS_MAX 12
 
-/* OpenMP's own (libgomp, on which oneDNN runs): how many threads calls from this thread use. Declared here because omp.h comes with
- * GCC alone. */
+/* OpenMP's own (libgomp, on which oneDNN runs): how many threads calls from this thread use. Declared here because
+ * omp.h comes with GCC alone. */
 void omp_set_num_threads(int n_threads);
 
-/* Memory that holds nothing from one call to the next, one piece for each role so that roles of one operation do not collide. */
+/* Memory that holds nothing from one call to the next, one piece for each role so that roles of one operation do not
+ * collide. */
 enum psd_cpu_scratch_role {
 	PSD_CPU_SCRATCH_PRIMITIVE, /* oneDNN's own */
 	PSD_CPU_SCRATCH_SOURCE,	   /* a bottom or its gradient in another format */
@@ -33,8 +34,9 @@ struct psd_cpu_scratch {
 	uint64_t bytes;
 };
 
-/* A oneDNN primitive and where its arguments lie. A slot is the address of a pointer; the pointer is read at each run, so that it may
- * be filled in or changed after the operation was built. All zero is a valid operation that does nothing. */
+/* A oneDNN primitive and where its arguments lie. A slot is the address of a pointer; the pointer is read at each run,
+ * so that it may be filled in or changed after the operation was built. All zero is a valid operation that does
+ * nothing. */
 struct psd_cpu_op {
 	dnnl_primitive_desc_t desc;
 	dnnl_primitive_t primitive;
@@ -50,13 +52,14 @@ struct psd_cpu_arg {
 	void *const *slot;
 };
 
-/* A layer's output, (batch, channels, height, width) in the format of desc, and the gradient of the loss by it in the same format.
- * Layers that work in place share their input's blob. */
+/* A layer's output, (batch, channels, height, width) in the format of desc, and the gradient of the loss by it in the
+ * same format. Layers that work in place share their input's blob. */
 struct psd_cpu_blob {
 	dnnl_memory_desc_t desc;
 	void *value;
 	void *diff;
-	void *share; /* where the reader whose backward runs now puts its share: diff, or scratch that is then added to diff */
+	void *share; /* where the reader whose backward runs now puts its share: diff, or scratch that is then added to
+			diff */
 	struct psd_cpu_op add;
 	uint64_t bytes;
 	bool has_diff;	/* something at or below it is trained */
@@ -96,8 +99,9 @@ struct psd_compute {
 	uint32_t correct;
 };
 
-/* What one kind of layer does. prepare chooses formats, declares the output and builds operations; it is called once per layer in
- * forward order. release frees what the state holds besides memory taken with psd_cpu_take(); NULL: nothing. */
+/* What one kind of layer does. prepare chooses formats, declares the output and builds operations; it is called once
+ * per layer in forward order. release frees what the state holds besides memory taken with psd_cpu_take(); NULL:
+ * nothing. */
 struct psd_cpu_kind {
 	enum psd_status (*prepare)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 	enum psd_status (*forward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
@@ -105,8 +109,8 @@ struct psd_cpu_kind {
 	void (*release)(void *state);
 };
 
-extern const struct psd_cpu_kind psd_cpu_conv, psd_cpu_pool, psd_cpu_lrn, psd_cpu_batch_norm, psd_cpu_relu, psd_cpu_dropout,
-	psd_cpu_inner_product, psd_cpu_concat, psd_cpu_add, psd_cpu_softmax_loss;
+extern const struct psd_cpu_kind psd_cpu_conv, psd_cpu_pool, psd_cpu_lrn, psd_cpu_batch_norm, psd_cpu_relu,
+	psd_cpu_dropout, psd_cpu_inner_product, psd_cpu_concat, psd_cpu_add, psd_cpu_softmax_loss;
 
 /* ---- memory (cpu_memory.c) ---- */
 
@@ -119,7 +123,8 @@ enum psd_status psd_cpu_take_state(struct psd_compute *compute, unsigned layer, 
 enum psd_status psd_cpu_no_memory(struct psd_error *err);
 /* The slot of the role's scratch, which will have room for bytes. */
 void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes);
-/* After every layer is prepared: scratch, and the gradients of blobs, which share memory where they are never alive together. */
+/* After every layer is prepared: scratch, and the gradients of blobs, which share memory where they are never alive
+ * together. */
 enum psd_status psd_cpu_place(struct psd_compute *compute, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- blobs (cpu_blob.c) ---- */
@@ -136,7 +141,8 @@ bool psd_cpu_may_work_in_place(const struct psd_compute *compute, unsigned layer
 enum psd_status psd_cpu_declare(struct psd_compute *compute, unsigned layer, const dnnl_memory_desc_t *desc,
 				struct psd_error *err) PSD_MUST_CHECK;
 /* The output is its first input's blob, overwritten; PSD_ENOMEM. */
-enum psd_status psd_cpu_declare_in_place(struct psd_compute *compute, unsigned layer, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_declare_in_place(struct psd_compute *compute, unsigned layer,
+					 struct psd_error *err) PSD_MUST_CHECK;
 /* Around a backward that writes blob->share: begin points it to memory, end adds it to what other readers gave. */
 void psd_cpu_share_begin(const struct psd_compute *compute, struct psd_cpu_blob *blob);
 enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,
@@ -144,32 +150,35 @@ enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, s
 
 /* ---- operations (cpu_op.c); layer names whom an error is about ---- */
 
-/* First half of building: the primitive's formats are known afterwards. hint: of the forward twin, or NULL; attr: without scratchpad
- * mode, consumed by nobody, or NULL. PSD_EINVAL: oneDNN cannot do it. */
-enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, const_dnnl_op_desc_t desc,
-				    const struct psd_cpu_op *hint, const_dnnl_post_ops_t post_ops,
-				    struct psd_error *err) PSD_MUST_CHECK;
+/* First half of building: the primitive's formats are known afterwards. hint: of the forward twin, or NULL; attr:
+ * without scratchpad mode, consumed by nobody, or NULL. PSD_EINVAL: oneDNN cannot do it. */
+enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				    const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
+				    const_dnnl_post_ops_t post_ops, struct psd_error *err) PSD_MUST_CHECK;
 const dnnl_memory_desc_t *psd_cpu_op_query(const struct psd_cpu_op *op, dnnl_query_t what);
 /* Second half: slots without address (NULL) leave their argument out. */
 enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
 				 const struct psd_cpu_arg args[], int n_args, struct psd_error *err) PSD_MUST_CHECK;
 /* A copy from one format to another, even if they are equal. */
-enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg from,
-				struct psd_cpu_arg to, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				struct psd_cpu_arg from, struct psd_cpu_arg to, struct psd_error *err) PSD_MUST_CHECK;
 /* *slot: where `from` lies in the wanted format: its own slot, or the role's scratch, which running op fills. */
-enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg from,
-				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
+enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				   struct psd_cpu_arg from, const dnnl_memory_desc_t *wanted,
+				   enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* *slot: where to write something in the made format that shall end in `to`: its own slot, or scratch, which running op copies. */
-enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg to,
-				   const dnnl_memory_desc_t *made, enum psd_cpu_scratch_role role, void *const **slot,
+/* *slot: where to write something in the made format that shall end in `to`: its own slot, or scratch, which running op
+ * copies. */
+enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				   struct psd_cpu_arg to, const dnnl_memory_desc_t *made,
+				   enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_ERUN. */
 enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
 			       struct psd_error *err) PSD_MUST_CHECK;
 /* Runs in order until one fails. */
-enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_compute *compute, unsigned layer,
-				   struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_compute *compute,
+				   unsigned layer, struct psd_error *err) PSD_MUST_CHECK;
 void psd_cpu_op_release(struct psd_cpu_op *op);
 /* oneDNN's status as ours, with the layer's name. */
 enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, const char *what, dnnl_status_t status,
@@ -181,8 +190,8 @@ enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, 
 struct psd_factors psd_cpu_factors(const struct psd_compute *compute, unsigned layer);
 void psd_cpu_rebuild(struct psd_compute *compute, const struct psd_factors *factors, uint32_t samples, uint32_t rows,
 		     uint32_t columns, float *gradient, float *bias_gradient);
-/* Philox 4x32-10: 128 random bits that are a function of the counter and the key. Source: Salmon et al., "Parallel random numbers: as
- * easy as 1, 2, 3", SC 2011. */
+/* Philox 4x32-10: 128 random bits that are a function of the counter and the key. Source: Salmon et al., "Parallel
+ * random numbers: as easy as 1, 2, 3", SC 2011. */
 void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4]);
 
 #endif

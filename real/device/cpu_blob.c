@@ -1,4 +1,5 @@
-/* Blobs: formats of activations, who shares memory with whom, and the sum of gradients where an output has several readers. */
+/* Blobs: formats of activations, who shares memory with whom, and the sum of gradients where an output has several
+ * readers. */
 #include "real/device/cpu.h"
 
 #include <string.h>
@@ -64,7 +65,8 @@ bool psd_cpu_may_work_in_place(const struct psd_compute *compute, unsigned layer
 	       compute->graph->layers[input].kind != PSD_LAYER_SOFTMAX_LOSS;
 }
 
-static enum psd_status build_add(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob, struct psd_error *err)
+static enum psd_status build_add(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,
+				 struct psd_error *err)
 {
 	const struct psd_cpu_arg args[] = {
 		{DNNL_ARG_SRC_0, &blob->desc, &blob->diff},
@@ -112,7 +114,8 @@ void psd_cpu_share_begin(const struct psd_compute *compute, struct psd_cpu_blob 
 	blob->share = blob->is_filled ? compute->scratch[PSD_CPU_SCRATCH_BRANCH].data : blob->diff;
 }
 
-enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob, struct psd_error *err)
+enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,
+				  struct psd_error *err)
 {
 	const bool was_filled = blob->is_filled;
 

@@ -1,5 +1,5 @@
-/* Convolution. Weights are the caller's, plain, and change every iteration: they are brought into oneDNN's format before each use, and
- * their gradient out of it. Activations stay in the format oneDNN likes best. */
+/* Convolution. Weights are the caller's, plain, and change every iteration: they are brought into oneDNN's format
+ * before each use, and their gradient out of it. Activations stay in the format oneDNN likes best. */
 #include <string.h>
 
 #include "real/device/cpu.h"
@@ -70,8 +70,9 @@ static enum psd_status describe_forward(struct psd_compute *compute, unsigned la
 	dnnl_convolution_desc_t desc;
 	dnnl_post_ops_t relu = NULL;
 	dnnl_status_t failure = dnnl_dilated_convolution_forward_desc_init(
-		&desc, dnnl_forward_training, dnnl_convolution_direct, &shape->source, &shape->weight, shape->bias_or_null,
-		&shape->result, shape->strides, shape->dilates, shape->pad_before, shape->pad_after);
+		&desc, dnnl_forward_training, dnnl_convolution_direct, &shape->source, &shape->weight,
+		shape->bias_or_null, &shape->result, shape->strides, shape->dilates, shape->pad_before,
+		shape->pad_after);
 	enum psd_status status;
 
 	if (!failure && feeds_relu(compute, layer)) {
@@ -95,9 +96,9 @@ static enum psd_status build_forward(struct psd_compute *compute, unsigned layer
 	const dnnl_memory_desc_t *source = psd_cpu_op_query(&conv->forward, dnnl_query_src_md);
 	const dnnl_memory_desc_t *weight = psd_cpu_op_query(&conv->forward, dnnl_query_weights_md);
 	void *const *source_slot, *const *weight_slot;
-	enum psd_status status =
-		psd_cpu_op_convert(&conv->source_in, compute, layer, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
-				   source, PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
+	enum psd_status status = psd_cpu_op_convert(&conv->source_in, compute, layer,
+						    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, source,
+						    PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
 
 	if (!status)
 		status = psd_cpu_op_convert(
@@ -117,8 +118,8 @@ static enum psd_status build_forward(struct psd_compute *compute, unsigned layer
 		4, err);
 }
 
-static enum psd_status prepare_weight_backward(struct psd_compute *compute, unsigned layer, const struct conv_shape *shape,
-					       struct psd_error *err)
+static enum psd_status prepare_weight_backward(struct psd_compute *compute, unsigned layer,
+					       const struct conv_shape *shape, struct psd_error *err)
 {
 	struct conv *conv = compute->layers[layer].state;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
@@ -129,8 +130,9 @@ static enum psd_status prepare_weight_backward(struct psd_compute *compute, unsi
 	const dnnl_status_t failure = dnnl_dilated_convolution_backward_weights_desc_init(
 		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, shape->bias_or_null, &shape->result,
 		shape->strides, shape->dilates, shape->pad_before, shape->pad_after);
-	enum psd_status status = failure ? psd_cpu_fail(compute, layer, "weight gradient", failure, err)
-					 : psd_cpu_op_describe(&conv->dweight, compute, layer, &desc, &conv->forward, NULL, err);
+	enum psd_status status =
+		failure ? psd_cpu_fail(compute, layer, "weight gradient", failure, err)
+			: psd_cpu_op_describe(&conv->dweight, compute, layer, &desc, &conv->forward, NULL, err);
 
 	if (status)
 		return status;
@@ -138,31 +140,32 @@ static enum psd_status prepare_weight_backward(struct psd_compute *compute, unsi
 	weight = psd_cpu_op_query(&conv->dweight, dnnl_query_diff_weights_md);
 	result = psd_cpu_op_query(&conv->dweight, dnnl_query_diff_dst_md);
 	status = psd_cpu_op_convert(&conv->weight_source_in, compute, layer,
-				    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, source, PSD_CPU_SCRATCH_SOURCE,
-				    &source_slot, err);
+				    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, source,
+				    PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
 	if (!status)
 		status = psd_cpu_op_convert(&conv->weight_result_in, compute, layer,
 					    (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff}, result,
 					    PSD_CPU_SCRATCH_RESULT, &result_slot, err);
 	if (!status)
-		status = psd_cpu_op_deliver(&conv->dweight_out, compute, layer,
-					    (struct psd_cpu_arg){DNNL_ARG_TO, &shape->plain_weight, &compute->gradients[tensor]},
-					    weight, PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
+		status = psd_cpu_op_deliver(
+			&conv->dweight_out, compute, layer,
+			(struct psd_cpu_arg){DNNL_ARG_TO, &shape->plain_weight, &compute->gradients[tensor]}, weight,
+			PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
 	if (status)
 		return status;
-	return psd_cpu_op_build(
-		&conv->dweight, compute, layer,
-		(const struct psd_cpu_arg[]){
-			{DNNL_ARG_SRC, source, source_slot},
-			{DNNL_ARG_DIFF_DST, result, result_slot},
-			{DNNL_ARG_DIFF_WEIGHTS, weight, weight_slot},
-			{DNNL_ARG_DIFF_BIAS, &shape->bias, shape->bias_or_null ? &compute->gradients[tensor + 1] : NULL},
-		},
-		4, err);
+	return psd_cpu_op_build(&conv->dweight, compute, layer,
+				(const struct psd_cpu_arg[]){
+					{DNNL_ARG_SRC, source, source_slot},
+					{DNNL_ARG_DIFF_DST, result, result_slot},
+					{DNNL_ARG_DIFF_WEIGHTS, weight, weight_slot},
+					{DNNL_ARG_DIFF_BIAS, &shape->bias,
+					 shape->bias_or_null ? &compute->gradients[tensor + 1] : NULL},
+				},
+				4, err);
 }
 
-static enum psd_status prepare_data_backward(struct psd_compute *compute, unsigned layer, const struct conv_shape *shape,
-					     struct psd_error *err)
+static enum psd_status prepare_data_backward(struct psd_compute *compute, unsigned layer,
+					     const struct conv_shape *shape, struct psd_error *err)
 {
 	struct conv *conv = compute->layers[layer].state;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
@@ -171,19 +174,21 @@ static enum psd_status prepare_data_backward(struct psd_compute *compute, unsign
 	void *const *source_slot, *const *weight_slot, *const *result_slot;
 	dnnl_convolution_desc_t desc;
 	const dnnl_status_t failure = dnnl_dilated_convolution_backward_data_desc_init(
-		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, &shape->result, shape->strides, shape->dilates,
-		shape->pad_before, shape->pad_after);
-	enum psd_status status = failure ? psd_cpu_fail(compute, layer, "data gradient", failure, err)
-					 : psd_cpu_op_describe(&conv->dsource, compute, layer, &desc, &conv->forward, NULL, err);
+		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, &shape->result, shape->strides,
+		shape->dilates, shape->pad_before, shape->pad_after);
+	enum psd_status status =
+		failure ? psd_cpu_fail(compute, layer, "data gradient", failure, err)
+			: psd_cpu_op_describe(&conv->dsource, compute, layer, &desc, &conv->forward, NULL, err);
 
 	if (status)
 		return status;
 	source = psd_cpu_op_query(&conv->dsource, dnnl_query_diff_src_md);
 	weight = psd_cpu_op_query(&conv->dsource, dnnl_query_weights_md);
 	result = psd_cpu_op_query(&conv->dsource, dnnl_query_diff_dst_md);
-	status = psd_cpu_op_convert(&conv->data_weight_in, compute, layer,
-				    (struct psd_cpu_arg){DNNL_ARG_FROM, &shape->plain_weight, &compute->parameters[tensor]},
-				    weight, PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
+	status = psd_cpu_op_convert(
+		&conv->data_weight_in, compute, layer,
+		(struct psd_cpu_arg){DNNL_ARG_FROM, &shape->plain_weight, &compute->parameters[tensor]}, weight,
+		PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
 	if (!status)
 		status = psd_cpu_op_convert(&conv->data_result_in, compute, layer,
 					    (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff}, result,
@@ -239,7 +244,8 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
 	struct psd_cpu_op *const weight_ops[] = {&conv->weight_source_in, &conv->weight_result_in, &conv->dweight,
 						 &conv->dweight_out};
-	struct psd_cpu_op *const data_ops[] = {&conv->data_weight_in, &conv->data_result_in, &conv->dsource, &conv->dsource_out};
+	struct psd_cpu_op *const data_ops[] = {&conv->data_weight_in, &conv->data_result_in, &conv->dsource,
+					       &conv->dsource_out};
 	enum psd_status status = psd_cpu_op_run_all(weight_ops, 4, compute, layer, err);
 
 	if (status || !in->has_diff)

@@ -1,5 +1,6 @@
-/* Dropout whose mask is a function of seed, iteration, sample, layer and element: which worker computes a sample, and with how many
- * others, does not matter. It works on plain memory, so that an element's number is the same on every machine. */
+/* Dropout whose mask is a function of seed, iteration, sample, layer and element: which worker computes a sample, and
+ * with how many others, does not matter. It works on plain memory, so that an element's number is the same on every
+ * machine. */
 #include <math.h>
 
 #include "real/device/cpu.h"
@@ -40,9 +41,10 @@ void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4])
 	}
 }
 
-/* The counter has 32 bits each for iteration and sample: higher ones would repeat a mask of four billion iterations ago. */
-static void draw_sample(const struct psd_compute *compute, unsigned layer, uint64_t sample, const struct dropout *dropout,
-			float *factors)
+/* The counter has 32 bits each for iteration and sample: higher ones would repeat a mask of four billion iterations
+ * ago. */
+static void draw_sample(const struct psd_compute *compute, unsigned layer, uint64_t sample,
+			const struct dropout *dropout, float *factors)
 {
 	uint32_t counter[4] = {0, layer, (uint32_t)sample, (uint32_t)compute->batch.iteration}, random[4];
 
@@ -55,7 +57,8 @@ static void draw_sample(const struct psd_compute *compute, unsigned layer, uint6
 	}
 }
 
-static enum psd_status declare(struct psd_compute *compute, unsigned layer, struct dropout *dropout, struct psd_error *err)
+static enum psd_status declare(struct psd_compute *compute, unsigned layer, struct dropout *dropout,
+			       struct psd_error *err)
 {
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
 	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, layer);
@@ -64,9 +67,9 @@ static enum psd_status declare(struct psd_compute *compute, unsigned layer, stru
 	dropout->is_in_place = psd_cpu_may_work_in_place(compute, layer) && psd_cpu_is_plain(&in->desc);
 	if (dropout->is_in_place)
 		return psd_cpu_declare_in_place(compute, layer, err);
-	status =
-		psd_cpu_op_convert(&dropout->value_in, compute, layer, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
-				   &plain, PSD_CPU_SCRATCH_SOURCE, &dropout->source, err);
+	status = psd_cpu_op_convert(&dropout->value_in, compute, layer,
+				    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, &plain,
+				    PSD_CPU_SCRATCH_SOURCE, &dropout->source, err);
 	if (!status && in->has_diff)
 		status = psd_cpu_op_deliver(&dropout->diff_out, compute, layer,
 					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,

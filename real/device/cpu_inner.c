@@ -1,12 +1,13 @@
-/* Inner product on plain memory: the weight is the caller's (N, M), used and differentiated where it lies. oneDNN's sgemm
- * is ahead of OpenBLAS at the shapes of fully connected layers, but for the data gradient of aliasing weights, see below. */
+/* Inner product on plain memory: the weight is the caller's (N, M), used and differentiated where it lies. oneDNN's
+ * sgemm is ahead of OpenBLAS at the shapes of fully connected layers, but for the data gradient of aliasing weights,
+ * see below. */
 #include <string.h>
 
 #include "real/device/cpu.h"
 
-/* Rows of a weight that are a multiple of this apart compete for the same few cache lines. Then the data gradient, which reads down the
- * columns, works on blocks of the weight that are copied to rows a little longer: measured, 71 to 45 ms for 32 x 9216 x 4096 and 58 to
- * 33 ms for 64 x 4096 x 4096 with AVX2. */
+/* Rows of a weight that are a multiple of this apart compete for the same few cache lines. Then the data gradient,
+ * which reads down the columns, works on blocks of the weight that are copied to rows a little longer: measured, 71 to
+ * 45 ms for 32 x 9216 x 4096 and 58 to 33 ms for 64 x 4096 x 4096 with AVX2. */
 #define ALIASING_BYTES 4096
 #define BLOCK_ROWS     128
 #define BLOCK_COLUMNS  1024
@@ -34,7 +35,8 @@ static enum psd_status prepare_bottom(struct psd_compute *compute, unsigned laye
 	if (!inner->bottom)
 		return psd_cpu_no_memory(err);
 	inner->bottom_slot = &inner->bottom;
-	return psd_cpu_op_copy(&inner->bottom_in, compute, layer, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+	return psd_cpu_op_copy(&inner->bottom_in, compute, layer,
+			       (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
 			       (struct psd_cpu_arg){DNNL_ARG_TO, &plain, &inner->bottom}, err);
 }
 
@@ -52,8 +54,8 @@ static enum psd_status prepare(struct psd_compute *compute, unsigned layer, stru
 	inner->rows = plain.dims[1] * plain.dims[2] * plain.dims[3];
 	inner->columns = model->outputs;
 	if (in->has_diff && (uint64_t)inner->rows * sizeof(float) % ALIASING_BYTES == 0)
-		inner->block_slot =
-			psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_WEIGHT, BLOCK_ROWS * BLOCK_STRIDE * sizeof(float));
+		inner->block_slot = psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_WEIGHT,
+							 BLOCK_ROWS * BLOCK_STRIDE * sizeof(float));
 	status = prepare_bottom(compute, layer, inner, err);
 	if (!status)
 		status = psd_cpu_declare(compute, layer, &top, err);
@@ -94,8 +96,8 @@ static enum psd_status forward(struct psd_compute *compute, unsigned layer, stru
 		return status;
 	if (model->has_bias)
 		fill_rows(top, compute->parameters[model->first_tensor + 1], batch, inner->columns);
-	failure = dnnl_sgemm('N', 'T', batch, inner->columns, inner->rows, 1.0f, *inner->bottom_slot, inner->rows, weight,
-			     inner->rows, model->has_bias ? 1.0f : 0.0f, top, inner->columns);
+	failure = dnnl_sgemm('N', 'T', batch, inner->columns, inner->rows, 1.0f, *inner->bottom_slot, inner->rows,
+			     weight, inner->rows, model->has_bias ? 1.0f : 0.0f, top, inner->columns);
 	return failure ? psd_cpu_fail(compute, layer, "product", failure, err) : PSD_OK;
 }
 
@@ -109,8 +111,8 @@ static dnnl_status_t differentiate_parameters(const struct psd_factors *factors,
 	}
 	if (!dweight)
 		return dnnl_success;
-	return dnnl_sgemm('T', 'N', columns, rows, samples, 1.0f, factors->top_diff, columns, factors->bottom, rows, 0.0f,
-			  dweight, rows);
+	return dnnl_sgemm('T', 'N', columns, rows, samples, 1.0f, factors->top_diff, columns, factors->bottom, rows,
+			  0.0f, dweight, rows);
 }
 
 static dnnl_dim_t lesser(dnnl_dim_t left, dnnl_dim_t right)
@@ -119,8 +121,8 @@ static dnnl_dim_t lesser(dnnl_dim_t left, dnnl_dim_t right)
 }
 
 /* dbottom = dtop weight, block by block of the weight; rows and columns are those of the stored (N, M) matrix. */
-static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t batch, const float *dtop, const float *weight,
-					float *dbottom)
+static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t batch, const float *dtop,
+					const float *weight, float *dbottom)
 {
 	const dnnl_dim_t stored_columns = inner->rows, stored_rows = inner->columns;
 	float *block = *inner->block_slot;
@@ -141,7 +143,8 @@ static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t 
 }
 
 /* dbottom (batch, M) = dtop (batch, N) weight (N, M) */
-static enum psd_status differentiate_bottom(struct psd_compute *compute, unsigned layer, const float *dtop, struct psd_error *err)
+static enum psd_status differentiate_bottom(struct psd_compute *compute, unsigned layer, const float *dtop,
+					    struct psd_error *err)
 {
 	struct inner_product *inner = compute->layers[layer].state;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
@@ -153,8 +156,8 @@ static enum psd_status differentiate_bottom(struct psd_compute *compute, unsigne
 	if (inner->block_slot)
 		failure = multiply_in_blocks(inner, compute->options.batch, dtop, weight, *inner->dbottom_slot);
 	else
-		failure = dnnl_sgemm('N', 'N', compute->options.batch, inner->rows, inner->columns, 1.0f, dtop, inner->columns,
-				     weight, inner->rows, 0.0f, *inner->dbottom_slot, inner->rows);
+		failure = dnnl_sgemm('N', 'N', compute->options.batch, inner->rows, inner->columns, 1.0f, dtop,
+				     inner->columns, weight, inner->rows, 0.0f, *inner->dbottom_slot, inner->rows);
 	if (failure)
 		return psd_cpu_fail(compute, layer, "data gradient", failure, err);
 	status = psd_cpu_op_run(&inner->dbottom_out, compute, layer, err);
@@ -172,7 +175,8 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 
 	if (failure)
 		return psd_cpu_fail(compute, layer, "weight gradient", failure, err);
-	return psd_cpu_input(compute, layer, 0)->has_diff ? differentiate_bottom(compute, layer, factors.top_diff, err) : PSD_OK;
+	return psd_cpu_input(compute, layer, 0)->has_diff ? differentiate_bottom(compute, layer, factors.top_diff, err)
+							  : PSD_OK;
 }
 
 struct psd_factors psd_cpu_factors(const struct psd_compute *compute, unsigned layer)
@@ -185,7 +189,8 @@ struct psd_factors psd_cpu_factors(const struct psd_compute *compute, unsigned l
 void psd_cpu_rebuild(struct psd_compute *compute, const struct psd_factors *factors, uint32_t samples, uint32_t rows,
 		     uint32_t columns, float *gradient, float *bias_gradient)
 {
-	omp_set_num_threads((int)compute->options.n_threads); /* the calling thread's, which need not be the one that computes */
+	omp_set_num_threads(
+		(int)compute->options.n_threads); /* the calling thread's, which need not be the one that computes */
 	/* the arguments are those of the backward that made the factors: it cannot be refused */
 	(void)differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
 }

@@ -1,4 +1,5 @@
-/* Layers that join branches: concatenation over channels, and the element-wise sum. Backward, each branch gets its part or a copy. */
+/* Layers that join branches: concatenation over channels, and the element-wise sum. Backward, each branch gets its part
+ * or a copy. */
 #include "real/device/cpu.h"
 
 struct join {
@@ -86,7 +87,8 @@ static dnnl_memory_desc_t choose_concat_format(const struct psd_compute *compute
 		dnnl_memory_desc_init_by_tag(&same, 4, first->dims, dnnl_f32, tags[t]);
 		dnnl_memory_desc_init_by_tag(&whole, 4, plain.dims, dnnl_f32, tags[t]);
 		for (unsigned i = 0; i < compute->graph->layers[layer].n_inputs; i++)
-			is_whole_blocks = is_whole_blocks && psd_cpu_input(compute, layer, i)->desc.dims[1] % blocks[t] == 0;
+			is_whole_blocks =
+				is_whole_blocks && psd_cpu_input(compute, layer, i)->desc.dims[1] % blocks[t] == 0;
 		if (is_whole_blocks && dnnl_memory_desc_equal(first, &same))
 			return whole;
 	}
@@ -142,8 +144,9 @@ static enum psd_status build_sum(struct psd_compute *compute, unsigned layer, un
 	struct psd_cpu_blob *out = compute->layers[layer].blob;
 	dnnl_binary_desc_t desc;
 	const dnnl_status_t failure = dnnl_binary_desc_init(&desc, dnnl_binary_add, &out->desc, &out->desc, &out->desc);
-	const enum psd_status status = failure ? psd_cpu_fail(compute, layer, "sum", failure, err)
-					       : psd_cpu_op_describe(&join->forward[i], compute, layer, &desc, NULL, NULL, err);
+	const enum psd_status status =
+		failure ? psd_cpu_fail(compute, layer, "sum", failure, err)
+			: psd_cpu_op_describe(&join->forward[i], compute, layer, &desc, NULL, NULL, err);
 
 	if (status)
 		return status;

@@ -1,4 +1,5 @@
-/* Softmax with the multinomial logistic loss. Sums are kept in double: they are small, and the loss is compared between runs. */
+/* Softmax with the multinomial logistic loss. Sums are kept in double: they are small, and the loss is compared between
+ * runs. */
 #include <math.h>
 
 #include "real/device/cpu.h"
@@ -22,10 +23,11 @@ static enum psd_status prepare(struct psd_compute *compute, unsigned layer, stru
 	loss = compute->layers[layer].state;
 	if (model->shape.height != 1 || model->shape.width != 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' (softmax-loss) has an input of %ux%u places, the cpu needs 1x1", model->name,
-				     model->shape.height, model->shape.width);
-	status = psd_cpu_op_convert(&loss->scores_in, compute, layer, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
-				    &plain, PSD_CPU_SCRATCH_SOURCE, &loss->scores, err);
+				     "layer '%.80s' (softmax-loss) has an input of %ux%u places, the cpu needs 1x1",
+				     model->name, model->shape.height, model->shape.width);
+	status = psd_cpu_op_convert(&loss->scores_in, compute, layer,
+				    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, &plain,
+				    PSD_CPU_SCRATCH_SOURCE, &loss->scores, err);
 	if (!status && in->has_diff)
 		status = psd_cpu_op_deliver(&loss->diff_out, compute, layer,
 					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,
@@ -76,7 +78,8 @@ static enum psd_status forward(struct psd_compute *compute, unsigned layer, stru
 
 		if (label < 0 || (uint32_t)label >= classes)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "sample %llu has label %ld, must be 0 to %u",
-					     (unsigned long long)compute->batch.first_sample + i, (long)label, classes - 1);
+					     (unsigned long long)compute->batch.first_sample + i, (long)label,
+					     classes - 1);
 		sum += normalise(probabilities + (size_t)i * classes, scores, classes, largest, (uint32_t)label);
 		compute->correct += largest == (uint32_t)label;
 	}
@@ -102,8 +105,8 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 		const size_t first = (size_t)i * classes;
 
 		for (uint32_t c = 0; c < classes; c++)
-			dscores[first + c] =
-				weight * (probabilities[first + c] - (c == (uint32_t)compute->batch.labels[i] ? 1.0f : 0.0f));
+			dscores[first + c] = weight * (probabilities[first + c] -
+						       (c == (uint32_t)compute->batch.labels[i] ? 1.0f : 0.0f));
 	}
 	status = psd_cpu_op_run(&loss->diff_out, compute, layer, err);
 	return status ? status : psd_cpu_share_end(compute, layer, in, err);

@@ -1,5 +1,5 @@
-/* Memory of the CPU backend: pieces that live until close, scratch, and the placing of gradients of activations, of which only a few
- * are alive at once. Nothing is allocated after open. */
+/* Memory of the CPU backend: pieces that live until close, scratch, and the placing of gradients of activations, of
+ * which only a few are alive at once. Nothing is allocated after open. */
 #define _DEFAULT_SOURCE
 
 #include <stdlib.h>
@@ -66,7 +66,8 @@ void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scra
 	return &compute->scratch[role].data;
 }
 
-/* ---- gradients of blobs: each is alive from the backward of its last reader to that of its owner, in steps that count up ---- */
+/* ---- gradients of blobs: each is alive from the backward of its last reader to that of its owner, in steps that count
+ * up ---- */
 
 struct life {
 	struct psd_cpu_blob *blob;
@@ -110,7 +111,8 @@ static uint64_t find_offset(const struct life lives[], unsigned index)
 		is_free = true;
 		for (unsigned i = 0; i < index && is_free; i++)
 			if (meets(&lives[index], &lives[i], offset_bytes)) {
-				offset_bytes = round_up(lives[i].blob->diff_offset_bytes + lives[i].blob->bytes, ALIGNMENT_BYTES);
+				offset_bytes = round_up(lives[i].blob->diff_offset_bytes + lives[i].blob->bytes,
+							ALIGNMENT_BYTES);
 				is_free = false;
 			}
 	} while (!is_free);

@@ -1,5 +1,5 @@
-/* Normalisations: over neighbouring channels (LRN), over the batch, and Caffe's Scale, which is a batch norm whose statistics are fixed
- * at mean 0 and variance 1. */
+/* Normalisations: over neighbouring channels (LRN), over the batch, and Caffe's Scale, which is a batch norm whose
+ * statistics are fixed at mean 0 and variance 1. */
 #include "real/device/cpu.h"
 
 /* Caffe's lrn_param as all its published models set them; the formula divides alpha by the size, as oneDNN's does. */
@@ -27,8 +27,9 @@ static enum psd_status prepare_lrn_forward(struct psd_compute *compute, unsigned
 	const dnnl_status_t failure =
 		dnnl_lrn_forward_desc_init(&desc, dnnl_forward_training, dnnl_lrn_across_channels, &in->desc,
 					   compute->graph->layers[layer].lrn_size, LRN_ALPHA, LRN_BETA, LRN_K);
-	const enum psd_status status = failure ? psd_cpu_fail(compute, layer, "forward", failure, err)
-					       : psd_cpu_op_describe(&lrn->forward, compute, layer, &desc, NULL, NULL, err);
+	const enum psd_status status =
+		failure ? psd_cpu_fail(compute, layer, "forward", failure, err)
+			: psd_cpu_op_describe(&lrn->forward, compute, layer, &desc, NULL, NULL, err);
 
 	if (status)
 		return status;
@@ -134,8 +135,8 @@ static float *take_filled(struct psd_compute *compute, uint32_t count, float val
 	return values;
 }
 
-static enum psd_status take_statistics(struct psd_compute *compute, const struct psd_layer *model, struct batch_norm *norm,
-				       struct psd_error *err)
+static enum psd_status take_statistics(struct psd_compute *compute, const struct psd_layer *model,
+				       struct batch_norm *norm, struct psd_error *err)
 {
 	const uint32_t channels = model->shape.channels;
 
@@ -143,7 +144,8 @@ static enum psd_status take_statistics(struct psd_compute *compute, const struct
 	norm->variance = take_filled(compute, channels, 1.0f);
 	norm->running_mean = norm->is_scale ? norm->mean : take_filled(compute, channels, 0.0f);
 	norm->running_variance = norm->is_scale ? norm->variance : take_filled(compute, channels, 1.0f);
-	return norm->mean && norm->variance && norm->running_mean && norm->running_variance ? PSD_OK : psd_cpu_no_memory(err);
+	return norm->mean && norm->variance && norm->running_mean && norm->running_variance ? PSD_OK
+											    : psd_cpu_no_memory(err);
 }
 
 static void find_tensors(struct psd_compute *compute, const struct psd_layer *model, struct batch_norm *norm)
@@ -162,7 +164,8 @@ static void find_tensors(struct psd_compute *compute, const struct psd_layer *mo
 
 static unsigned flags_of(const struct batch_norm *norm, bool is_fixed)
 {
-	return (is_fixed ? dnnl_use_global_stats : 0u) | (norm->gamma ? dnnl_use_scale : 0u) | (norm->beta ? dnnl_use_shift : 0u);
+	return (is_fixed ? dnnl_use_global_stats : 0u) | (norm->gamma ? dnnl_use_scale : 0u) |
+	       (norm->beta ? dnnl_use_shift : 0u);
 }
 
 static float epsilon_of(const struct batch_norm *norm)
@@ -170,7 +173,8 @@ static float epsilon_of(const struct batch_norm *norm)
 	return norm->is_scale ? 0.0f : BATCH_NORM_EPSILON;
 }
 
-static enum psd_status prepare_norm_forward(struct psd_compute *compute, unsigned layer, bool is_inference, struct psd_error *err)
+static enum psd_status prepare_norm_forward(struct psd_compute *compute, unsigned layer, bool is_inference,
+					    struct psd_error *err)
 {
 	struct batch_norm *norm = compute->layers[layer].state;
 	struct psd_cpu_op *op = is_inference ? &norm->inference : &norm->training;
@@ -187,16 +191,17 @@ static enum psd_status prepare_norm_forward(struct psd_compute *compute, unsigne
 	if (status)
 		return status;
 	dnnl_memory_desc_init_by_tag(&vector, 1, channels, dnnl_f32, dnnl_x);
-	return psd_cpu_op_build(op, compute, layer,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC, &in->desc, &in->value},
-					{DNNL_ARG_DST, &out->desc, &out->value},
-					{DNNL_ARG_MEAN, &vector, is_inference ? &norm->running_mean : &norm->mean},
-					{DNNL_ARG_VARIANCE, &vector, is_inference ? &norm->running_variance : &norm->variance},
-					{DNNL_ARG_SCALE, &vector, norm->gamma},
-					{DNNL_ARG_SHIFT, &vector, norm->beta},
-				},
-				6, err);
+	return psd_cpu_op_build(
+		op, compute, layer,
+		(const struct psd_cpu_arg[]){
+			{DNNL_ARG_SRC, &in->desc, &in->value},
+			{DNNL_ARG_DST, &out->desc, &out->value},
+			{DNNL_ARG_MEAN, &vector, is_inference ? &norm->running_mean : &norm->mean},
+			{DNNL_ARG_VARIANCE, &vector, is_inference ? &norm->running_variance : &norm->variance},
+			{DNNL_ARG_SCALE, &vector, norm->gamma},
+			{DNNL_ARG_SHIFT, &vector, norm->beta},
+		},
+		6, err);
 }
 
 static enum psd_status prepare_norm_backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
@@ -207,8 +212,8 @@ static enum psd_status prepare_norm_backward(struct psd_compute *compute, unsign
 	dnnl_memory_desc_t vector;
 	dnnl_batch_normalization_desc_t desc;
 	const dnnl_status_t failure = dnnl_batch_normalization_backward_desc_init(
-		&desc, norm->gamma || norm->beta ? dnnl_backward : dnnl_backward_data, &out->desc, &in->desc, epsilon_of(norm),
-		flags_of(norm, norm->is_scale));
+		&desc, norm->gamma || norm->beta ? dnnl_backward : dnnl_backward_data, &out->desc, &in->desc,
+		epsilon_of(norm), flags_of(norm, norm->is_scale));
 	enum psd_status status =
 		failure ? psd_cpu_fail(compute, layer, "gradient", failure, err)
 			: psd_cpu_op_describe(&norm->backward, compute, layer, &desc, &norm->training, NULL, err);

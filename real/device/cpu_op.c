@@ -1,4 +1,5 @@
-/* Operations: oneDNN primitives bound to slots, and copies between memory formats. Refuses to know what a layer is for. */
+/* Operations: oneDNN primitives bound to slots, and copies between memory formats. Refuses to know what a layer is for.
+ */
 #include "real/device/cpu.h"
 
 enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, const char *what, dnnl_status_t status,
@@ -11,8 +12,8 @@ enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, 
 	if (status == dnnl_unimplemented || status == dnnl_invalid_arguments)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "layer '%.80s' (%s): oneDNN has no %s for its shape",
 				     model->name, psd_layer_kind_names[model->kind], what);
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "layer '%.80s' (%s): %s failed with oneDNN status %d", model->name,
-			     psd_layer_kind_names[model->kind], what, (int)status);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "layer '%.80s' (%s): %s failed with oneDNN status %d",
+			     model->name, psd_layer_kind_names[model->kind], what, (int)status);
 }
 
 /* Scratch memory is ours, so that all primitives share one piece and it is counted. */
@@ -30,8 +31,9 @@ static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const_dnnl_post_ops_
 	return status;
 }
 
-enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, const_dnnl_op_desc_t desc,
-				    const struct psd_cpu_op *hint, const_dnnl_post_ops_t post_ops, struct psd_error *err)
+enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				    const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
+				    const_dnnl_post_ops_t post_ops, struct psd_error *err)
 {
 	dnnl_primitive_attr_t attr;
 	dnnl_status_t status = make_attr(&attr, post_ops);
@@ -50,7 +52,8 @@ const dnnl_memory_desc_t *psd_cpu_op_query(const struct psd_cpu_op *op, dnnl_que
 
 static dnnl_status_t add_arg(struct psd_cpu_op *op, dnnl_engine_t engine, struct psd_cpu_arg arg)
 {
-	const dnnl_status_t status = dnnl_memory_create(&op->args[op->n_args].memory, arg.desc, engine, DNNL_MEMORY_NONE);
+	const dnnl_status_t status =
+		dnnl_memory_create(&op->args[op->n_args].memory, arg.desc, engine, DNNL_MEMORY_NONE);
 
 	if (status)
 		return status;
@@ -71,22 +74,23 @@ enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_compute *comp
 		if (args[i].slot)
 			status = add_arg(op, compute->engine, args[i]);
 	if (pad_bytes && !status)
-		status = add_arg(op, compute->engine,
-				 (struct psd_cpu_arg){DNNL_ARG_SCRATCHPAD, pad,
-						      psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_PRIMITIVE, pad_bytes)});
+		status = add_arg(
+			op, compute->engine,
+			(struct psd_cpu_arg){DNNL_ARG_SCRATCHPAD, pad,
+					     psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_PRIMITIVE, pad_bytes)});
 	return status ? psd_cpu_fail(compute, layer, "primitive", status, err) : PSD_OK;
 }
 
-enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg from,
-				struct psd_cpu_arg to, struct psd_error *err)
+enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				struct psd_cpu_arg from, struct psd_cpu_arg to, struct psd_error *err)
 {
 	const struct psd_cpu_arg args[] = {{DNNL_ARG_FROM, from.desc, from.slot}, {DNNL_ARG_TO, to.desc, to.slot}};
 	dnnl_primitive_attr_t attr;
 	dnnl_status_t status = make_attr(&attr, NULL);
 
 	if (!status) {
-		status =
-			dnnl_reorder_primitive_desc_create(&op->desc, from.desc, compute->engine, to.desc, compute->engine, attr);
+		status = dnnl_reorder_primitive_desc_create(&op->desc, from.desc, compute->engine, to.desc,
+							    compute->engine, attr);
 		dnnl_primitive_attr_destroy(attr);
 	}
 	if (status)
@@ -99,9 +103,9 @@ static bool is_same_format(const dnnl_memory_desc_t *one, const dnnl_memory_desc
 	return dnnl_memory_desc_equal(one, other) || (psd_cpu_is_plain(one) && psd_cpu_is_plain(other));
 }
 
-enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg from,
-				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
-				   struct psd_error *err)
+enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				   struct psd_cpu_arg from, const dnnl_memory_desc_t *wanted,
+				   enum psd_cpu_scratch_role role, void *const **slot, struct psd_error *err)
 {
 	*slot = from.slot;
 	if (is_same_format(from.desc, wanted))
@@ -110,9 +114,9 @@ enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_compute *co
 	return psd_cpu_op_copy(op, compute, layer, from, (struct psd_cpu_arg){DNNL_ARG_TO, wanted, *slot}, err);
 }
 
-enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_cpu_arg to,
-				   const dnnl_memory_desc_t *made, enum psd_cpu_scratch_role role, void *const **slot,
-				   struct psd_error *err)
+enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				   struct psd_cpu_arg to, const dnnl_memory_desc_t *made,
+				   enum psd_cpu_scratch_role role, void *const **slot, struct psd_error *err)
 {
 	*slot = to.slot;
 	if (is_same_format(to.desc, made))
@@ -138,7 +142,8 @@ static dnnl_status_t bind_slots(struct psd_cpu_op *op, dnnl_stream_t stream)
 	return dnnl_success;
 }
 
-enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer, struct psd_error *err)
+enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+			       struct psd_error *err)
 {
 	dnnl_status_t status;
 
@@ -150,8 +155,8 @@ enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_compute *comput
 	return status ? psd_cpu_fail(compute, layer, "execution", status, err) : PSD_OK;
 }
 
-enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_compute *compute, unsigned layer,
-				   struct psd_error *err)
+enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_compute *compute,
+				   unsigned layer, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 

@@ -1,5 +1,5 @@
-/* Pooling as Caffe does it. The maximum ignores padding. The average counts padding as zeros, but not what a window rounded up
- * reaches beyond it. */
+/* Pooling as Caffe does it. The maximum ignores padding. The average counts padding as zeros, but not what a window
+ * rounded up reaches beyond it. */
 #include "real/device/cpu.h"
 
 struct pool {
@@ -12,15 +12,17 @@ struct pool_shape {
 	dnnl_dims_t strides, kernel, pad_before, pad_after;
 };
 
-/* What lies past the far edge of a side when the last window ends there; less than the pad where windows do not reach the edge. */
+/* What lies past the far edge of a side when the last window ends there; less than the pad where windows do not reach
+ * the edge. */
 static dnnl_dim_t reach(uint32_t positions, uint32_t stride, uint32_t kernel, uint32_t side, uint32_t pad)
 {
 	return ((dnnl_dim_t)positions - 1) * stride + kernel - side - pad;
 }
 
-/* oneDNN's average divides by the whole window or by the part inside the map; Caffe's by the part inside the padded map. These agree
- * unless there is both padding and a window beyond it. False: neither would do. */
-static bool choose_average(const struct psd_window *window, dnnl_dim_t below, dnnl_dim_t right, dnnl_alg_kind_t *algorithm)
+/* oneDNN's average divides by the whole window or by the part inside the map; Caffe's by the part inside the padded
+ * map. These agree unless there is both padding and a window beyond it. False: neither would do. */
+static bool choose_average(const struct psd_window *window, dnnl_dim_t below, dnnl_dim_t right,
+			   dnnl_alg_kind_t *algorithm)
 {
 	const bool is_padded = window->pad_height || window->pad_width;
 	const bool is_overhanging = below > window->pad_height || right > window->pad_width;
@@ -51,10 +53,11 @@ static enum psd_status describe_window(const struct psd_layer *model, struct psd
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (pool) has a dilation, which the cpu does not do", model->name);
 	if (!window->is_max && !choose_average(window, below, right, &shape->algorithm))
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' (pool): the cpu does no average over windows that reach beyond the padding, "
-				     "needs pad 0 or rounding down",
-				     model->name);
+		return psd_error_set(
+			err, PSD_EINVAL, PSD_NOWHERE,
+			"layer '%.80s' (pool): the cpu does no average over windows that reach beyond the padding, "
+			"needs pad 0 or rounding down",
+			model->name);
 	return PSD_OK;
 }
 
@@ -77,8 +80,8 @@ static enum psd_status prepare_forward(struct psd_compute *compute, unsigned lay
 	const dnnl_memory_desc_t any = psd_cpu_any(compute, layer), *workspace;
 	dnnl_pooling_desc_t desc;
 	const dnnl_status_t failure =
-		dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, shape->algorithm, &in->desc, &any, shape->strides,
-					       shape->kernel, shape->pad_before, shape->pad_after);
+		dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, shape->algorithm, &in->desc, &any,
+					       shape->strides, shape->kernel, shape->pad_before, shape->pad_after);
 	enum psd_status status = failure ? psd_cpu_fail(compute, layer, "forward", failure, err)
 					 : psd_cpu_op_describe(&pool->forward, compute, layer, &desc, NULL, NULL, err);
 
@@ -108,8 +111,8 @@ static enum psd_status prepare_backward(struct psd_compute *compute, unsigned la
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
 	dnnl_pooling_desc_t desc;
 	const dnnl_status_t failure =
-		dnnl_pooling_backward_desc_init(&desc, shape->algorithm, &in->desc, &out->desc, shape->strides, shape->kernel,
-						shape->pad_before, shape->pad_after);
+		dnnl_pooling_backward_desc_init(&desc, shape->algorithm, &in->desc, &out->desc, shape->strides,
+						shape->kernel, shape->pad_before, shape->pad_after);
 	const enum psd_status status =
 		failure ? psd_cpu_fail(compute, layer, "data gradient", failure, err)
 			: psd_cpu_op_describe(&pool->backward, compute, layer, &desc, &pool->forward, NULL, err);

@@ -1,4 +1,5 @@
-/* The rectifier, in place where nobody else reads its input; nothing is left to do forward where the convolution below applied it. */
+/* The rectifier, in place where nobody else reads its input; nothing is left to do forward where the convolution below
+ * applied it. */
 #include "real/device/cpu.h"
 
 struct relu {
@@ -12,10 +13,11 @@ static enum psd_status prepare_forward(struct psd_compute *compute, unsigned lay
 	struct relu *relu = compute->layers[layer].state;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
 	dnnl_eltwise_desc_t desc;
-	const dnnl_status_t failure = dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_training,
-								     dnnl_eltwise_relu_use_dst_for_bwd, &in->desc, 0.0f, 0.0f);
-	const enum psd_status status = failure ? psd_cpu_fail(compute, layer, "forward", failure, err)
-					       : psd_cpu_op_describe(&relu->forward, compute, layer, &desc, NULL, NULL, err);
+	const dnnl_status_t failure = dnnl_eltwise_forward_desc_init(
+		&desc, dnnl_forward_training, dnnl_eltwise_relu_use_dst_for_bwd, &in->desc, 0.0f, 0.0f);
+	const enum psd_status status =
+		failure ? psd_cpu_fail(compute, layer, "forward", failure, err)
+			: psd_cpu_op_describe(&relu->forward, compute, layer, &desc, NULL, NULL, err);
 
 	if (status)
 		return status;
@@ -27,14 +29,15 @@ static enum psd_status prepare_forward(struct psd_compute *compute, unsigned lay
 				2, err);
 }
 
-/* From the result, not the input: it is all that is left in place, and dropout above only makes it zero where the gradient is zero. */
+/* From the result, not the input: it is all that is left in place, and dropout above only makes it zero where the
+ * gradient is zero. */
 static enum psd_status prepare_backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
 	struct relu *relu = compute->layers[layer].state;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
 	dnnl_eltwise_desc_t desc;
-	const dnnl_status_t failure =
-		dnnl_eltwise_backward_desc_init(&desc, dnnl_eltwise_relu_use_dst_for_bwd, &out->desc, &out->desc, 0.0f, 0.0f);
+	const dnnl_status_t failure = dnnl_eltwise_backward_desc_init(&desc, dnnl_eltwise_relu_use_dst_for_bwd,
+								      &out->desc, &out->desc, 0.0f, 0.0f);
 	const enum psd_status status =
 		failure ? psd_cpu_fail(compute, layer, "data gradient", failure, err)
 			: psd_cpu_op_describe(&relu->backward, compute, layer, &desc, &relu->forward, NULL, err);

@@ -1,5 +1,6 @@
-/* A token bucket in user space: shapes what a worker sends where the kernel may not (no namespaces, loopback only). It counts and tells
- * times; the caller sends and waits. Refuses to read a clock: every call says what time it is. Each bucket: one thread at a time. */
+/* A token bucket in user space: shapes what a worker sends where the kernel may not (no namespaces, loopback only). It
+ * counts and tells times; the caller sends and waits. Refuses to read a clock: every call says what time it is. Each
+ * bucket: one thread at a time. */
 #ifndef PSD_REAL_BUCKET_H
 #define PSD_REAL_BUCKET_H
 
@@ -13,8 +14,8 @@ struct psd_bucket {
 	double seen_sec;
 };
 
-/* A full bucket. rate_bps: > 0; burst_bytes: >= 1, the most that one grant can be; now_sec: of any clock that does not go back (a time
- * before the last one seen counts as that). Never fails. */
+/* A full bucket. rate_bps: > 0; burst_bytes: >= 1, the most that one grant can be; now_sec: of any clock that does not
+ * go back (a time before the last one seen counts as that). Never fails. */
 void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_bytes, double now_sec);
 
 /* Another rate from now on. */
@@ -26,7 +27,8 @@ uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, doubl
 /* Gives back what was taken and not sent, after a short write. */
 void psd_bucket_give_back(struct psd_bucket *bucket, uint64_t unsent_bytes);
 
-/* The time at which take will grant wanted_bytes (or the burst, if they are more), if nothing is taken before; now_sec if it does now. */
+/* The time at which take will grant wanted_bytes (or the burst, if they are more), if nothing is taken before; now_sec
+ * if it does now. */
 double psd_bucket_ready_sec(const struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec);
 
 #endif

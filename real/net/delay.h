@@ -1,5 +1,5 @@
-/* Arrivals that are to be told only when the links of a cluster would have brought them, which those of this machine did sooner. Refuses
- * to read a clock. */
+/* Arrivals that are to be told only when the links of a cluster would have brought them, which those of this machine
+ * did sooner. Refuses to read a clock. */
 #ifndef PSD_REAL_DELAY_H
 #define PSD_REAL_DELAY_H
 

@@ -6,7 +6,8 @@
 
 ssize_t psd_inflow_read_head(struct psd_inflow *inflow, int fd, enum psd_status *status, struct psd_error *err)
 {
-	const ssize_t n_read = recv(fd, inflow->bytes + inflow->n_head_bytes, sizeof(inflow->bytes) - inflow->n_head_bytes, 0);
+	const ssize_t n_read =
+		recv(fd, inflow->bytes + inflow->n_head_bytes, sizeof(inflow->bytes) - inflow->n_head_bytes, 0);
 
 	if (n_read <= 0)
 		return n_read;
@@ -26,7 +27,8 @@ void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet)
 	inflow->is_held = false;
 }
 
-/* Adds whole floats, keeps the bytes of a split one for the next time. Pieces hold whole floats, so none is split between two. */
+/* Adds whole floats, keeps the bytes of a split one for the next time. Pieces hold whole floats, so none is split
+ * between two. */
 static ssize_t read_and_add(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch)
 {
 	const struct iovec *piece = &inflow->inlet.pieces[inflow->at];
@@ -59,8 +61,8 @@ ssize_t psd_inflow_read(struct psd_inflow *inflow, int fd, size_t limit_bytes, u
 
 	if (inflow->inlet.is_added)
 		return read_and_add(inflow, fd, limit_bytes, scratch);
-	message.msg_iovlen =
-		psd_pieces_cut(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at, 0, limit_bytes, pieces);
+	message.msg_iovlen = psd_pieces_cut(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at, 0,
+					    limit_bytes, pieces);
 	n_read = recvmsg(fd, &message, 0);
 	if (n_read > 0)
 		psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at, (size_t)n_read);

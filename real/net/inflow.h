@@ -1,5 +1,5 @@
-/* The receiving half of a connection: a header, then its payload straight into the memory of tensors, or added to it. Refuses to wait, and to
- * know where a payload belongs. */
+/* The receiving half of a connection: a header, then its payload straight into the memory of tensors, or added to it.
+ * Refuses to wait, and to know where a payload belongs. */
 #ifndef PSD_REAL_INFLOW_H
 #define PSD_REAL_INFLOW_H
 
@@ -30,13 +30,17 @@ struct psd_inflow {
 	uint8_t carried[sizeof(float)];
 };
 
-enum { PSD_INFLOW_SCRATCH_BYTES = 1 << 17 }; /* a piece that stays in the second-level cache between the socket and the sum */
+enum {
+	PSD_INFLOW_SCRATCH_BYTES = 1 << 17
+}; /* a piece that stays in the second-level cache between the socket and the sum */
 
-/* Reads of the header. Returns what recv does; 0 bytes of the payload are read. PSD_ERUN in *status: not a header; the text has no subject. */
+/* Reads of the header. Returns what recv does; 0 bytes of the payload are read. PSD_ERUN in *status: not a header; the
+ * text has no subject. */
 ssize_t psd_inflow_read_head(struct psd_inflow *inflow, int fd, enum psd_status *status, struct psd_error *err);
 /* Where the payload goes from now on; inlet is copied. */
 void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet);
-/* Reads at most limit_bytes (> 0) of the payload. scratch: PSD_INFLOW_SCRATCH_BYTES, 64-byte aligned. Returns what recv does. */
+/* Reads at most limit_bytes (> 0) of the payload. scratch: PSD_INFLOW_SCRATCH_BYTES, 64-byte aligned. Returns what recv
+ * does. */
 ssize_t psd_inflow_read(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch);
 /* Of the payload, what has not come. */
 uint64_t psd_inflow_missing_bytes(const struct psd_inflow *inflow);

@@ -1,5 +1,5 @@
-/* Everybody listens, connects to the lower numbers, then accepts the higher ones: connections wait in the listeners' queues, so nobody
- * waits in a circle. */
+/* Everybody listens, connects to the lower numbers, then accepts the higher ones: connections wait in the listeners'
+ * queues, so nobody waits in a circle. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/net/mesh.h"
 
@@ -34,7 +34,8 @@ static enum psd_status send_greeting(const struct psd_mesh_options *options, int
 				     struct psd_error *err)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES};
-	const struct psd_wire_hello hello = {options->self, psd_layout_hosts(options->layout), line, options->plan_hash};
+	const struct psd_wire_hello hello = {options->self, psd_layout_hosts(options->layout), line,
+					     options->plan_hash};
 	uint8_t bytes[GREETING_BYTES];
 
 	psd_wire_encode(&head, bytes);
@@ -64,14 +65,16 @@ static enum psd_status read_greeting(const struct psd_mesh_options *options, int
 {
 	const unsigned n_hosts = psd_layout_hosts(options->layout);
 	uint8_t bytes[GREETING_BYTES];
-	const enum psd_status status = read_small(peer, fd, PSD_WIRE_HELLO, "a greeting", until_sec, bytes, sizeof(bytes), err);
+	const enum psd_status status =
+		read_small(peer, fd, PSD_WIRE_HELLO, "a greeting", until_sec, bytes, sizeof(bytes), err);
 
 	if (status)
 		return status;
 	*hello = psd_wire_decode_hello(bytes + PSD_WIRE_HEAD_BYTES);
 	if (hello->n_hosts != n_hosts || hello->host >= n_hosts)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s is host %" PRIu32 " of %" PRIu32 ", this run has %u", peer,
-				     hello->host, hello->n_hosts, n_hosts);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "%s is host %" PRIu32 " of %" PRIu32 ", this run has %u", peer, hello->host,
+				     hello->n_hosts, n_hosts);
 	if (hello->plan_hash != options->plan_hash)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "%s has another plan (%016" PRIx64 ", here %016" PRIx64
@@ -83,19 +86,21 @@ static enum psd_status read_greeting(const struct psd_mesh_options *options, int
 	return PSD_OK;
 }
 
-static enum psd_status connect_to(const struct psd_mesh_options *options, unsigned host, unsigned line, double until_sec,
-				  int fds[], struct psd_error *err)
+static enum psd_status connect_to(const struct psd_mesh_options *options, unsigned host, unsigned line,
+				  double until_sec, int fds[], struct psd_error *err)
 {
 	const bool is_worker = psd_layout_is_worker(options->layout, host);
 	int *fd = &fds[host * options->n_lines + line];
 	char name[PSD_MESH_NAME_MAX], who[32];
 	enum psd_status status;
 
-	snprintf(who, sizeof(who), "%s %u", is_worker ? "worker" : "server", is_worker ? host : host - options->layout->workers);
+	snprintf(who, sizeof(who), "%s %u", is_worker ? "worker" : "server",
+		 is_worker ? host : host - options->layout->workers);
 	status = psd_socket_connect(who, options->hosts[host].address, options->hosts[host].port,
 				    until_sec - psd_socket_now_sec(), &socket_options, fd, err);
 	return status ? status
-		      : send_greeting(options, *fd, line, psd_mesh_name(options->layout, options->hosts, host, name), err);
+		      : send_greeting(options, *fd, line, psd_mesh_name(options->layout, options->hosts, host, name),
+				      err);
 }
 
 static bool has_all_lines(const struct psd_mesh_options *options, const int fds[], unsigned host)
@@ -130,7 +135,8 @@ static enum psd_status accept_one(const struct psd_mesh_options *options, int li
 		return status;
 	status = read_greeting(options, fd, until_sec, somebody, &hello, err);
 	if (!status && (hello.host <= options->self || fds[hello.host * options->n_lines + hello.line] >= 0))
-		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "two hosts say that they are host %" PRIu32, hello.host);
+		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "two hosts say that they are host %" PRIu32,
+				       hello.host);
 	if (status) {
 		close(fd);
 		return status;
@@ -139,8 +145,8 @@ static enum psd_status accept_one(const struct psd_mesh_options *options, int li
 	return send_greeting(options, fd, hello.line, somebody, err);
 }
 
-static enum psd_status hear_from(const struct psd_mesh_options *options, unsigned host, double until_sec, const int fds[],
-				 struct psd_error *err)
+static enum psd_status hear_from(const struct psd_mesh_options *options, unsigned host, double until_sec,
+				 const int fds[], struct psd_error *err)
 {
 	char name[PSD_MESH_NAME_MAX];
 	enum psd_status status = PSD_OK;
@@ -151,7 +157,8 @@ static enum psd_status hear_from(const struct psd_mesh_options *options, unsigne
 
 		status = read_greeting(options, fds[host * options->n_lines + line], until_sec, name, &hello, err);
 		if (!status && (hello.host != host || hello.line != line))
-			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s says that it is host %" PRIu32, name, hello.host);
+			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s says that it is host %" PRIu32, name,
+					       hello.host);
 	}
 	return status;
 }
@@ -184,10 +191,12 @@ static enum psd_status send_clock(const char *peer, int fd, const struct psd_wir
 	return psd_socket_send_small(peer, fd, bytes, sizeof(bytes), err);
 }
 
-static enum psd_status read_clock(const char *peer, int fd, double until_sec, struct psd_wire_clock *clock, struct psd_error *err)
+static enum psd_status read_clock(const char *peer, int fd, double until_sec, struct psd_wire_clock *clock,
+				  struct psd_error *err)
 {
 	uint8_t bytes[CLOCK_BYTES];
-	const enum psd_status status = read_small(peer, fd, PSD_WIRE_CLOCK, "its clock", until_sec, bytes, sizeof(bytes), err);
+	const enum psd_status status =
+		read_small(peer, fd, PSD_WIRE_CLOCK, "its clock", until_sec, bytes, sizeof(bytes), err);
 
 	if (status)
 		return status;
@@ -253,10 +262,11 @@ static enum psd_status compare_clocks(const struct psd_mesh_options *options, co
 	enum psd_status status = PSD_OK;
 
 	if (options->self > 0)
-		return answer_clock(psd_mesh_name(options->layout, options->hosts, 0, name), fds[0], until_sec, clock, err);
+		return answer_clock(psd_mesh_name(options->layout, options->hosts, 0, name), fds[0], until_sec, clock,
+				    err);
 	for (unsigned h = 1; h < n_hosts && !status; h++)
-		status = compare_clock(psd_mesh_name(options->layout, options->hosts, h, name), fds[h * options->n_lines],
-				       until_sec, &compared.rtt_sec, err);
+		status = compare_clock(psd_mesh_name(options->layout, options->hosts, h, name),
+				       fds[h * options->n_lines], until_sec, &compared.rtt_sec, err);
 	if (!status)
 		*clock = compared;
 	return status;

@@ -1,5 +1,6 @@
-/* The connections ("lines", one or more) between every two hosts of a run, each opened by the higher number, both ends sure of each other: the
- * same version, the same plan, the number that was expected; and their clocks compared. Refuses to carry anything else. */
+/* The connections ("lines", one or more) between every two hosts of a run, each opened by the higher number, both ends
+ * sure of each other: the same version, the same plan, the number that was expected; and their clocks compared. Refuses
+ * to carry anything else. */
 #ifndef PSD_REAL_MESH_H
 #define PSD_REAL_MESH_H
 
@@ -26,12 +27,13 @@ struct psd_mesh_options {
 };
 
 struct psd_mesh_clock {
-	double ahead_sec; /* of host 0's clock; 0 where the difference is within what can be measured, as on one machine */
+	double ahead_sec; /* of host 0's clock; 0 where the difference is within what can be measured, as on one machine
+			   */
 	double rtt_sec;	  /* the shortest round trip to host 0; on host 0 to any other; 0: alone */
 };
 
-/* fds: n_lines for each host, host after host, -1 for the own; the caller closes them. Blocks until all are there. PSD_ERUN: who is missing
- * or does not fit. */
+/* fds: n_lines for each host, host after host, -1 for the own; the caller closes them. Blocks until all are there.
+ * PSD_ERUN: who is missing or does not fit. */
 enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_mesh_clock *clock,
 			      struct psd_error *err) PSD_MUST_CHECK;
 

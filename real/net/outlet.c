@@ -14,7 +14,8 @@ void psd_outlet_release(struct psd_outlet *outlet)
 	*outlet = (struct psd_outlet){.n_pieces = 0};
 }
 
-void psd_outlet_start(struct psd_outlet *outlet, const struct psd_wire_head *head, const struct iovec pieces[], unsigned n_pieces)
+void psd_outlet_start(struct psd_outlet *outlet, const struct psd_wire_head *head, const struct iovec pieces[],
+		      unsigned n_pieces)
 {
 	assert(!outlet->is_active && n_pieces <= PSD_PIECES_MAX);
 	psd_wire_encode(head, outlet->head);
@@ -67,8 +68,8 @@ uint64_t psd_outlet_waiting_bytes(const struct psd_outlet *outlet)
 static ssize_t send_small(struct psd_outlet *outlet, int fd, size_t limit_bytes)
 {
 	const size_t left_bytes = outlet->small_bytes - outlet->small_sent;
-	const ssize_t sent =
-		send(fd, outlet->small + outlet->small_sent, left_bytes < limit_bytes ? left_bytes : limit_bytes, MSG_NOSIGNAL);
+	const ssize_t sent = send(fd, outlet->small + outlet->small_sent,
+				  left_bytes < limit_bytes ? left_bytes : limit_bytes, MSG_NOSIGNAL);
 
 	if (sent <= 0)
 		return sent;
@@ -88,7 +89,8 @@ ssize_t psd_outlet_send(struct psd_outlet *outlet, int fd, size_t limit_bytes, b
 	*has_left = false;
 	if (outlet->small_bytes > 0 && psd_outlet_is_between_messages(outlet))
 		return send_small(outlet, fd, limit_bytes);
-	message.msg_iovlen = psd_pieces_cut(outlet->pieces + outlet->at, outlet->n_pieces - outlet->at, 0, limit_bytes, pieces);
+	message.msg_iovlen =
+		psd_pieces_cut(outlet->pieces + outlet->at, outlet->n_pieces - outlet->at, 0, limit_bytes, pieces);
 	sent = sendmsg(fd, &message, MSG_NOSIGNAL);
 	if (sent <= 0)
 		return sent;

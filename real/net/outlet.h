@@ -1,5 +1,5 @@
-/* The sending half of a connection: one message of tensors at a time, straight from their memory, and small messages that go between them.
- * Refuses to wait. */
+/* The sending half of a connection: one message of tensors at a time, straight from their memory, and small messages
+ * that go between them. Refuses to wait. */
 #ifndef PSD_REAL_OUTLET_H
 #define PSD_REAL_OUTLET_H
 
@@ -35,7 +35,8 @@ bool psd_outlet_is_idle(const struct psd_outlet *outlet);
 bool psd_outlet_is_between_messages(const struct psd_outlet *outlet);
 uint64_t psd_outlet_waiting_bytes(const struct psd_outlet *outlet);
 
-/* Hands at most limit_bytes (> 0) to the kernel. Returns what sendmsg does; *has_left: the tensors' message has left as a whole. */
+/* Hands at most limit_bytes (> 0) to the kernel. Returns what sendmsg does; *has_left: the tensors' message has left as
+ * a whole. */
 ssize_t psd_outlet_send(struct psd_outlet *outlet, int fd, size_t limit_bytes, bool *has_left);
 
 #endif

@@ -23,7 +23,8 @@ void psd_pieces_advance(struct iovec pieces[], unsigned n_pieces, unsigned *at, 
 	}
 }
 
-unsigned psd_pieces_cut(const struct iovec pieces[], unsigned n_pieces, uint64_t first_byte, uint64_t n_bytes, struct iovec cut[])
+unsigned psd_pieces_cut(const struct iovec pieces[], unsigned n_pieces, uint64_t first_byte, uint64_t n_bytes,
+			struct iovec cut[])
 {
 	unsigned n_cut = 0;
 

@@ -64,7 +64,8 @@ char *psd_socket_congestion(int fd, char text[PSD_SOCKET_CONGESTION_MAX])
 	return text;
 }
 
-/* Whether cubic is there, and everybody may choose it, is the machine's decision; Reno always is, and as good on short ways. */
+/* Whether cubic is there, and everybody may choose it, is the machine's decision; Reno always is, and as good on short
+ * ways. */
 static void choose_congestion(int fd)
 {
 	char name[PSD_SOCKET_CONGESTION_MAX];
@@ -78,7 +79,8 @@ static void choose_congestion(int fd)
 /* Before connect or listen, since a connection's window scale follows from its buffer. Returns 0 or an errno. */
 static int set_options(int fd, const struct psd_socket_options *options)
 {
-	const int is_on = 1, send_bytes = (int)options->send_buffer_bytes, receive_bytes = (int)options->receive_buffer_bytes;
+	const int is_on = 1, send_bytes = (int)options->send_buffer_bytes,
+		  receive_bytes = (int)options->receive_buffer_bytes;
 
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &is_on, sizeof(is_on)) < 0)
 		return errno;
@@ -91,7 +93,8 @@ static int set_options(int fd, const struct psd_socket_options *options)
 	return 0;
 }
 
-static enum psd_status find(const char *host, uint16_t port, bool is_passive, struct addrinfo **found, struct psd_error *err)
+static enum psd_status find(const char *host, uint16_t port, bool is_passive, struct addrinfo **found,
+			    struct psd_error *err)
 {
 	const struct addrinfo hints = {.ai_family = host ? AF_UNSPEC : AF_INET,
 				       .ai_socktype = SOCK_STREAM,
@@ -104,7 +107,8 @@ static enum psd_status find(const char *host, uint16_t port, bool is_passive, st
 	if (failure == EAI_MEMORY)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	if (failure)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no host '%s': %s", host ? host : "", gai_strerror(failure));
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no host '%s': %s", host ? host : "",
+				     gai_strerror(failure));
 	return PSD_OK;
 }
 
@@ -189,7 +193,8 @@ enum psd_status psd_socket_listen(const char *host, uint16_t port, const struct 
 /* ---- connecting ---- */
 
 /* One attempt. Returns 0 or an errno, ETIMEDOUT at until_sec. */
-static int connect_once(const struct addrinfo *address, const struct psd_socket_options *options, double until_sec, int *fd)
+static int connect_once(const struct addrinfo *address, const struct psd_socket_options *options, double until_sec,
+			int *fd)
 {
 	int opened = -1, error = open_for(address, options, &opened);
 	socklen_t error_bytes = sizeof(error);
@@ -220,7 +225,8 @@ static bool may_pass(int error)
 }
 
 /* Attempts at every address in turn until one succeeds or until_sec. Returns 0 or the last errno. */
-static int connect_until(const struct addrinfo *found, const struct psd_socket_options *options, double until_sec, int *fd)
+static int connect_until(const struct addrinfo *found, const struct psd_socket_options *options, double until_sec,
+			 int *fd)
 {
 	double pause_sec = FIRST_PAUSE_SEC;
 	int error = ENOENT;
@@ -261,8 +267,8 @@ enum psd_status psd_socket_connect(const char *peer, const char *host, uint16_t 
 
 /* ---- accepting ---- */
 
-enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec, const struct psd_socket_options *options,
-				  int *fd, struct psd_error *err)
+enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec,
+				  const struct psd_socket_options *options, int *fd, struct psd_error *err)
 {
 	const double until_sec = psd_socket_now_sec() + within_sec;
 	int accepted, error;
@@ -273,11 +279,11 @@ enum psd_status psd_socket_accept(int listener, const char *peers, double within
 			break;
 		/* Whoever came may have gone again (ECONNABORTED), or another thread was faster (EAGAIN after poll). */
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot accept a connection from %s: %s", peers,
-					     strerror(errno));
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot accept a connection from %s: %s",
+					     peers, strerror(errno));
 		if (poll_until(listener, POLLIN, until_sec) == 0)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not connect to port %u within %g s", peers,
-					     port_of(listener), within_sec);
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not connect to port %u within %g s",
+					     peers, port_of(listener), within_sec);
 	}
 	error = set_options(accepted, options);
 	if (error) {
@@ -301,8 +307,8 @@ enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, si
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s connected and said nothing", peer);
 		n_read = recv(fd, bytes + at, n_bytes - at, 0);
 		if (n_read == 0)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s closed the connection while hosts were joining",
-					     peer);
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+					     "%s closed the connection while hosts were joining", peer);
 		if (n_read < 0 && errno != EAGAIN && errno != EINTR)
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: %s", peer, strerror(errno));
 		at += n_read > 0 ? (size_t)n_read : 0;
@@ -310,10 +316,12 @@ enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, si
 	return PSD_OK;
 }
 
-enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *bytes, size_t n_bytes, struct psd_error *err)
+enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *bytes, size_t n_bytes,
+				      struct psd_error *err)
 {
 	if (send(fd, bytes, n_bytes, MSG_NOSIGNAL) != (ssize_t)n_bytes)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s does not take a greeting: %s", peer, strerror(errno));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s does not take a greeting: %s", peer,
+				     strerror(errno));
 	return PSD_OK;
 }
 

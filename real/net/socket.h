@@ -1,6 +1,6 @@
-/* Stream sockets between workers: listening, connecting and accepting with a deadline, and errors that name the peer. Every socket is
- * non-blocking, close-on-exec, TCP_NODELAY, and uses cubic: a default of BBR halves what loopback and veth pairs carry. A caller that
- * writes passes MSG_NOSIGNAL. Refuses to know what travels. Any thread. */
+/* Stream sockets between workers: listening, connecting and accepting with a deadline, and errors that name the peer.
+ * Every socket is non-blocking, close-on-exec, TCP_NODELAY, and uses cubic: a default of BBR halves what loopback and
+ * veth pairs carry. A caller that writes passes MSG_NOSIGNAL. Refuses to know what travels. Any thread. */
 #ifndef PSD_REAL_SOCKET_H
 #define PSD_REAL_SOCKET_H
 
@@ -15,35 +15,44 @@ struct psd_socket_options {
 	uint32_t send_buffer_bytes, receive_buffer_bytes; /* cut by the kernel to net.core.wmem_max and rmem_max */
 };
 
-/* Listens on an address or host name (NULL: every interface, IPv4) and port (0: the kernel chooses). *fd: the caller closes it;
- * *bound_port: where it listens. PSD_EINVAL: no such host; PSD_ERUN: the port is taken, or the address is not this machine's. */
+/* Listens on an address or host name (NULL: every interface, IPv4) and port (0: the kernel chooses). *fd: the caller
+ * closes it; *bound_port: where it listens. PSD_EINVAL: no such host; PSD_ERUN: the port is taken, or the address is
+ * not this machine's. */
 enum psd_status psd_socket_listen(const char *host, uint16_t port, const struct psd_socket_options *options, int *fd,
 				  uint16_t *bound_port, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Connects, again and again while nobody listens yet, for at most within_sec. peer: who it is, for the error: "worker 3". *fd: the caller
- * closes it. PSD_EINVAL: no such host; PSD_ERUN: "worker 3 at 10.0.0.4:4711 did not answer within 10 s: connection refused". */
+/* Connects, again and again while nobody listens yet, for at most within_sec. peer: who it is, for the error: "worker
+ * 3". *fd: the caller closes it. PSD_EINVAL: no such host; PSD_ERUN: "worker 3 at 10.0.0.4:4711 did not answer within
+ * 10 s: connection refused". */
 enum psd_status psd_socket_connect(const char *peer, const char *host, uint16_t port, double within_sec,
-				   const struct psd_socket_options *options, int *fd, struct psd_error *err) PSD_MUST_CHECK;
+				   const struct psd_socket_options *options, int *fd,
+				   struct psd_error *err) PSD_MUST_CHECK;
 
-/* Accepts one connection. peers: who is missing, for the error: "workers 2 and 3". *fd: the caller closes it. PSD_ERUN: nobody came. */
-enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec, const struct psd_socket_options *options,
-				  int *fd, struct psd_error *err) PSD_MUST_CHECK;
+/* Accepts one connection. peers: who is missing, for the error: "workers 2 and 3". *fd: the caller closes it. PSD_ERUN:
+ * nobody came. */
+enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec,
+				  const struct psd_socket_options *options, int *fd,
+				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* Whether a host's name or address is known here. PSD_EINVAL: "no host 'node7': Name or service not known"; PSD_ENOMEM. */
+/* Whether a host's name or address is known here. PSD_EINVAL: "no host 'node7': Name or service not known"; PSD_ENOMEM.
+ */
 enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct psd_error *err) PSD_MUST_CHECK;
 
 /* The clock of all deadlines here: CLOCK_MONOTONIC, which all processes of a machine share. */
 double psd_socket_now_sec(void);
 
-/* Waits until n_bytes are read, at most until until_sec. peer: who sends them. PSD_ERUN: it went away or said nothing. */
+/* Waits until n_bytes are read, at most until until_sec. peer: who sends them. PSD_ERUN: it went away or said nothing.
+ */
 enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, size_t n_bytes, double until_sec,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Sends some dozens of bytes on a connection whose buffer is empty, and so takes them at once. PSD_ERUN: it does not. */
+/* Sends some dozens of bytes on a connection whose buffer is empty, and so takes them at once. PSD_ERUN: it does not.
+ */
 enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *bytes, size_t n_bytes,
 				      struct psd_error *err) PSD_MUST_CHECK;
 
 #define PSD_SOCKET_CONGESTION_MAX 16
-/* The congestion control that a connected socket really uses, in text; "unknown" if the kernel does not say. Returns text. */
+/* The congestion control that a connected socket really uses, in text; "unknown" if the kernel does not say. Returns
+ * text. */
 char *psd_socket_congestion(int fd, char text[PSD_SOCKET_CONGESTION_MAX]);
 
 /* Lets this process have as many descriptors as the system allows: each host has connections to all others. */

@@ -30,8 +30,8 @@ enum {
 };
 
 #define GRANT_SEC 500e-6 /* shaped here: bytes pass in bursts of so much line time */
-/* A link hands over a few kilobytes at a time, and waking up for each costs more than what is in them: of what is missing of a payload, less than
- * this much line time is not worth it. */
+/* A link hands over a few kilobytes at a time, and waking up for each costs more than what is in them: of what is
+ * missing of a payload, less than this much line time is not worth it. */
 #define LOW_WATER_SEC 2e-3
 
 /* In epoll, beside the numbers of lines. */
@@ -82,7 +82,8 @@ struct share {
 static struct share share_of(uint64_t message_bytes, unsigned shares, unsigned number)
 {
 	const uint64_t floats = message_bytes / sizeof(float);
-	const uint64_t first = floats * number / shares * sizeof(float), end = floats * (number + 1) / shares * sizeof(float);
+	const uint64_t first = floats * number / shares * sizeof(float),
+		       end = floats * (number + 1) / shares * sizeof(float);
 
 	return (struct share){first, (number + 1 == shares ? message_bytes : end) - first};
 }
@@ -153,7 +154,8 @@ static void limit_unsent(int fd)
 	const int bytes = UNSENT_BYTES;
 
 	if (fd >= 0)
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes)); /* sockets of tests are no TCP */
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes,
+				 sizeof(bytes)); /* sockets of tests are no TCP */
 }
 
 static uint64_t low_water_of(double link_bps)
@@ -184,7 +186,8 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 	return true;
 }
 
-enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_streams_options *options, struct psd_error *err)
+enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_streams_options *options,
+				 struct psd_error *err)
 {
 	struct psd_streams *opened = calloc(1, sizeof(*opened));
 	int error;
@@ -299,8 +302,8 @@ static bool is_told_at_once(const struct psd_streams *streams, unsigned peer, co
 static bool tell_later(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, uint64_t bytes)
 {
 	const double there_sec = psd_socket_now_sec() + fmax(streams->latency_sec - streams->had_latency_sec, 0.0);
-	const double paced_sec = is_paced(streams) ? psd_pace_receive(&streams->pace, bytes, head->length_bytes, head->off_sec,
-								      streams->latency_sec)
+	const double paced_sec = is_paced(streams) ? psd_pace_receive(&streams->pace, bytes, head->length_bytes,
+								      head->off_sec, streams->latency_sec)
 						   : 0.0;
 	const struct psd_arrival arrival = {fmax(there_sec, paced_sec), peer, *head};
 
@@ -344,8 +347,8 @@ static void take_timer(struct psd_streams *streams)
 
 /* ---- out ---- */
 
-void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const struct iovec pieces[],
-		      unsigned n_pieces)
+void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
+		      const struct iovec pieces[], unsigned n_pieces)
 {
 	const unsigned shares = psd_streams_shares(streams, head->length_bytes);
 	struct psd_wire_head paced = *head;
@@ -363,7 +366,8 @@ void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct p
 	streams->peers[peer].n_leaving = shares;
 }
 
-bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const uint8_t *payload)
+bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
+			    const uint8_t *payload)
 {
 	return psd_outlet_add_small(&streams->lines[peer * streams->n_lines].out, head, payload);
 }
@@ -405,7 +409,8 @@ static enum psd_status flush_line(struct psd_streams *streams, struct line *line
 	if (has_left && --streams->peers[line->peer].n_leaving == 0)
 		streams->owner.left(streams->owner.context, line->peer);
 	/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
-	*has_more = !psd_outlet_is_idle(&line->out) && (psd_outlet_is_between_messages(&line->out) || is_shaped(streams, line));
+	*has_more = !psd_outlet_is_idle(&line->out) &&
+		    (psd_outlet_is_between_messages(&line->out) || is_shaped(streams, line));
 	return PSD_OK;
 }
 
@@ -438,7 +443,8 @@ enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error 
 /* Of a message of which the connection has one. */
 static struct share share_on(const struct psd_streams *streams, const struct line *line, uint64_t message_bytes)
 {
-	return share_of(message_bytes, psd_streams_shares(streams, message_bytes), line_number(streams, line) % streams->n_lines);
+	return share_of(message_bytes, psd_streams_shares(streams, message_bytes),
+			line_number(streams, line) % streams->n_lines);
 }
 
 static enum psd_status finish_share(struct psd_streams *streams, struct line *line, struct psd_error *err)
@@ -463,8 +469,8 @@ static enum psd_status ask_owner(struct psd_streams *streams, struct line *line,
 	struct share share;
 
 	if (number >= psd_streams_shares(streams, head->length_bytes))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u sent a message on connection %u that goes on 0",
-				     line->peer, number);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "host %u sent a message on connection %u that goes on 0", line->peer, number);
 	switch (streams->owner.expect(streams->owner.context, line->peer, head, &whole, err)) {
 	case PSD_WELCOME_REFUSED: return PSD_ERUN;
 	case PSD_WELCOME_LATER: line->in.is_held = true; return PSD_OK;
@@ -491,7 +497,8 @@ static ssize_t read_head(struct psd_streams *streams, struct line *line, enum ps
 }
 
 /* Returns as recv; EAGAIN also when the rate does not allow more now. */
-static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum psd_status *status, struct psd_error *err)
+static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum psd_status *status,
+			    struct psd_error *err)
 {
 	size_t limit_bytes = READ_ONCE_BYTES;
 	ssize_t n_read;
@@ -524,7 +531,8 @@ static void set_low_water(const struct psd_streams *streams, struct line *line)
 	if (has == line->has_low_water || line->fd < 0)
 		return;
 	line->has_low_water = has;
-	(void)setsockopt(line->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes)); /* without it all is as right, only dearer */
+	(void)setsockopt(line->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes,
+			 sizeof(bytes)); /* without it all is as right, only dearer */
 }
 
 static enum psd_status read_line(struct psd_streams *streams, struct line *line, struct psd_error *err)
@@ -533,8 +541,8 @@ static enum psd_status read_line(struct psd_streams *streams, struct line *line,
 	size_t n_bytes = 0;
 
 	while (!status && line->fd >= 0 && !line->in.is_held && n_bytes < READ_ONCE_BYTES) {
-		const ssize_t n_read =
-			line->in.has_inlet ? read_payload(streams, line, &status, err) : read_head(streams, line, &status, err);
+		const ssize_t n_read = line->in.has_inlet ? read_payload(streams, line, &status, err)
+							  : read_head(streams, line, &status, err);
 
 		if (n_read < 0 && errno == EAGAIN)
 			break;

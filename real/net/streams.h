@@ -1,8 +1,9 @@
-/* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without packing, adding
- * while receiving where a collective reduces. A large message is shared by all connections to its peer. Where the machine cannot shape
- * links, it is done here, by waiting before bytes are sent or read. What a cluster's links would not have brought yet is told of later:
- * they have a latency, and after a pause no burst, which all shaping needs. Knows frames, not the program: whoever owns it says
- * where a message belongs, or that it does not. One thread. */
+/* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without
+ * packing, adding while receiving where a collective reduces. A large message is shared by all connections to its peer.
+ * Where the machine cannot shape links, it is done here, by waiting before bytes are sent or read. What a cluster's
+ * links would not have brought yet is told of later: they have a latency, and after a pause no burst, which all shaping
+ * needs. Knows frames, not the program: whoever owns it says where a message belongs, or that it does not. One thread.
+ */
 #ifndef PSD_REAL_STREAMS_H
 #define PSD_REAL_STREAMS_H
 
@@ -17,15 +18,17 @@ struct psd_streams;
 
 enum psd_welcome {
 	PSD_WELCOME_NOW,
-	PSD_WELCOME_LATER,   /* nothing more is read from this connection until something has arrived or psd_streams_resume() */
+	PSD_WELCOME_LATER,   /* nothing more is read from this connection until something has arrived or
+				psd_streams_resume() */
 	PSD_WELCOME_REFUSED, /* the connection is given up; err says why */
 };
 
 /* Called from psd_streams_turn(), psd_streams_flush() and psd_streams_resume() only. */
 struct psd_streams_owner {
-	/* A header has arrived: where does the whole message go? Asked once for each connection that carries a share of it. */
-	enum psd_welcome (*expect)(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
-				   struct psd_error *err);
+	/* A header has arrived: where does the whole message go? Asked once for each connection that carries a share of
+	 * it. */
+	enum psd_welcome (*expect)(void *context, unsigned peer, const struct psd_wire_head *head,
+				   struct psd_inlet *inlet, struct psd_error *err);
 	/* One share of it is there, of psd_streams_shares(). */
 	void (*arrived)(void *context, unsigned peer, const struct psd_wire_head *head);
 	/* The kernel has all of a message sent with psd_streams_send(). */
@@ -38,8 +41,9 @@ struct psd_streams_owner {
 struct psd_streams_options {
 	unsigned n_peers;
 	unsigned n_lines; /* connections to each, >= 1 */
-	const int *fds; /* n_lines for each peer, peer after peer, -1: none; owned by the streams from now on, also on failure */
-	int wake_fd;	/* an eventfd that ends a turn, borrowed */
+	const int *fds;	  /* n_lines for each peer, peer after peer, -1: none; owned by the streams from now on, also on
+			     failure */
+	int wake_fd;	  /* an eventfd that ends a turn, borrowed */
 	const bool *is_near; /* per peer: no link lies between, nothing is shaped or delayed; borrowed during open */
 	double link_bps;     /* what the slowest link on the way carries, whoever shapes it; 0: unknown */
 	bool has_rate;	     /* shape here */
@@ -47,7 +51,8 @@ struct psd_streams_options {
 	double pace_send_bps, pace_receive_bps; /* as in psd_pace */
 	double latency_sec;			/* that an arrival must have */
 	double had_latency_sec;			/* that links have by themselves; what is missing is added */
-	bool is_close_to_link; /* left() comes when a message is on the link but for little, at the price of more wake-ups */
+	bool is_close_to_link; /* left() comes when a message is on the link but for little, at the price of more
+				  wake-ups */
 	struct psd_streams_owner owner;
 };
 
@@ -59,11 +64,14 @@ void psd_streams_close(struct psd_streams *streams); /* NULL is allowed */
 /* How many connections share a message of so many bytes. Pure. */
 unsigned psd_streams_shares(const struct psd_streams *streams, uint64_t message_bytes);
 
-/* Queues a message whose pieces stay as they are until left(); one at a time for each peer. Nothing is sent before the next flush. */
-void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const struct iovec pieces[],
-		      unsigned n_pieces);
-/* Queues a message with a small payload, which is copied and goes between the others. False: too many wait, or no memory. */
-bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const uint8_t *payload);
+/* Queues a message whose pieces stay as they are until left(); one at a time for each peer. Nothing is sent before the
+ * next flush. */
+void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
+		      const struct iovec pieces[], unsigned n_pieces);
+/* Queues a message with a small payload, which is copied and goes between the others. False: too many wait, or no
+ * memory. */
+bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
+			    const uint8_t *payload);
 /* True while anything queued has not left. */
 bool psd_streams_has_queue(const struct psd_streams *streams);
 
@@ -73,8 +81,8 @@ enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error
 enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
 /* The next turn ends at `sec` of psd_socket_now_sec(), if not before. Holds for one end. */
 void psd_streams_wake_at(struct psd_streams *streams, double sec);
-/* Waits until something can be received, sent or told, the eventfd is written, or within_ms are over; receives, sends and tells. *has_moved:
- * any byte did, or an arrival was told. */
+/* Waits until something can be received, sent or told, the eventfd is written, or within_ms are over; receives, sends
+ * and tells. *has_moved: any byte did, or an arrival was told. */
 enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, bool *has_moved,
 				 struct psd_error *err) PSD_MUST_CHECK;
 

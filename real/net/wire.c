@@ -68,7 +68,8 @@ static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
 	return length_bytes == small[kind];
 }
 
-enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head, struct psd_error *err)
+enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head,
+				struct psd_error *err)
 {
 	const uint8_t *at = bytes;
 	const uint32_t magic = (uint32_t)get(&at, 4);
@@ -83,18 +84,21 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 	decoded.length_bytes = get(&at, 8);
 	decoded.off_sec = double_of(get(&at, 8));
 	if (magic != PSD_WIRE_MAGIC)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "does not speak psd's protocol (0x%08" PRIx32 ")", magic);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "does not speak psd's protocol (0x%08" PRIx32 ")",
+				     magic);
 	if (version != PSD_WIRE_VERSION)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "speaks version %u of the protocol, this is version %d", version,
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "speaks version %u of the protocol, this is version %d", version,
 				     PSD_WIRE_VERSION);
 	if (kind >= PSD_WIRE_KINDS || reserved != 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of unknown kind %u", kind);
 	decoded.kind = (enum psd_wire_kind)kind;
 	if (!(decoded.off_sec >= 0.0 && decoded.off_sec <= MOST_SEC))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message that its link carried at %g s", decoded.off_sec);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message that its link carried at %g s",
+				     decoded.off_sec);
 	if (!is_length_right(decoded.kind, decoded.length_bytes))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of kind %u with %" PRIu64 " bytes", kind,
-				     decoded.length_bytes);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of kind %u with %" PRIu64 " bytes",
+				     kind, decoded.length_bytes);
 	*head = decoded;
 	return PSD_OK;
 }

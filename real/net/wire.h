@@ -1,6 +1,6 @@
-/* What travels between workers: a fixed little-endian header, then its payload. Pure encoding and decoding of headers and of the small
- * payloads; tensors travel as they lie in memory (little-endian floats). Refuses to know the program: whether a header's length is the
- * expected one is for the receiver to say before it reads anything into memory. */
+/* What travels between workers: a fixed little-endian header, then its payload. Pure encoding and decoding of headers
+ * and of the small payloads; tensors travel as they lie in memory (little-endian floats). Refuses to know the program:
+ * whether a header's length is the expected one is for the receiver to say before it reads anything into memory. */
 #ifndef PSD_REAL_WIRE_H
 #define PSD_REAL_WIRE_H
 
@@ -32,7 +32,7 @@ struct psd_wire_head {
 	uint32_t iteration;
 	uint32_t part;
 	uint64_t length_bytes; /* of the whole message, however many connections share it */
-	double off_sec;	       /* when the sender's link has carried it, on one machine's clock; 0: whenever it is there */
+	double off_sec; /* when the sender's link has carried it, on one machine's clock; 0: whenever it is there */
 };
 
 struct psd_wire_hello {
@@ -66,8 +66,8 @@ struct psd_wire_bye {
 #define PSD_WIRE_BYE_BYTES    24
 
 void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HEAD_BYTES]);
-/* PSD_ERUN: another magic or version, an unknown kind, an off_sec that no clock shows, or a small payload of another length; the text has
- * no subject: "speaks version 2, this is version 1". *head is written on success only. */
+/* PSD_ERUN: another magic or version, an unknown kind, an off_sec that no clock shows, or a small payload of another
+ * length; the text has no subject: "speaks version 2, this is version 1". *head is written on success only. */
 enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head,
 				struct psd_error *err) PSD_MUST_CHECK;
 

@@ -10,8 +10,8 @@ enum { FOLD_BYTES = 1 << 20 }; /* within a second-level cache: copies out of it 
 static bool map_folds(const struct psd_folded *folded, int fd)
 {
 	for (size_t at = 0; at < folded->length_bytes; at += FOLD_BYTES)
-		if (mmap((char *)folded->base + at, FOLD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
-		    MAP_FAILED)
+		if (mmap((char *)folded->base + at, FOLD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			 0) == MAP_FAILED)
 			return false;
 	return true;
 }
@@ -23,7 +23,8 @@ enum psd_status psd_folded_open(struct psd_folded *folded, uint64_t n_bytes, str
 	bool is_made = fd >= 0 && ftruncate(fd, FOLD_BYTES) == 0;
 
 	if (is_made) {
-		made.base = mmap(NULL, made.length_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		made.base =
+			mmap(NULL, made.length_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		made.base = made.base == MAP_FAILED ? NULL : made.base;
 		is_made = made.base && map_folds(&made, fd);
 	}

@@ -1,5 +1,6 @@
-/* A range of addresses as long as wanted behind which lies one small piece of memory again and again: for bytes that mean nothing, so that
- * tensors of many gigabytes can be sent and received where there is no room for them. Refuses to keep what is written. */
+/* A range of addresses as long as wanted behind which lies one small piece of memory again and again: for bytes that
+ * mean nothing, so that tensors of many gigabytes can be sent and received where there is no room for them. Refuses to
+ * keep what is written. */
 #ifndef PSD_REAL_FOLDED_H
 #define PSD_REAL_FOLDED_H
 
@@ -13,8 +14,8 @@ struct psd_folded {
 	size_t length_bytes;
 };
 
-/* At least n_bytes that can be read and written. *folded is filled on success, psd_folded_close() releases it; all zero is allowed there.
- * PSD_ENOMEM. */
+/* At least n_bytes that can be read and written. *folded is filled on success, psd_folded_close() releases it; all zero
+ * is allowed there. PSD_ENOMEM. */
 enum psd_status psd_folded_open(struct psd_folded *folded, uint64_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 void psd_folded_close(struct psd_folded *folded);
 

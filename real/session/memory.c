@@ -22,7 +22,8 @@ struct cutter {
 	size_t used_bytes;
 };
 
-/* What is read side by side must not lie a power of two apart: measured, an update of three such arrays of 128 MiB runs at 5 GB/s instead of 34. */
+/* What is read side by side must not lie a power of two apart: measured, an update of three such arrays of 128 MiB runs
+ * at 5 GB/s instead of 34. */
 static uint64_t apart(uint64_t elements)
 {
 	return elements * sizeof(float) < APART_FROM_BYTES ? elements : elements + APART_BYTES / sizeof(float);
@@ -32,7 +33,8 @@ static float *take(struct cutter *cutter, uint64_t elements)
 {
 	const size_t at = cutter->used_bytes;
 
-	cutter->used_bytes += (apart(elements) * sizeof(float) + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+	cutter->used_bytes +=
+		(apart(elements) * sizeof(float) + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
 	return cutter->base ? (float *)(void *)(cutter->base + at) : NULL;
 }
 
@@ -123,15 +125,16 @@ static enum psd_status out_of_memory(struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for parameters and gradients");
 }
 
-enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host, bool adds_arrivals,
-				struct psd_error *err)
+enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host,
+				bool adds_arrivals, struct psd_error *err)
 {
 	struct psd_memory made = {.plan = plan, .host = host, .adds_arrivals = adds_arrivals};
 	struct cutter cutter = {NULL, 0};
 
 	for (unsigned i = 0; i < plan->n_items; i++)
 		if (plan->items[i].n_tensors > PSD_PIECES_MAX)
-			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "layer '%.80s' has %u tensors, psd-run takes up to %d",
+			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+					     "layer '%.80s' has %u tensors, psd-run takes up to %d",
 					     plan->graph->layers[plan->items[i].layer].name, plan->items[i].n_tensors,
 					     PSD_PIECES_MAX);
 	made.parameters = calloc(plan->graph->n_tensors + 1u, sizeof(*made.parameters));
@@ -140,8 +143,8 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan
 	if (made.parameters && made.gradients && made.items) {
 		cut(&made, &cutter);
 		made.block_bytes = cutter.used_bytes + ALIGNMENT_BYTES;
-		made.block =
-			mmap(NULL, made.block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		made.block = mmap(NULL, made.block_bytes, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (made.block == MAP_FAILED)
 			made.block = NULL;
 		else if (made.block_bytes >= HUGE_BLOCK_BYTES) /* advice only: fewer pages to look up */
@@ -167,8 +170,8 @@ void psd_memory_release(struct psd_memory *memory)
 	*memory = (struct psd_memory){0};
 }
 
-unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors[], unsigned item, struct psd_range range,
-			   struct iovec pieces[PSD_PIECES_MAX])
+unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors[], unsigned item,
+			   struct psd_range range, struct iovec pieces[PSD_PIECES_MAX])
 {
 	const struct psd_plan_item *subject = &memory->plan->items[item];
 	const uint64_t end = range.first + range.elements;
@@ -181,7 +184,8 @@ unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors
 		const uint64_t until = end < first + elements ? end : first + elements;
 
 		if (from < until)
-			pieces[n_pieces++] = (struct iovec){tensors[t] + (from - first), (until - from) * sizeof(float)};
+			pieces[n_pieces++] =
+				(struct iovec){tensors[t] + (from - first), (until - from) * sizeof(float)};
 		first += elements;
 	}
 	return n_pieces;
@@ -200,13 +204,15 @@ float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, u
 	return memory->items[item].history + part_offset(memory, item, slice);
 }
 
-struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker)
+struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
+				      unsigned worker)
 {
 	const struct psd_factor_area *area = &memory->items[item].factors[iteration % 2];
 	const struct psd_subject *subject = &memory->plan->items[item].subject;
 	const uint64_t samples_before = (uint64_t)worker * subject->batch;
 
-	return (struct psd_factors){area->top + samples_before * subject->columns, area->bottom + samples_before * subject->rows};
+	return (struct psd_factors){area->top + samples_before * subject->columns,
+				    area->bottom + samples_before * subject->rows};
 }
 
 /* ---- starting values ---- */

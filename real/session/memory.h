@@ -1,6 +1,6 @@
-/* What one host keeps: parameters, gradients, optimiser state and the areas that messages arrive in, all taken once. Parameters lie in
- * forward order, gradients in the order in which backward makes them, each tensor aligned to 64 bytes. Pages that this host has no use for
- * are never touched and so cost nothing. Refuses to compute. */
+/* What one host keeps: parameters, gradients, optimiser state and the areas that messages arrive in, all taken once.
+ * Parameters lie in forward order, gradients in the order in which backward makes them, each tensor aligned to 64
+ * bytes. Pages that this host has no use for are never touched and so cost nothing. Refuses to compute. */
 #ifndef PSD_REAL_MEMORY_H
 #define PSD_REAL_MEMORY_H
 
@@ -19,8 +19,10 @@ struct psd_factor_area {
 };
 
 struct psd_memory_item {
-	float *history; /* optimiser state of what this host updates: PS: its parts, slice by slice; else all elements */
-	/* PS, on a shard: for each slice, for each worker in order, this shard's part of its gradient; or one for all, to be added to */
+	float *history; /* optimiser state of what this host updates: PS: its parts, slice by slice; else all elements
+			 */
+	/* PS, on a shard: for each slice, for each worker in order, this shard's part of its gradient; or one for all,
+	 * to be added to */
 	float *received;
 	struct psd_factor_area factors[2]; /* by parity of the iteration: a peer may be one ahead */
 };
@@ -36,14 +38,16 @@ struct psd_memory {
 	size_t block_bytes;
 };
 
-/* *memory is filled on success, all zeros, and released by psd_memory_release(). PSD_ENOMEM; PSD_EINVAL: a layer has too many tensors. */
-enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host, bool adds_arrivals,
-				struct psd_error *err) PSD_MUST_CHECK;
+/* *memory is filled on success, all zeros, and released by psd_memory_release(). PSD_ENOMEM; PSD_EINVAL: a layer has
+ * too many tensors. */
+enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host,
+				bool adds_arrivals, struct psd_error *err) PSD_MUST_CHECK;
 void psd_memory_release(struct psd_memory *memory);
 
-/* The pieces of `tensors` (parameters or gradients) that a range of the item's elements covers; returns their number. */
-unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors[], unsigned item, struct psd_range range,
-			   struct iovec pieces[PSD_PIECES_MAX]);
+/* The pieces of `tensors` (parameters or gradients) that a range of the item's elements covers; returns their number.
+ */
+unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors[], unsigned item,
+			   struct psd_range range, struct iovec pieces[PSD_PIECES_MAX]);
 /* This host's part of a slice of a PS item, in elements of the item; the host is a shard. */
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* Where a worker's gradient of that part arrives, or is added. */
@@ -51,11 +55,12 @@ float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsig
 /* The optimiser state of that part. */
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* A worker's factors of an item in an iteration. */
-struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration, unsigned worker);
+struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
+				      unsigned worker);
 
-/* Starting values that depend on the seed alone: weights uniform within +-sqrt(3 / inputs), so that with outputs of the inputs' size a classifier
- * starts near its chance (Caffe's filler "xavier", after Glorot and Bengio 2010); biases within +-sqrt(1 / inputs) (PyTorch's default);
- * factors of normalisations 1, their shifts 0. */
+/* Starting values that depend on the seed alone: weights uniform within +-sqrt(3 / inputs), so that with outputs of the
+ * inputs' size a classifier starts near its chance (Caffe's filler "xavier", after Glorot and Bengio 2010); biases
+ * within +-sqrt(1 / inputs) (PyTorch's default); factors of normalisations 1, their shifts 0. */
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed);
 
 #endif

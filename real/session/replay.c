@@ -12,10 +12,12 @@
 #define MOST_SOUNDINGS	  6
 #define MOST_TIMES_LONGER 4.0  /* a whole run that is done again */
 #define LEAST_LEFT_RATIO  0.20 /* that others must leave: with less, how much they do decides, not the dilation */
-/* What the links of an emulated cluster carry together on two cores, both ends included (tests/bench/real/bench_emulation.c). */
+/* What the links of an emulated cluster carry together on two cores, both ends included
+ * (tests/bench/real/bench_emulation.c). */
 #define MACHINE_BYTES_PER_SEC 1e9
-/* What it adds to a message's way between two hosts, and what each of its ends then takes of a core: on two cores of an AMD EPYC a step in a
- * ring of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than its link does. */
+/* What it adds to a message's way between two hosts, and what each of its ends then takes of a core: on two cores of an
+ * AMD EPYC a step in a ring of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than
+ * its link does. */
 #define MACHINE_LATENCY_SEC  55e-6
 #define MACHINE_HANDLING_SEC 25e-6
 
@@ -44,8 +46,10 @@ bool psd_replay_is_true(const struct psd_worker_result *result)
 	return is_true(result, MOST_LATE_RATIO);
 }
 
-/* What a message costs is the same at any dilation, so its share of a longer time is smaller by as much; what others do goes on. */
-static bool find_true(const struct psd_worker_result *result, double dilation_ratio, double most_late_ratio, double *true_ratio)
+/* What a message costs is the same at any dilation, so its share of a longer time is smaller by as much; what others do
+ * goes on. */
+static bool find_true(const struct psd_worker_result *result, double dilation_ratio, double most_late_ratio,
+		      double *true_ratio)
 {
 	const double own_ratio = ratio_of(result->own_cpu_sec, result);
 	const double left_ratio = MOST_BUSY_RATIO - fmax(0.0, psd_replay_busy_ratio(result) - own_ratio);
@@ -60,7 +64,8 @@ static bool find_true(const struct psd_worker_result *result, double dilation_ra
 /* ---- before the first run ---- */
 
 /* Of an iteration whose messages are so much later. */
-static enum psd_status estimate_late(const struct psd_case *made, double late_sec, double *iteration_sec, struct psd_error *err)
+static enum psd_status estimate_late(const struct psd_case *made, double late_sec, double *iteration_sec,
+				     struct psd_error *err)
 {
 	const struct psd_run_length length = psd_run_length_make(made->system, 0, 0.0);
 	struct psd_system system = *made->system;
@@ -88,8 +93,8 @@ static double machine_message_sec(const struct psd_case *made)
 }
 
 /* By how much this machine's messages make an iteration longer. */
-static enum psd_status estimate_excess(const struct psd_case *made, double plain_sec, double dilation_ratio, double *excess_ratio,
-				       struct psd_error *err)
+static enum psd_status estimate_excess(const struct psd_case *made, double plain_sec, double dilation_ratio,
+				       double *excess_ratio, struct psd_error *err)
 {
 	double sec = 0.0;
 	const enum psd_status status = estimate_late(made, machine_message_sec(made) / dilation_ratio, &sec, err);
@@ -129,7 +134,8 @@ static enum psd_status find_for_messages(const struct psd_case *made, double pla
 enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_ratio, double *dilation_ratio,
 				    struct psd_error *err)
 {
-	const double bytes_per_sec = payload_ratio * psd_layout_hosts(&made->plan.layout) * made->plan.rates.send_bps / 8.0;
+	const double bytes_per_sec =
+		payload_ratio * psd_layout_hosts(&made->plan.layout) * made->plan.rates.send_bps / 8.0;
 	double plain_sec = 0.0, for_messages_ratio = 1.0;
 	enum psd_status status = estimate_late(made, 0.0, &plain_sec, err);
 
@@ -197,25 +203,28 @@ enum psd_status psd_replay_check(const struct psd_worker_result *result, double 
 		return PSD_OK;
 	has_true = find_true(result, dilation_ratio, MOST_LATE_RATIO, &true_ratio);
 	if (!has_true && busy_ratio > MOST_BUSY_RATIO)
-		return psd_error_set(
-			err, PSD_ERUN, PSD_NOWHERE,
-			"%s: this machine was busy for %.0f %% of the time, must be %.0f %% or less, and mostly with other "
-			"programs: no dilation helps",
-			system_name, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO);
-	if (!has_true)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "%s: timers of this machine were late by %.1f %% of an iteration, must be %.0f %% or less, "
-				     "and mostly other "
-				     "programs kept it busy: no dilation helps",
-				     system_name, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO);
-	if (busy_ratio > MOST_BUSY_RATIO)
+				     "%s: this machine was busy for %.0f %% of the time, must be %.0f %% or less, and "
+				     "mostly with other "
+				     "programs: no dilation helps",
+				     system_name, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO);
+	if (!has_true)
 		return psd_error_set(
 			err, PSD_ERUN, PSD_NOWHERE,
-			"%s: at dilation %g this machine was busy for %.0f %% of the time, must be %.0f %% or less; use "
-			"--dilation %.0f",
-			system_name, dilation_ratio, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO, true_ratio);
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-			     "%s: at dilation %g timers of this machine were late by %.1f %% of an iteration, must be %.0f %% or "
-			     "less; use --dilation %.0f",
-			     system_name, dilation_ratio, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO, true_ratio);
+			"%s: timers of this machine were late by %.1f %% of an iteration, must be %.0f %% or less, "
+			"and mostly other "
+			"programs kept it busy: no dilation helps",
+			system_name, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO);
+	if (busy_ratio > MOST_BUSY_RATIO)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "%s: at dilation %g this machine was busy for %.0f %% of the time, must be %.0f "
+				     "%% or less; use "
+				     "--dilation %.0f",
+				     system_name, dilation_ratio, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO,
+				     true_ratio);
+	return psd_error_set(
+		err, PSD_ERUN, PSD_NOWHERE,
+		"%s: at dilation %g timers of this machine were late by %.1f %% of an iteration, must be %.0f %% or "
+		"less; use --dilation %.0f",
+		system_name, dilation_ratio, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO, true_ratio);
 }

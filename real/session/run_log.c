@@ -11,9 +11,11 @@
 #include "engine/base/text.h"
 #include "real/base/console.h"
 
-static enum psd_status refuse(const struct psd_run_log *log, enum psd_status status, int error_number, struct psd_error *err)
+static enum psd_status refuse(const struct psd_run_log *log, enum psd_status status, int error_number,
+			      struct psd_error *err)
 {
-	return psd_error_set(err, status, (struct psd_place){.path = log->path}, "cannot be written: %s", strerror(error_number));
+	return psd_error_set(err, status, (struct psd_place){.path = log->path}, "cannot be written: %s",
+			     strerror(error_number));
 }
 
 static enum psd_status write_head(const struct psd_run_log *log, struct psd_error *err)
@@ -43,8 +45,8 @@ enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, stru
 	return status;
 }
 
-void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system, const struct psd_progress *progress,
-		     bool has_replay)
+void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,
+		     const struct psd_progress *progress, bool has_replay)
 {
 	struct psd_text text = {.bytes = NULL};
 
@@ -77,7 +79,8 @@ void psd_run_log_keep(struct psd_run_log *log)
 void psd_run_log_drop(const struct psd_run_log *log)
 {
 	if (log->file && log->kept_bytes > 0 && !ftruncate(fileno(log->file), log->kept_bytes))
-		(void)lseek(fileno(log->file), log->kept_bytes, SEEK_SET); /* where it could be shortened, it can be sought */
+		(void)lseek(fileno(log->file), log->kept_bytes,
+			    SEEK_SET); /* where it could be shortened, it can be sought */
 }
 
 enum psd_status psd_run_log_check(const struct psd_run_log *log, struct psd_error *err)

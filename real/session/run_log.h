@@ -1,5 +1,5 @@
-/* The log of --log: CSV, a line for each iteration; of a replay, which learns nothing, only its time. Worker 0's process adds the lines, the
- * one that opened the log and started it hears whether they could be written. */
+/* The log of --log: CSV, a line for each iteration; of a replay, which learns nothing, only its time. Worker 0's
+ * process adds the lines, the one that opened the log and started it hears whether they could be written. */
 #ifndef PSD_REAL_RUN_LOG_H
 #define PSD_REAL_RUN_LOG_H
 
@@ -13,16 +13,18 @@
 struct psd_run_log {
 	const char *path;
 	FILE *file;		 /* NULL: no log */
-	int *write_error_number; /* in memory that the processes share: of the first line that could not be written, or 0 */
+	int *write_error_number; /* in memory that the processes share: of the first line that could not be written, or
+				    0 */
 	off_t kept_bytes;
 };
 
-/* Writes the head of the columns. path is borrowed until the end; NULL: there is no log, and the others do nothing. PSD_EFILE: cannot be opened;
- * PSD_ERUN: or written; PSD_ENOMEM. *log is set on failure too, to one that may be closed. */
+/* Writes the head of the columns. path is borrowed until the end; NULL: there is no log, and the others do nothing.
+ * PSD_EFILE: cannot be opened; PSD_ERUN: or written; PSD_ENOMEM. *log is set on failure too, to one that may be closed.
+ */
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* A line; of a failure psd_run_log_check() tells. */
-void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system, const struct psd_progress *progress,
-		     bool has_replay);
+void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,
+		     const struct psd_progress *progress, bool has_replay);
 
 /* What is in the log now stays there. */
 void psd_run_log_keep(struct psd_run_log *log);

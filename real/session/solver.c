@@ -59,11 +59,12 @@ struct psd_update psd_solver_update(const struct psd_train *train, uint64_t iter
 
 #define INLINE static inline __attribute__((always_inline)) /* so that the known trip count gets there */
 
-INLINE void apply_sgd(struct psd_update update, float *restrict weight, const float *restrict gradient, float *restrict history,
-		      unsigned elements)
+INLINE void apply_sgd(struct psd_update update, float *restrict weight, const float *restrict gradient,
+		      float *restrict history, unsigned elements)
 {
 	for (unsigned i = 0; i < elements; i++) {
-		history[i] = update.momentum * history[i] + update.rate * (gradient[i] + update.weight_decay * weight[i]);
+		history[i] =
+			update.momentum * history[i] + update.rate * (gradient[i] + update.weight_decay * weight[i]);
 		weight[i] -= history[i];
 	}
 }
@@ -79,7 +80,8 @@ INLINE void apply_nesterov(struct psd_update update, float *restrict weight, con
 	}
 }
 
-void psd_solver_apply(const struct psd_update *update, float *weight, const float *gradient, float *history, uint64_t elements)
+void psd_solver_apply(const struct psd_update *update, float *weight, const float *gradient, float *history,
+		      uint64_t elements)
 {
 	const uint64_t in_blocks = elements - elements % BLOCK;
 	const unsigned rest = (unsigned)(elements % BLOCK);

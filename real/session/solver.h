@@ -1,5 +1,6 @@
-/* Stochastic gradient descent as Caffe does it: the learning rate of an iteration, and the update of a tensor or of any part of one.
- * Every tensor is treated alike: graphs know no lr_mult and decay_mult, so biases decay too, unlike in many of Caffe's networks. */
+/* Stochastic gradient descent as Caffe does it: the learning rate of an iteration, and the update of a tensor or of any
+ * part of one. Every tensor is treated alike: graphs know no lr_mult and decay_mult, so biases decay too, unlike in
+ * many of Caffe's networks. */
 #ifndef PSD_REAL_SOLVER_H
 #define PSD_REAL_SOLVER_H
 
@@ -8,7 +9,8 @@
 #include "engine/scenario/train.h"
 
 /* The learning rate of an iteration (from 0), by the policy's formula in engine/scenario/train.h, during warm-up times
- * (iteration + 1) / warmup_iterations. 0 or more. Pure, any thread. Source: caffe.proto, lr_policy; warm-up: Goyal et al. 2017 §2.2. */
+ * (iteration + 1) / warmup_iterations. 0 or more. Pure, any thread. Source: caffe.proto, lr_policy; warm-up: Goyal et
+ * al. 2017 §2.2. */
 double psd_solver_rate(const struct psd_learning_rate *rate, uint64_t iteration);
 
 /* Everything that an update needs besides the tensor. */
@@ -25,9 +27,10 @@ struct psd_update psd_solver_update(const struct psd_train *train, uint64_t iter
 /* One step of `elements` parameters, in place: with step = rate (gradient + weight_decay weight),
  *   history = momentum history + step
  *   weight -= history, or with Nesterov weight -= (1 + momentum) history - momentum (history before)
- * weight, history: read and written, history begins as zeros; gradient: read. The three do not overlap. Each element depends on itself only,
- * so parts of a tensor give the same bits as the whole, in any order and from any threads. Never fails.
- * Source: Caffe, sgd_solver.cpp and nesterov_solver.cpp, ComputeUpdateValue. */
-void psd_solver_apply(const struct psd_update *update, float *weight, const float *gradient, float *history, uint64_t elements);
+ * weight, history: read and written, history begins as zeros; gradient: read. The three do not overlap. Each element
+ * depends on itself only, so parts of a tensor give the same bits as the whole, in any order and from any threads.
+ * Never fails. Source: Caffe, sgd_solver.cpp and nesterov_solver.cpp, ComputeUpdateValue. */
+void psd_solver_apply(const struct psd_update *update, float *weight, const float *gradient, float *history,
+		      uint64_t elements);
 
 #endif

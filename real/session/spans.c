@@ -1,4 +1,5 @@
-/* Records and their way into a trace. The files are read twice, for the beginning of time and for the text, and never held in memory. */
+/* Records and their way into a trace. The files are read twice, for the beginning of time and for the text, and never
+ * held in memory. */
 #include "real/session/spans.h"
 
 #include <errno.h>
@@ -45,7 +46,8 @@ void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err)
 {
 	if (fflush(recorder->file) || ferror(recorder->file))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot keep what the trace needs: %s", strerror(errno));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot keep what the trace needs: %s",
+				     strerror(errno));
 	return PSD_OK;
 }
 
@@ -96,8 +98,8 @@ void psd_spans_close(struct psd_spans *spans)
 	*spans = (struct psd_spans){.hosts = NULL};
 }
 
-enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_program *program, psd_span_fn span, void *context,
-			       struct psd_error *err)
+enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_program *program, psd_span_fn span,
+			       void *context, struct psd_error *err)
 {
 	struct psd_span found;
 
@@ -108,7 +110,8 @@ enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_p
 			span(context, program, &found);
 		}
 		if (ferror(spans->hosts[h].file))
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read what was recorded: %s", strerror(errno));
+			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read what was recorded: %s",
+					     strerror(errno));
 	}
 	return PSD_OK;
 }
@@ -154,8 +157,8 @@ static uint64_t write_host(FILE *out, struct psd_text *text, const struct psd_ca
 	return n_spans;
 }
 
-enum psd_status psd_spans_write(const struct psd_spans *spans, FILE *out, const struct psd_case *traced, const char *executor,
-				uint32_t *last_iteration, struct psd_error *err)
+enum psd_status psd_spans_write(const struct psd_spans *spans, FILE *out, const struct psd_case *traced,
+				const char *executor, uint32_t *last_iteration, struct psd_error *err)
 {
 	const uint64_t zero_ns = first_ns(spans);
 	struct psd_text text = {.bytes = NULL};
@@ -168,7 +171,8 @@ enum psd_status psd_spans_write(const struct psd_spans *spans, FILE *out, const 
 	for (unsigned h = 0; h < spans->n_hosts && !status; h++) {
 		FILE *file = spans->hosts[h].file;
 
-		if (write_host(out, &text, traced, file, h, zero_ns, &last) >= PSD_MAX_SPANS && *last_iteration == UINT32_MAX)
+		if (write_host(out, &text, traced, file, h, zero_ns, &last) >= PSD_MAX_SPANS &&
+		    *last_iteration == UINT32_MAX)
 			*last_iteration = last;
 		if (ferror(file))
 			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read what the trace needs: %s",

@@ -15,7 +15,8 @@ double psd_worker_now(void *context)
 {
 	const struct psd_worker *worker = context;
 
-	return worker->ringing ? worker->ringing->due_sec : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
+	return worker->ringing ? worker->ringing->due_sec
+			       : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
 }
 
 uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch)
@@ -79,7 +80,8 @@ static uint64_t hash_plan(const struct psd_worker *worker)
 	hash = mix(mix(mix(hash, train->optimiser.is_nesterov), train->is_deterministic), train->test_every_epochs);
 	hash = mix_double(mix_double(mix(hash, train->rate.policy), train->rate.gamma), train->rate.power);
 	hash = mix(hash, worker->options->made->matter->scenario->batch_per_worker);
-	hash = mix_double(mix_double(hash, worker->dilation_ratio), worker->replay ? worker->replay->payload_ratio : 0.0);
+	hash = mix_double(mix_double(hash, worker->dilation_ratio),
+			  worker->replay ? worker->replay->payload_ratio : 0.0);
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
 		hash = mix(hash, plan->graph->tensors[t].elements);
 	for (unsigned i = 0; i < plan->n_items; i++) {
@@ -89,8 +91,9 @@ static uint64_t hash_plan(const struct psd_worker *worker)
 		hash = mix(mix(mix(hash, item->root), item->first_tensor), item->subject.batch);
 	}
 	for (uint32_t i = 0; i < worker->program->n_ops; i++)
-		hash = mix(mix(mix(hash, (uint64_t)worker->program->ops[i].kind), (uint64_t)worker->program->ops[i].item),
-			   (uint64_t)worker->program->ops[i].rank);
+		hash = mix(
+			mix(mix(hash, (uint64_t)worker->program->ops[i].kind), (uint64_t)worker->program->ops[i].item),
+			(uint64_t)worker->program->ops[i].rank);
 	return hash;
 }
 
@@ -225,14 +228,14 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		psd_duties_make(&worker->duties, worker->program, worker->self, psd_worker_arrivals, worker, err);
 
 	return status ? status
-		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties, worker->options->n_iterations,
-					     &seam, err);
+		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties,
+					     worker->options->n_iterations, &seam, err);
 }
 
 static enum psd_status open_compute(struct psd_worker *worker, struct psd_error *err)
 {
-	enum psd_status status =
-		psd_memory_init(&worker->memory, worker->plan, worker->self, !worker->options->train->is_deterministic, err);
+	enum psd_status status = psd_memory_init(&worker->memory, worker->plan, worker->self,
+						 !worker->options->train->is_deterministic, err);
 
 	if (!status)
 		status = open_lanes(worker, err);
@@ -380,7 +383,8 @@ static enum psd_status turn(struct psd_worker *worker, struct psd_error *err)
 		status = settle(worker, &has_settled, err); /* sends that, too */
 	if (has_moved || has_settled || is_computing(worker))
 		worker->last_move_sec = psd_worker_now(worker);
-	if (!status && (psd_worker_now(worker) - worker->last_move_sec) * worker->dilation_ratio > worker->options->stall_sec)
+	if (!status &&
+	    (psd_worker_now(worker) - worker->last_move_sec) * worker->dilation_ratio > worker->options->stall_sec)
 		status = psd_worker_stalled(worker, err);
 	return status;
 }
@@ -449,7 +453,8 @@ static enum psd_status run(struct psd_worker *worker, struct psd_worker_result *
 	return status;
 }
 
-enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result, struct psd_error *err)
+enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result,
+			       struct psd_error *err)
 {
 	struct psd_worker *worker = calloc(1, sizeof(*worker));
 	struct psd_worker_result measured;
@@ -469,7 +474,8 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.self = options->self,
 		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
-		.global_batch = (uint64_t)options->made->plan.layout.workers * options->made->matter->scenario->batch_per_worker,
+		.global_batch = (uint64_t)options->made->plan.layout.workers *
+				options->made->matter->scenario->batch_per_worker,
 		.wake_fd = -1,
 		.err = err,
 	};

@@ -1,5 +1,5 @@
-/* One host of a real run: carries out its duties of a case's program on this processor and over TCP, until the last iteration. Workers train,
- * separate servers reduce. Refuses to print and to start processes. */
+/* One host of a real run: carries out its duties of a case's program on this processor and over TCP, until the last
+ * iteration. Workers train, separate servers reduce. Refuses to print and to start processes. */
 #ifndef PSD_REAL_WORKER_H
 #define PSD_REAL_WORKER_H
 
@@ -30,7 +30,8 @@ struct psd_worker_options {
 	const struct psd_case *made;
 	const struct psd_train *train;
 	const struct psd_compute_backend *backend; /* NULL: this processor */
-	/* NULL: computes; else nothing is: train, but for its streams, and backend do not count, and nothing is tested or finished. */
+	/* NULL: computes; else nothing is: train, but for its streams, and backend do not count, and nothing is tested
+	 * or finished. */
 	const struct psd_replay *replay;
 	uint32_t n_iterations;
 	unsigned self;
@@ -44,28 +45,32 @@ struct psd_worker_options {
 	double latency_sec;
 	double connect_sec;
 	double stall_sec; /* without a byte or a finished task for so long, the run fails */
-	bool is_tested;	  /* worker 0 measures the accuracy on the test samples, each train->test_every_epochs and at the end */
-	/* Both may be NULL. After each iteration and the test that may follow it, on worker 0; after the last, on every host, before its memory is released. */
+	bool is_tested; /* worker 0 measures the accuracy on the test samples, each train->test_every_epochs and at the
+			   end */
+	/* Both may be NULL. After each iteration and the test that may follow it, on worker 0; after the last, on every
+	 * host, before its memory is released. */
 	void (*progress)(void *context, const struct psd_progress *progress);
 	void (*finished)(void *context, unsigned self, const struct psd_memory *memory);
 	void *context;
-	/* May be NULL. Each operation that held a resource of this host and each arrival here, on host 0's clock, once it is over; in the
-	 * event loop's thread. */
+	/* May be NULL. Each operation that held a resource of this host and each arrival here, on host 0's clock, once
+	 * it is over; in the event loop's thread. */
 	psd_span_fn span;
 	void *span_context;
 };
 
-/* What worker 0 knows at the end; on other hosts only their own figures. Of a replay: what the cluster would have had, its seconds and bytes. */
+/* What worker 0 knows at the end; on other hosts only their own figures. Of a replay: what the cluster would have had,
+ * its seconds and bytes. */
 struct psd_worker_result {
 	double iteration_sec; /* median of the measured iterations */
-	double compute_sec; /* median per iteration of forward and backward, of the worker with most; waits for a processor do not count */
+	double compute_sec;   /* median per iteration of forward and backward, of the worker with most; waits for a
+				 processor do not count */
 	uint64_t sent_bytes_per_node; /* per iteration, to other nodes, of the node with most */
 	uint64_t received_bytes_per_node;
 	double last_loss;
 	uint64_t test_samples; /* 0: not tested */
 	uint64_t test_correct;
-	/* Of training, per iteration: what this worker's threads took of processors beside its operations, messages included; median, spread as
-	 * in psd_summary. */
+	/* Of training, per iteration: what this worker's threads took of processors beside its operations, messages
+	 * included; median, spread as in psd_summary. */
 	double beside_cpu_sec, beside_spread_ratio;
 	/* While the measured iterations went on. */
 	double late_sec;	/* of a replay: how late the latest timer of an iteration rang here, median */
@@ -75,8 +80,9 @@ struct psd_worker_result {
 	double machine_cpu_sec; /* that it had */
 };
 
-/* PSD_EINVAL: the scenario asks for what this executor cannot do; PSD_EFILE, PSD_ENOMEM; PSD_ERUN: it did not come to its end, the text says
- * who waits for whom. *result is written on success. Starts threads; several may run in one process. */
+/* PSD_EINVAL: the scenario asks for what this executor cannot do; PSD_EFILE, PSD_ENOMEM; PSD_ERUN: it did not come to
+ * its end, the text says who waits for whom. *result is written on success. Starts threads; several may run in one
+ * process. */
 enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result,
 			       struct psd_error *err) PSD_MUST_CHECK;
 
@@ -86,8 +92,8 @@ enum psd_status psd_worker_check(const struct psd_case *made, struct psd_error *
 /* The data of a training job, as the network takes it. */
 struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train);
 /* Training samples that the job's data has: opens and closes it. As psd_data_open(). */
-enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train, uint64_t *samples,
-					 struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train,
+					 uint64_t *samples, struct psd_error *err) PSD_MUST_CHECK;
 /* Iterations that the training job takes; training_samples: of the data set. */
 uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_samples, uint64_t global_batch);
 /* Iterations to carry out so that so many are measured. Pure. */

@@ -1,5 +1,5 @@
-/* What a worker receives. A message is taken only if the program has it: this operation, from this peer, in this iteration, of this length,
- * once; what comes too early waits outside. */
+/* What a worker receives. A message is taken only if the program has it: this operation, from this peer, in this
+ * iteration, of this length, once; what comes too early waits outside. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -7,16 +7,16 @@
 
 /* ---- what is expected ---- */
 
-static enum psd_welcome refuse(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head, const char *what,
-			       struct psd_error *err)
+static enum psd_welcome refuse(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+			       const char *what, struct psd_error *err)
 {
 	char name[PSD_MESH_NAME_MAX];
 
 	psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 		      "%s sent %s (operation %" PRIu32 " of iteration %" PRIu32 ", part %" PRIu32 ", %" PRIu64
 		      " bytes): gave up the connection",
-		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), what, head->op, head->iteration,
-		      head->part, head->length_bytes);
+		      psd_mesh_name(worker->layout, worker->options->hosts, peer, name), what, head->op,
+		      head->iteration, head->part, head->length_bytes);
 	return PSD_WELCOME_REFUSED;
 }
 
@@ -30,7 +30,8 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 	if (is_report && (worker->self != 0 || !psd_layout_is_worker(worker->layout, peer) ||
 			  head->iteration >= worker->options->n_iterations))
 		return refuse(worker, peer, head, "a report that nobody expects", err);
-	/* the row of the window must be free: the iteration LOSS_WINDOW before it is complete when this host is that far */
+	/* the row of the window must be free: the iteration LOSS_WINDOW before it is complete when this host is that
+	 * far */
 	if (is_report && head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + LOSS_WINDOW / 2)
 		return PSD_WELCOME_LATER;
 	inlet->pieces[0] = (struct iovec){worker->peers[peer].small, head->length_bytes};
@@ -47,13 +48,15 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 	const bool is_known = worker->is_coordinated && head->op < worker->program->n_ops &&
 			      worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE;
 
-	if (!is_known || to != 0 || from >= worker->layout->workers || head->iteration >= worker->options->n_iterations ||
+	if (!is_known || to != 0 || from >= worker->layout->workers ||
+	    head->iteration >= worker->options->n_iterations ||
 	    head->iteration != worker->peers[peer].next_signal[head->op])
 		return refuse(worker, peer, head, "a signal that nobody expects", err);
 	if (!is_ready && head->iteration >= worker->peers[worker->self].next_signal[head->op])
 		return refuse(worker, peer, head, "the beginning of what is not ready", err);
-	return worker->has_begun && head->iteration <= psd_interpreter_iteration(&worker->interpreter, 0) + 1 ? PSD_WELCOME_NOW
-													      : PSD_WELCOME_LATER;
+	return worker->has_begun && head->iteration <= psd_interpreter_iteration(&worker->interpreter, 0) + 1
+		       ? PSD_WELCOME_NOW
+		       : PSD_WELCOME_LATER;
 }
 
 static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
@@ -76,8 +79,8 @@ static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, co
 		return PSD_WELCOME_LATER;
 	if (!worker->has_begun || head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + 1)
 		return PSD_WELCOME_LATER;
-	inlet->n_pieces =
-		psd_worker_pieces(worker, (struct psd_task){head->iteration, head->op}, peer, worker->self, inlet->pieces);
+	inlet->n_pieces = psd_worker_pieces(worker, (struct psd_task){head->iteration, head->op}, peer, worker->self,
+					    inlet->pieces);
 	inlet->is_added = op->payload.pattern == PSD_PATTERN_PUSH && worker->memory.adds_arrivals;
 	psd_worker_record_begin(worker, peer, head->op);
 	return PSD_WELCOME_NOW;
@@ -97,8 +100,8 @@ static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, co
 	struct psd_ring_step step;
 	uint32_t next;
 
-	if (!op || op->kind != PSD_OP_COLLECTIVE || worker->self >= worker->layout->workers || peer != left_of(worker) ||
-	    head->part >= 2 * (worker->layout->workers - 1))
+	if (!op || op->kind != PSD_OP_COLLECTIVE || worker->self >= worker->layout->workers ||
+	    peer != left_of(worker) || head->part >= 2 * (worker->layout->workers - 1))
 		return refuse(worker, peer, head, "a step that the program does not have", err);
 	step = psd_worker_ring_step(worker, task, peer, head->part);
 	next = worker->peers[peer].next_iteration[head->op];
@@ -106,8 +109,8 @@ static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, co
 	    head->iteration > next + 1 || head->iteration >= worker->options->n_iterations)
 		return refuse(worker, peer, head, "a step out of turn", err);
 	if (!ring->is_active || ring->task.op != task.op || ring->task.iteration != task.iteration) {
-		/* the peer is ahead: this worker has not begun that collective, or not taken the last of the one before. On a single connection
-		 * the first step waits there, and nothing overtakes it. */
+		/* the peer is ahead: this worker has not begun that collective, or not taken the last of the one
+		 * before. On a single connection the first step waits there, and nothing overtakes it. */
 		return head->part == 0 || worker->options->train->streams > 1
 			       ? PSD_WELCOME_LATER
 			       : refuse(worker, peer, head, "a step out of turn", err);
@@ -154,7 +157,8 @@ static bool is_whole(struct psd_worker *worker, struct psd_peer *from, unsigned 
 	return true;
 }
 
-static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsigned peer, const struct psd_wire_head *head)
+static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsigned peer,
+			 const struct psd_wire_head *head)
 {
 	from->next_iteration[head->op]++;
 	psd_worker_record_arrival(worker, peer, (struct psd_task){head->iteration, head->op}, head->length_bytes);

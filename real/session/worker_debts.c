@@ -34,7 +34,8 @@ static void describe_owed(const struct psd_worker *worker, uint32_t owed, char *
 	if (owed == worker->program->n_ops)
 		snprintf(text, room, "end");
 	else
-		snprintf(text, room, "'%s %.60s'", pattern_names[op->payload.pattern], worker->graph->layers[op->layer].name);
+		snprintf(text, room, "'%s %.60s'", pattern_names[op->payload.pattern],
+			 worker->graph->layers[op->layer].name);
 }
 
 static void describe_self(const struct psd_worker *worker, char *text, size_t room)
@@ -61,14 +62,16 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 			     psd_interpreter_iteration(&worker->interpreter, 0), self, owed);
 }
 
-/* Who owes the earliest operation: what others owe may wait for that, as a pull does for everybody's push. n_hosts: nobody. */
+/* Who owes the earliest operation: what others owe may wait for that, as a pull does for everybody's push. n_hosts:
+ * nobody. */
 static unsigned find_debtor(const struct psd_worker *worker)
 {
 	uint32_t earliest = UINT32_MAX;
 	unsigned debtor = worker->n_hosts;
 
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
-		const uint32_t owed = p != worker->self && !worker->peers[p].has_said_bye ? find_owed(worker, p) : UINT32_MAX;
+		const uint32_t owed =
+			p != worker->self && !worker->peers[p].has_said_bye ? find_owed(worker, p) : UINT32_MAX;
 
 		if (owed >= earliest || owed == worker->program->n_ops)
 			continue;
@@ -85,8 +88,9 @@ enum psd_status psd_worker_stalled(struct psd_worker *worker, struct psd_error *
 
 	describe_self(worker, self, sizeof(self));
 	if (peer == worker->n_hosts)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s made no progress for %g s in iteration %" PRIu32, self,
-				     worker->options->stall_sec, psd_interpreter_iteration(&worker->interpreter, 0));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s made no progress for %g s in iteration %" PRIu32,
+				     self, worker->options->stall_sec,
+				     psd_interpreter_iteration(&worker->interpreter, 0));
 	describe_owed(worker, find_owed(worker, peer), owed, sizeof(owed));
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 			     "nothing has moved for %g s in iteration %" PRIu32 ": %s waits for the %s of %s",

@@ -1,4 +1,5 @@
-/* What a worker costs its machine while it is measured: all of it, which a replay keeps small, and what training takes beside its operations. */
+/* What a worker costs its machine while it is measured: all of it, which a replay keeps small, and what training takes
+ * beside its operations. */
 #include <math.h>
 
 #include "real/base/fit.h"

@@ -8,7 +8,8 @@ bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer)
 	return psd_layout_node(worker->layout, peer) == psd_layout_node(worker->layout, worker->self);
 }
 
-uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from, unsigned to)
+uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from,
+				  unsigned to)
 {
 	const struct psd_payload *payload = &worker->program->ops[head->op].payload;
 
@@ -49,7 +50,8 @@ static unsigned factor_pieces(const struct psd_worker *worker, struct psd_task t
 	const struct psd_subject *subject = &worker->plan->items[item].subject;
 	const struct psd_factors factors = psd_memory_factors(&worker->memory, item, task.iteration, from);
 
-	pieces[0] = (struct iovec){(float *)(uintptr_t)factors.top_diff, subject->batch * subject->columns * sizeof(float)};
+	pieces[0] =
+		(struct iovec){(float *)(uintptr_t)factors.top_diff, subject->batch * subject->columns * sizeof(float)};
 	pieces[1] = (struct iovec){(float *)(uintptr_t)factors.bottom, subject->batch * subject->rows * sizeof(float)};
 	return 2;
 }
@@ -65,7 +67,8 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 	if (worker->replay) {
 		const struct psd_payload payload = psd_worker_payload(worker, op);
 
-		pieces[0] = (struct iovec){worker->folded.base, psd_payload_bytes_between(&payload, worker->layout, from, to)};
+		pieces[0] = (struct iovec){worker->folded.base,
+					   psd_payload_bytes_between(&payload, worker->layout, from, to)};
 		return 1;
 	}
 	switch (op->payload.pattern) {
@@ -75,12 +78,13 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 		pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, from),
 					   part_of(worker, op, to).elements * sizeof(float)};
 		return 1;
-	case PSD_PATTERN_PULL: return psd_memory_pieces(memory, memory->parameters, item, part_of(worker, op, from), pieces);
+	case PSD_PATTERN_PULL:
+		return psd_memory_pieces(memory, memory->parameters, item, part_of(worker, op, from), pieces);
 	case PSD_PATTERN_BROADCAST:
 	case PSD_PATTERN_TO_ROOT: return factor_pieces(worker, task, from, pieces);
 	case PSD_PATTERN_FROM_ROOT:
-		return psd_memory_pieces(memory, memory->parameters, item, psd_plan_slice(&worker->plan->items[item], op->slice),
-					 pieces);
+		return psd_memory_pieces(memory, memory->parameters, item,
+					 psd_plan_slice(&worker->plan->items[item], op->slice), pieces);
 	case PSD_PATTERN_RING:
 	case PSD_PATTERNS: break;
 	}
@@ -91,7 +95,8 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 
 struct psd_payload psd_worker_payload(const struct psd_worker *worker, const struct psd_op *op)
 {
-	return worker->replay ? psd_payload_scaled(&op->payload, worker->layout, worker->replay->payload_ratio) : op->payload;
+	return worker->replay ? psd_payload_scaled(&op->payload, worker->layout, worker->replay->payload_ratio)
+			      : op->payload;
 }
 
 void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task)
@@ -108,7 +113,8 @@ void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task)
 
 		if (bytes == 0)
 			continue;
-		psd_streams_send(worker->streams, to, &head, pieces, psd_worker_pieces(worker, task, worker->self, to, pieces));
+		psd_streams_send(worker->streams, to, &head, pieces,
+				 psd_worker_pieces(worker, task, worker->self, to, pieces));
 		worker->n_leaving++;
 		count_sent(worker, to, &head);
 	}
@@ -122,12 +128,14 @@ static bool has_messages(const struct psd_worker *worker, const struct psd_paylo
 	return false;
 }
 
-/* What a stack does for its messages takes a replay as long as is predicted of the cluster's, whose messages are whole. */
+/* What a stack does for its messages takes a replay as long as is predicted of the cluster's, whose messages are whole.
+ */
 bool psd_worker_send(void *context, unsigned host, struct psd_task task)
 {
 	struct psd_worker *worker = context;
 	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
-	const double message_sec = worker->replay ? psd_cost_message_sec(payload, worker->layout, &worker->plan->rates) : 0.0;
+	const double message_sec =
+		worker->replay ? psd_cost_message_sec(payload, worker->layout, &worker->plan->rates) : 0.0;
 
 	(void)host;
 	if (!has_messages(worker, payload))
@@ -146,10 +154,12 @@ uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive, 
 	return psd_payload_senders(&receive->payload, worker->layout, host);
 }
 
-static void send_small(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head, const uint8_t *payload)
+static void send_small(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+		       const uint8_t *payload)
 {
 	if (!psd_streams_send_small(worker->streams, peer, head, payload))
-		fail(worker, psd_error_set(worker->err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for messages to host %u", peer));
+		fail(worker, psd_error_set(worker->err, PSD_ENOMEM, PSD_NOWHERE,
+					   "out of memory for messages to host %u", peer));
 }
 
 /* ---- which collective is next: worker 0 hears who is ready and says ---- */
@@ -193,7 +203,8 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 	psd_worker_tell(worker, &progress);
 }
 
-void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration, const struct psd_wire_report *report)
+void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
+			    const struct psd_wire_report *report)
 {
 	const unsigned row = iteration % LOSS_WINDOW;
 
@@ -246,7 +257,8 @@ void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *by
 
 /* ---- the ring ---- */
 
-struct psd_ring_step psd_worker_ring_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step)
+struct psd_ring_step psd_worker_ring_step(const struct psd_worker *worker, struct psd_task task, unsigned rank,
+					  unsigned step)
 {
 	const struct psd_payload payload = psd_worker_payload(worker, &worker->program->ops[task.op]);
 
@@ -327,7 +339,8 @@ void psd_worker_collective(void *context, struct psd_task task)
 {
 	struct psd_worker *worker = context;
 	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
-	const double class_sec = worker->replay ? psd_cost_ring_class_sec(payload, worker->layout, &worker->plan->rates) : 0.0;
+	const double class_sec =
+		worker->replay ? psd_cost_ring_class_sec(payload, worker->layout, &worker->plan->rates) : 0.0;
 
 	worker->ring = (struct psd_ring){
 		.task = task,

@@ -1,5 +1,5 @@
-/* What the parts of a worker share. Private to real/worker*.c. The event loop's thread owns everything; jobs, on the two lanes or at once,
- * touch tensors and their own struct psd_job only, and the program's order keeps them apart. */
+/* What the parts of a worker share. Private to real/worker*.c. The event loop's thread owns everything; jobs, on the
+ * two lanes or at once, touch tensors and their own struct psd_job only, and the program's order keeps them apart. */
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
@@ -34,7 +34,8 @@ struct psd_job {
 	uint64_t test_samples, test_correct;
 };
 
-/* Worker 0's tests between iterations, and what is told of an iteration once both its reports and its test are there. */
+/* Worker 0's tests between iterations, and what is told of an iteration once both its reports and its test are there.
+ */
 struct psd_tests {
 	double *pause_sec; /* per iteration: how long a test kept it from beginning */
 	bool has_progress, has_result;
@@ -62,9 +63,9 @@ struct psd_ring {
 
 struct psd_peer {
 	uint32_t *next_iteration; /* per operation: of its next message from this peer */
-	uint32_t *
-		next_signal; /* per collective: of its next READY or BEGIN from this peer; for oneself: of the next READY given */
-	uint8_t *n_shares;   /* per operation: of its message that is coming, how many are there */
+	uint32_t *next_signal;	  /* per collective: of its next READY or BEGIN from this peer; for oneself: of the next
+				     READY given */
+	uint8_t *n_shares;	  /* per operation: of its message that is coming, how many are there */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
 	bool has_said_bye;
 	double *begun_sec; /* per operation: when its message began to arrive; for spans */
@@ -134,7 +135,8 @@ struct psd_worker {
 /* psd_seam.now; context is the worker. While an alarm is told of: when it was due, so that lateness does not add up. */
 double psd_worker_now(void *context);
 /* Bytes of the program's message that this one is, or, where a replay sends a share of it, stands for. */
-uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from, unsigned to);
+uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from,
+				  unsigned to);
 /* What the messages of a send or a collective carry here: a share of it, where the replay says so. */
 struct psd_payload psd_worker_payload(const struct psd_worker *worker, const struct psd_op *op);
 
@@ -163,7 +165,8 @@ void psd_worker_await_alarm(struct psd_worker *worker);
 
 /* ---- worker_load.c ---- */
 
-/* Something of this iteration is about to begin: notes what processors have done before the first of each; what they have done since. */
+/* Something of this iteration is about to begin: notes what processors have done before the first of each; what they
+ * have done since. */
 void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration);
 void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result *result);
 
@@ -171,7 +174,8 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 
 /* Worker 0 passes the test samples after this iteration. */
 bool psd_worker_is_test_due(const struct psd_worker *worker, uint32_t iteration);
-/* Fences the next iteration after `iteration` that a test stands before: its first operation then starts when all before is complete. */
+/* Fences the next iteration after `iteration` that a test stands before: its first operation then starts when all
+ * before is complete. */
 void psd_worker_fence_test(struct psd_worker *worker, uint32_t iteration);
 /* What was found after an iteration: by all workers' reports, by the test. */
 void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
@@ -207,18 +211,22 @@ void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *by
 
 /* No link lies between: traffic of a node's own. */
 bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
-/* Where a message of a send from one host to another lies here, this being one of the two; returns the number of pieces. */
+/* Where a message of a send from one host to another lies here, this being one of the two; returns the number of
+ * pieces. */
 unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
 			   struct iovec pieces[PSD_PIECES_MAX]);
-/* What `rank` sends in a step of a collective, its bytes, and where they lie here, that chunk being one's own or one's left peer's. */
-struct psd_ring_step psd_worker_ring_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step);
+/* What `rank` sends in a step of a collective, its bytes, and where they lie here, that chunk being one's own or one's
+ * left peer's. */
+struct psd_ring_step psd_worker_ring_step(const struct psd_worker *worker, struct psd_task task, unsigned rank,
+					  unsigned step);
 uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step);
 unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step,
 				struct iovec pieces[PSD_PIECES_MAX]);
 /* Sends the next step, if it may go. */
 void psd_worker_advance_ring(struct psd_worker *worker);
 /* On worker 0: one more worker's loss of an iteration. */
-void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration, const struct psd_wire_report *report);
+void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
+			    const struct psd_wire_report *report);
 
 /* ---- worker_arrivals.c ---- */
 

@@ -1,5 +1,6 @@
-/* A worker that computes nothing: what is not the network takes as long as it is predicted to, by timers of the event loop. Its clock is the
- * cluster's, slower than the machine's, so that everything it says is in the cluster's seconds. */
+/* A worker that computes nothing: what is not the network takes as long as it is predicted to, by timers of the event
+ * loop. Its clock is the cluster's, slower than the machine's, so that everything it says is in the cluster's seconds.
+ */
 #include <math.h>
 
 #include "engine/program/jitter.h"
@@ -56,7 +57,8 @@ static unsigned find_first(const struct psd_worker *worker)
 	unsigned first = NO_ALARM;
 
 	for (unsigned r = 0; r < PSD_RESOURCES; r++)
-		if (worker->alarms[r].is_set && (first == NO_ALARM || worker->alarms[r].due_sec < worker->alarms[first].due_sec))
+		if (worker->alarms[r].is_set &&
+		    (first == NO_ALARM || worker->alarms[r].due_sec < worker->alarms[first].due_sec))
 			first = r;
 	return first;
 }
@@ -71,7 +73,8 @@ void psd_worker_await_alarm(struct psd_worker *worker)
 	const unsigned first = find_first(worker);
 
 	if (first != NO_ALARM)
-		psd_streams_wake_at(worker->streams, worker->start_sec + worker->alarms[first].due_sec * worker->dilation_ratio);
+		psd_streams_wake_at(worker->streams,
+				    worker->start_sec + worker->alarms[first].due_sec * worker->dilation_ratio);
 }
 
 /* A layer group's end; at the last of them the others hear that this worker is that far. */

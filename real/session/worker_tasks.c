@@ -1,5 +1,5 @@
-/* What the device and the CPU do for a worker: layers, rebuilds, updates, reductions; on their own threads, but for what is done sooner than
- * handed over. */
+/* What the device and the CPU do for a worker: layers, rebuilds, updates, reductions; on their own threads, but for
+ * what is done sooner than handed over. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <stdlib.h>
@@ -9,8 +9,9 @@
 #include "real/session/solver.h"
 #include "real/session/worker_parts.h"
 
-/* Handing work to a lane and back takes some 30 us (the gaps between operations in a trace of scenarios/execute/cifar10-quick.yaml, two workers on
- * two cores of an AMD EPYC), 9 of them of processors; adding up or updating so many elements some 5. */
+/* Handing work to a lane and back takes some 30 us (the gaps between operations in a trace of
+ * scenarios/execute/cifar10-quick.yaml, two workers on two cores of an AMD EPYC), 9 of them of processors; adding up or
+ * updating so many elements some 5. */
 enum { SMALL_ELEMENTS = 8192 };
 #define SMALL_SEC 20e-6
 
@@ -34,8 +35,8 @@ struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, c
 	};
 }
 
-enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train, uint64_t *samples,
-					 struct psd_error *err)
+enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train,
+					 uint64_t *samples, struct psd_error *err)
 {
 	const struct psd_data_options options = psd_worker_data_options(graph, train);
 	struct psd_data *data;
@@ -84,7 +85,8 @@ static bool is_rebuilt(const struct psd_worker *worker, const struct psd_plan_it
 }
 
 /* The backend computes no gradient that is rebuilt. */
-static enum psd_status open_backend(struct psd_worker *worker, const struct psd_compute_options *options, struct psd_error *err)
+static enum psd_status open_backend(struct psd_worker *worker, const struct psd_compute_options *options,
+				    struct psd_error *err)
 {
 	float **gradients = calloc(worker->graph->n_tensors + 1u, sizeof(*gradients));
 	enum psd_status status;
@@ -93,9 +95,11 @@ static enum psd_status open_backend(struct psd_worker *worker, const struct psd_
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table of gradients");
 	memcpy(gradients, worker->memory.gradients, worker->graph->n_tensors * sizeof(*gradients));
 	for (unsigned i = 0; i < worker->plan->n_items; i++)
-		for (unsigned t = 0; t < worker->plan->items[i].n_tensors && is_rebuilt(worker, &worker->plan->items[i]); t++)
+		for (unsigned t = 0;
+		     t < worker->plan->items[i].n_tensors && is_rebuilt(worker, &worker->plan->items[i]); t++)
 			gradients[worker->plan->items[i].first_tensor + t] = NULL;
-	status = worker->backend->open(&worker->compute, worker->graph, options, worker->memory.parameters, gradients, err);
+	status = worker->backend->open(&worker->compute, worker->graph, options, worker->memory.parameters, gradients,
+				       err);
 	free(gradients);
 	return status;
 }
@@ -168,7 +172,8 @@ static enum psd_status run_forward(struct psd_worker *worker, struct psd_task ta
 	return status;
 }
 
-/* A factor outlives its place in the network's memory, which the next forward overwrites while peers may still be reading. */
+/* A factor outlives its place in the network's memory, which the next forward overwrites while peers may still be
+ * reading. */
 static void keep_factors(struct psd_worker *worker, unsigned layer, uint32_t iteration)
 {
 	for (unsigned i = 0; i < worker->plan->n_items; i++) {
@@ -181,7 +186,8 @@ static void keep_factors(struct psd_worker *worker, unsigned layer, uint32_t ite
 		to = psd_memory_factors(&worker->memory, i, iteration, worker->self);
 		memcpy((float *)(uintptr_t)to.top_diff, from.top_diff,
 		       item->subject.batch * item->subject.columns * sizeof(float));
-		memcpy((float *)(uintptr_t)to.bottom, from.bottom, item->subject.batch * item->subject.rows * sizeof(float));
+		memcpy((float *)(uintptr_t)to.bottom, from.bottom,
+		       item->subject.batch * item->subject.rows * sizeof(float));
 	}
 }
 
@@ -229,7 +235,8 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 	}
 }
 
-/* Of one slice's part from `offset` on: what is to be summed, workers in order of rank; a worker's own gradient stays where backward put it. */
+/* Of one slice's part from `offset` on: what is to be summed, workers in order of rank; a worker's own gradient stays
+ * where backward put it. */
 static unsigned find_parts(const struct psd_worker *worker, const struct psd_op *op, const float *own, uint64_t offset,
 			   const float **parts)
 {
@@ -347,7 +354,8 @@ static void task_job(void *context)
 		job->status = run_task(job->worker, job->task, &job->err);
 	job->sec = psd_worker_now(job->worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
-	job->busy_sec = job->worker->options->train->threads > 1 ? job->sec : begun_cpu_sec + job->cpu_sec - tested_cpu_sec;
+	job->busy_sec =
+		job->worker->options->train->threads > 1 ? job->sec : begun_cpu_sec + job->cpu_sec - tested_cpu_sec;
 }
 
 static bool is_first(const struct psd_worker *worker, const struct psd_op *op)
@@ -369,14 +377,15 @@ static uint64_t elements_of(const struct psd_worker *worker, const struct psd_op
 	uint64_t elements = 0;
 
 	if (op->kind == PSD_OP_REDUCE)
-		return psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice).elements * worker->layout->workers;
+		return psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice).elements *
+		       worker->layout->workers;
 	for (unsigned t = item->first_tensor; t < item->first_tensor + item->n_tensors; t++)
 		elements += worker->graph->tensors[t].elements;
 	return elements;
 }
 
-/* Layers go by what they took the last time; never the first one, which may wait for its batch, nor where OpenMP would need threads of its own
- * for the loop's. Meanwhile nothing is received. */
+/* Layers go by what they took the last time; never the first one, which may wait for its batch, nor where OpenMP would
+ * need threads of its own for the loop's. Meanwhile nothing is received. */
 static bool is_small_layer(const struct psd_worker *worker, const struct psd_op *op)
 {
 	const double last_sec = worker->last_sec[op - worker->program->ops];
@@ -396,7 +405,8 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	struct psd_worker *worker = context;
 	struct psd_job *job = &worker->jobs[resource];
 	const struct psd_op *op = &worker->program->ops[task.op];
-	const bool has_lane = (resource == PSD_RESOURCE_DEVICE && op->kind != PSD_OP_BARRIER) || resource == PSD_RESOURCE_CPU;
+	const bool has_lane =
+		(resource == PSD_RESOURCE_DEVICE && op->kind != PSD_OP_BARRIER) || resource == PSD_RESOURCE_CPU;
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
 	psd_worker_watch_load(worker, task.iteration);

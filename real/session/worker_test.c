@@ -1,5 +1,5 @@
-/* When worker 0 passes the test samples, and what is told of each iteration. A test stands between two iterations: the one before is complete
- * on this host, and the parameters stay as they are until this worker's own next gradient. */
+/* When worker 0 passes the test samples, and what is told of each iteration. A test stands between two iterations: the
+ * one before is complete on this host, and the parameters stay as they are until this worker's own next gradient. */
 #include "real/session/worker_parts.h"
 
 bool psd_worker_is_test_due(const struct psd_worker *worker, uint32_t iteration)

@@ -55,7 +55,8 @@ void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct 
 	if (!worker->options->span)
 		return;
 	if (worker->replay)
-		bytes = psd_payload_bytes_between(&worker->program->ops[task.op].payload, worker->layout, peer, worker->self);
+		bytes = psd_payload_bytes_between(&worker->program->ops[task.op].payload, worker->layout, peer,
+						  worker->self);
 	record(worker, task, true, bytes, begun_sec[task.op], psd_worker_now(worker));
 	begun_sec[task.op] = 0.0;
 }

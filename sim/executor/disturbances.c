@@ -53,8 +53,8 @@ static unsigned first_host(const struct psd_simulation *sim, unsigned node)
 void psd_sim_send_background(const struct psd_simulation *sim, unsigned index)
 {
 	const struct psd_background *background = &sim->scenario->backgrounds[index];
-	psd_network_transfer(first_host(sim, background->from_node), first_host(sim, background->to_node), background->bytes,
-			     psd_wake_cookie(PSD_WAKE_BACKGROUND_SENT, index, 0));
+	psd_network_transfer(first_host(sim, background->from_node), first_host(sim, background->to_node),
+			     background->bytes, psd_wake_cookie(PSD_WAKE_BACKGROUND_SENT, index, 0));
 	if (background->period_sec > 0.0)
 		psd_network_timer(background->period_sec, psd_wake_cookie(PSD_WAKE_BACKGROUND_DUE, index, 0));
 }

@@ -19,7 +19,8 @@ enum psd_status psd_sim_open_processors(struct psd_simulation *sim, struct psd_e
 	sim->pools = calloc(n_hosts, sizeof(*sim->pools));
 	sim->timers_sec = calloc(n_hosts, sizeof(*sim->timers_sec));
 	if (!sim->places || !sim->pools || !sim->timers_sec)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the processors of %u hosts", n_hosts);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the processors of %u hosts",
+				     n_hosts);
 	sim->n_pools = psd_pool_fill_places(sim->places, sim->layout, &sim->simulated->plan.machine);
 	for (unsigned p = 0; p < sim->n_pools; p++)
 		sim->timers_sec[p] = INFINITY;
@@ -73,10 +74,12 @@ void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool)
 	set_timer(sim, pool);
 }
 
-struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages, double n_woken)
+struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages,
+					   double n_woken)
 {
-	return psd_sim_has_processors(sim) ? psd_cost_socket_work(&sim->simulated->plan.rates, (double)bytes, n_messages, n_woken)
-					   : (struct psd_socket_work){.sec = 0.0};
+	return psd_sim_has_processors(sim)
+		       ? psd_cost_socket_work(&sim->simulated->plan.rates, (double)bytes, n_messages, n_woken)
+		       : (struct psd_socket_work){.sec = 0.0};
 }
 
 static bool somebody_computes(const struct psd_simulation *sim, unsigned host)

@@ -125,7 +125,8 @@ void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank)
 	const double message_sec = sim->simulated->plan.system->host.message_sec;
 	if (--sim->ranks[rank].n_parts_left > 0)
 		return;
-	psd_network_timer(psd_network_latency_sec(rank, to) + message_sec, psd_wake_cookie(PSD_WAKE_RING_ARRIVED, to, 0));
+	psd_network_timer(psd_network_latency_sec(rank, to) + message_sec,
+			  psd_wake_cookie(PSD_WAKE_RING_ARRIVED, to, 0));
 	psd_sim_ring_advance(sim, rank);
 }
 

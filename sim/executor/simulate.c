@@ -44,7 +44,9 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 {
 	const unsigned host = psd_wake_host(value);
 	switch ((enum psd_wake)(value >> 60)) {
-	case PSD_WAKE_WORK: psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_wake_rest(value)); break;
+	case PSD_WAKE_WORK:
+		psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_wake_rest(value));
+		break;
 	case PSD_WAKE_SEND_BEGINS: psd_sim_start_flows(sim, host); break;
 	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, psd_wake_rest(value)); break;
 	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_wake_task(value)); break;
@@ -198,8 +200,8 @@ static void fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 	}
 }
 
-enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span, void *context, struct psd_outcome *outcome,
-			     struct psd_error *err)
+enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span, void *context,
+			     struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = simulated->matter->scenario;
 	struct psd_simulation sim = {
@@ -220,14 +222,15 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 		.span = span != NULL ? sim_span : NULL,
 		.context = &sim,
 	};
-	const struct psd_run_length length = psd_run_length_make(simulated->system, scenario->iterations, scenario->jitter_ratio);
+	const struct psd_run_length length =
+		psd_run_length_make(simulated->system, scenario->iterations, scenario->jitter_ratio);
 	const struct psd_platform platform = psd_simulate_platform(simulated);
 	enum psd_status status = allocate(&sim, err);
 	if (status == PSD_OK)
 		status = psd_network_open(&platform, wake, &sim, err);
 	if (status == PSD_OK)
-		status = psd_interpreter_init(&sim.interpreter, sim.program, psd_layout_hosts(sim.layout), sim.duties_of_host,
-					      length.n_iterations, &seam, err);
+		status = psd_interpreter_init(&sim.interpreter, sim.program, psd_layout_hosts(sim.layout),
+					      sim.duties_of_host, length.n_iterations, &seam, err);
 	if (status == PSD_OK) {
 		psd_sim_ring_find_latency(&sim);
 		psd_sim_start_disturbances(&sim);

@@ -22,7 +22,8 @@ enum psd_wake {
 	PSD_WAKE_BACKGROUND_DUE,
 	PSD_WAKE_POOL,	   /* pool: some of its work may be over */
 	PSD_WAKE_CROSSING, /* index: one part of it is over */
-	PSD_WAKE_LOST,	   /* what a message took from those who compute is over: nothing waits for it; 4 bits hold one more */
+	PSD_WAKE_LOST, /* what a message took from those who compute is over: nothing waits for it; 4 bits hold one more
+			*/
 };
 
 struct psd_sending {
@@ -41,7 +42,8 @@ struct psd_crossing {
 struct psd_ring_rank {
 	unsigned step; /* the next to send */
 	unsigned n_arrived;
-	unsigned n_parts_left; /* of the message that it sends: its bytes, and what either end does for it; 0: it sends none */
+	unsigned n_parts_left; /* of the message that it sends: its bytes, and what either end does for it; 0: it sends
+				  none */
 };
 
 struct psd_simulation {
@@ -136,7 +138,8 @@ bool psd_sim_has_processors(const struct psd_simulation *sim);
 void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie);
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
 /* As psd_cost_socket_work(); nothing where processors are not shared. */
-struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages, double n_woken);
+struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages,
+					   double n_woken);
 /* So many messages wake the host: those who compute on its cores lose time to them. */
 void psd_sim_wake_receiver(struct psd_simulation *sim, unsigned host, double n_woken);
 

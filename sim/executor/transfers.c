@@ -3,9 +3,9 @@
 
 #include "sim/executor/simulation.h"
 
-/* A dense exchange in flow fidelity: each sender's messages travel in this many flows, shifted around the cluster, once there are more than
- * MOST_MESSAGES of them. One is exact where all nodes and ways are alike; 16 stay within 1.3 % of all P (P-1) messages on other
- * clusters; nodes that own whole matrices are hot spots, which take 64. */
+/* A dense exchange in flow fidelity: each sender's messages travel in this many flows, shifted around the cluster, once
+ * there are more than MOST_MESSAGES of them. One is exact where all nodes and ways are alike; 16 stay within 1.3 % of
+ * all P (P-1) messages on other clusters; nodes that own whole matrices are hot spots, which take 64. */
 enum { SHIFT_FLOWS_ALIKE = 1, SHIFT_FLOWS = 16, SHIFT_FLOWS_HOT = 64, MOST_MESSAGES = 16 };
 
 unsigned psd_sim_shift_flows(const struct psd_case *simulated)
@@ -14,19 +14,21 @@ unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 	for (unsigned i = 0; i < simulated->plan.n_items; i++)
 		if (simulated->plan.items[i].method == PSD_METHOD_ADAM)
 			return SHIFT_FLOWS_HOT;
-	const bool is_alike_everywhere =
-		scenario->network.topology == PSD_TOPOLOGY_STAR && scenario->n_slowdowns == 0 && scenario->n_backgrounds == 0;
+	const bool is_alike_everywhere = scenario->network.topology == PSD_TOPOLOGY_STAR &&
+					 scenario->n_slowdowns == 0 && scenario->n_backgrounds == 0;
 	return is_alike_everywhere ? SHIFT_FLOWS_ALIKE : SHIFT_FLOWS;
 }
 
-/* Flows stand for several messages only where every host is worker and shard alike and there are more peers than flows. */
+/* Flows stand for several messages only where every host is worker and shard alike and there are more peers than flows.
+ */
 static bool is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = sim->layout;
 	const bool is_dense = payload->pattern == PSD_PATTERN_PUSH || payload->pattern == PSD_PATTERN_PULL ||
 			      payload->pattern == PSD_PATTERN_BROADCAST;
-	return !sim->is_message_fidelity && is_dense && !layout->has_separate_servers && layout->workers_per_node == 1 &&
-	       layout->workers - 1 > MOST_MESSAGES && layout->workers - 1 > sim->n_shift_flows;
+	return !sim->is_message_fidelity && is_dense && !layout->has_separate_servers &&
+	       layout->workers_per_node == 1 && layout->workers - 1 > MOST_MESSAGES &&
+	       layout->workers - 1 > sim->n_shift_flows;
 }
 
 uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host)
@@ -57,12 +59,13 @@ static void start_end(struct psd_simulation *sim, unsigned host, struct psd_sock
 	if (work.sec <= 0.0)
 		return;
 	sim->crossings[crossing].n_parts_left++;
-	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_wake_cookie(PSD_WAKE_CROSSING, 0, crossing));
+	psd_sim_process(sim, host, work.sec, work.most_cores / n_others,
+			psd_wake_cookie(PSD_WAKE_CROSSING, 0, crossing));
 }
 
 /* The network and both ends work on it at a time. */
-static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, struct psd_socket_work sent,
-			   struct psd_socket_work received)
+static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
+			   struct psd_socket_work sent, struct psd_socket_work received)
 {
 	struct psd_crossing *crossing = new_crossing(sim);
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
@@ -106,7 +109,8 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 	const unsigned to_node = psd_layout_node(sim->layout, to);
 	const double n_messages = n_parts * psd_cost_messages(&sim->simulated->plan.rates, (double)bytes / n_parts);
 	const struct psd_socket_work sent = psd_sim_socket_work(sim, bytes, n_messages, 0.0);
-	const struct psd_socket_work received = psd_sim_socket_work(sim, bytes, n_messages, woken_by(sim, from, n_parts));
+	const struct psd_socket_work received =
+		psd_sim_socket_work(sim, bytes, n_messages, woken_by(sim, from, n_parts));
 	sim->sendings[from].n_flows_left++;
 	if (from_node != to_node) {
 		sim->sent_bytes[from_node] += bytes;
@@ -118,14 +122,15 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 		psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_FLOW, from, to));
 }
 
-/* Sender r's peers r+1, r+2, ... in K runs of about equal length; the first of a run carries the bytes of all of it. Each host is then the
- * carrier of K senders, and gets as many bytes as it would from all. */
+/* Sender r's peers r+1, r+2, ... in K runs of about equal length; the first of a run carries the bytes of all of it.
+ * Each host is then the carrier of K senders, and gets as many bytes as it would from all. */
 static unsigned first_peer(const struct psd_simulation *sim, unsigned run)
 {
 	return run * (sim->layout->workers - 1) / sim->n_shift_flows;
 }
 
-static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from, unsigned run)
+static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
+			  unsigned run)
 {
 	const unsigned n_hosts = sim->layout->workers;
 	uint64_t bytes = 0;
@@ -153,7 +158,8 @@ static unsigned run_of(const struct psd_simulation *sim, unsigned from, unsigned
 }
 
 /* What one flow from `from` to `to` carried. */
-static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from, unsigned to)
+static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
+			   unsigned to)
 {
 	if (!is_aggregated(sim, payload))
 		return psd_payload_bytes_between(payload, sim->layout, from, to);
@@ -161,7 +167,8 @@ static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_pa
 }
 
 /* The messages to different hosts that it stands for. */
-static double flow_messages(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from, unsigned to)
+static double flow_messages(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
+			    unsigned to)
 {
 	unsigned run;
 
@@ -238,8 +245,8 @@ static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struc
 		psd_interpreter_arrived(&sim->interpreter, to, task);
 }
 
-/* Every host waits for something from every sender, and a flow stands for messages to several: so all have theirs when the last flow of
- * all is there. */
+/* Every host waits for something from every sender, and a flow stands for messages to several: so all have theirs when
+ * the last flow of all is there. */
 static void end_shift_flow(struct psd_simulation *sim, unsigned from, struct psd_task task)
 {
 	const unsigned n_hosts = sim->layout->workers;
@@ -256,7 +263,8 @@ void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)
 	struct psd_sending *sending = &sim->sendings[from];
 	const struct psd_task task = sending->task;
 	report_arrival(sim, from, to, task);
-	psd_sim_wake_receiver(sim, to, woken_by(sim, from, flow_messages(sim, psd_simulation_payload(sim, task), from, to)));
+	psd_sim_wake_receiver(sim, to,
+			      woken_by(sim, from, flow_messages(sim, psd_simulation_payload(sim, task), from, to)));
 	if (--sending->n_flows_left == 0) {
 		sending->paused_at_sec = psd_network_now_sec();
 		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);

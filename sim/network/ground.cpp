@@ -1,6 +1,6 @@
-/* Starts SimGrid, gives it a generated platform or loads a user's, and checks the latter. Ways of a generated platform come from
- * platform.c through one zone of our own: nested star zones cannot choose a spine by the receiver and are slower. Latencies never stay
- * on the links. Refuses to start any transfer. */
+/* Starts SimGrid, gives it a generated platform or loads a user's, and checks the latter. Ways of a generated platform
+ * come from platform.c through one zone of our own: nested star zones cannot choose a spine by the receiver and are
+ * slower. Latencies never stay on the links. Refuses to start any transfer. */
 #include "sim/network/ground.hpp"
 
 #include <algorithm>
@@ -74,8 +74,8 @@ enum psd_status check_host(const s4u::Host *host, struct psd_place at, struct ps
 	const double speed = host->get_speed();
 
 	if (!(speed > 0) || !std::isfinite(speed))
-		return psd_error_set(err, PSD_EINVAL, at, "host '%.100s' has speed %g, must be above 0", host->get_cname(),
-				     speed);
+		return psd_error_set(err, PSD_EINVAL, at, "host '%.100s' has speed %g, must be above 0",
+				     host->get_cname(), speed);
 	return PSD_OK;
 }
 
@@ -87,8 +87,8 @@ enum psd_status check_link(const s4u::Link *link, struct psd_place at, struct ps
 		return psd_error_set(err, PSD_EINVAL, at, "link '%.100s' has bandwidth %g Bps, must be above 0",
 				     link->get_cname(), bandwidth);
 	if (!(latency_sec >= 0) || !std::isfinite(latency_sec))
-		return psd_error_set(err, PSD_EINVAL, at, "link '%.100s' has latency %g s, must be 0 or more", link->get_cname(),
-				     latency_sec);
+		return psd_error_set(err, PSD_EINVAL, at, "link '%.100s' has latency %g s, must be 0 or more",
+				     link->get_cname(), latency_sec);
 	return PSD_OK;
 }
 
@@ -99,8 +99,8 @@ enum psd_status check_platform(const Ground *ground, struct psd_error *err)
 	enum psd_status status;
 
 	if (ground->hosts.size() < needed)
-		return psd_error_set(err, PSD_EINVAL, at, "platform has %zu hosts, the scenario needs %u", ground->hosts.size(),
-				     needed);
+		return psd_error_set(err, PSD_EINVAL, at, "platform has %zu hosts, the scenario needs %u",
+				     ground->hosts.size(), needed);
 	for (const s4u::Host *host : ground->hosts)
 		if ((status = check_host(host, at, err)) != PSD_OK)
 			return status;
@@ -110,7 +110,8 @@ enum psd_status check_platform(const Ground *ground, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* CM02 shares a link in proportion to the round-trip time of its flows; without latencies on the links it shares alike. */
+/* CM02 shares a link in proportion to the round-trip time of its flows; without latencies on the links it shares alike.
+ */
 void take_latencies(Ground *ground)
 {
 	for (s4u::Link *link : ground->engine->get_all_links()) {
@@ -178,8 +179,8 @@ struct SignalKeeper {
 	SignalKeeper &operator=(const SignalKeeper &) = delete;
 };
 
-/* CM02 without cross traffic and window limits is plain max-min sharing; the defaults add 4 % and cap long fat ways. Options given
- * here win over a <config> in the platform. */
+/* CM02 without cross traffic and window limits is plain max-min sharing; the defaults add 4 % and cap long fat ways.
+ * Options given here win over a <config> in the platform. */
 void start_simgrid(Ground *ground)
 {
 	static std::string words[] = {"psd-sim", "--cfg=network/model:CM02", "--cfg=network/crosstraffic:no",

@@ -1,4 +1,5 @@
-/* What the network runs on: SimGrid's engine, its hosts and their links, generated or from a user's file. Private to sim/, C++. */
+/* What the network runs on: SimGrid's engine, its hosts and their links, generated or from a user's file. Private to
+ * sim/, C++. */
 #ifndef PSD_SIM_GROUND_HPP
 #define PSD_SIM_GROUND_HPP
 
@@ -22,15 +23,16 @@ struct Ground {
 	std::vector<simgrid::s4u::Host *> hosts; /* by number */
 	std::vector<simgrid::s4u::Link *> links; /* of a generated platform, by number */
 	simgrid::s4u::Link *broken;		 /* of a generated platform: a link that is down */
-	bool is_way_broken;			 /* all ways of a generated platform take the broken link for the moment */
-	std::unordered_map<const simgrid::s4u::Link *, double> latencies_sec; /* of a user's links, as the file has them */
+	bool is_way_broken; /* all ways of a generated platform take the broken link for the moment */
+	std::unordered_map<const simgrid::s4u::Link *, double>
+		latencies_sec; /* of a user's links, as the file has them */
 };
 
-/* Starts SimGrid on ground->platform and fills the rest; ground must stay where it is until the process ends. PSD_EINVAL, PSD_EFILE:
- * the user's file, in one line; PSD_ERUN: SimGrid gave up. */
+/* Starts SimGrid on ground->platform and fills the rest; ground must stay where it is until the process ends.
+ * PSD_EINVAL, PSD_EFILE: the user's file, in one line; PSD_ERUN: SimGrid gave up. */
 enum psd_status open_ground(Ground *ground, struct psd_error *err);
-/* The links from one host to another. Empty: no way (a user's platform need not connect all hosts), or one without links but with
- * *latency_sec, what SimGrid itself counts besides the links. */
+/* The links from one host to another. Empty: no way (a user's platform need not connect all hosts), or one without
+ * links but with *latency_sec, what SimGrid itself counts besides the links. */
 std::vector<simgrid::s4u::Link *> find_way(const Ground *ground, unsigned from, unsigned to, double *latency_sec);
 /* Sum of the links' latencies on a user's platform, as the file has them. */
 double links_latency_sec(const Ground *ground, unsigned from, unsigned to);

@@ -1,16 +1,16 @@
-/* SimGrid's S4U behind network.h: no actors, everything happens in callbacks on SimGrid's main thread. Refuses to know what a transfer
- * is for. What makes it fast:
+/* SimGrid's S4U behind network.h: no actors, everything happens in callbacks on SimGrid's main thread. Refuses to know
+ * what a transfer is for. What makes it fast:
  *
- * Comms are used again, and never stay on SimGrid's list. SimGrid 3.32 puts each new host-to-host comm on one list and searches that
- * whole list when the comm ends, so n comms in flight cost n steps each. Setting an ended comm's state back and starting it again
- * leaves it off the list; a new one is started once over a link that is down, which takes it off while the list is short. Comms are
- * kept by pair of hosts, because a comm cannot change its ends.
- * Timers are a heap of ours behind one kernel timer, so that all that is due at one date is one event of SimGrid's.
+ * Comms are used again, and never stay on SimGrid's list. SimGrid 3.32 puts each new host-to-host comm on one list and
+ * searches that whole list when the comm ends, so n comms in flight cost n steps each. Setting an ended comm's state
+ * back and starting it again leaves it off the list; a new one is started once over a link that is down, which takes it
+ * off while the list is short. Comms are kept by pair of hosts, because a comm cannot change its ends. Timers are a
+ * heap of ours behind one kernel timer, so that all that is due at one date is one event of SimGrid's.
  *
  * Measured, CPU seconds of a whole process, one core, a new comm for each transfer and the same timers
- * in brackets. Ring of 512 hosts step by step, 523,264 transfers: 0.5 [1.5], 33 MB; the same with jitter, so that no two transfers
- * end together: 1.0. Ring of 4,096 as one flow each: 0.09, 47 MB. 467 rings of 256 flows in sequence: 0.14. All of 256 hosts to all,
- * 65,280 flows at once: 0.4 [13.7], 135 MB; of 512: 1.8, 450 MB. */
+ * in brackets. Ring of 512 hosts step by step, 523,264 transfers: 0.5 [1.5], 33 MB; the same with jitter, so that no
+ * two transfers end together: 1.0. Ring of 4,096 as one flow each: 0.09, 47 MB. 467 rings of 256 flows in sequence:
+ * 0.14. All of 256 hosts to all, 65,280 flows at once: 0.4 [13.7], 135 MB; of 512: 1.8, 450 MB. */
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -83,7 +83,8 @@ struct Network {
 	std::vector<uint64_t> sent_bytes, received_bytes;
 };
 
-Network *network; /* SimGrid is one per process, and so is this; never freed, SimGrid points into it until the process ends */
+Network *network; /* SimGrid is one per process, and so is this; never freed, SimGrid points into it until the process
+		     ends */
 
 struct psd_place nowhere()
 {
@@ -105,7 +106,8 @@ void fail(unsigned from, unsigned to, const char *why)
 	psd_network_stop();
 }
 
-/* A start that fails takes a new comm off SimGrid's list (see the head). Not on a user's platform, whose ways are not ours to break. */
+/* A start that fails takes a new comm off SimGrid's list (see the head). Not on a user's platform, whose ways are not
+ * ours to break. */
 void take_off_list(s4u::Comm *comm)
 {
 	if (!network->ground.broken)
@@ -151,15 +153,16 @@ void keep_for_later(Transfer *transfer)
 	transfer->pair->idle = transfer;
 }
 
-/* SimGrid abort()s where a user's platform has no way between two hosts, and a comm that meets a broken link at its start ends without
- * a callback, with nothing left to send. */
+/* SimGrid abort()s where a user's platform has no way between two hosts, and a comm that meets a broken link at its
+ * start ends without a callback, with nothing left to send. */
 void start_on_users_platform(Transfer *transfer)
 {
 	const unsigned from = transfer->from, to = transfer->to;
 	double latency_sec;
 
 	if (!transfer->pair->has_way)
-		transfer->pair->has_way = !psd::find_way(&network->ground, from, to, &latency_sec).empty() || latency_sec > 0;
+		transfer->pair->has_way =
+			!psd::find_way(&network->ground, from, to, &latency_sec).empty() || latency_sec > 0;
 	if (!transfer->pair->has_way)
 		return fail(from, to, "the platform has no way between them");
 	transfer->comm->start();
@@ -243,7 +246,8 @@ void wake_ended()
 	ended.erase(ended.begin(), ended.begin() + std::ptrdiff_t(i));
 }
 
-/* Everything due at this date. Callbacks add alarms and start transfers, but no transfer ends before this has returned. */
+/* Everything due at this date. Callbacks add alarms and start transfers, but no transfer ends before this has returned.
+ */
 void wake_due()
 {
 	network->is_waking = true;
@@ -259,8 +263,9 @@ void wake_due()
 		psd_network_stop(); /* a user's platform may change its links for ever */
 }
 
-/* SimGrid calls this for each transfer that ends; all that end at one date are in its model's set before the first call. The last of
- * them wakes the lot. It cannot be used again before SimGrid is done with it, which it is when the next one comes. */
+/* SimGrid calls this for each transfer that ends; all that end at one date are in its model's set before the first
+ * call. The last of them wakes the lot. It cannot be used again before SimGrid is done with it, which it is when the
+ * next one comes. */
 void on_completion(const s4u::Activity &activity)
 {
 	auto *transfer = activity.get_data<Transfer>();
@@ -282,7 +287,8 @@ void on_completion(const s4u::Activity &activity)
 
 } // namespace
 
-enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context, struct psd_error *err)
+enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
+				 struct psd_error *err)
 {
 	enum psd_status status;
 
@@ -351,8 +357,8 @@ double psd_network_latency_sec(unsigned from, unsigned to)
 	return pair->latency_sec + ends_sec;
 }
 
-/* Through the solver's hook, because a comm keeps the smallest bandwidth of its links at its start as a bound of its own: a link that
- * was slow then would stay slow for it. Above ratio 1 the bandwidth itself grows. */
+/* Through the solver's hook, because a comm keeps the smallest bandwidth of its links at its start as a bound of its
+ * own: a link that was slow then would stay slow for it. Above ratio 1 the bandwidth itself grows. */
 static void scale_link(s4u::Link *link, double ratio)
 {
 	const auto inserted = network->scaled.insert({link, {link->get_bandwidth(), 1}});
@@ -363,7 +369,8 @@ static void scale_link(s4u::Link *link, double ratio)
 		link->set_sharing_policy(s4u::Link::SharingPolicy::NONLINEAR,
 					 [scaled](double bandwidth, int) { return bandwidth * scaled->ratio; });
 	if (link->get_sharing_policy() == s4u::Link::SharingPolicy::NONLINEAR)
-		link->set_bandwidth(scaled->start_bandwidth * std::max(ratio, 1.0)); /* also makes SimGrid solve again */
+		link->set_bandwidth(scaled->start_bandwidth *
+				    std::max(ratio, 1.0)); /* also makes SimGrid solve again */
 	else
 		link->set_bandwidth(scaled->start_bandwidth * ratio);
 }
@@ -408,7 +415,8 @@ enum psd_status psd_network_run(struct psd_error *err)
 {
 	network->is_stopping = false;
 	network->vetoes.clear();
-	if (network->failure.status == PSD_OK && (network->n_in_flight || !network->alarms.empty() || !network->ended.empty())) {
+	if (network->failure.status == PSD_OK &&
+	    (network->n_in_flight || !network->alarms.empty() || !network->ended.empty())) {
 		if (!network->ended.empty())
 			arm(s4u::Engine::get_clock());
 		else if (!network->alarms.empty())

@@ -1,7 +1,8 @@
-/* SimGrid behind a C header: hosts, transfers that share links max-min fairly, timers, a clock. One network per process (SimGrid is a
- * process-wide singleton): callers fork per sweep point. Everything happens in one thread; a completion calls back, and callbacks may
- * start further transfers and timers. What is due at one date wakes in a fixed order, so runs repeat exactly: first the timers, in the
- * order of their start, then the transfers that end at that date, in the order of their start. */
+/* SimGrid behind a C header: hosts, transfers that share links max-min fairly, timers, a clock. One network per process
+ * (SimGrid is a process-wide singleton): callers fork per sweep point. Everything happens in one thread; a completion
+ * calls back, and callbacks may start further transfers and timers. What is due at one date wakes in a fixed order, so
+ * runs repeat exactly: first the timers, in the order of their start, then the transfers that end at that date, in the
+ * order of their start. */
 #ifndef PSD_SIM_NETWORK_H
 #define PSD_SIM_NETWORK_H
 
@@ -10,8 +11,8 @@
 
 #include "engine/base/error.h"
 
-/* What the generated platforms need. Hosts: worker w is host w and sits on node w / workers_per_node; server s (separate server nodes
- * only) is host n_workers + s on its own node n_nodes + s. */
+/* What the generated platforms need. Hosts: worker w is host w and sits on node w / workers_per_node; server s
+ * (separate server nodes only) is host n_workers + s on its own node n_nodes + s. */
 struct psd_platform {
 	unsigned topology; /* enum psd_topology */
 	unsigned nodes;	   /* worker nodes */
@@ -20,7 +21,8 @@ struct psd_platform {
 	unsigned servers;   /* separate server nodes, 0: none */
 	double send_bps;    /* capacity of a node's way out: min(link * payload, transport) */
 	double receive_bps; /* and in: min(link * payload, transport after incast) */
-	double latency_sec; /* of links between nodes, one way; modelled by callers as a delay, links get zero (no RTT bias) */
+	double latency_sec; /* of links between nodes, one way; modelled by callers as a delay, links get zero (no RTT
+			       bias) */
 	double host_latency_sec; /* what the ends add to it, whatever the topology; no part of what is written */
 	double local_bps;	 /* between workers of a node, each way; 0: unlimited */
 	unsigned nodes_per_rack;
@@ -31,42 +33,44 @@ struct psd_platform {
 
 typedef void (*psd_wake_fn)(void *context, uint64_t cookie);
 
-/* Starts SimGrid with this platform; wake(context, cookie) is called for each completion. *platform may go afterwards, but not its
- * path. PSD_EINVAL: the platform is bad (one line, SimGrid's words), PSD_ERUN: SimGrid gave up. SimGrid may abort() on some bad XML:
- * callers run psd_platform_check() before. */
+/* Starts SimGrid with this platform; wake(context, cookie) is called for each completion. *platform may go afterwards,
+ * but not its path. PSD_EINVAL: the platform is bad (one line, SimGrid's words), PSD_ERUN: SimGrid gave up. SimGrid may
+ * abort() on some bad XML: callers run psd_platform_check() before. */
 enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_fn wake, void *context,
 				 struct psd_error *err) PSD_MUST_CHECK;
 /* Hosts 0 to workers + servers - 1 of a generated platform; all hosts of a user's, in natural order of their names. */
 unsigned psd_network_hosts(void);
 double psd_network_now_sec(void);
-/* bytes leave host `from` now; wakes when the last has arrived (no latency). from != to; bytes 0 completes in this instant. A way that
- * does not exist or is down ends the run with PSD_ERUN. */
+/* bytes leave host `from` now; wakes when the last has arrived (no latency). from != to; bytes 0 completes in this
+ * instant. A way that does not exist or is down ends the run with PSD_ERUN. */
 void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie);
 /* Wakes at now + delay_sec (>= 0), also in this instant. */
 void psd_network_timer(double delay_sec, uint64_t cookie);
-/* One-way latency between two hosts: 0 inside a host or node, the platform's and what the ends add between nodes (a user's XML: its
- * route's, as the file has it, and what the ends add between the same nodes as below). */
+/* One-way latency between two hosts: 0 inside a host or node, the platform's and what the ends add between nodes (a
+ * user's XML: its route's, as the file has it, and what the ends add between the same nodes as below). */
 double psd_network_latency_sec(unsigned from, unsigned to);
-/* Scales the capacity of a node's link, both ways, to ratio (> 0) of what it was at the start. Transfers under way change speed too,
- * except that none gets faster than its links were at ratio 1. User platforms: the first and the last link of the ways of the node's
- * first host; no-op without one. */
+/* Scales the capacity of a node's link, both ways, to ratio (> 0) of what it was at the start. Transfers under way
+ * change speed too, except that none gets faster than its links were at ratio 1. User platforms: the first and the last
+ * link of the ways of the node's first host; no-op without one. */
 void psd_network_scale_link(unsigned node, double ratio);
-/* Runs until nothing is left to do or psd_network_stop() was called; may be called again. PSD_ERUN: a transfer failed or SimGrid gave
- * up. After psd_network_stop() no further callback comes before the next run. */
+/* Runs until nothing is left to do or psd_network_stop() was called; may be called again. PSD_ERUN: a transfer failed
+ * or SimGrid gave up. After psd_network_stop() no further callback comes before the next run. */
 enum psd_status psd_network_run(struct psd_error *err) PSD_MUST_CHECK;
 void psd_network_stop(void);
-/* Bytes that crossed each node's link so far, out and in (payload of finished transfers between different nodes). User platforms:
- * the same nodes, by the numbers of their hosts; hosts beyond the workers are a node each. */
+/* Bytes that crossed each node's link so far, out and in (payload of finished transfers between different nodes). User
+ * platforms: the same nodes, by the numbers of their hosts; hosts beyond the workers are a node each. */
 uint64_t psd_network_sent_bytes(unsigned node);
 uint64_t psd_network_received_bytes(unsigned node);
 
 /* Loads the platform in a child process, so that a crash or abort of SimGrid becomes PSD_EINVAL and one line
- * "platform.xml:LINE: words"; also PSD_EINVAL if that takes longer than 30 s. Generated platforms: PSD_OK without a look. */
+ * "platform.xml:LINE: words"; also PSD_EINVAL if that takes longer than 30 s. Generated platforms: PSD_OK without a
+ * look. */
 enum psd_status psd_platform_check(const struct psd_platform *platform, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the generated platform as SimGrid XML (for --dump-platform), latencies included: half of one on a node's way out, half on
- * its way in. Anything but a star of single workers lists the way of each pair of hosts; PSD_EINVAL beyond 512 hosts of those, or for
- * a user's platform. PSD_EFILE: `out` cannot be written. */
-enum psd_status psd_platform_write(FILE *out, const struct psd_platform *platform, struct psd_error *err) PSD_MUST_CHECK;
+/* Writes the generated platform as SimGrid XML (for --dump-platform), latencies included: half of one on a node's way
+ * out, half on its way in. Anything but a star of single workers lists the way of each pair of hosts; PSD_EINVAL beyond
+ * 512 hosts of those, or for a user's platform. PSD_EFILE: `out` cannot be written. */
+enum psd_status psd_platform_write(FILE *out, const struct psd_platform *platform,
+				   struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -25,7 +25,8 @@ unsigned psd_platform_nodes(const struct psd_platform *platform)
 
 unsigned psd_platform_node_of(const struct psd_platform *platform, unsigned host)
 {
-	return host < platform->workers ? host / platform->workers_per_node : platform->nodes + (host - platform->workers);
+	return host < platform->workers ? host / platform->workers_per_node
+					: platform->nodes + (host - platform->workers);
 }
 
 unsigned psd_platform_node_link(unsigned node, int is_in)
@@ -48,7 +49,8 @@ static unsigned spines(const struct psd_platform *platform)
 	return uplinks < 1.5 ? 1 : (unsigned)(uplinks + 0.5);
 }
 
-/* Links are numbered in pairs (out or up, in or down): nodes, then workers' local links, then leaf by leaf their uplinks. */
+/* Links are numbered in pairs (out or up, in or down): nodes, then workers' local links, then leaf by leaf their
+ * uplinks. */
 static unsigned first_local(const struct psd_platform *platform)
 {
 	return 2 * psd_platform_nodes(platform);
@@ -85,7 +87,8 @@ void psd_platform_host_name(const struct psd_platform *platform, unsigned host, 
 	else if (platform->workers_per_node == 1)
 		snprintf(name, PSD_LINK_NAME, "n%u", host);
 	else
-		snprintf(name, PSD_LINK_NAME, "n%uw%u", host / platform->workers_per_node, host % platform->workers_per_node);
+		snprintf(name, PSD_LINK_NAME, "n%uw%u", host / platform->workers_per_node,
+			 host % platform->workers_per_node);
 }
 
 void psd_platform_link_name(const struct psd_platform *platform, unsigned link, char *name)
@@ -95,9 +98,11 @@ void psd_platform_link_name(const struct psd_platform *platform, unsigned link, 
 	if (link < first_local(platform))
 		snprintf(name, PSD_LINK_NAME, "node%u_%s", pair, link % 2 ? "in" : "out");
 	else if (link < first_uplink(platform))
-		snprintf(name, PSD_LINK_NAME, "worker%u_%s", pair - psd_platform_nodes(platform), link % 2 ? "in" : "out");
+		snprintf(name, PSD_LINK_NAME, "worker%u_%s", pair - psd_platform_nodes(platform),
+			 link % 2 ? "in" : "out");
 	else
-		snprintf(name, PSD_LINK_NAME, "leaf%u_spine%u_%s", (pair - first_uplink(platform) / 2) / spines(platform),
+		snprintf(name, PSD_LINK_NAME, "leaf%u_spine%u_%s",
+			 (pair - first_uplink(platform) / 2) / spines(platform),
 			 (pair - first_uplink(platform) / 2) % spines(platform), link % 2 ? "down" : "up");
 }
 
@@ -114,7 +119,8 @@ unsigned psd_platform_route(const struct psd_platform *platform, unsigned from, 
 	}
 	links[n_links++] = psd_platform_node_link(from_node, 0);
 	if (platform->topology != PSD_TOPOLOGY_STAR) {
-		const unsigned from_leaf = from_node / platform->nodes_per_rack, to_leaf = to_node / platform->nodes_per_rack;
+		const unsigned from_leaf = from_node / platform->nodes_per_rack,
+			       to_leaf = to_node / platform->nodes_per_rack;
 		const unsigned spine = to_node % spines(platform);
 
 		if (from_leaf != to_leaf) {
@@ -224,12 +230,13 @@ enum psd_status psd_platform_write(FILE *out, const struct psd_platform *platfor
 	const int is_plain_star = platform->topology == PSD_TOPOLOGY_STAR && platform->workers_per_node == 1;
 
 	if (platform->topology == PSD_TOPOLOGY_PLATFORM)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "the platform is a file already: '%.200s'", platform->path);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "the platform is a file already: '%.200s'",
+				     platform->path);
 	if (!is_plain_star && hosts > DUMP_PAIR_HOSTS)
-		return psd_error_set(
-			err, PSD_EINVAL, PSD_NOWHERE,
-			"platform has %u hosts, %d is the most that is written for anything but a star of single workers", hosts,
-			DUMP_PAIR_HOSTS);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "platform has %u hosts, %d is the most that is written for anything but a star of "
+				     "single workers",
+				     hosts, DUMP_PAIR_HOSTS);
 	fprintf(out,
 		"<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform "
 		"version=\"4.1\">\n"

@@ -1,5 +1,5 @@
-/* The check of a user's platform file in a child process, because SimGrid abort()s or crashes on some of them. Refuses to judge what
- * SimGrid accepts beyond what psd_network_open() checks. */
+/* The check of a user's platform file in a child process, because SimGrid abort()s or crashes on some of them. Refuses
+ * to judge what SimGrid accepts beyond what psd_network_open() checks. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <ctype.h>

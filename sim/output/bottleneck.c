@@ -8,8 +8,8 @@
 static const char *const resource_names[] = {"compute", "the copy out of the device", "the copy into the device",
 					     "the server CPU", "the network"};
 
-/* Above this share of the iteration a resource is what the system waits for; below, nothing is used up. Stages that follow one another
- * share the iteration: there the one that takes more than half of it is meant. */
+/* Above this share of the iteration a resource is what the system waits for; below, nothing is used up. Stages that
+ * follow one another share the iteration: there the one that takes more than half of it is meant. */
 static const double bound_ratio = 0.8;
 static const double sequential_bound_ratio = 0.5;
 /* Up to this share of an iteration exposed communication is not worth more words. */
@@ -36,10 +36,11 @@ static double percent_of(double sec, double iteration_sec)
 static const char *name_of(const struct psd_result *result, int resource)
 {
 	const struct psd_host *host = &result->system->host;
-	const bool has_served =
-		host->socket_bps > 0.0 || host->interrupt_sec > 0.0 || host->handling_sec > 0.0 || host->switch_sec > 0.0;
+	const bool has_served = host->socket_bps > 0.0 || host->interrupt_sec > 0.0 || host->handling_sec > 0.0 ||
+				host->switch_sec > 0.0;
 
-	return resource == PSD_RESOURCE_NIC && has_served ? "the network with the cores that serve it" : resource_names[resource];
+	return resource == PSD_RESOURCE_NIC && has_served ? "the network with the cores that serve it"
+							  : resource_names[resource];
 }
 
 /* Whether the workers and servers of a machine are more than its cores. */
@@ -53,7 +54,8 @@ static bool shares_cores(const struct psd_scenario *scenario, const struct psd_r
 }
 
 /* What may keep a device busy besides forward and backward, as far as this system has it. */
-static void add_extras(struct psd_sentence *sentence, const struct psd_scenario *scenario, const struct psd_result *result)
+static void add_extras(struct psd_sentence *sentence, const struct psd_scenario *scenario,
+		       const struct psd_result *result)
 {
 	const struct psd_system *system = result->system;
 	const bool has_factors = system->sync != PSD_SYNC_PS && system->sync != PSD_SYNC_RING;
@@ -84,7 +86,8 @@ static void add_extras(struct psd_sentence *sentence, const struct psd_scenario 
 		psd_sentence_add(sentence, ")");
 }
 
-static void add_device_bound(struct psd_sentence *sentence, const struct psd_scenario *scenario, const struct psd_result *result)
+static void add_device_bound(struct psd_sentence *sentence, const struct psd_scenario *scenario,
+			     const struct psd_result *result)
 {
 	const struct psd_outcome *outcome = &result->outcome;
 	const double iteration_sec = outcome->iteration_sec;
@@ -107,7 +110,8 @@ static void add_bound(struct psd_sentence *sentence, const struct psd_result *re
 	char sec[PSD_UNITS_TEXT_MAX];
 
 	psd_sentence_add(sentence, "bound by %s, busy for %.0f %% of an iteration of %s; compute is %.0f %%",
-			 name_of(result, resource), fmin(100.0, percent_of(result->outcome.busy_sec[resource], iteration_sec)),
+			 name_of(result, resource),
+			 fmin(100.0, percent_of(result->outcome.busy_sec[resource], iteration_sec)),
 			 psd_units_write_seconds(iteration_sec, sec), percent_of(result->compute_sec, iteration_sec));
 }
 
@@ -116,13 +120,14 @@ static void add_waiting(struct psd_sentence *sentence, const struct psd_result *
 	const struct psd_outcome *outcome = &result->outcome;
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	psd_sentence_add(
-		sentence,
-		"bound by waiting (latency, stages that cannot overlap): busiest in an iteration of %s is %s with %.0f %%",
-		psd_units_write_seconds(outcome->iteration_sec, sec), name_of(result, resource),
-		percent_of(outcome->busy_sec[resource], outcome->iteration_sec));
+	psd_sentence_add(sentence,
+			 "bound by waiting (latency, stages that cannot overlap): busiest in an iteration of %s is %s "
+			 "with %.0f %%",
+			 psd_units_write_seconds(outcome->iteration_sec, sec), name_of(result, resource),
+			 percent_of(outcome->busy_sec[resource], outcome->iteration_sec));
 	if (resource != PSD_RESOURCE_DEVICE)
-		psd_sentence_add(sentence, "; compute is %.0f %%", percent_of(result->compute_sec, outcome->iteration_sec));
+		psd_sentence_add(sentence, "; compute is %.0f %%",
+				 percent_of(result->compute_sec, outcome->iteration_sec));
 	else
 		psd_sentence_add(sentence, "; %.0f %% is exposed communication",
 				 percent_of(result->exposed_comm_sec, outcome->iteration_sec));

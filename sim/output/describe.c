@@ -81,8 +81,8 @@ static void write_layer(FILE *out, const struct psd_graph *graph, const struct p
 {
 	char shape[SHAPE_MAX], parameters[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX], mflops[PSD_UNITS_TEXT_MAX];
 
-	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, layer->name, widths.kind, psd_layer_kind_names[layer->kind],
-		widths.shape, write_shape(layer->shape, shape), widths.parameters,
+	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, layer->name, widths.kind,
+		psd_layer_kind_names[layer->kind], widths.shape, write_shape(layer->shape, shape), widths.parameters,
 		write_cell(parameters_of(graph, layer), parameters), write_mflops(layer->forward_flops, mflops),
 		is_in_place(layer) ? "in place" : psd_units_write_bytes(layer->write_bytes, bytes));
 }
@@ -100,7 +100,8 @@ static void write_totals(FILE *out, const struct psd_graph *graph)
 		parameters[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX];
 
 	fprintf(out, "%u layers, %u tensors, %s parameters (%s as fp32)\n", graph->n_layers, graph->n_tensors,
-		psd_units_write_count(graph->parameters, parameters), psd_units_write_bytes(4 * graph->parameters, bytes));
+		psd_units_write_count(graph->parameters, parameters),
+		psd_units_write_bytes(4 * graph->parameters, bytes));
 	fprintf(out, "per sample: forward %s, backward %s, activations %s\n",
 		psd_units_write_flops((double)graph->forward_flops, forward),
 		psd_units_write_flops((double)graph->backward_flops, backward),
@@ -112,8 +113,8 @@ void psd_describe(FILE *out, const struct psd_graph *graph)
 	const struct widths widths = measure(graph);
 
 	fprintf(out, "%s\n\n", graph->name);
-	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, "layer", widths.kind, "kind", widths.shape, "output",
-		widths.parameters, "parameters", "fwd MFLOPs", "activations");
+	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, "layer", widths.kind, "kind", widths.shape,
+		"output", widths.parameters, "parameters", "fwd MFLOPs", "activations");
 	write_rule(out, widths);
 	for (unsigned i = 0; i < graph->n_layers; i++)
 		write_layer(out, graph, &graph->layers[i], widths);

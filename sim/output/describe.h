@@ -6,8 +6,8 @@
 
 #include "engine/model/graph.h"
 
-/* Writes one line per layer (name, kind, output shape, parameters, forward MFLOPs and activation bytes of one sample), then
- * totals. Write errors stay in the stream's flag. Any thread that owns out. */
+/* Writes one line per layer (name, kind, output shape, parameters, forward MFLOPs and activation bytes of one sample),
+ * then totals. Write errors stay in the stream's flag. Any thread that owns out. */
 void psd_describe(FILE *out, const struct psd_graph *graph);
 
 #endif

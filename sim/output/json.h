@@ -29,7 +29,8 @@ void psd_json_null(struct psd_json *json);
 /* A line break before the next element. */
 void psd_json_line(struct psd_json *json);
 
-/* Writes text between quotes, escaped. Bytes that are no UTF-8 become U+FFFD, so that the result is valid whatever comes in. */
+/* Writes text between quotes, escaped. Bytes that are no UTF-8 become U+FFFD, so that the result is valid whatever
+ * comes in. */
 void psd_json_write_string(FILE *out, const char *text);
 
 #endif

@@ -1,5 +1,5 @@
-/* What psd-sim writes to standard output: for people (table, bottlenecks, plan) and for scripts (CSV, JSON), each in a file of its own.
- * Write errors stay in the stream's flag; nothing here looks at it. */
+/* What psd-sim writes to standard output: for people (table, bottlenecks, plan) and for scripts (CSV, JSON), each in a
+ * file of its own. Write errors stay in the stream's flag; nothing here looks at it. */
 #ifndef PSD_SIM_OUTPUT_H
 #define PSD_SIM_OUTPUT_H
 
@@ -27,9 +27,11 @@ enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struc
 enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Adds one object for each result to an open array. PSD_ENOMEM and what psd_case_make() returns. */
-enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report,
+				struct psd_error *err) PSD_MUST_CHECK;
 
-/* The plan of one case with the reason of each choice. point_words: which point this is, such as "point 6 of 6". PSD_ENOMEM. */
+/* The plan of one case with the reason of each choice. point_words: which point this is, such as "point 6 of 6".
+ * PSD_ENOMEM. */
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
 				struct psd_error *err) PSD_MUST_CHECK;
 

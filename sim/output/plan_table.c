@@ -1,5 +1,5 @@
-/* The plan of one case as a table, then the reason of each choice in words and figures. Refuses to decide anything: it recomputes both
- * rules from the cost model and says where they part. */
+/* The plan of one case as a table, then the reason of each choice in words and figures. Refuses to decide anything: it
+ * recomputes both rules from the cost model and says where they part. */
 #include <string.h>
 
 #include "engine/base/units.h"
@@ -88,7 +88,8 @@ static enum psd_method by_bytes(const struct psd_plan *plan, const struct psd_pl
 		return PSD_METHOD_PS;
 	if (plan->system->sync == PSD_SYNC_SACP)
 		return psd_cost_sacp_takes_sfb(&item->subject, layout->workers) ? PSD_METHOD_SFB : PSD_METHOD_ADAM;
-	return psd_cost_hybrid_takes_sfb(&item->subject, layout->workers, layout->shards) ? PSD_METHOD_SFB : PSD_METHOD_PS;
+	return psd_cost_hybrid_takes_sfb(&item->subject, layout->workers, layout->shards) ? PSD_METHOD_SFB
+											  : PSD_METHOD_PS;
 }
 
 /* Of those that the system may take; a tie keeps the earlier one, as in the plan. */
@@ -123,7 +124,8 @@ static void write_bytes_rule(FILE *out, const struct psd_plan *plan, const struc
 	}
 	const double factors = 2 * K * (P - 1) * (M + N), dense = 2 * M * N * (P + S - 2) / S;
 
-	fprintf(out, "2 K (P-1)(M+N) = %.0f %s 2 M N (P+S-2)/S = %.0f values", factors, factors <= dense ? "<=" : ">", dense);
+	fprintf(out, "2 K (P-1)(M+N) = %.0f %s 2 M N (P+S-2)/S = %.0f values", factors, factors <= dense ? "<=" : ">",
+		dense);
 }
 
 static void write_seconds_rule(FILE *out, const struct psd_plan_item *item, enum psd_method fastest)
@@ -139,7 +141,8 @@ static void write_seconds_rule(FILE *out, const struct psd_plan_item *item, enum
 }
 
 /* Equal times are no disagreement. */
-static bool do_rules_part(const struct psd_plan_item *item, enum psd_method bytes_choice, enum psd_method seconds_choice)
+static bool do_rules_part(const struct psd_plan_item *item, enum psd_method bytes_choice,
+			  enum psd_method seconds_choice)
 {
 	return item->alternatives[seconds_choice].isolated_sec < item->alternatives[bytes_choice].isolated_sec;
 }
@@ -182,7 +185,9 @@ static void write_dense_disagreement(FILE *out, const struct psd_plan *plan)
 	}
 	if (n_apart == 0)
 		return;
-	fprintf(out, "  tensors without factors: the rule in bytes takes ps for all %u, the rule in seconds another for %u\n",
+	fprintf(out,
+		"  tensors without factors: the rule in bytes takes ps for all %u, the rule in seconds another for "
+		"%u\n",
 		n_dense, n_apart);
 }
 
@@ -199,8 +204,8 @@ static void write_reasons(FILE *out, const struct psd_plan *plan)
 			sync == PSD_SYNC_SFB || sync == PSD_SYNC_ADAM ? ", and tensors without factors take ps" : "");
 		return;
 	}
-	fprintf(out, "sync is %s, by the rule in %s (P = %u workers, S = %u shards, K = %u images):\n", psd_sync_names[sync],
-		psd_rule_names[plan->system->rule], plan->layout.workers, plan->layout.shards,
+	fprintf(out, "sync is %s, by the rule in %s (P = %u workers, S = %u shards, K = %u images):\n",
+		psd_sync_names[sync], psd_rule_names[plan->system->rule], plan->layout.workers, plan->layout.shards,
 		plan->n_items ? plan->items[0].subject.batch : 0);
 	for (unsigned i = 0; i < plan->n_items; i++)
 		if (has_factors(&plan->items[i]))
@@ -208,7 +213,8 @@ static void write_reasons(FILE *out, const struct psd_plan *plan)
 	write_dense_disagreement(out, plan);
 }
 
-enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words, struct psd_error *err)
+enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
+				struct psd_error *err)
 {
 	char point[64], rate[PSD_UNITS_TEXT_MAX];
 	enum psd_status status;
@@ -218,7 +224,8 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	if (planned->point.bandwidth_bps > 0.0)
 		fprintf(out, ", %s", psd_units_write_rate(planned->point.bandwidth_bps, rate));
 	fprintf(out, " (%s)\n", point_words);
-	fputs("MB sent plus received by the busiest node an iteration, ms of the tensor alone on the cluster; * is the one "
+	fputs("MB sent plus received by the busiest node an iteration, ms of the tensor alone on the cluster; * is the "
+	      "one "
 	      "chosen\n\n",
 	      out);
 	status = write_grid(out, &planned->plan, err);

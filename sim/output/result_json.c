@@ -1,10 +1,12 @@
-/* Results as JSON: the columns of the CSV under the same names, null where those are empty, then the plan and the busy times. */
+/* Results as JSON: the columns of the CSV under the same names, null where those are empty, then the plan and the busy
+ * times. */
 #include "sim/output/output.h"
 
 enum { SECONDS_DIGITS = 9, RATIO_DIGITS = 6, RATE_DIGITS = 15 };
 
 /* Keys of "busy", by enum psd_resource. */
-static const char *const busy_keys[PSD_RESOURCES] = {"device_sec", "copy_out_sec", "copy_in_sec", "cpu_sec", "network_out_sec"};
+static const char *const busy_keys[PSD_RESOURCES] = {"device_sec", "copy_out_sec", "copy_in_sec", "cpu_sec",
+						     "network_out_sec"};
 
 static void write_number(struct psd_json *json, const char *key, bool is_there, double value, int significant)
 {
@@ -33,7 +35,8 @@ static void write_figures(struct psd_json *json, const struct psd_result *result
 
 	write_count(json, "nodes", result->point.nodes);
 	write_count(json, "workers", result->point.workers);
-	write_number(json, "bandwidth_bps", result->point.bandwidth_bps > 0.0, result->point.bandwidth_bps, RATE_DIGITS);
+	write_number(json, "bandwidth_bps", result->point.bandwidth_bps > 0.0, result->point.bandwidth_bps,
+		     RATE_DIGITS);
 	write_number(json, "iteration_sec", true, result->outcome.iteration_sec, SECONDS_DIGITS);
 	write_number(json, "images_per_sec", true, result->images_per_sec, SECONDS_DIGITS);
 	write_number(json, "speedup", true, result->speedup, RATIO_DIGITS);
@@ -43,8 +46,8 @@ static void write_figures(struct psd_json *json, const struct psd_result *result
 	write_count(json, "rx_bytes_per_node", result->outcome.received_bytes_per_node);
 	write_number(json, "published_images_per_sec", published && published->has_images_per_sec,
 		     published ? published->images_per_sec : 0.0, SECONDS_DIGITS);
-	write_number(json, "published_speedup", published && published->has_speedup, published ? published->speedup : 0.0,
-		     RATIO_DIGITS);
+	write_number(json, "published_speedup", published && published->has_speedup,
+		     published ? published->speedup : 0.0, RATIO_DIGITS);
 	write_number(json, "error_ratio", result->has_error_ratio, result->error_ratio, RATIO_DIGITS);
 }
 
@@ -93,8 +96,8 @@ static void write_item(struct psd_json *json, const struct psd_graph *graph, con
 	psd_json_end(json, '}');
 }
 
-static enum psd_status write_plan(struct psd_json *json, const struct psd_subject_matter *matter, const struct psd_result *result,
-				  struct psd_error *err)
+static enum psd_status write_plan(struct psd_json *json, const struct psd_subject_matter *matter,
+				  const struct psd_result *result, struct psd_error *err)
 {
 	struct psd_case made;
 	enum psd_status status = psd_case_make(&made, matter, result->system, result->point, err);

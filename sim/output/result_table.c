@@ -18,8 +18,9 @@ static void write_model(FILE *out, const struct psd_report *report)
 	fputs("model     ", out);
 	psd_grid_write_text(out, graph->name);
 	fprintf(out, ": %s parameters in %u tensors, gradients of %s (%s); batch %u per worker\n",
-		psd_units_write_count(graph->parameters, count), graph->n_tensors, psd_units_write_bytes(wire_bytes, bytes),
-		scenario->is_half ? "fp16" : "fp32", scenario->batch_per_worker);
+		psd_units_write_count(graph->parameters, count), graph->n_tensors,
+		psd_units_write_bytes(wire_bytes, bytes), scenario->is_half ? "fp16" : "fp32",
+		scenario->batch_per_worker);
 }
 
 static const char *file_name(const char *path)
@@ -42,9 +43,11 @@ static void write_compute(FILE *out, const struct psd_report *report)
 	char sec[PSD_UNITS_TEXT_MAX];
 
 	psd_sentence_add(&sentence, "compute   %s a batch, %.4g images/s on one worker alone; ",
-			 psd_units_write_seconds(costs->compute_sec, sec), scenario->batch_per_worker / costs->compute_sec);
+			 psd_units_write_seconds(costs->compute_sec, sec),
+			 scenario->batch_per_worker / costs->compute_sec);
 	psd_sentence_add(&sentence, words[costs->source]);
-	psd_sentence_add(&sentence, "%s", scenario->profile_path ? file_name(scenario->profile_path) : scenario->device_name);
+	psd_sentence_add(&sentence, "%s",
+			 scenario->profile_path ? file_name(scenario->profile_path) : scenario->device_name);
 	if (scenario->images_per_sec > 0.0)
 		psd_sentence_add(&sentence, ", scaled to %.4g images/s", scenario->images_per_sec);
 	if (scenario->jitter_ratio > 0.0)
@@ -100,7 +103,8 @@ static void write_cluster(FILE *out, const struct psd_report *report)
 	add_extent(&sentence, report);
 	add_network(&sentence, scenario);
 	if (scenario->n_slowdowns)
-		psd_sentence_add(&sentence, ", %u slowdown%s", scenario->n_slowdowns, scenario->n_slowdowns == 1 ? "" : "s");
+		psd_sentence_add(&sentence, ", %u slowdown%s", scenario->n_slowdowns,
+				 scenario->n_slowdowns == 1 ? "" : "s");
 	if (scenario->n_backgrounds)
 		psd_sentence_add(&sentence, ", background traffic");
 	psd_sentence_write(out, &sentence, 10);
@@ -166,7 +170,8 @@ static void set_published(struct psd_grid *grid, const struct psd_result *result
 	if (published->has_speedup)
 		psd_grid_set(grid, COLUMN_PUBLISHED_SPEEDUP, "%.2f", published->speedup);
 	if (result->has_error_ratio)
-		psd_grid_set(grid, COLUMN_ERROR, "%+.1f %c", 100.0 * result->error_ratio, published->is_fit ? 'c' : ' ');
+		psd_grid_set(grid, COLUMN_ERROR, "%+.1f %c", 100.0 * result->error_ratio,
+			     published->is_fit ? 'c' : ' ');
 }
 
 /* In what a point lies beyond what the constants were fitted on. */
@@ -222,8 +227,9 @@ static void write_calibration(FILE *out, const struct psd_calibrated *calibratio
 	char rate[PSD_UNITS_TEXT_MAX];
 
 	if (calibration->workers)
-		fprintf(out, "calibrated on up to %u worker%s at %s; what is beyond is extrapolated\n", calibration->workers,
-			calibration->workers == 1 ? "" : "s", psd_units_write_rate(calibration->bandwidth_bps, rate));
+		fprintf(out, "calibrated on up to %u worker%s at %s; what is beyond is extrapolated\n",
+			calibration->workers, calibration->workers == 1 ? "" : "s",
+			psd_units_write_rate(calibration->bandwidth_bps, rate));
 }
 
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err)

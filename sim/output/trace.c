@@ -52,7 +52,8 @@ enum psd_status psd_trace_end(struct psd_trace_writer *writer, struct psd_error 
 
 static enum psd_status cannot_write(const char *path, int reason, struct psd_error *err)
 {
-	return psd_error_set(err, PSD_EFILE, (struct psd_place){path, 0, 0}, "cannot write the trace: %s", strerror(reason));
+	return psd_error_set(err, PSD_EFILE, (struct psd_place){path, 0, 0}, "cannot write the trace: %s",
+			     strerror(reason));
 }
 
 /* The mode that a plain open() would give a new file. */
@@ -191,7 +192,8 @@ static void name_run(const void *context, unsigned job, char *text, size_t room)
 	char point[64];
 
 	(void)job;
-	snprintf(text, room, "trace of %s at %s", run->system->name, psd_result_point_name(&run->point, point, sizeof(point)));
+	snprintf(text, room, "trace of %s at %s", run->system->name,
+		 psd_result_point_name(&run->point, point, sizeof(point)));
 }
 
 enum psd_status psd_trace_run(FILE *out, const struct psd_subject_matter *matter, const struct psd_system *system,

@@ -199,17 +199,20 @@ static enum psd_status report_crash(const struct child *slot, const char *name, 
 	summarise_noise(slot, words);
 	colon = *words ? ": " : "";
 	if (WIFSIGNALED(wait_status))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: run failed: its process died of signal %d (%s)%s%.700s",
-				     name, WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), colon, words);
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s: run failed: its process ended with status %d and no result%s%.700s",
-			     name, WEXITSTATUS(wait_status), colon, words);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "%s: run failed: its process died of signal %d (%s)%s%.700s", name,
+				     WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)), colon, words);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+			     "%s: run failed: its process ended with status %d and no result%s%.700s", name,
+			     WEXITSTATUS(wait_status), colon, words);
 }
 
 /* A bad input is the same for every job and has its place; what happened in a run needs the job's name. */
 static enum psd_status report_failure(const struct record *record, const char *name, struct psd_error *err)
 {
 	if (record->status == PSD_ERUN || record->status == PSD_ENOMEM)
-		return psd_error_set(err, record->status, PSD_NOWHERE, "%s: run failed: %.800s", name, record->error.text);
+		return psd_error_set(err, record->status, PSD_NOWHERE, "%s: run failed: %.800s", name,
+				     record->error.text);
 	if (err)
 		*err = record->error;
 	return record->status;
@@ -232,7 +235,8 @@ static void finish_child(struct pool *pool, struct child *slot)
 		return;
 	}
 	pool->children->name(pool->children->context, job, name, sizeof(name));
-	pool->status = has_record ? report_failure(&record, name, pool->err) : report_crash(slot, name, wait_status, pool->err);
+	pool->status = has_record ? report_failure(&record, name, pool->err)
+				  : report_crash(slot, name, wait_status, pool->err);
 	/* Earlier jobs go on: one of them may fail, too, and then it is the one to report, in every run alike. */
 	pool->end_job = job;
 	for (unsigned i = 0; i < pool->children->n_at_once; i++)
@@ -244,7 +248,8 @@ static void read_noise(struct pool *pool, struct child *slot)
 {
 	char rest[1024];
 	const size_t room = sizeof(slot->noise) - slot->noise_length;
-	const ssize_t n_bytes = read(slot->noise_fd, room ? slot->noise + slot->noise_length : rest, room ? room : sizeof(rest));
+	const ssize_t n_bytes =
+		read(slot->noise_fd, room ? slot->noise + slot->noise_length : rest, room ? room : sizeof(rest));
 
 	if (n_bytes < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
@@ -297,7 +302,8 @@ static bool wait_for_children(struct pool *pool)
 	const unsigned n_slots = pool->children->n_at_once;
 
 	for (unsigned i = 0; i < n_slots; i++)
-		pool->polled[i] = (struct pollfd){.fd = pool->slots[i].pid ? pool->slots[i].noise_fd : -1, .events = POLLIN};
+		pool->polled[i] =
+			(struct pollfd){.fd = pool->slots[i].pid ? pool->slots[i].noise_fd : -1, .events = POLLIN};
 	if (ppoll(pool->polled, n_slots, NULL, &pool->outer_mask) < 0)
 		return noted_signal == 0;
 	for (unsigned i = 0; i < n_slots; i++)
@@ -337,7 +343,8 @@ enum psd_status psd_children_run(const struct psd_children *children, struct psd
 	pool.slots = calloc(children->n_at_once, sizeof(*pool.slots));
 	pool.polled = calloc(children->n_at_once, sizeof(*pool.polled));
 	if (!pool.slots || !pool.polled) {
-		pool.status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u processes", children->n_at_once);
+		pool.status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u processes",
+					    children->n_at_once);
 	} else {
 		hold_signals(&before);
 		pool.outer_mask = before.mask;

@@ -21,8 +21,9 @@ static void compare(struct psd_result *result)
 						      : result->speedup / row->speedup - 1.0;
 }
 
-struct psd_result psd_result_make(const struct psd_system *system, struct psd_point point, const struct psd_outcome *outcome,
-				  const struct psd_result_basis *basis, double baseline_images_per_sec)
+struct psd_result psd_result_make(const struct psd_system *system, struct psd_point point,
+				  const struct psd_outcome *outcome, const struct psd_result_basis *basis,
+				  double baseline_images_per_sec)
 {
 	struct psd_result result = {
 		.system = system,

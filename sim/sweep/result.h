@@ -1,4 +1,5 @@
-/* Outcomes turned into what people compare: throughput, speedup, exposed communication, and how far from what was published. */
+/* Outcomes turned into what people compare: throughput, speedup, exposed communication, and how far from what was
+ * published. */
 #ifndef PSD_SIM_RESULT_H
 #define PSD_SIM_RESULT_H
 
@@ -32,8 +33,9 @@ struct psd_result_basis {
 /* workers * batch / iteration_sec, in images per second. Pure, any thread, as is everything below. */
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec);
 /* baseline_images_per_sec: what a speedup of 1 is, > 0. */
-struct psd_result psd_result_make(const struct psd_system *system, struct psd_point point, const struct psd_outcome *outcome,
-				  const struct psd_result_basis *basis, double baseline_images_per_sec);
+struct psd_result psd_result_make(const struct psd_system *system, struct psd_point point,
+				  const struct psd_outcome *outcome, const struct psd_result_basis *basis,
+				  double baseline_images_per_sec);
 
 /* "8 nodes", "1 node", "4 nodes (16 workers)"; returns text. */
 char *psd_result_point_name(const struct psd_point *point, char *text, size_t room);

@@ -49,7 +49,8 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				       "an estimate needs 'bandwidth' and 'latency' in 'network' beside 'platform'");
 	else if (sweep->is_estimate)
-		status = psd_estimate(&made.program, psd_run_length_make(job->system, scenario->iterations, 0.0), outcome, err);
+		status = psd_estimate(&made.program, psd_run_length_make(job->system, scenario->iterations, 0.0),
+				      outcome, err);
 	else
 		status = psd_simulate(&made, NULL, NULL, outcome, err);
 	psd_case_release(&made);
@@ -84,14 +85,16 @@ static const struct psd_system *baseline_system(const struct psd_scenario *scena
 	return scenario->baseline_system < 0 ? NULL : &scenario->systems[scenario->baseline_system];
 }
 
-/* The job that is one worker of the baseline system at this bandwidth; n_jobs when there is none. A disturbed one is none. */
+/* The job that is one worker of the baseline system at this bandwidth; n_jobs when there is none. A disturbed one is
+ * none. */
 static unsigned find_baseline(const struct work_list *list, double bandwidth_bps)
 {
 	const struct psd_scenario *scenario = scenario_of(list->sweep);
 	unsigned i = scenario->n_slowdowns || scenario->n_backgrounds ? list->n_report_jobs : 0;
 
-	while (i < list->n_jobs && !(list->jobs[i].system == baseline_system(scenario) && list->jobs[i].point.workers == 1 &&
-				     list->jobs[i].point.bandwidth_bps == bandwidth_bps))
+	while (i < list->n_jobs &&
+	       !(list->jobs[i].system == baseline_system(scenario) && list->jobs[i].point.workers == 1 &&
+		 list->jobs[i].point.bandwidth_bps == bandwidth_bps))
 		i++;
 	return i;
 }
@@ -131,7 +134,8 @@ static enum psd_status make_list(struct work_list *list, const struct psd_sweep 
 	unsigned first = 0;
 	enum psd_status status = PSD_OK;
 
-	*list = (struct work_list){.sweep = sweep, .n_systems = scenario->n_systems, .n_points = psd_scenario_points(scenario)};
+	*list = (struct work_list){
+		.sweep = sweep, .n_systems = scenario->n_systems, .n_points = psd_scenario_points(scenario)};
 	if (sweep->system_name) {
 		list->n_systems = 1;
 		status = psd_scenario_find_system(scenario, sweep->system_name, &first, err);
@@ -180,7 +184,8 @@ static double baseline_images_per_sec(const struct work_list *list, const struct
 
 	if (!baseline_system(matter->scenario))
 		return psd_result_images_per_sec(&one, batch, matter->costs.compute_sec);
-	return psd_result_images_per_sec(&one, batch, list->outcomes[find_baseline(list, point->bandwidth_bps)].iteration_sec);
+	return psd_result_images_per_sec(&one, batch,
+					 list->outcomes[find_baseline(list, point->bandwidth_bps)].iteration_sec);
 }
 
 static enum psd_status fill_report(const struct work_list *list, struct psd_report *report, struct psd_error *err)
@@ -204,7 +209,8 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 	return PSD_OK;
 }
 
-enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *report, int *signal_number, struct psd_error *err)
+enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *report, int *signal_number,
+			      struct psd_error *err)
 {
 	struct work_list list;
 	enum psd_status status = make_list(&list, sweep, err);

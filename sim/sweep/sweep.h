@@ -1,4 +1,5 @@
-/* All cases of a scenario: each chosen system at each point, and one worker of the baseline where the points lack it. */
+/* All cases of a scenario: each chosen system at each point, and one worker of the baseline where the points lack it.
+ */
 #ifndef PSD_SIM_SWEEP_H
 #define PSD_SIM_SWEEP_H
 

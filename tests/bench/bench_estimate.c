@@ -1,5 +1,6 @@
-/* How many points of a sweep the estimate answers in a second of one core: plan, program and estimate of VGG19 on 1 to 32 nodes, system by
- * system. With a path: the table goes to stdout and the CSV to the path; without one: CSV to stdout, table to stderr. */
+/* How many points of a sweep the estimate answers in a second of one core: plan, program and estimate of VGG19 on 1 to
+ * 32 nodes, system by system. With a path: the table goes to stdout and the CSV to the path; without one: CSV to
+ * stdout, table to stderr. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdio.h>
@@ -47,8 +48,8 @@ static enum psd_status answer(const struct psd_subject_matter *matter, const str
 
 	if (status != PSD_OK)
 		return status;
-	status = psd_estimate(&made.program, psd_run_length_make(system, scenario->iterations, scenario->jitter_ratio), &outcome,
-			      err);
+	status = psd_estimate(&made.program, psd_run_length_make(system, scenario->iterations, scenario->jitter_ratio),
+			      &outcome, err);
 	if (status == PSD_OK) {
 		measure->points++;
 		measure->iteration_sec += outcome.iteration_sec;
@@ -75,7 +76,8 @@ static enum psd_status measure_system(const struct psd_subject_matter *matter, c
 	return status;
 }
 
-static enum psd_status measure_all(const struct psd_subject_matter *matter, FILE *table, FILE *csv, struct psd_error *err)
+static enum psd_status measure_all(const struct psd_subject_matter *matter, FILE *table, FILE *csv,
+				   struct psd_error *err)
 {
 	const struct psd_scenario *scenario = matter->scenario;
 
@@ -86,8 +88,8 @@ static enum psd_status measure_all(const struct psd_subject_matter *matter, FILE
 		const enum psd_status status = measure_system(matter, &scenario->systems[s], &measure, err);
 		if (status != PSD_OK)
 			return status;
-		fprintf(table, "%-8s %10u %10.3f %16.0f %14.2f\n", scenario->systems[s].name, measure.points, measure.cpu_sec,
-			measure.points / measure.cpu_sec, 1e6 * measure.cpu_sec / measure.points);
+		fprintf(table, "%-8s %10u %10.3f %16.0f %14.2f\n", scenario->systems[s].name, measure.points,
+			measure.cpu_sec, measure.points / measure.cpu_sec, 1e6 * measure.cpu_sec / measure.points);
 		fprintf(csv, "%s,vgg19,%u,%.6f,%.0f,%.1f\n", scenario->systems[s].name, measure.points, measure.cpu_sec,
 			measure.points / measure.cpu_sec, measure.operations);
 	}

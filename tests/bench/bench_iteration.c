@@ -1,5 +1,6 @@
-/* What one simulated iteration of a whole model costs: wall seconds and memory of a process that loads the model, plans and simulates. With
- * a path: the table goes to stdout and the CSV to the path; without one: CSV to stdout, table to stderr. */
+/* What one simulated iteration of a whole model costs: wall seconds and memory of a process that loads the model, plans
+ * and simulates. With a path: the table goes to stdout and the CSV to the path; without one: CSV to stdout, table to
+ * stderr. */
 #define _DEFAULT_SOURCE
 
 #include <stdio.h>
@@ -115,20 +116,22 @@ int main(int argc, char *argv[])
 		perror(argv[1]);
 		return 2;
 	}
-	fprintf(table, "%-10s %-7s %8s %-9s %8s %8s %8s\n", "model", "sync", "workers", "fidelity", "wall s", "cpu s", "rss MiB");
+	fprintf(table, "%-10s %-7s %8s %-9s %8s %8s %8s\n", "model", "sync", "workers", "fidelity", "wall s", "cpu s",
+		"rss MiB");
 	fprintf(csv, "model,sync,workers,fidelity,wall_sec,cpu_sec,rss_mib\n");
 	for (size_t i = 0; i < sizeof(iterations) / sizeof(iterations[0]); i++) {
 		const struct iteration *it = &iterations[i];
 		struct cost cost;
 		if (measure(it, &cost) != 0) {
-			fprintf(stderr, "%s, %s, %u workers, %s: failed\n", it->model, it->sync, it->workers, it->fidelity);
+			fprintf(stderr, "%s, %s, %u workers, %s: failed\n", it->model, it->sync, it->workers,
+				it->fidelity);
 			n_failed++;
 			continue;
 		}
-		fprintf(table, "%-10s %-7s %8u %-9s %8.3f %8.3f %8.1f\n", it->model, it->sync, it->workers, it->fidelity,
+		fprintf(table, "%-10s %-7s %8u %-9s %8.3f %8.3f %8.1f\n", it->model, it->sync, it->workers,
+			it->fidelity, cost.wall_sec, cost.cpu_sec, cost.rss_mib);
+		fprintf(csv, "%s,%s,%u,%s,%.6f,%.6f,%.1f\n", it->model, it->sync, it->workers, it->fidelity,
 			cost.wall_sec, cost.cpu_sec, cost.rss_mib);
-		fprintf(csv, "%s,%s,%u,%s,%.6f,%.6f,%.1f\n", it->model, it->sync, it->workers, it->fidelity, cost.wall_sec,
-			cost.cpu_sec, cost.rss_mib);
 	}
 	if (fclose(csv) != 0)
 		n_failed++;

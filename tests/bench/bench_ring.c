@@ -1,5 +1,5 @@
-/* What rings cost in SimGrid: wall seconds and memory of a whole process each, platform included. CSV, a line per case. Exits 1 if the
- * simulated time is off. */
+/* What rings cost in SimGrid: wall seconds and memory of a whole process each, platform included. CSV, a line per case.
+ * Exits 1 if the simulated time is off. */
 #define _DEFAULT_SOURCE
 
 #include <math.h>
@@ -29,7 +29,8 @@ struct ring {
 	unsigned n_left; /* hosts that have not finished the repeat */
 };
 
-/* Cookies: host, then host + hosts for an arrival. Step k + 1 starts when the host's step k was sent and its predecessor's arrived. */
+/* Cookies: host, then host + hosts for an arrival. Step k + 1 starts when the host's step k was sent and its
+ * predecessor's arrived. */
 static void start_step(struct ring *ring, unsigned host)
 {
 	const unsigned step = ring->started[host];
@@ -78,7 +79,8 @@ static int simulate(struct ring ring)
 					      .receive_bps = LINK_BPS,
 					      .latency_sec = LATENCY_SEC,
 					      .link_bps = LINK_BPS};
-	const double expected_sec = ring.repeats * ring.steps * (ring.latency_sec + 8.0 * (double)ring.chunk_bytes / LINK_BPS);
+	const double expected_sec =
+		ring.repeats * ring.steps * (ring.latency_sec + 8.0 * (double)ring.chunk_bytes / LINK_BPS);
 	struct psd_error err;
 	unsigned *counters = calloc(3 * (size_t)ring.hosts, sizeof(*counters));
 
@@ -108,8 +110,8 @@ static double now_sec(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* One process per case, as psd-sim does: memory does not add up, and SimGrid is one per process. Pages of the libraries that the child
- * does not touch are not in its memory: another 25 MiB for a program of its own. */
+/* One process per case, as psd-sim does: memory does not add up, and SimGrid is one per process. Pages of the libraries
+ * that the child does not touch are not in its memory: another 25 MiB for a program of its own. */
 static int measure(struct ring ring)
 {
 	const double start_sec = now_sec();

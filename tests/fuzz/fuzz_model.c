@@ -1,5 +1,5 @@
-/* Any bytes as a native model file: either a sealed graph whose layers are in order, or an error with a text. Never a crash,
- * leak or hang. */
+/* Any bytes as a native model file: either a sealed graph whose layers are in order, or an error with a text. Never a
+ * crash, leak or hang. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Whatever the bytes, reading a scenario ends in a scenario whose points can be listed, or in a message. Lines before one that is
+/* Whatever the bytes, reading a scenario ends in a scenario whose points can be listed, or in a message. Lines before
+ * one that is
  * "--" are settings. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -61,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = '\0';
 	document = cut_settings(text, settings);
-	if (psd_scenario_parse(&scenario, "fuzz.yaml", document, size - (size_t)(document - text), settings, &err) == PSD_OK) {
+	if (psd_scenario_parse(&scenario, "fuzz.yaml", document, size - (size_t)(document - text), settings, &err) ==
+	    PSD_OK) {
 		use(&scenario);
 		psd_scenario_release(&scenario);
 	} else if (!*err.text) {

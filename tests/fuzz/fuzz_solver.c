@@ -1,4 +1,5 @@
-/* Any bytes as a Caffe solver: either a job whose length and rate are set, or an error with a text. Never a crash, leak or hang. */
+/* Any bytes as a Caffe solver: either a job whose length and rate are set, or an error with a text. Never a crash, leak
+ * or hang. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -10,30 +10,33 @@
 
 #define HEAD "# batch: 8\n# gemm_flops_per_sec: "
 
-/* Profiles of different sizes and one disturbed moment, which the median leaves out: 1, 5, 9 ms forward of a; 2, 3, 100 backward. */
+/* Profiles of different sizes and one disturbed moment, which the median leaves out: 1, 5, 9 ms forward of a; 2, 3, 100
+ * backward. */
 Test(compare, profiles_are_merged_by_their_medians)
 {
-	struct scratch_file first = scratch_file_write(HEAD
-						       "200.5GFLOPS\nlayer,forward_sec,backward_sec\na,0.009,0.002\nb,0.1,0\n"),
-			    second = scratch_file_write(HEAD
-							"100.25GFLOPS\nlayer,forward_sec,backward_sec\na,0.001,0.1\nb,0.3,0\n"),
-			    third = scratch_file_write(HEAD
-						       "150GFLOPS\nlayer,forward_sec,backward_sec\nb,0.2,0\na,0.005,0.003\n");
+	struct scratch_file first = scratch_file_write(
+				    HEAD "200.5GFLOPS\nlayer,forward_sec,backward_sec\na,0.009,0.002\nb,0.1,0\n"),
+			    second = scratch_file_write(
+				    HEAD "100.25GFLOPS\nlayer,forward_sec,backward_sec\na,0.001,0.1\nb,0.3,0\n"),
+			    third = scratch_file_write(
+				    HEAD "150GFLOPS\nlayer,forward_sec,backward_sec\nb,0.2,0\na,0.005,0.003\n");
 	char command[512];
 	struct run merged;
 
 	snprintf(command, sizeof(command), "tests/merge-profiles.sh %s %s %s", first.path, second.path, third.path);
 	merged = run_command(command);
 	cr_expect_eq(merged.exit_status, 0);
-	cr_expect_str_eq(merged.text,
-			 HEAD "150.000GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0030000\nb,0.2000000,0.0000000\n");
+	cr_expect_str_eq(
+		merged.text,
+		HEAD "150.000GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0030000\nb,0.2000000,0.0000000\n");
 	free(merged.text);
 	/* of two the mean */
 	snprintf(command, sizeof(command), "tests/merge-profiles.sh %s %s", first.path, second.path);
 	merged = run_command(command);
 	cr_expect_eq(merged.exit_status, 0);
-	cr_expect_str_eq(merged.text,
-			 HEAD "150.375GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0510000\nb,0.2000000,0.0000000\n");
+	cr_expect_str_eq(
+		merged.text,
+		HEAD "150.375GFLOPS\nlayer,forward_sec,backward_sec\na,0.0050000,0.0510000\nb,0.2000000,0.0000000\n");
 	free(merged.text);
 	remove(first.path);
 	remove(second.path);
@@ -50,14 +53,16 @@ static void expect_refused(const char *arguments, const char *words)
 	run = run_command(command);
 	cr_expect_eq(run.exit_status, 2, "%s: status %d", arguments, run.exit_status);
 	cr_expect_not_null(strstr(run.text, words), "%s: %s", arguments, run.text);
-	cr_expect(*run.text && strchr(run.text, '\n') == run.text + strlen(run.text) - 1, "%s: %s", arguments, run.text);
+	cr_expect(*run.text && strchr(run.text, '\n') == run.text + strlen(run.text) - 1, "%s: %s", arguments,
+		  run.text);
 	free(run.text);
 }
 
 Test(compare, profiles_of_different_models_are_not_merged)
 {
 	struct scratch_file both = scratch_file_write("layer,forward_sec,backward_sec\na,1,2\nb,1,2\n"),
-			    one = scratch_file_write("layer,forward_sec,backward_sec\na,1,2\n"), none = scratch_file_write("");
+			    one = scratch_file_write("layer,forward_sec,backward_sec\na,1,2\n"),
+			    none = scratch_file_write("");
 	char arguments[128];
 
 	expect_refused("", "no profiles given");
@@ -79,7 +84,8 @@ Test(compare, a_drift_is_that_of_the_iteration)
 			    slower = scratch_file_write("scenario,iteration_sec,system\n\"one, two\",0.0084,PS\n"),
 			    quicker = scratch_file_write("iteration_sec\n7e-3\n"),
 			    none = scratch_file_write("system,iteration_sec\n"),
-			    two = scratch_file_write("iteration_sec\n1\n2\n"), other = scratch_file_write("system\nPS\n");
+			    two = scratch_file_write("iteration_sec\n1\n2\n"),
+			    other = scratch_file_write("system\nPS\n");
 	const struct {
 		const char *first, *second, *text;
 		int exit_status;
@@ -114,8 +120,8 @@ Test(compare, a_drift_is_that_of_the_iteration)
 }
 
 /* Without what the caller's environment may have of it. */
-#define COMPARE                                                                                                                  \
-	"env -u NODES -u BANDWIDTHS -u SYSTEMS -u ROUNDS -u ITERATIONS -u ATTEMPTS -u CALIBRATIONS -u CALIBRATED %s "            \
+#define COMPARE                                                                                                        \
+	"env -u NODES -u BANDWIDTHS -u SYSTEMS -u ROUNDS -u ITERATIONS -u ATTEMPTS -u CALIBRATIONS -u CALIBRATED %s "  \
 	"tests/compare.sh %s %s 2>&1"
 
 /* COMMANDS go through the shell in that folder: what they print. */
@@ -153,7 +159,8 @@ Test(compare, what_cannot_be_run_is_refused_first)
 		{"NODES='2 x'", "mlp", "'NODES' is 'x', must be"},
 		{"NODES='2 3 2'", "mlp", "'NODES' has '2' 2 times"},
 		{"BANDWIDTHS='1Gbps 1Gbps'", "mlp", "'BANDWIDTHS' has '1Gbps' 2 times"},
-		{"SYSTEMS=Ring,Poseidon", "mlp", "'SYSTEMS' has 'Poseidon', must have systems of scenarios/execute/mlp.yaml"},
+		{"SYSTEMS=Ring,Poseidon", "mlp",
+		 "'SYSTEMS' has 'Poseidon', must have systems of scenarios/execute/mlp.yaml"},
 		{"CALIBRATED=maybe", "mlp", "'CALIBRATED' is 'maybe', must be 'yes' (as the last time) or 'no'"},
 		{"CALIBRATED=yes CALIBRATIONS=2", "mlp", "'CALIBRATIONS' is '2', must be 1"},
 		{"CALIBRATED=yes", "mlp", "/mlp.yaml' is missing"},
@@ -178,40 +185,42 @@ Test(compare, what_cannot_be_run_is_refused_first)
 	scratch_folder_remove(&build);
 }
 
-/* In place of the programs: the iteration of a run takes as many seconds as there were runs by then, and is predicted so after it. */
-#define STAND_IN                                                                                                                 \
-	"#!/bin/sh\n"                                                                                                            \
-	"here=${0%/*}\n"                                                                                                         \
-	"case $* in\n"                                                                                                           \
-	"--profile*) printf 'layer,forward_sec,backward_sec\\na,1,1\\n'; exit ;;\n"                                              \
-	"--calibrate*)\n"                                                                                                        \
-	"	for copy in \"$@\"; do :; done\n"                                                                                      \
-	"	printf '# host.switch: 0 us\\ngraph: g\\nbatch_per_worker: 1\\n' >\"$copy\"\n"                                         \
-	"	printf 'scenario\\nt\\n' >\"${copy%.yaml}-points.csv\"\n"                                                              \
-	"	exit ;;\n"                                                                                                             \
-	"esac\n"                                                                                                                 \
-	"case $0 in\n"                                                                                                           \
-	"*psd-run) echo run >>$here/runs ;;\n"                                                                                   \
-	"esac\n"                                                                                                                 \
+/* In place of the programs: the iteration of a run takes as many seconds as there were runs by then, and is predicted
+ * so after it. */
+#define STAND_IN                                                                                                       \
+	"#!/bin/sh\n"                                                                                                  \
+	"here=${0%/*}\n"                                                                                               \
+	"case $* in\n"                                                                                                 \
+	"--profile*) printf 'layer,forward_sec,backward_sec\\na,1,1\\n'; exit ;;\n"                                    \
+	"--calibrate*)\n"                                                                                              \
+	"\tfor copy in \"$@\"; do :; done\n"                                                                           \
+	"\tprintf '# host.switch: 0 us\\ngraph: g\\nbatch_per_worker: 1\\n' >\"$copy\"\n"                              \
+	"\tprintf 'scenario\\nt\\n' >\"${copy%.yaml}-points.csv\"\n"                                                   \
+	"\texit ;;\n"                                                                                                  \
+	"esac\n"                                                                                                       \
+	"case $0 in\n"                                                                                                 \
+	"*psd-run) echo run >>$here/runs ;;\n"                                                                         \
+	"esac\n"                                                                                                       \
 	"printf 'executor,iteration_sec\\n%s,%d\\n' ${0##*/} $(wc -l <$here/runs)\n"
 
-/* Two runs after each of two calibrations, each beside its own prediction; the third and the sixth run of all are for the trace. What is replayed is
- * not calibrated: two runs, and one prediction of both. */
+/* Two runs after each of two calibrations, each beside its own prediction; the third and the sixth run of all are for
+ * the trace. What is replayed is not calibrated: two runs, and one prediction of both. */
 Test(compare, each_calibration_comes_before_runs_of_every_point_that_trains)
 {
 	const struct scratch_folder build = scratch_folder_make();
 	struct scratch_file stand_in = scratch_file_write(STAND_IN);
 	char commands[256];
 
-	snprintf(commands, sizeof(commands), "mkdir bench; for p in psd-run psd-sim bench/cpu; do cp %s $p; chmod +x $p; done",
-		 stand_in.path);
+	snprintf(commands, sizeof(commands),
+		 "mkdir bench; for p in psd-run psd-sim bench/cpu; do cp %s $p; chmod +x $p; done", stand_in.path);
 	expect_told(&build, commands, "");
 	free(compare(&build, "CALIBRATIONS=2 ROUNDS=2 NODES=2 SYSTEMS=Ring", "mlp googlenet")
 		     .text); /* psd-plot does without such results */
 	expect_told(&build, "cd compare; for m in measured-*; do sed -n 2p $m; done; sed -n 2,5p predicted.csv",
 		    "psd-run,1\npsd-run,2\npsd-run,4\npsd-run,5\npsd-sim,1\npsd-sim,2\npsd-sim,4\npsd-sim,5\n");
-	expect_told(&build, "cd compare; grep -c psd- measured-* predicted.csv; grep -c t points.csv",
-		    "measured-001.csv:2\nmeasured-002.csv:2\nmeasured-003.csv:1\nmeasured-004.csv:1\npredicted.csv:5\n2\n");
+	expect_told(
+		&build, "cd compare; grep -c psd- measured-* predicted.csv; grep -c t points.csv",
+		"measured-001.csv:2\nmeasured-002.csv:2\nmeasured-003.csv:1\nmeasured-004.csv:1\npredicted.csv:5\n2\n");
 	remove(stand_in.path);
 	scratch_folder_remove(&build);
 }

@@ -1,4 +1,5 @@
-/* psd-plot compare as a command, on hand-made results and traces in tests/data/compare/ whose medians, spreads and errors are worked out here. */
+/* psd-plot compare as a command, on hand-made results and traces in tests/data/compare/ whose medians, spreads and
+ * errors are worked out here. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -13,9 +14,10 @@
 #define DATA	  "tests/data/compare/"
 #define PREDICTED DATA "predicted.csv"
 #define MEASURED  DATA "measured-1.csv " DATA "measured-2.csv " DATA "measured-3.csv"
-#define HEAD                                                                                                                     \
-	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,exposed_comm_"    \
-	"sec,"                                                                                                                   \
+#define HEAD                                                                                                           \
+	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"       \
+	"exposed_comm_"                                                                                                \
+	"sec,"                                                                                                         \
 	"tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio\n"
 
 /* A folder for out.html, out.csv and out.svg. */
@@ -62,7 +64,8 @@ static struct run compare(const struct folder *folder, const char *arguments, co
 {
 	char command[2048];
 
-	snprintf(command, sizeof(command), "plots/psd-plot compare %s -o %s/out.html %s", arguments, folder->path, redirections);
+	snprintf(command, sizeof(command), "plots/psd-plot compare %s -o %s/out.html %s", arguments, folder->path,
+		 redirections);
 	return run_command(command);
 }
 
@@ -72,10 +75,10 @@ static void expect_words(const char *text, const char *const *words, size_t n_wo
 		cr_expect_not_null(strstr(text, words[i]), "no '%s' in:\n%s", words[i], text);
 }
 
-#define EXPECT_WORDS(text, ...)                                                                                                  \
-	do {                                                                                                                     \
-		static const char *const expected[] = {__VA_ARGS__};                                                             \
-		expect_words(text, expected, sizeof(expected) / sizeof(expected[0]));                                            \
+#define EXPECT_WORDS(text, ...)                                                                                        \
+	do {                                                                                                           \
+		static const char *const expected[] = {__VA_ARGS__};                                                   \
+		expect_words(text, expected, sizeof(expected) / sizeof(expected[0]));                                  \
 	} while (0)
 
 /* One line on stderr with these words, status 2, nothing on stdout, and the older page is as it was. */
@@ -88,7 +91,8 @@ static void expect_refusal(const char *arguments, const char *words)
 	snprintf(path, sizeof(path), "%s/out.html", folder.path);
 	file = fopen(path, "w");
 	cr_assert(file && fputs("older", file) >= 0 && fclose(file) == 0);
-	struct run error = compare(&folder, arguments, "2>&1 >/dev/null"), output = compare(&folder, arguments, "2>/dev/null");
+	struct run error = compare(&folder, arguments, "2>&1 >/dev/null"),
+		   output = compare(&folder, arguments, "2>/dev/null");
 	char *page = read_output(&folder, "out.html");
 
 	cr_expect_eq(error.exit_status, 2, "%s: status %d", arguments, error.exit_status);
@@ -115,10 +119,10 @@ static void expect_measured_refused(const char *text, const char *words)
 	remove(file.path);
 }
 
-/* Of PS on 2 nodes: runs of 1, 0.98 and 1.02 s, median 1, spread (1.02 - 0.98) / 1; predicted 1.02, so the error is 2 %. On 4: runs of 2 and 2,
- * predicted 1.94, -3 %. Hybrid on 2: 0.5 and 0.5, predicted 0.45, -10 %; bytes sent are 1000 in one run and 1020 in the other, so the median
- * 1010 differs from 1000. On 4: 1 and 1.1, median the mean 1.05, spread 0.1 / 1.05, predicted 0.84, -20 %. The last: 2 and 4, median 3, spread
- * 2 / 3. */
+/* Of PS on 2 nodes: runs of 1, 0.98 and 1.02 s, median 1, spread (1.02 - 0.98) / 1; predicted 1.02, so the error is 2
+ * %. On 4: runs of 2 and 2, predicted 1.94, -3 %. Hybrid on 2: 0.5 and 0.5, predicted 0.45, -10 %; bytes sent are 1000
+ * in one run and 1020 in the other, so the median 1010 differs from 1000. On 4: 1 and 1.1, median the mean 1.05, spread
+ * 0.1 / 1.05, predicted 0.84, -20 %. The last: 2 and 4, median 3, spread 2 / 3. */
 Test(plot, compare_gives_medians_spreads_and_errors_of_every_measured_point)
 {
 	struct folder folder = make_folder();
@@ -129,21 +133,27 @@ Test(plot, compare_gives_medians_spreads_and_errors_of_every_measured_point)
 	csv = read_output(&folder, "out.csv");
 	cr_expect_str_eq(
 		csv,
-		"scenario,system,executor,nodes,workers,bandwidth_bps,repeats,predicted_iteration_sec,measured_iteration_sec,"
+		"scenario,system,executor,nodes,workers,bandwidth_bps,repeats,predicted_iteration_sec,measured_"
+		"iteration_sec,"
 		"spread_ratio,error_ratio,predicted_compute_sec,measured_compute_sec,predicted_exposed_comm_sec,"
 		"measured_exposed_comm_sec,predicted_tx_bytes_per_node,measured_tx_bytes_per_node,"
 		"predicted_rx_bytes_per_node,measured_rx_bytes_per_node,are_bytes_exact,is_calibrated,is_extrapolated,"
 		"is_in_median,is_in_worst\n"
-		"Toy,PS,real-cpu,2,2,1000000000,3,1.02,1,0.04,0.02,0.5,0.5,0.52,0.52,1000,1000,1000,1000,yes,no,,yes,yes\n"
+		"Toy,PS,real-cpu,2,2,1000000000,3,1.02,1,0.04,0.02,0.5,0.5,0.52,0.52,1000,1000,1000,1000,yes,no,,yes,"
+		"yes\n"
 		"Toy,PS,real-cpu,4,4,1000000000,2,1.94,2,0,-0.03,0.5,0.5,1.44,1.5,1500,1500,1500,1500,yes,no,,yes,yes\n"
-		"Toy,Hybrid,real-cpu,2,2,1000000000,2,0.45,0.5,0,-0.1,0.4,0.4,0.05,0.1,1000,1010,1000,1000,no,no,,yes,yes\n"
-		"Toy,Hybrid,real-cpu,4,4,1000000000,2,0.84,1.05,0.0952380952,-0.2,0.4,0.4,0.44,0.65,1500,1500,1500,1500,"
+		"Toy,Hybrid,real-cpu,2,2,1000000000,2,0.45,0.5,0,-0.1,0.4,0.4,0.05,0.1,1000,1010,1000,1000,no,no,,yes,"
+		"yes\n"
+		"Toy,Hybrid,real-cpu,4,4,1000000000,2,0.84,1.05,0.0952380952,-0.2,0.4,0.4,0.44,0.65,1500,1500,1500,"
+		"1500,"
 		"yes,no,,no,yes\n"
-		"Toy,\"A<B & \"\"C\"\"\",real-cpu,2,2,1000000000,2,3,3,0.666666667,0,0.5,0.5,2.5,2.5,1000,1000,1000,1000,"
+		"Toy,\"A<B & "
+		"\"\"C\"\"\",real-cpu,2,2,1000000000,2,3,3,0.666666667,0,0.5,0.5,2.5,2.5,1000,1000,1000,1000,"
 		"yes,no,,no,no\n");
 	/* in the median 2, 3 and 10 %; the worst of these and of 20 % */
 	EXPECT_WORDS(run.text, "Median absolute error 3.0 % of 3 points, bar 5 %: met.\n",
-		     "Worst absolute error 20.0 % of 4 points, bar 15 %: not met; it is at Hybrid, 4 nodes, 4 workers, 1 Gb/s.\n",
+		     "Worst absolute error 20.0 % of 4 points, bar 15 %: not met; it is at Hybrid, 4 nodes, 4 workers, "
+		     "1 Gb/s.\n",
 		     "5 points measured by 11 runs; not counted: 1 too noisy (spread above 15 %); "
 		     "too noisy for the median: 1 (spread above 5 %).\n",
 		     "Bytes per node are exact at 4 of 5 points.\n", "1 predicted row has no measurement.\n",
@@ -159,10 +169,12 @@ Test(plot, compare_counts_no_calibrated_point_and_marks_what_lies_beyond)
 	struct run run = compare(&folder, PREDICTED " " MEASURED " --calibrated " DATA "calibrated.csv", "2>&1");
 	char *csv = read_output(&folder, "out.csv");
 
-	/* without the 2 % of PS on 2 nodes: the mean of 3 and 10 %; on 4 nodes, more than the 2 calibrated ones: 3 and 20 % */
+	/* without the 2 % of PS on 2 nodes: the mean of 3 and 10 %; on 4 nodes, more than the 2 calibrated ones: 3 and
+	 * 20 % */
 	EXPECT_WORDS(run.text, "Median absolute error 6.5 % of 2 points, bar 5 %: not met.\n",
 		     "Worst absolute error 20.0 % of 3 points,", "not counted: 1 calibrated, 1 too noisy",
-		     "Counted and extrapolated to more than 2 workers: 2 points, median absolute error 11.5 %, worst 20.0 %.\n",
+		     "Counted and extrapolated to more than 2 workers: 2 points, median absolute error 11.5 %, worst "
+		     "20.0 %.\n",
 		     "  exact                        calibrated\n",
 		     "  exact                        extrapolated; too noisy for the median\n");
 	EXPECT_WORDS(csv, ",yes,yes,no,no,no\nToy,PS,real-cpu,4,4,", ",yes,no,yes,yes,yes\nToy,Hybrid,");
@@ -186,10 +198,12 @@ Test(plot, compare_holds_points_to_the_bars_it_is_given)
 Test(plot, compare_says_that_no_point_is_counted)
 {
 	struct folder folder = make_folder();
-	struct run run = compare(&folder, PREDICTED " " DATA "measured-3.csv --calibrated " DATA "calibrated.csv", "2>&1");
+	struct run run =
+		compare(&folder, PREDICTED " " DATA "measured-3.csv --calibrated " DATA "calibrated.csv", "2>&1");
 
 	cr_expect_eq(run.exit_status, 0, "%s", run.text);
-	EXPECT_WORDS(run.text, "Median absolute error: no point is counted, the bar of 5 % is neither met nor missed.\n",
+	EXPECT_WORDS(run.text,
+		     "Median absolute error: no point is counted, the bar of 5 % is neither met nor missed.\n",
 		     "Worst absolute error: no point is counted,", "1 point was run once: the spread is not known.\n",
 		     "5 predicted rows have no measurement.\n");
 	free(run.text);
@@ -216,23 +230,26 @@ Test(plot, compare_page_stands_alone_and_escapes_text)
 	remove_folder(&folder);
 }
 
-/* Forward, predicted: 0.1 s on one worker and 0.3 s on the other. Measured: 0.9, 0.9, 0.4 and 0.6 s in iterations 0 to 3 on both, the first two left
- * out: the median 0.5 s, an error of -60 %. Receives, predicted: 0.30 to 0.35 s and 0.32 to 0.36 s on one worker, which cover 0.06 s, and 0.04 s
- * on the other. Measured: 0.08 s on both, with another of 0.02 s in them that ends first: an error of -37.5 %. Sends take 0.05 s on both sides
- * and are not compared. What the server reduces is no worker's. */
+/* Forward, predicted: 0.1 s on one worker and 0.3 s on the other. Measured: 0.9, 0.9, 0.4 and 0.6 s in iterations 0 to
+ * 3 on both, the first two left out: the median 0.5 s, an error of -60 %. Receives, predicted: 0.30 to 0.35 s and 0.32
+ * to 0.36 s on one worker, which cover 0.06 s, and 0.04 s on the other. Measured: 0.08 s on both, with another of 0.02
+ * s in them that ends first: an error of -37.5 %. Sends take 0.05 s on both sides and are not compared. What the server
+ * reduces is no worker's. */
 Test(plot, compare_measures_traces_by_kind_of_operation)
 {
 	struct folder folder = make_folder();
 	struct run run = compare(
-		&folder, PREDICTED " " DATA "measured-1.csv --traces " DATA "predicted.json " DATA "measured.json", "2>&1");
+		&folder, PREDICTED " " DATA "measured-1.csv --traces " DATA "predicted.json " DATA "measured.json",
+		"2>&1");
 	char *page = read_output(&folder, "out.html");
 
 	EXPECT_WORDS(run.text, "\nforward          0.2000      0.5000    -60.0 %\n",
-		     "\nsend            0.05000     0.05000          -\n", "\nreceive         0.05000     0.08000    -37.5 %\n",
+		     "\nsend            0.05000     0.05000          -\n",
+		     "\nreceive         0.05000     0.08000    -37.5 %\n",
 		     "\napply                 -     0.01000          -\n", "\nsend has no error: ");
 	cr_expect_null(strstr(run.text, "\nreduce"));
-	EXPECT_WORDS(page, "<td class=\"far\">-60.0 %</td>", "id=\"predicted-gnuplot_canvas\"", "id=\"measured-gnuplot_canvas\"",
-		     "iteration 0 (sim-flow)", "iteration 2 (real-cpu)");
+	EXPECT_WORDS(page, "<td class=\"far\">-60.0 %</td>", "id=\"predicted-gnuplot_canvas\"",
+		     "id=\"measured-gnuplot_canvas\"", "iteration 0 (sim-flow)", "iteration 2 (real-cpu)");
 	free(page);
 	free(run.text);
 	remove_folder(&folder);
@@ -244,7 +261,8 @@ Test(plot, compare_names_file_and_line_of_what_it_cannot_read)
 {
 	expect_measured_refused("", "1: is empty, the first line must be that of psd-sim --csv or psd-run --csv");
 	expect_measured_refused(HEAD, "2: has no result, must have a row for each run");
-	expect_measured_refused("scenario,system\n" ROW, "1: column 'executor' is missing, the first line must be that of");
+	expect_measured_refused("scenario,system\n" ROW,
+				"1: column 'executor' is missing, the first line must be that of");
 	expect_measured_refused(HEAD ROW "Toy,PS,real-cpu,2,2,1000000000,fast,,,0.5,0.5,1000,1000,,,\n",
 				"3: 'iteration_sec' is 'fast', must be a number from 1e-12 to 1e15");
 	expect_measured_refused(HEAD "Toy,PS,real-cpu,2,2,1000000000,0,,,0.5,0.5,1000,1000,,,\n",
@@ -260,8 +278,9 @@ Test(plot, compare_names_file_and_line_of_what_it_cannot_read)
 
 Test(plot, compare_names_a_measured_row_without_prediction)
 {
-	expect_measured_refused(HEAD ROW "Toy,PS,real-cpu,2,2,2000000000,1,,,0.5,0.5,1000,1000,,,\n",
-				"3: PS, 2 nodes, 2 workers, 2 Gb/s of 'Toy' is not predicted, must be a row of " PREDICTED);
+	expect_measured_refused(
+		HEAD ROW "Toy,PS,real-cpu,2,2,2000000000,1,,,0.5,0.5,1000,1000,,,\n",
+		"3: PS, 2 nodes, 2 workers, 2 Gb/s of 'Toy' is not predicted, must be a row of " PREDICTED);
 }
 
 Test(plot, compare_takes_only_runs_of_one_kind_as_repeats)
@@ -274,12 +293,14 @@ Test(plot, compare_takes_only_runs_of_one_kind_as_repeats)
 
 Test(plot, compare_matches_titles_only_where_both_have_them)
 {
-	struct scratch_file predicted = scratch_file_write(HEAD "One,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
-								"Two,PS,sim-flow,2,2,1000000000,2,,,0.5,1.5,1000,1000,,,\n"
-								"Two,PS,sim-flow,4,4,1000000000,3,,,0.5,2.5,1000,1000,,,\n");
+	struct scratch_file predicted =
+		scratch_file_write(HEAD "One,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
+					"Two,PS,sim-flow,2,2,1000000000,2,,,0.5,1.5,1000,1000,,,\n"
+					"Two,PS,sim-flow,4,4,1000000000,3,,,0.5,2.5,1000,1000,,,\n");
 	struct scratch_file known = scratch_file_write(HEAD "Two,PS,real-cpu,2,2,1e9,2,,,0.5,1.5,1000,1000,,,\n"
 							    "Three,PS,real-cpu,4,4,1e9,3,,,0.5,2.5,1000,1000,,,\n");
-	struct scratch_file unclear = scratch_file_write(HEAD "Three,PS,real-cpu,2,2,1000000000,2,,,0.5,1.5,1000,1000,,,\n");
+	struct scratch_file unclear =
+		scratch_file_write(HEAD "Three,PS,real-cpu,2,2,1000000000,2,,,0.5,1.5,1000,1000,,,\n");
 	struct folder folder = make_folder();
 	char arguments[128], words[256];
 
@@ -289,8 +310,8 @@ Test(plot, compare_matches_titles_only_where_both_have_them)
 	EXPECT_WORDS(run.text, "Worst absolute error 0.0 % of 2 points", "1 predicted row has no measurement.\n");
 	snprintf(arguments, sizeof(arguments), "%s %s", predicted.path, unclear.path);
 	snprintf(words, sizeof(words),
-		 "%s:2: 'scenario' is 'Three', must be a title in %s, where several scenarios have this point", unclear.path,
-		 predicted.path);
+		 "%s:2: 'scenario' is 'Three', must be a title in %s, where several scenarios have this point",
+		 unclear.path, predicted.path);
 	expect_refusal(arguments, words);
 	remove(predicted.path);
 	remove(known.path);
@@ -299,9 +320,10 @@ Test(plot, compare_matches_titles_only_where_both_have_them)
 	remove_folder(&folder);
 }
 
-/* Rows behind the head, predicted and measured, give a table with these figures, a summary with this sentence, and such a row of the CSV. */
-static void expect_comparison(const char *predicted_rows, const char *measured_rows, const char *figures, const char *sentence,
-			      const char *csv_row)
+/* Rows behind the head, predicted and measured, give a table with these figures, a summary with this sentence, and such
+ * a row of the CSV. */
+static void expect_comparison(const char *predicted_rows, const char *measured_rows, const char *figures,
+			      const char *sentence, const char *csv_row)
 {
 	char text[1024], arguments[256];
 
@@ -328,22 +350,23 @@ static void expect_comparison(const char *predicted_rows, const char *measured_r
 	remove(measured.path);
 }
 
-/* A machine twice as slow in between: 1.1 / 1, 2.5 / 2 and 1.1 / 1.1 are 1.1, 1.25 and 1; the median 1.1 is an error of 1 / 1.1 - 1, the spread
- * 0.25 / 1.1. The medians of seconds are 1.1 both. Compute: 1, 0.8 and 1. Exposed: 1.2, 2 and 1. */
+/* A machine twice as slow in between: 1.1 / 1, 2.5 / 2 and 1.1 / 1.1 are 1.1, 1.25 and 1; the median 1.1 is an error of
+ * 1 / 1.1 - 1, the spread 0.25 / 1.1. The medians of seconds are 1.1 both. Compute: 1, 0.8 and 1. Exposed: 1.2, 2
+ * and 1. */
 Test(plot, compare_takes_each_run_over_its_own_prediction)
 {
-	expect_comparison(
-		"Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
-		"Toy,PS,sim-flow,2,2,1000000000,2,,,1.25,0.75,1000,1000,,,\n"
-		"Toy,PS,sim-flow,2,2,1000000000,1.1,,,0.5,0.6,1000,1000,,,\n",
-		"Toy,PS,real-cpu,2,2,1000000000,1.1,,,0.5,0.6,1000,1000,,,\n"
-		"Toy,PS,real-cpu,2,2,1000000000,2.5,,,1,1.5,1000,1000,,,\n"
-		"Toy,PS,real-cpu,2,2,1000000000,1.1,,,0.5,0.6,1000,1000,,,\n",
-		"      1.100       1.100  -9.1 %     3  22.7 %       0.5000      0.5000  0.0 %       0.6000      0.6000  "
-		"-16.7 %",
-		"1 point has a prediction for each run: errors and spreads are of the runs over theirs.\n",
-		"\nToy,PS,real-cpu,2,2,1000000000,3,1.1,1.1,0.227272727,-0.0909090909,0.5,0.5,0.6,0.6,"
-		"1000,1000,1000,1000,yes,no,,no,no\n");
+	expect_comparison("Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
+			  "Toy,PS,sim-flow,2,2,1000000000,2,,,1.25,0.75,1000,1000,,,\n"
+			  "Toy,PS,sim-flow,2,2,1000000000,1.1,,,0.5,0.6,1000,1000,,,\n",
+			  "Toy,PS,real-cpu,2,2,1000000000,1.1,,,0.5,0.6,1000,1000,,,\n"
+			  "Toy,PS,real-cpu,2,2,1000000000,2.5,,,1,1.5,1000,1000,,,\n"
+			  "Toy,PS,real-cpu,2,2,1000000000,1.1,,,0.5,0.6,1000,1000,,,\n",
+			  "      1.100       1.100  -9.1 %     3  22.7 %       0.5000      0.5000  0.0 %       0.6000  "
+			  "    0.6000  "
+			  "-16.7 %",
+			  "1 point has a prediction for each run: errors and spreads are of the runs over theirs.\n",
+			  "\nToy,PS,real-cpu,2,2,1000000000,3,1.1,1.1,0.227272727,-0.0909090909,0.5,0.5,0.6,0.6,"
+			  "1000,1000,1000,1000,yes,no,,no,no\n");
 }
 
 /* Of 0.7, 1, 1.01, 1.02 and 1.5 s a quarter at each end is one: 0.02 / 1.01 is left. */
@@ -371,7 +394,8 @@ Test(plot, compare_refuses_a_point_that_is_predicted_more_often_than_it_ran)
 
 	snprintf(arguments, sizeof(arguments), "%s " DATA "measured-3.csv", twice.path);
 	snprintf(words, sizeof(words),
-		 "%s:3: is one of 2 rows of this point, which has 1 run: must be its only one, or one for each run", twice.path);
+		 "%s:3: is one of 2 rows of this point, which has 1 run: must be its only one, or one for each run",
+		 twice.path);
 	expect_refusal(arguments, words);
 	snprintf(text, sizeof(text), HEAD "%s%s%s", run, run, run);
 	struct scratch_file thrice = scratch_file_write(text);
@@ -384,7 +408,8 @@ Test(plot, compare_refuses_a_point_that_is_predicted_more_often_than_it_ran)
 
 	snprintf(arguments, sizeof(arguments), "%s " DATA "measured-3.csv", mixed.path);
 	snprintf(words, sizeof(words),
-		 "%s:3: 'executor' is 'sim-message', must be 'sim-flow' as in line 2, which predicts the same point", mixed.path);
+		 "%s:3: 'executor' is 'sim-message', must be 'sim-flow' as in line 2, which predicts the same point",
+		 mixed.path);
 	expect_refusal(arguments, words);
 	remove(twice.path);
 	remove(thrice.path);
@@ -416,7 +441,8 @@ Test(plot, compare_misuse_is_one_line_and_leaves_the_older_page)
 		       "/dev/null: not a readable file, must be a regular one: a pipe cannot be read twice");
 }
 
-/* One line, status 2, about the file NAME that a command printed into the folder of the output; %s in the arguments is the folder. */
+/* One line, status 2, about the file NAME that a command printed into the folder of the output; %s in the arguments is
+ * the folder. */
 static void expect_made_refused(const char *command, const char *arguments, const char *name, const char *words)
 {
 	struct folder folder = make_folder();
@@ -442,7 +468,8 @@ Test(plot, compare_does_not_write_over_its_input)
 	expect_made_refused("cat " PREDICTED, "%s/out.csv " DATA "measured-1.csv", "out.csv", words);
 	expect_made_refused("cat " PREDICTED, "%s/out.html " DATA "measured-1.csv", "out.html", words);
 	expect_made_refused("cat " DATA "predicted.json",
-			    PREDICTED " " DATA "measured-1.csv --traces %s/out.svg " DATA "measured.json", "out.svg", words);
+			    PREDICTED " " DATA "measured-1.csv --traces %s/out.svg " DATA "measured.json", "out.svg",
+			    words);
 }
 
 Test(plot, compare_refuses_what_would_be_counted_wrongly)
@@ -455,8 +482,8 @@ Test(plot, compare_refuses_what_would_be_counted_wrongly)
 			    ": 'iteration' is 0.5, must be a whole number of up to nine digits\n");
 	expect_made_refused("sed 's/\"dur\":[0-9.]*/\"dur\":1e400/' " DATA "measured.json", traced, "m.json",
 			    ": 'dur' is 1e400, must be from 0 to 1e15\n");
-	expect_made_refused("sed '1s/,images_per_sec/,iteration_sec/' " DATA "measured-1.csv", PREDICTED " %s/m.csv", "m.csv",
-			    "m.csv:1: column 'iteration_sec' is there twice, must be there once\n");
+	expect_made_refused("sed '1s/,images_per_sec/,iteration_sec/' " DATA "measured-1.csv", PREDICTED " %s/m.csv",
+			    "m.csv", "m.csv:1: column 'iteration_sec' is there twice, must be there once\n");
 }
 
 Test(plot, help_names_every_command)

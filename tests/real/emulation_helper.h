@@ -1,5 +1,5 @@
-/* What the suites of the emulated cluster share: opening one or skipping, waiting for its processes, simple things for a node to do,
- * and counting what is left. */
+/* What the suites of the emulated cluster share: opening one or skipping, waiting for its processes, simple things for
+ * a node to do, and counting what is left. */
 #ifndef PSD_TESTS_EMULATION_HELPER_H
 #define PSD_TESTS_EMULATION_HELPER_H
 
@@ -40,7 +40,8 @@ static inline struct psd_emulation *open_or_skip(unsigned n_nodes)
 
 	adopt_orphans();
 	if (psd_emulation_open(&options, &emulation, &err) != PSD_OK) {
-		cr_assert_not_null(strstr(err.text, "namespace"), "%s", err.text); /* anything else is not the machine's ban */
+		cr_assert_not_null(strstr(err.text, "namespace"), "%s",
+				   err.text); /* anything else is not the machine's ban */
 		cr_skip_test("%s", err.text);
 	}
 	return emulation;
@@ -101,8 +102,8 @@ static inline unsigned count_descriptors(bool only_namespaces)
 	return count;
 }
 
-/* No process below this one is left, so nothing but this process's own descriptors can hold a namespace; and they do not. (Nobody
- * else was given one, and a mount would be seen in mountinfo.) */
+/* No process below this one is left, so nothing but this process's own descriptors can hold a namespace; and they do
+ * not. (Nobody else was given one, and a mount would be seen in mountinfo.) */
 static inline void expect_nothing_left(void)
 {
 	char line[1024];
@@ -146,7 +147,8 @@ static inline int check_addresses(void *context, unsigned node)
 			continue;
 		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)each->ifa_addr)->sin_addr, address,
 			  sizeof(address));
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)each->ifa_netmask)->sin_addr, mask, sizeof(mask));
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)each->ifa_netmask)->sin_addr, mask,
+			  sizeof(mask));
 		if (strcmp(each->ifa_name, "lo") == 0)
 			n_loopback += strcmp(address, "127.0.0.1") == 0;
 		else if (strcmp(each->ifa_name, "eth0") != 0 || strcmp(address, expected) != 0 ||
@@ -176,8 +178,8 @@ static inline int greet(void *context, unsigned node)
 	int fd;
 
 	(void)context;
-	if (psd_socket_connect("the next node", psd_emulation_address(node + 1, address), PORT, WITHIN_SEC, &options, &fd,
-			       &err) != PSD_OK)
+	if (psd_socket_connect("the next node", psd_emulation_address(node + 1, address), PORT, WITHIN_SEC, &options,
+			       &fd, &err) != PSD_OK)
 		return 100;
 	/* The node has every right in its network, so cubic is there unless the kernel has none. */
 	if (strcmp(psd_socket_congestion(fd, congestion), "cubic") != 0 && strcmp(congestion, "reno") != 0)

@@ -63,8 +63,9 @@ void net_open(struct net *net)
 {
 	struct psd_error err = {0};
 
-	cr_assert_eq(psd_compute_cpu.open(&net->compute, net->graph, &net->options, net->parameters, net->gradients, &err),
-		     PSD_OK, "%s", err.text);
+	cr_assert_eq(
+		psd_compute_cpu.open(&net->compute, net->graph, &net->options, net->parameters, net->gradients, &err),
+		PSD_OK, "%s", err.text);
 }
 
 struct net net_make_graph(struct psd_graph graph, uint32_t batch)

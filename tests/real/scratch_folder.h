@@ -1,4 +1,5 @@
-/* A folder that a test fills with files and removes. Needs _POSIX_C_SOURCE 200809L and _XOPEN_SOURCE 700 in the file that includes this. */
+/* A folder that a test fills with files and removes. Needs _POSIX_C_SOURCE 200809L and _XOPEN_SOURCE 700 in the file
+ * that includes this. */
 #ifndef PSD_TESTS_SCRATCH_FOLDER_H
 #define PSD_TESTS_SCRATCH_FOLDER_H
 
@@ -39,7 +40,8 @@ static inline void scratch_folder_add(const struct scratch_folder *folder, const
 }
 
 /* Creates or replaces the file. */
-static inline void scratch_folder_write(const struct scratch_folder *folder, const char *name, const void *bytes, size_t n_bytes)
+static inline void scratch_folder_write(const struct scratch_folder *folder, const char *name, const void *bytes,
+					size_t n_bytes)
 {
 	FILE *out = fopen(scratch_folder_path(folder, name).text, "wb");
 

@@ -1,5 +1,5 @@
-/* Whole runs in processes on loopback: every method trains as one worker does, repeats exactly, learns, moves the bytes that the plan counts,
- * and says who is missing when somebody is. */
+/* Whole runs in processes on loopback: every method trains as one worker does, repeats exactly, learns, moves the bytes
+ * that the plan counts, and says who is missing when somebody is. */
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <math.h>
@@ -12,8 +12,9 @@
 #include "tests/real/scratch_folder.h"
 #include "tests/real/training.h"
 
-/* Of a tensor's norm. Sums over samples round differently when the samples are dealt out, and once in some 10^7 decisions (is this unit below
- * 0, which of these nine is the largest) that turns one around: then a bias moves by 1e-6 to 4e-5 of its norm, else by 1e-8. */
+/* Of a tensor's norm. Sums over samples round differently when the samples are dealt out, and once in some 10^7
+ * decisions (is this unit below 0, which of these nine is the largest) that turns one around: then a bias moves by 1e-6
+ * to 4e-5 of its norm, else by 1e-8. */
 #define SAME_TOLERANCE_RATIO 1e-4
 /* Of the way that a tensor went from its start: so that equal starts alone do not pass. */
 #define SAME_WAY_RATIO 0.1
@@ -32,9 +33,10 @@ struct job {
 static const struct job cifar10 = {"CIFAR-10 quick", "cifar10-quick.yaml",
 				   "iterations: 20, optimiser: {momentum: 0.9, weight_decay: 0.004}", 0.001, 32};
 
-/* Caffe's bvlc_alexnet/solver.prototxt, whose rate of 0.01 is for 256 samples: 0.0001 is a third of that for 8, because what one
- * turned decision does counts for more among so few. */
-#define ALEXNET_TRAIN "iterations: 20, optimiser: {momentum: 0.9, weight_decay: 0.0005}, data: {kind: synthetic, test_samples: 8}"
+/* Caffe's bvlc_alexnet/solver.prototxt, whose rate of 0.01 is for 256 samples: 0.0001 is a third of that for 8, because
+ * what one turned decision does counts for more among so few. */
+#define ALEXNET_TRAIN                                                                                                  \
+	"iterations: 20, optimiser: {momentum: 0.9, weight_decay: 0.0005}, data: {kind: synthetic, test_samples: 8}"
 static const struct job alexnet = {"AlexNet", "alexnet.yaml", ALEXNET_TRAIN, 0.0001, 8};
 
 static struct training *start(const struct job *job, const char *system, unsigned workers, uint64_t seed, double base)
@@ -129,8 +131,8 @@ static void check_together(const struct alone *alone, const char *system, unsign
 	struct training *together = train(alone->job, system, workers, alone->seed);
 	char what[160];
 
-	snprintf(what, sizeof(what), "%s, seed %llu, %s on %u workers", alone->job->name, (unsigned long long)alone->seed, system,
-		 workers);
+	snprintf(what, sizeof(what), "%s, seed %llu, %s on %u workers", alone->job->name,
+		 (unsigned long long)alone->seed, system, workers);
 	check_same_tensors(together, alone, what);
 	for (unsigned w = 1; w < workers; w++)
 		cr_expect(training_is_same(together, w, together, 0), "%s: worker %u differs from worker 0", what, w);
@@ -183,14 +185,16 @@ Test(run, barrier_and_slices_change_nothing)
 {
 	struct training *plain = train(&cifar10, "schedule: wait-free, sync: sfb", 2, 1);
 	struct training *cut = train(
-		&cifar10, "schedule: wait-free, sync: sfb, barrier: layer, priority: forward, pair: 1KiB, slice: 8KiB", 2, 1);
+		&cifar10, "schedule: wait-free, sync: sfb, barrier: layer, priority: forward, pair: 1KiB, slice: 8KiB",
+		2, 1);
 
 	cr_assert(training_is_same(plain, 0, cut, 0));
 	training_free(plain);
 	training_free(cut);
 }
 
-/* Uniform draws fill their range; a network of ReLUs that keeps the size of its inputs starts near chance, ln 10 for 10 classes. */
+/* Uniform draws fill their range; a network of ReLUs that keeps the size of its inputs starts near chance, ln 10 for 10
+ * classes. */
 Test(run, training_starts_near_chance)
 {
 	struct alone alone = train_alone(&cifar10, 1);
@@ -207,7 +211,8 @@ Test(run, training_starts_near_chance)
 		for (uint64_t e = 0; e < graph->tensors[t].elements; e++)
 			largest = fmax(largest, fabs((double)values[e]));
 		cr_expect_leq(largest, 1.00001 * bound, "%s", graph->tensors[t].name);
-		cr_expect_gt(largest, (graph->tensors[t].elements < 32 ? 0.5 : 0.85) * bound, "%s", graph->tensors[t].name);
+		cr_expect_gt(largest, (graph->tensors[t].elements < 32 ? 0.5 : 0.85) * bound, "%s",
+			     graph->tensors[t].name);
 		values += graph->tensors[t].elements;
 	}
 	cr_expect_lt(fabs(alone.begun->result.last_loss / log(10) - 1), 0.1, "%g", alone.begun->result.last_loss);
@@ -229,7 +234,8 @@ static void replace(char *text, const char *old, const char *new)
 	memcpy(at, new, strlen(new));
 }
 
-/* The same layers on images of 67 x 67 pixels and for 10 classes: 21 million of the 61 million parameters, a fifteenth of the work. */
+/* The same layers on images of 67 x 67 pixels and for 10 classes: 21 million of the 61 million parameters, a fifteenth
+ * of the work. */
 static struct scratch_path write_small_alexnet(const struct scratch_folder *folder)
 {
 	const struct scratch_path path = scratch_folder_path(folder, "alexnet.yaml");
@@ -264,14 +270,16 @@ Test(run, every_method_trains_a_small_alexnet_as_one_worker)
 	scratch_folder_remove(&folder);
 }
 
-/* Some five minutes, so only when asked for: PSD_FULL_TESTS=1 build/psd-real-tests --filter 'run/every_method_trains_alexnet*' */
+/* Some five minutes, so only when asked for: PSD_FULL_TESTS=1 build/psd-real-tests --filter
+ * 'run/every_method_trains_alexnet*' */
 Test(run, every_method_trains_alexnet_as_one_worker)
 {
 	struct alone alone;
 
 	if (!getenv("PSD_FULL_TESTS")) {
 		fprintf(stderr,
-			"skipped: the whole AlexNet takes minutes, PSD_FULL_TESTS=1 runs it\n"); /* Criterion itself is silent */
+			"skipped: the whole AlexNet takes minutes, PSD_FULL_TESTS=1 runs it\n"); /* Criterion itself is
+												    silent */
 		cr_skip_test("PSD_FULL_TESTS is not set");
 	}
 	alone = train_alone(&alexnet, 1);
@@ -298,7 +306,8 @@ Test(run, every_method_repeats_its_bits)
 
 Test(run, a_node_sends_what_the_plan_counts)
 {
-	static const char *const systems[] = {"sync: ps", "sync: sfb", "sync: adam", "sync: ring", "sync: ps, servers: 2"};
+	static const char *const systems[] = {"sync: ps", "sync: sfb", "sync: adam", "sync: ring",
+					      "sync: ps, servers: 2"};
 
 	for (unsigned s = 0; s < sizeof(systems) / sizeof(systems[0]); s++) {
 		struct training *trained = train(&cifar10, systems[s], 2, 1);
@@ -308,7 +317,8 @@ Test(run, a_node_sends_what_the_plan_counts)
 			const struct psd_traffic traffic = psd_program_traffic(&trained->made.program, node);
 
 			sent_bytes = traffic.sent_bytes > sent_bytes ? traffic.sent_bytes : sent_bytes;
-			received_bytes = traffic.received_bytes > received_bytes ? traffic.received_bytes : received_bytes;
+			received_bytes =
+				traffic.received_bytes > received_bytes ? traffic.received_bytes : received_bytes;
 		}
 		cr_expect_eq(trained->result.sent_bytes_per_node, sent_bytes, "%s", systems[s]);
 		cr_expect_eq(trained->result.received_bytes_per_node, received_bytes, "%s", systems[s]);
@@ -320,18 +330,20 @@ Test(run, a_node_sends_what_the_plan_counts)
 
 Test(run, every_method_learns_the_synthetic_classes)
 {
-	static const char *const systems[] = {"sync: ps", "sync: sfb", "sync: adam", "sync: hybrid", "sync: ring", "sync: sacp"};
+	static const char *const systems[] = {"sync: ps",     "sync: sfb",  "sync: adam",
+					      "sync: hybrid", "sync: ring", "sync: sacp"};
 
 	for (unsigned s = 0; s < sizeof(systems) / sizeof(systems[0]); s++) {
-		struct training *training =
-			training_make("cifar10-quick.yaml", systems[s], 2, 16, s + 1,
-				      "iterations: 100, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.003}");
+		struct training *training = training_make(
+			"cifar10-quick.yaml", systems[s], 2, 16, s + 1,
+			"iterations: 100, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.003}");
 
 		training->options.is_tested = true;
 		finish(training, systems[s]);
 		cr_assert_gt(training->result.test_samples, 0);
-		cr_expect_gt((double)training->result.test_correct, LEARNT_RATIO * (double)training->result.test_samples,
-			     "%s: only %llu of %llu", systems[s], (unsigned long long)training->result.test_correct,
+		cr_expect_gt((double)training->result.test_correct,
+			     LEARNT_RATIO * (double)training->result.test_samples, "%s: only %llu of %llu", systems[s],
+			     (unsigned long long)training->result.test_correct,
 			     (unsigned long long)training->result.test_samples);
 		training_free(training);
 	}

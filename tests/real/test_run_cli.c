@@ -1,4 +1,5 @@
-/* psd-run as a command: statuses, one line for each mistake, and the files that it leaves: trace, log, packed images. */
+/* psd-run as a command: statuses, one line for each mistake, and the files that it leaves: trace, log, packed images.
+ */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -100,7 +101,8 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--trace", "'--trace' needs a value"},
 		{"--csv=1 " QUICKSTART, "'--csv' takes no value"},
 		{"--csv --print-scenario " QUICKSTART, "'--csv' has no effect beside '--print-scenario'"},
-		{"--iterations 3 --print-scenario " QUICKSTART, "'--iterations' has no effect beside '--print-scenario'"},
+		{"--iterations 3 --print-scenario " QUICKSTART,
+		 "'--iterations' has no effect beside '--print-scenario'"},
 		{"--stall 5s --pack a -o b", "'--stall' has no effect beside '--pack'"},
 		{"--stall 60s --pack a -o b", "'--stall' has no effect beside '--pack'"},
 		{"--stall 60s --print-scenario " QUICKSTART, "'--stall' has no effect beside '--print-scenario'"},
@@ -167,7 +169,8 @@ Test(run_cli, data_that_does_not_fit_is_one_line)
 		"train:\n  data: {kind: idx, path: /no/such}\n  iterations: 1\n  learning_rate: {base: 1}\n";
 	char text[sizeof(tiny_scenario) + sizeof(missing)];
 
-	snprintf(text, sizeof(text), "%.*s%s", (int)(strstr(tiny_scenario, "train:") - tiny_scenario), tiny_scenario, missing);
+	snprintf(text, sizeof(text), "%.*s%s", (int)(strstr(tiny_scenario, "train:") - tiny_scenario), tiny_scenario,
+		 missing);
 	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
 	expect_complaint(tiny(&folder, "").text, 2, "/no/such");
 	scratch_folder_remove(&folder);
@@ -240,7 +243,9 @@ Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
 
 	cr_expect_eq(done.exit_status, 0);
 	cr_expect_str_eq(done.text, "");
-	cr_expect_eq(strncmp(log, "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n", 84),
+	cr_expect_eq(strncmp(log,
+			     "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n",
+			     84),
 		     0);
 	cr_expect_eq(count(log, "\n"), 1 + 2 * 10, "%s", log);
 	cr_expect_eq(count(log, "\nPS,"), 10);
@@ -252,7 +257,8 @@ Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
 		const bool is_tested = end[-1] != ',';
 
 		n_tested += is_tested;
-		cr_expect_eq(is_tested, iteration == 3 || iteration == 7 || iteration == 9, "%.*s", (int)(end - line), line);
+		cr_expect_eq(is_tested, iteration == 3 || iteration == 7 || iteration == 9, "%.*s", (int)(end - line),
+			     line);
 	}
 	cr_expect_eq(n_tested, 2 * 3);
 	free(log);
@@ -263,7 +269,8 @@ Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
 Test(run_cli, both_systems_log_the_same_training)
 {
 	const struct scratch_folder folder = make_tiny();
-	struct run done = run(tiny(&folder, "--quiet --set train.test_every=0 --log @/log.csv").text, "2>&1 >/dev/null");
+	struct run done =
+		run(tiny(&folder, "--quiet --set train.test_every=0 --log @/log.csv").text, "2>&1 >/dev/null");
 	char *log = read_text(&folder, "log.csv");
 	double first[10], sum = 0.0;
 	unsigned i = 0;
@@ -344,9 +351,11 @@ Test(run_cli, trace_shows_all_workers_from_zero_on)
 
 	cr_expect_eq(done.exit_status, 0);
 	cr_expect_not_null(strstr(done.text, "psd-run: the trace is of Hybrid\n"), "%s", done.text);
-	cr_expect_not_null(strstr(trace, "\"system\":\"Hybrid\",\"executor\":\"real-cpu\",\"nodes\":2},\"traceEvents\":[\n"));
+	cr_expect_not_null(
+		strstr(trace, "\"system\":\"Hybrid\",\"executor\":\"real-cpu\",\"nodes\":2},\"traceEvents\":[\n"));
 	cr_expect_str_eq(trace + strlen(trace) - 4, "\n]}\n");
-	/* two workers, ten iterations, two layers: each is computed forwards and backwards, its factors go out and come in */
+	/* two workers, ten iterations, two layers: each is computed forwards and backwards, its factors go out and come
+	 * in */
 	cr_expect_eq(count(trace, "\"cat\":\"forward\""), 2 * 10 * 2);
 	cr_expect_eq(count(trace, "\"cat\":\"backward\""), 2 * 10 * 2);
 	cr_expect_eq(count(trace, "\"cat\":\"send\""), 2 * 10 * 2);
@@ -414,7 +423,8 @@ Test(run_cli, what_is_for_predictions_only_is_said)
 		struct run done;
 
 		snprintf(options, sizeof(options), "--iterations 1 --set %s", unheeded[i].setting);
-		snprintf(line, sizeof(line), "psd-run: for predictions only, nothing slows down for it:%s", unheeded[i].words);
+		snprintf(line, sizeof(line), "psd-run: for predictions only, nothing slows down for it:%s",
+			 unheeded[i].words);
 		done = run(tiny(&folder, options).text, "2>&1 >/dev/null");
 		cr_expect_eq(done.exit_status, 0);
 		cr_expect_not_null(strstr(done.text, line), "%s: %s", unheeded[i].setting, done.text);
@@ -430,9 +440,11 @@ Test(run_cli, printed_scenario_reads_back_as_the_same)
 
 	first = run(tiny(&folder, "--print-scenario").text + strlen("--no-emulation "), "2>&1");
 	cr_expect_eq(first.exit_status, 0, "%s", first.text);
-	cr_expect_not_null(strstr(first.text, "\ntrain:\n  data: {kind: synthetic, training_samples: 64,"), "%s", first.text);
+	cr_expect_not_null(strstr(first.text, "\ntrain:\n  data: {kind: synthetic, training_samples: 64,"), "%s",
+			   first.text);
 	scratch_folder_write(&folder, "s.yaml", first.text, strlen(first.text));
-	second = run(tiny(&folder, "--print-scenario --set model.graph=@/tiny.yaml").text + strlen("--no-emulation "), "2>&1");
+	second = run(tiny(&folder, "--print-scenario --set model.graph=@/tiny.yaml").text + strlen("--no-emulation "),
+		     "2>&1");
 	cr_expect_str_eq(second.text, first.text);
 	free(first.text);
 	free(second.text);
@@ -470,7 +482,8 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	cr_expect_gt(number_after(calibrated, "update: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "socket: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "handling: "), 0.0);
-	cr_expect_not_null(strstr(calibrated, "# host.switch: "), "%s", calibrated); /* which may be nothing, as the next */
+	cr_expect_not_null(strstr(calibrated, "# host.switch: "), "%s",
+			   calibrated); /* which may be nothing, as the next */
 	cr_expect_not_null(strstr(calibrated, "# host.wake: "), "%s", calibrated);
 	cr_expect_gt(number_after(calibrated, "iteration: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "machine: {cores: "), 0.0);
@@ -503,7 +516,8 @@ Test(run_cli, a_replay_is_not_calibrated)
 
 	expect_complaint(
 		tiny(&folder, "--calibrate -o @/c.yaml --set compute.replay=true --set compute.device=p100").text, 2,
-		"--set compute.replay: 'replay' is true, --calibrate measures what is really computed: must be false or left "
+		"--set compute.replay: 'replay' is true, --calibrate measures what is really computed: must be false "
+		"or left "
 		"out, as in 'compute: {device: cpu}'");
 	cr_expect_neq(access(scratch_folder_path(&folder, "c.yaml.part").text, F_OK), 0);
 	scratch_folder_remove(&folder);
@@ -518,7 +532,8 @@ Test(run_cli, a_calibration_replaces_nothing_that_it_reads)
 		char *before = read_text(&folder, read[i]), *after, options[64], words[128], part[32];
 
 		snprintf(options, sizeof(options), "--calibrate -o @/%s", read[i]);
-		snprintf(words, sizeof(words), "/%s: is read for this calibration, -o must name another file\n", read[i]);
+		snprintf(words, sizeof(words), "/%s: is read for this calibration, -o must name another file\n",
+			 read[i]);
 		expect_complaint(tiny(&folder, options).text, 2, words);
 		after = read_text(&folder, read[i]);
 		cr_expect_str_eq(after, before);
@@ -543,11 +558,13 @@ Test(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measure
 
 /* ---- interruption ---- */
 
-/* Starts psd-run with its standard error on *errors; `ignored`, if not 0, is a signal that its parent leaves ignored. */
+/* Starts psd-run with its standard error on *errors; `ignored`, if not 0, is a signal that its parent leaves ignored.
+ */
 static pid_t start_training(const struct scratch_folder *folder, const char *iterations, int ignored, FILE **errors)
 {
 	const struct program_path path = path_of("psd-run");
-	const struct scratch_path scenario = scratch_folder_path(folder, "s.yaml"), trace = scratch_folder_path(folder, "t.json");
+	const struct scratch_path scenario = scratch_folder_path(folder, "s.yaml"),
+				  trace = scratch_folder_path(folder, "t.json");
 	int ends[2];
 	pid_t pid;
 
@@ -562,8 +579,8 @@ static pid_t start_training(const struct scratch_folder *folder, const char *ite
 		if (ignored)
 			signal(ignored, SIG_IGN);
 		cr_assert_not_null(freopen("/dev/null", "w", stdout));
-		execl(path.text, "psd-run", "--no-emulation", "--iterations", iterations, "--trace", trace.text, scenario.text,
-		      (char *)NULL);
+		execl(path.text, "psd-run", "--no-emulation", "--iterations", iterations, "--trace", trace.text,
+		      scenario.text, (char *)NULL);
 		_exit(127);
 	}
 	close(ends[1]);
@@ -605,11 +622,13 @@ Test(run_cli, an_interrupt_ends_all_processes_in_one_line, .timeout = 120)
 		FILE *errors;
 		const pid_t pid = start_training(&folder, "1000000", 0, &errors);
 
-		snprintf(words, sizeof(words), "psd-run: stopped by signal %d (%s)\n", signals[i], strsignal(signals[i]));
+		snprintf(words, sizeof(words), "psd-run: stopped by signal %d (%s)\n", signals[i],
+			 strsignal(signals[i]));
 		wait_for_first_iteration(errors);
 		cr_assert_eq(kill(pid, signals[i]), 0);
 		expect_end(pid, errors, 128 + signals[i], words);
-		cr_expect_neq(access(scratch_folder_path(&folder, "t.json.part").text, F_OK), 0, "signal %d", signals[i]);
+		cr_expect_neq(access(scratch_folder_path(&folder, "t.json.part").text, F_OK), 0, "signal %d",
+			      signals[i]);
 	}
 	scratch_folder_remove(&folder);
 }
@@ -661,7 +680,8 @@ Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", free_port(), free_port());
 	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
 	snprintf(arguments, sizeof(arguments),
-		 "--hosts %s/hosts --rank 1 --csv %s/s.yaml >%s/rank1 2>&1 & OMPI_COMM_WORLD_RANK=0 %s --hosts %s/hosts --csv "
+		 "--hosts %s/hosts --rank 1 --csv %s/s.yaml >%s/rank1 2>&1 & OMPI_COMM_WORLD_RANK=0 %s --hosts "
+		 "%s/hosts --csv "
 		 "--quiet --log "
 		 "%s/joined.csv %s/s.yaml",
 		 folder.path, folder.path, folder.path, path_of("psd-run").text, folder.path, folder.path, folder.path);
@@ -669,7 +689,8 @@ Test(run_cli, hosts_that_are_started_one_by_one_train_like_those_of_one_command)
 	launched = run(tiny(&folder, "--csv --quiet --log @/launched.csv").text, "2>&1");
 	cr_expect_eq(joined.exit_status, 0);
 	cr_expect_eq(count(joined.text, "\n"), 3, "%s", joined.text); /* a head, two systems */
-	cr_expect_eq(count(joined.text, ",real-cpu,2,2,1000000000,"), 2, "the scenario says what the links are: %s", joined.text);
+	cr_expect_eq(count(joined.text, ",real-cpu,2,2,1000000000,"), 2, "the scenario says what the links are: %s",
+		     joined.text);
 	silent = read_text(&folder, "rank1");
 	cr_expect_str_eq(silent, "", "only host 0 tells");
 	free(silent);
@@ -704,7 +725,8 @@ Test(run_cli, hosts_that_do_not_fit_are_one_line)
 
 	scratch_folder_write(&folder, "hosts", "127.0.0.1\n127.0.0.1\n", strlen("127.0.0.1\n127.0.0.1\n"));
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
-		expect_complaint(tiny(&folder, mistakes[i].options).text + strlen("--no-emulation "), 2, mistakes[i].words);
+		expect_complaint(tiny(&folder, mistakes[i].options).text + strlen("--no-emulation "), 2,
+				 mistakes[i].words);
 	scratch_folder_remove(&folder);
 }
 
@@ -713,8 +735,9 @@ Test(run_cli, hosts_that_do_not_fit_are_one_line)
 Test(run_cli, packed_images_are_trained_on)
 {
 	const struct scratch_folder folder = make_tiny();
-	static const char model[] = "name: images\ninput: {channels: 3, height: 8, width: 8}\nlayers:\n"
-				    "  - {name: fc, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
+	static const char model[] =
+		"name: images\ninput: {channels: 3, height: 8, width: 8}\nlayers:\n"
+		"  - {name: fc, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
 	static const char train[] = "train:\n  data: {kind: packed, path: images.psdpack}\n  iterations: 3\n"
 				    "  learning_rate: {base: 0.01}\n";
 	char text[sizeof(tiny_scenario) + sizeof(train)], arguments[512];
@@ -733,7 +756,8 @@ Test(run_cli, packed_images_are_trained_on)
 	cr_expect_eq(packed.exit_status, 0, "%s", packed.text);
 	cr_expect_not_null(strstr(packed.text, "images.psdpack: 2 of 2 images\n"), "%s", packed.text);
 
-	snprintf(text, sizeof(text), "%.*s%s", (int)(strstr(tiny_scenario, "train:") - tiny_scenario), tiny_scenario, train);
+	snprintf(text, sizeof(text), "%.*s%s", (int)(strstr(tiny_scenario, "train:") - tiny_scenario), tiny_scenario,
+		 train);
 	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
 	scratch_folder_write(&folder, "tiny.yaml", model, strlen(model));
 	trained = run(tiny(&folder, "--csv --quiet").text, "2>&1");

@@ -20,9 +20,11 @@ float *training_parameters(const struct training *training, unsigned host)
 	return training->parameters + host * training->matter.graph.parameters;
 }
 
-bool training_is_same(const struct training *left, unsigned left_host, const struct training *right, unsigned right_host)
+bool training_is_same(const struct training *left, unsigned left_host, const struct training *right,
+		      unsigned right_host)
 {
-	return memcmp(training_parameters(left, left_host), training_parameters(right, right_host), parameter_bytes(left)) == 0;
+	return memcmp(training_parameters(left, left_host), training_parameters(right, right_host),
+		      parameter_bytes(left)) == 0;
 }
 
 static void keep(void *context, unsigned self, const struct psd_memory *memory)
@@ -48,8 +50,8 @@ static void load(struct training *training, const char *text, size_t length)
 {
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_scenario_parse(&training->scenario, "scenarios/test.yaml", text, length, NULL, &err), PSD_OK, "%s",
-		     err.text);
+	cr_assert_eq(psd_scenario_parse(&training->scenario, "scenarios/test.yaml", text, length, NULL, &err), PSD_OK,
+		     "%s", err.text);
 	cr_assert_eq(psd_subject_matter_load(&training->matter, &training->scenario, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_case_make(&training->made, &training->matter, &training->scenario.systems[0],
 				   psd_scenario_point(&training->scenario, 0), &err),
@@ -61,12 +63,12 @@ struct training *training_make(const char *graph, const char *system, unsigned w
 {
 	struct training *training = calloc(1, sizeof(*training));
 	char text[2048];
-	const int length =
-		snprintf(text, sizeof(text),
-			 "title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
-			 "cluster: {nodes: %u, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			 "systems:\n  - {name: s, %s}\nseed: %llu\ntrain: {%s}\n",
-			 graph[0] == '/' ? "" : "models/", graph, batch, workers, system, (unsigned long long)seed, train);
+	const int length = snprintf(
+		text, sizeof(text),
+		"title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
+		"cluster: {nodes: %u, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"systems:\n  - {name: s, %s}\nseed: %llu\ntrain: {%s}\n",
+		graph[0] == '/' ? "" : "models/", graph, batch, workers, system, (unsigned long long)seed, train);
 
 	cr_assert(training);
 	load(training, text, (size_t)length);

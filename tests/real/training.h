@@ -19,13 +19,15 @@ struct training {
 	unsigned victim; /* kills itself in its second iteration; TRAINING_MOST_HOSTS: none */
 };
 
-/* graph: a file of scenarios/models, or an absolute path; system: the keys of one system but its name; train: those of `train`. Any mistake fails the test. */
+/* graph: a file of scenarios/models, or an absolute path; system: the keys of one system but its name; train: those of
+ * `train`. Any mistake fails the test. */
 struct training *training_make(const char *graph, const char *system, unsigned workers, uint32_t batch, uint64_t seed,
 			       const char *train);
 void training_run(struct training *training);
 void training_free(struct training *training);
 
 float *training_parameters(const struct training *training, unsigned host);
-bool training_is_same(const struct training *left, unsigned left_host, const struct training *right, unsigned right_host);
+bool training_is_same(const struct training *left, unsigned left_host, const struct training *right,
+		      unsigned right_host);
 
 #endif

@@ -55,7 +55,8 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 	expect_complaint("--set cluster.network.bandwidth=10 " QUICKSTART, 2, "must be a rate");
 	expect_complaint("--system Nobody " QUICKSTART, 2,
 			 "has no system 'Nobody', must be one of PS in sequence, PS, Ring, Hybrid");
-	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2, "/no/such/folder/t.json: cannot write the trace");
+	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2,
+			 "/no/such/folder/t.json: cannot write the trace");
 	/* the second one is looked at before the first one runs */
 	expect_complaint(QUICKSTART " no-such-file.yaml", 2, "no-such-file.yaml: ");
 }
@@ -96,7 +97,8 @@ Test(cli, output_that_cannot_be_written_is_a_failure)
 
 Test(cli, csv_of_several_scenarios_has_one_head)
 {
-	struct run csv = run("--csv --estimate --system Ring --set sweep.nodes=2 " QUICKSTART " " QUICKSTART, "2>/dev/null");
+	struct run csv =
+		run("--csv --estimate --system Ring --set sweep.nodes=2 " QUICKSTART " " QUICKSTART, "2>/dev/null");
 	unsigned n_lines = 0;
 
 	cr_expect_eq(csv.exit_status, 0);
@@ -172,8 +174,8 @@ Test(cli, printed_scenario_gives_the_same_result)
 {
 	char path[] = "/tmp/psd-cli-XXXXXX", arguments[256];
 	const int fd = mkstemp(path);
-	struct run printed = run("--print-scenario " QUICKSTART, "2>/dev/null"), direct = run("--csv " QUICKSTART, "2>/dev/null"),
-		   again;
+	struct run printed = run("--print-scenario " QUICKSTART, "2>/dev/null"),
+		   direct = run("--csv " QUICKSTART, "2>/dev/null"), again;
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(printed.exit_status, 0);

@@ -1,5 +1,6 @@
-/* Gloo's ring-chunked all-reduce of BYTES of floats, REPEATS times, in a node of in-cluster: one line for each on every rank, "SECONDS
- * CPU_SECONDS". CPU is the whole process's, Gloo's own thread included. Exits 1 if a sum is wrong. For tests/bench/real/bench_allreduce.sh. */
+/* Gloo's ring-chunked all-reduce of BYTES of floats, REPEATS times, in a node of in-cluster: one line for each on every
+ * rank, "SECONDS CPU_SECONDS". CPU is the whole process's, Gloo's own thread included. Exits 1 if a sum is wrong. For
+ * tests/bench/real/bench_allreduce.sh. */
 #include <gloo/allreduce_halving_doubling.h>
 #include <gloo/allreduce_ring_chunked.h>
 #include <gloo/barrier_all_to_all.h>
@@ -72,7 +73,8 @@ int main(int argc, char **argv)
 	const int rank = number_of("RANK"), size = number_of("WORLD_SIZE");
 
 	if (argc != 6 || size < 2) {
-		std::fputs("usage: allreduce-gloo ALGORITHM BYTES REPEATS FOLDER RESULT, with RANK and WORLD_SIZE\n", stderr);
+		std::fputs("usage: allreduce-gloo ALGORITHM BYTES REPEATS FOLDER RESULT, with RANK and WORLD_SIZE\n",
+			   stderr);
 		return 2;
 	}
 	std::vector<float> values(static_cast<size_t>(atoi(argv[2])) / sizeof(float));

@@ -1,5 +1,5 @@
-/* Open MPI's MPI_Allreduce of BYTES of floats, REPEATS times: one line for each on every rank, "SECONDS CPU_SECONDS". CPU is the whole
- * process's. Exits 1 if a sum is wrong. For tests/bench/real/bench_allreduce.sh. */
+/* Open MPI's MPI_Allreduce of BYTES of floats, REPEATS times: one line for each on every rank, "SECONDS CPU_SECONDS".
+ * CPU is the whole process's. Exits 1 if a sum is wrong. For tests/bench/real/bench_allreduce.sh. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>

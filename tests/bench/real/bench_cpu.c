@@ -1,8 +1,9 @@
-/* What one worker's compute takes: seconds of forward and backward per iteration on one thread, and the rate beside that of one large
- * matrix product, which is the practical bound of the machine. Seconds are the thread's processor time: a neighbour on the machine
- * counts only by the caches it takes. `cpu MODEL BATCH` prints the layers of one model. `cpu --profile MODEL.yaml BATCH WORKERS` prints a compute
- * profile (traces/profiles/README.md) in elapsed seconds: that of the slowest of so many workers, each on a core, for whom the others wait; who
- * begin every iteration together, as in training, since layers that wait for memory take longer when they coincide. */
+/* What one worker's compute takes: seconds of forward and backward per iteration on one thread, and the rate beside
+ * that of one large matrix product, which is the practical bound of the machine. Seconds are the thread's processor
+ * time: a neighbour on the machine counts only by the caches it takes. `cpu MODEL BATCH` prints the layers of one
+ * model. `cpu --profile MODEL.yaml BATCH WORKERS` prints a compute profile (traces/profiles/README.md) in elapsed
+ * seconds: that of the slowest of so many workers, each on a core, for whom the others wait; who begin every iteration
+ * together, as in training, since layers that wait for memory take longer when they coincide. */
 #define _DEFAULT_SOURCE
 
 #include <oneapi/dnnl/dnnl.h>
@@ -91,8 +92,8 @@ static double measure_product(void)
 	for (unsigned i = 0; i < WARM_UPS + REPEATS; i++) {
 		const double start_sec = now_sec();
 
-		if (dnnl_sgemm('N', 'N', PRODUCT_SIDE, PRODUCT_SIDE, PRODUCT_SIDE, 1.0f, left, PRODUCT_SIDE, right, PRODUCT_SIDE,
-			       0.0f, result, PRODUCT_SIDE))
+		if (dnnl_sgemm('N', 'N', PRODUCT_SIDE, PRODUCT_SIDE, PRODUCT_SIDE, 1.0f, left, PRODUCT_SIDE, right,
+			       PRODUCT_SIDE, 0.0f, result, PRODUCT_SIDE))
 			abort();
 		secs[i] = now_sec() - start_sec;
 	}
@@ -119,8 +120,9 @@ static void print_row(const char *model, uint32_t batch, double product_flops_pe
 	lowest_sec = run.times.iteration_sec[0];
 	flops = (double)batch * (double)(run.graph.forward_flops + run.graph.backward_flops);
 	printf("%-14s,%6u,%15.4f,%15.4f,%14.1f,%11.1f,%11.1f,%11.2f,%15.1f,%8.1f\n", model, batch, lowest_sec,
-	       run.times.iteration_sec[REPEATS / 2], batch / lowest_sec, flops / lowest_sec * 1e-9, product_flops_per_sec * 1e-9,
-	       flops / lowest_sec / product_flops_per_sec, (double)run.graph.activation_bytes * batch / 0x1p20,
+	       run.times.iteration_sec[REPEATS / 2], batch / lowest_sec, flops / lowest_sec * 1e-9,
+	       product_flops_per_sec * 1e-9, flops / lowest_sec / product_flops_per_sec,
+	       (double)run.graph.activation_bytes * batch / 0x1p20,
 	       (double)psd_compute_cpu.memory_bytes(run.times.compute) / 0x1p20);
 	fflush(stdout);
 	close_run(&run);
@@ -132,13 +134,15 @@ static void print_layers(const char *model, uint32_t batch)
 	char path[256];
 
 	measure(&run, path_of(model, path, sizeof(path)), batch, REPEATS, true);
-	printf("%-16s,%-14s,%11s,%12s,%9s,%9s\n", "layer", "kind", "forward_sec", "backward_sec", "fwd_gflops", "bwd_gflops");
+	printf("%-16s,%-14s,%11s,%12s,%9s,%9s\n", "layer", "kind", "forward_sec", "backward_sec", "fwd_gflops",
+	       "bwd_gflops");
 	for (unsigned l = 0; l < run.graph.n_layers; l++) {
 		const struct psd_layer *layer = &run.graph.layers[l];
-		const double forward_sec = run.times.forward_sec[l * REPEATS], backward_sec = run.times.backward_sec[l * REPEATS];
+		const double forward_sec = run.times.forward_sec[l * REPEATS],
+			     backward_sec = run.times.backward_sec[l * REPEATS];
 
-		printf("%-16s,%-14s,%11.5f,%12.5f,%10.1f,%10.1f\n", layer->name, psd_layer_kind_names[layer->kind], forward_sec,
-		       backward_sec, 1e-9 * batch * (double)layer->forward_flops / forward_sec,
+		printf("%-16s,%-14s,%11.5f,%12.5f,%10.1f,%10.1f\n", layer->name, psd_layer_kind_names[layer->kind],
+		       forward_sec, backward_sec, 1e-9 * batch * (double)layer->forward_flops / forward_sec,
 		       1e-9 * batch * (double)layer->backward_flops / backward_sec);
 	}
 	close_run(&run);
@@ -157,7 +161,8 @@ static enum psd_status measure_rebuild(struct run *run, double *flops_per_sec, s
 	return status;
 }
 
-/* Iterations that fill PROFILE_SEC, as far as that is sensible: what disturbs a machine lasts longer than those of a small model. */
+/* Iterations that fill PROFILE_SEC, as far as that is sensible: what disturbs a machine lasts longer than those of a
+ * small model. */
 static unsigned repeats_of(double iteration_sec)
 {
 	const double repeats = PROFILE_SEC / iteration_sec;
@@ -171,7 +176,8 @@ struct team {
 	uint32_t batch;
 	unsigned n_workers, n_repeats, n_layers;
 	struct psd_crew_barrier *barrier;
-	double *values; /* shared, (n_workers, 2 n_layers + 1): forward and backward of each layer, the rate of rebuilds */
+	double *values; /* shared, (n_workers, 2 n_layers + 1): forward and backward of each layer, the rate of rebuilds
+			 */
 };
 
 static void meet(void *context)
@@ -252,8 +258,8 @@ static void print_profile(const char *path, uint32_t batch, unsigned n_workers)
 	measure_team(&team);
 	values = slowest_of(&team);
 	printf("# batch: %u\n# kind: measured\n", batch);
-	printf("# origin: psd, tests/bench/real/bench_cpu.c, the slowest of %u at a time, medians of %u iterations\n", n_workers,
-	       team.n_repeats);
+	printf("# origin: psd, tests/bench/real/bench_cpu.c, the slowest of %u at a time, medians of %u iterations\n",
+	       n_workers, team.n_repeats);
 	printf("# device: cpu\n# gemm_flops_per_sec: %.2fGFLOPS\nlayer,forward_sec,backward_sec\n",
 	       1e-9 * values[2 * team.n_layers]);
 	for (unsigned l = 0; l < team.n_layers; l++)
@@ -292,8 +298,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	product_flops_per_sec = measure_product();
-	printf("%-14s,%6s,%15s,%15s,%14s,%11s,%11s,%11s,%15s,%8s\n", "model", "batch", "lowest_cpu_sec", "median_cpu_sec",
-	       "images_per_sec", "gflop_per_s", "sgemm_gflop", "sgemm_ratio", "activations_MiB", "held_MiB");
+	printf("%-14s,%6s,%15s,%15s,%14s,%11s,%11s,%11s,%15s,%8s\n", "model", "batch", "lowest_cpu_sec",
+	       "median_cpu_sec", "images_per_sec", "gflop_per_s", "sgemm_gflop", "sgemm_ratio", "activations_MiB",
+	       "held_MiB");
 	print_row("alexnet", 32, product_flops_per_sec);
 	print_row("vgg11", 8, product_flops_per_sec);
 	print_row("vgg19", 4, product_flops_per_sec);

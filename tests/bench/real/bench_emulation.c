@@ -1,7 +1,8 @@
-/* What the emulated cluster's links carry: TCP payload per second of `senders` nodes to one, the round trip of one byte on the idle link
- * and beside the stream, and the processor time it takes: that of the two ends, and the whole machine's, which knows what timers did
- * besides (and what others did: measure on a quiet machine). One line per case, the best of three attempts. A shaped rate up to 10 Gbit/s
- * is met when TCP gets 93 to 101 % of what its headers leave of it. */
+/* What the emulated cluster's links carry: TCP payload per second of `senders` nodes to one, the round trip of one byte
+ * on the idle link and beside the stream, and the processor time it takes: that of the two ends, and the whole
+ * machine's, which knows what timers did besides (and what others did: measure on a quiet machine). One line per case,
+ * the best of three attempts. A shaped rate up to 10 Gbit/s is met when TCP gets 93 to 101 % of what its headers leave
+ * of it. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -63,8 +64,8 @@ static double machine_cpu_sec(void)
 	int n_read = 0;
 
 	if (file) {
-		n_read = fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &kernel, &idle, &io_wait, &hard,
-				&soft);
+		n_read = fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &kernel, &idle, &io_wait,
+				&hard, &soft);
 		fclose(file);
 	}
 	return n_read == 7 ? (double)(user + nice + kernel + hard + soft) / (double)sysconf(_SC_CLK_TCK) : 0;
@@ -89,8 +90,8 @@ static int connect_to_first(uint16_t port, int *fd)
 	char address[PSD_EMULATION_ADDRESS_MAX];
 	struct psd_error err;
 
-	if (psd_socket_connect("node 0", psd_emulation_address(0, address), port, LIMIT_SEC, &(struct psd_socket_options){0}, fd,
-			       &err) != PSD_OK)
+	if (psd_socket_connect("node 0", psd_emulation_address(0, address), port, LIMIT_SEC,
+			       &(struct psd_socket_options){0}, fd, &err) != PSD_OK)
 		return complain(&err);
 	return 0;
 }
@@ -141,12 +142,13 @@ static int receive_streams(void *context, unsigned node)
 	uint64_t early_bytes = 0, bytes = 0;
 
 	(void)node;
-	if (!chunk || psd_socket_listen(NULL, STREAM_PORT, &(struct psd_socket_options){0}, &listener, &port, &err) != PSD_OK)
+	if (!chunk ||
+	    psd_socket_listen(NULL, STREAM_PORT, &(struct psd_socket_options){0}, &listener, &port, &err) != PSD_OK)
 		return complain(&err);
 	for (unsigned i = 0; i < job->n_senders; i++) {
 		polls[i] = (struct pollfd){.events = POLLIN};
-		if (psd_socket_accept(listener, "a sender", LIMIT_SEC, &(struct psd_socket_options){0}, &polls[i].fd, &err) !=
-		    PSD_OK)
+		if (psd_socket_accept(listener, "a sender", LIMIT_SEC, &(struct psd_socket_options){0}, &polls[i].fd,
+				      &err) != PSD_OK)
 			return complain(&err);
 	}
 	for (start_sec = now_sec(); now_sec() < start_sec + WARM_UP_SEC;)
@@ -277,7 +279,8 @@ static int measure(double rate_bps, uint32_t mtu_bytes, unsigned n_senders, stru
 		printf("%.4f,%.4f", best.goodput_bps / rate_bps, ratio);
 	else
 		printf(",");
-	printf(",%.6f,%.6f,%.3f,%.3f,%s\n", idle_sec, best.round_trip_sec, best.ends_cpu_sec / (1e-9 * (double)best.all_bytes),
+	printf(",%.6f,%.6f,%.3f,%.3f,%s\n", idle_sec, best.round_trip_sec,
+	       best.ends_cpu_sec / (1e-9 * (double)best.all_bytes),
 	       best.machine_cpu_sec / (1e-9 * (double)best.counted_bytes),
 	       rate_bps <= 0 || rate_bps > 10e9		  ? ""
 	       : ratio >= MIN_RATIO && ratio <= MAX_RATIO ? "yes"
@@ -289,12 +292,14 @@ static int measure(double rate_bps, uint32_t mtu_bytes, unsigned n_senders, stru
 int main(void)
 {
 	static const double rates_bps[] = {100e6, 1e9, 5e9, 10e9, 0};
-	struct result *const results = mmap(NULL, sizeof(*results), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct result *const results =
+		mmap(NULL, sizeof(*results), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int n_failed = 0;
 
 	if (results == MAP_FAILED)
 		return 1;
-	printf("rate_bps,mtu_bytes,senders,goodput_bps,goodput_per_rate_ratio,goodput_per_payload_rate_ratio,idle_round_trip_sec,"
+	printf("rate_bps,mtu_bytes,senders,goodput_bps,goodput_per_rate_ratio,goodput_per_payload_rate_ratio,idle_"
+	       "round_trip_sec,"
 	       "loaded_round_trip_sec,ends_cpu_sec_per_GB,machine_cpu_sec_per_GB,is_met\n");
 	for (unsigned i = 0; i < sizeof(rates_bps) / sizeof(*rates_bps); i++) {
 		n_failed += measure(rates_bps[i], PSD_EMULATION_DEFAULT_MTU, 1, results);

@@ -1,6 +1,7 @@
-/* psd's ring of the one matrix of allreduce.yaml, REPEATS times, in a node of in-cluster: one line for each on every rank, "SECONDS
- * CPU_SECONDS". A whole worker as in psd-run, but for its compute, which only writes and checks the gradient. CPU is that of the
- * thread that sends, receives and adds. Exits 1 if a sum is wrong. For tests/bench/real/bench_allreduce.sh. */
+/* psd's ring of the one matrix of allreduce.yaml, REPEATS times, in a node of in-cluster: one line for each on every
+ * rank, "SECONDS CPU_SECONDS". A whole worker as in psd-run, but for its compute, which only writes and checks the
+ * gradient. CPU is that of the thread that sends, receives and adds. Exits 1 if a sum is wrong. For
+ * tests/bench/real/bench_allreduce.sh. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,7 +52,8 @@ static enum psd_status forward(struct psd_compute *compute, unsigned layer, stru
 	const float expected = (float)(n_workers * (n_workers + 1) / 2);
 	const struct psd_layer *const of = &compute->graph->layers[layer];
 
-	for (unsigned t = of->first_tensor; is_ring && compute->has_gradient && t < of->first_tensor + of->n_tensors; t++)
+	for (unsigned t = of->first_tensor; is_ring && compute->has_gradient && t < of->first_tensor + of->n_tensors;
+	     t++)
 		for (uint64_t e = 0; e < compute->graph->tensors[t].elements; e++)
 			if (compute->gradients[t][e] != expected)
 				return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "wrong sum: %g, must be %g",
@@ -64,7 +66,8 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	const struct psd_layer *const of = &compute->graph->layers[layer];
 
 	(void)err;
-	for (unsigned t = of->first_tensor; (is_ring || !compute->has_gradient) && t < of->first_tensor + of->n_tensors; t++)
+	for (unsigned t = of->first_tensor; (is_ring || !compute->has_gradient) && t < of->first_tensor + of->n_tensors;
+	     t++)
 		for (uint64_t e = 0; e < compute->graph->tensors[t].elements; e++)
 			compute->gradients[t][e] = (float)(rank + 1);
 	compute->has_gradient = compute->has_gradient || layer == 0;
@@ -128,8 +131,9 @@ struct job {
 	FILE *out;
 };
 
-static enum psd_status run_worker(const struct psd_case *made, const struct psd_compute_backend *backend, uint32_t repeats,
-				  struct measured *measured, struct psd_worker_result *result, struct psd_error *err)
+static enum psd_status run_worker(const struct psd_case *made, const struct psd_compute_backend *backend,
+				  uint32_t repeats, struct measured *measured, struct psd_worker_result *result,
+				  struct psd_error *err)
 {
 	struct psd_mesh_host *const hosts = calloc(n_workers, sizeof(*hosts));
 	enum psd_status status;
@@ -209,9 +213,10 @@ static enum psd_status run(const struct psd_scenario *scenario, const struct job
 	status = psd_case_make(&made, &matter, system, point, err);
 	if (!status) {
 		is_ring = made.plan.items[0].method == PSD_METHOD_RING;
-		status = !job->has_compute && has_factors(&made.plan)
-				 ? psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%.80s' needs compute", job->system_name)
-				 : run_worker(&made, &backend, job->repeats, &measured, &result, err);
+		status =
+			!job->has_compute && has_factors(&made.plan)
+				? psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%.80s' needs compute", job->system_name)
+				: run_worker(&made, &backend, job->repeats, &measured, &result, err);
 		psd_case_release(&made);
 	}
 	if (!status && rank == 0)
@@ -238,7 +243,8 @@ int main(int argc, char **argv)
 	rank = number_of("RANK");
 	n_workers = number_of("WORLD_SIZE");
 	if (argc < 6 || n_workers < 2) {
-		fputs("usage: exchange none|cpu SYSTEM REPEATS RESULT SCENARIO [KEY=VALUE...], with RANK and WORLD_SIZE\n",
+		fputs("usage: exchange none|cpu SYSTEM REPEATS RESULT SCENARIO [KEY=VALUE...], with RANK and "
+		      "WORLD_SIZE\n",
 		      stderr);
 		return 2;
 	}

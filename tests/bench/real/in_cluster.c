@@ -1,6 +1,7 @@
-/* Runs one command per node of an emulated cluster, for benchmarks of programs that know nothing of it: each process finds itself in its
- * node's network and what it needs to find the others in its environment (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, NODE_ADDRESS,
- * and eth0 for Gloo). TCP there is cubic whatever the machine's default, by the nodes' routes. Standard output is the command's. */
+/* Runs one command per node of an emulated cluster, for benchmarks of programs that know nothing of it: each process
+ * finds itself in its node's network and what it needs to find the others in its environment (RANK, WORLD_SIZE,
+ * MASTER_ADDR, MASTER_PORT, NODE_ADDRESS, and eth0 for Gloo). TCP there is cubic whatever the machine's default, by the
+ * nodes' routes. Standard output is the command's. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -26,7 +27,8 @@ static int misuse(const char *what)
 {
 	fprintf(stderr,
 		"in-cluster: %s\n"
-		"usage: in-cluster --nodes N [--bandwidth RATE] [--within TIME] [--report FILE.csv] -- COMMAND [ARGUMENT...]\n",
+		"usage: in-cluster --nodes N [--bandwidth RATE] [--within TIME] [--report FILE.csv] -- COMMAND "
+		"[ARGUMENT...]\n",
 		what);
 	return 2;
 }
@@ -64,14 +66,15 @@ static int live(void *context, unsigned node)
 static void report_end(FILE *report, const struct psd_emulation_end *end)
 {
 	if (report)
-		fprintf(report, "%u,%s,%d,%.3f,%llu\n", end->node, end->was_killed ? "signal" : "exit", end->exit_or_signal,
-			end->cpu_sec, (unsigned long long)end->peak_memory_bytes);
+		fprintf(report, "%u,%s,%d,%.3f,%llu\n", end->node, end->was_killed ? "signal" : "exit",
+			end->exit_or_signal, end->cpu_sec, (unsigned long long)end->peak_memory_bytes);
 	if (end->was_killed || end->exit_or_signal)
-		fprintf(stderr, "in-cluster: node %u: %s %d\n", end->node, end->was_killed ? "killed by signal" : "exit status",
-			end->exit_or_signal);
+		fprintf(stderr, "in-cluster: node %u: %s %d\n", end->node,
+			end->was_killed ? "killed by signal" : "exit status", end->exit_or_signal);
 }
 
-/* Waits for all; a failed process ends the others, which may wait for it. Returns how many failed, 1 if they did not end in time. */
+/* Waits for all; a failed process ends the others, which may wait for it. Returns how many failed, 1 if they did not
+ * end in time. */
 static int wait_all(struct psd_emulation *emulation, const struct command *command, FILE *report)
 {
 	struct psd_emulation_end end;

@@ -7,7 +7,8 @@
 
 #define RELATIVE_TOLERANCE 1e-15
 
-#define ASSERT_CLOSE(value, expected) cr_assert(fabs((value) - (expected)) <= RELATIVE_TOLERANCE * fabs(expected), "%g", value)
+#define ASSERT_CLOSE(value, expected)                                                                                  \
+	cr_assert(fabs((value) - (expected)) <= RELATIVE_TOLERANCE * fabs(expected), "%g", value)
 
 Test(units, rates_are_bits_per_second_and_bytes_count_eight)
 {

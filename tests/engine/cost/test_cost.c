@@ -8,8 +8,8 @@ static const double relative_tolerance = 1e-12;
 
 static void expect_near(double actual, double expected, const char *what)
 {
-	cr_expect_float_eq(actual, expected, relative_tolerance * fabs(expected), "%s is %.17g, expected %.17g", what, actual,
-			   expected);
+	cr_expect_float_eq(actual, expected, relative_tolerance * fabs(expected), "%s is %.17g, expected %.17g", what,
+			   actual, expected);
 }
 
 /* K samples, (M,N) floats, no bias. */
@@ -46,7 +46,8 @@ Test(cost, every_entry_of_table_1)
 	for (unsigned P = 1; P <= 10; P++)
 		for (unsigned S = 1; S <= 10; S += S == 6 ? 2 : 1) { /* but 7 */
 			const uint64_t factors = K * (M + N);
-			cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_SERVER, &subject, P, S), 2 * P * M * N / S);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_SERVER, &subject, P, S),
+				     2 * P * M * N / S);
 			cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_WORKER, &subject, P, S), 2 * M * N);
 			if (P + S >= 2)
 				cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_BOTH, &subject, P, S),
@@ -54,10 +55,12 @@ Test(cost, every_entry_of_table_1)
 			cr_expect_eq(psd_cost_node_values(PSD_METHOD_SFB, PSD_ROLE_SERVER, &subject, P, S), 0);
 			cr_expect_eq(psd_cost_node_values(PSD_METHOD_SFB, PSD_ROLE_WORKER, &subject, P, S),
 				     2 * (P - 1) * factors);
-			cr_expect_eq(psd_cost_node_values(PSD_METHOD_SFB, PSD_ROLE_BOTH, &subject, P, S), 2 * (P - 1) * factors);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_SFB, PSD_ROLE_BOTH, &subject, P, S),
+				     2 * (P - 1) * factors);
 			cr_expect_eq(psd_cost_node_values(PSD_METHOD_ADAM, PSD_ROLE_SERVER, &subject, P, S),
 				     P * M * N + P * factors);
-			cr_expect_eq(psd_cost_node_values(PSD_METHOD_ADAM, PSD_ROLE_WORKER, &subject, P, S), factors + M * N);
+			cr_expect_eq(psd_cost_node_values(PSD_METHOD_ADAM, PSD_ROLE_WORKER, &subject, P, S),
+				     factors + M * N);
 			cr_expect_eq(psd_cost_node_values(PSD_METHOD_ADAM, PSD_ROLE_BOTH, &subject, P, S),
 				     (P - 1) * (M * N + factors));
 		}
@@ -79,7 +82,8 @@ Test(cost, table_1_is_the_traffic_of_a_node)
 		payload.pattern = PSD_PATTERN_RING;
 		const struct psd_traffic ring = psd_payload_node_traffic(&payload, &layout, P - 1);
 		cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_BOTH, &subject, P, P),
-			     push.sent_bytes + push.received_bytes + pull.sent_bytes + pull.received_bytes, "%u workers", P);
+			     push.sent_bytes + push.received_bytes + pull.sent_bytes + pull.received_bytes,
+			     "%u workers", P);
 		cr_expect_eq(psd_cost_node_values(PSD_METHOD_RING, PSD_ROLE_BOTH, &subject, P, P),
 			     ring.sent_bytes + ring.received_bytes, "%u workers", P);
 	}
@@ -95,7 +99,8 @@ static void expect_threshold(const char *layer, uint32_t K, uint64_t M, uint64_t
 
 	cr_expect_eq(threshold, published, "%s: %u", layer, threshold);
 	cr_expect(psd_cost_hybrid_takes_sfb(&subject, threshold, threshold), "%s at %u", layer, threshold);
-	cr_expect_not(psd_cost_hybrid_takes_sfb(&subject, threshold + 1, threshold + 1), "%s at %u", layer, threshold + 1);
+	cr_expect_not(psd_cost_hybrid_takes_sfb(&subject, threshold + 1, threshold + 1), "%s at %u", layer,
+		      threshold + 1);
 }
 
 Test(cost, hybrid_thresholds_of_known_layers)
@@ -115,8 +120,8 @@ Test(cost, hybrid_rule_is_the_inequality_for_any_number_of_shards)
 		for (uint64_t S = 1; S <= 80; S++) {
 			const bool takes_sfb = 2 * K * (P - 1) * (M + N) * S <= 2 * M * N * (P + S - 2);
 			n_sfb += takes_sfb;
-			cr_assert_eq(psd_cost_hybrid_takes_sfb(&subject, (unsigned)P, (unsigned)S), takes_sfb, "P %lu, S %lu", P,
-				     S);
+			cr_assert_eq(psd_cost_hybrid_takes_sfb(&subject, (unsigned)P, (unsigned)S), takes_sfb,
+				     "P %lu, S %lu", P, S);
 		}
 	cr_assert(n_sfb > 0 && n_sfb < 80 * 80);
 }
@@ -174,7 +179,8 @@ Test(cost, the_link_bounds_a_fast_transport)
 	const struct psd_host host = {.transport_bps = 30e9, .incast_ratio = 1};
 
 	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes).send_bps, 10e9, "send_bps");
-	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes).receive_bps, 10e9, "receive_bps of one sender");
+	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes).receive_bps, 10e9,
+		    "receive_bps of one sender");
 	expect_near(psd_rates_make(&host, &network, 10e9, 5, 1e12, pair_bytes).receive_bps, 30e9 / 6,
 		    "receive_bps of five senders");
 	expect_near(free_rates().receive_bps, 10e9, "receive_bps of a stack without a rate");
@@ -186,11 +192,13 @@ Test(cost, headers_leave_a_share_of_the_link)
 	const struct psd_network with_headers = {.bandwidth_bps = 10e9, .payload_ratio = 0.9, .latency_sec = 50e-6};
 	const struct psd_host slow = {.transport_bps = 8e9}, fast = {.transport_bps = 9.5e9};
 
-	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 9e9, "send_bps of the link");
+	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 9e9,
+		    "send_bps of the link");
 	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12, pair_bytes).receive_bps, 9e9,
 		    "receive_bps of the link");
 	expect_near(psd_rates_make(&fast, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 9e9, "send_bps");
-	expect_near(psd_rates_make(&slow, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 8e9, "send_bps of a slow stack");
+	expect_near(psd_rates_make(&slow, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 8e9,
+		    "send_bps of a slow stack");
 }
 
 Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
@@ -203,7 +211,8 @@ Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
 	} links[] = {{1e6, 1500, 12e-3}, {100e6, 6250, 500e-6}, {1e9, 62500, 500e-6}, {10e9, 65536, 52.4288e-6}};
 
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
-		const struct psd_rates rates = psd_rates_make(&host, &with_headers, links[i].link_bps, 1, 1e12, pair_bytes);
+		const struct psd_rates rates =
+			psd_rates_make(&host, &with_headers, links[i].link_bps, 1, 1e12, pair_bytes);
 
 		expect_near(psd_cost_socket_work(&rates, 1e6, 1, 0).sec,
 			    10e-6 * (1 - exp(-links[i].pause_sec / 100e-6)) * 1e6 / links[i].passing_bytes,
@@ -215,14 +224,16 @@ Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
 Test(cost, only_messages_after_a_pause_longer_than_half_their_way_wake_a_receiver)
 {
 	const struct psd_network with_latency = {.payload_ratio = 1, .latency_sec = 30e-6};
-	const struct psd_host host = {.handling_sec = 10e-6, .switch_sec = 30e-6, .wake_sec = 90e-6, .latency_sec = 20e-6};
+	const struct psd_host host = {
+		.handling_sec = 10e-6, .switch_sec = 30e-6, .wake_sec = 90e-6, .latency_sec = 20e-6};
 	const struct psd_rates rates = psd_rates_make(&host, &with_latency, 10e9, 1, 1e12, pair_bytes);
 
 	cr_expect_eq(psd_cost_woken(&rates, 3, 0.0), 0.0);
 	cr_expect_eq(psd_cost_woken(&rates, 3, 24e-6), 0.0);
 	cr_expect_eq(psd_cost_woken(&rates, 3, 26e-6), 3.0);
 	expect_near(psd_cost_wake_sec(&rates, 3), 3 * 90e-6, "seconds of wakes");
-	expect_near(psd_cost_socket_work(&rates, 0, 5, 3).sec, 5 * 10e-6 + 3 * 30e-6, "seconds of handling and switches");
+	expect_near(psd_cost_socket_work(&rates, 0, 5, 3).sec, 5 * 10e-6 + 3 * 30e-6,
+		    "seconds of handling and switches");
 }
 
 Test(cost, a_link_that_is_faster_than_the_stack_interrupts_nobody)
@@ -235,7 +246,8 @@ Test(cost, a_link_that_is_faster_than_the_stack_interrupts_nobody)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct psd_host host = {.interrupt_sec = 10e-6, .transport_bps = cases[i].transport_bps};
-		const struct psd_rates rates = psd_rates_make(&host, &with_headers, cases[i].link_bps, 1, 1e12, pair_bytes);
+		const struct psd_rates rates =
+			psd_rates_make(&host, &with_headers, cases[i].link_bps, 1, 1e12, pair_bytes);
 
 		cr_expect_eq(psd_cost_socket_work(&rates, 1e6, 1, 0).sec > 0.0, cases[i].has_interrupts, "case %zu", i);
 	}
@@ -299,8 +311,8 @@ Test(cost, shards_on_the_workers_keep_their_own_part)
 
 	for (unsigned P = 2; P <= 8; P++) {
 		const struct psd_layout layout = psd_layout_make(P, 1, 0);
-		expect_near(psd_cost_seconds(PSD_METHOD_PS, &subject, &layout, &rates), 2 * (P - 1.0) / P * bytes / B + 2 * alpha,
-			    "parameter server");
+		expect_near(psd_cost_seconds(PSD_METHOD_PS, &subject, &layout, &rates),
+			    2 * (P - 1.0) / P * bytes / B + 2 * alpha, "parameter server");
 	}
 }
 
@@ -379,8 +391,10 @@ static double most(double a, double b)
 	return a > b ? a : b;
 }
 
-/* All nodes begin together: the time of the node that sends or receives most, or of the worker that does inside a node. */
-static double busiest_port_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_rates *rates)
+/* All nodes begin together: the time of the node that sends or receives most, or of the worker that does inside a node.
+ */
+static double busiest_port_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			       const struct psd_rates *rates)
 {
 	const unsigned n_hosts = psd_layout_hosts(layout);
 	double busiest_sec = 0.0;
@@ -407,7 +421,8 @@ static double busiest_port_sec(const struct psd_payload *payload, const struct p
 static void expect_busiest_port(unsigned workers, unsigned workers_per_node, unsigned servers, double local_bps)
 {
 	const struct psd_network with_local = {.bandwidth_bps = 10e9, .payload_ratio = 1, .local_bps = local_bps};
-	const struct psd_host host = {.transport_bps = 10e9, .incast_ratio = 0.1}; /* receiving is slower than sending */
+	const struct psd_host host = {.transport_bps = 10e9,
+				      .incast_ratio = 0.1}; /* receiving is slower than sending */
 	const struct psd_rates rates = psd_rates_make(&host, &with_local, 10e9, 6, 1e12, pair_bytes);
 	const struct psd_layout layout = psd_layout_make(workers, workers_per_node, servers);
 
@@ -417,10 +432,11 @@ static void expect_busiest_port(unsigned workers, unsigned workers_per_node, uns
 			const struct psd_payload payload = {(enum psd_pattern)pattern, 27720, 4, root};
 			const double actual_sec = psd_cost_transfer_sec(&payload, &layout, &rates);
 			const double expected_sec = busiest_port_sec(&payload, &layout, &rates);
-			cr_expect_float_eq(
-				actual_sec, expected_sec, 1e-9 * expected_sec,
-				"pattern %d, %u workers, %u a node, %u servers, root %u, %g b/s inside: %.9g s, expected %.9g s",
-				pattern, workers, workers_per_node, servers, root, local_bps, actual_sec, expected_sec);
+			cr_expect_float_eq(actual_sec, expected_sec, 1e-9 * expected_sec,
+					   "pattern %d, %u workers, %u a node, %u servers, root %u, %g b/s inside: "
+					   "%.9g s, expected %.9g s",
+					   pattern, workers, workers_per_node, servers, root, local_bps, actual_sec,
+					   expected_sec);
 		}
 }
 
@@ -432,7 +448,8 @@ Test(cost, a_transfer_takes_as_long_as_its_busiest_port)
 		for (unsigned workers_per_node = 1; workers_per_node <= 4; workers_per_node++)
 			for (unsigned nodes = 1; nodes <= 3; nodes++)
 				for (unsigned servers = 0; servers <= 3; servers++)
-					expect_busiest_port(nodes * workers_per_node, workers_per_node, servers, local_bps[l]);
+					expect_busiest_port(nodes * workers_per_node, workers_per_node, servers,
+							    local_bps[l]);
 }
 
 Test(cost, a_last_node_with_fewer_workers_counts_as_it_is)
@@ -462,7 +479,8 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 	const double n = 2 * (4 - 1);
 	const struct psd_payload largest_small = {PSD_PATTERN_RING, 16384 / 4, 4, 0};
 	const struct psd_payload smallest_large = {PSD_PATTERN_RING, 16384 / 4 + 4, 4, 0};
-	/* call + n step + (n/P) bytes slowdown / B, and the network's latency of each step; the bytes at full speed are the transfer */
+	/* call + n step + (n/P) bytes slowdown / B, and the network's latency of each step; the bytes at full speed are
+	 * the transfer */
 	const double small_sec = 27e-6 + n * 1.1e-6 + n / 4 * 16384 * 4 / B + n * alpha;
 	const double large_sec = 90e-6 + n * 5.6e-6 + n / 4 * 16400 / B + n * alpha;
 
@@ -492,7 +510,8 @@ Test(cost, messages_are_pairs_of_each_part)
 	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, 1000);
 	const struct psd_layout together = psd_layout_make(4, 1, 0);
 	const struct psd_layout apart = psd_layout_make(4, 1, 2);
-	struct psd_payload payload = {.elements = 2500, .value_bytes = 4}; /* 10,000 bytes: quarters go in 3 pairs, halves in 5 */
+	struct psd_payload payload = {.elements = 2500,
+				      .value_bytes = 4}; /* 10,000 bytes: quarters go in 3 pairs, halves in 5 */
 
 	payload.pattern = PSD_PATTERN_PUSH;
 	expect_near(psd_cost_message_sec(&payload, &together, &rates), 3 * 3e-6, "push to three peers");

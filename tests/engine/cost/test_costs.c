@@ -34,12 +34,14 @@ static struct psd_graph tiny_graph(void)
 	return graph;
 }
 
-static struct psd_costs costs_on(const struct psd_graph *graph, const struct psd_device *device, bool half, double images_per_sec)
+static struct psd_costs costs_on(const struct psd_graph *graph, const struct psd_device *device, bool half,
+				 double images_per_sec)
 {
 	struct psd_costs costs;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_costs_from_device(&costs, graph, device, BATCH, half, images_per_sec, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_costs_from_device(&costs, graph, device, BATCH, half, images_per_sec, &err), PSD_OK, "%s",
+		     err.text);
 	return costs;
 }
 
@@ -85,7 +87,8 @@ Test(costs, memory_carries_values_per_sample_and_parameters_once)
 	expect_near(costs.forward_sec[CONV], (BATCH * (input + map) + conv_parameters) / 1e9);
 	expect_near(costs.forward_sec[RELU], BATCH * (map + map) / 1e9);
 	expect_near(costs.forward_sec[FC], (BATCH * (map + classes) + fc_parameters) / 1e9);
-	/* backward: gradient of the output and input read, gradient of the input written; parameters read, their gradient written */
+	/* backward: gradient of the output and input read, gradient of the input written; parameters read, their
+	 * gradient written */
 	expect_near(costs.backward_sec[RELU], BATCH * (map + 2 * map) / 1e9);
 	expect_near(costs.backward_sec[FC], (BATCH * (classes + 2 * map) + 2 * fc_parameters) / 1e9);
 	psd_costs_release(&costs);
@@ -95,7 +98,8 @@ Test(costs, memory_carries_values_per_sample_and_parameters_once)
 Test(costs, half_precision_halves_bytes_and_uses_the_half_peak)
 {
 	struct psd_graph graph = tiny_graph();
-	struct psd_costs full = costs_on(&graph, &fast_arithmetic, false, 0), half = costs_on(&graph, &fast_arithmetic, true, 0);
+	struct psd_costs full = costs_on(&graph, &fast_arithmetic, false, 0),
+			 half = costs_on(&graph, &fast_arithmetic, true, 0);
 
 	for (unsigned i = CONV; i < N_LAYERS; i++)
 		expect_near(half.forward_sec[i], full.forward_sec[i] / 2);
@@ -153,8 +157,8 @@ Test(costs, the_titan_x_is_the_maxwell_one)
 #define COLUMNS "layer,forward_sec,backward_sec\n"
 #define ROWS	"loss,0,0\nfc,3e-3,4e-3\nrelu,0,0\nconv,1e-3,2e-3\n"
 
-static enum psd_status read_profile(struct psd_costs *costs, const char *text, double images_per_sec, struct scratch_file *file,
-				    struct psd_error *err)
+static enum psd_status read_profile(struct psd_costs *costs, const char *text, double images_per_sec,
+				    struct scratch_file *file, struct psd_error *err)
 {
 	struct psd_graph graph = tiny_graph();
 	enum psd_status status;
@@ -226,10 +230,12 @@ Test(costs, a_profile_says_where_it_comes_from)
 {
 	expect_profile_error("# batch: 5\n" COLUMNS ROWS, ":2: the head above needs a line '# kind: ...'");
 	expect_profile_error("# batch: 5\n# batch: 6\n" COLUMNS ROWS, ":2: 'batch' is already in line 1");
-	expect_profile_error("# batch: 0\n# kind: model\n# origin: o\n# device: d\n# gemm_flops_per_sec: 1TFLOPS\n" COLUMNS,
-			     ":1: 'batch' is '0', must be a whole number, 1 or more");
-	expect_profile_error("# batch: 1\n# kind: guess\n# origin: o\n# device: d\n# gemm_flops_per_sec: 1TFLOPS\n" COLUMNS,
-			     ":2: 'kind' is 'guess', must be measured, scaled or model");
+	expect_profile_error(
+		"# batch: 0\n# kind: model\n# origin: o\n# device: d\n# gemm_flops_per_sec: 1TFLOPS\n" COLUMNS,
+		":1: 'batch' is '0', must be a whole number, 1 or more");
+	expect_profile_error(
+		"# batch: 1\n# kind: guess\n# origin: o\n# device: d\n# gemm_flops_per_sec: 1TFLOPS\n" COLUMNS,
+		":2: 'kind' is 'guess', must be measured, scaled or model");
 	expect_profile_error("# batch: 1\n# kind: model\n# origin: o\n# device: d\n# gemm_flops_per_sec: 1\n" COLUMNS,
 			     ":5: 'gemm_flops_per_sec' is '1', must be a rate such as 6.1TFLOPS");
 }
@@ -239,14 +245,16 @@ Test(costs, a_profile_names_exactly_the_graphs_layers)
 	expect_profile_error(HEAD COLUMNS "conv,1e-3,2e-3\nconv,1e-3,2e-3\n", ":8: layer 'conv' is already in line 7");
 	expect_profile_error(HEAD COLUMNS "conv2,1e-3,2e-3\n", ":7: layer 'conv2' is not in the graph 'tiny'");
 	expect_profile_error(HEAD COLUMNS "input,0,0\n", ":7: layer 'input' is an input, which takes no time");
-	expect_profile_error(HEAD COLUMNS "loss,0,0\nfc,1,1\nrelu,1,1\n", ": has no row for layer 'conv' of the graph 'tiny'");
+	expect_profile_error(HEAD COLUMNS "loss,0,0\nfc,1,1\nrelu,1,1\n",
+			     ": has no row for layer 'conv' of the graph 'tiny'");
 }
 
 Test(costs, a_profile_holds_seconds)
 {
 	expect_profile_error(HEAD COLUMNS "conv,1ms,2e-3\n",
 			     ":7: 'forward_sec' is '1ms', must be a number of seconds, 0 or more");
-	expect_profile_error(HEAD COLUMNS "conv,1,-2\n", ":7: 'backward_sec' is '-2', must be a number of seconds, 0 or more");
+	expect_profile_error(HEAD COLUMNS "conv,1,-2\n",
+			     ":7: 'backward_sec' is '-2', must be a number of seconds, 0 or more");
 	expect_profile_error(HEAD COLUMNS "conv,1\n", ":7: 2 cells, must be the 3 of 'layer,forward_sec,backward_sec'");
 	expect_profile_error(HEAD "layer,forward_ms,backward_ms\n",
 			     ":6: column 2 is 'forward_ms', the header must be 'layer,forward_sec,backward_sec'");
@@ -279,12 +287,13 @@ static double backward_sum_sec(const struct psd_costs *costs)
 	return sum_sec;
 }
 
-/* The layers' backward times in the published figure sum to 15.5 and 120.7 ms, rounded to a tenth; one GPU does 3691.6 and 621 images/s
- * (GradientFlow, arXiv 1902.06855v3). */
+/* The layers' backward times in the published figure sum to 15.5 and 120.7 ms, rounded to a tenth; one GPU does 3691.6
+ * and 621 images/s (GradientFlow, arXiv 1902.06855v3). */
 Test(costs, shipped_v100_profiles_meet_the_published_totals)
 {
 	const double rounding_sec = 0.05e-3, throughput_tolerance = 1e-4;
-	struct psd_costs costs = shipped_profile("scenarios/models/alexnet-bn.yaml", "traces/profiles/v100-alexnet-bn.csv", 128);
+	struct psd_costs costs =
+		shipped_profile("scenarios/models/alexnet-bn.yaml", "traces/profiles/v100-alexnet-bn.csv", 128);
 
 	cr_expect_float_eq(backward_sum_sec(&costs), 15.5e-3, rounding_sec);
 	cr_expect_float_eq(128 / costs.compute_sec, 3691.6, 3691.6 * throughput_tolerance);

@@ -32,8 +32,10 @@ static void for_each_case(check_fn check)
 		for (unsigned e = 0; e < N_SIZES; e++)
 			for (int pattern = 0; pattern < PSD_PATTERNS; pattern++)
 				for (unsigned last = 0; last < 2; last++) {
-					const unsigned root = psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
-					const struct psd_payload payload = {(enum psd_pattern)pattern, sizes[e], 4, root};
+					const unsigned root =
+						psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
+					const struct psd_payload payload = {(enum psd_pattern)pattern, sizes[e], 4,
+									    root};
 					check(&payload, &layout);
 				}
 	}
@@ -101,11 +103,12 @@ Test(layout, parts_add_up_to_the_slice)
 				const uint64_t part_bytes = psd_payload_part_bytes(&payload, &layout, shard);
 				const uint64_t smallest_bytes = 2 * (elements / shards);
 				cr_assert(part_bytes == smallest_bytes || part_bytes == smallest_bytes + 2,
-					  "shard %u of %u has %lu bytes of %lu elements", shard, shards, part_bytes, elements);
+					  "shard %u of %u has %lu bytes of %lu elements", shard, shards, part_bytes,
+					  elements);
 				sum_bytes += part_bytes;
 			}
-			cr_assert_eq(sum_bytes, 2 * elements, "%u shards of %lu elements add up to %lu bytes", shards, elements,
-				     sum_bytes);
+			cr_assert_eq(sum_bytes, 2 * elements, "%u shards of %lu elements add up to %lu bytes", shards,
+				     elements, sum_bytes);
 		}
 	}
 }
@@ -142,7 +145,8 @@ static void check_traffic(const struct psd_payload *payload, const struct psd_la
 			}
 		const struct psd_traffic traffic = psd_payload_node_traffic(payload, layout, node);
 		cr_assert(traffic.sent_bytes == sent_bytes && traffic.received_bytes == received_bytes,
-			  "%s of %lu elements, %u workers, %u a node, %u shards%s, root %u: node %u sends %lu, receives %lu, "
+			  "%s of %lu elements, %u workers, %u a node, %u shards%s, root %u: node %u sends %lu, "
+			  "receives %lu, "
 			  "expected %lu, %lu",
 			  name(payload), payload->elements, layout->workers, layout->workers_per_node, layout->shards,
 			  layout->has_separate_servers ? " apart" : "", payload->root, node, traffic.sent_bytes,
@@ -165,9 +169,11 @@ static void check_senders(const struct psd_payload *payload, const struct psd_la
 			n_senders += from != to && psd_payload_bytes_between(payload, layout, from, to) > 0;
 		const unsigned senders = psd_payload_senders(payload, layout, to);
 		cr_assert_eq(senders, n_senders,
-			     "%s of %lu elements, %u workers, %u a node, %u shards%s, root %u: %u send to host %u, expected %u",
-			     name(payload), payload->elements, layout->workers, layout->workers_per_node, layout->shards,
-			     layout->has_separate_servers ? " apart" : "", payload->root, senders, to, n_senders);
+			     "%s of %lu elements, %u workers, %u a node, %u shards%s, root %u: %u send to host %u, "
+			     "expected %u",
+			     name(payload), payload->elements, layout->workers, layout->workers_per_node,
+			     layout->shards, layout->has_separate_servers ? " apart" : "", payload->root, senders, to,
+			     n_senders);
 	}
 }
 
@@ -188,9 +194,10 @@ static unsigned counted_fan_in(const struct psd_payload *payload, const struct p
 			bool sends = false;
 			for (unsigned from = 0; from < n_hosts; from++)
 				for (unsigned to = 0; to < n_hosts; to++)
-					sends = sends || (from_node != to_node && psd_layout_node(layout, from) == from_node &&
-							  psd_layout_node(layout, to) == to_node &&
-							  psd_payload_bytes_between(payload, layout, from, to) > 0);
+					sends = sends ||
+						(from_node != to_node && psd_layout_node(layout, from) == from_node &&
+						 psd_layout_node(layout, to) == to_node &&
+						 psd_payload_bytes_between(payload, layout, from, to) > 0);
 			n_nodes += sends;
 		}
 		most = n_nodes > most ? n_nodes : most;
@@ -205,9 +212,9 @@ static void check_fan_in(const struct psd_payload *payload, const struct psd_lay
 		return;
 	const unsigned fan_in = psd_payload_fan_in(payload, layout);
 	const unsigned expected = counted_fan_in(payload, layout);
-	cr_expect_eq(fan_in, expected, "%s, %u workers, %u a node, %u shards%s, root %u: fan-in %u, expected %u", name(payload),
-		     layout->workers, layout->workers_per_node, layout->shards, layout->has_separate_servers ? " apart" : "",
-		     payload->root, fan_in, expected);
+	cr_expect_eq(fan_in, expected, "%s, %u workers, %u a node, %u shards%s, root %u: fan-in %u, expected %u",
+		     name(payload), layout->workers, layout->workers_per_node, layout->shards,
+		     layout->has_separate_servers ? " apart" : "", payload->root, fan_in, expected);
 }
 
 Test(layout, fan_in_counts_the_nodes_that_send_to_one)

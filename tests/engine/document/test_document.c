@@ -163,8 +163,9 @@ Test(document, keys_are_asked_of_mappings_only)
 }
 
 /* One document with a value of each type, read by the case below. */
-static const char typed[] = "rate: 40Gbps\nsize: 2MB\ntime: 30us\nflops: 6.1TFLOPS\nratio: 15%\ncount: 12\nnumber: -1.5\n"
-			    "flag: true\nchoice: ring\ntext: hello\n";
+static const char typed[] =
+	"rate: 40Gbps\nsize: 2MB\ntime: 30us\nflops: 6.1TFLOPS\nratio: 15%\ncount: 12\nnumber: -1.5\n"
+	"flag: true\nchoice: ring\ntext: hello\n";
 
 Test(document, typed_readers_read)
 {
@@ -250,7 +251,8 @@ Test(document, messages_are_one_clean_line)
 
 	cr_assert_eq(psd_error_set(&err, PSD_ERUN, PSD_NOWHERE, "a\nb\x1b[2J"), PSD_ERUN);
 	cr_assert_str_eq(err.text, "a?b?[2J");
-	cr_assert_eq(psd_error_set(&err, PSD_EINVAL, (struct psd_place){.path = "p", .line = 3}, "%02000d", 7), PSD_EINVAL);
+	cr_assert_eq(psd_error_set(&err, PSD_EINVAL, (struct psd_place){.path = "p", .line = 3}, "%02000d", 7),
+		     PSD_EINVAL);
 	cr_assert_eq(strlen(err.text), sizeof(err.text) - 1);
 	cr_assert_eq(strncmp(err.text, "p:3: 000", 8), 0);
 	cr_assert_eq(psd_error_set(NULL, PSD_EFILE, PSD_NOWHERE, "x"), PSD_EFILE);

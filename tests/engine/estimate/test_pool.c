@@ -22,7 +22,8 @@ static void expect_end(struct psd_pool *pool, uint64_t cookie, double sec)
 	double at_sec;
 
 	cr_expect_eq(run_to_end(pool, &at_sec), cookie);
-	cr_expect_float_eq(at_sec, sec, ROUNDING, "work %u ends at %.9f s, expected %.9f s", (unsigned)cookie, at_sec, sec);
+	cr_expect_float_eq(at_sec, sec, ROUNDING, "work %u ends at %.9f s, expected %.9f s", (unsigned)cookie, at_sec,
+			   sec);
 }
 
 Test(pool, alone_work_takes_its_time)
@@ -103,8 +104,8 @@ Test(pool, copies_count)
 	psd_pool_release(&pool);
 }
 
-static void expect_places(unsigned workers, unsigned per_node, unsigned servers, struct psd_machine machine, unsigned n_pools,
-			  const struct psd_pool_place expected[])
+static void expect_places(unsigned workers, unsigned per_node, unsigned servers, struct psd_machine machine,
+			  unsigned n_pools, const struct psd_pool_place expected[])
 {
 	const struct psd_layout layout = psd_layout_make(workers, per_node, servers);
 	struct psd_pool_place places[8];
@@ -121,8 +122,10 @@ static void expect_places(unsigned workers, unsigned per_node, unsigned servers,
 Test(pool, hosts_have_their_own_cores_while_there_are_enough)
 {
 	expect_places(2, 1, 0, (struct psd_machine){.cores = 5}, 2, (struct psd_pool_place[]){{0, 2, 1}, {1, 3, 1}});
-	expect_places(3, 1, 0, (struct psd_machine){.cores = 2}, 1, (struct psd_pool_place[]){{0, 2, 3}, {0, 2, 3}, {0, 2, 3}});
-	expect_places(2, 1, 1, (struct psd_machine){.cores = 2}, 1, (struct psd_pool_place[]){{0, 2, 3}, {0, 2, 3}, {0, 2, 3}});
+	expect_places(3, 1, 0, (struct psd_machine){.cores = 2}, 1,
+		      (struct psd_pool_place[]){{0, 2, 3}, {0, 2, 3}, {0, 2, 3}});
+	expect_places(2, 1, 1, (struct psd_machine){.cores = 2}, 1,
+		      (struct psd_pool_place[]){{0, 2, 3}, {0, 2, 3}, {0, 2, 3}});
 	/* two nodes of two workers, each node a machine of its own; the last node is half full */
 	expect_places(3, 2, 0, (struct psd_machine){.cores = 2, .nodes = 1}, 3,
 		      (struct psd_pool_place[]){{0, 1, 1}, {1, 1, 1}, {2, 2, 1}});

@@ -1,5 +1,5 @@
-/* The native model form and what a graph says about a network: shapes, tensors, FLOPs, and the published totals of every model
- * we ship. */
+/* The native model form and what a graph says about a network: shapes, tensors, FLOPs, and the published totals of
+ * every model we ship. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -55,8 +55,8 @@ static bool has_shape(const struct psd_layer *layer, uint32_t channels, uint32_t
 
 Test(graph, conv_rounds_down_and_counts_pad_and_dilation)
 {
-	struct psd_graph graph = parse(
-		HEAD "  - {name: c, kind: conv, outputs: 6, kernel: [3, 2], stride: [2, 1], pad: [1, 0], dilation: [2, 1]}\n");
+	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: [3, 2], stride: [2, 1], "
+					    "pad: [1, 0], dilation: [2, 1]}\n");
 
 	/* height: a kernel of 3 dilated by 2 spans 5; (10 + 2 - 5) / 2 + 1 = 4; width: (8 - 2) / 1 + 1 = 7 */
 	cr_assert(has_shape(&graph.layers[1], 6, 4, 7));
@@ -76,12 +76,13 @@ Test(graph, pool_rounds_down_unless_told_up)
 
 Test(graph, a_pool_window_never_begins_in_the_trailing_pad)
 {
-	struct psd_graph graph =
-		parse("name: m\ninput: {channels: 1, height: 4, width: 4}\nlayers:\n"
-		      "  - {name: p, kind: pool, method: max, kernel: 2, stride: 2, pad: 1, round: up}\n"
-		      "  - {name: q, kind: pool, method: max, kernel: 2, stride: 3, pad: 1, round: up, input: input}\n");
+	struct psd_graph graph = parse(
+		"name: m\ninput: {channels: 1, height: 4, width: 4}\nlayers:\n"
+		"  - {name: p, kind: pool, method: max, kernel: 2, stride: 2, pad: 1, round: up}\n"
+		"  - {name: q, kind: pool, method: max, kernel: 2, stride: 3, pad: 1, round: up, input: input}\n");
 
-	/* (4 + 2 - 2) / 2 + 1 = 3 windows at -1, 1, 3: all begin inside; by 3, rounded up: 3 at -1, 2, 5, the last is outside */
+	/* (4 + 2 - 2) / 2 + 1 = 3 windows at -1, 1, 3: all begin inside; by 3, rounded up: 3 at -1, 2, 5, the last is
+	 * outside */
 	cr_assert(has_shape(&graph.layers[1], 1, 3, 3));
 	cr_assert(has_shape(&graph.layers[2], 1, 2, 2));
 	psd_graph_release(&graph);
@@ -153,7 +154,8 @@ Test(graph, a_product_counts_two_and_a_bias_one)
 
 Test(graph, conv_uses_each_weight_at_each_position)
 {
-	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, groups: 2, bias: false}\n");
+	struct psd_graph graph =
+		parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, groups: 2, bias: false}\n");
 	const uint64_t weights = 6 * (4 / 2) * 3 * 3, positions = 8 * 6;
 
 	cr_assert_eq(graph.layers[1].forward_flops, 2 * weights * positions);
@@ -175,8 +177,9 @@ Test(graph, no_gradient_is_counted_below_the_first_parameters)
 
 Test(graph, in_place_layers_keep_no_activations)
 {
-	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n  - {name: r, kind: relu}\n"
-					    "  - {name: d, kind: dropout, ratio: 0.5}\n");
+	struct psd_graph graph =
+		parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n  - {name: r, kind: relu}\n"
+			   "  - {name: d, kind: dropout, ratio: 0.5}\n");
 
 	cr_assert_eq(graph.activation_bytes, 4 * (4 + 6) * 10 * 8);
 	psd_graph_release(&graph);
@@ -212,9 +215,11 @@ Test(graph, shipped_models_have_the_published_totals)
 		const double gmacs = (double)graph.forward_flops / 2e9;
 
 		cr_expect_eq(graph.parameters, models[i].parameters, "%s", models[i].path);
-		cr_expect(gmacs >= models[i].lowest_gmacs && gmacs <= models[i].highest_gmacs, "%s: %g", models[i].path, gmacs);
+		cr_expect(gmacs >= models[i].lowest_gmacs && gmacs <= models[i].highest_gmacs, "%s: %g", models[i].path,
+			  gmacs);
 		/* backward is twice forward, less the image's gradient */
-		cr_expect(graph.backward_flops > 3 * graph.forward_flops / 2 && graph.backward_flops < 2 * graph.forward_flops,
+		cr_expect(graph.backward_flops > 3 * graph.forward_flops / 2 &&
+				  graph.backward_flops < 2 * graph.forward_flops,
 			  "%s", models[i].path);
 		psd_graph_release(&graph);
 	}
@@ -270,18 +275,22 @@ Test(graph, residual_stages_halve_the_map)
 
 Test(graph, cycles_and_unknown_inputs_are_refused)
 {
-	refuses_layer("name: b, kind: relu, input: c", "m.yaml:5:34: layer 'b' takes its input from 'c', which does not exist");
-	refuses_layer("name: b, kind: relu, input: b", "m.yaml:5:34: cyclic graph: layer 'b' takes its input from itself");
+	refuses_layer("name: b, kind: relu, input: c",
+		      "m.yaml:5:34: layer 'b' takes its input from 'c', which does not exist");
+	refuses_layer("name: b, kind: relu, input: b",
+		      "m.yaml:5:34: cyclic graph: layer 'b' takes its input from itself");
 	refuses(HEAD "  - {name: a, kind: add, inputs: [input, b]}\n  - {name: b, kind: relu}\n",
 		"m.yaml:4:42: cyclic graph: layer 'a' takes its input from 'b' below it, must be a layer above it");
 	refuses_layer("name: b, kind: relu, input: a, inputs: [a]", "m.yaml:5:37: 'b' has both 'input' and 'inputs'");
 	refuses_layer("name: a, kind: relu", "m.yaml:5:12: a layer 'a' exists already, layer names must differ");
-	refuses_layer("name: input, kind: relu", "m.yaml:5:12: a layer 'input' exists already, layer names must differ");
+	refuses_layer("name: input, kind: relu",
+		      "m.yaml:5:12: a layer 'input' exists already, layer names must differ");
 }
 
 Test(graph, keys_are_checked_kind_by_kind)
 {
-	refuses_layer("name: b, kind: conv, output: 3", "m.yaml:5:27: unknown key 'output' in 'b', did you mean 'outputs'?");
+	refuses_layer("name: b, kind: conv, output: 3",
+		      "m.yaml:5:27: unknown key 'output' in 'b', did you mean 'outputs'?");
 	refuses_layer("name: b, kind: relu, kernel: 3",
 		      "m.yaml:5:27: unknown key 'kernel' in 'b', known are name, kind, input, inputs");
 	refuses_layer("name: b, kind: conv, outputs: 3", "m.yaml:5:5: 'b' has no 'kernel'");
@@ -305,7 +314,8 @@ Test(graph, shapes_that_do_not_fit_are_refused)
 	refuses_layer("name: b, kind: pool, method: max, kernel: 2, pad: 2",
 		      "m.yaml:5:5: layer 'b': pad 2x2 must be smaller than the kernel 2x2");
 	refuses_layer("name: b, kind: add", "m.yaml:5:5: layer 'b' (add) has 1 inputs, must be 2 or more");
-	refuses_layer("name: b, kind: relu, inputs: [a, input]", "m.yaml:5:5: layer 'b' (relu) has 2 inputs, must be 1");
+	refuses_layer("name: b, kind: relu, inputs: [a, input]",
+		      "m.yaml:5:5: layer 'b' (relu) has 2 inputs, must be 1");
 	refuses(HEAD "  - {name: g, kind: global-pool}\n  - {name: b, kind: concat, inputs: [input, g]}\n",
 		"m.yaml:5:5: layer 'b': input 'g' is 1x1, must be 10x8 as the first input");
 	refuses(HEAD "  - {name: g, kind: global-pool}\n  - {name: b, kind: add, inputs: [input, g]}\n",
@@ -322,7 +332,8 @@ Test(graph, sizes_beyond_the_limits_are_refused)
 		      "m.yaml:5:5: layer 'b' is 131082 high and 131080 wide, must be 1 to 65536");
 	refuses_layer("name: b, kind: conv, outputs: 0, kernel: 1",
 		      "m.yaml:5:36: 'outputs' is '0', must be a whole number from 1 to 16777216");
-	refuses("name: m\ninput: {channels: 1, height: 65536, width: 65536}\nlayers:\n  - {name: f, kind: inner-product, "
+	refuses("name: m\ninput: {channels: 1, height: 65536, width: 65536}\nlayers:\n  - {name: f, kind: "
+		"inner-product, "
 		"outputs: 1}\n",
 		"m.yaml:4:5: layer 'f' has more than 4294967295 inputs");
 	/* 2^24 outputs of 2^24 channels at 2^14 x 2^14 places: 2^77 FLOPs */

@@ -57,7 +57,8 @@ Test(prototxt, older_syntax_takes_the_training_phase)
 	cr_assert_eq(graph.n_layers, 9); /* of 11: not the test phase's data and accuracy */
 	cr_assert(has_shape(layer_named(&graph, "data"), 3, 28, 28));
 	cr_assert(has_shape(layer_named(&graph, "conv1"), 20, 24, 24));
-	cr_assert(has_shape(layer_named(&graph, "pool1"), 20, 12, 12)); /* (24 - 3) / 2, rounded up as Caffe does, + 1 */
+	cr_assert(
+		has_shape(layer_named(&graph, "pool1"), 20, 12, 12)); /* (24 - 3) / 2, rounded up as Caffe does, + 1 */
 	cr_assert_eq(layer_named(&graph, "norm1")->lrn_size, 3);
 	cr_assert_eq(layer_named(&graph, "drop1")->dropout_ratio, 0.25);
 	/* conv1, ip1, ip2 without a bias */
@@ -127,16 +128,20 @@ Test(prototxt, every_way_to_give_the_input_size)
 	assert_input("input: 'data' input_dim: 1 input_dim: 3 input_dim: 5 input_dim: 7\n", 3, 5, 7);
 	assert_input("input: 'data' input_shape { dim: 1 dim: 9 }\n", 9, 1, 1);
 	assert_input("layer { name: 'd' type: 'Data' top: 'data' transform_param { crop_size: 5 } }\n", 3, 5, 5);
-	assert_input("layer { name: 'd' type: 'Data' top: 'data' transform_param { crop_size: 5 force_gray: true } }\n", 1, 5, 5);
-	assert_input("layer { name: 'd' type: 'ImageData' top: 'data' image_data_param { new_height: 5 new_width: 7 is_color: "
+	assert_input("layer { name: 'd' type: 'Data' top: 'data' transform_param { crop_size: 5 force_gray: true } }\n",
+		     1, 5, 5);
+	assert_input("layer { name: 'd' type: 'ImageData' top: 'data' image_data_param { new_height: 5 new_width: 7 "
+		     "is_color: "
 		     "false } }\n",
 		     1, 5, 7);
+	assert_input("layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { num: 1 channels: 2 height: 5 "
+		     "width: 7 } }\n",
+		     2, 5, 7);
 	assert_input(
-		"layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { num: 1 channels: 2 height: 5 width: 7 } }\n",
+		"layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { shape { dim: [1, 2, 5, 7] } } }\n",
 		2, 5, 7);
-	assert_input("layer { name: 'd' type: 'DummyData' top: 'data' dummy_data_param { shape { dim: [1, 2, 5, 7] } } }\n", 2, 5,
-		     7);
-	assert_input("layer { name: 'd' type: 'MemoryData' top: 'data' memory_data_param { batch_size: 1 channels: 2 height: 5 "
+	assert_input("layer { name: 'd' type: 'MemoryData' top: 'data' memory_data_param { batch_size: 1 channels: 2 "
+		     "height: 5 "
 		     "width: 7 } }\n",
 		     2, 5, 7);
 }
@@ -144,13 +149,15 @@ Test(prototxt, every_way_to_give_the_input_size)
 Test(prototxt, a_model_without_an_input_size_says_what_to_give)
 {
 	refuses("name: 'x'\nlayer { name: 'cifar' type: 'Data' top: 'data' data_param { source: 'x' } }\n" RELU,
-		"n.prototxt:2:7: layer 'cifar' (Data) does not say how large its images are, give transform_param { crop_size } "
+		"n.prototxt:2:7: layer 'cifar' (Data) does not say how large its images are, give transform_param { "
+		"crop_size } "
 		"or use an "
 		"Input layer with input_param { shape }");
 	refuses("input: 'data'\n" RELU,
 		"n.prototxt:1:8: input 'data' has no size, give input_dim four times or input_shape { dim }");
 	refuses("input: 'data' input_shape { dim: [1, 2, 3] }\n" RELU,
-		"n.prototxt:1:27: a shape of 3 dimensions, must be 2 (batch, channels) or 4 (batch, channels, height, width)");
+		"n.prototxt:1:27: a shape of 3 dimensions, must be 2 (batch, channels) or 4 (batch, channels, height, "
+		"width)");
 	refuses(RELU, "n.prototxt:1:40: layer 'r' reads 'data', which does not exist");
 	refuses("name: 'x'\n", "n.prototxt: the model has no input");
 }
@@ -168,13 +175,15 @@ static void refuses_layer(const char *layer, const char *message)
 
 Test(prototxt, unknown_types_are_refused_with_their_line)
 {
-	refuses_layer("layer {\n  name: 'x'\n  type: 'Warp'\n}", "n.prototxt:4:9: layer 'x' has the unknown type 'Warp'");
+	refuses_layer("layer {\n  name: 'x'\n  type: 'Warp'\n}",
+		      "n.prototxt:4:9: layer 'x' has the unknown type 'Warp'");
 	refuses_layer("layers { name: 'x' type: WARP }", "n.prototxt:2:26: layer 'x' has the unknown type 'WARP'");
 	refuses_layer("layer { name: 'x' }", "n.prototxt:2:7: a layer must have a 'name' and a 'type'");
 	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { pool: STOCHASTIC } }",
 		      "n.prototxt:2:81: 'pool' is 'STOCHASTIC', must be one of: MAX, AVE, 0, 1");
-	refuses_layer("layer { name: 'e' type: 'Eltwise' bottom: 'data' bottom: 'data' eltwise_param { operation: PROD } }",
-		      "n.prototxt:2:92: 'operation' is 'PROD', must be one of: SUM, 1");
+	refuses_layer(
+		"layer { name: 'e' type: 'Eltwise' bottom: 'data' bottom: 'data' eltwise_param { operation: PROD } }",
+		"n.prototxt:2:92: 'operation' is 'PROD', must be one of: SUM, 1");
 }
 
 Test(prototxt, parameters_are_checked)
@@ -195,14 +204,15 @@ Test(prototxt, parameters_are_checked)
 
 Test(prototxt, cycles_and_misread_labels_are_refused)
 {
-	refuses_layer(
-		"layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }\nlayer { name: 'b' type: 'ReLU' bottom: 'a' top: 'b' }",
-		"n.prototxt:2:40: cyclic graph: layer 'a' reads 'b', which no layer above it makes");
+	refuses_layer("layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }\nlayer { name: 'b' type: 'ReLU' bottom: "
+		      "'a' top: 'b' }",
+		      "n.prototxt:2:40: cyclic graph: layer 'a' reads 'b', which no layer above it makes");
 	refuses("layer { name: 'd' type: 'Data' top: 'data' top: 'label' transform_param { crop_size: 5 } }\n"
 		"layer { name: 'r' type: 'ReLU' bottom: 'label' top: 'r' }\n",
 		"n.prototxt:2:40: layer 'r' reads the label 'label', only losses may");
-	refuses_layer("layer { name: 'r' type: 'ReLU' bottom: 'data' }\nlayer { name: 'r' type: 'ReLU' bottom: 'data' }",
-		      "n.prototxt:3:7: a layer 'r' exists already, layer names must differ");
+	refuses_layer(
+		"layer { name: 'r' type: 'ReLU' bottom: 'data' }\nlayer { name: 'r' type: 'ReLU' bottom: 'data' }",
+		"n.prototxt:3:7: a layer 'r' exists already, layer names must differ");
 }
 
 Test(prototxt, a_solver_is_no_network)

@@ -5,10 +5,10 @@
 
 #include "tests/simulate_helper.h"
 
-#define VGG19                                                                                                                    \
-	"title: t\n"                                                                                                             \
-	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"                                                    \
-	"compute: {device: titan-x}\n"                                                                                           \
+#define VGG19                                                                                                          \
+	"title: t\n"                                                                                                   \
+	"model: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"                                          \
+	"compute: {device: titan-x}\n"                                                                                 \
 	"cluster: {network: {bandwidth: 10Gbps, latency: 50us}}\n"
 
 static const struct psd_layer *layer_of(const struct psd_plan *plan, const struct psd_plan_item *item)
@@ -58,8 +58,8 @@ static void check_items(const struct psd_plan *plan)
 		cr_expect_eq(item->subject.elements, elements, "%s: item %u", plan->system->name, i);
 	}
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
-		cr_expect_eq(n_seen[t], 1, "%s: tensor '%s' is in %u items", plan->system->name, plan->graph->tensors[t].name,
-			     n_seen[t]);
+		cr_expect_eq(n_seen[t], 1, "%s: tensor '%s' is in %u items", plan->system->name,
+			     plan->graph->tensors[t].name, n_seen[t]);
 }
 
 Test(plan, items_hold_every_tensor_once_in_order_of_generation)
@@ -79,7 +79,8 @@ Test(plan, items_hold_every_tensor_once_in_order_of_generation)
 static void check_unit(const struct psd_plan *plan)
 {
 	/* VGG19: 16 convolutions and 3 inner products, each with a bias */
-	cr_expect_eq(plan->n_items, plan->system->unit == PSD_UNIT_LAYER ? 16 + 3 : 2 * (16 + 3), "%s", plan->system->name);
+	cr_expect_eq(plan->n_items, plan->system->unit == PSD_UNIT_LAYER ? 16 + 3 : 2 * (16 + 3), "%s",
+		     plan->system->name);
 }
 
 Test(plan, unit_decides_what_one_item_holds)
@@ -155,7 +156,8 @@ static void check_thresholds(const struct psd_plan *plan)
 /* fc8 (4096, 1000) leaves at 51, fc7 at 129, fc6 (25088, 4096) at 221. */
 Test(plan, hybrid_leaves_factors_where_they_outgrow_the_matrix)
 {
-	for_each_plan(VGG19 "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [1, 2, 50, 51, 128, 129, 220, 221]}\n",
+	for_each_plan(VGG19
+		      "systems: [{name: hybrid, sync: hybrid}]\nsweep: {nodes: [1, 2, 50, 51, 128, 129, 220, 221]}\n",
 		      check_thresholds);
 }
 
@@ -195,11 +197,10 @@ static void check_fixed(const struct psd_plan *plan)
 
 Test(plan, systems_of_one_method_leave_no_choice)
 {
-	for_each_plan(
-		VGG19
-		"systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, {name: ring, sync: ring}]\n"
-		"sweep: {nodes: [1, 2, 8, 300]}\n",
-		check_fixed);
+	for_each_plan(VGG19 "systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, {name: "
+			    "ring, sync: ring}]\n"
+			    "sweep: {nodes: [1, 2, 8, 300]}\n",
+		      check_fixed);
 }
 
 /* Factors peer to peer while (P-1)^2 K (M+N) <= P K (M+N) + P M N, else factors up and the matrix down. */
@@ -211,15 +212,18 @@ static void check_sacp(const struct psd_plan *plan)
 			       factors = 32 * (M + N);
 		enum psd_method expected = PSD_METHOD_PS;
 		if (M > 0)
-			expected = (P - 1) * (P - 1) * factors <= P * factors + P * M * N ? PSD_METHOD_SFB : PSD_METHOD_ADAM;
+			expected = (P - 1) * (P - 1) * factors <= P * factors + P * M * N ? PSD_METHOD_SFB
+											  : PSD_METHOD_ADAM;
 		cr_expect_eq(item->method, expected, "'%s' of %lu workers", layer_of(plan, item)->name, P);
 	}
 }
 
 Test(plan, sacp_chooses_between_peers_and_a_root)
 {
-	for_each_plan(VGG19 "systems: [{name: sacp, sync: sacp}]\nsweep: {nodes: [1, 2, 8, 27, 28, 66, 67, 68, 112, 113, 200]}\n",
-		      check_sacp);
+	for_each_plan(
+		VGG19
+		"systems: [{name: sacp, sync: sacp}]\nsweep: {nodes: [1, 2, 8, 27, 28, 66, 67, 68, 112, 113, 200]}\n",
+		check_sacp);
 }
 
 /* ---- the rule in seconds ---- */
@@ -236,22 +240,24 @@ static void check_argmin(const struct psd_plan *plan)
 		for (int m = 0; m < PSD_METHODS; m++) {
 			const bool needs_factors = m == PSD_METHOD_SFB || m == PSD_METHOD_ADAM;
 			cr_expect_eq(item->alternatives[m].is_possible, has_factors || !needs_factors);
-			if (!item->alternatives[m].is_possible || (!is_hybrid && !needs_factors) || (!is_hybrid && !has_factors))
+			if (!item->alternatives[m].is_possible || (!is_hybrid && !needs_factors) ||
+			    (!is_hybrid && !has_factors))
 				continue;
 			cr_expect_leq(chosen_sec, item->alternatives[m].isolated_sec,
-				      "%s, %u workers, '%s': %s takes %g s, %s %g s", plan->system->name, plan->layout.workers,
-				      layer_of(plan, item)->name, psd_method_names[item->method], chosen_sec, psd_method_names[m],
-				      item->alternatives[m].isolated_sec);
+				      "%s, %u workers, '%s': %s takes %g s, %s %g s", plan->system->name,
+				      plan->layout.workers, layer_of(plan, item)->name, psd_method_names[item->method],
+				      chosen_sec, psd_method_names[m], item->alternatives[m].isolated_sec);
 		}
 	}
 }
 
 Test(plan, the_rule_in_seconds_takes_the_fastest)
 {
-	for_each_plan(VGG19 "systems: [{name: hybrid, sync: hybrid, rule: seconds}, {name: sacp, sync: sacp, rule: seconds}, "
-			    "{name: hybrid apart, sync: hybrid, rule: seconds, servers: 3, "
-			    "host: {copy: 3GBps, reduce: 2GBps, transport: 8Gbps, incast: 20%, message: 10us}}]\n"
-			    "sweep: {nodes: [1, 2, 3, 8, 40, 400]}\n",
+	for_each_plan(VGG19
+		      "systems: [{name: hybrid, sync: hybrid, rule: seconds}, {name: sacp, sync: sacp, rule: seconds}, "
+		      "{name: hybrid apart, sync: hybrid, rule: seconds, servers: 3, "
+		      "host: {copy: 3GBps, reduce: 2GBps, transport: 8Gbps, incast: 20%, message: 10us}}]\n"
+		      "sweep: {nodes: [1, 2, 3, 8, 40, 400]}\n",
 		      check_argmin);
 }
 
@@ -297,12 +303,14 @@ static void check_node_bytes(const struct psd_plan *plan)
 		const struct psd_plan_item *item = &plan->items[i];
 		const uint64_t M = item->subject.rows, N = item->subject.columns, K = 32;
 		const uint64_t values = M * N + N; /* with the bias */
-		/* shards' parts differ by one value when they do not divide the tensor: pushed by or pulled to each of the others */
+		/* shards' parts differ by one value when they do not divide the tensor: pushed by or pulled to each of
+		 * the others */
 		cr_expect_geq(item->alternatives[PSD_METHOD_PS].node_bytes, 4 * (2 * values * (2 * P - 2) / P));
 		cr_expect_leq(item->alternatives[PSD_METHOD_PS].node_bytes, 4 * (2 * values * (2 * P - 2) / P + 4 * P));
 		cr_expect_eq(item->alternatives[PSD_METHOD_SFB].node_bytes, 4 * (2 * K * (P - 1) * (M + N)));
 		cr_expect_eq(item->alternatives[PSD_METHOD_ADAM].node_bytes, 4 * (P - 1) * (values + K * (M + N)));
-		/* sends two chunks but once, and receives two but once; chunks differ by one value when P does not divide the tensor */
+		/* sends two chunks but once, and receives two but once; chunks differ by one value when P does not
+		 * divide the tensor */
 		cr_expect_leq(item->alternatives[PSD_METHOD_RING].node_bytes, 4 * (4 * (P - 1) * values / P + 4));
 		cr_expect_geq(item->alternatives[PSD_METHOD_RING].node_bytes + 4 * 4, 4 * (4 * (P - 1) * values / P));
 	}
@@ -324,7 +332,7 @@ static void check_roots(const struct psd_plan *plan)
 
 Test(plan, matrices_take_turns_on_the_shards)
 {
-	for_each_plan(VGG19
-		      "systems: [{name: adam, sync: adam}, {name: adam apart, sync: adam, servers: 2}]\nsweep: {nodes: [2, 8]}\n",
+	for_each_plan(VGG19 "systems: [{name: adam, sync: adam}, {name: adam apart, sync: adam, servers: 2}]\nsweep: "
+			    "{nodes: [2, 8]}\n",
 		      check_roots);
 }

@@ -24,16 +24,18 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 	struct psd_case made;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point), &err), PSD_OK,
-		     "%s", err.text);
-	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %u workers, %u servers", psd_sync_names[system->sync],
-		 psd_schedule_names[system->schedule], psd_barrier_names[system->barrier], psd_priority_names[system->priority],
-		 system->host.copy_bps > 0 ? "copies" : "no copies", made.plan.layout.workers, system->servers);
+	cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point), &err),
+		     PSD_OK, "%s", err.text);
+	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %u workers, %u servers",
+		 psd_sync_names[system->sync], psd_schedule_names[system->schedule], psd_barrier_names[system->barrier],
+		 psd_priority_names[system->priority], system->host.copy_bps > 0 ? "copies" : "no copies",
+		 made.plan.layout.workers, system->servers);
 	check(&made.program, name);
 	psd_case_release(&made);
 }
 
-/* 6 ways to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, 1, 2 and 8 workers, 0 or 3 servers apart. */
+/* 6 ways to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, 1, 2 and 8 workers, 0 or 3
+ * servers apart. */
 static void for_each_program(check_fn check)
 {
 	struct loaded loaded;
@@ -84,8 +86,8 @@ static void check_acyclic(const struct psd_program *program, const char *name)
 				order[n_ordered++] = edge.op;
 		}
 	}
-	cr_assert_eq(n_ordered, program->n_ops, "%s: %u of %u operations wait in a circle", name, program->n_ops - n_ordered,
-		     program->n_ops);
+	cr_assert_eq(n_ordered, program->n_ops, "%s: %u of %u operations wait in a circle", name,
+		     program->n_ops - n_ordered, program->n_ops);
 	free(order);
 	free(n_left);
 }
@@ -140,7 +142,8 @@ static void check_receives(const struct psd_program *program, const char *name)
 		cr_assert_gt(i, 0, "%s", name);
 		cr_assert_eq(op[-1].kind, PSD_OP_SEND, "%s: operation %u", name, i);
 		cr_assert_eq(op->match, i - 1, "%s: operation %u", name, i);
-		cr_assert(op->payload.pattern == op[-1].payload.pattern && op->payload.elements == op[-1].payload.elements,
+		cr_assert(op->payload.pattern == op[-1].payload.pattern &&
+				  op->payload.elements == op[-1].payload.elements,
 			  "%s: operation %u", name, i);
 	}
 	cr_assert_eq(n_sends, n_receives, "%s", name);
@@ -175,9 +178,11 @@ static void check_elements(const struct psd_program *program, const char *name)
 		cr_assert_eq(elements[PSD_PATTERN_BROADCAST], item->method == PSD_METHOD_SFB && has_peers ? factors : 0,
 			     "%s: item %u", name, i);
 		cr_assert_eq(elements[PSD_PATTERN_TO_ROOT], is_adam ? factors : 0, "%s: item %u", name, i);
-		cr_assert_eq(elements[PSD_PATTERN_FROM_ROOT], is_adam ? item->subject.elements : 0, "%s: item %u", name, i);
+		cr_assert_eq(elements[PSD_PATTERN_FROM_ROOT], is_adam ? item->subject.elements : 0, "%s: item %u", name,
+			     i);
 		cr_assert_eq(elements[PSD_PATTERN_RING],
-			     item->method == PSD_METHOD_RING && has_peers ? item->subject.elements : 0, "%s: item %u", name, i);
+			     item->method == PSD_METHOD_RING && has_peers ? item->subject.elements : 0, "%s: item %u",
+			     name, i);
 	}
 }
 
@@ -241,7 +246,8 @@ static void check_first_exchange(const struct psd_program *program, const char *
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const unsigned layer = plan->items[i].layer;
 		const uint32_t backward = find_op(program, PSD_OP_BACKWARD, layer);
-		const bool is_expected = layer == plan->items[0].layer || plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
+		const bool is_expected =
+			layer == plan->items[0].layer || plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
 		cr_assert_neq(backward, UINT32_MAX, "%s: layer %u", name, layer);
 		cr_assert_eq(is_before[backward], is_expected,
 			     "%s: the last layer's first exchange %s the backward pass of layer %u", name,
@@ -267,7 +273,8 @@ static void check_copies_out(const struct psd_program *program, const char *name
 		if (!is_of_worker || plan->system->schedule != PSD_SCHEDULE_SEQUENTIAL)
 			continue;
 		bool *is_before = all_before(program, i);
-		cr_assert(is_before[last_backward], "%s: layer %u is copied out before backward is over", name, op->layer);
+		cr_assert(is_before[last_backward], "%s: layer %u is copied out before backward is over", name,
+			  op->layer);
 		free(is_before);
 	}
 }
@@ -291,7 +298,8 @@ static void check_causality(const struct psd_program *program, const char *name)
 		cr_assert((needs_send ? is_before_send : is_before)[backward] ||
 				  (op->kind == PSD_OP_SEND && op->payload.pattern == PSD_PATTERN_PULL) ||
 				  op->kind == PSD_OP_COPY_IN,
-			  "%s: '%s' of layer %u does not wait for its gradient", name, psd_op_kind_names[op->kind], op->layer);
+			  "%s: '%s' of layer %u does not wait for its gradient", name, psd_op_kind_names[op->kind],
+			  op->layer);
 		free(is_before_send);
 		free(is_before);
 	}
@@ -313,7 +321,8 @@ static uint32_t find_kind(const struct psd_program *program, enum psd_op_kind ki
 	return op;
 }
 
-/* With a barrier per iteration nothing of a worker is left when it passes; gates that nothing waits for do not count. */
+/* With a barrier per iteration nothing of a worker is left when it passes; gates that nothing waits for do not count.
+ */
 static void check_iteration_barrier(const struct psd_program *program, const char *name)
 {
 	if (program->plan->system->barrier != PSD_BARRIER_ITERATION)
@@ -342,8 +351,8 @@ Test(program, a_barrier_per_iteration_waits_for_all_of_it)
 	for_each_program(check_iteration_barrier);
 }
 
-/* With a barrier per layer a forward pass waits for the end of its own layer's synchronisation, and for nothing else of the iteration
- * before; only the first layer's is part of NEXT. */
+/* With a barrier per layer a forward pass waits for the end of its own layer's synchronisation, and for nothing else of
+ * the iteration before; only the first layer's is part of NEXT. */
 static void check_layer_barrier(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;
@@ -398,7 +407,8 @@ static void check_ranks(const struct psd_program *program, const char *name)
 
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
-		const int64_t expected = plan->system->priority == PSD_PRIORITY_FORWARD ? (int64_t)op->layer : (int64_t)op->item;
+		const int64_t expected =
+			plan->system->priority == PSD_PRIORITY_FORWARD ? (int64_t)op->layer : (int64_t)op->item;
 
 		if (op->item < 0)
 			continue;
@@ -426,8 +436,8 @@ static void check_compute(const struct psd_program *program, const char *name)
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (program->ops[i].kind == PSD_OP_FORWARD || program->ops[i].kind == PSD_OP_BACKWARD)
 			work_sec += program->ops[i].work_sec;
-	cr_assert_float_eq(work_sec, program->plan->costs->compute_sec, 1e-12, "%s: %.17g s of compute, expected %.17g", name,
-			   work_sec, program->plan->costs->compute_sec);
+	cr_assert_float_eq(work_sec, program->plan->costs->compute_sec, 1e-12, "%s: %.17g s of compute, expected %.17g",
+			   name, work_sec, program->plan->costs->compute_sec);
 }
 
 Test(program, forward_and_backward_hold_all_compute)
@@ -435,7 +445,8 @@ Test(program, forward_and_backward_hold_all_compute)
 	for_each_program(check_compute);
 }
 
-/* Every element of the model is applied once on a worker that has its own gradient of it; servers do it as part of their reduction. */
+/* Every element of the model is applied once on a worker that has its own gradient of it; servers do it as part of
+ * their reduction. */
 static void check_updates(const struct psd_program *program, const char *name)
 {
 	uint64_t applied_bytes = 0, own_bytes = 0;
@@ -460,8 +471,8 @@ Test(program, updates_take_their_bytes_over_the_rate)
 
 /* ---- who decides which collective is next ---- */
 
-/* One device, or one copy engine behind it, makes the gradients one after the other. So where what a collective waits for comes in the order of the
- * collectives themselves, every worker has them ready in that order. */
+/* One device, or one copy engine behind it, makes the gradients one after the other. So where what a collective waits
+ * for comes in the order of the collectives themselves, every worker has them ready in that order. */
 static void check_order_of_collectives(const struct psd_program *program, const char *name)
 {
 	uint32_t last = 0;
@@ -498,8 +509,9 @@ Test(program, workers_begin_collectives_by_themselves_where_all_have_one_order)
 
 		system.sync = PSD_SYNC_RING;
 		system.priority = (enum psd_priority)priority;
-		cr_assert_eq(psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 1), &err),
-			     PSD_OK);
+		cr_assert_eq(
+			psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 1), &err),
+			PSD_OK);
 		cr_expect_eq(psd_program_orders_collectives(&made.program), priority == PSD_PRIORITY_GENERATION);
 		psd_case_release(&made);
 	}

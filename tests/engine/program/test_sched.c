@@ -76,8 +76,8 @@ Test(sched, equal_ranks_leave_in_order_of_operation_whatever_order_they_came_in)
 			psd_ready_push(&queue, entries[i], &is_out_of_memory);
 		cr_assert_not(is_out_of_memory);
 		for (; psd_ready_pop(&queue, &taken); n_taken++) {
-			cr_assert(n_taken == 0 || psd_ready_goes_before(&before, &taken), "seed %lu: operation %u left before %u",
-				  seed, before.task.op, taken.task.op);
+			cr_assert(n_taken == 0 || psd_ready_goes_before(&before, &taken),
+				  "seed %lu: operation %u left before %u", seed, before.task.op, taken.task.op);
 			before = taken;
 		}
 		cr_assert_eq(n_taken, N_ENTRIES, "seed %lu", seed);
@@ -121,7 +121,8 @@ static void small_open(struct small_program *small, uint32_t n_ops, const struct
 				small->dependencies[n_dependencies++] =
 					(struct psd_edge){edges[e].before, edges[e].is_next_iteration};
 			if (edges[e].before == op)
-				small->dependents[n_dependents++] = (struct psd_edge){edges[e].waits, edges[e].is_next_iteration};
+				small->dependents[n_dependents++] =
+					(struct psd_edge){edges[e].waits, edges[e].is_next_iteration};
 		}
 		small->ops[op].n_dependencies = n_dependencies - small->ops[op].first_dependency;
 		small->ops[op].n_dependents = n_dependents - small->ops[op].first_dependent;
@@ -130,7 +131,8 @@ static void small_open(struct small_program *small, uint32_t n_ops, const struct
 	small->program.dependencies = small->dependencies;
 	small->program.dependents = small->dependents;
 	small->duties = (struct psd_duties){.waits = small->waits, .n_carried = n_ops};
-	cr_assert_eq(psd_sched_init(&small->sched, &small->program, &small->duties, n_iterations, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_sched_init(&small->sched, &small->program, &small->duties, n_iterations, &err), PSD_OK, "%s",
+		     err.text);
 }
 
 /* The next task must be this one; it stays undone. */
@@ -140,8 +142,8 @@ static struct psd_task expect_next(struct small_program *small, uint32_t iterati
 
 	cr_assert(psd_sched_take(&small->sched, PSD_RESOURCE_DEVICE, &task),
 		  "nothing is ready, expected operation %u of iteration %u", op, iteration);
-	cr_assert(task.iteration == iteration && task.op == op, "operation %u of iteration %u is next, expected %u of %u",
-		  task.op, task.iteration, op, iteration);
+	cr_assert(task.iteration == iteration && task.op == op,
+		  "operation %u of iteration %u is next, expected %u of %u", task.op, task.iteration, op, iteration);
 	return task;
 }
 
@@ -206,7 +208,8 @@ Test(sched, two_iterations_are_in_flight_and_no_more)
 	psd_sched_release(&small.sched);
 }
 
-/* Operation 1 waits for operation 0 of the iteration before, which for iteration 2 is done before iteration 2 begins. */
+/* Operation 1 waits for operation 0 of the iteration before, which for iteration 2 is done before iteration 2 begins.
+ */
 Test(sched, what_is_done_before_an_iteration_begins_counts)
 {
 	const struct small_edge edges[] = {{0, 1, true}};
@@ -214,7 +217,8 @@ Test(sched, what_is_done_before_an_iteration_begins_counts)
 
 	small_open(&small, 2, edges, 1, 3);
 	const struct psd_task a = expect_next(&small, 0, 0);
-	const struct psd_task b = expect_next(&small, 0, 1); /* before the first iteration there is nothing to wait for */
+	const struct psd_task b =
+		expect_next(&small, 0, 1); /* before the first iteration there is nothing to wait for */
 	psd_sched_finish(&small.sched, expect_next(&small, 1, 0));
 	expect_nothing(&small); /* operation 1 of iteration 1 waits for a */
 	psd_sched_finish(&small.sched, a);
@@ -230,7 +234,8 @@ Test(sched, what_is_done_before_an_iteration_begins_counts)
 
 Test(sched, behind_a_fence_nothing_starts_before_all_is_done)
 {
-	/* the first of an iteration waits for the first of the one before only, so that without a fence it overtakes the second */
+	/* the first of an iteration waits for the first of the one before only, so that without a fence it overtakes
+	 * the second */
 	const struct small_edge edges[] = {{0, 0, true}, {0, 1, false}};
 	struct small_program small;
 
@@ -302,8 +307,8 @@ static void finish(struct world *world, unsigned host, struct psd_task task)
 {
 	uint32_t *n_done = &world->n_done[(host * ITERATIONS + task.iteration) * world->program->n_ops + task.op];
 
-	cr_assert_eq(++*n_done, 1, "%s, seed %lu: host %u does operation %u of iteration %u twice", world->name, world->seed,
-		     host, task.op, task.iteration);
+	cr_assert_eq(++*n_done, 1, "%s, seed %lu: host %u does operation %u of iteration %u twice", world->name,
+		     world->seed, host, task.op, task.iteration);
 	psd_sched_finish(&world->scheds[host], task);
 }
 
@@ -335,7 +340,8 @@ static void take_ready(struct world *world)
 					finish(world, host, task);
 			}
 			for (int r = 0; r < PSD_RESOURCES; r++) {
-				if (world->is_busy[host][r] || !psd_sched_take(&world->scheds[host], (enum psd_resource)r, &task))
+				if (world->is_busy[host][r] ||
+				    !psd_sched_take(&world->scheds[host], (enum psd_resource)r, &task))
 					continue;
 				has_progress = true;
 				world->is_busy[host][r] = true;
@@ -352,7 +358,8 @@ static void end_task(struct world *world, unsigned host, struct psd_task task)
 	world->is_busy[host][op->resource] = false;
 	if (op->kind == PSD_OP_SEND)
 		for (unsigned to = 0; to < world->n_hosts; to++)
-			if (to != host && psd_payload_bytes_between(&op->payload, &world->program->plan->layout, host, to) > 0)
+			if (to != host &&
+			    psd_payload_bytes_between(&op->payload, &world->program->plan->layout, host, to) > 0)
 				add_pending(world, to, (struct psd_task){task.iteration, task.op + 1}, true);
 	finish(world, host, task);
 }
@@ -368,10 +375,10 @@ static void world_open(struct world *world, const struct psd_program *program, c
 	world->n_collective = calloc((size_t)ITERATIONS * program->n_ops, sizeof(*world->n_collective));
 	cr_assert(world->n_done != NULL && world->n_collective != NULL);
 	for (unsigned host = 0; host < world->n_hosts; host++) {
-		cr_assert_eq(psd_duties_make(&world->duties[host], program, host, count_senders, program, &err), PSD_OK, "%s",
-			     err.text);
-		cr_assert_eq(psd_sched_init(&world->scheds[host], program, &world->duties[host], ITERATIONS, &err), PSD_OK, "%s",
-			     err.text);
+		cr_assert_eq(psd_duties_make(&world->duties[host], program, host, count_senders, program, &err), PSD_OK,
+			     "%s", err.text);
+		cr_assert_eq(psd_sched_init(&world->scheds[host], program, &world->duties[host], ITERATIONS, &err),
+			     PSD_OK, "%s", err.text);
 	}
 }
 
@@ -402,8 +409,8 @@ static void carry_out(struct world *world, const struct psd_program *program, co
 		take_ready(world);
 	}
 	for (unsigned host = 0; host < world->n_hosts; host++) {
-		cr_assert(psd_sched_is_complete(&world->scheds[host]), "%s, seed %lu: host %u stops in iteration %u", name, seed,
-			  host, world->scheds[host].iteration);
+		cr_assert(psd_sched_is_complete(&world->scheds[host]), "%s, seed %lu: host %u stops in iteration %u",
+			  name, seed, host, world->scheds[host].iteration);
 		for (uint32_t i = 0; i < ITERATIONS * program->n_ops; i++) {
 			const bool is_carried = world->duties[host].waits[i % program->n_ops] != PSD_NOT_CARRIED;
 			cr_assert_eq(world->n_done[host * ITERATIONS * program->n_ops + i], is_carried,
@@ -414,12 +421,13 @@ static void carry_out(struct world *world, const struct psd_program *program, co
 }
 
 /* Three convolutions and two inner products, in slices. */
-static const char cifar10_quick[] = "title: t\n"
-				    "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
-				    "compute: {device: k20}\n"
-				    "cluster: {network: {bandwidth: 10Gbps, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps}}\n"
-				    "systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
-				    "sweep: {nodes: [1, 2, 5]}\n";
+static const char cifar10_quick[] =
+	"title: t\n"
+	"model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 100}\n"
+	"compute: {device: k20}\n"
+	"cluster: {network: {bandwidth: 10Gbps, latency: 50us}, host: {copy: 1GBps, reduce: 1GBps}}\n"
+	"systems: [{name: varied, sync: ps, pair: 16KiB, slice: 64KiB}]\n"
+	"sweep: {nodes: [1, 2, 5]}\n";
 
 static void carry_out_variant(const struct loaded *loaded, const struct psd_system *system, struct world *world)
 {
@@ -430,7 +438,8 @@ static void carry_out_variant(const struct loaded *loaded, const struct psd_syst
 	snprintf(name, sizeof(name), "%s, %s, barrier %s, %u servers", psd_sync_names[system->sync],
 		 psd_schedule_names[system->schedule], psd_barrier_names[system->barrier], system->servers);
 	for (unsigned point = 0; point < psd_scenario_points(&loaded->scenario); point++) {
-		cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point), &err),
+		cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point),
+					   &err),
 			     PSD_OK, "%s", err.text);
 		for (uint64_t seed = 1; seed <= 5; seed++)
 			carry_out(world, &made.program, name, seed);

@@ -22,7 +22,8 @@ static void expect_error(const char *text, const char *rest)
 
 Test(published, rows_are_found_by_system_and_workers)
 {
-	struct scratch_file file = scratch_file_write("# why\n" COLUMNS "\nA B,1,34.6,,fit,paper\nA B, 8 ,, 7.6,check,paper\r\n");
+	struct scratch_file file =
+		scratch_file_write("# why\n" COLUMNS "\nA B,1,34.6,,fit,paper\nA B, 8 ,, 7.6,check,paper\r\n");
 	const struct psd_published_row *row;
 	struct psd_published published;
 	struct psd_error err = {.text = ""};
@@ -50,7 +51,8 @@ Test(published, wrong_rows_are_named_by_line)
 	expect_error("", ": has no header, must be 'system,workers,images_per_sec,speedup,use,source'");
 	expect_error("system,nodes\n", ":1: column 2 is 'nodes', the header must be "
 				       "'system,workers,images_per_sec,speedup,use,source'");
-	expect_error(COLUMNS "A,1,2,,fit\n", ":2: 5 cells, must be the 6 of 'system,workers,images_per_sec,speedup,use,source'");
+	expect_error(COLUMNS "A,1,2,,fit\n",
+		     ":2: 5 cells, must be the 6 of 'system,workers,images_per_sec,speedup,use,source'");
 	expect_error(COLUMNS ",1,2,,fit,p\n", ":2: 'system' is empty, must be the name of one");
 	expect_error(COLUMNS "A,0,2,,fit,p\n", ":2: 'workers' is '0', must be a whole number from 1 to 4194304");
 	expect_error(COLUMNS "A,1,,,fit,p\n", ":2: 'images_per_sec' and 'speedup' are empty, must be one of them");

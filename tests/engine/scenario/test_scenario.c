@@ -31,13 +31,14 @@ static void write_scenario(char text[4096], unsigned line, const char *replaceme
 	size_t length = 0;
 
 	for (unsigned i = 1; i <= N_BASE_LINES; i++)
-		length += (size_t)snprintf(text + length, 4096 - length, "%s\n", i == line ? replacement : base_lines[i - 1]);
+		length += (size_t)snprintf(text + length, 4096 - length, "%s\n",
+					   i == line ? replacement : base_lines[i - 1]);
 	if (line == MORE)
 		snprintf(text + length, 4096 - length, "%s\n", replacement);
 }
 
-static enum psd_status parse(struct psd_scenario *scenario, unsigned line, const char *replacement, const char *const settings[],
-			     struct psd_error *err)
+static enum psd_status parse(struct psd_scenario *scenario, unsigned line, const char *replacement,
+			     const char *const settings[], struct psd_error *err)
 {
 	char text[4096];
 
@@ -119,7 +120,8 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  network: {bandwidth: 10Gbps, payload: 95%, latency: 2us, topology: fat-tree, nodes_per_rack: 16,\n"
 		"            oversubscription: 4}\n"
 		"  local: {bandwidth: 12GBps}\n"
-		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, interrupt: 15us, "
+		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, interrupt: "
+		"15us, "
 		"handling: 30us, switch: 40us, wake: 80us, incast: 15%, message: "
 		"5us, "
 		"latency: 40us, iteration: 10ms}\n"
@@ -127,7 +129,8 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  slow: [{node: 3, compute: 50%, link: 25%, from: 1s, until: 2s}]\n"
 		"  background: [{from: 0, to: 1, bytes: 10MB, period: 10ms}]\n"
 		"systems:\n"
-		"  - {name: S, schedule: sequential, sync: sacp, rule: seconds, barrier: layer, priority: forward, unit: "
+		"  - {name: S, schedule: sequential, sync: sacp, rule: seconds, barrier: layer, priority: forward, "
+		"unit: "
 		"tensor,\n"
 		"     servers: 3, pair: 4MB, slice: 8MB}\n"
 		"fidelity: message\n"
@@ -139,7 +142,8 @@ Test(scenario, every_key_arrives_in_its_place)
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_scenario_parse(&scenario, "dir/a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_scenario_parse(&scenario, "dir/a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s",
+		     err.text);
 	const struct psd_system *system = &scenario.systems[0];
 
 	cr_expect_str_eq(scenario.title, "dir/a.yaml", "without a title the path serves");
@@ -203,7 +207,8 @@ Test(scenario, every_key_arrives_in_its_place)
 
 Test(scenario, a_ring_carries_tensors_unless_told_otherwise)
 {
-	struct psd_scenario scenario = read_with(8, "  - {name: A, sync: ring}\n  - {name: B, sync: ring, unit: layer}");
+	struct psd_scenario scenario =
+		read_with(8, "  - {name: A, sync: ring}\n  - {name: B, sync: ring, unit: layer}");
 
 	cr_expect_eq(scenario.systems[0].unit, PSD_UNIT_TENSOR);
 	cr_expect_eq(scenario.systems[1].unit, PSD_UNIT_LAYER);
@@ -226,7 +231,8 @@ Test(scenario, a_system_overlays_the_clusters_host)
 	struct psd_error err = {.text = ""};
 
 	cr_assert_eq(parse(&scenario, 8,
-			   "  - {name: X, host: {copy: 3GBps, latency: 70us, collective: [{up_to: 16KiB, step: 1us, slowdown: "
+			   "  - {name: X, host: {copy: 3GBps, latency: 70us, collective: [{up_to: 16KiB, step: 1us, "
+			   "slowdown: "
 			   "4}, {call: 90us}]}}\n"
 			   "  - {name: Y}",
 			   settings, &err),
@@ -292,7 +298,8 @@ Test(scenario, a_sweep_of_workers_fills_nodes_one_after_the_other)
 	static const struct {
 		unsigned workers, nodes, workers_per_node;
 	} expected[] = {{1, 1, 1}, {4, 1, 4}, {8, 1, 8}, {12, 2, 8}, {128, 16, 8}};
-	struct psd_scenario scenario = read_with(4, "sweep: {workers: [1, 4, 8, 12, 128]}\ncluster:\n  workers_per_node: 8");
+	struct psd_scenario scenario =
+		read_with(4, "sweep: {workers: [1, 4, 8, 12, 128]}\ncluster:\n  workers_per_node: 8");
 
 	cr_assert_eq(psd_scenario_points(&scenario), 5);
 	for (unsigned i = 0; i < 5; i++) {
@@ -318,8 +325,9 @@ Test(scenario, a_sweep_can_stand_for_nodes)
 
 Test(scenario, settings_replace_and_add_values)
 {
-	static const char *const settings[] = {"cluster.nodes=4",	 "systems.0.sync=ring", "cluster.local.bandwidth=12GBps",
-					       "sweep.bandwidth=25Gbps", "cluster.nodes=2",	NULL};
+	static const char *const settings[] = {
+		"cluster.nodes=4",	  "systems.0.sync=ring", "cluster.local.bandwidth=12GBps",
+		"sweep.bandwidth=25Gbps", "cluster.nodes=2",	 NULL};
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
 
@@ -337,9 +345,12 @@ Test(scenario, bad_settings_name_themselves)
 {
 	expect_setting_error("cluster.nodes", "--set: 'cluster.nodes' has no '=', must be key.path=value");
 	expect_setting_error("cluster..nodes=4", "--set cluster..nodes: empty key, must be key.path=value");
-	expect_setting_error("cluster.nodes=0", "--set cluster.nodes: 'nodes' is '0', must be a whole number from 1 to 65536");
-	expect_setting_error("cluster.nodse=4", "--set cluster.nodse: unknown key 'nodse' in 'cluster', did you mean 'nodes'?");
-	expect_setting_error("systems.1.sync=ps", "--set systems.1.sync: '1' is no entry of a list of 1, counted from 0");
+	expect_setting_error("cluster.nodes=0",
+			     "--set cluster.nodes: 'nodes' is '0', must be a whole number from 1 to 65536");
+	expect_setting_error("cluster.nodse=4",
+			     "--set cluster.nodse: unknown key 'nodse' in 'cluster', did you mean 'nodes'?");
+	expect_setting_error("systems.1.sync=ps",
+			     "--set systems.1.sync: '1' is no entry of a list of 1, counted from 0");
 	expect_setting_error("title.x=4", "--set title.x: there is no 'x' below a plain value");
 	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
 }
@@ -360,7 +371,8 @@ Test(scenario, wrong_keys_are_named)
 	expect_error(1, "model: {}", "dir/a.yaml:2:1: key 'model' is already in line 1");
 	expect_error(6, "  network: {bandwith: 40Gbps, latency: 30us}",
 		     "dir/a.yaml:6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
-	expect_error(8, "  - {name: A, sink: ps}", "dir/a.yaml:8:15: unknown key 'sink' in 'systems', did you mean 'sync'?");
+	expect_error(8, "  - {name: A, sink: ps}",
+		     "dir/a.yaml:8:15: unknown key 'sink' in 'systems', did you mean 'sync'?");
 }
 
 /* Behind the line that asks for a replay. */
@@ -368,7 +380,8 @@ Test(scenario, wrong_keys_are_named)
 
 Test(scenario, a_replay_is_neither_slower_nor_smaller_unless_asked)
 {
-	struct psd_scenario computed = read_with(NONE, ""), plain = read_with(3, "compute: {device: titan-x, replay: true}"),
+	struct psd_scenario computed = read_with(NONE, ""),
+			    plain = read_with(3, "compute: {device: titan-x, replay: true}"),
 			    refused = read_with(3, "compute: {device: titan-x, replay: false}");
 
 	cr_expect_not(computed.has_replay);
@@ -409,7 +422,8 @@ Test(scenario, a_replay_reads_back_as_printed)
 		snprintf(line, sizeof(line), "%s%s", REPLAY, sections[i]);
 		scenario = read_with(3, line);
 		psd_scenario_add_text(&first, &scenario);
-		cr_assert_eq(psd_scenario_parse(&again, "b.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_scenario_parse(&again, "b.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s",
+			     err.text);
 		psd_scenario_add_text(&second, &again);
 		cr_expect_str_eq(first.bytes, second.bytes);
 		cr_expect(again.has_replay);
@@ -422,16 +436,16 @@ Test(scenario, a_replay_reads_back_as_printed)
 
 Test(scenario, only_a_replay_can_be_dilated)
 {
-	expect_error(
-		MORE, "emulation: {dilation: 20}",
-		"dir/a.yaml:9:13: 'dilation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");
-	expect_error(
-		MORE, "emulation:\n  payload_scale: 0.5",
-		"dir/a.yaml:10:3: 'payload_scale' needs 'replay: true' in 'compute': what is really computed cannot be slowed "
-		"down");
-	expect_error(
-		MORE, "emulation: {}",
-		"dir/a.yaml:9:1: 'emulation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");
+	expect_error(MORE, "emulation: {dilation: 20}",
+		     "dir/a.yaml:9:13: 'dilation' needs 'replay: true' in 'compute': what is really computed cannot be "
+		     "slowed down");
+	expect_error(MORE, "emulation:\n  payload_scale: 0.5",
+		     "dir/a.yaml:10:3: 'payload_scale' needs 'replay: true' in 'compute': what is really computed "
+		     "cannot be slowed "
+		     "down");
+	expect_error(MORE, "emulation: {}",
+		     "dir/a.yaml:9:1: 'emulation' needs 'replay: true' in 'compute': what is really computed cannot be "
+		     "slowed down");
 	expect_error(3, REPLAY "emulation: {dilation: 0.5}",
 		     "dir/a.yaml:4:23: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000");
 	expect_error(3, REPLAY "emulation: {dilation: slow}",
@@ -440,10 +454,12 @@ Test(scenario, only_a_replay_can_be_dilated)
 		     "dir/a.yaml:4:28: 'payload_scale' is '2', must be a ratio such as 0.15 or 15% from 1e-09 to 1");
 	expect_error(3, REPLAY "emulation: {speed: 2}",
 		     "dir/a.yaml:4:13: unknown key 'speed' in 'emulation', known are dilation, payload_scale");
-	expect_error(3, "compute: {device: titan-x, replay: 2}", "dir/a.yaml:3:36: 'replay' is '2', must be true or false");
-	expect_setting_error("emulation.dilation=20",
-			     "--set emulation.dilation: 'dilation' needs 'replay: true' in 'compute': what is really computed "
-			     "cannot be slowed down");
+	expect_error(3, "compute: {device: titan-x, replay: 2}",
+		     "dir/a.yaml:3:36: 'replay' is '2', must be true or false");
+	expect_setting_error(
+		"emulation.dilation=20",
+		"--set emulation.dilation: 'dilation' needs 'replay: true' in 'compute': what is really computed "
+		"cannot be slowed down");
 }
 
 Test(scenario, missing_keys_are_named)
@@ -474,8 +490,10 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(3, "compute: {device: k20, jitter: 101%}",
 		     "dir/a.yaml:3:32: 'jitter' is '101%', must be a ratio such as 0.15 or 15% from 0 to 1");
 	expect_error(3, "compute: {profile: a.csv, device: k20}",
-		     "dir/a.yaml:3:27: 'device' and 'profile' cannot both say how fast a worker computes, must be one of them");
-	expect_error(5, "  nodes: 65537", "dir/a.yaml:5:10: 'nodes' is '65537', must be a whole number from 1 to 65536");
+		     "dir/a.yaml:3:27: 'device' and 'profile' cannot both say how fast a worker computes, must be one "
+		     "of them");
+	expect_error(5, "  nodes: 65537",
+		     "dir/a.yaml:5:10: 'nodes' is '65537', must be a whole number from 1 to 65536");
 	expect_error(6, "  network: {bandwidth: 40, latency: 30us}",
 		     "dir/a.yaml:6:24: 'bandwidth' is '40', must be a rate such as 40Gbps or 2.3GBps");
 	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30}",
@@ -490,17 +508,23 @@ Test(scenario, wrong_values_are_quoted)
 		     "dir/a.yaml:6:30: 'payload' has no effect beside 'platform', whose file decides");
 	expect_error(8, "  - {name: A, sync: pss}",
 		     "dir/a.yaml:8:21: 'sync' is 'pss', must be one of: ps, sfb, adam, hybrid, sacp, ring");
-	expect_error(MORE, "fidelity: packet", "dir/a.yaml:9:11: 'fidelity' is 'packet', must be one of: flow, message");
+	expect_error(MORE, "fidelity: packet",
+		     "dir/a.yaml:9:11: 'fidelity' is 'packet', must be one of: flow, message");
 	expect_error(MORE, "sweep: {bandwidth: [1Gbps, 10Gbps]}\npublished: a.csv",
-		     "dir/a.yaml:10:1: 'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
-	expect_error(1, "title: =1+1",
-		     "dir/a.yaml:1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
+		     "dir/a.yaml:10:1: 'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one "
+		     "bandwidth");
+	expect_error(
+		1, "title: =1+1",
+		"dir/a.yaml:1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
 	expect_error(8, "  - {name: A, sync: ps, host: {incast: 5%}}",
 		     "dir/a.yaml:8:5: 'incast' of system 'A' has no effect without 'transport', which it slows");
-	expect_error(MORE, "iterations: 0", "dir/a.yaml:9:13: 'iterations' is '0', must be a whole number from 1 to 60000");
+	expect_error(MORE, "iterations: 0",
+		     "dir/a.yaml:9:13: 'iterations' is '0', must be a whole number from 1 to 60000");
 	expect_error(MORE, "seed: -1", "dir/a.yaml:9:7: 'seed' is '-1', must be a whole number from 0 to 4294967295");
-	expect_error(MORE, "baseline: B", "dir/a.yaml:9:11: 'baseline' is 'B', must be the name of a system or 'compute'");
-	expect_error(MORE, "sweep: {nodes: [1, 0]}", "dir/a.yaml:9:20: 'entry' is '0', must be a whole number from 1 to 65536");
+	expect_error(MORE, "baseline: B",
+		     "dir/a.yaml:9:11: 'baseline' is 'B', must be the name of a system or 'compute'");
+	expect_error(MORE, "sweep: {nodes: [1, 0]}",
+		     "dir/a.yaml:9:20: 'entry' is '0', must be a whole number from 1 to 65536");
 	expect_error(MORE, "sweep: {nodes: []}", "dir/a.yaml:9:16: 'nodes' has 0 entries, must have 1 to 256");
 	expect_error(MORE, "sweep: {nodes: [1], workers: [1]}",
 		     "dir/a.yaml:9:21: 'workers' and 'nodes' cannot both be swept, must be one of them");
@@ -513,23 +537,28 @@ Test(scenario, system_names_fit_into_csv_and_are_unique)
 	expect_error(8, "  - {name: \"A\\tB\"}",
 		     "dir/a.yaml:8:12: 'name' is 'A?B', must not contain commas, quotes or control characters");
 	expect_error(8, "  - {name: ''}", "dir/a.yaml:8:12: 'name' is empty, must be a text");
-	expect_error(8, "  - {name: compute}", "dir/a.yaml:8:12: 'name' is 'compute', which 'baseline' means otherwise");
-	expect_error(8, "  - {name: A}\n  - {name: A}", "dir/a.yaml:9:12: 'name' is 'A', which the system in line 8 has already");
+	expect_error(8, "  - {name: compute}",
+		     "dir/a.yaml:8:12: 'name' is 'compute', which 'baseline' means otherwise");
+	expect_error(8, "  - {name: A}\n  - {name: A}",
+		     "dir/a.yaml:9:12: 'name' is 'A', which the system in line 8 has already");
 }
 
 Test(scenario, keys_without_effect_are_refused)
 {
 	expect_error(8, "  - {name: A, host: {socket: 1GBps}}",
-		     "dir/a.yaml:8:5: 'socket' of system 'A' has no effect without 'machine' in 'cluster', whose cores it takes");
+		     "dir/a.yaml:8:5: 'socket' of system 'A' has no effect without 'machine' in 'cluster', whose cores "
+		     "it takes");
 	expect_error(8, "  - {name: A, sync: ps, rule: bytes}",
 		     "dir/a.yaml:8:25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
 	expect_error(8, "  - {name: A, sync: ring, servers: 1}",
 		     "dir/a.yaml:8:27: 'servers' has no effect where 'sync' is 'ring', only with parameter servers");
 	expect_error(8, "  - {name: A, sync: ring, pair: 1MB}",
 		     "dir/a.yaml:8:27: 'pair' has no effect where 'sync' is 'ring', only with parameter servers");
-	expect_error(8, "  - {name: A, slice: 1MB}", "dir/a.yaml:8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
+	expect_error(8, "  - {name: A, slice: 1MB}",
+		     "dir/a.yaml:8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, nodes_per_rack: 2}",
-		     "dir/a.yaml:6:44: 'nodes_per_rack' has no effect where 'topology' is 'star', only in racks and fat-tree");
+		     "dir/a.yaml:6:44: 'nodes_per_rack' has no effect where 'topology' is 'star', only in racks and "
+		     "fat-tree");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, topology: racks}",
 		     "dir/a.yaml:6:12: 'network' needs 'nodes_per_rack' where 'topology' is 'racks'");
 	expect_error(6, "  network: {platform: x.xml, topology: star}",
@@ -544,9 +573,9 @@ Test(scenario, collective_classes_ascend_to_an_open_end)
 {
 	expect_error(8, "  - {name: A, host: {collective: [{call: 1us}, {call: 2us}]}}",
 		     "dir/a.yaml:8:35: 'collective' needs 'up_to' in every class but the last");
-	expect_error(
-		8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
-		"dir/a.yaml:8:36: 'up_to' stands in the last class of 'collective', which must hold for all larger messages");
+	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
+		     "dir/a.yaml:8:36: 'up_to' stands in the last class of 'collective', which must hold for all "
+		     "larger messages");
 	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}, {up_to: 1KiB}, {}]}}",
 		     "dir/a.yaml:8:58: 'up_to' is '1KiB', must be more than in the class before");
 	expect_error(8, "  - {name: A, host: {collective: [{slowdown: 0.5}]}}",
@@ -620,8 +649,9 @@ static void expect_complete(const char *path)
 	status = scenario.profile_path
 			 ? psd_costs_from_profile(&costs, &graph, scenario.profile_path, scenario.batch_per_worker,
 						  scenario.images_per_sec, &err)
-			 : psd_costs_from_device(&costs, &graph, psd_device_find(scenario.device_name), scenario.batch_per_worker,
-						 scenario.is_half, scenario.images_per_sec, &err);
+			 : psd_costs_from_device(&costs, &graph, psd_device_find(scenario.device_name),
+						 scenario.batch_per_worker, scenario.is_half, scenario.images_per_sec,
+						 &err);
 	cr_assert_eq(status, PSD_OK, "%s", err.text);
 	if (scenario.published_path)
 		expect_published_systems(&scenario);

@@ -1,4 +1,5 @@
-/* The training job of a scenario and Caffe's solver: what is read, what is assumed, and the exact words and place of every complaint. */
+/* The training job of a scenario and Caffe's solver: what is read, what is assumed, and the exact words and place of
+ * every complaint. */
 #define _POSIX_C_SOURCE 200809L
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -57,8 +58,8 @@ Test(train, a_scenario_need_not_train)
 	struct psd_error err = {.text = ""};
 
 	memcpy(text, base, sizeof(base));
-	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", text, strlen(base) - strlen("train:\n"), NULL, &err), PSD_OK, "%s",
-		     err.text);
+	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", text, strlen(base) - strlen("train:\n"), NULL, &err),
+		     PSD_OK, "%s", err.text);
 	cr_expect_not(scenario.has_train);
 	psd_scenario_release(&scenario);
 }
@@ -94,15 +95,16 @@ Test(train, the_shortest_job_gets_the_documented_defaults)
 
 Test(train, every_key_arrives_in_its_place)
 {
-	struct psd_scenario scenario = read_train(
-		"  data: {kind: packed, path: /data/train.psdpack, test: val.psdpack, mirror: false}\n"
-		"  epochs: 90\n"
-		"  optimiser: {kind: sgd, momentum: 0.9, nesterov: true, weight_decay: 5e-4}\n"
-		"  learning_rate: {policy: multistep, base: 0.1, gamma: 0.2, steps: [100, 250, 251], warmup_iterations: 5}\n"
-		"  test_every: 0\n"
-		"  threads: 2\n"
-		"  deterministic: false\n"
-		"seed: 7");
+	struct psd_scenario scenario =
+		read_train("  data: {kind: packed, path: /data/train.psdpack, test: val.psdpack, mirror: false}\n"
+			   "  epochs: 90\n"
+			   "  optimiser: {kind: sgd, momentum: 0.9, nesterov: true, weight_decay: 5e-4}\n"
+			   "  learning_rate: {policy: multistep, base: 0.1, gamma: 0.2, steps: [100, 250, 251], "
+			   "warmup_iterations: 5}\n"
+			   "  test_every: 0\n"
+			   "  threads: 2\n"
+			   "  deterministic: false\n"
+			   "seed: 7");
 	const struct psd_train *train = &scenario.train;
 
 	cr_expect_eq(train->iterations, 0);
@@ -143,7 +145,8 @@ Test(train, synthetic_data_can_be_sized)
 
 Test(train, paths_count_from_the_scenario)
 {
-	struct psd_scenario scenario = read_train("  data: {kind: idx, path: ../mnist}\n  epochs: 1\n  solver: solver.prototxt");
+	struct psd_scenario scenario =
+		read_train("  data: {kind: idx, path: ../mnist}\n  epochs: 1\n  solver: solver.prototxt");
 
 	cr_expect_str_eq(scenario.train.data.path, "dir/../mnist");
 	cr_expect_str_eq(scenario.train.solver_path, "dir/solver.prototxt");
@@ -177,7 +180,8 @@ Test(train, every_policy_has_its_numbers)
 
 Test(train, poly_ends_with_the_job_unless_told_otherwise)
 {
-	struct psd_scenario scenario = read_train("  iterations: 20\n  learning_rate: {policy: poly, base: 1, power: 2}");
+	struct psd_scenario scenario =
+		read_train("  iterations: 20\n  learning_rate: {policy: poly, base: 1, power: 2}");
 
 	cr_expect_eq(scenario.train.rate.max_iterations, 20);
 	psd_scenario_release(&scenario);
@@ -185,11 +189,13 @@ Test(train, poly_ends_with_the_job_unless_told_otherwise)
 
 Test(train, settings_reach_the_job)
 {
-	static const char *const settings[] = {"train.iterations=5", "train.learning_rate.base=0.5", "train.data.noise=2", NULL};
+	static const char *const settings[] = {"train.iterations=5", "train.learning_rate.base=0.5",
+					       "train.data.noise=2", NULL};
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(parse(&scenario, "  iterations: 20\n  learning_rate: {base: 1}", settings, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(parse(&scenario, "  iterations: 20\n  learning_rate: {base: 1}", settings, &err), PSD_OK, "%s",
+		     err.text);
 	cr_expect_eq(scenario.train.iterations, 5);
 	cr_expect_eq(scenario.train.rate.base, 0.5);
 	cr_expect_eq(scenario.train.data.noise_ratio, 2);
@@ -235,8 +241,8 @@ Test(train, keys_without_effect_are_refused)
 {
 	refuses("  epochs: 1\n  iterations: 1",
 		"dir/a.yaml:10:3: 'epochs' and 'iterations' cannot both say how long to train, must be one of them");
-	refuses("  epochs: 1\n  data: {path: x}",
-		"dir/a.yaml:11:10: 'path' has no effect where 'kind' is 'synthetic', only with cifar10, idx and packed");
+	refuses("  epochs: 1\n  data: {path: x}", "dir/a.yaml:11:10: 'path' has no effect where 'kind' is 'synthetic', "
+						  "only with cifar10, idx and packed");
 	refuses("  epochs: 1\n  data: {kind: cifar10, path: x, noise: 1}",
 		"dir/a.yaml:11:34: 'noise' has no effect where 'kind' is 'cifar10', only with synthetic");
 	refuses("  epochs: 1\n  data: {kind: cifar10, path: x, mirror: true}",
@@ -244,7 +250,8 @@ Test(train, keys_without_effect_are_refused)
 	refuses("  epochs: 1\n  data: {kind: idx, path: x, test: y}",
 		"dir/a.yaml:11:30: 'test' has no effect where 'kind' is 'idx', only with packed");
 	refuses("  epochs: 1\n  learning_rate: {base: 1, gamma: 2}",
-		"dir/a.yaml:11:28: 'gamma' has no effect where 'policy' is 'fixed', only with step, multistep, inv and exp");
+		"dir/a.yaml:11:28: 'gamma' has no effect where 'policy' is 'fixed', only with step, multistep, inv and "
+		"exp");
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, step: 3, steps: [4]}",
 		"dir/a.yaml:11:57: 'step' has no effect where 'policy' is 'multistep', only with step");
 	refuses("  solver: s.prototxt\n  learning_rate: {base: 1}",
@@ -255,9 +262,12 @@ Test(train, keys_without_effect_are_refused)
 
 Test(train, values_are_checked)
 {
-	refuses("  iterations: 0", "dir/a.yaml:10:15: 'iterations' is '0', must be a whole number from 1 to 1000000000");
-	refuses("  epochs: 1\n  threads: 0", "dir/a.yaml:11:12: 'threads' is '0', must be a whole number from 1 to 1024");
-	refuses("  epochs: 1\n  deterministic: yes", "dir/a.yaml:11:18: 'deterministic' is 'yes', must be true or false");
+	refuses("  iterations: 0",
+		"dir/a.yaml:10:15: 'iterations' is '0', must be a whole number from 1 to 1000000000");
+	refuses("  epochs: 1\n  threads: 0",
+		"dir/a.yaml:11:12: 'threads' is '0', must be a whole number from 1 to 1024");
+	refuses("  epochs: 1\n  deterministic: yes",
+		"dir/a.yaml:11:18: 'deterministic' is 'yes', must be true or false");
 	refuses("  epochs: 1\n  data: {kind: mnist}",
 		"dir/a.yaml:11:16: 'kind' is 'mnist', must be one of: synthetic, cifar10, idx, packed");
 	refuses("  epochs: 1\n  data: {kind: packed, path: x, mirror: 1}",
@@ -275,7 +285,8 @@ Test(train, values_are_checked)
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: [4, 4]}",
 		"dir/a.yaml:11:68: 'steps' has 4 after 4, must rise");
 	refuses("  iterations: 20\n  learning_rate: {policy: poly, base: 1, power: 1, max_iterations: 19}",
-		"dir/a.yaml:11:68: 'max_iterations' is 19, must be 'iterations', 20, or more: the rate is 0 from there on");
+		"dir/a.yaml:11:68: 'max_iterations' is 19, must be 'iterations', 20, or more: the rate is 0 from there "
+		"on");
 }
 
 /* ---- Caffe's solver ---- */
@@ -381,15 +392,19 @@ Test(train, the_scenario_overrides_its_solver)
 
 Test(train, a_bad_solver_is_refused_where_it_is_bad)
 {
+	solver_refuses("base_lr: 1\nlr_policy: 'fixed'\nmax_iter: 1\nclip_gradients: 35\n",
+		       "s.prototxt:4:1: unknown key 'clip_gradients' in 'solver', known are base_lr, lr_policy, gamma, "
+		       "power, stepsize, "
+		       "stepvalue, max_iter, momentum, weight_decay, type, random_seed, iter_size, "
+		       "regularization_type, net, train_net, "
+		       "test_net, test_iter, test_interval, test_initialization, test_compute_loss, display, "
+		       "average_loss, debug_info, "
+		       "snapshot, snapshot_prefix, snapshot_diff, snapshot_format, snapshot_after_train, solver_mode, "
+		       "device_id, "
+		       "layer_wise_reduce");
 	solver_refuses(
-		"base_lr: 1\nlr_policy: 'fixed'\nmax_iter: 1\nclip_gradients: 35\n",
-		"s.prototxt:4:1: unknown key 'clip_gradients' in 'solver', known are base_lr, lr_policy, gamma, power, stepsize, "
-		"stepvalue, max_iter, momentum, weight_decay, type, random_seed, iter_size, regularization_type, net, train_net, "
-		"test_net, test_iter, test_interval, test_initialization, test_compute_loss, display, average_loss, debug_info, "
-		"snapshot, snapshot_prefix, snapshot_diff, snapshot_format, snapshot_after_train, solver_mode, device_id, "
-		"layer_wise_reduce");
-	solver_refuses("base_lr: 1\nlr_policy: 'sigmoid'\n",
-		       "s.prototxt:2:12: 'lr_policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly");
+		"base_lr: 1\nlr_policy: 'sigmoid'\n",
+		"s.prototxt:2:12: 'lr_policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly");
 	solver_refuses("base_lr: 1\nlr_policy: 'fixed'\ntype: 'AdaDelta'",
 		       "s.prototxt:3:7: 'type' is 'AdaDelta', must be one of: SGD, "
 		       "Nesterov");
@@ -414,7 +429,8 @@ Test(train, a_solver_that_misses_something_says_what)
 		       "s.prototxt: 'solver' needs 'stepsize' where 'lr_policy' is 'step'");
 	solver_refuses("base_lr: 1 lr_policy: 'step' stepsize: 1",
 		       "s.prototxt: 'solver' needs 'gamma' where 'lr_policy' is 'step'");
-	solver_refuses("base_lr: 1 lr_policy: 'poly'", "s.prototxt: 'solver' needs 'power' where 'lr_policy' is 'poly'");
+	solver_refuses("base_lr: 1 lr_policy: 'poly'",
+		       "s.prototxt: 'solver' needs 'power' where 'lr_policy' is 'poly'");
 	solver_refuses("base_lr: 1 lr_policy: 'multistep' gamma: 1",
 		       "s.prototxt: 'solver' needs 'stepvalue' where 'lr_policy' is 'multistep'");
 	solver_refuses("base_lr: 1 lr_policy: 'fixed'",
@@ -464,8 +480,8 @@ static void check_reads_back(const struct psd_scenario *scenario)
 	struct psd_scenario again;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s in\n%s",
-		     err.text, first.bytes);
+	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK,
+		     "%s in\n%s", err.text, first.bytes);
 	second = print(&again);
 	cr_expect_str_eq(second.bytes, first.bytes);
 	cr_expect_eq(again.train.rate.policy, scenario->train.rate.policy);
@@ -480,12 +496,16 @@ Test(train, every_section_reads_back_as_it_is_printed)
 {
 	static const char *const sections[] = {
 		"  epochs: 3\n  learning_rate: {base: 0.1}",
-		"  iterations: 7\n  learning_rate: {policy: step, base: 0.1, gamma: 0.3333333333333333, step: 5}\n  threads: 2",
+		"  iterations: 7\n  learning_rate: {policy: step, base: 0.1, gamma: 0.3333333333333333, step: 5}\n  "
+		"threads: 2",
 		"  iterations: 7\n  learning_rate: {policy: multistep, base: 0.1, gamma: 0.5, steps: [2, 4, 6]}",
-		"  iterations: 7\n  learning_rate: {policy: inv, base: 0.1, gamma: 0.5, power: 0.75}\n  deterministic: false",
-		"  iterations: 7\n  learning_rate: {policy: exp, base: 0.1, gamma: 0.5, warmup_iterations: 3}\n  test_every: 0",
+		"  iterations: 7\n  learning_rate: {policy: inv, base: 0.1, gamma: 0.5, power: 0.75}\n  deterministic: "
+		"false",
+		"  iterations: 7\n  learning_rate: {policy: exp, base: 0.1, gamma: 0.5, warmup_iterations: 3}\n  "
+		"test_every: 0",
 		"  iterations: 7\n  learning_rate: {policy: poly, base: 0.1, power: 2}",
-		"  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {momentum: 0.9, nesterov: true, weight_decay: 1e-4}",
+		"  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {momentum: 0.9, nesterov: true, weight_decay: "
+		"1e-4}",
 		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {kind: packed, path: /a b, test: /c, mirror: false}",
 		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {kind: cifar10, path: /cifar}",
 		"  epochs: 1\n  learning_rate: {base: 1}\n  data: {training_samples: 9, test_samples: 0, noise: 12.5%}",
@@ -502,7 +522,8 @@ Test(train, every_section_reads_back_as_it_is_printed)
 
 Test(train, a_scenario_prints_what_its_solver_says)
 {
-	struct scratch_file file = scratch_file_write("base_lr: 0.25\nlr_policy: \"fixed\"\nmax_iter: 12\nrandom_seed: 77\n");
+	struct scratch_file file =
+		scratch_file_write("base_lr: 0.25\nlr_policy: \"fixed\"\nmax_iter: 12\nrandom_seed: 77\n");
 	char section[64];
 	struct psd_error err = {.text = ""};
 	struct psd_scenario scenario;

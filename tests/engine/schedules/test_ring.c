@@ -30,8 +30,8 @@ static void carry_out(struct cluster *cluster, unsigned workers, uint64_t elemen
 	for (unsigned rank = 0; rank < workers; rank++) {
 		const struct psd_ring_step move = psd_ring_step(elements, workers, rank, step);
 		const unsigned next = (rank + 1) % workers;
-		cr_assert_leq(move.first_element + move.elements, elements, "%u workers, step %u of rank %u", workers, step,
-			      rank);
+		cr_assert_leq(move.first_element + move.elements, elements, "%u workers, step %u of rank %u", workers,
+			      step, rank);
 		cr_assert_eq(move.is_reducing, step < workers - 1);
 		for (uint64_t e = move.first_element; e < move.first_element + move.elements; e++) {
 			const int sent = cluster->before[rank][e];
@@ -53,8 +53,8 @@ static void expect_sum_everywhere(unsigned workers, uint64_t elements)
 	for (unsigned rank = 0; rank < workers; rank++)
 		for (uint64_t e = 0; e < elements; e++)
 			cr_assert_eq(cluster->values[rank][e], sum_of_start_values(workers, e),
-				     "%u workers, %lu elements: element %lu of rank %u is %d, expected %d", workers, elements, e,
-				     rank, cluster->values[rank][e], sum_of_start_values(workers, e));
+				     "%u workers, %lu elements: element %lu of rank %u is %d, expected %d", workers,
+				     elements, e, rank, cluster->values[rank][e], sum_of_start_values(workers, e));
 	free(cluster);
 }
 
@@ -76,9 +76,10 @@ Test(ring, each_half_sends_all_chunks_but_one)
 				for (unsigned s = 0; s < workers - 1; s++) {
 					const struct psd_ring_step move =
 						psd_ring_step(ELEMENTS_MAX, workers, rank, half * (workers - 1) + s);
-					for (uint64_t e = move.first_element; e < move.first_element + move.elements; e++) {
-						cr_assert_not(is_sent[e], "%u workers: rank %u sends element %lu twice", workers,
-							      rank, e);
+					for (uint64_t e = move.first_element; e < move.first_element + move.elements;
+					     e++) {
+						cr_assert_not(is_sent[e], "%u workers: rank %u sends element %lu twice",
+							      workers, rank, e);
 						is_sent[e] = true;
 						n_sent++;
 					}
@@ -86,8 +87,8 @@ Test(ring, each_half_sends_all_chunks_but_one)
 				const uint64_t chunk = ELEMENTS_MAX / workers;
 				const uint64_t kept = ELEMENTS_MAX - n_sent;
 				cr_assert(kept == chunk || (kept == chunk + 1 && ELEMENTS_MAX % workers != 0),
-					  "%u workers: rank %u keeps %lu of %d in half %u", workers, rank, kept, ELEMENTS_MAX,
-					  half);
+					  "%u workers: rank %u keeps %lu of %d in half %u", workers, rank, kept,
+					  ELEMENTS_MAX, half);
 			}
 }
 
@@ -108,7 +109,8 @@ Test(ring, a_rank_sends_two_shares_of_all_but_its_own)
 		const struct psd_payload payload = {PSD_PATTERN_RING, elements, 4, 0};
 		const uint64_t expected = 2 * (workers - 1) * elements / workers;
 		for (unsigned rank = 0; rank < workers; rank++)
-			cr_assert_eq(sent_elements(elements, workers, rank), expected, "%u workers, rank %u", workers, rank);
+			cr_assert_eq(sent_elements(elements, workers, rank), expected, "%u workers, rank %u", workers,
+				     rank);
 		cr_assert_eq(psd_payload_bytes_between(&payload, &layout, 0, 1), 4 * expected, "%u workers", workers);
 	}
 }
@@ -133,7 +135,7 @@ Test(ring, what_a_rank_sends_is_the_sum_of_its_steps)
 
 				for (unsigned step = 0; step < 2 * (workers - 1); step++)
 					sum += psd_ring_step(elements, workers, rank, step).elements;
-				cr_expect_eq(psd_ring_sent_elements(elements, workers, rank), sum, "%u workers, rank %u", workers,
-					     rank);
+				cr_expect_eq(psd_ring_sent_elements(elements, workers, rank), sum,
+					     "%u workers, rank %u", workers, rank);
 			}
 }

@@ -1,6 +1,6 @@
-/* Any bytes as the files of a data set: either every sample can be read and has a label of the network, or an error with a text. Never a crash,
- * leak or hang. The first byte chooses the format, its top bit whether the checksums of a packed file are put right; then come two bytes of
- * length for each file but the last, and the files. */
+/* Any bytes as the files of a data set: either every sample can be read and has a label of the network, or an error
+ * with a text. Never a crash, leak or hang. The first byte chooses the format, its top bit whether the checksums of a
+ * packed file are put right; then come two bytes of length for each file but the last, and the files. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -51,8 +51,8 @@ static void seal(uint8_t *bytes, uint64_t n_bytes)
 }
 
 /* Each file in memory of its own, so that a read behind its end is seen. */
-static void cut_files(struct psd_data_files *files, uint8_t *copies[], unsigned n_files, bool is_sealed, const uint8_t *data,
-		      size_t size)
+static void cut_files(struct psd_data_files *files, uint8_t *copies[], unsigned n_files, bool is_sealed,
+		      const uint8_t *data, size_t size)
 {
 	for (unsigned i = 0; i < n_files; i++) {
 		size_t n_bytes = size;
@@ -81,7 +81,8 @@ static void read_samples(struct psd_data *data, uint32_t classes)
 	static float image[MAX_ELEMENTS];
 
 	for (unsigned part = PSD_DATA_TRAINING; part <= PSD_DATA_TEST; part++)
-		for (uint64_t sample = 0; sample < psd_data_samples(data, (enum psd_data_part)part) && sample < 64; sample++) {
+		for (uint64_t sample = 0; sample < psd_data_samples(data, (enum psd_data_part)part) && sample < 64;
+		     sample++) {
 			struct psd_error err = {.text = ""};
 			int32_t label = -1;
 

@@ -1,4 +1,5 @@
-/* Any bytes as a hosts file: either hosts with an address and a port each, no two alike, or an error with a text. Never a crash, leak or hang. */
+/* Any bytes as a hosts file: either hosts with an address and a port each, no two alike, or an error with a text. Never
+ * a crash, leak or hang. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -39,8 +39,9 @@ Test(fit, samples_of_a_line_give_the_line)
 	cr_expect_lt(line.residual_ratio, ROUNDING_RATIO);
 }
 
-/* Two samples of one size, d above and d below their middle m, and the line's other end exact: as weights are 1 / sec^2, the fitted time
- * at that size is the weighted mean (m+d)(m-d)((m-d)+(m+d)) / ((m-d)^2+(m+d)^2) = m (m^2-d^2) / (m^2+d^2). */
+/* Two samples of one size, d above and d below their middle m, and the line's other end exact: as weights are 1 /
+ * sec^2, the fitted time at that size is the weighted mean (m+d)(m-d)((m-d)+(m+d)) / ((m-d)^2+(m+d)^2) = m (m^2-d^2) /
+ * (m^2+d^2). */
 Test(fit, errors_count_relative_to_the_sample)
 {
 	const double m = 2.0, d = 0.5;
@@ -51,7 +52,8 @@ Test(fit, errors_count_relative_to_the_sample)
 	cr_assert(psd_fit_line(&line, samples, 3));
 	cr_expect_float_eq(line.constant_sec, 1.0, ROUNDING_RATIO);
 	cr_expect_float_eq(line.constant_sec + 1000 * line.sec_per_byte, fitted_sec, ROUNDING_RATIO);
-	cr_expect_float_eq(line.residual_ratio, sqrt((pow(fitted_sec / (m + d) - 1, 2) + pow(fitted_sec / (m - d) - 1, 2)) / 3),
+	cr_expect_float_eq(line.residual_ratio,
+			   sqrt((pow(fitted_sec / (m + d) - 1, 2) + pow(fitted_sec / (m - d) - 1, 2)) / 3),
 			   ROUNDING_RATIO);
 }
 
@@ -73,8 +75,9 @@ Test(fit, what_all_share_is_no_jitter)
 	cr_expect_float_eq(psd_fit_jitter(secs, 2, 4), 0, ROUNDING_RATIO);
 }
 
-/* Member 0 takes 1 + d, 1 + d, 1 - d, 1 - d, the other 1 - d, ...: shares of the mean, 1, are the same; half of them lie 2 d apart. Each one's own
- * deviation is root 2 of what is left of it beside the mean. A normal distribution's middle half is 1.349 standard deviations. */
+/* Member 0 takes 1 + d, 1 + d, 1 - d, 1 - d, the other 1 - d, ...: shares of the mean, 1, are the same; half of them
+ * lie 2 d apart. Each one's own deviation is root 2 of what is left of it beside the mean. A normal distribution's
+ * middle half is 1.349 standard deviations. */
 Test(fit, members_that_differ_have_jitter)
 {
 	const double d = 0.01, secs[] = {1 + d, 1 + d, 1 - d, 1 - d, 1 - d, 1 - d, 1 + d, 1 + d};

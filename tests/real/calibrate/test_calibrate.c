@@ -8,7 +8,8 @@
 
 static bool note(struct psd_calibration *calibration, double value, double spread_ratio)
 {
-	return psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, (struct psd_summary){value, spread_ratio, 3}, "here");
+	return psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, (struct psd_summary){value, spread_ratio, 3},
+				  "here");
 }
 
 Test(calibrate, the_calmest_attempt_counts_and_spreads_by_what_lies_between_the_attempts)
@@ -40,7 +41,8 @@ Test(calibrate, a_value_of_nothing_spreads_wholly_once_another_attempt_has_one)
 	cr_expect_float_eq(psd_calibrate_spread_ratio(measured), 1.0, ROUNDING);
 }
 
-/* Of scenarios/models/cifar10-quick.yaml the largest inner product is 64 x 1024: three more workers of 2 samples are 2 * 3 * 2 * 64 * 1024 FLOPs. */
+/* Of scenarios/models/cifar10-quick.yaml the largest inner product is 64 x 1024: three more workers of 2 samples are 2
+ * * 3 * 2 * 64 * 1024 FLOPs. */
 Test(calibrate, a_rebuild_is_timed_by_the_samples_of_other_workers)
 {
 	const struct psd_layer_times_options options = {.batch = 2, .n_threads = 1, .n_repeats = 3};

@@ -7,17 +7,19 @@
 #include "real/calibrate/calibrate_parts.h"
 #include "tests/real/scratch_folder.h"
 
-static const char text[] = "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
-			   "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			   "systems:\n  - {name: A, sync: ps}\n  - {name: B, sync: ring, host: {latency: 1ms, copy: 8GBps, "
-			   "message: 1us, collective: [{call: 1ms}]}}\n"
-			   "train:\n  data: {kind: synthetic}\n  iterations: 1\n  learning_rate: {policy: fixed, base: 0.001}\n";
+static const char text[] =
+	"title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
+	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"systems:\n  - {name: A, sync: ps}\n  - {name: B, sync: ring, host: {latency: 1ms, copy: 8GBps, "
+	"message: 1us, collective: [{call: 1ms}]}}\n"
+	"train:\n  data: {kind: synthetic}\n  iterations: 1\n  learning_rate: {policy: fixed, base: 0.001}\n";
 
 static void load(struct psd_scenario *scenario)
 {
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_scenario_parse(scenario, "scenarios/test.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_scenario_parse(scenario, "scenarios/test.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s",
+		     err.text);
 }
 
 #define BYTES_SEC     1e-6  /* of the messages that it was measured with: 2048 bytes at 16.384 Gb/s */
@@ -27,9 +29,10 @@ static void load(struct psd_scenario *scenario)
 #define WAKE_SEC      90e-6
 #define BESIDE_SEC    700e-6
 
-/* A machine whose messages have this constant, on the scenario's links. Reads back what was written into *calibrated; table: NULL, or gets it. */
-static void calibrate(const struct psd_scenario *scenario, double constant_sec, const char *path, struct psd_scenario *calibrated,
-		      struct psd_text *table)
+/* A machine whose messages have this constant, on the scenario's links. Reads back what was written into *calibrated;
+ * table: NULL, or gets it. */
+static void calibrate(const struct psd_scenario *scenario, double constant_sec, const char *path,
+		      struct psd_scenario *calibrated, struct psd_text *table)
 {
 	struct psd_subject_matter matter;
 	const struct psd_calibrate_options options = {
@@ -67,7 +70,8 @@ static void expect_latencies(const struct psd_scenario *calibrated, double netwo
 {
 	const double exact_sec = 1e-12; /* four digits are written */
 
-	cr_expect_float_eq(calibrated->network.latency_sec, network_sec, exact_sec, "%.9g s", calibrated->network.latency_sec);
+	cr_expect_float_eq(calibrated->network.latency_sec, network_sec, exact_sec, "%.9g s",
+			   calibrated->network.latency_sec);
 	cr_expect_float_eq(calibrated->host.latency_sec, host_sec, exact_sec, "%.9g s", calibrated->host.latency_sec);
 	for (unsigned s = 0; s < calibrated->n_systems; s++)
 		cr_expect_float_eq(calibrated->systems[s].host.latency_sec, host_sec, exact_sec, "%s: %.9g s",
@@ -133,7 +137,8 @@ Test(calibrate_output, ends_quicker_than_the_links_add_nothing)
 	struct psd_scenario scenario, calibrated;
 
 	load(&scenario);
-	calibrate(&scenario, 50e-6 + 0.5 * HANDLING_SEC, scratch_folder_path(&folder, "c.yaml").text, &calibrated, NULL);
+	calibrate(&scenario, 50e-6 + 0.5 * HANDLING_SEC, scratch_folder_path(&folder, "c.yaml").text, &calibrated,
+		  NULL);
 	expect_latencies(&calibrated, 50e-6, 0);
 	psd_scenario_release(&calibrated);
 	psd_scenario_release(&scenario);

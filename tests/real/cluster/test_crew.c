@@ -98,8 +98,8 @@ static enum psd_status take_turns(void *context, unsigned member, struct psd_err
 			const unsigned reached = meeting->n_turns[m];
 
 			if (reached != turn)
-				return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "member %u is at turn %u, not %u", m, reached,
-						     turn);
+				return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "member %u is at turn %u, not %u", m,
+						     reached, turn);
 		}
 		psd_crew_barrier_wait(meeting->barrier);
 	}

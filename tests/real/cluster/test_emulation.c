@@ -1,5 +1,5 @@
-/* The emulated cluster's structure: what a node is, whom it reaches, who may have one. How fast its links are is measured by
- * tests/bench/real/bench_emulation.c. */
+/* The emulated cluster's structure: what a node is, whom it reaches, who may have one. How fast its links are is
+ * measured by tests/bench/real/bench_emulation.c. */
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/pkt_sched.h>
@@ -90,8 +90,9 @@ static int tell_shaper(void *context, unsigned node)
 	const struct {
 		struct nlmsghdr header;
 		struct tcmsg head;
-	} question = {
-		.header = {.nlmsg_len = sizeof(question), .nlmsg_type = RTM_GETQDISC, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP}};
+	} question = {.header = {.nlmsg_len = sizeof(question),
+				 .nlmsg_type = RTM_GETQDISC,
+				 .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP}};
 	int fd;
 	ssize_t n_bytes;
 
@@ -142,7 +143,8 @@ static double burst_sec(double rate_bps)
 	return shaper->burst_sec;
 }
 
-/* A processor with other work calls a shaper late by a scheduler's slice, 4 ms: what the burst does not hold by then, the link has lost. */
+/* A processor with other work calls a shaper late by a scheduler's slice, 4 ms: what the burst does not hold by then,
+ * the link has lost. */
 Test(emulation, a_link_keeps_what_it_could_carry_while_a_processor_has_other_work)
 {
 	cr_assert_float_eq(burst_sec(1e9), 4e-3, 1e-5);
@@ -230,7 +232,8 @@ Test(emulation, a_program_that_asks_for_nothing_gets_cubic)
 
 Test(emulation, senders_share_what_a_port_holds)
 {
-	const struct psd_emulation_options options = {.n_nodes = 2, .has_rate = true, .rate_bps = 1e9, .most_connections = 4};
+	const struct psd_emulation_options options = {
+		.n_nodes = 2, .has_rate = true, .rate_bps = 1e9, .most_connections = 4};
 	const int buffer_bytes = (int)(0.5 * 1e9 / 8 * 5e-3 / options.most_connections);
 	struct psd_emulation *emulation;
 	struct psd_error err;
@@ -255,7 +258,8 @@ Test(emulation, a_rate_change_leaves_the_link_open)
 	struct psd_error err;
 
 	for (unsigned node = 0; node < 2; node++)
-		cr_assert_eq(psd_emulation_set_rate(emulation, node, PSD_EMULATION_MIN_BPS, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_emulation_set_rate(emulation, node, PSD_EMULATION_MIN_BPS, &err), PSD_OK, "%s",
+			     err.text);
 	expect_greetings(emulation);
 	psd_emulation_close(emulation);
 }
@@ -307,8 +311,8 @@ Test(emulation, a_node_does_not_reach_the_outside)
 	uint16_t port;
 	int listener;
 
-	cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &(struct psd_socket_options){0}, &listener, &port, &err), PSD_OK, "%s",
-		     err.text);
+	cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &(struct psd_socket_options){0}, &listener, &port, &err), PSD_OK,
+		     "%s", err.text);
 	cr_assert_eq(try_to_connect("127.0.0.1", port), 0); /* from here it answers */
 	(void)start(emulation, 0, try_to_leave, &port);
 	expect_success(emulation);
@@ -371,7 +375,8 @@ Test(emulation, says_what_is_missing_where_namespaces_are_forbidden)
 	adopt_orphans();
 	forbid_namespaces();
 	cr_assert_eq(psd_emulation_open(&options, &emulation, &err), PSD_ERUN);
-	cr_assert_not_null(strstr(err.text, "forbids user namespaces (unshare: Operation not permitted)"), "%s", err.text);
+	cr_assert_not_null(strstr(err.text, "forbids user namespaces (unshare: Operation not permitted)"), "%s",
+			   err.text);
 	cr_assert_not_null(strstr(err.text, "kernel.unprivileged_userns_clone"), "%s", err.text);
 	cr_assert_null(emulation);
 	expect_nothing_left();

@@ -31,9 +31,10 @@ Test(hosts, every_form_of_a_line_is_read)
 	struct psd_error err;
 	unsigned nth;
 
-	cr_assert_eq(
-		parse(&hosts, "# ours\nnode0\n\n  node1:7500\t# by the other interface\r\n[fe80::1]:80\nfe80::2\nnode0", &err),
-		PSD_OK);
+	cr_assert_eq(parse(&hosts,
+			   "# ours\nnode0\n\n  node1:7500\t# by the other interface\r\n[fe80::1]:80\nfe80::2\nnode0",
+			   &err),
+		     PSD_OK);
 	cr_assert_eq(hosts.n_hosts, 5);
 	for (unsigned h = 0; h < 5; h++) {
 		cr_expect_str_eq(hosts.hosts[h].address, expected[h].address);
@@ -50,18 +51,16 @@ Test(hosts, what_is_no_host_is_named_with_its_line)
 {
 	expect_error("", "h.txt: names no host");
 	expect_error("# nobody\n", "h.txt: names no host");
-	expect_error("a\nb:0\n",
-		     "h.txt:2: 'b:0' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
-	expect_error(
-		"b:65536",
-		"h.txt:1: 'b:65536' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
-	expect_error("b:+1",
-		     "h.txt:1: 'b:+1' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
-	expect_error("[::1",
-		     "h.txt:1: '[::1' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
-	expect_error(
-		"a slots=2",
-		"h.txt:1: 'a slots=2' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port from 1 to 65535");
+	expect_error("a\nb:0\n", "h.txt:2: 'b:0' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
+				 "port from 1 to 65535");
+	expect_error("b:65536", "h.txt:1: 'b:65536' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a "
+				"port from 1 to 65535");
+	expect_error("b:+1", "h.txt:1: 'b:+1' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port "
+			     "from 1 to 65535");
+	expect_error("[::1", "h.txt:1: '[::1' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT with a port "
+			     "from 1 to 65535");
+	expect_error("a slots=2", "h.txt:1: 'a slots=2' is no host, must be ADDRESS, ADDRESS:PORT or [ADDRESS]:PORT "
+				  "with a port from 1 to 65535");
 	expect_error("a\nb\na:7411", "h.txt:3: host 0 is at a port 7411 already");
 }
 

@@ -9,7 +9,12 @@
 #define GIB   (UINT64_C(1) << 30)
 #define TRAIN "iterations: 1, learning_rate: {policy: fixed, base: 0.001}"
 
-enum { WORKERS = 3, BATCH = 8, PARAMETERS = 145578 /* of CIFAR-10 quick */, TRAINING_BYTES = 16 << 20 /* beside tensors */ };
+enum {
+	WORKERS = 3,
+	BATCH = 8,
+	PARAMETERS = 145578 /* of CIFAR-10 quick */,
+	TRAINING_BYTES = 16 << 20 /* beside tensors */
+};
 
 /* Twice the streams are as many connections more; all else is a process's and a worker's. */
 Test(room, every_worker_has_two_copies_and_its_activations)
@@ -19,8 +24,8 @@ Test(room, every_worker_has_two_copies_and_its_activations)
 	const uint64_t trained_bytes = psd_room_least_bytes(&one->made, false),
 		       replayed_bytes = psd_room_least_bytes(&one->made, true);
 
-	cr_expect_eq(trained_bytes - replayed_bytes,
-		     WORKERS * (TRAINING_BYTES + 2 * 4 * (uint64_t)PARAMETERS + BATCH * one->matter.graph.activation_bytes));
+	cr_expect_eq(trained_bytes - replayed_bytes, WORKERS * (TRAINING_BYTES + 2 * 4 * (uint64_t)PARAMETERS +
+								BATCH * one->matter.graph.activation_bytes));
 	cr_expect_gt(psd_room_least_bytes(&two->made, false), trained_bytes);
 	cr_expect_lt(trained_bytes, GIB); /* what any machine has */
 	training_free(one);

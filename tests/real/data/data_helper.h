@@ -18,7 +18,8 @@ static inline struct psd_data *open_data(const struct psd_data_options *options)
 	return data;
 }
 
-static inline int32_t read_sample(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample, float *image)
+static inline int32_t read_sample(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
+				  float *image)
 {
 	struct psd_error err = {.text = ""};
 	int32_t label = -1;

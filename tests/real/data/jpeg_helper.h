@@ -35,8 +35,8 @@ static inline struct jpeg make_jpeg(unsigned height, unsigned width, uint8_t blu
 	cr_assert_not_null(pixels);
 	cr_assert_not_null(encoder);
 	paint(pixels, height, width, blue);
-	cr_assert_eq(tjCompress2(encoder, pixels, (int)width, 0, (int)height, TJPF_RGB, &jpeg.bytes, &jpeg.n_bytes, TJSAMP_444,
-				 100, 0),
+	cr_assert_eq(tjCompress2(encoder, pixels, (int)width, 0, (int)height, TJPF_RGB, &jpeg.bytes, &jpeg.n_bytes,
+				 TJSAMP_444, 100, 0),
 		     0);
 	tjDestroy(encoder);
 	free(pixels);

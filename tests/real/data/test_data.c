@@ -1,4 +1,5 @@
-/* CIFAR-10 and IDX files, written here as their authors describe them: what is read, and what is refused at which byte. */
+/* CIFAR-10 and IDX files, written here as their authors describe them: what is read, and what is refused at which byte.
+ */
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <math.h>
@@ -46,8 +47,10 @@ static void write_cifar(const struct scratch_folder *folder)
 
 static struct psd_data_options cifar_options(const struct scratch_folder *folder)
 {
-	return (struct psd_data_options){
-		.source = {.kind = PSD_DATA_CIFAR10, .path = folder->path}, .shape = {3, 32, 32}, .classes = 10, .seed = 1};
+	return (struct psd_data_options){.source = {.kind = PSD_DATA_CIFAR10, .path = folder->path},
+					 .shape = {3, 32, 32},
+					 .classes = 10,
+					 .seed = 1};
 }
 
 Test(data, cifar_records_come_in_file_order_less_their_mean)
@@ -68,7 +71,8 @@ Test(data, cifar_records_come_in_file_order_less_their_mean)
 		for (unsigned i = 0; i < CIFAR_PIXELS; i++) {
 			/* of the training samples only; quarters are exact */
 			const float mean =
-				(float)(cifar_pixel(0, i) + cifar_pixel(1, i) + cifar_pixel(2, i) + cifar_pixel(3, i)) / 4;
+				(float)(cifar_pixel(0, i) + cifar_pixel(1, i) + cifar_pixel(2, i) + cifar_pixel(3, i)) /
+				4;
 
 			cr_assert_eq(image[i], (float)cifar_pixel(record, i) - mean, "record %u, value %u", record, i);
 		}
@@ -86,10 +90,11 @@ Test(data, damaged_cifar_files_are_refused_where_they_are_damaged)
 	write_cifar(&folder);
 	make_cifar(&bytes);
 	scratch_folder_write(&folder, "data_batch_2.bin", bytes.records[0], 2 * CIFAR_RECORD - 1);
-	expect_refused(&options, &folder,
-		       "data_batch_2.bin: at byte 3073: the last record has 3072 bytes, must have 3073: cut short, or no "
-		       "CIFAR-10 binary "
-		       "file");
+	expect_refused(
+		&options, &folder,
+		"data_batch_2.bin: at byte 3073: the last record has 3072 bytes, must have 3073: cut short, or no "
+		"CIFAR-10 binary "
+		"file");
 	scratch_folder_write(&folder, "data_batch_2.bin", "", 0);
 	expect_refused(&options, &folder, "data_batch_2.bin: at byte 0: the file is empty");
 	bytes.records[2][0] = 10;
@@ -97,9 +102,9 @@ Test(data, damaged_cifar_files_are_refused_where_they_are_damaged)
 	expect_refused(&options, &folder, "data_batch_2.bin: at byte 6146: label is 10, must be 0 to 9"); /* 2 * 3073 */
 	write_cifar(&folder);
 	scratch_folder_write(&folder, "test_batch.bin", bytes.records[0], 1);
-	expect_refused(
-		&options, &folder,
-		"test_batch.bin: at byte 0: the last record has 1 bytes, must have 3073: cut short, or no CIFAR-10 binary file");
+	expect_refused(&options, &folder,
+		       "test_batch.bin: at byte 0: the last record has 1 bytes, must have 3073: cut short, or no "
+		       "CIFAR-10 binary file");
 	scratch_folder_remove(&folder);
 }
 
@@ -131,7 +136,8 @@ Test(data, cifar_fits_only_its_own_networks)
 	write_cifar(&folder);
 	options.shape = (struct psd_shape){3, 28, 32};
 	expect_refused(&options, &folder,
-		       "data_batch_1.bin: holds samples of 3 x 32 x 32, the network takes 3 x 28 x 32 (channels, height, width)");
+		       "data_batch_1.bin: holds samples of 3 x 32 x 32, the network takes 3 x 28 x 32 (channels, "
+		       "height, width)");
 	options = cifar_options(&folder);
 	options.classes = 1000;
 	expect_refused(&options, &folder, "data_batch_1.bin: holds 10 classes, the network has 1000");
@@ -152,7 +158,8 @@ Test(data, batches_follow_the_sampler)
 	write_cifar(&folder);
 	data = open_data(&options);
 	/* positions 2 to 9 of epochs of 4: the rest of one, a whole one, the beginning of a third */
-	cr_assert_eq(psd_data_read_batch(data, PSD_DATA_TRAINING, 2, 8, images[0], labels, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_data_read_batch(data, PSD_DATA_TRAINING, 2, 8, images[0], labels, &err), PSD_OK, "%s",
+		     err.text);
 	for (unsigned i = 2; i < 6; i++)
 		seen[0][labels[i]]++;
 	for (unsigned record = 0; record < 4; record++)
@@ -160,7 +167,8 @@ Test(data, batches_follow_the_sampler)
 	for (unsigned i = 0; i < 8; i++)
 		for (unsigned record = 0; record < 4; record++)
 			if (labels[i] == read_sample(data, PSD_DATA_TRAINING, 0, record, image))
-				cr_expect_eq(memcmp(images[i], image, sizeof(image)), 0, "images and labels stay together");
+				cr_expect_eq(memcmp(images[i], image, sizeof(image)), 0,
+					     "images and labels stay together");
 	cr_assert_eq(psd_data_read_batch(data, PSD_DATA_TEST, 0, 1, images[0], labels, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(labels[0], cifar_labels[4]);
 	psd_data_close(data);
@@ -289,13 +297,17 @@ Test(data, damaged_idx_files_are_refused_where_they_are_damaged)
 	static const char images[] = "train-images-idx3-ubyte", labels[] = "t10k-labels-idx1-ubyte";
 
 	expect_spoilt_idx_refused(
-		images, 2, 9, "train-images-idx3-ubyte: at byte 0: magic number is 0x00000903, must be 0x00000803 (IDX, images)");
+		images, 2, 9,
+		"train-images-idx3-ubyte: at byte 0: magic number is 0x00000903, must be 0x00000803 (IDX, images)");
 	expect_spoilt_idx_refused(
-		labels, 3, 3, "t10k-labels-idx1-ubyte: at byte 0: magic number is 0x00000803, must be 0x00000801 (IDX, labels)");
-	expect_spoilt_idx_refused(images, 7, 0, "train-images-idx3-ubyte: at byte 4: number of samples is 0, must be 1 or more");
+		labels, 3, 3,
+		"t10k-labels-idx1-ubyte: at byte 0: magic number is 0x00000803, must be 0x00000801 (IDX, labels)");
+	expect_spoilt_idx_refused(images, 7, 0,
+				  "train-images-idx3-ubyte: at byte 4: number of samples is 0, must be 1 or more");
 	expect_spoilt_idx_refused(
 		images, 7, 5,
-		"train-images-idx3-ubyte: at byte 76: the file is cut short, its head promises 91 bytes"); /* 16 + 5 * 15 */
+		"train-images-idx3-ubyte: at byte 76: the file is cut short, its head promises 91 bytes"); /* 16 + 5 *
+													      15 */
 	expect_spoilt_idx_refused(
 		images, 4, 255, /* 0xff000004 samples of 15 bytes: more than 32 bits hold */
 		"train-images-idx3-ubyte: at byte 76: the file is cut short, its head promises 64172851276 bytes");
@@ -317,7 +329,8 @@ Test(data, idx_labels_must_be_as_many_as_images)
 
 	write_idx(&folder);
 	write_idx_labels(&folder, "train-labels-idx1-ubyte", 0, 3, 8 + 3);
-	snprintf(expected, sizeof(expected), "train-labels-idx1-ubyte: at byte 4: number of labels is 3, but '%s' holds 4 images",
+	snprintf(expected, sizeof(expected),
+		 "train-labels-idx1-ubyte: at byte 4: number of labels is 3, but '%s' holds 4 images",
 		 scratch_folder_path(&folder, "train-images-idx3-ubyte").text);
 	expect_refused(&options, &folder, expected);
 	scratch_folder_remove(&folder);
@@ -330,7 +343,8 @@ Test(data, a_compressed_idx_file_is_recognised)
 
 	write_idx(&folder);
 	scratch_folder_write(&folder, "train-images-idx3-ubyte", "\x1f\x8b\x08", 3);
-	expect_refused(&options, &folder, "train-images-idx3-ubyte: at byte 0: the file is compressed, unpack it with gunzip");
+	expect_refused(&options, &folder,
+		       "train-images-idx3-ubyte: at byte 0: the file is compressed, unpack it with gunzip");
 	scratch_folder_remove(&folder);
 }
 

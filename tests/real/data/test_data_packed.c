@@ -128,8 +128,8 @@ static float row_mean(const float *plane, int y)
 	return sum / CROP;
 }
 
-/* Finds where image was cut, from its rims, and checks all other rows and columns against that. Neighbours differ by 4; JPEG's rounding errs by
- * up to 5 in a single pixel, by far less in the mean of 48. */
+/* Finds where image was cut, from its rims, and checks all other rows and columns against that. Neighbours differ by 4;
+ * JPEG's rounding errs by up to 5 in a single pixel, by far less in the mean of 48. */
 static struct seen look(const float *image, unsigned sample)
 {
 	static const float mean[] = {100, 110.5f, 120};
@@ -220,7 +220,8 @@ Test(packed, cuts_depend_on_seed_epoch_and_sample_only)
 	for (uint64_t epoch = 0; epoch < 8; epoch++)
 		for (uint64_t sample = 0; sample < 4; sample++) {
 			read_sample(one.data, PSD_DATA_TRAINING, epoch, sample, image);
-			read_sample(again.data, PSD_DATA_TRAINING, epoch + 1, 3 - sample, same); /* another order of reading */
+			read_sample(again.data, PSD_DATA_TRAINING, epoch + 1, 3 - sample,
+				    same); /* another order of reading */
 			read_sample(again.data, PSD_DATA_TRAINING, epoch, sample, same);
 			cr_expect_eq(memcmp(image, same, sizeof(image)), 0);
 			read_sample(other.data, PSD_DATA_TRAINING, epoch, sample, same);
@@ -317,8 +318,8 @@ Test(packed, no_changed_byte_and_no_cut_goes_unnoticed)
 	free(packed.bytes);
 }
 
-/* Puts `width` bytes of value at `offset` of a file of two samples, with a right checksum of head and index: what must be refused for what
- * it says. */
+/* Puts `width` bytes of value at `offset` of a file of two samples, with a right checksum of head and index: what must
+ * be refused for what it says. */
 static void expect_field_refused(size_t offset, unsigned width, uint64_t value, const char *expected)
 {
 	struct packed_bytes packed = make_packed(2, 77);
@@ -343,7 +344,8 @@ Test(packed, impossible_fields_are_refused_where_they_stand)
 
 	expect_field_refused(8, 4, 2, "at byte 8: version is 2, must be 1");
 	expect_field_refused(12, 4, 0, "at byte 12: number of classes is 0, must be 1 to 1000000");
-	expect_field_refused(12, 4, 4, "at byte 108: label is 4, must be below 4"); /* 72 + 24 + 12: sample 1 has (3 + 1) % 5 */
+	expect_field_refused(12, 4, 4,
+			     "at byte 108: label is 4, must be below 4"); /* 72 + 24 + 12: sample 1 has (3 + 1) % 5 */
 	snprintf(text, sizeof(text), "at byte 16: number of samples is 0, must be 1 to %zu in a file of this length",
 		 (packed.n_bytes - HEAD) / ENTRY);
 	expect_field_refused(16, 8, 0, text);
@@ -376,11 +378,13 @@ Test(packed, what_is_no_jpeg_of_the_size_is_refused_when_read)
 	uint8_t *jpeg = packed.bytes + HEAD + ENTRY;
 	struct psd_error err = {.text = "accepted"};
 
-	/* checksums right, contents wrong: the head says another size, then the JPEG loses its end, then its beginning */
+	/* checksums right, contents wrong: the head says another size, then the JPEG loses its end, then its beginning
+	 */
 	put(packed.bytes + 28, 4, SIDE + 8);
 	seal(packed.bytes, 1);
 	cr_expect_eq(read_all(&packed, &err), PSD_EINVAL);
-	cr_expect_not_null(strstr(err.text, "a.psdpack: at byte 96: sample 0 is 64 x 64, must be 64 x 72"), "%s", err.text);
+	cr_expect_not_null(strstr(err.text, "a.psdpack: at byte 96: sample 0 is 64 x 64, must be 64 x 72"), "%s",
+			   err.text);
 	put(packed.bytes + 28, 4, SIDE);
 	memset(jpeg + (packed.n_bytes - HEAD - ENTRY) / 2, 0xff, 8);
 	put(packed.bytes + HEAD + 16, 8, fnv1a(fnv_basis, jpeg, packed.n_bytes - HEAD - ENTRY));
@@ -411,13 +415,15 @@ Test(packed, files_must_fit_the_network_and_each_other)
 	options.source.test_path = NULL;
 	options.shape.height = SIDE + 1;
 	expect_refused(&options, &folder,
-		       "a.psdpack: holds images of 3 x 64 x 64, the network takes 3 x 65 x 48 (channels, height, width), which "
+		       "a.psdpack: holds images of 3 x 64 x 64, the network takes 3 x 65 x 48 (channels, height, "
+		       "width), which "
 		       "cannot be cut "
 		       "from them");
 	options = packed_options(path.text, NULL);
 	options.shape.channels = 1;
 	expect_refused(&options, &folder,
-		       "a.psdpack: holds images of 3 x 64 x 64, the network takes 1 x 48 x 48 (channels, height, width), which "
+		       "a.psdpack: holds images of 3 x 64 x 64, the network takes 1 x 48 x 48 (channels, height, "
+		       "width), which "
 		       "cannot be cut "
 		       "from them");
 	options = packed_options(path.text, NULL);

@@ -15,7 +15,10 @@ enum { SIDE = 16, CHANNELS = 3, PIXELS = CHANNELS * SIDE * SIDE, CLASSES = 10 };
 static struct psd_data_options options_with(double noise_ratio, uint64_t seed)
 {
 	return (struct psd_data_options){
-		.source = {.kind = PSD_DATA_SYNTHETIC, .training_samples = 1000, .test_samples = 300, .noise_ratio = noise_ratio},
+		.source = {.kind = PSD_DATA_SYNTHETIC,
+			   .training_samples = 1000,
+			   .test_samples = 300,
+			   .noise_ratio = noise_ratio},
 		.shape = {CHANNELS, SIDE, SIDE},
 		.classes = CLASSES,
 		.seed = seed,
@@ -73,8 +76,8 @@ Test(synthetic, noise_is_as_strong_as_asked)
 	/* five standard errors of 76,800 draws: of the mean 5 / sqrt(n), of the variance 5 sqrt(2 / n) */
 	cr_expect_float_eq(sum / DRAWS, 0, 5 / sqrt(DRAWS));
 	cr_expect_float_eq(squares / DRAWS, 1, 5 * sqrt(2.0 / DRAWS));
-	cr_expect_float_eq(beyond / DRAWS, 0.045, 0.01, "about as many beyond 2 deviations as in a normal distribution: %g",
-			   beyond / DRAWS);
+	cr_expect_float_eq(beyond / DRAWS, 0.045, 0.01,
+			   "about as many beyond 2 deviations as in a normal distribution: %g", beyond / DRAWS);
 	psd_data_close(quiet);
 	psd_data_close(noisy);
 }
@@ -98,8 +101,8 @@ Test(synthetic, noise_in_one_place_says_nothing_of_another)
 		for (unsigned i = 0; i < VALUES; i++) {
 			sums[i] += (double)image[i] - (double)pattern[i];
 			for (unsigned j = 0; j < VALUES; j++)
-				products[i][j] +=
-					((double)image[i] - (double)pattern[i]) * ((double)image[j] - (double)pattern[j]);
+				products[i][j] += ((double)image[i] - (double)pattern[i]) *
+						  ((double)image[j] - (double)pattern[j]);
 		}
 	}
 	/* five standard errors */
@@ -150,7 +153,8 @@ Test(synthetic, a_pattern_is_blocks_over_a_tile)
 	read_sample(data, PSD_DATA_TRAINING, 0, 3, image);
 	for (unsigned y = 0; y + 4 < 64; y++)
 		for (unsigned x = 0; x + 4 < 64; x++) {
-			const float here = image[y * 64 + x], right = image[y * 64 + x + 4], below = image[(y + 4) * 64 + x];
+			const float here = image[y * 64 + x], right = image[y * 64 + x + 4],
+				    below = image[(y + 4) * 64 + x];
 
 			cr_assert_eq(here == right, x % 8 < 4, "column %u, row %u", x, y);
 			cr_assert_eq(here == below, y % 8 < 4, "column %u, row %u", x, y);
@@ -238,8 +242,8 @@ Test(synthetic, a_linear_layer_learns_it)
 	unsigned correct = 0;
 
 	for (uint64_t iteration = 0; iteration < 50; iteration++) {
-		cr_assert_eq(psd_data_read_batch(data, PSD_DATA_TRAINING, psd_sampler_first(iteration, 1, 0, BATCH), BATCH,
-						 images[0], labels, &err),
+		cr_assert_eq(psd_data_read_batch(data, PSD_DATA_TRAINING, psd_sampler_first(iteration, 1, 0, BATCH),
+						 BATCH, images[0], labels, &err),
 			     PSD_OK);
 		for (unsigned i = 0; i < BATCH; i++)
 			learn(&linear, images[i], labels[i], NULL);
@@ -296,7 +300,8 @@ static void convolve_backward(struct convolution *convolution, const float *imag
 		for (unsigned filter = 0; filter < FILTERS; filter++)
 			for (unsigned tap = 0; convolution->is_active[filter][at] && tap < TAPS; tap++)
 				convolution->gradient[filter * TAPS + tap] +=
-					dfeatures[filter] / (MAP * MAP) / BATCH * pixel_under(image, at / MAP, at % MAP, tap);
+					dfeatures[filter] / (MAP * MAP) / BATCH *
+					pixel_under(image, at / MAP, at % MAP, tap);
 }
 
 static void begin_filters(struct convolution *convolution)
@@ -322,8 +327,8 @@ Test(synthetic, a_convolution_learns_it)
 
 	begin_filters(&convolution);
 	for (uint64_t iteration = 0; iteration < 150; iteration++) {
-		cr_assert_eq(psd_data_read_batch(data, PSD_DATA_TRAINING, psd_sampler_first(iteration, 1, 0, BATCH), BATCH,
-						 images[0], labels, &err),
+		cr_assert_eq(psd_data_read_batch(data, PSD_DATA_TRAINING, psd_sampler_first(iteration, 1, 0, BATCH),
+						 BATCH, images[0], labels, &err),
 			     PSD_OK);
 		for (unsigned i = 0; i < BATCH; i++) {
 			convolve(&convolution, images[i], features);

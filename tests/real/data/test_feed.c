@@ -30,7 +30,8 @@ static void read_expected(struct expected *expected, enum psd_data_part part, ui
 {
 	struct psd_error err;
 
-	cr_assert_eq(psd_data_read_batch(expected->data, part, first, BATCH, expected->images, expected->labels, &err), PSD_OK);
+	cr_assert_eq(psd_data_read_batch(expected->data, part, first, BATCH, expected->images, expected->labels, &err),
+		     PSD_OK);
 }
 
 Test(feed, batches_come_as_if_read_in_time_with_tests_between)

@@ -13,7 +13,8 @@
 
 enum { SIDE = 64 };
 
-static void add_jpeg(const struct scratch_folder *folder, const char *name, unsigned height, unsigned width, uint8_t blue)
+static void add_jpeg(const struct scratch_folder *folder, const char *name, unsigned height, unsigned width,
+		     uint8_t blue)
 {
 	struct jpeg jpeg = make_jpeg(height, width, blue);
 
@@ -40,8 +41,8 @@ static enum psd_status pack(const struct scratch_folder *folder, struct psd_erro
 {
 	static const struct psd_pack_options options = {.side = SIDE};
 
-	return psd_pack_directory(scratch_folder_path(folder, "in").text, scratch_folder_path(folder, "out.psdpack").text,
-				  &options, err);
+	return psd_pack_directory(scratch_folder_path(folder, "in").text,
+				  scratch_folder_path(folder, "out.psdpack").text, &options, err);
 }
 
 static double mean_of(const float *plane)
@@ -63,8 +64,10 @@ Test(pack, images_are_squared_and_scaled)
 	const double mean_blue = (120 + 80 + 40) / 3.0;
 	struct scratch_folder folder = make_classes();
 	const struct scratch_path path = scratch_folder_path(&folder, "out.psdpack");
-	const struct psd_data_options options = {
-		.source = {.kind = PSD_DATA_PACKED, .path = path.text}, .shape = {3, SIDE, SIDE}, .classes = 2, .seed = 1};
+	const struct psd_data_options options = {.source = {.kind = PSD_DATA_PACKED, .path = path.text},
+						 .shape = {3, SIDE, SIDE},
+						 .classes = 2,
+						 .seed = 1};
 	static float image[3 * SIDE * SIDE];
 	struct psd_error err = {.text = ""};
 	struct psd_data *data;
@@ -80,14 +83,17 @@ Test(pack, images_are_squared_and_scaled)
 
 		cr_expect_eq(read_sample(data, PSD_DATA_TRAINING, 0, i, image), expected[i].label);
 		/* a second JPEG at quality 90 with halved colours errs by a few steps, more at the rim */
-		cr_expect_float_eq(mean_of(blue), expected[i].blue - mean_blue, 2, "image %u: blue %g", i, mean_of(blue));
-		cr_expect_float_eq((double)red[0], expected[i].first_red - mean_red, 10, "image %u: %g", i, (double)red[0]);
+		cr_expect_float_eq(mean_of(blue), expected[i].blue - mean_blue, 2, "image %u: blue %g", i,
+				   mean_of(blue));
+		cr_expect_float_eq((double)red[0], expected[i].first_red - mean_red, 10, "image %u: %g", i,
+				   (double)red[0]);
 		cr_expect_float_eq((double)red[SIDE - 1], expected[i].last_red - mean_red, 10, "image %u: %g", i,
 				   (double)red[SIDE - 1]);
 		for (unsigned x = 0; x < SIDE; x++)
 			cr_assert_float_eq((double)red[x],
 					   expected[i].first_red +
-						   (expected[i].last_red - expected[i].first_red) * x / (SIDE - 1) - mean_red,
+						   (expected[i].last_red - expected[i].first_red) * x / (SIDE - 1) -
+						   mean_red,
 					   10, "image %u, column %u", i, x);
 	}
 	psd_data_close(data);
@@ -180,9 +186,11 @@ Test(pack, what_cannot_be_packed_is_named)
 	remove(scratch_folder_path(&folder, "in/emu").text);
 	scratch_folder_write(&folder, "in/README", "x", 1);
 	expect_pack_refused(&folder, "in/README: cannot be listed: Not a directory");
-	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", &(struct psd_pack_options){.side = SIDE}, &err), PSD_EFILE);
+	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", &(struct psd_pack_options){.side = SIDE}, &err),
+		     PSD_EFILE);
 	cr_expect_str_eq(err.text, "/nowhere: cannot be listed: No such file or directory");
-	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", &(struct psd_pack_options){.side = 7}, &err), PSD_EINVAL);
+	cr_expect_eq(psd_pack_directory("/nowhere", "/tmp/psd-never", &(struct psd_pack_options){.side = 7}, &err),
+		     PSD_EINVAL);
 	cr_expect_str_eq(err.text, "side of packed images is 7 pixels, must be 8 to 4096");
 	tjFree(jpeg.bytes);
 	scratch_folder_remove(&folder);

@@ -16,7 +16,8 @@ static void expect_bijection(uint64_t n_samples, uint64_t seed, uint64_t epoch)
 		const uint64_t sample = psd_sampler_sample(&sampler, epoch, position);
 
 		cr_assert_lt(sample, n_samples);
-		cr_assert_not(is_drawn[sample], "sample %lu of %lu comes twice", (unsigned long)sample, (unsigned long)n_samples);
+		cr_assert_not(is_drawn[sample], "sample %lu of %lu comes twice", (unsigned long)sample,
+			      (unsigned long)n_samples);
 		is_drawn[sample] = true;
 	}
 	free(is_drawn);
@@ -34,7 +35,8 @@ Test(sampler, every_sample_comes_once_an_epoch)
 }
 
 /* How many of n positions hold another sample. */
-static unsigned differences(const struct psd_sampler *a, uint64_t epoch_a, const struct psd_sampler *b, uint64_t epoch_b)
+static unsigned differences(const struct psd_sampler *a, uint64_t epoch_a, const struct psd_sampler *b,
+			    uint64_t epoch_b)
 {
 	unsigned differ = 0;
 

@@ -40,8 +40,8 @@ static double padded(const struct map *map, uint32_t sample, uint32_t channel, i
 	return *at(map, sample, channel, (uint32_t)row, (uint32_t)column);
 }
 
-static double convolve_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t output, uint32_t row,
-			  uint32_t column)
+static double convolve_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t output,
+			  uint32_t row, uint32_t column)
 {
 	const struct map *in = &pass->maps[layer->inputs[0]];
 	const struct psd_window *w = &layer->window;
@@ -95,7 +95,8 @@ static double global_pool_at(const struct map *in, uint32_t sample, uint32_t cha
 }
 
 /* Krizhevsky 2012, section 3.3, with Caffe's constants. */
-static double lrn_at(const struct map *in, uint32_t size, uint32_t sample, uint32_t channel, uint32_t row, uint32_t column)
+static double lrn_at(const struct map *in, uint32_t size, uint32_t sample, uint32_t channel, uint32_t row,
+		     uint32_t column)
 {
 	const int64_t half = (size - 1) / 2;
 	double sum = 0;
@@ -106,8 +107,8 @@ static double lrn_at(const struct map *in, uint32_t size, uint32_t sample, uint3
 	return *at(in, sample, channel, row, column) * pow(1 + 1e-4 / size * sum, -0.75);
 }
 
-static double batch_norm_at(const struct pass *pass, const struct map *in, uint32_t sample, uint32_t channel, uint32_t row,
-			    uint32_t column)
+static double batch_norm_at(const struct pass *pass, const struct map *in, uint32_t sample, uint32_t channel,
+			    uint32_t row, uint32_t column)
 {
 	const double count = (double)pass->options->batch * in->shape.height * in->shape.width;
 	double mean = 0, variance = 0;
@@ -130,7 +131,8 @@ static double scale_at(const struct pass *pass, const struct psd_layer *layer, u
 	return gamma * value + beta;
 }
 
-static double dropout_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, size_t element, double value)
+static double dropout_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, size_t element,
+			 double value)
 {
 	const uint32_t number = (uint32_t)pass->batch->first_sample + sample;
 	const uint32_t counter[4] = {(uint32_t)element / 4, (uint32_t)(layer - pass->graph->layers), number,
@@ -154,8 +156,8 @@ static double product_at(const struct pass *pass, const struct psd_layer *layer,
 	return sum;
 }
 
-static double concat_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t channel, uint32_t row,
-			uint32_t column)
+static double concat_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t channel,
+			uint32_t row, uint32_t column)
 {
 	unsigned i = 0;
 
@@ -173,7 +175,8 @@ static double add_at(const struct pass *pass, const struct psd_layer *layer, siz
 	return sum;
 }
 
-static double value_at(const struct pass *pass, const struct psd_layer *layer, uint32_t n, uint32_t c, uint32_t y, uint32_t x)
+static double value_at(const struct pass *pass, const struct psd_layer *layer, uint32_t n, uint32_t c, uint32_t y,
+		       uint32_t x)
 {
 	const size_t element = ((size_t)c * layer->shape.height + y) * layer->shape.width + x;
 	const size_t position = n * size_of(layer->shape) + element;
@@ -203,7 +206,8 @@ static void add_loss(struct pass *pass, const struct map *scores)
 
 		for (uint32_t c = 0; c < scores->shape.channels; c++)
 			sum += exp(*at(scores, n, c, 0, 0));
-		pass->loss += (log(sum) - *at(scores, n, (uint32_t)pass->batch->labels[n], 0, 0)) / pass->options->loss_divisor;
+		pass->loss += (log(sum) - *at(scores, n, (uint32_t)pass->batch->labels[n], 0, 0)) /
+			      pass->options->loss_divisor;
 	}
 }
 
@@ -225,8 +229,8 @@ static void forward(struct pass *pass, unsigned number)
 		add_loss(pass, &pass->maps[layer->inputs[0]]);
 }
 
-double reference_loss(const struct psd_graph *graph, const struct psd_compute_options *options, const struct psd_batch *batch,
-		      double *const parameters[])
+double reference_loss(const struct psd_graph *graph, const struct psd_compute_options *options,
+		      const struct psd_batch *batch, double *const parameters[])
 {
 	struct pass pass = {graph, options, batch, parameters, calloc(graph->n_layers, sizeof(struct map)), 0};
 

@@ -1,5 +1,5 @@
-/* A second, slow implementation of every layer's forward in double, straight from the formulas, for tests: gradients come from central
- * differences of its loss, so that no backward is written twice. */
+/* A second, slow implementation of every layer's forward in double, straight from the formulas, for tests: gradients
+ * come from central differences of its loss, so that no backward is written twice. */
 #ifndef PSD_TESTS_REAL_REFERENCE_H
 #define PSD_TESTS_REAL_REFERENCE_H
 
@@ -9,9 +9,10 @@
 #include "engine/model/graph.h"
 #include "real/device/compute.h"
 
-/* The loss of a batch, divided by options->loss_divisor. parameters: one array for each tensor of the graph, in its plain layout. Batch
- * norm uses the batch's statistics when training, else those of a population of which the batch is a sample. */
-double reference_loss(const struct psd_graph *graph, const struct psd_compute_options *options, const struct psd_batch *batch,
-		      double *const parameters[]);
+/* The loss of a batch, divided by options->loss_divisor. parameters: one array for each tensor of the graph, in its
+ * plain layout. Batch norm uses the batch's statistics when training, else those of a population of which the batch is
+ * a sample. */
+double reference_loss(const struct psd_graph *graph, const struct psd_compute_options *options,
+		      const struct psd_batch *batch, double *const parameters[]);
 
 #endif

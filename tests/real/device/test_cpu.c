@@ -1,5 +1,6 @@
-/* The CPU backend against a reference in double: losses, and gradients against central differences of the reference's loss. Every
- * layer kind stands above a layer with parameters, whose gradient is right only if the kind's data gradient is. */
+/* The CPU backend against a reference in double: losses, and gradients against central differences of the reference's
+ * loss. Every layer kind stands above a layer with parameters, whose gradient is right only if the kind's data gradient
+ * is. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -36,8 +37,8 @@ static void check_tensor(const struct net *net, unsigned tensor, double **wide)
 		wide[tensor][i] = kept + DIFFERENCE_STEP;
 		expected[i] = reference_loss(net->graph, &net->options, &net->batch, wide);
 		wide[tensor][i] = kept - DIFFERENCE_STEP;
-		expected[i] =
-			(expected[i] - reference_loss(net->graph, &net->options, &net->batch, wide)) / (2 * DIFFERENCE_STEP);
+		expected[i] = (expected[i] - reference_loss(net->graph, &net->options, &net->batch, wide)) /
+			      (2 * DIFFERENCE_STEP);
 		wide[tensor][i] = kept;
 	}
 	error_ratio = net_distance(net->gradients[tensor], expected, count);
@@ -60,20 +61,22 @@ static void check_network(const char *text, uint32_t batch)
 	net_release(&net);
 }
 
-#define HEAD                                                                                                                     \
-	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: base, kind: conv, outputs: 4, kernel: 3, pad: " \
+#define HEAD                                                                                                           \
+	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: base, kind: conv, outputs: 4, "       \
+	"kernel: 3, pad: "                                                                                             \
 	"1}\n"
 #define TAIL "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n"
-#define BLOCKED                                                                                                                  \
-	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n  - {name: base, kind: conv, outputs: 16, kernel: 3, "     \
+#define BLOCKED                                                                                                        \
+	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n  - {name: base, kind: conv, outputs: 16, "      \
+	"kernel: 3, "                                                                                                  \
 	"pad: 1}\n"
 
 /* Below a batch norm a bias changes nothing: its gradient is rounding and says nothing. */
-#define UNBIASED_HEAD                                                                                                            \
-	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"                                                          \
+#define UNBIASED_HEAD                                                                                                  \
+	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"                                                \
 	"  - {name: base, kind: conv, outputs: 4, kernel: 3, pad: 1, bias: false}\n"
-#define UNBIASED_BLOCKED                                                                                                         \
-	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                          \
+#define UNBIASED_BLOCKED                                                                                               \
+	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
 	"  - {name: base, kind: conv, outputs: 16, kernel: 3, pad: 1, bias: false}\n"
 
 /* ---- gradients ---- */
@@ -85,13 +88,15 @@ Test(cpu, conv_has_its_gradients)
 
 Test(cpu, conv_with_stride_on_odd_sides_has_its_gradients)
 {
-	check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], stride: [2, 3], pad: [0, 1]}\n" TAIL, 2);
+	check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], stride: [2, 3], pad: [0, 1]}\n" TAIL,
+		      2);
 }
 
 Test(cpu, conv_with_groups_has_its_gradients)
 {
 	check_network(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, pad: 1, groups: 2}\n" TAIL, 2);
-	check_network(BLOCKED "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1, groups: 2, bias: false}\n" TAIL, 1);
+	check_network(
+		BLOCKED "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1, groups: 2, bias: false}\n" TAIL, 1);
 }
 
 Test(cpu, conv_with_dilation_has_its_gradients)
@@ -101,10 +106,9 @@ Test(cpu, conv_with_dilation_has_its_gradients)
 
 Test(cpu, conv_with_rectifier_has_its_gradients)
 {
-	check_network(
-		BLOCKED
-		"  - {name: r, kind: relu}\n  - {name: c, kind: conv, outputs: 16, kernel: 3}\n  - {name: s, kind: relu}\n" TAIL,
-		2);
+	check_network(BLOCKED "  - {name: r, kind: relu}\n  - {name: c, kind: conv, outputs: 16, kernel: 3}\n  - "
+			      "{name: s, kind: relu}\n" TAIL,
+		      2);
 }
 
 Test(cpu, max_pool_has_its_gradient)
@@ -119,8 +123,9 @@ Test(cpu, average_pool_has_its_gradient)
 	check_network(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, pad: 1}\n" TAIL, 2);
 }
 
-/* Sides of 7 and 6: windows of 3 in steps of 2 end at 7 and at 7, one beyond the width; windows of 2 in steps of 4 begin at 0 and 4;
- * windows of 2 in steps of 3 would begin at 6 as well, which is beyond the width and in the height. */
+/* Sides of 7 and 6: windows of 3 in steps of 2 end at 7 and at 7, one beyond the width; windows of 2 in steps of 4
+ * begin at 0 and 4; windows of 2 in steps of 3 would begin at 6 as well, which is beyond the width and in the height.
+ */
 Test(cpu, pool_rounded_up_cuts_the_last_window)
 {
 	check_network(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 2, round: up}\n" TAIL, 2);
@@ -137,7 +142,8 @@ Test(cpu, global_pool_has_its_gradient)
 	check_network(BLOCKED "  - {name: p, kind: global-pool}\n  - {name: loss, kind: softmax-loss}\n", 2);
 }
 
-/* Caffe's constants hardly show at inputs near 1: an inner product with weights of about 0.5 over 3 x 7 x 6 inputs gives some more. */
+/* Caffe's constants hardly show at inputs near 1: an inner product with weights of about 0.5 over 3 x 7 x 6 inputs
+ * gives some more. */
 Test(cpu, lrn_has_its_gradient)
 {
 	check_network(HEAD "  - {name: n, kind: lrn, size: 3}\n" TAIL, 2);
@@ -150,30 +156,32 @@ Test(cpu, batch_norm_has_its_gradients)
 	check_network(UNBIASED_BLOCKED "  - {name: n, kind: batch-norm}\n" TAIL, 2);
 	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, affine: false}\n" TAIL, 2);
 	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, scale: false}\n" TAIL, 2);
-	check_network("name: m\ninput: {channels: 3, height: 4, width: 3}\nlayers:\n  - {name: n, kind: batch-norm}\n" TAIL, 2);
+	check_network(
+		"name: m\ninput: {channels: 3, height: 4, width: 3}\nlayers:\n  - {name: n, kind: batch-norm}\n" TAIL,
+		2);
 }
 
 Test(cpu, scale_has_its_gradients)
 {
 	check_network(HEAD "  - {name: s, kind: scale}\n" TAIL, 2);
 	check_network(BLOCKED "  - {name: s, kind: scale, bias: false}\n" TAIL, 2);
-	check_network(
-		UNBIASED_HEAD
-		"  - {name: n, kind: batch-norm, affine: false}\n  - {name: s, kind: scale}\n  - {name: r, kind: relu}\n" TAIL,
-		2);
+	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, affine: false}\n  - {name: s, kind: scale}\n  - "
+				    "{name: r, kind: relu}\n" TAIL,
+		      2);
 }
 
 Test(cpu, inner_product_has_its_gradients)
 {
-	check_network("name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 4}\n  - {name: r, "
-		      "kind: relu}\n"
-		      "  - {name: b, kind: inner-product, outputs: 6, bias: false}\n" TAIL,
-		      4);
+	check_network(
+		"name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 4}\n  - {name: r, "
+		"kind: relu}\n"
+		"  - {name: b, kind: inner-product, outputs: 6, bias: false}\n" TAIL,
+		4);
 	check_network(BLOCKED "  - {name: a, kind: inner-product, outputs: 4}\n" TAIL, 1);
 }
 
-/* The derivative of the loss when the tensor moves along its gradient's signs, which is the sum of the gradient's magnitudes: one
- * difference instead of one for each element. */
+/* The derivative of the loss when the tensor moves along its gradient's signs, which is the sum of the gradient's
+ * magnitudes: one difference instead of one for each element. */
 static void check_along_signs(const struct net *net, unsigned tensor, double **wide)
 {
 	const uint64_t count = net->graph->tensors[tensor].elements;
@@ -187,8 +195,8 @@ static void check_along_signs(const struct net *net, unsigned tensor, double **w
 	}
 	for (uint64_t i = 0; i < count; i++)
 		sum += fabs((double)net->gradients[tensor][i]);
-	cr_expect_lt(fabs(sum / expected - 1), GRADIENT_TOLERANCE_RATIO, "%s: %g, must be %g", net->graph->tensors[tensor].name,
-		     sum, expected);
+	cr_expect_lt(fabs(sum / expected - 1), GRADIENT_TOLERANCE_RATIO, "%s: %g, must be %g",
+		     net->graph->tensors[tensor].name, sum, expected);
 }
 
 /* 1,024 and 3,072 inputs are rows of whole 4 KiB, which take the way by blocks; 300 outputs are not whole blocks. */
@@ -265,10 +273,12 @@ Test(cpu, sum_of_different_formats_has_its_gradient)
 
 /* ---- the loss ---- */
 
-static const char identity_text[] = "name: m\ninput: {channels: 2}\nlayers:\n  - {name: top, kind: inner-product, outputs: 2}\n"
-				    "  - {name: loss, kind: softmax-loss}\n";
+static const char identity_text[] =
+	"name: m\ninput: {channels: 2}\nlayers:\n  - {name: top, kind: inner-product, outputs: 2}\n"
+	"  - {name: loss, kind: softmax-loss}\n";
 
-/* Scores (0, ln 3): probabilities 1/4 and 3/4, loss ln 4 for class 0. Scores (0, 0): 1/2 each, ln 2; the lower class wins the tie. */
+/* Scores (0, ln 3): probabilities 1/4 and 3/4, loss ln 4 for class 0. Scores (0, 0): 1/2 each, ln 2; the lower class
+ * wins the tie. */
 Test(cpu, softmax_loss_is_that_of_a_pocket_calculator)
 {
 	struct net net = net_make(identity_text, 2);
@@ -283,7 +293,8 @@ Test(cpu, softmax_loss_is_that_of_a_pocket_calculator)
 	cr_assert_float_eq(net_run(&net), (log(4) + log(2)) / divisor, 1e-7);
 	cr_assert_eq(psd_compute_cpu.correct(net.compute), 1);
 	for (unsigned c = 0; c < 2; c++)
-		cr_assert_float_eq(net.gradients[1][c], (score_gradients[0][c] + score_gradients[1][c]) / divisor, 1e-6);
+		cr_assert_float_eq(net.gradients[1][c], (score_gradients[0][c] + score_gradients[1][c]) / divisor,
+				   1e-6);
 	cr_assert_float_eq(net.gradients[0][1], score_gradients[0][0] * logf(3) / divisor, 1e-6);
 	net_release(&net);
 }
@@ -333,8 +344,8 @@ Test(cpu, label_beyond_the_classes_is_refused)
 
 /* ---- one batch on several workers ---- */
 
-#define SPLIT_TEXT                                                                                                               \
-	BLOCKED "  - {name: r, kind: relu}\n  - {name: p, kind: pool, method: max, kernel: 2, stride: 2}\n"                      \
+#define SPLIT_TEXT                                                                                                     \
+	BLOCKED "  - {name: r, kind: relu}\n  - {name: p, kind: pool, method: max, kernel: 2, stride: 2}\n"            \
 		"  - {name: a, kind: inner-product, outputs: 24}\n  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL
 
 /* The samples [first, first + batch) of net, as another worker computes them. */
@@ -345,7 +356,8 @@ static struct net make_part(const struct net *net, const char *text, uint32_t fi
 	psd_compute_cpu.close(part.compute);
 	part.options.loss_divisor = net->options.loss_divisor;
 	net_open(&part);
-	memcpy(part.images, net->images + first * net_image_elements(net), batch * net_image_elements(net) * sizeof(float));
+	memcpy(part.images, net->images + first * net_image_elements(net),
+	       batch * net_image_elements(net) * sizeof(float));
 	memcpy(part.labels, net->labels + first, batch * sizeof(*part.labels));
 	part.batch.first_sample = net->batch.first_sample + first;
 	return part;
@@ -374,8 +386,9 @@ Test(cpu, gradients_of_parts_sum_to_the_whole)
 	net_release(&whole);
 }
 
-static const char dropout_text[] = "name: m\ninput: {channels: 50}\nlayers:\n  - {name: d, kind: dropout, ratio: 0.3}\n"
-				   "  - {name: top, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
+static const char dropout_text[] =
+	"name: m\ninput: {channels: 50}\nlayers:\n  - {name: d, kind: dropout, ratio: 0.3}\n"
+	"  - {name: top, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
 
 /* What the inner product saw, image of ones: 0 or 1 / 0.7 each. */
 static const float *masks_of(struct net *net)
@@ -442,7 +455,8 @@ Test(cpu, philox_gives_its_published_vectors)
 	cr_assert_arr_eq(random, of_ones, sizeof(random));
 }
 
-/* The rebuild from both parts' factors, side by side, is the gradient of all their samples, whatever was there before. */
+/* The rebuild from both parts' factors, side by side, is the gradient of all their samples, whatever was there before.
+ */
 static void check_rebuild(struct net *whole, struct net parts[2], unsigned layer)
 {
 	const unsigned tensor = whole->graph->layers[layer].first_tensor;
@@ -463,8 +477,10 @@ static void check_rebuild(struct net *whole, struct net parts[2], unsigned layer
 	}
 	psd_compute_cpu.rebuild(parts[0].compute, &both, 4, weight->rows, weight->columns, parts[0].gradients[tensor],
 				parts[0].gradients[tensor + 1]);
-	cr_expect_lt(net_distance(parts[0].gradients[tensor], expected_weight, weight->elements), SPLIT_TOLERANCE_RATIO);
-	cr_expect_lt(net_distance(parts[0].gradients[tensor + 1], expected_bias, weight->columns), SPLIT_TOLERANCE_RATIO);
+	cr_expect_lt(net_distance(parts[0].gradients[tensor], expected_weight, weight->elements),
+		     SPLIT_TOLERANCE_RATIO);
+	cr_expect_lt(net_distance(parts[0].gradients[tensor + 1], expected_bias, weight->columns),
+		     SPLIT_TOLERANCE_RATIO);
 	free(top);
 	free(bottom);
 	free(expected_weight);

@@ -13,8 +13,9 @@
 #define LOSS_TOLERANCE_RATIO   2e-6
 #define THREAD_TOLERANCE_RATIO 1e-5
 
-#define HEAD                                                                                                                     \
-	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: base, kind: conv, outputs: 4, kernel: 3, pad: " \
+#define HEAD                                                                                                           \
+	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: base, kind: conv, outputs: 4, "       \
+	"kernel: 3, pad: "                                                                                             \
 	"1}\n"
 #define TAIL "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n"
 
@@ -41,7 +42,8 @@ Test(cpu_run, evaluation_drops_nothing)
 	net_release(&net);
 }
 
-/* Running statistics move a tenth of the way each iteration: after 200 of the same batch 0.9^200 = 7e-10 of their start is left. */
+/* Running statistics move a tenth of the way each iteration: after 200 of the same batch 0.9^200 = 7e-10 of their start
+ * is left. */
 Test(cpu_run, evaluation_uses_the_running_statistics)
 {
 	struct net net = net_make(HEAD "  - {name: n, kind: batch-norm}\n" TAIL, 2);
@@ -70,11 +72,11 @@ Test(cpu_run, evaluation_leaves_the_running_statistics)
 
 /* ---- repeatability ---- */
 
-static const char mixed_text[] =
-	HEAD "  - {name: r, kind: relu}\n  - {name: n, kind: batch-norm}\n  - {name: c, kind: conv, outputs: 16, kernel: 3, "
-	     "groups: 2}\n"
-	     "  - {name: p, kind: pool, method: max, kernel: 2}\n  - {name: l, kind: lrn, size: 5}\n"
-	     "  - {name: a, kind: inner-product, outputs: 40}\n  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL;
+static const char mixed_text[] = HEAD
+	"  - {name: r, kind: relu}\n  - {name: n, kind: batch-norm}\n  - {name: c, kind: conv, outputs: 16, kernel: 3, "
+	"groups: 2}\n"
+	"  - {name: p, kind: pool, method: max, kernel: 2}\n  - {name: l, kind: lrn, size: 5}\n"
+	"  - {name: a, kind: inner-product, outputs: 40}\n  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL;
 
 static struct net make_threaded(unsigned n_threads)
 {
@@ -114,8 +116,8 @@ Test(cpu_run, threads_change_rounding_only)
 	for (unsigned t = 0; t < one.graph->n_tensors; t++) {
 		double *expected = net_widen(one.gradients[t], one.graph->tensors[t].elements);
 
-		cr_expect_lt(net_distance(two.gradients[t], expected, one.graph->tensors[t].elements), THREAD_TOLERANCE_RATIO,
-			     "%s", one.graph->tensors[t].name);
+		cr_expect_lt(net_distance(two.gradients[t], expected, one.graph->tensors[t].elements),
+			     THREAD_TOLERANCE_RATIO, "%s", one.graph->tensors[t].name);
 		free(expected);
 	}
 	net_release(&one);
@@ -131,7 +133,8 @@ static struct net make_cifar10_quick(uint32_t batch)
 	return net_make_graph(graph, batch);
 }
 
-/* The convolutions' part gives a sample what it would give it in any batch, bit for bit: only sums over samples round differently. */
+/* The convolutions' part gives a sample what it would give it in any batch, bit for bit: only sums over samples round
+ * differently. */
 Test(cpu_run, convolutions_give_a_sample_the_same_in_every_batch)
 {
 	struct net whole = make_cifar10_quick(25), part = make_cifar10_quick(3);
@@ -144,7 +147,8 @@ Test(cpu_run, convolutions_give_a_sample_the_same_in_every_batch)
 	(void)net_run(&whole), (void)net_run(&part);
 	while (whole.graph->layers[l].kind != PSD_LAYER_INNER_PRODUCT)
 		l++;
-	cr_assert_arr_eq(psd_compute_cpu.factors(part.compute, l).bottom, psd_compute_cpu.factors(whole.compute, l).bottom,
+	cr_assert_arr_eq(psd_compute_cpu.factors(part.compute, l).bottom,
+			 psd_compute_cpu.factors(whole.compute, l).bottom,
 			 3 * whole.graph->tensors[whole.graph->layers[l].first_tensor].rows * sizeof(float));
 	net_release(&whole);
 	net_release(&part);
@@ -152,7 +156,8 @@ Test(cpu_run, convolutions_give_a_sample_the_same_in_every_batch)
 
 /* ---- gradients that others make ---- */
 
-/* Of the upper inner product neither, of the lower one the bias alone: nobody writes there, and all others are as before. */
+/* Of the upper inner product neither, of the lower one the bias alone: nobody writes there, and all others are as
+ * before. */
 Test(cpu_run, gradients_that_nobody_wants_are_left_out)
 {
 	struct net net = net_make(mixed_text, 3), some = net_make(mixed_text, 3);
@@ -195,8 +200,8 @@ static void initialise(struct net *net)
 	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
 		const struct psd_layer *layer = &net->graph->layers[net->graph->tensors[t].layer];
 		const uint64_t inputs = net->graph->tensors[t].elements / layer->outputs;
-		const float scale =
-			t == layer->first_tensor ? 2 * sqrtf(6.0f / (float)inputs) : 0; /* parameters are in [-0.5, 0.5) */
+		const float scale = t == layer->first_tensor ? 2 * sqrtf(6.0f / (float)inputs)
+							     : 0; /* parameters are in [-0.5, 0.5) */
 
 		for (uint64_t i = 0; i < net->graph->tensors[t].elements; i++)
 			net->parameters[t][i] *= scale;
@@ -229,13 +234,15 @@ Test(cpu_run, cifar10_quick_learns_separable_classes)
 
 /* ---- ends that no loss depends on, layers without parameters below, limits ---- */
 
-/* x and y are computed between the dead end and the loss: their gradients have been where the dead end's comes to lie. */
+/* x and y are computed between the dead end and the loss: their gradients have been where the dead end's comes to lie.
+ */
 Test(cpu_run, gradients_of_a_dead_end_are_zero)
 {
-	struct net net = net_make(HEAD "  - {name: dead, kind: conv, outputs: 4, kernel: 1}\n  - {name: r, kind: relu}\n"
-				       "  - {name: x, kind: conv, outputs: 4, kernel: 1, input: base}\n"
-				       "  - {name: y, kind: conv, outputs: 4, kernel: 1}\n" TAIL,
-				  2);
+	struct net net =
+		net_make(HEAD "  - {name: dead, kind: conv, outputs: 4, kernel: 1}\n  - {name: r, kind: relu}\n"
+			      "  - {name: x, kind: conv, outputs: 4, kernel: 1, input: base}\n"
+			      "  - {name: y, kind: conv, outputs: 4, kernel: 1}\n" TAIL,
+			 2);
 
 	(void)net_run(&net);
 	for (unsigned t = net.graph->layers[2].first_tensor; t < net.graph->layers[2].first_tensor + 2; t++)
@@ -246,9 +253,10 @@ Test(cpu_run, gradients_of_a_dead_end_are_zero)
 
 Test(cpu_run, layers_above_the_images_have_no_backward)
 {
-	struct net net = net_make("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: r, kind: relu}\n"
-				  "  - {name: p, kind: pool, method: max, kernel: 2}\n" TAIL,
-				  2);
+	struct net net =
+		net_make("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: r, kind: relu}\n"
+			 "  - {name: p, kind: pool, method: max, kernel: 2}\n" TAIL,
+			 2);
 	const uint64_t image_bytes = 2 * net_image_elements(&net) * sizeof(float);
 	float *kept = malloc(image_bytes);
 
@@ -277,13 +285,15 @@ static void refuses(const char *text, const char *message)
 Test(cpu_run, layers_it_cannot_do_are_refused_by_name)
 {
 	refuses(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, stride: 3, pad: [0, 1], round: up}\n" TAIL,
-		"layer 'p' (pool): the cpu does no average over windows that reach beyond the padding, needs pad 0 or rounding "
+		"layer 'p' (pool): the cpu does no average over windows that reach beyond the padding, needs pad 0 or "
+		"rounding "
 		"down");
 	refuses(HEAD "  - {name: loss, kind: softmax-loss}\n",
 		"layer 'loss' (softmax-loss) has an input of 7x6 places, the cpu needs 1x1");
 }
 
-/* The bar for a worker: 4 models (parameters, gradients, history and one more) + activations + 64 MiB. Three are not held here. */
+/* The bar for a worker: 4 models (parameters, gradients, history and one more) + activations + 64 MiB. Three are not
+ * held here. */
 Test(cpu_run, alexnet_holds_less_than_a_model_and_its_activations)
 {
 	const struct psd_compute_options options = {.batch = 32, .n_threads = 1, .loss_divisor = 32};

@@ -1,5 +1,5 @@
-/* What lies between the workers changes when things happen, never what they compute: emulated links, links shaped by the processes themselves,
- * latency, several connections, several collectives at a time. */
+/* What lies between the workers changes when things happen, never what they compute: emulated links, links shaped by
+ * the processes themselves, latency, several connections, several collectives at a time. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -55,7 +55,8 @@ Test(ground, latency_and_shaped_links_change_no_bit)
 	}
 }
 
-/* The ends of a training are real ones: what a prediction adds for them would be there twice. With so much of it nothing would move in time. */
+/* The ends of a training are real ones: what a prediction adds for them would be there twice. With so much of it
+ * nothing would move in time. */
 Test(ground, only_predictions_add_the_latency_of_the_ends)
 {
 	struct training *shaped = make("sync: ps, host: {latency: 1000s}", 2, "");
@@ -65,8 +66,8 @@ Test(ground, only_predictions_add_the_latency_of_the_ends)
 	check_same_and_free(run(make("sync: ps", 2, "")), run(shaped), 2);
 }
 
-/* Lower bound: each of N nodes sends and receives 2 (N - 1) / N of the parameters in an iteration, at the rate of its link, whatever its bucket
- * lets pass at once. */
+/* Lower bound: each of N nodes sends and receives 2 (N - 1) / N of the parameters in an iteration, at the rate of its
+ * link, whatever its bucket lets pass at once. */
 Test(ground, a_shaped_run_is_as_slow_as_its_links)
 {
 	struct training *shaped = make("sync: ring", 2, "");
@@ -86,10 +87,12 @@ Test(ground, rings_in_forward_order_change_no_bit)
 			    run(make("schedule: wait-free, sync: ring, priority: forward, barrier: layer", 3, "")), 3);
 }
 
-/* Rings for some tensors, servers for others: nobody may hold its link for a ring while another still waits for a part from it. */
+/* Rings for some tensors, servers for others: nobody may hold its link for a ring while another still waits for a part
+ * from it. */
 Test(ground, rings_and_servers_do_not_wait_for_each_other)
 {
-	struct training *mixed = make("schedule: wait-free, sync: ring, barrier: layer, priority: forward", 4, ", streams: 2");
+	struct training *mixed =
+		make("schedule: wait-free, sync: ring, barrier: layer, priority: forward", 4, ", streams: 2");
 	unsigned n_servers = 0;
 	struct psd_error err;
 
@@ -106,7 +109,8 @@ Test(ground, rings_and_servers_do_not_wait_for_each_other)
 	training_free(mixed);
 }
 
-/* Two numbers have one sum whatever their order, so that on two workers nothing changes; on three it is the same to rounding. */
+/* Two numbers have one sum whatever their order, so that on two workers nothing changes; on three it is the same to
+ * rounding. */
 Test(ground, servers_may_add_in_order_of_arrival)
 {
 	struct training *apart = run(make("sync: ps, servers: 1", 3, ""));
@@ -123,7 +127,8 @@ Test(ground, servers_may_add_in_order_of_arrival)
 	training_free(added);
 }
 
-/* A test between two iterations waits until the first is complete on its worker, whatever is ready before by its rank. */
+/* A test between two iterations waits until the first is complete on its worker, whatever is ready before by its rank.
+ */
 Test(ground, tests_between_iterations_neither_block_nor_change_anything)
 {
 	static const char more[] = ", test_every: 1, data: {kind: synthetic, training_samples: 12, test_samples: 8}";

@@ -1,5 +1,5 @@
-/* One whole step of each network, forward, backward and update, against PyTorch's in double, which torch_step.py computes from a description of
- * the graph as psd read it: no network is written twice. Dropouts use our masks. */
+/* One whole step of each network, forward, backward and update, against PyTorch's in double, which torch_step.py
+ * computes from a description of the graph as psd read it: no network is written twice. Dropouts use our masks. */
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -16,9 +16,9 @@
 #include "tests/real/net.h"
 #include "tests/real/scratch_folder.h"
 
-/* What is compared is the step that the update takes, as the norm of the difference against its own. Ours is in float: a unit may fall on the
- * other side of 0 than in double, and deep networks at random weights magnify that, in PyTorch's float as in ours. So what PyTorch loses
- * itself is allowed a few times. */
+/* What is compared is the step that the update takes, as the norm of the difference against its own. Ours is in float:
+ * a unit may fall on the other side of 0 than in double, and deep networks at random weights magnify that, in PyTorch's
+ * float as in ours. So what PyTorch loses itself is allowed a few times. */
 #define LOSS_TOLERANCE_RATIO 5e-5
 #define STEP_TOLERANCE_RATIO 2e-3
 #define PYTORCH_FLOAT_TIMES  4
@@ -44,7 +44,8 @@ static void initialise(struct net *net)
 		const struct psd_layer *layer = &net->graph->layers[net->graph->tensors[t].layer];
 		const bool is_norm = layer->kind == PSD_LAYER_BATCH_NORM || layer->kind == PSD_LAYER_SCALE;
 		const bool is_first = t == layer->first_tensor;
-		const uint64_t inputs = is_norm ? 1 : net->graph->tensors[layer->first_tensor].elements / layer->outputs;
+		const uint64_t inputs =
+			is_norm ? 1 : net->graph->tensors[layer->first_tensor].elements / layer->outputs;
 		const float bound = is_norm || !is_first ? 0.1f : sqrtf(4.0f / (float)inputs);
 		const float middle = is_norm && is_first && layer->has_scale ? 1.0f : 0.0f;
 
@@ -85,8 +86,8 @@ static void describe_layer(FILE *out, const struct psd_layer *layer)
 	fprintf(out, "layer %s ", psd_layer_kind_names[layer->kind]);
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		fprintf(out, "%s%u", i ? "," : "", layer->inputs[i]);
-	fprintf(out, "%s %u outputs=%u scale=%d bias=%d size=%u", layer->n_inputs ? "" : "-", layer->n_tensors, layer->outputs,
-		layer->has_scale, layer->has_bias, layer->lrn_size);
+	fprintf(out, "%s %u outputs=%u scale=%d bias=%d size=%u", layer->n_inputs ? "" : "-", layer->n_tensors,
+		layer->outputs, layer->has_scale, layer->has_bias, layer->lrn_size);
 	if (layer->kind == PSD_LAYER_CONV || layer->kind == PSD_LAYER_POOL)
 		describe_window(out, layer);
 	fprintf(out, "\n");
@@ -127,7 +128,9 @@ static void put_mask(FILE *out, const struct net *net, unsigned layer)
 			float factor;
 
 			psd_cpu_philox(counter, net->options.seed, random);
-			factor = random[e % 4] < model->dropout_ratio * 0x1p32 ? 0.0f : (float)(1 / (1 - model->dropout_ratio));
+			factor = random[e % 4] < model->dropout_ratio * 0x1p32
+					 ? 0.0f
+					 : (float)(1 / (1 - model->dropout_ratio));
 			put(out, &factor, 1);
 		}
 }
@@ -208,7 +211,8 @@ static double step_error_ratio(FILE *in, const float *step, uint64_t count)
 
 	for (uint64_t first = 0; first < count; first += sizeof(expected) / sizeof(expected[0])) {
 		const uint64_t left = count - first;
-		const size_t n = left < sizeof(expected) / sizeof(expected[0]) ? left : sizeof(expected) / sizeof(expected[0]);
+		const size_t n =
+			left < sizeof(expected) / sizeof(expected[0]) ? left : sizeof(expected) / sizeof(expected[0]);
 
 		cr_assert_eq(fread(expected, sizeof(expected[0]), n, in), n);
 		for (size_t i = 0; i < n; i++) {
@@ -246,8 +250,8 @@ static void compare(const struct net *net, double loss, float *const histories[]
 
 	cr_assert(in);
 	cr_assert_eq(fread(head, sizeof(head[0]), 2, in), 2);
-	cr_expect_lt(fabs(loss / head[0] - 1), LOSS_TOLERANCE_RATIO, "%s: loss %.9g, must be %.9g", net->graph->name, loss,
-		     head[0]);
+	cr_expect_lt(fabs(loss / head[0] - 1), LOSS_TOLERANCE_RATIO, "%s: loss %.9g, must be %.9g", net->graph->name,
+		     loss, head[0]);
 	compare_steps(net, histories, in, head);
 	fclose(in);
 }
@@ -263,9 +267,11 @@ static FILE *create(const char *path, const char *ending)
 	return out;
 }
 
-static void check_network(const struct torch *torch, const struct scratch_folder *folder, const char *model, uint32_t batch)
+static void check_network(const struct torch *torch, const struct scratch_folder *folder, const char *model,
+			  uint32_t batch)
 {
-	const struct scratch_path path = scratch_folder_path(folder, "net"), result = scratch_folder_path(folder, "net.out");
+	const struct scratch_path path = scratch_folder_path(folder, "net"),
+				  result = scratch_folder_path(folder, "net.out");
 	struct psd_graph graph;
 	struct psd_error err = {0};
 	float **histories;
@@ -317,10 +323,12 @@ Test(torch, steps_like_pytorch)
 	struct torch torch;
 
 	if (system(PYTHON " -c 'import torch' 2>/dev/null") != 0) {
-		fprintf(stderr, "skipped: python3-torch is not installed (make deps-bench)\n"); /* Criterion itself is silent */
+		fprintf(stderr,
+			"skipped: python3-torch is not installed (make deps-bench)\n"); /* Criterion itself is silent */
 		cr_skip_test("python3-torch is not installed (make deps-bench)");
 	}
-	/* memory of one network is reused for the next one, here and in python, instead of being given back and cleared */
+	/* memory of one network is reused for the next one, here and in python, instead of being given back and cleared
+	 */
 	setenv("MALLOC_MMAP_THRESHOLD_", "4000000000", 1);
 	setenv("MALLOC_TRIM_THRESHOLD_", "16000000000", 1);
 	mallopt(M_MMAP_THRESHOLD, INT_MAX);

@@ -153,7 +153,8 @@ Test(bucket, no_interval_carries_more_than_rate_and_burst)
 
 		for (unsigned to = from; to < N; to++) {
 			sum_bytes += (double)grants_bytes[to];
-			cr_assert_leq(sum_bytes, BYTES_PER_SEC * (times_sec[to] - times_sec[from]) + (double)BURST_BYTES + 1e-3);
+			cr_assert_leq(sum_bytes,
+				      BYTES_PER_SEC * (times_sec[to] - times_sec[from]) + (double)BURST_BYTES + 1e-3);
 		}
 	}
 }

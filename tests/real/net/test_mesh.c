@@ -41,9 +41,9 @@ static void meet(struct host hosts[HOSTS])
 		hosts[h].options.hosts = places;
 		hosts[h].options.self = h;
 		hosts[h].options.within_sec = 20;
-		cr_assert_eq(
-			psd_socket_listen("127.0.0.1", 0, &socket_options, &hosts[h].options.listener, &places[h].port, &err),
-			PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &socket_options, &hosts[h].options.listener,
+					       &places[h].port, &err),
+			     PSD_OK, "%s", err.text);
 	}
 	cr_assert_eq(pthread_create(&other, NULL, join, &hosts[1]), 0);
 	join(&hosts[0]);
@@ -60,7 +60,8 @@ static void part(struct host hosts[HOSTS])
 
 Test(mesh, hosts_are_joined_by_every_line)
 {
-	struct host hosts[HOSTS] = {{.options = {.n_lines = 3, .plan_hash = 1}}, {.options = {.n_lines = 3, .plan_hash = 1}}};
+	struct host hosts[HOSTS] = {{.options = {.n_lines = 3, .plan_hash = 1}},
+				    {.options = {.n_lines = 3, .plan_hash = 1}}};
 
 	meet(hosts);
 	for (unsigned line = 0; line < 3; line++) {
@@ -101,8 +102,10 @@ static void check_refused(struct host hosts[HOSTS], const char *words)
 
 Test(mesh, another_plan_is_refused)
 {
-	struct host hosts[HOSTS] = {{.options = {.n_lines = 1, .plan_hash = 0xa}}, {.options = {.n_lines = 1, .plan_hash = 0xb}}};
+	struct host hosts[HOSTS] = {{.options = {.n_lines = 1, .plan_hash = 0xa}},
+				    {.options = {.n_lines = 1, .plan_hash = 0xb}}};
 
-	check_refused(hosts,
-		      "has another plan (000000000000000b, here 000000000000000a): all need the same scenario and options");
+	check_refused(
+		hosts,
+		"has another plan (000000000000000b, here 000000000000000a): all need the same scenario and options");
 }

@@ -40,7 +40,8 @@ Test(pace, one_sender_waits_for_its_own_line_only)
 	}
 }
 
-/* Three lines each carry 1 MB from 10 s to 11 s to one host, whose own takes three times as long: 11, 12, 13 s and the latency. */
+/* Three lines each carry 1 MB from 10 s to 11 s to one host, whose own takes three times as long: 11, 12, 13 s and the
+ * latency. */
 Test(pace, several_senders_share_the_line_in)
 {
 	struct psd_pace pace = both_ways();

@@ -32,7 +32,8 @@ static int connect_here(uint16_t port, const struct psd_socket_options *options)
 	struct psd_error err;
 	int fd = -1;
 
-	cr_assert_eq(psd_socket_connect("worker 3", HERE, port, WITHIN_SEC, options, &fd, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_socket_connect("worker 3", HERE, port, WITHIN_SEC, options, &fd, &err), PSD_OK, "%s",
+		     err.text);
 	return fd;
 }
 
@@ -112,7 +113,8 @@ Test(socket, a_peer_that_does_not_answer_is_named)
 
 	close(listen_here(&port)); /* nobody listens there now */
 	cr_assert_eq(psd_socket_connect("worker 3", HERE, port, SHORT_SEC, &plain, &fd, &err), PSD_ERUN);
-	snprintf(expected, sizeof(expected), "worker 3 at 127.0.0.1:%u did not answer within 0.02 s: Connection refused", port);
+	snprintf(expected, sizeof(expected),
+		 "worker 3 at 127.0.0.1:%u did not answer within 0.02 s: Connection refused", port);
 	cr_assert_str_eq(err.text, expected);
 	cr_assert_eq(fd, -7);
 }

@@ -1,5 +1,5 @@
-/* Two ends of a few socket pairs in one thread: messages of tensors shared by all connections, held, added, delayed and shaped. Times are only
- * ever checked from below, which no load of the machine can break. */
+/* Two ends of a few socket pairs in one thread: messages of tensors shared by all connections, held, added, delayed and
+ * shaped. Times are only ever checked from below, which no load of the machine can break. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -270,8 +270,8 @@ Test(streams, a_latency_passes_before_an_arrival_is_told)
 	free(numbers);
 }
 
-/* Two messages of B bytes one behind the other: the second is told 2 B / rate + latency after the first was sent, although the machine's own links
- * are much faster and already as late. */
+/* Two messages of B bytes one behind the other: the second is told 2 B / rate + latency after the first was sent,
+ * although the machine's own links are much faster and already as late. */
 Test(streams, no_message_overtakes_the_link_that_carries_it)
 {
 	const struct links links = {
@@ -372,8 +372,9 @@ Test(streams, strangers_are_refused)
 	check_refused(1, &head, 0, "host 0 sent a message on connection 1 that goes on 0");
 }
 
-/* Added with due times that go up and down, some taken in between, so that the ring wraps: what is taken is due in order, and what is due at a time
- * comes as it was added. Due times grow by 10 each round, so that none taken is before one taken earlier. */
+/* Added with due times that go up and down, some taken in between, so that the ring wraps: what is taken is due in
+ * order, and what is due at a time comes as it was added. Due times grow by 10 each round, so that none taken is before
+ * one taken earlier. */
 Test(streams, delayed_arrivals_are_told_when_they_are_due)
 {
 	struct psd_delay delay = {.n = 0};
@@ -389,7 +390,8 @@ Test(streams, delayed_arrivals_are_told_when_they_are_due)
 		for (; n_taken < n_added - (round < 99 ? 5 : 0); n_taken++) {
 			const struct psd_arrival first = *psd_delay_first(&delay);
 
-			cr_assert(last.due_sec < first.due_sec || (last.due_sec == first.due_sec && last.peer < first.peer));
+			cr_assert(last.due_sec < first.due_sec ||
+				  (last.due_sec == first.due_sec && last.peer < first.peer));
 			last = first;
 			psd_delay_drop_first(&delay);
 		}

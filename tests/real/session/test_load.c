@@ -1,5 +1,5 @@
-/* What training takes of processors beside its operations: not what they take, but the reading of samples. Processor time, never wall time. And
- * which thread carries them out. */
+/* What training takes of processors beside its operations: not what they take, but the reading of samples. Processor
+ * time, never wall time. And which thread carries them out. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <unistd.h>
@@ -44,7 +44,8 @@ Test(load, what_layers_take_is_no_load_beside_them)
 	result = run(&backend, 1, TRAIN);
 	cr_expect_geq(result.compute_sec, 10 * BUSY_SEC, "%g s of more than ten layers", result.compute_sec);
 	cr_expect_gt(result.beside_cpu_sec, 0.0);
-	cr_expect_lt(result.beside_cpu_sec, result.compute_sec / 2, "%g of %g s", result.beside_cpu_sec, result.compute_sec);
+	cr_expect_lt(result.beside_cpu_sec, result.compute_sec / 2, "%g of %g s", result.beside_cpu_sec,
+		     result.compute_sec);
 }
 
 Test(load, reading_samples_is_a_load_beside_layers)
@@ -76,7 +77,8 @@ static void expect_by_loop(const char *train, bool is_short_by_loop)
 	(void)run(&backend, 1, train);
 	cr_expect_eq(n_by_loop[0], 0, "which waits for its batch");
 	cr_expect_eq(n_by_loop[LONG_LAYER], 0);
-	cr_expect_eq(n_by_loop[LONG_LAYER + 3] > 0, is_short_by_loop, "%u times by the loop", n_by_loop[LONG_LAYER + 3]);
+	cr_expect_eq(n_by_loop[LONG_LAYER + 3] > 0, is_short_by_loop, "%u times by the loop",
+		     n_by_loop[LONG_LAYER + 3]);
 	psd_crew_unshare(n_by_loop, LAYERS * sizeof(*n_by_loop));
 }
 

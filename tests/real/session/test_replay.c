@@ -1,5 +1,5 @@
-/* Replays: the bytes of the program, times that are never shorter than what is predicted of them, messages of a share of their size, no memory
- * for tensors, and an end with a reason where the machine was not true to the times. */
+/* Replays: the bytes of the program, times that are never shorter than what is predicted of them, messages of a share
+ * of their size, no memory for tensors, and an end with a reason where the machine was not true to the times. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -30,16 +30,17 @@ static void make(struct replayed *replayed, const char *bandwidth, const char *s
 {
 	char text[2048];
 	struct psd_error err = {.text = ""};
-	const int length = snprintf(text, sizeof(text),
-				    "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\n"
-				    "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
-				    "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, "
-				    "reduce: 1GBps, message: 10us, "
-				    "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
-				    emulation, bandwidth, system);
+	const int length =
+		snprintf(text, sizeof(text),
+			 "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+			 "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
+			 "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, "
+			 "reduce: 1GBps, message: 10us, "
+			 "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
+			 emulation, bandwidth, system);
 
-	cr_assert_eq(psd_scenario_parse(&replayed->scenario, "scenarios/test.yaml", text, (size_t)length, NULL, &err), PSD_OK,
-		     "%s", err.text);
+	cr_assert_eq(psd_scenario_parse(&replayed->scenario, "scenarios/test.yaml", text, (size_t)length, NULL, &err),
+		     PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_subject_matter_load(&replayed->matter, &replayed->scenario, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_case_make(&replayed->made, &replayed->matter, &replayed->scenario.systems[0],
 				   psd_scenario_point(&replayed->scenario, 0), &err),
@@ -82,8 +83,9 @@ static void release(struct replayed *replayed)
 }
 
 static const char *const systems[] = {
-	"schedule: sequential, sync: ps",  "schedule: wait-free, sync: ps, servers: 2", "schedule: wait-free, sync: sfb",
-	"schedule: wait-free, sync: adam", "schedule: wait-free, sync: ring",
+	"schedule: sequential, sync: ps",  "schedule: wait-free, sync: ps, servers: 2",
+	"schedule: wait-free, sync: sfb",  "schedule: wait-free, sync: adam",
+	"schedule: wait-free, sync: ring",
 };
 enum { N_SYSTEMS = sizeof(systems) / sizeof(systems[0]) };
 
@@ -107,8 +109,8 @@ static void expect_bytes_of_program(const char *emulation)
 		struct replayed replayed;
 
 		replay(&replayed, systems[s], emulation);
-		cr_expect_eq(replayed.result.sent_bytes_per_node, most_sent_bytes(&replayed.made), "%s: %llu", systems[s],
-			     (unsigned long long)replayed.result.sent_bytes_per_node);
+		cr_expect_eq(replayed.result.sent_bytes_per_node, most_sent_bytes(&replayed.made), "%s: %llu",
+			     systems[s], (unsigned long long)replayed.result.sent_bytes_per_node);
 		release(&replayed);
 	}
 }
@@ -123,7 +125,8 @@ Test(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share)
 	expect_bytes_of_program("emulation: {payload_scale: 1%}");
 }
 
-/* On loopback the network takes no time of its own, so the compute and the barrier are what an iteration cannot be shorter than. */
+/* On loopback the network takes no time of its own, so the compute and the barrier are what an iteration cannot be
+ * shorter than. */
 Test(replay, takes_as_long_as_predicted_in_the_seconds_of_the_cluster)
 {
 	static const char *const emulations[] = {"", "emulation: {dilation: 3.5}"};
@@ -141,7 +144,8 @@ Test(replay, takes_as_long_as_predicted_in_the_seconds_of_the_cluster)
 		}
 }
 
-/* A ring's own costs are waited for even where the network is quick: the class's call and steps, and each step's message time. */
+/* A ring's own costs are waited for even where the network is quick: the class's call and steps, and each step's
+ * message time. */
 Test(replay, waits_for_what_a_ring_costs_beside_the_network)
 {
 	struct replayed replayed;
@@ -157,21 +161,23 @@ Test(replay, waits_for_what_a_ring_costs_beside_the_network)
 	release(&replayed);
 }
 
-/* Where the machine cannot make links, processes keep to their rate: slower by the dilation, and by as much as messages are smaller. Compute and
- * the ways to the servers and back follow one another, and what a bucket lets pass at once does not count as arrived. */
+/* Where the machine cannot make links, processes keep to their rate: slower by the dilation, and by as much as messages
+ * are smaller. Compute and the ways to the servers and back follow one another, and what a bucket lets pass at once
+ * does not count as arrived. */
 Test(replay, has_links_as_slow_as_everything_else)
 {
 	const double link_bps = 1e9;
 	struct replayed replayed;
 
-	replay_on(PSD_GROUND_SHAPED, &replayed, "schedule: sequential, sync: ps", "emulation: {dilation: 2, payload_scale: 50%}");
+	replay_on(PSD_GROUND_SHAPED, &replayed, "schedule: sequential, sync: ps",
+		  "emulation: {dilation: 2, payload_scale: 50%}");
 	cr_expect_geq(replayed.result.iteration_sec,
 		      replayed.matter.costs.compute_sec + 8 * (double)most_sent_bytes(&replayed.made) / link_bps);
 	release(&replayed);
 }
 
-/* Two ways in sequence, each as late as the cluster's links and ends; a quick machine's own latency counts towards it, so it is asked for a
- * little less. */
+/* Two ways in sequence, each as late as the cluster's links and ends; a quick machine's own latency counts towards it,
+ * so it is asked for a little less. */
 Test(replay, messages_are_as_late_as_the_links_and_ends_of_the_cluster)
 {
 	const double host_latency_sec = 20e-3;
@@ -183,8 +189,8 @@ Test(replay, messages_are_as_late_as_the_links_and_ends_of_the_cluster)
 	release(&replayed);
 }
 
-/* The steps of a ring wait for each other, so its bytes' time and its latencies add up; but a link lets some milliseconds of it pass at once
- * after each latency, which is all of a step's bytes here. */
+/* The steps of a ring wait for each other, so its bytes' time and its latencies add up; but a link lets some
+ * milliseconds of it pass at once after each latency, which is all of a step's bytes here. */
 Test(replay, bytes_of_a_ring_do_not_hide_behind_its_latencies)
 {
 	const double link_bps = 400e6, latency_sec = 2e-3;
@@ -203,8 +209,8 @@ Test(replay, bytes_of_a_ring_do_not_hide_behind_its_latencies)
 	for (uint32_t i = 0; i < replayed.made.program.n_ops; i++)
 		if (replayed.made.program.ops[i].kind == PSD_OP_COLLECTIVE)
 			ring_sec += 1e-3 + 4 * (100e-6 + 10e-6 + latency_sec);
-	cr_expect_geq(replayed.result.iteration_sec,
-		      replayed.matter.costs.compute_sec + ring_sec + 8 * (double)most_sent_bytes(&replayed.made) / link_bps);
+	cr_expect_geq(replayed.result.iteration_sec, replayed.matter.costs.compute_sec + ring_sec +
+							     8 * (double)most_sent_bytes(&replayed.made) / link_bps);
 	release(&replayed);
 }
 
@@ -318,26 +324,32 @@ Test(replay, that_is_not_true_says_at_which_dilation_it_would_be)
 	} cases[] = {
 		/* 90 % where 70 % may be: 20 * 9/7 = 25.7 */
 		{9, 9, 0,
-		 "s: at dilation 20 this machine was busy for 90 % of the time, must be 70 % or less; use --dilation 26"},
+		 "s: at dilation 20 this machine was busy for 90 % of the time, must be 70 % or less; use --dilation "
+		 "26"},
 		/* others have 21 %, which leaves 49 % for what took 59 %: 20 * 59/49 = 24.1 */
 		{5.9, 8, 0,
-		 "s: at dilation 20 this machine was busy for 80 % of the time, must be 70 % or less; use --dilation 25"},
+		 "s: at dilation 20 this machine was busy for 80 % of the time, must be 70 % or less; use --dilation "
+		 "25"},
 		/* 5 % where 2 % may be: 20 * 5/2 */
 		{1, 1, 0.05,
-		 "s: at dilation 20 timers of this machine were late by 5.0 % of an iteration, must be 2 % or less; use "
+		 "s: at dilation 20 timers of this machine were late by 5.0 % of an iteration, must be 2 % or less; "
+		 "use "
 		 "--dilation 50"},
 		{1, 9, 0,
-		 "s: this machine was busy for 90 % of the time, must be 70 % or less, and mostly with other programs: no "
+		 "s: this machine was busy for 90 % of the time, must be 70 % or less, and mostly with other programs: "
+		 "no "
 		 "dilation "
 		 "helps"},
 		/* others have 55 %, too much to tell what a longer run would be like */
 		{0.5, 6, 0.05,
-		 "s: timers of this machine were late by 5.0 % of an iteration, must be 2 % or less, and mostly other programs "
+		 "s: timers of this machine were late by 5.0 % of an iteration, must be 2 % or less, and mostly other "
+		 "programs "
 		 "kept it busy: no dilation helps"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct psd_worker_result result = result_of(cases[i].own_sec, cases[i].busy_sec, cases[i].late_sec);
+		const struct psd_worker_result result =
+			result_of(cases[i].own_sec, cases[i].busy_sec, cases[i].late_sec);
 		struct psd_error err = {.text = "accepted"};
 
 		cr_expect_eq(psd_replay_check(&result, 20, "s", &err), PSD_ERUN);
@@ -363,7 +375,8 @@ Test(replay, dilation_for_messages_is_the_least_that_is_accepted)
 	release(&replayed);
 }
 
-/* Three nodes at 100 Gbit/s are 37.5 GB/s, of which a quarter is sent: a machine that moves 1 GB/s needs 9.4 times as long. */
+/* Three nodes at 100 Gbit/s are 37.5 GB/s, of which a quarter is sent: a machine that moves 1 GB/s needs 9.4 times as
+ * long. */
 Test(replay, dilation_for_busy_links_is_what_the_machine_moves)
 {
 	struct replayed replayed;
@@ -384,10 +397,11 @@ static const char tiny_model[] = "name: tiny\ninput: {channels: 16}\nlayers:\n"
 				 "  - {name: loss, kind: softmax-loss}\n";
 
 /* A layer takes nanoseconds at most on this device, so timers of any machine are late. */
-static const char tiny_scenario[] = "title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"
-				    "compute: {device: h100, replay: true}\n"
-				    "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-				    "systems:\n  - {name: PS, schedule: sequential, sync: ps, host: {iteration: 1us}}\n";
+static const char tiny_scenario[] =
+	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"
+	"compute: {device: h100, replay: true}\n"
+	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"systems:\n  - {name: PS, schedule: sequential, sync: ps, host: {iteration: 1us}}\n";
 
 static struct run run_tiny(const char *options, const char *redirections)
 {
@@ -412,8 +426,8 @@ Test(replay, fails_where_time_is_too_quick)
 	free(run.text);
 }
 
-/* At this dilation an iteration takes a second, of which timers are late by less than 2 %; a machine that others keep busy may fail all the same,
- * but then with that as its reason. */
+/* At this dilation an iteration takes a second, of which timers are late by less than 2 %; a machine that others keep
+ * busy may fail all the same, but then with that as its reason. */
 Test(replay, needs_no_training_job_and_leaves_a_row)
 {
 	struct run run = run_tiny("--csv --iterations 3 --set systems.0.host.iteration=10ms --dilation 100", "2>&1");
@@ -429,8 +443,9 @@ Test(replay, option_for_dilation_is_checked_as_the_key)
 	struct run run = run_tiny("--dilation 0.5", "2>&1 >/dev/null");
 
 	cr_expect_eq(run.exit_status, 2);
-	cr_expect_str_eq(run.text,
-			 "--set emulation.dilation: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000\n");
+	cr_expect_str_eq(
+		run.text,
+		"--set emulation.dilation: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000\n");
 	free(run.text);
 	expect_one_line("psd-run", "--dilation 2 scenarios/quickstart.yaml", 2,
 			"'dilation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");

@@ -49,9 +49,10 @@ static struct psd_run_log opened(const char *path)
 
 Test(run_log, drops_what_is_done_again)
 {
-	struct scratch_file file = scratch_file_write("of another run: longer than all that comes now, so that none of it is "
-						      "left behind the lines that follow, the head, which alone has "
-						      "eighty-four bytes, and two of a system\n");
+	struct scratch_file file =
+		scratch_file_write("of another run: longer than all that comes now, so that none of it is "
+				   "left behind the lines that follow, the head, which alone has "
+				   "eighty-four bytes, and two of a system\n");
 	struct psd_run_log log = opened(file.path);
 	struct psd_error err;
 

@@ -40,7 +40,8 @@ Test(solver, fixed_stays)
 /* base_lr * gamma ^ (floor(iter / step)) */
 Test(solver, step_falls_every_so_often)
 {
-	const struct psd_learning_rate rate = {.policy = PSD_RATE_STEP, .base = 0.01, .gamma = 0.1, .step_iterations = 100};
+	const struct psd_learning_rate rate = {
+		.policy = PSD_RATE_STEP, .base = 0.01, .gamma = 0.1, .step_iterations = 100};
 
 	expect_rate(&rate, 0, 0.01);
 	expect_rate(&rate, 99, 0.01);
@@ -147,10 +148,10 @@ Test(solver, three_nesterov_steps_by_hand)
 {
 	const struct psd_update update = {.rate = 0.5f, .momentum = 0.5f, .weight_decay = 0.25f, .is_nesterov = true};
 	const float gradients[] = {1, -2, 0.5f};
-	/* step 1: g + wd w = 2;                              h = 1;                              w = 4 - (1.5 * 1 - 0.5 * 0) = 2.5
-	 * step 2: -2 + 0.625 = -1.375;    h = 0.5 - 0.6875 = -0.1875;    w = 2.5 - (1.5 * -0.1875 - 0.5 * 1) = 3.28125
-	 * step 3: 0.5 + 0.8203125 = 1.3203125;  h = -0.09375 + 0.66015625 = 0.56640625;
-	 *         w = 3.28125 - (1.5 * 0.56640625 - 0.5 * -0.1875) = 3.28125 - 0.943359375 = 2.337890625 */
+	/* step 1: g + wd w = 2;                              h = 1;                              w = 4 - (1.5 * 1 - 0.5
+	 * * 0) = 2.5 step 2: -2 + 0.625 = -1.375;    h = 0.5 - 0.6875 = -0.1875;    w = 2.5 - (1.5 * -0.1875 - 0.5 * 1)
+	 * = 3.28125 step 3: 0.5 + 0.8203125 = 1.3203125;  h = -0.09375 + 0.66015625 = 0.56640625; w = 3.28125 - (1.5 *
+	 * 0.56640625 - 0.5 * -0.1875) = 3.28125 - 0.943359375 = 2.337890625 */
 	const float weights[] = {2.5f, 3.28125f, 2.337890625f}, histories[] = {1, -0.1875f, 0.56640625f};
 	float weight = 4, history = 0;
 
@@ -186,20 +187,23 @@ static void fill(struct tensor *tensor)
 
 static void apply_range(struct tensor *tensor, const struct psd_update *update, size_t begin, size_t end)
 {
-	psd_solver_apply(update, tensor->weight + begin, tensor->gradient + begin, tensor->history + begin, end - begin);
+	psd_solver_apply(update, tensor->weight + begin, tensor->gradient + begin, tensor->history + begin,
+			 end - begin);
 }
 
 static void expect_slices_equal_whole(bool is_nesterov)
 {
 	static const size_t cuts[] = {0, 1, 1, 17, 33, 34, 500, 1002, ELEMENTS}; /* aligned and not, empty, single */
-	const struct psd_update update = {.rate = 0.3f, .momentum = 0.9f, .weight_decay = 0.0005f, .is_nesterov = is_nesterov};
+	const struct psd_update update = {
+		.rate = 0.3f, .momentum = 0.9f, .weight_decay = 0.0005f, .is_nesterov = is_nesterov};
 	static struct tensor whole, sliced, before;
 
 	fill(&whole);
 	before = whole;
 	sliced = whole;
 	apply_range(&whole, &update, 0, ELEMENTS);
-	for (size_t i = sizeof(cuts) / sizeof(cuts[0]) - 1; i > 0; i--) /* backwards: the order does not matter either */
+	for (size_t i = sizeof(cuts) / sizeof(cuts[0]) - 1; i > 0;
+	     i--) /* backwards: the order does not matter either */
 		apply_range(&sliced, &update, cuts[i - 1], cuts[i]);
 	cr_expect_eq(memcmp(&whole, &sliced, sizeof(whole)), 0);
 	cr_expect_eq(memcmp(whole.gradient, before.gradient, sizeof(whole.gradient)), 0, "gradients are only read");

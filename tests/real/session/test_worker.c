@@ -1,5 +1,5 @@
-/* A worker among hosts that misbehave: every frame that the program does not have ends the run with words that say what came and from whom.
- * The test is host 0, by hand; the worker is host 1, in a thread. */
+/* A worker among hosts that misbehave: every frame that the program does not have ends the run with words that say what
+ * came and from whom. The test is host 0, by hand; the worker is host 1, in a thread. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -33,16 +33,17 @@ static void make_case(struct meeting *meeting, const char *sync)
 {
 	struct psd_error err = {.text = ""};
 	char text[1024];
-	const int length = snprintf(text, sizeof(text),
-				    "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: %d}\n"
-				    "compute: {device: cpu}\n"
-				    "cluster: {nodes: %d, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-				    "systems:\n  - {name: s, schedule: wait-free, sync: %s}\n"
-				    "train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
-				    BATCH, HOSTS, sync, N_ITERATIONS);
+	const int length =
+		snprintf(text, sizeof(text),
+			 "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: %d}\n"
+			 "compute: {device: cpu}\n"
+			 "cluster: {nodes: %d, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			 "systems:\n  - {name: s, schedule: wait-free, sync: %s}\n"
+			 "train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
+			 BATCH, HOSTS, sync, N_ITERATIONS);
 
-	cr_assert_eq(psd_scenario_parse(&meeting->scenario, "scenarios/test.yaml", text, (size_t)length, NULL, &err), PSD_OK,
-		     "%s", err.text);
+	cr_assert_eq(psd_scenario_parse(&meeting->scenario, "scenarios/test.yaml", text, (size_t)length, NULL, &err),
+		     PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_subject_matter_load(&meeting->matter, &meeting->scenario, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_case_make(&meeting->made, &meeting->matter, &meeting->scenario.systems[0],
 				   psd_scenario_point(&meeting->scenario, 0), &err),
@@ -58,7 +59,8 @@ static void *work(void *context)
 	return NULL;
 }
 
-static void send_frame(struct meeting *meeting, const struct psd_wire_head *head, const uint8_t *payload, size_t n_bytes)
+static void send_frame(struct meeting *meeting, const struct psd_wire_head *head, const uint8_t *payload,
+		       size_t n_bytes)
 {
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_SMALL_BYTES];
 
@@ -79,9 +81,9 @@ static void greet(struct meeting *meeting)
 	struct psd_wire_hello hello;
 	struct psd_error err;
 
-	cr_assert_eq(
-		psd_socket_read_all("the worker", meeting->fd, bytes, sizeof(bytes), psd_socket_now_sec() + WITHIN_SEC, &err),
-		PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_socket_read_all("the worker", meeting->fd, bytes, sizeof(bytes),
+					 psd_socket_now_sec() + WITHIN_SEC, &err),
+		     PSD_OK, "%s", err.text);
 	hello = psd_wire_decode_hello(bytes + PSD_WIRE_HEAD_BYTES);
 	cr_assert_eq(hello.host, 1);
 	cr_assert_eq(hello.n_hosts, HOSTS);
@@ -101,8 +103,9 @@ static void meet(struct meeting *meeting, const char *sync)
 	make_case(meeting, sync);
 	for (unsigned h = 0; h < HOSTS; h++)
 		snprintf(meeting->places[h].address, sizeof(meeting->places[h].address), "127.0.0.1");
-	cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &socket_options, &meeting->listener, &meeting->places[0].port, &err),
-		     PSD_OK, "%s", err.text);
+	cr_assert_eq(
+		psd_socket_listen("127.0.0.1", 0, &socket_options, &meeting->listener, &meeting->places[0].port, &err),
+		PSD_OK, "%s", err.text);
 	meeting->options = (struct psd_worker_options){
 		.made = &meeting->made,
 		.train = &meeting->scenario.train,
@@ -114,8 +117,9 @@ static void meet(struct meeting *meeting, const char *sync)
 		.stall_sec = WITHIN_SEC,
 	};
 	cr_assert_eq(pthread_create(&meeting->thread, NULL, work, meeting), 0);
-	cr_assert_eq(psd_socket_accept(meeting->listener, "the worker", WITHIN_SEC, &socket_options, &meeting->fd, &err), PSD_OK,
-		     "%s", err.text);
+	cr_assert_eq(
+		psd_socket_accept(meeting->listener, "the worker", WITHIN_SEC, &socket_options, &meeting->fd, &err),
+		PSD_OK, "%s", err.text);
 	greet(meeting);
 }
 
@@ -166,7 +170,8 @@ Test(worker, refuses_messages_that_the_program_does_not_have)
 		    "sent a message that the program does not have");
 	check_frame("ps", PSD_OP_SEND, (struct psd_wire_head){.kind = PSD_WIRE_DATA, .length_bytes = UINT64_C(1) << 62},
 		    "sent a message that the program does not have");
-	check_frame("ring", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_RING, .part = 2, .length_bytes = 4},
+	check_frame("ring", PSD_OP_COLLECTIVE,
+		    (struct psd_wire_head){.kind = PSD_WIRE_RING, .part = 2, .length_bytes = 4},
 		    "sent a step that the program does not have");
 }
 
@@ -197,18 +202,23 @@ Test(worker, refuses_a_step_that_overtakes_the_first)
 
 Test(worker, refuses_signals_that_nobody_expects)
 {
-	/* worker 0 says who begins, it does not tell others that it is ready; and what it begins in iteration 2 is not ready in iteration 0 */
+	/* worker 0 says who begins, it does not tell others that it is ready; and what it begins in iteration 2 is not
+	 * ready in iteration 0 */
 	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_READY},
 		    "sent a signal that nobody expects");
-	check_frame("ring", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN}, "sent a signal that nobody expects");
-	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 2},
+	check_frame("ring", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN},
+		    "sent a signal that nobody expects");
+	check_frame("ring, priority: forward", PSD_OP_COLLECTIVE,
+		    (struct psd_wire_head){.kind = PSD_WIRE_BEGIN, .iteration = 2},
 		    "sent a signal that nobody expects");
 	/* in the order of generation nobody says anything */
 	check_frame("ring", PSD_OP_COLLECTIVE, (struct psd_wire_head){.kind = PSD_WIRE_BEGIN},
 		    "sent a signal that nobody expects");
-	check_frame("ps", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_REPORT, .length_bytes = PSD_WIRE_REPORT_BYTES},
+	check_frame("ps", PSD_OP_FORWARD,
+		    (struct psd_wire_head){.kind = PSD_WIRE_REPORT, .length_bytes = PSD_WIRE_REPORT_BYTES},
 		    "sent a report that nobody expects");
-	check_frame("ps", PSD_OP_FORWARD, (struct psd_wire_head){.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES},
+	check_frame("ps", PSD_OP_FORWARD,
+		    (struct psd_wire_head){.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES},
 		    "sent a second greeting");
 }
 

@@ -17,8 +17,8 @@
 #define FLUID_RATIO	  1e-6 /* SimGrid ends what is within 1 ns of now */
 #define MEBIBYTE	  (UINT64_C(1) << 20)
 
-#define assert_near(value, expected, ratio)                                                                                      \
-	cr_assert(fabs((value) - (expected)) <= (ratio)*fabs((double)(expected)), "%s is %.9g, expected %.9g", #value,           \
+#define assert_near(value, expected, ratio)                                                                            \
+	cr_assert(fabs((value) - (expected)) <= (ratio)*fabs((double)(expected)), "%s is %.9g, expected %.9g", #value, \
 		  (double)(value), (double)(expected))
 
 /* ---- what a run did ---- */
@@ -445,7 +445,8 @@ Test(network, stop_holds_back_the_rest_until_the_next_run)
 	cr_assert_eq(log.dates_sec[4], 1);
 }
 
-/* Cookie 1 stops with 2 told to nobody yet; the timer 3 stops again just before, and 4 is so short that it ends in that very instant. */
+/* Cookie 1 stops with 2 told to nobody yet; the timer 3 stops again just before, and 4 is so short that it ends in that
+ * very instant. */
 static void stop_twice(void *context, uint64_t cookie)
 {
 	note(context, cookie);
@@ -549,8 +550,9 @@ Test(network, runs_repeat_exactly)
 
 /* ---- platform files ---- */
 
-#define XML_HEAD                                                                                                                 \
-	"<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform version=\"4.1\">\n"
+#define XML_HEAD                                                                                                       \
+	"<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n<platform "          \
+	"version=\"4.1\">\n"
 
 /* Two senders with very different distances to one receiver, and names that sort badly as text. */
 static const char far_and_near[] = XML_HEAD
@@ -558,7 +560,8 @@ static const char far_and_near[] = XML_HEAD
 	"<host id=\"n10\" speed=\"1Gf\"/><host id=\"n2\" speed=\"1Gf\"/><host id=\"n1\" speed=\"1Gf\"/>\n"
 	"<link id=\"u1\" bandwidth=\"1GBps\" latency=\"1us\"/><link id=\"d1\" bandwidth=\"1GBps\" latency=\"1us\"/>\n"
 	"<link id=\"u2\" bandwidth=\"1GBps\" latency=\"1us\"/><link id=\"d2\" bandwidth=\"1GBps\" latency=\"1us\"/>\n"
-	"<link id=\"u10\" bandwidth=\"1GBps\" latency=\"50ms\"/><link id=\"d10\" bandwidth=\"1GBps\" latency=\"50ms\"/>\n"
+	"<link id=\"u10\" bandwidth=\"1GBps\" latency=\"50ms\"/><link id=\"d10\" bandwidth=\"1GBps\" "
+	"latency=\"50ms\"/>\n"
 	"<host_link id=\"n1\" up=\"u1\" down=\"d1\"/><host_link id=\"n2\" up=\"u2\" down=\"d2\"/><host_link id=\"n10\" "
 	"up=\"u10\" down=\"d10\"/>\n"
 	"</zone>\n</platform>\n";
@@ -578,8 +581,11 @@ static const char *write_xml(const char *text)
 
 static struct psd_platform users(const char *path, unsigned nodes)
 {
-	return (struct psd_platform){
-		.topology = PSD_TOPOLOGY_PLATFORM, .nodes = nodes, .workers_per_node = 1, .workers = nodes, .path = path};
+	return (struct psd_platform){.topology = PSD_TOPOLOGY_PLATFORM,
+				     .nodes = nodes,
+				     .workers_per_node = 1,
+				     .workers = nodes,
+				     .path = path};
 }
 
 Test(network, what_the_ends_add_passes_between_nodes_only)
@@ -676,7 +682,8 @@ static void assert_refused(const struct bad_file *bad)
 	unlink(path);
 }
 
-#define ONE_HOST(attributes) XML_HEAD "<zone id=\"z\" routing=\"Full\">\n<host id=\"a\" " attributes "/></zone></platform>"
+#define ONE_HOST(attributes)                                                                                           \
+	XML_HEAD "<zone id=\"z\" routing=\"Full\">\n<host id=\"a\" " attributes "/></zone></platform>"
 
 Test(network, bad_files_give_one_line)
 {
@@ -700,8 +707,9 @@ Test(network, a_speed_or_bandwidth_of_nothing_is_refused)
 		{XML_HEAD "<zone id=\"z\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"/><host id=\"b\" speed=\"0f\"/>"
 			  "<host id=\"c\" speed=\"1Gf\"/></zone></platform>",
 		 ": host 'b' has speed 0, must be above 0"},
-		{XML_HEAD "<zone id=\"z\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/>"
-			  "<host id=\"c\" speed=\"1Gf\"/><link id=\"l\" bandwidth=\"0Bps\" latency=\"0us\"/></zone></platform>",
+		{XML_HEAD
+		 "<zone id=\"z\" routing=\"Full\"><host id=\"a\" speed=\"1Gf\"/><host id=\"b\" speed=\"1Gf\"/>"
+		 "<host id=\"c\" speed=\"1Gf\"/><link id=\"l\" bandwidth=\"0Bps\" latency=\"0us\"/></zone></platform>",
 		 ": link 'l' has bandwidth 0 Bps, must be above 0"},
 	};
 

@@ -1,4 +1,5 @@
-/* What psd-sim writes, from hand-made results: CSV, JSON, tables, trace events, and the arithmetic between outcome and result. */
+/* What psd-sim writes, from hand-made results: CSV, JSON, tables, trace events, and the arithmetic between outcome and
+ * result. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <ctype.h>
@@ -20,7 +21,8 @@ static const double tolerance_ratio = 1e-12;
 
 static void expect_close(double actual, double expected)
 {
-	cr_assert(fabs(actual - expected) <= tolerance_ratio * fabs(expected), "%.17g, expected %.17g", actual, expected);
+	cr_assert(fabs(actual - expected) <= tolerance_ratio * fabs(expected), "%.17g, expected %.17g", actual,
+		  expected);
 }
 
 /* A stream into memory; text() ends it. */
@@ -215,7 +217,8 @@ Test(output, csv_quotes_only_what_needs_it)
 
 /* ---- results ---- */
 
-static const struct psd_point eight_nodes_of_two = {.nodes = 8, .workers_per_node = 2, .workers = 16, .bandwidth_bps = 4e10};
+static const struct psd_point eight_nodes_of_two = {
+	.nodes = 8, .workers_per_node = 2, .workers = 16, .bandwidth_bps = 4e10};
 
 static struct psd_result result_of(double iteration_sec, struct psd_published_row *row)
 {
@@ -297,12 +300,15 @@ static void make_fixture(struct fixture *fixture)
 	struct psd_error err = {.text = ""};
 
 	memset(fixture, 0, sizeof(*fixture));
-	cr_assert_eq(
-		psd_scenario_parse(&fixture->scenario, "scenarios/test.yaml", scenario_text, strlen(scenario_text), NULL, &err),
-		PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_scenario_parse(&fixture->scenario, "scenarios/test.yaml", scenario_text, strlen(scenario_text),
+					NULL, &err),
+		     PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_subject_matter_load(&fixture->matter, &fixture->scenario, &err), PSD_OK, "%s", err.text);
-	fixture->row = (struct psd_published_row){
-		.system = (char *)(uintptr_t) "first", .workers = 4, .has_speedup = true, .speedup = 2.5, .is_fit = true};
+	fixture->row = (struct psd_published_row){.system = (char *)(uintptr_t) "first",
+						  .workers = 4,
+						  .has_speedup = true,
+						  .speedup = 2.5,
+						  .is_fit = true};
 	for (unsigned s = 0; s < 2; s++) {
 		const struct psd_outcome outcome = {
 			.iteration_sec = 2.0,
@@ -323,8 +329,8 @@ static void make_fixture(struct fixture *fixture)
 	fixture->results[0].published = &fixture->row;
 	fixture->results[0].has_error_ratio = true;
 	fixture->results[0].error_ratio = 2 / 2.5 - 1;
-	fixture->report =
-		(struct psd_report){.matter = &fixture->matter, .results = fixture->results, .n_systems = 2, .n_points = 1};
+	fixture->report = (struct psd_report){
+		.matter = &fixture->matter, .results = fixture->results, .n_systems = 2, .n_points = 1};
 }
 
 static void release_fixture(struct fixture *fixture)
@@ -348,9 +354,12 @@ Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
 	cr_expect_str_eq(
 		text_of(&memory),
 		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
-		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio\n"
-		"\"a \"\"title\"\", with comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.75,123456789,987654321,,2.5,-0.2\n"
-		"\"a \"\"title\"\", with comma\",the second,sim-flow,4,4,1000000000,2,64,2,0.25,1.75,123456789,987654321,,,\n");
+		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_"
+		"ratio\n"
+		"\"a \"\"title\"\", with "
+		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.75,123456789,987654321,,2.5,-0.2\n"
+		"\"a \"\"title\"\", with comma\",the "
+		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.75,123456789,987654321,,,\n");
 	free(memory.text);
 	release_fixture(&fixture);
 }
@@ -369,8 +378,8 @@ Test(output, json_holds_results_plan_and_busy_times)
 	cr_assert_eq(psd_output_json(&json, &fixture.report, &err), PSD_OK);
 	psd_json_end(&json, ']');
 	cr_expect(is_json(text_of(&memory)), "%s", memory.text);
-	cr_expect_not_null(
-		strstr(memory.text, "\"published_images_per_sec\":null,\"published_speedup\":2.5,\"error_ratio\":-0.2,"));
+	cr_expect_not_null(strstr(memory.text,
+				  "\"published_images_per_sec\":null,\"published_speedup\":2.5,\"error_ratio\":-0.2,"));
 	cr_expect_not_null(strstr(memory.text, "\"network_out_sec\":1.9}"));
 	cr_expect_not_null(strstr(memory.text, "\"tensors\":[\"fc1.weight\",\"fc1.bias\"],\"method\":\"ps\""));
 	cr_expect_not_null(strstr(memory.text, "\"tensors\":[\"fc1.weight\",\"fc1.bias\"],\"method\":\"sfb\""));
@@ -393,7 +402,8 @@ Test(output, table_marks_calibrated_values_and_names_the_bottleneck)
 	cr_expect_not_null(strstr(memory.text, "fidelity flow"));
 	/* 1.9 s of 2 s are 95 %, 0.25 s are 12.5 %, printed as the even 12 */
 	cr_expect_not_null(strstr(
-		memory.text, "first at 4 nodes: bound by the network, busy for 95 % of an iteration of 2 s; compute is 12 %.\n"));
+		memory.text,
+		"first at 4 nodes: bound by the network, busy for 95 % of an iteration of 2 s; compute is 12 %.\n"));
 	for (const char *line = memory.text; *line; line += strcspn(line, "\n") + 1)
 		cr_expect_leq(strcspn(line, "\n"), PSD_GRID_WIDTH);
 	free(memory.text);
@@ -429,8 +439,8 @@ Test(output, table_marks_what_lies_beyond_the_calibration)
 		struct psd_error err;
 
 		make_fixture(&fixture);
-		fixture.scenario.calibration = (struct psd_calibrated){cases[i].workers, fixture.results[0].point.bandwidth_bps *
-												 cases[i].bandwidth_ratio};
+		fixture.scenario.calibration = (struct psd_calibrated){
+			cases[i].workers, fixture.results[0].point.bandwidth_bps * cases[i].bandwidth_ratio};
 		open_memory(&memory);
 		cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
 		text_of(&memory);
@@ -484,8 +494,8 @@ Test(output, plan_gives_the_rule_in_words_with_its_figures)
 	struct psd_error err;
 
 	make_fixture(&fixture);
-	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[1], psd_scenario_point(&fixture.scenario, 0),
-				   &err),
+	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[1],
+				   psd_scenario_point(&fixture.scenario, 0), &err),
 		     PSD_OK);
 	open_memory(&memory);
 	cr_assert_eq(psd_output_plan(memory.out, &made, "point 1 of 1", &err), PSD_OK);
@@ -494,7 +504,8 @@ Test(output, plan_gives_the_rule_in_words_with_its_figures)
 	const unsigned factors = 2 * 32 * 3 * (4096 + 4096), dense = 2 * 4096 * 4096 / 4 * (4 + 4 - 2);
 	char expected[200];
 
-	snprintf(expected, sizeof(expected), "fc2: sfb, as 2 K (P-1)(M+N) = %u <= 2 M N (P+S-2)/S = %u values\n", factors, dense);
+	snprintf(expected, sizeof(expected), "fc2: sfb, as 2 K (P-1)(M+N) = %u <= 2 M N (P+S-2)/S = %u values\n",
+		 factors, dense);
 	cr_expect_not_null(strstr(memory.text, expected), "%s", memory.text);
 	free(memory.text);
 	psd_case_release(&made);
@@ -515,8 +526,8 @@ Test(output, printed_scenario_reads_back_as_the_same)
 	fixture.scenario.systems[0].host.message_sec = 1.0 / 3.0; /* needs all 17 digits */
 	fixture.scenario.systems[0].host.latency_sec = 47.25e-6;
 	psd_scenario_add_text(&first, &fixture.scenario);
-	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK, "%s in\n%s",
-		     err.text, first.bytes);
+	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK,
+		     "%s in\n%s", err.text, first.bytes);
 	cr_expect_eq(again.network.latency_sec, 30e-6);
 	cr_expect_eq(again.network.payload_ratio, 0.956);
 	cr_expect_eq(again.systems[0].host.copy_bps, 2.3e9 * 8);
@@ -627,10 +638,11 @@ Test(output, trace_is_json_with_one_event_a_line)
 	struct psd_trace_writer writer;
 
 	make_fixture(&fixture);
-	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[0], psd_scenario_point(&fixture.scenario, 0),
-				   &err),
+	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[0],
+				   psd_scenario_point(&fixture.scenario, 0), &err),
 		     PSD_OK);
-	const uint32_t forward = find_op(&made.program, PSD_OP_FORWARD), receive = find_op(&made.program, PSD_OP_RECEIVE);
+	const uint32_t forward = find_op(&made.program, PSD_OP_FORWARD),
+		       receive = find_op(&made.program, PSD_OP_RECEIVE);
 	const uint32_t send = made.program.ops[receive].match;
 	const struct psd_span spans[] = {
 		{.host = 0, .task = {0, forward}, .start_sec = 0, .end_sec = 0.25},
@@ -652,20 +664,23 @@ Test(output, trace_is_json_with_one_event_a_line)
 	for (const char *c = memory.text; *c; c++)
 		n_lines += *c == '\n';
 	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 1);
-	static const char head[] =
-		"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with comma\",\"system\":\"first\","
-		"\"executor\":\"sim-flow\",\"nodes\":4},\"traceEvents\":[\n";
+	static const char head[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
+				   "comma\",\"system\":\"first\","
+				   "\"executor\":\"sim-flow\",\"nodes\":4},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(memory.text, head, strlen(head)), 0, "%s", memory.text);
+	cr_expect_not_null(strstr(
+		memory.text, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":4,\"args\":{\"name\":\"server 0\"}},\n"));
 	cr_expect_not_null(
-		strstr(memory.text, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":4,\"args\":{\"name\":\"server 0\"}},\n"));
-	cr_expect_not_null(strstr(memory.text,
-				  "{\"name\":\"forward fc1\",\"cat\":\"forward\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":0.000,"
-				  "\"dur\":250000.000,\"args\":{\"iteration\":0,\"bytes\":0}},\n"));
+		strstr(memory.text,
+		       "{\"name\":\"forward fc1\",\"cat\":\"forward\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":0.000,"
+		       "\"dur\":250000.000,\"args\":{\"iteration\":0,\"bytes\":0}},\n"));
 	cr_expect_not_null(
-		strstr(memory.text, "\"cat\":\"send\",\"ph\":\"X\",\"pid\":1,\"tid\":5,\"ts\":250000.000,\"dur\":750000.400,"));
-	cr_expect_not_null(strstr(memory.text,
-				  "\"cat\":\"receive\",\"ph\":\"X\",\"pid\":4,\"tid\":6,\"ts\":250000.000,\"dur\":1250000.000,"));
+		strstr(memory.text,
+		       "\"cat\":\"send\",\"ph\":\"X\",\"pid\":1,\"tid\":5,\"ts\":250000.000,\"dur\":750000.400,"));
+	cr_expect_not_null(
+		strstr(memory.text,
+		       "\"cat\":\"receive\",\"ph\":\"X\",\"pid\":4,\"tid\":6,\"ts\":250000.000,\"dur\":1250000.000,"));
 	cr_expect_not_null(strstr(memory.text, "}}\n]}\n"));
 	free(memory.text);
 	psd_case_release(&made);
