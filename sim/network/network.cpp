@@ -23,7 +23,7 @@
 
 #include <simgrid/kernel/Timer.hpp>
 
-#include "sim/network/ground.hpp"
+#include "sim/network/backend.hpp"
 
 namespace s4u = simgrid::s4u;
 using simgrid::kernel::timer::Timer;
@@ -65,7 +65,7 @@ struct ScaledLink {
 };
 
 struct Network {
-	psd::Ground ground;
+	psd::Backend backend;
 	psd_wake_fn wake;
 	void *context;
 	std::unordered_map<s4u::Link *, ScaledLink> scaled;
@@ -102,7 +102,7 @@ void fail(unsigned from, unsigned to, const char *why)
 {
 	if (network->failure.status == PSD_OK)
 		psd_error_set(&network->failure, PSD_ERUN, nowhere(), "transfer from %.100s to %.100s: %.300s",
-			      network->ground.hosts[from]->get_cname(), network->ground.hosts[to]->get_cname(), why);
+			      network->backend.hosts[from]->get_cname(), network->backend.hosts[to]->get_cname(), why);
 	psd_network_stop();
 }
 
@@ -110,12 +110,12 @@ void fail(unsigned from, unsigned to, const char *why)
  * ours to break. */
 void take_off_list(s4u::Comm *comm)
 {
-	if (!network->ground.broken)
+	if (!network->backend.broken)
 		return;
-	network->ground.is_way_broken = true;
+	network->backend.is_way_broken = true;
 	comm->set_payload_size(1);
 	comm->start();
-	network->ground.is_way_broken = false;
+	network->backend.is_way_broken = false;
 	comm->set_state(s4u::Activity::State::INITED);
 }
 
@@ -125,7 +125,7 @@ Transfer *new_transfer(Pair *pair, unsigned from, unsigned to)
 
 	/* a comm that gets its ends one after the other is noted as vetoed in between, which would end the main loop */
 	s4u::Activity::set_vetoed_activities(nullptr);
-	transfer->comm = s4u::Comm::sendto_init(network->ground.hosts[from], network->ground.hosts[to]);
+	transfer->comm = s4u::Comm::sendto_init(network->backend.hosts[from], network->backend.hosts[to]);
 	s4u::Activity::set_vetoed_activities(&network->vetoes);
 	take_off_list(transfer->comm.get());
 	transfer->comm->set_data(transfer);
@@ -162,7 +162,7 @@ void start_on_users_platform(Transfer *transfer)
 
 	if (!transfer->pair->has_way)
 		transfer->pair->has_way =
-			!psd::find_way(&network->ground, from, to, &latency_sec).empty() || latency_sec > 0;
+			!psd::find_way(&network->backend, from, to, &latency_sec).empty() || latency_sec > 0;
 	if (!transfer->pair->has_way)
 		return fail(from, to, "the platform has no way between them");
 	transfer->comm->start();
@@ -180,7 +180,7 @@ void start_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie)
 	transfer->is_woken = false;
 	transfer->comm->set_payload_size(bytes);
 	network->n_in_flight++;
-	if (network->ground.platform.topology == PSD_TOPOLOGY_PLATFORM)
+	if (network->backend.platform.topology == PSD_TOPOLOGY_PLATFORM)
 		start_on_users_platform(transfer);
 	else
 		transfer->comm->start();
@@ -204,8 +204,8 @@ void arm(double date_sec)
 
 void count_bytes(const Transfer *transfer)
 {
-	const unsigned from_node = psd_platform_node_of(&network->ground.platform, transfer->from);
-	const unsigned to_node = psd_platform_node_of(&network->ground.platform, transfer->to);
+	const unsigned from_node = psd_platform_node_of(&network->backend.platform, transfer->from);
+	const unsigned to_node = psd_platform_node_of(&network->backend.platform, transfer->to);
 
 	if (from_node == to_node)
 		return;
@@ -279,7 +279,7 @@ void on_completion(const s4u::Activity &activity)
 		keep_for_later(network->ending);
 	network->ending = nullptr;
 	network->ended.push_back(transfer);
-	if (!network->ground.model->get_finished_action_set()->empty())
+	if (!network->backend.model->get_finished_action_set()->empty())
 		return;
 	network->ending = transfer;
 	wake_due();
@@ -294,16 +294,16 @@ enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_f
 
 	assert(!network);
 	network = new Network();
-	network->ground.platform = *platform;
+	network->backend.platform = *platform;
 	network->wake = wake;
 	network->context = context;
-	status = psd::open_ground(&network->ground, err);
+	status = psd::open_backend(&network->backend, err);
 	if (status != PSD_OK)
 		return status;
 	s4u::Activity::on_completion_cb(on_completion);
 	network->veto = s4u::Comm::sendto_init();
 	s4u::Activity::set_vetoed_activities(&network->vetoes);
-	const size_t n_nodes = psd_platform_node_of(platform, unsigned(network->ground.hosts.size()) - 1) + size_t(1);
+	const size_t n_nodes = psd_platform_node_of(platform, unsigned(network->backend.hosts.size()) - 1) + size_t(1);
 	network->sent_bytes.resize(n_nodes);
 	network->received_bytes.resize(n_nodes);
 	return PSD_OK;
@@ -311,7 +311,7 @@ enum psd_status psd_network_open(const struct psd_platform *platform, psd_wake_f
 
 unsigned psd_network_hosts(void)
 {
-	return unsigned(network->ground.hosts.size());
+	return unsigned(network->backend.hosts.size());
 }
 
 double psd_network_now_sec(void)
@@ -329,7 +329,7 @@ void psd_network_timer(double delay_sec, uint64_t cookie)
 
 void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie)
 {
-	assert(from != to && from < network->ground.hosts.size() && to < network->ground.hosts.size());
+	assert(from != to && from < network->backend.hosts.size() && to < network->backend.hosts.size());
 	if (bytes == 0) {
 		psd_network_timer(0, cookie);
 		return;
@@ -343,7 +343,7 @@ void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t c
 
 double psd_network_latency_sec(unsigned from, unsigned to)
 {
-	const struct psd_platform *platform = &network->ground.platform;
+	const struct psd_platform *platform = &network->backend.platform;
 	const bool is_near = psd_platform_node_of(platform, from) == psd_platform_node_of(platform, to);
 	const double ends_sec = is_near ? 0 : platform->host_latency_sec;
 
@@ -353,7 +353,7 @@ double psd_network_latency_sec(unsigned from, unsigned to)
 		return 0;
 	Pair *pair = find_pair(from, to);
 	if (pair->latency_sec < 0)
-		pair->latency_sec = psd::links_latency_sec(&network->ground, from, to);
+		pair->latency_sec = psd::links_latency_sec(&network->backend, from, to);
 	return pair->latency_sec + ends_sec;
 }
 
@@ -378,16 +378,16 @@ static void scale_link(s4u::Link *link, double ratio)
 /* A host of a user's platform has no link of its own; the first one out and the last one in serve it. */
 static void scale_users_link(unsigned node, double ratio)
 {
-	const unsigned host = node < network->ground.platform.nodes
-				      ? node * network->ground.platform.workers_per_node
-				      : node - network->ground.platform.nodes + network->ground.platform.workers;
+	const unsigned host = node < network->backend.platform.nodes
+				      ? node * network->backend.platform.workers_per_node
+				      : node - network->backend.platform.nodes + network->backend.platform.workers;
 	const unsigned other = host == 0 ? 1 : 0;
 	double unused_sec;
 
-	if (host >= network->ground.hosts.size() || other >= network->ground.hosts.size())
+	if (host >= network->backend.hosts.size() || other >= network->backend.hosts.size())
 		return;
-	const auto out = psd::find_way(&network->ground, host, other, &unused_sec);
-	const auto in = psd::find_way(&network->ground, other, host, &unused_sec);
+	const auto out = psd::find_way(&network->backend, host, other, &unused_sec);
+	const auto in = psd::find_way(&network->backend, other, host, &unused_sec);
 	if (!out.empty())
 		scale_link(out.front(), ratio);
 	if (!in.empty() && (out.empty() || in.back() != out.front()))
@@ -397,12 +397,12 @@ static void scale_users_link(unsigned node, double ratio)
 void psd_network_scale_link(unsigned node, double ratio)
 {
 	assert(ratio > 0);
-	if (network->ground.platform.topology == PSD_TOPOLOGY_PLATFORM) {
+	if (network->backend.platform.topology == PSD_TOPOLOGY_PLATFORM) {
 		scale_users_link(node, ratio);
 		return;
 	}
-	scale_link(network->ground.links[psd_platform_node_link(node, 0)], ratio);
-	scale_link(network->ground.links[psd_platform_node_link(node, 1)], ratio);
+	scale_link(network->backend.links[psd_platform_node_link(node, 0)], ratio);
+	scale_link(network->backend.links[psd_platform_node_link(node, 1)], ratio);
 }
 
 void psd_network_stop(void)
@@ -422,7 +422,7 @@ enum psd_status psd_network_run(struct psd_error *err)
 		else if (!network->alarms.empty())
 			arm(std::max(network->alarms.top().date_sec, s4u::Engine::get_clock()));
 		try {
-			network->ground.engine->run();
+			network->backend.engine->run();
 		} catch (const std::exception &failure) {
 			return psd_error_set(err, PSD_ERUN, nowhere(), "SimGrid: %.500s", failure.what());
 		}

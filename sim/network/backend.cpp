@@ -1,7 +1,7 @@
 /* Starts SimGrid, gives it a generated platform or loads a user's, and checks the latter. Ways of a generated platform
  * come from platform.c through one zone of our own: nested star zones cannot choose a spine by the receiver and are
  * slower. Latencies never stay on the links. Refuses to start any transfer. */
-#include "sim/network/ground.hpp"
+#include "sim/network/backend.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,9 +27,9 @@ namespace
 /* ---- ways of a generated platform ---- */
 
 struct Zone : routing::NetZoneImpl {
-	const Ground *ground;
+	const Backend *backend;
 
-	explicit Zone(const Ground *owner) : NetZoneImpl("world"), ground(owner)
+	explicit Zone(const Backend *owner) : NetZoneImpl("world"), backend(owner)
 	{
 	}
 	void get_local_route(const routing::NetPoint *from, const routing::NetPoint *to, routing::Route *into,
@@ -37,34 +37,34 @@ struct Zone : routing::NetZoneImpl {
 	{
 		unsigned links[PSD_ROUTE_LINKS], n_links;
 
-		if (ground->is_way_broken) {
-			into->link_list_.push_back(ground->broken->get_impl());
+		if (backend->is_way_broken) {
+			into->link_list_.push_back(backend->broken->get_impl());
 			return;
 		}
 		/* hosts are the only netpoints of this zone, created in the order of their numbers */
-		n_links = psd_platform_route(&ground->platform, unsigned(from->id()), unsigned(to->id()), links);
+		n_links = psd_platform_route(&backend->platform, unsigned(from->id()), unsigned(to->id()), links);
 		into->link_list_.reserve(n_links);
 		for (unsigned i = 0; i < n_links; i++)
-			into->link_list_.push_back(ground->links[links[i]]->get_impl());
+			into->link_list_.push_back(backend->links[links[i]]->get_impl());
 	}
 };
 
-void build_platform(Ground *ground)
+void build_platform(Backend *backend)
 {
-	const struct psd_platform *platform = &ground->platform;
-	auto *zone = new Zone(ground); /* SimGrid's from here on */
+	const struct psd_platform *platform = &backend->platform;
+	auto *zone = new Zone(backend); /* SimGrid's from here on */
 	char name[PSD_LINK_NAME];
 
 	for (unsigned host = 0; host < psd_platform_hosts(platform); host++) {
 		psd_platform_host_name(platform, host, name);
-		ground->hosts.push_back(zone->create_host(name, {1e9}));
+		backend->hosts.push_back(zone->create_host(name, {1e9}));
 	}
 	for (unsigned link = 0; link < psd_platform_links(platform); link++) {
 		psd_platform_link_name(platform, link, name);
-		ground->links.push_back(zone->create_link(name, {psd_platform_link_bps(platform, link) / 8}));
+		backend->links.push_back(zone->create_link(name, {psd_platform_link_bps(platform, link) / 8}));
 	}
-	ground->broken = zone->create_link("broken", {1});
-	ground->broken->turn_off();
+	backend->broken = zone->create_link("broken", {1});
+	backend->broken->turn_off();
 }
 
 /* ---- a user's platform ---- */
@@ -92,19 +92,19 @@ enum psd_status check_link(const s4u::Link *link, struct psd_place at, struct ps
 	return PSD_OK;
 }
 
-enum psd_status check_platform(const Ground *ground, struct psd_error *err)
+enum psd_status check_platform(const Backend *backend, struct psd_error *err)
 {
-	const struct psd_place at = {ground->platform.path, 0, 0};
-	const unsigned needed = psd_platform_hosts(&ground->platform);
+	const struct psd_place at = {backend->platform.path, 0, 0};
+	const unsigned needed = psd_platform_hosts(&backend->platform);
 	enum psd_status status;
 
-	if (ground->hosts.size() < needed)
+	if (backend->hosts.size() < needed)
 		return psd_error_set(err, PSD_EINVAL, at, "platform has %zu hosts, the scenario needs %u",
-				     ground->hosts.size(), needed);
-	for (const s4u::Host *host : ground->hosts)
+				     backend->hosts.size(), needed);
+	for (const s4u::Host *host : backend->hosts)
 		if ((status = check_host(host, at, err)) != PSD_OK)
 			return status;
-	for (const s4u::Link *link : ground->engine->get_all_links())
+	for (const s4u::Link *link : backend->engine->get_all_links())
 		if ((status = check_link(link, at, err)) != PSD_OK)
 			return status;
 	return PSD_OK;
@@ -112,13 +112,13 @@ enum psd_status check_platform(const Ground *ground, struct psd_error *err)
 
 /* CM02 shares a link in proportion to the round-trip time of its flows; without latencies on the links it shares alike.
  */
-void take_latencies(Ground *ground)
+void take_latencies(Backend *backend)
 {
-	for (s4u::Link *link : ground->engine->get_all_links()) {
+	for (s4u::Link *link : backend->engine->get_all_links()) {
 		const double latency_sec = link->get_latency();
 
 		if (latency_sec > 0) {
-			ground->latencies_sec[link] = latency_sec;
+			backend->latencies_sec[link] = latency_sec;
 			link->set_latency(0);
 		}
 	}
@@ -129,10 +129,10 @@ bool ends_with(const std::string &text, const std::string &end)
 	return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-enum psd_status load_platform(Ground *ground, struct psd_error *err)
+enum psd_status load_platform(Backend *backend, struct psd_error *err)
 {
-	const std::string path = ground->platform.path;
-	const struct psd_place at = {ground->platform.path, 0, 0};
+	const std::string path = backend->platform.path;
+	const struct psd_place at = {backend->platform.path, 0, 0};
 	FILE *file = fopen(path.c_str(), "r");
 	enum psd_status status;
 
@@ -142,18 +142,18 @@ enum psd_status load_platform(Ground *ground, struct psd_error *err)
 	if (ends_with(path, ".so") || ends_with(path, ".dylib")) /* SimGrid would run its code */
 		return psd_error_set(err, PSD_EINVAL, at, "a platform must be SimGrid XML");
 	try {
-		ground->engine->load_platform(path);
-		if (!ground->engine->get_netzone_root())
+		backend->engine->load_platform(path);
+		if (!backend->engine->get_netzone_root())
 			return psd_error_set(err, PSD_EINVAL, at, "platform has no zone");
-		ground->hosts = ground->engine->get_all_hosts();
-		std::sort(ground->hosts.begin(), ground->hosts.end(), [](const s4u::Host *a, const s4u::Host *b) {
+		backend->hosts = backend->engine->get_all_hosts();
+		std::sort(backend->hosts.begin(), backend->hosts.end(), [](const s4u::Host *a, const s4u::Host *b) {
 			return psd_platform_compare_names(a->get_cname(), b->get_cname()) < 0;
 		});
-		status = check_platform(ground, err);
+		status = check_platform(backend, err);
 		if (status == PSD_OK)
-			take_latencies(ground);
+			take_latencies(backend);
 	} catch (const std::exception &failure) {
-		status = psd_platform_refuse(ground->platform.path, failure.what(), err);
+		status = psd_platform_refuse(backend->platform.path, failure.what(), err);
 	}
 	return status;
 }
@@ -181,7 +181,7 @@ struct SignalKeeper {
 
 /* CM02 without cross traffic and window limits is plain max-min sharing; the defaults add 4 % and cap long fat ways.
  * Options given here win over a <config> in the platform. */
-void start_simgrid(Ground *ground)
+void start_simgrid(Backend *backend)
 {
 	static std::string words[] = {"psd-sim", "--cfg=network/model:CM02", "--cfg=network/crosstraffic:no",
 				      "--cfg=network/TCP-gamma:1e15", "--cfg=debug/clean-atexit:no"};
@@ -191,61 +191,61 @@ void start_simgrid(Ground *ground)
 
 	xbt_log_control_set("root.thres:critical");
 	xbt_log_control_set("root.fmt:%m%n"); /* only what comes before an abort() is left: the message alone */
-	ground->engine = new s4u::Engine(&argc, argv);
+	backend->engine = new s4u::Engine(&argc, argv);
 }
 
-void find_model(Ground *ground)
+void find_model(Backend *backend)
 {
-	for (Model *model : ground->engine->get_all_models())
+	for (Model *model : backend->engine->get_all_models())
 		if (model->get_name() == "Network_CM02")
-			ground->model = model;
-	if (!ground->model)
+			backend->model = model;
+	if (!backend->model)
 		throw std::runtime_error("SimGrid has no CM02 network model");
 }
 
 } // namespace
 
-enum psd_status open_ground(Ground *ground, struct psd_error *err)
+enum psd_status open_backend(Backend *backend, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
 	try {
-		start_simgrid(ground);
-		if (ground->platform.topology == PSD_TOPOLOGY_PLATFORM)
-			status = load_platform(ground, err);
+		start_simgrid(backend);
+		if (backend->platform.topology == PSD_TOPOLOGY_PLATFORM)
+			status = load_platform(backend, err);
 		else
-			build_platform(ground);
+			build_platform(backend);
 		if (status != PSD_OK)
 			return status;
-		ground->engine->seal_platform();
-		find_model(ground);
+		backend->engine->seal_platform();
+		find_model(backend);
 	} catch (const std::exception &failure) {
 		return psd_error_set(err, PSD_ERUN, psd_place{nullptr, 0, 0}, "SimGrid: %.500s", failure.what());
 	}
 	return PSD_OK;
 }
 
-std::vector<s4u::Link *> find_way(const Ground *ground, unsigned from, unsigned to, double *latency_sec)
+std::vector<s4u::Link *> find_way(const Backend *backend, unsigned from, unsigned to, double *latency_sec)
 {
 	std::vector<s4u::Link *> links;
 
 	*latency_sec = 0;
 	try {
-		ground->hosts[from]->route_to(ground->hosts[to], links, latency_sec);
+		backend->hosts[from]->route_to(backend->hosts[to], links, latency_sec);
 	} catch (const std::exception &) {
 		links.clear();
 	}
 	return links;
 }
 
-double links_latency_sec(const Ground *ground, unsigned from, unsigned to)
+double links_latency_sec(const Backend *backend, unsigned from, unsigned to)
 {
 	double unused_sec, latency_sec = 0;
 
-	for (const s4u::Link *link : find_way(ground, from, to, &unused_sec)) {
-		const auto found = ground->latencies_sec.find(link);
+	for (const s4u::Link *link : find_way(backend, from, to, &unused_sec)) {
+		const auto found = backend->latencies_sec.find(link);
 
-		latency_sec += found == ground->latencies_sec.end() ? 0 : found->second;
+		latency_sec += found == backend->latencies_sec.end() ? 0 : found->second;
 	}
 	return latency_sec;
 }

@@ -1,7 +1,7 @@
 /* What the network runs on: SimGrid's engine, its hosts and their links, generated or from a user's file. Private to
  * sim/, C++. */
-#ifndef PSD_SIM_GROUND_HPP
-#define PSD_SIM_GROUND_HPP
+#ifndef PSD_SIM_BACKEND_HPP
+#define PSD_SIM_BACKEND_HPP
 
 #include <unordered_map>
 #include <vector>
@@ -16,7 +16,7 @@ extern "C" {
 namespace psd
 {
 
-struct Ground {
+struct Backend {
 	struct psd_platform platform;
 	simgrid::s4u::Engine *engine;
 	simgrid::kernel::resource::Model *model; /* of the network */
@@ -28,14 +28,14 @@ struct Ground {
 		latencies_sec; /* of a user's links, as the file has them */
 };
 
-/* Starts SimGrid on ground->platform and fills the rest; ground must stay where it is until the process ends.
+/* Starts SimGrid on backend->platform and fills the rest; backend must stay where it is until the process ends.
  * PSD_EINVAL, PSD_EFILE: the user's file, in one line; PSD_ERUN: SimGrid gave up. */
-enum psd_status open_ground(Ground *ground, struct psd_error *err);
+enum psd_status open_backend(Backend *backend, struct psd_error *err);
 /* The links from one host to another. Empty: no way (a user's platform need not connect all hosts), or one without
  * links but with *latency_sec, what SimGrid itself counts besides the links. */
-std::vector<simgrid::s4u::Link *> find_way(const Ground *ground, unsigned from, unsigned to, double *latency_sec);
+std::vector<simgrid::s4u::Link *> find_way(const Backend *backend, unsigned from, unsigned to, double *latency_sec);
 /* Sum of the links' latencies on a user's platform, as the file has them. */
-double links_latency_sec(const Ground *ground, unsigned from, unsigned to);
+double links_latency_sec(const Backend *backend, unsigned from, unsigned to);
 
 } // namespace psd
 
