@@ -20,14 +20,9 @@ static double images_per_sec(const struct psd_scenario *scenario, const struct p
 	return (double)row->point.workers * scenario->batch_per_worker / row->result.iteration_sec;
 }
 
-static double exposed_sec(const struct psd_run_row *row)
-{
-	return fmax(0.0, row->result.iteration_sec - row->result.compute_sec);
-}
-
 static double speedup(const struct psd_run_row *row)
 {
-	return row->point.workers * row->result.compute_sec / row->result.iteration_sec;
+	return row->point.workers * row->result.parts.compute_sec / row->result.iteration_sec;
 }
 
 static struct psd_result_row row_of(const struct psd_scenario *scenario, const struct psd_run_row *row)
@@ -42,8 +37,7 @@ static struct psd_result_row row_of(const struct psd_scenario *scenario, const s
 		.iteration_sec = row->result.iteration_sec,
 		.images_per_sec = images_per_sec(scenario, row),
 		.speedup = {scenario->baseline_system < 0, speedup(row)},
-		.compute_sec = row->result.compute_sec,
-		.exposed_comm_sec = exposed_sec(row),
+		.parts = row->result.parts,
 		.sent_bytes_per_node = row->result.sent_bytes_per_node,
 		.received_bytes_per_node = row->result.received_bytes_per_node,
 	};

@@ -60,6 +60,20 @@ static void expect_near(const struct psd_case *made, const char *what, double ac
 		  made->plan.layout.workers, actual, expected, 100.0 * (actual / expected - 1.0));
 }
 
+/* The parts of an iteration are all of it, and each at least nothing. */
+static void expect_whole(const struct psd_case *made, const char *what, const struct psd_outcome *outcome)
+{
+	const struct psd_parts *parts = &outcome->parts;
+
+	expect_near(made, what,
+		    parts->compute_sec + parts->other_work_sec + parts->exposed_comm_sec + parts->other_waiting_sec,
+		    outcome->iteration_sec, ROUNDING_RATIO);
+	cr_expect(parts->compute_sec > 0 && parts->other_work_sec >= 0 && parts->exposed_comm_sec >= 0 &&
+			  parts->other_waiting_sec >= 0,
+		  "%s of %s with %u workers: %g, %g, %g and %g s", what, made->system->name, made->plan.layout.workers,
+		  parts->compute_sec, parts->other_work_sec, parts->exposed_comm_sec, parts->other_waiting_sec);
+}
+
 /* Every system of the scenario at every point of its sweep. */
 static void expect_agreement_within(const char *text, double ratio)
 {
@@ -76,6 +90,8 @@ static void expect_agreement_within(const char *text, double ratio)
 			expect_near(&made, "estimated iteration_sec", estimate.iteration_sec, simulation.iteration_sec,
 				    ratio);
 			cr_expect_eq(estimate.n_iterations, simulation.n_iterations);
+			expect_whole(&made, "estimated parts", &estimate);
+			expect_whole(&made, "simulated parts", &simulation);
 			cr_expect_gt(estimate.iteration_sec, loaded.matter.costs.compute_sec * (1.0 - ROUNDING_RATIO));
 			psd_case_release(&made);
 		}
@@ -264,8 +280,11 @@ static void expect_fidelities_agree(const char *text)
 
 			loaded_case(&flows, &by_flow, s, p);
 			loaded_case(&messages, &by_message, s, p);
-			expect_near(&flows, "flow iteration_sec", simulated(&flows).iteration_sec,
-				    simulated(&messages).iteration_sec, AGREEMENT_RATIO);
+			const struct psd_outcome flow_outcome = simulated(&flows), outcome = simulated(&messages);
+			expect_near(&flows, "flow iteration_sec", flow_outcome.iteration_sec, outcome.iteration_sec,
+				    AGREEMENT_RATIO);
+			expect_whole(&flows, "flow parts", &flow_outcome);
+			expect_whole(&messages, "message parts", &outcome);
 			psd_case_release(&messages);
 			psd_case_release(&flows);
 		}

@@ -300,6 +300,8 @@ static void estimate_work(void *context, unsigned host, enum psd_resource resour
 	const struct psd_program *program = estimate->program;
 	const double cores = estimate->pools ? psd_op_cores(&program->ops[task.op], &program->plan->machine) : 0.0;
 
+	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
+		psd_interpreter_worked(&estimate->interpreter, host, sec);
 	if (cores > 0.0)
 		process(estimate, host, sec * cores, cores, PROCESS_WORK, resource);
 	else
@@ -333,6 +335,7 @@ static double latency_sec(const struct estimate *estimate)
 
 static void push_arrival(struct estimate *estimate, double at_sec, unsigned to, struct psd_task task)
 {
+	psd_interpreter_departed(&estimate->interpreter);
 	push_event(estimate,
 		   (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
 }
@@ -599,6 +602,7 @@ static void fill_outcome(const struct estimate *estimate, struct psd_run_length 
 	const struct psd_interpreter *interpreter = &estimate->interpreter;
 	*outcome = (struct psd_outcome){
 		.iteration_sec = psd_interpreter_iteration_sec(interpreter, length.first_measured),
+		.parts = psd_interpreter_parts(interpreter, length.first_measured),
 		.n_iterations = length.n_iterations,
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)

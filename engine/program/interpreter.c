@@ -28,6 +28,7 @@ static void end_span(struct psd_interpreter *in, unsigned h, enum psd_resource r
 	const double end_sec = in->seam.now(in->seam.context);
 	host->is_busy[resource] = false;
 	host->busy_sec[resource] += end_sec - start_sec;
+	psd_account_end(&in->account, h, op_of(in, host->running[resource]), end_sec);
 	if (in->seam.span != NULL)
 		in->seam.span(in->seam.context, h, host->running[resource], start_sec, end_sec);
 }
@@ -35,7 +36,8 @@ static void end_span(struct psd_interpreter *in, unsigned h, enum psd_resource r
 static void note_next(struct psd_interpreter *in, struct psd_task task)
 {
 	in->next_sec[task.iteration] = in->seam.now(in->seam.context); /* time never goes back: the last one stays */
-	in->n_next_done[task.iteration]++;
+	if (++in->n_next_done[task.iteration] == in->n_workers)
+		psd_account_mark(&in->account, task.iteration, in->next_sec[task.iteration]);
 }
 
 /* ---- collectives: one at a time on the cluster, begun when every worker is ready and its NIC free ---- */
@@ -48,12 +50,14 @@ static void begin_collective_if_complete(struct psd_interpreter *in)
 	in->seam.collective(in->seam.context, in->collective);
 }
 
-static void join(struct psd_interpreter *in, struct psd_host_state *host)
+static void join(struct psd_interpreter *in, unsigned h)
 {
+	struct psd_host_state *host = &in->hosts[h];
 	host->is_busy[PSD_RESOURCE_NIC] = true;
 	host->has_joined = true;
 	host->running[PSD_RESOURCE_NIC] = in->collective;
 	host->started_sec[PSD_RESOURCE_NIC] = in->seam.now(in->seam.context);
+	psd_account_begin(&in->account, h, op_of(in, in->collective), host->started_sec[PSD_RESOURCE_NIC]);
 	in->n_joined++;
 }
 
@@ -70,7 +74,7 @@ static void gather(struct psd_interpreter *in)
 		in->seam.choose(in->seam.context, entry.task);
 	for (unsigned h = 0; h < in->n_hosts; h++)
 		if (in->hosts[h].is_worker && !in->hosts[h].is_busy[PSD_RESOURCE_NIC])
-			join(in, &in->hosts[h]);
+			join(in, h);
 	begin_collective_if_complete(in);
 }
 
@@ -114,6 +118,7 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 	host->is_busy[resource] = true;
 	host->running[resource] = task;
 	host->started_sec[resource] = in->seam.now(in->seam.context);
+	psd_account_begin(&in->account, h, op, host->started_sec[resource]);
 	if (resource == PSD_RESOURCE_NIC) {
 		if (in->seam.send(in->seam.context, h, task))
 			return false;
@@ -122,6 +127,7 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 		return false;
 	}
 	host->is_busy[resource] = false;
+	psd_account_end(&in->account, h, op, host->started_sec[resource]);
 	psd_sched_finish(&host->sched, task);
 	return true;
 }
@@ -134,7 +140,7 @@ static bool dispatch(struct psd_interpreter *in, unsigned h, enum psd_resource r
 	if (host->is_busy[resource])
 		return false;
 	if (resource == PSD_RESOURCE_NIC && in->has_collective && host->is_worker && !host->has_joined) {
-		join(in, host);
+		join(in, h);
 		begin_collective_if_complete(in);
 		return false;
 	}
@@ -180,7 +186,7 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 		in->n_workers += in->hosts[h].is_worker;
 	}
 	in->n_cluster_workers = in->seam.n_cluster_workers > 0 ? in->seam.n_cluster_workers : in->n_workers;
-	return PSD_OK;
+	return psd_account_init(&in->account, in->n_hosts, in->n_iterations, err);
 }
 
 enum psd_status psd_interpreter_init(struct psd_interpreter *in, const struct psd_program *program, unsigned n_hosts,
@@ -205,6 +211,7 @@ void psd_interpreter_release(struct psd_interpreter *in)
 	free(in->collective_ready[0]);
 	free(in->collective_ready[1]);
 	free(in->collectives.entries);
+	psd_account_release(&in->account);
 	*in = (struct psd_interpreter){0};
 }
 
@@ -228,10 +235,21 @@ void psd_interpreter_finished(struct psd_interpreter *in, unsigned h, enum psd_r
 	settle(in, h);
 }
 
+void psd_interpreter_departed(struct psd_interpreter *in)
+{
+	psd_account_depart(&in->account, in->seam.now(in->seam.context));
+}
+
+void psd_interpreter_worked(struct psd_interpreter *in, unsigned host, double work_sec)
+{
+	psd_account_worked(&in->account, host, work_sec);
+}
+
 void psd_interpreter_arrived(struct psd_interpreter *in, unsigned h, struct psd_task send)
 {
 	const uint32_t receive = send.op + 1; /* a send is followed by its receive */
 	assert(in->program->ops[receive].kind == PSD_OP_RECEIVE && in->program->ops[receive].match == send.op);
+	psd_account_arrive(&in->account, in->seam.now(in->seam.context));
 	psd_sched_arrive(&in->hosts[h].sched, (struct psd_task){send.iteration, receive});
 	settle(in, h);
 }
@@ -314,4 +332,20 @@ double psd_interpreter_busy_sec(const struct psd_interpreter *in, enum psd_resou
 		busiest_sec =
 			in->hosts[h].busy_sec[resource] > busiest_sec ? in->hosts[h].busy_sec[resource] : busiest_sec;
 	return busiest_sec / in->n_iterations;
+}
+
+static double device_sec(const struct psd_parts *parts)
+{
+	return parts->compute_sec + parts->other_work_sec;
+}
+
+struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_t first)
+{
+	struct psd_parts least_waiting = {0};
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		const struct psd_parts parts = psd_account_parts(&in->account, h, first, in->n_iterations);
+		if (in->hosts[h].is_worker && device_sec(&parts) > device_sec(&least_waiting))
+			least_waiting = parts;
+	}
+	return least_waiting;
 }

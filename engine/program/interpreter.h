@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
+#include "engine/program/account.h"
 #include "engine/program/program.h"
 #include "engine/program/sched.h"
 
@@ -50,8 +51,9 @@ struct psd_interpreter {
 	unsigned n_workers; /* here */
 	unsigned n_cluster_workers;
 	uint32_t n_iterations;
-	double *next_sec;		    /* per iteration: when its NEXT was done on the last worker */
-	uint32_t *n_next_done;		    /* per iteration */
+	double *next_sec;      /* per iteration: when its NEXT was done on the last worker */
+	uint32_t *n_next_done; /* per iteration */
+	struct psd_account account;
 	uint32_t *collective_ready[2];	    /* per operation: workers on which it is ready, by parity */
 	struct psd_ready_queue collectives; /* ready on all workers of the cluster, not yet begun */
 	int64_t n_chosen;		    /* by the coordinator elsewhere */
@@ -72,7 +74,11 @@ void psd_interpreter_begin(struct psd_interpreter *interpreter);
 /* host begins nothing of `iteration` before it has completed the one before, as psd_sched_set_fence(). */
 void psd_interpreter_set_fence(struct psd_interpreter *interpreter, unsigned host, uint32_t iteration);
 void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host, enum psd_resource resource);
+/* A message is on its way to a host here, for which no NIC here is busy any more, or ever was: it will arrive. */
+void psd_interpreter_departed(struct psd_interpreter *interpreter);
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
+/* Of what the host's device does at present so much is work, the rest a wait for a core; all of it if not told. */
+void psd_interpreter_worked(struct psd_interpreter *interpreter, unsigned host, double work_sec);
 void psd_interpreter_collective_finished(struct psd_interpreter *interpreter);
 /* On the coordinator: a worker anywhere on the cluster is ready for the collective. */
 void psd_interpreter_announced(struct psd_interpreter *interpreter, struct psd_task collective);
@@ -88,6 +94,8 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, un
 enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter, struct psd_error *err) PSD_MUST_CHECK;
 /* Mean seconds of the iterations from `first` on: from NEXT to NEXT. */
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
+/* The parts of that mean on the worker that waits least: the one for which the others wait. Where equal, the first. */
+struct psd_parts psd_interpreter_parts(const struct psd_interpreter *interpreter, uint32_t first);
 /* Mean seconds per iteration that the busiest host's resource was held. */
 double psd_interpreter_busy_sec(const struct psd_interpreter *interpreter, enum psd_resource resource);
 

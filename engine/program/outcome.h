@@ -4,10 +4,11 @@
 
 #include <stdint.h>
 
-#include "engine/program/program.h"
+#include "engine/program/account.h"
 
 struct psd_outcome {
 	double iteration_sec;		/* mean of the measured iterations */
+	struct psd_parts parts;		/* of it, on the worker that waits least */
 	double busy_sec[PSD_RESOURCES]; /* per iteration, of the busiest host */
 	uint64_t sent_bytes_per_node;	/* per iteration, of the node that sends most; to other nodes only */
 	uint64_t received_bytes_per_node;

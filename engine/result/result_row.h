@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "engine/base/text.h"
+#include "engine/program/account.h"
 
 /* A number that may not be there. */
 struct psd_result_value {
@@ -21,8 +22,7 @@ struct psd_result_row {
 	double iteration_sec;
 	double images_per_sec; /* of all workers together */
 	struct psd_result_value speedup;
-	double compute_sec;
-	double exposed_comm_sec;
+	struct psd_parts parts; /* of iteration_sec */
 	uint64_t sent_bytes_per_node, received_bytes_per_node;
 	struct psd_result_value published_images_per_sec, published_speedup;
 	struct psd_result_value error_ratio;

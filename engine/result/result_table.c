@@ -16,7 +16,7 @@ static void note(double *least, double value)
 void psd_result_least_note(struct psd_result_least *least, const struct psd_result_row *row)
 {
 	note(&least->sec, row->iteration_sec);
-	note(&least->sec, row->compute_sec);
+	note(&least->sec, row->parts.compute_sec);
 	note(&least->images_per_sec, row->images_per_sec);
 	note(&least->sent_mb, (double)row->sent_bytes_per_node / bytes_per_mb);
 }
@@ -57,8 +57,8 @@ void psd_result_table_add_row(struct psd_grid *grid, const struct psd_result_row
 	psd_grid_set(grid, PSD_COLUMN_THROUGHPUT, "%.*f", psd_result_least_decimals(least), row->images_per_sec);
 	if (row->speedup.is_there)
 		psd_grid_set(grid, PSD_COLUMN_SPEEDUP, "%.2f", row->speedup.value);
-	psd_grid_set(grid, PSD_COLUMN_COMPUTE, "%.*f", sec_decimals, row->compute_sec);
-	psd_grid_set(grid, PSD_COLUMN_EXPOSED, "%.*f", sec_decimals, row->exposed_comm_sec);
+	psd_grid_set(grid, PSD_COLUMN_COMPUTE, "%.*f", sec_decimals, row->parts.compute_sec);
+	psd_grid_set(grid, PSD_COLUMN_EXPOSED, "%.*f", sec_decimals, row->parts.exposed_comm_sec);
 	psd_grid_set(grid, PSD_COLUMN_SENT, "%.*f", psd_grid_decimals(least->sent_mb, MOST_DECIMALS),
 		     (double)row->sent_bytes_per_node / bytes_per_mb);
 }

@@ -257,7 +257,7 @@ static void add_point(struct psd_text *text, const struct psd_calibration *calib
 		.workers = point->workers,
 		.bandwidth_bps = {point->bandwidth_bps > 0.0, point->bandwidth_bps},
 		.iteration_sec = point->iteration_sec,
-		.exposed_comm_sec = point->iteration_sec,
+		.parts.exposed_comm_sec = point->iteration_sec,
 		.sent_bytes_per_node = point->node_bytes,
 		.received_bytes_per_node = point->node_bytes,
 	};

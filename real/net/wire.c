@@ -148,12 +148,12 @@ struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPOR
 
 void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES])
 {
-	put(put(put(bytes, bits_of(bye->compute_sec), 8), bye->sent_bytes, 8), bye->received_bytes, 8);
+	put(put(bytes, bye->sent_bytes, 8), bye->received_bytes, 8);
 }
 
 struct psd_wire_bye psd_wire_decode_bye(const uint8_t bytes[PSD_WIRE_BYE_BYTES])
 {
-	struct psd_wire_bye bye = {.compute_sec = double_of(get(&bytes, 8))};
+	struct psd_wire_bye bye;
 
 	bye.sent_bytes = get(&bytes, 8);
 	bye.received_bytes = get(&bytes, 8);

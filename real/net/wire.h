@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     4
+#define PSD_WIRE_VERSION     5
 #define PSD_WIRE_HEAD_BYTES  40
 #define PSD_WIRE_SMALL_BYTES 32 /* the longest payload that is not a tensor */
 
@@ -54,7 +54,6 @@ struct psd_wire_report {
 };
 
 struct psd_wire_bye {
-	double compute_sec;  /* per iteration */
 	uint64_t sent_bytes; /* per iteration, to other nodes */
 	uint64_t received_bytes;
 };
@@ -63,7 +62,7 @@ struct psd_wire_bye {
 #define PSD_WIRE_HELLO_BYTES  24
 #define PSD_WIRE_CLOCK_BYTES  24
 #define PSD_WIRE_REPORT_BYTES 16
-#define PSD_WIRE_BYE_BYTES    24
+#define PSD_WIRE_BYE_BYTES    16
 
 void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HEAD_BYTES]);
 /* PSD_ERUN: another magic or version, an unknown kind, an off_sec that no clock shows, or a small payload of another

@@ -164,15 +164,14 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	const size_t n_ops = worker->program->n_ops;
 
 	worker->peers = calloc(worker->n_hosts, sizeof(*worker->peers));
-	worker->compute_sec = calloc(worker->options->n_iterations, sizeof(*worker->compute_sec));
 	worker->last_sec = calloc(n_ops, sizeof(*worker->last_sec));
 	worker->losses = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->losses));
 	worker->correct = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->correct));
 	worker->tests.pause_sec = calloc(worker->options->n_iterations, sizeof(*worker->tests.pause_sec));
 	worker->late_sec = calloc(worker->options->n_iterations, sizeof(*worker->late_sec));
 	worker->beside_sec = calloc(worker->options->n_iterations, sizeof(*worker->beside_sec));
-	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->compute_sec || !worker->last_sec ||
-	    !worker->losses || !worker->correct || !worker->tests.pause_sec)
+	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->last_sec || !worker->losses ||
+	    !worker->correct || !worker->tests.pause_sec)
 		return out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		struct psd_peer *peer = &worker->peers[p];
@@ -180,7 +179,7 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 		peer->next_iteration = calloc(n_ops, sizeof(*peer->next_iteration));
 		peer->next_signal = calloc(n_ops, sizeof(*peer->next_signal));
 		peer->n_shares = calloc(n_ops, sizeof(*peer->n_shares));
-		peer->begun_sec = calloc(worker->options->span ? n_ops : 1, sizeof(*peer->begun_sec));
+		peer->begun_sec = calloc(n_ops, sizeof(*peer->begun_sec));
 		if (!peer->next_iteration || !peer->next_signal || !peer->n_shares || !peer->begun_sec)
 			return out_of_memory(err);
 	}
@@ -279,7 +278,6 @@ static void close_worker(struct psd_worker *worker)
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
 	free(worker->peers);
-	free(worker->compute_sec);
 	free(worker->last_sec);
 	free(worker->tests.pause_sec);
 	free(worker->late_sec);
@@ -302,10 +300,10 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 		return job->status;
 	}
 	worker->jobs_cpu_sec += job->cpu_sec;
-	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD) {
-		worker->compute_sec[iteration] += job->busy_sec;
+	if (resource == PSD_RESOURCE_DEVICE)
+		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
+	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		worker->last_sec[job->task.op] = job->sec;
-	}
 	if (job->is_after_test) {
 		worker->tests.pause_sec[iteration] = job->test_sec;
 		psd_worker_fence_test(worker, iteration);
@@ -438,7 +436,7 @@ static enum psd_status run(struct psd_worker *worker, struct psd_worker_result *
 		status = psd_worker_measure(worker, result, err);
 	if (status)
 		return status;
-	bye = (struct psd_wire_bye){result->compute_sec, result->sent_bytes_per_node, result->received_bytes_per_node};
+	bye = (struct psd_wire_bye){result->sent_bytes_per_node, result->received_bytes_per_node};
 	status = part(worker, &bye, err);
 	if (status)
 		return status;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/program/account.h"
 #include "engine/program/case.h"
 #include "engine/program/sched.h"
 #include "engine/result/trace.h"
@@ -61,9 +62,8 @@ struct psd_worker_options {
 /* What worker 0 knows at the end; on other hosts only their own figures. Of a replay: what the cluster would have had,
  * its seconds and bytes. */
 struct psd_worker_result {
-	double iteration_sec; /* median of the measured iterations */
-	double compute_sec;   /* median per iteration of forward and backward, of the worker with most; waits for a
-				 processor do not count */
+	double iteration_sec;	      /* median of the measured iterations */
+	struct psd_parts parts;	      /* of it, on this host; compute as the thread's processor time */
 	uint64_t sent_bytes_per_node; /* per iteration, to other nodes, of the node with most */
 	uint64_t received_bytes_per_node;
 	double last_loss;

@@ -36,35 +36,71 @@ static uint64_t per_iteration(const struct psd_worker *worker, uint64_t bytes)
 	return bytes / worker->options->n_iterations;
 }
 
+struct iteration {
+	double sec;
+	struct psd_parts parts; /* of sec */
+};
+
+static int compare_iterations(const void *left, const void *right)
+{
+	return compare_doubles(&((const struct iteration *)left)->sec, &((const struct iteration *)right)->sec);
+}
+
+/* Without what a test, which is no work, kept it waiting. */
+static struct iteration iteration_of(const struct psd_worker *worker, uint32_t i)
+{
+	const struct psd_interpreter *interpreter = &worker->interpreter;
+	const double pause_sec = worker->tests.pause_sec[i];
+	struct iteration iteration = {
+		.sec = interpreter->next_sec[i] - (i > 0 ? interpreter->next_sec[i - 1] : 0.0) - pause_sec,
+		.parts = psd_account_parts(&interpreter->account, 0, i, i + 1),
+	};
+
+	iteration.parts.other_waiting_sec -= pause_sec;
+	return iteration;
+}
+
+/* The one in the middle, or the mean of the two there: unlike medians of each part these add up. */
+static struct iteration middle(struct iteration *iterations, uint32_t n)
+{
+	const struct iteration *low = &iterations[(n - 1) / 2], *high = &iterations[n / 2];
+
+	qsort(iterations, n, sizeof(*iterations), compare_iterations);
+	return (struct iteration){
+		.sec = (low->sec + high->sec) / 2,
+		.parts = {
+			.compute_sec = (low->parts.compute_sec + high->parts.compute_sec) / 2,
+			.other_work_sec = (low->parts.other_work_sec + high->parts.other_work_sec) / 2,
+			.exposed_comm_sec = (low->parts.exposed_comm_sec + high->parts.exposed_comm_sec) / 2,
+			.other_waiting_sec = (low->parts.other_waiting_sec + high->parts.other_waiting_sec) / 2,
+		}};
+}
+
 /* Iterations that a test kept waiting are left out, or taken without the wait where there are no others. */
 enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_result *result, struct psd_error *err)
 {
-	const uint32_t n = worker->options->n_iterations;
-	const uint32_t first = psd_worker_first_measured(n);
-	const double *next_sec = worker->interpreter.next_sec, *pause_sec = worker->tests.pause_sec;
-	double *iteration_sec = calloc(2 * (size_t)n, sizeof(*iteration_sec)), *compute_sec = iteration_sec + n;
+	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(n);
+	struct iteration *iterations = calloc(n, sizeof(*iterations)), typical;
 	uint32_t n_tested = 0, n_measured = 0;
 
-	if (!iteration_sec)
+	if (!iterations)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a worker");
 	for (uint32_t i = first; i < n; i++)
-		n_tested += pause_sec[i] > 0.0;
-	for (uint32_t i = first; i < n; i++) {
-		if (pause_sec[i] > 0.0 && n_tested < n - first)
-			continue;
-		iteration_sec[n_measured] = next_sec[i] - (i > 0 ? next_sec[i - 1] : 0.0) - pause_sec[i];
-		compute_sec[n_measured++] = worker->compute_sec[i];
-	}
+		n_tested += worker->tests.pause_sec[i] > 0.0;
+	for (uint32_t i = first; i < n; i++)
+		if (worker->tests.pause_sec[i] <= 0.0 || n_tested == n - first)
+			iterations[n_measured++] = iteration_of(worker, i);
+	typical = middle(iterations, n_measured);
 	*result = (struct psd_worker_result){
-		.iteration_sec = median(iteration_sec, n_measured),
-		.compute_sec = median(compute_sec, n_measured),
+		.iteration_sec = typical.sec,
+		.parts = typical.parts,
 		.sent_bytes_per_node = per_iteration(worker, worker->sent_bytes),
 		.received_bytes_per_node = per_iteration(worker, worker->received_bytes),
 		.last_loss = worker->last_loss,
 		.late_sec = median(worker->late_sec + first, n - first),
 	};
 	psd_worker_measure_load(worker, result);
-	free(iteration_sec);
+	free(iterations);
 	return PSD_OK;
 }
 
@@ -84,8 +120,6 @@ void psd_worker_gather(struct psd_worker *worker, struct psd_worker_result *resu
 				continue;
 			sent_bytes += h == worker->self ? own.sent_bytes_per_node : bye->sent_bytes;
 			received_bytes += h == worker->self ? own.received_bytes_per_node : bye->received_bytes;
-			if (h != worker->self && bye->compute_sec > result->compute_sec)
-				result->compute_sec = bye->compute_sec;
 		}
 		if (sent_bytes > result->sent_bytes_per_node)
 			result->sent_bytes_per_node = sent_bytes;

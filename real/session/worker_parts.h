@@ -68,7 +68,7 @@ struct psd_peer {
 	uint8_t *n_shares;	  /* per operation: of its message that is coming, how many are there */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
 	bool has_said_bye;
-	double *begun_sec; /* per operation: when its message began to arrive; for spans */
+	double *begun_sec; /* per operation: when its message began to arrive; 0: it does not */
 	struct psd_wire_bye bye;
 };
 
@@ -110,7 +110,6 @@ struct psd_worker {
 	double own_from_sec; /* where the measured iterations begin */
 	struct psd_machine_time machine_from;
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
-	double *compute_sec;	     /* per iteration */
 	double *last_sec;	     /* per op: wall time of its layers when they last ran; 0: they have not */
 
 	struct psd_mesh_clock clock;

@@ -49,6 +49,8 @@ void psd_worker_replay(void *context, unsigned host, enum psd_resource resource,
 	if (kind == PSD_OP_FORWARD || kind == PSD_OP_BACKWARD)
 		sec *= psd_jitter_factor(scenario->jitter_ratio, scenario->seed, worker->self, task);
 	psd_worker_set_alarm(context, resource, task, sec);
+	if (resource == PSD_RESOURCE_DEVICE)
+		psd_interpreter_worked(&worker->interpreter, 0, sec);
 }
 
 /* The resource whose alarm is due first; NO_ALARM: none is set. */
@@ -77,13 +79,11 @@ void psd_worker_await_alarm(struct psd_worker *worker)
 				    worker->start_sec + worker->alarms[first].due_sec * worker->dilation_ratio);
 }
 
-/* A layer group's end; at the last of them the others hear that this worker is that far. */
-static void note_compute(struct psd_worker *worker, const struct psd_alarm *alarm)
+/* At the end of the last forward operation the others hear that this worker is that far. */
+static void report_progress(struct psd_worker *worker, const struct psd_alarm *alarm)
 {
 	const struct psd_op *op = &worker->program->ops[alarm->task.op];
 
-	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
-		worker->compute_sec[alarm->task.iteration] += alarm->due_sec - alarm->begun_sec;
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
 		psd_worker_report(worker, alarm->task.iteration, 0.0, 0);
 }
@@ -97,7 +97,7 @@ static void ring(struct psd_worker *worker, enum psd_resource resource, const st
 	} else if (kind == PSD_OP_COLLECTIVE) {
 		psd_worker_continue_ring(worker);
 	} else {
-		note_compute(worker, alarm);
+		report_progress(worker, alarm);
 		psd_interpreter_finished(&worker->interpreter, 0, resource);
 	}
 }

@@ -44,19 +44,20 @@ void psd_worker_record_begin(struct psd_worker *worker, unsigned peer, uint32_t 
 {
 	double *begun_sec = worker->peers[peer].begun_sec;
 
-	if (worker->options->span && begun_sec[op] == 0.0) /* of several shares, the first */
-		begun_sec[op] = psd_worker_now(worker);
+	if (begun_sec[op] > 0.0) /* of several shares, the first */
+		return;
+	begun_sec[op] = psd_worker_now(worker);
+	psd_interpreter_departed(&worker->interpreter);
 }
 
 void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct psd_task task, uint64_t bytes)
 {
 	double *begun_sec = worker->peers[peer].begun_sec;
 
-	if (!worker->options->span)
-		return;
 	if (worker->replay)
 		bytes = psd_payload_bytes_between(&worker->program->ops[task.op].payload, worker->layout, peer,
 						  worker->self);
-	record(worker, task, true, bytes, begun_sec[task.op], psd_worker_now(worker));
+	if (worker->options->span)
+		record(worker, task, true, bytes, begun_sec[task.op], psd_worker_now(worker));
 	begun_sec[task.op] = 0.0;
 }

@@ -23,6 +23,8 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 		sec *= psd_jitter_factor(sim->scenario->jitter_ratio, sim->scenario->seed, host, task);
 	if (resource == PSD_RESOURCE_DEVICE && sim->scenario->n_slowdowns > 0)
 		sec = psd_sim_slowed_sec(sim, psd_layout_node(sim->layout, host), sec);
+	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
+		psd_interpreter_worked(&sim->interpreter, host, sec);
 	if (cores > 0.0)
 		psd_sim_process(sim, host, sec * cores, cores, cookie);
 	else
@@ -186,6 +188,7 @@ static void fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 {
 	*outcome = (struct psd_outcome){
 		.iteration_sec = psd_interpreter_iteration_sec(&sim->interpreter, length.first_measured),
+		.parts = psd_interpreter_parts(&sim->interpreter, length.first_measured),
 		.n_iterations = length.n_iterations,
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)

@@ -239,6 +239,7 @@ static void report_arrival(struct psd_simulation *sim, unsigned from, unsigned t
 static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struct psd_task task)
 {
 	const double latency_sec = psd_network_latency_sec(from, to);
+	psd_interpreter_departed(&sim->interpreter);
 	if (latency_sec > 0.0)
 		psd_network_timer(latency_sec, psd_wake_task_cookie(PSD_WAKE_ARRIVAL, to, task));
 	else

@@ -91,7 +91,7 @@ static void add_device_bound(struct psd_sentence *sentence, const struct psd_sce
 {
 	const struct psd_outcome *outcome = &result->outcome;
 	const double iteration_sec = outcome->iteration_sec;
-	const double other_sec = outcome->busy_sec[PSD_RESOURCE_DEVICE] - result->compute_sec;
+	const double other_sec = outcome->busy_sec[PSD_RESOURCE_DEVICE] - result->outcome.parts.compute_sec;
 	char sec[PSD_UNITS_TEXT_MAX];
 
 	psd_sentence_add(sentence, "bound by compute, the device is busy for %.0f %% of an iteration of %s",
@@ -100,7 +100,8 @@ static void add_device_bound(struct psd_sentence *sentence, const struct psd_sce
 	if (other_sec < worth_words_ratio * iteration_sec)
 		return;
 	psd_sentence_add(sentence, ": %.0f %% forward and backward, %.0f %% other work",
-			 percent_of(result->compute_sec, iteration_sec), percent_of(other_sec, iteration_sec));
+			 percent_of(result->outcome.parts.compute_sec, iteration_sec),
+			 percent_of(other_sec, iteration_sec));
 	add_extras(sentence, scenario, result);
 }
 
@@ -112,7 +113,8 @@ static void add_bound(struct psd_sentence *sentence, const struct psd_result *re
 	psd_sentence_add(sentence, "bound by %s, busy for %.0f %% of an iteration of %s; compute is %.0f %%",
 			 name_of(result, resource),
 			 fmin(100.0, percent_of(result->outcome.busy_sec[resource], iteration_sec)),
-			 psd_units_write_seconds(iteration_sec, sec), percent_of(result->compute_sec, iteration_sec));
+			 psd_units_write_seconds(iteration_sec, sec),
+			 percent_of(result->outcome.parts.compute_sec, iteration_sec));
 }
 
 static void add_waiting(struct psd_sentence *sentence, const struct psd_result *result, int resource)
@@ -127,10 +129,10 @@ static void add_waiting(struct psd_sentence *sentence, const struct psd_result *
 			 percent_of(outcome->busy_sec[resource], outcome->iteration_sec));
 	if (resource != PSD_RESOURCE_DEVICE)
 		psd_sentence_add(sentence, "; compute is %.0f %%",
-				 percent_of(result->compute_sec, outcome->iteration_sec));
+				 percent_of(result->outcome.parts.compute_sec, outcome->iteration_sec));
 	else
 		psd_sentence_add(sentence, "; %.0f %% is exposed communication",
-				 percent_of(result->exposed_comm_sec, outcome->iteration_sec));
+				 percent_of(result->outcome.parts.exposed_comm_sec, outcome->iteration_sec));
 }
 
 static void write_sentence(FILE *out, const struct psd_scenario *scenario, const struct psd_result *result)
@@ -145,7 +147,8 @@ static void write_sentence(FILE *out, const struct psd_scenario *scenario, const
 
 	psd_sentence_add(&sentence, "%s at %s: ", result->system->name,
 			 psd_result_point_name(&result->point, point, sizeof(point)));
-	if ((is_bound && resource == PSD_RESOURCE_DEVICE) || result->exposed_comm_sec <= hidden_ratio * iteration_sec)
+	if ((is_bound && resource == PSD_RESOURCE_DEVICE) ||
+	    result->outcome.parts.exposed_comm_sec <= hidden_ratio * iteration_sec)
 		add_device_bound(&sentence, scenario, result);
 	else if (is_bound)
 		add_bound(&sentence, result, resource);

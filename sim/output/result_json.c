@@ -40,8 +40,8 @@ static void write_figures(struct psd_json *json, const struct psd_result *result
 	write_number(json, "iteration_sec", true, result->outcome.iteration_sec, SECONDS_DIGITS);
 	write_number(json, "images_per_sec", true, result->images_per_sec, SECONDS_DIGITS);
 	write_number(json, "speedup", true, result->speedup, RATIO_DIGITS);
-	write_number(json, "compute_sec", true, result->compute_sec, SECONDS_DIGITS);
-	write_number(json, "exposed_comm_sec", true, result->exposed_comm_sec, SECONDS_DIGITS);
+	write_number(json, "compute_sec", true, result->outcome.parts.compute_sec, SECONDS_DIGITS);
+	write_number(json, "exposed_comm_sec", true, result->outcome.parts.exposed_comm_sec, SECONDS_DIGITS);
 	write_count(json, "tx_bytes_per_node", result->outcome.sent_bytes_per_node);
 	write_count(json, "rx_bytes_per_node", result->outcome.received_bytes_per_node);
 	write_number(json, "published_images_per_sec", published && published->has_images_per_sec,
@@ -49,6 +49,8 @@ static void write_figures(struct psd_json *json, const struct psd_result *result
 	write_number(json, "published_speedup", published && published->has_speedup,
 		     published ? published->speedup : 0.0, RATIO_DIGITS);
 	write_number(json, "error_ratio", result->has_error_ratio, result->error_ratio, RATIO_DIGITS);
+	write_number(json, "other_work_sec", true, result->outcome.parts.other_work_sec, SECONDS_DIGITS);
+	write_number(json, "other_waiting_sec", true, result->outcome.parts.other_waiting_sec, SECONDS_DIGITS);
 }
 
 static void write_busy(struct psd_json *json, const struct psd_outcome *outcome)

@@ -1,7 +1,6 @@
 /* The arithmetic of results. */
 #include "sim/sweep/result.h"
 
-#include <math.h>
 #include <stdio.h>
 
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec)
@@ -30,8 +29,6 @@ struct psd_result psd_result_make(const struct psd_system *system, struct psd_po
 		.point = point,
 		.outcome = *outcome,
 		.images_per_sec = psd_result_images_per_sec(&point, basis->batch_per_worker, outcome->iteration_sec),
-		.compute_sec = basis->compute_sec,
-		.exposed_comm_sec = fmax(0.0, outcome->iteration_sec - basis->compute_sec),
 	};
 
 	result.speedup = result.images_per_sec / baseline_images_per_sec;

@@ -16,8 +16,6 @@ struct psd_result {
 	struct psd_outcome outcome;
 	double images_per_sec; /* of all workers together */
 	double speedup;
-	double compute_sec;			   /* one worker's forward and backward, without disturbance */
-	double exposed_comm_sec;		   /* what the iteration takes beyond that, never below 0 */
 	const struct psd_published_row *published; /* borrowed, or NULL */
 	bool has_error_ratio;
 	double error_ratio; /* predicted / published - 1: of images per second when published, else of the speedup */
@@ -26,7 +24,6 @@ struct psd_result {
 /* What all results of a scenario are computed from. */
 struct psd_result_basis {
 	uint32_t batch_per_worker;
-	double compute_sec;
 	const struct psd_published *published; /* or NULL */
 };
 

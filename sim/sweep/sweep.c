@@ -194,7 +194,6 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 	const unsigned n_results = list->n_report_jobs;
 	const struct psd_result_basis basis = {
 		.batch_per_worker = scenario_of(sweep)->batch_per_worker,
-		.compute_sec = sweep->matter->costs.compute_sec,
 		.published = sweep->published,
 	};
 	struct psd_result *results = calloc(n_results, sizeof(*results));

@@ -42,10 +42,11 @@ Test(load, what_layers_take_is_no_load_beside_them)
 
 	backend.forward = be_busy;
 	result = run(&backend, 1, TRAIN);
-	cr_expect_geq(result.compute_sec, 10 * BUSY_SEC, "%g s of more than ten layers", result.compute_sec);
+	cr_expect_geq(result.parts.compute_sec, 10 * BUSY_SEC, "%g s of more than ten layers",
+		      result.parts.compute_sec);
 	cr_expect_gt(result.beside_cpu_sec, 0.0);
-	cr_expect_lt(result.beside_cpu_sec, result.compute_sec / 2, "%g of %g s", result.beside_cpu_sec,
-		     result.compute_sec);
+	cr_expect_lt(result.beside_cpu_sec, result.parts.compute_sec / 2, "%g of %g s", result.beside_cpu_sec,
+		     result.parts.compute_sec);
 }
 
 Test(load, reading_samples_is_a_load_beside_layers)

@@ -224,7 +224,7 @@ static struct psd_result result_of(double iteration_sec, struct psd_published_ro
 {
 	static struct psd_system system = {.name = "A"};
 	const struct psd_published published = {.rows = row, .n_rows = row ? 1 : 0};
-	const struct psd_result_basis basis = {.batch_per_worker = 32, .compute_sec = 0.5, .published = &published};
+	const struct psd_result_basis basis = {.batch_per_worker = 32, .published = &published};
 	const struct psd_outcome outcome = {.iteration_sec = iteration_sec};
 
 	return psd_result_make(&system, eight_nodes_of_two, &outcome, &basis, 64.0);
@@ -237,14 +237,8 @@ Test(output, result_counts_the_images_of_all_workers)
 
 	expect_close(result.images_per_sec, images / 0.8);
 	expect_close(result.speedup, images / 0.8 / 64.0);
-	expect_close(result.exposed_comm_sec, 0.8 - 0.5);
 	cr_assert_null(result.published);
 	cr_assert_not(result.has_error_ratio);
-}
-
-Test(output, exposed_communication_is_never_below_zero)
-{
-	cr_assert_eq(result_of(0.5 - 1e-12, NULL).exposed_comm_sec, 0.0);
 }
 
 Test(output, error_is_of_throughput_where_both_are_published)
@@ -312,6 +306,10 @@ static void make_fixture(struct fixture *fixture)
 	for (unsigned s = 0; s < 2; s++) {
 		const struct psd_outcome outcome = {
 			.iteration_sec = 2.0,
+			.parts = {.compute_sec = 0.25,
+				  .other_work_sec = 0.125,
+				  .exposed_comm_sec = 1.5,
+				  .other_waiting_sec = 0.125},
 			.busy_sec = {0.25, 0, 0, 0, 1.9},
 			.sent_bytes_per_node = 123456789,
 			.received_bytes_per_node = 987654321,
@@ -322,8 +320,6 @@ static void make_fixture(struct fixture *fixture)
 			.outcome = outcome,
 			.images_per_sec = 64,
 			.speedup = 2,
-			.compute_sec = 0.25,
-			.exposed_comm_sec = 1.75,
 		};
 	}
 	fixture->results[0].published = &fixture->row;
@@ -355,11 +351,11 @@ Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
 		text_of(&memory),
 		"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"
 		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_"
-		"ratio\n"
+		"ratio,other_work_sec,other_waiting_sec\n"
 		"\"a \"\"title\"\", with "
-		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.75,123456789,987654321,,2.5,-0.2\n"
+		"comma\",first,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,2.5,-0.2,0.125,0.125\n"
 		"\"a \"\"title\"\", with comma\",the "
-		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.75,123456789,987654321,,,\n");
+		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125\n");
 	free(memory.text);
 	release_fixture(&fixture);
 }

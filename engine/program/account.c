@@ -1,0 +1,148 @@
+/* Sums of what is over, and since when the rest goes on. */
+#include "engine/program/account.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+static const double rounding_ratio = 1e-10;
+
+struct psd_device_time {
+	struct psd_parts sum;	 /* without other_waiting_sec, which is what remains */
+	const struct psd_op *op; /* NULL: it waits */
+	double from_sec;	 /* since when */
+	double work_sec;	 /* at most, of op */
+	double on_way_sec;	 /* the account's, when the wait began */
+};
+
+enum psd_status psd_account_init(struct psd_account *account, unsigned n_hosts, uint32_t n_iterations,
+				 struct psd_error *err)
+{
+	*account = (struct psd_account){.n_hosts = n_hosts};
+	account->devices = calloc(n_hosts, sizeof(*account->devices));
+	account->marks = calloc((size_t)n_hosts * n_iterations, sizeof(*account->marks));
+	if (account->devices && account->marks)
+		return PSD_OK;
+	psd_account_release(account);
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", n_hosts);
+}
+
+void psd_account_release(struct psd_account *account)
+{
+	free(account->devices);
+	free(account->marks);
+	*account = (struct psd_account){.devices = NULL};
+}
+
+static double on_way_sec(const struct psd_account *account, double now_sec)
+{
+	return account->on_way_sec + (account->n_on_way > 0 ? now_sec - account->on_way_from_sec : 0.0);
+}
+
+static bool is_compute(const struct psd_op *op)
+{
+	return op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD;
+}
+
+/* The sums as they are now, with what goes on. */
+static struct psd_parts sum_until(const struct psd_account *account, unsigned host, double now_sec)
+{
+	const struct psd_device_time *device = &account->devices[host];
+	struct psd_parts sum = device->sum;
+
+	if (!device->op)
+		sum.exposed_comm_sec += on_way_sec(account, now_sec) - device->on_way_sec;
+	else
+		*(is_compute(device->op) ? &sum.compute_sec : &sum.other_work_sec) +=
+			fmin(device->work_sec, now_sec - device->from_sec);
+	sum.other_waiting_sec = now_sec - sum.compute_sec - sum.other_work_sec - sum.exposed_comm_sec;
+	return sum;
+}
+
+static void turn_to(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec)
+{
+	account->devices[host] = (struct psd_device_time){
+		.sum = sum_until(account, host, now_sec),
+		.op = op,
+		.from_sec = now_sec,
+		.work_sec = INFINITY,
+		.on_way_sec = on_way_sec(account, now_sec),
+	};
+}
+
+/* What a worker's device does for itself is no transfer; what a root's does is one for everybody else. */
+static bool is_transfer(const struct psd_op *op)
+{
+	return op->resource != PSD_RESOURCE_DEVICE || op->where != PSD_WHERE_WORKERS;
+}
+
+void psd_account_begin(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec)
+{
+	if (op->resource == PSD_RESOURCE_DEVICE)
+		turn_to(account, host, op, now_sec);
+	if (is_transfer(op))
+		psd_account_depart(account, now_sec);
+}
+
+void psd_account_end(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec)
+{
+	if (op->resource == PSD_RESOURCE_DEVICE)
+		turn_to(account, host, NULL, now_sec);
+	if (is_transfer(op))
+		psd_account_arrive(account, now_sec);
+}
+
+void psd_account_worked(struct psd_account *account, unsigned host, double work_sec)
+{
+	account->devices[host].work_sec = work_sec;
+}
+
+void psd_account_depart(struct psd_account *account, double now_sec)
+{
+	if (account->n_on_way++ == 0)
+		account->on_way_from_sec = now_sec;
+}
+
+void psd_account_arrive(struct psd_account *account, double now_sec)
+{
+	assert(account->n_on_way > 0);
+	account->on_way_sec = on_way_sec(account, now_sec);
+	account->on_way_from_sec = now_sec;
+	account->n_on_way--;
+}
+
+void psd_account_mark(struct psd_account *account, uint32_t iteration, double now_sec)
+{
+	struct psd_parts *marks = &account->marks[(size_t)iteration * account->n_hosts];
+
+	for (unsigned h = 0; h < account->n_hosts; h++)
+		marks[h] = sum_until(account, h, now_sec);
+}
+
+static double whole(const struct psd_parts *parts)
+{
+	return parts->compute_sec + parts->other_work_sec + parts->exposed_comm_sec + parts->other_waiting_sec;
+}
+
+/* Differences of long sums: less than `least` is what rounding leaves of nothing. */
+static double mean(double after_sec, double before_sec, double n, double least_sec)
+{
+	const double sec = (after_sec - before_sec) / n;
+
+	return fabs(sec) < least_sec ? 0.0 : sec;
+}
+
+struct psd_parts psd_account_parts(const struct psd_account *account, unsigned host, uint32_t first, uint32_t end)
+{
+	static const struct psd_parts nothing;
+	const struct psd_parts *marks = &account->marks[host], *after = &marks[(size_t)(end - 1) * account->n_hosts];
+	const struct psd_parts *before = first > 0 ? &marks[(size_t)(first - 1) * account->n_hosts] : &nothing;
+	const double n = end - first, least_sec = rounding_ratio * (whole(after) - whole(before)) / n;
+
+	return (struct psd_parts){
+		.compute_sec = mean(after->compute_sec, before->compute_sec, n, least_sec),
+		.other_work_sec = mean(after->other_work_sec, before->other_work_sec, n, least_sec),
+		.exposed_comm_sec = mean(after->exposed_comm_sec, before->exposed_comm_sec, n, least_sec),
+		.other_waiting_sec = mean(after->other_waiting_sec, before->other_waiting_sec, n, least_sec),
+	};
+}
