@@ -75,9 +75,8 @@ uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t
 static bool has_host_costs(const struct psd_host *host)
 {
 	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->update_bps > 0.0 || host->transport_bps > 0.0 ||
-	       host->socket_bps > 0.0 || host->interrupt_sec > 0.0 || host->incast_ratio > 0.0 ||
-	       host->message_sec > 0.0 || host->handling_sec > 0.0 || host->switch_sec > 0.0 || host->wake_sec > 0.0 ||
-	       host->latency_sec > 0.0 || host->iteration_sec > 0.0 || host->n_collective_classes > 0;
+	       host->incast_ratio > 0.0 || host->latency_sec > 0.0 || host->iteration_sec > 0.0 ||
+	       host->n_collective_classes > 0;
 }
 
 void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario)

@@ -93,7 +93,7 @@ check_copy() {
 	for part in "$out/$1.yaml" "$out/$1-points.csv"; do
 		[ -f "$part" ] || refuse "'CALIBRATED' is 'yes', but '$part' is missing: a run without it makes one"
 	done
-	grep -q '^# host.switch:' "$out/$1.yaml" || refuse "'CALIBRATED' is 'yes', but '$out/$1.yaml' has no host.switch: a run without it makes one that has"
+	grep -q '^# machine.message:' "$out/$1.yaml" || refuse "'CALIBRATED' is 'yes', but '$out/$1.yaml' has no machine.message: a run without it makes one that has"
 }
 
 # check SCENARIO...: what can be told before anything of the last time is removed

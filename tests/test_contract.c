@@ -36,7 +36,7 @@ enum { TEXT_MAX = 4096 };
 	"compute: {device: v100}\n"
 
 #define NETWORK "network: {bandwidth: 10Gbps, latency: 50us}"
-#define HOST	"host: {copy: 6GBps, reduce: 8GBps, message: 5us, iteration: 3ms}"
+#define HOST	"host: {copy: 6GBps, reduce: 8GBps, iteration: 3ms}"
 
 #define EVERY_METHOD                                                                                                   \
 	"systems:\n"                                                                                                   \
@@ -738,68 +738,57 @@ Test(contract, a_link_at_half_speed_doubles_the_exchange)
 
 /* ---- processors that are shared ---- */
 
-/* Wakes are as long beside these layers, which take 4 ms on a K20, as 90 us beside the 40 ms of a processor. */
-#define MACHINE_HOST                                                                                                   \
-	"host: {reduce: 3GBps, update: 9GBps, socket: 1.8GBps, interrupt: 15us, handling: 20us, switch: 4us, wake: "   \
-	"10us}"
+#define MACHINE_HOST "host: {reduce: 3GBps, update: 9GBps}"
 
 Test(contract, shared_processors_agree)
 {
-	const char *const machines[] = {"{cores: 2}", "{cores: 4}", "{cores: 64}", "{cores: 1, nodes: 1}"};
+	const char *const machines[] = {"cores: 2", "cores: 4", "cores: 64", "cores: 1, nodes: 1"};
 
 	for (unsigned m = 0; m < 4; m++) {
 		char text[TEXT_MAX];
 
 		snprintf(text, sizeof(text),
 			 "title: t\n" CIFAR10_QUICK "cluster: {" NETWORK ", " MACHINE_HOST
-			 ", machine: %s}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 3, 4, 8]}\n",
+			 ", machine: {%s, bytes: 1.8GBps, message: 20us}}\n" EVERY_METHOD
+			 "sweep: {nodes: [1, 2, 3, 4, 8]}\n",
 			 machines[m]);
 		expect_agreement_within(text, SHARED_RATIO);
 	}
 }
 
 /* Seconds of an iteration of one 64 MiB matrix on nodes with that machine and host. */
-static double shared_sec(const char *sync, unsigned nodes, const char *machine, const char *host)
+static double shared_sec(const char *sync, unsigned nodes, const char *machine)
 {
 	char text[TEXT_MAX];
 
 	snprintf(text, sizeof(text),
-		 "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: %u\n  network: {bandwidth: 1Gbps, latency: 0s}\n%s%s"
+		 "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: %u\n  network: {bandwidth: 1Gbps, latency: 0s}\n%s"
 		 "systems: [{name: A, sync: %s, schedule: sequential}]\n",
-		 nodes, machine, host, sync);
+		 nodes, machine, sync);
 	return simulated_text(text).iteration_sec;
 }
 
 Test(contract, as_many_workers_as_cores_do_not_wait_for_each_other)
 {
-	const double alone_sec = shared_sec("ps", 4, "", "");
+	const double alone_sec = shared_sec("ps", 4, "");
 
-	cr_expect_float_eq(shared_sec("ps", 4, "  machine: {cores: 4}\n", ""), alone_sec, 1e-6 * alone_sec);
+	cr_expect_float_eq(shared_sec("ps", 4, "  machine: {cores: 4}\n"), alone_sec, 1e-6 * alone_sec);
 }
 
 Test(contract, sockets_bound_an_exchange_that_links_do_not)
 {
-	const double matrix_bytes = 64 << 20, compute_sec = shared_sec("ps", 1, "", "");
+	const double matrix_bytes = 64 << 20, compute_sec = shared_sec("ps", 1, "");
 	/* two workers push one half and receive another, then pull likewise: each moves twice the matrix through its
 	 * sockets */
 	const double socket_sec = 2 * matrix_bytes / 0.1e9;
 	/* each way on the link: half a matrix out, half in, twice */
 	const double link_sec = matrix_bytes / (1e9 / 8);
-	/* 500 us for what passes in 500 us, in five times the pause after which an interrupt takes 1 - 1/e of that */
-	const double interrupts_sec = link_sec * (1 - exp(-5));
 	const char *const syncs[] = {"ps", "ring"};
 
 	for (unsigned s = 0; s < 2; s++) {
-		const double slow_sec =
-			shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 0.1GBps}\n");
-		const double interrupted_sec =
-			shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {interrupt: 500us}\n");
-		const double quick_sec =
-			shared_sec(syncs[s], 2, "  machine: {cores: 2}\n", "  host: {socket: 100GBps}\n");
+		const double slow_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2, bytes: 0.1GBps}\n");
+		const double quick_sec = shared_sec(syncs[s], 2, "  machine: {cores: 2, bytes: 100GBps}\n");
 
-		/* a core for each direction, and one core for both */
-		cr_expect_float_eq(interrupted_sec - compute_sec, 2 * interrupts_sec, 1e-3 * link_sec, "%s: %.6f s",
-				   syncs[s], interrupted_sec);
 		cr_expect_float_eq(slow_sec - compute_sec, socket_sec, 1e-3 * socket_sec, "%s: %.6f s", syncs[s],
 				   slow_sec);
 		cr_expect_float_eq(quick_sec - compute_sec, link_sec, 1e-3 * link_sec, "%s: %.6f s", syncs[s],
@@ -809,41 +798,24 @@ Test(contract, sockets_bound_an_exchange_that_links_do_not)
 
 Test(contract, messages_bound_an_exchange_whose_bytes_do_not)
 {
-	const double handling_sec = 1.0, compute_sec = shared_sec("ps", 1, "", "");
+	const double message_sec = 1.0, compute_sec = shared_sec("ps", 1, "");
 	/* one message each way pushed, one pulled; around a ring of two as many: four ends on the one core of each,
 	 * longer than the bytes take */
-	const double exchange_sec = 4 * handling_sec;
+	const double exchange_sec = 4 * message_sec;
 	const char *const syncs[] = {"ps, pair: 1GB", "ring"}; /* no part is cut into several messages */
 
 	for (unsigned s = 0; s < 2; s++) {
-		const double sec =
-			shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n", "  host: {handling: 1s}\n");
+		const double sec = shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1, message: 1s}\n");
 
 		cr_expect_float_eq(sec - compute_sec, exchange_sec, 1e-3 * exchange_sec, "%s: %.6f s", syncs[s], sec);
 	}
 }
 
-Test(contract, a_message_that_wakes_its_receiver_takes_a_switch_of_it)
-{
-	const double switch_sec = 1.0, compute_sec = shared_sec("ps", 1, "", "");
-	/* push and pull, or the two steps of a ring of two, each after the one before: each worker receives two
-	 * messages that it waited for. Between push and pull lies the reduction, of 7 ms. */
-	const double exchange_sec = 2 * switch_sec, exact_sec = 2e-2;
-	const char *const syncs[] = {"ps, pair: 1GB", "ring"};
-
-	for (unsigned s = 0; s < 2; s++) {
-		const double sec = shared_sec(syncs[s], 2, "  machine: {cores: 1, nodes: 1}\n",
-					      "  host: {switch: 1s, reduce: 10GBps}\n");
-
-		cr_expect_float_eq(sec - compute_sec, exchange_sec, exact_sec, "%s: %.6f s", syncs[s], sec);
-	}
-}
-
 Test(contract, around_a_ring_delays_and_ends_of_messages_add_up)
 {
-	const double latency_sec = 5.0, handling_sec = 1.0, switch_sec = 2.0, workers = 3;
+	const double latency_sec = 5.0, message_sec = 1.0, workers = 3;
 	/* in each step a worker sends a message and receives one, on its only core; bytes pass meanwhile */
-	const double ring_sec = 2 * (workers - 1) * (latency_sec + 2 * handling_sec + switch_sec);
+	const double ring_sec = 2 * (workers - 1) * (latency_sec + 2 * message_sec);
 	const char *const fidelities[] = {"flow", "message"};
 
 	for (unsigned f = 0; f < 2; f++) {
@@ -853,59 +825,11 @@ Test(contract, around_a_ring_delays_and_ends_of_messages_add_up)
 		snprintf(text, sizeof(text),
 			 "title: t\n" ONE_LAYER_64MIB
 			 "cluster:\n  nodes: 3\n  network: {bandwidth: 400Gbps, latency: 5s}\n"
-			 "  machine: {cores: 1, nodes: 1}\n  host: {handling: 1s, switch: 2s}\n"
+			 "  machine: {cores: 1, nodes: 1, message: 1s}\n"
 			 "systems: [{name: A, sync: ring, schedule: sequential}]\nfidelity: %s\n",
 			 fidelities[f]);
-		sec = simulated_text(text).iteration_sec - shared_sec("ps", 1, "", "");
+		sec = simulated_text(text).iteration_sec - shared_sec("ps", 1, "");
 		cr_expect_float_eq(sec, ring_sec, 1e-3 * ring_sec, "%s: %.6f s", fidelities[f], sec);
-	}
-}
-
-/* Seconds that an iteration takes longer by the wakes: the mean of several, so that what one leaves to the next shows.
- */
-static struct outcomes lost_to_wakes(const char *sync, unsigned nodes, const char *fidelity, double wake_sec)
-{
-	struct outcomes outcomes[2];
-
-	for (unsigned w = 0; w < 2; w++) {
-		char text[TEXT_MAX];
-
-		snprintf(text, sizeof(text),
-			 "title: t\n" CIFAR10_QUICK
-			 "cluster:\n  nodes: %u\n  network: {bandwidth: 400Gbps, latency: 0s}\n"
-			 "  machine: {cores: %u}\n  host: {reduce: 1000GBps, wake: %gs}\n"
-			 "systems: [{name: A, sync: %s}]\nfidelity: %s\niterations: 4\n",
-			 nodes, nodes, w * wake_sec, sync, fidelity);
-		outcomes[w] = outcomes_of(text);
-	}
-	outcomes[1].estimate.iteration_sec -= outcomes[0].estimate.iteration_sec;
-	outcomes[1].simulation.iteration_sec -= outcomes[0].simulation.iteration_sec;
-	return outcomes[1];
-}
-
-Test(contract, a_wake_is_lost_to_those_who_compute)
-{
-	const double wake_sec = 10e-6, exact_sec = 1e-2 * wake_sec;
-	/* Of five layers with weights the last one's messages come when nobody computes. Of the other four each worker
-	 * receives a push and a pull from every other, or, of weights and of biases, a chunk in each of two steps
-	 * around a ring. Of 20 workers' messages a flow stands for several. */
-	const struct {
-		const char *sync, *fidelity;
-		unsigned nodes;
-		double n_messages;
-	} cases[] = {
-		{"ps", "flow", 2, 4 * 2},	{"ps", "message", 2, 4 * 2},	   {"ps", "flow", 20, 4 * 2 * 19},
-		{"ring", "flow", 2, 4 * 2 * 2}, {"ring", "message", 2, 4 * 2 * 2},
-	};
-
-	for (unsigned c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-		const struct outcomes lost = lost_to_wakes(cases[c].sync, cases[c].nodes, cases[c].fidelity, wake_sec);
-		const double expected_sec = cases[c].n_messages * wake_sec;
-
-		cr_expect_float_eq(lost.estimate.iteration_sec, expected_sec, exact_sec, "case %u, estimate: %.9f s", c,
-				   lost.estimate.iteration_sec);
-		cr_expect_float_eq(lost.simulation.iteration_sec, expected_sec, exact_sec, "case %u: %.9f s", c,
-				   lost.simulation.iteration_sec);
 	}
 }
 

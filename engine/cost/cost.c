@@ -100,31 +100,14 @@ uint64_t psd_cost_node_bytes(enum psd_method method, const struct psd_subject *s
 	return most_bytes;
 }
 
-static double link_bps_of(const struct psd_rates *rates)
+struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
+					    double bytes, double n_messages)
 {
-	return fmin(rates->send_bps, rates->receive_bps);
-}
-
-double psd_cost_woken(const struct psd_rates *rates, double n_messages, double paused_sec)
-{
-	return paused_sec > 0.5 * rates->latency_sec ? n_messages : 0.0;
-}
-
-struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages,
-					    double n_woken)
-{
-	const struct psd_host *host = rates->host;
-	const double moved_sec = host->socket_bps > 0.0 ? 8.0 * bytes / host->socket_bps : 0.0;
-	const double link_sec = 8.0 * bytes / link_bps_of(rates);
-	const double sec = moved_sec + rates->interrupt_sec * bytes / rates->coalesced_bytes +
-			   host->handling_sec * n_messages + host->switch_sec * n_woken;
+	const double moved_sec = machine->bytes_bps > 0.0 ? 8.0 * bytes / machine->bytes_bps : 0.0;
+	const double sec = moved_sec + machine->message_sec * n_messages;
+	const double link_sec = 8.0 * bytes / fmin(rates->send_bps, rates->receive_bps);
 
 	return (struct psd_socket_work){sec, sec < link_sec ? sec / link_sec : sec > 0.0 ? 1.0 : 0.0};
-}
-
-double psd_cost_wake_sec(const struct psd_rates *rates, double n_woken)
-{
-	return n_woken * rates->host->wake_sec;
 }
 
 double psd_cost_messages(const struct psd_rates *rates, double bytes)
@@ -147,22 +130,11 @@ static double slower(double a_bps, double b_bps)
 	return a_bps < b_bps ? a_bps : b_bps;
 }
 
-double psd_cost_coalesced_bytes(double link_bps)
-{
-	return fmax(PSD_COALESCED_LEAST_BYTES, fmin(PSD_COALESCED_BYTES, link_bps / 8 * PSD_COALESCED_SEC));
-}
-
-double psd_cost_interrupt_ratio(double link_bps)
-{
-	return -expm1(-8.0 * psd_cost_coalesced_bytes(link_bps) / link_bps / PSD_INTERRUPT_PAUSE_SEC);
-}
-
 struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec, uint64_t pair_bytes)
 {
 	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
 	const double payload_bps = link_bps * network->payload_ratio;
-	const bool has_queue = link_bps < PSD_UNLIMITED_BPS && payload_bps <= transport_bps;
 	return (struct psd_rates){
 		.send_bps = slower(payload_bps, transport_bps),
 		.receive_bps = slower(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
@@ -171,8 +143,6 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 		.gemm_flops_per_sec = gemm_flops_per_sec,
 		.host = host,
 		.pair_bytes = pair_bytes,
-		.coalesced_bytes = has_queue ? psd_cost_coalesced_bytes(link_bps) : INFINITY,
-		.interrupt_sec = host->interrupt_sec * psd_cost_interrupt_ratio(link_bps),
 	};
 }
 
@@ -236,28 +206,6 @@ double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd
 	return psd_layout_nodes(layout) == 1 ? local_sec : fmax(local_sec, busiest_node_sec(payload, layout, rates));
 }
 
-double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			    const struct psd_rates *rates)
-{
-	const double message_sec = rates->host->message_sec;
-	if (message_sec == 0.0 || psd_layout_hosts(layout) == 1)
-		return 0.0;
-	const double own = layout->has_separate_servers ? 0.0 : 1.0;
-	const double bytes = (double)payload->elements * payload->value_bytes;
-	const double messages_of_part = psd_cost_messages(rates, bytes / layout->shards);
-	const double messages_of_all = psd_cost_messages(rates, bytes);
-	switch (payload->pattern) {
-	case PSD_PATTERN_PUSH: return message_sec * (layout->shards - own) * messages_of_part;
-	case PSD_PATTERN_PULL: return message_sec * (layout->workers - own) * messages_of_part;
-	case PSD_PATTERN_BROADCAST: return message_sec * (layout->workers - 1.0) * messages_of_all;
-	case PSD_PATTERN_TO_ROOT: return message_sec * messages_of_all;
-	case PSD_PATTERN_FROM_ROOT: return message_sec * (layout->workers - own) * messages_of_all;
-	case PSD_PATTERN_RING: /* each step is one message: see psd_cost_ring_delay_sec */
-	case PSD_PATTERNS: break;
-	}
-	return 0.0;
-}
-
 double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			       const struct psd_rates *rates)
 {
@@ -290,7 +238,7 @@ double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct p
 	const double mean_hop_sec =
 		(n_far_hops * (far_sec + rates->latency_sec) + (n_workers - n_far_hops) * local_sec) / n_workers;
 	const double busy_sec = psd_cost_transfer_sec(payload, layout, rates) / n_steps;
-	const double step_sec = fmax(busy_sec, mean_hop_sec + rates->host->message_sec);
+	const double step_sec = fmax(busy_sec, mean_hop_sec);
 	return psd_cost_ring_class_sec(payload, layout, rates) + n_steps * (step_sec - busy_sec);
 }
 
@@ -307,8 +255,7 @@ static double network_sec(enum psd_pattern pattern, uint64_t elements, const str
 		return psd_cost_transfer_sec(&payload, layout, rates) +
 		       psd_cost_ring_delay_sec(&payload, layout, rates);
 	const double latency_sec = psd_layout_nodes(layout) > 1 ? rates->latency_sec : 0.0;
-	return psd_cost_message_sec(&payload, layout, rates) + psd_cost_transfer_sec(&payload, layout, rates) +
-	       latency_sec;
+	return psd_cost_transfer_sec(&payload, layout, rates) + latency_sec;
 }
 
 double psd_cost_seconds(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,

@@ -51,66 +51,36 @@ struct psd_rates {
 	double gemm_flops_per_sec;
 	const struct psd_host *host;
 	uint64_t pair_bytes;
-	double coalesced_bytes; /* of a node's link, see below; infinity where the stack is slower, or the link
-				   unlimited */
-	double interrupt_sec;	/* of one core, that an end takes for so many bytes */
 };
 
 /* A user's platform may leave the link rate to SimGrid: planning then takes the link as faster than any. */
 #define PSD_UNLIMITED_BPS 1e18
-
-/* A link lets so many bytes pass at a time, or what it carries in so long if that is less, but an Ethernet packet at
- * least, and that costs each of its ends an interrupt. real/cluster/emulation.c makes links like that (or batches of
- * one packet, where packets are larger), network cards coalesce interrupts likewise. Measured on two cores: what is let
- * pass every 250 us costs 1.5 times the processor time of 500 us, every 100 us twice
- * (tests/bench/real/bench_emulation.c). */
-#define PSD_COALESCED_BYTES	  65536.0
-#define PSD_COALESCED_LEAST_BYTES 1500.0
-#define PSD_COALESCED_SEC	  500e-6
-double psd_cost_coalesced_bytes(double link_bps);
-
-/* An interrupt takes less the sooner it follows the one before, whose code the caches still have: of what it takes
- * after a long pause 1 - exp(-pause / PSD_INTERRUPT_PAUSE_SEC), where a busy link lets so many bytes pass at a time.
- * Measured on two cores beside products of matrices, for an end, in processor time and in what the products lost: 26 us
- * at 1 Gbit/s, every 500 us, and 17 us at 5 Gbit/s, every 105 us. */
-#define PSD_INTERRUPT_PAUSE_SEC 100e-6
-double psd_cost_interrupt_ratio(double link_bps);
 
 /* fan_in: senders per receiving node, from psd_payload_fan_in(). */
 struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec, uint64_t pair_bytes);
 
 /* Seconds the network needs to carry one operation when all nodes start it together and nothing else moves: the busiest
- * port of the busiest node over its rate (worker ports, shard ports, local links). No latency, no per-message time.
+ * port of the busiest node over its rate (worker ports, shard ports, local links). No latency.
  * Ring: without the per-step delay. Exact on a non-blocking switch. */
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates);
-/* Sender's per-message time before its bytes move (message_sec per message; a part goes in pairs of pair_bytes). */
-double psd_cost_message_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			    const struct psd_rates *rates);
 /* What a ring's size class adds, whatever the network: call + 2(P-1) step, and its slowdown of the transfer. */
 double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			       const struct psd_rates *rates);
-/* All of a ring's time beyond psd_cost_transfer_sec(): its size class, and the delays of its steps, 2(P-1) (latency +
- * message time) with one worker a node. */
+/* All of a ring's time beyond psd_cost_transfer_sec(): its size class, and the delays of its steps, 2(P-1)
+ * latency with one worker a node. */
 double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			       const struct psd_rates *rates);
 
-/* How many of a sender's messages find their receiver asleep: all where it had paused for longer than half the latency
- * before, else none, for the receiver is then taken to be awake still. The pause is the sender's, whoever it sent to
- * before, and what several senders send at a time wakes a receiver as often. */
-double psd_cost_woken(const struct psd_rates *rates, double n_messages, double paused_sec);
-/* What an end of a connection does for messages, n_woken of which wake it (a sender: 0): seconds of one core, and the
- * most of a core that it needs for that while the link is busy with them. Both 0 where sockets cost nothing. */
+/* What an end of a connection does for messages: seconds of one core, and the most of a core that it needs for that
+ * while the link is busy with them. Both 0 where a machine moves them at once. */
 struct psd_socket_work {
 	double sec, most_cores;
 };
 
-struct psd_socket_work psd_cost_socket_work(const struct psd_rates *rates, double bytes, double n_messages,
-					    double n_woken);
-/* Seconds of one core that messages which wake their receiver take from those who compute on it, beyond their own work:
- * what putting the one aside and getting it back takes. The messages do not wait for that. */
-double psd_cost_wake_sec(const struct psd_rates *rates, double n_woken);
+struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
+					    double bytes, double n_messages);
 /* How many messages carry so many bytes from one host to another; around a ring: all that one worker sends. */
 double psd_cost_messages(const struct psd_rates *rates, double bytes);
 double psd_cost_ring_messages(const struct psd_layout *layout);

@@ -17,7 +17,7 @@ struct host_class {
 	unsigned n_members;
 };
 
-enum event_kind { EVENT_FINISHED, EVENT_SEND_BEGINS, EVENT_ARRIVED, EVENT_COLLECTIVE_SENT, EVENT_COLLECTIVE };
+enum event_kind { EVENT_FINISHED, EVENT_ARRIVED, EVENT_COLLECTIVE_SENT, EVENT_COLLECTIVE };
 
 struct event {
 	double at_sec;
@@ -51,8 +51,6 @@ struct estimate {
 	double *copies;		  /* per class: of its members, those in the pool */
 	unsigned *n_flows_left;	  /* per class, of its send */
 	struct psd_task *sending; /* per class */
-	double *paused_at_sec;	  /* per class: when its last send was over */
-	double *paused_sec;	  /* per class: how long it had paused before its present one */
 	double now_sec;
 	bool is_out_of_memory;
 };
@@ -176,12 +174,9 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 	estimate->ports = malloc(2 * most_classes * sizeof(*estimate->ports));
 	estimate->n_flows_left = calloc(most_classes, sizeof(*estimate->n_flows_left));
 	estimate->sending = calloc(most_classes, sizeof(*estimate->sending));
-	estimate->paused_at_sec = calloc(most_classes, sizeof(*estimate->paused_at_sec));
-	estimate->paused_sec = calloc(most_classes, sizeof(*estimate->paused_sec));
 	estimate->n_parts_left = calloc((size_t)most_classes * most_classes, sizeof(*estimate->n_parts_left));
 	if (estimate->classes == NULL || estimate->flows == NULL || estimate->ports == NULL ||
-	    estimate->n_flows_left == NULL || estimate->sending == NULL || estimate->paused_at_sec == NULL ||
-	    estimate->paused_sec == NULL || estimate->n_parts_left == NULL)
+	    estimate->n_flows_left == NULL || estimate->sending == NULL || estimate->n_parts_left == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	for (unsigned h = 0; h < n_hosts && n_roots > 0; h++)
 		if (owns_matrix(plan, h))
@@ -243,48 +238,26 @@ static enum psd_status make_pools(struct estimate *estimate, struct psd_error *e
 	return PSD_OK;
 }
 
-enum process { PROCESS_WORK, PROCESS_SOCKET, PROCESS_COLLECTIVE, PROCESS_WAKE };
+enum process { PROCESS_WORK, PROCESS_SOCKET, PROCESS_COLLECTIVE };
 
 static uint64_t process_cookie(uint64_t process, unsigned class, unsigned detail)
 {
 	return process << 60 | (uint64_t) class << 30 | detail;
 }
 
-/* So many pieces of work on each member, which begin and end together. */
-static void process_each(struct estimate *estimate, unsigned class, double n_pieces, double sec, double most_cores,
-			 enum process process, unsigned detail)
-{
-	if (!psd_pool_add(&estimate->pools[estimate->pool_of[class]], estimate->now_sec, sec, most_cores,
-			  n_pieces * estimate->copies[class], process_cookie(process, class, detail)))
-		estimate->is_out_of_memory = true;
-}
-
 static void process(struct estimate *estimate, unsigned class, double sec, double most_cores, enum process process,
 		    unsigned detail)
 {
-	process_each(estimate, class, 1, sec, most_cores, process, detail);
+	if (!psd_pool_add(&estimate->pools[estimate->pool_of[class]], estimate->now_sec, sec, most_cores,
+			  estimate->copies[class], process_cookie(process, class, detail)))
+		estimate->is_out_of_memory = true;
 }
 
-static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages,
-					  double n_woken)
+static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages)
 {
-	return estimate->pools ? psd_cost_socket_work(&estimate->program->plan->rates, bytes, n_messages, n_woken)
-			       : (struct psd_socket_work){.sec = 0.0};
-}
+	const struct psd_plan *plan = estimate->program->plan;
 
-static bool somebody_computes(const struct estimate *estimate, unsigned class)
-{
-	return psd_pool_has(&estimate->pools[estimate->pool_of[class]], process_cookie(0xf, 0, 0x3fffffff),
-			    process_cookie(PROCESS_WORK, 0, PSD_RESOURCE_DEVICE));
-}
-
-/* What those who compute lose to messages that wake each member, so many of each sender. */
-static void wake_receivers(struct estimate *estimate, unsigned class, double n_senders, double n_woken)
-{
-	const double sec = psd_cost_wake_sec(&estimate->program->plan->rates, n_woken);
-
-	if (estimate->pools && sec > 0.0 && somebody_computes(estimate, class))
-		process_each(estimate, class, n_senders, sec, 1.0, PROCESS_WAKE, 0);
+	return psd_cost_socket_work(&plan->machine, &plan->rates, bytes, n_messages);
 }
 
 /* ---- seam ---- */
@@ -340,12 +313,6 @@ static void push_arrival(struct estimate *estimate, double at_sec, unsigned to, 
 		   (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
 }
 
-/* Of what a class sends at present one message for each receiver comes after its pause, or none. */
-static double woken_by(const struct estimate *estimate, unsigned from)
-{
-	return psd_cost_woken(&estimate->program->plan->rates, 1, estimate->paused_sec[from]);
-}
-
 /* Bytes, or one end: the last of them ends the messages. */
 static void end_part(struct estimate *estimate, unsigned from, unsigned to)
 {
@@ -354,11 +321,8 @@ static void end_part(struct estimate *estimate, unsigned from, unsigned to)
 	if (--estimate->n_parts_left[from * estimate->n_classes + to] > 0)
 		return;
 	push_arrival(estimate, estimate->now_sec, to, task);
-	wake_receivers(estimate, to, estimate->classes[from].n_members - (from == to ? 1.0 : 0.0),
-		       woken_by(estimate, from));
 	if (--estimate->n_flows_left[from] > 0)
 		return;
-	estimate->paused_at_sec[from] = estimate->now_sec;
 	push_event(estimate, (struct event){estimate->now_sec, 0, EVENT_FINISHED, from, PSD_RESOURCE_NIC, task});
 }
 
@@ -386,21 +350,18 @@ static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *f
 	const unsigned pair = flow->from * estimate->n_classes + flow->to;
 	const double bytes = flow->left_bits / 8,
 		     n_messages = psd_cost_messages(&estimate->program->plan->rates, bytes);
-	const struct psd_socket_work sent = socket_work(estimate, bytes, n_messages, 0);
-	const struct psd_socket_work received =
-		socket_work(estimate, bytes, n_messages, woken_by(estimate, flow->from));
+	const struct psd_socket_work end = socket_work(estimate, bytes, n_messages);
 	double n_receivers, n_senders;
 
-	estimate->n_parts_left[pair] = received.sec <= 0 ? 1 : sent.sec <= 0 ? 2 : 3;
-	if (received.sec <= 0)
+	estimate->n_parts_left[pair] = end.sec > 0 ? 3 : 1;
+	if (end.sec <= 0)
 		return;
 	n_receivers = fmax(1, psd_payload_receivers(payload, layout, estimate->classes[flow->from].representative));
 	n_senders = fmax(1, psd_payload_senders(payload, layout, estimate->classes[flow->to].representative));
-	if (sent.sec > 0)
-		process(estimate, flow->from, sent.sec * flow->flows_per_sender,
-			sent.most_cores * flow->flows_per_sender / n_receivers, PROCESS_SOCKET, pair);
-	process(estimate, flow->to, received.sec * flow->flows_per_receiver,
-		received.most_cores * flow->flows_per_receiver / n_senders, PROCESS_SOCKET, pair);
+	process(estimate, flow->from, end.sec * flow->flows_per_sender,
+		end.most_cores * flow->flows_per_sender / n_receivers, PROCESS_SOCKET, pair);
+	process(estimate, flow->to, end.sec * flow->flows_per_receiver,
+		end.most_cores * flow->flows_per_receiver / n_senders, PROCESS_SOCKET, pair);
 }
 
 static void start_flows(struct estimate *estimate, unsigned from)
@@ -442,18 +403,9 @@ static void start_alone(struct estimate *estimate, unsigned from)
 			push_arrival(estimate, end_sec, to, task);
 }
 
-static void begin_send(struct estimate *estimate, unsigned from)
-{
-	if (estimate->program->plan->layout.workers_per_node > 1)
-		start_alone(estimate, from);
-	else
-		start_flows(estimate, from);
-}
-
 static bool estimate_send(void *context, unsigned from, struct psd_task task)
 {
 	struct estimate *estimate = context;
-	const struct psd_plan *plan = estimate->program->plan;
 	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
 	bool sends_any = false;
 	for (unsigned to = 0; to < estimate->n_classes && !sends_any; to++)
@@ -461,13 +413,10 @@ static bool estimate_send(void *context, unsigned from, struct psd_task task)
 	if (!sends_any)
 		return false;
 	estimate->sending[from] = task;
-	estimate->paused_sec[from] = estimate->now_sec - estimate->paused_at_sec[from];
-	const double overhead_sec = psd_cost_message_sec(payload, &plan->layout, &plan->rates);
-	if (overhead_sec > 0.0)
-		push_event(estimate, (struct event){estimate->now_sec + overhead_sec, 0, EVENT_SEND_BEGINS, from,
-						    PSD_RESOURCE_NIC, task});
+	if (estimate->program->plan->layout.workers_per_node > 1)
+		start_alone(estimate, from);
 	else
-		begin_send(estimate, from);
+		start_flows(estimate, from);
 	return true;
 }
 
@@ -479,22 +428,17 @@ static void estimate_collective(void *context, struct psd_task task)
 	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
 	const double bytes =
 		(double)psd_payload_bytes_between(payload, &plan->layout, 0, plan->layout.workers > 1 ? 1 : 0);
-	const double n_messages = psd_cost_ring_messages(&plan->layout);
-	const struct psd_socket_work ends[] = {socket_work(estimate, bytes, n_messages, 0),
-					       socket_work(estimate, bytes, n_messages, n_messages)};
+	const struct psd_socket_work end = socket_work(estimate, bytes, psd_cost_ring_messages(&plan->layout));
 
 	push_event(estimate,
 		   (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, 0, PSD_RESOURCE_NONE, task});
 	estimate->n_collective_parts_left = 1;
 	for (unsigned c = 0; c < estimate->n_classes; c++) {
-		if (!psd_layout_is_worker(&plan->layout, estimate->classes[c].representative))
+		if (end.sec <= 0 || !psd_layout_is_worker(&plan->layout, estimate->classes[c].representative))
 			continue;
-		for (unsigned end = 0; end < 2; end++) {
-			if (ends[end].sec <= 0)
-				continue;
-			estimate->n_collective_parts_left++;
-			process(estimate, c, ends[end].sec, ends[end].most_cores, PROCESS_COLLECTIVE, 0);
-		}
+		estimate->n_collective_parts_left += 2; /* it sends, and it receives */
+		process(estimate, c, end.sec, end.most_cores, PROCESS_COLLECTIVE, 0);
+		process(estimate, c, end.sec, end.most_cores, PROCESS_COLLECTIVE, 0);
 	}
 }
 
@@ -509,17 +453,6 @@ static void end_collective_part(struct estimate *estimate)
 	if (--estimate->n_collective_parts_left == 0)
 		push_event(estimate, (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, 0,
 						    PSD_RESOURCE_NONE, task});
-}
-
-/* Of its steps each waits for the one before to come around. Who computes is asked once for all of them, now. */
-static void end_collective(struct estimate *estimate)
-{
-	const struct psd_layout *layout = &estimate->program->plan->layout;
-
-	for (unsigned c = 0; c < estimate->n_classes; c++)
-		if (psd_layout_is_worker(layout, estimate->classes[c].representative))
-			wake_receivers(estimate, c, 1, psd_cost_ring_messages(layout));
-	psd_interpreter_collective_finished(&estimate->interpreter);
 }
 
 /* All that ends by now in a pool. */
@@ -538,7 +471,6 @@ static void end_processed(struct estimate *estimate, struct psd_pool *pool)
 			end_part(estimate, detail / estimate->n_classes, detail % estimate->n_classes);
 			break;
 		case PROCESS_COLLECTIVE: end_collective_part(estimate); break;
-		case PROCESS_WAKE: break;
 		}
 	}
 }
@@ -548,10 +480,9 @@ static void apply(struct estimate *estimate, const struct event *event)
 	estimate->now_sec = event->at_sec;
 	switch (event->kind) {
 	case EVENT_FINISHED: psd_interpreter_finished(&estimate->interpreter, event->class, event->resource); break;
-	case EVENT_SEND_BEGINS: begin_send(estimate, event->class); break;
 	case EVENT_ARRIVED: psd_interpreter_arrived(&estimate->interpreter, event->class, event->task); break;
 	case EVENT_COLLECTIVE_SENT: end_collective_part(estimate); break;
-	case EVENT_COLLECTIVE: end_collective(estimate); break;
+	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(&estimate->interpreter); break;
 	}
 }
 
@@ -670,8 +601,6 @@ out:
 	free(estimate.ports);
 	free(estimate.n_flows_left);
 	free(estimate.sending);
-	free(estimate.paused_at_sec);
-	free(estimate.paused_sec);
 	free(estimate.n_parts_left);
 	for (unsigned p = 0; p < estimate.n_pools; p++)
 		psd_pool_release(&estimate.pools[p]);

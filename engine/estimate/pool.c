@@ -72,14 +72,6 @@ bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most
 	return true;
 }
 
-bool psd_pool_has(const struct psd_pool *pool, uint64_t mask, uint64_t value)
-{
-	for (unsigned w = 0; w < pool->n_works; w++)
-		if ((pool->works[w].cookie & mask) == value)
-			return true;
-	return false;
-}
-
 double psd_pool_next_sec(const struct psd_pool *pool)
 {
 	double next_sec = INFINITY;

@@ -32,8 +32,6 @@ void psd_pool_release(struct psd_pool *pool);
 
 /* Work of sec > 0 seconds of one core begins. False: out of memory. */
 bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t cookie);
-/* Whether a work runs whose cookie has this value in the bits of the mask. */
-bool psd_pool_has(const struct psd_pool *pool, uint64_t mask, uint64_t value);
 /* When the first work that runs now will end, if nothing is added; infinity without any. */
 double psd_pool_next_sec(const struct psd_pool *pool);
 /* Takes one that has ended by now, to a nanosecond, in the order they began: true, with its cookie. */

@@ -48,19 +48,10 @@ struct psd_host {
 	double copy_bps;      /* device to host and host to device, each direction its own engine */
 	double reduce_bps;    /* gradient bytes summed and applied by a server */
 	double update_bps;    /* gradient bytes applied by a worker, where the whole gradient is its own */
-	double socket_bps;    /* bytes sent plus received that one core moves through sockets; heeded where `machine` is
-				 given */
-	double interrupt_sec; /* of one core, that each end takes for what its link lets pass after a pause, see
-				 engine/cost/cost.h; likewise */
-	double handling_sec;  /* of one core, that each end takes for a message beside its bytes; likewise */
-	double switch_sec;    /* of one core, that its receiver takes besides for a message after a pause, see
-				 engine/cost/cost.h; likewise */
-	double wake_sec;      /* of one core, that such a message takes from who computes on it; likewise */
 	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower
 				 still */
 	double incast_ratio;  /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio *
 				 senders) */
-	double message_sec;   /* sender's time per message */
 	double latency_sec;   /* what the two ends add to a message's way between nodes, beyond the network's latency */
 	double iteration_sec; /* per iteration, after synchronisation: joins, clocks, solver bookkeeping, reading data
 				 where layers wait for it */
@@ -86,6 +77,8 @@ struct psd_machine {
 	unsigned cores;	  /* of one machine; 0: layers are computed elsewhere than the rest, and sockets cost nothing */
 	unsigned nodes;	  /* on one machine; 0: all are on one */
 	unsigned threads; /* of a layer, and so the most cores that it uses: train.threads */
+	double bytes_bps; /* sent plus received, that a core moves through sockets if it does nothing else; 0: at once */
+	double message_sec; /* of a core, that each end of a message takes for it, its bytes aside */
 };
 
 /* What the constants were fitted on; points beyond it are extrapolated. */

@@ -50,14 +50,8 @@ static const struct psd_field host_fields[] = {
 	{HOST("copy", RATE, copy_bps)},
 	{HOST("reduce", RATE, reduce_bps)},
 	{HOST("update", RATE, update_bps)},
-	{HOST("socket", RATE, socket_bps)},
-	{HOST("interrupt", SECONDS, interrupt_sec)},
-	{HOST("handling", SECONDS, handling_sec)},
-	{HOST("switch", SECONDS, switch_sec)},
-	{HOST("wake", SECONDS, wake_sec)},
 	{HOST("transport", RATE, transport_bps)},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10},
-	{HOST("message", SECONDS, message_sec)},
 	{HOST("latency", SECONDS, latency_sec)},
 	{HOST("iteration", SECONDS, iteration_sec)},
 	{.key = "collective"},
@@ -70,6 +64,8 @@ static const struct psd_field host_fields[] = {
 static const struct psd_field machine_fields[] = {
 	{MACHINE("cores", UNSIGNED, cores), .lowest = 1, .highest = PSD_MAX_CORES, .is_required = true},
 	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES},
+	{MACHINE("bytes", RATE, bytes_bps)},
+	{MACHINE("message", SECONDS, message_sec)},
 	{.key = NULL},
 };
 

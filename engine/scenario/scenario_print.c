@@ -137,16 +137,9 @@ static void add_host(struct psd_text *text, const struct psd_host *host)
 	add_optional_rate(text, "copy", host->copy_bps, &separator);
 	add_optional_rate(text, "reduce", host->reduce_bps, &separator);
 	add_optional_rate(text, "update", host->update_bps, &separator);
-	add_optional_rate(text, "socket", host->socket_bps, &separator);
-	add_optional_seconds(text, "interrupt", host->interrupt_sec, &separator);
-	add_optional_seconds(text, "handling", host->handling_sec, &separator);
-	add_optional_seconds(text, "switch", host->switch_sec, &separator);
-	add_optional_seconds(text, "wake", host->wake_sec, &separator);
 	add_optional_rate(text, "transport", host->transport_bps, &separator);
 	psd_text_add(text, "%sincast: ", separator);
 	add_figure(text, host->incast_ratio);
-	psd_text_add(text, ", message: ");
-	add_seconds(text, host->message_sec);
 	psd_text_add(text, ", latency: ");
 	add_seconds(text, host->latency_sec);
 	psd_text_add(text, ", iteration: ");
@@ -237,11 +230,15 @@ static void add_background(struct psd_text *text, const struct psd_background *b
 
 static void add_machine(struct psd_text *text, const struct psd_machine *machine)
 {
+	const char *separator = ", ";
+
 	if (!machine->cores)
 		return;
 	psd_text_add(text, "  machine: {cores: %u", machine->cores);
 	if (machine->nodes)
 		psd_text_add(text, ", nodes: %u", machine->nodes);
+	add_optional_rate(text, "bytes", machine->bytes_bps, &separator);
+	add_optional_seconds(text, "message", machine->message_sec, &separator);
 	psd_text_add(text, "}\n");
 }
 

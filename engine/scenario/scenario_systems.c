@@ -45,17 +45,6 @@ static const struct {
 	{"pair", ~BIT(RING), "parameter servers"},
 };
 
-/* The key that only processes on shared cores heed. NULL: the host has none. */
-static const char *find_core_cost(const struct psd_host *host)
-{
-	return host->socket_bps > 0.0	   ? "socket"
-	       : host->interrupt_sec > 0.0 ? "interrupt"
-	       : host->handling_sec > 0.0  ? "handling"
-	       : host->switch_sec > 0.0	   ? "switch"
-	       : host->wake_sec > 0.0	   ? "wake"
-					   : NULL;
-}
-
 static enum psd_status check_particular(const struct psd_system *system, const struct psd_node *entry,
 					struct psd_error *err)
 {
@@ -138,11 +127,6 @@ static enum psd_status read_system(const struct psd_scenario_reader *reader, con
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",
 				     system->name);
-	if (!status && find_core_cost(&system->host) && !reader->scenario->machine.cores)
-		return psd_error_set(
-			reader->err, PSD_EINVAL, entry->at,
-			"'%s' of system '%s' has no effect without 'machine' in 'cluster', whose cores it takes",
-			find_core_cost(&system->host), system->name);
 	return status;
 }
 

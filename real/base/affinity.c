@@ -81,15 +81,3 @@ bool psd_affinity_pin(unsigned host, unsigned n_hosts)
 	CPU_FREE(cpus);
 	return is_pinned;
 }
-
-void psd_affinity_keep(unsigned n_processors)
-{
-	unsigned n_numbers;
-	cpu_set_t *const cpus = read_allowed(&n_numbers);
-
-	if (!cpus)
-		return;
-	keep_range(cpus, n_numbers, 0, n_processors);
-	(void)sched_setaffinity(0, CPU_ALLOC_SIZE(n_numbers), cpus);
-	CPU_FREE(cpus);
-}

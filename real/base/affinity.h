@@ -8,10 +8,6 @@
  * processors that this process may use. With more hosts than processors nothing is pinned, for the kernel shares them
  * more evenly. False: not pinned. */
 bool psd_affinity_pin(unsigned host, unsigned n_hosts);
-/* Of the processors that the calling thread may run on, leaves it, and the threads and processes that it will start,
- * the first n_processors >= 1. */
-void psd_affinity_keep(unsigned n_processors);
-
 /* How many processors the calling thread may run on; 1 where that is not known. */
 unsigned psd_affinity_count(void);
 /* Whether it may, for each of the processors' numbers below *n_numbers; to be freed. NULL: no memory, or it is not

@@ -11,7 +11,6 @@ enum {
 	WARM_UPS = 2,
 	GROUPS = 8,	  /* fits of one attempt: samples are dealt out to them in turn */
 	MOST_SIZES = 13,  /* 4 bytes to 64 MiB, each four times the one before */
-	MESSAGES = 64,	  /* back to back */
 	MOST_SIDE = 4096, /* 64 MiB */
 	SHORT_SIDE = 32,  /* 4 KiB */
 	SHORT_ITERATIONS = 40,
@@ -237,7 +236,7 @@ enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct p
 	return PSD_OK;
 }
 
-/* ---- many messages ---- */
+/* ---- many senders ---- */
 
 /* From the first of an iteration's pushes to the last. */
 static double pushes_sec(const struct psd_exchange *exchange, uint32_t iteration)
@@ -254,29 +253,6 @@ static double pushes_sec(const struct psd_exchange *exchange, uint32_t iteration
 	}
 	return end_sec - start_sec;
 }
-
-enum psd_status psd_calibrate_messages(struct psd_calibration *calibration, struct psd_error *err)
-{
-	struct psd_exchange_options options = exchange_of(calibration, calibration->link_bps);
-	const double latency_sec = calibration->measured[PSD_QUANTITY_LATENCY_SEC].value;
-	double values[GROUPS];
-	struct psd_exchange exchange;
-	enum psd_status status;
-
-	options.n_tensors = MESSAGES;
-	options.n_iterations = WARM_UPS + GROUPS;
-	status = psd_exchange_run(&exchange, &options, err);
-	if (status)
-		return status;
-	for (unsigned i = 0; i < GROUPS; i++)
-		values[i] = fmax(1e-9, (pushes_sec(&exchange, WARM_UPS + i) - latency_sec) / (MESSAGES - 1));
-	psd_exchange_release(&exchange);
-	psd_calibrate_note(calibration, PSD_QUANTITY_MESSAGE_SEC, psd_fit_summary(values, GROUPS), "%d of 4 B in a row",
-			   (int)MESSAGES);
-	return PSD_OK;
-}
-
-/* ---- many senders ---- */
 
 /* Bits per second that all pushes of an iteration bring to the server, a value for each measured iteration. */
 static enum psd_status crowd_rates(struct psd_exchange_options options, double latency_sec,

@@ -35,15 +35,10 @@ static const struct {
 	[PSD_QUANTITY_TRANSPORT_BPS] = {"host.transport", UNIT_RATE},
 	[PSD_QUANTITY_PAYLOAD_RATIO] = {"network.payload", UNIT_RATIO},
 	[PSD_QUANTITY_LATENCY_SEC] = {"host.latency", UNIT_SECONDS},
-	[PSD_QUANTITY_MESSAGE_SEC] = {"messages in a row (not used)", UNIT_SECONDS},
-	[PSD_QUANTITY_DISPATCH_SEC] = {"a layer without work (subtracted)", UNIT_SECONDS},
-	[PSD_QUANTITY_HANDLING_SEC] = {"host.handling", UNIT_SECONDS},
-	[PSD_QUANTITY_SWITCH_SEC] = {"host.switch", UNIT_SECONDS},
-	[PSD_QUANTITY_WAKE_SEC] = {"host.wake", UNIT_SECONDS},
 	[PSD_QUANTITY_STREAMS_RATIO] = {"4 connections over 1 (not used)", UNIT_RATIO},
 	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},
-	[PSD_QUANTITY_SOCKET_BPS] = {"host.socket", UNIT_RATE},
-	[PSD_QUANTITY_INTERRUPT_SEC] = {"host.interrupt", UNIT_SECONDS},
+	[PSD_QUANTITY_MESSAGE_SEC] = {"machine.message", UNIT_SECONDS},
+	[PSD_QUANTITY_BYTES_BPS] = {"machine.bytes", UNIT_RATE},
 };
 
 /* ---- the table ---- */
@@ -59,29 +54,17 @@ static const char *write_value(double value, enum unit unit, char text[PSD_UNITS
 	return text;
 }
 
-/* Bytes are charged by themselves, see psd_cost_socket_work(). */
-static double handling_sec(const struct psd_calibration *calibration)
-{
-	const struct psd_measured *measured = calibration->measured;
-	const double bytes_sec = 8.0 * PSD_CALIBRATE_SMALL_BYTES / measured[PSD_QUANTITY_SOCKET_BPS].value;
-
-	return fmax(0.0, measured[PSD_QUANTITY_HANDLING_SEC].value - bytes_sec);
-}
-
 /* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the receiver's core
- * does meanwhile is counted as handling and switch, and the sender's not, for a prediction lets both ends work at a
- * time. The rest is the host's latency. */
+ * does meanwhile is counted as the message's, and the sender's not, for a prediction lets both ends work at a time. The
+ * rest is the host's latency. */
 static double told_value(const struct psd_calibration *calibration, unsigned quantity)
 {
 	const struct psd_measured *measured = calibration->measured;
 	const double links_sec = calibration->options->matter->scenario->network.latency_sec;
 
-	if (quantity == PSD_QUANTITY_HANDLING_SEC)
-		return handling_sec(calibration);
 	if (quantity != PSD_QUANTITY_LATENCY_SEC)
 		return measured[quantity].value;
-	return fmax(0.0, measured[quantity].value - links_sec - handling_sec(calibration) -
-				 measured[PSD_QUANTITY_SWITCH_SEC].value);
+	return fmax(0.0, measured[quantity].value - links_sec - measured[PSD_QUANTITY_MESSAGE_SEC].value);
 }
 
 /* Of layers that spread the jitter is a guess. */
@@ -269,8 +252,7 @@ static void add_point(struct psd_text *text, const struct psd_calibration *calib
 static void add_points(struct psd_text *text, const struct psd_calibration *calibration)
 {
 	psd_result_row_add_head(text);
-	add_point(text, calibration, &calibration->socket_point);
-	add_point(text, calibration, &calibration->interrupt_point);
+	add_point(text, calibration, &calibration->point);
 }
 
 /* ---- the scenario ---- */
@@ -307,13 +289,8 @@ static void fit_host(struct psd_host *host, const struct psd_calibration *calibr
 		.update_bps = value_of(calibration, PSD_QUANTITY_UPDATE_BPS),
 		.transport_bps = value_of(calibration, PSD_QUANTITY_TRANSPORT_BPS),
 		.incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO),
-		.handling_sec = seconds_of(calibration, PSD_QUANTITY_HANDLING_SEC),
-		.switch_sec = seconds_of(calibration, PSD_QUANTITY_SWITCH_SEC),
-		.wake_sec = seconds_of(calibration, PSD_QUANTITY_WAKE_SEC),
 		.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC),
 		.iteration_sec = seconds_of(calibration, PSD_QUANTITY_BESIDE_SEC),
-		.socket_bps = value_of(calibration, PSD_QUANTITY_SOCKET_BPS),
-		.interrupt_sec = seconds_of(calibration, PSD_QUANTITY_INTERRUPT_SEC),
 	};
 }
 
@@ -327,7 +304,10 @@ static void fit(struct psd_scenario *scenario, const struct psd_calibration *cal
 	scenario->jitter_ratio = fmin(value_of(calibration, PSD_QUANTITY_JITTER_RATIO), 1.0);
 	scenario->machine.cores = calibration->cores;
 	scenario->machine.nodes = 0;
-	scenario->calibration = (struct psd_calibrated){calibration->interrupt_point.workers, calibration->link_bps};
+	scenario->machine.bytes_bps = value_of(calibration, PSD_QUANTITY_BYTES_BPS);
+	scenario->machine.message_sec = seconds_of(calibration, PSD_QUANTITY_MESSAGE_SEC);
+	scenario->calibration = (struct psd_calibrated){calibration->link_bps > 0.0 ? calibration->point.workers : 0,
+							calibration->link_bps};
 	scenario->network.payload_ratio = payload->is_there ? rounded(payload->value) : 1.0;
 	fit_host(&scenario->host, calibration);
 	for (unsigned s = 0; s < scenario->n_systems; s++)
@@ -339,11 +319,12 @@ static void add_used_points(struct psd_text *text, const struct psd_calibration 
 	char rate[PSD_UNITS_TEXT_MAX];
 
 	psd_text_add(text,
-		     "# fitted to: exchanges between 1 to 3 workers and a server, and PS on %u nodes without compute: "
-		     "without a limit",
-		     calibration->socket_point.workers);
+		     "# fitted to: exchanges between 1 to 3 workers and a server, and PS on %u nodes without compute",
+		     calibration->point.workers);
 	if (calibration->link_bps > 0.0)
-		psd_text_add(text, " and at %s", psd_units_write_rate(calibration->link_bps, rate));
+		psd_text_add(text, ", at %s", psd_units_write_rate(calibration->link_bps, rate));
+	if (calibration->point.bandwidth_bps > 0.0)
+		psd_text_add(text, " and %s", psd_units_write_rate(calibration->point.bandwidth_bps, rate));
 	psd_text_add(text, "; no training was\n");
 }
 

@@ -21,18 +21,12 @@ enum psd_quantity {
 	PSD_QUANTITY_COPY_BPS,	   /* memory to memory; told only, for psd-run copies nothing between device and host */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
-	PSD_QUANTITY_LATENCY_SEC,  /* all of a message's constant, links and ends; told is what the ends add beside
-				      HANDLING and SWITCH */
-	PSD_QUANTITY_MESSAGE_SEC,  /* from end to end, in a row; told only: PSD_QUANTITY_HANDLING_SEC is what each end
-				      does for it */
-	PSD_QUANTITY_DISPATCH_SEC, /* one layer that does nothing; taken off HANDLING, since BESIDE has it */
-	PSD_QUANTITY_HANDLING_SEC,
-	PSD_QUANTITY_SWITCH_SEC,
-	PSD_QUANTITY_WAKE_SEC,
+	PSD_QUANTITY_LATENCY_SEC,   /* all of a message's constant, links and ends; told is what the ends add beside
+				     MESSAGE */
 	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
 	PSD_QUANTITY_INCAST_RATIO,
-	PSD_QUANTITY_SOCKET_BPS,
-	PSD_QUANTITY_INTERRUPT_SEC,
+	PSD_QUANTITY_MESSAGE_SEC,
+	PSD_QUANTITY_BYTES_BPS,
 	PSD_QUANTITIES
 };
 
@@ -45,9 +39,6 @@ struct psd_measured {
 	unsigned n_samples;
 	char range[64]; /* where it was measured */
 };
-
-/* Of the messages that HANDLING was measured with, more than a packet: their bytes are in it. */
-#define PSD_CALIBRATE_SMALL_BYTES 2048
 
 /* An exchange that a value was taken from. */
 struct psd_calibrate_point {
@@ -66,8 +57,8 @@ struct psd_calibration {
 	unsigned n_busy; /* workers that compute at a time on a core of their own */
 	double link_bps; /* of the links in the fit; 0: as fast as the machine */
 	struct psd_measured measured[PSD_QUANTITIES];
-	double *forward_sec, *backward_sec;			  /* (n_layers) of the profile */
-	struct psd_calibrate_point socket_point, interrupt_point; /* whose values were kept */
+	double *forward_sec, *backward_sec; /* (n_layers) of the profile */
+	struct psd_calibrate_point point;   /* of BYTES, whose value was kept */
 	struct psd_part_file files[PSD_CALIBRATE_FILES];
 };
 
@@ -94,25 +85,15 @@ enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct p
 enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills PAYLOAD, where links have a rate, and LATENCY. */
 enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills MESSAGE; needs LATENCY. */
-enum psd_status psd_calibrate_messages(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills INCAST and STREAMS. */
 enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_processors.c ---- */
 
-/* Fills DISPATCH. */
-enum psd_status psd_calibrate_dispatch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills HANDLING; needs REDUCE and DISPATCH. */
-enum psd_status psd_calibrate_handling(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills SWITCH; needs HANDLING. */
-enum psd_status psd_calibrate_switch(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills WAKE; needs HANDLING and SWITCH. */
-enum psd_status psd_calibrate_wake(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills SOCKET and its point; needs REDUCE, TRANSPORT, DISPATCH and HANDLING. */
-enum psd_status psd_calibrate_socket(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills INTERRUPT and its point, where links have a rate; needs SOCKET. */
-enum psd_status psd_calibrate_interrupt(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills MESSAGE; needs link_bps. */
+enum psd_status psd_calibrate_message(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills BYTES and its point; needs REDUCE, TRANSPORT and MESSAGE. */
+enum psd_status psd_calibrate_bytes(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_output.c ---- */
 

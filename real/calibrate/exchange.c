@@ -137,10 +137,8 @@ static enum psd_status launch(struct psd_exchange *exchange, const struct psd_ca
 		status = psd_launch(&launch_options, &result, err);
 	if (!status)
 		status = collect(exchange, &spans, &made->program, options->n_iterations, err);
-	if (!status) {
+	if (!status)
 		exchange->iteration_sec = result.iteration_sec;
-		exchange->beside_cpu_sec = result.beside_cpu_sec;
-	}
 	psd_spans_close(&spans);
 	return status;
 }

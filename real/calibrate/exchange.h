@@ -32,8 +32,7 @@ struct psd_exchange_flight {
 struct psd_exchange {
 	struct psd_exchange_flight *flights; /* owned */
 	unsigned n_flights;
-	double iteration_sec;  /* the median, as of every run */
-	double beside_cpu_sec; /* as in psd_worker_result, of worker 0 */
+	double iteration_sec; /* the median, as of every run */
 };
 
 /* Runs it through psd_launch() with a parameter server and the idle backend. *exchange is filled on success, its

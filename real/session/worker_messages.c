@@ -128,22 +128,15 @@ static bool has_messages(const struct psd_worker *worker, const struct psd_paylo
 	return false;
 }
 
-/* What a stack does for its messages takes a replay as long as is predicted of the cluster's, whose messages are whole.
- */
 bool psd_worker_send(void *context, unsigned host, struct psd_task task)
 {
 	struct psd_worker *worker = context;
 	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
-	const double message_sec =
-		worker->replay ? psd_cost_message_sec(payload, worker->layout, &worker->plan->rates) : 0.0;
 
 	(void)host;
 	if (!has_messages(worker, payload))
 		return false;
-	if (message_sec > 0.0)
-		psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, task, message_sec);
-	else
-		psd_worker_start_messages(worker, task);
+	psd_worker_start_messages(worker, task);
 	return true;
 }
 
@@ -301,36 +294,19 @@ static void send_step(struct psd_worker *worker)
 	ring->is_sending = true;
 }
 
-static void wait_in_ring(struct psd_worker *worker, double sec)
-{
-	worker->ring.is_waiting = true;
-	psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, worker->ring.task, sec);
-}
-
 /* Step k + 1 goes out when step k has left and the chunk of step k has arrived. */
 void psd_worker_advance_ring(struct psd_worker *worker)
 {
 	const struct psd_ring *ring = &worker->ring;
-	const double message_sec = worker->replay ? worker->plan->system->host.message_sec : 0.0;
 
 	if (ring->is_waiting || ring->is_sending || ring->n_begun == ring->n_steps || ring->n_received < ring->n_begun)
 		return;
-	if (message_sec > 0.0)
-		wait_in_ring(worker, message_sec);
-	else
-		send_step(worker);
+	send_step(worker);
 }
 
 void psd_worker_continue_ring(struct psd_worker *worker)
 {
-	struct psd_ring *ring = &worker->ring;
-
-	ring->is_waiting = false;
-	if (ring->has_begun) {
-		send_step(worker);
-		return;
-	}
-	ring->has_begun = true;
+	worker->ring.is_waiting = false;
 	psd_worker_advance_ring(worker);
 }
 
@@ -345,11 +321,11 @@ void psd_worker_collective(void *context, struct psd_task task)
 	worker->ring = (struct psd_ring){
 		.task = task,
 		.is_active = true,
-		.has_begun = class_sec <= 0.0,
+		.is_waiting = class_sec > 0.0,
 		.n_steps = 2 * (worker->layout->workers - 1),
 	};
 	if (class_sec > 0.0)
-		wait_in_ring(worker, class_sec);
+		psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, task, class_sec);
 	else
 		psd_worker_advance_ring(worker);
 }

@@ -53,8 +53,7 @@ struct psd_alarm {
 struct psd_ring {
 	struct psd_task task;
 	bool is_active;
-	bool is_waiting; /* replay: for an alarm, to begin at all or to send a step */
-	bool has_begun;
+	bool is_waiting; /* replay: for an alarm, to begin */
 	bool is_sending;
 	unsigned n_steps;
 	unsigned n_begun; /* steps sent or being sent */

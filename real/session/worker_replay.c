@@ -92,9 +92,7 @@ static void ring(struct psd_worker *worker, enum psd_resource resource, const st
 {
 	const enum psd_op_kind kind = worker->program->ops[alarm->task.op].kind;
 
-	if (kind == PSD_OP_SEND) {
-		psd_worker_start_messages(worker, alarm->task);
-	} else if (kind == PSD_OP_COLLECTIVE) {
+	if (kind == PSD_OP_COLLECTIVE) {
 		psd_worker_continue_ring(worker);
 	} else {
 		report_progress(worker, alarm);

@@ -74,24 +74,9 @@ void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool)
 	set_timer(sim, pool);
 }
 
-struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages,
-					   double n_woken)
+struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages)
 {
-	return psd_sim_has_processors(sim)
-		       ? psd_cost_socket_work(&sim->simulated->plan.rates, (double)bytes, n_messages, n_woken)
-		       : (struct psd_socket_work){.sec = 0.0};
-}
+	const struct psd_plan *plan = &sim->simulated->plan;
 
-static bool somebody_computes(const struct psd_simulation *sim, unsigned host)
-{
-	return psd_pool_has(&sim->pools[sim->places[host].pool], psd_wake_cookie(0xf, 0, 0xfffff),
-			    psd_wake_cookie(PSD_WAKE_WORK, 0, PSD_RESOURCE_DEVICE));
-}
-
-void psd_sim_wake_receiver(struct psd_simulation *sim, unsigned host, double n_woken)
-{
-	const double sec = psd_cost_wake_sec(&sim->simulated->plan.rates, n_woken);
-
-	if (psd_sim_has_processors(sim) && sec > 0.0 && somebody_computes(sim, host))
-		psd_sim_process(sim, host, sec, 1.0, psd_wake_cookie(PSD_WAKE_LOST, host, 0));
+	return psd_cost_socket_work(&plan->machine, &plan->rates, (double)bytes, n_messages);
 }

@@ -5,14 +5,6 @@
 
 #include "sim/executor/simulation.h"
 
-/* Of its steps each waits for the one before to come around. Who computes is asked once for all of them, now. */
-void psd_sim_ring_end(struct psd_simulation *sim)
-{
-	for (unsigned rank = 0; rank < sim->layout->workers; rank++)
-		psd_sim_wake_receiver(sim, rank, psd_cost_ring_messages(sim->layout));
-	psd_interpreter_collective_finished(&sim->interpreter);
-}
-
 static void start_part(struct psd_simulation *sim, unsigned from, unsigned host, struct psd_socket_work work)
 {
 	if (work.sec <= 0.0)
@@ -32,8 +24,8 @@ static void send_ring_message(struct psd_simulation *sim, unsigned rank)
 	state->step++;
 	state->n_parts_left = 1;
 	psd_network_transfer(rank, to, bytes, psd_wake_cookie(PSD_WAKE_RING_SENT, rank, 0));
-	start_part(sim, rank, rank, psd_sim_socket_work(sim, bytes, 1.0, 0.0));
-	start_part(sim, rank, to, psd_sim_socket_work(sim, bytes, 1.0, 1.0));
+	start_part(sim, rank, rank, psd_sim_socket_work(sim, bytes, 1.0));
+	start_part(sim, rank, to, psd_sim_socket_work(sim, bytes, 1.0));
 }
 
 /* Step k + 1 goes out when step k has left, both ends are done with it, and the chunk of step k has arrived. */
@@ -48,7 +40,7 @@ void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank)
 		return;
 	}
 	if (--sim->n_ring_left == 0)
-		psd_sim_ring_end(sim);
+		psd_interpreter_collective_finished(&sim->interpreter);
 }
 
 /* A user's platform has latencies of its own, which then replace the scenario's. */
@@ -77,8 +69,8 @@ static void start_sockets(struct psd_simulation *sim, const struct psd_payload *
 		const unsigned to = (rank + 1) % n_workers;
 		const uint64_t bytes = psd_payload_bytes_between(payload, sim->layout, rank, to);
 
-		start_socket(sim, rank, psd_sim_socket_work(sim, bytes, n_messages, 0.0));
-		start_socket(sim, to, psd_sim_socket_work(sim, bytes, n_messages, n_messages));
+		start_socket(sim, rank, psd_sim_socket_work(sim, bytes, n_messages));
+		start_socket(sim, to, psd_sim_socket_work(sim, bytes, n_messages));
 	}
 }
 
@@ -122,11 +114,9 @@ void psd_sim_ring_begin(struct psd_simulation *sim)
 void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank)
 {
 	const unsigned to = (rank + 1) % sim->layout->workers;
-	const double message_sec = sim->simulated->plan.system->host.message_sec;
 	if (--sim->ranks[rank].n_parts_left > 0)
 		return;
-	psd_network_timer(psd_network_latency_sec(rank, to) + message_sec,
-			  psd_wake_cookie(PSD_WAKE_RING_ARRIVED, to, 0));
+	psd_network_timer(psd_network_latency_sec(rank, to), psd_wake_cookie(PSD_WAKE_RING_ARRIVED, to, 0));
 	psd_sim_ring_advance(sim, rank);
 }
 

@@ -49,11 +49,10 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	case PSD_WAKE_WORK:
 		psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_wake_rest(value));
 		break;
-	case PSD_WAKE_SEND_BEGINS: psd_sim_start_flows(sim, host); break;
 	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, psd_wake_rest(value)); break;
 	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_wake_task(value)); break;
 	case PSD_WAKE_RING_FLOW: psd_sim_ring_part_done(sim); break;
-	case PSD_WAKE_RING_END: psd_sim_ring_end(sim); break;
+	case PSD_WAKE_RING_END: psd_interpreter_collective_finished(&sim->interpreter); break;
 	case PSD_WAKE_RING_BEGINS: psd_sim_ring_begin(sim); break;
 	case PSD_WAKE_RING_SENT: psd_sim_ring_message_left(sim, host); break;
 	case PSD_WAKE_RING_ARRIVED:
@@ -68,7 +67,6 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	case PSD_WAKE_BACKGROUND_DUE: psd_sim_send_background(sim, host); break;
 	case PSD_WAKE_POOL: psd_sim_wake_processors(sim, host); break;
 	case PSD_WAKE_CROSSING: psd_sim_end_crossing(sim, psd_wake_rest(value)); break;
-	case PSD_WAKE_LOST: break;
 	}
 	stop_when_complete(sim);
 }

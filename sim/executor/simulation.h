@@ -9,7 +9,6 @@
 /* What woke us is told by the cookie: kind, then host or two hosts, then the task. */
 enum psd_wake {
 	PSD_WAKE_WORK,	       /* host, resource */
-	PSD_WAKE_SEND_BEGINS,  /* host: its message overhead is over */
 	PSD_WAKE_FLOW,	       /* from, to */
 	PSD_WAKE_ARRIVAL,      /* host, task of the send */
 	PSD_WAKE_RING_FLOW,    /* flow fidelity: one worker's share has arrived, or one end is done with it */
@@ -22,15 +21,12 @@ enum psd_wake {
 	PSD_WAKE_BACKGROUND_DUE,
 	PSD_WAKE_POOL,	   /* pool: some of its work may be over */
 	PSD_WAKE_CROSSING, /* index: one part of it is over */
-	PSD_WAKE_LOST, /* what a message took from those who compute is over: nothing waits for it; 4 bits hold one more
-			*/
 };
 
 struct psd_sending {
 	struct psd_task task;
 	unsigned n_flows_left;
 	double start_sec;
-	double paused_at_sec; /* when the one before was over */
 };
 
 /* A transfer whose ends spend processor time on it: it is over when its bytes and both ends are through. */
@@ -113,7 +109,6 @@ static inline const struct psd_payload *psd_simulation_payload(const struct psd_
 unsigned psd_sim_shift_flows(const struct psd_case *simulated);
 uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host); /* psd_arrivals_fn */
 bool psd_sim_send(void *context, unsigned host, struct psd_task task);			     /* psd_seam.send */
-void psd_sim_start_flows(struct psd_simulation *sim, unsigned from); /* the sender's message time is over */
 void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to);
 
 void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
@@ -122,7 +117,6 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
 
 void psd_sim_ring_find_latency(struct psd_simulation *sim);
 void psd_sim_ring_start(void *context, struct psd_task task); /* psd_seam.collective */
-void psd_sim_ring_end(struct psd_simulation *sim);	      /* bytes, sockets and delays are over */
 void psd_sim_ring_part_done(struct psd_simulation *sim);      /* flow fidelity */
 void psd_sim_ring_begin(struct psd_simulation *sim);	      /* message fidelity, and so are the next two */
 void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank);
@@ -137,11 +131,8 @@ bool psd_sim_has_processors(const struct psd_simulation *sim);
 /* So much work of one core begins on host; wakes with cookie when it is over. */
 void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie);
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
-/* As psd_cost_socket_work(); nothing where processors are not shared. */
-struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages,
-					   double n_woken);
-/* So many messages wake the host: those who compute on its cores lose time to them. */
-void psd_sim_wake_receiver(struct psd_simulation *sim, unsigned host, double n_woken);
+/* As psd_cost_socket_work(). */
+struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages);
 
 /* ---- simulate.c ---- */
 

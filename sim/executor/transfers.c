@@ -56,8 +56,6 @@ static struct psd_crossing *new_crossing(struct psd_simulation *sim)
 static void start_end(struct psd_simulation *sim, unsigned host, struct psd_socket_work work, unsigned n_others,
 		      unsigned crossing)
 {
-	if (work.sec <= 0.0)
-		return;
 	sim->crossings[crossing].n_parts_left++;
 	psd_sim_process(sim, host, work.sec, work.most_cores / n_others,
 			psd_wake_cookie(PSD_WAKE_CROSSING, 0, crossing));
@@ -65,7 +63,7 @@ static void start_end(struct psd_simulation *sim, unsigned host, struct psd_sock
 
 /* The network and both ends work on it at a time. */
 static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
-			   struct psd_socket_work sent, struct psd_socket_work received)
+			   struct psd_socket_work end)
 {
 	struct psd_crossing *crossing = new_crossing(sim);
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
@@ -82,8 +80,8 @@ static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned t
 	*crossing = (struct psd_crossing){from, to, 1};
 	index = (unsigned)(crossing - sim->crossings);
 	psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_CROSSING, 0, index));
-	start_end(sim, from, sent, n_receivers, index);
-	start_end(sim, to, received, n_senders, index);
+	start_end(sim, from, end, n_receivers, index);
+	start_end(sim, to, end, n_senders, index);
 }
 
 void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
@@ -94,30 +92,20 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
 		psd_sim_end_flow(sim, crossing->from, crossing->to);
 }
 
-/* How many of these messages to different hosts wake them. */
-static double woken_by(const struct psd_simulation *sim, unsigned from, double n_messages)
-{
-	const struct psd_sending *sending = &sim->sendings[from];
-
-	return psd_cost_woken(&sim->simulated->plan.rates, n_messages, sending->start_sec - sending->paused_at_sec);
-}
-
 /* Of so many parts for as many hosts: the first of them stands for all. */
 static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes, unsigned n_parts)
 {
 	const unsigned from_node = psd_layout_node(sim->layout, from);
 	const unsigned to_node = psd_layout_node(sim->layout, to);
 	const double n_messages = n_parts * psd_cost_messages(&sim->simulated->plan.rates, (double)bytes / n_parts);
-	const struct psd_socket_work sent = psd_sim_socket_work(sim, bytes, n_messages, 0.0);
-	const struct psd_socket_work received =
-		psd_sim_socket_work(sim, bytes, n_messages, woken_by(sim, from, n_parts));
+	const struct psd_socket_work end = psd_sim_socket_work(sim, bytes, n_messages);
 	sim->sendings[from].n_flows_left++;
 	if (from_node != to_node) {
 		sim->sent_bytes[from_node] += bytes;
 		sim->received_bytes[to_node] += bytes;
 	}
-	if (received.sec > 0.0)
-		start_crossing(sim, from, to, bytes, sent, received);
+	if (end.sec > 0.0)
+		start_crossing(sim, from, to, bytes, end);
 	else
 		psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_FLOW, from, to));
 }
@@ -166,19 +154,7 @@ static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_pa
 	return run_bytes(sim, payload, from, run_of(sim, from, to));
 }
 
-/* The messages to different hosts that it stands for. */
-static double flow_messages(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
-			    unsigned to)
-{
-	unsigned run;
-
-	if (!is_aggregated(sim, payload))
-		return 1.0;
-	run = run_of(sim, from, to);
-	return first_peer(sim, run + 1) - first_peer(sim, run);
-}
-
-void psd_sim_start_flows(struct psd_simulation *sim, unsigned from)
+static void start_flows(struct psd_simulation *sim, unsigned from)
 {
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
@@ -211,13 +187,8 @@ bool psd_sim_send(void *context, unsigned host, struct psd_task task)
 	const struct psd_payload *payload = psd_simulation_payload(sim, task);
 	if (!has_something_to_send(sim, payload, host))
 		return false;
-	sim->sendings[host] = (struct psd_sending){
-		.task = task, .start_sec = psd_network_now_sec(), .paused_at_sec = sim->sendings[host].paused_at_sec};
-	const double overhead_sec = psd_cost_message_sec(payload, sim->layout, &sim->simulated->plan.rates);
-	if (overhead_sec > 0.0)
-		psd_network_timer(overhead_sec, psd_wake_cookie(PSD_WAKE_SEND_BEGINS, host, 0));
-	else
-		psd_sim_start_flows(sim, host);
+	sim->sendings[host] = (struct psd_sending){.task = task, .start_sec = psd_network_now_sec()};
+	start_flows(sim, host);
 	return true;
 }
 
@@ -264,12 +235,8 @@ void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to)
 	struct psd_sending *sending = &sim->sendings[from];
 	const struct psd_task task = sending->task;
 	report_arrival(sim, from, to, task);
-	psd_sim_wake_receiver(sim, to,
-			      woken_by(sim, from, flow_messages(sim, psd_simulation_payload(sim, task), from, to)));
-	if (--sending->n_flows_left == 0) {
-		sending->paused_at_sec = psd_network_now_sec();
+	if (--sending->n_flows_left == 0)
 		psd_interpreter_finished(&sim->interpreter, from, PSD_RESOURCE_NIC);
-	}
 	if (is_aggregated(sim, psd_simulation_payload(sim, task)))
 		end_shift_flow(sim, from, task);
 	else

@@ -33,11 +33,9 @@ static double percent_of(double sec, double iteration_sec)
 }
 
 /* Messages last as long as the cores that serve them are busy with them. */
-static const char *name_of(const struct psd_result *result, int resource)
+static const char *name_of(const struct psd_machine *machine, int resource)
 {
-	const struct psd_host *host = &result->system->host;
-	const bool has_served = host->socket_bps > 0.0 || host->interrupt_sec > 0.0 || host->handling_sec > 0.0 ||
-				host->switch_sec > 0.0;
+	const bool has_served = machine->bytes_bps > 0.0 || machine->message_sec > 0.0;
 
 	return resource == PSD_RESOURCE_NIC && has_served ? "the network with the cores that serve it"
 							  : resource_names[resource];
@@ -61,7 +59,6 @@ static void add_extras(struct psd_sentence *sentence, const struct psd_scenario 
 	const bool has_factors = system->sync != PSD_SYNC_PS && system->sync != PSD_SYNC_RING;
 	const bool is_uneven = scenario->n_slowdowns > 0 || scenario->jitter_ratio > 0.0;
 	const bool has_shared = shares_cores(scenario, result);
-	const bool has_wakes = scenario->machine.cores > 0 && system->host.wake_sec > 0.0;
 	const char *separator = " (";
 
 	if (has_factors) {
@@ -76,13 +73,9 @@ static void add_extras(struct psd_sentence *sentence, const struct psd_scenario 
 		psd_sentence_add(sentence, "%sslow or uneven nodes", separator);
 		separator = ", ";
 	}
-	if (has_shared) {
+	if (has_shared)
 		psd_sentence_add(sentence, "%scores that others have", separator);
-		separator = ", ";
-	}
-	if (has_wakes)
-		psd_sentence_add(sentence, "%smessages that interrupt it", separator);
-	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven || has_shared || has_wakes)
+	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven || has_shared)
 		psd_sentence_add(sentence, ")");
 }
 
@@ -105,19 +98,21 @@ static void add_device_bound(struct psd_sentence *sentence, const struct psd_sce
 	add_extras(sentence, scenario, result);
 }
 
-static void add_bound(struct psd_sentence *sentence, const struct psd_result *result, int resource)
+static void add_bound(struct psd_sentence *sentence, const struct psd_scenario *scenario,
+		      const struct psd_result *result, int resource)
 {
 	const double iteration_sec = result->outcome.iteration_sec;
 	char sec[PSD_UNITS_TEXT_MAX];
 
 	psd_sentence_add(sentence, "bound by %s, busy for %.0f %% of an iteration of %s; compute is %.0f %%",
-			 name_of(result, resource),
+			 name_of(&scenario->machine, resource),
 			 fmin(100.0, percent_of(result->outcome.busy_sec[resource], iteration_sec)),
 			 psd_units_write_seconds(iteration_sec, sec),
 			 percent_of(result->outcome.parts.compute_sec, iteration_sec));
 }
 
-static void add_waiting(struct psd_sentence *sentence, const struct psd_result *result, int resource)
+static void add_waiting(struct psd_sentence *sentence, const struct psd_scenario *scenario,
+			const struct psd_result *result, int resource)
 {
 	const struct psd_outcome *outcome = &result->outcome;
 	char sec[PSD_UNITS_TEXT_MAX];
@@ -125,7 +120,7 @@ static void add_waiting(struct psd_sentence *sentence, const struct psd_result *
 	psd_sentence_add(sentence,
 			 "bound by waiting (latency, stages that cannot overlap): busiest in an iteration of %s is %s "
 			 "with %.0f %%",
-			 psd_units_write_seconds(outcome->iteration_sec, sec), name_of(result, resource),
+			 psd_units_write_seconds(outcome->iteration_sec, sec), name_of(&scenario->machine, resource),
 			 percent_of(outcome->busy_sec[resource], outcome->iteration_sec));
 	if (resource != PSD_RESOURCE_DEVICE)
 		psd_sentence_add(sentence, "; compute is %.0f %%",
@@ -151,9 +146,9 @@ static void write_sentence(FILE *out, const struct psd_scenario *scenario, const
 	    result->outcome.parts.exposed_comm_sec <= hidden_ratio * iteration_sec)
 		add_device_bound(&sentence, scenario, result);
 	else if (is_bound)
-		add_bound(&sentence, result, resource);
+		add_bound(&sentence, scenario, result, resource);
 	else
-		add_waiting(&sentence, result, resource);
+		add_waiting(&sentence, scenario, result, resource);
 	psd_sentence_add(&sentence, ".");
 	psd_sentence_write(out, &sentence, 2);
 }

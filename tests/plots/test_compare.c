@@ -165,13 +165,13 @@ Test(compare, what_cannot_be_run_is_refused_first)
 		{"CALIBRATED=yes CALIBRATIONS=2", "mlp", "'CALIBRATIONS' is '2', must be 1"},
 		{"CALIBRATED=yes", "mlp", "/mlp.yaml' is missing"},
 		{"CALIBRATED=yes", "cifar10-quick", "/cifar10-quick-points.csv' is missing"},
-		{"CALIBRATED=yes", "alexnet", "/alexnet.yaml' has no host.switch"},
+		{"CALIBRATED=yes", "alexnet", "/alexnet.yaml' has no machine.message"},
 	};
 	const struct scratch_folder build = scratch_folder_make();
 
 	expect_told(&build,
 		    "mkdir compare && cd compare && touch points.csv alexnet-points.csv cifar10-quick.yaml && "
-		    "echo '# host.handling: 9 us' >alexnet.yaml",
+		    "echo '# host.latency: 9 us' >alexnet.yaml",
 		    "");
 	for (unsigned c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
 		struct run run = compare(&build, cases[c].environment, cases[c].scenarios);

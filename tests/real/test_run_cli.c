@@ -409,10 +409,7 @@ Test(run_cli, what_is_for_predictions_only_is_said)
 		{"cluster.host.copy=1GBps", " 'host'\n"},
 		{"cluster.host.update=1GBps", " 'host'\n"},
 		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", " 'host'\n"},
-		{"cluster.machine.cores=2 --set cluster.host.interrupt=10us", " 'host' 'machine'\n"},
-		{"cluster.machine.cores=2 --set cluster.host.handling=1us", " 'host' 'machine'\n"},
-		{"cluster.machine.cores=2 --set cluster.host.switch=1us", " 'host' 'machine'\n"},
-		{"cluster.machine.cores=2 --set cluster.host.wake=1us", " 'host' 'machine'\n"},
+		{"cluster.machine.cores=2 --set cluster.machine.message=1us", " 'machine'\n"},
 		{"cluster.host.latency=1ms", " 'host'\n"},
 		{"compute.jitter=5%", " 'jitter'\n"},
 		{"cluster.network.payload=95%", " 'payload'\n"},
@@ -466,31 +463,26 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 {
 	const struct scratch_folder folder = make_tiny();
 	static const char options[] = "--calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
-				      "--set cluster.machine.cores=2 --set cluster.host.interrupt=20us --set "
-				      "calibration.workers=8 --set calibration.bandwidth=2Gbps";
+				      "--set calibration.workers=8 --set calibration.bandwidth=2Gbps";
 	struct run done = run(tiny(&folder, options).text, "2>&1"), predicted, trained;
 	char *calibrated, *profile, *points;
 	char arguments[512];
 
 	cr_assert_eq(done.exit_status, 0, "%s", done.text);
-	cr_expect_not_null(strstr(done.text, "host.socket"), "%s", done.text);
+	cr_expect_not_null(strstr(done.text, "machine.bytes"), "%s", done.text);
 	calibrated = read_text(&folder, "c.yaml");
 	profile = read_text(&folder, "c-profile.csv");
 	points = read_text(&folder, "c-points.csv");
 	cr_expect_not_null(strstr(calibrated, "  profile: \"c-profile.csv\"\n"), "%s", calibrated);
 	cr_expect_gt(number_after(calibrated, "reduce: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "update: "), 0.0);
-	cr_expect_gt(number_after(calibrated, "socket: "), 0.0);
-	cr_expect_gt(number_after(calibrated, "handling: "), 0.0);
-	cr_expect_not_null(strstr(calibrated, "# host.switch: "), "%s",
-			   calibrated); /* which may be nothing, as the next */
-	cr_expect_not_null(strstr(calibrated, "# host.wake: "), "%s", calibrated);
+	cr_expect_gt(number_after(calibrated, ", bytes: "), 0.0);
+	cr_expect_not_null(strstr(calibrated, "# machine.message: "), "%s", calibrated); /* which may be nothing */
 	cr_expect_gt(number_after(calibrated, "iteration: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "machine: {cores: "), 0.0);
 	/* of links, which there were none of */
 	cr_expect_null(strstr(calibrated, "calibration: "), "%s", calibrated);
 	cr_expect_null(strstr(calibrated, "payload: "), "%s", calibrated);
-	cr_expect_null(strstr(calibrated, "interrupt: "), "%s", calibrated);
 	cr_expect_gt(number_after(profile, "\nfc1,"), 0.0);
 	cr_expect_eq(count(points, "\n"), 2);
 	cr_expect_not_null(strstr(points, "\ntiny,PS,real-idle,2,2,,"), "%s", points);

@@ -201,56 +201,20 @@ Test(cost, headers_leave_a_share_of_the_link)
 		    "send_bps of a slow stack");
 }
 
-Test(cost, interrupts_go_by_time_on_slow_links_and_by_bytes_on_fast_ones)
+Test(cost, ends_of_messages_take_time_for_their_bytes_and_for_each)
 {
-	const struct psd_network with_headers = {.payload_ratio = 0.9};
-	const struct psd_host host = {.interrupt_sec = 10e-6};
-	const struct {
-		double link_bps, passing_bytes; /* a packet at least, 500 us of the link, 64 KiB at most */
-		double pause_sec;		/* while they pass */
-	} links[] = {{1e6, 1500, 12e-3}, {100e6, 6250, 500e-6}, {1e9, 62500, 500e-6}, {10e9, 65536, 52.4288e-6}};
+	const struct psd_machine machine = {.cores = 1, .bytes_bps = 4e9, .message_sec = 10e-6};
+	const struct psd_rates rates = psd_rates_make(&free_host, &network, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_rates in_pairs = psd_rates_make(&free_host, &network, 10e9, 1, 1e12, 1000);
+	const struct psd_machine quick = {.cores = 1, .bytes_bps = 40e9}, at_once = {.cores = 1};
 
-	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
-		const struct psd_rates rates =
-			psd_rates_make(&host, &with_headers, links[i].link_bps, 1, 1e12, pair_bytes);
-
-		expect_near(psd_cost_socket_work(&rates, 1e6, 1, 0).sec,
-			    10e-6 * (1 - exp(-links[i].pause_sec / 100e-6)) * 1e6 / links[i].passing_bytes,
-			    "seconds of interrupts");
-	}
-}
-
-/* The way takes 50 us. */
-Test(cost, only_messages_after_a_pause_longer_than_half_their_way_wake_a_receiver)
-{
-	const struct psd_network with_latency = {.payload_ratio = 1, .latency_sec = 30e-6};
-	const struct psd_host host = {
-		.handling_sec = 10e-6, .switch_sec = 30e-6, .wake_sec = 90e-6, .latency_sec = 20e-6};
-	const struct psd_rates rates = psd_rates_make(&host, &with_latency, 10e9, 1, 1e12, pair_bytes);
-
-	cr_expect_eq(psd_cost_woken(&rates, 3, 0.0), 0.0);
-	cr_expect_eq(psd_cost_woken(&rates, 3, 24e-6), 0.0);
-	cr_expect_eq(psd_cost_woken(&rates, 3, 26e-6), 3.0);
-	expect_near(psd_cost_wake_sec(&rates, 3), 3 * 90e-6, "seconds of wakes");
-	expect_near(psd_cost_socket_work(&rates, 0, 5, 3).sec, 5 * 10e-6 + 3 * 30e-6,
-		    "seconds of handling and switches");
-}
-
-Test(cost, a_link_that_is_faster_than_the_stack_interrupts_nobody)
-{
-	const struct psd_network with_headers = {.payload_ratio = 0.9};
-	const struct {
-		double transport_bps, link_bps;
-		bool has_interrupts;
-	} cases[] = {{9e9, 10e9, true}, {8.9e9, 10e9, false}, {0, PSD_UNLIMITED_BPS, false}};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct psd_host host = {.interrupt_sec = 10e-6, .transport_bps = cases[i].transport_bps};
-		const struct psd_rates rates =
-			psd_rates_make(&host, &with_headers, cases[i].link_bps, 1, 1e12, pair_bytes);
-
-		cr_expect_eq(psd_cost_socket_work(&rates, 1e6, 1, 0).sec > 0.0, cases[i].has_interrupts, "case %zu", i);
-	}
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3).sec, 8e6 / 4e9 + 3 * 10e-6, "seconds of a core");
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3).most_cores, 1, "of a core slower than the link");
+	/* moves in a quarter of the time what the link carries */
+	expect_near(psd_cost_socket_work(&quick, &rates, 1e6, 3).most_cores, 0.25, "of a core quicker than the link");
+	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3).sec, 0);
+	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3).most_cores, 0);
+	cr_expect_eq(psd_cost_messages(&in_pairs, 2500), 3);
 }
 
 /* What the ends add to a message's way is like so much more on the links. */
@@ -490,39 +454,4 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 	expect_near(psd_cost_transfer_sec(&smallest_large, &layout, &rates) +
 			    psd_cost_ring_delay_sec(&smallest_large, &layout, &rates),
 		    large_sec, "a message just above");
-}
-
-Test(cost, each_step_of_a_ring_is_a_message)
-{
-	const struct psd_host host = {.message_sec = 7e-6};
-	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
-	const struct psd_layout layout = psd_layout_make(4, 1, 0);
-	const struct psd_payload payload = {PSD_PATTERN_RING, 4000, 4, 0};
-
-	expect_near(psd_cost_ring_delay_sec(&payload, &layout, &rates), 2 * 3 * (alpha + 7e-6), "ring delay");
-}
-
-/* ---- messages ---- */
-
-Test(cost, messages_are_pairs_of_each_part)
-{
-	const struct psd_host host = {.message_sec = 1e-6};
-	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, 1000);
-	const struct psd_layout together = psd_layout_make(4, 1, 0);
-	const struct psd_layout apart = psd_layout_make(4, 1, 2);
-	struct psd_payload payload = {.elements = 2500,
-				      .value_bytes = 4}; /* 10,000 bytes: quarters go in 3 pairs, halves in 5 */
-
-	payload.pattern = PSD_PATTERN_PUSH;
-	expect_near(psd_cost_message_sec(&payload, &together, &rates), 3 * 3e-6, "push to three peers");
-	expect_near(psd_cost_message_sec(&payload, &apart, &rates), 2 * 5e-6, "push to two servers");
-	payload.pattern = PSD_PATTERN_PULL;
-	expect_near(psd_cost_message_sec(&payload, &together, &rates), 3 * 3e-6, "pull by three peers");
-	expect_near(psd_cost_message_sec(&payload, &apart, &rates), 4 * 5e-6, "pull by four workers");
-	payload.pattern = PSD_PATTERN_BROADCAST;
-	expect_near(psd_cost_message_sec(&payload, &together, &rates), 3 * 10e-6, "all of it to three peers");
-	payload.pattern = PSD_PATTERN_TO_ROOT;
-	expect_near(psd_cost_message_sec(&payload, &together, &rates), 10e-6, "all of it to one");
-	payload.pattern = PSD_PATTERN_FROM_ROOT;
-	expect_near(psd_cost_message_sec(&payload, &together, &rates), 3 * 10e-6, "all of it from one to three");
 }

@@ -40,20 +40,6 @@ Test(pool, alone_work_takes_its_time)
 	psd_pool_release(&pool);
 }
 
-Test(pool, what_runs_is_found_by_a_part_of_its_cookie)
-{
-	struct psd_pool pool;
-
-	psd_pool_init(&pool, 1);
-	cr_expect_not(psd_pool_has(&pool, 0xf0, 0x10));
-	cr_assert(psd_pool_add(&pool, 0, 1, 1, 1, 0x12));
-	cr_expect(psd_pool_has(&pool, 0xf0, 0x10));
-	cr_expect_not(psd_pool_has(&pool, 0xff, 0x10));
-	expect_end(&pool, 0x12, 1);
-	cr_expect_not(psd_pool_has(&pool, 0xf0, 0x10), "it has ended");
-	psd_pool_release(&pool);
-}
-
 Test(pool, equals_share_equally)
 {
 	struct psd_pool pool;

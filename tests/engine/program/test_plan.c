@@ -256,7 +256,7 @@ Test(plan, the_rule_in_seconds_takes_the_fastest)
 	for_each_plan(VGG19
 		      "systems: [{name: hybrid, sync: hybrid, rule: seconds}, {name: sacp, sync: sacp, rule: seconds}, "
 		      "{name: hybrid apart, sync: hybrid, rule: seconds, servers: 3, "
-		      "host: {copy: 3GBps, reduce: 2GBps, transport: 8Gbps, incast: 20%, message: 10us}}]\n"
+		      "host: {copy: 3GBps, reduce: 2GBps, transport: 8Gbps, incast: 20%, latency: 10us}}]\n"
 		      "sweep: {nodes: [1, 2, 3, 8, 40, 400]}\n",
 		      check_argmin);
 }

@@ -120,12 +120,9 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  network: {bandwidth: 10Gbps, payload: 95%, latency: 2us, topology: fat-tree, nodes_per_rack: 16,\n"
 		"            oversubscription: 4}\n"
 		"  local: {bandwidth: 12GBps}\n"
-		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, socket: 1.5GBps, interrupt: "
-		"15us, "
-		"handling: 30us, switch: 40us, wake: 80us, incast: 15%, message: "
-		"5us, "
-		"latency: 40us, iteration: 10ms}\n"
-		"  machine: {cores: 16, nodes: 2}\n"
+		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, incast: 15%, latency: 40us, "
+		"iteration: 10ms}\n"
+		"  machine: {cores: 16, nodes: 2, bytes: 1.5GBps, message: 30us}\n"
 		"  slow: [{node: 3, compute: 50%, link: 25%, from: 1s, until: 2s}]\n"
 		"  background: [{from: 0, to: 1, bytes: 10MB, period: 10ms}]\n"
 		"systems:\n"
@@ -164,15 +161,11 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_float_eq(scenario.host.reduce_bps, 8e9, 1);
 	cr_expect_float_eq(scenario.host.update_bps, 16e9, 1);
 	cr_expect_float_eq(scenario.host.transport_bps, 16e9, 1);
-	cr_expect_float_eq(scenario.host.socket_bps, 12e9, 1);
-	cr_expect_float_eq(scenario.host.interrupt_sec, 15e-6, 1e-18);
-	cr_expect_float_eq(scenario.host.handling_sec, 30e-6, 1e-18);
-	cr_expect_float_eq(scenario.host.switch_sec, 40e-6, 1e-18);
-	cr_expect_float_eq(scenario.host.wake_sec, 80e-6, 1e-18);
 	cr_expect_eq(scenario.machine.cores, 16);
 	cr_expect_eq(scenario.machine.nodes, 2);
+	cr_expect_float_eq(scenario.machine.bytes_bps, 12e9, 1);
+	cr_expect_float_eq(scenario.machine.message_sec, 30e-6, 1e-18);
 	cr_expect_float_eq(scenario.host.incast_ratio, 0.15, 1e-12);
-	cr_expect_float_eq(scenario.host.message_sec, 5e-6, 1e-18);
 	cr_expect_float_eq(scenario.host.latency_sec, 40e-6, 1e-18);
 	cr_expect_float_eq(scenario.network.latency_sec, 2e-6, 1e-18);
 	cr_expect_float_eq(scenario.host.iteration_sec, 0.01, 1e-12);
@@ -545,9 +538,6 @@ Test(scenario, system_names_fit_into_csv_and_are_unique)
 
 Test(scenario, keys_without_effect_are_refused)
 {
-	expect_error(8, "  - {name: A, host: {socket: 1GBps}}",
-		     "dir/a.yaml:8:5: 'socket' of system 'A' has no effect without 'machine' in 'cluster', whose cores "
-		     "it takes");
 	expect_error(8, "  - {name: A, sync: ps, rule: bytes}",
 		     "dir/a.yaml:8:25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
 	expect_error(8, "  - {name: A, sync: ring, servers: 1}",

@@ -37,15 +37,3 @@ Test(affinity, hosts_as_many_as_processors_have_one_each)
 	cr_expect_not(psd_affinity_pin(0, 2), "more hosts than processors are not pinned");
 	cr_expect_eq(psd_affinity_count(), 1);
 }
-
-Test(affinity, what_is_kept_is_one_of_those_before)
-{
-	cpu_set_t before, after;
-
-	cr_assert_eq(sched_getaffinity(0, sizeof(before), &before), 0);
-	psd_affinity_keep(1);
-	cr_assert_eq(sched_getaffinity(0, sizeof(after), &after), 0);
-	CPU_AND(&before, &before, &after);
-	cr_expect_eq(CPU_COUNT(&after), 1);
-	cr_expect(CPU_EQUAL(&before, &after));
-}

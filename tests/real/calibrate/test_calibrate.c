@@ -8,14 +8,14 @@
 
 static bool note(struct psd_calibration *calibration, double value, double spread_ratio)
 {
-	return psd_calibrate_note(calibration, PSD_QUANTITY_SOCKET_BPS, (struct psd_summary){value, spread_ratio, 3},
+	return psd_calibrate_note(calibration, PSD_QUANTITY_BYTES_BPS, (struct psd_summary){value, spread_ratio, 3},
 				  "here");
 }
 
 Test(calibrate, the_calmest_attempt_counts_and_spreads_by_what_lies_between_the_attempts)
 {
 	struct psd_calibration calibration = {.n_busy = 1};
-	const struct psd_measured *measured = &calibration.measured[PSD_QUANTITY_SOCKET_BPS];
+	const struct psd_measured *measured = &calibration.measured[PSD_QUANTITY_BYTES_BPS];
 
 	cr_expect(note(&calibration, 100.0, 0.02));
 	cr_expect_float_eq(psd_calibrate_spread_ratio(measured), 0.02, ROUNDING, "a single attempt has only its own");
@@ -32,7 +32,7 @@ Test(calibrate, the_calmest_attempt_counts_and_spreads_by_what_lies_between_the_
 Test(calibrate, a_value_of_nothing_spreads_wholly_once_another_attempt_has_one)
 {
 	struct psd_calibration calibration = {.n_busy = 1};
-	const struct psd_measured *measured = &calibration.measured[PSD_QUANTITY_SOCKET_BPS];
+	const struct psd_measured *measured = &calibration.measured[PSD_QUANTITY_BYTES_BPS];
 
 	(void)note(&calibration, 0.0, 0.01);
 	(void)note(&calibration, 0.0, 0.02);

@@ -35,7 +35,7 @@ static void make(struct replayed *replayed, const char *bandwidth, const char *s
 			 "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\n"
 			 "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
 			 "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, "
-			 "reduce: 1GBps, message: 10us, "
+			 "reduce: 1GBps, "
 			 "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
 			 emulation, bandwidth, system);
 
@@ -156,8 +156,7 @@ Test(replay, takes_as_long_as_predicted_in_the_seconds_of_the_cluster)
 		}
 }
 
-/* A ring's own costs are waited for even where the network is quick: the class's call and steps, and each step's
- * message time. */
+/* A ring's own costs are waited for even where the network is quick: the class's call and steps. */
 Test(replay, waits_for_what_a_ring_costs_beside_the_network)
 {
 	struct replayed replayed;
@@ -166,7 +165,7 @@ Test(replay, waits_for_what_a_ring_costs_beside_the_network)
 	replay(&replayed, "schedule: sequential, sync: ring", "");
 	for (uint32_t i = 0; i < replayed.made.program.n_ops; i++)
 		if (replayed.made.program.ops[i].kind == PSD_OP_COLLECTIVE)
-			ring_sec += 1e-3 + 4 * (100e-6 + 10e-6); /* three workers: four steps */
+			ring_sec += 1e-3 + 4 * 100e-6; /* three workers: four steps */
 	cr_expect_gt(ring_sec, 0.0);
 	cr_expect_geq(replayed.result.iteration_sec,
 		      (1 - SAME_SUM_RATIO) * (replayed.matter.costs.compute_sec + 1e-3 + ring_sec));

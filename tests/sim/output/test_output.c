@@ -519,7 +519,9 @@ Test(output, printed_scenario_reads_back_as_the_same)
 	fixture.scenario.network.latency_sec = 30e-6;
 	fixture.scenario.network.payload_ratio = 0.956;
 	fixture.scenario.systems[0].host.copy_bps = 2.3e9 * 8;
-	fixture.scenario.systems[0].host.message_sec = 1.0 / 3.0; /* needs all 17 digits */
+	fixture.scenario.machine.cores = 2;
+	fixture.scenario.machine.bytes_bps = 1.7e9 * 8;
+	fixture.scenario.machine.message_sec = 1.0 / 3.0; /* needs all 17 digits */
 	fixture.scenario.systems[0].host.latency_sec = 47.25e-6;
 	psd_scenario_add_text(&first, &fixture.scenario);
 	cr_assert_eq(psd_scenario_parse(&again, "again.yaml", first.bytes, first.length, NULL, &err), PSD_OK,
@@ -527,7 +529,8 @@ Test(output, printed_scenario_reads_back_as_the_same)
 	cr_expect_eq(again.network.latency_sec, 30e-6);
 	cr_expect_eq(again.network.payload_ratio, 0.956);
 	cr_expect_eq(again.systems[0].host.copy_bps, 2.3e9 * 8);
-	cr_expect_eq(again.systems[0].host.message_sec, 1.0 / 3.0);
+	cr_expect_eq(again.machine.bytes_bps, 1.7e9 * 8);
+	cr_expect_eq(again.machine.message_sec, 1.0 / 3.0);
 	cr_expect_eq(again.systems[0].host.latency_sec, 47.25e-6);
 	cr_expect_eq(again.host.latency_sec, 0);
 	psd_scenario_add_text(&second, &again);
