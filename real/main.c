@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/scenario/scenario_print.h"
+#include "engine/scenario/scenario.h"
 #include "real/base/console.h"
 #include "real/data/pack.h"
 #include "real/run.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/document/document.h"
 #include "engine/result/result_row.h"
 #include "real/base/console.h"
 #include "real/base/machine.h"
@@ -507,6 +508,7 @@ static enum psd_status calibrate_machine(const struct command *command, const ch
 enum psd_status psd_run_calibration(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				    const char *version, struct psd_error *err)
 {
+	const struct psd_node *replay = psd_node_child(psd_node_child(scenario->root, "compute"), "replay");
 	struct command command = {.options = options, .scenario = scenario};
 	enum psd_status status;
 
@@ -514,7 +516,7 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which --calibrate needs");
 	if (scenario->has_replay)
-		return psd_error_set(err, PSD_EINVAL, scenario->replay_at,
+		return psd_error_set(err, PSD_EINVAL, replay->at,
 				     "'replay' is true, --calibrate measures what is really computed: must be false or "
 				     "left out, as in "
 				     "'compute: {device: cpu}'");

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "engine/result/result_row.h"
-#include "engine/scenario/scenario_print.h"
+#include "engine/scenario/scenario.h"
 #include "sim/executor/simulate.h"
 #include "sim/options.h"
 #include "sim/output/describe.h"

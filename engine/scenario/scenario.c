@@ -1,188 +1,102 @@
-/* A scenario file from end to end: the top level, the model and the compute here, the other sections in scenario_*.c.
- * Refuses to open any file but the scenario itself. */
+/* A scenario file from end to end: the top level and its small sections here, the others in scenario_*.c. Refuses to
+ * open any file but the scenario itself. */
 #include "engine/scenario/scenario.h"
 
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "engine/document/fields.h"
 #include "engine/document/overlay.h"
 #include "engine/scenario/device.h"
-#include "engine/scenario/scenario_parts.h"
+#include "engine/scenario/scenario_keys.h"
 
 enum { TITLE_MAX_BYTES = 200 };
 
-const char *const psd_schedule_names[] = {"sequential", "wait-free", NULL};
-const char *const psd_sync_names[] = {"ps", "sfb", "adam", "hybrid", "sacp", "ring", NULL};
-const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
-const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
-const char *const psd_priority_names[] = {"generation", "forward", NULL};
-const char *const psd_unit_names[] = {"layer", "tensor", NULL};
 const char *const psd_fidelity_names[] = {"flow", "message", NULL};
-const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform", NULL};
 static const char *const precision_names[] = {"fp32", "mixed", NULL};
 
-#define FIELD(name, type, member)                                                                                      \
-	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_scenario, member)
+#define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_scenario, member)
+#define SECTION(text, table)	.name = (text), .type = PSD_KEY_SECTION, .section = &(table)
 
-static const struct psd_field root_fields[] = {
-	{FIELD("title", TEXT, title)},
-	{.key = "model", .is_required = true},
-	{.key = "compute", .is_required = true},
-	{.key = "cluster", .is_required = true},
-	{.key = "systems", .is_required = true},
-	{.key = "sweep"},
-	{FIELD("fidelity", CHOICE, fidelity), .names = psd_fidelity_names},
-	{FIELD("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS},
-	{FIELD("seed", COUNT, seed), .highest = 4294967295.0},
-	{.key = "baseline"},
-	{FIELD("published", TEXT, published_path)},
-	{.key = "train"},
-	{.key = "emulation"},
-	{.key = "calibration"},
-	{.key = NULL},
+static const struct psd_key model_keys[] = {
+	{KEY("graph", PATH, graph_path), .is_required = true, .uses = PSD_BY_ALL | PSD_AGREED,
+	 .help = "layers: a YAML file, or a Caffe train_val.prototxt"},
+	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
+	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "samples of a worker in an iteration"},
+	{KEY("precision", FLAG, is_half), .names = precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
+	 .is_refused = true, .help = "mixed: gradients travel as 16 bits, compute uses matrix units"},
+	{.name = NULL},
 };
+static const struct psd_section model = {.tables = {model_keys}};
 
-/* Choices whose fields are no enum of the scenario: read as positions, then turned into what it holds. */
-struct model_section {
-	struct psd_scenario *scenario;
-	const char *graph;
-	unsigned batch;
-	unsigned precision;
+static const struct psd_key compute_keys[] = {
+	{KEY("profile", PATH, profile_path), .is_required = true, .rival = "device",
+	 .help = "seconds of each layer on one worker, as traces/profiles/README.md describes"},
+	{KEY("device", NAME, device_name), .is_required = true, .rival = "profile", .names = psd_device_names,
+	 .help = "makers' figures and assumed efficiencies stand for a profile"},
+	{KEY("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9,
+	 .help = "measured on one worker: scales all layers alike"},
+	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	 .help = "standard deviation of a layer's time, for each node and iteration, as a share"},
+	{KEY("replay", FLAG, has_replay), .fallback = "false", .uses = PSD_BY_PSD_RUN | PSD_AGREED,
+	 .help = "psd-run computes nothing, operations last as long as predicted, messages are real"},
+	{.name = NULL},
 };
+static const struct psd_section compute = {.tables = {compute_keys}};
 
-static const struct psd_field model_fields[] = {
-	{.key = "graph", .kind = PSD_FIELD_TEXT, .offset = offsetof(struct model_section, graph), .is_required = true},
-	{.key = "batch_per_worker",
-	 .kind = PSD_FIELD_UNSIGNED,
-	 .offset = offsetof(struct model_section, batch),
-	 .is_required = true,
-	 .lowest = 1,
-	 .highest = 1e6},
-	{.key = "precision",
-	 .kind = PSD_FIELD_CHOICE,
-	 .offset = offsetof(struct model_section, precision),
-	 .names = precision_names},
-	{.key = NULL},
+/* Shares below are of no use, and would make a payload of 2^53 bytes one byte. */
+#define LEAST_PAYLOAD_RATIO 1e-9
+
+static const struct psd_key emulation_keys[] = {
+	{KEY("dilation", NUMBER, replay.dilation_ratio), .lowest = 1, .highest = PSD_MOST_DILATION, .fallback = "1",
+	 .word = "auto", .word_offset = offsetof(struct psd_scenario, replay.finds_dilation),
+	 .help = "a second of the cluster takes so many; auto: the least that this machine can carry out"},
+	{KEY("payload_scale", RATIO, replay.payload_ratio), .lowest = LEAST_PAYLOAD_RATIO, .highest = 1,
+	 .fallback = "1", .help = "of each message's bytes that are sent, over links that are slower by as much"},
+	{.name = NULL},
 };
+static const struct psd_section emulation = {.tables = {emulation_keys}};
 
-struct compute_section {
-	const char *profile;
-	unsigned device;
-	double images_per_sec;
-	double jitter_ratio;
+static const struct psd_key calibration_keys[] = {
+	{KEY("workers", UNSIGNED, calibration.workers), .is_required = true, .lowest = 1, .highest = PSD_MAX_HOSTS,
+	 .help = "the most with whom constants were fitted; the table marks points beyond"},
+	{KEY("bandwidth", RATE, calibration.bandwidth_bps), .is_required = true, .help = "at which they were fitted"},
+	{.name = NULL},
 };
+static const struct psd_section calibration = {.tables = {calibration_keys}};
 
-#define COMPUTE(name, type, member)                                                                                    \
-	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct compute_section, member)
-
-static const struct psd_field compute_fields[] = {
-	{COMPUTE("profile", TEXT, profile)},
-	{COMPUTE("device", CHOICE, device), .names = psd_device_names},
-	{COMPUTE("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9},
-	{COMPUTE("jitter", RATIO, jitter_ratio), .highest = 1},
-	{.key = "replay"},
-	{.key = NULL},
+static const struct psd_key root_keys[] = {
+	{KEY("title", TEXT, title), .uses = PSD_BY_ALL, .help = "of tables, a cell of the CSV"},
+	{SECTION("model", model), .is_required = true, .help = "what is trained"},
+	{SECTION("compute", compute), .is_required = true, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
+	 .help = "how fast a worker computes"},
+	{SECTION("emulation", emulation), .when = {"compute.replay", 1u << true, 0}, .uses = PSD_BY_REPLAY | PSD_AGREED,
+	 .help = "how a replay fits onto this machine"},
+	{SECTION("cluster", psd_scenario_cluster), .is_required = true, .uses = PSD_BY_ALL, .help = "on what"},
+	{KEY("systems", SECTION, systems), .section = &psd_scenario_system, .is_required = true,
+	 .most_entries = PSD_MAX_SYSTEMS, .n_entries_offset = offsetof(struct psd_scenario, n_systems),
+	 .entry_bytes = sizeof(struct psd_system), .uses = PSD_BY_ALL | PSD_AGREED,
+	 .help = "ways to synchronise gradients, compared side by side"},
+	{SECTION("sweep", psd_scenario_sweep), .uses = PSD_BY_ALL, .help = "a row of the table for each point"},
+	{KEY("fidelity", CHOICE, fidelity), .names = psd_fidelity_names, .fallback = "flow", .uses = PSD_BY_SIM,
+	 .help = "what one simulated transfer stands for: a flow between neighbours, or each message"},
+	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
+	 .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	 .help = "how many are measured, after those that fill the pipeline; else one, with jitter 20, of a replay 6"},
+	{KEY("seed", COUNT, seed), .highest = 4294967295.0, .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
+	 .help = "of start values, the order of samples and jitter: equal seeds give equal results"},
+	{KEY("baseline", TEXT, baseline), .fallback = "compute", .uses = PSD_BY_SIM,
+	 .help = "the system whose single worker is speedup 1; compute: a worker that only computes"},
+	{KEY("published", PATH, published_path), .uses = PSD_BY_SIM, .help = "CSV of values to stand beside"},
+	{SECTION("calibration", calibration), .uses = PSD_BY_SIM, .help = "what psd-run --calibrate notes"},
+	{KEY("train", SECTION, train), .section = &psd_scenario_train,
+	 .has_offset = offsetof(struct psd_scenario, has_train), .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "the training job"},
+	{.name = NULL},
 };
-
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
-enum psd_status psd_scenario_join(const struct psd_scenario_reader *reader, const char *relative, const char **path)
-{
-	const char *scenario_path = reader->scenario->path;
-	const char *slash = strrchr(scenario_path, '/');
-	const size_t folder_length = slash && relative[0] != '/' ? (size_t)(slash - scenario_path) + 1 : 0;
-	const size_t length = strlen(relative);
-	char *joined = psd_arena_take(reader->arena, folder_length + length + 1);
-
-	if (!joined)
-		return out_of_memory(reader->err);
-	memcpy(joined, scenario_path, folder_length);
-	memcpy(joined + folder_length, relative, length);
-	*path = joined;
-	return PSD_OK;
-}
-
-static const struct psd_field calibration_fields[] = {
-	{.key = "workers",
-	 .kind = PSD_FIELD_UNSIGNED,
-	 .offset = offsetof(struct psd_calibrated, workers),
-	 .lowest = 1,
-	 .highest = PSD_MAX_HOSTS,
-	 .is_required = true},
-	{.key = "bandwidth",
-	 .kind = PSD_FIELD_RATE,
-	 .offset = offsetof(struct psd_calibrated, bandwidth_bps),
-	 .is_required = true},
-	{.key = NULL},
-};
-
-static enum psd_status read_calibration(const struct psd_scenario_reader *reader)
-{
-	const struct psd_node *mapping = psd_node_child(reader->root, "calibration");
-
-	return mapping ? psd_fields_read(&reader->scenario->calibration, mapping, "calibration", calibration_fields,
-					 reader->err)
-		       : PSD_OK;
-}
-
-static enum psd_status read_model(const struct psd_scenario_reader *reader)
-{
-	const struct psd_node *mapping = psd_node_child(reader->root, "model");
-	struct model_section model = {.precision = 0};
-	enum psd_status status = psd_fields_read(&model, mapping, "model", model_fields, reader->err);
-
-	if (status)
-		return status;
-	reader->scenario->batch_per_worker = model.batch;
-	reader->scenario->is_half = model.precision == 1;
-	return psd_scenario_join(reader, model.graph, &reader->scenario->graph_path);
-}
-
-static enum psd_status read_compute(const struct psd_scenario_reader *reader)
-{
-	struct psd_scenario *scenario = reader->scenario;
-	const struct psd_node *mapping = psd_node_child(reader->root, "compute");
-	const struct psd_node *profile = psd_node_child(mapping, "profile"),
-			      *device = psd_node_child(mapping, "device");
-	struct compute_section compute = {.profile = NULL};
-	enum psd_status status = psd_fields_read(&compute, mapping, "compute", compute_fields, reader->err);
-
-	if (status)
-		return status;
-	if (!profile && !device)
-		return psd_error_set(reader->err, PSD_EINVAL, mapping->at, "'compute' needs 'profile' or 'device'");
-	if (profile && device)
-		return psd_error_set(
-			reader->err, PSD_EINVAL, device->key_at,
-			"'device' and 'profile' cannot both say how fast a worker computes, must be one of them");
-	scenario->images_per_sec = compute.images_per_sec;
-	scenario->jitter_ratio = compute.jitter_ratio;
-	if (device) {
-		scenario->device_name = psd_device_names[compute.device];
-		return PSD_OK;
-	}
-	return psd_scenario_join(reader, compute.profile, &scenario->profile_path);
-}
-
-static void set_defaults(struct psd_scenario *scenario)
-{
-	scenario->title = scenario->path;
-	scenario->seed = 1;
-	scenario->workers_per_node = 1;
-	scenario->network.oversubscription_ratio = 1;
-	scenario->network.payload_ratio = 1;
-	scenario->baseline_system = -1;
-}
 
 /* It is a cell of the CSV: one line, and nothing that a spreadsheet takes for a formula. */
-static enum psd_status check_title(const struct psd_scenario_reader *reader)
+static enum psd_status check_title(const struct psd_schema_reader *reader, const struct psd_node *root)
 {
-	const struct psd_node *title = psd_node_child(reader->root, "title");
+	const struct psd_node *title = psd_node_child(root, "title");
 
 	if (!title)
 		return PSD_OK;
@@ -198,45 +112,37 @@ static enum psd_status check_title(const struct psd_scenario_reader *reader)
 	return PSD_OK;
 }
 
-static enum psd_status read_sections(const struct psd_scenario_reader *reader)
+static void prepare_root(const struct psd_schema_reader *reader, void *base, const struct psd_node *root)
 {
-	struct psd_scenario *scenario = reader->scenario;
-	enum psd_status status = psd_fields_read(scenario, reader->root, "scenario", root_fields, reader->err);
+	struct psd_scenario *scenario = base;
+
+	scenario->title = reader->path;
+	scenario->root = root;
+}
+
+static enum psd_status check_root(const struct psd_schema_reader *reader, void *base, const struct psd_node *root)
+{
+	struct psd_scenario *scenario = base;
+	enum psd_status status = check_title(reader, root);
 
 	if (!status)
-		status = check_title(reader);
+		status = psd_scenario_check_cluster(reader, root);
 	if (!status)
-		status = read_model(reader);
-	if (!status)
-		status = read_compute(reader);
-	if (!status)
-		status = psd_scenario_read_emulation(reader);
-	if (!status)
-		status = psd_scenario_read_cluster(reader);
-	if (!status)
-		status = psd_scenario_read_systems(reader);
-	if (!status)
-		status = read_calibration(reader);
-	if (!status)
-		status = psd_scenario_read_train(reader);
-	scenario->machine.threads = scenario->has_train ? scenario->train.threads : 1;
+		status = psd_scenario_find_baseline(reader, root);
+	scenario->machine.threads = scenario->train.threads;
+	scenario->train.seed = scenario->seed;
+	scenario->train.has_seed = psd_node_child(root, "seed");
 	if (!status && scenario->published_path && scenario->n_sweep_bandwidths)
 		return psd_error_set(
-			reader->err, PSD_EINVAL, psd_node_child(reader->root, "published")->key_at,
+			reader->err, PSD_EINVAL, psd_node_child(root, "published")->key_at,
 			"'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
-	if (!status && scenario->published_path)
-		status = psd_scenario_join(reader, scenario->published_path, &scenario->published_path);
 	return status;
 }
 
-static enum psd_status apply_settings(struct psd_scenario_reader *reader, const char *const settings[])
-{
-	enum psd_status status = PSD_OK;
+static const struct psd_section root_section = {.tables = {root_keys}, .prepare = prepare_root, .check = check_root};
+const struct psd_key psd_scenario_root = {SECTION("scenario", root_section), .uses = PSD_BY_ALL};
 
-	for (; settings && *settings && !status; settings++)
-		status = psd_overlay_set(&reader->root, *settings, reader->arena, reader->err);
-	return status;
-}
+/* ---- files ---- */
 
 /* Takes the document over, also when it fails. */
 static enum psd_status read_document(struct psd_scenario *scenario, struct psd_document *document, const char *path,
@@ -244,15 +150,17 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 {
 	struct psd_scenario fresh = {.document = document};
 	struct psd_arena arena = {NULL};
-	struct psd_scenario_reader reader = {&fresh, psd_document_root(document), &arena, err};
-	enum psd_status status;
+	const struct psd_node *root = psd_document_root(document);
+	enum psd_status status = PSD_OK;
 
 	fresh.path = psd_arena_copy(&arena, path, strlen(path));
-	status = fresh.path ? apply_settings(&reader, settings) : out_of_memory(err);
-	if (!status) {
-		set_defaults(&fresh);
-		status = read_sections(&reader);
-	}
+	if (!fresh.path)
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	for (; settings && *settings && !status; settings++)
+		status = psd_overlay_set(&root, *settings, &arena, err);
+	if (!status)
+		status = psd_schema_read(&(struct psd_schema_reader){&fresh, fresh.path, &arena, err},
+					 &psd_scenario_root, root);
 	fresh.owned = arena.blocks;
 	if (status)
 		psd_scenario_release(&fresh);
@@ -277,6 +185,22 @@ enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *pa
 	enum psd_status status = psd_document_parse(&document, path, text, length, err);
 
 	return status ? status : read_document(scenario, document, path, settings, err);
+}
+
+enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err)
+{
+	const enum psd_status status = psd_train_load_solver(&scenario->train, err);
+
+	if (status || !scenario->train.solver_path)
+		return status;
+	scenario->train.solver_path = NULL;
+	scenario->seed = scenario->train.seed;
+	return PSD_OK;
+}
+
+void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario)
+{
+	psd_schema_add_text(text, scenario, &root_section);
 }
 
 void psd_scenario_release(struct psd_scenario *scenario)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/scenario/train.h"
 
 enum {
@@ -143,7 +144,6 @@ struct psd_scenario {
 	double jitter_ratio; /* standard deviation of a layer's compute time per node and iteration, as a share; 0: none
 			      */
 	bool has_replay;
-	struct psd_place replay_at; /* nowhere if not given */
 	struct psd_replay replay;
 	unsigned nodes;
 	unsigned workers_per_node;
@@ -166,11 +166,13 @@ struct psd_scenario {
 	enum psd_fidelity fidelity;
 	unsigned iterations; /* measured; 0: chosen by the executor */
 	uint64_t seed;
+	const char *baseline;	    /* a system's name, or "compute" */
 	int baseline_system;	    /* -1: the compute of one worker alone */
 	const char *published_path; /* or NULL */
 	struct psd_calibrated calibration;
 	bool has_train;
 	struct psd_train train;	       /* the job, for executors that carry it out */
+	const struct psd_node *root;   /* what was read, --set values included */
 	struct psd_document *document; /* owns the strings */
 	void *owned;		       /* further strings (joined paths); private */
 };
@@ -183,6 +185,9 @@ enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *pat
 enum psd_status psd_scenario_parse(struct psd_scenario *scenario, const char *path, const char *text, size_t length,
 				   const char *const settings[], struct psd_error *err) PSD_MUST_CHECK;
 void psd_scenario_release(struct psd_scenario *scenario);
+/* All values that take effect, so that reading the text gives the same again; its paths hold from the working
+ * directory. */
+void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario);
 /* Takes over what the solver says that `train` names, if it names one: psd_train_load_solver(), and its seed for the
  * scenario, too. Then `train` names no solver any more. Statuses as there. */
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;

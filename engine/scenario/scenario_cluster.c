@@ -1,88 +1,108 @@
-/* `cluster` of a scenario file: nodes, network, host side of the software. Slow nodes and background traffic are in
- * scenario_events.c. Refuses keys that the chosen topology would not heed. */
-#include <stddef.h>
+/* `cluster` of a scenario file: nodes, network, host side of the software, and what disturbs a run. Refuses nodes that
+ * some point of the sweep does not have, and what a link could not carry. */
+#include <math.h>
 
-#include "engine/document/fields.h"
-#include "engine/scenario/scenario_parts.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/scenario_keys.h"
 
-static const struct psd_field cluster_fields[] = {
-	{.key = "nodes",
-	 .kind = PSD_FIELD_UNSIGNED,
-	 .offset = offsetof(struct psd_scenario, nodes),
-	 .lowest = 1,
-	 .highest = PSD_MAX_NODES},
-	{.key = "workers_per_node",
-	 .kind = PSD_FIELD_UNSIGNED,
-	 .offset = offsetof(struct psd_scenario, workers_per_node),
-	 .lowest = 1,
-	 .highest = PSD_MAX_WORKERS_PER_NODE},
-	{.key = "network", .is_required = true},
-	{.key = "local"},
-	{.key = "host"},
-	{.key = "machine"},
-	{.key = "slow"},
-	{.key = "background"},
-	{.key = NULL},
+#define LEAST_BACKGROUND_BYTES 10000
+#define LEAST_PERIOD_SEC       10e-6
+
+const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform", NULL};
+
+#define KEY(of, text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct of, member)
+#define NETWORK(text, kind, member) KEY(psd_network, text, kind, member)
+#define HOST(text, kind, member)    KEY(psd_host, text, kind, member)
+#define CLUSTER(text, kind, member) KEY(psd_scenario, text, kind, member)
+#define BIT(topology)		    (1u << PSD_TOPOLOGY_##topology)
+#define OF_RACKS		    (BIT(RACKS) | BIT(FAT_TREE))
+#define OF_SWITCHES		    (BIT(STAR) | OF_RACKS)
+#define OF_ALL			    (OF_SWITCHES | BIT(PLATFORM))
+
+static const struct psd_key network_keys[] = {
+	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star", .uses = PSD_BY_SIM,
+	 .is_refused = true, .help = "star: one switch that never blocks; platform: what `platform` says"},
+	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
+	 .uses = PSD_BY_SIM, .help = "SimGrid's XML; `host.latency` still counts"},
+	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
+	 .help = "of a node's link, each direction; beside `platform` for planning only"},
+	{NETWORK("latency", SECONDS, latency_sec), .when = {"topology", OF_ALL, OF_SWITCHES},
+	 .help = "from node to node, one way, of the links alone; beside `platform` for planning only"},
+	{NETWORK("payload", RATIO, payload_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",
+	 .when = {"topology", OF_SWITCHES, 0}, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
+	 .help = "what packet headers leave of a link's rate to tensors"},
+	{NETWORK("nodes_per_rack", UNSIGNED, nodes_per_rack), .lowest = 1, .highest = PSD_MAX_NODES,
+	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIM, .help = "nodes below one leaf switch"},
+	{NETWORK("oversubscription", NUMBER, oversubscription_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
+	 .when = {"topology", OF_RACKS, 0}, .uses = PSD_BY_SIM,
+	 .help = "sum of a leaf's node links over that of its uplinks"},
+	{.name = NULL},
 };
 
-#define NETWORK(name, type, member)                                                                                    \
-	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_network, member)
-
-static const struct psd_field network_fields[] = {
-	{NETWORK("bandwidth", RATE, bandwidth_bps)},
-	{NETWORK("payload", RATIO, payload_ratio), .lowest = 0.01, .highest = 1},
-	{NETWORK("latency", SECONDS, latency_sec)},
-	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names},
-	{NETWORK("nodes_per_rack", UNSIGNED, nodes_per_rack), .lowest = 1, .highest = PSD_MAX_NODES},
-	{NETWORK("oversubscription", NUMBER, oversubscription_ratio), .lowest = 1, .highest = 1000},
-	{NETWORK("platform", TEXT, platform_path)},
-	{.key = NULL},
-};
-
-static const struct psd_field local_fields[] = {
-	{NETWORK("bandwidth", RATE, local_bps), .is_required = true},
-	{.key = NULL},
-};
-
-#define HOST(name, type, member) .key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_host, member)
-
-static const struct psd_field host_fields[] = {
-	{HOST("copy", RATE, copy_bps)},
-	{HOST("reduce", RATE, reduce_bps)},
-	{HOST("update", RATE, update_bps)},
-	{HOST("transport", RATE, transport_bps)},
-	{HOST("incast", RATIO, incast_ratio), .highest = 10},
-	{HOST("latency", SECONDS, latency_sec)},
-	{HOST("iteration", SECONDS, iteration_sec)},
-	{.key = "collective"},
-	{.key = NULL},
-};
-
-#define MACHINE(name, type, member)                                                                                    \
-	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_machine, member)
-
-static const struct psd_field machine_fields[] = {
-	{MACHINE("cores", UNSIGNED, cores), .lowest = 1, .highest = PSD_MAX_CORES, .is_required = true},
-	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES},
-	{MACHINE("bytes", RATE, bytes_bps)},
-	{MACHINE("message", SECONDS, message_sec)},
-	{.key = NULL},
-};
-
-#define CLASS(name, type, member)                                                                                      \
-	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_collective_class, member)
-
-static const struct psd_field class_fields[] = {
-	{CLASS("up_to", BYTES, up_to_bytes)},
-	{CLASS("call", SECONDS, call_sec)},
-	{CLASS("step", SECONDS, step_sec)},
-	{CLASS("slowdown", NUMBER, slowdown_ratio), .lowest = 1, .highest = 1000},
-	{.key = NULL},
-};
-
-static enum psd_status check_class(const struct psd_host *host, const struct psd_node *entry, struct psd_error *err)
+static enum psd_status settle_network(const struct psd_schema_reader *reader, void *base,
+				      const struct psd_node *mapping)
 {
-	const struct psd_collective_class *newest = &host->collective[host->n_collective_classes - 1];
+	struct psd_network *network = base;
+
+	(void)reader;
+	if (network->platform_path && !psd_node_child(mapping, "topology"))
+		network->topology = PSD_TOPOLOGY_PLATFORM;
+	return PSD_OK;
+}
+
+static const struct psd_section network = {.tables = {network_keys}, .settle = settle_network};
+
+static const struct psd_key local_keys[] = {
+	{NETWORK("bandwidth", RATE, local_bps), .is_required = true, .help = "between them"},
+	{.name = NULL},
+};
+static const struct psd_section local = {.tables = {local_keys}};
+
+/* ---- the host side of software ---- */
+
+#define CLASS(text, kind, member) KEY(psd_collective_class, text, kind, member)
+
+static const struct psd_key class_keys[] = {
+	{CLASS("up_to", BYTES, up_to_bytes), .help = "the largest message of this class; the last class has none"},
+	{CLASS("call", SECONDS, call_sec), .fallback = "0s", .help = "of each collective"},
+	{CLASS("step", SECONDS, step_sec), .fallback = "0s", .help = "of each step, beyond latency"},
+	{CLASS("slowdown", NUMBER, slowdown_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
+	 .help = "of the bytes, against bandwidth"},
+	{.name = NULL},
+};
+
+static void prepare_class(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
+{
+	struct psd_collective_class *class = base;
+
+	(void)reader;
+	(void)entry;
+	class->up_to_bytes = UINT64_MAX;
+}
+
+static const struct psd_section class_section = {.tables = {class_keys}, .prepare = prepare_class};
+
+static const struct psd_key host_keys[] = {
+	{HOST("copy", RATE, copy_bps), .help = "between device and host, each direction its own engine"},
+	{HOST("reduce", RATE, reduce_bps), .help = "gradient bytes that a server sums and applies"},
+	{HOST("update", RATE, update_bps), .help = "gradient bytes that a worker applies where no server does"},
+	{HOST("transport", RATE, transport_bps), .help = "what the stack moves in or out of a node, each direction"},
+	{HOST("incast", RATIO, incast_ratio), .highest = 10, .fallback = "0",
+	 .help = "each sender slows its receiver: rate = transport / (1 + incast * senders)"},
+	{HOST("latency", SECONDS, latency_sec), .fallback = "0s",
+	 .help = "what the two ends add to a message's way, beyond `network.latency`"},
+	{HOST("iteration", SECONDS, iteration_sec), .fallback = "0s",
+	 .help = "of each iteration, after synchronisation: bookkeeping, reading data where layers wait for it"},
+	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
+	 .n_entries_offset = offsetof(struct psd_host, n_collective_classes),
+	 .entry_bytes = sizeof(struct psd_collective_class),
+	 .help = "what a ring costs beyond bandwidth, by the message's size; a system's list replaces the cluster's"},
+	{.name = NULL},
+};
+
+static enum psd_status check_class(const struct psd_collective_class *class, bool is_first,
+				   const struct psd_node *entry, struct psd_error *err)
+{
 	const struct psd_node *up_to = psd_node_child(entry, "up_to");
 
 	if (entry->next && !up_to)
@@ -92,98 +112,140 @@ static enum psd_status check_class(const struct psd_host *host, const struct psd
 		return psd_error_set(
 			err, PSD_EINVAL, up_to->key_at,
 			"'up_to' stands in the last class of 'collective', which must hold for all larger messages");
-	if (up_to && host->n_collective_classes > 1 && newest->up_to_bytes <= newest[-1].up_to_bytes)
+	if (up_to && !is_first && class->up_to_bytes <= class[-1].up_to_bytes)
 		return psd_error_set(err, PSD_EINVAL, up_to->at,
 				     "'up_to' is '%.80s', must be more than in the class before", up_to->text);
 	return PSD_OK;
 }
 
-/* A system's own list replaces the cluster's. */
-static enum psd_status read_collective(struct psd_host *host, const struct psd_node *list, struct psd_error *err)
+static enum psd_status check_host(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {
-	enum psd_status status = psd_fields_check_list(list, "collective", PSD_MAX_COLLECTIVE_CLASSES, err);
+	const struct psd_host *host = base;
+	const struct psd_node *list = psd_node_child(mapping, "collective"), *entry = list ? list->first : NULL;
+	enum psd_status status = PSD_OK;
 
-	host->n_collective_classes = 0;
-	for (const struct psd_node *entry = list->first; !status && entry; entry = entry->next) {
-		struct psd_collective_class *class = &host->collective[host->n_collective_classes++];
-
-		*class = (struct psd_collective_class){.up_to_bytes = UINT64_MAX, .slowdown_ratio = 1};
-		status = psd_fields_read(class, entry, "collective", class_fields, err);
-		if (!status)
-			status = check_class(host, entry, err);
-	}
+	for (unsigned i = 0; entry && !status; i++, entry = entry->next)
+		status = check_class(&host->collective[i], i == 0, entry, reader->err);
 	return status;
 }
 
-enum psd_status psd_scenario_read_host(struct psd_host *host, const struct psd_node *mapping, struct psd_error *err)
-{
-	const struct psd_node *collective = psd_node_child(mapping, "collective");
-	enum psd_status status = psd_fields_read(host, mapping, "host", host_fields, err);
+const struct psd_section psd_scenario_host = {.tables = {host_keys}, .check = check_host};
 
-	return !status && collective ? read_collective(host, collective, err) : status;
+/* ---- processors, and what disturbs a run ---- */
+
+#define MACHINE(text, kind, member)    KEY(psd_machine, text, kind, member)
+#define SLOW(text, kind, member)       KEY(psd_slowdown, text, kind, member)
+#define BACKGROUND(text, kind, member) KEY(psd_background, text, kind, member)
+
+static const struct psd_key machine_keys[] = {
+	{MACHINE("cores", UNSIGNED, cores), .lowest = 1, .highest = PSD_MAX_CORES, .is_required = true,
+	 .help = "of one machine: each worker and separate server has its share, with fewer cores all share all"},
+	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
+	 .help = "on one machine, in the order of their numbers; else all are on one"},
+	{MACHINE("bytes", RATE, bytes_bps),
+	 .help = "sent plus received, that a core moves through sockets if it does nothing else"},
+	{MACHINE("message", SECONDS, message_sec), .help = "of a core at each end of a message, its bytes aside"},
+	{.name = NULL},
+};
+static const struct psd_section machine = {.tables = {machine_keys}};
+
+static const struct psd_key slow_keys[] = {
+	{SLOW("node", UNSIGNED, node), .is_required = true, .highest = PSD_MAX_NODES - 1, .help = "counted from 0"},
+	{SLOW("compute", RATIO, compute_ratio), .lowest = 0.001, .highest = 100, .fallback = "1",
+	 .help = "of its speed, 50%: half as fast"},
+	{SLOW("link", RATIO, link_ratio), .lowest = 0.001, .highest = 100, .fallback = "1", .help = "of its link's"},
+	{SLOW("from", SECONDS, from_sec), .fallback = "0s", .help = "since the start of the run"},
+	{SLOW("until", SECONDS, until_sec), .help = "else for good"},
+	{.name = NULL},
+};
+
+static void prepare_slow(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
+{
+	struct psd_slowdown *slow = base;
+
+	(void)reader;
+	slow->until_sec = INFINITY;
+	slow->at = entry->at;
 }
 
-/* What a platform file decides by itself, and what only it may leave out. */
-static enum psd_status check_platform(const struct psd_network *network, const struct psd_node *mapping,
-				      struct psd_error *err)
+static enum psd_status check_slow(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
-	static const char *const needed[] = {"bandwidth", "latency"};
-	const struct psd_node *topology = psd_node_child(mapping, "topology");
+	const struct psd_slowdown *slow = base;
 
-	if (!network->platform_path && network->topology == PSD_TOPOLOGY_PLATFORM)
-		return psd_error_set(err, PSD_EINVAL, topology->at,
-				     "'topology' is 'platform', which needs 'platform: file.xml'");
-	if (network->platform_path && topology && network->topology != PSD_TOPOLOGY_PLATFORM)
-		return psd_error_set(err, PSD_EINVAL, topology->key_at,
-				     "'topology' has no effect beside 'platform', whose file decides");
-	if (network->platform_path && psd_node_child(mapping, "payload"))
-		return psd_error_set(err, PSD_EINVAL, psd_node_child(mapping, "payload")->key_at,
-				     "'payload' has no effect beside 'platform', whose file decides");
-	for (unsigned i = 0; i < 2; i++)
-		if (!network->platform_path && !psd_node_child(mapping, needed[i]))
-			return psd_error_set(err, PSD_EINVAL, mapping->at, "'network' needs '%s'", needed[i]);
+	if (!psd_node_child(entry, "compute") && !psd_node_child(entry, "link"))
+		return psd_error_set(reader->err, PSD_EINVAL, entry->at, "'slow' needs 'compute' or 'link'");
+	if (slow->until_sec <= slow->from_sec)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "until")->at,
+				     "'until' is '%.80s', must be later than 'from'",
+				     psd_node_child(entry, "until")->text);
 	return PSD_OK;
 }
 
-static enum psd_status check_racks(const struct psd_network *network, const struct psd_node *mapping,
-				   struct psd_error *err)
+static const struct psd_section slow_section = {.tables = {slow_keys}, .prepare = prepare_slow, .check = check_slow};
+
+static const struct psd_key background_keys[] = {
+	{BACKGROUND("from", UNSIGNED, from_node), .is_required = true, .highest = PSD_MAX_NODES - 1, .help = "a node"},
+	{BACKGROUND("to", UNSIGNED, to_node), .is_required = true, .highest = PSD_MAX_NODES - 1,
+	 .help = "another node"},
+	{BACKGROUND("bytes", BYTES, bytes), .is_required = true, .help = "of a transfer, 10kB or more"},
+	{BACKGROUND("period", SECONDS, period_sec), .help = "10us or more; else one transfer follows the other"},
+	{.name = NULL},
+};
+
+static enum psd_status check_background(const struct psd_schema_reader *reader, void *base,
+					const struct psd_node *entry)
 {
-	static const char *const rack_keys[] = {"nodes_per_rack", "oversubscription"};
-	const bool has_racks = network->topology == PSD_TOPOLOGY_RACKS || network->topology == PSD_TOPOLOGY_FAT_TREE;
+	const struct psd_background *background = base;
+	const struct psd_node *bytes = psd_node_child(entry, "bytes"), *period = psd_node_child(entry, "period");
 
-	if (has_racks && network->nodes_per_rack == 0)
-		return psd_error_set(err, PSD_EINVAL, mapping->at,
-				     "'network' needs 'nodes_per_rack' where 'topology' is '%s'",
-				     psd_topology_names[network->topology]);
-	for (unsigned i = 0; !has_racks && i < 2; i++) {
-		const struct psd_node *child = psd_node_child(mapping, rack_keys[i]);
-
-		if (child)
-			return psd_error_set(err, PSD_EINVAL, child->key_at,
-					     "'%s' has no effect where 'topology' is '%s', only in racks and fat-tree",
-					     rack_keys[i], psd_topology_names[network->topology]);
-	}
+	if (background->from_node == background->to_node)
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "to")->at,
+				     "'to' is %u, must be another node than 'from'", background->to_node);
+	/* very small or frequent transfers would be all that is simulated */
+	if (background->bytes < LEAST_BACKGROUND_BYTES)
+		return psd_error_set(reader->err, PSD_EINVAL, bytes->at, "'bytes' is '%.80s', must be 10kB or more",
+				     bytes->text);
+	if (period && background->period_sec < LEAST_PERIOD_SEC)
+		return psd_error_set(
+			reader->err, PSD_EINVAL, period->at,
+			"'period' is '%.80s', must be 10us or more; without it transfers follow one another",
+			period->text);
 	return PSD_OK;
 }
 
-static enum psd_status read_network(const struct psd_scenario_reader *reader, const struct psd_node *mapping)
-{
-	struct psd_network *network = &reader->scenario->network;
-	enum psd_status status = psd_fields_read(network, mapping, "network", network_fields, reader->err);
+static const struct psd_section background_section = {.tables = {background_keys}, .check = check_background};
 
-	if (!status)
-		status = check_platform(network, mapping, reader->err);
-	if (!status && network->platform_path) {
-		network->topology = PSD_TOPOLOGY_PLATFORM;
-		status = psd_scenario_join(reader, network->platform_path, &network->platform_path);
-	}
-	return status ? status : check_racks(network, mapping, reader->err);
-}
+static const struct psd_key cluster_keys[] = {
+	{CLUSTER("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
+	 .help = "where `sweep` does not name them; hosts of a hosts file are as many as it says"},
+	{CLUSTER("workers_per_node", UNSIGNED, workers_per_node), .lowest = 1, .highest = PSD_MAX_WORKERS_PER_NODE,
+	 .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED, .help = "who share its link"},
+	{CLUSTER("network", SECTION, network), .section = &network, .is_required = true,
+	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "links between nodes"},
+	{CLUSTER("local", SECTION, network), .section = &local, .uses = PSD_BY_SIM | PSD_BY_CHOICE,
+	 .help = "between the workers of a node"},
+	{CLUSTER("host", SECTION, host), .section = &psd_scenario_host,
+	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
+	 .help = "what a software stack costs; what is left out costs nothing"},
+	{CLUSTER("machine", SECTION, machine), .section = &machine, .uses = PSD_BY_SIM,
+	 .help = "processors that compute the layers, and reduce, update and serve the sockets as well"},
+	{CLUSTER("slow", SECTION, slowdowns), .section = &slow_section, .most_entries = PSD_MAX_EVENTS,
+	 .n_entries_offset = offsetof(struct psd_scenario, n_slowdowns), .entry_bytes = sizeof(struct psd_slowdown),
+	 .uses = PSD_BY_SIM, .is_refused = true, .help = "nodes that are slow, for a time or for good"},
+	{CLUSTER("background", SECTION, backgrounds), .section = &background_section, .most_entries = PSD_MAX_EVENTS,
+	 .n_entries_offset = offsetof(struct psd_scenario, n_backgrounds), .entry_bytes = sizeof(struct psd_background),
+	 .uses = PSD_BY_SIM, .is_refused = true, .help = "traffic of others"},
+	{.name = NULL},
+};
+
+const struct psd_section psd_scenario_cluster = {.tables = {cluster_keys}};
+
+/* ---- together with the sweep ---- */
 
 /* 'nodes' and the sweep say the same thing; the sweep wins in a file, but a setting must not vanish. */
-static enum psd_status settle_nodes(const struct psd_scenario_reader *reader, const struct psd_node *cluster)
+static enum psd_status settle_nodes(const struct psd_schema_reader *reader, const struct psd_node *cluster)
 {
-	struct psd_scenario *scenario = reader->scenario;
+	struct psd_scenario *scenario = reader->base;
 	const struct psd_node *nodes = psd_node_child(cluster, "nodes");
 	const bool has_sweep = scenario->n_sweep_nodes || scenario->n_sweep_workers;
 
@@ -200,13 +262,18 @@ static enum psd_status settle_nodes(const struct psd_scenario_reader *reader, co
 	return PSD_OK;
 }
 
-static enum psd_status check_swept_bandwidth(const struct psd_scenario_reader *reader)
+static enum psd_status check_swept(const struct psd_schema_reader *reader, const struct psd_node *root,
+				   const struct psd_node *cluster)
 {
-	const struct psd_node *swept = psd_node_child(psd_node_child(reader->root, "sweep"), "bandwidth");
-	const struct psd_node *network = psd_node_child(psd_node_child(reader->root, "cluster"), "network");
-	const struct psd_node *bandwidth = psd_node_child(network, "bandwidth");
+	const struct psd_scenario *scenario = reader->base;
+	const struct psd_node *sweep = psd_node_child(root, "sweep"), *swept = psd_node_child(sweep, "bandwidth");
+	const struct psd_node *bandwidth = psd_node_child(psd_node_child(cluster, "network"), "bandwidth");
 
-	if (swept && reader->scenario->network.platform_path)
+	for (unsigned i = 0; i < scenario->n_sweep_workers; i++)
+		if (scenario->sweep_workers[i] > (uint64_t)PSD_MAX_NODES * scenario->workers_per_node)
+			return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(sweep, "workers")->at,
+					     "'workers' needs more than %d nodes", PSD_MAX_NODES);
+	if (swept && scenario->network.platform_path)
 		return psd_error_set(reader->err, PSD_EINVAL, swept->key_at,
 				     "'bandwidth' cannot be swept beside 'platform', whose file decides");
 	if (swept && bandwidth && bandwidth->at.line == 0)
@@ -215,27 +282,78 @@ static enum psd_status check_swept_bandwidth(const struct psd_scenario_reader *r
 	return PSD_OK;
 }
 
-enum psd_status psd_scenario_read_cluster(const struct psd_scenario_reader *reader)
+static unsigned fewest_nodes(const struct psd_scenario *scenario)
 {
-	struct psd_scenario *scenario = reader->scenario;
-	const struct psd_node *mapping = psd_node_child(reader->root, "cluster");
-	const struct psd_node *local = psd_node_child(mapping, "local"), *host = psd_node_child(mapping, "host");
-	const struct psd_node *machine = psd_node_child(mapping, "machine");
-	enum psd_status status = psd_fields_read(scenario, mapping, "cluster", cluster_fields, reader->err);
+	unsigned fewest = PSD_MAX_NODES;
+
+	for (unsigned i = 0; i < psd_scenario_points(scenario); i++)
+		if (psd_scenario_point(scenario, i).nodes < fewest)
+			fewest = psd_scenario_point(scenario, i).nodes;
+	return fewest;
+}
+
+static enum psd_status check_node(const struct psd_schema_reader *reader, const struct psd_node *entry, const char *key,
+				  unsigned node)
+{
+	const unsigned fewest = fewest_nodes(reader->base);
+	const bool has_sweep = psd_scenario_points(reader->base) > 1;
+
+	if (node < fewest)
+		return PSD_OK;
+	return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, key)->at,
+			     "'%s' is %u, must be from 0 to %u: %s has %u nodes", key, node, fewest - 1,
+			     has_sweep ? "the smallest point of the sweep" : "the cluster", fewest);
+}
+
+static double slowest_link_bps(const struct psd_scenario *scenario)
+{
+	double slowest_bps = INFINITY;
+
+	for (unsigned i = 0; i < psd_scenario_points(scenario); i++)
+		slowest_bps = fmin(slowest_bps, psd_scenario_point(scenario, i).bandwidth_bps);
+	return slowest_bps;
+}
+
+/* What a link cannot carry would pile up for as long as the run lasts. */
+static enum psd_status check_amount(const struct psd_schema_reader *reader, const struct psd_background *background,
+				    const struct psd_node *entry)
+{
+	const double link_bps = slowest_link_bps(reader->base);
+	const struct psd_node *period = psd_node_child(entry, "period");
+
+	if (period && link_bps > 0.0 && 8.0 * (double)background->bytes / background->period_sec >= link_bps)
+		return psd_error_set(reader->err, PSD_EINVAL, period->at,
+				     "'period' is '%.80s', must be longer: the link cannot carry %.80s in that time",
+				     period->text, psd_node_child(entry, "bytes")->text);
+	return PSD_OK;
+}
+
+static enum psd_status check_disturbances(const struct psd_schema_reader *reader, const struct psd_node *cluster)
+{
+	const struct psd_scenario *scenario = reader->base;
+	const struct psd_node *slow = psd_node_child(cluster, "slow"), *entry = slow ? slow->first : NULL;
+	const struct psd_node *background = psd_node_child(cluster, "background");
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; entry && !status; i++, entry = entry->next)
+		status = check_node(reader, entry, "node", scenario->slowdowns[i].node);
+	entry = background ? background->first : NULL;
+	for (unsigned i = 0; entry && !status; i++, entry = entry->next) {
+		status = check_amount(reader, &scenario->backgrounds[i], entry);
+		if (!status)
+			status = check_node(reader, entry, "from", scenario->backgrounds[i].from_node);
+		if (!status)
+			status = check_node(reader, entry, "to", scenario->backgrounds[i].to_node);
+	}
+	return status;
+}
+
+enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader, const struct psd_node *root)
+{
+	const struct psd_node *cluster = psd_node_child(root, "cluster");
+	enum psd_status status = settle_nodes(reader, cluster);
 
 	if (!status)
-		status = read_network(reader, psd_node_child(mapping, "network"));
-	if (!status && local)
-		status = psd_fields_read(&scenario->network, local, "local", local_fields, reader->err);
-	if (!status && machine)
-		status = psd_fields_read(&scenario->machine, machine, "machine", machine_fields, reader->err);
-	if (!status && host)
-		status = psd_scenario_read_host(&scenario->host, host, reader->err);
-	if (!status)
-		status = psd_scenario_read_sweep(reader);
-	if (!status)
-		status = settle_nodes(reader, mapping);
-	if (!status)
-		status = check_swept_bandwidth(reader);
-	return status ? status : psd_scenario_read_events(reader, mapping);
+		status = check_swept(reader, root, cluster);
+	return status ? status : check_disturbances(reader, cluster);
 }

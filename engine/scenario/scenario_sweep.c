@@ -1,82 +1,23 @@
 /* The points of a sweep: how many nodes, how many workers, how fast the links. Refuses to know what else differs
  * between points. */
-#include "engine/document/fields.h"
-#include "engine/scenario/scenario_parts.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/scenario_keys.h"
 
-static const struct psd_field sweep_fields[] = {
-	{.key = "nodes"},
-	{.key = "workers"},
-	{.key = "bandwidth"},
-	{.key = NULL},
+#define SWEPT(text, kind, member, number)                                                                              \
+	.name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_scenario, member),                       \
+	.most_entries = PSD_MAX_SWEEP, .n_entries_offset = offsetof(struct psd_scenario, number)
+
+static const struct psd_key keys[] = {
+	{SWEPT("nodes", COUNT, sweep_nodes, n_sweep_nodes), .lowest = 1, .highest = PSD_MAX_NODES, .help = "nodes"},
+	{SWEPT("workers", COUNT, sweep_workers, n_sweep_workers), .lowest = 1,
+	 .highest = (double)PSD_MAX_NODES * PSD_MAX_WORKERS_PER_NODE, .rival = "nodes",
+	 .help = "workers of all nodes, who fill one after the other"},
+	{SWEPT("bandwidth", RATE, sweep_bandwidth_bps, n_sweep_bandwidths), .uses = PSD_BY_ALL | PSD_BY_CHOICE,
+	 .help = "instead of `cluster.network.bandwidth`"},
+	{.name = NULL},
 };
 
-/* The entries of a list; a plain value counts as a list of one, so that --set sweep.nodes=8 works. */
-static enum psd_status open_list(const struct psd_node *node, const struct psd_node **first, struct psd_error *err)
-{
-	if (node->kind == PSD_NODE_SCALAR) {
-		*first = node;
-		return PSD_OK;
-	}
-	*first = node->first;
-	return psd_fields_check_list(node, node->key, PSD_MAX_SWEEP, err);
-}
-
-static const struct psd_node *next_entry(const struct psd_node *list, const struct psd_node *entry)
-{
-	return list == entry ? NULL : entry->next;
-}
-
-static enum psd_status read_counts(uint64_t *counts, unsigned *n_counts, const struct psd_node *list, uint64_t highest,
-				   struct psd_error *err)
-{
-	const struct psd_node *entry;
-	enum psd_status status;
-
-	if (!list)
-		return PSD_OK;
-	status = open_list(list, &entry, err);
-	for (; !status && entry; entry = next_entry(list, entry))
-		status = psd_node_count(entry, 1, highest, &counts[(*n_counts)++], err);
-	return status;
-}
-
-static enum psd_status read_rates(double *rates, unsigned *n_rates, const struct psd_node *list, struct psd_error *err)
-{
-	const struct psd_node *entry;
-	enum psd_status status;
-
-	if (!list)
-		return PSD_OK;
-	status = open_list(list, &entry, err);
-	for (; !status && entry; entry = next_entry(list, entry))
-		status = psd_node_rate(entry, &rates[(*n_rates)++], err);
-	return status;
-}
-
-enum psd_status psd_scenario_read_sweep(const struct psd_scenario_reader *reader)
-{
-	struct psd_scenario *scenario = reader->scenario;
-	const struct psd_node *mapping = psd_node_child(reader->root, "sweep");
-	const struct psd_node *nodes = psd_node_child(mapping, "nodes"), *workers = psd_node_child(mapping, "workers");
-	enum psd_status status;
-
-	if (!mapping)
-		return PSD_OK;
-	status = psd_fields_read(scenario, mapping, "sweep", sweep_fields, reader->err);
-	if (!status && nodes && workers)
-		status = psd_error_set(reader->err, PSD_EINVAL, workers->key_at,
-				       "'workers' and 'nodes' cannot both be swept, must be one of them");
-	if (!status)
-		status =
-			read_counts(scenario->sweep_nodes, &scenario->n_sweep_nodes, nodes, PSD_MAX_NODES, reader->err);
-	if (!status)
-		status = read_counts(scenario->sweep_workers, &scenario->n_sweep_workers, workers,
-				     (uint64_t)PSD_MAX_NODES * scenario->workers_per_node, reader->err);
-	if (!status)
-		status = read_rates(scenario->sweep_bandwidth_bps, &scenario->n_sweep_bandwidths,
-				    psd_node_child(mapping, "bandwidth"), reader->err);
-	return status;
-}
+const struct psd_section psd_scenario_sweep = {.tables = {keys}};
 
 /* Cluster sizes of the sweep, at least 1. */
 static unsigned n_sizes(const struct psd_scenario *scenario)

@@ -1,63 +1,62 @@
-/* `systems` and `baseline` of a scenario file. Refuses keys that a system's way of synchronising would not heed, and
- * names that would break a CSV row. */
+/* `systems` and `baseline` of a scenario file. Refuses names that would break a CSV row. */
 #include <inttypes.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/document/fields.h"
-#include "engine/scenario/scenario_parts.h"
+#include "engine/scenario/scenario.h"
+#include "engine/scenario/scenario_keys.h"
 
 enum { NAME_MAX_BYTES = 64 };
 
-static const uint64_t default_pair_bytes = 2 * 1000 * 1000; /* ATC'17 section 4.2 */
-static const uint64_t default_slice_bytes = 32 * UINT64_C(1048576);
-static const char compute_baseline[] = "compute";
+const char *const psd_schedule_names[] = {"sequential", "wait-free", NULL};
+const char *const psd_sync_names[] = {"ps", "sfb", "adam", "hybrid", "sacp", "ring", NULL};
+const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
+const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
+const char *const psd_priority_names[] = {"generation", "forward", NULL};
+const char *const psd_unit_names[] = {"layer", "tensor", NULL};
 
-#define SYSTEM(name, type, member)                                                                                     \
-	.key = (name), .kind = PSD_FIELD_##type, .offset = offsetof(struct psd_system, member)
+#define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_system, member)
+#define BIT(sync)		(1u << PSD_SYNC_##sync)
+#define OF_HYBRIDS		(BIT(HYBRID) | BIT(SACP))
+#define OF_SERVERS		(BIT(PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
 
-static const struct psd_field system_fields[] = {
-	{SYSTEM("name", TEXT, name), .is_required = true},
-	{SYSTEM("schedule", CHOICE, schedule), .names = psd_schedule_names},
-	{SYSTEM("sync", CHOICE, sync), .names = psd_sync_names},
-	{SYSTEM("rule", CHOICE, rule), .names = psd_rule_names},
-	{SYSTEM("barrier", CHOICE, barrier), .names = psd_barrier_names},
-	{SYSTEM("priority", CHOICE, priority), .names = psd_priority_names},
-	{SYSTEM("unit", CHOICE, unit), .names = psd_unit_names},
-	{SYSTEM("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES},
-	{SYSTEM("pair", BYTES, pair_bytes)},
-	{SYSTEM("slice", BYTES, slice_bytes)},
-	{.key = "host"},
-	{.key = NULL},
+static const struct psd_key keys[] = {
+	{KEY("name", TEXT, name), .is_required = true, .help = "of its rows, for --system and `baseline`"},
+	{KEY("schedule", CHOICE, schedule), .names = psd_schedule_names, .fallback = "wait-free",
+	 .help = "wait-free: a layer is synchronised as soon as its gradient is there; sequential: after the backward "
+		 "pass, pushes before replies"},
+	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
+	 .help = "ps: parameter server; sfb: factors broadcast between workers; adam: factors to the server, matrices "
+		 "back; hybrid, sacp: servers or factors, for each tensor; ring: all-reduce"},
+	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
+	 .help = "how the hybrids choose: by bytes, the published rules, or by seconds of this cluster"},
+	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
+	 .help = "what the next iteration waits for: all of this one, or layer by layer"},
+	{KEY("priority", CHOICE, priority), .names = psd_priority_names, .fallback = "generation",
+	 .help = "which gradient goes first: in the order they are made, or the next iteration needs them"},
+	{KEY("unit", CHOICE, unit), .names = psd_unit_names, .fallback = "layer",
+	 .help = "what one exchange carries; with ring tensor if not given"},
+	{KEY("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES, .fallback = "0", .when = {"sync", OF_SERVERS, 0},
+	 .help = "separate server nodes; 0: a shard on every node"},
+	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
+	 .help = "size of the pieces that are dealt out to shards"},
+	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB",
+	 .help = "the largest part of a tensor that moves at a time; at least `pair`"},
+	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
+	 .help = "the cluster's, but for what stands here"},
+	{.name = NULL},
 };
 
-#define BIT(sync) (1u << PSD_SYNC_##sync)
-
-/* Keys that only some ways of synchronising heed. */
-static const struct {
-	const char *key;
-	unsigned syncs;
-	const char *heeded_by;
-} particular_keys[] = {
-	{"rule", BIT(HYBRID) | BIT(SACP), "hybrid and sacp"},
-	{"servers", ~BIT(RING), "parameter servers"},
-	{"pair", ~BIT(RING), "parameter servers"},
-};
-
-static enum psd_status check_particular(const struct psd_system *system, const struct psd_node *entry,
-					struct psd_error *err)
+static void prepare(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
-	for (size_t i = 0; i < sizeof(particular_keys) / sizeof(particular_keys[0]); i++) {
-		const struct psd_node *child = psd_node_child(entry, particular_keys[i].key);
+	const struct psd_scenario *scenario = reader->base;
+	struct psd_system *system = base;
 
-		if (child && !(particular_keys[i].syncs & 1u << system->sync))
-			return psd_error_set(
-				err, PSD_EINVAL, child->key_at, "'%s' has no effect where 'sync' is '%s', only with %s",
-				particular_keys[i].key, psd_sync_names[system->sync], particular_keys[i].heeded_by);
-	}
-	return PSD_OK;
+	system->host = scenario->host;
+	system->at = entry->at;
 }
+
+static const char compute_baseline[] = "compute";
 
 static enum psd_status check_name(const struct psd_scenario *scenario, const struct psd_system *system,
 				  struct psd_place at, struct psd_error *err)
@@ -84,45 +83,28 @@ static enum psd_status check_name(const struct psd_scenario *scenario, const str
 	return PSD_OK;
 }
 
-static enum psd_status settle_sizes(struct psd_system *system, const struct psd_node *entry, struct psd_error *err)
+static enum psd_status settle(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
+	struct psd_system *system = base;
 	const struct psd_node *slice = psd_node_child(entry, "slice");
 
+	if (system->sync == PSD_SYNC_RING && !psd_node_child(entry, "unit"))
+		system->unit = PSD_UNIT_TENSOR;
 	if (system->slice_bytes >= system->pair_bytes || system->sync == PSD_SYNC_RING)
 		return PSD_OK;
 	if (slice)
-		return psd_error_set(err, PSD_EINVAL, slice->at,
+		return psd_error_set(reader->err, PSD_EINVAL, slice->at,
 				     "'slice' is '%.80s', must be at least 'pair', %" PRIu64 " bytes", slice->text,
 				     system->pair_bytes);
 	system->slice_bytes = system->pair_bytes;
 	return PSD_OK;
 }
 
-static enum psd_status read_system(const struct psd_scenario_reader *reader, const struct psd_node *entry)
+static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
-	struct psd_system *system = &reader->scenario->systems[reader->scenario->n_systems++];
-	const struct psd_node *host = psd_node_child(entry, "host");
-	enum psd_status status;
+	const struct psd_system *system = base;
+	const enum psd_status status = check_name(reader->base, system, psd_node_child(entry, "name")->at, reader->err);
 
-	*system = (struct psd_system){
-		.schedule = PSD_SCHEDULE_WAIT_FREE,
-		.sync = PSD_SYNC_HYBRID,
-		.pair_bytes = default_pair_bytes,
-		.slice_bytes = default_slice_bytes,
-		.host = reader->scenario->host,
-		.at = entry->at,
-	};
-	status = psd_fields_read(system, entry, "systems", system_fields, reader->err);
-	if (!status && system->sync == PSD_SYNC_RING && !psd_node_child(entry, "unit"))
-		system->unit = PSD_UNIT_TENSOR;
-	if (!status)
-		status = check_name(reader->scenario, system, psd_node_child(entry, "name")->at, reader->err);
-	if (!status)
-		status = check_particular(system, entry, reader->err);
-	if (!status)
-		status = settle_sizes(system, entry, reader->err);
-	if (!status && host)
-		status = psd_scenario_read_host(&system->host, host, reader->err);
 	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",
@@ -130,31 +112,21 @@ static enum psd_status read_system(const struct psd_scenario_reader *reader, con
 	return status;
 }
 
-static enum psd_status read_baseline(const struct psd_scenario_reader *reader, const struct psd_node *node)
+const struct psd_section psd_scenario_system = {.tables = {keys}, .prepare = prepare, .settle = settle, .check = check};
+
+enum psd_status psd_scenario_find_baseline(const struct psd_schema_reader *reader, const struct psd_node *root)
 {
-	const char *name;
-	enum psd_status status = psd_node_text(node, &name, reader->err);
+	struct psd_scenario *scenario = reader->base;
 
-	if (status || !strcmp(name, compute_baseline))
-		return status;
-	for (unsigned i = 0; i < reader->scenario->n_systems; i++)
-		if (!strcmp(reader->scenario->systems[i].name, name)) {
-			reader->scenario->baseline_system = (int)i;
-			return PSD_OK;
-		}
-	return psd_error_set(reader->err, PSD_EINVAL, node->at,
-			     "'baseline' is '%.80s', must be the name of a system or '%s'", name, compute_baseline);
-}
-
-enum psd_status psd_scenario_read_systems(const struct psd_scenario_reader *reader)
-{
-	const struct psd_node *list = psd_node_child(reader->root, "systems");
-	const struct psd_node *baseline = psd_node_child(reader->root, "baseline");
-	enum psd_status status = psd_fields_check_list(list, "systems", PSD_MAX_SYSTEMS, reader->err);
-
-	for (const struct psd_node *entry = list->first; !status && entry; entry = entry->next)
-		status = read_system(reader, entry);
-	return !status && baseline ? read_baseline(reader, baseline) : status;
+	scenario->baseline_system = -1;
+	for (unsigned i = 0; i < scenario->n_systems; i++)
+		if (!strcmp(scenario->systems[i].name, scenario->baseline))
+			scenario->baseline_system = (int)i;
+	if (scenario->baseline_system >= 0 || !strcmp(scenario->baseline, compute_baseline))
+		return PSD_OK;
+	return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(root, "baseline")->at,
+			     "'baseline' is '%.80s', must be the name of a system or '%s'", scenario->baseline,
+			     compute_baseline);
 }
 
 enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,

@@ -45,6 +45,7 @@ struct psd_data_source {
 };
 
 struct psd_optimiser { /* stochastic gradient descent; all zero: without momentum and decay */
+	unsigned kind; /* there is one so far */
 	double momentum;
 	double weight_decay; /* of every tensor, biases too */
 	bool is_nesterov;

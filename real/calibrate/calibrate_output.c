@@ -12,7 +12,7 @@
 #include "engine/base/grid.h"
 #include "engine/base/units.h"
 #include "engine/result/result_row.h"
-#include "engine/scenario/scenario_print.h"
+#include "engine/scenario/scenario.h"
 #include "real/calibrate/calibrate_parts.h"
 
 #define NOISY_RATIO   0.05

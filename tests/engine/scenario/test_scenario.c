@@ -10,7 +10,6 @@
 #include "engine/model/graph.h"
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
-#include "engine/scenario/scenario_print.h"
 
 /* Lines are replaced by number below, so each stands on its own. */
 static const char *const base_lines[] = {
@@ -430,15 +429,11 @@ Test(scenario, a_replay_reads_back_as_printed)
 Test(scenario, only_a_replay_can_be_dilated)
 {
 	expect_error(MORE, "emulation: {dilation: 20}",
-		     "dir/a.yaml:9:13: 'dilation' needs 'replay: true' in 'compute': what is really computed cannot be "
-		     "slowed down");
+		     "dir/a.yaml:9:1: 'emulation' has no effect where 'compute.replay' is 'false', only with true");
 	expect_error(MORE, "emulation:\n  payload_scale: 0.5",
-		     "dir/a.yaml:10:3: 'payload_scale' needs 'replay: true' in 'compute': what is really computed "
-		     "cannot be slowed "
-		     "down");
+		     "dir/a.yaml:9:1: 'emulation' has no effect where 'compute.replay' is 'false', only with true");
 	expect_error(MORE, "emulation: {}",
-		     "dir/a.yaml:9:1: 'emulation' needs 'replay: true' in 'compute': what is really computed cannot be "
-		     "slowed down");
+		     "dir/a.yaml:9:1: 'emulation' has no effect where 'compute.replay' is 'false', only with true");
 	expect_error(3, REPLAY "emulation: {dilation: 0.5}",
 		     "dir/a.yaml:4:23: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000");
 	expect_error(3, REPLAY "emulation: {dilation: slow}",
@@ -449,10 +444,8 @@ Test(scenario, only_a_replay_can_be_dilated)
 		     "dir/a.yaml:4:13: unknown key 'speed' in 'emulation', known are dilation, payload_scale");
 	expect_error(3, "compute: {device: titan-x, replay: 2}",
 		     "dir/a.yaml:3:36: 'replay' is '2', must be true or false");
-	expect_setting_error(
-		"emulation.dilation=20",
-		"--set emulation.dilation: 'dilation' needs 'replay: true' in 'compute': what is really computed "
-		"cannot be slowed down");
+	expect_setting_error("emulation.dilation=20", "--set emulation.dilation: 'emulation' has no effect where "
+						      "'compute.replay' is 'false', only with true");
 }
 
 Test(scenario, missing_keys_are_named)
@@ -463,8 +456,10 @@ Test(scenario, missing_keys_are_named)
 	expect_error(3, "compute: {jitter: 5%}", "dir/a.yaml:3:10: 'compute' needs 'profile' or 'device'");
 	expect_error(5, "", "dir/a.yaml:6:3: 'cluster' needs 'nodes', or 'sweep' must name them");
 	expect_error(6, "", "dir/a.yaml:5:3: 'cluster' needs 'network'");
-	expect_error(6, "  network: {latency: 30us}", "dir/a.yaml:6:12: 'network' needs 'bandwidth'");
-	expect_error(6, "  network: {bandwidth: 40Gbps}", "dir/a.yaml:6:12: 'network' needs 'latency'");
+	expect_error(6, "  network: {latency: 30us}",
+		     "dir/a.yaml:6:12: 'network' needs 'bandwidth' where 'topology' is 'star'");
+	expect_error(6, "  network: {bandwidth: 40Gbps}",
+		     "dir/a.yaml:6:12: 'network' needs 'latency' where 'topology' is 'star'");
 	expect_error(8, "  - {sync: ps}", "dir/a.yaml:8:5: 'systems' needs 'name'");
 	expect_error(8, "  []", "dir/a.yaml:8:3: 'systems' has 0 entries, must have 1 to 32");
 }
@@ -483,8 +478,7 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(3, "compute: {device: k20, jitter: 101%}",
 		     "dir/a.yaml:3:32: 'jitter' is '101%', must be a ratio such as 0.15 or 15% from 0 to 1");
 	expect_error(3, "compute: {profile: a.csv, device: k20}",
-		     "dir/a.yaml:3:27: 'device' and 'profile' cannot both say how fast a worker computes, must be one "
-		     "of them");
+		     "dir/a.yaml:3:11: 'profile' cannot stand beside 'device', must be one of them");
 	expect_error(5, "  nodes: 65537",
 		     "dir/a.yaml:5:10: 'nodes' is '65537', must be a whole number from 1 to 65536");
 	expect_error(6, "  network: {bandwidth: 40, latency: 30us}",
@@ -498,7 +492,8 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(6, "  network: {bandwidth: 40Gbps, latency: 30us, payload: 101%}",
 		     "dir/a.yaml:6:56: 'payload' is '101%', must be a ratio such as 0.15 or 15% from 0.01 to 1");
 	expect_error(6, "  network: {platform: p.xml, payload: 95%}",
-		     "dir/a.yaml:6:30: 'payload' has no effect beside 'platform', whose file decides");
+		     "dir/a.yaml:6:30: 'payload' has no effect where 'topology' is 'platform', only with star, racks "
+		     "and fat-tree");
 	expect_error(8, "  - {name: A, sync: pss}",
 		     "dir/a.yaml:8:21: 'sync' is 'pss', must be one of: ps, sfb, adam, hybrid, sacp, ring");
 	expect_error(MORE, "fidelity: packet",
@@ -520,7 +515,7 @@ Test(scenario, wrong_values_are_quoted)
 		     "dir/a.yaml:9:20: 'entry' is '0', must be a whole number from 1 to 65536");
 	expect_error(MORE, "sweep: {nodes: []}", "dir/a.yaml:9:16: 'nodes' has 0 entries, must have 1 to 256");
 	expect_error(MORE, "sweep: {nodes: [1], workers: [1]}",
-		     "dir/a.yaml:9:21: 'workers' and 'nodes' cannot both be swept, must be one of them");
+		     "dir/a.yaml:9:21: 'workers' cannot stand beside 'nodes', must be one of them");
 }
 
 Test(scenario, system_names_fit_into_csv_and_are_unique)
@@ -541,20 +536,22 @@ Test(scenario, keys_without_effect_are_refused)
 	expect_error(8, "  - {name: A, sync: ps, rule: bytes}",
 		     "dir/a.yaml:8:25: 'rule' has no effect where 'sync' is 'ps', only with hybrid and sacp");
 	expect_error(8, "  - {name: A, sync: ring, servers: 1}",
-		     "dir/a.yaml:8:27: 'servers' has no effect where 'sync' is 'ring', only with parameter servers");
+		     "dir/a.yaml:8:27: 'servers' has no effect where 'sync' is 'ring', only with ps, sfb, adam, hybrid "
+		     "and sacp");
 	expect_error(8, "  - {name: A, sync: ring, pair: 1MB}",
-		     "dir/a.yaml:8:27: 'pair' has no effect where 'sync' is 'ring', only with parameter servers");
+		     "dir/a.yaml:8:27: 'pair' has no effect where 'sync' is 'ring', only with ps, sfb, adam, hybrid "
+		     "and sacp");
 	expect_error(8, "  - {name: A, slice: 1MB}",
 		     "dir/a.yaml:8:22: 'slice' is '1MB', must be at least 'pair', 2000000 bytes");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, nodes_per_rack: 2}",
-		     "dir/a.yaml:6:44: 'nodes_per_rack' has no effect where 'topology' is 'star', only in racks and "
+		     "dir/a.yaml:6:44: 'nodes_per_rack' has no effect where 'topology' is 'star', only with racks and "
 		     "fat-tree");
 	expect_error(6, "  network: {bandwidth: 1Gbps, latency: 0s, topology: racks}",
 		     "dir/a.yaml:6:12: 'network' needs 'nodes_per_rack' where 'topology' is 'racks'");
 	expect_error(6, "  network: {platform: x.xml, topology: star}",
-		     "dir/a.yaml:6:30: 'topology' has no effect beside 'platform', whose file decides");
+		     "dir/a.yaml:6:13: 'platform' has no effect where 'topology' is 'star', only with platform");
 	expect_error(6, "  network: {topology: platform}",
-		     "dir/a.yaml:6:23: 'topology' is 'platform', which needs 'platform: file.xml'");
+		     "dir/a.yaml:6:12: 'network' needs 'platform' where 'topology' is 'platform'");
 	expect_error(6, "  network: {platform: x.xml}\nsweep: {bandwidth: [1Gbps]}",
 		     "dir/a.yaml:7:9: 'bandwidth' cannot be swept beside 'platform', whose file decides");
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine/scenario/scenario.h"
-#include "engine/scenario/scenario_print.h"
 #include "engine/scenario/train.h"
 #include "tests/scratch_file.h"
 
@@ -240,7 +239,7 @@ Test(train, missing_keys_are_named)
 Test(train, keys_without_effect_are_refused)
 {
 	refuses("  epochs: 1\n  iterations: 1",
-		"dir/a.yaml:10:3: 'epochs' and 'iterations' cannot both say how long to train, must be one of them");
+		"dir/a.yaml:10:3: 'epochs' cannot stand beside 'iterations', must be one of them");
 	refuses("  epochs: 1\n  data: {path: x}", "dir/a.yaml:11:10: 'path' has no effect where 'kind' is 'synthetic', "
 						  "only with cifar10, idx and packed");
 	refuses("  epochs: 1\n  data: {kind: cifar10, path: x, noise: 1}",
@@ -255,9 +254,9 @@ Test(train, keys_without_effect_are_refused)
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, step: 3, steps: [4]}",
 		"dir/a.yaml:11:57: 'step' has no effect where 'policy' is 'multistep', only with step");
 	refuses("  solver: s.prototxt\n  learning_rate: {base: 1}",
-		"dir/a.yaml:11:3: 'learning_rate' has no effect beside 'solver', whose file decides");
+		"dir/a.yaml:11:3: 'learning_rate' cannot stand beside 'solver', must be one of them");
 	refuses("  solver: s.prototxt\n  optimiser: {momentum: 0.9}",
-		"dir/a.yaml:11:3: 'optimiser' has no effect beside 'solver', whose file decides");
+		"dir/a.yaml:11:3: 'optimiser' cannot stand beside 'solver', must be one of them");
 }
 
 Test(train, values_are_checked)
@@ -280,7 +279,7 @@ Test(train, values_are_checked)
 		"dir/a.yaml:12:21: 'kind' is 'adam', must be one of: sgd");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {momentum: 1}",
 		"dir/a.yaml:12:25: 'momentum' is '1', must be a number from 0 to 0.9999");
-	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: 4}",
+	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: {a: 4}}",
 		"dir/a.yaml:11:64: 'steps' must be a list such as [...]");
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: [4, 4]}",
 		"dir/a.yaml:11:68: 'steps' has 4 after 4, must rise");
@@ -499,6 +498,7 @@ Test(train, every_section_reads_back_as_it_is_printed)
 		"  iterations: 7\n  learning_rate: {policy: step, base: 0.1, gamma: 0.3333333333333333, step: 5}\n  "
 		"threads: 2",
 		"  iterations: 7\n  learning_rate: {policy: multistep, base: 0.1, gamma: 0.5, steps: [2, 4, 6]}",
+		"  iterations: 7\n  learning_rate: {policy: multistep, base: 0.1, gamma: 0.5, steps: 2}",
 		"  iterations: 7\n  learning_rate: {policy: inv, base: 0.1, gamma: 0.5, power: 0.75}\n  deterministic: "
 		"false",
 		"  iterations: 7\n  learning_rate: {policy: exp, base: 0.1, gamma: 0.5, warmup_iterations: 3}\n  "

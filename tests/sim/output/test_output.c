@@ -10,7 +10,7 @@
 
 #include "engine/program/case.h"
 #include "engine/result/result_row.h"
-#include "engine/scenario/scenario_print.h"
+#include "engine/scenario/scenario.h"
 #include "sim/output/grid.h"
 #include "sim/output/json.h"
 #include "sim/output/output.h"

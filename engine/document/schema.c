@@ -1,0 +1,359 @@
+/* Reading by rows: keys, values, then what the rows say of one another, then what only the section's hooks know. */
+#include "engine/document/schema.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/document/value.h"
+
+enum { MAX_KEYS = 32 }; /* of one section */
+
+const struct psd_key *psd_section_key(const struct psd_section *section, unsigned i)
+{
+	for (unsigned t = 0; t < PSD_SECTION_TABLES && section->tables[t]; t++)
+		for (const struct psd_key *key = section->tables[t]; key->name; key++)
+			if (i-- == 0)
+				return key;
+	return NULL;
+}
+
+/* ---- defaults ---- */
+
+static enum psd_status read_fallback(void *value, const struct psd_key *key)
+{
+	const struct psd_node node = {.kind = PSD_NODE_SCALAR, .key = key->name, .text = key->fallback};
+
+	return psd_value_read(value, &node, key, NULL);
+}
+
+void psd_schema_set_defaults(void *base, const struct psd_section *section)
+{
+	const struct psd_key *key;
+
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
+		void *value = (char *)base + key->offset;
+
+		if (key->type == PSD_KEY_SECTION && !key->most_entries)
+			psd_schema_set_defaults(value, key->section);
+		else if (key->fallback && read_fallback(value, key))
+			assert(!"a default that its own row refuses");
+	}
+}
+
+/* ---- what a row says of others ---- */
+
+/* "section.key" below base, or a key of the section; where the value is goes to *value. */
+static const struct psd_key *find(const void *base, const struct psd_section *section, const char *path,
+				  const void **value)
+{
+	const size_t length = strcspn(path, ".");
+	const struct psd_key *key;
+
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
+		if (strlen(key->name) != length || strncmp(key->name, path, length) != 0)
+			continue;
+		*value = (const char *)base + key->offset;
+		return path[length] ? find(*value, key->section, path + length + 1, value) : key;
+	}
+	assert(!"a row that names no other");
+	return NULL;
+}
+
+static unsigned position_of(const void *value, const struct psd_key *chooser)
+{
+	return chooser->type == PSD_KEY_FLAG ? *(const bool *)value : *(const unsigned *)value;
+}
+
+static const char *const *names_of(const struct psd_key *chooser)
+{
+	return chooser->names ? chooser->names : psd_value_flag_names;
+}
+
+/* Whether the row's `when` has one of these choices; without one all are. *chooser, *position: where there is one. */
+static bool has_choice(const void *base, const struct psd_section *section, const struct psd_key *key, unsigned choices,
+		       const struct psd_key **chooser, unsigned *position)
+{
+	const void *value;
+
+	if (!key->when.key)
+		return true;
+	*chooser = find(base, section, key->when.key, &value);
+	*position = position_of(value, *chooser);
+	return choices & 1u << *position;
+}
+
+static bool is_needed(const void *base, const struct psd_section *section, const struct psd_key *key)
+{
+	const struct psd_key *chooser;
+	unsigned position;
+
+	return key->is_required ||
+	       (key->when.needed && has_choice(base, section, key, key->when.needed, &chooser, &position));
+}
+
+static bool is_empty(const void *base, const struct psd_section *section);
+
+static bool is_there(const void *base, const struct psd_section *section, const struct psd_key *key)
+{
+	const void *value = (const char *)base + key->offset;
+
+	if (key->most_entries)
+		return *(const unsigned *)((const char *)base + key->n_entries_offset) > 0;
+	if (key->type != PSD_KEY_SECTION)
+		return !psd_value_is_absent(value, key, is_needed(base, section, key));
+	if (key->has_offset && !*(const bool *)((const char *)base + key->has_offset))
+		return false;
+	return !is_empty(value, key->section);
+}
+
+bool psd_schema_is_said(const void *base, const struct psd_section *section, const struct psd_key *key)
+{
+	const struct psd_key *chooser;
+	unsigned position;
+	const void *value;
+
+	if (!has_choice(base, section, key, key->when.choices, &chooser, &position))
+		return false;
+	if (key->rival && is_there(base, section, find(base, section, key->rival, &value)))
+		return false;
+	return is_there(base, section, key);
+}
+
+static bool is_empty(const void *base, const struct psd_section *section)
+{
+	const struct psd_key *key;
+
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++)
+		if (psd_schema_is_said(base, section, key))
+			return false;
+	return true;
+}
+
+bool psd_schema_is_changed(const void *base, const struct psd_section *section, const struct psd_key *key)
+{
+	const void *value = (const char *)base + key->offset;
+	const struct psd_key *below;
+	uint64_t fallback = 0; /* as large as any */
+
+	if (!psd_schema_is_said(base, section, key))
+		return false;
+	if (key->type == PSD_KEY_SECTION && !key->most_entries) {
+		for (unsigned i = 0; (below = psd_section_key(key->section, i)); i++)
+			if (psd_schema_is_changed(value, key->section, below))
+				return true;
+		return false;
+	}
+	if (key->most_entries || !key->fallback || read_fallback(&fallback, key))
+		return true;
+	return key->type == PSD_KEY_TEXT ? strcmp(*(const char *const *)value, key->fallback) != 0
+					 : memcmp(value, &fallback, psd_value_bytes(key->type)) != 0;
+}
+
+/* "ps, sfb and ring" */
+static void join_choices(const char *const names[], unsigned choices, char *text, size_t room)
+{
+	unsigned n_left = 0;
+	size_t length = 0;
+
+	for (unsigned i = 0; names[i]; i++)
+		n_left += choices >> i & 1;
+	text[0] = '\0';
+	for (unsigned i = 0; names[i] && length < room; i++)
+		if (choices >> i & 1) {
+			n_left--;
+			length += (size_t)snprintf(text + length, room - length, "%s%s", names[i],
+						   n_left > 1 ? ", "
+						   : n_left   ? " and "
+							      : "");
+		}
+}
+
+static enum psd_status refuse_missing(const struct psd_key *key, const char *what, const struct psd_node *mapping,
+				      struct psd_error *err)
+{
+	if (key->rival)
+		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' needs '%s' or '%s'", what, key->name,
+				     key->rival);
+	return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' needs '%s'", what, key->name);
+}
+
+static enum psd_status check_key(const struct psd_schema_reader *reader, const void *base,
+				 const struct psd_section *section, const struct psd_key *key, const char *what,
+				 const struct psd_node *mapping)
+{
+	const struct psd_node *node = psd_node_child(mapping, key->name);
+	const struct psd_node *rival = key->rival ? psd_node_child(mapping, key->rival) : NULL;
+	const struct psd_key *chooser;
+	unsigned position;
+	char choices[160];
+
+	if (!node && !rival && key->is_required)
+		return refuse_missing(key, what, mapping, reader->err);
+	if (node && rival)
+		return psd_error_set(reader->err, PSD_EINVAL, node->key_at,
+				     "'%s' cannot stand beside '%s', must be one of them", key->name, key->rival);
+	if (!key->when.key)
+		return PSD_OK;
+	if (node && !has_choice(base, section, key, key->when.choices, &chooser, &position)) {
+		join_choices(names_of(chooser), key->when.choices, choices, sizeof(choices));
+		return psd_error_set(reader->err, PSD_EINVAL, node->key_at,
+				     "'%s' has no effect where '%s' is '%s', only with %s", key->name, key->when.key,
+				     names_of(chooser)[position], choices);
+	}
+	if (!node && has_choice(base, section, key, key->when.needed, &chooser, &position))
+		return psd_error_set(reader->err, PSD_EINVAL, mapping->at, "'%s' needs '%s' where '%s' is '%s'", what,
+				     key->name, key->when.key, names_of(chooser)[position]);
+	return PSD_OK;
+}
+
+/* ---- reading ---- */
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+}
+
+enum psd_status psd_schema_join(const struct psd_schema_reader *reader, const char *relative, const char **path)
+{
+	const char *slash = strrchr(reader->path, '/');
+	const size_t folder_length = slash && relative[0] != '/' ? (size_t)(slash - reader->path) + 1 : 0;
+	const size_t length = strlen(relative);
+	char *joined = psd_arena_take(reader->arena, folder_length + length + 1);
+
+	if (!joined)
+		return out_of_memory(reader->err);
+	memcpy(joined, reader->path, folder_length);
+	memcpy(joined + folder_length, relative, length);
+	*path = joined;
+	return PSD_OK;
+}
+
+static enum psd_status read_section(const struct psd_schema_reader *reader, void *base,
+				    const struct psd_section *section, const char *what,
+				    const struct psd_node *mapping);
+
+static enum psd_status read_plain(const struct psd_schema_reader *reader, void *base, void *value,
+				  const struct psd_key *key, const struct psd_node *node)
+{
+	enum psd_status status;
+
+	if (key->word) {
+		bool *has_word = (bool *)((char *)base + key->word_offset);
+
+		*has_word = node->kind == PSD_NODE_SCALAR && !strcmp(node->text, key->word);
+		if (*has_word)
+			return PSD_OK;
+	}
+	status = psd_value_read(value, node, key, reader->err);
+	if (status || key->type != PSD_KEY_PATH)
+		return status;
+	return psd_schema_join(reader, *(const char **)value, value);
+}
+
+static enum psd_status read_entry(const struct psd_schema_reader *reader, void *base, void *entry,
+				  const struct psd_key *key, const struct psd_node *node)
+{
+	if (key->type != PSD_KEY_SECTION)
+		return read_plain(reader, base, entry, key, node);
+	memset(entry, 0, key->entry_bytes);
+	psd_schema_set_defaults(entry, key->section);
+	if (key->section->prepare)
+		key->section->prepare(reader, entry, node);
+	return read_section(reader, entry, key->section, key->name, node);
+}
+
+static enum psd_status check_list(const struct psd_key *key, const struct psd_node *list, struct psd_error *err)
+{
+	if (list->kind != PSD_NODE_SEQUENCE)
+		return psd_error_set(err, PSD_EINVAL, list->at, "'%s' must be a list such as [...]", key->name);
+	if (list->n_children < 1 || list->n_children > key->most_entries)
+		return psd_error_set(err, PSD_EINVAL, list->at, "'%s' has %u entries, must have 1 to %u", key->name,
+				     list->n_children, key->most_entries);
+	return PSD_OK;
+}
+
+/* A plain value counts as a list of one, so that --set sweep.nodes=8 works. */
+static enum psd_status read_list(const struct psd_schema_reader *reader, void *base, const struct psd_key *key,
+				 const struct psd_node *list)
+{
+	const bool is_plain = key->type != PSD_KEY_SECTION && list->kind == PSD_NODE_SCALAR;
+	const size_t entry_bytes = key->type == PSD_KEY_SECTION ? key->entry_bytes : psd_value_bytes(key->type);
+	unsigned *n_entries = (unsigned *)(void *)((char *)base + key->n_entries_offset);
+	enum psd_status status = is_plain ? PSD_OK : check_list(key, list, reader->err);
+
+	*n_entries = 0;
+	for (const struct psd_node *node = is_plain ? list : list->first; node && !status; node = node->next) {
+		status = read_entry(reader, base, (char *)base + key->offset + *n_entries * entry_bytes, key, node);
+		++*n_entries;
+		if (is_plain)
+			break;
+	}
+	return status;
+}
+
+static enum psd_status read_key(const struct psd_schema_reader *reader, void *base, const struct psd_key *key,
+				const struct psd_node *node)
+{
+	void *value = (char *)base + key->offset;
+
+	if (key->most_entries)
+		return read_list(reader, base, key, node);
+	if (key->type != PSD_KEY_SECTION)
+		return read_plain(reader, base, value, key, node);
+	if (key->has_offset)
+		*(bool *)((char *)base + key->has_offset) = true;
+	return read_section(reader, value, key->section, key->name, node);
+}
+
+static enum psd_status check_names(const struct psd_section *section, const char *what, const struct psd_node *mapping,
+				   struct psd_error *err)
+{
+	const char *known[MAX_KEYS + 1];
+	const struct psd_key *key;
+	unsigned n_known = 0;
+
+	for (; (key = psd_section_key(section, n_known)); n_known++) {
+		assert(n_known < MAX_KEYS);
+		known[n_known] = key->name;
+	}
+	known[n_known] = NULL;
+	return psd_node_check_keys(mapping, what, known, err);
+}
+
+static enum psd_status read_keys(const struct psd_schema_reader *reader, void *base, const struct psd_section *section,
+				 const char *what, const struct psd_node *mapping)
+{
+	enum psd_status status = check_names(section, what, mapping, reader->err);
+	const struct psd_key *key;
+
+	for (unsigned i = 0; !status && (key = psd_section_key(section, i)); i++) {
+		const struct psd_node *node = psd_node_child(mapping, key->name);
+
+		if (node)
+			status = read_key(reader, base, key, node);
+	}
+	return status;
+}
+
+static enum psd_status read_section(const struct psd_schema_reader *reader, void *base,
+				    const struct psd_section *section, const char *what, const struct psd_node *mapping)
+{
+	enum psd_status status = read_keys(reader, base, section, what, mapping);
+	const struct psd_key *key;
+
+	if (!status && section->settle)
+		status = section->settle(reader, base, mapping);
+	for (unsigned i = 0; !status && (key = psd_section_key(section, i)); i++)
+		status = check_key(reader, base, section, key, what, mapping);
+	return !status && section->check ? section->check(reader, base, mapping) : status;
+}
+
+enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const struct psd_key *root,
+				const struct psd_node *mapping)
+{
+	psd_schema_set_defaults(reader->base, root->section);
+	if (root->section->prepare)
+		root->section->prepare(reader, reader->base, mapping);
+	return read_section(reader, reader->base, root->section, root->name, mapping);
+}

@@ -1,0 +1,147 @@
+/* What rows say, as text, and all rows one after the other. */
+#include "engine/document/schema.h"
+
+#include <stdio.h>
+
+#include "engine/document/value.h"
+
+static void add_flow(struct psd_text *text, const void *base, const struct psd_section *section)
+{
+	const struct psd_key *key;
+	const char *separator = "";
+
+	psd_text_add(text, "{");
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
+		if (!psd_schema_is_said(base, section, key))
+			continue;
+		psd_text_add(text, "%s%s: ", separator, key->name);
+		psd_schema_add_value(text, base, key);
+		separator = ", ";
+	}
+	psd_text_add(text, "}");
+}
+
+static unsigned n_entries(const void *base, const struct psd_key *key)
+{
+	return *(const unsigned *)((const char *)base + key->n_entries_offset);
+}
+
+static const void *entry_of(const void *base, const struct psd_key *key, unsigned i)
+{
+	const size_t bytes = key->type == PSD_KEY_SECTION ? key->entry_bytes : psd_value_bytes(key->type);
+
+	return (const char *)base + key->offset + i * bytes;
+}
+
+static void add_list(struct psd_text *text, const void *base, const struct psd_key *key)
+{
+	psd_text_add(text, "[");
+	for (unsigned i = 0; i < n_entries(base, key); i++) {
+		psd_text_add(text, "%s", i ? ", " : "");
+		if (key->type == PSD_KEY_SECTION)
+			add_flow(text, entry_of(base, key, i), key->section);
+		else
+			psd_value_add(text, entry_of(base, key, i), key);
+	}
+	psd_text_add(text, "]");
+}
+
+void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key)
+{
+	const void *value = (const char *)base + key->offset;
+
+	if (key->most_entries)
+		add_list(text, base, key);
+	else if (key->type == PSD_KEY_SECTION)
+		add_flow(text, value, key->section);
+	else if (key->word && *(const bool *)((const char *)base + key->word_offset))
+		psd_text_add(text, "%s", key->word);
+	else
+		psd_value_add(text, value, key);
+}
+
+/* Each key on a line of its own, the first behind `first`. */
+static void add_lines(struct psd_text *text, const void *base, const struct psd_section *section, const char *first)
+{
+	const struct psd_key *key;
+
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
+		if (!psd_schema_is_said(base, section, key))
+			continue;
+		psd_text_add(text, "%s%s: ", first, key->name);
+		psd_schema_add_value(text, base, key);
+		psd_text_add(text, "\n");
+		first = first[2] ? "    " : "  ";
+	}
+}
+
+void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section)
+{
+	const struct psd_key *key;
+
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
+		if (!psd_schema_is_said(base, section, key))
+			continue;
+		psd_text_add(text, "%s:", key->name);
+		if (key->type != PSD_KEY_SECTION) {
+			psd_text_add(text, " ");
+			psd_schema_add_value(text, base, key);
+		}
+		psd_text_add(text, "\n");
+		if (key->type == PSD_KEY_SECTION && !key->most_entries)
+			add_lines(text, (const char *)base + key->offset, key->section, "  ");
+		for (unsigned e = 0; key->type == PSD_KEY_SECTION && key->most_entries && e < n_entries(base, key); e++)
+			add_lines(text, entry_of(base, key, e), key->section, "  - ");
+	}
+}
+
+/* ---- one after the other ---- */
+
+enum { MAX_PATH_BYTES = 128 };
+
+static void walk(const struct psd_schema_spot *around, const struct psd_section *section, const void *base,
+		 const struct psd_node *mapping, psd_schema_visit_fn visit);
+
+static void walk_below(const struct psd_schema_spot *spot, psd_schema_visit_fn visit)
+{
+	const struct psd_key *key = spot->key;
+	const struct psd_node *entry = spot->node ? spot->node->first : NULL;
+
+	if (!spot->base || !key->most_entries) {
+		walk(spot, key->section, spot->base ? (const char *)spot->base + key->offset : NULL, spot->node, visit);
+		return;
+	}
+	for (unsigned i = 0; i < n_entries(spot->base, key); i++, entry = entry ? entry->next : NULL)
+		walk(spot, key->section, entry_of(spot->base, key, i), entry, visit);
+}
+
+static void walk(const struct psd_schema_spot *around, const struct psd_section *section, const void *base,
+		 const struct psd_node *mapping, psd_schema_visit_fn visit)
+{
+	const struct psd_key *key;
+	char path[MAX_PATH_BYTES];
+
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
+		const struct psd_schema_spot spot = {
+			.path = path,
+			.section = section,
+			.key = key,
+			.base = base,
+			.node = psd_node_child(mapping, key->name),
+			.uses = key->uses ? key->uses : around->uses,
+			.context = around->context,
+		};
+
+		snprintf(path, sizeof(path), "%s%s%s", around->path, *around->path ? "." : "", key->name);
+		if (visit(&spot) && key->type == PSD_KEY_SECTION)
+			walk_below(&spot, visit);
+	}
+}
+
+void psd_schema_walk(const struct psd_key *root, const void *base, const struct psd_node *mapping,
+		     psd_schema_visit_fn visit, void *context)
+{
+	const struct psd_schema_spot outermost = {.path = "", .uses = root->uses, .context = context};
+
+	walk(&outermost, root->section, base, mapping, visit);
+}

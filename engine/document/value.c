@@ -1,0 +1,223 @@
+/* Reading is the document's; writing looks for the shortest figure that reads back. */
+#include "engine/document/value.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const psd_value_flag_names[] = {"false", "true", NULL};
+
+size_t psd_value_bytes(enum psd_key_type type)
+{
+	switch (type) {
+	case PSD_KEY_TEXT:
+	case PSD_KEY_PATH:
+	case PSD_KEY_NAME: return sizeof(const char *);
+	case PSD_KEY_CHOICE:
+	case PSD_KEY_UNSIGNED: return sizeof(unsigned);
+	case PSD_KEY_FLAG: return sizeof(bool);
+	case PSD_KEY_RATE:
+	case PSD_KEY_SECONDS:
+	case PSD_KEY_RATIO:
+	case PSD_KEY_NUMBER: return sizeof(double);
+	case PSD_KEY_BYTES:
+	case PSD_KEY_COUNT: return sizeof(uint64_t);
+	case PSD_KEY_SECTION: break;
+	}
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static enum psd_status read_whole(void *value, const struct psd_node *node, const struct psd_key *key,
+				  struct psd_error *err)
+{
+	uint64_t count;
+	enum psd_status status = psd_node_count(node, (uint64_t)key->lowest, (uint64_t)key->highest, &count, err);
+
+	if (status)
+		return status;
+	if (key->type == PSD_KEY_COUNT) {
+		memcpy(value, &count, sizeof(count));
+	} else {
+		const unsigned narrow = (unsigned)count;
+
+		assert(count <= UINT_MAX);
+		memcpy(value, &narrow, sizeof(narrow));
+	}
+	return PSD_OK;
+}
+
+static enum psd_status read_number(void *value, const struct psd_node *node, const struct psd_key *key,
+				   struct psd_error *err)
+{
+	enum psd_status status = psd_node_number(node, key->lowest, key->highest, value, err);
+
+	if (status && key->word && node->kind == PSD_NODE_SCALAR)
+		return psd_error_set(err, PSD_EINVAL, node->at,
+				     "'%s' is '%.80s', must be '%s' or a number from %.15g to %.15g", key->name,
+				     node->text, key->word, key->lowest, key->highest);
+	return status;
+}
+
+static enum psd_status read_named(void *value, const struct psd_node *node, const struct psd_key *key,
+				  struct psd_error *err)
+{
+	unsigned position;
+	enum psd_status status = psd_node_choice(node, key->names, &position, err);
+
+	if (status)
+		return status;
+	if (key->type == PSD_KEY_NAME)
+		memcpy(value, &key->names[position], sizeof(key->names[position]));
+	else if (key->type == PSD_KEY_CHOICE)
+		memcpy(value, &position, sizeof(position));
+	else
+		*(bool *)value = position == 1;
+	return PSD_OK;
+}
+
+enum psd_status psd_value_read(void *value, const struct psd_node *node, const struct psd_key *key,
+			       struct psd_error *err)
+{
+	switch (key->type) {
+	case PSD_KEY_SECTION: break;
+	case PSD_KEY_TEXT:
+	case PSD_KEY_PATH: return psd_node_text(node, value, err);
+	case PSD_KEY_FLAG:
+		if (!key->names)
+			return psd_node_bool(node, value, err);
+		return read_named(value, node, key, err);
+	case PSD_KEY_NAME:
+	case PSD_KEY_CHOICE: return read_named(value, node, key, err);
+	case PSD_KEY_RATE: return psd_node_rate(node, value, err);
+	case PSD_KEY_BYTES: return psd_node_bytes(node, value, err);
+	case PSD_KEY_SECONDS: return psd_node_seconds(node, value, err);
+	case PSD_KEY_RATIO: return psd_node_ratio(node, key->lowest, key->highest, value, err);
+	case PSD_KEY_NUMBER: return read_number(value, node, key, err);
+	case PSD_KEY_UNSIGNED:
+	case PSD_KEY_COUNT: return read_whole(value, node, key, err);
+	}
+	return PSD_OK;
+}
+
+/* ---- writing ---- */
+
+static uint64_t whole(const void *value, const struct psd_key *key)
+{
+	return psd_value_bytes(key->type) == sizeof(unsigned) ? *(const unsigned *)value : *(const uint64_t *)value;
+}
+
+bool psd_value_is_absent(const void *value, const struct psd_key *key, bool is_needed)
+{
+	const bool may_be_zero = is_needed && key->lowest <= 0.0;
+
+	if (key->fallback)
+		return false;
+	switch (key->type) {
+	case PSD_KEY_SECTION:
+	case PSD_KEY_CHOICE:
+	case PSD_KEY_FLAG: return false;
+	case PSD_KEY_TEXT:
+	case PSD_KEY_PATH:
+	case PSD_KEY_NAME: return !*(const char *const *)value;
+	case PSD_KEY_RATE: return *(const double *)value == 0.0;
+	case PSD_KEY_BYTES: return whole(value, key) == 0 || whole(value, key) == UINT64_MAX;
+	case PSD_KEY_SECONDS:
+	case PSD_KEY_RATIO:
+	case PSD_KEY_NUMBER: return isinf(*(const double *)value) || (*(const double *)value == 0.0 && !may_be_zero);
+	case PSD_KEY_UNSIGNED:
+	case PSD_KEY_COUNT: return whole(value, key) == 0 && !may_be_zero;
+	}
+	return false;
+}
+
+/* Units as in engine/base/units.c, which multiplies rates and divides times. The last is for what no other hits. */
+struct prefix {
+	const char *name;
+	double factor;
+};
+
+static const struct prefix rate_prefixes[] = {{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1.0}};
+static const struct prefix time_parts[] = {{"", 1.0}, {"m", 1e3}, {"u", 1e6}, {"n", 1e9}, {"", 1.0}};
+enum { N_PREFIXES = 5 };
+
+static const struct prefix byte_prefixes[] = {{"Gi", 0x1p30}, {"Mi", 0x1p20}, {"Ki", 0x1p10}, {"G", 1e9},
+					      {"M", 1e6},     {"k", 1e3},     {"", 1.0}};
+
+/* The shortest figure that reads back as value; false when there is none with this prefix. */
+static bool add_exact(struct psd_text *text, double value, const struct prefix *prefix, bool is_part)
+{
+	const double figure = is_part ? value * prefix->factor : value / prefix->factor;
+	char figures[40];
+
+	for (int significant = 15; significant <= 17; significant++) {
+		snprintf(figures, sizeof(figures), "%.*g", significant, figure);
+		if ((is_part ? strtod(figures, NULL) / prefix->factor : strtod(figures, NULL) * prefix->factor) !=
+		    value)
+			continue;
+		psd_text_add(text, "%s%s", figures, prefix->name);
+		return true;
+	}
+	return false;
+}
+
+static bool is_too_large(double value, const struct prefix *prefix, bool is_part)
+{
+	return is_part ? value > 0.0 && value * prefix->factor < 0.9999995 : value < prefix->factor;
+}
+
+/* With the largest prefix that suits and is exact. */
+static void add_scaled(struct psd_text *text, double value, const struct prefix prefixes[N_PREFIXES], bool is_part)
+{
+	unsigned i = 0;
+
+	while (i + 1 < N_PREFIXES &&
+	       (is_too_large(value, &prefixes[i], is_part) || !add_exact(text, value, &prefixes[i], is_part)))
+		i++;
+	if (i + 1 == N_PREFIXES)
+		add_exact(text, value, &prefixes[i], is_part);
+}
+
+/* With the first prefix that leaves a whole number. */
+static void add_bytes(struct psd_text *text, uint64_t bytes)
+{
+	const struct prefix *prefix = byte_prefixes;
+
+	while (prefix->factor > 1.0 && (bytes == 0 || bytes % (uint64_t)prefix->factor > 0))
+		prefix++;
+	psd_text_add(text, "%" PRIu64 "%sB", bytes / (uint64_t)prefix->factor, prefix->name);
+}
+
+void psd_value_add(struct psd_text *text, const void *value, const struct psd_key *key)
+{
+	const char *const *names = key->names ? key->names : psd_value_flag_names;
+
+	switch (key->type) {
+	case PSD_KEY_SECTION: break;
+	case PSD_KEY_TEXT:
+	case PSD_KEY_PATH: /* YAML's double-quoted strings take all escapes of JSON */
+		psd_text_add_json(text, *(const char *const *)value);
+		break;
+	case PSD_KEY_NAME: psd_text_add(text, "%s", *(const char *const *)value); break;
+	case PSD_KEY_CHOICE: psd_text_add(text, "%s", names[*(const unsigned *)value]); break;
+	case PSD_KEY_FLAG: psd_text_add(text, "%s", names[*(const bool *)value]); break;
+	case PSD_KEY_RATE:
+		add_scaled(text, *(const double *)value, rate_prefixes, false);
+		psd_text_add(text, "bps");
+		break;
+	case PSD_KEY_SECONDS:
+		add_scaled(text, *(const double *)value, time_parts, true);
+		psd_text_add(text, "s");
+		break;
+	case PSD_KEY_RATIO:
+	case PSD_KEY_NUMBER: add_exact(text, *(const double *)value, &(struct prefix){"", 1.0}, false); break;
+	case PSD_KEY_BYTES: add_bytes(text, whole(value, key)); break;
+	case PSD_KEY_UNSIGNED:
+	case PSD_KEY_COUNT: psd_text_add(text, "%" PRIu64, whole(value, key)); break;
+	}
+}

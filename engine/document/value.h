@@ -1,0 +1,19 @@
+/* One plain value of a table of keys: read from a node, written so that it reads back as it is. Private to the
+ * document. */
+#ifndef PSD_VALUE_H
+#define PSD_VALUE_H
+
+#include "engine/document/schema.h"
+
+/* "false", "true": what a flag without names of its own is. */
+extern const char *const psd_value_flag_names[];
+
+size_t psd_value_bytes(enum psd_key_type type);
+/* PSD_EINVAL with the place; *value is written on success only. A path stays as it stands. */
+enum psd_status psd_value_read(void *value, const struct psd_node *node, const struct psd_key *key,
+			       struct psd_error *err) PSD_MUST_CHECK;
+/* Nothing that a text says stands there: see struct psd_key. */
+bool psd_value_is_absent(const void *value, const struct psd_key *key, bool is_needed);
+void psd_value_add(struct psd_text *text, const void *value, const struct psd_key *key);
+
+#endif

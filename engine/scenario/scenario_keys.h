@@ -1,0 +1,35 @@
+/* The rows of a scenario's keys, and what heeds each. All that is known of a key stands in its row; the sections are in
+ * the files of their names. */
+#ifndef PSD_SCENARIO_KEYS_H
+#define PSD_SCENARIO_KEYS_H
+
+#include "engine/document/schema.h"
+
+/* What heeds a key; bits of psd_key.uses. */
+enum psd_use {
+	PSD_BY_SIM = 1,	   /* psd-sim */
+	PSD_BY_RUN = 2,	   /* psd-run where it trains */
+	PSD_BY_REPLAY = 4, /* psd-run where it replays */
+	PSD_BY_CHOICE = 8, /* who chooses a system's methods by seconds, whatever carries them out */
+	PSD_AGREED = 16,   /* all hosts of a run must have the same; those of PSD_BY_CHOICE where a system chooses so */
+	PSD_BY_PSD_RUN = PSD_BY_RUN | PSD_BY_REPLAY,
+	PSD_BY_ALL = PSD_BY_SIM | PSD_BY_PSD_RUN,
+};
+
+/* All of a scenario; its struct is psd_scenario. */
+extern const struct psd_key psd_scenario_root;
+
+/* Sections below. */
+extern const struct psd_section psd_scenario_cluster;
+extern const struct psd_section psd_scenario_host;   /* struct psd_host */
+extern const struct psd_section psd_scenario_system; /* struct psd_system */
+extern const struct psd_section psd_scenario_sweep;
+extern const struct psd_section psd_scenario_train; /* struct psd_train */
+
+/* What rows of several sections must say together: PSD_EINVAL with the place. */
+enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader,
+					   const struct psd_node *root) PSD_MUST_CHECK;
+enum psd_status psd_scenario_find_baseline(const struct psd_schema_reader *reader,
+					   const struct psd_node *root) PSD_MUST_CHECK;
+
+#endif
