@@ -80,7 +80,8 @@ static void gather(struct psd_interpreter *in)
 
 static void collective_is_ready(struct psd_interpreter *in, struct psd_task task)
 {
-	uint32_t *n_ready = &in->collective_ready[task.iteration % 2][task.op];
+	const uint32_t row = task.iteration % in->program->window;
+	uint32_t *n_ready = &in->collective_ready[(size_t)row * in->program->n_ops + task.op];
 	if (++*n_ready < in->n_cluster_workers)
 		return;
 	*n_ready = 0;
@@ -172,10 +173,8 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	in->hosts = calloc(in->n_hosts, sizeof(*in->hosts));
 	in->next_sec = calloc(in->n_iterations, sizeof(*in->next_sec));
 	in->n_next_done = calloc(in->n_iterations, sizeof(*in->n_next_done));
-	in->collective_ready[0] = calloc(in->program->n_ops, sizeof(*in->collective_ready[0]));
-	in->collective_ready[1] = calloc(in->program->n_ops, sizeof(*in->collective_ready[1]));
-	if (in->hosts == NULL || in->next_sec == NULL || in->n_next_done == NULL || in->collective_ready[0] == NULL ||
-	    in->collective_ready[1] == NULL)
+	in->collective_ready = calloc((size_t)in->program->window * in->program->n_ops, sizeof(*in->collective_ready));
+	if (in->hosts == NULL || in->next_sec == NULL || in->n_next_done == NULL || in->collective_ready == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", in->n_hosts);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		enum psd_status status =
@@ -208,8 +207,7 @@ void psd_interpreter_release(struct psd_interpreter *in)
 	free(in->hosts);
 	free(in->next_sec);
 	free(in->n_next_done);
-	free(in->collective_ready[0]);
-	free(in->collective_ready[1]);
+	free(in->collective_ready);
 	free(in->collectives.entries);
 	psd_account_release(&in->account);
 	*in = (struct psd_interpreter){0};
@@ -305,8 +303,8 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct p
 		if (psd_sched_is_complete(sched))
 			continue;
 		for (uint32_t i = 0; i < in->program->n_ops; i++) {
-			const uint32_t waiting = sched->waiting[sched->iteration % 2][i];
-			if (sched->duties->waits[i] == PSD_NOT_CARRIED || waiting == UINT32_MAX)
+			const uint32_t waiting = psd_sched_waiting(sched, i);
+			if (sched->duties->waits[i] == PSD_NOT_CARRIED || waiting == PSD_DONE)
 				continue;
 			return psd_error_set(
 				err, PSD_ERUN, PSD_NOWHERE,

@@ -54,7 +54,8 @@ struct psd_interpreter {
 	double *next_sec;      /* per iteration: when its NEXT was done on the last worker */
 	uint32_t *n_next_done; /* per iteration */
 	struct psd_account account;
-	uint32_t *collective_ready[2];	    /* per operation: workers on which it is ready, by parity */
+	/* a row of operations for each iteration of the window, in turn: workers on which it is ready */
+	uint32_t *collective_ready;
 	struct psd_ready_queue collectives; /* ready on all workers of the cluster, not yet begun */
 	int64_t n_chosen;		    /* by the coordinator elsewhere */
 	bool has_collective;		    /* one has begun or is gathering workers */
@@ -87,7 +88,7 @@ void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task
 
 /* True when the host has carried out all its operations of all iterations. */
 bool psd_interpreter_host_is_complete(const struct psd_interpreter *interpreter, unsigned host);
-/* The oldest iteration that the host has not completed; messages of this one and the next may arrive. */
+/* The oldest iteration that the host has not completed: the first of its window, of which messages may arrive. */
 uint32_t psd_interpreter_iteration(const struct psd_interpreter *interpreter, unsigned host);
 /* PSD_OK when all iterations are done on all hosts; else PSD_ERUN with the first host that is not and an operation it
  * waits for. */

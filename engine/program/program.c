@@ -39,9 +39,8 @@ uint32_t psd_builder_add_op(struct psd_builder *b, const struct psd_op *op)
 	return program->n_ops++;
 }
 
-/* `waits` cannot start before `before` is done, in the same iteration or in the one before. Edges are collected as
- * (before, waits) and sorted into both directions at the end. */
-static void add_edge(struct psd_builder *b, uint32_t before, uint32_t waits, bool is_next_iteration)
+/* Edges are collected as (before, waits) and sorted into both directions at the end. */
+void psd_builder_after_iterations(struct psd_builder *b, uint32_t waits, uint32_t before, uint32_t distance)
 {
 	struct psd_program *program = &b->program;
 	if (before == PSD_NO_OP || waits == PSD_NO_OP)
@@ -60,14 +59,16 @@ static void add_edge(struct psd_builder *b, uint32_t before, uint32_t waits, boo
 		}
 		b->edges_capacity = wanted;
 	}
-	program->dependencies[program->n_edges] = (struct psd_edge){before, is_next_iteration};
-	program->dependents[program->n_edges] = (struct psd_edge){waits, is_next_iteration};
+	program->dependencies[program->n_edges] = (struct psd_edge){before, distance};
+	program->dependents[program->n_edges] = (struct psd_edge){waits, distance};
 	program->n_edges++;
+	if (program->window <= distance)
+		program->window = distance + 1;
 }
 
 void psd_builder_after(struct psd_builder *b, uint32_t waits, uint32_t before)
 {
-	add_edge(b, before, waits, false);
+	psd_builder_after_iterations(b, waits, before, 0);
 }
 
 uint32_t psd_builder_add_gate(struct psd_builder *b, enum psd_where where)
@@ -203,7 +204,7 @@ static void add_ends(struct psd_builder *b, uint32_t first_forward)
 						    });
 	psd_builder_after(b, barrier, b->backward_end);
 	psd_builder_after(b, next, barrier);
-	add_edge(b, next, first_forward, true);
+	psd_builder_after_iterations(b, first_forward, next, 1);
 	const uint32_t *done = b->done_ops;
 	for (uint32_t i = 0; i < b->n_done && !b->is_out_of_memory; i += 2) {
 		if (waits_for_all) {
@@ -214,7 +215,7 @@ static void add_ends(struct psd_builder *b, uint32_t first_forward)
 		uint32_t forward = first_forward;
 		while (b->program.ops[forward].layer != done[i])
 			forward++;
-		add_edge(b, done[i + 1], forward, true);
+		psd_builder_after_iterations(b, forward, done[i + 1], 1);
 		if (forward == first_forward)
 			psd_builder_after(b, next, done[i + 1]);
 	}
@@ -323,11 +324,12 @@ struct psd_traffic psd_program_traffic(const struct psd_program *program, unsign
 	return total;
 }
 
-/* In another order a worker that is ahead may have one ready that others do not have yet. A send may be what another's
- * next collective waits for, through a barrier per layer, and would wait behind one that the sender has begun. */
+/* In another order a worker that is ahead may have one ready that others do not have yet, and so may one that is several
+ * iterations ahead. A send may be what another's next collective waits for, through a barrier per layer, and would wait
+ * behind one that the sender has begun. */
 bool psd_program_orders_collectives(const struct psd_program *program)
 {
-	if (program->plan->system->priority != PSD_PRIORITY_GENERATION)
+	if (program->plan->system->priority != PSD_PRIORITY_GENERATION || program->window > 2)
 		return false;
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (program->ops[i].kind == PSD_OP_SEND)

@@ -61,8 +61,10 @@ struct psd_op {
 };
 
 struct psd_edge {
-	uint32_t op;		/* in dependencies: what must be done before; in dependents: what waits */
-	bool is_next_iteration; /* the one that waits belongs to the iteration after */
+	uint32_t op; /* in dependencies: what must be done before; in dependents: what waits */
+	/* The one that waits belongs to the same iteration (0), to the next (1), or to a later one. What belongs to
+	 * an iteration before the first is done. */
+	uint32_t distance;
 };
 
 struct psd_program {
@@ -73,6 +75,9 @@ struct psd_program {
 	struct psd_edge *dependents;
 	uint32_t n_edges;
 	uint32_t next_op; /* the NEXT operation */
+	/* Iterations that a host may have begun and not completed: the largest distance of an edge + 1. A host's
+	 * messages reach others up to as many iterations ahead of theirs. */
+	uint32_t window;
 };
 
 /* Unrolls the plan. Dependencies on operations that a host does not carry out do not bind it. *program is filled on

@@ -30,6 +30,8 @@ uint32_t psd_builder_add_op(struct psd_builder *builder, const struct psd_op *op
 uint32_t psd_builder_add_gate(struct psd_builder *builder, enum psd_where where);
 /* `waits` cannot start before `before` is done; nothing happens when one of them is PSD_NO_OP. */
 void psd_builder_after(struct psd_builder *builder, uint32_t waits, uint32_t before);
+/* The same, where `waits` belongs to an iteration so many after. */
+void psd_builder_after_iterations(struct psd_builder *builder, uint32_t waits, uint32_t before, uint32_t distance);
 /* The layer's synchronisation on a host is over when all such `op`s are done: its new parameters are on the device, and
  * what it owes to others has left. */
 void psd_builder_add_done(struct psd_builder *builder, unsigned layer, uint32_t op);

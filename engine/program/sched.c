@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PSD_DONE UINT32_MAX
-
 /* ---- duties ---- */
 
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
@@ -116,7 +114,7 @@ static void add_ready(struct psd_sched *sched, struct psd_task task)
 	const struct psd_op *op = &sched->program->ops[task.op];
 	if (task.iteration >= sched->n_iterations)
 		return; /* the run ends before */
-	if (task.iteration == sched->fence && sched->iteration < sched->fence)
+	if (task.iteration >= sched->fence && sched->iteration < sched->fence)
 		add_to_list(sched, &sched->fenced, task);
 	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE)
 		psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->rank, task},
@@ -140,28 +138,34 @@ static void pass_fence(struct psd_sched *sched)
 	sched->fenced.n = 0;
 }
 
-static bool is_done(const struct psd_sched *sched, struct psd_task task)
+static uint32_t *row_of(const struct psd_sched *sched, uint32_t iteration)
 {
-	return sched->waiting[task.iteration % 2][task.op] == PSD_DONE;
+	return &sched->waiting[(size_t)(iteration % sched->program->window) * sched->program->n_ops];
 }
 
-/* Sets up the counters of an iteration. Dependencies on the iteration before that are done by now (or, before the
- * first, always) do not count. */
+static bool is_done(const struct psd_sched *sched, struct psd_task task)
+{
+	return row_of(sched, task.iteration)[task.op] == PSD_DONE;
+}
+
+/* Sets up the counters of an iteration. Dependencies on earlier iterations that are done by now (or, before the first,
+ * always) do not count. */
 static void start_iteration(struct psd_sched *sched, uint32_t iteration)
 {
 	const struct psd_program *program = sched->program;
-	uint32_t *waiting = sched->waiting[iteration % 2];
+	uint32_t *waiting = row_of(sched, iteration);
 	memcpy(waiting, sched->duties->waits, program->n_ops * sizeof(*waiting));
-	sched->n_left[iteration % 2] = sched->duties->n_carried;
+	sched->n_left[iteration % program->window] = sched->duties->n_carried;
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 		if (waiting[i] == PSD_NOT_CARRIED)
 			continue;
 		for (uint32_t e = 0; e < op->n_dependencies && waiting[i] > 0; e++) {
 			const struct psd_edge edge = program->dependencies[op->first_dependency + e];
-			if (!edge.is_next_iteration || sched->duties->waits[edge.op] == PSD_NOT_CARRIED)
+			if (edge.distance == 0 || sched->duties->waits[edge.op] == PSD_NOT_CARRIED)
 				continue;
-			if (iteration == 0 || is_done(sched, (struct psd_task){iteration - 1, edge.op}))
+			if (iteration < edge.distance ||
+			    is_done(sched, (struct psd_task){iteration - edge.distance, edge.op}))
 				waiting[i]--;
 		}
 		if (waiting[i] == 0)
@@ -173,16 +177,15 @@ enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program
 			       const struct psd_duties *duties, uint32_t n_iterations, struct psd_error *err)
 {
 	*sched = (struct psd_sched){.program = program, .duties = duties, .n_iterations = n_iterations};
-	for (unsigned parity = 0; parity < 2; parity++)
-		sched->waiting[parity] = malloc((program->n_ops + 1) * sizeof(*sched->waiting[parity]));
-	if (sched->waiting[0] == NULL || sched->waiting[1] == NULL) {
+	sched->waiting = malloc((size_t)program->window * (program->n_ops + 1) * sizeof(*sched->waiting));
+	sched->n_left = calloc(program->window, sizeof(*sched->n_left));
+	if (sched->waiting == NULL || sched->n_left == NULL) {
 		psd_sched_release(sched);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scheduler of %u operations",
 				     program->n_ops);
 	}
-	start_iteration(sched, 0);
-	if (n_iterations > 1)
-		start_iteration(sched, 1);
+	for (uint32_t i = 0; i < program->window && i < n_iterations; i++)
+		start_iteration(sched, i);
 	if (duties->n_carried == 0)
 		sched->iteration = n_iterations; /* a server that no tensor needs is done before it begins */
 	return PSD_OK;
@@ -190,8 +193,8 @@ enum psd_status psd_sched_init(struct psd_sched *sched, const struct psd_program
 
 void psd_sched_release(struct psd_sched *sched)
 {
-	free(sched->waiting[0]);
-	free(sched->waiting[1]);
+	free(sched->waiting);
+	free(sched->n_left);
 	free(sched->instant.tasks);
 	free(sched->fenced.tasks);
 	for (unsigned r = 0; r < PSD_RESOURCES; r++)
@@ -203,11 +206,11 @@ static void release_one(struct psd_sched *sched, struct psd_task task)
 {
 	if (task.iteration >= sched->n_iterations)
 		return;
-	/* an iteration's counters exist only while it is one of the two in flight; later ones look at what is done when
-	 * they start */
-	if (task.iteration > sched->iteration + 1)
+	/* an iteration's counters exist only while it is in the window; later ones look at what is done when they start
+	 */
+	if (task.iteration >= sched->iteration + sched->program->window)
 		return;
-	uint32_t *waiting = &sched->waiting[task.iteration % 2][task.op];
+	uint32_t *waiting = &row_of(sched, task.iteration)[task.op];
 	if (sched->duties->waits[task.op] == PSD_NOT_CARRIED)
 		return;
 	assert(*waiting > 0 && *waiting != PSD_DONE);
@@ -217,28 +220,28 @@ static void release_one(struct psd_sched *sched, struct psd_task task)
 
 void psd_sched_finish(struct psd_sched *sched, struct psd_task task)
 {
+	const uint32_t window = sched->program->window;
 	const struct psd_op *op = &sched->program->ops[task.op];
 	const struct psd_edge *dependents = &sched->program->dependents[op->first_dependent];
 	assert(!is_done(sched, task));
-	sched->waiting[task.iteration % 2][task.op] = PSD_DONE;
+	row_of(sched, task.iteration)[task.op] = PSD_DONE;
 	for (uint32_t e = 0; e < op->n_dependents; e++)
-		release_one(sched, (struct psd_task){task.iteration + (dependents[e].is_next_iteration ? 1 : 0),
-						     dependents[e].op});
-	sched->n_left[task.iteration % 2]--;
-	while (sched->iteration < sched->n_iterations && sched->n_left[sched->iteration % 2] == 0) {
-		const uint32_t following = sched->iteration + 2;
+		release_one(sched, (struct psd_task){task.iteration + dependents[e].distance, dependents[e].op});
+	sched->n_left[task.iteration % window]--;
+	while (sched->iteration < sched->n_iterations && sched->n_left[sched->iteration % window] == 0) {
+		const uint32_t following = sched->iteration + window;
 		sched->iteration++;
 		pass_fence(sched);
 		if (following < sched->n_iterations)
 			start_iteration(sched, following);
 		else
-			sched->n_left[following % 2] = UINT32_MAX; /* never started, never done */
+			sched->n_left[following % window] = UINT32_MAX; /* never started, never done */
 	}
 }
 
 void psd_sched_arrive(struct psd_sched *sched, struct psd_task receive)
 {
-	assert(receive.iteration <= sched->iteration + 1);
+	assert(receive.iteration < sched->iteration + sched->program->window);
 	release_one(sched, receive);
 }
 
@@ -262,6 +265,11 @@ bool psd_sched_take(struct psd_sched *sched, enum psd_resource resource, struct 
 		return false;
 	*task = entry.task;
 	return true;
+}
+
+uint32_t psd_sched_waiting(const struct psd_sched *sched, uint32_t op)
+{
+	return row_of(sched, sched->iteration)[op];
 }
 
 bool psd_sched_is_complete(const struct psd_sched *sched)

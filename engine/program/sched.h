@@ -1,6 +1,6 @@
 /* The shared scheduler: for one host, which operations of the program may start now, and in which order each resource
- * takes them. Knows nothing of time: executors tell it what finished and what arrived. Two iterations may be in flight
- * at once: nobody can be two ahead, since every iteration needs every worker. */
+ * takes them. Knows nothing of time: executors tell it what finished and what arrived. As many iterations as the
+ * program's window has are in flight at once. */
 #ifndef PSD_SCHED_H
 #define PSD_SCHED_H
 
@@ -20,6 +20,7 @@ struct psd_duties {
 	uint32_t n_carried;
 };
 #define PSD_NOT_CARRIED UINT32_MAX
+#define PSD_DONE	UINT32_MAX
 
 /* *duties is filled on success and released by psd_duties_release(). PSD_ENOMEM. */
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
@@ -53,12 +54,12 @@ struct psd_sched {
 	const struct psd_program *program;
 	const struct psd_duties *duties;
 	uint32_t n_iterations;
-	uint32_t *waiting[2]; /* of the iteration with that parity; PSD_DONE when done */
-	uint32_t n_left[2];   /* operations not yet done */
-	uint32_t iteration;   /* the oldest that is not complete */
+	uint32_t *waiting;  /* a row of operations for each iteration of the window, in turn; PSD_DONE when done */
+	uint32_t *n_left;   /* for each row: operations not yet done */
+	uint32_t iteration; /* the oldest that is not complete */
 	struct psd_task_list
-		instant; /* ready operations that need no resource, and collectives; the executor takes them */
-	uint32_t fence;	 /* nothing of this iteration is ready before the one before is complete; 0: none */
+		instant; /* ready, without a resource of their own, or collectives; the executor takes them */
+	uint32_t fence;	 /* nothing of this iteration or later is ready before the one before is complete; 0: none */
 	struct psd_task_list fenced;
 	struct psd_ready_queue queues[PSD_RESOURCES];
 	bool is_out_of_memory;
@@ -75,7 +76,7 @@ void psd_sched_release(struct psd_sched *sched);
 void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration);
 /* The task is done: what waited only for it becomes ready. */
 void psd_sched_finish(struct psd_sched *sched, struct psd_task task);
-/* One message of a receive operation arrived. */
+/* One message of a receive operation arrived; its iteration is in the window. */
 void psd_sched_arrive(struct psd_sched *sched, struct psd_task receive);
 /* Takes a ready task that needs no resource or is a collective; false when there is none. */
 bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task);
@@ -83,6 +84,8 @@ bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task);
  * queue. */
 const struct psd_ready *psd_sched_peek(const struct psd_sched *sched, enum psd_resource resource);
 bool psd_sched_take(struct psd_sched *sched, enum psd_resource resource, struct psd_task *task);
+/* What an operation of the oldest iteration still waits for; PSD_DONE: it is done. */
+uint32_t psd_sched_waiting(const struct psd_sched *sched, uint32_t op);
 /* True when every iteration is done. */
 bool psd_sched_is_complete(const struct psd_sched *sched);
 

@@ -25,6 +25,7 @@ struct psd_compute_options {
 struct psd_batch {
 	const float *images;
 	const int32_t *labels;
+	float *const *gradients; /* where they go, as in open(); NULL: where the last ones went */
 	uint64_t iteration;
 	uint64_t first_sample;
 	bool is_training; /* false: dropout passes through, batch norm uses its running statistics, no backward follows

@@ -144,6 +144,8 @@ static void begin(struct psd_compute *compute, const struct psd_batch *batch)
 	compute->loss = 0;
 	compute->correct = 0;
 	compute->layers[0].own.value = (void *)(uintptr_t)batch->images; /* only ever read */
+	for (unsigned t = 0; batch->gradients && t < compute->graph->n_tensors; t++)
+		compute->gradients[t] = batch->gradients[t];
 	for (unsigned l = 0; l < compute->graph->n_layers; l++)
 		compute->layers[l].own.is_filled = false;
 }

@@ -68,7 +68,7 @@ static unsigned received_parts(const struct psd_memory *memory)
 	return memory->adds_arrivals ? 1 : memory->plan->layout.workers;
 }
 
-/* Elements that the areas of the slices before one take. */
+/* Elements that an iteration's areas of the slices before one take. */
 static uint64_t received_offset(const struct psd_memory *memory, unsigned item, unsigned slice)
 {
 	uint64_t elements = 0;
@@ -78,13 +78,17 @@ static uint64_t received_offset(const struct psd_memory *memory, unsigned item, 
 	return elements;
 }
 
+static uint64_t all_received(const struct psd_memory *memory, unsigned item)
+{
+	return received_offset(memory, item, memory->plan->items[item].n_slices);
+}
+
 static void cut_ps_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
 {
 	const uint64_t elements = is_shard(memory) ? part_offset(memory, i, memory->plan->items[i].n_slices) : 0;
 
 	memory->items[i].history = take(cutter, elements);
-	memory->items[i].received =
-		take(cutter, is_shard(memory) ? received_offset(memory, i, memory->plan->items[i].n_slices) : 0);
+	memory->items[i].received = take(cutter, is_shard(memory) ? memory->n_under_way * all_received(memory, i) : 0);
 }
 
 static void cut_factor_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
@@ -93,11 +97,29 @@ static void cut_factor_item(struct psd_memory *memory, struct cutter *cutter, un
 	const uint64_t samples = (uint64_t)memory->plan->layout.workers * item->subject.batch;
 
 	memory->items[i].history = take(cutter, item->subject.elements);
-	for (unsigned parity = 0; parity < 2; parity++)
-		memory->items[i].factors[parity] = (struct psd_factor_area){
+	for (uint32_t row = 0; row < memory->window; row++) {
+		const size_t from_bytes = cutter->used_bytes;
+		const struct psd_factor_area area = {
 			take(cutter, samples * item->subject.columns),
 			take(cutter, samples * item->subject.rows),
 		};
+
+		if (row == 0)
+			memory->items[i].factors = area;
+		memory->items[i].factors_apart = (cutter->used_bytes - from_bytes) / sizeof(float);
+	}
+}
+
+static void cut_gradients(struct psd_memory *memory, struct cutter *cutter)
+{
+	const struct psd_plan *plan = memory->plan;
+
+	for (uint32_t row = 0; row < memory->n_under_way; row++)
+		for (unsigned i = 0; i < plan->n_items; i++)
+			for (unsigned t = plan->items[i].first_tensor;
+			     t < plan->items[i].first_tensor + plan->items[i].n_tensors; t++)
+				memory->gradients[row * plan->graph->n_tensors + t] =
+					take(cutter, plan->graph->tensors[t].elements);
 }
 
 static void cut(struct psd_memory *memory, struct cutter *cutter)
@@ -106,10 +128,7 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
 		memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
-	for (unsigned i = 0; i < plan->n_items; i++)
-		for (unsigned t = 0; t < plan->items[i].n_tensors; t++)
-			memory->gradients[plan->items[i].first_tensor + t] =
-				take(cutter, plan->graph->tensors[plan->items[i].first_tensor + t].elements);
+	cut_gradients(memory, cutter);
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		if (plan->items[i].method == PSD_METHOD_PS)
 			cut_ps_item(memory, cutter, i);
@@ -125,11 +144,18 @@ static enum psd_status out_of_memory(struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for parameters and gradients");
 }
 
-enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host,
+enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_program *program, unsigned host,
 				bool adds_arrivals, struct psd_error *err)
 {
-	struct psd_memory made = {.plan = plan, .host = host, .adds_arrivals = adds_arrivals};
+	const struct psd_plan *plan = program->plan;
+	struct psd_memory made = {.plan = plan,
+				  .host = host,
+				  .adds_arrivals = adds_arrivals,
+				  .n_under_way = program->window - 1,
+				  .window = program->window};
 	struct cutter cutter = {NULL, 0};
+
+	assert(program->window > 1); /* the next iteration's first layer waits for something of this one */
 
 	for (unsigned i = 0; i < plan->n_items; i++)
 		if (plan->items[i].n_tensors > PSD_PIECES_MAX)
@@ -138,7 +164,7 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan
 					     plan->graph->layers[plan->items[i].layer].name, plan->items[i].n_tensors,
 					     PSD_PIECES_MAX);
 	made.parameters = calloc(plan->graph->n_tensors + 1u, sizeof(*made.parameters));
-	made.gradients = calloc(plan->graph->n_tensors + 1u, sizeof(*made.gradients));
+	made.gradients = calloc(made.n_under_way * (plan->graph->n_tensors + (size_t)1), sizeof(*made.gradients));
 	made.items = calloc(plan->n_items + 1u, sizeof(*made.items));
 	if (made.parameters && made.gradients && made.items) {
 		cut(&made, &cutter);
@@ -191,12 +217,18 @@ unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors
 	return n_pieces;
 }
 
-float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, unsigned worker)
+float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t iteration)
+{
+	return memory->gradients + (size_t)(iteration % memory->n_under_way) * memory->plan->graph->n_tensors;
+}
+
+float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
+			   unsigned worker)
 {
 	const uint64_t part = memory->adds_arrivals ? 0 : worker;
 
-	return memory->items[item].received + received_offset(memory, item, slice) +
-	       part * apart(psd_memory_own_part(memory, item, slice).elements);
+	return memory->items[item].received + iteration % memory->n_under_way * all_received(memory, item) +
+	       received_offset(memory, item, slice) + part * apart(psd_memory_own_part(memory, item, slice).elements);
 }
 
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice)
@@ -207,12 +239,13 @@ float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, u
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker)
 {
-	const struct psd_factor_area *area = &memory->items[item].factors[iteration % 2];
+	const struct psd_memory_item *kept = &memory->items[item];
 	const struct psd_subject *subject = &memory->plan->items[item].subject;
 	const uint64_t samples_before = (uint64_t)worker * subject->batch;
+	const uint64_t before = iteration % memory->window * kept->factors_apart;
 
-	return (struct psd_factors){area->top + samples_before * subject->columns,
-				    area->bottom + samples_before * subject->rows};
+	return (struct psd_factors){kept->factors.top + before + samples_before * subject->columns,
+				    kept->factors.bottom + before + samples_before * subject->rows};
 }
 
 /* ---- starting values ---- */

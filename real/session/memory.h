@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/program/plan.h"
+#include "engine/program/program.h"
 #include "real/device/compute.h"
 #include "real/net/pieces.h"
 
@@ -18,13 +18,17 @@ struct psd_factor_area {
 	float *bottom;
 };
 
+/* Each of its areas is there for several iterations, in turn: peers that are ahead write what belongs to later ones.
+ */
 struct psd_memory_item {
 	float *history; /* optimiser state of what this host updates: PS: its parts, slice by slice; else all elements
 			 */
-	/* PS, on a shard: for each slice, for each worker in order, this shard's part of its gradient; or one for all,
-	 * to be added to */
+	/* PS, on a shard: for each iteration under way, for each slice, for each worker in order, this shard's part of
+	 * its gradient; or one for all, to be added to */
 	float *received;
-	struct psd_factor_area factors[2]; /* by parity of the iteration: a peer may be one ahead */
+	/* of the window's first iteration; those of the next lie so many elements behind */
+	struct psd_factor_area factors;
+	uint64_t factors_apart;
 };
 
 struct psd_memory {
@@ -32,7 +36,11 @@ struct psd_memory {
 	unsigned host;
 	bool adds_arrivals; /* what shards receive is summed as it comes, not kept apart */
 	float **parameters; /* one for each tensor */
+	/* Of each iteration under way one for each tensor. Forward waits for what became of the gradient window - 1
+	 * iterations before, so that no more are under way. */
 	float **gradients;
+	uint32_t n_under_way;
+	uint32_t window;	       /* of the program */
 	struct psd_memory_item *items; /* one for each item of the plan */
 	void *block;
 	size_t block_bytes;
@@ -40,18 +48,21 @@ struct psd_memory {
 
 /* *memory is filled on success, all zeros, and released by psd_memory_release(). PSD_ENOMEM; PSD_EINVAL: a layer has
  * too many tensors. */
-enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_plan *plan, unsigned host,
+enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_program *program, unsigned host,
 				bool adds_arrivals, struct psd_error *err) PSD_MUST_CHECK;
 void psd_memory_release(struct psd_memory *memory);
 
+/* An iteration's gradients, one for each tensor. */
+float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t iteration);
 /* The pieces of `tensors` (parameters or gradients) that a range of the item's elements covers; returns their number.
  */
 unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors[], unsigned item,
 			   struct psd_range range, struct iovec pieces[PSD_PIECES_MAX]);
 /* This host's part of a slice of a PS item, in elements of the item; the host is a shard. */
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice);
-/* Where a worker's gradient of that part arrives, or is added. */
-float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, unsigned worker);
+/* Where a worker's gradient of that part arrives in an iteration, or is added. */
+float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
+			   unsigned worker);
 /* The optimiser state of that part. */
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* A worker's factors of an item in an iteration. */

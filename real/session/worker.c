@@ -165,13 +165,16 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 
 	worker->peers = calloc(worker->n_hosts, sizeof(*worker->peers));
 	worker->last_sec = calloc(n_ops, sizeof(*worker->last_sec));
-	worker->losses = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->losses));
-	worker->correct = calloc((size_t)LOSS_WINDOW * worker->layout->workers, sizeof(*worker->correct));
+	/* a peer is at most two windows ahead; as much again for what comes late on other connections */
+	worker->loss_window = 4 * worker->program->window;
+	worker->losses = calloc((size_t)worker->loss_window * worker->layout->workers, sizeof(*worker->losses));
+	worker->correct = calloc((size_t)worker->loss_window * worker->layout->workers, sizeof(*worker->correct));
+	worker->n_reports = calloc(worker->loss_window, sizeof(*worker->n_reports));
 	worker->tests.pause_sec = calloc(worker->options->n_iterations, sizeof(*worker->tests.pause_sec));
 	worker->late_sec = calloc(worker->options->n_iterations, sizeof(*worker->late_sec));
 	worker->beside_sec = calloc(worker->options->n_iterations, sizeof(*worker->beside_sec));
 	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->last_sec || !worker->losses ||
-	    !worker->correct || !worker->tests.pause_sec)
+	    !worker->correct || !worker->n_reports || !worker->tests.pause_sec)
 		return out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		struct psd_peer *peer = &worker->peers[p];
@@ -233,7 +236,7 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 
 static enum psd_status open_compute(struct psd_worker *worker, struct psd_error *err)
 {
-	enum psd_status status = psd_memory_init(&worker->memory, worker->plan, worker->self,
+	enum psd_status status = psd_memory_init(&worker->memory, worker->program, worker->self,
 						 !worker->options->train->is_deterministic, err);
 
 	if (!status)
@@ -284,6 +287,8 @@ static void close_worker(struct psd_worker *worker)
 	free(worker->beside_sec);
 	free(worker->losses);
 	free(worker->correct);
+	free(worker->n_reports);
+	free(worker->computed_gradients);
 }
 
 /* ---- the loop ---- */

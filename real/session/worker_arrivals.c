@@ -30,13 +30,27 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 	if (is_report && (worker->self != 0 || !psd_layout_is_worker(worker->layout, peer) ||
 			  head->iteration >= worker->options->n_iterations))
 		return refuse(worker, peer, head, "a report that nobody expects", err);
-	/* the row of the window must be free: the iteration LOSS_WINDOW before it is complete when this host is that
-	 * far */
-	if (is_report && head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + LOSS_WINDOW / 2)
+	/* its row must be free: the iteration that had it before is complete when this host is that far */
+	if (is_report && head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + worker->loss_window / 2)
 		return PSD_WELCOME_LATER;
 	inlet->pieces[0] = (struct iovec){worker->peers[peer].small, head->length_bytes};
 	inlet->n_pieces = 1;
 	return PSD_WELCOME_NOW;
+}
+
+/* Not before this host has room for it. */
+static bool is_in_window(const struct psd_worker *worker, uint32_t iteration)
+{
+	return worker->has_begun &&
+	       iteration < psd_interpreter_iteration(&worker->interpreter, 0) + worker->program->window;
+}
+
+/* A peer that sends of an iteration has all it needs of the one window - 1 before, so this host had begun that, and so
+ * had what it needed of the one window - 1 before that. */
+static bool is_out_of_turn(const struct psd_worker *worker, uint32_t iteration, uint32_t next)
+{
+	return iteration < next || iteration >= next + 2 * (worker->program->window - 1) ||
+	       iteration >= worker->options->n_iterations;
 }
 
 /* READY comes to worker 0 from a worker; BEGIN from worker 0 to one that is ready. */
@@ -54,9 +68,7 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 		return refuse(worker, peer, head, "a signal that nobody expects", err);
 	if (!is_ready && head->iteration >= worker->peers[worker->self].next_signal[head->op])
 		return refuse(worker, peer, head, "the beginning of what is not ready", err);
-	return worker->has_begun && head->iteration <= psd_interpreter_iteration(&worker->interpreter, 0) + 1
-		       ? PSD_WELCOME_NOW
-		       : PSD_WELCOME_LATER;
+	return is_in_window(worker, head->iteration) ? PSD_WELCOME_NOW : PSD_WELCOME_LATER;
 }
 
 static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
@@ -72,12 +84,12 @@ static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, co
 	    head->length_bytes != psd_payload_bytes_between(&payload, worker->layout, peer, worker->self))
 		return refuse(worker, peer, head, "a message that the program does not have", err);
 	next = worker->peers[peer].next_iteration[head->op];
-	if (head->iteration < next || head->iteration > next + 1 || head->iteration >= worker->options->n_iterations)
+	if (is_out_of_turn(worker, head->iteration, next))
 		return refuse(worker, peer, head, "a message out of turn", err);
 	/* the one before is there, but its latency is not over yet, or a share of it is on another connection */
 	if (head->iteration > next)
 		return PSD_WELCOME_LATER;
-	if (!worker->has_begun || head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + 1)
+	if (!is_in_window(worker, head->iteration))
 		return PSD_WELCOME_LATER;
 	inlet->n_pieces = psd_worker_pieces(worker, (struct psd_task){head->iteration, head->op}, peer, worker->self,
 					    inlet->pieces);
@@ -105,8 +117,8 @@ static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, co
 		return refuse(worker, peer, head, "a step that the program does not have", err);
 	step = psd_worker_ring_step(worker, task, peer, head->part);
 	next = worker->peers[peer].next_iteration[head->op];
-	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step) || head->iteration < next ||
-	    head->iteration > next + 1 || head->iteration >= worker->options->n_iterations)
+	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step) ||
+	    is_out_of_turn(worker, head->iteration, next))
 		return refuse(worker, peer, head, "a step out of turn", err);
 	if (!ring->is_active || ring->task.op != task.op || ring->task.iteration != task.iteration) {
 		/* the peer is ahead: this worker has not begun that collective, or not taken the last of the one

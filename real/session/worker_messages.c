@@ -74,8 +74,9 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 	switch (op->payload.pattern) {
 	case PSD_PATTERN_PUSH:
 		if (from == worker->self)
-			return psd_memory_pieces(memory, memory->gradients, item, part_of(worker, op, to), pieces);
-		pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, from),
+			return psd_memory_pieces(memory, psd_memory_gradients(memory, task.iteration), item,
+						 part_of(worker, op, to), pieces);
+		pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, task.iteration, from),
 					   part_of(worker, op, to).elements * sizeof(float)};
 		return 1;
 	case PSD_PATTERN_PULL:
@@ -179,7 +180,7 @@ void psd_worker_choose(void *context, struct psd_task task)
 
 static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 {
-	const unsigned row = iteration % LOSS_WINDOW * worker->layout->workers;
+	const size_t row = (size_t)(iteration % worker->loss_window) * worker->layout->workers;
 	struct psd_progress progress = {
 		.iteration = iteration,
 		.n_iterations = worker->options->n_iterations,
@@ -199,7 +200,7 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
 			    const struct psd_wire_report *report)
 {
-	const unsigned row = iteration % LOSS_WINDOW;
+	const size_t row = iteration % worker->loss_window;
 
 	worker->losses[row * worker->layout->workers + from] = report->loss;
 	worker->correct[row * worker->layout->workers + from] = report->correct;
@@ -272,7 +273,7 @@ unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task
 		pieces[0] = (struct iovec){worker->folded.base, psd_worker_step_bytes(worker, task, step)};
 		return 1;
 	}
-	return psd_memory_pieces(&worker->memory, worker->memory.gradients, item,
+	return psd_memory_pieces(&worker->memory, psd_memory_gradients(&worker->memory, task.iteration), item,
 				 (struct psd_range){step->first_element, step->elements}, pieces);
 }
 

@@ -15,7 +15,6 @@
 #include "real/session/worker.h"
 
 enum {
-	LOSS_WINDOW = 8,   /* iterations whose reports may be incomplete at a time; hosts are at most two apart */
 	SIGNS_OF_LIFE = 4, /* within the time after which a stall is one, while a test keeps the others waiting */
 };
 
@@ -88,6 +87,8 @@ struct psd_worker {
 
 	struct psd_memory memory;
 	struct psd_compute *compute;
+	/* of each iteration under way, as the memory has them, but NULL where they are rebuilt */
+	float **computed_gradients;
 	struct psd_feed *feed; /* NULL: a server */
 	uint64_t global_batch;
 	unsigned end_layer; /* one after the last that forward carries out */
@@ -119,9 +120,10 @@ struct psd_worker {
 	struct psd_ring ring;
 	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes */
 
-	double *losses; /* LOSS_WINDOW rows of one for each worker */
+	uint32_t loss_window; /* iterations whose reports may be incomplete at a time */
+	double *losses;	      /* as many rows of one for each worker */
 	uint32_t *correct;
-	uint32_t n_reports[LOSS_WINDOW];
+	uint32_t *n_reports;
 	double last_loss;
 	double alive_sec; /* when the others last heard that this host is at work */
 	struct psd_tests tests;

@@ -85,23 +85,31 @@ static bool is_rebuilt(const struct psd_worker *worker, const struct psd_plan_it
 }
 
 /* The backend computes no gradient that is rebuilt. */
+static enum psd_status make_computed_gradients(struct psd_worker *worker, struct psd_error *err)
+{
+	const size_t n_tensors = worker->graph->n_tensors, n = worker->memory.n_under_way * n_tensors;
+
+	worker->computed_gradients = calloc(n + 1, sizeof(*worker->computed_gradients));
+	if (!worker->computed_gradients)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table of gradients");
+	memcpy(worker->computed_gradients, worker->memory.gradients, n * sizeof(*worker->computed_gradients));
+	for (unsigned i = 0; i < worker->plan->n_items; i++) {
+		const struct psd_plan_item *item = &worker->plan->items[i];
+
+		for (size_t t = item->first_tensor; t < n && is_rebuilt(worker, item); t += n_tensors)
+			memset(&worker->computed_gradients[t], 0, item->n_tensors * sizeof(float *));
+	}
+	return PSD_OK;
+}
+
 static enum psd_status open_backend(struct psd_worker *worker, const struct psd_compute_options *options,
 				    struct psd_error *err)
 {
-	float **gradients = calloc(worker->graph->n_tensors + 1u, sizeof(*gradients));
-	enum psd_status status;
+	const enum psd_status status = make_computed_gradients(worker, err);
 
-	if (!gradients)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table of gradients");
-	memcpy(gradients, worker->memory.gradients, worker->graph->n_tensors * sizeof(*gradients));
-	for (unsigned i = 0; i < worker->plan->n_items; i++)
-		for (unsigned t = 0;
-		     t < worker->plan->items[i].n_tensors && is_rebuilt(worker, &worker->plan->items[i]); t++)
-			gradients[worker->plan->items[i].first_tensor + t] = NULL;
-	status = worker->backend->open(&worker->compute, worker->graph, options, worker->memory.parameters, gradients,
-				       err);
-	free(gradients);
-	return status;
+	return status ? status
+		      : worker->backend->open(&worker->compute, worker->graph, options, worker->memory.parameters,
+					      worker->computed_gradients, err);
 }
 
 static enum psd_status open_all(struct psd_worker *worker, struct psd_error *err)
@@ -158,6 +166,8 @@ static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t itera
 		return status;
 	batch.images = samples.images;
 	batch.labels = samples.labels;
+	batch.gradients = worker->computed_gradients +
+			  (size_t)(iteration % worker->memory.n_under_way) * worker->graph->n_tensors;
 	worker->backend->begin(worker->compute, &batch);
 	return PSD_OK;
 }
@@ -213,11 +223,11 @@ static void run_factor(struct psd_worker *worker, struct psd_task task)
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
 	const struct psd_factors factors = psd_memory_factors(&worker->memory, i, task.iteration, 0);
-	float *weight = worker->memory.gradients[item->first_tensor];
-	float *bias = item->n_tensors > 1 ? worker->memory.gradients[item->first_tensor + 1] : NULL;
+	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration) + item->first_tensor;
 
 	worker->backend->rebuild(worker->compute, &factors, worker->layout->workers * item->subject.batch,
-				 (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, weight, bias);
+				 (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, gradients[0],
+				 item->n_tensors > 1 ? gradients[1] : NULL);
 }
 
 static void run_apply(struct psd_worker *worker, struct psd_task task)
@@ -225,31 +235,34 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
 	const struct psd_update update = psd_solver_update(worker->options->train, task.iteration);
+	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration);
 	float *history = worker->memory.items[i].history;
 
 	for (unsigned t = item->first_tensor; t < item->first_tensor + item->n_tensors; t++) {
 		const uint64_t elements = worker->graph->tensors[t].elements;
 
-		psd_solver_apply(&update, worker->memory.parameters[t], worker->memory.gradients[t], history, elements);
+		psd_solver_apply(&update, worker->memory.parameters[t], gradients[t], history, elements);
 		history += elements;
 	}
 }
 
 /* Of one slice's part from `offset` on: what is to be summed, workers in order of rank; a worker's own gradient stays
  * where backward put it. */
-static unsigned find_parts(const struct psd_worker *worker, const struct psd_op *op, const float *own, uint64_t offset,
+static unsigned find_parts(const struct psd_worker *worker, struct psd_task task, const float *own, uint64_t offset,
 			   const float **parts)
 {
+	const struct psd_memory *memory = &worker->memory;
+	const struct psd_op *op = &worker->program->ops[task.op];
 	const unsigned item = (unsigned)op->item;
 	unsigned n_parts = 0;
 
-	if (worker->memory.adds_arrivals)
-		parts[n_parts++] = psd_memory_received(&worker->memory, item, op->slice, 0) + offset;
+	if (memory->adds_arrivals)
+		parts[n_parts++] = psd_memory_received(memory, item, op->slice, task.iteration, 0) + offset;
 	for (unsigned w = 0; w < worker->layout->workers; w++) {
 		if (w == worker->self)
 			parts[n_parts++] = own;
-		else if (!worker->memory.adds_arrivals)
-			parts[n_parts++] = psd_memory_received(&worker->memory, item, op->slice, w) + offset;
+		else if (!memory->adds_arrivals)
+			parts[n_parts++] = psd_memory_received(memory, item, op->slice, task.iteration, w) + offset;
 	}
 	return n_parts;
 }
@@ -266,16 +279,17 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, const fl
 	const unsigned n_pieces = psd_memory_pieces(&worker->memory, worker->memory.parameters, item, part, weights);
 	uint64_t offset = 0;
 
-	psd_memory_pieces(&worker->memory, worker->memory.gradients, item, part, own);
+	psd_memory_pieces(&worker->memory, psd_memory_gradients(&worker->memory, task.iteration), item, part, own);
 	for (unsigned i = 0; i < n_pieces; i++) {
-		const unsigned n_parts = find_parts(worker, op, own[i].iov_base, offset, parts);
+		const unsigned n_parts = find_parts(worker, task, own[i].iov_base, offset, parts);
 		const uint64_t elements = weights[i].iov_len / sizeof(float);
 
 		psd_shard_reduce(&update, parts, n_parts, weights[i].iov_base, history + offset, elements);
 		offset += elements;
 	}
-	if (worker->memory.adds_arrivals) /* for the next iteration's; nobody sends them before this is applied */
-		memset(psd_memory_received(&worker->memory, item, op->slice, 0), 0, offset * sizeof(float));
+	if (worker->memory.adds_arrivals) /* for a later iteration's; nobody sends them before this is applied */
+		memset(psd_memory_received(&worker->memory, item, op->slice, task.iteration, 0), 0,
+		       offset * sizeof(float));
 }
 
 static enum psd_status reduce(struct psd_worker *worker, struct psd_task task, struct psd_error *err)

@@ -153,12 +153,12 @@ static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *er
 	sim->sendings = calloc(n_hosts, sizeof(*sim->sendings));
 	sim->ranks = calloc(n_hosts, sizeof(*sim->ranks));
 	sim->duties_of_host = calloc(n_hosts, sizeof(*sim->duties_of_host));
-	sim->n_shift_flows_done[0] = calloc(sim->program->n_ops, sizeof(*sim->n_shift_flows_done[0]));
-	sim->n_shift_flows_done[1] = calloc(sim->program->n_ops, sizeof(*sim->n_shift_flows_done[1]));
+	sim->n_shift_flows_done =
+		calloc((size_t)sim->program->window * sim->program->n_ops, sizeof(*sim->n_shift_flows_done));
 	sim->sent_bytes = calloc(n_nodes, sizeof(*sim->sent_bytes));
 	sim->received_bytes = calloc(n_nodes, sizeof(*sim->received_bytes));
 	if (sim->sendings == NULL || sim->ranks == NULL || sim->duties_of_host == NULL || sim->sent_bytes == NULL ||
-	    sim->received_bytes == NULL || sim->n_shift_flows_done[0] == NULL || sim->n_shift_flows_done[1] == NULL)
+	    sim->received_bytes == NULL || sim->n_shift_flows_done == NULL)
 		return out_of_memory(sim, err);
 	if (psd_sim_open_processors(sim, err))
 		return err->status;
@@ -175,8 +175,7 @@ static void release(struct psd_simulation *sim)
 	free(sim->duties);
 	free(sim->duties_of_host);
 	free(sim->sendings);
-	free(sim->n_shift_flows_done[0]);
-	free(sim->n_shift_flows_done[1]);
+	free(sim->n_shift_flows_done);
 	free(sim->ranks);
 	free(sim->sent_bytes);
 	free(sim->received_bytes);

@@ -50,7 +50,8 @@ struct psd_simulation {
 	struct psd_interpreter interpreter;
 	bool is_message_fidelity;
 	unsigned n_shift_flows;
-	uint32_t *n_shift_flows_done[2]; /* per operation, of all senders, by parity of the iteration */
+	/* Of all senders: a row of operations for each iteration of the window, in turn. */
+	uint32_t *n_shift_flows_done;
 	psd_span_fn span;
 	void *span_context;
 	struct psd_duties *duties; /* distinct ones */

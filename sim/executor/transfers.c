@@ -222,7 +222,8 @@ static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struc
 static void end_shift_flow(struct psd_simulation *sim, unsigned from, struct psd_task task)
 {
 	const unsigned n_hosts = sim->layout->workers;
-	uint32_t *n_done = &sim->n_shift_flows_done[task.iteration % 2][task.op];
+	const size_t row = task.iteration % sim->program->window;
+	uint32_t *n_done = &sim->n_shift_flows_done[row * sim->program->n_ops + task.op];
 	if (++*n_done < n_hosts * sim->n_shift_flows)
 		return;
 	*n_done = 0;

@@ -74,7 +74,7 @@ static void check_acyclic(const struct psd_program *program, const char *name)
 	cr_assert(n_left != NULL && order != NULL);
 	for (uint32_t op = 0; op < program->n_ops; op++) {
 		for (uint32_t e = 0; e < program->ops[op].n_dependencies; e++)
-			n_left[op] += !dependency(program, op, e).is_next_iteration;
+			n_left[op] += dependency(program, op, e).distance == 0;
 		if (n_left[op] == 0)
 			order[n_ordered++] = op;
 	}
@@ -82,7 +82,7 @@ static void check_acyclic(const struct psd_program *program, const char *name)
 		const struct psd_op *op = &program->ops[order[i]];
 		for (uint32_t e = 0; e < op->n_dependents; e++) {
 			const struct psd_edge edge = program->dependents[op->first_dependent + e];
-			if (!edge.is_next_iteration && --n_left[edge.op] == 0)
+			if (edge.distance == 0 && --n_left[edge.op] == 0)
 				order[n_ordered++] = edge.op;
 		}
 	}
@@ -111,11 +111,11 @@ static void check_mirrored(const struct psd_program *program, const char *name)
 			unsigned n_found = 0, n_wanted = 0;
 			for (uint32_t d = 0; d < before->n_dependents; d++) {
 				const struct psd_edge back = program->dependents[before->first_dependent + d];
-				n_found += back.op == op && back.is_next_iteration == edge.is_next_iteration;
+				n_found += back.op == op && back.distance == edge.distance;
 			}
 			for (uint32_t other = 0; other < program->ops[op].n_dependencies; other++) {
 				const struct psd_edge same = dependency(program, op, other);
-				n_wanted += same.op == edge.op && same.is_next_iteration == edge.is_next_iteration;
+				n_wanted += same.op == edge.op && same.distance == edge.distance;
 			}
 			cr_assert_eq(n_found, n_wanted, "%s: edge from %u to %u", name, edge.op, op);
 		}
@@ -206,7 +206,7 @@ static bool *all_before(const struct psd_program *program, uint32_t op)
 		const uint32_t at = pending[--n_pending];
 		for (uint32_t e = 0; e < program->ops[at].n_dependencies; e++) {
 			const struct psd_edge edge = dependency(program, at, e);
-			if (edge.is_next_iteration || is_before[edge.op])
+			if (edge.distance > 0 || is_before[edge.op])
 				continue;
 			is_before[edge.op] = true;
 			pending[n_pending++] = edge.op;
@@ -341,7 +341,7 @@ static void check_iteration_barrier(const struct psd_program *program, const cha
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		for (uint32_t e = 0; e < program->ops[i].n_dependencies; e++) {
 			const struct psd_edge edge = dependency(program, i, e);
-			cr_assert(!edge.is_next_iteration || edge.op == program->next_op,
+			cr_assert(edge.distance == 0 || edge.op == program->next_op,
 				  "%s: operation %u waits for %u of the iteration before", name, i, edge.op);
 		}
 }
@@ -365,7 +365,7 @@ static void check_layer_barrier(const struct psd_program *program, const char *n
 		unsigned n_own = 0;
 		for (uint32_t e = 0; e < program->ops[forward].n_dependencies; e++) {
 			const struct psd_edge edge = dependency(program, forward, e);
-			if (!edge.is_next_iteration || edge.op == program->next_op)
+			if (edge.distance == 0 || edge.op == program->next_op)
 				continue;
 			const struct psd_op *before = &program->ops[edge.op];
 			/* gates carry no layer; what they join is checked through what they wait for */
@@ -489,7 +489,7 @@ static void check_order_of_collectives(const struct psd_program *program, const 
 		for (uint32_t e = 0; e < op->n_dependencies; e++) {
 			const struct psd_edge before = dependency(program, i, e);
 
-			latest = !before.is_next_iteration && before.op > latest ? before.op : latest;
+			latest = before.distance == 0 && before.op > latest ? before.op : latest;
 		}
 		cr_assert_geq(latest, last, "%s: operation %u", name, i);
 		last = latest;

@@ -91,7 +91,7 @@ enum { SMALL_OPS = 4, SMALL_EDGES = 8 };
 
 struct small_edge {
 	uint32_t before, waits;
-	bool is_next_iteration;
+	uint32_t distance;
 };
 
 /* Operations on the device of one host, all of rank 0. Scheduler and edges point into it: must not move. */
@@ -111,7 +111,11 @@ static void small_open(struct small_program *small, uint32_t n_ops, const struct
 	struct psd_error err = {.text = ""};
 	uint32_t n_dependencies = 0, n_dependents = 0;
 
-	*small = (struct small_program){.program = {.ops = small->ops, .n_ops = n_ops, .n_edges = n_edges}};
+	*small =
+		(struct small_program){.program = {.ops = small->ops, .n_ops = n_ops, .n_edges = n_edges, .window = 2}};
+	for (uint32_t e = 0; e < n_edges; e++)
+		if (small->program.window <= edges[e].distance)
+			small->program.window = edges[e].distance + 1;
 	for (uint32_t op = 0; op < n_ops; op++) {
 		small->ops[op] = (struct psd_op){.kind = PSD_OP_FORWARD, .resource = PSD_RESOURCE_DEVICE};
 		small->ops[op].first_dependency = n_dependencies;
@@ -119,10 +123,10 @@ static void small_open(struct small_program *small, uint32_t n_ops, const struct
 		for (uint32_t e = 0; e < n_edges; e++) {
 			if (edges[e].waits == op)
 				small->dependencies[n_dependencies++] =
-					(struct psd_edge){edges[e].before, edges[e].is_next_iteration};
+					(struct psd_edge){edges[e].before, edges[e].distance};
 			if (edges[e].before == op)
 				small->dependents[n_dependents++] =
-					(struct psd_edge){edges[e].waits, edges[e].is_next_iteration};
+					(struct psd_edge){edges[e].waits, edges[e].distance};
 		}
 		small->ops[op].n_dependencies = n_dependencies - small->ops[op].first_dependency;
 		small->ops[op].n_dependents = n_dependents - small->ops[op].first_dependent;
@@ -155,7 +159,7 @@ static void expect_nothing(struct small_program *small)
 
 Test(sched, an_operation_is_ready_when_the_last_it_waits_for_is_done)
 {
-	const struct small_edge edges[] = {{0, 2, false}, {1, 2, false}};
+	const struct small_edge edges[] = {{0, 2, 0}, {1, 2, 0}};
 	struct small_program small;
 
 	small_open(&small, 3, edges, 2, 1);
@@ -173,7 +177,7 @@ Test(sched, an_operation_is_ready_when_the_last_it_waits_for_is_done)
 
 Test(sched, an_edge_to_the_next_iteration_holds_that_one_alone)
 {
-	const struct small_edge edges[] = {{0, 1, false}, {1, 0, true}};
+	const struct small_edge edges[] = {{0, 1, 0}, {1, 0, 1}};
 	struct small_program small;
 
 	small_open(&small, 2, edges, 2, 3);
@@ -212,7 +216,7 @@ Test(sched, two_iterations_are_in_flight_and_no_more)
  */
 Test(sched, what_is_done_before_an_iteration_begins_counts)
 {
-	const struct small_edge edges[] = {{0, 1, true}};
+	const struct small_edge edges[] = {{0, 1, 1}};
 	struct small_program small;
 
 	small_open(&small, 2, edges, 1, 3);
@@ -232,11 +236,57 @@ Test(sched, what_is_done_before_an_iteration_begins_counts)
 	psd_sched_release(&small.sched);
 }
 
+/* The window is four iterations: the oldest and three more. */
+Test(sched, an_edge_of_three_iterations_holds_the_third_one_after)
+{
+	const struct small_edge edges[] = {{0, 0, 3}};
+	struct small_program small;
+
+	small_open(&small, 1, edges, 1, 6);
+	const struct psd_task first = expect_next(&small, 0, 0);
+	const struct psd_task second = expect_next(&small, 1, 0);
+	const struct psd_task third = expect_next(&small, 2, 0);
+	expect_nothing(&small); /* iteration 3 waits for iteration 0, later ones are not in the window */
+	psd_sched_finish(&small.sched, second);
+	expect_nothing(&small); /* what iteration 4 waits for is done, but it has not begun */
+	psd_sched_finish(&small.sched, first);
+	const struct psd_task fourth = expect_next(&small, 3, 0);
+	psd_sched_finish(&small.sched, expect_next(&small, 4, 0));
+	expect_nothing(&small); /* iteration 5 waits for iteration 2 */
+	psd_sched_finish(&small.sched, third);
+	psd_sched_finish(&small.sched, expect_next(&small, 5, 0));
+	cr_expect_not(psd_sched_is_complete(&small.sched));
+	psd_sched_finish(&small.sched, fourth);
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+/* Operation 1 of iteration 2 waits for operation 0 of iteration 0 alone, and yet stays behind the fence of iteration 1.
+ */
+Test(sched, a_fence_holds_all_iterations_behind_it)
+{
+	const struct small_edge edges[] = {{0, 0, 1}, {0, 1, 2}};
+	struct small_program small;
+
+	small_open(&small, 2, edges, 2, 3);
+	psd_sched_set_fence(&small.sched, 1);
+	psd_sched_finish(&small.sched, expect_next(&small, 0, 0));
+	const struct psd_task last = expect_next(&small, 0, 1);
+	psd_sched_finish(&small.sched, expect_next(&small, 1, 1)); /* ready before the fence was there */
+	expect_nothing(&small);
+	psd_sched_finish(&small.sched, last);
+	psd_sched_finish(&small.sched, expect_next(&small, 1, 0));
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 0));
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 1));
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
 Test(sched, behind_a_fence_nothing_starts_before_all_is_done)
 {
 	/* the first of an iteration waits for the first of the one before only, so that without a fence it overtakes
 	 * the second */
-	const struct small_edge edges[] = {{0, 0, true}, {0, 1, false}};
+	const struct small_edge edges[] = {{0, 0, 1}, {0, 1, 0}};
 	struct small_program small;
 
 	small_open(&small, 2, edges, 2, 3);
