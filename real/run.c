@@ -7,6 +7,7 @@
 
 #include "engine/document/document.h"
 #include "engine/result/result_row.h"
+#include "engine/scenario/scenario_heed.h"
 #include "real/base/console.h"
 #include "real/base/machine.h"
 #include "real/base/part_file.h"
@@ -374,9 +375,9 @@ static void remark(const struct command *command)
 
 	if (command->options->is_quiet || !speaks(command))
 		return;
-	psd_run_add_unheeded(&text, command->scenario);
-	if (text.length)
-		psd_console_say("psd-run: for predictions only, nothing slows down for it:%s\n", text.bytes);
+	psd_scenario_add_unheeded(&text, command->scenario, replay_of(command) ? PSD_BY_REPLAY : PSD_BY_RUN);
+	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
+		psd_console_say("psd-run: %.*s\n", (int)strcspn(line, "\n"), line);
 	if (command->options->has_no_emulation)
 		psd_console_say("psd-run: no emulation: processes on loopback, links are as fast as the machine\n");
 	psd_text_release(&text);
@@ -453,12 +454,10 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 				 struct psd_error *err)
 {
 	struct command command = {.options = options, .scenario = scenario, .replay = scenario->replay};
-	enum psd_status status;
+	enum psd_status status = psd_worker_check(scenario, err);
 
-	if (!scenario->has_train && !scenario->has_replay)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "has no 'train', which psd-run needs; psd-sim predicts without it");
-	status = psd_subject_matter_load(&command.matter, scenario, err);
+	if (!status)
+		status = psd_subject_matter_load(&command.matter, scenario, err);
 	if (status)
 		return status;
 	status = prepare(&command, err);

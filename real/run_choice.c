@@ -1,4 +1,4 @@
-/* The choice of a cluster, and of what is said about the rest. */
+/* The choice of a cluster and of a length. */
 #include "real/run_choice.h"
 
 #include <stdbool.h>
@@ -70,33 +70,4 @@ uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t
 	if (!scenario->has_replay)
 		return psd_worker_iterations(&scenario->train, training_samples, global_batch);
 	return scenario->iterations ? psd_worker_warmed_up(scenario->iterations) : REPLAYED_ITERATIONS;
-}
-
-static bool has_host_costs(const struct psd_host *host)
-{
-	return host->copy_bps > 0.0 || host->reduce_bps > 0.0 || host->update_bps > 0.0 || host->transport_bps > 0.0 ||
-	       host->incast_ratio > 0.0 || host->latency_sec > 0.0 || host->iteration_sec > 0.0 ||
-	       host->n_collective_classes > 0;
-}
-
-void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario)
-{
-	bool has_host = has_host_costs(&scenario->host);
-
-	for (unsigned s = 0; s < scenario->n_systems; s++)
-		has_host = has_host || has_host_costs(&scenario->systems[s].host);
-	if (has_host && !scenario->has_replay)
-		psd_text_add(text, " 'host'");
-	if (scenario->jitter_ratio > 0.0 && !scenario->has_replay)
-		psd_text_add(text, " 'jitter'");
-	if (scenario->machine.cores)
-		psd_text_add(text, " 'machine'");
-	if (scenario->network.payload_ratio < 1.0 && !scenario->has_replay)
-		psd_text_add(text, " 'payload'");
-	if (scenario->network.local_bps > 0.0)
-		psd_text_add(text, " 'local'");
-	if (scenario->published_path)
-		psd_text_add(text, " 'published'");
-	if (scenario->iterations && !scenario->has_replay)
-		psd_text_add(text, " 'iterations' outside 'train'");
 }

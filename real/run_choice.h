@@ -1,11 +1,10 @@
-/* What of a scenario a run on one machine takes: which cluster, and which keys it does not heed. */
+/* What of a scenario a run on one machine takes: which cluster, how many iterations. */
 #ifndef PSD_REAL_RUN_CHOICE_H
 #define PSD_REAL_RUN_CHOICE_H
 
 #include <stdint.h>
 
 #include "engine/base/error.h"
-#include "engine/base/text.h"
 #include "engine/scenario/scenario.h"
 
 /* n_nodes: that many; 0: the first cluster of several nodes that one machine can be, else the first that it can be.
@@ -23,8 +22,5 @@ enum psd_status psd_run_check_hosts(const struct psd_system *system, const struc
  * psd_worker_iterations(); a replay, which trains nothing, measures as many as a prediction would, or a few. Pure. */
 uint32_t psd_run_choose_iterations(const struct psd_scenario *scenario, uint64_t n_asked, uint64_t training_samples,
 				   uint64_t global_batch);
-/* " 'host' 'local'": what describes a predicted cluster and a real one simply has; nothing when the scenario has none
- * of it. A replay heeds more of it. */
-void psd_run_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario);
 
 #endif

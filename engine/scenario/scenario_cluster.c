@@ -23,7 +23,7 @@ static const struct psd_key network_keys[] = {
 	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star", .uses = PSD_BY_SIM,
 	 .is_refused = true, .help = "star: one switch that never blocks; platform: what `platform` says"},
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
-	 .uses = PSD_BY_SIM, .help = "SimGrid's XML; `host.latency` still counts"},
+	 .uses = PSD_BY_SIM, .is_refused = true, .help = "SimGrid's XML; `host.latency` still counts"},
 	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
 	 .help = "of a node's link, each direction; beside `platform` for planning only"},
 	{NETWORK("latency", SECONDS, latency_sec), .when = {"topology", OF_ALL, OF_SWITCHES},

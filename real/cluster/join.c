@@ -20,7 +20,7 @@ enum psd_status psd_join(const struct psd_launch_options *options, const struct 
 		.finished = options->finished,
 		.context = options->context,
 	};
-	enum psd_status status = psd_worker_check(options->made, err);
+	enum psd_status status = psd_worker_check(options->made->matter->scenario, err);
 	unsigned n_beside, nth;
 
 	if (status)

@@ -480,7 +480,7 @@ enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_
 		.pipe_in = -1,
 		.pipe_out = -1,
 	};
-	enum psd_status status = psd_worker_check(options->made, err);
+	enum psd_status status = psd_worker_check(options->made->matter->scenario, err);
 
 	if (!status)
 		status = allocate(&launch, err);

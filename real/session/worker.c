@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "engine/scenario/scenario_heed.h"
 #include "real/net/socket.h"
 #include "real/session/worker_parts.h"
 
@@ -28,24 +29,12 @@ uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_
 	return iterations < PSD_MAX_ITERATIONS ? (uint32_t)iterations : PSD_MAX_ITERATIONS;
 }
 
-enum psd_status psd_worker_check(const struct psd_case *made, struct psd_error *err)
+enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd_error *err)
 {
-	const struct psd_scenario *scenario = made->matter->scenario;
-
 	if (!scenario->has_train && !scenario->has_replay)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which psd-run needs; psd-sim predicts without it");
-	if (scenario->is_half)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "'precision' is 'mixed', psd-run does 'fp32'; psd-sim predicts 'mixed'");
-	if (scenario->n_slowdowns > 0 || scenario->n_backgrounds > 0)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "'slow' and 'background' are for psd-sim, psd-run has those of the machine");
-	if (scenario->network.topology != PSD_TOPOLOGY_STAR)
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "'topology' is '%s', psd-run emulates 'star'; psd-sim takes all",
-				     psd_topology_names[scenario->network.topology]);
-	return PSD_OK;
+	return psd_scenario_check_heeded(scenario, scenario->has_replay ? PSD_BY_REPLAY : PSD_BY_RUN, err);
 }
 
 /* ---- what all hosts must have in common ---- */

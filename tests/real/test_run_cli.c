@@ -147,7 +147,8 @@ Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
 		{"--quiet --system Nobody", "s.yaml: has no system 'Nobody', must be one of PS, Hybrid"},
 		{"--quiet --trace /no/such/t.json", "/no/such/t.json: cannot be written: No such file"},
 		{"--quiet --log /no/such/l.csv", "/no/such/l.csv: cannot be written: No such file"},
-		{"--quiet --set model.precision=mixed", "'precision' is 'mixed', psd-run does 'fp32'"},
+		{"--quiet --set model.precision=mixed",
+		 "--set model.precision: 'precision' is 'mixed', heeded only by psd-sim: must be 'fp32' here"},
 		{"--quiet --set model.graph=none.yaml", "none.yaml: cannot be opened"},
 	};
 
@@ -400,19 +401,19 @@ Test(run_cli, iterations_may_be_shorter_than_the_latency)
 	scratch_folder_remove(&folder);
 }
 
-Test(run_cli, what_is_for_predictions_only_is_said)
+Test(run_cli, what_is_not_heeded_is_said)
 {
 	const struct scratch_folder folder = make_tiny();
 	static const struct {
 		const char *setting, *words;
 	} unheeded[] = {
-		{"cluster.host.copy=1GBps", " 'host'\n"},
-		{"cluster.host.update=1GBps", " 'host'\n"},
-		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", " 'host'\n"},
-		{"cluster.machine.cores=2 --set cluster.machine.message=1us", " 'machine'\n"},
-		{"cluster.host.latency=1ms", " 'host'\n"},
-		{"compute.jitter=5%", " 'jitter'\n"},
-		{"cluster.network.payload=95%", " 'payload'\n"},
+		{"cluster.host.copy=1GBps", "psd-sim and replays: 'cluster.host'\n"},
+		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", "psd-sim and replays: 'cluster.host'\n"},
+		{"cluster.machine.cores=2 --set cluster.machine.message=1us", "psd-sim: 'cluster.machine'\n"},
+		{"compute.jitter=5%", "psd-sim and replays: 'compute.jitter'\n"},
+		{"compute.images_per_sec=5", "psd-sim and replays: 'compute.images_per_sec'\n"},
+		{"cluster.network.payload=95%", "psd-sim and replays: 'cluster.network.payload'\n"},
+		{"fidelity=message --set baseline=PS", "psd-sim: 'fidelity' 'baseline'\n"},
 	};
 
 	for (size_t i = 0; i < sizeof(unheeded) / sizeof(unheeded[0]); i++) {
@@ -420,8 +421,7 @@ Test(run_cli, what_is_for_predictions_only_is_said)
 		struct run done;
 
 		snprintf(options, sizeof(options), "--iterations 1 --set %s", unheeded[i].setting);
-		snprintf(line, sizeof(line), "psd-run: for predictions only, nothing slows down for it:%s",
-			 unheeded[i].words);
+		snprintf(line, sizeof(line), "psd-run: heeded only by %s", unheeded[i].words);
 		done = run(tiny(&folder, options).text, "2>&1 >/dev/null");
 		cr_expect_eq(done.exit_status, 0);
 		cr_expect_not_null(strstr(done.text, line), "%s: %s", unheeded[i].setting, done.text);

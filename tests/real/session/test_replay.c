@@ -459,6 +459,6 @@ Test(replay, option_for_dilation_is_checked_as_the_key)
 		"--set emulation.dilation: 'dilation' is '0.5', must be 'auto' or a number from 1 to 1000000\n");
 	free(run.text);
 	expect_one_line("psd-run", "--dilation 2 scenarios/quickstart.yaml", 2,
-			"'dilation' needs 'replay: true' in 'compute': what is really computed cannot be slowed down");
+			"'emulation' has no effect where 'compute.replay' is 'false', only with true");
 	expect_one_line("psd-run", "--dilation 2 --pack a -o b", 2, "'--dilation' has no effect beside '--pack'");
 }

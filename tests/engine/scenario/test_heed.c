@@ -1,0 +1,103 @@
+/* Who heeds which keys: every row says it, what would change a run is refused with its place, the rest is told. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/scenario/scenario_heed.h"
+
+static struct psd_scenario parse(const char *rest)
+{
+	static const char head[] = "model: {graph: m.yaml, batch_per_worker: 32, precision: fp32}\n"
+				   "compute: {device: cpu, jitter: 0}\n"
+				   "systems:\n  - {name: A, sync: ps, host: {copy: 1GBps}}\n"
+				   "fidelity: flow\n";
+	char text[1024];
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+	const int length = snprintf(text, sizeof(text), "%s%s", head, rest);
+
+	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", text, (size_t)length, NULL, &err), PSD_OK, "%s", err.text);
+	return scenario;
+}
+
+#define PLAIN "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 0s}}\n"
+
+static void expect_told(const char *rest, enum psd_use executor, const char *expected)
+{
+	struct psd_scenario scenario = parse(rest);
+	struct psd_text text = {.bytes = NULL};
+
+	psd_scenario_add_unheeded(&text, &scenario, executor);
+	cr_expect_str_eq(text.bytes ? text.bytes : "", expected);
+	psd_text_release(&text);
+	psd_scenario_release(&scenario);
+}
+
+static void expect_refused(const char *rest, enum psd_use executor, const char *expected)
+{
+	struct psd_scenario scenario = parse(rest);
+	struct psd_error err = {.text = "accepted"};
+
+	cr_expect_eq(psd_scenario_check_heeded(&scenario, executor, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text, expected);
+	cr_expect_eq(psd_scenario_check_heeded(&scenario, PSD_BY_SIM, &err), PSD_OK, "%s", err.text);
+	psd_scenario_release(&scenario);
+}
+
+static bool check_row(const struct psd_schema_spot *spot)
+{
+	cr_expect(spot->key->help && *spot->key->help, "'%s' has no words", spot->path);
+	cr_expect(spot->uses & PSD_BY_ALL, "'%s' is heeded by nobody", spot->path);
+	return true;
+}
+
+Test(heed, every_row_has_words_and_somebody_who_heeds_it)
+{
+	psd_schema_walk(&psd_scenario_root, NULL, NULL, check_row, NULL);
+}
+
+Test(heed, what_is_as_if_it_were_absent_is_not_told)
+{
+	expect_told(PLAIN "baseline: compute\n", PSD_BY_SIM, "");
+	expect_told(PLAIN "baseline: compute\n", PSD_BY_RUN, "heeded only by psd-sim and replays: 'systems.host'\n");
+}
+
+Test(heed, what_is_told_stands_beside_who_heeds_it)
+{
+	expect_told(PLAIN "baseline: A\niterations: 3\npublished: p.csv\n", PSD_BY_RUN,
+		    "heeded only by psd-sim: 'baseline' 'published'\n"
+		    "heeded only by psd-sim and replays: 'systems.host' 'iterations'\n");
+	expect_told(PLAIN "baseline: A\niterations: 3\n", PSD_BY_REPLAY, "heeded only by psd-sim: 'baseline'\n");
+	expect_told(PLAIN "train: {iterations: 3, learning_rate: {base: 1}}\n", PSD_BY_REPLAY,
+		    "heeded only by training: 'train'\n");
+}
+
+/* A hybrid that chooses by seconds needs the costs, whatever carries its choice out. */
+Test(heed, costs_are_heeded_where_a_system_chooses_by_seconds)
+{
+	static const char *const settings[] = {"systems.0.sync=hybrid", "systems.0.rule=seconds", NULL};
+	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 32}\ncompute: {device: cpu, jitter: 1%}\n"
+				   "systems:\n  - {name: A, host: {copy: 1GBps}}\n" PLAIN;
+	struct psd_scenario scenario;
+	struct psd_text told = {.bytes = NULL};
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", text, strlen(text), settings, &err), PSD_OK, "%s",
+		     err.text);
+	psd_scenario_add_unheeded(&told, &scenario, PSD_BY_RUN);
+	cr_expect_str_eq(told.bytes, "heeded only by psd-sim and replays: 'compute.jitter'\n");
+	psd_text_release(&told);
+	psd_scenario_release(&scenario);
+}
+
+Test(heed, what_would_change_a_run_is_refused_with_its_place)
+{
+	expect_refused("cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, "
+		       "nodes_per_rack: 2}\n",
+		       PSD_BY_RUN, "a.yaml:8:54: 'topology' is 'racks', heeded only by psd-sim: must be 'star' here");
+	expect_refused("cluster:\n  nodes: 2\n  network: {platform: p.xml}\n", PSD_BY_RUN,
+		       "a.yaml:8:13: 'platform' is heeded only by psd-sim: must be left out here");
+	expect_refused(
+		"cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s}\n  slow: [{node: 1, link: 50%}]\n",
+		PSD_BY_REPLAY, "a.yaml:9:3: 'slow' is heeded only by psd-sim: must be left out here");
+}
