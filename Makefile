@@ -95,7 +95,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare golden check-layers check-headers check-scripts selfcheck \
+.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden check-layers check-headers check-scripts selfcheck \
 	format-check install clean FORCE
 
 help: ## list the targets
@@ -268,6 +268,9 @@ bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) bench-to
 
 compare: $(PROGRAMS) $(BUILD)/bench/cpu deps ## predict and execute the same scenarios on this machine, or SCENARIOS="mlp" only, into build/compare/
 	@tests/compare.sh $(BUILD) $(SCENARIOS)
+
+accuracy: $(BUILD)/psd-sim ## predict the runs on record in traces/measured/ again, with SET="KEY=VALUE ..." to see what a constant is worth
+	@tests/accuracy.sh $(BUILD) $(SET)
 
 check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
 	@tests/check-layers.sh . $(ENGINE)

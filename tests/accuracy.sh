@@ -1,0 +1,113 @@
+#!/bin/sh
+# tests/accuracy.sh BUILD [KEY=VALUE...]: predicts every iteration that traces/measured/ has on record (its README says in what form), without running
+# anything, and prints how far predictions are off. The settings replace keys of the scenarios, so that the worth of a constant shows: without what
+# messages take of cores, `make accuracy SET=cluster.machine.message=0s`. All errors are in BUILD/accuracy/errors.csv. Fails where fewer than 100 points
+# are on record, or half of them are off by more than 5 %.
+set -eu
+export LC_ALL=C
+build=$1
+shift
+out=$build/accuracy
+rm -rf "$out"
+mkdir -p "$out"
+for setting in "$@"; do
+	shift
+	set -- "$@" --set "$setting"
+done
+
+# write_profiles RECORD NAME: a profile of the layers of each of its points, NAME-1.csv and so on
+write_profiles() {
+	awk -F , -v "out=$out/$2" '
+		sub(/^# batch: /, "") { batch = $0; next }
+		/^#/ { next }
+		!n_columns { n_columns = split($0, columns); next }
+		{
+			file = out "-" ++n ".csv"
+			print "# batch: " batch "\n# kind: measured\n# origin: " FILENAME "\n# device: cpu\n# gemm_flops_per_sec: " $8 >file
+			print "layer,forward_sec,backward_sec" >file
+			for (c = 9; c < n_columns; c += 2) {
+				layer = columns[c]
+				sub(/\.forward_us$/, "", layer)
+				printf "%s,%.7f,%.7f\n", layer, 1e-6 * $c, 1e-6 * $(c + 1) >file
+			}
+			close(file)
+		}
+	' "$1"
+}
+
+# seconds: of the one result of psd-sim --csv; the title, in front of it, may have commas
+seconds() {
+	awk -F , '
+		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "iteration_sec") behind = NF - i }
+		NR == 2 { print $(NF - behind) }
+	'
+}
+
+# predict RECORD NAME [OPTION...]: a line of errors.csv for each point
+predict() {
+	record=$1 of=$2 n=0
+	shift 2
+	sed "s|\.\./models/|$PWD/scenarios/models/|; s|^compute: .*|compute: {profile: $of-1.csv}|" "scenarios/execute/$of.yaml" >"$out/$of.yaml"
+	grep -v '^#' "$record" | tail -n +2 >"$out/$of-points.csv"
+	while IFS=, read -r nodes bandwidth system measured _ drift reason _; do
+		n=$((n + 1))
+		"$build/psd-sim" --csv --quiet --system "$system" --set "compute.profile=$of-$n.csv" --set "sweep.nodes=$nodes" \
+			--set "cluster.network.bandwidth=$bandwidth" "$@" "$out/$of.yaml" >"$out/result.csv"
+		echo "$of,$nodes,$bandwidth,$system,$measured,$(seconds <"$out/result.csv"),$drift,$reason"
+	done <"$out/$of-points.csv" >>"$out/errors.csv"
+}
+
+# table: of errors.csv
+table() {
+	awk -F , '
+		function magnitude(error) { return error < 0 ? -error : error }
+		function note(kind, group, error) {
+			if (!(group in n)) groups[kind, ++n_groups[kind]] = group
+			errors[group, ++n[group]] = error
+		}
+		# sorted into `sorted`
+		function sort(group, sign, i, j, value) {
+			for (i = 1; i <= n[group]; i++) {
+				value = sign ? errors[group, i] : magnitude(errors[group, i])
+				for (j = i; j > 1 && sorted[j - 1] > value; j--) sorted[j] = sorted[j - 1]
+				sorted[j] = value
+			}
+		}
+		function quantile(group, ratio) { return sorted[int(1 + ratio * (n[group] - 1) + 0.5)] }
+		NR > 1 {
+			error = 100 * ($6 / $5 - 1)
+			note(1, "all", error)
+			note(2, $1, error)
+			note(3, $2 " nodes", error)
+			note(4, $3, error)
+			note(5, $4, error)
+			if (magnitude(error) > 15)
+				listed[++n_listed] = sprintf("  %s, %s nodes, %s, %s: %.4g s, predicted %.4g s, %+.1f %%: %s",
+					$1, $2, $3, $4, $5, $6, error, $8 == "" ? "unexplained" : $8)
+		}
+		END {
+			printf "%-20s %6s %8s %8s %8s %8s\n", "error in %", "points", "median", "9 in 10", "worst", "bias"
+			for (kind = 1; kind <= 5; kind++) for (g = 1; g <= n_groups[kind]; g++) {
+				group = groups[kind, g]
+				sort(group, 1)
+				bias = quantile(group, 0.5)
+				sort(group, 0)
+				printf "%-20s %6d %8.1f %8.1f %8.1f %+8.1f\n", group, n[group], quantile(group, 0.5), quantile(group, 0.9), sorted[n[group]], bias
+				if (kind == 1) { median = quantile(group, 0.5); worst = sorted[n[group]] }
+			}
+			if (n_listed) print "off by more than 15 %:"
+			for (i = 1; i <= n_listed; i++) print listed[i]
+			printf "accuracy: median %.1f %% of %d, worst %.1f %%\n", median, n["all"], worst
+			exit !(median <= 5 && n["all"] >= 100)
+		}
+	' "$out/errors.csv"
+}
+
+echo "network,nodes,bandwidth,system,measured_sec,predicted_sec,drift_ratio,reason" >"$out/errors.csv"
+for file in traces/measured/*/*.csv; do
+	name=$(basename "$file" .csv)
+	write_profiles "$file" "$name"
+	# shellcheck disable=SC2046
+	predict "$file" "$name" $(sed -n 's/^# \([a-z_]*\.[a-z_.]*\): \(.*\)/--set \1=\2/p' "$file") "$@"
+done
+table
