@@ -5,18 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/hash.h"
+
 struct psd_names_slot {
 	const char *name; /* NULL: free */
 	unsigned number;
 };
 
-/* FNV-1a, 64 bit (Fowler, Noll, Vo). */
 static uint64_t hash(const char *name)
 {
-	uint64_t value = UINT64_C(14695981039346656037);
+	const uint64_t value = psd_hash_bytes(PSD_HASH_START, name, strlen(name));
 
-	for (; *name; name++)
-		value = (value ^ (unsigned char)*name) * UINT64_C(1099511628211);
 	return value ^ value >> 32;
 }
 

@@ -4,7 +4,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "engine/base/hash.h"
 #include "real/data/data_parts.h"
+
+enum { HASHED_PIECES = 1024, HASHED_BYTES = 64 }; /* of a file, evenly spread */
 
 static const struct psd_data_reader *const readers[] = {
 	[PSD_DATA_SYNTHETIC] = &psd_data_synthetic,
@@ -113,6 +116,24 @@ void psd_data_close(struct psd_data *data)
 uint64_t psd_data_samples(const struct psd_data *data, enum psd_data_part part)
 {
 	return data->n_samples[part];
+}
+
+uint64_t psd_data_hash(const struct psd_data *data)
+{
+	uint64_t hash = PSD_HASH_START;
+
+	for (unsigned f = 0; f < data->files.n_files; f++) {
+		const struct psd_mapping *file = &data->files.files[f];
+		const uint64_t stride = file->n_bytes / HASHED_PIECES + 1;
+
+		hash = psd_hash_number(hash, file->n_bytes);
+		for (uint64_t at = 0; at < file->n_bytes; at += stride) {
+			const uint64_t rest = file->n_bytes - at < stride ? file->n_bytes - at : stride;
+
+			hash = psd_hash_bytes(hash, file->bytes + at, rest < HASHED_BYTES ? rest : HASHED_BYTES);
+		}
+	}
+	return hash;
 }
 
 enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,

@@ -31,6 +31,9 @@ void psd_data_close(struct psd_data *data); /* NULL is allowed */
 /* Training: at least 1. Test: 0 when there are none. */
 uint64_t psd_data_samples(const struct psd_data *data, enum psd_data_part part);
 
+/* Of the sizes of its files and of bytes all over them: of other data another, but for a few bytes between. */
+uint64_t psd_data_hash(const struct psd_data *data);
+
 /* Reads one sample (below psd_data_samples()) as the network takes it: image gets (channels, height, width) floats,
  * *label a class. epoch: of training, chooses the crop and mirror of packed images, counts nothing elsewhere. synthetic
  * patterns within -1 and 1, plus noise cifar10    red, green, blue plane; 0 to 255 less the mean image of the training

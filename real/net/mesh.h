@@ -1,5 +1,5 @@
 /* The connections ("lines", one or more) between every two hosts of a run, each opened by the higher number, both ends
- * sure of each other: the same version, the same plan, the number that was expected; and their clocks compared. Refuses
+ * sure of each other: the same version, the same terms, the number that was expected; and their clocks compared. Refuses
  * to carry anything else. */
 #ifndef PSD_REAL_MESH_H
 #define PSD_REAL_MESH_H
@@ -10,6 +10,7 @@
 #include "engine/cost/layout.h"
 
 #define PSD_MESH_ADDRESS_MAX 64
+#define PSD_MESH_TERMS_MAX   65536
 
 struct psd_mesh_host {
 	char address[PSD_MESH_ADDRESS_MAX];
@@ -22,7 +23,8 @@ struct psd_mesh_options {
 	unsigned self;
 	unsigned n_lines; /* between two hosts, >= 1 */
 	int listener;	  /* -1: listen on the own address; otherwise it is closed here */
-	uint64_t plan_hash;
+	const char *
+		terms; /* what all must have in common, see psd_scenario_add_agreed(); up to PSD_MESH_TERMS_MAX bytes */
 	double within_sec;
 };
 
@@ -33,7 +35,8 @@ struct psd_mesh_clock {
 };
 
 /* fds: n_lines for each host, host after host, -1 for the own; the caller closes them. Blocks until all are there.
- * PSD_ERUN: who is missing or does not fit. */
+ * PSD_ERUN: who is missing or does not fit. Where terms differ each host hears of it from the other, and names the
+ * first key that differs. */
 enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_mesh_clock *clock,
 			      struct psd_error *err) PSD_MUST_CHECK;
 

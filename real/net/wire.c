@@ -105,7 +105,7 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 
 void psd_wire_encode_hello(const struct psd_wire_hello *hello, uint8_t bytes[PSD_WIRE_HELLO_BYTES])
 {
-	put(put(put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->line, 4), 0, 4), hello->plan_hash, 8);
+	put(put(put(put(put(bytes, hello->host, 4), hello->n_hosts, 4), hello->line, 4), 0, 4), hello->terms_bytes, 8);
 }
 
 struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_BYTES])
@@ -115,7 +115,7 @@ struct psd_wire_hello psd_wire_decode_hello(const uint8_t bytes[PSD_WIRE_HELLO_B
 	hello.n_hosts = (uint32_t)get(&bytes, 4);
 	hello.line = (uint32_t)get(&bytes, 4);
 	(void)get(&bytes, 4);
-	hello.plan_hash = get(&bytes, 8);
+	hello.terms_bytes = get(&bytes, 8);
 	return hello;
 }
 

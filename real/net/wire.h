@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     5
+#define PSD_WIRE_VERSION     6
 #define PSD_WIRE_HEAD_BYTES  40
 #define PSD_WIRE_SMALL_BYTES 32 /* the longest payload that is not a tensor */
 
@@ -39,7 +39,7 @@ struct psd_wire_hello {
 	uint32_t host;
 	uint32_t n_hosts;
 	uint32_t line; /* which of the connections between the two hosts this is */
-	uint64_t plan_hash;
+	uint64_t terms_bytes; /* of text that follows the frame: what the sender's scenario says, on line 0 */
 };
 
 struct psd_wire_clock {

@@ -10,6 +10,7 @@
 
 #include "engine/scenario/scenario_heed.h"
 #include "real/net/socket.h"
+#include "real/session/terms.h"
 #include "real/session/worker_parts.h"
 
 double psd_worker_now(void *context)
@@ -35,55 +36,6 @@ enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which psd-run needs; psd-sim predicts without it");
 	return psd_scenario_check_heeded(scenario, scenario->has_replay ? PSD_BY_REPLAY : PSD_BY_RUN, err);
-}
-
-/* ---- what all hosts must have in common ---- */
-
-/* FNV-1a, 64 bits. */
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-	for (unsigned i = 0; i < 8; i++)
-		hash = (hash ^ (value >> 8 * i & 0xff)) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
-static uint64_t mix_double(uint64_t hash, double value)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return mix(hash, bits);
-}
-
-static uint64_t hash_plan(const struct psd_worker *worker)
-{
-	const struct psd_train *train = worker->options->train;
-	const struct psd_plan *plan = worker->plan;
-	uint64_t hash = mix(UINT64_C(0xcbf29ce484222325), worker->options->n_iterations);
-
-	hash = mix(mix(mix(hash, plan->layout.workers), plan->layout.workers_per_node), plan->layout.shards);
-	hash = mix(mix(mix(hash, plan->layout.has_separate_servers), plan->value_bytes), worker->program->n_ops);
-	hash = mix(mix(mix(hash, train->seed), train->data.kind), train->streams);
-	hash = mix_double(mix_double(mix_double(hash, train->optimiser.momentum), train->optimiser.weight_decay),
-			  train->rate.base);
-	hash = mix(mix(mix(hash, train->optimiser.is_nesterov), train->is_deterministic), train->test_every_epochs);
-	hash = mix_double(mix_double(mix(hash, train->rate.policy), train->rate.gamma), train->rate.power);
-	hash = mix(hash, worker->options->made->matter->scenario->batch_per_worker);
-	hash = mix_double(mix_double(hash, worker->dilation_ratio),
-			  worker->replay ? worker->replay->payload_ratio : 0.0);
-	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
-		hash = mix(hash, plan->graph->tensors[t].elements);
-	for (unsigned i = 0; i < plan->n_items; i++) {
-		const struct psd_plan_item *item = &plan->items[i];
-
-		hash = mix(mix(mix(hash, item->layer), (uint64_t)item->method), item->n_slices);
-		hash = mix(mix(mix(hash, item->root), item->first_tensor), item->subject.batch);
-	}
-	for (uint32_t i = 0; i < worker->program->n_ops; i++)
-		hash = mix(
-			mix(mix(hash, (uint64_t)worker->program->ops[i].kind), (uint64_t)worker->program->ops[i].item),
-			(uint64_t)worker->program->ops[i].rank);
-	return hash;
 }
 
 /* ---- opening ---- */
@@ -126,24 +78,27 @@ static enum psd_status open_streams(struct psd_worker *worker, const int fds[], 
 
 static enum psd_status join_mesh(struct psd_worker *worker, struct psd_error *err)
 {
-	const struct psd_mesh_options options = {
+	struct psd_text terms = {.bytes = NULL};
+	struct psd_mesh_options options = {
 		.layout = worker->layout,
 		.hosts = worker->options->hosts,
 		.self = worker->self,
 		.n_lines = worker->options->train->streams,
 		.listener = worker->options->listener,
-		.plan_hash = hash_plan(worker),
 		.within_sec = worker->options->connect_sec,
 	};
 	int *fds = calloc((size_t)worker->n_hosts * options.n_lines, sizeof(*fds));
 	enum psd_status status;
 
-	if (!fds)
-		return out_of_memory(err);
-	status = psd_mesh_open(&options, fds, &worker->clock, err);
+	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
+	psd_terms_add_program(&terms, worker->graph, worker->program);
+	options.terms = terms.bytes;
+	status =
+		!fds || terms.is_out_of_memory ? out_of_memory(err) : psd_mesh_open(&options, fds, &worker->clock, err);
 	worker->clock_offset_sec = -worker->clock.ahead_sec;
 	if (!status)
 		status = open_streams(worker, fds, err);
+	psd_text_release(&terms);
 	free(fds);
 	return status;
 }

@@ -37,8 +37,9 @@ struct psd_worker_options {
 	uint32_t n_iterations;
 	unsigned self;
 	const struct psd_mesh_host *hosts;
-	int listener;  /* or -1, see psd_mesh_options */
-	bool has_rate; /* shape what this host sends and receives, for nothing else does */
+	const char *terms; /* psd_terms_add(); NULL: all hosts have this one's scenario */
+	int listener;	   /* or -1, see psd_mesh_options */
+	bool has_rate;	   /* shape what this host sends and receives, for nothing else does */
 	double send_bps, receive_bps;
 	/* Of payload: no message is told of before such links have carried it; both 0: they are as they are. */
 	double pace_send_bps, pace_receive_bps;

@@ -1,67 +1,11 @@
 /* Two hosts meet on loopback, one in a thread: what they agree on, and what they refuse. */
 #define _GNU_SOURCE
-#include <criterion/criterion.h>
-#include <pthread.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "real/net/mesh.h"
-#include "real/net/socket.h"
-
-enum { HOSTS = 2, MOST_LINES = 4 };
-
-struct host {
-	struct psd_mesh_options options;
-	int fds[HOSTS * MOST_LINES];
-	struct psd_mesh_clock clock;
-	enum psd_status status;
-	struct psd_error err;
-};
-
-static void *join(void *context)
-{
-	struct host *host = context;
-
-	host->status = psd_mesh_open(&host->options, host->fds, &host->clock, &host->err);
-	return NULL;
-}
-
-/* Both at once. hosts[h].options.n_lines and plan_hash are the caller's. */
-static void meet(struct host hosts[HOSTS])
-{
-	static const struct psd_socket_options socket_options = {.has_buffers = false};
-	const struct psd_layout layout = psd_layout_make(HOSTS, 1, 0);
-	struct psd_mesh_host places[HOSTS];
-	struct psd_error err;
-	pthread_t other;
-
-	for (unsigned h = 0; h < HOSTS; h++) {
-		memcpy(places[h].address, "127.0.0.1", sizeof("127.0.0.1"));
-		hosts[h].options.layout = &layout;
-		hosts[h].options.hosts = places;
-		hosts[h].options.self = h;
-		hosts[h].options.within_sec = 20;
-		cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &socket_options, &hosts[h].options.listener,
-					       &places[h].port, &err),
-			     PSD_OK, "%s", err.text);
-	}
-	cr_assert_eq(pthread_create(&other, NULL, join, &hosts[1]), 0);
-	join(&hosts[0]);
-	pthread_join(other, NULL);
-}
-
-static void part(struct host hosts[HOSTS])
-{
-	for (unsigned h = 0; h < HOSTS; h++)
-		for (unsigned i = 0; !hosts[h].status && i < HOSTS * hosts[h].options.n_lines; i++)
-			if (hosts[h].fds[i] >= 0)
-				close(hosts[h].fds[i]);
-}
+#include "tests/real/net/meeting.h"
 
 Test(mesh, hosts_are_joined_by_every_line)
 {
-	struct host hosts[HOSTS] = {{.options = {.n_lines = 3, .plan_hash = 1}},
-				    {.options = {.n_lines = 3, .plan_hash = 1}}};
+	struct host hosts[HOSTS] = {{.options = {.n_lines = 3, .terms = "seed: 1\n"}},
+				    {.options = {.n_lines = 3, .terms = "seed: 1\n"}}};
 
 	meet(hosts);
 	for (unsigned line = 0; line < 3; line++) {
@@ -81,7 +25,7 @@ Test(mesh, hosts_are_joined_by_every_line)
 
 Test(mesh, one_machine_has_one_clock)
 {
-	struct host hosts[HOSTS] = {{.options = {.n_lines = 1}}, {.options = {.n_lines = 1}}};
+	struct host hosts[HOSTS] = {{.options = {.n_lines = 1, .terms = ""}}, {.options = {.n_lines = 1, .terms = ""}}};
 
 	meet(hosts);
 	cr_assert_eq(hosts[1].status, PSD_OK, "%s", hosts[1].err.text);
@@ -91,21 +35,41 @@ Test(mesh, one_machine_has_one_clock)
 	part(hosts);
 }
 
-static void check_refused(struct host hosts[HOSTS], const char *words)
+/* Each hears of the other, and names what differs; `theirs` seen from host 0. */
+static void check_refused(const char *ours, const char *theirs, unsigned their_lines, const char *words,
+			  const char *their_words)
 {
+	struct host hosts[HOSTS] = {{.options = {.n_lines = 1, .terms = ours}},
+				    {.options = {.n_lines = their_lines, .terms = theirs}}};
+
 	meet(hosts);
 	cr_assert_eq(hosts[0].status, PSD_ERUN);
-	cr_assert(strstr(hosts[0].err.text, words), "'%s' is not in '%s'", words, hosts[0].err.text);
-	cr_assert_neq(hosts[1].status, PSD_OK);
+	cr_assert_eq(hosts[1].status, PSD_ERUN);
+	cr_expect(strstr(hosts[0].err.text, words), "'%s' is not in '%s'", words, hosts[0].err.text);
+	cr_expect(strstr(hosts[1].err.text, their_words), "'%s' is not in '%s'", their_words, hosts[1].err.text);
+	cr_expect(!strncmp(hosts[0].err.text, "worker 1 at 127.0.0.1:", 22), "%s", hosts[0].err.text);
+	cr_expect(!strncmp(hosts[1].err.text, "worker 0 at 127.0.0.1:", 22), "%s", hosts[1].err.text);
 	part(hosts);
 }
 
-Test(mesh, another_plan_is_refused)
+Test(mesh, other_terms_are_refused_on_both_sides)
 {
-	struct host hosts[HOSTS] = {{.options = {.n_lines = 1, .plan_hash = 0xa}},
-				    {.options = {.n_lines = 1, .plan_hash = 0xb}}};
+	check_refused("seed: 1\nbatch: 8\n", "seed: 1\nbatch: 9\n", 1,
+		      "has another scenario or other options: 'batch' is 8 here, 9 there",
+		      "has another scenario or other options: 'batch' is 9 here, 8 there");
+}
 
-	check_refused(
-		hosts,
-		"has another plan (000000000000000b, here 000000000000000a): all need the same scenario and options");
+/* Then one side would wait for lines that never come. */
+Test(mesh, terms_are_compared_before_further_lines_open)
+{
+	check_refused("streams: 1\n", "streams: 4\n", 4, "'streams' is 1 here, 4 there",
+		      "'streams' is 4 here, 1 there");
+}
+
+Test(mesh, terms_of_another_version_are_refused)
+{
+	check_refused("seed: 1\n", "seed: 1\nrate: 2\n", 1, "'rate' is to be agreed on only there",
+		      "'rate' is to be agreed on only here");
+	check_refused("seed: 1\n", "side: 1\n", 1, "'seed' is to be agreed on here, 'side' there",
+		      "'side' is to be agreed on here, 'seed' there");
 }

@@ -91,7 +91,7 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 6 of the protocol, this is version 5");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 7 of the protocol, this is version 6");
 	check_refused(6, PSD_WIRE_KINDS, "unknown kind 9");
 	check_refused(20, 1, "unknown kind"); /* reserved */
 	check_refused(39, 0xbf, "that its link carried at -1.5 s");
@@ -123,7 +123,7 @@ Test(wire, small_payloads_come_back)
 	cr_assert_eq(psd_wire_decode_hello(bytes).host, hello.host);
 	cr_assert_eq(psd_wire_decode_hello(bytes).n_hosts, hello.n_hosts);
 	cr_assert_eq(psd_wire_decode_hello(bytes).line, hello.line);
-	cr_assert_eq(psd_wire_decode_hello(bytes).plan_hash, hello.plan_hash);
+	cr_assert_eq(psd_wire_decode_hello(bytes).terms_bytes, hello.terms_bytes);
 	psd_wire_encode_clock(&clock, bytes);
 	cr_assert_eq(psd_wire_decode_clock(bytes).sec, clock.sec);
 	cr_assert_eq(psd_wire_decode_clock(bytes).rtt_sec, clock.rtt_sec);

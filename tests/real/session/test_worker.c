@@ -71,7 +71,7 @@ static void send_frame(struct meeting *meeting, const struct psd_wire_head *head
 		     (ssize_t)(PSD_WIRE_HEAD_BYTES + n_bytes));
 }
 
-/* Greets as host 0 would, with the plan that the worker itself has named, and compares clocks. */
+/* Greets as host 0 would, with the terms that the worker itself has named, and compares clocks. */
 static void greet(struct meeting *meeting)
 {
 	const struct psd_wire_head hello_head = {.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES};
@@ -79,6 +79,7 @@ static void greet(struct meeting *meeting)
 	const struct psd_wire_clock clock = {.rtt_sec = 1e-4, .is_last = 1};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES], payload[PSD_WIRE_SMALL_BYTES];
 	struct psd_wire_hello hello;
+	uint8_t terms[4096];
 	struct psd_error err;
 
 	cr_assert_eq(psd_socket_read_all("the worker", meeting->fd, bytes, sizeof(bytes),
@@ -87,9 +88,14 @@ static void greet(struct meeting *meeting)
 	hello = psd_wire_decode_hello(bytes + PSD_WIRE_HEAD_BYTES);
 	cr_assert_eq(hello.host, 1);
 	cr_assert_eq(hello.n_hosts, HOSTS);
+	cr_assert_lt(hello.terms_bytes, sizeof(terms));
+	cr_assert_eq(psd_socket_read_all("the worker", meeting->fd, terms, hello.terms_bytes,
+					 psd_socket_now_sec() + WITHIN_SEC, &err),
+		     PSD_OK, "%s", err.text);
 	hello.host = 0;
 	psd_wire_encode_hello(&hello, payload);
 	send_frame(meeting, &hello_head, payload, PSD_WIRE_HELLO_BYTES);
+	cr_assert_eq(send(meeting->fd, terms, hello.terms_bytes, MSG_NOSIGNAL), (ssize_t)hello.terms_bytes);
 	psd_wire_encode_clock(&clock, payload);
 	send_frame(meeting, &clock_head, payload, PSD_WIRE_CLOCK_BYTES);
 }

@@ -1,0 +1,86 @@
+/* Files count by their contents: whole where they are small, by their size and samples of their bytes where they are
+ * data. */
+#include "real/session/terms.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "engine/base/file.h"
+#include "engine/base/hash.h"
+#include "engine/scenario/scenario_agree.h"
+#include "real/session/worker.h"
+
+static enum psd_status add_file(struct psd_text *text, const char *path, struct psd_error *err)
+{
+	char *bytes;
+	size_t length;
+	const enum psd_status status = psd_file_read(&bytes, &length, path, err);
+
+	if (status)
+		return status;
+	psd_text_add(text, "contents %016" PRIx64, psd_hash_bytes(PSD_HASH_START, bytes, length));
+	free(bytes);
+	return PSD_OK;
+}
+
+static enum psd_status add_data(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
+				struct psd_error *err)
+{
+	const struct psd_data_options options = psd_worker_data_options(&made->matter->graph, train);
+	struct psd_data *data;
+	const enum psd_status status = psd_data_open(&data, &options, err);
+
+	if (status)
+		return status;
+	psd_text_add(text, "%" PRIu64 " samples, contents %016" PRIx64, psd_data_samples(data, PSD_DATA_TRAINING),
+		     psd_data_hash(data));
+	psd_data_close(data);
+	return PSD_OK;
+}
+
+enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
+			      uint32_t n_iterations, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = made->matter->scenario;
+	struct psd_text graph = {.bytes = NULL}, profile = {.bytes = NULL}, data = {.bytes = NULL};
+	struct psd_text iterations = {.bytes = NULL};
+	enum psd_status status = add_file(&graph, scenario->graph_path, err);
+
+	if (!status && scenario->profile_path)
+		status = add_file(&profile, scenario->profile_path, err);
+	if (!status && train->data.path)
+		status = add_data(&data, made, train, err);
+	psd_text_add(&iterations, "%" PRIu32, n_iterations);
+	if (!status) {
+		const struct psd_agreed_value instead[] = {
+			{"model.graph", graph.bytes},
+			{"compute.profile", profile.bytes},
+			{"train.data.path", data.bytes},
+			{"train.iterations", iterations.bytes},
+		};
+
+		psd_scenario_add_agreed(text, scenario, made->system, instead, sizeof(instead) / sizeof(instead[0]));
+	}
+	if (!status && (text->is_out_of_memory || graph.is_out_of_memory || profile.is_out_of_memory ||
+			data.is_out_of_memory || iterations.is_out_of_memory))
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	psd_text_release(&graph);
+	psd_text_release(&profile);
+	psd_text_release(&data);
+	psd_text_release(&iterations);
+	return status;
+}
+
+void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph, const struct psd_program *program)
+{
+	uint64_t hash = psd_hash_number(PSD_HASH_START, program->n_ops);
+
+	for (unsigned t = 0; t < graph->n_tensors; t++)
+		hash = psd_hash_number(hash, graph->tensors[t].elements);
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		hash = psd_hash_number(psd_hash_number(hash, (uint64_t)program->ops[i].kind),
+				       (uint64_t)program->ops[i].item);
+		hash = psd_hash_number(hash, (uint64_t)program->ops[i].rank);
+	}
+	psd_text_add(text, "program: %016" PRIx64 "\n", hash);
+}

@@ -1,0 +1,16 @@
+/* What a host must have in common with the others, for what it is about to run: the keys of the scenario, and the
+ * contents of the files that they name. */
+#ifndef PSD_REAL_TERMS_H
+#define PSD_REAL_TERMS_H
+
+#include "engine/base/text.h"
+#include "engine/program/case.h"
+
+/* Lines of psd_scenario_add_agreed(). Reads the graph's file and the profile's, and opens the data set: PSD_EFILE,
+ * PSD_EINVAL, PSD_ENOMEM as there. */
+enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
+			      uint32_t n_iterations, struct psd_error *err) PSD_MUST_CHECK;
+/* A line of the program, which equal scenarios make equal unless the versions differ. */
+void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph, const struct psd_program *program);
+
+#endif
