@@ -20,12 +20,12 @@ struct step {
 };
 
 static const struct step steps[] = {
-	{"layers, alone and together", psd_calibrate_layers, PSD_QUANTITY_ALONE_SEC, PSD_QUANTITY_REBUILD},
+	{"layers", psd_calibrate_layers, PSD_QUANTITY_LAYERS_SEC, PSD_QUANTITY_REBUILD},
 	{"training without messages", psd_calibrate_beside, PSD_QUANTITY_BESIDE_SEC, PSD_QUANTITY_BESIDE_SEC},
-	{"reductions and updates", psd_calibrate_host, PSD_QUANTITY_REDUCE_BPS, PSD_QUANTITY_COPY_BPS},
+	{"reductions and updates", psd_calibrate_host, PSD_QUANTITY_REDUCE_BPS, PSD_QUANTITY_UPDATE_BPS},
 	{"messages without a limit", psd_calibrate_transport, PSD_QUANTITY_TRANSPORT_BPS, PSD_QUANTITY_TRANSPORT_BPS},
 	{"messages on the link", psd_calibrate_link, PSD_QUANTITY_PAYLOAD_RATIO, PSD_QUANTITY_LATENCY_SEC},
-	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_STREAMS_RATIO, PSD_QUANTITY_STREAMS_RATIO},
+	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_INCAST_RATIO, PSD_QUANTITY_INCAST_RATIO},
 	{"processors for messages", psd_calibrate_message, PSD_QUANTITY_MESSAGE_SEC, PSD_QUANTITY_MESSAGE_SEC},
 	{"processors for bytes", psd_calibrate_bytes, PSD_QUANTITY_BYTES_BPS, PSD_QUANTITY_BYTES_BPS},
 };

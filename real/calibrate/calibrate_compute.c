@@ -1,21 +1,20 @@
 /* What the processors do: layers, rebuilds, and what training takes beside them, with as many workers at a time as a
- * run would have on cores of their own; reductions and updates of one of these at a time. */
+ * run would have on cores of their own; reductions and updates of one of these, while the others compute. */
 #define _GNU_SOURCE
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/program/program.h"
 #include "real/base/affinity.h"
 #include "real/base/fit.h"
+#include "real/base/machine.h"
 #include "real/calibrate/calibrate_parts.h"
+#include "real/calibrate/gang.h"
 #include "real/calibrate/layer_times.h"
-#include "real/calibrate/product.h"
 #include "real/cluster/crew.h"
 #include "real/cluster/launch.h"
 #include "real/device/cpu.h"
-#include "real/net/socket.h"
 #include "real/session/shard.h"
 
 enum {
@@ -35,8 +34,7 @@ struct board {
 	unsigned n_members;
 	unsigned n_values; /* of one member */
 	struct psd_crew_barrier *barrier;
-	double *values;		      /* (n_members, n_values) */
-	_Atomic unsigned *turns_over; /* shared, where members measure one at a time */
+	double *values; /* (n_members, n_values) */
 };
 
 static void wait_for_all(void *context)
@@ -81,24 +79,6 @@ static struct psd_summary summarise_member(const struct board *board, unsigned m
 
 	memcpy(values, values_of(board, member) + first, n * sizeof(*values));
 	return psd_fit_summary(values, n);
-}
-
-/* `n` values of every member from `first` on, of all members. */
-static struct psd_summary summarise(const struct board *board, unsigned first, unsigned n)
-{
-	double values[REPEATS];
-	double median = 0.0, least = 0.0, most = 0.0;
-
-	for (unsigned m = 0; m < board->n_members; m++) {
-		struct psd_summary summary;
-
-		memcpy(values, values_of(board, m) + first, n * sizeof(*values));
-		summary = psd_fit_summary(values, n);
-		median += summary.median / board->n_members;
-		least = m == 0 || values[0] < least ? values[0] : least;
-		most = m == 0 || values[n - 1] > most ? values[n - 1] : most;
-	}
-	return (struct psd_summary){median, (most - least) / median, n * board->n_members};
 }
 
 /* ---- layers ---- */
@@ -230,10 +210,10 @@ static struct psd_summary rate_of(double work, struct psd_summary sec)
 	return (struct psd_summary){work / sec.median, sec.spread_ratio, sec.n_samples};
 }
 
-static enum psd_status run_layers(struct psd_calibration *calibration, unsigned n_members, struct psd_error *err)
+enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const struct psd_calibrate_options *options = calibration->options;
-	struct board board = {.calibration = calibration, .n_members = n_members};
+	struct board board = {.calibration = calibration, .n_members = calibration->n_busy};
 	enum psd_status status;
 
 	board.n_values = at_flops(&board) + 1;
@@ -244,15 +224,12 @@ static enum psd_status run_layers(struct psd_calibration *calibration, unsigned 
 		const double flops = board.values[at_flops(&board)];
 		const unsigned batch = options->matter->scenario->batch_per_worker;
 
-		if (n_members == 1)
-			psd_calibrate_note(calibration, PSD_QUANTITY_ALONE_SEC, sec, "batch %u, 1 worker", batch);
-		if (n_members == calibration->n_busy &&
-		    psd_calibrate_note(calibration, PSD_QUANTITY_BUSY_SEC, sec, "batch %u, %u at a time", batch,
-				       n_members)) {
+		if (psd_calibrate_note(calibration, PSD_QUANTITY_LAYERS_SEC, sec, "batch %u, %u at a time", batch,
+				       board.n_members)) {
 			keep_layers(calibration, &board);
 			status = keep_jitter(calibration, &board, err);
 		}
-		if (!status && n_members == calibration->n_busy && flops > 0.0)
+		if (!status && flops > 0.0)
 			psd_calibrate_note(
 				calibration, PSD_QUANTITY_REBUILD,
 				rate_of(flops, summarise_member(&board, slowest, at_rebuilds(&board), REPEATS)),
@@ -260,13 +237,6 @@ static enum psd_status run_layers(struct psd_calibration *calibration, unsigned 
 	}
 	close_board(&board);
 	return status;
-}
-
-enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err)
-{
-	enum psd_status status = run_layers(calibration, 1, err);
-
-	return !status && calibration->n_busy > 1 ? run_layers(calibration, calibration->n_busy, err) : status;
 }
 
 /* ---- beside layers ---- */
@@ -282,7 +252,7 @@ static struct psd_point alone(const struct psd_calibration *calibration)
 
 static uint32_t training_iterations(const struct psd_calibration *calibration)
 {
-	const double n = ceil(TRAINING_SEC / calibration->measured[PSD_QUANTITY_BUSY_SEC].value);
+	const double n = ceil(TRAINING_SEC / calibration->measured[PSD_QUANTITY_LAYERS_SEC].value);
 
 	return (uint32_t)fmin(fmax(n, REPEATS), MOST_ITERATIONS);
 }
@@ -391,38 +361,20 @@ static void give_arrays(struct arrays *arrays)
 static double time_reduce(const struct arrays *arrays, unsigned n_parts, const struct psd_update *update)
 {
 	const float *parts[MOST_PARTS];
-	const double start_sec = psd_socket_now_sec();
+	const double start_sec = psd_machine_own_sec();
 
 	for (unsigned p = 0; p < n_parts; p++)
 		parts[p] = arrays->parts[p];
 	psd_shard_reduce(update, parts, n_parts, arrays->weight, arrays->history, HOST_ELEMENTS);
-	return psd_socket_now_sec() - start_sec;
+	return psd_machine_own_sec() - start_sec;
 }
 
 static double time_update(const struct arrays *arrays, const struct psd_update *update)
 {
-	const double start_sec = psd_socket_now_sec();
+	const double start_sec = psd_machine_own_sec();
 
 	psd_solver_apply(update, arrays->weight, arrays->parts[0], arrays->history, HOST_ELEMENTS);
-	return psd_socket_now_sec() - start_sec;
-}
-
-static double time_copy(const struct arrays *arrays)
-{
-	const double start_sec = psd_socket_now_sec();
-
-	memcpy(arrays->weight, arrays->parts[0], HOST_ELEMENTS * sizeof(float));
-	return psd_socket_now_sec() - start_sec;
-}
-
-static enum psd_status multiply_through(const struct board *board, unsigned turn, const struct psd_product *product,
-					struct psd_error *err)
-{
-	enum psd_status status = PSD_OK;
-
-	while (!status && atomic_load(board->turns_over) <= turn)
-		status = psd_product_run(product, err);
-	return status;
+	return psd_machine_own_sec() - start_sec;
 }
 
 static void time_arrays(const struct board *board, const struct arrays *arrays, double values[])
@@ -431,69 +383,52 @@ static void time_arrays(const struct board *board, const struct arrays *arrays, 
 
 	values[0] = time_reduce(arrays, parts_of(board->calibration), &update);
 	values[REPEATS] = time_update(arrays, &update);
-	values[2 * REPEATS] = time_copy(arrays);
 }
 
-static enum psd_status take_turns(const struct board *board, unsigned member, const struct arrays *arrays,
-				  const struct psd_product *product, struct psd_error *err)
-{
-	enum psd_status status = PSD_OK;
-
-	for (unsigned turn = 0; turn < REPEATS * board->n_members && !status; turn++) {
-		psd_crew_barrier_wait(board->barrier);
-		if (turn % board->n_members == member) {
-			time_arrays(board, arrays, values_of(board, member) + turn / board->n_members);
-			atomic_store(board->turns_over, turn + 1);
-		} else {
-			status = multiply_through(board, turn, product, err);
-		}
-	}
-	return status;
-}
-
-/* A member's values: seconds of reductions, updates, copies; of one at a time, while the others compute, as neighbours
- * of a worker do that trains wait-free. All at once on two cores, which share their way to memory, take half as long
- * again; in sequence, reductions may come closer to that. */
+/* Values: seconds of reductions, then of updates; of processors, which others on the machine disturb less. */
 static enum psd_status time_host(void *context, unsigned member, struct psd_error *err)
 {
 	const struct board *board = context;
 	struct arrays arrays;
-	struct psd_product product;
 	const bool is_complete = take_arrays(&arrays, parts_of(board->calibration));
-	enum psd_status status = psd_product_open(&product, err);
 
-	if (!status && !is_complete)
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
 	(void)psd_affinity_pin(member, board->calibration->n_busy);
 	omp_set_num_threads((int)board->calibration->options->matter->scenario->train.threads);
-	if (!status)
-		status = take_turns(board, member, &arrays, &product, err);
-	psd_product_release(&product);
+	for (unsigned i = 0; i < REPEATS && is_complete; i++)
+		time_arrays(board, &arrays, values_of(board, member) + i);
 	give_arrays(&arrays);
-	return status;
+	return is_complete ? PSD_OK
+			   : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
 }
 
-enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err)
+static void note_host(struct psd_calibration *calibration, const struct board *board)
 {
-	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 3 * REPEATS};
 	const double bits = BITS_OF_ELEMENT * HOST_ELEMENTS;
 	const unsigned n_parts = parts_of(calibration);
-	enum psd_status status;
 
-	board.turns_over = psd_crew_share(sizeof(*board.turns_over));
-	if (!board.turns_over)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
+	psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS,
+			   rate_of(n_parts * bits, summarise_member(board, 0, 0, REPEATS)), "%u gradients of 32 MiB",
+			   n_parts);
+	psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS,
+			   rate_of(bits, summarise_member(board, 0, REPEATS, REPEATS)), "32 MiB");
+}
+
+/* Of one worker, while the others compute, as neighbours of a worker do that trains wait-free. All at once on two
+ * cores, which share their way to memory, take half as long again; in sequence, reductions may come closer to that. */
+enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct board board = {.calibration = calibration, .n_members = 1, .n_values = 2 * REPEATS};
+	struct psd_gang neighbours;
+	enum psd_status status = psd_gang_start(&neighbours, 1, calibration->n_busy, err);
+
+	if (status)
+		return status;
 	status = run_crew(&board, time_host, err);
-	if (!status) {
-		psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS,
-				   rate_of(n_parts * bits, summarise(&board, 0, REPEATS)), "%u gradients of 32 MiB",
-				   n_parts);
-		psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS,
-				   rate_of(bits, summarise(&board, REPEATS, REPEATS)), "32 MiB");
-		psd_calibrate_note(calibration, PSD_QUANTITY_COPY_BPS,
-				   rate_of(bits, summarise(&board, 2 * REPEATS, REPEATS)), "32 MiB");
-	}
+	if (!status)
+		status = psd_gang_check(&neighbours, err);
+	if (!status)
+		note_host(calibration, &board);
 	close_board(&board);
-	psd_crew_unshare(board.turns_over, sizeof(*board.turns_over));
+	psd_gang_stop(&neighbours);
 	return status;
 }

@@ -17,7 +17,6 @@ enum {
 	LONG_ITERATIONS = 4,
 	CROWD_ITERATIONS = 6,
 	MOST_SENDERS = 3,
-	STREAMS = 4,
 };
 
 #define LEAST_SEC	    4e-3 /* of long messages on the line */
@@ -302,8 +301,7 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 {
 	const double latency_sec = calibration->measured[PSD_QUANTITY_LATENCY_SEC].value;
 	struct psd_exchange_options options = exchange_of(calibration, calibration->link_bps);
-	double rates_bps[MOST_SENDERS][CROWD_ITERATIONS], with_streams_bps[CROWD_ITERATIONS], one_bps;
-	struct psd_summary streams;
+	double rates_bps[MOST_SENDERS][CROWD_ITERATIONS];
 	enum psd_status status = PSD_OK;
 
 	options.side = side_of(CROWD_SEC, calibration->link_bps > 0.0
@@ -313,17 +311,8 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 		options.n_workers = k + 1;
 		status = crowd_rates(options, latency_sec, rates_bps[k], err);
 	}
-	options.n_workers = 1;
-	options.n_streams = STREAMS;
 	if (!status)
-		status = crowd_rates(options, latency_sec, with_streams_bps, err);
-	if (status)
-		return status;
-	psd_calibrate_note(calibration, PSD_QUANTITY_INCAST_RATIO, fit_incast(rates_bps), "1 to %d senders",
-			   (int)MOST_SENDERS);
-	one_bps = psd_fit_summary(rates_bps[0], CROWD_ITERATIONS).median;
-	streams = psd_fit_summary(with_streams_bps, CROWD_ITERATIONS);
-	streams.median /= one_bps;
-	psd_calibrate_note(calibration, PSD_QUANTITY_STREAMS_RATIO, streams, "%d connections", (int)STREAMS);
-	return PSD_OK;
+		psd_calibrate_note(calibration, PSD_QUANTITY_INCAST_RATIO, fit_incast(rates_bps), "1 to %d senders",
+				   (int)MOST_SENDERS);
+	return status;
 }

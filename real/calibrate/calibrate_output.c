@@ -24,18 +24,15 @@ static const struct {
 	const char *words;
 	enum unit unit;
 } quantities[PSD_QUANTITIES] = {
-	[PSD_QUANTITY_ALONE_SEC] = {"layers, a worker alone", UNIT_SECONDS},
-	[PSD_QUANTITY_BUSY_SEC] = {"layers, slowest of all busy", UNIT_SECONDS},
+	[PSD_QUANTITY_LAYERS_SEC] = {"layers of the slowest", UNIT_SECONDS},
 	[PSD_QUANTITY_JITTER_RATIO] = {"compute.jitter", UNIT_RATIO},
 	[PSD_QUANTITY_REBUILD] = {"rebuild from factors", UNIT_FLOP_RATE},
 	[PSD_QUANTITY_BESIDE_SEC] = {"host.iteration", UNIT_SECONDS},
 	[PSD_QUANTITY_REDUCE_BPS] = {"host.reduce", UNIT_RATE},
 	[PSD_QUANTITY_UPDATE_BPS] = {"host.update", UNIT_RATE},
-	[PSD_QUANTITY_COPY_BPS] = {"copy in memory (not used)", UNIT_RATE},
 	[PSD_QUANTITY_TRANSPORT_BPS] = {"host.transport", UNIT_RATE},
 	[PSD_QUANTITY_PAYLOAD_RATIO] = {"network.payload", UNIT_RATIO},
 	[PSD_QUANTITY_LATENCY_SEC] = {"host.latency", UNIT_SECONDS},
-	[PSD_QUANTITY_STREAMS_RATIO] = {"4 connections over 1 (not used)", UNIT_RATIO},
 	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},
 	[PSD_QUANTITY_MESSAGE_SEC] = {"machine.message", UNIT_SECONDS},
 	[PSD_QUANTITY_BYTES_BPS] = {"machine.bytes", UNIT_RATE},
@@ -70,7 +67,7 @@ static double told_value(const struct psd_calibration *calibration, unsigned qua
 /* Of layers that spread the jitter is a guess. */
 static bool is_noisy(const struct psd_calibration *calibration, unsigned quantity)
 {
-	const unsigned judged = quantity == PSD_QUANTITY_JITTER_RATIO ? PSD_QUANTITY_BUSY_SEC : quantity;
+	const unsigned judged = quantity == PSD_QUANTITY_JITTER_RATIO ? PSD_QUANTITY_LAYERS_SEC : quantity;
 
 	return psd_calibrate_spread_ratio(&calibration->measured[judged]) > NOISY_RATIO;
 }
@@ -110,9 +107,6 @@ void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration
 			add_row(&grid, calibration, q);
 	psd_grid_add(text, &grid);
 	psd_grid_release(&grid);
-	psd_text_add(text, "\nWith all workers busy layers take %.3g times as long as alone; the profile is of %s.\n",
-		     measured[PSD_QUANTITY_BUSY_SEC].value / measured[PSD_QUANTITY_ALONE_SEC].value,
-		     calibration->n_busy > 1 ? "busy ones" : "a worker alone");
 }
 
 /* ---- paths ---- */

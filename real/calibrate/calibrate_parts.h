@@ -11,19 +11,16 @@
 
 /* In the order of the table. Rates are bits or FLOPs per second. */
 enum psd_quantity {
-	PSD_QUANTITY_ALONE_SEC,	   /* forward and backward of all layers, one worker on the machine */
-	PSD_QUANTITY_BUSY_SEC,	   /* the same with all workers that fit: of the slowest */
-	PSD_QUANTITY_JITTER_RATIO, /* of a layer, of the attempt at BUSY that is kept */
+	PSD_QUANTITY_LAYERS_SEC,   /* forward and backward, with all workers that fit at a time: of the slowest */
+	PSD_QUANTITY_JITTER_RATIO, /* of a layer, of the attempt at LAYERS that is kept */
 	PSD_QUANTITY_REBUILD,	   /* FLOP/s of gradients from factors */
 	PSD_QUANTITY_BESIDE_SEC,   /* per iteration of training, messages aside: data, and handing over layers */
 	PSD_QUANTITY_REDUCE_BPS,   /* gradients summed and applied */
 	PSD_QUANTITY_UPDATE_BPS,   /* gradients applied */
-	PSD_QUANTITY_COPY_BPS,	   /* memory to memory; told only, for psd-run copies nothing between device and host */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
-	PSD_QUANTITY_LATENCY_SEC,   /* all of a message's constant, links and ends; told is what the ends add beside
+	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside
 				     MESSAGE */
-	PSD_QUANTITY_STREAMS_RATIO, /* the goodput of 4 connections over that of one; told only */
 	PSD_QUANTITY_INCAST_RATIO,
 	PSD_QUANTITY_MESSAGE_SEC,
 	PSD_QUANTITY_BYTES_BPS,
@@ -72,11 +69,11 @@ double psd_calibrate_spread_ratio(const struct psd_measured *measured);
 
 /* ---- calibrate_compute.c ---- */
 
-/* Fills ALONE and BUSY, JITTER, REBUILD and the seconds of layers. */
+/* Fills LAYERS, JITTER, REBUILD and the seconds of layers. */
 enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills BESIDE; needs BUSY. */
+/* Fills BESIDE; needs LAYERS. */
 enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills REDUCE, UPDATE and COPY. */
+/* Fills REDUCE and UPDATE. */
 enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_network.c ---- */
@@ -85,7 +82,7 @@ enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct p
 enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills PAYLOAD, where links have a rate, and LATENCY. */
 enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills INCAST and STREAMS. */
+/* Fills INCAST. */
 enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_processors.c ---- */

@@ -155,7 +155,7 @@ static enum psd_status sample(const struct psd_calibration *calibration, const s
 			      double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
 {
 	struct psd_gang gang;
-	enum psd_status status = psd_gang_start(&gang, calibration->cores, err);
+	enum psd_status status = psd_gang_start(&gang, 0, calibration->cores, err);
 
 	if (status)
 		return status;

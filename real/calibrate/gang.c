@@ -2,11 +2,15 @@
 #define _GNU_SOURCE
 #include "real/calibrate/gang.h"
 
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 
 #include "real/base/affinity.h"
-#include "real/calibrate/product.h"
+#include "real/calibrate/layer_times.h"
 #include "real/device/cpu.h"
+
+enum { SIDE = 384 }; /* of matrices that a core's caches hold: their product takes half a millisecond to two */
 
 static double own_kernel_sec(void)
 {
@@ -17,56 +21,62 @@ static double own_kernel_sec(void)
 }
 
 /* Until it is stopped. */
-static enum psd_status multiply(void *context, unsigned core, struct psd_error *err)
+static enum psd_status multiply(void *context, unsigned member, struct psd_error *err)
 {
 	const struct psd_gang *gang = context;
-	struct psd_product product;
-	enum psd_status status = psd_product_open(&product, err);
+	float *left = psd_layer_times_values(SIDE * SIDE, 1.0f), *right = psd_layer_times_values(SIDE * SIDE, 1.0f);
+	float *product = psd_layer_times_values(SIDE * SIDE, 1.0f);
+	enum psd_status status = PSD_OK;
 
-	(void)psd_affinity_pin(core, gang->n_cores);
+	(void)psd_affinity_pin(gang->first_core + member, gang->n_cores);
 	omp_set_num_threads(1);
+	if (!left || !right || !product)
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a product of matrices");
 	while (!status) {
-		status = psd_product_run(&product, err);
-		atomic_store(&gang->kernel_sec[core], own_kernel_sec());
+		if (dnnl_sgemm('N', 'N', SIDE, SIDE, SIDE, 1.0f, left, SIDE, right, SIDE, 0.0f, product, SIDE))
+			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a product of matrices failed");
+		atomic_store(&gang->kernel_sec[member], own_kernel_sec());
 	}
-	psd_product_release(&product);
+	free(left);
+	free(right);
+	free(product);
 	return status;
 }
 
-enum psd_status psd_gang_start(struct psd_gang *gang, unsigned n_cores, struct psd_error *err)
+enum psd_status psd_gang_start(struct psd_gang *gang, unsigned first_core, unsigned n_cores, struct psd_error *err)
 {
 	enum psd_status status;
 
-	*gang = (struct psd_gang){.n_cores = n_cores};
-	if (!n_cores)
+	*gang = (struct psd_gang){.first_core = first_core, .n_cores = n_cores, .n_members = n_cores - first_core};
+	if (!gang->n_members)
 		return PSD_OK;
-	gang->kernel_sec = psd_crew_share(n_cores * sizeof(_Atomic double));
+	gang->kernel_sec = psd_crew_share(gang->n_members * sizeof(_Atomic double));
 	if (!gang->kernel_sec)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of processors");
-	status = psd_crew_start(&gang->crew, n_cores, multiply, gang, err);
+	status = psd_crew_start(&gang->crew, gang->n_members, multiply, gang, err);
 	if (status)
-		psd_crew_unshare(gang->kernel_sec, n_cores * sizeof(_Atomic double));
+		psd_crew_unshare(gang->kernel_sec, gang->n_members * sizeof(_Atomic double));
 	return status;
 }
 
 enum psd_status psd_gang_check(struct psd_gang *gang, struct psd_error *err)
 {
-	return gang->n_cores ? psd_crew_check(&gang->crew, err) : PSD_OK;
+	return gang->n_members ? psd_crew_check(&gang->crew, err) : PSD_OK;
 }
 
 double psd_gang_kernel_sec(const struct psd_gang *gang)
 {
 	double sec = 0.0;
 
-	for (unsigned c = 0; c < gang->n_cores; c++)
-		sec += atomic_load(&gang->kernel_sec[c]);
+	for (unsigned m = 0; m < gang->n_members; m++)
+		sec += atomic_load(&gang->kernel_sec[m]);
 	return sec;
 }
 
 void psd_gang_stop(struct psd_gang *gang)
 {
-	if (!gang->n_cores)
+	if (!gang->n_members)
 		return;
 	psd_crew_stop(&gang->crew);
-	psd_crew_unshare(gang->kernel_sec, gang->n_cores * sizeof(_Atomic double));
+	psd_crew_unshare(gang->kernel_sec, gang->n_members * sizeof(_Atomic double));
 }

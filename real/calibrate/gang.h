@@ -11,12 +11,14 @@
 /* Fields are private to gang.c. */
 struct psd_gang {
 	struct psd_crew crew;
-	unsigned n_cores;
-	_Atomic double *kernel_sec; /* one for each core, shared: on account of its process, until its last product */
+	unsigned first_core, n_cores, n_members;
+	_Atomic double *kernel_sec; /* one for each member, shared: on account of it, until its last product */
 };
 
-/* n_cores 0: nobody multiplies. *gang stays where it is until psd_gang_stop(). PSD_ENOMEM, PSD_ERUN. */
-enum psd_status psd_gang_start(struct psd_gang *gang, unsigned n_cores, struct psd_error *err) PSD_MUST_CHECK;
+/* On each of n_cores equal shares of the cores but the first ones; first_core = n_cores: nobody multiplies. *gang stays
+ * where it is until psd_gang_stop(). PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_gang_start(struct psd_gang *gang, unsigned first_core, unsigned n_cores,
+			       struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_OK as long as none has failed, else what the first that did had to say. */
 enum psd_status psd_gang_check(struct psd_gang *gang, struct psd_error *err) PSD_MUST_CHECK;
 /* Seconds that the kernel took so far on account of them. */
