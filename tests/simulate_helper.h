@@ -67,7 +67,7 @@ static inline struct psd_outcome estimated(const struct psd_case *made)
 
 /* When the sends of one kind of message were under way; filled by the simulation of simulated_window(). */
 struct window {
-	enum psd_pattern pattern; /* in: which */
+	const struct psd_pattern *pattern; /* in: which */
 	double start_sec;
 	double end_sec;
 };

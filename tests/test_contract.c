@@ -449,7 +449,7 @@ Test(contract, eight_workers_fill_the_link_of_their_server)
 		char text[TEXT_MAX];
 		struct loaded loaded;
 		struct psd_case made;
-		struct window push = {.pattern = PSD_PATTERN_PUSH};
+		struct window push = {.pattern = &psd_push};
 
 		snprintf(text, sizeof(text),
 			 "title: t\n" ONE_LAYER_100MIB "cluster: {nodes: 8, " NETWORK "}\n"

@@ -60,7 +60,7 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 	return has_factors(subject) && (P - 1.0) * (P - 1.0) * factors <= P * factors + P * M * N;
 }
 
-static uint64_t both_ways_bytes(enum psd_pattern pattern, uint64_t elements, const struct psd_subject *subject,
+static uint64_t both_ways_bytes(const struct psd_pattern *pattern, uint64_t elements, const struct psd_subject *subject,
 				const struct psd_layout *layout, unsigned node)
 {
 	const struct psd_payload payload = {pattern, elements, subject->value_bytes, psd_layout_shard_host(layout, 0)};
@@ -74,13 +74,13 @@ static uint64_t one_node_bytes(enum psd_method method, const struct psd_subject 
 	const uint64_t factors = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns);
 	switch (method) {
 	case PSD_METHOD_PS:
-		return both_ways_bytes(PSD_PATTERN_PUSH, subject->elements, subject, layout, node) +
-		       both_ways_bytes(PSD_PATTERN_PULL, subject->elements, subject, layout, node);
-	case PSD_METHOD_SFB: return both_ways_bytes(PSD_PATTERN_BROADCAST, factors, subject, layout, node);
+		return both_ways_bytes(&psd_push, subject->elements, subject, layout, node) +
+		       both_ways_bytes(&psd_pull, subject->elements, subject, layout, node);
+	case PSD_METHOD_SFB: return both_ways_bytes(&psd_broadcast, factors, subject, layout, node);
 	case PSD_METHOD_ADAM:
-		return both_ways_bytes(PSD_PATTERN_TO_ROOT, factors, subject, layout, node) +
-		       both_ways_bytes(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, node);
-	case PSD_METHOD_RING: return both_ways_bytes(PSD_PATTERN_RING, subject->elements, subject, layout, node);
+		return both_ways_bytes(&psd_to_root, factors, subject, layout, node) +
+		       both_ways_bytes(&psd_from_root, subject->elements, subject, layout, node);
+	case PSD_METHOD_RING: return both_ways_bytes(&psd_ring, subject->elements, subject, layout, node);
 	case PSD_METHODS: break;
 	}
 	assert(!"method");
@@ -113,11 +113,6 @@ struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, c
 double psd_cost_messages(const struct psd_rates *rates, double bytes)
 {
 	return ceil(bytes / (double)rates->pair_bytes);
-}
-
-double psd_cost_ring_messages(const struct psd_layout *layout)
-{
-	return 2.0 * (layout->workers - 1.0);
 }
 
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)
@@ -160,7 +155,7 @@ static double busiest_node_sec(const struct psd_payload *payload, const struct p
 			       const struct psd_rates *rates)
 {
 	double sec = fmax(node_sec(payload, layout, rates, 0), node_sec(payload, layout, rates, layout->nodes - 1));
-	if (payload->pattern == PSD_PATTERN_TO_ROOT || payload->pattern == PSD_PATTERN_FROM_ROOT) {
+	if (payload->pattern->has_root) {
 		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_node(layout, payload->root)));
 		return layout->nodes > 1 ? fmax(sec, node_sec(payload, layout, rates, 1)) : sec;
 	}
@@ -169,48 +164,23 @@ static double busiest_node_sec(const struct psd_payload *payload, const struct p
 	return sec;
 }
 
-/* Workers on a worker's node, itself included: the last node may have fewer. */
-static unsigned workers_beside(const struct psd_layout *layout, unsigned worker)
-{
-	const unsigned left = layout->workers - psd_layout_node(layout, worker) * layout->workers_per_node;
-	return left < layout->workers_per_node ? left : layout->workers_per_node;
-}
-
-/* Into or out of one worker, from or to workers of its node: g workers of a full node, b payload bytes. */
-static double local_bytes(const struct psd_payload *payload, const struct psd_layout *layout)
-{
-	const double P = layout->workers;
-	const double g = layout->workers < layout->workers_per_node ? layout->workers : layout->workers_per_node;
-	const double b = (double)payload->elements * payload->value_bytes;
-	switch (payload->pattern) {
-	case PSD_PATTERN_PUSH:
-	case PSD_PATTERN_PULL: return layout->has_separate_servers ? 0.0 : (g - 1.0) * b / layout->shards;
-	case PSD_PATTERN_RING: return g > 1.0 ? 2.0 * (P - 1.0) / P * b : 0.0;
-	case PSD_PATTERN_TO_ROOT:
-	case PSD_PATTERN_FROM_ROOT:
-		return psd_layout_is_worker(layout, payload->root) ? (workers_beside(layout, payload->root) - 1.0) * b
-								   : 0.0;
-	case PSD_PATTERN_BROADCAST:
-	case PSD_PATTERNS: break;
-	}
-	return (g - 1.0) * b;
-}
-
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates)
 {
 	if (psd_layout_hosts(layout) == 1)
 		return 0.0;
 	const double local_sec =
-		layout->workers_per_node > 1 ? 8.0 * local_bytes(payload, layout) / rates->local_bps : 0.0;
+		layout->workers_per_node > 1
+			? 8.0 * payload->value_bytes * psd_payload_local_elements(payload, layout) / rates->local_bps
+			: 0.0;
 	return psd_layout_nodes(layout) == 1 ? local_sec : fmax(local_sec, busiest_node_sec(payload, layout, rates));
 }
 
-double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			       const struct psd_rates *rates)
+double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			  const struct psd_rates *rates)
 {
 	const struct psd_host *host = rates->host;
-	const double n_steps = psd_cost_ring_messages(layout);
+	const double n_steps = psd_payload_steps(payload, layout);
 	const uint64_t bytes = payload->elements * payload->value_bytes;
 	for (unsigned i = 0; i < host->n_collective_classes && layout->workers > 1; i++) {
 		const struct psd_collective_class *class = &host->collective[i];
@@ -221,25 +191,17 @@ double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct p
 	return 0.0;
 }
 
-/* A chunk goes round the ring while every hop carries one chunk in each step. So a step takes as long as its slowest
- * hop is busy, or as the mean hop with its delay, whichever is more: with one worker a node, transfer plus delay; with
- * several, the quick hops inside the nodes make up for the delays between them. */
-double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			       const struct psd_rates *rates)
+double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			  const struct psd_rates *rates)
 {
 	if (layout->workers == 1)
 		return 0.0;
-	const double n_workers = layout->workers;
-	const double n_steps = psd_cost_ring_messages(layout);
-	const double n_far_hops = layout->nodes > 1 ? layout->nodes : 0.0;
-	const double chunk_bits = 8.0 * (double)payload->elements * payload->value_bytes / n_workers;
-	const double far_sec = chunk_bits / slower(rates->send_bps, rates->receive_bps);
-	const double local_sec = chunk_bits / rates->local_bps;
-	const double mean_hop_sec =
-		(n_far_hops * (far_sec + rates->latency_sec) + (n_workers - n_far_hops) * local_sec) / n_workers;
-	const double busy_sec = psd_cost_transfer_sec(payload, layout, rates) / n_steps;
-	const double step_sec = fmax(busy_sec, mean_hop_sec);
-	return psd_cost_ring_class_sec(payload, layout, rates) + n_steps * (step_sec - busy_sec);
+	const struct psd_ways ways = {slower(rates->send_bps, rates->receive_bps), rates->local_bps,
+				      rates->latency_sec};
+	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
+	const double alone_sec = payload->pattern->alone_sec(8.0 * (double)payload->elements * payload->value_bytes,
+							     psd_layout_members(layout), transfer_sec, &ways);
+	return psd_cost_class_sec(payload, layout, rates) + (alone_sec - transfer_sec);
 }
 
 static double over_rate_sec(double bytes, double rate_bps)
@@ -247,13 +209,12 @@ static double over_rate_sec(double bytes, double rate_bps)
 	return rate_bps > 0 ? 8.0 * bytes / rate_bps : 0.0;
 }
 
-static double network_sec(enum psd_pattern pattern, uint64_t elements, const struct psd_subject *subject,
+static double network_sec(const struct psd_pattern *pattern, uint64_t elements, const struct psd_subject *subject,
 			  const struct psd_layout *layout, const struct psd_rates *rates)
 {
 	const struct psd_payload payload = {pattern, elements, subject->value_bytes, psd_layout_shard_host(layout, 0)};
-	if (pattern == PSD_PATTERN_RING)
-		return psd_cost_transfer_sec(&payload, layout, rates) +
-		       psd_cost_ring_delay_sec(&payload, layout, rates);
+	if (pattern->steps)
+		return psd_cost_transfer_sec(&payload, layout, rates) + psd_cost_delay_sec(&payload, layout, rates);
 	const double latency_sec = psd_layout_nodes(layout) > 1 ? rates->latency_sec : 0.0;
 	return psd_cost_transfer_sec(&payload, layout, rates) + latency_sec;
 }
@@ -271,27 +232,25 @@ double psd_cost_seconds(enum psd_method method, const struct psd_subject *subjec
 	const double update_sec = over_rate_sec(dense_bytes, rates->host->update_bps);
 	switch (method) {
 	case PSD_METHOD_PS:
-		return 2.0 * dense_copy_sec + network_sec(PSD_PATTERN_PUSH, subject->elements, subject, layout, rates) +
+		return 2.0 * dense_copy_sec + network_sec(&psd_push, subject->elements, subject, layout, rates) +
 		       over_rate_sec(dense_bytes / layout->shards * layout->workers, rates->host->reduce_bps) +
-		       network_sec(PSD_PATTERN_PULL, subject->elements, subject, layout, rates);
+		       network_sec(&psd_pull, subject->elements, subject, layout, rates);
 	case PSD_METHOD_SFB:
 		if (peers == 0)
 			return 0.0;
 		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
-		       network_sec(PSD_PATTERN_BROADCAST, factor_values, subject, layout, rates) + rebuild_sec +
-		       update_sec;
+		       network_sec(&psd_broadcast, factor_values, subject, layout, rates) + rebuild_sec + update_sec;
 	case PSD_METHOD_ADAM:
 		if (peers == 0)
 			return 0.0;
 		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
-		       network_sec(PSD_PATTERN_TO_ROOT, factor_values, subject, layout, rates) + rebuild_sec +
-		       update_sec + 2.0 * dense_copy_sec +
-		       network_sec(PSD_PATTERN_FROM_ROOT, subject->elements, subject, layout, rates);
+		       network_sec(&psd_to_root, factor_values, subject, layout, rates) + rebuild_sec + update_sec +
+		       2.0 * dense_copy_sec + network_sec(&psd_from_root, subject->elements, subject, layout, rates);
 	case PSD_METHOD_RING:
-		return peers == 0 ? 0.0
-				  : 2.0 * dense_copy_sec +
-					    network_sec(PSD_PATTERN_RING, subject->elements, subject, layout, rates) +
-					    update_sec;
+		return peers == 0
+			       ? 0.0
+			       : 2.0 * dense_copy_sec +
+					 network_sec(&psd_ring, subject->elements, subject, layout, rates) + update_sec;
 	case PSD_METHODS: break;
 	}
 	assert(!"method");

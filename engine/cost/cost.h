@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/cost/layout.h"
 #include "engine/scenario/scenario.h"
+#include "engine/schedules/pattern.h"
 
 enum psd_method { PSD_METHOD_PS, PSD_METHOD_SFB, PSD_METHOD_ADAM, PSD_METHOD_RING, PSD_METHODS };
 extern const char *const psd_method_names[PSD_METHODS + 1]; /* "ps", "sfb", "adam", "ring", NULL */
@@ -61,17 +61,18 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 				unsigned fan_in, double gemm_flops_per_sec, uint64_t pair_bytes);
 
 /* Seconds the network needs to carry one operation when all nodes start it together and nothing else moves: the busiest
- * port of the busiest node over its rate (worker ports, shard ports, local links). No latency.
- * Ring: without the per-step delay. Exact on a non-blocking switch. */
+ * port of the busiest node over its rate (worker ports, shard ports, local links). No latency, no waiting between
+ * steps. Exact on a non-blocking switch. */
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates);
-/* What a ring's size class adds, whatever the network: call + 2(P-1) step, and its slowdown of the transfer. */
-double psd_cost_ring_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			       const struct psd_rates *rates);
-/* All of a ring's time beyond psd_cost_transfer_sec(): its size class, and the delays of its steps, 2(P-1)
- * latency with one worker a node. */
-double psd_cost_ring_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			       const struct psd_rates *rates);
+/* What the size class of a stepwise transfer adds, whatever the network: call + steps * step, and its slowdown of the
+ * transfer. */
+double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			  const struct psd_rates *rates);
+/* All of a stepwise transfer's time beyond psd_cost_transfer_sec(): its size class, and what its steps wait for. Holds
+ * where all members begin together and all links are alike: not between racks, nor with stragglers. */
+double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			  const struct psd_rates *rates);
 
 /* What an end of a connection does for messages: seconds of one core, and the most of a core that it needs for that
  * while the link is busy with them. Both 0 where a machine moves them at once. */
@@ -81,9 +82,8 @@ struct psd_socket_work {
 
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
 					    double bytes, double n_messages);
-/* How many messages carry so many bytes from one host to another; around a ring: all that one worker sends. */
+/* How many messages carry so many bytes from one host to another. */
 double psd_cost_messages(const struct psd_rates *rates, double bytes);
-double psd_cost_ring_messages(const struct psd_layout *layout);
 
 /* Seconds of one subject by method, alone on the cluster: copy out, network, server or rebuild work, copy in, in
  * sequence. */

@@ -420,15 +420,27 @@ static bool estimate_send(void *context, unsigned from, struct psd_task task)
 	return true;
 }
 
+/* One way, of the first member, who has at least as much to do as any other. */
+static struct psd_socket_work member_work(const struct estimate *estimate, const struct psd_payload *payload)
+{
+	double bytes = 0.0, n_messages = 0.0;
+	struct psd_flow flow;
+
+	for (unsigned i = 0;
+	     estimate->pools && psd_payload_flow(payload, &estimate->program->plan->layout, 0, i, &flow); i++) {
+		bytes += (double)flow.elements * payload->value_bytes;
+		n_messages += flow.to != 0 ? flow.n_messages : 0;
+	}
+	return socket_work(estimate, bytes, n_messages);
+}
+
 static void estimate_collective(void *context, struct psd_task task)
 {
 	struct estimate *estimate = context;
 	const struct psd_plan *plan = estimate->program->plan;
 	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
 	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
-	const double bytes =
-		(double)psd_payload_bytes_between(payload, &plan->layout, 0, plan->layout.workers > 1 ? 1 : 0);
-	const struct psd_socket_work end = socket_work(estimate, bytes, psd_cost_ring_messages(&plan->layout));
+	const struct psd_socket_work end = member_work(estimate, payload);
 
 	push_event(estimate,
 		   (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, 0, PSD_RESOURCE_NONE, task});
@@ -448,7 +460,7 @@ static void end_collective_part(struct estimate *estimate)
 	const struct psd_plan *plan = estimate->program->plan;
 	const struct psd_task task = estimate->interpreter.collective;
 	const double delay_sec =
-		psd_cost_ring_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
+		psd_cost_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
 
 	if (--estimate->n_collective_parts_left == 0)
 		push_event(estimate, (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, 0,

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/cost/layout.h"
 #include "engine/scenario/scenario.h"
+#include "engine/schedules/layout.h"
 
 /* Stands for `copies` alike pieces, which begin and end together. */
 struct psd_pool_work {

@@ -124,16 +124,16 @@ static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 	}
 }
 
-static enum psd_pattern widest_pattern(enum psd_method method)
+static const struct psd_pattern *widest_pattern(enum psd_method method)
 {
 	switch (method) {
-	case PSD_METHOD_PS: return PSD_PATTERN_PUSH;
-	case PSD_METHOD_SFB: return PSD_PATTERN_BROADCAST;
-	case PSD_METHOD_ADAM: return PSD_PATTERN_TO_ROOT;
+	case PSD_METHOD_PS: return &psd_push;
+	case PSD_METHOD_SFB: return &psd_broadcast;
+	case PSD_METHOD_ADAM: return &psd_to_root;
 	case PSD_METHOD_RING:
 	case PSD_METHODS: break;
 	}
-	return PSD_PATTERN_RING;
+	return &psd_ring;
 }
 
 static unsigned fan_in_of(const struct psd_layout *layout, enum psd_method method)

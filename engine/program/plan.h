@@ -8,9 +8,9 @@
 #include "engine/base/error.h"
 #include "engine/cost/cost.h"
 #include "engine/cost/costs.h"
-#include "engine/cost/layout.h"
 #include "engine/model/graph.h"
 #include "engine/scenario/scenario.h"
+#include "engine/schedules/layout.h"
 
 struct psd_alternative {
 	bool is_possible;    /* factors exist only for inner products */

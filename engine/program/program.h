@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/cost/layout.h"
 #include "engine/program/plan.h"
+#include "engine/schedules/layout.h"
 
 enum psd_op_kind {
 	PSD_OP_FORWARD,	   /* a layer and the parameterless ones after it */
@@ -42,6 +42,14 @@ enum psd_resource {
 /* Which hosts carry it out. */
 enum psd_where { PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_WHERE_ROOT, PSD_WHERE_EVERYWHERE };
 
+/* What an operation's messages are read from and written to. */
+enum psd_buffer {
+	PSD_BUFFER_GRADIENT,
+	PSD_BUFFER_PARAMETER,
+	PSD_BUFFER_FACTORS,  /* of every worker, each of its own */
+	PSD_BUFFER_RECEIVED, /* at a shard: every worker's gradient of its part, or their sum */
+};
+
 struct psd_op {
 	enum psd_op_kind kind;
 	enum psd_resource resource;
@@ -51,8 +59,9 @@ struct psd_op {
 	unsigned slice;
 	double work_sec; /* device, copy engines, CPU: time on the resource */
 	uint64_t bytes;	 /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
-	struct psd_payload payload; /* send, collective */
-	uint32_t match;		    /* receive: its send */
+	struct psd_payload payload;	/* send, receive, collective */
+	enum psd_buffer source, target; /* the same: of the one who sends, of the one who receives */
+	uint32_t match;			/* receive: its send */
 	int64_t rank; /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
 	uint32_t first_dependency;
 	uint32_t n_dependencies;

@@ -64,25 +64,47 @@ struct message {
 	uint32_t receive;
 };
 
+/* What a message is: between whom, and of what. */
+struct route {
+	const struct psd_pattern *pattern;
+	enum psd_where from, to;
+	enum psd_buffer source, target;
+};
+
+static const struct route part_up = {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT,
+				     PSD_BUFFER_RECEIVED};
+static const struct route part_down = {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PARAMETER,
+				       PSD_BUFFER_PARAMETER};
+static const struct route factors_to_all = {&psd_broadcast, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS, PSD_BUFFER_FACTORS,
+					    PSD_BUFFER_FACTORS};
+static const struct route factors_to_root = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_ROOT, PSD_BUFFER_FACTORS,
+					     PSD_BUFFER_FACTORS};
+static const struct route matrix = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_BUFFER_PARAMETER,
+				    PSD_BUFFER_PARAMETER};
+
 static bool has_network(const struct psd_builder *b)
 {
 	return psd_layout_hosts(&b->plan->layout) > 1;
 }
 
-/* A send on `from` hosts and its receive on `to` hosts; both PSD_NO_OP on a single host. */
-static struct message add_message(struct psd_builder *b, const struct stage *stage, enum psd_pattern pattern,
-				  uint64_t elements, enum psd_where from, enum psd_where to)
+/* A send and its receive; both PSD_NO_OP on a single host. */
+static struct message add_message(struct psd_builder *b, const struct stage *stage, const struct route *route,
+				  uint64_t elements)
 {
 	if (!has_network(b))
 		return (struct message){PSD_NO_OP, PSD_NO_OP};
-	struct psd_op send = base_op(stage, PSD_OP_SEND, PSD_RESOURCE_NIC, from);
-	send.payload = (struct psd_payload){pattern, elements, b->plan->value_bytes, stage->item->root};
+	struct psd_op send = base_op(stage, PSD_OP_SEND, PSD_RESOURCE_NIC, route->from);
+	send.payload = (struct psd_payload){route->pattern, elements, b->plan->value_bytes, stage->item->root};
+	send.source = route->source;
+	send.target = route->target;
 	send.bytes = elements * b->plan->value_bytes;
 	struct message message = {.send = psd_builder_add_op(b, &send)};
-	struct psd_op receive = base_op(stage, PSD_OP_RECEIVE, PSD_RESOURCE_NONE, to);
+	struct psd_op receive = base_op(stage, PSD_OP_RECEIVE, PSD_RESOURCE_NONE, route->to);
 	receive.match = message.send;
 	receive.bytes = send.bytes;
 	receive.payload = send.payload;
+	receive.source = send.source;
+	receive.target = send.target;
 	message.receive = psd_builder_add_op(b, &receive);
 	return message;
 }
@@ -115,16 +137,14 @@ static void add_ps_slice(struct psd_builder *b, const struct stage *stage)
 	const uint64_t elements = psd_plan_slice(item, stage->slice).elements;
 	const uint64_t bytes = elements * b->plan->value_bytes;
 	const uint32_t out = add_departure(b, stage, bytes);
-	const struct message push =
-		add_message(b, stage, PSD_PATTERN_PUSH, elements, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS);
+	const struct message push = add_message(b, stage, &part_up, elements);
 	after_departure(b, push.send, out);
 	const uint32_t reduce = add_reduce(b, stage, elements);
 	psd_builder_after(b, reduce, push.receive);
 	after_departure(b, reduce, out);
 	psd_builder_after(b, b->gate_pushed, reduce);
 
-	const struct message pull =
-		add_message(b, &reply, PSD_PATTERN_PULL, elements, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS);
+	const struct message pull = add_message(b, &reply, &part_down, elements);
 	psd_builder_after(b, pull.send, reduce);
 	psd_builder_after(b, pull.send, b->gate_pushed);
 
@@ -171,23 +191,22 @@ static uint32_t add_rebuild(struct psd_builder *b, const struct stage *stage, en
 	return psd_builder_add_op(b, &op);
 }
 
-/* Factors leave every worker by `pattern` and arrive, copied to the device, at the `to` hosts; returns what a rebuild
+/* Factors leave every worker by the route and arrive, copied to the device; returns what a rebuild
  * waits for. */
-static uint32_t add_factor_exchange(struct psd_builder *b, const struct stage *stage, enum psd_pattern pattern,
-				    enum psd_where to)
+static uint32_t add_factor_exchange(struct psd_builder *b, const struct stage *stage, const struct route *route)
 {
 	const struct psd_plan_item *item = stage->item;
 	const uint64_t elements =
 		(uint64_t)item->subject.batch * ((uint64_t)item->subject.rows + item->subject.columns);
 	const uint64_t bytes = elements * b->plan->value_bytes;
 	const uint32_t out = add_departure(b, stage, bytes);
-	const struct message message = add_message(b, stage, pattern, elements, PSD_WHERE_WORKERS, to);
+	const struct message message = add_message(b, stage, route, elements);
 	after_departure(b, message.send, out);
 	psd_builder_after(b, b->gate_pushed, message.receive);
 	/* others may still be reading this host's factors when it has theirs: it must not overwrite them */
 	psd_builder_add_done(b, item->layer, message.send);
 	const uint32_t in =
-		add_copy(b, stage, PSD_OP_COPY_IN, to, bytes * (b->plan->layout.workers - 1), message.receive);
+		add_copy(b, stage, PSD_OP_COPY_IN, route->to, bytes * (b->plan->layout.workers - 1), message.receive);
 	if (in != message.receive)
 		psd_builder_after(b, in, b->gate_pushed);
 	return in;
@@ -200,7 +219,7 @@ static void add_sfb(struct psd_builder *b, const struct stage *stage)
 		add_lone_worker(b, stage);
 		return;
 	}
-	const uint32_t arrived = add_factor_exchange(b, stage, PSD_PATTERN_BROADCAST, PSD_WHERE_WORKERS);
+	const uint32_t arrived = add_factor_exchange(b, stage, &factors_to_all);
 	const uint32_t rebuild = add_rebuild(b, stage, PSD_WHERE_WORKERS, b->plan->layout.workers - 1);
 	psd_builder_after(b, rebuild, arrived);
 	psd_builder_after(b, rebuild, b->backward_of_layer[layer]);
@@ -216,7 +235,7 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 		add_lone_worker(b, whole);
 		return;
 	}
-	const uint32_t arrived = add_factor_exchange(b, whole, PSD_PATTERN_TO_ROOT, PSD_WHERE_ROOT);
+	const uint32_t arrived = add_factor_exchange(b, whole, &factors_to_root);
 	const uint32_t rebuild =
 		add_rebuild(b, whole, PSD_WHERE_ROOT, layout->workers - (layout->has_separate_servers ? 0 : 1));
 	psd_builder_after(b, rebuild, arrived);
@@ -228,8 +247,7 @@ static void add_adam(struct psd_builder *b, const struct stage *whole)
 		const uint64_t elements = psd_plan_slice(item, s).elements;
 		const uint64_t bytes = elements * b->plan->value_bytes;
 		const uint32_t out = add_copy(b, &stage, PSD_OP_COPY_OUT, PSD_WHERE_ROOT, bytes, apply);
-		const struct message down =
-			add_message(b, &reply, PSD_PATTERN_FROM_ROOT, elements, PSD_WHERE_ROOT, PSD_WHERE_WORKERS);
+		const struct message down = add_message(b, &reply, &matrix, elements);
 		psd_builder_after(b, down.send, out);
 		psd_builder_after(b, b->gate_pulled, down.receive);
 		/* the root's own device holds the matrix already, but takes part in the copy like every worker */
@@ -251,7 +269,8 @@ static void add_ring(struct psd_builder *b, const struct stage *stage)
 	const uint64_t bytes = item->subject.elements * b->plan->value_bytes;
 	const uint32_t out = add_departure(b, stage, bytes);
 	struct psd_op op = base_op(stage, PSD_OP_COLLECTIVE, PSD_RESOURCE_NIC, PSD_WHERE_WORKERS);
-	op.payload = (struct psd_payload){PSD_PATTERN_RING, item->subject.elements, b->plan->value_bytes, 0};
+	op.source = op.target = PSD_BUFFER_GRADIENT;
+	op.payload = (struct psd_payload){&psd_ring, item->subject.elements, b->plan->value_bytes, 0};
 	op.bytes = bytes;
 	const uint32_t ring = psd_builder_add_op(b, &op);
 	after_departure(b, ring, out);

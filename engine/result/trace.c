@@ -9,9 +9,6 @@ enum { ROW_NETWORK_IN = PSD_RESOURCES + 1 };
 
 static const char *const row_names[] = {"compute", "copy out", "copy in", "host CPU", "network out", "network in"};
 
-/* By enum psd_pattern: what a message is for. */
-static const char *const pattern_names[PSD_PATTERNS] = {"push", "pull", "broadcast", "factors", "matrix", "ring"};
-
 /* ---- head ---- */
 
 static void name_process(struct psd_text *text, const struct psd_layout *layout, unsigned host)
@@ -47,7 +44,7 @@ static const char *verb(const struct psd_op *op)
 	switch (op->kind) {
 	case PSD_OP_COPY_OUT: return "copy out";
 	case PSD_OP_COPY_IN: return "copy in";
-	case PSD_OP_SEND: return pattern_names[op->payload.pattern];
+	case PSD_OP_SEND: return op->payload.pattern->name;
 	case PSD_OP_FACTOR: return "rebuild";
 	case PSD_OP_COLLECTIVE: return "all-reduce";
 	default: return psd_op_kind_names[op->kind];

@@ -1,5 +1,8 @@
-/* Ring all-reduce, step by step. */
-#include "engine/schedules/ring.h"
+/* Ring all-reduce: reduce-scatter in P-1 steps, then all-gather in P-1, over the workers in order of rank. Source:
+ * Patarasuk and Yuan 2009. */
+#include <math.h>
+
+#include "engine/schedules/pattern.h"
 
 /* q P + r elements: the cut before chunk c is c q + c r / P, which cannot overflow. */
 static uint64_t cut(uint64_t elements, unsigned workers, unsigned chunk)
@@ -7,21 +10,89 @@ static uint64_t cut(uint64_t elements, unsigned workers, unsigned chunk)
 	return chunk * (elements / workers) + chunk * (elements % workers) / workers;
 }
 
-struct psd_ring_step psd_ring_step(uint64_t elements, unsigned workers, unsigned rank, unsigned step)
+static uint64_t chunk_elements(uint64_t elements, unsigned workers, unsigned chunk)
 {
-	const bool is_reducing = step < workers - 1;
+	return cut(elements, workers, chunk + 1) - cut(elements, workers, chunk);
+}
+
+static unsigned steps(struct psd_members members)
+{
+	return 2 * (members.n - 1);
+}
+
+static struct psd_step step_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned step)
+{
+	const unsigned n = members.n;
+	const bool adds = step < n - 1;
 	/* rank r starts with its own chunk; in every step the chunk received in the step before moves on */
-	const unsigned back = is_reducing ? step : step - (workers - 1);
-	const unsigned start = is_reducing ? rank : rank + 1;
-	const unsigned chunk = (start + workers - back) % workers;
-	const uint64_t first = cut(elements, workers, chunk);
-	return (struct psd_ring_step){first, cut(elements, workers, chunk + 1) - first, is_reducing};
+	const unsigned back = adds ? step : step - (n - 1);
+	const unsigned start = adds ? rank : rank + 1;
+	const unsigned chunk = (start + n - back) % n;
+	const uint64_t first = cut(elements, n, chunk);
+
+	return (struct psd_step){
+		.to = (rank + 1) % n,
+		.from = (rank + n - 1) % n,
+		.sent = {first, cut(elements, n, chunk + 1) - first},
+		.adds = adds,
+	};
 }
 
-uint64_t psd_ring_sent_elements(uint64_t elements, unsigned workers, unsigned rank)
+/* Every chunk twice, but for the one after its own and the next, which it sends once. */
+static uint64_t sent_elements(uint64_t elements, unsigned workers, unsigned rank)
 {
-	const unsigned after = (rank + 1) % workers, next = (rank + 2) % workers;
-
-	return 2 * elements - (cut(elements, workers, after + 1) - cut(elements, workers, after)) -
-	       (cut(elements, workers, next + 1) - cut(elements, workers, next));
+	if (workers == 1)
+		return 0;
+	return 2 * elements - chunk_elements(elements, workers, (rank + 1) % workers) -
+	       chunk_elements(elements, workers, (rank + 2) % workers);
 }
+
+static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)
+{
+	*flow = (struct psd_flow){(rank + 1) % members.n, sent_elements(elements, members.n, rank), steps(members)};
+	return i == 0 && members.n > 1;
+}
+
+static struct psd_traffic node_elements(const struct psd_payload *payload, const struct psd_layout *layout,
+					unsigned node)
+{
+	const unsigned P = layout->workers, first = node * layout->workers_per_node;
+
+	if (node >= layout->nodes || layout->nodes == 1)
+		return (struct psd_traffic){0, 0};
+	return (struct psd_traffic){
+		sent_elements(payload->elements, P, first + psd_layout_workers_on(layout, node) - 1),
+		sent_elements(payload->elements, P, (first + P - 1) % P)};
+}
+
+static double local_elements(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const double P = layout->workers;
+
+	return psd_layout_workers_on(layout, 0) > 1 ? 2.0 * (P - 1.0) / P * (double)payload->elements : 0.0;
+}
+
+/* A chunk goes round the ring while every hop carries one chunk in each step. So a step takes as long as its slowest
+ * hop is busy, or as the mean hop with its delay, whichever is more: with one worker a node, transfer plus delay; with
+ * several, the quick hops inside the nodes make up for the delays between them. */
+static double alone_sec(double payload_bits, struct psd_members members, double transfer_sec,
+			const struct psd_ways *ways)
+{
+	const double n = members.n, n_steps = steps(members);
+	const unsigned n_nodes = psd_members_nodes(members);
+	const double n_far_hops = n_nodes > 1 ? n_nodes : 0.0;
+	const double far_sec = payload_bits / n / ways->far_bps, near_sec = payload_bits / n / ways->near_bps;
+	const double mean_hop_sec = (n_far_hops * (far_sec + ways->latency_sec) + (n - n_far_hops) * near_sec) / n;
+
+	return n_steps * fmax(transfer_sec / n_steps, mean_hop_sec);
+}
+
+const struct psd_pattern psd_ring = {
+	.name = "ring",
+	.steps = steps,
+	.step = step_of,
+	.flow = flow_of,
+	.node_elements = node_elements,
+	.local_elements = local_elements,
+	.alone_sec = alone_sec,
+};

@@ -89,7 +89,7 @@ static void note_span(void *context, const struct psd_program *program, const st
 
 	if (op->kind != PSD_OP_SEND)
 		return;
-	flight->is_push = op->payload.pattern == PSD_PATTERN_PUSH;
+	flight->is_push = op->payload.pattern == &psd_push;
 	flight->iteration = span->task.iteration;
 	if (span->is_arrival) {
 		flight->end_sec = fmax(flight->end_sec, span->end_sec);

@@ -186,20 +186,20 @@ static enum psd_status place_hosts(struct launch *launch, struct psd_error *err)
 	return PSD_OK;
 }
 
-/* That bring messages to one node at a time; a ring has one neighbour, whose next step waits for the one before. */
+/* That bring messages to one node at a time; who takes steps hears from one at a time. */
 static unsigned most_connections(const struct psd_case *made)
 {
 	const struct psd_layout *layout = &made->plan.layout;
-	bool is_counted[PSD_PATTERNS] = {false};
+	const struct psd_pattern *last = NULL;
 	unsigned most = 1;
 
 	for (uint32_t i = 0; i < made->program.n_ops; i++) {
 		struct psd_payload payload = made->program.ops[i].payload;
 		unsigned n_pairs;
 
-		if (made->program.ops[i].kind != PSD_OP_SEND || is_counted[payload.pattern])
+		if (made->program.ops[i].kind != PSD_OP_SEND || payload.pattern == last)
 			continue;
-		is_counted[payload.pattern] = true;
+		last = payload.pattern;
 		payload.elements = psd_layout_hosts(layout); /* some for each shard */
 		n_pairs = psd_payload_pairs_in(&payload, layout);
 		most = n_pairs > most ? n_pairs : most;

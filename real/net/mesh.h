@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
-#include "engine/cost/layout.h"
+#include "engine/schedules/layout.h"
 
 #define PSD_MESH_ADDRESS_MAX 64
 #define PSD_MESH_TERMS_MAX   65536

@@ -292,7 +292,7 @@ static bool is_paced(const struct psd_streams *streams)
 
 static bool is_told_at_once(const struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
 {
-	const bool is_tensor = head->kind == PSD_WIRE_DATA || head->kind == PSD_WIRE_RING;
+	const bool is_tensor = head->kind == PSD_WIRE_DATA;
 
 	return !is_tensor || streams->peers[peer].is_near ||
 	       (streams->latency_sec <= streams->had_latency_sec && !is_paced(streams));

@@ -63,7 +63,7 @@ static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
 		[PSD_WIRE_BYE] = PSD_WIRE_BYE_BYTES,
 	};
 
-	if (kind == PSD_WIRE_DATA || kind == PSD_WIRE_RING)
+	if (kind == PSD_WIRE_DATA)
 		return length_bytes % sizeof(float) == 0;
 	return length_bytes == small[kind];
 }

@@ -248,6 +248,38 @@ struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned 
 				    kept->factors.bottom + before + samples_before * subject->rows};
 }
 
+static unsigned find_factors(const struct psd_memory *memory, const struct psd_op *op, uint32_t iteration,
+			     unsigned sender, struct iovec pieces[PSD_PIECES_MAX])
+{
+	const struct psd_subject *subject = &memory->plan->items[op->item].subject;
+	const struct psd_factors factors = psd_memory_factors(memory, (unsigned)op->item, iteration, sender);
+
+	pieces[0] =
+		(struct iovec){(float *)(uintptr_t)factors.top_diff, subject->batch * subject->columns * sizeof(float)};
+	pieces[1] = (struct iovec){(float *)(uintptr_t)factors.bottom, subject->batch * subject->rows * sizeof(float)};
+	return 2;
+}
+
+unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer, const struct psd_op *op,
+			 uint32_t iteration, struct psd_range range, unsigned sender,
+			 struct iovec pieces[PSD_PIECES_MAX])
+{
+	const unsigned item = (unsigned)op->item;
+	const uint64_t first = psd_plan_slice(&memory->plan->items[item], op->slice).first + range.first;
+	const struct psd_range of_item = {first, range.elements};
+
+	switch (buffer) {
+	case PSD_BUFFER_GRADIENT:
+		return psd_memory_pieces(memory, psd_memory_gradients(memory, iteration), item, of_item, pieces);
+	case PSD_BUFFER_PARAMETER: return psd_memory_pieces(memory, memory->parameters, item, of_item, pieces);
+	case PSD_BUFFER_FACTORS: return find_factors(memory, op, iteration, sender, pieces);
+	case PSD_BUFFER_RECEIVED: break;
+	}
+	pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
+				   range.elements * sizeof(float)};
+	return 1;
+}
+
 /* ---- starting values ---- */
 
 /* In [-1, 1), whatever the machine: a hash of the seed, the tensor and the element. */

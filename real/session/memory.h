@@ -58,6 +58,11 @@ float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t ite
  */
 unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors[], unsigned item,
 			   struct psd_range range, struct iovec pieces[PSD_PIECES_MAX]);
+/* Where a range of an operation's message lies on this host, in the buffer that it is read from or written to; `sender`
+ * sent it, in that iteration. The range is counted in the operation's slice. Returns the number of pieces. */
+unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer, const struct psd_op *op,
+			 uint32_t iteration, struct psd_range range, unsigned sender,
+			 struct iovec pieces[PSD_PIECES_MAX]);
 /* This host's part of a slice of a PS item, in elements of the item; the host is a shard. */
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* Where a worker's gradient of that part arrives in an iteration, or is added. */

@@ -300,7 +300,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			status = finish_job(worker, PSD_RESOURCE_CPU, err);
 			has_news = true;
 		}
-		if (!status && psd_worker_take_ring_done(worker)) {
+		if (!status && psd_worker_take_steps_done(worker)) {
 			psd_interpreter_collective_finished(&worker->interpreter);
 			has_news = true;
 		}

@@ -71,19 +71,12 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 	return is_in_window(worker, head->iteration) ? PSD_WELCOME_NOW : PSD_WELCOME_LATER;
 }
 
-static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				    struct psd_inlet *inlet, struct psd_error *err)
+/* A message of an iteration that has its turn, from a peer whose messages come in order. */
+static enum psd_welcome expect_turn(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				    struct psd_error *err)
 {
-	const struct psd_op *op = head->op < worker->program->n_ops ? &worker->program->ops[head->op] : NULL;
-	struct psd_payload payload = {.elements = 0};
-	uint32_t next;
+	const uint32_t next = worker->peers[peer].next_iteration[head->op];
 
-	if (op && op->kind == PSD_OP_SEND)
-		payload = psd_worker_payload(worker, op);
-	if (payload.elements == 0 || head->part != 0 || head->length_bytes == 0 ||
-	    head->length_bytes != psd_payload_bytes_between(&payload, worker->layout, peer, worker->self))
-		return refuse(worker, peer, head, "a message that the program does not have", err);
-	next = worker->peers[peer].next_iteration[head->op];
 	if (is_out_of_turn(worker, head->iteration, next))
 		return refuse(worker, peer, head, "a message out of turn", err);
 	/* the one before is there, but its latency is not over yet, or a share of it is on another connection */
@@ -91,49 +84,80 @@ static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, co
 		return PSD_WELCOME_LATER;
 	if (!is_in_window(worker, head->iteration))
 		return PSD_WELCOME_LATER;
+	return PSD_WELCOME_NOW;
+}
+
+static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				       struct psd_inlet *inlet, struct psd_error *err)
+{
+	const struct psd_op *op = &worker->program->ops[head->op];
+	const struct psd_payload payload = psd_worker_payload(worker, op);
+
+	if (payload.elements == 0 || head->part != 0 || head->length_bytes == 0 ||
+	    head->length_bytes != psd_payload_bytes_between(&payload, worker->layout, peer, worker->self))
+		return refuse(worker, peer, head, "a message that the program does not have", err);
+	const enum psd_welcome welcome = expect_turn(worker, peer, head, err);
+	if (welcome != PSD_WELCOME_NOW)
+		return welcome;
 	inlet->n_pieces = psd_worker_pieces(worker, (struct psd_task){head->iteration, head->op}, peer, worker->self,
 					    inlet->pieces);
-	inlet->is_added = op->payload.pattern == PSD_PATTERN_PUSH && worker->memory.adds_arrivals;
+	inlet->is_added = op->target == PSD_BUFFER_RECEIVED && worker->memory.adds_arrivals;
 	psd_worker_record_begin(worker, peer, head->op);
 	return PSD_WELCOME_NOW;
 }
 
-static unsigned left_of(const struct psd_worker *worker)
+/* The peer is ahead: this worker has not begun that transfer, or waits for others' messages of earlier steps. On a
+ * single connection its first step waits there, and nothing overtakes it. */
+static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				     unsigned first, struct psd_error *err)
 {
-	return (worker->self + worker->layout->workers - 1) % worker->layout->workers;
+	return head->part == first || worker->options->train->streams > 1
+		       ? PSD_WELCOME_LATER
+		       : refuse(worker, peer, head, "a step out of turn", err);
 }
 
-static enum psd_welcome expect_ring(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				    struct psd_inlet *inlet, struct psd_error *err)
 {
-	const struct psd_op *op = head->op < worker->program->n_ops ? &worker->program->ops[head->op] : NULL;
-	const struct psd_ring *ring = &worker->ring;
+	const struct psd_payload *payload = &worker->program->ops[head->op].payload;
+	const struct psd_walk *walk = &worker->walk;
 	const struct psd_task task = {head->iteration, head->op};
-	struct psd_ring_step step;
-	uint32_t next;
+	const bool is_member = worker->self < worker->layout->workers && peer < worker->layout->workers &&
+			       head->part < psd_payload_steps(payload, worker->layout);
+	struct psd_step step = {.to = peer};
 
-	if (!op || op->kind != PSD_OP_COLLECTIVE || worker->self >= worker->layout->workers ||
-	    peer != left_of(worker) || head->part >= 2 * (worker->layout->workers - 1))
+	if (is_member)
+		step = psd_worker_step(worker, task, peer, head->part);
+	if (!is_member || step.to != worker->self)
 		return refuse(worker, peer, head, "a step that the program does not have", err);
-	step = psd_worker_ring_step(worker, task, peer, head->part);
-	next = worker->peers[peer].next_iteration[head->op];
-	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step) ||
-	    is_out_of_turn(worker, head->iteration, next))
+	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step))
+		return refuse(worker, peer, head, "a step of another length", err);
+	const enum psd_welcome welcome = expect_turn(worker, peer, head, err);
+	if (welcome == PSD_WELCOME_REFUSED)
+		return welcome;
+	if (!walk->is_active || walk->task.op != task.op || walk->task.iteration != task.iteration)
+		return expect_early(worker, peer, head, psd_worker_next_from(worker, head->op, peer, 0), err);
+	if (head->part < walk->next_receive)
 		return refuse(worker, peer, head, "a step out of turn", err);
-	if (!ring->is_active || ring->task.op != task.op || ring->task.iteration != task.iteration) {
-		/* the peer is ahead: this worker has not begun that collective, or not taken the last of the one
-		 * before. On a single connection the first step waits there, and nothing overtakes it. */
-		return head->part == 0 || worker->options->train->streams > 1
-			       ? PSD_WELCOME_LATER
-			       : refuse(worker, peer, head, "a step out of turn", err);
-	}
-	if (head->part < ring->n_received)
-		return refuse(worker, peer, head, "a step out of turn", err);
-	if (head->part > ring->n_received) /* on another connection than what is missing of the step before */
-		return PSD_WELCOME_LATER;
+	if (head->part > walk->next_receive)
+		return expect_early(worker, peer, head,
+				    psd_worker_next_from(worker, head->op, peer, walk->next_receive), err);
 	inlet->n_pieces = psd_worker_step_pieces(worker, task, &step, inlet->pieces);
-	inlet->is_added = step.is_reducing && !worker->replay;
+	inlet->is_added = step.adds && !worker->replay;
 	return PSD_WELCOME_NOW;
+}
+
+static enum psd_welcome expect_data(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
+				    struct psd_inlet *inlet, struct psd_error *err)
+{
+	const enum psd_op_kind kind =
+		head->op < worker->program->n_ops ? worker->program->ops[head->op].kind : PSD_OP_GATE;
+
+	if (kind == PSD_OP_SEND)
+		return expect_message(worker, peer, head, inlet, err);
+	if (kind == PSD_OP_COLLECTIVE)
+		return expect_step(worker, peer, head, inlet, err);
+	return refuse(worker, peer, head, "a message that the program does not have", err);
 }
 
 static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
@@ -143,7 +167,6 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 
 	switch (head->kind) {
 	case PSD_WIRE_DATA: return expect_data(worker, peer, head, inlet, err);
-	case PSD_WIRE_RING: return expect_ring(worker, peer, head, inlet, err);
 	case PSD_WIRE_READY:
 	case PSD_WIRE_BEGIN: return expect_signal(worker, peer, head, err);
 	case PSD_WIRE_ALIVE: return PSD_WELCOME_NOW;
@@ -177,13 +200,6 @@ static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsig
 	psd_interpreter_arrived(&worker->interpreter, 0, (struct psd_task){head->iteration, head->op});
 }
 
-static void arrived_ring(struct psd_worker *worker, struct psd_peer *from, const struct psd_wire_head *head)
-{
-	if (++worker->ring.n_received == worker->ring.n_steps)
-		from->next_iteration[head->op]++;
-	psd_worker_advance_ring(worker);
-}
-
 static void arrived_report(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
 {
 	const struct psd_wire_report report = psd_wire_decode_report(worker->peers[peer].small);
@@ -199,12 +215,12 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 
 	switch (head->kind) {
 	case PSD_WIRE_DATA:
-		if (is_whole(worker, from, peer, head))
+		if (!is_whole(worker, from, peer, head))
+			break;
+		if (worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE)
+			psd_worker_step_arrived(worker, peer, head);
+		else
 			arrived_data(worker, from, peer, head);
-		break;
-	case PSD_WIRE_RING:
-		if (is_whole(worker, from, peer, head))
-			arrived_ring(worker, from, head);
 		break;
 	case PSD_WIRE_READY:
 		from->next_signal[head->op]++;
@@ -231,9 +247,9 @@ static void left(void *context, unsigned peer)
 	struct psd_worker *worker = context;
 
 	(void)peer;
-	if (worker->ring.is_sending) { /* the collective holds the NIC: nothing else was on its way */
-		worker->ring.is_sending = false;
-		psd_worker_advance_ring(worker);
+	if (worker->walk.is_sending) { /* the collective holds the NIC: nothing else was on its way */
+		worker->walk.is_sending = false;
+		psd_worker_advance(worker);
 		return;
 	}
 	assert(worker->n_leaving > 0);

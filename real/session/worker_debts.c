@@ -5,12 +5,6 @@
 
 #include "real/session/worker_parts.h"
 
-static const char *const pattern_names[PSD_PATTERNS] = {
-	[PSD_PATTERN_PUSH] = "push",	     [PSD_PATTERN_PULL] = "pull",
-	[PSD_PATTERN_BROADCAST] = "factors", [PSD_PATTERN_TO_ROOT] = "factors to root",
-	[PSD_PATTERN_FROM_ROOT] = "matrix",  [PSD_PATTERN_RING] = "ring",
-};
-
 /* The first message of the current iteration that a peer owes, as an operation; n_ops when it owes none. */
 static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
 {
@@ -34,8 +28,7 @@ static void describe_owed(const struct psd_worker *worker, uint32_t owed, char *
 	if (owed == worker->program->n_ops)
 		snprintf(text, room, "end");
 	else
-		snprintf(text, room, "'%s %.60s'", pattern_names[op->payload.pattern],
-			 worker->graph->layers[op->layer].name);
+		snprintf(text, room, "'%s %.60s'", op->payload.pattern->name, worker->graph->layers[op->layer].name);
 }
 
 static void describe_self(const struct psd_worker *worker, char *text, size_t room)

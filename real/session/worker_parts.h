@@ -4,7 +4,6 @@
 #define PSD_REAL_WORKER_PARTS_H
 
 #include "engine/program/interpreter.h"
-#include "engine/schedules/ring.h"
 #include "real/base/lane.h"
 #include "real/base/machine.h"
 #include "real/data/feed.h"
@@ -49,14 +48,14 @@ struct psd_alarm {
 	double begun_sec, due_sec;
 };
 
-struct psd_ring {
+/* The way through the steps of a transfer. */
+struct psd_walk {
 	struct psd_task task;
 	bool is_active;
 	bool is_waiting; /* replay: for an alarm, to begin */
 	bool is_sending;
 	unsigned n_steps;
-	unsigned n_begun; /* steps sent or being sent */
-	unsigned n_received;
+	unsigned next_send, next_receive;
 };
 
 struct psd_peer {
@@ -117,7 +116,7 @@ struct psd_worker {
 	struct psd_peer *peers;
 	unsigned n_leaving;  /* messages of the current send that the kernel does not have yet */
 	bool is_coordinated; /* worker 0 says which collective is next */
-	struct psd_ring ring;
+	struct psd_walk walk;
 	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes */
 
 	uint32_t loss_window; /* iterations whose reports may be incomplete at a time */
@@ -192,16 +191,12 @@ void psd_worker_record_arrival(struct psd_worker *worker, unsigned peer, struct 
 /* ---- worker_messages.c ---- */
 
 bool psd_worker_send(void *context, unsigned host, struct psd_task task); /* psd_seam.send */
-void psd_worker_collective(void *context, struct psd_task task);	  /* psd_seam.collective */
 void psd_worker_announce(void *context, struct psd_task task);		  /* psd_seam.announce: to worker 0 */
 void psd_worker_choose(void *context, struct psd_task task);		  /* psd_seam.choose: from worker 0 */
 uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 			     unsigned host); /* psd_arrivals_fn, of the worker */
 /* Sends the messages of a send; an alarm of the NIC is over. */
 void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task);
-void psd_worker_continue_ring(struct psd_worker *worker);
-/* The collective has sent and received all its steps: true once. */
-bool psd_worker_take_ring_done(struct psd_worker *worker);
 /* A loss, to worker 0. */
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
 /* Tells all peers now and then that this host is at work, though nothing else may arrive from it. */
@@ -215,18 +210,30 @@ bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
  * pieces. */
 unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
 			   struct iovec pieces[PSD_PIECES_MAX]);
-/* What `rank` sends in a step of a collective, its bytes, and where they lie here, that chunk being one's own or one's
- * left peer's. */
-struct psd_ring_step psd_worker_ring_step(const struct psd_worker *worker, struct psd_task task, unsigned rank,
-					  unsigned step);
-uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step);
-unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_ring_step *step,
-				struct iovec pieces[PSD_PIECES_MAX]);
-/* Sends the next step, if it may go. */
-void psd_worker_advance_ring(struct psd_worker *worker);
 /* On worker 0: one more worker's loss of an iteration. */
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
 			    const struct psd_wire_report *report);
+
+/* Of tensors, to other nodes. */
+void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head);
+
+/* ---- worker_steps.c ---- */
+
+void psd_worker_collective(void *context, struct psd_task task); /* psd_seam.collective */
+/* The alarm of the NIC is over. */
+void psd_worker_continue(struct psd_worker *worker);
+/* Sends the next step, if it may go. */
+void psd_worker_advance(struct psd_worker *worker);
+/* The transfer under way has sent and received all its steps: true once. */
+bool psd_worker_take_steps_done(struct psd_worker *worker);
+/* What `rank` sends in a step, its bytes, and where they lie here: one's own, or what comes from there. */
+struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step);
+uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step);
+unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
+				struct iovec pieces[PSD_PIECES_MAX]);
+/* The next step from `step` on that brings something from that peer; the number of steps when there is none. */
+unsigned psd_worker_next_from(const struct psd_worker *worker, uint32_t op, unsigned peer, unsigned step);
+void psd_worker_step_arrived(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head);
 
 /* ---- worker_arrivals.c ---- */
 

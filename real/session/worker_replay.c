@@ -93,7 +93,7 @@ static void ring(struct psd_worker *worker, enum psd_resource resource, const st
 	const enum psd_op_kind kind = worker->program->ops[alarm->task.op].kind;
 
 	if (kind == PSD_OP_COLLECTIVE) {
-		psd_worker_continue_ring(worker);
+		psd_worker_continue(worker);
 	} else {
 		report_progress(worker, alarm);
 		psd_interpreter_finished(&worker->interpreter, 0, resource);

@@ -51,14 +51,11 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 		break;
 	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, psd_wake_rest(value)); break;
 	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_wake_task(value)); break;
-	case PSD_WAKE_RING_FLOW: psd_sim_ring_part_done(sim); break;
-	case PSD_WAKE_RING_END: psd_interpreter_collective_finished(&sim->interpreter); break;
-	case PSD_WAKE_RING_BEGINS: psd_sim_ring_begin(sim); break;
-	case PSD_WAKE_RING_SENT: psd_sim_ring_message_left(sim, host); break;
-	case PSD_WAKE_RING_ARRIVED:
-		sim->ranks[host].n_arrived++;
-		psd_sim_ring_advance(sim, host);
-		break;
+	case PSD_WAKE_STEP_FLOW: psd_sim_step_flow_done(sim); break;
+	case PSD_WAKE_STEPS_END: psd_interpreter_collective_finished(&sim->interpreter); break;
+	case PSD_WAKE_STEPS_BEGIN: psd_sim_steps_begin(sim); break;
+	case PSD_WAKE_STEP_SENT: psd_sim_step_part_done(sim, host); break;
+	case PSD_WAKE_STEP_ARRIVED: psd_sim_step_arrived(sim, host); break;
 	case PSD_WAKE_LINK: psd_sim_apply_links(sim, host); break;
 	case PSD_WAKE_BACKGROUND_SENT:
 		if (sim->scenario->backgrounds[host].period_sec == 0.0)
@@ -151,13 +148,13 @@ static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *er
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 	const unsigned n_nodes = psd_layout_nodes(sim->layout);
 	sim->sendings = calloc(n_hosts, sizeof(*sim->sendings));
-	sim->ranks = calloc(n_hosts, sizeof(*sim->ranks));
+	sim->walks = calloc(n_hosts, sizeof(*sim->walks));
 	sim->duties_of_host = calloc(n_hosts, sizeof(*sim->duties_of_host));
 	sim->n_shift_flows_done =
 		calloc((size_t)sim->program->window * sim->program->n_ops, sizeof(*sim->n_shift_flows_done));
 	sim->sent_bytes = calloc(n_nodes, sizeof(*sim->sent_bytes));
 	sim->received_bytes = calloc(n_nodes, sizeof(*sim->received_bytes));
-	if (sim->sendings == NULL || sim->ranks == NULL || sim->duties_of_host == NULL || sim->sent_bytes == NULL ||
+	if (sim->sendings == NULL || sim->walks == NULL || sim->duties_of_host == NULL || sim->sent_bytes == NULL ||
 	    sim->received_bytes == NULL || sim->n_shift_flows_done == NULL)
 		return out_of_memory(sim, err);
 	if (psd_sim_open_processors(sim, err))
@@ -176,7 +173,7 @@ static void release(struct psd_simulation *sim)
 	free(sim->duties_of_host);
 	free(sim->sendings);
 	free(sim->n_shift_flows_done);
-	free(sim->ranks);
+	free(sim->walks);
 	free(sim->sent_bytes);
 	free(sim->received_bytes);
 }
@@ -218,7 +215,7 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 		.now = sim_now,
 		.work = sim_work,
 		.send = psd_sim_send,
-		.collective = psd_sim_ring_start,
+		.collective = psd_sim_steps_start,
 		.span = span != NULL ? sim_span : NULL,
 		.context = &sim,
 	};
@@ -232,7 +229,7 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 		status = psd_interpreter_init(&sim.interpreter, sim.program, psd_layout_hosts(sim.layout),
 					      sim.duties_of_host, length.n_iterations, &seam, err);
 	if (status == PSD_OK) {
-		psd_sim_ring_find_latency(&sim);
+		psd_sim_steps_find_latency(&sim);
 		psd_sim_start_disturbances(&sim);
 		psd_interpreter_begin(&sim.interpreter);
 		status = psd_network_run(err);

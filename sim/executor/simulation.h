@@ -11,11 +11,11 @@ enum psd_wake {
 	PSD_WAKE_WORK,	       /* host, resource */
 	PSD_WAKE_FLOW,	       /* from, to */
 	PSD_WAKE_ARRIVAL,      /* host, task of the send */
-	PSD_WAKE_RING_FLOW,    /* flow fidelity: one worker's share has arrived, or one end is done with it */
-	PSD_WAKE_RING_END,     /* the delays of its steps are over too */
-	PSD_WAKE_RING_BEGINS,  /* message fidelity: what its size class adds is over */
-	PSD_WAKE_RING_SENT,    /* message fidelity: a part of host's message is over */
-	PSD_WAKE_RING_ARRIVED, /* the message to host is there */
+	PSD_WAKE_STEP_FLOW,    /* flow fidelity: a flow of a stepwise transfer is there, or one end is done with it */
+	PSD_WAKE_STEPS_END,    /* what its steps wait for is over too */
+	PSD_WAKE_STEPS_BEGIN,  /* message fidelity: what its size class adds is over */
+	PSD_WAKE_STEP_SENT,    /* message fidelity: a part of host's message is over */
+	PSD_WAKE_STEP_ARRIVED, /* the message to host is there */
 	PSD_WAKE_LINK,	       /* slowdown index: its link changes */
 	PSD_WAKE_BACKGROUND_SENT,
 	PSD_WAKE_BACKGROUND_DUE,
@@ -35,11 +35,13 @@ struct psd_crossing {
 	unsigned n_parts_left; /* 0: not in use */
 };
 
-struct psd_ring_rank {
-	unsigned step; /* the next to send */
-	unsigned n_arrived;
-	unsigned n_parts_left; /* of the message that it sends: its bytes, and what either end does for it; 0: it sends
-				  none */
+/* A member's way through the steps of a transfer, in message fidelity. */
+struct psd_walk {
+	unsigned next_send,
+		next_receive;  /* steps; of those that are over the last one's message may still be leaving */
+	unsigned n_parts_left; /* of the message that it sends: its bytes, and what either end does for it; 0: none */
+	unsigned to;	       /* whom it goes to */
+	bool is_over;
 };
 
 struct psd_simulation {
@@ -58,10 +60,10 @@ struct psd_simulation {
 	unsigned n_duties;
 	const struct psd_duties **duties_of_host;
 	struct psd_sending *sendings; /* per host; its NIC sends one operation at a time */
-	struct psd_ring_rank *ranks;  /* per worker */
-	unsigned n_ring_left;
-	double ring_latency_sec; /* mean over the hops between neighbours */
-	uint64_t *sent_bytes;	 /* per node */
+	struct psd_walk *walks;	      /* per worker */
+	unsigned n_walks_left;	      /* members or flows and their ends, of the stepwise transfer under way */
+	double hop_latency_sec;	      /* mean over the hops between neighbours on different nodes */
+	uint64_t *sent_bytes;	      /* per node */
 	uint64_t *received_bytes;
 	struct psd_pool *pools; /* only where machines are given, as the next three */
 	unsigned n_pools;
@@ -104,7 +106,7 @@ static inline const struct psd_payload *psd_simulation_payload(const struct psd_
 	return &sim->program->ops[task.op].payload;
 }
 
-/* ---- transfers.c: sends of all patterns but rings ---- */
+/* ---- transfers.c: transfers that send all at once ---- */
 
 /* Flows that stand for a host's messages in a dense exchange, once there are more messages than that. */
 unsigned psd_sim_shift_flows(const struct psd_case *simulated);
@@ -114,14 +116,14 @@ void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to);
 
 void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
 
-/* ---- rings.c ---- */
+/* ---- steps.c: transfers that go step by step ---- */
 
-void psd_sim_ring_find_latency(struct psd_simulation *sim);
-void psd_sim_ring_start(void *context, struct psd_task task); /* psd_seam.collective */
-void psd_sim_ring_part_done(struct psd_simulation *sim);      /* flow fidelity */
-void psd_sim_ring_begin(struct psd_simulation *sim);	      /* message fidelity, and so are the next two */
-void psd_sim_ring_message_left(struct psd_simulation *sim, unsigned rank);
-void psd_sim_ring_advance(struct psd_simulation *sim, unsigned rank);
+void psd_sim_steps_find_latency(struct psd_simulation *sim);
+void psd_sim_steps_start(void *context, struct psd_task task); /* psd_seam.collective */
+void psd_sim_step_flow_done(struct psd_simulation *sim);       /* flow fidelity */
+void psd_sim_steps_begin(struct psd_simulation *sim);	       /* message fidelity, and so are the next two */
+void psd_sim_step_part_done(struct psd_simulation *sim, unsigned rank);
+void psd_sim_step_arrived(struct psd_simulation *sim, unsigned rank);
 
 /* ---- processors.c ---- */
 

@@ -1,4 +1,4 @@
-/* Sends of all patterns but rings, message by message or as flows that stand for several. */
+/* Transfers that send all at once, message by message or as flows that stand for several. */
 #include <stdlib.h>
 
 #include "sim/executor/simulation.h"
@@ -24,9 +24,7 @@ unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 static bool is_aggregated(const struct psd_simulation *sim, const struct psd_payload *payload)
 {
 	const struct psd_layout *layout = sim->layout;
-	const bool is_dense = payload->pattern == PSD_PATTERN_PUSH || payload->pattern == PSD_PATTERN_PULL ||
-			      payload->pattern == PSD_PATTERN_BROADCAST;
-	return !sim->is_message_fidelity && is_dense && !layout->has_separate_servers &&
+	return !sim->is_message_fidelity && !payload->pattern->has_root && !layout->has_separate_servers &&
 	       layout->workers_per_node == 1 && layout->workers - 1 > MOST_MESSAGES &&
 	       layout->workers - 1 > sim->n_shift_flows;
 }

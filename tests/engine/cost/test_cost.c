@@ -75,11 +75,11 @@ Test(cost, table_1_is_the_traffic_of_a_node)
 	for (unsigned i = 0; i < 7; i++) {
 		const unsigned P = workers[i];
 		const struct psd_layout layout = psd_layout_make(P, 1, 0);
-		struct psd_payload payload = {PSD_PATTERN_PUSH, subject.elements, 1, 0};
+		struct psd_payload payload = {&psd_push, subject.elements, 1, 0};
 		const struct psd_traffic push = psd_payload_node_traffic(&payload, &layout, P - 1);
-		payload.pattern = PSD_PATTERN_PULL;
+		payload.pattern = &psd_pull;
 		const struct psd_traffic pull = psd_payload_node_traffic(&payload, &layout, P - 1);
-		payload.pattern = PSD_PATTERN_RING;
+		payload.pattern = &psd_ring;
 		const struct psd_traffic ring = psd_payload_node_traffic(&payload, &layout, P - 1);
 		cr_expect_eq(psd_cost_node_values(PSD_METHOD_PS, PSD_ROLE_BOTH, &subject, P, P),
 			     push.sent_bytes + push.received_bytes + pull.sent_bytes + pull.received_bytes,
@@ -384,23 +384,25 @@ static double busiest_port_sec(const struct psd_payload *payload, const struct p
 /* 27720 elements: every number of workers and shards here divides them. */
 static void expect_busiest_port(unsigned workers, unsigned workers_per_node, unsigned servers, double local_bps)
 {
+	static const struct psd_pattern *const patterns[] = {&psd_push,	   &psd_pull,	   &psd_broadcast,
+							     &psd_to_root, &psd_from_root, &psd_ring};
 	const struct psd_network with_local = {.bandwidth_bps = 10e9, .payload_ratio = 1, .local_bps = local_bps};
 	const struct psd_host host = {.transport_bps = 10e9,
 				      .incast_ratio = 0.1}; /* receiving is slower than sending */
 	const struct psd_rates rates = psd_rates_make(&host, &with_local, 10e9, 6, 1e12, pair_bytes);
 	const struct psd_layout layout = psd_layout_make(workers, workers_per_node, servers);
 
-	for (int pattern = 0; pattern < PSD_PATTERNS; pattern++)
+	for (unsigned p = 0; p < sizeof(patterns) / sizeof(*patterns); p++)
 		for (unsigned last = 0; last < 2; last++) {
 			const unsigned root = psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
-			const struct psd_payload payload = {(enum psd_pattern)pattern, 27720, 4, root};
+			const struct psd_payload payload = {patterns[p], 27720, 4, root};
 			const double actual_sec = psd_cost_transfer_sec(&payload, &layout, &rates);
 			const double expected_sec = busiest_port_sec(&payload, &layout, &rates);
 			cr_expect_float_eq(actual_sec, expected_sec, 1e-9 * expected_sec,
-					   "pattern %d, %u workers, %u a node, %u servers, root %u, %g b/s inside: "
+					   "%s, %u workers, %u a node, %u servers, root %u, %g b/s inside: "
 					   "%.9g s, expected %.9g s",
-					   pattern, workers, workers_per_node, servers, root, local_bps, actual_sec,
-					   expected_sec);
+					   patterns[p]->name, workers, workers_per_node, servers, root, local_bps,
+					   actual_sec, expected_sec);
 		}
 }
 
@@ -441,17 +443,17 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
 	const struct psd_layout layout = psd_layout_make(4, 1, 0);
 	const double n = 2 * (4 - 1);
-	const struct psd_payload largest_small = {PSD_PATTERN_RING, 16384 / 4, 4, 0};
-	const struct psd_payload smallest_large = {PSD_PATTERN_RING, 16384 / 4 + 4, 4, 0};
+	const struct psd_payload largest_small = {&psd_ring, 16384 / 4, 4, 0};
+	const struct psd_payload smallest_large = {&psd_ring, 16384 / 4 + 4, 4, 0};
 	/* call + n step + (n/P) bytes slowdown / B, and the network's latency of each step; the bytes at full speed are
 	 * the transfer */
 	const double small_sec = 27e-6 + n * 1.1e-6 + n / 4 * 16384 * 4 / B + n * alpha;
 	const double large_sec = 90e-6 + n * 5.6e-6 + n / 4 * 16400 / B + n * alpha;
 
 	expect_near(psd_cost_transfer_sec(&largest_small, &layout, &rates) +
-			    psd_cost_ring_delay_sec(&largest_small, &layout, &rates),
+			    psd_cost_delay_sec(&largest_small, &layout, &rates),
 		    small_sec, "a message as large as its class");
 	expect_near(psd_cost_transfer_sec(&smallest_large, &layout, &rates) +
-			    psd_cost_ring_delay_sec(&smallest_large, &layout, &rates),
+			    psd_cost_delay_sec(&smallest_large, &layout, &rates),
 		    large_sec, "a message just above");
 }

@@ -156,6 +156,18 @@ Test(program, a_receive_directly_follows_its_send)
 	for_each_program(check_receives);
 }
 
+struct count {
+	const struct psd_pattern *pattern;
+	uint64_t elements;
+};
+
+static void add_elements(struct count *counts, const struct psd_op *op)
+{
+	while (counts->pattern != op->payload.pattern)
+		counts++;
+	counts->elements += op->payload.elements;
+}
+
 /* All bytes of an item are pushed and pulled, whatever the slices. */
 static void check_elements(const struct psd_program *program, const char *name)
 {
@@ -163,24 +175,24 @@ static void check_elements(const struct psd_program *program, const char *name)
 
 	for (unsigned i = 0; i < plan->n_items && psd_layout_hosts(&plan->layout) > 1; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
-		uint64_t elements[PSD_PATTERNS] = {0};
+		struct count counts[] = {{&psd_push, 0},    {&psd_pull, 0},	 {&psd_broadcast, 0},
+					 {&psd_to_root, 0}, {&psd_from_root, 0}, {&psd_ring, 0}};
 		for (uint32_t o = 0; o < program->n_ops; o++) {
 			const struct psd_op *op = &program->ops[o];
 			if (op->item == (int)i && (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE))
-				elements[op->payload.pattern] += op->payload.elements;
+				add_elements(counts, op);
 		}
 		const uint64_t factors = (uint64_t)item->subject.batch * (item->subject.rows + item->subject.columns);
 		const bool is_ps = item->method == PSD_METHOD_PS;
 		const bool is_adam = item->method == PSD_METHOD_ADAM;
 		const bool has_peers = plan->layout.workers > 1;
-		cr_assert_eq(elements[PSD_PATTERN_PUSH], is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
-		cr_assert_eq(elements[PSD_PATTERN_PULL], is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
-		cr_assert_eq(elements[PSD_PATTERN_BROADCAST], item->method == PSD_METHOD_SFB && has_peers ? factors : 0,
+		cr_assert_eq(counts[0].elements, is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
+		cr_assert_eq(counts[1].elements, is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
+		cr_assert_eq(counts[2].elements, item->method == PSD_METHOD_SFB && has_peers ? factors : 0,
 			     "%s: item %u", name, i);
-		cr_assert_eq(elements[PSD_PATTERN_TO_ROOT], is_adam ? factors : 0, "%s: item %u", name, i);
-		cr_assert_eq(elements[PSD_PATTERN_FROM_ROOT], is_adam ? item->subject.elements : 0, "%s: item %u", name,
-			     i);
-		cr_assert_eq(elements[PSD_PATTERN_RING],
+		cr_assert_eq(counts[3].elements, is_adam ? factors : 0, "%s: item %u", name, i);
+		cr_assert_eq(counts[4].elements, is_adam ? item->subject.elements : 0, "%s: item %u", name, i);
+		cr_assert_eq(counts[5].elements,
 			     item->method == PSD_METHOD_RING && has_peers ? item->subject.elements : 0, "%s: item %u",
 			     name, i);
 	}
@@ -296,7 +308,7 @@ static void check_causality(const struct psd_program *program, const char *name)
 		const uint32_t backward = find_op(program, PSD_OP_BACKWARD, op->layer);
 		bool *is_before_send = needs_send ? all_before(program, op->match) : NULL;
 		cr_assert((needs_send ? is_before_send : is_before)[backward] ||
-				  (op->kind == PSD_OP_SEND && op->payload.pattern == PSD_PATTERN_PULL) ||
+				  (op->kind == PSD_OP_SEND && op->payload.pattern == &psd_pull) ||
 				  op->kind == PSD_OP_COPY_IN,
 			  "%s: '%s' of layer %u does not wait for its gradient", name, psd_op_kind_names[op->kind],
 			  op->layer);
@@ -396,7 +408,7 @@ Test(program, a_barrier_per_layer_waits_for_that_layer_alone)
 static bool is_reply(const struct psd_op *op)
 {
 	return (op->kind == PSD_OP_SEND || op->kind == PSD_OP_RECEIVE) &&
-	       (op->payload.pattern == PSD_PATTERN_PULL || op->payload.pattern == PSD_PATTERN_FROM_ROOT);
+	       (op->payload.pattern == &psd_pull || op->payload.pattern == &psd_from_root);
 }
 
 static void check_ranks(const struct psd_program *program, const char *name)

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "engine/schedules/ring.h"
+#include "engine/schedules/pattern.h"
 #include "real/net/socket.h"
 #include "real/net/wire.h"
 #include "real/session/worker.h"
@@ -177,30 +177,32 @@ Test(worker, refuses_messages_that_the_program_does_not_have)
 	check_frame("ps", PSD_OP_SEND, (struct psd_wire_head){.kind = PSD_WIRE_DATA, .length_bytes = UINT64_C(1) << 62},
 		    "sent a message that the program does not have");
 	check_frame("ring", PSD_OP_COLLECTIVE,
-		    (struct psd_wire_head){.kind = PSD_WIRE_RING, .part = 2, .length_bytes = 4},
+		    (struct psd_wire_head){.kind = PSD_WIRE_DATA, .part = 2, .length_bytes = 4},
 		    "sent a step that the program does not have");
 }
 
 Test(worker, refuses_messages_out_of_turn)
 {
-	struct psd_wire_head head = {.kind = PSD_WIRE_RING, .iteration = 1};
+	struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .iteration = 1};
 
-	check_frame("ring", PSD_OP_COLLECTIVE, head, "sent a step out of turn");
+	check_frame("ring", PSD_OP_COLLECTIVE, head, "sent a step of another length");
 	head.iteration = 0;
 	head.length_bytes = 8;
-	check_frame("ring", PSD_OP_COLLECTIVE, head, "sent a step out of turn");
+	check_frame("ring", PSD_OP_COLLECTIVE, head, "sent a step of another length");
 }
 
 /* On a single connection the first step would wait there for the collective to begin, with everything behind it. */
 Test(worker, refuses_a_step_that_overtakes_the_first)
 {
 	struct meeting meeting;
-	struct psd_wire_head head = {.kind = PSD_WIRE_RING, .part = 1};
+	struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .part = 1};
 
 	meet(&meeting, "ring");
 	head.op = find_op(&meeting, PSD_OP_COLLECTIVE);
 	head.length_bytes =
-		psd_ring_step(meeting.made.program.ops[head.op].payload.elements, HOSTS, 0, 1).elements * sizeof(float);
+		psd_payload_step(&meeting.made.program.ops[head.op].payload, &meeting.made.plan.layout, 0, 1)
+			.sent.elements *
+		sizeof(float);
 	send_frame(&meeting, &head, NULL, 0);
 	part(&meeting);
 	check_words(&meeting, "sent a step out of turn");

@@ -1,7 +1,7 @@
 /* The closed forms of traffic against sums over every pair of hosts. */
 #include <criterion/criterion.h>
 
-#include "engine/cost/layout.h"
+#include "engine/schedules/pattern.h"
 
 enum { N_LAYOUTS = 14, N_SIZES = 7 };
 
@@ -22,6 +22,10 @@ static struct psd_layout layout_of(const struct shape *shape)
 	return psd_layout_make(shape->workers, shape->workers_per_node, shape->separate_servers);
 }
 
+enum { N_PATTERNS = 6 };
+static const struct psd_pattern *const patterns[N_PATTERNS] = {&psd_push,    &psd_pull,	     &psd_broadcast,
+							       &psd_to_root, &psd_from_root, &psd_ring};
+
 typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_layout *layout);
 
 /* Every layout, size and pattern; roots are the first shard's host and the last one's. */
@@ -30,12 +34,11 @@ static void for_each_case(check_fn check)
 	for (unsigned l = 0; l < N_LAYOUTS; l++) {
 		const struct psd_layout layout = layout_of(&shapes[l]);
 		for (unsigned e = 0; e < N_SIZES; e++)
-			for (int pattern = 0; pattern < PSD_PATTERNS; pattern++)
+			for (unsigned p = 0; p < N_PATTERNS; p++)
 				for (unsigned last = 0; last < 2; last++) {
 					const unsigned root =
 						psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
-					const struct psd_payload payload = {(enum psd_pattern)pattern, sizes[e], 4,
-									    root};
+					const struct psd_payload payload = {patterns[p], sizes[e], 4, root};
 					check(&payload, &layout);
 				}
 	}
@@ -43,8 +46,7 @@ static void for_each_case(check_fn check)
 
 static const char *name(const struct psd_payload *payload)
 {
-	static const char *const names[PSD_PATTERNS] = {"push", "pull", "broadcast", "to root", "from root", "ring"};
-	return names[payload->pattern];
+	return payload->pattern->name;
 }
 
 /* ---- hosts and nodes ---- */
@@ -97,10 +99,9 @@ Test(layout, parts_add_up_to_the_slice)
 	for (unsigned shards = 1; shards <= 70; shards++) {
 		const struct psd_layout layout = psd_layout_make(shards, 1, 0);
 		for (uint64_t elements = 0; elements <= 300; elements++) {
-			const struct psd_payload payload = {PSD_PATTERN_PUSH, elements, 2, 0};
 			uint64_t sum_bytes = 0;
 			for (unsigned shard = 0; shard < shards; shard++) {
-				const uint64_t part_bytes = psd_payload_part_bytes(&payload, &layout, shard);
+				const uint64_t part_bytes = 2 * psd_layout_part(&layout, elements, shard).elements;
 				const uint64_t smallest_bytes = 2 * (elements / shards);
 				cr_assert(part_bytes == smallest_bytes || part_bytes == smallest_bytes + 2,
 					  "shard %u of %u has %lu bytes of %lu elements", shard, shards, part_bytes,
@@ -116,13 +117,12 @@ Test(layout, parts_add_up_to_the_slice)
 Test(layout, parts_of_huge_slices_do_not_overflow)
 {
 	const uint64_t elements = UINT64_MAX / 4; /* times a shard number would not fit */
-	const struct psd_payload payload = {PSD_PATTERN_PUSH, elements, 1, 0};
 	const struct psd_layout layout = psd_layout_make(65536, 1, 0);
-	uint64_t sum_bytes = 0;
+	uint64_t sum = 0;
 
 	for (unsigned shard = 0; shard < layout.shards; shard++)
-		sum_bytes += psd_payload_part_bytes(&payload, &layout, shard);
-	cr_expect_eq(sum_bytes, elements);
+		sum += psd_layout_part(&layout, elements, shard).elements;
+	cr_expect_eq(sum, elements);
 }
 
 /* ---- traffic ---- */
@@ -163,7 +163,7 @@ static void check_senders(const struct psd_payload *payload, const struct psd_la
 {
 	const unsigned n_hosts = psd_layout_hosts(layout);
 
-	for (unsigned to = 0; to < n_hosts; to++) {
+	for (unsigned to = 0; to < n_hosts && payload->pattern->senders; to++) {
 		unsigned n_senders = 0;
 		for (unsigned from = 0; from < n_hosts; from++)
 			n_senders += from != to && psd_payload_bytes_between(payload, layout, from, to) > 0;
@@ -226,19 +226,16 @@ Test(layout, pairs_into_a_node_count_every_connection_that_is_used)
 {
 	static const struct {
 		unsigned workers, workers_per_node, separate_servers;
-		enum psd_pattern pattern;
+		const struct psd_pattern *pattern;
 		unsigned expected;
 	} cases[] = {
-		{8, 1, 0, PSD_PATTERN_PUSH, 7}, /* all others to a shard */
-		{2, 1, 0, PSD_PATTERN_PULL, 1},
-		{2, 1, 4, PSD_PATTERN_PUSH, 2},
-		{2, 1, 4, PSD_PATTERN_PULL, 4},	     /* every server to a worker */
-		{6, 3, 0, PSD_PATTERN_PUSH, 3},	     /* the other node's workers to one shard */
-		{6, 3, 0, PSD_PATTERN_BROADCAST, 9}, /* three to three */
-		{6, 3, 0, PSD_PATTERN_TO_ROOT, 3},
-		{6, 3, 0, PSD_PATTERN_FROM_ROOT, 3}, /* the root to three on the other node */
-		{6, 3, 0, PSD_PATTERN_RING, 1},
-		{3, 3, 0, PSD_PATTERN_BROADCAST, 0}, /* one node */
+		{8, 1, 0, &psd_push, 7}, /* all others to a shard */
+		{2, 1, 0, &psd_pull, 1},      {2, 1, 4, &psd_push, 2},
+		{2, 1, 4, &psd_pull, 4},				    /* every server to a worker */
+		{6, 3, 0, &psd_push, 3},				    /* the other node's workers to one shard */
+		{6, 3, 0, &psd_broadcast, 9},				    /* three to three */
+		{6, 3, 0, &psd_to_root, 3},   {6, 3, 0, &psd_from_root, 3}, /* the root to three on the other node */
+		{6, 3, 0, &psd_ring, 1},      {3, 3, 0, &psd_broadcast, 0}, /* one node */
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -253,7 +250,7 @@ Test(layout, pairs_into_a_node_count_every_connection_that_is_used)
 Test(layout, what_is_sent_is_received)
 {
 	const struct psd_layout layout = psd_layout_make(7, 3, 4);
-	const struct psd_payload payload = {PSD_PATTERN_PUSH, 13, 4, 0};
+	const struct psd_payload payload = {&psd_push, 13, 4, 0};
 	uint64_t sent_bytes = 0, received_bytes = 0;
 
 	for (unsigned node = 0; node < psd_layout_nodes(&layout); node++) {
@@ -268,7 +265,7 @@ Test(layout, what_is_sent_is_received)
 Test(layout, a_scaled_payload_keeps_all_its_parts)
 {
 	const struct psd_layout layout = psd_layout_make(8, 1, 0);
-	const struct psd_payload large = {PSD_PATTERN_PUSH, 1000, 4, 0}, small = {PSD_PATTERN_PUSH, 5, 4, 0};
+	const struct psd_payload large = {&psd_push, 1000, 4, 0}, small = {&psd_push, 5, 4, 0};
 
 	cr_expect_eq(psd_payload_scaled(&large, &layout, 1.0).elements, 1000);
 	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.25).elements, 250);

@@ -1,0 +1,71 @@
+/* Placement of workers and shards. Keeps no state. */
+#include "engine/schedules/layout.h"
+
+#include <assert.h>
+
+struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers)
+{
+	assert(workers >= 1 && workers_per_node >= 1);
+	const unsigned nodes = (workers - 1) / workers_per_node + 1;
+	return (struct psd_layout){
+		.workers = workers,
+		.nodes = nodes,
+		.workers_per_node = workers_per_node,
+		.shards = separate_servers > 0 ? separate_servers : nodes,
+		.has_separate_servers = separate_servers > 0,
+	};
+}
+
+unsigned psd_layout_hosts(const struct psd_layout *layout)
+{
+	return layout->workers + (layout->has_separate_servers ? layout->shards : 0);
+}
+
+bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host)
+{
+	return host < layout->workers;
+}
+
+bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host)
+{
+	return layout->has_separate_servers ? host >= layout->workers : host % layout->workers_per_node == 0;
+}
+
+unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard)
+{
+	return layout->has_separate_servers ? layout->workers + shard : shard * layout->workers_per_node;
+}
+
+unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host)
+{
+	return layout->has_separate_servers ? host - layout->workers : host / layout->workers_per_node;
+}
+
+unsigned psd_layout_node(const struct psd_layout *layout, unsigned host)
+{
+	return host < layout->workers ? host / layout->workers_per_node : layout->nodes + (host - layout->workers);
+}
+
+unsigned psd_layout_nodes(const struct psd_layout *layout)
+{
+	return layout->nodes + (layout->has_separate_servers ? layout->shards : 0);
+}
+
+unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node)
+{
+	const unsigned left = node < layout->nodes ? layout->workers - node * layout->workers_per_node : 0;
+
+	return left < layout->workers_per_node ? left : layout->workers_per_node;
+}
+
+/* q S + r elements: the cut at shard s is s q + s r / S, which cannot overflow for any S < 2^32 */
+static uint64_t cut(uint64_t elements, uint64_t shards, uint64_t shard)
+{
+	return shard * (elements / shards) + shard * (elements % shards) / shards;
+}
+
+struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard)
+{
+	const uint64_t first = cut(elements, layout->shards, shard);
+	return (struct psd_range){first, cut(elements, layout->shards, shard + UINT64_C(1)) - first};
+}

@@ -1,0 +1,40 @@
+/* Who is where. Hosts: worker w is host w, on node w / workers_per_node;
+ * parameter-server shards sit on the first worker of each node, or, when separate, on hosts of their own after the
+ * workers. Pure functions, any thread. */
+#ifndef PSD_LAYOUT_H
+#define PSD_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct psd_layout {
+	unsigned workers; /* >= 1 */
+	unsigned nodes;	  /* worker nodes, ceil(workers / workers_per_node) */
+	unsigned workers_per_node;
+	unsigned shards; /* >= 1 */
+	bool has_separate_servers;
+};
+
+/* separate_servers 0: one shard on each worker node. */
+struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers);
+unsigned psd_layout_hosts(const struct psd_layout *layout);
+bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host);
+bool psd_layout_is_shard(const struct psd_layout *layout, unsigned host);
+unsigned psd_layout_shard_host(const struct psd_layout *layout, unsigned shard);
+/* The shard on a host that has one. */
+unsigned psd_layout_shard(const struct psd_layout *layout, unsigned host);
+/* Worker nodes first, then one node for each separate server. */
+unsigned psd_layout_node(const struct psd_layout *layout, unsigned host);
+unsigned psd_layout_nodes(const struct psd_layout *layout);
+/* Workers on a node: as many as a node has, the rest on the last of them, 0 on a server's. */
+unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node);
+
+struct psd_range {
+	uint64_t first;
+	uint64_t elements;
+};
+/* Shard's part of so many elements: they are cut at shard * elements / shards, so parts differ by one element at most.
+ */
+struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard);
+
+#endif

@@ -1,0 +1,203 @@
+/* What follows from a pattern's row, whatever it is. */
+#include "engine/schedules/pattern.h"
+
+#include <assert.h>
+#include <math.h>
+
+#define PSD_ADDRESS(identifier, name) &psd_##identifier,
+const struct psd_pattern *const psd_all_reduces[] = {PSD_ALL_REDUCES(PSD_ADDRESS)};
+const unsigned psd_n_all_reduces = sizeof(psd_all_reduces) / sizeof(*psd_all_reduces);
+
+struct psd_members psd_layout_members(const struct psd_layout *layout)
+{
+	return (struct psd_members){layout->workers, layout->workers_per_node};
+}
+
+unsigned psd_members_nodes(struct psd_members members)
+{
+	return (members.n - 1) / members.per_node + 1;
+}
+
+struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const struct psd_layout *layout, double ratio)
+{
+	const uint64_t parts = layout->shards > layout->workers ? layout->shards : layout->workers;
+	struct psd_payload scaled = *payload;
+
+	if (ratio >= 1.0 || payload->elements <= parts)
+		return scaled;
+	scaled.elements = (uint64_t)ceil((double)payload->elements * ratio);
+	if (scaled.elements < parts)
+		scaled.elements = parts;
+	return scaled;
+}
+
+/* ---- steps ---- */
+
+struct psd_step psd_payload_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+				 unsigned step)
+{
+	return payload->pattern->step(payload->elements, psd_layout_members(layout), rank, step);
+}
+
+unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	return payload->pattern->steps ? payload->pattern->steps(psd_layout_members(layout)) : 0;
+}
+
+unsigned psd_payload_next_send(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+			       unsigned step)
+{
+	const unsigned n_steps = psd_payload_steps(payload, layout);
+
+	while (step < n_steps && psd_payload_step(payload, layout, rank, step).to == rank)
+		step++;
+	return step;
+}
+
+unsigned psd_payload_next_receive(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+				  unsigned step)
+{
+	const unsigned n_steps = psd_payload_steps(payload, layout);
+
+	while (step < n_steps && psd_payload_step(payload, layout, rank, step).from == rank)
+		step++;
+	return step;
+}
+
+bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank, unsigned i,
+		      struct psd_flow *flow)
+{
+	if (payload->pattern->flow)
+		return payload->pattern->flow(payload->elements, psd_layout_members(layout), rank, i, flow);
+	if (i >= psd_payload_steps(payload, layout))
+		return false;
+	const struct psd_step step = psd_payload_step(payload, layout, rank, i);
+	*flow = (struct psd_flow){step.to, step.to == rank ? 0 : step.sent.elements, 1};
+	return true;
+}
+
+static uint64_t flows_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+			      unsigned to)
+{
+	struct psd_flow flow;
+	uint64_t elements = 0;
+
+	for (unsigned i = 0; psd_payload_flow(payload, layout, from, i, &flow); i++)
+		elements += flow.to == to ? flow.elements : 0;
+	return elements;
+}
+
+/* ---- bytes ---- */
+
+uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				   unsigned to)
+{
+	assert(from != to);
+	if (payload->pattern->range)
+		return payload->pattern->range(payload, layout, from, to).elements * payload->value_bytes;
+	return psd_layout_is_worker(layout, from) ? flows_between(payload, layout, from, to) * payload->value_bytes : 0;
+}
+
+/* By all steps of the workers on a node: what they send to other nodes, and what comes from there. */
+static struct psd_traffic walk_node(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
+{
+	const unsigned n_steps = psd_payload_steps(payload, layout), first = node * layout->workers_per_node;
+	struct psd_traffic traffic = {0, 0};
+
+	for (unsigned rank = first; rank < layout->workers && psd_layout_node(layout, rank) == node; rank++)
+		for (unsigned s = 0; s < n_steps; s++) {
+			const struct psd_step step = psd_payload_step(payload, layout, rank, s);
+
+			if (psd_layout_node(layout, step.to) != node)
+				traffic.sent_bytes += step.sent.elements;
+			if (psd_layout_node(layout, step.from) != node)
+				traffic.received_bytes += psd_payload_step(payload, layout, step.from, s).sent.elements;
+		}
+	return traffic;
+}
+
+struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout,
+					    unsigned node)
+{
+	const struct psd_pattern *pattern = payload->pattern;
+	struct psd_traffic traffic = pattern->node_elements ? pattern->node_elements(payload, layout, node)
+							    : walk_node(payload, layout, node);
+
+	traffic.sent_bytes *= payload->value_bytes;
+	traffic.received_bytes *= payload->value_bytes;
+	return traffic;
+}
+
+/* By all steps of a worker: what stays on its node, one way or the other. */
+static double walk_worker(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank)
+{
+	const unsigned n_steps = psd_payload_steps(payload, layout), node = psd_layout_node(layout, rank);
+	double sent = 0.0, received = 0.0;
+
+	for (unsigned s = 0; s < n_steps; s++) {
+		const struct psd_step step = psd_payload_step(payload, layout, rank, s);
+
+		if (step.to != rank && psd_layout_node(layout, step.to) == node)
+			sent += (double)step.sent.elements;
+		if (step.from != rank && psd_layout_node(layout, step.from) == node)
+			received += (double)psd_payload_step(payload, layout, step.from, s).sent.elements;
+	}
+	return fmax(sent, received);
+}
+
+/* The first node is full, and its workers have at least as much to do as any others. */
+double psd_payload_local_elements(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	double most = 0.0;
+
+	if (payload->pattern->local_elements)
+		return payload->pattern->local_elements(payload, layout);
+	for (unsigned rank = 0; rank < psd_layout_workers_on(layout, 0); rank++)
+		most = fmax(most, walk_worker(payload, layout, rank));
+	return most;
+}
+
+unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to)
+{
+	return payload->elements == 0 ? 0 : payload->pattern->senders(payload, layout, to);
+}
+
+unsigned psd_payload_receivers(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from)
+{
+	unsigned n_receivers = 0;
+
+	for (unsigned to = 0; to < psd_layout_hosts(layout); to++)
+		n_receivers += to != from && psd_payload_bytes_between(payload, layout, from, to) > 0;
+	return n_receivers;
+}
+
+unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	if (payload->pattern->fan_in)
+		return payload->pattern->fan_in(layout);
+	return layout->nodes > 1 ? 1 : 0; /* a member takes one step at a time */
+}
+
+static unsigned pairs_into(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
+{
+	const unsigned n_hosts = psd_layout_hosts(layout);
+	unsigned n_pairs = 0;
+
+	for (unsigned to = 0; to < n_hosts; to++)
+		for (unsigned from = 0; from < n_hosts && psd_layout_node(layout, to) == node; from++)
+			n_pairs += psd_layout_node(layout, from) != node &&
+				   psd_payload_bytes_between(payload, layout, from, to) > 0;
+	return n_pairs;
+}
+
+unsigned psd_payload_pairs_in(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	unsigned most = 0;
+
+	for (unsigned node = 0; node < psd_layout_nodes(layout); node++) {
+		const unsigned n_pairs = pairs_into(payload, layout, node);
+
+		most = n_pairs > most ? n_pairs : most;
+	}
+	return most;
+}

@@ -1,0 +1,146 @@
+/* Patterns: who sends which elements to whom in one transfer, either all at once or step by step. A pattern is a row
+ * of functions in a file of its own; simulation, estimate and real execution carry out any of them with the same code.
+ * Pure functions, any thread. */
+#ifndef PSD_PATTERN_H
+#define PSD_PATTERN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/schedules/layout.h"
+
+struct psd_pattern;
+
+/* What one transfer carries: a slice of a tensor, or one worker's factors. */
+struct psd_payload {
+	const struct psd_pattern *pattern;
+	uint64_t elements;
+	unsigned value_bytes; /* of one element */
+	unsigned root;	      /* host */
+};
+
+struct psd_traffic {
+	uint64_t sent_bytes;
+	uint64_t received_bytes;
+};
+
+/* Who takes the steps of a transfer, in order of rank: so many on each node, the last of which may have fewer. */
+struct psd_members {
+	unsigned n;
+	unsigned per_node;
+};
+
+/* What a member does in one step. The step of the same number tells the receiver which elements come, and whether they
+ * are added to its own or replace them. */
+struct psd_step {
+	unsigned to;	       /* own rank: nobody */
+	unsigned from;	       /* own rank: nobody */
+	struct psd_range sent; /* to `to` */
+	bool adds;	       /* the receiver of `sent` adds it to its own */
+};
+
+/* All that a member sends to another. */
+struct psd_flow {
+	unsigned to; /* own rank: nothing */
+	uint64_t elements;
+	unsigned n_messages;
+};
+
+/* What a message between two members takes beside waiting. */
+struct psd_ways {
+	double far_bps;	    /* between nodes */
+	double near_bps;    /* inside a node; infinity when free */
+	double latency_sec; /* between nodes */
+};
+
+struct psd_pattern {
+	const char *name; /* in reports and traces */
+
+	/* ---- what follows from steps by a walk over them, if it is left NULL ---- */
+
+	/* Elements into or out of one worker, from or to workers of its node: the most. */
+	double (*local_elements)(const struct psd_payload *payload, const struct psd_layout *layout);
+	/* The largest number of nodes that send to one node at a time. */
+	unsigned (*fan_in)(const struct psd_layout *layout);
+	/* Elements that a node sends to and receives from others, as bytes of one byte each. */
+	struct psd_traffic (*node_elements)(const struct psd_payload *payload, const struct psd_layout *layout,
+					    unsigned node);
+
+	/* ---- all at once; NULL where there are steps ---- */
+
+	/* The elements that go from one host to another, counted in the payload; empty when none do. */
+	struct psd_range (*range)(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				  unsigned to);
+	/* Number of hosts that send `to` more than nothing. */
+	unsigned (*senders)(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to);
+	bool has_root; /* one host sends or receives more than the others */
+
+	/* ---- step by step: an all-reduce over the workers; NULL where all goes at once ---- */
+
+	unsigned (*steps)(struct psd_members members);
+	/* rank < members.n, step < steps(members). A member begins a step's message when its earlier messages have left
+	 * and all that earlier steps bring it is there. */
+	struct psd_step (*step)(uint64_t elements, struct psd_members members, unsigned rank, unsigned step);
+	/* The i-th of the flows that a member's messages add up to: false when there are fewer. NULL: one for each step. */
+	bool (*flow)(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow);
+	/* Seconds from the first message to the last where nothing else moves, all begin together and every node's link
+	 * is alike. transfer_sec: what the bytes alone take on the busiest link, if nothing ever waits. */
+	double (*alone_sec)(double payload_bits, struct psd_members members, double transfer_sec,
+			    const struct psd_ways *ways);
+};
+
+extern const struct psd_pattern psd_push;      /* every worker to every shard: that shard's part of the slice */
+extern const struct psd_pattern psd_pull;      /* every shard to every worker: its part */
+extern const struct psd_pattern psd_broadcast; /* every worker to every other worker: all of it */
+extern const struct psd_pattern psd_to_root;   /* every worker to the root: all of it */
+extern const struct psd_pattern psd_from_root; /* the root to every worker: all of it */
+
+/* The all-reduces that a scenario may name, one row each: identifier and name. */
+#define PSD_ALL_REDUCES(ROW) ROW(ring, "ring")
+
+#define PSD_DECLARE_ALL_REDUCE(identifier, name) extern const struct psd_pattern psd_##identifier;
+PSD_ALL_REDUCES(PSD_DECLARE_ALL_REDUCE)
+
+/* In the order of the rows. */
+extern const struct psd_pattern *const psd_all_reduces[];
+extern const unsigned psd_n_all_reduces;
+
+/* All workers of a layout. */
+struct psd_members psd_layout_members(const struct psd_layout *layout);
+unsigned psd_members_nodes(struct psd_members members);
+
+/* The payload with this share of its elements, 0 < ratio <= 1: whole ones, and as many as it has parts, so that none of
+ * them becomes empty. */
+struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const struct psd_layout *layout, double ratio);
+/* What `rank` sends in a step. */
+struct psd_step psd_payload_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+				 unsigned step);
+/* Steps of the payload's pattern; 0: all at once. */
+unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout);
+/* The first step from `step` on in which rank sends, or receives, something; psd_payload_steps() when there is none. */
+unsigned psd_payload_next_send(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+			       unsigned step);
+unsigned psd_payload_next_receive(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+				  unsigned step);
+/* The i-th flow of a member, as psd_pattern.flow. */
+bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank, unsigned i,
+		      struct psd_flow *flow);
+/* Elements into or out of one worker, from or to workers of its node: the most. */
+double psd_payload_local_elements(const struct psd_payload *payload, const struct psd_layout *layout);
+/* Bytes that host `from` sends to host `to` != from, in all steps together; 0 when it sends none. */
+uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				   unsigned to);
+/* Bytes a node sends to and receives from other nodes for one payload: the sum of psd_payload_bytes_between() over
+ * them. */
+struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout,
+					    unsigned node);
+/* Number of hosts that send `to` more than 0 bytes; all at once. */
+unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to);
+/* Number of hosts that `from` sends more than 0 bytes. */
+unsigned psd_payload_receivers(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from);
+/* The largest number of nodes that send to one node at a time: what incast depends on. */
+unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_layout *layout);
+/* The largest number of pairs of hosts over which other nodes send to one node at a time. */
+unsigned psd_payload_pairs_in(const struct psd_payload *payload, const struct psd_layout *layout);
+
+#endif

@@ -1,0 +1,115 @@
+/* A transfer that goes step by step, as its pattern says: what this worker sends in each step, and what it takes. */
+#include "real/session/worker_parts.h"
+
+struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step)
+{
+	const struct psd_payload payload = psd_worker_payload(worker, &worker->program->ops[task.op]);
+
+	return psd_payload_step(&payload, worker->layout, rank, step);
+}
+
+uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step)
+{
+	return step->sent.elements * worker->program->ops[task.op].payload.value_bytes;
+}
+
+unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
+				struct iovec pieces[PSD_PIECES_MAX])
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+
+	if (worker->replay) {
+		pieces[0] = (struct iovec){worker->folded.base, psd_worker_step_bytes(worker, task, step)};
+		return 1;
+	}
+	return psd_memory_find(&worker->memory, op->target, op, task.iteration, step->sent, worker->self, pieces);
+}
+
+static void send_step(struct psd_worker *worker)
+{
+	struct psd_walk *walk = &worker->walk;
+	const struct psd_step step = psd_worker_step(worker, walk->task, worker->self, walk->next_send);
+	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA,
+					   .op = walk->task.op,
+					   .iteration = walk->task.iteration,
+					   .part = walk->next_send,
+					   .length_bytes = psd_worker_step_bytes(worker, walk->task, &step)};
+	struct iovec pieces[PSD_PIECES_MAX];
+
+	psd_streams_send(worker->streams, step.to, &head, pieces,
+			 psd_worker_step_pieces(worker, walk->task, &step, pieces));
+	psd_worker_count_sent(worker, step.to, &head);
+	walk->next_send = psd_payload_next_send(&worker->program->ops[walk->task.op].payload, worker->layout,
+						worker->self, walk->next_send + 1);
+	walk->is_sending = true;
+}
+
+/* A step goes out when the one before has left and all that earlier ones bring is there. */
+void psd_worker_advance(struct psd_worker *worker)
+{
+	const struct psd_walk *walk = &worker->walk;
+
+	if (!walk->is_waiting && !walk->is_sending && walk->next_send < walk->n_steps &&
+	    walk->next_receive >= walk->next_send)
+		send_step(worker);
+}
+
+void psd_worker_continue(struct psd_worker *worker)
+{
+	worker->walk.is_waiting = false;
+	psd_worker_advance(worker);
+}
+
+/* What its size class adds comes first, as in a simulation of every message. */
+void psd_worker_collective(void *context, struct psd_task task)
+{
+	struct psd_worker *worker = context;
+	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
+	const double class_sec =
+		worker->replay ? psd_cost_class_sec(payload, worker->layout, &worker->plan->rates) : 0.0;
+
+	worker->walk = (struct psd_walk){
+		.task = task,
+		.is_active = true,
+		.is_waiting = class_sec > 0.0,
+		.n_steps = psd_payload_steps(payload, worker->layout),
+		.next_send = psd_payload_next_send(payload, worker->layout, worker->self, 0),
+		.next_receive = psd_payload_next_receive(payload, worker->layout, worker->self, 0),
+	};
+	if (class_sec > 0.0)
+		psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, task, class_sec);
+	else
+		psd_worker_advance(worker);
+}
+
+bool psd_worker_take_steps_done(struct psd_worker *worker)
+{
+	struct psd_walk *walk = &worker->walk;
+
+	if (!walk->is_active || walk->is_sending || walk->next_send < walk->n_steps ||
+	    walk->next_receive < walk->n_steps)
+		return false;
+	walk->is_active = false;
+	return true;
+}
+
+/* The next step from `step` on that brings something from that peer; all steps when there is none. */
+unsigned psd_worker_next_from(const struct psd_worker *worker, uint32_t op, unsigned peer, unsigned step)
+{
+	const struct psd_payload *payload = &worker->program->ops[op].payload;
+	const unsigned n_steps = psd_payload_steps(payload, worker->layout);
+
+	while (step < n_steps && psd_payload_step(payload, worker->layout, worker->self, step).from != peer)
+		step++;
+	return step;
+}
+
+void psd_worker_step_arrived(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
+{
+	const struct psd_payload *payload = &worker->program->ops[head->op].payload;
+
+	worker->walk.next_receive = psd_payload_next_receive(payload, worker->layout, worker->self, head->part + 1);
+	if (psd_worker_next_from(worker, head->op, peer, head->part + 1) == worker->walk.n_steps)
+		worker->peers[peer].next_iteration[head->op]++;
+	psd_worker_advance(worker);
+}

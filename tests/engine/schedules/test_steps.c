@@ -1,0 +1,184 @@
+/* The steps of every all-reduce, carried out on arrays of integers, and what is said of them in closed form. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/schedules/pattern.h"
+
+enum { WORKERS_MAX = 17, ELEMENTS_MAX = 40, PER_NODE_MAX = 5 };
+
+typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_layout *layout);
+
+/* Every all-reduce, 2 workers and more, one and several of them a node, the last node not full, sizes from none on. */
+static void for_each_case(check_fn check)
+{
+	for (unsigned p = 0; p < psd_n_all_reduces; p++)
+		for (unsigned workers = 2; workers <= WORKERS_MAX; workers++)
+			for (unsigned per_node = 1; per_node <= PER_NODE_MAX; per_node++)
+				for (uint64_t elements = 0; elements <= ELEMENTS_MAX; elements += 1 + elements / 5) {
+					const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
+					const struct psd_payload payload = {psd_all_reduces[p], elements, 4, 0};
+
+					check(&payload, &layout);
+				}
+}
+
+static int start_value(unsigned rank, uint64_t element)
+{
+	return (int)(rank + 1) * 100 + (int)element;
+}
+
+/* What every rank must hold in the end: sum over r of 100 (r + 1) + element. */
+static int sum_of_start_values(unsigned workers, uint64_t element)
+{
+	return 100 * (int)(workers * (workers + 1) / 2) + (int)(workers * element);
+}
+
+struct cluster {
+	int values[WORKERS_MAX][ELEMENTS_MAX];
+	int before[WORKERS_MAX][ELEMENTS_MAX]; /* what leaves in a step is what was there when it began */
+};
+
+static void carry_out(struct cluster *cluster, const struct psd_payload *payload, const struct psd_layout *layout,
+		      unsigned number)
+{
+	memcpy(cluster->before, cluster->values, sizeof(cluster->before));
+	for (unsigned rank = 0; rank < layout->workers; rank++) {
+		const struct psd_step step = psd_payload_step(payload, layout, rank, number);
+
+		if (step.to == rank)
+			continue;
+		cr_assert_eq(psd_payload_step(payload, layout, step.to, number).from, rank,
+			     "%s: step %u of %u workers: who hears rank %u listens to another", payload->pattern->name,
+			     number, layout->workers, rank);
+		cr_assert_leq(step.sent.first + step.sent.elements, payload->elements);
+		for (uint64_t e = step.sent.first; e < step.sent.first + step.sent.elements; e++)
+			cluster->values[step.to][e] =
+				(step.adds ? cluster->before[step.to][e] : 0) + cluster->before[rank][e];
+	}
+}
+
+static void check_sum(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	struct cluster *cluster = calloc(1, sizeof(*cluster));
+
+	cr_assert_not_null(cluster);
+	for (unsigned rank = 0; rank < layout->workers; rank++)
+		for (uint64_t e = 0; e < payload->elements; e++)
+			cluster->values[rank][e] = start_value(rank, e);
+	for (unsigned step = 0; step < psd_payload_steps(payload, layout); step++)
+		carry_out(cluster, payload, layout, step);
+	for (unsigned rank = 0; rank < layout->workers; rank++)
+		for (uint64_t e = 0; e < payload->elements; e++)
+			cr_assert_eq(cluster->values[rank][e], sum_of_start_values(layout->workers, e),
+				     "%s, %u workers, %u a node, %lu elements: element %lu of rank %u is %d, expected "
+				     "%d",
+				     payload->pattern->name, layout->workers, layout->workers_per_node,
+				     payload->elements, e, rank, cluster->values[rank][e],
+				     sum_of_start_values(layout->workers, e));
+	free(cluster);
+}
+
+Test(steps, leave_the_sum_on_every_rank)
+{
+	for_each_case(check_sum);
+}
+
+/* What a rank sends in a step must not change while it leaves: nothing that comes in the same step lies there. */
+static void check_apart(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	for (unsigned number = 0; number < psd_payload_steps(payload, layout); number++)
+		for (unsigned rank = 0; rank < layout->workers; rank++) {
+			const struct psd_step step = psd_payload_step(payload, layout, rank, number);
+			struct psd_range came;
+
+			if (step.to == rank || step.from == rank)
+				continue;
+			came = psd_payload_step(payload, layout, step.from, number).sent;
+			cr_assert(came.first + came.elements <= step.sent.first ||
+					  step.sent.first + step.sent.elements <= came.first || came.elements == 0 ||
+					  step.sent.elements == 0,
+				  "%s, %u workers: step %u of rank %u sends what it receives", payload->pattern->name,
+				  layout->workers, number, rank);
+		}
+}
+
+Test(steps, do_not_receive_into_what_they_send)
+{
+	for_each_case(check_apart);
+}
+
+/* Between every two hosts the flows carry what the steps do, in as many messages. */
+static void check_flows(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	for (unsigned rank = 0; rank < layout->workers; rank++) {
+		uint64_t by_steps[WORKERS_MAX] = {0}, by_flows[WORKERS_MAX] = {0};
+		unsigned n_messages = 0, n_flow_messages = 0;
+		struct psd_flow flow;
+
+		for (unsigned s = 0; s < psd_payload_steps(payload, layout); s++) {
+			const struct psd_step step = psd_payload_step(payload, layout, rank, s);
+
+			by_steps[step.to] += step.to == rank ? 0 : step.sent.elements;
+			n_messages += step.to != rank;
+		}
+		for (unsigned i = 0; psd_payload_flow(payload, layout, rank, i, &flow); i++) {
+			by_flows[flow.to] += flow.elements;
+			n_flow_messages += flow.to != rank ? flow.n_messages : 0;
+		}
+		cr_assert_arr_eq(by_steps, by_flows, sizeof(by_steps), "%s, %u workers, %u a node, rank %u",
+				 payload->pattern->name, layout->workers, layout->workers_per_node, rank);
+		cr_assert_eq(n_flow_messages, n_messages,
+			     "%s, %u workers, %u a node, rank %u: %u messages, %u in flows", payload->pattern->name,
+			     layout->workers, layout->workers_per_node, rank, n_messages, n_flow_messages);
+	}
+}
+
+Test(steps, flows_carry_what_the_steps_do)
+{
+	for_each_case(check_flows);
+}
+
+/* No worker moves more inside its node than is said, either way, and one moves that much. */
+static void check_local(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const double said = psd_payload_local_elements(payload, layout);
+	uint64_t sent[WORKERS_MAX] = {0}, received[WORKERS_MAX] = {0};
+	double most = 0.0;
+
+	for (unsigned from = 0; from < layout->workers; from++)
+		for (unsigned to = 0; to < layout->workers; to++) {
+			if (from == to || psd_layout_node(layout, from) != psd_layout_node(layout, to))
+				continue;
+			const uint64_t elements = psd_payload_bytes_between(payload, layout, from, to) / 4;
+			sent[from] += elements;
+			received[to] += elements;
+		}
+	for (unsigned rank = 0; rank < layout->workers; rank++)
+		most = fmax(most, (double)(sent[rank] > received[rank] ? sent[rank] : received[rank]));
+	/* chunks differ by an element, and closed forms count their mean */
+	cr_assert(fabs(said - most) <= 2.0 * WORKERS_MAX, "%s, %u workers, %u a node, %lu elements: %g, expected %g",
+		  payload->pattern->name, layout->workers, layout->workers_per_node, payload->elements, said, most);
+}
+
+Test(steps, the_busiest_worker_inside_a_node_is_known)
+{
+	for_each_case(check_local);
+}
+
+/* ---- the ring ---- */
+
+Test(steps, a_ring_sends_two_shares_of_all_but_its_own)
+{
+	for (unsigned workers = 2; workers <= WORKERS_MAX; workers++) {
+		const uint64_t elements = UINT64_C(1000) * workers;
+		const struct psd_layout layout = psd_layout_make(workers, 1, 0);
+		const struct psd_payload payload = {&psd_ring, elements, 4, 0};
+		const uint64_t expected = 2 * (workers - 1) * elements / workers;
+
+		for (unsigned rank = 0; rank < workers; rank++)
+			cr_assert_eq(psd_payload_bytes_between(&payload, &layout, rank, (rank + 1) % workers),
+				     4 * expected, "%u workers, rank %u", workers, rank);
+	}
+}
