@@ -5,7 +5,7 @@
 # ITERATIONS of a run (6, of which two warm up), the ATTEMPTS at each measurement of a calibration (3), and the CALIBRATIONS (1), each before ROUNDS
 # runs of every point that trains, whose numbers go on; the spread told is then also that between the calibrations.
 # What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever the bandwidth, and the
-# points that the calibration used do not count. CALIBRATED=yes takes that of the last time. Its layers are measured anew right before and right
+# points that the calibration used do not count. recorded/ gets the runs after the last calibration in the form of traces/measured/. CALIBRATED=yes takes that of the last time. Its layers are measured anew right before and right
 # after each run, and each run has a prediction of its own, by the calibration before it. What is replayed needs neither: its constants are the
 # scenario's.
 # The traces are of the first point, from a run of their own that counts for nothing else.
@@ -121,7 +121,8 @@ check() {
 }
 
 remove_last_time() {
-	rm -f "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/profile-*.csv
+	rm -rf "$out"/predicted.* "$out"/measured* "$out"/points.csv "$out"/profile-*.csv "$out"/recorded
+	mkdir "$out/recorded"
 	for left in run run-next run-kept prediction prediction-before prediction-after; do rm -f "$out/$left.csv"; done
 }
 
@@ -187,6 +188,7 @@ train_calmly() {
 	done
 	predict "$out/profile-kept.csv" "$out/prediction.csv" "$trained" "$at_nodes" "$trained_system" "$@"
 	mv "$out/run-kept.csv" "$out/run.csv"
+	tests/record-run.sh "$trained" "$out/run.csv" "$out/profile-kept.csv" "$calmest" "$out/recorded/$(basename "$trained" .yaml).csv"
 	rm -f "$out/prediction-before.csv" "$out/prediction-after.csv"
 }
 
@@ -246,6 +248,7 @@ run_cluster() {
 train() {
 	for turn in $(seq "$calibrations"); do
 		[ "$calibrated" = yes ] || "$build/psd-run" --calibrate --attempts "$attempts" "$2" -o "$out/$1.yaml"
+		rm -f "$out/recorded/$1.csv"
 		cp "$out/$1-points.csv" "$out/calibrated.csv"
 		append "$out/calibrated.csv" "$out/points.csv"
 		for size in $clusters; do run_cluster "$1" "$out/$1.yaml" "$size"; done
