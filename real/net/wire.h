@@ -37,7 +37,7 @@ struct psd_wire_head {
 struct psd_wire_hello {
 	uint32_t host;
 	uint32_t n_hosts;
-	uint32_t line; /* which of the connections between the two hosts this is */
+	uint32_t line;	      /* which of the connections between the two hosts this is */
 	uint64_t terms_bytes; /* of text that follows the frame: what the sender's scenario says, on line 0 */
 };
 
