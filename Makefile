@@ -95,7 +95,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden check-layers check-headers check-scripts selfcheck \
+.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs check-layers check-headers check-scripts selfcheck \
 	format-check install clean FORCE
 
 help: ## list the targets
@@ -138,7 +138,7 @@ deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo
 	$(call need,$(DEPS_BENCH))
 
 # These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
-WITH_DEPS := $(if $(filter demo test san bench compare golden selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
+WITH_DEPS := $(if $(filter demo test san bench compare golden docs selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
@@ -271,6 +271,12 @@ compare: $(PROGRAMS) $(BUILD)/bench/cpu deps ## predict and execute the same sce
 
 accuracy: $(BUILD)/psd-sim ## predict the runs on record in traces/measured/ again, with SET="KEY=VALUE ..." to see what a constant is worth
 	@tests/accuracy.sh $(BUILD) $(SET)
+
+docs: $(BUILD)/psd-sim deps ## write the generated part of the documentation, the keys in scenarios/README.md
+	@$(BUILD)/psd-sim --keys >$(BUILD)/keys.md
+	@awk '/^<!-- end of keys -->/ { skip = 0 } !skip { print } \
+		/^<!-- keys -->/ { while ((getline line <"$(BUILD)/keys.md") > 0) print line; skip = 1 }' scenarios/README.md >$(BUILD)/README.md
+	@cp $(BUILD)/README.md scenarios/README.md
 
 check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
 	@tests/check-layers.sh . $(ENGINE)

@@ -387,19 +387,20 @@ static int load_and_use(const struct psd_options *options)
 	return exit_status;
 }
 
-static int help(void)
+static int tell(void (*add)(struct psd_text *text))
 {
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err;
 
-	psd_options_add_help(&text);
+	add(&text);
 	return psd_output_text(stdout, &text, &err) ? complain(PSD_ENOMEM, &err, false) : EXIT_DONE;
 }
 
 static int run(const struct psd_options *options)
 {
 	switch ((enum psd_mode)options->mode) {
-	case PSD_MODE_HELP: return help();
+	case PSD_MODE_HELP: return tell(psd_options_add_help);
+	case PSD_MODE_KEYS: return tell(psd_scenario_add_reference);
 	case PSD_MODE_VERSION: puts("psd-sim " PSD_VERSION); return EXIT_DONE;
 	case PSD_MODE_DESCRIBE: return describe(options->model_path);
 	case PSD_MODE_RESULTS:

@@ -18,6 +18,20 @@ const struct psd_key *psd_section_key(const struct psd_section *section, unsigne
 	return NULL;
 }
 
+const struct psd_key *psd_section_find(const struct psd_section *section, const char *path, size_t *offset)
+{
+	const size_t length = strcspn(path, ".");
+	const struct psd_key *key;
+
+	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
+		if (strlen(key->name) != length || strncmp(key->name, path, length) != 0)
+			continue;
+		*offset += key->offset;
+		return path[length] ? psd_section_find(key->section, path + length + 1, offset) : key;
+	}
+	return NULL;
+}
+
 /* ---- defaults ---- */
 
 static enum psd_status read_fallback(void *value, const struct psd_key *key)
@@ -43,23 +57,6 @@ void psd_schema_set_defaults(void *base, const struct psd_section *section)
 
 /* ---- what a row says of others ---- */
 
-/* "section.key" below base, or a key of the section; where the value is goes to *value. */
-static const struct psd_key *find(const void *base, const struct psd_section *section, const char *path,
-				  const void **value)
-{
-	const size_t length = strcspn(path, ".");
-	const struct psd_key *key;
-
-	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
-		if (strlen(key->name) != length || strncmp(key->name, path, length) != 0)
-			continue;
-		*value = (const char *)base + key->offset;
-		return path[length] ? find(*value, key->section, path + length + 1, value) : key;
-	}
-	assert(!"a row that names no other");
-	return NULL;
-}
-
 static unsigned position_of(const void *value, const struct psd_key *chooser)
 {
 	return chooser->type == PSD_KEY_FLAG ? *(const bool *)value : *(const unsigned *)value;
@@ -74,12 +71,13 @@ static const char *const *names_of(const struct psd_key *chooser)
 static bool has_choice(const void *base, const struct psd_section *section, const struct psd_key *key, unsigned choices,
 		       const struct psd_key **chooser, unsigned *position)
 {
-	const void *value;
+	size_t offset = 0;
 
 	if (!key->when.key)
 		return true;
-	*chooser = find(base, section, key->when.key, &value);
-	*position = position_of(value, *chooser);
+	*chooser = psd_section_find(section, key->when.key, &offset);
+	assert(*chooser); /* rows name rows */
+	*position = position_of((const char *)base + offset, *chooser);
 	return choices & 1u << *position;
 }
 
@@ -111,11 +109,11 @@ bool psd_schema_is_said(const void *base, const struct psd_section *section, con
 {
 	const struct psd_key *chooser;
 	unsigned position;
-	const void *value;
+	size_t offset = 0;
 
 	if (!has_choice(base, section, key, key->when.choices, &chooser, &position))
 		return false;
-	if (key->rival && is_there(base, section, find(base, section, key->rival, &value)))
+	if (key->rival && is_there(base, section, psd_section_find(section, key->rival, &offset)))
 		return false;
 	return is_there(base, section, key);
 }

@@ -83,6 +83,9 @@ struct psd_section {
 /* Row i of a section, counted through its tables; NULL behind the last. */
 const struct psd_key *psd_section_key(const struct psd_section *section, unsigned i);
 
+/* The row of "key", or of "section.key" below; NULL: none. Adds to *offset where its value is in the section's struct. */
+const struct psd_key *psd_section_find(const struct psd_section *section, const char *path, size_t *offset);
+
 /* Defaults of a section and of those in it. */
 void psd_schema_set_defaults(void *base, const struct psd_section *section);
 /* Reads mapping by root's section into the struct reader->base, in the order of the rows; values whose keys are absent

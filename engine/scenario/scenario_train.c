@@ -70,8 +70,7 @@ static const struct psd_section optimiser_section = {.tables = {optimiser_keys},
 
 static const struct psd_key rate_keys[] = {
 	{RATE_OF("policy", CHOICE, policy), .names = psd_rate_policy_names, .fallback = "fixed",
-	 .help = "of iteration i, as in Caffe. step: base * gamma ^ floor(i / step); inv: base * (1 + gamma * i) ^ "
-		 "-power; exp: base * gamma ^ i; poly: base * (1 - i / max_iterations) ^ power"},
+	 .help = "how it changes from iteration to iteration, see below; names and formulas are Caffe's"},
 	{RATE_OF("base", NUMBER, base), .is_required = true, .lowest = 1e-9, .highest = 1e6, .help = "the rate"},
 	{RATE_OF("gamma", NUMBER, gamma), .highest = 1e6, .when = {"policy", WITH_GAMMA, WITH_GAMMA},
 	 .help = "see `policy`"},

@@ -1,8 +1,10 @@
 /* Who heeds which keys: every row says it, what would change a run is refused with its place, the rest is told. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/file.h"
 #include "engine/scenario/scenario_heed.h"
 
 static struct psd_scenario parse(const char *rest)
@@ -100,4 +102,20 @@ Test(heed, what_would_change_a_run_is_refused_with_its_place)
 	expect_refused(
 		"cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s}\n  slow: [{node: 1, link: 50%}]\n",
 		PSD_BY_REPLAY, "a.yaml:9:3: 'slow' is heeded only by psd-sim: must be left out here");
+}
+
+/* ---- the reference ---- */
+
+Test(heed, the_reference_of_keys_is_current)
+{
+	struct psd_text reference = {.bytes = NULL};
+	char *text;
+	size_t length;
+	struct psd_error err = {.text = ""};
+
+	psd_scenario_add_reference(&reference);
+	cr_assert_eq(psd_file_read(&text, &length, "scenarios/README.md", &err), PSD_OK, "%s", err.text);
+	cr_expect(strstr(text, reference.bytes), "scenarios/README.md has other keys: make docs writes them");
+	free(text);
+	psd_text_release(&reference);
 }
