@@ -76,12 +76,13 @@ static struct roofline roofline_of(const struct psd_device *device, bool half)
 }
 
 /* Seconds that the arithmetic needs; layers that are neither convolution nor GEMM are bound by memory alone. */
-static double arithmetic_sec(const struct roofline *roofline, enum psd_layer_kind kind, double flops)
+static double arithmetic_sec(const struct roofline *roofline, enum psd_arithmetic arithmetic, double flops)
 {
-	if (kind == PSD_LAYER_CONV)
-		return flops / roofline->conv_flops_per_sec;
-	if (kind == PSD_LAYER_INNER_PRODUCT)
-		return flops / roofline->gemm_flops_per_sec;
+	switch (arithmetic) {
+	case PSD_ARITHMETIC_CONV: return flops / roofline->conv_flops_per_sec;
+	case PSD_ARITHMETIC_GEMM: return flops / roofline->gemm_flops_per_sec;
+	case PSD_ARITHMETIC_NONE: break;
+	}
 	return 0;
 }
 
@@ -103,13 +104,14 @@ static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, u
 	const double parameters = parameter_bytes(graph, layer);
 	const double inputs = fmax((double)layer->read_bytes - parameters, 0) * batch;
 	const double outputs = (double)layer->write_bytes * batch;
+	const enum psd_arithmetic arithmetic = layer->kind->arithmetic;
 	const double byte_sec = roofline->value_ratio / roofline->bytes_per_sec;
 
-	if (layer->kind == PSD_LAYER_INPUT)
+	if (layer->n_inputs == 0)
 		return;
-	costs->forward_sec[i] = fmax(arithmetic_sec(roofline, layer->kind, (double)layer->forward_flops * batch),
+	costs->forward_sec[i] = fmax(arithmetic_sec(roofline, arithmetic, (double)layer->forward_flops * batch),
 				     (inputs + outputs + parameters) * byte_sec);
-	costs->backward_sec[i] = fmax(arithmetic_sec(roofline, layer->kind, (double)layer->backward_flops * batch),
+	costs->backward_sec[i] = fmax(arithmetic_sec(roofline, arithmetic, (double)layer->backward_flops * batch),
 				      (outputs + 2 * inputs + 2 * parameters) * byte_sec);
 }
 

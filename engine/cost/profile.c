@@ -101,7 +101,7 @@ static enum psd_status find_layer(const struct profile *profile, unsigned *found
 	for (unsigned i = 0; i < graph->n_layers; i++) {
 		if (strcmp(graph->layers[i].name, name))
 			continue;
-		if (graph->layers[i].kind == PSD_LAYER_INPUT)
+		if (graph->layers[i].n_inputs == 0)
 			return psd_error_set(profile->err, PSD_EINVAL, profile->csv.at,
 					     "layer '%.80s' is an input, which takes no time", name);
 		if (profile->layer_lines[i])
@@ -139,7 +139,7 @@ static enum psd_status check_complete(const struct profile *profile, bool has_he
 	if (!has_header)
 		return psd_error_set(profile->err, PSD_EINVAL, at, "has no header, must be '%s'", header);
 	for (unsigned i = 0; i < profile->graph->n_layers; i++)
-		if (!profile->layer_lines[i] && profile->graph->layers[i].kind != PSD_LAYER_INPUT)
+		if (!profile->layer_lines[i] && profile->graph->layers[i].n_inputs > 0)
 			return psd_error_set(profile->err, PSD_EINVAL, at,
 					     "has no row for layer '%.80s' of the graph '%.80s'",
 					     profile->graph->layers[i].name, profile->graph->name);

@@ -13,6 +13,7 @@
 
 enum psd_key_type {
 	PSD_KEY_SECTION,  /* a mapping of further keys */
+	PSD_KEY_OTHER,	  /* allowed here, read by somebody else */
 	PSD_KEY_TEXT,	  /* const char * */
 	PSD_KEY_PATH,	  /* const char *, in the file relative to its folder */
 	PSD_KEY_NAME,	  /* const char *, one of names */
@@ -24,6 +25,7 @@ enum psd_key_type {
 	PSD_KEY_RATIO,	  /* double in lowest..highest */
 	PSD_KEY_NUMBER,	  /* double in lowest..highest */
 	PSD_KEY_UNSIGNED, /* unsigned in lowest..highest */
+	PSD_KEY_PAIR,	  /* two unsigned in lowest..highest: a list of two, or a number for both */
 	PSD_KEY_COUNT,	  /* uint64_t in lowest..highest */
 };
 

@@ -19,6 +19,7 @@ size_t psd_value_bytes(enum psd_key_type type)
 	case PSD_KEY_NAME: return sizeof(const char *);
 	case PSD_KEY_CHOICE:
 	case PSD_KEY_UNSIGNED: return sizeof(unsigned);
+	case PSD_KEY_PAIR: return 2 * sizeof(unsigned);
 	case PSD_KEY_FLAG: return sizeof(bool);
 	case PSD_KEY_RATE:
 	case PSD_KEY_SECONDS:
@@ -26,7 +27,8 @@ size_t psd_value_bytes(enum psd_key_type type)
 	case PSD_KEY_NUMBER: return sizeof(double);
 	case PSD_KEY_BYTES:
 	case PSD_KEY_COUNT: return sizeof(uint64_t);
-	case PSD_KEY_SECTION: break;
+	case PSD_KEY_SECTION:
+	case PSD_KEY_OTHER: break;
 	}
 	return 0;
 }
@@ -50,6 +52,19 @@ static enum psd_status read_whole(void *value, const struct psd_node *node, cons
 		memcpy(value, &narrow, sizeof(narrow));
 	}
 	return PSD_OK;
+}
+
+static enum psd_status read_pair(unsigned pair[2], const struct psd_node *node, const struct psd_key *key,
+				 struct psd_error *err)
+{
+	const bool is_list = node->kind == PSD_NODE_SEQUENCE;
+	enum psd_status status;
+
+	if (is_list && node->n_children != 2)
+		return psd_error_set(err, PSD_EINVAL, node->at, "'%s' has %u entries, must have 2", key->name,
+				     node->n_children);
+	status = read_whole(&pair[0], is_list ? node->first : node, key, err);
+	return status ? status : read_whole(&pair[1], is_list ? node->first->next : node, key, err);
 }
 
 static enum psd_status read_number(void *value, const struct psd_node *node, const struct psd_key *key,
@@ -85,7 +100,8 @@ enum psd_status psd_value_read(void *value, const struct psd_node *node, const s
 			       struct psd_error *err)
 {
 	switch (key->type) {
-	case PSD_KEY_SECTION: break;
+	case PSD_KEY_SECTION:
+	case PSD_KEY_OTHER: break;
 	case PSD_KEY_TEXT:
 	case PSD_KEY_PATH: return psd_node_text(node, value, err);
 	case PSD_KEY_FLAG:
@@ -99,6 +115,7 @@ enum psd_status psd_value_read(void *value, const struct psd_node *node, const s
 	case PSD_KEY_SECONDS: return psd_node_seconds(node, value, err);
 	case PSD_KEY_RATIO: return psd_node_ratio(node, key->lowest, key->highest, value, err);
 	case PSD_KEY_NUMBER: return read_number(value, node, key, err);
+	case PSD_KEY_PAIR: return read_pair(value, node, key, err);
 	case PSD_KEY_UNSIGNED:
 	case PSD_KEY_COUNT: return read_whole(value, node, key, err);
 	}
@@ -120,6 +137,8 @@ bool psd_value_is_absent(const void *value, const struct psd_key *key, bool is_n
 		return false;
 	switch (key->type) {
 	case PSD_KEY_SECTION:
+	case PSD_KEY_OTHER:
+	case PSD_KEY_PAIR:
 	case PSD_KEY_CHOICE:
 	case PSD_KEY_FLAG: return false;
 	case PSD_KEY_TEXT:
@@ -198,7 +217,8 @@ void psd_value_add(struct psd_text *text, const void *value, const struct psd_ke
 	const char *const *names = key->names ? key->names : psd_value_flag_names;
 
 	switch (key->type) {
-	case PSD_KEY_SECTION: break;
+	case PSD_KEY_SECTION:
+	case PSD_KEY_OTHER: break;
 	case PSD_KEY_TEXT:
 	case PSD_KEY_PATH: /* YAML's double-quoted strings take all escapes of JSON */
 		psd_text_add_json(text, *(const char *const *)value);
@@ -217,6 +237,9 @@ void psd_value_add(struct psd_text *text, const void *value, const struct psd_ke
 	case PSD_KEY_RATIO:
 	case PSD_KEY_NUMBER: add_exact(text, *(const double *)value, &(struct prefix){"", 1.0}, false); break;
 	case PSD_KEY_BYTES: add_bytes(text, whole(value, key)); break;
+	case PSD_KEY_PAIR:
+		psd_text_add(text, "[%u, %u]", ((const unsigned *)value)[0], ((const unsigned *)value)[1]);
+		break;
 	case PSD_KEY_UNSIGNED:
 	case PSD_KEY_COUNT: psd_text_add(text, "%" PRIu64, whole(value, key)); break;
 	}

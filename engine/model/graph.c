@@ -1,4 +1,4 @@
-/* Names of kinds, choice of the loader, release. */
+/* Choice of the loader, and release. */
 #include "engine/model/graph.h"
 
 #include <stdlib.h>
@@ -6,22 +6,6 @@
 
 #include "engine/model/model.h"
 #include "engine/model/prototxt.h"
-
-const char *const psd_layer_kind_names[PSD_LAYER_KINDS + 1] = {
-	[PSD_LAYER_INPUT] = "input",
-	[PSD_LAYER_CONV] = "conv",
-	[PSD_LAYER_POOL] = "pool",
-	[PSD_LAYER_GLOBAL_POOL] = "global-pool",
-	[PSD_LAYER_LRN] = "lrn",
-	[PSD_LAYER_BATCH_NORM] = "batch-norm",
-	[PSD_LAYER_SCALE] = "scale",
-	[PSD_LAYER_RELU] = "relu",
-	[PSD_LAYER_DROPOUT] = "dropout",
-	[PSD_LAYER_INNER_PRODUCT] = "inner-product",
-	[PSD_LAYER_CONCAT] = "concat",
-	[PSD_LAYER_ADD] = "add",
-	[PSD_LAYER_SOFTMAX_LOSS] = "softmax-loss",
-};
 
 static bool ends_in(const char *text, const char *ending)
 {
@@ -35,16 +19,22 @@ enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct
 	return ends_in(path, ".prototxt") ? psd_prototxt_load(graph, path, err) : psd_model_load(graph, path, err);
 }
 
+static void release_tensors(struct psd_tensor *tensors, unsigned n_tensors)
+{
+	for (unsigned i = 0; i < n_tensors; i++)
+		free(tensors[i].name);
+	free(tensors);
+}
+
 void psd_graph_release(struct psd_graph *graph)
 {
 	for (unsigned i = 0; i < graph->n_layers; i++) {
 		free(graph->layers[i].name);
 		free(graph->layers[i].inputs);
 	}
-	for (unsigned i = 0; i < graph->n_tensors; i++)
-		free(graph->tensors[i].name);
+	release_tensors(graph->tensors, graph->n_tensors);
+	release_tensors(graph->states, graph->n_states);
 	free(graph->layers);
-	free(graph->tensors);
 	free(graph->name);
 	*graph = (struct psd_graph){0};
 }

@@ -2,6 +2,7 @@
  * that does not exist. */
 #include "engine/model/model.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 #include "engine/model/graph_build.h"
 #include "engine/model/layer.h"
 
-#define KEYS_MAX 16
+enum { MAX_KINDS = 64 };
 
 struct loader {
 	struct psd_graph_build build;
@@ -20,174 +21,34 @@ struct loader {
 	struct psd_error *err;
 };
 
-/* The keys a kind accepts besides name, kind, input and inputs. */
-static const char *const keys_of[PSD_LAYER_KINDS][KEYS_MAX] = {
-	[PSD_LAYER_CONV] = {"outputs", "kernel", "stride", "pad", "dilation", "groups", "bias"},
-	[PSD_LAYER_POOL] = {"method", "kernel", "stride", "pad", "round"},
-	[PSD_LAYER_LRN] = {"size"},
-	[PSD_LAYER_BATCH_NORM] = {"scale", "bias", "affine"},
-	[PSD_LAYER_SCALE] = {"bias"},
-	[PSD_LAYER_DROPOUT] = {"ratio"},
-	[PSD_LAYER_INNER_PRODUCT] = {"outputs", "bias"},
-};
-
 static enum psd_status missing(const struct psd_node *node, const char *key, const char *what, struct psd_error *err)
 {
 	return psd_error_set(err, PSD_EINVAL, node->at, "'%.80s' has no '%s'", what, key);
 }
 
-/* ---- values ---- */
-
-static enum psd_status read_count(const struct psd_node *node, uint32_t lowest, uint32_t highest, uint32_t *count,
-				  struct psd_error *err)
-{
-	uint64_t value;
-	enum psd_status status = psd_node_count(node, lowest, highest, &value, err);
-
-	if (!status)
-		*count = (uint32_t)value;
-	return status;
-}
-
-/* A key that must be there. */
-static enum psd_status need_count(const struct psd_node *layer, const char *what, const char *key, uint32_t highest,
-				  uint32_t *count, struct psd_error *err)
-{
-	const struct psd_node *node = psd_node_child(layer, key);
-
-	return node ? read_count(node, 1, highest, count, err) : missing(layer, key, what, err);
-}
-
-/* "3" or "[1, 7]"; leaves both alone without the key. */
-static enum psd_status read_pair(const struct psd_node *layer, const char *key, uint32_t lowest, uint32_t *height,
-				 uint32_t *width, struct psd_error *err)
-{
-	const struct psd_node *node = psd_node_child(layer, key);
-	enum psd_status status;
-
-	if (!node)
-		return PSD_OK;
-	if (node->kind == PSD_NODE_SCALAR) {
-		status = read_count(node, lowest, PSD_LAYER_SIDE_MAX, height, err);
-		*width = *height;
-		return status;
-	}
-	if (node->kind != PSD_NODE_SEQUENCE || node->n_children != 2)
-		return psd_error_set(err, PSD_EINVAL, node->at, "'%s' must be a count or [height, width]", key);
-	status = read_count(node->first, lowest, PSD_LAYER_SIDE_MAX, height, err);
-	return status ? status : read_count(node->first->next, lowest, PSD_LAYER_SIDE_MAX, width, err);
-}
-
-static enum psd_status read_flag(const struct psd_node *layer, const char *key, bool *flag, struct psd_error *err)
-{
-	const struct psd_node *node = psd_node_child(layer, key);
-
-	return node ? psd_node_bool(node, flag, err) : PSD_OK;
-}
-
 /* ---- kinds ---- */
-
-static enum psd_status read_window(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	struct psd_window *window = &spec->window;
-	enum psd_status status;
-
-	if (!psd_node_child(layer, "kernel"))
-		return missing(layer, "kernel", spec->name, err);
-	status = read_pair(layer, "kernel", 1, &window->kernel_height, &window->kernel_width, err);
-	if (!status)
-		status = read_pair(layer, "stride", 1, &window->stride_height, &window->stride_width, err);
-	if (!status)
-		status = read_pair(layer, "pad", 0, &window->pad_height, &window->pad_width, err);
-	return status;
-}
-
-static enum psd_status read_outputs(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	enum psd_status status = need_count(layer, spec->name, "outputs", PSD_LAYER_CHANNELS_MAX, &spec->outputs, err);
-
-	spec->has_bias = true;
-	return status ? status : read_flag(layer, "bias", &spec->has_bias, err);
-}
-
-static enum psd_status read_conv(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	const struct psd_node *groups = psd_node_child(layer, "groups");
-	struct psd_window *window = &spec->window;
-	enum psd_status status = read_outputs(layer, spec, err);
-
-	if (!status)
-		status = read_window(layer, spec, err);
-	if (!status)
-		status = read_pair(layer, "dilation", 1, &window->dilation_height, &window->dilation_width, err);
-	if (!status && groups)
-		status = read_count(groups, 1, PSD_LAYER_CHANNELS_MAX, &window->groups, err);
-	return status;
-}
-
-static enum psd_status read_pool(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	static const char *const methods[] = {"max", "average", NULL};
-	static const char *const rounds[] = {"down", "up", NULL};
-	const struct psd_node *method = psd_node_child(layer, "method");
-	const struct psd_node *round = psd_node_child(layer, "round");
-	unsigned method_index, round_index = 0;
-	enum psd_status status;
-
-	if (!method)
-		return missing(layer, "method", spec->name, err);
-	status = psd_node_choice(method, methods, &method_index, err);
-	if (!status && round)
-		status = psd_node_choice(round, rounds, &round_index, err);
-	if (status)
-		return status;
-	spec->window.is_max = method_index == 0;
-	spec->window.rounds_up = round_index == 1;
-	return read_window(layer, spec, err);
-}
-
-static enum psd_status read_affine(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	bool is_affine = true;
-	enum psd_status status = read_flag(layer, "affine", &is_affine, err);
-
-	spec->has_scale = is_affine;
-	spec->has_bias = is_affine;
-	if (!status)
-		status = read_flag(layer, "scale", &spec->has_scale, err);
-	return status ? status : read_flag(layer, "bias", &spec->has_bias, err);
-}
-
-static enum psd_status read_dropout(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	const struct psd_node *ratio = psd_node_child(layer, "ratio");
-
-	return ratio ? psd_node_ratio(ratio, 0.0, 0.999, &spec->dropout_ratio, err)
-		     : missing(layer, "ratio", spec->name, err);
-}
 
 static enum psd_status read_kind(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
 {
-	switch (spec->kind) {
-	case PSD_LAYER_CONV: return read_conv(layer, spec, err);
-	case PSD_LAYER_POOL: return read_pool(layer, spec, err);
-	case PSD_LAYER_INNER_PRODUCT: return read_outputs(layer, spec, err);
-	case PSD_LAYER_BATCH_NORM:
-	case PSD_LAYER_SCALE: return read_affine(layer, spec, err);
-	case PSD_LAYER_LRN: return need_count(layer, spec->name, "size", PSD_LAYER_SIDE_MAX, &spec->lrn_size, err);
-	case PSD_LAYER_DROPOUT: return read_dropout(layer, spec, err);
-	default: return PSD_OK;
+	const struct psd_node *node = psd_node_child(layer, "kind");
+	const char *names[MAX_KINDS + 1] = {NULL};
+	unsigned index;
+	enum psd_status status;
+
+	if (!node)
+		return missing(layer, "kind", spec->name, err);
+	for (unsigned i = 0; psd_layer_kinds[i]; i++) {
+		assert(i < MAX_KINDS);
+		names[i] = psd_layer_kinds[i]->name;
 	}
-}
-
-static enum psd_status check_keys(const struct psd_node *layer, const struct psd_layer_spec *spec,
-				  struct psd_error *err)
-{
-	const char *known[KEYS_MAX + 4] = {"name", "kind", "input", "inputs"};
-
-	for (unsigned i = 0; i < KEYS_MAX && keys_of[spec->kind][i]; i++)
-		known[4 + i] = keys_of[spec->kind][i];
-	return psd_node_check_keys(layer, spec->name, known, err);
+	status = psd_node_choice(node, names, &index, err);
+	if (status)
+		return status;
+	spec->kind = psd_layer_kinds[index];
+	spec->settings = spec->kind->defaults;
+	if (spec->kind == &psd_layer_input)
+		return psd_error_set(err, PSD_EINVAL, node->at, "the input is given by 'input' above 'layers'");
+	return PSD_OK;
 }
 
 /* ---- inputs ---- */
@@ -271,24 +132,13 @@ static enum psd_status read_inputs(struct loader *loader, const struct psd_node 
 
 static enum psd_status add_layer(struct loader *loader, const struct psd_node *layer)
 {
-	struct psd_layer_spec spec = {.at = layer->at, .window = psd_window_default};
-	const struct psd_node *kind = psd_node_child(layer, "kind");
-	unsigned kind_index;
-	enum psd_status status;
+	static const char *const common[] = {"name", "kind", "input", "inputs", NULL};
+	/* the first pass checked the name */
+	struct psd_layer_spec spec = {.at = layer->at, .name = psd_node_child(layer, "name")->text};
+	enum psd_status status = read_kind(layer, &spec, loader->err);
 
-	spec.name = psd_node_child(layer, "name")->text; /* checked by the first pass */
-	if (!kind)
-		return missing(layer, "kind", spec.name, loader->err);
-	status = psd_node_choice(kind, psd_layer_kind_names, &kind_index, loader->err);
-	if (!status && kind_index == PSD_LAYER_INPUT)
-		status = psd_error_set(loader->err, PSD_EINVAL, kind->at,
-				       "the input is given by 'input' above 'layers'");
-	if (status)
-		return status;
-	spec.kind = (enum psd_layer_kind)kind_index;
-	status = check_keys(layer, &spec, loader->err);
 	if (!status)
-		status = read_kind(layer, &spec, loader->err);
+		status = psd_layer_read_keys(&spec.settings, layer, spec.name, common, spec.kind->keys, loader->err);
 	if (!status)
 		status = read_inputs(loader, layer, &spec);
 	return status ? status : psd_graph_build_add(&loader->build, &spec, loader->err);
@@ -325,25 +175,21 @@ static enum psd_status collect_names(struct loader *loader, const char *input_na
 
 static enum psd_status add_input(struct loader *loader, const struct psd_node *input, const char **name)
 {
-	static const char *const known[] = {"name", "channels", "height", "width", NULL};
-	struct psd_layer_spec spec = {.name = "input", .at = input->at, .kind = PSD_LAYER_INPUT, .shape = {0, 1, 1}};
-	const struct psd_node *height = psd_node_child(input, "height"), *width = psd_node_child(input, "width");
-	const struct psd_node *name_node = psd_node_child(input, "name");
-	enum psd_status status = psd_node_check_keys(input, "input", known, loader->err);
+	static const struct psd_key keys[] = {
+		{.name = "name", .type = PSD_KEY_TEXT, .offset = offsetof(struct psd_layer_spec, name)},
+		PSD_COUNT_KEY("channels", struct psd_layer_spec, settings.input.channels, PSD_LAYER_CHANNELS_MAX, true),
+		PSD_COUNT_KEY("height", struct psd_layer_spec, settings.input.height, PSD_LAYER_SIDE_MAX, false),
+		PSD_COUNT_KEY("width", struct psd_layer_spec, settings.input.width, PSD_LAYER_SIDE_MAX, false),
+		{.name = NULL},
+	};
+	struct psd_layer_spec spec = {
+		.name = "input", .at = input->at, .kind = &psd_layer_input, .settings.input = {0, 1, 1}};
+	enum psd_status status =
+		psd_layer_read_keys(&spec, input, "input", (const char *const[]){NULL}, keys, loader->err);
 
-	if (!status && name_node)
-		status = psd_node_text(name_node, &spec.name, loader->err);
-	if (!status)
-		status = need_count(input, "input", "channels", PSD_LAYER_CHANNELS_MAX, &spec.shape.channels,
-				    loader->err);
-	if (!status && height)
-		status = read_count(height, 1, PSD_LAYER_SIDE_MAX, &spec.shape.height, loader->err);
-	if (!status && width)
-		status = read_count(width, 1, PSD_LAYER_SIDE_MAX, &spec.shape.width, loader->err);
 	if (!status)
 		status = psd_graph_build_add(&loader->build, &spec, loader->err);
-	if (!status)
-		*name = spec.name;
+	*name = spec.name;
 	return status;
 }
 

@@ -137,7 +137,7 @@ static enum psd_status read_bottoms(struct loader *loader, const struct psd_node
 		status = resolve(loader, spec, child, &number);
 		if (status)
 			return status;
-		if (number == LABEL && spec->kind == PSD_LAYER_SOFTMAX_LOSS)
+		if (number == LABEL && spec->kind->is_loss)
 			continue;
 		if (number == LABEL)
 			return psd_error_set(loader->err, PSD_EINVAL, child->at,
@@ -171,7 +171,7 @@ static enum psd_status add_data(struct loader *loader, const struct psd_node *la
 	const struct psd_node *top = psd_node_child(layer, "top");
 	enum psd_status status;
 
-	spec->kind = PSD_LAYER_INPUT;
+	spec->kind = &psd_layer_input;
 	if (!top)
 		return psd_caffe_missing(layer, spec, "top", loader->err);
 	if (top->kind == PSD_NODE_SCALAR && !strcmp(top->text, "label"))
@@ -198,7 +198,7 @@ static bool is_one_of(const char *type, const char *const names[])
 static enum psd_status add_layer(struct loader *loader, const struct psd_node *layer)
 {
 	static const char *const ignored[] = {"Accuracy", "ACCURACY", "Silence", "SILENCE", NULL};
-	struct psd_layer_spec spec = {.at = layer->at, .window = psd_window_default};
+	struct psd_layer_spec spec = {.at = layer->at};
 	const struct psd_node *name = psd_node_child(layer, "name"), *type_node = psd_node_child(layer, "type");
 	const struct psd_caffe_type *type;
 	const char *type_name;
@@ -217,9 +217,7 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
 	if (!type)
 		return psd_error_set(loader->err, PSD_EINVAL, type_node->at,
 				     "layer '%.80s' has the unknown type '%.80s'", spec.name, type_name);
-	spec.kind = type->kind;
-	if (type->read)
-		status = type->read(layer, &spec, loader->err);
+	status = psd_caffe_read_settings(layer, type, &spec, loader->err);
 	if (!status)
 		status = read_bottoms(loader, layer, &spec);
 	if (!status)
@@ -231,7 +229,7 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
  * counts, the others are labels. */
 static enum psd_status add_top_level_input(struct loader *loader, const struct psd_node *root)
 {
-	struct psd_layer_spec spec = {.kind = PSD_LAYER_INPUT};
+	struct psd_layer_spec spec = {.kind = &psd_layer_input};
 	const struct psd_node *input = psd_node_child(root, "input"), *shape = psd_node_child(root, "input_shape");
 	uint32_t dims[5];
 	unsigned n_dims = 0;
@@ -242,7 +240,7 @@ static enum psd_status add_top_level_input(struct loader *loader, const struct p
 	spec.at = input->at;
 	status = psd_node_text(input, &spec.name, loader->err);
 	if (!status && shape)
-		status = psd_caffe_read_shape(shape, &spec.shape, loader->err);
+		status = psd_caffe_read_shape(shape, &spec.settings.input, loader->err);
 	if (!status && !shape)
 		status = psd_caffe_read_dims(root, "input_dim", dims, &n_dims, loader->err);
 	if (!status && !shape && n_dims < 4)
@@ -251,7 +249,7 @@ static enum psd_status add_top_level_input(struct loader *loader, const struct p
 				       "input_shape { dim }",
 				       spec.name);
 	if (!status && !shape)
-		spec.shape = (struct psd_shape){dims[1], dims[2], dims[3]};
+		spec.settings.input = (struct psd_shape){dims[1], dims[2], dims[3]};
 	if (!status)
 		status = psd_graph_build_add(&loader->build, &spec, loader->err);
 	if (!status)

@@ -23,14 +23,6 @@ enum psd_status psd_caffe_single(const struct psd_node *message, const char *key
 	return PSD_OK;
 }
 
-enum psd_status psd_caffe_parameters(const struct psd_node *layer, const char *key, const char *const known[],
-				     const struct psd_node **message, struct psd_error *err)
-{
-	enum psd_status status = psd_caffe_single(layer, key, message, err);
-
-	return status || !*message ? status : psd_node_check_keys(*message, key, known, err);
-}
-
 enum psd_status psd_caffe_read_count(const struct psd_node *message, const char *key, uint32_t lowest, uint32_t highest,
 				     uint32_t *count, struct psd_error *err)
 {
@@ -55,10 +47,10 @@ enum psd_status psd_caffe_read_flag(const struct psd_node *message, const char *
 }
 
 enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *both_key, const char *height_key,
-				    const char *width_key, uint32_t lowest, uint32_t *height, uint32_t *width,
+				    const char *width_key, uint32_t lowest, struct psd_sides *sides,
 				    struct psd_error *err)
 {
-	uint32_t *const side[] = {height, width};
+	uint32_t *const side[] = {&sides->height, &sides->width};
 	unsigned n_found = 0;
 	enum psd_status status;
 
@@ -75,9 +67,10 @@ enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *
 		*side[n_found++] = (uint32_t)value;
 	}
 	if (n_found == 1)
-		*width = *height;
-	status = psd_caffe_read_count(message, height_key, lowest, PSD_LAYER_SIDE_MAX, height, err);
-	return status ? status : psd_caffe_read_count(message, width_key, lowest, PSD_LAYER_SIDE_MAX, width, err);
+		sides->width = sides->height;
+	status = psd_caffe_read_count(message, height_key, lowest, PSD_LAYER_SIDE_MAX, &sides->height, err);
+	return status ? status
+		      : psd_caffe_read_count(message, width_key, lowest, PSD_LAYER_SIDE_MAX, &sides->width, err);
 }
 
 enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,

@@ -122,10 +122,10 @@ enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const st
 	enum psd_status status = psd_caffe_single(layer, type->message, &message, err);
 
 	if (!status && type->gives_size)
-		status = read_given_size(message, &spec->shape, err);
+		status = read_given_size(message, &spec->settings.input, err);
 	else if (!status)
-		status = read_image_size(layer, message, &spec->shape, err);
-	if (status || spec->shape.channels)
+		status = read_image_size(layer, message, &spec->settings.input, err);
+	if (status || spec->settings.input.channels)
 		return status;
 	return psd_error_set(err, PSD_EINVAL, layer->at,
 			     "layer '%.80s' (%s) does not say how large its images are, give transform_param { "

@@ -6,237 +6,166 @@
 
 #include "engine/model/layer.h"
 
+enum { PASSED_OVER_MAX = 15 };
+
+/* What fields are read into. */
+struct values {
+	union psd_layer_settings settings;
+	unsigned checked; /* a value that only one setting of is accepted */
+};
+
 /* The graph has channels as its only mixing axis. */
-static enum psd_status check_axis(const struct psd_node *message, const char *key, struct psd_error *err)
-{
-	uint32_t axis = 1;
+#define AXIS(key) PSD_COUNT_KEY(key, struct values, checked, 1, false)
+#define CHOICE(key, member, choices)                                                                                   \
+	{                                                                                                              \
+		.name = key, .type = PSD_KEY_CHOICE, .offset = offsetof(struct values, member), .names = choices       \
+	}
 
-	return psd_caffe_read_count(message, key, 1, 1, &axis, err);
-}
+static const char *const methods[] = {"MAX", "AVE", "0", "1", NULL}; /* in capitals or as numbers (caffe.proto) */
+static const char *const roundings[] = {"CEIL", "FLOOR", "0", "1", NULL};
+static const char *const operations[] = {"SUM", "1", NULL};
 
-static enum psd_status read_window(const struct psd_node *message, struct psd_layer_spec *spec, struct psd_error *err)
+static const struct psd_key conv_fields[] = {
+	PSD_COUNT_KEY("num_output", struct values, settings.conv.outputs, PSD_LAYER_CHANNELS_MAX, true),
+	PSD_COUNT_KEY("group", struct values, settings.conv.groups, PSD_LAYER_CHANNELS_MAX, false),
+	PSD_FLAG_KEY("bias_term", struct values, settings.conv.has_bias),
+	AXIS("axis"),
+	{.name = NULL},
+};
+
+static const struct psd_key inner_product_fields[] = {
+	PSD_COUNT_KEY("num_output", struct values, settings.inner_product.outputs, PSD_LAYER_CHANNELS_MAX, true),
+	PSD_FLAG_KEY("bias_term", struct values, settings.inner_product.has_bias),
+	AXIS("axis"),
+	{.name = NULL},
+};
+
+static const struct psd_key pool_fields[] = {
+	CHOICE("pool", settings.pool.method, methods),
+	CHOICE("round_mode", settings.pool.rounding, roundings),
+	{.name = NULL},
+};
+
+static const struct psd_key lrn_fields[] = {
+	PSD_COUNT_KEY("local_size", struct values, settings.lrn.size, PSD_LAYER_SIDE_MAX, false),
+	{.name = NULL},
+};
+
+static const struct psd_key dropout_fields[] = {
+	{.name = "dropout_ratio",
+	 .type = PSD_KEY_RATIO,
+	 .offset = offsetof(struct values, settings.dropout.ratio),
+	 .highest = 0.999},
+	{.name = NULL},
+};
+
+static const struct psd_key concat_fields[] = {AXIS("axis"), AXIS("concat_dim"), {.name = NULL}};
+
+static const struct psd_key eltwise_fields[] = {
+	CHOICE("operation", checked, operations),
+	{.name = NULL},
+};
+
+static const struct psd_key batch_norm_fields[] = {
+	PSD_FLAG_KEY("scale_bias", struct values, settings.affine.has_scale),
+	{.name = NULL},
+};
+
+static const struct psd_key scale_fields[] = {
+	PSD_FLAG_KEY("bias_term", struct values, settings.affine.has_shift),
+	AXIS("axis"),
+	AXIS("num_axes"),
+	{.name = NULL},
+};
+
+static enum psd_status read_window(const struct psd_node *message, const struct psd_layer_spec *spec,
+				   struct psd_window *window, struct psd_error *err)
 {
-	struct psd_window *window = &spec->window;
 	enum psd_status status;
 
-	window->kernel_height = 0;
-	window->kernel_width = 0;
-	status = psd_caffe_read_pair(message, "kernel_size", "kernel_h", "kernel_w", 1, &window->kernel_height,
-				     &window->kernel_width, err);
-	if (!status && (!window->kernel_height || !window->kernel_width))
+	window->kernel = (struct psd_sides){0, 0};
+	status = psd_caffe_read_pair(message, "kernel_size", "kernel_h", "kernel_w", 1, &window->kernel, err);
+	if (!status && (!window->kernel.height || !window->kernel.width))
 		status = psd_caffe_missing(message, spec, "kernel_size", err);
 	if (!status)
-		status = psd_caffe_read_pair(message, "stride", "stride_h", "stride_w", 1, &window->stride_height,
-					     &window->stride_width, err);
-	if (!status)
-		status = psd_caffe_read_pair(message, "pad", "pad_h", "pad_w", 0, &window->pad_height,
-					     &window->pad_width, err);
-	return status;
+		status = psd_caffe_read_pair(message, "stride", "stride_h", "stride_w", 1, &window->stride, err);
+	return status ? status : psd_caffe_read_pair(message, "pad", "pad_h", "pad_w", 0, &window->pad, err);
 }
 
-static enum psd_status read_outputs(const struct psd_node *message, struct psd_layer_spec *spec, struct psd_error *err)
+static enum psd_status finish_conv(const struct psd_node *message, struct psd_layer_spec *spec, struct psd_error *err)
 {
-	enum psd_status status =
-		psd_caffe_read_count(message, "num_output", 1, PSD_LAYER_CHANNELS_MAX, &spec->outputs, err);
+	struct psd_window *window = &spec->settings.conv.window;
+	enum psd_status status = read_window(message, spec, window, err);
 
-	spec->has_bias = true;
-	if (!status && !spec->outputs)
-		status = psd_caffe_missing(message, spec, "num_output", err);
-	if (!status)
-		status = check_axis(message, "axis", err);
-	return status ? status : psd_caffe_read_flag(message, "bias_term", &spec->has_bias, err);
-}
-
-static enum psd_status read_conv(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	static const char *const known[] = {
-		"num_output",  "kernel_size", "stride",		 "pad",	     "dilation",
-		"group",       "bias_term",   "kernel_h",	 "kernel_w", "stride_h",
-		"stride_w",    "pad_h",	      "pad_w",		 "axis",     "weight_filler",
-		"bias_filler", "engine",      "force_nd_im2col", NULL};
-	struct psd_window *window = &spec->window;
-	const struct psd_node *message;
-	enum psd_status status = psd_caffe_parameters(layer, "convolution_param", known, &message, err);
-
-	if (!status && !message)
-		status = psd_caffe_missing(layer, spec, "convolution_param", err);
-	if (!status)
-		status = read_outputs(message, spec, err);
-	if (!status)
-		status = read_window(message, spec, err);
-	if (!status)
-		status = psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1,
-					     &window->dilation_height, &window->dilation_width, err);
 	return status ? status
-		      : psd_caffe_read_count(message, "group", 1, PSD_LAYER_CHANNELS_MAX, &window->groups, err);
+		      : psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1, &window->dilation, err);
 }
 
-static enum psd_status read_inner_product(const struct psd_node *layer, struct psd_layer_spec *spec,
-					  struct psd_error *err)
+static enum psd_status finish_pool(const struct psd_node *message, struct psd_layer_spec *spec, struct psd_error *err)
 {
-	static const char *const known[] = {"num_output",    "bias_term",   "axis",   "transpose",
-					    "weight_filler", "bias_filler", "engine", NULL};
-	const struct psd_node *message;
-	enum psd_status status = psd_caffe_parameters(layer, "inner_product_param", known, &message, err);
-
-	if (!status && !message)
-		status = psd_caffe_missing(layer, spec, "inner_product_param", err);
-	return status ? status : read_outputs(message, spec, err);
-}
-
-/* MAX or AVE, in capitals or as the numbers 0 and 1 (caffe.proto). */
-static enum psd_status read_method(const struct psd_node *message, bool *is_max, struct psd_error *err)
-{
-	static const char *const methods[] = {"MAX", "AVE", "0", "1", NULL};
-	const struct psd_node *field;
-	unsigned index = 0;
-	enum psd_status status = psd_caffe_single(message, "pool", &field, err);
-
-	if (!status && field)
-		status = psd_node_choice(field, methods, &index, err);
-	if (!status)
-		*is_max = index % 2 == 0;
-	return status;
-}
-
-static enum psd_status read_rounding(const struct psd_node *message, bool *rounds_up, struct psd_error *err)
-{
-	static const char *const modes[] = {"CEIL", "FLOOR", "0", "1", NULL};
-	const struct psd_node *field;
-	unsigned index = 0;
-	enum psd_status status = psd_caffe_single(message, "round_mode", &field, err);
-
-	if (!status && field)
-		status = psd_node_choice(field, modes, &index, err);
-	if (!status)
-		*rounds_up = index % 2 == 0;
-	return status;
-}
-
-static enum psd_status read_pool(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	static const char *const known[] = {"pool",	      "kernel_size", "stride",	 "pad",	  "kernel_h",
-					    "kernel_w",	      "stride_h",    "stride_w", "pad_h", "pad_w",
-					    "global_pooling", "round_mode",  "engine",	 NULL};
-	const struct psd_node *message;
+	struct psd_pool_settings *pool = &spec->settings.pool;
 	bool is_global = false;
-	enum psd_status status = psd_caffe_parameters(layer, "pooling_param", known, &message, err);
+	enum psd_status status = psd_caffe_read_flag(message, "global_pooling", &is_global, err);
 
-	if (!status && !message)
-		status = psd_caffe_missing(layer, spec, "pooling_param", err);
-	if (!status)
-		status = read_method(message, &spec->window.is_max, err);
-	if (!status)
-		status = read_rounding(message, &spec->window.rounds_up, err);
-	if (!status)
-		status = psd_caffe_read_flag(message, "global_pooling", &is_global, err);
+	pool->method %= 2;
+	pool->rounding %= 2;
 	if (status || !is_global)
-		return status ? status : read_window(message, spec, err);
-	if (spec->window.is_max)
+		return status ? status : read_window(message, spec, &pool->window, err);
+	if (pool->method == PSD_POOL_MAX)
 		return psd_error_set(err, PSD_EINVAL, message->at,
 				     "layer '%.80s' is a global MAX pooling, only AVE is supported", spec->name);
-	spec->kind = PSD_LAYER_GLOBAL_POOL;
+	spec->kind = &psd_layer_global_pool;
 	return PSD_OK;
 }
 
-static enum psd_status read_lrn(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	static const char *const known[] = {"local_size", "alpha", "beta", "k", "norm_region", "engine", NULL};
-	const struct psd_node *message;
-	enum psd_status status = psd_caffe_parameters(layer, "lrn_param", known, &message, err);
-
-	spec->lrn_size = 5; /* caffe.proto's default */
-	return status || !message
-		       ? status
-		       : psd_caffe_read_count(message, "local_size", 1, PSD_LAYER_SIDE_MAX, &spec->lrn_size, err);
-}
-
-static enum psd_status read_dropout(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	static const char *const known[] = {"dropout_ratio", NULL};
-	const struct psd_node *message, *ratio;
-	enum psd_status status = psd_caffe_parameters(layer, "dropout_param", known, &message, err);
-
-	spec->dropout_ratio = 0.5; /* caffe.proto's default */
-	if (!status)
-		status = psd_caffe_single(message, "dropout_ratio", &ratio, err);
-	return status || !ratio ? status : psd_node_ratio(ratio, 0.0, 0.999, &spec->dropout_ratio, err);
-}
-
-static enum psd_status read_concat(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	static const char *const known[] = {"axis", "concat_dim", NULL};
-	const struct psd_node *message;
-	enum psd_status status = psd_caffe_parameters(layer, "concat_param", known, &message, err);
-
-	(void)spec;
-	if (!status)
-		status = check_axis(message, "axis", err);
-	return status ? status : check_axis(message, "concat_dim", err);
-}
-
-static enum psd_status read_eltwise(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	static const char *const known[] = {"operation", "coeff", "stable_prod_grad", NULL};
-	static const char *const operations[] = {"SUM", "1", NULL};
-	const struct psd_node *message, *operation;
-	unsigned index;
-	enum psd_status status = psd_caffe_parameters(layer, "eltwise_param", known, &message, err);
-
-	(void)spec;
-	if (!status)
-		status = psd_caffe_single(message, "operation", &operation, err);
-	return status || !operation ? status : psd_node_choice(operation, operations, &index, err);
-}
-
 /* BVLC's has no learned parameters, its three blobs are statistics; NVIDIA's learns both with scale_bias. */
-static enum psd_status read_batch_norm(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
+static enum psd_status finish_batch_norm(const struct psd_node *message, struct psd_layer_spec *spec,
+					 struct psd_error *err)
 {
-	static const char *const known[] = {"use_global_stats",
-					    "moving_average_fraction",
-					    "eps",
-					    "scale_bias",
-					    "scale_filler",
-					    "bias_filler",
-					    "engine",
-					    NULL};
-	const struct psd_node *message;
-	enum psd_status status = psd_caffe_parameters(layer, "batch_norm_param", known, &message, err);
-
-	if (!status)
-		status = psd_caffe_read_flag(message, "scale_bias", &spec->has_scale, err);
-	spec->has_bias = spec->has_scale;
-	return status;
+	(void)message, (void)err;
+	spec->settings.affine.has_shift = spec->settings.affine.has_scale;
+	return PSD_OK;
 }
 
-static enum psd_status read_scale(const struct psd_node *layer, struct psd_layer_spec *spec, struct psd_error *err)
-{
-	static const char *const known[] = {"bias_term", "axis", "num_axes", "filler", "bias_filler", NULL};
-	const struct psd_node *message;
-	enum psd_status status = psd_caffe_parameters(layer, "scale_param", known, &message, err);
+/* One of Caffe's types: its names in caffe.proto (LayerParameter's, and V1LayerParameter's or NULL), its parameter
+ * message, caffe.proto's defaults. */
+struct psd_caffe_type {
+	const char *name, *old_name;
+	const struct psd_layer_kind *kind;
+	const char *message; /* NULL: it has none */
+	const struct psd_key *fields;
+	bool needs_message;
+	const char *passed_over[PASSED_OVER_MAX + 1]; /* or read by `finish` */
+	enum psd_status (*finish)(const struct psd_node *message, struct psd_layer_spec *spec, struct psd_error *err);
+	union psd_layer_settings defaults;
+};
 
-	spec->has_scale = true;
-	if (!status)
-		status = check_axis(message, "axis", err);
-	if (!status)
-		status = check_axis(message, "num_axes", err);
-	return status ? status : psd_caffe_read_flag(message, "bias_term", &spec->has_bias, err);
-}
+#define WINDOW "kernel_size", "kernel_h", "kernel_w", "stride", "stride_h", "stride_w", "pad", "pad_h", "pad_w"
 
-/* Names in caffe.proto: LayerParameter's and V1LayerParameter's. */
 static const struct psd_caffe_type layer_types[] = {
-	{"Convolution", "CONVOLUTION", PSD_LAYER_CONV, read_conv},
-	{"Pooling", "POOLING", PSD_LAYER_POOL, read_pool},
-	{"LRN", "LRN", PSD_LAYER_LRN, read_lrn},
-	{"ReLU", "RELU", PSD_LAYER_RELU, NULL},
-	{"Dropout", "DROPOUT", PSD_LAYER_DROPOUT, read_dropout},
-	{"InnerProduct", "INNER_PRODUCT", PSD_LAYER_INNER_PRODUCT, read_inner_product},
-	{"Concat", "CONCAT", PSD_LAYER_CONCAT, read_concat},
-	{"Eltwise", "ELTWISE", PSD_LAYER_ADD, read_eltwise},
-	{"BatchNorm", NULL, PSD_LAYER_BATCH_NORM, read_batch_norm},
-	{"Scale", NULL, PSD_LAYER_SCALE, read_scale},
-	{"SoftmaxWithLoss", "SOFTMAX_LOSS", PSD_LAYER_SOFTMAX_LOSS, NULL},
-	{"Softmax", "SOFTMAX", PSD_LAYER_SOFTMAX_LOSS, NULL}, /* a deployed net's end stands for its loss */
+	{"Convolution", "CONVOLUTION", &psd_layer_conv, "convolution_param", conv_fields, .needs_message = true,
+	 .passed_over = {WINDOW, "dilation", "weight_filler", "bias_filler", "engine", "force_nd_im2col"},
+	 .defaults.conv = {.window = PSD_WINDOW_DEFAULT, .groups = 1, .has_bias = true}, .finish = finish_conv},
+	{"Pooling", "POOLING", &psd_layer_pool, "pooling_param", pool_fields, .needs_message = true,
+	 .passed_over = {WINDOW, "global_pooling", "engine"}, .defaults.pool = {.window = PSD_WINDOW_DEFAULT},
+	 .finish = finish_pool},
+	{"LRN", "LRN", &psd_layer_lrn, "lrn_param", lrn_fields,
+	 .passed_over = {"alpha", "beta", "k", "norm_region", "engine"}, .defaults.lrn = {.size = 5}},
+	{"ReLU", "RELU", &psd_layer_relu, .message = NULL},
+	{"Dropout", "DROPOUT", &psd_layer_dropout, "dropout_param", dropout_fields, .defaults.dropout = {.ratio = 0.5}},
+	{"InnerProduct", "INNER_PRODUCT", &psd_layer_inner_product, "inner_product_param", inner_product_fields,
+	 .needs_message = true, .passed_over = {"transpose", "weight_filler", "bias_filler", "engine"},
+	 .defaults.inner_product = {.has_bias = true}},
+	{"Concat", "CONCAT", &psd_layer_concat, "concat_param", concat_fields, .needs_message = false},
+	{"Eltwise", "ELTWISE", &psd_layer_add, "eltwise_param", eltwise_fields,
+	 .passed_over = {"coeff", "stable_prod_grad"}},
+	{"BatchNorm", NULL, &psd_layer_batch_norm, "batch_norm_param", batch_norm_fields,
+	 .passed_over = {"use_global_stats", "moving_average_fraction", "eps", "scale_filler", "bias_filler", "engine"},
+	 .finish = finish_batch_norm},
+	{"Scale", NULL, &psd_layer_scale, "scale_param", scale_fields, .passed_over = {"filler", "bias_filler"},
+	 .defaults.affine = {.has_scale = true}},
+	{"SoftmaxWithLoss", "SOFTMAX_LOSS", &psd_layer_softmax_loss, .message = NULL},
+	{"Softmax", "SOFTMAX", &psd_layer_softmax_loss, .message = NULL}, /* a deployed net's end stands for its loss */
 };
 
 const struct psd_caffe_type *psd_caffe_find_type(const char *type)
@@ -246,4 +175,35 @@ const struct psd_caffe_type *psd_caffe_find_type(const char *type)
 		    (layer_types[i].old_name && !strcmp(type, layer_types[i].old_name)))
 			return &layer_types[i];
 	return NULL;
+}
+
+/* Refuses a field that is there twice and read. */
+static enum psd_status read_fields(struct values *values, const struct psd_node *message,
+				   const struct psd_caffe_type *type, struct psd_error *err)
+{
+	const struct psd_node *field;
+	enum psd_status status = PSD_OK;
+
+	for (const struct psd_key *row = type->fields; row->name && !status; row++)
+		status = psd_caffe_single(message, row->name, &field, err);
+	return status ? status
+		      : psd_layer_read_keys(values, message, type->message, type->passed_over, type->fields, err);
+}
+
+enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const struct psd_caffe_type *type,
+					struct psd_layer_spec *spec, struct psd_error *err)
+{
+	struct values values = {.settings = type->defaults};
+	const struct psd_node *message = NULL;
+	enum psd_status status = PSD_OK;
+
+	spec->kind = type->kind;
+	if (type->message)
+		status = psd_caffe_single(layer, type->message, &message, err);
+	if (!status && !message && type->needs_message)
+		status = psd_caffe_missing(layer, spec, type->message, err);
+	if (!status && message)
+		status = read_fields(&values, message, type, err);
+	spec->settings = values.settings;
+	return status || !message || !type->finish ? status : type->finish(message, spec, err);
 }

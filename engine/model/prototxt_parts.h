@@ -15,9 +15,6 @@
 /* The field, or NULL in *field when absent (also when message is NULL); twice is an error. */
 enum psd_status psd_caffe_single(const struct psd_node *message, const char *key, const struct psd_node **field,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* A layer's parameter message, checked to have only known keys; NULL when absent. */
-enum psd_status psd_caffe_parameters(const struct psd_node *layer, const char *key, const char *const known[],
-				     const struct psd_node **message, struct psd_error *err) PSD_MUST_CHECK;
 /* These leave their outputs alone when the field is absent. */
 enum psd_status psd_caffe_read_count(const struct psd_node *message, const char *key, uint32_t lowest, uint32_t highest,
 				     uint32_t *count, struct psd_error *err) PSD_MUST_CHECK;
@@ -25,7 +22,7 @@ enum psd_status psd_caffe_read_flag(const struct psd_node *message, const char *
 				    struct psd_error *err) PSD_MUST_CHECK;
 /* "kernel_size: 3", the same twice for height and width, or "kernel_h: 1 kernel_w: 7". */
 enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *both_key, const char *height_key,
-				    const char *width_key, uint32_t lowest, uint32_t *height, uint32_t *width,
+				    const char *width_key, uint32_t lowest, struct psd_sides *sides,
 				    struct psd_error *err) PSD_MUST_CHECK;
 /* Always PSD_EINVAL: the layer has no such field. */
 enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,
@@ -33,19 +30,13 @@ enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_
 
 /* ---- layer types (prototxt_layers.c) ---- */
 
-/* Reads one type's parameters into spec, whose kind and name are set; may make the kind more special. */
-typedef enum psd_status (*psd_caffe_read_fn)(const struct psd_node *layer, struct psd_layer_spec *spec,
-					     struct psd_error *err);
-
-struct psd_caffe_type {
-	const char *name;     /* in LayerParameter */
-	const char *old_name; /* in V1LayerParameter, NULL when it has none */
-	enum psd_layer_kind kind;
-	psd_caffe_read_fn read; /* NULL: nothing to read */
-};
+struct psd_caffe_type;
 
 /* NULL when there is none. */
 const struct psd_caffe_type *psd_caffe_find_type(const char *type);
+/* Sets spec->kind and spec->settings. */
+enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const struct psd_caffe_type *type,
+					struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- input sizes (prototxt_input.c) ---- */
 
@@ -58,7 +49,7 @@ struct psd_caffe_data_type {
 
 /* NULL when there is none. */
 const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type);
-/* Sets spec->shape. */
+/* Sets spec->settings. */
 enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 					  struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
 /* A BlobShape of 2 or 4 dims, the first of which is the batch. */

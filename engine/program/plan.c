@@ -108,7 +108,7 @@ static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 	for (unsigned l = graph->n_layers; l-- > 0;) {
 		const struct psd_layer *layer = &graph->layers[l];
 		const bool is_one_item = input->system->unit == PSD_UNIT_LAYER ||
-					 (layer->kind == PSD_LAYER_INNER_PRODUCT &&
+					 (layer->n_tensors > 0 && graph->tensors[layer->first_tensor].rows > 0 &&
 					  input->system->sync != PSD_SYNC_RING && input->system->sync != PSD_SYNC_PS);
 		const unsigned tensors_per_item = is_one_item ? layer->n_tensors : 1;
 		for (unsigned t = 0; t < layer->n_tensors; t += tensors_per_item) {

@@ -35,6 +35,7 @@ static void add_kind(struct psd_text *text, const struct psd_key *key)
 		psd_text_add(text, "list of up to %u%s", key->most_entries, key->section ? "" : ": ");
 	switch (key->type) {
 	case PSD_KEY_SECTION: psd_text_add(text, "%s", key->most_entries ? "" : "mapping"); break;
+	case PSD_KEY_OTHER:
 	case PSD_KEY_TEXT: psd_text_add(text, "text"); break;
 	case PSD_KEY_PATH: psd_text_add(text, "path"); break;
 	case PSD_KEY_NAME:
@@ -45,6 +46,7 @@ static void add_kind(struct psd_text *text, const struct psd_key *key)
 	case PSD_KEY_SECONDS: psd_text_add(text, "time"); break;
 	case PSD_KEY_RATIO: add_range(text, "ratio, ", key); break;
 	case PSD_KEY_NUMBER: add_range(text, "", key); break;
+	case PSD_KEY_PAIR: add_range(text, "one or [two], ", key); break;
 	case PSD_KEY_UNSIGNED:
 	case PSD_KEY_COUNT: add_range(text, "", key); break;
 	}

@@ -192,18 +192,16 @@ double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigne
 
 /* ---- rebuilds ---- */
 
-static const struct psd_layer *find_largest(const struct psd_graph *graph)
+/* Of the tensors that factors can rebuild; NULL without one. */
+static const struct psd_tensor *find_largest(const struct psd_graph *graph)
 {
-	const struct psd_layer *largest = NULL;
-	uint64_t most = 0;
+	const struct psd_tensor *largest = NULL;
 
-	for (unsigned l = 0; l < graph->n_layers; l++) {
-		const struct psd_layer *layer = &graph->layers[l];
+	for (unsigned t = 0; t < graph->n_tensors; t++) {
+		const struct psd_tensor *tensor = &graph->tensors[t];
 
-		if (layer->kind != PSD_LAYER_INNER_PRODUCT || graph->tensors[layer->first_tensor].elements <= most)
-			continue;
-		largest = layer;
-		most = graph->tensors[layer->first_tensor].elements;
+		if (tensor->rows > 0 && (!largest || tensor->elements > largest->elements))
+			largest = tensor;
 	}
 	return largest;
 }
@@ -243,8 +241,7 @@ enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double se
 					struct psd_error *err)
 {
 	const uint64_t samples = (uint64_t)REBUILD_WORKERS * times->options.batch;
-	const struct psd_layer *largest = find_largest(times->graph);
-	const struct psd_tensor *weight = largest ? &times->graph->tensors[largest->first_tensor] : NULL;
+	const struct psd_tensor *weight = find_largest(times->graph);
 	struct psd_factors factors;
 	double *own_secs;
 	enum psd_status status = PSD_OK;
@@ -256,7 +253,8 @@ enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double se
 	factors.top_diff = psd_layer_times_values(samples * weight->columns, 1.0f);
 	factors.bottom = psd_layer_times_values(samples * weight->rows, 1.0f);
 	if (own_secs && factors.top_diff && factors.bottom) {
-		time_rebuilds(times, weight, times->gradients[largest->first_tensor], &factors, own_secs, secs);
+		time_rebuilds(times, weight, times->gradients[weight - times->graph->tensors], &factors, own_secs,
+			      secs);
 		*flops = 2.0 * (REBUILD_WORKERS - 1) * times->options.batch * (double)weight->elements;
 	} else {
 		status = out_of_memory(err);

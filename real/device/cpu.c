@@ -25,21 +25,32 @@ static enum psd_status forward_input(struct psd_compute *compute, unsigned layer
 
 static const struct psd_cpu_kind input_kind = {.prepare = prepare_input, .forward = forward_input};
 
-static const struct psd_cpu_kind *const kinds[PSD_LAYER_KINDS] = {
-	[PSD_LAYER_INPUT] = &input_kind,
-	[PSD_LAYER_CONV] = &psd_cpu_conv,
-	[PSD_LAYER_POOL] = &psd_cpu_pool,
-	[PSD_LAYER_GLOBAL_POOL] = &psd_cpu_pool,
-	[PSD_LAYER_LRN] = &psd_cpu_lrn,
-	[PSD_LAYER_BATCH_NORM] = &psd_cpu_batch_norm,
-	[PSD_LAYER_SCALE] = &psd_cpu_batch_norm,
-	[PSD_LAYER_RELU] = &psd_cpu_relu,
-	[PSD_LAYER_DROPOUT] = &psd_cpu_dropout,
-	[PSD_LAYER_INNER_PRODUCT] = &psd_cpu_inner_product,
-	[PSD_LAYER_CONCAT] = &psd_cpu_concat,
-	[PSD_LAYER_ADD] = &psd_cpu_add,
-	[PSD_LAYER_SOFTMAX_LOSS] = &psd_cpu_softmax_loss,
+static const struct {
+	const struct psd_layer_kind *of;
+	const struct psd_cpu_kind *kind;
+} rows[] = {
+	{&psd_layer_input, &input_kind},
+	{&psd_layer_conv, &psd_cpu_conv},
+	{&psd_layer_pool, &psd_cpu_pool},
+	{&psd_layer_global_pool, &psd_cpu_pool},
+	{&psd_layer_lrn, &psd_cpu_lrn},
+	{&psd_layer_batch_norm, &psd_cpu_batch_norm},
+	{&psd_layer_scale, &psd_cpu_batch_norm},
+	{&psd_layer_relu, &psd_cpu_relu},
+	{&psd_layer_dropout, &psd_cpu_dropout},
+	{&psd_layer_inner_product, &psd_cpu_inner_product},
+	{&psd_layer_concat, &psd_cpu_concat},
+	{&psd_layer_add, &psd_cpu_add},
+	{&psd_layer_softmax_loss, &psd_cpu_softmax_loss},
 };
+
+const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].of == kind)
+			return rows[i].kind;
+	return NULL;
+}
 
 static void close_compute(struct psd_compute *compute)
 {
@@ -47,10 +58,9 @@ static void close_compute(struct psd_compute *compute)
 		return;
 	for (unsigned l = 0; compute->layers && l < compute->graph->n_layers; l++) {
 		struct psd_cpu_layer *layer = &compute->layers[l];
-		const struct psd_cpu_kind *kind = kinds[compute->graph->layers[l].kind];
 
-		if (layer->state && kind->release)
-			kind->release(layer->state);
+		if (layer->state && layer->kind->release)
+			layer->kind->release(layer->state);
 		psd_cpu_op_release(&layer->own.add);
 	}
 	psd_cpu_release_taken(compute);
@@ -64,7 +74,7 @@ static void close_compute(struct psd_compute *compute)
 	free(compute);
 }
 
-static void link_layers(struct psd_compute *compute)
+static enum psd_status link_layers(struct psd_compute *compute, struct psd_error *err)
 {
 	const struct psd_graph *graph = compute->graph;
 
@@ -73,15 +83,17 @@ static void link_layers(struct psd_compute *compute)
 		struct psd_cpu_layer *layer = &compute->layers[l];
 
 		layer->model = model;
-		layer->is_trained = model->n_tensors > 0;
+		layer->kind = psd_cpu_find_kind(model->kind);
+		if (!layer->kind)
+			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+					     "layer '%.80s' (%s): the cpu has no such kind", model->name,
+					     model->kind->name);
 		for (unsigned i = 0; i < model->n_inputs; i++) {
-			struct psd_cpu_layer *input = &compute->layers[model->inputs[i]];
-
-			layer->is_trained = layer->is_trained || input->is_trained;
-			input->n_readers++;
-			input->last_reader = l;
+			compute->layers[model->inputs[i]].n_readers++;
+			compute->layers[model->inputs[i]].last_reader = l;
 		}
 	}
+	return PSD_OK;
 }
 
 static enum psd_status copy_slots(struct psd_compute *compute, float *const parameters[], float *const gradients[],
@@ -111,9 +123,9 @@ static enum psd_status prepare(struct psd_compute *compute, float *const paramet
 	if (dnnl_engine_create(&compute->engine, dnnl_cpu, 0) ||
 	    dnnl_stream_create(&compute->stream, compute->engine, 0))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not start on this cpu");
-	link_layers(compute);
+	status = link_layers(compute, err);
 	for (unsigned l = 0; l < compute->graph->n_layers && !status; l++)
-		status = kinds[compute->graph->layers[l].kind]->prepare(compute, l, err);
+		status = compute->layers[l].kind->prepare(compute, l, err);
 	return status ? status : psd_cpu_place(compute, err);
 }
 
@@ -154,7 +166,7 @@ static void begin(struct psd_compute *compute, const struct psd_batch *batch)
 static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
 	omp_set_num_threads((int)compute->options.n_threads);
-	return kinds[compute->graph->layers[layer].kind]->forward(compute, layer, err);
+	return compute->layers[layer].kind->forward(compute, layer, err);
 }
 
 static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
@@ -162,13 +174,13 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	struct psd_cpu_layer *self = &compute->layers[layer];
 
 	omp_set_num_threads((int)compute->options.n_threads);
-	if (!self->is_trained)
+	if (!self->model->is_trained)
 		return PSD_OK;
 	if (self->blob->has_diff && !self->blob->is_filled) { /* no loss depends on it */
 		memset(self->blob->diff, 0, self->blob->bytes);
 		self->blob->is_filled = true;
 	}
-	return kinds[self->model->kind]->backward(compute, layer, err);
+	return self->kind->backward(compute, layer, err);
 }
 
 static double get_loss(const struct psd_compute *compute)

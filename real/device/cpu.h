@@ -71,11 +71,11 @@ struct psd_cpu_blob {
 
 struct psd_cpu_layer {
 	const struct psd_layer *model;
+	const struct psd_cpu_kind *kind;
 	struct psd_cpu_blob *blob; /* own, or an input's */
 	struct psd_cpu_blob own;
 	unsigned n_readers;
 	unsigned last_reader; /* the highest layer number among them */
-	bool is_trained;      /* it or a layer below it has parameters */
 	void *state;	      /* the kind's own; NULL: none */
 };
 
@@ -107,10 +107,14 @@ struct psd_cpu_kind {
 	enum psd_status (*forward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 	enum psd_status (*backward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 	void (*release)(void *state);
+	bool keeps_diff; /* the gradient of its output outlives the iteration */
 };
 
 extern const struct psd_cpu_kind psd_cpu_conv, psd_cpu_pool, psd_cpu_lrn, psd_cpu_batch_norm, psd_cpu_relu,
 	psd_cpu_dropout, psd_cpu_inner_product, psd_cpu_concat, psd_cpu_add, psd_cpu_softmax_loss;
+
+/* NULL: the cpu has no such kind. */
+const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
 
 /* ---- memory (cpu_memory.c) ---- */
 

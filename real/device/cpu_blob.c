@@ -58,11 +58,10 @@ struct psd_cpu_blob *psd_cpu_input(const struct psd_compute *compute, unsigned l
 
 bool psd_cpu_may_work_in_place(const struct psd_compute *compute, unsigned layer)
 {
-	const unsigned input = compute->graph->layers[layer].inputs[0];
+	const struct psd_cpu_layer *input = &compute->layers[compute->graph->layers[layer].inputs[0]];
 
 	/* the caller's images are not ours, and a loss needs its probabilities */
-	return compute->layers[input].n_readers == 1 && compute->graph->layers[input].kind != PSD_LAYER_INPUT &&
-	       compute->graph->layers[input].kind != PSD_LAYER_SOFTMAX_LOSS;
+	return input->n_readers == 1 && input->model->n_inputs > 0 && !input->model->kind->is_loss;
 }
 
 static enum psd_status build_add(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,
@@ -90,9 +89,9 @@ enum psd_status psd_cpu_declare(struct psd_compute *compute, unsigned layer, con
 	blob->desc = *desc;
 	blob->bytes = dnnl_memory_desc_get_size(desc);
 	blob->owner = blob->last = layer;
-	blob->has_diff = self->is_trained && self->model->kind != PSD_LAYER_SOFTMAX_LOSS;
+	blob->has_diff = self->model->is_trained && !self->model->kind->is_loss;
 	self->blob = blob;
-	if (self->model->kind == PSD_LAYER_INPUT)
+	if (self->model->n_inputs == 0)
 		return PSD_OK;
 	blob->value = psd_cpu_take(compute, blob->bytes);
 	if (!blob->value)

@@ -22,10 +22,10 @@ struct conv_shape {
 static void describe_weight(const struct psd_layer *model, uint32_t inputs, dnnl_format_tag_t plain, bool is_any,
 			    dnnl_memory_desc_t *desc)
 {
-	const struct psd_window *window = &model->window;
-	const dnnl_dim_t groups = window->groups;
-	const dnnl_dims_t grouped = {groups, model->outputs / groups, inputs / groups, window->kernel_height,
-				     window->kernel_width};
+	const struct psd_conv_settings *settings = &model->settings.conv;
+	const dnnl_dim_t groups = settings->groups;
+	const struct psd_sides kernel = settings->window.kernel;
+	const dnnl_dims_t grouped = {groups, settings->outputs / groups, inputs / groups, kernel.height, kernel.width};
 	const bool is_grouped = groups > 1;
 
 	dnnl_memory_desc_init_by_tag(desc, is_grouped ? 5 : 4, is_grouped ? grouped : grouped + 1, dnnl_f32,
@@ -35,24 +35,25 @@ static void describe_weight(const struct psd_layer *model, uint32_t inputs, dnnl
 static void describe_conv(const struct psd_compute *compute, unsigned layer, struct conv_shape *shape)
 {
 	const struct psd_layer *model = &compute->graph->layers[layer];
-	const struct psd_window *window = &model->window;
+	const struct psd_conv_settings *settings = &model->settings.conv;
+	const struct psd_window *window = &settings->window;
 	const uint32_t inputs = compute->graph->layers[model->inputs[0]].shape.channels;
-	const dnnl_format_tag_t plain = window->groups > 1 ? dnnl_goihw : dnnl_oihw;
-	const dnnl_dims_t outputs = {model->outputs};
+	const dnnl_format_tag_t plain = settings->groups > 1 ? dnnl_goihw : dnnl_oihw;
+	const dnnl_dims_t outputs = {settings->outputs};
 
 	memset(shape, 0, sizeof(*shape));
-	shape->strides[0] = window->stride_height;
-	shape->strides[1] = window->stride_width;
-	shape->dilates[0] = (dnnl_dim_t)window->dilation_height - 1; /* oneDNN counts the holes */
-	shape->dilates[1] = (dnnl_dim_t)window->dilation_width - 1;
-	shape->pad_before[0] = shape->pad_after[0] = window->pad_height;
-	shape->pad_before[1] = shape->pad_after[1] = window->pad_width;
+	shape->strides[0] = window->stride.height;
+	shape->strides[1] = window->stride.width;
+	shape->dilates[0] = (dnnl_dim_t)window->dilation.height - 1; /* oneDNN counts the holes */
+	shape->dilates[1] = (dnnl_dim_t)window->dilation.width - 1;
+	shape->pad_before[0] = shape->pad_after[0] = window->pad.height;
+	shape->pad_before[1] = shape->pad_after[1] = window->pad.width;
 	shape->source = psd_cpu_any(compute, model->inputs[0]);
 	shape->result = psd_cpu_any(compute, layer);
 	describe_weight(model, inputs, plain, true, &shape->weight);
 	describe_weight(model, inputs, plain, false, &shape->plain_weight);
 	dnnl_memory_desc_init_by_tag(&shape->bias, 1, outputs, dnnl_f32, dnnl_x);
-	shape->bias_or_null = model->has_bias ? &shape->bias : NULL;
+	shape->bias_or_null = settings->has_bias ? &shape->bias : NULL;
 }
 
 /* The only reader is a rectifier, which is then applied while the result is still in registers. */
@@ -60,7 +61,7 @@ static bool feeds_relu(const struct psd_compute *compute, unsigned layer)
 {
 	const struct psd_cpu_layer *self = &compute->layers[layer];
 
-	return self->n_readers == 1 && compute->graph->layers[self->last_reader].kind == PSD_LAYER_RELU;
+	return self->n_readers == 1 && compute->layers[self->last_reader].kind == &psd_cpu_relu;
 }
 
 static enum psd_status describe_forward(struct psd_compute *compute, unsigned layer, struct conv_shape *shape,
@@ -268,4 +269,5 @@ static void release(void *state)
 		psd_cpu_op_release(ops[i]);
 }
 
-const struct psd_cpu_kind psd_cpu_conv = {prepare, forward, backward, release};
+const struct psd_cpu_kind psd_cpu_conv = {
+	.prepare = prepare, .forward = forward, .backward = backward, .release = release};

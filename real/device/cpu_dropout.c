@@ -80,18 +80,15 @@ static enum psd_status declare(struct psd_compute *compute, unsigned layer, stru
 static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
 	const struct psd_layer *model = &compute->graph->layers[layer];
+	const double ratio = model->settings.dropout.ratio; /* below 1 */
 	struct dropout *dropout;
 	enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(*dropout), err);
 
 	if (status)
 		return status;
-	if (!(model->dropout_ratio >= 0 && model->dropout_ratio < 1))
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "layer '%.80s' has a dropout ratio of %g, must be 0 to below 1", model->name,
-				     model->dropout_ratio);
 	dropout = compute->layers[layer].state;
-	dropout->threshold = (uint32_t)fmin(model->dropout_ratio * 0x1p32, 0x1p32 - 1);
-	dropout->scale = (float)(1 / (1 - model->dropout_ratio));
+	dropout->threshold = (uint32_t)fmin(ratio * 0x1p32, 0x1p32 - 1);
+	dropout->scale = (float)(1 / (1 - ratio));
 	dropout->elements = model->shape.channels * model->shape.height * model->shape.width;
 	dropout->factors = psd_cpu_take(compute, (uint64_t)compute->options.batch * dropout->elements * sizeof(float));
 	return dropout->factors ? declare(compute, layer, dropout, err) : psd_cpu_no_memory(err);
@@ -148,4 +145,5 @@ static void release(void *state)
 	psd_cpu_op_release(&dropout->diff_out);
 }
 
-const struct psd_cpu_kind psd_cpu_dropout = {prepare, forward, backward, release};
+const struct psd_cpu_kind psd_cpu_dropout = {
+	.prepare = prepare, .forward = forward, .backward = backward, .release = release};

@@ -52,7 +52,7 @@ static enum psd_status prepare(struct psd_compute *compute, unsigned layer, stru
 		return status;
 	inner = compute->layers[layer].state;
 	inner->rows = plain.dims[1] * plain.dims[2] * plain.dims[3];
-	inner->columns = model->outputs;
+	inner->columns = model->settings.inner_product.outputs;
 	if (in->has_diff && (uint64_t)inner->rows * sizeof(float) % ALIASING_BYTES == 0)
 		inner->block_slot = psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_WEIGHT,
 							 BLOCK_ROWS * BLOCK_STRIDE * sizeof(float));
@@ -94,10 +94,11 @@ static enum psd_status forward(struct psd_compute *compute, unsigned layer, stru
 
 	if (status)
 		return status;
-	if (model->has_bias)
+	if (model->settings.inner_product.has_bias)
 		fill_rows(top, compute->parameters[model->first_tensor + 1], batch, inner->columns);
-	failure = dnnl_sgemm('N', 'T', batch, inner->columns, inner->rows, 1.0f, *inner->bottom_slot, inner->rows,
-			     weight, inner->rows, model->has_bias ? 1.0f : 0.0f, top, inner->columns);
+	failure =
+		dnnl_sgemm('N', 'T', batch, inner->columns, inner->rows, 1.0f, *inner->bottom_slot, inner->rows, weight,
+			   inner->rows, model->settings.inner_product.has_bias ? 1.0f : 0.0f, top, inner->columns);
 	return failure ? psd_cpu_fail(compute, layer, "product", failure, err) : PSD_OK;
 }
 
@@ -171,7 +172,7 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	const struct psd_factors factors = psd_cpu_factors(compute, layer);
 	const dnnl_status_t failure = differentiate_parameters(
 		&factors, compute->options.batch, inner->rows, inner->columns, compute->gradients[model->first_tensor],
-		model->has_bias ? compute->gradients[model->first_tensor + 1] : NULL);
+		model->settings.inner_product.has_bias ? compute->gradients[model->first_tensor + 1] : NULL);
 
 	if (failure)
 		return psd_cpu_fail(compute, layer, "weight gradient", failure, err);
@@ -203,4 +204,5 @@ static void release(void *state)
 	psd_cpu_op_release(&inner->dbottom_out);
 }
 
-const struct psd_cpu_kind psd_cpu_inner_product = {prepare, forward, backward, release};
+const struct psd_cpu_kind psd_cpu_inner_product = {
+	.prepare = prepare, .forward = forward, .backward = backward, .release = release, .keeps_diff = true};

@@ -132,7 +132,8 @@ static enum psd_status forward_concat(struct psd_compute *compute, unsigned laye
 	return status;
 }
 
-const struct psd_cpu_kind psd_cpu_concat = {prepare_concat, forward_concat, backward, release};
+const struct psd_cpu_kind psd_cpu_concat = {
+	.prepare = prepare_concat, .forward = forward_concat, .backward = backward, .release = release};
 
 /* ---- sum ---- */
 
@@ -198,4 +199,5 @@ static enum psd_status forward_add(struct psd_compute *compute, unsigned layer, 
 	return status;
 }
 
-const struct psd_cpu_kind psd_cpu_add = {prepare_add, forward_add, backward, release};
+const struct psd_cpu_kind psd_cpu_add = {
+	.prepare = prepare_add, .forward = forward_add, .backward = backward, .release = release};

@@ -120,4 +120,5 @@ static void release(void *state)
 	psd_cpu_op_release(&loss->diff_out);
 }
 
-const struct psd_cpu_kind psd_cpu_softmax_loss = {prepare, forward, backward, release};
+const struct psd_cpu_kind psd_cpu_softmax_loss = {
+	.prepare = prepare, .forward = forward, .backward = backward, .release = release};

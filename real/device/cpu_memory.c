@@ -79,8 +79,8 @@ static struct life life_of(const struct psd_compute *compute, struct psd_cpu_blo
 	const unsigned n_layers = compute->graph->n_layers;
 	const struct psd_cpu_layer *last = &compute->layers[blob->last];
 	const unsigned first_touch = last->n_readers ? last->last_reader : blob->last;
-	/* the factors of an inner product outlive the iteration */
-	const bool is_factor = compute->graph->layers[blob->owner].kind == PSD_LAYER_INNER_PRODUCT;
+	/* factors outlive the iteration */
+	const bool is_factor = compute->layers[blob->owner].kind->keeps_diff;
 
 	return (struct life){blob, n_layers - 1 - first_touch, is_factor ? n_layers : n_layers - 1 - blob->owner};
 }

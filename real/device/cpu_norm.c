@@ -26,7 +26,7 @@ static enum psd_status prepare_lrn_forward(struct psd_compute *compute, unsigned
 	dnnl_lrn_desc_t desc;
 	const dnnl_status_t failure =
 		dnnl_lrn_forward_desc_init(&desc, dnnl_forward_training, dnnl_lrn_across_channels, &in->desc,
-					   compute->graph->layers[layer].lrn_size, LRN_ALPHA, LRN_BETA, LRN_K);
+					   compute->graph->layers[layer].settings.lrn.size, LRN_ALPHA, LRN_BETA, LRN_K);
 	const enum psd_status status =
 		failure ? psd_cpu_fail(compute, layer, "forward", failure, err)
 			: psd_cpu_op_describe(&lrn->forward, compute, layer, &desc, NULL, NULL, err);
@@ -53,9 +53,9 @@ static enum psd_status prepare_lrn_backward(struct psd_compute *compute, unsigne
 	struct lrn *lrn = compute->layers[layer].state;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
 	dnnl_lrn_desc_t desc;
-	const dnnl_status_t failure =
-		dnnl_lrn_backward_desc_init(&desc, dnnl_lrn_across_channels, &out->desc, &in->desc,
-					    compute->graph->layers[layer].lrn_size, LRN_ALPHA, LRN_BETA, LRN_K);
+	const dnnl_status_t failure = dnnl_lrn_backward_desc_init(
+		&desc, dnnl_lrn_across_channels, &out->desc, &in->desc, compute->graph->layers[layer].settings.lrn.size,
+		LRN_ALPHA, LRN_BETA, LRN_K);
 	const enum psd_status status =
 		failure ? psd_cpu_fail(compute, layer, "data gradient", failure, err)
 			: psd_cpu_op_describe(&lrn->backward, compute, layer, &desc, &lrn->forward, NULL, err);
@@ -113,7 +113,8 @@ static void release_lrn(void *state)
 	psd_cpu_op_release(&lrn->backward);
 }
 
-const struct psd_cpu_kind psd_cpu_lrn = {prepare_lrn, forward_lrn, backward_lrn, release_lrn};
+const struct psd_cpu_kind psd_cpu_lrn = {
+	.prepare = prepare_lrn, .forward = forward_lrn, .backward = backward_lrn, .release = release_lrn};
 
 /* ---- over the batch ---- */
 
@@ -150,13 +151,13 @@ static enum psd_status take_statistics(struct psd_compute *compute, const struct
 
 static void find_tensors(struct psd_compute *compute, const struct psd_layer *model, struct batch_norm *norm)
 {
-	const unsigned gamma = model->first_tensor, beta = gamma + (model->has_scale ? 1 : 0);
+	const unsigned gamma = model->first_tensor, beta = gamma + (model->settings.affine.has_scale ? 1 : 0);
 
-	if (model->has_scale) {
+	if (model->settings.affine.has_scale) {
 		norm->gamma = &compute->parameters[gamma];
 		norm->dgamma = &compute->gradients[gamma];
 	}
-	if (model->has_bias) {
+	if (model->settings.affine.has_shift) {
 		norm->beta = &compute->parameters[beta];
 		norm->dbeta = &compute->gradients[beta];
 	}
@@ -250,7 +251,7 @@ static enum psd_status prepare_norm(struct psd_compute *compute, unsigned layer,
 	if (status)
 		return status;
 	norm = compute->layers[layer].state;
-	norm->is_scale = model->kind == PSD_LAYER_SCALE;
+	norm->is_scale = model->kind == &psd_layer_scale;
 	find_tensors(compute, model, norm);
 	status = take_statistics(compute, model, norm, err);
 	if (!status)
@@ -259,7 +260,7 @@ static enum psd_status prepare_norm(struct psd_compute *compute, unsigned layer,
 		status = prepare_norm_forward(compute, layer, false, err);
 	if (!status && !norm->is_scale)
 		status = prepare_norm_forward(compute, layer, true, err);
-	if (!status && compute->layers[layer].is_trained)
+	if (!status && model->is_trained)
 		status = prepare_norm_backward(compute, layer, err);
 	return status;
 }
@@ -316,4 +317,5 @@ static void release_norm(void *state)
 	psd_cpu_op_release(&norm->backward);
 }
 
-const struct psd_cpu_kind psd_cpu_batch_norm = {prepare_norm, forward_norm, backward_norm, release_norm};
+const struct psd_cpu_kind psd_cpu_batch_norm = {
+	.prepare = prepare_norm, .forward = forward_norm, .backward = backward_norm, .release = release_norm};

@@ -11,9 +11,9 @@ enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, 
 		return psd_cpu_no_memory(err);
 	if (status == dnnl_unimplemented || status == dnnl_invalid_arguments)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "layer '%.80s' (%s): oneDNN has no %s for its shape",
-				     model->name, psd_layer_kind_names[model->kind], what);
+				     model->name, model->kind->name, what);
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "layer '%.80s' (%s): %s failed with oneDNN status %d",
-			     model->name, psd_layer_kind_names[model->kind], what, (int)status);
+			     model->name, model->kind->name, what, (int)status);
 }
 
 /* Scratch memory is ours, so that all primitives share one piece and it is counted. */

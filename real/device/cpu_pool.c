@@ -24,8 +24,8 @@ static dnnl_dim_t reach(uint32_t positions, uint32_t stride, uint32_t kernel, ui
 static bool choose_average(const struct psd_window *window, dnnl_dim_t below, dnnl_dim_t right,
 			   dnnl_alg_kind_t *algorithm)
 {
-	const bool is_padded = window->pad_height || window->pad_width;
-	const bool is_overhanging = below > window->pad_height || right > window->pad_width;
+	const bool is_padded = window->pad.height || window->pad.width;
+	const bool is_overhanging = below > window->pad.height || right > window->pad.width;
 
 	*algorithm = is_padded ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
 	return !is_padded || !is_overhanging;
@@ -34,25 +34,26 @@ static bool choose_average(const struct psd_window *window, dnnl_dim_t below, dn
 static enum psd_status describe_window(const struct psd_layer *model, struct psd_shape in, struct pool_shape *shape,
 				       struct psd_error *err)
 {
-	const struct psd_window *window = &model->window;
+	const struct psd_pool_settings *settings = &model->settings.pool;
+	const struct psd_window *window = &settings->window;
 	const dnnl_dim_t below =
-		reach(model->shape.height, window->stride_height, window->kernel_height, in.height, window->pad_height);
+		reach(model->shape.height, window->stride.height, window->kernel.height, in.height, window->pad.height);
 	const dnnl_dim_t right =
-		reach(model->shape.width, window->stride_width, window->kernel_width, in.width, window->pad_width);
+		reach(model->shape.width, window->stride.width, window->kernel.width, in.width, window->pad.width);
 
-	shape->strides[0] = window->stride_height;
-	shape->strides[1] = window->stride_width;
-	shape->kernel[0] = window->kernel_height;
-	shape->kernel[1] = window->kernel_width;
-	shape->pad_before[0] = window->pad_height;
-	shape->pad_before[1] = window->pad_width;
+	shape->strides[0] = window->stride.height;
+	shape->strides[1] = window->stride.width;
+	shape->kernel[0] = window->kernel.height;
+	shape->kernel[1] = window->kernel.width;
+	shape->pad_before[0] = window->pad.height;
+	shape->pad_before[1] = window->pad.width;
 	shape->pad_after[0] = below > 0 ? below : 0;
 	shape->pad_after[1] = right > 0 ? right : 0;
 	shape->algorithm = dnnl_pooling_max;
-	if (window->dilation_height != 1 || window->dilation_width != 1)
+	if (window->dilation.height != 1 || window->dilation.width != 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (pool) has a dilation, which the cpu does not do", model->name);
-	if (!window->is_max && !choose_average(window, below, right, &shape->algorithm))
+	if (settings->method == PSD_POOL_AVERAGE && !choose_average(window, below, right, &shape->algorithm))
 		return psd_error_set(
 			err, PSD_EINVAL, PSD_NOWHERE,
 			"layer '%.80s' (pool): the cpu does no average over windows that reach beyond the padding, "
@@ -69,7 +70,7 @@ static enum psd_status describe_pool(const struct psd_compute *compute, unsigned
 
 	*shape = (struct pool_shape){
 		.algorithm = dnnl_pooling_avg_exclude_padding, .strides = {1, 1}, .kernel = {in.height, in.width}};
-	return model->kind == PSD_LAYER_GLOBAL_POOL ? PSD_OK : describe_window(model, in, shape, err);
+	return model->kind == &psd_layer_global_pool ? PSD_OK : describe_window(model, in, shape, err);
 }
 
 static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, const struct pool_shape *shape,
@@ -169,4 +170,5 @@ static void release(void *state)
 	psd_cpu_op_release(&pool->backward);
 }
 
-const struct psd_cpu_kind psd_cpu_pool = {prepare, forward, backward, release};
+const struct psd_cpu_kind psd_cpu_pool = {
+	.prepare = prepare, .forward = forward, .backward = backward, .release = release};

@@ -64,7 +64,7 @@ static enum psd_status prepare(struct psd_compute *compute, unsigned layer, stru
 		return status;
 	relu = compute->layers[layer].state;
 	relu->is_in_place = psd_cpu_may_work_in_place(compute, layer);
-	relu->is_fused = relu->is_in_place && compute->graph->layers[input].kind == PSD_LAYER_CONV;
+	relu->is_fused = relu->is_in_place && compute->layers[input].kind == &psd_cpu_conv;
 	status = relu->is_in_place ? psd_cpu_declare_in_place(compute, layer, err)
 				   : psd_cpu_declare(compute, layer, &in->desc, err);
 	if (!status)
@@ -102,4 +102,5 @@ static void release(void *state)
 	psd_cpu_op_release(&relu->backward);
 }
 
-const struct psd_cpu_kind psd_cpu_relu = {prepare, forward, backward, release};
+const struct psd_cpu_kind psd_cpu_relu = {
+	.prepare = prepare, .forward = forward, .backward = backward, .release = release};

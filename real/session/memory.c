@@ -3,7 +3,6 @@
 #include "real/session/memory.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -288,35 +287,15 @@ static float draw(uint64_t key, uint64_t element)
 	return (float)(int32_t)(psd_random_mix(key + element) >> 32) * 0x1p-31f;
 }
 
-static bool is_normalisation(const struct psd_layer *layer)
-{
-	return layer->kind == PSD_LAYER_BATCH_NORM || layer->kind == PSD_LAYER_SCALE;
-}
-
-/* Of the layer's first tensor, its weight: what one output is summed from. */
-static double inputs_of(const struct psd_graph *graph, const struct psd_layer *layer)
-{
-	return (double)graph->tensors[layer->first_tensor].elements / layer->outputs;
-}
-
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 {
 	const struct psd_graph *graph = memory->plan->graph;
 
 	for (unsigned t = 0; t < graph->n_tensors; t++) {
 		const struct psd_tensor *tensor = &graph->tensors[t];
-		const struct psd_layer *layer = &graph->layers[tensor->layer];
-		const bool is_first = t == layer->first_tensor;
 		const uint64_t key = psd_random_key(seed, PSD_RANDOM_PARAMETER, t, 0);
 
-		if (is_normalisation(layer)) {
-			for (uint64_t e = 0; e < tensor->elements && is_first && layer->has_scale; e++)
-				memory->parameters[t][e] = 1.0f;
-		} else {
-			const float bound = (float)sqrt((is_first ? 3.0 : 1.0) / inputs_of(graph, layer));
-
-			for (uint64_t e = 0; e < tensor->elements; e++)
-				memory->parameters[t][e] = bound * draw(key, e);
-		}
+		for (uint64_t e = 0; e < tensor->elements; e++)
+			memory->parameters[t][e] = tensor->start_value + tensor->start_bound * draw(key, e);
 	}
 }

@@ -20,7 +20,7 @@ enum { SMALL_ELEMENTS = 8192 };
 static uint32_t classes_of(const struct psd_graph *graph)
 {
 	for (unsigned l = graph->n_layers; l-- > 0;)
-		if (graph->layers[l].kind == PSD_LAYER_SOFTMAX_LOSS)
+		if (graph->layers[l].kind->is_loss)
 			return graph->layers[l].shape.channels;
 	return 0;
 }

@@ -34,11 +34,6 @@ static uint64_t parameters_of(const struct psd_graph *graph, const struct psd_la
 	return parameters;
 }
 
-static bool is_in_place(const struct psd_layer *layer)
-{
-	return layer->kind == PSD_LAYER_RELU || layer->kind == PSD_LAYER_DROPOUT;
-}
-
 /* Zero is an empty cell: the eye looks for what is there. */
 static char *write_mflops(uint64_t flops, char text[PSD_UNITS_TEXT_MAX])
 {
@@ -70,7 +65,7 @@ static struct widths measure(const struct psd_graph *graph)
 
 	for (unsigned i = 0; i < graph->n_layers; i++) {
 		widths.name = wider(widths.name, graph->layers[i].name);
-		widths.kind = wider(widths.kind, psd_layer_kind_names[graph->layers[i].kind]);
+		widths.kind = wider(widths.kind, graph->layers[i].kind->name);
 		widths.shape = wider(widths.shape, write_shape(graph->layers[i].shape, shape));
 	}
 	widths.parameters = wider(widths.parameters, psd_units_write_count(graph->parameters, count));
@@ -81,10 +76,10 @@ static void write_layer(FILE *out, const struct psd_graph *graph, const struct p
 {
 	char shape[SHAPE_MAX], parameters[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX], mflops[PSD_UNITS_TEXT_MAX];
 
-	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, layer->name, widths.kind,
-		psd_layer_kind_names[layer->kind], widths.shape, write_shape(layer->shape, shape), widths.parameters,
+	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, layer->name, widths.kind, layer->kind->name,
+		widths.shape, write_shape(layer->shape, shape), widths.parameters,
 		write_cell(parameters_of(graph, layer), parameters), write_mflops(layer->forward_flops, mflops),
-		is_in_place(layer) ? "in place" : psd_units_write_bytes(layer->write_bytes, bytes));
+		layer->kind->is_in_place ? "in place" : psd_units_write_bytes(layer->write_bytes, bytes));
 }
 
 static void write_rule(FILE *out, struct widths widths)

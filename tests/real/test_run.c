@@ -202,9 +202,9 @@ Test(run, training_starts_near_chance)
 	const float *values = training_parameters(alone.begun, 0);
 
 	for (unsigned t = 0; t < graph->n_tensors; t++) {
-		const struct psd_layer *layer = &graph->layers[graph->tensors[t].layer];
-		const bool is_weight = t == layer->first_tensor;
-		const double inputs = (double)graph->tensors[layer->first_tensor].elements / layer->outputs;
+		const struct psd_tensor *weight = &graph->tensors[graph->layers[graph->tensors[t].layer].first_tensor];
+		const bool is_weight = weight == &graph->tensors[t];
+		const double inputs = (double)weight->elements / weight->dims[0];
 		const double bound = sqrt((is_weight ? 3 : 1) / inputs);
 		double largest = 0;
 

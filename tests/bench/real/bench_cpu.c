@@ -141,8 +141,8 @@ static void print_layers(const char *model, uint32_t batch)
 		const double forward_sec = run.times.forward_sec[l * REPEATS],
 			     backward_sec = run.times.backward_sec[l * REPEATS];
 
-		printf("%-16s,%-14s,%11.5f,%12.5f,%10.1f,%10.1f\n", layer->name, psd_layer_kind_names[layer->kind],
-		       forward_sec, backward_sec, 1e-9 * batch * (double)layer->forward_flops / forward_sec,
+		printf("%-16s,%-14s,%11.5f,%12.5f,%10.1f,%10.1f\n", layer->name, layer->kind->name, forward_sec,
+		       backward_sec, 1e-9 * batch * (double)layer->forward_flops / forward_sec,
 		       1e-9 * batch * (double)layer->backward_flops / backward_sec);
 	}
 	close_run(&run);
@@ -263,7 +263,7 @@ static void print_profile(const char *path, uint32_t batch, unsigned n_workers)
 	printf("# device: cpu\n# gemm_flops_per_sec: %.2fGFLOPS\nlayer,forward_sec,backward_sec\n",
 	       1e-9 * values[2 * team.n_layers]);
 	for (unsigned l = 0; l < team.n_layers; l++)
-		if (run.graph.layers[l].kind != PSD_LAYER_INPUT)
+		if (run.graph.layers[l].n_inputs > 0)
 			printf("%s,%.7f,%.7f\n", run.graph.layers[l].name, values[2 * l], values[2 * l + 1]);
 	psd_graph_release(&run.graph);
 	psd_crew_barrier_close(team.barrier);

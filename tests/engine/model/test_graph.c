@@ -112,7 +112,7 @@ Test(graph, tensors_follow_layers_weight_before_bias)
 	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, groups: 2}\n"
 					    "  - {name: n, kind: batch-norm}\n"
 					    "  - {name: s, kind: batch-norm, scale: false}\n"
-					    "  - {name: t, kind: batch-norm, affine: false}\n"
+					    "  - {name: t, kind: batch-norm, scale: false, bias: false}\n"
 					    "  - {name: u, kind: scale, bias: false}\n"
 					    "  - {name: f, kind: inner-product, outputs: 5}\n");
 	static const char *const names[] = {"c.weight", "c.bias",   "n.weight", "n.bias",
@@ -132,6 +132,64 @@ Test(graph, tensors_follow_layers_weight_before_bias)
 	cr_assert_eq(graph.layers[6].first_tensor, 6);
 	cr_assert_eq(graph.layers[6].n_tensors, 2);
 	psd_graph_release(&graph);
+}
+
+Test(graph, tensors_have_shapes_and_starting_values)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: [3, 5], groups: 2}\n"
+					    "  - {name: n, kind: batch-norm}\n"
+					    "  - {name: f, kind: inner-product, outputs: 5}\n");
+	const struct psd_tensor *weight = &graph.tensors[0], *bias = &graph.tensors[1], *matrix = &graph.tensors[4];
+	const uint32_t dims[] = {6, 4 / 2, 3, 5};
+
+	cr_assert_eq(weight->n_dims, 4);
+	cr_assert_arr_eq(weight->dims, dims, sizeof(dims));
+	cr_assert_eq(bias->n_dims, 1);
+	cr_assert_eq(bias->dims[0], 6);
+	cr_assert_eq(matrix->n_dims, 2);
+	cr_assert_eq(matrix->dims[0], 5);
+	cr_assert_eq(matrix->dims[1], 6 * 8 * 4);
+	/* uniform: variance bound^2 / 3 = 1 / inputs */
+	cr_assert_float_eq(weight->start_bound, sqrt(3.0 / (2 * 3 * 5)), 1e-7);
+	cr_assert_float_eq(bias->start_bound, sqrt(1.0 / (2 * 3 * 5)), 1e-7);
+	cr_assert(graph.tensors[2].start_value == 1 && graph.tensors[2].start_bound == 0); /* n.weight: unchanged */
+	cr_assert(graph.tensors[3].start_value == 0 && graph.tensors[3].start_bound == 0);
+	psd_graph_release(&graph);
+}
+
+/* What a layer keeps without a gradient has a name and counts as no parameter. */
+Test(graph, states_are_named_and_no_parameters)
+{
+	struct psd_graph graph =
+		parse(HEAD "  - {name: s, kind: scale}\n  - {name: n, kind: batch-norm, scale: false}\n"
+			   "  - {name: r, kind: relu}\n");
+	const struct psd_layer *norm = &graph.layers[2];
+
+	cr_assert_eq(graph.n_states, 2);
+	cr_assert(norm->first_state == 0 && norm->n_states == 2);
+	cr_assert_str_eq(graph.states[0].name, "n.running_mean");
+	cr_assert_str_eq(graph.states[1].name, "n.running_variance");
+	for (unsigned i = 0; i < 2; i++) {
+		cr_assert_eq(graph.states[i].layer, 2);
+		cr_assert_eq(graph.states[i].elements, 4);
+		cr_assert_eq(graph.states[i].start_value, (float)i); /* mean 0, variance 1 */
+	}
+	cr_assert_eq(graph.n_tensors, 3);
+	cr_assert_eq(graph.parameters, 4 + 4 + 4);
+	psd_graph_release(&graph);
+}
+
+/* A row of the list without a name, with a name of another row or without a way to its shape is a mistake. */
+Test(graph, kinds_are_complete)
+{
+	for (unsigned i = 0; psd_layer_kinds[i]; i++) {
+		const struct psd_layer_kind *kind = psd_layer_kinds[i];
+
+		cr_assert(kind->name && *kind->name);
+		for (unsigned j = 0; j < i; j++)
+			cr_assert_str_neq(kind->name, psd_layer_kinds[j]->name);
+		cr_assert(kind->infer || kind->least_inputs > 0, "%s", kind->name);
+	}
 }
 
 /* ---- work ---- */
@@ -293,7 +351,7 @@ Test(graph, keys_are_checked_kind_by_kind)
 		      "m.yaml:5:27: unknown key 'output' in 'b', did you mean 'outputs'?");
 	refuses_layer("name: b, kind: relu, kernel: 3",
 		      "m.yaml:5:27: unknown key 'kernel' in 'b', known are name, kind, input, inputs");
-	refuses_layer("name: b, kind: conv, outputs: 3", "m.yaml:5:5: 'b' has no 'kernel'");
+	refuses_layer("name: b, kind: conv, outputs: 3", "m.yaml:5:5: 'b' needs 'kernel'");
 	refuses_layer("name: b", "m.yaml:5:5: 'b' has no 'kind'");
 	refuses_layer("kind: relu", "m.yaml:5:5: a layer must be a mapping with a 'name'");
 	refuses_layer("name: b, kind: pooling",

@@ -59,8 +59,8 @@ Test(prototxt, older_syntax_takes_the_training_phase)
 	cr_assert(has_shape(layer_named(&graph, "conv1"), 20, 24, 24));
 	cr_assert(
 		has_shape(layer_named(&graph, "pool1"), 20, 12, 12)); /* (24 - 3) / 2, rounded up as Caffe does, + 1 */
-	cr_assert_eq(layer_named(&graph, "norm1")->lrn_size, 3);
-	cr_assert_eq(layer_named(&graph, "drop1")->dropout_ratio, 0.25);
+	cr_assert_eq(layer_named(&graph, "norm1")->settings.lrn.size, 3);
+	cr_assert_eq(layer_named(&graph, "drop1")->settings.dropout.ratio, 0.25);
 	/* conv1, ip1, ip2 without a bias */
 	cr_assert_eq(graph.parameters, (20 * 3 * 25 + 20) + (20 * 144 * 50 + 50) + 50 * 10);
 	psd_graph_release(&graph);
@@ -78,7 +78,7 @@ Test(prototxt, newer_syntax_follows_blobs_in_place)
 	cr_assert_eq(layer_named(&graph, "bn")->n_tensors, 0);		 /* its blobs are statistics */
 	cr_assert_eq(layer_named(&graph, "scale")->n_tensors, 2);
 	cr_assert(has_shape(layer_named(&graph, "both"), 16, 16, 12));
-	cr_assert_eq(layer_named(&graph, "mean")->kind, PSD_LAYER_GLOBAL_POOL);
+	cr_assert_eq(layer_named(&graph, "mean")->kind, &psd_layer_global_pool);
 	cr_assert_eq(layer_named(&graph, "loss")->n_inputs, 1);
 	/* wide in 2 groups without bias, scale, dilated, classes */
 	cr_assert_eq(graph.parameters, 8 * (4 / 2) * 7 + 2 * 8 + (8 * 8 * 9 + 8) + (16 * 10 + 10));
@@ -191,7 +191,7 @@ Test(prototxt, parameters_are_checked)
 	refuses_layer("layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' }",
 		      "n.prototxt:2:7: layer 'c' has no 'convolution_param'");
 	refuses_layer("layer { name: 'c' type: 'Convolution' bottom: 'data' convolution_param { kernel_size: 3 } }",
-		      "n.prototxt:2:72: layer 'c' has no 'num_output'");
+		      "n.prototxt:2:72: 'convolution_param' needs 'num_output'");
 	refuses_layer("layer { name: 'c' type: 'Convolution' bottom: 'data' convolution_param { num_output: 3 } }",
 		      "n.prototxt:2:72: layer 'c' has no 'kernel_size'");
 	refuses_layer("layer { name: 'c' type: 'Convolution' convolution_param { num_output: 3 stide: 2 } }",

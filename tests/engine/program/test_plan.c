@@ -181,7 +181,7 @@ static void check_fixed(const struct psd_plan *plan)
 	const enum psd_sync sync = plan->system->sync;
 
 	for (unsigned i = 0; i < plan->n_items; i++) {
-		const bool has_factors = layer_of(plan, &plan->items[i])->kind == PSD_LAYER_INNER_PRODUCT;
+		const bool has_factors = layer_of(plan, &plan->items[i])->kind == &psd_layer_inner_product;
 		enum psd_method expected = PSD_METHOD_PS;
 		if (sync == PSD_SYNC_RING)
 			expected = PSD_METHOD_RING;

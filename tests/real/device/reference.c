@@ -44,19 +44,21 @@ static double convolve_at(const struct pass *pass, const struct psd_layer *layer
 			  uint32_t row, uint32_t column)
 {
 	const struct map *in = &pass->maps[layer->inputs[0]];
-	const struct psd_window *w = &layer->window;
-	const uint32_t inputs = in->shape.channels / w->groups, first = output / (layer->outputs / w->groups) * inputs;
+	const struct psd_conv_settings *conv = &layer->settings.conv;
+	const struct psd_window *w = &conv->window;
+	const uint32_t inputs = in->shape.channels / conv->groups;
+	const uint32_t first = output / (conv->outputs / conv->groups) * inputs;
 	const double *weight =
-		pass->parameters[layer->first_tensor] + (size_t)output * inputs * w->kernel_height * w->kernel_width;
-	double sum = layer->has_bias ? pass->parameters[layer->first_tensor + 1][output] : 0;
+		pass->parameters[layer->first_tensor] + (size_t)output * inputs * w->kernel.height * w->kernel.width;
+	double sum = conv->has_bias ? pass->parameters[layer->first_tensor + 1][output] : 0;
 
 	for (uint32_t c = 0; c < inputs; c++)
-		for (uint32_t y = 0; y < w->kernel_height; y++)
-			for (uint32_t x = 0; x < w->kernel_width; x++)
+		for (uint32_t y = 0; y < w->kernel.height; y++)
+			for (uint32_t x = 0; x < w->kernel.width; x++)
 				sum += *weight++ *
 				       padded(in, sample, first + c,
-					      (int64_t)row * w->stride_height + y * w->dilation_height - w->pad_height,
-					      (int64_t)column * w->stride_width + x * w->dilation_width - w->pad_width);
+					      (int64_t)row * w->stride.height + y * w->dilation.height - w->pad.height,
+					      (int64_t)column * w->stride.width + x * w->dilation.width - w->pad.width);
 	return sum;
 }
 
@@ -66,13 +68,14 @@ static int64_t least(int64_t left, int64_t right)
 }
 
 /* Caffe's pooling_layer.cpp: the window is cut at the padded map, the average divides by what is left of it. */
-static double pool_at(const struct map *in, const struct psd_window *w, uint32_t sample, uint32_t channel, uint32_t row,
-		      uint32_t column)
+static double pool_at(const struct map *in, const struct psd_pool_settings *pool, uint32_t sample, uint32_t channel,
+		      uint32_t row, uint32_t column)
 {
-	const int64_t top = (int64_t)row * w->stride_height - w->pad_height,
-		      left = (int64_t)column * w->stride_width - w->pad_width;
-	const int64_t bottom = least(top + w->kernel_height, (int64_t)in->shape.height + w->pad_height);
-	const int64_t right = least(left + w->kernel_width, (int64_t)in->shape.width + w->pad_width);
+	const struct psd_window *w = &pool->window;
+	const int64_t top = (int64_t)row * w->stride.height - w->pad.height,
+		      left = (int64_t)column * w->stride.width - w->pad.width;
+	const int64_t bottom = least(top + w->kernel.height, (int64_t)in->shape.height + w->pad.height);
+	const int64_t right = least(left + w->kernel.width, (int64_t)in->shape.width + w->pad.width);
 	double sum = 0, largest = -INFINITY;
 
 	for (int64_t y = top; y < bottom; y++)
@@ -81,7 +84,7 @@ static double pool_at(const struct map *in, const struct psd_window *w, uint32_t
 			if (y >= 0 && x >= 0 && y < in->shape.height && x < in->shape.width)
 				largest = fmax(largest, padded(in, sample, channel, y, x));
 		}
-	return w->is_max ? largest : sum / (double)((bottom - top) * (right - left));
+	return pool->method == PSD_POOL_MAX ? largest : sum / (double)((bottom - top) * (right - left));
 }
 
 static double global_pool_at(const struct map *in, uint32_t sample, uint32_t channel)
@@ -125,8 +128,9 @@ static double batch_norm_at(const struct pass *pass, const struct map *in, uint3
 
 static double scale_at(const struct pass *pass, const struct psd_layer *layer, uint32_t channel, double value)
 {
-	const double gamma = layer->has_scale ? pass->parameters[layer->first_tensor][channel] : 1;
-	const double beta = layer->has_bias ? pass->parameters[layer->first_tensor + layer->has_scale][channel] : 0;
+	const struct psd_affine_settings *affine = &layer->settings.affine;
+	const double gamma = affine->has_scale ? pass->parameters[layer->first_tensor][channel] : 1;
+	const double beta = affine->has_shift ? pass->parameters[layer->first_tensor + affine->has_scale][channel] : 0;
 
 	return gamma * value + beta;
 }
@@ -137,19 +141,20 @@ static double dropout_at(const struct pass *pass, const struct psd_layer *layer,
 	const uint32_t number = (uint32_t)pass->batch->first_sample + sample;
 	const uint32_t counter[4] = {(uint32_t)element / 4, (uint32_t)(layer - pass->graph->layers), number,
 				     (uint32_t)pass->batch->iteration};
+	const double ratio = layer->settings.dropout.ratio;
 	uint32_t random[4];
 
 	if (!pass->batch->is_training)
 		return value;
 	psd_cpu_philox(counter, pass->options->seed, random);
-	return random[element % 4] < layer->dropout_ratio * 0x1p32 ? 0 : value / (1 - layer->dropout_ratio);
+	return random[element % 4] < ratio * 0x1p32 ? 0 : value / (1 - ratio);
 }
 
 static double product_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t output)
 {
 	const struct map *in = &pass->maps[layer->inputs[0]];
 	const size_t inputs = size_of(in->shape);
-	double sum = layer->has_bias ? pass->parameters[layer->first_tensor + 1][output] : 0;
+	double sum = layer->settings.inner_product.has_bias ? pass->parameters[layer->first_tensor + 1][output] : 0;
 
 	for (size_t i = 0; i < inputs; i++)
 		sum += pass->parameters[layer->first_tensor][output * inputs + i] * in->values[sample * inputs + i];
@@ -182,21 +187,31 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 	const size_t position = n * size_of(layer->shape) + element;
 	const struct map *in = layer->n_inputs ? &pass->maps[layer->inputs[0]] : NULL;
 
-	switch (layer->kind) {
-	case PSD_LAYER_INPUT: return (double)pass->batch->images[position];
-	case PSD_LAYER_CONV: return convolve_at(pass, layer, n, c, y, x);
-	case PSD_LAYER_POOL: return pool_at(in, &layer->window, n, c, y, x);
-	case PSD_LAYER_GLOBAL_POOL: return global_pool_at(in, n, c);
-	case PSD_LAYER_LRN: return lrn_at(in, layer->lrn_size, n, c, y, x);
-	case PSD_LAYER_BATCH_NORM: return scale_at(pass, layer, c, batch_norm_at(pass, in, n, c, y, x));
-	case PSD_LAYER_SCALE: return scale_at(pass, layer, c, in->values[position]);
-	case PSD_LAYER_RELU: return fmax(0, in->values[position]);
-	case PSD_LAYER_DROPOUT: return dropout_at(pass, layer, n, element, in->values[position]);
-	case PSD_LAYER_INNER_PRODUCT: return product_at(pass, layer, n, c);
-	case PSD_LAYER_CONCAT: return concat_at(pass, layer, n, c, y, x);
-	case PSD_LAYER_ADD: return add_at(pass, layer, position);
-	default: return in->values[position];
-	}
+	if (layer->kind == &psd_layer_input)
+		return (double)pass->batch->images[position];
+	if (layer->kind == &psd_layer_conv)
+		return convolve_at(pass, layer, n, c, y, x);
+	if (layer->kind == &psd_layer_pool)
+		return pool_at(in, &layer->settings.pool, n, c, y, x);
+	if (layer->kind == &psd_layer_global_pool)
+		return global_pool_at(in, n, c);
+	if (layer->kind == &psd_layer_lrn)
+		return lrn_at(in, layer->settings.lrn.size, n, c, y, x);
+	if (layer->kind == &psd_layer_batch_norm)
+		return scale_at(pass, layer, c, batch_norm_at(pass, in, n, c, y, x));
+	if (layer->kind == &psd_layer_scale)
+		return scale_at(pass, layer, c, in->values[position]);
+	if (layer->kind == &psd_layer_relu)
+		return fmax(0, in->values[position]);
+	if (layer->kind == &psd_layer_dropout)
+		return dropout_at(pass, layer, n, element, in->values[position]);
+	if (layer->kind == &psd_layer_inner_product)
+		return product_at(pass, layer, n, c);
+	if (layer->kind == &psd_layer_concat)
+		return concat_at(pass, layer, n, c, y, x);
+	if (layer->kind == &psd_layer_add)
+		return add_at(pass, layer, position);
+	return in->values[position];
 }
 
 static void add_loss(struct pass *pass, const struct map *scores)
@@ -225,7 +240,7 @@ static void forward(struct pass *pass, unsigned number)
 			for (uint32_t y = 0; y < out->shape.height; y++)
 				for (uint32_t x = 0; x < out->shape.width; x++)
 					*at(out, n, c, y, x) = value_at(pass, layer, n, c, y, x);
-	if (layer->kind == PSD_LAYER_SOFTMAX_LOSS)
+	if (layer->kind->is_loss)
 		add_loss(pass, &pass->maps[layer->inputs[0]]);
 }
 

@@ -79,6 +79,12 @@ static void check_network(const char *text, uint32_t batch)
 	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
 	"  - {name: base, kind: conv, outputs: 16, kernel: 3, pad: 1, bias: false}\n"
 
+Test(cpu, every_kind_has_a_row)
+{
+	for (unsigned i = 0; psd_layer_kinds[i]; i++)
+		cr_expect(psd_cpu_find_kind(psd_layer_kinds[i]), "%s", psd_layer_kinds[i]->name);
+}
+
 /* ---- gradients ---- */
 
 Test(cpu, conv_has_its_gradients)
@@ -154,7 +160,7 @@ Test(cpu, batch_norm_has_its_gradients)
 {
 	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm}\n" TAIL, 3);
 	check_network(UNBIASED_BLOCKED "  - {name: n, kind: batch-norm}\n" TAIL, 2);
-	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, affine: false}\n" TAIL, 2);
+	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, scale: false, bias: false}\n" TAIL, 2);
 	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, scale: false}\n" TAIL, 2);
 	check_network(
 		"name: m\ninput: {channels: 3, height: 4, width: 3}\nlayers:\n  - {name: n, kind: batch-norm}\n" TAIL,
@@ -165,8 +171,9 @@ Test(cpu, scale_has_its_gradients)
 {
 	check_network(HEAD "  - {name: s, kind: scale}\n" TAIL, 2);
 	check_network(BLOCKED "  - {name: s, kind: scale, bias: false}\n" TAIL, 2);
-	check_network(UNBIASED_HEAD "  - {name: n, kind: batch-norm, affine: false}\n  - {name: s, kind: scale}\n  - "
-				    "{name: r, kind: relu}\n" TAIL,
+	check_network(UNBIASED_HEAD
+		      "  - {name: n, kind: batch-norm, scale: false, bias: false}\n  - {name: s, kind: scale}\n  - "
+		      "{name: r, kind: relu}\n" TAIL,
 		      2);
 }
 

@@ -145,7 +145,7 @@ Test(cpu_run, convolutions_give_a_sample_the_same_in_every_batch)
 	memcpy(part.images, whole.images, 3 * net_image_elements(&whole) * sizeof(float));
 	memcpy(part.labels, whole.labels, 3 * sizeof(*whole.labels));
 	(void)net_run(&whole), (void)net_run(&part);
-	while (whole.graph->layers[l].kind != PSD_LAYER_INNER_PRODUCT)
+	while (whole.graph->layers[l].kind != &psd_layer_inner_product)
 		l++;
 	cr_assert_arr_eq(psd_compute_cpu.factors(part.compute, l).bottom,
 			 psd_compute_cpu.factors(whole.compute, l).bottom,
@@ -199,7 +199,7 @@ static void initialise(struct net *net)
 {
 	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
 		const struct psd_layer *layer = &net->graph->layers[net->graph->tensors[t].layer];
-		const uint64_t inputs = net->graph->tensors[t].elements / layer->outputs;
+		const uint64_t inputs = net->graph->tensors[t].elements / net->graph->tensors[t].dims[0];
 		const float scale = t == layer->first_tensor ? 2 * sqrtf(6.0f / (float)inputs)
 							     : 0; /* parameters are in [-0.5, 0.5) */
 

@@ -41,16 +41,12 @@ static void initialise(struct net *net)
 	uint32_t state = NET_SEED;
 
 	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
-		const struct psd_layer *layer = &net->graph->layers[net->graph->tensors[t].layer];
-		const bool is_norm = layer->kind == PSD_LAYER_BATCH_NORM || layer->kind == PSD_LAYER_SCALE;
-		const bool is_first = t == layer->first_tensor;
-		const uint64_t inputs =
-			is_norm ? 1 : net->graph->tensors[layer->first_tensor].elements / layer->outputs;
-		const float bound = is_norm || !is_first ? 0.1f : sqrtf(4.0f / (float)inputs);
-		const float middle = is_norm && is_first && layer->has_scale ? 1.0f : 0.0f;
+		const struct psd_tensor *tensor = &net->graph->tensors[t];
+		const bool is_vector = tensor->n_dims == 1;
+		const float bound = is_vector ? 0.1f : sqrtf(4.0f * (float)tensor->dims[0] / (float)tensor->elements);
 
 		for (uint64_t e = 0; e < net->graph->tensors[t].elements; e++)
-			net->parameters[t][e] = middle + bound * draw(&state);
+			net->parameters[t][e] = tensor->start_value + bound * draw(&state);
 	}
 }
 
@@ -72,24 +68,41 @@ static float *make_history(const struct net *net, unsigned tensor)
 
 /* ---- the description ---- */
 
-static void describe_window(FILE *out, const struct psd_layer *layer)
+static void describe_window(FILE *out, const struct psd_window *w)
 {
-	const struct psd_window *w = &layer->window;
-
-	fprintf(out, " kernel=%ux%u stride=%ux%u pad=%ux%u dilation=%ux%u groups=%u max=%d up=%d", w->kernel_height,
-		w->kernel_width, w->stride_height, w->stride_width, w->pad_height, w->pad_width, w->dilation_height,
-		w->dilation_width, w->groups, w->is_max, w->rounds_up);
+	fprintf(out, " kernel=%ux%u stride=%ux%u pad=%ux%u dilation=%ux%u", w->kernel.height, w->kernel.width,
+		w->stride.height, w->stride.width, w->pad.height, w->pad.width, w->dilation.height, w->dilation.width);
 }
 
 static void describe_layer(FILE *out, const struct psd_layer *layer)
 {
-	fprintf(out, "layer %s ", psd_layer_kind_names[layer->kind]);
+	const union psd_layer_settings *settings = &layer->settings;
+
+	fprintf(out, "layer %s ", layer->kind->name);
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		fprintf(out, "%s%u", i ? "," : "", layer->inputs[i]);
-	fprintf(out, "%s %u outputs=%u scale=%d bias=%d size=%u", layer->n_inputs ? "" : "-", layer->n_tensors,
-		layer->outputs, layer->has_scale, layer->has_bias, layer->lrn_size);
-	if (layer->kind == PSD_LAYER_CONV || layer->kind == PSD_LAYER_POOL)
-		describe_window(out, layer);
+	fprintf(out, "%s %u", layer->n_inputs ? "" : "-", layer->n_tensors);
+	if (layer->kind == &psd_layer_conv) {
+		describe_window(out, &settings->conv.window);
+		fprintf(out, " groups=%u", settings->conv.groups);
+	}
+	if (layer->kind == &psd_layer_pool) {
+		describe_window(out, &settings->pool.window);
+		fprintf(out, " max=%d up=%d", settings->pool.method == PSD_POOL_MAX,
+			settings->pool.rounding == PSD_POOL_UP);
+	}
+	if (layer->kind == &psd_layer_batch_norm || layer->kind == &psd_layer_scale)
+		fprintf(out, " scale=%d bias=%d", settings->affine.has_scale, settings->affine.has_shift);
+	if (layer->kind == &psd_layer_lrn)
+		fprintf(out, " size=%u", settings->lrn.size);
+	fprintf(out, "\n");
+}
+
+static void describe_tensor(FILE *out, const struct psd_tensor *tensor)
+{
+	fprintf(out, "tensor ");
+	for (unsigned i = 0; i < tensor->n_dims; i++)
+		fprintf(out, "%s%u", i ? "x" : "", tensor->dims[i]);
 	fprintf(out, "\n");
 }
 
@@ -102,7 +115,7 @@ static void describe(FILE *out, const struct net *net)
 		net->options.loss_divisor);
 	fprintf(out, "batch %u %u %u %u\n", net->options.batch, shape.channels, shape.height, shape.width);
 	for (unsigned t = 0; t < graph->n_tensors; t++)
-		fprintf(out, "tensor %llu\n", (unsigned long long)graph->tensors[t].elements);
+		describe_tensor(out, &graph->tensors[t]);
 	for (unsigned l = 0; l < graph->n_layers; l++)
 		describe_layer(out, &graph->layers[l]);
 }
@@ -128,9 +141,9 @@ static void put_mask(FILE *out, const struct net *net, unsigned layer)
 			float factor;
 
 			psd_cpu_philox(counter, net->options.seed, random);
-			factor = random[e % 4] < model->dropout_ratio * 0x1p32
+			factor = random[e % 4] < model->settings.dropout.ratio * 0x1p32
 					 ? 0.0f
-					 : (float)(1 / (1 - model->dropout_ratio));
+					 : (float)(1 / (1 - model->settings.dropout.ratio));
 			put(out, &factor, 1);
 		}
 }
@@ -148,7 +161,7 @@ static void put_values(FILE *out, const struct net *net, float *const histories[
 		put(out, &label, 1);
 	}
 	for (unsigned l = 0; l < net->graph->n_layers; l++)
-		if (net->graph->layers[l].kind == PSD_LAYER_DROPOUT)
+		if (net->graph->layers[l].kind == &psd_layer_dropout)
 			put_mask(out, net, l);
 }
 

@@ -5,7 +5,7 @@ standard output. A description has a word and its values on each line:
 
     step RATE MOMENTUM WEIGHT_DECAY LOSS_DIVISOR     SGD as Caffe counts it: history = momentum history + rate (gradient + decay weight)
     batch SAMPLES CHANNELS HEIGHT WIDTH
-    tensor ELEMENTS                                  in order; PATH.in holds each one's values and then its history
+    tensor 96x3x11x11                                the dimensions, in order; PATH.in holds each one's values and then its history
     layer KIND INPUTS TENSORS KEY=VALUE...           in order, from 0; INPUTS are layer numbers joined by commas, or -; TENSORS are a count
 
 PATH.in: floats of all tensors, each with its history; images; labels (as floats); the mask of each dropout in order. PATH.out: the loss as a
@@ -56,10 +56,8 @@ def pool(x, keys):
 
 
 def convolve(x, tensors, keys):
-    groups = int(keys["groups"])
-    weight = tensors[0].view(int(keys["outputs"]), x.shape[1] // groups, *pair(keys["kernel"]))
     bias = tensors[1] if len(tensors) > 1 else None
-    return functional.conv2d(x, weight, bias, pair(keys["stride"]), pair(keys["pad"]), pair(keys["dilation"]), groups)
+    return functional.conv2d(x, tensors[0], bias, pair(keys["stride"]), pair(keys["pad"]), pair(keys["dilation"]), int(keys["groups"]))
 
 
 def forward(kind, inputs, tensors, keys, values):
@@ -82,8 +80,7 @@ def forward(kind, inputs, tensors, keys, values):
     if kind == "dropout":
         return x * values.take(*x.shape)
     if kind == "inner-product":
-        weight = tensors[0].view(int(keys["outputs"]), -1)
-        return functional.linear(x.flatten(1), weight, tensors[1] if len(tensors) > 1 else None)[:, :, None, None]
+        return functional.linear(x.flatten(1), tensors[0], tensors[1] if len(tensors) > 1 else None)[:, :, None, None]
     if kind == "concat":
         return torch.cat(inputs, 1)
     if kind == "add":
@@ -100,7 +97,8 @@ def run(lines, values):
         elif words[0] == "batch":
             shape = [int(word) for word in words[1:]]
         elif words[0] == "tensor":
-            parameters.append((values.take(int(words[1])).requires_grad_(), values.take(int(words[1]))))
+            dims = pair(words[1])
+            parameters.append((values.take(*dims).requires_grad_(), values.take(*dims)))
         elif words[1] == "input":
             images, labels = values.take(*shape), values.take(shape[0]).long()
             layers.append(images)

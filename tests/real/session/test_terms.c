@@ -92,6 +92,7 @@ static void write_other(const struct psd_key *key, char text[64])
 
 	switch (key->type) {
 	case PSD_KEY_SECTION:
+	case PSD_KEY_OTHER:
 	case PSD_KEY_PATH: cr_assert_fail("'%s' has no plain value", key->name);
 	case PSD_KEY_TEXT: snprintf(text, 64, "another"); break;
 	case PSD_KEY_NAME: snprintf(text, 64, "%s", key->names[0]); break;
@@ -108,6 +109,7 @@ static void write_other(const struct psd_key *key, char text[64])
 	case PSD_KEY_SECONDS: snprintf(text, 64, "7ms"); break;
 	case PSD_KEY_RATIO:
 	case PSD_KEY_NUMBER: snprintf(text, 64, "%g", middle); break;
+	case PSD_KEY_PAIR:
 	case PSD_KEY_UNSIGNED:
 	case PSD_KEY_COUNT: snprintf(text, 64, "%.0f", key->lowest + 2); break;
 	}

@@ -1,0 +1,12 @@
+/* The network's images. They cost nothing: who reads data is not part of a graph. */
+#include "engine/model/layer.h"
+
+static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,
+			     struct psd_error *err)
+{
+	(void)layers, (void)at, (void)err;
+	layer->shape = layer->settings.input;
+	return PSD_OK;
+}
+
+const struct psd_layer_kind psd_layer_input = {.name = "input", .infer = infer};
