@@ -272,11 +272,14 @@ compare: $(PROGRAMS) $(BUILD)/bench/cpu deps ## predict and execute the same sce
 accuracy: $(BUILD)/psd-sim ## predict the runs on record in traces/measured/ again, with SET="KEY=VALUE ..." to see what a constant is worth
 	@tests/accuracy.sh $(BUILD) $(SET)
 
-docs: $(BUILD)/psd-sim deps ## write the generated part of the documentation, the keys in scenarios/README.md
-	@$(BUILD)/psd-sim --keys >$(BUILD)/keys.md
-	@awk '/^<!-- end of keys -->/ { skip = 0 } !skip { print } \
-		/^<!-- keys -->/ { while ((getline line <"$(BUILD)/keys.md") > 0) print line; skip = 1 }' scenarios/README.md >$(BUILD)/README.md
-	@cp $(BUILD)/README.md scenarios/README.md
+docs: $(BUILD)/psd-sim deps ## write the generated parts of the documentation: keys of scenarios, columns of results
+	@for part in keys:scenarios columns:engine/result; do \
+		name=$${part%%:*}; readme=$${part#*:}/README.md; \
+		$(BUILD)/psd-sim --$$name >$(BUILD)/$$name.md && \
+		awk -v name="$$name" -v part="$(BUILD)/$$name.md" '$$0 == "<!-- end of " name " -->" { skip = 0 } !skip { print } \
+			$$0 == "<!-- " name " -->" { while ((getline line <part) > 0) print line; skip = 1 }' "$$readme" >$(BUILD)/README.md && \
+		cp $(BUILD)/README.md "$$readme" || exit 1; \
+	done
 
 check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
 	@tests/check-layers.sh . $(ENGINE)

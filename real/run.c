@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/document/document.h"
-#include "engine/result/result_row.h"
+#include "engine/result/columns.h"
 #include "engine/scenario/scenario_heed.h"
 #include "real/base/console.h"
 #include "real/base/machine.h"
@@ -330,7 +330,7 @@ static enum psd_status print_csv_head(struct psd_error *err)
 {
 	struct psd_text text = {.bytes = NULL};
 
-	psd_result_row_add_head(&text);
+	psd_columns_add_csv_head(&text);
 	return psd_console_print(&text, err);
 }
 
@@ -345,8 +345,8 @@ static enum psd_status print_table(const struct command *command, struct psd_err
 	};
 	struct psd_text text = {.bytes = NULL};
 
-	psd_run_output_add_table(&text, &report);
-	return psd_console_print(&text, err);
+	const enum psd_status status = psd_run_output_add_table(&text, &report, err);
+	return status ? status : psd_console_print(&text, err);
 }
 
 static enum psd_status run_systems(struct command *command, struct psd_error *err)

@@ -2,10 +2,10 @@
  * system's own run on one worker, so the field stays empty there. */
 #include "real/run_output.h"
 
-#include <math.h>
+#include <stdlib.h>
 
 #include "engine/base/units.h"
-#include "engine/result/result_table.h"
+#include "engine/result/columns.h"
 #include "real/session/replay.h"
 
 const char *psd_run_executor(bool has_replay)
@@ -13,94 +13,51 @@ const char *psd_run_executor(bool has_replay)
 	return has_replay ? "real-replay" : "real-cpu";
 }
 
-/* ---- figures ---- */
-
-static double images_per_sec(const struct psd_scenario *scenario, const struct psd_run_row *row)
+/* The speedup is over one worker that only computes, as fast as this one's layers were. */
+static struct psd_result result_of(const struct psd_scenario *scenario, const struct psd_run_row *row)
 {
-	return (double)row->point.workers * scenario->batch_per_worker / row->result.iteration_sec;
-}
-
-static double speedup(const struct psd_run_row *row)
-{
-	return row->point.workers * row->result.parts.compute_sec / row->result.iteration_sec;
-}
-
-static struct psd_result_row row_of(const struct psd_scenario *scenario, const struct psd_run_row *row)
-{
-	return (struct psd_result_row){
-		.scenario = scenario->title,
-		.system = row->system->name,
-		.executor = psd_run_executor(row->has_replay),
-		.nodes = row->point.nodes,
-		.workers = row->point.workers,
-		.bandwidth_bps = {row->has_bandwidth, row->point.bandwidth_bps},
+	const struct psd_result_basis basis = {scenario, psd_run_executor(row->has_replay), NULL};
+	const struct psd_point one = {.workers = 1};
+	const struct psd_outcome outcome = {
 		.iteration_sec = row->result.iteration_sec,
-		.images_per_sec = images_per_sec(scenario, row),
-		.speedup = {scenario->baseline_system < 0, speedup(row)},
 		.parts = row->result.parts,
 		.sent_bytes_per_node = row->result.sent_bytes_per_node,
 		.received_bytes_per_node = row->result.received_bytes_per_node,
 	};
+	const double alone_images_per_sec =
+		psd_result_images_per_sec(&one, scenario->batch_per_worker, row->result.parts.compute_sec);
+	struct psd_result result = psd_result_make(&basis, row->system, row->point, &outcome,
+						   scenario->baseline_system < 0 ? alone_images_per_sec : 0.0);
+
+	result.bandwidth_bps.is_there = row->has_bandwidth;
+	return result;
 }
 
 void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *scenario, const struct psd_run_row *row)
 {
-	const struct psd_result_row result = row_of(scenario, row);
+	const struct psd_result result = result_of(scenario, row);
 
-	psd_result_row_add(text, &result);
+	psd_columns_add_csv(text, &result);
 }
 
 /* ---- the table ---- */
 
-/* Behind those of every result: what only a real run has. */
-enum column {
-	COLUMN_LOSS = PSD_RESULT_COLUMNS,
-	COLUMN_ACCURACY,
-	COLUMN_DILATION = PSD_RESULT_COLUMNS, /* of replays, in place of the others */
-	COLUMN_BUSY,
-};
-
-static void add_training(struct psd_grid *grid, const struct psd_worker_result *result)
+/* With what only a real run has. */
+static struct psd_result told_result_of(const struct psd_scenario *scenario, const struct psd_run_row *row)
 {
-	if (isfinite(result->last_loss))
-		psd_grid_set(grid, COLUMN_LOSS, "%.4g", result->last_loss);
-	else
-		psd_grid_set(grid, COLUMN_LOSS, "diverged");
-	if (result->test_samples > 0)
-		psd_grid_set(grid, COLUMN_ACCURACY, "%.2f %%",
-			     100.0 * (double)result->test_correct / (double)result->test_samples);
-}
+	const struct psd_worker_result *measured = &row->result;
+	const double tested = (double)measured->test_samples;
+	struct psd_result result = result_of(scenario, row);
 
-static void add_replay(struct psd_grid *grid, const struct psd_run_row *row)
-{
-	psd_grid_set(grid, COLUMN_DILATION, "%g", row->replay.dilation_ratio);
-	psd_grid_set(grid, COLUMN_BUSY, "%.0f %%", 100.0 * psd_replay_busy_ratio(&row->result));
-}
-
-static void add_row(struct psd_grid *grid, const struct psd_scenario *scenario, const struct psd_run_row *row,
-		    const struct psd_result_least *least)
-{
-	const struct psd_result_row common = row_of(scenario, row);
-
-	psd_result_table_add_row(grid, &common, least, scenario->workers_per_node > 1, false);
-	if (row->has_replay)
-		add_replay(grid, row);
-	else
-		add_training(grid, &row->result);
-}
-
-static void add_rows(struct psd_grid *grid, const struct psd_run_report *report)
-{
-	const struct psd_scenario *scenario = report->matter->scenario;
-	struct psd_result_least least = {.sec = 0.0};
-
-	for (unsigned i = 0; i < report->n_rows; i++) {
-		const struct psd_result_row row = row_of(scenario, &report->rows[i]);
-
-		psd_result_least_note(&least, &row);
+	if (row->has_replay) {
+		result.dilation_ratio = (struct psd_result_value){true, row->replay.dilation_ratio};
+		result.busy_ratio = (struct psd_result_value){true, psd_replay_busy_ratio(measured)};
+	} else {
+		result.last_loss = (struct psd_result_value){true, measured->last_loss};
+		result.accuracy_ratio =
+			(struct psd_result_value){tested > 0.0, (double)measured->test_correct / tested};
 	}
-	for (unsigned i = 0; i < report->n_rows; i++)
-		add_row(grid, scenario, &report->rows[i], &least);
+	return result;
 }
 
 static void add_replay_head(struct psd_text *text, const struct psd_replay *replay)
@@ -144,17 +101,17 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	psd_text_add(text, "\n");
 }
 
-void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report)
+enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
+					 struct psd_error *err)
 {
-	struct psd_grid grid = {.n_rows = 0};
+	struct psd_result *results = calloc(report->n_rows, sizeof(*results));
 
+	if (!results)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table");
+	for (unsigned i = 0; i < report->n_rows; i++)
+		results[i] = told_result_of(report->matter->scenario, &report->rows[i]);
 	add_head(text, report);
-	psd_result_table_add_columns(&grid);
-	psd_grid_add_column(&grid, report->rows[0].has_replay ? "" : "last",
-			    report->rows[0].has_replay ? "dilation" : "loss", false);
-	psd_grid_add_column(&grid, report->rows[0].has_replay ? "machine" : "test",
-			    report->rows[0].has_replay ? "busy" : "accuracy", false);
-	add_rows(&grid, report);
-	psd_grid_add(text, &grid);
-	psd_grid_release(&grid);
+	psd_columns_add_table(text, results, report->n_rows, 1);
+	free(results);
+	return PSD_OK;
 }

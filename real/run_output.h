@@ -27,8 +27,10 @@ struct psd_run_report {
 /* As the CSV and traces name it: "real-cpu", "real-replay". */
 const char *psd_run_executor(bool has_replay);
 
-/* As rows of psd_result_row_add(). */
+/* A row of CSV, as psd_columns_add_csv(). */
 void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *scenario, const struct psd_run_row *row);
-void psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report);
+/* PSD_ENOMEM. */
+enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
+					 struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

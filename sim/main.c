@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/result/result_row.h"
+#include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "sim/executor/simulate.h"
 #include "sim/options.h"
@@ -205,7 +205,7 @@ static enum psd_status write_csv_head(struct psd_error *err)
 {
 	struct psd_text text = {.bytes = NULL};
 
-	psd_result_row_add_head(&text);
+	psd_columns_add_csv_head(&text);
 	return psd_output_text(stdout, &text, err);
 }
 
@@ -401,6 +401,7 @@ static int run(const struct psd_options *options)
 	switch ((enum psd_mode)options->mode) {
 	case PSD_MODE_HELP: return tell(psd_options_add_help);
 	case PSD_MODE_KEYS: return tell(psd_scenario_add_reference);
+	case PSD_MODE_COLUMNS: return tell(psd_columns_add_reference);
 	case PSD_MODE_VERSION: puts("psd-sim " PSD_VERSION); return EXIT_DONE;
 	case PSD_MODE_DESCRIBE: return describe(options->model_path);
 	case PSD_MODE_RESULTS:

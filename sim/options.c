@@ -37,6 +37,7 @@ static const struct psd_option option_list[] = {
 	{OPTION("--quiet", NULL, "no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG,
 	 AT(is_quiet)},
 	{OPTION("--keys", NULL, "every key of a scenario, as a table in Markdown"), MODE(KEYS), .is_last = true},
+	{OPTION("--columns", NULL, "every column of --csv, as a table in Markdown"), MODE(COLUMNS), .is_last = true},
 	{OPTION("--version", NULL, "the version"), MODE(VERSION), .is_last = true},
 	{OPTION("--help", NULL, "this text"), MODE(HELP), .is_last = true},
 };

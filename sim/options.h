@@ -16,6 +16,7 @@ enum psd_mode {
 	PSD_MODE_PRINT_SCENARIO,
 	PSD_MODE_DUMP_PLATFORM,
 	PSD_MODE_KEYS,
+	PSD_MODE_COLUMNS,
 	PSD_MODE_HELP,
 	PSD_MODE_VERSION,
 };
@@ -35,7 +36,7 @@ struct psd_options {
 	struct psd_arguments arguments;
 };
 
-/* *options is filled on success and released by psd_options_release(). With --help or --version the rest is not looked
+/* *options is filled on success and released by psd_options_release(). With --columns, --help or --version the rest is not looked
  * at. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
 				  struct psd_error *err) PSD_MUST_CHECK;

@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 
 enum {
-	PSD_GRID_COLUMNS = 16,
+	PSD_GRID_COLUMNS = 24,
 	PSD_GRID_CELL = 96,  /* bytes, longer content is cut */
 	PSD_GRID_WIDTH = 120 /* characters of a line; the first left-aligned column gives way */
 };

@@ -11,7 +11,7 @@
 
 #include "engine/base/grid.h"
 #include "engine/base/units.h"
-#include "engine/result/result_row.h"
+#include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "real/calibrate/calibrate_parts.h"
 
@@ -226,26 +226,25 @@ static void add_profile(struct psd_text *text, const struct psd_calibration *cal
 static void add_point(struct psd_text *text, const struct psd_calibration *calibration,
 		      const struct psd_calibrate_point *point)
 {
-	const struct psd_result_row row = {
+	const struct psd_result result = {
 		.scenario = calibration->options->matter->scenario->title,
-		.system = "PS",
+		.system_name = "PS",
 		.executor = "real-idle",
-		.nodes = point->workers,
-		.workers = point->workers,
+		.point = {.nodes = point->workers, .workers = point->workers},
 		.bandwidth_bps = {point->bandwidth_bps > 0.0, point->bandwidth_bps},
-		.iteration_sec = point->iteration_sec,
-		.parts.exposed_comm_sec = point->iteration_sec,
-		.sent_bytes_per_node = point->node_bytes,
-		.received_bytes_per_node = point->node_bytes,
+		.outcome = {.iteration_sec = point->iteration_sec,
+			    .parts.exposed_comm_sec = point->iteration_sec,
+			    .sent_bytes_per_node = point->node_bytes,
+			    .received_bytes_per_node = point->node_bytes},
 	};
 
 	if (point->workers)
-		psd_result_row_add(text, &row);
+		psd_columns_add_csv(text, &result);
 }
 
 static void add_points(struct psd_text *text, const struct psd_calibration *calibration)
 {
-	psd_result_row_add_head(text);
+	psd_columns_add_csv_head(text);
 	add_point(text, calibration, &calibration->point);
 }
 

@@ -5,16 +5,16 @@
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
-static const char *const resource_names[] = {"compute", "the copy out of the device", "the copy into the device",
-					     "the server CPU", "the network"};
+static const char *const resource_names[PSD_RESOURCES] = {"the device", "the copy out of the device",
+							  "the copy into the device", "the server CPU", "the network"};
 
 /* Above this share of the iteration a resource is what the system waits for; below, nothing is used up. Stages that
  * follow one another share the iteration: there the one that takes more than half of it is meant. */
 static const double bound_ratio = 0.8;
 static const double sequential_bound_ratio = 0.5;
-/* Up to this share of an iteration exposed communication is not worth more words. */
+/* Up to this share of an iteration what a device waits for does not bound it. */
 static const double hidden_ratio = 0.1;
-/* The same of what the device does besides forward and backward. */
+/* Up to this share of an iteration a part of it is not worth words. */
 static const double worth_words_ratio = 0.02;
 
 static int busiest(const struct psd_outcome *outcome)
@@ -25,11 +25,6 @@ static int busiest(const struct psd_outcome *outcome)
 		if (outcome->busy_sec[r] > outcome->busy_sec[most])
 			most = r;
 	return most;
-}
-
-static double percent_of(double sec, double iteration_sec)
-{
-	return 100.0 * sec / iteration_sec;
 }
 
 /* Messages last as long as the cores that serve them are busy with them. */
@@ -51,104 +46,87 @@ static bool shares_cores(const struct psd_scenario *scenario, const struct psd_r
 	       (n_of_machine > 0 && n_of_machine < n_hosts ? n_of_machine : n_hosts) > scenario->machine.cores;
 }
 
-/* What may keep a device busy besides forward and backward, as far as this system has it. */
-static void add_extras(struct psd_sentence *sentence, const struct psd_scenario *scenario,
-		       const struct psd_result *result)
+/* Something that this system has, where it explains a part of an iteration. */
+struct cause {
+	bool is_there;
+	const char *words;
+};
+
+static void add_causes(struct psd_sentence *sentence, const struct cause causes[], unsigned n)
 {
+	const char *before = " (", *end = "";
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!causes[i].is_there)
+			continue;
+		psd_sentence_add(sentence, "%s%s", before, causes[i].words);
+		before = ", ";
+		end = ")";
+	}
+	psd_sentence_add(sentence, "%s", end);
+}
+
+/* Forward and backward in any case, of the others what is worth words; each with its causes. */
+static void add_parts(struct psd_sentence *sentence, const struct psd_scenario *scenario,
+		      const struct psd_result *result)
+{
+	const struct psd_parts *parts = &result->outcome.parts;
 	const struct psd_system *system = result->system;
-	const bool has_factors = system->sync != PSD_SYNC_PS && system->sync != PSD_SYNC_RING;
-	const bool is_uneven = scenario->n_slowdowns > 0 || scenario->jitter_ratio > 0.0;
-	const bool has_shared = shares_cores(scenario, result);
-	const char *separator = " (";
-
-	if (has_factors) {
-		psd_sentence_add(sentence, "%sfactor rebuilds", separator);
-		separator = ", ";
-	}
-	if (system->host.iteration_sec > 0.0) {
-		psd_sentence_add(sentence, "%sthe stack's end of an iteration", separator);
-		separator = ", ";
-	}
-	if (is_uneven) {
-		psd_sentence_add(sentence, "%sslow or uneven nodes", separator);
-		separator = ", ";
-	}
-	if (has_shared)
-		psd_sentence_add(sentence, "%scores that others have", separator);
-	if (has_factors || system->host.iteration_sec > 0.0 || is_uneven || has_shared)
-		psd_sentence_add(sentence, ")");
-}
-
-static void add_device_bound(struct psd_sentence *sentence, const struct psd_scenario *scenario,
-			     const struct psd_result *result)
-{
-	const struct psd_outcome *outcome = &result->outcome;
-	const double iteration_sec = outcome->iteration_sec;
-	const double other_sec = outcome->busy_sec[PSD_RESOURCE_DEVICE] - result->outcome.parts.compute_sec;
-	char sec[PSD_UNITS_TEXT_MAX];
-
-	psd_sentence_add(sentence, "bound by compute, the device is busy for %.0f %% of an iteration of %s",
-			 fmin(100.0, percent_of(outcome->busy_sec[PSD_RESOURCE_DEVICE], iteration_sec)),
-			 psd_units_write_seconds(iteration_sec, sec));
-	if (other_sec < worth_words_ratio * iteration_sec)
-		return;
-	psd_sentence_add(sentence, ": %.0f %% forward and backward, %.0f %% other work",
-			 percent_of(result->outcome.parts.compute_sec, iteration_sec),
-			 percent_of(other_sec, iteration_sec));
-	add_extras(sentence, scenario, result);
-}
-
-static void add_bound(struct psd_sentence *sentence, const struct psd_scenario *scenario,
-		      const struct psd_result *result, int resource)
-{
 	const double iteration_sec = result->outcome.iteration_sec;
+	const struct {
+		double sec;
+		const char *words;
+		struct cause causes[2];
+	} told[] = {
+		{parts->other_work_sec,
+		 "other work",
+		 {{system->sync != PSD_SYNC_PS && system->sync != PSD_SYNC_RING, "factor rebuilds"},
+		  {system->host.iteration_sec > 0.0, "the stack's end of an iteration"}}},
+		{parts->exposed_comm_sec, "exposed communication", {{false, ""}}},
+		{parts->other_waiting_sec,
+		 "other waiting",
+		 {{scenario->n_slowdowns > 0 || scenario->jitter_ratio > 0.0, "slow or uneven nodes"},
+		  {shares_cores(scenario, result), "cores that others have"}}},
+	};
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	psd_sentence_add(sentence, "bound by %s, busy for %.0f %% of an iteration of %s; compute is %.0f %%",
-			 name_of(&scenario->machine, resource),
-			 fmin(100.0, percent_of(result->outcome.busy_sec[resource], iteration_sec)),
-			 psd_units_write_seconds(iteration_sec, sec),
-			 percent_of(result->outcome.parts.compute_sec, iteration_sec));
-}
-
-static void add_waiting(struct psd_sentence *sentence, const struct psd_scenario *scenario,
-			const struct psd_result *result, int resource)
-{
-	const struct psd_outcome *outcome = &result->outcome;
-	char sec[PSD_UNITS_TEXT_MAX];
-
-	psd_sentence_add(sentence,
-			 "bound by waiting (latency, stages that cannot overlap): busiest in an iteration of %s is %s "
-			 "with %.0f %%",
-			 psd_units_write_seconds(outcome->iteration_sec, sec), name_of(&scenario->machine, resource),
-			 percent_of(outcome->busy_sec[resource], outcome->iteration_sec));
-	if (resource != PSD_RESOURCE_DEVICE)
-		psd_sentence_add(sentence, "; compute is %.0f %%",
-				 percent_of(result->outcome.parts.compute_sec, outcome->iteration_sec));
-	else
-		psd_sentence_add(sentence, "; %.0f %% is exposed communication",
-				 percent_of(result->outcome.parts.exposed_comm_sec, outcome->iteration_sec));
+	psd_sentence_add(sentence, " of an iteration of %s: %.0f %% forward and backward",
+			 psd_units_write_seconds(iteration_sec, sec), 100.0 * parts->compute_sec / iteration_sec);
+	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		if (told[i].sec < worth_words_ratio * iteration_sec)
+			continue;
+		psd_sentence_add(sentence, ", %.0f %% %s", 100.0 * told[i].sec / iteration_sec, told[i].words);
+		add_causes(sentence, told[i].causes, 2);
+	}
 }
 
 static void write_sentence(FILE *out, const struct psd_scenario *scenario, const struct psd_result *result)
 {
-	const int resource = busiest(&result->outcome);
+	const struct psd_parts *parts = &result->outcome.parts;
 	const double iteration_sec = result->outcome.iteration_sec;
-	const double busy_ratio = result->outcome.busy_sec[resource] / iteration_sec;
+	const double waiting_sec = parts->exposed_comm_sec + parts->other_waiting_sec;
+	const int resource = busiest(&result->outcome);
+	const double busy_ratio = fmin(1.0, result->outcome.busy_sec[resource] / iteration_sec);
 	const bool is_sequential = result->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
-	const bool is_bound = busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio);
 	struct psd_sentence sentence = {.length = 0};
 	char point[64];
 
-	psd_sentence_add(&sentence, "%s at %s: ", result->system->name,
+	psd_sentence_add(&sentence, "%s at %s: bound by ", result->system->name,
 			 psd_result_point_name(&result->point, point, sizeof(point)));
-	if ((is_bound && resource == PSD_RESOURCE_DEVICE) ||
-	    result->outcome.parts.exposed_comm_sec <= hidden_ratio * iteration_sec)
-		add_device_bound(&sentence, scenario, result);
-	else if (is_bound)
-		add_bound(&sentence, scenario, result, resource);
+	if (waiting_sec <= hidden_ratio * iteration_sec)
+		psd_sentence_add(&sentence, "the device, busy for %.0f %%",
+				 100.0 * (1.0 - waiting_sec / iteration_sec));
+	else if (parts->other_waiting_sec > parts->exposed_comm_sec)
+		psd_sentence_add(&sentence, "waiting for others, which is %.0f %%",
+				 100.0 * parts->other_waiting_sec / iteration_sec);
+	else if (resource != PSD_RESOURCE_DEVICE &&
+		 busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio))
+		psd_sentence_add(&sentence, "%s, busy for %.0f %%", name_of(&scenario->machine, resource),
+				 100.0 * busy_ratio);
 	else
-		add_waiting(&sentence, scenario, result, resource);
+		psd_sentence_add(&sentence, "waiting (latency, stages that cannot overlap); busiest is %s with %.0f %%",
+				 name_of(&scenario->machine, resource), 100.0 * busy_ratio);
+	add_parts(&sentence, scenario, result);
 	psd_sentence_add(&sentence, ".");
 	psd_sentence_write(out, &sentence, 2);
 }

@@ -6,6 +6,16 @@
 
 #include "sim/output/output.h"
 
+enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err)
+{
+	const bool is_complete = !text->is_out_of_memory;
+
+	if (is_complete)
+		fwrite(text->bytes ? text->bytes : "", 1, text->length, out);
+	psd_text_release(text);
+	return is_complete ? PSD_OK : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the output");
+}
+
 enum psd_status psd_grid_write(FILE *out, const struct psd_grid *grid, struct psd_error *err)
 {
 	struct psd_text text = {.bytes = NULL};

@@ -8,7 +8,6 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/program/case.h"
-#include "engine/result/result_row.h"
 #include "sim/output/json.h"
 #include "sim/sweep/sweep.h"
 
@@ -19,9 +18,7 @@ void psd_output_bottlenecks(FILE *out, const struct psd_report *report);
 /* "note: ..." lines: where the figures are approximate, and what was left out. */
 void psd_output_notes(FILE *out, const struct psd_report *report);
 
-/* A result as CSV and table have it; texts borrowed from the report. */
-struct psd_result_row psd_output_row(const struct psd_report *report, const struct psd_result *result);
-/* Rows of CSV: RFC 4180 but for the line ends, which are "\n". PSD_ENOMEM. */
+/* Rows of CSV, without their head. PSD_ENOMEM. */
 enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struct psd_error *err) PSD_MUST_CHECK;
 /* Writes a text and releases it. PSD_ENOMEM when the text is not complete; then nothing is written. */
 enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_error *err) PSD_MUST_CHECK;

@@ -1,8 +1,9 @@
 /* Results as JSON: the columns of the CSV under the same names, null where those are empty, then the plan and the busy
  * times. */
+#include "engine/result/columns.h"
 #include "sim/output/output.h"
 
-enum { SECONDS_DIGITS = 9, RATIO_DIGITS = 6, RATE_DIGITS = 15 };
+enum { SECONDS_DIGITS = 9 };
 
 /* Keys of "busy", by enum psd_resource. */
 static const char *const busy_keys[PSD_RESOURCES] = {"device_sec", "copy_out_sec", "copy_in_sec", "cpu_sec",
@@ -29,28 +30,18 @@ static void write_count(struct psd_json *json, const char *key, uint64_t count)
 	psd_json_count(json, count);
 }
 
-static void write_figures(struct psd_json *json, const struct psd_result *result)
+/* The columns of the CSV. */
+static void write_fields(struct psd_json *json, const struct psd_result *result)
 {
-	const struct psd_published_row *published = result->published;
+	struct psd_field field;
 
-	write_count(json, "nodes", result->point.nodes);
-	write_count(json, "workers", result->point.workers);
-	write_number(json, "bandwidth_bps", result->point.bandwidth_bps > 0.0, result->point.bandwidth_bps,
-		     RATE_DIGITS);
-	write_number(json, "iteration_sec", true, result->outcome.iteration_sec, SECONDS_DIGITS);
-	write_number(json, "images_per_sec", true, result->images_per_sec, SECONDS_DIGITS);
-	write_number(json, "speedup", true, result->speedup, RATIO_DIGITS);
-	write_number(json, "compute_sec", true, result->outcome.parts.compute_sec, SECONDS_DIGITS);
-	write_number(json, "exposed_comm_sec", true, result->outcome.parts.exposed_comm_sec, SECONDS_DIGITS);
-	write_count(json, "tx_bytes_per_node", result->outcome.sent_bytes_per_node);
-	write_count(json, "rx_bytes_per_node", result->outcome.received_bytes_per_node);
-	write_number(json, "published_images_per_sec", published && published->has_images_per_sec,
-		     published ? published->images_per_sec : 0.0, SECONDS_DIGITS);
-	write_number(json, "published_speedup", published && published->has_speedup,
-		     published ? published->speedup : 0.0, RATIO_DIGITS);
-	write_number(json, "error_ratio", result->has_error_ratio, result->error_ratio, RATIO_DIGITS);
-	write_number(json, "other_work_sec", true, result->outcome.parts.other_work_sec, SECONDS_DIGITS);
-	write_number(json, "other_waiting_sec", true, result->outcome.parts.other_waiting_sec, SECONDS_DIGITS);
+	for (unsigned c = 0; psd_result_field(result, c, &field); c++)
+		if (field.text)
+			write_text(json, field.name, field.text);
+		else if (field.digits)
+			write_number(json, field.name, field.number.is_there, field.number.value, field.digits);
+		else
+			write_count(json, field.name, (uint64_t)field.number.value);
 }
 
 static void write_busy(struct psd_json *json, const struct psd_outcome *outcome)
@@ -124,10 +115,7 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 
 		psd_json_line(json);
 		psd_json_begin(json, '{');
-		write_text(json, "scenario", report->matter->scenario->title);
-		write_text(json, "system", result->system->name);
-		write_text(json, "executor", psd_report_executor(report));
-		write_figures(json, result);
+		write_fields(json, result);
 		write_busy(json, &result->outcome);
 		status = write_plan(json, report->matter, result, err);
 		psd_json_end(json, '}');

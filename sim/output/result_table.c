@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "engine/base/units.h"
-#include "engine/result/result_table.h"
+#include "engine/result/columns.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
@@ -74,14 +74,15 @@ static void add_extent(struct psd_sentence *sentence, const struct psd_report *r
 		psd_sentence_add(sentence, " of %u workers", scenario->workers_per_node);
 }
 
-/* Swept rates have a column of their own. */
+/* Several rates have a column of their own. */
 static void add_network(struct psd_sentence *sentence, const struct psd_scenario *scenario)
 {
 	const struct psd_network *network = &scenario->network;
 	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
 
-	if (!scenario->n_sweep_bandwidths && network->bandwidth_bps > 0.0)
-		psd_sentence_add(sentence, ", %s", psd_units_write_rate(network->bandwidth_bps, rate));
+	const double bandwidth_bps = psd_scenario_point(scenario, 0).bandwidth_bps;
+	if (scenario->n_sweep_bandwidths < 2 && bandwidth_bps > 0.0)
+		psd_sentence_add(sentence, ", %s", psd_units_write_rate(bandwidth_bps, rate));
 	if (network->topology == PSD_TOPOLOGY_PLATFORM) {
 		psd_sentence_add(sentence, ", SimGrid platform %s", file_name(network->platform_path));
 		return;
@@ -130,96 +131,12 @@ static void write_executor(FILE *out, const struct psd_report *report)
 
 /* ---- the table ---- */
 
-/* Behind those of every result. */
-enum column {
-	COLUMN_PUBLISHED_THROUGHPUT = PSD_RESULT_COLUMNS,
-	COLUMN_PUBLISHED_SPEEDUP,
-	COLUMN_ERROR,
-	COLUMN_BEYOND,
-};
-
-static void add_columns(struct psd_grid *grid)
-{
-	psd_result_table_add_columns(grid);
-	psd_grid_add_column(grid, "published", "images/s", false);
-	psd_grid_add_column(grid, "published", "speedup", false);
-	psd_grid_add_column(grid, "error", "%  ", false);
-	psd_grid_add_column(grid, "beyond", "calibration", true);
-}
-
-static struct psd_result_least find_least(const struct psd_report *report)
-{
-	struct psd_result_least least = {.sec = 0.0};
-
-	for (unsigned i = 0; i < report->n_systems * report->n_points; i++) {
-		const struct psd_result_row row = psd_output_row(report, &report->results[i]);
-
-		psd_result_least_note(&least, &row);
-	}
-	return least;
-}
-
-static void set_published(struct psd_grid *grid, const struct psd_result *result, int throughput_decimals)
-{
-	const struct psd_published_row *published = result->published;
-
-	if (!published)
-		return;
-	if (published->has_images_per_sec)
-		psd_grid_set(grid, COLUMN_PUBLISHED_THROUGHPUT, "%.*f", throughput_decimals, published->images_per_sec);
-	if (published->has_speedup)
-		psd_grid_set(grid, COLUMN_PUBLISHED_SPEEDUP, "%.2f", published->speedup);
-	if (result->has_error_ratio)
-		psd_grid_set(grid, COLUMN_ERROR, "%+.1f %c", 100.0 * result->error_ratio,
-			     published->is_fit ? 'c' : ' ');
-}
-
-/* In what a point lies beyond what the constants were fitted on. */
-static void set_beyond(struct psd_grid *grid, const struct psd_calibrated *calibration, const struct psd_point *point)
-{
-	const bool has_more = calibration->workers && point->workers > calibration->workers;
-	const bool is_other = calibration->workers && point->bandwidth_bps != calibration->bandwidth_bps;
-
-	if (has_more || is_other)
-		psd_grid_set(grid, COLUMN_BEYOND, "%s%s%s", has_more ? "workers" : "", has_more && is_other ? ", " : "",
-			     is_other ? "link" : "");
-}
-
-static void add_result(struct psd_grid *grid, const struct psd_report *report, const struct psd_result *result,
-		       const struct psd_result_least *least)
-{
-	const struct psd_scenario *scenario = report->matter->scenario;
-	const struct psd_result_row row = psd_output_row(report, result);
-
-	psd_result_table_add_row(grid, &row, least, scenario->workers_per_node > 1, scenario->n_sweep_bandwidths > 0);
-	set_published(grid, result, psd_result_least_decimals(least));
-	set_beyond(grid, &scenario->calibration, &result->point);
-}
-
 static bool has_fit(const struct psd_report *report)
 {
 	for (unsigned i = 0; i < report->n_systems * report->n_points; i++)
-		if (report->results[i].has_error_ratio && report->results[i].published->is_fit)
+		if (report->results[i].is_fit)
 			return true;
 	return false;
-}
-
-static enum psd_status write_grid(FILE *out, const struct psd_report *report, struct psd_error *err)
-{
-	const struct psd_result_least least = find_least(report);
-	struct psd_grid grid = {.n_rows = 0};
-	enum psd_status status;
-
-	add_columns(&grid);
-	for (unsigned p = 0; p < report->n_points; p++) {
-		if (report->n_systems > 1)
-			psd_grid_add_gap(&grid);
-		for (unsigned s = 0; s < report->n_systems; s++)
-			add_result(&grid, report, &report->results[s * report->n_points + p], &least);
-	}
-	status = psd_grid_write(out, &grid, err);
-	psd_grid_release(&grid);
-	return status;
 }
 
 static void write_calibration(FILE *out, const struct psd_calibrated *calibration)
@@ -234,6 +151,7 @@ static void write_calibration(FILE *out, const struct psd_calibrated *calibratio
 
 enum psd_status psd_output_table(FILE *out, const struct psd_report *report, struct psd_error *err)
 {
+	struct psd_text table = {.bytes = NULL};
 	enum psd_status status;
 
 	psd_grid_write_text(out, report->matter->scenario->title);
@@ -243,7 +161,8 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 	write_cluster(out, report);
 	write_executor(out, report);
 	fputc('\n', out);
-	status = write_grid(out, report, err);
+	psd_columns_add_table(&table, report->results, report->n_systems, report->n_points);
+	status = psd_output_text(out, &table, err);
 	if (status)
 		return status;
 	fputc('\n', out);
@@ -253,4 +172,13 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 	psd_output_notes(out, report);
 	psd_output_bottlenecks(out, report);
 	return PSD_OK;
+}
+
+enum psd_status psd_output_csv(FILE *out, const struct psd_report *report, struct psd_error *err)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	for (unsigned i = 0; i < report->n_systems * report->n_points; i++)
+		psd_columns_add_csv(&text, &report->results[i]);
+	return psd_output_text(out, &text, err);
 }

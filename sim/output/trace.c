@@ -11,7 +11,7 @@
 
 #include "sim/executor/simulate.h"
 #include "sim/sweep/children.h"
-#include "sim/sweep/result.h"
+#include "sim/sweep/sweep.h"
 
 /* ---- the format ---- */
 
@@ -23,10 +23,8 @@ static void write_text(struct psd_trace_writer *writer)
 
 void psd_trace_begin(struct psd_trace_writer *writer, FILE *out, const struct psd_case *traced)
 {
-	const bool is_message = traced->matter->scenario->fidelity == PSD_FIDELITY_MESSAGE;
-
 	*writer = (struct psd_trace_writer){.out = out};
-	psd_trace_add_head(&writer->text, traced, is_message ? "sim-message" : "sim-flow");
+	psd_trace_add_head(&writer->text, traced, psd_sim_executor(traced->matter->scenario, false));
 	write_text(writer);
 }
 

@@ -191,18 +191,21 @@ static double baseline_images_per_sec(const struct work_list *list, const struct
 static enum psd_status fill_report(const struct work_list *list, struct psd_report *report, struct psd_error *err)
 {
 	const struct psd_sweep *sweep = list->sweep;
+	const struct psd_scenario *scenario = scenario_of(sweep);
 	const unsigned n_results = list->n_report_jobs;
-	const struct psd_result_basis basis = {
-		.batch_per_worker = scenario_of(sweep)->batch_per_worker,
-		.published = sweep->published,
-	};
+	const struct psd_result_basis basis = {scenario, psd_sim_executor(scenario, sweep->is_estimate),
+					       sweep->published};
 	struct psd_result *results = calloc(n_results, sizeof(*results));
 
 	if (!results)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u results", n_results);
-	for (unsigned i = 0; i < n_results; i++)
-		results[i] = psd_result_make(list->jobs[i].system, list->jobs[i].point, &list->outcomes[i], &basis,
-					     baseline_images_per_sec(list, &list->jobs[i].point));
+	for (unsigned i = 0; i < n_results; i++) {
+		const struct job *job = &list->jobs[i];
+
+		results[i] = psd_result_make(&basis, job->system, job->point, &list->outcomes[i],
+					     baseline_images_per_sec(list, &job->point));
+		results[i].beyond = psd_result_beyond(&scenario->calibration, &job->point);
+	}
 	*report = (struct psd_report){sweep->matter, sweep->published, sweep->is_estimate,
 				      results,	     list->n_systems,  list->n_points};
 	return PSD_OK;
@@ -231,9 +234,9 @@ void psd_report_release(struct psd_report *report)
 	*report = (struct psd_report){.results = NULL};
 }
 
-const char *psd_report_executor(const struct psd_report *report)
+const char *psd_sim_executor(const struct psd_scenario *scenario, bool is_estimate)
 {
-	if (report->is_estimate)
+	if (is_estimate)
 		return "estimate";
-	return report->matter->scenario->fidelity == PSD_FIDELITY_FLOW ? "sim-flow" : "sim-message";
+	return scenario->fidelity == PSD_FIDELITY_FLOW ? "sim-flow" : "sim-message";
 }

@@ -7,8 +7,8 @@
 
 #include "engine/base/error.h"
 #include "engine/program/case.h"
+#include "engine/result/result.h"
 #include "engine/scenario/published.h"
-#include "sim/sweep/result.h"
 
 struct psd_sweep {
 	const struct psd_subject_matter *matter;
@@ -35,7 +35,7 @@ enum psd_status psd_sweep_run(const struct psd_sweep *sweep, struct psd_report *
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_report_release(struct psd_report *report);
 
-/* "sim-flow", "sim-message" or "estimate". */
-const char *psd_report_executor(const struct psd_report *report);
+/* Who predicts, as results and traces name it: "sim-flow", "sim-message" or "estimate". */
+const char *psd_sim_executor(const struct psd_scenario *scenario, bool is_estimate);
 
 #endif

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/file.h"
 #include "engine/program/case.h"
-#include "engine/result/result_row.h"
+#include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "sim/output/grid.h"
 #include "sim/output/json.h"
 #include "sim/output/output.h"
 #include "sim/output/trace.h"
-#include "sim/sweep/result.h"
 
 static const double tolerance_ratio = 1e-12;
 
@@ -223,11 +223,12 @@ static const struct psd_point eight_nodes_of_two = {
 static struct psd_result result_of(double iteration_sec, struct psd_published_row *row)
 {
 	static struct psd_system system = {.name = "A"};
+	static struct psd_scenario scenario = {.batch_per_worker = 32};
 	const struct psd_published published = {.rows = row, .n_rows = row ? 1 : 0};
-	const struct psd_result_basis basis = {.batch_per_worker = 32, .published = &published};
+	const struct psd_result_basis basis = {&scenario, "sim-flow", &published};
 	const struct psd_outcome outcome = {.iteration_sec = iteration_sec};
 
-	return psd_result_make(&system, eight_nodes_of_two, &outcome, &basis, 64.0);
+	return psd_result_make(&basis, &system, eight_nodes_of_two, &outcome, 64.0);
 }
 
 Test(output, result_counts_the_images_of_all_workers)
@@ -236,9 +237,9 @@ Test(output, result_counts_the_images_of_all_workers)
 	const double images = 16 * 32; /* an iteration: 16 workers, a batch of 32 each */
 
 	expect_close(result.images_per_sec, images / 0.8);
-	expect_close(result.speedup, images / 0.8 / 64.0);
-	cr_assert_null(result.published);
-	cr_assert_not(result.has_error_ratio);
+	expect_close(result.speedup.value, images / 0.8 / 64.0);
+	cr_assert_not(result.published_images_per_sec.is_there || result.published_speedup.is_there);
+	cr_assert_not(result.error_ratio.is_there);
 }
 
 Test(output, error_is_of_throughput_where_both_are_published)
@@ -251,8 +252,8 @@ Test(output, error_is_of_throughput_where_both_are_published)
 					.speedup = 9};
 	const struct psd_result result = result_of(0.8, &row);
 
-	cr_assert(result.has_error_ratio);
-	expect_close(result.error_ratio, 16 * 32 / 0.8 / 800 - 1);
+	cr_assert(result.error_ratio.is_there);
+	expect_close(result.error_ratio.value, 16 * 32 / 0.8 / 800 - 1);
 }
 
 Test(output, error_is_of_speedup_where_only_that_is_published)
@@ -260,14 +261,14 @@ Test(output, error_is_of_speedup_where_only_that_is_published)
 	struct psd_published_row row = {.system = (char[]){"A"}, .workers = 16, .has_speedup = true, .speedup = 9};
 	const struct psd_result result = result_of(0.8, &row);
 
-	expect_close(result.error_ratio, 16 * 32 / 0.8 / 64.0 / 9 - 1);
+	expect_close(result.error_ratio.value, 16 * 32 / 0.8 / 64.0 / 9 - 1);
 }
 
 Test(output, published_values_of_other_worker_counts_do_not_count)
 {
 	struct psd_published_row row = {.system = (char[]){"A"}, .workers = 8, .has_speedup = true, .speedup = 9};
 
-	cr_assert_null(result_of(0.8, &row).published);
+	cr_assert_not(result_of(0.8, &row).published_speedup.is_there);
 }
 
 /* ---- reports ---- */
@@ -276,7 +277,6 @@ Test(output, published_values_of_other_worker_counts_do_not_count)
 struct fixture {
 	struct psd_scenario scenario;
 	struct psd_subject_matter matter;
-	struct psd_published_row row;
 	struct psd_result results[2];
 	struct psd_report report;
 };
@@ -298,11 +298,6 @@ static void make_fixture(struct fixture *fixture)
 					NULL, &err),
 		     PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_subject_matter_load(&fixture->matter, &fixture->scenario, &err), PSD_OK, "%s", err.text);
-	fixture->row = (struct psd_published_row){.system = (char *)(uintptr_t) "first",
-						  .workers = 4,
-						  .has_speedup = true,
-						  .speedup = 2.5,
-						  .is_fit = true};
 	for (unsigned s = 0; s < 2; s++) {
 		const struct psd_outcome outcome = {
 			.iteration_sec = 2.0,
@@ -315,16 +310,20 @@ static void make_fixture(struct fixture *fixture)
 			.received_bytes_per_node = 987654321,
 		};
 		fixture->results[s] = (struct psd_result){
+			.scenario = fixture->scenario.title,
+			.system_name = fixture->scenario.systems[s].name,
+			.executor = "sim-flow",
 			.system = &fixture->scenario.systems[s],
 			.point = psd_scenario_point(&fixture->scenario, 0),
+			.bandwidth_bps = {true, 1e9},
 			.outcome = outcome,
 			.images_per_sec = 64,
-			.speedup = 2,
+			.speedup = {true, 2},
 		};
 	}
-	fixture->results[0].published = &fixture->row;
-	fixture->results[0].has_error_ratio = true;
-	fixture->results[0].error_ratio = 2 / 2.5 - 1;
+	fixture->results[0].published_speedup = (struct psd_result_value){true, 2.5};
+	fixture->results[0].error_ratio = (struct psd_result_value){true, 2 / 2.5 - 1};
+	fixture->results[0].is_fit = true;
 	fixture->report = (struct psd_report){
 		.matter = &fixture->matter, .results = fixture->results, .n_systems = 2, .n_points = 1};
 }
@@ -344,7 +343,7 @@ Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
 
 	make_fixture(&fixture);
 	open_memory(&memory);
-	psd_result_row_add_head(&head);
+	psd_columns_add_csv_head(&head);
 	cr_assert_eq(psd_output_text(memory.out, &head, &err), PSD_OK);
 	cr_assert_eq(psd_output_csv(memory.out, &fixture.report, &err), PSD_OK);
 	cr_expect_str_eq(
@@ -357,6 +356,36 @@ Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
 		"\"a \"\"title\"\", with comma\",the "
 		"second,sim-flow,4,4,1000000000,2,64,2,0.25,1.5,123456789,987654321,,,,0.125,0.125\n");
 	free(memory.text);
+	release_fixture(&fixture);
+}
+
+Test(output, the_reference_of_columns_is_current)
+{
+	struct psd_text reference = {.bytes = NULL};
+	char *text;
+	size_t length;
+	struct psd_error err = {.text = ""};
+
+	psd_columns_add_reference(&reference);
+	cr_assert_eq(psd_file_read(&text, &length, "engine/result/README.md", &err), PSD_OK, "%s", err.text);
+	cr_expect(strstr(text, reference.bytes), "engine/result/README.md has other columns: make docs writes them");
+	free(text);
+	psd_text_release(&reference);
+}
+
+/* Columns that would say the same in every row are left out, and the parts stand side by side. */
+Test(output, table_has_the_parts_that_are_there)
+{
+	struct fixture fixture;
+	struct psd_text table = {.bytes = NULL};
+
+	make_fixture(&fixture);
+	for (unsigned r = 0; r < 2; r++)
+		fixture.results[r].outcome.parts.other_waiting_sec = 0.0;
+	psd_columns_add_table(&table, fixture.results, 2, 1);
+	cr_expect_not_null(strstr(table.bytes, "nodes  system      "), "%s", table.bytes);
+	cr_expect_not_null(strstr(table.bytes, "    0.250   0.125    1.500      123\n"), "%s", table.bytes);
+	psd_text_release(&table);
 	release_fixture(&fixture);
 }
 
@@ -396,10 +425,12 @@ Test(output, table_marks_calibrated_values_and_names_the_bottleneck)
 	cr_expect_not_null(strstr(memory.text, "-20.0 c\n"));
 	cr_expect_not_null(strstr(memory.text, "\nc: calibrated on this value; not a prediction\n"));
 	cr_expect_not_null(strstr(memory.text, "fidelity flow"));
-	/* 1.9 s of 2 s are 95 %, 0.25 s are 12.5 %, printed as the even 12 */
-	cr_expect_not_null(strstr(
-		memory.text,
-		"first at 4 nodes: bound by the network, busy for 95 % of an iteration of 2 s; compute is 12 %.\n"));
+	/* 1.9 s of 2 s are 95 %; 0.25 s are 12.5 %, printed as the even 12, and 0.125 s 6 % */
+	cr_expect_not_null(
+		strstr(memory.text,
+		       "first at 4 nodes: bound by the network, busy for 95 % of an iteration of 2 s: 12 % "
+		       "forward and backward, 6 % other work,\n  75 % exposed communication, 6 % other waiting.\n"),
+		"%s", memory.text);
 	for (const char *line = memory.text; *line; line += strcspn(line, "\n") + 1)
 		cr_expect_leq(strcspn(line, "\n"), PSD_GRID_WIDTH);
 	free(memory.text);
@@ -413,7 +444,7 @@ Test(output, calibration_legend_stands_only_under_calibrated_tables)
 	struct psd_error err;
 
 	make_fixture(&fixture);
-	fixture.row.is_fit = false;
+	fixture.results[0].is_fit = false;
 	open_memory(&memory);
 	cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
 	cr_expect_null(strstr(text_of(&memory), "calibrated"));
@@ -427,7 +458,7 @@ Test(output, table_marks_what_lies_beyond_the_calibration)
 		unsigned workers;
 		double bandwidth_ratio;
 		const char *mark; /* NULL: none */
-	} cases[] = {{4, 1, NULL}, {2, 1, "  workers\n"}, {4, 2, "  link\n"}, {2, 2, "  workers, link\n"}};
+	} cases[] = {{4, 1, NULL}, {2, 1, "  workers\n"}, {4, 2, "  link\n"}, {2, 2, "  both\n"}};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct fixture fixture;
@@ -437,12 +468,45 @@ Test(output, table_marks_what_lies_beyond_the_calibration)
 		make_fixture(&fixture);
 		fixture.scenario.calibration = (struct psd_calibrated){
 			cases[i].workers, fixture.results[0].point.bandwidth_bps * cases[i].bandwidth_ratio};
+		for (unsigned r = 0; r < 2; r++)
+			fixture.results[r].beyond =
+				psd_result_beyond(&fixture.scenario.calibration, &fixture.results[r].point);
 		open_memory(&memory);
 		cr_assert_eq(psd_output_table(memory.out, &fixture.report, &err), PSD_OK);
 		text_of(&memory);
 		cr_expect_eq(strstr(memory.text, "beyond") && cases[i].mark, cases[i].mark != NULL, "%s", memory.text);
 		if (cases[i].mark)
 			cr_expect_not_null(strstr(memory.text, cases[i].mark), "%s", memory.text);
+		free(memory.text);
+		release_fixture(&fixture);
+	}
+}
+
+/* Of 2 s: rebuilds keep the device busy, or another worker keeps it waiting. */
+Test(output, bottleneck_follows_the_largest_part)
+{
+	static const struct {
+		struct psd_parts parts;
+		const char *words;
+	} cases[] = {
+		{{0.5, 1.4, 0.1, 0.0},
+		 "the second at 4 nodes: bound by the device, busy for 95 % of an iteration of 2 s: 25 % forward and "
+		 "backward, 70 % other\n  work (factor rebuilds), 5 % exposed communication.\n"},
+		{{0.5, 0.0, 0.5, 1.0},
+		 "the second at 4 nodes: bound by waiting for others, which is 50 % of an iteration of 2 s: 25 % "
+		 "forward and backward,\n  25 % exposed communication, 50 % other waiting (slow or uneven nodes).\n"},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct fixture fixture;
+		struct memory memory;
+
+		make_fixture(&fixture);
+		fixture.scenario.jitter_ratio = 0.1;
+		fixture.results[1].outcome.parts = cases[i].parts;
+		open_memory(&memory);
+		psd_output_bottlenecks(memory.out, &fixture.report);
+		cr_expect_not_null(strstr(text_of(&memory), cases[i].words), "%s", memory.text);
 		free(memory.text);
 		release_fixture(&fixture);
 	}

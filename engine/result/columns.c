@@ -1,0 +1,283 @@
+/* One row for each column; whoever writes results goes through them. */
+#include "engine/result/columns.h"
+
+#include <math.h>
+
+#include "engine/base/grid.h"
+#include "engine/base/units.h"
+
+enum { SEC_DIGITS = 9, RATE_DIGITS = 15, RATIO_DIGITS = 6 };
+
+enum kind { TEXT, COUNT, BYTES, NUMBER, VALUE };
+
+/* How a table shows it. Of the first three all rows have the decimals that the smallest figure needs. */
+enum show {
+	SHOW_SEC,
+	SHOW_IMAGES,
+	SHOW_MB,
+	SHOW_TEXT,
+	SHOW_COUNT,
+	SHOW_RATE,
+	SHOW_RATIO,
+	SHOW_PLAIN,
+	SHOW_PERCENT,
+	SHOW_ERROR
+};
+enum { SHOWN_ALIKE = 3 };
+
+enum column_id {
+	SCENARIO,
+	SYSTEM,
+	EXECUTOR,
+	NODES,
+	WORKERS,
+	BANDWIDTH,
+	ITERATION,
+	IMAGES,
+	SPEEDUP,
+	COMPUTE,
+	EXPOSED,
+	SENT,
+	RECEIVED,
+	PUBLISHED_IMAGES,
+	PUBLISHED_SPEEDUP,
+	ERROR,
+	OTHER_WORK,
+	OTHER_WAITING,
+	COLUMNS, /* of CSV; the next ones are in tables only */
+	BEYOND = COLUMNS,
+	LOSS,
+	ACCURACY,
+	DILATION,
+	BUSY,
+	ALL_COLUMNS
+};
+
+static const struct column {
+	const char *name;
+	const char *upper, *lower; /* a table's head */
+	enum show show;
+	enum kind kind;
+	size_t offset;
+	int digits; /* in CSV; of a percentage: decimals */
+	const char *unit, *meaning;
+} columns[ALL_COLUMNS] = {
+#define AT(member) offsetof(struct psd_result, member)
+	[SCENARIO] = {"scenario", "", "", SHOW_TEXT, TEXT, AT(scenario), 0, "", "title of the scenario"},
+	[SYSTEM] = {"system", "", "system", SHOW_TEXT, TEXT, AT(system_name), 0, "", "its name in the scenario"},
+	[EXECUTOR] = {"executor", "", "", SHOW_TEXT, TEXT, AT(executor), 0, "",
+		      "`sim-flow`, `sim-message` or `estimate`; `real-cpu` or `real-replay` where it was carried out"},
+	[NODES] = {"nodes", "", "nodes", SHOW_COUNT, COUNT, AT(point.nodes), 0, "", "with workers on them"},
+	[WORKERS] = {"workers", "", "workers", SHOW_COUNT, COUNT, AT(point.workers), 0, "", "on all nodes together"},
+	[BANDWIDTH] = {"bandwidth_bps", "", "link", SHOW_RATE, VALUE, AT(bandwidth_bps), RATE_DIGITS, "bit/s",
+		       "of a node's link; empty where links are what they are"},
+	[ITERATION] = {"iteration_sec", "iteration", "s", SHOW_SEC, NUMBER, AT(outcome.iteration_sec), SEC_DIGITS, "s",
+		       "an iteration: the mean of the measured ones; of a real run their median"},
+	[IMAGES] = {"images_per_sec", "", "images/s", SHOW_IMAGES, NUMBER, AT(images_per_sec), SEC_DIGITS, "1/s",
+		    "samples that all workers together train on in a second"},
+	[SPEEDUP] = {"speedup", "", "speedup", SHOW_RATIO, VALUE, AT(speedup), RATIO_DIGITS, "",
+		     "`images_per_sec` over the baseline's; empty where the baseline was not measured"},
+	[COMPUTE] = {"compute_sec", "compute", "s", SHOW_SEC, NUMBER, AT(outcome.parts.compute_sec), SEC_DIGITS, "s",
+		     "of the iteration: the device does forward and backward"},
+	[EXPOSED] =
+		{"exposed_comm_sec", "exposed", "comm s", SHOW_SEC, NUMBER, AT(outcome.parts.exposed_comm_sec),
+		 SEC_DIGITS, "s",
+		 "of the iteration: the device waits while something is on its way or queued: copies between device "
+		 "and host, messages, collectives, sums at servers"},
+	[SENT] = {"tx_bytes_per_node", "sent", "MB/node", SHOW_MB, BYTES, AT(outcome.sent_bytes_per_node), 0, "byte",
+		  "sent to other nodes in an iteration, by the node that sends most"},
+	[RECEIVED] = {"rx_bytes_per_node", "", "", SHOW_MB, BYTES, AT(outcome.received_bytes_per_node), 0, "byte",
+		      "received from other nodes in an iteration, by the node that receives most"},
+	[PUBLISHED_IMAGES] = {"published_images_per_sec", "published", "images/s", SHOW_IMAGES, VALUE,
+			      AT(published_images_per_sec), SEC_DIGITS, "1/s", "what was published"},
+	[PUBLISHED_SPEEDUP] = {"published_speedup", "published", "speedup", SHOW_RATIO, VALUE, AT(published_speedup),
+			       RATIO_DIGITS, "", "what was published"},
+	[ERROR] = {"error_ratio", "error", "%  ", SHOW_ERROR, VALUE, AT(error_ratio), RATIO_DIGITS, "",
+		   "predicted / published - 1, of images per second where they are published, else of the speedup"},
+	[OTHER_WORK] = {"other_work_sec", "other", "work s", SHOW_SEC, NUMBER, AT(outcome.parts.other_work_sec),
+			SEC_DIGITS, "s",
+			"of the iteration: the device does something else: rebuilds from factors, updates, the stack's "
+			"end of an iteration"},
+	[OTHER_WAITING] = {"other_waiting_sec", "other", "wait s", SHOW_SEC, NUMBER,
+			   AT(outcome.parts.other_waiting_sec), SEC_DIGITS, "s",
+			   "of the iteration: the device waits for something that is not on its way, such as a slower "
+			   "worker's layers, or for a core"},
+	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
+	[LOSS] = {NULL, "last", "loss", SHOW_PLAIN, VALUE, AT(last_loss), 0, "", ""},
+	[ACCURACY] = {NULL, "test", "accuracy", SHOW_PERCENT, VALUE, AT(accuracy_ratio), 2, "", ""},
+	[DILATION] = {NULL, "", "dilation", SHOW_PLAIN, VALUE, AT(dilation_ratio), 0, "", ""},
+	[BUSY] = {NULL, "machine", "busy", SHOW_PERCENT, VALUE, AT(busy_ratio), 0, "", ""},
+#undef AT
+};
+
+static struct psd_result_value number_of(const struct psd_result *result, const struct column *column)
+{
+	const void *at = (const char *)result + column->offset;
+
+	switch (column->kind) {
+	case COUNT: return (struct psd_result_value){true, *(const unsigned *)at};
+	case BYTES: return (struct psd_result_value){true, (double)*(const uint64_t *)at};
+	case NUMBER: return (struct psd_result_value){true, *(const double *)at};
+	case VALUE: return *(const struct psd_result_value *)at;
+	case TEXT: break;
+	}
+	return (struct psd_result_value){false, 0.0};
+}
+
+static const char *text_of(const struct psd_result *result, const struct column *column)
+{
+	return column->kind == TEXT ? *(const char *const *)((const char *)result + column->offset) : NULL;
+}
+
+bool psd_result_field(const struct psd_result *result, unsigned c, struct psd_field *field)
+{
+	if (c >= COLUMNS)
+		return false;
+	*field = (struct psd_field){columns[c].name, text_of(result, &columns[c]), number_of(result, &columns[c]),
+				    columns[c].digits};
+	return true;
+}
+
+/* ---- CSV ---- */
+
+void psd_columns_add_csv_head(struct psd_text *text)
+{
+	for (unsigned c = 0; c < COLUMNS; c++)
+		psd_text_add(text, "%s%s", c ? "," : "", columns[c].name);
+	psd_text_add(text, "\n");
+}
+
+void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result)
+{
+	struct psd_field field;
+
+	for (unsigned c = 0; psd_result_field(result, c, &field); c++) {
+		psd_text_add(text, "%s", c ? "," : "");
+		if (field.text)
+			psd_text_add_csv(text, field.text);
+		else if (field.number.is_there && isfinite(field.number.value))
+			psd_text_add(text, field.digits ? "%.*g" : "%.*f", field.digits, field.number.value);
+	}
+	psd_text_add(text, "\n");
+}
+
+/* ---- tables ---- */
+
+/* In their order: the four parts of an iteration side by side. */
+static const enum column_id in_tables[] = {
+	NODES,	  WORKERS,	 BANDWIDTH, SYSTEM,	      ITERATION,	 IMAGES, SPEEDUP, COMPUTE, OTHER_WORK,
+	EXPOSED,  OTHER_WAITING, SENT,	    PUBLISHED_IMAGES, PUBLISHED_SPEEDUP, ERROR,	 BEYOND,  LOSS,	   ACCURACY,
+	DILATION, BUSY};
+enum { IN_TABLES = sizeof(in_tables) / sizeof(in_tables[0]) };
+
+_Static_assert((int)IN_TABLES <= (int)PSD_GRID_COLUMNS, "a grid holds every column");
+
+static const double scales[] = {[SHOW_SEC] = 1, [SHOW_IMAGES] = 1, [SHOW_MB] = 1e-6};
+static const int most_decimals[SHOWN_ALIKE] = {[SHOW_SEC] = 7, [SHOW_IMAGES] = 3, [SHOW_MB] = 3};
+
+struct table {
+	const struct psd_result *results;
+	unsigned n_results;
+	int decimals[SHOWN_ALIKE];
+};
+
+/* The smallest of these figures above 0 keeps three digits. */
+static void find_decimals(struct table *table)
+{
+	static const enum column_id measures[] = {ITERATION, COMPUTE, IMAGES, SENT};
+	double least[SHOWN_ALIKE] = {INFINITY, INFINITY, INFINITY};
+
+	for (unsigned i = 0; i < table->n_results; i++)
+		for (unsigned m = 0; m < sizeof(measures) / sizeof(measures[0]); m++) {
+			const struct column *column = &columns[measures[m]];
+			const double value = number_of(&table->results[i], column).value * scales[column->show];
+
+			if (value > 0.0)
+				least[column->show] = fmin(least[column->show], value);
+		}
+	for (unsigned s = 0; s < SHOWN_ALIKE; s++)
+		table->decimals[s] = psd_grid_decimals(least[s], most_decimals[s]);
+}
+
+/* Left out is what would say the same in every row: as many workers as nodes, one bandwidth, no such part of an
+ * iteration. */
+static bool says_something(const struct table *table, enum column_id c)
+{
+	const double least_sec = 0.5 * pow(10, -table->decimals[SHOW_SEC]);
+
+	for (unsigned i = 0; i < table->n_results; i++) {
+		const struct psd_result *result = &table->results[i];
+
+		if ((c != WORKERS || result->point.workers != result->point.nodes) &&
+		    (c != BANDWIDTH || result->bandwidth_bps.value != table->results[0].bandwidth_bps.value) &&
+		    ((c != OTHER_WORK && c != OTHER_WAITING) || number_of(result, &columns[c]).value >= least_sec))
+			return true;
+	}
+	return false;
+}
+
+static void set_number(struct psd_grid *grid, unsigned at, const struct table *table, const struct column *column,
+		       const struct psd_result *result)
+{
+	const double value = number_of(result, column).value;
+	char rate[PSD_UNITS_TEXT_MAX];
+
+	switch (column->show) {
+	case SHOW_SEC:
+	case SHOW_IMAGES:
+	case SHOW_MB:
+		psd_grid_set(grid, at, "%.*f", table->decimals[column->show], value * scales[column->show]);
+		break;
+	case SHOW_COUNT: psd_grid_set(grid, at, "%.0f", value); break;
+	case SHOW_RATE: psd_grid_set(grid, at, "%s", psd_units_write_rate(value, rate)); break;
+	case SHOW_RATIO: psd_grid_set(grid, at, "%.2f", value); break;
+	case SHOW_PLAIN: psd_grid_set(grid, at, isfinite(value) ? "%.4g" : "diverged", value); break;
+	case SHOW_PERCENT: psd_grid_set(grid, at, "%.*f %%", column->digits, 100.0 * value); break;
+	case SHOW_ERROR: psd_grid_set(grid, at, "%+.1f %c", 100.0 * value, result->is_fit ? 'c' : ' '); break;
+	case SHOW_TEXT: break;
+	}
+}
+
+static void set_cell(struct psd_grid *grid, unsigned at, const struct table *table, const struct column *column,
+		     const struct psd_result *result)
+{
+	const char *text = text_of(result, column);
+
+	if (text)
+		psd_grid_set(grid, at, "%s", text);
+	else if (number_of(result, column).is_there)
+		set_number(grid, at, table, column, result);
+}
+
+void psd_columns_add_table(struct psd_text *text, const struct psd_result results[], unsigned n_systems,
+			   unsigned n_points)
+{
+	struct table table = {.results = results, .n_results = n_systems * n_points};
+	struct psd_grid grid = {.n_rows = 0};
+
+	find_decimals(&table);
+	for (unsigned t = 0; t < IN_TABLES; t++)
+		psd_grid_add_column(&grid, columns[in_tables[t]].upper, columns[in_tables[t]].lower,
+				    columns[in_tables[t]].kind == TEXT);
+	for (unsigned p = 0; p < n_points; p++) {
+		if (n_systems > 1)
+			psd_grid_add_gap(&grid);
+		for (unsigned s = 0; s < n_systems; s++) {
+			psd_grid_add_row(&grid);
+			for (unsigned t = 0; t < IN_TABLES; t++)
+				if (says_something(&table, in_tables[t]))
+					set_cell(&grid, t, &table, &columns[in_tables[t]], &results[s * n_points + p]);
+		}
+	}
+	psd_grid_add(text, &grid);
+	psd_grid_release(&grid);
+}
+
+/* ---- the reference ---- */
+
+void psd_columns_add_reference(struct psd_text *text)
+{
+	psd_text_add(text, "| column | unit | meaning |\n|---|---|---|\n");
+	for (unsigned c = 0; c < COLUMNS; c++)
+		psd_text_add(text, "| `%s` | %s | %s |\n", columns[c].name, columns[c].unit, columns[c].meaning);
+}

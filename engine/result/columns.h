@@ -1,0 +1,28 @@
+/* The columns of results, once: names, units and order, for CSV and JSON, for people's tables and for the reference in
+ * engine/result/README.md. In CSV names and order are a promise: a new column goes behind the last. */
+#ifndef PSD_COLUMNS_H
+#define PSD_COLUMNS_H
+
+#include "engine/base/text.h"
+#include "engine/result/result.h"
+
+/* What stands in a column of a result; texts are borrowed. */
+struct psd_field {
+	const char *name;
+	const char *text; /* NULL: a number */
+	struct psd_result_value number;
+	int digits; /* significant ones; 0: a whole number */
+};
+/* The fields of a result in the order of the columns; false behind the last. */
+bool psd_result_field(const struct psd_result *result, unsigned column, struct psd_field *field);
+
+/* CSV as RFC 4180 has it, but for the line ends, which are "\n"; what is not there is empty. */
+void psd_columns_add_csv_head(struct psd_text *text);
+void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result);
+/* A table for people, point by point where there are several. results: systems outermost, as in a report. */
+void psd_columns_add_table(struct psd_text *text, const struct psd_result results[], unsigned n_systems,
+			   unsigned n_points);
+/* What each column of the CSV means, as a table in Markdown. */
+void psd_columns_add_reference(struct psd_text *text);
+
+#endif

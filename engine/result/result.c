@@ -1,0 +1,67 @@
+/* The arithmetic of results. */
+#include "engine/result/result.h"
+
+#include <stdio.h>
+
+double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec)
+{
+	return (double)point->workers * batch_per_worker / iteration_sec;
+}
+
+/* Throughput is what was measured; a speedup has a second measurement in it. */
+static void compare(struct psd_result *result, const struct psd_published_row *published)
+{
+	result->published_images_per_sec =
+		(struct psd_result_value){published->has_images_per_sec, published->images_per_sec};
+	result->published_speedup = (struct psd_result_value){published->has_speedup, published->speedup};
+	result->error_ratio.is_there = published->has_images_per_sec || published->has_speedup;
+	result->error_ratio.value = published->has_images_per_sec
+					    ? result->images_per_sec / published->images_per_sec - 1.0
+					    : result->speedup.value / published->speedup - 1.0;
+	result->is_fit = published->is_fit;
+}
+
+struct psd_result psd_result_make(const struct psd_result_basis *basis, const struct psd_system *system,
+				  struct psd_point point, const struct psd_outcome *outcome,
+				  double baseline_images_per_sec)
+{
+	const struct psd_published_row *published =
+		basis->published ? psd_published_find(basis->published, system->name, point.workers) : NULL;
+	struct psd_result result = {
+		.scenario = basis->scenario->title,
+		.system_name = system->name,
+		.executor = basis->executor,
+		.system = system,
+		.point = point,
+		.bandwidth_bps = {point.bandwidth_bps > 0.0, point.bandwidth_bps},
+		.outcome = *outcome,
+		.images_per_sec =
+			psd_result_images_per_sec(&point, basis->scenario->batch_per_worker, outcome->iteration_sec),
+	};
+
+	if (baseline_images_per_sec > 0.0)
+		result.speedup = (struct psd_result_value){true, result.images_per_sec / baseline_images_per_sec};
+	if (published)
+		compare(&result, published);
+	return result;
+}
+
+const char *psd_result_beyond(const struct psd_calibrated *calibration, const struct psd_point *point)
+{
+	static const char *const words[2][2] = {{NULL, "link"}, {"workers", "both"}};
+
+	return calibration->workers ? words[point->workers > calibration->workers]
+					   [point->bandwidth_bps != calibration->bandwidth_bps]
+				    : NULL;
+}
+
+char *psd_result_point_name(const struct psd_point *point, char *text, size_t room)
+{
+	const char *plural = point->nodes == 1 ? "" : "s";
+
+	if (point->workers == point->nodes)
+		snprintf(text, room, "%u node%s", point->nodes, plural);
+	else
+		snprintf(text, room, "%u node%s (%u workers)", point->nodes, plural, point->workers);
+	return text;
+}
