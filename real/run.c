@@ -375,7 +375,8 @@ static void remark(const struct command *command)
 
 	if (command->options->is_quiet || !speaks(command))
 		return;
-	psd_scenario_add_unheeded(&text, command->scenario, replay_of(command) ? PSD_BY_REPLAY : PSD_BY_RUN);
+	psd_scenario_add_unheeded(&text, command->scenario, replay_of(command) ? PSD_BY_REPLAY : PSD_BY_RUN,
+				  PSD_BY_ALL);
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
 		psd_console_say("psd-run: %.*s\n", (int)strcspn(line, "\n"), line);
 	if (command->options->has_no_emulation)

@@ -351,7 +351,5 @@ enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const st
 				const struct psd_node *mapping)
 {
 	psd_schema_set_defaults(reader->base, root->section);
-	if (root->section->prepare)
-		root->section->prepare(reader, reader->base, mapping);
 	return read_section(reader, reader->base, root->section, root->name, mapping);
 }

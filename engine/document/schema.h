@@ -85,7 +85,8 @@ struct psd_section {
 /* Row i of a section, counted through its tables; NULL behind the last. */
 const struct psd_key *psd_section_key(const struct psd_section *section, unsigned i);
 
-/* The row of "key", or of "section.key" below; NULL: none. Adds to *offset where its value is in the section's struct. */
+/* The row of "key", or of "section.key" below; NULL: none. Adds to *offset where its value is in the section's struct.
+ */
 const struct psd_key *psd_section_find(const struct psd_section *section, const char *path, size_t *offset);
 
 /* Defaults of a section and of those in it. */

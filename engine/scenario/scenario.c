@@ -34,7 +34,7 @@ static const struct psd_key compute_keys[] = {
 	 .help = "makers' figures and assumed efficiencies stand for a profile"},
 	{KEY("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9,
 	 .help = "measured on one worker: scales all layers alike"},
-	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
 	 .help = "standard deviation of a layer's time, for each node and iteration, as a share"},
 	{KEY("replay", FLAG, has_replay), .fallback = "false", .uses = PSD_BY_PSD_RUN | PSD_AGREED,
 	 .help = "psd-run computes nothing, operations last as long as predicted, messages are real"},
@@ -76,10 +76,10 @@ static const struct psd_key root_keys[] = {
 	 .entry_bytes = sizeof(struct psd_system), .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "ways to synchronise gradients, compared side by side"},
 	{SECTION("sweep", psd_scenario_sweep), .uses = PSD_BY_ALL, .help = "a row of the table for each point"},
-	{KEY("fidelity", CHOICE, fidelity), .names = psd_fidelity_names, .fallback = "flow", .uses = PSD_BY_SIM,
+	{KEY("fidelity", CHOICE, fidelity), .names = psd_fidelity_names, .fallback = "flow", .uses = PSD_BY_SIMULATION,
 	 .help = "what one simulated transfer stands for: a flow between neighbours, or each message"},
 	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
-	 .uses = PSD_BY_SIM | PSD_BY_REPLAY,
+	 .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
 	 .help = "how many are measured, after those that fill the pipeline; else one, with jitter 20, of a replay 6"},
 	{KEY("seed", COUNT, seed), .highest = 4294967295.0, .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "of start values, the order of samples and jitter: equal seeds give equal results"},
@@ -112,19 +112,13 @@ static enum psd_status check_title(const struct psd_schema_reader *reader, const
 	return PSD_OK;
 }
 
-static void prepare_root(const struct psd_schema_reader *reader, void *base, const struct psd_node *root)
-{
-	struct psd_scenario *scenario = base;
-
-	scenario->title = reader->path;
-	scenario->root = root;
-}
-
 static enum psd_status check_root(const struct psd_schema_reader *reader, void *base, const struct psd_node *root)
 {
 	struct psd_scenario *scenario = base;
 	enum psd_status status = check_title(reader, root);
 
+	if (!scenario->title)
+		scenario->title = scenario->path;
 	if (!status)
 		status = psd_scenario_check_cluster(reader, root);
 	if (!status)
@@ -139,7 +133,7 @@ static enum psd_status check_root(const struct psd_schema_reader *reader, void *
 	return status;
 }
 
-static const struct psd_section root_section = {.tables = {root_keys}, .prepare = prepare_root, .check = check_root};
+static const struct psd_section root_section = {.tables = {root_keys}, .check = check_root};
 const struct psd_key psd_scenario_root = {SECTION("scenario", root_section), .uses = PSD_BY_ALL};
 
 /* ---- files ---- */
@@ -158,6 +152,7 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	for (; settings && *settings && !status; settings++)
 		status = psd_overlay_set(&root, *settings, &arena, err);
+	fresh.root = root;
 	if (!status)
 		status = psd_schema_read(&(struct psd_schema_reader){&fresh, fresh.path, &arena, err},
 					 &psd_scenario_root, root);

@@ -94,7 +94,6 @@ struct psd_slowdown {
 	double compute_ratio; /* 0.5: half the speed; 1: untouched */
 	double link_ratio;
 	double from_sec, until_sec;
-	struct psd_place at;
 };
 
 /* Every period_sec, `bytes` go from one node to another, from the start of the run to its end. */
@@ -102,7 +101,6 @@ struct psd_background {
 	unsigned from_node, to_node;
 	uint64_t bytes;
 	double period_sec; /* 0: the next starts when the one before has ended */
-	struct psd_place at;
 };
 
 struct psd_system {

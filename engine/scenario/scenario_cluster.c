@@ -20,10 +20,11 @@ const char *const psd_topology_names[] = {"star", "racks", "fat-tree", "platform
 #define OF_ALL			    (OF_SWITCHES | BIT(PLATFORM))
 
 static const struct psd_key network_keys[] = {
-	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star", .uses = PSD_BY_SIM,
-	 .is_refused = true, .help = "star: one switch that never blocks; platform: what `platform` says"},
+	{NETWORK("topology", CHOICE, topology), .names = psd_topology_names, .fallback = "star",
+	 .uses = PSD_BY_SIMULATION, .is_refused = true,
+	 .help = "star: one switch that never blocks; platform: what `platform` says"},
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
-	 .uses = PSD_BY_SIM, .is_refused = true, .help = "SimGrid's XML; `host.latency` still counts"},
+	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "SimGrid's XML; `host.latency` still counts"},
 	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
 	 .help = "of a node's link, each direction; beside `platform` for planning only"},
 	{NETWORK("latency", SECONDS, latency_sec), .when = {"topology", OF_ALL, OF_SWITCHES},
@@ -32,9 +33,9 @@ static const struct psd_key network_keys[] = {
 	 .when = {"topology", OF_SWITCHES, 0}, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "what packet headers leave of a link's rate to tensors"},
 	{NETWORK("nodes_per_rack", UNSIGNED, nodes_per_rack), .lowest = 1, .highest = PSD_MAX_NODES,
-	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIM, .help = "nodes below one leaf switch"},
+	 .when = {"topology", OF_RACKS, OF_RACKS}, .uses = PSD_BY_SIMULATION, .help = "nodes below one leaf switch"},
 	{NETWORK("oversubscription", NUMBER, oversubscription_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
-	 .when = {"topology", OF_RACKS, 0}, .uses = PSD_BY_SIM,
+	 .when = {"topology", OF_RACKS, 0}, .uses = PSD_BY_SIMULATION,
 	 .help = "sum of a leaf's node links over that of its uplinks"},
 	{.name = NULL},
 };
@@ -71,16 +72,7 @@ static const struct psd_key class_keys[] = {
 	{.name = NULL},
 };
 
-static void prepare_class(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
-{
-	struct psd_collective_class *class = base;
-
-	(void)reader;
-	(void)entry;
-	class->up_to_bytes = UINT64_MAX;
-}
-
-static const struct psd_section class_section = {.tables = {class_keys}, .prepare = prepare_class};
+static const struct psd_section class_section = {.tables = {class_keys}};
 
 static const struct psd_key host_keys[] = {
 	{HOST("copy", RATE, copy_bps), .help = "between device and host, each direction its own engine"},
@@ -100,33 +92,29 @@ static const struct psd_key host_keys[] = {
 	{.name = NULL},
 };
 
-static enum psd_status check_class(const struct psd_collective_class *class, bool is_first,
-				   const struct psd_node *entry, struct psd_error *err)
-{
-	const struct psd_node *up_to = psd_node_child(entry, "up_to");
-
-	if (entry->next && !up_to)
-		return psd_error_set(err, PSD_EINVAL, entry->at,
-				     "'collective' needs 'up_to' in every class but the last");
-	if (!entry->next && up_to)
-		return psd_error_set(
-			err, PSD_EINVAL, up_to->key_at,
-			"'up_to' stands in the last class of 'collective', which must hold for all larger messages");
-	if (up_to && !is_first && class->up_to_bytes <= class[-1].up_to_bytes)
-		return psd_error_set(err, PSD_EINVAL, up_to->at,
-				     "'up_to' is '%.80s', must be more than in the class before", up_to->text);
-	return PSD_OK;
-}
-
+/* The last class holds for all larger messages. */
 static enum psd_status check_host(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {
-	const struct psd_host *host = base;
-	const struct psd_node *list = psd_node_child(mapping, "collective"), *entry = list ? list->first : NULL;
-	enum psd_status status = PSD_OK;
+	struct psd_collective_class *class = ((struct psd_host *)base)->collective;
+	const struct psd_node *list = psd_node_child(mapping, "collective");
 
-	for (unsigned i = 0; entry && !status; i++, entry = entry->next)
-		status = check_class(&host->collective[i], i == 0, entry, reader->err);
-	return status;
+	for (const struct psd_node *entry = list ? list->first : NULL; entry; entry = entry->next, class ++) {
+		const struct psd_node *up_to = psd_node_child(entry, "up_to");
+
+		if (entry->next && !up_to)
+			return psd_error_set(reader->err, PSD_EINVAL, entry->at,
+					     "'collective' needs 'up_to' in every class but the last");
+		if (!entry->next && up_to)
+			return psd_error_set(reader->err, PSD_EINVAL, up_to->key_at,
+					     "'up_to' stands in the last class of 'collective', which must hold for "
+					     "all larger messages");
+		if (!up_to)
+			class->up_to_bytes = UINT64_MAX;
+		else if (entry != list->first && class->up_to_bytes <= class[-1].up_to_bytes)
+			return psd_error_set(reader->err, PSD_EINVAL, up_to->at,
+					     "'up_to' is '%.80s', must be more than in the class before", up_to->text);
+	}
+	return PSD_OK;
 }
 
 const struct psd_section psd_scenario_host = {.tables = {host_keys}, .check = check_host};
@@ -159,29 +147,22 @@ static const struct psd_key slow_keys[] = {
 	{.name = NULL},
 };
 
-static void prepare_slow(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
-{
-	struct psd_slowdown *slow = base;
-
-	(void)reader;
-	slow->until_sec = INFINITY;
-	slow->at = entry->at;
-}
-
 static enum psd_status check_slow(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
-	const struct psd_slowdown *slow = base;
+	struct psd_slowdown *slow = base;
+	const struct psd_node *until = psd_node_child(entry, "until");
 
 	if (!psd_node_child(entry, "compute") && !psd_node_child(entry, "link"))
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at, "'slow' needs 'compute' or 'link'");
+	if (!until)
+		slow->until_sec = INFINITY;
 	if (slow->until_sec <= slow->from_sec)
-		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "until")->at,
-				     "'until' is '%.80s', must be later than 'from'",
-				     psd_node_child(entry, "until")->text);
+		return psd_error_set(reader->err, PSD_EINVAL, until->at,
+				     "'until' is '%.80s', must be later than 'from'", until->text);
 	return PSD_OK;
 }
 
-static const struct psd_section slow_section = {.tables = {slow_keys}, .prepare = prepare_slow, .check = check_slow};
+static const struct psd_section slow_section = {.tables = {slow_keys}, .check = check_slow};
 
 static const struct psd_key background_keys[] = {
 	{BACKGROUND("from", UNSIGNED, from_node), .is_required = true, .highest = PSD_MAX_NODES - 1, .help = "a node"},
@@ -231,10 +212,10 @@ static const struct psd_key cluster_keys[] = {
 	 .help = "processors that compute the layers, and reduce, update and serve the sockets as well"},
 	{CLUSTER("slow", SECTION, slowdowns), .section = &slow_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_slowdowns), .entry_bytes = sizeof(struct psd_slowdown),
-	 .uses = PSD_BY_SIM, .is_refused = true, .help = "nodes that are slow, for a time or for good"},
+	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "nodes that are slow, for a time or for good"},
 	{CLUSTER("background", SECTION, backgrounds), .section = &background_section, .most_entries = PSD_MAX_EVENTS,
 	 .n_entries_offset = offsetof(struct psd_scenario, n_backgrounds), .entry_bytes = sizeof(struct psd_background),
-	 .uses = PSD_BY_SIM, .is_refused = true, .help = "traffic of others"},
+	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "traffic of others"},
 	{.name = NULL},
 };
 

@@ -14,11 +14,11 @@ struct search {
 
 char *psd_scenario_write_users(unsigned uses, char text[PSD_USERS_TEXT_MAX])
 {
-	const char *names[3];
+	const char *names[2];
 	unsigned n = 0;
 
 	if (uses & PSD_BY_SIM)
-		names[n++] = "psd-sim";
+		names[n++] = uses & PSD_BY_ESTIMATE ? "psd-sim" : "psd-sim's simulation";
 	if ((uses & PSD_BY_PSD_RUN) == PSD_BY_PSD_RUN)
 		names[n++] = "psd-run";
 	else if (uses & PSD_BY_PSD_RUN)
@@ -96,11 +96,14 @@ enum psd_status psd_scenario_check_heeded(const struct psd_scenario *scenario, e
 	return search.status;
 }
 
-void psd_scenario_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario, enum psd_use executor)
+void psd_scenario_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario, enum psd_use executor,
+			       enum psd_use others)
 {
 	struct search search = {.uses = uses_of(scenario, executor), .text = text};
 
 	for (search.users = 1; search.users <= PSD_BY_ALL; search.users++) {
+		if (!(search.users & others))
+			continue;
 		search.has_line = false;
 		psd_schema_walk(&psd_scenario_root, scenario, scenario->root, visit_unheeded, &search);
 		if (search.has_line)

@@ -6,13 +6,15 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
 
-/* executor: one of PSD_BY_SIM, PSD_BY_RUN, PSD_BY_REPLAY. PSD_EINVAL at the first key of the file without which the
+/* executor: one of PSD_BY_SIMULATION, PSD_BY_ESTIMATE, PSD_BY_RUN, PSD_BY_REPLAY. PSD_EINVAL at the first key of the file without which the
  * executor would carry out something else, and which it cannot heed; the text says who can. */
 enum psd_status psd_scenario_check_heeded(const struct psd_scenario *scenario, enum psd_use executor,
 					  struct psd_error *err) PSD_MUST_CHECK;
 /* The other keys of the file that differ from what holds without them, and that the executor does not heed: "heeded
- * only by psd-sim: 'fidelity' 'published'", a line for each set of executors; nothing when it heeds all. */
-void psd_scenario_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario, enum psd_use executor);
+ * only by psd-sim: 'fidelity' 'published'", a line for each set of executors with one of `others`; nothing when it
+ * heeds all. */
+void psd_scenario_add_unheeded(struct psd_text *text, const struct psd_scenario *scenario, enum psd_use executor,
+			       enum psd_use others);
 
 /* "psd-sim and replays"; of what no executor heeds "nobody". */
 enum { PSD_USERS_TEXT_MAX = 48 };

@@ -7,9 +7,11 @@
 
 /* What heeds a key; bits of psd_key.uses. */
 enum psd_use {
-	PSD_BY_SIM = 1,	   /* psd-sim */
-	PSD_BY_RUN = 2,	   /* psd-run where it trains */
-	PSD_BY_REPLAY = 4, /* psd-run where it replays */
+	PSD_BY_SIMULATION = 1,
+	PSD_BY_ESTIMATE = 32,
+	PSD_BY_SIM = PSD_BY_SIMULATION | PSD_BY_ESTIMATE, /* psd-sim, either way */
+	PSD_BY_RUN = 2,					  /* psd-run where it trains */
+	PSD_BY_REPLAY = 4,				  /* psd-run where it replays */
 	PSD_BY_CHOICE = 8, /* who chooses a system's methods by seconds, whatever carries them out */
 	PSD_AGREED = 16,   /* all hosts of a run must have the same; those of PSD_BY_CHOICE where a system chooses so */
 	PSD_BY_PSD_RUN = PSD_BY_RUN | PSD_BY_REPLAY,

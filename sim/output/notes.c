@@ -1,6 +1,7 @@
 /* What a reader has to know before trusting the figures of a report. */
 #include <string.h>
 
+#include "engine/scenario/scenario_heed.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
@@ -22,26 +23,18 @@ static bool has_changing_links(const struct psd_scenario *scenario)
 	return scenario->n_backgrounds > 0;
 }
 
-static void append_item(FILE *out, bool is_there, const char *item, unsigned *n_items)
-{
-	if (is_there)
-		fprintf(out, "%s%s", (*n_items)++ ? ", " : "note: the estimate knows nothing of ", item);
-}
-
 /* All that only a simulation heeds. */
 static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 {
-	unsigned n_items = 0;
+	struct psd_text text = {.bytes = NULL};
 
-	append_item(out, scenario->network.topology == PSD_TOPOLOGY_RACKS, "racks", &n_items);
-	append_item(out, scenario->network.topology == PSD_TOPOLOGY_FAT_TREE, "the fat tree", &n_items);
-	append_item(out, scenario->network.topology == PSD_TOPOLOGY_PLATFORM, "the platform file", &n_items);
-	append_item(out, scenario->workers_per_node > 1, "sends of one node's workers that share its link", &n_items);
-	append_item(out, scenario->jitter_ratio > 0.0, "jitter", &n_items);
-	append_item(out, scenario->n_slowdowns > 0, "slow nodes", &n_items);
-	append_item(out, scenario->n_backgrounds > 0, "background traffic", &n_items);
-	if (n_items)
-		fputs(": simulate for those\n", out);
+	psd_scenario_add_unheeded(&text, scenario, PSD_BY_ESTIMATE, PSD_BY_SIMULATION);
+	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
+		fprintf(out, "note: %.*s\n", (int)strcspn(line, "\n"), line);
+	if (scenario->workers_per_node > 1)
+		fputs("note: the estimate knows nothing of workers of a node who send at a time: simulate for those\n",
+		      out);
+	psd_text_release(&text);
 }
 
 static bool has_system(const struct psd_scenario *scenario, const char *name)

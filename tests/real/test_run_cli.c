@@ -410,10 +410,11 @@ Test(run_cli, what_is_not_heeded_is_said)
 		{"cluster.host.copy=1GBps", "psd-sim and replays: 'cluster.host'\n"},
 		{"cluster.host.transport=1GBps --set cluster.host.incast=10%", "psd-sim and replays: 'cluster.host'\n"},
 		{"cluster.machine.cores=2 --set cluster.machine.message=1us", "psd-sim: 'cluster.machine'\n"},
-		{"compute.jitter=5%", "psd-sim and replays: 'compute.jitter'\n"},
+		{"compute.jitter=5%", "psd-sim's simulation and replays: 'compute.jitter'\n"},
 		{"compute.images_per_sec=5", "psd-sim and replays: 'compute.images_per_sec'\n"},
 		{"cluster.network.payload=95%", "psd-sim and replays: 'cluster.network.payload'\n"},
-		{"fidelity=message --set baseline=PS", "psd-sim: 'fidelity' 'baseline'\n"},
+		{"fidelity=message", "psd-sim's simulation: 'fidelity'\n"},
+		{"baseline=PS", "psd-sim: 'baseline'\n"},
 	};
 
 	for (size_t i = 0; i < sizeof(unheeded) / sizeof(unheeded[0]); i++) {

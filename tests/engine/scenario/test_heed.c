@@ -29,7 +29,7 @@ static void expect_told(const char *rest, enum psd_use executor, const char *exp
 	struct psd_scenario scenario = parse(rest);
 	struct psd_text text = {.bytes = NULL};
 
-	psd_scenario_add_unheeded(&text, &scenario, executor);
+	psd_scenario_add_unheeded(&text, &scenario, executor, PSD_BY_ALL);
 	cr_expect_str_eq(text.bytes ? text.bytes : "", expected);
 	psd_text_release(&text);
 	psd_scenario_release(&scenario);
@@ -42,7 +42,7 @@ static void expect_refused(const char *rest, enum psd_use executor, const char *
 
 	cr_expect_eq(psd_scenario_check_heeded(&scenario, executor, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text, expected);
-	cr_expect_eq(psd_scenario_check_heeded(&scenario, PSD_BY_SIM, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_scenario_check_heeded(&scenario, PSD_BY_SIMULATION, &err), PSD_OK, "%s", err.text);
 	psd_scenario_release(&scenario);
 }
 
@@ -60,15 +60,15 @@ Test(heed, every_row_has_words_and_somebody_who_heeds_it)
 
 Test(heed, what_is_as_if_it_were_absent_is_not_told)
 {
-	expect_told(PLAIN "baseline: compute\n", PSD_BY_SIM, "");
+	expect_told(PLAIN "baseline: compute\n", PSD_BY_SIMULATION, "");
 	expect_told(PLAIN "baseline: compute\n", PSD_BY_RUN, "heeded only by psd-sim and replays: 'systems.host'\n");
 }
 
 Test(heed, what_is_told_stands_beside_who_heeds_it)
 {
 	expect_told(PLAIN "baseline: A\niterations: 3\npublished: p.csv\n", PSD_BY_RUN,
-		    "heeded only by psd-sim: 'baseline' 'published'\n"
-		    "heeded only by psd-sim and replays: 'systems.host' 'iterations'\n");
+		    "heeded only by psd-sim's simulation and replays: 'iterations'\nheeded only by psd-sim: 'baseline' "
+		    "'published'\nheeded only by psd-sim and replays: 'systems.host'\n");
 	expect_told(PLAIN "baseline: A\niterations: 3\n", PSD_BY_REPLAY, "heeded only by psd-sim: 'baseline'\n");
 	expect_told(PLAIN "train: {iterations: 3, learning_rate: {base: 1}}\n", PSD_BY_REPLAY,
 		    "heeded only by training: 'train'\n");
@@ -86,8 +86,8 @@ Test(heed, costs_are_heeded_where_a_system_chooses_by_seconds)
 
 	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", text, strlen(text), settings, &err), PSD_OK, "%s",
 		     err.text);
-	psd_scenario_add_unheeded(&told, &scenario, PSD_BY_RUN);
-	cr_expect_str_eq(told.bytes, "heeded only by psd-sim and replays: 'compute.jitter'\n");
+	psd_scenario_add_unheeded(&told, &scenario, PSD_BY_RUN, PSD_BY_ALL);
+	cr_expect_str_eq(told.bytes, "heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");
 	psd_text_release(&told);
 	psd_scenario_release(&scenario);
 }
@@ -96,12 +96,13 @@ Test(heed, what_would_change_a_run_is_refused_with_its_place)
 {
 	expect_refused("cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, "
 		       "nodes_per_rack: 2}\n",
-		       PSD_BY_RUN, "a.yaml:8:54: 'topology' is 'racks', heeded only by psd-sim: must be 'star' here");
+		       PSD_BY_RUN,
+		       "a.yaml:8:54: 'topology' is 'racks', heeded only by psd-sim's simulation: must be 'star' here");
 	expect_refused("cluster:\n  nodes: 2\n  network: {platform: p.xml}\n", PSD_BY_RUN,
-		       "a.yaml:8:13: 'platform' is heeded only by psd-sim: must be left out here");
+		       "a.yaml:8:13: 'platform' is heeded only by psd-sim's simulation: must be left out here");
 	expect_refused(
 		"cluster:\n  nodes: 2\n  network: {bandwidth: 1Gbps, latency: 0s}\n  slow: [{node: 1, link: 50%}]\n",
-		PSD_BY_REPLAY, "a.yaml:9:3: 'slow' is heeded only by psd-sim: must be left out here");
+		PSD_BY_REPLAY, "a.yaml:9:3: 'slow' is heeded only by psd-sim's simulation: must be left out here");
 }
 
 /* ---- the reference ---- */

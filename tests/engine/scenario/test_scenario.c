@@ -174,7 +174,6 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(scenario.slowdowns[0].link_ratio, 0.25);
 	cr_expect_eq(scenario.slowdowns[0].from_sec, 1);
 	cr_expect_eq(scenario.slowdowns[0].until_sec, 2);
-	cr_expect_eq(scenario.slowdowns[0].at.line, 11);
 	cr_expect_eq(scenario.n_backgrounds, 1);
 	cr_expect_eq(scenario.backgrounds[0].to_node, 1);
 	cr_expect_eq(scenario.backgrounds[0].bytes, 10000000);

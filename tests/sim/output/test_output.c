@@ -528,6 +528,12 @@ Test(output, nothing_busy_is_waiting)
 
 Test(output, estimate_says_what_it_ignores)
 {
+	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu, jitter: 10%}\n"
+				   "cluster:\n  nodes: 2\n"
+				   "  network: {bandwidth: 1Gbps, latency: 0s, topology: racks, nodes_per_rack: 2}\n"
+				   "systems:\n  - {name: A}\n";
+	struct psd_scenario disturbed;
+	struct psd_error err = {.text = ""};
 	struct fixture fixture;
 	struct memory memory;
 
@@ -537,12 +543,15 @@ Test(output, estimate_says_what_it_ignores)
 	psd_output_notes(memory.out, &fixture.report);
 	cr_expect_str_eq(text_of(&memory), "");
 	free(memory.text);
-	fixture.scenario.jitter_ratio = 0.1;
-	fixture.scenario.network.topology = PSD_TOPOLOGY_RACKS;
+	cr_assert_eq(psd_scenario_parse(&disturbed, "a.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
+	fixture.report.matter = &(struct psd_subject_matter){.scenario = &disturbed};
 	open_memory(&memory);
 	psd_output_notes(memory.out, &fixture.report);
-	cr_expect_str_eq(text_of(&memory), "note: the estimate knows nothing of racks, jitter: simulate for those\n");
+	cr_expect_str_eq(text_of(&memory), "note: heeded only by psd-sim's simulation: 'cluster.network.topology' "
+					   "'cluster.network.nodes_per_rack'\n"
+					   "note: heeded only by psd-sim's simulation and replays: 'compute.jitter'\n");
 	free(memory.text);
+	psd_scenario_release(&disturbed);
 	release_fixture(&fixture);
 }
 
