@@ -65,18 +65,55 @@ static inline struct psd_outcome estimated(const struct psd_case *made)
 	return outcome;
 }
 
+struct child_result {
+	enum psd_status status;
+	struct psd_outcome outcome;
+	struct psd_error err;
+};
+
+/* Memory that a child process shares, all zeros; munmap() when done. */
+static inline void *shared_memory(size_t bytes)
+{
+	void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(shared, MAP_FAILED);
+	return shared;
+}
+
+/* An iteration that never ends is an error of psd_simulate(), so that every simulation here also claims an end without
+ * deadlock. span is called in a child process; its context has to be shared memory. */
+static inline struct psd_outcome simulated_spans(const struct psd_case *made, psd_span_fn span, void *context)
+{
+	struct child_result *shared = shared_memory(sizeof(*shared));
+	/* a simulation that never ends must not outlive its test for long */
+	const struct rlimit limit = {SIMULATION_CPU_SEC_MAX, SIMULATION_CPU_SEC_MAX};
+	int wait_status = 0;
+
+	shared->status = PSD_ERUN;
+	fflush(NULL);
+	const pid_t child = fork();
+	cr_assert_geq(child, 0);
+	if (child == 0) {
+		setrlimit(RLIMIT_CPU, &limit);
+		shared->status = psd_simulate(made, span, context, &shared->outcome, &shared->err);
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(child, &wait_status, 0), child);
+	const struct child_result result = *shared;
+	munmap(shared, sizeof(*shared));
+	cr_assert(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0,
+		  "%s of %u workers: the simulation crashed or ran for too long", made->system->name,
+		  made->plan.layout.workers);
+	cr_assert_eq(result.status, PSD_OK, "%s of %u workers: %s", made->system->name, made->plan.layout.workers,
+		     result.err.text);
+	return result.outcome;
+}
+
 /* When the sends of one kind of message were under way; filled by the simulation of simulated_window(). */
 struct window {
 	const struct psd_pattern *pattern; /* in: which */
 	double start_sec;
 	double end_sec;
-};
-
-struct child_result {
-	enum psd_status status;
-	struct psd_outcome outcome;
-	struct psd_error err;
-	struct window window;
 };
 
 static inline void widen_window(void *context, const struct psd_program *program, const struct psd_span *span)
@@ -92,45 +129,20 @@ static inline void widen_window(void *context, const struct psd_program *program
 		window->end_sec = span->end_sec;
 }
 
-/* An iteration that never ends is an error of psd_simulate(), so that every simulation here also claims an end without
- * deadlock. */
 static inline struct psd_outcome simulated_window(const struct psd_case *made, struct window *window)
 {
-	struct child_result *shared =
-		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	/* a simulation that never ends must not outlive its test for long */
-	const struct rlimit limit = {SIMULATION_CPU_SEC_MAX, SIMULATION_CPU_SEC_MAX};
-	int wait_status = 0;
+	struct window *shared = shared_memory(sizeof(*shared));
 
-	cr_assert_neq((void *)shared, MAP_FAILED);
-	*shared = (struct child_result){.status = PSD_ERUN};
-	if (window != NULL)
-		shared->window = *window;
-	fflush(NULL);
-	const pid_t child = fork();
-	cr_assert_geq(child, 0);
-	if (child == 0) {
-		setrlimit(RLIMIT_CPU, &limit);
-		shared->status = psd_simulate(made, window != NULL ? widen_window : NULL, &shared->window,
-					      &shared->outcome, &shared->err);
-		_exit(0);
-	}
-	cr_assert_eq(waitpid(child, &wait_status, 0), child);
-	const struct child_result result = *shared;
+	*shared = *window;
+	const struct psd_outcome outcome = simulated_spans(made, widen_window, shared);
+	*window = *shared;
 	munmap(shared, sizeof(*shared));
-	cr_assert(WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0,
-		  "%s of %u workers: the simulation crashed or ran for too long", made->system->name,
-		  made->plan.layout.workers);
-	cr_assert_eq(result.status, PSD_OK, "%s of %u workers: %s", made->system->name, made->plan.layout.workers,
-		     result.err.text);
-	if (window != NULL)
-		*window = result.window;
-	return result.outcome;
+	return outcome;
 }
 
 static inline struct psd_outcome simulated(const struct psd_case *made)
 {
-	return simulated_window(made, NULL);
+	return simulated_spans(made, NULL, NULL);
 }
 
 #endif

@@ -63,7 +63,10 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 static uint64_t both_ways_bytes(const struct psd_pattern *pattern, uint64_t elements, const struct psd_subject *subject,
 				const struct psd_layout *layout, unsigned node)
 {
-	const struct psd_payload payload = {pattern, elements, subject->value_bytes, psd_layout_shard_host(layout, 0)};
+	const struct psd_payload payload = {.pattern = pattern,
+					    .elements = elements,
+					    .value_bytes = subject->value_bytes,
+					    .root = psd_layout_shard_host(layout, 0)};
 	const struct psd_traffic traffic = psd_payload_node_traffic(&payload, layout, node);
 	return traffic.sent_bytes + traffic.received_bytes;
 }
@@ -154,7 +157,10 @@ static double node_sec(const struct psd_payload *payload, const struct psd_layou
 static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			       const struct psd_rates *rates)
 {
-	double sec = fmax(node_sec(payload, layout, rates, 0), node_sec(payload, layout, rates, layout->nodes - 1));
+	const struct psd_group group = psd_payload_group(payload, layout);
+	const unsigned last = psd_group_host(group, group.n - 1);
+	double sec = fmax(node_sec(payload, layout, rates, psd_layout_node(layout, group.first)),
+			  node_sec(payload, layout, rates, psd_layout_node(layout, last)));
 	if (payload->pattern->has_root) {
 		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_node(layout, payload->root)));
 		return layout->nodes > 1 ? fmax(sec, node_sec(payload, layout, rates, 1)) : sec;
@@ -182,7 +188,7 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
 	const struct psd_host *host = rates->host;
 	const double n_steps = psd_payload_steps(payload, layout);
 	const uint64_t bytes = payload->elements * payload->value_bytes;
-	for (unsigned i = 0; i < host->n_collective_classes && layout->workers > 1; i++) {
+	for (unsigned i = 0; i < host->n_collective_classes && psd_payload_group(payload, layout).n > 1; i++) {
 		const struct psd_collective_class *class = &host->collective[i];
 		if (bytes <= class->up_to_bytes)
 			return class->call_sec + n_steps * class->step_sec +
@@ -194,13 +200,14 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
 double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates)
 {
-	if (layout->workers == 1)
+	const struct psd_members members = psd_payload_members(payload, layout);
+	if (members.n == 1)
 		return 0.0;
 	const struct psd_ways ways = {slower(rates->send_bps, rates->receive_bps), rates->local_bps,
 				      rates->latency_sec};
 	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
 	const double alone_sec = payload->pattern->alone_sec(8.0 * (double)payload->elements * payload->value_bytes,
-							     psd_layout_members(layout), transfer_sec, &ways);
+							     members, transfer_sec, &ways);
 	return psd_cost_class_sec(payload, layout, rates) + (alone_sec - transfer_sec);
 }
 
@@ -212,7 +219,10 @@ static double over_rate_sec(double bytes, double rate_bps)
 static double network_sec(const struct psd_pattern *pattern, uint64_t elements, const struct psd_subject *subject,
 			  const struct psd_layout *layout, const struct psd_rates *rates)
 {
-	const struct psd_payload payload = {pattern, elements, subject->value_bytes, psd_layout_shard_host(layout, 0)};
+	const struct psd_payload payload = {.pattern = pattern,
+					    .elements = elements,
+					    .value_bytes = subject->value_bytes,
+					    .root = psd_layout_shard_host(layout, 0)};
 	if (pattern->steps)
 		return psd_cost_transfer_sec(&payload, layout, rates) + psd_cost_delay_sec(&payload, layout, rates);
 	const double latency_sec = psd_layout_nodes(layout) > 1 ? rates->latency_sec : 0.0;

@@ -9,7 +9,8 @@
 #include "engine/estimate/pool.h"
 #include "engine/program/interpreter.h"
 
-/* Hosts that behave alike: all plain workers, all separate servers, and each host that owns an Adam matrix by itself.
+/* Hosts that behave alike: plain workers and separate servers that are in the same groups, and each host that owns an
+ * Adam matrix by itself.
  * The last host of a kind stands for it, since a slice of fewer elements than shards fills the last shards first. */
 struct host_class {
 	unsigned representative;
@@ -28,11 +29,18 @@ struct event {
 	struct psd_task task;
 };
 
+struct collective {
+	struct psd_task task;
+	unsigned n_parts_left; /* bytes, and what the members' processors do for them */
+};
+
 struct estimate {
 	const struct psd_program *program;
 	struct psd_interpreter interpreter;
 	struct host_class *classes;
 	unsigned n_classes;
+	struct psd_group *groups;
+	unsigned n_groups;
 	struct event *events; /* binary heap */
 	unsigned n_events;
 	unsigned events_capacity;
@@ -40,12 +48,12 @@ struct estimate {
 	struct psd_fluid_flow
 		*flows; /* under way; a class sends one operation at a time, to each class at most one flow */
 	unsigned n_flows;
-	struct psd_fluid_port *ports; /* scratch: out of each class, then into each */
-	double flows_at_sec;	      /* what the flows' left_bits refer to */
-	double flow_end_sec;	      /* when the first of them ends; infinity: none */
-	unsigned *n_parts_left;	      /* per pair of classes: of the messages between them, bytes and both ends */
-	unsigned n_collective_parts_left;
-	struct psd_pool *pools; /* NULL unless machines are given */
+	struct psd_fluid_port *ports;	/* scratch: out of each class, then into each */
+	double flows_at_sec;		/* what the flows' left_bits refer to */
+	double flow_end_sec;		/* when the first of them ends; infinity: none */
+	unsigned *n_parts_left;		/* per pair of classes: of the messages between them, bytes and both ends */
+	struct collective *collectives; /* per class: under way, of which it is the first */
+	struct psd_pool *pools;		/* NULL unless machines are given */
 	unsigned n_pools;
 	unsigned *pool_of;	  /* per class */
 	double *copies;		  /* per class: of its members, those in the pool */
@@ -145,13 +153,23 @@ static bool owns_matrix(const struct psd_plan *plan, unsigned host)
 	return false;
 }
 
-static void add_class_member(struct estimate *estimate, unsigned first_class, unsigned host)
+static bool is_alike(const struct estimate *estimate, unsigned a, unsigned b)
 {
 	const struct psd_layout *layout = &estimate->program->plan->layout;
+	if (psd_layout_is_worker(layout, a) != psd_layout_is_worker(layout, b) ||
+	    psd_layout_is_shard(layout, a) != psd_layout_is_shard(layout, b))
+		return false;
+	for (unsigned g = 0; g < estimate->n_groups; g++)
+		if (psd_group_has(estimate->groups[g], a) != psd_group_has(estimate->groups[g], b))
+			return false;
+	return true;
+}
+
+static void add_class_member(struct estimate *estimate, unsigned first_class, unsigned host)
+{
 	for (unsigned c = first_class; c < estimate->n_classes; c++) {
 		struct host_class *class = &estimate->classes[c];
-		if (psd_layout_is_worker(layout, class->representative) != psd_layout_is_worker(layout, host) ||
-		    psd_layout_is_shard(layout, class->representative) != psd_layout_is_shard(layout, host))
+		if (!is_alike(estimate, class->representative, host))
 			continue;
 		class->second = class->representative;
 		class->representative = host;
@@ -161,6 +179,26 @@ static void add_class_member(struct estimate *estimate, unsigned first_class, un
 	estimate->classes[estimate->n_classes++] = (struct host_class){.representative = host, .n_members = 1};
 }
 
+/* Those of some workers, each once. */
+static enum psd_status find_groups(struct estimate *estimate, struct psd_error *err)
+{
+	const struct psd_program *program = estimate->program;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_group group = program->ops[i].payload.group;
+		unsigned g = 0;
+		while (g < estimate->n_groups && !psd_group_equals(estimate->groups[g], group))
+			g++;
+		if (group.n == 0 || g < estimate->n_groups)
+			continue;
+		struct psd_group *grown = realloc(estimate->groups, (g + 1) * sizeof(*grown));
+		if (grown == NULL)
+			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+		estimate->groups = grown;
+		estimate->groups[estimate->n_groups++] = group;
+	}
+	return PSD_OK;
+}
+
 static enum psd_status make_classes(struct estimate *estimate, struct psd_error *err)
 {
 	const struct psd_plan *plan = estimate->program->plan;
@@ -168,15 +206,19 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 	unsigned n_roots = 0;
 	for (unsigned i = 0; i < plan->n_items; i++)
 		n_roots += plan->items[i].method == PSD_METHOD_ADAM;
-	const unsigned most_classes = n_roots + 3;
+	if (find_groups(estimate, err))
+		return err->status;
+	const unsigned most_classes = estimate->n_groups > 0 ? n_hosts : n_roots + 3;
 	estimate->classes = malloc(most_classes * sizeof(*estimate->classes));
 	estimate->flows = malloc(most_classes * most_classes * sizeof(*estimate->flows));
 	estimate->ports = malloc(2 * most_classes * sizeof(*estimate->ports));
 	estimate->n_flows_left = calloc(most_classes, sizeof(*estimate->n_flows_left));
 	estimate->sending = calloc(most_classes, sizeof(*estimate->sending));
+	estimate->collectives = calloc(most_classes, sizeof(*estimate->collectives));
 	estimate->n_parts_left = calloc((size_t)most_classes * most_classes, sizeof(*estimate->n_parts_left));
 	if (estimate->classes == NULL || estimate->flows == NULL || estimate->ports == NULL ||
-	    estimate->n_flows_left == NULL || estimate->sending == NULL || estimate->n_parts_left == NULL)
+	    estimate->n_flows_left == NULL || estimate->sending == NULL || estimate->collectives == NULL ||
+	    estimate->n_parts_left == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	for (unsigned h = 0; h < n_hosts && n_roots > 0; h++)
 		if (owns_matrix(plan, h))
@@ -420,16 +462,22 @@ static bool estimate_send(void *context, unsigned from, struct psd_task task)
 	return true;
 }
 
+static bool carries(const struct estimate *estimate, unsigned class, const struct psd_op *op)
+{
+	return psd_op_runs_on(op, &estimate->program->plan->layout, estimate->classes[class].representative);
+}
+
 /* One way, of the first member, who has at least as much to do as any other. */
 static struct psd_socket_work member_work(const struct estimate *estimate, const struct psd_payload *payload)
 {
+	const struct psd_layout *layout = &estimate->program->plan->layout;
+	const unsigned first = psd_payload_group(payload, layout).first;
 	double bytes = 0.0, n_messages = 0.0;
 	struct psd_flow flow;
 
-	for (unsigned i = 0;
-	     estimate->pools && psd_payload_flow(payload, &estimate->program->plan->layout, 0, i, &flow); i++) {
+	for (unsigned i = 0; estimate->pools && psd_payload_flow(payload, layout, first, i, &flow); i++) {
 		bytes += (double)flow.elements * payload->value_bytes;
-		n_messages += flow.to != 0 ? flow.n_messages : 0;
+		n_messages += flow.to != first ? flow.n_messages : 0;
 	}
 	return socket_work(estimate, bytes, n_messages);
 }
@@ -438,32 +486,35 @@ static void estimate_collective(void *context, struct psd_task task)
 {
 	struct estimate *estimate = context;
 	const struct psd_plan *plan = estimate->program->plan;
-	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
-	const double sec = psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
-	const struct psd_socket_work end = member_work(estimate, payload);
+	const struct psd_op *op = &estimate->program->ops[task.op];
+	const double sec = psd_cost_transfer_sec(&op->payload, &plan->layout, &plan->rates);
+	const struct psd_socket_work end = member_work(estimate, &op->payload);
+	unsigned first = 0;
 
+	while (!carries(estimate, first, op))
+		first++;
 	push_event(estimate,
-		   (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, 0, PSD_RESOURCE_NONE, task});
-	estimate->n_collective_parts_left = 1;
-	for (unsigned c = 0; c < estimate->n_classes; c++) {
-		if (end.sec <= 0 || !psd_layout_is_worker(&plan->layout, estimate->classes[c].representative))
+		   (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, first, PSD_RESOURCE_NONE, task});
+	estimate->collectives[first] = (struct collective){task, 1};
+	for (unsigned c = first; c < estimate->n_classes; c++) {
+		if (end.sec <= 0 || !carries(estimate, c, op))
 			continue;
-		estimate->n_collective_parts_left += 2; /* it sends, and it receives */
-		process(estimate, c, end.sec, end.most_cores, PROCESS_COLLECTIVE, 0);
-		process(estimate, c, end.sec, end.most_cores, PROCESS_COLLECTIVE, 0);
+		estimate->collectives[first].n_parts_left += 2; /* it sends, and it receives */
+		process(estimate, c, end.sec, end.most_cores, PROCESS_COLLECTIVE, first);
+		process(estimate, c, end.sec, end.most_cores, PROCESS_COLLECTIVE, first);
 	}
 }
 
 /* The delays of its steps come after all the bytes. */
-static void end_collective_part(struct estimate *estimate)
+static void end_collective_part(struct estimate *estimate, unsigned first)
 {
 	const struct psd_plan *plan = estimate->program->plan;
-	const struct psd_task task = estimate->interpreter.collective;
+	const struct psd_task task = estimate->collectives[first].task;
 	const double delay_sec =
 		psd_cost_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
 
-	if (--estimate->n_collective_parts_left == 0)
-		push_event(estimate, (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, 0,
+	if (--estimate->collectives[first].n_parts_left == 0)
+		push_event(estimate, (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, first,
 						    PSD_RESOURCE_NONE, task});
 }
 
@@ -482,7 +533,7 @@ static void end_processed(struct estimate *estimate, struct psd_pool *pool)
 		case PROCESS_SOCKET:
 			end_part(estimate, detail / estimate->n_classes, detail % estimate->n_classes);
 			break;
-		case PROCESS_COLLECTIVE: end_collective_part(estimate); break;
+		case PROCESS_COLLECTIVE: end_collective_part(estimate, detail); break;
 		}
 	}
 }
@@ -493,8 +544,8 @@ static void apply(struct estimate *estimate, const struct event *event)
 	switch (event->kind) {
 	case EVENT_FINISHED: psd_interpreter_finished(&estimate->interpreter, event->class, event->resource); break;
 	case EVENT_ARRIVED: psd_interpreter_arrived(&estimate->interpreter, event->class, event->task); break;
-	case EVENT_COLLECTIVE_SENT: end_collective_part(estimate); break;
-	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(&estimate->interpreter); break;
+	case EVENT_COLLECTIVE_SENT: end_collective_part(estimate, event->class); break;
+	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(&estimate->interpreter, event->task); break;
 	}
 }
 
@@ -613,6 +664,8 @@ out:
 	free(estimate.ports);
 	free(estimate.n_flows_left);
 	free(estimate.sending);
+	free(estimate.collectives);
+	free(estimate.groups);
 	free(estimate.n_parts_left);
 	for (unsigned p = 0; p < estimate.n_pools; p++)
 		psd_pool_release(&estimate.pools[p]);

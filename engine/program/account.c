@@ -73,7 +73,7 @@ static void turn_to(struct psd_account *account, unsigned host, const struct psd
 /* What a worker's device does for itself is no transfer; what a root's does is one for everybody else. */
 static bool is_transfer(const struct psd_op *op)
 {
-	return op->resource != PSD_RESOURCE_DEVICE || op->where != PSD_WHERE_WORKERS;
+	return op->resource != PSD_RESOURCE_DEVICE || op->where == PSD_WHERE_ROOT;
 }
 
 void psd_account_begin(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec)

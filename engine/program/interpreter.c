@@ -8,7 +8,7 @@ struct psd_host_state {
 	struct psd_sched sched;
 	bool is_worker;
 	bool is_busy[PSD_RESOURCES];
-	bool has_joined; /* the NIC is held for the collective */
+	struct psd_collective *collective; /* that the NIC is held for, or is to be; or NULL */
 	struct psd_task running[PSD_RESOURCES];
 	double started_sec[PSD_RESOURCES];
 	double busy_sec[PSD_RESOURCES];
@@ -40,52 +40,47 @@ static void note_next(struct psd_interpreter *in, struct psd_task task)
 		psd_account_mark(&in->account, task.iteration, in->next_sec[task.iteration]);
 }
 
-/* ---- collectives: one at a time on the cluster, begun when every worker is ready and its NIC free ---- */
+/* ---- collectives: one at a time on a host, begun when every member is ready and its NIC free ---- */
 
-static void begin_collective_if_complete(struct psd_interpreter *in)
+static bool carries(const struct psd_interpreter *in, unsigned h, struct psd_task task)
 {
-	if (in->n_joined < in->n_workers || in->is_collective_running)
-		return;
-	in->is_collective_running = true;
-	in->seam.collective(in->seam.context, in->collective);
+	return in->hosts[h].sched.duties->waits[task.op] != PSD_NOT_CARRIED;
 }
 
 static void join(struct psd_interpreter *in, unsigned h)
 {
 	struct psd_host_state *host = &in->hosts[h];
+	const struct psd_task task = host->collective->task;
 	host->is_busy[PSD_RESOURCE_NIC] = true;
-	host->has_joined = true;
-	host->running[PSD_RESOURCE_NIC] = in->collective;
+	host->running[PSD_RESOURCE_NIC] = task;
 	host->started_sec[PSD_RESOURCE_NIC] = in->seam.now(in->seam.context);
-	psd_account_begin(&in->account, h, op_of(in, in->collective), host->started_sec[PSD_RESOURCE_NIC]);
-	in->n_joined++;
+	psd_account_begin(&in->account, h, op_of(in, task), host->started_sec[PSD_RESOURCE_NIC]);
+	if (--host->collective->n_missing == 0)
+		in->seam.collective(in->seam.context, task);
 }
 
-/* Makes the first waiting collective the current one, which every worker joins as soon as its NIC is free. */
+/* Its members here join as soon as their NICs are free. */
+static void begin_collective(struct psd_interpreter *in, struct psd_collective *collective)
+{
+	const struct psd_task task = collective->task;
+	if (in->seam.choose != NULL)
+		in->seam.choose(in->seam.context, task);
+	if (collective->n_missing == 0) /* carried out by others, who take their turns by themselves */
+		psd_gathering_end(&in->gathering, collective);
+	for (unsigned h = 0; h < in->n_hosts; h++) {
+		if (!carries(in, h, task))
+			continue;
+		in->hosts[h].collective = collective;
+		if (!in->hosts[h].is_busy[PSD_RESOURCE_NIC])
+			join(in, h);
+	}
+}
+
 static void gather(struct psd_interpreter *in)
 {
-	struct psd_ready entry;
-	if (in->has_collective || !psd_ready_pop(&in->collectives, &entry))
-		return;
-	in->has_collective = true;
-	in->collective = entry.task;
-	in->n_joined = 0;
-	if (in->seam.choose != NULL)
-		in->seam.choose(in->seam.context, entry.task);
-	for (unsigned h = 0; h < in->n_hosts; h++)
-		if (in->hosts[h].is_worker && !in->hosts[h].is_busy[PSD_RESOURCE_NIC])
-			join(in, h);
-	begin_collective_if_complete(in);
-}
-
-static void collective_is_ready(struct psd_interpreter *in, struct psd_task task)
-{
-	const uint32_t row = task.iteration % in->program->window;
-	uint32_t *n_ready = &in->collective_ready[(size_t)row * in->program->n_ops + task.op];
-	if (++*n_ready < in->n_cluster_workers)
-		return;
-	*n_ready = 0;
-	psd_ready_push(&in->collectives, (struct psd_ready){op_of(in, task)->rank, task}, &in->is_out_of_memory);
+	struct psd_collective *collective;
+	while ((collective = psd_gathering_next(&in->gathering)) != NULL)
+		begin_collective(in, collective);
 }
 
 /* ---- hosts ---- */
@@ -100,7 +95,7 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 			if (in->seam.announce != NULL)
 				in->seam.announce(in->seam.context, task);
 			else
-				collective_is_ready(in, task);
+				psd_gathering_ready(&in->gathering, task);
 			continue;
 		}
 		if (op->kind == PSD_OP_NEXT)
@@ -140,9 +135,8 @@ static bool dispatch(struct psd_interpreter *in, unsigned h, enum psd_resource r
 	struct psd_task task;
 	if (host->is_busy[resource])
 		return false;
-	if (resource == PSD_RESOURCE_NIC && in->has_collective && host->is_worker && !host->has_joined) {
+	if (resource == PSD_RESOURCE_NIC && host->collective != NULL) {
 		join(in, h);
-		begin_collective_if_complete(in);
 		return false;
 	}
 	return psd_sched_take(&host->sched, resource, &task) && start(in, h, resource, task);
@@ -173,8 +167,7 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	in->hosts = calloc(in->n_hosts, sizeof(*in->hosts));
 	in->next_sec = calloc(in->n_iterations, sizeof(*in->next_sec));
 	in->n_next_done = calloc(in->n_iterations, sizeof(*in->n_next_done));
-	in->collective_ready = calloc((size_t)in->program->window * in->program->n_ops, sizeof(*in->collective_ready));
-	if (in->hosts == NULL || in->next_sec == NULL || in->n_next_done == NULL || in->collective_ready == NULL)
+	if (in->hosts == NULL || in->next_sec == NULL || in->n_next_done == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", in->n_hosts);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		enum psd_status status =
@@ -184,7 +177,8 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 		in->hosts[h].is_worker = duties[h]->waits[in->program->next_op] != PSD_NOT_CARRIED;
 		in->n_workers += in->hosts[h].is_worker;
 	}
-	in->n_cluster_workers = in->seam.n_cluster_workers > 0 ? in->seam.n_cluster_workers : in->n_workers;
+	if (psd_gathering_init(&in->gathering, in->program, in->n_hosts, duties, in->seam.choose != NULL, err))
+		return err->status;
 	return psd_account_init(&in->account, in->n_hosts, in->n_iterations, err);
 }
 
@@ -207,8 +201,7 @@ void psd_interpreter_release(struct psd_interpreter *in)
 	free(in->hosts);
 	free(in->next_sec);
 	free(in->n_next_done);
-	free(in->collective_ready);
-	free(in->collectives.entries);
+	psd_gathering_release(&in->gathering);
 	psd_account_release(&in->account);
 	*in = (struct psd_interpreter){0};
 }
@@ -252,33 +245,33 @@ void psd_interpreter_arrived(struct psd_interpreter *in, unsigned h, struct psd_
 	settle(in, h);
 }
 
-void psd_interpreter_collective_finished(struct psd_interpreter *in)
+void psd_interpreter_collective_finished(struct psd_interpreter *in, struct psd_task task)
 {
-	const struct psd_task task = in->collective;
-	assert(in->is_collective_running);
-	in->has_collective = false;
-	in->is_collective_running = false;
+	struct psd_collective *collective = psd_gathering_find(&in->gathering, task);
+	assert(collective->n_missing == 0);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
-		struct psd_host_state *host = &in->hosts[h];
-		if (!host->is_worker)
+		if (in->hosts[h].collective != collective)
 			continue;
-		host->has_joined = false;
+		in->hosts[h].collective = NULL;
 		end_span(in, h, PSD_RESOURCE_NIC);
-		psd_sched_finish(&host->sched, task);
+		psd_sched_finish(&in->hosts[h].sched, task);
 	}
+	psd_gathering_end(&in->gathering, collective);
 	gather(in);
-	settle_all(in);
+	for (unsigned h = 0; h < in->n_hosts; h++)
+		if (carries(in, h, task))
+			settle(in, h);
 }
 
 void psd_interpreter_announced(struct psd_interpreter *in, struct psd_task collective)
 {
-	collective_is_ready(in, collective);
+	psd_gathering_ready(&in->gathering, collective);
 	settle_all(in);
 }
 
 void psd_interpreter_chosen(struct psd_interpreter *in, struct psd_task collective)
 {
-	psd_ready_push(&in->collectives, (struct psd_ready){in->n_chosen++, collective}, &in->is_out_of_memory);
+	psd_gathering_add(&in->gathering, in->n_chosen++, collective);
 	settle_all(in);
 }
 
@@ -294,7 +287,7 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *in, unsigned ho
 
 enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct psd_error *err)
 {
-	if (in->is_out_of_memory)
+	if (in->gathering.is_out_of_memory)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory while running");
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		const struct psd_sched *sched = &in->hosts[h].sched;

@@ -9,6 +9,7 @@
 
 #include "engine/base/error.h"
 #include "engine/program/account.h"
+#include "engine/program/gathering.h"
 #include "engine/program/program.h"
 #include "engine/program/sched.h"
 
@@ -25,18 +26,17 @@ struct psd_seam {
 	 * and with psd_interpreter_arrived() for each message at its receiver. Returns false when host has nothing to
 	 * send: then no answer. */
 	bool (*send)(void *context, unsigned host, struct psd_task task);
-	/* All workers of this interpreter have joined the collective; answer with
-	 * psd_interpreter_collective_finished(). */
+	/* All members of this interpreter have joined the collective; answer with
+	 * psd_interpreter_collective_finished(). Several may be under way, but one alone on a host. */
 	void (*collective)(void *context, struct psd_task task);
-	/* These three are for interpreters that each have some of the cluster's workers; 0 and NULL: this one has all
-	 * of them, or all that it need hear of, since collectives become ready in the same order everywhere. One of
-	 * them, the coordinator, hears of every worker's readiness and decides the order as if it had all. */
-	unsigned n_cluster_workers;
+	/* These two are for interpreters that each have some of the cluster's hosts; both NULL: this one has all of
+	 * them, or all that it need hear of, since collectives become ready in the same order everywhere. One of
+	 * them, the coordinator, hears of every member's readiness and decides the order as if it had all. */
 	/* NULL on the coordinator. The collective is ready on a worker here: call psd_interpreter_announced() on the
 	 * coordinator. */
 	void (*announce)(void *context, struct psd_task task);
 	/* NULL on the others. The next collective is this one: call psd_interpreter_chosen() on the others, in the
-	 * order of these calls. */
+	 * order of these calls. The coordinator need not be a member. */
 	void (*choose)(void *context, struct psd_task task);
 	/* May be NULL. An operation held its resource on host from start_sec to end_sec. */
 	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);
@@ -49,23 +49,15 @@ struct psd_interpreter {
 	struct psd_host_state *hosts;
 	unsigned n_hosts;
 	unsigned n_workers; /* here */
-	unsigned n_cluster_workers;
 	uint32_t n_iterations;
 	double *next_sec;      /* per iteration: when its NEXT was done on the last worker */
 	uint32_t *n_next_done; /* per iteration */
 	struct psd_account account;
-	/* a row of operations for each iteration of the window, in turn: workers on which it is ready */
-	uint32_t *collective_ready;
-	struct psd_ready_queue collectives; /* ready on all workers of the cluster, not yet begun */
-	int64_t n_chosen;		    /* by the coordinator elsewhere */
-	bool has_collective;		    /* one has begun or is gathering workers */
-	bool is_collective_running;
-	struct psd_task collective;
-	unsigned n_joined;
-	bool is_out_of_memory;
+	struct psd_gathering gathering;
+	int64_t n_chosen; /* by the coordinator elsewhere */
 };
 
-/* hosts: duties[h] for each of n_hosts; n_workers of them take part in collectives. Everything borrowed. PSD_ENOMEM. */
+/* hosts: duties[h] for each of n_hosts. Everything borrowed. PSD_ENOMEM. */
 enum psd_status psd_interpreter_init(struct psd_interpreter *interpreter, const struct psd_program *program,
 				     unsigned n_hosts, const struct psd_duties *const duties[], uint32_t n_iterations,
 				     const struct psd_seam *seam, struct psd_error *err) PSD_MUST_CHECK;
@@ -80,10 +72,10 @@ void psd_interpreter_departed(struct psd_interpreter *interpreter);
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
 /* Of what the host's device does at present so much is work, the rest a wait for a core; all of it if not told. */
 void psd_interpreter_worked(struct psd_interpreter *interpreter, unsigned host, double work_sec);
-void psd_interpreter_collective_finished(struct psd_interpreter *interpreter);
-/* On the coordinator: a worker anywhere on the cluster is ready for the collective. */
+void psd_interpreter_collective_finished(struct psd_interpreter *interpreter, struct psd_task collective);
+/* On the coordinator: a member anywhere on the cluster is ready for the collective. */
 void psd_interpreter_announced(struct psd_interpreter *interpreter, struct psd_task collective);
-/* On the others: the coordinator has begun the collective. */
+/* On its members but the coordinator: that has begun the collective. */
 void psd_interpreter_chosen(struct psd_interpreter *interpreter, struct psd_task collective);
 
 /* True when the host has carried out all its operations of all iterations. */

@@ -138,7 +138,7 @@ static const struct psd_pattern *widest_pattern(enum psd_method method)
 
 static unsigned fan_in_of(const struct psd_layout *layout, enum psd_method method)
 {
-	const struct psd_payload payload = {widest_pattern(method), 1, 1, 0};
+	const struct psd_payload payload = {.pattern = widest_pattern(method), .elements = 1, .value_bytes = 1};
 	return psd_payload_fan_in(&payload, layout);
 }
 

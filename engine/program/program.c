@@ -142,8 +142,7 @@ static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, unsign
 				     });
 }
 
-/* Returns the first forward operation. */
-static uint32_t add_all_compute(struct psd_builder *b)
+uint32_t psd_builder_add_compute(struct psd_builder *b)
 {
 	const struct psd_graph *graph = b->plan->graph;
 	uint32_t first_forward = PSD_NO_OP;
@@ -185,7 +184,7 @@ static void add_stage_gates(struct psd_builder *b)
 	b->gate_pulled = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
 }
 
-static void add_ends(struct psd_builder *b, uint32_t first_forward)
+void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 {
 	const bool waits_for_all = b->plan->system->barrier == PSD_BARRIER_ITERATION;
 	const uint32_t barrier = psd_builder_add_op(b, &(struct psd_op){
@@ -263,32 +262,41 @@ static enum psd_status sort_edges(struct psd_program *program, struct psd_error 
 	return PSD_OK;
 }
 
+/* ---- the whole ---- */
+
+enum psd_status psd_builder_open(struct psd_builder *b, const struct psd_plan *plan, struct psd_error *err)
+{
+	*b = (struct psd_builder){.plan = plan, .program = {.plan = plan}};
+	b->backward_of_layer = calloc(plan->graph->n_layers, sizeof(*b->backward_of_layer));
+	return b->backward_of_layer != NULL
+		       ? PSD_OK
+		       : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program");
+}
+
+enum psd_status psd_builder_close(struct psd_builder *b, struct psd_program *program, struct psd_error *err)
+{
+	const enum psd_status status =
+		b->is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program")
+				    : sort_edges(&b->program, err);
+	free(b->backward_of_layer);
+	free(b->done_ops);
+	if (status != PSD_OK)
+		psd_program_release(&b->program);
+	else
+		*program = b->program;
+	return status;
+}
+
 enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err)
 {
-	struct psd_builder b = {.plan = plan, .program = {.plan = plan}};
-	enum psd_status status = PSD_OK;
-	b.backward_of_layer = calloc(plan->graph->n_layers, sizeof(*b.backward_of_layer));
-	if (b.backward_of_layer == NULL) {
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program");
-		goto out;
-	}
-	const uint32_t first_forward = add_all_compute(&b);
+	struct psd_builder b;
+	if (psd_builder_open(&b, plan, err))
+		return err->status;
+	const uint32_t first_forward = psd_builder_add_compute(&b);
 	add_stage_gates(&b);
 	psd_builder_add_synchronisation(&b);
-	add_ends(&b, first_forward);
-	if (b.is_out_of_memory) {
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program");
-		goto out;
-	}
-	status = sort_edges(&b.program, err);
-out:
-	free(b.backward_of_layer);
-	free(b.done_ops);
-	if (status != PSD_OK)
-		psd_program_release(&b.program);
-	else
-		*program = b.program;
-	return status;
+	psd_builder_add_ends(&b, first_forward);
+	return psd_builder_close(&b, program, err);
 }
 
 void psd_program_release(struct psd_program *program)
@@ -305,6 +313,7 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
 	case PSD_WHERE_WORKERS: return psd_layout_is_worker(layout, host);
 	case PSD_WHERE_SHARDS: return psd_layout_is_shard(layout, host);
 	case PSD_WHERE_ROOT: return host == op->payload.root;
+	case PSD_WHERE_GROUP: return psd_group_has(psd_payload_group(&op->payload, layout), host);
 	case PSD_WHERE_EVERYWHERE: return true;
 	}
 	return false;

@@ -40,7 +40,8 @@ enum psd_resource {
 };
 
 /* Which hosts carry it out. */
-enum psd_where { PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_WHERE_ROOT, PSD_WHERE_EVERYWHERE };
+/* The root and the group are the payload's. */
+enum psd_where { PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_WHERE_ROOT, PSD_WHERE_GROUP, PSD_WHERE_EVERYWHERE };
 
 /* What an operation's messages are read from and written to. */
 enum psd_buffer {

@@ -1,4 +1,5 @@
-/* Private to the program's builder: operations and edges as they are collected. */
+/* Private to methods and to tests that make programs by hand: operations and edges as they are collected, between open
+ * and close. */
 #ifndef PSD_PROGRAM_BUILDER_H
 #define PSD_PROGRAM_BUILDER_H
 
@@ -24,6 +25,17 @@ struct psd_builder {
 	uint32_t done_capacity;
 };
 
+/* For psd_builder_close() to release, which fills *program unless something failed. PSD_ENOMEM. */
+enum psd_status psd_builder_open(struct psd_builder *builder, const struct psd_plan *plan,
+				 struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_builder_close(struct psd_builder *builder, struct psd_program *program,
+				  struct psd_error *err) PSD_MUST_CHECK;
+
+/* Appends forward and backward operations of all layers; they come first in a program. Returns the first forward one. */
+uint32_t psd_builder_add_compute(struct psd_builder *builder);
+/* Appends the end of an iteration, which waits for the last backward operation, and for what is done as the system's
+ * barrier has it. */
+void psd_builder_add_ends(struct psd_builder *builder, uint32_t first_forward);
 /* Appends an operation and returns its number. */
 uint32_t psd_builder_add_op(struct psd_builder *builder, const struct psd_op *op);
 /* A gate, carried out at once when all it waits for is done. */

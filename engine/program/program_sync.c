@@ -94,7 +94,10 @@ static struct message add_message(struct psd_builder *b, const struct stage *sta
 	if (!has_network(b))
 		return (struct message){PSD_NO_OP, PSD_NO_OP};
 	struct psd_op send = base_op(stage, PSD_OP_SEND, PSD_RESOURCE_NIC, route->from);
-	send.payload = (struct psd_payload){route->pattern, elements, b->plan->value_bytes, stage->item->root};
+	send.payload = (struct psd_payload){.pattern = route->pattern,
+					    .elements = elements,
+					    .value_bytes = b->plan->value_bytes,
+					    .root = stage->item->root};
 	send.source = route->source;
 	send.target = route->target;
 	send.bytes = elements * b->plan->value_bytes;
@@ -270,7 +273,8 @@ static void add_ring(struct psd_builder *b, const struct stage *stage)
 	const uint32_t out = add_departure(b, stage, bytes);
 	struct psd_op op = base_op(stage, PSD_OP_COLLECTIVE, PSD_RESOURCE_NIC, PSD_WHERE_WORKERS);
 	op.source = op.target = PSD_BUFFER_GRADIENT;
-	op.payload = (struct psd_payload){&psd_ring, item->subject.elements, b->plan->value_bytes, 0};
+	op.payload = (struct psd_payload){
+		.pattern = &psd_ring, .elements = item->subject.elements, .value_bytes = b->plan->value_bytes};
 	op.bytes = bytes;
 	const uint32_t ring = psd_builder_add_op(b, &op);
 	after_departure(b, ring, out);

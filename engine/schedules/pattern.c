@@ -8,9 +8,17 @@
 const struct psd_pattern *const psd_all_reduces[] = {PSD_ALL_REDUCES(PSD_ADDRESS)};
 const unsigned psd_n_all_reduces = sizeof(psd_all_reduces) / sizeof(*psd_all_reduces);
 
-struct psd_members psd_layout_members(const struct psd_layout *layout)
+struct psd_group psd_payload_group(const struct psd_payload *payload, const struct psd_layout *layout)
 {
-	return (struct psd_members){layout->workers, layout->workers_per_node};
+	return payload->group.n > 0 ? payload->group : (struct psd_group){0, 1, layout->workers};
+}
+
+struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const struct psd_group group = psd_payload_group(payload, layout);
+	const unsigned per_node = layout->workers_per_node / group.stride;
+
+	return (struct psd_members){group.n, per_node > 1 ? per_node : 1};
 }
 
 unsigned psd_members_nodes(struct psd_members members)
@@ -33,47 +41,64 @@ struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const s
 
 /* ---- steps ---- */
 
-struct psd_step psd_payload_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+struct psd_step psd_payload_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 				 unsigned step)
 {
-	return payload->pattern->step(payload->elements, psd_layout_members(layout), rank, step);
+	const struct psd_group group = psd_payload_group(payload, layout);
+	struct psd_step taken = payload->pattern->step(payload->elements, psd_payload_members(payload, layout),
+						       psd_group_rank(group, host), step);
+
+	taken.to = psd_group_host(group, taken.to);
+	taken.from = psd_group_host(group, taken.from);
+	return taken;
 }
 
 unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout)
 {
-	return payload->pattern->steps ? payload->pattern->steps(psd_layout_members(layout)) : 0;
+	return payload->pattern->steps ? payload->pattern->steps(psd_payload_members(payload, layout)) : 0;
 }
 
-unsigned psd_payload_next_send(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+unsigned psd_payload_next_send(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 			       unsigned step)
 {
 	const unsigned n_steps = psd_payload_steps(payload, layout);
 
-	while (step < n_steps && psd_payload_step(payload, layout, rank, step).to == rank)
+	while (step < n_steps && psd_payload_step(payload, layout, host, step).to == host)
 		step++;
 	return step;
 }
 
-unsigned psd_payload_next_receive(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+unsigned psd_payload_next_receive(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 				  unsigned step)
 {
 	const unsigned n_steps = psd_payload_steps(payload, layout);
 
-	while (step < n_steps && psd_payload_step(payload, layout, rank, step).from == rank)
+	while (step < n_steps && psd_payload_step(payload, layout, host, step).from == host)
 		step++;
 	return step;
 }
 
-bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank, unsigned i,
-		      struct psd_flow *flow)
+static bool flow_of_rank(const struct psd_payload *payload, struct psd_members members, unsigned rank, unsigned i,
+			 struct psd_flow *flow)
 {
 	if (payload->pattern->flow)
-		return payload->pattern->flow(payload->elements, psd_layout_members(layout), rank, i, flow);
-	if (i >= psd_payload_steps(payload, layout))
+		return payload->pattern->flow(payload->elements, members, rank, i, flow);
+	if (i >= payload->pattern->steps(members))
 		return false;
-	const struct psd_step step = psd_payload_step(payload, layout, rank, i);
+	const struct psd_step step = payload->pattern->step(payload->elements, members, rank, i);
 	*flow = (struct psd_flow){step.to, step.to == rank ? 0 : step.sent.elements, 1};
 	return true;
+}
+
+bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host, unsigned i,
+		      struct psd_flow *flow)
+{
+	const struct psd_group group = psd_payload_group(payload, layout);
+	const bool is_there =
+		flow_of_rank(payload, psd_payload_members(payload, layout), psd_group_rank(group, host), i, flow);
+
+	flow->to = psd_group_host(group, flow->to);
+	return is_there;
 }
 
 static uint64_t flows_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
@@ -95,33 +120,51 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 	assert(from != to);
 	if (payload->pattern->range)
 		return payload->pattern->range(payload, layout, from, to).elements * payload->value_bytes;
-	return psd_layout_is_worker(layout, from) ? flows_between(payload, layout, from, to) * payload->value_bytes : 0;
+	if (!psd_group_has(psd_payload_group(payload, layout), from))
+		return 0;
+	return flows_between(payload, layout, from, to) * payload->value_bytes;
 }
 
-/* By all steps of the workers on a node: what they send to other nodes, and what comes from there. */
+static void add_steps(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
+		      struct psd_traffic *traffic)
+{
+	const unsigned n_steps = psd_payload_steps(payload, layout), node = psd_layout_node(layout, host);
+
+	for (unsigned s = 0; s < n_steps; s++) {
+		const struct psd_step step = psd_payload_step(payload, layout, host, s);
+
+		if (psd_layout_node(layout, step.to) != node)
+			traffic->sent_bytes += step.sent.elements;
+		if (psd_layout_node(layout, step.from) != node)
+			traffic->received_bytes += psd_payload_step(payload, layout, step.from, s).sent.elements;
+	}
+}
+
+/* By all steps of the members on a node: what they send to other nodes, and what comes from there. */
 static struct psd_traffic walk_node(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
 {
-	const unsigned n_steps = psd_payload_steps(payload, layout), first = node * layout->workers_per_node;
+	const struct psd_group group = psd_payload_group(payload, layout);
+	const unsigned first = node * layout->workers_per_node;
 	struct psd_traffic traffic = {0, 0};
 
-	for (unsigned rank = first; rank < layout->workers && psd_layout_node(layout, rank) == node; rank++)
-		for (unsigned s = 0; s < n_steps; s++) {
-			const struct psd_step step = psd_payload_step(payload, layout, rank, s);
-
-			if (psd_layout_node(layout, step.to) != node)
-				traffic.sent_bytes += step.sent.elements;
-			if (psd_layout_node(layout, step.from) != node)
-				traffic.received_bytes += psd_payload_step(payload, layout, step.from, s).sent.elements;
-		}
+	for (unsigned host = first; host < layout->workers && psd_layout_node(layout, host) == node; host++)
+		if (psd_group_has(group, host))
+			add_steps(payload, layout, host, &traffic);
 	return traffic;
+}
+
+static bool takes_all_workers(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	return psd_payload_group(payload, layout).n == layout->workers;
 }
 
 struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout,
 					    unsigned node)
 {
 	const struct psd_pattern *pattern = payload->pattern;
-	struct psd_traffic traffic = pattern->node_elements ? pattern->node_elements(payload, layout, node)
-							    : walk_node(payload, layout, node);
+	struct psd_traffic traffic = pattern->node_elements && takes_all_workers(payload, layout)
+					     ? pattern->node_elements(payload, layout, node)
+					     : walk_node(payload, layout, node);
 
 	traffic.sent_bytes *= payload->value_bytes;
 	traffic.received_bytes *= payload->value_bytes;
@@ -129,31 +172,33 @@ struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, c
 }
 
 /* By all steps of a worker: what stays on its node, one way or the other. */
-static double walk_worker(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank)
+static double walk_worker(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
 {
-	const unsigned n_steps = psd_payload_steps(payload, layout), node = psd_layout_node(layout, rank);
+	const unsigned n_steps = psd_payload_steps(payload, layout), node = psd_layout_node(layout, host);
 	double sent = 0.0, received = 0.0;
 
 	for (unsigned s = 0; s < n_steps; s++) {
-		const struct psd_step step = psd_payload_step(payload, layout, rank, s);
+		const struct psd_step step = psd_payload_step(payload, layout, host, s);
 
-		if (step.to != rank && psd_layout_node(layout, step.to) == node)
+		if (step.to != host && psd_layout_node(layout, step.to) == node)
 			sent += (double)step.sent.elements;
-		if (step.from != rank && psd_layout_node(layout, step.from) == node)
+		if (step.from != host && psd_layout_node(layout, step.from) == node)
 			received += (double)psd_payload_step(payload, layout, step.from, s).sent.elements;
 	}
 	return fmax(sent, received);
 }
 
-/* The first node is full, and its workers have at least as much to do as any others. */
+/* The first of the group's nodes is full, and its members have at least as much to do as any others. */
 double psd_payload_local_elements(const struct psd_payload *payload, const struct psd_layout *layout)
 {
+	const struct psd_group group = psd_payload_group(payload, layout);
+	const unsigned node = psd_layout_node(layout, group.first);
 	double most = 0.0;
 
-	if (payload->pattern->local_elements)
+	if (payload->pattern->local_elements && takes_all_workers(payload, layout))
 		return payload->pattern->local_elements(payload, layout);
-	for (unsigned rank = 0; rank < psd_layout_workers_on(layout, 0); rank++)
-		most = fmax(most, walk_worker(payload, layout, rank));
+	for (unsigned rank = 0; rank < group.n && psd_layout_node(layout, psd_group_host(group, rank)) == node; rank++)
+		most = fmax(most, walk_worker(payload, layout, psd_group_host(group, rank)));
 	return most;
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/schedules/group.h"
 #include "engine/schedules/layout.h"
 
 struct psd_pattern;
@@ -15,8 +16,9 @@ struct psd_pattern;
 struct psd_payload {
 	const struct psd_pattern *pattern;
 	uint64_t elements;
-	unsigned value_bytes; /* of one element */
-	unsigned root;	      /* host */
+	unsigned value_bytes;	/* of one element */
+	unsigned root;		/* host */
+	struct psd_group group; /* who takes its steps; of 0 hosts: all workers */
 };
 
 struct psd_traffic {
@@ -56,7 +58,7 @@ struct psd_ways {
 struct psd_pattern {
 	const char *name; /* in reports and traces */
 
-	/* ---- what follows from steps by a walk over them, if it is left NULL ---- */
+	/* ---- what follows from steps by a walk over them, if it is left NULL, and for groups of some workers ---- */
 
 	/* Elements into or out of one worker, from or to workers of its node: the most. */
 	double (*local_elements)(const struct psd_payload *payload, const struct psd_layout *layout);
@@ -105,25 +107,27 @@ PSD_ALL_REDUCES(PSD_DECLARE_ALL_REDUCE)
 extern const struct psd_pattern *const psd_all_reduces[];
 extern const unsigned psd_n_all_reduces;
 
-/* All workers of a layout. */
-struct psd_members psd_layout_members(const struct psd_layout *layout);
+/* Who takes the payload's steps. */
+struct psd_group psd_payload_group(const struct psd_payload *payload, const struct psd_layout *layout);
+/* The same as patterns see them: strides that divide a node's workers, or are a multiple of them, are regular. */
+struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout);
 unsigned psd_members_nodes(struct psd_members members);
 
 /* The payload with this share of its elements, 0 < ratio <= 1: whole ones, and as many as it has parts, so that none of
  * them becomes empty. */
 struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const struct psd_layout *layout, double ratio);
-/* What `rank` sends in a step. */
-struct psd_step psd_payload_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+/* What a member sends in a step, with hosts instead of ranks. */
+struct psd_step psd_payload_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 				 unsigned step);
 /* Steps of the payload's pattern; 0: all at once. */
 unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout);
-/* The first step from `step` on in which rank sends, or receives, something; psd_payload_steps() when there is none. */
-unsigned psd_payload_next_send(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+/* The first step from `step` on in which a member sends, or receives, something; psd_payload_steps() when there is none. */
+unsigned psd_payload_next_send(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 			       unsigned step);
-unsigned psd_payload_next_receive(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank,
+unsigned psd_payload_next_receive(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 				  unsigned step);
-/* The i-th flow of a member, as psd_pattern.flow. */
-bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout *layout, unsigned rank, unsigned i,
+/* The i-th flow of a member, as psd_pattern.flow, with hosts instead of ranks. */
+bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host, unsigned i,
 		      struct psd_flow *flow);
 /* Elements into or out of one worker, from or to workers of its node: the most. */
 double psd_payload_local_elements(const struct psd_payload *payload, const struct psd_layout *layout);

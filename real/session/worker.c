@@ -163,7 +163,6 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 		.work = worker->replay ? psd_worker_replay : psd_worker_work,
 		.send = psd_worker_send,
 		.collective = psd_worker_collective,
-		.n_cluster_workers = worker->is_coordinated ? worker->layout->workers : 0,
 		.announce = worker->is_coordinated && worker->self > 0 ? psd_worker_announce : NULL,
 		.choose = worker->is_coordinated && worker->self == 0 ? psd_worker_choose : NULL,
 		.span = worker->options->span ? tell_span : NULL,
@@ -301,7 +300,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			has_news = true;
 		}
 		if (!status && psd_worker_take_steps_done(worker)) {
-			psd_interpreter_collective_finished(&worker->interpreter);
+			psd_interpreter_collective_finished(&worker->interpreter, worker->walk.task);
 			has_news = true;
 		}
 		if (!status && has_news)

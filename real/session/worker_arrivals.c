@@ -62,7 +62,7 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 	const bool is_known = worker->is_coordinated && head->op < worker->program->n_ops &&
 			      worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE;
 
-	if (!is_known || to != 0 || from >= worker->layout->workers ||
+	if (!is_known || to != 0 || !psd_op_runs_on(&worker->program->ops[head->op], worker->layout, from) ||
 	    head->iteration >= worker->options->n_iterations ||
 	    head->iteration != worker->peers[peer].next_signal[head->op])
 		return refuse(worker, peer, head, "a signal that nobody expects", err);
@@ -119,11 +119,12 @@ static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, c
 static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				    struct psd_inlet *inlet, struct psd_error *err)
 {
-	const struct psd_payload *payload = &worker->program->ops[head->op].payload;
+	const struct psd_op *op = &worker->program->ops[head->op];
 	const struct psd_walk *walk = &worker->walk;
 	const struct psd_task task = {head->iteration, head->op};
-	const bool is_member = worker->self < worker->layout->workers && peer < worker->layout->workers &&
-			       head->part < psd_payload_steps(payload, worker->layout);
+	const bool is_member = psd_op_runs_on(op, worker->layout, worker->self) &&
+			       psd_op_runs_on(op, worker->layout, peer) &&
+			       head->part < psd_payload_steps(&op->payload, worker->layout);
 	struct psd_step step = {.to = peer};
 
 	if (is_member)

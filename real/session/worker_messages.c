@@ -129,7 +129,8 @@ void psd_worker_choose(void *context, struct psd_task task)
 	const struct psd_wire_head head = {.kind = PSD_WIRE_BEGIN, .op = task.op, .iteration = task.iteration};
 
 	for (unsigned w = 1; w < worker->layout->workers; w++)
-		send_small(worker, w, &head, NULL);
+		if (psd_op_runs_on(&worker->program->ops[task.op], worker->layout, w))
+			send_small(worker, w, &head, NULL);
 }
 
 /* ---- losses ---- */

@@ -51,9 +51,9 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 		break;
 	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, psd_wake_rest(value)); break;
 	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_wake_task(value)); break;
-	case PSD_WAKE_STEP_FLOW: psd_sim_step_flow_done(sim); break;
-	case PSD_WAKE_STEPS_END: psd_interpreter_collective_finished(&sim->interpreter); break;
-	case PSD_WAKE_STEPS_BEGIN: psd_sim_steps_begin(sim); break;
+	case PSD_WAKE_STEP_FLOW: psd_sim_step_flow_done(sim, host); break;
+	case PSD_WAKE_STEPS_END: psd_sim_steps_end(sim, host); break;
+	case PSD_WAKE_STEPS_BEGIN: psd_sim_steps_begin(sim, host); break;
 	case PSD_WAKE_STEP_SENT: psd_sim_step_part_done(sim, host); break;
 	case PSD_WAKE_STEP_ARRIVED: psd_sim_step_arrived(sim, host); break;
 	case PSD_WAKE_LINK: psd_sim_apply_links(sim, host); break;

@@ -8,12 +8,12 @@
 
 /* What woke us is told by the cookie: kind, then host or two hosts, then the task. */
 enum psd_wake {
-	PSD_WAKE_WORK,	       /* host, resource */
-	PSD_WAKE_FLOW,	       /* from, to */
-	PSD_WAKE_ARRIVAL,      /* host, task of the send */
-	PSD_WAKE_STEP_FLOW,    /* flow fidelity: a flow of a stepwise transfer is there, or one end is done with it */
-	PSD_WAKE_STEPS_END,    /* what its steps wait for is over too */
-	PSD_WAKE_STEPS_BEGIN,  /* message fidelity: what its size class adds is over */
+	PSD_WAKE_WORK,	  /* host, resource */
+	PSD_WAKE_FLOW,	  /* from, to */
+	PSD_WAKE_ARRIVAL, /* host, task of the send */
+	PSD_WAKE_STEP_FLOW, /* first member; flow fidelity: a flow of a stepwise transfer is there, or one end is done with it */
+	PSD_WAKE_STEPS_END,    /* first member: what its steps wait for is over too */
+	PSD_WAKE_STEPS_BEGIN,  /* first member; message fidelity: what its size class adds is over */
 	PSD_WAKE_STEP_SENT,    /* message fidelity: a part of host's message is over */
 	PSD_WAKE_STEP_ARRIVED, /* the message to host is there */
 	PSD_WAKE_LINK,	       /* slowdown index: its link changes */
@@ -35,8 +35,10 @@ struct psd_crossing {
 	unsigned n_parts_left; /* 0: not in use */
 };
 
-/* A member's way through the steps of a transfer, in message fidelity. */
+/* A member's way through the steps of a transfer, in message fidelity but for what belongs to its first member. */
 struct psd_walk {
+	struct psd_task task;
+	unsigned n_left; /* first member: of all members, or of flows and their ends */
 	unsigned next_send,
 		next_receive;  /* steps; of those that are over the last one's message may still be leaving */
 	unsigned n_parts_left; /* of the message that it sends: its bytes, and what either end does for it; 0: none */
@@ -60,8 +62,7 @@ struct psd_simulation {
 	unsigned n_duties;
 	const struct psd_duties **duties_of_host;
 	struct psd_sending *sendings; /* per host; its NIC sends one operation at a time */
-	struct psd_walk *walks;	      /* per worker */
-	unsigned n_walks_left;	      /* members or flows and their ends, of the stepwise transfer under way */
+	struct psd_walk *walks;	      /* per host; its NIC carries one stepwise transfer at a time */
 	double hop_latency_sec;	      /* mean over the hops between neighbours on different nodes */
 	uint64_t *sent_bytes;	      /* per node */
 	uint64_t *received_bytes;
@@ -120,10 +121,11 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);
 
 void psd_sim_steps_find_latency(struct psd_simulation *sim);
 void psd_sim_steps_start(void *context, struct psd_task task); /* psd_seam.collective */
-void psd_sim_step_flow_done(struct psd_simulation *sim);       /* flow fidelity */
-void psd_sim_steps_begin(struct psd_simulation *sim);	       /* message fidelity, and so are the next two */
-void psd_sim_step_part_done(struct psd_simulation *sim, unsigned rank);
-void psd_sim_step_arrived(struct psd_simulation *sim, unsigned rank);
+void psd_sim_steps_end(struct psd_simulation *sim, unsigned first);
+void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first); /* flow fidelity */
+void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first);	 /* message fidelity, and so are the next two */
+void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host);
+void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host);
 
 /* ---- processors.c ---- */
 

@@ -1,10 +1,11 @@
 /* Transfers that go step by step: in message fidelity every message of every member, in flow fidelity one flow for all
- * that a member sends to another, and at the end what the steps wait for. */
+ * that a member sends to another, and at the end what the steps wait for. What belongs to all members is kept with the
+ * first. */
 #include "sim/executor/simulation.h"
 
-static const struct psd_payload *payload_of(const struct psd_simulation *sim)
+static const struct psd_payload *payload_of(const struct psd_simulation *sim, unsigned host)
 {
-	return psd_simulation_payload(sim, sim->interpreter.collective);
+	return psd_simulation_payload(sim, sim->walks[host].task);
 }
 
 static void count_bytes(struct psd_simulation *sim, const struct psd_payload *payload)
@@ -14,6 +15,11 @@ static void count_bytes(struct psd_simulation *sim, const struct psd_payload *pa
 		sim->sent_bytes[node] += traffic.sent_bytes;
 		sim->received_bytes[node] += traffic.received_bytes;
 	}
+}
+
+void psd_sim_steps_end(struct psd_simulation *sim, unsigned first)
+{
+	psd_interpreter_collective_finished(&sim->interpreter, sim->walks[first].task);
 }
 
 /* ---- message fidelity ---- */
@@ -28,22 +34,22 @@ static void start_end(struct psd_simulation *sim, unsigned sender, unsigned host
 }
 
 /* The network and both ends work on it at a time; its receiver waits for it. */
-static void send_message(struct psd_simulation *sim, unsigned rank, const struct psd_step *step)
+static void send_message(struct psd_simulation *sim, unsigned host, const struct psd_step *step)
 {
-	struct psd_walk *walk = &sim->walks[rank];
-	const uint64_t bytes = step->sent.elements * payload_of(sim)->value_bytes;
+	struct psd_walk *walk = &sim->walks[host];
+	const uint64_t bytes = step->sent.elements * payload_of(sim, host)->value_bytes;
 
 	walk->n_parts_left = 1;
 	walk->to = step->to;
-	psd_network_transfer(rank, step->to, bytes, psd_wake_cookie(PSD_WAKE_STEP_SENT, rank, 0));
-	start_end(sim, rank, rank, psd_sim_socket_work(sim, bytes, 1.0));
-	start_end(sim, rank, step->to, psd_sim_socket_work(sim, bytes, 1.0));
+	psd_network_transfer(host, step->to, bytes, psd_wake_cookie(PSD_WAKE_STEP_SENT, host, 0));
+	start_end(sim, host, host, psd_sim_socket_work(sim, bytes, 1.0));
+	start_end(sim, host, step->to, psd_sim_socket_work(sim, bytes, 1.0));
 }
 
 /* A member takes messages of others in the order of its steps: what comes too early waits at its sender. */
 static bool is_awaited(const struct psd_simulation *sim, unsigned to, unsigned from, unsigned step)
 {
-	const struct psd_payload *payload = payload_of(sim);
+	const struct psd_payload *payload = payload_of(sim, to);
 	unsigned awaited = sim->walks[to].next_receive;
 
 	while (awaited < step && psd_payload_step(payload, sim->layout, to, awaited).from == from)
@@ -53,19 +59,21 @@ static bool is_awaited(const struct psd_simulation *sim, unsigned to, unsigned f
 
 static void finish_member(struct psd_simulation *sim, struct psd_walk *walk)
 {
+	const unsigned first = psd_payload_group(psd_simulation_payload(sim, walk->task), sim->layout).first;
+
 	if (walk->is_over)
 		return;
 	walk->is_over = true;
-	if (--sim->n_walks_left == 0)
-		psd_interpreter_collective_finished(&sim->interpreter);
+	if (--sim->walks[first].n_left == 0)
+		psd_sim_steps_end(sim, first);
 }
 
 /* A step's message goes out when the one before has left, both ends are done with it, and what earlier steps bring has
  * arrived. */
-static void advance(struct psd_simulation *sim, unsigned rank)
+static void advance(struct psd_simulation *sim, unsigned host)
 {
-	struct psd_walk *walk = &sim->walks[rank];
-	const struct psd_payload *payload = payload_of(sim);
+	struct psd_walk *walk = &sim->walks[host];
+	const struct psd_payload *payload = payload_of(sim, host);
 	const unsigned n_steps = psd_payload_steps(payload, sim->layout);
 
 	if (walk->n_parts_left > 0 || walk->next_receive < walk->next_send)
@@ -74,77 +82,87 @@ static void advance(struct psd_simulation *sim, unsigned rank)
 		finish_member(sim, walk);
 		return;
 	}
-	const struct psd_step step = psd_payload_step(payload, sim->layout, rank, walk->next_send);
-	if (!is_awaited(sim, step.to, rank, walk->next_send))
+	const struct psd_step step = psd_payload_step(payload, sim->layout, host, walk->next_send);
+	if (!is_awaited(sim, step.to, host, walk->next_send))
 		return;
-	walk->next_send = psd_payload_next_send(payload, sim->layout, rank, walk->next_send + 1);
-	send_message(sim, rank, &step);
+	walk->next_send = psd_payload_next_send(payload, sim->layout, host, walk->next_send + 1);
+	send_message(sim, host, &step);
 }
 
-void psd_sim_steps_begin(struct psd_simulation *sim)
+void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first)
 {
-	const struct psd_payload *payload = payload_of(sim);
+	const struct psd_payload *payload = payload_of(sim, first);
+	const struct psd_group group = psd_payload_group(payload, sim->layout);
 
-	for (unsigned rank = 0; rank < sim->layout->workers; rank++)
-		sim->walks[rank] = (struct psd_walk){
-			.next_send = psd_payload_next_send(payload, sim->layout, rank, 0),
-			.next_receive = psd_payload_next_receive(payload, sim->layout, rank, 0),
+	for (unsigned rank = 0; rank < group.n; rank++) {
+		const unsigned host = psd_group_host(group, rank);
+
+		sim->walks[host] = (struct psd_walk){
+			.task = sim->walks[first].task,
+			.n_left = group.n,
+			.next_send = psd_payload_next_send(payload, sim->layout, host, 0),
+			.next_receive = psd_payload_next_receive(payload, sim->layout, host, 0),
 		};
-	for (unsigned rank = 0; rank < sim->layout->workers; rank++)
-		advance(sim, rank);
+	}
+	for (unsigned rank = 0; rank < group.n; rank++)
+		advance(sim, psd_group_host(group, rank));
 }
 
-void psd_sim_step_part_done(struct psd_simulation *sim, unsigned rank)
+void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host)
 {
-	struct psd_walk *walk = &sim->walks[rank];
+	struct psd_walk *walk = &sim->walks[host];
 
 	if (--walk->n_parts_left > 0)
 		return;
-	psd_network_timer(psd_network_latency_sec(rank, walk->to), psd_wake_cookie(PSD_WAKE_STEP_ARRIVED, walk->to, 0));
-	advance(sim, rank);
+	psd_network_timer(psd_network_latency_sec(host, walk->to), psd_wake_cookie(PSD_WAKE_STEP_ARRIVED, walk->to, 0));
+	advance(sim, host);
 }
 
 /* The next one that it waits for may wait for it. */
-void psd_sim_step_arrived(struct psd_simulation *sim, unsigned rank)
+void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host)
 {
-	struct psd_walk *walk = &sim->walks[rank];
-	const struct psd_payload *payload = payload_of(sim);
+	struct psd_walk *walk = &sim->walks[host];
+	const struct psd_payload *payload = payload_of(sim, host);
 
-	walk->next_receive = psd_payload_next_receive(payload, sim->layout, rank, walk->next_receive + 1);
+	walk->next_receive = psd_payload_next_receive(payload, sim->layout, host, walk->next_receive + 1);
 	const unsigned awaited = walk->next_receive;
-	advance(sim, rank);
+	advance(sim, host);
 	if (awaited < psd_payload_steps(payload, sim->layout))
-		advance(sim, psd_payload_step(payload, sim->layout, rank, awaited).from);
+		advance(sim, psd_payload_step(payload, sim->layout, host, awaited).from);
 }
 
 /* ---- flow fidelity ---- */
 
-static void start_socket(struct psd_simulation *sim, unsigned host, struct psd_socket_work work)
+static void start_socket(struct psd_simulation *sim, unsigned first, unsigned host, struct psd_socket_work work)
 {
 	if (work.sec <= 0.0)
 		return;
-	sim->n_walks_left++;
-	psd_sim_process(sim, host, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_STEP_FLOW, host, 0));
+	sim->walks[first].n_left++;
+	psd_sim_process(sim, host, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_STEP_FLOW, first, 0));
 }
 
-static void start_flow(struct psd_simulation *sim, unsigned rank, const struct psd_flow *flow, uint64_t bytes)
+static void start_flow(struct psd_simulation *sim, unsigned first, unsigned host, const struct psd_flow *flow)
 {
+	const uint64_t bytes = flow->elements * payload_of(sim, first)->value_bytes;
 	const struct psd_socket_work end = psd_sim_socket_work(sim, bytes, flow->n_messages);
 
-	start_socket(sim, rank, end);
-	start_socket(sim, flow->to, end);
-	sim->n_walks_left++;
-	psd_network_transfer(rank, flow->to, bytes, psd_wake_cookie(PSD_WAKE_STEP_FLOW, rank, 0));
+	start_socket(sim, first, host, end);
+	start_socket(sim, first, flow->to, end);
+	sim->walks[first].n_left++;
+	psd_network_transfer(host, flow->to, bytes, psd_wake_cookie(PSD_WAKE_STEP_FLOW, first, 0));
 }
 
-static void start_all_flows(struct psd_simulation *sim, const struct psd_payload *payload)
+static void start_all_flows(struct psd_simulation *sim, const struct psd_payload *payload, struct psd_group group)
 {
 	struct psd_flow flow;
 
-	for (unsigned rank = 0; rank < sim->layout->workers; rank++)
-		for (unsigned i = 0; psd_payload_flow(payload, sim->layout, rank, i, &flow); i++)
-			if (flow.to != rank)
-				start_flow(sim, rank, &flow, flow.elements * payload->value_bytes);
+	for (unsigned rank = 0; rank < group.n; rank++) {
+		const unsigned host = psd_group_host(group, rank);
+
+		for (unsigned i = 0; psd_payload_flow(payload, sim->layout, host, i, &flow); i++)
+			if (flow.to != host)
+				start_flow(sim, group.first, host, &flow);
+	}
 }
 
 /* A user's platform has latencies of its own, which then replace the scenario's: the mean between nodes. */
@@ -155,11 +173,11 @@ static double delay_sec(const struct psd_simulation *sim, const struct psd_paylo
 	return psd_cost_delay_sec(payload, sim->layout, &rates);
 }
 
-void psd_sim_step_flow_done(struct psd_simulation *sim)
+void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first)
 {
-	if (--sim->n_walks_left > 0)
+	if (--sim->walks[first].n_left > 0)
 		return;
-	psd_network_timer(delay_sec(sim, payload_of(sim)), psd_wake_cookie(PSD_WAKE_STEPS_END, 0, 0));
+	psd_network_timer(delay_sec(sim, payload_of(sim, first)), psd_wake_cookie(PSD_WAKE_STEPS_END, first, 0));
 }
 
 /* ---- either ---- */
@@ -168,16 +186,15 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 {
 	struct psd_simulation *sim = context;
 	const struct psd_payload *payload = psd_simulation_payload(sim, task);
+	const struct psd_group group = psd_payload_group(payload, sim->layout);
 
 	count_bytes(sim, payload);
-	sim->n_walks_left = 0;
-	if (!sim->is_message_fidelity) {
-		start_all_flows(sim, payload);
-		return;
-	}
-	sim->n_walks_left = sim->layout->workers;
-	psd_network_timer(psd_cost_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
-			  psd_wake_cookie(PSD_WAKE_STEPS_BEGIN, 0, 0));
+	sim->walks[group.first] = (struct psd_walk){.task = task};
+	if (sim->is_message_fidelity)
+		psd_network_timer(psd_cost_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
+				  psd_wake_cookie(PSD_WAKE_STEPS_BEGIN, group.first, 0));
+	else
+		start_all_flows(sim, payload, group);
 }
 
 void psd_sim_steps_find_latency(struct psd_simulation *sim)

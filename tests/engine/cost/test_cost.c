@@ -75,7 +75,7 @@ Test(cost, table_1_is_the_traffic_of_a_node)
 	for (unsigned i = 0; i < 7; i++) {
 		const unsigned P = workers[i];
 		const struct psd_layout layout = psd_layout_make(P, 1, 0);
-		struct psd_payload payload = {&psd_push, subject.elements, 1, 0};
+		struct psd_payload payload = {.pattern = &psd_push, .elements = subject.elements, .value_bytes = 1};
 		const struct psd_traffic push = psd_payload_node_traffic(&payload, &layout, P - 1);
 		payload.pattern = &psd_pull;
 		const struct psd_traffic pull = psd_payload_node_traffic(&payload, &layout, P - 1);
@@ -395,7 +395,8 @@ static void expect_busiest_port(unsigned workers, unsigned workers_per_node, uns
 	for (unsigned p = 0; p < sizeof(patterns) / sizeof(*patterns); p++)
 		for (unsigned last = 0; last < 2; last++) {
 			const unsigned root = psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
-			const struct psd_payload payload = {patterns[p], 27720, 4, root};
+			const struct psd_payload payload = {
+				.pattern = patterns[p], .elements = 27720, .value_bytes = 4, .root = root};
 			const double actual_sec = psd_cost_transfer_sec(&payload, &layout, &rates);
 			const double expected_sec = busiest_port_sec(&payload, &layout, &rates);
 			cr_expect_float_eq(actual_sec, expected_sec, 1e-9 * expected_sec,
@@ -443,8 +444,8 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
 	const struct psd_layout layout = psd_layout_make(4, 1, 0);
 	const double n = 2 * (4 - 1);
-	const struct psd_payload largest_small = {&psd_ring, 16384 / 4, 4, 0};
-	const struct psd_payload smallest_large = {&psd_ring, 16384 / 4 + 4, 4, 0};
+	const struct psd_payload largest_small = {.pattern = &psd_ring, .elements = 16384 / 4, .value_bytes = 4};
+	const struct psd_payload smallest_large = {.pattern = &psd_ring, .elements = 16384 / 4 + 4, .value_bytes = 4};
 	/* call + n step + (n/P) bytes slowdown / B, and the network's latency of each step; the bytes at full speed are
 	 * the transfer */
 	const double small_sec = 27e-6 + n * 1.1e-6 + n / 4 * 16384 * 4 / B + n * alpha;

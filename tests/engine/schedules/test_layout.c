@@ -38,7 +38,10 @@ static void for_each_case(check_fn check)
 				for (unsigned last = 0; last < 2; last++) {
 					const unsigned root =
 						psd_layout_shard_host(&layout, last ? layout.shards - 1 : 0);
-					const struct psd_payload payload = {patterns[p], sizes[e], 4, root};
+					const struct psd_payload payload = {.pattern = patterns[p],
+									    .elements = sizes[e],
+									    .value_bytes = 4,
+									    .root = root};
 					check(&payload, &layout);
 				}
 	}
@@ -241,7 +244,7 @@ Test(layout, pairs_into_a_node_count_every_connection_that_is_used)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct psd_layout layout =
 			psd_layout_make(cases[i].workers, cases[i].workers_per_node, cases[i].separate_servers);
-		const struct psd_payload payload = {cases[i].pattern, 1000, 4, 0};
+		const struct psd_payload payload = {.pattern = cases[i].pattern, .elements = 1000, .value_bytes = 4};
 
 		cr_expect_eq(psd_payload_pairs_in(&payload, &layout), cases[i].expected, "case %zu", i);
 	}
@@ -250,7 +253,7 @@ Test(layout, pairs_into_a_node_count_every_connection_that_is_used)
 Test(layout, what_is_sent_is_received)
 {
 	const struct psd_layout layout = psd_layout_make(7, 3, 4);
-	const struct psd_payload payload = {&psd_push, 13, 4, 0};
+	const struct psd_payload payload = {.pattern = &psd_push, .elements = 13, .value_bytes = 4};
 	uint64_t sent_bytes = 0, received_bytes = 0;
 
 	for (unsigned node = 0; node < psd_layout_nodes(&layout); node++) {
@@ -265,7 +268,8 @@ Test(layout, what_is_sent_is_received)
 Test(layout, a_scaled_payload_keeps_all_its_parts)
 {
 	const struct psd_layout layout = psd_layout_make(8, 1, 0);
-	const struct psd_payload large = {&psd_push, 1000, 4, 0}, small = {&psd_push, 5, 4, 0};
+	const struct psd_payload large = {.pattern = &psd_push, .elements = 1000, .value_bytes = 4},
+				 small = {.pattern = &psd_push, .elements = 5, .value_bytes = 4};
 
 	cr_expect_eq(psd_payload_scaled(&large, &layout, 1.0).elements, 1000);
 	cr_expect_eq(psd_payload_scaled(&large, &layout, 0.25).elements, 250);

@@ -18,7 +18,8 @@ static void for_each_case(check_fn check)
 			for (unsigned per_node = 1; per_node <= PER_NODE_MAX; per_node++)
 				for (uint64_t elements = 0; elements <= ELEMENTS_MAX; elements += 1 + elements / 5) {
 					const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
-					const struct psd_payload payload = {psd_all_reduces[p], elements, 4, 0};
+					const struct psd_payload payload = {
+						.pattern = psd_all_reduces[p], .elements = elements, .value_bytes = 4};
 
 					check(&payload, &layout);
 				}
@@ -174,7 +175,7 @@ Test(steps, a_ring_sends_two_shares_of_all_but_its_own)
 	for (unsigned workers = 2; workers <= WORKERS_MAX; workers++) {
 		const uint64_t elements = UINT64_C(1000) * workers;
 		const struct psd_layout layout = psd_layout_make(workers, 1, 0);
-		const struct psd_payload payload = {&psd_ring, elements, 4, 0};
+		const struct psd_payload payload = {.pattern = &psd_ring, .elements = elements, .value_bytes = 4};
 		const uint64_t expected = 2 * (workers - 1) * elements / workers;
 
 		for (unsigned rank = 0; rank < workers; rank++)

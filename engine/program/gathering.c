@@ -1,0 +1,138 @@
+/* An ordered list of what waits, scanned from its head whenever something may have changed. */
+#include "engine/program/gathering.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct psd_group group_of(const struct psd_gathering *gathering, struct psd_task task)
+{
+	return psd_payload_group(&gathering->program->ops[task.op].payload, &gathering->program->plan->layout);
+}
+
+static void count_members(struct psd_gathering *gathering, unsigned n_hosts, const struct psd_duties *const duties[])
+{
+	for (uint32_t i = 0; i < gathering->program->n_ops; i++)
+		for (unsigned h = 0; h < n_hosts && gathering->program->ops[i].kind == PSD_OP_COLLECTIVE; h++)
+			gathering->n_members[i] += duties[h]->waits[i] != PSD_NOT_CARRIED;
+}
+
+enum psd_status psd_gathering_init(struct psd_gathering *gathering, const struct psd_program *program, unsigned n_hosts,
+				   const struct psd_duties *const duties[], bool is_coordinator, struct psd_error *err)
+{
+	const size_t n_ops = program->n_ops;
+	/* each under way has a host here to itself; one more may be others' alone */
+	*gathering = (struct psd_gathering){
+		.program = program, .is_coordinator = is_coordinator, .most_collectives = n_hosts + 1};
+	gathering->n_members = calloc(n_ops, sizeof(*gathering->n_members));
+	gathering->n_ready = calloc(program->window * n_ops, sizeof(*gathering->n_ready));
+	gathering->collectives = calloc(gathering->most_collectives, sizeof(*gathering->collectives));
+	if (!gathering->n_members || !gathering->n_ready || !gathering->collectives) {
+		psd_gathering_release(gathering);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for collectives of %u hosts",
+				     n_hosts);
+	}
+	count_members(gathering, n_hosts, duties);
+	return PSD_OK;
+}
+
+void psd_gathering_release(struct psd_gathering *gathering)
+{
+	free(gathering->n_members);
+	free(gathering->n_ready);
+	free(gathering->waiting);
+	free(gathering->collectives);
+	*gathering = (struct psd_gathering){.program = NULL};
+}
+
+void psd_gathering_ready(struct psd_gathering *gathering, struct psd_task task)
+{
+	const size_t row = task.iteration % gathering->program->window;
+	uint32_t *n_ready = &gathering->n_ready[row * gathering->program->n_ops + task.op];
+	const uint32_t n_members =
+		gathering->is_coordinator ? group_of(gathering, task).n : gathering->n_members[task.op];
+	if (++*n_ready < n_members)
+		return;
+	*n_ready = 0;
+	psd_gathering_add(gathering, gathering->program->ops[task.op].rank, task);
+}
+
+void psd_gathering_add(struct psd_gathering *gathering, int64_t rank, struct psd_task task)
+{
+	const struct psd_ready added = {rank, task};
+	if (gathering->n_waiting == gathering->waiting_capacity) {
+		const unsigned wanted = gathering->waiting_capacity > 0 ? 2 * gathering->waiting_capacity : 16;
+		struct psd_ready *grown = realloc(gathering->waiting, wanted * sizeof(*grown));
+		if (grown == NULL) {
+			gathering->is_out_of_memory = true;
+			return;
+		}
+		gathering->waiting = grown;
+		gathering->waiting_capacity = wanted;
+	}
+	unsigned at = gathering->n_waiting++;
+	for (; at > 0 && psd_ready_goes_before(&added, &gathering->waiting[at - 1]); at--)
+		gathering->waiting[at] = gathering->waiting[at - 1];
+	gathering->waiting[at] = added;
+	gathering->has_news = true;
+}
+
+/* By what is under way, or by what goes before and has to wait itself. */
+static bool has_to_wait(const struct psd_gathering *gathering, unsigned at)
+{
+	const struct psd_group group = group_of(gathering, gathering->waiting[at].task);
+	for (unsigned c = 0; c < gathering->n_collectives; c++)
+		if (gathering->collectives[c].is_under_way &&
+		    psd_group_shares_host(group, group_of(gathering, gathering->collectives[c].task)))
+			return true;
+	for (unsigned i = 0; i < at; i++)
+		if (psd_group_shares_host(group, group_of(gathering, gathering->waiting[i].task)))
+			return true;
+	return false;
+}
+
+static struct psd_collective *begin(struct psd_gathering *gathering, struct psd_task task)
+{
+	unsigned c = 0;
+	while (c < gathering->n_collectives && gathering->collectives[c].is_under_way)
+		c++;
+	assert(c < gathering->most_collectives);
+	if (c == gathering->n_collectives)
+		gathering->n_collectives++;
+	gathering->collectives[c] = (struct psd_collective){task, true, gathering->n_members[task.op]};
+	return &gathering->collectives[c];
+}
+
+struct psd_collective *psd_gathering_next(struct psd_gathering *gathering)
+{
+	for (unsigned i = 0; gathering->has_news && i < gathering->n_waiting; i++) {
+		const struct psd_task task = gathering->waiting[i].task;
+		if (has_to_wait(gathering, i)) {
+			if (group_of(gathering, task).n == gathering->program->plan->layout.workers)
+				break; /* and so has everything after it */
+			continue;
+		}
+		memmove(&gathering->waiting[i], &gathering->waiting[i + 1],
+			(--gathering->n_waiting - i) * sizeof(*gathering->waiting));
+		return begin(gathering, task);
+	}
+	gathering->has_news = false;
+	return NULL;
+}
+
+struct psd_collective *psd_gathering_find(struct psd_gathering *gathering, struct psd_task task)
+{
+	unsigned c = 0;
+	while (!gathering->collectives[c].is_under_way || gathering->collectives[c].task.op != task.op ||
+	       gathering->collectives[c].task.iteration != task.iteration) {
+		c++;
+		assert(c < gathering->n_collectives);
+	}
+	return &gathering->collectives[c];
+}
+
+void psd_gathering_end(struct psd_gathering *gathering, struct psd_collective *collective)
+{
+	collective->is_under_way = false;
+	gathering->has_news = true;
+}
