@@ -75,7 +75,11 @@ REAL_SOURCES   := $(call sources,real,c)
 REAL_OBJECTS   := $(call objects,$(REAL_SOURCES))
 REAL_MAIN      := $(BUILD)/real/main.o
 REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
-REAL_TESTS     := $(call objects,$(call sources,tests/real,c))
+# Criterion's own runner and ThreadSanitizer exclude each other, see there.
+RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
+REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
+# The suites with threads, but for training runs of more than half a minute.
+TSAN_CASES     := @(@(lane|feed|data|packed|mesh|streams|cpu_run|ground|load|worker|replay|crew|emulation|emulation_end)/*|run/!(every_method_@(learns|trains)*))
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
 # Benchmarks that are scripts, and the programs that they run: those of others only where their libraries are.
@@ -138,7 +142,7 @@ deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo
 	$(call need,$(DEPS_BENCH))
 
 # These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
-WITH_DEPS := $(if $(filter demo test san bench compare golden docs selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
+WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
@@ -257,6 +261,12 @@ suite: $(SUITES:%=$(BUILD)/%) $(PROGRAMS) deps
 
 san: ## run the same tests under the address and undefined-behaviour sanitisers
 	@$(MAKE) --no-print-directory SANITIZE=address,undefined test
+
+tsan: ## run what has threads under the thread sanitiser
+	@$(MAKE) --no-print-directory SANITIZE=thread tsan-suite
+
+tsan-suite: $(BUILD)/psd-real-tests deps
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp $$TSAN_OPTIONS" FILTER='$(TSAN_CASES)' tests/run.sh $(BUILD) psd-real-tests --
 
 golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
 	@tests/golden.sh write $(BUILD) $(GOLDEN)

@@ -69,5 +69,33 @@ void f(void) { printf("%d", 1); }' >"$work/prints.c"
 "$cc" -c -o "$work/prints.o" "$work/prints.c"
 must_reject "an engine that prints" "calls printf" tests/check-layers.sh "$work/tree" "$work/prints.o"
 
+cat >"$work/race.c" <<'EOF'
+#include <pthread.h>
+#include <stddef.h>
+
+static int seconds;
+
+static void *count(void *unused)
+{
+	seconds++;
+	return unused;
+}
+
+int main(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, count, NULL) != 0)
+		return 0;
+	seconds++;
+	return pthread_join(thread, NULL);
+}
+EOF
+"$cc" -g -fsanitize=thread -o "$work/race" "$work/race.c"
+must_reject "a data race" "data race .*race.c:8 in count" env TSAN_OPTIONS="suppressions=tests/tsan.supp" "$work/race"
+
+"$cc" -I. -o "$work/plain-tests" "$build/tests/selfcheck.o" tests/plain_runner.c -lcriterion
+must_reject "a test that fails without Criterion's runner" "^0 passed, 1 failed$" tests/run.sh "$work" plain-tests --
+
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
