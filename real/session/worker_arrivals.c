@@ -106,12 +106,12 @@ static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer,
 	return PSD_WELCOME_NOW;
 }
 
-/* The peer is ahead: this worker has not begun that transfer, or waits for others' messages of earlier steps. On a
- * single connection its first step waits there, and nothing overtakes it. */
+/* The peer is ahead: this worker has not begun that transfer. On a single connection its first step waits there, and
+ * nothing overtakes it. */
 static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
-				     unsigned first, struct psd_error *err)
+				     struct psd_error *err)
 {
-	return head->part == first || worker->options->train->streams > 1
+	return head->part == psd_worker_next_from(worker, head->op, peer, 0) || worker->options->train->streams > 1
 		       ? PSD_WELCOME_LATER
 		       : refuse(worker, peer, head, "a step out of turn", err);
 }
@@ -137,12 +137,12 @@ static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, co
 	if (welcome == PSD_WELCOME_REFUSED)
 		return welcome;
 	if (!walk->is_active || walk->task.op != task.op || walk->task.iteration != task.iteration)
-		return expect_early(worker, peer, head, psd_worker_next_from(worker, head->op, peer, 0), err);
+		return expect_early(worker, peer, head, err);
 	if (head->part < walk->next_receive)
 		return refuse(worker, peer, head, "a step out of turn", err);
+	/* others' messages of earlier steps are missing, or latency of one is not over, or a share of it comes elsewhere */
 	if (head->part > walk->next_receive)
-		return expect_early(worker, peer, head,
-				    psd_worker_next_from(worker, head->op, peer, walk->next_receive), err);
+		return PSD_WELCOME_LATER;
 	inlet->n_pieces = psd_worker_step_pieces(worker, task, &step, inlet->pieces);
 	inlet->is_added = step.adds && !worker->replay;
 	return PSD_WELCOME_NOW;
