@@ -11,26 +11,53 @@
 
 const char *const psd_value_flag_names[] = {"false", "true", NULL};
 
+static const struct {
+	size_t bytes;
+	const char *words;
+} types[] = {
+	[PSD_KEY_SECTION] = {0, "mapping"},
+	[PSD_KEY_OTHER] = {0, "see there"},
+	[PSD_KEY_TEXT] = {sizeof(const char *), "text"},
+	[PSD_KEY_PATH] = {sizeof(const char *), "path"},
+	[PSD_KEY_NAME] = {sizeof(const char *), ""},
+	[PSD_KEY_CHOICE] = {sizeof(unsigned), ""},
+	[PSD_KEY_FLAG] = {sizeof(bool), ""},
+	[PSD_KEY_RATE] = {sizeof(double), "rate"},
+	[PSD_KEY_BYTES] = {sizeof(uint64_t), "size"},
+	[PSD_KEY_SECONDS] = {sizeof(double), "time"},
+	[PSD_KEY_RATIO] = {sizeof(double), "ratio, "},
+	[PSD_KEY_NUMBER] = {sizeof(double), ""},
+	[PSD_KEY_UNSIGNED] = {sizeof(unsigned), ""},
+	[PSD_KEY_PAIR] = {2 * sizeof(unsigned), ""},
+	[PSD_KEY_COUNT] = {sizeof(uint64_t), ""},
+};
+
 size_t psd_value_bytes(enum psd_key_type type)
 {
-	switch (type) {
-	case PSD_KEY_TEXT:
-	case PSD_KEY_PATH:
-	case PSD_KEY_NAME: return sizeof(const char *);
-	case PSD_KEY_CHOICE:
-	case PSD_KEY_UNSIGNED: return sizeof(unsigned);
-	case PSD_KEY_PAIR: return 2 * sizeof(unsigned);
-	case PSD_KEY_FLAG: return sizeof(bool);
-	case PSD_KEY_RATE:
-	case PSD_KEY_SECONDS:
-	case PSD_KEY_RATIO:
-	case PSD_KEY_NUMBER: return sizeof(double);
-	case PSD_KEY_BYTES:
-	case PSD_KEY_COUNT: return sizeof(uint64_t);
-	case PSD_KEY_SECTION:
-	case PSD_KEY_OTHER: break;
-	}
-	return 0;
+	return types[type].bytes;
+}
+
+void psd_value_add_kind(struct psd_text *text, const struct psd_key *key)
+{
+	psd_text_add(text, "%s", types[key->type].words);
+	if (key->type == PSD_KEY_NAME || key->type == PSD_KEY_CHOICE || key->type == PSD_KEY_FLAG)
+		psd_value_add_names(text, key, ~0u);
+	else if (key->type >= PSD_KEY_RATIO)
+		psd_text_add(text, "%.10g to %.10g", key->lowest, key->highest);
+	if (key->word)
+		psd_text_add(text, ", or `%s`", key->word);
+}
+
+void psd_value_add_names(struct psd_text *text, const struct psd_key *key, unsigned choices)
+{
+	const char *const *names = key->names ? key->names : psd_value_flag_names;
+	const char *separator = "";
+
+	for (unsigned i = 0; names[i]; i++)
+		if (choices >> i & 1) {
+			psd_text_add(text, "%s`%s`", separator, names[i]);
+			separator = ", ";
+		}
 }
 
 /* ---- reading ---- */
@@ -131,28 +158,17 @@ static uint64_t whole(const void *value, const struct psd_key *key)
 
 bool psd_value_is_absent(const void *value, const struct psd_key *key, bool is_needed)
 {
-	const bool may_be_zero = is_needed && key->lowest <= 0.0;
+	static const uint64_t zero = 0; /* of any type */
+	const bool may_be_zero = is_needed && key->lowest <= 0.0 && key->type >= PSD_KEY_SECONDS;
+	const size_t bytes = psd_value_bytes(key->type);
 
-	if (key->fallback)
+	if (key->fallback || key->type == PSD_KEY_CHOICE || key->type == PSD_KEY_FLAG || key->type == PSD_KEY_PAIR)
 		return false;
-	switch (key->type) {
-	case PSD_KEY_SECTION:
-	case PSD_KEY_OTHER:
-	case PSD_KEY_PAIR:
-	case PSD_KEY_CHOICE:
-	case PSD_KEY_FLAG: return false;
-	case PSD_KEY_TEXT:
-	case PSD_KEY_PATH:
-	case PSD_KEY_NAME: return !*(const char *const *)value;
-	case PSD_KEY_RATE: return *(const double *)value == 0.0;
-	case PSD_KEY_BYTES: return whole(value, key) == 0 || whole(value, key) == UINT64_MAX;
-	case PSD_KEY_SECONDS:
-	case PSD_KEY_RATIO:
-	case PSD_KEY_NUMBER: return isinf(*(const double *)value) || (*(const double *)value == 0.0 && !may_be_zero);
-	case PSD_KEY_UNSIGNED:
-	case PSD_KEY_COUNT: return whole(value, key) == 0 && !may_be_zero;
-	}
-	return false;
+	if (key->type == PSD_KEY_BYTES
+		    ? whole(value, key) == UINT64_MAX
+		    : key->type > PSD_KEY_BYTES && key->type < PSD_KEY_UNSIGNED && isinf(*(const double *)value))
+		return true;
+	return !may_be_zero && !memcmp(value, &zero, bytes);
 }
 
 /* Units as in engine/base/units.c, which multiplies rates and divides times. The last is for what no other hits. */

@@ -11,47 +11,6 @@ struct reference {
 	unsigned n_told;
 };
 
-static void add_names(struct psd_text *text, const char *const names[], unsigned choices)
-{
-	const char *separator = "";
-
-	for (unsigned i = 0; names[i]; i++)
-		if (choices >> i & 1) {
-			psd_text_add(text, "%s`%s`", separator, names[i]);
-			separator = ", ";
-		}
-}
-
-static void add_range(struct psd_text *text, const char *what, const struct psd_key *key)
-{
-	psd_text_add(text, "%s%.10g to %.10g", what, key->lowest, key->highest);
-	if (key->word)
-		psd_text_add(text, ", or `%s`", key->word);
-}
-
-static void add_kind(struct psd_text *text, const struct psd_key *key)
-{
-	if (key->most_entries)
-		psd_text_add(text, "list of up to %u%s", key->most_entries, key->section ? "" : ": ");
-	switch (key->type) {
-	case PSD_KEY_SECTION: psd_text_add(text, "%s", key->most_entries ? "" : "mapping"); break;
-	case PSD_KEY_OTHER:
-	case PSD_KEY_TEXT: psd_text_add(text, "text"); break;
-	case PSD_KEY_PATH: psd_text_add(text, "path"); break;
-	case PSD_KEY_NAME:
-	case PSD_KEY_CHOICE:
-	case PSD_KEY_FLAG: add_names(text, key->names ? key->names : psd_value_flag_names, ~0u); break;
-	case PSD_KEY_RATE: psd_text_add(text, "rate"); break;
-	case PSD_KEY_BYTES: psd_text_add(text, "size"); break;
-	case PSD_KEY_SECONDS: psd_text_add(text, "time"); break;
-	case PSD_KEY_RATIO: add_range(text, "ratio, ", key); break;
-	case PSD_KEY_NUMBER: add_range(text, "", key); break;
-	case PSD_KEY_PAIR: add_range(text, "one or [two], ", key); break;
-	case PSD_KEY_UNSIGNED:
-	case PSD_KEY_COUNT: add_range(text, "", key); break;
-	}
-}
-
 static void add_absence(struct psd_text *text, const struct psd_key *key)
 {
 	if (key->fallback)
@@ -67,11 +26,10 @@ static void add_condition(struct psd_text *text, const struct psd_schema_spot *s
 {
 	size_t offset = 0;
 	const struct psd_key *key = spot->key, *chooser = psd_section_find(spot->section, key->when.key, &offset);
-	const char *const *names = chooser->names ? chooser->names : psd_value_flag_names;
 	const bool has_all = key->when.needed && key->when.needed != key->when.choices;
 
 	psd_text_add(text, "; %s `%s` ", has_all ? "required with" : "only with", key->when.key);
-	add_names(text, names, has_all ? key->when.needed : key->when.choices);
+	psd_value_add_names(text, chooser, has_all ? key->when.needed : key->when.choices);
 }
 
 static bool is_first_time(struct reference *reference, const struct psd_section *section)
@@ -92,7 +50,10 @@ static bool add_row(const struct psd_schema_spot *spot)
 	char users[PSD_USERS_TEXT_MAX];
 
 	psd_text_add(text, "| `%s` | ", spot->path);
-	add_kind(text, key);
+	if (key->most_entries)
+		psd_text_add(text, "list of up to %u%s", key->most_entries, key->section ? "" : ": ");
+	if (!key->most_entries || !key->section)
+		psd_value_add_kind(text, key);
 	psd_text_add(text, " | ");
 	add_absence(text, key);
 	psd_text_add(text, " | %s%s | %s | %s", psd_scenario_write_users(spot->uses, users),
