@@ -5,203 +5,144 @@
 #include <string.h>
 
 #include "engine/base/file.h"
+#include "engine/document/schema.h"
 #include "engine/document/text_format.h"
 #include "engine/model/prototxt_parts.h"
 #include "engine/scenario/train.h"
 
-struct solver {
-	const struct psd_node *root;
-	struct psd_train *train;
-	struct psd_error *err;
+/* What fields are read into. */
+struct values {
+	struct psd_train train;
+	uint64_t iterations; /* 0: not given */
+	uint64_t seed;
+	uint64_t passes;
+	const char *regularization;
 };
 
-static enum psd_status check_keys(const struct solver *solver)
-{
-	static const char *const known[] = {
-		"base_lr", "lr_policy", "gamma", "power", "stepsize", "stepvalue", "max_iter", "momentum",
-		"weight_decay", "type", "random_seed", "iter_size", "regularization_type",
-		/* what is printed, tested and saved, and where the network is: the scenario's business */
-		"net", "train_net", "test_net", "test_iter", "test_interval", "test_initialization",
-		"test_compute_loss", "display", "average_loss", "debug_info", "snapshot", "snapshot_prefix",
-		"snapshot_diff", "snapshot_format", "snapshot_after_train", "solver_mode", "device_id",
-		"layer_wise_reduce", NULL};
+static const char *const types[] = {"SGD", "Nesterov", NULL};
+static const char *const regularizations[] = {"L2", NULL};
 
-	return psd_node_check_keys(solver->root, "solver", known, solver->err);
-}
+#define FIELD(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct values, member)
+#define OTHER(text)                                                                                                    \
+	{                                                                                                              \
+		.name = (text), .type = PSD_KEY_OTHER                                                                  \
+	}
+/* As in Caffe, fields of other policies may stand there without effect. */
+#define NEEDED(policies) .when = {"lr_policy", ~0u, policies}
+#define OF(policy)	 (1u << PSD_RATE_##policy)
 
-static enum psd_status missing(const struct solver *solver, const char *key, const char *policy)
-{
-	const struct psd_place at = {.path = solver->root->at.path};
+static const struct psd_key fields[] = {
+	{FIELD("base_lr", NUMBER, train.rate.base), .lowest = 1e-9, .highest = 1e6, .is_required = true},
+	{FIELD("lr_policy", CHOICE, train.rate.policy), .names = psd_rate_policy_names, .is_required = true},
+	{FIELD("gamma", NUMBER, train.rate.gamma), .highest = 1e6,
+	 NEEDED(OF(STEP) | OF(MULTISTEP) | OF(INV) | OF(EXP))},
+	{FIELD("power", NUMBER, train.rate.power), .highest = 100, NEEDED(OF(INV) | OF(POLY))},
+	{FIELD("stepsize", COUNT, train.rate.step_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
+	 NEEDED(OF(STEP))},
+	{.name = "stepvalue", .type = PSD_KEY_OTHER, NEEDED(OF(MULTISTEP))},
+	{FIELD("max_iter", COUNT, iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS},
+	{FIELD("momentum", NUMBER, train.optimiser.momentum), .highest = 0.9999},
+	{FIELD("weight_decay", NUMBER, train.optimiser.weight_decay), .highest = 1},
+	{FIELD("type", FLAG, train.optimiser.is_nesterov), .names = types},
+	{FIELD("random_seed", COUNT, seed), .highest = UINT32_MAX},
+	{FIELD("iter_size", COUNT, passes), .lowest = 1, .highest = 1},
+	{FIELD("regularization_type", NAME, regularization), .names = regularizations},
+	/* what is printed, tested and saved, and where the network is: the scenario's business */
+	OTHER("net"),
+	OTHER("train_net"),
+	OTHER("test_net"),
+	OTHER("test_iter"),
+	OTHER("test_interval"),
+	OTHER("test_initialization"),
+	OTHER("test_compute_loss"),
+	OTHER("display"),
+	OTHER("average_loss"),
+	OTHER("debug_info"),
+	OTHER("snapshot"),
+	OTHER("snapshot_prefix"),
+	OTHER("snapshot_diff"),
+	OTHER("snapshot_format"),
+	OTHER("snapshot_after_train"),
+	OTHER("solver_mode"),
+	OTHER("device_id"),
+	OTHER("layer_wise_reduce"),
+	{.name = NULL},
+};
 
-	if (policy)
-		return psd_error_set(solver->err, PSD_EINVAL, at, "'solver' needs '%s' where 'lr_policy' is '%s'", key,
-				     policy);
-	return psd_error_set(solver->err, PSD_EINVAL, at, "'solver' needs '%s'", key);
-}
-
-static enum psd_status read_number(const struct solver *solver, const char *key, double lowest, double highest,
-				   double *number, bool *was_there)
-{
-	const struct psd_node *field;
-	enum psd_status status = psd_caffe_single(solver->root, key, &field, solver->err);
-
-	*was_there = field != NULL;
-	return status || !field ? status : psd_node_number(field, lowest, highest, number, solver->err);
-}
-
-static enum psd_status read_count(const struct solver *solver, const char *key, uint64_t lowest, uint64_t highest,
-				  uint64_t *count, bool *was_there)
-{
-	const struct psd_node *field;
-	enum psd_status status = psd_caffe_single(solver->root, key, &field, solver->err);
-
-	*was_there = field != NULL;
-	return status || !field ? status : psd_node_count(field, lowest, highest, count, solver->err);
-}
-
-static enum psd_status read_choice(const struct solver *solver, const char *key, const char *const names[],
-				   unsigned *index, bool *was_there)
-{
-	const struct psd_node *field;
-	enum psd_status status = psd_caffe_single(solver->root, key, &field, solver->err);
-
-	*was_there = field != NULL;
-	return status || !field ? status : psd_node_choice(field, names, index, solver->err);
-}
+static const struct psd_section section = {.tables = {fields}};
 
 /* stepvalue, repeated. */
-static enum psd_status read_steps(const struct solver *solver)
+static enum psd_status read_steps(struct psd_learning_rate *rate, const struct psd_node *root, struct psd_error *err)
 {
-	struct psd_learning_rate *rate = &solver->train->rate;
-
-	for (const struct psd_node *field = solver->root->first; field; field = field->next) {
+	for (const struct psd_node *field = root->first; field; field = field->next) {
 		const uint64_t before = rate->n_steps ? rate->steps_at[rate->n_steps - 1] : 0;
 		enum psd_status status;
 
 		if (strcmp(field->key, "stepvalue") != 0)
 			continue;
 		if (rate->n_steps == PSD_MAX_RATE_STEPS)
-			return psd_error_set(solver->err, PSD_EINVAL, field->key_at,
-					     "'stepvalue' is given more than %d times", PSD_MAX_RATE_STEPS);
-		status = psd_node_count(field, before + 1, PSD_MAX_ITERATIONS, &rate->steps_at[rate->n_steps++],
-					solver->err);
+			return psd_error_set(err, PSD_EINVAL, field->key_at, "'stepvalue' is given more than %d times",
+					     PSD_MAX_RATE_STEPS);
+		status = psd_node_count(field, before + 1, PSD_MAX_ITERATIONS, &rate->steps_at[rate->n_steps++], err);
 		if (status)
 			return status;
 	}
-	return rate->n_steps ? PSD_OK : missing(solver, "stepvalue", "multistep");
+	return PSD_OK;
 }
 
-/* What a policy needs of gamma, power, stepsize. As in Caffe, fields of other policies may stand there without effect.
- */
-static enum psd_status read_policy_numbers(const struct solver *solver)
+static enum psd_status read_fields(struct values *values, const struct psd_node *root, struct psd_error *err)
 {
-	struct psd_learning_rate *rate = &solver->train->rate;
-	const enum psd_rate_policy policy = rate->policy;
-	const char *name = psd_rate_policy_names[policy];
-	bool has_gamma, has_power, has_step;
-	enum psd_status status = read_number(solver, "gamma", 0, 1e6, &rate->gamma, &has_gamma);
+	const struct psd_schema_reader reader = {.base = values, .err = err};
+	const struct psd_node *field;
+	enum psd_status status = PSD_OK;
 
+	for (const struct psd_key *key = fields; key->name && !status; key++)
+		if (key->type != PSD_KEY_OTHER)
+			status = psd_caffe_single(root, key->name, &field, err);
 	if (!status)
-		status = read_number(solver, "power", 0, 100, &rate->power, &has_power);
-	if (!status)
-		status = read_count(solver, "stepsize", 1, PSD_MAX_ITERATIONS, &rate->step_iterations, &has_step);
-	if (status)
+		status = psd_schema_read(&reader, &(struct psd_key){.name = "solver", .section = &section}, root);
+	if (status || values->train.rate.policy != PSD_RATE_MULTISTEP)
 		return status;
-	if (!has_gamma && policy != PSD_RATE_FIXED && policy != PSD_RATE_POLY)
-		return missing(solver, "gamma", name);
-	if (!has_power && (policy == PSD_RATE_INV || policy == PSD_RATE_POLY))
-		return missing(solver, "power", name);
-	if (!has_step && policy == PSD_RATE_STEP)
-		return missing(solver, "stepsize", name);
-	return policy == PSD_RATE_MULTISTEP ? read_steps(solver) : PSD_OK;
-}
-
-static enum psd_status read_rate(const struct solver *solver)
-{
-	struct psd_learning_rate *rate = &solver->train->rate;
-	unsigned policy;
-	bool was_there;
-	enum psd_status status = read_number(solver, "base_lr", 1e-9, 1e6, &rate->base, &was_there);
-
-	if (!status && !was_there)
-		return missing(solver, "base_lr", NULL);
-	if (!status)
-		status = read_choice(solver, "lr_policy", psd_rate_policy_names, &policy, &was_there);
-	if (!status && !was_there)
-		return missing(solver, "lr_policy", NULL);
-	if (status)
-		return status;
-	rate->policy = policy;
-	return read_policy_numbers(solver);
-}
-
-static enum psd_status read_optimiser(const struct solver *solver)
-{
-	static const char *const types[] = {"SGD", "Nesterov", NULL};
-	static const char *const regularizations[] = {"L2", NULL};
-	struct psd_optimiser *optimiser = &solver->train->optimiser;
-	unsigned type = 0, regularization = 0;
-	uint64_t passes;
-	bool was_there;
-	enum psd_status status = read_number(solver, "momentum", 0, 0.9999, &optimiser->momentum, &was_there);
-
-	if (!status)
-		status = read_number(solver, "weight_decay", 0, 1, &optimiser->weight_decay, &was_there);
-	if (!status)
-		status = read_choice(solver, "type", types, &type, &was_there);
-	if (!status)
-		status = read_choice(solver, "regularization_type", regularizations, &regularization, &was_there);
-	if (!status)
-		status = read_count(solver, "iter_size", 1, 1, &passes, &was_there);
-	optimiser->is_nesterov = type == 1;
-	return status;
+	return read_steps(&values->train.rate, root, err);
 }
 
 /* The job's length and seed, unless the scenario has said them. */
-static enum psd_status read_length(const struct solver *solver)
+static enum psd_status settle_length(const struct values *values, struct psd_train *train, struct psd_place at,
+				     struct psd_error *err)
 {
-	struct psd_train *train = solver->train;
-	uint64_t iterations = 0, seed = train->seed;
-	bool has_iterations, has_seed;
-	enum psd_status status = read_count(solver, "max_iter", 1, PSD_MAX_ITERATIONS, &iterations, &has_iterations);
-
-	if (!status)
-		status = read_count(solver, "random_seed", 0, UINT32_MAX, &seed, &has_seed);
-	if (status)
-		return status;
 	if (!train->has_seed)
-		train->seed = seed;
-	if (!has_iterations && !train->iterations && !train->epochs)
-		return psd_error_set(solver->err, PSD_EINVAL, (struct psd_place){.path = solver->root->at.path},
+		train->seed = values->seed;
+	if (!values->iterations && !train->iterations && !train->epochs)
+		return psd_error_set(err, PSD_EINVAL, at,
 				     "'solver' needs 'max_iter', or 'train' needs 'iterations' or 'epochs'");
-	train->rate.max_iterations = has_iterations ? iterations : train->iterations;
+	train->rate.max_iterations = values->iterations ? values->iterations : train->iterations;
 	if (!train->iterations && !train->epochs)
-		train->iterations = iterations;
+		train->iterations = values->iterations;
 	if (train->rate.policy == PSD_RATE_POLY && train->rate.max_iterations == 0)
-		return missing(solver, "max_iter", "poly");
+		return psd_error_set(err, PSD_EINVAL, at, "'solver' needs 'max_iter' where 'lr_policy' is 'poly'");
 	return PSD_OK;
 }
 
 enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path, const char *text, size_t length,
 				       struct psd_error *err)
 {
-	struct psd_train fresh = *train;
+	struct values values = {.train = *train, .seed = train->seed};
 	struct psd_arena arena = {0};
-	struct solver solver = {.train = &fresh, .err = err};
-	enum psd_status status = psd_text_format_parse(&solver.root, &arena, path, text, length, err);
+	const struct psd_node *root;
+	enum psd_status status = psd_text_format_parse(&root, &arena, path, text, length, err);
 
-	fresh.optimiser = (struct psd_optimiser){0};
-	fresh.rate = (struct psd_learning_rate){.policy = PSD_RATE_FIXED};
+	values.train.optimiser = (struct psd_optimiser){0};
+	values.train.rate = (struct psd_learning_rate){.policy = PSD_RATE_FIXED};
+	if (!status) {
+		struct psd_node whole = *root; /* what it lacks has no line */
+
+		whole.at = (struct psd_place){.path = root->at.path};
+		status = read_fields(&values, &whole, err);
+		if (!status)
+			status = settle_length(&values, &values.train, whole.at, err);
+	}
 	if (!status)
-		status = check_keys(&solver);
-	if (!status)
-		status = read_rate(&solver);
-	if (!status)
-		status = read_optimiser(&solver);
-	if (!status)
-		status = read_length(&solver);
-	if (!status)
-		*train = fresh;
+		*train = values.train;
 	psd_arena_release(&arena);
 	return status;
 }
