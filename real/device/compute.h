@@ -71,6 +71,9 @@ struct psd_compute_backend {
 	 * another thread than the rest, for one layer at a time. */
 	void (*rebuild)(struct psd_compute *compute, const struct psd_factors *factors, uint32_t samples, uint32_t rows,
 			uint32_t columns, float *gradient, float *bias_gradient);
+	/* The values of graph->states[state], such as batch norm's running statistics. Borrowed until close; between
+	 * iterations the caller may also write them, as after a checkpoint. They start as the graph says. */
+	float *(*state)(const struct psd_compute *compute, unsigned state);
 	uint64_t (*memory_bytes)(const struct psd_compute *compute); /* held beyond parameters and gradients */
 	void (*close)(struct psd_compute *compute);		     /* NULL is allowed */
 };

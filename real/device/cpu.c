@@ -32,10 +32,10 @@ static const struct {
 	{&psd_layer_input, &input_kind},
 	{&psd_layer_conv, &psd_cpu_conv},
 	{&psd_layer_pool, &psd_cpu_pool},
-	{&psd_layer_global_pool, &psd_cpu_pool},
+	{&psd_layer_global_pool, &psd_cpu_global_pool},
 	{&psd_layer_lrn, &psd_cpu_lrn},
 	{&psd_layer_batch_norm, &psd_cpu_batch_norm},
-	{&psd_layer_scale, &psd_cpu_batch_norm},
+	{&psd_layer_scale, &psd_cpu_scale},
 	{&psd_layer_relu, &psd_cpu_relu},
 	{&psd_layer_dropout, &psd_cpu_dropout},
 	{&psd_layer_inner_product, &psd_cpu_inner_product},
@@ -56,13 +56,7 @@ static void close_compute(struct psd_compute *compute)
 {
 	if (!compute)
 		return;
-	for (unsigned l = 0; compute->layers && l < compute->graph->n_layers; l++) {
-		struct psd_cpu_layer *layer = &compute->layers[l];
-
-		if (layer->state && layer->kind->release)
-			layer->kind->release(layer->state);
-		psd_cpu_op_release(&layer->own.add);
-	}
+	psd_cpu_release_ops(compute);
 	psd_cpu_release_taken(compute);
 	if (compute->stream)
 		dnnl_stream_destroy(compute->stream);
@@ -71,6 +65,7 @@ static void close_compute(struct psd_compute *compute)
 	free(compute->layers);
 	free(compute->parameters);
 	free(compute->gradients);
+	free(compute->states);
 	free(compute);
 }
 
@@ -103,12 +98,28 @@ static enum psd_status copy_slots(struct psd_compute *compute, float *const para
 
 	compute->parameters = calloc((size_t)n_tensors + 1, sizeof(*compute->parameters));
 	compute->gradients = calloc((size_t)n_tensors + 1, sizeof(*compute->gradients));
+	compute->states = calloc((size_t)compute->graph->n_states + 1, sizeof(*compute->states));
 	compute->layers = calloc(compute->graph->n_layers, sizeof(*compute->layers));
-	if (!compute->parameters || !compute->gradients || !compute->layers)
+	if (!compute->parameters || !compute->gradients || !compute->states || !compute->layers)
 		return psd_cpu_no_memory(err);
 	for (unsigned t = 0; t < n_tensors; t++) {
 		compute->parameters[t] = parameters[t];
 		compute->gradients[t] = gradients[t];
+	}
+	return PSD_OK;
+}
+
+static enum psd_status take_states(struct psd_compute *compute, struct psd_error *err)
+{
+	for (unsigned s = 0; s < compute->graph->n_states; s++) {
+		const struct psd_tensor *state = &compute->graph->states[s];
+		float *values = psd_cpu_take(compute, state->elements * sizeof(*values));
+
+		if (!values)
+			return psd_cpu_no_memory(err);
+		for (uint64_t e = 0; e < state->elements; e++)
+			values[e] = state->start_value;
+		compute->states[s] = values;
 	}
 	return PSD_OK;
 }
@@ -124,6 +135,8 @@ static enum psd_status prepare(struct psd_compute *compute, float *const paramet
 	    dnnl_stream_create(&compute->stream, compute->engine, 0))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not start on this cpu");
 	status = link_layers(compute, err);
+	if (!status)
+		status = take_states(compute, err);
 	for (unsigned l = 0; l < compute->graph->n_layers && !status; l++)
 		status = compute->layers[l].kind->prepare(compute, l, err);
 	return status ? status : psd_cpu_place(compute, err);
@@ -193,6 +206,11 @@ static uint32_t get_correct(const struct psd_compute *compute)
 	return compute->correct;
 }
 
+static float *get_state(const struct psd_compute *compute, unsigned state)
+{
+	return compute->states[state];
+}
+
 static uint64_t get_memory_bytes(const struct psd_compute *compute)
 {
 	return compute->held_bytes;
@@ -208,6 +226,7 @@ const struct psd_compute_backend psd_compute_cpu = {
 	.correct = get_correct,
 	.factors = psd_cpu_factors,
 	.rebuild = psd_cpu_rebuild,
+	.state = get_state,
 	.memory_bytes = get_memory_bytes,
 	.close = close_compute,
 };

@@ -38,6 +38,7 @@ struct psd_cpu_scratch {
  * so that it may be filled in or changed after the operation was built. All zero is a valid operation that does
  * nothing. */
 struct psd_cpu_op {
+	struct psd_cpu_op *next; /* of those that close releases */
 	dnnl_primitive_desc_t desc;
 	dnnl_primitive_t primitive;
 	dnnl_exec_arg_t args[PSD_CPU_ARGS_MAX];
@@ -50,6 +51,13 @@ struct psd_cpu_arg {
 	int arg; /* DNNL_ARG_... */
 	const dnnl_memory_desc_t *desc;
 	void *const *slot;
+};
+
+/* The details of a layer that is one primitive each way, and the memory of the one for the other: what psd_cpu_forward()
+ * and psd_cpu_backward() run. */
+struct psd_cpu_twins {
+	struct psd_cpu_op forward, backward;
+	void *workspace;
 };
 
 /* A layer's output, (batch, channels, height, width) in the format of desc, and the gradient of the loss by it in the
@@ -76,7 +84,7 @@ struct psd_cpu_layer {
 	struct psd_cpu_blob own;
 	unsigned n_readers;
 	unsigned last_reader; /* the highest layer number among them */
-	void *state;	      /* the kind's own; NULL: none */
+	void *details;	      /* the kind's own; NULL: none */
 };
 
 struct psd_cpu_piece { /* of memory, in a list */
@@ -88,11 +96,13 @@ struct psd_compute {
 	struct psd_compute_options options;
 	void **parameters; /* slots of the caller's tensors */
 	void **gradients;
+	void **states; /* slots of its own */
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
 	struct psd_cpu_layer *layers;
 	struct psd_cpu_scratch scratch[PSD_CPU_SCRATCH_ROLES];
 	struct psd_cpu_piece *pieces;
+	struct psd_cpu_op *ops; /* all that were described */
 	uint64_t held_bytes;
 	struct psd_batch batch;
 	double loss;
@@ -100,18 +110,17 @@ struct psd_compute {
 };
 
 /* What one kind of layer does. prepare chooses formats, declares the output and builds operations; it is called once
- * per layer in forward order. release frees what the state holds besides memory taken with psd_cpu_take(); NULL:
- * nothing. */
+ * per layer in forward order. What it takes and builds lasts until close. */
 struct psd_cpu_kind {
 	enum psd_status (*prepare)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 	enum psd_status (*forward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 	enum psd_status (*backward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
-	void (*release)(void *state);
 	bool keeps_diff; /* the gradient of its output outlives the iteration */
 };
 
-extern const struct psd_cpu_kind psd_cpu_conv, psd_cpu_pool, psd_cpu_lrn, psd_cpu_batch_norm, psd_cpu_relu,
-	psd_cpu_dropout, psd_cpu_inner_product, psd_cpu_concat, psd_cpu_add, psd_cpu_softmax_loss;
+extern const struct psd_cpu_kind psd_cpu_conv, psd_cpu_pool, psd_cpu_global_pool, psd_cpu_lrn, psd_cpu_batch_norm,
+	psd_cpu_scale, psd_cpu_relu, psd_cpu_dropout, psd_cpu_inner_product, psd_cpu_concat, psd_cpu_add,
+	psd_cpu_softmax_loss;
 
 /* NULL: the cpu has no such kind. */
 const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
@@ -121,9 +130,9 @@ const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
 /* bytes of zeroed memory, aligned to 64, until close; NULL without memory. */
 void *psd_cpu_take(struct psd_compute *compute, uint64_t bytes);
 void psd_cpu_release_taken(struct psd_compute *compute);
-/* A state of the layer, all zero; PSD_ENOMEM. */
-enum psd_status psd_cpu_take_state(struct psd_compute *compute, unsigned layer, size_t bytes,
-				   struct psd_error *err) PSD_MUST_CHECK;
+/* Details of the layer, all zero; PSD_ENOMEM. */
+enum psd_status psd_cpu_take_details(struct psd_compute *compute, unsigned layer, size_t bytes,
+				     struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_cpu_no_memory(struct psd_error *err);
 /* The slot of the role's scratch, which will have room for bytes. */
 void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes);
@@ -154,11 +163,12 @@ enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, s
 
 /* ---- operations (cpu_op.c); layer names whom an error is about ---- */
 
-/* First half of building: the primitive's formats are known afterwards. hint: of the forward twin, or NULL; attr:
- * without scratchpad mode, consumed by nobody, or NULL. PSD_EINVAL: oneDNN cannot do it. */
+/* First half of building: the primitive's formats are known afterwards. what: the word for it in messages; failure:
+ * what filling in desc gave; hint: the forward twin, or NULL; post_ops: NULL is none. PSD_EINVAL: oneDNN cannot do it. */
 enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				    const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
-				    const_dnnl_post_ops_t post_ops, struct psd_error *err) PSD_MUST_CHECK;
+				    const char *what, dnnl_status_t failure, const_dnnl_op_desc_t desc,
+				    const struct psd_cpu_op *hint, const_dnnl_post_ops_t post_ops,
+				    struct psd_error *err) PSD_MUST_CHECK;
 const dnnl_memory_desc_t *psd_cpu_op_query(const struct psd_cpu_op *op, dnnl_query_t what);
 /* Second half: slots without address (NULL) leave their argument out. */
 enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
@@ -183,7 +193,16 @@ enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_compute *comput
 /* Runs in order until one fails. */
 enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_compute *compute,
 				   unsigned layer, struct psd_error *err) PSD_MUST_CHECK;
-void psd_cpu_op_release(struct psd_cpu_op *op);
+/* Runs one that writes in->share, and adds that to what other readers gave. */
+enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				 struct psd_cpu_blob *in, struct psd_error *err) PSD_MUST_CHECK;
+void psd_cpu_release_ops(struct psd_compute *compute);
+/* The workspace that the described forward writes, as an argument of it and of its twin; PSD_ENOMEM. */
+enum psd_status psd_cpu_take_workspace(struct psd_cpu_twins *twins, struct psd_compute *compute,
+				       struct psd_cpu_arg *arg, struct psd_error *err) PSD_MUST_CHECK;
+/* Slots of struct psd_cpu_kind for a layer with twins. */
+enum psd_status psd_cpu_forward(struct psd_compute *compute, unsigned layer, struct psd_error *err);
+enum psd_status psd_cpu_backward(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 /* oneDNN's status as ours, with the layer's name. */
 enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, const char *what, dnnl_status_t status,
 			     struct psd_error *err);

@@ -73,10 +73,10 @@ static enum psd_status build_add(struct psd_compute *compute, unsigned layer, st
 		{DNNL_ARG_DST, &blob->desc, &blob->diff},
 	};
 	dnnl_binary_desc_t desc;
-	enum psd_status status;
-
-	dnnl_binary_desc_init(&desc, dnnl_binary_add, &blob->desc, &blob->desc, &blob->desc);
-	status = psd_cpu_op_describe(&blob->add, compute, layer, &desc, NULL, NULL, err);
+	const dnnl_status_t failure =
+		dnnl_binary_desc_init(&desc, dnnl_binary_add, &blob->desc, &blob->desc, &blob->desc);
+	const enum psd_status status =
+		psd_cpu_op_describe(&blob->add, compute, layer, "sum", failure, &desc, NULL, NULL, err);
 	return status ? status : psd_cpu_op_build(&blob->add, compute, layer, args, 3, err);
 }
 

@@ -67,7 +67,7 @@ static bool feeds_relu(const struct psd_compute *compute, unsigned layer)
 static enum psd_status describe_forward(struct psd_compute *compute, unsigned layer, struct conv_shape *shape,
 					struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].state;
+	struct conv *conv = compute->layers[layer].details;
 	dnnl_convolution_desc_t desc;
 	dnnl_post_ops_t relu = NULL;
 	dnnl_status_t failure = dnnl_dilated_convolution_forward_desc_init(
@@ -81,8 +81,7 @@ static enum psd_status describe_forward(struct psd_compute *compute, unsigned la
 		if (!failure)
 			failure = dnnl_post_ops_append_eltwise(relu, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
 	}
-	status = failure ? psd_cpu_fail(compute, layer, "forward", failure, err)
-			 : psd_cpu_op_describe(&conv->forward, compute, layer, &desc, NULL, relu, err);
+	status = psd_cpu_op_describe(&conv->forward, compute, layer, "forward", failure, &desc, NULL, relu, err);
 	if (relu)
 		dnnl_post_ops_destroy(relu);
 	return status;
@@ -91,7 +90,7 @@ static enum psd_status describe_forward(struct psd_compute *compute, unsigned la
 static enum psd_status build_forward(struct psd_compute *compute, unsigned layer, const struct conv_shape *shape,
 				     struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].state;
+	struct conv *conv = compute->layers[layer].details;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
 	const unsigned tensor = compute->graph->layers[layer].first_tensor;
 	const dnnl_memory_desc_t *source = psd_cpu_op_query(&conv->forward, dnnl_query_src_md);
@@ -122,7 +121,7 @@ static enum psd_status build_forward(struct psd_compute *compute, unsigned layer
 static enum psd_status prepare_weight_backward(struct psd_compute *compute, unsigned layer,
 					       const struct conv_shape *shape, struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].state;
+	struct conv *conv = compute->layers[layer].details;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
 	const unsigned tensor = compute->graph->layers[layer].first_tensor;
 	const dnnl_memory_desc_t *source, *weight, *result;
@@ -131,9 +130,8 @@ static enum psd_status prepare_weight_backward(struct psd_compute *compute, unsi
 	const dnnl_status_t failure = dnnl_dilated_convolution_backward_weights_desc_init(
 		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, shape->bias_or_null, &shape->result,
 		shape->strides, shape->dilates, shape->pad_before, shape->pad_after);
-	enum psd_status status =
-		failure ? psd_cpu_fail(compute, layer, "weight gradient", failure, err)
-			: psd_cpu_op_describe(&conv->dweight, compute, layer, &desc, &conv->forward, NULL, err);
+	enum psd_status status = psd_cpu_op_describe(&conv->dweight, compute, layer, "weight gradient", failure, &desc,
+						     &conv->forward, NULL, err);
 
 	if (status)
 		return status;
@@ -168,7 +166,7 @@ static enum psd_status prepare_weight_backward(struct psd_compute *compute, unsi
 static enum psd_status prepare_data_backward(struct psd_compute *compute, unsigned layer,
 					     const struct conv_shape *shape, struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].state;
+	struct conv *conv = compute->layers[layer].details;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
 	const unsigned tensor = compute->graph->layers[layer].first_tensor;
 	const dnnl_memory_desc_t *source, *weight, *result;
@@ -177,9 +175,8 @@ static enum psd_status prepare_data_backward(struct psd_compute *compute, unsign
 	const dnnl_status_t failure = dnnl_dilated_convolution_backward_data_desc_init(
 		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, &shape->result, shape->strides,
 		shape->dilates, shape->pad_before, shape->pad_after);
-	enum psd_status status =
-		failure ? psd_cpu_fail(compute, layer, "data gradient", failure, err)
-			: psd_cpu_op_describe(&conv->dsource, compute, layer, &desc, &conv->forward, NULL, err);
+	enum psd_status status = psd_cpu_op_describe(&conv->dsource, compute, layer, "data gradient", failure, &desc,
+						     &conv->forward, NULL, err);
 
 	if (status)
 		return status;
@@ -213,11 +210,11 @@ static enum psd_status prepare(struct psd_compute *compute, unsigned layer, stru
 {
 	struct conv_shape shape;
 	struct conv *conv;
-	enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(*conv), err);
+	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*conv), err);
 
 	if (status)
 		return status;
-	conv = compute->layers[layer].state;
+	conv = compute->layers[layer].details;
 	describe_conv(compute, layer, &shape);
 	status = describe_forward(compute, layer, &shape, err);
 	if (!status)
@@ -233,7 +230,7 @@ static enum psd_status prepare(struct psd_compute *compute, unsigned layer, stru
 
 static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].state;
+	struct conv *conv = compute->layers[layer].details;
 	struct psd_cpu_op *const ops[] = {&conv->source_in, &conv->weight_in, &conv->forward};
 
 	return psd_cpu_op_run_all(ops, 3, compute, layer, err);
@@ -241,7 +238,7 @@ static enum psd_status forward(struct psd_compute *compute, unsigned layer, stru
 
 static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].state;
+	struct conv *conv = compute->layers[layer].details;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
 	struct psd_cpu_op *const weight_ops[] = {&conv->weight_source_in, &conv->weight_result_in, &conv->dweight,
 						 &conv->dweight_out};
@@ -256,18 +253,4 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	return status ? status : psd_cpu_share_end(compute, layer, in, err);
 }
 
-static void release(void *state)
-{
-	struct conv *conv = state;
-	struct psd_cpu_op *const ops[] = {
-		&conv->source_in,	 &conv->weight_in, &conv->forward,     &conv->weight_source_in,
-		&conv->weight_result_in, &conv->dweight,   &conv->dweight_out, &conv->data_weight_in,
-		&conv->data_result_in,	 &conv->dsource,   &conv->dsource_out,
-	};
-
-	for (unsigned i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
-		psd_cpu_op_release(ops[i]);
-}
-
-const struct psd_cpu_kind psd_cpu_conv = {
-	.prepare = prepare, .forward = forward, .backward = backward, .release = release};
+const struct psd_cpu_kind psd_cpu_conv = {.prepare = prepare, .forward = forward, .backward = backward};

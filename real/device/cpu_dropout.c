@@ -82,11 +82,11 @@ static enum psd_status prepare(struct psd_compute *compute, unsigned layer, stru
 	const struct psd_layer *model = &compute->graph->layers[layer];
 	const double ratio = model->settings.dropout.ratio; /* below 1 */
 	struct dropout *dropout;
-	enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(*dropout), err);
+	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*dropout), err);
 
 	if (status)
 		return status;
-	dropout = compute->layers[layer].state;
+	dropout = compute->layers[layer].details;
 	dropout->threshold = (uint32_t)fmin(ratio * 0x1p32, 0x1p32 - 1);
 	dropout->scale = (float)(1 / (1 - ratio));
 	dropout->elements = model->shape.channels * model->shape.height * model->shape.width;
@@ -103,7 +103,7 @@ static void multiply(float *to, const float *from, const float *factors, size_t 
 
 static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
-	struct dropout *dropout = compute->layers[layer].state;
+	struct dropout *dropout = compute->layers[layer].details;
 	const struct psd_cpu_blob *out = compute->layers[layer].blob;
 	const size_t count = (size_t)compute->options.batch * dropout->elements;
 	const enum psd_status status = psd_cpu_op_run(&dropout->value_in, compute, layer, err);
@@ -121,7 +121,7 @@ static enum psd_status forward(struct psd_compute *compute, unsigned layer, stru
 
 static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
-	struct dropout *dropout = compute->layers[layer].state;
+	struct dropout *dropout = compute->layers[layer].details;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
 	const struct psd_cpu_blob *out = compute->layers[layer].blob;
 	const size_t count = (size_t)compute->options.batch * dropout->elements;
@@ -137,13 +137,4 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	return status ? status : psd_cpu_share_end(compute, layer, in, err);
 }
 
-static void release(void *state)
-{
-	struct dropout *dropout = state;
-
-	psd_cpu_op_release(&dropout->value_in);
-	psd_cpu_op_release(&dropout->diff_out);
-}
-
-const struct psd_cpu_kind psd_cpu_dropout = {
-	.prepare = prepare, .forward = forward, .backward = backward, .release = release};
+const struct psd_cpu_kind psd_cpu_dropout = {.prepare = prepare, .forward = forward, .backward = backward};

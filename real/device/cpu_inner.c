@@ -46,11 +46,11 @@ static enum psd_status prepare(struct psd_compute *compute, unsigned layer, stru
 	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, model->inputs[0]), top = psd_cpu_plain(compute, layer);
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
 	struct inner_product *inner;
-	enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(*inner), err);
+	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*inner), err);
 
 	if (status)
 		return status;
-	inner = compute->layers[layer].state;
+	inner = compute->layers[layer].details;
 	inner->rows = plain.dims[1] * plain.dims[2] * plain.dims[3];
 	inner->columns = model->settings.inner_product.outputs;
 	if (in->has_diff && (uint64_t)inner->rows * sizeof(float) % ALIASING_BYTES == 0)
@@ -85,7 +85,7 @@ static void add_column_sums(float *sums, const float *rows, dnnl_dim_t n_rows, d
 static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
 	const struct psd_layer *model = &compute->graph->layers[layer];
-	struct inner_product *inner = compute->layers[layer].state;
+	struct inner_product *inner = compute->layers[layer].details;
 	const dnnl_dim_t batch = compute->options.batch;
 	const float *weight = compute->parameters[model->first_tensor];
 	float *top = compute->layers[layer].blob->value;
@@ -147,7 +147,7 @@ static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t 
 static enum psd_status differentiate_bottom(struct psd_compute *compute, unsigned layer, const float *dtop,
 					    struct psd_error *err)
 {
-	struct inner_product *inner = compute->layers[layer].state;
+	struct inner_product *inner = compute->layers[layer].details;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
 	const float *weight = compute->parameters[compute->graph->layers[layer].first_tensor];
 	dnnl_status_t failure;
@@ -168,7 +168,7 @@ static enum psd_status differentiate_bottom(struct psd_compute *compute, unsigne
 static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
 	const struct psd_layer *model = &compute->graph->layers[layer];
-	const struct inner_product *inner = compute->layers[layer].state;
+	const struct inner_product *inner = compute->layers[layer].details;
 	const struct psd_factors factors = psd_cpu_factors(compute, layer);
 	const dnnl_status_t failure = differentiate_parameters(
 		&factors, compute->options.batch, inner->rows, inner->columns, compute->gradients[model->first_tensor],
@@ -182,7 +182,7 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 
 struct psd_factors psd_cpu_factors(const struct psd_compute *compute, unsigned layer)
 {
-	const struct inner_product *inner = compute->layers[layer].state;
+	const struct inner_product *inner = compute->layers[layer].details;
 
 	return (struct psd_factors){.top_diff = compute->layers[layer].blob->diff, .bottom = *inner->bottom_slot};
 }
@@ -196,13 +196,5 @@ void psd_cpu_rebuild(struct psd_compute *compute, const struct psd_factors *fact
 	(void)differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
 }
 
-static void release(void *state)
-{
-	struct inner_product *inner = state;
-
-	psd_cpu_op_release(&inner->bottom_in);
-	psd_cpu_op_release(&inner->dbottom_out);
-}
-
 const struct psd_cpu_kind psd_cpu_inner_product = {
-	.prepare = prepare, .forward = forward, .backward = backward, .release = release, .keeps_diff = true};
+	.prepare = prepare, .forward = forward, .backward = backward, .keeps_diff = true};

@@ -14,11 +14,11 @@ static enum psd_status take_join(struct psd_compute *compute, unsigned layer, st
 	const unsigned n_inputs = compute->graph->layers[layer].n_inputs;
 	const uint64_t bytes = n_inputs * sizeof(struct psd_cpu_op);
 	struct join *join;
-	const enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(*join), err);
+	const enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*join), err);
 
 	if (status)
 		return status;
-	join = compute->layers[layer].state;
+	join = compute->layers[layer].details;
 	join->forward = psd_cpu_take(compute, bytes);
 	join->backward = psd_cpu_take(compute, bytes);
 	join->convert = psd_cpu_take(compute, bytes);
@@ -30,7 +30,7 @@ static enum psd_status take_join(struct psd_compute *compute, unsigned layer, st
 
 static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
-	struct join *join = compute->layers[layer].state;
+	struct join *join = compute->layers[layer].details;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < join->n_inputs && !status; i++) {
@@ -38,23 +38,9 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 
 		if (!in->has_diff)
 			continue;
-		psd_cpu_share_begin(compute, in);
-		status = psd_cpu_op_run(&join->backward[i], compute, layer, err);
-		if (!status)
-			status = psd_cpu_share_end(compute, layer, in, err);
+		status = psd_cpu_op_share(&join->backward[i], compute, layer, in, err);
 	}
 	return status;
-}
-
-static void release(void *state)
-{
-	struct join *join = state;
-
-	for (unsigned i = 0; i < join->n_inputs; i++) {
-		psd_cpu_op_release(&join->forward[i]);
-		psd_cpu_op_release(&join->backward[i]);
-		psd_cpu_op_release(&join->convert[i]);
-	}
 }
 
 /* ---- concatenation ---- */
@@ -104,7 +90,7 @@ static enum psd_status prepare_concat(struct psd_compute *compute, unsigned laye
 
 	if (!status)
 		status = psd_cpu_declare(compute, layer, &format, err);
-	join = compute->layers[layer].state;
+	join = compute->layers[layer].details;
 	for (unsigned i = 0; i < compute->graph->layers[layer].n_inputs && !status; i++) {
 		struct psd_cpu_blob *in = psd_cpu_input(compute, layer, i);
 		dnnl_memory_desc_t part;
@@ -124,7 +110,7 @@ static enum psd_status prepare_concat(struct psd_compute *compute, unsigned laye
 
 static enum psd_status forward_concat(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
-	struct join *join = compute->layers[layer].state;
+	struct join *join = compute->layers[layer].details;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < join->n_inputs && !status; i++)
@@ -132,8 +118,7 @@ static enum psd_status forward_concat(struct psd_compute *compute, unsigned laye
 	return status;
 }
 
-const struct psd_cpu_kind psd_cpu_concat = {
-	.prepare = prepare_concat, .forward = forward_concat, .backward = backward, .release = release};
+const struct psd_cpu_kind psd_cpu_concat = {.prepare = prepare_concat, .forward = forward_concat, .backward = backward};
 
 /* ---- sum ---- */
 
@@ -141,13 +126,12 @@ const struct psd_cpu_kind psd_cpu_concat = {
 static enum psd_status build_sum(struct psd_compute *compute, unsigned layer, unsigned i, void *const *const slots[2],
 				 struct psd_error *err)
 {
-	struct join *join = compute->layers[layer].state;
+	struct join *join = compute->layers[layer].details;
 	struct psd_cpu_blob *out = compute->layers[layer].blob;
 	dnnl_binary_desc_t desc;
 	const dnnl_status_t failure = dnnl_binary_desc_init(&desc, dnnl_binary_add, &out->desc, &out->desc, &out->desc);
 	const enum psd_status status =
-		failure ? psd_cpu_fail(compute, layer, "sum", failure, err)
-			: psd_cpu_op_describe(&join->forward[i], compute, layer, &desc, NULL, NULL, err);
+		psd_cpu_op_describe(&join->forward[i], compute, layer, "sum", failure, &desc, NULL, NULL, err);
 
 	if (status)
 		return status;
@@ -168,7 +152,7 @@ static enum psd_status prepare_add(struct psd_compute *compute, unsigned layer, 
 
 	if (!status)
 		status = psd_cpu_declare(compute, layer, &first->desc, err);
-	join = compute->layers[layer].state;
+	join = compute->layers[layer].details;
 	for (unsigned i = 0; i < compute->graph->layers[layer].n_inputs && !status; i++) {
 		struct psd_cpu_blob *in = psd_cpu_input(compute, layer, i);
 		void *const *slots[2] = {i == 1 ? &first->value : &out->value, NULL};
@@ -188,7 +172,7 @@ static enum psd_status prepare_add(struct psd_compute *compute, unsigned layer, 
 
 static enum psd_status forward_add(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
-	struct join *join = compute->layers[layer].state;
+	struct join *join = compute->layers[layer].details;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 1; i < join->n_inputs && !status; i++) {
@@ -199,5 +183,4 @@ static enum psd_status forward_add(struct psd_compute *compute, unsigned layer, 
 	return status;
 }
 
-const struct psd_cpu_kind psd_cpu_add = {
-	.prepare = prepare_add, .forward = forward_add, .backward = backward, .release = release};
+const struct psd_cpu_kind psd_cpu_add = {.prepare = prepare_add, .forward = forward_add, .backward = backward};

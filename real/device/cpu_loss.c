@@ -16,11 +16,11 @@ static enum psd_status prepare(struct psd_compute *compute, unsigned layer, stru
 	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, layer);
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
 	struct softmax_loss *loss;
-	enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(*loss), err);
+	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*loss), err);
 
 	if (status)
 		return status;
-	loss = compute->layers[layer].state;
+	loss = compute->layers[layer].details;
 	if (model->shape.height != 1 || model->shape.width != 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (softmax-loss) has an input of %ux%u places, the cpu needs 1x1",
@@ -63,7 +63,7 @@ static enum psd_status forward(struct psd_compute *compute, unsigned layer, stru
 {
 	const struct psd_layer *model = &compute->graph->layers[layer];
 	const uint32_t classes = model->shape.channels;
-	struct softmax_loss *loss = compute->layers[layer].state;
+	struct softmax_loss *loss = compute->layers[layer].details;
 	float *probabilities = compute->layers[layer].blob->value;
 	enum psd_status status = psd_cpu_op_run(&loss->scores_in, compute, layer, err);
 	double sum = 0;
@@ -91,7 +91,7 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 {
 	const uint32_t classes = compute->graph->layers[layer].shape.channels;
 	const float weight = (float)(1 / compute->options.loss_divisor);
-	struct softmax_loss *loss = compute->layers[layer].state;
+	struct softmax_loss *loss = compute->layers[layer].details;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
 	const float *probabilities = compute->layers[layer].blob->value;
 	enum psd_status status;
@@ -112,13 +112,4 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	return status ? status : psd_cpu_share_end(compute, layer, in, err);
 }
 
-static void release(void *state)
-{
-	struct softmax_loss *loss = state;
-
-	psd_cpu_op_release(&loss->scores_in);
-	psd_cpu_op_release(&loss->diff_out);
-}
-
-const struct psd_cpu_kind psd_cpu_softmax_loss = {
-	.prepare = prepare, .forward = forward, .backward = backward, .release = release};
+const struct psd_cpu_kind psd_cpu_softmax_loss = {.prepare = prepare, .forward = forward, .backward = backward};

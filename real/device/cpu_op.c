@@ -31,18 +31,28 @@ static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const_dnnl_post_ops_
 	return status;
 }
 
+static void remember(struct psd_cpu_op *op, struct psd_compute *compute)
+{
+	op->next = compute->ops;
+	compute->ops = op;
+}
+
 enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				    const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
-				    const_dnnl_post_ops_t post_ops, struct psd_error *err)
+				    const char *what, dnnl_status_t failure, const_dnnl_op_desc_t desc,
+				    const struct psd_cpu_op *hint, const_dnnl_post_ops_t post_ops,
+				    struct psd_error *err)
 {
 	dnnl_primitive_attr_t attr;
-	dnnl_status_t status = make_attr(&attr, post_ops);
+	dnnl_status_t status = failure ? failure : make_attr(&attr, post_ops);
 
 	if (!status) {
 		status = dnnl_primitive_desc_create(&op->desc, desc, attr, compute->engine, hint ? hint->desc : NULL);
 		dnnl_primitive_attr_destroy(attr);
 	}
-	return status ? psd_cpu_fail(compute, layer, "primitive", status, err) : PSD_OK;
+	if (status)
+		return psd_cpu_fail(compute, layer, what, status, err);
+	remember(op, compute);
+	return PSD_OK;
 }
 
 const dnnl_memory_desc_t *psd_cpu_op_query(const struct psd_cpu_op *op, dnnl_query_t what)
@@ -95,6 +105,7 @@ enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_compute *compu
 	}
 	if (status)
 		return psd_cpu_fail(compute, layer, "copy", status, err);
+	remember(op, compute);
 	return psd_cpu_op_build(op, compute, layer, args, 2, err);
 }
 
@@ -165,13 +176,51 @@ enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_op
 	return status;
 }
 
-void psd_cpu_op_release(struct psd_cpu_op *op)
+enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
+				 struct psd_cpu_blob *in, struct psd_error *err)
 {
-	for (int i = 0; i < op->n_args; i++)
-		dnnl_memory_destroy(op->args[i].memory);
-	if (op->primitive)
-		dnnl_primitive_destroy(op->primitive);
-	if (op->desc)
+	enum psd_status status;
+
+	psd_cpu_share_begin(compute, in);
+	status = psd_cpu_op_run(op, compute, layer, err);
+	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+}
+
+enum psd_status psd_cpu_take_workspace(struct psd_cpu_twins *twins, struct psd_compute *compute,
+				       struct psd_cpu_arg *arg, struct psd_error *err)
+{
+	const dnnl_memory_desc_t *desc = psd_cpu_op_query(&twins->forward, dnnl_query_workspace_md);
+	const uint64_t bytes = desc ? dnnl_memory_desc_get_size(desc) : 0;
+
+	twins->workspace = bytes ? psd_cpu_take(compute, bytes) : NULL;
+	*arg = (struct psd_cpu_arg){DNNL_ARG_WORKSPACE, desc, bytes ? &twins->workspace : NULL};
+	return bytes && !twins->workspace ? psd_cpu_no_memory(err) : PSD_OK;
+}
+
+enum psd_status psd_cpu_forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct psd_cpu_twins *twins = compute->layers[layer].details;
+
+	return psd_cpu_op_run(&twins->forward, compute, layer, err);
+}
+
+enum psd_status psd_cpu_backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct psd_cpu_twins *twins = compute->layers[layer].details;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+
+	if (compute->layers[layer].blob == in) /* in place: the gradient too is overwritten */
+		return psd_cpu_op_run(&twins->backward, compute, layer, err);
+	return psd_cpu_op_share(&twins->backward, compute, layer, in, err);
+}
+
+void psd_cpu_release_ops(struct psd_compute *compute)
+{
+	for (struct psd_cpu_op *op = compute->ops; op; op = op->next) {
+		for (int i = 0; i < op->n_args; i++)
+			dnnl_memory_destroy(op->args[i].memory);
+		if (op->primitive)
+			dnnl_primitive_destroy(op->primitive);
 		dnnl_primitive_desc_destroy(op->desc);
-	*op = (struct psd_cpu_op){0};
+	}
 }

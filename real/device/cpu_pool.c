@@ -2,11 +2,6 @@
  * rounded up reaches beyond it. */
 #include "real/device/cpu.h"
 
-struct pool {
-	struct psd_cpu_op forward, backward;
-	void *workspace; /* where each maximum was */
-};
-
 struct pool_shape {
 	dnnl_alg_kind_t algorithm;
 	dnnl_dims_t strides, kernel, pad_before, pad_after;
@@ -41,6 +36,7 @@ static enum psd_status describe_window(const struct psd_layer *model, struct psd
 	const dnnl_dim_t right =
 		reach(model->shape.width, window->stride.width, window->kernel.width, in.width, window->pad.width);
 
+	*shape = (struct pool_shape){.algorithm = dnnl_pooling_max};
 	shape->strides[0] = window->stride.height;
 	shape->strides[1] = window->stride.width;
 	shape->kernel[0] = window->kernel.height;
@@ -49,7 +45,6 @@ static enum psd_status describe_window(const struct psd_layer *model, struct psd
 	shape->pad_before[1] = window->pad.width;
 	shape->pad_after[0] = below > 0 ? below : 0;
 	shape->pad_after[1] = right > 0 ? right : 0;
-	shape->algorithm = dnnl_pooling_max;
 	if (window->dilation.height != 1 || window->dilation.width != 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (pool) has a dilation, which the cpu does not do", model->name);
@@ -62,61 +57,46 @@ static enum psd_status describe_window(const struct psd_layer *model, struct psd
 	return PSD_OK;
 }
 
-static enum psd_status describe_pool(const struct psd_compute *compute, unsigned layer, struct pool_shape *shape,
-				     struct psd_error *err)
-{
-	const struct psd_layer *model = &compute->graph->layers[layer];
-	const struct psd_shape in = compute->graph->layers[model->inputs[0]].shape;
-
-	*shape = (struct pool_shape){
-		.algorithm = dnnl_pooling_avg_exclude_padding, .strides = {1, 1}, .kernel = {in.height, in.width}};
-	return model->kind == &psd_layer_global_pool ? PSD_OK : describe_window(model, in, shape, err);
-}
-
+/* The workspace says where each maximum was. */
 static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, const struct pool_shape *shape,
-				       struct psd_error *err)
+				       struct psd_cpu_arg *workspace, struct psd_error *err)
 {
-	struct pool *pool = compute->layers[layer].state;
+	struct psd_cpu_twins *pool = compute->layers[layer].details;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = &compute->layers[layer].own;
-	const dnnl_memory_desc_t any = psd_cpu_any(compute, layer), *workspace;
+	const dnnl_memory_desc_t any = psd_cpu_any(compute, layer);
 	dnnl_pooling_desc_t desc;
 	const dnnl_status_t failure =
 		dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, shape->algorithm, &in->desc, &any,
 					       shape->strides, shape->kernel, shape->pad_before, shape->pad_after);
-	enum psd_status status = failure ? psd_cpu_fail(compute, layer, "forward", failure, err)
-					 : psd_cpu_op_describe(&pool->forward, compute, layer, &desc, NULL, NULL, err);
+	enum psd_status status =
+		psd_cpu_op_describe(&pool->forward, compute, layer, "forward", failure, &desc, NULL, NULL, err);
 
 	if (!status)
 		status = psd_cpu_declare(compute, layer, psd_cpu_op_query(&pool->forward, dnnl_query_dst_md), err);
+	if (!status)
+		status = psd_cpu_take_workspace(pool, compute, workspace, err);
 	if (status)
 		return status;
-	workspace = psd_cpu_op_query(&pool->forward, dnnl_query_workspace_md);
-	if (shape->algorithm == dnnl_pooling_max && workspace) {
-		pool->workspace = psd_cpu_take(compute, dnnl_memory_desc_get_size(workspace));
-		if (!pool->workspace)
-			return psd_cpu_no_memory(err);
-	}
 	return psd_cpu_op_build(&pool->forward, compute, layer,
 				(const struct psd_cpu_arg[]){
 					{DNNL_ARG_SRC, &in->desc, &in->value},
 					{DNNL_ARG_DST, &out->desc, &out->value},
-					{DNNL_ARG_WORKSPACE, workspace, pool->workspace ? &pool->workspace : NULL},
+					*workspace,
 				},
 				3, err);
 }
 
 static enum psd_status prepare_backward(struct psd_compute *compute, unsigned layer, const struct pool_shape *shape,
-					struct psd_error *err)
+					struct psd_cpu_arg workspace, struct psd_error *err)
 {
-	struct pool *pool = compute->layers[layer].state;
+	struct psd_cpu_twins *pool = compute->layers[layer].details;
 	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
 	dnnl_pooling_desc_t desc;
 	const dnnl_status_t failure =
 		dnnl_pooling_backward_desc_init(&desc, shape->algorithm, &in->desc, &out->desc, shape->strides,
 						shape->kernel, shape->pad_before, shape->pad_after);
-	const enum psd_status status =
-		failure ? psd_cpu_fail(compute, layer, "data gradient", failure, err)
-			: psd_cpu_op_describe(&pool->backward, compute, layer, &desc, &pool->forward, NULL, err);
+	const enum psd_status status = psd_cpu_op_describe(&pool->backward, compute, layer, "data gradient", failure,
+							   &desc, &pool->forward, NULL, err);
 
 	if (status)
 		return status;
@@ -124,51 +104,43 @@ static enum psd_status prepare_backward(struct psd_compute *compute, unsigned la
 				(const struct psd_cpu_arg[]){
 					{DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
 					{DNNL_ARG_DIFF_SRC, &in->desc, &in->share},
-					{DNNL_ARG_WORKSPACE, psd_cpu_op_query(&pool->backward, dnnl_query_workspace_md),
-					 pool->workspace ? &pool->workspace : NULL},
+					workspace,
 				},
 				3, err);
 }
 
-static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare_shape(struct psd_compute *compute, unsigned layer, const struct pool_shape *shape,
+				     struct psd_error *err)
 {
-	struct pool_shape shape;
-	enum psd_status status = psd_cpu_take_state(compute, layer, sizeof(struct pool), err);
+	struct psd_cpu_arg workspace;
+	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(struct psd_cpu_twins), err);
 
 	if (!status)
-		status = describe_pool(compute, layer, &shape, err);
-	if (!status)
-		status = prepare_forward(compute, layer, &shape, err);
+		status = prepare_forward(compute, layer, shape, &workspace, err);
 	if (!status && psd_cpu_input(compute, layer, 0)->has_diff)
-		status = prepare_backward(compute, layer, &shape, err);
+		status = prepare_backward(compute, layer, shape, workspace, err);
 	return status;
 }
 
-static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
-	struct pool *pool = compute->layers[layer].state;
+	const struct psd_layer *model = &compute->graph->layers[layer];
+	struct pool_shape shape;
+	const enum psd_status status =
+		describe_window(model, compute->graph->layers[model->inputs[0]].shape, &shape, err);
 
-	return psd_cpu_op_run(&pool->forward, compute, layer, err);
+	return status ? status : prepare_shape(compute, layer, &shape, err);
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare_global(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
-	struct pool *pool = compute->layers[layer].state;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
-	enum psd_status status;
+	const struct psd_shape in = compute->graph->layers[compute->graph->layers[layer].inputs[0]].shape;
+	const struct pool_shape whole = {
+		.algorithm = dnnl_pooling_avg_exclude_padding, .strides = {1, 1}, .kernel = {in.height, in.width}};
 
-	psd_cpu_share_begin(compute, in);
-	status = psd_cpu_op_run(&pool->backward, compute, layer, err);
-	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+	return prepare_shape(compute, layer, &whole, err);
 }
 
-static void release(void *state)
-{
-	struct pool *pool = state;
-
-	psd_cpu_op_release(&pool->forward);
-	psd_cpu_op_release(&pool->backward);
-}
-
-const struct psd_cpu_kind psd_cpu_pool = {
-	.prepare = prepare, .forward = forward, .backward = backward, .release = release};
+const struct psd_cpu_kind psd_cpu_pool = {.prepare = prepare, .forward = psd_cpu_forward, .backward = psd_cpu_backward};
+const struct psd_cpu_kind psd_cpu_global_pool = {
+	.prepare = prepare_global, .forward = psd_cpu_forward, .backward = psd_cpu_backward};

@@ -70,6 +70,43 @@ Test(cpu_run, evaluation_leaves_the_running_statistics)
 	net_release(&net);
 }
 
+static const char norm_text[] = "name: m\ninput: {channels: 1}\nlayers:\n  - {name: n, kind: batch-norm}\n" TAIL;
+
+/* Images 1, 2 and 6: mean 3, squared distances 4 + 1 + 9 over 3 - 1 samples: 7. A tenth of the way from 0 and 1. */
+Test(cpu_run, states_are_the_running_statistics_by_name)
+{
+	struct net net = net_make(norm_text, 3);
+	const float images[] = {1, 2, 6};
+
+	memcpy(net.images, images, sizeof(images));
+	cr_assert_eq(*psd_compute_cpu.state(net.compute, 0), 0);
+	cr_assert_eq(*psd_compute_cpu.state(net.compute, 1), 1);
+	(void)net_run_forward(&net);
+	cr_assert_str_eq(net.graph->states[0].name, "n.running_mean");
+	cr_assert_float_eq(*psd_compute_cpu.state(net.compute, 0), 0.1 * 3, 1e-6);
+	cr_assert_str_eq(net.graph->states[1].name, "n.running_variance");
+	cr_assert_float_eq(*psd_compute_cpu.state(net.compute, 1), 0.9 + 0.1 * 7, 1e-6);
+	net_release(&net);
+}
+
+/* As after a checkpoint: with the same parameters and states another compute evaluates to the same bits. */
+Test(cpu_run, states_carry_over_to_another_compute)
+{
+	struct net trained = net_make(norm_text, 3), fresh = net_make(norm_text, 3);
+	double loss;
+
+	(void)net_run_forward(&trained);
+	trained.batch.is_training = fresh.batch.is_training = false;
+	loss = net_run_forward(&trained);
+	cr_assert_neq(net_run_forward(&fresh), loss);
+	for (unsigned s = 0; s < trained.graph->n_states; s++)
+		memcpy(psd_compute_cpu.state(fresh.compute, s), psd_compute_cpu.state(trained.compute, s),
+		       trained.graph->states[s].elements * sizeof(float));
+	cr_assert_eq(net_run_forward(&fresh), loss);
+	net_release(&trained);
+	net_release(&fresh);
+}
+
 /* ---- repeatability ---- */
 
 static const char mixed_text[] = HEAD

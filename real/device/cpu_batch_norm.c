@@ -1,0 +1,195 @@
+/* Normalisation over the batch, and Caffe's Scale, which is one whose statistics are fixed at mean 0 and variance 1. */
+#include "real/device/cpu.h"
+
+/* Ioffe and Szegedy 2015 leave both open; these are PyTorch's. */
+#define BATCH_NORM_EPSILON 1e-5f
+#define RUNNING_MOMENTUM   0.1f /* share of the newest batch in the running statistics */
+
+struct batch_norm {
+	struct psd_cpu_twins training; /* the first member: what psd_cpu_forward() runs */
+	struct psd_cpu_op inference;
+	bool is_scale;	       /* statistics are fixed; training and inference are the same */
+	void *mean, *variance; /* of this batch; of a scale: 0 and 1 */
+	void *const *running_mean, *const *running_variance;		 /* slots of states */
+	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta; /* slots, NULL where there is none */
+	void *unused_diff; /* where oneDNN puts the gradient by the data where nobody wants it */
+};
+
+static void find_tensors(struct psd_compute *compute, const struct psd_layer *model, struct batch_norm *norm)
+{
+	const unsigned gamma = model->first_tensor, beta = gamma + (model->settings.affine.has_scale ? 1 : 0);
+
+	if (model->settings.affine.has_scale) {
+		norm->gamma = &compute->parameters[gamma];
+		norm->dgamma = &compute->gradients[gamma];
+	}
+	if (model->settings.affine.has_shift) {
+		norm->beta = &compute->parameters[beta];
+		norm->dbeta = &compute->gradients[beta];
+	}
+}
+
+static unsigned flags_of(const struct batch_norm *norm, bool is_fixed)
+{
+	return (is_fixed ? dnnl_use_global_stats : 0u) | (norm->gamma ? dnnl_use_scale : 0u) |
+	       (norm->beta ? dnnl_use_shift : 0u);
+}
+
+static float epsilon_of(const struct batch_norm *norm)
+{
+	return norm->is_scale ? 0.0f : BATCH_NORM_EPSILON;
+}
+
+static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, bool is_inference,
+				       struct psd_error *err)
+{
+	struct batch_norm *norm = compute->layers[layer].details;
+	struct psd_cpu_op *op = is_inference ? &norm->inference : &norm->training.forward;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	const dnnl_dims_t channels = {in->desc.dims[1]};
+	dnnl_memory_desc_t vector;
+	dnnl_batch_normalization_desc_t desc;
+	const dnnl_status_t failure = dnnl_batch_normalization_forward_desc_init(
+		&desc, is_inference ? dnnl_forward_inference : dnnl_forward_training, &in->desc, epsilon_of(norm),
+		flags_of(norm, is_inference || norm->is_scale));
+	const enum psd_status status =
+		psd_cpu_op_describe(op, compute, layer, "forward", failure, &desc, NULL, NULL, err);
+
+	if (status)
+		return status;
+	dnnl_memory_desc_init_by_tag(&vector, 1, channels, dnnl_f32, dnnl_x);
+	return psd_cpu_op_build(
+		op, compute, layer,
+		(const struct psd_cpu_arg[]){
+			{DNNL_ARG_SRC, &in->desc, &in->value},
+			{DNNL_ARG_DST, &out->desc, &out->value},
+			{DNNL_ARG_MEAN, &vector, is_inference ? norm->running_mean : &norm->mean},
+			{DNNL_ARG_VARIANCE, &vector, is_inference ? norm->running_variance : &norm->variance},
+			{DNNL_ARG_SCALE, &vector, norm->gamma},
+			{DNNL_ARG_SHIFT, &vector, norm->beta},
+		},
+		6, err);
+}
+
+static enum psd_status prepare_backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct batch_norm *norm = compute->layers[layer].details;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	const dnnl_dims_t channels = {in->desc.dims[1]};
+	dnnl_memory_desc_t vector;
+	dnnl_batch_normalization_desc_t desc;
+	const dnnl_status_t failure = dnnl_batch_normalization_backward_desc_init(
+		&desc, norm->gamma || norm->beta ? dnnl_backward : dnnl_backward_data, &out->desc, &in->desc,
+		epsilon_of(norm), flags_of(norm, norm->is_scale));
+	enum psd_status status = psd_cpu_op_describe(&norm->training.backward, compute, layer, "gradient", failure,
+						     &desc, &norm->training.forward, NULL, err);
+
+	if (status)
+		return status;
+	if (!in->has_diff) {
+		norm->unused_diff = psd_cpu_take(compute, in->bytes);
+		if (!norm->unused_diff)
+			return psd_cpu_no_memory(err);
+	}
+	dnnl_memory_desc_init_by_tag(&vector, 1, channels, dnnl_f32, dnnl_x);
+	return psd_cpu_op_build(&norm->training.backward, compute, layer,
+				(const struct psd_cpu_arg[]){
+					{DNNL_ARG_SRC, &in->desc, &in->value},
+					{DNNL_ARG_MEAN, &vector, &norm->mean},
+					{DNNL_ARG_VARIANCE, &vector, &norm->variance},
+					{DNNL_ARG_SCALE, &vector, norm->gamma},
+					{DNNL_ARG_SHIFT, &vector, norm->beta}, /* unused, but counted */
+					{DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
+					{DNNL_ARG_DIFF_SRC, &in->desc, in->has_diff ? &in->share : &norm->unused_diff},
+					{DNNL_ARG_DIFF_SCALE, &vector, norm->dgamma},
+					{DNNL_ARG_DIFF_SHIFT, &vector, norm->dbeta},
+				},
+				9, err);
+}
+
+static enum psd_status prepare_norm(struct psd_compute *compute, unsigned layer, bool is_scale, struct psd_error *err)
+{
+	const struct psd_layer *model = &compute->graph->layers[layer];
+	const uint64_t vector_bytes = model->shape.channels * sizeof(float);
+	struct batch_norm *norm;
+	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*norm), err);
+
+	if (status)
+		return status;
+	norm = compute->layers[layer].details;
+	norm->is_scale = is_scale;
+	norm->mean = psd_cpu_take(compute, vector_bytes);
+	norm->variance = psd_cpu_take(compute, vector_bytes);
+	if (!norm->mean || !norm->variance)
+		return psd_cpu_no_memory(err);
+	find_tensors(compute, model, norm);
+	status = psd_cpu_declare(compute, layer, &psd_cpu_input(compute, layer, 0)->desc, err);
+	if (!status)
+		status = prepare_forward(compute, layer, false, err);
+	if (!status && model->is_trained)
+		status = prepare_backward(compute, layer, err);
+	return status;
+}
+
+static enum psd_status prepare_scale(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const enum psd_status status = prepare_norm(compute, layer, true, err);
+	const struct batch_norm *norm = compute->layers[layer].details;
+
+	for (uint32_t c = 0; c < compute->graph->layers[layer].shape.channels && !status; c++)
+		((float *)norm->variance)[c] = 1.0f;
+	return status;
+}
+
+static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const unsigned first_state = compute->graph->layers[layer].first_state;
+	const enum psd_status status = prepare_norm(compute, layer, false, err);
+	struct batch_norm *norm = compute->layers[layer].details;
+
+	if (status)
+		return status;
+	norm->running_mean = &compute->states[first_state];
+	norm->running_variance = &compute->states[first_state + 1];
+	return prepare_forward(compute, layer, true, err);
+}
+
+/* The running variance is of the population that the batch is a sample of. */
+static void update_running(const struct psd_compute *compute, unsigned layer, struct batch_norm *norm)
+{
+	const struct psd_shape shape = compute->graph->layers[layer].shape;
+	const double samples = (double)compute->options.batch * shape.height * shape.width;
+	const float unbiased = samples > 1 ? (float)(samples / (samples - 1)) : 1.0f;
+	const float *mean = norm->mean, *variance = norm->variance;
+	float *running_mean = *norm->running_mean, *running_variance = *norm->running_variance;
+
+	for (uint32_t c = 0; c < shape.channels; c++) {
+		running_mean[c] += RUNNING_MOMENTUM * (mean[c] - running_mean[c]);
+		running_variance[c] += RUNNING_MOMENTUM * (variance[c] * unbiased - running_variance[c]);
+	}
+}
+
+static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct batch_norm *norm = compute->layers[layer].details;
+	enum psd_status status;
+
+	if (!compute->batch.is_training)
+		return psd_cpu_op_run(&norm->inference, compute, layer, err);
+	status = psd_cpu_forward(compute, layer, err);
+	if (!status)
+		update_running(compute, layer, norm);
+	return status;
+}
+
+static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct batch_norm *norm = compute->layers[layer].details;
+
+	return psd_cpu_input(compute, layer, 0)->has_diff
+		       ? psd_cpu_backward(compute, layer, err)
+		       : psd_cpu_op_run(&norm->training.backward, compute, layer, err);
+}
+
+const struct psd_cpu_kind psd_cpu_batch_norm = {.prepare = prepare, .forward = forward, .backward = backward};
+const struct psd_cpu_kind psd_cpu_scale = {.prepare = prepare_scale, .forward = psd_cpu_forward, .backward = backward};

@@ -1,0 +1,73 @@
+/* Normalisation over neighbouring channels. */
+#include "real/device/cpu.h"
+
+/* Caffe's lrn_param as all its published models set them; the formula divides alpha by the size, as oneDNN's does. */
+#define LRN_ALPHA 1e-4f
+#define LRN_BETA  0.75f
+#define LRN_K	  1.0f
+
+static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, struct psd_cpu_arg *workspace,
+				       struct psd_error *err)
+{
+	struct psd_cpu_twins *lrn = compute->layers[layer].details;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	dnnl_lrn_desc_t desc;
+	const dnnl_status_t failure =
+		dnnl_lrn_forward_desc_init(&desc, dnnl_forward_training, dnnl_lrn_across_channels, &in->desc,
+					   compute->graph->layers[layer].settings.lrn.size, LRN_ALPHA, LRN_BETA, LRN_K);
+	enum psd_status status =
+		psd_cpu_op_describe(&lrn->forward, compute, layer, "forward", failure, &desc, NULL, NULL, err);
+
+	if (!status)
+		status = psd_cpu_take_workspace(lrn, compute, workspace, err);
+	if (status)
+		return status;
+	return psd_cpu_op_build(&lrn->forward, compute, layer,
+				(const struct psd_cpu_arg[]){
+					{DNNL_ARG_SRC, &in->desc, &in->value},
+					{DNNL_ARG_DST, &out->desc, &out->value},
+					*workspace,
+				},
+				3, err);
+}
+
+static enum psd_status prepare_backward(struct psd_compute *compute, unsigned layer, struct psd_cpu_arg workspace,
+					struct psd_error *err)
+{
+	struct psd_cpu_twins *lrn = compute->layers[layer].details;
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	dnnl_lrn_desc_t desc;
+	const dnnl_status_t failure = dnnl_lrn_backward_desc_init(
+		&desc, dnnl_lrn_across_channels, &out->desc, &in->desc, compute->graph->layers[layer].settings.lrn.size,
+		LRN_ALPHA, LRN_BETA, LRN_K);
+	const enum psd_status status = psd_cpu_op_describe(&lrn->backward, compute, layer, "data gradient", failure,
+							   &desc, &lrn->forward, NULL, err);
+
+	if (status)
+		return status;
+	return psd_cpu_op_build(&lrn->backward, compute, layer,
+				(const struct psd_cpu_arg[]){
+					{DNNL_ARG_SRC, &in->desc, &in->value},
+					{DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
+					{DNNL_ARG_DIFF_SRC, &in->desc, &in->share},
+					workspace,
+				},
+				4, err);
+}
+
+static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	struct psd_cpu_arg workspace;
+	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(struct psd_cpu_twins), err);
+
+	if (!status)
+		status = psd_cpu_declare(compute, layer, &in->desc, err);
+	if (!status)
+		status = prepare_forward(compute, layer, &workspace, err);
+	if (!status && in->has_diff)
+		status = prepare_backward(compute, layer, workspace, err);
+	return status;
+}
+
+const struct psd_cpu_kind psd_cpu_lrn = {.prepare = prepare, .forward = psd_cpu_forward, .backward = psd_cpu_backward};
