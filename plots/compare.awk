@@ -5,21 +5,6 @@
 
 # ---- reading ----
 
-function read_head(    i, n)
-{
-	n_columns = split_csv($0, field)
-	split("", at)
-	for (i = 1; i <= n_columns; i++) {
-		if (field[i] in at)
-			complain("column '" field[i] "' is there twice, must be there once")
-		at[field[i]] = i
-	}
-	for (i = 1; i <= n_needed; i++)
-		if (!(needed[i] in at))
-			complain("column '" needed[i] "' is missing, the first line must be that of psd-sim --csv or psd-run --csv: " \
-				"'scenario,system,executor,nodes,workers,...,error_ratio'")
-}
-
 # The number in a column; between the ends no quotient, sum or axis overflows.
 function number_in(name, least,    text)
 {
@@ -44,13 +29,9 @@ function point_name(system_name, nodes, workers, bps)
 		short_bandwidth(bps)
 }
 
-function read_row(    n)
+function read_row()
 {
-	n = split_csv($0, field)
-	if (n < 0)
-		complain("a quoted field is not closed")
-	if (n != n_columns)
-		complain("the line has " n " fields, must have " n_columns)
+	read_fields()
 	title = field[at["scenario"]]
 	system_name = field[at["system"]]
 	executor = field[at["executor"]]
@@ -162,8 +143,6 @@ BEGIN {
 	worst_bar_ratio = ratio_option("--worst", ENVIRON["PSD_PLOT_WORST"])
 	if (worst_bar_ratio < bar_ratio)
 		finish_with("'--worst' is " worst_bar_ratio ", must be " bar_ratio " or more, which is '--bar'")
-	n_needed = split("scenario system executor nodes workers bandwidth_bps iteration_sec compute_sec exposed_comm_sec " \
-		"tx_bytes_per_node rx_bytes_per_node", needed, " ")
 	calibrated_workers_max = 0
 }
 
@@ -175,7 +154,7 @@ FNR == 1 {
 	if (role == "measured")
 		measured_file[++n_measured_files] = FILENAME
 	file_of_role[role] = FILENAME
-	read_head()
+	read_head("scenario system executor nodes workers bandwidth_bps iteration_sec compute_sec exposed_comm_sec tx_bytes_per_node rx_bytes_per_node")
 	next
 }
 

@@ -2,14 +2,16 @@
 # predicted and measured of PSD_PLOT_WORK: kind_predicted, kind_measured and kind_error of kind_name[1..n_kinds], and a second table to table.txt.
 
 # The traced point: lines of trace.dat into traced[side, 1..5].
-function read_trace(side,    line, i, n, word)
+function read_trace(side,    line, i, word)
 {
 	while ((getline line < (work "/" side "/trace.dat")) > 0)
 		traced[side, ++i] = line
 	while ((getline line < (work "/" side "/kinds.dat")) > 0) {
 		split(line, word, " ")
-		category[++n] = word[1] # in the same order on both sides
-		kind_sec[side, n] = word[2]
+		if (!(word[1] in is_listed))
+			category[++n_listed] = word[1]
+		is_listed[word[1]] = 1
+		kind_sec[side, word[1]] = word[2]
 	}
 }
 
@@ -29,15 +31,15 @@ function traced_text(side)
 	return printable(traced[side, 2]) " on " plural(traced[side, 4], "node", "nodes")
 }
 
-function add_kind(number)
+function add_kind(kind)
 {
-	if (kind_sec["predicted", number] == "" && kind_sec["measured", number] == "")
+	if (kind_sec["predicted", kind] == "" && kind_sec["measured", kind] == "")
 		return
-	kind_name[++n_kinds] = category[number]
-	kind_predicted[n_kinds] = kind_sec["predicted", number]
-	kind_measured[n_kinds] = kind_sec["measured", number]
+	kind_name[++n_kinds] = kind
+	kind_predicted[n_kinds] = kind_sec["predicted", kind]
+	kind_measured[n_kinds] = kind_sec["measured", kind]
 	# A send of psd-run ends when the kernel has the message, one of psd-sim when the line has.
-	kind_error[n_kinds] = kind_predicted[n_kinds] == "" || category[number] == "send" ? "" : \
+	kind_error[n_kinds] = kind_predicted[n_kinds] == "" || kind == "send" ? "" : \
 		error_of(kind_predicted[n_kinds], kind_measured[n_kinds])
 }
 
@@ -68,8 +70,8 @@ END {
 		read_trace("predicted")
 		read_trace("measured")
 		check_traces()
-		for (i = 1; i in category; i++)
-			add_kind(i)
+		for (i = 1; i <= n_listed; i++)
+			add_kind(category[i])
 		write_kinds()
 	}
 }

@@ -201,7 +201,7 @@ function write_notes(    i, files)
 		"quarter of them at each end. - where there was one run.")
 	define("too noisy", "a spread above " bar_text(worst_bar_ratio) ", the bar of a single point, decides nothing about the point: it is not counted. " \
 		"Above " bar_text(bar_ratio) ", the bar of the median, the point counts for the worst error but not for the median.")
-	define("compute", "seconds of an iteration in which a worker computes; exposed communication is the rest of the iteration.")
+	define("compute", "seconds of an iteration in which a worker does forward and backward; exposed communication are those in which it waits for something that is on its way.")
 	define("bytes", "sent and received per node and iteration: exact where every run counted as many as predicted, else the errors of both.")
 	if (n_kinds > 0)
 		define("operations", "what a worker's spans of a kind cover of an iteration, where several overlap once; the mean over the workers, " \

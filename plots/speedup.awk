@@ -19,18 +19,12 @@ function note_speedup(value)
 }
 
 BEGIN {
-	header = "scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec," \
-		"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,error_ratio"
-	n_columns = split(header, column, ",")
-	for (i = 1; i <= n_columns; i++)
-		at[column[i]] = i
 	# Okabe and Ito's palette, told apart by colour-blind readers; dark ones first.
 	n_colours = split("#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C510A", palette, " ")
 }
 
 FNR == 1 {
-	if ($0 != header)
-		complain("not the CSV of psd-sim or psd-run, the first line must be 'scenario,system,executor,nodes,workers,...,error_ratio'")
+	read_head("scenario system executor workers bandwidth_bps speedup published_speedup")
 	n_files++
 	next
 }
@@ -38,11 +32,7 @@ FNR == 1 {
 /^$/ { next }
 
 {
-	n = split_csv($0, field)
-	if (n < 0)
-		complain("a quoted field is not closed")
-	if (n != n_columns)
-		complain("the line has " n " fields, must have " n_columns)
+	read_fields()
 	workers = field[at["workers"]]
 	speedup = field[at["speedup"]]
 	published = field[at["published_speedup"]]

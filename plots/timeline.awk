@@ -50,7 +50,7 @@ BEGIN {
 # What a box of this kind says about itself: the layer, without the verb that its colour shows.
 function short_name(name)
 {
-	sub(/^(forward|backward|rebuild|copy out|copy in|push|pull|factors|all-reduce|broadcast|matrix|ring|reduce|apply) /, "", name)
+	sub(/^[^ ]+ /, "", name)
 	return name
 }
 

@@ -14,8 +14,9 @@ if (terminal_name eq "svg") {
 }
 set output out
 
-array colour[10] = ["#56B4E9", "#0072B2", "#CC79A7", "#999999", "#E69F00", "#009E73", "#D55E00", "#8C510A", "#000000", "#F0E442"]
-array ink[10] = [0x000000, 0xffffff, 0x000000, 0x000000, 0x000000, 0xffffff, 0xffffff, 0xffffff, 0xffffff, 0x000000]
+# In the order of the trace's kinds.
+array colour[10] = ["#56B4E9", "#0072B2", "#999999", "#E69F00", "#009E73", "#8C510A", "#CC79A7", "#F0E442", "#D55E00", "#000000"]
+array ink[10] = [0x000000, 0xffffff, 0x000000, 0x000000, 0xffffff, 0xffffff, 0x000000, 0x000000, 0xffffff, 0xffffff]
 
 set title plot_title offset 0,-0.3
 # The empty line keeps the legend off the axis.

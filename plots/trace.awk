@@ -24,12 +24,6 @@ function number_of(json, key,    text)
 	return text
 }
 
-BEGIN {
-	n_categories = split("forward backward factor copy send receive collective reduce barrier apply", category, " ")
-	for (i = 1; i <= n_categories; i++)
-		category_number[category[i]] = i
-}
-
 is_closed && $0 != "" { complain("there is text after the closing ']}'") }
 
 NR == 1 {
@@ -39,6 +33,9 @@ NR == 1 {
 	system_name = text_of($0, "system")
 	executor = text_of($0, "executor")
 	nodes = number_of($0, "nodes")
+	n_categories = split(text_of($0, "kinds"), category, " ")
+	for (i = 1; i <= n_categories; i++)
+		category_number[category[i]] = i
 	next
 }
 
@@ -90,7 +87,7 @@ phase != "X" { next }
 	if (begin + 0 < -1e15 || begin + 0 > 1e15)
 		complain("'ts' is " begin ", must be from -1e15 to 1e15")
 	if (!(kind in category_number))
-		complain("'cat' is '" kind "', must be one of forward, backward, copy, send, receive, reduce, factor, collective, barrier, apply")
+		complain("'cat' is '" kind "', must be one of the 'kinds' of the first line")
 	kind = category_number[kind]
 	of_iteration = number_of(arguments, "iteration")
 	if (of_iteration != "" && (of_iteration !~ /^[0-9]+$/ || length(of_iteration) > 9))

@@ -7,7 +7,7 @@
 
 const char *const psd_op_kind_names[PSD_OP_KINDS + 1] = {
 	"forward", "backward", "copy",	     "copy", "send",	"receive", "reduce",
-	"factor",  "apply",    "collective", "gate", "barrier", "next",	   NULL,
+	"rebuild", "apply",    "collective", "gate", "barrier", "next",	   NULL,
 };
 
 static uint32_t *grow(uint32_t *array, uint32_t *capacity, bool *is_out_of_memory)

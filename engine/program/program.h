@@ -26,6 +26,7 @@ enum psd_op_kind {
 	PSD_OP_NEXT,	   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
 	PSD_OP_KINDS
 };
+/* The one list of their names, for messages, traces and plots. Copies share one. */
 extern const char *const psd_op_kind_names[PSD_OP_KINDS + 1];
 
 /* What an operation occupies while it runs; one operation at a time on each. */

@@ -24,6 +24,16 @@ static void name_process(struct psd_text *text, const struct psd_layout *layout,
 			host, row, row_names[row - 1]);
 }
 
+/* All that a span may be, so that readers need no list of their own; gates take no time and have none. */
+static void add_kinds(struct psd_text *text)
+{
+	psd_text_add(text, ",\"kinds\":\"%s", psd_op_kind_names[0]);
+	for (unsigned k = 1; k < PSD_OP_KINDS; k++)
+		if (k != PSD_OP_COPY_IN && k != PSD_OP_GATE && k != PSD_OP_NEXT)
+			psd_text_add(text, " %s", psd_op_kind_names[k]);
+	psd_text_add(text, "\"");
+}
+
 void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, const char *executor)
 {
 	const struct psd_layout *layout = &traced->plan.layout;
@@ -32,38 +42,29 @@ void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, co
 	psd_text_add_json(text, traced->matter->scenario->title);
 	psd_text_add(text, ",\"system\":");
 	psd_text_add_json(text, traced->system->name);
-	psd_text_add(text, ",\"executor\":\"%s\",\"nodes\":%u},\"traceEvents\":[", executor, traced->point.nodes);
+	psd_text_add(text, ",\"executor\":\"%s\",\"nodes\":%u", executor, traced->point.nodes);
+	add_kinds(text);
+	psd_text_add(text, "},\"traceEvents\":[");
 	for (unsigned host = 0; host < psd_layout_hosts(layout); host++)
 		name_process(text, layout, host);
 }
 
 /* ---- spans ---- */
 
-static const char *verb(const struct psd_op *op)
-{
-	switch (op->kind) {
-	case PSD_OP_COPY_OUT: return "copy out";
-	case PSD_OP_COPY_IN: return "copy in";
-	case PSD_OP_SEND: return op->payload.pattern->name;
-	case PSD_OP_FACTOR: return "rebuild";
-	case PSD_OP_COLLECTIVE: return "all-reduce";
-	default: return psd_op_kind_names[op->kind];
-	}
-}
-
-/* "push fc6 2/9"; what belongs to no layer is its verb alone. */
+/* "push fc6 2/9": one word for what is done, then the layer. */
 static void add_name(struct psd_text *text, const struct psd_plan *plan, const struct psd_op *op)
 {
+	const struct psd_plan_item *item = op->item >= 0 ? &plan->items[op->item] : NULL;
+	const char *verb = op->payload.pattern ? op->payload.pattern->name : psd_op_kind_names[op->kind];
 	char name[200];
-	const unsigned n_slices = op->item >= 0 ? plan->items[op->item].n_slices : 1;
-	const char *layer_name = plan->graph->layers[op->layer].name;
 
 	if (op->kind == PSD_OP_BARRIER)
-		snprintf(name, sizeof(name), "end of iteration");
-	else if (n_slices > 1 && op->kind != PSD_OP_FACTOR)
-		snprintf(name, sizeof(name), "%s %.150s %u/%u", verb(op), layer_name, op->slice + 1, n_slices);
+		snprintf(name, sizeof(name), "%s end of iteration", verb);
+	else if (item && item->n_slices > 1 && op->kind != PSD_OP_FACTOR)
+		snprintf(name, sizeof(name), "%s %.150s %u/%u", verb, plan->graph->layers[op->layer].name,
+			 op->slice + 1, item->n_slices);
 	else
-		snprintf(name, sizeof(name), "%s %.150s", verb(op), layer_name);
+		snprintf(name, sizeof(name), "%s %.150s", verb, plan->graph->layers[op->layer].name);
 	psd_text_add_json(text, name);
 }
 
@@ -77,8 +78,8 @@ void psd_trace_add_span(struct psd_text *text, const struct psd_program *program
 	psd_text_add(text,
 		     ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
 		     "\"iteration\":%" PRIu32 ",\"bytes\":%" PRIu64 "}}",
-		     span->is_arrival ? "receive" : psd_op_kind_names[op->kind], span->host, row, 1e6 * span->start_sec,
-		     1e6 * (span->end_sec - span->start_sec), span->task.iteration, span->bytes);
+		     psd_op_kind_names[span->is_arrival ? PSD_OP_RECEIVE : op->kind], span->host, row,
+		     1e6 * span->start_sec, 1e6 * (span->end_sec - span->start_sec), span->task.iteration, span->bytes);
 }
 
 void psd_trace_add_end(struct psd_text *text)

@@ -486,6 +486,39 @@ Test(plot, compare_refuses_what_would_be_counted_wrongly)
 			    "m.csv", "m.csv:1: column 'iteration_sec' is there twice, must be there once\n");
 }
 
+static void expect_drawn(const struct folder *folder, const char *arguments)
+{
+	char command[256];
+	struct run run;
+	char *drawn;
+
+	snprintf(command, sizeof(command), "plots/psd-plot %s -o %s/out.svg 2>&1", arguments, folder->path);
+	run = run_command(command);
+	cr_expect_eq(run.exit_status, 0, "%s: %s", arguments, run.text);
+	drawn = read_output(folder, "out.svg");
+	EXPECT_WORDS(drawn, "Hybrid");
+	free(drawn);
+	free(run.text);
+}
+
+/* Columns are found by name, operations by the trace's own list, so that new ones need no new reader. */
+Test(plot, whatever_psd_sim_writes_is_drawn)
+{
+	struct folder folder = make_folder();
+	char arguments[256];
+	struct run run;
+
+	expect_drawn(&folder, "speedup tests/golden/quickstart.csv");
+	snprintf(arguments, sizeof(arguments),
+		 "--quiet --trace %s/out.csv --set sweep.nodes=2 scenarios/quickstart.yaml", folder.path);
+	run = run_program("psd-sim", arguments, ">/dev/null 2>&1");
+	cr_assert_eq(run.exit_status, 0, "%s", run.text);
+	free(run.text);
+	snprintf(arguments, sizeof(arguments), "timeline %s/out.csv", folder.path);
+	expect_drawn(&folder, arguments);
+	remove_folder(&folder);
+}
+
 Test(plot, help_names_every_command)
 {
 	struct run run = run_command("plots/psd-plot --help 2>/dev/null");
