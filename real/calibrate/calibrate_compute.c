@@ -14,7 +14,7 @@
 #include "real/calibrate/layer_times.h"
 #include "real/cluster/crew.h"
 #include "real/cluster/launch.h"
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 #include "real/session/shard.h"
 
 enum {

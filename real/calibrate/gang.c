@@ -8,7 +8,7 @@
 
 #include "real/base/affinity.h"
 #include "real/calibrate/layer_times.h"
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 enum { SIDE = 384 }; /* of matrices that a core's caches hold: their product takes half a millisecond to two */
 

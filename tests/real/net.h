@@ -1,4 +1,4 @@
-/* A network with random parameters, images and labels, opened on the CPU backend; used by the suites of real/cpu*. */
+/* A network with random parameters, images and labels, opened on the CPU backend; used by the suites of real/device. */
 #ifndef PSD_TESTS_REAL_NET_H
 #define PSD_TESTS_REAL_NET_H
 

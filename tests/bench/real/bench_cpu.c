@@ -16,7 +16,7 @@
 #include "real/base/affinity.h"
 #include "real/calibrate/layer_times.h"
 #include "real/cluster/crew.h"
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 #define WARM_UPS	      1
 #define REPEATS		      5

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 struct map {
 	struct psd_shape shape;

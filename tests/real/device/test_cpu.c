@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 #include "tests/real/device/reference.h"
 #include "tests/real/net.h"
 

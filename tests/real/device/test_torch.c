@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 #include "real/session/solver.h"
 #include "tests/real/net.h"
 #include "tests/real/scratch_folder.h"
@@ -127,7 +127,7 @@ static void put(FILE *out, const float *values, uint64_t count)
 	cr_assert_eq(fwrite(values, sizeof(*values), count, out), count);
 }
 
-/* What the layer multiplies by, as cpu_dropout.c defines it. */
+/* What the layer multiplies by, as dropout.c defines it. */
 static void put_mask(FILE *out, const struct net *net, unsigned layer)
 {
 	const struct psd_layer *model = &net->graph->layers[layer];

@@ -1,6 +1,6 @@
 /* The rectifier, in place where nobody else reads its input; nothing is left to do forward where the convolution below
  * applied it. */
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, bool is_fused,
 				       struct psd_error *err)

@@ -3,7 +3,7 @@
  * see below. */
 #include <string.h>
 
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 /* Rows of a weight that are a multiple of this apart compete for the same few cache lines. Then the data gradient,
  * which reads down the columns, works on blocks of the weight that are copied to rows a little longer: measured, 71 to

@@ -2,7 +2,7 @@
  * runs. */
 #include <math.h>
 
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 struct softmax_loss {
 	struct psd_cpu_op scores_in, diff_out;

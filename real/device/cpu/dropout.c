@@ -3,7 +3,7 @@
  * machine. */
 #include <math.h>
 
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 struct dropout {
 	struct psd_cpu_op value_in, diff_out;

@@ -1,6 +1,6 @@
 /* Operations: oneDNN primitives bound to slots, and copies between memory formats. Refuses to know what a layer is for.
  */
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, const char *what, dnnl_status_t status,
 			     struct psd_error *err)

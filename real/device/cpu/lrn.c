@@ -1,5 +1,5 @@
 /* Normalisation over neighbouring channels. */
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 /* Caffe's lrn_param as all its published models set them; the formula divides alpha by the size, as oneDNN's does. */
 #define LRN_ALPHA 1e-4f

@@ -2,7 +2,7 @@
  * before each use, and their gradient out of it. Activations stay in the format oneDNN likes best. */
 #include <string.h>
 
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 struct conv {
 	/* forward */

@@ -1,6 +1,6 @@
 /* Blobs: formats of activations, who shares memory with whom, and the sum of gradients where an output has several
  * readers. */
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 #include <string.h>
 

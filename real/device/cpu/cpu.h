@@ -1,5 +1,5 @@
 /* What the parts of the CPU backend share: blobs (a layer's output and its gradient), operations (a oneDNN primitive
- * bound to places in memory) and scratch memory. Private to real/cpu*.c. */
+ * bound to places in memory) and scratch memory. Private to real/device/cpu/. */
 #ifndef PSD_REAL_CPU_H
 #define PSD_REAL_CPU_H
 
@@ -125,7 +125,7 @@ extern const struct psd_cpu_kind psd_cpu_conv, psd_cpu_pool, psd_cpu_global_pool
 /* NULL: the cpu has no such kind. */
 const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
 
-/* ---- memory (cpu_memory.c) ---- */
+/* ---- memory (memory.c) ---- */
 
 /* bytes of zeroed memory, aligned to 64, until close; NULL without memory. */
 void *psd_cpu_take(struct psd_compute *compute, uint64_t bytes);
@@ -140,7 +140,7 @@ void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scra
  * together. */
 enum psd_status psd_cpu_place(struct psd_compute *compute, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- blobs (cpu_blob.c) ---- */
+/* ---- blobs (blob.c) ---- */
 
 /* (batch, channels, height, width) of the layer, rows of width adjacent. */
 dnnl_memory_desc_t psd_cpu_plain(const struct psd_compute *compute, unsigned layer);
@@ -161,7 +161,7 @@ void psd_cpu_share_begin(const struct psd_compute *compute, struct psd_cpu_blob 
 enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- operations (cpu_op.c); layer names whom an error is about ---- */
+/* ---- operations (op.c); layer names whom an error is about ---- */
 
 /* First half of building: the primitive's formats are known afterwards. what: the word for it in messages; failure:
  * what filling in desc gave; hint: the forward twin, or NULL; post_ops: NULL is none. PSD_EINVAL: oneDNN cannot do it. */

@@ -1,6 +1,6 @@
 /* Layers that join branches: concatenation over channels, and the element-wise sum. Backward, each branch gets its part
  * or a copy. */
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 struct join {
 	struct psd_cpu_op *forward;  /* one for each input */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 #define ALIGNMENT_BYTES	 64u
 #define HUGE_PAGE_BYTES	 (UINT64_C(2) << 20)

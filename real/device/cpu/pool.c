@@ -1,6 +1,6 @@
 /* Pooling as Caffe does it. The maximum ignores padding. The average counts padding as zeros, but not what a window
  * rounded up reaches beyond it. */
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 struct pool_shape {
 	dnnl_alg_kind_t algorithm;

@@ -1,5 +1,5 @@
 /* Normalisation over the batch, and Caffe's Scale, which is one whose statistics are fixed at mean 0 and variance 1. */
-#include "real/device/cpu.h"
+#include "real/device/cpu/cpu.h"
 
 /* Ioffe and Szegedy 2015 leave both open; these are PyTorch's. */
 #define BATCH_NORM_EPSILON 1e-5f
