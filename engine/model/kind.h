@@ -43,7 +43,7 @@ struct psd_layer_kind {
 	unsigned least_inputs; /* and most, unless takes_more_inputs */
 	bool takes_more_inputs;
 	bool is_in_place; /* the output takes the place of the input */
-	bool is_loss;	  /* it compares with the labels: backward begins here and needs this layer's output */
+	bool is_loss;	  /* it compares with the labels: backward begins here */
 	enum psd_arithmetic arithmetic;
 	const struct psd_key *keys;	   /* of model files, into the settings; NULL: none */
 	union psd_layer_settings defaults; /* where a key is absent */

@@ -60,8 +60,8 @@ bool psd_cpu_may_work_in_place(const struct psd_compute *compute, unsigned layer
 {
 	const struct psd_cpu_layer *input = &compute->layers[compute->graph->layers[layer].inputs[0]];
 
-	/* the caller's images are not ours, and a loss needs its probabilities */
-	return input->n_readers == 1 && input->model->n_inputs > 0 && !input->model->kind->is_loss;
+	/* the caller's images are not ours */
+	return input->n_readers == 1 && input->model->n_inputs > 0 && !input->kind->keeps_output;
 }
 
 static enum psd_status build_add(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,

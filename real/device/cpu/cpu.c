@@ -1,5 +1,5 @@
-/* The CPU backend: opens a network on oneDNN and hands each layer to its kind. What a kind does is in a file of its own; memory
- * formats and sharing in blob.c. Refuses to reorder layers: the caller's program decides when which one runs. */
+/* The CPU backend: opens a network on oneDNN and hands each layer to its kind. What a kind does is in a file of its own;
+ * memory formats and sharing in blob.c. Refuses to reorder layers: the caller's program decides when which one runs. */
 #include "real/device/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -28,20 +28,10 @@ static const struct psd_cpu_kind input_kind = {.prepare = prepare_input, .forwar
 static const struct {
 	const struct psd_layer_kind *of;
 	const struct psd_cpu_kind *kind;
-} rows[] = {
-	{&psd_layer_input, &input_kind},
-	{&psd_layer_conv, &psd_cpu_conv},
-	{&psd_layer_pool, &psd_cpu_pool},
-	{&psd_layer_global_pool, &psd_cpu_global_pool},
-	{&psd_layer_lrn, &psd_cpu_lrn},
-	{&psd_layer_batch_norm, &psd_cpu_batch_norm},
-	{&psd_layer_scale, &psd_cpu_scale},
-	{&psd_layer_relu, &psd_cpu_relu},
-	{&psd_layer_dropout, &psd_cpu_dropout},
-	{&psd_layer_inner_product, &psd_cpu_inner_product},
-	{&psd_layer_concat, &psd_cpu_concat},
-	{&psd_layer_add, &psd_cpu_add},
-	{&psd_layer_softmax_loss, &psd_cpu_softmax_loss},
+} rows[] = {{&psd_layer_input, &input_kind},
+#define ROW(kind) {&psd_layer_##kind, &psd_cpu_##kind},
+	    PSD_CPU_KINDS(ROW)
+#undef ROW
 };
 
 const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind)

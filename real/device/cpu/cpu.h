@@ -115,12 +115,28 @@ struct psd_cpu_kind {
 	enum psd_status (*prepare)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 	enum psd_status (*forward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 	enum psd_status (*backward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
-	bool keeps_diff; /* the gradient of its output outlives the iteration */
+	bool keeps_output; /* for its backward: no layer above may overwrite it */
+	bool keeps_diff;   /* the gradient of its output outlives the iteration */
 };
 
-extern const struct psd_cpu_kind psd_cpu_conv, psd_cpu_pool, psd_cpu_global_pool, psd_cpu_lrn, psd_cpu_batch_norm,
-	psd_cpu_scale, psd_cpu_relu, psd_cpu_dropout, psd_cpu_inner_product, psd_cpu_concat, psd_cpu_add,
-	psd_cpu_softmax_loss;
+/* The rows: psd_layer_conv is carried out by psd_cpu_conv. */
+#define PSD_CPU_KINDS(ROW)                                                                                             \
+	ROW(conv)                                                                                                      \
+	ROW(pool)                                                                                                      \
+	ROW(global_pool)                                                                                               \
+	ROW(lrn)                                                                                                       \
+	ROW(batch_norm)                                                                                                \
+	ROW(scale)                                                                                                     \
+	ROW(relu)                                                                                                      \
+	ROW(dropout)                                                                                                   \
+	ROW(inner_product)                                                                                             \
+	ROW(concat)                                                                                                    \
+	ROW(add)                                                                                                       \
+	ROW(softmax_loss)
+
+#define PSD_DECLARE_CPU_KIND(kind) extern const struct psd_cpu_kind psd_cpu_##kind;
+PSD_CPU_KINDS(PSD_DECLARE_CPU_KIND)
+#undef PSD_DECLARE_CPU_KIND
 
 /* NULL: the cpu has no such kind. */
 const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
@@ -200,6 +216,10 @@ void psd_cpu_release_ops(struct psd_compute *compute);
 /* The workspace that the described forward writes, as an argument of it and of its twin; PSD_ENOMEM. */
 enum psd_status psd_cpu_take_workspace(struct psd_cpu_twins *twins, struct psd_compute *compute,
 				       struct psd_cpu_arg *arg, struct psd_error *err) PSD_MUST_CHECK;
+/* prepare of a function of each element whose backward needs its result alone; in place where nobody else reads the
+ * input. is_done: the layer below applies it already. (eltwise.c) */
+enum psd_status psd_cpu_prepare_eltwise(struct psd_compute *compute, unsigned layer, dnnl_alg_kind_t algorithm,
+					bool is_done, struct psd_error *err) PSD_MUST_CHECK;
 /* Slots of struct psd_cpu_kind for a layer with twins. */
 enum psd_status psd_cpu_forward(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 enum psd_status psd_cpu_backward(struct psd_compute *compute, unsigned layer, struct psd_error *err);

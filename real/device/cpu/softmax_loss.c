@@ -112,4 +112,5 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	return status ? status : psd_cpu_share_end(compute, layer, in, err);
 }
 
-const struct psd_cpu_kind psd_cpu_softmax_loss = {.prepare = prepare, .forward = forward, .backward = backward};
+const struct psd_cpu_kind psd_cpu_softmax_loss = {
+	.prepare = prepare, .forward = forward, .backward = backward, .keeps_output = true};
