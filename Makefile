@@ -265,8 +265,8 @@ san: ## run the same tests under the address and undefined-behaviour sanitisers
 tsan: ## run what has threads under the thread sanitiser
 	@$(MAKE) --no-print-directory SANITIZE=thread tsan-suite
 
-tsan-suite: $(BUILD)/psd-real-tests deps
-	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp $$TSAN_OPTIONS" FILTER='$(TSAN_CASES)' tests/run.sh $(BUILD) psd-real-tests --
+tsan-suite: $(BUILD)/psd-real-tests $(BUILD)/psd-run deps
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp halt_on_error=1 $$TSAN_OPTIONS" FILTER='$(TSAN_CASES)' tests/run.sh $(BUILD) psd-real-tests --
 
 golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
 	@tests/golden.sh write $(BUILD) $(GOLDEN)
