@@ -9,8 +9,8 @@
 extern const char *const psd_value_flag_names[];
 
 size_t psd_value_bytes(enum psd_key_type type);
-/* What may stand there, in words of Markdown: "rate", "1 to 64", "`ps`, `ring`"; of names only these choices, a bit each.
- */
+/* What may stand there, in words of Markdown: "rate", "1 to 64", "`ps`, `ring`"; of names
+ * only these, a bit each. */
 void psd_value_add_kind(struct psd_text *text, const struct psd_key *key);
 void psd_value_add_names(struct psd_text *text, const struct psd_key *key, unsigned choices);
 /* PSD_EINVAL with the place; *value is written on success only. A path stays as it stands. */
