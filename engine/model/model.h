@@ -7,8 +7,8 @@
  *     - {name: sum, kind: add, inputs: [left, right]}
  *
  * A layer's input (or inputs) are names of layers above it in the file; without the key it is the one just above.
- * kernel, stride, pad and dilation take a count or [height, width]. The keys of a kind are a table in its file of kinds/.
- * Outside the engine, for graphs that a program makes up. */
+ * kernel, stride, pad and dilation take a count or [height, width]. The keys of a kind are a table in its file of
+ * kinds/. Outside the engine, for graphs that a program makes up. */
 #ifndef PSD_MODEL_H
 #define PSD_MODEL_H
 
