@@ -19,6 +19,7 @@
 	ROW(batch_norm)                                                                                                \
 	ROW(scale)                                                                                                     \
 	ROW(relu)                                                                                                      \
+	ROW(sigmoid)                                                                                                   \
 	ROW(dropout)                                                                                                   \
 	ROW(inner_product)                                                                                             \
 	ROW(concat)                                                                                                    \

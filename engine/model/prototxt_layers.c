@@ -152,6 +152,7 @@ static const struct psd_caffe_type layer_types[] = {
 	{"LRN", "LRN", &psd_layer_lrn, "lrn_param", lrn_fields,
 	 .passed_over = {"alpha", "beta", "k", "norm_region", "engine"}, .defaults.lrn = {.size = 5}},
 	{"ReLU", "RELU", &psd_layer_relu, .message = NULL},
+	{"Sigmoid", "SIGMOID", &psd_layer_sigmoid, .message = NULL},
 	{"Dropout", "DROPOUT", &psd_layer_dropout, "dropout_param", dropout_fields, .defaults.dropout = {.ratio = 0.5}},
 	{"InnerProduct", "INNER_PRODUCT", &psd_layer_inner_product, "inner_product_param", inner_product_fields,
 	 .needs_message = true, .passed_over = {"transpose", "weight_filler", "bias_filler", "engine"},

@@ -128,6 +128,7 @@ struct psd_cpu_kind {
 	ROW(batch_norm)                                                                                                \
 	ROW(scale)                                                                                                     \
 	ROW(relu)                                                                                                      \
+	ROW(sigmoid)                                                                                                   \
 	ROW(dropout)                                                                                                   \
 	ROW(inner_product)                                                                                             \
 	ROW(concat)                                                                                                    \

@@ -233,6 +233,20 @@ Test(graph, no_gradient_is_counted_below_the_first_parameters)
 	psd_graph_release(&graph);
 }
 
+/* y = 1 / (1 + exp(-x)): a sign, an exponential, a sum, a quotient; dx = dy y (1 - y): a difference, two products. */
+Test(graph, a_sigmoid_counts_four_and_three)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 1}\n"
+					    "  - {name: s, kind: sigmoid}\n");
+	const uint64_t elements = 6 * 10 * 8;
+
+	cr_assert(has_shape(&graph.layers[2], 6, 10, 8));
+	cr_assert_eq(graph.layers[2].forward_flops, 4 * elements);
+	cr_assert_eq(graph.layers[2].backward_flops, 3 * elements);
+	cr_assert_eq(graph.layers[2].n_tensors, 0);
+	psd_graph_release(&graph);
+}
+
 Test(graph, in_place_layers_keep_no_activations)
 {
 	struct psd_graph graph =
@@ -356,7 +370,7 @@ Test(graph, keys_are_checked_kind_by_kind)
 	refuses_layer("kind: relu", "m.yaml:5:5: a layer must be a mapping with a 'name'");
 	refuses_layer("name: b, kind: pooling",
 		      "m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, pool, global-pool, lrn, "
-		      "batch-norm, scale, relu, dropout, inner-product, concat, add, softmax-loss");
+		      "batch-norm, scale, relu, sigmoid, dropout, inner-product, concat, add, softmax-loss");
 	refuses_layer("name: b, kind: input", "m.yaml:5:21: the input is given by 'input' above 'layers'");
 	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' has no 'input'");
 	refuses(HEAD "  []\n", "m.yaml:1:1: the model has no layers above its input");

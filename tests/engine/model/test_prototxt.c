@@ -85,6 +85,17 @@ Test(prototxt, newer_syntax_follows_blobs_in_place)
 	psd_graph_release(&graph);
 }
 
+Test(prototxt, sigmoid_has_both_its_names)
+{
+	struct psd_graph graph = parse("input: 'data' input_shape { dim: [1, 4] }\n"
+				       "layer { name: 'a' type: 'Sigmoid' bottom: 'data' top: 'a' }\n"
+				       "layers { name: 'b' type: SIGMOID bottom: 'a' top: 'b' }\n");
+
+	cr_assert_eq(layer_named(&graph, "a")->kind, &psd_layer_sigmoid);
+	cr_assert_eq(layer_named(&graph, "b")->kind, &psd_layer_sigmoid);
+	psd_graph_release(&graph);
+}
+
 Test(prototxt, alexnet_is_the_same_in_both_forms)
 {
 	struct psd_graph caffe = load("tests/data/alexnet_train_val.prototxt");

@@ -203,6 +203,8 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 		return scale_at(pass, layer, c, in->values[position]);
 	if (layer->kind == &psd_layer_relu)
 		return fmax(0, in->values[position]);
+	if (layer->kind == &psd_layer_sigmoid)
+		return 1 / (1 + exp(-in->values[position]));
 	if (layer->kind == &psd_layer_dropout)
 		return dropout_at(pass, layer, n, element, in->values[position]);
 	if (layer->kind == &psd_layer_inner_product)

@@ -230,6 +230,16 @@ Test(cpu, inner_product_with_aliasing_rows_has_its_gradients)
 	}
 }
 
+/* In place, on an input that others read, and below a dropout, which would overwrite what its backward needs. */
+Test(cpu, sigmoid_has_its_gradient)
+{
+	check_network(HEAD "  - {name: s, kind: sigmoid}\n" TAIL, 2);
+	check_network(BLOCKED "  - {name: s, kind: sigmoid}\n  - {name: t, kind: add, inputs: [base, s]}\n" TAIL, 2);
+	check_network(HEAD "  - {name: a, kind: inner-product, outputs: 9}\n  - {name: s, kind: sigmoid}\n  - {name: "
+			   "d, kind: dropout, ratio: 0.4}\n" TAIL,
+		      3);
+}
+
 Test(cpu, dropout_has_its_gradient)
 {
 	check_network(HEAD "  - {name: a, kind: inner-product, outputs: 9}\n  - {name: r, kind: relu}\n"

@@ -77,6 +77,8 @@ def forward(kind, inputs, tensors, keys, values):
         return x * scale + shift
     if kind == "relu":
         return functional.relu(x)
+    if kind == "sigmoid":
+        return torch.sigmoid(x)
     if kind == "dropout":
         return x * values.take(*x.shape)
     if kind == "inner-product":
