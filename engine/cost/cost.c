@@ -113,11 +113,6 @@ struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, c
 	return (struct psd_socket_work){sec, sec < link_sec ? sec / link_sec : sec > 0.0 ? 1.0 : 0.0};
 }
 
-double psd_cost_messages(const struct psd_rates *rates, double bytes)
-{
-	return ceil(bytes / (double)rates->pair_bytes);
-}
-
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)
 {
 	return 2.0 * subject->batch * senders * (double)subject->rows * (double)subject->columns;
@@ -129,7 +124,7 @@ static double slower(double a_bps, double b_bps)
 }
 
 struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps,
-				unsigned fan_in, double gemm_flops_per_sec, uint64_t pair_bytes)
+				unsigned fan_in, double gemm_flops_per_sec)
 {
 	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
 	const double payload_bps = link_bps * network->payload_ratio;
@@ -140,7 +135,6 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 		.latency_sec = network->latency_sec + host->latency_sec,
 		.gemm_flops_per_sec = gemm_flops_per_sec,
 		.host = host,
-		.pair_bytes = pair_bytes,
 	};
 }
 

@@ -50,7 +50,6 @@ struct psd_rates {
 	double latency_sec; /* one way, between nodes: network + host */
 	double gemm_flops_per_sec;
 	const struct psd_host *host;
-	uint64_t pair_bytes;
 };
 
 /* A user's platform may leave the link rate to SimGrid: planning then takes the link as faster than any. */
@@ -58,7 +57,7 @@ struct psd_rates {
 
 /* fan_in: senders per receiving node, from psd_payload_fan_in(). */
 struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps,
-				unsigned fan_in, double gemm_flops_per_sec, uint64_t pair_bytes);
+				unsigned fan_in, double gemm_flops_per_sec);
 
 /* Seconds the network needs to carry one operation when all nodes start it together and nothing else moves: the busiest
  * port of the busiest node over its rate (worker ports, shard ports, local links). No latency, no waiting between
@@ -75,15 +74,14 @@ double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_la
 			  const struct psd_rates *rates);
 
 /* What an end of a connection does for messages: seconds of one core, and the most of a core that it needs for that
- * while the link is busy with them. Both 0 where a machine moves them at once. */
+ * while the link is busy with them. Both 0 where a machine moves them at once. n_messages: of those that follow another
+ * of their sender at once none, for both ends are at it already. */
 struct psd_socket_work {
 	double sec, most_cores;
 };
 
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
 					    double bytes, double n_messages);
-/* How many messages carry so many bytes from one host to another. */
-double psd_cost_messages(const struct psd_rates *rates, double bytes);
 
 /* Seconds of one subject by method, alone on the cluster: copy out, network, server or rebuild work, copy in, in
  * sequence. */

@@ -390,9 +390,8 @@ static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *f
 {
 	const struct psd_layout *layout = &estimate->program->plan->layout;
 	const unsigned pair = flow->from * estimate->n_classes + flow->to;
-	const double bytes = flow->left_bits / 8,
-		     n_messages = psd_cost_messages(&estimate->program->plan->rates, bytes);
-	const struct psd_socket_work end = socket_work(estimate, bytes, n_messages);
+	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, flow->from);
+	const struct psd_socket_work end = socket_work(estimate, flow->left_bits / 8, has_paused);
 	double n_receivers, n_senders;
 
 	estimate->n_parts_left[pair] = end.sec > 0 ? 3 : 1;

@@ -2,6 +2,7 @@
 #include "engine/program/interpreter.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 struct psd_host_state {
@@ -11,6 +12,7 @@ struct psd_host_state {
 	struct psd_collective *collective; /* that the NIC is held for, or is to be; or NULL */
 	struct psd_task running[PSD_RESOURCES];
 	double started_sec[PSD_RESOURCES];
+	double sent_sec; /* when the NIC was last busy */
 	double busy_sec[PSD_RESOURCES];
 };
 
@@ -28,6 +30,8 @@ static void end_span(struct psd_interpreter *in, unsigned h, enum psd_resource r
 	const double end_sec = in->seam.now(in->seam.context);
 	host->is_busy[resource] = false;
 	host->busy_sec[resource] += end_sec - start_sec;
+	if (resource == PSD_RESOURCE_NIC)
+		host->sent_sec = end_sec;
 	psd_account_end(&in->account, h, op_of(in, host->running[resource]), end_sec);
 	if (in->seam.span != NULL)
 		in->seam.span(in->seam.context, h, host->running[resource], start_sec, end_sec);
@@ -170,6 +174,7 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 	if (in->hosts == NULL || in->next_sec == NULL || in->n_next_done == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u hosts", in->n_hosts);
 	for (unsigned h = 0; h < in->n_hosts; h++) {
+		in->hosts[h].sent_sec = -INFINITY;
 		enum psd_status status =
 			psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->n_iterations, err);
 		if (status != PSD_OK)
@@ -314,6 +319,13 @@ double psd_interpreter_iteration_sec(const struct psd_interpreter *in, uint32_t 
 	assert(first < in->n_iterations);
 	const double start_sec = first > 0 ? in->next_sec[first - 1] : 0.0;
 	return (in->next_sec[in->n_iterations - 1] - start_sec) / (in->n_iterations - first);
+}
+
+bool psd_interpreter_has_paused(const struct psd_interpreter *in, unsigned host)
+{
+	const double clock_error_sec = 1e-9;
+
+	return in->hosts[host].started_sec[PSD_RESOURCE_NIC] > in->hosts[host].sent_sec + clock_error_sec;
 }
 
 double psd_interpreter_busy_sec(const struct psd_interpreter *in, enum psd_resource resource)

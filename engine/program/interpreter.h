@@ -89,6 +89,8 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *interpreter,
 double psd_interpreter_iteration_sec(const struct psd_interpreter *interpreter, uint32_t first);
 /* The parts of that mean on the worker that waits least: the one for which the others wait. Where equal, the first. */
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *interpreter, uint32_t first);
+/* Whether the host's NIC had nothing to do right before its present send. */
+bool psd_interpreter_has_paused(const struct psd_interpreter *interpreter, unsigned host);
 /* Mean seconds per iteration that the busiest host's resource was held. */
 double psd_interpreter_busy_sec(const struct psd_interpreter *interpreter, enum psd_resource resource);
 

@@ -179,9 +179,9 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors", n_items);
 	cut_items(&made, input);
 	/* Alternatives are weighed with the fan-in that a parameter server would see: the widest of all. */
-	const struct psd_rates widest = psd_rates_make(&input->system->host, input->network, input->link_bps,
-						       fan_in_of(&made.layout, PSD_METHOD_PS),
-						       input->costs->gemm_flops_per_sec, input->system->pair_bytes);
+	const struct psd_rates widest =
+		psd_rates_make(&input->system->host, input->network, input->link_bps,
+			       fan_in_of(&made.layout, PSD_METHOD_PS), input->costs->gemm_flops_per_sec);
 	unsigned next_root = 0;
 	uint64_t all_slices = 0;
 	for (unsigned i = 0; i < made.n_items; i++) {
@@ -206,7 +206,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		made.fan_in = fan_in > made.fan_in ? fan_in : made.fan_in;
 	}
 	made.rates = psd_rates_make(&input->system->host, input->network, input->link_bps, made.fan_in,
-				    input->costs->gemm_flops_per_sec, input->system->pair_bytes);
+				    input->costs->gemm_flops_per_sec);
 	*plan = made;
 	return PSD_OK;
 }

@@ -132,7 +132,8 @@ static const struct psd_key machine_keys[] = {
 	 .help = "on one machine, in the order of their numbers; else all are on one"},
 	{MACHINE("bytes", RATE, bytes_bps),
 	 .help = "sent plus received, that a core moves through sockets if it does nothing else"},
-	{MACHINE("message", SECONDS, message_sec), .help = "of a core at each end of a message, its bytes aside"},
+	{MACHINE("message", SECONDS, message_sec),
+	 .help = "of a core at each end of a message that follows no other at once, its bytes aside"},
 	{.name = NULL},
 };
 static const struct psd_section machine = {.tables = {machine_keys}};

@@ -95,7 +95,7 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 {
 	const unsigned from_node = psd_layout_node(sim->layout, from);
 	const unsigned to_node = psd_layout_node(sim->layout, to);
-	const double n_messages = n_parts * psd_cost_messages(&sim->simulated->plan.rates, (double)bytes / n_parts);
+	const unsigned n_messages = psd_interpreter_has_paused(&sim->interpreter, from) ? n_parts : 0;
 	const struct psd_socket_work end = psd_sim_socket_work(sim, bytes, n_messages);
 	sim->sendings[from].n_flows_left++;
 	if (from_node != to_node) {

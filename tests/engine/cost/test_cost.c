@@ -156,11 +156,10 @@ Test(cost, without_factors_both_rules_keep_full_matrices)
 
 static const struct psd_network network = {.bandwidth_bps = 10e9, .payload_ratio = 1, .latency_sec = 50e-6};
 static const struct psd_host free_host = {0};
-static const uint64_t pair_bytes = 2000000;
 
 static struct psd_rates free_rates(void)
 {
-	return psd_rates_make(&free_host, &network, 10e9, 1, 1e12, pair_bytes);
+	return psd_rates_make(&free_host, &network, 10e9, 1, 1e12);
 }
 
 Test(cost, incast_slows_receivers_for_each_sender)
@@ -168,7 +167,7 @@ Test(cost, incast_slows_receivers_for_each_sender)
 	const struct psd_host host = {.transport_bps = 8e9, .incast_ratio = 0.25};
 
 	for (unsigned fan_in = 0; fan_in <= 9; fan_in++) {
-		const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, fan_in, 1e12, pair_bytes);
+		const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, fan_in, 1e12);
 		expect_near(rates.send_bps, 8e9, "send_bps");
 		expect_near(rates.receive_bps, 8e9 / (1 + 0.25 * fan_in), "receive_bps");
 	}
@@ -178,10 +177,9 @@ Test(cost, the_link_bounds_a_fast_transport)
 {
 	const struct psd_host host = {.transport_bps = 30e9, .incast_ratio = 1};
 
-	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes).send_bps, 10e9, "send_bps");
-	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes).receive_bps, 10e9,
-		    "receive_bps of one sender");
-	expect_near(psd_rates_make(&host, &network, 10e9, 5, 1e12, pair_bytes).receive_bps, 30e9 / 6,
+	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12).send_bps, 10e9, "send_bps");
+	expect_near(psd_rates_make(&host, &network, 10e9, 1, 1e12).receive_bps, 10e9, "receive_bps of one sender");
+	expect_near(psd_rates_make(&host, &network, 10e9, 5, 1e12).receive_bps, 30e9 / 6,
 		    "receive_bps of five senders");
 	expect_near(free_rates().receive_bps, 10e9, "receive_bps of a stack without a rate");
 }
@@ -192,20 +190,17 @@ Test(cost, headers_leave_a_share_of_the_link)
 	const struct psd_network with_headers = {.bandwidth_bps = 10e9, .payload_ratio = 0.9, .latency_sec = 50e-6};
 	const struct psd_host slow = {.transport_bps = 8e9}, fast = {.transport_bps = 9.5e9};
 
-	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 9e9,
-		    "send_bps of the link");
-	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12, pair_bytes).receive_bps, 9e9,
+	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12).send_bps, 9e9, "send_bps of the link");
+	expect_near(psd_rates_make(&free_host, &with_headers, 10e9, 1, 1e12).receive_bps, 9e9,
 		    "receive_bps of the link");
-	expect_near(psd_rates_make(&fast, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 9e9, "send_bps");
-	expect_near(psd_rates_make(&slow, &with_headers, 10e9, 1, 1e12, pair_bytes).send_bps, 8e9,
-		    "send_bps of a slow stack");
+	expect_near(psd_rates_make(&fast, &with_headers, 10e9, 1, 1e12).send_bps, 9e9, "send_bps");
+	expect_near(psd_rates_make(&slow, &with_headers, 10e9, 1, 1e12).send_bps, 8e9, "send_bps of a slow stack");
 }
 
 Test(cost, ends_of_messages_take_time_for_their_bytes_and_for_each)
 {
 	const struct psd_machine machine = {.cores = 1, .bytes_bps = 4e9, .message_sec = 10e-6};
-	const struct psd_rates rates = psd_rates_make(&free_host, &network, 10e9, 1, 1e12, pair_bytes);
-	const struct psd_rates in_pairs = psd_rates_make(&free_host, &network, 10e9, 1, 1e12, 1000);
+	const struct psd_rates rates = psd_rates_make(&free_host, &network, 10e9, 1, 1e12);
 	const struct psd_machine quick = {.cores = 1, .bytes_bps = 40e9}, at_once = {.cores = 1};
 
 	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3).sec, 8e6 / 4e9 + 3 * 10e-6, "seconds of a core");
@@ -214,7 +209,6 @@ Test(cost, ends_of_messages_take_time_for_their_bytes_and_for_each)
 	expect_near(psd_cost_socket_work(&quick, &rates, 1e6, 3).most_cores, 0.25, "of a core quicker than the link");
 	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3).sec, 0);
 	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3).most_cores, 0);
-	cr_expect_eq(psd_cost_messages(&in_pairs, 2500), 3);
 }
 
 /* What the ends add to a message's way is like so much more on the links. */
@@ -222,8 +216,8 @@ Test(cost, latency_of_the_ends_adds_to_that_of_the_links)
 {
 	const struct psd_host host = {.latency_sec = 70e-6};
 	const struct psd_network raised = {.bandwidth_bps = 10e9, .payload_ratio = 1, .latency_sec = 50e-6 + 70e-6};
-	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
-	const struct psd_rates expected = psd_rates_make(&free_host, &raised, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
+	const struct psd_rates expected = psd_rates_make(&free_host, &raised, 10e9, 1, 1e12);
 	const struct psd_subject subject = {.elements = 1024, .rows = 32, .columns = 32, .batch = 1, .value_bytes = 4};
 
 	for (unsigned workers_per_node = 1; workers_per_node <= 2; workers_per_node++) {
@@ -315,7 +309,7 @@ Test(cost, adam_pays_for_the_matrix_at_its_root)
 Test(cost, the_stack_adds_copies_and_reduction_or_update)
 {
 	const struct psd_host host = {.copy_bps = 8e9, .reduce_bps = 4e9, .update_bps = 16e9};
-	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
 	const struct psd_rates without = free_rates();
 	const struct psd_subject subject = matrix(32, 1680, 1000);
 	const double bytes = 4.0 * 1680 * 1000;
@@ -389,7 +383,7 @@ static void expect_busiest_port(unsigned workers, unsigned workers_per_node, uns
 	const struct psd_network with_local = {.bandwidth_bps = 10e9, .payload_ratio = 1, .local_bps = local_bps};
 	const struct psd_host host = {.transport_bps = 10e9,
 				      .incast_ratio = 0.1}; /* receiving is slower than sending */
-	const struct psd_rates rates = psd_rates_make(&host, &with_local, 10e9, 6, 1e12, pair_bytes);
+	const struct psd_rates rates = psd_rates_make(&host, &with_local, 10e9, 6, 1e12);
 	const struct psd_layout layout = psd_layout_make(workers, workers_per_node, servers);
 
 	for (unsigned p = 0; p < sizeof(patterns) / sizeof(*patterns); p++)
@@ -441,7 +435,7 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 			       {.up_to_bytes = UINT64_MAX, .call_sec = 90e-6, .step_sec = 5.6e-6, .slowdown_ratio = 1}},
 		.n_collective_classes = 2,
 	};
-	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12, pair_bytes);
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
 	const struct psd_layout layout = psd_layout_make(4, 1, 0);
 	const double n = 2 * (4 - 1);
 	const struct psd_payload largest_small = {.pattern = &psd_ring, .elements = 16384 / 4, .value_bytes = 4};
