@@ -10,7 +10,7 @@
 #include "engine/scenario/scenario_heed.h"
 #include "real/base/console.h"
 #include "real/base/machine.h"
-#include "real/base/part_file.h"
+#include "engine/base/part_file.h"
 #include "real/calibrate/calibrate.h"
 #include "real/cluster/join.h"
 #include "real/cluster/room.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/part_file.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "sim/executor/simulate.h"
@@ -178,11 +179,11 @@ static enum psd_status run_with_trace(struct command *command, const struct psd_
 	const struct psd_scenario *scenario = &session->scenario;
 	const struct psd_point point = psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
 	const struct psd_system *system;
-	struct psd_trace_file file;
+	struct psd_part_file file;
 	enum psd_status status = choose_system(command->options, scenario, true, &system, err);
 
 	if (!status)
-		status = psd_trace_file_open(&file, command->options->trace_path, err);
+		status = psd_part_file_open(&file, command->options->trace_path, err);
 	if (status)
 		return status;
 	status = run_sweep(command, session, err);
@@ -191,8 +192,8 @@ static enum psd_status run_with_trace(struct command *command, const struct psd_
 		status = psd_trace_run(file.out, &session->matter, system, point, &command->signal_number, err);
 	}
 	if (!status)
-		return psd_trace_file_commit(&file, err);
-	psd_trace_file_discard(&file);
+		return psd_part_file_commit(&file, err);
+	psd_part_file_discard(&file);
 	return status;
 }
 

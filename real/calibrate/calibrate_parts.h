@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "real/base/fit.h"
-#include "real/base/part_file.h"
+#include "engine/base/part_file.h"
 #include "real/calibrate/calibrate.h"
 
 /* In the order of the table. Rates are bits or FLOPs per second. */

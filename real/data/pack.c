@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "real/base/part_file.h"
+#include "engine/base/part_file.h"
 #include "real/data/jpeg.h"
 #include "real/data/mapping.h"
 #include "real/data/pack_format.h"

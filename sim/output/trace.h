@@ -23,22 +23,6 @@ void psd_trace_span(void *writer, const struct psd_program *program, const struc
 /* PSD_ENOMEM when an event is missing. */
 enum psd_status psd_trace_end(struct psd_trace_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- the file ---- */
-
-/* A file that replaces another only when it is complete. */
-struct psd_trace_file {
-	FILE *out;
-	char *path;	 /* owned; where it goes, links resolved */
-	char *temporary; /* owned; beside it; NULL for a device or pipe, which is written directly */
-};
-
-/* PSD_EFILE when it cannot be written, PSD_ENOMEM. *file is filled on success and ended by one of the next two. */
-enum psd_status psd_trace_file_open(struct psd_trace_file *file, const char *path,
-				    struct psd_error *err) PSD_MUST_CHECK;
-/* Puts the file in its place. PSD_ERUN when something could not be written; then it is discarded. */
-enum psd_status psd_trace_file_commit(struct psd_trace_file *file, struct psd_error *err) PSD_MUST_CHECK;
-void psd_trace_file_discard(struct psd_trace_file *file);
-
 /* Simulates the case in a child process and writes its trace to out. Statuses and *signal_number as psd_children_run().
  */
 enum psd_status psd_trace_run(FILE *out, const struct psd_subject_matter *matter, const struct psd_system *system,

@@ -1,7 +1,7 @@
 /* A file that replaces another only when it is complete: until then it is PATH.part. What is no plain file (a device, a
  * pipe) is written directly. */
-#ifndef PSD_REAL_PART_FILE_H
-#define PSD_REAL_PART_FILE_H
+#ifndef PSD_PART_FILE_H
+#define PSD_PART_FILE_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Beside its place, in the same folder, so that the rename cannot fail half way. */
-#define _POSIX_C_SOURCE 200809L
-#include "real/base/part_file.h"
+#define _XOPEN_SOURCE 700
+#include "engine/base/part_file.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -26,12 +26,13 @@ static char *part_of(const char *path)
 
 enum psd_status psd_part_file_open(struct psd_part_file *file, const char *path, struct psd_error *err)
 {
-	struct psd_part_file opened = {.path = strdup(path)};
 	struct stat found;
-	const bool is_special = stat(path, &found) == 0 && !S_ISREG(found.st_mode);
+	const bool is_there = stat(path, &found) == 0, is_special = is_there && !S_ISREG(found.st_mode);
+	/* behind a link it is the file that is replaced; a pipe has no real path */
+	struct psd_part_file opened = {.path = is_there && !is_special ? realpath(path, NULL) : strdup(path)};
 
 	if (!is_special)
-		opened.part_path = part_of(path);
+		opened.part_path = opened.path ? part_of(opened.path) : NULL;
 	if (!opened.path || (!is_special && !opened.part_path)) {
 		psd_part_file_discard(&opened);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
