@@ -99,7 +99,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs check-layers check-headers check-scripts selfcheck \
+.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs check-layers check-headers check-scripts check-docs selfcheck \
 	format-check install clean FORCE
 
 help: ## list the targets
@@ -311,6 +311,9 @@ check-headers: deps ## every header compiles by itself
 check-scripts: deps-style ## shellcheck every script
 	@shellcheck $(SCRIPTS)
 	@echo "check-scripts: $(words $(SCRIPTS)) scripts"
+
+check-docs: ## paths named in READMEs and comments exist
+	@tests/check-docs.sh .
 
 selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks themselves can fail
 	@tests/selfcheck.sh $(BUILD) '$(CC)' $(firstword $(GOLDEN))

@@ -62,7 +62,14 @@ include_from real '<cuda_runtime.h>'
 must_reject 'C with <cuda_runtime.h>' "real/bad.c:1:" tests/check-layers.sh "$work/tree"
 
 rm -rf "$work/tree"
-mkdir "$work/tree"
+mkdir -p "$work/tree/real"
+# shellcheck disable=SC2016 # no expansion
+echo 'see `real/gone.c`' >"$work/tree/README.md"
+must_reject "a README with a path that is not there" "README.md:1: 'real/gone.c'" tests/check-docs.sh "$work/tree"
+rm "$work/tree/README.md"
+echo '/* as in engine/gone.h */' >"$work/tree/real/a.c"
+must_reject "a comment with a path that is not there" "real/a.c:1: 'engine/gone.h'" tests/check-docs.sh "$work/tree"
+
 echo '#include <stdio.h>
 void f(void);
 void f(void) { printf("%d", 1); }' >"$work/prints.c"
@@ -92,7 +99,7 @@ int main(void)
 }
 EOF
 "$cc" -g -fsanitize=thread -o "$work/race" "$work/race.c"
-must_reject "a data race" "data race .*race.c:8 in count" env TSAN_OPTIONS="suppressions=tests/tsan.supp" "$work/race"
+must_reject "a data race" "SUMMARY: ThreadSanitizer: data race .*race.c" env TSAN_OPTIONS="suppressions=tests/tsan.supp" "$work/race"
 
 "$cc" -I. -o "$work/plain-tests" "$build/tests/selfcheck.o" tests/plain_runner.c -lcriterion
 must_reject "a test that fails without Criterion's runner" "^0 passed, 1 failed$" tests/run.sh "$work" plain-tests --

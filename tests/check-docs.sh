@@ -1,0 +1,42 @@
+#!/bin/sh
+# tests/check-docs.sh ROOT: a path of the tree that a README or a comment names is there. Paths count from the root or from the file's
+# own folder; a part in capitals, NAME, stands for others, and what is built is no path of the tree.
+set -u
+export LC_ALL=C
+cd "$1" || exit 1
+bad=$(mktemp) || exit 1
+trap 'rm -f "$bad"' EXIT
+wings='engine|sim|real|scenarios|traces|plots|tests'
+
+# check FILE: reads lines "NUMBER:PATH"; a pattern must match something.
+check() {
+	folder=$(dirname "$1")
+	awk '{ name = $0; gsub(/README|STYLE/, "", name) } name !~ /:build\/|[A-Z][A-Z]/' | while IFS=: read -r line path; do
+		found=
+		for candidate in $path "$folder"/$path; do # a name with * is a pattern
+			[ ! -e "$candidate" ] || found=yes
+		done
+		[ -n "$found" ] || echo "$1:$line: '$path' is not there"
+	done
+}
+
+# In READMEs: what stands between backticks and is a path by its form, and targets of links.
+find . -name '*.md' -not -path './build/*' -not -path './.git/*' | sed 's|^\./||' | sort | while read -r file; do
+	# shellcheck disable=SC2016 # backticks are what is looked for
+	grep -noE '`[A-Za-z0-9_.*-]+/[A-Za-z0-9_./*-]*`|`[A-Za-z0-9_-]+\.(c|h|cpp|hpp|sh|md|py|awk|gp)`' "$file" | tr -d '`' | check "$file"
+	grep -noE '\]\([A-Za-z0-9_./-]+\)' "$file" | sed 's/](//; s/)$//' | check "$file"
+done >>"$bad"
+
+# In comments: what begins with a wing and ends as a file does.
+find engine sim real plots tests scenarios traces Makefile .ci -type f 2>/dev/null | grep -vE '\.(md|csv|json)$|^tests/(data|fuzz/corpus|golden)/' |
+	sort | while read -r file; do
+	sed -E '\#^[[:space:]]*(//|/?\*|\#[^i])|[[:space:]]/\*#!s/.*//' "$file" |
+		grep -noE "(^|[^A-Za-z0-9_./-])($wings)/[A-Za-z0-9_/-]+\.(c|h|cpp|hpp|sh|md|py|awk|gp|yaml)\>" |
+		sed -E "s#^([0-9]+):[^A-Za-z0-9]?#\1:#" | check "$file"
+done >>"$bad"
+
+if [ -s "$bad" ]; then
+	cat "$bad" >&2
+	exit 1
+fi
+echo "check-docs: every path named in a README or a comment is there"
