@@ -200,8 +200,7 @@ double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_la
 	const struct psd_ways ways = {slower(rates->send_bps, rates->receive_bps), rates->local_bps,
 				      rates->latency_sec};
 	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
-	const double alone_sec = payload->pattern->alone_sec(8.0 * (double)payload->elements * payload->value_bytes,
-							     members, transfer_sec, &ways);
+	const double alone_sec = psd_payload_alone_sec(payload, layout, transfer_sec, &ways);
 	return psd_cost_class_sec(payload, layout, rates) + (alone_sec - transfer_sec);
 }
 

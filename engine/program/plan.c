@@ -43,7 +43,7 @@ static enum psd_method choose(const struct psd_plan *plan, const struct psd_plan
 {
 	const struct psd_layout *layout = &plan->layout;
 	const bool by_seconds = plan->system->rule == PSD_RULE_SECONDS;
-	if (plan->system->sync == PSD_SYNC_RING)
+	if (plan->system->sync >= PSD_SYNC_ALL_REDUCE)
 		return PSD_METHOD_RING;
 	if (plan->system->sync == PSD_SYNC_HYBRID && by_seconds)
 		return fastest(item, (1u << PSD_METHODS) - 1);
@@ -60,7 +60,7 @@ static enum psd_method choose(const struct psd_plan *plan, const struct psd_plan
 			return fastest(item, 1u << PSD_METHOD_SFB | 1u << PSD_METHOD_ADAM);
 		return psd_cost_sacp_takes_sfb(&item->subject, layout->workers) ? PSD_METHOD_SFB : PSD_METHOD_ADAM;
 	case PSD_SYNC_PS:
-	case PSD_SYNC_RING: break;
+	case PSD_SYNC_ALL_REDUCE: break;
 	}
 	return PSD_METHOD_PS;
 }
@@ -107,9 +107,10 @@ static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 	plan->n_items = 0;
 	for (unsigned l = graph->n_layers; l-- > 0;) {
 		const struct psd_layer *layer = &graph->layers[l];
-		const bool is_one_item = input->system->unit == PSD_UNIT_LAYER ||
-					 (layer->n_tensors > 0 && graph->tensors[layer->first_tensor].rows > 0 &&
-					  input->system->sync != PSD_SYNC_RING && input->system->sync != PSD_SYNC_PS);
+		const bool is_one_item =
+			input->system->unit == PSD_UNIT_LAYER ||
+			(layer->n_tensors > 0 && graph->tensors[layer->first_tensor].rows > 0 &&
+			 input->system->sync < PSD_SYNC_ALL_REDUCE && input->system->sync != PSD_SYNC_PS);
 		const unsigned tensors_per_item = is_one_item ? layer->n_tensors : 1;
 		for (unsigned t = 0; t < layer->n_tensors; t += tensors_per_item) {
 			struct psd_plan_item *item = &plan->items[plan->n_items++];
@@ -162,11 +163,13 @@ static enum psd_status check_size(const struct psd_plan *plan, const struct psd_
 
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
 {
+	const bool is_all_reduce = input->system->sync >= PSD_SYNC_ALL_REDUCE;
 	struct psd_plan made = {
 		.graph = input->graph,
 		.costs = input->costs,
 		.system = input->system,
 		.layout = input->layout,
+		.all_reduce = psd_all_reduces[is_all_reduce ? input->system->sync - PSD_SYNC_ALL_REDUCE : 0],
 		.value_bytes = input->is_half ? 2 : 4,
 		.machine = input->machine,
 	};

@@ -40,6 +40,7 @@ struct psd_plan {
 	struct psd_machine machine;
 	unsigned fan_in;
 	unsigned value_bytes;
+	const struct psd_pattern *all_reduce;
 	struct psd_plan_item *items; /* generation order: last layer first */
 	unsigned n_items;
 };

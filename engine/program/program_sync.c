@@ -273,8 +273,9 @@ static void add_ring(struct psd_builder *b, const struct stage *stage)
 	const uint32_t out = add_departure(b, stage, bytes);
 	struct psd_op op = base_op(stage, PSD_OP_COLLECTIVE, PSD_RESOURCE_NIC, PSD_WHERE_WORKERS);
 	op.source = op.target = PSD_BUFFER_GRADIENT;
-	op.payload = (struct psd_payload){
-		.pattern = &psd_ring, .elements = item->subject.elements, .value_bytes = b->plan->value_bytes};
+	op.payload = (struct psd_payload){.pattern = b->plan->all_reduce,
+					  .elements = item->subject.elements,
+					  .value_bytes = b->plan->value_bytes};
 	op.bytes = bytes;
 	const uint32_t ring = psd_builder_add_op(b, &op);
 	after_departure(b, ring, out);

@@ -26,7 +26,14 @@ enum {
 
 enum psd_schedule { PSD_SCHEDULE_SEQUENTIAL, PSD_SCHEDULE_WAIT_FREE };
 /* What synchronises tensors; the hybrids choose per tensor. */
-enum psd_sync { PSD_SYNC_PS, PSD_SYNC_SFB, PSD_SYNC_ADAM, PSD_SYNC_HYBRID, PSD_SYNC_SACP, PSD_SYNC_RING };
+enum psd_sync {
+	PSD_SYNC_PS,
+	PSD_SYNC_SFB,
+	PSD_SYNC_ADAM,
+	PSD_SYNC_HYBRID,
+	PSD_SYNC_SACP,
+	PSD_SYNC_ALL_REDUCE /* by the first of psd_all_reduces; by the others in the numbers after it */
+};
 enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* how the hybrids choose */
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
@@ -210,7 +217,7 @@ unsigned psd_scenario_points(const struct psd_scenario *scenario);
 struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i);
 
 extern const char *const psd_schedule_names[]; /* "sequential", "wait-free", NULL */
-extern const char *const psd_sync_names[];     /* "ps", "sfb", "adam", "hybrid", "sacp", "ring", NULL */
+extern const char *const psd_sync_names[];     /* "ps", "sfb", "adam", "hybrid", "sacp", names of all-reduces, NULL */
 extern const char *const psd_rule_names[];     /* "bytes", "seconds", NULL */
 extern const char *const psd_barrier_names[];  /* "iteration", "layer", NULL */
 extern const char *const psd_priority_names[]; /* "generation", "forward", NULL */

@@ -5,11 +5,13 @@
 
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
+#include "engine/schedules/pattern.h"
 
 enum { NAME_MAX_BYTES = 64 };
 
 const char *const psd_schedule_names[] = {"sequential", "wait-free", NULL};
-const char *const psd_sync_names[] = {"ps", "sfb", "adam", "hybrid", "sacp", "ring", NULL};
+#define ALL_REDUCE_NAME(identifier, name) name,
+const char *const psd_sync_names[] = {"ps", "sfb", "adam", "hybrid", "sacp", PSD_ALL_REDUCES(ALL_REDUCE_NAME) NULL};
 const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
@@ -27,7 +29,7 @@ static const struct psd_key keys[] = {
 		 "pass, pushes before replies"},
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
 	 .help = "ps: parameter server; sfb: factors broadcast between workers; adam: factors to the server, matrices "
-		 "back; hybrid, sacp: servers or factors, for each tensor; ring: all-reduce"},
+		 "back; hybrid, sacp: servers or factors, for each tensor; the others: all-reduce"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "how the hybrids choose: by bytes, the published rules, or by seconds of this cluster"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
@@ -35,7 +37,7 @@ static const struct psd_key keys[] = {
 	{KEY("priority", CHOICE, priority), .names = psd_priority_names, .fallback = "generation",
 	 .help = "which gradient goes first: in the order they are made, or the next iteration needs them"},
 	{KEY("unit", CHOICE, unit), .names = psd_unit_names, .fallback = "layer",
-	 .help = "what one exchange carries; with ring tensor if not given"},
+	 .help = "what one exchange carries; with an all-reduce tensor if not given"},
 	{KEY("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES, .fallback = "0", .when = {"sync", OF_SERVERS, 0},
 	 .help = "separate server nodes; 0: a shard on every node"},
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
@@ -88,9 +90,9 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 	struct psd_system *system = base;
 	const struct psd_node *slice = psd_node_child(entry, "slice");
 
-	if (system->sync == PSD_SYNC_RING && !psd_node_child(entry, "unit"))
+	if (system->sync >= PSD_SYNC_ALL_REDUCE && !psd_node_child(entry, "unit"))
 		system->unit = PSD_UNIT_TENSOR;
-	if (system->slice_bytes >= system->pair_bytes || system->sync == PSD_SYNC_RING)
+	if (system->slice_bytes >= system->pair_bytes || system->sync >= PSD_SYNC_ALL_REDUCE)
 		return PSD_OK;
 	if (slice)
 		return psd_error_set(reader->err, PSD_EINVAL, slice->at,

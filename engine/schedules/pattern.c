@@ -112,6 +112,82 @@ static uint64_t flows_between(const struct psd_payload *payload, const struct ps
 	return elements;
 }
 
+/* ---- seconds ---- */
+
+/* What one step keeps a node busy: its link, and the way inside of each of its workers. */
+struct busy {
+	uint64_t out, in; /* elements, to and from other nodes */
+	uint64_t near;	  /* the most of a worker, either way */
+};
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static void add_step(struct busy *busy, const struct psd_payload *payload, const struct psd_layout *layout,
+		     unsigned host, unsigned number)
+{
+	const struct psd_step step = psd_payload_step(payload, layout, host, number);
+	const unsigned node = psd_layout_node(layout, host);
+	const uint64_t sent = step.to == host ? 0 : step.sent.elements;
+	const uint64_t received =
+		step.from == host ? 0 : psd_payload_step(payload, layout, step.from, number).sent.elements;
+
+	if (psd_layout_node(layout, step.to) == node)
+		busy->near = larger(busy->near, sent);
+	else
+		busy->out += sent;
+	if (psd_layout_node(layout, step.from) == node)
+		busy->near = larger(busy->near, received);
+	else
+		busy->in += received;
+}
+
+static struct busy busy_in_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node,
+				unsigned number)
+{
+	const struct psd_group group = psd_payload_group(payload, layout);
+	const unsigned first = node * layout->workers_per_node, end = first + psd_layout_workers_on(layout, node);
+	struct busy busy = {0, 0, 0};
+
+	for (unsigned host = first; host < end; host++)
+		if (psd_group_has(group, host))
+			add_step(&busy, payload, layout, host, number);
+	return busy;
+}
+
+/* As if all members began each step together: it takes as long as its busiest node or worker. */
+static double walk_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_ways *ways)
+{
+	const double bits = 8.0 * payload->value_bytes;
+	double sum_sec = 0.0;
+
+	for (unsigned s = 0; s < psd_payload_steps(payload, layout); s++) {
+		double step_sec = 0.0;
+
+		for (unsigned node = 0; node < layout->nodes; node++) {
+			const struct busy busy = busy_in_step(payload, layout, node, s);
+			const uint64_t far = larger(busy.out, busy.in);
+
+			step_sec = fmax(step_sec, bits * (double)busy.near / ways->near_bps);
+			if (far > 0)
+				step_sec = fmax(step_sec, bits * (double)far / ways->far_bps + ways->latency_sec);
+		}
+		sum_sec += step_sec;
+	}
+	return sum_sec;
+}
+
+double psd_payload_alone_sec(const struct psd_payload *payload, const struct psd_layout *layout, double transfer_sec,
+			     const struct psd_ways *ways)
+{
+	if (!payload->pattern->alone_sec)
+		return fmax(transfer_sec, walk_sec(payload, layout, ways));
+	return payload->pattern->alone_sec(8.0 * (double)payload->elements * payload->value_bytes,
+					   psd_payload_members(payload, layout), transfer_sec, ways);
+}
+
 /* ---- bytes ---- */
 
 uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,

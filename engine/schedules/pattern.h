@@ -68,6 +68,13 @@ struct psd_pattern {
 	struct psd_traffic (*node_elements)(const struct psd_payload *payload, const struct psd_layout *layout,
 					    unsigned node);
 
+	/* The i-th of the flows that a member's messages add up to: false when there are fewer. */
+	bool (*flow)(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow);
+	/* Seconds from the first message to the last where nothing else moves, all begin together and every node's link
+	 * is alike. transfer_sec: what the bytes alone take on the busiest link, if nothing ever waits. */
+	double (*alone_sec)(double payload_bits, struct psd_members members, double transfer_sec,
+			    const struct psd_ways *ways);
+
 	/* ---- all at once; NULL where there are steps ---- */
 
 	/* The elements that go from one host to another, counted in the payload; empty when none do. */
@@ -83,12 +90,6 @@ struct psd_pattern {
 	/* rank < members.n, step < steps(members). A member begins a step's message when its earlier messages have left
 	 * and all that earlier steps bring it is there. */
 	struct psd_step (*step)(uint64_t elements, struct psd_members members, unsigned rank, unsigned step);
-	/* The i-th of the flows that a member's messages add up to: false when there are fewer. NULL: one for each step. */
-	bool (*flow)(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow);
-	/* Seconds from the first message to the last where nothing else moves, all begin together and every node's link
-	 * is alike. transfer_sec: what the bytes alone take on the busiest link, if nothing ever waits. */
-	double (*alone_sec)(double payload_bits, struct psd_members members, double transfer_sec,
-			    const struct psd_ways *ways);
 };
 
 extern const struct psd_pattern psd_push;      /* every worker to every shard: that shard's part of the slice */
@@ -126,6 +127,9 @@ unsigned psd_payload_next_send(const struct psd_payload *payload, const struct p
 			       unsigned step);
 unsigned psd_payload_next_receive(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 				  unsigned step);
+/* Seconds of a stepwise payload, as psd_pattern.alone_sec. */
+double psd_payload_alone_sec(const struct psd_payload *payload, const struct psd_layout *layout, double transfer_sec,
+			     const struct psd_ways *ways);
 /* The i-th flow of a member, as psd_pattern.flow, with hosts instead of ranks. */
 bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host, unsigned i,
 		      struct psd_flow *flow);

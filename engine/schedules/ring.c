@@ -74,7 +74,8 @@ static double local_elements(const struct psd_payload *payload, const struct psd
 
 /* A chunk goes round the ring while every hop carries one chunk in each step. So a step takes as long as its slowest
  * hop is busy, or as the mean hop with its delay, whichever is more: with one worker a node, transfer plus delay; with
- * several, the quick hops inside the nodes make up for the delays between them. */
+ * several, the quick hops inside the nodes make up for the delays between them. That is too little for small payloads
+ * on several workers a node, by up to a fifth: a chunk's own way may have more of the slow hops than the mean. */
 static double alone_sec(double payload_bits, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {

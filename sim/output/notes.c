@@ -8,7 +8,7 @@
 static bool may_use_ring(const struct psd_scenario *scenario)
 {
 	for (unsigned s = 0; s < scenario->n_systems; s++)
-		if (scenario->systems[s].sync == PSD_SYNC_RING ||
+		if (scenario->systems[s].sync >= PSD_SYNC_ALL_REDUCE ||
 		    (scenario->systems[s].sync == PSD_SYNC_HYBRID && scenario->systems[s].rule == PSD_RULE_SECONDS))
 			return true;
 	return false;

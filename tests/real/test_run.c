@@ -27,24 +27,30 @@ struct job {
 	const char *train; /* but the learning rate */
 	double base;
 	uint32_t global_batch;
+	unsigned workers_per_node;
 };
 
 /* Caffe's cifar10_quick_solver.prototxt, with 32 samples for its 100. */
-static const struct job cifar10 = {"CIFAR-10 quick", "cifar10-quick.yaml",
-				   "iterations: 20, optimiser: {momentum: 0.9, weight_decay: 0.004}", 0.001, 32};
+static const struct job cifar10 = {"CIFAR-10 quick",
+				   "cifar10-quick.yaml",
+				   "iterations: 20, optimiser: {momentum: 0.9, weight_decay: 0.004}",
+				   0.001,
+				   32,
+				   1};
 
 /* Caffe's bvlc_alexnet/solver.prototxt, whose rate of 0.01 is for 256 samples: 0.0001 is a third of that for 8, because
  * what one turned decision does counts for more among so few. */
 #define ALEXNET_TRAIN                                                                                                  \
 	"iterations: 20, optimiser: {momentum: 0.9, weight_decay: 0.0005}, data: {kind: synthetic, test_samples: 8}"
-static const struct job alexnet = {"AlexNet", "alexnet.yaml", ALEXNET_TRAIN, 0.0001, 8};
+static const struct job alexnet = {"AlexNet", "alexnet.yaml", ALEXNET_TRAIN, 0.0001, 8, 1};
 
 static struct training *start(const struct job *job, const char *system, unsigned workers, uint64_t seed, double base)
 {
 	char train[256];
 
 	snprintf(train, sizeof(train), "%s, learning_rate: {policy: fixed, base: %.9f}", job->train, base);
-	return training_make(job->graph, system, workers, job->global_batch / workers, seed, train);
+	return training_make(job->graph, system, workers, job->workers_per_node, job->global_batch / workers, seed,
+			     train);
 }
 
 static void finish(struct training *training, const char *system)
@@ -174,6 +180,48 @@ Test(run, hybrid_trains_as_one_worker)
 Test(run, ring_trains_as_one_worker)
 {
 	check_method("schedule: wait-free, sync: ring", 9);
+}
+
+/* Workers on several nodes, and of each of them. */
+static void check_all_reduce(const struct psd_pattern *pattern, unsigned workers, unsigned workers_per_node)
+{
+	struct job job = cifar10;
+	struct alone alone;
+	char system[64];
+
+	job.global_batch = 8 * workers;
+	job.train = "iterations: 6, optimiser: {momentum: 0.9, weight_decay: 0.004}";
+	alone = train_alone(&job, workers);
+	job.workers_per_node = workers_per_node;
+	snprintf(system, sizeof(system), "schedule: wait-free, sync: %s", pattern->name);
+	check_together(&alone, system, workers);
+	release(&alone);
+}
+
+Test(run, every_all_reduce_trains_as_one_worker)
+{
+	for (unsigned p = 0; p < psd_n_all_reduces; p++) {
+		check_all_reduce(psd_all_reduces[p], 2, 1);
+		check_all_reduce(psd_all_reduces[p], 3, 1);
+		check_all_reduce(psd_all_reduces[p], 5, 1);
+		check_all_reduce(psd_all_reduces[p], 4, 2);
+		check_all_reduce(psd_all_reduces[p], 4, 4);
+	}
+}
+
+Test(run, every_all_reduce_repeats_bit_by_bit)
+{
+	for (unsigned p = 0; p < psd_n_all_reduces; p++) {
+		struct training *runs[2];
+		char system[64];
+
+		snprintf(system, sizeof(system), "sync: %s", psd_all_reduces[p]->name);
+		for (unsigned r = 0; r < 2; r++)
+			runs[r] = train(&cifar10, system, 4, 1);
+		cr_expect(training_is_same(runs[0], 0, runs[1], 0), "%s differs from run to run", system);
+		training_free(runs[0]);
+		training_free(runs[1]);
+	}
 }
 
 Test(run, separate_servers_train_as_one_worker)
@@ -335,7 +383,7 @@ Test(run, every_method_learns_the_synthetic_classes)
 
 	for (unsigned s = 0; s < sizeof(systems) / sizeof(systems[0]); s++) {
 		struct training *training = training_make(
-			"cifar10-quick.yaml", systems[s], 2, 16, s + 1,
+			"cifar10-quick.yaml", systems[s], 2, 1, 16, s + 1,
 			"iterations: 100, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.003}");
 
 		training->options.is_tested = true;

@@ -58,17 +58,18 @@ static void load(struct training *training, const char *text, size_t length)
 		     PSD_OK, "%s", err.text);
 }
 
-struct training *training_make(const char *graph, const char *system, unsigned workers, uint32_t batch, uint64_t seed,
-			       const char *train)
+struct training *training_make(const char *graph, const char *system, unsigned workers, unsigned workers_per_node,
+			       uint32_t batch, uint64_t seed, const char *train)
 {
 	struct training *training = calloc(1, sizeof(*training));
 	char text[2048];
-	const int length = snprintf(
-		text, sizeof(text),
-		"title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
-		"cluster: {nodes: %u, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-		"systems:\n  - {name: s, %s}\nseed: %llu\ntrain: {%s}\n",
-		graph[0] == '/' ? "" : "models/", graph, batch, workers, system, (unsigned long long)seed, train);
+	const int length =
+		snprintf(text, sizeof(text),
+			 "title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
+			 "cluster: {nodes: %u, workers_per_node: %u, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			 "systems:\n  - {name: s, %s}\nseed: %llu\ntrain: {%s}\n",
+			 graph[0] == '/' ? "" : "models/", graph, batch, workers / workers_per_node, workers_per_node,
+			 system, (unsigned long long)seed, train);
 
 	cr_assert(training);
 	load(training, text, (size_t)length);

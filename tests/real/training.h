@@ -21,8 +21,8 @@ struct training {
 
 /* graph: a file of scenarios/models, or an absolute path; system: the keys of one system but its name; train: those of
  * `train`. Any mistake fails the test. */
-struct training *training_make(const char *graph, const char *system, unsigned workers, uint32_t batch, uint64_t seed,
-			       const char *train);
+struct training *training_make(const char *graph, const char *system, unsigned workers, unsigned workers_per_node,
+			       uint32_t batch, uint64_t seed, const char *train);
 void training_run(struct training *training);
 void training_free(struct training *training);
 

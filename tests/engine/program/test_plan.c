@@ -183,7 +183,7 @@ static void check_fixed(const struct psd_plan *plan)
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const bool has_factors = layer_of(plan, &plan->items[i])->kind == &psd_layer_inner_product;
 		enum psd_method expected = PSD_METHOD_PS;
-		if (sync == PSD_SYNC_RING)
+		if (sync >= PSD_SYNC_ALL_REDUCE)
 			expected = PSD_METHOD_RING;
 		else if (has_factors && sync == PSD_SYNC_SFB)
 			expected = PSD_METHOD_SFB;

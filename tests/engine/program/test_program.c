@@ -42,7 +42,7 @@ static void for_each_program(check_fn check)
 
 	loaded_open(&loaded, cifar10_quick);
 	for (unsigned bits = 0; bits < 1u << 5; bits++)
-		for (int sync = PSD_SYNC_PS; sync <= PSD_SYNC_RING; sync++) {
+		for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + psd_n_all_reduces; sync++) {
 			struct psd_system system = loaded.scenario.systems[0];
 			system.sync = (enum psd_sync)sync;
 			system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;
@@ -51,7 +51,7 @@ static void for_each_program(check_fn check)
 			system.host.copy_bps = bits & 8 ? 8e9 : 0;
 			system.host.update_bps = UPDATE_BPS;
 			system.servers = bits & 16 ? 3 : 0;
-			if (sync == PSD_SYNC_RING && system.servers > 0)
+			if (sync >= PSD_SYNC_ALL_REDUCE && system.servers > 0)
 				continue;
 			for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++)
 				check_case(&loaded, &system, point, check);
@@ -176,7 +176,7 @@ static void check_elements(const struct psd_program *program, const char *name)
 	for (unsigned i = 0; i < plan->n_items && psd_layout_hosts(&plan->layout) > 1; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
 		struct count counts[] = {{&psd_push, 0},    {&psd_pull, 0},	 {&psd_broadcast, 0},
-					 {&psd_to_root, 0}, {&psd_from_root, 0}, {&psd_ring, 0}};
+					 {&psd_to_root, 0}, {&psd_from_root, 0}, {plan->all_reduce, 0}};
 		for (uint32_t o = 0; o < program->n_ops; o++) {
 			const struct psd_op *op = &program->ops[o];
 			if (op->item == (int)i && (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE))
@@ -519,7 +519,7 @@ Test(program, workers_begin_collectives_by_themselves_where_all_have_one_order)
 	for (int priority = PSD_PRIORITY_GENERATION; priority <= PSD_PRIORITY_FORWARD; priority++) {
 		struct psd_system system = loaded.scenario.systems[0];
 
-		system.sync = PSD_SYNC_RING;
+		system.sync = PSD_SYNC_ALL_REDUCE;
 		system.priority = (enum psd_priority)priority;
 		cr_assert_eq(
 			psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 1), &err),

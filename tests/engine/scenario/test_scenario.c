@@ -324,7 +324,7 @@ Test(scenario, settings_replace_and_add_values)
 
 	cr_assert_eq(parse(&scenario, NONE, "", settings, &err), PSD_OK, "%s", err.text);
 	cr_expect_eq(scenario.nodes, 2, "the last setting of a key wins");
-	cr_expect_eq(scenario.systems[0].sync, PSD_SYNC_RING);
+	cr_expect_eq(scenario.systems[0].sync, PSD_SYNC_ALL_REDUCE);
 	cr_expect_str_eq(scenario.systems[0].name, "A");
 	cr_expect_float_eq(scenario.network.local_bps, 8 * 12e9, 1);
 	cr_expect_eq(scenario.n_sweep_bandwidths, 1);

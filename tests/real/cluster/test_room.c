@@ -19,8 +19,9 @@ enum {
 /* Twice the streams are as many connections more; all else is a process's and a worker's. */
 Test(room, every_worker_has_two_copies_and_its_activations)
 {
-	struct training *one = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, BATCH, 1, TRAIN);
-	struct training *two = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, BATCH, 1, TRAIN ", streams: 2");
+	struct training *one = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, 1, BATCH, 1, TRAIN);
+	struct training *two =
+		training_make("cifar10-quick.yaml", "sync: ps", WORKERS, 1, BATCH, 1, TRAIN ", streams: 2");
 	const uint64_t trained_bytes = psd_room_least_bytes(&one->made, false),
 		       replayed_bytes = psd_room_least_bytes(&one->made, true);
 
@@ -34,7 +35,7 @@ Test(room, every_worker_has_two_copies_and_its_activations)
 
 Test(room, what_does_not_fit_is_refused)
 {
-	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, BATCH, 1, TRAIN);
+	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, 1, BATCH, 1, TRAIN);
 	const uint64_t least_bytes = psd_room_least_bytes(&training->made, false);
 	struct psd_error err = {.text = ""};
 

@@ -17,7 +17,7 @@ static struct training *make(const char *system, unsigned workers, const char *m
 	char train[256];
 
 	snprintf(train, sizeof(train), "%s%s", TRAIN, more);
-	return training_make("cifar10-quick.yaml", system, workers, BATCH, 1, train);
+	return training_make("cifar10-quick.yaml", system, workers, 1, BATCH, 1, train);
 }
 
 static struct training *run(struct training *training)

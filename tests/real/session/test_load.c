@@ -12,7 +12,7 @@
 
 static struct psd_worker_result run(const struct psd_compute_backend *backend, uint32_t batch, const char *train)
 {
-	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", 1, batch, 1, train);
+	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", 1, 1, batch, 1, train);
 	struct psd_worker_result result;
 
 	training->options.backend = backend;

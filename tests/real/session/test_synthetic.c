@@ -141,7 +141,7 @@ static struct training *train(const char *system, unsigned workers, const struct
 {
 	char keys[128];
 	snprintf(keys, sizeof(keys), "iterations: %d, learning_rate: {policy: fixed, base: 0.01}", 3 * ITERATIONS);
-	struct training *training = training_make("cifar10-quick.yaml", system, workers, 4, 1, keys);
+	struct training *training = training_make("cifar10-quick.yaml", system, workers, 1, 4, 1, keys);
 
 	if (synthetic)
 		make_synthetic(&training->made, synthetic);

@@ -1,0 +1,95 @@
+/* Every all-reduce by its closed form, in flow fidelity and in the estimate, against every message of it. */
+#define _DEFAULT_SOURCE
+#include <math.h>
+
+#include "tests/scratch_file.h"
+#include "tests/simulate_helper.h"
+
+/* Of the seconds that the messages take; on a star whose links are alike. */
+#define CLOSED_FORM_RATIO 0.02
+
+enum { N_SIZES = 4 };
+
+struct size {
+	unsigned inputs, outputs;
+};
+
+/* Of one layer without a bias: 1 KiB, 64 KiB, 4 MiB and 256 MiB of gradient. */
+static const struct size sizes[N_SIZES] = {{256, 1}, {16384, 1}, {1 << 20, 1}, {1 << 24, 4}};
+
+static struct scratch_file write_model(struct size size)
+{
+	static const char form[] = "name: one layer\ninput: {channels: %u}\n"
+				   "layers:\n  - {name: fc, kind: inner-product, outputs: %u, bias: false}\n";
+	char text[256];
+
+	snprintf(text, sizeof(text), form, size.inputs, size.outputs);
+	return scratch_file_write(text);
+}
+
+static double collective_sec(const struct loaded *loaded, const struct psd_outcome *outcome)
+{
+	return outcome->iteration_sec - loaded->matter.costs.compute_sec;
+}
+
+static double simulated_sec(struct loaded *loaded, const struct psd_case *made, enum psd_fidelity fidelity)
+{
+	struct psd_outcome outcome;
+
+	loaded->scenario.fidelity = fidelity;
+	outcome = simulated(made);
+	return collective_sec(loaded, &outcome);
+}
+
+static void compare(struct loaded *loaded, unsigned point)
+{
+	struct psd_case made;
+	struct psd_outcome outcome;
+
+	loaded_case(&made, loaded, 0, point);
+	outcome = estimated(&made);
+	const double by_message_sec = simulated_sec(loaded, &made, PSD_FIDELITY_MESSAGE);
+	const double by_flow_sec = simulated_sec(loaded, &made, PSD_FIDELITY_FLOW);
+	const double estimated_sec = collective_sec(loaded, &outcome);
+	cr_expect(fabs(by_flow_sec / by_message_sec - 1.0) < CLOSED_FORM_RATIO &&
+			  fabs(estimated_sec / by_message_sec - 1.0) < CLOSED_FORM_RATIO,
+		  "%s of %lu bytes, %u workers, %u a node: messages %g s, flow %g s, estimate %g s",
+		  made.plan.all_reduce->name, 4 * loaded->matter.graph.parameters, made.plan.layout.workers,
+		  made.plan.layout.workers_per_node, by_message_sec, by_flow_sec, estimated_sec);
+	psd_case_release(&made);
+}
+
+static void compare_sizes(const char *name, unsigned workers_per_node, const char *nodes, unsigned n_points,
+			  unsigned first_size)
+{
+	static const char form[] = "title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
+				   "cluster: {workers_per_node: %u, network: {bandwidth: 10Gbps, latency: 20us}, "
+				   "local: {bandwidth: 80Gbps}}\n"
+				   "systems: [{name: s, sync: %s}]\nsweep: {nodes: [%s]}\n";
+
+	for (unsigned s = first_size; s < N_SIZES; s++) {
+		const struct scratch_file model = write_model(sizes[s]);
+		struct loaded loaded;
+		char text[512];
+
+		snprintf(text, sizeof(text), form, model.path, workers_per_node, name, nodes);
+		loaded_open(&loaded, text);
+		for (unsigned point = 0; point < n_points; point++)
+			compare(&loaded, point);
+		loaded_close(&loaded);
+		remove(model.path);
+	}
+}
+
+Test(schedules, closed_forms_agree_with_messages)
+{
+	for (unsigned p = 0; p < psd_n_all_reduces; p++)
+		compare_sizes(psd_all_reduces[p]->name, 1, "2, 3, 5, 8, 13, 16, 24, 32, 64", 9, 0);
+}
+
+/* A ring's closed form takes the mean of its hops, which small chunks that meet unequal ones do not. */
+Test(schedules, closed_forms_agree_with_messages_of_several_workers_a_node)
+{
+	for (unsigned p = 0; p < psd_n_all_reduces; p++)
+		compare_sizes(psd_all_reduces[p]->name, 4, "1, 2, 3, 4, 8", 5, psd_all_reduces[p] == &psd_ring ? 2 : 0);
+}
