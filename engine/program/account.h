@@ -1,5 +1,5 @@
 /* What became of each worker's time. The interpreter says when operations begin and end and when messages are on their
- * way; from that follows what a device did, and what it waited for while it did nothing. Refuses to ask for the time. */
+ * way; from that follows what a device did, and what it waited for while it did nothing. Refuses to read a clock. */
 #ifndef PSD_ACCOUNT_H
 #define PSD_ACCOUNT_H
 

@@ -55,8 +55,7 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 	expect_complaint("--set cluster.network.bandwidth=10 " QUICKSTART, 2, "must be a rate");
 	expect_complaint("--system Nobody " QUICKSTART, 2,
 			 "has no system 'Nobody', must be one of PS in sequence, PS, Ring, Hybrid");
-	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2,
-			 "/no/such/folder/t.json: cannot be written");
+	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2, "/no/such/folder/t.json: cannot be written");
 	/* the second one is looked at before the first one runs */
 	expect_complaint(QUICKSTART " no-such-file.yaml", 2, "no-such-file.yaml: ");
 }
