@@ -89,7 +89,7 @@ enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct
 
 /* Fills MESSAGE; needs link_bps. */
 enum psd_status psd_calibrate_message(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills BYTES and its point; needs REDUCE, TRANSPORT and MESSAGE. */
+/* Fills BYTES and its point; needs REDUCE and TRANSPORT. */
 enum psd_status psd_calibrate_bytes(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_output.c ---- */

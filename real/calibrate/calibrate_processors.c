@@ -199,11 +199,10 @@ enum psd_status psd_calibrate_message(struct psd_calibration *calibration, struc
 	return PSD_OK;
 }
 
+/* Its messages follow one another at once, and so take their bytes only. */
 enum psd_status psd_calibrate_bytes(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const struct psd_exchange_options options = large_exchange(calibration);
-	const double others_sec = reduce_sec(calibration, &options) +
-				  2.0 * messages_of(&options) * calibration->measured[PSD_QUANTITY_MESSAGE_SEC].value;
 	struct psd_calibrate_point point;
 	struct psd_summary summary;
 	double values[SAMPLES];
@@ -212,7 +211,8 @@ enum psd_status psd_calibrate_bytes(struct psd_calibration *calibration, struct 
 	if (status)
 		return status;
 	for (unsigned i = 0; i < SAMPLES; i++)
-		values[i] = fmax(1.0 / MOST_BYTES_BPS, (values[i] - others_sec) / moved_bits(&options));
+		values[i] = fmax(1.0 / MOST_BYTES_BPS,
+				 (values[i] - reduce_sec(calibration, &options)) / moved_bits(&options));
 	summary = psd_fit_summary(values, SAMPLES);
 	summary.median = 1.0 / summary.median;
 	if (psd_calibrate_note(calibration, PSD_QUANTITY_BYTES_BPS, summary, "%d workers, links %.4g Mbit/s",
