@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/part_file.h"
 #include "engine/document/document.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario_heed.h"
 #include "real/base/console.h"
 #include "real/base/machine.h"
-#include "engine/base/part_file.h"
 #include "real/calibrate/calibrate.h"
 #include "real/cluster/join.h"
 #include "real/cluster/room.h"

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "real/base/fit.h"
 #include "engine/base/part_file.h"
+#include "real/base/fit.h"
 #include "real/calibrate/calibrate.h"
 
 /* In the order of the table. Rates are bits or FLOPs per second. */
