@@ -151,10 +151,11 @@ static double node_sec(const struct psd_payload *payload, const struct psd_layou
 static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			       const struct psd_rates *rates)
 {
-	const struct psd_group group = psd_payload_group(payload, layout);
-	const unsigned last = psd_group_host(group, group.n - 1);
-	double sec = fmax(node_sec(payload, layout, rates, psd_layout_node(layout, group.first)),
-			  node_sec(payload, layout, rates, psd_layout_node(layout, last)));
+	const struct psd_group group = payload->group;
+	const unsigned first = group.n > 0 ? psd_layout_node(layout, group.first) : 0;
+	const unsigned last =
+		group.n > 0 ? psd_layout_node(layout, psd_group_host(group, group.n - 1)) : layout->nodes - 1;
+	double sec = fmax(node_sec(payload, layout, rates, first), node_sec(payload, layout, rates, last));
 	if (payload->pattern->has_root) {
 		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_node(layout, payload->root)));
 		return layout->nodes > 1 ? fmax(sec, node_sec(payload, layout, rates, 1)) : sec;
@@ -182,7 +183,7 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
 	const struct psd_host *host = rates->host;
 	const double n_steps = psd_payload_steps(payload, layout);
 	const uint64_t bytes = payload->elements * payload->value_bytes;
-	for (unsigned i = 0; i < host->n_collective_classes && psd_payload_group(payload, layout).n > 1; i++) {
+	for (unsigned i = 0; i < host->n_collective_classes && psd_payload_members(payload, layout).n > 1; i++) {
 		const struct psd_collective_class *class = &host->collective[i];
 		if (bytes <= class->up_to_bytes)
 			return class->call_sec + n_steps * class->step_sec +

@@ -183,18 +183,18 @@ static void add_class_member(struct estimate *estimate, unsigned first_class, un
 static enum psd_status find_groups(struct estimate *estimate, struct psd_error *err)
 {
 	const struct psd_program *program = estimate->program;
-	for (uint32_t i = 0; i < program->n_ops; i++) {
-		const struct psd_group group = program->ops[i].payload.group;
+	for (uint32_t i = 0; i < program->n_ops && program->has_groups; i++) {
+		const struct psd_group *group = &program->ops[i].payload.group;
 		unsigned g = 0;
-		while (g < estimate->n_groups && !psd_group_equals(estimate->groups[g], group))
+		while (group->n > 0 && g < estimate->n_groups && !psd_group_equals(estimate->groups[g], *group))
 			g++;
-		if (group.n == 0 || g < estimate->n_groups)
+		if (group->n == 0 || g < estimate->n_groups)
 			continue;
 		struct psd_group *grown = realloc(estimate->groups, (g + 1) * sizeof(*grown));
 		if (grown == NULL)
 			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 		estimate->groups = grown;
-		estimate->groups[estimate->n_groups++] = group;
+		estimate->groups[estimate->n_groups++] = *group;
 	}
 	return PSD_OK;
 }

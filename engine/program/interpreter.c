@@ -83,7 +83,7 @@ static void begin_collective(struct psd_interpreter *in, struct psd_collective *
 static void gather(struct psd_interpreter *in)
 {
 	struct psd_collective *collective;
-	while ((collective = psd_gathering_next(&in->gathering)) != NULL)
+	while (in->gathering.has_news && (collective = psd_gathering_next(&in->gathering)) != NULL)
 		begin_collective(in, collective);
 }
 

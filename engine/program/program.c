@@ -244,6 +244,7 @@ static enum psd_status sort_edges(struct psd_program *program, struct psd_error 
 	for (uint32_t op = 0; op < program->n_ops; op++) {
 		program->ops[op].first_dependency = first_dependency;
 		program->ops[op].first_dependent = first_dependent;
+		program->has_groups = program->has_groups || program->ops[op].payload.group.n > 0;
 		first_dependency += program->ops[op].n_dependencies;
 		first_dependent += program->ops[op].n_dependents;
 		program->ops[op].n_dependencies = 0;
@@ -313,7 +314,7 @@ bool psd_op_runs_on(const struct psd_op *op, const struct psd_layout *layout, un
 	case PSD_WHERE_WORKERS: return psd_layout_is_worker(layout, host);
 	case PSD_WHERE_SHARDS: return psd_layout_is_shard(layout, host);
 	case PSD_WHERE_ROOT: return host == op->payload.root;
-	case PSD_WHERE_GROUP: return psd_group_has(psd_payload_group(&op->payload, layout), host);
+	case PSD_WHERE_GROUP: return psd_payload_has_member(&op->payload, layout, host);
 	case PSD_WHERE_EVERYWHERE: return true;
 	}
 	return false;

@@ -89,6 +89,7 @@ struct psd_program {
 	/* Iterations that a host may have begun and not completed: the largest distance of an edge + 1. A host's
 	 * messages reach others up to as many iterations ahead of theirs. */
 	uint32_t window;
+	bool has_groups; /* some operation is of some workers only */
 };
 
 /* Unrolls the plan. Dependencies on operations that a host does not carry out do not bind it. *program is filled on

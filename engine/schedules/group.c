@@ -1,15 +1,5 @@
 #include "engine/schedules/group.h"
 
-unsigned psd_group_host(struct psd_group group, unsigned rank)
-{
-	return group.first + rank * group.stride;
-}
-
-unsigned psd_group_rank(struct psd_group group, unsigned host)
-{
-	return (host - group.first) / group.stride;
-}
-
 bool psd_group_has(struct psd_group group, unsigned host)
 {
 	return host >= group.first && (host - group.first) % group.stride == 0 && psd_group_rank(group, host) < group.n;

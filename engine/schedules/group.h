@@ -11,10 +11,18 @@ struct psd_group {
 	unsigned n;
 };
 
-unsigned psd_group_host(struct psd_group group, unsigned rank);
-bool psd_group_has(struct psd_group group, unsigned host);
+static inline unsigned psd_group_host(struct psd_group group, unsigned rank)
+{
+	return group.first + rank * group.stride;
+}
+
 /* Of a host that the group has. */
-unsigned psd_group_rank(struct psd_group group, unsigned host);
+static inline unsigned psd_group_rank(struct psd_group group, unsigned host)
+{
+	return (host - group.first) / group.stride;
+}
+
+bool psd_group_has(struct psd_group group, unsigned host);
 bool psd_group_equals(struct psd_group a, struct psd_group b);
 /* Whether there is a host in both. */
 bool psd_group_shares_host(struct psd_group a, struct psd_group b);

@@ -13,12 +13,18 @@ struct psd_group psd_payload_group(const struct psd_payload *payload, const stru
 	return payload->group.n > 0 ? payload->group : (struct psd_group){0, 1, layout->workers};
 }
 
+bool psd_payload_has_member(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
+{
+	return payload->group.n > 0 ? psd_group_has(payload->group, host) : psd_layout_is_worker(layout, host);
+}
+
 struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout)
 {
-	const struct psd_group group = psd_payload_group(payload, layout);
-	const unsigned per_node = layout->workers_per_node / group.stride;
+	if (payload->group.n == 0)
+		return (struct psd_members){layout->workers, layout->workers_per_node};
+	const unsigned per_node = layout->workers_per_node / payload->group.stride;
 
-	return (struct psd_members){group.n, per_node > 1 ? per_node : 1};
+	return (struct psd_members){payload->group.n, per_node > 1 ? per_node : 1};
 }
 
 unsigned psd_members_nodes(struct psd_members members)
@@ -44,10 +50,12 @@ struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const s
 struct psd_step psd_payload_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 				 unsigned step)
 {
-	const struct psd_group group = psd_payload_group(payload, layout);
-	struct psd_step taken = payload->pattern->step(payload->elements, psd_payload_members(payload, layout),
-						       psd_group_rank(group, host), step);
+	const struct psd_members members = psd_payload_members(payload, layout);
+	const struct psd_group group = payload->group;
 
+	if (group.n == 0)
+		return payload->pattern->step(payload->elements, members, host, step);
+	struct psd_step taken = payload->pattern->step(payload->elements, members, psd_group_rank(group, host), step);
 	taken.to = psd_group_host(group, taken.to);
 	taken.from = psd_group_host(group, taken.from);
 	return taken;
@@ -93,10 +101,12 @@ static bool flow_of_rank(const struct psd_payload *payload, struct psd_members m
 bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host, unsigned i,
 		      struct psd_flow *flow)
 {
-	const struct psd_group group = psd_payload_group(payload, layout);
-	const bool is_there =
-		flow_of_rank(payload, psd_payload_members(payload, layout), psd_group_rank(group, host), i, flow);
+	const struct psd_members members = psd_payload_members(payload, layout);
+	const struct psd_group group = payload->group;
 
+	if (group.n == 0)
+		return flow_of_rank(payload, members, host, i, flow);
+	const bool is_there = flow_of_rank(payload, members, psd_group_rank(group, host), i, flow);
 	flow->to = psd_group_host(group, flow->to);
 	return is_there;
 }
@@ -196,7 +206,7 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 	assert(from != to);
 	if (payload->pattern->range)
 		return payload->pattern->range(payload, layout, from, to).elements * payload->value_bytes;
-	if (!psd_group_has(psd_payload_group(payload, layout), from))
+	if (!psd_payload_has_member(payload, layout, from))
 		return 0;
 	return flows_between(payload, layout, from, to) * payload->value_bytes;
 }
@@ -219,19 +229,18 @@ static void add_steps(const struct psd_payload *payload, const struct psd_layout
 /* By all steps of the members on a node: what they send to other nodes, and what comes from there. */
 static struct psd_traffic walk_node(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
 {
-	const struct psd_group group = psd_payload_group(payload, layout);
 	const unsigned first = node * layout->workers_per_node;
 	struct psd_traffic traffic = {0, 0};
 
 	for (unsigned host = first; host < layout->workers && psd_layout_node(layout, host) == node; host++)
-		if (psd_group_has(group, host))
+		if (psd_payload_has_member(payload, layout, host))
 			add_steps(payload, layout, host, &traffic);
 	return traffic;
 }
 
 static bool takes_all_workers(const struct psd_payload *payload, const struct psd_layout *layout)
 {
-	return psd_payload_group(payload, layout).n == layout->workers;
+	return payload->group.n == 0 || payload->group.n == layout->workers;
 }
 
 struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout,

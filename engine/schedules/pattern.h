@@ -110,6 +110,7 @@ extern const unsigned psd_n_all_reduces;
 
 /* Who takes the payload's steps. */
 struct psd_group psd_payload_group(const struct psd_payload *payload, const struct psd_layout *layout);
+bool psd_payload_has_member(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host);
 /* The same as patterns see them: strides that divide a node's workers, or are a multiple of them, are regular. */
 struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout);
 unsigned psd_members_nodes(struct psd_members members);
