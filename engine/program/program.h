@@ -20,7 +20,7 @@ enum psd_op_kind {
 	PSD_OP_REDUCE,	   /* shard sums the gradients of all workers and applies the update */
 	PSD_OP_FACTOR,	   /* rebuild of a gradient from received factors by GEMM, and its update */
 	PSD_OP_APPLY,	   /* the update of parameters from a gradient that is complete on this host */
-	PSD_OP_COLLECTIVE, /* ring all-reduce; all workers begin together, one at a time on the cluster */
+	PSD_OP_COLLECTIVE, /* all-reduce; the members of its group begin together, one at a time on a host */
 	PSD_OP_GATE,	   /* joins many dependencies; takes no time */
 	PSD_OP_BARRIER,	   /* end-of-iteration work of the stack */
 	PSD_OP_NEXT,	   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
