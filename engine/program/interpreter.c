@@ -16,8 +16,6 @@ struct psd_host_state {
 	double busy_sec[PSD_RESOURCES];
 };
 
-static void settle(struct psd_interpreter *in, unsigned host);
-
 static const struct psd_op *op_of(const struct psd_interpreter *in, struct psd_task task)
 {
 	return &in->program->ops[task.op];
@@ -292,11 +290,9 @@ uint32_t psd_interpreter_iteration(const struct psd_interpreter *in, unsigned ho
 
 enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct psd_error *err)
 {
-	if (in->gathering.is_out_of_memory)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory while running");
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		const struct psd_sched *sched = &in->hosts[h].sched;
-		if (sched->is_out_of_memory)
+		if (sched->is_out_of_memory || in->gathering.is_out_of_memory)
 			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory while running");
 		if (psd_sched_is_complete(sched))
 			continue;
@@ -332,8 +328,7 @@ double psd_interpreter_busy_sec(const struct psd_interpreter *in, enum psd_resou
 {
 	double busiest_sec = 0.0;
 	for (unsigned h = 0; h < in->n_hosts; h++)
-		busiest_sec =
-			in->hosts[h].busy_sec[resource] > busiest_sec ? in->hosts[h].busy_sec[resource] : busiest_sec;
+		busiest_sec = fmax(busiest_sec, in->hosts[h].busy_sec[resource]);
 	return busiest_sec / in->n_iterations;
 }
 
