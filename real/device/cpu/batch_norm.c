@@ -15,17 +15,18 @@ struct batch_norm {
 	void *unused_diff; /* where oneDNN puts the gradient by the data where nobody wants it */
 };
 
-static void find_tensors(struct psd_compute *compute, const struct psd_layer *model, struct batch_norm *norm)
+static void find_tensors(const struct psd_cpu_layer *self, struct batch_norm *norm)
 {
+	const struct psd_layer *model = self->model;
 	const unsigned gamma = model->first_tensor, beta = gamma + (model->settings.affine.has_scale ? 1 : 0);
 
 	if (model->settings.affine.has_scale) {
-		norm->gamma = &compute->parameters[gamma];
-		norm->dgamma = &compute->gradients[gamma];
+		norm->gamma = &self->compute->parameters[gamma];
+		norm->dgamma = &self->compute->gradients[gamma];
 	}
 	if (model->settings.affine.has_shift) {
-		norm->beta = &compute->parameters[beta];
-		norm->dbeta = &compute->gradients[beta];
+		norm->beta = &self->compute->parameters[beta];
+		norm->dbeta = &self->compute->gradients[beta];
 	}
 }
 
@@ -40,26 +41,21 @@ static float epsilon_of(const struct batch_norm *norm)
 	return norm->is_scale ? 0.0f : BATCH_NORM_EPSILON;
 }
 
-static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, bool is_inference,
-				       struct psd_error *err)
+static enum psd_status prepare_forward(struct psd_cpu_layer *self, bool is_inference, struct psd_error *err)
 {
-	struct batch_norm *norm = compute->layers[layer].details;
+	struct batch_norm *norm = self->details;
 	struct psd_cpu_op *op = is_inference ? &norm->inference : &norm->training.forward;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	const dnnl_dims_t channels = {in->desc.dims[1]};
 	dnnl_memory_desc_t vector;
 	dnnl_batch_normalization_desc_t desc;
 	const dnnl_status_t failure = dnnl_batch_normalization_forward_desc_init(
 		&desc, is_inference ? dnnl_forward_inference : dnnl_forward_training, &in->desc, epsilon_of(norm),
 		flags_of(norm, is_inference || norm->is_scale));
-	const enum psd_status status =
-		psd_cpu_op_describe(op, compute, layer, "forward", failure, &desc, NULL, NULL, err);
 
-	if (status)
-		return status;
 	dnnl_memory_desc_init_by_tag(&vector, 1, channels, dnnl_f32, dnnl_x);
-	return psd_cpu_op_build(
-		op, compute, layer,
+	return psd_cpu_op_make(
+		op, self, "forward", failure, &desc, NULL,
 		(const struct psd_cpu_arg[]){
 			{DNNL_ARG_SRC, &in->desc, &in->value},
 			{DNNL_ARG_DST, &out->desc, &out->value},
@@ -71,94 +67,90 @@ static enum psd_status prepare_forward(struct psd_compute *compute, unsigned lay
 		6, err);
 }
 
-static enum psd_status prepare_backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct batch_norm *norm = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	struct batch_norm *norm = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	const dnnl_dims_t channels = {in->desc.dims[1]};
 	dnnl_memory_desc_t vector;
 	dnnl_batch_normalization_desc_t desc;
 	const dnnl_status_t failure = dnnl_batch_normalization_backward_desc_init(
 		&desc, norm->gamma || norm->beta ? dnnl_backward : dnnl_backward_data, &out->desc, &in->desc,
 		epsilon_of(norm), flags_of(norm, norm->is_scale));
-	enum psd_status status = psd_cpu_op_describe(&norm->training.backward, compute, layer, "gradient", failure,
-						     &desc, &norm->training.forward, NULL, err);
 
-	if (status)
-		return status;
 	if (!in->has_diff) {
-		norm->unused_diff = psd_cpu_take(compute, in->bytes);
+		norm->unused_diff = psd_cpu_take(self->compute, in->bytes);
 		if (!norm->unused_diff)
 			return psd_cpu_no_memory(err);
 	}
 	dnnl_memory_desc_init_by_tag(&vector, 1, channels, dnnl_f32, dnnl_x);
-	return psd_cpu_op_build(&norm->training.backward, compute, layer,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC, &in->desc, &in->value},
-					{DNNL_ARG_MEAN, &vector, &norm->mean},
-					{DNNL_ARG_VARIANCE, &vector, &norm->variance},
-					{DNNL_ARG_SCALE, &vector, norm->gamma},
-					{DNNL_ARG_SHIFT, &vector, norm->beta}, /* unused, but counted */
-					{DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
-					{DNNL_ARG_DIFF_SRC, &in->desc, in->has_diff ? &in->share : &norm->unused_diff},
-					{DNNL_ARG_DIFF_SCALE, &vector, norm->dgamma},
-					{DNNL_ARG_DIFF_SHIFT, &vector, norm->dbeta},
-				},
-				9, err);
+	return psd_cpu_op_make(&norm->training.backward, self, "gradient", failure, &desc, &norm->training.forward,
+			       (const struct psd_cpu_arg[]){
+				       {DNNL_ARG_SRC, &in->desc, &in->value},
+				       {DNNL_ARG_MEAN, &vector, &norm->mean},
+				       {DNNL_ARG_VARIANCE, &vector, &norm->variance},
+				       {DNNL_ARG_SCALE, &vector, norm->gamma},
+				       {DNNL_ARG_SHIFT, &vector, norm->beta}, /* unused, but counted */
+				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
+				       {DNNL_ARG_DIFF_SRC, &in->desc, in->has_diff ? &in->share : &norm->unused_diff},
+				       {DNNL_ARG_DIFF_SCALE, &vector, norm->dgamma},
+				       {DNNL_ARG_DIFF_SHIFT, &vector, norm->dbeta},
+			       },
+			       9, err);
 }
 
-static enum psd_status prepare_norm(struct psd_compute *compute, unsigned layer, bool is_scale, struct psd_error *err)
+static enum psd_status prepare_norm(struct psd_cpu_layer *self, bool is_scale, struct psd_error *err)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
+	const struct psd_layer *model = self->model;
 	const uint64_t vector_bytes = model->shape.channels * sizeof(float);
 	struct batch_norm *norm;
-	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*norm), err);
+	enum psd_status status = psd_cpu_take_details(self, sizeof(*norm), err);
 
 	if (status)
 		return status;
-	norm = compute->layers[layer].details;
+	norm = self->details;
 	norm->is_scale = is_scale;
-	norm->mean = psd_cpu_take(compute, vector_bytes);
-	norm->variance = psd_cpu_take(compute, vector_bytes);
+	norm->mean = psd_cpu_take(self->compute, vector_bytes);
+	norm->variance = psd_cpu_take(self->compute, vector_bytes);
 	if (!norm->mean || !norm->variance)
 		return psd_cpu_no_memory(err);
-	find_tensors(compute, model, norm);
-	status = psd_cpu_declare(compute, layer, &psd_cpu_input(compute, layer, 0)->desc, err);
+	find_tensors(self, norm);
+	status = psd_cpu_declare(self, &psd_cpu_input(self, 0)->desc, err);
 	if (!status)
-		status = prepare_forward(compute, layer, false, err);
+		status = prepare_forward(self, false, err);
 	if (!status && model->is_trained)
-		status = prepare_backward(compute, layer, err);
+		status = prepare_backward(self, err);
 	return status;
 }
 
-static enum psd_status prepare_scale(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare_scale(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const enum psd_status status = prepare_norm(compute, layer, true, err);
-	const struct batch_norm *norm = compute->layers[layer].details;
+	const enum psd_status status = prepare_norm(self, true, err);
+	const struct batch_norm *norm = self->details;
 
-	for (uint32_t c = 0; c < compute->graph->layers[layer].shape.channels && !status; c++)
+	for (uint32_t c = 0; c < self->model->shape.channels && !status; c++)
 		((float *)norm->variance)[c] = 1.0f;
 	return status;
 }
 
-static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const unsigned first_state = compute->graph->layers[layer].first_state;
-	const enum psd_status status = prepare_norm(compute, layer, false, err);
-	struct batch_norm *norm = compute->layers[layer].details;
+	const unsigned first_state = self->model->first_state;
+	const enum psd_status status = prepare_norm(self, false, err);
+	struct batch_norm *norm = self->details;
 
 	if (status)
 		return status;
-	norm->running_mean = &compute->states[first_state];
-	norm->running_variance = &compute->states[first_state + 1];
-	return prepare_forward(compute, layer, true, err);
+	norm->running_mean = &self->compute->states[first_state];
+	norm->running_variance = &self->compute->states[first_state + 1];
+	return prepare_forward(self, true, err);
 }
 
 /* The running variance is of the population that the batch is a sample of. */
-static void update_running(const struct psd_compute *compute, unsigned layer, struct batch_norm *norm)
+static void update_running(const struct psd_cpu_layer *self, struct batch_norm *norm)
 {
-	const struct psd_shape shape = compute->graph->layers[layer].shape;
-	const double samples = (double)compute->options.batch * shape.height * shape.width;
+	const struct psd_shape shape = self->model->shape;
+	const double samples = (double)self->compute->options.batch * shape.height * shape.width;
 	const float unbiased = samples > 1 ? (float)(samples / (samples - 1)) : 1.0f;
 	const float *mean = norm->mean, *variance = norm->variance;
 	float *running_mean = *norm->running_mean, *running_variance = *norm->running_variance;
@@ -169,26 +161,25 @@ static void update_running(const struct psd_compute *compute, unsigned layer, st
 	}
 }
 
-static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct batch_norm *norm = compute->layers[layer].details;
+	struct batch_norm *norm = self->details;
 	enum psd_status status;
 
-	if (!compute->batch.is_training)
-		return psd_cpu_op_run(&norm->inference, compute, layer, err);
-	status = psd_cpu_forward(compute, layer, err);
+	if (!self->compute->batch.is_training)
+		return psd_cpu_op_run(&norm->inference, self, err);
+	status = psd_cpu_forward(self, err);
 	if (!status)
-		update_running(compute, layer, norm);
+		update_running(self, norm);
 	return status;
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct batch_norm *norm = compute->layers[layer].details;
+	struct batch_norm *norm = self->details;
 
-	return psd_cpu_input(compute, layer, 0)->has_diff
-		       ? psd_cpu_backward(compute, layer, err)
-		       : psd_cpu_op_run(&norm->training.backward, compute, layer, err);
+	return psd_cpu_input(self, 0)->has_diff ? psd_cpu_backward(self, err)
+						: psd_cpu_op_run(&norm->training.backward, self, err);
 }
 
 const struct psd_cpu_kind psd_cpu_batch_norm = {.prepare = prepare, .forward = forward, .backward = backward};

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-static dnnl_memory_desc_t describe(const struct psd_compute *compute, unsigned layer, dnnl_format_tag_t tag)
+static dnnl_memory_desc_t describe(const struct psd_cpu_layer *self, dnnl_format_tag_t tag)
 {
-	const struct psd_shape shape = compute->graph->layers[layer].shape;
-	const dnnl_dims_t dims = {compute->options.batch, shape.channels, shape.height, shape.width};
+	const struct psd_shape shape = self->model->shape;
+	const dnnl_dims_t dims = {self->compute->options.batch, shape.channels, shape.height, shape.width};
 	dnnl_memory_desc_t desc;
 
 	memset(&desc, 0, sizeof(desc)); /* a failure, which these arguments cannot have, would leave an empty format */
@@ -15,14 +15,14 @@ static dnnl_memory_desc_t describe(const struct psd_compute *compute, unsigned l
 	return desc;
 }
 
-dnnl_memory_desc_t psd_cpu_plain(const struct psd_compute *compute, unsigned layer)
+dnnl_memory_desc_t psd_cpu_plain(const struct psd_cpu_layer *self)
 {
-	return describe(compute, layer, dnnl_nchw);
+	return describe(self, dnnl_nchw);
 }
 
-dnnl_memory_desc_t psd_cpu_any(const struct psd_compute *compute, unsigned layer)
+dnnl_memory_desc_t psd_cpu_any(const struct psd_cpu_layer *self)
 {
-	return describe(compute, layer, dnnl_format_tag_any);
+	return describe(self, dnnl_format_tag_any);
 }
 
 /* Strides of dimensions of one element say nothing. */
@@ -51,73 +51,71 @@ bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc)
 	       blocking->strides[1] == blocking->inner_blks[0];
 }
 
-struct psd_cpu_blob *psd_cpu_input(const struct psd_compute *compute, unsigned layer, unsigned input)
+const struct psd_cpu_layer *psd_cpu_below(const struct psd_cpu_layer *self, unsigned input)
 {
-	return compute->layers[compute->graph->layers[layer].inputs[input]].blob;
+	return &self->compute->layers[self->model->inputs[input]];
 }
 
-bool psd_cpu_may_work_in_place(const struct psd_compute *compute, unsigned layer)
+struct psd_cpu_blob *psd_cpu_input(const struct psd_cpu_layer *self, unsigned input)
 {
-	const struct psd_cpu_layer *input = &compute->layers[compute->graph->layers[layer].inputs[0]];
+	return psd_cpu_below(self, input)->blob;
+}
+
+bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self)
+{
+	const struct psd_cpu_layer *input = psd_cpu_below(self, 0);
 
 	/* the caller's images are not ours */
 	return input->n_readers == 1 && input->model->n_inputs > 0 && !input->kind->keeps_output;
 }
 
-static enum psd_status build_add(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,
-				 struct psd_error *err)
+static enum psd_status build_add(struct psd_cpu_layer *self, struct psd_cpu_blob *blob, struct psd_error *err)
 {
 	const struct psd_cpu_arg args[] = {
 		{DNNL_ARG_SRC_0, &blob->desc, &blob->diff},
-		{DNNL_ARG_SRC_1, &blob->desc, psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_BRANCH, blob->bytes)},
+		{DNNL_ARG_SRC_1, &blob->desc, psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_BRANCH, blob->bytes)},
 		{DNNL_ARG_DST, &blob->desc, &blob->diff},
 	};
 	dnnl_binary_desc_t desc;
 	const dnnl_status_t failure =
 		dnnl_binary_desc_init(&desc, dnnl_binary_add, &blob->desc, &blob->desc, &blob->desc);
-	const enum psd_status status =
-		psd_cpu_op_describe(&blob->add, compute, layer, "sum", failure, &desc, NULL, NULL, err);
-	return status ? status : psd_cpu_op_build(&blob->add, compute, layer, args, 3, err);
+	const enum psd_status status = psd_cpu_op_describe(&blob->add, self, "sum", failure, &desc, NULL, NULL, err);
+	return status ? status : psd_cpu_op_build(&blob->add, self, args, 3, err);
 }
 
-enum psd_status psd_cpu_declare(struct psd_compute *compute, unsigned layer, const dnnl_memory_desc_t *desc,
-				struct psd_error *err)
+enum psd_status psd_cpu_declare(struct psd_cpu_layer *self, const dnnl_memory_desc_t *desc, struct psd_error *err)
 {
-	struct psd_cpu_layer *self = &compute->layers[layer];
 	struct psd_cpu_blob *blob = &self->own;
 
 	blob->desc = *desc;
 	blob->bytes = dnnl_memory_desc_get_size(desc);
-	blob->owner = blob->last = layer;
+	blob->owner = blob->last = self->number;
 	blob->has_diff = self->model->is_trained && !self->model->kind->is_loss;
 	self->blob = blob;
 	if (self->model->n_inputs == 0)
 		return PSD_OK;
-	blob->value = psd_cpu_take(compute, blob->bytes);
+	blob->value = psd_cpu_take(self->compute, blob->bytes);
 	if (!blob->value)
 		return psd_cpu_no_memory(err);
-	return blob->has_diff && self->n_readers > 1 ? build_add(compute, layer, blob, err) : PSD_OK;
+	return blob->has_diff && self->n_readers > 1 ? build_add(self, blob, err) : PSD_OK;
 }
 
-enum psd_status psd_cpu_declare_in_place(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+enum psd_status psd_cpu_declare_in_place(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct psd_cpu_layer *self = &compute->layers[layer];
-
-	self->blob = psd_cpu_input(compute, layer, 0);
-	self->blob->last = layer;
-	return self->blob->has_diff && self->n_readers > 1 ? build_add(compute, layer, self->blob, err) : PSD_OK;
+	self->blob = psd_cpu_input(self, 0);
+	self->blob->last = self->number;
+	return self->blob->has_diff && self->n_readers > 1 ? build_add(self, self->blob, err) : PSD_OK;
 }
 
-void psd_cpu_share_begin(const struct psd_compute *compute, struct psd_cpu_blob *blob)
+void psd_cpu_share_begin(const struct psd_cpu_layer *self, struct psd_cpu_blob *blob)
 {
-	blob->share = blob->is_filled ? compute->scratch[PSD_CPU_SCRATCH_BRANCH].data : blob->diff;
+	blob->share = blob->is_filled ? self->compute->scratch[PSD_CPU_SCRATCH_BRANCH].data : blob->diff;
 }
 
-enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,
-				  struct psd_error *err)
+enum psd_status psd_cpu_share_end(struct psd_cpu_layer *self, struct psd_cpu_blob *blob, struct psd_error *err)
 {
 	const bool was_filled = blob->is_filled;
 
 	blob->is_filled = true;
-	return was_filled ? psd_cpu_op_run(&blob->add, compute, layer, err) : PSD_OK;
+	return was_filled ? psd_cpu_op_run(&blob->add, self, err) : PSD_OK;
 }

@@ -32,12 +32,12 @@ static void describe_weight(const struct psd_layer *model, uint32_t inputs, dnnl
 				     is_any ? dnnl_format_tag_any : plain);
 }
 
-static void describe_conv(const struct psd_compute *compute, unsigned layer, struct conv_shape *shape)
+static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *shape)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
+	const struct psd_layer *model = self->model;
 	const struct psd_conv_settings *settings = &model->settings.conv;
 	const struct psd_window *window = &settings->window;
-	const uint32_t inputs = compute->graph->layers[model->inputs[0]].shape.channels;
+	const uint32_t inputs = psd_cpu_below(self, 0)->model->shape.channels;
 	const dnnl_format_tag_t plain = settings->groups > 1 ? dnnl_goihw : dnnl_oihw;
 	const dnnl_dims_t outputs = {settings->outputs};
 
@@ -48,8 +48,8 @@ static void describe_conv(const struct psd_compute *compute, unsigned layer, str
 	shape->dilates[1] = (dnnl_dim_t)window->dilation.width - 1;
 	shape->pad_before[0] = shape->pad_after[0] = window->pad.height;
 	shape->pad_before[1] = shape->pad_after[1] = window->pad.width;
-	shape->source = psd_cpu_any(compute, model->inputs[0]);
-	shape->result = psd_cpu_any(compute, layer);
+	shape->source = psd_cpu_any(psd_cpu_below(self, 0));
+	shape->result = psd_cpu_any(self);
 	describe_weight(model, inputs, plain, true, &shape->weight);
 	describe_weight(model, inputs, plain, false, &shape->plain_weight);
 	dnnl_memory_desc_init_by_tag(&shape->bias, 1, outputs, dnnl_f32, dnnl_x);
@@ -57,17 +57,14 @@ static void describe_conv(const struct psd_compute *compute, unsigned layer, str
 }
 
 /* The only reader is a rectifier, which is then applied while the result is still in registers. */
-static bool feeds_relu(const struct psd_compute *compute, unsigned layer)
+static bool feeds_relu(const struct psd_cpu_layer *self)
 {
-	const struct psd_cpu_layer *self = &compute->layers[layer];
-
-	return self->n_readers == 1 && compute->layers[self->last_reader].kind == &psd_cpu_relu;
+	return self->n_readers == 1 && self->compute->layers[self->last_reader].kind == &psd_cpu_relu;
 }
 
-static enum psd_status describe_forward(struct psd_compute *compute, unsigned layer, struct conv_shape *shape,
-					struct psd_error *err)
+static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_shape *shape, struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].details;
+	struct conv *conv = self->details;
 	dnnl_convolution_desc_t desc;
 	dnnl_post_ops_t relu = NULL;
 	dnnl_status_t failure = dnnl_dilated_convolution_forward_desc_init(
@@ -76,107 +73,106 @@ static enum psd_status describe_forward(struct psd_compute *compute, unsigned la
 		shape->pad_after);
 	enum psd_status status;
 
-	if (!failure && feeds_relu(compute, layer)) {
+	if (!failure && feeds_relu(self)) {
 		failure = dnnl_post_ops_create(&relu);
 		if (!failure)
 			failure = dnnl_post_ops_append_eltwise(relu, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
 	}
-	status = psd_cpu_op_describe(&conv->forward, compute, layer, "forward", failure, &desc, NULL, relu, err);
+	status = psd_cpu_op_describe(&conv->forward, self, "forward", failure, &desc, NULL, relu, err);
 	if (relu)
 		dnnl_post_ops_destroy(relu);
 	return status;
 }
 
-static enum psd_status build_forward(struct psd_compute *compute, unsigned layer, const struct conv_shape *shape,
-				     struct psd_error *err)
+static enum psd_status build_forward(struct psd_cpu_layer *self, const struct conv_shape *shape, struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
-	const unsigned tensor = compute->graph->layers[layer].first_tensor;
+	struct conv *conv = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
+	const unsigned tensor = self->model->first_tensor;
 	const dnnl_memory_desc_t *source = psd_cpu_op_query(&conv->forward, dnnl_query_src_md);
 	const dnnl_memory_desc_t *weight = psd_cpu_op_query(&conv->forward, dnnl_query_weights_md);
 	void *const *source_slot, *const *weight_slot;
-	enum psd_status status = psd_cpu_op_convert(&conv->source_in, compute, layer,
-						    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, source,
-						    PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
+	enum psd_status status =
+		psd_cpu_op_convert(&conv->source_in, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+				   source, PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
 
 	if (!status)
 		status = psd_cpu_op_convert(
-			&conv->weight_in, compute, layer,
-			(struct psd_cpu_arg){DNNL_ARG_FROM, &shape->plain_weight, &compute->parameters[tensor]}, weight,
-			PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
+			&conv->weight_in, self,
+			(struct psd_cpu_arg){DNNL_ARG_FROM, &shape->plain_weight, &self->compute->parameters[tensor]},
+			weight, PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
 	if (status)
 		return status;
-	return psd_cpu_op_build(
-		&conv->forward, compute, layer,
-		(const struct psd_cpu_arg[]){
-			{DNNL_ARG_SRC, source, source_slot},
-			{DNNL_ARG_WEIGHTS, weight, weight_slot},
-			{DNNL_ARG_BIAS, &shape->bias, shape->bias_or_null ? &compute->parameters[tensor + 1] : NULL},
-			{DNNL_ARG_DST, &out->desc, &out->value},
-		},
-		4, err);
+	return psd_cpu_op_build(&conv->forward, self,
+				(const struct psd_cpu_arg[]){
+					{DNNL_ARG_SRC, source, source_slot},
+					{DNNL_ARG_WEIGHTS, weight, weight_slot},
+					{DNNL_ARG_BIAS, &shape->bias,
+					 shape->bias_or_null ? &self->compute->parameters[tensor + 1] : NULL},
+					{DNNL_ARG_DST, &out->desc, &out->value},
+				},
+				4, err);
 }
 
-static enum psd_status prepare_weight_backward(struct psd_compute *compute, unsigned layer,
-					       const struct conv_shape *shape, struct psd_error *err)
+static enum psd_status prepare_weight_backward(struct psd_cpu_layer *self, const struct conv_shape *shape,
+					       struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
-	const unsigned tensor = compute->graph->layers[layer].first_tensor;
+	struct conv *conv = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
+	const unsigned tensor = self->model->first_tensor;
 	const dnnl_memory_desc_t *source, *weight, *result;
 	void *const *source_slot, *const *weight_slot, *const *result_slot;
 	dnnl_convolution_desc_t desc;
 	const dnnl_status_t failure = dnnl_dilated_convolution_backward_weights_desc_init(
 		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, shape->bias_or_null, &shape->result,
 		shape->strides, shape->dilates, shape->pad_before, shape->pad_after);
-	enum psd_status status = psd_cpu_op_describe(&conv->dweight, compute, layer, "weight gradient", failure, &desc,
-						     &conv->forward, NULL, err);
+	enum psd_status status =
+		psd_cpu_op_describe(&conv->dweight, self, "weight gradient", failure, &desc, &conv->forward, NULL, err);
 
 	if (status)
 		return status;
 	source = psd_cpu_op_query(&conv->dweight, dnnl_query_src_md);
 	weight = psd_cpu_op_query(&conv->dweight, dnnl_query_diff_weights_md);
 	result = psd_cpu_op_query(&conv->dweight, dnnl_query_diff_dst_md);
-	status = psd_cpu_op_convert(&conv->weight_source_in, compute, layer,
+	status = psd_cpu_op_convert(&conv->weight_source_in, self,
 				    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, source,
 				    PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
 	if (!status)
-		status = psd_cpu_op_convert(&conv->weight_result_in, compute, layer,
+		status = psd_cpu_op_convert(&conv->weight_result_in, self,
 					    (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff}, result,
 					    PSD_CPU_SCRATCH_RESULT, &result_slot, err);
 	if (!status)
 		status = psd_cpu_op_deliver(
-			&conv->dweight_out, compute, layer,
-			(struct psd_cpu_arg){DNNL_ARG_TO, &shape->plain_weight, &compute->gradients[tensor]}, weight,
-			PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
+			&conv->dweight_out, self,
+			(struct psd_cpu_arg){DNNL_ARG_TO, &shape->plain_weight, &self->compute->gradients[tensor]},
+			weight, PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
 	if (status)
 		return status;
-	return psd_cpu_op_build(&conv->dweight, compute, layer,
+	return psd_cpu_op_build(&conv->dweight, self,
 				(const struct psd_cpu_arg[]){
 					{DNNL_ARG_SRC, source, source_slot},
 					{DNNL_ARG_DIFF_DST, result, result_slot},
 					{DNNL_ARG_DIFF_WEIGHTS, weight, weight_slot},
 					{DNNL_ARG_DIFF_BIAS, &shape->bias,
-					 shape->bias_or_null ? &compute->gradients[tensor + 1] : NULL},
+					 shape->bias_or_null ? &self->compute->gradients[tensor + 1] : NULL},
 				},
 				4, err);
 }
 
-static enum psd_status prepare_data_backward(struct psd_compute *compute, unsigned layer,
-					     const struct conv_shape *shape, struct psd_error *err)
+static enum psd_status prepare_data_backward(struct psd_cpu_layer *self, const struct conv_shape *shape,
+					     struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
-	const unsigned tensor = compute->graph->layers[layer].first_tensor;
+	struct conv *conv = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
+	const unsigned tensor = self->model->first_tensor;
 	const dnnl_memory_desc_t *source, *weight, *result;
 	void *const *source_slot, *const *weight_slot, *const *result_slot;
 	dnnl_convolution_desc_t desc;
 	const dnnl_status_t failure = dnnl_dilated_convolution_backward_data_desc_init(
 		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, &shape->result, shape->strides,
 		shape->dilates, shape->pad_before, shape->pad_after);
-	enum psd_status status = psd_cpu_op_describe(&conv->dsource, compute, layer, "data gradient", failure, &desc,
-						     &conv->forward, NULL, err);
+	enum psd_status status =
+		psd_cpu_op_describe(&conv->dsource, self, "data gradient", failure, &desc, &conv->forward, NULL, err);
 
 	if (status)
 		return status;
@@ -184,20 +180,20 @@ static enum psd_status prepare_data_backward(struct psd_compute *compute, unsign
 	weight = psd_cpu_op_query(&conv->dsource, dnnl_query_weights_md);
 	result = psd_cpu_op_query(&conv->dsource, dnnl_query_diff_dst_md);
 	status = psd_cpu_op_convert(
-		&conv->data_weight_in, compute, layer,
-		(struct psd_cpu_arg){DNNL_ARG_FROM, &shape->plain_weight, &compute->parameters[tensor]}, weight,
+		&conv->data_weight_in, self,
+		(struct psd_cpu_arg){DNNL_ARG_FROM, &shape->plain_weight, &self->compute->parameters[tensor]}, weight,
 		PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
 	if (!status)
-		status = psd_cpu_op_convert(&conv->data_result_in, compute, layer,
+		status = psd_cpu_op_convert(&conv->data_result_in, self,
 					    (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff}, result,
 					    PSD_CPU_SCRATCH_RESULT, &result_slot, err);
 	if (!status)
-		status = psd_cpu_op_deliver(&conv->dsource_out, compute, layer,
+		status = psd_cpu_op_deliver(&conv->dsource_out, self,
 					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, source,
 					    PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
 	if (status)
 		return status;
-	return psd_cpu_op_build(&conv->dsource, compute, layer,
+	return psd_cpu_op_build(&conv->dsource, self,
 				(const struct psd_cpu_arg[]){
 					{DNNL_ARG_DIFF_DST, result, result_slot},
 					{DNNL_ARG_WEIGHTS, weight, weight_slot},
@@ -206,51 +202,51 @@ static enum psd_status prepare_data_backward(struct psd_compute *compute, unsign
 				3, err);
 }
 
-static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct conv_shape shape;
 	struct conv *conv;
-	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*conv), err);
+	enum psd_status status = psd_cpu_take_details(self, sizeof(*conv), err);
 
 	if (status)
 		return status;
-	conv = compute->layers[layer].details;
-	describe_conv(compute, layer, &shape);
-	status = describe_forward(compute, layer, &shape, err);
+	conv = self->details;
+	describe_conv(self, &shape);
+	status = describe_forward(self, &shape, err);
 	if (!status)
-		status = psd_cpu_declare(compute, layer, psd_cpu_op_query(&conv->forward, dnnl_query_dst_md), err);
+		status = psd_cpu_declare(self, psd_cpu_op_query(&conv->forward, dnnl_query_dst_md), err);
 	if (!status)
-		status = build_forward(compute, layer, &shape, err);
+		status = build_forward(self, &shape, err);
 	if (!status)
-		status = prepare_weight_backward(compute, layer, &shape, err);
-	if (!status && psd_cpu_input(compute, layer, 0)->has_diff)
-		status = prepare_data_backward(compute, layer, &shape, err);
+		status = prepare_weight_backward(self, &shape, err);
+	if (!status && psd_cpu_input(self, 0)->has_diff)
+		status = prepare_data_backward(self, &shape, err);
 	return status;
 }
 
-static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].details;
+	struct conv *conv = self->details;
 	struct psd_cpu_op *const ops[] = {&conv->source_in, &conv->weight_in, &conv->forward};
 
-	return psd_cpu_op_run_all(ops, 3, compute, layer, err);
+	return psd_cpu_op_run_all(ops, 3, self, err);
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct conv *conv = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	struct conv *conv = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct psd_cpu_op *const weight_ops[] = {&conv->weight_source_in, &conv->weight_result_in, &conv->dweight,
 						 &conv->dweight_out};
 	struct psd_cpu_op *const data_ops[] = {&conv->data_weight_in, &conv->data_result_in, &conv->dsource,
 					       &conv->dsource_out};
-	enum psd_status status = psd_cpu_op_run_all(weight_ops, 4, compute, layer, err);
+	enum psd_status status = psd_cpu_op_run_all(weight_ops, 4, self, err);
 
 	if (status || !in->has_diff)
 		return status;
-	psd_cpu_share_begin(compute, in);
-	status = psd_cpu_op_run_all(data_ops, 4, compute, layer, err);
-	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+	psd_cpu_share_begin(self, in);
+	status = psd_cpu_op_run_all(data_ops, 4, self, err);
+	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_conv = {.prepare = prepare, .forward = forward, .backward = backward};

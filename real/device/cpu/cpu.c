@@ -5,21 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum psd_status prepare_input(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare_input(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, layer);
+	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
 
-	if (layer != 0)
+	if (self->number != 0)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' is a second input, the cpu does one, the first layer",
-				     compute->graph->layers[layer].name);
-	return psd_cpu_declare(compute, layer, &plain, err);
+				     self->model->name);
+	return psd_cpu_declare(self, &plain, err);
 }
 
 /* begin() has already pointed the blob to the images. */
-static enum psd_status forward_input(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward_input(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	(void)compute, (void)layer, (void)err;
+	(void)self, (void)err;
 	return PSD_OK;
 }
 
@@ -67,6 +67,8 @@ static enum psd_status link_layers(struct psd_compute *compute, struct psd_error
 		const struct psd_layer *model = &graph->layers[l];
 		struct psd_cpu_layer *layer = &compute->layers[l];
 
+		layer->compute = compute;
+		layer->number = l;
 		layer->model = model;
 		layer->kind = psd_cpu_find_kind(model->kind);
 		if (!layer->kind)
@@ -128,7 +130,7 @@ static enum psd_status prepare(struct psd_compute *compute, float *const paramet
 	if (!status)
 		status = take_states(compute, err);
 	for (unsigned l = 0; l < compute->graph->n_layers && !status; l++)
-		status = compute->layers[l].kind->prepare(compute, l, err);
+		status = compute->layers[l].kind->prepare(&compute->layers[l], err);
 	return status ? status : psd_cpu_place(compute, err);
 }
 
@@ -169,7 +171,7 @@ static void begin(struct psd_compute *compute, const struct psd_batch *batch)
 static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
 {
 	omp_set_num_threads((int)compute->options.n_threads);
-	return compute->layers[layer].kind->forward(compute, layer, err);
+	return compute->layers[layer].kind->forward(&compute->layers[layer], err);
 }
 
 static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
@@ -183,7 +185,7 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 		memset(self->blob->diff, 0, self->blob->bytes);
 		self->blob->is_filled = true;
 	}
-	return self->kind->backward(compute, layer, err);
+	return self->kind->backward(self, err);
 }
 
 static double get_loss(const struct psd_compute *compute)

@@ -78,6 +78,8 @@ struct psd_cpu_blob {
 };
 
 struct psd_cpu_layer {
+	struct psd_compute *compute;
+	unsigned number;
 	const struct psd_layer *model;
 	const struct psd_cpu_kind *kind;
 	struct psd_cpu_blob *blob; /* own, or an input's */
@@ -112,9 +114,9 @@ struct psd_compute {
 /* What one kind of layer does. prepare chooses formats, declares the output and builds operations; it is called once
  * per layer in forward order. What it takes and builds lasts until close. */
 struct psd_cpu_kind {
-	enum psd_status (*prepare)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
-	enum psd_status (*forward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
-	enum psd_status (*backward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
+	enum psd_status (*prepare)(struct psd_cpu_layer *self, struct psd_error *err);
+	enum psd_status (*forward)(struct psd_cpu_layer *self, struct psd_error *err);
+	enum psd_status (*backward)(struct psd_cpu_layer *self, struct psd_error *err);
 	bool keeps_output; /* for its backward: no layer above may overwrite it */
 	bool keeps_diff;   /* the gradient of its output outlives the iteration */
 };
@@ -148,8 +150,7 @@ const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
 void *psd_cpu_take(struct psd_compute *compute, uint64_t bytes);
 void psd_cpu_release_taken(struct psd_compute *compute);
 /* Details of the layer, all zero; PSD_ENOMEM. */
-enum psd_status psd_cpu_take_details(struct psd_compute *compute, unsigned layer, size_t bytes,
-				     struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_take_details(struct psd_cpu_layer *self, size_t bytes, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_cpu_no_memory(struct psd_error *err);
 /* The slot of the role's scratch, which will have room for bytes. */
 void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes);
@@ -160,72 +161,73 @@ enum psd_status psd_cpu_place(struct psd_compute *compute, struct psd_error *err
 /* ---- blobs (blob.c) ---- */
 
 /* (batch, channels, height, width) of the layer, rows of width adjacent. */
-dnnl_memory_desc_t psd_cpu_plain(const struct psd_compute *compute, unsigned layer);
-dnnl_memory_desc_t psd_cpu_any(const struct psd_compute *compute, unsigned layer);
+dnnl_memory_desc_t psd_cpu_plain(const struct psd_cpu_layer *self);
+dnnl_memory_desc_t psd_cpu_any(const struct psd_cpu_layer *self);
 /* The elements lie as in the plain format, though the description may differ (blocks of channels of 1x1 maps). */
 bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc);
-struct psd_cpu_blob *psd_cpu_input(const struct psd_compute *compute, unsigned layer, unsigned input);
+/* The layer that input i comes from, and its blob. */
+const struct psd_cpu_layer *psd_cpu_below(const struct psd_cpu_layer *self, unsigned input);
+struct psd_cpu_blob *psd_cpu_input(const struct psd_cpu_layer *self, unsigned input);
 /* Nobody else reads the input, so the layer may overwrite it. */
-bool psd_cpu_may_work_in_place(const struct psd_compute *compute, unsigned layer);
+bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self);
 /* The output is a blob of its own in this format; PSD_ENOMEM. */
-enum psd_status psd_cpu_declare(struct psd_compute *compute, unsigned layer, const dnnl_memory_desc_t *desc,
+enum psd_status psd_cpu_declare(struct psd_cpu_layer *self, const dnnl_memory_desc_t *desc,
 				struct psd_error *err) PSD_MUST_CHECK;
 /* The output is its first input's blob, overwritten; PSD_ENOMEM. */
-enum psd_status psd_cpu_declare_in_place(struct psd_compute *compute, unsigned layer,
-					 struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_declare_in_place(struct psd_cpu_layer *self, struct psd_error *err) PSD_MUST_CHECK;
 /* Around a backward that writes blob->share: begin points it to memory, end adds it to what other readers gave. */
-void psd_cpu_share_begin(const struct psd_compute *compute, struct psd_cpu_blob *blob);
-enum psd_status psd_cpu_share_end(struct psd_compute *compute, unsigned layer, struct psd_cpu_blob *blob,
+void psd_cpu_share_begin(const struct psd_cpu_layer *self, struct psd_cpu_blob *blob);
+enum psd_status psd_cpu_share_end(struct psd_cpu_layer *self, struct psd_cpu_blob *blob,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- operations (op.c); layer names whom an error is about ---- */
 
 /* First half of building: the primitive's formats are known afterwards. what: the word for it in messages; failure:
  * what filling in desc gave; hint: the forward twin, or NULL; post_ops: NULL is none. PSD_EINVAL: oneDNN cannot do it. */
-enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				    const char *what, dnnl_status_t failure, const_dnnl_op_desc_t desc,
-				    const struct psd_cpu_op *hint, const_dnnl_post_ops_t post_ops,
-				    struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_cpu_layer *self, const char *what,
+				    dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
+				    const_dnnl_post_ops_t post_ops, struct psd_error *err) PSD_MUST_CHECK;
 const dnnl_memory_desc_t *psd_cpu_op_query(const struct psd_cpu_op *op, dnnl_query_t what);
 /* Second half: slots without address (NULL) leave their argument out. */
-enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				 const struct psd_cpu_arg args[], int n_args, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_cpu_layer *self, const struct psd_cpu_arg args[],
+				 int n_args, struct psd_error *err) PSD_MUST_CHECK;
+/* Both halves, where formats are known before. */
+enum psd_status psd_cpu_op_make(struct psd_cpu_op *op, struct psd_cpu_layer *self, const char *what,
+				dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
+				const struct psd_cpu_arg args[], int n_args, struct psd_error *err) PSD_MUST_CHECK;
 /* A copy from one format to another, even if they are equal. */
-enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				struct psd_cpu_arg from, struct psd_cpu_arg to, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
+				struct psd_cpu_arg to, struct psd_error *err) PSD_MUST_CHECK;
 /* *slot: where `from` lies in the wanted format: its own slot, or the role's scratch, which running op fills. */
-enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				   struct psd_cpu_arg from, const dnnl_memory_desc_t *wanted,
-				   enum psd_cpu_scratch_role role, void *const **slot,
+enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
+				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* *slot: where to write something in the made format that shall end in `to`: its own slot, or scratch, which running op
  * copies. */
-enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				   struct psd_cpu_arg to, const dnnl_memory_desc_t *made,
-				   enum psd_cpu_scratch_role role, void *const **slot,
+enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg to,
+				   const dnnl_memory_desc_t *made, enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_ERUN. */
-enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-			       struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_error *err) PSD_MUST_CHECK;
 /* Runs in order until one fails. */
-enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_compute *compute,
-				   unsigned layer, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
+				   struct psd_error *err) PSD_MUST_CHECK;
 /* Runs one that writes in->share, and adds that to what other readers gave. */
-enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				 struct psd_cpu_blob *in, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_blob *in,
+				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_cpu_release_ops(struct psd_compute *compute);
 /* The workspace that the described forward writes, as an argument of it and of its twin; PSD_ENOMEM. */
-enum psd_status psd_cpu_take_workspace(struct psd_cpu_twins *twins, struct psd_compute *compute,
-				       struct psd_cpu_arg *arg, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_take_workspace(struct psd_cpu_twins *twins, struct psd_cpu_layer *self, struct psd_cpu_arg *arg,
+				       struct psd_error *err) PSD_MUST_CHECK;
 /* prepare of a function of each element whose backward needs its result alone; in place where nobody else reads the
  * input. is_done: the layer below applies it already. (eltwise.c) */
-enum psd_status psd_cpu_prepare_eltwise(struct psd_compute *compute, unsigned layer, dnnl_alg_kind_t algorithm,
-					bool is_done, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, dnnl_alg_kind_t algorithm, bool is_done,
+					struct psd_error *err) PSD_MUST_CHECK;
 /* Slots of struct psd_cpu_kind for a layer with twins. */
-enum psd_status psd_cpu_forward(struct psd_compute *compute, unsigned layer, struct psd_error *err);
-enum psd_status psd_cpu_backward(struct psd_compute *compute, unsigned layer, struct psd_error *err);
+enum psd_status psd_cpu_forward(struct psd_cpu_layer *self, struct psd_error *err);
+enum psd_status psd_cpu_backward(struct psd_cpu_layer *self, struct psd_error *err);
 /* oneDNN's status as ours, with the layer's name. */
-enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, const char *what, dnnl_status_t status,
+enum psd_status psd_cpu_fail(const struct psd_cpu_layer *self, const char *what, dnnl_status_t status,
 			     struct psd_error *err);
 
 /* ---- inner products and random numbers ---- */

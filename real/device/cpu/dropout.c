@@ -43,55 +43,55 @@ void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4])
 
 /* The counter has 32 bits each for iteration and sample: higher ones would repeat a mask of four billion iterations
  * ago. */
-static void draw_sample(const struct psd_compute *compute, unsigned layer, uint64_t sample,
-			const struct dropout *dropout, float *factors)
+static void draw_sample(const struct psd_cpu_layer *self, uint64_t sample, const struct dropout *dropout,
+			float *factors)
 {
-	uint32_t counter[4] = {0, layer, (uint32_t)sample, (uint32_t)compute->batch.iteration}, random[4];
+	uint32_t counter[4] = {0, self->number, (uint32_t)sample, (uint32_t)self->compute->batch.iteration}, random[4];
 
 	for (uint32_t e = 0; e < dropout->elements; e++) {
 		if (e % 4 == 0) {
 			counter[0] = e / 4;
-			psd_cpu_philox(counter, compute->options.seed, random);
+			psd_cpu_philox(counter, self->compute->options.seed, random);
 		}
 		factors[e] = random[e % 4] < dropout->threshold ? 0.0f : dropout->scale;
 	}
 }
 
-static enum psd_status declare(struct psd_compute *compute, unsigned layer, struct dropout *dropout,
-			       struct psd_error *err)
+static enum psd_status declare(struct psd_cpu_layer *self, struct dropout *dropout, struct psd_error *err)
 {
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
-	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, layer);
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
 	enum psd_status status;
 
-	dropout->is_in_place = psd_cpu_may_work_in_place(compute, layer) && psd_cpu_is_plain(&in->desc);
+	dropout->is_in_place = psd_cpu_may_work_in_place(self) && psd_cpu_is_plain(&in->desc);
 	if (dropout->is_in_place)
-		return psd_cpu_declare_in_place(compute, layer, err);
-	status = psd_cpu_op_convert(&dropout->value_in, compute, layer,
-				    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, &plain,
-				    PSD_CPU_SCRATCH_SOURCE, &dropout->source, err);
+		return psd_cpu_declare_in_place(self, err);
+	status =
+		psd_cpu_op_convert(&dropout->value_in, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+				   &plain, PSD_CPU_SCRATCH_SOURCE, &dropout->source, err);
 	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&dropout->diff_out, compute, layer,
+		status = psd_cpu_op_deliver(&dropout->diff_out, self,
 					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,
 					    PSD_CPU_SCRATCH_SOURCE, &dropout->share, err);
-	return status ? status : psd_cpu_declare(compute, layer, &plain, err);
+	return status ? status : psd_cpu_declare(self, &plain, err);
 }
 
-static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
+	const struct psd_layer *model = self->model;
 	const double ratio = model->settings.dropout.ratio; /* below 1 */
 	struct dropout *dropout;
-	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*dropout), err);
+	enum psd_status status = psd_cpu_take_details(self, sizeof(*dropout), err);
 
 	if (status)
 		return status;
-	dropout = compute->layers[layer].details;
+	dropout = self->details;
 	dropout->threshold = (uint32_t)fmin(ratio * 0x1p32, 0x1p32 - 1);
 	dropout->scale = (float)(1 / (1 - ratio));
 	dropout->elements = model->shape.channels * model->shape.height * model->shape.width;
-	dropout->factors = psd_cpu_take(compute, (uint64_t)compute->options.batch * dropout->elements * sizeof(float));
-	return dropout->factors ? declare(compute, layer, dropout, err) : psd_cpu_no_memory(err);
+	dropout->factors =
+		psd_cpu_take(self->compute, (uint64_t)self->compute->options.batch * dropout->elements * sizeof(float));
+	return dropout->factors ? declare(self, dropout, err) : psd_cpu_no_memory(err);
 }
 
 /* to may be from. */
@@ -101,40 +101,40 @@ static void multiply(float *to, const float *from, const float *factors, size_t 
 		to[i] = from[i] * factors[i];
 }
 
-static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct dropout *dropout = compute->layers[layer].details;
-	const struct psd_cpu_blob *out = compute->layers[layer].blob;
-	const size_t count = (size_t)compute->options.batch * dropout->elements;
-	const enum psd_status status = psd_cpu_op_run(&dropout->value_in, compute, layer, err);
+	struct dropout *dropout = self->details;
+	const struct psd_cpu_blob *out = self->blob;
+	const size_t count = (size_t)self->compute->options.batch * dropout->elements;
+	const enum psd_status status = psd_cpu_op_run(&dropout->value_in, self, err);
 
 	if (status)
 		return status;
-	for (uint32_t i = 0; i < compute->options.batch && compute->batch.is_training; i++)
-		draw_sample(compute, layer, compute->batch.first_sample + i, dropout,
+	for (uint32_t i = 0; i < self->compute->options.batch && self->compute->batch.is_training; i++)
+		draw_sample(self, self->compute->batch.first_sample + i, dropout,
 			    dropout->factors + (size_t)i * dropout->elements);
-	for (size_t i = 0; i < count && !compute->batch.is_training; i++)
+	for (size_t i = 0; i < count && !self->compute->batch.is_training; i++)
 		dropout->factors[i] = 1.0f;
 	multiply(out->value, dropout->is_in_place ? out->value : *dropout->source, dropout->factors, count);
 	return PSD_OK;
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct dropout *dropout = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
-	const struct psd_cpu_blob *out = compute->layers[layer].blob;
-	const size_t count = (size_t)compute->options.batch * dropout->elements;
+	struct dropout *dropout = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	const struct psd_cpu_blob *out = self->blob;
+	const size_t count = (size_t)self->compute->options.batch * dropout->elements;
 	enum psd_status status;
 
 	if (dropout->is_in_place) {
 		multiply(out->diff, out->diff, dropout->factors, count);
 		return PSD_OK;
 	}
-	psd_cpu_share_begin(compute, in);
+	psd_cpu_share_begin(self, in);
 	multiply(*dropout->share, out->diff, dropout->factors, count);
-	status = psd_cpu_op_run(&dropout->diff_out, compute, layer, err);
-	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+	status = psd_cpu_op_run(&dropout->diff_out, self, err);
+	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_dropout = {.prepare = prepare, .forward = forward, .backward = backward};

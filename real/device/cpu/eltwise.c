@@ -1,22 +1,22 @@
 /* Functions of each element, such as the rectifier: one primitive each way. */
 #include "real/device/cpu/cpu.h"
 
-static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, dnnl_alg_kind_t algorithm,
-				       bool is_done, struct psd_error *err)
+static enum psd_status prepare_forward(struct psd_cpu_layer *self, dnnl_alg_kind_t algorithm, bool is_done,
+				       struct psd_error *err)
 {
-	struct psd_cpu_twins *twins = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	struct psd_cpu_twins *twins = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	dnnl_eltwise_desc_t desc;
 	const dnnl_status_t failure =
 		dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_training, algorithm, &in->desc, 0.0f, 0.0f);
 	const enum psd_status status =
-		psd_cpu_op_describe(&twins->forward, compute, layer, "forward", failure, &desc, NULL, NULL, err);
+		psd_cpu_op_describe(&twins->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
 	if (status)
 		return status;
 	if (is_done) /* backward needs the description alone */
 		return PSD_OK;
-	return psd_cpu_op_build(&twins->forward, compute, layer,
+	return psd_cpu_op_build(&twins->forward, self,
 				(const struct psd_cpu_arg[]){
 					{DNNL_ARG_SRC, &in->desc, &in->value},
 					{DNNL_ARG_DST, &out->desc, &out->value},
@@ -25,40 +25,35 @@ static enum psd_status prepare_forward(struct psd_compute *compute, unsigned lay
 }
 
 /* From the result, not the input: it is all that is left in place. */
-static enum psd_status prepare_backward(struct psd_compute *compute, unsigned layer, dnnl_alg_kind_t algorithm,
-					struct psd_error *err)
+static enum psd_status prepare_backward(struct psd_cpu_layer *self, dnnl_alg_kind_t algorithm, struct psd_error *err)
 {
-	struct psd_cpu_twins *twins = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	struct psd_cpu_twins *twins = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	dnnl_eltwise_desc_t desc;
 	const dnnl_status_t failure =
 		dnnl_eltwise_backward_desc_init(&desc, algorithm, &out->desc, &out->desc, 0.0f, 0.0f);
-	const enum psd_status status = psd_cpu_op_describe(&twins->backward, compute, layer, "data gradient", failure,
-							   &desc, &twins->forward, NULL, err);
 
-	if (status)
-		return status;
-	return psd_cpu_op_build(&twins->backward, compute, layer,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_DST, &out->desc, &out->value},
-					{DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
-					{DNNL_ARG_DIFF_SRC, &out->desc, in == out ? &out->diff : &in->share},
-				},
-				3, err);
+	return psd_cpu_op_make(&twins->backward, self, "data gradient", failure, &desc, &twins->forward,
+			       (const struct psd_cpu_arg[]){
+				       {DNNL_ARG_DST, &out->desc, &out->value},
+				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
+				       {DNNL_ARG_DIFF_SRC, &out->desc, in == out ? &out->diff : &in->share},
+			       },
+			       3, err);
 }
 
-enum psd_status psd_cpu_prepare_eltwise(struct psd_compute *compute, unsigned layer, dnnl_alg_kind_t algorithm,
-					bool is_done, struct psd_error *err)
+enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, dnnl_alg_kind_t algorithm, bool is_done,
+					struct psd_error *err)
 {
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
-	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(struct psd_cpu_twins), err);
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	enum psd_status status = psd_cpu_take_details(self, sizeof(struct psd_cpu_twins), err);
 
 	if (!status)
-		status = psd_cpu_may_work_in_place(compute, layer) ? psd_cpu_declare_in_place(compute, layer, err)
-								   : psd_cpu_declare(compute, layer, &in->desc, err);
+		status = psd_cpu_may_work_in_place(self) ? psd_cpu_declare_in_place(self, err)
+							 : psd_cpu_declare(self, &in->desc, err);
 	if (!status)
-		status = prepare_forward(compute, layer, algorithm, is_done, err);
+		status = prepare_forward(self, algorithm, is_done, err);
 	if (!status && in->has_diff)
-		status = prepare_backward(compute, layer, algorithm, err);
+		status = prepare_backward(self, algorithm, err);
 	return status;
 }

@@ -22,45 +22,43 @@ struct inner_product {
 	dnnl_dim_t rows, columns;  /* M inputs, N outputs */
 };
 
-static enum psd_status prepare_bottom(struct psd_compute *compute, unsigned layer, struct inner_product *inner,
-				      struct psd_error *err)
+static enum psd_status prepare_bottom(struct psd_cpu_layer *self, struct inner_product *inner, struct psd_error *err)
 {
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
-	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, compute->graph->layers[layer].inputs[0]);
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	const dnnl_memory_desc_t plain = psd_cpu_plain(psd_cpu_below(self, 0));
 
 	inner->bottom_slot = &in->value;
 	if (psd_cpu_is_plain(&in->desc))
 		return PSD_OK;
-	inner->bottom = psd_cpu_take(compute, dnnl_memory_desc_get_size(&plain));
+	inner->bottom = psd_cpu_take(self->compute, dnnl_memory_desc_get_size(&plain));
 	if (!inner->bottom)
 		return psd_cpu_no_memory(err);
 	inner->bottom_slot = &inner->bottom;
-	return psd_cpu_op_copy(&inner->bottom_in, compute, layer,
-			       (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+	return psd_cpu_op_copy(&inner->bottom_in, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
 			       (struct psd_cpu_arg){DNNL_ARG_TO, &plain, &inner->bottom}, err);
 }
 
-static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
-	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, model->inputs[0]), top = psd_cpu_plain(compute, layer);
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	const struct psd_layer *model = self->model;
+	const dnnl_memory_desc_t plain = psd_cpu_plain(psd_cpu_below(self, 0)), top = psd_cpu_plain(self);
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct inner_product *inner;
-	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*inner), err);
+	enum psd_status status = psd_cpu_take_details(self, sizeof(*inner), err);
 
 	if (status)
 		return status;
-	inner = compute->layers[layer].details;
+	inner = self->details;
 	inner->rows = plain.dims[1] * plain.dims[2] * plain.dims[3];
 	inner->columns = model->settings.inner_product.outputs;
 	if (in->has_diff && (uint64_t)inner->rows * sizeof(float) % ALIASING_BYTES == 0)
-		inner->block_slot = psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_WEIGHT,
+		inner->block_slot = psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_WEIGHT,
 							 BLOCK_ROWS * BLOCK_STRIDE * sizeof(float));
-	status = prepare_bottom(compute, layer, inner, err);
+	status = prepare_bottom(self, inner, err);
 	if (!status)
-		status = psd_cpu_declare(compute, layer, &top, err);
+		status = psd_cpu_declare(self, &top, err);
 	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&inner->dbottom_out, compute, layer,
+		status = psd_cpu_op_deliver(&inner->dbottom_out, self,
 					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,
 					    PSD_CPU_SCRATCH_SOURCE, &inner->dbottom_slot, err);
 	return status;
@@ -82,24 +80,24 @@ static void add_column_sums(float *sums, const float *rows, dnnl_dim_t n_rows, d
 }
 
 /* top (batch, N) = bottom (batch, M) weight^T + bias */
-static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
-	struct inner_product *inner = compute->layers[layer].details;
-	const dnnl_dim_t batch = compute->options.batch;
-	const float *weight = compute->parameters[model->first_tensor];
-	float *top = compute->layers[layer].blob->value;
+	const struct psd_layer *model = self->model;
+	struct inner_product *inner = self->details;
+	const dnnl_dim_t batch = self->compute->options.batch;
+	const float *weight = self->compute->parameters[model->first_tensor];
+	float *top = self->blob->value;
 	dnnl_status_t failure;
-	enum psd_status status = psd_cpu_op_run(&inner->bottom_in, compute, layer, err);
+	enum psd_status status = psd_cpu_op_run(&inner->bottom_in, self, err);
 
 	if (status)
 		return status;
 	if (model->settings.inner_product.has_bias)
-		fill_rows(top, compute->parameters[model->first_tensor + 1], batch, inner->columns);
+		fill_rows(top, self->compute->parameters[model->first_tensor + 1], batch, inner->columns);
 	failure =
 		dnnl_sgemm('N', 'T', batch, inner->columns, inner->rows, 1.0f, *inner->bottom_slot, inner->rows, weight,
 			   inner->rows, model->settings.inner_product.has_bias ? 1.0f : 0.0f, top, inner->columns);
-	return failure ? psd_cpu_fail(compute, layer, "product", failure, err) : PSD_OK;
+	return failure ? psd_cpu_fail(self, "product", failure, err) : PSD_OK;
 }
 
 /* dweight (N, M) = dtop^T bottom, dbias (N) = column sums of dtop; either may be NULL. */
@@ -144,40 +142,39 @@ static dnnl_status_t multiply_in_blocks(struct inner_product *inner, dnnl_dim_t 
 }
 
 /* dbottom (batch, M) = dtop (batch, N) weight (N, M) */
-static enum psd_status differentiate_bottom(struct psd_compute *compute, unsigned layer, const float *dtop,
-					    struct psd_error *err)
+static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const float *dtop, struct psd_error *err)
 {
-	struct inner_product *inner = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
-	const float *weight = compute->parameters[compute->graph->layers[layer].first_tensor];
+	struct inner_product *inner = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	const float *weight = self->compute->parameters[self->model->first_tensor];
 	dnnl_status_t failure;
 	enum psd_status status;
 
-	psd_cpu_share_begin(compute, in);
+	psd_cpu_share_begin(self, in);
 	if (inner->block_slot)
-		failure = multiply_in_blocks(inner, compute->options.batch, dtop, weight, *inner->dbottom_slot);
+		failure = multiply_in_blocks(inner, self->compute->options.batch, dtop, weight, *inner->dbottom_slot);
 	else
-		failure = dnnl_sgemm('N', 'N', compute->options.batch, inner->rows, inner->columns, 1.0f, dtop,
+		failure = dnnl_sgemm('N', 'N', self->compute->options.batch, inner->rows, inner->columns, 1.0f, dtop,
 				     inner->columns, weight, inner->rows, 0.0f, *inner->dbottom_slot, inner->rows);
 	if (failure)
-		return psd_cpu_fail(compute, layer, "data gradient", failure, err);
-	status = psd_cpu_op_run(&inner->dbottom_out, compute, layer, err);
-	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+		return psd_cpu_fail(self, "data gradient", failure, err);
+	status = psd_cpu_op_run(&inner->dbottom_out, self, err);
+	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
-	const struct inner_product *inner = compute->layers[layer].details;
-	const struct psd_factors factors = psd_cpu_factors(compute, layer);
+	const struct psd_layer *model = self->model;
+	const struct inner_product *inner = self->details;
+	const struct psd_factors factors = psd_cpu_factors(self->compute, self->number);
 	const dnnl_status_t failure = differentiate_parameters(
-		&factors, compute->options.batch, inner->rows, inner->columns, compute->gradients[model->first_tensor],
-		model->settings.inner_product.has_bias ? compute->gradients[model->first_tensor + 1] : NULL);
+		&factors, self->compute->options.batch, inner->rows, inner->columns,
+		self->compute->gradients[model->first_tensor],
+		model->settings.inner_product.has_bias ? self->compute->gradients[model->first_tensor + 1] : NULL);
 
 	if (failure)
-		return psd_cpu_fail(compute, layer, "weight gradient", failure, err);
-	return psd_cpu_input(compute, layer, 0)->has_diff ? differentiate_bottom(compute, layer, factors.top_diff, err)
-							  : PSD_OK;
+		return psd_cpu_fail(self, "weight gradient", failure, err);
+	return psd_cpu_input(self, 0)->has_diff ? differentiate_bottom(self, factors.top_diff, err) : PSD_OK;
 }
 
 struct psd_factors psd_cpu_factors(const struct psd_compute *compute, unsigned layer)

@@ -9,36 +9,36 @@ struct join {
 	unsigned n_inputs;
 };
 
-static enum psd_status take_join(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status take_join(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const unsigned n_inputs = compute->graph->layers[layer].n_inputs;
+	const unsigned n_inputs = self->model->n_inputs;
 	const uint64_t bytes = n_inputs * sizeof(struct psd_cpu_op);
 	struct join *join;
-	const enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*join), err);
+	const enum psd_status status = psd_cpu_take_details(self, sizeof(*join), err);
 
 	if (status)
 		return status;
-	join = compute->layers[layer].details;
-	join->forward = psd_cpu_take(compute, bytes);
-	join->backward = psd_cpu_take(compute, bytes);
-	join->convert = psd_cpu_take(compute, bytes);
+	join = self->details;
+	join->forward = psd_cpu_take(self->compute, bytes);
+	join->backward = psd_cpu_take(self->compute, bytes);
+	join->convert = psd_cpu_take(self->compute, bytes);
 	if (!join->forward || !join->backward || !join->convert)
 		return psd_cpu_no_memory(err);
 	join->n_inputs = n_inputs;
 	return PSD_OK;
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct join *join = compute->layers[layer].details;
+	struct join *join = self->details;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < join->n_inputs && !status; i++) {
-		struct psd_cpu_blob *in = psd_cpu_input(compute, layer, i);
+		struct psd_cpu_blob *in = psd_cpu_input(self, i);
 
 		if (!in->has_diff)
 			continue;
-		status = psd_cpu_op_share(&join->backward[i], compute, layer, in, err);
+		status = psd_cpu_op_share(&join->backward[i], self, in, err);
 	}
 	return status;
 }
@@ -46,23 +46,22 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 /* ---- concatenation ---- */
 
 /* The part of whole's channels that input i fills; false: its first channel is inside a block of the format. */
-static bool find_part(const struct psd_compute *compute, unsigned layer, unsigned i, const dnnl_memory_desc_t *whole,
+static bool find_part(const struct psd_cpu_layer *self, unsigned i, const dnnl_memory_desc_t *whole,
 		      dnnl_memory_desc_t *part)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
-	const dnnl_memory_desc_t *in = &psd_cpu_input(compute, layer, i)->desc;
+	const dnnl_memory_desc_t *in = &psd_cpu_input(self, i)->desc;
 	dnnl_dims_t offsets = {0};
 
 	for (unsigned before = 0; before < i; before++)
-		offsets[1] += compute->graph->layers[model->inputs[before]].shape.channels;
+		offsets[1] += psd_cpu_below(self, before)->model->shape.channels;
 	return dnnl_memory_desc_init_submemory(part, whole, in->dims, offsets) == dnnl_success;
 }
 
 /* The first input's blocks of channels over all of them, if every input begins and ends with a block; else plain. */
-static dnnl_memory_desc_t choose_concat_format(const struct psd_compute *compute, unsigned layer)
+static dnnl_memory_desc_t choose_concat_format(const struct psd_cpu_layer *self)
 {
-	const dnnl_memory_desc_t *first = &psd_cpu_input(compute, layer, 0)->desc;
-	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, layer);
+	const dnnl_memory_desc_t *first = &psd_cpu_input(self, 0)->desc;
+	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
 	const dnnl_format_tag_t tags[] = {dnnl_nChw8c, dnnl_nChw16c};
 	const dnnl_dim_t blocks[] = {8, 16};
 
@@ -72,49 +71,48 @@ static dnnl_memory_desc_t choose_concat_format(const struct psd_compute *compute
 
 		dnnl_memory_desc_init_by_tag(&same, 4, first->dims, dnnl_f32, tags[t]);
 		dnnl_memory_desc_init_by_tag(&whole, 4, plain.dims, dnnl_f32, tags[t]);
-		for (unsigned i = 0; i < compute->graph->layers[layer].n_inputs; i++)
-			is_whole_blocks =
-				is_whole_blocks && psd_cpu_input(compute, layer, i)->desc.dims[1] % blocks[t] == 0;
+		for (unsigned i = 0; i < self->model->n_inputs; i++)
+			is_whole_blocks = is_whole_blocks && psd_cpu_input(self, i)->desc.dims[1] % blocks[t] == 0;
 		if (is_whole_blocks && dnnl_memory_desc_equal(first, &same))
 			return whole;
 	}
 	return plain;
 }
 
-static enum psd_status prepare_concat(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare_concat(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct psd_cpu_blob *out = &compute->layers[layer].own;
-	const dnnl_memory_desc_t format = choose_concat_format(compute, layer);
+	struct psd_cpu_blob *out = &self->own;
+	const dnnl_memory_desc_t format = choose_concat_format(self);
 	struct join *join;
-	enum psd_status status = take_join(compute, layer, err);
+	enum psd_status status = take_join(self, err);
 
 	if (!status)
-		status = psd_cpu_declare(compute, layer, &format, err);
-	join = compute->layers[layer].details;
-	for (unsigned i = 0; i < compute->graph->layers[layer].n_inputs && !status; i++) {
-		struct psd_cpu_blob *in = psd_cpu_input(compute, layer, i);
+		status = psd_cpu_declare(self, &format, err);
+	join = self->details;
+	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+		struct psd_cpu_blob *in = psd_cpu_input(self, i);
 		dnnl_memory_desc_t part;
 
-		if (!find_part(compute, layer, i, &format, &part))
-			return psd_cpu_fail(compute, layer, "concatenation", dnnl_unimplemented, err);
-		status = psd_cpu_op_copy(&join->forward[i], compute, layer,
+		if (!find_part(self, i, &format, &part))
+			return psd_cpu_fail(self, "concatenation", dnnl_unimplemented, err);
+		status = psd_cpu_op_copy(&join->forward[i], self,
 					 (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
 					 (struct psd_cpu_arg){DNNL_ARG_TO, &part, &out->value}, err);
 		if (!status && in->has_diff)
-			status = psd_cpu_op_copy(&join->backward[i], compute, layer,
+			status = psd_cpu_op_copy(&join->backward[i], self,
 						 (struct psd_cpu_arg){DNNL_ARG_FROM, &part, &out->diff},
 						 (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, err);
 	}
 	return status;
 }
 
-static enum psd_status forward_concat(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward_concat(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct join *join = compute->layers[layer].details;
+	struct join *join = self->details;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < join->n_inputs && !status; i++)
-		status = psd_cpu_op_run(&join->forward[i], compute, layer, err);
+		status = psd_cpu_op_run(&join->forward[i], self, err);
 	return status;
 }
 
@@ -123,62 +121,58 @@ const struct psd_cpu_kind psd_cpu_concat = {.prepare = prepare_concat, .forward 
 /* ---- sum ---- */
 
 /* Step 1 adds the first two inputs, step i adds input i to the sum so far. */
-static enum psd_status build_sum(struct psd_compute *compute, unsigned layer, unsigned i, void *const *const slots[2],
+static enum psd_status build_sum(struct psd_cpu_layer *self, unsigned i, void *const *const slots[2],
 				 struct psd_error *err)
 {
-	struct join *join = compute->layers[layer].details;
-	struct psd_cpu_blob *out = compute->layers[layer].blob;
+	struct join *join = self->details;
+	struct psd_cpu_blob *out = self->blob;
 	dnnl_binary_desc_t desc;
 	const dnnl_status_t failure = dnnl_binary_desc_init(&desc, dnnl_binary_add, &out->desc, &out->desc, &out->desc);
-	const enum psd_status status =
-		psd_cpu_op_describe(&join->forward[i], compute, layer, "sum", failure, &desc, NULL, NULL, err);
 
-	if (status)
-		return status;
-	return psd_cpu_op_build(&join->forward[i], compute, layer,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC_0, &out->desc, slots[0]},
-					{DNNL_ARG_SRC_1, &out->desc, slots[1]},
-					{DNNL_ARG_DST, &out->desc, &out->value},
-				},
-				3, err);
+	return psd_cpu_op_make(&join->forward[i], self, "sum", failure, &desc, NULL,
+			       (const struct psd_cpu_arg[]){
+				       {DNNL_ARG_SRC_0, &out->desc, slots[0]},
+				       {DNNL_ARG_SRC_1, &out->desc, slots[1]},
+				       {DNNL_ARG_DST, &out->desc, &out->value},
+			       },
+			       3, err);
 }
 
-static enum psd_status prepare_add(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare_add(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct psd_cpu_blob *first = psd_cpu_input(compute, layer, 0), *out = &compute->layers[layer].own;
+	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *out = &self->own;
 	struct join *join;
-	enum psd_status status = take_join(compute, layer, err);
+	enum psd_status status = take_join(self, err);
 
 	if (!status)
-		status = psd_cpu_declare(compute, layer, &first->desc, err);
-	join = compute->layers[layer].details;
-	for (unsigned i = 0; i < compute->graph->layers[layer].n_inputs && !status; i++) {
-		struct psd_cpu_blob *in = psd_cpu_input(compute, layer, i);
+		status = psd_cpu_declare(self, &first->desc, err);
+	join = self->details;
+	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+		struct psd_cpu_blob *in = psd_cpu_input(self, i);
 		void *const *slots[2] = {i == 1 ? &first->value : &out->value, NULL};
 
-		status = psd_cpu_op_convert(&join->convert[i], compute, layer,
+		status = psd_cpu_op_convert(&join->convert[i], self,
 					    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, &out->desc,
 					    PSD_CPU_SCRATCH_SOURCE, &slots[1], err);
 		if (!status && i > 0)
-			status = build_sum(compute, layer, i, slots, err);
+			status = build_sum(self, i, slots, err);
 		if (!status && in->has_diff)
-			status = psd_cpu_op_copy(&join->backward[i], compute, layer,
+			status = psd_cpu_op_copy(&join->backward[i], self,
 						 (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff},
 						 (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, err);
 	}
 	return status;
 }
 
-static enum psd_status forward_add(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward_add(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct join *join = compute->layers[layer].details;
+	struct join *join = self->details;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 1; i < join->n_inputs && !status; i++) {
-		status = psd_cpu_op_run(&join->convert[i], compute, layer, err);
+		status = psd_cpu_op_run(&join->convert[i], self, err);
 		if (!status)
-			status = psd_cpu_op_run(&join->forward[i], compute, layer, err);
+			status = psd_cpu_op_run(&join->forward[i], self, err);
 	}
 	return status;
 }

@@ -6,23 +6,21 @@
 #define LRN_BETA  0.75f
 #define LRN_K	  1.0f
 
-static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, struct psd_cpu_arg *workspace,
-				       struct psd_error *err)
+static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace, struct psd_error *err)
 {
-	struct psd_cpu_twins *lrn = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	struct psd_cpu_twins *lrn = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	dnnl_lrn_desc_t desc;
 	const dnnl_status_t failure =
 		dnnl_lrn_forward_desc_init(&desc, dnnl_forward_training, dnnl_lrn_across_channels, &in->desc,
-					   compute->graph->layers[layer].settings.lrn.size, LRN_ALPHA, LRN_BETA, LRN_K);
-	enum psd_status status =
-		psd_cpu_op_describe(&lrn->forward, compute, layer, "forward", failure, &desc, NULL, NULL, err);
+					   self->model->settings.lrn.size, LRN_ALPHA, LRN_BETA, LRN_K);
+	enum psd_status status = psd_cpu_op_describe(&lrn->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
 	if (!status)
-		status = psd_cpu_take_workspace(lrn, compute, workspace, err);
+		status = psd_cpu_take_workspace(lrn, self, workspace, err);
 	if (status)
 		return status;
-	return psd_cpu_op_build(&lrn->forward, compute, layer,
+	return psd_cpu_op_build(&lrn->forward, self,
 				(const struct psd_cpu_arg[]){
 					{DNNL_ARG_SRC, &in->desc, &in->value},
 					{DNNL_ARG_DST, &out->desc, &out->value},
@@ -31,42 +29,37 @@ static enum psd_status prepare_forward(struct psd_compute *compute, unsigned lay
 				3, err);
 }
 
-static enum psd_status prepare_backward(struct psd_compute *compute, unsigned layer, struct psd_cpu_arg workspace,
-					struct psd_error *err)
+static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_cpu_arg workspace, struct psd_error *err)
 {
-	struct psd_cpu_twins *lrn = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	struct psd_cpu_twins *lrn = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	dnnl_lrn_desc_t desc;
-	const dnnl_status_t failure = dnnl_lrn_backward_desc_init(
-		&desc, dnnl_lrn_across_channels, &out->desc, &in->desc, compute->graph->layers[layer].settings.lrn.size,
-		LRN_ALPHA, LRN_BETA, LRN_K);
-	const enum psd_status status = psd_cpu_op_describe(&lrn->backward, compute, layer, "data gradient", failure,
-							   &desc, &lrn->forward, NULL, err);
+	const dnnl_status_t failure =
+		dnnl_lrn_backward_desc_init(&desc, dnnl_lrn_across_channels, &out->desc, &in->desc,
+					    self->model->settings.lrn.size, LRN_ALPHA, LRN_BETA, LRN_K);
 
-	if (status)
-		return status;
-	return psd_cpu_op_build(&lrn->backward, compute, layer,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC, &in->desc, &in->value},
-					{DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
-					{DNNL_ARG_DIFF_SRC, &in->desc, &in->share},
-					workspace,
-				},
-				4, err);
+	return psd_cpu_op_make(&lrn->backward, self, "data gradient", failure, &desc, &lrn->forward,
+			       (const struct psd_cpu_arg[]){
+				       {DNNL_ARG_SRC, &in->desc, &in->value},
+				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
+				       {DNNL_ARG_DIFF_SRC, &in->desc, &in->share},
+				       workspace,
+			       },
+			       4, err);
 }
 
-static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct psd_cpu_arg workspace;
-	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(struct psd_cpu_twins), err);
+	enum psd_status status = psd_cpu_take_details(self, sizeof(struct psd_cpu_twins), err);
 
 	if (!status)
-		status = psd_cpu_declare(compute, layer, &in->desc, err);
+		status = psd_cpu_declare(self, &in->desc, err);
 	if (!status)
-		status = prepare_forward(compute, layer, &workspace, err);
+		status = prepare_forward(self, &workspace, err);
 	if (!status && in->has_diff)
-		status = prepare_backward(compute, layer, workspace, err);
+		status = prepare_backward(self, workspace, err);
 	return status;
 }
 

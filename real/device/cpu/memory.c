@@ -53,10 +53,10 @@ void psd_cpu_release_taken(struct psd_compute *compute)
 	}
 }
 
-enum psd_status psd_cpu_take_details(struct psd_compute *compute, unsigned layer, size_t bytes, struct psd_error *err)
+enum psd_status psd_cpu_take_details(struct psd_cpu_layer *self, size_t bytes, struct psd_error *err)
 {
-	compute->layers[layer].details = psd_cpu_take(compute, bytes);
-	return compute->layers[layer].details ? PSD_OK : psd_cpu_no_memory(err);
+	self->details = psd_cpu_take(self->compute, bytes);
+	return self->details ? PSD_OK : psd_cpu_no_memory(err);
 }
 
 void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes)

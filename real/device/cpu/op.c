@@ -2,10 +2,10 @@
  */
 #include "real/device/cpu/cpu.h"
 
-enum psd_status psd_cpu_fail(const struct psd_compute *compute, unsigned layer, const char *what, dnnl_status_t status,
+enum psd_status psd_cpu_fail(const struct psd_cpu_layer *self, const char *what, dnnl_status_t status,
 			     struct psd_error *err)
 {
-	const struct psd_layer *model = compute->layers[layer].model;
+	const struct psd_layer *model = self->model;
 
 	if (status == dnnl_out_of_memory)
 		return psd_cpu_no_memory(err);
@@ -31,27 +31,27 @@ static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const_dnnl_post_ops_
 	return status;
 }
 
-static void remember(struct psd_cpu_op *op, struct psd_compute *compute)
+static void remember(struct psd_cpu_op *op, struct psd_compute *owner)
 {
-	op->next = compute->ops;
-	compute->ops = op;
+	op->next = owner->ops;
+	owner->ops = op;
 }
 
-enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				    const char *what, dnnl_status_t failure, const_dnnl_op_desc_t desc,
-				    const struct psd_cpu_op *hint, const_dnnl_post_ops_t post_ops,
-				    struct psd_error *err)
+enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_cpu_layer *self, const char *what,
+				    dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
+				    const_dnnl_post_ops_t post_ops, struct psd_error *err)
 {
 	dnnl_primitive_attr_t attr;
 	dnnl_status_t status = failure ? failure : make_attr(&attr, post_ops);
 
 	if (!status) {
-		status = dnnl_primitive_desc_create(&op->desc, desc, attr, compute->engine, hint ? hint->desc : NULL);
+		status = dnnl_primitive_desc_create(&op->desc, desc, attr, self->compute->engine,
+						    hint ? hint->desc : NULL);
 		dnnl_primitive_attr_destroy(attr);
 	}
 	if (status)
-		return psd_cpu_fail(compute, layer, what, status, err);
-	remember(op, compute);
+		return psd_cpu_fail(self, what, status, err);
+	remember(op, self->compute);
 	return PSD_OK;
 }
 
@@ -73,8 +73,8 @@ static dnnl_status_t add_arg(struct psd_cpu_op *op, dnnl_engine_t engine, struct
 	return dnnl_success;
 }
 
-enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				 const struct psd_cpu_arg args[], int n_args, struct psd_error *err)
+enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_cpu_layer *self, const struct psd_cpu_arg args[],
+				 int n_args, struct psd_error *err)
 {
 	const dnnl_memory_desc_t *pad = psd_cpu_op_query(op, dnnl_query_scratchpad_md);
 	const uint64_t pad_bytes = pad ? dnnl_memory_desc_get_size(pad) : 0;
@@ -82,31 +82,40 @@ enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_compute *comp
 
 	for (int i = 0; i < n_args && !status; i++)
 		if (args[i].slot)
-			status = add_arg(op, compute->engine, args[i]);
+			status = add_arg(op, self->compute->engine, args[i]);
 	if (pad_bytes && !status)
-		status = add_arg(
-			op, compute->engine,
-			(struct psd_cpu_arg){DNNL_ARG_SCRATCHPAD, pad,
-					     psd_cpu_scratch_slot(compute, PSD_CPU_SCRATCH_PRIMITIVE, pad_bytes)});
-	return status ? psd_cpu_fail(compute, layer, "primitive", status, err) : PSD_OK;
+		status = add_arg(op, self->compute->engine,
+				 (struct psd_cpu_arg){
+					 DNNL_ARG_SCRATCHPAD, pad,
+					 psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_PRIMITIVE, pad_bytes)});
+	return status ? psd_cpu_fail(self, "primitive", status, err) : PSD_OK;
 }
 
-enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				struct psd_cpu_arg from, struct psd_cpu_arg to, struct psd_error *err)
+enum psd_status psd_cpu_op_make(struct psd_cpu_op *op, struct psd_cpu_layer *self, const char *what,
+				dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
+				const struct psd_cpu_arg args[], int n_args, struct psd_error *err)
+{
+	const enum psd_status status = psd_cpu_op_describe(op, self, what, failure, desc, hint, NULL, err);
+
+	return status ? status : psd_cpu_op_build(op, self, args, n_args, err);
+}
+
+enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
+				struct psd_cpu_arg to, struct psd_error *err)
 {
 	const struct psd_cpu_arg args[] = {{DNNL_ARG_FROM, from.desc, from.slot}, {DNNL_ARG_TO, to.desc, to.slot}};
 	dnnl_primitive_attr_t attr;
 	dnnl_status_t status = make_attr(&attr, NULL);
 
 	if (!status) {
-		status = dnnl_reorder_primitive_desc_create(&op->desc, from.desc, compute->engine, to.desc,
-							    compute->engine, attr);
+		status = dnnl_reorder_primitive_desc_create(&op->desc, from.desc, self->compute->engine, to.desc,
+							    self->compute->engine, attr);
 		dnnl_primitive_attr_destroy(attr);
 	}
 	if (status)
-		return psd_cpu_fail(compute, layer, "copy", status, err);
-	remember(op, compute);
-	return psd_cpu_op_build(op, compute, layer, args, 2, err);
+		return psd_cpu_fail(self, "copy", status, err);
+	remember(op, self->compute);
+	return psd_cpu_op_build(op, self, args, 2, err);
 }
 
 static bool is_same_format(const dnnl_memory_desc_t *one, const dnnl_memory_desc_t *other)
@@ -114,26 +123,26 @@ static bool is_same_format(const dnnl_memory_desc_t *one, const dnnl_memory_desc
 	return dnnl_memory_desc_equal(one, other) || (psd_cpu_is_plain(one) && psd_cpu_is_plain(other));
 }
 
-enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				   struct psd_cpu_arg from, const dnnl_memory_desc_t *wanted,
-				   enum psd_cpu_scratch_role role, void *const **slot, struct psd_error *err)
+enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
+				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
+				   struct psd_error *err)
 {
 	*slot = from.slot;
 	if (is_same_format(from.desc, wanted))
 		return PSD_OK;
-	*slot = psd_cpu_scratch_slot(compute, role, dnnl_memory_desc_get_size(wanted));
-	return psd_cpu_op_copy(op, compute, layer, from, (struct psd_cpu_arg){DNNL_ARG_TO, wanted, *slot}, err);
+	*slot = psd_cpu_scratch_slot(self->compute, role, dnnl_memory_desc_get_size(wanted));
+	return psd_cpu_op_copy(op, self, from, (struct psd_cpu_arg){DNNL_ARG_TO, wanted, *slot}, err);
 }
 
-enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				   struct psd_cpu_arg to, const dnnl_memory_desc_t *made,
-				   enum psd_cpu_scratch_role role, void *const **slot, struct psd_error *err)
+enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg to,
+				   const dnnl_memory_desc_t *made, enum psd_cpu_scratch_role role, void *const **slot,
+				   struct psd_error *err)
 {
 	*slot = to.slot;
 	if (is_same_format(to.desc, made))
 		return PSD_OK;
-	*slot = psd_cpu_scratch_slot(compute, role, dnnl_memory_desc_get_size(made));
-	return psd_cpu_op_copy(op, compute, layer, (struct psd_cpu_arg){DNNL_ARG_FROM, made, *slot}, to, err);
+	*slot = psd_cpu_scratch_slot(self->compute, role, dnnl_memory_desc_get_size(made));
+	return psd_cpu_op_copy(op, self, (struct psd_cpu_arg){DNNL_ARG_FROM, made, *slot}, to, err);
 }
 
 /* Setting a pointer writes zeros into a format's padding, so it is done only when the pointer changed. */
@@ -153,65 +162,64 @@ static dnnl_status_t bind_slots(struct psd_cpu_op *op, dnnl_stream_t stream)
 	return dnnl_success;
 }
 
-enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-			       struct psd_error *err)
+enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_error *err)
 {
 	dnnl_status_t status;
 
 	if (!op->primitive)
 		return PSD_OK;
-	status = bind_slots(op, compute->stream);
+	status = bind_slots(op, self->compute->stream);
 	if (!status)
-		status = dnnl_primitive_execute(op->primitive, compute->stream, op->n_args, op->args);
-	return status ? psd_cpu_fail(compute, layer, "execution", status, err) : PSD_OK;
+		status = dnnl_primitive_execute(op->primitive, self->compute->stream, op->n_args, op->args);
+	return status ? psd_cpu_fail(self, "execution", status, err) : PSD_OK;
 }
 
-enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_compute *compute,
-				   unsigned layer, struct psd_error *err)
+enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
+				   struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < n_ops && !status; i++)
-		status = psd_cpu_op_run(ops[i], compute, layer, err);
+		status = psd_cpu_op_run(ops[i], self, err);
 	return status;
 }
 
-enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_compute *compute, unsigned layer,
-				 struct psd_cpu_blob *in, struct psd_error *err)
+enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_blob *in,
+				 struct psd_error *err)
 {
 	enum psd_status status;
 
-	psd_cpu_share_begin(compute, in);
-	status = psd_cpu_op_run(op, compute, layer, err);
-	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+	psd_cpu_share_begin(self, in);
+	status = psd_cpu_op_run(op, self, err);
+	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-enum psd_status psd_cpu_take_workspace(struct psd_cpu_twins *twins, struct psd_compute *compute,
-				       struct psd_cpu_arg *arg, struct psd_error *err)
+enum psd_status psd_cpu_take_workspace(struct psd_cpu_twins *twins, struct psd_cpu_layer *self, struct psd_cpu_arg *arg,
+				       struct psd_error *err)
 {
 	const dnnl_memory_desc_t *desc = psd_cpu_op_query(&twins->forward, dnnl_query_workspace_md);
 	const uint64_t bytes = desc ? dnnl_memory_desc_get_size(desc) : 0;
 
-	twins->workspace = bytes ? psd_cpu_take(compute, bytes) : NULL;
+	twins->workspace = bytes ? psd_cpu_take(self->compute, bytes) : NULL;
 	*arg = (struct psd_cpu_arg){DNNL_ARG_WORKSPACE, desc, bytes ? &twins->workspace : NULL};
 	return bytes && !twins->workspace ? psd_cpu_no_memory(err) : PSD_OK;
 }
 
-enum psd_status psd_cpu_forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+enum psd_status psd_cpu_forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct psd_cpu_twins *twins = compute->layers[layer].details;
+	struct psd_cpu_twins *twins = self->details;
 
-	return psd_cpu_op_run(&twins->forward, compute, layer, err);
+	return psd_cpu_op_run(&twins->forward, self, err);
 }
 
-enum psd_status psd_cpu_backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+enum psd_status psd_cpu_backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct psd_cpu_twins *twins = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	struct psd_cpu_twins *twins = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 
-	if (compute->layers[layer].blob == in) /* in place: the gradient too is overwritten */
-		return psd_cpu_op_run(&twins->backward, compute, layer, err);
-	return psd_cpu_op_share(&twins->backward, compute, layer, in, err);
+	if (self->blob == in) /* in place: the gradient too is overwritten */
+		return psd_cpu_op_run(&twins->backward, self, err);
+	return psd_cpu_op_share(&twins->backward, self, in, err);
 }
 
 void psd_cpu_release_ops(struct psd_compute *compute)

@@ -58,26 +58,25 @@ static enum psd_status describe_window(const struct psd_layer *model, struct psd
 }
 
 /* The workspace says where each maximum was. */
-static enum psd_status prepare_forward(struct psd_compute *compute, unsigned layer, const struct pool_shape *shape,
+static enum psd_status prepare_forward(struct psd_cpu_layer *self, const struct pool_shape *shape,
 				       struct psd_cpu_arg *workspace, struct psd_error *err)
 {
-	struct psd_cpu_twins *pool = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = &compute->layers[layer].own;
-	const dnnl_memory_desc_t any = psd_cpu_any(compute, layer);
+	struct psd_cpu_twins *pool = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = &self->own;
+	const dnnl_memory_desc_t any = psd_cpu_any(self);
 	dnnl_pooling_desc_t desc;
 	const dnnl_status_t failure =
 		dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, shape->algorithm, &in->desc, &any,
 					       shape->strides, shape->kernel, shape->pad_before, shape->pad_after);
-	enum psd_status status =
-		psd_cpu_op_describe(&pool->forward, compute, layer, "forward", failure, &desc, NULL, NULL, err);
+	enum psd_status status = psd_cpu_op_describe(&pool->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
 	if (!status)
-		status = psd_cpu_declare(compute, layer, psd_cpu_op_query(&pool->forward, dnnl_query_dst_md), err);
+		status = psd_cpu_declare(self, psd_cpu_op_query(&pool->forward, dnnl_query_dst_md), err);
 	if (!status)
-		status = psd_cpu_take_workspace(pool, compute, workspace, err);
+		status = psd_cpu_take_workspace(pool, self, workspace, err);
 	if (status)
 		return status;
-	return psd_cpu_op_build(&pool->forward, compute, layer,
+	return psd_cpu_op_build(&pool->forward, self,
 				(const struct psd_cpu_arg[]){
 					{DNNL_ARG_SRC, &in->desc, &in->value},
 					{DNNL_ARG_DST, &out->desc, &out->value},
@@ -86,59 +85,53 @@ static enum psd_status prepare_forward(struct psd_compute *compute, unsigned lay
 				3, err);
 }
 
-static enum psd_status prepare_backward(struct psd_compute *compute, unsigned layer, const struct pool_shape *shape,
+static enum psd_status prepare_backward(struct psd_cpu_layer *self, const struct pool_shape *shape,
 					struct psd_cpu_arg workspace, struct psd_error *err)
 {
-	struct psd_cpu_twins *pool = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0), *out = compute->layers[layer].blob;
+	struct psd_cpu_twins *pool = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	dnnl_pooling_desc_t desc;
 	const dnnl_status_t failure =
 		dnnl_pooling_backward_desc_init(&desc, shape->algorithm, &in->desc, &out->desc, shape->strides,
 						shape->kernel, shape->pad_before, shape->pad_after);
-	const enum psd_status status = psd_cpu_op_describe(&pool->backward, compute, layer, "data gradient", failure,
-							   &desc, &pool->forward, NULL, err);
 
-	if (status)
-		return status;
-	return psd_cpu_op_build(&pool->backward, compute, layer,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
-					{DNNL_ARG_DIFF_SRC, &in->desc, &in->share},
-					workspace,
-				},
-				3, err);
+	return psd_cpu_op_make(&pool->backward, self, "data gradient", failure, &desc, &pool->forward,
+			       (const struct psd_cpu_arg[]){
+				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
+				       {DNNL_ARG_DIFF_SRC, &in->desc, &in->share},
+				       workspace,
+			       },
+			       3, err);
 }
 
-static enum psd_status prepare_shape(struct psd_compute *compute, unsigned layer, const struct pool_shape *shape,
-				     struct psd_error *err)
+static enum psd_status prepare_shape(struct psd_cpu_layer *self, const struct pool_shape *shape, struct psd_error *err)
 {
 	struct psd_cpu_arg workspace;
-	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(struct psd_cpu_twins), err);
+	enum psd_status status = psd_cpu_take_details(self, sizeof(struct psd_cpu_twins), err);
 
 	if (!status)
-		status = prepare_forward(compute, layer, shape, &workspace, err);
-	if (!status && psd_cpu_input(compute, layer, 0)->has_diff)
-		status = prepare_backward(compute, layer, shape, workspace, err);
+		status = prepare_forward(self, shape, &workspace, err);
+	if (!status && psd_cpu_input(self, 0)->has_diff)
+		status = prepare_backward(self, shape, workspace, err);
 	return status;
 }
 
-static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
+	const struct psd_layer *model = self->model;
 	struct pool_shape shape;
-	const enum psd_status status =
-		describe_window(model, compute->graph->layers[model->inputs[0]].shape, &shape, err);
+	const enum psd_status status = describe_window(model, psd_cpu_below(self, 0)->model->shape, &shape, err);
 
-	return status ? status : prepare_shape(compute, layer, &shape, err);
+	return status ? status : prepare_shape(self, &shape, err);
 }
 
-static enum psd_status prepare_global(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare_global(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_shape in = compute->graph->layers[compute->graph->layers[layer].inputs[0]].shape;
+	const struct psd_shape in = psd_cpu_below(self, 0)->model->shape;
 	const struct pool_shape whole = {
 		.algorithm = dnnl_pooling_avg_exclude_padding, .strides = {1, 1}, .kernel = {in.height, in.width}};
 
-	return prepare_shape(compute, layer, &whole, err);
+	return prepare_shape(self, &whole, err);
 }
 
 const struct psd_cpu_kind psd_cpu_pool = {.prepare = prepare, .forward = psd_cpu_forward, .backward = psd_cpu_backward};

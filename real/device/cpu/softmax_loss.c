@@ -10,29 +10,28 @@ struct softmax_loss {
 	void *const *share;
 };
 
-static enum psd_status prepare(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
-	const dnnl_memory_desc_t plain = psd_cpu_plain(compute, layer);
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
+	const struct psd_layer *model = self->model;
+	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct softmax_loss *loss;
-	enum psd_status status = psd_cpu_take_details(compute, layer, sizeof(*loss), err);
+	enum psd_status status = psd_cpu_take_details(self, sizeof(*loss), err);
 
 	if (status)
 		return status;
-	loss = compute->layers[layer].details;
+	loss = self->details;
 	if (model->shape.height != 1 || model->shape.width != 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (softmax-loss) has an input of %ux%u places, the cpu needs 1x1",
 				     model->name, model->shape.height, model->shape.width);
-	status = psd_cpu_op_convert(&loss->scores_in, compute, layer,
-				    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, &plain,
-				    PSD_CPU_SCRATCH_SOURCE, &loss->scores, err);
+	status = psd_cpu_op_convert(&loss->scores_in, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+				    &plain, PSD_CPU_SCRATCH_SOURCE, &loss->scores, err);
 	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&loss->diff_out, compute, layer,
+		status = psd_cpu_op_deliver(&loss->diff_out, self,
 					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,
 					    PSD_CPU_SCRATCH_SOURCE, &loss->share, err);
-	return status ? status : psd_cpu_declare(compute, layer, &plain, err);
+	return status ? status : psd_cpu_declare(self, &plain, err);
 }
 
 static uint32_t find_largest(const float *scores, uint32_t classes)
@@ -59,57 +58,57 @@ static double normalise(float *probabilities, const float *scores, uint32_t clas
 	return log(sum) - ((double)scores[label] - scores[largest]);
 }
 
-static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const struct psd_layer *model = &compute->graph->layers[layer];
+	const struct psd_layer *model = self->model;
 	const uint32_t classes = model->shape.channels;
-	struct softmax_loss *loss = compute->layers[layer].details;
-	float *probabilities = compute->layers[layer].blob->value;
-	enum psd_status status = psd_cpu_op_run(&loss->scores_in, compute, layer, err);
+	struct softmax_loss *loss = self->details;
+	float *probabilities = self->blob->value;
+	enum psd_status status = psd_cpu_op_run(&loss->scores_in, self, err);
 	double sum = 0;
 
 	if (status)
 		return status;
-	compute->correct = 0; /* with several losses, the last one's */
-	for (uint32_t i = 0; i < compute->options.batch; i++) {
+	self->compute->correct = 0; /* with several losses, the last one's */
+	for (uint32_t i = 0; i < self->compute->options.batch; i++) {
 		const float *scores = (const float *)*loss->scores + (size_t)i * classes;
-		const int32_t label = compute->batch.labels[i];
+		const int32_t label = self->compute->batch.labels[i];
 		const uint32_t largest = find_largest(scores, classes);
 
 		if (label < 0 || (uint32_t)label >= classes)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "sample %llu has label %ld, must be 0 to %u",
-					     (unsigned long long)compute->batch.first_sample + i, (long)label,
+					     (unsigned long long)self->compute->batch.first_sample + i, (long)label,
 					     classes - 1);
 		sum += normalise(probabilities + (size_t)i * classes, scores, classes, largest, (uint32_t)label);
-		compute->correct += largest == (uint32_t)label;
+		self->compute->correct += largest == (uint32_t)label;
 	}
-	compute->loss += sum / compute->options.loss_divisor;
+	self->compute->loss += sum / self->compute->options.loss_divisor;
 	return PSD_OK;
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const uint32_t classes = compute->graph->layers[layer].shape.channels;
-	const float weight = (float)(1 / compute->options.loss_divisor);
-	struct softmax_loss *loss = compute->layers[layer].details;
-	struct psd_cpu_blob *in = psd_cpu_input(compute, layer, 0);
-	const float *probabilities = compute->layers[layer].blob->value;
+	const uint32_t classes = self->model->shape.channels;
+	const float weight = (float)(1 / self->compute->options.loss_divisor);
+	struct softmax_loss *loss = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	const float *probabilities = self->blob->value;
 	enum psd_status status;
 	float *dscores;
 
 	if (!in->has_diff)
 		return PSD_OK;
-	psd_cpu_share_begin(compute, in);
+	psd_cpu_share_begin(self, in);
 	dscores = *loss->share;
-	for (uint32_t i = 0; i < compute->options.batch; i++) {
+	for (uint32_t i = 0; i < self->compute->options.batch; i++) {
 		const size_t first = (size_t)i * classes;
 
 		for (uint32_t c = 0; c < classes; c++)
 			dscores[first + c] = weight * (probabilities[first + c] -
-						       (c == (uint32_t)compute->batch.labels[i] ? 1.0f : 0.0f));
+						       (c == (uint32_t)self->compute->batch.labels[i] ? 1.0f : 0.0f));
 	}
-	status = psd_cpu_op_run(&loss->diff_out, compute, layer, err);
-	return status ? status : psd_cpu_share_end(compute, layer, in, err);
+	status = psd_cpu_op_run(&loss->diff_out, self, err);
+	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_softmax_loss = {
