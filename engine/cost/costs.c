@@ -86,22 +86,13 @@ static double arithmetic_sec(const struct roofline *roofline, enum psd_arithmeti
 	return 0;
 }
 
-static double parameter_bytes(const struct psd_graph *graph, const struct psd_layer *layer)
-{
-	uint64_t elements = 0;
-
-	for (unsigned i = 0; i < layer->n_tensors; i++)
-		elements += graph->tensors[layer->first_tensor + i].elements;
-	return (double)elements * sizeof(float);
-}
-
 /* Parameters are read once for the whole batch, everything else once for each sample. Backward reads the gradient of
  * the output and the input, and writes the gradient of the input; it reads the parameters and writes their gradient. */
 static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, unsigned i,
 		       const struct roofline *roofline, unsigned batch)
 {
 	const struct psd_layer *layer = &graph->layers[i];
-	const double parameters = parameter_bytes(graph, layer);
+	const double parameters = (double)layer->parameters * sizeof(float);
 	const double inputs = fmax((double)layer->read_bytes - parameters, 0) * batch;
 	const double outputs = (double)layer->write_bytes * batch;
 	const enum psd_arithmetic arithmetic = layer->kind->arithmetic;

@@ -15,17 +15,12 @@ static enum psd_status out_of_memory(struct psd_place at, struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, (struct psd_place){.path = at.path}, "out of memory");
 }
 
-/* The array, or a larger one, with room for one more; NULL without memory. */
-static void *reserve(void *array, unsigned count, unsigned *room, size_t entry_bytes)
+/* The array with room for one entry more than count, which doubles it whenever it is full; NULL without memory. */
+static void *reserve(void *array, unsigned count, size_t entry_bytes)
 {
-	const unsigned wanted = *room ? 2 * *room : 64;
-	void *larger;
+	const bool is_full = (count & (count - 1)) == 0; /* room is count's next power of two */
 
-	if (count < *room)
-		return array;
-	larger = realloc(array, wanted * entry_bytes);
-	*room = larger ? wanted : *room;
-	return larger;
+	return is_full ? realloc(array, (count ? 2 * (size_t)count : 1) * entry_bytes) : array;
 }
 
 /* A copy that the caller frees; NULL without memory. */
@@ -52,16 +47,16 @@ static bool copy_spec(struct psd_layer *layer, const struct psd_layer_spec *spec
 
 /* ---- tensors ---- */
 
-static bool append(struct psd_tensor_list *list, const struct psd_graph *graph, const char *name,
+static bool append(const struct psd_graph *graph, struct psd_tensor **list, unsigned *n_list, const char *name,
 		   struct psd_tensor tensor)
 {
 	const struct psd_layer *layer = &graph->layers[graph->n_layers - 1];
 	const size_t name_room = strlen(layer->name) + strlen(name) + 2;
-	struct psd_tensor *tensors = reserve(list->tensors, list->n_tensors, &list->room, sizeof(*tensors));
+	struct psd_tensor *larger = reserve(*list, *n_list, sizeof(*larger));
 
-	if (!tensors)
+	if (!larger)
 		return false;
-	list->tensors = tensors;
+	*list = larger;
 	tensor.layer = graph->n_layers - 1;
 	tensor.elements = 1;
 	for (tensor.n_dims = 0; tensor.n_dims < PSD_TENSOR_DIMS_MAX && tensor.dims[tensor.n_dims]; tensor.n_dims++)
@@ -70,54 +65,47 @@ static bool append(struct psd_tensor_list *list, const struct psd_graph *graph, 
 	if (!tensor.name)
 		return false;
 	snprintf(tensor.name, name_room, "%s.%s", layer->name, name);
-	list->tensors[list->n_tensors++] = tensor;
+	larger[(*n_list)++] = tensor;
 	return true;
 }
 
 bool psd_graph_build_tensor(struct psd_graph_build *build, const char *name, struct psd_tensor tensor)
 {
-	return append(&build->tensors, &build->graph, name, tensor);
+	return append(&build->graph, &build->graph.tensors, &build->graph.n_tensors, name, tensor);
 }
 
 bool psd_graph_build_state(struct psd_graph_build *build, const char *name, struct psd_tensor state)
 {
-	return append(&build->states, &build->graph, name, state);
+	return append(&build->graph, &build->graph.states, &build->graph.n_states, name, state);
 }
 
 static bool declare(struct psd_graph_build *build, struct psd_layer *layer)
 {
-	const struct psd_shape in = psd_layer_input_shape(layer, build->graph.layers);
+	const struct psd_graph *graph = &build->graph;
 
-	layer->first_tensor = build->tensors.n_tensors;
-	layer->first_state = build->states.n_tensors;
-	if (layer->kind->declare && !layer->kind->declare(build, layer, in))
+	layer->first_tensor = graph->n_tensors;
+	layer->first_state = graph->n_states;
+	if (layer->kind->declare && !layer->kind->declare(build, layer, psd_layer_input_shape(layer, graph->layers)))
 		return false;
-	layer->n_tensors = build->tensors.n_tensors - layer->first_tensor;
-	layer->n_states = build->states.n_tensors - layer->first_state;
+	layer->n_tensors = graph->n_tensors - layer->first_tensor;
+	layer->n_states = graph->n_states - layer->first_state;
+	for (unsigned t = layer->first_tensor; t < graph->n_tensors; t++)
+		layer->parameters = psd_saturated_add(layer->parameters, graph->tensors[t].elements);
 	return true;
-}
-
-static uint64_t parameters_of(const struct psd_graph_build *build, const struct psd_layer *layer)
-{
-	uint64_t parameters = 0;
-
-	for (unsigned i = 0; i < layer->n_tensors; i++)
-		parameters = psd_saturated_add(parameters, build->tensors.tensors[layer->first_tensor + i].elements);
-	return parameters;
 }
 
 /* ---- layers ---- */
 
 /* Adds the newest layer to the totals and checks that they stay far from wrapping. */
-static enum psd_status add_totals(struct psd_graph *graph, const struct psd_layer *layer, uint64_t parameters,
-				  struct psd_place at, struct psd_error *err)
+static enum psd_status add_totals(struct psd_graph *graph, const struct psd_layer *layer, struct psd_place at,
+				  struct psd_error *err)
 {
 	const uint64_t kept_bytes = layer->kind->is_in_place ? 0 : layer->write_bytes;
 
 	graph->forward_flops = psd_saturated_add(graph->forward_flops, layer->forward_flops);
 	graph->backward_flops = psd_saturated_add(graph->backward_flops, layer->backward_flops);
 	graph->activation_bytes = psd_saturated_add(graph->activation_bytes, kept_bytes);
-	graph->parameters = psd_saturated_add(graph->parameters, parameters);
+	graph->parameters = psd_saturated_add(graph->parameters, layer->parameters);
 	if (graph->forward_flops < PSD_LAYER_FIGURE_MAX && graph->backward_flops < PSD_LAYER_FIGURE_MAX &&
 	    graph->activation_bytes < PSD_LAYER_FIGURE_MAX &&
 	    graph->parameters < PSD_LAYER_FIGURE_MAX / sizeof(float) && layer->read_bytes < PSD_LAYER_FIGURE_MAX)
@@ -157,8 +145,18 @@ static enum psd_status work_out(struct psd_graph_build *build, struct psd_place 
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		has_data_gradient = has_data_gradient || graph->layers[layer->inputs[i]].is_trained;
 	layer->is_trained = has_data_gradient || layer->n_tensors > 0;
-	psd_layer_count_work(layer, graph->layers, parameters_of(build, layer), has_data_gradient);
-	return add_totals(graph, layer, parameters_of(build, layer), at, err);
+	psd_layer_count_work(layer, graph->layers, has_data_gradient);
+	return add_totals(graph, layer, at, err);
+}
+
+enum psd_status psd_layer_spec_add_input(struct psd_layer_spec *spec, unsigned input, struct psd_place at,
+					 struct psd_error *err)
+{
+	if (spec->n_inputs == PSD_LAYER_INPUTS_MAX)
+		return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s' has more than %u inputs", spec->name,
+				     PSD_LAYER_INPUTS_MAX);
+	spec->inputs[spec->n_inputs++] = input;
+	return PSD_OK;
 }
 
 enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct psd_layer_spec *spec,
@@ -172,22 +170,13 @@ enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct 
 		return status;
 	for (unsigned i = 0; i < spec->n_inputs; i++)
 		assert(spec->inputs[i] < graph->n_layers);
-	layers = reserve(graph->layers, graph->n_layers, &build->layer_room, sizeof(*layers));
+	layers = reserve(graph->layers, graph->n_layers, sizeof(*layers));
 	if (!layers)
 		return out_of_memory(spec->at, err);
 	graph->layers = layers;
 	if (!copy_spec(&graph->layers[graph->n_layers++], spec))
 		return out_of_memory(spec->at, err);
 	return work_out(build, spec->at, err);
-}
-
-static void hand_over_tensors(struct psd_graph_build *build)
-{
-	build->graph.tensors = build->tensors.tensors;
-	build->graph.n_tensors = build->tensors.n_tensors;
-	build->graph.states = build->states.tensors;
-	build->graph.n_states = build->states.n_tensors;
-	build->tensors = build->states = (struct psd_tensor_list){0};
 }
 
 enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *name, struct psd_place at,
@@ -204,7 +193,6 @@ enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *
 	build->graph.name = copy_text(name);
 	if (!build->graph.name)
 		return out_of_memory(at, err);
-	hand_over_tensors(build);
 	*graph = build->graph;
 	build->graph = (struct psd_graph){0};
 	psd_graph_build_release(build);
@@ -213,7 +201,6 @@ enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *
 
 void psd_graph_build_release(struct psd_graph_build *build)
 {
-	hand_over_tensors(build);
 	psd_graph_release(&build->graph);
 	psd_names_release(&build->names);
 	*build = (struct psd_graph_build){0};

@@ -11,6 +11,7 @@
 #include "engine/model/graph.h"
 
 #define PSD_GRAPH_LAYERS_MAX 100000u
+#define PSD_LAYER_INPUTS_MAX 1024u
 #define PSD_GRAPH_NAME_MAX   255u /* bytes of a layer's name */
 
 /* One layer as a loader read it. Pointers are borrowed during the call. */
@@ -19,28 +20,22 @@ struct psd_layer_spec {
 	struct psd_place at; /* for complaints */
 	const struct psd_layer_kind *kind;
 	union psd_layer_settings settings;
-	const unsigned *inputs;
 	unsigned n_inputs;
-};
-
-struct psd_tensor_list {
-	struct psd_tensor *tensors;
-	unsigned n_tensors;
-	unsigned room;
+	unsigned inputs[PSD_LAYER_INPUTS_MAX];
 };
 
 struct psd_graph_build {
-	struct psd_graph graph; /* without its tensors and states */
+	struct psd_graph graph;
 	struct psd_names names; /* of layers */
-	struct psd_tensor_list tensors;
-	struct psd_tensor_list states;
-	unsigned layer_room;
-}; /* all zero is a valid empty build */
+};				/* all zero is a valid empty build */
 
 /* Appends a layer; its number is build->graph.n_layers - 1. PSD_EINVAL at spec->at for a name that is taken or too
  * long, shapes that do not fit, figures that overflow; PSD_ENOMEM. After a failure only release is allowed. */
 enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct psd_layer_spec *spec,
 				    struct psd_error *err) PSD_MUST_CHECK;
+/* Appends to spec->inputs. PSD_EINVAL with the place `at` when there are too many. */
+enum psd_status psd_layer_spec_add_input(struct psd_layer_spec *spec, unsigned input, struct psd_place at,
+					 struct psd_error *err) PSD_MUST_CHECK;
 /* For its kind: appends a tensor of the newest layer. tensor: dims, start values, perhaps rows and columns. name:
  * without the layer's. False: out of memory. */
 bool psd_graph_build_tensor(struct psd_graph_build *build, const char *name, struct psd_tensor tensor);

@@ -167,8 +167,7 @@ struct psd_layer_work psd_layer_work_of_products(const struct psd_layer *layer, 
 	};
 }
 
-void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layers, uint64_t parameters,
-			  bool has_data_gradient)
+void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layers, bool has_data_gradient)
 {
 	const struct psd_shape in = psd_layer_input_shape(layer, layers);
 	const struct psd_layer_work each = layer->kind->per_element;
@@ -176,7 +175,7 @@ void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layer
 		layer->kind->count
 			? layer->kind->count(layer, in)
 			: psd_layer_work_per_element(layer, each.forward_flops, each.data_flops, each.parameter_flops);
-	uint64_t read = parameters;
+	uint64_t read = layer->parameters;
 
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		read = psd_saturated_add(read, psd_shape_elements(layers[layer->inputs[i]].shape));

@@ -38,10 +38,9 @@ enum psd_status psd_layer_infer_shape(struct psd_layer *layer, const struct psd_
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* Of its first input; all 0 without one. */
 struct psd_shape psd_layer_input_shape(const struct psd_layer *layer, const struct psd_layer *layers);
-/* Sets the FLOPs and bytes, after the shape. parameters: elements of its tensors; has_data_gradient: gradients must
- * reach its inputs. Never fails. */
-void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layers, uint64_t parameters,
-			  bool has_data_gradient);
+/* Sets the FLOPs and bytes, after the shape and the tensors. has_data_gradient: gradients must reach its inputs. Never
+ * fails. */
+void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layers, bool has_data_gradient);
 
 /* ---- for the kinds ---- */
 

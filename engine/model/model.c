@@ -16,8 +16,6 @@ enum { MAX_KINDS = 64 };
 struct loader {
 	struct psd_graph_build build;
 	struct psd_names numbers; /* every layer of the file, also those not built yet */
-	unsigned *inputs;	  /* scratch: one layer's inputs */
-	unsigned inputs_room;
 	struct psd_error *err;
 };
 
@@ -79,52 +77,27 @@ static enum psd_status resolve(const struct loader *loader, const struct psd_lay
 	return PSD_OK;
 }
 
-static enum psd_status reserve_inputs(struct loader *loader, const struct psd_node *layer, unsigned n_inputs)
-{
-	unsigned *larger;
-
-	if (n_inputs <= loader->inputs_room)
-		return PSD_OK;
-	larger = realloc(loader->inputs, n_inputs * sizeof(*larger));
-	if (!larger)
-		return psd_error_set(loader->err, PSD_ENOMEM, (struct psd_place){.path = layer->at.path},
-				     "out of memory");
-	loader->inputs = larger;
-	loader->inputs_room = n_inputs;
-	return PSD_OK;
-}
-
-static enum psd_status read_input_list(struct loader *loader, const struct psd_node *list, struct psd_layer_spec *spec)
-{
-	const struct psd_node *node = list->kind == PSD_NODE_SEQUENCE ? list->first : list;
-	const unsigned n_inputs = list->kind == PSD_NODE_SEQUENCE ? list->n_children : 1;
-	enum psd_status status = reserve_inputs(loader, list, n_inputs);
-
-	for (unsigned i = 0; i < n_inputs && !status; i++) {
-		status = resolve(loader, spec, node, &loader->inputs[i]);
-		if (list->kind == PSD_NODE_SEQUENCE)
-			node = node->next;
-	}
-	spec->n_inputs = n_inputs;
-	return status;
-}
-
-static enum psd_status read_inputs(struct loader *loader, const struct psd_node *layer, struct psd_layer_spec *spec)
+static enum psd_status read_inputs(const struct loader *loader, const struct psd_node *layer,
+				   struct psd_layer_spec *spec)
 {
 	const struct psd_node *input = psd_node_child(layer, "input");
-	const struct psd_node *inputs = psd_node_child(layer, "inputs");
-	enum psd_status status = reserve_inputs(loader, layer, 1);
+	const struct psd_node *inputs = psd_node_child(layer, "inputs"), *list = input ? input : inputs;
+	const bool is_list = list && list->kind == PSD_NODE_SEQUENCE;
+	enum psd_status status = PSD_OK;
 
-	if (!status && input && inputs)
-		status = psd_error_set(loader->err, PSD_EINVAL, inputs->key_at, "'%.80s' has both 'input' and 'inputs'",
-				       spec->name);
-	if (!status && (input || inputs)) {
-		status = read_input_list(loader, input ? input : inputs, spec);
-	} else if (!status) {
-		loader->inputs[0] = loader->build.graph.n_layers - 1;
-		spec->n_inputs = 1;
+	if (input && inputs)
+		return psd_error_set(loader->err, PSD_EINVAL, inputs->key_at, "'%.80s' has both 'input' and 'inputs'",
+				     spec->name);
+	if (!list)
+		return psd_layer_spec_add_input(spec, loader->build.graph.n_layers - 1, layer->at, loader->err);
+	for (const struct psd_node *node = is_list ? list->first : list; node && !status;
+	     node = is_list ? node->next : NULL) {
+		unsigned number = 0;
+
+		status = resolve(loader, spec, node, &number);
+		if (!status)
+			status = psd_layer_spec_add_input(spec, number, node->at, loader->err);
 	}
-	spec->inputs = loader->inputs;
 	return status;
 }
 
@@ -209,58 +182,49 @@ static enum psd_status add_layers(struct loader *loader, const struct psd_node *
 
 static enum psd_status load_root(struct loader *loader, const struct psd_node *root, struct psd_graph *graph)
 {
-	static const char *const known[] = {"name", "input", "layers", NULL};
-	const struct psd_node *name_node, *input, *layers;
+	static const struct psd_key keys[] = {
+		{.name = "name", .type = PSD_KEY_TEXT, .is_required = true},
+		{.name = "input", .type = PSD_KEY_OTHER, .is_required = true},
+		{.name = "layers", .type = PSD_KEY_OTHER, .is_required = true},
+		{.name = NULL},
+	};
 	const char *name;
-	enum psd_status status = psd_node_check_keys(root, "model", known, loader->err);
+	enum psd_status status =
+		psd_layer_read_keys(&name, root, "model", (const char *const[]){NULL}, keys, loader->err);
 
-	if (status)
-		return status;
-	for (unsigned i = 0; known[i]; i++)
-		if (!psd_node_child(root, known[i]))
-			return missing(root, known[i], "model", loader->err);
-	name_node = psd_node_child(root, "name");
-	input = psd_node_child(root, "input");
-	layers = psd_node_child(root, "layers");
-	status = psd_node_text(name_node, &name, loader->err);
 	if (!status)
-		status = add_layers(loader, input, layers);
+		status = add_layers(loader, psd_node_child(root, "input"), psd_node_child(root, "layers"));
 	return status ? status : psd_graph_build_seal(&loader->build, name, root->at, graph, loader->err);
 }
 
-static enum psd_status load_document(struct psd_graph *graph, const struct psd_document *document,
+/* Of an opened document, which it frees; status: of opening it. */
+static enum psd_status load_document(struct psd_graph *graph, struct psd_document *document, enum psd_status status,
 				     struct psd_error *err)
 {
 	struct loader loader = {.err = err};
-	enum psd_status status = load_root(&loader, psd_document_root(document), graph);
 
+	if (status)
+		return status;
+	status = load_root(&loader, psd_document_root(document), graph);
 	psd_graph_build_release(&loader.build);
 	psd_names_release(&loader.numbers);
-	free(loader.inputs);
+	psd_document_free(document);
 	return status;
 }
 
 enum psd_status psd_model_load(struct psd_graph *graph, const char *path, struct psd_error *err)
 {
 	struct psd_document *document;
-	enum psd_status status = psd_document_load(&document, path, err);
+	const enum psd_status status = psd_document_load(&document, path, err);
 
-	if (status)
-		return status;
-	status = load_document(graph, document, err);
-	psd_document_free(document);
-	return status;
+	return load_document(graph, document, status, err);
 }
 
 enum psd_status psd_model_parse(struct psd_graph *graph, const char *path, const char *text, size_t length,
 				struct psd_error *err)
 {
 	struct psd_document *document;
-	enum psd_status status = psd_document_parse(&document, path, text, length, err);
+	const enum psd_status status = psd_document_parse(&document, path, text, length, err);
 
-	if (status)
-		return status;
-	status = load_document(graph, document, err);
-	psd_document_free(document);
-	return status;
+	return load_document(graph, document, status, err);
 }

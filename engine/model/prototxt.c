@@ -20,8 +20,6 @@ struct loader {
 	struct psd_graph_build build;
 	struct psd_names blobs;	   /* name to the number of the layer that made it last, or LABEL */
 	struct psd_names all_tops; /* tops of every layer of the phase, also those not built yet */
-	unsigned *inputs;	   /* scratch: one layer's inputs */
-	unsigned inputs_room;
 	struct psd_error *err;
 };
 
@@ -112,20 +110,6 @@ static enum psd_status resolve(const struct loader *loader, const struct psd_lay
 			     spec->name, name);
 }
 
-static bool reserve_input(struct loader *loader, unsigned n_inputs)
-{
-	unsigned *larger;
-
-	if (n_inputs < loader->inputs_room)
-		return true;
-	larger = realloc(loader->inputs, (2 * n_inputs + 8) * sizeof(*larger));
-	if (!larger)
-		return false;
-	loader->inputs = larger;
-	loader->inputs_room = 2 * n_inputs + 8;
-	return true;
-}
-
 static enum psd_status read_bottoms(struct loader *loader, const struct psd_node *layer, struct psd_layer_spec *spec)
 {
 	for (const struct psd_node *child = layer->first; child; child = child->next) {
@@ -143,11 +127,10 @@ static enum psd_status read_bottoms(struct loader *loader, const struct psd_node
 			return psd_error_set(loader->err, PSD_EINVAL, child->at,
 					     "layer '%.80s' reads the label '%.80s', only losses may", spec->name,
 					     child->text);
-		if (!reserve_input(loader, spec->n_inputs))
-			return no_memory(loader);
-		loader->inputs[spec->n_inputs++] = number;
+		status = psd_layer_spec_add_input(spec, number, child->at, loader->err);
+		if (status)
+			return status;
 	}
-	spec->inputs = loader->inputs;
 	return PSD_OK;
 }
 
@@ -325,7 +308,6 @@ enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, co
 	psd_graph_build_release(&loader.build);
 	psd_names_release(&loader.blobs);
 	psd_names_release(&loader.all_tops);
-	free(loader.inputs);
 	psd_arena_release(&arena);
 	return status;
 }

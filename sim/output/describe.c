@@ -25,15 +25,6 @@ static char *write_shape(struct psd_shape shape, char text[SHAPE_MAX])
 	return text;
 }
 
-static uint64_t parameters_of(const struct psd_graph *graph, const struct psd_layer *layer)
-{
-	uint64_t parameters = 0;
-
-	for (unsigned i = 0; i < layer->n_tensors; i++)
-		parameters += graph->tensors[layer->first_tensor + i].elements;
-	return parameters;
-}
-
 /* Zero is an empty cell: the eye looks for what is there. */
 static char *write_mflops(uint64_t flops, char text[PSD_UNITS_TEXT_MAX])
 {
@@ -72,13 +63,13 @@ static struct widths measure(const struct psd_graph *graph)
 	return widths;
 }
 
-static void write_layer(FILE *out, const struct psd_graph *graph, const struct psd_layer *layer, struct widths widths)
+static void write_layer(FILE *out, const struct psd_layer *layer, struct widths widths)
 {
 	char shape[SHAPE_MAX], parameters[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX], mflops[PSD_UNITS_TEXT_MAX];
 
 	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, layer->name, widths.kind, layer->kind->name,
 		widths.shape, write_shape(layer->shape, shape), widths.parameters,
-		write_cell(parameters_of(graph, layer), parameters), write_mflops(layer->forward_flops, mflops),
+		write_cell(layer->parameters, parameters), write_mflops(layer->forward_flops, mflops),
 		layer->kind->is_in_place ? "in place" : psd_units_write_bytes(layer->write_bytes, bytes));
 }
 
@@ -112,7 +103,7 @@ void psd_describe(FILE *out, const struct psd_graph *graph)
 		"output", widths.parameters, "parameters", "fwd MFLOPs", "activations");
 	write_rule(out, widths);
 	for (unsigned i = 0; i < graph->n_layers; i++)
-		write_layer(out, graph, &graph->layers[i], widths);
+		write_layer(out, &graph->layers[i], widths);
 	write_rule(out, widths);
 	write_totals(out, graph);
 }

@@ -372,7 +372,7 @@ Test(graph, keys_are_checked_kind_by_kind)
 		      "m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, pool, global-pool, lrn, "
 		      "batch-norm, scale, relu, sigmoid, dropout, inner-product, concat, add, softmax-loss");
 	refuses_layer("name: b, kind: input", "m.yaml:5:21: the input is given by 'input' above 'layers'");
-	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' has no 'input'");
+	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' needs 'input'");
 	refuses(HEAD "  []\n", "m.yaml:1:1: the model has no layers above its input");
 	refuses("name: m\ninput: {channels: 1}\nlayers: 3\n", "m.yaml:3:9: 'layers' must be a list of layers");
 }
@@ -392,6 +392,18 @@ Test(graph, shapes_that_do_not_fit_are_refused)
 		"m.yaml:5:5: layer 'b': input 'g' is 1x1, must be 10x8 as the first input");
 	refuses(HEAD "  - {name: g, kind: global-pool}\n  - {name: b, kind: add, inputs: [input, g]}\n",
 		"m.yaml:5:5: layer 'b': input 'g' is 4x1x1, must be 4x10x8 as the first input");
+}
+
+Test(graph, more_inputs_than_a_layer_may_have_are_refused)
+{
+	char text[8192] = HEAD "  - {name: s, kind: add, inputs: [input";
+	size_t length = strlen(text);
+
+	for (unsigned i = 0; i < 1024; i++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length, ",input");
+	snprintf(text + length, sizeof(text) - length, "]}\n");
+	/* the first of 1,025 stands in column 35, each is 6 characters on */
+	refuses(text, "m.yaml:4:6179: layer 's' has more than 1024 inputs");
 }
 
 Test(graph, sizes_beyond_the_limits_are_refused)
