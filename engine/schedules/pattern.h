@@ -99,7 +99,9 @@ extern const struct psd_pattern psd_to_root;   /* every worker to the root: all 
 extern const struct psd_pattern psd_from_root; /* the root to every worker: all of it */
 
 /* The all-reduces that a scenario may name, one row each: identifier and name. */
-#define PSD_ALL_REDUCES(ROW) ROW(ring, "ring")
+#define PSD_ALL_REDUCES(ROW)                                                                                           \
+	ROW(ring, "ring")                                                                                              \
+	ROW(two_level, "two-level")
 
 #define PSD_DECLARE_ALL_REDUCE(identifier, name) extern const struct psd_pattern psd_##identifier;
 PSD_ALL_REDUCES(PSD_DECLARE_ALL_REDUCE)
