@@ -147,7 +147,8 @@ static double node_sec(const struct psd_payload *payload, const struct psd_layou
 }
 
 /* Nodes of a kind are alike but for the last one, which may have fewer workers and whose shard has the largest part,
- * and the root's: of the others, node 0 or 1 is one. */
+ * and the root's: of the others, node 0 or 1 is one. Of a pattern that tells a node's bytes by its steps alone any node
+ * may be the busiest. */
 static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			       const struct psd_rates *rates)
 {
@@ -156,6 +157,8 @@ static double busiest_node_sec(const struct psd_payload *payload, const struct p
 	const unsigned last =
 		group.n > 0 ? psd_layout_node(layout, psd_group_host(group, group.n - 1)) : layout->nodes - 1;
 	double sec = fmax(node_sec(payload, layout, rates, first), node_sec(payload, layout, rates, last));
+	for (unsigned node = first + 1; node < last && !payload->pattern->node_elements; node++)
+		sec = fmax(sec, node_sec(payload, layout, rates, node));
 	if (payload->pattern->has_root) {
 		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_node(layout, payload->root)));
 		return layout->nodes > 1 ? fmax(sec, node_sec(payload, layout, rates, 1)) : sec;

@@ -273,16 +273,14 @@ static double walk_worker(const struct psd_payload *payload, const struct psd_la
 	return fmax(sent, received);
 }
 
-/* The first of the group's nodes is full, and its members have at least as much to do as any others. */
 double psd_payload_local_elements(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	const struct psd_group group = psd_payload_group(payload, layout);
-	const unsigned node = psd_layout_node(layout, group.first);
 	double most = 0.0;
 
 	if (payload->pattern->local_elements && takes_all_workers(payload, layout))
 		return payload->pattern->local_elements(payload, layout);
-	for (unsigned rank = 0; rank < group.n && psd_layout_node(layout, psd_group_host(group, rank)) == node; rank++)
+	for (unsigned rank = 0; rank < group.n; rank++)
 		most = fmax(most, walk_worker(payload, layout, psd_group_host(group, rank)));
 	return most;
 }
