@@ -101,7 +101,8 @@ extern const struct psd_pattern psd_from_root; /* the root to every worker: all 
 /* The all-reduces that a scenario may name, one row each: identifier and name. */
 #define PSD_ALL_REDUCES(ROW)                                                                                           \
 	ROW(ring, "ring")                                                                                              \
-	ROW(two_level, "two-level")
+	ROW(two_level, "two-level")                                                                                    \
+	ROW(halving_doubling, "halving-doubling")
 
 #define PSD_DECLARE_ALL_REDUCE(identifier, name) extern const struct psd_pattern psd_##identifier;
 PSD_ALL_REDUCES(PSD_DECLARE_ALL_REDUCE)
