@@ -334,9 +334,9 @@ struct psd_traffic psd_program_traffic(const struct psd_program *program, unsign
 	return total;
 }
 
-/* In another order a worker that is ahead may have one ready that others do not have yet, and so may one that is several
- * iterations ahead. A send may be what another's next collective waits for, through a barrier per layer, and would wait
- * behind one that the sender has begun. */
+/* In another order a worker that is ahead may have one ready that others do not have yet, and so may one that is
+ * several iterations ahead. A send may be what another's next collective waits for, through a barrier per layer, and
+ * would wait behind one that the sender has begun. */
 bool psd_program_orders_collectives(const struct psd_program *program)
 {
 	if (program->plan->system->priority != PSD_PRIORITY_GENERATION || program->window > 2)
