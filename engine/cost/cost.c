@@ -1,39 +1,12 @@
-/* Bytes, seconds and the choice between methods, each formula beside its source. Keeps no state. */
+/* Seconds and published rules, each formula beside its source. Keeps no state. */
 #include "engine/cost/cost.h"
 
 #include <assert.h>
 #include <math.h>
 
-const char *const psd_method_names[PSD_METHODS + 1] = {"ps", "sfb", "adam", "ring", NULL};
-
-/* P workers, S shards, K batch, M rows, N columns, as in ATC'17 table 1. M N is taken as `elements`, which adds the
- * bias that travels with the weight. */
-uint64_t psd_cost_node_values(enum psd_method method, enum psd_role role, const struct psd_subject *subject,
-			      unsigned workers, unsigned shards)
+uint64_t psd_subject_factors(const struct psd_subject *subject)
 {
-	const uint64_t P = workers;
-	const uint64_t S = shards;
-	const uint64_t MN = subject->elements;
-	const uint64_t factors = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns); /* K (M+N) */
-	switch (method) {
-	case PSD_METHOD_PS:
-		if (role == PSD_ROLE_SERVER)
-			return 2 * P * MN / S;
-		if (role == PSD_ROLE_WORKER)
-			return 2 * MN;
-		return 2 * MN * (P + S - 2) / S;
-	case PSD_METHOD_SFB: return role == PSD_ROLE_SERVER ? 0 : 2 * (P - 1) * factors;
-	case PSD_METHOD_ADAM:
-		if (role == PSD_ROLE_SERVER)
-			return P * MN + P * factors;
-		if (role == PSD_ROLE_WORKER)
-			return factors + MN;
-		return (P - 1) * (MN + factors);
-	case PSD_METHOD_RING: return role == PSD_ROLE_SERVER ? 0 : 4 * (P - 1) * MN / P;
-	case PSD_METHODS: break;
-	}
-	assert(!"method");
-	return 0;
+	return subject->batch * (subject->rows + subject->columns);
 }
 
 static bool has_factors(const struct psd_subject *subject)
@@ -58,49 +31,6 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 	const double N = (double)subject->columns;
 	const double factors = subject->batch * (M + N);
 	return has_factors(subject) && (P - 1.0) * (P - 1.0) * factors <= P * factors + P * M * N;
-}
-
-static uint64_t both_ways_bytes(const struct psd_pattern *pattern, uint64_t elements, const struct psd_subject *subject,
-				const struct psd_layout *layout, unsigned node)
-{
-	const struct psd_payload payload = {.pattern = pattern,
-					    .elements = elements,
-					    .value_bytes = subject->value_bytes,
-					    .root = psd_layout_shard_host(layout, 0)};
-	const struct psd_traffic traffic = psd_payload_node_traffic(&payload, layout, node);
-	return traffic.sent_bytes + traffic.received_bytes;
-}
-
-static uint64_t one_node_bytes(enum psd_method method, const struct psd_subject *subject,
-			       const struct psd_layout *layout, unsigned node)
-{
-	const uint64_t factors = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns);
-	switch (method) {
-	case PSD_METHOD_PS:
-		return both_ways_bytes(&psd_push, subject->elements, subject, layout, node) +
-		       both_ways_bytes(&psd_pull, subject->elements, subject, layout, node);
-	case PSD_METHOD_SFB: return both_ways_bytes(&psd_broadcast, factors, subject, layout, node);
-	case PSD_METHOD_ADAM:
-		return both_ways_bytes(&psd_to_root, factors, subject, layout, node) +
-		       both_ways_bytes(&psd_from_root, subject->elements, subject, layout, node);
-	case PSD_METHOD_RING: return both_ways_bytes(&psd_ring, subject->elements, subject, layout, node);
-	case PSD_METHODS: break;
-	}
-	assert(!"method");
-	return 0;
-}
-
-uint64_t psd_cost_node_bytes(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout)
-{
-	/* nodes of a kind are alike but for the last one; the first shard's is the root */
-	const unsigned candidates[] = {0, layout->nodes - 1, psd_layout_node(layout, psd_layout_shard_host(layout, 0)),
-				       psd_layout_nodes(layout) - 1};
-	uint64_t most_bytes = 0;
-	for (unsigned i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
-		const uint64_t bytes = one_node_bytes(method, subject, layout, candidates[i]);
-		most_bytes = bytes > most_bytes ? bytes : most_bytes;
-	}
-	return most_bytes;
 }
 
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
@@ -206,60 +136,4 @@ double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_la
 	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
 	const double alone_sec = psd_payload_alone_sec(payload, layout, transfer_sec, &ways);
 	return psd_cost_class_sec(payload, layout, rates) + (alone_sec - transfer_sec);
-}
-
-static double over_rate_sec(double bytes, double rate_bps)
-{
-	return rate_bps > 0 ? 8.0 * bytes / rate_bps : 0.0;
-}
-
-static double network_sec(const struct psd_pattern *pattern, uint64_t elements, const struct psd_subject *subject,
-			  const struct psd_layout *layout, const struct psd_rates *rates)
-{
-	const struct psd_payload payload = {.pattern = pattern,
-					    .elements = elements,
-					    .value_bytes = subject->value_bytes,
-					    .root = psd_layout_shard_host(layout, 0)};
-	if (pattern->steps)
-		return psd_cost_transfer_sec(&payload, layout, rates) + psd_cost_delay_sec(&payload, layout, rates);
-	const double latency_sec = psd_layout_nodes(layout) > 1 ? rates->latency_sec : 0.0;
-	return psd_cost_transfer_sec(&payload, layout, rates) + latency_sec;
-}
-
-double psd_cost_seconds(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,
-			const struct psd_rates *rates)
-{
-	const double dense_bytes = (double)subject->elements * subject->value_bytes;
-	const uint64_t factor_values = (uint64_t)subject->batch * ((uint64_t)subject->rows + subject->columns);
-	const double factor_bytes = (double)factor_values * subject->value_bytes;
-	const unsigned peers = layout->workers - 1;
-	const double rebuild_sec = psd_cost_rebuild_flops(subject, peers) / rates->gemm_flops_per_sec;
-	const double copy_bps = rates->host->copy_bps;
-	const double dense_copy_sec = over_rate_sec(dense_bytes, copy_bps);
-	const double update_sec = over_rate_sec(dense_bytes, rates->host->update_bps);
-	switch (method) {
-	case PSD_METHOD_PS:
-		return 2.0 * dense_copy_sec + network_sec(&psd_push, subject->elements, subject, layout, rates) +
-		       over_rate_sec(dense_bytes / layout->shards * layout->workers, rates->host->reduce_bps) +
-		       network_sec(&psd_pull, subject->elements, subject, layout, rates);
-	case PSD_METHOD_SFB:
-		if (peers == 0)
-			return 0.0;
-		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
-		       network_sec(&psd_broadcast, factor_values, subject, layout, rates) + rebuild_sec + update_sec;
-	case PSD_METHOD_ADAM:
-		if (peers == 0)
-			return 0.0;
-		return over_rate_sec(factor_bytes * layout->workers, copy_bps) +
-		       network_sec(&psd_to_root, factor_values, subject, layout, rates) + rebuild_sec + update_sec +
-		       2.0 * dense_copy_sec + network_sec(&psd_from_root, subject->elements, subject, layout, rates);
-	case PSD_METHOD_RING:
-		return peers == 0
-			       ? 0.0
-			       : 2.0 * dense_copy_sec +
-					 network_sec(&psd_ring, subject->elements, subject, layout, rates) + update_sec;
-	case PSD_METHODS: break;
-	}
-	assert(!"method");
-	return 0.0;
 }

@@ -1,4 +1,4 @@
-/* The structure-aware cost model: bytes and seconds of each method for one tensor, in isolation. Pure functions, any
+/* What transfers, messages and rebuilds take, and the published rules between factors and matrices. Pure functions, any
  * thread. */
 #ifndef PSD_COST_H
 #define PSD_COST_H
@@ -8,11 +8,6 @@
 
 #include "engine/scenario/scenario.h"
 #include "engine/schedules/pattern.h"
-
-enum psd_method { PSD_METHOD_PS, PSD_METHOD_SFB, PSD_METHOD_ADAM, PSD_METHOD_RING, PSD_METHODS };
-extern const char *const psd_method_names[PSD_METHODS + 1]; /* "ps", "sfb", "adam", "ring", NULL */
-
-enum psd_role { PSD_ROLE_SERVER, PSD_ROLE_WORKER, PSD_ROLE_BOTH };
 
 /* What a method moves: a dense (M,N) gradient of `elements` values, and for an inner product the factors, K (M+N)
  * values. */
@@ -24,16 +19,8 @@ struct psd_subject {
 	unsigned value_bytes;
 };
 
-/* Values sent plus received per iteration by one node in that role; the busiest node for Adam. P workers, S shards;
- * PSD_ROLE_BOTH is a node that is worker and server (P = S for its meaning). SFB and ring: the role does not matter.
- * Truncates fractions of a value downwards. Source: ATC'17 table 1; ring: 4(P-1)/P elements. */
-uint64_t psd_cost_node_values(enum psd_method method, enum psd_role role, const struct psd_subject *subject,
-			      unsigned workers, unsigned shards);
-
-/* Bytes sent plus received per iteration by the busiest node of this layout, counted from what its hosts send: the same
- * as above times value_bytes with one worker a node. An Adam matrix is owned by the first shard. */
-uint64_t psd_cost_node_bytes(enum psd_method method, const struct psd_subject *subject,
-			     const struct psd_layout *layout);
+/* Values of one worker's factors: K (M+N). */
+uint64_t psd_subject_factors(const struct psd_subject *subject);
 
 /* The bytes rules, as published: a node is a worker. True when factors should go peer to peer.
  * hybrid (ATC'17 section 4.1): 2 K (P-1)(M+N) <= 2 M N (P+S-2)/S.
@@ -82,11 +69,6 @@ struct psd_socket_work {
 
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
 					    double bytes, double n_messages);
-
-/* Seconds of one subject by method, alone on the cluster: copy out, network, server or rebuild work, copy in, in
- * sequence. */
-double psd_cost_seconds(enum psd_method method, const struct psd_subject *subject, const struct psd_layout *layout,
-			const struct psd_rates *rates);
 
 /* FLOPs to rebuild the factors of `senders` workers: 2 K senders M N. */
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders);

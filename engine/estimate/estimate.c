@@ -57,6 +57,7 @@ struct estimate {
 	unsigned n_pools;
 	unsigned *pool_of;	  /* per class */
 	double *copies;		  /* per class: of its members, those in the pool */
+	bool *is_root;		  /* per host: a class of its own */
 	unsigned *n_flows_left;	  /* per class, of its send */
 	struct psd_task *sending; /* per class */
 	double now_sec;
@@ -145,12 +146,20 @@ static uint32_t class_arrivals(const void *context, const struct psd_op *receive
 	return n_senders;
 }
 
-static bool owns_matrix(const struct psd_plan *plan, unsigned host)
+/* Hosts that carry out something alone. */
+static unsigned find_roots(const struct psd_program *program, bool *is_root)
 {
-	for (unsigned i = 0; i < plan->n_items; i++)
-		if (plan->items[i].method == PSD_METHOD_ADAM && plan->items[i].root == host)
-			return true;
-	return false;
+	unsigned n_roots = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+
+		if (op->where != PSD_WHERE_ROOT || is_root[op->payload.root])
+			continue;
+		is_root[op->payload.root] = true;
+		n_roots++;
+	}
+	return n_roots;
 }
 
 static bool is_alike(const struct estimate *estimate, unsigned a, unsigned b)
@@ -203,9 +212,8 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 {
 	const struct psd_plan *plan = estimate->program->plan;
 	const unsigned n_hosts = psd_layout_hosts(&plan->layout);
-	unsigned n_roots = 0;
-	for (unsigned i = 0; i < plan->n_items; i++)
-		n_roots += plan->items[i].method == PSD_METHOD_ADAM;
+	estimate->is_root = calloc(n_hosts, sizeof(*estimate->is_root));
+	const unsigned n_roots = estimate->is_root ? find_roots(estimate->program, estimate->is_root) : 0;
 	if (find_groups(estimate, err))
 		return err->status;
 	const unsigned most_classes = estimate->n_groups > 0 ? n_hosts : n_roots + 3;
@@ -216,17 +224,17 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 	estimate->sending = calloc(most_classes, sizeof(*estimate->sending));
 	estimate->collectives = calloc(most_classes, sizeof(*estimate->collectives));
 	estimate->n_parts_left = calloc((size_t)most_classes * most_classes, sizeof(*estimate->n_parts_left));
-	if (estimate->classes == NULL || estimate->flows == NULL || estimate->ports == NULL ||
-	    estimate->n_flows_left == NULL || estimate->sending == NULL || estimate->collectives == NULL ||
-	    estimate->n_parts_left == NULL)
+	if (estimate->is_root == NULL || estimate->classes == NULL || estimate->flows == NULL ||
+	    estimate->ports == NULL || estimate->n_flows_left == NULL || estimate->sending == NULL ||
+	    estimate->collectives == NULL || estimate->n_parts_left == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
-	for (unsigned h = 0; h < n_hosts && n_roots > 0; h++)
-		if (owns_matrix(plan, h))
+	for (unsigned h = 0; h < n_hosts; h++)
+		if (estimate->is_root[h])
 			estimate->classes[estimate->n_classes++] =
 				(struct host_class){.representative = h, .n_members = 1};
 	const unsigned first_class = estimate->n_classes;
 	for (unsigned h = 0; h < n_hosts; h++)
-		if (n_roots == 0 || !owns_matrix(plan, h))
+		if (!estimate->is_root[h])
 			add_class_member(estimate, first_class, h);
 	return PSD_OK;
 }
@@ -671,6 +679,7 @@ out:
 	free(estimate.pools);
 	free(estimate.pool_of);
 	free(estimate.copies);
+	free(estimate.is_root);
 	free(estimate.classes);
 	return status;
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "engine/program/choice.h"
+
 /* Parts of all tensors together: more are more operations than a run can hold. */
 enum { MOST_SLICES = 100000 };
 
@@ -21,69 +23,11 @@ static struct psd_subject subject_of(const struct psd_graph *graph, unsigned fir
 	return subject;
 }
 
-static bool has_factors(const struct psd_subject *subject)
-{
-	return subject->rows > 0;
-}
-
-static enum psd_method fastest(const struct psd_plan_item *item, unsigned allowed_methods)
-{
-	int best = -1;
-	for (int m = 0; m < PSD_METHODS; m++) {
-		if ((allowed_methods >> m & 1) == 0 || !item->alternatives[m].is_possible)
-			continue;
-		/* a tie keeps the earlier method: ps before sfb before adam before ring */
-		if (best < 0 || item->alternatives[m].isolated_sec < item->alternatives[best].isolated_sec)
-			best = m;
-	}
-	return (enum psd_method)best;
-}
-
-static enum psd_method choose(const struct psd_plan *plan, const struct psd_plan_item *item)
-{
-	const struct psd_layout *layout = &plan->layout;
-	const bool by_seconds = plan->system->rule == PSD_RULE_SECONDS;
-	if (plan->system->sync >= PSD_SYNC_ALL_REDUCE)
-		return PSD_METHOD_RING;
-	if (plan->system->sync == PSD_SYNC_HYBRID && by_seconds)
-		return fastest(item, (1u << PSD_METHODS) - 1);
-	if (!has_factors(&item->subject))
-		return PSD_METHOD_PS;
-	switch (plan->system->sync) {
-	case PSD_SYNC_SFB: return PSD_METHOD_SFB;
-	case PSD_SYNC_ADAM: return PSD_METHOD_ADAM;
-	case PSD_SYNC_HYBRID:
-		return psd_cost_hybrid_takes_sfb(&item->subject, layout->workers, layout->shards) ? PSD_METHOD_SFB
-												  : PSD_METHOD_PS;
-	case PSD_SYNC_SACP:
-		if (by_seconds)
-			return fastest(item, 1u << PSD_METHOD_SFB | 1u << PSD_METHOD_ADAM);
-		return psd_cost_sacp_takes_sfb(&item->subject, layout->workers) ? PSD_METHOD_SFB : PSD_METHOD_ADAM;
-	case PSD_SYNC_PS:
-	case PSD_SYNC_ALL_REDUCE: break;
-	}
-	return PSD_METHOD_PS;
-}
-
-static void weigh_alternatives(const struct psd_plan *plan, struct psd_plan_item *item, const struct psd_rates *rates)
-{
-	const struct psd_layout *layout = &plan->layout;
-	for (int m = 0; m < PSD_METHODS; m++) {
-		struct psd_alternative *alternative = &item->alternatives[m];
-		const enum psd_method method = (enum psd_method)m;
-		if ((method == PSD_METHOD_SFB || method == PSD_METHOD_ADAM) && !has_factors(&item->subject))
-			continue;
-		alternative->is_possible = true;
-		alternative->node_bytes = psd_cost_node_bytes(method, &item->subject, layout);
-		alternative->isolated_sec = psd_cost_seconds(method, &item->subject, layout, rates);
-	}
-}
-
 /* Slices hold whole runs of pairs, one pair for each shard at least; all slices of an item are of equal size but for
  * rounding. */
 static uint64_t slices_of(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
-	if (item->method != PSD_METHOD_PS && item->method != PSD_METHOD_ADAM)
+	if (!item->method->is_sliced)
 		return 1;
 	const uint64_t row_bytes = plan->system->pair_bytes * plan->layout.shards;
 	const uint64_t slice_bytes = plan->system->slice_bytes > row_bytes ? plan->system->slice_bytes : row_bytes;
@@ -107,10 +51,9 @@ static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 	plan->n_items = 0;
 	for (unsigned l = graph->n_layers; l-- > 0;) {
 		const struct psd_layer *layer = &graph->layers[l];
-		const bool is_one_item =
-			input->system->unit == PSD_UNIT_LAYER ||
-			(layer->n_tensors > 0 && graph->tensors[layer->first_tensor].rows > 0 &&
-			 input->system->sync < PSD_SYNC_ALL_REDUCE && input->system->sync != PSD_SYNC_PS);
+		const bool is_one_item = input->system->unit == PSD_UNIT_LAYER ||
+					 (layer->n_tensors > 0 && graph->tensors[layer->first_tensor].rows > 0 &&
+					  psd_choice_may_take_factors(input->system));
 		const unsigned tensors_per_item = is_one_item ? layer->n_tensors : 1;
 		for (unsigned t = 0; t < layer->n_tensors; t += tensors_per_item) {
 			struct psd_plan_item *item = &plan->items[plan->n_items++];
@@ -125,22 +68,16 @@ static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
 	}
 }
 
-static const struct psd_pattern *widest_pattern(enum psd_method method)
+static unsigned fan_in_of(const struct psd_layout *layout, const struct psd_method *method)
 {
-	switch (method) {
-	case PSD_METHOD_PS: return &psd_push;
-	case PSD_METHOD_SFB: return &psd_broadcast;
-	case PSD_METHOD_ADAM: return &psd_to_root;
-	case PSD_METHOD_RING:
-	case PSD_METHODS: break;
-	}
-	return &psd_ring;
+	return psd_payload_fan_in(&(struct psd_payload){.pattern = method->pattern, .elements = 1, .value_bytes = 1},
+				  layout);
 }
 
-static unsigned fan_in_of(const struct psd_layout *layout, enum psd_method method)
+static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fan_in)
 {
-	const struct psd_payload payload = {.pattern = widest_pattern(method), .elements = 1, .value_bytes = 1};
-	return psd_payload_fan_in(&payload, layout);
+	return psd_rates_make(&input->system->host, input->network, input->link_bps, fan_in,
+			      input->costs->gemm_flops_per_sec);
 }
 
 /* Bytes are counted in 64 bits, over all nodes and all operations of an iteration. */
@@ -161,18 +98,45 @@ static enum psd_status check_size(const struct psd_plan *plan, const struct psd_
 			     input->system->name, plan->layout.workers);
 }
 
+static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
+{
+	unsigned next_root = 0, most_senders = 0;
+	uint64_t all_slices = 0;
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		struct psd_plan_item *item = &plan->items[i];
+		const enum psd_status status = psd_choice_make(&item->method, plan, item, err);
+		if (status != PSD_OK)
+			return status;
+		const uint64_t n_slices = slices_of(plan, item);
+		all_slices += n_slices;
+		if (all_slices > MOST_SLICES)
+			return psd_error_set(
+				err, PSD_EINVAL, plan->system->at,
+				"'slice' of system '%s' cuts its tensors into more than %u parts, must be larger",
+				plan->system->name, (unsigned)MOST_SLICES);
+		item->n_slices = (unsigned)n_slices;
+		if (item->method->has_root)
+			item->root = psd_layout_shard_host(&plan->layout, next_root++ % plan->layout.shards);
+		const unsigned senders = fan_in_of(&plan->layout, item->method);
+		most_senders = senders > most_senders ? senders : most_senders;
+	}
+	plan->rates = rates_of(input, most_senders);
+	return PSD_OK;
+}
+
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
 {
-	const bool is_all_reduce = input->system->sync >= PSD_SYNC_ALL_REDUCE;
 	struct psd_plan made = {
 		.graph = input->graph,
 		.costs = input->costs,
 		.system = input->system,
 		.layout = input->layout,
-		.all_reduce = psd_all_reduces[is_all_reduce ? input->system->sync - PSD_SYNC_ALL_REDUCE : 0],
 		.value_bytes = input->is_half ? 2 : 4,
 		.machine = input->machine,
+		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
+	psd_choice_candidates(&made);
 	enum psd_status status = check_size(&made, input, err);
 	if (status != PSD_OK)
 		return status;
@@ -181,37 +145,12 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	if (made.items == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors", n_items);
 	cut_items(&made, input);
-	/* Alternatives are weighed with the fan-in that a parameter server would see: the widest of all. */
-	const struct psd_rates widest =
-		psd_rates_make(&input->system->host, input->network, input->link_bps,
-			       fan_in_of(&made.layout, PSD_METHOD_PS), input->costs->gemm_flops_per_sec);
-	unsigned next_root = 0;
-	uint64_t all_slices = 0;
-	for (unsigned i = 0; i < made.n_items; i++) {
-		struct psd_plan_item *item = &made.items[i];
-		weigh_alternatives(&made, item, &widest);
-		item->method = choose(&made, item);
-		item->was_choice = has_factors(&item->subject) &&
-				   (input->system->sync == PSD_SYNC_HYBRID || input->system->sync == PSD_SYNC_SACP);
-		const uint64_t n_slices = slices_of(&made, item);
-		all_slices += n_slices;
-		if (all_slices > MOST_SLICES) {
-			free(made.items);
-			return psd_error_set(
-				err, PSD_EINVAL, input->system->at,
-				"'slice' of system '%s' cuts its tensors into more than %u parts, must be larger",
-				input->system->name, (unsigned)MOST_SLICES);
-		}
-		item->n_slices = (unsigned)n_slices;
-		if (item->method == PSD_METHOD_ADAM)
-			item->root = psd_layout_shard_host(&made.layout, next_root++ % made.layout.shards);
-		const unsigned fan_in = fan_in_of(&made.layout, item->method);
-		made.fan_in = fan_in > made.fan_in ? fan_in : made.fan_in;
-	}
-	made.rates = psd_rates_make(&input->system->host, input->network, input->link_bps, made.fan_in,
-				    input->costs->gemm_flops_per_sec);
-	*plan = made;
-	return PSD_OK;
+	status = settle_items(&made, input, err);
+	if (status != PSD_OK)
+		psd_plan_release(&made);
+	else
+		*plan = made;
+	return status;
 }
 
 struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice)

@@ -9,14 +9,9 @@
 #include "engine/cost/cost.h"
 #include "engine/cost/costs.h"
 #include "engine/model/graph.h"
+#include "engine/program/method.h"
 #include "engine/scenario/scenario.h"
 #include "engine/schedules/layout.h"
-
-struct psd_alternative {
-	bool is_possible;    /* factors exist only for inner products */
-	uint64_t node_bytes; /* sent plus received by the busiest node per iteration */
-	double isolated_sec; /* alone on the cluster, psd_cost_seconds() */
-};
 
 /* One synchronisation: a run of tensors of one layer that travel together. */
 struct psd_plan_item {
@@ -24,11 +19,9 @@ struct psd_plan_item {
 	unsigned first_tensor;
 	unsigned n_tensors;
 	struct psd_subject subject;
-	enum psd_method method;
-	unsigned root;	   /* host that owns an Adam matrix */
-	unsigned n_slices; /* parts that move as one operation each: ps, adam */
-	struct psd_alternative alternatives[PSD_METHODS];
-	bool was_choice; /* false: the system's method leaves no choice for this tensor */
+	const struct psd_method *method;
+	unsigned root;	   /* the host that owns it, where its method has one */
+	unsigned n_slices; /* parts that move as one operation each */
 };
 
 struct psd_plan {
@@ -36,11 +29,12 @@ struct psd_plan {
 	const struct psd_costs *costs;
 	const struct psd_system *system;
 	struct psd_layout layout;
-	struct psd_rates rates; /* with the fan-in of the plan's busiest receiver */
+	const struct psd_method *candidates[PSD_CANDIDATES]; /* what an item may be weighed by */
+	struct psd_rates rates;				     /* with the fan-in of the plan's busiest receiver */
+	struct psd_rates
+		alone_rates; /* with a parameter server's, the widest of all: what candidates are weighed with */
 	struct psd_machine machine;
-	unsigned fan_in;
 	unsigned value_bytes;
-	const struct psd_pattern *all_reduce;
 	struct psd_plan_item *items; /* generation order: last layer first */
 	unsigned n_items;
 };

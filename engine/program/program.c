@@ -77,13 +77,13 @@ uint32_t psd_builder_add_gate(struct psd_builder *b, enum psd_where where)
 		b, &(struct psd_op){.kind = PSD_OP_GATE, .resource = PSD_RESOURCE_NONE, .where = where, .item = -1});
 }
 
-void psd_builder_add_done(struct psd_builder *b, unsigned layer, uint32_t op)
+void psd_builder_add_done(struct psd_builder *b, const struct psd_stage *stage, uint32_t op)
 {
 	if (b->n_done + 2 > b->done_capacity)
 		b->done_ops = grow(b->done_ops, &b->done_capacity, &b->is_out_of_memory);
 	if (b->is_out_of_memory)
 		return;
-	b->done_ops[b->n_done++] = layer;
+	b->done_ops[b->n_done++] = (uint32_t)stage->item_index;
 	b->done_ops[b->n_done++] = op;
 }
 
@@ -212,7 +212,7 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 		}
 		/* forward operations are the first of the program, one a group; the group of this layer waits for it */
 		uint32_t forward = first_forward;
-		while (b->program.ops[forward].layer != done[i])
+		while (b->program.ops[forward].layer != b->plan->items[done[i]].layer)
 			forward++;
 		psd_builder_after_iterations(b, forward, done[i + 1], 1);
 		if (forward == first_forward)
@@ -279,13 +279,19 @@ enum psd_status psd_builder_close(struct psd_builder *b, struct psd_program *pro
 	const enum psd_status status =
 		b->is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program")
 				    : sort_edges(&b->program, err);
+	if (status == PSD_OK) {
+		*program = b->program;
+		b->program = (struct psd_program){0};
+	}
+	psd_builder_release(b);
+	return status;
+}
+
+void psd_builder_release(struct psd_builder *b)
+{
 	free(b->backward_of_layer);
 	free(b->done_ops);
-	if (status != PSD_OK)
-		psd_program_release(&b->program);
-	else
-		*program = b->program;
-	return status;
+	psd_program_release(&b->program);
 }
 
 enum psd_status psd_program_make(struct psd_program *program, const struct psd_plan *plan, struct psd_error *err)

@@ -20,7 +20,7 @@ struct psd_builder {
 	uint32_t gate_copied_out;
 	uint32_t gate_pushed;
 	uint32_t gate_pulled;
-	uint32_t *done_ops; /* pairs of layer and operation that ends the layer's synchronisation on a host */
+	uint32_t *done_ops; /* pairs of item and operation that ends its synchronisation on a host */
 	uint32_t n_done;
 	uint32_t done_capacity;
 };
@@ -28,6 +28,8 @@ struct psd_builder {
 /* For psd_builder_close() to release, which fills *program unless something failed. PSD_ENOMEM. */
 enum psd_status psd_builder_open(struct psd_builder *builder, const struct psd_plan *plan,
 				 struct psd_error *err) PSD_MUST_CHECK;
+/* What close has not been called for. */
+void psd_builder_release(struct psd_builder *builder);
 enum psd_status psd_builder_close(struct psd_builder *builder, struct psd_program *program,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
@@ -44,9 +46,62 @@ uint32_t psd_builder_add_gate(struct psd_builder *builder, enum psd_where where)
 void psd_builder_after(struct psd_builder *builder, uint32_t waits, uint32_t before);
 /* The same, where `waits` belongs to an iteration so many after. */
 void psd_builder_after_iterations(struct psd_builder *builder, uint32_t waits, uint32_t before, uint32_t distance);
-/* The layer's synchronisation on a host is over when all such `op`s are done: its new parameters are on the device, and
+
+/* ---- for methods ---- */
+
+/* What is unrolled: an item, or a slice of it. */
+struct psd_stage {
+	const struct psd_plan_item *item;
+	int item_index;
+	unsigned slice;
+	int64_t rank;
+	uint32_t gradient; /* the operation that makes it final */
+};
+
+/* What a message is: between whom, and of what. */
+struct psd_route {
+	const struct psd_pattern *pattern;
+	enum psd_where from, to;
+	enum psd_buffer source, target;
+};
+
+struct psd_message {
+	uint32_t send, receive;
+};
+
+/* An operation of the stage, not yet appended. */
+struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_resource resource,
+			   enum psd_where where);
+/* What comes back of a stage. In sequence the replies of all others wait for this host's pushes, so these leave first,
+ * else a worker that is behind would keep the others waiting for it, iteration after iteration. */
+struct psd_stage psd_stage_reply(const struct psd_builder *builder, const struct psd_stage *stage);
+/* Copies cost nothing where the stack states no rate: then there is no operation and `before` stands for it. */
+uint32_t psd_builder_add_copy(struct psd_builder *builder, const struct psd_stage *stage, enum psd_op_kind kind,
+			      enum psd_where where, uint64_t bytes, uint32_t before);
+/* A worker's gradient or factors leave the device: the copy out, or the backward operation where copies cost nothing.
+ */
+uint32_t psd_builder_add_departure(struct psd_builder *builder, const struct psd_stage *stage, uint64_t bytes);
+void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, uint32_t departure);
+/* A send and its receive; both PSD_NO_OP on a single host. */
+struct psd_message psd_builder_add_message(struct psd_builder *builder, const struct psd_stage *stage,
+					   const struct psd_route *route, uint64_t elements);
+/* The update, where the whole gradient is on the host's own device. */
+uint32_t psd_builder_add_apply(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
+			       uint32_t gradient);
+/* All of the synchronisation, where a single worker has nobody to hear from. */
+void psd_builder_add_lone_worker(struct psd_builder *builder, const struct psd_stage *stage);
+/* Factors leave every worker by the route and arrive, copied to the device; returns what a rebuild waits for. */
+uint32_t psd_builder_add_factor_exchange(struct psd_builder *builder, const struct psd_stage *stage,
+					 const struct psd_route *route);
+/* The gradient is rebuilt from the factors that have arrived, and applied; returns what applies it. */
+uint32_t psd_builder_add_rebuild(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
+				 uint32_t arrived);
+/* The item's synchronisation on a host is over when all such `op`s are done: its new parameters are on the device, and
  * what it owes to others has left. */
-void psd_builder_add_done(struct psd_builder *builder, unsigned layer, uint32_t op);
+void psd_builder_add_done(struct psd_builder *builder, const struct psd_stage *stage, uint32_t op);
+
+/* ---- for the program ---- */
+
 /* Appends the operations that synchronise every item of the plan. */
 void psd_builder_add_synchronisation(struct psd_builder *builder);
 

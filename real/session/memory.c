@@ -82,7 +82,7 @@ static uint64_t all_received(const struct psd_memory *memory, unsigned item)
 	return received_offset(memory, item, memory->plan->items[item].n_slices);
 }
 
-static void cut_ps_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
+static void cut_parts(struct psd_memory *memory, struct cutter *cutter, unsigned i)
 {
 	const uint64_t elements = is_shard(memory) ? part_offset(memory, i, memory->plan->items[i].n_slices) : 0;
 
@@ -90,12 +90,11 @@ static void cut_ps_item(struct psd_memory *memory, struct cutter *cutter, unsign
 	memory->items[i].received = take(cutter, is_shard(memory) ? memory->n_under_way * all_received(memory, i) : 0);
 }
 
-static void cut_factor_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
+static void cut_factors(struct psd_memory *memory, struct cutter *cutter, unsigned i)
 {
 	const struct psd_plan_item *item = &memory->plan->items[i];
 	const uint64_t samples = (uint64_t)memory->plan->layout.workers * item->subject.batch;
 
-	memory->items[i].history = take(cutter, item->subject.elements);
 	for (uint32_t row = 0; row < memory->window; row++) {
 		const size_t from_bytes = cutter->used_bytes;
 		const struct psd_factor_area area = {
@@ -129,12 +128,14 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 		memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
 	cut_gradients(memory, cutter);
 	for (unsigned i = 0; i < plan->n_items; i++) {
-		if (plan->items[i].method == PSD_METHOD_PS)
-			cut_ps_item(memory, cutter, i);
-		else if (plan->items[i].method == PSD_METHOD_RING)
-			memory->items[i].history = take(cutter, plan->items[i].subject.elements);
+		const struct psd_plan_item *item = &plan->items[i];
+
+		if (item->method->has_parts)
+			cut_parts(memory, cutter, i);
 		else
-			cut_factor_item(memory, cutter, i);
+			memory->items[i].history = take(cutter, item->subject.elements);
+		if (item->method->needs_factors)
+			cut_factors(memory, cutter, i);
 	}
 }
 

@@ -67,24 +67,16 @@ static bool is_worker(const struct psd_worker *worker)
 	return psd_layout_is_worker(worker->layout, worker->self);
 }
 
-static bool owns_a_matrix(const struct psd_worker *worker)
+static bool rebuilds_a_matrix(const struct psd_worker *worker)
 {
-	for (unsigned i = 0; i < worker->plan->n_items; i++)
-		if (worker->plan->items[i].method == PSD_METHOD_ADAM && worker->plan->items[i].root == worker->self)
+	for (uint32_t i = 0; i < worker->program->n_ops; i++)
+		if (worker->program->ops[i].kind == PSD_OP_FACTOR &&
+		    psd_op_runs_on(&worker->program->ops[i], worker->layout, worker->self))
 			return true;
 	return false;
 }
 
-/* Its gradient is made from all workers' factors, here or elsewhere; a lone worker has its own already. */
-static bool is_rebuilt(const struct psd_worker *worker, const struct psd_plan_item *item)
-{
-	const bool is_lone = worker->layout->workers == 1;
-
-	return (item->method == PSD_METHOD_SFB && !is_lone) ||
-	       (item->method == PSD_METHOD_ADAM && (!is_lone || worker->layout->has_separate_servers));
-}
-
-/* The backend computes no gradient that is rebuilt. */
+/* The backend computes no gradient that is made from all workers' factors, here or elsewhere. */
 static enum psd_status make_computed_gradients(struct psd_worker *worker, struct psd_error *err)
 {
 	const size_t n_tensors = worker->graph->n_tensors, n = worker->memory.n_under_way * n_tensors;
@@ -93,10 +85,11 @@ static enum psd_status make_computed_gradients(struct psd_worker *worker, struct
 	if (!worker->computed_gradients)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table of gradients");
 	memcpy(worker->computed_gradients, worker->memory.gradients, n * sizeof(*worker->computed_gradients));
-	for (unsigned i = 0; i < worker->plan->n_items; i++) {
-		const struct psd_plan_item *item = &worker->plan->items[i];
+	for (uint32_t i = 0; i < worker->program->n_ops; i++) {
+		const struct psd_op *op = &worker->program->ops[i];
+		const struct psd_plan_item *item = op->kind == PSD_OP_FACTOR ? &worker->plan->items[op->item] : NULL;
 
-		for (size_t t = item->first_tensor; t < n && is_rebuilt(worker, item); t += n_tensors)
+		for (size_t t = item ? item->first_tensor : n; t < n; t += n_tensors)
 			memset(&worker->computed_gradients[t], 0, item->n_tensors * sizeof(float *));
 	}
 	return PSD_OK;
@@ -128,7 +121,7 @@ static enum psd_status open_all(struct psd_worker *worker, struct psd_error *err
 	psd_memory_fill_parameters(&worker->memory, train->seed);
 	if (is_worker(worker))
 		status = open_feed(worker, batch, err);
-	if (!status && (is_worker(worker) || owns_a_matrix(worker)))
+	if (!status && (is_worker(worker) || rebuilds_a_matrix(worker)))
 		status = open_backend(worker, &options, err);
 	return status;
 }
@@ -190,7 +183,7 @@ static void keep_factors(struct psd_worker *worker, unsigned layer, uint32_t ite
 		const struct psd_plan_item *item = &worker->plan->items[i];
 		struct psd_factors from, to;
 
-		if (item->layer != layer || !is_rebuilt(worker, item))
+		if (item->layer != layer || worker->computed_gradients[item->first_tensor])
 			continue;
 		from = worker->backend->factors(worker->compute, layer);
 		to = psd_memory_factors(&worker->memory, i, iteration, worker->self);

@@ -11,8 +11,9 @@ enum { SHIFT_FLOWS_ALIKE = 1, SHIFT_FLOWS = 16, SHIFT_FLOWS_HOT = 64, MOST_MESSA
 unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 {
 	const struct psd_scenario *scenario = simulated->matter->scenario;
-	for (unsigned i = 0; i < simulated->plan.n_items; i++)
-		if (simulated->plan.items[i].method == PSD_METHOD_ADAM)
+	const struct psd_program *program = &simulated->program;
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].where == PSD_WHERE_ROOT)
 			return SHIFT_FLOWS_HOT;
 	const bool is_alike_everywhere = scenario->network.topology == PSD_TOPOLOGY_STAR &&
 					 scenario->n_slowdowns == 0 && scenario->n_backgrounds == 0;

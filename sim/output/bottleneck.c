@@ -80,7 +80,7 @@ static void add_parts(struct psd_sentence *sentence, const struct psd_scenario *
 	} told[] = {
 		{parts->other_work_sec,
 		 "other work",
-		 {{system->sync != PSD_SYNC_PS && system->sync < PSD_SYNC_ALL_REDUCE, "factor rebuilds"},
+		 {{psd_choice_may_take_factors(system), "factor rebuilds"},
 		  {system->host.iteration_sec > 0.0, "the stack's end of an iteration"}}},
 		{parts->exposed_comm_sec, "exposed communication", {{false, ""}}},
 		{parts->other_waiting_sec,

@@ -1,14 +1,11 @@
 /* The plan of one case as a table, then the reason of each choice in words and figures. Refuses to decide anything: it
- * recomputes both rules from the cost model and says where they part. */
+ * asks both rules and says where they part. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/units.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
-
-enum { METHOD_COLUMNS = 4 };
-
-_Static_assert((int)METHOD_COLUMNS == (int)PSD_METHODS, "each method has a column");
 
 static bool has_factors(const struct psd_plan_item *item)
 {
@@ -34,9 +31,15 @@ static void write_tensor_names(const struct psd_graph *graph, const struct psd_p
 	}
 }
 
-static void set_alternative(struct psd_grid *grid, unsigned column, const struct psd_plan_item *item, int method)
+/* What each item would take by each candidate. */
+struct weighed {
+	const struct psd_plan *plan;
+	struct psd_alternative (*items)[PSD_CANDIDATES];
+};
+
+static void set_alternative(struct psd_grid *grid, unsigned column, const struct psd_alternative *alternative,
+			    bool is_chosen)
 {
-	const struct psd_alternative *alternative = &item->alternatives[method];
 	const double mb = (double)alternative->node_bytes / 1e6, msec = 1e3 * alternative->isolated_sec;
 
 	if (!alternative->is_possible) {
@@ -44,70 +47,52 @@ static void set_alternative(struct psd_grid *grid, unsigned column, const struct
 		return;
 	}
 	psd_grid_set(grid, column, "%.*f %9.*f%c", psd_grid_decimals(mb, 3), mb, psd_grid_decimals(msec, 4), msec,
-		     (int)item->method == method ? '*' : ' ');
+		     is_chosen ? '*' : ' ');
 }
 
-static enum psd_status write_grid(FILE *out, const struct psd_plan *plan, struct psd_error *err)
+static void add_columns(struct psd_grid *grid, const struct psd_plan *plan, char uppers[PSD_CANDIDATES][PSD_GRID_CELL])
 {
-	static const char *const uppers[] = {"ps        ", "sfb        ", "adam        ", "ring        "};
-	struct psd_grid grid = {.n_rows = 0};
-	enum psd_status status;
+	psd_grid_add_column(grid, "", "layer", true);
+	psd_grid_add_column(grid, "", "tensors", true);
+	psd_grid_add_column(grid, "size", "MB", false);
+	psd_grid_add_column(grid, "", "method", true);
+	for (unsigned m = 0; m < PSD_CANDIDATES; m++) {
+		snprintf(uppers[m], PSD_GRID_CELL, "%s        ", plan->candidates[m]->name);
+		psd_grid_add_column(grid, uppers[m], "MB        ms ", false);
+	}
+}
+
+static void add_row(struct psd_grid *grid, const struct weighed *weighed, unsigned i)
+{
+	const struct psd_plan *plan = weighed->plan;
+	const struct psd_plan_item *item = &plan->items[i];
+	const double mb = (double)item->subject.elements * item->subject.value_bytes / 1e6;
 	char names[PSD_GRID_CELL];
 
-	psd_grid_add_column(&grid, "", "layer", true);
-	psd_grid_add_column(&grid, "", "tensors", true);
-	psd_grid_add_column(&grid, "size", "MB", false);
-	psd_grid_add_column(&grid, "", "method", true);
-	for (int m = 0; m < PSD_METHODS; m++)
-		psd_grid_add_column(&grid, uppers[m], "MB        ms ", false);
-	for (unsigned i = 0; i < plan->n_items; i++) {
-		const struct psd_plan_item *item = &plan->items[i];
-		const double mb = (double)item->subject.elements * item->subject.value_bytes / 1e6;
+	psd_grid_add_row(grid);
+	write_tensor_names(plan->graph, item, names, sizeof(names));
+	psd_grid_set(grid, 0, "%s", plan->graph->layers[item->layer].name);
+	psd_grid_set(grid, 1, "%s", names);
+	psd_grid_set(grid, 2, "%.*f", psd_grid_decimals(mb, 3), mb);
+	psd_grid_set(grid, 3, "%s", item->method->name);
+	for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+		set_alternative(grid, 4 + m, &weighed->items[i][m], item->method == plan->candidates[m]);
+}
 
-		psd_grid_add_row(&grid);
-		write_tensor_names(plan->graph, item, names, sizeof(names));
-		psd_grid_set(&grid, 0, "%s", plan->graph->layers[item->layer].name);
-		psd_grid_set(&grid, 1, "%s", names);
-		psd_grid_set(&grid, 2, "%.*f", psd_grid_decimals(mb, 3), mb);
-		psd_grid_set(&grid, 3, "%s", psd_method_names[item->method]);
-		for (int m = 0; m < PSD_METHODS; m++)
-			set_alternative(&grid, 4 + (unsigned)m, item, m);
-	}
-	status = psd_grid_write(out, &grid, err);
+static enum psd_status write_grid(FILE *out, const struct weighed *weighed, struct psd_error *err)
+{
+	char uppers[PSD_CANDIDATES][PSD_GRID_CELL];
+	struct psd_grid grid = {.n_rows = 0};
+
+	add_columns(&grid, weighed->plan, uppers);
+	for (unsigned i = 0; i < weighed->plan->n_items; i++)
+		add_row(&grid, weighed, i);
+	const enum psd_status status = psd_grid_write(out, &grid, err);
 	psd_grid_release(&grid);
 	return status;
 }
 
 /* ---- the two rules ---- */
-
-static enum psd_method by_bytes(const struct psd_plan *plan, const struct psd_plan_item *item)
-{
-	const struct psd_layout *layout = &plan->layout;
-
-	if (!has_factors(item))
-		return PSD_METHOD_PS;
-	if (plan->system->sync == PSD_SYNC_SACP)
-		return psd_cost_sacp_takes_sfb(&item->subject, layout->workers) ? PSD_METHOD_SFB : PSD_METHOD_ADAM;
-	return psd_cost_hybrid_takes_sfb(&item->subject, layout->workers, layout->shards) ? PSD_METHOD_SFB
-											  : PSD_METHOD_PS;
-}
-
-/* Of those that the system may take; a tie keeps the earlier one, as in the plan. */
-static enum psd_method by_seconds(const struct psd_plan *plan, const struct psd_plan_item *item)
-{
-	const bool is_sacp = plan->system->sync == PSD_SYNC_SACP;
-	int best = -1;
-
-	if (is_sacp && !has_factors(item))
-		return PSD_METHOD_PS;
-	for (int m = 0; m < PSD_METHODS; m++) {
-		if (!item->alternatives[m].is_possible || (is_sacp && m != PSD_METHOD_SFB && m != PSD_METHOD_ADAM))
-			continue;
-		if (best < 0 || item->alternatives[m].isolated_sec < item->alternatives[best].isolated_sec)
-			best = m;
-	}
-	return (enum psd_method)best;
-}
 
 /* P workers, S shards, K batch, M rows, N columns, as in the sources of the rules. */
 static void write_bytes_rule(FILE *out, const struct psd_plan *plan, const struct psd_plan_item *item)
@@ -128,60 +113,67 @@ static void write_bytes_rule(FILE *out, const struct psd_plan *plan, const struc
 		dense);
 }
 
-static void write_seconds_rule(FILE *out, const struct psd_plan_item *item, enum psd_method fastest)
+static void write_seconds_rule(FILE *out, const struct weighed *weighed, unsigned i, unsigned fastest)
 {
+	const struct psd_alternative *alternatives = weighed->items[i];
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	fprintf(out, "%s takes %s", psd_method_names[fastest],
-		psd_units_write_seconds(item->alternatives[fastest].isolated_sec, sec));
-	for (int m = 0; m < PSD_METHODS; m++)
-		if (m != (int)fastest && item->alternatives[m].is_possible)
-			fprintf(out, ", %s %s", psd_method_names[m],
-				psd_units_write_seconds(item->alternatives[m].isolated_sec, sec));
+	fprintf(out, "%s takes %s", weighed->plan->candidates[fastest]->name,
+		psd_units_write_seconds(alternatives[fastest].isolated_sec, sec));
+	for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+		if (m != fastest && alternatives[m].is_possible)
+			fprintf(out, ", %s %s", weighed->plan->candidates[m]->name,
+				psd_units_write_seconds(alternatives[m].isolated_sec, sec));
 }
 
-/* Equal times are no disagreement. */
-static bool do_rules_part(const struct psd_plan_item *item, enum psd_method bytes_choice,
-			  enum psd_method seconds_choice)
+/* The choice by seconds takes less than that by bytes: equal times are no disagreement. */
+static bool do_rules_part(const struct weighed *weighed, unsigned i, unsigned seconds_choice)
 {
-	return item->alternatives[seconds_choice].isolated_sec < item->alternatives[bytes_choice].isolated_sec;
+	const struct psd_method *bytes_choice = psd_choice_by_bytes(weighed->plan, &weighed->plan->items[i]);
+	unsigned m = 0;
+
+	while (weighed->plan->candidates[m] != bytes_choice)
+		m++;
+	return weighed->items[i][seconds_choice].isolated_sec < weighed->items[i][m].isolated_sec;
 }
 
-static void write_reason(FILE *out, const struct psd_plan *plan, const struct psd_plan_item *item)
+static void write_reason(FILE *out, const struct weighed *weighed, unsigned i)
 {
-	const enum psd_method bytes_choice = by_bytes(plan, item), seconds_choice = by_seconds(plan, item);
+	const struct psd_plan *plan = weighed->plan;
+	const struct psd_plan_item *item = &plan->items[i];
+	const struct psd_method *bytes_choice = psd_choice_by_bytes(plan, item);
+	const unsigned fastest = psd_choice_by_seconds(weighed->items[i], plan, item);
 	const bool is_by_seconds = plan->system->rule == PSD_RULE_SECONDS;
 
 	fputs("  ", out);
 	psd_grid_write_text(out, plan->graph->layers[item->layer].name);
-	fprintf(out, ": %s, as ", psd_method_names[item->method]);
+	fprintf(out, ": %s, as ", item->method->name);
 	if (is_by_seconds)
-		write_seconds_rule(out, item, seconds_choice);
+		write_seconds_rule(out, weighed, i, fastest);
 	else
 		write_bytes_rule(out, plan, item);
-	if (do_rules_part(item, bytes_choice, seconds_choice)) {
+	if (do_rules_part(weighed, i, fastest)) {
 		fprintf(out, "\n    the rule in %s would take %s: ", is_by_seconds ? "bytes" : "seconds",
-			psd_method_names[is_by_seconds ? bytes_choice : seconds_choice]);
+			is_by_seconds ? bytes_choice->name : plan->candidates[fastest]->name);
 		if (is_by_seconds)
 			write_bytes_rule(out, plan, item);
 		else
-			write_seconds_rule(out, item, seconds_choice);
+			write_seconds_rule(out, weighed, i, fastest);
 	}
 	fputc('\n', out);
 }
 
 /* Tensors without factors, where the rules part: only counted, since a deep network has hundreds of them. */
-static void write_dense_disagreement(FILE *out, const struct psd_plan *plan)
+static void write_dense_disagreement(FILE *out, const struct weighed *weighed)
 {
+	const struct psd_plan *plan = weighed->plan;
 	unsigned n_apart = 0, n_dense = 0;
 
-	if (plan->system->sync != PSD_SYNC_HYBRID)
-		return;
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		if (has_factors(&plan->items[i]))
 			continue;
 		n_dense++;
-		n_apart += do_rules_part(&plan->items[i], PSD_METHOD_PS, by_seconds(plan, &plan->items[i]));
+		n_apart += do_rules_part(weighed, i, psd_choice_by_seconds(weighed->items[i], plan, &plan->items[i]));
 	}
 	if (n_apart == 0)
 		return;
@@ -191,17 +183,18 @@ static void write_dense_disagreement(FILE *out, const struct psd_plan *plan)
 		n_dense, n_apart);
 }
 
-static void write_reasons(FILE *out, const struct psd_plan *plan)
+static void write_reasons(FILE *out, const struct weighed *weighed)
 {
+	const struct psd_plan *plan = weighed->plan;
 	const enum psd_sync sync = plan->system->sync;
 
 	if (plan->layout.workers == 1) {
 		fputs("one worker: there is nobody to exchange with\n", out);
 		return;
 	}
-	if (sync != PSD_SYNC_HYBRID && sync != PSD_SYNC_SACP) {
+	if (!psd_choice_is_open(plan->system)) {
 		fprintf(out, "sync is %s: the system leaves no choice%s\n", psd_sync_names[sync],
-			sync == PSD_SYNC_SFB || sync == PSD_SYNC_ADAM ? ", and tensors without factors take ps" : "");
+			psd_choice_may_take_factors(plan->system) ? ", and tensors without factors take ps" : "");
 		return;
 	}
 	fprintf(out, "sync is %s, by the rule in %s (P = %u workers, S = %u shards, K = %u images):\n",
@@ -209,14 +202,27 @@ static void write_reasons(FILE *out, const struct psd_plan *plan)
 		plan->n_items ? plan->items[0].subject.batch : 0);
 	for (unsigned i = 0; i < plan->n_items; i++)
 		if (has_factors(&plan->items[i]))
-			write_reason(out, plan, &plan->items[i]);
-	write_dense_disagreement(out, plan);
+			write_reason(out, weighed, i);
+	write_dense_disagreement(out, weighed);
+}
+
+static enum psd_status weigh(struct weighed *weighed, const struct psd_plan *plan, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	*weighed = (struct weighed){plan, calloc(plan->n_items + 1u, sizeof(*weighed->items))};
+	if (!weighed->items)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan");
+	for (unsigned i = 0; i < plan->n_items && !status; i++)
+		status = psd_choice_weigh(weighed->items[i], plan, &plan->items[i], err);
+	return status;
 }
 
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
 				struct psd_error *err)
 {
 	char point[64], rate[PSD_UNITS_TEXT_MAX];
+	struct weighed weighed;
 	enum psd_status status;
 
 	psd_grid_write_text(out, planned->system->name);
@@ -228,10 +234,13 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	      "one "
 	      "chosen\n\n",
 	      out);
-	status = write_grid(out, &planned->plan, err);
-	if (status)
-		return status;
-	fputc('\n', out);
-	write_reasons(out, &planned->plan);
-	return PSD_OK;
+	status = weigh(&weighed, &planned->plan, err);
+	if (!status)
+		status = write_grid(out, &weighed, err);
+	if (!status) {
+		fputc('\n', out);
+		write_reasons(out, &weighed);
+	}
+	free(weighed.items);
+	return status;
 }

@@ -53,14 +53,15 @@ static void write_busy(struct psd_json *json, const struct psd_outcome *outcome)
 	psd_json_end(json, '}');
 }
 
-static void write_alternatives(struct psd_json *json, const struct psd_plan_item *item)
+static void write_alternatives(struct psd_json *json, const struct psd_plan *plan,
+			       const struct psd_alternative alternatives[PSD_CANDIDATES])
 {
 	psd_json_key(json, "alternatives");
 	psd_json_begin(json, '{');
-	for (int m = 0; m < PSD_METHODS; m++) {
-		const struct psd_alternative *alternative = &item->alternatives[m];
+	for (unsigned m = 0; m < PSD_CANDIDATES; m++) {
+		const struct psd_alternative *alternative = &alternatives[m];
 
-		psd_json_key(json, psd_method_names[m]);
+		psd_json_key(json, plan->candidates[m]->name);
 		if (!alternative->is_possible) {
 			psd_json_null(json);
 			continue;
@@ -73,8 +74,15 @@ static void write_alternatives(struct psd_json *json, const struct psd_plan_item
 	psd_json_end(json, '}');
 }
 
-static void write_item(struct psd_json *json, const struct psd_graph *graph, const struct psd_plan_item *item)
+static enum psd_status write_item(struct psd_json *json, const struct psd_plan *plan, const struct psd_plan_item *item,
+				  struct psd_error *err)
 {
+	const struct psd_graph *graph = plan->graph;
+	struct psd_alternative alternatives[PSD_CANDIDATES];
+	const enum psd_status status = psd_choice_weigh(alternatives, plan, item, err);
+
+	if (status)
+		return status;
 	psd_json_line(json);
 	psd_json_begin(json, '{');
 	write_text(json, "layer", graph->layers[item->layer].name);
@@ -83,10 +91,11 @@ static void write_item(struct psd_json *json, const struct psd_graph *graph, con
 	for (unsigned t = 0; t < item->n_tensors; t++)
 		psd_json_string(json, graph->tensors[item->first_tensor + t].name);
 	psd_json_end(json, ']');
-	write_text(json, "method", psd_method_names[item->method]);
+	write_text(json, "method", item->method->name);
 	write_count(json, "elements", item->subject.elements);
-	write_alternatives(json, item);
+	write_alternatives(json, plan, alternatives);
 	psd_json_end(json, '}');
+	return PSD_OK;
 }
 
 static enum psd_status write_plan(struct psd_json *json, const struct psd_subject_matter *matter,
@@ -99,11 +108,11 @@ static enum psd_status write_plan(struct psd_json *json, const struct psd_subjec
 		return status;
 	psd_json_key(json, "plan");
 	psd_json_begin(json, '[');
-	for (unsigned i = 0; i < made.plan.n_items; i++)
-		write_item(json, &matter->graph, &made.plan.items[i]);
+	for (unsigned i = 0; i < made.plan.n_items && !status; i++)
+		status = write_item(json, &made.plan, &made.plan.items[i], err);
 	psd_json_end(json, ']');
 	psd_case_release(&made);
-	return PSD_OK;
+	return status;
 }
 
 enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report, struct psd_error *err)

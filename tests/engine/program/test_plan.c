@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "engine/program/choice.h"
 #include "tests/simulate_helper.h"
 
 #define VGG19                                                                                                          \
@@ -98,7 +99,7 @@ static void check_biases(const struct psd_plan *plan)
 {
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
-		if (item->method != PSD_METHOD_SFB && item->method != PSD_METHOD_ADAM)
+		if (item->method != &psd_method_sfb && item->method != &psd_method_adam)
 			continue;
 		const struct psd_tensor *weight = &plan->graph->tensors[item->first_tensor];
 		cr_expect_eq(item->n_tensors, 2, "%s: layer '%s'", plan->system->name, layer_of(plan, item)->name);
@@ -129,8 +130,8 @@ static void check_eight_nodes(const struct psd_plan *plan)
 	cr_assert_eq(plan->n_items, 19);
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
-		cr_expect_eq(item->method, i < 3 ? PSD_METHOD_SFB : PSD_METHOD_PS, "'%s'", layer_of(plan, item)->name);
-		cr_expect_eq(item->was_choice, i < 3, "'%s'", layer_of(plan, item)->name);
+		cr_expect_eq(item->method, i < 3 ? &psd_method_sfb : &psd_method_ps, "'%s'",
+			     layer_of(plan, item)->name);
 		if (i < 3)
 			cr_expect_str_eq(layer_of(plan, item)->name, with_factors[i]);
 	}
@@ -148,7 +149,7 @@ static void check_thresholds(const struct psd_plan *plan)
 		const struct psd_plan_item *item = &plan->items[i];
 		const uint64_t M = item->subject.rows, N = item->subject.columns, K = 32;
 		const bool takes_factors = plan->layout.workers * K * (M + N) <= 2 * M * N;
-		cr_expect_eq(item->method, takes_factors ? PSD_METHOD_SFB : PSD_METHOD_PS, "'%s' of %u workers",
+		cr_expect_eq(item->method, takes_factors ? &psd_method_sfb : &psd_method_ps, "'%s' of %u workers",
 			     layer_of(plan, item)->name, plan->layout.workers);
 	}
 }
@@ -161,12 +162,24 @@ Test(plan, hybrid_leaves_factors_where_they_outgrow_the_matrix)
 		      check_thresholds);
 }
 
+static void weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
+		  const struct psd_plan_item *item)
+{
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_choice_weigh(alternatives, plan, item, &err), PSD_OK, "%s", err.text);
+}
+
 static void check_alone(const struct psd_plan *plan)
 {
-	for (unsigned i = 0; i < plan->n_items; i++)
-		for (int m = 0; m < PSD_METHODS; m++)
-			cr_expect_eq(plan->items[i].alternatives[m].node_bytes, 0, "%s: %s of '%s'", plan->system->name,
-				     psd_method_names[m], layer_of(plan, &plan->items[i])->name);
+	struct psd_alternative alternatives[PSD_CANDIDATES];
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		weigh(alternatives, plan, &plan->items[i]);
+		for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+			cr_expect_eq(alternatives[m].node_bytes, 0, "%s: %s of '%s'", plan->system->name,
+				     plan->candidates[m]->name, layer_of(plan, &plan->items[i])->name);
+	}
 }
 
 Test(plan, one_node_exchanges_nothing)
@@ -182,16 +195,15 @@ static void check_fixed(const struct psd_plan *plan)
 
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const bool has_factors = layer_of(plan, &plan->items[i])->kind == &psd_layer_inner_product;
-		enum psd_method expected = PSD_METHOD_PS;
+		const struct psd_method *expected = &psd_method_ps;
 		if (sync >= PSD_SYNC_ALL_REDUCE)
-			expected = PSD_METHOD_RING;
+			expected = &psd_method_all_reduces[sync - PSD_SYNC_ALL_REDUCE];
 		else if (has_factors && sync == PSD_SYNC_SFB)
-			expected = PSD_METHOD_SFB;
+			expected = &psd_method_sfb;
 		else if (has_factors && sync == PSD_SYNC_ADAM)
-			expected = PSD_METHOD_ADAM;
+			expected = &psd_method_adam;
 		cr_expect_eq(plan->items[i].method, expected, "%s: '%s'", plan->system->name,
 			     layer_of(plan, &plan->items[i])->name);
-		cr_expect_not(plan->items[i].was_choice);
 	}
 }
 
@@ -210,10 +222,10 @@ static void check_sacp(const struct psd_plan *plan)
 		const struct psd_plan_item *item = &plan->items[i];
 		const uint64_t P = plan->layout.workers, M = item->subject.rows, N = item->subject.columns,
 			       factors = 32 * (M + N);
-		enum psd_method expected = PSD_METHOD_PS;
+		const struct psd_method *expected = &psd_method_ps;
 		if (M > 0)
-			expected = (P - 1) * (P - 1) * factors <= P * factors + P * M * N ? PSD_METHOD_SFB
-											  : PSD_METHOD_ADAM;
+			expected = (P - 1) * (P - 1) * factors <= P * factors + P * M * N ? &psd_method_sfb
+											  : &psd_method_adam;
 		cr_expect_eq(item->method, expected, "'%s' of %lu workers", layer_of(plan, item)->name, P);
 	}
 }
@@ -235,18 +247,24 @@ static void check_argmin(const struct psd_plan *plan)
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
 		const bool has_factors = item->subject.rows > 0;
-		const double chosen_sec = item->alternatives[item->method].isolated_sec;
-		cr_expect(item->alternatives[item->method].is_possible);
-		for (int m = 0; m < PSD_METHODS; m++) {
-			const bool needs_factors = m == PSD_METHOD_SFB || m == PSD_METHOD_ADAM;
-			cr_expect_eq(item->alternatives[m].is_possible, has_factors || !needs_factors);
-			if (!item->alternatives[m].is_possible || (!is_hybrid && !needs_factors) ||
+		struct psd_alternative alternatives[PSD_CANDIDATES];
+		double chosen_sec = -1.0;
+		weigh(alternatives, plan, item);
+		for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+			if (plan->candidates[m] == item->method)
+				chosen_sec = alternatives[m].isolated_sec;
+		cr_assert_geq(chosen_sec, 0.0);
+		for (unsigned m = 0; m < PSD_CANDIDATES; m++) {
+			const bool needs_factors =
+				plan->candidates[m] == &psd_method_sfb || plan->candidates[m] == &psd_method_adam;
+			cr_expect_eq(alternatives[m].is_possible, has_factors || !needs_factors);
+			if (!alternatives[m].is_possible || (!is_hybrid && !needs_factors) ||
 			    (!is_hybrid && !has_factors))
 				continue;
-			cr_expect_leq(chosen_sec, item->alternatives[m].isolated_sec,
+			cr_expect_leq(chosen_sec, alternatives[m].isolated_sec,
 				      "%s, %u workers, '%s': %s takes %g s, %s %g s", plan->system->name,
-				      plan->layout.workers, layer_of(plan, item)->name, psd_method_names[item->method],
-				      chosen_sec, psd_method_names[m], item->alternatives[m].isolated_sec);
+				      plan->layout.workers, layer_of(plan, item)->name, item->method->name, chosen_sec,
+				      plan->candidates[m]->name, alternatives[m].isolated_sec);
 		}
 	}
 }
@@ -274,7 +292,7 @@ static void check_slices(const struct psd_plan *plan)
 		const struct psd_plan_item *item = &plan->items[i];
 		const uint64_t bytes = item->subject.elements * plan->value_bytes;
 		cr_assert_geq(item->n_slices, 1);
-		if (item->method == PSD_METHOD_SFB || item->method == PSD_METHOD_RING) {
+		if (item->method == &psd_method_sfb || item->method == &psd_method_all_reduces[0]) {
 			cr_expect_eq(item->n_slices, 1);
 			continue;
 		}
@@ -299,20 +317,23 @@ static void check_node_bytes(const struct psd_plan *plan)
 {
 	const uint64_t P = plan->layout.workers; /* = S */
 
+	struct psd_alternative alternatives[PSD_CANDIDATES]; /* ps, sfb, adam, ring */
+
 	for (unsigned i = 0; i < 3; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
 		const uint64_t M = item->subject.rows, N = item->subject.columns, K = 32;
+		weigh(alternatives, plan, item);
 		const uint64_t values = M * N + N; /* with the bias */
 		/* shards' parts differ by one value when they do not divide the tensor: pushed by or pulled to each of
 		 * the others */
-		cr_expect_geq(item->alternatives[PSD_METHOD_PS].node_bytes, 4 * (2 * values * (2 * P - 2) / P));
-		cr_expect_leq(item->alternatives[PSD_METHOD_PS].node_bytes, 4 * (2 * values * (2 * P - 2) / P + 4 * P));
-		cr_expect_eq(item->alternatives[PSD_METHOD_SFB].node_bytes, 4 * (2 * K * (P - 1) * (M + N)));
-		cr_expect_eq(item->alternatives[PSD_METHOD_ADAM].node_bytes, 4 * (P - 1) * (values + K * (M + N)));
+		cr_expect_geq(alternatives[0].node_bytes, 4 * (2 * values * (2 * P - 2) / P));
+		cr_expect_leq(alternatives[0].node_bytes, 4 * (2 * values * (2 * P - 2) / P + 4 * P));
+		cr_expect_eq(alternatives[1].node_bytes, 4 * (2 * K * (P - 1) * (M + N)));
+		cr_expect_eq(alternatives[2].node_bytes, 4 * (P - 1) * (values + K * (M + N)));
 		/* sends two chunks but once, and receives two but once; chunks differ by one value when P does not
 		 * divide the tensor */
-		cr_expect_leq(item->alternatives[PSD_METHOD_RING].node_bytes, 4 * (4 * (P - 1) * values / P + 4));
-		cr_expect_geq(item->alternatives[PSD_METHOD_RING].node_bytes + 4 * 4, 4 * (4 * (P - 1) * values / P));
+		cr_expect_leq(alternatives[3].node_bytes, 4 * (4 * (P - 1) * values / P + 4));
+		cr_expect_geq(alternatives[3].node_bytes + 4 * 4, 4 * (4 * (P - 1) * values / P));
 	}
 }
 

@@ -175,26 +175,28 @@ static void check_elements(const struct psd_program *program, const char *name)
 
 	for (unsigned i = 0; i < plan->n_items && psd_layout_hosts(&plan->layout) > 1; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
-		struct count counts[] = {{&psd_push, 0},    {&psd_pull, 0},	 {&psd_broadcast, 0},
-					 {&psd_to_root, 0}, {&psd_from_root, 0}, {plan->all_reduce, 0}};
+		struct count counts[] = {{&psd_push, 0},      {&psd_pull, 0},
+					 {&psd_broadcast, 0}, {&psd_to_root, 0},
+					 {&psd_from_root, 0}, {plan->candidates[PSD_CANDIDATES - 1]->pattern, 0}};
 		for (uint32_t o = 0; o < program->n_ops; o++) {
 			const struct psd_op *op = &program->ops[o];
 			if (op->item == (int)i && (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE))
 				add_elements(counts, op);
 		}
 		const uint64_t factors = (uint64_t)item->subject.batch * (item->subject.rows + item->subject.columns);
-		const bool is_ps = item->method == PSD_METHOD_PS;
-		const bool is_adam = item->method == PSD_METHOD_ADAM;
+		const bool is_ps = item->method == &psd_method_ps;
+		const bool is_adam = item->method == &psd_method_adam;
 		const bool has_peers = plan->layout.workers > 1;
 		cr_assert_eq(counts[0].elements, is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
 		cr_assert_eq(counts[1].elements, is_ps ? item->subject.elements : 0, "%s: item %u", name, i);
-		cr_assert_eq(counts[2].elements, item->method == PSD_METHOD_SFB && has_peers ? factors : 0,
+		cr_assert_eq(counts[2].elements, item->method == &psd_method_sfb && has_peers ? factors : 0,
 			     "%s: item %u", name, i);
 		cr_assert_eq(counts[3].elements, is_adam ? factors : 0, "%s: item %u", name, i);
 		cr_assert_eq(counts[4].elements, is_adam ? item->subject.elements : 0, "%s: item %u", name, i);
 		cr_assert_eq(counts[5].elements,
-			     item->method == PSD_METHOD_RING && has_peers ? item->subject.elements : 0, "%s: item %u",
-			     name, i);
+			     item->method == plan->candidates[PSD_CANDIDATES - 1] && has_peers ? item->subject.elements
+											       : 0,
+			     "%s: item %u", name, i);
 	}
 }
 
@@ -465,7 +467,7 @@ static void check_updates(const struct psd_program *program, const char *name)
 	double work_sec = 0.0;
 
 	for (unsigned i = 0; i < program->plan->n_items; i++)
-		if (program->plan->items[i].method != PSD_METHOD_PS)
+		if (program->plan->items[i].method != &psd_method_ps)
 			own_bytes += program->plan->items[i].subject.elements * program->plan->value_bytes;
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (program->ops[i].kind == PSD_OP_APPLY) {

@@ -97,7 +97,7 @@ Test(ground, rings_and_servers_do_not_wait_for_each_other)
 	struct psd_error err;
 
 	for (unsigned i = 0; i < mixed->made.plan.n_items; i += 2) {
-		mixed->made.plan.items[i].method = PSD_METHOD_PS;
+		mixed->made.plan.items[i].method = &psd_method_ps;
 		n_servers++;
 	}
 	cr_assert_gt(mixed->made.plan.n_items, n_servers);

@@ -54,7 +54,7 @@ static void compare(struct loaded *loaded, unsigned point)
 	cr_expect(fabs(by_flow_sec / by_message_sec - 1.0) < CLOSED_FORM_RATIO &&
 			  fabs(estimated_sec / by_message_sec - 1.0) < CLOSED_FORM_RATIO,
 		  "%s of %lu bytes, %u workers, %u a node: messages %g s, flow %g s, estimate %g s",
-		  made.plan.all_reduce->name, 4 * loaded->matter.graph.parameters, made.plan.layout.workers,
+		  made.plan.items[0].method->name, 4 * loaded->matter.graph.parameters, made.plan.layout.workers,
 		  made.plan.layout.workers_per_node, by_message_sec, by_flow_sec, estimated_sec);
 	psd_case_release(&made);
 }

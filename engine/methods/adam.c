@@ -1,0 +1,50 @@
+/* Factors to the host that owns the matrix, which rebuilds the gradient and applies it; the matrix from it to all.
+ * Source: Project Adam, OSDI'14. */
+#include "engine/program/program_builder.h"
+
+static const struct psd_route up = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_ROOT, PSD_BUFFER_FACTORS,
+				    PSD_BUFFER_FACTORS};
+static const struct psd_route down = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_BUFFER_PARAMETER,
+				      PSD_BUFFER_PARAMETER};
+
+static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage, uint32_t applied)
+{
+	const struct psd_stage reply = psd_stage_reply(b, stage);
+	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
+	const uint64_t bytes = elements * b->plan->value_bytes;
+	const uint32_t out = psd_builder_add_copy(b, stage, PSD_OP_COPY_OUT, PSD_WHERE_ROOT, bytes, applied);
+	const struct psd_message matrix = psd_builder_add_message(b, &reply, &down, elements);
+
+	psd_builder_after(b, matrix.send, out);
+	psd_builder_after(b, b->gate_pulled, matrix.receive);
+	/* the root's own device holds the matrix already, but takes part in the copy like every worker */
+	const uint32_t in = psd_builder_add_copy(b, stage, PSD_OP_COPY_IN, PSD_WHERE_WORKERS, bytes, matrix.receive);
+	psd_builder_after(b, in, applied);
+	if (in != matrix.receive)
+		psd_builder_after(b, in, b->gate_pulled);
+	psd_builder_add_done(b, stage, in);
+}
+
+static void unroll(struct psd_builder *b, const struct psd_stage *whole)
+{
+	const struct psd_layout *layout = &b->plan->layout;
+	struct psd_stage stage = *whole;
+
+	if (layout->workers == 1 && !layout->has_separate_servers) {
+		psd_builder_add_lone_worker(b, whole);
+		return;
+	}
+	const uint32_t arrived = psd_builder_add_factor_exchange(b, whole, &up);
+	const uint32_t applied = psd_builder_add_rebuild(b, whole, PSD_WHERE_ROOT, arrived);
+	for (stage.slice = 0; stage.slice < whole->item->n_slices; stage.slice++)
+		unroll_slice(b, &stage, applied);
+}
+
+const struct psd_method psd_method_adam = {
+	.name = "adam",
+	.pattern = &psd_to_root,
+	.needs_factors = true,
+	.is_sliced = true,
+	.has_root = true,
+	.unroll = unroll,
+};

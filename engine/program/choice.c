@@ -1,0 +1,114 @@
+/* Systems as rows: what they take an item by. */
+#include "engine/program/choice.h"
+
+struct choice {
+	const struct psd_method *dense;	  /* of items without factors */
+	const struct psd_method *matrix;  /* of items with factors, where the rule says no */
+	const struct psd_method *factors; /* where it says yes */
+	bool (*takes_factors)(const struct psd_subject *subject, unsigned workers,
+			      unsigned shards); /* NULL: no choice */
+	bool takes_any;				/* by seconds any candidate, else one of the latter two */
+};
+
+static bool sacp_takes_sfb(const struct psd_subject *subject, unsigned workers, unsigned shards)
+{
+	(void)shards;
+	return psd_cost_sacp_takes_sfb(subject, workers);
+}
+
+static const struct choice choices[] = {
+	[PSD_SYNC_PS] = {.dense = &psd_method_ps, .matrix = &psd_method_ps},
+	[PSD_SYNC_SFB] = {.dense = &psd_method_ps, .matrix = &psd_method_sfb},
+	[PSD_SYNC_ADAM] = {.dense = &psd_method_ps, .matrix = &psd_method_adam},
+	[PSD_SYNC_HYBRID] = {.dense = &psd_method_ps,
+			     .matrix = &psd_method_ps,
+			     .factors = &psd_method_sfb,
+			     .takes_factors = psd_cost_hybrid_takes_sfb,
+			     .takes_any = true},
+	[PSD_SYNC_SACP] = {.dense = &psd_method_ps,
+			   .matrix = &psd_method_adam,
+			   .factors = &psd_method_sfb,
+			   .takes_factors = sacp_takes_sfb},
+};
+
+static struct choice choice_of(const struct psd_system *system)
+{
+	if (system->sync < PSD_SYNC_ALL_REDUCE)
+		return choices[system->sync];
+	const struct psd_method *named = &psd_method_all_reduces[system->sync - PSD_SYNC_ALL_REDUCE];
+	return (struct choice){.dense = named, .matrix = named};
+}
+
+static bool has_factors(const struct psd_plan_item *item)
+{
+	return item->subject.rows > 0;
+}
+
+#define ADDRESS(identifier) &psd_method_##identifier,
+void psd_choice_candidates(struct psd_plan *plan)
+{
+	static const struct psd_method *const rows[] = {PSD_METHODS(ADDRESS)};
+	const enum psd_sync sync = plan->system->sync;
+
+	for (unsigned m = 0; m + 1 < PSD_CANDIDATES; m++)
+		plan->candidates[m] = rows[m];
+	plan->candidates[PSD_CANDIDATES - 1] =
+		&psd_method_all_reduces[sync < PSD_SYNC_ALL_REDUCE ? 0 : sync - PSD_SYNC_ALL_REDUCE];
+}
+
+bool psd_choice_is_open(const struct psd_system *system)
+{
+	return choice_of(system).takes_factors != NULL;
+}
+
+bool psd_choice_may_take_factors(const struct psd_system *system)
+{
+	const struct choice choice = choice_of(system);
+
+	return choice.takes_factors || choice.matrix->needs_factors;
+}
+
+const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	const struct choice choice = choice_of(plan->system);
+
+	if (!has_factors(item))
+		return choice.dense;
+	return choice.takes_factors && choice.takes_factors(&item->subject, plan->layout.workers, plan->layout.shards)
+		       ? choice.factors
+		       : choice.matrix;
+}
+
+static bool may_take(const struct choice *choice, const struct psd_plan_item *item, const struct psd_method *method)
+{
+	if (choice->takes_any)
+		return true;
+	return has_factors(item) ? method == choice->matrix || method == choice->factors : method == choice->dense;
+}
+
+unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
+			       const struct psd_plan_item *item)
+{
+	const struct choice choice = choice_of(plan->system);
+	unsigned best = PSD_CANDIDATES;
+
+	for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+		if (alternatives[m].is_possible && may_take(&choice, item, plan->candidates[m]) &&
+		    (best == PSD_CANDIDATES || alternatives[m].isolated_sec < alternatives[best].isolated_sec))
+			best = m;
+	return best;
+}
+
+enum psd_status psd_choice_make(const struct psd_method **method, const struct psd_plan *plan,
+				const struct psd_plan_item *item, struct psd_error *err)
+{
+	struct psd_alternative alternatives[PSD_CANDIDATES];
+
+	*method = psd_choice_by_bytes(plan, item);
+	if (plan->system->rule != PSD_RULE_SECONDS || !psd_choice_is_open(plan->system))
+		return PSD_OK;
+	const enum psd_status status = psd_choice_weigh(alternatives, plan, item, err);
+	if (status == PSD_OK)
+		*method = plan->candidates[psd_choice_by_seconds(alternatives, plan, item)];
+	return status;
+}

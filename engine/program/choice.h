@@ -1,0 +1,34 @@
+/* Which method an item gets: the one that its system names, or the choice of a rule. */
+#ifndef PSD_CHOICE_H
+#define PSD_CHOICE_H
+
+#include "engine/program/plan.h"
+
+/* What an item would take by one of the plan's candidates, alone on the cluster and in one slice: derived from the
+ * operations that the method unrolls to. */
+struct psd_alternative {
+	bool is_possible;    /* the method takes such an item */
+	uint64_t node_bytes; /* sent plus received by the busiest node per iteration */
+	double isolated_sec; /* from the gradient being final to its last operation */
+};
+
+/* Fills in plan->candidates. */
+void psd_choice_candidates(struct psd_plan *plan);
+/* False: the system takes no item by its factors. */
+bool psd_choice_may_take_factors(const struct psd_system *system);
+/* False: the system leaves no choice. */
+bool psd_choice_is_open(const struct psd_system *system);
+
+/* The method of the system or, where it chooses, of its published rule. Pure. */
+const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const struct psd_plan_item *item);
+/* PSD_ENOMEM. */
+enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
+				 const struct psd_plan_item *item, struct psd_error *err) PSD_MUST_CHECK;
+/* The candidate that is the fastest of those that an open system may take for the item; a tie keeps the earlier. */
+unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
+			       const struct psd_plan_item *item);
+/* By the system's own rule. PSD_ENOMEM. */
+enum psd_status psd_choice_make(const struct psd_method **method, const struct psd_plan *plan,
+				const struct psd_plan_item *item, struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

@@ -1,0 +1,37 @@
+/* Methods: how an item is synchronised. A method is a row in a file of its own, in engine/methods/; nothing outside that
+ * file asks which method an item has. */
+#ifndef PSD_METHOD_H
+#define PSD_METHOD_H
+
+#include <stdbool.h>
+
+#include "engine/schedules/pattern.h"
+
+struct psd_builder;
+struct psd_stage;
+
+struct psd_method {
+	const char *name;		   /* in plans */
+	const struct psd_pattern *pattern; /* of its transfers: that in which most nodes send to one at a time */
+	bool needs_factors; /* takes only items whose gradient is made from factors; keeps all workers' */
+	bool is_sliced;	    /* an item moves in slices, else as a whole */
+	bool has_root;	    /* an item belongs to the host of one shard; shards take turns */
+	/* A shard updates its part of each slice, and keeps what it receives of it from every worker. Else whoever
+	 * updates has the whole gradient. */
+	bool has_parts;
+	/* Appends the operations that synchronise an item, and says which of them end it. */
+	void (*unroll)(struct psd_builder *builder, const struct psd_stage *whole);
+};
+
+/* One row each, in the order in which plans show them. */
+#define PSD_METHODS(ROW) ROW(ps) ROW(sfb) ROW(adam)
+
+#define PSD_DECLARE_METHOD(identifier) extern const struct psd_method psd_method_##identifier;
+PSD_METHODS(PSD_DECLARE_METHOD)
+extern const struct psd_method psd_method_all_reduces[]; /* one for each of psd_all_reduces */
+
+/* What an item of a system is weighed by: the rows above, and one all-reduce. */
+#define PSD_COUNT_METHOD(identifier) +1
+enum { PSD_CANDIDATES = PSD_METHODS(PSD_COUNT_METHOD) + 1 };
+
+#endif

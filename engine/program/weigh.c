@@ -1,0 +1,103 @@
+/* Weighs the alternatives of an item: unrolls each alone, adds up what its operations send, and follows their edges. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/program/choice.h"
+#include "engine/program/program_builder.h"
+
+static uint64_t node_bytes(const struct psd_program *program, unsigned node)
+{
+	const struct psd_traffic traffic = psd_program_traffic(program, node);
+
+	return traffic.sent_bytes + traffic.received_bytes;
+}
+
+/* Nodes of a kind are alike but for the last one; the first shard's is the root. */
+static uint64_t busiest_node_bytes(const struct psd_program *program)
+{
+	const struct psd_layout *layout = &program->plan->layout;
+	const unsigned candidates[] = {0, layout->nodes - 1, psd_layout_node(layout, psd_layout_shard_host(layout, 0)),
+				       psd_layout_nodes(layout) - 1};
+	uint64_t most_bytes = 0;
+
+	for (unsigned i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
+		const uint64_t bytes = node_bytes(program, candidates[i]);
+
+		most_bytes = bytes > most_bytes ? bytes : most_bytes;
+	}
+	return most_bytes;
+}
+
+static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
+{
+	const struct psd_layout *layout = &plan->layout;
+	const struct psd_rates *rates = &plan->alone_rates;
+
+	if (op->kind == PSD_OP_SEND)
+		return psd_cost_transfer_sec(&op->payload, layout, rates) +
+		       (psd_layout_nodes(layout) > 1 ? rates->latency_sec : 0.0);
+	if (op->kind == PSD_OP_COLLECTIVE)
+		return psd_cost_transfer_sec(&op->payload, layout, rates) +
+		       psd_cost_delay_sec(&op->payload, layout, rates);
+	return op->work_sec;
+}
+
+/* From the first operation to the end of the last that ends the item. Edges go from earlier operations to later ones,
+ * as yet unsorted. */
+static double longest_chain_sec(const struct psd_builder *b, double *end_sec)
+{
+	const struct psd_program *program = &b->program;
+	double chain_sec = 0.0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		double begin_sec = op->kind == PSD_OP_RECEIVE ? end_sec[op->match] : 0.0;
+
+		for (uint32_t e = 0; e < program->n_edges; e++)
+			if (program->dependents[e].op == i)
+				begin_sec = fmax(begin_sec, end_sec[program->dependencies[e].op]);
+		end_sec[i] = begin_sec + op_sec(b->plan, op);
+	}
+	for (uint32_t i = 0; i < b->n_done; i += 2)
+		chain_sec = fmax(chain_sec, end_sec[b->done_ops[i + 1]]);
+	return chain_sec;
+}
+
+static enum psd_status weigh(struct psd_alternative *alternative, const struct psd_plan *plan,
+			     const struct psd_plan_item *item, const struct psd_method *method, struct psd_error *err)
+{
+	struct psd_plan_item alone = *item;
+	struct psd_builder b = {.plan = plan, .program = {.plan = plan}};
+	double *end_sec = NULL;
+
+	alone.method = method;
+	alone.n_slices = 1;
+	alone.root = psd_layout_shard_host(&plan->layout, 0);
+	b.gate_backward = b.gate_copied_out = b.gate_pushed = b.gate_pulled = PSD_NO_OP;
+	method->unroll(&b,
+		       &(struct psd_stage){.item = &alone, .gradient = psd_builder_add_gate(&b, PSD_WHERE_WORKERS)});
+	if (!b.is_out_of_memory)
+		end_sec = calloc(b.program.n_ops, sizeof(*end_sec));
+	if (end_sec)
+		*alternative =
+			(struct psd_alternative){true, busiest_node_bytes(&b.program), longest_chain_sec(&b, end_sec)};
+	psd_builder_release(&b);
+	free(end_sec);
+	return end_sec ? PSD_OK
+		       : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the choice of a method");
+}
+
+enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
+				 const struct psd_plan_item *item, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned m = 0; m < PSD_CANDIDATES && !status; m++) {
+		const struct psd_method *method = plan->candidates[m];
+
+		alternatives[m] = (struct psd_alternative){.is_possible = false};
+		if (!method->needs_factors || item->subject.rows > 0)
+			status = weigh(&alternatives[m], plan, item, method, err);
+	}
+	return status;
+}
