@@ -103,12 +103,9 @@ static enum psd_status prepare_norm(struct psd_cpu_layer *self, bool is_scale, s
 {
 	const struct psd_layer *model = self->model;
 	const uint64_t vector_bytes = model->shape.channels * sizeof(float);
-	struct batch_norm *norm;
-	enum psd_status status = psd_cpu_take_details(self, sizeof(*norm), err);
+	struct batch_norm *norm = self->details;
+	enum psd_status status;
 
-	if (status)
-		return status;
-	norm = self->details;
 	norm->is_scale = is_scale;
 	norm->mean = psd_cpu_take(self->compute, vector_bytes);
 	norm->variance = psd_cpu_take(self->compute, vector_bytes);
@@ -182,5 +179,6 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 						: psd_cpu_op_run(&norm->training.backward, self, err);
 }
 
-const struct psd_cpu_kind psd_cpu_batch_norm = {.prepare = prepare, .forward = forward, .backward = backward};
-const struct psd_cpu_kind psd_cpu_scale = {.prepare = prepare_scale, .forward = psd_cpu_forward, .backward = backward};
+const struct psd_cpu_kind psd_cpu_batch_norm = {prepare, forward, backward, .details_bytes = sizeof(struct batch_norm)};
+const struct psd_cpu_kind psd_cpu_scale = {prepare_scale, psd_cpu_forward, backward,
+					   .details_bytes = sizeof(struct batch_norm)};

@@ -205,12 +205,9 @@ static enum psd_status prepare_data_backward(struct psd_cpu_layer *self, const s
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct conv_shape shape;
-	struct conv *conv;
-	enum psd_status status = psd_cpu_take_details(self, sizeof(*conv), err);
+	struct conv *conv = self->details;
+	enum psd_status status;
 
-	if (status)
-		return status;
-	conv = self->details;
 	describe_conv(self, &shape);
 	status = describe_forward(self, &shape, err);
 	if (!status)
@@ -249,4 +246,4 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-const struct psd_cpu_kind psd_cpu_conv = {.prepare = prepare, .forward = forward, .backward = backward};
+const struct psd_cpu_kind psd_cpu_conv = {prepare, forward, backward, .details_bytes = sizeof(struct conv)};

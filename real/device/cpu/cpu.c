@@ -116,6 +116,12 @@ static enum psd_status take_states(struct psd_compute *compute, struct psd_error
 	return PSD_OK;
 }
 
+static enum psd_status prepare_layer(struct psd_cpu_layer *layer, struct psd_error *err)
+{
+	layer->details = psd_cpu_take(layer->compute, layer->kind->details_bytes);
+	return layer->details ? layer->kind->prepare(layer, err) : psd_cpu_no_memory(err);
+}
+
 static enum psd_status prepare(struct psd_compute *compute, float *const parameters[], float *const gradients[],
 			       struct psd_error *err)
 {
@@ -130,7 +136,7 @@ static enum psd_status prepare(struct psd_compute *compute, float *const paramet
 	if (!status)
 		status = take_states(compute, err);
 	for (unsigned l = 0; l < compute->graph->n_layers && !status; l++)
-		status = compute->layers[l].kind->prepare(&compute->layers[l], err);
+		status = prepare_layer(&compute->layers[l], err);
 	return status ? status : psd_cpu_place(compute, err);
 }
 

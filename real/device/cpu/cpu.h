@@ -117,8 +117,9 @@ struct psd_cpu_kind {
 	enum psd_status (*prepare)(struct psd_cpu_layer *self, struct psd_error *err);
 	enum psd_status (*forward)(struct psd_cpu_layer *self, struct psd_error *err);
 	enum psd_status (*backward)(struct psd_cpu_layer *self, struct psd_error *err);
-	bool keeps_output; /* for its backward: no layer above may overwrite it */
-	bool keeps_diff;   /* the gradient of its output outlives the iteration */
+	size_t details_bytes; /* zeroed memory of its own for each layer, taken before prepare */
+	bool keeps_output;    /* for its backward: no layer above may overwrite it */
+	bool keeps_diff;      /* the gradient of its output outlives the iteration */
 };
 
 /* The rows: psd_layer_conv is carried out by psd_cpu_conv. */
@@ -149,8 +150,6 @@ const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
 /* bytes of zeroed memory, aligned to 64, until close; NULL without memory. */
 void *psd_cpu_take(struct psd_compute *compute, uint64_t bytes);
 void psd_cpu_release_taken(struct psd_compute *compute);
-/* Details of the layer, all zero; PSD_ENOMEM. */
-enum psd_status psd_cpu_take_details(struct psd_cpu_layer *self, size_t bytes, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_cpu_no_memory(struct psd_error *err);
 /* The slot of the role's scratch, which will have room for bytes. */
 void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes);

@@ -80,12 +80,8 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 {
 	const struct psd_layer *model = self->model;
 	const double ratio = model->settings.dropout.ratio; /* below 1 */
-	struct dropout *dropout;
-	enum psd_status status = psd_cpu_take_details(self, sizeof(*dropout), err);
+	struct dropout *dropout = self->details;
 
-	if (status)
-		return status;
-	dropout = self->details;
 	dropout->threshold = (uint32_t)fmin(ratio * 0x1p32, 0x1p32 - 1);
 	dropout->scale = (float)(1 / (1 - ratio));
 	dropout->elements = model->shape.channels * model->shape.height * model->shape.width;
@@ -137,4 +133,4 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-const struct psd_cpu_kind psd_cpu_dropout = {.prepare = prepare, .forward = forward, .backward = backward};
+const struct psd_cpu_kind psd_cpu_dropout = {prepare, forward, backward, .details_bytes = sizeof(struct dropout)};

@@ -46,11 +46,9 @@ enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, dnnl_alg_kin
 					struct psd_error *err)
 {
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status = psd_cpu_take_details(self, sizeof(struct psd_cpu_twins), err);
+	enum psd_status status = psd_cpu_may_work_in_place(self) ? psd_cpu_declare_in_place(self, err)
+								 : psd_cpu_declare(self, &in->desc, err);
 
-	if (!status)
-		status = psd_cpu_may_work_in_place(self) ? psd_cpu_declare_in_place(self, err)
-							 : psd_cpu_declare(self, &in->desc, err);
 	if (!status)
 		status = prepare_forward(self, algorithm, is_done, err);
 	if (!status && in->has_diff)

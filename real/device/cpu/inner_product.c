@@ -43,12 +43,9 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const struct psd_layer *model = self->model;
 	const dnnl_memory_desc_t plain = psd_cpu_plain(psd_cpu_below(self, 0)), top = psd_cpu_plain(self);
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	struct inner_product *inner;
-	enum psd_status status = psd_cpu_take_details(self, sizeof(*inner), err);
+	struct inner_product *inner = self->details;
+	enum psd_status status;
 
-	if (status)
-		return status;
-	inner = self->details;
 	inner->rows = plain.dims[1] * plain.dims[2] * plain.dims[3];
 	inner->columns = model->settings.inner_product.outputs;
 	if (in->has_diff && (uint64_t)inner->rows * sizeof(float) % ALIASING_BYTES == 0)
@@ -193,5 +190,5 @@ void psd_cpu_rebuild(struct psd_compute *compute, const struct psd_factors *fact
 	(void)differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
 }
 
-const struct psd_cpu_kind psd_cpu_inner_product = {
-	.prepare = prepare, .forward = forward, .backward = backward, .keeps_diff = true};
+const struct psd_cpu_kind psd_cpu_inner_product = {prepare, forward, backward,
+						   .details_bytes = sizeof(struct inner_product), .keeps_diff = true};

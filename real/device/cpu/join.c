@@ -13,12 +13,8 @@ static enum psd_status take_join(struct psd_cpu_layer *self, struct psd_error *e
 {
 	const unsigned n_inputs = self->model->n_inputs;
 	const uint64_t bytes = n_inputs * sizeof(struct psd_cpu_op);
-	struct join *join;
-	const enum psd_status status = psd_cpu_take_details(self, sizeof(*join), err);
+	struct join *join = self->details;
 
-	if (status)
-		return status;
-	join = self->details;
 	join->forward = psd_cpu_take(self->compute, bytes);
 	join->backward = psd_cpu_take(self->compute, bytes);
 	join->convert = psd_cpu_take(self->compute, bytes);
@@ -116,7 +112,8 @@ static enum psd_status forward_concat(struct psd_cpu_layer *self, struct psd_err
 	return status;
 }
 
-const struct psd_cpu_kind psd_cpu_concat = {.prepare = prepare_concat, .forward = forward_concat, .backward = backward};
+const struct psd_cpu_kind psd_cpu_concat = {prepare_concat, forward_concat, backward,
+					    .details_bytes = sizeof(struct join)};
 
 /* ---- sum ---- */
 
@@ -177,4 +174,4 @@ static enum psd_status forward_add(struct psd_cpu_layer *self, struct psd_error 
 	return status;
 }
 
-const struct psd_cpu_kind psd_cpu_add = {.prepare = prepare_add, .forward = forward_add, .backward = backward};
+const struct psd_cpu_kind psd_cpu_add = {prepare_add, forward_add, backward, .details_bytes = sizeof(struct join)};

@@ -52,10 +52,8 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 {
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	struct psd_cpu_arg workspace;
-	enum psd_status status = psd_cpu_take_details(self, sizeof(struct psd_cpu_twins), err);
+	enum psd_status status = psd_cpu_declare(self, &in->desc, err);
 
-	if (!status)
-		status = psd_cpu_declare(self, &in->desc, err);
 	if (!status)
 		status = prepare_forward(self, &workspace, err);
 	if (!status && in->has_diff)
@@ -63,4 +61,5 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return status;
 }
 
-const struct psd_cpu_kind psd_cpu_lrn = {.prepare = prepare, .forward = psd_cpu_forward, .backward = psd_cpu_backward};
+const struct psd_cpu_kind psd_cpu_lrn = {prepare, psd_cpu_forward, psd_cpu_backward,
+					 .details_bytes = sizeof(struct psd_cpu_twins)};

@@ -53,12 +53,6 @@ void psd_cpu_release_taken(struct psd_compute *compute)
 	}
 }
 
-enum psd_status psd_cpu_take_details(struct psd_cpu_layer *self, size_t bytes, struct psd_error *err)
-{
-	self->details = psd_cpu_take(self->compute, bytes);
-	return self->details ? PSD_OK : psd_cpu_no_memory(err);
-}
-
 void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes)
 {
 	if (bytes > compute->scratch[role].bytes)

@@ -107,10 +107,8 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, const struct
 static enum psd_status prepare_shape(struct psd_cpu_layer *self, const struct pool_shape *shape, struct psd_error *err)
 {
 	struct psd_cpu_arg workspace;
-	enum psd_status status = psd_cpu_take_details(self, sizeof(struct psd_cpu_twins), err);
+	enum psd_status status = prepare_forward(self, shape, &workspace, err);
 
-	if (!status)
-		status = prepare_forward(self, shape, &workspace, err);
 	if (!status && psd_cpu_input(self, 0)->has_diff)
 		status = prepare_backward(self, shape, workspace, err);
 	return status;
@@ -134,6 +132,7 @@ static enum psd_status prepare_global(struct psd_cpu_layer *self, struct psd_err
 	return prepare_shape(self, &whole, err);
 }
 
-const struct psd_cpu_kind psd_cpu_pool = {.prepare = prepare, .forward = psd_cpu_forward, .backward = psd_cpu_backward};
-const struct psd_cpu_kind psd_cpu_global_pool = {
-	.prepare = prepare_global, .forward = psd_cpu_forward, .backward = psd_cpu_backward};
+const struct psd_cpu_kind psd_cpu_pool = {prepare, psd_cpu_forward, psd_cpu_backward,
+					  .details_bytes = sizeof(struct psd_cpu_twins)};
+const struct psd_cpu_kind psd_cpu_global_pool = {prepare_global, psd_cpu_forward, psd_cpu_backward,
+						 .details_bytes = sizeof(struct psd_cpu_twins)};

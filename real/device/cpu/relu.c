@@ -10,4 +10,5 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return psd_cpu_prepare_eltwise(self, dnnl_eltwise_relu_use_dst_for_bwd, is_fused, err);
 }
 
-const struct psd_cpu_kind psd_cpu_relu = {.prepare = prepare, .forward = psd_cpu_forward, .backward = psd_cpu_backward};
+const struct psd_cpu_kind psd_cpu_relu = {prepare, psd_cpu_forward, psd_cpu_backward,
+					  .details_bytes = sizeof(struct psd_cpu_twins)};

@@ -6,5 +6,5 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return psd_cpu_prepare_eltwise(self, dnnl_eltwise_logistic_use_dst_for_bwd, false, err);
 }
 
-const struct psd_cpu_kind psd_cpu_sigmoid = {
-	.prepare = prepare, .forward = psd_cpu_forward, .backward = psd_cpu_backward, .keeps_output = true};
+const struct psd_cpu_kind psd_cpu_sigmoid = {prepare, psd_cpu_forward, psd_cpu_backward,
+					     .details_bytes = sizeof(struct psd_cpu_twins), .keeps_output = true};

@@ -15,12 +15,9 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const struct psd_layer *model = self->model;
 	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	struct softmax_loss *loss;
-	enum psd_status status = psd_cpu_take_details(self, sizeof(*loss), err);
+	struct softmax_loss *loss = self->details;
+	enum psd_status status;
 
-	if (status)
-		return status;
-	loss = self->details;
 	if (model->shape.height != 1 || model->shape.width != 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (softmax-loss) has an input of %ux%u places, the cpu needs 1x1",
@@ -111,5 +108,5 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-const struct psd_cpu_kind psd_cpu_softmax_loss = {
-	.prepare = prepare, .forward = forward, .backward = backward, .keeps_output = true};
+const struct psd_cpu_kind psd_cpu_softmax_loss = {prepare, forward, backward,
+						  .details_bytes = sizeof(struct softmax_loss), .keeps_output = true};
