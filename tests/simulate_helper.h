@@ -1,5 +1,5 @@
-/* A case of a scenario text, and its simulation in a child process (SimGrid is one per process). Any failure ends the
- * test with the library's own message. */
+/* The estimate of a case, and its simulation in a child process (SimGrid is one per process). Any failure ends the test
+ * with the library's own message. */
 #ifndef PSD_TESTS_SIMULATE_HELPER_H
 #define PSD_TESTS_SIMULATE_HELPER_H
 
@@ -15,42 +15,9 @@
 #include "engine/program/case.h"
 #include "engine/program/outcome.h"
 #include "sim/executor/simulate.h"
+#include "tests/loaded_helper.h"
 
 enum { SIMULATION_CPU_SEC_MAX = 60 };
-
-/* A scenario with the graph and the costs that it names; must not move while cases are made of it. */
-struct loaded {
-	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
-};
-
-/* Paths in `text` are relative to the root of the sources. Needs _DEFAULT_SOURCE in the file that includes this. */
-static inline void loaded_open(struct loaded *loaded, const char *text)
-{
-	static const char *const no_settings[] = {NULL};
-	struct psd_error err = {.text = ""};
-
-	cr_assert_eq(psd_scenario_parse(&loaded->scenario, "test.yaml", text, strlen(text), no_settings, &err), PSD_OK,
-		     "%s\n%s", err.text, text);
-	cr_assert_eq(psd_subject_matter_load(&loaded->matter, &loaded->scenario, &err), PSD_OK, "%s\n%s", err.text,
-		     text);
-}
-
-static inline void loaded_close(struct loaded *loaded)
-{
-	psd_subject_matter_release(&loaded->matter);
-	psd_scenario_release(&loaded->scenario);
-}
-
-/* psd_case_release() when done. */
-static inline void loaded_case(struct psd_case *made, const struct loaded *loaded, unsigned system, unsigned point)
-{
-	struct psd_error err = {.text = ""};
-
-	cr_assert_eq(psd_case_make(made, &loaded->matter, &loaded->scenario.systems[system],
-				   psd_scenario_point(&loaded->scenario, point), &err),
-		     PSD_OK, "%s", err.text);
-}
 
 static inline struct psd_outcome estimated(const struct psd_case *made)
 {

@@ -113,7 +113,7 @@ static void release(struct alone *alone)
 
 static void check_same_tensors(const struct training *together, const struct alone *alone, const char *what)
 {
-	const struct psd_graph *graph = &together->matter.graph;
+	const struct psd_graph *graph = &together->loaded.matter.graph;
 	const float *left = training_parameters(together, 0), *right = training_parameters(alone->trained, 0);
 	const float *begin = training_parameters(alone->begun, 0);
 	double worst_ratio = 0;
@@ -246,7 +246,7 @@ Test(run, barrier_and_slices_change_nothing)
 Test(run, training_starts_near_chance)
 {
 	struct alone alone = train_alone(&cifar10, 1);
-	const struct psd_graph *graph = &alone.begun->matter.graph;
+	const struct psd_graph *graph = &alone.begun->loaded.matter.graph;
 	const float *values = training_parameters(alone.begun, 0);
 
 	for (unsigned t = 0; t < graph->n_tensors; t++) {

@@ -12,12 +12,12 @@
 
 static size_t parameter_bytes(const struct training *training)
 {
-	return training->matter.graph.parameters * sizeof(*training->parameters);
+	return training->loaded.matter.graph.parameters * sizeof(*training->parameters);
 }
 
 float *training_parameters(const struct training *training, unsigned host)
 {
-	return training->parameters + host * training->matter.graph.parameters;
+	return training->parameters + host * training->loaded.matter.graph.parameters;
 }
 
 bool training_is_same(const struct training *left, unsigned left_host, const struct training *right,
@@ -32,9 +32,9 @@ static void keep(void *context, unsigned self, const struct psd_memory *memory)
 	const struct training *training = context;
 	float *to = training_parameters(training, self);
 
-	for (unsigned t = 0; t < training->matter.graph.n_tensors; t++) {
-		memcpy(to, memory->parameters[t], training->matter.graph.tensors[t].elements * sizeof(*to));
-		to += training->matter.graph.tensors[t].elements;
+	for (unsigned t = 0; t < training->loaded.matter.graph.n_tensors; t++) {
+		memcpy(to, memory->parameters[t], training->loaded.matter.graph.tensors[t].elements * sizeof(*to));
+		to += training->loaded.matter.graph.tensors[t].elements;
 	}
 }
 
@@ -46,38 +46,27 @@ static void kill_victim(void *context, const struct psd_progress *progress)
 		raise(SIGKILL);
 }
 
-static void load(struct training *training, const char *text, size_t length)
-{
-	struct psd_error err = {.text = ""};
-
-	cr_assert_eq(psd_scenario_parse(&training->scenario, "scenarios/test.yaml", text, length, NULL, &err), PSD_OK,
-		     "%s", err.text);
-	cr_assert_eq(psd_subject_matter_load(&training->matter, &training->scenario, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_case_make(&training->made, &training->matter, &training->scenario.systems[0],
-				   psd_scenario_point(&training->scenario, 0), &err),
-		     PSD_OK, "%s", err.text);
-}
-
 struct training *training_make(const char *graph, const char *system, unsigned workers, unsigned workers_per_node,
 			       uint32_t batch, uint64_t seed, const char *train)
 {
 	struct training *training = calloc(1, sizeof(*training));
 	char text[2048];
-	const int length =
-		snprintf(text, sizeof(text),
-			 "title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
-			 "cluster: {nodes: %u, workers_per_node: %u, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			 "systems:\n  - {name: s, %s}\nseed: %llu\ntrain: {%s}\n",
-			 graph[0] == '/' ? "" : "models/", graph, batch, workers / workers_per_node, workers_per_node,
-			 system, (unsigned long long)seed, train);
 
 	cr_assert(training);
-	load(training, text, (size_t)length);
+	snprintf(text, sizeof(text),
+		 "title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
+		 "cluster: {nodes: %u, workers_per_node: %u, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		 "systems:\n  - {name: s, %s}\nseed: %llu\ntrain: {%s}\n",
+		 graph[0] == '/' ? "" : "scenarios/models/", graph, batch, workers / workers_per_node, workers_per_node,
+		 system, (unsigned long long)seed, train);
+
+	loaded_open(&training->loaded, text);
+	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->victim = TRAINING_MOST_HOSTS;
 	training->options = (struct psd_launch_options){
 		.made = &training->made,
-		.train = &training->scenario.train,
-		.n_iterations = (uint32_t)training->scenario.train.iterations,
+		.train = &training->loaded.scenario.train,
+		.n_iterations = (uint32_t)training->loaded.scenario.train.iterations,
 		.ground = PSD_GROUND_LOOPBACK,
 		.connect_sec = WITHIN_SEC,
 		.stall_sec = WITHIN_SEC,
@@ -100,7 +89,6 @@ void training_free(struct training *training)
 {
 	munmap(training->parameters, TRAINING_MOST_HOSTS * parameter_bytes(training));
 	psd_case_release(&training->made);
-	psd_subject_matter_release(&training->matter);
-	psd_scenario_release(&training->scenario);
+	loaded_close(&training->loaded);
 	free(training);
 }

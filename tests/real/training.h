@@ -3,13 +3,13 @@
 #define PSD_TESTS_REAL_TRAINING_H
 
 #include "real/cluster/launch.h"
+#include "tests/loaded_helper.h"
 
 enum { TRAINING_MOST_HOSTS = 5 };
 
 /* What a run leaves: every host's parameters, in memory that the processes share. */
 struct training {
-	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct loaded loaded;
 	struct psd_case made;
 	struct psd_launch_options options; /* to be changed between training_make() and training_run() */
 	float *parameters;		   /* host after host, tensor after tensor */

@@ -26,7 +26,7 @@ Test(room, every_worker_has_two_copies_and_its_activations)
 		       replayed_bytes = psd_room_least_bytes(&one->made, true);
 
 	cr_expect_eq(trained_bytes - replayed_bytes, WORKERS * (TRAINING_BYTES + 2 * 4 * (uint64_t)PARAMETERS +
-								BATCH * one->matter.graph.activation_bytes));
+								BATCH * one->loaded.matter.graph.activation_bytes));
 	cr_expect_gt(psd_room_least_bytes(&two->made, false), trained_bytes);
 	cr_expect_lt(trained_bytes, GIB); /* what any machine has */
 	training_free(one);

@@ -11,6 +11,7 @@
 #include "real/session/folded.h"
 #include "real/session/replay.h"
 #include "tests/cli_helper.h"
+#include "tests/loaded_helper.h"
 #include "tests/real/scratch_folder.h"
 
 #define WITHIN_SEC     60.0
@@ -20,8 +21,7 @@ TestSuite(replay, .timeout = 120); /* of all of them: Criterion leaks where only
 
 /* A case, and what its replay on loopback had to say. */
 struct replayed {
-	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct loaded loaded;
 	struct psd_case made;
 	struct psd_worker_result result;
 };
@@ -29,22 +29,17 @@ struct replayed {
 static void make(struct replayed *replayed, const char *bandwidth, const char *system, const char *emulation)
 {
 	char text[2048];
-	struct psd_error err = {.text = ""};
-	const int length =
-		snprintf(text, sizeof(text),
-			 "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\n"
-			 "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
-			 "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, "
-			 "reduce: 1GBps, "
-			 "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
-			 emulation, bandwidth, system);
 
-	cr_assert_eq(psd_scenario_parse(&replayed->scenario, "scenarios/test.yaml", text, (size_t)length, NULL, &err),
-		     PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_subject_matter_load(&replayed->matter, &replayed->scenario, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_case_make(&replayed->made, &replayed->matter, &replayed->scenario.systems[0],
-				   psd_scenario_point(&replayed->scenario, 0), &err),
-		     PSD_OK, "%s", err.text);
+	snprintf(text, sizeof(text),
+		 "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 8}\n"
+		 "compute: {device: titan-x, images_per_sec: 800, replay: true}\n%s\n"
+		 "cluster: {nodes: 3, network: {bandwidth: %s, latency: 50us}, host: {copy: 1GBps, "
+		 "reduce: 1GBps, "
+		 "iteration: 1ms, collective: [{call: 1ms, step: 100us}]}}\nsystems:\n  - {name: s, %s}\n",
+		 emulation, bandwidth, system);
+
+	loaded_open(&replayed->loaded, text);
+	loaded_case(&replayed->made, &replayed->loaded, 0, 0);
 }
 
 static void replay_at(const char *bandwidth, enum psd_ground ground, struct replayed *replayed, const char *system,
@@ -53,8 +48,8 @@ static void replay_at(const char *bandwidth, enum psd_ground ground, struct repl
 	struct psd_error err = {.text = ""};
 	struct psd_launch_options launch = {
 		.made = &replayed->made,
-		.train = &replayed->scenario.train,
-		.replay = &replayed->scenario.replay,
+		.train = &replayed->loaded.scenario.train,
+		.replay = &replayed->loaded.scenario.replay,
 		.n_iterations = 4,
 		.ground = ground,
 		.connect_sec = WITHIN_SEC,
@@ -78,8 +73,7 @@ static void replay(struct replayed *replayed, const char *system, const char *em
 static void release(struct replayed *replayed)
 {
 	psd_case_release(&replayed->made);
-	psd_subject_matter_release(&replayed->matter);
-	psd_scenario_release(&replayed->scenario);
+	loaded_close(&replayed->loaded);
 }
 
 static const char *const systems[] = {
@@ -157,11 +151,11 @@ Test(replay, takes_as_long_as_predicted_in_the_seconds_of_the_cluster)
 			struct replayed replayed;
 
 			replay(&replayed, systems[s], emulations[e]);
-			cr_expect_float_eq(replayed.result.parts.compute_sec, replayed.matter.costs.compute_sec,
-					   SAME_SUM_RATIO * replayed.matter.costs.compute_sec);
+			cr_expect_float_eq(replayed.result.parts.compute_sec, replayed.loaded.matter.costs.compute_sec,
+					   SAME_SUM_RATIO * replayed.loaded.matter.costs.compute_sec);
 			expect_whole(&replayed.result);
 			cr_expect_geq(replayed.result.iteration_sec,
-				      (1 - SAME_SUM_RATIO) * (replayed.matter.costs.compute_sec + 1e-3));
+				      (1 - SAME_SUM_RATIO) * (replayed.loaded.matter.costs.compute_sec + 1e-3));
 			release(&replayed);
 		}
 }
@@ -178,7 +172,7 @@ Test(replay, waits_for_what_a_ring_costs_beside_the_network)
 			ring_sec += 1e-3 + 4 * 100e-6; /* three workers: four steps */
 	cr_expect_gt(ring_sec, 0.0);
 	cr_expect_geq(replayed.result.iteration_sec,
-		      (1 - SAME_SUM_RATIO) * (replayed.matter.costs.compute_sec + 1e-3 + ring_sec));
+		      (1 - SAME_SUM_RATIO) * (replayed.loaded.matter.costs.compute_sec + 1e-3 + ring_sec));
 	release(&replayed);
 }
 
@@ -192,8 +186,8 @@ Test(replay, has_links_as_slow_as_everything_else)
 
 	replay_on(PSD_GROUND_SHAPED, &replayed, "schedule: sequential, sync: ps",
 		  "emulation: {dilation: 2, payload_scale: 50%}");
-	cr_expect_geq(replayed.result.iteration_sec,
-		      replayed.matter.costs.compute_sec + 8 * (double)most_sent_bytes(&replayed.made) / link_bps);
+	cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.matter.costs.compute_sec +
+							     8 * (double)most_sent_bytes(&replayed.made) / link_bps);
 	release(&replayed);
 }
 
@@ -206,7 +200,8 @@ Test(replay, messages_are_as_late_as_the_links_and_ends_of_the_cluster)
 
 	replay_on(PSD_GROUND_SHAPED, &replayed, "schedule: sequential, sync: ps, host: {latency: 20ms}",
 		  "emulation: {dilation: 2}");
-	cr_expect_geq(replayed.result.iteration_sec, replayed.matter.costs.compute_sec + 0.9 * 2 * host_latency_sec);
+	cr_expect_geq(replayed.result.iteration_sec,
+		      replayed.loaded.matter.costs.compute_sec + 0.9 * 2 * host_latency_sec);
 	release(&replayed);
 }
 
@@ -221,7 +216,7 @@ Test(replay, bytes_of_a_ring_do_not_hide_behind_its_latencies)
 	struct psd_error err;
 
 	make(&replayed, "400Mbps", system, "");
-	if (psd_launch_try_emulation(&replayed.made, &replayed.scenario.replay, &err) != PSD_OK) {
+	if (psd_launch_try_emulation(&replayed.made, &replayed.loaded.scenario.replay, &err) != PSD_OK) {
 		release(&replayed);
 		cr_skip_test("%s", err.text);
 	}
@@ -230,7 +225,7 @@ Test(replay, bytes_of_a_ring_do_not_hide_behind_its_latencies)
 	for (uint32_t i = 0; i < replayed.made.program.n_ops; i++)
 		if (replayed.made.program.ops[i].kind == PSD_OP_COLLECTIVE)
 			ring_sec += 1e-3 + 4 * (100e-6 + 10e-6 + latency_sec);
-	cr_expect_geq(replayed.result.iteration_sec, replayed.matter.costs.compute_sec + ring_sec +
+	cr_expect_geq(replayed.result.iteration_sec, replayed.loaded.matter.costs.compute_sec + ring_sec +
 							     8 * (double)most_sent_bytes(&replayed.made) / link_bps);
 	release(&replayed);
 }

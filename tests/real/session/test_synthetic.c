@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
+#include "tests/loaded_helper.h"
 #include "tests/real/training.h"
 #include "tests/synthetic_helper.h"
 
@@ -15,46 +16,40 @@ TestSuite(synthetic_method, .timeout = 120);
 
 /* ---- replays: a collective takes 100 ms before its first message, compute 20 ms ---- */
 
-static void open_replay(struct psd_case *made, struct psd_scenario *scenario, struct psd_subject_matter *matter,
-			const char *priority)
+static void open_replay(struct psd_case *made, struct loaded *loaded, const char *priority)
 {
-	struct psd_error err = {.text = ""};
 	char text[1024];
-	const int length =
-		snprintf(text, sizeof(text),
-			 "title: t\nmodel: {graph: tests/data/one_layer.yaml, batch_per_worker: 1}\n"
-			 "compute: {device: titan-x, images_per_sec: 50, replay: true}\n"
-			 "cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}, host: {collective: [{call: "
-			 "100ms}]}}\n"
-			 "systems: [{name: s, sync: ring, priority: %s}]\n",
-			 REPLAYED, priority);
 
-	cr_assert_eq(psd_scenario_parse(scenario, "test.yaml", text, (size_t)length, NULL, &err), PSD_OK, "%s",
-		     err.text);
-	cr_assert_eq(psd_subject_matter_load(matter, scenario, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_case_make(made, matter, &scenario->systems[0], psd_scenario_point(scenario, 0), &err), PSD_OK,
-		     "%s", err.text);
+	snprintf(text, sizeof(text),
+		 "title: t\nmodel: {graph: tests/data/one_layer.yaml, batch_per_worker: 1}\n"
+		 "compute: {device: titan-x, images_per_sec: 50, replay: true}\n"
+		 "cluster: {nodes: %d, network: {bandwidth: 1Gbps, latency: 50us}, host: {collective: [{call: "
+		 "100ms}]}}\n"
+		 "systems: [{name: s, sync: ring, priority: %s}]\n",
+		 REPLAYED, priority);
+
+	loaded_open(loaded, text);
+	loaded_case(made, loaded, 0, 0);
 }
 
 /* Whoever decides: every worker by itself, or worker 0 for all. */
 static void replay(const struct synthetic *synthetic, const char *priority, uint64_t sent_bytes,
 		   void (*look)(const struct told *, const struct psd_program *, const struct synthetic *))
 {
-	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct loaded loaded;
 	struct psd_case made;
 	struct psd_worker_result result;
 	struct psd_spans spans;
 	struct psd_error err = {.text = ""};
 	static struct told told;
 
-	open_replay(&made, &scenario, &matter, priority);
+	open_replay(&made, &loaded, priority);
 	make_synthetic(&made, synthetic);
 	cr_assert_eq(psd_spans_open(&spans, REPLAYED, &err), PSD_OK, "%s", err.text);
 	const struct psd_launch_options launch = {
 		.made = &made,
-		.train = &scenario.train,
-		.replay = &scenario.replay,
+		.train = &loaded.scenario.train,
+		.replay = &loaded.scenario.replay,
 		.n_iterations = ITERATIONS,
 		.ground = PSD_GROUND_LOOPBACK,
 		.connect_sec = WITHIN_SEC,
@@ -72,8 +67,7 @@ static void replay(const struct synthetic *synthetic, const char *priority, uint
 	look(&told, &made.program, synthetic);
 	psd_spans_close(&spans);
 	psd_case_release(&made);
-	psd_subject_matter_release(&matter);
-	psd_scenario_release(&scenario);
+	loaded_close(&loaded);
 }
 
 static void look_for_overlap(const struct told *told, const struct psd_program *program,

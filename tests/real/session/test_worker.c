@@ -12,14 +12,14 @@
 #include "real/net/socket.h"
 #include "real/net/wire.h"
 #include "real/session/worker.h"
+#include "tests/loaded_helper.h"
 
 enum { HOSTS = 2, N_ITERATIONS = 3, BATCH = 2 };
 
 #define WITHIN_SEC 20.0
 
 struct meeting {
-	struct psd_scenario scenario;
-	struct psd_subject_matter matter;
+	struct loaded loaded;
 	struct psd_case made;
 	struct psd_mesh_host places[HOSTS];
 	struct psd_worker_options options;
@@ -31,23 +31,18 @@ struct meeting {
 
 static void make_case(struct meeting *meeting, const char *sync)
 {
-	struct psd_error err = {.text = ""};
 	char text[1024];
-	const int length =
-		snprintf(text, sizeof(text),
-			 "title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: %d}\n"
-			 "compute: {device: cpu}\n"
-			 "cluster: {nodes: %d, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-			 "systems:\n  - {name: s, schedule: wait-free, sync: %s}\n"
-			 "train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
-			 BATCH, HOSTS, sync, N_ITERATIONS);
 
-	cr_assert_eq(psd_scenario_parse(&meeting->scenario, "scenarios/test.yaml", text, (size_t)length, NULL, &err),
-		     PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_subject_matter_load(&meeting->matter, &meeting->scenario, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_case_make(&meeting->made, &meeting->matter, &meeting->scenario.systems[0],
-				   psd_scenario_point(&meeting->scenario, 0), &err),
-		     PSD_OK, "%s", err.text);
+	snprintf(text, sizeof(text),
+		 "title: t\nmodel: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: %d}\n"
+		 "compute: {device: cpu}\n"
+		 "cluster: {nodes: %d, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		 "systems:\n  - {name: s, schedule: wait-free, sync: %s}\n"
+		 "train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
+		 BATCH, HOSTS, sync, N_ITERATIONS);
+
+	loaded_open(&meeting->loaded, text);
+	loaded_case(&meeting->made, &meeting->loaded, 0, 0);
 }
 
 static void *work(void *context)
@@ -114,7 +109,7 @@ static void meet(struct meeting *meeting, const char *sync)
 		PSD_OK, "%s", err.text);
 	meeting->options = (struct psd_worker_options){
 		.made = &meeting->made,
-		.train = &meeting->scenario.train,
+		.train = &meeting->loaded.scenario.train,
 		.n_iterations = N_ITERATIONS,
 		.self = 1,
 		.hosts = meeting->places,
@@ -135,8 +130,7 @@ static void part(struct meeting *meeting)
 	close(meeting->fd);
 	close(meeting->listener);
 	psd_case_release(&meeting->made);
-	psd_subject_matter_release(&meeting->matter);
-	psd_scenario_release(&meeting->scenario);
+	loaded_close(&meeting->loaded);
 }
 
 static void check_words(const struct meeting *meeting, const char *words)

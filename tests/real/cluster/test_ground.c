@@ -50,7 +50,7 @@ Test(ground, latency_and_shaped_links_change_no_bit)
 		struct training *shaped = make(systems[s], 3, ", streams: 2");
 
 		shaped->options.ground = PSD_GROUND_SHAPED;
-		shaped->scenario.network.latency_sec = 1e-3;
+		shaped->loaded.scenario.network.latency_sec = 1e-3;
 		check_same_and_free(run(make(systems[s], 3, "")), run(shaped), 3);
 	}
 }
@@ -118,7 +118,7 @@ Test(ground, servers_may_add_in_order_of_arrival)
 	double difference = 0, norm = 0;
 
 	check_same_and_free(run(make("sync: ps", 2, "")), run(make("sync: ps", 2, ", deterministic: false")), 2);
-	for (uint64_t e = 0; e < apart->matter.graph.parameters; e++) {
+	for (uint64_t e = 0; e < apart->loaded.matter.graph.parameters; e++) {
 		difference += pow((double)apart->parameters[e] - (double)added->parameters[e], 2);
 		norm += pow((double)apart->parameters[e], 2);
 	}
