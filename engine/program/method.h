@@ -1,5 +1,5 @@
-/* Methods: how an item is synchronised. A method is a row in a file of its own, in engine/methods/; nothing outside of it
- * asks which method an item has. */
+/* Methods: how an item is synchronised. A method is a row in a file of its own, in engine/methods/; nothing outside of
+ * it asks which method an item has. */
 #ifndef PSD_METHOD_H
 #define PSD_METHOD_H
 
