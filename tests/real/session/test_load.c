@@ -44,6 +44,9 @@ Test(load, what_layers_take_is_no_load_beside_them)
 	result = run(&backend, 1, TRAIN);
 	cr_expect_geq(result.parts.compute_sec, 10 * BUSY_SEC, "%g s of more than ten layers",
 		      result.parts.compute_sec);
+	cr_expect_float_eq(result.parts.compute_sec + result.parts.other_work_sec + result.parts.exposed_comm_sec +
+				   result.parts.other_waiting_sec,
+			   result.iteration_sec, 1e-9, "the parts are not %.9f s", result.iteration_sec);
 	cr_expect_gt(result.beside_cpu_sec, 0.0);
 	cr_expect_lt(result.beside_cpu_sec, result.parts.compute_sec / 2, "%g of %g s", result.beside_cpu_sec,
 		     result.parts.compute_sec);
