@@ -8,19 +8,31 @@
 /* Parts of all tensors together: more are more operations than a run can hold. */
 enum { MOST_SLICES = 100000 };
 
-static struct psd_subject subject_of(const struct psd_graph *graph, unsigned first_tensor, unsigned n_tensors,
-				     uint32_t batch, unsigned value_bytes)
+unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i)
 {
-	struct psd_subject subject = {.batch = batch, .value_bytes = value_bytes};
-	for (unsigned t = first_tensor; t < first_tensor + n_tensors; t++) {
-		const struct psd_tensor *tensor = &graph->tensors[t];
-		subject.elements += tensor->elements;
-		if (tensor->rows > 0) {
-			subject.rows = tensor->rows;
-			subject.columns = tensor->columns;
-		}
-	}
-	return subject;
+	return plan->tensors[item->first + i];
+}
+
+bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer)
+{
+	for (unsigned i = 0; i < item->n_tensors; i++)
+		if (plan->graph->tensors[psd_plan_tensor(plan, item, i)].layer == layer)
+			return true;
+	return false;
+}
+
+/* Adds the next tensor. A run of several layers has no factors of its own. */
+static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
+{
+	const struct psd_tensor *tensor = &plan->graph->tensors[psd_plan_tensor(plan, item, item->n_tensors++)];
+	const bool is_one_layer = tensor->layer == plan->graph->tensors[psd_plan_tensor(plan, item, 0)].layer;
+
+	item->layer = tensor->layer;
+	item->subject.elements += tensor->elements;
+	if (tensor->rows == 0 && is_one_layer)
+		return;
+	item->subject.rows = is_one_layer ? tensor->rows : 0;
+	item->subject.columns = is_one_layer ? tensor->columns : 0;
 }
 
 /* Slices hold whole runs of pairs, one pair for each shard at least; all slices of an item are of equal size but for
@@ -35,36 +47,39 @@ static uint64_t slices_of(const struct psd_plan *plan, const struct psd_plan_ite
 	return bytes == 0 ? 1 : (bytes - 1) / slice_bytes + 1;
 }
 
-static unsigned count_items(const struct psd_graph *graph, enum psd_unit unit)
+/* Backward reaches the last layer first, and within a layer the weight's gradient is sent before the bias's. */
+static void list_tensors(struct psd_plan *plan)
 {
-	unsigned n_items = 0;
-	for (unsigned l = 0; l < graph->n_layers; l++)
-		n_items += unit == PSD_UNIT_TENSOR ? graph->layers[l].n_tensors : graph->layers[l].n_tensors > 0;
-	return n_items;
+	unsigned n = 0;
+	for (unsigned l = plan->graph->n_layers; l-- > 0;)
+		for (unsigned t = 0; t < plan->graph->layers[l].n_tensors; t++)
+			plan->tensors[n++] = plan->graph->layers[l].first_tensor + t;
 }
 
-/* Backward reaches the last layer first, and within a layer the weight's gradient is sent before the bias's. A bias
- * travels with its weight whenever the weight can travel as factors, since it goes with the first of them. */
-static void cut_items(struct psd_plan *plan, const struct psd_plan_input *input)
+/* Whether the next tensor travels with those of the item. A bias does with its weight whenever the weight can travel as
+ * factors, since it goes with the first of them. */
+static bool is_open(const struct psd_plan *plan, const struct psd_plan_item *item, const struct psd_tensor *next)
 {
-	const struct psd_graph *graph = input->graph;
-	plan->n_items = 0;
-	for (unsigned l = graph->n_layers; l-- > 0;) {
-		const struct psd_layer *layer = &graph->layers[l];
-		const bool is_one_item = input->system->unit == PSD_UNIT_LAYER ||
-					 (layer->n_tensors > 0 && graph->tensors[layer->first_tensor].rows > 0 &&
-					  psd_choice_may_take_factors(input->system));
-		const unsigned tensors_per_item = is_one_item ? layer->n_tensors : 1;
-		for (unsigned t = 0; t < layer->n_tensors; t += tensors_per_item) {
-			struct psd_plan_item *item = &plan->items[plan->n_items++];
-			*item = (struct psd_plan_item){
-				.layer = l,
-				.first_tensor = layer->first_tensor + t,
-				.n_tensors = tensors_per_item,
-			};
-			item->subject = subject_of(graph, item->first_tensor, tensors_per_item, input->batch,
-						   plan->value_bytes);
+	const struct psd_system *system = plan->system;
+
+	if (next->layer == item->layer &&
+	    (system->unit == PSD_UNIT_LAYER || (item->subject.rows > 0 && psd_choice_may_take_factors(system))))
+		return true;
+	return item->subject.elements * plan->value_bytes < system->fuse_bytes;
+}
+
+static void cut_items(struct psd_plan *plan, uint32_t batch)
+{
+	struct psd_plan_item *item = NULL;
+
+	list_tensors(plan);
+	for (unsigned t = 0; t < plan->graph->n_tensors; t++) {
+		if (!item || !is_open(plan, item, &plan->graph->tensors[plan->tensors[t]])) {
+			item = &plan->items[plan->n_items++];
+			*item = (struct psd_plan_item){.first = t,
+						       .subject = {.batch = batch, .value_bytes = plan->value_bytes}};
 		}
+		add_tensor(plan, item);
 	}
 }
 
@@ -140,11 +155,15 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	enum psd_status status = check_size(&made, input, err);
 	if (status != PSD_OK)
 		return status;
-	const unsigned n_items = count_items(input->graph, input->system->unit);
-	made.items = calloc(n_items > 0 ? n_items : 1, sizeof(*made.items));
-	if (made.items == NULL)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors", n_items);
-	cut_items(&made, input);
+	const size_t most_items = input->graph->n_tensors + 1u;
+	made.items = calloc(most_items, sizeof(*made.items));
+	made.tensors = calloc(most_items, sizeof(*made.tensors));
+	if (made.items == NULL || made.tensors == NULL) {
+		psd_plan_release(&made);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors",
+				     input->graph->n_tensors);
+	}
+	cut_items(&made, input->batch);
 	status = settle_items(&made, input, err);
 	if (status != PSD_OK)
 		psd_plan_release(&made);
@@ -163,5 +182,6 @@ struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice
 void psd_plan_release(struct psd_plan *plan)
 {
 	free(plan->items);
+	free(plan->tensors);
 	*plan = (struct psd_plan){0};
 }

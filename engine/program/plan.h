@@ -13,10 +13,10 @@
 #include "engine/scenario/scenario.h"
 #include "engine/schedules/layout.h"
 
-/* One synchronisation: a run of tensors of one layer that travel together. */
+/* One synchronisation: a run of tensors that travel together. */
 struct psd_plan_item {
-	unsigned layer;
-	unsigned first_tensor;
+	unsigned layer; /* the lowest of them, whose gradient comes last */
+	unsigned first; /* in the plan's tensors */
 	unsigned n_tensors;
 	struct psd_subject subject;
 	const struct psd_method *method;
@@ -35,7 +35,8 @@ struct psd_plan {
 		alone_rates; /* with a parameter server's, the widest of all: what candidates are weighed with */
 	struct psd_machine machine;
 	unsigned value_bytes;
-	struct psd_plan_item *items; /* generation order: last layer first */
+	unsigned *tensors;	     /* of the graph, all of them in generation order: last layer first */
+	struct psd_plan_item *items; /* runs of them, in the same order */
 	unsigned n_items;
 };
 
@@ -56,6 +57,11 @@ struct psd_plan_input {
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_plan_release(struct psd_plan *plan);
+
+/* The i-th tensor of an item, i < n_tensors, as the graph counts them. Pure. */
+unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i);
+/* Some tensor of the item is the layer's. Pure. */
+bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
 
 /* The elements that a slice of the item covers, counted over the item's tensors in order; slice < n_slices. Pure, any
  * thread. */

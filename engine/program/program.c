@@ -184,6 +184,15 @@ static void add_stage_gates(struct psd_builder *b)
 	b->gate_pulled = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
 }
 
+/* Forward operations are the first of the program, one a group; those of the item's layers wait for it. */
+static void forward_after(struct psd_builder *b, uint32_t first_forward, const struct psd_plan_item *item,
+			  uint32_t done)
+{
+	for (uint32_t forward = first_forward; b->program.ops[forward].kind == PSD_OP_FORWARD; forward++)
+		if (psd_plan_has_layer(b->plan, item, b->program.ops[forward].layer))
+			psd_builder_after_iterations(b, forward, done, 1);
+}
+
 void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 {
 	const bool waits_for_all = b->plan->system->barrier == PSD_BARRIER_ITERATION;
@@ -210,12 +219,8 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 			psd_builder_after(b, barrier, done[i + 1]);
 			continue;
 		}
-		/* forward operations are the first of the program, one a group; the group of this layer waits for it */
-		uint32_t forward = first_forward;
-		while (b->program.ops[forward].layer != b->plan->items[done[i]].layer)
-			forward++;
-		psd_builder_after_iterations(b, forward, done[i + 1], 1);
-		if (forward == first_forward)
+		forward_after(b, first_forward, &b->plan->items[done[i]], done[i + 1]);
+		if (psd_plan_has_layer(b->plan, &b->plan->items[done[i]], b->program.ops[first_forward].layer))
 			psd_builder_after(b, next, done[i + 1]);
 	}
 	b->program.next_op = next;

@@ -21,6 +21,8 @@ const char *const psd_unit_names[] = {"layer", "tensor", NULL};
 #define BIT(sync)		(1u << PSD_SYNC_##sync)
 #define OF_HYBRIDS		(BIT(HYBRID) | BIT(SACP))
 #define OF_SERVERS		(BIT(PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
+#define COUNT(identifier, name) +1
+#define OF_ALL_REDUCES		(((1u << (0 PSD_ALL_REDUCES(COUNT))) - 1) << PSD_SYNC_ALL_REDUCE)
 
 static const struct psd_key keys[] = {
 	{KEY("name", TEXT, name), .is_required = true, .help = "of its rows, for --system and `baseline`"},
@@ -38,6 +40,8 @@ static const struct psd_key keys[] = {
 	 .help = "which gradient goes first: in the order they are made, or the next iteration needs them"},
 	{KEY("unit", CHOICE, unit), .names = psd_unit_names, .fallback = "layer",
 	 .help = "what one exchange carries; with an all-reduce tensor if not given"},
+	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0},
+	 .help = "tensors are gathered until one exchange carries at least so much"},
 	{KEY("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES, .fallback = "0", .when = {"sync", OF_SERVERS, 0},
 	 .help = "separate server nodes; 0: a shard on every node"},
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */

@@ -108,16 +108,35 @@ static void cut_factors(struct psd_memory *memory, struct cutter *cutter, unsign
 	}
 }
 
+/* A message may begin and end within any tensor. Where they are too many to be pieces of it they lie without gaps. */
+static bool is_whole(const struct psd_plan_item *item)
+{
+	return item->n_tensors > PSD_PIECES_MAX;
+}
+
+static void cut_gradients_of(struct psd_memory *memory, struct cutter *cutter, const struct psd_plan_item *item,
+			     float **gradients)
+{
+	const struct psd_plan *plan = memory->plan;
+	float *next = is_whole(item) ? take(cutter, item->subject.elements) : NULL;
+
+	for (unsigned i = 0; i < item->n_tensors; i++) {
+		const unsigned t = psd_plan_tensor(plan, item, i);
+		const uint64_t elements = plan->graph->tensors[t].elements;
+
+		gradients[t] = is_whole(item) ? next : take(cutter, elements);
+		next = next ? next + elements : NULL;
+	}
+}
+
 static void cut_gradients(struct psd_memory *memory, struct cutter *cutter)
 {
 	const struct psd_plan *plan = memory->plan;
 
 	for (uint32_t row = 0; row < memory->n_under_way; row++)
 		for (unsigned i = 0; i < plan->n_items; i++)
-			for (unsigned t = plan->items[i].first_tensor;
-			     t < plan->items[i].first_tensor + plan->items[i].n_tensors; t++)
-				memory->gradients[row * plan->graph->n_tensors + t] =
-					take(cutter, plan->graph->tensors[t].elements);
+			cut_gradients_of(memory, cutter, &plan->items[i],
+					 memory->gradients + row * plan->graph->n_tensors);
 }
 
 static void cut(struct psd_memory *memory, struct cutter *cutter)
@@ -158,7 +177,7 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 	assert(program->window > 1); /* the next iteration's first layer waits for something of this one */
 
 	for (unsigned i = 0; i < plan->n_items; i++)
-		if (plan->items[i].n_tensors > PSD_PIECES_MAX)
+		if (is_whole(&plan->items[i]) && plan->items[i].method->is_sliced)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 					     "layer '%.80s' has %u tensors, psd-run takes up to %d",
 					     plan->graph->layers[plan->items[i].layer].name, plan->items[i].n_tensors,
@@ -204,12 +223,15 @@ unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors
 	uint64_t first = 0; /* of the tensor, in elements of the item */
 	unsigned n_pieces = 0;
 
-	for (unsigned t = subject->first_tensor; t < subject->first_tensor + subject->n_tensors; t++) {
+	for (unsigned i = 0; i < subject->n_tensors; i++) {
+		const unsigned t = psd_plan_tensor(memory->plan, subject, i);
 		const uint64_t elements = memory->plan->graph->tensors[t].elements;
 		const uint64_t from = range.first > first ? range.first : first;
 		const uint64_t until = end < first + elements ? end : first + elements;
 
-		if (from < until)
+		if (from < until && n_pieces > 0 && is_whole(subject))
+			pieces[0].iov_len += (until - from) * sizeof(float);
+		else if (from < until)
 			pieces[n_pieces++] =
 				(struct iovec){tensors[t] + (from - first), (until - from) * sizeof(float)};
 		first += elements;

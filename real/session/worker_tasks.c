@@ -85,12 +85,13 @@ static enum psd_status make_computed_gradients(struct psd_worker *worker, struct
 	if (!worker->computed_gradients)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table of gradients");
 	memcpy(worker->computed_gradients, worker->memory.gradients, n * sizeof(*worker->computed_gradients));
-	for (uint32_t i = 0; i < worker->program->n_ops; i++) {
-		const struct psd_op *op = &worker->program->ops[i];
+	for (uint32_t o = 0; o < worker->program->n_ops; o++) {
+		const struct psd_op *op = &worker->program->ops[o];
 		const struct psd_plan_item *item = op->kind == PSD_OP_FACTOR ? &worker->plan->items[op->item] : NULL;
 
-		for (size_t t = item ? item->first_tensor : n; t < n; t += n_tensors)
-			memset(&worker->computed_gradients[t], 0, item->n_tensors * sizeof(float *));
+		for (unsigned i = 0; item && i < item->n_tensors; i++)
+			for (size_t t = psd_plan_tensor(worker->plan, item, i); t < n; t += n_tensors)
+				worker->computed_gradients[t] = NULL;
 	}
 	return PSD_OK;
 }
@@ -183,7 +184,7 @@ static void keep_factors(struct psd_worker *worker, unsigned layer, uint32_t ite
 		const struct psd_plan_item *item = &worker->plan->items[i];
 		struct psd_factors from, to;
 
-		if (item->layer != layer || worker->computed_gradients[item->first_tensor])
+		if (item->layer != layer || worker->computed_gradients[psd_plan_tensor(worker->plan, item, 0)])
 			continue;
 		from = worker->backend->factors(worker->compute, layer);
 		to = psd_memory_factors(&worker->memory, i, iteration, worker->self);
@@ -216,7 +217,8 @@ static void run_factor(struct psd_worker *worker, struct psd_task task)
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
 	const struct psd_factors factors = psd_memory_factors(&worker->memory, i, task.iteration, 0);
-	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration) + item->first_tensor;
+	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration) +
+				  psd_plan_tensor(worker->plan, item, 0); /* the weight's, and the bias's after it */
 
 	worker->backend->rebuild(worker->compute, &factors, worker->layout->workers * item->subject.batch,
 				 (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, gradients[0],
@@ -231,7 +233,8 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration);
 	float *history = worker->memory.items[i].history;
 
-	for (unsigned t = item->first_tensor; t < item->first_tensor + item->n_tensors; t++) {
+	for (unsigned n = 0; n < item->n_tensors; n++) {
+		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 		const uint64_t elements = worker->graph->tensors[t].elements;
 
 		psd_solver_apply(&update, worker->memory.parameters[t], gradients[t], history, elements);
@@ -380,15 +383,10 @@ static bool is_after_test(const struct psd_worker *worker, struct psd_task task)
 /* Elements that are read. */
 static uint64_t elements_of(const struct psd_worker *worker, const struct psd_op *op)
 {
-	const struct psd_plan_item *item = &worker->plan->items[op->item];
-	uint64_t elements = 0;
-
 	if (op->kind == PSD_OP_REDUCE)
 		return psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice).elements *
 		       worker->layout->workers;
-	for (unsigned t = item->first_tensor; t < item->first_tensor + item->n_tensors; t++)
-		elements += worker->graph->tensors[t].elements;
-	return elements;
+	return worker->plan->items[op->item].subject.elements;
 }
 
 /* Layers go by what they took the last time; never the first one, which may wait for its batch, nor where OpenMP would

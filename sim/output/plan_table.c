@@ -15,15 +15,16 @@ static bool has_factors(const struct psd_plan_item *item)
 /* ---- the table ---- */
 
 /* "weight, bias": the names without the layer's in front. */
-static void write_tensor_names(const struct psd_graph *graph, const struct psd_plan_item *item, char *text, size_t room)
+static void write_tensor_names(const struct psd_plan *plan, const struct psd_plan_item *item, char *text, size_t room)
 {
+	const struct psd_graph *graph = plan->graph;
 	const char *layer_name = graph->layers[item->layer].name;
 	const size_t prefix_length = strlen(layer_name);
 	size_t length = 0;
 
 	text[0] = '\0';
 	for (unsigned t = 0; t < item->n_tensors && length < room; t++) {
-		const char *name = graph->tensors[item->first_tensor + t].name;
+		const char *name = graph->tensors[psd_plan_tensor(plan, item, t)].name;
 		const bool is_prefixed = !strncmp(name, layer_name, prefix_length) && name[prefix_length] == '.';
 
 		length += (size_t)snprintf(text + length, room - length, "%s%s", t ? ", " : "",
@@ -70,7 +71,7 @@ static void add_row(struct psd_grid *grid, const struct weighed *weighed, unsign
 	char names[PSD_GRID_CELL];
 
 	psd_grid_add_row(grid);
-	write_tensor_names(plan->graph, item, names, sizeof(names));
+	write_tensor_names(plan, item, names, sizeof(names));
 	psd_grid_set(grid, 0, "%s", plan->graph->layers[item->layer].name);
 	psd_grid_set(grid, 1, "%s", names);
 	psd_grid_set(grid, 2, "%.*f", psd_grid_decimals(mb, 3), mb);

@@ -89,7 +89,7 @@ static enum psd_status write_item(struct psd_json *json, const struct psd_plan *
 	psd_json_key(json, "tensors");
 	psd_json_begin(json, '[');
 	for (unsigned t = 0; t < item->n_tensors; t++)
-		psd_json_string(json, graph->tensors[item->first_tensor + t].name);
+		psd_json_string(json, graph->tensors[psd_plan_tensor(plan, item, t)].name);
 	psd_json_end(json, ']');
 	write_text(json, "method", item->method->name);
 	write_count(json, "elements", item->subject.elements);

@@ -182,6 +182,13 @@ Test(run, ring_trains_as_one_worker)
 	check_method("schedule: wait-free, sync: ring", 9);
 }
 
+/* Items of up to three tensors that end within a layer, and one of all ten: more than a message has pieces. */
+Test(run, gathered_tensors_train_as_one_worker)
+{
+	check_method("schedule: wait-free, sync: ring, fuse: 80kB, barrier: layer, priority: forward", 9);
+	check_method("schedule: sequential, sync: ring, fuse: 1MB", 11);
+}
+
 /* Workers on several nodes, and of each of them. */
 static void check_all_reduce(const struct psd_pattern *pattern, unsigned workers, unsigned workers_per_node)
 {

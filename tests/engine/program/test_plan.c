@@ -47,12 +47,12 @@ static void check_items(const struct psd_plan *plan)
 		uint64_t elements = 0;
 		if (i > 0)
 			cr_expect(item[-1].layer > item->layer ||
-					  (item[-1].layer == item->layer && item[-1].first_tensor < item->first_tensor),
+					  (item[-1].layer == item->layer && item[-1].first < item->first),
 				  "%s: item %u is out of order", plan->system->name, i);
-		cr_expect(item->first_tensor >= layer->first_tensor &&
-				  item->first_tensor + item->n_tensors <= layer->first_tensor + layer->n_tensors,
-			  "%s: item %u reaches beyond layer '%s'", plan->system->name, i, layer->name);
-		for (unsigned t = item->first_tensor; t < item->first_tensor + item->n_tensors; t++) {
+		for (unsigned n = 0; n < item->n_tensors; n++) {
+			const unsigned t = psd_plan_tensor(plan, item, n);
+			cr_expect(t >= layer->first_tensor && t < layer->first_tensor + layer->n_tensors,
+				  "%s: item %u reaches beyond layer '%s'", plan->system->name, i, layer->name);
 			n_seen[t]++;
 			elements += plan->graph->tensors[t].elements;
 		}
@@ -95,13 +95,55 @@ Test(plan, unit_decides_what_one_item_holds)
 		      check_unit);
 }
 
+/* 4 bytes a value: fc8 of (4096, 1000) has 16.4 MB, fc7 of (4096, 4096) 67.1 MB, fc6 of (25088, 4096) 411 MB, seven
+ * convolutions from the last on 9.44 MB each. An item ends with the tensor that makes it as large as it must be. */
+static void check_fused(const struct psd_plan *plan)
+{
+	/* with the bias of the item before first, where its weight was the last one: fc8 and fc7's weight; fc7's bias and
+	 * fc6's weight; fc6's bias, six convolutions and the weight of the seventh; the rest */
+	const unsigned n_tensors[] = {2 + 1, 1 + 1, 1 + 6 * 2 + 1, 1 + 9 * 2};
+	const unsigned n_items = sizeof(n_tensors) / sizeof(*n_tensors);
+
+	cr_assert_eq(plan->n_items, n_items, "%u items", plan->n_items);
+	for (unsigned i = 0, next = 0; i < n_items; next += n_tensors[i++]) {
+		const struct psd_plan_item *item = &plan->items[i];
+		uint64_t elements = 0;
+		cr_expect_eq(item->first, next, "item %u", i);
+		cr_expect_eq(item->n_tensors, n_tensors[i], "item %u has %u tensors", i, item->n_tensors);
+		for (unsigned n = 0; n < item->n_tensors; n++)
+			elements += plan->graph->tensors[psd_plan_tensor(plan, item, n)].elements;
+		cr_expect_eq(item->subject.elements, elements);
+		cr_expect_eq(item->subject.rows, 0, "item %u has factors", i);
+		/* generation order: the last tensor is the lowest layer's */
+		cr_expect_eq(item->layer, plan->graph->tensors[psd_plan_tensor(plan, item, item->n_tensors - 1)].layer);
+	}
+}
+
+Test(plan, tensors_are_gathered_to_a_size)
+{
+	for_each_plan(VGG19 "systems: [{name: fused, sync: ring, fuse: 64MB}]\nsweep: {nodes: [4]}\n", check_fused);
+}
+
+static void check_ends(const struct psd_plan *plan)
+{
+	/* a byte is reached by every tensor, 1 GB (of 575 MB) by none but the last */
+	cr_expect_eq(plan->n_items, plan->system->fuse_bytes == 1 ? 2 * (16 + 3) : 1);
+}
+
+Test(plan, gathering_reaches_from_one_tensor_to_all)
+{
+	for_each_plan(VGG19 "systems: [{name: each, sync: ring, fuse: 1B}, {name: all, sync: ring, fuse: 1GB}]\n"
+			    "sweep: {nodes: [4]}\n",
+		      check_ends);
+}
+
 static void check_biases(const struct psd_plan *plan)
 {
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		const struct psd_plan_item *item = &plan->items[i];
 		if (item->method != &psd_method_sfb && item->method != &psd_method_adam)
 			continue;
-		const struct psd_tensor *weight = &plan->graph->tensors[item->first_tensor];
+		const struct psd_tensor *weight = &plan->graph->tensors[psd_plan_tensor(plan, item, 0)];
 		cr_expect_eq(item->n_tensors, 2, "%s: layer '%s'", plan->system->name, layer_of(plan, item)->name);
 		cr_expect_eq(item->subject.rows, weight->rows);
 		cr_expect_eq(item->subject.columns, weight->columns);

@@ -34,8 +34,8 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 	psd_case_release(&made);
 }
 
-/* 6 ways to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, 1, 2 and 8 workers, 0 or 3
- * servers apart. */
+/* All ways to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, 1, 2 and 8 workers, 0 or 3
+ * servers apart; where there are none items of one tensor or of several layers. */
 static void for_each_program(check_fn check)
 {
 	struct loaded loaded;
@@ -50,9 +50,10 @@ static void for_each_program(check_fn check)
 			system.priority = bits & 4 ? PSD_PRIORITY_FORWARD : PSD_PRIORITY_GENERATION;
 			system.host.copy_bps = bits & 8 ? 8e9 : 0;
 			system.host.update_bps = UPDATE_BPS;
-			system.servers = bits & 16 ? 3 : 0;
-			if (sync >= PSD_SYNC_ALL_REDUCE && system.servers > 0)
-				continue;
+			if (sync >= PSD_SYNC_ALL_REDUCE)
+				system.fuse_bytes = bits & 16 ? 48 * 1024 : 0;
+			else
+				system.servers = bits & 16 ? 3 : 0;
 			for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++)
 				check_case(&loaded, &system, point, check);
 		}
@@ -552,4 +553,23 @@ static void check_traffic(const struct psd_program *program, const char *name)
 Test(program, what_all_nodes_send_all_nodes_receive)
 {
 	for_each_program(check_traffic);
+}
+
+/* P workers on P nodes pass every value on P-1 times to sum it, and P-1 times to spread it, whatever it travels with. */
+static void check_ring(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+	uint64_t sent_bytes = 0;
+
+	if (plan->system->sync != PSD_SYNC_ALL_REDUCE)
+		return;
+	for (unsigned node = 0; node < plan->layout.nodes; node++)
+		sent_bytes += psd_program_traffic(program, node).sent_bytes;
+	cr_assert_eq(sent_bytes, 2 * (plan->layout.workers - 1) * plan->value_bytes * plan->graph->parameters, "%s",
+		     name);
+}
+
+Test(program, a_ring_moves_the_same_bytes_in_larger_items)
+{
+	for_each_program(check_ring);
 }

@@ -93,3 +93,18 @@ Test(schedules, closed_forms_agree_with_messages_of_several_workers_a_node)
 	for (unsigned p = 0; p < psd_n_all_reduces; p++)
 		compare_sizes(psd_all_reduces[p]->name, 4, "1, 2, 3, 4, 8", 5, psd_all_reduces[p] == &psd_ring ? 2 : 0);
 }
+
+/* Items of several layers, several of them under way: as long as messages take, by flows and estimate too. */
+Test(schedules, gathered_tensors_agree_with_messages)
+{
+	struct loaded loaded;
+
+	loaded_open(&loaded,
+		    "title: t\nmodel: {graph: scenarios/models/vgg19.yaml, batch_per_worker: 32}\n"
+		    "compute: {device: titan-x}\n"
+		    "cluster: {network: {bandwidth: 10Gbps, latency: 20us}}\n"
+		    "systems: [{name: s, sync: ring, fuse: 64MB, barrier: layer}]\nsweep: {nodes: [2, 4, 8]}\n");
+	for (unsigned point = 0; point < 3; point++)
+		compare(&loaded, point);
+	loaded_close(&loaded);
+}
