@@ -36,8 +36,8 @@ struct psd_options {
 	struct psd_arguments arguments;
 };
 
-/* *options is filled on success and released by psd_options_release(). With --columns, --help or --version the rest is not looked
- * at. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
+/* *options is filled on success and released by psd_options_release(). With --columns, --help or --version the rest is
+ * not looked at. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
 				  struct psd_error *err) PSD_MUST_CHECK;
 void psd_options_release(struct psd_options *options);

@@ -1,4 +1,5 @@
-/* The parts of an iteration, as every executor of predictions tells them, against sums that a pocket calculator does. */
+/* The parts of an iteration, as every executor of predictions tells them, against sums that a pocket calculator does.
+ */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -59,8 +60,8 @@ static void expect_parts(const char *text, unsigned first, struct psd_parts expe
 	}
 }
 
-/* scenarios/quickstart.yaml on four nodes: each rebuilds three matrices of 4096 x 4096 from the factors of 32 samples of
- * three others, while nothing is on its way any more. */
+/* scenarios/quickstart.yaml on four nodes: each rebuilds three matrices of 4096 x 4096 from the factors of 32 samples
+ * of three others, while nothing is on its way any more. */
 Test(parts, rebuilds_from_factors_are_no_communication)
 {
 	const char *const text = "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 32}\n"
@@ -123,8 +124,8 @@ Test(parts, who_is_slow_waits_for_nobody)
 		     (struct psd_parts){.compute_sec = 2 * vgg19_sec, .exposed_comm_sec = 2 * push_sec}, 1e-5);
 }
 
-/* Each of two iterations finds another worker 0.4 s late: 0.8 s at half speed. Meanwhile the quick one has pushed, which
- * is communication, and waits for a push that has not begun, which is not. */
+/* Each of two iterations finds another worker 0.4 s late: 0.8 s at half speed. Meanwhile the quick one has pushed,
+ * which is communication, and waits for a push that has not begun, which is not. */
 Test(parts, a_wait_for_a_slower_worker_is_other_waiting)
 {
 	expect_parts(VGG19 TWO_NODES("[{node: 1, compute: 50%, from: 1us, until: 800ms}, "

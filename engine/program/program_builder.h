@@ -33,7 +33,8 @@ void psd_builder_release(struct psd_builder *builder);
 enum psd_status psd_builder_close(struct psd_builder *builder, struct psd_program *program,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
-/* Appends forward and backward operations of all layers; they come first in a program. Returns the first forward one. */
+/* Appends forward and backward operations of all layers; they come first in a program. Returns the first forward one.
+ */
 uint32_t psd_builder_add_compute(struct psd_builder *builder);
 /* Appends the end of an iteration, which waits for the last backward operation, and for what is done as the system's
  * barrier has it. */

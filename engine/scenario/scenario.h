@@ -85,7 +85,7 @@ struct psd_machine {
 	unsigned cores;	  /* of one machine; 0: layers are computed elsewhere than the rest, and sockets cost nothing */
 	unsigned nodes;	  /* on one machine; 0: all are on one */
 	unsigned threads; /* of a layer, and so the most cores that it uses: train.threads */
-	double bytes_bps; /* sent plus received, that a core moves through sockets if it does nothing else; 0: at once */
+	double bytes_bps; /* sent plus received, that a core moves if it does nothing else; 0: at once */
 	double message_sec; /* of a core, that each end of a message takes for it, its bytes aside, unless it follows
 			       another of its sender at once */
 };

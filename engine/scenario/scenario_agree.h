@@ -1,5 +1,5 @@
-/* What all hosts of a run must have in common: the effective values of the keys whose rows say so, as text, for hosts to
- * compare when they join. */
+/* What all hosts of a run must have in common: the effective values of the keys whose rows say so, as text, for hosts
+ * to compare when they join. */
 #ifndef PSD_SCENARIO_AGREE_H
 #define PSD_SCENARIO_AGREE_H
 
@@ -15,7 +15,8 @@ struct psd_agreed_value {
 };
 
 /* A line "key: value" for each key that is to be agreed on, whatever its value ("-": nothing), so that two texts of one
- * version have the same lines: those of the system first, then all others, then its host; of paths only what `instead` says. */
+ * version have the same lines: those of the system first, then all others, then its host; of paths only what `instead`
+ * says. */
 void psd_scenario_add_agreed(struct psd_text *text, const struct psd_scenario *scenario,
 			     const struct psd_system *system, const struct psd_agreed_value instead[],
 			     unsigned n_instead);

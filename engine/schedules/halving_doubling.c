@@ -1,8 +1,7 @@
 /* Halving and doubling: a reduce-scatter in which the distance doubles and the part halves from step to step, and the
- * same way back. Any number of workers: of 2^k + r, the first 2r fold in pairs before, one of each pair sitting out, and
- * hear the sums after. Seconds follow from a walk over the steps. Source: Rabenseifner 2004; Thakur, Rabenseifner and
- * Gropp 2005, section 4.5.
- * Legend: n workers, q = 2^k those who take part, r = n - q pairs. */
+ * same way back. Any number of workers: of 2^k + r, the first 2r fold in pairs before, one of each pair sitting out,
+ * and hear the sums after. Seconds follow from a walk over the steps. Source: Rabenseifner 2004; Thakur, Rabenseifner
+ * and Gropp 2005, section 4.5. Legend: n workers, q = 2^k those who take part, r = n - q pairs. */
 #include "engine/schedules/pattern.h"
 
 static unsigned log2_of(unsigned n)

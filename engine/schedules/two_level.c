@@ -1,6 +1,6 @@
-/* Two-level all-reduce: every node's workers add up on its first, its leader; a ring of the leaders; and from there back
- * to the others. Source: NCCL's hierarchical all-reduce as GradientFlow (arXiv 1902.06855) describes it.
- * Legend: g workers on a full node, N nodes. Steps: g-1 towards the leaders, 2(N-1) between them, g-1 back. */
+/* Two-level all-reduce: every node's workers add up on its first, its leader; a ring of the leaders; and from there
+ * back to the others. Source: NCCL's hierarchical all-reduce as GradientFlow (arXiv 1902.06855) describes it. Legend: g
+ * workers on a full node, N nodes. Steps: g-1 towards the leaders, 2(N-1) between them, g-1 back. */
 #include <math.h>
 
 #include "engine/schedules/pattern.h"

@@ -29,13 +29,13 @@
 #define NODE_LINK     1000U
 #define CONGESTION    "cubic" /* BBR, some machines' default, carries half as much over veth pairs as cubic */
 
-/* One batch of TCP segments, MOST_BATCH_BYTES or what a link carries in BATCH_SEC if that is less, crosses the machine as
- * one packet, which keeps 10 Gbit/s affordable: each costs both ends an interrupt, and what passes every 250 us takes 1.5
- * times the processor time of 500 us, every 100 us twice (tests/bench/real/bench_emulation.c, two cores). A shaper lets
- * pass at once what its burst holds. Processors with other work call a shaper late by up to a
- * scheduler's slice, which is about LATE_SEC whatever the link's rate; what its burst does not hold until then, the
- * link has lost. Measured with a parameter server on two cores, what messages took beyond their links' rate with bursts
- * of 0.5, 1, 2, 4 ms: four workers at 5 Gbit/s 28, 21, 11, 6 %, and 8 ms no less; three at 1 Gbit/s 4.7, 1.2, 0.3, 0.4
+/* One batch of TCP segments, MOST_BATCH_BYTES or what a link carries in BATCH_SEC if that is less, crosses the machine
+ * as one packet, which keeps 10 Gbit/s affordable: each costs both ends an interrupt, and what passes every 250 us
+ * takes 1.5 times the processor time of 500 us, every 100 us twice (tests/bench/real/bench_emulation.c, two cores). A
+ * shaper lets pass at once what its burst holds. Processors with other work call a shaper late by up to a scheduler's
+ * slice, which is about LATE_SEC whatever the link's rate; what its burst does not hold until then, the link has lost.
+ * Measured with a parameter server on two cores, what messages took beyond their links' rate with bursts of 0.5, 1, 2,
+ * 4 ms: four workers at 5 Gbit/s 28, 21, 11, 6 %, and 8 ms no less; three at 1 Gbit/s 4.7, 1.2, 0.3, 0.4
  * %. What passes at once after a pause, streams tell of when lines would have carried it. A burst lasts BURST_SEC of
  * the cluster's time at least. */
 #define MOST_BATCH_BYTES 65536.0

@@ -1,6 +1,6 @@
 /* The connections ("lines", one or more) between every two hosts of a run, each opened by the higher number, both ends
- * sure of each other: the same version, the same terms, the number that was expected; and their clocks compared. Refuses
- * to carry anything else. */
+ * sure of each other: the same version, the same terms, the number that was expected; and their clocks compared.
+ * Refuses to carry anything else. */
 #ifndef PSD_REAL_MESH_H
 #define PSD_REAL_MESH_H
 

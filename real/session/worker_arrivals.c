@@ -140,7 +140,8 @@ static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, co
 		return expect_early(worker, peer, head, err);
 	if (head->part < walk->next_receive)
 		return refuse(worker, peer, head, "a step out of turn", err);
-	/* others' messages of earlier steps are missing, or latency of one is not over, or a share of it comes elsewhere */
+	/* others' messages of earlier steps are missing, or latency of one is not over, or a share of it comes
+	 * elsewhere */
 	if (head->part > walk->next_receive)
 		return PSD_WELCOME_LATER;
 	inlet->n_pieces = psd_worker_step_pieces(worker, task, &step, inlet->pieces);

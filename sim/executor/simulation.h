@@ -8,13 +8,14 @@
 
 /* What woke us is told by the cookie: kind, then host or two hosts, then the task. */
 enum psd_wake {
-	PSD_WAKE_WORK,	  /* host, resource */
-	PSD_WAKE_FLOW,	  /* from, to */
-	PSD_WAKE_ARRIVAL, /* host, task of the send */
-	PSD_WAKE_STEP_FLOW, /* first member; flow fidelity: a flow of a stepwise transfer is there, or one end is done with it */
-	PSD_WAKE_STEPS_END,    /* first member: what its steps wait for is over too */
-	PSD_WAKE_STEPS_BEGIN,  /* first member; message fidelity: what its size class adds is over */
-	PSD_WAKE_STEP_SENT,    /* message fidelity: a part of host's message is over */
+	PSD_WAKE_WORK,	      /* host, resource */
+	PSD_WAKE_FLOW,	      /* from, to */
+	PSD_WAKE_ARRIVAL,     /* host, task of the send */
+	PSD_WAKE_STEP_FLOW,   /* first member; flow fidelity: a flow of a stepwise transfer is there, or one end is done
+				 with it */
+	PSD_WAKE_STEPS_END,   /* first member: what its steps wait for is over too */
+	PSD_WAKE_STEPS_BEGIN, /* first member; message fidelity: what its size class adds is over */
+	PSD_WAKE_STEP_SENT,   /* message fidelity: a part of host's message is over */
 	PSD_WAKE_STEP_ARRIVED, /* the message to host is there */
 	PSD_WAKE_LINK,	       /* slowdown index: its link changes */
 	PSD_WAKE_BACKGROUND_SENT,

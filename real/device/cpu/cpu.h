@@ -53,8 +53,8 @@ struct psd_cpu_arg {
 	void *const *slot;
 };
 
-/* The details of a layer that is one primitive each way, and the memory of the one for the other: what psd_cpu_forward()
- * and psd_cpu_backward() run. */
+/* The details of a layer that is one primitive each way, and the memory of the one for the other: what
+ * psd_cpu_forward() and psd_cpu_backward() run. */
 struct psd_cpu_twins {
 	struct psd_cpu_op forward, backward;
 	void *workspace;
@@ -182,7 +182,8 @@ enum psd_status psd_cpu_share_end(struct psd_cpu_layer *self, struct psd_cpu_blo
 /* ---- operations (op.c); layer names whom an error is about ---- */
 
 /* First half of building: the primitive's formats are known afterwards. what: the word for it in messages; failure:
- * what filling in desc gave; hint: the forward twin, or NULL; post_ops: NULL is none. PSD_EINVAL: oneDNN cannot do it. */
+ * what filling in desc gave; hint: the forward twin, or NULL; post_ops: NULL is none. PSD_EINVAL: oneDNN cannot do it.
+ */
 enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_cpu_layer *self, const char *what,
 				    dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
 				    const_dnnl_post_ops_t post_ops, struct psd_error *err) PSD_MUST_CHECK;

@@ -99,8 +99,8 @@ Test(plan, unit_decides_what_one_item_holds)
  * convolutions from the last on 9.44 MB each. An item ends with the tensor that makes it as large as it must be. */
 static void check_fused(const struct psd_plan *plan)
 {
-	/* with the bias of the item before first, where its weight was the last one: fc8 and fc7's weight; fc7's bias and
-	 * fc6's weight; fc6's bias, six convolutions and the weight of the seventh; the rest */
+	/* with the bias of the item before first, where its weight was the last one: fc8 and fc7's weight; fc7's bias
+	 * and fc6's weight; fc6's bias, six convolutions and the weight of the seventh; the rest */
 	const unsigned n_tensors[] = {2 + 1, 1 + 1, 1 + 6 * 2 + 1, 1 + 9 * 2};
 	const unsigned n_items = sizeof(n_tensors) / sizeof(*n_tensors);
 

@@ -555,7 +555,8 @@ Test(program, what_all_nodes_send_all_nodes_receive)
 	for_each_program(check_traffic);
 }
 
-/* P workers on P nodes pass every value on P-1 times to sum it, and P-1 times to spread it, whatever it travels with. */
+/* P workers on P nodes pass every value on P-1 times to sum it, and P-1 times to spread it, whatever it travels with.
+ */
 static void check_ring(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;

@@ -12,7 +12,8 @@ static uint64_t sent_bytes(unsigned workers, unsigned rank)
 	return psd_payload_node_traffic(&payload, &layout, rank).sent_bytes;
 }
 
-/* 2^k workers: (1/2 + 1/4 + ... + 1/2^k) of the payload each way, as much as in a ring, in 2 k steps for 2 (2^k - 1). */
+/* 2^k workers: (1/2 + 1/4 + ... + 1/2^k) of the payload each way, as much as in a ring, in 2 k steps for 2 (2^k - 1).
+ */
 Test(halving_doubling, of_a_power_of_two_sends_what_a_ring_does)
 {
 	const struct psd_members members = {8, 1};
