@@ -37,6 +37,7 @@ static const struct special {
 	const char *value;
 } specials[] = {
 	{"systems.rule", {"sync: ps", "sync: hybrid"}, {NULL, NULL}, NULL},
+	{"systems.fuse", {"sync: ps", "sync: ring"}, {NULL, NULL}, NULL},
 	{"systems.pair", {NULL, NULL}, {NULL, NULL}, "1MB"},
 	{"systems.slice", {NULL, NULL}, {NULL, NULL}, "64MiB"},
 	{"emulation.dilation", {"device: cpu", "device: cpu, replay: true"}, {NULL, NULL}, NULL},
