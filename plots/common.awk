@@ -40,6 +40,29 @@ function median(value, n,    i, j, held)
 	return n % 2 ? value[(n + 1) / 2] : (value[n / 2] + value[n / 2 + 1]) / 2
 }
 
+# A title with the bandwidth of the points, or the least and the most of them, for the one that it names: --set changes the points, not the title.
+function title_at(title, least, most,    bandwidth, named)
+{
+	if (least == "")
+		return title
+	bandwidth = short_bandwidth(least) (least == most ? "" : " to " short_bandwidth(most))
+	if (!match(title, /[0-9.]+ ?[GM](bit\/s|b\/s|bps|bE)/))
+		return title ", " bandwidth
+	named = substr(title, RSTART, RLENGTH)
+	if (least == most && named * (named ~ /G/ ? 1e9 : 1e6) == least)
+		return title
+	return substr(title, 1, RSTART - 1) bandwidth substr(title, RSTART + RLENGTH)
+}
+
+function short_bandwidth(bps)
+{
+	if (bps == "")
+		return "own platform"
+	if (bps >= 1e9)
+		return sprintf("%g Gb/s", bps / 1e9)
+	return sprintf("%g Mb/s", bps / 1e6)
+}
+
 BEGIN { work = ENVIRON["PSD_PLOT_WORK"] }
 
 { sub(/\r$/, "") }

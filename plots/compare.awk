@@ -29,7 +29,7 @@ function point_name(system_name, nodes, workers, bps)
 		short_bandwidth(bps)
 }
 
-function read_row()
+function read_row(    f)
 {
 	read_fields()
 	title = field[at["scenario"]]
@@ -40,11 +40,8 @@ function read_row()
 	bps = field[at["bandwidth_bps"]]
 	if (bps != "")
 		bps = number_in("bandwidth_bps", 1)
-	iteration_sec = number_in("iteration_sec", 1e-12)
-	compute_sec = number_in("compute_sec", 0)
-	exposed_sec = number_in("exposed_comm_sec", 0)
-	tx_bytes = whole_in("tx_bytes_per_node", 0)
-	rx_bytes = whole_in("rx_bytes_per_node", 0)
+	for (f = 1; f <= n_figures; f++)
+		figure[f] = f <= n_seconds ? number_in(figure_name[f], f == ITERATION ? 1e-12 : 0) : whole_in(figure_name[f], 0)
 	key = system_name SUBSEP nodes SUBSEP workers SUBSEP sprintf("%.15g", bps)
 }
 
@@ -64,7 +61,7 @@ function add_point(    p)
 	return p
 }
 
-function add_predicted(    p, n)
+function add_predicted(    p, n, f)
 {
 	if (executor ~ /^real-/)
 		complain("'executor' is '" executor "', must be one that predicts, such as sim-flow: the first file is the predicted one")
@@ -75,11 +72,8 @@ function add_predicted(    p, n)
 	else if (executor != predicted_executor[p])
 		complain("'executor' is '" executor "', must be '" predicted_executor[p] "' as in line " point_line[p] ", which predicts the same point")
 	point_line[p] = FNR
-	predicted_sec[p, n] = iteration_sec
-	predicted_compute[p, n] = compute_sec
-	predicted_exposed[p, n] = exposed_sec
-	predicted_tx[p, n] = tx_bytes
-	predicted_rx[p, n] = rx_bytes
+	for (f = 1; f <= n_figures; f++)
+		predicted[f, p, n] = figure[f]
 	predicted_by[executor] = 1
 }
 
@@ -104,7 +98,7 @@ function find_point()
 	complain(point_name(system_name, nodes, workers, bps) " of '" title "' is not predicted, must be a row of " predicted_file)
 }
 
-function add_measured(    p, n)
+function add_measured(    p, n, f)
 {
 	if (executor !~ /^real-/)
 		complain("'executor' is '" executor "', must be one that runs, such as real-cpu: only the first file is the predicted one")
@@ -119,11 +113,8 @@ function add_measured(    p, n)
 	} else if (executor != run_executor[p]) {
 		complain("'executor' is '" executor "', must be '" run_executor[p] "' as in " run_place[p] ", which is a run of the same point")
 	}
-	run_sec[p, n] = iteration_sec
-	run_compute[p, n] = compute_sec
-	run_exposed[p, n] = exposed_sec
-	run_tx[p, n] = tx_bytes
-	run_rx[p, n] = rx_bytes
+	for (f = 1; f <= n_figures; f++)
+		run[f, p, n] = figure[f]
 	measured_by[executor] = 1
 	n_all_runs++
 }
@@ -138,6 +129,11 @@ function ratio_option(name, text,    ratio)
 }
 
 BEGIN {
+	n_figures = split("iteration_sec compute_sec exposed_comm_sec tx_bytes_per_node rx_bytes_per_node", figure_name, " ")
+	n_seconds = 3
+	ITERATION = 1
+	SENT = 4
+	RECEIVED = 5
 	has_calibrated = ENVIRON["PSD_PLOT_HAS_CALIBRATED"] + 0
 	bar_ratio = ratio_option("--bar", ENVIRON["PSD_PLOT_BAR"])
 	worst_bar_ratio = ratio_option("--worst", ENVIRON["PSD_PLOT_WORST"])
@@ -173,43 +169,43 @@ FNR == 1 {
 
 # ---- points ----
 
-# Of predictions or runs.
-function median_of(values, n_values, p,    i, n, value)
+# Of a figure's predictions or runs.
+function median_of(values, n_values, f, p,    i, n, value)
 {
 	n = n_values[p]
 	for (i = 1; i <= n; i++)
-		value[i] = values[p, i]
+		value[i] = values[f, p, i]
 	return median(value, n)
 }
 
 # Of a run: the prediction of its own, or that of all.
-function prediction(predicted, p, i)
+function prediction(f, p, i)
 {
-	return predicted[p, n_predictions[p] == 1 ? 1 : i]
+	return predicted[f, p, n_predictions[p] == 1 ? 1 : i]
 }
 
 # Empty where there is nothing to divide by.
-function error_of(predicted, measured)
+function error_of(value, measured)
 {
-	return measured > 0 ? predicted / measured - 1 : ""
+	return measured > 0 ? value / measured - 1 : ""
 }
 
 # That of the median of the runs, each over its prediction.
-function error_of_runs(predicted, run, p,    i, n, ratio)
+function error_of_runs(f, p,    i, n, ratio)
 {
 	n = n_runs[p]
 	for (i = 1; i <= n; i++) {
-		if (prediction(predicted, p, i) == 0)
-			return error_of(median_of(predicted, n_predictions, p), median_of(run, n_runs, p))
-		ratio[i] = run[p, i] / prediction(predicted, p, i)
+		if (prediction(f, p, i) == 0)
+			return error_of(point_figure[f, p], measured_figure[f, p])
+		ratio[i] = run[f, p, i] / prediction(f, p, i)
 	}
 	return error_of(1, median(ratio, n))
 }
 
-function is_as_predicted(predicted, run, p,    i)
+function has_exact_bytes(p,    i)
 {
 	for (i = 1; i <= n_runs[p]; i++)
-		if (run[p, i] != prediction(predicted, p, i))
+		if (run[SENT, p, i] != prediction(SENT, p, i) || run[RECEIVED, p, i] != prediction(RECEIVED, p, i))
 			return 0
 	return 1
 }
@@ -225,8 +221,8 @@ function note_spread(p,    i, n, n_left_out, sec, ratio, middle)
 {
 	n = n_runs[p]
 	for (i = 1; i <= n; i++) {
-		sec[i] = run_sec[p, i]
-		ratio[i] = sec[i] / prediction(predicted_sec, p, i)
+		sec[i] = run[ITERATION, p, i]
+		ratio[i] = sec[i] / prediction(ITERATION, p, i)
 	}
 	median(sec, n) # sorts
 	middle = median(ratio, n)
@@ -239,24 +235,16 @@ function note_spread(p,    i, n, n_left_out, sec, ratio, middle)
 	point_spread[p] = n > 1 ? (most_ratio[p] - least_ratio[p]) / middle : ""
 }
 
-function measure_point(p)
+function measure_point(p,    f)
 {
-	point_sec[p] = median_of(predicted_sec, n_predictions, p)
-	point_compute[p] = median_of(predicted_compute, n_predictions, p)
-	point_exposed[p] = median_of(predicted_exposed, n_predictions, p)
-	point_tx[p] = median_of(predicted_tx, n_predictions, p)
-	point_rx[p] = median_of(predicted_rx, n_predictions, p)
-	measured_sec[p] = median_of(run_sec, n_runs, p)
-	measured_compute[p] = median_of(run_compute, n_runs, p)
-	measured_exposed[p] = median_of(run_exposed, n_runs, p)
-	measured_tx[p] = median_of(run_tx, n_runs, p)
-	measured_rx[p] = median_of(run_rx, n_runs, p)
+	for (f = 1; f <= n_figures; f++) {
+		point_figure[f, p] = median_of(predicted, n_predictions, f, p)
+		measured_figure[f, p] = median_of(run, n_runs, f, p)
+		figure_error[f, p] = error_of_runs(f, p)
+	}
+	point_error[p] = figure_error[ITERATION, p]
+	are_bytes_exact[p] = has_exact_bytes(p)
 	note_spread(p)
-	point_error[p] = error_of_runs(predicted_sec, run_sec, p)
-	compute_error[p] = error_of_runs(predicted_compute, run_compute, p)
-	exposed_error[p] = error_of_runs(predicted_exposed, run_exposed, p)
-	is_tx_exact[p] = is_as_predicted(predicted_tx, run_tx, p)
-	is_rx_exact[p] = is_as_predicted(predicted_rx, run_rx, p)
 }
 
 # Results have nine digits: what is a bar but for rounding is within it.
@@ -295,7 +283,7 @@ function count_point(p)
 {
 	if (n_runs[p] == 1)
 		n_single_runs++
-	if (is_tx_exact[p] && is_rx_exact[p])
+	if (are_bytes_exact[p])
 		n_exact++
 	if (is_calibrated[p])
 		n_calibrated++

@@ -2,15 +2,18 @@
 # point is counted, hollow where it is calibrated, a cross where it is too noisy; whiskers from the least to the most of the runs. psd-plot
 # sets, before this is loaded:
 #   work, out, plot_title, systems, counted, calibrated and noisy (numbers of all systems and of those with such points), drawn (names of data),
-#   n_systems, sec_low, sec_high, sec_tics, bar_ratio, error_high (in per cent)
+#   n_systems, longest_name (characters in the legend), sec_low, sec_high, sec_tics, bar_ratio, error_high (in per cent)
 # and in work lie series.gp (array name of each system) and counted-N.dat, calibrated-N.dat, noisy-N.dat: measured, least, most,
 # predicted, error, least, most.
 set encoding utf8
 load work."/series.gp"
 
+# Columns of the legend are as wide as its longest entry, a character being 9 pixels and the sample as wide as 5.
 n_legend = n_systems + (calibrated ne "") + (noisy ne "") + 2
-legend_rows = (n_legend + 4) / 5
-height = 614 + 26 * legend_rows
+legend_fit = 1120 / (9 * (longest_name + 5))
+legend_columns = legend_fit < 1 ? 1 : legend_fit > 5 ? 5 : legend_fit
+legend_rows = (n_legend + legend_columns - 1) / legend_columns
+height = 634 + 24 * legend_rows
 set terminal svg size 1200,height dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
 set output out
 
@@ -33,7 +36,7 @@ set samples 200
 unset key
 set multiplot title plot_title offset 0,-0.2
 set tmargin at screen 1 - up(60)
-set bmargin at screen up(26 * legend_rows + 86)
+set bmargin at screen up(24 * legend_rows + 106)
 
 # Both axes are equally long, so that equality is the diagonal.
 set lmargin at screen 0.07
@@ -72,7 +75,7 @@ plot "+" using 1:(-100 * bar_ratio):(100 * bar_ratio) with filledcurves lc rgb "
 # One legend for both, as wide as the page.
 set lmargin at screen 0.04
 set rmargin at screen 0.98
-set tmargin at screen up(26 * legend_rows + 26)
+set tmargin at screen up(24 * legend_rows + 30)
 set bmargin at screen up(8)
 unset border
 unset tics
@@ -80,11 +83,13 @@ unset grid
 unset xlabel
 unset ylabel
 set yrange [0:1]
-set key inside center center horizontal Left reverse samplen 2 spacing 1.25 width 1 maxrows legend_rows
-plot NaN with filledcurves lc rgb "#e4e4e4" title sprintf("within ±%g %%", 100 * bar_ratio), \
-	NaN with lines lc rgb "#888888" dt 2 lw 1.4 title "predicted = measured", \
-	for [s in systems] NaN with points lc rgb colour_of(s) pt filled_of(s) ps 1.1 title name[number(s)], \
-	for [i = 1:(calibrated ne "")] NaN with points lc rgb "#555555" pt 6 ps 1.2 lw 1.8 title "calibrated (hollow)", \
-	for [i = 1:(noisy ne "")] NaN with points lc rgb "#555555" pt 2 ps 1.1 lw 1.8 title "too noisy"
+set key inside center center vertical maxrows legend_rows Left reverse samplen 2 spacing 1.25 width 1
+legend = 'NaN with filledcurves lc rgb "#e4e4e4" title sprintf("within ±%g %%", 100 * bar_ratio)'
+legend = legend.', NaN with lines lc rgb "#888888" dt 2 lw 1.4 title "predicted = measured"'
+legend = legend.', for [s in systems] NaN with points lc rgb colour_of(s) pt filled_of(s) ps 1.1 title name[number(s)]'
+# A loop over nothing would take a place in the legend.
+if (calibrated ne "") { legend = legend.', NaN with points lc rgb "#555555" pt 6 ps 1.2 lw 1.8 title "calibrated (hollow)"' }
+if (noisy ne "") { legend = legend.', NaN with points lc rgb "#555555" pt 2 ps 1.1 lw 1.8 title "too noisy"' }
+eval "plot ".legend
 unset multiplot
 set output

@@ -1,7 +1,7 @@
 # Adds to what compare.awk found the seconds of each kind of operation, from the files that kinds.awk wrote of both traces into the folders
 # predicted and measured of PSD_PLOT_WORK: kind_predicted, kind_measured and kind_error of kind_name[1..n_kinds], and a second table to table.txt.
 
-# The traced point: lines of trace.dat into traced[side, 1..5].
+# The traced point: lines of trace.dat into traced[side, 1..7].
 function read_trace(side,    line, i, word)
 {
 	while ((getline line < (work "/" side "/trace.dat")) > 0)
@@ -15,15 +15,17 @@ function read_trace(side,    line, i, word)
 	}
 }
 
-function check_traces(    side)
+function check_traces(    i, n, name)
 {
 	if (traced["predicted", 3] ~ /^real-/)
 		finish_with(ENVIRON["PSD_PLOT_PREDICTED_TRACE"] ": its executor is '" traced["predicted", 3] "', the first trace must be of psd-sim")
 	if (traced["measured", 3] !~ /^real-/)
 		finish_with(ENVIRON["PSD_PLOT_MEASURED_TRACE"] ": its executor is '" traced["measured", 3] "', the second trace must be of psd-run")
-	if (traced["predicted", 2] != traced["measured", 2] || traced["predicted", 4] != traced["measured", 4])
-		finish_with(ENVIRON["PSD_PLOT_MEASURED_TRACE"] ": is of " traced_text("measured") ", must be of " traced_text("predicted") " like " \
-			ENVIRON["PSD_PLOT_PREDICTED_TRACE"])
+	n = split("scenario system - nodes - workers bandwidth_bps", name, " ")
+	for (i = 1; i <= n; i++)
+		if (name[i] != "-" && traced["predicted", i] != traced["measured", i])
+			finish_with(ENVIRON["PSD_PLOT_MEASURED_TRACE"] ": its " name[i] " is '" printable(traced["measured", i]) "', must be '" \
+				printable(traced["predicted", i]) "' as in " ENVIRON["PSD_PLOT_PREDICTED_TRACE"])
 }
 
 function traced_text(side)

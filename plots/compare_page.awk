@@ -96,13 +96,7 @@ function write_head_rows(    c, span)
 
 function class_of(p, c)
 {
-	if (column_head[c] == "error" && column_group[c] == "iteration")
-		return error_class(point_error[p])
-	if (column_head[c] == "error" && column_group[c] == "compute")
-		return error_class(compute_error[p])
-	if (column_head[c] == "error")
-		return error_class(exposed_error[p])
-	return column_is_left[c] ? "left" : ""
+	return c in error_figure ? error_class(figure_error[error_figure[c], p]) : column_is_left[c] ? "left" : ""
 }
 
 function write_point(p,    c, class, line)

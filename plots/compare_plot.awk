@@ -35,15 +35,21 @@ function note_error(ratio)
 
 function add_to_plot(p,    state, s)
 {
+	if (point_bps[p] != "" && (least_bps == "" || point_bps[p] < least_bps))
+		least_bps = point_bps[p]
+	if (point_bps[p] > most_bps)
+		most_bps = point_bps[p]
 	if (!(point_system[p] in system_number)) {
 		system_number[point_system[p]] = ++n_systems
 		printf "name[%d] = %s\n", n_systems, quoted(printable(point_system[p])) > series_file
 		list["systems"] = list["systems"] " " n_systems
+		if (width_of(point_system[p]) > longest_name)
+			longest_name = width_of(point_system[p])
 	}
 	s = system_number[point_system[p]]
 	state = state_of(p)
 	has_state[state] = 1
-	printf "%.9g %.9g %.9g %.9g %.6f %.6f %.6f\n", measured_sec[p], least_sec[p], most_sec[p], point_sec[p], 100 * point_error[p],
+	printf "%.9g %.9g %.9g %.9g %.6f %.6f %.6f\n", measured_figure[ITERATION, p], least_sec[p], most_sec[p], point_figure[ITERATION, p], 100 * point_error[p],
 		100 * (1 / most_ratio[p] - 1), 100 * (1 / least_ratio[p] - 1) > (work "/" state "-" s ".dat")
 	if (!((state, s) in is_listed)) {
 		is_listed[state, s] = 1
@@ -52,7 +58,7 @@ function add_to_plot(p,    state, s)
 	}
 	widen_to(least_sec[p])
 	widen_to(most_sec[p])
-	widen_to(point_sec[p])
+	widen_to(point_figure[ITERATION, p])
 	note_error(point_error[p])
 	if (state == "noisy")
 		return # its whiskers would leave no room for the others
@@ -65,6 +71,7 @@ END {
 		exit 2
 	series_file = work "/series.gp"
 	settings = work "/settings.gp"
+	longest_name = length("predicted = measured")
 	error_high = 1.6 * bar_ratio
 	printf "array name[%d]\n", n_measured > series_file
 	for (i = 1; i <= n_measured; i++)
@@ -73,8 +80,8 @@ END {
 	sec_high *= 1.25
 	page_title = ENVIRON["PSD_PLOT_TITLE"]
 	if (page_title == "")
-		page_title = n_titles == 1 ? printable(shown_title[1]) : "Predicted against measured"
-	printf "plot_title = %s\nn_systems = %d\n", quoted(page_title), n_systems > settings
+		page_title = n_titles == 1 ? title_at(printable(shown_title[1]), least_bps, most_bps) : "Predicted against measured"
+	printf "plot_title = %s\nn_systems = %d\nlongest_name = %d\n", quoted(page_title), n_systems, longest_name > settings
 	printf "systems = '%s'\ndrawn = '%s'\n", list["systems"], list["drawn"] > settings
 	printf "counted = '%s'\ncalibrated = '%s'\nnoisy = '%s'\n", list["counted"], list["calibrated"], list["noisy"] > settings
 	printf "sec_low = %.9g\nsec_high = %.9g\nsec_tics = \"%s\"\n", sec_low, sec_high, second_tics(sec_low, sec_high) > settings

@@ -63,29 +63,27 @@ function set_cell(p, text)
 
 function bytes_text(p)
 {
-	if (is_tx_exact[p] && is_rx_exact[p])
+	if (are_bytes_exact[p])
 		return "exact"
-	return "sent " signed_percent(error_of(point_tx[p], measured_tx[p])) ", received " signed_percent(error_of(point_rx[p], measured_rx[p]))
+	return "sent " signed_percent(figure_error[SENT, p]) ", received " signed_percent(figure_error[RECEIVED, p])
 }
 
-function fill_cells(p)
+function fill_cells(p,    f)
 {
 	n_cells = 0
 	set_cell(p, printable(point_system[p]))
 	set_cell(p, point_nodes[p])
 	set_cell(p, point_workers[p])
 	set_cell(p, short_bandwidth(point_bps[p]))
-	set_cell(p, four_digits(point_sec[p]))
-	set_cell(p, four_digits(measured_sec[p]))
-	set_cell(p, signed_percent(point_error[p]))
-	set_cell(p, n_runs[p])
-	set_cell(p, percent(point_spread[p]))
-	set_cell(p, four_digits(point_compute[p]))
-	set_cell(p, four_digits(measured_compute[p]))
-	set_cell(p, signed_percent(compute_error[p]))
-	set_cell(p, four_digits(point_exposed[p]))
-	set_cell(p, four_digits(measured_exposed[p]))
-	set_cell(p, signed_percent(exposed_error[p]))
+	for (f = 1; f <= n_seconds; f++) {
+		set_cell(p, four_digits(point_figure[f, p]))
+		set_cell(p, four_digits(measured_figure[f, p]))
+		set_cell(p, signed_percent(figure_error[f, p]))
+		if (f == ITERATION) {
+			set_cell(p, n_runs[p])
+			set_cell(p, percent(point_spread[p]))
+		}
+	}
 	set_cell(p, bytes_text(p))
 	set_cell(p, point_marks[p])
 }
@@ -226,35 +224,31 @@ function csv_number(value)
 	return value == "" ? "" : sprintf("%.9g", value)
 }
 
-function whole(value)
-{
-	return sprintf("%.0f", value)
-}
-
 function yes_or_no(is_so)
 {
 	return is_so ? "yes" : "no"
 }
 
-function csv_line(p)
+function csv_line(p,    f, line)
 {
-	return csv_field(point_title[p]) "," csv_field(point_system[p]) "," csv_field(run_executor[p]) "," point_nodes[p] "," \
-		point_workers[p] "," (point_bps[p] == "" ? "" : sprintf("%.15g", point_bps[p])) "," n_runs[p] "," \
-		csv_number(point_sec[p]) "," csv_number(measured_sec[p]) "," csv_number(point_spread[p]) "," csv_number(point_error[p]) "," \
-		csv_number(point_compute[p]) "," csv_number(measured_compute[p]) "," \
-		csv_number(point_exposed[p]) "," csv_number(measured_exposed[p]) "," \
-		whole(point_tx[p]) "," whole(measured_tx[p]) "," whole(point_rx[p]) "," whole(measured_rx[p]) "," \
-		yes_or_no(is_tx_exact[p] && is_rx_exact[p]) "," yes_or_no(is_calibrated[p]) "," \
-		(has_calibrated ? yes_or_no(is_extrapolated[p]) : "") "," yes_or_no(is_in_median[p]) "," yes_or_no(is_in_worst[p])
+	line = csv_field(point_title[p]) "," csv_field(point_system[p]) "," csv_field(run_executor[p]) "," point_nodes[p] "," \
+		point_workers[p] "," (point_bps[p] == "" ? "" : sprintf("%.15g", point_bps[p])) "," n_runs[p]
+	for (f = 1; f <= n_figures; f++) {
+		line = line sprintf(f <= n_seconds ? ",%.9g,%.9g" : ",%.0f,%.0f", point_figure[f, p], measured_figure[f, p])
+		if (f == ITERATION)
+			line = line "," csv_number(point_spread[p]) "," csv_number(point_error[p])
+	}
+	return line "," yes_or_no(are_bytes_exact[p]) "," yes_or_no(is_calibrated[p]) "," (has_calibrated ? yes_or_no(is_extrapolated[p]) : "") "," \
+		yes_or_no(is_in_median[p]) "," yes_or_no(is_in_worst[p])
 }
 
-function write_csv(    i)
+function write_csv(    i, f, head)
 {
 	csv_file = work "/points.csv"
-	print "scenario,system,executor,nodes,workers,bandwidth_bps,repeats,predicted_iteration_sec,measured_iteration_sec,spread_ratio," \
-		"error_ratio,predicted_compute_sec,measured_compute_sec,predicted_exposed_comm_sec,measured_exposed_comm_sec," \
-		"predicted_tx_bytes_per_node,measured_tx_bytes_per_node,predicted_rx_bytes_per_node,measured_rx_bytes_per_node," \
-		"are_bytes_exact,is_calibrated,is_extrapolated,is_in_median,is_in_worst" > csv_file
+	head = "scenario,system,executor,nodes,workers,bandwidth_bps,repeats"
+	for (f = 1; f <= n_figures; f++)
+		head = head ",predicted_" figure_name[f] ",measured_" figure_name[f] (f == ITERATION ? ",spread_ratio,error_ratio" : "")
+	print head ",are_bytes_exact,is_calibrated,is_extrapolated,is_in_median,is_in_worst" > csv_file
 	for (i = 1; i <= n_measured; i++)
 		print csv_line(measured_point[i]) > csv_file
 }
@@ -266,17 +260,17 @@ END {
 	add_column("", "nodes", 0)
 	add_column("", "workers", 0)
 	add_column("", "bandwidth", 0)
-	add_column("iteration", "predicted s", 0)
-	add_column("iteration", "measured s", 0)
-	add_column("iteration", "error", 0)
-	add_column("iteration", "runs", 0)
-	add_column("iteration", "spread", 0)
-	add_column("compute", "predicted s", 0)
-	add_column("compute", "measured s", 0)
-	add_column("compute", "error", 0)
-	add_column("exposed communication", "predicted s", 0)
-	add_column("exposed communication", "measured s", 0)
-	add_column("exposed communication", "error", 0)
+	split("iteration,compute,exposed communication", group_name, ",")
+	for (f = 1; f <= n_seconds; f++) {
+		add_column(group_name[f], "predicted s", 0)
+		add_column(group_name[f], "measured s", 0)
+		add_column(group_name[f], "error", 0)
+		error_figure[n_table_columns] = f
+		if (f == ITERATION) {
+			add_column(group_name[f], "runs", 0)
+			add_column(group_name[f], "spread", 0)
+		}
+	}
 	add_column("", "bytes", 1)
 	add_column("", "marks", 1)
 	for (i = 1; i <= n_measured; i++)

@@ -60,18 +60,12 @@ function read_fields(    n)
 		complain("a quoted field is not closed")
 	if (n != n_columns)
 		complain("the line has " n " fields, must have " n_columns)
+	for (; n > 0; n--)
+		if (length(field[n]) > 1000) # awk's buffers end at some length
+			complain("field " n " has " length(field[n]) " bytes, must have 1000 or fewer")
 }
 
 function is_number(text)
 {
 	return text ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/
-}
-
-function short_bandwidth(bps)
-{
-	if (bps == "")
-		return "own platform"
-	if (bps >= 1e9)
-		return sprintf("%g Gb/s", bps / 1e9)
-	return sprintf("%g Mb/s", bps / 1e6)
 }

@@ -1,18 +1,16 @@
-# An SVG of gnuplot as an element of a page: without its XML declaration and name spaces, which HTML does not need, and with PSD_PLOT_PREFIX before its
-# identifiers, so that several of them have their own. PSD_PLOT_LABEL, escaped already, says what it shows.
+# An SVG of gnuplot as an element of a page: without its XML declaration and name spaces, which HTML does not need, and without gnuplot's names of curves,
+# which a browser would show; PSD_PLOT_PREFIX stands before its identifiers, so that several of them have their own. Text stays as it is.
+# PSD_PLOT_LABEL, escaped already, says what it shows.
 
 BEGIN { prefix = ENVIRON["PSD_PLOT_PREFIX"] }
 
-/^<\?xml / || /^<title>Gnuplot/ || /^<desc>/ { next }
+/^<\?xml / || /^<title>Gnuplot/ || /^<desc>/ || /^[ \t]*$/ { next }
 
-{
+!/^[ \t]*<text>/ {
+	sub(/<title>.*<\/title>/, "")
 	gsub(/ *xmlns(:xlink)?="[^"]*"/, "")
-	gsub(/ id="/, "&" prefix)
-	gsub(/ id='/, "&" prefix)
-	gsub(/xlink:href='#/, "&" prefix)
-	gsub(/xlink:href="#/, "&" prefix)
-	gsub(/url\(#/, "&" prefix)
+	gsub(/ id=["']|xlink:href=["']#|url\(#/, "&" prefix)
 	sub(/^<svg/, "<svg role=\"img\" aria-label=\"" ENVIRON["PSD_PLOT_LABEL"] "\"")
-	if ($0 !~ /^[ \t]*$/)
-		print
 }
+
+{ print }

@@ -57,6 +57,10 @@ FNR == 1 {
 	note_speedup(speedup)
 	if (published != "")
 		note_speedup(published)
+	if (bandwidth != "" && (least_bps == "" || bandwidth + 0 < least_bps))
+		least_bps = bandwidth + 0
+	if (bandwidth + 0 > most_bps)
+		most_bps = bandwidth + 0
 	if (workers_min == "" || workers + 0 < workers_min)
 		workers_min = workers + 0
 	if (workers_max == "" || workers + 0 > workers_max)
@@ -162,9 +166,7 @@ END {
 	if (workers_max > workers_min)
 		tics = tics "," workers_max
 
-	title = count["scenario"] == 1 ? item["scenario", 1] : "Speedup"
-	if (count["scenario"] == 1 && count["bandwidth"] == 1 && item["bandwidth", 1] != "" && title !~ /[0-9] ?Gb/)
-		title = title ", " short_bandwidth(item["bandwidth", 1])
+	title = count["scenario"] == 1 ? title_at(item["scenario", 1], least_bps, most_bps) : "Speedup"
 	settings = work "/settings.gp"
 	printf "plot_title = %s\nworkers_min = %d.0\nworkers_max = %d.0\n", quoted(title), workers_min, workers_max > settings
 	printf "speedup_min = %.9g * 1.0\nspeedup_max = %.9g * 1.0\nworkers_tics = \"%s\"\n", speedup_min, speedup_max, tics > settings

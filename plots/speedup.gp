@@ -21,6 +21,7 @@ set grid xtics ytics lt 1 lw 0.6 lc rgb "#dddddd"
 # Outside the plot: no legend lies over data. Long names would leave no room beside it.
 if (has_long_names) {
 	set key outside bottom center vertical maxrows 10 Left reverse samplen 4 spacing 1.2
+	set xlabel "workers\n " # the empty line keeps the legend off it
 } else {
 	set key outside right top Left reverse samplen 4 spacing 1.35 width 1
 }

@@ -33,6 +33,12 @@ NR == 1 {
 	system_name = text_of($0, "system")
 	executor = text_of($0, "executor")
 	nodes = number_of($0, "nodes")
+	traced_workers = number_of($0, "workers")
+	traced_bps = number_of($0, "bandwidth_bps")
+	if (traced_bps == 0)
+		traced_bps = "" # links are what they are
+	if (length(scenario) > 1000 || length(system_name) > 1000) # awk's buffers end at some length
+		complain("'scenario' or 'system' is longer than 1000 bytes")
 	n_categories = split(text_of($0, "kinds"), category, " ")
 	for (i = 1; i <= n_categories; i++)
 		category_number[category[i]] = i

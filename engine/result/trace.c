@@ -42,7 +42,8 @@ void psd_trace_add_head(struct psd_text *text, const struct psd_case *traced, co
 	psd_text_add_json(text, traced->matter->scenario->title);
 	psd_text_add(text, ",\"system\":");
 	psd_text_add_json(text, traced->system->name);
-	psd_text_add(text, ",\"executor\":\"%s\",\"nodes\":%u", executor, traced->point.nodes);
+	psd_text_add(text, ",\"executor\":\"%s\",\"nodes\":%u,\"workers\":%u,\"bandwidth_bps\":%.15g", executor,
+		     traced->point.nodes, traced->point.workers, traced->point.bandwidth_bps);
 	add_kinds(text);
 	psd_text_add(text, "},\"traceEvents\":[");
 	for (unsigned host = 0; host < psd_layout_hosts(layout); host++)

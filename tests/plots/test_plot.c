@@ -482,8 +482,111 @@ Test(plot, compare_refuses_what_would_be_counted_wrongly)
 			    ": 'iteration' is 0.5, must be a whole number of up to nine digits\n");
 	expect_made_refused("sed 's/\"dur\":[0-9.]*/\"dur\":1e400/' " DATA "measured.json", traced, "m.json",
 			    ": 'dur' is 1e400, must be from 0 to 1e15\n");
+	expect_made_refused("sed 's/\"scenario\":\"Toy\"/\"scenario\":\"Play\"/' " DATA "measured.json", traced,
+			    "m.json", "m.json: its scenario is 'Play', must be 'Toy' as in " DATA "predicted.json\n");
+	expect_made_refused("sed 's/\"nodes\":2/&,\"bandwidth_bps\":2e9/' " DATA "measured.json", traced, "m.json",
+			    "m.json: its bandwidth_bps is '2e9', must be '' as in " DATA "predicted.json\n");
+	expect_made_refused("sed \"s/Toy,PS/Toy,$(printf %09000d 0)/\" " DATA "measured-1.csv", PREDICTED " %s/m.csv",
+			    "m.csv", "m.csv:2: field 2 has 9000 bytes, must have 1000 or fewer\n");
 	expect_made_refused("sed '1s/,images_per_sec/,iteration_sec/' " DATA "measured-1.csv", PREDICTED " %s/m.csv",
 			    "m.csv", "m.csv:1: column 'iteration_sec' is there twice, must be there once\n");
+}
+
+/* Where gnuplot put the text: pixels from the top. */
+static double height_of(const char *svg, const char *text)
+{
+	const char *found = strstr(svg, text);
+
+	cr_assert_not_null(found, "no '%s' in:\n%s", text, svg);
+	while (found > svg && strncmp(found, "translate(", 10) != 0)
+		found--;
+	return strtod(strchr(found, ',') + 1, NULL);
+}
+
+/* Nine systems at 2 Gb/s, under a title that says 1 Gbit/s. */
+static void write_results(const struct folder *folder, const char *name, const char *executor)
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", folder->path, name);
+	file = fopen(path, "w");
+	cr_assert_not_null(file);
+	fprintf(file, HEAD);
+	for (int i = 1; i <= 9; i++)
+		fprintf(file,
+			"\"Nine, 1 Gbit/s\",a system of a long name %d,%s,2,2,2000000000,%d,,1,0.5,0.5,1000,1000,,,\n",
+			i, executor, i);
+	fclose(file);
+}
+
+/* A line of text is 15 pixels high, its place is in its middle. */
+Test(plot, compare_draws_its_legend_below_the_axis_and_names_the_bandwidth_of_its_points)
+{
+	struct folder folder = make_folder();
+	char arguments[128];
+
+	write_results(&folder, "p", "sim-flow");
+	write_results(&folder, "m", "real-cpu");
+	snprintf(arguments, sizeof(arguments), "%s/p %s/m", folder.path, folder.path);
+	struct run run = compare(&folder, arguments, "2>&1");
+	char *plot = read_output(&folder, "out.svg"), *page = read_output(&folder, "out.html");
+	static const char *const entries[] = {">within ", ">predicted = measured", "a system of a long name 1",
+					      "a system of a long name 9"};
+
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
+		cr_expect_gt(height_of(plot, entries[i]), height_of(plot, ">measured, seconds") + 20, "%s", entries[i]);
+	cr_expect_gt(height_of(plot, ">measured, seconds"), 500); /* the plots are that high */
+	EXPECT_WORDS(page, "<title>Nine, 2 Gb/s</title>", "<h1>Nine, 2 Gb/s</h1>");
+	EXPECT_WORDS(plot, ">Nine, 2 Gb/s<");
+	free(run.text);
+	snprintf(arguments, sizeof(arguments), "plots/psd-plot speedup %s/p -o %s/out.svg 2>&1", folder.path,
+		 folder.path);
+	run = run_command(arguments);
+	free(plot);
+	plot = read_output(&folder, "out.svg");
+	EXPECT_WORDS(plot, ">Nine, 2 Gb/s<");
+	free(plot);
+	free(page);
+	free(run.text);
+	snprintf(arguments, sizeof(arguments), "rm %s/p %s/m", folder.path, folder.path);
+	free(run_command(arguments).text);
+	remove_folder(&folder);
+}
+
+/* What gnuplot calls its curves would show in a browser; what looks like an identifier may be text. */
+Test(plot, compare_page_has_the_plots_text_as_it_is)
+{
+	struct folder folder = make_folder();
+	struct run run = compare(&folder, PREDICTED " " MEASURED " --title 'x id=\"y\" url(#z)'", "2>&1");
+	char *page = read_output(&folder, "out.html");
+
+	EXPECT_WORDS(page, "<text>x id=\"y\" url(#z)</text>", " id=\"plot-gnuplot_canvas\"", "xlink:href='#plot-gpPt");
+	cr_expect_null(strstr(page, "bar_ratio"), "%s", page);
+	free(page);
+	free(run.text);
+	remove_folder(&folder);
+}
+
+/* A gnuplot that fails: as with psd-sim and psd-run, 2 is for what was asked and 1 for what went wrong. */
+Test(plot, a_failure_of_gnuplot_has_status_1)
+{
+	struct folder folder = make_folder();
+	char command[512];
+
+	snprintf(command, sizeof(command),
+		 "cd %s && mkdir bin && printf '#!/bin/sh\\necho no pen >&2\\nexit 3\\n' >bin/gnuplot && chmod +x "
+		 "bin/gnuplot && "
+		 "cd - >/dev/null && PATH=%s/bin:$PATH plots/psd-plot speedup tests/golden/quickstart.csv -o "
+		 "%s/out.svg 2>&1; "
+		 "echo $?; rm -r %s/bin",
+		 folder.path, folder.path, folder.path, folder.path);
+	struct run run = run_command(command);
+
+	snprintf(command, sizeof(command), "psd-plot: %s/out.svg: gnuplot: no pen\n1\n", folder.path);
+	cr_expect_str_eq(run.text, command);
+	free(run.text);
+	remove_folder(&folder);
 }
 
 static void expect_drawn(const struct folder *folder, const char *arguments)

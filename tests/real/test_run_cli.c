@@ -353,7 +353,7 @@ Test(run_cli, trace_shows_all_workers_from_zero_on)
 	cr_expect_eq(done.exit_status, 0);
 	cr_expect_not_null(strstr(done.text, "psd-run: the trace is of Hybrid\n"), "%s", done.text);
 	cr_expect_not_null(strstr(
-		trace, "\"system\":\"Hybrid\",\"executor\":\"real-cpu\",\"nodes\":2,\"kinds\":\"forward backward "));
+		trace, "\"system\":\"Hybrid\",\"executor\":\"real-cpu\",\"nodes\":2,\"workers\":2,\"bandwidth_bps\":1000000000,\"kinds\":\"forward backward "));
 	cr_expect_str_eq(trace + strlen(trace) - 4, "\n]}\n");
 	/* two workers, ten iterations, two layers: each is computed forwards and backwards, its factors go out and come
 	 * in */

@@ -738,7 +738,8 @@ Test(output, trace_is_json_with_one_event_a_line)
 	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 1);
 	static const char head[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
 				   "comma\",\"system\":\"first\","
-				   "\"executor\":\"sim-flow\",\"nodes\":4,\"kinds\":\"forward backward copy send "
+				   "\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,\"bandwidth_bps\":1000000000,"
+				   "\"kinds\":\"forward backward copy send "
 				   "receive reduce rebuild apply collective barrier\"},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(memory.text, head, strlen(head)), 0, "%s", memory.text);
