@@ -17,7 +17,7 @@
 
 enum { EXIT_DONE = 0, EXIT_RUN_FAILED = 1, EXIT_BAD_INPUT = 2, EXIT_SIGNAL = 128 };
 
-enum { MOST_PROGRESS_LINES = 20, PACKED_SIDE = 256 };
+enum { MOST_PROGRESS_LINES = 20 };
 
 /* ---- the end ---- */
 
@@ -40,7 +40,7 @@ static int complain(enum psd_status status, const struct psd_error *err, bool ha
 	return exit_of(status);
 }
 
-/* ---- modes ---- */
+/* ---- commands ---- */
 
 static enum psd_status print_scenario(const struct psd_scenario *scenario, struct psd_error *err)
 {
@@ -65,7 +65,7 @@ static enum psd_status load_scenario(const struct psd_run_options *options, stru
 		psd_text_add(&dilation, "emulation.dilation=%s", options->dilation);
 	if (settings && !dilation.is_out_of_memory) {
 		settings[arguments->n_settings] = dilation.bytes;
-		status = psd_scenario_load(scenario, arguments->scenarios[0], settings, err);
+		status = psd_scenario_load(scenario, arguments->operands[0], settings, err);
 	} else {
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	}
@@ -84,8 +84,8 @@ static int use_scenario(const struct psd_run_options *options)
 		return complain(status, &err, true);
 	status = psd_scenario_load_solver(&scenario, &err);
 	if (!status)
-		status = options->mode == PSD_RUN_PRINT_SCENARIO ? print_scenario(&scenario, &err)
-			 : options->mode == PSD_RUN_CALIBRATE
+		status = options->arguments.command == PSD_RUN_SHOW ? print_scenario(&scenario, &err)
+			 : options->arguments.command == PSD_RUN_CALIBRATE
 				 ? psd_run_calibration(options, &scenario, PSD_VERSION, &err)
 				 : psd_run_scenario(options, &scenario, &err);
 	psd_scenario_release(&scenario);
@@ -106,42 +106,31 @@ static bool print_packed(void *context, uint64_t n_done, uint64_t n_images)
 static int pack(const struct psd_run_options *options)
 {
 	const struct psd_pack_options pack_options = {
-		.side = options->side ? (uint32_t)options->side : PACKED_SIDE,
+		.side = (uint32_t)options->side,
 		.progress = print_packed,
 		.context = (void *)(uintptr_t)options,
 	};
 	struct psd_error err;
 	const enum psd_status status =
-		psd_pack_directory(options->pack_folder, options->output_path, &pack_options, &err);
+		psd_pack_directory(options->arguments.operands[0], options->output_path, &pack_options, &err);
 
 	return status ? complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE) : EXIT_DONE;
 }
 
-static int print_about(bool is_help)
+static int tell(const struct psd_run_options *options)
 {
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err;
 	enum psd_status status;
 
-	if (is_help)
-		psd_run_options_add_help(&text);
-	else
-		psd_text_add(&text, "psd-run " PSD_VERSION "\n");
+	switch ((enum psd_run_about)options->about) {
+	case PSD_RUN_ABOUT_HELP: psd_run_options_add_help(&text, options); break;
+	case PSD_RUN_ABOUT_OPTIONS: psd_run_options_add_reference(&text); break;
+	case PSD_RUN_ABOUT_VERSION: psd_text_add(&text, "psd-run " PSD_VERSION "\n"); break;
+	case PSD_RUN_ABOUT_NOTHING: break;
+	}
 	status = psd_console_print(&text, &err);
 	return status ? complain(status, &err, false) : EXIT_DONE;
-}
-
-static int run(const struct psd_run_options *options)
-{
-	switch ((enum psd_run_mode)options->mode) {
-	case PSD_RUN_TRAIN:
-	case PSD_RUN_CALIBRATE:
-	case PSD_RUN_PRINT_SCENARIO: return use_scenario(options);
-	case PSD_RUN_PACK: return pack(options);
-	case PSD_RUN_HELP:
-	case PSD_RUN_VERSION: return print_about(options->mode == PSD_RUN_HELP);
-	}
-	return EXIT_DONE;
 }
 
 int main(int argc, char *argv[])
@@ -153,7 +142,9 @@ int main(int argc, char *argv[])
 	psd_console_open();
 	if (psd_run_options_parse(&options, argc, argv, &err))
 		return complain(PSD_EINVAL, &err, false);
-	exit_status = run(&options);
+	exit_status = options.about				  ? tell(&options)
+		      : options.arguments.command == PSD_RUN_PACK ? pack(&options)
+								  : use_scenario(&options);
 	psd_run_options_release(&options);
 	return exit_status;
 }

@@ -514,10 +514,10 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 
 	if (!scenario->has_train)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "has no 'train', which --calibrate needs");
+				     "has no 'train', which calibrating needs");
 	if (scenario->has_replay)
 		return psd_error_set(err, PSD_EINVAL, replay->at,
-				     "'replay' is true, --calibrate measures what is really computed: must be false or "
+				     "'replay' is true, psd-run calibrate measures what is really computed: must be false or "
 				     "left out, as in "
 				     "'compute: {device: cpu}'");
 	status = psd_subject_matter_load(&command.matter, scenario, err);

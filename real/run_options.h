@@ -9,18 +9,15 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-enum psd_run_mode {
-	PSD_RUN_TRAIN,
-	PSD_RUN_PRINT_SCENARIO,
-	PSD_RUN_PACK,
-	PSD_RUN_CALIBRATE,
-	PSD_RUN_HELP,
-	PSD_RUN_VERSION,
-};
+/* As psd-run's table has them. */
+enum psd_run_command { PSD_RUN_TRAIN, PSD_RUN_CALIBRATE, PSD_RUN_PACK, PSD_RUN_SHOW };
+
+/* What is told about psd-run instead. */
+enum psd_run_about { PSD_RUN_ABOUT_NOTHING, PSD_RUN_ABOUT_HELP, PSD_RUN_ABOUT_OPTIONS, PSD_RUN_ABOUT_VERSION };
 
 /* Strings are borrowed from argv. */
 struct psd_run_options {
-	unsigned mode; /* enum psd_run_mode */
+	unsigned about; /* enum psd_run_about */
 	bool is_csv;
 	bool is_quiet;
 	bool has_no_emulation;
@@ -30,21 +27,21 @@ struct psd_run_options {
 	uint64_t n_nodes;	 /* 0: the scenario's */
 	uint64_t n_iterations;	 /* 0: the scenario's */
 	double stall_sec;
-	uint64_t n_attempts;	 /* of a calibration */
-	const char *dilation;	 /* or NULL: the scenario's */
-	const char *trace_path;	 /* or NULL */
-	const char *log_path;	 /* or NULL */
-	const char *pack_folder; /* of --pack */
-	const char *output_path; /* of --pack and --calibrate */
-	uint64_t side;		 /* of packed images, in pixels; 0: not given */
-	struct psd_arguments arguments;
+	uint64_t n_attempts;		/* of a calibration */
+	const char *dilation;		/* or NULL: the scenario's */
+	const char *trace_path;		/* or NULL */
+	const char *log_path;		/* or NULL */
+	const char *output_path;	/* of `pack` and `calibrate` */
+	uint64_t side;			/* of packed images, in pixels */
+	struct psd_arguments arguments; /* its command: enum psd_run_command */
 };
 
-/* *options is filled on success and released by psd_run_options_release(). With --help or --version the rest is not
- * looked at. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
+/* *options is filled on success and released by psd_run_options_release(). Where it is about psd-run the rest is
+ * not looked at. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
 				      struct psd_error *err) PSD_MUST_CHECK;
 void psd_run_options_release(struct psd_run_options *options);
-void psd_run_options_add_help(struct psd_text *text);
+void psd_run_options_add_help(struct psd_text *text, const struct psd_run_options *options);
+void psd_run_options_add_reference(struct psd_text *text);
 
 #endif

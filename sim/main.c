@@ -221,7 +221,7 @@ static int run_sessions(struct command *command, const struct psd_session *sessi
 		return complain(PSD_ENOMEM, &err, false);
 	if (options->form == PSD_FORM_JSON)
 		psd_json_begin(&command->json, '[');
-	for (unsigned i = 0; i < options->arguments.n_scenarios && !command->signal_number && !ferror(stdout); i++) {
+	for (unsigned i = 0; i < options->arguments.n_operands && !command->signal_number && !ferror(stdout); i++) {
 		if (i && options->form == PSD_FORM_TABLE)
 			fputs("\n\n", stdout);
 		const enum psd_status status = run_session(command, &sessions[i], &err);
@@ -240,7 +240,7 @@ static int run_sessions(struct command *command, const struct psd_session *sessi
 	return exit_status;
 }
 
-/* ---- the other modes ---- */
+/* ---- the other commands ---- */
 
 static enum psd_status write_plan(const struct psd_session *session, const struct psd_system *system,
 				  unsigned point_index, struct psd_error *err)
@@ -332,9 +332,9 @@ static int show_session(const struct psd_options *options, const struct psd_sess
 	struct psd_error err;
 	enum psd_status status = PSD_OK;
 
-	if (options->mode == PSD_MODE_PLAN)
+	if (options->arguments.command == PSD_SIM_PLAN)
 		status = write_plans(options, session, &err);
-	else if (options->mode == PSD_MODE_DUMP_PLATFORM)
+	else if (options->arguments.command == PSD_SIM_PLATFORM)
 		status = dump_platform(options, session, &err);
 	else
 		status = write_scenario(&session->scenario, &err);
@@ -345,11 +345,11 @@ static int use_sessions(const struct psd_options *options, const struct psd_sess
 {
 	struct command command = {.options = options, .json = psd_json_make(stdout)};
 
-	if (options->mode == PSD_MODE_RESULTS)
+	if (options->arguments.command == PSD_SIM_PREDICT)
 		return run_sessions(&command, sessions);
-	for (unsigned i = 0; i < options->arguments.n_scenarios; i++) {
+	for (unsigned i = 0; i < options->arguments.n_operands; i++) {
 		if (i)
-			fputs(options->mode == PSD_MODE_PRINT_SCENARIO ? "---\n" : "\n\n", stdout);
+			fputs(options->arguments.command == PSD_SIM_SHOW ? "---\n" : "\n\n", stdout);
 		const int exit_status = show_session(options, &sessions[i]);
 
 		if (exit_status)
@@ -362,8 +362,8 @@ static int use_sessions(const struct psd_options *options, const struct psd_sess
 static int load_and_use(const struct psd_options *options)
 {
 	const struct psd_arguments *arguments = &options->arguments;
-	struct psd_session *sessions = calloc(arguments->n_scenarios, sizeof(*sessions));
-	const bool with_matter = options->mode != PSD_MODE_PRINT_SCENARIO;
+	struct psd_session *sessions = calloc(arguments->n_operands, sizeof(*sessions));
+	const bool with_matter = arguments->command != PSD_SIM_SHOW;
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
 	unsigned n_loaded = 0;
@@ -372,8 +372,8 @@ static int load_and_use(const struct psd_options *options)
 		psd_error_set(&err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 		return complain(PSD_ENOMEM, &err, false);
 	}
-	while (n_loaded < arguments->n_scenarios && !exit_status) {
-		const enum psd_status status = psd_session_load(&sessions[n_loaded], arguments->scenarios[n_loaded],
+	while (n_loaded < arguments->n_operands && !exit_status) {
+		const enum psd_status status = psd_session_load(&sessions[n_loaded], arguments->operands[n_loaded],
 								arguments->settings, with_matter, &err);
 
 		if (status)
@@ -388,28 +388,28 @@ static int load_and_use(const struct psd_options *options)
 	return exit_status;
 }
 
-static int tell(void (*add)(struct psd_text *text))
+static int tell(const struct psd_options *options)
 {
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err;
 
-	add(&text);
+	switch ((enum psd_about)options->about) {
+	case PSD_ABOUT_HELP: psd_options_add_help(&text, options); break;
+	case PSD_ABOUT_OPTIONS: psd_options_add_reference(&text); break;
+	case PSD_ABOUT_KEYS: psd_scenario_add_reference(&text); break;
+	case PSD_ABOUT_COLUMNS: psd_columns_add_reference(&text); break;
+	case PSD_ABOUT_VERSION: psd_text_add(&text, "psd-sim " PSD_VERSION "\n"); break;
+	case PSD_ABOUT_NOTHING: break;
+	}
 	return psd_output_text(stdout, &text, &err) ? complain(PSD_ENOMEM, &err, false) : EXIT_DONE;
 }
 
 static int run(const struct psd_options *options)
 {
-	switch ((enum psd_mode)options->mode) {
-	case PSD_MODE_HELP: return tell(psd_options_add_help);
-	case PSD_MODE_KEYS: return tell(psd_scenario_add_reference);
-	case PSD_MODE_COLUMNS: return tell(psd_columns_add_reference);
-	case PSD_MODE_VERSION: puts("psd-sim " PSD_VERSION); return EXIT_DONE;
-	case PSD_MODE_DESCRIBE: return describe(options->model_path);
-	case PSD_MODE_RESULTS:
-	case PSD_MODE_PLAN:
-	case PSD_MODE_PRINT_SCENARIO:
-	case PSD_MODE_DUMP_PLATFORM: break;
-	}
+	if (options->about)
+		return tell(options);
+	if (options->arguments.command == PSD_SIM_DESCRIBE)
+		return describe(options->arguments.operands[0]);
 	return load_and_use(options);
 }
 

@@ -1,4 +1,4 @@
-/* The table of options, and what makes sense only together or not together. */
+/* The table of commands and options, and what makes sense only together or not together. */
 #include "sim/options.h"
 
 #include "engine/scenario/scenario.h"
@@ -7,45 +7,60 @@ enum { MOST_PROCESSES = 4096 };
 
 static const char *const fidelity_settings[] = {"fidelity=flow", "fidelity=message", NULL};
 
+static const struct psd_command commands[] = {
+	[PSD_SIM_PREDICT] = {NULL, "SCENARIO.yaml", true,
+			     "Predicts how fast a cluster trains, for each system and point of each scenario."},
+	[PSD_SIM_PLAN] = {"plan", "SCENARIO.yaml", true,
+			  "Shows each tensor's method, with bytes and seconds of each alternative."},
+	[PSD_SIM_DESCRIBE] = {"describe", "MODEL", false, "Shows layers, shapes and parameters of a model file."},
+	[PSD_SIM_SHOW] = {"show", "SCENARIO.yaml", true, "Shows the scenario with all values that take effect."},
+	[PSD_SIM_PLATFORM] = {"platform", "SCENARIO.yaml", true, "Shows the first point's cluster as SimGrid XML."},
+};
+
+#define OF(command)		       (1u << PSD_SIM_##command)
+#define OF_SCENARIOS		       (OF(PREDICT) | OF(PLAN) | OF(SHOW) | OF(PLATFORM))
 #define AT(member)		       .offset = offsetof(struct psd_options, member)
 #define FORM(value)		       .kind = PSD_OPTION_CHOICE, AT(form), .choice = PSD_FORM_##value
-#define MODE(value)		       .kind = PSD_OPTION_CHOICE, AT(mode), .choice = PSD_MODE_##value
+#define ABOUT(value)		       .kind = PSD_OPTION_CHOICE, AT(about), .choice = PSD_ABOUT_##value, .is_last = true
 #define OPTION(text, value, help_text) .name = (text), .value_name = (value), .help = (help_text)
 
 static const struct psd_option option_list[] = {
-	{OPTION("--csv", NULL, "results as CSV, exact and with units in the column names"), FORM(CSV)},
-	{OPTION("--json", NULL, "results as JSON, with the plan and how busy each resource is"), FORM(JSON)},
-	{OPTION("--trace", "FILE", "also write one system's run at the last point as Chrome trace events"),
-	 .kind = PSD_OPTION_TEXT, AT(trace_path)},
-	{OPTION("--plan", NULL, "instead: each tensor's method, and bytes and seconds of every alternative"),
-	 MODE(PLAN)},
-	{OPTION("--describe", "MODEL", "instead: layers, shapes and parameters of a model file"), MODE(DESCRIBE),
-	 .text_offset = offsetof(struct psd_options, model_path)},
-	{OPTION("--print-scenario", NULL, "instead: the scenario with all values that take effect"),
-	 MODE(PRINT_SCENARIO)},
-	{OPTION("--dump-platform", NULL, "instead: the first point's cluster as SimGrid XML"), MODE(DUMP_PLATFORM)},
+	{OPTION("--csv", NULL, "results as CSV, exact and with units in the column names"), FORM(CSV),
+	 .commands = OF(PREDICT)},
+	{OPTION("--json", NULL, "results as JSON, with the plan and how busy each resource is"), FORM(JSON),
+	 .commands = OF(PREDICT)},
+	{OPTION("--trace", "FILE",
+		"also write one system's run at the last point as Chrome trace events, for `psd-plot timeline` or "
+		"ui.perfetto.dev"),
+	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(PREDICT)},
 	{OPTION("--estimate", NULL, "closed-form estimate instead of simulation: microseconds a point"),
-	 .kind = PSD_OPTION_FLAG, AT(is_estimate)},
+	 .kind = PSD_OPTION_FLAG, AT(is_estimate), .commands = OF(PREDICT)},
 	{OPTION("--fidelity", "NAME", "flow or message: what one simulated transfer stands for"),
-	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings},
+	 .kind = PSD_OPTION_SETTING, .settings = fidelity_settings, .commands = OF(PREDICT) | OF(SHOW)},
 	{OPTION("--set", "KEY=VALUE",
-		"replace a plain value of the scenario, such as cluster.network.bandwidth=10Gbps"),
-	 .kind = PSD_OPTION_SETTING},
-	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name)},
+		"replace a value of the scenario, such as cluster.network.bandwidth=10Gbps; a list becomes this one "
+		"value: sweep.nodes=8"),
+	 .kind = PSD_OPTION_SETTING, .commands = OF_SCENARIOS},
+	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
+	 .commands = OF(PREDICT) | OF(PLAN) | OF(PLATFORM)},
 	{OPTION("--jobs", "N", "simulate N points at a time (if not given: one for each core)"),
-	 .kind = PSD_OPTION_COUNT, AT(n_processes), .least = 1, .most = MOST_PROCESSES},
-	{OPTION("--quiet", NULL, "no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG,
-	 AT(is_quiet)},
-	{OPTION("--keys", NULL, "every key of a scenario, as a table in Markdown"), MODE(KEYS), .is_last = true},
-	{OPTION("--columns", NULL, "every column of --csv, as a table in Markdown"), MODE(COLUMNS), .is_last = true},
-	{OPTION("--version", NULL, "the version"), MODE(VERSION), .is_last = true},
-	{OPTION("--help", NULL, "this text"), MODE(HELP), .is_last = true},
+	 .kind = PSD_OPTION_COUNT, AT(n_processes), .least = 1, .most = MOST_PROCESSES, .commands = OF(PREDICT)},
+	{OPTION("--quiet", NULL, "no progress and no remarks on standard error"), .kind = PSD_OPTION_FLAG, AT(is_quiet),
+	 .commands = OF(PREDICT)},
+	{OPTION("--keys", NULL, "every key of a scenario, as a table in Markdown"), ABOUT(KEYS),
+	 .commands = OF(PREDICT)},
+	{OPTION("--columns", NULL, "every column of --csv, as a table in Markdown"), ABOUT(COLUMNS),
+	 .commands = OF(PREDICT)},
+	{OPTION("--options", NULL, "every command with its options, in Markdown"), ABOUT(OPTIONS),
+	 .commands = OF(PREDICT)},
+	{OPTION("--version", NULL, "the version"), ABOUT(VERSION), .commands = OF(PREDICT)},
+	{OPTION("--help", NULL, "this text"), ABOUT(HELP)},
 };
 
-static const struct psd_option_table table = {
+static const struct psd_command_table table = {
 	.program = "psd-sim",
-	.introduction = "usage: psd-sim [OPTIONS] SCENARIO.yaml...\n\n"
-			"Predicts how fast a cluster trains, for each system and point of each scenario.\n",
+	.commands = commands,
+	.n_commands = sizeof(commands) / sizeof(commands[0]),
 	.options = option_list,
 	.n_options = sizeof(option_list) / sizeof(option_list[0]),
 };
@@ -55,41 +70,19 @@ static enum psd_status check_trace(const struct psd_options *options, struct psd
 	if (options->is_estimate)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "'--trace' needs a simulation, '--estimate' makes none");
-	if (options->arguments.n_scenarios > 1)
+	if (options->arguments.n_operands > 1)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--trace' takes one scenario, %u are given",
-				     options->arguments.n_scenarios);
-	return PSD_OK;
-}
-
-static enum psd_status check(const struct psd_options *options, struct psd_error *err)
-{
-	const struct psd_arguments *arguments = &options->arguments;
-	const char *mode_name = psd_option_of_choice(&table, offsetof(struct psd_options, mode), options->mode);
-
-	if (options->mode == PSD_MODE_DESCRIBE && arguments->n_scenarios)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "'--describe' takes no scenario, '%.200s' is one too many",
-				     arguments->scenarios[0]);
-	if (options->mode != PSD_MODE_DESCRIBE && !arguments->n_scenarios)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no scenario is given, see psd-sim --help");
-	if (options->mode == PSD_MODE_RESULTS)
-		return options->trace_path ? check_trace(options, err) : PSD_OK;
-	if (options->form)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect beside '%s'",
-				     psd_option_of_choice(&table, offsetof(struct psd_options, form), options->form),
-				     mode_name);
-	if (options->trace_path)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--trace' has no effect beside '%s'", mode_name);
+				     options->arguments.n_operands);
 	return PSD_OK;
 }
 
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[], struct psd_error *err)
 {
-	struct psd_options parsed = {.mode = PSD_MODE_RESULTS};
+	struct psd_options parsed = {.about = PSD_ABOUT_NOTHING};
 	enum psd_status status = psd_arguments_read(&parsed.arguments, &table, &parsed, argc, argv, err);
 
-	if (!status && !parsed.arguments.is_last)
-		status = check(&parsed, err);
+	if (!status && !parsed.about && parsed.trace_path)
+		status = check_trace(&parsed, err);
 	if (status)
 		psd_options_release(&parsed);
 	else
@@ -100,10 +93,15 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 void psd_options_release(struct psd_options *options)
 {
 	psd_arguments_release(&options->arguments);
-	*options = (struct psd_options){.mode = PSD_MODE_RESULTS};
+	*options = (struct psd_options){.about = PSD_ABOUT_NOTHING};
 }
 
-void psd_options_add_help(struct psd_text *text)
+void psd_options_add_help(struct psd_text *text, const struct psd_options *options)
 {
-	psd_option_table_add_help(text, &table);
+	psd_command_table_add_help(text, &table, options->arguments.command);
+}
+
+void psd_options_add_reference(struct psd_text *text)
+{
+	psd_command_table_add_reference(text, &table);
 }

@@ -55,11 +55,17 @@ systems_of() { sed -n 's/^ *- {*name: *"*\([^",}]*\).*/\1/p' "$1" | tr '\n' ',';
 
 is_replay() { grep -q 'replay: true' "$1"; }
 
-# check_count NAME VALUE
+# check_count NAME VALUE MOST: what psd-run takes
 check_count() {
 	case $2 in
-	*[!0-9]* | 0* | '') refuse "'$1' is '$2', must be a whole number of 1 or more" ;;
+	*[!0-9]* | 0* | '' | ???????*) refuse "'$1' is '$2', must be a whole number from 1 to $3" ;;
 	esac
+	[ "$2" -le "$3" ] || refuse "'$1' is '$2', must be a whole number from 1 to $3"
+}
+
+# rate_of RATE FILE: as psd-sim writes it, so that 1000Mbps is 1Gbps; what is no rate psd-sim refuses
+rate_of() {
+	"$build/psd-sim" show --set "cluster.network.bandwidth=$1" "$2" | sed -n 's/^  network: {.*bandwidth: \([^,}]*\).*/\1/p'
 }
 
 # check_once NAME WORD...: a point that is run twice would be predicted by the runs of the other
@@ -98,11 +104,11 @@ check_copy() {
 
 # check SCENARIO...: what can be told before anything of the last time is removed
 check() {
-	check_count ROUNDS "$rounds"
-	check_count CALIBRATIONS "$calibrations"
-	check_count ITERATIONS "$iterations"
-	check_count ATTEMPTS "$attempts"
-	for size in $clusters; do check_count NODES "$size"; done
+	check_count ROUNDS "$rounds" 999
+	check_count CALIBRATIONS "$calibrations" 999
+	check_count ITERATIONS "$iterations" 999999
+	check_count ATTEMPTS "$attempts" 100
+	for size in $clusters; do check_count NODES "$size" 400; done
 	case $calibrated in
 	no) ;;
 	yes) [ "$calibrations" -eq 1 ] || refuse "'CALIBRATIONS' is '$calibrations', must be 1 where CALIBRATED=yes leaves them out" ;;
@@ -110,14 +116,20 @@ check() {
 	esac
 	# shellcheck disable=SC2086
 	check_once NODES $clusters
-	# shellcheck disable=SC2086
-	check_once BANDWIDTHS $bandwidths
 	check_once SCENARIOS "$@"
 	for checked in "$@"; do
 		original=$(scenario_file "$checked")
 		check_systems "$original"
 		is_replay "$original" || [ "$calibrated" = no ] || check_copy "$checked"
 	done
+	rates=
+	for rate in $bandwidths; do
+		shown=$(rate_of "$rate" "$original")
+		[ -n "$shown" ] || exit 2
+		rates="$rates $shown"
+	done
+	# shellcheck disable=SC2086
+	check_once BANDWIDTHS $rates
 }
 
 remove_last_time() {
@@ -247,7 +259,7 @@ run_cluster() {
 # train NAME FILE: calibrates, then runs every point, CALIBRATIONS times
 train() {
 	for turn in $(seq "$calibrations"); do
-		[ "$calibrated" = yes ] || "$build/psd-run" --calibrate --attempts "$attempts" "$2" -o "$out/$1.yaml"
+		[ "$calibrated" = yes ] || "$build/psd-run" calibrate --attempts "$attempts" "$2" -o "$out/$1.yaml"
 		rm -f "$out/recorded/$1.csv"
 		cp "$out/$1-points.csv" "$out/calibrated.csv"
 		append "$out/calibrated.csv" "$out/points.csv"

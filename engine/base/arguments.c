@@ -1,27 +1,43 @@
-/* The table's reader and its printer. */
+/* The table's reader and its printers. */
 #include "engine/base/arguments.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/units.h"
 
-enum { NAME_AND_VALUE = 18 }; /* places in the help */
+enum { HELP_WIDTH = 100, HELP_INDENT = 22, NAME_ROOM = 48 };
 
 struct reader {
 	struct psd_arguments *arguments;
-	const struct psd_option_table *table;
+	const struct psd_command_table *table;
 	char *target;
+	uint64_t given; /* bit i: the table's option i */
+	char name[NAME_ROOM];
 	struct psd_error *err;
 };
+
+/* "psd-run pack" */
+static void write_name(char name[NAME_ROOM], const struct psd_command_table *table, unsigned command)
+{
+	const char *word = table->commands[command].name;
+
+	snprintf(name, NAME_ROOM, "%s%s%s", table->program, word ? " " : "", word ? word : "");
+}
+
+static bool takes(const struct psd_option *option, unsigned command)
+{
+	return !option->commands || (option->commands >> command & 1u);
+}
 
 /* ---- values ---- */
 
 static enum psd_status misuse(const struct reader *reader, const char *argument, const char *what)
 {
 	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%.200s' %s, see %s --help", argument, what,
-			     reader->table->program);
+			     reader->name);
 }
 
 static enum psd_status take_count(const struct reader *reader, const struct psd_option *option, const char *value)
@@ -47,16 +63,25 @@ static enum psd_status take_seconds(const struct reader *reader, const struct ps
 	return PSD_OK;
 }
 
-static enum psd_status take_choice(const struct reader *reader, const struct psd_option *option, const char *value)
+static const char *name_of_choice(const struct psd_command_table *table, size_t offset, unsigned choice)
+{
+	for (unsigned i = 0; i < table->n_options; i++) {
+		const struct psd_option *option = &table->options[i];
+
+		if (option->kind == PSD_OPTION_CHOICE && option->offset == offset && option->choice == choice)
+			return option->name;
+	}
+	return "";
+}
+
+static enum psd_status take_choice(const struct reader *reader, const struct psd_option *option)
 {
 	unsigned *member = (unsigned *)(void *)(reader->target + option->offset);
 
 	if (*member && *member != option->choice)
 		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' and '%s' exclude each other",
-				     psd_option_of_choice(reader->table, option->offset, *member), option->name);
+				     name_of_choice(reader->table, option->offset, *member), option->name);
 	*member = option->choice;
-	if (value)
-		*(const char **)(void *)(reader->target + option->text_offset) = value;
 	return PSD_OK;
 }
 
@@ -95,7 +120,7 @@ static enum psd_status take(const struct reader *reader, const struct psd_option
 	case PSD_OPTION_TEXT: *(const char **)member = value; return PSD_OK;
 	case PSD_OPTION_COUNT: return take_count(reader, option, value);
 	case PSD_OPTION_SECONDS: return take_seconds(reader, option, value);
-	case PSD_OPTION_CHOICE: return take_choice(reader, option, value);
+	case PSD_OPTION_CHOICE: return take_choice(reader, option);
 	case PSD_OPTION_SETTING: return take_setting(reader, option, value);
 	}
 	return PSD_OK;
@@ -103,7 +128,7 @@ static enum psd_status take(const struct reader *reader, const struct psd_option
 
 /* ---- the line ---- */
 
-static const struct psd_option *find(const struct psd_option_table *table, const char *argument, size_t length)
+static const struct psd_option *find(const struct psd_command_table *table, const char *argument, size_t length)
 {
 	for (unsigned i = 0; i < table->n_options; i++)
 		if (strlen(table->options[i].name) == length && !strncmp(table->options[i].name, argument, length))
@@ -111,8 +136,22 @@ static const struct psd_option *find(const struct psd_option_table *table, const
 	return NULL;
 }
 
+/* An option of another command says of which. */
+static enum psd_status refuse_option(const struct reader *reader, const struct psd_option *option)
+{
+	unsigned owner = 0;
+	char name[NAME_ROOM];
+
+	while (!takes(option, owner))
+		owner++;
+	write_name(name, reader->table, owner);
+	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE,
+			     "'%s' is an option of '%s', not of '%s', see %s --help", option->name, name, reader->name,
+			     reader->name);
+}
+
 /* Reads the option at argv[*at] and moves *at past its value when that is an argument of its own. */
-static enum psd_status read_option(const struct reader *reader, int argc, char *const argv[], int *at)
+static enum psd_status read_option(struct reader *reader, int argc, char *const argv[], int *at)
 {
 	const char *argument = argv[*at];
 	const size_t length = strcspn(argument, "=");
@@ -121,7 +160,9 @@ static enum psd_status read_option(const struct reader *reader, int argc, char *
 
 	if (!option)
 		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "unknown option '%.*s', see %s --help",
-				     (int)(length < 200 ? length : 200), argument, reader->table->program);
+				     (int)(length < 200 ? length : 200), argument, reader->name);
+	if (!takes(option, reader->arguments->command))
+		return refuse_option(reader, option);
 	if (value && !option->value_name)
 		return misuse(reader, option->name, "takes no value");
 	if (!value && option->value_name) {
@@ -131,49 +172,82 @@ static enum psd_status read_option(const struct reader *reader, int argc, char *
 	}
 	if (value && !*value)
 		return misuse(reader, option->name, "needs a value that is not empty");
+	reader->given |= UINT64_C(1) << (option - reader->table->options);
 	return take(reader, option, value);
 }
 
-static enum psd_status read_scenario(const struct reader *reader, const char *path)
+static enum psd_status read_operand(const struct reader *reader, const char *operand)
 {
 	struct psd_arguments *arguments = reader->arguments;
-	const unsigned most = reader->table->most_scenarios;
+	const struct psd_command *command = &reader->table->commands[arguments->command];
 
-	if (most && arguments->n_scenarios == most)
-		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE,
-				     "'%.200s' is one scenario too many, %s takes %u", path, reader->table->program,
-				     most);
-	arguments->scenarios[arguments->n_scenarios++] = path;
+	if (!command->has_operands && arguments->n_operands == 1)
+		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%.200s' is one too many, %s takes one %s",
+				     operand, reader->name, command->operand);
+	arguments->operands[arguments->n_operands++] = operand;
 	return PSD_OK;
 }
 
-static enum psd_status read_all(const struct reader *reader, int argc, char *const argv[])
+static enum psd_status check_needs(const struct reader *reader)
+{
+	const struct psd_command_table *table = reader->table;
+	const unsigned command = reader->arguments->command;
+
+	for (unsigned i = 0; i < table->n_options; i++) {
+		const struct psd_option *option = &table->options[i];
+
+		if (option->is_needed && takes(option, command) && !(reader->given >> i & 1u))
+			return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' needs '%s %s', see %s --help",
+					     reader->name, option->name, option->value_name, reader->name);
+	}
+	if (!reader->arguments->n_operands)
+		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "no %s is given, see %s --help",
+				     table->commands[command].operand, reader->name);
+	return PSD_OK;
+}
+
+/* The first argument may be a command's name; returns where the others begin. */
+static int read_command(const struct reader *reader, int argc, char *const argv[])
+{
+	const struct psd_command_table *table = reader->table;
+
+	for (unsigned c = 0; argc > 1 && c < table->n_commands; c++)
+		if (table->commands[c].name && !strcmp(argv[1], table->commands[c].name)) {
+			reader->arguments->command = c;
+			return 2;
+		}
+	return 1;
+}
+
+static enum psd_status read_all(struct reader *reader, int argc, char *const argv[])
 {
 	bool has_options = true;
 	enum psd_status status = PSD_OK;
+	int at = read_command(reader, argc, argv);
 
-	for (int at = 1; at < argc && !status && !reader->arguments->is_last; at++) {
+	write_name(reader->name, reader->table, reader->arguments->command);
+	for (; at < argc && !status && !reader->arguments->is_last; at++) {
 		if (has_options && !strcmp(argv[at], "--"))
 			has_options = false;
 		else if (has_options && argv[at][0] == '-')
 			status = read_option(reader, argc, argv, &at);
 		else
-			status = read_scenario(reader, argv[at]);
+			status = read_operand(reader, argv[at]);
 	}
-	return status;
+	return status || reader->arguments->is_last ? status : check_needs(reader);
 }
 
-enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_option_table *table, void *target,
+enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_command_table *table, void *target,
 				   int argc, char *const argv[], struct psd_error *err)
 {
-	const struct reader reader = {arguments, table, target, err};
+	struct reader reader = {.arguments = arguments, .table = table, .target = target, .err = err};
 	const size_t most = argc > 0 ? (size_t)argc + 1 : 1;
 	enum psd_status status;
 
 	*arguments = (struct psd_arguments){.n_settings = 0};
 	arguments->settings = calloc(most, sizeof(*arguments->settings));
-	arguments->scenarios = calloc(most, sizeof(*arguments->scenarios));
-	if (arguments->settings && arguments->scenarios)
+	arguments->operands = calloc(most, sizeof(*arguments->operands));
+	if (arguments->settings && arguments->operands)
 		status = read_all(&reader, argc, argv);
 	else
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
@@ -185,33 +259,91 @@ enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct
 void psd_arguments_release(struct psd_arguments *arguments)
 {
 	free(arguments->settings);
-	free(arguments->scenarios);
+	free(arguments->operands);
 	*arguments = (struct psd_arguments){.n_settings = 0};
 }
 
 /* ---- the table ---- */
 
-const char *psd_option_of_choice(const struct psd_option_table *table, size_t offset, unsigned choice)
+static void add_usage(struct psd_text *text, const struct psd_command_table *table, unsigned command)
 {
-	for (unsigned i = 0; i < table->n_options; i++) {
-		const struct psd_option *option = &table->options[i];
+	const struct psd_command *used = &table->commands[command];
+	char name[NAME_ROOM];
 
-		if (option->kind == PSD_OPTION_CHOICE && option->offset == offset && option->choice == choice)
-			return option->name;
-	}
-	return "";
+	write_name(name, table, command);
+	psd_text_add(text, "%s [OPTIONS] %s%s", name, used->operand, used->has_operands ? "..." : "");
+	for (unsigned i = 0; i < table->n_options; i++)
+		if (table->options[i].is_needed && takes(&table->options[i], command))
+			psd_text_add(text, " %s %s", table->options[i].name, table->options[i].value_name);
 }
 
-void psd_option_table_add_help(struct psd_text *text, const struct psd_option_table *table)
+/* Words from column `at` on, in lines that begin at the indent. */
+static void add_wrapped(struct psd_text *text, const char *words, int at, int indent)
 {
-	psd_text_add(text, "%s\n", table->introduction);
+	while (*words) {
+		const int length = (int)strcspn(words, " ");
+
+		if (at > indent && at + 1 + length > HELP_WIDTH) {
+			psd_text_add(text, "\n%*s", indent, "");
+			at = indent;
+		}
+		psd_text_add(text, "%s%.*s", at > indent ? " " : "", length, words);
+		at += length + (at > indent);
+		words += length + (words[length] == ' ');
+	}
+	psd_text_add(text, "\n");
+}
+
+/* The name stands in its own column, or in a line of its own where it is too long for that. */
+static void add_row(struct psd_text *text, const char *name, const char *value_name, const char *help)
+{
+	const size_t begin = text->length;
+	int width;
+
+	psd_text_add(text, "  %s%s%s", name, value_name ? " " : "", value_name ? value_name : "");
+	width = (int)(text->length - begin);
+	psd_text_add(text, width < HELP_INDENT ? "%*s" : "\n%*s", HELP_INDENT - (width < HELP_INDENT ? width : 0), "");
+	add_wrapped(text, help, HELP_INDENT, HELP_INDENT);
+}
+
+void psd_command_table_add_help(struct psd_text *text, const struct psd_command_table *table, unsigned command)
+{
+	psd_text_add(text, "usage: ");
+	add_usage(text, table, command);
+	psd_text_add(text, "\n\n");
+	add_wrapped(text, table->commands[command].help, 0, 0);
+	psd_text_add(text, "\n");
 	for (unsigned i = 0; i < table->n_options; i++) {
 		const struct psd_option *option = &table->options[i];
-		const int name_width = (int)strlen(option->name);
 
-		psd_text_add(text, "  %s %-*s  %s\n", option->name, NAME_AND_VALUE - name_width,
-			     option->value_name ? option->value_name : "", option->help);
+		if (takes(option, command))
+			add_row(text, option->name, option->value_name, option->help);
 	}
+	if (table->commands[command].name)
+		return;
+	psd_text_add(text, "\nCommands, each with a --help of its own:\n\n");
+	for (unsigned c = 0; c < table->n_commands; c++)
+		if (table->commands[c].name)
+			add_row(text, table->commands[c].name, NULL, table->commands[c].help);
 	psd_text_add(text,
 		     "\nStatus: 0 done, 1 a run failed or a result could not be written, 2 bad usage or scenario.\n");
+}
+
+void psd_command_table_add_reference(struct psd_text *text, const struct psd_command_table *table)
+{
+	for (unsigned c = 0; c < table->n_commands; c++) {
+		psd_text_add(text, "### `");
+		add_usage(text, table, c);
+		psd_text_add(text, "`\n\n");
+		add_wrapped(text, table->commands[c].help, 0, 0);
+		psd_text_add(text, "\n| option | effect |\n|---|---|\n");
+		for (unsigned i = 0; i < table->n_options; i++) {
+			const struct psd_option *option = &table->options[i];
+
+			if (takes(option, c))
+				psd_text_add(text, "| `%s%s%s` | %s |\n", option->name, option->value_name ? " " : "",
+					     option->value_name ? option->value_name : "", option->help);
+		}
+		psd_text_add(text, "\n");
+	}
 }

@@ -280,6 +280,10 @@ static enum psd_status read_list(const struct psd_schema_reader *reader, void *b
 	unsigned *n_entries = (unsigned *)(void *)((char *)base + key->n_entries_offset);
 	enum psd_status status = is_plain ? PSD_OK : check_list(key, list, reader->err);
 
+	if (is_plain && strchr(list->text, ','))
+		return psd_error_set(reader->err, PSD_EINVAL, list->at,
+				     "'%s' is '%.80s', must be one value or, in the scenario, a list in brackets",
+				     key->name, list->text);
 	*n_entries = 0;
 	for (const struct psd_node *node = is_plain ? list : list->first; node && !status; node = node->next) {
 		status = read_entry(reader, base, (char *)base + key->offset + *n_entries * entry_bytes, key, node);

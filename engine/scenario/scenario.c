@@ -85,8 +85,8 @@ static const struct psd_key root_keys[] = {
 	 .help = "of start values, the order of samples and jitter: equal seeds give equal results"},
 	{KEY("baseline", TEXT, baseline), .fallback = "compute", .uses = PSD_BY_SIM,
 	 .help = "the system whose single worker is speedup 1; compute: a worker that only computes"},
-	{KEY("published", PATH, published_path), .uses = PSD_BY_SIM, .help = "CSV of values to stand beside"},
-	{SECTION("calibration", calibration), .uses = PSD_BY_SIM, .help = "what psd-run --calibrate notes"},
+	{KEY("published", PATH, published_path), .uses = PSD_BY_SIM, .help = "CSV of values to stand beside; left out where --set changes cluster.network.bandwidth"},
+	{SECTION("calibration", calibration), .uses = PSD_BY_SIM, .help = "what psd-run calibrate notes"},
 	{KEY("train", SECTION, train), .section = &psd_scenario_train,
 	 .has_offset = offsetof(struct psd_scenario, has_train), .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "the training job"},
@@ -112,6 +112,16 @@ static enum psd_status check_title(const struct psd_schema_reader *reader, const
 	return PSD_OK;
 }
 
+/* Published values are for the bandwidth of their file: beside another, from the command line, they would be errors. */
+static void leave_out_published(struct psd_scenario *scenario, const struct psd_node *root)
+{
+	const struct psd_node *network = psd_node_child(psd_node_child(root, "cluster"), "network");
+	const struct psd_node *bandwidth = psd_node_child(network, "bandwidth");
+
+	if (bandwidth && !strncmp(bandwidth->at.path, "--set ", strlen("--set ")))
+		scenario->published_path = NULL;
+}
+
 static enum psd_status check_root(const struct psd_schema_reader *reader, void *base, const struct psd_node *root)
 {
 	struct psd_scenario *scenario = base;
@@ -130,6 +140,7 @@ static enum psd_status check_root(const struct psd_schema_reader *reader, void *
 		return psd_error_set(
 			reader->err, PSD_EINVAL, psd_node_child(root, "published")->key_at,
 			"'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
+	leave_out_published(scenario, root);
 	return status;
 }
 

@@ -21,7 +21,7 @@ static const char *const optimiser_names[] = {"sgd", NULL};
 static const struct psd_key data_keys[] = {
 	{DATA("kind", CHOICE, kind), .names = psd_data_kind_names, .fallback = "synthetic",
 	 .help = "synthetic: made up from the seed, learnable; cifar10: the binary version; idx: MNIST's; packed: by "
-		 "psd-run --pack"},
+		 "psd-run pack"},
 	{DATA("path", PATH, path), .when = {"kind", OF_FILES, OF_FILES}, .help = "a folder; of packed the file"},
 	{DATA("test", PATH, test_path), .when = {"kind", OF_DATA(PACKED), 0}, .uses = PSD_BY_RUN,
 	 .help = "the file of test samples"},

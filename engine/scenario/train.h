@@ -20,7 +20,7 @@ enum psd_data_kind {
 	PSD_DATA_SYNTHETIC, /* made up from the seed, learnable */
 	PSD_DATA_CIFAR10,   /* the folder of CIFAR-10's binary version */
 	PSD_DATA_IDX,	    /* the folder of MNIST's or Fashion-MNIST's four files, unpacked */
-	PSD_DATA_PACKED,    /* a file that psd-run --pack made */
+	PSD_DATA_PACKED,    /* a file that psd-run pack made */
 };
 
 /* Names and formulas are Caffe's (caffe.proto, SolverParameter.lr_policy). */

@@ -174,7 +174,7 @@ static void add_origin(struct psd_text *text, const struct psd_calibration *cali
 	(void)uname(&system);
 	if (gmtime_r(&now, &utc))
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &utc);
-	psd_text_add(text, "# origin: psd-run --calibrate %s, %s UTC\n# machine: ", calibration->options->version,
+	psd_text_add(text, "# origin: psd-run calibrate %s, %s UTC\n# machine: ", calibration->options->version,
 		     date);
 	add_processor(text);
 	psd_text_add(text, ", %u cores; Linux %s; oneDNN %d.%d.%d\n", calibration->cores, system.release, dnnl->major,

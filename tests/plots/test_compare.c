@@ -190,13 +190,17 @@ Test(compare, what_cannot_be_run_is_refused_first)
 	} cases[] = {
 		{"", "mlp no-such", "no scenario 'no-such' in"},
 		{"", "mlp mlp", "'SCENARIOS' has 'mlp' 2 times, must have it once"},
-		{"ROUNDS=0", "mlp", "'ROUNDS' is '0', must be a whole number of 1 or more"},
+		{"ROUNDS=0", "mlp", "'ROUNDS' is '0', must be a whole number from 1 to 999"},
 		{"ITERATIONS=many", "mlp", "'ITERATIONS' is 'many', must be"},
 		{"CALIBRATIONS=-1", "mlp", "'CALIBRATIONS' is '-1', must be"},
 		{"ATTEMPTS=1.5", "mlp", "'ATTEMPTS' is '1.5', must be"},
 		{"NODES='2 x'", "mlp", "'NODES' is 'x', must be"},
 		{"NODES='2 3 2'", "mlp", "'NODES' has '2' 2 times"},
+		{"NODES='2 401'", "mlp", "'NODES' is '401', must be a whole number from 1 to 400"},
+		{"ATTEMPTS=101", "mlp", "'ATTEMPTS' is '101', must be a whole number from 1 to 100"},
 		{"BANDWIDTHS='1Gbps 1Gbps'", "mlp", "'BANDWIDTHS' has '1Gbps' 2 times"},
+		{"BANDWIDTHS='1Gbps 2Gbps 1000Mbps'", "mlp", "'BANDWIDTHS' has '1Gbps' 2 times"},
+		{"BANDWIDTHS='1Gbps fast'", "mlp", "'bandwidth' is 'fast', must be a rate such as"},
 		{"SYSTEMS=Ring,Poseidon", "mlp",
 		 "'SYSTEMS' has 'Poseidon', must have systems of scenarios/execute/mlp.yaml"},
 		{"CALIBRATED=maybe", "mlp", "'CALIBRATED' is 'maybe', must be 'yes' (as the last time) or 'no'"},
@@ -207,6 +211,10 @@ Test(compare, what_cannot_be_run_is_refused_first)
 	};
 	const struct scratch_folder build = scratch_folder_make();
 
+	char link[PATH_MAX + 16];
+
+	snprintf(link, sizeof(link), "ln -s %s psd-sim", path_of("psd-sim").text);
+	expect_told(&build, link, "");
 	expect_told(&build,
 		    "mkdir compare && cd compare && touch points.csv alexnet-points.csv cifar10-quick.yaml && "
 		    "echo '# host.latency: 9 us' >alexnet.yaml",
@@ -230,7 +238,7 @@ Test(compare, what_cannot_be_run_is_refused_first)
 	"here=${0%/*}\n"                                                                                               \
 	"case $* in\n"                                                                                                 \
 	"--profile*) printf 'layer,forward_sec,backward_sec\\na,1,1\\n'; exit ;;\n"                                    \
-	"--calibrate*)\n"                                                                                              \
+	"calibrate*)\n"                                                                                                \
 	"\tfor copy in \"$@\"; do :; done\n"                                                                           \
 	"\tprintf 'graph: g\\nbatch_per_worker: 1\\n' >\"$copy\"\n"                                                    \
 	"\tprintf 'scenario\\nt\\n' >\"${copy%.yaml}-points.csv\"\n"                                                   \

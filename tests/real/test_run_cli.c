@@ -48,19 +48,28 @@ static struct scratch_folder make_tiny(void)
 	return folder;
 }
 
-/* psd-run on loopback in the folder; @ in the options, once, stands for its path. */
 struct arguments {
 	char text[512];
 };
 
-static struct arguments tiny(const struct scratch_folder *folder, const char *options)
+/* psd-run in the folder; @ in the options, once, stands for its path. */
+static struct arguments emulated(const struct scratch_folder *folder, const char *options)
 {
 	struct arguments arguments;
 	const char *place = strchr(options, '@');
 	const int before = place ? (int)(place - options) : (int)strlen(options);
 
-	snprintf(arguments.text, sizeof(arguments.text), "--no-emulation %.*s%s%s %s/s.yaml", before, options,
+	snprintf(arguments.text, sizeof(arguments.text), "%.*s%s%s %s/s.yaml", before, options,
 		 place ? folder->path : "", place ? place + 1 : "", folder->path);
+	return arguments;
+}
+
+/* The same on loopback. */
+static struct arguments tiny(const struct scratch_folder *folder, const char *options)
+{
+	struct arguments arguments = emulated(folder, options);
+
+	strncat(arguments.text, " --no-emulation", sizeof(arguments.text) - strlen(arguments.text) - 1);
 	return arguments;
 }
 
@@ -91,51 +100,61 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 	static const struct {
 		const char *arguments, *words;
 	} mistakes[] = {
-		{"", "no scenario is given, see psd-run --help"},
+		{"", "no SCENARIO.yaml is given, see psd-run --help"},
 		{"--frobnicate " QUICKSTART, "unknown option '--frobnicate', see psd-run --help"},
-		{QUICKSTART " " QUICKSTART, "is one scenario too many, psd-run takes 1"},
+		{QUICKSTART " " QUICKSTART, "is one too many, psd-run takes one SCENARIO.yaml"},
 		{"--nodes 0 " QUICKSTART, "'--nodes' is '0', must be from 1 to 400"},
 		{"--nodes two " QUICKSTART, "'--nodes' is 'two'"},
 		{"--iterations 0 " QUICKSTART, "'--iterations' is '0', must be from 1"},
 		{"--stall 5 " QUICKSTART, "'--stall' is '5', must be a time"},
 		{"--trace", "'--trace' needs a value"},
 		{"--csv=1 " QUICKSTART, "'--csv' takes no value"},
-		{"--csv --print-scenario " QUICKSTART, "'--csv' has no effect beside '--print-scenario'"},
-		{"--iterations 3 --print-scenario " QUICKSTART,
-		 "'--iterations' has no effect beside '--print-scenario'"},
-		{"--stall 5s --pack a -o b", "'--stall' has no effect beside '--pack'"},
-		{"--stall 60s --pack a -o b", "'--stall' has no effect beside '--pack'"},
-		{"--stall 60s --print-scenario " QUICKSTART, "'--stall' has no effect beside '--print-scenario'"},
-		{"--no-emulation --pack a -o b", "'--no-emulation' has no effect beside '--pack'"},
-		{"--set seed=1 --pack a -o b", "'--set' has no effect beside '--pack'"},
 		{"--trace a --log a " QUICKSTART, "'--trace' and '--log' are both 'a', must be two files"},
-		{"--pack x --print-scenario " QUICKSTART, "'--pack' and '--print-scenario' exclude each other"},
-		{"--pack /tmp", "'--pack' needs '-o FILE'"},
-		{"--pack /tmp -o x " QUICKSTART, "'--pack' takes no scenario"},
-		{"--pack /tmp -o x --side 7", "'--side' is '7', must be from 8 to 4096"},
 		{"--rank 0 " QUICKSTART, "'--rank' has no effect without '--hosts'"},
 		{"--hosts h --nodes 2 " QUICKSTART, "'--nodes' is for a cluster on this machine, not beside '--hosts'"},
 		{"--hosts h --trace t " QUICKSTART, "'--trace' is for a cluster on this machine, not beside '--hosts'"},
-		{"--hosts h --print-scenario " QUICKSTART, "'--hosts' has no effect beside '--print-scenario'"},
-		{"-o x " QUICKSTART, "'-o' has no effect without '--pack' or '--calibrate'"},
-		{"--attempts 1 " QUICKSTART, "'--attempts' has no effect without '--calibrate'"},
-		{"--pack a -o b --attempts 1", "'--attempts' has no effect beside '--pack'"},
-		{"--calibrate -o x --attempts 0 " QUICKSTART, "'--attempts' is '0', must be from 1 to 100"},
-		{"--calibrate " QUICKSTART, "'--calibrate' needs '-o FILE'"},
-		{"--calibrate -o x.yaml", "no scenario is given, see psd-run --help"},
-		{"--calibrate -o x --side 64 " QUICKSTART, "'--side' has no effect without '--pack'"},
-		{"--calibrate -o x --csv " QUICKSTART, "'--csv' has no effect beside '--calibrate'"},
-		{"--calibrate -o x --trace t " QUICKSTART, "'--trace' has no effect beside '--calibrate'"},
-		{"--calibrate -o x --log l " QUICKSTART, "'--log' has no effect beside '--calibrate'"},
-		{"--calibrate -o x --nodes 2 " QUICKSTART, "'--nodes' has no effect beside '--calibrate'"},
-		{"--calibrate -o x --iterations 2 " QUICKSTART, "'--iterations' has no effect beside '--calibrate'"},
-		{"--calibrate -o x --system PS " QUICKSTART, "'--system' has no effect beside '--calibrate'"},
-		{"--calibrate -o x --dilation 2 " QUICKSTART, "'--dilation' has no effect beside '--calibrate'"},
-		{"--calibrate --pack a -o x", "'--calibrate' and '--pack' exclude each other"},
+		{"-o x " QUICKSTART, "'-o' is an option of 'psd-run calibrate', not of 'psd-run', see psd-run --help"},
+		{"--attempts 1 " QUICKSTART, "'--attempts' is an option of 'psd-run calibrate', not of 'psd-run'"},
+		{"pack", "'psd-run pack' needs '-o FILE', see psd-run pack --help"},
+		{"pack -o b", "no FOLDER is given, see psd-run pack --help"},
+		{"pack a b -o c", "'b' is one too many, psd-run pack takes one FOLDER"},
+		{"pack a -o b --side 7", "'--side' is '7', must be from 8 to 4096"},
+		{"pack a -o b --frobnicate", "unknown option '--frobnicate', see psd-run pack --help"},
+		{"calibrate " QUICKSTART, "'psd-run calibrate' needs '-o FILE', see psd-run calibrate --help"},
+		{"calibrate -o x.yaml", "no SCENARIO.yaml is given, see psd-run calibrate --help"},
+		{"calibrate -o x --attempts 0 " QUICKSTART, "'--attempts' is '0', must be from 1 to 100"},
 	};
 
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
 		expect_complaint(mistakes[i].arguments, 2, mistakes[i].words);
+}
+
+/* Each command, and the options that would have no effect with it. */
+Test(run_cli, an_option_of_another_command_is_refused)
+{
+	static const struct {
+		const char *command, *options[12];
+	} others[] = {
+		{"show " QUICKSTART,
+		 {"--csv", "--trace=t", "--log=l", "--system=PS", "--nodes=2", "--iterations=2", "--hosts=h",
+		  "--rank=0", "--stall=5s", "--no-emulation", "--quiet"}},
+		{"pack a -o b",
+		 {"--csv", "--set=seed=1", "--nodes=2", "--stall=60s", "--no-emulation", "--dilation=2", "--attempts=1",
+		  "--version"}},
+		{"calibrate -o x " QUICKSTART,
+		 {"--csv", "--trace=t", "--log=l", "--nodes=2", "--iterations=2", "--system=PS", "--dilation=2",
+		  "--hosts=h", "--side=64"}},
+	};
+
+	for (size_t c = 0; c < sizeof(others) / sizeof(others[0]); c++)
+		for (const char *const *option = others[c].options; *option; option++) {
+			char arguments[128], words[64];
+
+			snprintf(arguments, sizeof(arguments), "%s %s", others[c].command, *option);
+			snprintf(words, sizeof(words), "'%.*s' is an option of 'psd-run", (int)strcspn(*option, "="),
+				 *option);
+			expect_complaint(arguments, 2, words);
+		}
 }
 
 Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
@@ -160,7 +179,7 @@ Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
 	/* two terabytes of activations */
 	expect_complaint("--nodes 400 --set model.batch_per_worker=1024 scenarios/execute/alexnet.yaml", 2,
 			 "alexnet.yaml: its processes take at least ");
-	expect_complaint("--pack /no/such -o /tmp/psd-never", 2, "/no/such: cannot be listed");
+	expect_complaint("pack /no/such -o /tmp/psd-never", 2, "/no/such: cannot be listed");
 }
 
 Test(run_cli, data_that_does_not_fit_is_one_line)
@@ -194,7 +213,7 @@ Test(run_cli, output_that_cannot_be_written_is_a_failure)
 {
 	const struct scratch_folder folder = make_tiny();
 	const struct arguments training = tiny(&folder, "--quiet --iterations 1");
-	const char *const arguments[] = {"--help", "--version", "--print-scenario " QUICKSTART, training.text};
+	const char *const arguments[] = {"--help", "--version", "show " QUICKSTART, training.text};
 
 	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
 		struct run full = run(arguments[i], "2>&1 >/dev/full"), closed = run(arguments[i], "2>&1 >&-");
@@ -393,7 +412,7 @@ Test(run_cli, iterations_may_be_shorter_than_the_latency)
 {
 	const struct scratch_folder folder = make_tiny();
 	const char *options = "--quiet --csv --system Hybrid --iterations 50 --set cluster.network.latency=2ms";
-	struct run done = run(tiny(&folder, options).text + strlen("--no-emulation "), "2>&1");
+	struct run done = run(emulated(&folder, options).text, "2>&1");
 
 	cr_expect_eq(done.exit_status, 0, "%s", done.text);
 	cr_expect_eq(count(done.text, "\n"), 2, "%s", done.text);
@@ -436,13 +455,12 @@ Test(run_cli, printed_scenario_reads_back_as_the_same)
 	const struct scratch_folder folder = make_tiny();
 	struct run first, second;
 
-	first = run(tiny(&folder, "--print-scenario").text + strlen("--no-emulation "), "2>&1");
+	first = run(emulated(&folder, "show").text, "2>&1");
 	cr_expect_eq(first.exit_status, 0, "%s", first.text);
 	cr_expect_not_null(strstr(first.text, "\ntrain:\n  data: {kind: synthetic, training_samples: 64,"), "%s",
 			   first.text);
 	scratch_folder_write(&folder, "s.yaml", first.text, strlen(first.text));
-	second = run(tiny(&folder, "--print-scenario --set model.graph=@/tiny.yaml").text + strlen("--no-emulation "),
-		     "2>&1");
+	second = run(emulated(&folder, "show --set model.graph=@/tiny.yaml").text, "2>&1");
 	cr_expect_str_eq(second.text, first.text);
 	free(first.text);
 	free(second.text);
@@ -463,7 +481,7 @@ static double number_after(const char *text, const char *key)
 Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 {
 	const struct scratch_folder folder = make_tiny();
-	static const char options[] = "--calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
+	static const char options[] = "calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
 				      "--set calibration.workers=8 --set calibration.bandwidth=2Gbps";
 	struct run done = run(tiny(&folder, options).text, "2>&1"), predicted, trained;
 	char *calibrated, *profile, *points;
@@ -508,8 +526,9 @@ Test(run_cli, a_replay_is_not_calibrated)
 	const struct scratch_folder folder = make_tiny();
 
 	expect_complaint(
-		tiny(&folder, "--calibrate -o @/c.yaml --set compute.replay=true --set compute.device=p100").text, 2,
-		"--set compute.replay: 'replay' is true, --calibrate measures what is really computed: must be false "
+		tiny(&folder, "calibrate -o @/c.yaml --set compute.replay=true --set compute.device=p100").text, 2,
+		"--set compute.replay: 'replay' is true, psd-run calibrate measures what is really computed: must be "
+		"false "
 		"or left "
 		"out, as in 'compute: {device: cpu}'");
 	cr_expect_neq(access(scratch_folder_path(&folder, "c.yaml.part").text, F_OK), 0);
@@ -524,7 +543,7 @@ Test(run_cli, a_calibration_replaces_nothing_that_it_reads)
 	for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++) {
 		char *before = read_text(&folder, read[i]), *after, options[64], words[128], part[32];
 
-		snprintf(options, sizeof(options), "--calibrate -o @/%s", read[i]);
+		snprintf(options, sizeof(options), "calibrate -o @/%s", read[i]);
 		snprintf(words, sizeof(words), "/%s: is read for this calibration, -o must name another file\n",
 			 read[i]);
 		expect_complaint(tiny(&folder, options).text, 2, words);
@@ -541,7 +560,7 @@ Test(run_cli, a_calibration_replaces_nothing_that_it_reads)
 Test(run_cli, a_calibration_that_cannot_be_written_is_one_line_before_it_measures)
 {
 	const struct scratch_folder folder = make_tiny();
-	struct run failed = run(tiny(&folder, "--calibrate -o /no/such/c.yaml").text, "2>&1");
+	struct run failed = run(tiny(&folder, "calibrate -o /no/such/c.yaml").text, "2>&1");
 
 	cr_expect_eq(failed.exit_status, 2);
 	cr_expect_str_eq(failed.text, "/no/such/c.yaml: cannot be written: No such file or directory\n");
@@ -757,8 +776,7 @@ Test(run_cli, hosts_that_do_not_fit_are_one_line)
 
 	scratch_folder_write(&folder, "hosts", "127.0.0.1\n127.0.0.1\n", strlen("127.0.0.1\n127.0.0.1\n"));
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
-		expect_complaint(tiny(&folder, mistakes[i].options).text + strlen("--no-emulation "), 2,
-				 mistakes[i].words);
+		expect_complaint(emulated(&folder, mistakes[i].options).text, 2, mistakes[i].words);
 	scratch_folder_remove(&folder);
 }
 
@@ -783,7 +801,7 @@ Test(run_cli, packed_images_are_trained_on)
 		scratch_folder_write(&folder, class ? "in/dark/a.jpg" : "in/light/a.jpg", jpeg.bytes, jpeg.n_bytes);
 		tjFree(jpeg.bytes);
 	}
-	snprintf(arguments, sizeof(arguments), "--pack %s/in -o %s/images.psdpack --side 8", folder.path, folder.path);
+	snprintf(arguments, sizeof(arguments), "pack %s/in -o %s/images.psdpack --side 8", folder.path, folder.path);
 	packed = run(arguments, "2>&1");
 	cr_expect_eq(packed.exit_status, 0, "%s", packed.text);
 	cr_expect_not_null(strstr(packed.text, "images.psdpack: 2 of 2 images\n"), "%s", packed.text);

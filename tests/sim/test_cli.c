@@ -26,10 +26,9 @@ Test(cli, misuse_is_one_line_and_status_2)
 	static const struct {
 		const char *arguments, *words;
 	} mistakes[] = {
-		{"", "no scenario is given"},
+		{"", "no SCENARIO.yaml is given, see psd-sim --help"},
 		{"--frobnicate " QUICKSTART, "unknown option '--frobnicate'"},
 		{"--csv --json " QUICKSTART, "'--csv' and '--json' exclude each other"},
-		{"--plan --describe scenarios/models/mlp.yaml", "exclude each other"},
 		{"--csv=yes " QUICKSTART, "'--csv' takes no value"},
 		{QUICKSTART " --jobs", "'--jobs' needs a value"},
 		{"--jobs 0 " QUICKSTART, "'--jobs' is '0', must be from 1"},
@@ -37,9 +36,12 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--fidelity exact " QUICKSTART, "'--fidelity' is 'exact', must be flow or message"},
 		{"--trace t.json --estimate " QUICKSTART, "'--trace' needs a simulation"},
 		{"--trace t.json " QUICKSTART " " QUICKSTART, "'--trace' takes one scenario"},
-		{"--trace t.json --plan " QUICKSTART, "'--trace' has no effect beside '--plan'"},
-		{"--csv --plan " QUICKSTART, "'--csv' has no effect beside '--plan'"},
-		{"--describe scenarios/models/mlp.yaml " QUICKSTART, "'--describe' takes no scenario"},
+		{"plan --trace t.json " QUICKSTART, "'--trace' is an option of 'psd-sim', not of 'psd-sim plan'"},
+		{"plan --csv " QUICKSTART, "'--csv' is an option of 'psd-sim', not of 'psd-sim plan'"},
+		{"show --system PS " QUICKSTART, "'--system' is an option of 'psd-sim', not of 'psd-sim show'"},
+		{"describe a.yaml b.yaml", "'b.yaml' is one too many, psd-sim describe takes one MODEL"},
+		{"describe --set seed=1 a.yaml", "'--set' is an option of 'psd-sim', not of 'psd-sim describe'"},
+		{"platform", "no SCENARIO.yaml is given, see psd-sim platform --help"},
 		{"-x " QUICKSTART, "unknown option '-x'"},
 	};
 
@@ -50,7 +52,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 Test(cli, bad_scenarios_are_one_line_and_status_2)
 {
 	expect_complaint("no-such-file.yaml", 2, "no-such-file.yaml: ");
-	expect_complaint("--describe no-such-model.yaml", 2, "no-such-model.yaml: ");
+	expect_complaint("describe no-such-model.yaml", 2, "no-such-model.yaml: ");
 	expect_complaint("--set sweep.nodes=1000000000 " QUICKSTART, 2, "'1000000000'");
 	expect_complaint("--set cluster.network.bandwidth=10 " QUICKSTART, 2, "must be a rate");
 	expect_complaint("--system Nobody " QUICKSTART, 2,
@@ -73,13 +75,43 @@ Test(cli, help_and_version_go_to_stdout)
 	free(version.text);
 }
 
+/* Of every command of both programs: 40 lines of 100 columns at most, and a line for each option. */
+Test(cli, every_help_fits_a_screen)
+{
+	static const struct {
+		const char *program, *arguments, *words;
+	} helps[] = {
+		{"psd-sim", "--help", "\n  plan                Shows each tensor's method"},
+		{"psd-sim", "plan --help", "usage: psd-sim plan [OPTIONS] SCENARIO.yaml...\n"},
+		{"psd-sim", "describe --help", "usage: psd-sim describe [OPTIONS] MODEL\n"},
+		{"psd-sim", "show --help", "\n  --fidelity NAME "},
+		{"psd-sim", "platform --help", "\n  --system NAME "},
+		{"psd-run", "--help", "\n  calibrate           Measures this machine"},
+		{"psd-run", "calibrate --help", "usage: psd-run calibrate [OPTIONS] SCENARIO.yaml -o FILE\n"},
+		{"psd-run", "pack --help", "usage: psd-run pack [OPTIONS] FOLDER -o FILE\n"},
+		{"psd-run", "show --help", "\n  --set KEY=VALUE "},
+	};
+
+	for (size_t h = 0; h < sizeof(helps) / sizeof(helps[0]); h++) {
+		struct run help = run_program(helps[h].program, helps[h].arguments, "2>&1");
+		unsigned n_lines = 0;
+
+		cr_expect_eq(help.exit_status, 0, "%s", help.text);
+		cr_expect_not_null(strstr(help.text, helps[h].words), "%s", help.text);
+		for (const char *line = help.text; *line; line += strcspn(line, "\n") + 1, n_lines++)
+			cr_expect_leq(strcspn(line, "\n"), 100, "%s", line);
+		cr_expect_leq(n_lines, 40, "%s", help.text);
+		free(help.text);
+	}
+}
+
 Test(cli, output_that_cannot_be_written_is_a_failure)
 {
 	static const char *const arguments[] = {"--csv " QUICKSTART,
 						QUICKSTART,
 						"--help",
-						"--plan " QUICKSTART,
-						"--dump-platform " QUICKSTART,
+						"plan " QUICKSTART,
+						"platform " QUICKSTART,
 						"--estimate --json " QUICKSTART};
 
 	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
@@ -173,8 +205,8 @@ Test(cli, printed_scenario_gives_the_same_result)
 {
 	char path[] = "/tmp/psd-cli-XXXXXX", arguments[256];
 	const int fd = mkstemp(path);
-	struct run printed = run("--print-scenario " QUICKSTART, "2>/dev/null"),
-		   direct = run("--csv " QUICKSTART, "2>/dev/null"), again;
+	struct run printed = run("show " QUICKSTART, "2>/dev/null"), direct = run("--csv " QUICKSTART, "2>/dev/null"),
+		   again;
 
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(printed.exit_status, 0);

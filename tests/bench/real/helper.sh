@@ -39,7 +39,7 @@ is_at_most() { awk -v value="$1" -v bar="$2" 'BEGIN { if (value != "" && bar != 
 # model_path NAME: of a network in this folder, or of the scenarios'
 model_path() { if [ -f "$here/$1.yaml" ]; then echo "$here/$1.yaml"; else echo "scenarios/models/$1.yaml"; fi; }
 
-parameters_of() { "$build/psd-sim" --describe "$(model_path "$1")" | sed -n 's/.* tensors, \([0-9,]*\) parameters.*/\1/p' | tr -d ,; }
+parameters_of() { "$build/psd-sim" describe "$(model_path "$1")" | sed -n 's/.* tensors, \([0-9,]*\) parameters.*/\1/p' | tr -d ,; }
 
 # csv_field COLUMN: of the CSV on standard input, one line for each row
 csv_field() { awk -F , -v column="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == column) at = i; next } { print $at }'; }

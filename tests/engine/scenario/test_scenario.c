@@ -344,6 +344,23 @@ Test(scenario, bad_settings_name_themselves)
 			     "--set systems.1.sync: '1' is no entry of a list of 1, counted from 0");
 	expect_setting_error("title.x=4", "--set title.x: there is no 'x' below a plain value");
 	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
+	expect_setting_error("sweep.nodes=2,4", "--set sweep.nodes: 'nodes' is '2,4', must be one value or, in the "
+						"scenario, a list in brackets");
+}
+
+Test(scenario, published_values_do_not_stand_beside_another_bandwidth)
+{
+	static const char *const kept[] = {"cluster.network.latency=1ms", NULL},
+				*const other[] = {"cluster.network.bandwidth=25Gbps", NULL};
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(parse(&scenario, MORE, "published: p.csv", kept, &err), PSD_OK, "%s", err.text);
+	cr_expect_not_null(scenario.published_path);
+	psd_scenario_release(&scenario);
+	cr_assert_eq(parse(&scenario, MORE, "published: p.csv", other, &err), PSD_OK, "%s", err.text);
+	cr_expect_null(scenario.published_path);
+	psd_scenario_release(&scenario);
 }
 
 Test(scenario, a_setting_that_the_sweep_would_hide_is_refused)

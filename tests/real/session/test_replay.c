@@ -465,5 +465,4 @@ Test(replay, option_for_dilation_is_checked_as_the_key)
 	free(run.text);
 	expect_one_line("psd-run", "--dilation 2 scenarios/quickstart.yaml", 2,
 			"'emulation' has no effect where 'compute.replay' is 'false', only with true");
-	expect_one_line("psd-run", "--dilation 2 --pack a -o b", 2, "'--dilation' has no effect beside '--pack'");
 }
