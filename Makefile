@@ -142,7 +142,7 @@ deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo
 	$(call need,$(DEPS_BENCH))
 
 # These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
-WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
+WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs check-docs selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
@@ -282,14 +282,8 @@ compare: $(PROGRAMS) $(BUILD)/bench/cpu deps ## predict and execute the same sce
 accuracy: $(BUILD)/psd-sim ## predict the runs on record in traces/measured/ again, with SET="KEY=VALUE ..." to see what a constant is worth
 	@tests/accuracy.sh $(BUILD) $(SET)
 
-docs: $(BUILD)/psd-sim deps ## write the generated parts of the documentation: keys of scenarios, columns of results
-	@for part in keys:scenarios columns:engine/result; do \
-		name=$${part%%:*}; readme=$${part#*:}/README.md; \
-		$(BUILD)/psd-sim --$$name >$(BUILD)/$$name.md && \
-		awk -v name="$$name" -v part="$(BUILD)/$$name.md" '$$0 == "<!-- end of " name " -->" { skip = 0 } !skip { print } \
-			$$0 == "<!-- " name " -->" { while ((getline line <part) > 0) print line; skip = 1 }' "$$readme" >$(BUILD)/README.md && \
-		cp $(BUILD)/README.md "$$readme" || exit 1; \
-	done
+docs: $(PROGRAMS) deps ## write the generated parts of the documentation: keys, columns, options
+	@tests/docs.sh write $(BUILD)
 
 check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
 	@tests/check-layers.sh . $(ENGINE)
@@ -312,8 +306,10 @@ check-scripts: deps-style ## shellcheck every script
 	@shellcheck $(SCRIPTS)
 	@echo "check-scripts: $(words $(SCRIPTS)) scripts"
 
-check-docs: ## paths named in READMEs and comments exist
+check-docs: $(PROGRAMS) deps ## paths and options named in READMEs exist, generated parts are current, every command runs
 	@tests/check-docs.sh .
+	@tests/docs.sh check $(BUILD)
+	@tests/readme-commands.sh $(BUILD)
 
 selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks themselves can fail
 	@tests/selfcheck.sh $(BUILD) '$(CC)' $(firstword $(GOLDEN))

@@ -1,0 +1,34 @@
+#!/bin/sh
+# tests/docs.sh write|check BUILD: parts of READMEs that programs print stand between two comments, <!-- NAME --> and <!-- end of NAME -->. `write` brings
+# them up to date; `check` changes nothing, and fails where one is not.
+set -eu
+export LC_ALL=C
+build=$2
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+status=0
+
+# part FILE NAME COMMAND...: the lines that the command prints.
+part() {
+	file=$1 name=$2
+	shift 2
+	"$@" >"$work/part"
+	awk -v name="$name" -v part="$work/part" '$0 == "<!-- end of " name " -->" { skip = 0; n++ } !skip { print }
+		$0 == "<!-- " name " -->" { while ((getline line <part) > 0) print line; skip = 1; n++ } END { exit n != 2 }' "$file" >"$work/whole" ||
+		{ echo "docs: $file has no place for '$name'" >&2; exit 1; }
+	if cmp -s "$work/whole" "$file"; then return; fi
+	if [ "$mode" = write ]; then
+		cat "$work/whole" >"$file"
+	else
+		echo "docs: $file: '$name' is not what is printed now: make docs writes it" >&2
+		status=1
+	fi
+}
+
+mode=$1
+part scenarios/README.md keys "$build/psd-sim" --keys
+part engine/result/README.md columns "$build/psd-sim" --columns
+part engine/OPTIONS.md "options of psd-sim" "$build/psd-sim" --options
+part engine/OPTIONS.md "options of psd-run" "$build/psd-run" --options
+part plots/README.md help sh -c 'echo "\`\`\`"; plots/psd-plot --help; echo "\`\`\`"'
+exit $status
