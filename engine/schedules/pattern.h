@@ -102,7 +102,8 @@ extern const struct psd_pattern psd_from_root; /* the root to every worker: all 
 #define PSD_ALL_REDUCES(ROW)                                                                                           \
 	ROW(ring, "ring")                                                                                              \
 	ROW(two_level, "two-level")                                                                                    \
-	ROW(halving_doubling, "halving-doubling")
+	ROW(halving_doubling, "halving-doubling")                                                                      \
+	ROW(torus, "torus")
 
 #define PSD_DECLARE_ALL_REDUCE(identifier, name) extern const struct psd_pattern psd_##identifier;
 PSD_ALL_REDUCES(PSD_DECLARE_ALL_REDUCE)
