@@ -57,6 +57,7 @@ enum psd_status psd_costs_settle(struct psd_costs *costs, struct psd_place at, u
 /* What a device achieves in one kind of arithmetic. */
 struct roofline {
 	double conv_flops_per_sec;
+	double conv_half_depth;
 	double gemm_flops_per_sec;
 	double bytes_per_sec;
 	double value_ratio; /* bytes of a value over those of an fp32 one */
@@ -68,18 +69,26 @@ static struct roofline roofline_of(const struct psd_device *device, bool half)
 		half ? device->peak_half_flops_per_sec * device->half_efficiency_ratio : device->peak_flops_per_sec;
 
 	return (struct roofline){
-		.conv_flops_per_sec = half ? peak : peak * device->conv_efficiency_ratio,
+		.conv_flops_per_sec = half ? peak : device->conv_peak_flops_per_sec * device->conv_efficiency_ratio,
+		.conv_half_depth = device->conv_half_depth,
 		.gemm_flops_per_sec = half ? peak : peak * device->gemm_efficiency_ratio,
-		.bytes_per_sec = device->memory_bps / 8,
+		.bytes_per_sec = device->memory_bps * device->memory_efficiency_ratio / 8,
 		.value_ratio = half ? 0.5 : 1,
 	};
 }
 
-/* Seconds that the arithmetic needs; layers that are neither convolution nor GEMM are bound by memory alone. */
-static double arithmetic_sec(const struct roofline *roofline, enum psd_arithmetic arithmetic, double flops)
+/* Products that a layer sums for each value of its output. */
+static double depth_of(const struct psd_layer *layer)
 {
-	switch (arithmetic) {
-	case PSD_ARITHMETIC_CONV: return flops / roofline->conv_flops_per_sec;
+	return (double)layer->forward_flops / 2.0 / ((double)layer->write_bytes / sizeof(float));
+}
+
+/* Seconds that the arithmetic needs; layers that are neither convolution nor GEMM are bound by memory alone. */
+static double arithmetic_sec(const struct roofline *roofline, const struct psd_layer *layer, double flops)
+{
+	switch (layer->kind->arithmetic) {
+	case PSD_ARITHMETIC_CONV:
+		return flops / roofline->conv_flops_per_sec * (1.0 + roofline->conv_half_depth / depth_of(layer));
 	case PSD_ARITHMETIC_GEMM: return flops / roofline->gemm_flops_per_sec;
 	case PSD_ARITHMETIC_NONE: break;
 	}
@@ -95,14 +104,13 @@ static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, u
 	const double parameters = (double)layer->parameters * sizeof(float);
 	const double inputs = fmax((double)layer->read_bytes - parameters, 0) * batch;
 	const double outputs = (double)layer->write_bytes * batch;
-	const enum psd_arithmetic arithmetic = layer->kind->arithmetic;
 	const double byte_sec = roofline->value_ratio / roofline->bytes_per_sec;
 
 	if (layer->n_inputs == 0)
 		return;
-	costs->forward_sec[i] = fmax(arithmetic_sec(roofline, arithmetic, (double)layer->forward_flops * batch),
+	costs->forward_sec[i] = fmax(arithmetic_sec(roofline, layer, (double)layer->forward_flops * batch),
 				     (inputs + outputs + parameters) * byte_sec);
-	costs->backward_sec[i] = fmax(arithmetic_sec(roofline, arithmetic, (double)layer->backward_flops * batch),
+	costs->backward_sec[i] = fmax(arithmetic_sec(roofline, layer, (double)layer->backward_flops * batch),
 				      (outputs + 2 * inputs + 2 * parameters) * byte_sec);
 }
 

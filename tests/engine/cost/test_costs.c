@@ -50,16 +50,20 @@ static const struct psd_device fast_memory = {.name = "fast memory",
 					      .peak_flops_per_sec = 1e12,
 					      .peak_half_flops_per_sec = 8e12,
 					      .memory_bps = 1e30,
+					      .conv_peak_flops_per_sec = 1e12,
 					      .conv_efficiency_ratio = 0.5,
 					      .gemm_efficiency_ratio = 0.8,
-					      .half_efficiency_ratio = 0.25};
+					      .half_efficiency_ratio = 0.25,
+					      .memory_efficiency_ratio = 1};
 static const struct psd_device fast_arithmetic = {.name = "fast arithmetic",
 						  .peak_flops_per_sec = 1e30,
 						  .peak_half_flops_per_sec = 1e30,
 						  .memory_bps = 8e9, /* 1 GB/s */
+						  .conv_peak_flops_per_sec = 1e30,
 						  .conv_efficiency_ratio = 0.5,
 						  .gemm_efficiency_ratio = 0.8,
-						  .half_efficiency_ratio = 0.25};
+						  .half_efficiency_ratio = 0.25,
+						  .memory_efficiency_ratio = 1};
 
 Test(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind)
 {
@@ -74,6 +78,22 @@ Test(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind)
 	cr_expect_eq(costs.backward_sec[INPUT], 0);
 	cr_expect_eq(costs.source, PSD_COSTS_MODEL);
 	psd_costs_release(&costs);
+	psd_graph_release(&graph);
+}
+
+/* 27 products for each output of 3 channels under 3 x 3 weights, and a bias of half a product: 27.5 of 27.5 + 55. */
+Test(costs, a_shallow_convolution_achieves_less)
+{
+	struct psd_device device = fast_memory;
+	struct psd_graph graph = tiny_graph();
+	struct psd_costs plain = costs_on(&graph, &device, false, 0);
+
+	device.conv_half_depth = 55;
+	struct psd_costs shallow = costs_on(&graph, &device, false, 0);
+	expect_near(shallow.forward_sec[CONV], plain.forward_sec[CONV] * 3);
+	expect_near(shallow.forward_sec[FC], plain.forward_sec[FC]);
+	psd_costs_release(&shallow);
+	psd_costs_release(&plain);
 	psd_graph_release(&graph);
 }
 
@@ -142,7 +162,7 @@ Test(costs, every_device_name_is_in_the_table)
 		cr_expect_geq(device->peak_half_flops_per_sec, device->peak_flops_per_sec, "%s", *name);
 		cr_expect(device->memory_bps > 0 && *device->source, "%s", *name);
 	}
-	cr_expect_null(psd_device_find("k40"));
+	cr_expect_null(psd_device_find("k41"));
 }
 
 Test(costs, the_titan_x_is_the_maxwell_one)
