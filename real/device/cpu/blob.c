@@ -71,16 +71,9 @@ bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self)
 
 static enum psd_status build_add(struct psd_cpu_layer *self, struct psd_cpu_blob *blob, struct psd_error *err)
 {
-	const struct psd_cpu_arg args[] = {
-		{DNNL_ARG_SRC_0, &blob->desc, &blob->diff},
-		{DNNL_ARG_SRC_1, &blob->desc, psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_BRANCH, blob->bytes)},
-		{DNNL_ARG_DST, &blob->desc, &blob->diff},
-	};
-	dnnl_binary_desc_t desc;
-	const dnnl_status_t failure =
-		dnnl_binary_desc_init(&desc, dnnl_binary_add, &blob->desc, &blob->desc, &blob->desc);
-	const enum psd_status status = psd_cpu_op_describe(&blob->add, self, "sum", failure, &desc, NULL, NULL, err);
-	return status ? status : psd_cpu_op_build(&blob->add, self, args, 3, err);
+	return psd_cpu_op_sum(&blob->add, self, &blob->desc, &blob->diff,
+			      psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_BRANCH, blob->bytes), &blob->diff,
+			      err);
 }
 
 enum psd_status psd_cpu_declare(struct psd_cpu_layer *self, const dnnl_memory_desc_t *desc, struct psd_error *err)

@@ -4,13 +4,13 @@
 
 #include "real/device/cpu/cpu.h"
 
+/* One primitive, and what moves its two inputs and its output between the formats they lie in and those it works on. */
+struct pass {
+	struct psd_cpu_op moves[3], run;
+};
+
 struct conv {
-	/* forward */
-	struct psd_cpu_op source_in, weight_in, forward;
-	/* backward of weight and bias */
-	struct psd_cpu_op weight_source_in, weight_result_in, dweight, dweight_out;
-	/* backward of data; unused without data gradient */
-	struct psd_cpu_op data_weight_in, data_result_in, dsource, dsource_out;
+	struct pass forward, dweight, dsource; /* the last one unused without data gradient */
 };
 
 struct conv_shape {
@@ -78,40 +78,55 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 		if (!failure)
 			failure = dnnl_post_ops_append_eltwise(relu, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
 	}
-	status = psd_cpu_op_describe(&conv->forward, self, "forward", failure, &desc, NULL, relu, err);
+	status = psd_cpu_op_describe(&conv->forward.run, self, "forward", failure, &desc, NULL, relu, err);
 	if (relu)
 		dnnl_post_ops_destroy(relu);
 	return status;
+}
+
+/* Where something lies outside of the primitive, and in which format the primitive has it. */
+struct end {
+	int arg; /* DNNL_ARG_... */
+	const dnnl_memory_desc_t *desc;
+	void *const *slot;
+	dnnl_query_t made;
+	enum psd_cpu_scratch_role role;
+};
+
+/* Of a described primitive: two inputs, then its output. */
+static enum psd_status build(struct pass *pass, struct psd_cpu_layer *self, const struct end ends[3],
+			     struct psd_cpu_arg bias, struct psd_error *err)
+{
+	struct psd_cpu_arg args[4] = {[3] = bias};
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < 3 && !status; i++) {
+		const struct psd_cpu_arg place = {ends[i].arg, ends[i].desc, ends[i].slot};
+
+		args[i] = (struct psd_cpu_arg){ends[i].arg, psd_cpu_op_query(&pass->run, ends[i].made), NULL};
+		status = (i < 2 ? psd_cpu_op_convert : psd_cpu_op_deliver)(&pass->moves[i], self, place, args[i].desc,
+									   ends[i].role, &args[i].slot, err);
+	}
+	return status ? status : psd_cpu_op_build(&pass->run, self, args, 4, err);
+}
+
+static struct psd_cpu_arg bias_of(int arg, const struct conv_shape *shape, void *const *slot)
+{
+	return (struct psd_cpu_arg){arg, &shape->bias, shape->bias_or_null ? slot : NULL};
 }
 
 static enum psd_status build_forward(struct psd_cpu_layer *self, const struct conv_shape *shape, struct psd_error *err)
 {
 	struct conv *conv = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
-	const unsigned tensor = self->model->first_tensor;
-	const dnnl_memory_desc_t *source = psd_cpu_op_query(&conv->forward, dnnl_query_src_md);
-	const dnnl_memory_desc_t *weight = psd_cpu_op_query(&conv->forward, dnnl_query_weights_md);
-	void *const *source_slot, *const *weight_slot;
-	enum psd_status status =
-		psd_cpu_op_convert(&conv->source_in, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
-				   source, PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
+	void *const *parameters = self->compute->parameters + self->model->first_tensor;
+	const struct end ends[3] = {
+		{DNNL_ARG_SRC, &in->desc, &in->value, dnnl_query_src_md, PSD_CPU_SCRATCH_SOURCE},
+		{DNNL_ARG_WEIGHTS, &shape->plain_weight, parameters, dnnl_query_weights_md, PSD_CPU_SCRATCH_WEIGHT},
+		{DNNL_ARG_DST, &out->desc, &out->value, dnnl_query_dst_md, PSD_CPU_SCRATCH_RESULT},
+	};
 
-	if (!status)
-		status = psd_cpu_op_convert(
-			&conv->weight_in, self,
-			(struct psd_cpu_arg){DNNL_ARG_FROM, &shape->plain_weight, &self->compute->parameters[tensor]},
-			weight, PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
-	if (status)
-		return status;
-	return psd_cpu_op_build(&conv->forward, self,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC, source, source_slot},
-					{DNNL_ARG_WEIGHTS, weight, weight_slot},
-					{DNNL_ARG_BIAS, &shape->bias,
-					 shape->bias_or_null ? &self->compute->parameters[tensor + 1] : NULL},
-					{DNNL_ARG_DST, &out->desc, &out->value},
-				},
-				4, err);
+	return build(&conv->forward, self, ends, bias_of(DNNL_ARG_BIAS, shape, parameters + 1), err);
 }
 
 static enum psd_status prepare_weight_backward(struct psd_cpu_layer *self, const struct conv_shape *shape,
@@ -119,44 +134,22 @@ static enum psd_status prepare_weight_backward(struct psd_cpu_layer *self, const
 {
 	struct conv *conv = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
-	const unsigned tensor = self->model->first_tensor;
-	const dnnl_memory_desc_t *source, *weight, *result;
-	void *const *source_slot, *const *weight_slot, *const *result_slot;
+	void *const *gradients = self->compute->gradients + self->model->first_tensor;
+	const struct end ends[3] = {
+		{DNNL_ARG_SRC, &in->desc, &in->value, dnnl_query_src_md, PSD_CPU_SCRATCH_SOURCE},
+		{DNNL_ARG_DIFF_DST, &out->desc, &out->diff, dnnl_query_diff_dst_md, PSD_CPU_SCRATCH_RESULT},
+		{DNNL_ARG_DIFF_WEIGHTS, &shape->plain_weight, gradients, dnnl_query_diff_weights_md,
+		 PSD_CPU_SCRATCH_WEIGHT},
+	};
 	dnnl_convolution_desc_t desc;
 	const dnnl_status_t failure = dnnl_dilated_convolution_backward_weights_desc_init(
 		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, shape->bias_or_null, &shape->result,
 		shape->strides, shape->dilates, shape->pad_before, shape->pad_after);
-	enum psd_status status =
-		psd_cpu_op_describe(&conv->dweight, self, "weight gradient", failure, &desc, &conv->forward, NULL, err);
+	const enum psd_status status = psd_cpu_op_describe(&conv->dweight.run, self, "weight gradient", failure, &desc,
+							   &conv->forward.run, NULL, err);
 
-	if (status)
-		return status;
-	source = psd_cpu_op_query(&conv->dweight, dnnl_query_src_md);
-	weight = psd_cpu_op_query(&conv->dweight, dnnl_query_diff_weights_md);
-	result = psd_cpu_op_query(&conv->dweight, dnnl_query_diff_dst_md);
-	status = psd_cpu_op_convert(&conv->weight_source_in, self,
-				    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, source,
-				    PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
-	if (!status)
-		status = psd_cpu_op_convert(&conv->weight_result_in, self,
-					    (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff}, result,
-					    PSD_CPU_SCRATCH_RESULT, &result_slot, err);
-	if (!status)
-		status = psd_cpu_op_deliver(
-			&conv->dweight_out, self,
-			(struct psd_cpu_arg){DNNL_ARG_TO, &shape->plain_weight, &self->compute->gradients[tensor]},
-			weight, PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
-	if (status)
-		return status;
-	return psd_cpu_op_build(&conv->dweight, self,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC, source, source_slot},
-					{DNNL_ARG_DIFF_DST, result, result_slot},
-					{DNNL_ARG_DIFF_WEIGHTS, weight, weight_slot},
-					{DNNL_ARG_DIFF_BIAS, &shape->bias,
-					 shape->bias_or_null ? &self->compute->gradients[tensor + 1] : NULL},
-				},
-				4, err);
+	return status ? status
+		      : build(&conv->dweight, self, ends, bias_of(DNNL_ARG_DIFF_BIAS, shape, gradients + 1), err);
 }
 
 static enum psd_status prepare_data_backward(struct psd_cpu_layer *self, const struct conv_shape *shape,
@@ -164,42 +157,20 @@ static enum psd_status prepare_data_backward(struct psd_cpu_layer *self, const s
 {
 	struct conv *conv = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
-	const unsigned tensor = self->model->first_tensor;
-	const dnnl_memory_desc_t *source, *weight, *result;
-	void *const *source_slot, *const *weight_slot, *const *result_slot;
+	void *const *weight = self->compute->parameters + self->model->first_tensor;
+	const struct end ends[3] = {
+		{DNNL_ARG_WEIGHTS, &shape->plain_weight, weight, dnnl_query_weights_md, PSD_CPU_SCRATCH_WEIGHT},
+		{DNNL_ARG_DIFF_DST, &out->desc, &out->diff, dnnl_query_diff_dst_md, PSD_CPU_SCRATCH_RESULT},
+		{DNNL_ARG_DIFF_SRC, &in->desc, &in->share, dnnl_query_diff_src_md, PSD_CPU_SCRATCH_SOURCE},
+	};
 	dnnl_convolution_desc_t desc;
 	const dnnl_status_t failure = dnnl_dilated_convolution_backward_data_desc_init(
 		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, &shape->result, shape->strides,
 		shape->dilates, shape->pad_before, shape->pad_after);
-	enum psd_status status =
-		psd_cpu_op_describe(&conv->dsource, self, "data gradient", failure, &desc, &conv->forward, NULL, err);
+	const enum psd_status status = psd_cpu_op_describe(&conv->dsource.run, self, "data gradient", failure, &desc,
+							   &conv->forward.run, NULL, err);
 
-	if (status)
-		return status;
-	source = psd_cpu_op_query(&conv->dsource, dnnl_query_diff_src_md);
-	weight = psd_cpu_op_query(&conv->dsource, dnnl_query_weights_md);
-	result = psd_cpu_op_query(&conv->dsource, dnnl_query_diff_dst_md);
-	status = psd_cpu_op_convert(
-		&conv->data_weight_in, self,
-		(struct psd_cpu_arg){DNNL_ARG_FROM, &shape->plain_weight, &self->compute->parameters[tensor]}, weight,
-		PSD_CPU_SCRATCH_WEIGHT, &weight_slot, err);
-	if (!status)
-		status = psd_cpu_op_convert(&conv->data_result_in, self,
-					    (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff}, result,
-					    PSD_CPU_SCRATCH_RESULT, &result_slot, err);
-	if (!status)
-		status = psd_cpu_op_deliver(&conv->dsource_out, self,
-					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, source,
-					    PSD_CPU_SCRATCH_SOURCE, &source_slot, err);
-	if (status)
-		return status;
-	return psd_cpu_op_build(&conv->dsource, self,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_DIFF_DST, result, result_slot},
-					{DNNL_ARG_WEIGHTS, weight, weight_slot},
-					{DNNL_ARG_DIFF_SRC, source, source_slot},
-				},
-				3, err);
+	return status ? status : build(&conv->dsource, self, ends, (struct psd_cpu_arg){.slot = NULL}, err);
 }
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
@@ -211,7 +182,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	describe_conv(self, &shape);
 	status = describe_forward(self, &shape, err);
 	if (!status)
-		status = psd_cpu_declare(self, psd_cpu_op_query(&conv->forward, dnnl_query_dst_md), err);
+		status = psd_cpu_declare(self, psd_cpu_op_query(&conv->forward.run, dnnl_query_dst_md), err);
 	if (!status)
 		status = build_forward(self, &shape, err);
 	if (!status)
@@ -221,28 +192,33 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return status;
 }
 
+static enum psd_status run(struct pass *pass, struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct psd_cpu_op *const ops[] = {&pass->moves[0], &pass->moves[1], &pass->run, &pass->moves[2]};
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < 4 && !status; i++)
+		status = psd_cpu_op_run(ops[i], self, err);
+	return status;
+}
+
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct conv *conv = self->details;
-	struct psd_cpu_op *const ops[] = {&conv->source_in, &conv->weight_in, &conv->forward};
 
-	return psd_cpu_op_run_all(ops, 3, self, err);
+	return run(&conv->forward, self, err);
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct conv *conv = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	struct psd_cpu_op *const weight_ops[] = {&conv->weight_source_in, &conv->weight_result_in, &conv->dweight,
-						 &conv->dweight_out};
-	struct psd_cpu_op *const data_ops[] = {&conv->data_weight_in, &conv->data_result_in, &conv->dsource,
-					       &conv->dsource_out};
-	enum psd_status status = psd_cpu_op_run_all(weight_ops, 4, self, err);
+	enum psd_status status = run(&conv->dweight, self, err);
 
 	if (status || !in->has_diff)
 		return status;
 	psd_cpu_share_begin(self, in);
-	status = psd_cpu_op_run_all(data_ops, 4, self, err);
+	status = run(&conv->dsource, self, err);
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 

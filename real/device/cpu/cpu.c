@@ -53,10 +53,6 @@ static void close_compute(struct psd_compute *compute)
 		dnnl_stream_destroy(compute->stream);
 	if (compute->engine)
 		dnnl_engine_destroy(compute->engine);
-	free(compute->layers);
-	free(compute->parameters);
-	free(compute->gradients);
-	free(compute->states);
 	free(compute);
 }
 
@@ -89,10 +85,10 @@ static enum psd_status copy_slots(struct psd_compute *compute, float *const para
 {
 	const unsigned n_tensors = compute->graph->n_tensors;
 
-	compute->parameters = calloc((size_t)n_tensors + 1, sizeof(*compute->parameters));
-	compute->gradients = calloc((size_t)n_tensors + 1, sizeof(*compute->gradients));
-	compute->states = calloc((size_t)compute->graph->n_states + 1, sizeof(*compute->states));
-	compute->layers = calloc(compute->graph->n_layers, sizeof(*compute->layers));
+	compute->parameters = psd_cpu_take(compute, n_tensors * sizeof(*compute->parameters));
+	compute->gradients = psd_cpu_take(compute, n_tensors * sizeof(*compute->gradients));
+	compute->states = psd_cpu_take(compute, compute->graph->n_states * sizeof(*compute->states));
+	compute->layers = psd_cpu_take(compute, compute->graph->n_layers * sizeof(*compute->layers));
 	if (!compute->parameters || !compute->gradients || !compute->states || !compute->layers)
 		return psd_cpu_no_memory(err);
 	for (unsigned t = 0; t < n_tensors; t++) {

@@ -198,6 +198,10 @@ enum psd_status psd_cpu_op_make(struct psd_cpu_op *op, struct psd_cpu_layer *sel
 /* A copy from one format to another, even if they are equal. */
 enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
 				struct psd_cpu_arg to, struct psd_error *err) PSD_MUST_CHECK;
+/* The sum of two in one format; its slot may be one of theirs. */
+enum psd_status psd_cpu_op_sum(struct psd_cpu_op *op, struct psd_cpu_layer *self, const dnnl_memory_desc_t *format,
+			       void *const *left, void *const *right, void *const *sum,
+			       struct psd_error *err) PSD_MUST_CHECK;
 /* *slot: where `from` lies in the wanted format: its own slot, or the role's scratch, which running op fills. */
 enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
 				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
@@ -209,16 +213,14 @@ enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_ERUN. */
 enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_error *err) PSD_MUST_CHECK;
-/* Runs in order until one fails. */
-enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
-				   struct psd_error *err) PSD_MUST_CHECK;
 /* Runs one that writes in->share, and adds that to what other readers gave. */
 enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_blob *in,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_cpu_release_ops(struct psd_compute *compute);
-/* The workspace that the described forward writes, as an argument of it and of its twin; PSD_ENOMEM. */
-enum psd_status psd_cpu_take_workspace(struct psd_cpu_twins *twins, struct psd_cpu_layer *self, struct psd_cpu_arg *arg,
-				       struct psd_error *err) PSD_MUST_CHECK;
+/* Builds the described forward of a layer with twins, from its input to its output. *workspace: what it leaves to its
+ * twin, as an argument; PSD_ENOMEM. */
+enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace,
+				      struct psd_error *err) PSD_MUST_CHECK;
 /* prepare of a function of each element whose backward needs its result alone; in place where nobody else reads the
  * input. is_done: the layer below applies it already. (eltwise.c) */
 enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, dnnl_alg_kind_t algorithm, bool is_done,

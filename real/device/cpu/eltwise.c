@@ -5,23 +5,15 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, dnnl_alg_kind
 				       struct psd_error *err)
 {
 	struct psd_cpu_twins *twins = self->details;
-	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
+	struct psd_cpu_arg no_workspace;
 	dnnl_eltwise_desc_t desc;
-	const dnnl_status_t failure =
-		dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_training, algorithm, &in->desc, 0.0f, 0.0f);
+	const dnnl_status_t failure = dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_training, algorithm,
+								     &psd_cpu_input(self, 0)->desc, 0.0f, 0.0f);
 	const enum psd_status status =
 		psd_cpu_op_describe(&twins->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
-	if (status)
-		return status;
-	if (is_done) /* backward needs the description alone */
-		return PSD_OK;
-	return psd_cpu_op_build(&twins->forward, self,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC, &in->desc, &in->value},
-					{DNNL_ARG_DST, &out->desc, &out->value},
-				},
-				2, err);
+	/* where it is done, backward needs the description alone */
+	return status || is_done ? status : psd_cpu_build_forward(self, &no_workspace, err);
 }
 
 /* From the result, not the input: it is all that is left in place. */

@@ -2,40 +2,39 @@
  * or a copy. */
 #include "real/device/cpu/cpu.h"
 
+/* For each input. */
 struct join {
-	struct psd_cpu_op *forward;  /* one for each input */
-	struct psd_cpu_op *backward; /* one for each input */
-	struct psd_cpu_op *convert;  /* of a sum: one for each input, to the sum's format */
-	unsigned n_inputs;
+	struct psd_cpu_op convert; /* of a sum: to the sum's format, before forward */
+	struct psd_cpu_op forward, backward;
 };
 
-static enum psd_status take_join(struct psd_cpu_layer *self, struct psd_error *err)
+static enum psd_status take_joins(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const unsigned n_inputs = self->model->n_inputs;
-	const uint64_t bytes = n_inputs * sizeof(struct psd_cpu_op);
-	struct join *join = self->details;
+	self->details = psd_cpu_take(self->compute, self->model->n_inputs * sizeof(struct join));
+	return self->details ? PSD_OK : psd_cpu_no_memory(err);
+}
 
-	join->forward = psd_cpu_take(self->compute, bytes);
-	join->backward = psd_cpu_take(self->compute, bytes);
-	join->convert = psd_cpu_take(self->compute, bytes);
-	if (!join->forward || !join->backward || !join->convert)
-		return psd_cpu_no_memory(err);
-	join->n_inputs = n_inputs;
-	return PSD_OK;
+static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct join *joins = self->details;
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+		status = psd_cpu_op_run(&joins[i].convert, self, err);
+		if (!status)
+			status = psd_cpu_op_run(&joins[i].forward, self, err);
+	}
+	return status;
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct join *join = self->details;
+	struct join *joins = self->details;
 	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < join->n_inputs && !status; i++) {
-		struct psd_cpu_blob *in = psd_cpu_input(self, i);
-
-		if (!in->has_diff)
-			continue;
-		status = psd_cpu_op_share(&join->backward[i], self, in, err);
-	}
+	for (unsigned i = 0; i < self->model->n_inputs && !status; i++)
+		if (psd_cpu_input(self, i)->has_diff)
+			status = psd_cpu_op_share(&joins[i].backward, self, psd_cpu_input(self, i), err);
 	return status;
 }
 
@@ -79,99 +78,57 @@ static enum psd_status prepare_concat(struct psd_cpu_layer *self, struct psd_err
 {
 	struct psd_cpu_blob *out = &self->own;
 	const dnnl_memory_desc_t format = choose_concat_format(self);
-	struct join *join;
-	enum psd_status status = take_join(self, err);
+	enum psd_status status = take_joins(self, err);
+	struct join *joins = self->details;
 
 	if (!status)
 		status = psd_cpu_declare(self, &format, err);
-	join = self->details;
 	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
 		struct psd_cpu_blob *in = psd_cpu_input(self, i);
 		dnnl_memory_desc_t part;
 
 		if (!find_part(self, i, &format, &part))
 			return psd_cpu_fail(self, "concatenation", dnnl_unimplemented, err);
-		status = psd_cpu_op_copy(&join->forward[i], self,
+		status = psd_cpu_op_copy(&joins[i].forward, self,
 					 (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
 					 (struct psd_cpu_arg){DNNL_ARG_TO, &part, &out->value}, err);
 		if (!status && in->has_diff)
-			status = psd_cpu_op_copy(&join->backward[i], self,
+			status = psd_cpu_op_copy(&joins[i].backward, self,
 						 (struct psd_cpu_arg){DNNL_ARG_FROM, &part, &out->diff},
 						 (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, err);
 	}
 	return status;
 }
 
-static enum psd_status forward_concat(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	struct join *join = self->details;
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < join->n_inputs && !status; i++)
-		status = psd_cpu_op_run(&join->forward[i], self, err);
-	return status;
-}
-
-const struct psd_cpu_kind psd_cpu_concat = {prepare_concat, forward_concat, backward,
-					    .details_bytes = sizeof(struct join)};
+const struct psd_cpu_kind psd_cpu_concat = {.prepare = prepare_concat, .forward = forward, .backward = backward};
 
 /* ---- sum ---- */
 
 /* Step 1 adds the first two inputs, step i adds input i to the sum so far. */
-static enum psd_status build_sum(struct psd_cpu_layer *self, unsigned i, void *const *const slots[2],
-				 struct psd_error *err)
-{
-	struct join *join = self->details;
-	struct psd_cpu_blob *out = self->blob;
-	dnnl_binary_desc_t desc;
-	const dnnl_status_t failure = dnnl_binary_desc_init(&desc, dnnl_binary_add, &out->desc, &out->desc, &out->desc);
-
-	return psd_cpu_op_make(&join->forward[i], self, "sum", failure, &desc, NULL,
-			       (const struct psd_cpu_arg[]){
-				       {DNNL_ARG_SRC_0, &out->desc, slots[0]},
-				       {DNNL_ARG_SRC_1, &out->desc, slots[1]},
-				       {DNNL_ARG_DST, &out->desc, &out->value},
-			       },
-			       3, err);
-}
-
 static enum psd_status prepare_add(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *out = &self->own;
-	struct join *join;
-	enum psd_status status = take_join(self, err);
+	enum psd_status status = take_joins(self, err);
+	struct join *joins = self->details;
 
 	if (!status)
 		status = psd_cpu_declare(self, &first->desc, err);
-	join = self->details;
 	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
 		struct psd_cpu_blob *in = psd_cpu_input(self, i);
-		void *const *slots[2] = {i == 1 ? &first->value : &out->value, NULL};
+		void *const *slot;
 
-		status = psd_cpu_op_convert(&join->convert[i], self,
+		status = psd_cpu_op_convert(&joins[i].convert, self,
 					    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, &out->desc,
-					    PSD_CPU_SCRATCH_SOURCE, &slots[1], err);
+					    PSD_CPU_SCRATCH_SOURCE, &slot, err);
 		if (!status && i > 0)
-			status = build_sum(self, i, slots, err);
+			status = psd_cpu_op_sum(&joins[i].forward, self, &out->desc,
+						i == 1 ? &first->value : &out->value, slot, &out->value, err);
 		if (!status && in->has_diff)
-			status = psd_cpu_op_copy(&join->backward[i], self,
+			status = psd_cpu_op_copy(&joins[i].backward, self,
 						 (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff},
 						 (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, err);
 	}
 	return status;
 }
 
-static enum psd_status forward_add(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	struct join *join = self->details;
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 1; i < join->n_inputs && !status; i++) {
-		status = psd_cpu_op_run(&join->convert[i], self, err);
-		if (!status)
-			status = psd_cpu_op_run(&join->forward[i], self, err);
-	}
-	return status;
-}
-
-const struct psd_cpu_kind psd_cpu_add = {prepare_add, forward_add, backward, .details_bytes = sizeof(struct join)};
+const struct psd_cpu_kind psd_cpu_add = {.prepare = prepare_add, .forward = forward, .backward = backward};

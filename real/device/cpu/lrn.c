@@ -9,24 +9,14 @@
 static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace, struct psd_error *err)
 {
 	struct psd_cpu_twins *lrn = self->details;
-	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	dnnl_lrn_desc_t desc;
-	const dnnl_status_t failure =
-		dnnl_lrn_forward_desc_init(&desc, dnnl_forward_training, dnnl_lrn_across_channels, &in->desc,
-					   self->model->settings.lrn.size, LRN_ALPHA, LRN_BETA, LRN_K);
-	enum psd_status status = psd_cpu_op_describe(&lrn->forward, self, "forward", failure, &desc, NULL, NULL, err);
+	const dnnl_status_t failure = dnnl_lrn_forward_desc_init(
+		&desc, dnnl_forward_training, dnnl_lrn_across_channels, &psd_cpu_input(self, 0)->desc,
+		self->model->settings.lrn.size, LRN_ALPHA, LRN_BETA, LRN_K);
+	const enum psd_status status =
+		psd_cpu_op_describe(&lrn->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
-	if (!status)
-		status = psd_cpu_take_workspace(lrn, self, workspace, err);
-	if (status)
-		return status;
-	return psd_cpu_op_build(&lrn->forward, self,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC, &in->desc, &in->value},
-					{DNNL_ARG_DST, &out->desc, &out->value},
-					*workspace,
-				},
-				3, err);
+	return status ? status : psd_cpu_build_forward(self, workspace, err);
 }
 
 static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_cpu_arg workspace, struct psd_error *err)

@@ -118,6 +118,17 @@ enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_cpu_layer *sel
 	return psd_cpu_op_build(op, self, args, 2, err);
 }
 
+enum psd_status psd_cpu_op_sum(struct psd_cpu_op *op, struct psd_cpu_layer *self, const dnnl_memory_desc_t *format,
+			       void *const *left, void *const *right, void *const *sum, struct psd_error *err)
+{
+	const struct psd_cpu_arg args[] = {
+		{DNNL_ARG_SRC_0, format, left}, {DNNL_ARG_SRC_1, format, right}, {DNNL_ARG_DST, format, sum}};
+	dnnl_binary_desc_t desc;
+	const dnnl_status_t failure = dnnl_binary_desc_init(&desc, dnnl_binary_add, format, format, format);
+
+	return psd_cpu_op_make(op, self, "sum", failure, &desc, NULL, args, 3, err);
+}
+
 static bool is_same_format(const dnnl_memory_desc_t *one, const dnnl_memory_desc_t *other)
 {
 	return dnnl_memory_desc_equal(one, other) || (psd_cpu_is_plain(one) && psd_cpu_is_plain(other));
@@ -174,16 +185,6 @@ enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self
 	return status ? psd_cpu_fail(self, "execution", status, err) : PSD_OK;
 }
 
-enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
-				   struct psd_error *err)
-{
-	enum psd_status status = PSD_OK;
-
-	for (unsigned i = 0; i < n_ops && !status; i++)
-		status = psd_cpu_op_run(ops[i], self, err);
-	return status;
-}
-
 enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_blob *in,
 				 struct psd_error *err)
 {
@@ -194,15 +195,24 @@ enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *se
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-enum psd_status psd_cpu_take_workspace(struct psd_cpu_twins *twins, struct psd_cpu_layer *self, struct psd_cpu_arg *arg,
-				       struct psd_error *err)
+enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace, struct psd_error *err)
 {
+	struct psd_cpu_twins *twins = self->details;
+	const struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	const dnnl_memory_desc_t *desc = psd_cpu_op_query(&twins->forward, dnnl_query_workspace_md);
 	const uint64_t bytes = desc ? dnnl_memory_desc_get_size(desc) : 0;
 
 	twins->workspace = bytes ? psd_cpu_take(self->compute, bytes) : NULL;
-	*arg = (struct psd_cpu_arg){DNNL_ARG_WORKSPACE, desc, bytes ? &twins->workspace : NULL};
-	return bytes && !twins->workspace ? psd_cpu_no_memory(err) : PSD_OK;
+	if (bytes && !twins->workspace)
+		return psd_cpu_no_memory(err);
+	*workspace = (struct psd_cpu_arg){DNNL_ARG_WORKSPACE, desc, bytes ? &twins->workspace : NULL};
+	return psd_cpu_op_build(&twins->forward, self,
+				(const struct psd_cpu_arg[]){
+					{DNNL_ARG_SRC, &in->desc, &in->value},
+					{DNNL_ARG_DST, &out->desc, &out->value},
+					*workspace,
+				},
+				3, err);
 }
 
 enum psd_status psd_cpu_forward(struct psd_cpu_layer *self, struct psd_error *err)

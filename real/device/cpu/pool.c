@@ -62,27 +62,16 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, const struct 
 				       struct psd_cpu_arg *workspace, struct psd_error *err)
 {
 	struct psd_cpu_twins *pool = self->details;
-	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = &self->own;
 	const dnnl_memory_desc_t any = psd_cpu_any(self);
 	dnnl_pooling_desc_t desc;
-	const dnnl_status_t failure =
-		dnnl_pooling_forward_desc_init(&desc, dnnl_forward_training, shape->algorithm, &in->desc, &any,
-					       shape->strides, shape->kernel, shape->pad_before, shape->pad_after);
+	const dnnl_status_t failure = dnnl_pooling_forward_desc_init(
+		&desc, dnnl_forward_training, shape->algorithm, &psd_cpu_input(self, 0)->desc, &any, shape->strides,
+		shape->kernel, shape->pad_before, shape->pad_after);
 	enum psd_status status = psd_cpu_op_describe(&pool->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
 	if (!status)
 		status = psd_cpu_declare(self, psd_cpu_op_query(&pool->forward, dnnl_query_dst_md), err);
-	if (!status)
-		status = psd_cpu_take_workspace(pool, self, workspace, err);
-	if (status)
-		return status;
-	return psd_cpu_op_build(&pool->forward, self,
-				(const struct psd_cpu_arg[]){
-					{DNNL_ARG_SRC, &in->desc, &in->value},
-					{DNNL_ARG_DST, &out->desc, &out->value},
-					*workspace,
-				},
-				3, err);
+	return status ? status : psd_cpu_build_forward(self, workspace, err);
 }
 
 static enum psd_status prepare_backward(struct psd_cpu_layer *self, const struct pool_shape *shape,
