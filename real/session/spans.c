@@ -3,44 +3,16 @@
 #include "real/session/spans.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- records ---- */
 
-static void put(uint8_t *bytes, unsigned n_bytes, uint64_t value)
-{
-	for (unsigned i = 0; i < n_bytes; i++)
-		bytes[i] = (uint8_t)(value >> 8 * i);
-}
-
-static uint64_t get(const uint8_t *bytes, unsigned n_bytes)
-{
-	uint64_t value = 0;
-
-	for (unsigned i = 0; i < n_bytes; i++)
-		value |= (uint64_t)bytes[i] << 8 * i;
-	return value;
-}
-
-static uint64_t in_ns(double sec)
-{
-	return sec > 0.0 ? (uint64_t)(1e9 * sec + 0.5) : 0;
-}
-
 void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span)
 {
-	uint8_t record[PSD_SPAN_BYTES] = {0};
-
-	if (recorder->n_spans++ >= PSD_MAX_SPANS)
-		return;
-	put(record, 4, span->task.op);
-	put(record + 4, 4, span->task.iteration);
-	put(record + 8, 4, span->is_arrival);
-	put(record + 16, 8, span->bytes);
-	put(record + 24, 8, in_ns(span->start_sec));
-	put(record + 32, 8, in_ns(span->end_sec));
-	fwrite(record, sizeof(record), 1, recorder->file);
+	if (recorder->n_spans++ < PSD_MAX_SPANS)
+		fwrite(span, sizeof(*span), 1, recorder->file);
 }
 
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err)
@@ -49,23 +21,6 @@ enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_er
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot keep what the trace needs: %s",
 				     strerror(errno));
 	return PSD_OK;
-}
-
-/* start_sec counts from zero_ns. False at the end of the file. */
-static bool read_span(FILE *file, uint64_t zero_ns, struct psd_span *span)
-{
-	uint8_t record[PSD_SPAN_BYTES];
-
-	if (fread(record, sizeof(record), 1, file) != 1)
-		return false;
-	*span = (struct psd_span){
-		.task = {.op = (uint32_t)get(record, 4), .iteration = (uint32_t)get(record + 4, 4)},
-		.is_arrival = get(record + 8, 4) == 1,
-		.bytes = get(record + 16, 8),
-		.start_sec = 1e-9 * (double)(get(record + 24, 8) - zero_ns),
-		.end_sec = 1e-9 * (double)(get(record + 32, 8) - zero_ns),
-	};
-	return true;
 }
 
 /* ---- files ---- */
@@ -104,12 +59,12 @@ enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_p
 	struct psd_span found;
 
 	for (unsigned h = 0; h < spans->n_hosts; h++) {
-		rewind(spans->hosts[h].file);
-		while (read_span(spans->hosts[h].file, 0, &found)) {
-			found.host = h;
+		FILE *file = spans->hosts[h].file;
+
+		rewind(file);
+		while (fread(&found, sizeof(found), 1, file) == 1)
 			span(context, program, &found);
-		}
-		if (ferror(spans->hosts[h].file))
+		if (ferror(file))
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read what was recorded: %s",
 					     strerror(errno));
 	}
@@ -118,70 +73,59 @@ enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_p
 
 /* ---- the trace ---- */
 
-static uint64_t first_ns(const struct psd_spans *spans)
-{
-	uint64_t first = UINT64_MAX;
-	uint8_t record[PSD_SPAN_BYTES];
+struct trace {
+	FILE *out;
+	struct psd_text text; /* of one event */
+	double zero_sec;      /* of the first span */
+	unsigned host;	      /* whose spans are told, and how many there were */
+	uint64_t n_spans;
+	uint32_t last_iteration; /* see psd_spans_write() */
+};
 
-	for (unsigned h = 0; h < spans->n_hosts; h++) {
-		rewind(spans->hosts[h].file);
-		while (fread(record, sizeof(record), 1, spans->hosts[h].file) == 1)
-			if (get(record + 24, 8) < first)
-				first = get(record + 24, 8);
-	}
-	return first;
+static void write_text(struct trace *trace)
+{
+	fwrite(trace->text.bytes, 1, trace->text.length, trace->out);
+	psd_text_clear(&trace->text);
 }
 
-static void write_text(FILE *out, struct psd_text *text)
+static void find_first(void *context, const struct psd_program *program, const struct psd_span *span)
 {
-	fwrite(text->bytes, 1, text->length, out);
-	psd_text_clear(text);
+	struct trace *trace = context;
+
+	(void)program;
+	trace->zero_sec = fmin(trace->zero_sec, span->start_sec);
 }
 
-/* The spans of a host whose process has ended. Returns their number. */
-static uint64_t write_host(FILE *out, struct psd_text *text, const struct psd_case *traced, FILE *file, unsigned host,
-			   uint64_t zero_ns, uint32_t *last_iteration)
+static void write_span(void *context, const struct psd_program *program, const struct psd_span *span)
 {
-	struct psd_span span;
-	uint64_t n_spans = 0;
+	struct trace *trace = context;
+	struct psd_span moved = *span;
 
-	rewind(file);
-	for (; read_span(file, zero_ns, &span); n_spans++) {
-		if (span.task.op >= traced->program.n_ops)
-			continue;
-		span.host = host;
-		*last_iteration = span.task.iteration;
-		psd_trace_add_span(text, &traced->program, &span);
-		write_text(out, text);
-	}
-	return n_spans;
+	trace->n_spans = span->host == trace->host ? trace->n_spans + 1 : 1;
+	trace->host = span->host;
+	if (trace->n_spans == PSD_MAX_SPANS && trace->last_iteration == UINT32_MAX)
+		trace->last_iteration = span->task.iteration;
+	moved.start_sec -= trace->zero_sec;
+	moved.end_sec -= trace->zero_sec;
+	psd_trace_add_span(&trace->text, program, &moved);
+	write_text(trace);
 }
 
 enum psd_status psd_spans_write(const struct psd_spans *spans, FILE *out, const struct psd_case *traced,
 				const char *executor, uint32_t *last_iteration, struct psd_error *err)
 {
-	const uint64_t zero_ns = first_ns(spans);
-	struct psd_text text = {.bytes = NULL};
-	enum psd_status status = PSD_OK;
-	uint32_t last;
+	struct trace trace = {.out = out, .zero_sec = INFINITY, .last_iteration = UINT32_MAX};
+	enum psd_status status = psd_spans_tell(spans, &traced->program, find_first, &trace, err);
 
-	*last_iteration = UINT32_MAX;
-	psd_trace_add_head(&text, traced, executor);
-	write_text(out, &text);
-	for (unsigned h = 0; h < spans->n_hosts && !status; h++) {
-		FILE *file = spans->hosts[h].file;
-
-		if (write_host(out, &text, traced, file, h, zero_ns, &last) >= PSD_MAX_SPANS &&
-		    *last_iteration == UINT32_MAX)
-			*last_iteration = last;
-		if (ferror(file))
-			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot read what the trace needs: %s",
-					       strerror(errno));
-	}
-	psd_trace_add_end(&text);
-	write_text(out, &text);
-	if (!status && text.is_out_of_memory)
+	psd_trace_add_head(&trace.text, traced, executor);
+	write_text(&trace);
+	if (!status)
+		status = psd_spans_tell(spans, &traced->program, write_span, &trace, err);
+	psd_trace_add_end(&trace.text);
+	write_text(&trace);
+	if (!status && trace.text.is_out_of_memory)
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a trace");
-	psd_text_release(&text);
+	psd_text_release(&trace.text);
+	*last_iteration = trace.last_iteration;
 	return status;
 }

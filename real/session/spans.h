@@ -12,9 +12,6 @@
 #include "engine/program/case.h"
 #include "engine/result/trace.h"
 
-/* A record, all numbers little-endian: operation (4 bytes), iteration (4), 1 for an arrival, else 0 (4), zero (4),
- * bytes (8), start and end in nanoseconds (8 each). */
-enum { PSD_SPAN_BYTES = 40 };
 enum { PSD_MAX_SPANS = 1000000 }; /* of one host: 40 MB; later ones are left out */
 
 struct psd_recorder {
@@ -31,8 +28,7 @@ struct psd_spans {
 enum psd_status psd_spans_open(struct psd_spans *spans, unsigned n_hosts, struct psd_error *err) PSD_MUST_CHECK;
 void psd_spans_close(struct psd_spans *spans);
 
-/* In a host's process; span->host is not looked at. Write errors stay in the file's flag until psd_recorder_finish().
- */
+/* In a host's process, of that host. Write errors stay in the file's flag until psd_recorder_finish(). */
 void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span);
 /* Before the process ends. PSD_ERUN when something could not be written. */
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err) PSD_MUST_CHECK;
