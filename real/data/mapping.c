@@ -12,14 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char *join(const char *folder, const char *name)
-{
-	const size_t room = (folder ? strlen(folder) + 1 : 0) + strlen(name) + 1;
-	char *path = malloc(room);
+#include "engine/base/text.h"
 
-	if (path)
-		snprintf(path, room, "%s%s%s", folder ? folder : "", folder ? "/" : "", name);
-	return path;
+char *psd_mapping_path(const char *folder, const char *name)
+{
+	struct psd_text path = {.bytes = NULL};
+
+	psd_text_add(&path, "%s%s%s", folder ? folder : "", folder ? "/" : "", name);
+	return path.bytes;
 }
 
 static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct psd_error *err)
@@ -46,7 +46,7 @@ static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct p
 enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder, const char *name,
 				 struct psd_error *err)
 {
-	struct psd_mapping fresh = {.path = join(folder, name)};
+	struct psd_mapping fresh = {.path = psd_mapping_path(folder, name)};
 	enum psd_status status;
 	int descriptor;
 
@@ -71,7 +71,7 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes,
 				   uint64_t n_bytes, struct psd_error *err)
 {
-	char *copy = join(NULL, path);
+	char *copy = psd_mapping_path(NULL, path);
 
 	if (!copy)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");

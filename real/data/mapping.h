@@ -15,6 +15,8 @@ struct psd_mapping {
 	bool is_mapped; /* false: bytes belong to somebody else */
 };
 
+/* "folder/name", or "name" if folder is NULL; to be freed. NULL: no memory. */
+char *psd_mapping_path(const char *folder, const char *name);
 /* Maps all of folder/name (of name alone if folder is NULL). *mapping is filled on success, psd_mapping_close()
  * releases it. PSD_EFILE: it cannot be opened or is no regular file; PSD_ENOMEM. */
 enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder, const char *name,

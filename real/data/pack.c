@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "engine/base/hash.h"
 #include "engine/base/part_file.h"
 #include "real/data/jpeg.h"
 #include "real/data/mapping.h"
@@ -45,16 +46,6 @@ struct packer {
 static enum psd_status out_of_memory(struct psd_error *err)
 {
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-}
-
-static char *join(const char *first, const char *middle, const char *last)
-{
-	const size_t room = strlen(first) + strlen(middle) + strlen(last) + 1;
-	char *text = malloc(room);
-
-	if (text)
-		snprintf(text, room, "%s%s%s", first, middle, last);
-	return text;
 }
 
 /* ---- listing ---- */
@@ -127,7 +118,7 @@ static enum psd_status list_class(struct packer *packer, const char *folder)
 	if (status)
 		return status;
 	for (int i = 0; !status && i < n_names; i++) {
-		char *path = join(folder, "/", names[i]->d_name);
+		char *path = psd_mapping_path(folder, names[i]->d_name);
 
 		if (path && is_jpeg_name(names[i]->d_name)) {
 			status = add_image(packer, path);
@@ -152,11 +143,11 @@ static enum psd_status list_folder(struct packer *packer, const char *folder)
 	if (status)
 		return status;
 	for (int i = 0; !status && i < n_names; i++) {
-		char *path = join(folder, "/", names[i]->d_name);
+		char *path = psd_mapping_path(folder, names[i]->d_name);
 
 		status = path ? list_class(packer, path) : out_of_memory(packer->err);
 		pack->names_checksum =
-			psd_pack_checksum(pack->names_checksum, names[i]->d_name, strlen(names[i]->d_name) + 1);
+			psd_hash_bytes(pack->names_checksum, names[i]->d_name, strlen(names[i]->d_name) + 1);
 		pack->classes++;
 		free(path);
 	}
@@ -334,7 +325,7 @@ enum psd_status psd_pack_directory(const char *folder, const char *path, const s
 {
 	const uint32_t side = options->side;
 	struct packer packer = {
-		.pack = {.height = side, .width = side, .names_checksum = PSD_PACK_CHECKSUM_BEGIN},
+		.pack = {.height = side, .width = side, .names_checksum = PSD_HASH_START},
 		.options = options,
 		.err = err,
 	};

@@ -4,26 +4,19 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "engine/base/hash.h"
+
 static const uint8_t magic[8] = {0x89, 'P', 'S', 'D', 'P', 'K', '\r', '\n'};
 
 enum { VERSION = 1, CHECKED_HEAD_BYTES = 64 };
-
-uint64_t psd_pack_checksum(uint64_t checksum, const void *bytes, uint64_t n_bytes)
-{
-	const uint8_t *at = bytes;
-
-	for (uint64_t i = 0; i < n_bytes; i++)
-		checksum = (checksum ^ at[i]) * UINT64_C(0x100000001b3);
-	return checksum;
-}
 
 /* ---- reading ---- */
 
 static uint64_t index_checksum(const uint8_t *head, const uint8_t *index, uint64_t n_samples)
 {
-	const uint64_t checksum = psd_pack_checksum(PSD_PACK_CHECKSUM_BEGIN, head, CHECKED_HEAD_BYTES);
+	const uint64_t checksum = psd_hash_bytes(PSD_HASH_START, head, CHECKED_HEAD_BYTES);
 
-	return psd_pack_checksum(checksum, index, n_samples * PSD_PACK_ENTRY_BYTES);
+	return psd_hash_bytes(checksum, index, n_samples * PSD_PACK_ENTRY_BYTES);
 }
 
 /* What tells this file from others, and a whole one from the beginning of one. */
@@ -151,7 +144,7 @@ enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, stru
 		.jpeg = pack->file->bytes + psd_little_u64(entry),
 	};
 
-	if (psd_pack_checksum(PSD_PACK_CHECKSUM_BEGIN, found.jpeg, found.n_bytes) != psd_little_u64(entry + 16))
+	if (psd_hash_bytes(PSD_HASH_START, found.jpeg, found.n_bytes) != psd_little_u64(entry + 16))
 		return psd_mapping_refuse(pack->file, found.offset, err,
 					  "sample %" PRIu64 " is damaged: its checksum is another", sample);
 	*record = found;
@@ -194,5 +187,5 @@ void psd_pack_write_entry(uint8_t entry[PSD_PACK_ENTRY_BYTES], const struct psd_
 	write_u64(entry, record->offset);
 	write_u32(entry + 8, record->n_bytes);
 	write_u32(entry + 12, record->label);
-	write_u64(entry + 16, psd_pack_checksum(PSD_PACK_CHECKSUM_BEGIN, record->jpeg, record->n_bytes));
+	write_u64(entry + 16, psd_hash_bytes(PSD_HASH_START, record->jpeg, record->n_bytes));
 }

@@ -49,10 +49,6 @@ struct psd_pack_record {
 	uint32_t label;
 };
 
-/* FNV-1a of n_bytes more; begin with PSD_PACK_CHECKSUM_BEGIN. Pure, any thread. */
-#define PSD_PACK_CHECKSUM_BEGIN UINT64_C(0xcbf29ce484222325)
-uint64_t psd_pack_checksum(uint64_t checksum, const void *bytes, uint64_t n_bytes);
-
 /* Checks head and index of a mapped file. *pack is filled on success and valid as long as the mapping. PSD_EINVAL with
  * the byte offset. */
 enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file,

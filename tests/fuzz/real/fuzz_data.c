@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/hash.h"
 #include "real/data/data_parts.h"
 #include "real/data/pack_format.h"
 
@@ -44,10 +45,10 @@ static void seal(uint8_t *bytes, uint64_t n_bytes)
 		const uint64_t offset = psd_little_u64(entry), length = psd_little_u32(entry + 8);
 
 		if (offset <= n_bytes && length <= n_bytes - offset)
-			put_u64(entry + 16, psd_pack_checksum(PSD_PACK_CHECKSUM_BEGIN, bytes + offset, length));
+			put_u64(entry + 16, psd_hash_bytes(PSD_HASH_START, bytes + offset, length));
 	}
-	checksum = psd_pack_checksum(PSD_PACK_CHECKSUM_BEGIN, bytes, 64);
-	put_u64(bytes + 64, psd_pack_checksum(checksum, bytes + PSD_PACK_HEAD_BYTES, n_samples * PSD_PACK_ENTRY_BYTES));
+	checksum = psd_hash_bytes(PSD_HASH_START, bytes, 64);
+	put_u64(bytes + 64, psd_hash_bytes(checksum, bytes + PSD_PACK_HEAD_BYTES, n_samples * PSD_PACK_ENTRY_BYTES));
 }
 
 /* Each file in memory of its own, so that a read behind its end is seen. */
