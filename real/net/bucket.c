@@ -29,13 +29,6 @@ void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_
 				      .seen_sec = now_sec};
 }
 
-void psd_bucket_set_rate(struct psd_bucket *bucket, double rate_bps, double now_sec)
-{
-	assert(rate_bps > 0);
-	advance(bucket, now_sec);
-	bucket->bytes_per_sec = rate_bps / 8;
-}
-
 uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec)
 {
 	uint64_t granted_bytes;

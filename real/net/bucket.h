@@ -18,9 +18,6 @@ struct psd_bucket {
  * go back (a time before the last one seen counts as that). Never fails. */
 void psd_bucket_init(struct psd_bucket *bucket, double rate_bps, uint64_t burst_bytes, double now_sec);
 
-/* Another rate from now on. */
-void psd_bucket_set_rate(struct psd_bucket *bucket, double rate_bps, double now_sec);
-
 /* Grants as many bytes as are there, at most wanted_bytes, and takes them out. */
 uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec);
 

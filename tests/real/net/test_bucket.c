@@ -80,16 +80,6 @@ Test(bucket, what_was_not_sent_comes_back)
 	cr_assert_eq(psd_bucket_take(&bucket, BURST_BYTES, START_SEC), 700);
 }
 
-Test(bucket, another_rate_counts_from_its_own_time)
-{
-	struct psd_bucket bucket = full();
-
-	(void)psd_bucket_take(&bucket, BURST_BYTES, START_SEC);
-	psd_bucket_set_rate(&bucket, 2 * RATE_BPS, START_SEC + 1e-3); /* 1,000 bytes until here */
-	/* then 2,000 more in the second millisecond, and half a byte, since no time is exact in binary */
-	cr_assert_eq(psd_bucket_take(&bucket, BURST_BYTES, START_SEC + 2.00025e-3), 3000);
-}
-
 Test(bucket, is_ready_now_when_it_has_enough)
 {
 	const struct psd_bucket bucket = full();
