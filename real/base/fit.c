@@ -11,6 +11,11 @@ static int by_value(const void *left, const void *right)
 	return (one > other) - (one < other);
 }
 
+void psd_fit_sort(double values[], unsigned n)
+{
+	qsort(values, n, sizeof(*values), by_value);
+}
+
 /* Of sorted values, that which so much of them is below. */
 static double quantile(const double values[], unsigned n, double below_ratio)
 {
@@ -24,7 +29,7 @@ struct psd_summary psd_fit_summary(double values[], unsigned n)
 {
 	double median, middle_half;
 
-	qsort(values, n, sizeof(*values), by_value);
+	psd_fit_sort(values, n);
 	median = quantile(values, n, 0.5);
 	middle_half = quantile(values, n, 0.75) - quantile(values, n, 0.25);
 	return (struct psd_summary){median, median > 0.0 ? middle_half / median : middle_half > 0.0 ? 1.0 : 0.0, n};
@@ -33,16 +38,16 @@ struct psd_summary psd_fit_summary(double values[], unsigned n)
 /* Quartiles of a normal distribution are so many standard deviations apart: 2 x 0.6745. */
 #define MIDDLE_HALF_OF_NORMAL 1.349
 
-static double mean_of_turn(const double secs[], unsigned n_members, unsigned n_turns, unsigned turn)
+static double mean_of_turn(const double secs[], size_t stride, unsigned n_members, unsigned turn)
 {
 	double sum_sec = 0.0;
 
 	for (unsigned m = 0; m < n_members; m++)
-		sum_sec += secs[m * n_turns + turn];
+		sum_sec += secs[m * stride + turn];
 	return sum_sec / n_members;
 }
 
-double psd_fit_jitter(const double secs[], unsigned n_members, unsigned n_turns)
+double psd_fit_jitter(const double secs[], size_t stride, unsigned n_members, unsigned n_turns)
 {
 	/* the mean holds a share of each one's own deviation */
 	const double unshared = n_members > 1 ? sqrt(n_members / (n_members - 1.0)) : 1.0;
@@ -53,8 +58,8 @@ double psd_fit_jitter(const double secs[], unsigned n_members, unsigned n_turns)
 		double shares[PSD_FIT_MOST_TURNS];
 
 		for (unsigned t = 0; t < n_turns; t++)
-			shares[t] = secs[m * n_turns + t] /
-				    (n_members > 1 ? mean_of_turn(secs, n_members, n_turns, t) : 1.0);
+			shares[t] =
+				secs[m * stride + t] / (n_members > 1 ? mean_of_turn(secs, stride, n_members, t) : 1.0);
 		sum_ratio += psd_fit_summary(shares, n_turns).spread_ratio;
 	}
 	return unshared * sum_ratio / n_members / MIDDLE_HALF_OF_NORMAL;

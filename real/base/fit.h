@@ -3,6 +3,7 @@
 #define PSD_REAL_FIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* What many samples of one quantity say. */
 struct psd_summary {
@@ -10,6 +11,9 @@ struct psd_summary {
 	double spread_ratio; /* (third quartile - first) / median; 1 where only the median is 0 */
 	unsigned n_samples;
 };
+
+/* Ascending, in place. */
+void psd_fit_sort(double values[], unsigned n);
 
 /* Of n >= 1 values >= 0; sorts them. A quartile between two values is between them in proportion, as the median is. The
  * middle half is what others on the machine disturb least. */
@@ -35,8 +39,8 @@ enum { PSD_FIT_MOST_TURNS = 64 };
 
 /* How much members that do the same at a time differ: the standard deviation of one's seconds as a share, from the
  * middle halves of what each takes of the mean of its turn; what disturbs all alike is no difference. A lone member is
- * compared with its own median. secs: (n_members, n_turns), > 0; n_turns from 2 to PSD_FIT_MOST_TURNS. Exact for many
- * normal samples. */
-double psd_fit_jitter(const double secs[], unsigned n_members, unsigned n_turns);
+ * compared with its own median. secs: (n_members, stride), of which the first n_turns are meant, > 0; n_turns from 2 to
+ * PSD_FIT_MOST_TURNS. Exact for many normal samples. */
+double psd_fit_jitter(const double secs[], size_t stride, unsigned n_members, unsigned n_turns);
 
 #endif

@@ -73,47 +73,31 @@ static enum psd_status run_crew(struct board *board, psd_crew_work_fn *work, str
 	return status ? status : psd_crew_wait(&crew, board->calibration->options->stop_signal, err);
 }
 
-static struct psd_summary summarise_member(const struct board *board, unsigned member, unsigned first, unsigned n)
+/* Of REPEATS values from `first` on. */
+static struct psd_summary summarise_member(const struct board *board, unsigned member, unsigned first)
 {
 	double values[REPEATS];
 
-	memcpy(values, values_of(board, member) + first, n * sizeof(*values));
-	return psd_fit_summary(values, n);
+	memcpy(values, values_of(board, member) + first, sizeof(values));
+	return psd_fit_summary(values, REPEATS);
 }
 
 /* ---- layers ---- */
 
-/* A member's values: forward of each layer, backward of each, then iterations, rebuilds and the FLOPs of one rebuild.
- */
-static unsigned at_iterations(const struct board *board)
-{
-	return 2 * board->calibration->options->matter->graph.n_layers;
-}
+/* A member's values: iterations, rebuilds, the FLOPs of one rebuild, then forward and backward of each layer. */
+enum { AT_ITERATIONS = 0, AT_REBUILDS = REPEATS, AT_FLOPS = 2 * REPEATS, AT_LAYERS };
 
-static unsigned at_rebuilds(const struct board *board)
+static enum psd_status fill_layers(struct psd_layer_times *times, double *values, struct psd_error *err)
 {
-	return at_iterations(board) + REPEATS;
-}
-
-static unsigned at_flops(const struct board *board)
-{
-	return at_rebuilds(board) + REPEATS;
-}
-
-static enum psd_status fill_layers(struct psd_layer_times *times, const struct board *board, double *values,
-				   struct psd_error *err)
-{
-	const struct psd_calibrate_options *options = board->calibration->options;
-	const unsigned n_layers = options->matter->graph.n_layers;
 	enum psd_status status = psd_layer_times_measure(times, err);
 
 	if (!status)
-		status = psd_layer_times_rebuild(times, values + at_rebuilds(board), values + at_flops(board), err);
-	for (unsigned l = 0; l < n_layers; l++) {
-		values[l] = psd_layer_times_forward_sec(times, l);
-		values[n_layers + l] = psd_layer_times_backward_sec(times, l);
+		status = psd_layer_times_rebuild(times, values + AT_REBUILDS, values + AT_FLOPS, err);
+	for (unsigned l = 0; l < times->graph->n_layers; l++) {
+		values[AT_LAYERS + 2 * l] = psd_layer_times_forward_sec(times, l);
+		values[AT_LAYERS + 2 * l + 1] = psd_layer_times_backward_sec(times, l);
 	}
-	memcpy(values + at_iterations(board), times->turn_sec, REPEATS * sizeof(*values));
+	memcpy(values + AT_ITERATIONS, times->turn_sec, REPEATS * sizeof(*values));
 	return status;
 }
 
@@ -135,7 +119,7 @@ static enum psd_status time_layers(void *context, unsigned member, struct psd_er
 	status = psd_layer_times_open(&times, &options->matter->graph, &times_options, err);
 	if (status)
 		return status;
-	status = fill_layers(&times, board, values_of(board, member), err);
+	status = fill_layers(&times, values_of(board, member), err);
 	psd_layer_times_release(&times);
 	return status;
 }
@@ -147,7 +131,7 @@ static unsigned find_slowest(const struct board *board)
 	double most_sec = 0.0;
 
 	for (unsigned m = 0; m < board->n_members; m++) {
-		const double sec = summarise_member(board, m, at_iterations(board), REPEATS).median;
+		const double sec = summarise_member(board, m, AT_ITERATIONS).median;
 
 		slowest = sec > most_sec ? m : slowest;
 		most_sec = fmax(most_sec, sec);
@@ -155,13 +139,12 @@ static unsigned find_slowest(const struct board *board)
 	return slowest;
 }
 
-static void keep_layers(const struct psd_calibration *calibration, const struct board *board)
+static void keep_layers(const struct psd_calibration *calibration, const double *values)
 {
-	const unsigned n_layers = calibration->options->matter->graph.n_layers;
-	const double *values = values_of(board, find_slowest(board));
-
-	memcpy(calibration->forward_sec, values, n_layers * sizeof(*values));
-	memcpy(calibration->backward_sec, values + n_layers, n_layers * sizeof(*values));
+	for (unsigned l = 0; l < calibration->options->matter->graph.n_layers; l++) {
+		calibration->forward_sec[l] = values[AT_LAYERS + 2 * l];
+		calibration->backward_sec[l] = values[AT_LAYERS + 2 * l + 1];
+	}
 }
 
 /* A scenario's jitter is that of each operation by itself, so that over an iteration much of it cancels out: by the
@@ -185,23 +168,16 @@ static double operations_per_iteration(const struct psd_calibration *calibration
 	return sum_of_squares > 0.0 ? sum_sec / sqrt(sum_of_squares) : 1.0;
 }
 
-static enum psd_status keep_jitter(struct psd_calibration *calibration, const struct board *board,
-				   struct psd_error *err)
+static void keep_jitter(struct psd_calibration *calibration, const struct board *board)
 {
-	double *secs = calloc((size_t)board->n_members * REPEATS, sizeof(*secs));
-	struct psd_summary jitter = {.n_samples = board->n_members * REPEATS};
+	const double ratio = psd_fit_jitter(board->values + AT_ITERATIONS, board->n_values, board->n_members, REPEATS);
+	const struct psd_summary jitter = {.median = ratio * operations_per_iteration(calibration),
+					   .n_samples = board->n_members * REPEATS};
 
-	if (!secs)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
-	for (unsigned m = 0; m < board->n_members; m++)
-		memcpy(secs + (size_t)m * REPEATS, values_of(board, m) + at_iterations(board), REPEATS * sizeof(*secs));
-	jitter.median = psd_fit_jitter(secs, board->n_members, REPEATS) * operations_per_iteration(calibration);
-	free(secs);
-	calibration->measured[PSD_QUANTITY_JITTER_RATIO].is_there =
-		false; /* it goes with the seconds of layers that are kept */
+	/* it goes with the seconds of layers that are kept */
+	calibration->measured[PSD_QUANTITY_JITTER_RATIO].is_there = false;
 	psd_calibrate_note(calibration, PSD_QUANTITY_JITTER_RATIO, jitter, "of one operation, %u at a time",
 			   board->n_members);
-	return PSD_OK;
 }
 
 /* A rate from the seconds of so much work: the spread stays. */
@@ -213,27 +189,28 @@ static struct psd_summary rate_of(double work, struct psd_summary sec)
 enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const struct psd_calibrate_options *options = calibration->options;
-	struct board board = {.calibration = calibration, .n_members = calibration->n_busy};
-	enum psd_status status;
+	struct board board = {
+		.calibration = calibration,
+		.n_members = calibration->n_busy,
+		.n_values = AT_LAYERS + 2 * options->matter->graph.n_layers,
+	};
+	enum psd_status status = run_crew(&board, time_layers, err);
 
-	board.n_values = at_flops(&board) + 1;
-	status = run_crew(&board, time_layers, err);
 	if (!status) {
 		const unsigned slowest = find_slowest(&board);
-		const struct psd_summary sec = summarise_member(&board, slowest, at_iterations(&board), REPEATS);
-		const double flops = board.values[at_flops(&board)];
+		const struct psd_summary sec = summarise_member(&board, slowest, AT_ITERATIONS);
+		const double flops = board.values[AT_FLOPS];
 		const unsigned batch = options->matter->scenario->batch_per_worker;
 
 		if (psd_calibrate_note(calibration, PSD_QUANTITY_LAYERS_SEC, sec, "batch %u, %u at a time", batch,
 				       board.n_members)) {
-			keep_layers(calibration, &board);
-			status = keep_jitter(calibration, &board, err);
+			keep_layers(calibration, values_of(&board, slowest));
+			keep_jitter(calibration, &board);
 		}
-		if (!status && flops > 0.0)
-			psd_calibrate_note(
-				calibration, PSD_QUANTITY_REBUILD,
-				rate_of(flops, summarise_member(&board, slowest, at_rebuilds(&board), REPEATS)),
-				"%u samples more", batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
+		if (flops > 0.0)
+			psd_calibrate_note(calibration, PSD_QUANTITY_REBUILD,
+					   rate_of(flops, summarise_member(&board, slowest, AT_REBUILDS)),
+					   "%u samples more", batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
 	}
 	close_board(&board);
 	return status;
@@ -324,17 +301,18 @@ enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct
 
 /* ---- host ---- */
 
-struct arrays {
-	float *parts[MOST_PARTS];
-	float *weight, *history;
-};
-
 static unsigned parts_of(const struct psd_calibration *calibration)
 {
 	const unsigned workers = calibration->options->point.workers;
 
 	return workers < MOST_PARTS ? workers : MOST_PARTS;
 }
+
+/* Each (HOST_ELEMENTS). */
+struct arrays {
+	float *weight, *history;
+	const float *parts[MOST_PARTS];
+};
 
 static bool take_arrays(struct arrays *arrays, unsigned n_parts)
 {
@@ -353,39 +331,26 @@ static bool take_arrays(struct arrays *arrays, unsigned n_parts)
 static void give_arrays(struct arrays *arrays)
 {
 	for (unsigned p = 0; p < MOST_PARTS; p++)
-		free(arrays->parts[p]);
+		free((void *)(uintptr_t)arrays->parts[p]);
 	free(arrays->weight);
 	free(arrays->history);
 }
 
-static double time_reduce(const struct arrays *arrays, unsigned n_parts, const struct psd_update *update)
-{
-	const float *parts[MOST_PARTS];
-	const double start_sec = psd_machine_own_sec();
-
-	for (unsigned p = 0; p < n_parts; p++)
-		parts[p] = arrays->parts[p];
-	psd_shard_reduce(update, parts, n_parts, arrays->weight, arrays->history, HOST_ELEMENTS);
-	return psd_machine_own_sec() - start_sec;
-}
-
-static double time_update(const struct arrays *arrays, const struct psd_update *update)
-{
-	const double start_sec = psd_machine_own_sec();
-
-	psd_solver_apply(update, arrays->weight, arrays->parts[0], arrays->history, HOST_ELEMENTS);
-	return psd_machine_own_sec() - start_sec;
-}
-
+/* Seconds of a reduction, then of an update; of processors, which others on the machine disturb less. */
 static void time_arrays(const struct board *board, const struct arrays *arrays, double values[])
 {
 	const struct psd_update update = psd_solver_update(&board->calibration->options->matter->scenario->train, 0);
+	double start_sec = psd_machine_own_sec();
 
-	values[0] = time_reduce(arrays, parts_of(board->calibration), &update);
-	values[REPEATS] = time_update(arrays, &update);
+	psd_shard_reduce(&update, arrays->parts, parts_of(board->calibration), arrays->weight, arrays->history,
+			 HOST_ELEMENTS);
+	values[0] = psd_machine_own_sec() - start_sec;
+	start_sec = psd_machine_own_sec();
+	psd_solver_apply(&update, arrays->weight, arrays->parts[0], arrays->history, HOST_ELEMENTS);
+	values[REPEATS] = psd_machine_own_sec() - start_sec;
 }
 
-/* Values: seconds of reductions, then of updates; of processors, which others on the machine disturb less. */
+/* Values: REPEATS of reductions, then of updates. */
 static enum psd_status time_host(void *context, unsigned member, struct psd_error *err)
 {
 	const struct board *board = context;
@@ -406,11 +371,10 @@ static void note_host(struct psd_calibration *calibration, const struct board *b
 	const double bits = BITS_OF_ELEMENT * HOST_ELEMENTS;
 	const unsigned n_parts = parts_of(calibration);
 
-	psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS,
-			   rate_of(n_parts * bits, summarise_member(board, 0, 0, REPEATS)), "%u gradients of 32 MiB",
-			   n_parts);
-	psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS,
-			   rate_of(bits, summarise_member(board, 0, REPEATS, REPEATS)), "32 MiB");
+	psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS, rate_of(n_parts * bits, summarise_member(board, 0, 0)),
+			   "%u gradients of 32 MiB", n_parts);
+	psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, rate_of(bits, summarise_member(board, 0, REPEATS)),
+			   "32 MiB");
 }
 
 /* Of one worker, while the others compute, as neighbours of a worker do that trains wait-free. All at once on two

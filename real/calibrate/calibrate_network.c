@@ -19,36 +19,41 @@ enum {
 	MOST_SENDERS = 3,
 };
 
-#define LEAST_SEC	    4e-3 /* of long messages on the line */
-#define LONG_SEC	    0.6	 /* no longer */
-#define CROWD_SEC	    0.1	 /* on the line, of one sender's message */
-#define TRANSPORT_TO_LINK   4.0	 /* a link is measured where the machine could move so many times as much */
-#define FIRST_RATE_BPS	    1e10 /* guess for the sizes on an unshaped link */
-#define NEGLIGIBLE_RATIO    0.02
-#define BYTES_OF_SIDE(side) (4.0 * (side) * (side))
+#define LEAST_SEC	  4e-3 /* of long messages on the line */
+#define LONG_SEC	  0.6  /* no longer */
+#define CROWD_SEC	  0.1  /* on the line, of one sender's message */
+#define TRANSPORT_TO_LINK 4.0  /* a link is measured where the machine could move so many times as much */
+#define FIRST_RATE_BPS	  1e10 /* guess for the sizes on an unshaped link */
+#define NEGLIGIBLE_RATIO  0.02
 
 static bool has_links(const struct psd_calibration *calibration)
 {
 	return calibration->options->ground != PSD_GROUND_LOOPBACK && calibration->options->point.bandwidth_bps > 0.0;
 }
 
-/* On links of rate_bps; 0: as fast as the machine. */
-static struct psd_exchange_options exchange_of(const struct psd_calibration *calibration, double rate_bps)
+struct psd_exchange_options psd_calibrate_exchange(const struct psd_calibration *calibration, double rate_bps)
 {
-	const enum psd_ground ground = calibration->options->ground;
-
 	return (struct psd_exchange_options){
 		.n_workers = 1,
-		.n_servers = 1,
 		.n_tensors = 1,
 		.side = 1,
 		.n_streams = 1,
 		.rate_bps = rate_bps,
 		.latency_sec = calibration->options->matter->scenario->network.latency_sec,
-		.ground = ground == PSD_GROUND_SHAPED && rate_bps == 0.0 ? PSD_GROUND_LOOPBACK : ground,
+		.ground = calibration->options->ground,
 		.stall_sec = calibration->options->stall_sec,
 		.stop_signal = calibration->options->stop_signal,
 	};
+}
+
+static struct psd_exchange_options exchange_of(const struct psd_calibration *calibration, double rate_bps)
+{
+	struct psd_exchange_options options = psd_calibrate_exchange(calibration, rate_bps);
+
+	options.n_servers = 1;
+	if (options.ground == PSD_GROUND_SHAPED && rate_bps == 0.0)
+		options.ground = PSD_GROUND_LOOPBACK;
+	return options;
 }
 
 static bool counts(const struct psd_exchange_flight *flight)
@@ -93,7 +98,7 @@ struct lines {
 static enum psd_status add_size(struct lines *lines, struct psd_fit_sample samples[GROUPS][MOST_SIZES], unsigned nth,
 				const struct psd_exchange_options *options, struct psd_error *err)
 {
-	const double bytes = BYTES_OF_SIDE(options->side);
+	const double bytes = PSD_EXCHANGE_BYTES(options->side);
 	double secs[GROUPS];
 	unsigned n_samples = 0;
 	const enum psd_status status = time_size(options, secs, &n_samples, err);
@@ -128,7 +133,7 @@ static unsigned side_of(double sec, double rate_bps)
 {
 	unsigned side = 1;
 
-	while (side < MOST_SIDE && 8.0 * BYTES_OF_SIDE(side) < sec * rate_bps)
+	while (side < MOST_SIDE && 8.0 * PSD_EXCHANGE_BYTES(side) < sec * rate_bps)
 		side *= 2;
 	return side;
 }
@@ -265,7 +270,7 @@ static enum psd_status crowd_rates(struct psd_exchange_options options, double l
 	if (status)
 		return status;
 	for (unsigned i = 0; i < CROWD_ITERATIONS; i++) {
-		const double bytes = BYTES_OF_SIDE(options.side) * options.n_workers;
+		const double bytes = PSD_EXCHANGE_BYTES(options.side) * options.n_workers;
 
 		rates_bps[i] = 8.0 * bytes / (pushes_sec(&exchange, WARM_UPS + i) - latency_sec);
 	}

@@ -8,6 +8,7 @@
 #include "engine/base/part_file.h"
 #include "real/base/fit.h"
 #include "real/calibrate/calibrate.h"
+#include "real/calibrate/exchange.h"
 
 /* In the order of the table. Rates are bits or FLOPs per second. */
 enum psd_quantity {
@@ -77,6 +78,9 @@ enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct
 enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_network.c ---- */
+
+/* Of one tensor between a worker and itself, on links of rate_bps; 0: as fast as the machine. */
+struct psd_exchange_options psd_calibrate_exchange(const struct psd_calibration *calibration, double rate_bps);
 
 /* Fills TRANSPORT and chooses link_bps. */
 enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;

@@ -28,7 +28,6 @@ enum {
 #define SMALL_WINDOW_SEC  0.5  /* of one of a small tensor */
 #define SMALL_SEC	  3e-4 /* an iteration of it, beside the links' latency */
 #define TRANSPORT_TO_BUSY 8.0  /* links of two nodes a core that keep it about busy with both their ways */
-#define BYTES_OF(side)	  (4.0 * (side) * (side))
 
 /* ---- processor time ---- */
 
@@ -50,22 +49,17 @@ static double children_sec(void)
 
 static struct psd_exchange_options exchange_of(const struct psd_calibration *calibration, double link_bps)
 {
-	return (struct psd_exchange_options){
-		.n_workers = WORKERS,
-		.n_streams = calibration->options->matter->scenario->train.streams,
-		.rate_bps = link_bps,
-		.latency_sec = calibration->options->matter->scenario->network.latency_sec,
-		.ground = calibration->options->ground,
-		.stall_sec = calibration->options->stall_sec,
-		.stop_signal = calibration->options->stop_signal,
-	};
+	struct psd_exchange_options options = psd_calibrate_exchange(calibration, link_bps);
+
+	options.n_workers = WORKERS;
+	options.n_streams = calibration->options->matter->scenario->train.streams;
+	return options;
 }
 
 static struct psd_exchange_options small_exchange(const struct psd_calibration *calibration)
 {
 	struct psd_exchange_options options = exchange_of(calibration, calibration->link_bps);
 
-	options.n_tensors = 1;
 	options.side = SMALL_SIDE;
 	options.n_iterations = (uint32_t)ceil(SMALL_WINDOW_SEC / (SMALL_SEC + 2.0 * options.latency_sec));
 	return options;
@@ -80,10 +74,11 @@ static struct psd_exchange_options large_exchange(const struct psd_calibration *
 
 	options.n_tensors = LARGE_TENSORS;
 	options.side = LEAST_SIDE;
-	while (options.side < MOST_SIDE && 8.0 * LARGE_TENSORS * BYTES_OF(2 * options.side) / rate_bps < WINDOW_SEC)
+	while (options.side < MOST_SIDE &&
+	       8.0 * LARGE_TENSORS * PSD_EXCHANGE_BYTES(2 * options.side) / rate_bps < WINDOW_SEC)
 		options.side *= 2;
-	options.n_iterations =
-		(uint32_t)fmax(1.0, ceil(WINDOW_SEC * rate_bps / (8.0 * LARGE_TENSORS * BYTES_OF(options.side))));
+	options.n_iterations = (uint32_t)fmax(
+		1.0, ceil(WINDOW_SEC * rate_bps / (8.0 * LARGE_TENSORS * PSD_EXCHANGE_BYTES(options.side))));
 	return options;
 }
 
@@ -96,13 +91,13 @@ static double messages_of(const struct psd_exchange_options *options)
 /* Sent and received by the two workers, who are shards as well. */
 static double moved_bits(const struct psd_exchange_options *options)
 {
-	return 8.0 * 2.0 * WORKERS * options->n_tensors * BYTES_OF(options->side);
+	return 8.0 * 2.0 * WORKERS * options->n_tensors * PSD_EXCHANGE_BYTES(options->side);
 }
 
 /* All workers' gradients pass through the shards. */
 static double reduce_sec(const struct psd_calibration *calibration, const struct psd_exchange_options *options)
 {
-	return 8.0 * WORKERS * options->n_tensors * BYTES_OF(options->side) /
+	return 8.0 * WORKERS * options->n_tensors * PSD_EXCHANGE_BYTES(options->side) /
 	       calibration->measured[PSD_QUANTITY_REDUCE_BPS].value;
 }
 
@@ -125,7 +120,7 @@ static enum psd_status run_between(const struct psd_gang *gang, struct psd_excha
 		.workers = WORKERS,
 		.bandwidth_bps = options.rate_bps,
 		.iteration_sec = exchange.iteration_sec,
-		.node_bytes = (uint64_t)(options.n_tensors * BYTES_OF(options.side)),
+		.node_bytes = (uint64_t)(options.n_tensors * PSD_EXCHANGE_BYTES(options.side)),
 	};
 	psd_exchange_release(&exchange);
 	return PSD_OK;

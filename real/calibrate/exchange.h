@@ -6,6 +6,8 @@
 #include "engine/base/error.h"
 #include "real/cluster/launch.h"
 
+#define PSD_EXCHANGE_BYTES(side) (4.0 * (side) * (side)) /* of a tensor */
+
 struct psd_exchange_options {
 	unsigned n_workers; /* one a node */
 	unsigned n_servers; /* on nodes of their own; 0: a shard with every worker */

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "real/base/fit.h"
+
 #define HUGE_PAGE_BYTES (UINT64_C(2) << 20)
 #define REBUILD_WORKERS PSD_LAYER_TIMES_REBUILD_WORKERS
 
@@ -50,20 +52,19 @@ static enum psd_status allocate(struct psd_layer_times *times, struct psd_error 
 {
 	const struct psd_graph *graph = times->graph;
 	const struct psd_shape shape = graph->layers[0].shape;
-	const size_t n_secs = (size_t)graph->n_layers * times->options.n_repeats;
+	const unsigned n_repeats = times->options.n_repeats;
 
-	times->forward_sec = calloc(n_secs, sizeof(*times->forward_sec));
-	times->backward_sec = calloc(n_secs, sizeof(*times->backward_sec));
-	times->iteration_sec = calloc(times->options.n_repeats, sizeof(*times->iteration_sec));
-	times->turn_sec = calloc(times->options.n_repeats, sizeof(*times->turn_sec));
-	times->parameters = calloc(graph->n_tensors + 1u, sizeof(*times->parameters));
-	times->gradients = calloc(graph->n_tensors + 1u, sizeof(*times->gradients));
+	times->forward_sec = calloc((2 * (size_t)graph->n_layers + 2) * n_repeats, sizeof(*times->forward_sec));
+	times->parameters = calloc(2 * (size_t)graph->n_tensors + 1, sizeof(*times->parameters));
 	times->labels = calloc(times->options.batch, sizeof(*times->labels));
 	times->images = psd_layer_times_values(
 		(uint64_t)times->options.batch * shape.channels * shape.height * shape.width, 1.0f);
-	if (!times->forward_sec || !times->backward_sec || !times->iteration_sec || !times->turn_sec ||
-	    !times->parameters || !times->gradients || !times->labels || !times->images)
+	if (!times->forward_sec || !times->parameters || !times->labels || !times->images)
 		return out_of_memory(err);
+	times->backward_sec = times->forward_sec + graph->n_layers * n_repeats;
+	times->iteration_sec = times->backward_sec + graph->n_layers * n_repeats;
+	times->turn_sec = times->iteration_sec + n_repeats;
+	times->gradients = times->parameters + graph->n_tensors;
 	return fill_tensors(times, err);
 }
 
@@ -88,16 +89,10 @@ enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct
 void psd_layer_times_release(struct psd_layer_times *times)
 {
 	psd_compute_cpu.close(times->compute);
-	for (unsigned t = 0; times->parameters && times->gradients && t < times->graph->n_tensors; t++) {
+	for (unsigned t = 0; times->parameters && t < 2 * times->graph->n_tensors; t++)
 		free(times->parameters[t]);
-		free(times->gradients[t]);
-	}
 	free(times->parameters);
-	free(times->gradients);
 	free(times->forward_sec);
-	free(times->backward_sec);
-	free(times->iteration_sec);
-	free(times->turn_sec);
 	free(times->images);
 	free(times->labels);
 	*times = (struct psd_layer_times){.graph = NULL};
@@ -140,18 +135,6 @@ static enum psd_status iterate(struct psd_layer_times *times, uint64_t iteration
 	return status;
 }
 
-static int by_value(const void *left, const void *right)
-{
-	const double one = *(const double *)left, other = *(const double *)right;
-
-	return (one > other) - (one < other);
-}
-
-void psd_layer_times_sort(double *secs, unsigned n)
-{
-	qsort(secs, n, sizeof(*secs), by_value);
-}
-
 static double median_of(const struct psd_layer_times *times, const double secs[])
 {
 	return secs[times->options.n_repeats / 2];
@@ -169,10 +152,10 @@ enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct ps
 		status = iterate(times, i, i > 0 ? i - 1 : 0, err);
 	}
 	memcpy(times->iteration_sec, times->turn_sec, n_repeats * sizeof(*times->turn_sec));
-	psd_layer_times_sort(times->iteration_sec, n_repeats);
+	psd_fit_sort(times->iteration_sec, n_repeats);
 	for (unsigned l = 0; l < times->graph->n_layers; l++) {
-		psd_layer_times_sort(times->forward_sec + l * n_repeats, n_repeats);
-		psd_layer_times_sort(times->backward_sec + l * n_repeats, n_repeats);
+		psd_fit_sort(times->forward_sec + l * n_repeats, n_repeats);
+		psd_fit_sort(times->backward_sec + l * n_repeats, n_repeats);
 		layers_sec += median_of(times, times->forward_sec + l * n_repeats) +
 			      median_of(times, times->backward_sec + l * n_repeats);
 	}
@@ -229,12 +212,12 @@ static void time_rebuilds(struct psd_layer_times *times, const struct psd_tensor
 		own_secs[repeat] = rebuild_sec(times, weight, gradient, factors, batch);
 		secs[repeat] = rebuild_sec(times, weight, gradient, factors, REBUILD_WORKERS * batch);
 	}
-	psd_layer_times_sort(own_secs, n_repeats);
-	psd_layer_times_sort(secs, n_repeats);
+	psd_fit_sort(own_secs, n_repeats);
+	psd_fit_sort(secs, n_repeats);
 	for (unsigned i = 0; i < n_repeats; i++)
 		secs[i] = secs[i] > own_secs[i] ? secs[i] - own_secs[i]
 						: secs[i] * (REBUILD_WORKERS - 1) / REBUILD_WORKERS;
-	psd_layer_times_sort(secs, n_repeats);
+	psd_fit_sort(secs, n_repeats);
 }
 
 enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,

@@ -26,11 +26,11 @@ struct psd_layer_times {
 	struct psd_layer_times_options options;
 	const struct psd_graph *graph; /* borrowed */
 	struct psd_compute *compute;
-	double *forward_sec, *backward_sec; /* (n_layers, n_repeats) */
+	double *forward_sec, *backward_sec; /* (n_layers, n_repeats); all seconds lie in one block */
 	double *iteration_sec;		    /* (n_repeats) */
 	double *turn_sec;		    /* (n_repeats): the same in the order of the iterations */
 	double whole_ratio;		    /* of an iteration's median to the sum of the layers' */
-	float **parameters, **gradients;    /* one for each tensor */
+	float **parameters, **gradients;    /* one for each tensor, the ones behind the others */
 	float *images;			    /* (batch, channels, height, width) */
 	int32_t *labels;		    /* (batch) */
 };
@@ -59,9 +59,6 @@ double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigne
 #define PSD_LAYER_TIMES_REBUILD_WORKERS 4
 enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,
 					struct psd_error *err) PSD_MUST_CHECK;
-
-/* Ascending, in place. */
-void psd_layer_times_sort(double *secs, unsigned n);
 
 /* elements floats within [-scale, scale], the same in each run, on huge pages where the machine has them; free()
  * releases it. NULL: no memory. */

@@ -14,6 +14,7 @@
 
 #include "engine/model/graph.h"
 #include "real/base/affinity.h"
+#include "real/base/fit.h"
 #include "real/calibrate/layer_times.h"
 #include "real/cluster/crew.h"
 #include "real/device/cpu/cpu.h"
@@ -97,7 +98,7 @@ static double measure_product(void)
 			abort();
 		secs[i] = now_sec() - start_sec;
 	}
-	psd_layer_times_sort(secs, WARM_UPS + REPEATS);
+	psd_fit_sort(secs, WARM_UPS + REPEATS);
 	free(left);
 	free(right);
 	free(result);

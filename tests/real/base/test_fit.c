@@ -72,7 +72,7 @@ Test(fit, what_all_share_is_no_jitter)
 {
 	const double secs[] = {1, 2, 3, 4, 2, 4, 6, 8};
 
-	cr_expect_float_eq(psd_fit_jitter(secs, 2, 4), 0, ROUNDING_RATIO);
+	cr_expect_float_eq(psd_fit_jitter(secs, 4, 2, 4), 0, ROUNDING_RATIO);
 }
 
 /* Member 0 takes 1 + d, 1 + d, 1 - d, 1 - d, the other 1 - d, ...: shares of the mean, 1, are the same; half of them
@@ -82,7 +82,7 @@ Test(fit, members_that_differ_have_jitter)
 {
 	const double d = 0.01, secs[] = {1 + d, 1 + d, 1 - d, 1 - d, 1 - d, 1 - d, 1 + d, 1 + d};
 
-	cr_expect_float_eq(psd_fit_jitter(secs, 2, 4), sqrt(2) * 2 * d / 1.349, ROUNDING_RATIO);
+	cr_expect_float_eq(psd_fit_jitter(secs, 4, 2, 4), sqrt(2) * 2 * d / 1.349, ROUNDING_RATIO);
 }
 
 /* Alone: quartiles of 0.9, 1, 1, 1.1 lie at 0.975 and 1.025. */
@@ -90,5 +90,5 @@ Test(fit, a_lone_member_differs_from_its_median)
 {
 	const double secs[] = {1.1, 1, 0.9, 1};
 
-	cr_expect_float_eq(psd_fit_jitter(secs, 1, 4), 0.05 / 1.349, ROUNDING_RATIO);
+	cr_expect_float_eq(psd_fit_jitter(secs, 4, 1, 4), 0.05 / 1.349, ROUNDING_RATIO);
 }
