@@ -1,5 +1,5 @@
-/* Storage for many small things that die together: the nodes and strings of one parsed file. Private to the engine.
- * Refuses to release single pieces. */
+/* Storage for many things that die together: the nodes and strings of one parsed file, the tables of a worker. Refuses
+ * to release single pieces. */
 #ifndef PSD_ARENA_H
 #define PSD_ARENA_H
 

@@ -103,33 +103,45 @@ static enum psd_status join_mesh(struct psd_worker *worker, struct psd_error *er
 	return status;
 }
 
-static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err)
+/* Zeros, until the worker ends. */
+static void *take(struct psd_worker *worker, size_t n, size_t bytes)
+{
+	return psd_arena_take(&worker->arena, n * bytes);
+}
+
+static bool take_peer(struct psd_worker *worker, struct psd_peer *peer)
 {
 	const size_t n_ops = worker->program->n_ops;
 
-	worker->peers = calloc(worker->n_hosts, sizeof(*worker->peers));
-	worker->last_sec = calloc(n_ops, sizeof(*worker->last_sec));
+	peer->next_iteration = take(worker, n_ops, sizeof(*peer->next_iteration));
+	peer->next_signal = take(worker, n_ops, sizeof(*peer->next_signal));
+	peer->n_shares = take(worker, n_ops, sizeof(*peer->n_shares));
+	peer->begun_sec = take(worker, n_ops, sizeof(*peer->begun_sec));
+	return peer->next_iteration && peer->next_signal && peer->n_shares && peer->begun_sec;
+}
+
+static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err)
+{
+	const uint32_t n_iterations = worker->options->n_iterations;
+	size_t n_reports;
+
 	/* a peer is at most two windows ahead; as much again for what comes late on other connections */
 	worker->loss_window = 4 * worker->program->window;
-	worker->losses = calloc((size_t)worker->loss_window * worker->layout->workers, sizeof(*worker->losses));
-	worker->correct = calloc((size_t)worker->loss_window * worker->layout->workers, sizeof(*worker->correct));
-	worker->n_reports = calloc(worker->loss_window, sizeof(*worker->n_reports));
-	worker->tests.pause_sec = calloc(worker->options->n_iterations, sizeof(*worker->tests.pause_sec));
-	worker->late_sec = calloc(worker->options->n_iterations, sizeof(*worker->late_sec));
-	worker->beside_sec = calloc(worker->options->n_iterations, sizeof(*worker->beside_sec));
+	n_reports = (size_t)worker->loss_window * worker->layout->workers;
+	worker->peers = take(worker, worker->n_hosts, sizeof(*worker->peers));
+	worker->last_sec = take(worker, worker->program->n_ops, sizeof(*worker->last_sec));
+	worker->losses = take(worker, n_reports, sizeof(*worker->losses));
+	worker->correct = take(worker, n_reports, sizeof(*worker->correct));
+	worker->n_reports = take(worker, worker->loss_window, sizeof(*worker->n_reports));
+	worker->tests.pause_sec = take(worker, n_iterations, sizeof(*worker->tests.pause_sec));
+	worker->late_sec = take(worker, n_iterations, sizeof(*worker->late_sec));
+	worker->beside_sec = take(worker, n_iterations, sizeof(*worker->beside_sec));
 	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->last_sec || !worker->losses ||
 	    !worker->correct || !worker->n_reports || !worker->tests.pause_sec)
 		return out_of_memory(err);
-	for (unsigned p = 0; p < worker->n_hosts; p++) {
-		struct psd_peer *peer = &worker->peers[p];
-
-		peer->next_iteration = calloc(n_ops, sizeof(*peer->next_iteration));
-		peer->next_signal = calloc(n_ops, sizeof(*peer->next_signal));
-		peer->n_shares = calloc(n_ops, sizeof(*peer->n_shares));
-		peer->begun_sec = calloc(n_ops, sizeof(*peer->begun_sec));
-		if (!peer->next_iteration || !peer->next_signal || !peer->n_shares || !peer->begun_sec)
+	for (unsigned p = 0; p < worker->n_hosts; p++)
+		if (!take_peer(worker, &worker->peers[p]))
 			return out_of_memory(err);
-	}
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (worker->wake_fd < 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no eventfd: %s", strerror(errno));
@@ -198,14 +210,6 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	return status ? status : join_mesh(worker, err);
 }
 
-static void release_peer(struct psd_peer *peer)
-{
-	free(peer->next_iteration);
-	free(peer->next_signal);
-	free(peer->n_shares);
-	free(peer->begun_sec);
-}
-
 static void close_worker(struct psd_worker *worker)
 {
 	if (worker->has_device)
@@ -219,19 +223,9 @@ static void close_worker(struct psd_worker *worker)
 	psd_feed_close(worker->feed);
 	psd_memory_release(&worker->memory);
 	psd_folded_close(&worker->folded);
-	for (unsigned p = 0; worker->peers && p < worker->n_hosts; p++)
-		release_peer(&worker->peers[p]);
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
-	free(worker->peers);
-	free(worker->last_sec);
-	free(worker->tests.pause_sec);
-	free(worker->late_sec);
-	free(worker->beside_sec);
-	free(worker->losses);
-	free(worker->correct);
-	free(worker->n_reports);
-	free(worker->computed_gradients);
+	psd_arena_release(&worker->arena);
 }
 
 /* ---- the loop ---- */

@@ -1,25 +1,10 @@
 /* What a run has measured. */
 #include <stdlib.h>
 
+#include "real/base/fit.h"
 #include "real/session/worker_parts.h"
 
 enum { WARMUP_ITERATIONS = 2 }; /* not measured: first touches of memory, windows of TCP */
-
-static int compare_doubles(const void *left, const void *right)
-{
-	const double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
-/* Sorts. */
-static double median(double *values, uint32_t n)
-{
-	if (n == 0)
-		return 0.0;
-	qsort(values, n, sizeof(*values), compare_doubles);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 uint32_t psd_worker_first_measured(uint32_t n_iterations)
 {
@@ -43,7 +28,9 @@ struct iteration {
 
 static int compare_iterations(const void *left, const void *right)
 {
-	return compare_doubles(&((const struct iteration *)left)->sec, &((const struct iteration *)right)->sec);
+	const double one = ((const struct iteration *)left)->sec, other = ((const struct iteration *)right)->sec;
+
+	return (one > other) - (one < other);
 }
 
 /* Without what a test, which is no work, kept it waiting. */
@@ -97,7 +84,7 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 		.sent_bytes_per_node = per_iteration(worker, worker->sent_bytes),
 		.received_bytes_per_node = per_iteration(worker, worker->received_bytes),
 		.last_loss = worker->last_loss,
-		.late_sec = median(worker->late_sec + first, n - first),
+		.late_sec = psd_fit_summary(worker->late_sec + first, n - first).median,
 	};
 	psd_worker_measure_load(worker, result);
 	free(iterations);

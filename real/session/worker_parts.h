@@ -3,6 +3,7 @@
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
+#include "engine/base/arena.h"
 #include "engine/program/interpreter.h"
 #include "real/base/lane.h"
 #include "real/base/machine.h"
@@ -70,6 +71,7 @@ struct psd_peer {
 };
 
 struct psd_worker {
+	struct psd_arena arena; /* of all tables here */
 	const struct psd_worker_options *options;
 	const struct psd_program *program;
 	const struct psd_plan *plan;

@@ -81,7 +81,7 @@ static enum psd_status make_computed_gradients(struct psd_worker *worker, struct
 {
 	const size_t n_tensors = worker->graph->n_tensors, n = worker->memory.n_under_way * n_tensors;
 
-	worker->computed_gradients = calloc(n + 1, sizeof(*worker->computed_gradients));
+	worker->computed_gradients = psd_arena_take(&worker->arena, n * sizeof(*worker->computed_gradients));
 	if (!worker->computed_gradients)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table of gradients");
 	memcpy(worker->computed_gradients, worker->memory.gradients, n * sizeof(*worker->computed_gradients));
