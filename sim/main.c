@@ -220,7 +220,7 @@ static int run_sessions(struct command *command, const struct psd_session *sessi
 	if (options->form == PSD_FORM_CSV && write_csv_head(&err))
 		return complain(PSD_ENOMEM, &err, false);
 	if (options->form == PSD_FORM_JSON)
-		psd_json_begin(&command->json, '[');
+		psd_json_begin(&command->json, NULL, '[');
 	for (unsigned i = 0; i < options->arguments.n_operands && !command->signal_number && !ferror(stdout); i++) {
 		if (i && options->form == PSD_FORM_TABLE)
 			fputs("\n\n", stdout);

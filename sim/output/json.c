@@ -12,20 +12,23 @@ struct psd_json psd_json_make(FILE *out)
 	return (struct psd_json){.out = out};
 }
 
-/* A comma where an element came before, nothing after a key. */
-static void begin_value(struct psd_json *json)
+/* A comma where an element came before. */
+static void begin_value(struct psd_json *json, const char *key)
 {
 	bool *has_element = &json->has_element[json->depth];
 
-	if (*has_element && !json->has_key)
+	if (*has_element)
 		fputc(',', json->out);
 	*has_element = true;
-	json->has_key = false;
+	if (!key)
+		return;
+	psd_json_write_string(json->out, key);
+	fputc(':', json->out);
 }
 
-void psd_json_begin(struct psd_json *json, char bracket)
+void psd_json_begin(struct psd_json *json, const char *key, char bracket)
 {
-	begin_value(json);
+	begin_value(json, key);
 	fputc(bracket, json->out);
 	json->depth++;
 	assert(json->depth < PSD_JSON_MAX_DEPTH);
@@ -39,39 +42,25 @@ void psd_json_end(struct psd_json *json, char bracket)
 	fputc(bracket, json->out);
 }
 
-void psd_json_key(struct psd_json *json, const char *key)
+void psd_json_string(struct psd_json *json, const char *key, const char *text)
 {
-	begin_value(json);
-	psd_json_write_string(json->out, key);
-	fputc(':', json->out);
-	json->has_key = true;
-}
-
-void psd_json_string(struct psd_json *json, const char *text)
-{
-	begin_value(json);
+	begin_value(json, key);
 	psd_json_write_string(json->out, text);
 }
 
-void psd_json_number(struct psd_json *json, double value, int significant)
+void psd_json_number(struct psd_json *json, const char *key, double value, int significant)
 {
-	begin_value(json);
+	begin_value(json, key);
 	if (isfinite(value))
 		fprintf(json->out, "%.*g", significant, value);
 	else
 		fputs("null", json->out);
 }
 
-void psd_json_count(struct psd_json *json, uint64_t value)
+void psd_json_count(struct psd_json *json, const char *key, uint64_t value)
 {
-	begin_value(json);
+	begin_value(json, key);
 	fprintf(json->out, "%" PRIu64, value);
-}
-
-void psd_json_null(struct psd_json *json)
-{
-	begin_value(json);
-	fputs("null", json->out);
 }
 
 void psd_json_line(struct psd_json *json)

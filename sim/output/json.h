@@ -13,19 +13,16 @@ struct psd_json {
 	FILE *out;
 	unsigned depth;
 	bool has_element[PSD_JSON_MAX_DEPTH]; /* of each open object and array */
-	bool has_key;			      /* the next value belongs to a key */
 };
 
 struct psd_json psd_json_make(FILE *out);
-/* bracket: '{' or '['; the end finds out by itself. */
-void psd_json_begin(struct psd_json *json, char bracket);
+/* Here and below: key: of the value, in an object; NULL: in an array, or outermost. bracket: '{' or '['. */
+void psd_json_begin(struct psd_json *json, const char *key, char bracket);
 void psd_json_end(struct psd_json *json, char bracket);
-void psd_json_key(struct psd_json *json, const char *key);
-void psd_json_string(struct psd_json *json, const char *text);
+void psd_json_string(struct psd_json *json, const char *key, const char *text);
 /* significant: digits of it, 1 to 17. null when value is not finite. */
-void psd_json_number(struct psd_json *json, double value, int significant);
-void psd_json_count(struct psd_json *json, uint64_t value);
-void psd_json_null(struct psd_json *json);
+void psd_json_number(struct psd_json *json, const char *key, double value, int significant);
+void psd_json_count(struct psd_json *json, const char *key, uint64_t value);
 /* A line break before the next element. */
 void psd_json_line(struct psd_json *json);
 

@@ -1,5 +1,7 @@
 /* Results as JSON: the columns of the CSV under the same names, null where those are empty, then the plan and the busy
  * times. */
+#include <math.h>
+
 #include "engine/result/columns.h"
 #include "sim/output/output.h"
 
@@ -9,27 +11,6 @@ enum { SECONDS_DIGITS = 9 };
 static const char *const busy_keys[PSD_RESOURCES] = {"device_sec", "copy_out_sec", "copy_in_sec", "cpu_sec",
 						     "network_out_sec"};
 
-static void write_number(struct psd_json *json, const char *key, bool is_there, double value, int significant)
-{
-	psd_json_key(json, key);
-	if (is_there)
-		psd_json_number(json, value, significant);
-	else
-		psd_json_null(json);
-}
-
-static void write_text(struct psd_json *json, const char *key, const char *text)
-{
-	psd_json_key(json, key);
-	psd_json_string(json, text);
-}
-
-static void write_count(struct psd_json *json, const char *key, uint64_t count)
-{
-	psd_json_key(json, key);
-	psd_json_count(json, count);
-}
-
 /* The columns of the CSV. */
 static void write_fields(struct psd_json *json, const struct psd_result *result)
 {
@@ -37,38 +18,36 @@ static void write_fields(struct psd_json *json, const struct psd_result *result)
 
 	for (unsigned c = 0; psd_result_field(result, c, &field); c++)
 		if (field.text)
-			write_text(json, field.name, field.text);
+			psd_json_string(json, field.name, field.text);
 		else if (field.digits)
-			write_number(json, field.name, field.number.is_there, field.number.value, field.digits);
+			psd_json_number(json, field.name, field.number.is_there ? field.number.value : NAN,
+					field.digits);
 		else
-			write_count(json, field.name, (uint64_t)field.number.value);
+			psd_json_count(json, field.name, (uint64_t)field.number.value);
 }
 
 static void write_busy(struct psd_json *json, const struct psd_outcome *outcome)
 {
-	psd_json_key(json, "busy");
-	psd_json_begin(json, '{');
+	psd_json_begin(json, "busy", '{');
 	for (int r = 0; r < PSD_RESOURCES; r++)
-		write_number(json, busy_keys[r], true, outcome->busy_sec[r], SECONDS_DIGITS);
+		psd_json_number(json, busy_keys[r], outcome->busy_sec[r], SECONDS_DIGITS);
 	psd_json_end(json, '}');
 }
 
 static void write_alternatives(struct psd_json *json, const struct psd_plan *plan,
 			       const struct psd_alternative alternatives[PSD_CANDIDATES])
 {
-	psd_json_key(json, "alternatives");
-	psd_json_begin(json, '{');
+	psd_json_begin(json, "alternatives", '{');
 	for (unsigned m = 0; m < PSD_CANDIDATES; m++) {
 		const struct psd_alternative *alternative = &alternatives[m];
 
-		psd_json_key(json, plan->candidates[m]->name);
 		if (!alternative->is_possible) {
-			psd_json_null(json);
+			psd_json_number(json, plan->candidates[m]->name, NAN, SECONDS_DIGITS);
 			continue;
 		}
-		psd_json_begin(json, '{');
-		write_count(json, "node_bytes", alternative->node_bytes);
-		write_number(json, "isolated_sec", true, alternative->isolated_sec, SECONDS_DIGITS);
+		psd_json_begin(json, plan->candidates[m]->name, '{');
+		psd_json_count(json, "node_bytes", alternative->node_bytes);
+		psd_json_number(json, "isolated_sec", alternative->isolated_sec, SECONDS_DIGITS);
 		psd_json_end(json, '}');
 	}
 	psd_json_end(json, '}');
@@ -84,15 +63,14 @@ static enum psd_status write_item(struct psd_json *json, const struct psd_plan *
 	if (status)
 		return status;
 	psd_json_line(json);
-	psd_json_begin(json, '{');
-	write_text(json, "layer", graph->layers[item->layer].name);
-	psd_json_key(json, "tensors");
-	psd_json_begin(json, '[');
+	psd_json_begin(json, NULL, '{');
+	psd_json_string(json, "layer", graph->layers[item->layer].name);
+	psd_json_begin(json, "tensors", '[');
 	for (unsigned t = 0; t < item->n_tensors; t++)
-		psd_json_string(json, graph->tensors[psd_plan_tensor(plan, item, t)].name);
+		psd_json_string(json, NULL, graph->tensors[psd_plan_tensor(plan, item, t)].name);
 	psd_json_end(json, ']');
-	write_text(json, "method", item->method->name);
-	write_count(json, "elements", item->subject.elements);
+	psd_json_string(json, "method", item->method->name);
+	psd_json_count(json, "elements", item->subject.elements);
 	write_alternatives(json, plan, alternatives);
 	psd_json_end(json, '}');
 	return PSD_OK;
@@ -106,8 +84,7 @@ static enum psd_status write_plan(struct psd_json *json, const struct psd_subjec
 
 	if (status)
 		return status;
-	psd_json_key(json, "plan");
-	psd_json_begin(json, '[');
+	psd_json_begin(json, "plan", '[');
 	for (unsigned i = 0; i < made.plan.n_items && !status; i++)
 		status = write_item(json, &made.plan, &made.plan.items[i], err);
 	psd_json_end(json, ']');
@@ -123,7 +100,7 @@ enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *
 		const struct psd_result *result = &report->results[i];
 
 		psd_json_line(json);
-		psd_json_begin(json, '{');
+		psd_json_begin(json, NULL, '{');
 		write_fields(json, result);
 		write_busy(json, &result->outcome);
 		status = write_plan(json, report->matter, result, err);

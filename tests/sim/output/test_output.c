@@ -176,17 +176,14 @@ Test(output, json_puts_commas_between_elements_only)
 	open_memory(&memory);
 	struct psd_json json = psd_json_make(memory.out);
 
-	psd_json_begin(&json, '[');
+	psd_json_begin(&json, NULL, '[');
 	for (int i = 0; i < 2; i++) {
 		psd_json_line(&json);
-		psd_json_begin(&json, '{');
-		psd_json_key(&json, "a");
-		psd_json_number(&json, 0.1, 6);
-		psd_json_key(&json, "b");
-		psd_json_begin(&json, '[');
+		psd_json_begin(&json, NULL, '{');
+		psd_json_number(&json, "a", 0.1, 6);
+		psd_json_begin(&json, "b", '[');
 		psd_json_end(&json, ']');
-		psd_json_key(&json, "c");
-		psd_json_number(&json, INFINITY, 6);
+		psd_json_number(&json, "c", INFINITY, 6);
 		psd_json_end(&json, '}');
 	}
 	psd_json_end(&json, ']');
@@ -399,7 +396,7 @@ Test(output, json_holds_results_plan_and_busy_times)
 	open_memory(&memory);
 	struct psd_json json = psd_json_make(memory.out);
 
-	psd_json_begin(&json, '[');
+	psd_json_begin(&json, NULL, '[');
 	cr_assert_eq(psd_output_json(&json, &fixture.report, &err), PSD_OK);
 	psd_json_end(&json, ']');
 	cr_expect(is_json(text_of(&memory)), "%s", memory.text);
