@@ -218,25 +218,24 @@ static enum psd_status forbidden(struct report report, struct psd_error *err)
 			break;
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "emulated cluster: this machine forbids user namespaces (unshare: %s); needs "
-				     "CAP_SYS_ADMIN, or user "
-				     "namespaces for everybody (kernel.unprivileged_userns_clone=1, a seccomp profile "
-				     "that allows unshare)",
+				     "CAP_SYS_ADMIN, or user namespaces for everybody "
+				     "(kernel.unprivileged_userns_clone=1, a seccomp profile that allows unshare)",
 				     reason);
 	case STEP_NUMBERS:
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "emulated cluster: this machine forbids writing /proc/self/uid_map (%s); needs "
-				     "CAP_SYS_ADMIN, or user "
-				     "namespaces without restrictions (kernel.apparmor_restrict_unprivileged_userns=0)",
-				     reason);
+		return psd_error_set(
+			err, PSD_ERUN, PSD_NOWHERE,
+			"emulated cluster: this machine forbids writing /proc/self/uid_map (%s); needs CAP_SYS_ADMIN, "
+			"or user namespaces without restrictions (kernel.apparmor_restrict_unprivileged_userns=0)",
+			reason);
 	case STEP_NET:
 		if (report.error == ENOSPC)
 			break;
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "emulated cluster: cannot make a network namespace (%s); needs CAP_SYS_ADMIN, or "
-				     "user namespaces without "
-				     "restrictions (kernel.apparmor_restrict_unprivileged_userns=0), and a kernel with "
-				     "CONFIG_NET_NS",
-				     reason);
+		return psd_error_set(
+			err, PSD_ERUN, PSD_NOWHERE,
+			"emulated cluster: cannot make a network namespace (%s); needs CAP_SYS_ADMIN, or user "
+			"namespaces without restrictions (kernel.apparmor_restrict_unprivileged_userns=0), and a "
+			"kernel with CONFIG_NET_NS",
+			reason);
 	default: return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "emulated cluster: cannot open a socket: %s", reason);
 	}
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,

@@ -157,11 +157,11 @@ enum psd_status psd_replay_check_messages(const struct psd_case *made, double di
 		status = find_for_messages(made, plain_sec, &true_ratio, err);
 	if (status || excess_ratio <= MOST_LATE_RATIO)
 		return status;
-	return psd_error_set(
-		err, PSD_ERUN, PSD_NOWHERE,
-		"%s: at dilation %g what this machine adds to messages makes an iteration longer by %.1f %%, must be "
-		"%.0f %% or less; use --dilation %.0f",
-		made->system->name, dilation_ratio, 100.0 * excess_ratio, 100.0 * MOST_LATE_RATIO, true_ratio);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+			     "%s: at dilation %g what this machine adds to messages makes an iteration longer by %.1f "
+			     "%%, must be %.0f %% or less; use --dilation %.0f",
+			     made->system->name, dilation_ratio, 100.0 * excess_ratio, 100.0 * MOST_LATE_RATIO,
+			     true_ratio);
 }
 
 /* ---- soundings ---- */
@@ -205,26 +205,22 @@ enum psd_status psd_replay_check(const struct psd_worker_result *result, double 
 	if (!has_true && busy_ratio > MOST_BUSY_RATIO)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "%s: this machine was busy for %.0f %% of the time, must be %.0f %% or less, and "
-				     "mostly with other "
-				     "programs: no dilation helps",
+				     "mostly with other programs: no dilation helps",
 				     system_name, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO);
 	if (!has_true)
-		return psd_error_set(
-			err, PSD_ERUN, PSD_NOWHERE,
-			"%s: timers of this machine were late by %.1f %% of an iteration, must be %.0f %% or less, "
-			"and mostly other "
-			"programs kept it busy: no dilation helps",
-			system_name, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO);
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "%s: timers of this machine were late by %.1f %% of an iteration, must be %.0f %% "
+				     "or less, and mostly other programs kept it busy: no dilation helps",
+				     system_name, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO);
 	if (busy_ratio > MOST_BUSY_RATIO)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "%s: at dilation %g this machine was busy for %.0f %% of the time, must be %.0f "
-				     "%% or less; use "
-				     "--dilation %.0f",
+				     "%% or less; use --dilation %.0f",
 				     system_name, dilation_ratio, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO,
 				     true_ratio);
-	return psd_error_set(
-		err, PSD_ERUN, PSD_NOWHERE,
-		"%s: at dilation %g timers of this machine were late by %.1f %% of an iteration, must be %.0f %% or "
-		"less; use --dilation %.0f",
-		system_name, dilation_ratio, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO, true_ratio);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+			     "%s: at dilation %g timers of this machine were late by %.1f %% of an iteration, must be "
+			     "%.0f %% or less; use --dilation %.0f",
+			     system_name, dilation_ratio, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO,
+			     true_ratio);
 }

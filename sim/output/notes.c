@@ -69,9 +69,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		write_estimate_note(out, scenario);
 	else if (scenario->fidelity == PSD_FIDELITY_FLOW && may_use_ring(scenario) && has_changing_links(scenario))
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
-		      "links "
-		      "change during "
-		      "it;\n      use fidelity: message\n",
+		      "links change during it;\n      use fidelity: message\n",
 		      out);
 	write_strangers(out, report);
 }

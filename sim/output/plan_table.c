@@ -232,8 +232,7 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 		fprintf(out, ", %s", psd_units_write_rate(planned->point.bandwidth_bps, rate));
 	fprintf(out, " (%s)\n", point_words);
 	fputs("MB sent plus received by the busiest node an iteration, ms of the tensor alone on the cluster; * is the "
-	      "one "
-	      "chosen\n\n",
+	      "one chosen\n\n",
 	      out);
 	status = weigh(&weighed, &planned->plan, err);
 	if (!status)
