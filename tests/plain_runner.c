@@ -1,5 +1,5 @@
 /* Runs the tests that Criterion's macros declare without Criterion's own runner, whose child processes map their memory
- * where ThreadSanitizer cannot follow (known to Criterion since 2018, number 274 of its issues). Each test is a forked
+ * where ThreadSanitizer cannot follow (as its authors have known since 2018). Each test is a forked
  * process. Knows of TestSuite and Test only what the suites here use: timeouts, for which one number serves all;
  * fixtures, expected signals and statuses are refused.
  * [--filter PATTERN]: only the tests whose SUITE/CASE matches, as Criterion's option of this name. */
