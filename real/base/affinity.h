@@ -10,8 +10,7 @@
 bool psd_affinity_pin(unsigned host, unsigned n_hosts);
 /* How many processors the calling thread may run on; 1 where that is not known. */
 unsigned psd_affinity_count(void);
-/* Whether it may, for each of the processors' numbers below *n_numbers; to be freed. NULL: no memory, or it is not
- * known. */
+/* Whether it may, for each of the processors' numbers below *n_numbers; to be freed. NULL: no memory, or unknown. */
 bool *psd_affinity_allowed(unsigned *n_numbers);
 
 #endif

@@ -34,8 +34,7 @@ void psd_console_let_signals_end(void)
 
 /* ---- streams ---- */
 
-/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to
- * vanish. */
+/* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail. */
 static void fill_standard_streams(void)
 {
 	static const int modes[] = {O_WRONLY, O_RDONLY,

@@ -22,8 +22,7 @@ struct psd_lane {
 	int wake_fd;
 };
 
-/* *lane stays where it is until psd_lane_close(). wake_fd: an eventfd, borrowed; -1: whoever starts a job waits for it.
- * PSD_ERUN: no thread. */
+/* *lane stays where it is until psd_lane_close(). wake_fd: a borrowed eventfd; -1: who starts a job waits. PSD_ERUN. */
 enum psd_status psd_lane_open(struct psd_lane *lane, int wake_fd, struct psd_error *err) PSD_MUST_CHECK;
 /* Waits for the job that runs. */
 void psd_lane_close(struct psd_lane *lane);

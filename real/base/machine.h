@@ -1,5 +1,4 @@
-/* How busy and how full this machine is: with everything, the kernel's own work for links and what others do included.
- */
+/* How busy and how full this machine is: with everything, also the kernel's work for links and what others do. */
 #ifndef PSD_REAL_MACHINE_H
 #define PSD_REAL_MACHINE_H
 

@@ -1,5 +1,4 @@
-/* Measures what a prediction of a scenario on this machine needs, and writes the scenario with it. Refuses to print and
- * to predict. */
+/* Measures what a prediction of a scenario on this machine needs, and writes the scenario with it. Predicts nothing. */
 #ifndef PSD_REAL_CALIBRATE_H
 #define PSD_REAL_CALIBRATE_H
 

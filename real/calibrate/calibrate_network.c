@@ -163,8 +163,7 @@ static double typical_residual(const struct lines *lines)
 	return psd_fit_summary(values, GROUPS).median;
 }
 
-/* Of long messages, which lie close to a line on a quiet machine: where they do not, the slope is no rate, however
- * alike the repeats are. */
+/* Of long messages, on a line on a quiet machine: elsewhere the slope is no rate, however alike the repeats are. */
 static struct psd_summary summarise_rates(const struct lines *lines)
 {
 	double values[GROUPS];

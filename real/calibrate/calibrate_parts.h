@@ -64,8 +64,7 @@ struct psd_calibration {
 bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity quantity, struct psd_summary summary,
 			const char *range, ...) __attribute__((format(printf, 4, 5)));
 
-/* That of the attempt, or how far the attempts lie apart, over the value, if that is more; 1 where only the value is 0.
- */
+/* That of the attempt, or how far attempts lie apart, over the value, if that is more; 1 where only the value is 0. */
 double psd_calibrate_spread_ratio(const struct psd_measured *measured);
 
 /* ---- calibrate_compute.c ---- */

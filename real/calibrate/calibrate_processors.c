@@ -21,8 +21,7 @@ enum {
 	SAMPLES = 4,
 };
 
-/* No core moves more through its memory. Where others on the machine hide what an exchange takes, this is what is left.
- */
+/* No core moves more through its memory. This is left where others on the machine hide what an exchange takes. */
 #define MOST_BYTES_BPS	  400e9
 #define WINDOW_SEC	  1.0  /* of an exchange of large tensors */
 #define SMALL_WINDOW_SEC  0.5  /* of one of a small tensor */

@@ -1,5 +1,4 @@
-/* A run of made-up tensors that nobody computes: what the network between worker processes takes, and when. Refuses to
- * judge it. */
+/* A run of made-up tensors that nobody computes: what the network between processes takes, and when. Judges nothing. */
 #ifndef PSD_REAL_EXCHANGE_H
 #define PSD_REAL_EXCHANGE_H
 

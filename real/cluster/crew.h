@@ -18,8 +18,7 @@ struct psd_crew {
 	struct psd_error *errors; /* shared; one for each member */
 };
 
-/* Zeros that this process and those forked from it share; NULL: no memory. Given back by psd_crew_unshare(), NULL is
- * allowed. */
+/* Zeros that this process and those forked from it share; NULL: no memory, which psd_crew_unshare() takes as well. */
 void *psd_crew_share(size_t bytes);
 void psd_crew_unshare(void *shared, size_t bytes);
 

@@ -43,8 +43,7 @@
 #define LATE_SEC	 4e-3
 #define BURST_SEC	 500e-6
 #define MAX_BURST_BYTES	 16e6
-/* As deep as a switch's port: three senders to one get all of the rate with 2 to 20 ms, and a small message waits that
- * long. */
+/* As deep as a switch's port. Three senders to one get all of the rate with 2 to 20 ms, which a small message waits. */
 #define QUEUE_SEC	  5e-3
 #define HEADER_BYTES	  52 /* of a segment: IP, and TCP with time stamps */
 #define FRAME_BYTES	  14 /* Ethernet */

@@ -36,8 +36,7 @@ struct psd_emulation_options {
 	uint32_t mtu_bytes;
 };
 
-/* What Ethernet has unless somebody changed it. Larger ones save nothing here: batches of segments pass the links in
- * one piece. */
+/* What Ethernet has unless somebody changed it. Larger ones save nothing: batches of segments pass in one piece. */
 #define PSD_EMULATION_DEFAULT_MTU 1500U
 
 /* What TCP's payload is of full frames: (mtu - 52) / (mtu + 14), 95.6 % at 1500, 99.3 % at 9000. Pure, any thread. */
@@ -46,8 +45,7 @@ double psd_emulation_payload_ratio(uint32_t mtu_bytes);
 struct psd_emulation;
 
 /* Makes the cluster. *emulation: the caller closes it. Forks: call it, and psd_emulation_start, before starting
- * threads. PSD_EINVAL: options out of range; PSD_ENOMEM; PSD_ERUN: not possible on this machine, the text says what is
- * missing. */
+ * threads. PSD_EINVAL: options out of range; PSD_ENOMEM; PSD_ERUN: this machine lacks something, the text says what. */
 enum psd_status psd_emulation_open(const struct psd_emulation_options *options, struct psd_emulation **emulation,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
@@ -88,8 +86,7 @@ struct psd_emulation_end {
 enum psd_status psd_emulation_wait(struct psd_emulation *emulation, double within_sec, bool *has_ended,
 				   struct psd_emulation_end *end, struct psd_error *err) PSD_MUST_CHECK;
 
-/* A descriptor that poll and epoll call readable when the child, not yet told by wait, has ended. Borrowed until then.
- */
+/* A descriptor that poll and epoll call readable when the child has ended; borrowed until wait tells of it. */
 int psd_emulation_child_fd(const struct psd_emulation *emulation, unsigned child);
 
 /* Sends the signal to a child; does nothing if it has ended. */

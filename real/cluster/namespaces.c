@@ -16,8 +16,7 @@
 
 #include "real/cluster/netlink.h"
 
-/* A child makes the namespaces, since a process cannot leave a user namespace again, and hands their descriptors to its
- * parent. */
+/* A child makes the namespaces and hands over their descriptors, for no process can leave a user namespace again. */
 enum step {
 	STEP_DONE,
 	STEP_USER,
@@ -26,8 +25,7 @@ enum step {
 	STEP_SOCKET,
 };
 
-/* One for the user namespace if there is one, then one per network namespace; a failure ends them. Descriptors travel
- * beside it. */
+/* One for a user namespace, then one for each network namespace; a failure ends them. Descriptors travel beside it. */
 struct report {
 	enum step step;
 	int error;

@@ -98,8 +98,7 @@ int psd_netlink_open(int *fd)
 	return 0;
 }
 
-/* The kernel's words in an answer of n_bytes, or "". With NETLINK_CAP_ACK the attributes follow the error's fixed part.
- */
+/* The kernel's words in an answer of n_bytes, or "". With NETLINK_CAP_ACK attributes follow the error's fixed part. */
 static const char *kernel_words(const unsigned char *answer, size_t n_bytes)
 {
 	size_t at = sizeof(struct nlmsghdr) + sizeof(struct nlmsgerr);

@@ -16,8 +16,7 @@ struct psd_netlink_message {
 	size_t used_bytes;
 };
 
-/* Starts a message. type, flags: RTM_* and NLM_F_* (request and acknowledge are added); head: the type's fixed head.
- * Never fails. */
+/* Starts a message. type, flags: RTM_* and NLM_F_* (request and acknowledge are added); head: the type's fixed head. */
 void psd_netlink_begin(struct psd_netlink_message *message, uint16_t type, uint16_t flags, const void *head,
 		       size_t head_bytes);
 
@@ -26,8 +25,7 @@ void psd_netlink_put(struct psd_netlink_message *message, uint16_t type, const v
 void psd_netlink_put_u32(struct psd_netlink_message *message, uint16_t type, uint32_t value);
 void psd_netlink_put_text(struct psd_netlink_message *message, uint16_t type, const char *text);
 
-/* An attribute that holds what is appended until its end; head may be NULL with 0 bytes. Returns what nest_end wants.
- */
+/* An attribute that holds what is appended until its end; no head: NULL, 0. Returns what nest_end wants. */
 size_t psd_netlink_nest_begin(struct psd_netlink_message *message, uint16_t type, const void *head, size_t head_bytes);
 void psd_netlink_nest_end(struct psd_netlink_message *message, size_t nest);
 

@@ -2,8 +2,7 @@
 
 #include "engine/base/units.h"
 
-/* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection over
- * loopback. */
+/* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection. */
 enum {
 	COPIES = 2, /* of the model: parameters and gradients; what else there is depends on the method */
 	PROCESS_BYTES = 14 << 20,

@@ -1,6 +1,5 @@
 /* MNIST's IDX files (LeCun, yann.lecun.com/exdb/mnist), which Fashion-MNIST has too: a big-endian head (two zero bytes,
- * type 8 for bytes, number of dimensions, each dimension), then the bytes. Refuses other types, other dimensions, and
- * compressed files. */
+ * type 8 for bytes, number of dimensions, each dimension), then the bytes. Refuses other types and compressed files. */
 #include <inttypes.h>
 
 #include "real/data/data_parts.h"

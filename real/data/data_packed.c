@@ -1,6 +1,5 @@
 /* Packed JPEGs (pack_format.h) as a data set: unpacked when read, cut to the network's size at a place and seen from a
- * side that depend on the seed, the epoch and the sample's number only. Refuses to scale: images are packed at the size
- * they are cut from. */
+ * side that depend on the seed, the epoch and the sample's number only. Refuses to scale. */
 #include <inttypes.h>
 #include <stdlib.h>
 

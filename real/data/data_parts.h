@@ -28,8 +28,7 @@ struct psd_data_reader {
 	/* Maps the data set's files; NULL: it has none. On failure what is mapped already stays in *files. */
 	enum psd_status (*map)(struct psd_data_files *files, const struct psd_data_source *source,
 			       struct psd_error *err);
-	/* Checks the files (reader, options and files are set) and sets n_samples and state. On failure close is
-	 * called. */
+	/* Checks the files (reader, options, files are set), sets n_samples and state. If it fails close is called. */
 	enum psd_status (*open)(struct psd_data *data, struct psd_error *err);
 	/* As psd_data_read(). */
 	enum psd_status (*read)(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,

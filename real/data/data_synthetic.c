@@ -38,8 +38,7 @@ static int32_t bell(uint64_t bits)
 	       (int32_t)(bits >> 48) - 2 * 0xffff;
 }
 
-/* Each value with its opposite, so that the mean is 0; whole numbers up to the last step, so that all machines agree.
- */
+/* Each value with its opposite, so that the mean is 0; whole numbers to the last step, so that machines agree. */
 static void fill_noise(struct noise *noise, double deviation)
 {
 	uint64_t squares = 0;

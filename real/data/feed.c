@@ -1,5 +1,4 @@
-/* Two buffers: one is trained on while the other is read into. A test batch takes the place of the one that was trained
- * on. */
+/* Two buffers: one is trained on while the other is read into. A test batch replaces the one that was trained on. */
 #include "real/data/feed.h"
 
 #include <assert.h>

@@ -1,5 +1,4 @@
-/* The one file that knows libjpeg-turbo. Refuses its fast and inexact transforms: equal bytes give equal pixels on
- * every machine. */
+/* The one file that knows libjpeg-turbo. Refuses its inexact transforms: equal bytes give equal pixels everywhere. */
 #include "real/data/jpeg.h"
 
 #include <stdlib.h>

@@ -24,8 +24,7 @@ void psd_jpeg_free(struct psd_jpeg *jpeg);
 /* Reads the head: height and width in pixels. PSD_EINVAL with the byte offset. */
 enum psd_status psd_jpeg_size(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t *height, uint32_t *width,
 			      struct psd_error *err) PSD_MUST_CHECK;
-/* Reads all; pixels has room for 3 height width bytes, as psd_jpeg_size() has said them. PSD_EINVAL with the byte
- * offset. */
+/* Reads all; pixels has 3 height width bytes, as psd_jpeg_size() has said them. PSD_EINVAL with the byte offset. */
 enum psd_status psd_jpeg_decode(struct psd_jpeg *jpeg, struct psd_jpeg_source source, uint32_t height, uint32_t width,
 				uint8_t *pixels, struct psd_error *err) PSD_MUST_CHECK;
 /* *bytes (*n_bytes of them) are borrowed from jpeg until its next encode. PSD_ENOMEM. */

@@ -1,5 +1,4 @@
-/* From folders of JPEGs to one packed file (pack_format.h). Refuses other pictures than JPEGs: an error names the
- * first. */
+/* From folders of JPEGs to one packed file (pack_format.h). Refuses other pictures: an error names the first. */
 #ifndef PSD_REAL_PACK_H
 #define PSD_REAL_PACK_H
 

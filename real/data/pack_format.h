@@ -49,16 +49,14 @@ struct psd_pack_record {
 	uint32_t label;
 };
 
-/* Checks head and index of a mapped file. *pack is filled on success and valid as long as the mapping. PSD_EINVAL with
- * the byte offset. */
+/* Checks head and index of a mapped file. On success *pack is valid as long as the mapping. PSD_EINVAL with a byte. */
 enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *file,
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* A sample (below n_samples) whose JPEG's checksum is right. PSD_EINVAL with the byte offset. */
 enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, struct psd_pack_record *record,
 			      struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the head of a file of n_file_bytes whose index is pack->n_samples entries at `index`; pack->file is not looked
- * at. */
+/* Writes the head of a file of n_file_bytes with pack->n_samples entries at `index`; pack->file is not looked at. */
 void psd_pack_write_head(uint8_t head[PSD_PACK_HEAD_BYTES], const struct psd_pack *pack, uint64_t n_file_bytes,
 			 const uint8_t *index);
 /* Writes an index entry; record->jpeg are the bytes to be. */

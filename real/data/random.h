@@ -1,5 +1,4 @@
-/* Numbers that depend on a key and on nothing else: no state, so that any worker can draw any of them in any order.
- * Refuses to be secure. */
+/* Numbers that depend on a key alone: without state, so that any worker can draw any of them. Refuses to be secure. */
 #ifndef PSD_REAL_RANDOM_H
 #define PSD_REAL_RANDOM_H
 
@@ -14,8 +13,7 @@ enum psd_random_purpose {
 	PSD_RANDOM_PARAMETER, /* starting value of a tensor */
 };
 
-/* A bijection whose output bits each depend on all input bits. Pure, any thread. Source: splitmix64 (Steele, Lea and
- * Flood 2014). */
+/* A bijection, each bit of which depends on all before. Pure, any thread. Source: splitmix64 (Steele et al. 2014). */
 static inline uint64_t psd_random_mix(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);
@@ -30,8 +28,7 @@ static inline uint64_t psd_random_key(uint64_t seed, enum psd_random_purpose pur
 	return psd_random_mix(psd_random_mix(psd_random_mix(psd_random_mix(seed) ^ (uint64_t)purpose) ^ a) ^ b);
 }
 
-/* A whole number below `bound` (>= 1) from the upper half of `bits`; uneven by less than bound / 2^32. Pure, any
- * thread. */
+/* A number below `bound` (>= 1) from the upper half of `bits`; uneven by less than bound / 2^32. Pure, any thread. */
 static inline uint32_t psd_random_below(uint64_t bits, uint32_t bound)
 {
 	return (uint32_t)((bits >> 32) * bound >> 32);

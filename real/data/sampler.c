@@ -39,8 +39,7 @@ uint64_t psd_sampler_sample(const struct psd_sampler *sampler, uint64_t epoch, u
 	uint64_t x = position;
 
 	assert(sampler->n_samples >= 1 && sampler->n_samples <= UINT64_C(1) << 48 && position < sampler->n_samples);
-	do /* ends: the walk is a cycle through `position`, which is below n_samples itself; at most 4 steps on average
-	    */
+	do /* ends: the walk is a cycle through `position`, which is below n_samples; at most 4 steps on average */
 		x = scramble(x, half_bits, key);
 	while (x >= sampler->n_samples);
 	return x;

@@ -1,5 +1,4 @@
-/* Scaling in two passes, along rows and then along columns. Refuses sharper filters: the network does not see the
- * difference. */
+/* Scaling in two passes, along rows, then along columns. Refuses sharper filters: a network sees no difference. */
 #include "real/data/square.h"
 
 #include <math.h>

@@ -28,12 +28,10 @@ struct psd_batch {
 	float *const *gradients; /* where they go, as in open(); NULL: where the last ones went */
 	uint64_t iteration;
 	uint64_t first_sample;
-	bool is_training; /* false: dropout passes through, batch norm uses its running statistics, no backward follows
-			   */
+	bool is_training; /* false: no dropout, batch norm by its running statistics, no backward follows */
 };
 
-/* The factors of an inner product's weight gradient, valid from its backward until its next forward: gradient (N, M) =
- * top_diff^T bottom. */
+/* Factors of an inner product's weight gradient (N, M) = top_diff^T bottom, from its backward to its next forward. */
 struct psd_factors {
 	const float *top_diff; /* (batch, columns N) */
 	const float *bottom;   /* (batch, rows M) */
@@ -54,11 +52,9 @@ struct psd_compute_backend {
 				float *const gradients[], struct psd_error *err);
 	/* Begins an iteration: what forward and backward then work on. */
 	void (*begin)(struct psd_compute *compute, const struct psd_batch *batch);
-	/* Carries out one layer; layers in order. Returns when the layer's output is there. Reads the layer's
-	 * parameters. */
+	/* Carries out one layer; layers in order. Reads its parameters. Returns when its output is there. */
 	enum psd_status (*forward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
-	/* Carries out one layer's backward; layers in reverse order. When it returns, the layer's gradients are final
-	 * in gradients[]. */
+	/* Carries out one layer's backward; layers in reverse order. Then its gradients in gradients[] are final. */
 	enum psd_status (*backward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 	/* Sum of the batch's losses / loss_divisor, and how many samples have their label as the most likely class;
 	 * after the last forward. */

@@ -1,5 +1,4 @@
-/* The backend without compute. It holds nothing, so that one that measures or checks can take its slots with state of
- * its own. */
+/* The backend without compute. It holds nothing, so that one that measures can use its slots with state of its own. */
 #include <stddef.h>
 #include <string.h>
 
@@ -10,8 +9,7 @@ static enum psd_status open_compute(struct psd_compute **compute, const struct p
 				    float *const gradients[], struct psd_error *err)
 {
 	(void)options, (void)parameters, (void)err;
-	/* pages that nobody has written are all the same one, which is always in the cache: sending it would cost too
-	 * little */
+	/* pages that nobody has written are all one, always in the cache: sending it would cost too little */
 	for (unsigned t = 0; t < graph->n_tensors; t++)
 		if (gradients[t])
 			memset(gradients[t], 0, graph->tensors[t].elements * sizeof(*gradients[t]));

@@ -3,8 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-/* Products of rates and times may miss a whole byte by a rounding; granting it early by this much keeps ready_sec's
- * promise. */
+/* Products of rates and times may miss a whole byte by a rounding: so much early it is granted, as ready_sec says. */
 #define ROUNDING_BYTES 1e-6
 
 static double tokens_at(const struct psd_bucket *bucket, double now_sec)

@@ -24,8 +24,7 @@ uint64_t psd_bucket_take(struct psd_bucket *bucket, uint64_t wanted_bytes, doubl
 /* Gives back what was taken and not sent, after a short write. */
 void psd_bucket_give_back(struct psd_bucket *bucket, uint64_t unsent_bytes);
 
-/* The time at which take will grant wanted_bytes (or the burst, if they are more), if nothing is taken before; now_sec
- * if it does now. */
+/* When take will grant wanted_bytes (or the burst, if less), if nothing is taken before; now_sec if it does now. */
 double psd_bucket_ready_sec(const struct psd_bucket *bucket, uint64_t wanted_bytes, double now_sec);
 
 #endif

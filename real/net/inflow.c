@@ -27,8 +27,7 @@ void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet)
 	inflow->is_held = false;
 }
 
-/* Adds whole floats, keeps the bytes of a split one for the next time. Pieces hold whole floats, so none is split
- * between two. */
+/* Adds whole floats, keeps the bytes of a split one for the next time. Between two pieces none is split. */
 static ssize_t read_and_add(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch)
 {
 	const struct iovec *piece = &inflow->inlet.pieces[inflow->at];

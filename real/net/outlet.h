@@ -35,8 +35,7 @@ bool psd_outlet_is_idle(const struct psd_outlet *outlet);
 bool psd_outlet_is_between_messages(const struct psd_outlet *outlet);
 uint64_t psd_outlet_waiting_bytes(const struct psd_outlet *outlet);
 
-/* Hands at most limit_bytes (> 0) to the kernel. Returns what sendmsg does; *has_left: the tensors' message has left as
- * a whole. */
+/* Hands at most limit_bytes (> 0) to the kernel, as sendmsg. *has_left: all of the tensors' message has left. */
 ssize_t psd_outlet_send(struct psd_outlet *outlet, int fd, size_t limit_bytes, bool *has_left);
 
 #endif

@@ -8,8 +8,7 @@
 
 #include <stdint.h>
 
-/* Rates of payload, bits per second; both 0: links are as they are, and nothing may be asked. The rest is private to
- * pace.c; zeros begin. */
+/* Rates of payload; both 0: links are as they are, and nothing may be asked. The rest is private; zeros begin. */
 struct psd_pace {
 	double send_bps; /* of all hosts alike */
 	double receive_bps;
@@ -21,8 +20,7 @@ struct psd_pace {
 /* When the line out has carried one more message, which begins now at the earliest. */
 double psd_pace_send(struct psd_pace *pace, uint64_t bytes, double now_sec);
 /* When the line in has carried `bytes` of a message (all of it, or one connection's share), whose sender's line had
- * carried the whole of message_bytes at off_sec, latency_sec before it could be here. In the order in which they are
- * complete. */
+ * carried the whole of message_bytes at off_sec, latency_sec before it could be here. In order of completeness. */
 double psd_pace_receive(struct psd_pace *pace, uint64_t bytes, uint64_t message_bytes, double off_sec,
 			double latency_sec);
 

@@ -25,8 +25,7 @@ enum psd_welcome {
 
 /* Called from psd_streams_turn(), psd_streams_flush() and psd_streams_resume() only. */
 struct psd_streams_owner {
-	/* A header has arrived: where does the whole message go? Asked once for each connection that carries a share of
-	 * it. */
+	/* A header has arrived: where does the whole message go? Asked once for each connection with a share of it. */
 	enum psd_welcome (*expect)(void *context, unsigned peer, const struct psd_wire_head *head,
 				   struct psd_inlet *inlet, struct psd_error *err);
 	/* One share of it is there, of psd_streams_shares(). */
@@ -64,12 +63,10 @@ void psd_streams_close(struct psd_streams *streams); /* NULL is allowed */
 /* How many connections share a message of so many bytes. Pure. */
 unsigned psd_streams_shares(const struct psd_streams *streams, uint64_t message_bytes);
 
-/* Queues a message whose pieces stay as they are until left(); one at a time for each peer. Nothing is sent before the
- * next flush. */
+/* Queues a message, one for each peer, until the next flush. Its pieces stay as they are until left(). */
 void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
 		      const struct iovec pieces[], unsigned n_pieces);
-/* Queues a message with a small payload, which is copied and goes between the others. False: too many wait, or no
- * memory. */
+/* Queues a small message between the others; the payload is copied. False: too many wait, or no memory. */
 bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
 			    const uint8_t *payload);
 /* True while anything queued has not left. */

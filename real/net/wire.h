@@ -14,13 +14,12 @@
 #define PSD_WIRE_SMALL_BYTES 32 /* the longest payload that is not a tensor */
 
 enum psd_wire_kind {
-	PSD_WIRE_HELLO, /* first on every connection, both ways: struct psd_wire_hello */
-	PSD_WIRE_CLOCK, /* between host 0 and each other before they begin: struct psd_wire_clock */
-	PSD_WIRE_DATA,	/* a connection's share of the sender's message of a send, or of a step (`part`) of a collective
-			 */
-	PSD_WIRE_READY, /* to worker 0: the sender is ready for a collective */
-	PSD_WIRE_BEGIN, /* from worker 0: all are ready, this is the next; both without a payload */
-	PSD_WIRE_ALIVE, /* without a payload: the sender computes and is not stuck */
+	PSD_WIRE_HELLO,	 /* first on every connection, both ways: struct psd_wire_hello */
+	PSD_WIRE_CLOCK,	 /* between host 0 and each other before they begin: struct psd_wire_clock */
+	PSD_WIRE_DATA,	 /* a connection's share of a send's message, or of a step (`part`) of a collective */
+	PSD_WIRE_READY,	 /* to worker 0: the sender is ready for a collective */
+	PSD_WIRE_BEGIN,	 /* from worker 0: all are ready, this is the next; both without a payload */
+	PSD_WIRE_ALIVE,	 /* without a payload: the sender computes and is not stuck */
 	PSD_WIRE_REPORT, /* to worker 0, each iteration: struct psd_wire_report */
 	PSD_WIRE_BYE,	 /* last on every connection: the sender has all it needs: struct psd_wire_bye */
 	PSD_WIRE_KINDS

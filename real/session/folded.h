@@ -1,6 +1,5 @@
-/* A range of addresses as long as wanted behind which lies one small piece of memory again and again: for bytes that
- * mean nothing, so that tensors of many gigabytes can be sent and received where there is no room for them. Refuses to
- * keep what is written. */
+/* A range of addresses as long as wanted, behind which lies one small piece of memory again and again: for bytes that
+ * mean nothing, so that tensors of many gigabytes can be sent where there is no room for them. Keeps nothing. */
 #ifndef PSD_REAL_FOLDED_H
 #define PSD_REAL_FOLDED_H
 

@@ -15,9 +15,8 @@
 /* What the links of an emulated cluster carry together on two cores, both ends included
  * (tests/bench/real/bench_emulation.c). */
 #define MACHINE_BYTES_PER_SEC 1e9
-/* What it adds to a message's way between two hosts, and what each of its ends then takes of a core: on two cores of an
- * AMD EPYC a step in a ring of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than
- * its link does. */
+/* What it adds to a message's way, and what each end then takes of a core: on two cores of an AMD EPYC a step in a ring
+ * of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than its link does. */
 #define MACHINE_LATENCY_SEC  55e-6
 #define MACHINE_HANDLING_SEC 25e-6
 
@@ -46,8 +45,7 @@ bool psd_replay_is_true(const struct psd_worker_result *result)
 	return is_true(result, MOST_LATE_RATIO);
 }
 
-/* What a message costs is the same at any dilation, so its share of a longer time is smaller by as much; what others do
- * goes on. */
+/* A message costs the same at any dilation, so its share of a longer time is smaller by as much; others go on. */
 static bool find_true(const struct psd_worker_result *result, double dilation_ratio, double most_late_ratio,
 		      double *true_ratio)
 {

@@ -1,5 +1,4 @@
-/* How slow a replay must be on this machine: an estimate before the first run, a judgement after each. Refuses to run
- * anything. */
+/* How slow a replay must be on this machine: an estimate before the first run, a judgement after each. Runs nothing. */
 #ifndef PSD_REAL_REPLAY_H
 #define PSD_REAL_REPLAY_H
 
@@ -18,8 +17,7 @@ enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_
 enum psd_status psd_replay_check_messages(const struct psd_case *made, double dilation_ratio,
 					  struct psd_error *err) PSD_MUST_CHECK;
 
-/* A run is true to its times when the machine idled often enough and the timers rang in time. Pure, as are the others.
- */
+/* A run is true to its times if the machine idled often enough and the timers rang in time. Pure, as are the others. */
 bool psd_replay_is_true(const struct psd_worker_result *result);
 /* What was busy of the machine's processors, with whatever, 0 to 1. */
 double psd_replay_busy_ratio(const struct psd_worker_result *result);

@@ -9,8 +9,7 @@
 #include "engine/scenario/train.h"
 
 /* The learning rate of an iteration (from 0), by the policy's formula in engine/scenario/train.h, during warm-up times
- * (iteration + 1) / warmup_iterations. 0 or more. Pure, any thread. Source: caffe.proto, lr_policy; warm-up: Goyal et
- * al. 2017 §2.2. */
+ * (iteration + 1) / warmup_iterations. Pure, any thread. Source: caffe.proto, lr_policy; Goyal et al. 2017 §2.2. */
 double psd_solver_rate(const struct psd_learning_rate *rate, uint64_t iteration);
 
 /* Everything that an update needs besides the tensor. */

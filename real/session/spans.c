@@ -1,5 +1,4 @@
-/* Records and their way into a trace. The files are read twice, for the beginning of time and for the text, and never
- * held in memory. */
+/* Records and their way into a trace. Files are read twice, for their beginning and for the text, and never held. */
 #include "real/session/spans.h"
 
 #include <errno.h>

@@ -33,8 +33,7 @@ void psd_recorder_add(struct psd_recorder *recorder, const struct psd_span *span
 /* Before the process ends. PSD_ERUN when something could not be written. */
 enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Once all hosts' processes have ended: tells all spans, host by host, each in the order in which they ended. PSD_ERUN.
- */
+/* Once all hosts' processes have ended: tells all spans, host by host, in the order in which they ended. PSD_ERUN. */
 enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_program *program, psd_span_fn span,
 			       void *context, struct psd_error *err) PSD_MUST_CHECK;
 /* Once all hosts' processes have ended: writes the trace of the case, its first span being at 0. *last_iteration: of

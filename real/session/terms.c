@@ -1,5 +1,4 @@
-/* Files count by their contents: whole where they are small, by their size and samples of their bytes where they are
- * data. */
+/* Files count by their contents: small ones as a whole, data by its size and samples of its bytes. */
 #include "real/session/terms.h"
 
 #include <inttypes.h>

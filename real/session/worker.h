@@ -31,8 +31,7 @@ struct psd_worker_options {
 	const struct psd_case *made;
 	const struct psd_train *train;
 	const struct psd_compute_backend *backend; /* NULL: this processor */
-	/* NULL: computes; else nothing is: train, but for its streams, and backend do not count, and nothing is tested
-	 * or finished. */
+	/* NULL: computes; else nothing is, tested or finished; backend and all of train but streams do not count. */
 	const struct psd_replay *replay;
 	uint32_t n_iterations;
 	unsigned self;
@@ -47,8 +46,7 @@ struct psd_worker_options {
 	double latency_sec;
 	double connect_sec;
 	double stall_sec; /* without a byte or a finished task for so long, the run fails */
-	bool is_tested; /* worker 0 measures the accuracy on the test samples, each train->test_every_epochs and at the
-			   end */
+	bool is_tested;	  /* worker 0 measures the accuracy on the test samples at the end and as train says */
 	/* Both may be NULL. After each iteration and the test that may follow it, on worker 0; after the last, on every
 	 * host, before its memory is released. */
 	void (*progress)(void *context, const struct psd_progress *progress);
@@ -60,8 +58,7 @@ struct psd_worker_options {
 	void *span_context;
 };
 
-/* What worker 0 knows at the end; on other hosts only their own figures. Of a replay: what the cluster would have had,
- * its seconds and bytes. */
+/* What worker 0 knows at the end, others of themselves alone. Of a replay: the cluster's seconds and bytes. */
 struct psd_worker_result {
 	double iteration_sec;	      /* median of the measured iterations */
 	struct psd_parts parts;	      /* of it, on this host; compute as the thread's processor time */

@@ -106,8 +106,7 @@ static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer,
 	return PSD_WELCOME_NOW;
 }
 
-/* The peer is ahead: this worker has not begun that transfer. On a single connection its first step waits there, and
- * nothing overtakes it. */
+/* The peer is ahead of this worker in that transfer. On a single connection nothing overtakes its first step. */
 static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				     struct psd_error *err)
 {
@@ -140,8 +139,7 @@ static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, co
 		return expect_early(worker, peer, head, err);
 	if (head->part < walk->next_receive)
 		return refuse(worker, peer, head, "a step out of turn", err);
-	/* others' messages of earlier steps are missing, or latency of one is not over, or a share of it comes
-	 * elsewhere */
+	/* others' messages of earlier steps are missing, or latency of one, or a share on another connection */
 	if (head->part > walk->next_receive)
 		return PSD_WELCOME_LATER;
 	inlet->n_pieces = psd_worker_step_pieces(worker, task, &step, inlet->pieces);

@@ -55,8 +55,7 @@ enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, 
 			     psd_interpreter_iteration(&worker->interpreter, 0), self, owed);
 }
 
-/* Who owes the earliest operation: what others owe may wait for that, as a pull does for everybody's push. n_hosts:
- * nobody. */
+/* Who owes the earliest operation: others' may wait for it, as a pull does for everybody's push. n_hosts: nobody. */
 static unsigned find_debtor(const struct psd_worker *worker)
 {
 	uint32_t earliest = UINT32_MAX;

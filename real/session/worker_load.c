@@ -1,5 +1,4 @@
-/* What a worker costs its machine while it is measured: all of it, which a replay keeps small, and what training takes
- * beside its operations. */
+/* What a worker costs its machine while measured: all, which a replay keeps small, and training beside operations. */
 #include <math.h>
 
 #include "real/base/fit.h"

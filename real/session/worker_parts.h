@@ -33,8 +33,7 @@ struct psd_job {
 	uint64_t test_samples, test_correct;
 };
 
-/* Worker 0's tests between iterations, and what is told of an iteration once both its reports and its test are there.
- */
+/* Worker 0's tests between iterations, and what is told of an iteration once its reports and its test are there. */
 struct psd_tests {
 	double *pause_sec; /* per iteration: how long a test kept it from beginning */
 	bool has_progress, has_result;
@@ -166,8 +165,7 @@ void psd_worker_await_alarm(struct psd_worker *worker);
 
 /* ---- worker_load.c ---- */
 
-/* Something of this iteration is about to begin: notes what processors have done before the first of each; what they
- * have done since. */
+/* Something of this iteration is about to begin: notes what processors have done before each; what they did since. */
 void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration);
 void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result *result);
 
@@ -175,8 +173,7 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 
 /* Worker 0 passes the test samples after this iteration. */
 bool psd_worker_is_test_due(const struct psd_worker *worker, uint32_t iteration);
-/* Fences the next iteration after `iteration` that a test stands before: its first operation then starts when all
- * before is complete. */
+/* Fences the next iteration after `iteration` that a test stands before: it starts when all before is complete. */
 void psd_worker_fence_test(struct psd_worker *worker, uint32_t iteration);
 /* What was found after an iteration: by all workers' reports, by the test. */
 void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
@@ -208,8 +205,7 @@ void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *by
 
 /* No link lies between: traffic of a node's own. */
 bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer);
-/* Where a message of a send from one host to another lies here, this being one of the two; returns the number of
- * pieces. */
+/* Where a send's message from one host to another lies on this one of the two; returns the number of pieces. */
 unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task, unsigned from, unsigned to,
 			   struct iovec pieces[PSD_PIECES_MAX]);
 /* On worker 0: one more worker's loss of an iteration. */

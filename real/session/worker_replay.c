@@ -1,6 +1,5 @@
 /* A worker that computes nothing: what is not the network takes as long as it is predicted to, by timers of the event
- * loop. Its clock is the cluster's, slower than the machine's, so that everything it says is in the cluster's seconds.
- */
+ * loop. Its clock is the cluster's, slower than the machine's, so that all it says is in the cluster's seconds. */
 #include <math.h>
 
 #include "engine/program/jitter.h"

@@ -176,8 +176,7 @@ static enum psd_status run_forward(struct psd_worker *worker, struct psd_task ta
 	return status;
 }
 
-/* A factor outlives its place in the network's memory, which the next forward overwrites while peers may still be
- * reading. */
+/* A factor outlives its place in the network, which the next forward overwrites while peers may still be reading. */
 static void keep_factors(struct psd_worker *worker, unsigned layer, uint32_t iteration)
 {
 	for (unsigned i = 0; i < worker->plan->n_items; i++) {
@@ -242,8 +241,7 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 	}
 }
 
-/* Of one slice's part from `offset` on: what is to be summed, workers in order of rank; a worker's own gradient stays
- * where backward put it. */
+/* Of a slice's part from `offset` on: what is to be summed, in order of rank; one's own lies where backward put it. */
 static unsigned find_parts(const struct psd_worker *worker, struct psd_task task, const float *own, uint64_t offset,
 			   const float **parts)
 {

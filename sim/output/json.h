@@ -26,8 +26,7 @@ void psd_json_count(struct psd_json *json, const char *key, uint64_t value);
 /* A line break before the next element. */
 void psd_json_line(struct psd_json *json);
 
-/* Writes text between quotes, escaped. Bytes that are no UTF-8 become U+FFFD, so that the result is valid whatever
- * comes in. */
+/* Writes text between quotes, escaped; bytes that are no UTF-8 as U+FFFD, so that the result is always valid. */
 void psd_json_write_string(FILE *out, const char *text);
 
 #endif

@@ -28,8 +28,7 @@ enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_err
 enum psd_status psd_output_json(struct psd_json *json, const struct psd_report *report,
 				struct psd_error *err) PSD_MUST_CHECK;
 
-/* The plan of one case with the reason of each choice. point_words: which point this is, such as "point 6 of 6".
- * PSD_ENOMEM. */
+/* The plan of one case with the reason of each choice. point_words: such as "point 6 of 6". PSD_ENOMEM. */
 enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const char *point_words,
 				struct psd_error *err) PSD_MUST_CHECK;
 

@@ -1,5 +1,4 @@
-/* Results as JSON: the columns of the CSV under the same names, null where those are empty, then the plan and the busy
- * times. */
+/* Results as JSON: the columns of the CSV by their names, null where those are empty, then plan and busy times. */
 #include <math.h>
 
 #include "engine/result/columns.h"

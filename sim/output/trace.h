@@ -23,8 +23,7 @@ void psd_trace_span(void *writer, const struct psd_program *program, const struc
 /* PSD_ENOMEM when an event is missing. */
 enum psd_status psd_trace_end(struct psd_trace_writer *writer, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Simulates the case in a child process and writes its trace to out. Statuses and *signal_number as psd_children_run().
- */
+/* Simulates the case in a child process and writes its trace to out. As psd_children_run(). */
 enum psd_status psd_trace_run(FILE *out, const struct psd_subject_matter *matter, const struct psd_system *system,
 			      struct psd_point point, int *signal_number, struct psd_error *err) PSD_MUST_CHECK;
 

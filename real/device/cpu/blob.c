@@ -1,5 +1,4 @@
-/* Blobs: formats of activations, who shares memory with whom, and the sum of gradients where an output has several
- * readers. */
+/* Blobs: formats of activations, who shares memory with whom, the sum of gradients of an output's several readers. */
 #include "real/device/cpu/cpu.h"
 
 #include <string.h>

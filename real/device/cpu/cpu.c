@@ -1,6 +1,5 @@
 /* The CPU backend: opens a network on oneDNN and hands each layer to its kind. What a kind does is in a file of its
- * own; memory formats and sharing in blob.c. Refuses to reorder layers: the caller's program decides when which one
- * runs. */
+ * own; memory formats and sharing in blob.c. Refuses to reorder layers: the caller's program decides when each runs. */
 #include "real/device/cpu/cpu.h"
 
 #include <stdlib.h>

@@ -18,8 +18,7 @@
  * omp.h comes with GCC alone. */
 void omp_set_num_threads(int n_threads);
 
-/* Memory that holds nothing from one call to the next, one piece for each role so that roles of one operation do not
- * collide. */
+/* Memory that holds nothing from one call to the next; roles of one operation have pieces of their own. */
 enum psd_cpu_scratch_role {
 	PSD_CPU_SCRATCH_PRIMITIVE, /* oneDNN's own */
 	PSD_CPU_SCRATCH_SOURCE,	   /* a bottom or its gradient in another format */
@@ -35,8 +34,7 @@ struct psd_cpu_scratch {
 };
 
 /* A oneDNN primitive and where its arguments lie. A slot is the address of a pointer; the pointer is read at each run,
- * so that it may be filled in or changed after the operation was built. All zero is a valid operation that does
- * nothing. */
+ * so that it may be filled in or changed after the operation was built. All zero is an operation that does nothing. */
 struct psd_cpu_op {
 	struct psd_cpu_op *next; /* of those that close releases */
 	dnnl_primitive_desc_t desc;
@@ -153,8 +151,7 @@ void psd_cpu_release_taken(struct psd_compute *compute);
 enum psd_status psd_cpu_no_memory(struct psd_error *err);
 /* The slot of the role's scratch, which will have room for bytes. */
 void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes);
-/* After every layer is prepared: scratch, and the gradients of blobs, which share memory where they are never alive
- * together. */
+/* After every layer is prepared: scratch, and gradients of blobs, which share memory if never alive together. */
 enum psd_status psd_cpu_place(struct psd_compute *compute, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- blobs (blob.c) ---- */
@@ -182,8 +179,7 @@ enum psd_status psd_cpu_share_end(struct psd_cpu_layer *self, struct psd_cpu_blo
 /* ---- operations (op.c); layer names whom an error is about ---- */
 
 /* First half of building: the primitive's formats are known afterwards. what: the word for it in messages; failure:
- * what filling in desc gave; hint: the forward twin, or NULL; post_ops: NULL is none. PSD_EINVAL: oneDNN cannot do it.
- */
+ * what filling in desc gave; hint: the forward twin, or NULL; post_ops: or NULL. PSD_EINVAL: oneDNN cannot do it. */
 enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_cpu_layer *self, const char *what,
 				    dnnl_status_t failure, const_dnnl_op_desc_t desc, const struct psd_cpu_op *hint,
 				    const_dnnl_post_ops_t post_ops, struct psd_error *err) PSD_MUST_CHECK;
@@ -206,8 +202,7 @@ enum psd_status psd_cpu_op_sum(struct psd_cpu_op *op, struct psd_cpu_layer *self
 enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
 				   const dnnl_memory_desc_t *wanted, enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* *slot: where to write something in the made format that shall end in `to`: its own slot, or scratch, which running op
- * copies. */
+/* *slot: where to write, in the made format, what shall end in `to`: its own slot, or scratch, from which op copies. */
 enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg to,
 				   const dnnl_memory_desc_t *made, enum psd_cpu_scratch_role role, void *const **slot,
 				   struct psd_error *err) PSD_MUST_CHECK;

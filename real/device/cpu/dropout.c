@@ -1,6 +1,5 @@
 /* Dropout whose mask is a function of seed, iteration, sample, layer and element: which worker computes a sample, and
- * with how many others, does not matter. It works on plain memory, so that an element's number is the same on every
- * machine. */
+ * with how many others, does not matter. On plain memory an element's number is the same on every machine. */
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"
@@ -41,8 +40,7 @@ void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4])
 	}
 }
 
-/* The counter has 32 bits each for iteration and sample: higher ones would repeat a mask of four billion iterations
- * ago. */
+/* The counter has 32 bits each for iteration and sample: a mask repeats after four billion iterations. */
 static void draw_sample(const struct psd_cpu_layer *self, uint64_t sample, const struct dropout *dropout,
 			float *factors)
 {

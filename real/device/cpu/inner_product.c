@@ -1,6 +1,5 @@
 /* Inner product on plain memory: the weight is the caller's (N, M), used and differentiated where it lies. oneDNN's
- * sgemm is ahead of OpenBLAS at the shapes of fully connected layers, but for the data gradient of aliasing weights,
- * see below. */
+ * sgemm is ahead of OpenBLAS at such layers' shapes, but for the data gradient of aliasing weights, see below. */
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"

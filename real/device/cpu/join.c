@@ -1,5 +1,4 @@
-/* Layers that join branches: concatenation over channels, and the element-wise sum. Backward, each branch gets its part
- * or a copy. */
+/* Layers that join branches: concatenation over channels, element-wise sum. Backward gives each its part or a copy. */
 #include "real/device/cpu/cpu.h"
 
 /* For each input. */

@@ -60,8 +60,7 @@ void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scra
 	return &compute->scratch[role].data;
 }
 
-/* ---- gradients of blobs: each is alive from the backward of its last reader to that of its owner, in steps that count
- * up ---- */
+/* ---- gradients of blobs: alive from the backward of their last reader to that of their owner, in rising steps ---- */
 
 struct life {
 	struct psd_cpu_blob *blob;

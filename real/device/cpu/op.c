@@ -1,5 +1,4 @@
-/* Operations: oneDNN primitives bound to slots, and copies between memory formats. Refuses to know what a layer is for.
- */
+/* Operations: oneDNN primitives bound to slots, copies between memory formats. Refuses to know what a layer is for. */
 #include "real/device/cpu/cpu.h"
 
 enum psd_status psd_cpu_fail(const struct psd_cpu_layer *self, const char *what, dnnl_status_t status,

@@ -7,8 +7,7 @@ struct pool_shape {
 	dnnl_dims_t strides, kernel, pad_before, pad_after;
 };
 
-/* What lies past the far edge of a side when the last window ends there; less than the pad where windows do not reach
- * the edge. */
+/* What lies past a side's far edge when the last window ends there; less than the pad where it ends before the edge. */
 static dnnl_dim_t reach(uint32_t positions, uint32_t stride, uint32_t kernel, uint32_t side, uint32_t pad)
 {
 	return ((dnnl_dim_t)positions - 1) * stride + kernel - side - pad;

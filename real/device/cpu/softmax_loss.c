@@ -1,5 +1,4 @@
-/* Softmax with the multinomial logistic loss. Sums are kept in double: they are small, and the loss is compared between
- * runs. */
+/* Softmax with the multinomial logistic loss. Sums are double: they are few, and the loss is compared between runs. */
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"
