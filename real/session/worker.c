@@ -109,39 +109,28 @@ static void *take(struct psd_worker *worker, size_t n, size_t bytes)
 	return psd_arena_take(&worker->arena, n * bytes);
 }
 
-static bool take_peer(struct psd_worker *worker, struct psd_peer *peer)
-{
-	const size_t n_ops = worker->program->n_ops;
-
-	peer->next_iteration = take(worker, n_ops, sizeof(*peer->next_iteration));
-	peer->next_signal = take(worker, n_ops, sizeof(*peer->next_signal));
-	peer->n_shares = take(worker, n_ops, sizeof(*peer->n_shares));
-	peer->begun_sec = take(worker, n_ops, sizeof(*peer->begun_sec));
-	return peer->next_iteration && peer->next_signal && peer->n_shares && peer->begun_sec;
-}
-
 static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err)
 {
 	const uint32_t n_iterations = worker->options->n_iterations;
-	size_t n_reports;
+	const size_t n_ops = worker->program->n_ops;
 
 	/* a peer is at most two windows ahead; as much again for what comes late on other connections */
 	worker->loss_window = 4 * worker->program->window;
-	n_reports = (size_t)worker->loss_window * worker->layout->workers;
 	worker->peers = take(worker, worker->n_hosts, sizeof(*worker->peers));
-	worker->last_sec = take(worker, worker->program->n_ops, sizeof(*worker->last_sec));
-	worker->losses = take(worker, n_reports, sizeof(*worker->losses));
-	worker->correct = take(worker, n_reports, sizeof(*worker->correct));
+	worker->last_sec = take(worker, n_ops, sizeof(*worker->last_sec));
+	worker->reports = take(worker, (size_t)worker->loss_window * worker->layout->workers, sizeof(*worker->reports));
 	worker->n_reports = take(worker, worker->loss_window, sizeof(*worker->n_reports));
 	worker->tests.pause_sec = take(worker, n_iterations, sizeof(*worker->tests.pause_sec));
 	worker->late_sec = take(worker, n_iterations, sizeof(*worker->late_sec));
 	worker->beside_sec = take(worker, n_iterations, sizeof(*worker->beside_sec));
-	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->last_sec || !worker->losses ||
-	    !worker->correct || !worker->n_reports || !worker->tests.pause_sec)
+	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->last_sec || !worker->reports ||
+	    !worker->n_reports || !worker->tests.pause_sec)
 		return out_of_memory(err);
-	for (unsigned p = 0; p < worker->n_hosts; p++)
-		if (!take_peer(worker, &worker->peers[p]))
+	for (unsigned p = 0; p < worker->n_hosts; p++) {
+		worker->peers[p].ops = take(worker, n_ops, sizeof(*worker->peers[p].ops));
+		if (!worker->peers[p].ops)
 			return out_of_memory(err);
+	}
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (worker->wake_fd < 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no eventfd: %s", strerror(errno));

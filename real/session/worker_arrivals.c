@@ -64,9 +64,9 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 
 	if (!is_known || to != 0 || !psd_op_runs_on(&worker->program->ops[head->op], worker->layout, from) ||
 	    head->iteration >= worker->options->n_iterations ||
-	    head->iteration != worker->peers[peer].next_signal[head->op])
+	    head->iteration != worker->peers[peer].ops[head->op].next_signal)
 		return refuse(worker, peer, head, "a signal that nobody expects", err);
-	if (!is_ready && head->iteration >= worker->peers[worker->self].next_signal[head->op])
+	if (!is_ready && head->iteration >= worker->peers[worker->self].ops[head->op].next_signal)
 		return refuse(worker, peer, head, "the beginning of what is not ready", err);
 	return is_in_window(worker, head->iteration) ? PSD_WELCOME_NOW : PSD_WELCOME_LATER;
 }
@@ -75,16 +75,12 @@ static enum psd_welcome expect_signal(struct psd_worker *worker, unsigned peer, 
 static enum psd_welcome expect_turn(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				    struct psd_error *err)
 {
-	const uint32_t next = worker->peers[peer].next_iteration[head->op];
+	const uint32_t next = worker->peers[peer].ops[head->op].next_iteration;
 
 	if (is_out_of_turn(worker, head->iteration, next))
 		return refuse(worker, peer, head, "a message out of turn", err);
 	/* the one before is there, but its latency is not over yet, or a share of it is on another connection */
-	if (head->iteration > next)
-		return PSD_WELCOME_LATER;
-	if (!is_in_window(worker, head->iteration))
-		return PSD_WELCOME_LATER;
-	return PSD_WELCOME_NOW;
+	return head->iteration > next || !is_in_window(worker, head->iteration) ? PSD_WELCOME_LATER : PSD_WELCOME_NOW;
 }
 
 static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
@@ -184,9 +180,9 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 /* One more share of a tensors' message is there: true when it was the last. */
 static bool is_whole(struct psd_worker *worker, struct psd_peer *from, unsigned peer, const struct psd_wire_head *head)
 {
-	if (++from->n_shares[head->op] < psd_streams_shares(worker->streams, head->length_bytes))
+	if (++from->ops[head->op].n_shares < psd_streams_shares(worker->streams, head->length_bytes))
 		return false;
-	from->n_shares[head->op] = 0;
+	from->ops[head->op].n_shares = 0;
 	worker->received_bytes +=
 		psd_worker_is_near(worker, peer) ? 0 : psd_worker_message_bytes(worker, head, peer, worker->self);
 	return true;
@@ -195,7 +191,7 @@ static bool is_whole(struct psd_worker *worker, struct psd_peer *from, unsigned 
 static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsigned peer,
 			 const struct psd_wire_head *head)
 {
-	from->next_iteration[head->op]++;
+	from->ops[head->op].next_iteration++;
 	psd_worker_record_arrival(worker, peer, (struct psd_task){head->iteration, head->op}, head->length_bytes);
 	psd_interpreter_arrived(&worker->interpreter, 0, (struct psd_task){head->iteration, head->op});
 }
@@ -223,11 +219,11 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 			arrived_data(worker, from, peer, head);
 		break;
 	case PSD_WIRE_READY:
-		from->next_signal[head->op]++;
+		from->ops[head->op].next_signal++;
 		psd_interpreter_announced(&worker->interpreter, task);
 		break;
 	case PSD_WIRE_BEGIN:
-		from->next_signal[head->op]++;
+		from->ops[head->op].next_signal++;
 		psd_interpreter_chosen(&worker->interpreter, task);
 		break;
 	case PSD_WIRE_REPORT: arrived_report(worker, peer, head); break;

@@ -14,7 +14,7 @@ static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
 		const struct psd_op *op = &worker->program->ops[i];
 
 		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) &&
-		    worker->peers[peer].next_iteration[i] <= iteration &&
+		    worker->peers[peer].ops[i].next_iteration <= iteration &&
 		    psd_payload_bytes_between(&op->payload, worker->layout, peer, worker->self) > 0)
 			return i;
 	}

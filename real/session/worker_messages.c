@@ -119,7 +119,7 @@ void psd_worker_announce(void *context, struct psd_task task)
 	struct psd_worker *worker = context;
 	const struct psd_wire_head head = {.kind = PSD_WIRE_READY, .op = task.op, .iteration = task.iteration};
 
-	worker->peers[worker->self].next_signal[task.op]++;
+	worker->peers[worker->self].ops[task.op].next_signal++;
 	send_small(worker, 0, &head, NULL);
 }
 
@@ -146,8 +146,8 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 	uint64_t correct = 0;
 
 	for (unsigned w = 0; w < worker->layout->workers; w++) { /* in order of rank: the sum repeats exactly */
-		progress.loss += worker->losses[row + w];
-		correct += worker->correct[row + w];
+		progress.loss += worker->reports[row + w].loss;
+		correct += worker->reports[row + w].correct;
 	}
 	progress.correct_ratio = (double)correct / (double)worker->global_batch;
 	worker->last_loss = progress.loss;
@@ -159,8 +159,7 @@ void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t i
 {
 	const size_t row = iteration % worker->loss_window;
 
-	worker->losses[row * worker->layout->workers + from] = report->loss;
-	worker->correct[row * worker->layout->workers + from] = report->correct;
+	worker->reports[row * worker->layout->workers + from] = *report;
 	if (++worker->n_reports[row] < worker->layout->workers)
 		return;
 	worker->n_reports[row] = 0;

@@ -58,14 +58,18 @@ struct psd_walk {
 	unsigned next_send, next_receive;
 };
 
+/* What comes of one operation from a peer. */
+struct psd_coming {
+	uint32_t next_iteration; /* of its next message */
+	uint32_t next_signal;	 /* of its next READY or BEGIN; from oneself: of the next READY given */
+	unsigned n_shares;	 /* of its message that is coming, how many are there */
+	double begun_sec;	 /* when that began to arrive; 0: it does not */
+};
+
 struct psd_peer {
-	uint32_t *next_iteration; /* per operation: of its next message from this peer */
-	uint32_t *next_signal;	  /* per collective: of its next READY or BEGIN from this peer; for oneself: of the next
-				     READY given */
-	uint8_t *n_shares;	  /* per operation: of its message that is coming, how many are there */
+	struct psd_coming *ops; /* one for each operation */
 	uint8_t small[PSD_WIRE_SMALL_BYTES];
 	bool has_said_bye;
-	double *begun_sec; /* per operation: when its message began to arrive; 0: it does not */
 	struct psd_wire_bye bye;
 };
 
@@ -120,9 +124,8 @@ struct psd_worker {
 	struct psd_walk walk;
 	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes */
 
-	uint32_t loss_window; /* iterations whose reports may be incomplete at a time */
-	double *losses;	      /* as many rows of one for each worker */
-	uint32_t *correct;
+	uint32_t loss_window;		 /* iterations whose reports may be incomplete at a time */
+	struct psd_wire_report *reports; /* as many rows of one for each worker */
 	uint32_t *n_reports;
 	double last_loss;
 	double alive_sec; /* when the others last heard that this host is at work */

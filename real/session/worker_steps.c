@@ -110,6 +110,6 @@ void psd_worker_step_arrived(struct psd_worker *worker, unsigned peer, const str
 
 	worker->walk.next_receive = psd_payload_next_receive(payload, worker->layout, worker->self, head->part + 1);
 	if (psd_worker_next_from(worker, head->op, peer, head->part + 1) == worker->walk.n_steps)
-		worker->peers[peer].next_iteration[head->op]++;
+		worker->peers[peer].ops[head->op].next_iteration++;
 	psd_worker_advance(worker);
 }
