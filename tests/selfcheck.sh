@@ -61,6 +61,37 @@ must_reject 'sim with "real/net/wire.h"' "sim/bad.c:1:" tests/check-layers.sh "$
 include_from real '<cuda_runtime.h>'
 must_reject 'C with <cuda_runtime.h>' "real/bad.c:1:" tests/check-layers.sh "$work/tree"
 
+# with_cell FILE COLUMN TEXT: records of which the first row of FILE.csv has another cell, or lacks its last one
+records=traces/measured/two-xeon-cores
+with_cell() {
+	rm -rf "$work/measured"
+	mkdir -p "$work/measured/machine"
+	cp "$records"/*.csv "$work/measured/machine"
+	awk -F , -v OFS=, -v column="$2" -v text="$3" '
+		/^nodes,/ { line = NR + 1 }
+		NR == line && column == "last" { NF-- }
+		NR == line && column != "last" { $column = text }
+		{ print }
+	' "$records/$1.csv" >"$work/measured/machine/$1.csv"
+	line=$(($(grep -n '^nodes,' "$records/$1.csv" | cut -d : -f 1) + 1))
+}
+
+# must_refuse_record WHAT PATTERN
+must_refuse_record() { must_reject "$1" "$2" env MEASURED_DIR="$work/measured" tests/accuracy.sh "$work"; }
+
+for seconds in abc 0 -1 nan 1x; do
+	with_cell mlp 4 "$seconds"
+	must_refuse_record "a run on record of '$seconds' s" "machine/mlp.csv:$line: 'iteration_sec' is '$seconds'"
+done
+with_cell alexnet last ""
+must_refuse_record "a run on record without its last cell" "machine/alexnet.csv:$line: [0-9]* cells, must be"
+with_cell alexnet 9 ""
+must_refuse_record "a layer on record without its time" "machine/alexnet.csv:$line: '.*forward_us' is ''"
+with_cell mlp 1 two
+must_refuse_record "a number of nodes that is none" "machine/mlp.csv:$line: 'nodes' is 'two'"
+rm "$work/measured/machine/mlp.csv" "$work/measured/machine/alexnet.csv"
+must_refuse_record "too few runs on record" "measured has [0-9]* runs on record, must be 100 or more"
+
 rm -rf "$work/tree"
 mkdir -p "$work/tree/real"
 # shellcheck disable=SC2016 # no expansion
