@@ -137,12 +137,7 @@ static enum psd_status add_node(struct reader *reader, enum psd_node_kind kind, 
 		node->key = parent->key;
 		node->key_at = parent->key_at;
 		parent->key = NULL;
-		if (parent->last)
-			parent->last->next = node;
-		else
-			parent->node->first = node;
-		parent->last = node;
-		parent->node->n_children++;
+		psd_node_hang(parent->node, &parent->last, node);
 	} else {
 		reader->document->root = node;
 	}

@@ -34,6 +34,9 @@ enum psd_status psd_document_parse(struct psd_document **document, const char *p
 void psd_document_free(struct psd_document *document);
 const struct psd_node *psd_document_root(const struct psd_document *document);
 
+/* For readers of other file forms: one child more behind *last, the newest; NULL: there is none yet. */
+void psd_node_hang(struct psd_node *parent, struct psd_node **last, struct psd_node *child);
+
 /* The child of a mapping with that key, or NULL (also when node is NULL or no mapping). Linear. */
 const struct psd_node *psd_node_child(const struct psd_node *node, const char *key);
 
@@ -51,8 +54,6 @@ enum psd_status psd_node_bytes(const struct psd_node *node, uint64_t *bytes,
 			       struct psd_error *err) PSD_MUST_CHECK; /* > 0 */
 enum psd_status psd_node_seconds(const struct psd_node *node, double *sec,
 				 struct psd_error *err) PSD_MUST_CHECK; /* >= 0 */
-enum psd_status psd_node_flop_rate(const struct psd_node *node, double *flops_per_sec,
-				   struct psd_error *err) PSD_MUST_CHECK; /* > 0 */
 enum psd_status psd_node_ratio(const struct psd_node *node, double lowest, double highest, double *ratio,
 			       struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uint64_t highest, uint64_t *count,

@@ -44,6 +44,16 @@ const struct psd_node *psd_node_child(const struct psd_node *node, const char *k
 	return NULL;
 }
 
+void psd_node_hang(struct psd_node *parent, struct psd_node **last, struct psd_node *child)
+{
+	if (*last)
+		(*last)->next = child;
+	else
+		parent->first = child;
+	*last = child;
+	parent->n_children++;
+}
+
 static unsigned least(unsigned a, unsigned b, unsigned c)
 {
 	const unsigned smaller = a < b ? a : b;
@@ -169,16 +179,6 @@ enum psd_status psd_node_seconds(const struct psd_node *node, double *sec, struc
 	if (value > highest_sec)
 		return refuse(node, err, "a time of at most 1000000s");
 	*sec = value;
-	return PSD_OK;
-}
-
-enum psd_status psd_node_flop_rate(const struct psd_node *node, double *flops_per_sec, struct psd_error *err)
-{
-	double value;
-
-	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_flop_rate(node->text, &value) || value <= 0.0)
-		return refuse(node, err, psd_units_flop_rate_help);
-	*flops_per_sec = value;
 	return PSD_OK;
 }
 

@@ -63,16 +63,6 @@ static enum psd_status take_apart(struct setting *setting, const char *text)
 	return split_path(setting, path);
 }
 
-/* One child more at the end of an opened mapping or sequence; *last is its newest one so far. */
-static void hang(struct psd_node *parent, struct psd_node **last, struct psd_node *child)
-{
-	if (*last)
-		(*last)->next = child;
-	else
-		parent->first = child;
-	*last = child;
-}
-
 /* What one step of the path names: its position among the children, or n_children when it is not there. */
 static unsigned find_child(const struct psd_node *parent, const char *step)
 {
@@ -100,9 +90,8 @@ static struct psd_node *open_at(const struct psd_node *parent, unsigned position
 		return NULL;
 	*copy = *parent;
 	copy->first = NULL;
-	if (position == copy->n_children)
-		copy->n_children++;
-	for (unsigned i = 0; i < copy->n_children; i++) {
+	copy->n_children = 0;
+	for (unsigned i = 0; i < parent->n_children || i <= position; i++) {
 		struct psd_node *twin = psd_arena_take(arena, sizeof(*twin));
 
 		if (!twin)
@@ -114,7 +103,7 @@ static struct psd_node *open_at(const struct psd_node *parent, unsigned position
 		}
 		if (i == position)
 			*down = twin;
-		hang(copy, &last, twin);
+		psd_node_hang(copy, &last, twin);
 	}
 	return copy;
 }

@@ -173,12 +173,7 @@ static enum psd_status add_field(struct parser *parser, struct message *message,
 	if (!node)
 		return out_of_memory(parser);
 	*node = (struct psd_node){.at = parser->token.at, .key = key, .key_at = key_at};
-	if (message->last)
-		message->last->next = node;
-	else
-		message->node->first = node;
-	message->last = node;
-	message->node->n_children++;
+	psd_node_hang(message->node, &message->last, node);
 	*added = node;
 	return PSD_OK;
 }
@@ -231,7 +226,7 @@ static enum psd_status parse_list(struct parser *parser, struct message *message
 	enum psd_status status = PSD_OK;
 
 	while (goes_on && !status) {
-		struct psd_node *node;
+		struct psd_node *node = NULL;
 
 		status = add_field(parser, message, key, key_at, &node);
 		if (!status)
@@ -247,7 +242,7 @@ static enum psd_status parse_list(struct parser *parser, struct message *message
 static enum psd_status parse_field(struct parser *parser, struct message *message)
 {
 	const struct psd_place key_at = parser->token.at;
-	struct psd_node *node;
+	struct psd_node *node = NULL;
 	bool has_colon, is_list = false;
 	enum psd_status status;
 	const char *key;
