@@ -48,19 +48,14 @@ double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned sender
 	return 2.0 * subject->batch * senders * (double)subject->rows * (double)subject->columns;
 }
 
-static double slower(double a_bps, double b_bps)
-{
-	return a_bps < b_bps ? a_bps : b_bps;
-}
-
 struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_network *network, double link_bps,
 				unsigned fan_in, double gemm_flops_per_sec)
 {
 	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
 	const double payload_bps = link_bps * network->payload_ratio;
 	return (struct psd_rates){
-		.send_bps = slower(payload_bps, transport_bps),
-		.receive_bps = slower(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
+		.send_bps = fmin(payload_bps, transport_bps),
+		.receive_bps = fmin(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
 		.local_bps = network->local_bps > 0 ? network->local_bps : INFINITY,
 		.latency_sec = network->latency_sec + host->latency_sec,
 		.gemm_flops_per_sec = gemm_flops_per_sec,
@@ -131,8 +126,7 @@ double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_la
 	const struct psd_members members = psd_payload_members(payload, layout);
 	if (members.n == 1)
 		return 0.0;
-	const struct psd_ways ways = {slower(rates->send_bps, rates->receive_bps), rates->local_bps,
-				      rates->latency_sec};
+	const struct psd_ways ways = {fmin(rates->send_bps, rates->receive_bps), rates->local_bps, rates->latency_sec};
 	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
 	const double alone_sec = psd_payload_alone_sec(payload, layout, transfer_sec, &ways);
 	return psd_cost_class_sec(payload, layout, rates) + (alone_sec - transfer_sec);

@@ -58,14 +58,20 @@ unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node)
 	return left < layout->workers_per_node ? left : layout->workers_per_node;
 }
 
-/* q S + r elements: the cut at shard s is s q + s r / S, which cannot overflow for any S < 2^32 */
-static uint64_t cut(uint64_t elements, uint64_t shards, uint64_t shard)
+/* q n + r elements: the i-th cut is i q + i r / n, which cannot overflow for any n < 2^32 */
+static uint64_t cut(uint64_t elements, uint64_t n, uint64_t i)
 {
-	return shard * (elements / shards) + shard * (elements % shards) / shards;
+	return i * (elements / n) + i * (elements % n) / n;
+}
+
+struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i)
+{
+	const uint64_t first = cut(elements, n, i);
+
+	return (struct psd_range){first, cut(elements, n, i + UINT64_C(1)) - first};
 }
 
 struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard)
 {
-	const uint64_t first = cut(elements, layout->shards, shard);
-	return (struct psd_range){first, cut(elements, layout->shards, shard + UINT64_C(1)) - first};
+	return psd_range_part(elements, layout->shards, shard);
 }

@@ -33,8 +33,9 @@ struct psd_range {
 	uint64_t first;
 	uint64_t elements;
 };
-/* Shard's part of so many elements: they are cut at shard * elements / shards, so parts differ by one element at most.
- */
+/* The i-th of n parts, i < n: elements are cut at i * elements / n, so parts differ by one element at most. */
+struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i);
+/* The shard's of as many parts as there are shards. */
 struct psd_range psd_layout_part(const struct psd_layout *layout, uint64_t elements, unsigned shard);
 
 #endif

@@ -66,23 +66,17 @@ unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_l
 	return payload->pattern->steps ? payload->pattern->steps(psd_payload_members(payload, layout)) : 0;
 }
 
-unsigned psd_payload_next_send(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
-			       unsigned step)
+unsigned psd_payload_next_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
+			       unsigned step, bool sends)
 {
 	const unsigned n_steps = psd_payload_steps(payload, layout);
 
-	while (step < n_steps && psd_payload_step(payload, layout, host, step).to == host)
-		step++;
-	return step;
-}
+	for (; step < n_steps; step++) {
+		const struct psd_step taken = psd_payload_step(payload, layout, host, step);
 
-unsigned psd_payload_next_receive(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
-				  unsigned step)
-{
-	const unsigned n_steps = psd_payload_steps(payload, layout);
-
-	while (step < n_steps && psd_payload_step(payload, layout, host, step).from == host)
-		step++;
+		if ((sends ? taken.to : taken.from) != host)
+			break;
+	}
 	return step;
 }
 
@@ -122,50 +116,54 @@ static uint64_t flows_between(const struct psd_payload *payload, const struct ps
 	return elements;
 }
 
-/* ---- seconds ---- */
-
-/* What one step keeps a node busy: its link, and the way inside of each of its workers. */
-struct busy {
-	uint64_t out, in; /* elements, to and from other nodes */
-	uint64_t near;	  /* the most of a worker, either way */
+/* What a member moves in a step, in elements: to and from others of its node, to and from other nodes. */
+struct moves {
+	uint64_t near_out, near_in;
+	uint64_t far_out, far_in;
 };
+
+static struct moves moves_in_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
+				  unsigned number)
+{
+	const struct psd_step step = psd_payload_step(payload, layout, host, number);
+	const unsigned node = psd_layout_node(layout, host);
+	struct moves moves = {0, 0, 0, 0};
+
+	if (step.to != host)
+		*(psd_layout_node(layout, step.to) == node ? &moves.near_out : &moves.far_out) = step.sent.elements;
+	if (step.from != host)
+		*(psd_layout_node(layout, step.from) == node ? &moves.near_in : &moves.far_in) =
+			psd_payload_step(payload, layout, step.from, number).sent.elements;
+	return moves;
+}
 
 static uint64_t larger(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-static void add_step(struct busy *busy, const struct psd_payload *payload, const struct psd_layout *layout,
-		     unsigned host, unsigned number)
-{
-	const struct psd_step step = psd_payload_step(payload, layout, host, number);
-	const unsigned node = psd_layout_node(layout, host);
-	const uint64_t sent = step.to == host ? 0 : step.sent.elements;
-	const uint64_t received =
-		step.from == host ? 0 : psd_payload_step(payload, layout, step.from, number).sent.elements;
-
-	if (psd_layout_node(layout, step.to) == node)
-		busy->near = larger(busy->near, sent);
-	else
-		busy->out += sent;
-	if (psd_layout_node(layout, step.from) == node)
-		busy->near = larger(busy->near, received);
-	else
-		busy->in += received;
-}
-
-static struct busy busy_in_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node,
-				unsigned number)
+/* A node's link carries what all its members move, its inside what each moves by itself: of that the most. */
+static struct moves node_moves(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node,
+			       unsigned number)
 {
 	const struct psd_group group = psd_payload_group(payload, layout);
 	const unsigned first = node * layout->workers_per_node, end = first + psd_layout_workers_on(layout, node);
-	struct busy busy = {0, 0, 0};
+	struct moves sum = {0, 0, 0, 0};
 
-	for (unsigned host = first; host < end; host++)
-		if (psd_group_has(group, host))
-			add_step(&busy, payload, layout, host, number);
-	return busy;
+	for (unsigned host = first; host < end; host++) {
+		if (!psd_group_has(group, host))
+			continue;
+		const struct moves moves = moves_in_step(payload, layout, host, number);
+
+		sum.near_out = larger(sum.near_out, moves.near_out);
+		sum.near_in = larger(sum.near_in, moves.near_in);
+		sum.far_out += moves.far_out;
+		sum.far_in += moves.far_in;
+	}
+	return sum;
 }
+
+/* ---- seconds ---- */
 
 /* As if all members began each step together: it takes as long as its busiest node or worker. */
 static double walk_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_ways *ways)
@@ -177,10 +175,11 @@ static double walk_sec(const struct psd_payload *payload, const struct psd_layou
 		double step_sec = 0.0;
 
 		for (unsigned node = 0; node < layout->nodes; node++) {
-			const struct busy busy = busy_in_step(payload, layout, node, s);
-			const uint64_t far = larger(busy.out, busy.in);
+			const struct moves moves = node_moves(payload, layout, node, s);
+			const uint64_t near = larger(moves.near_out, moves.near_in);
+			const uint64_t far = larger(moves.far_out, moves.far_in);
 
-			step_sec = fmax(step_sec, bits * (double)busy.near / ways->near_bps);
+			step_sec = fmax(step_sec, bits * (double)near / ways->near_bps);
 			if (far > 0)
 				step_sec = fmax(step_sec, bits * (double)far / ways->far_bps + ways->latency_sec);
 		}
@@ -211,30 +210,17 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 	return flows_between(payload, layout, from, to) * payload->value_bytes;
 }
 
-static void add_steps(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
-		      struct psd_traffic *traffic)
-{
-	const unsigned n_steps = psd_payload_steps(payload, layout), node = psd_layout_node(layout, host);
-
-	for (unsigned s = 0; s < n_steps; s++) {
-		const struct psd_step step = psd_payload_step(payload, layout, host, s);
-
-		if (psd_layout_node(layout, step.to) != node)
-			traffic->sent_bytes += step.sent.elements;
-		if (psd_layout_node(layout, step.from) != node)
-			traffic->received_bytes += psd_payload_step(payload, layout, step.from, s).sent.elements;
-	}
-}
-
-/* By all steps of the members on a node: what they send to other nodes, and what comes from there. */
+/* Elements, by all steps. */
 static struct psd_traffic walk_node(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
 {
-	const unsigned first = node * layout->workers_per_node;
 	struct psd_traffic traffic = {0, 0};
 
-	for (unsigned host = first; host < layout->workers && psd_layout_node(layout, host) == node; host++)
-		if (psd_payload_has_member(payload, layout, host))
-			add_steps(payload, layout, host, &traffic);
+	for (unsigned s = 0; s < psd_payload_steps(payload, layout); s++) {
+		const struct moves moves = node_moves(payload, layout, node, s);
+
+		traffic.sent_bytes += moves.far_out;
+		traffic.received_bytes += moves.far_in;
+	}
 	return traffic;
 }
 
@@ -259,18 +245,15 @@ struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, c
 /* By all steps of a worker: what stays on its node, one way or the other. */
 static double walk_worker(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
 {
-	const unsigned n_steps = psd_payload_steps(payload, layout), node = psd_layout_node(layout, host);
-	double sent = 0.0, received = 0.0;
+	uint64_t sent = 0, received = 0;
 
-	for (unsigned s = 0; s < n_steps; s++) {
-		const struct psd_step step = psd_payload_step(payload, layout, host, s);
+	for (unsigned s = 0; s < psd_payload_steps(payload, layout); s++) {
+		const struct moves moves = moves_in_step(payload, layout, host, s);
 
-		if (step.to != host && psd_layout_node(layout, step.to) == node)
-			sent += (double)step.sent.elements;
-		if (step.from != host && psd_layout_node(layout, step.from) == node)
-			received += (double)psd_payload_step(payload, layout, step.from, s).sent.elements;
+		sent += moves.near_out;
+		received += moves.near_in;
 	}
-	return fmax(sent, received);
+	return (double)larger(sent, received);
 }
 
 double psd_payload_local_elements(const struct psd_payload *payload, const struct psd_layout *layout)

@@ -127,12 +127,10 @@ struct psd_step psd_payload_step(const struct psd_payload *payload, const struct
 				 unsigned step);
 /* Steps of the payload's pattern; 0: all at once. */
 unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout);
-/* The first step from `step` on in which a member sends, or receives, something; psd_payload_steps() when there is
- * none. */
-unsigned psd_payload_next_send(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
-			       unsigned step);
-unsigned psd_payload_next_receive(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
-				  unsigned step);
+/* The first step from `step` on in which a member sends something, or, if not `sends`, receives something;
+ * psd_payload_steps() when there is none. */
+unsigned psd_payload_next_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
+			       unsigned step, bool sends);
 /* Seconds of a stepwise payload, as psd_pattern.alone_sec. */
 double psd_payload_alone_sec(const struct psd_payload *payload, const struct psd_layout *layout, double transfer_sec,
 			     const struct psd_ways *ways);

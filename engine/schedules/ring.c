@@ -4,17 +4,6 @@
 
 #include "engine/schedules/pattern.h"
 
-/* q P + r elements: the cut before chunk c is c q + c r / P, which cannot overflow. */
-static uint64_t cut(uint64_t elements, unsigned workers, unsigned chunk)
-{
-	return chunk * (elements / workers) + chunk * (elements % workers) / workers;
-}
-
-static uint64_t chunk_elements(uint64_t elements, unsigned workers, unsigned chunk)
-{
-	return cut(elements, workers, chunk + 1) - cut(elements, workers, chunk);
-}
-
 static unsigned steps(struct psd_members members)
 {
 	return 2 * (members.n - 1);
@@ -28,12 +17,11 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 	const unsigned back = adds ? step : step - (n - 1);
 	const unsigned start = adds ? rank : rank + 1;
 	const unsigned chunk = (start + n - back) % n;
-	const uint64_t first = cut(elements, n, chunk);
 
 	return (struct psd_step){
 		.to = (rank + 1) % n,
 		.from = (rank + n - 1) % n,
-		.sent = {first, cut(elements, n, chunk + 1) - first},
+		.sent = psd_range_part(elements, n, chunk),
 		.adds = adds,
 	};
 }
@@ -43,8 +31,8 @@ static uint64_t sent_elements(uint64_t elements, unsigned workers, unsigned rank
 {
 	if (workers == 1)
 		return 0;
-	return 2 * elements - chunk_elements(elements, workers, (rank + 1) % workers) -
-	       chunk_elements(elements, workers, (rank + 2) % workers);
+	return 2 * elements - psd_range_part(elements, workers, (rank + 1) % workers).elements -
+	       psd_range_part(elements, workers, (rank + 2) % workers).elements;
 }
 
 static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)

@@ -39,8 +39,8 @@ static void send_step(struct psd_worker *worker)
 	psd_streams_send(worker->streams, step.to, &head, pieces,
 			 psd_worker_step_pieces(worker, walk->task, &step, pieces));
 	psd_worker_count_sent(worker, step.to, &head);
-	walk->next_send = psd_payload_next_send(&worker->program->ops[walk->task.op].payload, worker->layout,
-						worker->self, walk->next_send + 1);
+	walk->next_send = psd_payload_next_step(&worker->program->ops[walk->task.op].payload, worker->layout,
+						worker->self, walk->next_send + 1, true);
 	walk->is_sending = true;
 }
 
@@ -73,8 +73,8 @@ void psd_worker_collective(void *context, struct psd_task task)
 		.is_active = true,
 		.is_waiting = class_sec > 0.0,
 		.n_steps = psd_payload_steps(payload, worker->layout),
-		.next_send = psd_payload_next_send(payload, worker->layout, worker->self, 0),
-		.next_receive = psd_payload_next_receive(payload, worker->layout, worker->self, 0),
+		.next_send = psd_payload_next_step(payload, worker->layout, worker->self, 0, true),
+		.next_receive = psd_payload_next_step(payload, worker->layout, worker->self, 0, false),
 	};
 	if (class_sec > 0.0)
 		psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, task, class_sec);
@@ -108,7 +108,7 @@ void psd_worker_step_arrived(struct psd_worker *worker, unsigned peer, const str
 {
 	const struct psd_payload *payload = &worker->program->ops[head->op].payload;
 
-	worker->walk.next_receive = psd_payload_next_receive(payload, worker->layout, worker->self, head->part + 1);
+	worker->walk.next_receive = psd_payload_next_step(payload, worker->layout, worker->self, head->part + 1, false);
 	if (psd_worker_next_from(worker, head->op, peer, head->part + 1) == worker->walk.n_steps)
 		worker->peers[peer].ops[head->op].next_iteration++;
 	psd_worker_advance(worker);

@@ -53,7 +53,7 @@ static bool is_awaited(const struct psd_simulation *sim, unsigned to, unsigned f
 	unsigned awaited = sim->walks[to].next_receive;
 
 	while (awaited < step && psd_payload_step(payload, sim->layout, to, awaited).from == from)
-		awaited = psd_payload_next_receive(payload, sim->layout, to, awaited + 1);
+		awaited = psd_payload_next_step(payload, sim->layout, to, awaited + 1, false);
 	return awaited >= step;
 }
 
@@ -85,7 +85,7 @@ static void advance(struct psd_simulation *sim, unsigned host)
 	const struct psd_step step = psd_payload_step(payload, sim->layout, host, walk->next_send);
 	if (!is_awaited(sim, step.to, host, walk->next_send))
 		return;
-	walk->next_send = psd_payload_next_send(payload, sim->layout, host, walk->next_send + 1);
+	walk->next_send = psd_payload_next_step(payload, sim->layout, host, walk->next_send + 1, true);
 	send_message(sim, host, &step);
 }
 
@@ -100,8 +100,8 @@ void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first)
 		sim->walks[host] = (struct psd_walk){
 			.task = sim->walks[first].task,
 			.n_left = group.n,
-			.next_send = psd_payload_next_send(payload, sim->layout, host, 0),
-			.next_receive = psd_payload_next_receive(payload, sim->layout, host, 0),
+			.next_send = psd_payload_next_step(payload, sim->layout, host, 0, true),
+			.next_receive = psd_payload_next_step(payload, sim->layout, host, 0, false),
 		};
 	}
 	for (unsigned rank = 0; rank < group.n; rank++)
@@ -124,7 +124,7 @@ void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host)
 	struct psd_walk *walk = &sim->walks[host];
 	const struct psd_payload *payload = payload_of(sim, host);
 
-	walk->next_receive = psd_payload_next_receive(payload, sim->layout, host, walk->next_receive + 1);
+	walk->next_receive = psd_payload_next_step(payload, sim->layout, host, walk->next_receive + 1, false);
 	const unsigned awaited = walk->next_receive;
 	advance(sim, host);
 	if (awaited < psd_payload_steps(payload, sim->layout))
