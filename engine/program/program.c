@@ -10,60 +10,43 @@ const char *const psd_op_kind_names[PSD_OP_KINDS + 1] = {
 	"rebuild", "apply",    "collective", "gate", "barrier", "next",	   NULL,
 };
 
-static uint32_t *grow(uint32_t *array, uint32_t *capacity, bool *is_out_of_memory)
+/* The array with room for one entry more; NULL without memory, then it stays as it is. */
+static void *grow(struct psd_builder *b, void *array, uint32_t n, uint32_t *capacity, size_t entry_bytes)
 {
-	const uint32_t wanted = *capacity > 0 ? *capacity * 2 : 256;
-	uint32_t *grown = realloc(array, wanted * sizeof(*grown));
-	if (grown == NULL) {
-		*is_out_of_memory = true;
+	if (n < *capacity)
 		return array;
-	}
-	*capacity = wanted;
+	const uint32_t wanted = n > 0 ? 2 * n : 256;
+	void *grown = realloc(array, wanted * entry_bytes);
+	if (grown == NULL)
+		b->is_out_of_memory = true;
+	else
+		*capacity = wanted;
 	return grown;
 }
 
 uint32_t psd_builder_add_op(struct psd_builder *b, const struct psd_op *op)
 {
 	struct psd_program *program = &b->program;
-	if (program->n_ops == b->ops_capacity) {
-		const uint32_t wanted = b->ops_capacity > 0 ? b->ops_capacity * 2 : 256;
-		struct psd_op *grown = realloc(program->ops, wanted * sizeof(*grown));
-		if (grown == NULL) {
-			b->is_out_of_memory = true;
-			return 0;
-		}
-		program->ops = grown;
-		b->ops_capacity = wanted;
-	}
-	program->ops[program->n_ops] = *op;
+	struct psd_op *ops = grow(b, program->ops, program->n_ops, &b->ops_capacity, sizeof(*ops));
+	if (ops == NULL)
+		return 0;
+	program->ops = ops;
+	ops[program->n_ops] = *op;
 	return program->n_ops++;
 }
 
-/* Edges are collected as (before, waits) and sorted into both directions at the end. */
 void psd_builder_after_iterations(struct psd_builder *b, uint32_t waits, uint32_t before, uint32_t distance)
 {
-	struct psd_program *program = &b->program;
+	struct psd_builder_edge *edges;
 	if (before == PSD_NO_OP || waits == PSD_NO_OP)
 		return;
-	if (program->n_edges == b->edges_capacity) {
-		const uint32_t wanted = b->edges_capacity > 0 ? b->edges_capacity * 2 : 1024;
-		struct psd_edge *from = realloc(program->dependencies, wanted * sizeof(*from));
-		if (from != NULL)
-			program->dependencies = from;
-		struct psd_edge *to = realloc(program->dependents, wanted * sizeof(*to));
-		if (to != NULL)
-			program->dependents = to;
-		if (from == NULL || to == NULL) {
-			b->is_out_of_memory = true;
-			return;
-		}
-		b->edges_capacity = wanted;
-	}
-	program->dependencies[program->n_edges] = (struct psd_edge){before, distance};
-	program->dependents[program->n_edges] = (struct psd_edge){waits, distance};
-	program->n_edges++;
-	if (program->window <= distance)
-		program->window = distance + 1;
+	edges = grow(b, b->edges, b->n_edges, &b->edges_capacity, sizeof(*edges));
+	if (edges == NULL)
+		return;
+	b->edges = edges;
+	edges[b->n_edges++] = (struct psd_builder_edge){before, waits, distance};
+	if (b->program.window <= distance)
+		b->program.window = distance + 1;
 }
 
 void psd_builder_after(struct psd_builder *b, uint32_t waits, uint32_t before)
@@ -79,12 +62,11 @@ uint32_t psd_builder_add_gate(struct psd_builder *b, enum psd_where where)
 
 void psd_builder_add_done(struct psd_builder *b, const struct psd_stage *stage, uint32_t op)
 {
-	if (b->n_done + 2 > b->done_capacity)
-		b->done_ops = grow(b->done_ops, &b->done_capacity, &b->is_out_of_memory);
-	if (b->is_out_of_memory)
+	struct psd_builder_done *done = grow(b, b->done, b->n_done, &b->done_capacity, sizeof(*done));
+	if (done == NULL)
 		return;
-	b->done_ops[b->n_done++] = (uint32_t)stage->item_index;
-	b->done_ops[b->n_done++] = op;
+	b->done = done;
+	done[b->n_done++] = (struct psd_builder_done){stage->item_index, op};
 }
 
 /* ---- compute ---- */
@@ -213,58 +195,53 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 	psd_builder_after(b, barrier, b->backward_end);
 	psd_builder_after(b, next, barrier);
 	psd_builder_after_iterations(b, first_forward, next, 1);
-	const uint32_t *done = b->done_ops;
-	for (uint32_t i = 0; i < b->n_done && !b->is_out_of_memory; i += 2) {
+	for (uint32_t i = 0; i < b->n_done && !b->is_out_of_memory; i++) {
+		const struct psd_plan_item *item = &b->plan->items[b->done[i].item];
 		if (waits_for_all) {
-			psd_builder_after(b, barrier, done[i + 1]);
+			psd_builder_after(b, barrier, b->done[i].op);
 			continue;
 		}
-		forward_after(b, first_forward, &b->plan->items[done[i]], done[i + 1]);
-		if (psd_plan_has_layer(b->plan, &b->plan->items[done[i]], b->program.ops[first_forward].layer))
-			psd_builder_after(b, next, done[i + 1]);
+		forward_after(b, first_forward, item, b->done[i].op);
+		if (psd_plan_has_layer(b->plan, item, b->program.ops[first_forward].layer))
+			psd_builder_after(b, next, b->done[i].op);
 	}
 	b->program.next_op = next;
 }
 
 /* ---- edges into rows ---- */
 
-static enum psd_status sort_edges(struct psd_program *program, struct psd_error *err)
+/* In the order in which they were collected, of each operation. */
+static enum psd_status sort_edges(const struct psd_builder *b, struct psd_program *program, struct psd_error *err)
 {
-	const uint32_t n_edges = program->n_edges;
-	struct psd_edge *before = program->dependencies; /* edge i: before[i].op, then waits[i].op */
-	struct psd_edge *waits = program->dependents;
-	struct psd_edge *dependencies = malloc((n_edges + 1) * sizeof(*dependencies));
-	struct psd_edge *dependents = malloc((n_edges + 1) * sizeof(*dependents));
-	if (dependencies == NULL || dependents == NULL) {
-		free(dependencies);
-		free(dependents);
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program of %u edges", n_edges);
-	}
-	for (uint32_t i = 0; i < n_edges; i++) {
-		program->ops[waits[i].op].n_dependencies++;
-		program->ops[before[i].op].n_dependents++;
+	program->n_edges = b->n_edges;
+	program->dependencies = malloc((b->n_edges + 1) * sizeof(*program->dependencies));
+	program->dependents = malloc((b->n_edges + 1) * sizeof(*program->dependents));
+	if (program->dependencies == NULL || program->dependents == NULL)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program of %u edges",
+				     b->n_edges);
+	for (uint32_t i = 0; i < b->n_edges; i++) {
+		program->ops[b->edges[i].waits].n_dependencies++;
+		program->ops[b->edges[i].before].n_dependents++;
 	}
 	uint32_t first_dependency = 0;
 	uint32_t first_dependent = 0;
-	for (uint32_t op = 0; op < program->n_ops; op++) {
-		program->ops[op].first_dependency = first_dependency;
-		program->ops[op].first_dependent = first_dependent;
-		program->has_groups = program->has_groups || program->ops[op].payload.group.n > 0;
-		first_dependency += program->ops[op].n_dependencies;
-		first_dependent += program->ops[op].n_dependents;
-		program->ops[op].n_dependencies = 0;
-		program->ops[op].n_dependents = 0;
+	for (struct psd_op *op = program->ops; op < program->ops + program->n_ops; op++) {
+		op->first_dependency = first_dependency;
+		op->first_dependent = first_dependent;
+		first_dependency += op->n_dependencies;
+		first_dependent += op->n_dependents;
+		op->n_dependencies = op->n_dependents = 0;
+		program->has_groups = program->has_groups || op->payload.group.n > 0;
 	}
-	for (uint32_t i = 0; i < n_edges; i++) {
-		struct psd_op *waiting = &program->ops[waits[i].op];
-		struct psd_op *earlier = &program->ops[before[i].op];
-		dependencies[waiting->first_dependency + waiting->n_dependencies++] = before[i];
-		dependents[earlier->first_dependent + earlier->n_dependents++] = waits[i];
+	for (uint32_t i = 0; i < b->n_edges; i++) {
+		const struct psd_builder_edge *edge = &b->edges[i];
+		struct psd_op *waits = &program->ops[edge->waits];
+		struct psd_op *before = &program->ops[edge->before];
+		program->dependencies[waits->first_dependency + waits->n_dependencies++] =
+			(struct psd_edge){edge->before, edge->distance};
+		program->dependents[before->first_dependent + before->n_dependents++] =
+			(struct psd_edge){edge->waits, edge->distance};
 	}
-	free(before);
-	free(waits);
-	program->dependencies = dependencies;
-	program->dependents = dependents;
 	return PSD_OK;
 }
 
@@ -283,7 +260,7 @@ enum psd_status psd_builder_close(struct psd_builder *b, struct psd_program *pro
 {
 	const enum psd_status status =
 		b->is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a program")
-				    : sort_edges(&b->program, err);
+				    : sort_edges(b, &b->program, err);
 	if (status == PSD_OK) {
 		*program = b->program;
 		b->program = (struct psd_program){0};
@@ -295,7 +272,8 @@ enum psd_status psd_builder_close(struct psd_builder *b, struct psd_program *pro
 void psd_builder_release(struct psd_builder *b)
 {
 	free(b->backward_of_layer);
-	free(b->done_ops);
+	free(b->edges);
+	free(b->done);
 	psd_program_release(&b->program);
 }
 

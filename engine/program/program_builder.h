@@ -7,12 +7,26 @@
 
 #define PSD_NO_OP UINT32_MAX
 
+/* `waits` cannot start before `before`, of so many iterations earlier, is done. */
+struct psd_builder_edge {
+	uint32_t before, waits, distance;
+};
+
+/* Operation that ends an item's synchronisation on a host. */
+struct psd_builder_done {
+	int item;
+	uint32_t op;
+};
+
 /* Grows arrays of operations and edges; remembers a failed allocation instead of reporting each. */
 struct psd_builder {
 	const struct psd_plan *plan;
-	struct psd_program program;
+	struct psd_program program; /* as yet without edges */
 	uint32_t ops_capacity;
-	uint32_t edges_capacity;
+	struct psd_builder_edge *edges;
+	uint32_t n_edges, edges_capacity;
+	struct psd_builder_done *done;
+	uint32_t n_done, done_capacity;
 	bool is_out_of_memory;
 	uint32_t *backward_of_layer;
 	uint32_t backward_end;	/* the backward operation of the first layer: the last one to run */
@@ -20,18 +34,17 @@ struct psd_builder {
 	uint32_t gate_copied_out;
 	uint32_t gate_pushed;
 	uint32_t gate_pulled;
-	uint32_t *done_ops; /* pairs of item and operation that ends its synchronisation on a host */
-	uint32_t n_done;
-	uint32_t done_capacity;
 };
 
-/* For psd_builder_close() to release, which fills *program unless something failed. PSD_ENOMEM. */
+/* *builder is ready for operations on success, and released by either of the next two. PSD_ENOMEM. */
 enum psd_status psd_builder_open(struct psd_builder *builder, const struct psd_plan *plan,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* What close has not been called for. */
-void psd_builder_release(struct psd_builder *builder);
+/* Fills *program with what was appended, for psd_program_release(), and releases the builder also where that fails:
+ * PSD_ENOMEM, now or in any call before. */
 enum psd_status psd_builder_close(struct psd_builder *builder, struct psd_program *program,
 				  struct psd_error *err) PSD_MUST_CHECK;
+/* Gives up what was appended. */
+void psd_builder_release(struct psd_builder *builder);
 
 /* Appends forward and backward operations of all layers; they come first in a program. Returns the first forward one.
  */

@@ -253,11 +253,6 @@ bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task)
 	return true;
 }
 
-const struct psd_ready *psd_sched_peek(const struct psd_sched *sched, enum psd_resource resource)
-{
-	return sched->queues[resource].n > 0 ? &sched->queues[resource].entries[0] : NULL;
-}
-
 bool psd_sched_take(struct psd_sched *sched, enum psd_resource resource, struct psd_task *task)
 {
 	struct psd_ready entry;

@@ -80,9 +80,8 @@ void psd_sched_finish(struct psd_sched *sched, struct psd_task task);
 void psd_sched_arrive(struct psd_sched *sched, struct psd_task receive);
 /* Takes a ready task that needs no resource or is a collective; false when there is none. */
 bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task);
-/* The task a free resource should start: smallest rank, then iteration, then operation number. Peek leaves it in the
- * queue. */
-const struct psd_ready *psd_sched_peek(const struct psd_sched *sched, enum psd_resource resource);
+/* The task a free resource should start: smallest rank, then iteration, then operation number; false when there is
+ * none. */
 bool psd_sched_take(struct psd_sched *sched, enum psd_resource resource, struct psd_task *task);
 /* What an operation of the oldest iteration still waits for; PSD_DONE: it is done. */
 uint32_t psd_sched_waiting(const struct psd_sched *sched, uint32_t op);

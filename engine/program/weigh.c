@@ -42,8 +42,8 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 	return op->work_sec;
 }
 
-/* From the first operation to the end of the last that ends the item. Edges go from earlier operations to later ones,
- * as yet unsorted. */
+/* From the first operation to the end of the last that ends the item. Edges go from earlier operations to later ones.
+ */
 static double longest_chain_sec(const struct psd_builder *b, double *end_sec)
 {
 	const struct psd_program *program = &b->program;
@@ -53,13 +53,13 @@ static double longest_chain_sec(const struct psd_builder *b, double *end_sec)
 		const struct psd_op *op = &program->ops[i];
 		double begin_sec = op->kind == PSD_OP_RECEIVE ? end_sec[op->match] : 0.0;
 
-		for (uint32_t e = 0; e < program->n_edges; e++)
-			if (program->dependents[e].op == i)
-				begin_sec = fmax(begin_sec, end_sec[program->dependencies[e].op]);
+		for (uint32_t e = 0; e < b->n_edges; e++)
+			if (b->edges[e].waits == i)
+				begin_sec = fmax(begin_sec, end_sec[b->edges[e].before]);
 		end_sec[i] = begin_sec + op_sec(b->plan, op);
 	}
-	for (uint32_t i = 0; i < b->n_done; i += 2)
-		chain_sec = fmax(chain_sec, end_sec[b->done_ops[i + 1]]);
+	for (uint32_t i = 0; i < b->n_done; i++)
+		chain_sec = fmax(chain_sec, end_sec[b->done[i].op]);
 	return chain_sec;
 }
 
