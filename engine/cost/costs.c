@@ -127,6 +127,7 @@ enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_
 	for (unsigned i = 0; i < graph->n_layers; i++)
 		fill_layer(&fresh, graph, i, &roofline, batch);
 	fresh.gemm_flops_per_sec = roofline.gemm_flops_per_sec;
+	fresh.has_own_memory = !device->shares_memory;
 	status = psd_costs_settle(&fresh, PSD_NOWHERE, batch, images_per_sec, err);
 	if (status)
 		psd_costs_release(&fresh);

@@ -21,6 +21,7 @@ struct psd_costs {
 	unsigned n_layers;
 	double compute_sec;	   /* sum of all */
 	double gemm_flops_per_sec; /* of other workers' samples in factor rebuilds; one's own are in backward_sec */
+	bool has_own_memory;	   /* the device, so that tensors are copied between it and its host */
 	enum psd_costs_source source;
 };
 

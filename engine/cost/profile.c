@@ -1,5 +1,6 @@
 /* The reader of compute profiles (traces/profiles/README.md). Refuses a profile that does not say where it comes from,
  * and one whose layers are not exactly the graph's. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,17 @@ static bool is_source(const char *text)
 	return false;
 }
 
+/* By its first word, as in "cpu, 2 at a time". A device that the table does not have is taken for an accelerator. */
+static bool has_own_memory(const char *device_text)
+{
+	char name[32];
+	const struct psd_device *device;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(device_text, " ,;("), device_text);
+	device = psd_device_find(name);
+	return !device || !device->shares_memory;
+}
+
 static enum psd_status check_head(struct profile *profile, unsigned batch)
 {
 	const char *const *head = profile->head;
@@ -76,6 +88,7 @@ static enum psd_status check_head(struct profile *profile, unsigned batch)
 		return refuse_head(profile, GEMM, psd_units_flop_rate_help);
 	while (strcmp(head[KIND], psd_costs_source_names[profile->costs->source]))
 		profile->costs->source++;
+	profile->costs->has_own_memory = has_own_memory(head[DEVICE]);
 	profile->batch_ratio = batch / (double)profile_batch;
 	return psd_csv_check_header(&profile->csv, header, profile->err);
 }

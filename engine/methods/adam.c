@@ -11,17 +11,13 @@ static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage, u
 {
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
-	const uint64_t bytes = elements * b->plan->value_bytes;
-	const uint32_t out = psd_builder_add_copy(b, stage, PSD_OP_COPY_OUT, PSD_WHERE_ROOT, bytes, applied);
+	const uint32_t out = psd_builder_add_copy_out(b, stage, &down, elements, applied);
 	const struct psd_message matrix = psd_builder_add_message(b, &reply, &down, elements);
 
 	psd_builder_after(b, matrix.send, out);
-	psd_builder_after(b, b->gate_pulled, matrix.receive);
 	/* the root's own device holds the matrix already, but takes part in the copy like every worker */
-	const uint32_t in = psd_builder_add_copy(b, stage, PSD_OP_COPY_IN, PSD_WHERE_WORKERS, bytes, matrix.receive);
+	const uint32_t in = psd_builder_add_arrival(b, stage, &down, elements, matrix.receive, b->gate_pulled);
 	psd_builder_after(b, in, applied);
-	if (in != matrix.receive)
-		psd_builder_after(b, in, b->gate_pulled);
 	psd_builder_add_done(b, stage, in);
 }
 
@@ -43,7 +39,7 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 const struct psd_method psd_method_adam = {
 	.name = "adam",
 	.pattern = &psd_to_root,
-	.needs_factors = true,
+	.keeps = {[PSD_BUFFER_FACTORS] = true, [PSD_BUFFER_HISTORY] = true},
 	.is_sliced = true,
 	.has_root = true,
 	.unroll = unroll,

@@ -3,27 +3,22 @@
 
 static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 {
-	const struct psd_plan_item *item = stage->item;
-	const uint64_t bytes = item->subject.elements * b->plan->value_bytes;
+	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
+					PSD_BUFFER_GRADIENT, PSD_BUFFER_GRADIENT};
+	const uint64_t elements = stage->item->subject.elements;
 
 	if (b->plan->layout.workers == 1) {
 		psd_builder_add_lone_worker(b, stage);
 		return;
 	}
-	const uint32_t out = psd_builder_add_departure(b, stage, bytes);
-	struct psd_op op = psd_stage_op(stage, PSD_OP_COLLECTIVE, PSD_RESOURCE_NIC, PSD_WHERE_WORKERS);
-	op.source = op.target = PSD_BUFFER_GRADIENT;
-	op.payload = (struct psd_payload){
-		.pattern = item->method->pattern,
-		.elements = item->subject.elements,
-		.value_bytes = b->plan->value_bytes,
-	};
-	op.bytes = bytes;
+	const uint32_t out = psd_builder_add_departure(b, stage, &route, elements);
+	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &route, elements);
 	const uint32_t sum = psd_builder_add_op(b, &op);
 	psd_builder_after_departure(b, sum, out);
-	const uint32_t in = psd_builder_add_copy(b, stage, PSD_OP_COPY_IN, PSD_WHERE_WORKERS, bytes, sum);
+	const uint32_t in = psd_builder_add_arrival(b, stage, &route, elements, sum, PSD_NO_OP);
 	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, in));
 }
 
-#define BY_PATTERN(identifier, text) {.name = (text), .pattern = &psd_##identifier, .unroll = unroll},
+#define BY_PATTERN(identifier, text)                                                                                   \
+	{.name = (text), .pattern = &psd_##identifier, .keeps = {[PSD_BUFFER_HISTORY] = true}, .unroll = unroll},
 const struct psd_method psd_method_all_reduces[] = {PSD_ALL_REDUCES(BY_PATTERN)};

@@ -3,7 +3,7 @@
 
 static const struct psd_route up = {&psd_push, PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_BUFFER_GRADIENT,
 				    PSD_BUFFER_RECEIVED};
-static const struct psd_route down = {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PARAMETER,
+static const struct psd_route down = {&psd_pull, PSD_WHERE_SHARDS, PSD_WHERE_WORKERS, PSD_BUFFER_PART,
 				      PSD_BUFFER_PARAMETER};
 
 static uint32_t add_reduce(struct psd_builder *b, const struct psd_stage *stage, uint64_t elements)
@@ -20,7 +20,7 @@ static uint32_t add_reduce(struct psd_builder *b, const struct psd_stage *stage,
 /* Gradients leave, and come together at the shards; returns what applies them. */
 static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, uint64_t elements)
 {
-	const uint32_t out = psd_builder_add_departure(b, stage, elements * b->plan->value_bytes);
+	const uint32_t out = psd_builder_add_departure(b, stage, &up, elements);
 	const struct psd_message push = psd_builder_add_message(b, stage, &up, elements);
 	psd_builder_after_departure(b, push.send, out);
 	const uint32_t reduce = add_reduce(b, stage, elements);
@@ -54,12 +54,7 @@ static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage)
 	psd_builder_after(b, pull.send, reduce);
 	psd_builder_after(b, pull.send, b->gate_pushed);
 	const uint32_t arrived = add_both(b, pull.receive, reduce);
-	psd_builder_after(b, b->gate_pulled, arrived);
-	const uint32_t in = psd_builder_add_copy(b, stage, PSD_OP_COPY_IN, PSD_WHERE_WORKERS,
-						 elements * b->plan->value_bytes, arrived);
-	if (in != arrived)
-		psd_builder_after(b, in, b->gate_pulled);
-	psd_builder_add_done(b, stage, in);
+	psd_builder_add_done(b, stage, psd_builder_add_arrival(b, stage, &down, elements, arrived, b->gate_pulled));
 }
 
 static void unroll(struct psd_builder *b, const struct psd_stage *whole)
@@ -71,4 +66,9 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 }
 
 const struct psd_method psd_method_ps = {
-	.name = "ps", .pattern = &psd_push, .is_sliced = true, .has_parts = true, .unroll = unroll};
+	.name = "ps",
+	.pattern = &psd_push,
+	.keeps = {[PSD_BUFFER_PART] = true, [PSD_BUFFER_PART_HISTORY] = true, [PSD_BUFFER_RECEIVED] = true},
+	.is_sliced = true,
+	.unroll = unroll,
+};

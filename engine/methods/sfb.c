@@ -15,4 +15,8 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 }
 
 const struct psd_method psd_method_sfb = {
-	.name = "sfb", .pattern = &psd_broadcast, .needs_factors = true, .unroll = unroll};
+	.name = "sfb",
+	.pattern = &psd_broadcast,
+	.keeps = {[PSD_BUFFER_FACTORS] = true, [PSD_BUFFER_HISTORY] = true},
+	.unroll = unroll,
+};

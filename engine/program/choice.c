@@ -65,7 +65,14 @@ bool psd_choice_may_take_factors(const struct psd_system *system)
 {
 	const struct choice choice = choice_of(system);
 
-	return choice.takes_factors || choice.matrix->needs_factors;
+	return choice.takes_factors || choice.matrix->keeps[PSD_BUFFER_FACTORS];
+}
+
+bool psd_choice_may_take_steps(const struct psd_system *system)
+{
+	const struct choice choice = choice_of(system);
+
+	return choice.dense->pattern->steps || (choice.takes_any && system->rule == PSD_RULE_SECONDS);
 }
 
 const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const struct psd_plan_item *item)

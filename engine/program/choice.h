@@ -16,6 +16,8 @@ struct psd_alternative {
 void psd_choice_candidates(struct psd_plan *plan);
 /* False: the system takes no item by its factors. */
 bool psd_choice_may_take_factors(const struct psd_system *system);
+/* False: the system sums no item step by step. */
+bool psd_choice_may_take_steps(const struct psd_system *system);
 /* False: the system leaves no choice. */
 bool psd_choice_is_open(const struct psd_system *system);
 

@@ -113,17 +113,20 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 {
 	struct psd_host_state *host = &in->hosts[h];
 	const struct psd_op *op = op_of(in, task);
+	if (resource != PSD_RESOURCE_NIC && op->work_sec == 0.0 && !in->seam.does_real_work) {
+		psd_sched_finish(&host->sched, task);
+		return true;
+	}
 	host->is_busy[resource] = true;
 	host->running[resource] = task;
 	host->started_sec[resource] = in->seam.now(in->seam.context);
 	psd_account_begin(&in->account, h, op, host->started_sec[resource]);
-	if (resource == PSD_RESOURCE_NIC) {
-		if (in->seam.send(in->seam.context, h, task))
-			return false;
-	} else if (op->work_sec > 0.0 || in->seam.does_real_work) {
+	if (resource != PSD_RESOURCE_NIC) {
 		in->seam.work(in->seam.context, h, resource, task, op->work_sec);
 		return false;
 	}
+	if (in->seam.send(in->seam.context, h, task))
+		return false;
 	host->is_busy[resource] = false;
 	psd_account_end(&in->account, h, op, host->started_sec[resource]);
 	psd_sched_finish(&host->sched, task);

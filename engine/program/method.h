@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "engine/program/buffer.h"
 #include "engine/schedules/pattern.h"
 
 struct psd_builder;
@@ -13,12 +14,10 @@ struct psd_stage;
 struct psd_method {
 	const char *name;		   /* in plans */
 	const struct psd_pattern *pattern; /* of its transfers: that in which most nodes send to one at a time */
-	bool needs_factors; /* takes only items whose gradient is made from factors; keeps all workers' */
-	bool is_sliced;	    /* an item moves in slices, else as a whole */
-	bool has_root;	    /* an item belongs to the host of one shard; shards take turns */
-	/* A shard updates its part of each slice, and keeps what it receives of it from every worker. Else whoever
-	 * updates has the whole gradient. */
-	bool has_parts;
+	/* Beside parameters and gradients. Who keeps factors takes only items whose gradient is made from them. */
+	bool keeps[PSD_BUFFERS];
+	bool is_sliced; /* an item moves in slices, else as a whole */
+	bool has_root;	/* an item belongs to the host of one shard; shards take turns */
 	/* Appends the operations that synchronise an item, and says which of them end it. */
 	void (*unroll)(struct psd_builder *builder, const struct psd_stage *whole);
 };

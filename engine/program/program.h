@@ -44,14 +44,6 @@ enum psd_resource {
 /* The root and the group are the payload's. */
 enum psd_where { PSD_WHERE_WORKERS, PSD_WHERE_SHARDS, PSD_WHERE_ROOT, PSD_WHERE_GROUP, PSD_WHERE_EVERYWHERE };
 
-/* What an operation's messages are read from and written to. */
-enum psd_buffer {
-	PSD_BUFFER_GRADIENT,
-	PSD_BUFFER_PARAMETER,
-	PSD_BUFFER_FACTORS,  /* of every worker, each of its own */
-	PSD_BUFFER_RECEIVED, /* at a shard: every worker's gradient of its part, or their sum */
-};
-
 struct psd_op {
 	enum psd_op_kind kind;
 	enum psd_resource resource;
@@ -61,10 +53,11 @@ struct psd_op {
 	unsigned slice;
 	double work_sec; /* device, copy engines, CPU: time on the resource */
 	uint64_t bytes;	 /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
-	struct psd_payload payload;	/* send, receive, collective */
-	enum psd_buffer source, target; /* the same: of the one who sends, of the one who receives */
-	uint32_t match;			/* receive: its send */
-	int64_t rank; /* smaller leaves the ready queue first; ties in order of iteration, then operation number */
+	struct psd_payload payload; /* send, receive, collective */
+	/* The same: what messages are read from where they leave, and written to where they arrive. */
+	enum psd_buffer source, target;
+	uint32_t match; /* receive: its send */
+	int64_t rank;	/* smaller leaves the ready queue first; ties in order of iteration, then operation number */
 	uint32_t first_dependency;
 	uint32_t n_dependencies;
 	uint32_t first_dependent;

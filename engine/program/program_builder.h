@@ -89,12 +89,19 @@ struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind,
 /* What comes back of a stage. In sequence the replies of all others wait for this host's pushes, so these leave first,
  * else a worker that is behind would keep the others waiting for it, iteration after iteration. */
 struct psd_stage psd_stage_reply(const struct psd_builder *builder, const struct psd_stage *stage);
-/* Copies cost nothing where the stack states no rate: then there is no operation and `before` stands for it. */
-uint32_t psd_builder_add_copy(struct psd_builder *builder, const struct psd_stage *stage, enum psd_op_kind kind,
-			      enum psd_where where, uint64_t bytes, uint32_t before);
-/* A worker's gradient or factors leave the device: the copy out, or the backward operation where copies cost nothing.
- */
-uint32_t psd_builder_add_departure(struct psd_builder *builder, const struct psd_stage *stage, uint64_t bytes);
+/* The same of a transfer by the route, carried out where it begins. */
+struct psd_op psd_stage_transfer(const struct psd_builder *builder, const struct psd_stage *stage,
+				 enum psd_op_kind kind, const struct psd_route *route, uint64_t elements);
+/* Copies of what travels by the route, between a device with memory of its own and its host: out, after `before`, and
+ * in, after what has arrived and the gate. Where the route's buffer is in the host's memory there is no operation, and
+ * `before` or `arrived` stands for it. The gate waits for what has arrived. */
+uint32_t psd_builder_add_copy_out(struct psd_builder *builder, const struct psd_stage *stage,
+				  const struct psd_route *route, uint64_t elements, uint32_t before);
+uint32_t psd_builder_add_arrival(struct psd_builder *builder, const struct psd_stage *stage,
+				 const struct psd_route *route, uint64_t elements, uint32_t arrived, uint32_t gate);
+/* A worker's gradient or factors leave the device, after the stage's gradient. */
+uint32_t psd_builder_add_departure(struct psd_builder *builder, const struct psd_stage *stage,
+				   const struct psd_route *route, uint64_t elements);
 void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, uint32_t departure);
 /* A send and its receive; both PSD_NO_OP on a single host. */
 struct psd_message psd_builder_add_message(struct psd_builder *builder, const struct psd_stage *stage,

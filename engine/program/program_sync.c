@@ -26,24 +26,42 @@ struct psd_stage psd_stage_reply(const struct psd_builder *b, const struct psd_s
 	return reply;
 }
 
-uint32_t psd_builder_add_copy(struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
-			      enum psd_where where, uint64_t bytes, uint32_t before)
+/* `op`, not yet complete, copies what `before` leaves in the buffer; `before` where that is in the host's memory. */
+static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffer buffer, uint64_t elements,
+			 uint32_t before)
 {
 	const double copy_bps = b->plan->system->host.copy_bps;
-	if (copy_bps == 0.0 || bytes == 0)
+	if (!psd_buffers[buffer].is_on_device || !b->plan->costs->has_own_memory || elements == 0)
 		return before;
-	struct psd_op op = psd_stage_op(stage, kind,
-					kind == PSD_OP_COPY_OUT ? PSD_RESOURCE_COPY_OUT : PSD_RESOURCE_COPY_IN, where);
-	op.bytes = bytes;
-	op.work_sec = 8.0 * (double)bytes / copy_bps;
+	op.bytes = elements * psd_buffer_value_bytes(buffer, b->plan->value_bytes);
+	op.work_sec = copy_bps > 0 ? 8.0 * (double)op.bytes / copy_bps : 0.0;
 	const uint32_t copy = psd_builder_add_op(b, &op);
 	psd_builder_after(b, copy, before);
 	return copy;
 }
 
-uint32_t psd_builder_add_departure(struct psd_builder *b, const struct psd_stage *stage, uint64_t bytes)
+uint32_t psd_builder_add_copy_out(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
+				  uint64_t elements, uint32_t before)
 {
-	const uint32_t out = psd_builder_add_copy(b, stage, PSD_OP_COPY_OUT, PSD_WHERE_WORKERS, bytes, stage->gradient);
+	return add_copy(b, psd_stage_op(stage, PSD_OP_COPY_OUT, PSD_RESOURCE_COPY_OUT, route->from), route->source,
+			elements, before);
+}
+
+uint32_t psd_builder_add_arrival(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
+				 uint64_t elements, uint32_t arrived, uint32_t gate)
+{
+	psd_builder_after(b, gate, arrived);
+	const uint32_t in = add_copy(b, psd_stage_op(stage, PSD_OP_COPY_IN, PSD_RESOURCE_COPY_IN, route->to),
+				     route->target, elements, arrived);
+	if (in != arrived)
+		psd_builder_after(b, in, gate);
+	return in;
+}
+
+uint32_t psd_builder_add_departure(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
+				   uint64_t elements)
+{
+	const uint32_t out = psd_builder_add_copy_out(b, stage, route, elements, stage->gradient);
 	if (out != stage->gradient)
 		psd_builder_after(b, out, b->gate_backward);
 	psd_builder_after(b, b->gate_copied_out, out);
@@ -57,28 +75,32 @@ void psd_builder_after_departure(struct psd_builder *b, uint32_t waits, uint32_t
 	psd_builder_after(b, waits, b->gate_copied_out);
 }
 
+struct psd_op psd_stage_transfer(const struct psd_builder *b, const struct psd_stage *stage, enum psd_op_kind kind,
+				 const struct psd_route *route, uint64_t elements)
+{
+	struct psd_op op = psd_stage_op(stage, kind, PSD_RESOURCE_NIC, route->from);
+
+	op.payload.pattern = route->pattern;
+	op.payload.elements = elements;
+	op.payload.value_bytes = psd_buffer_value_bytes(route->source, b->plan->value_bytes);
+	op.source = route->source;
+	op.target = route->target;
+	op.bytes = elements * op.payload.value_bytes;
+	return op;
+}
+
 struct psd_message psd_builder_add_message(struct psd_builder *b, const struct psd_stage *stage,
 					   const struct psd_route *route, uint64_t elements)
 {
 	if (psd_layout_hosts(&b->plan->layout) == 1)
 		return (struct psd_message){PSD_NO_OP, PSD_NO_OP};
-	struct psd_op send = psd_stage_op(stage, PSD_OP_SEND, PSD_RESOURCE_NIC, route->from);
-	send.payload = (struct psd_payload){.pattern = route->pattern,
-					    .elements = elements,
-					    .value_bytes = b->plan->value_bytes,
-					    .root = stage->item->root};
-	send.source = route->source;
-	send.target = route->target;
-	send.bytes = elements * b->plan->value_bytes;
-	struct psd_message message = {.send = psd_builder_add_op(b, &send)};
-	struct psd_op receive = psd_stage_op(stage, PSD_OP_RECEIVE, PSD_RESOURCE_NONE, route->to);
-	receive.match = message.send;
-	receive.bytes = send.bytes;
-	receive.payload = send.payload;
-	receive.source = send.source;
-	receive.target = send.target;
-	message.receive = psd_builder_add_op(b, &receive);
-	return message;
+	struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_SEND, route, elements);
+	const uint32_t send = psd_builder_add_op(b, &op);
+	op.kind = PSD_OP_RECEIVE;
+	op.resource = PSD_RESOURCE_NONE;
+	op.where = route->to;
+	op.match = send;
+	return (struct psd_message){send, psd_builder_add_op(b, &op)};
 }
 
 uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
@@ -104,18 +126,13 @@ uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd
 					 const struct psd_route *route)
 {
 	const uint64_t elements = psd_subject_factors(&stage->item->subject);
-	const uint64_t bytes = elements * b->plan->value_bytes;
-	const uint32_t out = psd_builder_add_departure(b, stage, bytes);
+	const uint32_t out = psd_builder_add_departure(b, stage, route, elements);
 	const struct psd_message message = psd_builder_add_message(b, stage, route, elements);
 	psd_builder_after_departure(b, message.send, out);
-	psd_builder_after(b, b->gate_pushed, message.receive);
 	/* others may still be reading this host's factors when it has theirs: it must not overwrite them */
 	psd_builder_add_done(b, stage, message.send);
-	const uint32_t in = psd_builder_add_copy(b, stage, PSD_OP_COPY_IN, route->to,
-						 bytes * (b->plan->layout.workers - 1), message.receive);
-	if (in != message.receive)
-		psd_builder_after(b, in, b->gate_pushed);
-	return in;
+	return psd_builder_add_arrival(b, stage, route, elements * (b->plan->layout.workers - 1), message.receive,
+				       b->gate_pushed);
 }
 
 uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,

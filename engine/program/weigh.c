@@ -96,7 +96,7 @@ enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDA
 		const struct psd_method *method = plan->candidates[m];
 
 		alternatives[m] = (struct psd_alternative){.is_possible = false};
-		if (!method->needs_factors || item->subject.rows > 0)
+		if (!method->keeps[PSD_BUFFER_FACTORS] || item->subject.rows > 0)
 			status = weigh(&alternatives[m], plan, item, method, err);
 	}
 	return status;

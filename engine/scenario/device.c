@@ -100,6 +100,7 @@ static const struct psd_device devices[] = {
 	 MATRIX_UNITS,
 	 .source = "NVIDIA Ada white paper, GeForce RTX 4090, dense; shares extrapolated from H100 and V100"},
 	{.name = "cpu",
+	 .shares_memory = true,
 	 PEAKS(0.32, 0.32, 0.32),
 	 .memory_bps = 20 * GBYTES_PER_SEC,
 	 .conv_efficiency_ratio = 0.6,

@@ -2,10 +2,13 @@
 #ifndef PSD_DEVICE_H
 #define PSD_DEVICE_H
 
+#include <stdbool.h>
+
 /* A device as the roofline sees it: a layer takes max(flops / (peak * efficiency of its kind), bytes / (memory
  * bandwidth * efficiency)). */
 struct psd_device {
 	const char *name;
+	bool shares_memory;		/* with its host; else tensors are copied between the two */
 	double peak_flops_per_sec;	/* fp32 */
 	double conv_peak_flops_per_sec; /* of convolutions in fp32: TF32 matrix units where there are, else as above */
 	double peak_half_flops_per_sec; /* fp16 matrix units; equals fp32 where there are none */

@@ -53,7 +53,7 @@ struct psd_collective_class {
 
 /* Host side of a software stack. A rate of 0 means: costs nothing. */
 struct psd_host {
-	double copy_bps;      /* device to host and host to device, each direction its own engine */
+	double copy_bps;      /* device to host and host to device, where the device has memory of its own */
 	double reduce_bps;    /* gradient bytes summed and applied by a server */
 	double update_bps;    /* gradient bytes applied by a worker, where the whole gradient is its own */
 	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower

@@ -21,19 +21,21 @@ struct cutter {
 	size_t used_bytes;
 };
 
-/* What is read side by side must not lie a power of two apart: measured, an update of three such arrays of 128 MiB runs
- * at 5 GB/s instead of 34. */
-static uint64_t apart(uint64_t elements)
+/* Elements until the next array may begin. What is read side by side must not lie a power of two apart: measured, an
+ * update of three such arrays of 128 MiB runs at 5 GB/s instead of 34. */
+static uint64_t spaced(uint64_t elements)
 {
-	return elements * sizeof(float) < APART_FROM_BYTES ? elements : elements + APART_BYTES / sizeof(float);
+	const uint64_t bytes =
+		elements * sizeof(float) + (elements * sizeof(float) < APART_FROM_BYTES ? 0 : APART_BYTES);
+
+	return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES / sizeof(float);
 }
 
 static float *take(struct cutter *cutter, uint64_t elements)
 {
 	const size_t at = cutter->used_bytes;
 
-	cutter->used_bytes +=
-		(apart(elements) * sizeof(float) + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+	cutter->used_bytes += spaced(elements) * sizeof(float);
 	return cutter->base ? (float *)(void *)(cutter->base + at) : NULL;
 }
 
@@ -67,45 +69,69 @@ static unsigned received_parts(const struct psd_memory *memory)
 	return memory->adds_arrivals ? 1 : memory->plan->layout.workers;
 }
 
-/* Elements that an iteration's areas of the slices before one take. */
-static uint64_t received_offset(const struct psd_memory *memory, unsigned item, unsigned slice)
+/* Elements of an iteration's areas that every worker's part of the slices before one takes. */
+static uint64_t each_part_offset(const struct psd_memory *memory, unsigned item, unsigned slice)
 {
 	uint64_t elements = 0;
 
 	for (unsigned s = 0; s < slice; s++)
-		elements += received_parts(memory) * apart(psd_memory_own_part(memory, item, s).elements);
+		elements += received_parts(memory) * spaced(psd_memory_own_part(memory, item, s).elements);
 	return elements;
 }
 
-static uint64_t all_received(const struct psd_memory *memory, unsigned item)
+/* Elements of all workers' top factors; the bottom ones lie behind. */
+static uint64_t top_elements(const struct psd_memory *memory, const struct psd_subject *subject)
 {
-	return received_offset(memory, item, memory->plan->items[item].n_slices);
+	return (uint64_t)memory->plan->layout.workers * subject->batch * subject->columns;
 }
 
-static void cut_parts(struct psd_memory *memory, struct cutter *cutter, unsigned i)
-{
-	const uint64_t elements = is_shard(memory) ? part_offset(memory, i, memory->plan->items[i].n_slices) : 0;
-
-	memory->items[i].history = take(cutter, elements);
-	memory->items[i].received = take(cutter, is_shard(memory) ? memory->n_under_way * all_received(memory, i) : 0);
-}
-
-static void cut_factors(struct psd_memory *memory, struct cutter *cutter, unsigned i)
+/* Of an iteration. */
+static uint64_t buffer_elements(const struct psd_memory *memory, unsigned i, enum psd_buffer buffer)
 {
 	const struct psd_plan_item *item = &memory->plan->items[i];
-	const uint64_t samples = (uint64_t)memory->plan->layout.workers * item->subject.batch;
+	const uint64_t tops = top_elements(memory, &item->subject);
 
-	for (uint32_t row = 0; row < memory->window; row++) {
-		const size_t from_bytes = cutter->used_bytes;
-		const struct psd_factor_area area = {
-			take(cutter, samples * item->subject.columns),
-			take(cutter, samples * item->subject.rows),
-		};
-
-		if (row == 0)
-			memory->items[i].factors = area;
-		memory->items[i].factors_apart = (cutter->used_bytes - from_bytes) / sizeof(float);
+	switch (psd_buffers[buffer].extent) {
+	case PSD_EXTENT_ITEM: return item->subject.elements;
+	case PSD_EXTENT_PART: return is_shard(memory) ? part_offset(memory, i, item->n_slices) : 0;
+	case PSD_EXTENT_EACH_PART: return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
+	case PSD_EXTENT_EACH_FACTORS:
+		return spaced(tops) + (uint64_t)memory->plan->layout.workers * item->subject.batch * item->subject.rows;
 	}
+	return 0;
+}
+
+static uint32_t n_iterations(const struct psd_memory *memory, enum psd_buffer buffer)
+{
+	switch (psd_buffers[buffer].life) {
+	case PSD_LIFE_RUN: return 1;
+	case PSD_LIFE_UNDER_WAY: return memory->n_under_way;
+	case PSD_LIFE_WINDOW: return memory->window;
+	}
+	return 0;
+}
+
+static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigned i, enum psd_buffer buffer)
+{
+	const uint64_t elements = buffer_elements(memory, i, buffer);
+	struct psd_memory_buffer *kept = &memory->items[i].buffers[buffer];
+
+	assert(psd_buffer_value_bytes(buffer, memory->plan->value_bytes) == sizeof(float));
+	kept->apart = spaced(elements);
+	for (uint32_t row = 0; row < n_iterations(memory, buffer); row++) {
+		float *taken = take(cutter, elements);
+
+		kept->base = row == 0 ? taken : kept->base;
+	}
+}
+
+static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
+{
+	const struct psd_method *method = memory->plan->items[i].method;
+
+	for (unsigned b = 0; b < PSD_BUFFERS; b++)
+		if (method->keeps[b] && !psd_buffers[b].is_copy) /* devices work in this memory */
+			cut_buffer(memory, cutter, i, (enum psd_buffer)b);
 }
 
 /* A message may begin and end within any tensor. Where they are too many to be pieces of it they lie without gaps. */
@@ -146,16 +172,8 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
 		memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
 	cut_gradients(memory, cutter);
-	for (unsigned i = 0; i < plan->n_items; i++) {
-		const struct psd_plan_item *item = &plan->items[i];
-
-		if (item->method->has_parts)
-			cut_parts(memory, cutter, i);
-		else
-			memory->items[i].history = take(cutter, item->subject.elements);
-		if (item->method->needs_factors)
-			cut_factors(memory, cutter, i);
-	}
+	for (unsigned i = 0; i < plan->n_items; i++)
+		cut_item(memory, cutter, i);
 }
 
 static enum psd_status out_of_memory(struct psd_error *err)
@@ -244,30 +262,37 @@ float *const *psd_memory_gradients(const struct psd_memory *memory, uint32_t ite
 	return memory->gradients + (size_t)(iteration % memory->n_under_way) * memory->plan->graph->n_tensors;
 }
 
+float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration)
+{
+	const struct psd_memory_buffer *kept = &memory->items[item].buffers[buffer];
+
+	assert(kept->base);
+	return kept->base + iteration % n_iterations(memory, buffer) * kept->apart;
+}
+
 float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			   unsigned worker)
 {
 	const uint64_t part = memory->adds_arrivals ? 0 : worker;
 
-	return memory->items[item].received + iteration % memory->n_under_way * all_received(memory, item) +
-	       received_offset(memory, item, slice) + part * apart(psd_memory_own_part(memory, item, slice).elements);
+	return psd_memory_buffer(memory, PSD_BUFFER_RECEIVED, item, iteration) + each_part_offset(memory, item, slice) +
+	       part * spaced(psd_memory_own_part(memory, item, slice).elements);
 }
 
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice)
 {
-	return memory->items[item].history + part_offset(memory, item, slice);
+	return psd_memory_buffer(memory, PSD_BUFFER_PART_HISTORY, item, 0) + part_offset(memory, item, slice);
 }
 
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker)
 {
-	const struct psd_memory_item *kept = &memory->items[item];
 	const struct psd_subject *subject = &memory->plan->items[item].subject;
 	const uint64_t samples_before = (uint64_t)worker * subject->batch;
-	const uint64_t before = iteration % memory->window * kept->factors_apart;
+	const float *top = psd_memory_buffer(memory, PSD_BUFFER_FACTORS, item, iteration);
+	const float *bottom = top + spaced(top_elements(memory, subject));
 
-	return (struct psd_factors){kept->factors.top + before + samples_before * subject->columns,
-				    kept->factors.bottom + before + samples_before * subject->rows};
+	return (struct psd_factors){top + samples_before * subject->columns, bottom + samples_before * subject->rows};
 }
 
 static unsigned find_factors(const struct psd_memory *memory, const struct psd_op *op, uint32_t iteration,
@@ -293,13 +318,19 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	switch (buffer) {
 	case PSD_BUFFER_GRADIENT:
 		return psd_memory_pieces(memory, psd_memory_gradients(memory, iteration), item, of_item, pieces);
-	case PSD_BUFFER_PARAMETER: return psd_memory_pieces(memory, memory->parameters, item, of_item, pieces);
+	case PSD_BUFFER_PARAMETER:
+	case PSD_BUFFER_PART: return psd_memory_pieces(memory, memory->parameters, item, of_item, pieces);
 	case PSD_BUFFER_FACTORS: return find_factors(memory, op, iteration, sender, pieces);
-	case PSD_BUFFER_RECEIVED: break;
+	case PSD_BUFFER_RECEIVED:
+		pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
+					   range.elements * sizeof(float)};
+		return 1;
+	case PSD_BUFFER_HISTORY: /* of no message */
+	case PSD_BUFFER_PART_HISTORY:
+	case PSD_BUFFERS: break;
 	}
-	pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
-				   range.elements * sizeof(float)};
-	return 1;
+	assert(false);
+	return 0;
 }
 
 /* ---- starting values ---- */

@@ -12,23 +12,16 @@
 #include "real/device/compute.h"
 #include "real/net/pieces.h"
 
-/* Where factors of all workers lie side by side, so that one GEMM rebuilds the sum: top (P K, N), bottom (P K, M). */
-struct psd_factor_area {
-	float *top;
-	float *bottom;
+/* A buffer of an item, for as many iterations as it lives, in turn. Parts: slice by slice. Of each worker: for each
+ * slice, worker by worker, or one sum of them. Factors lie side by side, so that one GEMM rebuilds the sum: of P workers
+ * top (P K, N), then bottom (P K, M). */
+struct psd_memory_buffer {
+	float *base;	/* of the first iteration of the window; NULL: the item's method keeps none */
+	uint64_t apart; /* elements from one iteration's to the next one's */
 };
 
-/* Each of its areas is there for several iterations, in turn: peers that are ahead write what belongs to later ones.
- */
 struct psd_memory_item {
-	float *history; /* optimiser state of what this host updates: PS: its parts, slice by slice; else all elements
-			 */
-	/* PS, on a shard: for each iteration under way, for each slice, for each worker in order, this shard's part of
-	 * its gradient; or one for all, to be added to */
-	float *received;
-	/* of the window's first iteration; those of the next lie so many elements behind */
-	struct psd_factor_area factors;
-	uint64_t factors_apart;
+	struct psd_memory_buffer buffers[PSD_BUFFERS];
 };
 
 struct psd_memory {
@@ -65,6 +58,8 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 			 struct iovec pieces[PSD_PIECES_MAX]);
 /* This host's part of a slice of a PS item, in elements of the item; the host is a shard. */
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice);
+/* What an iteration has of a buffer that the item's method keeps. */
+float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration);
 /* Where a worker's gradient of that part arrives in an iteration, or is added. */
 float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			   unsigned worker);

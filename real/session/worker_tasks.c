@@ -230,7 +230,7 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 	const struct psd_plan_item *item = &worker->plan->items[i];
 	const struct psd_update update = psd_solver_update(worker->options->train, task.iteration);
 	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration);
-	float *history = worker->memory.items[i].history;
+	float *history = psd_memory_buffer(&worker->memory, PSD_BUFFER_HISTORY, i, task.iteration);
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);

@@ -1,20 +1,20 @@
 /* What a reader has to know before trusting the figures of a report. */
 #include <string.h>
 
+#include "engine/program/choice.h"
 #include "engine/scenario/scenario_heed.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
-static bool may_use_ring(const struct psd_scenario *scenario)
+static bool may_take_steps(const struct psd_scenario *scenario)
 {
 	for (unsigned s = 0; s < scenario->n_systems; s++)
-		if (scenario->systems[s].sync >= PSD_SYNC_ALL_REDUCE ||
-		    (scenario->systems[s].sync == PSD_SYNC_HYBRID && scenario->systems[s].rule == PSD_RULE_SECONDS))
+		if (psd_choice_may_take_steps(&scenario->systems[s]))
 			return true;
 	return false;
 }
 
-/* Links whose capacity changes while a ring runs. */
+/* Links whose capacity changes during a transfer. */
 static bool has_changing_links(const struct psd_scenario *scenario)
 {
 	for (unsigned i = 0; i < scenario->n_slowdowns; i++)
@@ -67,7 +67,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 
 	if (report->is_estimate)
 		write_estimate_note(out, scenario);
-	else if (scenario->fidelity == PSD_FIDELITY_FLOW && may_use_ring(scenario) && has_changing_links(scenario))
+	else if (scenario->fidelity == PSD_FIDELITY_FLOW && may_take_steps(scenario) && has_changing_links(scenario))
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);

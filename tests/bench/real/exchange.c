@@ -167,7 +167,7 @@ static enum psd_status run_worker(const struct psd_case *made, const struct psd_
 static bool has_factors(const struct psd_plan *plan)
 {
 	for (unsigned i = 0; i < plan->n_items; i++)
-		if (plan->items[i].method->needs_factors)
+		if (plan->items[i].method->keeps[PSD_BUFFER_FACTORS])
 			return true;
 	return false;
 }
@@ -212,7 +212,7 @@ static enum psd_status run(const struct psd_scenario *scenario, const struct job
 	point.nodes = point.workers = n_workers;
 	status = psd_case_make(&made, &matter, system, point, err);
 	if (!status) {
-		is_ring = !made.plan.items[0].method->has_parts;
+		is_ring = made.plan.items[0].method->pattern->steps != NULL;
 		status =
 			!job->has_compute && has_factors(&made.plan)
 				? psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%.80s' needs compute", job->system_name)

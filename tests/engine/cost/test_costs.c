@@ -246,6 +246,42 @@ Test(costs, only_a_measured_profile_counts_as_measured)
 	psd_costs_release(&costs);
 }
 
+/* Of the table's devices only the processor works in its host's memory. */
+Test(costs, accelerators_have_memory_of_their_own)
+{
+	struct psd_graph graph = tiny_graph();
+
+	for (const char *const *name = psd_device_names; *name; name++) {
+		struct psd_costs costs = costs_on(&graph, psd_device_find(*name), false, 0);
+
+		cr_expect_eq(costs.has_own_memory, strcmp(*name, "cpu") != 0, "%s", *name);
+		psd_costs_release(&costs);
+	}
+	psd_graph_release(&graph);
+}
+
+static bool profile_has_own_memory(const char *device)
+{
+	char text[512];
+	struct psd_costs costs;
+
+	snprintf(text, sizeof(text), "# batch: 5\n# kind: scaled\n# origin: o\n# device: %s\n%s", device,
+		 "# gemm_flops_per_sec: 2TFLOPS\n" COLUMNS ROWS);
+	costs = profile_of(text, 0);
+	const bool has_own_memory = costs.has_own_memory;
+	psd_costs_release(&costs);
+	return has_own_memory;
+}
+
+Test(costs, a_profile_has_the_memory_of_its_device)
+{
+	cr_expect_not(profile_has_own_memory("cpu"));
+	cr_expect_not(profile_has_own_memory("cpu, 2 at a time"));
+	cr_expect(profile_has_own_memory("titan-x"));
+	cr_expect(profile_has_own_memory("v100 (mixed precision)"));
+	cr_expect(profile_has_own_memory("cpus of another kind"));
+}
+
 Test(costs, a_profile_says_where_it_comes_from)
 {
 	expect_profile_error("# batch: 5\n" COLUMNS ROWS, ":2: the head above needs a line '# kind: ...'");

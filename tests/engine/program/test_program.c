@@ -28,7 +28,7 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 		     PSD_OK, "%s", err.text);
 	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %u workers, %u servers",
 		 psd_sync_names[system->sync], psd_schedule_names[system->schedule], psd_barrier_names[system->barrier],
-		 psd_priority_names[system->priority], system->host.copy_bps > 0 ? "copies" : "no copies",
+		 psd_priority_names[system->priority], loaded->matter.costs.has_own_memory ? "copies" : "no copies",
 		 made.plan.layout.workers, system->servers);
 	check(&made.program, name);
 	psd_case_release(&made);
@@ -48,7 +48,7 @@ static void for_each_program(check_fn check)
 			system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;
 			system.barrier = bits & 2 ? PSD_BARRIER_LAYER : PSD_BARRIER_ITERATION;
 			system.priority = bits & 4 ? PSD_PRIORITY_FORWARD : PSD_PRIORITY_GENERATION;
-			system.host.copy_bps = bits & 8 ? 8e9 : 0;
+			loaded.matter.costs.has_own_memory = bits & 8;
 			system.host.update_bps = UPDATE_BPS;
 			if (sync >= PSD_SYNC_ALL_REDUCE)
 				system.fuse_bytes = bits & 16 ? 48 * 1024 : 0;
@@ -323,6 +323,128 @@ static void check_causality(const struct psd_program *program, const char *name)
 Test(program, nothing_moves_before_its_gradient_is_final)
 {
 	for_each_program(check_causality);
+}
+
+/* ---- buffers ---- */
+
+static bool is_copy(const struct psd_op *op)
+{
+	return op->kind == PSD_OP_COPY_OUT || op->kind == PSD_OP_COPY_IN;
+}
+
+/* A copy of the same slice, on the same hosts, of so many bytes, that is directly before the operation or somewhere
+ * after it. */
+static bool is_copied(const struct psd_program *program, uint32_t number, enum psd_op_kind kind, uint64_t bytes)
+{
+	const struct psd_op *of = &program->ops[number];
+	bool is_found = false;
+
+	for (uint32_t i = 0; i < program->n_ops && !is_found; i++) {
+		const struct psd_op *op = &program->ops[i];
+		if (op->kind != kind || op->item != of->item || op->slice != of->slice || op->where != of->where ||
+		    op->bytes != bytes)
+			continue;
+		bool *is_before = all_before(program, kind == PSD_OP_COPY_OUT ? number : i);
+		is_found = is_before[kind == PSD_OP_COPY_OUT ? i : number];
+		free(is_before);
+	}
+	return is_found;
+}
+
+/* What leaves a device's memory is copied out before, what arrives for it is copied in after: of factors all others'.
+ */
+static void check_copies(const struct psd_program *program, const char *name)
+{
+	const unsigned n_others = program->plan->layout.workers - 1;
+	unsigned n_expected = 0, n_copies = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		n_copies += is_copy(op);
+		if ((op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE) || !program->plan->costs->has_own_memory)
+			continue;
+		const uint64_t in_bytes = op->target == PSD_BUFFER_FACTORS ? n_others * op->bytes : op->bytes;
+		if (psd_buffers[op->source].is_on_device) {
+			n_expected++;
+			cr_assert(is_copied(program, i, PSD_OP_COPY_OUT, op->bytes), "%s: operation %u", name, i);
+		}
+		if (psd_buffers[op->target].is_on_device && in_bytes > 0) {
+			n_expected++;
+			cr_assert(is_copied(program, op->kind == PSD_OP_SEND ? i + 1 : i, PSD_OP_COPY_IN, in_bytes),
+				  "%s: operation %u", name, i);
+		}
+	}
+	if (psd_layout_hosts(&program->plan->layout) > 1 || !program->plan->costs->has_own_memory)
+		cr_assert_eq(n_copies, n_expected, "%s: %u copies, expected %u", name, n_copies, n_expected);
+}
+
+Test(program, what_crosses_between_hosts_is_copied_where_devices_have_memory_of_their_own)
+{
+	for_each_program(check_copies);
+}
+
+static bool keeps(const struct psd_op *op, const struct psd_program *program, enum psd_buffer buffer)
+{
+	return buffer == PSD_BUFFER_PARAMETER || buffer == PSD_BUFFER_GRADIENT ||
+	       program->plan->items[op->item].method->keeps[buffer];
+}
+
+static void check_kept(const struct psd_program *program, const char *name)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		if (op->kind == PSD_OP_SEND || op->kind == PSD_OP_RECEIVE || op->kind == PSD_OP_COLLECTIVE)
+			cr_assert(keeps(op, program, op->source) && keeps(op, program, op->target), "%s: operation %u",
+				  name, i);
+	}
+}
+
+Test(program, messages_go_between_buffers_that_their_method_keeps)
+{
+	for_each_program(check_kept);
+}
+
+/* A price says how long an operation takes, never whether there is one. */
+static void expect_same_shape(const struct psd_program *a, const struct psd_program *b, const char *name)
+{
+	cr_assert_eq(a->n_ops, b->n_ops, "%s", name);
+	cr_assert_eq(a->n_edges, b->n_edges, "%s", name);
+	cr_assert_arr_eq(a->dependencies, b->dependencies, a->n_edges * sizeof(*a->dependencies), "%s", name);
+	for (uint32_t i = 0; i < a->n_ops; i++)
+		cr_assert(a->ops[i].kind == b->ops[i].kind && a->ops[i].where == b->ops[i].where &&
+				  a->ops[i].item == b->ops[i].item && a->ops[i].bytes == b->ops[i].bytes &&
+				  a->ops[i].rank == b->ops[i].rank,
+			  "%s: operation %u", name, i);
+}
+
+Test(program, prices_change_no_operation)
+{
+	static const struct psd_host no_prices;
+	struct loaded loaded;
+	struct psd_error err;
+
+	loaded_open(&loaded, cifar10_quick);
+	for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + psd_n_all_reduces; sync++)
+		for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++) {
+			const struct psd_point at = psd_scenario_point(&loaded.scenario, point);
+			struct psd_system without = loaded.scenario.systems[0], with;
+			struct psd_case made_without, made_with;
+
+			without.sync = (enum psd_sync)sync;
+			without.host = no_prices;
+			with = without;
+			with.host = (struct psd_host){.copy_bps = 8e9,
+						      .reduce_bps = 8e9,
+						      .update_bps = UPDATE_BPS,
+						      .transport_bps = 8e9,
+						      .iteration_sec = 1e-3};
+			cr_assert_eq(psd_case_make(&made_without, &loaded.matter, &without, at, &err), PSD_OK);
+			cr_assert_eq(psd_case_make(&made_with, &loaded.matter, &with, at, &err), PSD_OK);
+			expect_same_shape(&made_without.program, &made_with.program, psd_sync_names[sync]);
+			psd_case_release(&made_with);
+			psd_case_release(&made_without);
+		}
+	loaded_close(&loaded);
 }
 
 /* ---- barriers ---- */

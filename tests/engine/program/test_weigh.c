@@ -34,7 +34,7 @@ static struct psd_alternative weighed(unsigned candidate, const struct psd_subje
 {
 	const struct psd_system system = {
 		.schedule = PSD_SCHEDULE_WAIT_FREE, .sync = PSD_SYNC_PS, .host = *rates->host};
-	const struct psd_costs costs = {.gemm_flops_per_sec = rates->gemm_flops_per_sec};
+	const struct psd_costs costs = {.gemm_flops_per_sec = rates->gemm_flops_per_sec, .has_own_memory = true};
 	struct psd_plan plan = {
 		.costs = &costs,
 		.system = &system,
