@@ -67,6 +67,7 @@ static enum psd_status read_row(struct psd_published_row *row, const struct psd_
 	if (!status)
 		status = read_use(&row->is_fit, csv, err);
 	row->system = cells[SYSTEM];
+	row->line = csv->at.line;
 	return status;
 }
 
@@ -77,15 +78,43 @@ static enum psd_status add_row(struct psd_published *published, const struct psd
 
 	if (status)
 		return status;
-	if (psd_published_find(published, row.system, row.workers))
-		return psd_error_set(err, PSD_EINVAL, csv->at, "'%.80s' with %u workers is there already", row.system,
-				     row.workers);
 	larger = realloc(published->rows, (published->n_rows + (size_t)1) * sizeof(*larger));
 	if (!larger)
 		return psd_error_set(err, PSD_ENOMEM, csv->at, "out of memory");
 	published->rows = larger;
 	published->rows[published->n_rows++] = row;
 	return PSD_OK;
+}
+
+static int compare_points(const void *left, const void *right)
+{
+	const struct psd_published_row *a = left, *b = right;
+	const int order = strcmp(a->system, b->system);
+
+	return order ? order : (a->workers > b->workers) - (a->workers < b->workers);
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+	const struct psd_published_row *a = left, *b = right;
+	const int order = compare_points(a, b);
+
+	return order ? order : (a->line > b->line) - (a->line < b->line);
+}
+
+/* Sorts, and names the first row of the file that is there already. */
+static enum psd_status sort(struct psd_published *published, const char *path, struct psd_error *err)
+{
+	const struct psd_published_row *rows = published->rows, *again = NULL;
+
+	if (published->n_rows)
+		qsort(published->rows, published->n_rows, sizeof(*rows), compare_rows);
+	for (unsigned i = 1; i < published->n_rows; i++)
+		if (!compare_points(&rows[i - 1], &rows[i]) && (!again || rows[i].line < again->line))
+			again = &rows[i];
+	return again ? psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path, .line = again->line},
+				     "'%.80s' with %u workers is there already", again->system, again->workers)
+		     : PSD_OK;
 }
 
 enum psd_status psd_published_load(struct psd_published *published, const char *path, struct psd_error *err)
@@ -107,6 +136,8 @@ enum psd_status psd_published_load(struct psd_published *published, const char *
 	if (!status && !has_header)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = path}, "has no header, must be '%s'",
 				       header);
+	if (!status)
+		status = sort(&fresh, path, err);
 	fresh.text = csv.text; /* the names are cells of it */
 	if (status)
 		psd_published_release(&fresh);
@@ -118,10 +149,10 @@ enum psd_status psd_published_load(struct psd_published *published, const char *
 const struct psd_published_row *psd_published_find(const struct psd_published *published, const char *system,
 						   unsigned workers)
 {
-	for (unsigned i = 0; i < published->n_rows; i++)
-		if (published->rows[i].workers == workers && !strcmp(published->rows[i].system, system))
-			return &published->rows[i];
-	return NULL;
+	const struct psd_published_row sought = {.system = system, .workers = workers};
+
+	return published->n_rows ? bsearch(&sought, published->rows, published->n_rows, sizeof(sought), compare_points)
+				 : NULL;
 }
 
 void psd_published_release(struct psd_published *published)

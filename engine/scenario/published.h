@@ -15,10 +15,11 @@ struct psd_published_row {
 	bool has_speedup;
 	double speedup; /* over the baseline that the scenario names */
 	bool is_fit;	/* a constant of the scenario was chosen to meet this value: no test of a prediction */
+	unsigned line;	/* of the file */
 };
 
 struct psd_published {
-	struct psd_published_row *rows; /* in file order */
+	struct psd_published_row *rows; /* by system, then workers */
 	unsigned n_rows;
 	char *text; /* private: owns the names */
 };
