@@ -66,6 +66,13 @@ enum psd_status psd_data_take_state(struct psd_data *data, size_t state_bytes, s
 	return data->state ? PSD_OK : out_of_memory(err);
 }
 
+static enum psd_status open_reader(void *context, struct psd_error *err)
+{
+	struct psd_data *data = context;
+
+	return data->reader->open(data, err);
+}
+
 enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_data_options *options,
 				     struct psd_data_files *files, struct psd_error *err)
 {
@@ -79,7 +86,7 @@ enum psd_status psd_data_open_mapped(struct psd_data **data, const struct psd_da
 	}
 	*fresh = (struct psd_data){.reader = readers[options->source.kind], .options = *options, .files = *files};
 	*files = (struct psd_data_files){.n_files = 0};
-	status = fresh->reader->open(fresh, err);
+	status = psd_mapping_guard(fresh->files.files, fresh->files.n_files, open_reader, fresh, err);
 	if (status) {
 		psd_data_close(fresh);
 		return status;
@@ -118,12 +125,19 @@ uint64_t psd_data_samples(const struct psd_data *data, enum psd_data_part part)
 	return data->n_samples[part];
 }
 
-uint64_t psd_data_hash(const struct psd_data *data)
+struct hashing {
+	const struct psd_data_files *files;
+	uint64_t hash;
+};
+
+static enum psd_status hash_files(void *context, struct psd_error *err)
 {
+	struct hashing *hashing = context;
 	uint64_t hash = PSD_HASH_START;
 
-	for (unsigned f = 0; f < data->files.n_files; f++) {
-		const struct psd_mapping *file = &data->files.files[f];
+	(void)err;
+	for (unsigned f = 0; f < hashing->files->n_files; f++) {
+		const struct psd_mapping *file = &hashing->files->files[f];
 		const uint64_t stride = file->n_bytes / HASHED_PIECES + 1;
 
 		hash = psd_hash_number(hash, file->n_bytes);
@@ -133,14 +147,42 @@ uint64_t psd_data_hash(const struct psd_data *data)
 			hash = psd_hash_bytes(hash, file->bytes + at, rest < HASHED_BYTES ? rest : HASHED_BYTES);
 		}
 	}
-	return hash;
+	hashing->hash = hash;
+	return PSD_OK;
+}
+
+enum psd_status psd_data_hash(const struct psd_data *data, uint64_t *hash, struct psd_error *err)
+{
+	struct hashing hashing = {.files = &data->files};
+	const enum psd_status status =
+		psd_mapping_guard(data->files.files, data->files.n_files, hash_files, &hashing, err);
+
+	if (!status)
+		*hash = hashing.hash;
+	return status;
+}
+
+struct reading {
+	struct psd_data *data;
+	enum psd_data_part part;
+	uint64_t epoch, sample;
+	float *image;
+	int32_t *label;
+};
+
+static enum psd_status read_sample(void *context, struct psd_error *err)
+{
+	const struct reading *r = context;
+
+	return r->data->reader->read(r->data, r->part, r->epoch, r->sample, r->image, r->label, err);
 }
 
 enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
 			      float *image, int32_t *label, struct psd_error *err)
 {
 	assert(sample < data->n_samples[part]);
-	return data->reader->read(data, part, epoch, sample, image, label, err);
+	return psd_mapping_guard(data->files.files, data->files.n_files, read_sample,
+				 &(struct reading){data, part, epoch, sample, image, label}, err);
 }
 
 enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part part, uint64_t first, uint32_t batch,

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +24,46 @@ char *psd_mapping_path(const char *folder, const char *name)
 	return path.bytes;
 }
 
+/* ---- files that are shortened ---- */
+
+static _Thread_local struct {
+	sigjmp_buf way_out;
+	bool is_set;
+	const uint8_t *address; /* that was read in vain */
+} guard;
+
+/* Without a guard it is no file of ours, and happens again. */
+static void leave(int number, siginfo_t *facts, void *context)
+{
+	(void)context;
+	if (!guard.is_set)
+		(void)signal(number, SIG_DFL);
+	guard.address = facts->si_addr;
+	if (guard.is_set)
+		siglongjmp(guard.way_out, 1);
+}
+
+enum psd_status psd_mapping_guard(const struct psd_mapping files[], unsigned n_files, psd_mapping_read_fn *read,
+				  void *context, struct psd_error *err)
+{
+	enum psd_status status;
+
+	if (sigsetjmp(guard.way_out, 0) == 0) {
+		guard.is_set = true;
+		status = read(context, err);
+		guard.is_set = false;
+		return status;
+	}
+	guard.is_set = false;
+	for (unsigned f = 0; f < n_files; f++)
+		if (guard.address >= files[f].bytes && guard.address < files[f].bytes + files[f].n_bytes)
+			return psd_error_set(err, PSD_ERUN, (struct psd_place){.path = files[f].path},
+					     "was shortened while it was read");
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a file was shortened while it was read");
+}
+
+/* ---- opening ---- */
+
 static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct psd_error *err)
 {
 	const struct psd_place at = {.path = mapping->path};
@@ -37,6 +79,7 @@ static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct p
 	bytes = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
 	if (bytes == MAP_FAILED)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be mapped: %s", strerror(errno));
+	(void)sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = leave, .sa_flags = SA_SIGINFO | SA_NODEFER}, NULL);
 	mapping->bytes = bytes;
 	mapping->n_bytes = (uint64_t)facts.st_size;
 	mapping->is_mapped = true;

@@ -1,5 +1,5 @@
-/* A file's bytes mapped into memory for reading, and the words for what is wrong in them. Refuses to write, and to
- * survive a file that somebody else shortens while it is mapped (SIGBUS). Private to the data readers. */
+/* A file's bytes mapped into memory for reading, and the words for what is wrong in them. Refuses to write. Private to
+ * the data readers. */
 #ifndef PSD_REAL_MAPPING_H
 #define PSD_REAL_MAPPING_H
 
@@ -24,6 +24,12 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 /* The same for bytes in memory, borrowed until psd_mapping_close(). PSD_ENOMEM. */
 enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes,
 				   uint64_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
+typedef enum psd_status psd_mapping_read_fn(void *context, struct psd_error *err);
+/* Calls read, in which these files may turn out to have been shortened since they were mapped: then it is left in the
+ * middle (the kernel says SIGBUS) with PSD_ERUN and the file's name. Not inside another call of it; any thread. */
+enum psd_status psd_mapping_guard(const struct psd_mapping files[], unsigned n_files, psd_mapping_read_fn *read,
+				  void *context, struct psd_error *err) PSD_MUST_CHECK;
+
 /* All zero is allowed. */
 void psd_mapping_close(struct psd_mapping *mapping);
 

@@ -231,6 +231,21 @@ static enum psd_status write_bytes(const struct packer *packer, const void *byte
 	return PSD_OK;
 }
 
+struct image_writing {
+	struct packer *packer;
+	const struct psd_mapping *file;
+	struct psd_pack_record *record;
+};
+
+static enum psd_status write_mapped(void *context, struct psd_error *err)
+{
+	const struct image_writing *w = context;
+	const enum psd_status status = square_image(w->packer, w->file, w->record);
+
+	(void)err; /* the packer has it */
+	return status ? status : write_bytes(w->packer, w->record->jpeg, w->record->n_bytes);
+}
+
 static enum psd_status write_image(struct packer *packer, uint64_t i, uint64_t *offset)
 {
 	struct psd_pack_record record = {.offset = *offset, .label = packer->images[i].label};
@@ -239,9 +254,8 @@ static enum psd_status write_image(struct packer *packer, uint64_t i, uint64_t *
 
 	if (status)
 		return status;
-	status = square_image(packer, &file, &record);
-	if (!status)
-		status = write_bytes(packer, record.jpeg, record.n_bytes);
+	status =
+		psd_mapping_guard(&file, 1, write_mapped, &(struct image_writing){packer, &file, &record}, packer->err);
 	if (!status)
 		psd_pack_write_entry(packer->index + i * PSD_PACK_ENTRY_BYTES, &record);
 	*offset += record.n_bytes;

@@ -27,14 +27,17 @@ static enum psd_status add_data(struct psd_text *text, const struct psd_case *ma
 {
 	const struct psd_data_options options = psd_worker_data_options(&made->matter->graph, train);
 	struct psd_data *data;
-	const enum psd_status status = psd_data_open(&data, &options, err);
+	uint64_t hash;
+	enum psd_status status = psd_data_open(&data, &options, err);
 
 	if (status)
 		return status;
-	psd_text_add(text, "%" PRIu64 " samples, contents %016" PRIx64, psd_data_samples(data, PSD_DATA_TRAINING),
-		     psd_data_hash(data));
+	status = psd_data_hash(data, &hash, err);
+	if (!status)
+		psd_text_add(text, "%" PRIu64 " samples, contents %016" PRIx64,
+			     psd_data_samples(data, PSD_DATA_TRAINING), hash);
 	psd_data_close(data);
-	return PSD_OK;
+	return status;
 }
 
 enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
