@@ -3,13 +3,13 @@
 # What a terminal must not act on.
 function printable(text)
 {
-	gsub(/[\001-\037\177]/, "?", text)
+	gsub(/[\001-\037\177]|\302[\200-\237]/, "?", text)
 	return text
 }
 
 function complain(what)
 {
-	print FILENAME ":" FNR ": " printable(what) > "/dev/stderr"
+	print printable(FILENAME ":" FNR ": " what) > "/dev/stderr"
 	has_failed = 1
 	exit 2
 }
@@ -17,7 +17,7 @@ function complain(what)
 # For what is wrong with no line in particular.
 function finish_with(what)
 {
-	print what > "/dev/stderr"
+	print printable(what) > "/dev/stderr"
 	has_failed = 1
 	exit 2
 }
@@ -64,5 +64,7 @@ function short_bandwidth(bps)
 }
 
 BEGIN { work = ENVIRON["PSD_PLOT_WORK"] }
+
+FNR == 1 { sub(/^\357\273\277/, "") } # a byte order mark, as spreadsheets leave it
 
 { sub(/\r$/, "") }

@@ -4,7 +4,7 @@
 function split_csv(line, field,    n, rest, text)
 {
 	n = 0
-	rest = line
+	rest = printable(line)
 	for (;;) {
 		text = ""
 		if (substr(rest, 1, 1) == "\"") {

@@ -102,10 +102,8 @@ function add_row(series, row,    i)
 END {
 	if (has_failed)
 		exit 2
-	if (n_files == 0 || n_rows + n_executed_rows == 0) {
-		print FILENAME ": there is no result with a speedup in it" > "/dev/stderr"
-		exit 2
-	}
+	if (n_files == 0 || n_rows + n_executed_rows == 0)
+		finish_with(FILENAME ": there is no result with a speedup in it")
 	for (row = 1; row <= n_rows; row++) {
 		series = remember("series", series_name(row))
 		series_row[series] = row

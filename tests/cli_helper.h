@@ -63,6 +63,19 @@ static inline struct run run_program(const char *program, const char *arguments,
 	return run_command(command);
 }
 
+/* COMMAND, a word of the shell for what follows it, runs where PATH is a disk of 16 KiB. Skips the test where no user may
+ * mount one. */
+static inline struct run run_on_small_disk(const char *path, const char *command)
+{
+	char line[4 * PATH_MAX];
+
+	if (system("unshare -Urm mount -t tmpfs -o size=16k none /tmp 2>/dev/null"))
+		cr_skip_test("no user may mount a disk of his own here");
+	snprintf(line, sizeof(line), "unshare -Urm sh -c 'mount -t tmpfs -o size=16k none %s && { %s; }' 2>&1", path,
+		 command);
+	return run_command(line);
+}
+
 /* One line on stderr that has `words` in it, nothing on stdout. */
 static inline void expect_one_line(const char *program, const char *arguments, int exit_status, const char *words)
 {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "tests/cli_helper.h"
-#include "tests/real/scratch_folder.h"
 #include "tests/scratch_file.h"
+#include "tests/scratch_folder.h"
 
 #define HEAD "# batch: 8\n# gemm_flops_per_sec: "
 

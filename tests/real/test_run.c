@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/real/scratch_folder.h"
 #include "tests/real/training.h"
+#include "tests/scratch_folder.h"
 
 /* Of a tensor's norm. Sums over samples round differently when the samples are dealt out, and once in some 10^7
  * decisions (is this unit below 0, which of these nine is the largest) that turns one around: then a bias moves by 1e-6

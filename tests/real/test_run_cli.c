@@ -11,7 +11,7 @@
 #include "real/net/socket.h"
 #include "tests/cli_helper.h"
 #include "tests/real/data/jpeg_helper.h"
-#include "tests/real/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 #define QUICKSTART "scenarios/quickstart.yaml"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "real/data/data.h"
-#include "tests/real/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 static inline struct psd_data *open_data(const struct psd_data_options *options)
 {

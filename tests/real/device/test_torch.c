@@ -14,7 +14,7 @@
 #include "real/device/cpu/cpu.h"
 #include "real/session/solver.h"
 #include "tests/real/net.h"
-#include "tests/real/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 /* What is compared is the step that the update takes, as the norm of the difference against its own. Ours is in float:
  * a unit may fall on the other side of 0 than in double, and deep networks at random weights magnify that, in PyTorch's

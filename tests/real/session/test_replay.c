@@ -12,7 +12,7 @@
 #include "real/session/replay.h"
 #include "tests/cli_helper.h"
 #include "tests/loaded_helper.h"
-#include "tests/real/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 #define WITHIN_SEC     60.0
 #define SAME_SUM_RATIO 1e-9 /* of the same seconds, added in another order */

@@ -7,7 +7,7 @@
 #include "engine/scenario/scenario_heed.h"
 #include "real/session/terms.h"
 #include "tests/real/net/meeting.h"
-#include "tests/real/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 static const char base[] = "title: t\n"
 			   "model: {graph: tiny.yaml, batch_per_worker: 8}\n"

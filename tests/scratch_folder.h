@@ -4,6 +4,7 @@
 #define PSD_TESTS_SCRATCH_FOLDER_H
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,6 +49,19 @@ static inline void scratch_folder_write(const struct scratch_folder *folder, con
 	cr_assert_not_null(out);
 	cr_assert_eq(fwrite(bytes, 1, n_bytes, out), n_bytes);
 	cr_assert_eq(fclose(out), 0);
+}
+
+/* Entries, hidden ones too. */
+static inline unsigned scratch_folder_count(const struct scratch_folder *folder)
+{
+	DIR *listing = opendir(folder->path);
+	unsigned n = 0;
+
+	cr_assert_not_null(listing);
+	while (readdir(listing))
+		n++;
+	closedir(listing);
+	return n - 2; /* the folder and the one around it */
 }
 
 static inline int scratch_folder_remove_one(const char *path, const struct stat *facts, int kind, struct FTW *walk)

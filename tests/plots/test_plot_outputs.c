@@ -1,0 +1,194 @@
+/* What psd-plot writes: never over what it reads, and whole or not at all, wherever it is stopped. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cli_helper.h"
+#include "tests/scratch_folder.h"
+
+enum { KILLS = 20 };
+
+#define DATA	"tests/data/compare/"
+#define SPEEDUP "speedup tests/golden/quickstart.csv -o %s/out.svg"
+#define DRAWN	"speedup tests/golden/quickstart.csv -o %s/out.png"
+#define LINES	"timeline " DATA "predicted.json -o %s/out.svg"
+#define COMPARE "compare " DATA "predicted.csv " DATA "measured-1.csv -o %s/out.html"
+#define TRACED	COMPARE " --traces " DATA "predicted.json " DATA "measured.json"
+
+static void print_command(char *line, size_t room, const char *command, const char *folder)
+{
+	const int length = snprintf(line, room, "%s", "plots/psd-plot ");
+
+	snprintf(line + length, room - (size_t)length, command, folder);
+}
+
+/* ---- full disks and limits ---- */
+
+/* A line that complains, a status above 0, every older output and nothing beside them. */
+static void expect_older(const char *command, const char *before, bool is_work_small)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	char line[2048], script[4096];
+	struct run run;
+
+	scratch_folder_add(&folder, "small");
+	scratch_folder_add(&folder, "large");
+	print_command(line, sizeof(line), command, is_work_small ? "$large" : "$small");
+	snprintf(
+		script, sizeof(script),
+		"large=%s/large; small=%s/small; export TMPDIR=$%s; cd $%s; for f in out.svg out.png out.html out.csv; "
+		"do "
+		"echo older >$f; done; cd - >/dev/null; %s %s >/dev/null; echo $? $(cat $large/* $small/* 2>/dev/null) "
+		"$(ls -A $large $small | wc -w)",
+		folder.path, folder.path, is_work_small ? "small" : "large", is_work_small ? "large" : "small", before,
+		line);
+	run = run_on_small_disk(scratch_folder_path(&folder, "small").text, script);
+	cr_expect_eq(strncmp(run.text, "psd-plot: ", 10), 0, "%s: %s", command, run.text);
+	/* two folders' names beside the four files */
+	cr_expect_not_null(strstr(run.text, " older older older older 6\n"), "%s: %s", command, run.text);
+	cr_expect_null(strstr(run.text, "\n0 older"), "%s: %s", command, run.text);
+	free(run.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(plot_outputs, a_full_disk_leaves_what_was_there, .timeout = 120)
+{
+	static const char *const commands[] = {SPEEDUP, DRAWN, LINES, COMPARE, TRACED};
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		expect_older(commands[i], "", false);
+		expect_older(commands[i], "", true);
+		expect_older(commands[i], "ulimit -f 8;", false);
+	}
+}
+
+/* ---- sudden ends ---- */
+
+/* A folder of commands that are those of the shell, but for the KILL_AT-th of all that are called: before it, the shell
+ * whose process PLOT_PID names is killed. */
+static void make_deadly_commands(const struct scratch_folder *folder)
+{
+	static const char make[] =
+		"cd %s && mkdir bin && echo '#!/bin/sh\n"
+		"n=$(($(/bin/cat \"$COUNT\") + 1)); echo $n >\"$COUNT\"\n"
+		"[ $n -ne \"$KILL_AT\" ] || kill -9 \"$(/bin/cat \"$PLOT_PID\")\"\n"
+		"exec \"/bin/${0##*/}\" \"$@\"' >bin/command && chmod +x bin/command && for name in mktemp awk cat sed "
+		"gnuplot cp "
+		"mv rm head tail tr od dirname readlink mkdir sort grep; do ln -s command bin/$name; done";
+	char line[2048];
+
+	snprintf(line, sizeof(line), make, folder->path);
+	cr_assert_eq(system(line), 0);
+}
+
+/* Returns how many commands were called. Those that outlive the shell hold the pipe, so that they are waited for. */
+static unsigned plot_until(const struct scratch_folder *folder, const char *command, unsigned kill_at)
+{
+	char line[2048], script[4096];
+	struct run run;
+	unsigned n_calls;
+
+	print_command(line, sizeof(line), command, "$out");
+	snprintf(script, sizeof(script),
+		 "export out=%s/out TMPDIR=%s/work COUNT=%s/count PLOT_PID=%s/pid KILL_AT=%u; mkdir $out $TMPDIR; for "
+		 "f in "
+		 "out.svg out.png out.html out.csv; do echo older >$out/$f; done; echo 0 >$COUNT; PATH=%s/bin:$PATH sh "
+		 "-c "
+		 "'echo $$ >$PLOT_PID; exec sh %s' 3>&1 >/dev/null 2>&1; cat $COUNT",
+		 folder->path, folder->path, folder->path, folder->path, kill_at, folder->path, line);
+	run = run_command(script);
+	n_calls = (unsigned)strtoul(run.text, NULL, 10);
+	free(run.text);
+	return n_calls;
+}
+
+/* Each output is the older one or what the whole command makes. */
+static void expect_whole(const struct scratch_folder *folder, const char *command, unsigned kill_at)
+{
+	char line[1024];
+	struct run run;
+
+	snprintf(line, sizeof(line),
+		 "cd %s; for f in out.svg out.png out.html out.csv; do [ \"$(cat out/$f)\" = older ] || cmp out/$f "
+		 "whole/$f; done 2>&1; rm -rf out work",
+		 folder->path);
+	run = run_command(line);
+	cr_expect_str_eq(run.text, "", "%s, killed at %u: %s", command, kill_at, run.text);
+	free(run.text);
+}
+
+static void expect_whole_wherever_killed(const char *command)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	char line[256];
+	unsigned n_calls, n_kills;
+
+	make_deadly_commands(&folder);
+	n_calls = plot_until(&folder, command, UINT_MAX);
+	cr_assert_gt(n_calls, 0, "%s", command);
+	n_kills = n_calls < KILLS ? n_calls : KILLS;
+	snprintf(line, sizeof(line), "cd %s && mv out whole && rmdir work && ! grep -qx older whole/*.svg",
+		 folder.path);
+	cr_assert_eq(system(line), 0, "%s: something is left", command);
+	for (unsigned k = 1; k <= n_kills; k++) {
+		plot_until(&folder, command, k * n_calls / n_kills);
+		expect_whole(&folder, command, k * n_calls / n_kills);
+	}
+	scratch_folder_remove(&folder);
+}
+
+Test(plot_outputs, a_kill_leaves_what_was_there_or_what_is_new, .timeout = 120)
+{
+	expect_whole_wherever_killed(SPEEDUP);
+	expect_whole_wherever_killed(TRACED);
+}
+
+/* ---- names ---- */
+
+/* In a folder of which "in.csv" is a result and "link.svg" what the shell makes of it. */
+static struct run plot_to_link(const struct scratch_folder *folder, const char *make, const char *command)
+{
+	char line[2048], script[4096];
+
+	print_command(line, sizeof(line), command, folder->path);
+	snprintf(script, sizeof(script), "(cd %s && %s) && %s 2>&1", folder->path, make, line);
+	return run_command(script);
+}
+
+Test(plot_outputs, an_output_follows_a_link_and_takes_no_input)
+{
+	static const char *const links[] = {"ln in.csv out.svg", "ln -s in.csv out.svg", "ln -s out.csv out.svg"};
+	static const char *const commands[] = {"speedup %1$s/in.csv -o %1$s/out.svg",
+					       "speedup %1$s/in.csv -o %1$s/out.svg",
+					       "compare " DATA "predicted.csv " DATA "measured-1.csv -o %s/out.html"};
+	static const char *const words[] = {"would be written over the input of this name",
+					    "would be written over the input of this name",
+					    "is one file with another output"};
+
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		const struct scratch_folder folder = scratch_folder_make();
+		char make[256];
+		struct run run;
+
+		snprintf(make, sizeof(make), "cp %s/tests/golden/quickstart.csv in.csv && %s", getenv("PWD"), links[i]);
+		run = plot_to_link(&folder, make, commands[i]);
+		cr_expect_eq(run.exit_status, 2, "%s: %s", links[i], run.text);
+		cr_expect_not_null(strstr(run.text, words[i]), "%s: %s", links[i], run.text);
+		free(run.text);
+		scratch_folder_remove(&folder);
+	}
+	const struct scratch_folder folder = scratch_folder_make();
+	struct run run = plot_to_link(&folder, "mkdir far && ln -s far/new.svg out.svg", SPEEDUP);
+	struct stat facts;
+
+	cr_expect_eq(run.exit_status, 0, "%s", run.text);
+	cr_assert_eq(lstat(scratch_folder_path(&folder, "out.svg").text, &facts), 0);
+	cr_expect(S_ISLNK(facts.st_mode));
+	cr_assert_eq(stat(scratch_folder_path(&folder, "far/new.svg").text, &facts), 0);
+	cr_expect_gt(facts.st_size, 1000);
+	cr_expect_eq(scratch_folder_count(&folder), 2);
+	free(run.text);
+	scratch_folder_remove(&folder);
+}
