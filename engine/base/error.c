@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "engine/base/text.h"
+
 /* Appends what fits; returns the new length, always below the room so that a later call stays inside. */
 static size_t append(char *text, size_t room, size_t length, const char *format, va_list values)
 {
@@ -53,9 +55,6 @@ enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, str
 	va_start(values, format);
 	append(err->text, sizeof(err->text), length, format, values);
 	va_end(values);
-	/* a message is one line and must not drive the terminal, whatever file it quotes */
-	for (char *c = err->text; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = '?';
+	psd_text_make_plain(err->text); /* one line, whatever file it quotes */
 	return status;
 }

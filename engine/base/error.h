@@ -24,8 +24,8 @@ struct psd_place {
 	unsigned column;
 };
 
-/* Fills err (if not NULL) with status and "path:line:column: message", leaving out what is unknown; control characters
- * in the message are shown as '?'. Returns status, so that callers write `return psd_error_set(...)`. Any thread. */
+/* Fills err (if not NULL) with status and "path:line:column: message", leaving out what is unknown, plain
+ * (psd_text_make_plain()). Returns status, so that callers write `return psd_error_set(...)`. Any thread. */
 enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, struct psd_place at, const char *format,
 			      ...) __attribute__((format(printf, 4, 5)));
 

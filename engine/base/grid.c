@@ -41,11 +41,6 @@ void psd_grid_add_gap(struct psd_grid *grid)
 	grid->rows[grid->n_rows - 1].is_gap = !grid->is_out_of_memory;
 }
 
-static bool is_control(char c)
-{
-	return (unsigned char)c < 0x20 || c == 0x7f;
-}
-
 /* Takes the bytes of a character that was cut in the middle off the end. */
 static void drop_partial_character(char *text)
 {
@@ -73,9 +68,7 @@ void psd_grid_set(struct psd_grid *grid, unsigned column, const char *format, ..
 	if (vsnprintf(cell, PSD_GRID_CELL, format, values) >= PSD_GRID_CELL)
 		drop_partial_character(cell);
 	va_end(values);
-	for (; *cell; cell++)
-		if (is_control(*cell))
-			*cell = '?';
+	psd_text_make_plain(cell);
 }
 
 static int wider(int width, const char *text)

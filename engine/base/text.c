@@ -88,6 +88,14 @@ unsigned psd_text_sequence_bytes(const char *string)
 	return n_bytes;
 }
 
+unsigned psd_text_plain_bytes(const char *string)
+{
+	const unsigned char first = (unsigned char)string[0], second = first ? (unsigned char)string[1] : 0;
+	const bool is_control = first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0); /* C0, delete, C1 */
+
+	return is_control ? 0 : psd_text_sequence_bytes(string);
+}
+
 unsigned psd_text_next_json(const char **string, char piece[PSD_TEXT_PIECE])
 {
 	const char *at = *string;
@@ -100,8 +108,8 @@ unsigned psd_text_next_json(const char **string, char piece[PSD_TEXT_PIECE])
 		return (unsigned)snprintf(piece, PSD_TEXT_PIECE, "\\ufffd");
 	if (first == '"' || first == '\\')
 		return (unsigned)snprintf(piece, PSD_TEXT_PIECE, "\\%c", first);
-	if (first < 0x20 || first == 0x7f)
-		return (unsigned)snprintf(piece, PSD_TEXT_PIECE, "\\u%04x", first);
+	if (!psd_text_plain_bytes(at)) /* the second byte of one beyond ASCII is its number */
+		return (unsigned)snprintf(piece, PSD_TEXT_PIECE, "\\u%04x", n_bytes > 1 ? (unsigned char)at[1] : first);
 	memcpy(piece, at, length);
 	return length;
 }
@@ -119,22 +127,37 @@ void psd_text_add_json(struct psd_text *text, const char *string)
 	psd_text_add_bytes(text, "\"", 1);
 }
 
+void psd_text_make_plain(char *string)
+{
+	while (*string) {
+		const unsigned n_bytes = psd_text_plain_bytes(string);
+
+		if (n_bytes == 0)
+			*string = '?';
+		string += n_bytes ? n_bytes : 1;
+	}
+}
+
 void psd_text_add_plain(struct psd_text *text, const char *string)
 {
-	for (; *string; string++)
-		psd_text_add_bytes(text, (unsigned char)*string < 0x20 || *string == 0x7f ? "?" : string, 1);
+	const size_t before = text->length;
+
+	psd_text_add_bytes(text, string, strlen(string));
+	if (text->length > before)
+		psd_text_make_plain(text->bytes + before);
 }
 
 void psd_text_add_csv(struct psd_text *text, const char *field)
 {
-	if (!strpbrk(field, ",\"\r\n")) {
-		psd_text_add_bytes(text, field, strlen(field));
-		return;
-	}
-	psd_text_add_bytes(text, "\"", 1);
+	const size_t before = text->length;
+	const char *mark = strpbrk(field, ",\"") ? "\"" : "";
+
+	psd_text_add(text, "%s", mark);
 	for (; *field; field++)
 		psd_text_add_bytes(text, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
-	psd_text_add_bytes(text, "\"", 1);
+	psd_text_add(text, "%s", mark);
+	if (text->length > before)
+		psd_text_make_plain(text->bytes + before);
 }
 
 void psd_text_clear(struct psd_text *text)

@@ -15,12 +15,12 @@ struct psd_text {
 
 void psd_text_add(struct psd_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void psd_text_add_bytes(struct psd_text *text, const char *bytes, size_t length);
-/* With control characters as '?', so that no file drives the terminal. */
+/* As psd_text_make_plain() makes it. */
 void psd_text_add_plain(struct psd_text *text, const char *string);
 /* In double quotes and escaped as JSON has it, which YAML's double-quoted strings take, too. What is no UTF-8 becomes
  * U+FFFD, so that the result is valid whatever comes in. */
 void psd_text_add_json(struct psd_text *text, const char *string);
-/* One field of CSV, quoted where it has to be (RFC 4180). */
+/* One field of CSV, plain and quoted where it has to be (RFC 4180). */
 void psd_text_add_csv(struct psd_text *text, const char *field);
 /* Empties it and keeps its room. */
 void psd_text_clear(struct psd_text *text);
@@ -34,6 +34,11 @@ unsigned psd_text_next_json(const char **string, char piece[PSD_TEXT_PIECE]);
 /* Bytes of the UTF-8 sequence at string, or 0 when there is none (also for overlong forms, surrogates and beyond
  * U+10FFFF). */
 unsigned psd_text_sequence_bytes(const char *string);
+/* The same, and 0 for a control character, too: for what a terminal may act upon. */
+unsigned psd_text_plain_bytes(const char *string);
+/* Puts '?' for each byte that is of no such sequence, so that whatever file or name is printed, it drives no terminal.
+ */
+void psd_text_make_plain(char *string);
 /* Characters of a string: bytes that begin a UTF-8 sequence. */
 int psd_text_places(const char *string);
 

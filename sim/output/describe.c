@@ -3,17 +3,17 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "engine/base/units.h"
+#include "sim/output/grid.h"
 
 #define SHAPE_MAX 40
 
 static int wider(int width, const char *text)
 {
-	const int length = (int)strlen(text);
+	const int n_places = psd_text_places(text);
 
-	return length > width ? length : width;
+	return n_places > width ? n_places : width;
 }
 
 static char *write_shape(struct psd_shape shape, char text[SHAPE_MAX])
@@ -67,8 +67,9 @@ static void write_layer(FILE *out, const struct psd_layer *layer, struct widths 
 {
 	char shape[SHAPE_MAX], parameters[PSD_UNITS_TEXT_MAX], bytes[PSD_UNITS_TEXT_MAX], mflops[PSD_UNITS_TEXT_MAX];
 
-	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, layer->name, widths.kind, layer->kind->name,
-		widths.shape, write_shape(layer->shape, shape), widths.parameters,
+	psd_grid_write_text(out, layer->name);
+	fprintf(out, "%*s  %-*s  %*s  %*s  %13s  %s\n", widths.name - psd_text_places(layer->name), "", widths.kind,
+		layer->kind->name, widths.shape, write_shape(layer->shape, shape), widths.parameters,
 		write_cell(layer->parameters, parameters), write_mflops(layer->forward_flops, mflops),
 		layer->kind->is_in_place ? "in place" : psd_units_write_bytes(layer->write_bytes, bytes));
 }
@@ -98,7 +99,8 @@ void psd_describe(FILE *out, const struct psd_graph *graph)
 {
 	const struct widths widths = measure(graph);
 
-	fprintf(out, "%s\n\n", graph->name);
+	psd_grid_write_text(out, graph->name);
+	fputs("\n\n", out);
 	fprintf(out, "%-*s  %-*s  %*s  %*s  %13s  %s\n", widths.name, "layer", widths.kind, "kind", widths.shape,
 		"output", widths.parameters, "parameters", "fwd MFLOPs", "activations");
 	write_rule(out, widths);

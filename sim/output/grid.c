@@ -24,15 +24,14 @@ enum psd_status psd_grid_write(FILE *out, const struct psd_grid *grid, struct ps
 	return psd_output_text(out, &text, err);
 }
 
-static bool is_control(char c)
-{
-	return (unsigned char)c < 0x20 || c == 0x7f;
-}
-
 void psd_grid_write_text(FILE *out, const char *text)
 {
-	for (; *text; text++)
-		fputc(is_control(*text) ? '?' : *text, out);
+	while (*text) {
+		const unsigned n_bytes = psd_text_plain_bytes(text);
+
+		fwrite(n_bytes ? text : "?", 1, n_bytes ? n_bytes : 1, out);
+		text += n_bytes ? n_bytes : 1;
+	}
 }
 
 void psd_sentence_add(struct psd_sentence *sentence, const char *format, ...)

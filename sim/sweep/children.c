@@ -266,6 +266,7 @@ static void show_progress(const struct pool *pool)
 	if (!pool->children->has_progress)
 		return;
 	pool->children->name(pool->children->context, pool->next_job - 1, name, sizeof(name));
+	psd_text_make_plain(name);
 	fprintf(stderr, "\r%u of %u done, at %s\033[K", pool->n_done, pool->children->n_jobs, name);
 	fflush(stderr);
 }
