@@ -98,8 +98,8 @@ static bool print_packed(void *context, uint64_t n_done, uint64_t n_images)
 	const uint64_t stride = (n_images - 1) / MOST_PROGRESS_LINES + 1;
 
 	if (!options->is_quiet && (n_done % stride == 0 || n_done == n_images))
-		fprintf(stderr, "%s: %llu of %llu images\n", options->output_path, (unsigned long long)n_done,
-			(unsigned long long)n_images);
+		psd_console_say("%s: %llu of %llu images", options->output_path, (unsigned long long)n_done,
+				(unsigned long long)n_images);
 	return !psd_console_stop_signal;
 }
 

@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/part_file.h"
+#include "engine/base/output.h"
+#include "engine/base/units.h"
 #include "engine/document/document.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario_heed.h"
 #include "real/base/console.h"
 #include "real/base/machine.h"
 #include "real/calibrate/calibrate.h"
+#include "real/cluster/emulation.h"
 #include "real/cluster/join.h"
 #include "real/cluster/room.h"
 #include "real/run_choice.h"
@@ -38,7 +40,7 @@ struct command {
 	struct psd_run_row *rows;
 	unsigned n_rows;
 	struct psd_run_log log;
-	struct psd_part_file trace;
+	FILE *trace;
 	const struct psd_system *traced; /* or NULL */
 };
 
@@ -65,13 +67,13 @@ static void print_progress(const struct psd_system *system, const struct psd_pro
 	    !progress->test_samples)
 		return;
 	if (has_replay) {
-		psd_console_say("%s: iteration %u of %u, %.3f s\n", system->name, progress->iteration + 1,
+		psd_console_say("%s: iteration %u of %u, %.3f s", system->name, progress->iteration + 1,
 				progress->n_iterations, progress->elapsed_sec);
 		return;
 	}
 	if (progress->test_samples)
 		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
-	psd_console_say("%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s\n", system->name,
+	psd_console_say("%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s", system->name,
 			progress->iteration + 1, progress->n_iterations, progress->elapsed_sec, progress->loss,
 			100.0 * progress->correct_ratio, test);
 }
@@ -107,6 +109,24 @@ static const struct psd_replay *replay_of(const struct command *command)
 	return command->scenario->has_replay ? &command->replay : NULL;
 }
 
+/* Whether this machine lets us emulate or not. A replay's links are slower, by its dilation. */
+static enum psd_status check_bandwidth(const struct command *command, struct psd_error *err)
+{
+	const struct psd_node *root = command->scenario->root;
+	const struct psd_node *swept = psd_node_child(psd_node_child(root, "sweep"), "bandwidth");
+	const struct psd_node *own =
+		psd_node_child(psd_node_child(psd_node_child(root, "cluster"), "network"), "bandwidth");
+	const double bps = command->point.bandwidth_bps;
+	char text[PSD_UNITS_TEXT_MAX];
+
+	if (command->scenario->has_replay || bps == 0.0 ||
+	    (bps >= PSD_EMULATION_MIN_BPS && bps <= PSD_EMULATION_MAX_BPS))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, swept ? swept->at : own->at,
+			     "'bandwidth' is %s, psd-run takes links of 100kbps to 400Gbps",
+			     psd_units_write_rate(bps, text));
+}
+
 /* Namespaces where this machine lets us have them; else the processes keep to the links' rate themselves. */
 static enum psd_status choose_ground(struct command *command, struct psd_error *err)
 {
@@ -121,7 +141,9 @@ static enum psd_status choose_ground(struct command *command, struct psd_error *
 	if (command->options->has_no_emulation)
 		return PSD_OK;
 	command->ground = PSD_GROUND_EMULATED;
-	status = psd_case_make(&made, &command->matter, &command->scenario->systems[0], command->point, err);
+	status = check_bandwidth(command, err);
+	if (!status)
+		status = psd_case_make(&made, &command->matter, &command->scenario->systems[0], command->point, err);
 	if (status)
 		return status;
 	status = psd_launch_try_emulation(&made, replay_of(command), &reason);
@@ -135,7 +157,7 @@ static enum psd_status choose_ground(struct command *command, struct psd_error *
 	command->ground = PSD_GROUND_SHAPED;
 	if (!command->options->is_quiet)
 		psd_console_say(
-			"psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves\n",
+			"psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves",
 			reason.text);
 	return PSD_OK;
 }
@@ -174,18 +196,18 @@ static enum psd_status write_trace(struct command *command, const struct psd_cas
 				   struct psd_error *err)
 {
 	uint32_t last_iteration;
-	enum psd_status status = psd_spans_write(spans, command->trace.out, made,
-						 psd_run_executor(command->scenario->has_replay), &last_iteration, err);
+	const enum psd_status status =
+		psd_spans_write(spans, command->trace, made,
+				psd_run_executor(command->scenario->has_replay, command->ground), &last_iteration, err);
 
 	if (status)
 		return status;
 	if (last_iteration != UINT32_MAX)
-		psd_console_say("psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most\n",
+		psd_console_say("psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most",
 				last_iteration, PSD_MAX_SPANS);
 	if (!command->options->is_quiet && command->n_rows > 1)
-		psd_console_say("psd-run: the trace is of %s\n", made->system->name);
-	status = psd_part_file_commit(&command->trace, err);
-	return status;
+		psd_console_say("psd-run: the trace is of %s", made->system->name);
+	return PSD_OK;
 }
 
 static void say_stolen(const struct command *command, const struct psd_case *made,
@@ -197,7 +219,7 @@ static void say_stolen(const struct command *command, const struct psd_case *mad
 	if (stolen_ratio > MOST_STOLEN_RATIO && !command->options->is_quiet)
 		psd_console_say("psd-run: %s: others on its host took %.0f %% of this virtual machine's processor "
 				"time; without "
-				"them it would be faster\n",
+				"them it would be faster",
 				made->system->name, 100.0 * stolen_ratio);
 }
 
@@ -235,7 +257,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 		say_stolen(command, made, &row->result);
 	}
 	if (!status && !isfinite(row->result.last_loss))
-		psd_console_say("psd-run: %s diverged, its loss is no number any more: the learning rate is too high\n",
+		psd_console_say("psd-run: %s diverged, its loss is no number any more: the learning rate is too high",
 				made->system->name);
 	if (!status && is_traced)
 		status = write_trace(command, made, &spans, err);
@@ -270,7 +292,7 @@ static enum psd_status find_dilation(struct command *command, const struct psd_c
 	command->replay.dilation_ratio = soundings.dilation_ratio;
 	status = psd_replay_check(&soundings.result, soundings.dilation_ratio, made->system->name, err);
 	if (!status && !command->options->is_quiet)
-		psd_console_say("psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time\n",
+		psd_console_say("psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time",
 				made->system->name, soundings.dilation_ratio,
 				100.0 * psd_replay_busy_ratio(&soundings.result));
 	return status;
@@ -288,8 +310,8 @@ static enum psd_status launch_again(struct command *command, const struct psd_ca
 			     psd_replay_again(&row->result, &command->replay.dilation_ratio);
 	     i++) {
 		if (!command->options->is_quiet)
-			psd_console_say("psd-run: %s: not true to its times, again at dilation %g\n",
-					made->system->name, command->replay.dilation_ratio);
+			psd_console_say("psd-run: %s: not true to its times, again at dilation %g", made->system->name,
+					command->replay.dilation_ratio);
 		psd_run_log_drop(&command->log);
 		row->replay = command->replay;
 		status = launch_case(command, made, row, err);
@@ -301,9 +323,8 @@ static enum psd_status run_system(struct command *command, const struct psd_syst
 {
 	struct psd_run_row row = {.system = system,
 				  .point = command->point,
-				  .has_replay = command->scenario->has_replay,
-				  .has_bandwidth =
-					  command->ground != PSD_GROUND_LOOPBACK && command->point.bandwidth_bps > 0};
+				  .ground = command->ground,
+				  .has_replay = command->scenario->has_replay};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_case made;
 	enum psd_status status = psd_case_make(&made, &command->matter, system, command->point, err);
@@ -338,7 +359,6 @@ static enum psd_status print_table(const struct command *command, struct psd_err
 {
 	const struct psd_run_report report = {
 		.matter = &command->matter,
-		.ground = command->ground,
 		.n_iterations = choose_iterations(command),
 		.rows = command->rows,
 		.n_rows = command->n_rows,
@@ -378,9 +398,9 @@ static void remark(const struct command *command)
 	psd_scenario_add_unheeded(&text, command->scenario, replay_of(command) ? PSD_BY_REPLAY : PSD_BY_RUN,
 				  PSD_BY_ALL);
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
-		psd_console_say("psd-run: %.*s\n", (int)strcspn(line, "\n"), line);
+		psd_console_say("psd-run: %.*s", (int)strcspn(line, "\n"), line);
 	if (command->options->has_no_emulation)
-		psd_console_say("psd-run: no emulation: processes on loopback, links are as fast as the machine\n");
+		psd_console_say("psd-run: no emulation: processes on loopback, links are as fast as the machine");
 	psd_text_release(&text);
 }
 
@@ -439,7 +459,7 @@ static enum psd_status prepare(struct command *command, struct psd_error *err)
 		status = psd_worker_count_samples(&command->matter.graph, &scenario->train, &command->training_samples,
 						  err);
 	if (!status && command->traced)
-		status = psd_part_file_open(&command->trace, command->options->trace_path, err);
+		status = psd_output_open(&command->trace, command->options->trace_path, err);
 	if (!status)
 		status = psd_run_log_open(&command->log, speaks(command) ? command->options->log_path : NULL, err);
 	if (status)
@@ -464,7 +484,9 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 	status = prepare(&command, err);
 	if (!status)
 		status = run_systems(&command, err);
-	psd_part_file_discard(&command.trace);
+	if (!status)
+		status = psd_outputs_commit(err);
+	psd_outputs_discard();
 	psd_hosts_release(&command.hosts);
 	psd_run_log_close(&command.log);
 	free(command.rows);
@@ -479,7 +501,7 @@ static void print_measuring(void *context, const char *line)
 	const struct psd_run_options *options = context;
 
 	if (!options->is_quiet)
-		psd_console_say("psd-run: measuring %s\n", line);
+		psd_console_say("psd-run: measuring %s", line);
 }
 
 static enum psd_status calibrate_machine(const struct command *command, const char *version, struct psd_error *err)

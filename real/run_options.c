@@ -1,8 +1,6 @@
 /* The table of commands and options, and what makes sense only together or not together. */
 #include "real/run_options.h"
 
-#include <string.h>
-
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/train.h"
 #include "real/cluster/hosts.h"
@@ -39,7 +37,8 @@ static const struct psd_option option_list[] = {
 		"also write the run of one system (the last, or --system) as Chrome trace events, for `psd-plot "
 		"timeline` or ui.perfetto.dev"),
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(TRAIN)},
-	{OPTION("--log", "FILE", "also write loss, accuracy and elapsed seconds of every iteration as CSV"),
+	{OPTION("--log", "FILE",
+		"also write loss, accuracy and elapsed seconds of every iteration as CSV; a pipe has them at once"),
 	 .kind = PSD_OPTION_TEXT, AT(log_path), .commands = OF(TRAIN)},
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(TRAIN)},
@@ -101,14 +100,6 @@ static enum psd_status check_hosts(const struct psd_run_options *options, struct
 	return PSD_OK;
 }
 
-static enum psd_status check(const struct psd_run_options *options, struct psd_error *err)
-{
-	if (options->trace_path && options->log_path && !strcmp(options->trace_path, options->log_path))
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "'--trace' and '--log' are both '%.200s', must be two files", options->log_path);
-	return check_hosts(options, err);
-}
-
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
 				      struct psd_error *err)
 {
@@ -117,7 +108,7 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 	enum psd_status status = psd_arguments_read(&parsed.arguments, &table, &parsed, argc, argv, err);
 
 	if (!status && !parsed.about)
-		status = check(&parsed, err);
+		status = check_hosts(&parsed, err);
 	if (status)
 		psd_run_options_release(&parsed);
 	else

@@ -8,15 +8,22 @@
 #include "engine/result/columns.h"
 #include "real/session/replay.h"
 
-const char *psd_run_executor(bool has_replay)
+const char *psd_run_executor(bool has_replay, enum psd_ground ground)
 {
+	if (ground == PSD_GROUND_SHAPED)
+		return has_replay ? "real-replay-paced" : "real-cpu-paced";
 	return has_replay ? "real-replay" : "real-cpu";
+}
+
+static bool has_bandwidth(const struct psd_run_row *row)
+{
+	return row->ground != PSD_GROUND_LOOPBACK && row->point.bandwidth_bps > 0.0;
 }
 
 /* The speedup is over one worker that only computes, as fast as this one's layers were. */
 static struct psd_result result_of(const struct psd_scenario *scenario, const struct psd_run_row *row)
 {
-	const struct psd_result_basis basis = {scenario, psd_run_executor(row->has_replay), NULL};
+	const struct psd_result_basis basis = {scenario, psd_run_executor(row->has_replay, row->ground), NULL};
 	const struct psd_point one = {.workers = 1};
 	const struct psd_outcome outcome = {
 		.iteration_sec = row->result.iteration_sec,
@@ -29,7 +36,7 @@ static struct psd_result result_of(const struct psd_scenario *scenario, const st
 	struct psd_result result = psd_result_make(&basis, row->system, row->point, &outcome,
 						   scenario->baseline_system < 0 ? alone_images_per_sec : 0.0);
 
-	result.bandwidth_bps.is_there = row->has_bandwidth;
+	result.bandwidth_bps.is_there = has_bandwidth(row);
 	return result;
 }
 
@@ -89,12 +96,12 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	psd_text_add(text, "cluster   %u node%s", point->nodes, point->nodes == 1 ? "" : "s");
 	if (point->workers != point->nodes)
 		psd_text_add(text, ", %u workers", point->workers);
-	if (report->rows[0].has_bandwidth)
+	if (has_bandwidth(&report->rows[0]))
 		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
-	psd_text_add(text, "; %s\n", ground_words[report->ground]);
+	psd_text_add(text, "; %s\n", ground_words[report->rows[0].ground]);
 	psd_text_add(text,
 		     "executor  %s, %u iteration%s, the median counts; speedup over one worker that only computes\n",
-		     psd_run_executor(report->rows[0].has_replay), report->n_iterations,
+		     psd_run_executor(report->rows[0].has_replay, report->rows[0].ground), report->n_iterations,
 		     report->n_iterations == 1 ? "" : "s");
 	if (report->rows[0].has_replay)
 		add_replay_head(text, &report->rows[0].replay);

@@ -9,7 +9,7 @@
 struct psd_run_row {
 	const struct psd_system *system; /* borrowed from the scenario */
 	struct psd_point point;
-	bool has_bandwidth; /* links had the point's */
+	enum psd_ground ground;
 	bool has_replay;
 	struct psd_replay replay; /* as it was carried out */
 	struct psd_worker_result result;
@@ -18,14 +18,14 @@ struct psd_run_row {
 /* What all rows have in common. */
 struct psd_run_report {
 	const struct psd_subject_matter *matter;
-	enum psd_ground ground;
 	uint32_t n_iterations;
 	const struct psd_run_row *rows;
 	unsigned n_rows;
 };
 
-/* As the CSV and traces name it: "real-cpu", "real-replay". */
-const char *psd_run_executor(bool has_replay);
+/* As the CSV and traces name it: "real-cpu", "real-replay"; "-paced" behind it on PSD_GROUND_SHAPED, whose links are no
+ * network's. */
+const char *psd_run_executor(bool has_replay, enum psd_ground ground);
 
 /* A row of CSV, as psd_columns_add_csv(). */
 void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *scenario, const struct psd_run_row *row);

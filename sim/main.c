@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/base/part_file.h"
+#include "engine/base/output.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "sim/executor/simulate.h"
@@ -53,6 +53,24 @@ static int end_by_signal(int number)
 	return EXIT_SIGNAL + number;
 }
 
+/* Where psd_children_run() does not note it. */
+static void end_at_once(int number)
+{
+	psd_outputs_remove();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+/* What is ignored, as nohup leaves a hangup, stays so. */
+static void handle_ends(void)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (signal(ends[i], end_at_once) == SIG_IGN)
+			signal(ends[i], SIG_IGN);
+}
+
 /* A file opened later must not become a standard stream by accident; writing to a closed stdout has to fail, not to
  * vanish. */
 static void fill_standard_streams(void)
@@ -92,6 +110,7 @@ static int flush_output(int done)
 struct command {
 	const struct psd_options *options;
 	struct psd_json json;
+	FILE *trace; /* with --trace */
 	int signal_number;
 };
 
@@ -168,33 +187,27 @@ static void say_what_is_traced(const struct psd_options *options, const struct p
 		psd_scenario_points(scenario) == 1 && (options->system_name || scenario->n_systems == 1);
 	char text[64];
 
-	if (!options->is_quiet && !is_only_one)
-		fprintf(stderr, "psd-sim: the trace is of %s at %s\n", system->name,
-			psd_result_point_name(point, text, sizeof(text)));
+	if (options->is_quiet || is_only_one)
+		return;
+	fputs("psd-sim: the trace is of ", stderr);
+	psd_grid_write_text(stderr, system->name);
+	fprintf(stderr, " at %s\n", psd_result_point_name(point, text, sizeof(text)));
 }
 
-/* The trace's file is opened before the sweep, so that a wrong path does not cost its time. */
 static enum psd_status run_with_trace(struct command *command, const struct psd_session *session, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = &session->scenario;
 	const struct psd_point point = psd_scenario_point(scenario, psd_scenario_points(scenario) - 1);
 	const struct psd_system *system;
-	struct psd_part_file file;
 	enum psd_status status = choose_system(command->options, scenario, true, &system, err);
 
 	if (!status)
-		status = psd_part_file_open(&file, command->options->trace_path, err);
-	if (status)
-		return status;
-	status = run_sweep(command, session, err);
+		status = run_sweep(command, session, err);
 	if (!status) {
 		say_what_is_traced(command->options, scenario, system, &point);
-		status = psd_trace_run(file.out, &session->matter, system, point, &command->signal_number, err);
+		status = psd_trace_run(command->trace, &session->matter, system, point, &command->signal_number, err);
 	}
-	if (!status)
-		return psd_part_file_commit(&file, err);
-	psd_part_file_discard(&file);
-	return status;
+	return status ? status : psd_outputs_commit(err);
 }
 
 static enum psd_status run_session(struct command *command, const struct psd_session *session, struct psd_error *err)
@@ -217,6 +230,9 @@ static int run_sessions(struct command *command, const struct psd_session *sessi
 	int exit_status = EXIT_DONE;
 	struct psd_error err;
 
+	/* before all else: a wrong path costs no sweep */
+	if (options->trace_path && psd_output_open(&command->trace, options->trace_path, &err))
+		return complain(err.status, &err, true);
 	if (options->form == PSD_FORM_CSV && write_csv_head(&err))
 		return complain(PSD_ENOMEM, &err, false);
 	if (options->form == PSD_FORM_JSON)
@@ -426,10 +442,13 @@ int main(int argc, char *argv[])
 	setvbuf(stdout, output_buffer, _IOFBF,
 		sizeof(output_buffer)); /* one write for most outputs, whose reason for failing is then known */
 	signal(SIGPIPE, SIG_IGN);	/* a reader that went away is a failed write like any other */
+	signal(SIGXFSZ, SIG_IGN);	/* as is a limit on the size of files */
+	handle_ends();
 	status = psd_options_parse(&options, argc, argv, &err);
 	if (status)
 		return complain(status, &err, false);
 	exit_status = flush_output(run(&options));
+	psd_outputs_discard();
 	psd_options_release(&options);
 	return exit_status;
 }

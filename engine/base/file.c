@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/inputs.h"
+
 /* Doubles the room until the file or the limit ends. Returns the length, or sets *failure to an errno value. */
 static size_t read_all(FILE *in, char **text, int *failure)
 {
@@ -30,6 +32,18 @@ static size_t read_all(FILE *in, char **text, int *failure)
 	}
 }
 
+/* Some editors put one in front of UTF-8, where it says nothing. Returns the length. */
+static size_t skip_byte_order_mark(char *text, size_t length)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	const size_t mark_length = sizeof(mark) - 1;
+
+	if (length < mark_length || memcmp(text, mark, mark_length) != 0)
+		return length;
+	memmove(text, text + mark_length, length - mark_length + 1);
+	return length - mark_length;
+}
+
 enum psd_status psd_file_read(char **text, size_t *length, const char *path, struct psd_error *err)
 {
 	const struct psd_place at = {.path = path};
@@ -40,12 +54,13 @@ enum psd_status psd_file_read(char **text, size_t *length, const char *path, str
 
 	if (!in)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be opened: %s", strerror(errno));
+	psd_inputs_note(path);
 	read_length = read_all(in, &read, &failure);
 	fclose(in);
 	if (!failure && read_length <= PSD_FILE_BYTES_MAX) {
 		read[read_length] = '\0';
 		*text = read;
-		*length = read_length;
+		*length = skip_byte_order_mark(read, read_length);
 		return PSD_OK;
 	}
 	free(read);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/base/inputs.h"
 #include "engine/document/value.h"
 
 enum { MAX_KEYS = 32 }; /* of one section */
@@ -223,6 +224,7 @@ enum psd_status psd_schema_join(const struct psd_schema_reader *reader, const ch
 		return out_of_memory(reader->err);
 	memcpy(joined, reader->path, folder_length);
 	memcpy(joined + folder_length, relative, length);
+	psd_inputs_note(joined);
 	*path = joined;
 	return PSD_OK;
 }

@@ -96,7 +96,8 @@ void psd_schema_set_defaults(void *base, const struct psd_section *section);
  * are borrowed from the document, or in the arena. */
 enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const struct psd_key *root,
 				const struct psd_node *mapping) PSD_MUST_CHECK;
-/* A path as it stands in the file, as one that holds from the working directory. In the arena. */
+/* A path as it stands in the file, as one that holds from the working directory. In the arena; a file there is noted as
+ * an input. */
 enum psd_status psd_schema_join(const struct psd_schema_reader *reader, const char *relative,
 				const char **path) PSD_MUST_CHECK;
 

@@ -26,7 +26,8 @@ static const struct psd_key network_keys[] = {
 	{NETWORK("platform", PATH, platform_path), .when = {"topology", BIT(PLATFORM), BIT(PLATFORM)},
 	 .uses = PSD_BY_SIMULATION, .is_refused = true, .help = "SimGrid's XML; `host.latency` still counts"},
 	{NETWORK("bandwidth", RATE, bandwidth_bps), .when = {"topology", OF_ALL, OF_SWITCHES},
-	 .help = "of a node's link, each direction; beside `platform` for planning only"},
+	 .help = "of a node's link, each direction; psd-run takes 100kbps to 400Gbps; beside `platform` for planning "
+		 "only"},
 	{NETWORK("latency", SECONDS, latency_sec), .when = {"topology", OF_ALL, OF_SWITCHES},
 	 .help = "from node to node, one way, of the links alone; beside `platform` for planning only"},
 	{NETWORK("payload", RATIO, payload_ratio), .lowest = 0.01, .highest = 1, .fallback = "1",

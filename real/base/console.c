@@ -7,6 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/output.h"
+
+enum { MOST_SAID = 2048 };
+
 volatile sig_atomic_t psd_console_stop_signal;
 
 /* ---- signals ---- */
@@ -27,9 +31,16 @@ static void handle_ends(const struct sigaction *action)
 		(void)sigaction(SIGHUP, action, NULL);
 }
 
+static void end_at_once(int number)
+{
+	psd_outputs_remove();
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
 void psd_console_let_signals_end(void)
 {
-	handle_ends(&(struct sigaction){.sa_handler = SIG_DFL});
+	handle_ends(&(struct sigaction){.sa_handler = end_at_once});
 }
 
 /* ---- streams ---- */
@@ -49,17 +60,21 @@ void psd_console_open(void)
 {
 	fill_standard_streams();
 	signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
+	signal(SIGXFSZ, SIG_IGN); /* as is a limit on the size of files */
 	signal(SIGCHLD, SIG_DFL); /* where it is ignored, as some parents leave it, nobody can wait for a process */
 	handle_ends(&(struct sigaction){.sa_handler = note_signal});
 }
 
 void psd_console_say(const char *format, ...)
 {
+	char line[MOST_SAID];
 	va_list arguments;
 
 	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
+	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
+	psd_text_make_plain(line);
+	fprintf(stderr, "%s\n", line);
 }
 
 bool psd_console_write(FILE *out, struct psd_text *text)

@@ -17,7 +17,7 @@ void psd_console_open(void);
 /* From now on these signals end the process at once. */
 void psd_console_let_signals_end(void);
 
-/* To standard error. */
+/* A plain line to standard error, which it ends itself. */
 void psd_console_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes a text and releases it. False when the stream does not take it; then errno says why. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/base/output.h"
 #include "real/base/affinity.h"
 #include "real/calibrate/calibrate_parts.h"
 
@@ -125,7 +126,7 @@ enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struc
 		status = psd_calibrate_write(&calibration, err);
 	if (!status)
 		psd_calibrate_add_table(table, &calibration);
-	psd_calibrate_close(&calibration);
+	psd_outputs_discard();
 	free(calibration.forward_sec);
 	free(calibration.backward_sec);
 	return status;

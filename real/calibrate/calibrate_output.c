@@ -5,11 +5,11 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
 #include "engine/base/grid.h"
+#include "engine/base/output.h"
 #include "engine/base/units.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
@@ -355,85 +355,59 @@ static enum psd_status add_scenario(struct psd_text *text, const struct psd_cali
 
 /* ---- files ---- */
 
-static bool is_same_file(const char *path, const char *other)
+static char *path_of(const struct psd_calibration *calibration, enum psd_calibrate_file file)
 {
-	struct stat one, another;
+	static const char *const endings[PSD_CALIBRATE_FILES] = {
+		[PSD_CALIBRATE_PROFILE] = "-profile.csv", [PSD_CALIBRATE_POINTS] = "-points.csv"};
+	const char *path = calibration->options->output_path;
 
-	return path && other && !stat(path, &one) && !stat(other, &another) && one.st_dev == another.st_dev &&
-	       one.st_ino == another.st_ino;
+	return endings[file] ? beside(path, endings[file]) : strdup(path);
 }
 
-static bool is_read(const struct psd_scenario *scenario, const char *path)
+static enum psd_status out_of_memory(struct psd_error *err)
 {
-	const char *const read[] = {
-		scenario->path,		  scenario->graph_path,	     scenario->profile_path,
-		scenario->published_path, scenario->train.data.path, scenario->train.data.test_path};
-
-	for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
-		if (is_same_file(path, read[i]))
-			return true;
-	return false;
-}
-
-static enum psd_status open_file(struct psd_part_file *file, const char *path, const struct psd_scenario *scenario,
-				 struct psd_error *err)
-{
-	if (is_read(scenario, path))
-		return psd_error_set(err, PSD_EINVAL, (struct psd_place){path, 0, 0},
-				     "is read for this calibration, -o must name another file");
-	return psd_part_file_open(file, path, err);
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
 }
 
 enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct psd_error *err)
 {
-	static const char *const endings[PSD_CALIBRATE_FILES] = {[PSD_CALIBRATE_SCENARIO] = "",
-								 [PSD_CALIBRATE_PROFILE] = "-profile.csv",
-								 [PSD_CALIBRATE_POINTS] = "-points.csv"};
 	enum psd_status status = PSD_OK;
 
 	for (unsigned f = 0; f < PSD_CALIBRATE_FILES && !status; f++) {
-		const char *output_path = calibration->options->output_path;
-		char *path = f == PSD_CALIBRATE_SCENARIO ? strdup(output_path) : beside(output_path, endings[f]);
+		char *path = path_of(calibration, f);
 
-		status = path ? open_file(&calibration->files[f], path, calibration->options->matter->scenario, err)
-			      : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+		status = path ? psd_output_open(&calibration->files[f], path, err) : out_of_memory(err);
 		free(path);
 	}
-	if (status)
-		psd_calibrate_close(calibration);
 	return status;
-}
-
-void psd_calibrate_close(struct psd_calibration *calibration)
-{
-	for (unsigned f = 0; f < PSD_CALIBRATE_FILES; f++)
-		psd_part_file_discard(&calibration->files[f]);
 }
 
 /* The stream's flag tells the commit of a failed write. */
 static void write_text(struct psd_calibration *calibration, enum psd_calibrate_file file, const struct psd_text *text)
 {
-	fwrite(text->bytes, 1, text->length, calibration->files[file].out);
+	fwrite(text->bytes, 1, text->length, calibration->files[file]);
 }
 
-/* Nothing is in its place before everything is written, and the scenario comes last: what it names is there, too. */
+/* The scenario, which was opened first, comes last: what it names is there, too. */
 enum psd_status psd_calibrate_write(struct psd_calibration *calibration, struct psd_error *err)
 {
 	struct psd_text profile = {.bytes = NULL}, points = {.bytes = NULL}, scenario = {.bytes = NULL};
+	char *profile_path = path_of(calibration, PSD_CALIBRATE_PROFILE);
 	enum psd_status status =
-		add_scenario(&scenario, calibration, calibration->files[PSD_CALIBRATE_PROFILE].path, err);
+		profile_path ? add_scenario(&scenario, calibration, profile_path, err) : out_of_memory(err);
 
 	add_profile(&profile, calibration);
 	add_points(&points, calibration);
 	if (!status && (profile.is_out_of_memory || points.is_out_of_memory || scenario.is_out_of_memory))
-		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
+		status = out_of_memory(err);
 	if (!status) {
 		write_text(calibration, PSD_CALIBRATE_PROFILE, &profile);
 		write_text(calibration, PSD_CALIBRATE_POINTS, &points);
 		write_text(calibration, PSD_CALIBRATE_SCENARIO, &scenario);
 	}
-	for (unsigned f = PSD_CALIBRATE_FILES; f-- > 0 && !status;)
-		status = psd_part_file_commit(&calibration->files[f], err);
+	if (!status)
+		status = psd_outputs_commit(err);
+	free(profile_path);
 	psd_text_release(&profile);
 	psd_text_release(&points);
 	psd_text_release(&scenario);

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "engine/base/part_file.h"
 #include "real/base/fit.h"
 #include "real/calibrate/calibrate.h"
 #include "real/calibrate/exchange.h"
@@ -46,7 +46,7 @@ struct psd_calibrate_point {
 	uint64_t node_bytes; /* sent, and received, per iteration */
 };
 
-/* The scenario is committed last. */
+/* In the order of opening. */
 enum psd_calibrate_file { PSD_CALIBRATE_SCENARIO, PSD_CALIBRATE_PROFILE, PSD_CALIBRATE_POINTS, PSD_CALIBRATE_FILES };
 
 struct psd_calibration {
@@ -57,7 +57,7 @@ struct psd_calibration {
 	struct psd_measured measured[PSD_QUANTITIES];
 	double *forward_sec, *backward_sec; /* (n_layers) of the profile */
 	struct psd_calibrate_point point;   /* of BYTES, whose value was kept */
-	struct psd_part_file files[PSD_CALIBRATE_FILES];
+	FILE *files[PSD_CALIBRATE_FILES];
 };
 
 /* Keeps what was measured, unless what is there already has less spread. True: kept. range: as in psd_measured. */
@@ -98,10 +98,8 @@ enum psd_status psd_calibrate_bytes(struct psd_calibration *calibration, struct 
 /* ---- calibrate_output.c ---- */
 
 void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration *calibration);
-/* The three files, before anything is measured: closed by psd_calibrate_close(), what was not written is discarded.
- * PSD_EFILE, PSD_ENOMEM. */
+/* The three files, before anything is measured. As psd_output_open(); on failure too the caller discards outputs. */
 enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-void psd_calibrate_close(struct psd_calibration *calibration);
 /* Puts them in their places. PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_calibrate_write(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 

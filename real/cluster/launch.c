@@ -149,6 +149,7 @@ static int live(void *context, unsigned node)
 	(void)signal(SIGHUP, SIG_IGN);
 	(void)signal(SIGTERM, SIG_DFL);
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that went away is a failed write like any other */
+	(void)signal(SIGXFSZ, SIG_IGN); /* as is a limit on the size of files */
 	psd_socket_allow_many();
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (h != launch->self && launch->listeners[h] >= 0)

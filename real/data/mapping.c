@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/inputs.h"
 #include "engine/base/text.h"
 
 char *psd_mapping_path(const char *folder, const char *name)
@@ -101,6 +102,7 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 		status = psd_error_set(err, PSD_EFILE, (struct psd_place){.path = fresh.path}, "cannot be opened: %s",
 				       strerror(errno));
 	} else {
+		psd_inputs_note(fresh.path);
 		status = map(&fresh, descriptor, err);
 		close(descriptor);
 	}

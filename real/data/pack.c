@@ -12,7 +12,8 @@
 #include <strings.h>
 
 #include "engine/base/hash.h"
-#include "engine/base/part_file.h"
+#include "engine/base/inputs.h"
+#include "engine/base/output.h"
 #include "real/data/jpeg.h"
 #include "real/data/mapping.h"
 #include "real/data/pack_format.h"
@@ -106,6 +107,7 @@ static enum psd_status add_image(struct packer *packer, char *path)
 		packer->room = room;
 	}
 	packer->images[packer->n_images++] = (struct image){path, packer->pack.classes};
+	psd_inputs_note(path);
 	return PSD_OK;
 }
 
@@ -301,17 +303,15 @@ static enum psd_status write_all(struct packer *packer)
 
 static enum psd_status write_file(struct packer *packer, const char *path)
 {
-	struct psd_part_file file;
-	enum psd_status status = psd_part_file_open(&file, path, packer->err);
+	enum psd_status status = psd_output_open(&packer->out, path, packer->err);
 
 	if (status)
 		return status;
-	packer->out = file.out;
 	packer->path = path;
 	status = write_all(packer);
 	if (!status)
-		return psd_part_file_commit(&file, packer->err);
-	psd_part_file_discard(&file);
+		return psd_outputs_commit(packer->err);
+	psd_outputs_discard();
 	return status;
 }
 

@@ -8,13 +8,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/base/output.h"
 #include "engine/base/text.h"
 #include "real/base/console.h"
 
-static enum psd_status refuse(const struct psd_run_log *log, enum psd_status status, int error_number,
-			      struct psd_error *err)
+static enum psd_status refuse(const struct psd_run_log *log, int error_number, struct psd_error *err)
 {
-	return psd_error_set(err, status, (struct psd_place){.path = log->path}, "cannot be written: %s",
+	return psd_error_set(err, PSD_ERUN, (struct psd_place){.path = log->path}, "cannot be written: %s",
 			     strerror(error_number));
 }
 
@@ -23,7 +23,7 @@ static enum psd_status write_head(const struct psd_run_log *log, struct psd_erro
 	struct psd_text head = {.bytes = NULL};
 
 	psd_text_add(&head, "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n");
-	return psd_console_write(log->file, &head) ? PSD_OK : refuse(log, PSD_ERUN, errno, err);
+	return psd_console_write(log->file, &head) ? PSD_OK : refuse(log, errno, err);
 }
 
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err)
@@ -37,8 +37,9 @@ enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, stru
 	opened.write_error_number = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (opened.write_error_number == MAP_FAILED)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	opened.file = fopen(path, "we");
-	status = opened.file ? write_head(&opened, err) : refuse(&opened, PSD_EFILE, errno, err);
+	status = psd_output_open(&opened.file, path, err);
+	if (!status)
+		status = write_head(&opened, err);
 	if (status)
 		psd_run_log_close(&opened);
 	*log = opened;
@@ -85,13 +86,12 @@ void psd_run_log_drop(const struct psd_run_log *log)
 
 enum psd_status psd_run_log_check(const struct psd_run_log *log, struct psd_error *err)
 {
-	return log->file && *log->write_error_number ? refuse(log, PSD_ERUN, *log->write_error_number, err) : PSD_OK;
+	return log->file && *log->write_error_number ? refuse(log, *log->write_error_number, err) : PSD_OK;
 }
 
 void psd_run_log_close(struct psd_run_log *log)
 {
-	if (log->file)
-		fclose(log->file);
+	psd_output_discard(log->file);
 	if (log->write_error_number)
 		munmap(log->write_error_number, sizeof(int));
 	*log = (struct psd_run_log){.file = NULL};

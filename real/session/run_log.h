@@ -1,5 +1,6 @@
 /* The log of --log: CSV, a line for each iteration; of a replay, which learns nothing, only its time. Worker 0's
- * process adds the lines, the one that opened the log and started it hears whether they could be written. */
+ * process adds the lines, the one that opened the log and started it hears whether they could be written. As any output
+ * (engine/base/output.h) it is in its place when the run has succeeded; a pipe or a device has each line at once. */
 #ifndef PSD_REAL_RUN_LOG_H
 #define PSD_REAL_RUN_LOG_H
 
@@ -18,9 +19,8 @@ struct psd_run_log {
 	off_t kept_bytes;
 };
 
-/* Writes the head of the columns. path is borrowed until the end; NULL: there is no log, and the others do nothing.
- * PSD_EFILE: cannot be opened; PSD_ERUN: or written; PSD_ENOMEM. *log is set on failure too, to one that may be closed.
- */
+/* Writes the head of the columns. path is borrowed until the end; NULL: there is no log, and the others do nothing. As
+ * psd_output_open(); PSD_ERUN: cannot be written. *log is set on failure too, to one that may be closed. */
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err) PSD_MUST_CHECK;
 /* A line; of a failure psd_run_log_check() tells. */
 void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,
@@ -33,6 +33,7 @@ void psd_run_log_drop(const struct psd_run_log *log);
 
 /* PSD_ERUN: a line could not be written. */
 enum psd_status psd_run_log_check(const struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
-void psd_run_log_close(struct psd_run_log *log); /* also of zeros */
+/* Also of zeros. Discards what is not committed. */
+void psd_run_log_close(struct psd_run_log *log);
 
 #endif

@@ -68,7 +68,7 @@ static enum psd_status trace_in_child(void *context, unsigned job, struct psd_ou
 		status = end_err.status;
 	}
 	psd_case_release(&made);
-	if (!status && (ferror(run->out) || fflush(run->out)))
+	if (!status && (fflush(run->out) || ferror(run->out)))
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write the trace: %s", strerror(errno));
 	return status;
 }

@@ -109,7 +109,6 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--stall 5 " QUICKSTART, "'--stall' is '5', must be a time"},
 		{"--trace", "'--trace' needs a value"},
 		{"--csv=1 " QUICKSTART, "'--csv' takes no value"},
-		{"--trace a --log a " QUICKSTART, "'--trace' and '--log' are both 'a', must be two files"},
 		{"--rank 0 " QUICKSTART, "'--rank' has no effect without '--hosts'"},
 		{"--hosts h --nodes 2 " QUICKSTART, "'--nodes' is for a cluster on this machine, not beside '--hosts'"},
 		{"--hosts h --trace t " QUICKSTART, "'--trace' is for a cluster on this machine, not beside '--hosts'"},
@@ -371,8 +370,8 @@ Test(run_cli, trace_shows_all_workers_from_zero_on)
 
 	cr_expect_eq(done.exit_status, 0);
 	cr_expect_not_null(strstr(done.text, "psd-run: the trace is of Hybrid\n"), "%s", done.text);
-	cr_expect_not_null(strstr(
-		trace, "\"system\":\"Hybrid\",\"executor\":\"real-cpu\",\"nodes\":2,\"workers\":2,\"bandwidth_bps\":1000000000,\"kinds\":\"forward backward "));
+	cr_expect_not_null(strstr(trace, "\"system\":\"Hybrid\",\"executor\":\"real-cpu\",\"nodes\":2,\"workers\":2,"
+					 "\"bandwidth_bps\":1000000000,\"kinds\":\"forward backward "));
 	cr_expect_str_eq(trace + strlen(trace) - 4, "\n]}\n");
 	/* two workers, ten iterations, two layers: each is computed forwards and backwards, its factors go out and come
 	 * in */
@@ -384,7 +383,7 @@ Test(run_cli, trace_shows_all_workers_from_zero_on)
 	cr_expect_eq(count(trace, "\"ts\":0.000,"), 1);
 	cr_expect_eq(count(trace, "\"ts\":-"), 0);
 	cr_expect_eq(count(trace, "\"dur\":-"), 0);
-	cr_expect_neq(access(scratch_folder_path(&folder, "t.json.part").text, F_OK), 0);
+	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the trace");
 	free(trace);
 	free(done.text);
 	scratch_folder_remove(&folder);
@@ -397,11 +396,11 @@ Test(run_cli, a_failed_run_leaves_the_old_trace)
 	char *trace;
 
 	scratch_folder_write(&folder, "t.json", "old", 3);
-	failed = run(tiny(&folder, "--quiet --trace @/t.json --stall 1us").text, "2>&1 >/dev/null");
+	failed = run(tiny(&folder, "--quiet --trace @/t.json --log /dev/full").text, "2>&1 >/dev/null");
 	trace = read_text(&folder, "t.json");
 	cr_expect_eq(failed.exit_status, 1, "%s", failed.text);
 	cr_expect_str_eq(trace, "old");
-	cr_expect_neq(access(scratch_folder_path(&folder, "t.json.part").text, F_OK), 0);
+	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the older trace");
 	free(trace);
 	free(failed.text);
 	scratch_folder_remove(&folder);
@@ -531,29 +530,7 @@ Test(run_cli, a_replay_is_not_calibrated)
 		"false "
 		"or left "
 		"out, as in 'compute: {device: cpu}'");
-	cr_expect_neq(access(scratch_folder_path(&folder, "c.yaml.part").text, F_OK), 0);
-	scratch_folder_remove(&folder);
-}
-
-Test(run_cli, a_calibration_replaces_nothing_that_it_reads)
-{
-	const struct scratch_folder folder = make_tiny();
-	static const char *const read[] = {"s.yaml", "tiny.yaml"};
-
-	for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++) {
-		char *before = read_text(&folder, read[i]), *after, options[64], words[128], part[32];
-
-		snprintf(options, sizeof(options), "calibrate -o @/%s", read[i]);
-		snprintf(words, sizeof(words), "/%s: is read for this calibration, -o must name another file\n",
-			 read[i]);
-		expect_complaint(tiny(&folder, options).text, 2, words);
-		after = read_text(&folder, read[i]);
-		cr_expect_str_eq(after, before);
-		snprintf(part, sizeof(part), "%s.part", read[i]);
-		cr_expect_neq(access(scratch_folder_path(&folder, part).text, F_OK), 0);
-		free(before);
-		free(after);
-	}
+	cr_expect_eq(scratch_folder_count(&folder), 2, "the network and the scenario");
 	scratch_folder_remove(&folder);
 }
 
@@ -639,8 +616,8 @@ Test(run_cli, an_interrupt_ends_all_processes_in_one_line, .timeout = 120)
 		wait_for_first_iteration(errors);
 		cr_assert_eq(kill(pid, signals[i]), 0);
 		expect_end(pid, errors, 128 + signals[i], words);
-		cr_expect_neq(access(scratch_folder_path(&folder, "t.json.part").text, F_OK), 0, "signal %d",
-			      signals[i]);
+		cr_expect_eq(scratch_folder_count(&folder), 2, "signal %d leaves the network and the scenario alone",
+			     signals[i]);
 	}
 	scratch_folder_remove(&folder);
 }

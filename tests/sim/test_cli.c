@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/cli_helper.h"
+#include "tests/scratch_folder.h"
 
 #define QUICKSTART "scenarios/quickstart.yaml"
 
@@ -199,6 +200,79 @@ Test(cli, a_trace_replaces_the_old_file_only_when_it_is_complete)
 	cr_expect_eq(rmdir(folder), 0, "something is left beside the trace");
 	free(failed.text);
 	free(done.text);
+}
+
+/* By its own name, by another spelling of it, a hard link and a symbolic link. */
+static void expect_input_is_kept(const struct scratch_folder *folder, const char *input, const char *arguments)
+{
+	const struct scratch_path path = scratch_folder_path(folder, input);
+	const char *const names[] = {input, "hard", "soft"};
+	struct stat before, after;
+
+	cr_assert_eq(stat(path.text, &before), 0);
+	cr_assert_eq(link(path.text, scratch_folder_path(folder, "hard").text), 0);
+	cr_assert_eq(symlink(input, scratch_folder_path(folder, "soft").text), 0);
+	for (size_t i = 0; i < 2 * sizeof(names) / sizeof(names[0]); i++) {
+		char line[1024];
+
+		snprintf(line, sizeof(line), "--csv --trace %s/%s%s %s", folder->path, i % 2 ? "./" : "", names[i / 2],
+			 arguments);
+		expect_complaint(line, 2, ": is read by this run, an output must be another file\n");
+	}
+	cr_assert_eq(remove(scratch_folder_path(folder, "hard").text), 0);
+	cr_assert_eq(remove(scratch_folder_path(folder, "soft").text), 0);
+	cr_assert_eq(stat(path.text, &after), 0);
+	cr_expect(before.st_ino == after.st_ino && before.st_size == after.st_size, "%s", input);
+}
+
+Test(cli, a_trace_takes_the_place_of_nothing_that_is_read)
+{
+	static const char model[] = "name: m\ninput: {channels: 4}\nlayers:\n"
+				    "  - {name: fc, kind: inner-product, outputs: 2}\n";
+	static const char profile[] = "# batch: 1\n# kind: measured\n# origin: o\n# device: d\n"
+				      "# gemm_flops_per_sec: 1TFLOPS\nlayer,forward_sec,backward_sec\nfc,1e-3,1e-3\n";
+	static const char published[] = "system,workers,images_per_sec,speedup,use,source\nPS,2,,1.5,check,nobody\n";
+	static const char scenario[] =
+		"title: t\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {profile: profile.csv}\n"
+		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\npublished: published.csv\n"
+		"systems: [{name: PS, schedule: sequential, sync: ps}]\n";
+	static const char *const inputs[] = {"model.yaml", "profile.csv", "published.csv", "s.yaml"};
+	const char *const texts[] = {model, profile, published, scenario};
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct scratch_path path = scratch_folder_path(&folder, "s.yaml");
+	char arguments[512];
+
+	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+		scratch_folder_write(&folder, inputs[i], texts[i], strlen(texts[i]));
+	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+		expect_input_is_kept(&folder, inputs[i], path.text);
+	scratch_folder_write(&folder, "platform.xml", "", 0); /* it is looked at later */
+	snprintf(arguments, sizeof(arguments),
+		 "--set cluster.network.platform=platform.xml --set cluster.network.topology=platform %s", path.text);
+	expect_input_is_kept(&folder, "platform.xml", arguments);
+	scratch_folder_remove(&folder);
+}
+
+Test(cli, a_full_disk_and_a_limit_leave_the_older_trace)
+{
+	static const char *const limits[] = {"", "ulimit -f 16;"};
+	static const char *const reasons[] = {"No space left on device", "File too large"};
+	const struct scratch_folder folder = scratch_folder_make();
+
+	for (size_t i = 0; i < 2; i++) {
+		char command[2 * PATH_MAX];
+		struct run small;
+
+		snprintf(command, sizeof(command),
+			 "echo older >%s/out && %s %s --csv --quiet --trace %s/out " QUICKSTART
+			 " >/dev/null; echo $? $(cat %s/out) $(ls -A %s)",
+			 folder.path, limits[i], path_of("psd-sim").text, folder.path, folder.path, folder.path);
+		small = run_on_small_disk(folder.path, command);
+		cr_expect_not_null(strstr(small.text, reasons[i]), "%s", small.text);
+		cr_expect_eq(strchr(small.text, '\n') + 1, strstr(small.text, "1 older out\n"), "%s", small.text);
+		free(small.text);
+	}
+	scratch_folder_remove(&folder);
 }
 
 Test(cli, printed_scenario_gives_the_same_result)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "real/calibrate/calibrate_parts.h"
-#include "tests/real/scratch_folder.h"
+#include "tests/scratch_folder.h"
 
 static const char text[] =
 	"title: t\nmodel: {graph: models/cifar10-quick.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
@@ -53,7 +53,6 @@ static void calibrate(const struct psd_scenario *scenario, double constant_sec, 
 	cr_assert_eq(psd_calibrate_write(&calibration, &err), PSD_OK, "%s", err.text);
 	if (table)
 		psd_calibrate_add_table(table, &calibration);
-	psd_calibrate_close(&calibration);
 	free(calibration.forward_sec);
 	free(calibration.backward_sec);
 	psd_subject_matter_release(&matter);

@@ -1,0 +1,278 @@
+/* A temporary file has no name where the file system knows such files (O_TMPFILE), so that it is gone with the process;
+ * elsewhere it has one that nobody guesses, in the folder of its place. */
+#define _GNU_SOURCE
+#include "engine/base/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/base/inputs.h"
+
+enum { MOST_LINKS = 40, MODE = 0666, MODE_BITS = 0777, OPEN_NAME = 32 };
+
+struct output {
+	struct output *next;
+	FILE *out;
+	char *path;	 /* as it was given */
+	char *folder;	 /* absolute, with its slash */
+	char *place;	 /* in the folder; NULL: it is written directly */
+	char *temporary; /* in the folder; NULL: it has no name */
+};
+
+static struct output *outputs; /* the last one first */
+
+/* ---- names ---- */
+
+static char *join(const char *folder, size_t folder_length, const char *name)
+{
+	const size_t room = folder_length + strlen(name) + 1;
+	char *path = malloc(room);
+
+	if (path)
+		snprintf(path, room, "%.*s%s", (int)folder_length, folder, name);
+	return path;
+}
+
+static size_t folder_length(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Behind all links, where nothing needs to be. NULL: errno. */
+static char *follow(const char *path)
+{
+	char *at = strdup(path), link[PATH_MAX], *behind;
+
+	for (unsigned n = 0; at; n++, at = behind) {
+		const ssize_t length = readlink(at, link, sizeof(link) - 1);
+
+		if (length < 0)
+			return at;
+		link[length] = '\0';
+		errno = ELOOP;
+		behind = n < MOST_LINKS ? join(at, link[0] == '/' ? 0 : folder_length(at), link) : NULL;
+		free(at);
+	}
+	return NULL;
+}
+
+/* False: errno. */
+static bool find_place(struct output *output)
+{
+	char *end = follow(output->path), *folder = end ? join(end, folder_length(end), ".") : NULL;
+	char *absolute = folder ? realpath(folder, NULL) : NULL;
+	const int reason = errno;
+
+	output->folder = absolute ? join(absolute, strlen(absolute), absolute[1] ? "/" : "") : NULL;
+	if (output->folder)
+		output->place = join(output->folder, strlen(output->folder), end + folder_length(end));
+	free(absolute);
+	free(folder);
+	free(end);
+	errno = reason;
+	return output->place;
+}
+
+static bool take_temporary_name(struct output *output)
+{
+	uint64_t number;
+	char name[32];
+
+	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		return false;
+	snprintf(name, sizeof(name), ".psd-%016" PRIx64, number);
+	output->temporary = join(output->folder, strlen(output->folder), name);
+	return output->temporary;
+}
+
+/* ---- opening ---- */
+
+static bool is_same_file(const struct stat *one, const struct stat *other)
+{
+	return S_ISREG(one->st_mode) && one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* found: of what is at its place, if there is something. */
+static enum psd_status check_use(const struct output *output, const struct stat *found, struct psd_error *err)
+{
+	const struct psd_place at = {.path = output->path};
+	struct stat other;
+	bool is_written = false;
+
+	if (found && psd_inputs_have(output->path))
+		return psd_error_set(err, PSD_EINVAL, at, "is read by this run, an output must be another file");
+	for (int fd = STDOUT_FILENO; found && fd <= STDERR_FILENO; fd++)
+		is_written = is_written || (!fstat(fd, &other) && is_same_file(found, &other));
+	for (const struct output *o = outputs; o; o = o->next)
+		is_written = is_written || (o->place && !strcmp(o->place, output->place)) ||
+			     (found && o->place && !stat(o->place, &other) && is_same_file(found, &other));
+	return is_written ? psd_error_set(err, PSD_EINVAL, at,
+					  "is written by this run already, an output must be a file of its own")
+			  : PSD_OK;
+}
+
+static void name_open(char name[OPEN_NAME], int fd)
+{
+	snprintf(name, OPEN_NAME, "/proc/self/fd/%d", fd);
+}
+
+/* -1: errno. */
+static int open_temporary(struct output *output)
+{
+	const int fd = open(output->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, MODE);
+	char name[OPEN_NAME];
+
+	name_open(name, fd);
+	if (fd >= 0 && !access(name, F_OK))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return take_temporary_name(output) ? open(output->temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, MODE) : -1;
+}
+
+/* False: errno. */
+static bool open_stream(struct output *output, const struct stat *found)
+{
+	int fd;
+
+	if (!output->place) {
+		output->out = fopen(output->path, "we");
+		return output->out;
+	}
+	fd = open_temporary(output);
+	if (fd >= 0 && found)
+		(void)fchmod(fd, found->st_mode & MODE_BITS); /* where that is not to be, it has that of a new file */
+	output->out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (fd >= 0 && !output->out)
+		close(fd);
+	return output->out;
+}
+
+static enum psd_status cannot_write(const struct output *output, enum psd_status status, struct psd_error *err)
+{
+	return psd_error_set(err, errno == ENOMEM ? PSD_ENOMEM : status, (struct psd_place){.path = output->path},
+			     "cannot be written: %s", strerror(errno));
+}
+
+static void release(struct output *output)
+{
+	if (output->out)
+		fclose(output->out);
+	if (output->temporary)
+		unlink(output->temporary);
+	free(output->temporary);
+	free(output->place);
+	free(output->folder);
+	free(output->path);
+	free(output);
+}
+
+enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *err)
+{
+	struct output *output = calloc(1, sizeof(*output));
+	struct stat facts;
+	const struct stat *found = stat(path, &facts) ? NULL : &facts;
+	enum psd_status status = PSD_OK;
+
+	if (!output || !(output->path = strdup(path))) {
+		free(output);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	}
+	errno = EISDIR;
+	if (found && S_ISDIR(found->st_mode))
+		status = cannot_write(output, PSD_EFILE, err);
+	else if (!found || S_ISREG(found->st_mode))
+		status = find_place(output) ? check_use(output, found, err) : cannot_write(output, PSD_EFILE, err);
+	if (!status && !open_stream(output, found))
+		status = cannot_write(output, PSD_EFILE, err);
+	if (status) {
+		release(output);
+		return status;
+	}
+	output->next = outputs;
+	outputs = output;
+	*out = output->out;
+	return PSD_OK;
+}
+
+/* ---- the end ---- */
+
+static bool link_as(const struct output *output, const char *path)
+{
+	char name[OPEN_NAME];
+
+	name_open(name, fileno(output->out));
+	return !linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/* Without a name into a place that is free, else by a name that is had for a moment. False: errno. */
+static bool put_in_place(struct output *output)
+{
+	if (!output->temporary) {
+		if (link_as(output, output->place))
+			return true;
+		if (errno != EEXIST || !take_temporary_name(output) || !link_as(output, output->temporary))
+			return false;
+	}
+	if (rename(output->temporary, output->place))
+		return false;
+	free(output->temporary);
+	output->temporary = NULL;
+	return true;
+}
+
+/* Trying to write what is left tells why something could not be written before. */
+static bool is_written(const struct output *output)
+{
+	errno = EIO;
+	return !fflush(output->out) && !ferror(output->out) && (!output->place || !fsync(fileno(output->out)));
+}
+
+enum psd_status psd_outputs_commit(struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (const struct output *o = outputs; o && !status; o = o->next)
+		if (!is_written(o))
+			status = cannot_write(o, PSD_ERUN, err);
+	for (struct output *o = outputs; o && !status; o = o->next)
+		if (o->place && !put_in_place(o))
+			status = cannot_write(o, PSD_ERUN, err);
+	psd_outputs_discard();
+	return status;
+}
+
+void psd_output_discard(FILE *out)
+{
+	for (struct output **at = &outputs; *at; at = &(*at)->next)
+		if ((*at)->out == out) {
+			struct output *output = *at;
+
+			*at = output->next;
+			release(output);
+			return;
+		}
+}
+
+void psd_outputs_discard(void)
+{
+	while (outputs)
+		psd_output_discard(outputs->out);
+}
+
+void psd_outputs_remove(void)
+{
+	for (const struct output *o = outputs; o; o = o->next)
+		if (o->temporary)
+			unlink(o->temporary);
+}

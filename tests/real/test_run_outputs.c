@@ -1,0 +1,165 @@
+/* What psd-run writes: never over what it reads, and whole or not at all. */
+#define _GNU_SOURCE 1
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/cli_helper.h"
+#include "tests/real/data/jpeg_helper.h"
+#include "tests/scratch_folder.h"
+
+enum { ITERATIONS = 1000 }; /* of more than 16 KiB of log and of trace */
+
+static const char model[] = "name: images\ninput: {channels: 3, height: 8, width: 8}\nlayers:\n"
+			    "  - {name: fc, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
+static const char published[] = "system,workers,images_per_sec,speedup,use,source\nPS,2,,1.5,check,nobody\n";
+static const char scenario[] =
+	"title: t\nmodel: {graph: model.yaml, batch_per_worker: 2}\ncompute: {device: cpu}\n"
+	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\npublished: published.csv\n"
+	"systems:\n  - {name: PS, schedule: sequential, sync: ps}\n"
+	"train:\n  data: {kind: packed, path: images}\n  iterations: 2\n  learning_rate: {base: 0.01}\n";
+
+static struct scratch_folder make_inputs(void)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	char arguments[256];
+	struct run packed;
+
+	scratch_folder_write(&folder, "model.yaml", model, strlen(model));
+	scratch_folder_write(&folder, "published.csv", published, strlen(published));
+	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
+	scratch_folder_write(&folder, "hosts", "127.0.0.1\n127.0.0.1\n", strlen("127.0.0.1\n127.0.0.1\n"));
+	scratch_folder_add(&folder, "photos");
+	for (unsigned class = 0; class < 2; class ++) {
+		const struct jpeg jpeg = make_jpeg(8, 8, class ? 255 : 0);
+
+		scratch_folder_add(&folder, class ? "photos/dark" : "photos/light");
+		scratch_folder_write(&folder, class ? "photos/dark/a.jpg" : "photos/light/a.jpg", jpeg.bytes,
+				     jpeg.n_bytes);
+		tjFree(jpeg.bytes);
+	}
+	snprintf(arguments, sizeof(arguments), "pack --quiet %s/photos --side 8 -o %s/images", folder.path,
+		 folder.path);
+	packed = run_program("psd-run", arguments, "2>&1");
+	cr_assert_eq(packed.exit_status, 0, "%s", packed.text);
+	free(packed.text);
+	return folder;
+}
+
+/* The output's name goes behind the options, what is to be done behind it. */
+static void expect_refusal(const struct scratch_folder *folder, const char *options, const char *name, const char *rest)
+{
+	char arguments[2 * PATH_MAX];
+
+	snprintf(arguments, sizeof(arguments), "%s %s %s", options, scratch_folder_path(folder, name).text, rest);
+	expect_one_line("psd-run", arguments, 2, ": is read by this run, an output must be another file\n");
+}
+
+/* By its own name, by another spelling of it, a hard link and a symbolic link; afterwards the file is as it was. */
+static void expect_input_is_kept(const struct scratch_folder *folder, const char *options, const char *input,
+				 const char *rest)
+{
+	const struct scratch_path path = scratch_folder_path(folder, input);
+	const unsigned n_files = scratch_folder_count(folder);
+	struct stat before, after;
+	char spelt[128];
+
+	snprintf(spelt, sizeof(spelt), "photos/../%s", input);
+	cr_assert_eq(link(path.text, scratch_folder_path(folder, "hard").text), 0);
+	cr_assert_eq(symlink(input, scratch_folder_path(folder, "soft").text), 0);
+	cr_assert_eq(stat(path.text, &before), 0);
+	expect_refusal(folder, options, input, rest);
+	expect_refusal(folder, options, spelt, rest);
+	expect_refusal(folder, options, "hard", rest);
+	expect_refusal(folder, options, "soft", rest);
+	cr_expect_eq(scratch_folder_count(folder), n_files + 2);
+	cr_assert_eq(remove(scratch_folder_path(folder, "hard").text), 0);
+	cr_assert_eq(remove(scratch_folder_path(folder, "soft").text), 0);
+	cr_assert_eq(stat(path.text, &after), 0);
+	cr_expect(before.st_ino == after.st_ino && before.st_size == after.st_size &&
+			  before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
+			  before.st_mtim.tv_nsec == after.st_mtim.tv_nsec,
+		  "%s %s", options, input);
+}
+
+Test(run_outputs, no_option_that_writes_takes_what_is_read, .timeout = 120)
+{
+	static const char *const options[] = {"--quiet --no-emulation --trace", "--quiet --no-emulation --log",
+					      "calibrate --quiet -o"};
+	static const char *const inputs[] = {"s.yaml", "model.yaml", "published.csv", "images"};
+	const struct scratch_folder folder = make_inputs();
+	const struct scratch_path path = scratch_folder_path(&folder, "s.yaml"),
+				  photos = scratch_folder_path(&folder, "photos");
+	char rest[512];
+
+	for (size_t o = 0; o < sizeof(options) / sizeof(options[0]); o++)
+		for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
+			expect_input_is_kept(&folder, options[o], inputs[i], path.text);
+	snprintf(rest, sizeof(rest), "--quiet --hosts %s/hosts --rank 0 %s", folder.path, path.text);
+	expect_input_is_kept(&folder, "--log", "hosts", rest);
+	expect_input_is_kept(&folder, "pack --quiet -o", "photos/dark/a.jpg", photos.text);
+	scratch_folder_remove(&folder);
+}
+
+/* What a calibration writes beside its scenario. */
+Test(run_outputs, no_file_beside_the_output_takes_what_is_read)
+{
+	const struct scratch_folder folder = make_inputs();
+	char arguments[512];
+
+	cr_assert_eq(symlink("model.yaml", scratch_folder_path(&folder, "c-points.csv").text), 0);
+	snprintf(arguments, sizeof(arguments), "calibrate --quiet -o %s/c.yaml %s/s.yaml", folder.path, folder.path);
+	expect_one_line("psd-run", arguments, 2,
+			"/c-points.csv: is read by this run, an output must be another file\n");
+	scratch_folder_remove(&folder);
+}
+
+Test(run_outputs, two_outputs_are_two_files)
+{
+	static const char *const others[] = {"x", "./x", "photos/../x", "soft"};
+	const struct scratch_folder folder = make_inputs();
+	char arguments[512];
+
+	cr_assert_eq(symlink("x", scratch_folder_path(&folder, "soft").text), 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		snprintf(arguments, sizeof(arguments), "--quiet --no-emulation --trace %s/x --log %s/%s %s/s.yaml",
+			 folder.path, folder.path, others[i], folder.path);
+		expect_one_line("psd-run", arguments, 2,
+				": is written by this run already, an output must be a file of its own\n");
+	}
+	scratch_folder_remove(&folder);
+}
+
+/* ---- disks and limits ---- */
+
+/* With what is before the command, and before the scenario behind it: status 1 in one line with these words, then the
+ * older file alone. */
+static void expect_older(const struct scratch_folder *folder, const char *before, const char *options,
+			 const char *words)
+{
+	char command[2 * PATH_MAX];
+	struct run run;
+
+	snprintf(command, sizeof(command),
+		 "cd %s/small && echo older >out && %s %s --quiet --csv --no-emulation --iterations %d %s ../s.yaml "
+		 ">/dev/null; echo $? $(cat out) $(ls -A)",
+		 folder->path, before, path_of("psd-run").text, ITERATIONS, options);
+	run = run_on_small_disk(scratch_folder_path(folder, "small").text, command);
+	cr_expect_not_null(strstr(run.text, words), "%s: %s", options, run.text);
+	cr_expect_eq(strchr(run.text, '\n') + 1, strstr(run.text, "1 older out\n"), "%s: %s", options, run.text);
+	free(run.text);
+}
+
+Test(run_outputs, a_full_disk_and_a_limit_leave_the_older_file, .timeout = 120)
+{
+	const struct scratch_folder folder = make_inputs();
+
+	scratch_folder_add(&folder, "small");
+	expect_older(&folder, "", "--trace out", "out: cannot be written: No space left on device\n");
+	expect_older(&folder, "", "--log out", "out: cannot be written: No space left on device\n");
+	expect_older(&folder, "ulimit -f 16;", "--log out", "out: cannot be written: File too large\n");
+	expect_older(&folder, "ulimit -f 16;", "--trace out", ": File too large\n");
+	scratch_folder_remove(&folder);
+}
