@@ -83,11 +83,16 @@ static void release(struct psd_crew *crew)
 	*crew = (struct psd_crew){.pids = NULL};
 }
 
+void psd_crew_kill(const struct psd_crew *crew, unsigned member)
+{
+	if (crew->pids[member])
+		(void)kill(crew->pids[member], SIGKILL);
+}
+
 void psd_crew_stop(struct psd_crew *crew)
 {
 	for (unsigned m = 0; m < crew->n_members; m++)
-		if (crew->pids[m])
-			(void)kill(crew->pids[m], SIGKILL);
+		psd_crew_kill(crew, m);
 	for (unsigned m = 0; m < crew->n_members; m++)
 		while (crew->pids[m] && waitpid(crew->pids[m], NULL, 0) < 0 && errno == EINTR)
 			;
@@ -148,49 +153,51 @@ static enum psd_status judge(const struct psd_crew *crew, unsigned member, int w
 	return err->status;
 }
 
-/* *has_ended: whether any has. */
-static enum psd_status look(struct psd_crew *crew, bool *has_ended, bool *is_any_left, struct psd_error *err)
+bool psd_crew_take_end(struct psd_crew *crew, unsigned *member, int *wait_status)
 {
-	*has_ended = *is_any_left = false;
 	for (unsigned m = 0; m < crew->n_members; m++) {
-		int wait_status;
-		pid_t ended;
+		const pid_t ended = crew->pids[m] ? waitpid(crew->pids[m], wait_status, WNOHANG) : 0;
 
-		if (!crew->pids[m])
+		if (ended == 0 || (ended < 0 && errno != ECHILD))
 			continue;
-		*is_any_left = true;
-		ended = waitpid(crew->pids[m], &wait_status, WNOHANG);
-		if (ended < 0 && errno == ECHILD)
-			wait_status = UNKNOWN_END;
-		else if (ended <= 0)
-			continue;
+		if (ended < 0)
+			*wait_status = UNKNOWN_END;
 		crew->pids[m] = 0;
-		*has_ended = true;
-		if (wait_status)
-			return judge(crew, m, wait_status, err);
+		*member = m;
+		return true;
 	}
-	return PSD_OK;
+	return false;
 }
 
 enum psd_status psd_crew_check(struct psd_crew *crew, struct psd_error *err)
 {
-	bool has_ended, is_any_left;
+	int wait_status = 0;
+	unsigned member;
 
-	return look(crew, &has_ended, &is_any_left, err);
+	while (psd_crew_take_end(crew, &member, &wait_status))
+		if (wait_status)
+			return judge(crew, member, wait_status, err);
+	return PSD_OK;
+}
+
+static bool is_any_left(const struct psd_crew *crew)
+{
+	for (unsigned m = 0; m < crew->n_members; m++)
+		if (crew->pids[m])
+			return true;
+	return false;
 }
 
 enum psd_status psd_crew_wait(struct psd_crew *crew, const volatile sig_atomic_t *stop_signal, struct psd_error *err)
 {
 	const struct timespec pause = {0, 2000000};
-	bool has_ended = false, is_any_left = true;
-	enum psd_status status = PSD_OK;
+	enum psd_status status = psd_crew_check(crew, err);
 
-	while (!status && is_any_left) {
-		status = look(crew, &has_ended, &is_any_left, err);
+	while (!status && is_any_left(crew)) {
+		nanosleep(&pause, NULL);
+		status = psd_crew_check(crew, err);
 		if (!status && stop_signal && *stop_signal)
 			status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "stopped by signal %d", (int)*stop_signal);
-		if (!status && is_any_left && !has_ended)
-			nanosleep(&pause, NULL);
 	}
 	psd_crew_stop(crew);
 	return status;

@@ -1,9 +1,10 @@
-/* Processes of one measurement: forked, each with a piece of work, and waited for. What they find they leave in memory
- * that all share. Refuses to restart one. */
+/* Processes of one measurement or run: forked, each with a piece of work, and waited for. What they find they leave in
+ * memory that all share. Refuses to restart one. */
 #ifndef PSD_REAL_CREW_H
 #define PSD_REAL_CREW_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -42,7 +43,11 @@ enum psd_status psd_crew_wait(struct psd_crew *crew, const volatile sig_atomic_t
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_OK as long as none has failed, else as psd_crew_wait(); returns at once. */
 enum psd_status psd_crew_check(struct psd_crew *crew, struct psd_error *err) PSD_MUST_CHECK;
-/* Ends those that still run. */
+/* Takes notice of one that has ended, *wait_status as waitpid() gives it; false: none has. Returns at once. */
+bool psd_crew_take_end(struct psd_crew *crew, unsigned *member, int *wait_status);
+/* Ends a member, if it still runs. */
+void psd_crew_kill(const struct psd_crew *crew, unsigned member);
+/* Ends those that still run; zeros are allowed. */
 void psd_crew_stop(struct psd_crew *crew);
 
 #endif

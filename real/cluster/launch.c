@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "real/base/affinity.h"
+#include "real/cluster/crew.h"
 #include "real/cluster/emulation.h"
 #include "real/net/socket.h"
 
@@ -33,22 +33,17 @@ struct record {
 
 _Static_assert(sizeof(struct record) <= PIPE_BUF, "a record is written in one piece");
 
-struct process {
-	pid_t pid;	/* loopback */
-	unsigned child; /* emulation's number */
-	bool is_running;
-};
-
 struct launch {
 	const struct psd_launch_options *options;
 	const struct psd_layout *layout;
 	unsigned n_hosts;
 	struct psd_mesh_host *hosts;
-	struct process *processes;
+	bool *is_running;
 	int *listeners; /* loopback; -1 where closed */
 	int pipe_in, pipe_out;
-	struct psd_emulation *emulation;
-	unsigned self; /* in a process: which one it is */
+	struct psd_emulation *emulation; /* or NULL; its children count like hosts, in the order of starts */
+	struct psd_crew crew;		 /* loopback */
+	unsigned self;			 /* in a process: which one it is */
 
 	struct record *records;
 	bool *has_record;
@@ -240,39 +235,41 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 	return status;
 }
 
-static enum psd_status start_on_loopback(struct launch *launch, struct process *process, struct psd_error *err)
+static enum psd_status live_on_loopback(void *context, unsigned member, struct psd_error *err)
 {
-	const pid_t parent = getpid();
+	struct launch *launch = context;
+	int exit_status;
 
+	(void)err; /* the record has it */
+	close(launch->pipe_out);
+	launch->self = member;
+	exit_status = live(launch, 0);
 	fflush(NULL);
-	process->pid = fork();
-	if (process->pid < 0)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot start a process: %s", strerror(errno));
-	if (process->pid == 0) {
-		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
-			_exit(1);
-		close(launch->pipe_out);
-		const int exit_status = live(launch, 0);
+	return exit_status ? PSD_ERUN : PSD_OK;
+}
 
-		fflush(NULL);
-		_exit(exit_status);
+static enum psd_status start_emulated(struct launch *launch, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+	unsigned child;
+
+	for (unsigned h = 0; h < launch->n_hosts && !status; h++) {
+		launch->self = h;
+		status = psd_emulation_start(launch->emulation, psd_layout_node(launch->layout, h), live, launch,
+					     &child, err);
+		launch->is_running[h] = !status;
 	}
-	return PSD_OK;
+	return status;
 }
 
 static enum psd_status start_all(struct launch *launch, struct psd_error *err)
 {
-	enum psd_status status = PSD_OK;
+	const enum psd_status status =
+		launch->emulation ? start_emulated(launch, err)
+				  : psd_crew_start(&launch->crew, launch->n_hosts, live_on_loopback, launch, err);
 
-	for (unsigned h = 0; h < launch->n_hosts && !status; h++) {
-		struct process *process = &launch->processes[h];
-
-		launch->self = h;
-		status = launch->emulation ? psd_emulation_start(launch->emulation, psd_layout_node(launch->layout, h),
-								 live, launch, &process->child, err)
-					   : start_on_loopback(launch, process, err);
-		process->is_running = !status;
-	}
+	for (unsigned h = 0; h < launch->n_hosts && !launch->emulation; h++)
+		launch->is_running[h] = !status;
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (launch->listeners[h] >= 0) {
 			close(launch->listeners[h]);
@@ -312,7 +309,7 @@ static void read_records(struct launch *launch)
 
 static void note_end(struct launch *launch, unsigned host, bool was_killed, int exit_or_signal)
 {
-	launch->processes[host].is_running = false;
+	launch->is_running[host] = false;
 	if (!was_killed && exit_or_signal == 0)
 		return;
 	if (was_killed && !launch->has_killed && !(launch->has_failed && psd_socket_now_sec() >= launch->give_up_sec)) {
@@ -332,54 +329,36 @@ static enum psd_status wait_emulated(struct launch *launch, struct psd_error *er
 	const enum psd_status status = psd_emulation_wait(launch->emulation, LOOK_SEC, &has_ended, &end, err);
 
 	if (!status && has_ended)
-		note_end(launch, end.child, end.was_killed,
-			 end.exit_or_signal); /* children count like hosts, in the order of starts */
+		note_end(launch, end.child, end.was_killed, end.exit_or_signal);
 	return status;
-}
-
-/* One that the kernel has forgotten has ended; then its record alone says how. */
-static bool has_gone(pid_t pid, int *status)
-{
-	const pid_t ended = waitpid(pid, status, WNOHANG);
-
-	if (ended < 0 && errno == ECHILD)
-		*status = 0;
-	return ended > 0 || (ended < 0 && errno == ECHILD);
 }
 
 static void wait_on_loopback(struct launch *launch)
 {
 	const struct timespec pause = {0, 1000000};
-	bool has_ended = false;
+	int status = 0;
+	unsigned host;
 
-	for (unsigned h = 0; h < launch->n_hosts; h++) {
-		int status;
-
-		if (!launch->processes[h].is_running || !has_gone(launch->processes[h].pid, &status))
-			continue;
-		has_ended = true;
-		note_end(launch, h, WIFSIGNALED(status), WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-	}
-	if (!has_ended)
+	if (psd_crew_take_end(&launch->crew, &host, &status))
+		note_end(launch, host, WIFSIGNALED(status),
+			 WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+	else
 		nanosleep(&pause, NULL);
 }
 
 static void kill_all(const struct launch *launch)
 {
-	for (unsigned h = 0; launch->processes && h < launch->n_hosts; h++) {
-		if (!launch->processes[h].is_running)
-			continue;
-		if (launch->emulation)
-			psd_emulation_kill(launch->emulation, launch->processes[h].child, SIGKILL);
-		else
-			(void)kill(launch->processes[h].pid, SIGKILL);
-	}
+	for (unsigned h = 0; launch->is_running && h < launch->n_hosts; h++)
+		if (launch->is_running[h] && launch->emulation)
+			psd_emulation_kill(launch->emulation, h, SIGKILL);
+		else if (launch->is_running[h])
+			psd_crew_kill(&launch->crew, h);
 }
 
 static bool is_any_running(const struct launch *launch)
 {
 	for (unsigned h = 0; h < launch->n_hosts; h++)
-		if (launch->processes[h].is_running)
+		if (launch->is_running[h])
 			return true;
 	return false;
 }
@@ -432,11 +411,11 @@ static enum psd_status allocate(struct launch *launch, struct psd_error *err)
 	int ends[2];
 
 	launch->hosts = calloc(launch->n_hosts, sizeof(*launch->hosts));
-	launch->processes = calloc(launch->n_hosts, sizeof(*launch->processes));
+	launch->is_running = calloc(launch->n_hosts, sizeof(*launch->is_running));
 	launch->listeners = calloc(launch->n_hosts, sizeof(*launch->listeners));
 	launch->records = calloc(launch->n_hosts, sizeof(*launch->records));
 	launch->has_record = calloc(launch->n_hosts, sizeof(*launch->has_record));
-	if (!launch->hosts || !launch->processes || !launch->listeners || !launch->records || !launch->has_record)
+	if (!launch->hosts || !launch->is_running || !launch->listeners || !launch->records || !launch->has_record)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u processes", launch->n_hosts);
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		launch->listeners[h] = -1;
@@ -452,10 +431,7 @@ static enum psd_status allocate(struct launch *launch, struct psd_error *err)
 
 static void release(struct launch *launch)
 {
-	kill_all(launch);
-	for (unsigned h = 0; !launch->emulation && launch->processes && h < launch->n_hosts; h++)
-		if (launch->processes[h].is_running)
-			(void)waitpid(launch->processes[h].pid, NULL, 0);
+	psd_crew_stop(&launch->crew);
 	psd_emulation_close(launch->emulation);
 	for (unsigned h = 0; launch->listeners && h < launch->n_hosts; h++)
 		if (launch->listeners[h] >= 0)
@@ -465,7 +441,7 @@ static void release(struct launch *launch)
 	if (launch->pipe_out >= 0)
 		close(launch->pipe_out);
 	free(launch->hosts);
-	free(launch->processes);
+	free(launch->is_running);
 	free(launch->listeners);
 	free(launch->records);
 	free(launch->has_record);
