@@ -12,11 +12,11 @@ static uint64_t node_bytes(const struct psd_program *program, unsigned node)
 	return traffic.sent_bytes + traffic.received_bytes;
 }
 
-/* Nodes of a kind are alike but for the last one; the first shard's is the root. */
+/* Of nodes of a kind the first has the most workers, the last the largest part; the first shard's is the root. */
 static uint64_t busiest_node_bytes(const struct psd_program *program)
 {
 	const struct psd_layout *layout = &program->plan->layout;
-	const unsigned candidates[] = {0, layout->nodes - 1, psd_layout_node(layout, psd_layout_shard_host(layout, 0)),
+	const unsigned candidates[] = {0, psd_layout_node(layout, psd_layout_shard_host(layout, 0)),
 				       psd_layout_nodes(layout) - 1};
 	uint64_t most_bytes = 0;
 

@@ -137,6 +137,19 @@ Test(plan, gathering_reaches_from_one_tensor_to_all)
 		      check_ends);
 }
 
+/* An item is complete with the tensor that makes it exactly as large as it must be. */
+static void check_exact(const struct psd_plan *plan)
+{
+	cr_expect_eq(plan->items[0].subject.elements * plan->value_bytes, plan->system->fuse_bytes);
+}
+
+/* fc8's weight, (4096, 1000) floats, is the first tensor. */
+Test(plan, gathering_ends_at_the_very_size)
+{
+	for_each_plan(VGG19 "systems: [{name: exact, sync: ring, fuse: 16384000B}]\nsweep: {nodes: [4]}\n",
+		      check_exact);
+}
+
 static void check_biases(const struct psd_plan *plan)
 {
 	for (unsigned i = 0; i < plan->n_items; i++) {

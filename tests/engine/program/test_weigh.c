@@ -109,6 +109,16 @@ Test(weigh, every_entry_of_table_1)
 	}
 }
 
+/* 10 values on 3 shards are parts of 3, 3 and 4. A server gets its part from each of 4 workers and sends it to them;
+ * one of 3 nodes that are both sends the others' parts and twice its own, and receives as much. */
+Test(weigh, the_busiest_node_has_the_largest_part)
+{
+	const struct psd_subject subject = {.elements = 10, .batch = 1, .value_bytes = 4};
+
+	cr_expect_eq(busiest_values(PS, &subject, 4, 3), 2 * 4 * 4);
+	cr_expect_eq(busiest_values(PS, &subject, 3, 0), 2 * (3 + 3 + 2 * 4));
+}
+
 static const char *const names[PSD_CANDIDATES] = {"ps", "sfb", "adam", "ring"};
 
 /* What the ends add to a message's way is like so much more on the links. */

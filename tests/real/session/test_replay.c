@@ -129,6 +129,53 @@ Test(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share)
 	expect_bytes_of_program("emulation: {payload_scale: 1%}");
 }
 
+struct collectives {
+	unsigned n;
+	uint64_t bytes;
+};
+
+static void count_collective(void *context, const struct psd_program *program, const struct psd_span *span)
+{
+	struct collectives *collectives = context;
+
+	if (program->ops[span->task.op].kind != PSD_OP_COLLECTIVE)
+		return;
+	collectives->n++;
+	collectives->bytes += span->bytes;
+}
+
+/* Of 145578 floats in ten tensors, from the last layer on in bytes: 2560, 40, 262144; 256, 204800; 256, 102400, 128,
+ * 9600, 128. Each of the first two runs is as long as it must be, the third is what is left. */
+Test(replay, gathers_tensors_into_few_collectives)
+{
+	const uint32_t n_iterations = 4, n_workers = 3;
+	struct collectives collectives = {0, 0};
+	struct psd_error err = {.text = ""};
+	struct replayed replayed;
+	struct psd_spans spans;
+
+	make(&replayed, "1Gbps", "sync: ring, fuse: 200KiB", "");
+	cr_assert_eq(psd_spans_open(&spans, n_workers, &err), PSD_OK, "%s", err.text);
+	const struct psd_launch_options launch = {
+		.made = &replayed.made,
+		.train = &replayed.loaded.scenario.train,
+		.replay = &replayed.loaded.scenario.replay,
+		.n_iterations = n_iterations,
+		.ground = PSD_GROUND_LOOPBACK,
+		.connect_sec = WITHIN_SEC,
+		.stall_sec = WITHIN_SEC,
+		.spans = &spans,
+	};
+	cr_assert_eq(psd_launch(&launch, &replayed.result, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_spans_tell(&spans, &replayed.made.program, count_collective, &collectives, &err), PSD_OK, "%s",
+		     err.text);
+	cr_expect_eq(collectives.n, 3 * n_iterations * n_workers, "%u", collectives.n);
+	cr_expect_eq(collectives.bytes, UINT64_C(4) * 145578 * n_iterations * n_workers);
+	cr_expect_eq(replayed.result.sent_bytes_per_node, most_sent_bytes(&replayed.made));
+	psd_spans_close(&spans);
+	release(&replayed);
+}
+
 /* The parts of the iteration are all of it. */
 static void expect_whole(const struct psd_worker_result *result)
 {

@@ -104,7 +104,13 @@ Test(schedules, gathered_tensors_agree_with_messages)
 		    "compute: {device: titan-x}\n"
 		    "cluster: {network: {bandwidth: 10Gbps, latency: 20us}}\n"
 		    "systems: [{name: s, sync: ring, fuse: 64MB, barrier: layer}]\nsweep: {nodes: [2, 4, 8]}\n");
-	for (unsigned point = 0; point < 3; point++)
+	for (unsigned point = 0; point < 3; point++) {
+		struct psd_case made;
+
+		loaded_case(&made, &loaded, 0, point);
+		cr_expect_eq(made.plan.n_items, 4); /* counted in tests/engine/program/test_plan.c */
+		psd_case_release(&made);
 		compare(&loaded, point);
+	}
 	loaded_close(&loaded);
 }
