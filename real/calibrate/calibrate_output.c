@@ -1,6 +1,6 @@
 /* The table and the files of a calibration. */
 #define _GNU_SOURCE
-#include <errno.h>
+#include <assert.h>
 #include <math.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
@@ -13,7 +13,10 @@
 #include "engine/base/units.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
+#include "engine/scenario/scenario_keys.h"
 #include "real/calibrate/calibrate_parts.h"
+
+enum { MOST_PATHS = 16 }; /* that a scenario names */
 
 #define NOISY_RATIO   0.05
 #define UNKNOWN_FLOPS 1e9 /* nothing to rebuild: not used */
@@ -92,18 +95,13 @@ static void add_row(struct psd_grid *grid, const struct psd_calibration *calibra
 
 void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration *calibration)
 {
-	const struct psd_measured *measured = calibration->measured;
+	static const char *const heads[] = {"quantity", "value", "spread", "residual", "samples", "measured with", ""};
 	struct psd_grid grid = {.n_rows = 0};
 
-	psd_grid_add_column(&grid, "", "quantity", true);
-	psd_grid_add_column(&grid, "", "value", false);
-	psd_grid_add_column(&grid, "", "spread", false);
-	psd_grid_add_column(&grid, "", "residual", false);
-	psd_grid_add_column(&grid, "", "samples", false);
-	psd_grid_add_column(&grid, "", "measured with", true);
-	psd_grid_add_column(&grid, "", "", true);
+	for (unsigned c = 0; c < sizeof(heads) / sizeof(heads[0]); c++)
+		psd_grid_add_column(&grid, "", heads[c], c == 0 || c >= 5);
 	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
-		if (measured[q].is_there)
+		if (calibration->measured[q].is_there)
 			add_row(&grid, calibration, q);
 	psd_grid_add(text, &grid);
 	psd_grid_release(&grid);
@@ -111,18 +109,17 @@ void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration
 
 /* ---- paths ---- */
 
-/* NAME.yaml and "-profile.csv" make NAME-profile.csv. To be freed; NULL: no memory. */
-static char *beside(const char *path, const char *ending)
+/* NAME.yaml, NAME-profile.csv, NAME-points.csv */
+static void add_path(struct psd_text *path, const struct psd_calibration *calibration, enum psd_calibrate_file file)
 {
-	static const char yaml[] = ".yaml";
-	const size_t length = strlen(path), tail = sizeof(yaml) - 1;
-	const size_t stem = length > tail && !strcmp(path + length - tail, yaml) ? length - tail : length;
-	const size_t room = stem + strlen(ending) + 1;
-	char *made = malloc(room);
+	static const char *const endings[PSD_CALIBRATE_FILES] = {
+		[PSD_CALIBRATE_PROFILE] = "-profile.csv", [PSD_CALIBRATE_POINTS] = "-points.csv"};
+	const char *output_path = calibration->options->output_path;
+	const size_t length = strlen(output_path), tail = strlen(".yaml");
+	const bool has_tail = length > tail && !strcmp(output_path + length - tail, ".yaml");
 
-	if (made)
-		snprintf(made, room, "%.*s%s", (int)stem, path, ending);
-	return made;
+	psd_text_add_bytes(path, output_path, endings[file] && has_tail ? length - tail : length);
+	psd_text_add(path, "%s", endings[file] ? endings[file] : "");
 }
 
 static const char *file_name(const char *path)
@@ -132,19 +129,24 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+struct paths {
+	char *resolved[MOST_PATHS];
+	unsigned n;
+};
+
 /* Wherever the new scenario lies, its paths still hold. What cannot be resolved stays: then it fails when it is read,
  * with its name. */
-static char *absolute(const char *path, bool *is_out_of_memory)
+static bool make_absolute(const struct psd_schema_spot *spot)
 {
-	char *resolved;
+	const char **path = (const char **)((uintptr_t)spot->base + spot->key->offset);
+	struct paths *paths = spot->context;
+	char *resolved = spot->key->type == PSD_KEY_PATH && *path ? realpath(*path, NULL) : NULL;
 
-	if (!path)
-		return NULL;
-	resolved = realpath(path, NULL);
-	if (!resolved)
-		resolved = strdup(path);
-	*is_out_of_memory = *is_out_of_memory || !resolved;
-	return resolved;
+	if (resolved) {
+		assert(paths->n < MOST_PATHS);
+		*path = paths->resolved[paths->n++] = resolved;
+	}
+	return true;
 }
 
 /* ---- heads ---- */
@@ -174,8 +176,7 @@ static void add_origin(struct psd_text *text, const struct psd_calibration *cali
 	(void)uname(&system);
 	if (gmtime_r(&now, &utc))
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &utc);
-	psd_text_add(text, "# origin: psd-run calibrate %s, %s UTC\n# machine: ", calibration->options->version,
-		     date);
+	psd_text_add(text, "# origin: psd-run calibrate %s, %s UTC\n# machine: ", calibration->options->version, date);
 	add_processor(text);
 	psd_text_add(text, ", %u cores; Linux %s; oneDNN %d.%d.%d\n", calibration->cores, system.release, dnnl->major,
 		     dnnl->minor, dnnl->patch);
@@ -223,9 +224,9 @@ static void add_profile(struct psd_text *text, const struct psd_calibration *cal
 /* ---- the points ---- */
 
 /* Nobody computes in it: that is its `executor`. */
-static void add_point(struct psd_text *text, const struct psd_calibration *calibration,
-		      const struct psd_calibrate_point *point)
+static void add_points(struct psd_text *text, const struct psd_calibration *calibration)
 {
+	const struct psd_calibrate_point *point = &calibration->point;
 	const struct psd_result result = {
 		.scenario = calibration->options->matter->scenario->title,
 		.system_name = "PS",
@@ -238,14 +239,9 @@ static void add_point(struct psd_text *text, const struct psd_calibration *calib
 			    .received_bytes_per_node = point->node_bytes},
 	};
 
+	psd_columns_add_csv_head(text);
 	if (point->workers)
 		psd_columns_add_csv(text, &result);
-}
-
-static void add_points(struct psd_text *text, const struct psd_calibration *calibration)
-{
-	psd_columns_add_csv_head(text);
-	add_point(text, calibration, &calibration->point);
 }
 
 /* ---- the scenario ---- */
@@ -321,95 +317,68 @@ static void add_used_points(struct psd_text *text, const struct psd_calibration 
 	psd_text_add(text, "; no training was\n");
 }
 
-static enum psd_status add_scenario(struct psd_text *text, const struct psd_calibration *calibration,
-				    const char *profile_path, struct psd_error *err)
+static void add_scenario(struct psd_text *text, const struct psd_calibration *calibration)
 {
 	struct psd_scenario *scenario = malloc(sizeof(*scenario)); /* large; owns nothing, its strings are borrowed */
-	const struct psd_scenario *from = calibration->options->matter->scenario;
-	bool is_out_of_memory = !scenario;
-	char *graph = absolute(from->graph_path, &is_out_of_memory),
-	     *published = absolute(from->published_path, &is_out_of_memory);
-	char *data = absolute(from->train.data.path, &is_out_of_memory);
-	char *test = absolute(from->train.data.test_path, &is_out_of_memory);
+	struct psd_text profile_path = {.bytes = NULL};
+	struct paths paths = {.n = 0};
 
-	if (!is_out_of_memory) {
-		*scenario = *from;
+	add_path(&profile_path, calibration, PSD_CALIBRATE_PROFILE);
+	text->is_out_of_memory = !scenario || profile_path.is_out_of_memory;
+	if (!text->is_out_of_memory) {
+		*scenario = *calibration->options->matter->scenario;
+		psd_schema_walk(&psd_scenario_root, scenario, NULL, make_absolute, &paths);
 		fit(scenario, calibration);
-		scenario->graph_path = graph;
-		scenario->published_path = published;
-		scenario->train.data.path = data;
-		scenario->train.data.test_path = test;
-		scenario->profile_path = file_name(profile_path);
+		scenario->profile_path = file_name(profile_path.bytes);
 		add_origin(text, calibration);
 		add_fits(text, calibration);
 		add_used_points(text, calibration);
 		psd_scenario_add_text(text, scenario);
 	}
-	free(graph);
-	free(published);
-	free(data);
-	free(test);
+	while (paths.n > 0)
+		free(paths.resolved[--paths.n]);
+	psd_text_release(&profile_path);
 	free(scenario);
-	return is_out_of_memory ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scenario") : PSD_OK;
 }
 
 /* ---- files ---- */
-
-static char *path_of(const struct psd_calibration *calibration, enum psd_calibrate_file file)
-{
-	static const char *const endings[PSD_CALIBRATE_FILES] = {
-		[PSD_CALIBRATE_PROFILE] = "-profile.csv", [PSD_CALIBRATE_POINTS] = "-points.csv"};
-	const char *path = calibration->options->output_path;
-
-	return endings[file] ? beside(path, endings[file]) : strdup(path);
-}
-
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
-}
 
 enum psd_status psd_calibrate_open(struct psd_calibration *calibration, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
 	for (unsigned f = 0; f < PSD_CALIBRATE_FILES && !status; f++) {
-		char *path = path_of(calibration, f);
+		struct psd_text path = {.bytes = NULL};
 
-		status = path ? psd_output_open(&calibration->files[f], path, err) : out_of_memory(err);
-		free(path);
+		add_path(&path, calibration, f);
+		status = path.is_out_of_memory
+				 ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration")
+				 : psd_output_open(&calibration->files[f], path.bytes, err);
+		psd_text_release(&path);
 	}
 	return status;
-}
-
-/* The stream's flag tells the commit of a failed write. */
-static void write_text(struct psd_calibration *calibration, enum psd_calibrate_file file, const struct psd_text *text)
-{
-	fwrite(text->bytes, 1, text->length, calibration->files[file]);
 }
 
 /* The scenario, which was opened first, comes last: what it names is there, too. */
 enum psd_status psd_calibrate_write(struct psd_calibration *calibration, struct psd_error *err)
 {
-	struct psd_text profile = {.bytes = NULL}, points = {.bytes = NULL}, scenario = {.bytes = NULL};
-	char *profile_path = path_of(calibration, PSD_CALIBRATE_PROFILE);
-	enum psd_status status =
-		profile_path ? add_scenario(&scenario, calibration, profile_path, err) : out_of_memory(err);
+	static void (*const add[PSD_CALIBRATE_FILES])(struct psd_text *, const struct psd_calibration *) = {
+		[PSD_CALIBRATE_SCENARIO] = add_scenario,
+		[PSD_CALIBRATE_PROFILE] = add_profile,
+		[PSD_CALIBRATE_POINTS] = add_points,
+	};
 
-	add_profile(&profile, calibration);
-	add_points(&points, calibration);
-	if (!status && (profile.is_out_of_memory || points.is_out_of_memory || scenario.is_out_of_memory))
-		status = out_of_memory(err);
-	if (!status) {
-		write_text(calibration, PSD_CALIBRATE_PROFILE, &profile);
-		write_text(calibration, PSD_CALIBRATE_POINTS, &points);
-		write_text(calibration, PSD_CALIBRATE_SCENARIO, &scenario);
+	for (unsigned f = 0; f < PSD_CALIBRATE_FILES; f++) {
+		struct psd_text text = {.bytes = NULL};
+		bool is_out_of_memory;
+
+		add[f](&text, calibration);
+		is_out_of_memory = text.is_out_of_memory;
+		if (!is_out_of_memory) /* the stream's flag tells the commit of a failed write */
+			fwrite(text.bytes, 1, text.length, calibration->files[f]);
+		psd_text_release(&text);
+		if (is_out_of_memory)
+			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
 	}
-	if (!status)
-		status = psd_outputs_commit(err);
-	free(profile_path);
-	psd_text_release(&profile);
-	psd_text_release(&points);
-	psd_text_release(&scenario);
-	return status;
+	return psd_outputs_commit(err);
 }
