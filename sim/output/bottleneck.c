@@ -52,23 +52,22 @@ struct cause {
 	const char *words;
 };
 
-static void add_causes(struct psd_sentence *sentence, const struct cause causes[], unsigned n)
+static void add_causes(struct psd_text *sentence, const struct cause causes[], unsigned n)
 {
 	const char *before = " (", *end = "";
 
 	for (unsigned i = 0; i < n; i++) {
 		if (!causes[i].is_there)
 			continue;
-		psd_sentence_add(sentence, "%s%s", before, causes[i].words);
+		psd_text_add(sentence, "%s%s", before, causes[i].words);
 		before = ", ";
 		end = ")";
 	}
-	psd_sentence_add(sentence, "%s", end);
+	psd_text_add(sentence, "%s", end);
 }
 
 /* Forward and backward in any case, of the others what is worth words; each with its causes. */
-static void add_parts(struct psd_sentence *sentence, const struct psd_scenario *scenario,
-		      const struct psd_result *result)
+static void add_parts(struct psd_text *sentence, const struct psd_scenario *scenario, const struct psd_result *result)
 {
 	const struct psd_parts *parts = &result->outcome.parts;
 	const struct psd_system *system = result->system;
@@ -90,12 +89,12 @@ static void add_parts(struct psd_sentence *sentence, const struct psd_scenario *
 	};
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	psd_sentence_add(sentence, " of an iteration of %s: %.0f %% forward and backward",
-			 psd_units_write_seconds(iteration_sec, sec), 100.0 * parts->compute_sec / iteration_sec);
+	psd_text_add(sentence, " of an iteration of %s: %.0f %% forward and backward",
+		     psd_units_write_seconds(iteration_sec, sec), 100.0 * parts->compute_sec / iteration_sec);
 	for (unsigned i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		if (told[i].sec < worth_words_ratio * iteration_sec)
 			continue;
-		psd_sentence_add(sentence, ", %.0f %% %s", 100.0 * told[i].sec / iteration_sec, told[i].words);
+		psd_text_add(sentence, ", %.0f %% %s", 100.0 * told[i].sec / iteration_sec, told[i].words);
 		add_causes(sentence, told[i].causes, 2);
 	}
 }
@@ -108,26 +107,25 @@ static void write_sentence(FILE *out, const struct psd_scenario *scenario, const
 	const int resource = busiest(&result->outcome);
 	const double busy_ratio = fmin(1.0, result->outcome.busy_sec[resource] / iteration_sec);
 	const bool is_sequential = result->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
-	struct psd_sentence sentence = {.length = 0};
+	struct psd_text sentence = {.bytes = NULL};
 	char point[64];
 
-	psd_sentence_add(&sentence, "%s at %s: bound by ", result->system->name,
-			 psd_result_point_name(&result->point, point, sizeof(point)));
+	psd_text_add(&sentence, "%s at %s: bound by ", result->system->name,
+		     psd_result_point_name(&result->point, point, sizeof(point)));
 	if (waiting_sec <= hidden_ratio * iteration_sec)
-		psd_sentence_add(&sentence, "the device, busy for %.0f %%",
-				 100.0 * (1.0 - waiting_sec / iteration_sec));
+		psd_text_add(&sentence, "the device, busy for %.0f %%", 100.0 * (1.0 - waiting_sec / iteration_sec));
 	else if (parts->other_waiting_sec > parts->exposed_comm_sec)
-		psd_sentence_add(&sentence, "waiting for others, which is %.0f %%",
-				 100.0 * parts->other_waiting_sec / iteration_sec);
+		psd_text_add(&sentence, "waiting for others, which is %.0f %%",
+			     100.0 * parts->other_waiting_sec / iteration_sec);
 	else if (resource != PSD_RESOURCE_DEVICE &&
 		 busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio))
-		psd_sentence_add(&sentence, "%s, busy for %.0f %%", name_of(&scenario->machine, resource),
-				 100.0 * busy_ratio);
+		psd_text_add(&sentence, "%s, busy for %.0f %%", name_of(&scenario->machine, resource),
+			     100.0 * busy_ratio);
 	else
-		psd_sentence_add(&sentence, "waiting (latency, stages that cannot overlap); busiest is %s with %.0f %%",
-				 name_of(&scenario->machine, resource), 100.0 * busy_ratio);
+		psd_text_add(&sentence, "waiting (latency, stages that cannot overlap); busiest is %s with %.0f %%",
+			     name_of(&scenario->machine, resource), 100.0 * busy_ratio);
 	add_parts(&sentence, scenario, result);
-	psd_sentence_add(&sentence, ".");
+	psd_text_add(&sentence, ".");
 	psd_sentence_write(out, &sentence, 2);
 }
 

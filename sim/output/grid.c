@@ -1,7 +1,6 @@
 /* Text for people into a stream. */
 #include "sim/output/grid.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "sim/output/output.h"
@@ -34,43 +33,31 @@ void psd_grid_write_text(FILE *out, const char *text)
 	}
 }
 
-void psd_sentence_add(struct psd_sentence *sentence, const char *format, ...)
+void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent)
 {
-	const size_t room = sizeof(sentence->text) - sentence->length;
-	va_list values;
-	int n_bytes;
-
-	va_start(values, format);
-	n_bytes = vsnprintf(sentence->text + sentence->length, room, format, values);
-	va_end(values);
-	if (n_bytes < 0)
-		return;
-	sentence->length += (size_t)n_bytes < room ? (size_t)n_bytes : room - 1;
-}
-
-void psd_sentence_write(FILE *out, const struct psd_sentence *sentence, int indent)
-{
-	const char *word = sentence->text;
+	char *word = sentence->bytes;
 	int column = 0;
 
-	while (*word) {
-		const size_t n_blanks = strspn(word, " ");
-		size_t n_bytes = strcspn(word + n_blanks, " ");
-		char text[sizeof(sentence->text)];
+	while (word && *word) {
+		const int n_blanks = (int)strspn(word, " ");
+		char *const begin = word + n_blanks, *end = begin + strcspn(begin, " "), behind;
 
-		if (!strncmp(word + n_blanks + n_bytes, " %", 2)) /* stays with its figure */
-			n_bytes += 1 + strcspn(word + n_blanks + n_bytes + 1, " ");
-		snprintf(text, sizeof(text), "%.*s", (int)n_bytes, word + n_blanks);
-		if (column && column + (int)n_blanks + psd_text_places(text) > PSD_GRID_WIDTH) {
+		if (!strncmp(end, " %", 2)) /* stays with its figure */
+			end += 1 + strcspn(end + 1, " ");
+		behind = *end;
+		*end = '\0';
+		if (column && column + n_blanks + psd_text_places(begin) > PSD_GRID_WIDTH) {
 			fprintf(out, "\n%*s", indent, "");
 			column = indent;
 		} else {
-			fprintf(out, "%*s", (int)n_blanks, "");
-			column += (int)n_blanks;
+			fprintf(out, "%*s", n_blanks, "");
+			column += n_blanks;
 		}
-		psd_grid_write_text(out, text);
-		column += psd_text_places(text);
-		word += n_blanks + n_bytes;
+		psd_grid_write_text(out, begin);
+		column += psd_text_places(begin);
+		*end = behind;
+		word = end;
 	}
 	fputc('\n', out);
+	psd_text_release(sentence);
 }

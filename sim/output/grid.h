@@ -13,13 +13,8 @@ enum psd_status psd_grid_write(FILE *out, const struct psd_grid *grid, struct ps
 /* Writes text with control characters as '?'. */
 void psd_grid_write_text(FILE *out, const char *text);
 
-/* A sentence put together in pieces; what does not fit is cut. */
-struct psd_sentence {
-	char text[1024];
-	size_t length;
-};
-void psd_sentence_add(struct psd_sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Writes it in lines of at most PSD_GRID_WIDTH characters; further lines begin with `indent` blanks. */
-void psd_sentence_write(FILE *out, const struct psd_sentence *sentence, int indent);
+/* Writes a sentence in lines of at most PSD_GRID_WIDTH characters and releases it; further lines begin with `indent`
+ * blanks. */
+void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent);
 
 #endif

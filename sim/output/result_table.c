@@ -39,23 +39,21 @@ static void write_compute(FILE *out, const struct psd_report *report)
 		[PSD_COSTS_SCALED] = "measured in part, the rest scaled: ",
 		[PSD_COSTS_MEASURED] = "measured: ",
 	};
-	struct psd_sentence sentence = {.length = 0};
+	struct psd_text sentence = {.bytes = NULL};
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	psd_sentence_add(&sentence, "compute   %s a batch, %.4g images/s on one worker alone; ",
-			 psd_units_write_seconds(costs->compute_sec, sec),
-			 scenario->batch_per_worker / costs->compute_sec);
-	psd_sentence_add(&sentence, words[costs->source]);
-	psd_sentence_add(&sentence, "%s",
-			 scenario->profile_path ? file_name(scenario->profile_path) : scenario->device_name);
+	psd_text_add(&sentence, "compute   %s a batch, %.4g images/s on one worker alone; ",
+		     psd_units_write_seconds(costs->compute_sec, sec), scenario->batch_per_worker / costs->compute_sec);
+	psd_text_add(&sentence, "%s%s", words[costs->source],
+		     scenario->profile_path ? file_name(scenario->profile_path) : scenario->device_name);
 	if (scenario->images_per_sec > 0.0)
-		psd_sentence_add(&sentence, ", scaled to %.4g images/s", scenario->images_per_sec);
+		psd_text_add(&sentence, ", scaled to %.4g images/s", scenario->images_per_sec);
 	if (scenario->jitter_ratio > 0.0)
-		psd_sentence_add(&sentence, ", jitter %.3g %%", 100.0 * scenario->jitter_ratio);
+		psd_text_add(&sentence, ", jitter %.3g %%", 100.0 * scenario->jitter_ratio);
 	psd_sentence_write(out, &sentence, 10);
 }
 
-static void add_extent(struct psd_sentence *sentence, const struct psd_report *report)
+static void add_extent(struct psd_text *sentence, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->matter->scenario;
 	unsigned fewest = psd_scenario_point(scenario, 0).nodes, most = fewest;
@@ -67,47 +65,47 @@ static void add_extent(struct psd_sentence *sentence, const struct psd_report *r
 		most = nodes > most ? nodes : most;
 	}
 	if (fewest == most)
-		psd_sentence_add(sentence, "%u node%s", most, most == 1 ? "" : "s");
+		psd_text_add(sentence, "%u node%s", most, most == 1 ? "" : "s");
 	else
-		psd_sentence_add(sentence, "%u to %u nodes", fewest, most);
+		psd_text_add(sentence, "%u to %u nodes", fewest, most);
 	if (scenario->workers_per_node > 1)
-		psd_sentence_add(sentence, " of %u workers", scenario->workers_per_node);
+		psd_text_add(sentence, " of %u workers", scenario->workers_per_node);
 }
 
 /* Several rates have a column of their own. */
-static void add_network(struct psd_sentence *sentence, const struct psd_scenario *scenario)
+static void add_network(struct psd_text *sentence, const struct psd_scenario *scenario)
 {
 	const struct psd_network *network = &scenario->network;
 	char rate[PSD_UNITS_TEXT_MAX], sec[PSD_UNITS_TEXT_MAX];
 
 	const double bandwidth_bps = psd_scenario_point(scenario, 0).bandwidth_bps;
 	if (scenario->n_sweep_bandwidths < 2 && bandwidth_bps > 0.0)
-		psd_sentence_add(sentence, ", %s", psd_units_write_rate(bandwidth_bps, rate));
+		psd_text_add(sentence, ", %s", psd_units_write_rate(bandwidth_bps, rate));
 	if (network->topology == PSD_TOPOLOGY_PLATFORM) {
-		psd_sentence_add(sentence, ", SimGrid platform %s", file_name(network->platform_path));
+		psd_text_add(sentence, ", SimGrid platform %s", file_name(network->platform_path));
 		return;
 	}
-	psd_sentence_add(sentence, ", %s one way, ", psd_units_write_seconds(network->latency_sec, sec));
+	psd_text_add(sentence, ", %s one way, ", psd_units_write_seconds(network->latency_sec, sec));
 	if (network->topology == PSD_TOPOLOGY_STAR)
-		psd_sentence_add(sentence, "one switch that never blocks");
+		psd_text_add(sentence, "one switch that never blocks");
 	else
-		psd_sentence_add(sentence, "%s of %u nodes, uplinks %.3g:1", psd_topology_names[network->topology],
-				 network->nodes_per_rack, network->oversubscription_ratio);
+		psd_text_add(sentence, "%s of %u nodes, uplinks %.3g:1", psd_topology_names[network->topology],
+			     network->nodes_per_rack, network->oversubscription_ratio);
 }
 
 static void write_cluster(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->matter->scenario;
-	struct psd_sentence sentence = {.length = 0};
+	struct psd_text sentence = {.bytes = NULL};
 
-	psd_sentence_add(&sentence, "cluster   ");
+	psd_text_add(&sentence, "cluster   ");
 	add_extent(&sentence, report);
 	add_network(&sentence, scenario);
 	if (scenario->n_slowdowns)
-		psd_sentence_add(&sentence, ", %u slowdown%s", scenario->n_slowdowns,
-				 scenario->n_slowdowns == 1 ? "" : "s");
+		psd_text_add(&sentence, ", %u slowdown%s", scenario->n_slowdowns,
+			     scenario->n_slowdowns == 1 ? "" : "s");
 	if (scenario->n_backgrounds)
-		psd_sentence_add(&sentence, ", background traffic");
+		psd_text_add(&sentence, ", background traffic");
 	psd_sentence_write(out, &sentence, 10);
 }
 

@@ -665,12 +665,12 @@ Test(output, grid_cuts_the_first_wide_column_to_the_page)
 
 Test(output, sentence_breaks_between_words_but_not_before_a_per_cent_sign)
 {
-	struct psd_sentence sentence = {.length = 0};
+	struct psd_text sentence = {.bytes = NULL};
 	struct memory memory;
 
 	for (int i = 0; i < 59; i++) /* 118 characters */
-		psd_sentence_add(&sentence, "a ");
-	psd_sentence_add(&sentence, "5 %% b");
+		psd_text_add(&sentence, "a ");
+	psd_text_add(&sentence, "5 %% b");
 	open_memory(&memory);
 	psd_sentence_write(memory.out, &sentence, 2);
 	cr_expect_not_null(strstr(text_of(&memory), " a\n  5 % b\n"));
