@@ -253,7 +253,7 @@ static enum psd_status lose(struct psd_streams *streams, struct line *line, int 
 
 /* ---- time: rates, pace and latency ---- */
 
-static void ring_at(struct psd_streams *streams, double sec)
+void psd_streams_wake_at(struct psd_streams *streams, double sec)
 {
 	const struct itimerspec at = {.it_value = {(time_t)sec, 1 + (long)((sec - floor(sec)) * 999999998)}};
 
@@ -261,11 +261,6 @@ static void ring_at(struct psd_streams *streams, double sec)
 		return;
 	streams->timer_sec = sec;
 	(void)timerfd_settime(streams->timer_fd, TFD_TIMER_ABSTIME, &at, NULL); /* fails for impossible times only */
-}
-
-void psd_streams_wake_at(struct psd_streams *streams, double sec)
-{
-	ring_at(streams, sec);
 }
 
 static bool is_shaped(const struct psd_streams *streams, const struct line *line)
@@ -281,7 +276,7 @@ static size_t grant(struct psd_streams *streams, struct psd_bucket *bucket, uint
 
 	if (ready_sec <= now_sec)
 		return psd_bucket_take(bucket, most, now_sec);
-	ring_at(streams, ready_sec);
+	psd_streams_wake_at(streams, ready_sec);
 	return 0;
 }
 
@@ -309,7 +304,7 @@ static bool tell_later(struct psd_streams *streams, unsigned peer, const struct 
 
 	if (!psd_delay_add(&streams->delay, &arrival))
 		return false;
-	ring_at(streams, psd_delay_first(&streams->delay)->due_sec);
+	psd_streams_wake_at(streams, psd_delay_first(&streams->delay)->due_sec);
 	return true;
 }
 
@@ -330,7 +325,7 @@ static void tell_due(struct psd_streams *streams)
 		tell(streams, due.peer, &due.head);
 	}
 	if (first)
-		ring_at(streams, first->due_sec);
+		psd_streams_wake_at(streams, first->due_sec);
 }
 
 /* The timer has rung: everybody may try again, and sets it again if that was too early. */

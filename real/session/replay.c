@@ -1,6 +1,7 @@
 #include "real/session/replay.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "engine/estimate/estimate.h"
 #include "real/base/affinity.h"
@@ -193,32 +194,26 @@ bool psd_replay_again(const struct psd_worker_result *result, double *dilation_r
 enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,
 				 struct psd_error *err)
 {
-	const double busy_ratio = psd_replay_busy_ratio(result);
+	const bool is_busy = psd_replay_busy_ratio(result) > MOST_BUSY_RATIO;
+	char at[32] = "", advice[80];
 	double true_ratio;
-	bool has_true;
 
 	if (psd_replay_is_true(result))
 		return PSD_OK;
-	has_true = find_true(result, dilation_ratio, MOST_LATE_RATIO, &true_ratio);
-	if (!has_true && busy_ratio > MOST_BUSY_RATIO)
+	if (find_true(result, dilation_ratio, MOST_LATE_RATIO, &true_ratio)) {
+		snprintf(at, sizeof(at), "at dilation %g ", dilation_ratio);
+		snprintf(advice, sizeof(advice), "; use --dilation %.0f", true_ratio);
+	} else {
+		snprintf(advice, sizeof(advice), ", and mostly %s: no dilation helps",
+			 is_busy ? "with other programs" : "other programs kept it busy");
+	}
+	if (is_busy)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "%s: this machine was busy for %.0f %% of the time, must be %.0f %% or less, and "
-				     "mostly with other programs: no dilation helps",
-				     system_name, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO);
-	if (!has_true)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "%s: timers of this machine were late by %.1f %% of an iteration, must be %.0f %% "
-				     "or less, and mostly other programs kept it busy: no dilation helps",
-				     system_name, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO);
-	if (busy_ratio > MOST_BUSY_RATIO)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "%s: at dilation %g this machine was busy for %.0f %% of the time, must be %.0f "
-				     "%% or less; use --dilation %.0f",
-				     system_name, dilation_ratio, 100.0 * busy_ratio, 100.0 * MOST_BUSY_RATIO,
-				     true_ratio);
+				     "%s: %sthis machine was busy for %.0f %% of the time, must be %.0f %% or less%s",
+				     system_name, at, 100.0 * psd_replay_busy_ratio(result), 100.0 * MOST_BUSY_RATIO,
+				     advice);
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-			     "%s: at dilation %g timers of this machine were late by %.1f %% of an iteration, must be "
-			     "%.0f %% or less; use --dilation %.0f",
-			     system_name, dilation_ratio, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO,
-			     true_ratio);
+			     "%s: %stimers of this machine were late by %.1f %% of an iteration, must be %.0f %% or "
+			     "less%s",
+			     system_name, at, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO, advice);
 }
