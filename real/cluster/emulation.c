@@ -138,15 +138,6 @@ static enum psd_status set_rates(struct psd_emulation *emulation, unsigned node,
 	return status;
 }
 
-enum psd_status psd_emulation_set_rate(struct psd_emulation *emulation, unsigned node, double rate_bps,
-				       struct psd_error *err)
-{
-	if (node >= emulation->n_nodes)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: no node %u, there are %u", node,
-				     emulation->n_nodes);
-	return set_rates(emulation, node, rate_bps, rate_bps, err);
-}
-
 double psd_emulation_payload_ratio(uint32_t mtu_bytes)
 {
 	return (double)(mtu_bytes - HEADER_BYTES) / (double)(mtu_bytes + FRAME_BYTES);
@@ -436,12 +427,6 @@ enum psd_status psd_emulation_wait(struct psd_emulation *emulation, double withi
 	}
 	free(polls);
 	return PSD_OK;
-}
-
-int psd_emulation_child_fd(const struct psd_emulation *emulation, unsigned child)
-{
-	assert(child < emulation->n_children && emulation->children[child].is_running);
-	return emulation->children[child].pidfd;
 }
 
 void psd_emulation_kill(struct psd_emulation *emulation, unsigned child, int signal_number)

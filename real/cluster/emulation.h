@@ -56,11 +56,6 @@ void psd_emulation_close(struct psd_emulation *emulation);
 /* The IPv4 address of a node, 10.0.0.1 for node 0, in text; returns text. Pure, any thread. */
 char *psd_emulation_address(unsigned node, char text[PSD_EMULATION_ADDRESS_MAX]);
 
-/* Changes the rate of one node's link, both directions, while traffic flows. rate_bps: as in the options. PSD_EINVAL:
- * node or rate out of range; PSD_ERUN. */
-enum psd_status psd_emulation_set_rate(struct psd_emulation *emulation, unsigned node, double rate_bps,
-				       struct psd_error *err) PSD_MUST_CHECK;
-
 /* What a process of a node does; its result is the process's exit status (0 to 255). context is as at the fork. */
 typedef int psd_emulation_work_fn(void *context, unsigned node);
 
@@ -85,9 +80,6 @@ struct psd_emulation_end {
  * ended, or none runs; *end is then left alone. Each is told once. PSD_ENOMEM, PSD_ERUN: cannot wait. */
 enum psd_status psd_emulation_wait(struct psd_emulation *emulation, double within_sec, bool *has_ended,
 				   struct psd_emulation_end *end, struct psd_error *err) PSD_MUST_CHECK;
-
-/* A descriptor that poll and epoll call readable when the child has ended; borrowed until wait tells of it. */
-int psd_emulation_child_fd(const struct psd_emulation *emulation, unsigned child);
 
 /* Sends the signal to a child; does nothing if it has ended. */
 void psd_emulation_kill(struct psd_emulation *emulation, unsigned child, int signal_number);

@@ -114,29 +114,15 @@ static void *share(size_t n_bytes)
 	return shared;
 }
 
-Test(emulation, one_nodes_rate_changes_alone)
-{
-	struct psd_emulation *const emulation = open_or_skip(2);
-	struct shaper *const shapers = share(2 * sizeof(*shapers));
-	struct psd_error err;
-
-	cr_assert_eq(psd_emulation_set_rate(emulation, 1, RATE_BPS / 4, &err), PSD_OK, "%s", err.text);
-	for (unsigned node = 0; node < 2; node++) {
-		(void)start(emulation, node, tell_shaper, &shapers[node]);
-		expect_success(emulation);
-	}
-	cr_assert_eq(shapers[0].bytes_per_sec, (uint64_t)(RATE_BPS / 8));
-	cr_assert_eq(shapers[1].bytes_per_sec, (uint64_t)(RATE_BPS / 4 / 8));
-	psd_emulation_close(emulation);
-}
-
 static double burst_sec(double rate_bps)
 {
-	struct psd_emulation *const emulation = open_or_skip(1);
+	const struct psd_emulation_options options = {.n_nodes = 1, .has_rate = true, .rate_bps = rate_bps};
 	struct shaper *const shaper = share(sizeof(*shaper));
+	struct psd_emulation *emulation;
 	struct psd_error err;
 
-	cr_assert_eq(psd_emulation_set_rate(emulation, 0, rate_bps, &err), PSD_OK, "%s", err.text);
+	psd_emulation_close(open_or_skip(1));
+	cr_assert_eq(psd_emulation_open(&options, &emulation, &err), PSD_OK, "%s", err.text);
 	(void)start(emulation, 0, tell_shaper, shaper);
 	expect_success(emulation);
 	psd_emulation_close(emulation);
@@ -252,18 +238,6 @@ Test(emulation, senders_share_what_a_port_holds)
 	psd_emulation_close(emulation);
 }
 
-Test(emulation, a_rate_change_leaves_the_link_open)
-{
-	struct psd_emulation *const emulation = open_or_skip(2);
-	struct psd_error err;
-
-	for (unsigned node = 0; node < 2; node++)
-		cr_assert_eq(psd_emulation_set_rate(emulation, node, PSD_EMULATION_MIN_BPS, &err), PSD_OK, "%s",
-			     err.text);
-	expect_greetings(emulation);
-	psd_emulation_close(emulation);
-}
-
 Test(emulation, links_of_any_size_connect)
 {
 	static const uint32_t mtus_bytes[] = {PSD_EMULATION_MIN_MTU, 9000, PSD_EMULATION_MAX_MTU};
@@ -332,7 +306,6 @@ static int check_identity(void *context, unsigned node)
 Test(emulation, a_user_without_rights_gets_the_same)
 {
 	struct psd_emulation *emulation;
-	struct psd_error err;
 	uid_t user;
 
 	become_nobody();
@@ -343,7 +316,6 @@ Test(emulation, a_user_without_rights_gets_the_same)
 	(void)start(emulation, 0, check_identity, &user);
 	expect_success(emulation);
 	expect_greetings(emulation);
-	cr_assert_eq(psd_emulation_set_rate(emulation, 0, 1e9, &err), PSD_OK, "%s", err.text);
 	(void)start(emulation, 0, sleep_long, NULL);
 	psd_emulation_close(emulation);
 	expect_nothing_left();
@@ -402,12 +374,7 @@ Test(emulation, options_out_of_range_are_refused)
 
 Test(emulation, a_rate_out_of_range_is_refused)
 {
-	struct psd_emulation *const emulation = open_or_skip(1);
-	struct psd_error err;
-
-	cr_assert_eq(psd_emulation_set_rate(emulation, 0, 1e3, &err), PSD_EINVAL);
-	cr_assert_str_eq(err.text, "emulated cluster: a link of 1 kb/s, must be 100kbps to 400Gbps");
-	cr_assert_eq(psd_emulation_set_rate(emulation, 1, 1e9, &err), PSD_EINVAL);
-	cr_assert_str_eq(err.text, "emulated cluster: no node 1, there are 1");
-	psd_emulation_close(emulation);
+	psd_emulation_close(open_or_skip(1));
+	expect_refusal((struct psd_emulation_options){.n_nodes = 1, .has_rate = true, .rate_bps = 1e3},
+		       "emulated cluster: a link of 1 kb/s, must be 100kbps to 400Gbps");
 }
