@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/grow.h"
+
 enum { GAP = 2, NARROWEST = 12 };
 
 unsigned psd_grid_add_column(struct psd_grid *grid, const char *upper, const char *lower, bool is_left)
@@ -19,17 +21,13 @@ unsigned psd_grid_add_column(struct psd_grid *grid, const char *upper, const cha
 
 void psd_grid_add_row(struct psd_grid *grid)
 {
-	if (grid->n_rows == grid->rows_capacity) {
-		const unsigned wanted = grid->rows_capacity ? 2 * grid->rows_capacity : 32;
-		struct psd_grid_row *grown = realloc(grid->rows, wanted * sizeof(*grown));
+	struct psd_grid_row *rows = psd_grown(grid->rows, grid->n_rows, &grid->rows_capacity, sizeof(*rows));
 
-		if (!grown) {
-			grid->is_out_of_memory = true;
-			return;
-		}
-		grid->rows = grown;
-		grid->rows_capacity = wanted;
+	if (!rows) {
+		grid->is_out_of_memory = true;
+		return;
 	}
+	grid->rows = rows;
 	memset(&grid->rows[grid->n_rows++], 0, sizeof(*grid->rows));
 }
 
@@ -107,26 +105,6 @@ static int measure(const struct psd_grid *grid, int widths[PSD_GRID_COLUMNS])
 	return line_width;
 }
 
-/* A line is put together with its padding, then written without blanks at its end. */
-struct line {
-	char text[PSD_GRID_COLUMNS * (PSD_GRID_CELL + GAP) + 1];
-	size_t length;
-};
-
-static void append(struct line *line, const char *text, size_t length)
-{
-	if (length > sizeof(line->text) - line->length)
-		length = sizeof(line->text) - line->length;
-	memcpy(line->text + line->length, text, length);
-	line->length += length;
-}
-
-static void append_blanks(struct line *line, int n_blanks)
-{
-	while (n_blanks-- > 0)
-		append(line, " ", 1);
-}
-
 /* Bytes of the first n_places characters. */
 static size_t bytes_of(const char *text, int n_places)
 {
@@ -137,51 +115,38 @@ static size_t bytes_of(const char *text, int n_places)
 	return n_bytes;
 }
 
-static void append_cell(struct line *line, const char *text, int width, bool is_left)
+static void add_cell(struct psd_text *text, const char *cell, int width, bool is_left)
 {
-	const int blanks = width - psd_text_places(text);
+	const int blanks = width - psd_text_places(cell), padding = blanks > 0 ? blanks : 0;
 
-	if (line->length)
-		append_blanks(line, GAP);
-	if (!is_left)
-		append_blanks(line, blanks);
-	if (blanks < 0) {
-		append(line, text, bytes_of(text, width - 2));
-		append(line, "..", 2);
-	} else {
-		append(line, text, strlen(text));
-	}
-	if (is_left)
-		append_blanks(line, blanks);
+	psd_text_add(text, "%*s%.*s%s%*s", is_left ? 0 : padding, "",
+		     (int)bytes_of(cell, blanks < 0 ? width - 2 : width), cell, blanks < 0 ? ".." : "",
+		     is_left ? padding + GAP : GAP, "");
 }
 
-static void add_line(struct psd_text *text, struct line *line)
+/* Without blanks at its end. */
+static void end_line(struct psd_text *text)
 {
-	while (line->length && line->text[line->length - 1] == ' ')
-		line->length--;
-	psd_text_add_bytes(text, line->text, line->length);
+	while (text->length && text->bytes[text->length - 1] == ' ')
+		text->length--;
 	psd_text_add(text, "\n");
 }
 
 static void add_head(struct psd_text *text, const struct psd_grid *grid, const int widths[], unsigned which)
 {
-	struct line line = {.length = 0};
-
 	for (unsigned c = 0; c < grid->n_columns; c++)
 		if (widths[c])
-			append_cell(&line, grid->heads[c][which], widths[c], grid->is_left[c]);
-	add_line(text, &line);
+			add_cell(text, grid->heads[c][which], widths[c], grid->is_left[c]);
+	end_line(text);
 }
 
 static void add_row(struct psd_text *text, const struct psd_grid *grid, const int widths[],
 		    const struct psd_grid_row *row)
 {
-	struct line line = {.length = 0};
-
 	for (unsigned c = 0; c < grid->n_columns && !row->is_gap; c++)
 		if (widths[c])
-			append_cell(&line, row->cells[c], widths[c], grid->is_left[c]);
-	add_line(text, &line);
+			add_cell(text, row->cells[c], widths[c], grid->is_left[c]);
+	end_line(text);
 }
 
 void psd_grid_add(struct psd_text *text, const struct psd_grid *grid)
@@ -193,7 +158,7 @@ void psd_grid_add(struct psd_text *text, const struct psd_grid *grid)
 	add_head(text, grid, widths, 0);
 	add_head(text, grid, widths, 1);
 	while (line_width-- > 0)
-		psd_text_add(text, "-");
+		psd_text_add_bytes(text, "-", 1);
 	psd_text_add(text, "\n");
 	for (unsigned r = 0; r < grid->n_rows; r++)
 		add_row(text, grid, widths, &grid->rows[r]);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/grow.h"
+
 static struct psd_group group_of(const struct psd_gathering *gathering, struct psd_task task)
 {
 	return psd_payload_group(&gathering->program->ops[task.op].payload, &gathering->program->plan->layout);
@@ -60,16 +62,13 @@ void psd_gathering_ready(struct psd_gathering *gathering, struct psd_task task)
 void psd_gathering_add(struct psd_gathering *gathering, int64_t rank, struct psd_task task)
 {
 	const struct psd_ready added = {rank, task};
-	if (gathering->n_waiting == gathering->waiting_capacity) {
-		const unsigned wanted = gathering->waiting_capacity > 0 ? 2 * gathering->waiting_capacity : 16;
-		struct psd_ready *grown = realloc(gathering->waiting, wanted * sizeof(*grown));
-		if (grown == NULL) {
-			gathering->is_out_of_memory = true;
-			return;
-		}
-		gathering->waiting = grown;
-		gathering->waiting_capacity = wanted;
+	struct psd_ready *waiting =
+		psd_grown(gathering->waiting, gathering->n_waiting, &gathering->waiting_capacity, sizeof(*waiting));
+	if (waiting == NULL) {
+		gathering->is_out_of_memory = true;
+		return;
 	}
+	gathering->waiting = waiting;
 	unsigned at = gathering->n_waiting++;
 	for (; at > 0 && psd_ready_goes_before(&added, &gathering->waiting[at - 1]); at--)
 		gathering->waiting[at] = gathering->waiting[at - 1];

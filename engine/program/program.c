@@ -5,22 +5,17 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "engine/base/grow.h"
+
 const char *const psd_op_kind_names[PSD_OP_KINDS + 1] = {
 	"forward", "backward", "copy",	     "copy", "send",	"receive", "reduce",
 	"rebuild", "apply",    "collective", "gate", "barrier", "next",	   NULL,
 };
 
-/* The array with room for one entry more; NULL without memory, then it stays as it is. */
 static void *grow(struct psd_builder *b, void *array, uint32_t n, uint32_t *capacity, size_t entry_bytes)
 {
-	if (n < *capacity)
-		return array;
-	const uint32_t wanted = n > 0 ? 2 * n : 256;
-	void *grown = realloc(array, wanted * entry_bytes);
-	if (grown == NULL)
-		b->is_out_of_memory = true;
-	else
-		*capacity = wanted;
+	void *grown = psd_grown(array, n, capacity, entry_bytes);
+	b->is_out_of_memory = b->is_out_of_memory || grown == NULL;
 	return grown;
 }
 

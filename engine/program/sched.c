@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/grow.h"
+
 /* ---- duties ---- */
 
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
@@ -52,16 +54,12 @@ bool psd_ready_goes_before(const struct psd_ready *a, const struct psd_ready *b)
 
 void psd_ready_push(struct psd_ready_queue *queue, struct psd_ready entry, bool *is_out_of_memory)
 {
-	if (queue->n == queue->capacity) {
-		const uint32_t wanted = queue->capacity > 0 ? queue->capacity * 2 : 16;
-		struct psd_ready *grown = realloc(queue->entries, wanted * sizeof(*grown));
-		if (grown == NULL) {
-			*is_out_of_memory = true;
-			return;
-		}
-		queue->entries = grown;
-		queue->capacity = wanted;
+	struct psd_ready *entries = psd_grown(queue->entries, queue->n, &queue->capacity, sizeof(*entries));
+	if (entries == NULL) {
+		*is_out_of_memory = true;
+		return;
 	}
+	queue->entries = entries;
 	uint32_t at = queue->n++;
 	while (at > 0 && psd_ready_goes_before(&entry, &queue->entries[(at - 1) / 2])) {
 		queue->entries[at] = queue->entries[(at - 1) / 2];
@@ -96,16 +94,12 @@ bool psd_ready_pop(struct psd_ready_queue *queue, struct psd_ready *entry)
 
 static void add_to_list(struct psd_sched *sched, struct psd_task_list *list, struct psd_task task)
 {
-	if (list->n == list->capacity) {
-		const uint32_t wanted = list->capacity > 0 ? list->capacity * 2 : 16;
-		struct psd_task *grown = realloc(list->tasks, wanted * sizeof(*grown));
-		if (grown == NULL) {
-			sched->is_out_of_memory = true;
-			return;
-		}
-		list->tasks = grown;
-		list->capacity = wanted;
+	struct psd_task *tasks = psd_grown(list->tasks, list->n, &list->capacity, sizeof(*tasks));
+	if (tasks == NULL) {
+		sched->is_out_of_memory = true;
+		return;
 	}
+	list->tasks = tasks;
 	list->tasks[list->n++] = task;
 }
 

@@ -1,0 +1,19 @@
+/* Arrays that grow by doubling. */
+#ifndef PSD_GROW_H
+#define PSD_GROW_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+/* The array of n entries with room for one more, owned as before; NULL without memory, then it stays as it was. */
+static inline void *psd_grown(void *array, uint32_t n, uint32_t *capacity, size_t entry_bytes)
+{
+	const uint32_t wanted = n > 0 ? 2 * n : 16;
+	void *grown = n < *capacity ? array : realloc(array, wanted * entry_bytes);
+
+	if (grown && n == *capacity)
+		*capacity = wanted;
+	return grown;
+}
+
+#endif
