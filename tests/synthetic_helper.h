@@ -29,7 +29,7 @@ static inline void add_synthetic_item(struct psd_builder *b, const struct synthe
 			.where = PSD_WHERE_GROUP,
 			.layer = item->layer,
 			.item = (int)i,
-			.rank = i,
+			.turn = i,
 			.bytes = item->subject.elements * b->plan->value_bytes,
 			.source = PSD_BUFFER_GRADIENT,
 			.target = PSD_BUFFER_GRADIENT,

@@ -56,12 +56,12 @@ void psd_gathering_ready(struct psd_gathering *gathering, struct psd_task task)
 	if (++*n_ready < n_members)
 		return;
 	*n_ready = 0;
-	psd_gathering_add(gathering, gathering->program->ops[task.op].rank, task);
+	psd_gathering_add(gathering, gathering->program->ops[task.op].turn, task);
 }
 
-void psd_gathering_add(struct psd_gathering *gathering, int64_t rank, struct psd_task task)
+void psd_gathering_add(struct psd_gathering *gathering, int64_t turn, struct psd_task task)
 {
-	const struct psd_ready added = {rank, task};
+	const struct psd_ready added = {turn, task};
 	struct psd_ready *waiting =
 		psd_grown(gathering->waiting, gathering->n_waiting, &gathering->waiting_capacity, sizeof(*waiting));
 	if (waiting == NULL) {

@@ -35,8 +35,8 @@ void psd_gathering_release(struct psd_gathering *gathering);
 
 /* The collective is ready on one more member. */
 void psd_gathering_ready(struct psd_gathering *gathering, struct psd_task task);
-/* The collective is ready on all of them; smaller ranks begin first. */
-void psd_gathering_add(struct psd_gathering *gathering, int64_t rank, struct psd_task task);
+/* The collective is ready on all of them; smaller turns begin first. */
+void psd_gathering_add(struct psd_gathering *gathering, int64_t turn, struct psd_task task);
 /* The first that shares no host with one under way, or with an earlier one that has to wait: it is under way now.
  * NULL: there is none. Borrowed until psd_gathering_end(). */
 struct psd_collective *psd_gathering_next(struct psd_gathering *gathering);

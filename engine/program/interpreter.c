@@ -104,7 +104,7 @@ static void drain_instant(struct psd_interpreter *in, unsigned h)
 			note_next(in, task);
 		psd_sched_finish(&host->sched, task);
 	}
-	gather(in); /* of all that became ready together the first by rank: hosts that decide each for itself must agree
+	gather(in); /* of all that became ready together the first by turn: hosts that decide each for itself must agree
 		     */
 }
 

@@ -1,4 +1,4 @@
-/* Unrolls a plan into operations. The order of operations is the order of generation, so that equal ranks fall back on
+/* Unrolls a plan into operations. The order of operations is the order of generation, so that equal turns fall back on
  * it. */
 #include "engine/program/program_builder.h"
 
@@ -115,7 +115,7 @@ static uint32_t add_compute(struct psd_builder *b, enum psd_op_kind kind, unsign
 					     .layer = parameter_layer(b->plan->graph, first, end),
 					     .item = -1,
 					     .work_sec = work_sec,
-					     .rank = -1,
+					     .turn = -1,
 				     });
 }
 
@@ -179,7 +179,7 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 							       .where = PSD_WHERE_WORKERS,
 							       .item = -1,
 							       .work_sec = b->plan->system->host.iteration_sec,
-							       .rank = -1,
+							       .turn = -1,
 						       });
 	const uint32_t next = psd_builder_add_op(b, &(struct psd_op){
 							    .kind = PSD_OP_NEXT,

@@ -1,5 +1,5 @@
 /* The program: the plan unrolled into the operations of one iteration, the same for every host, with their
- * dependencies. Scheduling choices (wait-free or sequential, barriers, priorities) are edges and ranks here and nothing
+ * dependencies. Scheduling choices (wait-free or sequential, barriers, priorities) are edges and turns here and nothing
  * else; estimate, simulation and real execution carry out the same program. */
 #ifndef PSD_PROGRAM_H
 #define PSD_PROGRAM_H
@@ -57,7 +57,7 @@ struct psd_op {
 	/* The same: what messages are read from where they leave, and written to where they arrive. */
 	enum psd_buffer source, target;
 	uint32_t match; /* receive: its send */
-	int64_t rank;	/* smaller leaves the ready queue first; ties in order of iteration, then operation number */
+	int64_t turn;	/* smaller leaves the ready queue first; ties in order of iteration, then operation number */
 	uint32_t first_dependency;
 	uint32_t n_dependencies;
 	uint32_t first_dependent;

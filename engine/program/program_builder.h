@@ -68,7 +68,7 @@ struct psd_stage {
 	const struct psd_plan_item *item;
 	int item_index;
 	unsigned slice;
-	int64_t rank;
+	int64_t turn;
 	uint32_t gradient; /* the operation that makes it final */
 };
 

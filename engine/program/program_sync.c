@@ -12,7 +12,7 @@ struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind,
 		.layer = stage->item->layer,
 		.item = stage->item_index,
 		.slice = stage->slice,
-		.rank = stage->rank,
+		.turn = stage->turn,
 		.payload = {.root = stage->item->root},
 	};
 }
@@ -22,7 +22,7 @@ struct psd_stage psd_stage_reply(const struct psd_builder *b, const struct psd_s
 	struct psd_stage reply = *stage;
 
 	if (b->plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL)
-		reply.rank += b->plan->n_items + b->plan->graph->n_layers; /* behind every other */
+		reply.turn += b->plan->n_items + b->plan->graph->n_layers; /* behind every other */
 	return reply;
 }
 
@@ -159,7 +159,7 @@ void psd_builder_add_synchronisation(struct psd_builder *b)
 		const struct psd_stage whole = {
 			.item = item,
 			.item_index = (int)i,
-			.rank = is_forward ? (int64_t)item->layer : (int64_t)i,
+			.turn = is_forward ? (int64_t)item->layer : (int64_t)i,
 			.gradient = b->backward_of_layer[item->layer],
 		};
 		item->method->unroll(b, &whole);

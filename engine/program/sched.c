@@ -45,8 +45,8 @@ void psd_duties_release(struct psd_duties *duties)
 
 bool psd_ready_goes_before(const struct psd_ready *a, const struct psd_ready *b)
 {
-	if (a->rank != b->rank)
-		return a->rank < b->rank;
+	if (a->turn != b->turn)
+		return a->turn < b->turn;
 	if (a->task.iteration != b->task.iteration)
 		return a->task.iteration < b->task.iteration;
 	return a->task.op < b->task.op;
@@ -111,7 +111,7 @@ static void add_ready(struct psd_sched *sched, struct psd_task task)
 	if (task.iteration >= sched->fence && sched->iteration < sched->fence)
 		add_to_list(sched, &sched->fenced, task);
 	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE)
-		psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->rank, task},
+		psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->turn, task},
 			       &sched->is_out_of_memory);
 	else
 		add_to_list(sched, &sched->instant, task);

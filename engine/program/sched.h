@@ -34,7 +34,7 @@ struct psd_task {
 };
 
 struct psd_ready {
-	int64_t rank;
+	int64_t turn;
 	struct psd_task task;
 };
 
@@ -80,7 +80,7 @@ void psd_sched_finish(struct psd_sched *sched, struct psd_task task);
 void psd_sched_arrive(struct psd_sched *sched, struct psd_task receive);
 /* Takes a ready task that needs no resource or is a collective; false when there is none. */
 bool psd_sched_take_instant(struct psd_sched *sched, struct psd_task *task);
-/* The task a free resource should start: smallest rank, then iteration, then operation number; false when there is
+/* The task a free resource should start: smallest turn, then iteration, then operation number; false when there is
  * none. */
 bool psd_sched_take(struct psd_sched *sched, enum psd_resource resource, struct psd_task *task);
 /* What an operation of the oldest iteration still waits for; PSD_DONE: it is done. */

@@ -82,7 +82,7 @@ void psd_terms_add_program(struct psd_text *text, const struct psd_graph *graph,
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		hash = psd_hash_number(psd_hash_number(hash, (uint64_t)program->ops[i].kind),
 				       (uint64_t)program->ops[i].item);
-		hash = psd_hash_number(hash, (uint64_t)program->ops[i].rank);
+		hash = psd_hash_number(hash, (uint64_t)program->ops[i].turn);
 	}
 	psd_text_add(text, "program: %016" PRIx64 "\n", hash);
 }

@@ -17,7 +17,7 @@ struct collectives {
 	struct psd_gathering gathering;
 };
 
-/* Operation i is of groups[i], and of rank i. Points into itself: must not move. */
+/* Operation i is of groups[i], and of turn i. Points into itself: must not move. */
 static void open_here(struct collectives *c, const struct psd_group groups[], unsigned n, unsigned n_hosts,
 		      bool is_coordinator)
 {
@@ -26,7 +26,7 @@ static void open_here(struct collectives *c, const struct psd_group groups[], un
 	*c = (struct collectives){.plan = {.layout = psd_layout_make(WORKERS, 1, 0)},
 				  .program = {.ops = c->ops, .n_ops = n, .plan = &c->plan, .window = 2}};
 	for (unsigned i = 0; i < n; i++)
-		c->ops[i] = (struct psd_op){.kind = PSD_OP_COLLECTIVE, .rank = i, .payload = {.group = groups[i]}};
+		c->ops[i] = (struct psd_op){.kind = PSD_OP_COLLECTIVE, .turn = i, .payload = {.group = groups[i]}};
 	for (unsigned h = 0; h < n_hosts; h++) {
 		for (unsigned i = 0; i < n; i++)
 			c->waits[h][i] = psd_group_has(groups[i], h) ? 0 : PSD_NOT_CARRIED;
@@ -100,7 +100,7 @@ Test(gathering, groups_without_a_common_host_are_under_way_at_once)
 	psd_gathering_release(&c.gathering);
 }
 
-Test(gathering, those_of_one_group_take_turns_by_rank)
+Test(gathering, those_of_one_group_begin_in_order_of_their_turns)
 {
 	const struct psd_group groups[] = {even, even};
 	struct collectives c;

@@ -413,7 +413,7 @@ static void expect_same_shape(const struct psd_program *a, const struct psd_prog
 	for (uint32_t i = 0; i < a->n_ops; i++)
 		cr_assert(a->ops[i].kind == b->ops[i].kind && a->ops[i].where == b->ops[i].where &&
 				  a->ops[i].item == b->ops[i].item && a->ops[i].bytes == b->ops[i].bytes &&
-				  a->ops[i].rank == b->ops[i].rank,
+				  a->ops[i].turn == b->ops[i].turn,
 			  "%s: operation %u", name, i);
 }
 
@@ -528,7 +528,7 @@ Test(program, a_barrier_per_layer_waits_for_that_layer_alone)
 	for_each_program(check_layer_barrier);
 }
 
-/* ---- ranks ---- */
+/* ---- turns ---- */
 
 static bool is_reply(const struct psd_op *op)
 {
@@ -536,7 +536,7 @@ static bool is_reply(const struct psd_op *op)
 	       (op->payload.pattern == &psd_pull || op->payload.pattern == &psd_from_root);
 }
 
-static void check_ranks(const struct psd_program *program, const char *name)
+static void check_turns(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;
 	const bool is_sequential = plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
@@ -550,18 +550,18 @@ static void check_ranks(const struct psd_program *program, const char *name)
 		if (op->item < 0)
 			continue;
 		if (is_reply(op) && is_sequential)
-			first_reply = op->rank < first_reply ? op->rank : first_reply;
+			first_reply = op->turn < first_reply ? op->turn : first_reply;
 		else
-			cr_assert_eq(op->rank, expected, "%s: operation %u", name, i);
+			cr_assert_eq(op->turn, expected, "%s: operation %u", name, i);
 		if (op->kind == PSD_OP_SEND && !is_reply(op))
-			last_push = op->rank > last_push ? op->rank : last_push;
+			last_push = op->turn > last_push ? op->turn : last_push;
 	}
 	cr_assert(!is_sequential || first_reply > last_push, "%s: a reply before a push", name);
 }
 
-Test(program, ranks_follow_generation_or_the_forward_pass)
+Test(program, turns_follow_generation_or_the_forward_pass)
 {
-	for_each_program(check_ranks);
+	for_each_program(check_turns);
 }
 
 /* ---- compute ---- */

@@ -18,7 +18,7 @@ static uint64_t next_random(uint64_t *state) /* xorshift64: any start but 0 */
 	return *state;
 }
 
-/* Few ranks and iterations, so that most entries tie in one or both; operations differ. */
+/* Few turns and iterations, so that most entries tie in one or both; operations differ. */
 static struct psd_ready entry(unsigned i)
 {
 	return (struct psd_ready){(int64_t)(i % 3) - 1, {i / 3 % 2, i}};
@@ -52,7 +52,7 @@ Test(sched, the_order_of_ready_entries_is_total)
 		}
 }
 
-Test(sched, smaller_ranks_leave_first_then_older_iterations_then_smaller_operations)
+Test(sched, smaller_turns_leave_first_then_older_iterations_then_smaller_operations)
 {
 	const struct psd_ready in_order[] = {
 		{-1, {1, 9}}, {0, {0, 4}}, {0, {0, 5}}, {0, {1, 2}}, {7, {0, 1}},
@@ -62,7 +62,7 @@ Test(sched, smaller_ranks_leave_first_then_older_iterations_then_smaller_operati
 		cr_expect(psd_ready_goes_before(&in_order[i], &in_order[i + 1]), "entry %u", i);
 }
 
-Test(sched, equal_ranks_leave_in_order_of_operation_whatever_order_they_came_in)
+Test(sched, equal_turns_leave_in_order_of_operation_whatever_order_they_came_in)
 {
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		struct psd_ready entries[N_ENTRIES];
@@ -94,7 +94,7 @@ struct small_edge {
 	uint32_t distance;
 };
 
-/* Operations on the device of one host, all of rank 0. Scheduler and edges point into it: must not move. */
+/* Operations on the device of one host, all of turn 0. Scheduler and edges point into it: must not move. */
 struct small_program {
 	struct psd_op ops[SMALL_OPS];
 	struct psd_edge dependencies[SMALL_EDGES];
