@@ -8,12 +8,12 @@
 set encoding utf8
 load work."/series.gp"
 
-# Columns of the legend are as wide as its longest entry, a character being 9 pixels and the sample as wide as 5.
+# As gnuplot lays an SVG out: columns of the legend are as wide as its longest entry and 5 characters, of 10.5 pixels each.
 n_legend = n_systems + (calibrated ne "") + (noisy ne "") + 2
-legend_fit = 1120 / (9 * (longest_name + 5))
+legend_fit = int(1128 / (10.5 * (longest_name + 5)))
 legend_columns = legend_fit < 1 ? 1 : legend_fit > 5 ? 5 : legend_fit
 legend_rows = (n_legend + legend_columns - 1) / legend_columns
-height = 634 + 24 * legend_rows
+height = 624 + 28 * legend_rows
 set terminal svg size 1200,height dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
 set output out
 
@@ -36,11 +36,11 @@ set samples 200
 unset key
 set multiplot title plot_title offset 0,-0.2
 set tmargin at screen 1 - up(60)
-set bmargin at screen up(24 * legend_rows + 106)
+set bmargin at screen up(28 * legend_rows + 96)
 
 # Both axes are equally long, so that equality is the diagonal.
-set lmargin at screen 0.07
-set rmargin at screen 0.46
+set lmargin at screen 0.085
+set rmargin at screen 0.475
 set logscale xy
 set xrange [sec_low:sec_high]
 set yrange [sec_low:sec_high]
@@ -56,7 +56,7 @@ plot "+" using 1:($1 * (1 - bar_ratio)):($1 * (1 + bar_ratio)) with filledcurves
 	for [s in calibrated] file("calibrated", s) using 1:4 with points lc rgb colour_of(s) pt hollow_of(s) ps 1.2 lw 1.8, \
 	for [s in noisy] file("noisy", s) using 1:4 with points lc rgb colour_of(s) pt 2 ps 1.1 lw 1.8
 
-set lmargin at screen 0.565
+set lmargin at screen 0.575
 set rmargin at screen 0.985
 unset logscale y
 set yrange [-error_high:error_high]
@@ -75,7 +75,7 @@ plot "+" using 1:(-100 * bar_ratio):(100 * bar_ratio) with filledcurves lc rgb "
 # One legend for both, as wide as the page.
 set lmargin at screen 0.04
 set rmargin at screen 0.98
-set tmargin at screen up(24 * legend_rows + 30)
+set tmargin at screen up(28 * legend_rows + 12)
 set bmargin at screen up(8)
 unset border
 unset tics

@@ -5,10 +5,13 @@
 set encoding utf8
 load work."/series.gp"
 
+# A legend below the plot takes nothing of its height.
+n_legend = n_series + (n_published > 0) + (n_executed > 0) + 1
+height = 600 + (has_long_names ? 25 * (n_legend < 10 ? n_legend : 10) : 0)
 if (terminal_name eq "svg") {
-	set terminal svg size 960,600 dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
+	set terminal svg size 960,height dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
 } else {
-	set terminal pngcairo size 1440,900 background rgb "white" font "DejaVu Sans,13.5" linewidth 1.5 pointscale 1.5 noenhanced
+	set terminal pngcairo size 1440,1.5*height background rgb "white" font "DejaVu Sans,13.5" linewidth 1.5 pointscale 1.5 noenhanced
 }
 set output out
 

@@ -492,15 +492,19 @@ Test(plot, compare_refuses_what_would_be_counted_wrongly)
 			    "m.csv", "m.csv:1: column 'iteration_sec' is there twice, must be there once\n");
 }
 
-/* Where gnuplot put the text: pixels from the top. */
-static double height_of(const char *svg, const char *text)
+/* Where gnuplot put the text: pixels from the left and from the top. */
+struct position {
+	double left, top;
+};
+
+static struct position position_of(const char *svg, const char *text)
 {
 	const char *found = strstr(svg, text);
 
 	cr_assert_not_null(found, "no '%s' in:\n%s", text, svg);
 	while (found > svg && strncmp(found, "translate(", 10) != 0)
 		found--;
-	return strtod(strchr(found, ',') + 1, NULL);
+	return (struct position){strtod(strchr(found, '(') + 1, NULL), strtod(strchr(found, ',') + 1, NULL)};
 }
 
 /* Nine systems at 2 Gb/s, under a title that says 1 Gbit/s. */
@@ -534,9 +538,16 @@ Test(plot, compare_draws_its_legend_below_the_axis_and_names_the_bandwidth_of_it
 	static const char *const entries[] = {">within ", ">predicted = measured", "a system of a long name 1",
 					      "a system of a long name 9"};
 
-	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
-		cr_expect_gt(height_of(plot, entries[i]), height_of(plot, ">measured, seconds") + 20, "%s", entries[i]);
-	cr_expect_gt(height_of(plot, ">measured, seconds"), 500); /* the plots are that high */
+	const double axis = position_of(plot, ">measured, seconds").top;
+
+	cr_expect_gt(axis, 500); /* the plots are that high */
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		const struct position entry = position_of(plot, entries[i]);
+
+		cr_expect_gt(entry.top, axis + 20, "%s", entries[i]);
+		cr_expect(entry.left > 50 && entry.left < 1000, "%s: its sample and text are in the picture",
+			  entries[i]);
+	}
 	EXPECT_WORDS(page, "<title>Nine, 2 Gb/s</title>", "<h1>Nine, 2 Gb/s</h1>");
 	EXPECT_WORDS(plot, ">Nine, 2 Gb/s<");
 	free(run.text);
