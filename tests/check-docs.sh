@@ -1,5 +1,5 @@
 #!/bin/sh
-# tests/check-docs.sh ROOT: a path of the tree that a README or a comment names is there. Paths count from the root or from the file's
+# tests/check-docs.sh ROOT: a path of the tree that a README or a comment names is there, and so is an option that a README names. Paths count from the root or from the file's
 # own folder; a part in capitals, NAME, stands for others, and what is built is no path of the tree.
 set -u
 export LC_ALL=C
@@ -25,6 +25,14 @@ find . -name '*.md' -not -path './build/*' -not -path './.git/*' | sed 's|^\./||
 	# shellcheck disable=SC2016 # backticks are what is looked for
 	grep -noE '`[A-Za-z0-9_.*-]+/[A-Za-z0-9_./*-]*`|`[A-Za-z0-9_-]+\.(c|h|cpp|hpp|sh|md|py|awk|gp)`' "$file" | tr -d '`' | check "$file"
 	grep -noE '\]\([A-Za-z0-9_./-]+\)' "$file" | sed 's/](//; s/)$//' | check "$file"
+	# An option between backticks is one that a program prints.
+	# shellcheck disable=SC2016 # backticks are what is looked for
+	grep -noE '`[^`]*`' "$file" | grep -v 'build/psd-tests' | awk -F : '
+		{ while (match($0, /[` ]--[a-z-]+/)) { print $1, substr($0, RSTART + 1, RLENGTH - 1); $0 = $1 ":" substr($0, RSTART + RLENGTH) } }
+	' | while read -r line option; do
+		grep -qE -- "^(\| \`|  |  -., )${option}[ \`]" engine/OPTIONS.md plots/psd-plot 2>/dev/null ||
+			echo "$file:$line: there is no option '$option'"
+	done
 done >>"$bad"
 
 # In comments: what begins with a wing and ends as a file does.
@@ -39,4 +47,4 @@ if [ -s "$bad" ]; then
 	cat "$bad" >&2
 	exit 1
 fi
-echo "check-docs: every path named in a README or a comment is there"
+echo "check-docs: every path and option named in a README or a comment is there"

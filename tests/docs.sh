@@ -1,6 +1,6 @@
 #!/bin/sh
 # tests/docs.sh write|check BUILD: parts of READMEs that programs print stand between two comments, <!-- NAME --> and <!-- end of NAME -->. `write` brings
-# them up to date; `check` changes nothing, and fails where one is not.
+# them up to date; `check` changes nothing, and fails where one is not. DOCS in the environment: where the READMEs are, if not here.
 set -eu
 export LC_ALL=C
 build=$2
@@ -10,7 +10,7 @@ status=0
 
 # part FILE NAME COMMAND...: the lines that the command prints.
 part() {
-	file=$1 name=$2
+	file=${DOCS:-.}/$1 name=$2
 	shift 2
 	"$@" >"$work/part"
 	awk -v name="$name" -v part="$work/part" '$0 == "<!-- end of " name " -->" { skip = 0; n++ } !skip { print }
@@ -20,7 +20,7 @@ part() {
 	if [ "$mode" = write ]; then
 		cat "$work/whole" >"$file"
 	else
-		echo "docs: $file: '$name' is not what is printed now: make docs writes it" >&2
+		echo "docs: ${file#./}: '$name' is not what is printed now: make docs writes it" >&2
 		status=1
 	fi
 }
@@ -30,5 +30,6 @@ part scenarios/README.md keys "$build/psd-sim" --keys
 part engine/result/README.md columns "$build/psd-sim" --columns
 part engine/OPTIONS.md "options of psd-sim" "$build/psd-sim" --options
 part engine/OPTIONS.md "options of psd-run" "$build/psd-run" --options
+# shellcheck disable=SC2016 # no expansion
 part plots/README.md help sh -c 'echo "\`\`\`"; plots/psd-plot --help; echo "\`\`\`"'
 exit $status

@@ -97,7 +97,21 @@ mkdir -p "$work/tree/real"
 # shellcheck disable=SC2016 # no expansion
 echo 'see `real/gone.c`' >"$work/tree/README.md"
 must_reject "a README with a path that is not there" "README.md:1: 'real/gone.c'" tests/check-docs.sh "$work/tree"
+# shellcheck disable=SC2016 # no expansion
+echo 'say `psd-sim --gone`' >"$work/tree/README.md"
+must_reject "a README with an option that is not there" "README.md:1: there is no option '--gone'" tests/check-docs.sh "$work/tree"
+# shellcheck disable=SC2016 # no expansion
+printf '```sh\ntrue\nbuild/psd-sim --gone\n```\n' >"$work/tree/README.md"
+must_reject "a README with a command that fails" "README.md: a command fails" env ONLY="$work/tree/README.md" tests/readme-commands.sh "$build"
+# shellcheck disable=SC2016 # no expansion
+printf '```\nbuild/psd-sim a.yaml\n```\n' >"$work/tree/README.md"
+must_reject "a README with a command that nobody tries" "README.md:2: this command" env ONLY="$work/tree/README.md" tests/readme-commands.sh "$build"
 rm "$work/tree/README.md"
+mkdir -p "$work/docs/scenarios"
+# shellcheck disable=SC2016 # no expansion
+sed 's/| `title` |/| `name` |/' scenarios/README.md >"$work/docs/scenarios/README.md"
+for part in engine plots; do cp -r "$part" "$work/docs/"; done
+must_reject "a reference that is old" "scenarios/README.md: 'keys' is not what is printed now" env DOCS="$work/docs" tests/docs.sh check "$build"
 echo '/* as in engine/gone.h */' >"$work/tree/real/a.c"
 must_reject "a comment with a path that is not there" "real/a.c:1: 'engine/gone.h'" tests/check-docs.sh "$work/tree"
 
