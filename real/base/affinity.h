@@ -5,8 +5,7 @@
 #include <stdbool.h>
 
 /* Pins the calling thread, and the threads that it will start, to the host's share of the n_hosts equal ones of the
- * processors that this process may use. With more hosts than processors nothing is pinned, for the kernel shares them
- * more evenly. False: not pinned. */
+ * processors that this process may use. False: not pinned, as with more hosts than processors, for it is more even. */
 bool psd_affinity_pin(unsigned host, unsigned n_hosts);
 /* How many processors the calling thread may run on; 1 where that is not known. */
 unsigned psd_affinity_count(void);

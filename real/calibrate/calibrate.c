@@ -1,5 +1,4 @@
-/* The order of measurements, and their repetition: all of them in turn, so that two of one quantity lie a while apart,
- * as two calibrations do. */
+/* The order of measurements, and their repetition in turn, so that two of one lie apart as two calibrations do. */
 #include "real/calibrate/calibrate.h"
 
 #include <math.h>

@@ -24,8 +24,7 @@ struct psd_calibrate_options {
 };
 
 /* Takes a minute for each attempt, in processes that it starts: call it from the main thread, before starting any.
- * Writes the three files whole or not at all, adds the table of what was measured to the text. PSD_EINVAL, PSD_EFILE,
- * PSD_ENOMEM, PSD_ERUN. */
+ * Writes the three files whole or not at all, adds the table to text. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table,
 			      struct psd_error *err) PSD_MUST_CHECK;
 

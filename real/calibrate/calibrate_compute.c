@@ -147,8 +147,7 @@ static void keep_layers(const struct psd_calibration *calibration, const double 
 	}
 }
 
-/* A scenario's jitter is that of each operation by itself, so that over an iteration much of it cancels out: by the
- * root of the sum of squares. */
+/* A scenario's jitter is each operation's own, and cancels out over an iteration by the root of the sum of squares. */
 static double operations_per_iteration(const struct psd_calibration *calibration)
 {
 	const struct psd_graph *graph = &calibration->options->matter->graph;

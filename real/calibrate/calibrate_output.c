@@ -134,8 +134,7 @@ struct paths {
 	unsigned n;
 };
 
-/* Wherever the new scenario lies, its paths still hold. What cannot be resolved stays: then it fails when it is read,
- * with its name. */
+/* Wherever the new scenario lies, its paths hold. What cannot be resolved stays, and fails when it is read. */
 static bool make_absolute(const struct psd_schema_spot *spot)
 {
 	const char **path = (const char **)((uintptr_t)spot->base + spot->key->offset);

@@ -20,8 +20,7 @@ enum psd_quantity {
 	PSD_QUANTITY_UPDATE_BPS,   /* gradients applied */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
-	PSD_QUANTITY_LATENCY_SEC, /* all of a message's constant, links and ends; told is what the ends add beside
-				     MESSAGE */
+	PSD_QUANTITY_LATENCY_SEC, /* a message's constant, links and ends; told: what ends add beside MESSAGE */
 	PSD_QUANTITY_INCAST_RATIO,
 	PSD_QUANTITY_MESSAGE_SEC,
 	PSD_QUANTITY_BYTES_BPS,

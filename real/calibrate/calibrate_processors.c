@@ -64,8 +64,7 @@ static struct psd_exchange_options small_exchange(const struct psd_calibration *
 	return options;
 }
 
-/* On links that are fast enough for processors to matter: what a slow link takes of them, few bytes at a time, costs no
- * iteration its time. */
+/* On links so fast that processors matter: what slow ones take of them, few bytes at a time, costs no iteration any. */
 static struct psd_exchange_options large_exchange(const struct psd_calibration *calibration)
 {
 	const double rate_bps = calibration->measured[PSD_QUANTITY_TRANSPORT_BPS].value / TRANSPORT_TO_BUSY;

@@ -1,5 +1,4 @@
-/* Processes that multiply matrices, one on each core, beside which something else is measured as beside training.
- * Refuses to say how fast they are. */
+/* Processes that multiply matrices, one on each core, beside which others are measured. Refuses to measure them. */
 #ifndef PSD_REAL_GANG_H
 #define PSD_REAL_GANG_H
 

@@ -1,6 +1,5 @@
 /* Seconds that this processor takes for each layer of a graph, forward and backward, measured on the compute of real
- * runs with made-up samples. Refuses to start processes: whoever wants to know what workers that share a machine take
- * measures in several at a time. */
+ * runs with made-up samples. Starts no processes: what workers that share a machine take is measured in several. */
 #ifndef PSD_REAL_LAYER_TIMES_H
 #define PSD_REAL_LAYER_TIMES_H
 
@@ -60,8 +59,7 @@ double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigne
 enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,
 					struct psd_error *err) PSD_MUST_CHECK;
 
-/* elements floats within [-scale, scale], the same in each run, on huge pages where the machine has them; free()
- * releases it. NULL: no memory. */
+/* Floats within [-scale, scale], the same in each run, on huge pages if there are any; to be freed. NULL: no memory. */
 float *psd_layer_times_values(uint64_t elements, float scale);
 
 #endif

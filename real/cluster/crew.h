@@ -24,8 +24,7 @@ void *psd_crew_share(size_t bytes);
 void psd_crew_unshare(void *shared, size_t bytes);
 
 /* At which all members of a crew meet, again and again: opened before the crew starts, closed after it has ended. A
- * member that ends with meetings left must fail, or the others wait for ever. *barrier is set on success. PSD_ENOMEM,
- * PSD_ERUN. */
+ * member that ends with meetings left must fail, or the others wait for ever. PSD_ENOMEM, PSD_ERUN. */
 struct psd_crew_barrier;
 enum psd_status psd_crew_barrier_open(struct psd_crew_barrier **barrier, unsigned n_members,
 				      struct psd_error *err) PSD_MUST_CHECK;
@@ -33,8 +32,7 @@ void psd_crew_barrier_wait(struct psd_crew_barrier *barrier);
 void psd_crew_barrier_close(struct psd_crew_barrier *barrier); /* NULL is allowed */
 
 /* Forks n_members >= 1 processes that call work(context, member) and end; context is as at the fork. They die with this
- * thread: call it from the main one, before starting any. *crew is filled on success, ended by psd_crew_wait() or
- * psd_crew_stop(). PSD_ENOMEM, PSD_ERUN. */
+ * thread: call it from the main one, before starting any. Ended by psd_crew_wait() or _stop(). PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_crew_start(struct psd_crew *crew, unsigned n_members, psd_crew_work_fn *work, void *context,
 			       struct psd_error *err) PSD_MUST_CHECK;
 /* Waits until all have ended; the first that fails ends the others. stop_signal: NULL, or not 0 from the signal on that

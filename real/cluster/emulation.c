@@ -252,8 +252,7 @@ static void close_descriptors(struct psd_emulation *emulation)
 	psd_namespaces_close(&emulation->namespaces);
 }
 
-/* For every socket that is made in the node from now on. Where the machine forbids it, buffers are as the kernel
- * chooses: slower, not wrong. */
+/* For each socket made in the node from now on. Where that is forbidden the kernel chooses: slower, not wrong. */
 static void limit_buffers(uint32_t receive_bytes)
 {
 	const int fd = receive_bytes ? open("/proc/sys/net/ipv4/tcp_rmem", O_WRONLY | O_CLOEXEC) : -1;

@@ -26,8 +26,7 @@ struct psd_emulation_options {
 	bool has_receive_rate; /* false: rate_bps both ways */
 	double receive_bps;    /* into each node */
 	bool has_dilation;     /* false: 1 */
-	double dilation_ratio; /* what the shapers hold lasts so many times as long, and what they let pass at once from
-				  8 on; >= 1 */
+	double dilation_ratio; /* what shapers hold lasts so many times as long, from 8 on their bursts too; >= 1 */
 	/* That bring messages to one node at a time. From 2 on, where links have a rate, TCP's receive buffers together
 	 * hold half of what the port before a node does, but each at least 32 KiB, so that senders are served alike and
 	 * lose nothing. Else, and where the machine forbids it, they are as the kernel chooses. */

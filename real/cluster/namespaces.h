@@ -15,8 +15,7 @@ struct psd_namespace {
 
 struct psd_namespaces {
 	bool has_user;
-	int user_fd; /* the user namespace that owns the others, if has_user: this process had not the right to make
-			them itself */
+	int user_fd; /* if has_user: the user namespace around the others, which this process might not make */
 	unsigned count;
 	struct psd_namespace *nets; /* [count] */
 };
@@ -24,8 +23,7 @@ struct psd_namespaces {
 /* Makes `count` (>= 1) network namespaces. The caller releases with psd_namespaces_close. A process that may (root with
  * CAP_SYS_ADMIN) makes plain network namespaces, so that who enters them keeps its rights over files; another makes a
  * user namespace around them, in which its user and group keep their numbers. PSD_ERUN: the machine forbids it (the
- * text says what and which settings decide); PSD_ENOMEM. Forks a short-lived process and waits for it: call it before
- * starting threads. */
+ * text says what and which settings decide); PSD_ENOMEM. Forks a process for a while: call it before threads start. */
 enum psd_status psd_namespaces_open(struct psd_namespaces *namespaces, unsigned count,
 				    struct psd_error *err) PSD_MUST_CHECK;
 void psd_namespaces_close(struct psd_namespaces *namespaces);

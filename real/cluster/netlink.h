@@ -1,6 +1,5 @@
 /* Messages to the kernel's network configuration (rtnetlink), one at a time, each answered before the next. Spoken
- * directly, so that an emulated cluster needs neither ip nor tc on the machine. Refuses to know what a link or a qdisc
- * is: real/cluster/link.c does. */
+ * directly, so that an emulated cluster needs neither ip nor tc on the machine. For real/cluster/link.c. */
 #ifndef PSD_REAL_NETLINK_H
 #define PSD_REAL_NETLINK_H
 
@@ -9,8 +8,7 @@
 
 #include "engine/base/error.h"
 
-/* The caller's storage of one message; fields are private to netlink.c. Every message of real/cluster/link.c is below
- * the limit, which is asserted. */
+/* The caller's storage of one message, private to netlink.c. No message of real/cluster/link.c is longer (asserted). */
 struct psd_netlink_message {
 	_Alignas(8) unsigned char bytes[512];
 	size_t used_bytes;

@@ -31,23 +31,21 @@ void psd_data_close(struct psd_data *data); /* NULL is allowed */
 /* Training: at least 1. Test: 0 when there are none. */
 uint64_t psd_data_samples(const struct psd_data *data, enum psd_data_part part);
 
-/* Of the sizes of its files and of bytes all over them: of other data another, but for a few bytes between. PSD_ERUN: a
- * file was shortened since it was opened. */
+/* Of its files' sizes and of bytes all over them: of other data another, mostly. PSD_ERUN: a file was shortened. */
 enum psd_status psd_data_hash(const struct psd_data *data, uint64_t *hash, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Reads one sample (below psd_data_samples()) as the network takes it: image gets (channels, height, width) floats,
- * *label a class. epoch: of training, chooses the crop and mirror of packed images, counts nothing elsewhere. synthetic
- * patterns within -1 and 1, plus noise cifar10    red, green, blue plane; 0 to 255 less the mean image of the training
- * samples, as Caffe's cifar10 networks take it idx        0 to 255/256, as Caffe's LeNet takes it packed     red,
- * green, blue plane; 0 to 255 less the mean colour of the training samples; test samples cut from the middle
- * PSD_EINVAL: a packed image is damaged; PSD_ERUN: a file was shortened since it was
- * opened. */
+ * *label a class. epoch: of training, chooses the crop and mirror of packed images, counts nothing elsewhere.
+ *   synthetic  patterns within -1 and 1, plus noise
+ *   cifar10    red, green, blue plane; 0 to 255 less the training samples' mean image, as Caffe's cifar10 networks
+ *   idx        0 to 255/256, as Caffe's LeNet takes it
+ *   packed     red, green, blue plane; 0 to 255 less their mean colour; test samples cut from the middle
+ * PSD_EINVAL: a packed image is damaged; PSD_ERUN: a file was shortened since it was opened. */
 enum psd_status psd_data_read(struct psd_data *data, enum psd_data_part part, uint64_t epoch, uint64_t sample,
 			      float *image, int32_t *label, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Reads `batch` samples behind each other into images and labels. Training: those drawn at the global positions from
- * `first` (psd_sampler_first()), in the order of the seed and of each position's epoch. Test: those numbered from
- * `first`. As psd_data_read(). */
+ * `first` (psd_sampler_first()), in the order of seed and epoch. Test: from `first` on. As psd_data_read(). */
 enum psd_status psd_data_read_batch(struct psd_data *data, enum psd_data_part part, uint64_t first, uint32_t batch,
 				    float *images, int32_t *labels, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -24,8 +24,7 @@ struct psd_samples {
 	const int32_t *labels;
 };
 
-/* The worker's batch of an iteration, borrowed until the next call here; begins to read the one after. Iterations in
- * order. As psd_data_read_batch(). */
+/* The batch of an iteration, in order, borrowed until the next call; reads the one after. As psd_data_read_batch(). */
 enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples,
 			       struct psd_error *err) PSD_MUST_CHECK;
 /* A batch of test samples, from number `first` on; borrowed like the others. */

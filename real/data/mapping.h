@@ -1,5 +1,4 @@
-/* A file's bytes mapped into memory for reading, and the words for what is wrong in them. Refuses to write. Private to
- * the data readers. */
+/* A file's bytes mapped into memory, and the words for what is wrong in them. Writes nothing. For the readers alone. */
 #ifndef PSD_REAL_MAPPING_H
 #define PSD_REAL_MAPPING_H
 

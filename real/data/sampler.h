@@ -1,6 +1,5 @@
 /* Which sample stands where: an order of all samples for each epoch, computed and never stored, the same whatever the
- * number of workers. Epochs follow each other without a gap, so a batch may end one epoch and begin the next. Refuses
- * to know what a sample is. */
+ * number of workers. Epochs follow each other without a gap, so a batch may lie in two. Knows no samples. */
 #ifndef PSD_REAL_SAMPLER_H
 #define PSD_REAL_SAMPLER_H
 
@@ -17,8 +16,7 @@ struct psd_draw {
 };
 
 /* The sample at `position` (below n_samples) of an epoch: for each epoch a bijection, so every sample comes once. Pure,
- * any thread. Source: a Feistel network (Luby and Rackoff 1988) on the next power of four, walked until it falls below
- * n_samples (Black and Rogaway 2002). */
+ * any thread. Source: Feistel network (Luby, Rackoff 1988), walked below n_samples (Black, Rogaway 2002). */
 uint64_t psd_sampler_sample(const struct psd_sampler *sampler, uint64_t epoch, uint64_t position);
 
 /* The draw at a position counted from the start of training, over all epochs and workers. Pure, any thread. */

@@ -1,7 +1,6 @@
 /* The compute seam of the real executor: a network's layers carried out on one device, layer by layer, on memory that
- * the caller owns, so that communication reads and writes the same bytes. Backends: cpu (oneDNN), idle; later cuda and
- * replay. All calls of one compute come from one thread at a time; a backend may use more threads inside a call. The
- * same input gives the same bits. */
+ * the caller owns, so that communication reads and writes the same bytes. Backends: cpu (oneDNN), idle. All calls of
+ * one compute come from one thread at a time; inside a call there may be more. The same input gives the same bits. */
 #ifndef PSD_REAL_COMPUTE_H
 #define PSD_REAL_COMPUTE_H
 
@@ -15,8 +14,7 @@ struct psd_compute_options {
 	uint32_t batch;	     /* samples this worker computes per iteration */
 	unsigned n_threads;  /* inside a call, >= 1 */
 	uint64_t seed;	     /* of dropout masks */
-	double loss_divisor; /* gradients are of sum of losses / this: the global batch, so that summing workers
-				averages */
+	double loss_divisor; /* of the sum of losses: the global batch, so that summing workers averages */
 };
 
 /* One iteration's samples. images: (batch, channels, height, width) floats; labels: batch class numbers. Borrowed until
@@ -56,8 +54,7 @@ struct psd_compute_backend {
 	enum psd_status (*forward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
 	/* Carries out one layer's backward; layers in reverse order. Then its gradients in gradients[] are final. */
 	enum psd_status (*backward)(struct psd_compute *compute, unsigned layer, struct psd_error *err);
-	/* Sum of the batch's losses / loss_divisor, and how many samples have their label as the most likely class;
-	 * after the last forward. */
+	/* After the last forward: the batch's losses / loss_divisor; how many samples are classed as their label. */
 	double (*loss)(const struct psd_compute *compute);
 	uint32_t (*correct)(const struct psd_compute *compute);
 	/* Borrowed views; layer is an inner product. */
@@ -75,8 +72,7 @@ struct psd_compute_backend {
 };
 
 extern const struct psd_compute_backend psd_compute_cpu;
-/* Computes nothing: gradients stay as they are, losses are 0. For measurements of everything else; without factors, so
- * only for plans whose tensors go dense. */
+/* Computes nothing, to measure all else: gradients stay, losses are 0. Without factors: for plans of dense tensors. */
 extern const struct psd_compute_backend psd_compute_idle;
 
 #endif

@@ -1,6 +1,5 @@
 /* A token bucket in user space: shapes what a worker sends where the kernel may not (no namespaces, loopback only). It
- * counts and tells times; the caller sends and waits. Refuses to read a clock: every call says what time it is. Each
- * bucket: one thread at a time. */
+ * counts and tells times; the caller sends, waits and says what time it is. Each bucket: one thread at a time. */
 #ifndef PSD_REAL_BUCKET_H
 #define PSD_REAL_BUCKET_H
 

@@ -1,5 +1,4 @@
-/* Arrivals that are to be told only when the links of a cluster would have brought them, which those of this machine
- * did sooner. Refuses to read a clock. */
+/* Arrivals, told of only when a cluster's links would have brought what this machine's did. Reads no clock. */
 #ifndef PSD_REAL_DELAY_H
 #define PSD_REAL_DELAY_H
 

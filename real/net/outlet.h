@@ -1,5 +1,4 @@
-/* The sending half of a connection: one message of tensors at a time, straight from their memory, and small messages
- * that go between them. Refuses to wait. */
+/* The sending half of a connection: a message of tensors at a time, from their memory, small ones between. No waits. */
 #ifndef PSD_REAL_OUTLET_H
 #define PSD_REAL_OUTLET_H
 

@@ -13,8 +13,7 @@ struct psd_folded {
 	size_t length_bytes;
 };
 
-/* At least n_bytes that can be read and written. *folded is filled on success, psd_folded_close() releases it; all zero
- * is allowed there. PSD_ENOMEM. */
+/* At least n_bytes to be read and written. psd_folded_close() releases *folded, or zeros. PSD_ENOMEM. */
 enum psd_status psd_folded_open(struct psd_folded *folded, uint64_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 void psd_folded_close(struct psd_folded *folded);
 

@@ -13,8 +13,7 @@
 #define MOST_SOUNDINGS	  6
 #define MOST_TIMES_LONGER 4.0  /* a whole run that is done again */
 #define LEAST_LEFT_RATIO  0.20 /* that others must leave: with less, how much they do decides, not the dilation */
-/* What the links of an emulated cluster carry together on two cores, both ends included
- * (tests/bench/real/bench_emulation.c). */
+/* What links of an emulated cluster carry together on two cores, ends included (tests/bench/real/bench_emulation.c). */
 #define MACHINE_BYTES_PER_SEC 1e9
 /* What it adds to a message's way, and what each end then takes of a core: on two cores of an AMD EPYC a step in a ring
  * of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than its link does. */

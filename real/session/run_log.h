@@ -14,8 +14,7 @@
 struct psd_run_log {
 	const char *path;
 	FILE *file;		 /* NULL: no log */
-	int *write_error_number; /* in memory that the processes share: of the first line that could not be written, or
-				    0 */
+	int *write_error_number; /* shared by the processes: of the first line that could not be written, or 0 */
 	off_t kept_bytes;
 };
 

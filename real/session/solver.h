@@ -1,6 +1,5 @@
 /* Stochastic gradient descent as Caffe does it: the learning rate of an iteration, and the update of a tensor or of any
- * part of one. Every tensor is treated alike: graphs know no lr_mult and decay_mult, so biases decay too, unlike in
- * many of Caffe's networks. */
+ * part of one. All tensors are treated alike: graphs know no lr_mult and decay_mult, so biases decay too. */
 #ifndef PSD_REAL_SOLVER_H
 #define PSD_REAL_SOLVER_H
 

@@ -37,8 +37,7 @@ enum psd_status psd_recorder_finish(struct psd_recorder *recorder, struct psd_er
 enum psd_status psd_spans_tell(const struct psd_spans *spans, const struct psd_program *program, psd_span_fn span,
 			       void *context, struct psd_error *err) PSD_MUST_CHECK;
 /* Once all hosts' processes have ended: writes the trace of the case, its first span being at 0. *last_iteration: of
- * the first host that left spans out, the last one that is in the trace, UINT32_MAX when none did. Write errors stay in
- * the stream's flag. PSD_ERUN, PSD_ENOMEM. */
+ * the first host that left spans out, the last in the trace, or UINT32_MAX. Write errors stay in out's flag. */
 enum psd_status psd_spans_write(const struct psd_spans *spans, FILE *out, const struct psd_case *traced,
 				const char *executor, uint32_t *last_iteration, struct psd_error *err) PSD_MUST_CHECK;
 

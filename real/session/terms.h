@@ -1,13 +1,11 @@
-/* What a host must have in common with the others, for what it is about to run: the keys of the scenario, and the
- * contents of the files that they name. */
+/* What hosts must have in common for what they run: keys of the scenario, and contents of the files they name. */
 #ifndef PSD_REAL_TERMS_H
 #define PSD_REAL_TERMS_H
 
 #include "engine/base/text.h"
 #include "engine/program/case.h"
 
-/* Lines of psd_scenario_add_agreed(). Reads the graph's file and the profile's, and opens the data set: PSD_EFILE,
- * PSD_EINVAL, PSD_ENOMEM as there. */
+/* Lines of psd_scenario_add_agreed(). Reads the graph's and the profile's file, opens the data set: errors as there. */
 enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,
 			      uint32_t n_iterations, struct psd_error *err) PSD_MUST_CHECK;
 /* A line of the program, which equal scenarios make equal unless the versions differ. */

@@ -13,8 +13,7 @@ enum psd_status psd_grid_write(FILE *out, const struct psd_grid *grid, struct ps
 /* Writes text with control characters as '?'. */
 void psd_grid_write_text(FILE *out, const char *text);
 
-/* Writes a sentence in lines of at most PSD_GRID_WIDTH characters and releases it; further lines begin with `indent`
- * blanks. */
+/* Writes a sentence in lines of at most PSD_GRID_WIDTH characters, further ones behind `indent` blanks; releases it. */
 void psd_sentence_write(FILE *out, struct psd_text *sentence, int indent);
 
 #endif

@@ -14,8 +14,7 @@
 
 #define PSD_CPU_ARGS_MAX 12
 
-/* OpenMP's own (libgomp, on which oneDNN runs): how many threads calls from this thread use. Declared here because
- * omp.h comes with GCC alone. */
+/* OpenMP's (libgomp, on which oneDNN runs): threads for calls from this one. Declared, for omp.h is GCC's alone. */
 void omp_set_num_threads(int n_threads);
 
 /* Memory that holds nothing from one call to the next; roles of one operation have pieces of their own. */
@@ -64,8 +63,7 @@ struct psd_cpu_blob {
 	dnnl_memory_desc_t desc;
 	void *value;
 	void *diff;
-	void *share; /* where the reader whose backward runs now puts its share: diff, or scratch that is then added to
-			diff */
+	void *share; /* where the reader whose backward runs puts its share: diff, or scratch to be added to it */
 	struct psd_cpu_op add;
 	uint64_t bytes;
 	bool has_diff;	/* something at or below it is trained */
@@ -212,8 +210,7 @@ enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self
 enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_blob *in,
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_cpu_release_ops(struct psd_compute *compute);
-/* Builds the described forward of a layer with twins, from its input to its output. *workspace: what it leaves to its
- * twin, as an argument; PSD_ENOMEM. */
+/* Builds the described forward of twins. *workspace: what it leaves to its twin, as an argument; PSD_ENOMEM. */
 enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace,
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* prepare of a function of each element whose backward needs its result alone; in place where nobody else reads the

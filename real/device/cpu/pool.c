@@ -1,5 +1,4 @@
-/* Pooling as Caffe does it. The maximum ignores padding. The average counts padding as zeros, but not what a window
- * rounded up reaches beyond it. */
+/* Pooling as Caffe's: a maximum ignores padding, an average counts it as zeros, but not what windows reach beyond. */
 #include "real/device/cpu/cpu.h"
 
 struct pool_shape {
