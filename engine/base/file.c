@@ -2,6 +2,7 @@
 #include "engine/base/file.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,11 @@ static size_t read_all(FILE *in, char **text, int *failure)
 	}
 }
 
+static bool is_utf16(const char *text, size_t length)
+{
+	return length >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2));
+}
+
 /* Some editors put one in front of UTF-8, where it says nothing. Returns the length. */
 static size_t skip_byte_order_mark(char *text, size_t length)
 {
@@ -57,7 +63,7 @@ enum psd_status psd_file_read(char **text, size_t *length, const char *path, str
 	psd_inputs_note(path);
 	read_length = read_all(in, &read, &failure);
 	fclose(in);
-	if (!failure && read_length <= PSD_FILE_BYTES_MAX) {
+	if (!failure && read_length <= PSD_FILE_BYTES_MAX && !is_utf16(read, read_length)) {
 		read[read_length] = '\0';
 		*text = read;
 		*length = skip_byte_order_mark(read, read_length);
@@ -68,5 +74,7 @@ enum psd_status psd_file_read(char **text, size_t *length, const char *path, str
 		return psd_error_set(err, PSD_ENOMEM, at, "out of memory");
 	if (failure)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be read: %s", strerror(failure));
+	if (read_length <= PSD_FILE_BYTES_MAX)
+		return psd_error_set(err, PSD_EINVAL, at, "is UTF-16, must be UTF-8");
 	return psd_error_set(err, PSD_EFILE, at, "is longer than 16 MiB, too long for an input file");
 }

@@ -61,6 +61,30 @@ Test(published, wrong_rows_are_named_by_line)
 	expect_error(COLUMNS "A,1,2,,fitted,p\n", ":2: 'use' is 'fitted', must be fit or check");
 	expect_error(COLUMNS "A,1,2,,fit,\n", ":2: 'source' is empty, must name the publication");
 	expect_error(COLUMNS "A,1,2,,fit,p\n\nA,1,3,,fit,p\n", ":4: 'A' with 1 workers is there already");
+	expect_error(COLUMNS "B,1,2,,fit,p\nA,1,2,,fit,p\nB,1,3,,fit,p\nA,1,3,,fit,p\n",
+		     ":4: 'B' with 1 workers is there already");
+}
+
+/* Looked for one after the other they take half a minute. */
+Test(published, many_rows_are_read_at_once, .timeout = 10)
+{
+	enum { ROWS = 100000 };
+	static char text[ROWS * sizeof("system 12345,1234567,1,,fit,p\n")];
+	struct psd_published published;
+	struct psd_error err = {.text = ""};
+	size_t length = (size_t)snprintf(text, sizeof(text), COLUMNS);
+
+	for (unsigned i = 0; i < ROWS; i++)
+		length += (size_t)snprintf(text + length, sizeof(text) - length, "system %u,%u,1,,fit,p\n", i % 10,
+					   ROWS - i);
+	struct scratch_file file = scratch_file_write(text);
+
+	cr_assert_eq(psd_published_load(&published, file.path, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(published.n_rows, ROWS);
+	cr_expect_not_null(psd_published_find(&published, "system 7", ROWS - 7));
+	cr_expect_null(psd_published_find(&published, "system 8", ROWS - 7));
+	psd_published_release(&published);
+	remove(file.path);
 }
 
 Test(published, a_missing_file_is_named)

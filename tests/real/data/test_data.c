@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "real/data/data.h"
 #include "tests/real/data/data_helper.h"
@@ -248,6 +249,37 @@ Test(data, idx_samples_come_in_file_order_scaled)
 	}
 	psd_data_close(data);
 	scratch_folder_remove(&folder);
+}
+
+/* Before it is read, and with its labels. */
+Test(data, a_file_that_is_shortened_is_named)
+{
+	static const char *const names[] = {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct scratch_folder folder = scratch_folder_make();
+		const struct psd_data_options options = idx_options(&folder);
+		const struct scratch_path path = scratch_folder_path(&folder, names[i]);
+		struct psd_error err = {.text = ""};
+		char expected[512];
+		float image[IDX_IMAGE];
+		struct psd_data *data;
+		int32_t label;
+		uint64_t hash;
+
+		snprintf(expected, sizeof(expected), "%s: was shortened while it was read", path.text);
+		write_idx(&folder);
+		data = open_data(&options);
+		cr_assert_eq(truncate(path.text, 0), 0);
+		cr_expect_eq(psd_data_read(data, PSD_DATA_TEST, 0, 0, image, &label, &err), PSD_OK, "%s", err.text);
+		cr_expect_eq(psd_data_read(data, PSD_DATA_TRAINING, 0, 0, image, &label, &err), PSD_ERUN);
+		cr_expect_str_eq(err.text, expected);
+		err.text[0] = '\0';
+		cr_expect_eq(psd_data_hash(data, &hash, &err), PSD_ERUN);
+		cr_expect_str_eq(err.text, expected);
+		psd_data_close(data);
+		scratch_folder_remove(&folder);
+	}
 }
 
 Test(data, test_batches_come_in_file_order)

@@ -1,0 +1,61 @@
+/* Input files as editors leave them. */
+#define _POSIX_C_SOURCE 200809L
+#include "engine/base/file.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "engine/base/csv.h"
+#include "tests/scratch_file.h"
+
+#define MARK "\xef\xbb\xbf"
+
+Test(file, a_byte_order_mark_is_no_text)
+{
+	static const char *const texts[][2] = {
+		{MARK "title: t\n", "title: t\n"}, {MARK, ""}, {"\xef\xbb", "\xef\xbb"}, {MARK MARK "a", MARK "a"}};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct scratch_file file = scratch_file_write(texts[i][0]);
+		struct psd_error err = {.text = ""};
+		char *text;
+		size_t length;
+
+		cr_assert_eq(psd_file_read(&text, &length, file.path, &err), PSD_OK, "%s", err.text);
+		cr_expect_str_eq(text, texts[i][1]);
+		cr_expect_eq(length, strlen(texts[i][1]));
+		free(text);
+		remove(file.path);
+	}
+}
+
+/* The mark moves no column. */
+Test(file, a_byte_order_mark_stands_before_no_column)
+{
+	struct scratch_file file = scratch_file_write(MARK "a,b\n");
+	struct psd_error err = {.text = ""};
+	struct psd_csv csv;
+	bool has_line;
+
+	cr_assert_eq(psd_csv_open(&csv, file.path, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_csv_next(&csv, &has_line, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_csv_check_header(&csv, "a,b", &err), PSD_OK, "%s", err.text);
+	psd_csv_close(&csv);
+	remove(file.path);
+}
+
+Test(file, what_is_utf16_is_called_so)
+{
+	static const char *const texts[] = {"\xff\xfet", "\xfe\xff"};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct scratch_file file = scratch_file_write(texts[i]);
+		struct psd_error err = {.text = "accepted"};
+		char *text;
+		size_t length;
+
+		cr_expect_eq(psd_file_read(&text, &length, file.path, &err), PSD_EINVAL);
+		cr_expect_not_null(strstr(err.text, ": is UTF-16, must be UTF-8"), "%s", err.text);
+		remove(file.path);
+	}
+}
