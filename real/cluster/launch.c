@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +21,9 @@
 #include "real/net/socket.h"
 
 enum { FIRST_PORT = 7411 };
+
+/* That a run opens beside its cluster: pipes, and for each host its process and its part of a trace. */
+enum { MOST_RUN_FILES = 4, FILES_OF_HOST = 2 };
 
 #define LOOK_SEC  0.05 /* how often the pipe is emptied while processes run */
 #define GRACE_SEC 2.0  /* after the first failure, for the others to notice it and say so */
@@ -228,8 +232,19 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 					 struct psd_error *err)
 {
 	struct psd_emulation *emulation;
-	const enum psd_status status = open_cluster(made, replay, &emulation, err);
+	struct rlimit limit, tight;
+	enum psd_status status;
 
+	psd_socket_allow_many();
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+	tight = limit;
+	tight.rlim_cur -= MOST_RUN_FILES + FILES_OF_HOST * psd_layout_hosts(&made->plan.layout);
+	if (tight.rlim_cur > limit.rlim_cur)
+		tight.rlim_cur = 0;
+	(void)setrlimit(RLIMIT_NOFILE, &tight);
+	status = open_cluster(made, replay, &emulation, err);
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 	if (!status)
 		psd_emulation_close(emulation);
 	return status;

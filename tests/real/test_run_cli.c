@@ -181,6 +181,41 @@ Test(run_cli, what_cannot_be_run_is_one_line_with_its_place)
 	expect_complaint("pack /no/such -o /tmp/psd-never", 2, "/no/such: cannot be listed");
 }
 
+/* psd-sim takes any. */
+Test(run_cli, bandwidths_that_no_link_can_have_are_refused_with_their_place)
+{
+	const struct scratch_folder folder = make_tiny();
+
+	expect_complaint(emulated(&folder, "--quiet --set cluster.network.bandwidth=99kbps").text, 2,
+			 "--set cluster.network.bandwidth: 'bandwidth' is 99 kb/s, psd-run takes links of 100kbps to "
+			 "400Gbps\n");
+	expect_complaint(emulated(&folder, "--quiet --set sweep.bandwidth=401Gbps").text, 2,
+			 "--set sweep.bandwidth: 'bandwidth' is 401 Gb/s, ");
+	scratch_folder_remove(&folder);
+}
+
+/* Where they are too few for an emulation, the CSV says so. */
+Test(run_cli, few_open_files_are_enough_for_loopback)
+{
+	const struct scratch_folder folder = make_tiny();
+
+	for (unsigned limit = 16; limit <= 40; limit += 2) {
+		char command[2 * PATH_MAX];
+		struct run limited;
+
+		snprintf(command, sizeof(command), "ulimit -n %u; %s %s --quiet --csv --iterations 2 --system PS 2>&1",
+			 limit, path_of("psd-run").text, emulated(&folder, "").text);
+		limited = run_command(command);
+		cr_expect_eq(limited.exit_status, 0, "%u files: %s", limit, limited.text);
+		cr_expect_eq(count(limited.text, "\n"), 2, "%u files: %s", limit, limited.text);
+		if (limit == 16)
+			cr_expect_eq(count(limited.text, "\ntiny,PS,real-cpu-paced,2,2,1000000000,"), 1, "%s",
+				     limited.text);
+		free(limited.text);
+	}
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, data_that_does_not_fit_is_one_line)
 {
 	const struct scratch_folder folder = make_tiny();
