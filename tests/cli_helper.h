@@ -57,7 +57,7 @@ static inline struct run run_command(const char *command)
 /* ARGUMENTS and REDIRECTIONS go through the shell. */
 static inline struct run run_program(const char *program, const char *arguments, const char *redirections)
 {
-	char command[3 * PATH_MAX];
+	char command[4 * PATH_MAX];
 
 	snprintf(command, sizeof(command), "%s %s %s", path_of(program).text, arguments, redirections);
 	return run_command(command);
@@ -74,6 +74,21 @@ static inline struct run run_on_small_disk(const char *path, const char *command
 	snprintf(line, sizeof(line), "unshare -Urm sh -c 'mount -t tmpfs -o size=16k none %s && { %s; }' 2>&1", path,
 		 command);
 	return run_command(line);
+}
+
+/* Control characters of ASCII and of Latin-1, and bytes that are neither. */
+#define HOSTILE_NAME                                                                                                   \
+	"\x1b[31m\xc2\x9b"                                                                                             \
+	"2J\x07\x9b"
+#define HOSTILE_YAML "\\e[31m\\N\\x9b2J\\a" /* as YAML writes most of it */
+
+/* Lines in which nothing drives a terminal; the colour of the name is there as text. */
+static inline void expect_plain(const char *what, const char *text)
+{
+	cr_expect_not_null(strstr(text, "[31m"), "%s: %s", what, text);
+	for (const char *c = text; *c; c++)
+		cr_expect_not((unsigned char)*c < 0x20 ? *c != '\n' : *c == 0x7f, "%s: byte %d", what, *c);
+	cr_expect_null(strstr(text, "\xc2\x9b"), "%s", what);
 }
 
 /* One line on stderr that has `words` in it, nothing on stdout. */

@@ -85,7 +85,8 @@ static const struct psd_key root_keys[] = {
 	 .help = "of start values, the order of samples and jitter: equal seeds give equal results"},
 	{KEY("baseline", TEXT, baseline), .fallback = "compute", .uses = PSD_BY_SIM,
 	 .help = "the system whose single worker is speedup 1; compute: a worker that only computes"},
-	{KEY("published", PATH, published_path), .uses = PSD_BY_SIM, .help = "CSV of values to stand beside; left out where --set changes cluster.network.bandwidth"},
+	{KEY("published", PATH, published_path), .uses = PSD_BY_SIM,
+	 .help = "CSV of values to stand beside; left out where --set changes cluster.network.bandwidth"},
 	{SECTION("calibration", calibration), .uses = PSD_BY_SIM, .help = "what psd-run calibrate notes"},
 	{KEY("train", SECTION, train), .section = &psd_scenario_train,
 	 .has_offset = offsetof(struct psd_scenario, has_train), .uses = PSD_BY_RUN | PSD_AGREED,
@@ -105,8 +106,8 @@ static enum psd_status check_title(const struct psd_schema_reader *reader, const
 			reader->err, PSD_EINVAL, title->at,
 			"'title' is '%.80s', must not begin with one of = + - @ nor be longer than %d bytes",
 			title->text, TITLE_MAX_BYTES);
-	for (const char *c = title->text; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+	for (const char *c = title->text; *c; c += psd_text_plain_bytes(c))
+		if (!psd_text_plain_bytes(c))
 			return psd_error_set(reader->err, PSD_EINVAL, title->at,
 					     "'title' is '%.80s', must not contain control characters", title->text);
 	return PSD_OK;

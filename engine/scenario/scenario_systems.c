@@ -67,8 +67,8 @@ static const char compute_baseline[] = "compute";
 static enum psd_status check_name(const struct psd_scenario *scenario, const struct psd_system *system,
 				  struct psd_place at, struct psd_error *err)
 {
-	for (const char *c = system->name; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f || strchr(",\"'", *c))
+	for (const char *c = system->name; *c; c += psd_text_plain_bytes(c))
+		if (!psd_text_plain_bytes(c) || strchr(",\"'", *c))
 			return psd_error_set(err, PSD_EINVAL, at,
 					     "'name' is '%.80s', must not contain commas, quotes or control characters",
 					     system->name);

@@ -147,6 +147,47 @@ Test(plot_outputs, a_kill_leaves_what_was_there_or_what_is_new, .timeout = 120)
 
 /* ---- names ---- */
 
+static void expect_plain_plot(const char *command, const char *redirections)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	char line[2048], script[4096];
+	struct run run;
+
+	print_command(line, sizeof(line), command, folder.path);
+	snprintf(script, sizeof(script),
+		 "for f in predicted measured-1; do sed 's/Hybrid/" HOSTILE_NAME "/' " DATA
+		 "$f.csv >%s/$f.csv; done; %s %s",
+		 folder.path, line, redirections);
+	run = run_command(script);
+	expect_plain(command, run.text);
+	free(run.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(plot_outputs, no_name_drives_the_terminal)
+{
+	expect_plain_plot("compare %1$s/predicted.csv %1$s/measured-1.csv -o %1$s/out.html", "2>&1");
+	expect_plain_plot("speedup '%s/" HOSTILE_NAME ".csv' -o out.svg", "2>&1");
+	expect_plain_plot("speedup tests/golden/quickstart.csv -o '%s/" HOSTILE_NAME "/out.svg'", "2>&1");
+}
+
+Test(plot_outputs, a_byte_order_mark_is_no_column)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	char script[1024];
+	struct run run;
+
+	snprintf(script, sizeof(script),
+		 "{ printf '\\357\\273\\277'; cat tests/golden/quickstart.csv; } >%s/in.csv; plots/psd-plot speedup "
+		 "%s/in.csv "
+		 "-o %s/out.svg 2>&1",
+		 folder.path, folder.path, folder.path);
+	run = run_command(script);
+	cr_expect_eq(run.exit_status, 0, "%s", run.text);
+	free(run.text);
+	scratch_folder_remove(&folder);
+}
+
 /* In a folder of which "in.csv" is a result and "link.svg" what the shell makes of it. */
 static struct run plot_to_link(const struct scratch_folder *folder, const char *make, const char *command)
 {

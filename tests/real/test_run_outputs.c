@@ -132,6 +132,53 @@ Test(run_outputs, two_outputs_are_two_files)
 	scratch_folder_remove(&folder);
 }
 
+/* ---- data that goes away ---- */
+
+/* The log is a pipe, whose second line says that training has begun. */
+Test(run_outputs, data_that_is_shortened_while_training_is_one_line)
+{
+	const struct scratch_folder folder = make_inputs();
+	char command[2 * PATH_MAX], expected[256];
+	struct run run;
+
+	snprintf(
+		command, sizeof(command),
+		"cd %s && mkfifo log && { %s --quiet --csv --no-emulation --iterations 100000000 --log log s.yaml 2>&1 "
+		">/dev/null & { read head; read first; : >images; cat >/dev/null; } <log; wait $!; echo $?; }",
+		folder.path, path_of("psd-run").text);
+	snprintf(expected, sizeof(expected), "psd-run: images: was shortened while it was read\n1\n");
+	run = run_command(command);
+	cr_expect_str_eq(run.text, expected);
+	free(run.text);
+	scratch_folder_remove(&folder);
+}
+
+/* ---- names ---- */
+
+Test(run_outputs, no_name_drives_the_terminal)
+{
+	static const char hostile[] = "layers:\n  - {name: \"" HOSTILE_YAML "\", kind: inner-product, outputs: 2}\n"
+				      "  - {name: loss, kind: softmax-loss}\n";
+	static const char *const options[] = {"", "--csv --trace /dev/stdout"};
+	const struct scratch_folder folder = make_inputs();
+	char text[sizeof(scenario) + 256];
+
+	snprintf(text, sizeof(text), "name: \"" HOSTILE_YAML "\"\ninput: {channels: 3, height: 8, width: 8}\n%s",
+		 hostile);
+	scratch_folder_write(&folder, "model.yaml", text, strlen(text));
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		char arguments[512];
+		struct run run;
+
+		snprintf(arguments, sizeof(arguments), "--no-emulation %s %s/s.yaml", options[i], folder.path);
+		run = run_program("psd-run", arguments, "2>&1");
+		cr_expect_eq(run.exit_status, 0, "%s", run.text);
+		expect_plain(options[i], run.text);
+		free(run.text);
+	}
+	scratch_folder_remove(&folder);
+}
+
 /* ---- disks and limits ---- */
 
 /* With what is before the command, and before the scenario behind it: status 1 in one line with these words, then the

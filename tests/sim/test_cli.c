@@ -275,6 +275,46 @@ Test(cli, a_full_disk_and_a_limit_leave_the_older_trace)
 	scratch_folder_remove(&folder);
 }
 
+Test(cli, no_name_drives_the_terminal)
+{
+	static const char model[] = "name: \"" HOSTILE_YAML "\"\ninput: {channels: 4}\nlayers:\n"
+				    "  - {name: \"" HOSTILE_YAML "\", kind: inner-product, outputs: 2}\n";
+	static const char scenario[] =
+		"title: %s\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
+		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"systems: [{name: %s, schedule: sequential, sync: ps}, {name: B, sync: ring}]\n";
+	static const char *const commands[] = {"%s/s.yaml", "--json %s/s.yaml", "plan %s/s.yaml",
+					       "describe %s/model.yaml", "--csv --trace /dev/stdout %s/s.yaml"};
+	const struct scratch_folder folder = scratch_folder_make();
+	char text[1024];
+	struct run refused = run("'/tmp/" HOSTILE_NAME ".yaml'", "2>&1");
+
+	expect_plain("the name of a file", refused.text);
+	scratch_folder_write(&folder, "model.yaml", model, strlen(model));
+	snprintf(text, sizeof(text), scenario, "t", "A");
+	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		char arguments[256];
+		struct run named;
+
+		snprintf(arguments, sizeof(arguments), commands[i], folder.path);
+		named = run(arguments, "2>&1");
+		cr_expect_eq(named.exit_status, 0, "%s", named.text);
+		expect_plain(commands[i], named.text);
+		free(named.text);
+	}
+	snprintf(text, sizeof(text), scenario, "t", "\"\\x9b[31m\"");
+	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
+	expect_complaint(scratch_folder_path(&folder, "s.yaml").text, 2,
+			 "'name' is '??[31m', must not contain commas, quotes or control characters\n");
+	snprintf(text, sizeof(text), scenario, "\"\\x9b[31m\"", "A");
+	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
+	expect_complaint(scratch_folder_path(&folder, "s.yaml").text, 2,
+			 "'title' is '??[31m', must not contain control characters\n");
+	free(refused.text);
+	scratch_folder_remove(&folder);
+}
+
 Test(cli, printed_scenario_gives_the_same_result)
 {
 	char path[] = "/tmp/psd-cli-XXXXXX", arguments[256];
