@@ -538,10 +538,11 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which calibrating needs");
 	if (scenario->has_replay)
-		return psd_error_set(err, PSD_EINVAL, replay->at,
-				     "'replay' is true, psd-run calibrate measures what is really computed: must be false or "
-				     "left out, as in "
-				     "'compute: {device: cpu}'");
+		return psd_error_set(
+			err, PSD_EINVAL, replay->at,
+			"'replay' is true, psd-run calibrate measures what is really computed: must be false or "
+			"left out, as in "
+			"'compute: {device: cpu}'");
 	status = psd_subject_matter_load(&command.matter, scenario, err);
 	if (status)
 		return status;

@@ -351,7 +351,7 @@ Test(scenario, bad_settings_name_themselves)
 Test(scenario, published_values_do_not_stand_beside_another_bandwidth)
 {
 	static const char *const kept[] = {"cluster.network.latency=1ms", NULL},
-				*const other[] = {"cluster.network.bandwidth=25Gbps", NULL};
+				 *const other[] = {"cluster.network.bandwidth=25Gbps", NULL};
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
 
