@@ -359,7 +359,7 @@ static int show_session(const struct psd_options *options, const struct psd_sess
 
 static int use_sessions(const struct psd_options *options, const struct psd_session *sessions)
 {
-	struct command command = {.options = options, .json = psd_json_make(stdout)};
+	struct command command = {.options = options, .json = {.out = stdout}};
 
 	if (options->arguments.command == PSD_SIM_PREDICT)
 		return run_sessions(&command, sessions);

@@ -15,14 +15,6 @@ enum psd_status psd_output_text(FILE *out, struct psd_text *text, struct psd_err
 	return is_complete ? PSD_OK : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the output");
 }
 
-enum psd_status psd_grid_write(FILE *out, const struct psd_grid *grid, struct psd_error *err)
-{
-	struct psd_text text = {.bytes = NULL};
-
-	psd_grid_add(&text, grid);
-	return psd_output_text(out, &text, err);
-}
-
 void psd_grid_write_text(FILE *out, const char *text)
 {
 	while (*text) {

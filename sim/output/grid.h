@@ -1,4 +1,4 @@
-/* Text for people into a stream: tables, titles, sentences. */
+/* Text for people into a stream: titles, sentences. */
 #ifndef PSD_SIM_GRID_H
 #define PSD_SIM_GRID_H
 
@@ -6,9 +6,6 @@
 
 #include "engine/base/error.h"
 #include "engine/base/grid.h"
-
-/* Writes heads, a rule and rows; write errors stay in the stream's flag. PSD_ENOMEM. */
-enum psd_status psd_grid_write(FILE *out, const struct psd_grid *grid, struct psd_error *err) PSD_MUST_CHECK;
 
 /* Writes text with control characters as '?'. */
 void psd_grid_write_text(FILE *out, const char *text);

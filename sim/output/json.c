@@ -7,11 +7,6 @@
 
 #include "engine/base/text.h"
 
-struct psd_json psd_json_make(FILE *out)
-{
-	return (struct psd_json){.out = out};
-}
-
 /* A comma where an element came before. */
 static void begin_value(struct psd_json *json, const char *key)
 {

@@ -8,14 +8,13 @@
 
 enum { PSD_JSON_MAX_DEPTH = 16 };
 
-/* Write errors stay in the stream's flag. */
+/* Zeros but for the stream, in whose flag write errors stay. */
 struct psd_json {
 	FILE *out;
 	unsigned depth;
 	bool has_element[PSD_JSON_MAX_DEPTH]; /* of each open object and array */
 };
 
-struct psd_json psd_json_make(FILE *out);
 /* Here and below: key: of the value, in an object; NULL: in an array, or outermost. bracket: '{' or '['. */
 void psd_json_begin(struct psd_json *json, const char *key, char bracket);
 void psd_json_end(struct psd_json *json, char bracket);

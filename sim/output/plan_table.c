@@ -84,13 +84,14 @@ static enum psd_status write_grid(FILE *out, const struct weighed *weighed, stru
 {
 	char uppers[PSD_CANDIDATES][PSD_GRID_CELL];
 	struct psd_grid grid = {.n_rows = 0};
+	struct psd_text text = {.bytes = NULL};
 
 	add_columns(&grid, weighed->plan, uppers);
 	for (unsigned i = 0; i < weighed->plan->n_items; i++)
 		add_row(&grid, weighed, i);
-	const enum psd_status status = psd_grid_write(out, &grid, err);
+	psd_grid_add(&text, &grid);
 	psd_grid_release(&grid);
-	return status;
+	return psd_output_text(out, &text, err);
 }
 
 /* ---- the two rules ---- */

@@ -174,7 +174,7 @@ Test(output, json_puts_commas_between_elements_only)
 	struct memory memory;
 
 	open_memory(&memory);
-	struct psd_json json = psd_json_make(memory.out);
+	struct psd_json json = {.out = memory.out};
 
 	psd_json_begin(&json, NULL, '[');
 	for (int i = 0; i < 2; i++) {
@@ -394,7 +394,7 @@ Test(output, json_holds_results_plan_and_busy_times)
 
 	make_fixture(&fixture);
 	open_memory(&memory);
-	struct psd_json json = psd_json_make(memory.out);
+	struct psd_json json = {.out = memory.out};
 
 	psd_json_begin(&json, NULL, '[');
 	cr_assert_eq(psd_output_json(&json, &fixture.report, &err), PSD_OK);
@@ -616,8 +616,7 @@ Test(output, printed_scenario_reads_back_as_the_same)
 Test(output, grid_lines_up_and_leaves_empty_columns_out)
 {
 	struct psd_grid grid = {.n_rows = 0};
-	struct psd_error err;
-	struct memory memory;
+	struct psd_text text = {.bytes = NULL};
 
 	psd_grid_add_column(&grid, "", "name", true);
 	psd_grid_add_column(&grid, "not", "shown", false);
@@ -629,37 +628,34 @@ Test(output, grid_lines_up_and_leaves_empty_columns_out)
 	psd_grid_add_row(&grid);
 	psd_grid_set(&grid, 0, "a\x1b[2J");
 	psd_grid_set(&grid, 2, "10.25");
-	open_memory(&memory);
-	cr_assert_eq(psd_grid_write(memory.out, &grid, &err), PSD_OK);
-	cr_expect_str_eq(text_of(&memory), "        time\n"
-					   "name       s\n"
-					   "------------\n"
-					   "\xc3\xa9t\xc3\xa9      1.5\n"
-					   "\n"
-					   "a?[2J  10.25\n");
-	free(memory.text);
+	psd_grid_add(&text, &grid);
+	cr_expect_str_eq(text.bytes, "        time\n"
+				     "name       s\n"
+				     "------------\n"
+				     "\xc3\xa9t\xc3\xa9      1.5\n"
+				     "\n"
+				     "a?[2J  10.25\n");
+	psd_text_release(&text);
 	psd_grid_release(&grid);
 }
 
 Test(output, grid_cuts_the_first_wide_column_to_the_page)
 {
 	struct psd_grid grid = {.n_rows = 0};
-	struct psd_error err;
-	struct memory memory;
+	struct psd_text text = {.bytes = NULL};
 
 	psd_grid_add_column(&grid, "", "name", true);
 	psd_grid_add_column(&grid, "", "text", true);
 	psd_grid_add_row(&grid);
 	psd_grid_set(&grid, 0, "%080d", 1);
 	psd_grid_set(&grid, 1, "%080d", 1);
-	open_memory(&memory);
-	cr_assert_eq(psd_grid_write(memory.out, &grid, &err), PSD_OK);
-	const char *row = strstr(text_of(&memory), "\n000");
+	psd_grid_add(&text, &grid);
+	const char *row = strstr(text.bytes, "\n000");
 
 	cr_assert_not_null(row);
 	cr_expect_eq(strcspn(row + 1, "\n"), PSD_GRID_WIDTH);
 	cr_expect_not_null(strstr(row, "00..  000"));
-	free(memory.text);
+	psd_text_release(&text);
 	psd_grid_release(&grid);
 }
 
