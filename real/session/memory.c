@@ -118,11 +118,9 @@ static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigne
 
 	assert(psd_buffer_value_bytes(buffer, memory->plan->value_bytes) == sizeof(float));
 	kept->apart = spaced(elements);
-	for (uint32_t row = 0; row < n_iterations(memory, buffer); row++) {
-		float *taken = take(cutter, elements);
-
-		kept->base = row == 0 ? taken : kept->base;
-	}
+	kept->base = take(cutter, elements);
+	for (uint32_t row = 1; row < n_iterations(memory, buffer); row++)
+		(void)take(cutter, elements);
 }
 
 static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
@@ -140,10 +138,9 @@ static bool is_whole(const struct psd_plan_item *item)
 	return item->n_tensors > PSD_PIECES_MAX;
 }
 
-static void cut_gradients_of(struct psd_memory *memory, struct cutter *cutter, const struct psd_plan_item *item,
-			     float **gradients)
+static void cut_gradients(const struct psd_plan *plan, struct cutter *cutter, const struct psd_plan_item *item,
+			  float **gradients)
 {
-	const struct psd_plan *plan = memory->plan;
 	float *next = is_whole(item) ? take(cutter, item->subject.elements) : NULL;
 
 	for (unsigned i = 0; i < item->n_tensors; i++) {
@@ -155,30 +152,17 @@ static void cut_gradients_of(struct psd_memory *memory, struct cutter *cutter, c
 	}
 }
 
-static void cut_gradients(struct psd_memory *memory, struct cutter *cutter)
-{
-	const struct psd_plan *plan = memory->plan;
-
-	for (uint32_t row = 0; row < memory->n_under_way; row++)
-		for (unsigned i = 0; i < plan->n_items; i++)
-			cut_gradients_of(memory, cutter, &plan->items[i],
-					 memory->gradients + row * plan->graph->n_tensors);
-}
-
 static void cut(struct psd_memory *memory, struct cutter *cutter)
 {
 	const struct psd_plan *plan = memory->plan;
 
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
 		memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
-	cut_gradients(memory, cutter);
+	for (uint32_t row = 0; row < memory->n_under_way; row++)
+		for (unsigned i = 0; i < plan->n_items; i++)
+			cut_gradients(plan, cutter, &plan->items[i], memory->gradients + row * plan->graph->n_tensors);
 	for (unsigned i = 0; i < plan->n_items; i++)
 		cut_item(memory, cutter, i);
-}
-
-static enum psd_status out_of_memory(struct psd_error *err)
-{
-	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for parameters and gradients");
 }
 
 enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_program *program, unsigned host,
@@ -215,7 +199,7 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 	}
 	if (!made.block) {
 		psd_memory_release(&made);
-		return out_of_memory(err);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for parameters and gradients");
 	}
 	cutter = (struct cutter){made.block, 0};
 	cut(&made, &cutter);
