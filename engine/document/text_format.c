@@ -178,6 +178,28 @@ static enum psd_status add_field(struct parser *parser, struct message *message,
 	return PSD_OK;
 }
 
+/* In the arena. Protocol buffers also write numbers as ".5", "5." and "5f": they become "0.5", "5.0" and "5". */
+static const char *copy_word(const struct parser *parser)
+{
+	const char *word = parser->token.text;
+	const size_t length = parser->token.length;
+	const bool is_number = isdigit((unsigned char)*word) || strchr("+-.", *word);
+	char *copy = psd_arena_take(parser->arena, 3 * length + 1);
+	size_t n = 0;
+
+	for (size_t i = 0; copy && i < length; i++) {
+		const bool is_dot = is_number && word[i] == '.', is_last = i + 1 == length;
+
+		if (is_dot && (i == 0 || !isdigit((unsigned char)word[i - 1])))
+			copy[n++] = '0';
+		if (!is_number || !is_last || i == 0 || (word[i] != 'f' && word[i] != 'F'))
+			copy[n++] = word[i];
+		if (is_dot && (is_last || !isdigit((unsigned char)word[i + 1])))
+			copy[n++] = '0';
+	}
+	return copy;
+}
+
 /* One word or one string. */
 static enum psd_status parse_scalar(struct parser *parser, struct psd_node *node)
 {
@@ -187,8 +209,7 @@ static enum psd_status parse_scalar(struct parser *parser, struct psd_node *node
 	if (!is_string && parser->token.kind != TOKEN_WORD)
 		return unexpected(parser, "a value");
 	node->kind = PSD_NODE_SCALAR;
-	node->text = is_string ? parser->token.text
-			       : psd_arena_copy(parser->arena, parser->token.text, parser->token.length);
+	node->text = is_string ? parser->token.text : copy_word(parser);
 	if (!node->text)
 		return out_of_memory(parser);
 	status = next_token(parser);

@@ -45,6 +45,9 @@ struct psd_tensor {
 	uint32_t columns; /* N outputs, likewise */
 	float start_value;
 	float start_bound;
+	float start_deviation; /* of normal values around start_value instead, unless 0 */
+	float rate_ratio;      /* of the job's learning rate; 0: it stays as it starts */
+	float decay_ratio;     /* of the job's weight decay */
 };
 
 struct psd_graph {

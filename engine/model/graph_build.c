@@ -3,6 +3,7 @@
 #include "engine/model/graph_build.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static bool append(const struct psd_graph *graph, struct psd_tensor **list, unsi
 		return false;
 	*list = larger;
 	tensor.layer = graph->n_layers - 1;
+	tensor.rate_ratio = tensor.decay_ratio = 1;
 	tensor.elements = 1;
 	for (tensor.n_dims = 0; tensor.n_dims < PSD_TENSOR_DIMS_MAX && tensor.dims[tensor.n_dims]; tensor.n_dims++)
 		tensor.elements = psd_saturated_mul(tensor.elements, tensor.dims[tensor.n_dims]);
@@ -77,6 +79,46 @@ bool psd_graph_build_tensor(struct psd_graph_build *build, const char *name, str
 bool psd_graph_build_state(struct psd_graph_build *build, const char *name, struct psd_tensor state)
 {
 	return append(&build->graph, &build->graph.states, &build->graph.n_states, name, state);
+}
+
+/* Inputs and outputs are counted as Caffe does, of a vector too. */
+static void fill(struct psd_tensor *tensor, const struct psd_filler *filler)
+{
+	const double inputs = (double)(tensor->elements / tensor->dims[0]);
+	const double outputs = (double)tensor->elements / (tensor->n_dims > 1 ? tensor->dims[1] : 1);
+	const double fans[] = {[PSD_FAN_IN] = inputs, [PSD_FAN_OUT] = outputs, [PSD_FAN_MEAN] = (inputs + outputs) / 2};
+	double value = 0, bound = 0, deviation = 0;
+
+	switch (filler->kind) {
+	case PSD_FILLER_CONSTANT: value = filler->value; break;
+	case PSD_FILLER_UNIFORM:
+		value = (filler->lowest + filler->highest) / 2;
+		bound = (filler->highest - filler->lowest) / 2;
+		break;
+	case PSD_FILLER_GAUSSIAN:
+		value = filler->mean;
+		deviation = filler->deviation;
+		break;
+	case PSD_FILLER_XAVIER: bound = sqrt(3 / fans[filler->fan]); break;
+	case PSD_FILLER_MSRA: deviation = sqrt(2 / fans[filler->fan]); break;
+	}
+	tensor->start_value = (float)value;
+	tensor->start_bound = (float)bound;
+	tensor->start_deviation = (float)deviation;
+}
+
+static void specify(const struct psd_graph *graph, const struct psd_layer *layer, const struct psd_tensor_spec specs[])
+{
+	for (unsigned i = 0; i < layer->n_tensors && i < PSD_LAYER_TENSORS_MAX; i++) {
+		struct psd_tensor *tensor = &graph->tensors[layer->first_tensor + i];
+
+		if (specs[i].has_ratios) {
+			tensor->rate_ratio = (float)specs[i].rate_ratio;
+			tensor->decay_ratio = (float)specs[i].decay_ratio;
+		}
+		if (specs[i].has_filler)
+			fill(tensor, &specs[i].filler);
+	}
 }
 
 static bool declare(struct psd_graph_build *build, struct psd_layer *layer)
@@ -130,8 +172,9 @@ static enum psd_status check_name(const struct psd_graph_build *build, const str
 	return PSD_OK;
 }
 
-static enum psd_status work_out(struct psd_graph_build *build, struct psd_place at, struct psd_error *err)
+static enum psd_status work_out(struct psd_graph_build *build, const struct psd_layer_spec *spec, struct psd_error *err)
 {
+	const struct psd_place at = spec->at;
 	struct psd_graph *graph = &build->graph;
 	const unsigned number = graph->n_layers - 1;
 	struct psd_layer *layer = &graph->layers[number];
@@ -142,6 +185,7 @@ static enum psd_status work_out(struct psd_graph_build *build, struct psd_place 
 		return status;
 	if (!declare(build, layer) || !psd_names_put(&build->names, layer->name, number))
 		return out_of_memory(at, err);
+	specify(graph, layer, spec->tensors);
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		has_data_gradient = has_data_gradient || graph->layers[layer->inputs[i]].is_trained;
 	layer->is_trained = has_data_gradient || layer->n_tensors > 0;
@@ -176,7 +220,7 @@ enum psd_status psd_graph_build_add(struct psd_graph_build *build, const struct 
 	graph->layers = layers;
 	if (!copy_spec(&graph->layers[graph->n_layers++], spec))
 		return out_of_memory(spec->at, err);
-	return work_out(build, spec->at, err);
+	return work_out(build, spec, err);
 }
 
 enum psd_status psd_graph_build_seal(struct psd_graph_build *build, const char *name, struct psd_place at,

@@ -14,12 +14,38 @@
 #define PSD_LAYER_INPUTS_MAX 1024u
 #define PSD_GRAPH_NAME_MAX   255u /* bytes of a layer's name */
 
+/* How a tensor's values start. Names and formulas are Caffe's (caffe.proto, FillerParameter). */
+enum psd_filler_kind {
+	PSD_FILLER_CONSTANT, /* value */
+	PSD_FILLER_UNIFORM,  /* lowest to highest */
+	PSD_FILLER_GAUSSIAN, /* mean, deviation */
+	PSD_FILLER_XAVIER,   /* uniform, variance 1 / fan */
+	PSD_FILLER_MSRA,     /* gaussian, variance 2 / fan */
+};
+enum psd_filler_fan { PSD_FAN_IN, PSD_FAN_OUT, PSD_FAN_MEAN };
+
+struct psd_filler {
+	enum psd_filler_kind kind;
+	enum psd_filler_fan fan;
+	double value, lowest, highest, mean, deviation;
+};
+
+/* What a file says about a tensor beside its layer's kind. */
+struct psd_tensor_spec {
+	bool has_ratios, has_filler; /* else what follows is the kind's */
+	double rate_ratio, decay_ratio;
+	struct psd_filler filler;
+};
+
+#define PSD_LAYER_TENSORS_MAX 2
+
 /* One layer as a loader read it. Pointers are borrowed during the call. */
 struct psd_layer_spec {
 	const char *name;
 	struct psd_place at; /* for complaints */
 	const struct psd_layer_kind *kind;
 	union psd_layer_settings settings;
+	struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX]; /* in the kind's order */
 	unsigned n_inputs;
 	unsigned inputs[PSD_LAYER_INPUTS_MAX];
 };

@@ -19,11 +19,21 @@
 	ROW(batch_norm)                                                                                                \
 	ROW(scale)                                                                                                     \
 	ROW(relu)                                                                                                      \
+	ROW(prelu)                                                                                                     \
 	ROW(sigmoid)                                                                                                   \
+	ROW(tanh)                                                                                                      \
+	ROW(elu)                                                                                                       \
+	ROW(clip)                                                                                                      \
+	ROW(linear)                                                                                                    \
 	ROW(dropout)                                                                                                   \
 	ROW(inner_product)                                                                                             \
 	ROW(concat)                                                                                                    \
+	ROW(slice)                                                                                                     \
 	ROW(add)                                                                                                       \
+	ROW(multiply)                                                                                                  \
+	ROW(reshape)                                                                                                   \
+	ROW(permute)                                                                                                   \
+	ROW(shuffle)                                                                                                   \
 	ROW(softmax_loss)
 
 struct psd_key;

@@ -55,6 +55,10 @@ void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layer
 		.name = key, .type = PSD_KEY_PAIR, .offset = offsetof(of, member), .is_required = needed,              \
 		.lowest = least, .highest = PSD_LAYER_SIDE_MAX                                                         \
 	}
+#define PSD_NUMBER_KEY(key, of, member, least, most)                                                                   \
+	{                                                                                                              \
+		.name = key, .type = PSD_KEY_NUMBER, .offset = offsetof(of, member), .lowest = least, .highest = most  \
+	}
 #define PSD_FLAG_KEY(key, of, member)                                                                                  \
 	{                                                                                                              \
 		.name = key, .type = PSD_KEY_FLAG, .offset = offsetof(of, member)                                      \

@@ -150,13 +150,13 @@ static enum psd_status add_input(struct loader *loader, const struct psd_node *i
 {
 	static const struct psd_key keys[] = {
 		{.name = "name", .type = PSD_KEY_TEXT, .offset = offsetof(struct psd_layer_spec, name)},
-		PSD_COUNT_KEY("channels", struct psd_layer_spec, settings.input.channels, PSD_LAYER_CHANNELS_MAX, true),
-		PSD_COUNT_KEY("height", struct psd_layer_spec, settings.input.height, PSD_LAYER_SIDE_MAX, false),
-		PSD_COUNT_KEY("width", struct psd_layer_spec, settings.input.width, PSD_LAYER_SIDE_MAX, false),
+		PSD_COUNT_KEY("channels", struct psd_layer_spec, settings.shape.channels, PSD_LAYER_CHANNELS_MAX, true),
+		PSD_COUNT_KEY("height", struct psd_layer_spec, settings.shape.height, PSD_LAYER_SIDE_MAX, false),
+		PSD_COUNT_KEY("width", struct psd_layer_spec, settings.shape.width, PSD_LAYER_SIDE_MAX, false),
 		{.name = NULL},
 	};
 	struct psd_layer_spec spec = {
-		.name = "input", .at = input->at, .kind = &psd_layer_input, .settings.input = {0, 1, 1}};
+		.name = "input", .at = input->at, .kind = &psd_layer_input, .settings.shape = {0, 1, 1}};
 	enum psd_status status =
 		psd_layer_read_keys(&spec, input, "input", (const char *const[]){NULL}, keys, loader->err);
 

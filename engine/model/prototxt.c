@@ -18,8 +18,9 @@
 
 struct loader {
 	struct psd_graph_build build;
-	struct psd_names blobs;	   /* name to the number of the layer that made it last, or LABEL */
-	struct psd_names all_tops; /* tops of every layer of the phase, also those not built yet */
+	struct psd_names blobs;	     /* name to the number of the layer that made it last, or LABEL */
+	struct psd_names all_tops;   /* tops of every layer of the phase, also those not built yet */
+	struct psd_names parameters; /* that a layer names, and its line */
 	struct psd_error *err;
 };
 
@@ -110,7 +111,8 @@ static enum psd_status resolve(const struct loader *loader, const struct psd_lay
 			     spec->name, name);
 }
 
-static enum psd_status read_bottoms(struct loader *loader, const struct psd_node *layer, struct psd_layer_spec *spec)
+static enum psd_status read_bottoms(struct loader *loader, const struct psd_node *layer, bool is_loss,
+				    struct psd_layer_spec *spec)
 {
 	for (const struct psd_node *child = layer->first; child; child = child->next) {
 		enum psd_status status;
@@ -121,8 +123,12 @@ static enum psd_status read_bottoms(struct loader *loader, const struct psd_node
 		status = resolve(loader, spec, child, &number);
 		if (status)
 			return status;
-		if (number == LABEL && spec->kind->is_loss)
+		if (number == LABEL && is_loss)
 			continue;
+		if (number != LABEL && loader->build.graph.layers[number].kind->is_loss)
+			return psd_error_set(loader->err, PSD_EINVAL, child->at,
+					     "layer '%.80s' reads '%.80s', where the network ends in a loss",
+					     spec->name, child->text);
 		if (number == LABEL)
 			return psd_error_set(loader->err, PSD_EINVAL, child->at,
 					     "layer '%.80s' reads the label '%.80s', only losses may", spec->name,
@@ -134,14 +140,26 @@ static enum psd_status read_bottoms(struct loader *loader, const struct psd_node
 	return PSD_OK;
 }
 
-/* Binds every top to the newest layer. */
-static enum psd_status bind_tops(struct loader *loader, const struct psd_node *layer)
+static unsigned count_tops(const struct psd_node *layer)
 {
+	unsigned n_tops = 0;
+
+	for (const struct psd_node *child = layer->first; child; child = child->next)
+		n_tops += !strcmp(child->key, "top");
+	return n_tops;
+}
+
+/* Binds every top to the layer that makes it. */
+static enum psd_status bind_tops(struct loader *loader, const struct psd_node *layer, const struct psd_caffe_part *part)
+{
+	unsigned number = part->result;
 	enum psd_status status = PSD_OK;
 
 	for (const struct psd_node *child = layer->first; child && !status; child = child->next)
-		if (!strcmp(child->key, "top"))
-			status = bind(loader, child, loader->build.graph.n_layers - 1);
+		if (!strcmp(child->key, "top")) {
+			status = bind(loader, child, number);
+			number += part->is_one_each;
+		}
 	return status;
 }
 
@@ -155,6 +173,9 @@ static enum psd_status add_data(struct loader *loader, const struct psd_node *la
 	enum psd_status status;
 
 	spec->kind = &psd_layer_input;
+	status = psd_caffe_check_data(layer, type, loader->err);
+	if (status)
+		return status;
 	if (!top)
 		return psd_caffe_missing(layer, spec, "top", loader->err);
 	if (top->kind == PSD_NODE_SCALAR && !strcmp(top->text, "label"))
@@ -180,8 +201,9 @@ static bool is_one_of(const char *type, const char *const names[])
 
 static enum psd_status add_layer(struct loader *loader, const struct psd_node *layer)
 {
-	static const char *const ignored[] = {"Accuracy", "ACCURACY", "Silence", "SILENCE", NULL};
+	static const char *const ignored[] = {"Accuracy", "ACCURACY", "Silence", "SILENCE", "ArgMax", "ARGMAX", NULL};
 	struct psd_layer_spec spec = {.at = layer->at};
+	struct psd_caffe_part part = {.build = &loader->build, .spec = &spec, .n_tops = count_tops(layer)};
 	const struct psd_node *name = psd_node_child(layer, "name"), *type_node = psd_node_child(layer, "type");
 	const struct psd_caffe_type *type;
 	const char *type_name;
@@ -200,12 +222,14 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
 	if (!type)
 		return psd_error_set(loader->err, PSD_EINVAL, type_node->at,
 				     "layer '%.80s' has the unknown type '%.80s'", spec.name, type_name);
-	status = psd_caffe_read_settings(layer, type, &spec, loader->err);
+	status = read_bottoms(loader, layer, psd_caffe_is_loss(type), &spec);
 	if (!status)
-		status = read_bottoms(loader, layer, &spec);
+		status = psd_caffe_read_settings(layer, type, &spec, loader->err);
 	if (!status)
-		status = psd_graph_build_add(&loader->build, &spec, loader->err);
-	return status ? status : bind_tops(loader, layer);
+		status = psd_caffe_check_names(layer, &loader->parameters, loader->err);
+	if (!status)
+		status = psd_caffe_build(layer, type, &part, loader->err);
+	return status ? status : bind_tops(loader, layer, &part);
 }
 
 /* Older nets for deployment: input: "data" with input_dim four times, or with input_shape { dim ... }. The first input
@@ -223,7 +247,7 @@ static enum psd_status add_top_level_input(struct loader *loader, const struct p
 	spec.at = input->at;
 	status = psd_node_text(input, &spec.name, loader->err);
 	if (!status && shape)
-		status = psd_caffe_read_shape(shape, &spec.settings.input, loader->err);
+		status = psd_caffe_read_shape(shape, &spec.settings.shape, loader->err);
 	if (!status && !shape)
 		status = psd_caffe_read_dims(root, "input_dim", dims, &n_dims, loader->err);
 	if (!status && !shape && n_dims < 4)
@@ -232,7 +256,7 @@ static enum psd_status add_top_level_input(struct loader *loader, const struct p
 				       "input_shape { dim }",
 				       spec.name);
 	if (!status && !shape)
-		spec.settings.input = (struct psd_shape){dims[1], dims[2], dims[3]};
+		spec.settings.shape = (struct psd_shape){dims[1], dims[2], dims[3]};
 	if (!status)
 		status = psd_graph_build_add(&loader->build, &spec, loader->err);
 	if (!status)
@@ -308,6 +332,7 @@ enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, co
 	psd_graph_build_release(&loader.build);
 	psd_names_release(&loader.blobs);
 	psd_names_release(&loader.all_tops);
+	psd_names_release(&loader.parameters);
 	psd_arena_release(&arena);
 	return status;
 }

@@ -73,6 +73,22 @@ enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *
 		      : psd_caffe_read_count(message, width_key, lowest, PSD_LAYER_SIDE_MAX, &sides->width, err);
 }
 
+enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const char *key, double lowest, double highest,
+				       double numbers[], unsigned most, unsigned *n_numbers, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (const struct psd_node *child = message ? message->first : NULL; child && !status; child = child->next) {
+		if (strcmp(child->key, key) != 0)
+			continue;
+		if (*n_numbers == most)
+			return psd_error_set(err, PSD_EINVAL, child->key_at, "'%s' is given more than %u times", key,
+					     most);
+		status = psd_node_number(child, lowest, highest, &numbers[(*n_numbers)++], err);
+	}
+	return status;
+}
+
 enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,
 				  struct psd_error *err)
 {

@@ -115,6 +115,55 @@ const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type)
 	return NULL;
 }
 
+enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct psd_caffe_data_type *type,
+				     struct psd_error *err)
+{
+	static const char *const message_fields[] = {"source",
+						     "batch_size",
+						     "batchsize",
+						     "backend",
+						     "rand_skip",
+						     "scale",
+						     "mean_file",
+						     "crop_size",
+						     "mirror",
+						     "prefetch",
+						     "new_height",
+						     "new_width",
+						     "is_color",
+						     "shuffle",
+						     "root_folder",
+						     "num",
+						     "channels",
+						     "height",
+						     "width",
+						     "shape",
+						     "data_filler",
+						     "cache_size",
+						     "fg_threshold",
+						     "bg_threshold",
+						     "fg_fraction",
+						     "context_pad",
+						     "crop_mode",
+						     "cache_images",
+						     "force_encoded_color",
+						     NULL};
+	static const char *const transform_fields[] = {"scale",	     "mirror",	    "crop_size",  "mean_file",
+						       "mean_value", "force_color", "force_gray", NULL};
+	const char *const layer_fields[] = {"name",  "type",  "top",	  "include",	     "exclude",
+					    "phase", "param", "blobs_lr", "transform_param", type->message,
+					    NULL};
+	const struct psd_node *message = psd_node_child(layer, type->message);
+	const struct psd_node *transform = psd_node_child(layer, "transform_param");
+	enum psd_status status = psd_node_check_keys(layer, "layer", layer_fields, err);
+
+	if (!status && message)
+		status = psd_node_check_keys(message, type->message, message_fields, err);
+	if (!status && transform)
+		status = psd_node_check_keys(transform, "transform_param", transform_fields, err);
+	return status;
+}
+
 enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 					  struct psd_layer_spec *spec, struct psd_error *err)
 {
@@ -122,10 +171,10 @@ enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const st
 	enum psd_status status = psd_caffe_single(layer, type->message, &message, err);
 
 	if (!status && type->gives_size)
-		status = read_given_size(message, &spec->settings.input, err);
+		status = read_given_size(message, &spec->settings.shape, err);
 	else if (!status)
-		status = read_image_size(layer, message, &spec->settings.input, err);
-	if (status || spec->settings.input.channels)
+		status = read_image_size(layer, message, &spec->settings.shape, err);
+	if (status || spec->settings.shape.channels)
 		return status;
 	return psd_error_set(err, PSD_EINVAL, layer->at,
 			     "layer '%.80s' (%s) does not say how large its images are, give transform_param { "

@@ -1,5 +1,5 @@
-/* Caffe's layer types and what each reads from its parameter message. Fields that change neither shapes nor parameters
- * are known and passed over. */
+/* Caffe's layer types and what each reads from its parameter message. What cannot change a result is known and passed
+ * over; every other field is refused with its place. */
 #include "engine/model/prototxt_parts.h"
 
 #include <string.h>
@@ -11,8 +11,13 @@ enum { PASSED_OVER_MAX = 15 };
 /* What fields are read into. */
 struct values {
 	union psd_layer_settings settings;
-	unsigned checked; /* a value that only one setting of is accepted */
+	unsigned choice;  /* by name or number, for `finish` */
+	unsigned checked; /* a value that only one setting of is accepted, or all mean the same */
+	bool is_checked;
+	double power;
 };
+
+static const struct psd_key no_field = {.name = NULL};
 
 /* The graph has channels as its only mixing axis. */
 #define AXIS(key) PSD_COUNT_KEY(key, struct values, checked, 1, false)
@@ -20,22 +25,30 @@ struct values {
 	{                                                                                                              \
 		.name = key, .type = PSD_KEY_CHOICE, .offset = offsetof(struct values, member), .names = choices       \
 	}
+#define NUMBER(key, member, least, most) PSD_NUMBER_KEY(key, struct values, settings.member, least, most)
+#define FLAG(key, member)		 PSD_FLAG_KEY(key, struct values, settings.member)
 
-static const char *const methods[] = {"MAX", "AVE", "0", "1", NULL}; /* in capitals or as numbers (caffe.proto) */
+/* In capitals or as numbers (caffe.proto), at the place of both. */
+static const char *const methods[] = {"MAX", "AVE", "0", "1", NULL};
 static const char *const roundings[] = {"CEIL", "FLOOR", "0", "1", NULL};
-static const char *const operations[] = {"SUM", "1", NULL};
+static const char *const ceilings[] = {[PSD_POOL_UP] = "true", [PSD_POOL_DOWN] = "false", NULL};
+static const char *const operations[] = {"PROD", "SUM", "0", "1", NULL};
+static const char *const regions[] = {"ACROSS_CHANNELS", "WITHIN_CHANNEL", "0", "1", NULL};
+/* All labels count, so that these are the same. */
+static const char *const normalizations[] = {"VALID", "FULL", "BATCH_SIZE", "0", "1", "2", NULL};
+static const char *const only_true[] = {"true", NULL};
 
 static const struct psd_key conv_fields[] = {
 	PSD_COUNT_KEY("num_output", struct values, settings.conv.outputs, PSD_LAYER_CHANNELS_MAX, true),
 	PSD_COUNT_KEY("group", struct values, settings.conv.groups, PSD_LAYER_CHANNELS_MAX, false),
-	PSD_FLAG_KEY("bias_term", struct values, settings.conv.has_bias),
+	FLAG("bias_term", conv.has_bias),
 	AXIS("axis"),
 	{.name = NULL},
 };
 
 static const struct psd_key inner_product_fields[] = {
 	PSD_COUNT_KEY("num_output", struct values, settings.inner_product.outputs, PSD_LAYER_CHANNELS_MAX, true),
-	PSD_FLAG_KEY("bias_term", struct values, settings.inner_product.has_bias),
+	FLAG("bias_term", inner_product.has_bias),
 	AXIS("axis"),
 	{.name = NULL},
 };
@@ -43,11 +56,32 @@ static const struct psd_key inner_product_fields[] = {
 static const struct psd_key pool_fields[] = {
 	CHOICE("pool", settings.pool.method, methods),
 	CHOICE("round_mode", settings.pool.rounding, roundings),
+	CHOICE("ceil_mode", settings.pool.rounding, ceilings),
 	{.name = NULL},
 };
 
 static const struct psd_key lrn_fields[] = {
 	PSD_COUNT_KEY("local_size", struct values, settings.lrn.size, PSD_LAYER_SIDE_MAX, false),
+	CHOICE("norm_region", choice, regions),
+	NUMBER("alpha", lrn.alpha, 0, 1e6),
+	NUMBER("beta", lrn.beta, 0, 1e6),
+	NUMBER("k", lrn.k, 0, 1e6),
+	{.name = NULL},
+};
+
+static const struct psd_key relu_fields[] = {NUMBER("negative_slope", slope.slope, 0, 1e6), {.name = NULL}};
+static const struct psd_key elu_fields[] = {NUMBER("alpha", slope.slope, 0, 1e6), {.name = NULL}};
+static const struct psd_key prelu_fields[] = {FLAG("channel_shared", prelu.is_shared), {.name = NULL}};
+static const struct psd_key clip_fields[] = {NUMBER("threshold", linear.factor, 1e-6, 1e6), {.name = NULL}};
+static const struct psd_key shuffle_fields[] = {
+	PSD_COUNT_KEY("group", struct values, settings.shuffle.groups, PSD_LAYER_CHANNELS_MAX, true),
+	{.name = NULL},
+};
+
+static const struct psd_key power_fields[] = {
+	NUMBER("scale", linear.factor, -1e6, 1e6),
+	NUMBER("shift", linear.summand, -1e6, 1e6),
+	PSD_NUMBER_KEY("power", struct values, power, 1, 1),
 	{.name = NULL},
 };
 
@@ -56,25 +90,43 @@ static const struct psd_key dropout_fields[] = {
 	 .type = PSD_KEY_RATIO,
 	 .offset = offsetof(struct values, settings.dropout.ratio),
 	 .highest = 0.999},
+	CHOICE("scale_train", checked, only_true),
 	{.name = NULL},
 };
 
+static const struct psd_key axis_fields[] = {AXIS("axis"), {.name = NULL}};
 static const struct psd_key concat_fields[] = {AXIS("axis"), AXIS("concat_dim"), {.name = NULL}};
-
-static const struct psd_key eltwise_fields[] = {
-	CHOICE("operation", checked, operations),
-	{.name = NULL},
-};
+static const struct psd_key slice_fields[] = {AXIS("axis"), AXIS("slice_dim"), {.name = NULL}};
+static const struct psd_key eltwise_fields[] = {CHOICE("operation", choice, operations), {.name = NULL}};
 
 static const struct psd_key batch_norm_fields[] = {
-	PSD_FLAG_KEY("scale_bias", struct values, settings.affine.has_scale),
+	FLAG("scale_bias", affine.has_scale),
+	FLAG("use_global_stats", affine.is_fixed),
+	NUMBER("moving_average_fraction", affine.kept_ratio, 0, 0.999999),
+	NUMBER("eps", affine.epsilon, 1e-12, 1),
+	{.name = NULL},
+};
+
+static const struct psd_key bn_fields[] = {
+	NUMBER("momentum", affine.kept_ratio, 0, 0.999999),
+	NUMBER("eps", affine.epsilon, 1e-12, 1),
 	{.name = NULL},
 };
 
 static const struct psd_key scale_fields[] = {
-	PSD_FLAG_KEY("bias_term", struct values, settings.affine.has_shift),
-	AXIS("axis"),
+	FLAG("bias_term", affine.has_shift),
+	{.name = "axis",
+	 .type = PSD_KEY_UNSIGNED,
+	 .offset = offsetof(struct values, choice),
+	 .highest = 1}, /* 0: with a second bottom */
 	AXIS("num_axes"),
+	{.name = NULL},
+};
+
+static const struct psd_key bias_fields[] = {AXIS("axis"), AXIS("num_axes"), {.name = NULL}};
+static const struct psd_key loss_fields[] = {
+	CHOICE("normalization", checked, normalizations),
+	PSD_FLAG_KEY("normalize", struct values, is_checked), /* by places too, or samples: there is one of each */
 	{.name = NULL},
 };
 
@@ -92,38 +144,83 @@ static enum psd_status read_window(const struct psd_node *message, const struct 
 	return status ? status : psd_caffe_read_pair(message, "pad", "pad_h", "pad_w", 0, &window->pad, err);
 }
 
-static enum psd_status finish_conv(const struct psd_node *message, struct psd_layer_spec *spec, struct psd_error *err)
+static enum psd_status finish_conv(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				   struct psd_error *err)
 {
 	struct psd_window *window = &spec->settings.conv.window;
 	enum psd_status status = read_window(message, spec, window, err);
 
+	(void)choice;
 	return status ? status
 		      : psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1, &window->dilation, err);
 }
 
-static enum psd_status finish_pool(const struct psd_node *message, struct psd_layer_spec *spec, struct psd_error *err)
+/* A group for each input, whatever `group` says. */
+static enum psd_status finish_depthwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+					struct psd_error *err)
+{
+	spec->settings.conv.groups = 0;
+	return finish_conv(message, spec, choice, err);
+}
+
+static enum psd_status finish_pool(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				   struct psd_error *err)
 {
 	struct psd_pool_settings *pool = &spec->settings.pool;
 	bool is_global = false;
 	enum psd_status status = psd_caffe_read_flag(message, "global_pooling", &is_global, err);
 
+	(void)choice;
 	pool->method %= 2;
 	pool->rounding %= 2;
 	if (status || !is_global)
 		return status ? status : read_window(message, spec, &pool->window, err);
 	if (pool->method == PSD_POOL_MAX)
-		return psd_error_set(err, PSD_EINVAL, message->at,
-				     "layer '%.80s' is a global MAX pooling, only AVE is supported", spec->name);
-	spec->kind = &psd_layer_global_pool;
+		pool->window.kernel = (struct psd_sides){0, 0};
+	else
+		spec->kind = &psd_layer_global_pool;
+	return PSD_OK;
+}
+
+/* Caffe's LRNLayer has no k within a channel. */
+static enum psd_status finish_lrn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				  struct psd_error *err)
+{
+	struct psd_lrn_settings *lrn = &spec->settings.lrn;
+
+	(void)message, (void)err;
+	lrn->is_within_channel = choice % 2;
+	if (lrn->is_within_channel)
+		lrn->k = 1;
 	return PSD_OK;
 }
 
 /* BVLC's has no learned parameters, its three blobs are statistics; NVIDIA's learns both with scale_bias. */
-static enum psd_status finish_batch_norm(const struct psd_node *message, struct psd_layer_spec *spec,
+static enum psd_status finish_batch_norm(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 					 struct psd_error *err)
 {
-	(void)message, (void)err;
+	(void)message, (void)choice, (void)err;
 	spec->settings.affine.has_shift = spec->settings.affine.has_scale;
+	return PSD_OK;
+}
+
+/* The first bottom by the second, or by a learned factor for each channel. */
+static enum psd_status finish_scale(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				    struct psd_error *err)
+{
+	if (choice == (spec->n_inputs < 2))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, message ? message->at : spec->at,
+			     "layer '%.80s' has 'axis' %u with %u bottoms, must be 1 with one and 0 with two",
+			     spec->name, choice, spec->n_inputs);
+}
+
+static enum psd_status finish_eltwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				      struct psd_error *err)
+{
+	(void)message, (void)err;
+	if (choice % 2 == 0)
+		spec->kind = &psd_layer_multiply;
 	return PSD_OK;
 }
 
@@ -135,38 +232,77 @@ struct psd_caffe_type {
 	const char *message; /* NULL: it has none */
 	const struct psd_key *fields;
 	bool needs_message;
-	const char *passed_over[PASSED_OVER_MAX + 1]; /* or read by `finish` */
-	enum psd_status (*finish)(const struct psd_node *message, struct psd_layer_spec *spec, struct psd_error *err);
+	unsigned first_blob; /* that is a tensor: statistics are before it */
+	const char *fillers[PSD_LAYER_TENSORS_MAX];
+	const char *also;			      /* a second message, about an axis */
+	const char *passed_over[PASSED_OVER_MAX + 1]; /* or read elsewhere */
+	enum psd_status (*finish)(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				  struct psd_error *err);
+	psd_caffe_build_fn build; /* NULL: one layer as it is read */
 	union psd_layer_settings defaults;
+	unsigned default_choice;
 };
 
-#define WINDOW "kernel_size", "kernel_h", "kernel_w", "stride", "stride_h", "stride_w", "pad", "pad_h", "pad_w"
+#define WINDOW	"kernel_size", "kernel_h", "kernel_w", "stride", "stride_h", "stride_w", "pad", "pad_h", "pad_w"
+#define FILLERS "weight_filler", "bias_filler"
+#define CONVOLUTION                                                                                                    \
+	&psd_layer_conv, "convolution_param", conv_fields,                                                             \
+		.needs_message = true, .fillers = {FILLERS},                                                           \
+		.passed_over = {WINDOW, FILLERS, "dilation", "engine", "force_nd_im2col"},                             \
+		.defaults.conv = {.window = PSD_WINDOW_DEFAULT, .groups = 1, .has_bias = true}
 
 static const struct psd_caffe_type layer_types[] = {
-	{"Convolution", "CONVOLUTION", &psd_layer_conv, "convolution_param", conv_fields, .needs_message = true,
-	 .passed_over = {WINDOW, "dilation", "weight_filler", "bias_filler", "engine", "force_nd_im2col"},
-	 .defaults.conv = {.window = PSD_WINDOW_DEFAULT, .groups = 1, .has_bias = true}, .finish = finish_conv},
+	{"Convolution", "CONVOLUTION", CONVOLUTION, .finish = finish_conv},
+	{"ConvolutionDepthwise", NULL, CONVOLUTION, .finish = finish_depthwise},
+	{"DepthwiseConvolution", NULL, CONVOLUTION, .finish = finish_depthwise},
 	{"Pooling", "POOLING", &psd_layer_pool, "pooling_param", pool_fields, .needs_message = true,
 	 .passed_over = {WINDOW, "global_pooling", "engine"}, .defaults.pool = {.window = PSD_WINDOW_DEFAULT},
 	 .finish = finish_pool},
-	{"LRN", "LRN", &psd_layer_lrn, "lrn_param", lrn_fields,
-	 .passed_over = {"alpha", "beta", "k", "norm_region", "engine"}, .defaults.lrn = {.size = 5}},
-	{"ReLU", "RELU", &psd_layer_relu, .message = NULL},
-	{"Sigmoid", "SIGMOID", &psd_layer_sigmoid, .message = NULL},
+	{"LRN", "LRN", &psd_layer_lrn, "lrn_param", lrn_fields, .passed_over = {"engine"}, .finish = finish_lrn,
+	 .defaults.lrn = {.size = 5, .alpha = 1, .beta = 0.75, .k = 1}},
+	{"ReLU", "RELU", &psd_layer_relu, "relu_param", relu_fields, .passed_over = {"engine"}},
+	{"ReLU6", NULL, &psd_layer_clip, "relu6_param", clip_fields, .passed_over = {"engine"},
+	 .defaults.linear = {.factor = 6}},
+	{"PReLU", NULL, &psd_layer_prelu, "prelu_param", prelu_fields, .fillers = {"filler"},
+	 .passed_over = {"filler"}},
+	{"ELU", NULL, &psd_layer_elu, "elu_param", elu_fields, .defaults.slope = {.slope = 1}},
+	{"Sigmoid", "SIGMOID", &psd_layer_sigmoid, "sigmoid_param", .passed_over = {"engine"}},
+	{"TanH", "TANH", &psd_layer_tanh, "tanh_param", .passed_over = {"engine"}},
+	{"Power", "POWER", &psd_layer_linear, "power_param", power_fields, .defaults.linear = {.factor = 1}},
 	{"Dropout", "DROPOUT", &psd_layer_dropout, "dropout_param", dropout_fields, .defaults.dropout = {.ratio = 0.5}},
 	{"InnerProduct", "INNER_PRODUCT", &psd_layer_inner_product, "inner_product_param", inner_product_fields,
-	 .needs_message = true, .passed_over = {"transpose", "weight_filler", "bias_filler", "engine"},
+	 .needs_message = true, .fillers = {FILLERS}, .passed_over = {FILLERS, "transpose", "engine"},
 	 .defaults.inner_product = {.has_bias = true}},
 	{"Concat", "CONCAT", &psd_layer_concat, "concat_param", concat_fields, .needs_message = false},
+	{"Slice", "SLICE", &psd_layer_slice, "slice_param", slice_fields, .passed_over = {"slice_point"},
+	 .build = psd_caffe_build_slices},
+	{"Split", "SPLIT", NULL, .build = psd_caffe_build_split},
 	{"Eltwise", "ELTWISE", &psd_layer_add, "eltwise_param", eltwise_fields,
-	 .passed_over = {"coeff", "stable_prod_grad"}},
-	{"BatchNorm", NULL, &psd_layer_batch_norm, "batch_norm_param", batch_norm_fields,
-	 .passed_over = {"use_global_stats", "moving_average_fraction", "eps", "scale_filler", "bias_filler", "engine"},
-	 .finish = finish_batch_norm},
-	{"Scale", NULL, &psd_layer_scale, "scale_param", scale_fields, .passed_over = {"filler", "bias_filler"},
-	 .defaults.affine = {.has_scale = true}},
-	{"SoftmaxWithLoss", "SOFTMAX_LOSS", &psd_layer_softmax_loss, .message = NULL},
-	{"Softmax", "SOFTMAX", &psd_layer_softmax_loss, .message = NULL}, /* a deployed net's end stands for its loss */
+	 .passed_over = {"coeff", "stable_prod_grad"}, .finish = finish_eltwise, .build = psd_caffe_build_eltwise,
+	 .default_choice = 1},
+	{"Axpy", NULL, &psd_layer_add, .build = psd_caffe_build_axpy},
+	{"BatchNorm", NULL, &psd_layer_batch_norm, "batch_norm_param", batch_norm_fields, .first_blob = 3,
+	 .fillers = {"scale_filler", "bias_filler"}, .passed_over = {"scale_filler", "bias_filler", "engine"},
+	 .finish = finish_batch_norm, .defaults.affine = {.epsilon = 1e-5, .kept_ratio = 0.999, .is_average = true}},
+	{"BN", NULL, &psd_layer_batch_norm, "bn_param", bn_fields, .fillers = {"slope_filler", "bias_filler"},
+	 .passed_over = {"slope_filler", "bias_filler", "engine"},
+	 .defaults.affine = {.has_scale = true, .has_shift = true, .epsilon = 1e-9, .kept_ratio = 0.9}},
+	{"Scale", NULL, &psd_layer_scale, "scale_param", scale_fields, .fillers = {"filler", "bias_filler"},
+	 .passed_over = {"filler", "bias_filler"}, .finish = finish_scale, .build = psd_caffe_build_scale,
+	 .defaults.affine = {.has_scale = true}, .default_choice = 1},
+	{"Bias", NULL, &psd_layer_scale, "bias_param", bias_fields, .fillers = {"filler"}, .passed_over = {"filler"},
+	 .defaults.affine = {.has_shift = true}},
+	{"Flatten", "FLATTEN", &psd_layer_reshape, "flatten_param", axis_fields, .passed_over = {"end_axis"},
+	 .build = psd_caffe_build_flat},
+	{"Reshape", NULL, &psd_layer_reshape, "reshape_param", .passed_over = {"shape"}, .needs_message = true,
+	 .build = psd_caffe_build_shape},
+	{"Permute", NULL, &psd_layer_permute, "permute_param", .passed_over = {"order"}, .needs_message = true,
+	 .build = psd_caffe_build_order},
+	{"ShuffleChannel", NULL, &psd_layer_shuffle, "shuffle_channel_param", shuffle_fields, .needs_message = true},
+	{"SoftmaxWithLoss", "SOFTMAX_LOSS", &psd_layer_softmax_loss, "loss_param", loss_fields, .also = "softmax_param",
+	 .defaults.loss = {.weight = 1}},
+	/* a deployed net's end stands for its loss */
+	{"Softmax", "SOFTMAX", &psd_layer_softmax_loss, .also = "softmax_param", .defaults.loss = {.weight = 1}},
 };
 
 const struct psd_caffe_type *psd_caffe_find_type(const char *type)
@@ -178,33 +314,90 @@ const struct psd_caffe_type *psd_caffe_find_type(const char *type)
 	return NULL;
 }
 
+bool psd_caffe_is_loss(const struct psd_caffe_type *type)
+{
+	return type->kind && type->kind->is_loss;
+}
+
 /* Refuses a field that is there twice and read. */
-static enum psd_status read_fields(struct values *values, const struct psd_node *message,
-				   const struct psd_caffe_type *type, struct psd_error *err)
+static enum psd_status read_message(struct values *values, const struct psd_node *layer, const char *name,
+				    const struct psd_key *fields, const char *const passed_over[],
+				    const struct psd_node **message, struct psd_error *err)
 {
 	const struct psd_node *field;
-	enum psd_status status = PSD_OK;
+	enum psd_status status = name ? psd_caffe_single(layer, name, message, err) : PSD_OK;
 
-	for (const struct psd_key *row = type->fields; row->name && !status; row++)
-		status = psd_caffe_single(message, row->name, &field, err);
-	return status ? status
-		      : psd_layer_read_keys(values, message, type->message, type->passed_over, type->fields, err);
+	for (const struct psd_key *row = fields; row && row->name && *message && !status; row++)
+		status = psd_caffe_single(*message, row->name, &field, err);
+	if (status || !*message)
+		return status;
+	return psd_layer_read_keys(values, *message, name, passed_over, fields ? fields : &no_field, err);
+}
+
+/* A layer's own fields; what is read of the message has a row in its type. */
+static enum psd_status check_layer(const struct psd_node *layer, const struct psd_caffe_type *type,
+				   struct psd_layer_spec *spec, struct psd_error *err)
+{
+	const char *const known[] = {"name",
+				     "type",
+				     "bottom",
+				     "top",
+				     "include",
+				     "exclude",
+				     "phase",
+				     "param",
+				     "blobs_lr",
+				     "weight_decay",
+				     "engine",
+				     "loss_weight",
+				     "propagate_down",
+				     type->message ? type->message : "name",
+				     type->also ? type->also : "name",
+				     NULL};
+	enum psd_status status = psd_node_check_keys(layer, "layer", known, err);
+
+	for (const struct psd_node *field = layer->first; field && !status; field = field->next) {
+		const bool is_weight = !strcmp(field->key, "loss_weight");
+		unsigned stays;
+
+		if (is_weight && psd_caffe_is_loss(type))
+			status = psd_node_number(field, 0, 1e6, &spec->settings.loss.weight, err);
+		else if (is_weight)
+			status = psd_node_number(field, 0, 0, &(double){0}, err);
+		else if (!strcmp(field->key, "propagate_down"))
+			status = psd_node_choice(field, only_true, &stays, err);
+	}
+	return status;
 }
 
 enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const struct psd_caffe_type *type,
 					struct psd_layer_spec *spec, struct psd_error *err)
 {
-	struct values values = {.settings = type->defaults};
-	const struct psd_node *message = NULL;
-	enum psd_status status = PSD_OK;
+	static const char *const engine[] = {"engine", NULL};
+	struct values values = {.settings = type->defaults, .choice = type->default_choice};
+	const struct psd_node *message = NULL, *also = NULL;
+	enum psd_status status =
+		read_message(&values, layer, type->message, type->fields, type->passed_over, &message, err);
 
-	spec->kind = type->kind;
-	if (type->message)
-		status = psd_caffe_single(layer, type->message, &message, err);
 	if (!status && !message && type->needs_message)
 		status = psd_caffe_missing(layer, spec, type->message, err);
-	if (!status && message)
-		status = read_fields(&values, message, type, err);
+	if (!status)
+		status = read_message(&values, layer, type->also, axis_fields, engine, &also, err);
+	spec->kind = type->kind;
 	spec->settings = values.settings;
-	return status || !message || !type->finish ? status : type->finish(message, spec, err);
+	if (!status && type->finish)
+		status = type->finish(message, spec, values.choice, err);
+	if (!status)
+		status = check_layer(layer, type, spec, err);
+	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->fillers[i] && !status; i++)
+		status = psd_caffe_read_filler(message, type->fillers[i], &spec->tensors[i], err);
+	return status ? status : psd_caffe_read_ratios(layer, type->first_blob, spec->tensors, err);
+}
+
+enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
+				struct psd_caffe_part *part, struct psd_error *err)
+{
+	if (type->message)
+		part->message = psd_node_child(layer, type->message);
+	return type->build ? type->build(part, err) : psd_caffe_build_one(part, err);
 }

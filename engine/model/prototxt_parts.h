@@ -1,4 +1,4 @@
-/* What the three parts of the Caffe reader share: fields, layer types, input sizes. Private to prototxt*.c. Every
+/* What the parts of the Caffe reader share: fields, tensors, layer types, input sizes. Private to prototxt*.c. Every
  * function returns PSD_EINVAL with the place of the field it complains about. */
 #ifndef PSD_PROTOTXT_PARTS_H
 #define PSD_PROTOTXT_PARTS_H
@@ -28,15 +28,62 @@ enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *
 enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_layer_spec *spec, const char *key,
 				  struct psd_error *err) PSD_MUST_CHECK;
 
+/* Up to `most` numbers of the repeated field `key`; one more is refused, as is one out of lowest..highest. */
+enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const char *key, double lowest, double highest,
+				       double numbers[], unsigned most, unsigned *n_numbers,
+				       struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- tensors (prototxt_tensors.c) ---- */
+
+/* The message's filler of that name, if it is there. */
+enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char *key, struct psd_tensor_spec *tensor,
+				      struct psd_error *err) PSD_MUST_CHECK;
+/* lr_mult and decay_mult of a layer's blobs, in both syntaxes; those before first_blob are statistics, which do not
+ * learn. */
+enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob,
+				      struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX],
+				      struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_EINVAL for a parameter's name that another layer has given before: parameters are not shared. */
+enum psd_status psd_caffe_check_names(const struct psd_node *layer, struct psd_names *names,
+				      struct psd_error *err) PSD_MUST_CHECK;
+
 /* ---- layer types (prototxt_layers.c) ---- */
 
 struct psd_caffe_type;
 
+/* A layer whose settings and bottoms are read, on its way into the graph. */
+struct psd_caffe_part {
+	struct psd_graph_build *build;
+	struct psd_layer_spec *spec;
+	const struct psd_node *message; /* its parameters; NULL: none */
+	unsigned n_tops;
+	unsigned result;  /* the layer that makes its first top */
+	bool is_one_each; /* the next top is made by the next layer; else all by this one */
+};
+
+typedef enum psd_status (*psd_caffe_build_fn)(struct psd_caffe_part *part, struct psd_error *err);
+
 /* NULL when there is none. */
 const struct psd_caffe_type *psd_caffe_find_type(const char *type);
-/* Sets spec->kind and spec->settings. */
+bool psd_caffe_is_loss(const struct psd_caffe_type *type);
+/* Sets spec->kind, settings and tensors, after the bottoms. */
 enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const struct psd_caffe_type *type,
 					struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;
+/* Adds the layers that it stands for and sets part->result. */
+enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
+				struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- layers that stand for others (prototxt_build.c) ---- */
+
+enum psd_status psd_caffe_build_one(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_split(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_slices(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_axpy(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_scale(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- input sizes (prototxt_input.c) ---- */
 
@@ -49,6 +96,9 @@ struct psd_caffe_data_type {
 
 /* NULL when there is none. */
 const struct psd_caffe_data_type *psd_caffe_find_data_type(const char *type);
+/* Refuses fields that are none of such a layer's. What is read, and how it is changed, is the job's business. */
+enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct psd_caffe_data_type *type,
+				     struct psd_error *err) PSD_MUST_CHECK;
 /* Sets spec->settings. */
 enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const struct psd_caffe_data_type *type,
 					  struct psd_layer_spec *spec, struct psd_error *err) PSD_MUST_CHECK;

@@ -18,13 +18,13 @@ struct psd_sides {
 
 /* Of a convolution or pooling. */
 struct psd_window {
-	struct psd_sides kernel, stride, pad, dilation; /* dilation 1: dense */
+	struct psd_sides kernel, stride, pad, dilation; /* kernel 0: of a pooling the whole map; dilation 1: dense */
 };
 
 struct psd_conv_settings {
 	struct psd_window window;
 	uint32_t outputs; /* channels */
-	uint32_t groups;
+	uint32_t groups;  /* 0: as many as inputs, until the shape is known */
 	bool has_bias;
 };
 
@@ -47,25 +47,68 @@ struct psd_inner_product_settings {
 struct psd_affine_settings {
 	bool has_scale; /* the learned factor (gamma) */
 	bool has_shift; /* the learned summand (beta) */
+	/* of a batch norm: */
+	bool is_fixed;	   /* training too goes by the running statistics, and leaves them alone */
+	double epsilon;	   /* beside the variance */
+	double kept_ratio; /* what a batch leaves of the running statistics */
+	bool is_average;   /* they begin with the first batch, as Caffe's do, not with mean 0 and variance 1 */
 };
 
 struct psd_lrn_settings {
-	uint32_t size; /* channels that are summed */
+	uint32_t size; /* channels that are summed, or the side of the square of places in the own one */
+	bool is_within_channel;
+	double alpha, beta, k; /* (k + alpha / summands * sum) ^ -beta */
 };
 
 struct psd_dropout_settings {
 	double ratio; /* dropped share */
 };
 
+struct psd_slope_settings { /* of a rectifier or elu */
+	double slope;	    /* below 0; of an elu its bound there */
+};
+
+struct psd_prelu_settings {
+	bool is_shared; /* one slope for all channels */
+};
+
+struct psd_linear_settings { /* of a linear or clip */
+	double factor;	     /* of a clip its upper bound */
+	double summand;
+};
+
+struct psd_slice_settings {
+	uint32_t first, channels;
+};
+
+struct psd_permute_settings {
+	unsigned order[3]; /* which axis of the input, from 1, becomes channels, rows, columns */
+};
+
+struct psd_shuffle_settings {
+	uint32_t groups;
+};
+
+struct psd_loss_settings {
+	double weight; /* of it in the sum of losses */
+};
+
 /* The member of a layer's own kind holds. */
 union psd_layer_settings {
-	struct psd_shape input;
+	struct psd_shape shape; /* of an input or reshape */
 	struct psd_conv_settings conv;
 	struct psd_pool_settings pool;
 	struct psd_inner_product_settings inner_product;
 	struct psd_affine_settings affine;
 	struct psd_lrn_settings lrn;
 	struct psd_dropout_settings dropout;
+	struct psd_slope_settings slope;
+	struct psd_prelu_settings prelu;
+	struct psd_linear_settings linear;
+	struct psd_slice_settings slice;
+	struct psd_permute_settings permute;
+	struct psd_shuffle_settings shuffle;
+	struct psd_loss_settings loss;
 };
 
 #endif

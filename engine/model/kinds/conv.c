@@ -16,9 +16,11 @@ static const struct psd_key keys[] = {
 static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,
 			     struct psd_error *err)
 {
-	const struct psd_conv_settings *conv = &layer->settings.conv;
+	struct psd_conv_settings *conv = &layer->settings.conv;
 	const struct psd_shape in = psd_layer_input_shape(layer, layers);
 
+	if (!conv->groups)
+		conv->groups = in.channels;
 	layer->shape.channels = conv->outputs;
 	if (in.channels % conv->groups || conv->outputs % conv->groups)
 		return psd_error_set(err, PSD_EINVAL, at,

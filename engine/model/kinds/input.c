@@ -5,7 +5,7 @@ static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *la
 			     struct psd_error *err)
 {
 	(void)layers, (void)at, (void)err;
-	layer->shape = layer->settings.input;
+	layer->shape = layer->settings.shape;
 	return PSD_OK;
 }
 

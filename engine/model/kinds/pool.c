@@ -24,15 +24,19 @@ static const struct psd_key keys[] = {
 static enum psd_status infer(struct psd_layer *layer, const struct psd_layer *layers, struct psd_place at,
 			     struct psd_error *err)
 {
-	const struct psd_pool_settings *pool = &layer->settings.pool;
-	const struct psd_sides kernel = pool->window.kernel, pad = pool->window.pad;
+	struct psd_pool_settings *pool = &layer->settings.pool;
+	const struct psd_shape in = psd_layer_input_shape(layer, layers);
+	struct psd_sides kernel = pool->window.kernel;
+	const struct psd_sides pad = pool->window.pad;
+
+	if (!kernel.height)
+		kernel = pool->window.kernel = (struct psd_sides){in.height, in.width};
 
 	if (pad.height >= kernel.height || pad.width >= kernel.width)
 		return psd_error_set(err, PSD_EINVAL, at,
 				     "layer '%.80s': pad %ux%u must be smaller than the kernel %ux%u", layer->name,
 				     pad.height, pad.width, kernel.height, kernel.width);
-	return psd_layer_slide_window(layer, &pool->window, pool->rounding == PSD_POOL_UP,
-				      psd_layer_input_shape(layer, layers), at, err);
+	return psd_layer_slide_window(layer, &pool->window, pool->rounding == PSD_POOL_UP, in, at, err);
 }
 
 /* A window is compared or summed once per position; backward the maximum sends one value back, the average one to each

@@ -1,7 +1,8 @@
-/* Caffe's Scale: a learned factor and, with bias, summand for each channel. */
+/* A learned factor and summand for each channel, or one of them. */
 #include "engine/model/layer.h"
 
 static const struct psd_key keys[] = {
+	PSD_FLAG_KEY("scale", struct psd_affine_settings, has_scale),
 	PSD_FLAG_KEY("bias", struct psd_affine_settings, has_shift),
 	{.name = NULL},
 };
@@ -9,10 +10,10 @@ static const struct psd_key keys[] = {
 /* Gamma's gradient: a product and a sum; beta's: a sum. */
 static struct psd_layer_work count(const struct psd_layer *layer, struct psd_shape in)
 {
-	const bool has_shift = layer->settings.affine.has_shift;
+	const unsigned has_scale = layer->settings.affine.has_scale, has_shift = layer->settings.affine.has_shift;
 
 	(void)in;
-	return psd_layer_work_per_element(layer, 1u + has_shift, 1, 2u + has_shift);
+	return psd_layer_work_per_element(layer, has_scale + has_shift, has_scale, 2 * has_scale + has_shift);
 }
 
 const struct psd_layer_kind psd_layer_scale = {

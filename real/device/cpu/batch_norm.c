@@ -1,16 +1,16 @@
 /* Normalisation over the batch, and Caffe's Scale, which is one whose statistics are fixed at mean 0 and variance 1. */
-#include "real/device/cpu/cpu.h"
+#include <math.h>
 
-/* Ioffe and Szegedy 2015 leave both open; these are PyTorch's. */
-#define BATCH_NORM_EPSILON 1e-5f
-#define RUNNING_MOMENTUM   0.1f /* share of the newest batch in the running statistics */
+#include "real/device/cpu/cpu.h"
 
 struct batch_norm {
 	struct psd_cpu_twins training; /* the first member: what psd_cpu_forward() runs */
 	struct psd_cpu_op inference;
-	bool is_scale;	       /* statistics are fixed; training and inference are the same */
-	void *mean, *variance; /* of this batch; of a scale: 0 and 1 */
-	void *const *running_mean, *const *running_variance;		 /* slots of states */
+	float epsilon;
+	bool is_fixed;					     /* statistics are; training and inference are the same */
+	void *mean, *variance;				     /* of this batch; of a scale: 0 and 1 */
+	void *const *used_mean, *const *used_variance;	     /* slots: in training */
+	void *const *running_mean, *const *running_variance; /* of states */
 	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta; /* slots, NULL where there is none */
 	void *unused_diff; /* where oneDNN puts the gradient by the data where nobody wants it */
 };
@@ -36,11 +36,6 @@ static unsigned flags_of(const struct batch_norm *norm, bool is_fixed)
 	       (norm->beta ? dnnl_use_shift : 0u);
 }
 
-static float epsilon_of(const struct batch_norm *norm)
-{
-	return norm->is_scale ? 0.0f : BATCH_NORM_EPSILON;
-}
-
 static enum psd_status prepare_forward(struct psd_cpu_layer *self, bool is_inference, struct psd_error *err)
 {
 	struct batch_norm *norm = self->details;
@@ -50,8 +45,8 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, bool is_infer
 	dnnl_memory_desc_t vector;
 	dnnl_batch_normalization_desc_t desc;
 	const dnnl_status_t failure = dnnl_batch_normalization_forward_desc_init(
-		&desc, is_inference ? dnnl_forward_inference : dnnl_forward_training, &in->desc, epsilon_of(norm),
-		flags_of(norm, is_inference || norm->is_scale));
+		&desc, is_inference ? dnnl_forward_inference : dnnl_forward_training, &in->desc, norm->epsilon,
+		flags_of(norm, is_inference || norm->is_fixed));
 
 	dnnl_memory_desc_init_by_tag(&vector, 1, channels, dnnl_f32, dnnl_x);
 	return psd_cpu_op_make(
@@ -59,8 +54,8 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, bool is_infer
 		(const struct psd_cpu_arg[]){
 			{DNNL_ARG_SRC, &in->desc, &in->value},
 			{DNNL_ARG_DST, &out->desc, &out->value},
-			{DNNL_ARG_MEAN, &vector, is_inference ? norm->running_mean : &norm->mean},
-			{DNNL_ARG_VARIANCE, &vector, is_inference ? norm->running_variance : &norm->variance},
+			{DNNL_ARG_MEAN, &vector, is_inference ? norm->running_mean : norm->used_mean},
+			{DNNL_ARG_VARIANCE, &vector, is_inference ? norm->running_variance : norm->used_variance},
 			{DNNL_ARG_SCALE, &vector, norm->gamma},
 			{DNNL_ARG_SHIFT, &vector, norm->beta},
 		},
@@ -76,7 +71,7 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_e
 	dnnl_batch_normalization_desc_t desc;
 	const dnnl_status_t failure = dnnl_batch_normalization_backward_desc_init(
 		&desc, norm->gamma || norm->beta ? dnnl_backward : dnnl_backward_data, &out->desc, &in->desc,
-		epsilon_of(norm), flags_of(norm, norm->is_scale));
+		norm->epsilon, flags_of(norm, norm->is_fixed));
 
 	if (!in->has_diff) {
 		norm->unused_diff = psd_cpu_take(self->compute, in->bytes);
@@ -87,8 +82,8 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_e
 	return psd_cpu_op_make(&norm->training.backward, self, "gradient", failure, &desc, &norm->training.forward,
 			       (const struct psd_cpu_arg[]){
 				       {DNNL_ARG_SRC, &in->desc, &in->value},
-				       {DNNL_ARG_MEAN, &vector, &norm->mean},
-				       {DNNL_ARG_VARIANCE, &vector, &norm->variance},
+				       {DNNL_ARG_MEAN, &vector, norm->used_mean},
+				       {DNNL_ARG_VARIANCE, &vector, norm->used_variance},
 				       {DNNL_ARG_SCALE, &vector, norm->gamma},
 				       {DNNL_ARG_SHIFT, &vector, norm->beta}, /* unused, but counted */
 				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
@@ -99,18 +94,19 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_e
 			       9, err);
 }
 
-static enum psd_status prepare_norm(struct psd_cpu_layer *self, bool is_scale, struct psd_error *err)
+static enum psd_status prepare_norm(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const struct psd_layer *model = self->model;
 	const uint64_t vector_bytes = model->shape.channels * sizeof(float);
 	struct batch_norm *norm = self->details;
 	enum psd_status status;
 
-	norm->is_scale = is_scale;
 	norm->mean = psd_cpu_take(self->compute, vector_bytes);
 	norm->variance = psd_cpu_take(self->compute, vector_bytes);
 	if (!norm->mean || !norm->variance)
 		return psd_cpu_no_memory(err);
+	norm->used_mean = norm->is_fixed && norm->running_mean ? norm->running_mean : &norm->mean;
+	norm->used_variance = norm->is_fixed && norm->running_mean ? norm->running_variance : &norm->variance;
 	find_tensors(self, norm);
 	status = psd_cpu_declare(self, &psd_cpu_input(self, 0)->desc, err);
 	if (!status)
@@ -122,9 +118,11 @@ static enum psd_status prepare_norm(struct psd_cpu_layer *self, bool is_scale, s
 
 static enum psd_status prepare_scale(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	const enum psd_status status = prepare_norm(self, true, err);
-	const struct batch_norm *norm = self->details;
+	struct batch_norm *norm = self->details;
+	enum psd_status status;
 
+	norm->is_fixed = true;
+	status = prepare_norm(self, err);
 	for (uint32_t c = 0; c < self->model->shape.channels && !status; c++)
 		((float *)norm->variance)[c] = 1.0f;
 	return status;
@@ -133,14 +131,27 @@ static enum psd_status prepare_scale(struct psd_cpu_layer *self, struct psd_erro
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const unsigned first_state = self->model->first_state;
-	const enum psd_status status = prepare_norm(self, false, err);
 	struct batch_norm *norm = self->details;
+	enum psd_status status;
 
-	if (status)
-		return status;
+	norm->epsilon = (float)self->model->settings.affine.epsilon;
+	norm->is_fixed = self->model->settings.affine.is_fixed;
 	norm->running_mean = &self->compute->states[first_state];
 	norm->running_variance = &self->compute->states[first_state + 1];
-	return prepare_forward(self, true, err);
+	status = prepare_norm(self, err);
+	return status ? status : prepare_forward(self, true, err);
+}
+
+/* Of this batch in the running statistics: what the earlier ones leave, or its part of a sum of all in which each
+ * counts kept_ratio of the next. */
+static float share_of_batch(const struct psd_cpu_layer *self)
+{
+	const struct psd_affine_settings *affine = &self->model->settings.affine;
+	const double share = 1 - affine->kept_ratio;
+
+	if (!affine->is_average)
+		return (float)share;
+	return (float)(share / (1 - pow(affine->kept_ratio, (double)self->compute->batch.iteration + 1)));
 }
 
 /* The running variance is of the population that the batch is a sample of. */
@@ -148,13 +159,14 @@ static void update_running(const struct psd_cpu_layer *self, struct batch_norm *
 {
 	const struct psd_shape shape = self->model->shape;
 	const double samples = (double)self->compute->options.batch * shape.height * shape.width;
+	const float share = share_of_batch(self);
 	const float unbiased = samples > 1 ? (float)(samples / (samples - 1)) : 1.0f;
 	const float *mean = norm->mean, *variance = norm->variance;
 	float *running_mean = *norm->running_mean, *running_variance = *norm->running_variance;
 
 	for (uint32_t c = 0; c < shape.channels; c++) {
-		running_mean[c] += RUNNING_MOMENTUM * (mean[c] - running_mean[c]);
-		running_variance[c] += RUNNING_MOMENTUM * (variance[c] * unbiased - running_variance[c]);
+		running_mean[c] += share * (mean[c] - running_mean[c]);
+		running_variance[c] += share * (variance[c] * unbiased - running_variance[c]);
 	}
 }
 
@@ -166,7 +178,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	if (!self->compute->batch.is_training)
 		return psd_cpu_op_run(&norm->inference, self, err);
 	status = psd_cpu_forward(self, err);
-	if (!status)
+	if (!status && !norm->is_fixed)
 		update_running(self, norm);
 	return status;
 }

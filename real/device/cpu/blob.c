@@ -65,7 +65,9 @@ bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self)
 	const struct psd_cpu_layer *input = psd_cpu_below(self, 0);
 
 	/* the caller's images are not ours */
-	return input->n_readers == 1 && input->model->n_inputs > 0 && !input->kind->keeps_output;
+	return input->n_readers == 1 && input->model->n_inputs > 0 &&
+	       (input->blob->keeps == PSD_CPU_KEEPS_NOTHING ||
+		(input->blob->keeps == PSD_CPU_KEEPS_SIGNS && self->kind->leaves_signs));
 }
 
 static enum psd_status build_add(struct psd_cpu_layer *self, struct psd_cpu_blob *blob, struct psd_error *err)
@@ -82,6 +84,7 @@ enum psd_status psd_cpu_declare(struct psd_cpu_layer *self, const dnnl_memory_de
 	blob->desc = *desc;
 	blob->bytes = dnnl_memory_desc_get_size(desc);
 	blob->owner = blob->last = self->number;
+	blob->keeps = self->kind->keeps;
 	blob->has_diff = self->model->is_trained && !self->model->kind->is_loss;
 	self->blob = blob;
 	if (self->model->n_inputs == 0)
@@ -96,6 +99,8 @@ enum psd_status psd_cpu_declare_in_place(struct psd_cpu_layer *self, struct psd_
 {
 	self->blob = psd_cpu_input(self, 0);
 	self->blob->last = self->number;
+	if (self->kind->keeps > self->blob->keeps)
+		self->blob->keeps = self->kind->keeps;
 	return self->blob->has_diff && self->n_readers > 1 ? build_add(self, self->blob, err) : PSD_OK;
 }
 

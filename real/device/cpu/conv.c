@@ -76,7 +76,9 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 	if (!failure && feeds_relu(self)) {
 		failure = dnnl_post_ops_create(&relu);
 		if (!failure)
-			failure = dnnl_post_ops_append_eltwise(relu, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+			failure = dnnl_post_ops_append_eltwise(
+				relu, 1.0f, dnnl_eltwise_relu,
+				(float)self->compute->layers[self->last_reader].model->settings.slope.slope, 0.0f);
 	}
 	status = psd_cpu_op_describe(&conv->forward.run, self, "forward", failure, &desc, NULL, relu, err);
 	if (relu)
@@ -195,11 +197,8 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 static enum psd_status run(struct pass *pass, struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct psd_cpu_op *const ops[] = {&pass->moves[0], &pass->moves[1], &pass->run, &pass->moves[2]};
-	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i < 4 && !status; i++)
-		status = psd_cpu_op_run(ops[i], self, err);
-	return status;
+	return psd_cpu_op_run_all(ops, 4, self, err);
 }
 
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)

@@ -57,6 +57,9 @@ struct psd_cpu_twins {
 	void *workspace;
 };
 
+/* What a layer's backward needs of its own output: nothing above may overwrite that. */
+enum psd_cpu_keeps { PSD_CPU_KEEPS_NOTHING, PSD_CPU_KEEPS_SIGNS, PSD_CPU_KEEPS_ALL };
+
 /* A layer's output, (batch, channels, height, width) in the format of desc, and the gradient of the loss by it in the
  * same format. Layers that work in place share their input's blob. */
 struct psd_cpu_blob {
@@ -66,10 +69,11 @@ struct psd_cpu_blob {
 	void *share; /* where the reader whose backward runs puts its share: diff, or scratch to be added to it */
 	struct psd_cpu_op add;
 	uint64_t bytes;
-	bool has_diff;	/* something at or below it is trained */
-	bool is_filled; /* diff holds the share of at least one reader */
-	unsigned owner; /* the layer that made it */
-	unsigned last;	/* the last layer that works on it in place, or owner */
+	bool has_diff;		  /* something at or below it is trained */
+	bool is_filled;		  /* diff holds the share of at least one reader */
+	unsigned owner;		  /* the layer that made it */
+	unsigned last;		  /* the last layer that works on it in place, or owner */
+	enum psd_cpu_keeps keeps; /* the most that one of them needs */
 	uint64_t diff_offset_bytes;
 };
 
@@ -114,8 +118,9 @@ struct psd_cpu_kind {
 	enum psd_status (*forward)(struct psd_cpu_layer *self, struct psd_error *err);
 	enum psd_status (*backward)(struct psd_cpu_layer *self, struct psd_error *err);
 	size_t details_bytes; /* zeroed memory of its own for each layer, taken before prepare */
-	bool keeps_output;    /* for its backward: no layer above may overwrite it */
-	bool keeps_diff;      /* the gradient of its output outlives the iteration */
+	enum psd_cpu_keeps keeps;
+	bool leaves_signs; /* where it works in place, or makes 0 what has no gradient */
+	bool keeps_diff;   /* the gradient of its output outlives the iteration */
 };
 
 /* The rows: psd_layer_conv is carried out by psd_cpu_conv. */
@@ -127,11 +132,21 @@ struct psd_cpu_kind {
 	ROW(batch_norm)                                                                                                \
 	ROW(scale)                                                                                                     \
 	ROW(relu)                                                                                                      \
+	ROW(prelu)                                                                                                     \
 	ROW(sigmoid)                                                                                                   \
+	ROW(tanh)                                                                                                      \
+	ROW(elu)                                                                                                       \
+	ROW(clip)                                                                                                      \
+	ROW(linear)                                                                                                    \
 	ROW(dropout)                                                                                                   \
 	ROW(inner_product)                                                                                             \
 	ROW(concat)                                                                                                    \
+	ROW(slice)                                                                                                     \
 	ROW(add)                                                                                                       \
+	ROW(multiply)                                                                                                  \
+	ROW(reshape)                                                                                                   \
+	ROW(permute)                                                                                                   \
+	ROW(shuffle)                                                                                                   \
 	ROW(softmax_loss)
 
 #define PSD_DECLARE_CPU_KIND(kind) extern const struct psd_cpu_kind psd_cpu_##kind;
@@ -162,7 +177,7 @@ bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc);
 /* The layer that input i comes from, and its blob. */
 const struct psd_cpu_layer *psd_cpu_below(const struct psd_cpu_layer *self, unsigned input);
 struct psd_cpu_blob *psd_cpu_input(const struct psd_cpu_layer *self, unsigned input);
-/* Nobody else reads the input, so the layer may overwrite it. */
+/* Nobody else reads the input nor needs what would be lost of it, so the layer may overwrite it. */
 bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self);
 /* The output is a blob of its own in this format; PSD_ENOMEM. */
 enum psd_status psd_cpu_declare(struct psd_cpu_layer *self, const dnnl_memory_desc_t *desc,
@@ -206,6 +221,9 @@ enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_ERUN. */
 enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_error *err) PSD_MUST_CHECK;
+/* Runs in order until one fails. */
+enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
+				   struct psd_error *err) PSD_MUST_CHECK;
 /* Runs one that writes in->share, and adds that to what other readers gave. */
 enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_blob *in,
 				 struct psd_error *err) PSD_MUST_CHECK;
@@ -213,9 +231,14 @@ void psd_cpu_release_ops(struct psd_compute *compute);
 /* Builds the described forward of twins. *workspace: what it leaves to its twin, as an argument; PSD_ENOMEM. */
 enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* prepare of a function of each element whose backward needs its result alone; in place where nobody else reads the
- * input. is_done: the layer below applies it already. (eltwise.c) */
-enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, dnnl_alg_kind_t algorithm, bool is_done,
+/* A function of each element whose backward needs its result alone. */
+struct psd_cpu_function {
+	dnnl_alg_kind_t algorithm;
+	float alpha, beta;
+	bool is_done; /* the layer below applies it already */
+};
+/* prepare of such a layer; in place where that is allowed. (eltwise.c) */
+enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, struct psd_cpu_function function,
 					struct psd_error *err) PSD_MUST_CHECK;
 /* Slots of struct psd_cpu_kind for a layer with twins. */
 enum psd_status psd_cpu_forward(struct psd_cpu_layer *self, struct psd_error *err);

@@ -131,4 +131,5 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-const struct psd_cpu_kind psd_cpu_dropout = {prepare, forward, backward, .details_bytes = sizeof(struct dropout)};
+const struct psd_cpu_kind psd_cpu_dropout = {prepare, forward, backward, .details_bytes = sizeof(struct dropout),
+					     .leaves_signs = true};

@@ -1,18 +1,19 @@
-/* Normalisation over neighbouring channels. */
+/* Normalisation over neighbouring channels or places; oneDNN's formula is Caffe's. */
 #include "real/device/cpu/cpu.h"
 
-/* Caffe's lrn_param as all its published models set them; the formula divides alpha by the size, as oneDNN's does. */
-#define LRN_ALPHA 1e-4f
-#define LRN_BETA  0.75f
-#define LRN_K	  1.0f
+static dnnl_alg_kind_t algorithm_of(const struct psd_lrn_settings *lrn)
+{
+	return lrn->is_within_channel ? dnnl_lrn_within_channel : dnnl_lrn_across_channels;
+}
 
 static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace, struct psd_error *err)
 {
 	struct psd_cpu_twins *lrn = self->details;
 	dnnl_lrn_desc_t desc;
+	const struct psd_lrn_settings *settings = &self->model->settings.lrn;
 	const dnnl_status_t failure = dnnl_lrn_forward_desc_init(
-		&desc, dnnl_forward_training, dnnl_lrn_across_channels, &psd_cpu_input(self, 0)->desc,
-		self->model->settings.lrn.size, LRN_ALPHA, LRN_BETA, LRN_K);
+		&desc, dnnl_forward_training, algorithm_of(settings), &psd_cpu_input(self, 0)->desc, settings->size,
+		(float)settings->alpha, (float)settings->beta, (float)settings->k);
 	const enum psd_status status =
 		psd_cpu_op_describe(&lrn->forward, self, "forward", failure, &desc, NULL, NULL, err);
 
@@ -24,9 +25,10 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_c
 	struct psd_cpu_twins *lrn = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	dnnl_lrn_desc_t desc;
+	const struct psd_lrn_settings *settings = &self->model->settings.lrn;
 	const dnnl_status_t failure =
-		dnnl_lrn_backward_desc_init(&desc, dnnl_lrn_across_channels, &out->desc, &in->desc,
-					    self->model->settings.lrn.size, LRN_ALPHA, LRN_BETA, LRN_K);
+		dnnl_lrn_backward_desc_init(&desc, algorithm_of(settings), &out->desc, &in->desc, settings->size,
+					    (float)settings->alpha, (float)settings->beta, (float)settings->k);
 
 	return psd_cpu_op_make(&lrn->backward, self, "data gradient", failure, &desc, &lrn->forward,
 			       (const struct psd_cpu_arg[]){

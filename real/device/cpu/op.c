@@ -184,6 +184,16 @@ enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self
 	return status ? psd_cpu_fail(self, "execution", status, err) : PSD_OK;
 }
 
+enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
+				   struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < n_ops && !status; i++)
+		status = psd_cpu_op_run(ops[i], self, err);
+	return status;
+}
+
 enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_blob *in,
 				 struct psd_error *err)
 {

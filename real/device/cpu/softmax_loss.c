@@ -78,14 +78,14 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 		sum += normalise(probabilities + (size_t)i * classes, scores, classes, largest, (uint32_t)label);
 		self->compute->correct += largest == (uint32_t)label;
 	}
-	self->compute->loss += sum / self->compute->options.loss_divisor;
+	self->compute->loss += model->settings.loss.weight * sum / self->compute->options.loss_divisor;
 	return PSD_OK;
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const uint32_t classes = self->model->shape.channels;
-	const float weight = (float)(1 / self->compute->options.loss_divisor);
+	const float weight = (float)(self->model->settings.loss.weight / self->compute->options.loss_divisor);
 	struct softmax_loss *loss = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const float *probabilities = self->blob->value;
@@ -107,5 +107,5 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-const struct psd_cpu_kind psd_cpu_softmax_loss = {prepare, forward, backward,
-						  .details_bytes = sizeof(struct softmax_loss), .keeps_output = true};
+const struct psd_cpu_kind psd_cpu_softmax_loss = {
+	prepare, forward, backward, .details_bytes = sizeof(struct softmax_loss), .keeps = PSD_CPU_KEEPS_ALL};

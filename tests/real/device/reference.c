@@ -97,25 +97,31 @@ static double global_pool_at(const struct map *in, uint32_t sample, uint32_t cha
 	return sum / in->shape.height / in->shape.width;
 }
 
-/* Krizhevsky 2012, section 3.3, with Caffe's constants. */
-static double lrn_at(const struct map *in, uint32_t size, uint32_t sample, uint32_t channel, uint32_t row,
-		     uint32_t column)
+/* Krizhevsky 2012, section 3.3, and Caffe's own over the square around a place. */
+static double lrn_at(const struct map *in, const struct psd_lrn_settings *lrn, uint32_t sample, uint32_t channel,
+		     uint32_t row, uint32_t column)
 {
-	const int64_t half = (size - 1) / 2;
+	const int64_t half = (lrn->size - 1) / 2;
+	const double summands = lrn->is_within_channel ? (double)lrn->size * lrn->size : lrn->size;
 	double sum = 0;
 
-	for (int64_t c = (int64_t)channel - half; c <= (int64_t)channel + half; c++)
+	for (int64_t c = (int64_t)channel - half; c <= (int64_t)channel + half && !lrn->is_within_channel; c++)
 		if (c >= 0 && c < in->shape.channels)
 			sum += pow(*at(in, sample, (uint32_t)c, row, column), 2);
-	return *at(in, sample, channel, row, column) * pow(1 + 1e-4 / size * sum, -0.75);
+	for (int64_t y = (int64_t)row - half; y <= (int64_t)row + half && lrn->is_within_channel; y++)
+		for (int64_t x = (int64_t)column - half; x <= (int64_t)column + half; x++)
+			sum += pow(padded(in, sample, channel, y, x), 2);
+	return *at(in, sample, channel, row, column) * pow(lrn->k + lrn->alpha / summands * sum, -lrn->beta);
 }
 
-static double batch_norm_at(const struct pass *pass, const struct map *in, uint32_t sample, uint32_t channel,
-			    uint32_t row, uint32_t column)
+static double batch_norm_at(const struct pass *pass, const struct psd_affine_settings *affine, const struct map *in,
+			    uint32_t sample, uint32_t channel, uint32_t row, uint32_t column)
 {
 	const double count = (double)pass->options->batch * in->shape.height * in->shape.width;
 	double mean = 0, variance = 0;
 
+	if (affine->is_fixed) /* at what they start with */
+		return *at(in, sample, channel, row, column) / sqrt(1 + affine->epsilon);
 	for (uint32_t n = 0; n < pass->options->batch; n++)
 		mean += global_pool_at(in, n, channel) / pass->options->batch;
 	for (uint32_t n = 0; n < pass->options->batch; n++)
@@ -123,7 +129,7 @@ static double batch_norm_at(const struct pass *pass, const struct map *in, uint3
 			for (uint32_t x = 0; x < in->shape.width; x++)
 				variance += pow(*at(in, n, channel, y, x) - mean, 2);
 	variance /= pass->batch->is_training ? count : count - 1;
-	return (*at(in, sample, channel, row, column) - mean) / sqrt(variance + 1e-5);
+	return (*at(in, sample, channel, row, column) - mean) / sqrt(variance + affine->epsilon);
 }
 
 static double scale_at(const struct pass *pass, const struct psd_layer *layer, uint32_t channel, double value)
@@ -180,6 +186,49 @@ static double add_at(const struct pass *pass, const struct psd_layer *layer, siz
 	return sum;
 }
 
+static double permuted_at(const struct map *in, const unsigned order[3], uint32_t sample, uint32_t channel,
+			  uint32_t row, uint32_t column)
+{
+	const uint32_t own[3] = {channel, row, column};
+	uint32_t place[3] = {0, 0, 0};
+
+	for (unsigned i = 0; i < 3; i++)
+		place[order[i] - 1] = own[i];
+	return *at(in, sample, place[0], place[1], place[2]);
+}
+
+static double multiplied_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t channel,
+			    uint32_t row, uint32_t column)
+{
+	const struct map *factor = &pass->maps[layer->inputs[1]];
+	const bool is_flat = factor->shape.height == 1 && factor->shape.width == 1;
+
+	return *at(&pass->maps[layer->inputs[0]], sample, channel, row, column) *
+	       *at(factor, sample, channel, is_flat ? 0 : row, is_flat ? 0 : column);
+}
+
+/* Of functions of one element. */
+static double function_at(const struct pass *pass, const struct psd_layer *layer, uint32_t channel, double x)
+{
+	const union psd_layer_settings *settings = &layer->settings;
+
+	if (layer->kind == &psd_layer_relu)
+		return x > 0 ? x : settings->slope.slope * x;
+	if (layer->kind == &psd_layer_prelu)
+		return x > 0 ? x : x * pass->parameters[layer->first_tensor][settings->prelu.is_shared ? 0 : channel];
+	if (layer->kind == &psd_layer_sigmoid)
+		return 1 / (1 + exp(-x));
+	if (layer->kind == &psd_layer_tanh)
+		return tanh(x);
+	if (layer->kind == &psd_layer_elu)
+		return x > 0 ? x : settings->slope.slope * (exp(x) - 1);
+	if (layer->kind == &psd_layer_clip)
+		return fmin(fmax(x, 0), settings->linear.factor);
+	if (layer->kind == &psd_layer_linear)
+		return settings->linear.factor * x + settings->linear.summand;
+	return x;
+}
+
 static double value_at(const struct pass *pass, const struct psd_layer *layer, uint32_t n, uint32_t c, uint32_t y,
 		       uint32_t x)
 {
@@ -196,15 +245,23 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 	if (layer->kind == &psd_layer_global_pool)
 		return global_pool_at(in, n, c);
 	if (layer->kind == &psd_layer_lrn)
-		return lrn_at(in, layer->settings.lrn.size, n, c, y, x);
+		return lrn_at(in, &layer->settings.lrn, n, c, y, x);
 	if (layer->kind == &psd_layer_batch_norm)
-		return scale_at(pass, layer, c, batch_norm_at(pass, in, n, c, y, x));
+		return scale_at(pass, layer, c, batch_norm_at(pass, &layer->settings.affine, in, n, c, y, x));
 	if (layer->kind == &psd_layer_scale)
 		return scale_at(pass, layer, c, in->values[position]);
-	if (layer->kind == &psd_layer_relu)
-		return fmax(0, in->values[position]);
-	if (layer->kind == &psd_layer_sigmoid)
-		return 1 / (1 + exp(-in->values[position]));
+	if (layer->kind == &psd_layer_slice)
+		return *at(in, n, layer->settings.slice.first + c, y, x);
+	if (layer->kind == &psd_layer_multiply)
+		return multiplied_at(pass, layer, n, c, y, x);
+	if (layer->kind == &psd_layer_permute)
+		return permuted_at(in, layer->settings.permute.order, n, c, y, x);
+	if (layer->kind == &psd_layer_shuffle) /* Zhang et al. 2018: as (groups, others), transposed */
+		return *at(in, n,
+			   c % layer->settings.shuffle.groups *
+					   (layer->shape.channels / layer->settings.shuffle.groups) +
+				   c / layer->settings.shuffle.groups,
+			   y, x);
 	if (layer->kind == &psd_layer_dropout)
 		return dropout_at(pass, layer, n, element, in->values[position]);
 	if (layer->kind == &psd_layer_inner_product)
@@ -213,17 +270,17 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 		return concat_at(pass, layer, n, c, y, x);
 	if (layer->kind == &psd_layer_add)
 		return add_at(pass, layer, position);
-	return in->values[position];
+	return function_at(pass, layer, c, in->values[position]);
 }
 
-static void add_loss(struct pass *pass, const struct map *scores)
+static void add_loss(struct pass *pass, const struct map *scores, double weight)
 {
 	for (uint32_t n = 0; n < pass->options->batch; n++) {
 		double sum = 0;
 
 		for (uint32_t c = 0; c < scores->shape.channels; c++)
 			sum += exp(*at(scores, n, c, 0, 0));
-		pass->loss += (log(sum) - *at(scores, n, (uint32_t)pass->batch->labels[n], 0, 0)) /
+		pass->loss += weight * (log(sum) - *at(scores, n, (uint32_t)pass->batch->labels[n], 0, 0)) /
 			      pass->options->loss_divisor;
 	}
 }
@@ -243,7 +300,7 @@ static void forward(struct pass *pass, unsigned number)
 				for (uint32_t x = 0; x < out->shape.width; x++)
 					*at(out, n, c, y, x) = value_at(pass, layer, n, c, y, x);
 	if (layer->kind->is_loss)
-		add_loss(pass, &pass->maps[layer->inputs[0]]);
+		add_loss(pass, &pass->maps[layer->inputs[0]], layer->settings.loss.weight);
 }
 
 double reference_loss(const struct psd_graph *graph, const struct psd_compute_options *options,

@@ -3,6 +3,7 @@
  * is. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,6 +239,84 @@ Test(cpu, sigmoid_has_its_gradient)
 	check_network(HEAD "  - {name: a, kind: inner-product, outputs: 9}\n  - {name: s, kind: sigmoid}\n  - {name: "
 			   "d, kind: dropout, ratio: 0.4}\n" TAIL,
 		      3);
+}
+
+/* Below 0 as well as above, in place above a convolution, and beside it where another layer reads the same. */
+static void check_function(const char *keys)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), HEAD "  - {name: f, %s}\n" TAIL, keys);
+	check_network(text, 2);
+	snprintf(text, sizeof(text),
+		 BLOCKED "  - {name: f, input: base, %s}\n  - {name: sum, kind: add, inputs: [f, base]}\n" TAIL, keys);
+	check_network(text, 2);
+}
+
+Test(cpu, functions_of_an_element_have_their_gradients)
+{
+	check_function("kind: relu, slope: 0.1");
+	check_function("kind: prelu");
+	check_function("kind: prelu, shared: true");
+	check_function("kind: tanh");
+	check_function("kind: elu, alpha: 0.7");
+	check_function("kind: clip, most: 0.5");
+	check_function("kind: linear, factor: -1.5, summand: 0.25");
+	check_function("kind: lrn, size: 3, alpha: 0.5, beta: 0.6, k: 1.5");
+	check_function("kind: lrn, size: 3, within: true, alpha: 0.5");
+	check_function("kind: batch-norm, fixed: true, epsilon: 0.5");
+	check_function("kind: scale, scale: false");
+}
+
+Test(cpu, losses_have_their_weights)
+{
+	check_network(
+		HEAD
+		"  - {name: top, kind: inner-product, outputs: 3}\n  - {name: aside, kind: softmax-loss, weight: 0.3}\n"
+		"  - {name: loss, kind: softmax-loss, input: top, weight: 2}\n",
+		2);
+}
+
+/* What a layer's backward needs is not overwritten by those above it. */
+Test(cpu, functions_in_place_above_each_other_have_their_gradients)
+{
+	check_network(HEAD "  - {name: a, kind: relu}\n  - {name: b, kind: linear, factor: -1, summand: 2}\n" TAIL, 2);
+	check_network(HEAD "  - {name: a, kind: relu, slope: 0.5}\n  - {name: d, kind: dropout, ratio: 0.3}\n"
+			   "  - {name: b, kind: sigmoid}\n  - {name: c, kind: tanh}\n" TAIL,
+		      2);
+}
+
+Test(cpu, layers_that_move_values_have_their_gradients)
+{
+	check_network(HEAD "  - {name: f, kind: reshape, channels: 14, height: 3, width: 4}\n"
+			   "  - {name: c, kind: conv, outputs: 2, kernel: 3}\n" TAIL,
+		      2);
+	check_network(BLOCKED "  - {name: f, kind: reshape, channels: 480}\n" TAIL, 2);
+	check_network(BLOCKED "  - {name: f, kind: permute, channels: 3, rows: 1, columns: 2}\n"
+			      "  - {name: c, kind: conv, outputs: 2, kernel: 3}\n" TAIL,
+		      2);
+	check_network(
+		BLOCKED
+		"  - {name: f, kind: shuffle, groups: 4}\n  - {name: c, kind: conv, outputs: 2, kernel: 3}\n" TAIL,
+		2);
+	check_network(BLOCKED "  - {name: a, kind: slice, input: base, channels: 8}\n"
+			      "  - {name: b, kind: slice, input: base, first: 5, channels: 8}\n"
+			      "  - {name: s, kind: add, inputs: [a, b]}\n" TAIL,
+		      2);
+	check_network(HEAD "  - {name: g, kind: pool, method: max, kernel: [7, 6]}\n" TAIL, 2);
+}
+
+Test(cpu, multiply_has_its_gradients)
+{
+	check_network(BLOCKED "  - {name: a, kind: conv, input: base, outputs: 16, kernel: 1}\n"
+			      "  - {name: m, kind: multiply, inputs: [base, a]}\n" TAIL,
+		      2);
+	check_network(
+		BLOCKED
+		"  - {name: g, kind: global-pool, input: base}\n  - {name: a, kind: conv, outputs: 16, kernel: 1}\n"
+		"  - {name: w, kind: sigmoid}\n  - {name: m, kind: multiply, inputs: [base, w]}\n" TAIL,
+		2);
+	check_network(HEAD "  - {name: m, kind: multiply, inputs: [base, base]}\n" TAIL, 2);
 }
 
 Test(cpu, dropout_has_its_gradient)

@@ -1,0 +1,258 @@
+/* Caffe's layers that are others of the graph: several of them, or none. Names of those that the file does not name
+ * begin with the layer's. */
+#include "engine/model/prototxt_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/model/layer.h"
+
+enum { SUFFIX_ROOM = 16, MOST_COEFFICIENTS = 16, MOST_DIMS = 4 };
+
+/* Adds what part->spec says. */
+static enum psd_status add(struct psd_caffe_part *part, unsigned *number, struct psd_error *err)
+{
+	const enum psd_status status = psd_graph_build_add(part->build, part->spec, err);
+
+	*number = part->build->graph.n_layers - 1;
+	return status;
+}
+
+enum psd_status psd_caffe_build_one(struct psd_caffe_part *part, struct psd_error *err)
+{
+	return add(part, &part->result, err);
+}
+
+/* Adds a layer beside it, of one or two inputs. */
+static enum psd_status add_other(const struct psd_caffe_part *part, const char *what, unsigned i,
+				 const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
+				 unsigned left, unsigned right, unsigned *number, struct psd_error *err)
+{
+	char name[PSD_GRAPH_NAME_MAX + SUFFIX_ROOM];
+	struct psd_layer_spec spec = {.name = name,
+				      .at = part->spec->at,
+				      .kind = kind,
+				      .settings = *settings,
+				      .n_inputs = kind->least_inputs,
+				      .inputs = {left, right}};
+	struct psd_caffe_part other = {.build = part->build, .spec = &spec};
+
+	snprintf(name, sizeof(name), "%.*s/%s%u", (int)PSD_GRAPH_NAME_MAX, part->spec->name, what, i);
+	return add(&other, number, err);
+}
+
+static struct psd_shape shape_of(const struct psd_caffe_part *part, unsigned input)
+{
+	return part->build->graph.layers[part->spec->inputs[input]].shape;
+}
+
+static enum psd_status check_bottoms(const struct psd_caffe_part *part, unsigned wanted, struct psd_error *err)
+{
+	if (part->spec->n_inputs == wanted)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, part->spec->at, "layer '%.80s' has %u bottoms, must be %u",
+			     part->spec->name, part->spec->n_inputs, wanted);
+}
+
+/* The bottom itself. */
+enum psd_status psd_caffe_build_split(struct psd_caffe_part *part, struct psd_error *err)
+{
+	part->result = part->spec->inputs[0];
+	return check_bottoms(part, 1, err);
+}
+
+/* ---- slices ---- */
+
+/* Where top t begins: at a slice_point, or at equal distances. */
+static enum psd_status find_points(const struct psd_caffe_part *part, uint32_t channels, double points[],
+				   struct psd_error *err)
+{
+	unsigned n_points = 0;
+	enum psd_status status = psd_caffe_read_numbers(part->message, "slice_point", 1, PSD_LAYER_CHANNELS_MAX,
+							points + 1, part->n_tops - 1, &n_points, err);
+
+	if (status)
+		return status;
+	if (n_points ? n_points + 1 != part->n_tops : channels % part->n_tops != 0)
+		return psd_error_set(err, PSD_EINVAL, part->spec->at,
+				     "layer '%.80s' cuts %u channels at %u points into %u tops, which does not fit",
+				     part->spec->name, channels, n_points, part->n_tops);
+	points[0] = 0;
+	points[part->n_tops] = channels;
+	for (unsigned t = 1; t < part->n_tops && !n_points; t++)
+		points[t] = (double)channels / part->n_tops * t;
+	return PSD_OK;
+}
+
+enum psd_status psd_caffe_build_slices(struct psd_caffe_part *part, struct psd_error *err)
+{
+	double points[PSD_LAYER_INPUTS_MAX + 1];
+	unsigned number;
+	enum psd_status status = check_bottoms(part, 1, err);
+
+	if (!status && (part->n_tops < 1 || part->n_tops > PSD_LAYER_INPUTS_MAX))
+		status = psd_error_set(err, PSD_EINVAL, part->spec->at, "layer '%.80s' has %u tops, must be 1 to %u",
+				       part->spec->name, part->n_tops, PSD_LAYER_INPUTS_MAX);
+	if (!status)
+		status = find_points(part, shape_of(part, 0).channels, points, err);
+	part->result = part->build->graph.n_layers;
+	part->is_one_each = true;
+	for (unsigned t = 0; t < part->n_tops && !status; t++) {
+		const union psd_layer_settings settings = {
+			.slice = {(uint32_t)points[t],
+				  points[t + 1] > points[t] ? (uint32_t)(points[t + 1] - points[t]) : 0}};
+
+		status = add_other(part, "", t, &psd_layer_slice, &settings, part->spec->inputs[0], 0, &number, err);
+	}
+	return status;
+}
+
+/* ---- sums and products ---- */
+
+/* The last product is the layer itself. */
+static enum psd_status build_product(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_layer_spec *spec = part->spec;
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 1; i + 1 < spec->n_inputs && !status; i++)
+		status = add_other(part, "product", i, &psd_layer_multiply, &spec->settings, spec->inputs[i - 1],
+				   spec->inputs[i], &spec->inputs[i], err);
+	if (!status && spec->n_inputs > 2) {
+		spec->inputs[0] = spec->inputs[spec->n_inputs - 2];
+		spec->inputs[1] = spec->inputs[spec->n_inputs - 1];
+		spec->n_inputs = 2;
+	}
+	return status ? status : psd_caffe_build_one(part, err);
+}
+
+enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_layer_spec *spec = part->spec;
+	double coefficients[MOST_COEFFICIENTS];
+	unsigned n_coefficients = 0;
+	enum psd_status status = psd_caffe_read_numbers(part->message, "coeff", -1e6, 1e6, coefficients,
+							MOST_COEFFICIENTS, &n_coefficients, err);
+
+	if (!status && n_coefficients && (n_coefficients != spec->n_inputs || spec->kind == &psd_layer_multiply))
+		status = psd_error_set(err, PSD_EINVAL, spec->at,
+				       "layer '%.80s' has %u 'coeff' for %u bottoms, must be one for each of a sum",
+				       spec->name, n_coefficients, spec->n_inputs);
+	for (unsigned i = 0; i < n_coefficients && !status; i++) {
+		const union psd_layer_settings settings = {.linear = {coefficients[i], 0}};
+
+		if (coefficients[i] != 1)
+			status = add_other(part, "coeff", i, &psd_layer_linear, &settings, spec->inputs[i], 0,
+					   &spec->inputs[i], err);
+	}
+	if (status)
+		return status;
+	return spec->kind == &psd_layer_multiply ? build_product(part, err) : psd_caffe_build_one(part, err);
+}
+
+/* a x + y, with an a for each channel. */
+enum psd_status psd_caffe_build_axpy(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_layer_spec *spec = part->spec;
+	enum psd_status status = check_bottoms(part, 3, err);
+
+	if (!status)
+		status = add_other(part, "product", 0, &psd_layer_multiply, &spec->settings, spec->inputs[1],
+				   spec->inputs[0], &spec->inputs[0], err);
+	spec->inputs[1] = spec->inputs[2];
+	spec->n_inputs = 2;
+	return status ? status : psd_caffe_build_one(part, err);
+}
+
+enum psd_status psd_caffe_build_scale(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_layer_spec *spec = part->spec;
+
+	if (spec->n_inputs < 2)
+		return psd_caffe_build_one(part, err);
+	if (spec->settings.affine.has_shift)
+		return psd_error_set(err, PSD_EINVAL, spec->at,
+				     "layer '%.80s' has two bottoms and a bias, which is one too many", spec->name);
+	spec->kind = &psd_layer_multiply;
+	return psd_caffe_build_one(part, err);
+}
+
+/* ---- shapes ---- */
+
+/* Nothing is left to do where the shape is that of the bottom. */
+static enum psd_status build_reshape(struct psd_caffe_part *part, struct psd_shape shape, struct psd_error *err)
+{
+	const struct psd_shape in = shape_of(part, 0);
+
+	if (shape.channels == in.channels && shape.height == in.height && shape.width == in.width)
+		return psd_caffe_build_split(part, err);
+	part->spec->settings.shape = shape;
+	return psd_caffe_build_one(part, err);
+}
+
+enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err)
+{
+	double end_axis = -1;
+	unsigned n_ends = 0;
+	enum psd_status status = psd_caffe_read_numbers(part->message, "end_axis", -1, 3, &end_axis, 1, &n_ends, err);
+	uint64_t elements;
+
+	if (!status)
+		status = check_bottoms(part, 1, err);
+	if (!status && end_axis != -1 && end_axis != 3)
+		status = psd_error_set(err, PSD_EINVAL, part->message->at, "'end_axis' is %g, must be 3 or -1",
+				       end_axis);
+	if (status)
+		return status;
+	elements = psd_shape_elements(shape_of(part, 0));
+	return build_reshape(part, (struct psd_shape){elements > UINT32_MAX ? 0 : (uint32_t)elements, 1, 1}, err);
+}
+
+/* Of the dims 0 copies the bottom's and one -1 takes what is left. The first is the batch, which the job sets. */
+enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err)
+{
+	const struct psd_node *given = psd_node_child(part->message, "shape");
+	double dims[MOST_DIMS] = {0, 1, 1, 1}, left;
+	unsigned n_dims = 0;
+	enum psd_status status =
+		psd_caffe_read_numbers(given, "dim", -1, PSD_LAYER_CHANNELS_MAX, dims, MOST_DIMS, &n_dims, err);
+
+	if (!status)
+		status = check_bottoms(part, 1, err);
+	if (!status && n_dims < 2)
+		status = psd_error_set(err, PSD_EINVAL, part->message->at,
+				       "layer '%.80s' has a shape of %u dimensions, must be 2 to %d", part->spec->name,
+				       n_dims, MOST_DIMS);
+	if (status)
+		return status;
+	const struct psd_shape in = shape_of(part, 0);
+	const uint32_t sides[] = {0, in.channels, in.height, in.width};
+
+	left = (double)psd_shape_elements(in);
+	for (unsigned i = 1; i < MOST_DIMS; i++) {
+		dims[i] = dims[i] == 0 ? sides[i] : dims[i];
+		left /= dims[i] > 0 ? dims[i] : 1;
+	}
+	for (unsigned i = 1; i < MOST_DIMS; i++)
+		if (dims[i] < 0) {
+			dims[i] = left < PSD_LAYER_CHANNELS_MAX ? left : 0;
+			left = 1;
+		}
+	return build_reshape(part, (struct psd_shape){(uint32_t)dims[1], (uint32_t)dims[2], (uint32_t)dims[3]}, err);
+}
+
+enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_error *err)
+{
+	double order[MOST_DIMS] = {0, 1, 2, 3};
+	unsigned n_given = 0;
+	enum psd_status status =
+		psd_caffe_read_numbers(part->message, "order", 0, MOST_DIMS - 1, order, MOST_DIMS, &n_given, err);
+
+	if (!status && (order[0] != 0 || (n_given && n_given != MOST_DIMS)))
+		status = psd_error_set(err, PSD_EINVAL, part->message->at,
+				       "layer '%.80s' must name %d axes and leave axis 0, the batch, where it is",
+				       part->spec->name, MOST_DIMS);
+	for (unsigned i = 1; i < MOST_DIMS; i++)
+		part->spec->settings.permute.order[i - 1] = (unsigned)order[i];
+	return status ? status : psd_caffe_build_one(part, err);
+}

@@ -1,0 +1,113 @@
+/* Layers that only move values: one copy each way, between two descriptions of memory. */
+#include <string.h>
+
+#include "real/device/cpu/cpu.h"
+
+/* view: of the output's memory, with the input's dims. */
+static enum psd_status prepare_copies(struct psd_cpu_layer *self, const dnnl_memory_desc_t *view, struct psd_error *err)
+{
+	struct psd_cpu_twins *copies = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = &self->own;
+	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
+	enum psd_status status = psd_cpu_declare(self, &plain, err);
+
+	if (!status)
+		status = psd_cpu_op_copy(&copies->forward, self,
+					 (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+					 (struct psd_cpu_arg){DNNL_ARG_TO, view, &out->value}, err);
+	if (!status && in->has_diff)
+		status = psd_cpu_op_copy(&copies->backward, self, (struct psd_cpu_arg){DNNL_ARG_FROM, view, &out->diff},
+					 (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, err);
+	return status;
+}
+
+static enum psd_status prepare_reshape(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	const dnnl_memory_desc_t view = psd_cpu_plain(psd_cpu_below(self, 0));
+
+	return prepare_copies(self, &view, err);
+}
+
+static enum psd_status prepare_permute(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	const unsigned *order = self->model->settings.permute.order;
+	const int axes[] = {0, (int)order[0], (int)order[1], (int)order[2]};
+	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
+	dnnl_memory_desc_t view;
+
+	if (dnnl_memory_desc_permute_axes(&view, &plain, axes))
+		return psd_cpu_fail(self, "permutation", dnnl_unimplemented, err);
+	return prepare_copies(self, &view, err);
+}
+
+#define KIND(name)                                                                                                     \
+	const struct psd_cpu_kind psd_cpu_##name = {prepare_##name, psd_cpu_forward, psd_cpu_backward,                 \
+						    .details_bytes = sizeof(struct psd_cpu_twins)}
+
+KIND(reshape);
+KIND(permute);
+
+/* ---- some of the channels ---- */
+
+struct slice {
+	struct psd_cpu_op whole_in, out, back, whole_out;
+	void *const *source, *const *share; /* slots of the whole input and its gradient */
+	uint64_t whole_bytes;
+};
+
+/* Where a slice begins inside of a block of channels it is cut from plain memory. */
+static enum psd_status prepare_slice(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct slice *slice = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = &self->own;
+	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
+	const dnnl_dims_t offsets = {0, self->model->settings.slice.first};
+	dnnl_memory_desc_t whole = in->desc, part;
+	enum psd_status status = psd_cpu_declare(self, &plain, err);
+
+	if (dnnl_memory_desc_init_submemory(&part, &whole, plain.dims, offsets)) {
+		whole = psd_cpu_plain(psd_cpu_below(self, 0));
+		if (dnnl_memory_desc_init_submemory(&part, &whole, plain.dims, offsets))
+			return psd_cpu_fail(self, "slice", dnnl_unimplemented, err);
+	}
+	slice->whole_bytes = dnnl_memory_desc_get_size(&whole);
+	if (!status)
+		status = psd_cpu_op_convert(&slice->whole_in, self,
+					    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, &whole,
+					    PSD_CPU_SCRATCH_SOURCE, &slice->source, err);
+	if (!status)
+		status = psd_cpu_op_copy(&slice->out, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &part, slice->source},
+					 (struct psd_cpu_arg){DNNL_ARG_TO, &out->desc, &out->value}, err);
+	if (status || !in->has_diff)
+		return status;
+	status = psd_cpu_op_deliver(&slice->whole_out, self, (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share},
+				    &whole, PSD_CPU_SCRATCH_SOURCE, &slice->share, err);
+	return status ? status
+		      : psd_cpu_op_copy(&slice->back, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff},
+					(struct psd_cpu_arg){DNNL_ARG_TO, &part, slice->share}, err);
+}
+
+static enum psd_status forward_slice(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct slice *slice = self->details;
+	struct psd_cpu_op *const ops[] = {&slice->whole_in, &slice->out};
+
+	return psd_cpu_op_run_all(ops, 2, self, err);
+}
+
+/* The channels that it leaves out get no gradient of it. */
+static enum psd_status backward_slice(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct slice *slice = self->details;
+	struct psd_cpu_op *const ops[] = {&slice->back, &slice->whole_out};
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	enum psd_status status;
+
+	psd_cpu_share_begin(self, in);
+	memset(*slice->share, 0, slice->whole_bytes);
+	status = psd_cpu_op_run_all(ops, 2, self, err);
+	return status ? status : psd_cpu_share_end(self, in, err);
+}
+
+const struct psd_cpu_kind psd_cpu_slice = {prepare_slice, forward_slice, backward_slice,
+					   .details_bytes = sizeof(struct slice)};

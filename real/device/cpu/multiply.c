@@ -1,0 +1,114 @@
+/* The product of two inputs; the second may be one value for each map. */
+#include "real/device/cpu/cpu.h"
+
+struct multiply {
+	struct psd_cpu_op factor_in, forward;			   /* the second input as the product wants it */
+	struct psd_cpu_op by_first, by_second, sum, by_second_out; /* gradients; of a map the sum */
+	void *const *factor;					   /* slots */
+	void *const *product, *const *share;
+};
+
+static enum psd_status make_product(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg left,
+				    struct psd_cpu_arg right, struct psd_cpu_arg to, struct psd_error *err)
+{
+	dnnl_binary_desc_t desc;
+	const dnnl_status_t failure = dnnl_binary_desc_init(&desc, dnnl_binary_mul, left.desc, right.desc, to.desc);
+
+	left.arg = DNNL_ARG_SRC_0;
+	right.arg = DNNL_ARG_SRC_1;
+	to.arg = DNNL_ARG_DST;
+	return psd_cpu_op_make(op, self, "product", failure, &desc, NULL, (const struct psd_cpu_arg[]){left, right, to},
+			       3, err);
+}
+
+static enum psd_status make_sum(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_arg from,
+				struct psd_cpu_arg to, struct psd_error *err)
+{
+	dnnl_reduction_desc_t desc;
+	const dnnl_status_t failure =
+		dnnl_reduction_desc_init(&desc, dnnl_reduction_sum, from.desc, to.desc, 0.0f, 0.0f);
+
+	from.arg = DNNL_ARG_SRC;
+	to.arg = DNNL_ARG_DST;
+	return psd_cpu_op_make(op, self, "sum", failure, &desc, NULL, (const struct psd_cpu_arg[]){from, to}, 2, err);
+}
+
+/* The product of the output's gradient and the first input, summed where the second input is one value. */
+static enum psd_status prepare_by_second(struct psd_cpu_layer *self, const dnnl_memory_desc_t *factor,
+					 struct psd_error *err)
+{
+	struct multiply *multiply = self->details;
+	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *second = psd_cpu_input(self, 1), *out = self->blob;
+	const bool is_summed = factor != &out->desc;
+	enum psd_status status = psd_cpu_op_deliver(&multiply->by_second_out, self,
+						    (struct psd_cpu_arg){DNNL_ARG_TO, &second->desc, &second->share},
+						    factor, PSD_CPU_SCRATCH_SOURCE, &multiply->share, err);
+
+	multiply->product =
+		is_summed ? psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_RESULT, out->bytes) : multiply->share;
+	if (!status)
+		status = make_product(&multiply->by_second, self, (struct psd_cpu_arg){0, &out->desc, &out->diff},
+				      (struct psd_cpu_arg){0, &first->desc, &first->value},
+				      (struct psd_cpu_arg){0, &out->desc, multiply->product}, err);
+	if (status || !is_summed)
+		return status;
+	return make_sum(&multiply->sum, self, (struct psd_cpu_arg){0, &out->desc, multiply->product},
+			(struct psd_cpu_arg){0, factor, multiply->share}, err);
+}
+
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct multiply *multiply = self->details;
+	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *second = psd_cpu_input(self, 1), *out = &self->own;
+	const struct psd_shape of_second = psd_cpu_below(self, 1)->model->shape;
+	const bool is_flat =
+		self->model->shape.height != of_second.height || self->model->shape.width != of_second.width;
+	const dnnl_memory_desc_t plain = psd_cpu_plain(psd_cpu_below(self, 1));
+	enum psd_status status = psd_cpu_declare(self, &first->desc, err);
+	const dnnl_memory_desc_t *factor = is_flat ? &plain : &out->desc;
+
+	if (!status)
+		status = psd_cpu_op_convert(&multiply->factor_in, self,
+					    (struct psd_cpu_arg){DNNL_ARG_FROM, &second->desc, &second->value}, factor,
+					    PSD_CPU_SCRATCH_SOURCE, &multiply->factor, err);
+	if (!status)
+		status = make_product(&multiply->forward, self, (struct psd_cpu_arg){0, &first->desc, &first->value},
+				      (struct psd_cpu_arg){0, factor, multiply->factor},
+				      (struct psd_cpu_arg){0, &out->desc, &out->value}, err);
+	if (!status && first->has_diff)
+		status = make_product(&multiply->by_first, self, (struct psd_cpu_arg){0, &out->desc, &out->diff},
+				      (struct psd_cpu_arg){0, factor, multiply->factor},
+				      (struct psd_cpu_arg){0, &first->desc, &first->share}, err);
+	if (!status && second->has_diff)
+		status = prepare_by_second(self, factor, err);
+	return status;
+}
+
+static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct multiply *multiply = self->details;
+	struct psd_cpu_op *const ops[] = {&multiply->factor_in, &multiply->forward};
+
+	return psd_cpu_op_run_all(ops, 2, self, err);
+}
+
+static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct multiply *multiply = self->details;
+	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *second = psd_cpu_input(self, 1);
+	struct psd_cpu_op *const by_second[] = {&multiply->by_second, &multiply->sum, &multiply->by_second_out};
+	enum psd_status status = PSD_OK;
+
+	if (first->has_diff) {
+		status = psd_cpu_op_run(&multiply->factor_in, self, err);
+		if (!status)
+			status = psd_cpu_op_share(&multiply->by_first, self, first, err);
+	}
+	if (status || !second->has_diff)
+		return status;
+	psd_cpu_share_begin(self, second);
+	status = psd_cpu_op_run_all(by_second, 3, self, err);
+	return status ? status : psd_cpu_share_end(self, second, err);
+}
+
+const struct psd_cpu_kind psd_cpu_multiply = {prepare, forward, backward, .details_bytes = sizeof(struct multiply)};
