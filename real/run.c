@@ -1,6 +1,7 @@
 /* The systems of a scenario, one after the other, on one cluster. */
 #include "real/run.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -391,6 +392,7 @@ static enum psd_status run_systems(struct command *command, struct psd_error *er
 
 static void remark(const struct command *command)
 {
+	const struct psd_place *snapshot = &command->scenario->train.snapshot_at;
 	struct psd_text text = {.bytes = NULL};
 
 	if (command->options->is_quiet || !speaks(command))
@@ -399,9 +401,26 @@ static void remark(const struct command *command)
 				  PSD_BY_ALL);
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
 		psd_console_say("psd-run: %.*s", (int)strcspn(line, "\n"), line);
+	if (snapshot->line)
+		psd_console_say("psd-run: %s:%u:%u: 'snapshot' is not heeded, psd-run writes none", snapshot->path,
+				snapshot->line, snapshot->column);
 	if (command->options->has_no_emulation)
 		psd_console_say("psd-run: no emulation: processes on loopback, links are as fast as the machine");
 	psd_text_release(&text);
+}
+
+/* Nobody trains on at rate 0. */
+static enum psd_status check_end(const struct command *command, struct psd_error *err)
+{
+	const struct psd_learning_rate *rate = &command->scenario->train.rate;
+	const uint32_t n_iterations = choose_iterations(command);
+
+	if (replay_of(command) || rate->policy != PSD_RATE_POLY || n_iterations <= rate->max_iterations)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = command->scenario->path},
+			     "the run has %" PRIu32 " iterations, 'poly' ends after %" PRIu64
+			     ": the rate is 0 from there on",
+			     n_iterations, rate->max_iterations);
 }
 
 /* A signal ends this process at once: the others hear of it by their connections. */
@@ -467,6 +486,9 @@ static enum psd_status prepare(struct command *command, struct psd_error *err)
 	command->rows = calloc(scenario->n_systems, sizeof(*command->rows));
 	if (!command->rows)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	status = check_end(command, err);
+	if (status)
+		return status;
 	remark(command);
 	return choose_ground(command, err);
 }

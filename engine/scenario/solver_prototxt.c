@@ -16,6 +16,7 @@ struct values {
 	uint64_t iterations; /* 0: not given */
 	uint64_t seed;
 	uint64_t passes;
+	uint64_t snapshot_iterations;
 	const char *regularization;
 };
 
@@ -58,7 +59,7 @@ static const struct psd_key fields[] = {
 	OTHER("display"),
 	OTHER("average_loss"),
 	OTHER("debug_info"),
-	OTHER("snapshot"),
+	{FIELD("snapshot", COUNT, snapshot_iterations), .highest = PSD_MAX_ITERATIONS},
 	OTHER("snapshot_prefix"),
 	OTHER("snapshot_diff"),
 	OTHER("snapshot_format"),
@@ -101,6 +102,10 @@ static enum psd_status read_fields(struct values *values, const struct psd_node 
 			status = psd_caffe_single(root, key->name, &field, err);
 	if (!status)
 		status = psd_schema_read(&reader, &(struct psd_key){.name = "solver", .section = &section}, root);
+	if (!status && values->snapshot_iterations) {
+		values->train.snapshot_at = psd_node_child(root, "snapshot")->key_at;
+		values->train.snapshot_at.path = values->train.solver_path; /* the document's does not last */
+	}
 	if (status || values->train.rate.policy != PSD_RATE_MULTISTEP)
 		return status;
 	return read_steps(&values->train.rate, root, err);

@@ -72,12 +72,13 @@ struct psd_train {
 	struct psd_learning_rate rate;
 	const char *solver_path; /* what optimiser and rate are to be taken from by psd_train_load_solver(); NULL: they
 				    are here */
-	uint64_t test_every_epochs; /* 0: never */
-	unsigned threads;	    /* of one worker */
-	unsigned streams;	    /* connections between two hosts, which share each large message */
-	bool is_deterministic;	    /* equal runs give equal bits */
-	uint64_t seed;		    /* the scenario's */
-	bool has_seed;		    /* the scenario names it, a solver cannot change it */
+	struct psd_place snapshot_at; /* where the solver asks for snapshots, which nobody writes; line 0: nowhere */
+	uint64_t test_every_epochs;   /* 0: never */
+	unsigned threads;	      /* of one worker */
+	unsigned streams;	      /* connections between two hosts, which share each large message */
+	bool is_deterministic;	      /* equal runs give equal bits */
+	uint64_t seed;		      /* the scenario's */
+	bool has_seed;		      /* the scenario names it, a solver cannot change it */
 };
 
 /* Completes train by its solver (solver.prototxt), if it has one: optimiser and rate, and where the scenario is silent

@@ -325,6 +325,20 @@ static float draw(uint64_t key, uint64_t element)
 	return (float)(int32_t)(psd_random_mix(key + element) >> 32) * 0x1p-31f;
 }
 
+/* Nearly normal, mean 0 and deviation 1: the sum of 12 numbers of 16 bits, each uniform within 1. Every machine has the
+ * same bits, unlike with log() and cos(). */
+static float draw_normal(uint64_t key, uint64_t element)
+{
+	int32_t sum = 0;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		const uint64_t bits = psd_random_mix(key + 3 * element + i);
+
+		sum += (int32_t)((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));
+	}
+	return (float)(sum - 6 * 0xffff) * 0x1p-16f;
+}
+
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 {
 	const struct psd_graph *graph = memory->plan->graph;
@@ -334,6 +348,9 @@ void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 		const uint64_t key = psd_random_key(seed, PSD_RANDOM_PARAMETER, t, 0);
 
 		for (uint64_t e = 0; e < tensor->elements; e++)
-			memory->parameters[t][e] = tensor->start_value + tensor->start_bound * draw(key, e);
+			memory->parameters[t][e] =
+				tensor->start_value + (tensor->start_deviation != 0
+							       ? tensor->start_deviation * draw_normal(key, e)
+							       : tensor->start_bound * draw(key, e));
 	}
 }

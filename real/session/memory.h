@@ -69,7 +69,7 @@ float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, u
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker);
 
-/* Starting values that depend on the seed alone: weights uniform within +-sqrt(3 / inputs), so that with outputs of the
+/* Starting values that depend on the seed alone. Where the model file has no filler: weights uniform within +-sqrt(3 / inputs), so that with outputs of the
  * inputs' size a classifier starts near its chance (Caffe's filler "xavier", after Glorot and Bengio 2010); biases
  * within +-sqrt(1 / inputs) (PyTorch's default); factors of normalisations 1, their shifts 0. */
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed);

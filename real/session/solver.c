@@ -57,6 +57,13 @@ struct psd_update psd_solver_update(const struct psd_train *train, uint64_t iter
 	};
 }
 
+struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor)
+{
+	update.rate *= tensor->rate_ratio;
+	update.weight_decay *= tensor->decay_ratio;
+	return update;
+}
+
 #define INLINE static inline __attribute__((always_inline)) /* so that the known trip count gets there */
 
 INLINE void apply_sgd(struct psd_update update, float *restrict weight, const float *restrict gradient,

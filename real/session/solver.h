@@ -1,10 +1,11 @@
 /* Stochastic gradient descent as Caffe does it: the learning rate of an iteration, and the update of a tensor or of any
- * part of one. All tensors are treated alike: graphs know no lr_mult and decay_mult, so biases decay too. */
+ * part of one. */
 #ifndef PSD_REAL_SOLVER_H
 #define PSD_REAL_SOLVER_H
 
 #include <stdint.h>
 
+#include "engine/model/graph.h"
 #include "engine/scenario/train.h"
 
 /* The learning rate of an iteration (from 0), by the policy's formula in engine/scenario/train.h, during warm-up times
@@ -21,6 +22,9 @@ struct psd_update {
 
 /* The update of an iteration. Pure, any thread. */
 struct psd_update psd_solver_update(const struct psd_train *train, uint64_t iteration);
+
+/* The same for one tensor, with its ratios. */
+struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor);
 
 /* One step of `elements` parameters, in place: with step = rate (gradient + weight_decay weight),
  *   history = momentum history + step

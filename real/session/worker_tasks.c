@@ -235,8 +235,9 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 		const uint64_t elements = worker->graph->tensors[t].elements;
+		const struct psd_update own = psd_solver_update_of(update, &worker->graph->tensors[t]);
 
-		psd_solver_apply(&update, worker->memory.parameters[t], gradients[t], history, elements);
+		psd_solver_apply(&own, worker->memory.parameters[t], gradients[t], history, elements);
 		history += elements;
 	}
 }
@@ -261,6 +262,23 @@ static unsigned find_parts(const struct psd_worker *worker, struct psd_task task
 	return n_parts;
 }
 
+/* Of the item's, the tensor that this parameter is of. */
+static const struct psd_tensor *tensor_at(const struct psd_worker *worker, unsigned item, const float *parameter)
+{
+	const struct psd_plan_item *subject = &worker->plan->items[item];
+	unsigned t = psd_plan_tensor(worker->plan, subject, 0);
+
+	for (unsigned n = 0; n < subject->n_tensors; n++) {
+		const float *first;
+
+		t = psd_plan_tensor(worker->plan, subject, n);
+		first = worker->memory.parameters[t];
+		if (parameter >= first && parameter < first + worker->graph->tensors[t].elements)
+			break;
+	}
+	return &worker->graph->tensors[t];
+}
+
 /* Sums and applies this shard's part tensor by tensor. */
 static void run_reduce(struct psd_worker *worker, struct psd_task task, const float **parts)
 {
@@ -277,8 +295,10 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, const fl
 	for (unsigned i = 0; i < n_pieces; i++) {
 		const unsigned n_parts = find_parts(worker, task, own[i].iov_base, offset, parts);
 		const uint64_t elements = weights[i].iov_len / sizeof(float);
+		const struct psd_update of_tensor =
+			psd_solver_update_of(update, tensor_at(worker, item, weights[i].iov_base));
 
-		psd_shard_reduce(&update, parts, n_parts, weights[i].iov_base, history + offset, elements);
+		psd_shard_reduce(&of_tensor, parts, n_parts, weights[i].iov_base, history + offset, elements);
 		offset += elements;
 	}
 	if (worker->memory.adds_arrivals) /* for a later iteration's; nobody sends them before this is applied */
