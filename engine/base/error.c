@@ -7,38 +7,18 @@
 
 #include "engine/base/text.h"
 
-/* Appends what fits; returns the new length, always below the room so that a later call stays inside. */
-static size_t append(char *text, size_t room, size_t length, const char *format, va_list values)
+/* "path:line:column: ", without what is unknown; returns its length, always below the room. */
+static size_t write_place(char *text, size_t room, struct psd_place at)
 {
-	const int written = vsnprintf(text + length, room - length, format, values);
+	int length = 0;
 
-	if (written < 0)
-		return length;
-	return (size_t)written < room - length ? length + (size_t)written : room - 1;
-}
-
-static __attribute__((format(printf, 4, 5))) size_t append_text(char *text, size_t room, size_t length,
-								const char *format, ...)
-{
-	va_list values;
-
-	va_start(values, format);
-	length = append(text, room, length, format, values);
-	va_end(values);
-	return length;
-}
-
-static size_t append_place(char *text, size_t room, struct psd_place at)
-{
-	size_t length = 0;
-
-	if (at.path)
-		length = append_text(text, room, length, "%s:", at.path);
-	if (at.path && at.line)
-		length = append_text(text, room, length, "%u:", at.line);
 	if (at.path && at.line && at.column)
-		length = append_text(text, room, length, "%u:", at.column);
-	return at.path ? append_text(text, room, length, " ") : length;
+		length = snprintf(text, room, "%s:%u:%u: ", at.path, at.line, at.column);
+	else if (at.path && at.line)
+		length = snprintf(text, room, "%s:%u: ", at.path, at.line);
+	else if (at.path)
+		length = snprintf(text, room, "%s: ", at.path);
+	return (size_t)length < room ? (size_t)length : room - 1;
 }
 
 enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, struct psd_place at, const char *format,
@@ -51,9 +31,9 @@ enum psd_status psd_error_set(struct psd_error *err, enum psd_status status, str
 		return status;
 	err->status = status;
 	err->text[0] = '\0';
-	length = append_place(err->text, sizeof(err->text), at);
+	length = write_place(err->text, sizeof(err->text), at);
 	va_start(values, format);
-	append(err->text, sizeof(err->text), length, format, values);
+	vsnprintf(err->text + length, sizeof(err->text) - length, format, values);
 	va_end(values);
 	psd_text_make_plain(err->text); /* one line, whatever file it quotes */
 	return status;

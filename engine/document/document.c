@@ -9,6 +9,7 @@
 
 #include "engine/base/arena.h"
 #include "engine/base/file.h"
+#include "engine/base/names.h"
 
 #define DEPTH_MAX 32
 #define NODES_MAX (1u << 20)
@@ -79,39 +80,19 @@ static enum psd_status parser_problem(const struct reader *reader)
 			     parser->problem ? parser->problem : "unknown problem");
 }
 
-static int compare_keys(const void *left, const void *right)
-{
-	const struct psd_node *a = *(const struct psd_node *const *)left;
-	const struct psd_node *b = *(const struct psd_node *const *)right;
-	const int order = strcmp(a->key, b->key);
-
-	if (order)
-		return order;
-	if (a->key_at.line != b->key_at.line)
-		return a->key_at.line < b->key_at.line ? -1 : 1;
-	return (a->key_at.column > b->key_at.column) - (a->key_at.column < b->key_at.column);
-}
-
 static enum psd_status check_duplicates(const struct reader *reader, const struct psd_node *mapping)
 {
+	struct psd_names lines = {.slots = NULL}; /* that keys are in */
 	enum psd_status status = PSD_OK;
-	const struct psd_node **sorted;
-	size_t n_keys = 0;
+	unsigned line;
 
-	if (mapping->n_children < 2)
-		return PSD_OK;
-	sorted = calloc(mapping->n_children, sizeof(const struct psd_node *));
-	if (!sorted)
-		return out_of_memory(reader);
-	for (const struct psd_node *child = mapping->first; child; child = child->next)
-		sorted[n_keys++] = child;
-	qsort(sorted, n_keys, sizeof(const struct psd_node *), compare_keys);
-	for (size_t i = 1; i < n_keys && !status; i++)
-		if (!strcmp(sorted[i - 1]->key, sorted[i]->key))
-			status = psd_error_set(reader->err, PSD_EINVAL, sorted[i]->key_at,
-					       "key '%.80s' is already in line %u", sorted[i]->key,
-					       sorted[i - 1]->key_at.line);
-	free(sorted);
+	for (const struct psd_node *child = mapping->first; child && !status; child = child->next)
+		if (psd_names_find(&lines, child->key, &line))
+			status = psd_error_set(reader->err, PSD_EINVAL, child->key_at,
+					       "key '%.80s' is already in line %u", child->key, line);
+		else if (!psd_names_put(&lines, child->key, child->key_at.line))
+			status = out_of_memory(reader);
+	psd_names_release(&lines);
 	return status;
 }
 

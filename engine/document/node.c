@@ -3,7 +3,6 @@
 #include "engine/document/document.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -182,33 +181,31 @@ enum psd_status psd_node_seconds(const struct psd_node *node, double *sec, struc
 	return PSD_OK;
 }
 
-/* "WHAT from 0 to 1", leaving out an infinite bound. */
-static enum psd_status refuse_real(const struct psd_node *node, struct psd_error *err, const char *what, double lowest,
-				   double highest)
+/* Of what the unit's reader takes, from lowest to highest. */
+static enum psd_status read_real(const struct psd_node *node, bool (*read)(const char *text, double *value),
+				 const char *what, double lowest, double highest, double *real, struct psd_error *err)
 {
 	char accepted[160];
+	double value;
 
-	if (isfinite(lowest) && isfinite(highest))
-		snprintf(accepted, sizeof(accepted), "%s from %.15g to %.15g", what, lowest, highest);
-	else if (isfinite(lowest))
-		snprintf(accepted, sizeof(accepted), "%s, %.15g or more", what, lowest);
-	else if (isfinite(highest))
-		snprintf(accepted, sizeof(accepted), "%s, %.15g or less", what, highest);
-	else
-		snprintf(accepted, sizeof(accepted), "%s", what);
+	if (node->kind == PSD_NODE_SCALAR && read(node->text, &value) && value >= lowest && value <= highest) {
+		*real = value;
+		return PSD_OK;
+	}
+	snprintf(accepted, sizeof(accepted), "%s from %.15g to %.15g", what, lowest, highest);
 	return refuse(node, err, accepted);
 }
 
 enum psd_status psd_node_ratio(const struct psd_node *node, double lowest, double highest, double *ratio,
 			       struct psd_error *err)
 {
-	double value;
+	return read_real(node, psd_units_read_ratio, psd_units_ratio_help, lowest, highest, ratio, err);
+}
 
-	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_ratio(node->text, &value) || value < lowest ||
-	    value > highest)
-		return refuse_real(node, err, psd_units_ratio_help, lowest, highest);
-	*ratio = value;
-	return PSD_OK;
+enum psd_status psd_node_number(const struct psd_node *node, double lowest, double highest, double *number,
+				struct psd_error *err)
+{
+	return read_real(node, psd_units_read_number, "a number", lowest, highest, number, err);
 }
 
 enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uint64_t highest, uint64_t *count,
@@ -222,23 +219,8 @@ enum psd_status psd_node_count(const struct psd_node *node, uint64_t lowest, uin
 		*count = value;
 		return PSD_OK;
 	}
-	if (highest == UINT64_MAX)
-		snprintf(accepted, sizeof(accepted), "a whole number, %" PRIu64 " or more", lowest);
-	else
-		snprintf(accepted, sizeof(accepted), "a whole number from %" PRIu64 " to %" PRIu64, lowest, highest);
+	snprintf(accepted, sizeof(accepted), "a whole number from %" PRIu64 " to %" PRIu64, lowest, highest);
 	return refuse(node, err, accepted);
-}
-
-enum psd_status psd_node_number(const struct psd_node *node, double lowest, double highest, double *number,
-				struct psd_error *err)
-{
-	double value;
-
-	if (node->kind != PSD_NODE_SCALAR || !psd_units_read_number(node->text, &value) || value < lowest ||
-	    value > highest)
-		return refuse_real(node, err, "a number", lowest, highest);
-	*number = value;
-	return PSD_OK;
 }
 
 enum psd_status psd_node_bool(const struct psd_node *node, bool *value, struct psd_error *err)

@@ -56,13 +56,10 @@ struct psd_host {
 	double copy_bps;      /* device to host and host to device, where the device has memory of its own */
 	double reduce_bps;    /* gradient bytes summed and applied by a server */
 	double update_bps;    /* gradient bytes applied by a worker, where the whole gradient is its own */
-	double transport_bps; /* what the stack moves in or out of one node, each direction; the link may be slower
-				 still */
-	double incast_ratio;  /* each node that sends to a receiver slows its transport: rate = transport / (1 + ratio *
-				 senders) */
+	double transport_bps; /* what the stack moves in or out of one node, each direction */
+	double incast_ratio;  /* each sending node slows its receiver: rate = transport / (1 + ratio * senders) */
 	double latency_sec;   /* what the two ends add to a message's way between nodes, beyond the network's latency */
-	double iteration_sec; /* per iteration, after synchronisation: joins, clocks, solver bookkeeping, reading data
-				 where layers wait for it */
+	double iteration_sec; /* of each iteration, after synchronisation */
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
 	unsigned n_collective_classes; /* 0: a ring step costs its latency only */
 };

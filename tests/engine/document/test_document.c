@@ -1,6 +1,5 @@
 /* YAML as a tree with places: what it holds, what it refuses, how each complaint reads. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,10 +223,8 @@ Test(document, typed_readers_say_what_is_accepted)
 	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a ratio such as 0.15 or 15% from 0 to 1");
 	cr_assert_eq(psd_node_count(v, 1, 39, &count, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a whole number from 1 to 39");
-	cr_assert_eq(psd_node_count(v, 41, UINT64_MAX, &count, &err), PSD_EINVAL);
-	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a whole number, 41 or more");
-	cr_assert_eq(psd_node_number(v, 41, INFINITY, &real, &err), PSD_EINVAL);
-	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a number, 41 or more");
+	cr_assert_eq(psd_node_number(v, 41, 50, &real, &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be a number from 41 to 50");
 	cr_assert_eq(psd_node_bool(v, &flag, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "a.yaml:1:4: 'v' is '40', must be true or false");
 	cr_assert_eq(psd_node_choice(v, names, &index, &err), PSD_EINVAL);
