@@ -28,6 +28,15 @@ function quoted(text)
 	return "'" text "'"
 }
 
+# Into least[name] and most[name]; what is empty is none.
+function widen(name, value)
+{
+	if (value != "" && (!(name in least) || value + 0 < least[name]))
+		least[name] = value + 0
+	if (value != "" && (!(name in most) || value + 0 > most[name]))
+		most[name] = value + 0
+}
+
 # Of value[1..n], which it sorts; the mean of the middle two where n is even.
 function median(value, n,    i, j, held)
 {
@@ -40,16 +49,16 @@ function median(value, n,    i, j, held)
 	return n % 2 ? value[(n + 1) / 2] : (value[n / 2] + value[n / 2 + 1]) / 2
 }
 
-# A title with the bandwidth of the points, or the least and the most of them, for the one that it names: --set changes the points, not the title.
-function title_at(title, least, most,    bandwidth, named)
+# A title with the bandwidths that "bps" was widened to for the one that it names: --set changes those of the points, not the title.
+function title_at(title,    bandwidth, named)
 {
-	if (least == "")
+	if (!("bps" in least))
 		return title
-	bandwidth = short_bandwidth(least) (least == most ? "" : " to " short_bandwidth(most))
+	bandwidth = short_bandwidth(least["bps"]) (least["bps"] == most["bps"] ? "" : " to " short_bandwidth(most["bps"]))
 	if (!match(title, /[0-9.]+ ?[GM](bit\/s|b\/s|bps|bE)/))
 		return title ", " bandwidth
 	named = substr(title, RSTART, RLENGTH)
-	if (least == most && named * (named ~ /G/ ? 1e9 : 1e6) == least)
+	if (least["bps"] == most["bps"] && named * (named ~ /G/ ? 1e9 : 1e6) == least["bps"])
 		return title
 	return substr(title, 1, RSTART - 1) bandwidth substr(title, RSTART + RLENGTH)
 }

@@ -6,20 +6,20 @@
 # ---- reading ----
 
 # The number in a column; between the ends no quotient, sum or axis overflows.
-function number_in(name, least,    text)
+function number_in(name, lowest,    text)
 {
 	text = field[at[name]]
-	if (!is_number(text) || text + 0 < least || text + 0 > 1e15)
-		complain("'" name "' is '" text "', must be a number from " least " to 1e15")
+	if (!is_number(text) || text + 0 < lowest || text + 0 > 1e15)
+		complain("'" name "' is '" text "', must be a number from " lowest " to 1e15")
 	return text + 0
 }
 
 # As text, since all digits count: up to 15 of them.
-function whole_in(name, least,    text)
+function whole_in(name, lowest,    text)
 {
 	text = field[at[name]]
-	if (text !~ /^[0-9]+$/ || length(text) > 15 || text + 0 < least)
-		complain("'" name "' is '" text "', must be a whole number of " least " or more")
+	if (text !~ /^[0-9]+$/ || length(text) > 15 || text + 0 < lowest)
+		complain("'" name "' is '" text "', must be a whole number of " lowest " or more")
 	return text + 0
 }
 

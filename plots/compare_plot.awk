@@ -19,32 +19,14 @@ function second_tics(low, high,    tics, decade, mantissa, mantissas, i, n)
 	return tics
 }
 
-function widen_to(seconds)
-{
-	if (sec_low == "" || seconds < sec_low)
-		sec_low = seconds
-	if (seconds > sec_high)
-		sec_high = seconds
-}
-
-function note_error(ratio)
-{
-	if (absolute(ratio) > error_high)
-		error_high = absolute(ratio)
-}
-
 function add_to_plot(p,    state, s)
 {
-	if (point_bps[p] != "" && (least_bps == "" || point_bps[p] < least_bps))
-		least_bps = point_bps[p]
-	if (point_bps[p] > most_bps)
-		most_bps = point_bps[p]
+	widen("bps", point_bps[p])
 	if (!(point_system[p] in system_number)) {
 		system_number[point_system[p]] = ++n_systems
+		widen("name", width_of(point_system[p]))
 		printf "name[%d] = %s\n", n_systems, quoted(printable(point_system[p])) > series_file
 		list["systems"] = list["systems"] " " n_systems
-		if (width_of(point_system[p]) > longest_name)
-			longest_name = width_of(point_system[p])
 	}
 	s = system_number[point_system[p]]
 	state = state_of(p)
@@ -56,14 +38,14 @@ function add_to_plot(p,    state, s)
 		list[state] = list[state] " " s
 		list["drawn"] = list["drawn"] " " state "-" s
 	}
-	widen_to(least_sec[p])
-	widen_to(most_sec[p])
-	widen_to(point_figure[ITERATION, p])
-	note_error(point_error[p])
+	widen("sec", least_sec[p])
+	widen("sec", most_sec[p])
+	widen("sec", point_figure[ITERATION, p])
+	widen("error", absolute(point_error[p]))
 	if (state == "noisy")
 		return # its whiskers would leave no room for the others
-	note_error(1 / most_ratio[p] - 1)
-	note_error(1 / least_ratio[p] - 1)
+	widen("error", absolute(1 / most_ratio[p] - 1))
+	widen("error", absolute(1 / least_ratio[p] - 1))
 }
 
 END {
@@ -71,19 +53,19 @@ END {
 		exit 2
 	series_file = work "/series.gp"
 	settings = work "/settings.gp"
-	longest_name = length("predicted = measured")
-	error_high = 1.6 * bar_ratio
+	widen("name", length("predicted = measured"))
+	widen("error", 1.6 * bar_ratio)
 	printf "array name[%d]\n", n_measured > series_file
 	for (i = 1; i <= n_measured; i++)
 		add_to_plot(measured_point[i])
-	sec_low /= 1.25
-	sec_high *= 1.25
+	sec_low = least["sec"] / 1.25
+	sec_high = most["sec"] * 1.25
 	page_title = ENVIRON["PSD_PLOT_TITLE"]
 	if (page_title == "")
-		page_title = n_titles == 1 ? title_at(printable(shown_title[1]), least_bps, most_bps) : "Predicted against measured"
-	printf "plot_title = %s\nn_systems = %d\nlongest_name = %d\n", quoted(page_title), n_systems, longest_name > settings
+		page_title = n_titles == 1 ? title_at(printable(shown_title[1])) : "Predicted against measured"
+	printf "plot_title = %s\nn_systems = %d\nlongest_name = %d\n", quoted(page_title), n_systems, most["name"] > settings
 	printf "systems = '%s'\ndrawn = '%s'\n", list["systems"], list["drawn"] > settings
 	printf "counted = '%s'\ncalibrated = '%s'\nnoisy = '%s'\n", list["counted"], list["calibrated"], list["noisy"] > settings
 	printf "sec_low = %.9g\nsec_high = %.9g\nsec_tics = \"%s\"\n", sec_low, sec_high, second_tics(sec_low, sec_high) > settings
-	printf "bar_ratio = %.9g\nerror_high = %.9g\n", bar_ratio, 112 * error_high > settings
+	printf "bar_ratio = %.9g\nerror_high = %.9g\n", bar_ratio, 112 * most["error"] > settings
 }

@@ -48,17 +48,13 @@ function width_of(text)
 
 # ---- the table ----
 
-function add_column(group, head, is_left)
+# The next cell of a point's row; its column is described alike by each.
+function put(p, group, head, is_left, text)
 {
-	n_table_columns++
-	column_group[n_table_columns] = group
+	column_group[++n_table_columns] = group
 	column_head[n_table_columns] = head
 	column_is_left[n_table_columns] = is_left
-}
-
-function set_cell(p, text)
-{
-	cell[p, ++n_cells] = text
+	cell[p, n_table_columns] = text
 }
 
 function bytes_text(p)
@@ -68,24 +64,26 @@ function bytes_text(p)
 	return "sent " signed_percent(figure_error[SENT, p]) ", received " signed_percent(figure_error[RECEIVED, p])
 }
 
-function fill_cells(p,    f)
+function fill_cells(p,    f, group)
 {
-	n_cells = 0
-	set_cell(p, printable(point_system[p]))
-	set_cell(p, point_nodes[p])
-	set_cell(p, point_workers[p])
-	set_cell(p, short_bandwidth(point_bps[p]))
+	n_table_columns = 0
+	put(p, "", "system", 1, printable(point_system[p]))
+	put(p, "", "nodes", 0, point_nodes[p])
+	put(p, "", "workers", 0, point_workers[p])
+	put(p, "", "bandwidth", 0, short_bandwidth(point_bps[p]))
 	for (f = 1; f <= n_seconds; f++) {
-		set_cell(p, four_digits(point_figure[f, p]))
-		set_cell(p, four_digits(measured_figure[f, p]))
-		set_cell(p, signed_percent(figure_error[f, p]))
+		group = f == ITERATION ? "iteration" : f == 2 ? "compute" : "exposed communication"
+		put(p, group, "predicted s", 0, four_digits(point_figure[f, p]))
+		put(p, group, "measured s", 0, four_digits(measured_figure[f, p]))
+		put(p, group, "error", 0, signed_percent(figure_error[f, p]))
+		error_figure[n_table_columns] = f
 		if (f == ITERATION) {
-			set_cell(p, n_runs[p])
-			set_cell(p, percent(point_spread[p]))
+			put(p, group, "runs", 0, n_runs[p])
+			put(p, group, "spread", 0, percent(point_spread[p]))
 		}
 	}
-	set_cell(p, bytes_text(p))
-	set_cell(p, point_marks[p])
+	put(p, "", "bytes", 1, bytes_text(p))
+	put(p, "", "marks", 1, point_marks[p])
 }
 
 function padded(text, width, is_left,    blanks)
@@ -256,23 +254,6 @@ function write_csv(    i, f, head)
 END {
 	if (has_failed)
 		exit 2
-	add_column("", "system", 1)
-	add_column("", "nodes", 0)
-	add_column("", "workers", 0)
-	add_column("", "bandwidth", 0)
-	split("iteration,compute,exposed communication", group_name, ",")
-	for (f = 1; f <= n_seconds; f++) {
-		add_column(group_name[f], "predicted s", 0)
-		add_column(group_name[f], "measured s", 0)
-		add_column(group_name[f], "error", 0)
-		error_figure[n_table_columns] = f
-		if (f == ITERATION) {
-			add_column(group_name[f], "runs", 0)
-			add_column(group_name[f], "spread", 0)
-		}
-	}
-	add_column("", "bytes", 1)
-	add_column("", "marks", 1)
 	for (i = 1; i <= n_measured; i++)
 		fill_cells(measured_point[i])
 	summarise()

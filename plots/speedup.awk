@@ -10,14 +10,6 @@ function remember(list, text)
 	return seen[list, text]
 }
 
-function note_speedup(value)
-{
-	if (speedup_max == "" || value + 0 > speedup_max)
-		speedup_max = value + 0
-	if (speedup_min == "" || value + 0 < speedup_min)
-		speedup_min = value + 0
-}
-
 BEGIN {
 	# Okabe and Ito's palette, told apart by colour-blind readers; dark ones first.
 	n_colours = split("#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C510A", palette, " ")
@@ -54,17 +46,10 @@ FNR == 1 {
 	row_published[n_rows] = published
 	row_scenario[n_rows] = remember("scenario", field[at["scenario"]])
 	row_system[n_rows] = remember("system", field[at["system"]])
-	note_speedup(speedup)
-	if (published != "")
-		note_speedup(published)
-	if (bandwidth != "" && (least_bps == "" || bandwidth + 0 < least_bps))
-		least_bps = bandwidth + 0
-	if (bandwidth + 0 > most_bps)
-		most_bps = bandwidth + 0
-	if (workers_min == "" || workers + 0 < workers_min)
-		workers_min = workers + 0
-	if (workers_max == "" || workers + 0 > workers_max)
-		workers_max = workers + 0
+	widen("speedup", speedup)
+	widen("speedup", published)
+	widen("bps", bandwidth)
+	widen("workers", workers)
 	# What was executed stands beside the predictions as published values do: it is no variant of them.
 	if (field[at["executor"]] ~ /^real-/) {
 		system_number = row_system[n_rows]
@@ -157,6 +142,8 @@ END {
 	printf "n_executed = %d\n", n_executed > settings
 
 	# A tic at every power of two, and at the ends when they are none.
+	workers_min = least["workers"]
+	workers_max = most["workers"]
 	tics = workers_min
 	for (power = 1; power < workers_max; power *= 2)
 		if (power > workers_min * 1.3 && power * 1.3 < workers_max)
@@ -164,8 +151,8 @@ END {
 	if (workers_max > workers_min)
 		tics = tics "," workers_max
 
-	title = count["scenario"] == 1 ? title_at(item["scenario", 1], least_bps, most_bps) : "Speedup"
+	title = count["scenario"] == 1 ? title_at(item["scenario", 1]) : "Speedup"
 	settings = work "/settings.gp"
 	printf "plot_title = %s\nworkers_min = %d.0\nworkers_max = %d.0\n", quoted(title), workers_min, workers_max > settings
-	printf "speedup_min = %.9g * 1.0\nspeedup_max = %.9g * 1.0\nworkers_tics = \"%s\"\n", speedup_min, speedup_max, tics > settings
+	printf "speedup_min = %.9g * 1.0\nspeedup_max = %.9g * 1.0\nworkers_tics = \"%s\"\n", least["speedup"], most["speedup"], tics > settings
 }

@@ -131,7 +131,7 @@ END {
 	printf "'\nhas_names = %d\nn_rows = %.1f\n", has_names + 0, n_rows > settings
 	printf "first_ms = %.6f\nlast_ms = %.6f\n", iteration == "" ? first_ms : 0, iteration == "" ? last_ms : span_ms > settings
 	print "set ytics (" tics ")" > settings
-	title = title_at(scenario, traced_bps, traced_bps) ": " system_name
+	title = title_at(scenario) ": " system_name
 	if (iteration != "")
 		title = title ", iteration " iteration
 	if (executor != "")

@@ -35,8 +35,8 @@ NR == 1 {
 	nodes = number_of($0, "nodes")
 	traced_workers = number_of($0, "workers")
 	traced_bps = number_of($0, "bandwidth_bps")
-	if (traced_bps == 0)
-		traced_bps = "" # links are what they are
+	if (traced_bps > 0) # links that are what they are have none
+		widen("bps", traced_bps)
 	if (length(scenario) > 1000 || length(system_name) > 1000) # awk's buffers end at some length
 		complain("'scenario' or 'system' is longer than 1000 bytes")
 	n_categories = split(text_of($0, "kinds"), category, " ")
