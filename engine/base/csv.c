@@ -1,7 +1,6 @@
 /* The reader of hand-kept tables. Splits in place. */
 #include "engine/base/csv.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

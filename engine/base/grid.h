@@ -3,7 +3,6 @@
 #define PSD_GRID_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "engine/base/text.h"
 

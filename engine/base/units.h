@@ -5,7 +5,6 @@
 #define PSD_UNITS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Each reads the whole of text; returns false and leaves *out alone when text is not such a quantity, is negative, is

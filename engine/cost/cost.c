@@ -1,7 +1,6 @@
 /* Seconds and published rules, each formula beside its source. Keeps no state. */
 #include "engine/cost/cost.h"
 
-#include <assert.h>
 #include <math.h>
 
 uint64_t psd_subject_factors(const struct psd_subject *subject)

@@ -4,7 +4,6 @@
 #define PSD_COSTS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "engine/base/error.h"
 #include "engine/model/graph.h"

@@ -5,7 +5,6 @@
 #define PSD_FLUID_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct psd_fluid_flow {
 	unsigned from, to;	   /* classes */

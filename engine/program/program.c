@@ -2,7 +2,6 @@
  * it. */
 #include "engine/program/program_builder.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "engine/base/grow.h"

@@ -1,7 +1,6 @@
 /* What links carry: a message at a time between a worker and a server of its own, then many and from many. The first
  * iterations do not count: first touches of memory, windows of TCP. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "engine/base/units.h"
 #include "real/calibrate/calibrate_parts.h"

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "engine/base/units.h"
-#include "engine/cost/cost.h"
 #include "real/cluster/link.h"
 #include "real/cluster/namespaces.h"
 

@@ -4,7 +4,6 @@
  * records have two labels. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "real/data/data_parts.h"

@@ -25,7 +25,6 @@
 #ifndef PSD_REAL_PACK_FORMAT_H
 #define PSD_REAL_PACK_FORMAT_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "engine/base/error.h"

@@ -2,7 +2,6 @@
 #include "real/session/solver.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 /* GCC does not fuse under -std=c11; Clang would where the processor can. */
 #ifdef __clang__

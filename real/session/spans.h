@@ -4,7 +4,6 @@
 #ifndef PSD_REAL_SPANS_H
 #define PSD_REAL_SPANS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 

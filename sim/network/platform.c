@@ -4,8 +4,6 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "engine/scenario/scenario.h"

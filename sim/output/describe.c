@@ -1,7 +1,6 @@
 /* The layer table of a graph. Column widths come from the graph, so that long names and large counts stay aligned. */
 #include "sim/output/describe.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/base/units.h"

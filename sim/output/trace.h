@@ -2,7 +2,6 @@
 #ifndef PSD_SIM_TRACE_H
 #define PSD_SIM_TRACE_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "engine/base/error.h"

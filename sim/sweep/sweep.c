@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/base/units.h"
 #include "engine/estimate/estimate.h"
