@@ -61,7 +61,8 @@ static bool is_continuation(unsigned char byte)
 	return (byte & 0xc0) == 0x80;
 }
 
-unsigned psd_text_sequence_bytes(const char *string)
+/* Of the UTF-8 sequence at string, or 0 when there is none (also for overlong forms, surrogates, beyond U+10FFFF). */
+static unsigned sequence_bytes(const char *string)
 {
 	const unsigned char *bytes = (const unsigned char *)string;
 	unsigned n_bytes, lowest_second = 0x80, highest_second = 0xbf;
@@ -93,13 +94,13 @@ unsigned psd_text_plain_bytes(const char *string)
 	const unsigned char first = (unsigned char)string[0], second = first ? (unsigned char)string[1] : 0;
 	const bool is_control = first < 0x20 || first == 0x7f || (first == 0xc2 && second < 0xa0); /* C0, delete, C1 */
 
-	return is_control ? 0 : psd_text_sequence_bytes(string);
+	return is_control ? 0 : sequence_bytes(string);
 }
 
 unsigned psd_text_next_json(const char **string, char piece[PSD_TEXT_PIECE])
 {
 	const char *at = *string;
-	const unsigned n_bytes = psd_text_sequence_bytes(at);
+	const unsigned n_bytes = sequence_bytes(at);
 	const unsigned char first = (unsigned char)*at;
 	unsigned length = n_bytes;
 

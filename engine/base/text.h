@@ -31,10 +31,7 @@ void psd_text_release(struct psd_text *text);
 enum { PSD_TEXT_PIECE = 8 };
 unsigned psd_text_next_json(const char **string, char piece[PSD_TEXT_PIECE]);
 
-/* Bytes of the UTF-8 sequence at string, or 0 when there is none (also for overlong forms, surrogates and beyond
- * U+10FFFF). */
-unsigned psd_text_sequence_bytes(const char *string);
-/* The same, and 0 for a control character, too: for what a terminal may act upon. */
+/* Bytes of the UTF-8 sequence at string, or 0 when there is none or one that a terminal may act upon. */
 unsigned psd_text_plain_bytes(const char *string);
 /* Puts '?' for each byte that is of no such sequence, so that whatever file or name is printed, it drives no terminal.
  */

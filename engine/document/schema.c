@@ -42,7 +42,8 @@ static enum psd_status read_fallback(void *value, const struct psd_key *key)
 	return psd_value_read(value, &node, key, NULL);
 }
 
-void psd_schema_set_defaults(void *base, const struct psd_section *section)
+/* Of a section and of those in it. */
+static void set_defaults(void *base, const struct psd_section *section)
 {
 	const struct psd_key *key;
 
@@ -50,7 +51,7 @@ void psd_schema_set_defaults(void *base, const struct psd_section *section)
 		void *value = (char *)base + key->offset;
 
 		if (key->type == PSD_KEY_SECTION && !key->most_entries)
-			psd_schema_set_defaults(value, key->section);
+			set_defaults(value, key->section);
 		else if (key->fallback && read_fallback(value, key))
 			assert(!"a default that its own row refuses");
 	}
@@ -213,7 +214,9 @@ static enum psd_status out_of_memory(struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 }
 
-enum psd_status psd_schema_join(const struct psd_schema_reader *reader, const char *relative, const char **path)
+/* A path as it stands in the file, as one that holds from the working directory. In the arena; a file there is noted as
+ * an input. */
+static enum psd_status join(const struct psd_schema_reader *reader, const char *relative, const char **path)
 {
 	const char *slash = strrchr(reader->path, '/');
 	const size_t folder_length = slash && relative[0] != '/' ? (size_t)(slash - reader->path) + 1 : 0;
@@ -248,7 +251,7 @@ static enum psd_status read_plain(const struct psd_schema_reader *reader, void *
 	status = psd_value_read(value, node, key, reader->err);
 	if (status || key->type != PSD_KEY_PATH)
 		return status;
-	return psd_schema_join(reader, *(const char **)value, value);
+	return join(reader, *(const char **)value, value);
 }
 
 static enum psd_status read_entry(const struct psd_schema_reader *reader, void *base, void *entry,
@@ -257,7 +260,7 @@ static enum psd_status read_entry(const struct psd_schema_reader *reader, void *
 	if (key->type != PSD_KEY_SECTION)
 		return read_plain(reader, base, entry, key, node);
 	memset(entry, 0, key->entry_bytes);
-	psd_schema_set_defaults(entry, key->section);
+	set_defaults(entry, key->section);
 	if (key->section->prepare)
 		key->section->prepare(reader, entry, node);
 	return read_section(reader, entry, key->section, key->name, node);
@@ -356,6 +359,6 @@ static enum psd_status read_section(const struct psd_schema_reader *reader, void
 enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const struct psd_key *root,
 				const struct psd_node *mapping)
 {
-	psd_schema_set_defaults(reader->base, root->section);
+	set_defaults(reader->base, root->section);
 	return read_section(reader, reader->base, root->section, root->name, mapping);
 }

@@ -89,17 +89,11 @@ const struct psd_key *psd_section_key(const struct psd_section *section, unsigne
  */
 const struct psd_key *psd_section_find(const struct psd_section *section, const char *path, size_t *offset);
 
-/* Defaults of a section and of those in it. */
-void psd_schema_set_defaults(void *base, const struct psd_section *section);
 /* Reads mapping by root's section into the struct reader->base, in the order of the rows; values whose keys are absent
  * keep their defaults, which it sets. PSD_EINVAL with the place, PSD_ENOMEM; the struct may then be half filled. Texts
  * are borrowed from the document, or in the arena. */
 enum psd_status psd_schema_read(const struct psd_schema_reader *reader, const struct psd_key *root,
 				const struct psd_node *mapping) PSD_MUST_CHECK;
-/* A path as it stands in the file, as one that holds from the working directory. In the arena; a file there is noted as
- * an input. */
-enum psd_status psd_schema_join(const struct psd_schema_reader *reader, const char *relative,
-				const char **path) PSD_MUST_CHECK;
 
 /* Whether the row's value says something in the struct at base: it is there, and another key lets it have an effect. */
 bool psd_schema_is_said(const void *base, const struct psd_section *section, const struct psd_key *key);

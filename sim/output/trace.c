@@ -10,35 +10,23 @@
 
 /* ---- the format ---- */
 
-static void write_text(struct psd_trace_writer *writer)
+struct writer {
+	FILE *out;
+	struct psd_text text; /* of one event */
+};
+
+static void write_text(struct writer *writer)
 {
 	fwrite(writer->text.bytes, 1, writer->text.length, writer->out);
 	psd_text_clear(&writer->text);
 }
 
-void psd_trace_begin(struct psd_trace_writer *writer, FILE *out, const struct psd_case *traced)
+static void write_span(void *context, const struct psd_program *program, const struct psd_span *span)
 {
-	*writer = (struct psd_trace_writer){.out = out};
-	psd_trace_add_head(&writer->text, traced, psd_sim_executor(traced->matter->scenario, false));
-	write_text(writer);
-}
-
-void psd_trace_span(void *context, const struct psd_program *program, const struct psd_span *span)
-{
-	struct psd_trace_writer *writer = context;
+	struct writer *writer = context;
 
 	psd_trace_add_span(&writer->text, program, span);
 	write_text(writer);
-}
-
-enum psd_status psd_trace_end(struct psd_trace_writer *writer, struct psd_error *err)
-{
-	const bool is_complete = !writer->text.is_out_of_memory;
-
-	psd_trace_add_end(&writer->text);
-	write_text(writer);
-	psd_text_release(&writer->text);
-	return is_complete ? PSD_OK : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a trace");
 }
 
 /* ---- the run ---- */
@@ -53,20 +41,21 @@ struct traced_run {
 static enum psd_status trace_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct traced_run *run = context;
-	struct psd_trace_writer writer;
-	struct psd_error end_err;
+	struct writer writer = {.out = run->out};
 	struct psd_case made;
 	enum psd_status status = psd_case_make(&made, run->matter, run->system, run->point, err);
 
 	(void)job;
 	if (status)
 		return status;
-	psd_trace_begin(&writer, run->out, &made);
-	status = psd_simulate(&made, psd_trace_span, &writer, outcome, err);
-	if (psd_trace_end(&writer, &end_err) && !status) {
-		*err = end_err;
-		status = end_err.status;
-	}
+	psd_trace_add_head(&writer.text, &made, psd_sim_executor(run->matter->scenario, false));
+	write_text(&writer);
+	status = psd_simulate(&made, write_span, &writer, outcome, err);
+	psd_trace_add_end(&writer.text);
+	write_text(&writer);
+	if (!status && writer.text.is_out_of_memory)
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a trace");
+	psd_text_release(&writer.text);
 	psd_case_release(&made);
 	if (!status && (fflush(run->out) || ferror(run->out)))
 		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot write the trace: %s", strerror(errno));

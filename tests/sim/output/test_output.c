@@ -697,10 +697,9 @@ static uint32_t find_op(const struct psd_program *program, enum psd_op_kind kind
 Test(output, trace_is_json_with_one_event_a_line)
 {
 	struct fixture fixture;
-	struct memory memory;
 	struct psd_case made;
 	struct psd_error err;
-	struct psd_trace_writer writer;
+	struct psd_text text = {.bytes = NULL};
 
 	make_fixture(&fixture);
 	cr_assert_eq(psd_case_make(&made, &fixture.matter, &fixture.scenario.systems[0],
@@ -715,18 +714,17 @@ Test(output, trace_is_json_with_one_event_a_line)
 		{.host = 4, .task = {1, send}, .is_arrival = true, .start_sec = 0.25, .end_sec = 1.5},
 	};
 
-	open_memory(&memory);
-	psd_trace_begin(&writer, memory.out, &made);
+	psd_trace_add_head(&text, &made, psd_sim_executor(&fixture.scenario, false));
 	for (unsigned i = 0; i < 3; i++)
-		psd_trace_span(&writer, &made.program, &spans[i]);
-	cr_assert_eq(psd_trace_end(&writer, &err), PSD_OK);
-	text_of(&memory);
-	cr_expect(is_json(memory.text), "%s", memory.text);
+		psd_trace_add_span(&text, &made.program, &spans[i]);
+	psd_trace_add_end(&text);
+	cr_assert_not(text.is_out_of_memory);
+	cr_expect(is_json(text.bytes), "%s", text.bytes);
 
 	/* 4 workers and 1 server: a name each for the process and its 6 rows; then the spans; the head and the end */
 	unsigned n_lines = 0;
 
-	for (const char *c = memory.text; *c; c++)
+	for (const char *c = text.bytes; *c; c++)
 		n_lines += *c == '\n';
 	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 1);
 	static const char head[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
@@ -735,21 +733,20 @@ Test(output, trace_is_json_with_one_event_a_line)
 				   "\"kinds\":\"forward backward copy send "
 				   "receive reduce rebuild apply collective barrier\"},\"traceEvents\":[\n";
 
-	cr_expect_eq(strncmp(memory.text, head, strlen(head)), 0, "%s", memory.text);
+	cr_expect_eq(strncmp(text.bytes, head, strlen(head)), 0, "%s", text.bytes);
 	cr_expect_not_null(strstr(
-		memory.text, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":4,\"args\":{\"name\":\"server 0\"}},\n"));
+		text.bytes, "{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":4,\"args\":{\"name\":\"server 0\"}},\n"));
 	cr_expect_not_null(
-		strstr(memory.text,
+		strstr(text.bytes,
 		       "{\"name\":\"forward fc1\",\"cat\":\"forward\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":0.000,"
 		       "\"dur\":250000.000,\"args\":{\"iteration\":0,\"bytes\":0}},\n"));
+	cr_expect_not_null(strstr(
+		text.bytes, "\"cat\":\"send\",\"ph\":\"X\",\"pid\":1,\"tid\":5,\"ts\":250000.000,\"dur\":750000.400,"));
 	cr_expect_not_null(
-		strstr(memory.text,
-		       "\"cat\":\"send\",\"ph\":\"X\",\"pid\":1,\"tid\":5,\"ts\":250000.000,\"dur\":750000.400,"));
-	cr_expect_not_null(
-		strstr(memory.text,
+		strstr(text.bytes,
 		       "\"cat\":\"receive\",\"ph\":\"X\",\"pid\":4,\"tid\":6,\"ts\":250000.000,\"dur\":1250000.000,"));
-	cr_expect_not_null(strstr(memory.text, "}}\n]}\n"));
-	free(memory.text);
+	cr_expect_not_null(strstr(text.bytes, "}}\n]}\n"));
+	psd_text_release(&text);
 	psd_case_release(&made);
 	release_fixture(&fixture);
 }
