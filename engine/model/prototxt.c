@@ -252,8 +252,7 @@ static enum psd_status add_top_level_input(struct loader *loader, const struct p
 		status = psd_caffe_read_dims(root, "input_dim", dims, &n_dims, loader->err);
 	if (!status && !shape && n_dims < 4)
 		status = psd_error_set(loader->err, PSD_EINVAL, input->at,
-				       "input '%.80s' has no size, give input_dim four times or "
-				       "input_shape { dim }",
+				       "input '%.80s' has no size, give input_dim four times or input_shape { dim }",
 				       spec.name);
 	if (!status && !shape)
 		spec.settings.shape = (struct psd_shape){dims[1], dims[2], dims[3]};

@@ -9,10 +9,10 @@ static enum psd_status shape_from_dims(const uint32_t dims[], unsigned n_dims, c
 				       struct psd_shape *shape, struct psd_error *err)
 {
 	if (n_dims != 2 && n_dims != 4)
-		return psd_error_set(err, PSD_EINVAL, at->at,
-				     "a shape of %u dimensions, must be 2 (batch, channels) or 4 (batch, "
-				     "channels, height, width)",
-				     n_dims);
+		return psd_error_set(
+			err, PSD_EINVAL, at->at,
+			"a shape of %u dimensions, must be 2 (batch, channels) or 4 (batch, channels, height, width)",
+			n_dims);
 	*shape = (struct psd_shape){dims[1], n_dims == 4 ? dims[2] : 1, n_dims == 4 ? dims[3] : 1};
 	return PSD_OK;
 }
@@ -178,7 +178,6 @@ enum psd_status psd_caffe_read_input_size(const struct psd_node *layer, const st
 		return status;
 	return psd_error_set(err, PSD_EINVAL, layer->at,
 			     "layer '%.80s' (%s) does not say how large its images are, give transform_param { "
-			     "crop_size } or use an "
-			     "Input layer with input_param { shape }",
+			     "crop_size } or use an Input layer with input_param { shape }",
 			     spec->name, type->name);
 }

@@ -67,8 +67,7 @@ static const struct column {
 	[SYSTEM] = {"system", "", "system", SHOW_TEXT, TEXT, AT(system_name), 0, "", "its name in the scenario"},
 	[EXECUTOR] = {"executor", "", "", SHOW_TEXT, TEXT, AT(executor), 0, "",
 		      "`sim-flow`, `sim-message` or `estimate`; `real-cpu` or `real-replay` where it was carried out, "
-		      "`-paced` "
-		      "behind it where processes on loopback kept to the links' rates themselves"},
+		      "`-paced` behind it where processes on loopback kept to the links' rates themselves"},
 	[NODES] = {"nodes", "", "nodes", SHOW_COUNT, COUNT, AT(point.nodes), 0, "", "with workers on them"},
 	[WORKERS] = {"workers", "", "workers", SHOW_COUNT, COUNT, AT(point.workers), 0, "", "on all nodes together"},
 	[BANDWIDTH] = {"bandwidth_bps", "", "link", SHOW_RATE, VALUE, AT(bandwidth_bps), RATE_DIGITS, "bit/s",
@@ -81,11 +80,10 @@ static const struct column {
 		     "`images_per_sec` over the baseline's; empty where the baseline was not measured"},
 	[COMPUTE] = {"compute_sec", "compute", "s", SHOW_SEC, NUMBER, AT(outcome.parts.compute_sec), SEC_DIGITS, "s",
 		     "of the iteration: the device does forward and backward"},
-	[EXPOSED] =
-		{"exposed_comm_sec", "exposed", "comm s", SHOW_SEC, NUMBER, AT(outcome.parts.exposed_comm_sec),
-		 SEC_DIGITS, "s",
-		 "of the iteration: the device waits while something is on its way or queued: copies between device "
-		 "and host, messages, collectives, sums at servers"},
+	[EXPOSED] = {"exposed_comm_sec", "exposed", "comm s", SHOW_SEC, NUMBER, AT(outcome.parts.exposed_comm_sec),
+		     SEC_DIGITS, "s",
+		     "of the iteration: the device waits while something is on its way or queued: copies between "
+		     "device and host, messages, collectives, sums at servers"},
 	[SENT] = {"tx_bytes_per_node", "sent", "MB/node", SHOW_MB, BYTES, AT(outcome.sent_bytes_per_node), 0, "byte",
 		  "sent to other nodes in an iteration, by the node that sends most"},
 	[RECEIVED] = {"rx_bytes_per_node", "", "", SHOW_MB, BYTES, AT(outcome.received_bytes_per_node), 0, "byte",

@@ -32,26 +32,26 @@ static const struct psd_device devices[] = {
 	 PEAKS(3.52, 3.52, 3.52),
 	 .memory_bps = 208 * GBYTES_PER_SEC,
 	 KEPLER_CAFFE,
-	 .source = "NVIDIA Tesla K20 board specification: 2496 cores, 0.706 GHz; fitted with K40: CaffeNet in "
-		   "Caffe of 2014"},
+	 .source = "NVIDIA Tesla K20 board specification: 2496 cores, 0.706 GHz; fitted with K40: CaffeNet in Caffe of "
+		   "2014"},
 	{.name = "k40",
 	 PEAKS(4.29, 4.29, 4.29),
 	 .memory_bps = 288 * GBYTES_PER_SEC,
 	 KEPLER_CAFFE,
-	 .source = "NVIDIA Tesla K40 board specification: 2880 cores, 0.745 GHz; fitted with K20: CaffeNet in "
-		   "Caffe of 2014"},
+	 .source = "NVIDIA Tesla K40 board specification: 2880 cores, 0.745 GHz; fitted with K20: CaffeNet in Caffe of "
+		   "2014"},
 	{.name = "k80",
 	 PEAKS(4.37, 4.37, 4.37),
 	 .memory_bps = 240 * GBYTES_PER_SEC,
 	 KEPLER,
-	 .source = "NVIDIA Tesla K80 board specification, one of its two GPUs: 2496 cores, 0.875 GHz; fitted to "
-		   "arXiv 1902.06855 Fig 1"},
+	 .source = "NVIDIA Tesla K80 board specification, one of its two GPUs: 2496 cores, 0.875 GHz; fitted to arXiv "
+		   "1902.06855 Fig 1"},
 	{.name = "titan-x",
 	 PEAKS(6.144, 6.144, 6.144),
 	 .memory_bps = 336.5 * GBYTES_PER_SEC,
 	 MAXWELL,
-	 .source = "NVIDIA GeForce GTX Titan X (Maxwell) specification: 3072 cores, 1.0 GHz; fitted with M40 and "
-		   "to VGG19-22K in Caffe"},
+	 .source = "NVIDIA GeForce GTX Titan X (Maxwell) specification: 3072 cores, 1.0 GHz; fitted with M40 and to "
+		   "VGG19-22K in Caffe"},
 	{.name = "m40",
 	 PEAKS(7.0, 7.0, 7.0),
 	 .memory_bps = 288 * GBYTES_PER_SEC,
@@ -61,8 +61,7 @@ static const struct psd_device devices[] = {
 	 PEAKS(9.3, 9.3, 18.7),
 	 .memory_bps = 732 * GBYTES_PER_SEC,
 	 PASCAL,
-	 .source = "NVIDIA Tesla P100 PCIe 16 GB data sheet; fitted to arXiv 1902.06855 Fig 1; half precision "
-		   "assumed"},
+	 .source = "NVIDIA Tesla P100 PCIe 16 GB data sheet; fitted to arXiv 1902.06855 Fig 1; half precision assumed"},
 	{.name = "v100",
 	 PEAKS(14, 14, 112),
 	 .memory_bps = 900 * GBYTES_PER_SEC,
@@ -107,9 +106,8 @@ static const struct psd_device devices[] = {
 	 .gemm_efficiency_ratio = 0.35,
 	 .half_efficiency_ratio = 0.35,
 	 .memory_efficiency_ratio = 1,
-	 .source =
-		 "two cores of 2.5 GHz with AVX-512 (64 FLOPs a cycle each); efficiencies chosen to meet PyTorch 1.13: "
-		 "AlexNet, batch 32, 0.74 s; three 4096-wide layers, batch 64, 0.16 s"},
+	 .source = "two cores of 2.5 GHz with AVX-512 (64 FLOPs a cycle each); efficiencies chosen to meet PyTorch "
+		   "1.13: AlexNet, batch 32, 0.74 s; three 4096-wide layers, batch 64, 0.16 s"},
 };
 
 enum { N_DEVICES = sizeof(devices) / sizeof(devices[0]) };

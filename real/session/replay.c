@@ -211,8 +211,8 @@ enum psd_status psd_replay_check(const struct psd_worker_result *result, double 
 				     "%s: %sthis machine was busy for %.0f %% of the time, must be %.0f %% or less%s",
 				     system_name, at, 100.0 * psd_replay_busy_ratio(result), 100.0 * MOST_BUSY_RATIO,
 				     advice);
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-			     "%s: %stimers of this machine were late by %.1f %% of an iteration, must be %.0f %% or "
-			     "less%s",
-			     system_name, at, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO, advice);
+	return psd_error_set(
+		err, PSD_ERUN, PSD_NOWHERE,
+		"%s: %stimers of this machine were late by %.1f %% of an iteration, must be %.0f %% or less%s",
+		system_name, at, 100.0 * late_ratio(result), 100.0 * MOST_LATE_RATIO, advice);
 }

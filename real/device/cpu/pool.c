@@ -47,11 +47,10 @@ static enum psd_status describe_window(const struct psd_layer *model, struct psd
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (pool) has a dilation, which the cpu does not do", model->name);
 	if (settings->method == PSD_POOL_AVERAGE && !choose_average(window, below, right, &shape->algorithm))
-		return psd_error_set(
-			err, PSD_EINVAL, PSD_NOWHERE,
-			"layer '%.80s' (pool): the cpu does no average over windows that reach beyond the padding, "
-			"needs pad 0 or rounding down",
-			model->name);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' (pool): the cpu does no average over windows that reach beyond the "
+				     "padding, needs pad 0 or rounding down",
+				     model->name);
 	return PSD_OK;
 }
 
