@@ -94,8 +94,8 @@ static enum psd_status fill_layers(struct psd_layer_times *times, double *values
 	if (!status)
 		status = psd_layer_times_rebuild(times, values + AT_REBUILDS, values + AT_FLOPS, err);
 	for (unsigned l = 0; l < times->graph->n_layers; l++) {
-		values[AT_LAYERS + 2 * l] = psd_layer_times_forward_sec(times, l);
-		values[AT_LAYERS + 2 * l + 1] = psd_layer_times_backward_sec(times, l);
+		values[AT_LAYERS + 2 * l] = psd_layer_times_sec(times, times->forward_sec, l);
+		values[AT_LAYERS + 2 * l + 1] = psd_layer_times_sec(times, times->backward_sec, l);
 	}
 	memcpy(values + AT_ITERATIONS, times->turn_sec, REPEATS * sizeof(*values));
 	return status;

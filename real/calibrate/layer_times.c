@@ -163,14 +163,9 @@ enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct ps
 	return status;
 }
 
-double psd_layer_times_forward_sec(const struct psd_layer_times *times, unsigned layer)
+double psd_layer_times_sec(const struct psd_layer_times *times, const double secs[], unsigned layer)
 {
-	return times->whole_ratio * median_of(times, times->forward_sec + layer * times->options.n_repeats);
-}
-
-double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigned layer)
-{
-	return times->whole_ratio * median_of(times, times->backward_sec + layer * times->options.n_repeats);
+	return times->whole_ratio * median_of(times, secs + layer * times->options.n_repeats);
 }
 
 /* ---- rebuilds ---- */

@@ -44,10 +44,9 @@ void psd_layer_times_release(struct psd_layer_times *times);
 /* Fills the seconds. Statuses of the layers. */
 enum psd_status psd_layer_times_measure(struct psd_layer_times *times, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Medians of a layer, all stretched alike so that together they are the median of an iteration: what disturbs one layer
- * at a time leaves each one's median alone, but lengthens every iteration. */
-double psd_layer_times_forward_sec(const struct psd_layer_times *times, unsigned layer);
-double psd_layer_times_backward_sec(const struct psd_layer_times *times, unsigned layer);
+/* The median of a layer, in secs forward or backward, all stretched alike so that together they are the median of an
+ * iteration: what disturbs one layer at a time leaves medians alone, but lengthens every iteration. */
+double psd_layer_times_sec(const struct psd_layer_times *times, const double secs[], unsigned layer);
 
 /* Seconds that the samples of other workers add where the gradient of the graph's largest inner product, an (N,M)
  * matrix, is rebuilt from the factors of PSD_LAYER_TIMES_REBUILD_WORKERS workers, oneself among them, instead of one's

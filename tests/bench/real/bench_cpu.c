@@ -204,8 +204,8 @@ static enum psd_status work(void *context, unsigned worker, struct psd_error *er
 	if (status)
 		return status;
 	for (unsigned l = 0; l < team->n_layers; l++) {
-		values[2 * l] = psd_layer_times_forward_sec(&run.times, l);
-		values[2 * l + 1] = psd_layer_times_backward_sec(&run.times, l);
+		values[2 * l] = psd_layer_times_sec(&run.times, run.times.forward_sec, l);
+		values[2 * l + 1] = psd_layer_times_sec(&run.times, run.times.backward_sec, l);
 	}
 	close_run(&run);
 	return PSD_OK;
