@@ -31,7 +31,7 @@ struct image {
 struct packer {
 	struct image *images;
 	uint64_t n_images, room;
-	uint8_t *index;
+	uint8_t *front;	  /* head and index */
 	uint64_t sums[3]; /* of red, green, blue over all images */
 	struct psd_pack pack;
 	struct psd_jpeg *jpeg;
@@ -259,7 +259,7 @@ static enum psd_status write_image(struct packer *packer, uint64_t i, uint64_t *
 	status =
 		psd_mapping_guard(&file, 1, write_mapped, &(struct image_writing){packer, &file, &record}, packer->err);
 	if (!status)
-		psd_pack_write_entry(packer->index + i * PSD_PACK_ENTRY_BYTES, &record);
+		psd_pack_write_entry(packer->front + PSD_PACK_HEAD_BYTES + i * PSD_PACK_ENTRY_BYTES, &record);
 	*offset += record.n_bytes;
 	psd_mapping_close(&file);
 	return status;
@@ -276,13 +276,10 @@ static void set_mean(struct packer *packer)
 /* Room for head and index, the images, then head and index over the room. */
 static enum psd_status write_all(struct packer *packer)
 {
-	const uint64_t index_bytes = packer->n_images * PSD_PACK_ENTRY_BYTES;
-	uint64_t offset = PSD_PACK_HEAD_BYTES + index_bytes;
-	uint8_t head[PSD_PACK_HEAD_BYTES] = {0};
-	enum psd_status status = write_bytes(packer, head, sizeof(head));
+	const uint64_t front_bytes = PSD_PACK_HEAD_BYTES + packer->n_images * PSD_PACK_ENTRY_BYTES;
+	uint64_t offset = front_bytes;
+	enum psd_status status = write_bytes(packer, packer->front, front_bytes);
 
-	if (!status)
-		status = write_bytes(packer, packer->index, index_bytes);
 	for (uint64_t i = 0; !status && i < packer->n_images; i++) {
 		status = write_image(packer, i, &offset);
 		if (!status && packer->options->progress &&
@@ -292,13 +289,12 @@ static enum psd_status write_all(struct packer *packer)
 	if (status)
 		return status;
 	set_mean(packer);
-	psd_pack_write_head(head, &packer->pack, offset, packer->index);
+	psd_pack_write_head(packer->front, &packer->pack, offset);
 	if (fseeko(packer->out, 0, SEEK_SET))
 		return psd_error_set(packer->err, PSD_EFILE, (struct psd_place){.path = packer->path},
 				     "cannot be written: %s; it takes a file that can be written twice in one place",
 				     strerror(errno));
-	status = write_bytes(packer, head, sizeof(head));
-	return status ? status : write_bytes(packer, packer->index, index_bytes);
+	return write_bytes(packer, packer->front, front_bytes);
 }
 
 static enum psd_status write_file(struct packer *packer, const char *path)
@@ -318,9 +314,9 @@ static enum psd_status write_file(struct packer *packer, const char *path)
 static enum psd_status take_room(struct packer *packer)
 {
 	packer->pack.n_samples = packer->n_images;
-	packer->index = calloc((size_t)packer->n_images, PSD_PACK_ENTRY_BYTES);
+	packer->front = calloc(1, PSD_PACK_HEAD_BYTES + (size_t)packer->n_images * PSD_PACK_ENTRY_BYTES);
 	packer->square = malloc((size_t)3 * packer->pack.height * packer->pack.width);
-	return packer->index && packer->square ? psd_jpeg_new(&packer->jpeg, packer->err) : out_of_memory(packer->err);
+	return packer->front && packer->square ? psd_jpeg_new(&packer->jpeg, packer->err) : out_of_memory(packer->err);
 }
 
 static void release(struct packer *packer)
@@ -328,7 +324,7 @@ static void release(struct packer *packer)
 	for (uint64_t i = 0; i < packer->n_images; i++)
 		free(packer->images[i].path);
 	free(packer->images);
-	free(packer->index);
+	free(packer->front);
 	free(packer->pixels);
 	free(packer->square);
 	psd_jpeg_free(packer->jpeg);

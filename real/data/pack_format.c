@@ -12,11 +12,12 @@ enum { VERSION = 1, CHECKED_HEAD_BYTES = 64 };
 
 /* ---- reading ---- */
 
-static uint64_t index_checksum(const uint8_t *head, const uint8_t *index, uint64_t n_samples)
+/* Of head and index. */
+static uint64_t front_checksum(const uint8_t *front, uint64_t n_samples)
 {
-	const uint64_t checksum = psd_hash_bytes(PSD_HASH_START, head, CHECKED_HEAD_BYTES);
+	const uint64_t checksum = psd_hash_bytes(PSD_HASH_START, front, CHECKED_HEAD_BYTES);
 
-	return psd_hash_bytes(checksum, index, n_samples * PSD_PACK_ENTRY_BYTES);
+	return psd_hash_bytes(checksum, front + PSD_PACK_HEAD_BYTES, n_samples * PSD_PACK_ENTRY_BYTES);
 }
 
 /* What tells this file from others, and a whole one from the beginning of one. */
@@ -122,7 +123,7 @@ enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *f
 		.names_checksum = psd_little_u64(head + 56),
 	};
 	status = check_counts(&fresh, err);
-	if (!status && index_checksum(head, head + PSD_PACK_HEAD_BYTES, fresh.n_samples) != psd_little_u64(head + 64))
+	if (!status && front_checksum(head, fresh.n_samples) != psd_little_u64(head + 64))
 		status = psd_mapping_refuse(file, 64, err, "head or index is damaged: their checksum is another");
 	if (!status)
 		status = check_images(&fresh, err);
@@ -165,8 +166,7 @@ static void write_u64(uint8_t *bytes, uint64_t value)
 	write_u32(bytes + 4, (uint32_t)(value >> 32));
 }
 
-void psd_pack_write_head(uint8_t head[PSD_PACK_HEAD_BYTES], const struct psd_pack *pack, uint64_t n_file_bytes,
-			 const uint8_t *index)
+void psd_pack_write_head(uint8_t *head, const struct psd_pack *pack, uint64_t n_file_bytes)
 {
 	memcpy(head, magic, sizeof(magic));
 	write_u32(head + 8, VERSION);
@@ -179,7 +179,7 @@ void psd_pack_write_head(uint8_t head[PSD_PACK_HEAD_BYTES], const struct psd_pac
 	write_u32(head + 44, 0);
 	write_u64(head + 48, n_file_bytes);
 	write_u64(head + 56, pack->names_checksum);
-	write_u64(head + 64, index_checksum(head, index, pack->n_samples));
+	write_u64(head + 64, front_checksum(head, pack->n_samples));
 }
 
 void psd_pack_write_entry(uint8_t entry[PSD_PACK_ENTRY_BYTES], const struct psd_pack_record *record)

@@ -55,9 +55,8 @@ enum psd_status psd_pack_open(struct psd_pack *pack, const struct psd_mapping *f
 enum psd_status psd_pack_find(const struct psd_pack *pack, uint64_t sample, struct psd_pack_record *record,
 			      struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the head of a file of n_file_bytes with pack->n_samples entries at `index`; pack->file is not looked at. */
-void psd_pack_write_head(uint8_t head[PSD_PACK_HEAD_BYTES], const struct psd_pack *pack, uint64_t n_file_bytes,
-			 const uint8_t *index);
+/* Writes the head of a file of n_file_bytes, behind which the index lies already; pack->file is not looked at. */
+void psd_pack_write_head(uint8_t *head, const struct psd_pack *pack, uint64_t n_file_bytes);
 /* Writes an index entry; record->jpeg are the bytes to be. */
 void psd_pack_write_entry(uint8_t entry[PSD_PACK_ENTRY_BYTES], const struct psd_pack_record *record);
 
