@@ -351,8 +351,8 @@ static enum psd_status check_layer(const struct psd_node *layer, const struct ps
 				     "engine",
 				     "loss_weight",
 				     "propagate_down",
-				     type->message ? type->message : "name",
-				     type->also ? type->also : "name",
+				     type->message ? type->message : type->also,
+				     type->message ? type->also : NULL,
 				     NULL};
 	enum psd_status status = psd_node_check_keys(layer, "layer", known, err);
 

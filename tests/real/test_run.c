@@ -250,6 +250,59 @@ Test(run, barrier_and_slices_change_nothing)
 
 /* Uniform draws fill their range; a network of ReLUs that keeps the size of its inputs starts near chance, ln 10 for 10
  * classes. */
+/* Every way to update goes by the tensor's own rate, at the border of a shard's part too: weights of a constant and of a
+ * normal filler stay as they start, their biases move. */
+static void check_frozen(const char *model, const char *system)
+{
+	struct training *training =
+		training_make(model, system, 3, 1, 4, 7,
+			      "data: {kind: synthetic, training_samples: 48}, iterations: 3, optimiser: "
+			      "{momentum: 0.9, weight_decay: 0.1}, learning_rate: {base: 0.1}");
+	const struct psd_graph *graph = &training->loaded.matter.graph;
+	const float *constant, *drawn;
+	double sum = 0, squares = 0;
+	unsigned moved = 0;
+
+	finish(training, system);
+	constant = training_parameters(training, 0);
+	drawn = constant + graph->tensors[0].elements + graph->tensors[1].elements;
+	for (uint64_t e = 0; e < graph->tensors[0].elements; e++)
+		cr_assert(constant[e] == 0.25f, "%s: element %llu is %g", system, (unsigned long long)e,
+			  (double)constant[e]);
+	for (uint64_t e = 0; e < graph->tensors[1].elements; e++)
+		moved += constant[graph->tensors[0].elements + e] != 0.5f;
+	for (uint64_t e = 0; e < graph->tensors[2].elements; e++) {
+		sum += (double)drawn[e];
+		squares += (double)drawn[e] * (double)drawn[e];
+	}
+	cr_expect_eq(moved, graph->tensors[1].elements, "%s: %u biases moved", system, moved);
+	/* 2,000 values of deviation 0.1: their mean is within 5 of its own, 0.1 / sqrt(2000), their mean square likewise
+	 * within 5 of 0.01 sqrt(2 / 2000) */
+	cr_expect_float_eq(sum / 2000, 0, 0.0112, "%s: mean %g", system, sum / 2000);
+	cr_expect_float_eq(squares / 2000, 0.01, 0.0016, "%s: mean square %g", system, squares / 2000);
+	training_free(training);
+}
+
+Test(run, tensors_learn_at_their_own_rates)
+{
+	static const char *const systems[] = {"sync: ps", "sync: ps, pair: 512B, slice: 1KiB", "sync: sfb", "sync: ring"};
+	static const char text[] = "input: 'data' input_shape { dim: [1, 30] }\n"
+				   "layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param { lr_mult: 0 "
+				   "} inner_product_param { "
+				   "num_output: 40 weight_filler { value: 0.25 } bias_filler { value: 0.5 } } }\n"
+				   "layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'b' param { lr_mult: 0 } "
+				   "inner_product_param { "
+				   "num_output: 50 weight_filler { type: 'gaussian' std: 0.1 } } }\n"
+				   "layer { name: 'loss' type: 'Softmax' bottom: 'b' }\n";
+	struct scratch_folder folder = scratch_folder_make();
+	const struct scratch_path path = scratch_folder_path(&folder, "net.prototxt");
+
+	scratch_folder_write(&folder, "net.prototxt", text, strlen(text));
+	for (size_t s = 0; s < sizeof(systems) / sizeof(systems[0]); s++)
+		check_frozen(path.text, systems[s]);
+	scratch_folder_remove(&folder);
+}
+
 Test(run, training_starts_near_chance)
 {
 	struct alone alone = train_alone(&cifar10, 1);

@@ -454,6 +454,37 @@ Test(run_cli, iterations_may_be_shorter_than_the_latency)
 	scratch_folder_remove(&folder);
 }
 
+Test(run_cli, nobody_trains_on_at_rate_0)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct arguments arguments = tiny(
+		&folder, "--iterations 11 --set train.learning_rate.policy=poly --set train.learning_rate.power=1");
+
+	expect_complaint(arguments.text, 2,
+			 "the run has 11 iterations, 'poly' ends after 10: the rate is 0 from there on");
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, a_snapshot_that_is_not_written_is_said)
+{
+	static const char solver[] = "base_lr: 0.1\nlr_policy: 'fixed'\nsnapshot: 5000\nsnapshot_prefix: 'x'\n";
+	static const char scenario[] =
+		"model: {graph: tiny.yaml, batch_per_worker: 8}\ncompute: {device: cpu}\n"
+		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems: [{name: PS, sync: ps}]\n"
+		"train: {data: {kind: synthetic}, iterations: 1, solver: solver.prototxt}\n";
+	const struct scratch_folder folder = make_tiny();
+	struct run done;
+
+	scratch_folder_write(&folder, "solver.prototxt", solver, strlen(solver));
+	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
+	done = run(tiny(&folder, "").text, "2>&1 >/dev/null");
+	cr_expect_eq(done.exit_status, 0);
+	cr_expect_not_null(strstr(done.text, "solver.prototxt:3:1: 'snapshot' is not heeded, psd-run writes none\n"),
+			   "%s", done.text);
+	free(done.text);
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, what_is_not_heeded_is_said)
 {
 	const struct scratch_folder folder = make_tiny();

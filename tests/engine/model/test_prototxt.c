@@ -213,6 +213,113 @@ Test(prototxt, parameters_are_checked)
 		      "n.prototxt:2:70: 'axis' is '2', must be a whole number from 1 to 1");
 }
 
+#define CONV(keys)                                                                                                     \
+	"layer { name: 'c' type: 'Convolution' bottom: 'data' top: 'c' " keys                                          \
+	" convolution_param { num_output: 2 kernel_size: 1 } }"
+
+Test(prototxt, what_is_not_carried_out_is_refused)
+{
+	refuses_layer(CONV("lr_mult: 0"),
+		      "n.prototxt:2:63: unknown key 'lr_mult' in 'layer', known are name, type, bottom, top, include, "
+		      "exclude, "
+		      "phase, param, blobs_lr, weight_decay, engine, loss_weight, propagate_down, convolution_param");
+	refuses_layer(
+		CONV("param { lr_mult: 0 decay: 1 }"),
+		"n.prototxt:2:82: unknown key 'decay' in 'param', known are name, share_mode, lr_mult, decay_mult");
+	refuses_layer(CONV("param { lr_mult: -1 }"),
+		      "n.prototxt:2:80: 'lr_mult' is '-1', must be a number from 0 to 1000000");
+	refuses_layer(CONV("param { name: 'w' }") "\nlayer { name: 'd' type: 'PReLU' bottom: 'c' param { name: 'w' } }",
+		      "n.prototxt:3:59: the parameter 'w' is already in line 2, layers cannot share one");
+	refuses_layer(CONV("param: 'w'") "\nlayer { name: 'd' type: 'PReLU' bottom: 'c' param: 'w' }",
+		      "n.prototxt:3:52: the parameter 'w' is already in line 2, layers cannot share one");
+	refuses_layer(CONV("propagate_down: false"),
+		      "n.prototxt:2:79: 'propagate_down' is 'false', must be one of: true");
+	refuses_layer(CONV("loss_weight: 1"), "n.prototxt:2:76: 'loss_weight' is '1', must be a number from 0 to 0");
+	refuses_layer("layer { name: 'b' type: 'BatchNorm' bottom: 'data' top: 'b' param { lr_mult: 1 } }",
+		      "n.prototxt:2:67: statistics do not learn, 'lr_mult' must be 0 here");
+	refuses_layer(
+		"layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' loss_param { ignore_label: 255 } }",
+		"n.prototxt:2:71: unknown key 'ignore_label' in 'loss_param', known are normalization, normalize");
+	refuses_layer("layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' loss_param { normalization: NONE } }",
+		      "n.prototxt:2:86: 'normalization' is 'NONE', must be one of: VALID, FULL, BATCH_SIZE, 0, 1, 2");
+	refuses_layer("layer { name: 'p' type: 'Power' bottom: 'data' top: 'p' power_param { power: 2 } }",
+		      "n.prototxt:2:78: 'power' is '2', must be a number from 1 to 1");
+	refuses_layer("layer { name: 'd' type: 'Dropout' bottom: 'data' dropout_param { scale_train: false } }",
+		      "n.prototxt:2:79: 'scale_train' is 'false', must be one of: true");
+	refuses("layer { name: 'd' type: 'Data' top: 'd' transform_param { crop_size: 5 rotate: 3 } }",
+		"n.prototxt:1:72: unknown key 'rotate' in 'transform_param', known are scale, mirror, crop_size, "
+		"mean_file, "
+		"mean_value, force_color, force_gray");
+}
+
+Test(prototxt, layers_that_do_not_fit_are_refused)
+{
+	refuses_layer("layer { name: 'e' type: 'Eltwise' bottom: 'data' bottom: 'data' eltwise_param { coeff: 1 } }",
+		      "n.prototxt:2:7: layer 'e' has 1 'coeff' for 2 bottoms, must be one for each of a sum");
+	refuses_layer(
+		"layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' slice_param { slice_point: 4 } }",
+		"n.prototxt:2:7: layer 's/1' takes 0 channels from 4 on, its input has 4");
+	refuses_layer("layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' top: 'c' }",
+		      "n.prototxt:2:7: layer 's' cuts 4 channels at 0 points into 3 tops, which does not fit");
+	refuses_layer("layer { name: 'a' type: 'Axpy' bottom: 'data' bottom: 'data' top: 'a' }",
+		      "n.prototxt:2:7: layer 'a' has 2 bottoms, must be 3");
+	refuses_layer("layer { name: 'x' type: 'Scale' bottom: 'data' top: 'x' scale_param { axis: 0 } }",
+		      "n.prototxt:2:69: layer 'x' has 'axis' 0 with 1 bottoms, must be 1 with one and 0 with two");
+	refuses_layer("layer { name: 'r' type: 'Reshape' bottom: 'data' top: 'r' reshape_param { shape { dim: [0, 5, "
+		      "-1] } } }",
+		      "n.prototxt:2:7: layer 'r' makes 5x64x1 of 4x9x9, which are not as many");
+	refuses_layer(
+		"layer { name: 'p' type: 'Permute' bottom: 'data' top: 'p' permute_param { order: [1, 0, 2, 3] } }",
+		"n.prototxt:2:73: layer 'p' must name 4 axes and leave axis 0, the batch, where it is");
+	refuses_layer("layer { name: 's' type: 'ShuffleChannel' bottom: 'data' shuffle_channel_param { group: 3 } }",
+		      "n.prototxt:2:7: layer 's': 3 groups do not divide 4 channels");
+	refuses_layer("layer { name: 's' type: 'Softmax' bottom: 'data' top: 's' }\nlayer { name: 'r' type: 'ReLU' "
+		      "bottom: 's' }",
+		      "n.prototxt:3:40: layer 'r' reads 's', where the network ends in a loss");
+}
+
+/* lr_mult and decay_mult in both syntaxes; a filler's bounds are those of caffe.proto. The weight is 6x4x3x3: 36 inputs
+ * and 54 outputs of a sum: sqrt(3/36), sqrt(3/54), sqrt(2/45). */
+Test(prototxt, tensors_have_their_ratios_and_start_values)
+{
+	static const struct {
+		const char *filler;
+		double value, bound, deviation;
+	} fillers[] = {
+		{"type: 'constant' value: -0.5", -0.5, 0, 0},
+		{"type: 'uniform' min: -1 max: 3", 1, 2, 0},
+		{"type: 'gaussian' mean: .5 std: 2e-1", 0.5, 0, 0.2},
+		{"type: 'xavier' std: 9", 0, 0.2886751, 0},
+		{"type: 'xavier' variance_norm: FAN_OUT", 0, 0.2357023, 0},
+		{"type: 'msra' variance_norm: 2", 0, 0, 0.2108185},
+	};
+
+	for (size_t i = 0; i < sizeof(fillers) / sizeof(fillers[0]); i++) {
+		char text[1024];
+		struct psd_graph graph;
+
+		snprintf(text, sizeof(text),
+			 "input: 'data' input_shape { dim: [1, 4, 9, 9] }\nlayer { name: 'c' type: 'Convolution' "
+			 "bottom: 'data' "
+			 "top: 'c' param { lr_mult: 0 } param { decay_mult: 0.5 } convolution_param { num_output: 6 "
+			 "kernel_size: 3 "
+			 "weight_filler { %s } } }\nlayers { name: 'p' type: INNER_PRODUCT bottom: 'c' top: 'p' "
+			 "blobs_lr: 3 "
+			 "blobs_lr: 4 weight_decay: 0 inner_product_param { num_output: 2 } }",
+			 fillers[i].filler);
+		graph = parse(text);
+		cr_expect_float_eq(graph.tensors[0].start_value, fillers[i].value, 1e-6, "%s", fillers[i].filler);
+		cr_expect_float_eq(graph.tensors[0].start_bound, fillers[i].bound, 1e-6, "%s", fillers[i].filler);
+		cr_expect_float_eq(graph.tensors[0].start_deviation, fillers[i].deviation, 1e-6, "%s",
+				   fillers[i].filler);
+		cr_expect(graph.tensors[0].rate_ratio == 0 && graph.tensors[0].decay_ratio == 1);
+		cr_expect(graph.tensors[1].rate_ratio == 1 && graph.tensors[1].decay_ratio == 0.5f);
+		cr_expect(graph.tensors[2].rate_ratio == 3 && graph.tensors[2].decay_ratio == 0);
+		cr_expect(graph.tensors[3].rate_ratio == 4 && graph.tensors[3].decay_ratio == 1);
+		psd_graph_release(&graph);
+	}
+}
+
 Test(prototxt, cycles_and_misread_labels_are_refused)
 {
 	refuses_layer("layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }\nlayer { name: 'b' type: 'ReLU' bottom: "
