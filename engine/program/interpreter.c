@@ -166,9 +166,20 @@ static void settle_all(struct psd_interpreter *in)
 		settle(in, h);
 }
 
+/* Such as copy engines and processors of servers where no price is stated. */
+static unsigned find_free_resources(const struct psd_interpreter *in)
+{
+	unsigned resources = in->seam.does_real_work ? 0 : ~(1u << PSD_RESOURCE_NIC);
+	for (uint32_t i = 0; i < in->program->n_ops; i++)
+		if (in->program->ops[i].work_sec > 0.0)
+			resources &= ~(1u << in->program->ops[i].resource);
+	return resources;
+}
+
 static enum psd_status allocate(struct psd_interpreter *in, const struct psd_duties *const duties[],
 				struct psd_error *err)
 {
+	const unsigned free_resources = find_free_resources(in);
 	in->hosts = calloc(in->n_hosts, sizeof(*in->hosts));
 	in->next_sec = calloc(in->n_iterations, sizeof(*in->next_sec));
 	in->n_next_done = calloc(in->n_iterations, sizeof(*in->n_next_done));
@@ -180,6 +191,7 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 			psd_sched_init(&in->hosts[h].sched, in->program, duties[h], in->n_iterations, err);
 		if (status != PSD_OK)
 			return status;
+		in->hosts[h].sched.free_resources = free_resources;
 		in->hosts[h].is_worker = duties[h]->waits[in->program->next_op] != PSD_NOT_CARRIED;
 		in->n_workers += in->hosts[h].is_worker;
 	}

@@ -110,7 +110,8 @@ static void add_ready(struct psd_sched *sched, struct psd_task task)
 		return; /* the run ends before */
 	if (task.iteration >= sched->fence && sched->iteration < sched->fence)
 		add_to_list(sched, &sched->fenced, task);
-	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE)
+	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE &&
+		 !(sched->free_resources & 1u << op->resource))
 		psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->turn, task},
 			       &sched->is_out_of_memory);
 	else

@@ -54,9 +54,10 @@ struct psd_sched {
 	const struct psd_program *program;
 	const struct psd_duties *duties;
 	uint32_t n_iterations;
-	uint32_t *waiting;  /* a row of operations for each iteration of the window, in turn; PSD_DONE when done */
-	uint32_t *n_left;   /* for each row: operations not yet done */
-	uint32_t iteration; /* the oldest that is not complete */
+	uint32_t *waiting;	 /* a row of operations for each iteration of the window, in turn; PSD_DONE when done */
+	uint32_t *n_left;	 /* for each row: operations not yet done */
+	uint32_t iteration;	 /* the oldest that is not complete */
+	unsigned free_resources; /* bit r: what is to be done on resource r takes no time, so that it needs no turn */
 	struct psd_task_list
 		instant; /* ready, without a resource of their own, or collectives; the executor takes them */
 	uint32_t fence;	 /* nothing of this iteration or later is ready before the one before is complete; 0: none */
