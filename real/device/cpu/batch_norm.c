@@ -12,7 +12,6 @@ struct batch_norm {
 	void *const *used_mean, *const *used_variance;	     /* slots: in training */
 	void *const *running_mean, *const *running_variance; /* of states */
 	void *const *gamma, *const *beta, *const *dgamma, *const *dbeta; /* slots, NULL where there is none */
-	void *unused_diff; /* where oneDNN puts the gradient by the data where nobody wants it */
 };
 
 static void find_tensors(const struct psd_cpu_layer *self, struct batch_norm *norm)
@@ -73,11 +72,6 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_e
 		&desc, norm->gamma || norm->beta ? dnnl_backward : dnnl_backward_data, &out->desc, &in->desc,
 		norm->epsilon, flags_of(norm, norm->is_fixed));
 
-	if (!in->has_diff) {
-		norm->unused_diff = psd_cpu_take(self->compute, in->bytes);
-		if (!norm->unused_diff)
-			return psd_cpu_no_memory(err);
-	}
 	dnnl_memory_desc_init_by_tag(&vector, 1, channels, dnnl_f32, dnnl_x);
 	return psd_cpu_op_make(&norm->training.backward, self, "gradient", failure, &desc, &norm->training.forward,
 			       (const struct psd_cpu_arg[]){
@@ -87,7 +81,7 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_e
 				       {DNNL_ARG_SCALE, &vector, norm->gamma},
 				       {DNNL_ARG_SHIFT, &vector, norm->beta}, /* unused, but counted */
 				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
-				       {DNNL_ARG_DIFF_SRC, &in->desc, in->has_diff ? &in->share : &norm->unused_diff},
+				       {DNNL_ARG_DIFF_SRC, &in->desc, psd_cpu_share_slot(self)},
 				       {DNNL_ARG_DIFF_SCALE, &vector, norm->dgamma},
 				       {DNNL_ARG_DIFF_SHIFT, &vector, norm->dbeta},
 			       },
@@ -183,14 +177,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	return status;
 }
 
-static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	struct batch_norm *norm = self->details;
-
-	return psd_cpu_input(self, 0)->has_diff ? psd_cpu_backward(self, err)
-						: psd_cpu_op_run(&norm->training.backward, self, err);
-}
-
-const struct psd_cpu_kind psd_cpu_batch_norm = {prepare, forward, backward, .details_bytes = sizeof(struct batch_norm)};
-const struct psd_cpu_kind psd_cpu_scale = {prepare_scale, psd_cpu_forward, backward,
+const struct psd_cpu_kind psd_cpu_batch_norm = {prepare, forward, psd_cpu_backward,
+						.details_bytes = sizeof(struct batch_norm)};
+const struct psd_cpu_kind psd_cpu_scale = {prepare_scale, psd_cpu_forward, psd_cpu_backward,
 					   .details_bytes = sizeof(struct batch_norm)};

@@ -104,6 +104,13 @@ enum psd_status psd_cpu_declare_in_place(struct psd_cpu_layer *self, struct psd_
 	return self->blob->has_diff && self->n_readers > 1 ? build_add(self, self->blob, err) : PSD_OK;
 }
 
+void *const *psd_cpu_share_slot(const struct psd_cpu_layer *self)
+{
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+
+	return in->has_diff ? &in->share : psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_SOURCE, in->bytes);
+}
+
 void psd_cpu_share_begin(const struct psd_cpu_layer *self, struct psd_cpu_blob *blob)
 {
 	blob->share = blob->is_filled ? self->compute->scratch[PSD_CPU_SCRATCH_BRANCH].data : blob->diff;

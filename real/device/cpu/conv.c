@@ -194,31 +194,23 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return status;
 }
 
-static enum psd_status run(struct pass *pass, struct psd_cpu_layer *self, struct psd_error *err)
-{
-	struct psd_cpu_op *const ops[] = {&pass->moves[0], &pass->moves[1], &pass->run, &pass->moves[2]};
-
-	return psd_cpu_op_run_all(ops, 4, self, err);
-}
+/* In the order of their run, as an array and its length. */
+#define OPS_OF(pass) (struct psd_cpu_op *const[]){&(pass).moves[0], &(pass).moves[1], &(pass).run, &(pass).moves[2]}, 4
 
 static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct conv *conv = self->details;
 
-	return run(&conv->forward, self, err);
+	return psd_cpu_op_run_all(OPS_OF(conv->forward), self, err);
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct conv *conv = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status = run(&conv->dweight, self, err);
+	const enum psd_status status = psd_cpu_op_run_all(OPS_OF(conv->dweight), self, err);
 
-	if (status || !in->has_diff)
-		return status;
-	psd_cpu_share_begin(self, in);
-	status = run(&conv->dsource, self, err);
-	return status ? status : psd_cpu_share_end(self, in, err);
+	return status || !in->has_diff ? status : psd_cpu_op_share_all(OPS_OF(conv->dsource), self, in, err);
 }
 
 const struct psd_cpu_kind psd_cpu_conv = {prepare, forward, backward, .details_bytes = sizeof(struct conv)};

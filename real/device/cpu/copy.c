@@ -12,12 +12,11 @@ static enum psd_status prepare_copies(struct psd_cpu_layer *self, const dnnl_mem
 	enum psd_status status = psd_cpu_declare(self, &plain, err);
 
 	if (!status)
-		status = psd_cpu_op_copy(&copies->forward, self,
-					 (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+		status = psd_cpu_op_copy(&copies->forward, self, psd_cpu_value(in),
 					 (struct psd_cpu_arg){DNNL_ARG_TO, view, &out->value}, err);
 	if (!status && in->has_diff)
 		status = psd_cpu_op_copy(&copies->backward, self, (struct psd_cpu_arg){DNNL_ARG_FROM, view, &out->diff},
-					 (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, err);
+					 psd_cpu_share(in), err);
 	return status;
 }
 
@@ -72,18 +71,17 @@ static enum psd_status prepare_slice(struct psd_cpu_layer *self, struct psd_erro
 	}
 	slice->whole_bytes = dnnl_memory_desc_get_size(&whole);
 	if (!status)
-		status = psd_cpu_op_convert(&slice->whole_in, self,
-					    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, &whole,
-					    PSD_CPU_SCRATCH_SOURCE, &slice->source, err);
+		status = psd_cpu_op_convert(&slice->whole_in, self, psd_cpu_value(in), &whole, PSD_CPU_SCRATCH_SOURCE,
+					    &slice->source, err);
 	if (!status)
 		status = psd_cpu_op_copy(&slice->out, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &part, slice->source},
-					 (struct psd_cpu_arg){DNNL_ARG_TO, &out->desc, &out->value}, err);
+					 psd_cpu_value(out), err);
 	if (status || !in->has_diff)
 		return status;
-	status = psd_cpu_op_deliver(&slice->whole_out, self, (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share},
-				    &whole, PSD_CPU_SCRATCH_SOURCE, &slice->share, err);
+	status = psd_cpu_op_deliver(&slice->whole_out, self, psd_cpu_share(in), &whole, PSD_CPU_SCRATCH_SOURCE,
+				    &slice->share, err);
 	return status ? status
-		      : psd_cpu_op_copy(&slice->back, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff},
+		      : psd_cpu_op_copy(&slice->back, self, psd_cpu_diff(out),
 					(struct psd_cpu_arg){DNNL_ARG_TO, &part, slice->share}, err);
 }
 

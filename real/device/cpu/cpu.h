@@ -179,6 +179,21 @@ const struct psd_cpu_layer *psd_cpu_below(const struct psd_cpu_layer *self, unsi
 struct psd_cpu_blob *psd_cpu_input(const struct psd_cpu_layer *self, unsigned input);
 /* Nobody else reads the input nor needs what would be lost of it, so the layer may overwrite it. */
 bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self);
+/* Where a blob's values, its gradient or a reader's share of that lies: an argument without its number. */
+static inline struct psd_cpu_arg psd_cpu_value(const struct psd_cpu_blob *blob)
+{
+	return (struct psd_cpu_arg){0, &blob->desc, &blob->value};
+}
+static inline struct psd_cpu_arg psd_cpu_diff(const struct psd_cpu_blob *blob)
+{
+	return (struct psd_cpu_arg){0, &blob->desc, &blob->diff};
+}
+static inline struct psd_cpu_arg psd_cpu_share(const struct psd_cpu_blob *blob)
+{
+	return (struct psd_cpu_arg){0, &blob->desc, &blob->share};
+}
+/* Of the first input, or memory for a primitive that cannot do without, where nobody wants that gradient. */
+void *const *psd_cpu_share_slot(const struct psd_cpu_layer *self);
 /* The output is a blob of its own in this format; PSD_ENOMEM. */
 enum psd_status psd_cpu_declare(struct psd_cpu_layer *self, const dnnl_memory_desc_t *desc,
 				struct psd_error *err) PSD_MUST_CHECK;
@@ -224,9 +239,9 @@ enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self
 /* Runs in order until one fails. */
 enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* Runs one that writes in->share, and adds that to what other readers gave. */
-enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_blob *in,
-				 struct psd_error *err) PSD_MUST_CHECK;
+/* The same of those that write in->share in the end; adds that to what other readers gave. */
+enum psd_status psd_cpu_op_share_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
+				     struct psd_cpu_blob *in, struct psd_error *err) PSD_MUST_CHECK;
 void psd_cpu_release_ops(struct psd_compute *compute);
 /* Builds the described forward of twins. *workspace: what it leaves to its twin, as an argument; PSD_ENOMEM. */
 enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace,

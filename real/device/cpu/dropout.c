@@ -64,13 +64,11 @@ static enum psd_status declare(struct psd_cpu_layer *self, struct dropout *dropo
 	dropout->is_in_place = psd_cpu_may_work_in_place(self) && psd_cpu_is_plain(&in->desc);
 	if (dropout->is_in_place)
 		return psd_cpu_declare_in_place(self, err);
-	status =
-		psd_cpu_op_convert(&dropout->value_in, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
-				   &plain, PSD_CPU_SCRATCH_SOURCE, &dropout->source, err);
+	status = psd_cpu_op_convert(&dropout->value_in, self, psd_cpu_value(in), &plain, PSD_CPU_SCRATCH_SOURCE,
+				    &dropout->source, err);
 	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&dropout->diff_out, self,
-					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,
-					    PSD_CPU_SCRATCH_SOURCE, &dropout->share, err);
+		status = psd_cpu_op_deliver(&dropout->diff_out, self, psd_cpu_share(in), &plain, PSD_CPU_SCRATCH_SOURCE,
+					    &dropout->share, err);
 	return status ? status : psd_cpu_declare(self, &plain, err);
 }
 

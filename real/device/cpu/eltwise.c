@@ -52,51 +52,18 @@ enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, struct psd_c
 	return status;
 }
 
-static enum psd_status prepare_sigmoid(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	return psd_cpu_prepare_eltwise(
-		self, (struct psd_cpu_function){.algorithm = dnnl_eltwise_logistic_use_dst_for_bwd}, err);
-}
-
-static enum psd_status prepare_tanh(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	return psd_cpu_prepare_eltwise(self, (struct psd_cpu_function){.algorithm = dnnl_eltwise_tanh_use_dst_for_bwd},
-				       err);
-}
-
-static enum psd_status prepare_elu(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	return psd_cpu_prepare_eltwise(self,
-				       (struct psd_cpu_function){.algorithm = dnnl_eltwise_elu_use_dst_for_bwd,
-								 .alpha = (float)self->model->settings.slope.slope},
-				       err);
-}
-
-static enum psd_status prepare_clip(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	return psd_cpu_prepare_eltwise(self,
-				       (struct psd_cpu_function){.algorithm = dnnl_eltwise_clip_v2_use_dst_for_bwd,
-								 .beta = (float)self->model->settings.linear.factor},
-				       err);
-}
-
-static enum psd_status prepare_linear(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	const struct psd_linear_settings *linear = &self->model->settings.linear;
-
-	return psd_cpu_prepare_eltwise(self,
-				       (struct psd_cpu_function){.algorithm = dnnl_eltwise_linear,
-								 .alpha = (float)linear->factor,
-								 .beta = (float)linear->summand},
-				       err);
-}
-
-#define KIND(name, kept)                                                                                               \
+#define KIND(name, kept, ...)                                                                                          \
+	static enum psd_status prepare_##name(struct psd_cpu_layer *self, struct psd_error *err)                       \
+	{                                                                                                              \
+		return psd_cpu_prepare_eltwise(self, (struct psd_cpu_function){__VA_ARGS__}, err);                     \
+	}                                                                                                              \
 	const struct psd_cpu_kind psd_cpu_##name = {prepare_##name, psd_cpu_forward, psd_cpu_backward,                 \
 						    .details_bytes = sizeof(struct psd_cpu_twins), .keeps = kept}
+#define SETTING(of, member) (float)self->model->settings.of.member
 
-KIND(sigmoid, PSD_CPU_KEEPS_ALL);
-KIND(tanh, PSD_CPU_KEEPS_ALL);
-KIND(elu, PSD_CPU_KEEPS_ALL);
-KIND(clip, PSD_CPU_KEEPS_ALL);
-KIND(linear, PSD_CPU_KEEPS_NOTHING);
+KIND(sigmoid, PSD_CPU_KEEPS_ALL, .algorithm = dnnl_eltwise_logistic_use_dst_for_bwd);
+KIND(tanh, PSD_CPU_KEEPS_ALL, .algorithm = dnnl_eltwise_tanh_use_dst_for_bwd);
+KIND(elu, PSD_CPU_KEEPS_ALL, .algorithm = dnnl_eltwise_elu_use_dst_for_bwd, .alpha = SETTING(slope, slope));
+KIND(clip, PSD_CPU_KEEPS_ALL, .algorithm = dnnl_eltwise_clip_v2_use_dst_for_bwd, .beta = SETTING(linear, factor));
+KIND(linear, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_linear, .alpha = SETTING(linear, factor),
+     .beta = SETTING(linear, summand));

@@ -33,7 +33,7 @@ static enum psd_status prepare_bottom(struct psd_cpu_layer *self, struct inner_p
 	if (!inner->bottom)
 		return psd_cpu_no_memory(err);
 	inner->bottom_slot = &inner->bottom;
-	return psd_cpu_op_copy(&inner->bottom_in, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+	return psd_cpu_op_copy(&inner->bottom_in, self, psd_cpu_value(in),
 			       (struct psd_cpu_arg){DNNL_ARG_TO, &plain, &inner->bottom}, err);
 }
 
@@ -54,8 +54,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	if (!status)
 		status = psd_cpu_declare(self, &top, err);
 	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&inner->dbottom_out, self,
-					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,
+		status = psd_cpu_op_deliver(&inner->dbottom_out, self, psd_cpu_share(in), &plain,
 					    PSD_CPU_SCRATCH_SOURCE, &inner->dbottom_slot, err);
 	return status;
 }

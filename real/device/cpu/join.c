@@ -33,7 +33,8 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 
 	for (unsigned i = 0; i < self->model->n_inputs && !status; i++)
 		if (psd_cpu_input(self, i)->has_diff)
-			status = psd_cpu_op_share(&joins[i].backward, self, psd_cpu_input(self, i), err);
+			status = psd_cpu_op_share_all(&(struct psd_cpu_op *){&joins[i].backward}, 1, self,
+						      psd_cpu_input(self, i), err);
 	return status;
 }
 
@@ -88,13 +89,12 @@ static enum psd_status prepare_concat(struct psd_cpu_layer *self, struct psd_err
 
 		if (!find_part(self, i, &format, &part))
 			return psd_cpu_fail(self, "concatenation", dnnl_unimplemented, err);
-		status = psd_cpu_op_copy(&joins[i].forward, self,
-					 (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
+		status = psd_cpu_op_copy(&joins[i].forward, self, psd_cpu_value(in),
 					 (struct psd_cpu_arg){DNNL_ARG_TO, &part, &out->value}, err);
 		if (!status && in->has_diff)
 			status = psd_cpu_op_copy(&joins[i].backward, self,
 						 (struct psd_cpu_arg){DNNL_ARG_FROM, &part, &out->diff},
-						 (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, err);
+						 psd_cpu_share(in), err);
 	}
 	return status;
 }
@@ -116,16 +116,13 @@ static enum psd_status prepare_add(struct psd_cpu_layer *self, struct psd_error 
 		struct psd_cpu_blob *in = psd_cpu_input(self, i);
 		void *const *slot;
 
-		status = psd_cpu_op_convert(&joins[i].convert, self,
-					    (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value}, &out->desc,
+		status = psd_cpu_op_convert(&joins[i].convert, self, psd_cpu_value(in), &out->desc,
 					    PSD_CPU_SCRATCH_SOURCE, &slot, err);
 		if (!status && i > 0)
 			status = psd_cpu_op_sum(&joins[i].forward, self, &out->desc,
 						i == 1 ? &first->value : &out->value, slot, &out->value, err);
 		if (!status && in->has_diff)
-			status = psd_cpu_op_copy(&joins[i].backward, self,
-						 (struct psd_cpu_arg){DNNL_ARG_FROM, &out->desc, &out->diff},
-						 (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, err);
+			status = psd_cpu_op_copy(&joins[i].backward, self, psd_cpu_diff(out), psd_cpu_share(in), err);
 	}
 	return status;
 }

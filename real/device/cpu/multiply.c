@@ -40,15 +40,13 @@ static enum psd_status prepare_by_second(struct psd_cpu_layer *self, const dnnl_
 	struct multiply *multiply = self->details;
 	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *second = psd_cpu_input(self, 1), *out = self->blob;
 	const bool is_summed = factor != &out->desc;
-	enum psd_status status = psd_cpu_op_deliver(&multiply->by_second_out, self,
-						    (struct psd_cpu_arg){DNNL_ARG_TO, &second->desc, &second->share},
-						    factor, PSD_CPU_SCRATCH_SOURCE, &multiply->share, err);
+	enum psd_status status = psd_cpu_op_deliver(&multiply->by_second_out, self, psd_cpu_share(second), factor,
+						    PSD_CPU_SCRATCH_SOURCE, &multiply->share, err);
 
 	multiply->product =
 		is_summed ? psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_RESULT, out->bytes) : multiply->share;
 	if (!status)
-		status = make_product(&multiply->by_second, self, (struct psd_cpu_arg){0, &out->desc, &out->diff},
-				      (struct psd_cpu_arg){0, &first->desc, &first->value},
+		status = make_product(&multiply->by_second, self, psd_cpu_diff(out), psd_cpu_value(first),
 				      (struct psd_cpu_arg){0, &out->desc, multiply->product}, err);
 	if (status || !is_summed)
 		return status;
@@ -68,17 +66,14 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	const dnnl_memory_desc_t *factor = is_flat ? &plain : &out->desc;
 
 	if (!status)
-		status = psd_cpu_op_convert(&multiply->factor_in, self,
-					    (struct psd_cpu_arg){DNNL_ARG_FROM, &second->desc, &second->value}, factor,
+		status = psd_cpu_op_convert(&multiply->factor_in, self, psd_cpu_value(second), factor,
 					    PSD_CPU_SCRATCH_SOURCE, &multiply->factor, err);
 	if (!status)
-		status = make_product(&multiply->forward, self, (struct psd_cpu_arg){0, &first->desc, &first->value},
-				      (struct psd_cpu_arg){0, factor, multiply->factor},
-				      (struct psd_cpu_arg){0, &out->desc, &out->value}, err);
+		status = make_product(&multiply->forward, self, psd_cpu_value(first),
+				      (struct psd_cpu_arg){0, factor, multiply->factor}, psd_cpu_value(out), err);
 	if (!status && first->has_diff)
-		status = make_product(&multiply->by_first, self, (struct psd_cpu_arg){0, &out->desc, &out->diff},
-				      (struct psd_cpu_arg){0, factor, multiply->factor},
-				      (struct psd_cpu_arg){0, &first->desc, &first->share}, err);
+		status = make_product(&multiply->by_first, self, psd_cpu_diff(out),
+				      (struct psd_cpu_arg){0, factor, multiply->factor}, psd_cpu_share(first), err);
 	if (!status && second->has_diff)
 		status = prepare_by_second(self, factor, err);
 	return status;
@@ -96,19 +91,13 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 {
 	struct multiply *multiply = self->details;
 	struct psd_cpu_blob *first = psd_cpu_input(self, 0), *second = psd_cpu_input(self, 1);
+	struct psd_cpu_op *const by_first[] = {&multiply->factor_in, &multiply->by_first};
 	struct psd_cpu_op *const by_second[] = {&multiply->by_second, &multiply->sum, &multiply->by_second_out};
 	enum psd_status status = PSD_OK;
 
-	if (first->has_diff) {
-		status = psd_cpu_op_run(&multiply->factor_in, self, err);
-		if (!status)
-			status = psd_cpu_op_share(&multiply->by_first, self, first, err);
-	}
-	if (status || !second->has_diff)
-		return status;
-	psd_cpu_share_begin(self, second);
-	status = psd_cpu_op_run_all(by_second, 3, self, err);
-	return status ? status : psd_cpu_share_end(self, second, err);
+	if (first->has_diff)
+		status = psd_cpu_op_share_all(by_first, 2, self, first, err);
+	return status || !second->has_diff ? status : psd_cpu_op_share_all(by_second, 3, self, second, err);
 }
 
 const struct psd_cpu_kind psd_cpu_multiply = {prepare, forward, backward, .details_bytes = sizeof(struct multiply)};

@@ -194,13 +194,13 @@ enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_op
 	return status;
 }
 
-enum psd_status psd_cpu_op_share(struct psd_cpu_op *op, struct psd_cpu_layer *self, struct psd_cpu_blob *in,
-				 struct psd_error *err)
+enum psd_status psd_cpu_op_share_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
+				     struct psd_cpu_blob *in, struct psd_error *err)
 {
 	enum psd_status status;
 
 	psd_cpu_share_begin(self, in);
-	status = psd_cpu_op_run(op, self, err);
+	status = psd_cpu_op_run_all(ops, n_ops, self, err);
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
@@ -236,9 +236,9 @@ enum psd_status psd_cpu_backward(struct psd_cpu_layer *self, struct psd_error *e
 	struct psd_cpu_twins *twins = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 
-	if (self->blob == in) /* in place: the gradient too is overwritten */
+	if (self->blob == in || !in->has_diff) /* in place the gradient too is overwritten */
 		return psd_cpu_op_run(&twins->backward, self, err);
-	return psd_cpu_op_share(&twins->backward, self, in, err);
+	return psd_cpu_op_share_all(&(struct psd_cpu_op *){&twins->backward}, 1, self, in, err);
 }
 
 void psd_cpu_release_ops(struct psd_compute *compute)

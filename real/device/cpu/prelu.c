@@ -1,32 +1,22 @@
 /* The rectifier with a learned slope below 0. Its backward needs the input, so it works beside it. */
 #include "real/device/cpu/cpu.h"
 
-struct prelu {
-	struct psd_cpu_twins twins; /* the first member: what psd_cpu_forward() runs */
-	void *unused_diff;	    /* where oneDNN puts the gradient by the data where nobody wants it */
-};
-
 static enum psd_status prepare_backward(struct psd_cpu_layer *self, const dnnl_memory_desc_t *slopes,
 					struct psd_error *err)
 {
-	struct prelu *prelu = self->details;
+	struct psd_cpu_twins *prelu = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
 	const unsigned tensor = self->model->first_tensor;
 	dnnl_prelu_desc_t desc;
 
-	if (!in->has_diff) {
-		prelu->unused_diff = psd_cpu_take(self->compute, in->bytes);
-		if (!prelu->unused_diff)
-			return psd_cpu_no_memory(err);
-	}
-	return psd_cpu_op_make(&prelu->twins.backward, self, "gradient",
+	return psd_cpu_op_make(&prelu->backward, self, "gradient",
 			       dnnl_prelu_backward_desc_init(&desc, &in->desc, slopes, &out->desc, slopes), &desc,
-			       &prelu->twins.forward,
+			       &prelu->forward,
 			       (const struct psd_cpu_arg[]){
 				       {DNNL_ARG_SRC, &in->desc, &in->value},
 				       {DNNL_ARG_WEIGHTS, slopes, &self->compute->parameters[tensor]},
 				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
-				       {DNNL_ARG_DIFF_SRC, &in->desc, in->has_diff ? &in->share : &prelu->unused_diff},
+				       {DNNL_ARG_DIFF_SRC, &in->desc, psd_cpu_share_slot(self)},
 				       {DNNL_ARG_DIFF_WEIGHTS, slopes, &self->compute->gradients[tensor]},
 			       },
 			       5, err);
@@ -34,7 +24,7 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, const dnnl_m
 
 static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	struct prelu *prelu = self->details;
+	struct psd_cpu_twins *prelu = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = &self->own;
 	const dnnl_dims_t dims = {1, self->model->settings.prelu.is_shared ? 1 : in->desc.dims[1], 1, 1};
 	dnnl_memory_desc_t slopes;
@@ -44,7 +34,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	dnnl_memory_desc_init_by_tag(&slopes, 4, dims, dnnl_f32, dnnl_abcd);
 	if (!status)
 		status = psd_cpu_op_make(
-			&prelu->twins.forward, self, "forward",
+			&prelu->forward, self, "forward",
 			dnnl_prelu_forward_desc_init(&desc, dnnl_forward_training, &in->desc, &slopes), &desc, NULL,
 			(const struct psd_cpu_arg[]){
 				{DNNL_ARG_SRC, &in->desc, &in->value},
@@ -55,12 +45,5 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	return status ? status : prepare_backward(self, &slopes, err);
 }
 
-static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
-{
-	struct prelu *prelu = self->details;
-
-	return psd_cpu_input(self, 0)->has_diff ? psd_cpu_backward(self, err)
-						: psd_cpu_op_run(&prelu->twins.backward, self, err);
-}
-
-const struct psd_cpu_kind psd_cpu_prelu = {prepare, psd_cpu_forward, backward, .details_bytes = sizeof(struct prelu)};
+const struct psd_cpu_kind psd_cpu_prelu = {prepare, psd_cpu_forward, psd_cpu_backward,
+					   .details_bytes = sizeof(struct psd_cpu_twins)};

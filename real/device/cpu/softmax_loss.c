@@ -21,12 +21,11 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "layer '%.80s' (softmax-loss) has an input of %ux%u places, the cpu needs 1x1",
 				     model->name, model->shape.height, model->shape.width);
-	status = psd_cpu_op_convert(&loss->scores_in, self, (struct psd_cpu_arg){DNNL_ARG_FROM, &in->desc, &in->value},
-				    &plain, PSD_CPU_SCRATCH_SOURCE, &loss->scores, err);
+	status = psd_cpu_op_convert(&loss->scores_in, self, psd_cpu_value(in), &plain, PSD_CPU_SCRATCH_SOURCE,
+				    &loss->scores, err);
 	if (!status && in->has_diff)
-		status = psd_cpu_op_deliver(&loss->diff_out, self,
-					    (struct psd_cpu_arg){DNNL_ARG_TO, &in->desc, &in->share}, &plain,
-					    PSD_CPU_SCRATCH_SOURCE, &loss->share, err);
+		status = psd_cpu_op_deliver(&loss->diff_out, self, psd_cpu_share(in), &plain, PSD_CPU_SCRATCH_SOURCE,
+					    &loss->share, err);
 	return status ? status : psd_cpu_declare(self, &plain, err);
 }
 
