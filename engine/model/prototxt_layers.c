@@ -397,6 +397,11 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
 				struct psd_caffe_part *part, struct psd_error *err)
 {
+	const bool makes_one = type->build != psd_caffe_build_split && type->build != psd_caffe_build_slices;
+
+	if (part->n_tops > 1 && makes_one && !psd_caffe_is_loss(type))
+		return psd_error_set(err, PSD_EINVAL, part->spec->at, "layer '%.80s' (%s) has %u tops, must be 1",
+				     part->spec->name, type->name, part->n_tops);
 	if (type->message)
 		part->message = psd_node_child(layer, type->message);
 	return type->build ? type->build(part, err) : psd_caffe_build_one(part, err);

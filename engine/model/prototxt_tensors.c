@@ -80,7 +80,7 @@ enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned fir
 		unsigned blob = 0;
 
 		for (const struct psd_node *field = layer->first; field && !status; field = field->next) {
-			struct psd_tensor_spec unused = {.rate_ratio = 0}, *tensor = &unused;
+			struct psd_tensor_spec unused = {.rate_ratio = 1, .decay_ratio = 1}, *tensor = &unused;
 
 			if (strcmp(field->key, lists[l]) != 0)
 				continue;
@@ -91,7 +91,7 @@ enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned fir
 				tensor = &tensors[blob - first_blob];
 			tensor->has_ratios = true;
 			status = read_param(field, tensor, err);
-			if (!status && blob++ < first_blob && unused.rate_ratio != 0)
+			if (!status && blob++ < first_blob && unused.rate_ratio != 0 && unused.decay_ratio != 0)
 				return psd_error_set(err, PSD_EINVAL, field->at,
 						     "statistics do not learn, '%s' must be 0 here",
 						     l ? lists[l] : "lr_mult");

@@ -285,7 +285,8 @@ static void check_frozen(const char *model, const char *system)
 
 Test(run, tensors_learn_at_their_own_rates)
 {
-	static const char *const systems[] = {"sync: ps", "sync: ps, pair: 512B, slice: 1KiB", "sync: sfb", "sync: ring"};
+	static const char *const systems[] = {"sync: ps", "sync: ps, pair: 512B, slice: 1KiB", "sync: sfb",
+					      "sync: ring"};
 	static const char text[] = "input: 'data' input_shape { dim: [1, 30] }\n"
 				   "layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param { lr_mult: 0 "
 				   "} inner_product_param { "

@@ -261,6 +261,9 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 		"n.prototxt:2:7: layer 's/1' takes 0 channels from 4 on, its input has 4");
 	refuses_layer("layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' top: 'c' }",
 		      "n.prototxt:2:7: layer 's' cuts 4 channels at 0 points into 3 tops, which does not fit");
+	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' top: 'mask' pooling_param { "
+		      "kernel_size: 2 } }",
+		      "n.prototxt:2:7: layer 'p' (Pooling) has 2 tops, must be 1");
 	refuses_layer("layer { name: 'a' type: 'Axpy' bottom: 'data' bottom: 'data' top: 'a' }",
 		      "n.prototxt:2:7: layer 'a' has 2 bottoms, must be 3");
 	refuses_layer("layer { name: 'x' type: 'Scale' bottom: 'data' top: 'x' scale_param { axis: 0 } }",
