@@ -79,17 +79,23 @@ static int use_scenario(const struct psd_run_options *options)
 	struct psd_scenario scenario;
 	struct psd_error err;
 	enum psd_status status = load_scenario(options, &scenario, &err);
+	const bool is_loaded = !status;
+	int exit_status;
 
-	if (status)
-		return complain(status, &err, true);
-	status = psd_scenario_load_solver(&scenario, &err);
+	if (is_loaded)
+		status = psd_scenario_load_solver(&scenario, &err);
 	if (!status)
 		status = options->arguments.command == PSD_RUN_SHOW ? print_scenario(&scenario, &err)
 			 : options->arguments.command == PSD_RUN_CALIBRATE
 				 ? psd_run_calibration(options, &scenario, PSD_VERSION, &err)
 				 : psd_run_scenario(options, &scenario, &err);
-	psd_scenario_release(&scenario);
-	return status ? complain(status, &err, status == PSD_EINVAL || status == PSD_EFILE) : EXIT_DONE;
+	if (is_loaded)
+		psd_scenario_release(&scenario);
+	if (!status)
+		return EXIT_DONE;
+	exit_status = complain(status, &err, !is_loaded || status == PSD_EINVAL || status == PSD_EFILE);
+	psd_run_excuse(options, err.text);
+	return exit_status;
 }
 
 static bool print_packed(void *context, uint64_t n_done, uint64_t n_images)

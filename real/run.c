@@ -26,8 +26,6 @@
 
 enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2, MOST_TIMES_AGAIN = 2 };
 
-#define HOSTS_CONNECT_SEC 120.0 /* a cluster starts its processes one after the other */
-
 struct command {
 	const struct psd_run_options *options;
 	const struct psd_scenario *scenario;
@@ -86,6 +84,12 @@ static void observe(void *context, const struct psd_progress *progress)
 	psd_run_log_add(&observer->command->log, observer->system, progress, observer->command->scenario->has_replay);
 	if (!observer->command->options->is_quiet)
 		print_progress(observer->system, progress, observer->command->scenario->has_replay);
+}
+
+static void say_remark(void *context, const char *line)
+{
+	(void)context;
+	psd_console_say("psd-run: %s", line);
 }
 
 static bool is_chosen(const struct command *command, const struct psd_system *system)
@@ -237,7 +241,8 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 		.replay = replay_of(command),
 		.n_iterations = choose_iterations(command),
 		.ground = command->ground,
-		.connect_sec = command->hosts.n_hosts ? HOSTS_CONNECT_SEC : PSD_LAUNCH_CONNECT_SEC,
+		.connect_sec = command->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
+		.remark = options->is_quiet ? NULL : say_remark,
 		.stall_sec = options->stall_sec,
 		.is_tested = command->scenario->train.test_every_epochs > 0 && !replay_of(command),
 		.spans = is_traced ? &spans : NULL,
@@ -423,6 +428,34 @@ static enum psd_status check_end(const struct command *command, struct psd_error
 			     n_iterations, rate->max_iterations);
 }
 
+/* The hosts, and which of them this process is. */
+static enum psd_status load_hosts(const struct psd_run_options *options, struct psd_hosts *hosts, unsigned *self,
+				  struct psd_error *err)
+{
+	const enum psd_status status = psd_hosts_load(hosts, options->hosts_path, err);
+
+	if (status)
+		return status;
+	if (options->rank == UINT64_MAX)
+		return psd_hosts_find_rank(hosts->n_hosts, self, err);
+	if (options->rank >= hosts->n_hosts)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = options->hosts_path},
+				     "names %u hosts, has no host %u", hosts->n_hosts, (unsigned)options->rank);
+	*self = (unsigned)options->rank;
+	return PSD_OK;
+}
+
+void psd_run_excuse(const struct psd_run_options *options, const char *words)
+{
+	struct psd_hosts hosts = {.n_hosts = 0};
+	struct psd_error err;
+	unsigned self;
+
+	if (options->hosts_path && !load_hosts(options, &hosts, &self, &err))
+		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, words);
+	psd_hosts_release(&hosts);
+}
+
 /* A signal ends this process at once: the others hear of it by their connections. */
 static enum psd_status join_hosts(struct command *command, struct psd_error *err)
 {
@@ -433,15 +466,7 @@ static enum psd_status join_hosts(struct command *command, struct psd_error *err
 	if (command->scenario->has_replay)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = command->scenario->path},
 				     "'replay' is for a cluster on this machine, not beside '--hosts'");
-	status = psd_hosts_load(&command->hosts, options->hosts_path, err);
-	if (!status && options->rank == UINT64_MAX)
-		status = psd_hosts_find_rank(command->hosts.n_hosts, &command->self, err);
-	else if (!status && options->rank >= command->hosts.n_hosts)
-		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = options->hosts_path},
-				       "names %u hosts, has no host %u", command->hosts.n_hosts,
-				       (unsigned)options->rank);
-	else if (!status)
-		command->self = (unsigned)options->rank;
+	status = load_hosts(options, &command->hosts, &command->self, err);
 	if (!status)
 		status = psd_hosts_look_up(&command->hosts, options->hosts_path, command->self, err);
 	if (!status && options->system_name)

@@ -10,6 +10,8 @@
 /* Statuses of everything that a run consists of; results of systems that were done before stay printed. */
 enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				 struct psd_error *err) PSD_MUST_CHECK;
+/* For a host of a cluster that has failed, wherever: tells those of the others that wait for it. */
+void psd_run_excuse(const struct psd_run_options *options, const char *words);
 /* version: of psd-run, noted in what is written. */
 enum psd_status psd_run_calibration(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				    const char *version, struct psd_error *err) PSD_MUST_CHECK;

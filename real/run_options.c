@@ -9,6 +9,7 @@
 enum { MOST_NODES = 400, PACKED_SIDE = 256, LEAST_SIDE = 8, ATTEMPTS = 3, MOST_ATTEMPTS = 100 };
 
 #define STALL_SEC 60.0
+#define JOIN_SEC  120.0 /* a cluster starts its processes one after the other */
 
 static const struct psd_command commands[] = {
 	[PSD_RUN_TRAIN] =
@@ -52,8 +53,10 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_TEXT, AT(hosts_path), .commands = OF(TRAIN)},
 	{OPTION("--rank", "N", "of --hosts this is host N, from 0 (if not given: as mpirun or srun says)"),
 	 .kind = PSD_OPTION_COUNT, AT(rank), .least = 0, .most = PSD_HOSTS_MAX - 1, .commands = OF(TRAIN)},
+	{OPTION("--join-timeout", "TIME", "wait so long for the other --hosts (if not given: 120s)"),
+	 .kind = PSD_OPTION_SECONDS, AT(join_sec), .commands = OF(TRAIN)},
 	{OPTION("--stall", "TIME",
-		"give up, naming who waits for whom, when nothing moves for so long (if not given: 60s)"),
+		"give up, naming who it is, when somebody stands still for so long (if not given: 60s)"),
 	 .kind = PSD_OPTION_SECONDS, AT(stall_sec), .commands = OF(TRAIN) | OF(CALIBRATE)},
 	{OPTION("--dilation", "K", "of a replay: so many times as slow, or `auto`: --set emulation.dilation=K"),
 	 .kind = PSD_OPTION_TEXT, AT(dilation), .commands = OF(TRAIN)},
@@ -92,8 +95,9 @@ static enum psd_status check_hosts(const struct psd_run_options *options, struct
 				  : options->trace_path	      ? "--trace"
 							      : NULL;
 
-	if (!options->hosts_path && options->rank != UINT64_MAX)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'--rank' has no effect without '--hosts'");
+	if (!options->hosts_path && (options->rank != UINT64_MAX || options->join_sec > 0.0))
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--hosts'",
+				     options->rank != UINT64_MAX ? "--rank" : "--join-timeout");
 	if (options->hosts_path && other)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 				     "'%s' is for a cluster on this machine, not beside '--hosts'", other);
@@ -109,6 +113,8 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 
 	if (!status && !parsed.about)
 		status = check_hosts(&parsed, err);
+	if (parsed.join_sec == 0.0) /* none is given: 0s is refused */
+		parsed.join_sec = JOIN_SEC;
 	if (status)
 		psd_run_options_release(&parsed);
 	else

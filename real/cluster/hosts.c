@@ -1,6 +1,8 @@
 /* The hosts file, line by line. */
+#define _POSIX_C_SOURCE 200809L
 #include "real/cluster/hosts.h"
 
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,12 +173,14 @@ enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *pat
 {
 	for (unsigned h = 0; h <= self; h++) {
 		const struct psd_place at = {.path = path, .line = hosts->lines[h]};
+		struct addrinfo *found;
 		struct psd_error cause;
 		const enum psd_status status =
-			psd_socket_look_up(hosts->hosts[h].address, hosts->hosts[h].port, &cause);
+			psd_socket_look_up(hosts->hosts[h].address, hosts->hosts[h].port, &found, &cause);
 
 		if (status)
 			return psd_error_set(err, status, at, "%s", cause.text);
+		freeaddrinfo(found);
 	}
 	return PSD_OK;
 }

@@ -16,6 +16,7 @@ enum psd_status psd_join(const struct psd_launch_options *options, const struct 
 		.hosts = hosts->hosts,
 		.listener = -1,
 		.connect_sec = options->connect_sec,
+		.remark = options->remark,
 		.stall_sec = options->stall_sec,
 		.is_tested = options->is_tested,
 		.progress = options->progress,

@@ -26,7 +26,7 @@ enum { FIRST_PORT = 7411 };
 enum { MOST_RUN_FILES = 4, FILES_OF_HOST = 2 };
 
 #define LOOK_SEC  0.05 /* how often the pipe is emptied while processes run */
-#define GRACE_SEC 2.0  /* after the first failure, for the others to notice it and say so */
+#define GRACE_SEC 1.0  /* after the first failure, for the others to notice it and say so */
 
 struct record {
 	unsigned host;
@@ -132,6 +132,7 @@ static int live(void *context, unsigned node)
 		.has_latency = options->ground != PSD_GROUND_LOOPBACK,
 		.latency_sec = links.latency_sec,
 		.connect_sec = options->connect_sec,
+		.remark = options->remark,
 		.stall_sec = options->stall_sec,
 		.is_tested = options->is_tested,
 		.span = options->spans ? record_span : NULL,

@@ -31,6 +31,7 @@ struct psd_launch_options {
 	struct psd_spans *spans;		  /* one recorder for each host; NULL: none are kept */
 	const volatile sig_atomic_t *stop_signal; /* NULL, or not 0 from the signal on that ends the run: PSD_ERUN */
 	/* As in psd_worker_options; called in the processes. */
+	void (*remark)(void *context, const char *line);
 	void (*progress)(void *context, const struct psd_progress *progress);
 	void (*finished)(void *context, unsigned self, const struct psd_memory *memory);
 	void *context;

@@ -1,6 +1,6 @@
 /* The connections ("lines", one or more) between every two hosts of a run, each opened by the higher number, both ends
  * sure of each other: the same version, the same terms, the number that was expected; and their clocks compared.
- * Refuses to carry anything else. */
+ * Whoever else connects is dropped with a remark. Refuses to carry anything else. */
 #ifndef PSD_REAL_MESH_H
 #define PSD_REAL_MESH_H
 
@@ -9,8 +9,9 @@
 #include "engine/base/error.h"
 #include "engine/schedules/layout.h"
 
-#define PSD_MESH_ADDRESS_MAX 64
-#define PSD_MESH_TERMS_MAX   65536
+#define PSD_MESH_ADDRESS_MAX  64
+#define PSD_MESH_GREETING_SEC 10.0 /* for whoever has connected */
+#define PSD_MESH_REMIND_SEC   10.0
 
 struct psd_mesh_host {
 	char address[PSD_MESH_ADDRESS_MAX];
@@ -21,11 +22,15 @@ struct psd_mesh_options {
 	const struct psd_layout *layout;
 	const struct psd_mesh_host *hosts; /* psd_layout_hosts() of them */
 	unsigned self;
-	unsigned n_lines; /* between two hosts, >= 1 */
-	int listener;	  /* -1: listen on the own address; otherwise it is closed here */
-	const char *
-		terms; /* what all must have in common, see psd_scenario_add_agreed(); up to PSD_MESH_TERMS_MAX bytes */
+	unsigned n_lines;  /* between two hosts, >= 1 */
+	int listener;	   /* -1: listen on the own address; otherwise it is closed here */
+	const char *terms; /* what all must have in common, see psd_scenario_add_agreed(); up to PSD_GREETING_TERMS_MAX
+			      bytes */
 	double within_sec;
+	double greeting_sec; /* that a connection somebody else has begun may take to greet */
+	double remind_sec;   /* how often it is said who is missing */
+	void (*remark)(void *context, const char *line); /* may be NULL */
+	void *context;
 };
 
 struct psd_mesh_clock {
@@ -35,10 +40,13 @@ struct psd_mesh_clock {
 };
 
 /* fds: n_lines for each host, host after host, -1 for the own; the caller closes them. Blocks until all are there.
- * PSD_ERUN: who is missing or does not fit. Where terms differ each host hears of it from the other, and names the
- * first key that differs. */
+ * PSD_ERUN: who is missing, does not fit, has left or gives up. Where terms differ each of the two names the first key
+ * that does: the one that connects gives up, the other goes on until that says so or the time is over. Who gives up
+ * tells all who have joined. */
 enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[], struct psd_mesh_clock *clock,
 			      struct psd_error *err) PSD_MUST_CHECK;
+/* For a host that has failed: tells those of the others that wait for it, for a second at most. words: what for. */
+void psd_mesh_excuse(const struct psd_mesh_host hosts[], unsigned n_hosts, unsigned self, const char *words);
 
 #define PSD_MESH_NAME_MAX 128
 /* "worker 2 at 10.0.0.3:7411", or "server 0 at ..."; returns text. */

@@ -14,9 +14,6 @@
 #include <unistd.h>
 
 #define BACKLOG 1024
-/* Between two attempts; the first are closer, since workers start together. */
-#define FIRST_PAUSE_SEC 1e-3
-#define MAX_PAUSE_SEC	0.1
 
 /* Where an error happened: "10.0.0.4:4711", "[fe80::1]:4711", "node17:4711". */
 struct endpoint {
@@ -112,14 +109,9 @@ static enum psd_status find(const char *host, uint16_t port, bool is_passive, st
 	return PSD_OK;
 }
 
-enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct psd_error *err)
+enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct addrinfo **found, struct psd_error *err)
 {
-	struct addrinfo *found;
-	const enum psd_status status = find(host, port, false, &found, err);
-
-	if (!status)
-		freeaddrinfo(found);
-	return status;
+	return find(host, port, false, found, err);
 }
 
 static int open_for(const struct addrinfo *address, const struct psd_socket_options *options, int *fd)
@@ -192,107 +184,61 @@ enum psd_status psd_socket_listen(const char *host, uint16_t port, const struct 
 
 /* ---- connecting ---- */
 
-/* One attempt. Returns 0 or an errno, ETIMEDOUT at until_sec. */
-static int connect_once(const struct addrinfo *address, const struct psd_socket_options *options, double until_sec,
-			int *fd)
+int psd_socket_connect(const struct addrinfo *address, const struct psd_socket_options *options, int *fd)
 {
 	int opened = -1, error = open_for(address, options, &opened);
-	socklen_t error_bytes = sizeof(error);
 
 	if (error)
 		return error;
-	if (connect(opened, address->ai_addr, address->ai_addrlen) < 0)
+	if (connect(opened, address->ai_addr, address->ai_addrlen) < 0 && errno != EINPROGRESS && errno != EINTR) {
 		error = errno;
-	if (error == EINPROGRESS || error == EINTR) { /* interrupted, it goes on all the same */
-		const int n_ready = poll_until(opened, POLLOUT, until_sec);
-
-		error = n_ready < 0 ? errno : ETIMEDOUT;
-		if (n_ready > 0 && getsockopt(opened, SOL_SOCKET, SO_ERROR, &error, &error_bytes) < 0)
-			error = errno;
-	}
-	if (error)
 		close(opened);
-	else
-		*fd = opened;
-	return error;
+		return error;
+	}
+	*fd = opened;
+	return 0;
 }
 
-/* What may pass while workers start: nobody listens yet, the interface is not up yet. */
-static bool may_pass(int error)
+int psd_socket_error(int fd)
+{
+	int error = 0;
+	socklen_t error_bytes = sizeof(error);
+
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &error_bytes) < 0 ? errno : error;
+}
+
+/* Nobody listens yet, the interface is not up yet. */
+bool psd_socket_may_pass(int error)
 {
 	return error == ECONNREFUSED || error == ECONNRESET || error == ECONNABORTED || error == EHOSTUNREACH ||
 	       error == ENETUNREACH || error == ETIMEDOUT || error == EAGAIN;
 }
 
-/* Attempts at every address in turn until one succeeds or until_sec. Returns 0 or the last errno. */
-static int connect_until(const struct addrinfo *found, const struct psd_socket_options *options, double until_sec,
-			 int *fd)
-{
-	double pause_sec = FIRST_PAUSE_SEC;
-	int error = ENOENT;
-
-	for (;;) {
-		double again_sec;
-
-		for (const struct addrinfo *each = found; each && error; each = each->ai_next)
-			error = connect_once(each, options, until_sec, fd);
-		again_sec = psd_socket_now_sec() + pause_sec;
-		if (!error || !may_pass(error) || again_sec >= until_sec)
-			return error;
-		(void)poll_until(-1, 0, again_sec);
-		pause_sec = 2 * pause_sec < MAX_PAUSE_SEC ? 2 * pause_sec : MAX_PAUSE_SEC;
-	}
-}
-
-enum psd_status psd_socket_connect(const char *peer, const char *host, uint16_t port, double within_sec,
-				   const struct psd_socket_options *options, int *fd, struct psd_error *err)
-{
-	const double until_sec = psd_socket_now_sec() + within_sec;
-	struct addrinfo *found;
-	int error;
-	const enum psd_status status = find(host, port, false, &found, err);
-
-	if (status != PSD_OK)
-		return status;
-	error = connect_until(found, options, until_sec, fd);
-	freeaddrinfo(found);
-	if (!error)
-		return PSD_OK;
-	if (!may_pass(error))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot connect to %s at %s: %s", peer,
-				     endpoint_of(host, port).text, strerror(error));
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s at %s did not answer within %g s: %s", peer,
-			     endpoint_of(host, port).text, within_sec, strerror(error));
-}
-
 /* ---- accepting ---- */
 
-enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec,
-				  const struct psd_socket_options *options, int *fd, struct psd_error *err)
+int psd_socket_accept(int listener, const struct psd_socket_options *options, int *fd, char from[PSD_SOCKET_PLACE_MAX])
 {
-	const double until_sec = psd_socket_now_sec() + within_sec;
-	int accepted, error;
+	union {
+		struct sockaddr any;
+		struct sockaddr_storage room;
+	} address;
+	socklen_t address_bytes = sizeof(address);
+	char host[NI_MAXHOST], service[NI_MAXSERV];
+	const int accepted = accept4(listener, &address.any, &address_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	const int error = accepted < 0 ? errno : set_options(accepted, options);
 
-	for (;;) {
-		accepted = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (accepted >= 0)
-			break;
-		/* Whoever came may have gone again (ECONNABORTED), or another thread was faster (EAGAIN after poll). */
-		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot accept a connection from %s: %s",
-					     peers, strerror(errno));
-		if (poll_until(listener, POLLIN, until_sec) == 0)
-			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s did not connect to port %u within %g s",
-					     peers, port_of(listener), within_sec);
-	}
-	error = set_options(accepted, options);
 	if (error) {
-		close(accepted);
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot set up the connection from %s: %s", peers,
-				     strerror(error));
+		if (accepted >= 0)
+			close(accepted);
+		return error;
 	}
 	*fd = accepted;
-	return PSD_OK;
+	if (getnameinfo(&address.any, address_bytes, host, sizeof(host), service, sizeof(service),
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(from, PSD_SOCKET_PLACE_MAX, "somewhere");
+	else
+		snprintf(from, PSD_SOCKET_PLACE_MAX, "%.80s port %.8s", host, service);
+	return 0;
 }
 
 /* ---- talking before the streams take over ---- */
@@ -316,13 +262,9 @@ enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, si
 	return PSD_OK;
 }
 
-enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *bytes, size_t n_bytes,
-				      struct psd_error *err)
+bool psd_socket_send_small(int fd, const uint8_t *bytes, size_t n_bytes)
 {
-	if (send(fd, bytes, n_bytes, MSG_NOSIGNAL) != (ssize_t)n_bytes)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s does not take a greeting: %s", peer,
-				     strerror(errno));
-	return PSD_OK;
+	return send(fd, bytes, n_bytes, MSG_NOSIGNAL) == (ssize_t)n_bytes;
 }
 
 void psd_socket_allow_many(void)

@@ -1,6 +1,6 @@
-/* Stream sockets between workers: listening, connecting and accepting with a deadline, and errors that name the peer.
- * Every socket is non-blocking, close-on-exec, TCP_NODELAY, and uses cubic: a default of BBR halves what loopback and
- * veth pairs carry. A caller that writes passes MSG_NOSIGNAL. Refuses to know what travels. Any thread. */
+/* Stream sockets between workers: listening, connecting and accepting. Every socket is non-blocking, close-on-exec,
+ * TCP_NODELAY, and uses cubic: a default of BBR halves what loopback and veth pairs carry. A caller that writes passes
+ * MSG_NOSIGNAL. Refuses to know what travels. Any thread. */
 #ifndef PSD_REAL_SOCKET_H
 #define PSD_REAL_SOCKET_H
 
@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
+
+struct addrinfo;
 
 struct psd_socket_options {
 	bool has_buffers; /* false: the kernel adapts them, up to net.ipv4.tcp_rmem and tcp_wmem */
@@ -21,22 +23,20 @@ struct psd_socket_options {
 enum psd_status psd_socket_listen(const char *host, uint16_t port, const struct psd_socket_options *options, int *fd,
 				  uint16_t *bound_port, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Connects, again and again while nobody listens yet, for at most within_sec. peer: who it is, for the error: "worker
- * 3". *fd: the caller closes it. PSD_EINVAL: no such host; PSD_ERUN: "worker 3 at 10.0.0.4:4711 did not answer within
- * 10 s: connection refused". */
-enum psd_status psd_socket_connect(const char *peer, const char *host, uint16_t port, double within_sec,
-				   const struct psd_socket_options *options, int *fd,
+/* Whether a host's name or address is known here, and where it is: *found, which freeaddrinfo() frees. PSD_EINVAL: "no
+ * host 'node7': Name or service not known"; PSD_ENOMEM. */
+enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct addrinfo **found,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-/* Accepts one connection. peers: who is missing, for the error: "workers 2 and 3". *fd: the caller closes it. PSD_ERUN:
- * nobody came. */
-enum psd_status psd_socket_accept(int listener, const char *peers, double within_sec,
-				  const struct psd_socket_options *options, int *fd,
-				  struct psd_error *err) PSD_MUST_CHECK;
-
-/* Whether a host's name or address is known here. PSD_EINVAL: "no host 'node7': Name or service not known"; PSD_ENOMEM.
- */
-enum psd_status psd_socket_look_up(const char *host, uint16_t port, struct psd_error *err) PSD_MUST_CHECK;
+/* Begins to connect; when *fd can be written to, psd_socket_error() says how it went. *fd: the caller closes it. These
+ * three return 0 or an errno. */
+int psd_socket_connect(const struct addrinfo *address, const struct psd_socket_options *options, int *fd);
+int psd_socket_error(int fd);
+#define PSD_SOCKET_PLACE_MAX 96
+/* Takes a connection that waits; EAGAIN: none does. from: where it comes from, "10.0.0.4 port 4711". */
+int psd_socket_accept(int listener, const struct psd_socket_options *options, int *fd, char from[PSD_SOCKET_PLACE_MAX]);
+/* Whether what kept hosts from connecting may pass while they start. */
+bool psd_socket_may_pass(int error);
 
 /* The clock of all deadlines here: CLOCK_MONOTONIC, which all processes of a machine share. */
 double psd_socket_now_sec(void);
@@ -45,10 +45,8 @@ double psd_socket_now_sec(void);
  */
 enum psd_status psd_socket_read_all(const char *peer, int fd, uint8_t *bytes, size_t n_bytes, double until_sec,
 				    struct psd_error *err) PSD_MUST_CHECK;
-/* Sends some dozens of bytes on a connection whose buffer is empty, and so takes them at once. PSD_ERUN: it does not.
- */
-enum psd_status psd_socket_send_small(const char *peer, int fd, const uint8_t *bytes, size_t n_bytes,
-				      struct psd_error *err) PSD_MUST_CHECK;
+/* Sends some bytes on a connection whose buffer is empty, and so takes them at once. False: it does not. */
+bool psd_socket_send_small(int fd, const uint8_t *bytes, size_t n_bytes);
 
 #define PSD_SOCKET_CONGESTION_MAX 16
 /* The congestion control that a connected socket really uses, in text; "unknown" if the kernel does not say. Returns

@@ -52,6 +52,7 @@ struct line {
 struct peer {
 	bool is_near;
 	unsigned n_leaving; /* lines that still send shares of its message */
+	double heard_sec;   /* when anything last came from it */
 };
 
 struct psd_streams {
@@ -173,7 +174,7 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 	if (!streams->lines || !streams->peers || !streams->scratch)
 		return false;
 	for (unsigned p = 0; p < streams->n_peers; p++)
-		streams->peers[p].is_near = options->is_near[p];
+		streams->peers[p] = (struct peer){.is_near = options->is_near[p], .heard_sec = psd_socket_now_sec()};
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		streams->lines[i].peer = i / streams->n_lines;
 		streams->lines[i].fd = options->fds[i];
@@ -310,7 +311,8 @@ static bool tell_later(struct psd_streams *streams, unsigned peer, const struct 
 
 static void tell(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
 {
-	streams->has_moved = streams->has_told = true;
+	streams->has_moved = streams->has_moved || head->kind != PSD_WIRE_ALIVE || head->part > 0;
+	streams->has_told = true;
 	streams->owner.arrived(streams->owner.context, peer, head);
 }
 
@@ -367,6 +369,13 @@ bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const st
 	return psd_outlet_add_small(&streams->lines[peer * streams->n_lines].out, head, payload);
 }
 
+double psd_streams_silent_sec(const struct psd_streams *streams, unsigned peer)
+{
+	return streams->lines[peer * streams->n_lines].in.is_held
+		       ? 0.0
+		       : psd_socket_now_sec() - streams->peers[peer].heard_sec;
+}
+
 bool psd_streams_has_queue(const struct psd_streams *streams)
 {
 	for (unsigned i = 0; i < streams->n_all; i++)
@@ -378,6 +387,7 @@ bool psd_streams_has_queue(const struct psd_streams *streams)
 /* Sends once. *has_more: the kernel may take more at once. */
 static enum psd_status flush_line(struct psd_streams *streams, struct line *line, bool *has_more, struct psd_error *err)
 {
+	const bool is_tensor = line->out.is_active;
 	size_t limit_bytes = SIZE_MAX;
 	bool has_left = false;
 	ssize_t sent;
@@ -400,7 +410,7 @@ static enum psd_status flush_line(struct psd_streams *streams, struct line *line
 		/* what the peer said before it went may explain it: reading comes first */
 		return errno == EPIPE || errno == ECONNRESET ? PSD_OK : lose(streams, line, errno, err);
 	}
-	streams->has_moved = streams->has_moved || sent > 0;
+	streams->has_moved = streams->has_moved || (is_tensor && sent > 0);
 	if (has_left && --streams->peers[line->peer].n_leaving == 0)
 		streams->owner.left(streams->owner.context, line->peer);
 	/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
@@ -513,6 +523,7 @@ static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum
 		psd_bucket_give_back(&streams->reads, limit_bytes - (n_read > 0 ? (size_t)n_read : 0));
 		errno = error;
 	}
+	streams->has_moved = streams->has_moved || n_read > 0;
 	if (n_read > 0 && psd_inflow_is_complete(&line->in))
 		*status = finish_share(streams, line, err);
 	return n_read;
@@ -545,7 +556,7 @@ static enum psd_status read_line(struct psd_streams *streams, struct line *line,
 			continue;
 		if (n_read <= 0)
 			return lose(streams, line, n_read < 0 ? errno : 0, err);
-		streams->has_moved = true;
+		streams->peers[line->peer].heard_sec = psd_socket_now_sec();
 		n_bytes += (size_t)n_read;
 	}
 	set_low_water(streams, line);
@@ -556,6 +567,7 @@ static enum psd_status resume_line(struct psd_streams *streams, struct line *lin
 {
 	const enum psd_status status = ask_owner(streams, line, err);
 
+	streams->peers[line->peer].heard_sec = psd_socket_now_sec(); /* what it says now lay behind that */
 	set_low_water(streams, line);
 	return status;
 }

@@ -69,6 +69,8 @@ void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct p
 /* Queues a small message between the others; the payload is copied. False: too many wait, or no memory. */
 bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
 			    const uint8_t *payload);
+/* For how long nothing has come from a peer; 0 while its first connection waits here with what is for later. */
+double psd_streams_silent_sec(const struct psd_streams *streams, unsigned peer);
 /* True while anything queued has not left. */
 bool psd_streams_has_queue(const struct psd_streams *streams);
 
@@ -79,7 +81,7 @@ enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error 
 /* The next turn ends at `sec` of psd_socket_now_sec(), if not before. Holds for one end. */
 void psd_streams_wake_at(struct psd_streams *streams, double sec);
 /* Waits until something can be received, sent or told, the eventfd is written, or within_ms are over; receives, sends
- * and tells. *has_moved: any byte did, or an arrival was told. */
+ * and tells. *has_moved: a byte of a payload did, or something was told but that a peer is alive and idle. */
 enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, bool *has_moved,
 				 struct psd_error *err) PSD_MUST_CHECK;
 

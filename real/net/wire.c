@@ -57,10 +57,9 @@ void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HE
 static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
 {
 	static const uint64_t small[PSD_WIRE_KINDS] = {
-		[PSD_WIRE_HELLO] = PSD_WIRE_HELLO_BYTES,
-		[PSD_WIRE_CLOCK] = PSD_WIRE_CLOCK_BYTES,
-		[PSD_WIRE_REPORT] = PSD_WIRE_REPORT_BYTES,
-		[PSD_WIRE_BYE] = PSD_WIRE_BYE_BYTES,
+		[PSD_WIRE_HELLO] = PSD_WIRE_HELLO_BYTES,   [PSD_WIRE_CLOCK] = PSD_WIRE_CLOCK_BYTES,
+		[PSD_WIRE_REPORT] = PSD_WIRE_REPORT_BYTES, [PSD_WIRE_BYE] = PSD_WIRE_BYE_BYTES,
+		[PSD_WIRE_FAILED] = PSD_WIRE_FAILED_BYTES,
 	};
 
 	if (kind == PSD_WIRE_DATA)
@@ -158,4 +157,20 @@ struct psd_wire_bye psd_wire_decode_bye(const uint8_t bytes[PSD_WIRE_BYE_BYTES])
 	bye.sent_bytes = get(&bytes, 8);
 	bye.received_bytes = get(&bytes, 8);
 	return bye;
+}
+
+void psd_wire_encode_failed(const struct psd_wire_failed *failed, uint8_t bytes[PSD_WIRE_FAILED_BYTES])
+{
+	memcpy(put(put(put(bytes, failed->host, 4), failed->n_hosts, 4), failed->hosts_hash, 8), failed->words,
+	       sizeof(failed->words));
+}
+
+struct psd_wire_failed psd_wire_decode_failed(const uint8_t bytes[PSD_WIRE_FAILED_BYTES])
+{
+	struct psd_wire_failed failed = {.host = (uint32_t)get(&bytes, 4)};
+
+	failed.n_hosts = (uint32_t)get(&bytes, 4);
+	failed.hosts_hash = get(&bytes, 8);
+	memcpy(failed.words, bytes, sizeof(failed.words) - 1);
+	return failed;
 }

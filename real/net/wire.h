@@ -9,9 +9,9 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     6
+#define PSD_WIRE_VERSION     7
 #define PSD_WIRE_HEAD_BYTES  40
-#define PSD_WIRE_SMALL_BYTES 32 /* the longest payload that is not a tensor */
+#define PSD_WIRE_SMALL_BYTES 512 /* the longest payload that is not a tensor */
 
 enum psd_wire_kind {
 	PSD_WIRE_HELLO,	 /* first on every connection, both ways: struct psd_wire_hello */
@@ -19,9 +19,10 @@ enum psd_wire_kind {
 	PSD_WIRE_DATA,	 /* a connection's share of a send's message, or of a step (`part`) of a collective */
 	PSD_WIRE_READY,	 /* to worker 0: the sender is ready for a collective */
 	PSD_WIRE_BEGIN,	 /* from worker 0: all are ready, this is the next; both without a payload */
-	PSD_WIRE_ALIVE,	 /* without a payload: the sender computes and is not stuck */
+	PSD_WIRE_ALIVE,	 /* without a payload, now and then: the sender's loop goes on; part 1: it computes */
 	PSD_WIRE_REPORT, /* to worker 0, each iteration: struct psd_wire_report */
 	PSD_WIRE_BYE,	 /* last on every connection: the sender has all it needs: struct psd_wire_bye */
+	PSD_WIRE_FAILED, /* instead of anything: the sender gives up: struct psd_wire_failed */
 	PSD_WIRE_KINDS
 };
 
@@ -57,11 +58,21 @@ struct psd_wire_bye {
 	uint64_t received_bytes;
 };
 
+#define PSD_WIRE_WORDS_MAX 496
+
+struct psd_wire_failed {
+	uint32_t host; /* of n_hosts: the sender */
+	uint32_t n_hosts;
+	uint64_t hosts_hash;		/* while hosts join: of their addresses, as the sender has them */
+	char words[PSD_WIRE_WORDS_MAX]; /* zero-terminated, a line for the user that says who is at fault */
+};
+
 /* Bytes of the payload of these kinds. */
 #define PSD_WIRE_HELLO_BYTES  24
 #define PSD_WIRE_CLOCK_BYTES  24
 #define PSD_WIRE_REPORT_BYTES 16
 #define PSD_WIRE_BYE_BYTES    16
+#define PSD_WIRE_FAILED_BYTES (16 + PSD_WIRE_WORDS_MAX)
 
 void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HEAD_BYTES]);
 /* PSD_ERUN: another magic or version, an unknown kind, an off_sec that no clock shows, or a small payload of another
@@ -77,5 +88,7 @@ void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[
 struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
 void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES]);
 struct psd_wire_bye psd_wire_decode_bye(const uint8_t bytes[PSD_WIRE_BYE_BYTES]);
+void psd_wire_encode_failed(const struct psd_wire_failed *failed, uint8_t bytes[PSD_WIRE_FAILED_BYTES]);
+struct psd_wire_failed psd_wire_decode_failed(const uint8_t bytes[PSD_WIRE_FAILED_BYTES]);
 
 #endif

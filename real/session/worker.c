@@ -3,6 +3,7 @@
 #include "real/session/worker.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,6 +13,8 @@
 #include "real/net/socket.h"
 #include "real/session/terms.h"
 #include "real/session/worker_parts.h"
+
+#define LONGEST_TURN_SEC 0.5
 
 double psd_worker_now(void *context)
 {
@@ -86,6 +89,10 @@ static enum psd_status join_mesh(struct psd_worker *worker, struct psd_error *er
 		.n_lines = worker->options->train->streams,
 		.listener = worker->options->listener,
 		.within_sec = worker->options->connect_sec,
+		.greeting_sec = PSD_MESH_GREETING_SEC,
+		.remind_sec = PSD_MESH_REMIND_SEC,
+		.remark = worker->options->remark,
+		.context = worker->options->context,
 	};
 	int *fds = calloc((size_t)worker->n_hosts * options.n_lines, sizeof(*fds));
 	enum psd_status status;
@@ -118,13 +125,14 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	worker->loss_window = 4 * worker->program->window;
 	worker->peers = take(worker, worker->n_hosts, sizeof(*worker->peers));
 	worker->last_sec = take(worker, n_ops, sizeof(*worker->last_sec));
+	worker->longest_sec = take(worker, n_ops, sizeof(*worker->longest_sec));
 	worker->reports = take(worker, (size_t)worker->loss_window * worker->layout->workers, sizeof(*worker->reports));
 	worker->n_reports = take(worker, worker->loss_window, sizeof(*worker->n_reports));
 	worker->tests.pause_sec = take(worker, n_iterations, sizeof(*worker->tests.pause_sec));
 	worker->late_sec = take(worker, n_iterations, sizeof(*worker->late_sec));
 	worker->beside_sec = take(worker, n_iterations, sizeof(*worker->beside_sec));
-	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->last_sec || !worker->reports ||
-	    !worker->n_reports || !worker->tests.pause_sec)
+	if (!worker->beside_sec || !worker->late_sec || !worker->peers || !worker->last_sec || !worker->longest_sec ||
+	    !worker->reports || !worker->n_reports || !worker->tests.pause_sec)
 		return out_of_memory(err);
 	for (unsigned p = 0; p < worker->n_hosts; p++) {
 		worker->peers[p].ops = take(worker, n_ops, sizeof(*worker->peers[p].ops));
@@ -231,6 +239,7 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 		return job->status;
 	}
 	worker->jobs_cpu_sec += job->cpu_sec;
+	worker->longest_sec[job->task.op] = fmax(worker->longest_sec[job->task.op], job->sec);
 	if (resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
@@ -302,20 +311,16 @@ static bool is_computing(const struct psd_worker *worker)
 
 static enum psd_status turn(struct psd_worker *worker, struct psd_error *err)
 {
-	const int within_ms = worker->options->stall_sec < 10 ? (int)(100 * worker->options->stall_sec) + 1 : 1000;
+	const int within_ms = (int)(1e3 * fmin(worker->options->stall_sec / 10, LONGEST_TURN_SEC)) + 1;
 	bool has_moved = false, has_settled = false;
 	enum psd_status status = psd_streams_turn(worker->streams, within_ms, &has_moved, err);
 
-	if (is_computing(worker))
-		psd_worker_say_alive(worker);
+	psd_worker_say_alive(worker, is_computing(worker));
 	if (!status)
 		status = settle(worker, &has_settled, err); /* sends that, too */
 	if (has_moved || has_settled || is_computing(worker))
 		worker->last_move_sec = psd_worker_now(worker);
-	if (!status &&
-	    (psd_worker_now(worker) - worker->last_move_sec) * worker->dilation_ratio > worker->options->stall_sec)
-		status = psd_worker_stalled(worker, err);
-	return status;
+	return status ? status : psd_worker_check_stall(worker, err);
 }
 
 static enum psd_status carry_out(struct psd_worker *worker, struct psd_error *err)
@@ -323,7 +328,7 @@ static enum psd_status carry_out(struct psd_worker *worker, struct psd_error *er
 	bool has_moved = false;
 	enum psd_status status;
 
-	worker->start_sec = psd_socket_now_sec();
+	worker->start_sec = worker->turned_sec = worker->awake_sec = psd_socket_now_sec();
 	worker->last_move_sec = 0.0;
 	worker->has_begun = true;
 	psd_worker_fence_test(worker, 0);
@@ -409,6 +414,8 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 		.err = err,
 	};
 	status = run(worker, &measured, err);
+	if (status && worker->streams)
+		psd_worker_say_failed(worker, status, err);
 	close_worker(worker);
 	free(worker);
 	if (!status)

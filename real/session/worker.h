@@ -45,6 +45,7 @@ struct psd_worker_options {
 	bool has_latency; /* bring the latency between hosts up to this, where it is less */
 	double latency_sec;
 	double connect_sec;
+	void (*remark)(void *context, const char *line); /* may be NULL; of psd_mesh_options */
 	double stall_sec; /* without a byte or a finished task for so long, the run fails */
 	bool is_tested;	  /* worker 0 measures the accuracy on the test samples at the end and as train says */
 	/* Both may be NULL. After each iteration and the test that may follow it, on worker 0; after the last, on every

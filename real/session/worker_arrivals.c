@@ -25,7 +25,7 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 {
 	const bool is_report = head->kind == PSD_WIRE_REPORT;
 
-	if (worker->peers[peer].has_said_bye)
+	if (worker->peers[peer].has_said_bye && head->kind != PSD_WIRE_FAILED)
 		return refuse(worker, peer, head, "something after its last message", err);
 	if (is_report && (worker->self != 0 || !psd_layout_is_worker(worker->layout, peer) ||
 			  head->iteration >= worker->options->n_iterations))
@@ -167,7 +167,8 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 	case PSD_WIRE_BEGIN: return expect_signal(worker, peer, head, err);
 	case PSD_WIRE_ALIVE: return PSD_WELCOME_NOW;
 	case PSD_WIRE_REPORT:
-	case PSD_WIRE_BYE: return expect_small(worker, peer, head, inlet, err);
+	case PSD_WIRE_BYE:
+	case PSD_WIRE_FAILED: return expect_small(worker, peer, head, inlet, err);
 	case PSD_WIRE_HELLO:
 	case PSD_WIRE_CLOCK:
 	case PSD_WIRE_KINDS: break;
@@ -231,6 +232,7 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 		from->bye = psd_wire_decode_bye(from->small);
 		from->has_said_bye = true;
 		break;
+	case PSD_WIRE_FAILED: psd_worker_told(worker, peer, (enum psd_status)head->part); break;
 	case PSD_WIRE_ALIVE:
 	case PSD_WIRE_HELLO:
 	case PSD_WIRE_CLOCK:

@@ -1,9 +1,19 @@
-/* Whom a worker waits for, in words: when a peer goes, and when nothing moves. */
+/* Who keeps a worker waiting, in words: when a peer goes, and when nothing moves. */
 #include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "real/net/socket.h"
 #include "real/session/worker_parts.h"
+
+/* What an operation may take: so many times its longest so far, and at least stall_sec; the first time it may wait for
+ * data and memory. */
+enum { MOST_TIMES_LONGEST = 10, MOST_TIMES_STALL = 10 };
+
+#define LONG_TURN_SEC 1.0 /* this process stood still: a busy machine takes less */
+#define LATER_SEC     1.0 /* by which who knows less is the later to give up */
 
 /* The first message of the current iteration that a peer owes, as an operation; n_ops when it owes none. */
 static uint32_t find_owed(const struct psd_worker *worker, unsigned peer)
@@ -39,21 +49,117 @@ static void describe_self(const struct psd_worker *worker, char *text, size_t ro
 		 is_worker ? worker->self : worker->self - worker->layout->workers);
 }
 
+/* Who is at fault is in the text: the others tell it as it is. */
+static __attribute__((format(printf, 4, 5))) enum psd_status blame(struct psd_worker *worker, unsigned host,
+								   struct psd_error *err, const char *format, ...)
+{
+	char name[PSD_MESH_NAME_MAX], what[512];
+	va_list values;
+
+	va_start(values, format);
+	vsnprintf(what, sizeof(what), format, values);
+	va_end(values);
+	worker->is_blamed = true;
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s",
+			     psd_mesh_name(worker->layout, worker->options->hosts, host, name), what);
+}
+
+/* ---- silence: a process that stands still, or a link that is cut ---- */
+
+/* While this process itself stood still, nobody was silent. */
+static double silent_sec(const struct psd_worker *worker, unsigned peer)
+{
+	if (peer == worker->self || worker->peers[peer].has_said_bye)
+		return 0.0;
+	return fmin(psd_streams_silent_sec(worker->streams, peer), psd_socket_now_sec() - worker->awake_sec);
+}
+
+/* Whose loop goes on, tells it several times in half of stall_sec. Where several hear from nobody it is this host that
+ * is cut off. */
+static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd_error *err)
+{
+	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
+	double longest_sec = limit_sec;
+	unsigned silent = worker->n_hosts, n_silent = 0;
+
+	for (unsigned p = 0; p < worker->n_hosts; p++) {
+		n_silent += silent_sec(worker, p) > worker->options->stall_sec / 2;
+		if (silent_sec(worker, p) <= longest_sec)
+			continue;
+		longest_sec = silent_sec(worker, p);
+		silent = p;
+	}
+	if (silent == worker->n_hosts)
+		return false;
+	if (n_silent > 1 && n_silent + 1 == worker->n_hosts)
+		blame(worker, worker->self, err, "has heard from nobody for %.3g s in iteration %" PRIu32, longest_sec,
+		      iteration);
+	else
+		blame(worker, silent, err, "has not been heard from for %.3g s in iteration %" PRIu32, longest_sec,
+		      iteration);
+	return true;
+}
+
+/* ---- a job without an end: the loop goes on, and its thread does not ---- */
+
+/* A job of a test passes many batches. */
+static double limit_sec(const struct psd_worker *worker, const struct psd_job *job)
+{
+	const double stall_sec = worker->options->stall_sec, longest_sec = worker->longest_sec[job->task.op];
+	const double limit =
+		longest_sec > 0.0 ? fmax(stall_sec, MOST_TIMES_LONGEST * longest_sec) : MOST_TIMES_STALL * stall_sec;
+
+	return job->is_after_test ? limit * (1.0 + (double)psd_feed_samples(worker->feed, PSD_DATA_TEST)) : limit;
+}
+
+static bool blame_job(struct psd_worker *worker, const struct psd_lane *lane, const struct psd_job *job,
+		      struct psd_error *err)
+{
+	const double sec = psd_socket_now_sec() - fmax(job->given_sec, worker->awake_sec);
+	const struct psd_op *op;
+
+	if (!lane->job || sec <= limit_sec(worker, job)) /* written by this thread only */
+		return false;
+	op = &worker->program->ops[job->task.op];
+	blame(worker, worker->self, err,
+	      "has been at '%s %.60s' for %.3g s in iteration %" PRIu32 ", before %.3g s at most",
+	      psd_op_kind_names[op->kind], worker->graph->layers[op->layer].name, sec, job->task.iteration,
+	      worker->longest_sec[job->task.op]);
+	return true;
+}
+
+/* ---- a peer that leaves or gives up ---- */
+
+void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status status)
+{
+	const struct psd_wire_failed failed = psd_wire_decode_failed(worker->peers[peer].small);
+
+	if (worker->status)
+		return;
+	worker->is_blamed = true;
+	worker->status = psd_error_set(worker->err, status > PSD_OK && status <= PSD_ERUN ? status : PSD_ERUN,
+				       PSD_NOWHERE, "%s", failed.words);
+}
+
+/* Who closes a connection without a word may have found somebody else silent. */
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err)
 {
 	struct psd_worker *worker = context;
-	char name[PSD_MESH_NAME_MAX], self[32], owed[96], how[96] = "closed the connection";
+	char self[32], owed[96], how[96] = "closed the connection";
 
-	if (worker->peers[peer].has_said_bye)
-		return PSD_OK;
+	if (worker->status || worker->peers[peer].has_said_bye)
+		return worker->status;
+	if (blame_silent(worker, worker->options->stall_sec / 2, err))
+		return PSD_ERUN;
 	if (error_number)
 		snprintf(how, sizeof(how), "is gone (%.60s)", strerror(error_number));
 	describe_owed(worker, find_owed(worker, peer), owed, sizeof(owed));
 	describe_self(worker, self, sizeof(self));
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s in iteration %" PRIu32 " while %s waits for its %s",
-			     psd_mesh_name(worker->layout, worker->options->hosts, peer, name), how,
-			     psd_interpreter_iteration(&worker->interpreter, 0), self, owed);
+	return blame(worker, peer, err, "%s in iteration %" PRIu32 " while %s waits for its %s", how,
+		     psd_interpreter_iteration(&worker->interpreter, 0), self, owed);
 }
+
+/* ---- nothing moves, though all loops go on ---- */
 
 /* Who owes the earliest operation: others' may wait for it, as a pull does for everybody's push. n_hosts: nobody. */
 static unsigned find_debtor(const struct psd_worker *worker)
@@ -73,19 +179,34 @@ static unsigned find_debtor(const struct psd_worker *worker)
 	return debtor;
 }
 
-enum psd_status psd_worker_stalled(struct psd_worker *worker, struct psd_error *err)
+static enum psd_status blame_debtor(struct psd_worker *worker, struct psd_error *err)
 {
+	const uint32_t iteration = psd_interpreter_iteration(&worker->interpreter, 0);
 	const unsigned peer = find_debtor(worker);
-	char name[PSD_MESH_NAME_MAX], self[32], owed[96];
+	char self[32], owed[96];
 
 	describe_self(worker, self, sizeof(self));
 	if (peer == worker->n_hosts)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s made no progress for %g s in iteration %" PRIu32,
-				     self, worker->options->stall_sec,
-				     psd_interpreter_iteration(&worker->interpreter, 0));
+		return blame(worker, worker->self, err, "made no progress for %g s in iteration %" PRIu32,
+			     worker->options->stall_sec, iteration);
 	describe_owed(worker, find_owed(worker, peer), owed, sizeof(owed));
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-			     "nothing has moved for %g s in iteration %" PRIu32 ": %s waits for the %s of %s",
-			     worker->options->stall_sec, psd_interpreter_iteration(&worker->interpreter, 0), self, owed,
-			     psd_mesh_name(worker->layout, worker->options->hosts, peer, name));
+	return blame(worker, peer, err, "owes its %s to %s in iteration %" PRIu32 ", nothing has moved for %g s", owed,
+		     self, iteration, worker->options->stall_sec);
+}
+
+/* Whoever knows better, for a peer is silent or a job has no end, says so in the meantime. */
+enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err)
+{
+	const double now_sec = psd_socket_now_sec(), stall_sec = worker->options->stall_sec;
+	const double still_sec = (psd_worker_now(worker) - worker->last_move_sec) * worker->dilation_ratio;
+
+	if (now_sec - worker->turned_sec > fmax(stall_sec / 2, LONG_TURN_SEC))
+		worker->awake_sec = now_sec;
+	worker->turned_sec = now_sec;
+	if (blame_silent(worker, stall_sec, err) ||
+	    blame_job(worker, &worker->device, &worker->jobs[PSD_RESOURCE_DEVICE], err) ||
+	    blame_job(worker, &worker->cpu, &worker->jobs[PSD_RESOURCE_CPU], err))
+		return PSD_ERUN;
+	return fmin(still_sec, now_sec - worker->awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
+										    : PSD_OK;
 }

@@ -1,7 +1,11 @@
 /* What a worker sends: the tensors of an operation, signals and reports. */
 #include <assert.h>
+#include <stdio.h>
 
+#include "real/net/socket.h"
 #include "real/session/worker_parts.h"
+
+enum { SIGNS_OF_LIFE = 4 }; /* within the time after which a stall is one */
 
 bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer)
 {
@@ -181,17 +185,41 @@ void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double los
 	send_small(worker, 0, &head, payload);
 }
 
-void psd_worker_say_alive(struct psd_worker *worker)
+static void send_small_to_all(struct psd_worker *worker, const struct psd_wire_head *head, const uint8_t *payload)
 {
-	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE};
-	const double sec = psd_worker_now(worker);
-
-	if ((sec - worker->alive_sec) * worker->dilation_ratio < worker->options->stall_sec / SIGNS_OF_LIFE)
-		return;
-	worker->alive_sec = sec;
 	for (unsigned p = 0; p < worker->n_hosts; p++)
 		if (p != worker->self)
-			send_small(worker, p, &head, NULL);
+			send_small(worker, p, head, payload);
+}
+
+void psd_worker_say_alive(struct psd_worker *worker, bool is_computing)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE, .part = is_computing};
+	const double sec = psd_socket_now_sec();
+
+	if (sec - worker->alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
+		return;
+	worker->alive_sec = sec;
+	send_small_to_all(worker, &head, NULL);
+}
+
+void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, const struct psd_error *err)
+{
+	const struct psd_wire_head head = {
+		.kind = PSD_WIRE_FAILED, .part = (uint32_t)status, .length_bytes = PSD_WIRE_FAILED_BYTES};
+	struct psd_wire_failed failed = {.host = worker->self, .n_hosts = worker->n_hosts};
+	uint8_t payload[PSD_WIRE_FAILED_BYTES];
+	char name[PSD_MESH_NAME_MAX];
+	struct psd_error ignored;
+	enum psd_status flushed;
+
+	psd_mesh_name(worker->layout, worker->options->hosts, worker->self, name);
+	snprintf(failed.words, sizeof(failed.words), "%s%s%.360s", worker->is_blamed ? "" : name,
+		 worker->is_blamed ? "" : ": ", err->text);
+	psd_wire_encode_failed(&failed, payload);
+	send_small_to_all(worker, &head, payload);
+	flushed = psd_streams_flush(worker->streams, &ignored);
+	(void)flushed; /* what does not leave at once does not matter any more */
 }
 
 void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye)
@@ -200,7 +228,5 @@ void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *by
 	uint8_t payload[PSD_WIRE_BYE_BYTES];
 
 	psd_wire_encode_bye(bye, payload);
-	for (unsigned p = 0; p < worker->n_hosts; p++)
-		if (p != worker->self)
-			send_small(worker, p, &head, payload);
+	send_small_to_all(worker, &head, payload);
 }

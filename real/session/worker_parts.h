@@ -14,15 +14,12 @@
 #include "real/session/folded.h"
 #include "real/session/worker.h"
 
-enum {
-	SIGNS_OF_LIFE = 4, /* within the time after which a stall is one, while a test keeps the others waiting */
-};
-
 struct psd_job {
 	struct psd_worker *worker;
 	struct psd_task task;
 	enum psd_status status;
 	struct psd_error err;
+	double given_sec; /* of psd_socket_now_sec(): to the lane */
 	double start_sec;
 	double sec;
 	double busy_sec;      /* of it, that the thread ran; all of it where more than one thread computes */
@@ -87,6 +84,8 @@ struct psd_worker {
 	double start_sec;		 /* of the machine's clock */
 	double clock_offset_sec;	 /* what the clock of the trace is ahead of this host's */
 	double last_move_sec;
+	double turned_sec,
+		awake_sec; /* of psd_socket_now_sec(): the last turn; the first after this process stood still */
 	bool has_begun;
 
 	struct psd_memory memory;
@@ -115,6 +114,7 @@ struct psd_worker {
 	struct psd_machine_time machine_from;
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
 	double *last_sec;	     /* per op: wall time of its layers when they last ran; 0: they have not */
+	double *longest_sec;	     /* per op: of its jobs; 0: there was none */
 
 	struct psd_mesh_clock clock;
 	struct psd_streams *streams;
@@ -128,11 +128,12 @@ struct psd_worker {
 	struct psd_wire_report *reports; /* as many rows of one for each worker */
 	uint32_t *n_reports;
 	double last_loss;
-	double alive_sec; /* when the others last heard that this host is at work */
+	double alive_sec; /* of psd_socket_now_sec(): when the others were last told so */
 	struct psd_tests tests;
 
 	enum psd_status status; /* of callbacks that cannot return one */
 	struct psd_error *err;
+	bool is_blamed; /* the error names who is at fault, whoever tells it */
 };
 
 /* psd_seam.now; context is the worker. While an alarm is told of: when it was due, so that lateness does not add up. */
@@ -201,8 +202,10 @@ uint32_t psd_worker_arrivals(const void *context, const struct psd_op *receive,
 void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task);
 /* A loss, to worker 0. */
 void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double loss, uint32_t correct);
-/* Tells all peers now and then that this host is at work, though nothing else may arrive from it. */
-void psd_worker_say_alive(struct psd_worker *worker);
+/* Tells all peers now and then that this loop goes on, and whether something computes here. */
+void psd_worker_say_alive(struct psd_worker *worker, bool is_computing);
+/* Tells all peers that this host gives up, and why. */
+void psd_worker_say_failed(struct psd_worker *worker, enum psd_status status, const struct psd_error *err);
 /* Tells all peers that this host has what it needs. */
 void psd_worker_say_bye(struct psd_worker *worker, const struct psd_wire_bye *bye);
 
@@ -244,8 +247,10 @@ struct psd_streams_owner psd_worker_owner(struct psd_worker *worker);
 
 /* psd_streams_owner.lost */
 enum psd_status psd_worker_lost(void *context, unsigned peer, int error_number, struct psd_error *err);
-/* "worker 0 has waited 60 s for ..." */
-enum psd_status psd_worker_stalled(struct psd_worker *worker, struct psd_error *err);
+/* A peer gives up. */
+void psd_worker_told(struct psd_worker *worker, unsigned peer, enum psd_status status);
+/* PSD_ERUN: somebody stands still for longer than psd_worker_options.stall_sec; who, and at what. */
+enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_error *err);
 
 /* ---- worker_figures.c ---- */
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "real/net/socket.h"
 #include "real/session/shard.h"
 #include "real/session/solver.h"
 #include "real/session/worker_parts.h"
@@ -433,7 +434,10 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
 	psd_worker_watch_load(worker, task.iteration);
-	*job = (struct psd_job){.worker = worker, .task = task, .is_after_test = is_after_test(worker, task)};
+	*job = (struct psd_job){.worker = worker,
+				.task = task,
+				.given_sec = psd_socket_now_sec(),
+				.is_after_test = is_after_test(worker, task)};
 	if (!has_lane) {
 		worker->is_over[resource] = true; /* tensors are in this processor's memory: nothing to copy */
 	} else if (is_done_at_once(worker, op)) {

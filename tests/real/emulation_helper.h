@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "real/cluster/emulation.h"
-#include "real/net/socket.h"
+#include "tests/real/waiting_socket.h"
 
 #define PORT	   4711
 #define WITHIN_SEC 30.0 /* generous: reached only by a failure */
@@ -174,12 +174,10 @@ static inline int greet(void *context, unsigned node)
 {
 	const struct psd_socket_options options = {0};
 	char address[PSD_EMULATION_ADDRESS_MAX], congestion[PSD_SOCKET_CONGESTION_MAX];
-	struct psd_error err;
-	int fd;
+	const int fd = connect_within(psd_emulation_address(node + 1, address), PORT, WITHIN_SEC, &options);
 
 	(void)context;
-	if (psd_socket_connect("the next node", psd_emulation_address(node + 1, address), PORT, WITHIN_SEC, &options,
-			       &fd, &err) != PSD_OK)
+	if (fd < 0)
 		return 100;
 	/* The node has every right in its network, so cubic is there unless the kernel has none. */
 	if (strcmp(psd_socket_congestion(fd, congestion), "cubic") != 0 && strcmp(congestion, "reno") != 0)
@@ -198,8 +196,10 @@ static inline int be_greeted(void *context, unsigned node)
 	int listener, fd;
 
 	(void)context;
-	if (psd_socket_listen(NULL, PORT, &options, &listener, &port, &err) != PSD_OK ||
-	    psd_socket_accept(listener, "the node before", WITHIN_SEC, &options, &fd, &err) != PSD_OK)
+	if (psd_socket_listen(NULL, PORT, &options, &listener, &port, &err) != PSD_OK)
+		return 100;
+	fd = accept_within(listener, WITHIN_SEC);
+	if (fd < 0)
 		return 100;
 	if (getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) < 0)
 		return 101;

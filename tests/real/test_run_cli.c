@@ -110,6 +110,7 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--trace", "'--trace' needs a value"},
 		{"--csv=1 " QUICKSTART, "'--csv' takes no value"},
 		{"--rank 0 " QUICKSTART, "'--rank' has no effect without '--hosts'"},
+		{"--join-timeout 9s " QUICKSTART, "'--join-timeout' has no effect without '--hosts'"},
 		{"--hosts h --nodes 2 " QUICKSTART, "'--nodes' is for a cluster on this machine, not beside '--hosts'"},
 		{"--hosts h --trace t " QUICKSTART, "'--trace' is for a cluster on this machine, not beside '--hosts'"},
 		{"-o x " QUICKSTART, "'-o' is an option of 'psd-run calibrate', not of 'psd-run', see psd-run --help"},
@@ -136,7 +137,7 @@ Test(run_cli, an_option_of_another_command_is_refused)
 	} others[] = {
 		{"show " QUICKSTART,
 		 {"--csv", "--trace=t", "--log=l", "--system=PS", "--nodes=2", "--iterations=2", "--hosts=h",
-		  "--rank=0", "--stall=5s", "--no-emulation", "--quiet"}},
+		  "--rank=0", "--join-timeout=9s", "--no-emulation", "--quiet"}},
 		{"pack a -o b",
 		 {"--csv", "--set=seed=1", "--nodes=2", "--stall=60s", "--no-emulation", "--dilation=2", "--attempts=1",
 		  "--version"}},
@@ -800,6 +801,47 @@ Test(run_cli, hosts_with_other_options_are_refused_on_both_sides)
 			    "'train.iterations' is 4 here, 3 there");
 	expect_disagreement("--system PS", "--system Hybrid", "'systems.name' is \"PS\" here, \"Hybrid\" there",
 			    "'systems.name' is \"Hybrid\" here, \"PS\" there");
+}
+
+/* Host 1 fails before it joins, as often as host 0 needs to hear of it. */
+Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
+{
+	const struct scratch_folder folder = make_tiny();
+	const struct program_path psd_run = path_of("psd-run");
+	char hosts[64], command[4 * PATH_MAX];
+	struct run waiting;
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", free_port(), free_port());
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
+	snprintf(
+		command, sizeof(command),
+		"%s --hosts %s/hosts --rank 0 --quiet %s/s.yaml 2>&1 & waiting=$!; while kill -0 $waiting 2>/dev/null; "
+		"do %s --hosts %s/hosts --rank 1 --set compute.replay=true --set compute.device=p100 %s/s.yaml "
+		"2>/dev/null; done; wait $waiting",
+		psd_run.text, folder.path, folder.path, psd_run.text, folder.path, folder.path);
+	waiting = run_command(command);
+	cr_expect_eq(waiting.exit_status, 1);
+	cr_expect_not_null(strstr(waiting.text, "psd-run: host 1 at 127.0.0.1:"), "%s", waiting.text);
+	cr_expect_not_null(strstr(waiting.text, "'replay' is for a cluster on this machine, not beside '--hosts'\n"),
+			   "%s", waiting.text);
+	cr_expect_eq(count(waiting.text, "\n"), 1, "%s", waiting.text);
+	free(waiting.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, hosts_wait_as_long_as_they_are_told)
+{
+	const struct scratch_folder folder = make_tiny();
+	const unsigned port = free_port();
+	char hosts[64], words[128], arguments[256];
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", free_port(), port);
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
+	snprintf(words, sizeof(words), "psd-run: worker 1 at 127.0.0.1:%u did not join within 0.1 s\n", port);
+	snprintf(arguments, sizeof(arguments), "--quiet --hosts %s/hosts --rank 0 --join-timeout 100ms %s/s.yaml",
+		 folder.path, folder.path);
+	expect_complaint(arguments, 1, words);
+	scratch_folder_remove(&folder);
 }
 
 Test(run_cli, hosts_that_do_not_fit_are_one_line)

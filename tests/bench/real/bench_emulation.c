@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "real/cluster/emulation.h"
-#include "real/net/socket.h"
+#include "tests/real/waiting_socket.h"
 
 #define STREAM_PORT	   4711
 #define ECHO_PORT	   4712
@@ -88,12 +88,9 @@ static int complain(const struct psd_error *err)
 static int connect_to_first(uint16_t port, int *fd)
 {
 	char address[PSD_EMULATION_ADDRESS_MAX];
-	struct psd_error err;
 
-	if (psd_socket_connect("node 0", psd_emulation_address(0, address), port, LIMIT_SEC,
-			       &(struct psd_socket_options){0}, fd, &err) != PSD_OK)
-		return complain(&err);
-	return 0;
+	*fd = connect_within(psd_emulation_address(0, address), port, LIMIT_SEC, &(struct psd_socket_options){0});
+	return *fd < 0;
 }
 
 static int send_stream(void *context, unsigned node)
@@ -146,10 +143,9 @@ static int receive_streams(void *context, unsigned node)
 	    psd_socket_listen(NULL, STREAM_PORT, &(struct psd_socket_options){0}, &listener, &port, &err) != PSD_OK)
 		return complain(&err);
 	for (unsigned i = 0; i < job->n_senders; i++) {
-		polls[i] = (struct pollfd){.events = POLLIN};
-		if (psd_socket_accept(listener, "a sender", LIMIT_SEC, &(struct psd_socket_options){0}, &polls[i].fd,
-				      &err) != PSD_OK)
-			return complain(&err);
+		polls[i] = (struct pollfd){.fd = accept_within(listener, LIMIT_SEC), .events = POLLIN};
+		if (polls[i].fd < 0)
+			return 1;
 	}
 	for (start_sec = now_sec(); now_sec() < start_sec + WARM_UP_SEC;)
 		early_bytes += read_some(polls, job->n_senders, chunk);
@@ -172,10 +168,10 @@ static int echo(void *context, unsigned node)
 
 	(void)context;
 	(void)node;
-	if (psd_socket_listen(NULL, ECHO_PORT, &(struct psd_socket_options){0}, &listener, &port, &err) != PSD_OK ||
-	    psd_socket_accept(listener, "the pinger", LIMIT_SEC, &(struct psd_socket_options){0}, &fd, &err) != PSD_OK)
+	if (psd_socket_listen(NULL, ECHO_PORT, &(struct psd_socket_options){0}, &listener, &port, &err) != PSD_OK)
 		return complain(&err);
-	while (is_readable(fd, now_sec() + LIMIT_SEC))
+	fd = accept_within(listener, LIMIT_SEC);
+	while (fd >= 0 && is_readable(fd, now_sec() + LIMIT_SEC))
 		if (recv(fd, &byte, 1, 0) != 1 || send(fd, &byte, 1, MSG_NOSIGNAL) != 1)
 			return 0;
 	return 1;

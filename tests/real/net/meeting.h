@@ -42,7 +42,7 @@ static inline void meet(struct host hosts[HOSTS])
 		hosts[h].options.layout = &layout;
 		hosts[h].options.hosts = places;
 		hosts[h].options.self = h;
-		hosts[h].options.within_sec = 20;
+		hosts[h].options.within_sec = hosts[h].options.greeting_sec = hosts[h].options.remind_sec = 20;
 		cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &socket_options, &hosts[h].options.listener,
 					       &places[h].port, &err),
 			     PSD_OK, "%s", err.text);

@@ -421,3 +421,41 @@ Test(streams, delayed_arrivals_keep_their_order)
 	cr_assert_null(psd_delay_first(&delay));
 	psd_delay_release(&delay);
 }
+
+/* ---- who is heard ---- */
+
+static bool hear_small(struct pair *pair, struct psd_wire_head head)
+{
+	struct psd_error err;
+	bool has_moved;
+
+	cr_assert(psd_streams_send_small(pair->from.streams, 0, &head, NULL));
+	cr_assert_eq(psd_streams_flush(pair->from.streams, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_streams_turn(pair->to.streams, 1000, &has_moved, &err), PSD_OK, "%s", err.text);
+	return has_moved;
+}
+
+Test(streams, a_peer_that_is_alive_moves_nothing_unless_it_computes)
+{
+	struct pair pair;
+
+	open_pair(&pair, as_they_are);
+	cr_expect_not(hear_small(&pair, (struct psd_wire_head){.kind = PSD_WIRE_ALIVE}));
+	cr_expect(hear_small(&pair, (struct psd_wire_head){.kind = PSD_WIRE_ALIVE, .part = 1}));
+	cr_expect(hear_small(&pair, (struct psd_wire_head){.kind = PSD_WIRE_READY}));
+	cr_expect_eq(pair.to.n_arrived, 3);
+	close_pair(&pair);
+}
+
+/* What it says now lies behind that. */
+Test(streams, a_peer_that_waits_here_is_not_silent)
+{
+	struct pair pair;
+
+	open_pair(&pair, as_they_are);
+	cr_expect_gt(psd_streams_silent_sec(pair.to.streams, 0), 0.0);
+	pair.to.is_later = true;
+	(void)hear_small(&pair, (struct psd_wire_head){.kind = PSD_WIRE_READY});
+	cr_expect_eq(psd_streams_silent_sec(pair.to.streams, 0), 0.0);
+	close_pair(&pair);
+}

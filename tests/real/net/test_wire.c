@@ -91,7 +91,7 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 7 of the protocol, this is version 6");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 8 of the protocol, this is version 7");
 	check_refused(6, PSD_WIRE_KINDS, "sent a message of unknown kind ");
 	check_refused(20, 1, "unknown kind"); /* reserved */
 	check_refused(39, 0xbf, "that its link carried at -1.5 s");
@@ -134,4 +134,20 @@ Test(wire, small_payloads_come_back)
 	psd_wire_encode_bye(&bye, bytes);
 	cr_assert_eq(psd_wire_decode_bye(bytes).sent_bytes, bye.sent_bytes);
 	cr_assert_eq(psd_wire_decode_bye(bytes).received_bytes, bye.received_bytes);
+}
+
+Test(wire, words_of_a_failure_come_back_and_always_end)
+{
+	struct psd_wire_failed failed = {3, 4, UINT64_C(0x0102030405060708), "worker 3: no data"}, back;
+	uint8_t bytes[PSD_WIRE_FAILED_BYTES];
+
+	psd_wire_encode_failed(&failed, bytes);
+	back = psd_wire_decode_failed(bytes);
+	cr_assert_eq(back.host, failed.host);
+	cr_assert_eq(back.n_hosts, failed.n_hosts);
+	cr_assert_eq(back.hosts_hash, failed.hosts_hash);
+	cr_assert_str_eq(back.words, failed.words);
+	memset(bytes, 'x', sizeof(bytes));
+	back = psd_wire_decode_failed(bytes);
+	cr_assert_eq(strlen(back.words), PSD_WIRE_WORDS_MAX - 1);
 }

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "engine/schedules/pattern.h"
-#include "real/net/socket.h"
 #include "real/net/wire.h"
 #include "real/session/worker.h"
 #include "tests/loaded_helper.h"
+#include "tests/real/waiting_socket.h"
 
 enum { HOSTS = 2, N_ITERATIONS = 3, BATCH = 2 };
 
@@ -118,9 +118,8 @@ static void meet(struct meeting *meeting, const char *sync)
 		.stall_sec = WITHIN_SEC,
 	};
 	cr_assert_eq(pthread_create(&meeting->thread, NULL, work, meeting), 0);
-	cr_assert_eq(
-		psd_socket_accept(meeting->listener, "the worker", WITHIN_SEC, &socket_options, &meeting->fd, &err),
-		PSD_OK, "%s", err.text);
+	meeting->fd = accept_within(meeting->listener, WITHIN_SEC);
+	cr_assert_geq(meeting->fd, 0);
 	greet(meeting);
 }
 

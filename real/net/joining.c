@@ -1,0 +1,127 @@
+/* Who is joined and who is not, and the words about it. */
+#define _POSIX_C_SOURCE 200809L
+#include "real/net/joining.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/base/hash.h"
+#include "engine/scenario/scenario_agree.h"
+
+enum { MOST_REMARKS = 10 };
+
+char *psd_mesh_name(const struct psd_layout *layout, const struct psd_mesh_host hosts[], unsigned host,
+		    char text[PSD_MESH_NAME_MAX])
+{
+	const bool is_worker = psd_layout_is_worker(layout, host);
+
+	snprintf(text, PSD_MESH_NAME_MAX, "%s %u at %s:%u", is_worker ? "worker" : "server",
+		 is_worker ? host : host - layout->workers, hosts[host].address, hosts[host].port);
+	return text;
+}
+
+char *psd_joining_name(const struct psd_joining *joining, unsigned host, char text[PSD_MESH_NAME_MAX])
+{
+	return psd_mesh_name(joining->options->layout, joining->options->hosts, host, text);
+}
+
+int *psd_joining_first_line(const struct psd_joining *joining, unsigned host)
+{
+	return &joining->fds[host * joining->options->n_lines];
+}
+
+unsigned psd_joining_next_line(const struct psd_joining *joining, unsigned host)
+{
+	unsigned line = 0;
+
+	while (line < joining->options->n_lines && psd_joining_first_line(joining, host)[line] >= 0)
+		line++;
+	return line;
+}
+
+bool psd_joining_is_settled(const struct psd_joining *joining, unsigned host)
+{
+	return host == joining->options->self ||
+	       (joining->excuse ? joining->seats[host].is_told
+				: psd_joining_next_line(joining, host) == joining->options->n_lines);
+}
+
+/* ---- words ---- */
+
+void psd_joining_remark(struct psd_joining *joining, const char *what, const char *name, const char *words)
+{
+	struct psd_error line;
+
+	if (!joining->options->remark || joining->excuse || joining->n_remarks++ >= MOST_REMARKS)
+		return;
+	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE, "%s %s: %s%s", what, name, words,
+		      joining->n_remarks == MOST_REMARKS ? " (no more of these are told)" : "");
+	joining->options->remark(joining->options->context, line.text);
+}
+
+void psd_joining_write_missing(const struct psd_joining *joining, char text[PSD_MISSING_MAX])
+{
+	unsigned n_missing = 0;
+	size_t length = 0;
+
+	text[0] = '\0';
+	for (unsigned h = 0; h < joining->n_hosts; h++) {
+		char name[PSD_MESH_NAME_MAX];
+
+		if (psd_joining_is_settled(joining, h) || n_missing++ >= PSD_MOST_MISSING)
+			continue;
+		length += (size_t)snprintf(text + length, PSD_MISSING_MAX - length, "%s%s", n_missing > 1 ? ", " : "",
+					   psd_joining_name(joining, h, name));
+	}
+	if (n_missing > PSD_MOST_MISSING)
+		snprintf(text + length, PSD_MISSING_MAX - length, " and %u more", n_missing - PSD_MOST_MISSING);
+}
+
+uint64_t psd_joining_hash(const struct psd_joining *joining)
+{
+	const struct psd_mesh_host *hosts = joining->options->hosts;
+	uint64_t hash = PSD_HASH_START;
+
+	for (unsigned h = 0; h < joining->n_hosts; h++)
+		hash = psd_hash_number(psd_hash_bytes(hash, hosts[h].address, strlen(hosts[h].address)), hosts[h].port);
+	return hash;
+}
+
+void psd_joining_say_failed(const struct psd_joining *joining, int fd, const char *words)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_FAILED, .length_bytes = PSD_WIRE_FAILED_BYTES};
+	struct psd_wire_failed failed = {joining->options->self, joining->n_hosts, psd_joining_hash(joining), ""};
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_FAILED_BYTES];
+
+	snprintf(failed.words, sizeof(failed.words), "%s", words);
+	psd_wire_encode(&head, bytes);
+	psd_wire_encode_failed(&failed, bytes + PSD_WIRE_HEAD_BYTES);
+	(void)psd_socket_send_small(fd, bytes, sizeof(bytes));
+}
+
+bool psd_joining_greet(const struct psd_joining *joining, int fd, unsigned line)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES};
+	const char *terms = line == 0 ? joining->options->terms : "";
+	const struct psd_wire_hello hello = {joining->options->self, joining->n_hosts, line, strlen(terms)};
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES];
+
+	psd_wire_encode(&head, bytes);
+	psd_wire_encode_hello(&hello, bytes + PSD_WIRE_HEAD_BYTES);
+	return psd_socket_send_small(fd, bytes, sizeof(bytes)) &&
+	       psd_socket_send_small(fd, (const uint8_t *)terms, strlen(terms));
+}
+
+bool psd_joining_find_difference(const struct psd_joining *joining, unsigned host, const char *terms,
+				 struct psd_error *err)
+{
+	struct psd_text words = {.bytes = NULL};
+	char name[PSD_MESH_NAME_MAX];
+
+	if (!psd_agreed_find_difference(joining->options->terms, terms, &words))
+		return false;
+	psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s has another scenario or other options: %s",
+		      psd_joining_name(joining, host, name), words.bytes ? words.bytes : "");
+	psd_text_release(&words);
+	return true;
+}

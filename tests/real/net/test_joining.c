@@ -1,0 +1,401 @@
+/* Three hosts join on loopback, each in a thread, while others connect who are no hosts of this run: the hosts join as
+ * without them, and say whom they refused. Limits of time are so long that who waits for a stranger never ends. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "real/net/mesh.h"
+#include "real/net/wire.h"
+#include "tests/real/waiting_socket.h"
+
+enum { HOSTS = 3, LINES = 2, ROOM = 4096, MANY = 1000 };
+
+#define LONG_SEC 1000.0
+#define TERMS	 "seed: 1\nbatch: 8\n"
+
+static const struct psd_socket_options plain = {.has_buffers = false};
+
+struct host {
+	struct psd_mesh_options options;
+	int fds[HOSTS * LINES];
+	struct psd_mesh_clock clock;
+	enum psd_status status;
+	struct psd_error err;
+	char remarks[ROOM]; /* a line each */
+	pthread_t thread;
+	atomic_bool has_ended, has_remarked;
+};
+
+struct cluster {
+	struct psd_layout layout;
+	struct psd_mesh_host places[HOSTS];
+	struct host hosts[HOSTS];
+};
+
+static void note(void *context, const char *line)
+{
+	struct host *host = context;
+	const size_t length = strlen(host->remarks);
+
+	snprintf(host->remarks + length, ROOM - length, "%s\n", line);
+	host->has_remarked = true;
+}
+
+static void open_cluster(struct cluster *cluster)
+{
+	struct psd_error err;
+
+	*cluster = (struct cluster){.layout = psd_layout_make(HOSTS, 1, 0)};
+	for (unsigned h = 0; h < HOSTS; h++) {
+		struct host *host = &cluster->hosts[h];
+
+		memcpy(cluster->places[h].address, "127.0.0.1", sizeof("127.0.0.1"));
+		host->options = (struct psd_mesh_options){
+			.layout = &cluster->layout,
+			.hosts = cluster->places,
+			.self = h,
+			.n_lines = LINES,
+			.terms = TERMS,
+			.within_sec = LONG_SEC,
+			.greeting_sec = LONG_SEC,
+			.remind_sec = LONG_SEC,
+			.remark = note,
+			.context = host,
+		};
+		cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &plain, &host->options.listener,
+					       &cluster->places[h].port, &err),
+			     PSD_OK, "%s", err.text);
+	}
+}
+
+static void *join(void *context)
+{
+	struct host *host = context;
+
+	host->status = psd_mesh_open(&host->options, host->fds, &host->clock, &host->err);
+	if (host->status) /* as psd-run does it */
+		psd_mesh_excuse(host->options.hosts, HOSTS, host->options.self, host->err.text);
+	host->has_ended = true;
+	return NULL;
+}
+
+static void start(struct cluster *cluster, unsigned first, unsigned end)
+{
+	for (unsigned h = first; h < end; h++)
+		cr_assert_eq(pthread_create(&cluster->hosts[h].thread, NULL, join, &cluster->hosts[h]), 0);
+}
+
+static void wait_for(struct cluster *cluster, unsigned first, unsigned end)
+{
+	for (unsigned h = first; h < end; h++) {
+		struct host *host = &cluster->hosts[h];
+
+		pthread_join(host->thread, NULL);
+		for (unsigned i = 0; i < HOSTS * LINES; i++)
+			if (host->fds[i] >= 0)
+				close(host->fds[i]);
+	}
+}
+
+/* ---- strangers ---- */
+
+static int connect_to(const struct cluster *cluster, unsigned host)
+{
+	return connect_within("127.0.0.1", cluster->places[host].port, LONG_SEC, &plain);
+}
+
+static void say(int fd, const void *bytes, size_t n_bytes)
+{
+	cr_assert_eq(send(fd, bytes, n_bytes, MSG_NOSIGNAL), (ssize_t)n_bytes);
+}
+
+static void say_frame(int fd, enum psd_wire_kind kind, const uint8_t *payload, size_t n_bytes)
+{
+	const struct psd_wire_head head = {.kind = kind, .length_bytes = n_bytes};
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+
+	psd_wire_encode(&head, bytes);
+	say(fd, bytes, sizeof(bytes));
+	say(fd, payload, n_bytes);
+}
+
+static void greet(int fd, struct psd_wire_hello hello, const char *terms)
+{
+	uint8_t bytes[PSD_WIRE_HELLO_BYTES];
+
+	psd_wire_encode_hello(&hello, bytes);
+	say_frame(fd, PSD_WIRE_HELLO, bytes, sizeof(bytes));
+	say(fd, terms, strlen(terms));
+}
+
+static void say_nothing(int fd)
+{
+	(void)fd;
+}
+
+static void speak_http(int fd)
+{
+	static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: somebody\r\n\r\n";
+
+	say(fd, request, strlen(request));
+}
+
+static void say_half(int fd)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES};
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+
+	psd_wire_encode(&head, bytes);
+	say(fd, bytes, sizeof(bytes) / 2);
+}
+
+static void have_other_terms(int fd)
+{
+	greet(fd, (struct psd_wire_hello){2, HOSTS, 0, strlen("seed: 1\nbatch: 9\n")}, "seed: 1\nbatch: 9\n");
+}
+
+static void have_no_such_rank(int fd)
+{
+	greet(fd, (struct psd_wire_hello){7, HOSTS, 0, strlen(TERMS)}, TERMS);
+}
+
+static void have_its_own_rank(int fd)
+{
+	greet(fd, (struct psd_wire_hello){0, HOSTS, 0, strlen(TERMS)}, TERMS);
+}
+
+static void open_a_second_line_first(int fd)
+{
+	greet(fd, (struct psd_wire_hello){2, HOSTS, 1, 0}, "");
+}
+
+static void have_another_version(int fd)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_HELLO, .length_bytes = PSD_WIRE_HELLO_BYTES};
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+
+	psd_wire_encode(&head, bytes);
+	bytes[4]++;
+	say(fd, bytes, sizeof(bytes));
+}
+
+static void have_endless_terms(int fd)
+{
+	greet(fd, (struct psd_wire_hello){2, HOSTS, 0, UINT64_C(1) << 63}, "");
+}
+
+static void send_a_tensor(int fd)
+{
+	static const uint8_t zeros[64];
+
+	say_frame(fd, PSD_WIRE_DATA, zeros, sizeof(zeros));
+}
+
+/* Of a run with other hosts. */
+static void give_up(int fd)
+{
+	const struct psd_wire_failed failed = {2, HOSTS, 4711, "nobody knows me"};
+	uint8_t bytes[PSD_WIRE_FAILED_BYTES];
+
+	psd_wire_encode_failed(&failed, bytes);
+	say_frame(fd, PSD_WIRE_FAILED, bytes, sizeof(bytes));
+}
+
+static const struct stranger {
+	const char *name;
+	void (*say)(int fd);
+	bool leaves, resets;
+	unsigned times;
+	const char *remark; /* of host 0; NULL: none, for it only waits */
+} strangers[] = {
+	{"scan", say_nothing, true, false, 1, "closed the connection before greeting"},
+	{"reset", say_half, true, true, 1, "Connection reset by peer"},
+	{"HTTP", speak_http, false, false, 1, "does not speak psd's protocol (0x20544547)"}, /* "GET " */
+	{"other terms", have_other_terms, false, false, 1,
+	 "has another scenario or other options: 'batch' is 8 here, 9 there"},
+	{"other terms, and leaves", have_other_terms, true, false, 1, "'batch' is 8 here, 9 there"},
+	{"no such rank", have_no_such_rank, false, false, 1, "is host 7 of 3, this run has 3"},
+	{"our rank", have_its_own_rank, false, false, 1, "says that it is host 0, which is this one"},
+	{"second line", open_a_second_line_first, false, false, 1, "opens connection 1 of host 2, the next is 0"},
+	{"version", have_another_version, false, false, 1, "speaks version"},
+	{"length", have_endless_terms, false, false, 1, "sent terms of 9223372036854775808 bytes"},
+	{"tensor", send_a_tensor, false, false, 1, "sent something else than a greeting"},
+	{"gives up", give_up, false, false, 1, "says that host 2 of 3 gives up, which this run does not wait for"},
+	{"silence", say_nothing, false, false, 1, NULL},
+	{"half a greeting", say_half, false, false, 1, NULL},
+	{"many", say_nothing, false, false, MANY, NULL},
+};
+
+/* To hosts 0 and 1, which wait for host 2. */
+static unsigned send_stranger(const struct cluster *cluster, const struct stranger *stranger, int fds[2 * MANY])
+{
+	const struct linger reset = {.l_onoff = 1};
+	unsigned n_fds = 0;
+
+	for (unsigned i = 0; i < stranger->times; i++)
+		for (unsigned host = 0; host < 2; host++) {
+			const int fd = connect_to(cluster, host);
+
+			cr_assert_geq(fd, 0, "%s, %u", stranger->name, i);
+			stranger->say(fd);
+			if (stranger->resets)
+				cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+			if (stranger->leaves)
+				close(fd);
+			else
+				fds[n_fds++] = fd;
+		}
+	return n_fds;
+}
+
+Test(joining, strangers_keep_nobody_out, .timeout = 120)
+{
+	static int fds[2 * MANY];
+	static struct cluster cluster;
+
+	psd_socket_allow_many();
+	for (size_t s = 0; s < sizeof(strangers) / sizeof(strangers[0]); s++) {
+		unsigned n_fds;
+
+		open_cluster(&cluster);
+		start(&cluster, 0, HOSTS - 1);
+		n_fds = send_stranger(&cluster, &strangers[s], fds);
+		while (strangers[s].remark && !cluster.hosts[0].has_remarked)
+			(void)poll(NULL, 0, 1);
+		start(&cluster, HOSTS - 1, HOSTS);
+		wait_for(&cluster, 0, HOSTS);
+		for (unsigned h = 0; h < HOSTS; h++)
+			cr_expect_eq(cluster.hosts[h].status, PSD_OK, "%s, host %u: %s", strangers[s].name, h,
+				     cluster.hosts[h].err.text);
+		if (strangers[s].remark)
+			cr_expect(strstr(cluster.hosts[0].remarks, strangers[s].remark), "%s: '%s'", strangers[s].name,
+				  cluster.hosts[0].remarks);
+		else if (strangers[s].times == 1)
+			cr_expect_str_eq(cluster.hosts[0].remarks, "", "%s", strangers[s].name);
+		for (unsigned i = 0; i < n_fds; i++)
+			close(fds[i]);
+	}
+}
+
+Test(joining, a_host_comes_once)
+{
+	static struct cluster cluster;
+	struct psd_wire_failed failed = {.words = ""};
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_FAILED_BYTES];
+	char terms[sizeof(TERMS)] = "";
+	struct psd_error err;
+	int fds[2];
+
+	open_cluster(&cluster);
+	close(cluster.hosts[1].options.listener);
+	start(&cluster, 0, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		const int fd = connect_to(&cluster, 0);
+
+		greet(fd, (struct psd_wire_hello){1, HOSTS, 0, strlen(TERMS)}, TERMS);
+		cr_assert_eq(psd_socket_read_all("host 0", fd, bytes, PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES,
+						 psd_socket_now_sec() + LONG_SEC, &err),
+			     PSD_OK, "%s", err.text);
+		fds[i] = fd;
+		if (i == 0)
+			cr_assert_eq(psd_socket_read_all("host 0", fd, (uint8_t *)terms, strlen(TERMS),
+							 psd_socket_now_sec() + LONG_SEC, &err),
+				     PSD_OK, "%s", err.text);
+	}
+	cr_assert_str_eq(terms, TERMS);
+	cr_assert_eq(psd_socket_read_all("host 0", fds[1], bytes + PSD_WIRE_HEAD_BYTES + PSD_WIRE_HELLO_BYTES,
+					 PSD_WIRE_FAILED_BYTES - PSD_WIRE_HELLO_BYTES, psd_socket_now_sec() + LONG_SEC,
+					 &err),
+		     PSD_OK, "%s", err.text);
+	failed = psd_wire_decode_failed(bytes + PSD_WIRE_HEAD_BYTES);
+	cr_expect_str_eq(failed.words, "opens connection 0 of host 1, the next is 1");
+	close(fds[0]); /* it had joined: now the run cannot begin */
+	wait_for(&cluster, 0, 1);
+	cr_expect_eq(cluster.hosts[0].status, PSD_ERUN);
+	cr_expect(strstr(cluster.hosts[0].err.text, " closed the connection while hosts were joining"), "%s",
+		  cluster.hosts[0].err.text);
+	cr_expect(!strncmp(cluster.hosts[0].err.text, "worker 1 at 127.0.0.1:", 22), "%s", cluster.hosts[0].err.text);
+	close(fds[1]);
+	close(cluster.hosts[2].options.listener);
+}
+
+/* ---- who is missing ---- */
+
+Test(joining, who_is_missing_is_said_again_and_again)
+{
+	static struct cluster cluster;
+	struct host *host = &cluster.hosts[0];
+	char missing[256], reminder[512], expected[512];
+	int fd;
+
+	open_cluster(&cluster);
+	host->options.within_sec = 0.2;
+	host->options.remind_sec = 0.02;
+	host->options.greeting_sec = 0.05;
+	fd = connect_to(&cluster, 0);
+	start(&cluster, 0, 1);
+	wait_for(&cluster, 0, 1);
+	snprintf(missing, sizeof(missing), "worker 1 at 127.0.0.1:%u, worker 2 at 127.0.0.1:%u", cluster.places[1].port,
+		 cluster.places[2].port);
+	snprintf(reminder, sizeof(reminder), "still waiting for %s\n", missing);
+	snprintf(expected, sizeof(expected), "%s did not join within 0.2 s", missing);
+	cr_expect_eq(host->status, PSD_ERUN);
+	cr_expect_str_eq(host->err.text, expected);
+	cr_expect_not_null(strstr(host->remarks, reminder), "%s", host->remarks);
+	cr_expect_not_null(strstr(host->remarks, ": has not greeted in time\n"), "%s", host->remarks);
+	close(fd);
+	for (unsigned h = 1; h < HOSTS; h++)
+		close(cluster.hosts[h].options.listener);
+}
+
+/* Whoever still waits when an excuse is over hears the next. */
+static void check_excuse(unsigned failing)
+{
+	static struct cluster cluster;
+	char words[128];
+
+	open_cluster(&cluster);
+	close(cluster.hosts[failing].options.listener);
+	start(&cluster, 0, failing);
+	start(&cluster, failing + 1, HOSTS);
+	for (unsigned h = 0; h < HOSTS; h++)
+		while (h != failing && !cluster.hosts[h].has_ended)
+			psd_mesh_excuse(cluster.places, HOSTS, failing, "there is no data");
+	wait_for(&cluster, 0, failing);
+	wait_for(&cluster, failing + 1, HOSTS);
+	snprintf(words, sizeof(words), "host %u at 127.0.0.1:%u: there is no data", failing,
+		 cluster.places[failing].port);
+	for (unsigned h = 0; h < HOSTS; h++) {
+		if (h == failing)
+			continue;
+		cr_expect_eq(cluster.hosts[h].status, PSD_ERUN);
+		cr_expect(strstr(cluster.hosts[h].err.text, words), "host %u: %s", h, cluster.hosts[h].err.text);
+	}
+}
+
+Test(joining, a_host_that_fails_before_it_joins_tells_the_others, .timeout = 60)
+{
+	for (unsigned failing = 0; failing < HOSTS; failing++)
+		check_excuse(failing);
+}
+
+/* Only two of the three hear it from that host; the third from them, at once. */
+Test(joining, a_host_with_other_terms_ends_the_run_for_all, .timeout = 60)
+{
+	static struct cluster cluster;
+
+	open_cluster(&cluster);
+	cluster.hosts[1].options.terms = "seed: 1\nbatch: 9\n";
+	start(&cluster, 0, HOSTS);
+	wait_for(&cluster, 0, HOSTS);
+	for (unsigned h = 0; h < HOSTS; h++) {
+		cr_expect_eq(cluster.hosts[h].status, PSD_ERUN, "host %u", h);
+		cr_expect(strstr(cluster.hosts[h].err.text, "has another scenario or other options: 'batch' is "),
+			  "host %u: %s", h, cluster.hosts[h].err.text);
+	}
+}

@@ -1,0 +1,196 @@
+/* One of four workers stands still somewhere in its training: its process, the thread that computes, or its link. The
+ * others name it, soon. PSD_FULL_TESTS=1 tries 40 places instead of 8. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "real/net/socket.h"
+#include "tests/real/training.h"
+
+enum { WORKERS = 4, BATCH = 2, N_ITERATIONS = 100000, FIRST_ITERATION = 2, N_PLACES = 8, N_PLACES_FULL = 40 };
+
+#define STALL_SEC 2.0
+#define LATER_SEC 3.0 /* what the end may take beyond that */
+
+enum halt { STOPPED, STUCK, CUT, N_HALTS };
+
+/* Where it happens; in every process of the run. */
+struct place {
+	enum halt halt;
+	unsigned victim;
+	uint64_t iteration;
+	unsigned layer;
+	bool is_backward;
+};
+
+static struct place place;
+static double *halted_sec; /* shared with the processes */
+static uint64_t at_iteration;
+static unsigned self;
+
+static void cut_links(void)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct if_nameindex *interfaces = if_nameindex();
+
+	for (unsigned i = 0; interfaces && interfaces[i].if_index; i++) {
+		struct ifreq request = {.ifr_flags = 0};
+
+		snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", interfaces[i].if_name);
+		(void)ioctl(fd, SIOCSIFFLAGS, &request);
+	}
+	if_freenameindex(interfaces);
+	close(fd);
+}
+
+static void halt_here(unsigned layer, bool is_backward)
+{
+	if (self != place.victim || at_iteration != place.iteration || layer != place.layer ||
+	    is_backward != place.is_backward)
+		return;
+	*halted_sec = psd_socket_now_sec();
+	switch (place.halt) {
+	case STOPPED: raise(SIGSTOP); break;
+	case CUT: cut_links(); break;
+	case STUCK:
+		for (;;)
+			pause();
+	case N_HALTS: break;
+	}
+}
+
+static void begin(struct psd_compute *compute, const struct psd_batch *batch)
+{
+	self = (unsigned)(batch->first_sample / BATCH);
+	at_iteration = batch->iteration;
+	psd_compute_cpu.begin(compute, batch);
+}
+
+static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	halt_here(layer, false);
+	return psd_compute_cpu.forward(compute, layer, err);
+}
+
+static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	halt_here(layer, true);
+	return psd_compute_cpu.backward(compute, layer, err);
+}
+
+static uint32_t draw(uint32_t *state, uint32_t below)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (uint32_t)((uint64_t)*state * below >> 32);
+}
+
+static struct training *make(const char *sync, const struct psd_compute_backend *backend)
+{
+	char system[64];
+	struct training *training;
+
+	snprintf(system, sizeof(system), "schedule: wait-free, sync: %s", sync);
+	training = training_make("cifar10-quick.yaml", system, WORKERS, 1, BATCH, 1,
+				 "iterations: 4, learning_rate: {policy: fixed, base: 0.001}");
+	training->options.n_iterations = N_ITERATIONS;
+	training->options.stall_sec = STALL_SEC;
+	training->options.backend = backend;
+	return training;
+}
+
+static void check_named(const char *sync, unsigned seed, enum psd_ground ground)
+{
+	struct psd_compute_backend backend = psd_compute_cpu;
+	struct training *training = make(sync, &backend);
+	uint32_t state = seed;
+	char name[32];
+	double took_sec;
+
+	backend.begin = begin;
+	backend.forward = forward;
+	backend.backward = backward;
+	place.victim = seed % WORKERS;
+	place.iteration = FIRST_ITERATION + draw(&state, 5);
+	place.layer = 1 + draw(&state, training->loaded.matter.graph.n_layers - 1); /* the first is the input */
+	place.is_backward = draw(&state, 2);
+	training->options.ground = ground;
+	training_run(training);
+	took_sec = psd_socket_now_sec() - *halted_sec;
+	snprintf(name, sizeof(name), "worker %u at ", place.victim);
+	cr_expect_eq(training->status, PSD_ERUN);
+	cr_expect(!strncmp(training->err.text, name, strlen(name)), "%s, seed %u, halt %d, iteration %llu: %s", sync,
+		  seed, (int)place.halt, (unsigned long long)place.iteration, training->err.text);
+	cr_expect_lt(took_sec, STALL_SEC + LATER_SEC, "%s, seed %u, halt %d: %s", sync, seed, (int)place.halt,
+		     training->err.text);
+	training_free(training);
+}
+
+static void check_places(const char *sync)
+{
+	const unsigned n_places = (getenv("PSD_FULL_TESTS") ? N_PLACES_FULL : N_PLACES) / 2; /* of two methods */
+
+	halted_sec = mmap(NULL, sizeof(*halted_sec), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq((void *)halted_sec, MAP_FAILED);
+	for (unsigned seed = 0; seed < n_places; seed++) {
+		place.halt = (seed / WORKERS + seed) % 2 ? STUCK : STOPPED; /* of each worker in turn */
+		check_named(sync, seed, PSD_GROUND_LOOPBACK);
+	}
+}
+
+Test(stall, the_worker_that_stands_still_is_named_with_servers, .timeout = 280)
+{
+	check_places("ps");
+}
+
+Test(stall, the_worker_that_stands_still_is_named_in_a_ring, .timeout = 280)
+{
+	check_places("ring");
+}
+
+Test(stall, the_worker_whose_link_is_cut_is_named)
+{
+	struct training *training = make("ps", NULL);
+	struct psd_error reason;
+	const bool has_emulation = !psd_launch_try_emulation(&training->made, NULL, &reason);
+
+	training_free(training);
+	if (!has_emulation)
+		cr_skip_test("no emulation here: %s", reason.text);
+	halted_sec = mmap(NULL, sizeof(*halted_sec), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq((void *)halted_sec, MAP_FAILED);
+	place.halt = CUT;
+	check_named("ps", 2, PSD_GROUND_EMULATED);
+	check_named("ring", 1, PSD_GROUND_EMULATED);
+}
+
+/* ---- what only takes long ---- */
+
+static enum psd_status slow_forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+{
+	const double until_sec = psd_socket_now_sec() + 1.5 * STALL_SEC;
+
+	while (layer == 1 && self == 1 && psd_socket_now_sec() < until_sec)
+		;
+	return psd_compute_cpu.forward(compute, layer, err);
+}
+
+Test(stall, an_operation_that_always_takes_longer_than_the_limit_is_none)
+{
+	struct psd_compute_backend backend = psd_compute_cpu;
+	struct training *training = make("ring", &backend);
+
+	backend.begin = begin;
+	backend.forward = slow_forward;
+	training->options.n_iterations = 2;
+	training_run(training);
+	cr_expect_eq(training->status, PSD_OK, "%s", training->err.text);
+	training_free(training);
+}
