@@ -73,12 +73,14 @@ static enum psd_status read_row(struct psd_published_row *row, const struct psd_
 
 static enum psd_status add_row(struct psd_published *published, const struct psd_csv *csv, struct psd_error *err)
 {
-	struct psd_published_row row = {.system = NULL}, *larger;
+	const size_t n = published->n_rows;
+	struct psd_published_row row = {.system = NULL}, *larger = published->rows;
 	enum psd_status status = read_row(&row, csv, err);
 
 	if (status)
 		return status;
-	larger = realloc(published->rows, (published->n_rows + (size_t)1) * sizeof(*larger));
+	if ((n & (n - 1)) == 0) /* a power of two, or none: the room is taken */
+		larger = realloc(published->rows, (n ? 2 * n : 1) * sizeof(*larger));
 	if (!larger)
 		return psd_error_set(err, PSD_ENOMEM, csv->at, "out of memory");
 	published->rows = larger;

@@ -290,10 +290,11 @@ static enum psd_status write_all(struct packer *packer)
 		return status;
 	set_mean(packer);
 	psd_pack_write_head(packer->front, &packer->pack, offset);
-	if (fseeko(packer->out, 0, SEEK_SET))
-		return psd_error_set(packer->err, PSD_EFILE, (struct psd_place){.path = packer->path},
-				     "cannot be written: %s; it takes a file that can be written twice in one place",
-				     strerror(errno));
+	if (fseeko(packer->out, 0, SEEK_SET)) /* which writes what is left */
+		return psd_error_set(packer->err, errno == ESPIPE ? PSD_EFILE : PSD_ERUN,
+				     (struct psd_place){.path = packer->path}, "cannot be written: %s%s",
+				     strerror(errno),
+				     errno == ESPIPE ? "; it takes a file that can be written twice in one place" : "");
 	return write_bytes(packer, packer->front, front_bytes);
 }
 

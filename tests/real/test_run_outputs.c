@@ -199,6 +199,22 @@ static void expect_older(const struct scratch_folder *folder, const char *before
 	free(run.text);
 }
 
+/* Which the process writes that was started. */
+static void expect_older_pack(const struct scratch_folder *folder)
+{
+	char command[2 * PATH_MAX];
+	struct run run;
+
+	snprintf(command, sizeof(command),
+		 "cd %s/small && echo older >out && ulimit -f 1 && %s pack --quiet ../photos --side 64 -o out 2>&1; "
+		 "echo $? "
+		 "$(cat out) $(ls -A); rm out",
+		 folder->path, path_of("psd-run").text);
+	run = run_command(command);
+	cr_expect_str_eq(run.text, "psd-run: out: cannot be written: File too large\n1 older out\n");
+	free(run.text);
+}
+
 Test(run_outputs, a_full_disk_and_a_limit_leave_the_older_file, .timeout = 120)
 {
 	const struct scratch_folder folder = make_inputs();
@@ -208,5 +224,6 @@ Test(run_outputs, a_full_disk_and_a_limit_leave_the_older_file, .timeout = 120)
 	expect_older(&folder, "", "--log out", "out: cannot be written: No space left on device\n");
 	expect_older(&folder, "ulimit -f 16;", "--log out", "out: cannot be written: File too large\n");
 	expect_older(&folder, "ulimit -f 16;", "--trace out", ": File too large\n");
+	expect_older_pack(&folder);
 	scratch_folder_remove(&folder);
 }
