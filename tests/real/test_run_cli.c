@@ -689,6 +689,60 @@ Test(run_cli, an_interrupt_ends_all_processes_in_one_line, .timeout = 120)
 	scratch_folder_remove(&folder);
 }
 
+Test(run_cli, a_killed_run_leaves_the_older_trace_alone, .timeout = 60)
+{
+	const struct scratch_folder folder = make_tiny();
+	FILE *errors;
+	char line[512], *trace;
+	pid_t pid;
+
+	scratch_folder_write(&folder, "t.json", "older", 5);
+	pid = start_training(&folder, "1000000", 0, &errors);
+	wait_for_first_iteration(errors);
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	while (fgets(line, sizeof(line), errors)) /* until its workers are gone, too */
+		;
+	fclose(errors);
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	trace = read_text(&folder, "t.json");
+	cr_expect_str_eq(trace, "older");
+	cr_expect_eq(scratch_folder_count(&folder), 3, "the network, the scenario and the trace");
+	free(trace);
+	scratch_folder_remove(&folder);
+}
+
+/* Over one worker that computes as this one did: an iteration's parts add up to it, so none is longer than it. */
+Test(run_cli, no_speedup_is_above_the_workers)
+{
+	static const char *const options[] = {"--iterations 7", "--iterations 3 --set train.test_every=1",
+					      "--iterations 8 --set train.test_every=1 --set systems.1.barrier=layer",
+					      "--iterations 9 --set train.threads=2"};
+	const struct scratch_folder folder = make_tiny();
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		char all[256];
+
+		snprintf(all, sizeof(all), "--csv --quiet %s", options[i]);
+		struct run csv = run(tiny(&folder, all).text, "2>&1");
+
+		cr_assert_eq(csv.exit_status, 0, "%s", csv.text);
+		for (const char *row = strchr(csv.text, '\n') + 1; *row; row = strchr(row, '\n') + 1) {
+			double iteration_sec, images_per_sec, speedup, compute_sec, exposed_sec, other_sec, waiting_sec;
+
+			cr_assert_eq(sscanf(row, "tiny,%*[^,],real-cpu,2,2,,%lf,%lf,%lf,%lf,%lf,%*d,%*d,,,,%lf,%lf\n",
+					    &iteration_sec, &images_per_sec, &speedup, &compute_sec, &exposed_sec,
+					    &other_sec, &waiting_sec),
+				     7, "%s", row);
+			cr_expect_leq(compute_sec, iteration_sec, "%s", row);
+			cr_expect_float_eq(compute_sec + exposed_sec + other_sec + waiting_sec, iteration_sec, 1e-8,
+					   "%s", row); /* nine digits each */
+			cr_expect_leq(speedup, 2.0, "%s", row);
+		}
+		free(csv.text);
+	}
+	scratch_folder_remove(&folder);
+}
+
 /* As nohup starts it. */
 Test(run_cli, an_ignored_hangup_ends_nothing)
 {
