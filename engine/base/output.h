@@ -9,12 +9,12 @@
 
 #include "engine/base/error.h"
 
-/* *out is to be written by the caller and closed by one of the next three; a process that was forked meanwhile may write
- * it, too. A file that is replaced leaves its mode to the new one. PSD_EINVAL: it is in use; PSD_EFILE: it cannot be
- * written; PSD_ENOMEM. */
+/* *out is to be written by the caller and closed by one of the next three; a process that was forked meanwhile may
+ * write it, too. A file that is replaced leaves its mode to the new one. PSD_EINVAL: it is in use; PSD_EFILE: it cannot
+ * be written; PSD_ENOMEM. */
 enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* Puts all that are open into their places, the last one first, if every one of them could be written. PSD_ERUN: something
- * could not; then they are discarded, but for those that are in their places already. */
+/* Puts all that are open into their places, the last one first, if every one of them could be written. PSD_ERUN:
+ * something could not; then they are discarded, but for those that are in their places already. */
 enum psd_status psd_outputs_commit(struct psd_error *err) PSD_MUST_CHECK;
 /* As if it had never been opened. NULL: nothing. */
 void psd_output_discard(FILE *out);
