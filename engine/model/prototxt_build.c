@@ -69,7 +69,7 @@ static enum psd_status find_points(const struct psd_caffe_part *part, uint32_t c
 {
 	unsigned n_points = 0;
 	enum psd_status status = psd_caffe_read_numbers(part->message, "slice_point", 1, PSD_LAYER_CHANNELS_MAX,
-							points + 1, part->n_tops - 1, &n_points, err);
+							points + 1, part->n_tops - 1, &n_points, true, err);
 
 	if (status)
 		return status;
@@ -132,7 +132,7 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_
 	double coefficients[MOST_COEFFICIENTS];
 	unsigned n_coefficients = 0;
 	enum psd_status status = psd_caffe_read_numbers(part->message, "coeff", -1e6, 1e6, coefficients,
-							MOST_COEFFICIENTS, &n_coefficients, err);
+							MOST_COEFFICIENTS, &n_coefficients, false, err);
 
 	if (!status && n_coefficients && (n_coefficients != spec->n_inputs || spec->kind == &psd_layer_multiply))
 		status = psd_error_set(err, PSD_EINVAL, spec->at,
@@ -194,7 +194,8 @@ enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_err
 {
 	double end_axis = -1;
 	unsigned n_ends = 0;
-	enum psd_status status = psd_caffe_read_numbers(part->message, "end_axis", -1, 3, &end_axis, 1, &n_ends, err);
+	enum psd_status status =
+		psd_caffe_read_numbers(part->message, "end_axis", -1, 3, &end_axis, 1, &n_ends, true, err);
 	uint64_t elements;
 
 	if (!status)
@@ -212,10 +213,11 @@ enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_err
 enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err)
 {
 	const struct psd_node *given = psd_node_child(part->message, "shape");
-	double dims[MOST_DIMS] = {0, 1, 1, 1}, left;
+	double dims[MOST_DIMS] = {0, 1, 1, 1}, sides[MOST_DIMS] = {0}, left;
+	struct psd_shape in;
 	unsigned n_dims = 0;
 	enum psd_status status =
-		psd_caffe_read_numbers(given, "dim", -1, PSD_LAYER_CHANNELS_MAX, dims, MOST_DIMS, &n_dims, err);
+		psd_caffe_read_numbers(given, "dim", -1, PSD_LAYER_CHANNELS_MAX, dims, MOST_DIMS, &n_dims, true, err);
 
 	if (!status)
 		status = check_bottoms(part, 1, err);
@@ -225,9 +227,10 @@ enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_er
 				       n_dims, MOST_DIMS);
 	if (status)
 		return status;
-	const struct psd_shape in = shape_of(part, 0);
-	const uint32_t sides[] = {0, in.channels, in.height, in.width};
-
+	in = shape_of(part, 0);
+	sides[1] = in.channels;
+	sides[2] = in.height;
+	sides[3] = in.width;
 	left = (double)psd_shape_elements(in);
 	for (unsigned i = 1; i < MOST_DIMS; i++) {
 		dims[i] = dims[i] == 0 ? sides[i] : dims[i];
@@ -246,7 +249,7 @@ enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_er
 	double order[MOST_DIMS] = {0, 1, 2, 3};
 	unsigned n_given = 0;
 	enum psd_status status =
-		psd_caffe_read_numbers(part->message, "order", 0, MOST_DIMS - 1, order, MOST_DIMS, &n_given, err);
+		psd_caffe_read_numbers(part->message, "order", 0, MOST_DIMS - 1, order, MOST_DIMS, &n_given, true, err);
 
 	if (!status && (order[0] != 0 || (n_given && n_given != MOST_DIMS)))
 		status = psd_error_set(err, PSD_EINVAL, part->message->at,

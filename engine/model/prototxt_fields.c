@@ -2,6 +2,7 @@
  * dropped silently. */
 #include "engine/model/prototxt_parts.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "engine/model/layer.h"
@@ -74,7 +75,8 @@ enum psd_status psd_caffe_read_pair(const struct psd_node *message, const char *
 }
 
 enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const char *key, double lowest, double highest,
-				       double numbers[], unsigned most, unsigned *n_numbers, struct psd_error *err)
+				       double numbers[], unsigned most, unsigned *n_numbers, bool is_whole,
+				       struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
@@ -84,7 +86,11 @@ enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const cha
 		if (*n_numbers == most)
 			return psd_error_set(err, PSD_EINVAL, child->key_at, "'%s' is given more than %u times", key,
 					     most);
-		status = psd_node_number(child, lowest, highest, &numbers[(*n_numbers)++], err);
+		status = psd_node_number(child, lowest, highest, &numbers[*n_numbers], err);
+		if (!status && is_whole && floor(numbers[*n_numbers]) != numbers[*n_numbers])
+			return psd_error_set(err, PSD_EINVAL, child->at, "'%s' is '%.80s', must be a whole number", key,
+					     child->text);
+		++*n_numbers;
 	}
 	return status;
 }

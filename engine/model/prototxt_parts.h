@@ -30,7 +30,7 @@ enum psd_status psd_caffe_missing(const struct psd_node *node, const struct psd_
 
 /* Up to `most` numbers of the repeated field `key`; one more is refused, as is one out of lowest..highest. */
 enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const char *key, double lowest, double highest,
-				       double numbers[], unsigned most, unsigned *n_numbers,
+				       double numbers[], unsigned most, unsigned *n_numbers, bool is_whole,
 				       struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- tensors (prototxt_tensors.c) ---- */

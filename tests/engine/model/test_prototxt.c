@@ -259,6 +259,9 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 	refuses_layer(
 		"layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' slice_param { slice_point: 4 } }",
 		"n.prototxt:2:7: layer 's/1' takes 0 channels from 4 on, its input has 4");
+	refuses_layer(
+		"layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' slice_param { slice_point: 1.5 } }",
+		"n.prototxt:2:93: 'slice_point' is '1.5', must be a whole number");
 	refuses_layer("layer { name: 's' type: 'Slice' bottom: 'data' top: 'a' top: 'b' top: 'c' }",
 		      "n.prototxt:2:7: layer 's' cuts 4 channels at 0 points into 3 tops, which does not fit");
 	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' top: 'mask' pooling_param { "
