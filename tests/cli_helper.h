@@ -63,7 +63,7 @@ static inline struct run run_program(const char *program, const char *arguments,
 	return run_command(command);
 }
 
-/* COMMAND, which has no single quote, runs where PATH is a disk of 16 KiB. Skips the test where no user may mount one. */
+/* COMMAND, without single quotes, runs where PATH is a disk of 16 KiB. Skips the test where no user may mount one. */
 static inline struct run run_on_small_disk(const char *path, const char *command)
 {
 	char line[4 * PATH_MAX];
