@@ -61,10 +61,10 @@ static void halt_here(unsigned layer, bool is_backward)
 	case STOPPED: raise(SIGSTOP); break;
 	case CUT: cut_links(); break;
 	case STUCK:
-		for (;;)
-			pause();
 	case N_HALTS: break;
 	}
+	while (place.halt == STUCK)
+		pause();
 }
 
 static void begin(struct psd_compute *compute, const struct psd_batch *batch)
