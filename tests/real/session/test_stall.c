@@ -140,7 +140,9 @@ static void check_places(const char *sync)
 	halted_sec = mmap(NULL, sizeof(*halted_sec), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq((void *)halted_sec, MAP_FAILED);
 	for (unsigned seed = 0; seed < n_places; seed++) {
-		place.halt = (seed / WORKERS + seed) % 2 ? STUCK : STOPPED; /* of each worker in turn */
+		place.halt = STOPPED;
+		if ((seed / WORKERS + seed) % 2) /* of each worker in turn */
+			place.halt = STUCK;
 		check_named(sync, seed, PSD_GROUND_LOOPBACK);
 	}
 }
