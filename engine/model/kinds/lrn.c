@@ -1,4 +1,4 @@
-/* Local response normalisation over neighbouring channels (Krizhevsky 2012, section 3.3), or over neighbouring places. */
+/* Local response normalisation over neighbouring channels (Krizhevsky 2012, section 3.3), or places. */
 #include "engine/model/layer.h"
 
 static const struct psd_key keys[] = {
