@@ -10,8 +10,8 @@ static const struct psd_key keys[] = {
 	{.name = NULL},
 };
 
-/* Over n channels or places: squares 1, sliding sum n, scale and offset 2, power 1, product 1; backward once more the sum, of
- * products. */
+/* Over n channels or places: squares 1, sliding sum n, scale and offset 2, power 1, product 1; backward once more the
+ * sum, of products. */
 static struct psd_layer_work count(const struct psd_layer *layer, struct psd_shape in)
 {
 	const uint64_t size = layer->settings.lrn.size,
