@@ -135,7 +135,8 @@ static void check_named(const char *sync, unsigned seed, enum psd_ground ground)
 
 static void check_places(const char *sync)
 {
-	const unsigned n_places = (getenv("PSD_FULL_TESTS") ? N_PLACES_FULL : N_PLACES) / 2; /* of two methods */
+	const unsigned n_all = getenv("PSD_FULL_TESTS") ? N_PLACES_FULL : N_PLACES,
+		       n_places = n_all / 2; /* of two methods */
 
 	halted_sec = mmap(NULL, sizeof(*halted_sec), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq((void *)halted_sec, MAP_FAILED);
