@@ -1,8 +1,9 @@
-/* Processor sharing: progressive filling of the cores, from the work that can use least. */
+/* Processor sharing: progressive filling of the cores, from the kind of work that can use least. */
 #include "engine/estimate/pool.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void psd_pool_init(struct psd_pool *pool, double cores)
 {
@@ -11,91 +12,126 @@ void psd_pool_init(struct psd_pool *pool, double cores)
 
 void psd_pool_release(struct psd_pool *pool)
 {
-	free(pool->works);
+	for (unsigned k = 0; k < pool->n_kinds; k++)
+		free(pool->kinds[k].works.entries);
+	free(pool->kinds);
 	*pool = (struct psd_pool){.cores = 0};
 }
 
-/* The unsettled work that can use least, NULL when all are settled; n_copies: of all unsettled. */
-static struct psd_pool_work *most_modest(const struct psd_pool *pool, double *n_copies)
+/* ---- kinds ---- */
+
+static bool goes_before(const struct psd_pool_kind *a, const struct psd_pool_kind *b)
 {
-	struct psd_pool_work *modest = NULL;
+	return a->most_cores < b->most_cores || (a->most_cores == b->most_cores && a->copies < b->copies);
+}
 
-	*n_copies = 0;
-	for (unsigned w = 0; w < pool->n_works; w++) {
-		struct psd_pool_work *work = &pool->works[w];
+/* The kind of such work, or NULL: out of memory. */
+static struct psd_pool_kind *find_kind(struct psd_pool *pool, double most_cores, double copies)
+{
+	const struct psd_pool_kind made = {.most_cores = most_cores, .copies = copies};
+	unsigned k = 0;
 
-		if (work->is_settled)
-			continue;
-		*n_copies += work->copies;
-		if (!modest || work->most_cores < modest->most_cores)
-			modest = work;
+	while (k < pool->n_kinds && goes_before(&pool->kinds[k], &made))
+		k++;
+	if (k < pool->n_kinds && !goes_before(&made, &pool->kinds[k]))
+		return &pool->kinds[k];
+	if (pool->n_kinds == pool->room) {
+		const unsigned room = pool->room ? 2 * pool->room : 8;
+		struct psd_pool_kind *grown = realloc(pool->kinds, room * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		pool->kinds = grown;
+		pool->room = room;
 	}
-	return modest;
+	memmove(&pool->kinds[k + 1], &pool->kinds[k], (pool->n_kinds++ - k) * sizeof(made));
+	pool->kinds[k] = made;
+	return &pool->kinds[k];
+}
+
+static void remove_kind(struct psd_pool *pool, struct psd_pool_kind *kind)
+{
+	free(kind->works.entries);
+	memmove(kind, kind + 1, (size_t)(&pool->kinds[--pool->n_kinds] - kind) * sizeof(*kind));
 }
 
 static void share(struct psd_pool *pool)
 {
-	double left_cores = pool->cores, n_copies;
-	struct psd_pool_work *work;
+	double left_cores = pool->cores, n_copies = 0;
 
-	for (unsigned w = 0; w < pool->n_works; w++)
-		pool->works[w].is_settled = false;
-	while ((work = most_modest(pool, &n_copies)) != NULL) {
-		work->cores = fmin(work->most_cores, left_cores / n_copies);
-		work->is_settled = true;
-		left_cores -= work->cores * work->copies;
+	for (unsigned k = 0; k < pool->n_kinds && !pool->is_shared; k++)
+		n_copies += pool->kinds[k].works.n * pool->kinds[k].copies;
+	for (unsigned k = 0; k < pool->n_kinds && !pool->is_shared; k++) {
+		struct psd_pool_kind *kind = &pool->kinds[k];
+		const double n_alike = kind->works.n * kind->copies;
+
+		kind->cores = fmin(kind->most_cores, left_cores / n_copies);
+		left_cores -= kind->cores * n_alike;
+		n_copies -= n_alike;
 	}
+	pool->is_shared = true;
 }
 
 static void advance(struct psd_pool *pool, double now_sec)
 {
-	for (unsigned w = 0; w < pool->n_works; w++)
-		pool->works[w].left_sec -= (now_sec - pool->at_sec) * pool->works[w].cores;
+	if (now_sec > pool->at_sec) {
+		share(pool);
+		for (unsigned k = 0; k < pool->n_kinds; k++)
+			pool->kinds[k].done_sec += (now_sec - pool->at_sec) * pool->kinds[k].cores;
+	}
 	pool->at_sec = now_sec;
 }
 
+/* ---- work ---- */
+
 bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t cookie)
 {
-	if (pool->n_works == pool->room) {
-		const unsigned room = pool->room ? 2 * pool->room : 8;
-		struct psd_pool_work *grown = realloc(pool->works, room * sizeof(*grown));
+	struct psd_pool_kind *kind;
 
-		if (!grown)
-			return false;
-		pool->works = grown;
-		pool->room = room;
-	}
 	advance(pool, now_sec);
-	pool->works[pool->n_works++] =
-		(struct psd_pool_work){.left_sec = sec, .most_cores = most_cores, .copies = copies, .cookie = cookie};
-	share(pool);
-	return true;
+	pool->is_shared = false;
+	kind = find_kind(pool, most_cores, copies);
+	if (!kind)
+		return false;
+	if (psd_heap_push(&kind->works, (struct psd_heap_entry){kind->done_sec + sec, pool->next_seq++, cookie}))
+		return true;
+	if (kind->works.n == 0)
+		remove_kind(pool, kind);
+	return false;
 }
 
-double psd_pool_next_sec(const struct psd_pool *pool)
+static double left_sec(const struct psd_pool_kind *kind)
+{
+	return kind->works.entries[0].at - kind->done_sec;
+}
+
+double psd_pool_next_sec(struct psd_pool *pool)
 {
 	double next_sec = INFINITY;
 
-	for (unsigned w = 0; w < pool->n_works; w++)
-		next_sec = fmin(next_sec, pool->at_sec + fmax(0.0, pool->works[w].left_sec) / pool->works[w].cores);
+	share(pool);
+	for (unsigned k = 0; k < pool->n_kinds; k++)
+		next_sec = fmin(next_sec, pool->at_sec + fmax(0.0, left_sec(&pool->kinds[k])) / pool->kinds[k].cores);
 	return next_sec;
 }
 
 bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *cookie)
 {
 	const double tolerance_sec = 1e-9 + 1e-14 * now_sec; /* what the clock can tell apart by now */
-	unsigned w = 0;
+	struct psd_pool_kind *first = NULL;
 
 	advance(pool, now_sec);
-	while (w < pool->n_works && pool->works[w].left_sec > tolerance_sec * pool->works[w].cores)
-		w++;
-	if (w == pool->n_works)
-		return false;
-	*cookie = pool->works[w].cookie;
-	pool->n_works--;
-	for (; w < pool->n_works; w++)
-		pool->works[w] = pool->works[w + 1];
 	share(pool);
+	for (struct psd_pool_kind *kind = pool->kinds; kind < pool->kinds + pool->n_kinds; kind++)
+		if (left_sec(kind) <= tolerance_sec * kind->cores &&
+		    (!first || kind->works.entries[0].seq < first->works.entries[0].seq))
+			first = kind;
+	if (!first)
+		return false;
+	*cookie = psd_heap_pop(&first->works).cookie;
+	if (first->works.n == 0)
+		remove_kind(pool, first);
+	pool->is_shared = false;
 	return true;
 }
 

@@ -6,24 +6,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/heap.h"
 #include "engine/scenario/scenario.h"
 #include "engine/schedules/layout.h"
 
-/* Stands for `copies` alike pieces, which begin and end together. */
-struct psd_pool_work {
-	double left_sec;   /* of one core */
-	double most_cores; /* that it can use at a time, > 0 */
-	double copies;	   /* >= 1 */
-	uint64_t cookie;   /* the caller's */
-	double cores;	   /* that it has now; the pool's own, as is the next */
-	bool is_settled;
+/* Pieces of work that can use equally many cores have equally many at any time: what one gets, all get. So the order in
+ * which they end is known when they begin, and an event costs a step for each kind and not for each piece. */
+struct psd_pool_kind {
+	double most_cores;     /* that a piece can use at a time, > 0 */
+	double copies;	       /* alike pieces that each stands for, which begin and end together; >= 1 */
+	double cores;	       /* that each piece has now */
+	double done_sec;       /* of one core, that each has had since the kind was first there */
+	struct psd_heap works; /* by done_sec at their ends */
 };
 
 struct psd_pool {
-	struct psd_pool_work *works; /* in the order they began */
-	unsigned n_works, room;
+	struct psd_pool_kind *kinds; /* in the order of most_cores; none without work */
+	unsigned n_kinds, room;
+	uint64_t next_seq;
 	double cores;
-	double at_sec; /* what left_sec refers to */
+	double at_sec;	/* what done_sec refers to */
+	bool is_shared; /* the kinds' cores hold */
 };
 
 /* Released by psd_pool_release(); no memory before the first work. cores > 0 */
@@ -33,8 +36,8 @@ void psd_pool_release(struct psd_pool *pool);
 /* Work of sec > 0 seconds of one core begins. False: out of memory. */
 bool psd_pool_add(struct psd_pool *pool, double now_sec, double sec, double most_cores, double copies, uint64_t cookie);
 /* When the first work that runs now will end, if nothing is added; infinity without any. */
-double psd_pool_next_sec(const struct psd_pool *pool);
-/* Takes one that has ended by now, to a nanosecond, in the order they began: true, with its cookie. */
+double psd_pool_next_sec(struct psd_pool *pool);
+/* Takes one that has ended by now, to a nanosecond: true, with its cookie. */
 bool psd_pool_take_ended(struct psd_pool *pool, double now_sec, uint64_t *cookie);
 
 /* Which pool a host's work shares, and with how many others. */

@@ -118,3 +118,108 @@ Test(pool, hosts_have_their_own_cores_while_there_are_enough)
 	expect_places(3, 2, 0, (struct psd_machine){.cores = 1, .nodes = 1}, 2,
 		      (struct psd_pool_place[]){{0, 1, 2}, {0, 1, 2}, {1, 1, 1}});
 }
+
+/* ---- against the rule itself, worked out anew for every piece at every event ---- */
+
+enum { N_PIECES = 200 };
+
+struct piece {
+	double begin_sec, left_sec, most_cores, copies, cores, end_sec;
+	bool is_settled;
+};
+
+static bool is_running(const struct piece *piece, double now_sec)
+{
+	return piece->begin_sec <= now_sec && piece->end_sec == 0;
+}
+
+/* Of those that are not settled yet the most modest takes what it can use, or its share of what is left. */
+static void fill(struct piece pieces[N_PIECES], double now_sec, double left_cores)
+{
+	for (unsigned p = 0; p < N_PIECES; p++)
+		pieces[p].is_settled = !is_running(&pieces[p], now_sec);
+	for (;;) {
+		struct piece *modest = NULL;
+		double n_open = 0;
+
+		for (struct piece *piece = pieces; piece < pieces + N_PIECES; piece++) {
+			n_open += piece->is_settled ? 0 : piece->copies;
+			if (!piece->is_settled && (!modest || piece->most_cores < modest->most_cores))
+				modest = piece;
+		}
+		if (!modest)
+			return;
+		modest->cores = fmin(modest->most_cores, left_cores / n_open);
+		modest->is_settled = true;
+		left_cores -= modest->cores * modest->copies;
+	}
+}
+
+static void carry_out(struct piece pieces[N_PIECES], double cores)
+{
+	for (double now_sec = 0, next_sec; now_sec < INFINITY; now_sec = next_sec) {
+		struct piece *ending = NULL;
+
+		fill(pieces, now_sec, cores);
+		next_sec = INFINITY;
+		for (struct piece *piece = pieces; piece < pieces + N_PIECES; piece++) {
+			const double end_sec = now_sec + piece->left_sec / piece->cores;
+
+			if (piece->begin_sec > now_sec)
+				next_sec = fmin(next_sec, piece->begin_sec);
+			if (is_running(piece, now_sec) &&
+			    (!ending || end_sec < now_sec + ending->left_sec / ending->cores))
+				ending = piece;
+		}
+		if (ending && now_sec + ending->left_sec / ending->cores <= next_sec)
+			next_sec = now_sec + ending->left_sec / ending->cores;
+		else
+			ending = NULL;
+		for (struct piece *piece = pieces; piece < pieces + N_PIECES; piece++)
+			if (is_running(piece, now_sec))
+				piece->left_sec -= (next_sec - now_sec) * piece->cores;
+		if (ending)
+			ending->end_sec = next_sec;
+	}
+}
+
+static void take_ended(struct psd_pool *pool, double now_sec, double end_sec[N_PIECES])
+{
+	uint64_t cookie;
+
+	while (psd_pool_take_ended(pool, now_sec, &cookie))
+		end_sec[cookie] = now_sec;
+}
+
+/* Pieces of five kinds and two numbers of copies, which begin in a seeded order and often together. */
+Test(pool, many_pieces_end_as_the_rule_has_it)
+{
+	static struct piece pieces[N_PIECES];
+	double end_sec[N_PIECES] = {0}, now_sec = 0;
+	const double cores = 3;
+	struct psd_pool pool;
+	uint32_t seed = 20;
+
+	for (unsigned p = 0; p < N_PIECES; p++) {
+		seed = seed * 1664525 + 1013904223;
+		now_sec += seed >> 30 ? 0 : (seed >> 8 & 1023) / 256.0;
+		pieces[p] = (struct piece){.begin_sec = now_sec,
+					   .left_sec = 0.01 + (seed >> 4 & 4095) / 1024.0,
+					   .most_cores = (1 + (seed >> 16) % 5) / 4.0,
+					   .copies = 1 + (seed >> 20 & 1)};
+	}
+	psd_pool_init(&pool, cores);
+	for (unsigned p = 0; p < N_PIECES; p++) {
+		while (psd_pool_next_sec(&pool) < pieces[p].begin_sec)
+			take_ended(&pool, psd_pool_next_sec(&pool), end_sec);
+		cr_assert(psd_pool_add(&pool, pieces[p].begin_sec, pieces[p].left_sec, pieces[p].most_cores,
+				       pieces[p].copies, p));
+	}
+	while (isfinite(psd_pool_next_sec(&pool)))
+		take_ended(&pool, psd_pool_next_sec(&pool), end_sec);
+	psd_pool_release(&pool);
+	carry_out(pieces, cores);
+	for (unsigned p = 0; p < N_PIECES; p++)
+		cr_expect_float_eq(end_sec[p], pieces[p].end_sec, 1e-7, "piece %u ends at %.9f s, expected %.9f s", p,
+				   end_sec[p], pieces[p].end_sec);
+}

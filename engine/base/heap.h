@@ -1,0 +1,25 @@
+/* A binary heap of dates: the smallest leaves first, of equal ones the one with the smallest number, so that runs repeat
+ * exactly. */
+#ifndef PSD_HEAP_H
+#define PSD_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct psd_heap_entry {
+	double at;
+	uint64_t seq;
+	uint64_t cookie; /* the caller's */
+};
+
+struct psd_heap {			/* all zeros: empty */
+	struct psd_heap_entry *entries; /* the first leaves first; freed by the caller */
+	unsigned n, room;
+};
+
+/* False: out of memory. */
+bool psd_heap_push(struct psd_heap *heap, struct psd_heap_entry entry);
+/* n > 0 */
+struct psd_heap_entry psd_heap_pop(struct psd_heap *heap);
+
+#endif
