@@ -880,6 +880,21 @@ Test(contract, idle_servers_do_not_keep_a_run_alive)
 	cr_expect_gt(outcome.iteration_sec, 0.0);
 }
 
+/* A way that carries half of what is due on it: transfers that wait take no share, the one under way takes half. */
+Test(contract, background_traffic_beyond_its_way_takes_no_more_than_a_share)
+{
+	const double latency_share_ratio = 0.02;
+	const char *const slow = "  slow: [{node: 0, link: 0.01}]\n";
+	const double plain_sec = exchange_sec("ring", 2, slow);
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s  background: [{from: 0, to: 1, bytes: 10MB, period: 20ms}]\n", slow);
+	const double shared_sec = exchange_sec("ring", 2, text);
+
+	cr_expect_float_eq(shared_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%.6f s became %.6f s",
+			   plain_sec, shared_sec);
+}
+
 Test(contract, background_traffic_takes_its_fair_share)
 {
 	const double latency_share_ratio = 0.02;

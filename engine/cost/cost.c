@@ -33,13 +33,13 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 }
 
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
-					    double bytes, double n_messages)
+					    double bytes, double n_messages, bool is_near)
 {
 	const double moved_sec = machine->bytes_bps > 0.0 ? 8.0 * bytes / machine->bytes_bps : 0.0;
 	const double sec = moved_sec + machine->message_sec * n_messages;
-	const double link_sec = 8.0 * bytes / fmin(rates->send_bps, rates->receive_bps);
+	const double way_sec = 8.0 * bytes / (is_near ? rates->local_bps : fmin(rates->send_bps, rates->receive_bps));
 
-	return (struct psd_socket_work){sec, sec < link_sec ? sec / link_sec : sec > 0.0 ? 1.0 : 0.0};
+	return (struct psd_socket_work){sec, sec < way_sec ? sec / way_sec : sec > 0.0 ? 1.0 : 0.0};
 }
 
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders)

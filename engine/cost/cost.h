@@ -61,14 +61,14 @@ double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_la
 			  const struct psd_rates *rates);
 
 /* What an end of a connection does for messages: seconds of one core, and the most of a core that it needs for that
- * while the link is busy with them. Both 0 where a machine moves them at once. n_messages: of those that follow another
+ * while the way is busy with them, the link or, is_near, the one inside a node. Both 0 where a machine moves them at once. n_messages: of those that follow another
  * of their sender at once none, for both ends are at it already. */
 struct psd_socket_work {
 	double sec, most_cores;
 };
 
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
-					    double bytes, double n_messages);
+					    double bytes, double n_messages, bool is_near);
 
 /* FLOPs to rebuild the factors of `senders` workers: 2 K senders M N. */
 double psd_cost_rebuild_flops(const struct psd_subject *subject, unsigned senders);

@@ -2,31 +2,42 @@
  * network. */
 #include "engine/estimate/estimate.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/estimate/fluid.h"
 #include "engine/estimate/pool.h"
+#include "engine/program/cookie.h"
 #include "engine/program/interpreter.h"
 
-/* Hosts that behave alike: plain workers and separate servers that are in the same groups, and each host that owns an
- * Adam matrix by itself.
+/* Hosts that behave alike: plain workers, those with a shard and separate servers that are in the same groups, on nodes
+ * that are alike; and each host that owns an Adam matrix by itself.
  * The last host of a kind stands for it, since a slice of fewer elements than shards fills the last shards first. */
 struct host_class {
 	unsigned representative;
-	unsigned second; /* another of the kind; only if n_members > 1 */
 	unsigned n_members;
+	unsigned n_here; /* on the representative's node */
+	unsigned node;	 /* the class of such a node's first host: its ports are those of all classes there */
+	unsigned pool;	 /* that it works on, where machines are given; as are the next two */
+	double copies;	 /* of its members, those in the pool */
+	bool shares_cores;
 };
 
-enum event_kind { EVENT_FINISHED, EVENT_ARRIVED, EVENT_COLLECTIVE_SENT, EVENT_COLLECTIVE };
+/* Those of a class to whom the representative of another, or of the same one, may send: on other nodes, or on its own.
+ * A way is such a pair, numbered ((from * classes) + to) * 2 + is_near. */
+struct peers {
+	unsigned host; /* the last of them */
+	unsigned n;
+};
 
-struct event {
-	double at_sec;
-	uint64_t seq; /* equal dates keep their order of creation: runs repeat exactly */
-	enum event_kind kind;
-	unsigned class;
-	enum psd_resource resource;
-	struct psd_task task;
+/* What is over: by the clock, or on processors. */
+enum event {
+	EVENT_FINISHED,	       /* class, resource */
+	EVENT_ARRIVED,	       /* class, task */
+	EVENT_MESSAGE_PART,    /* way: one of both ends is done with its messages */
+	EVENT_COLLECTIVE_PART, /* its first class */
+	EVENT_COLLECTIVE,      /* task */
 };
 
 struct collective {
@@ -39,24 +50,21 @@ struct estimate {
 	struct psd_interpreter interpreter;
 	struct host_class *classes;
 	unsigned n_classes;
+	unsigned *class_of;  /* per host */
+	struct peers *peers; /* per way */
 	struct psd_group *groups;
 	unsigned n_groups;
-	struct event *events; /* binary heap */
-	unsigned n_events;
-	unsigned events_capacity;
+	struct psd_heap events;
 	uint64_t next_seq;
-	struct psd_fluid_flow
-		*flows; /* under way; a class sends one operation at a time, to each class at most one flow */
-	unsigned n_flows;
-	struct psd_fluid_port *ports;	/* scratch: out of each class, then into each */
+	struct psd_fluid_flow *flows; /* under way; a class sends one operation at a time */
+	unsigned n_flows, flows_room;
+	struct psd_fluid_port *ports;	/* per class four: out of its node and into it, out of itself and into it */
 	double flows_at_sec;		/* what the flows' left_bits refer to */
 	double flow_end_sec;		/* when the first of them ends; infinity: none */
-	unsigned *n_parts_left;		/* per pair of classes: of the messages between them, bytes and both ends */
+	unsigned *n_parts_left;		/* per way: of its messages, bytes and both ends */
 	struct collective *collectives; /* per class: under way, of which it is the first */
 	struct psd_pool *pools;		/* NULL unless machines are given */
 	unsigned n_pools;
-	unsigned *pool_of;	  /* per class */
-	double *copies;		  /* per class: of its members, those in the pool */
 	bool *is_root;		  /* per host: a class of its own */
 	unsigned *n_flows_left;	  /* per class, of its send */
 	struct psd_task *sending; /* per class */
@@ -64,85 +72,45 @@ struct estimate {
 	bool is_out_of_memory;
 };
 
-/* ---- events ---- */
-
-static bool event_goes_before(const struct event *a, const struct event *b)
+/* Equal dates keep their order of creation. */
+static void push_event(struct estimate *estimate, double at_sec, uint64_t cookie)
 {
-	return a->at_sec < b->at_sec || (a->at_sec == b->at_sec && a->seq < b->seq);
-}
-
-static void push_event(struct estimate *estimate, struct event event)
-{
-	if (estimate->n_events == estimate->events_capacity) {
-		const unsigned wanted = estimate->events_capacity > 0 ? 2 * estimate->events_capacity : 64;
-		struct event *grown = realloc(estimate->events, wanted * sizeof(*grown));
-		if (grown == NULL) {
-			estimate->is_out_of_memory = true;
-			return;
-		}
-		estimate->events = grown;
-		estimate->events_capacity = wanted;
-	}
-	event.seq = estimate->next_seq++;
-	unsigned at = estimate->n_events++;
-	while (at > 0 && event_goes_before(&event, &estimate->events[(at - 1) / 2])) {
-		estimate->events[at] = estimate->events[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	estimate->events[at] = event;
-}
-
-static struct event pop_event(struct estimate *estimate)
-{
-	const struct event first = estimate->events[0];
-	const struct event last = estimate->events[--estimate->n_events];
-	unsigned at = 0;
-	for (;;) {
-		unsigned child = 2 * at + 1;
-		if (child >= estimate->n_events)
-			break;
-		if (child + 1 < estimate->n_events &&
-		    event_goes_before(&estimate->events[child + 1], &estimate->events[child]))
-			child++;
-		if (!event_goes_before(&estimate->events[child], &last))
-			break;
-		estimate->events[at] = estimate->events[child];
-		at = child;
-	}
-	estimate->events[at] = last;
-	return first;
+	if (!psd_heap_push(&estimate->events, (struct psd_heap_entry){at_sec, estimate->next_seq++, cookie}))
+		estimate->is_out_of_memory = true;
 }
 
 /* ---- classes ---- */
 
-static bool sends(const struct estimate *estimate, const struct psd_payload *payload, unsigned from, unsigned to)
+static const struct psd_layout *layout_of(const struct estimate *estimate)
 {
-	const struct psd_layout *layout = &estimate->program->plan->layout;
-	const struct host_class *sender = &estimate->classes[from];
-	const struct host_class *receiver = &estimate->classes[to];
-	if (from != to)
-		return psd_payload_bytes_between(payload, layout, sender->representative, receiver->representative) > 0;
-	return sender->n_members > 1 &&
-	       (psd_payload_bytes_between(payload, layout, sender->representative, sender->second) > 0 ||
-		psd_payload_bytes_between(payload, layout, sender->second, sender->representative) > 0);
+	return &estimate->program->plan->layout;
 }
 
-static unsigned class_of_representative(const struct estimate *estimate, unsigned host)
+static size_t way_of(const struct estimate *estimate, unsigned from, unsigned to, bool is_near)
 {
-	unsigned c = 0;
-	while (estimate->classes[c].representative != host)
-		c++;
-	return c;
+	return ((size_t)from * estimate->n_classes + to) * 2 + is_near;
+}
+
+static bool sends(const struct estimate *estimate, const struct psd_payload *payload, unsigned from, unsigned to,
+		  bool is_near)
+{
+	const unsigned sender = estimate->classes[from].representative;
+	const struct peers *peers = &estimate->peers[way_of(estimate, from, to, is_near)];
+	if (peers->n == 0)
+		return false;
+	return psd_payload_bytes_between(payload, layout_of(estimate), sender, peers->host) > 0 ||
+	       (from == to && psd_payload_bytes_between(payload, layout_of(estimate), peers->host, sender) > 0);
 }
 
 /* A receive ends when every class that sends to this one has. */
 static uint32_t class_arrivals(const void *context, const struct psd_op *receive, unsigned host)
 {
 	const struct estimate *estimate = context;
-	const unsigned to = class_of_representative(estimate, host);
+	const unsigned to = estimate->class_of[host];
 	uint32_t n_senders = 0;
 	for (unsigned from = 0; from < estimate->n_classes; from++)
-		n_senders += sends(estimate, &receive->payload, from, to);
+		n_senders += sends(estimate, &receive->payload, from, to, false) +
+			     sends(estimate, &receive->payload, from, to, true);
 	return n_senders;
 }
 
@@ -162,11 +130,12 @@ static unsigned find_roots(const struct psd_program *program, bool *is_root)
 	return n_roots;
 }
 
-static bool is_alike(const struct estimate *estimate, unsigned a, unsigned b)
+static bool is_alike_by_itself(const struct estimate *estimate, unsigned a, unsigned b)
 {
-	const struct psd_layout *layout = &estimate->program->plan->layout;
+	const struct psd_layout *layout = layout_of(estimate);
 	if (psd_layout_is_worker(layout, a) != psd_layout_is_worker(layout, b) ||
-	    psd_layout_is_shard(layout, a) != psd_layout_is_shard(layout, b))
+	    psd_layout_is_shard(layout, a) != psd_layout_is_shard(layout, b) || estimate->is_root[a] ||
+	    estimate->is_root[b])
 		return false;
 	for (unsigned g = 0; g < estimate->n_groups; g++)
 		if (psd_group_has(estimate->groups[g], a) != psd_group_has(estimate->groups[g], b))
@@ -174,18 +143,68 @@ static bool is_alike(const struct estimate *estimate, unsigned a, unsigned b)
 	return true;
 }
 
-static void add_class_member(struct estimate *estimate, unsigned first_class, unsigned host)
+/* Two hosts on nodes whose hosts are alike one by one. */
+static bool is_alike(const struct estimate *estimate, unsigned a, unsigned b)
 {
-	for (unsigned c = first_class; c < estimate->n_classes; c++) {
-		struct host_class *class = &estimate->classes[c];
-		if (!is_alike(estimate, class->representative, host))
-			continue;
-		class->second = class->representative;
-		class->representative = host;
-		class->n_members++;
-		return;
+	const struct psd_layout *layout = layout_of(estimate);
+	const unsigned node_a = psd_layout_node(layout, a), node_b = psd_layout_node(layout, b);
+	const unsigned n_here = psd_layout_workers_on(layout, node_a);
+	bool are_nodes_alike = n_here == psd_layout_workers_on(layout, node_b);
+	for (unsigned w = 0; w < n_here && are_nodes_alike && node_a != node_b; w++)
+		are_nodes_alike = is_alike_by_itself(estimate, node_a * layout->workers_per_node + w,
+						     node_b * layout->workers_per_node + w);
+	return are_nodes_alike && is_alike_by_itself(estimate, a, b);
+}
+
+static void add_to_class(struct estimate *estimate, unsigned host)
+{
+	const unsigned node = psd_layout_node(layout_of(estimate), host);
+	unsigned c = 0;
+	while (c < estimate->n_classes && !is_alike(estimate, estimate->classes[c].representative, host))
+		c++;
+	struct host_class *class = &estimate->classes[c];
+	if (c == estimate->n_classes)
+		estimate->classes[estimate->n_classes++] = (struct host_class){.n_members = 0};
+	else if (psd_layout_node(layout_of(estimate), class->representative) != node)
+		class->n_here = 0;
+	class->representative = host;
+	class->n_members++;
+	class->n_here++;
+	estimate->class_of[host] = c;
+}
+
+static void find_peers(struct estimate *estimate)
+{
+	const struct psd_layout *layout = layout_of(estimate);
+	for (unsigned from = 0; from < estimate->n_classes; from++) {
+		const unsigned sender = estimate->classes[from].representative;
+		for (unsigned h = 0; h < psd_layout_hosts(layout); h++) {
+			const bool is_near = psd_layout_node(layout, h) == psd_layout_node(layout, sender);
+			struct peers *peers = &estimate->peers[way_of(estimate, from, estimate->class_of[h], is_near)];
+			if (h != sender)
+				*peers = (struct peers){h, peers->n + 1};
+		}
 	}
-	estimate->classes[estimate->n_classes++] = (struct host_class){.representative = host, .n_members = 1};
+}
+
+/* Classes whose representatives' nodes are alike share a pair of ports: the nodes' first workers, or servers, are of
+ * one class. */
+static void make_ports(struct estimate *estimate)
+{
+	const struct psd_rates *rates = &estimate->program->plan->rates;
+	const struct psd_layout *layout = layout_of(estimate);
+	const double local_bps = fmin(rates->local_bps, PSD_UNLIMITED_BPS);
+	for (unsigned c = 0; c < estimate->n_classes; c++) {
+		struct host_class *class = &estimate->classes[c];
+		const unsigned host = class->representative;
+		const unsigned first =
+			psd_layout_is_worker(layout, host) ? host - host % layout->workers_per_node : host;
+		class->node = estimate->class_of[first];
+		estimate->ports[4 * c] = (struct psd_fluid_port){.rate_bps = rates->send_bps};
+		estimate->ports[4 * c + 1] = (struct psd_fluid_port){.rate_bps = rates->receive_bps};
+		estimate->ports[4 * c + 2] = estimate->ports[4 * c + 3] =
+			(struct psd_fluid_port){.rate_bps = local_bps};
+	}
 }
 
 /* Those of some workers, each once. */
@@ -208,34 +227,39 @@ static enum psd_status find_groups(struct estimate *estimate, struct psd_error *
 	return PSD_OK;
 }
 
+/* At most so many: a node with a root is like no other, and so may the last one be. */
+static size_t most_classes(const struct estimate *estimate, unsigned n_roots)
+{
+	const struct psd_layout *layout = layout_of(estimate);
+	const size_t n_hosts = psd_layout_hosts(layout), n_kinds = layout->workers_per_node > 1 ? 3 : 1;
+	const size_t most = n_roots * n_kinds + 2 * n_kinds + 1;
+	return estimate->n_groups > 0 || most > n_hosts ? n_hosts : most;
+}
+
 static enum psd_status make_classes(struct estimate *estimate, struct psd_error *err)
 {
-	const struct psd_plan *plan = estimate->program->plan;
-	const unsigned n_hosts = psd_layout_hosts(&plan->layout);
+	const unsigned n_hosts = psd_layout_hosts(layout_of(estimate));
 	estimate->is_root = calloc(n_hosts, sizeof(*estimate->is_root));
+	estimate->class_of = calloc(n_hosts, sizeof(*estimate->class_of));
 	const unsigned n_roots = estimate->is_root ? find_roots(estimate->program, estimate->is_root) : 0;
 	if (find_groups(estimate, err))
 		return err->status;
-	const unsigned most_classes = estimate->n_groups > 0 ? n_hosts : n_roots + 3;
-	estimate->classes = malloc(most_classes * sizeof(*estimate->classes));
-	estimate->flows = malloc(most_classes * most_classes * sizeof(*estimate->flows));
-	estimate->ports = malloc(2 * most_classes * sizeof(*estimate->ports));
-	estimate->n_flows_left = calloc(most_classes, sizeof(*estimate->n_flows_left));
-	estimate->sending = calloc(most_classes, sizeof(*estimate->sending));
-	estimate->collectives = calloc(most_classes, sizeof(*estimate->collectives));
-	estimate->n_parts_left = calloc((size_t)most_classes * most_classes, sizeof(*estimate->n_parts_left));
-	if (estimate->is_root == NULL || estimate->classes == NULL || estimate->flows == NULL ||
+	const size_t most = most_classes(estimate, n_roots);
+	estimate->classes = malloc(most * sizeof(*estimate->classes));
+	estimate->ports = malloc(4 * most * sizeof(*estimate->ports));
+	estimate->n_flows_left = calloc(most, sizeof(*estimate->n_flows_left));
+	estimate->sending = calloc(most, sizeof(*estimate->sending));
+	estimate->collectives = calloc(most, sizeof(*estimate->collectives));
+	estimate->n_parts_left = calloc(2 * most * most, sizeof(*estimate->n_parts_left));
+	estimate->peers = calloc(2 * most * most, sizeof(*estimate->peers));
+	if (estimate->is_root == NULL || estimate->class_of == NULL || estimate->classes == NULL ||
 	    estimate->ports == NULL || estimate->n_flows_left == NULL || estimate->sending == NULL ||
-	    estimate->collectives == NULL || estimate->n_parts_left == NULL)
+	    estimate->collectives == NULL || estimate->n_parts_left == NULL || estimate->peers == NULL)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	for (unsigned h = 0; h < n_hosts; h++)
-		if (estimate->is_root[h])
-			estimate->classes[estimate->n_classes++] =
-				(struct host_class){.representative = h, .n_members = 1};
-	const unsigned first_class = estimate->n_classes;
-	for (unsigned h = 0; h < n_hosts; h++)
-		if (!estimate->is_root[h])
-			add_class_member(estimate, first_class, h);
+		add_to_class(estimate, h);
+	find_peers(estimate);
+	make_ports(estimate);
 	return PSD_OK;
 }
 
@@ -253,61 +277,59 @@ static double least_own_cores(const struct psd_pool_place places[], unsigned n_h
 }
 
 /* A host stands for its class: where it has cores of its own they are a pool, where all of a machine's hosts share its
- * cores they are one of all classes, in which it counts for its like. */
+ * cores they are one of all such classes, in which it counts for its like. */
+static void give_pool(struct estimate *estimate, struct host_class *class, const struct psd_pool_place places[],
+		      unsigned *shared_pool)
+{
+	const unsigned n_hosts = psd_layout_hosts(layout_of(estimate));
+	const struct psd_pool_place *place = &places[class->representative];
+
+	class->shares_cores = place->hosts > 1;
+	class->copies = class->shares_cores ? (double)class->n_members * place->hosts / n_hosts : 1.0;
+	class->pool = class->shares_cores && *shared_pool < estimate->n_pools ? *shared_pool : estimate->n_pools;
+	if (class->pool < estimate->n_pools)
+		return;
+	psd_pool_init(&estimate->pools[estimate->n_pools++],
+		      class->shares_cores ? place->cores : least_own_cores(places, n_hosts));
+	if (class->shares_cores)
+		*shared_pool = class->pool;
+}
+
 static enum psd_status make_pools(struct estimate *estimate, struct psd_error *err)
 {
 	const struct psd_plan *plan = estimate->program->plan;
-	const unsigned n_hosts = psd_layout_hosts(&plan->layout);
 	struct psd_pool_place *places;
-	double least_cores;
+	unsigned shared_pool = UINT_MAX;
 
 	if (!plan->machine.cores)
 		return PSD_OK;
-	places = calloc(n_hosts, sizeof(*places));
+	places = calloc(psd_layout_hosts(&plan->layout), sizeof(*places));
 	estimate->pools = calloc(estimate->n_classes, sizeof(*estimate->pools));
-	estimate->pool_of = calloc(estimate->n_classes, sizeof(*estimate->pool_of));
-	estimate->copies = calloc(estimate->n_classes, sizeof(*estimate->copies));
-	if (!places || !estimate->pools || !estimate->pool_of || !estimate->copies) {
+	if (!places || !estimate->pools) {
 		free(places);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	}
 	psd_pool_fill_places(places, &plan->layout, &plan->machine);
-	least_cores = least_own_cores(places, n_hosts);
-	for (unsigned c = 0; c < estimate->n_classes; c++) {
-		const struct psd_pool_place *place = &places[estimate->classes[c].representative];
-		const bool is_new = place->hosts == 1 || estimate->n_pools == 0;
-
-		estimate->copies[c] =
-			place->hosts == 1 ? 1.0 : (double)estimate->classes[c].n_members * place->hosts / n_hosts;
-		if (is_new)
-			psd_pool_init(&estimate->pools[estimate->n_pools++],
-				      place->hosts == 1 ? least_cores : place->cores);
-		estimate->pool_of[c] = estimate->n_pools - 1;
-	}
+	for (unsigned c = 0; c < estimate->n_classes; c++)
+		give_pool(estimate, &estimate->classes[c], places, &shared_pool);
 	free(places);
 	return PSD_OK;
 }
 
-enum process { PROCESS_WORK, PROCESS_SOCKET, PROCESS_COLLECTIVE };
-
-static uint64_t process_cookie(uint64_t process, unsigned class, unsigned detail)
+static void process(struct estimate *estimate, unsigned class, double sec, double most_cores, uint64_t cookie)
 {
-	return process << 60 | (uint64_t) class << 30 | detail;
-}
+	const struct host_class *worker = &estimate->classes[class];
 
-static void process(struct estimate *estimate, unsigned class, double sec, double most_cores, enum process process,
-		    unsigned detail)
-{
-	if (!psd_pool_add(&estimate->pools[estimate->pool_of[class]], estimate->now_sec, sec, most_cores,
-			  estimate->copies[class], process_cookie(process, class, detail)))
+	if (!psd_pool_add(&estimate->pools[worker->pool], estimate->now_sec, sec, most_cores, worker->copies, cookie))
 		estimate->is_out_of_memory = true;
 }
 
-static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages)
+static struct psd_socket_work socket_work(const struct estimate *estimate, double bytes, double n_messages,
+					  bool is_near)
 {
 	const struct psd_plan *plan = estimate->program->plan;
 
-	return psd_cost_socket_work(&plan->machine, &plan->rates, bytes, n_messages);
+	return psd_cost_socket_work(&plan->machine, &plan->rates, bytes, n_messages, is_near);
 }
 
 /* ---- seam ---- */
@@ -322,13 +344,14 @@ static void estimate_work(void *context, unsigned host, enum psd_resource resour
 	struct estimate *estimate = context;
 	const struct psd_program *program = estimate->program;
 	const double cores = estimate->pools ? psd_op_cores(&program->ops[task.op], &program->plan->machine) : 0.0;
+	const uint64_t cookie = psd_cookie(EVENT_FINISHED, host, resource);
 
 	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
 		psd_interpreter_worked(&estimate->interpreter, host, sec);
 	if (cores > 0.0)
-		process(estimate, host, sec * cores, cores, PROCESS_WORK, resource);
+		process(estimate, host, sec * cores, cores, cookie);
 	else
-		push_event(estimate, (struct event){estimate->now_sec + sec, 0, EVENT_FINISHED, host, resource, task});
+		push_event(estimate, estimate->now_sec + sec, cookie);
 }
 
 /* ---- transfers ---- */
@@ -344,36 +367,24 @@ static void advance_flows(struct estimate *estimate)
 
 static void share_ports(struct estimate *estimate)
 {
-	const struct psd_rates *rates = &estimate->program->plan->rates;
-	psd_fluid_share(estimate->flows, estimate->n_flows, estimate->ports, estimate->ports + estimate->n_classes,
-			rates->send_bps, rates->receive_bps);
+	psd_fluid_share(estimate->flows, estimate->n_flows, estimate->ports);
 	estimate->flow_end_sec = estimate->now_sec + psd_fluid_next_end_sec(estimate->flows, estimate->n_flows);
 }
 
-static double latency_sec(const struct estimate *estimate)
-{
-	const struct psd_plan *plan = estimate->program->plan;
-	return psd_layout_nodes(&plan->layout) > 1 ? plan->rates.latency_sec : 0.0;
-}
-
-static void push_arrival(struct estimate *estimate, double at_sec, unsigned to, struct psd_task task)
-{
-	psd_interpreter_departed(&estimate->interpreter);
-	push_event(estimate,
-		   (struct event){at_sec + latency_sec(estimate), 0, EVENT_ARRIVED, to, PSD_RESOURCE_NONE, task});
-}
-
 /* Bytes, or one end: the last of them ends the messages. */
-static void end_part(struct estimate *estimate, unsigned from, unsigned to)
+static void end_part(struct estimate *estimate, size_t way)
 {
+	const unsigned to = (unsigned)(way / 2 % estimate->n_classes), from = (unsigned)(way / 2 / estimate->n_classes);
 	const struct psd_task task = estimate->sending[from];
+	const double latency_sec = way % 2 ? 0.0 : estimate->program->plan->rates.latency_sec;
 
-	if (--estimate->n_parts_left[from * estimate->n_classes + to] > 0)
+	if (--estimate->n_parts_left[way] > 0)
 		return;
-	push_arrival(estimate, estimate->now_sec, to, task);
+	psd_interpreter_departed(&estimate->interpreter);
+	push_event(estimate, estimate->now_sec + latency_sec, psd_cookie_of_task(EVENT_ARRIVED, to, task));
 	if (--estimate->n_flows_left[from] > 0)
 		return;
-	push_event(estimate, (struct event){estimate->now_sec, 0, EVENT_FINISHED, from, PSD_RESOURCE_NIC, task});
+	push_event(estimate, estimate->now_sec, psd_cookie(EVENT_FINISHED, from, PSD_RESOURCE_NIC));
 }
 
 /* Ends the flows that are through: to a nanosecond, and to what the clock can tell apart by now. */
@@ -388,84 +399,86 @@ static void end_flows(struct estimate *estimate)
 			continue;
 		}
 		estimate->flows[f] = estimate->flows[--estimate->n_flows];
-		end_part(estimate, flow.from, flow.to);
+		end_part(estimate, flow.cookie);
 	}
 	share_ports(estimate);
 }
 
 /* What both ends of a class's messages to another do for them. */
-static void start_ends(struct estimate *estimate, const struct psd_fluid_flow *flow, const struct psd_payload *payload)
+static void start_ends(struct estimate *estimate, unsigned from, unsigned to, bool is_near,
+		       const struct psd_payload *payload, double bytes)
 {
-	const struct psd_layout *layout = &estimate->program->plan->layout;
-	const unsigned pair = flow->from * estimate->n_classes + flow->to;
-	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, flow->from);
-	const struct psd_socket_work end = socket_work(estimate, flow->left_bits / 8, has_paused);
+	const size_t way = way_of(estimate, from, to, is_near);
+	const double n_out = estimate->peers[way].n, n_in = estimate->peers[way_of(estimate, to, from, is_near)].n;
+	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, from);
+	const struct psd_socket_work end = socket_work(estimate, bytes, has_paused, is_near);
+	const uint64_t cookie = psd_cookie(EVENT_MESSAGE_PART, 0, way);
 	double n_receivers, n_senders;
 
-	estimate->n_parts_left[pair] = end.sec > 0 ? 3 : 1;
+	estimate->n_parts_left[way] = end.sec > 0 ? 3 : 1;
 	if (end.sec <= 0)
 		return;
-	n_receivers = fmax(1, psd_payload_receivers(payload, layout, estimate->classes[flow->from].representative));
-	n_senders = fmax(1, psd_payload_senders(payload, layout, estimate->classes[flow->to].representative));
-	process(estimate, flow->from, end.sec * flow->flows_per_sender,
-		end.most_cores * flow->flows_per_sender / n_receivers, PROCESS_SOCKET, pair);
-	process(estimate, flow->to, end.sec * flow->flows_per_receiver,
-		end.most_cores * flow->flows_per_receiver / n_senders, PROCESS_SOCKET, pair);
+	n_receivers = psd_payload_receivers(payload, layout_of(estimate), estimate->classes[from].representative);
+	n_senders = psd_payload_senders(payload, layout_of(estimate), estimate->classes[to].representative);
+	process(estimate, from, end.sec * n_out, end.most_cores * n_out / fmax(1, n_receivers), cookie);
+	process(estimate, to, end.sec * n_in, end.most_cores * n_in / fmax(1, n_senders), cookie);
 }
 
-static void start_flows(struct estimate *estimate, unsigned from)
+static bool has_room_for_flow(struct estimate *estimate)
 {
-	const struct psd_plan *plan = estimate->program->plan;
+	const unsigned room = estimate->flows_room ? 2 * estimate->flows_room : 16;
+	struct psd_fluid_flow *grown;
+
+	if (estimate->n_flows < estimate->flows_room)
+		return true;
+	grown = realloc(estimate->flows, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	estimate->flows = grown;
+	estimate->flows_room = room;
+	return true;
+}
+
+static void start_flow(struct estimate *estimate, unsigned from, unsigned to, bool is_near)
+{
+	const struct host_class *sender = &estimate->classes[from], *receiver = &estimate->classes[to];
 	const struct psd_payload *payload = &estimate->program->ops[estimate->sending[from].op].payload;
-	const struct host_class *sender = &estimate->classes[from];
-	advance_flows(estimate);
-	for (unsigned to = 0; to < estimate->n_classes; to++) {
-		if (!sends(estimate, payload, from, to))
-			continue;
-		const struct host_class *receiver = &estimate->classes[to];
-		const unsigned receiving_host = from == to ? sender->second : receiver->representative;
-		const double bytes = (double)psd_payload_bytes_between(payload, &plan->layout, sender->representative,
-								       receiving_host);
-		estimate->flows[estimate->n_flows++] = (struct psd_fluid_flow){
-			.from = from,
-			.to = to,
-			.flows_per_sender = receiver->n_members - (from == to ? 1.0 : 0.0),
-			.flows_per_receiver = sender->n_members - (from == to ? 1.0 : 0.0),
-			.left_bits = 8.0 * bytes,
-		};
-		estimate->n_flows_left[from]++;
-		start_ends(estimate, &estimate->flows[estimate->n_flows - 1], payload);
-	}
-	share_ports(estimate);
-}
+	const size_t way = way_of(estimate, from, to, is_near);
+	const struct peers *forth = &estimate->peers[way],
+			   *back = &estimate->peers[way_of(estimate, to, from, is_near)];
+	const double bytes =
+		(double)psd_payload_bytes_between(payload, layout_of(estimate), sender->representative, forth->host);
 
-/* Several workers behind one port are not alike to a class: there a send takes what it takes alone. */
-static void start_alone(struct estimate *estimate, unsigned from)
-{
-	const struct psd_plan *plan = estimate->program->plan;
-	const struct psd_task task = estimate->sending[from];
-	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
-	const double end_sec = estimate->now_sec + psd_cost_transfer_sec(payload, &plan->layout, &plan->rates);
-	push_event(estimate, (struct event){end_sec, 0, EVENT_FINISHED, from, PSD_RESOURCE_NIC, task});
-	for (unsigned to = 0; to < estimate->n_classes; to++)
-		if (sends(estimate, payload, from, to))
-			push_arrival(estimate, end_sec, to, task);
+	if (!has_room_for_flow(estimate)) {
+		estimate->is_out_of_memory = true;
+		return;
+	}
+	estimate->flows[estimate->n_flows++] = (struct psd_fluid_flow){
+		.out = is_near ? 4 * from + 2 : 4 * sender->node,
+		.in = is_near ? 4 * to + 3 : 4 * receiver->node + 1,
+		.flows_out = (double)forth->n * (is_near ? 1 : sender->n_here),
+		.flows_in = (double)back->n * (is_near ? 1 : receiver->n_here),
+		.left_bits = 8.0 * bytes,
+		.cookie = way,
+	};
+	estimate->n_flows_left[from]++;
+	start_ends(estimate, from, to, is_near, payload, bytes);
 }
 
 static bool estimate_send(void *context, unsigned from, struct psd_task task)
 {
 	struct estimate *estimate = context;
 	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
-	bool sends_any = false;
-	for (unsigned to = 0; to < estimate->n_classes && !sends_any; to++)
-		sends_any = sends(estimate, payload, from, to);
-	if (!sends_any)
-		return false;
+
+	advance_flows(estimate);
 	estimate->sending[from] = task;
-	if (estimate->program->plan->layout.workers_per_node > 1)
-		start_alone(estimate, from);
-	else
-		start_flows(estimate, from);
+	for (unsigned to = 0; to < estimate->n_classes; to++)
+		for (unsigned is_near = 0; is_near < 2; is_near++)
+			if (sends(estimate, payload, from, to, is_near))
+				start_flow(estimate, from, to, is_near);
+	if (estimate->n_flows_left[from] == 0)
+		return false;
+	share_ports(estimate);
 	return true;
 }
 
@@ -474,19 +487,36 @@ static bool carries(const struct estimate *estimate, unsigned class, const struc
 	return psd_op_runs_on(op, &estimate->program->plan->layout, estimate->classes[class].representative);
 }
 
-/* One way, of the first member, who has at least as much to do as any other. */
-static struct psd_socket_work member_work(const struct estimate *estimate, const struct psd_payload *payload)
+/* What the members of a class do one way, on the mean of those who share cores, else the most of one. */
+static struct psd_socket_work class_work(struct estimate *estimate, const struct psd_payload *payload, unsigned class)
 {
-	const struct psd_layout *layout = &estimate->program->plan->layout;
-	const unsigned first = psd_payload_group(payload, layout).first;
-	double bytes = 0.0, n_messages = 0.0;
-	struct psd_flow flow;
+	const struct psd_group group = psd_payload_group(payload, layout_of(estimate));
+	const bool is_shared = estimate->classes[class].shares_cores;
+	struct psd_socket_work work = {0, 0};
 
-	for (unsigned i = 0; estimate->pools && psd_payload_flow(payload, layout, first, i, &flow); i++) {
-		bytes += (double)flow.elements * payload->value_bytes;
-		n_messages += flow.to != first ? flow.n_messages : 0;
+	for (unsigned rank = 0; rank < group.n; rank++) {
+		const unsigned host = psd_group_host(group, rank);
+		struct psd_socket_work own = {0, 0};
+		struct psd_flow flow;
+
+		if (estimate->class_of[host] != class)
+			continue;
+		for (unsigned i = 0; psd_payload_flow(payload, layout_of(estimate), host, i, &flow); i++) {
+			const bool is_near = psd_layout_node(layout_of(estimate), host) ==
+					     psd_layout_node(layout_of(estimate), flow.to);
+			const struct psd_socket_work end = socket_work(
+				estimate, (double)flow.elements * payload->value_bytes, flow.n_messages, is_near);
+
+			if (flow.to == host)
+				continue;
+			own.sec += end.sec;
+			own.most_cores = fmax(own.most_cores, end.most_cores);
+		}
+		work.sec =
+			is_shared ? work.sec + own.sec / estimate->classes[class].n_members : fmax(work.sec, own.sec);
+		work.most_cores = fmax(work.most_cores, own.most_cores);
 	}
-	return socket_work(estimate, bytes, n_messages);
+	return work;
 }
 
 static void estimate_collective(void *context, struct psd_task task)
@@ -495,20 +525,22 @@ static void estimate_collective(void *context, struct psd_task task)
 	const struct psd_plan *plan = estimate->program->plan;
 	const struct psd_op *op = &estimate->program->ops[task.op];
 	const double sec = psd_cost_transfer_sec(&op->payload, &plan->layout, &plan->rates);
-	const struct psd_socket_work end = member_work(estimate, &op->payload);
 	unsigned first = 0;
 
 	while (!carries(estimate, first, op))
 		first++;
-	push_event(estimate,
-		   (struct event){estimate->now_sec + sec, 0, EVENT_COLLECTIVE_SENT, first, PSD_RESOURCE_NONE, task});
+	const uint64_t part = psd_cookie(EVENT_COLLECTIVE_PART, first, 0);
+
+	push_event(estimate, estimate->now_sec + sec, part);
 	estimate->collectives[first] = (struct collective){task, 1};
-	for (unsigned c = first; c < estimate->n_classes; c++) {
-		if (end.sec <= 0 || !carries(estimate, c, op))
+	for (unsigned c = first; c < estimate->n_classes && estimate->pools; c++) {
+		const struct psd_socket_work end = class_work(estimate, &op->payload, c);
+
+		if (end.sec <= 0)
 			continue;
 		estimate->collectives[first].n_parts_left += 2; /* it sends, and it receives */
-		process(estimate, c, end.sec, end.most_cores, PROCESS_COLLECTIVE, first);
-		process(estimate, c, end.sec, end.most_cores, PROCESS_COLLECTIVE, first);
+		process(estimate, c, end.sec, end.most_cores, part);
+		process(estimate, c, end.sec, end.most_cores, part);
 	}
 }
 
@@ -521,38 +553,22 @@ static void end_collective_part(struct estimate *estimate, unsigned first)
 		psd_cost_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
 
 	if (--estimate->collectives[first].n_parts_left == 0)
-		push_event(estimate, (struct event){estimate->now_sec + delay_sec, 0, EVENT_COLLECTIVE, first,
-						    PSD_RESOURCE_NONE, task});
+		push_event(estimate, estimate->now_sec + delay_sec, psd_cookie_of_task(EVENT_COLLECTIVE, 0, task));
 }
 
-/* All that ends by now in a pool. */
-static void end_processed(struct estimate *estimate, struct psd_pool *pool)
+static void apply(struct estimate *estimate, uint64_t cookie)
 {
-	uint64_t cookie;
+	struct psd_interpreter *interpreter = &estimate->interpreter;
+	const unsigned class = psd_cookie_host(cookie);
 
-	while (psd_pool_take_ended(pool, estimate->now_sec, &cookie)) {
-		const unsigned class = cookie >> 30 & 0x3fffffff, detail = cookie & 0x3fffffff;
-
-		switch ((enum process)(cookie >> 60)) {
-		case PROCESS_WORK:
-			psd_interpreter_finished(&estimate->interpreter, class, (enum psd_resource)detail);
-			break;
-		case PROCESS_SOCKET:
-			end_part(estimate, detail / estimate->n_classes, detail % estimate->n_classes);
-			break;
-		case PROCESS_COLLECTIVE: end_collective_part(estimate, detail); break;
-		}
-	}
-}
-
-static void apply(struct estimate *estimate, const struct event *event)
-{
-	estimate->now_sec = event->at_sec;
-	switch (event->kind) {
-	case EVENT_FINISHED: psd_interpreter_finished(&estimate->interpreter, event->class, event->resource); break;
-	case EVENT_ARRIVED: psd_interpreter_arrived(&estimate->interpreter, event->class, event->task); break;
-	case EVENT_COLLECTIVE_SENT: end_collective_part(estimate, event->class); break;
-	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(&estimate->interpreter, event->task); break;
+	switch ((enum event)psd_cookie_kind(cookie)) {
+	case EVENT_FINISHED:
+		psd_interpreter_finished(interpreter, class, (enum psd_resource)psd_cookie_rest(cookie));
+		break;
+	case EVENT_ARRIVED: psd_interpreter_arrived(interpreter, class, psd_cookie_task(cookie)); break;
+	case EVENT_MESSAGE_PART: end_part(estimate, psd_cookie_rest(cookie)); break;
+	case EVENT_COLLECTIVE_PART: end_collective_part(estimate, class); break;
+	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(interpreter, psd_cookie_task(cookie)); break;
 	}
 }
 
@@ -578,20 +594,23 @@ static void run(struct estimate *estimate)
 	psd_interpreter_begin(&estimate->interpreter);
 	for (;;) {
 		double pool_sec;
+		uint64_t cookie;
 		struct psd_pool *pool = first_pool(estimate, &pool_sec);
-		const double event_sec = estimate->n_events > 0 ? estimate->events[0].at_sec : INFINITY;
+		const double event_sec = estimate->events.n > 0 ? estimate->events.entries[0].at : INFINITY;
 		const double flow_sec = estimate->n_flows > 0 ? estimate->flow_end_sec : INFINITY;
 
 		if (pool && pool_sec <= event_sec && pool_sec <= flow_sec) {
 			estimate->now_sec = fmax(estimate->now_sec, pool_sec);
-			end_processed(estimate, pool);
+			while (psd_pool_take_ended(pool, estimate->now_sec, &cookie))
+				apply(estimate, cookie);
 		} else if (isfinite(flow_sec) && flow_sec <= event_sec) {
 			estimate->now_sec = flow_sec;
 			end_flows(estimate);
-		} else if (estimate->n_events > 0) {
-			const struct event event = pop_event(estimate);
+		} else if (estimate->events.n > 0) {
+			const struct psd_heap_entry event = psd_heap_pop(&estimate->events);
 
-			apply(estimate, &event);
+			estimate->now_sec = event.at;
+			apply(estimate, event.cookie);
 		} else {
 			break;
 		}
@@ -666,7 +685,9 @@ out:
 		psd_duties_release(&duties[c]);
 	free(duties_of_class);
 	free(duties);
-	free(estimate.events);
+	free(estimate.events.entries);
+	free(estimate.class_of);
+	free(estimate.peers);
 	free(estimate.flows);
 	free(estimate.ports);
 	free(estimate.n_flows_left);
@@ -677,8 +698,6 @@ out:
 	for (unsigned p = 0; p < estimate.n_pools; p++)
 		psd_pool_release(&estimate.pools[p]);
 	free(estimate.pools);
-	free(estimate.pool_of);
-	free(estimate.copies);
 	free(estimate.is_root);
 	free(estimate.classes);
 	return status;

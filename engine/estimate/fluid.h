@@ -5,27 +5,28 @@
 #define PSD_FLUID_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct psd_fluid_flow {
-	unsigned from, to;	   /* classes */
-	double flows_per_sender;   /* parallel flows out of each member of `from` */
-	double flows_per_receiver; /* and into each member of `to` */
-	double left_bits;	   /* of each of them */
-	double rate_bps;	   /* of each of them, filled by psd_fluid_share() */
-	bool is_frozen_now;	   /* scratch of psd_fluid_share() */
+	unsigned out, in;   /* ports */
+	double flows_out;   /* parallel flows that it stands for out of each such port */
+	double flows_in;    /* and into each */
+	double left_bits;   /* of each of them */
+	double rate_bps;    /* of each of them, filled by psd_fluid_share() */
+	uint64_t cookie;    /* the caller's */
+	bool is_frozen_now; /* scratch of psd_fluid_share() */
 };
 
-/* One direction of a host's link while rates are shared out. */
+/* One direction of a link, alike for all that the port stands for. */
 struct psd_fluid_port {
-	double left_bps;
-	double open_flows; /* of one member: rate not settled yet */
+	double rate_bps;
+	double left_bps;   /* scratch, as is the next */
+	double open_flows; /* rate not settled yet */
 };
 
 /* Sets every flow's rate by progressive filling: the port with the smallest share per flow freezes its flows, and so
- * on. Each class has a port out of send_bps and one in of receive_bps; out and in: scratch, one port for each class.
- * Pure, any thread. */
-void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_fluid_port *out,
-		     struct psd_fluid_port *in, double send_bps, double receive_bps);
+ * on. Pure, any thread. */
+void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_fluid_port *ports);
 /* Seconds until the first flow ends at the present rates; infinity when there is none. */
 double psd_fluid_next_end_sec(const struct psd_fluid_flow *flows, unsigned n_flows);
 

@@ -60,20 +60,25 @@ static double local_elements(const struct psd_payload *payload, const struct psd
 	return psd_layout_workers_on(layout, 0) > 1 ? 2.0 * (P - 1.0) / P * (double)payload->elements : 0.0;
 }
 
-/* A chunk goes round the ring while every hop carries one chunk in each step. So a step takes as long as its slowest
- * hop is busy, or as the mean hop with its delay, whichever is more: with one worker a node, transfer plus delay; with
- * several, the quick hops inside the nodes make up for the delays between them. That is too little for small payloads
- * on several workers a node, by up to a fifth: a chunk's own way may have more of the slow hops than the mean. */
+/* A chunk goes twice round the ring but for the two hops before its start. On its first node it also waits for those
+ * before it, which the hop to the next node takes one after the other; from there on they keep that distance. So a node's
+ * first chunk, or its third, takes longest, if not all the bytes of the busiest hop and the last one's latency do. */
 static double alone_sec(double payload_bits, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {
-	const double n = members.n, n_steps = steps(members);
+	const double n = members.n;
 	const unsigned n_nodes = psd_members_nodes(members);
+	const double n_here = members.n < members.per_node ? members.n : members.per_node;
 	const double n_far_hops = n_nodes > 1 ? n_nodes : 0.0;
-	const double far_sec = payload_bits / n / ways->far_bps, near_sec = payload_bits / n / ways->near_bps;
-	const double mean_hop_sec = (n_far_hops * (far_sec + ways->latency_sec) + (n - n_far_hops) * near_sec) / n;
+	const double far_busy_sec = payload_bits / n / ways->far_bps, far_sec = far_busy_sec + ways->latency_sec;
+	const double near_sec = payload_bits / n / ways->near_bps;
+	const double wait_sec = n_nodes > 1 ? fmax(0.0, far_busy_sec - near_sec) : 0.0;
+	const double twice_sec = 2.0 * (n_far_hops * far_sec + (n - n_far_hops) * near_sec);
+	const double before_sec = n_nodes == 1 ? 2.0 * near_sec : far_sec + (n_here > 1 ? near_sec : far_sec);
+	const double first_sec = twice_sec - before_sec + (n_here - 1.0) * wait_sec;
+	const double third_sec = n_here > 2 ? twice_sec - 2.0 * near_sec + (n_here - 3.0) * wait_sec : 0.0;
 
-	return n_steps * fmax(transfer_sec / n_steps, mean_hop_sec);
+	return fmax(transfer_sec + (n_nodes > 1 ? ways->latency_sec : 0.0), fmax(first_sec, third_sec));
 }
 
 const struct psd_pattern psd_ring = {

@@ -46,7 +46,7 @@ static void set_timer(struct psd_simulation *sim, unsigned pool)
 	if (next_sec >= sim->timers_sec[pool])
 		return;
 	sim->timers_sec[pool] = next_sec;
-	psd_network_timer(fmax(0.0, next_sec - psd_network_now_sec()), psd_wake_cookie(PSD_WAKE_POOL, pool, 0));
+	psd_network_timer(fmax(0.0, next_sec - psd_network_now_sec()), psd_cookie(PSD_WAKE_POOL, pool, 0));
 }
 
 void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie)
@@ -74,9 +74,11 @@ void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool)
 	set_timer(sim, pool);
 }
 
-struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages)
+struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
+					   double n_messages)
 {
 	const struct psd_plan *plan = &sim->simulated->plan;
+	const bool is_near = psd_layout_node(sim->layout, from) == psd_layout_node(sim->layout, to);
 
-	return psd_cost_socket_work(&plan->machine, &plan->rates, (double)bytes, n_messages);
+	return psd_cost_socket_work(&plan->machine, &plan->rates, (double)bytes, n_messages, is_near);
 }

@@ -16,7 +16,7 @@ static double sim_now(void *context)
 static void sim_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
 	struct psd_simulation *sim = context;
-	const uint64_t cookie = psd_wake_cookie(PSD_WAKE_WORK, host, resource);
+	const uint64_t cookie = psd_cookie(PSD_WAKE_WORK, host, resource);
 	const struct psd_op *op = &sim->program->ops[task.op];
 	const double cores = psd_sim_has_processors(sim) ? psd_op_cores(op, &sim->simulated->plan.machine) : 0.0;
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
@@ -44,26 +44,23 @@ static void stop_when_complete(struct psd_simulation *sim)
 
 void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 {
-	const unsigned host = psd_wake_host(value);
-	switch ((enum psd_wake)(value >> 60)) {
+	const unsigned host = psd_cookie_host(value);
+	switch ((enum psd_wake)psd_cookie_kind(value)) {
 	case PSD_WAKE_WORK:
-		psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_wake_rest(value));
+		psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_cookie_rest(value));
 		break;
-	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, psd_wake_rest(value)); break;
-	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_wake_task(value)); break;
+	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, (unsigned)psd_cookie_rest(value)); break;
+	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_cookie_task(value)); break;
 	case PSD_WAKE_STEP_FLOW: psd_sim_step_flow_done(sim, host); break;
 	case PSD_WAKE_STEPS_END: psd_sim_steps_end(sim, host); break;
 	case PSD_WAKE_STEPS_BEGIN: psd_sim_steps_begin(sim, host); break;
 	case PSD_WAKE_STEP_SENT: psd_sim_step_part_done(sim, host); break;
 	case PSD_WAKE_STEP_ARRIVED: psd_sim_step_arrived(sim, host); break;
 	case PSD_WAKE_LINK: psd_sim_apply_links(sim, host); break;
-	case PSD_WAKE_BACKGROUND_SENT:
-		if (sim->scenario->backgrounds[host].period_sec == 0.0)
-			psd_sim_send_background(sim, host);
-		break;
-	case PSD_WAKE_BACKGROUND_DUE: psd_sim_send_background(sim, host); break;
+	case PSD_WAKE_BACKGROUND_SENT: psd_sim_background_sent(sim, host); break;
+	case PSD_WAKE_BACKGROUND_DUE: psd_sim_background_due(sim, host); break;
 	case PSD_WAKE_POOL: psd_sim_wake_processors(sim, host); break;
-	case PSD_WAKE_CROSSING: psd_sim_end_crossing(sim, psd_wake_rest(value)); break;
+	case PSD_WAKE_CROSSING: psd_sim_end_crossing(sim, (unsigned)psd_cookie_rest(value)); break;
 	}
 	stop_when_complete(sim);
 }

@@ -3,6 +3,7 @@
 #define PSD_SIM_SIMULATION_H
 
 #include "engine/estimate/pool.h"
+#include "engine/program/cookie.h"
 #include "engine/program/interpreter.h"
 #include "sim/executor/simulate.h"
 
@@ -26,6 +27,7 @@ enum psd_wake {
 
 struct psd_sending {
 	struct psd_task task;
+	unsigned n_receivers; /* or flows that stand for them */
 	unsigned n_flows_left;
 	double start_sec;
 };
@@ -33,7 +35,8 @@ struct psd_sending {
 /* A transfer whose ends spend processor time on it: it is over when its bytes and both ends are through. */
 struct psd_crossing {
 	unsigned from, to;
-	unsigned n_parts_left; /* 0: not in use */
+	unsigned n_parts_left;
+	unsigned next_free; /* of those not in use */
 };
 
 /* A member's way through the steps of a transfer, in message fidelity but for what belongs to its first member. */
@@ -41,7 +44,10 @@ struct psd_walk {
 	struct psd_task task;
 	unsigned n_left; /* first member: of all members, or of flows and their ends */
 	unsigned next_send,
-		next_receive;  /* steps; of those that are over the last one's message may still be leaving */
+		next_receive; /* steps; of those that are over the last one's message may still be leaving */
+	unsigned n_steps;
+	struct psd_step steps[2]; /* what it does in an even and an odd one: asked for several times, found once */
+	unsigned at_step[2];	  /* which they are */
 	unsigned n_parts_left; /* of the message that it sends: its bytes, and what either end does for it; 0: none */
 	unsigned to;	       /* whom it goes to */
 	bool is_over;
@@ -73,35 +79,11 @@ struct psd_simulation {
 	double *timers_sec;	       /* per pool: when it is to be woken, infinity: never */
 	struct psd_crossing *crossings;
 	unsigned n_crossings;
+	unsigned free_crossing;		/* n_crossings: all are in use */
+	uint64_t n_due[PSD_MAX_EVENTS]; /* per background: transfers that are under way or wait for those before */
 	bool is_out_of_memory;
 	unsigned first_incomplete; /* hosts below have carried out everything */
 };
-
-/* Cookies: the kind in 4 bits, a host in 20, then another host or resource, or iteration (16) and operation (24). */
-static inline uint64_t psd_wake_cookie(enum psd_wake kind, unsigned a, unsigned b)
-{
-	return (uint64_t)kind << 60 | (uint64_t)a << 40 | (uint64_t)b;
-}
-
-static inline uint64_t psd_wake_task_cookie(enum psd_wake kind, unsigned host, struct psd_task task)
-{
-	return psd_wake_cookie(kind, host, 0) | (uint64_t)(task.iteration & 0xffff) << 24 | (task.op & 0xffffff);
-}
-
-static inline unsigned psd_wake_host(uint64_t value)
-{
-	return (unsigned)(value >> 40 & 0xfffff);
-}
-
-static inline unsigned psd_wake_rest(uint64_t value)
-{
-	return (unsigned)(value & 0xfffff);
-}
-
-static inline struct psd_task psd_wake_task(uint64_t value)
-{
-	return (struct psd_task){(uint32_t)(value >> 24 & 0xffff), (uint32_t)(value & 0xffffff)};
-}
 
 static inline const struct psd_payload *psd_simulation_payload(const struct psd_simulation *sim, struct psd_task task)
 {
@@ -138,7 +120,8 @@ bool psd_sim_has_processors(const struct psd_simulation *sim);
 void psd_sim_process(struct psd_simulation *sim, unsigned host, double sec, double most_cores, uint64_t cookie);
 void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
 /* As psd_cost_socket_work(). */
-struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uint64_t bytes, double n_messages);
+struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
+					   double n_messages);
 
 /* ---- simulate.c ---- */
 
@@ -150,6 +133,7 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t cookie);
 double psd_sim_slowed_sec(const struct psd_simulation *sim, unsigned node, double sec);
 void psd_sim_start_disturbances(struct psd_simulation *sim);
 void psd_sim_apply_links(const struct psd_simulation *sim, unsigned node);
-void psd_sim_send_background(const struct psd_simulation *sim, unsigned index);
+void psd_sim_background_due(struct psd_simulation *sim, unsigned index);
+void psd_sim_background_sent(struct psd_simulation *sim, unsigned index);
 
 #endif

@@ -1,6 +1,8 @@
 /* Transfers that go step by step: in message fidelity every message of every member, in flow fidelity one flow for all
  * that a member sends to another, and at the end what the steps wait for. What belongs to all members is kept with the
  * first. */
+#include <limits.h>
+
 #include "sim/executor/simulation.h"
 
 static const struct psd_payload *payload_of(const struct psd_simulation *sim, unsigned host)
@@ -24,13 +26,35 @@ void psd_sim_steps_end(struct psd_simulation *sim, unsigned first)
 
 /* ---- message fidelity ---- */
 
+static const struct psd_step *step_of(struct psd_simulation *sim, unsigned host, unsigned number)
+{
+	struct psd_walk *walk = &sim->walks[host];
+	struct psd_step *step = &walk->steps[number % 2];
+
+	if (walk->at_step[number % 2] != number)
+		*step = psd_payload_step(payload_of(sim, host), sim->layout, host, number);
+	walk->at_step[number % 2] = number;
+	return step;
+}
+
+/* As psd_payload_next_step(). */
+static unsigned next_step(struct psd_simulation *sim, unsigned host, unsigned number, bool is_sent)
+{
+	const unsigned n_steps = sim->walks[host].n_steps;
+
+	while (number < n_steps &&
+	       (is_sent ? step_of(sim, host, number)->to : step_of(sim, host, number)->from) == host)
+		number++;
+	return number;
+}
+
 /* One end of a member's message. */
 static void start_end(struct psd_simulation *sim, unsigned sender, unsigned host, struct psd_socket_work work)
 {
 	if (work.sec <= 0.0)
 		return;
 	sim->walks[sender].n_parts_left++;
-	psd_sim_process(sim, host, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_STEP_SENT, sender, 0));
+	psd_sim_process(sim, host, work.sec, work.most_cores, psd_cookie(PSD_WAKE_STEP_SENT, sender, 0));
 }
 
 /* The network and both ends work on it at a time; its receiver waits for it. */
@@ -38,22 +62,22 @@ static void send_message(struct psd_simulation *sim, unsigned host, const struct
 {
 	struct psd_walk *walk = &sim->walks[host];
 	const uint64_t bytes = step->sent.elements * payload_of(sim, host)->value_bytes;
+	const struct psd_socket_work end = psd_sim_socket_work(sim, host, step->to, bytes, 1.0);
 
 	walk->n_parts_left = 1;
 	walk->to = step->to;
-	psd_network_transfer(host, step->to, bytes, psd_wake_cookie(PSD_WAKE_STEP_SENT, host, 0));
-	start_end(sim, host, host, psd_sim_socket_work(sim, bytes, 1.0));
-	start_end(sim, host, step->to, psd_sim_socket_work(sim, bytes, 1.0));
+	psd_network_transfer(host, step->to, bytes, psd_cookie(PSD_WAKE_STEP_SENT, host, 0));
+	start_end(sim, host, host, end);
+	start_end(sim, host, step->to, end);
 }
 
 /* A member takes messages of others in the order of its steps: what comes too early waits at its sender. */
-static bool is_awaited(const struct psd_simulation *sim, unsigned to, unsigned from, unsigned step)
+static bool is_awaited(struct psd_simulation *sim, unsigned to, unsigned from, unsigned step)
 {
-	const struct psd_payload *payload = payload_of(sim, to);
 	unsigned awaited = sim->walks[to].next_receive;
 
-	while (awaited < step && psd_payload_step(payload, sim->layout, to, awaited).from == from)
-		awaited = psd_payload_next_step(payload, sim->layout, to, awaited + 1, false);
+	while (awaited < step && step_of(sim, to, awaited)->from == from)
+		awaited = next_step(sim, to, awaited + 1, false);
 	return awaited >= step;
 }
 
@@ -73,19 +97,17 @@ static void finish_member(struct psd_simulation *sim, struct psd_walk *walk)
 static void advance(struct psd_simulation *sim, unsigned host)
 {
 	struct psd_walk *walk = &sim->walks[host];
-	const struct psd_payload *payload = payload_of(sim, host);
-	const unsigned n_steps = psd_payload_steps(payload, sim->layout);
 
 	if (walk->n_parts_left > 0 || walk->next_receive < walk->next_send)
 		return;
-	if (walk->next_send == n_steps) {
+	if (walk->next_send == walk->n_steps) {
 		finish_member(sim, walk);
 		return;
 	}
-	const struct psd_step step = psd_payload_step(payload, sim->layout, host, walk->next_send);
+	const struct psd_step step = *step_of(sim, host, walk->next_send);
 	if (!is_awaited(sim, step.to, host, walk->next_send))
 		return;
-	walk->next_send = psd_payload_next_step(payload, sim->layout, host, walk->next_send + 1, true);
+	walk->next_send = next_step(sim, host, walk->next_send + 1, true);
 	send_message(sim, host, &step);
 }
 
@@ -100,9 +122,11 @@ void psd_sim_steps_begin(struct psd_simulation *sim, unsigned first)
 		sim->walks[host] = (struct psd_walk){
 			.task = sim->walks[first].task,
 			.n_left = group.n,
-			.next_send = psd_payload_next_step(payload, sim->layout, host, 0, true),
-			.next_receive = psd_payload_next_step(payload, sim->layout, host, 0, false),
+			.at_step = {UINT_MAX, UINT_MAX},
+			.n_steps = psd_payload_steps(payload, sim->layout),
 		};
+		sim->walks[host].next_send = next_step(sim, host, 0, true);
+		sim->walks[host].next_receive = next_step(sim, host, 0, false);
 	}
 	for (unsigned rank = 0; rank < group.n; rank++)
 		advance(sim, psd_group_host(group, rank));
@@ -114,7 +138,7 @@ void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host)
 
 	if (--walk->n_parts_left > 0)
 		return;
-	psd_network_timer(psd_network_latency_sec(host, walk->to), psd_wake_cookie(PSD_WAKE_STEP_ARRIVED, walk->to, 0));
+	psd_network_timer(psd_network_latency_sec(host, walk->to), psd_cookie(PSD_WAKE_STEP_ARRIVED, walk->to, 0));
 	advance(sim, host);
 }
 
@@ -122,13 +146,13 @@ void psd_sim_step_part_done(struct psd_simulation *sim, unsigned host)
 void psd_sim_step_arrived(struct psd_simulation *sim, unsigned host)
 {
 	struct psd_walk *walk = &sim->walks[host];
-	const struct psd_payload *payload = payload_of(sim, host);
 
-	walk->next_receive = psd_payload_next_step(payload, sim->layout, host, walk->next_receive + 1, false);
-	const unsigned awaited = walk->next_receive;
+	walk->next_receive = next_step(sim, host, walk->next_receive + 1, false);
+	const unsigned awaited = walk->next_receive,
+		       from = awaited < walk->n_steps ? step_of(sim, host, awaited)->from : host;
 	advance(sim, host);
-	if (awaited < psd_payload_steps(payload, sim->layout))
-		advance(sim, psd_payload_step(payload, sim->layout, host, awaited).from);
+	if (from != host)
+		advance(sim, from);
 }
 
 /* ---- flow fidelity ---- */
@@ -138,18 +162,18 @@ static void start_socket(struct psd_simulation *sim, unsigned first, unsigned ho
 	if (work.sec <= 0.0)
 		return;
 	sim->walks[first].n_left++;
-	psd_sim_process(sim, host, work.sec, work.most_cores, psd_wake_cookie(PSD_WAKE_STEP_FLOW, first, 0));
+	psd_sim_process(sim, host, work.sec, work.most_cores, psd_cookie(PSD_WAKE_STEP_FLOW, first, 0));
 }
 
 static void start_flow(struct psd_simulation *sim, unsigned first, unsigned host, const struct psd_flow *flow)
 {
 	const uint64_t bytes = flow->elements * payload_of(sim, first)->value_bytes;
-	const struct psd_socket_work end = psd_sim_socket_work(sim, bytes, flow->n_messages);
+	const struct psd_socket_work end = psd_sim_socket_work(sim, host, flow->to, bytes, flow->n_messages);
 
 	start_socket(sim, first, host, end);
 	start_socket(sim, first, flow->to, end);
 	sim->walks[first].n_left++;
-	psd_network_transfer(host, flow->to, bytes, psd_wake_cookie(PSD_WAKE_STEP_FLOW, first, 0));
+	psd_network_transfer(host, flow->to, bytes, psd_cookie(PSD_WAKE_STEP_FLOW, first, 0));
 }
 
 static void start_all_flows(struct psd_simulation *sim, const struct psd_payload *payload, struct psd_group group)
@@ -177,7 +201,7 @@ void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first)
 {
 	if (--sim->walks[first].n_left > 0)
 		return;
-	psd_network_timer(delay_sec(sim, payload_of(sim, first)), psd_wake_cookie(PSD_WAKE_STEPS_END, first, 0));
+	psd_network_timer(delay_sec(sim, payload_of(sim, first)), psd_cookie(PSD_WAKE_STEPS_END, first, 0));
 }
 
 /* ---- either ---- */
@@ -192,7 +216,7 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 	sim->walks[group.first] = (struct psd_walk){.task = task};
 	if (sim->is_message_fidelity)
 		psd_network_timer(psd_cost_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
-				  psd_wake_cookie(PSD_WAKE_STEPS_BEGIN, group.first, 0));
+				  psd_cookie(PSD_WAKE_STEPS_BEGIN, group.first, 0));
 	else
 		start_all_flows(sim, payload, group);
 }

@@ -38,48 +38,43 @@ uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, uns
 	return psd_payload_senders(&receive->payload, sim->layout, host);
 }
 
-static struct psd_crossing *new_crossing(struct psd_simulation *sim)
+static bool add_crossings(struct psd_simulation *sim)
 {
-	struct psd_crossing *grown;
+	const unsigned room = sim->n_crossings ? 2 * sim->n_crossings : 64;
+	struct psd_crossing *grown = realloc(sim->crossings, room * sizeof(*grown));
 
-	for (unsigned i = 0; i < sim->n_crossings; i++)
-		if (sim->crossings[i].n_parts_left == 0)
-			return &sim->crossings[i];
-	grown = realloc(sim->crossings, (sim->n_crossings + 1) * sizeof(*grown));
 	if (!grown)
-		return NULL;
+		return false;
 	sim->crossings = grown;
-	return &sim->crossings[sim->n_crossings++];
+	for (; sim->n_crossings < room; sim->n_crossings++)
+		grown[sim->n_crossings].next_free = sim->n_crossings + 1;
+	return true;
 }
 
 static void start_end(struct psd_simulation *sim, unsigned host, struct psd_socket_work work, unsigned n_others,
 		      unsigned crossing)
 {
-	sim->crossings[crossing].n_parts_left++;
-	psd_sim_process(sim, host, work.sec, work.most_cores / n_others,
-			psd_wake_cookie(PSD_WAKE_CROSSING, 0, crossing));
+	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_cookie(PSD_WAKE_CROSSING, 0, crossing));
 }
 
 /* The network and both ends work on it at a time. */
 static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 			   struct psd_socket_work end)
 {
-	struct psd_crossing *crossing = new_crossing(sim);
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
-	const bool is_run = is_aggregated(sim, payload);
-	const unsigned n_receivers = is_run ? sim->n_shift_flows : psd_payload_receivers(payload, sim->layout, from);
-	const unsigned n_senders = is_run ? sim->n_shift_flows : psd_payload_senders(payload, sim->layout, to);
-	unsigned index;
+	const unsigned index = sim->free_crossing;
+	const unsigned n_senders =
+		is_aggregated(sim, payload) ? sim->n_shift_flows : psd_payload_senders(payload, sim->layout, to);
 
-	if (!crossing) {
+	if (index == sim->n_crossings && !add_crossings(sim)) {
 		sim->is_out_of_memory = true;
 		psd_network_stop();
 		return;
 	}
-	*crossing = (struct psd_crossing){from, to, 1};
-	index = (unsigned)(crossing - sim->crossings);
-	psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_CROSSING, 0, index));
-	start_end(sim, from, end, n_receivers, index);
+	sim->free_crossing = sim->crossings[index].next_free;
+	sim->crossings[index] = (struct psd_crossing){.from = from, .to = to, .n_parts_left = 3};
+	psd_network_transfer(from, to, bytes, psd_cookie(PSD_WAKE_CROSSING, 0, index));
+	start_end(sim, from, end, sim->sendings[from].n_receivers, index);
 	start_end(sim, to, end, n_senders, index);
 }
 
@@ -87,8 +82,11 @@ void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index)
 {
 	struct psd_crossing *crossing = &sim->crossings[index];
 
-	if (--crossing->n_parts_left == 0)
-		psd_sim_end_flow(sim, crossing->from, crossing->to);
+	if (--crossing->n_parts_left > 0)
+		return;
+	crossing->next_free = sim->free_crossing;
+	sim->free_crossing = index;
+	psd_sim_end_flow(sim, crossing->from, crossing->to);
 }
 
 /* Of so many parts for as many hosts: the first of them stands for all. */
@@ -97,7 +95,7 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 	const unsigned from_node = psd_layout_node(sim->layout, from);
 	const unsigned to_node = psd_layout_node(sim->layout, to);
 	const unsigned n_messages = psd_interpreter_has_paused(&sim->interpreter, from) ? n_parts : 0;
-	const struct psd_socket_work end = psd_sim_socket_work(sim, bytes, n_messages);
+	const struct psd_socket_work end = psd_sim_socket_work(sim, from, to, bytes, n_messages);
 	sim->sendings[from].n_flows_left++;
 	if (from_node != to_node) {
 		sim->sent_bytes[from_node] += bytes;
@@ -106,7 +104,7 @@ static void start_flow(struct psd_simulation *sim, unsigned from, unsigned to, u
 	if (end.sec > 0.0)
 		start_crossing(sim, from, to, bytes, end);
 	else
-		psd_network_transfer(from, to, bytes, psd_wake_cookie(PSD_WAKE_FLOW, from, to));
+		psd_network_transfer(from, to, bytes, psd_cookie(PSD_WAKE_FLOW, from, to));
 }
 
 /* Sender r's peers r+1, r+2, ... in K runs of about equal length; the first of a run carries the bytes of all of it.
@@ -169,24 +167,17 @@ static void start_flows(struct psd_simulation *sim, unsigned from)
 	}
 }
 
-static bool has_something_to_send(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from)
-{
-	const unsigned n_hosts = psd_layout_hosts(sim->layout);
-	if (is_aggregated(sim, payload))
-		return true;
-	for (unsigned peer = 1; peer < n_hosts; peer++)
-		if (psd_payload_bytes_between(payload, sim->layout, from, (from + peer) % n_hosts) > 0)
-			return true;
-	return false;
-}
-
 bool psd_sim_send(void *context, unsigned host, struct psd_task task)
 {
 	struct psd_simulation *sim = context;
 	const struct psd_payload *payload = psd_simulation_payload(sim, task);
-	if (!has_something_to_send(sim, payload, host))
+	const unsigned n_receivers =
+		is_aggregated(sim, payload) ? sim->n_shift_flows : psd_payload_receivers(payload, sim->layout, host);
+
+	if (n_receivers == 0)
 		return false;
-	sim->sendings[host] = (struct psd_sending){.task = task, .start_sec = psd_network_now_sec()};
+	sim->sendings[host] =
+		(struct psd_sending){.task = task, .n_receivers = n_receivers, .start_sec = psd_network_now_sec()};
 	start_flows(sim, host);
 	return true;
 }
@@ -211,7 +202,7 @@ static void arrive(struct psd_simulation *sim, unsigned from, unsigned to, struc
 	const double latency_sec = psd_network_latency_sec(from, to);
 	psd_interpreter_departed(&sim->interpreter);
 	if (latency_sec > 0.0)
-		psd_network_timer(latency_sec, psd_wake_task_cookie(PSD_WAKE_ARRIVAL, to, task));
+		psd_network_timer(latency_sec, psd_cookie_of_task(PSD_WAKE_ARRIVAL, to, task));
 	else
 		psd_interpreter_arrived(&sim->interpreter, to, task);
 }

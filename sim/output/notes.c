@@ -3,6 +3,7 @@
 
 #include "engine/program/choice.h"
 #include "engine/scenario/scenario_heed.h"
+#include "engine/schedules/pattern.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
@@ -31,10 +32,23 @@ static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 	psd_scenario_add_unheeded(&text, scenario, PSD_BY_ESTIMATE, PSD_BY_SIMULATION);
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
 		fprintf(out, "note: %.*s\n", (int)strcspn(line, "\n"), line);
-	if (scenario->workers_per_node > 1)
-		fputs("note: the estimate knows nothing of workers of a node who send at a time: simulate for those\n",
-		      out);
 	psd_text_release(&text);
+}
+
+/* A walk over the steps takes them one after the other on all workers. */
+static void write_steps_note(FILE *out, const struct psd_scenario *scenario)
+{
+	for (unsigned s = 0; s < scenario->n_systems && scenario->workers_per_node > 1; s++) {
+		const struct psd_system *system = &scenario->systems[s];
+
+		if (system->sync >= PSD_SYNC_ALL_REDUCE &&
+		    !psd_all_reduces[system->sync - PSD_SYNC_ALL_REDUCE]->alone_sec)
+			fprintf(out,
+				"note: with several workers a node '%s' is up to a third too slow, unless their number "
+				"is "
+				"a power of two;\n      use fidelity: message\n",
+				system->name);
+	}
 }
 
 static bool has_system(const struct psd_scenario *scenario, const char *name)
@@ -71,5 +85,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);
+	if (report->is_estimate || scenario->fidelity == PSD_FIDELITY_FLOW)
+		write_steps_note(out, scenario);
 	write_strangers(out, report);
 }

@@ -132,12 +132,17 @@ Test(cost, ends_of_messages_take_time_for_their_bytes_and_for_each)
 	const struct psd_rates rates = psd_rates_make(&free_host, &network, 10e9, 1, 1e12);
 	const struct psd_machine quick = {.cores = 1, .bytes_bps = 40e9}, at_once = {.cores = 1};
 
-	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3).sec, 8e6 / 4e9 + 3 * 10e-6, "seconds of a core");
-	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3).most_cores, 1, "of a core slower than the link");
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, false).sec, 8e6 / 4e9 + 3 * 10e-6,
+		    "seconds of a core");
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, false).most_cores, 1,
+		    "of a core slower than the link");
 	/* moves in a quarter of the time what the link carries */
-	expect_near(psd_cost_socket_work(&quick, &rates, 1e6, 3).most_cores, 0.25, "of a core quicker than the link");
-	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3).sec, 0);
-	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3).most_cores, 0);
+	expect_near(psd_cost_socket_work(&quick, &rates, 1e6, 3, false).most_cores, 0.25,
+		    "of a core quicker than the link");
+	/* inside a node nothing is slower than the core */
+	expect_near(psd_cost_socket_work(&quick, &rates, 1e6, 3, true).most_cores, 1, "of a core inside a node");
+	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3, false).sec, 0);
+	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3, false).most_cores, 0);
 }
 
 /* ---- seconds of transfers; alpha latency, B bytes per second ---- */
