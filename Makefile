@@ -20,6 +20,9 @@ DEV        ?=
 V          ?=
 # Seconds each fuzz target runs.
 FUZZ_SECONDS ?= 60
+# Scenarios with extreme values, and the first of their seeds.
+EXTREMES ?= 500
+SEED     ?= 1
 # Where SimGrid is, if not where the compiler looks by itself.
 SIMGRID ?=
 
@@ -99,7 +102,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs check-layers check-headers check-scripts check-docs selfcheck \
+.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs check-layers check-headers check-scripts check-docs selfcheck extremes \
 	format-check install clean FORCE
 
 help: ## list the targets
@@ -142,7 +145,7 @@ deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo
 	$(call need,$(DEPS_BENCH))
 
 # These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
-WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs check-docs selfcheck check-layers check-headers,$(MAKECMDGOALS)),deps)
+WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs check-docs selfcheck extremes check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
@@ -218,7 +221,7 @@ $(BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/bench_%.o 
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(SIM_LIBS)
 
-$(BUILD)/tests/selfcheck.o: | $(WITH_DEPS)
+$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o: | $(WITH_DEPS)
 
 # ---- showing and testing ----
 # Of two CSVs of results, rows of the same system and nodes side by side. The title's commas stand between quotes.
@@ -314,6 +317,13 @@ check-docs: $(PROGRAMS) deps ## paths and options named in READMEs exist, genera
 selfcheck: $(BUILD)/psd-selfcheck $(BUILD)/psd-sim $(ENGINE) deps ## the checks themselves can fail
 	@tests/selfcheck.sh $(BUILD) '$(CC)' $(firstword $(GOLDEN))
 
+$(BUILD)/extremes-of: $(BUILD)/tests/extremes.o $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lyaml -lm
+
+extremes: $(BUILD)/extremes-of $(BUILD)/psd-sim deps ## EXTREMES scenarios with extreme values, from SEED on: each ends or is refused in seconds
+	@tests/extremes.sh $(BUILD) $(EXTREMES) $(SEED)
+
 FORMATTED := $(call sources,engine sim real tests,c h cpp hpp)
 format-check: deps-style ## clang-format agrees with every C file, and no line is longer than 120 columns
 	@clang-format --dry-run -Werror $(FORMATTED)
@@ -367,5 +377,5 @@ clean: ## remove build/
 
 FORCE:
 
--include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o \
+-include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o \
 	$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))

@@ -906,3 +906,24 @@ Test(contract, background_traffic_takes_its_fair_share)
 	cr_expect_float_eq(shared_sec, 2.0 * plain_sec, 2.0 * latency_share_ratio * plain_sec, "%.6f s became %.6f s",
 			   plain_sec, shared_sec);
 }
+
+/* Four workers alone have more operations than that. */
+Test(contract, what_needs_more_events_than_it_may_is_refused)
+{
+	struct psd_run_length length;
+	struct psd_outcome outcome;
+	struct psd_error err = {.text = ""};
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_open(&loaded, "title: t\n" ONE_LAYER "cluster:\n  nodes: 4\n  " NETWORK
+			     "\nsystems: [{name: one, sync: ps}]\nmost_events: 3\n");
+	loaded_case(&made, &loaded, 0, 0);
+	cr_expect_eq(psd_simulate(&made, NULL, NULL, &outcome, &err), PSD_EINVAL);
+	cr_expect(strstr(err.text, "'one' on 4 workers needs more than 3 events"), "%s", err.text);
+	length = psd_run_length_make(made.system, 1, 0.0);
+	length.most_events = 3;
+	cr_expect_eq(psd_estimate(&made.program, length, &outcome, &err), PSD_EINVAL);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}

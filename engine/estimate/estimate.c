@@ -69,6 +69,7 @@ struct estimate {
 	unsigned *n_flows_left;	  /* per class, of its send */
 	struct psd_task *sending; /* per class */
 	double now_sec;
+	uint64_t n_events, most_events;
 	bool is_out_of_memory;
 };
 
@@ -418,6 +419,7 @@ static void start_ends(struct estimate *estimate, unsigned from, unsigned to, bo
 	estimate->n_parts_left[way] = end.sec > 0 ? 3 : 1;
 	if (end.sec <= 0)
 		return;
+	estimate->n_events += psd_layout_hosts(layout_of(estimate)); /* who are gone through */
 	n_receivers = psd_payload_receivers(payload, layout_of(estimate), estimate->classes[from].representative);
 	n_senders = psd_payload_senders(payload, layout_of(estimate), estimate->classes[to].representative);
 	process(estimate, from, end.sec * n_out, end.most_cores * n_out / fmax(1, n_receivers), cookie);
@@ -530,6 +532,9 @@ static void estimate_collective(void *context, struct psd_task task)
 	while (!carries(estimate, first, op))
 		first++;
 	const uint64_t part = psd_cookie(EVENT_COLLECTIVE_PART, first, 0);
+	if (!op->payload.pattern->alone_sec || estimate->pools) /* its steps are gone through */
+		estimate->n_events += (uint64_t)psd_payload_group(&op->payload, layout_of(estimate)).n *
+				      psd_payload_steps(&op->payload, layout_of(estimate));
 
 	push_event(estimate, estimate->now_sec + sec, part);
 	estimate->collectives[first] = (struct collective){task, 1};
@@ -561,6 +566,7 @@ static void apply(struct estimate *estimate, uint64_t cookie)
 	struct psd_interpreter *interpreter = &estimate->interpreter;
 	const unsigned class = psd_cookie_host(cookie);
 
+	estimate->n_events++;
 	switch ((enum event)psd_cookie_kind(cookie)) {
 	case EVENT_FINISHED:
 		psd_interpreter_finished(interpreter, class, (enum psd_resource)psd_cookie_rest(cookie));
@@ -592,7 +598,7 @@ static struct psd_pool *first_pool(struct estimate *estimate, double *next_sec)
 static void run(struct estimate *estimate)
 {
 	psd_interpreter_begin(&estimate->interpreter);
-	for (;;) {
+	while (estimate->n_events <= estimate->most_events) {
 		double pool_sec;
 		uint64_t cookie;
 		struct psd_pool *pool = first_pool(estimate, &pool_sec);
@@ -624,6 +630,7 @@ static void fill_outcome(const struct estimate *estimate, struct psd_run_length 
 		.iteration_sec = psd_interpreter_iteration_sec(interpreter, length.first_measured),
 		.parts = psd_interpreter_parts(interpreter, length.first_measured),
 		.n_iterations = length.n_iterations,
+		.n_events = estimate->n_events,
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
@@ -641,7 +648,7 @@ static void fill_outcome(const struct estimate *estimate, struct psd_run_length 
 enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
 			     struct psd_outcome *outcome, struct psd_error *err)
 {
-	struct estimate estimate = {.program = program, .flow_end_sec = INFINITY};
+	struct estimate estimate = {.program = program, .flow_end_sec = INFINITY, .most_events = length.most_events};
 	struct psd_duties *duties = NULL;
 	const struct psd_duties **duties_of_class = NULL;
 	const struct psd_seam seam = {
@@ -674,7 +681,11 @@ enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_l
 	if (status != PSD_OK)
 		goto out;
 	run(&estimate);
-	status = psd_interpreter_check(&estimate.interpreter, err);
+	if (estimate.n_events > estimate.most_events)
+		status = psd_refuse_length(program->plan->system, program->plan->layout.workers, estimate.most_events,
+					   err);
+	else
+		status = psd_interpreter_check(&estimate.interpreter, err);
 	if (status == PSD_OK && estimate.is_out_of_memory)
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
 	if (status == PSD_OK)

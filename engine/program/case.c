@@ -1,6 +1,8 @@
 /* From scenario to program. */
 #include "engine/program/case.h"
 
+#include "engine/program/outcome.h"
+
 enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
 					struct psd_error *err)
 {
@@ -49,6 +51,21 @@ static enum psd_status check_hosts(const struct psd_layout *layout, const struct
 			     system->name, psd_layout_hosts(layout), (unsigned)PSD_MAX_HOSTS);
 }
 
+/* Where no formula says what an all-reduce's steps add up to, all of them are gone through for each tensor. */
+static enum psd_status check_steps(const struct psd_subject_matter *matter, const struct psd_system *system,
+				   const struct psd_layout *layout, struct psd_error *err)
+{
+	const struct psd_members members = {layout->workers, layout->workers_per_node};
+	const struct psd_pattern *pattern =
+		system->sync >= PSD_SYNC_ALL_REDUCE ? psd_all_reduces[system->sync - PSD_SYNC_ALL_REDUCE] : NULL;
+	const double most = (double)matter->scenario->most_events;
+
+	if (!pattern || pattern->node_elements ||
+	    (double)members.n * pattern->steps(members) * matter->graph.n_tensors <= most)
+		return PSD_OK;
+	return psd_refuse_length(system, layout->workers, matter->scenario->most_events, err);
+}
+
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter,
 			      const struct psd_system *system, struct psd_point point, struct psd_error *err)
 {
@@ -66,6 +83,8 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 	};
 	*made = (struct psd_case){.matter = matter, .system = system, .point = point};
 	enum psd_status status = check_rule(system, point, err);
+	if (status == PSD_OK)
+		status = check_steps(matter, system, &input.layout, err);
 	if (status == PSD_OK)
 		status = psd_plan_make(&made->plan, &input, err);
 	if (status != PSD_OK)

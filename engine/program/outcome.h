@@ -13,6 +13,7 @@ struct psd_outcome {
 	uint64_t sent_bytes_per_node;	/* per iteration, of the node that sends most; to other nodes only */
 	uint64_t received_bytes_per_node;
 	uint32_t n_iterations; /* carried out, unmeasured first ones included */
+	uint64_t n_events;     /* what it took to find out: operations of all hosts, messages, dates */
 };
 
 /* Iterations to carry out and how many of the first not to measure: with a barrier per iteration and without jitter all
@@ -20,7 +21,12 @@ struct psd_outcome {
 struct psd_run_length {
 	uint32_t n_iterations;
 	uint32_t first_measured;
+	uint64_t most_events; /* UINT64_MAX: no matter how many */
 };
 struct psd_run_length psd_run_length_make(const struct psd_system *system, uint32_t requested, double jitter_ratio);
+
+/* PSD_EINVAL: the system is too much for so many events. */
+enum psd_status psd_refuse_length(const struct psd_system *system, unsigned workers, uint64_t most_events,
+				  struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

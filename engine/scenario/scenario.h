@@ -168,7 +168,8 @@ struct psd_scenario {
 	double sweep_bandwidth_bps[PSD_MAX_SWEEP];
 	unsigned n_sweep_bandwidths;
 	enum psd_fidelity fidelity;
-	unsigned iterations; /* measured; 0: chosen by the executor */
+	unsigned iterations;  /* measured; 0: chosen by the executor */
+	uint64_t most_events; /* of all cases of a prediction; beyond it is refused */
 	uint64_t seed;
 	const char *baseline;	    /* a system's name, or "compute" */
 	int baseline_system;	    /* -1: the compute of one worker alone */

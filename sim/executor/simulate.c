@@ -45,6 +45,10 @@ static void stop_when_complete(struct psd_simulation *sim)
 void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 {
 	const unsigned host = psd_cookie_host(value);
+	if (++sim->n_events > sim->scenario->most_events) {
+		psd_network_stop();
+		return;
+	}
 	switch ((enum psd_wake)psd_cookie_kind(value)) {
 	case PSD_WAKE_WORK:
 		psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_cookie_rest(value));
@@ -103,6 +107,21 @@ static enum psd_status out_of_memory(const struct psd_simulation *sim, struct ps
 {
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a simulation of %u hosts",
 			     psd_layout_hosts(sim->layout));
+}
+
+/* What is known before: every operation of every host, which counts from the start, and the messages of transfers. */
+static enum psd_status check_length(struct psd_simulation *sim, struct psd_run_length length, struct psd_error *err)
+{
+	const struct psd_program *program = sim->program;
+	const double most = (double)sim->scenario->most_events / length.n_iterations;
+	const double n_operations = (double)psd_layout_hosts(sim->layout) * program->n_ops;
+	double n_events = n_operations;
+	for (uint32_t i = 0; i < program->n_ops && n_events <= most; i++)
+		n_events += psd_sim_transfer_events(sim, &program->ops[i]);
+	if (n_events > most)
+		return psd_refuse_length(sim->simulated->system, sim->layout->workers, sim->scenario->most_events, err);
+	sim->n_events = (uint64_t)(n_operations * length.n_iterations);
+	return PSD_OK;
 }
 
 /* Hosts with the same duties share them. */
@@ -181,6 +200,7 @@ static void fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 		.iteration_sec = psd_interpreter_iteration_sec(&sim->interpreter, length.first_measured),
 		.parts = psd_interpreter_parts(&sim->interpreter, length.first_measured),
 		.n_iterations = length.n_iterations,
+		.n_events = sim->n_events,
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(&sim->interpreter, (enum psd_resource)r);
@@ -219,7 +239,9 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 	const struct psd_run_length length =
 		psd_run_length_make(simulated->system, scenario->iterations, scenario->jitter_ratio);
 	const struct psd_platform platform = psd_simulate_platform(simulated);
-	enum psd_status status = allocate(&sim, err);
+	enum psd_status status = check_length(&sim, length, err);
+	if (status == PSD_OK)
+		status = allocate(&sim, err);
 	if (status == PSD_OK)
 		status = psd_network_open(&platform, wake, &sim, err);
 	if (status == PSD_OK)
@@ -233,6 +255,8 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 	}
 	if (status == PSD_OK && sim.is_out_of_memory)
 		status = out_of_memory(&sim, err);
+	if (status == PSD_OK && sim.n_events > scenario->most_events)
+		status = psd_refuse_length(simulated->system, sim.layout->workers, scenario->most_events, err);
 	if (status == PSD_OK)
 		status = psd_interpreter_check(&sim.interpreter, err);
 	if (status == PSD_OK)

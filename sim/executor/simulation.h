@@ -82,6 +82,7 @@ struct psd_simulation {
 	unsigned free_crossing;		/* n_crossings: all are in use */
 	uint64_t n_due[PSD_MAX_EVENTS]; /* per background: transfers that are under way or wait for those before */
 	bool is_out_of_memory;
+	uint64_t n_events;
 	unsigned first_incomplete; /* hosts below have carried out everything */
 };
 
@@ -95,7 +96,9 @@ static inline const struct psd_payload *psd_simulation_payload(const struct psd_
 /* Flows that stand for a host's messages in a dense exchange, once there are more messages than that. */
 unsigned psd_sim_shift_flows(const struct psd_case *simulated);
 uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, unsigned host); /* psd_arrivals_fn */
-bool psd_sim_send(void *context, unsigned host, struct psd_task task);			     /* psd_seam.send */
+/* What an operation's messages are worth in events: more than one each, where many are under way at a time. */
+double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op);
+bool psd_sim_send(void *context, unsigned host, struct psd_task task); /* psd_seam.send */
 void psd_sim_end_flow(struct psd_simulation *sim, unsigned from, unsigned to);
 
 void psd_sim_end_crossing(struct psd_simulation *sim, unsigned index);

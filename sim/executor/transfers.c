@@ -38,6 +38,27 @@ uint32_t psd_sim_arrivals(const void *context, const struct psd_op *receive, uns
 	return psd_payload_senders(&receive->payload, sim->layout, host);
 }
 
+static double larger(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op)
+{
+	/* of messages at a time: as many as make SimGrid's solver take twice as long for each, alike or each on its own */
+	const double doubling = sim->scenario->jitter_ratio > 0.0 ? 2000.0 : 40000.0;
+	const struct psd_payload *payload = &op->payload;
+	const unsigned n_hosts = psd_layout_hosts(sim->layout);
+
+	if (op->kind == PSD_OP_COLLECTIVE && sim->is_message_fidelity)
+		return (double)psd_payload_group(payload, sim->layout).n * psd_payload_steps(payload, sim->layout);
+	if (op->kind != PSD_OP_SEND || payload->pattern->has_root || is_aggregated(sim, payload))
+		return 0.0;
+	const double n_messages = n_hosts * larger(psd_payload_receivers(payload, sim->layout, 0),
+						   psd_payload_receivers(payload, sim->layout, n_hosts - 1));
+	return n_messages * (1.0 + n_messages / doubling);
+}
+
 static bool add_crossings(struct psd_simulation *sim)
 {
 	const unsigned room = sim->n_crossings ? 2 * sim->n_crossings : 64;

@@ -44,6 +44,7 @@ struct pool {
 	unsigned n_running;
 	unsigned next_job;
 	unsigned n_done;
+	uint64_t n_events;
 	unsigned end_job; /* jobs from here on no longer matter: n_jobs, or the first that failed */
 	enum psd_status status;
 	struct psd_error *err;
@@ -218,6 +219,26 @@ static enum psd_status report_failure(const struct record *record, const char *n
 	return record->status;
 }
 
+/* Earlier jobs go on: one of them may fail, too, and then it is the one to report, in every run alike. */
+static void end_at(struct pool *pool, unsigned job)
+{
+	pool->end_job = job;
+	for (unsigned i = 0; i < pool->children->n_at_once; i++)
+		if (pool->slots[i].pid && pool->slots[i].job >= job)
+			kill_child(&pool->slots[i]);
+}
+
+static void take_outcome(struct pool *pool, unsigned job, const struct psd_outcome *outcome)
+{
+	pool->outcomes[job] = *outcome;
+	pool->n_done++;
+	pool->n_events += outcome->n_events;
+	if (!pool->children->refuse || pool->n_events <= pool->children->most_events)
+		return;
+	pool->status = pool->children->refuse(pool->children->context, pool->err);
+	end_at(pool, 0);
+}
+
 /* The child has closed its end: it is over, or about to be. */
 static void finish_child(struct pool *pool, struct child *slot)
 {
@@ -230,18 +251,13 @@ static void finish_child(struct pool *pool, struct child *slot)
 	if (job >= pool->end_job)
 		return;
 	if (has_record && record.status == PSD_OK) {
-		pool->outcomes[job] = record.outcome;
-		pool->n_done++;
+		take_outcome(pool, job, &record.outcome);
 		return;
 	}
 	pool->children->name(pool->children->context, job, name, sizeof(name));
 	pool->status = has_record ? report_failure(&record, name, pool->err)
 				  : report_crash(slot, name, wait_status, pool->err);
-	/* Earlier jobs go on: one of them may fail, too, and then it is the one to report, in every run alike. */
-	pool->end_job = job;
-	for (unsigned i = 0; i < pool->children->n_at_once; i++)
-		if (pool->slots[i].pid && pool->slots[i].job > job)
-			kill_child(&pool->slots[i]);
+	end_at(pool, job);
 }
 
 static void read_noise(struct pool *pool, struct child *slot)

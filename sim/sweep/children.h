@@ -15,13 +15,18 @@ typedef enum psd_status (*psd_child_fn)(void *context, unsigned job, struct psd_
 /* Writes the job's name for people into text. */
 typedef void (*psd_child_name_fn)(const void *context, unsigned job, char *text, size_t room);
 
+/* Says why all jobs together are too much. */
+typedef enum psd_status (*psd_child_refuse_fn)(const void *context, struct psd_error *err);
+
 struct psd_children {
 	psd_child_fn work;
+	psd_child_refuse_fn refuse; /* or NULL: nothing is too much */
 	psd_child_name_fn name;
 	void *context;
 	unsigned n_jobs;
-	unsigned n_at_once; /* >= 1 */
-	bool has_progress;  /* a line on standard error that rewrites itself */
+	unsigned n_at_once;   /* >= 1 */
+	uint64_t most_events; /* of all outcomes together; beyond, refuse() gives the status */
+	bool has_progress;    /* a line on standard error that rewrites itself */
 };
 
 /* Runs all jobs; outcomes[job] is filled for each on success. When jobs fail, the first of them in the order of jobs is

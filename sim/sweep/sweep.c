@@ -9,6 +9,8 @@
 #include "sim/executor/simulate.h"
 #include "sim/sweep/children.h"
 
+enum { PROCESS_EVENTS = 5000 }; /* what takes as long as a process for a case */
+
 struct job {
 	const struct psd_subject_matter *matter;
 	const struct psd_system *system;
@@ -39,17 +41,18 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 			       struct psd_error *err)
 {
 	const struct psd_scenario *scenario = scenario_of(sweep);
+	struct psd_run_length length = psd_run_length_make(job->system, scenario->iterations, 0.0);
 	struct psd_case made;
 	enum psd_status status = psd_case_make(&made, job->matter, job->system, job->point, err);
 
 	if (status)
 		return status;
+	length.most_events = scenario->most_events;
 	if (sweep->is_estimate && job->point.bandwidth_bps == 0.0)
 		status = psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				       "an estimate needs 'bandwidth' and 'latency' in 'network' beside 'platform'");
 	else if (sweep->is_estimate)
-		status = psd_estimate(&made.program, psd_run_length_make(job->system, scenario->iterations, 0.0),
-				      outcome, err);
+		status = psd_estimate(&made.program, length, outcome, err);
 	else
 		status = psd_simulate(&made, NULL, NULL, outcome, err);
 	psd_case_release(&made);
@@ -59,8 +62,22 @@ static enum psd_status run_job(const struct psd_sweep *sweep, const struct job *
 static enum psd_status run_in_child(void *context, unsigned job, struct psd_outcome *outcome, struct psd_error *err)
 {
 	const struct work_list *list = context;
+	const enum psd_status status = run_job(list->sweep, &list->jobs[job], outcome, err);
 
-	return run_job(list->sweep, &list->jobs[job], outcome, err);
+	outcome->n_events += PROCESS_EVENTS;
+	return status;
+}
+
+static enum psd_status refuse_sum(const void *context, struct psd_error *err)
+{
+	const struct work_list *list = context;
+	const struct psd_scenario *scenario = scenario_of(list->sweep);
+	char count[PSD_UNITS_TEXT_MAX];
+
+	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+			     "the %u cases of this scenario need more than %s events together: ask for fewer, for flow "
+			     "fidelity or an estimate, or for a larger 'most_events'",
+			     list->n_jobs, psd_units_write_count(scenario->most_events, count));
 }
 
 static void name_job(const void *context, unsigned job, char *text, size_t room)
@@ -160,18 +177,25 @@ static enum psd_status run_list(struct work_list *list, int *signal_number, stru
 	const struct psd_sweep *sweep = list->sweep;
 	const struct psd_children children = {
 		.work = run_in_child,
+		.refuse = refuse_sum,
 		.name = name_job,
 		.context = list,
 		.n_jobs = list->n_jobs,
 		.n_at_once = sweep->n_at_once < list->n_jobs ? sweep->n_at_once : list->n_jobs,
+		.most_events = scenario_of(sweep)->most_events,
 		.has_progress = sweep->has_progress,
 	};
 	enum psd_status status = PSD_OK;
+	uint64_t n_events = 0;
 
 	if (!sweep->is_estimate)
 		return psd_children_run(&children, list->outcomes, signal_number, err);
-	for (unsigned i = 0; i < list->n_jobs && !status; i++)
+	for (unsigned i = 0; i < list->n_jobs && !status; i++) {
 		status = run_job(sweep, &list->jobs[i], &list->outcomes[i], err);
+		n_events += list->outcomes[i].n_events;
+		if (!status && n_events > children.most_events)
+			status = refuse_sum(list, err);
+	}
 	return status;
 }
 
