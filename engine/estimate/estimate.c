@@ -533,7 +533,7 @@ static void estimate_collective(void *context, struct psd_task task)
 		first++;
 	const uint64_t part = psd_cookie(EVENT_COLLECTIVE_PART, first, 0);
 	if (!op->payload.pattern->alone_sec || estimate->pools) /* its steps are gone through */
-		estimate->n_events += (uint64_t)psd_payload_group(&op->payload, layout_of(estimate)).n *
+		estimate->n_events += UINT64_C(8) * psd_payload_group(&op->payload, layout_of(estimate)).n *
 				      psd_payload_steps(&op->payload, layout_of(estimate));
 
 	push_event(estimate, estimate->now_sec + sec, part);

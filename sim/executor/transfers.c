@@ -8,6 +8,12 @@
  * all P (P-1) messages on other clusters; nodes that own whole matrices are hot spots, which take 64. */
 enum { SHIFT_FLOWS_ALIKE = 1, SHIFT_FLOWS = 16, SHIFT_FLOWS_HOT = 64, MOST_MESSAGES = 16 };
 
+static bool is_alike_everywhere(const struct psd_scenario *scenario)
+{
+	return scenario->network.topology == PSD_TOPOLOGY_STAR && scenario->n_slowdowns == 0 &&
+	       scenario->n_backgrounds == 0;
+}
+
 unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 {
 	const struct psd_scenario *scenario = simulated->matter->scenario;
@@ -15,9 +21,7 @@ unsigned psd_sim_shift_flows(const struct psd_case *simulated)
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (program->ops[i].where == PSD_WHERE_ROOT)
 			return SHIFT_FLOWS_HOT;
-	const bool is_alike_everywhere = scenario->network.topology == PSD_TOPOLOGY_STAR &&
-					 scenario->n_slowdowns == 0 && scenario->n_backgrounds == 0;
-	return is_alike_everywhere ? SHIFT_FLOWS_ALIKE : SHIFT_FLOWS;
+	return is_alike_everywhere(scenario) ? SHIFT_FLOWS_ALIKE : SHIFT_FLOWS;
 }
 
 /* Flows stand for several messages only where every host is worker and shard alike and there are more peers than flows.
@@ -46,7 +50,8 @@ static double larger(unsigned a, unsigned b)
 double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op)
 {
 	/* of messages at a time: as many as make SimGrid's solver take twice as long for each, alike or each on its own */
-	const double doubling = sim->scenario->jitter_ratio > 0.0 ? 2000.0 : 40000.0;
+	const double doubling =
+		is_alike_everywhere(sim->scenario) && sim->scenario->jitter_ratio == 0.0 ? 40000.0 : 250.0;
 	const struct psd_payload *payload = &op->payload;
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,11 +107,17 @@ static void do_job(const struct psd_children *children, unsigned job, int result
 
 static void become_child(const struct pool *pool, unsigned job, pid_t parent, int result_fd, int noise_fd)
 {
+	struct rlimit stack;
+
 	for (unsigned i = 0; i < N_NOTED; i++)
 		signal(noted_signals[i], SIG_DFL);
 	sigprocmask(SIG_SETMASK, &pool->outer_mask, NULL);
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!getrlimit(RLIMIT_STACK, &stack)) { /* SimGrid's solver calls itself for each link of a large cluster */
+		stack.rlim_cur = stack.rlim_max;
+		setrlimit(RLIMIT_STACK, &stack);
+	}
 	if (getppid() != parent || dup2(noise_fd, STDOUT_FILENO) < 0 || dup2(noise_fd, STDERR_FILENO) < 0)
 		_exit(1);
 	do_job(pool->children, job, result_fd);
