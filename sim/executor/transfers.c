@@ -49,7 +49,7 @@ static double larger(unsigned a, unsigned b)
 
 double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op)
 {
-	/* of messages at a time: as many as make the solver take twice as long for each, where all end together or not */
+	/* so many messages at a time make the solver take twice as long for each: all end together, or not */
 	const double doubling =
 		is_alike_everywhere(sim->scenario) && sim->scenario->jitter_ratio == 0.0 ? 40000.0 : 250.0;
 	const struct psd_payload *payload = &op->payload;
