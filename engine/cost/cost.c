@@ -104,16 +104,23 @@ double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd
 	return psd_layout_nodes(layout) == 1 ? local_sec : fmax(local_sec, busiest_node_sec(payload, layout, rates));
 }
 
+static bool class_holds(const struct psd_collective_class *class, uint64_t bytes, unsigned workers)
+{
+	return (!class->up_to_bytes || bytes <= class->up_to_bytes) &&
+	       (!class->chunk_bytes || bytes <= class->chunk_bytes * workers) &&
+	       (!class->workers || workers <= class->workers);
+}
+
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates)
 {
 	const struct psd_host *host = rates->host;
-	const double n_steps = psd_payload_steps(payload, layout);
+	const unsigned n_members = psd_payload_members(payload, layout).n;
 	const uint64_t bytes = payload->elements * payload->value_bytes;
-	for (unsigned i = 0; i < host->n_collective_classes && psd_payload_members(payload, layout).n > 1; i++) {
+	for (unsigned i = 0; i < host->n_collective_classes && n_members > 1; i++) {
 		const struct psd_collective_class *class = &host->collective[i];
-		if (bytes <= class->up_to_bytes)
-			return class->call_sec + n_steps * class->step_sec +
+		if (class_holds(class, bytes, n_members))
+			return class->call_sec + psd_payload_steps(payload, layout) * class->step_sec +
 			       (class->slowdown_ratio - 1.0) * psd_cost_transfer_sec(payload, layout, rates);
 	}
 	return 0.0;

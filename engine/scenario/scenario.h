@@ -19,7 +19,7 @@ enum {
 	PSD_MAX_MEASURED_ITERATIONS = 60000,
 	PSD_MAX_SYSTEMS = 32,
 	PSD_MAX_SWEEP = 256,
-	PSD_MAX_COLLECTIVE_CLASSES = 8,
+	PSD_MAX_COLLECTIVE_CLASSES = 16,
 	PSD_MAX_EVENTS = 256,
 	PSD_MAX_CORES = 65536,
 };
@@ -41,11 +41,13 @@ enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR }; /* what one synchronisation c
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
-/* One size class of a collective's cost: applies to messages of up to `up_to_bytes`. A ring of P workers with n =
+/* One class of a collective's cost: holds up to these bounds, as far as they are given. A ring of P workers with n =
  * 2(P-1) steps takes call_sec + n step_sec + n/P bytes * slowdown_ratio / rate, on top of the latency of each step, the
  * network's and the host's. */
 struct psd_collective_class {
-	uint64_t up_to_bytes; /* UINT64_MAX in the last class */
+	uint64_t up_to_bytes; /* of the message; 0: no bound, as in the next two */
+	uint64_t chunk_bytes; /* of a message's share for one of its workers */
+	unsigned workers;     /* that take part */
 	double call_sec;
 	double step_sec;
 	double slowdown_ratio; /* >= 1 */

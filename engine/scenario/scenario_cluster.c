@@ -65,7 +65,9 @@ static const struct psd_section local = {.tables = {local_keys}};
 #define CLASS(text, kind, member) KEY(psd_collective_class, text, kind, member)
 
 static const struct psd_key class_keys[] = {
-	{CLASS("up_to", BYTES, up_to_bytes), .help = "the largest message of this class; the last class has none"},
+	{CLASS("up_to", BYTES, up_to_bytes), .help = "the largest message of this class; the last class has no bound"},
+	{CLASS("chunk", BYTES, chunk_bytes), .help = "the largest share of a message for each worker"},
+	{CLASS("workers", UNSIGNED, workers), .lowest = 1, .highest = PSD_MAX_HOSTS, .help = "the most"},
 	{CLASS("call", SECONDS, call_sec), .fallback = "0s", .help = "of each collective"},
 	{CLASS("step", SECONDS, step_sec), .fallback = "0s", .help = "of each step, beyond latency"},
 	{CLASS("slowdown", NUMBER, slowdown_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
@@ -90,31 +92,33 @@ static const struct psd_key host_keys[] = {
 	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
 	 .n_entries_offset = offsetof(struct psd_host, n_collective_classes),
 	 .entry_bytes = sizeof(struct psd_collective_class),
-	 .help = "what a ring costs beyond bandwidth, by the message's size; a system's list replaces the cluster's"},
+	 .help = "what a ring costs beyond bandwidth, of the first class that holds; a system's list replaces the "
+		 "cluster's"},
 	{.name = NULL},
 };
 
-/* The last class holds for all larger messages. */
+/* The last class holds for all others. */
 static enum psd_status check_host(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {
-	struct psd_collective_class *class = ((struct psd_host *)base)->collective;
+	const struct psd_collective_class *class = ((struct psd_host *)base)->collective;
 	const struct psd_node *list = psd_node_child(mapping, "collective");
 
 	for (const struct psd_node *entry = list ? list->first : NULL; entry; entry = entry->next, class ++) {
-		const struct psd_node *up_to = psd_node_child(entry, "up_to");
+		const bool is_bounded = class->up_to_bytes || class->chunk_bytes || class->workers;
 
-		if (entry->next && !up_to)
+		if (entry->next && !is_bounded)
 			return psd_error_set(reader->err, PSD_EINVAL, entry->at,
-					     "'collective' needs 'up_to' in every class but the last");
-		if (!entry->next && up_to)
-			return psd_error_set(reader->err, PSD_EINVAL, up_to->key_at,
-					     "'up_to' stands in the last class of 'collective', which must hold for "
-					     "all larger messages");
-		if (!up_to)
-			class->up_to_bytes = UINT64_MAX;
-		else if (entry != list->first && class->up_to_bytes <= class[-1].up_to_bytes)
-			return psd_error_set(reader->err, PSD_EINVAL, up_to->at,
-					     "'up_to' is '%.80s', must be more than in the class before", up_to->text);
+					     "'collective' needs 'up_to', 'chunk' or 'workers' in every class but the "
+					     "last");
+		if (!entry->next && is_bounded)
+			return psd_error_set(reader->err, PSD_EINVAL, entry->at,
+					     "the last class of 'collective' has 'up_to', 'chunk' or 'workers', must "
+					     "hold for all");
+		if (entry != list->first && class->up_to_bytes && class->up_to_bytes <= class[-1].up_to_bytes &&
+		    !class[-1].chunk_bytes && !class[-1].workers)
+			return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, "up_to")->at,
+					     "'up_to' is '%.80s', must be more than in the class before",
+					     psd_node_child(entry, "up_to")->text);
 	}
 	return PSD_OK;
 }

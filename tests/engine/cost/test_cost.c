@@ -240,7 +240,7 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 {
 	const struct psd_host host = {
 		.collective = {{.up_to_bytes = 16384, .call_sec = 27e-6, .step_sec = 1.1e-6, .slowdown_ratio = 4},
-			       {.up_to_bytes = UINT64_MAX, .call_sec = 90e-6, .step_sec = 5.6e-6, .slowdown_ratio = 1}},
+			       {.call_sec = 90e-6, .step_sec = 5.6e-6, .slowdown_ratio = 1}},
 		.n_collective_classes = 2,
 	};
 	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
@@ -259,4 +259,24 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 	expect_near(psd_cost_transfer_sec(&smallest_large, &layout, &rates) +
 			    psd_cost_delay_sec(&smallest_large, &layout, &rates),
 		    large_sec, "a message just above");
+}
+
+/* The first class that holds: for 8 workers by the share of each, of larger shares by how many workers there are. */
+Test(cost, classes_hold_by_share_and_by_workers)
+{
+	const struct psd_host host = {
+		.collective = {{.chunk_bytes = 1024, .call_sec = 1, .slowdown_ratio = 1},
+			       {.workers = 8, .call_sec = 2, .slowdown_ratio = 1},
+			       {.call_sec = 3, .slowdown_ratio = 1}},
+		.n_collective_classes = 3,
+	};
+	const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
+	const struct psd_layout eight = psd_layout_make(8, 1, 0), nine = psd_layout_make(9, 1, 0);
+	struct psd_payload payload = {.pattern = &psd_ring, .elements = 8 * 256, .value_bytes = 4};
+
+	expect_near(psd_cost_class_sec(&payload, &eight, &rates), 1, "a share of 1 KiB");
+	payload.elements++;
+	expect_near(psd_cost_class_sec(&payload, &eight, &rates), 2, "a larger share");
+	payload.elements = 9 * 256 + 1;
+	expect_near(psd_cost_class_sec(&payload, &nine, &rates), 3, "and more workers");
 }

@@ -240,7 +240,7 @@ Test(scenario, a_system_overlays_the_clusters_host)
 	cr_expect_eq(x->collective[0].up_to_bytes, 16 * 1024);
 	cr_expect_eq(x->collective[0].call_sec, 0);
 	cr_expect_eq(x->collective[0].slowdown_ratio, 4);
-	cr_expect_eq(x->collective[1].up_to_bytes, UINT64_MAX);
+	cr_expect_eq(x->collective[1].up_to_bytes, 0);
 	cr_expect_eq(x->collective[1].slowdown_ratio, 1);
 	psd_scenario_release(&scenario);
 }
@@ -577,12 +577,15 @@ Test(scenario, keys_without_effect_are_refused)
 Test(scenario, collective_classes_ascend_to_an_open_end)
 {
 	expect_error(8, "  - {name: A, host: {collective: [{call: 1us}, {call: 2us}]}}",
-		     "dir/a.yaml:8:35: 'collective' needs 'up_to' in every class but the last");
+		     "dir/a.yaml:8:35: 'collective' needs 'up_to', 'chunk' or 'workers' in every class but the last");
 	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}]}}",
-		     "dir/a.yaml:8:36: 'up_to' stands in the last class of 'collective', which must hold for all "
-		     "larger messages");
+		     "dir/a.yaml:8:35: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for "
+		     "all");
 	expect_error(8, "  - {name: A, host: {collective: [{up_to: 1KiB}, {up_to: 1KiB}, {}]}}",
 		     "dir/a.yaml:8:58: 'up_to' is '1KiB', must be more than in the class before");
+	expect_error(8, "  - {name: A, host: {collective: [{chunk: 1KiB}, {workers: 8}]}}",
+		     "dir/a.yaml:8:50: the last class of 'collective' has 'up_to', 'chunk' or 'workers', must hold for "
+		     "all");
 	expect_error(8, "  - {name: A, host: {collective: [{slowdown: 0.5}]}}",
 		     "dir/a.yaml:8:46: 'slowdown' is '0.5', must be a number from 1 to 1000");
 }
