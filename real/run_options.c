@@ -26,10 +26,11 @@ static const struct psd_command commands[] = {
 			  "Shows the scenario with all values that take effect, a solver file's too."},
 };
 
+#define AT(member)   .offset = offsetof(struct psd_run_options, member)
+#define OF(command)  (1u << PSD_RUN_##command)
+#define ABOUT(value) .kind = PSD_OPTION_CHOICE, AT(about), .choice = PSD_RUN_ABOUT_##value, .is_last = true
+
 #define OPTION(text, value, help_text) .name = (text), .value_name = (value), .help = (help_text)
-#define AT(member)		       .offset = offsetof(struct psd_run_options, member)
-#define OF(command)		       (1u << PSD_RUN_##command)
-#define ABOUT(value)		       .kind = PSD_OPTION_CHOICE, AT(about), .choice = PSD_RUN_ABOUT_##value, .is_last = true
 
 static const struct psd_option option_list[] = {
 	{OPTION("--csv", NULL, "results as CSV, exact and with units in the column names: those of psd-sim"),

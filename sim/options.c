@@ -17,11 +17,12 @@ static const struct psd_command commands[] = {
 	[PSD_SIM_PLATFORM] = {"platform", "SCENARIO.yaml", true, "Shows the first point's cluster as SimGrid XML."},
 };
 
-#define OF(command)		       (1u << PSD_SIM_##command)
-#define OF_SCENARIOS		       (OF(PREDICT) | OF(PLAN) | OF(SHOW) | OF(PLATFORM))
-#define AT(member)		       .offset = offsetof(struct psd_options, member)
-#define FORM(value)		       .kind = PSD_OPTION_CHOICE, AT(form), .choice = PSD_FORM_##value
-#define ABOUT(value)		       .kind = PSD_OPTION_CHOICE, AT(about), .choice = PSD_ABOUT_##value, .is_last = true
+#define OF(command)  (1u << PSD_SIM_##command)
+#define OF_SCENARIOS (OF(PREDICT) | OF(PLAN) | OF(SHOW) | OF(PLATFORM))
+#define AT(member)   .offset = offsetof(struct psd_options, member)
+#define FORM(value)  .kind = PSD_OPTION_CHOICE, AT(form), .choice = PSD_FORM_##value
+#define ABOUT(value) .kind = PSD_OPTION_CHOICE, AT(about), .choice = PSD_ABOUT_##value, .is_last = true
+
 #define OPTION(text, value, help_text) .name = (text), .value_name = (value), .help = (help_text)
 
 static const struct psd_option option_list[] = {

@@ -1,5 +1,5 @@
-/* extremes SEED FOLDER-OF-MODELS: writes a scenario that the reader accepts, with values as extreme as its rows allow, to
- * standard output. Which keys there are, and what they may be, the schema says. Equal seeds give equal scenarios. */
+/* extremes SEED FOLDER-OF-MODELS: writes a scenario that the reader accepts, with values as extreme as its rows allow,
+ * to standard output. Which keys there are, and what they may be, the schema says. Equal seeds give equal scenarios. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* The table of devices. Peaks and bandwidths are the makers' figures. What a device achieves of them is a share for each
- * generation and library, fitted to published iteration times (tests/engine/cost/test_device.c has them all): a share of
- * the memory's bandwidth and a rule for convolutions of little depth, alike for all GPUs, and a share of the peak for
- * convolutions. Inner products reach 0.7 of the fp32 peak by assumption. The source says what is extrapolated. A profile or `images_per_sec` replaces
- * all of it wherever something was measured. */
+/* The table of devices. Peaks and bandwidths are the makers' figures. What a device achieves of them is a share for
+ * each generation and library, fitted to published iteration times (tests/engine/cost/test_device.c has them all): a
+ * share of the memory's bandwidth and a rule for convolutions of little depth, alike for all GPUs, and a share of the
+ * peak for convolutions. Inner products reach 0.7 of the fp32 peak by assumption. The source says what is extrapolated.
+ * A profile or `images_per_sec` replaces all of it wherever something was measured. */
 #include <string.h>
 
 #include "engine/scenario/device.h"

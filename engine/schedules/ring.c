@@ -61,8 +61,9 @@ static double local_elements(const struct psd_payload *payload, const struct psd
 }
 
 /* A chunk goes twice round the ring but for the two hops before its start. On its first node it also waits for those
- * before it, which the hop to the next node takes one after the other; from there on they keep that distance. So a node's
- * first chunk, or its third, takes longest, if not all the bytes of the busiest hop and the last one's latency do. */
+ * before it, which the hop to the next node takes one after the other; from there on they keep that distance. So a
+ * node's first chunk, or its third, takes longest, if not all the bytes of the busiest hop and the last one's latency
+ * do. */
 static double alone_sec(double payload_bits, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {

@@ -1,7 +1,7 @@
-/* 2-D torus: a ring's reduce-scatter in each row, a ring of each column over the chunk that its members then have, and the
- * row's all-gather. Rows are the nodes where they are all full; else the grid is as near to a square as the number of
- * workers has divisors. A prime number of workers has one column, which is a ring. Seconds follow from a walk over the
- * steps. Source: Mikami et al. 2018 (arXiv 1811.05233). Legend: X places in a row, Y rows. */
+/* 2-D torus: a ring's reduce-scatter in each row, a ring of each column over the chunk that its members then have, and
+ * the row's all-gather. Rows are the nodes where they are all full; else the grid is as near to a square as the number
+ * of workers has divisors. A prime number of workers has one column, which is a ring. Seconds follow from a walk over
+ * the steps. Source: Mikami et al. 2018 (arXiv 1811.05233). Legend: X places in a row, Y rows. */
 #include "engine/schedules/pattern.h"
 
 static unsigned row_length(struct psd_members members)

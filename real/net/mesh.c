@@ -1,6 +1,6 @@
 /* Everybody listens, and connects to the lower numbers. One loop looks at all connections at once: those that this host
- * has begun, and those that somebody has. Whom it connects to it knows from the list of hosts; whoever connects may be a
- * stranger. */
+ * has begun, and those that somebody has. Whom it connects to it knows from the list of hosts; whoever connects may be
+ * a stranger. */
 #define _POSIX_C_SOURCE 200809L
 #include "real/net/mesh.h"
 

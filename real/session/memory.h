@@ -13,8 +13,8 @@
 #include "real/net/pieces.h"
 
 /* A buffer of an item, for as many iterations as it lives, in turn. Parts: slice by slice. Of each worker: for each
- * slice, worker by worker, or one sum of them. Factors lie side by side, so that one GEMM rebuilds the sum: of P workers
- * top (P K, N), then bottom (P K, M). */
+ * slice, worker by worker, or one sum of them. Factors lie side by side, so that one GEMM rebuilds the sum: of P
+ * workers top (P K, N), then bottom (P K, M). */
 struct psd_memory_buffer {
 	float *base;	/* of the first iteration of the window; NULL: the item's method keeps none */
 	uint64_t apart; /* elements from one iteration's to the next one's */
@@ -69,9 +69,10 @@ float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, u
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker);
 
-/* Starting values that depend on the seed alone. Where the model file has no filler: weights uniform within +-sqrt(3 / inputs), so that with outputs of the
- * inputs' size a classifier starts near its chance (Caffe's filler "xavier", after Glorot and Bengio 2010); biases
- * within +-sqrt(1 / inputs) (PyTorch's default); factors of normalisations 1, their shifts 0. */
+/* Starting values that depend on the seed alone. Where the model file has no filler: weights uniform within +-sqrt(3 /
+ * inputs), so that with outputs of the inputs' size a classifier starts near its chance (Caffe's filler "xavier", after
+ * Glorot and Bengio 2010); biases within +-sqrt(1 / inputs) (PyTorch's default); factors of normalisations 1, their
+ * shifts 0. */
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed);
 
 #endif

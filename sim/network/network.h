@@ -67,9 +67,9 @@ uint64_t psd_network_received_bytes(unsigned node);
  * look. */
 enum psd_status psd_platform_check(const struct psd_platform *platform, struct psd_error *err) PSD_MUST_CHECK;
 
-/* Writes the generated platform as SimGrid XML (for `psd-sim platform`), latencies included: half of one on a node's way
- * out, half on its way in. Anything but a star of single workers lists the way of each pair of hosts; PSD_EINVAL beyond
- * 512 hosts of those, or for a user's platform. PSD_EFILE: `out` cannot be written. */
+/* Writes the generated platform as SimGrid XML (for `psd-sim platform`), latencies included: half of one on a node's
+ * way out, half on its way in. Anything but a star of single workers lists the way of each pair of hosts; PSD_EINVAL
+ * beyond 512 hosts of those, or for a user's platform. PSD_EFILE: `out` cannot be written. */
 enum psd_status psd_platform_write(FILE *out, const struct psd_platform *platform,
 				   struct psd_error *err) PSD_MUST_CHECK;
 

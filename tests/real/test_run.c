@@ -250,8 +250,8 @@ Test(run, barrier_and_slices_change_nothing)
 
 /* Uniform draws fill their range; a network of ReLUs that keeps the size of its inputs starts near chance, ln 10 for 10
  * classes. */
-/* Every way to update goes by the tensor's own rate, at the border of a shard's part too: weights of a constant and of a
- * normal filler stay as they start, their biases move. */
+/* Every way to update goes by the tensor's own rate, at the border of a shard's part too: weights of a constant and of
+ * a normal filler stay as they start, their biases move. */
 static void check_frozen(const char *model, const char *system)
 {
 	struct training *training =
@@ -276,8 +276,8 @@ static void check_frozen(const char *model, const char *system)
 		squares += (double)drawn[e] * (double)drawn[e];
 	}
 	cr_expect_eq(moved, graph->tensors[1].elements, "%s: %u biases moved", system, moved);
-	/* 2,000 values of deviation 0.1: their mean is within 5 of its own, 0.1 / sqrt(2000), their mean square likewise
-	 * within 5 of 0.01 sqrt(2 / 2000) */
+	/* 2,000 values of deviation 0.1: their mean is within 5 of its own, 0.1 / sqrt(2000), their mean square
+	 * likewise within 5 of 0.01 sqrt(2 / 2000) */
 	cr_expect_float_eq(sum / 2000, 0, 0.0112, "%s: mean %g", system, sum / 2000);
 	cr_expect_float_eq(squares / 2000, 0.01, 0.0016, "%s: mean square %g", system, squares / 2000);
 	training_free(training);

@@ -1,5 +1,5 @@
-/* Any bytes as what a connection says first, in pieces of any size: never a crash, leak or byte beyond the frame; either
- * it is complete, with a text that ends, or it is refused in words, or it waits for more. */
+/* Any bytes as what a connection says first, in pieces of any size: never a crash, leak or byte beyond the frame;
+ * either it is complete, with a text that ends, or it is refused in words, or it waits for more. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Keys of Caffe: each of tests/data/caffe_keys.txt changes the loss after 5 iterations, to what PyTorch has recorded there
- * for the same weights (caffe_keys.py). */
+/* Keys of Caffe: each of tests/data/caffe_keys.txt changes the loss after 5 iterations, to what PyTorch has recorded
+ * there for the same weights (caffe_keys.py). */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
