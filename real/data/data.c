@@ -151,7 +151,7 @@ static enum psd_status hash_files(void *context, struct psd_error *err)
 	return PSD_OK;
 }
 
-enum psd_status psd_data_hash(const struct psd_data *data, uint64_t *hash, struct psd_error *err)
+enum psd_status psd_data_hash(struct psd_data *data, uint64_t *hash, struct psd_error *err)
 {
 	struct hashing hashing = {.files = &data->files};
 	const enum psd_status status =

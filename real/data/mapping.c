@@ -1,10 +1,9 @@
 /* Files as memory. Refuses devices and pipes: their length says nothing. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* anonymous memory */
 #include "real/data/mapping.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,39 +27,41 @@ char *psd_mapping_path(const char *folder, const char *name)
 /* ---- files that are shortened ---- */
 
 static _Thread_local struct {
-	sigjmp_buf way_out;
-	bool is_set;
-	const uint8_t *address; /* that was read in vain */
+	struct psd_mapping *files;
+	unsigned n_files;
 } guard;
 
-/* Without a guard it is no file of ours, and happens again. */
-static void leave(int number, siginfo_t *facts, void *context)
+/* What is gone reads as zeros: no library is left half-way. Anywhere but in a guard's files it happens again. */
+static void read_zeros(int number, siginfo_t *facts, void *context)
 {
+	const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t address = (uintptr_t)facts->si_addr;
+
 	(void)context;
-	if (!guard.is_set)
-		(void)signal(number, SIG_DFL);
-	guard.address = facts->si_addr;
-	if (guard.is_set)
-		siglongjmp(guard.way_out, 1);
+	for (unsigned f = 0; f < guard.n_files; f++)
+		if (address - (uintptr_t)guard.files[f].bytes < guard.files[f].n_bytes &&
+		    mmap((void *)(address & ~(page_bytes - 1)), page_bytes, PROT_READ,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
+			guard.files[f].is_shortened = true;
+			return;
+		}
+	(void)signal(number, SIG_DFL);
 }
 
-enum psd_status psd_mapping_guard(const struct psd_mapping files[], unsigned n_files, psd_mapping_read_fn *read,
+enum psd_status psd_mapping_guard(struct psd_mapping files[], unsigned n_files, psd_mapping_read_fn *read,
 				  void *context, struct psd_error *err)
 {
 	enum psd_status status;
 
-	if (sigsetjmp(guard.way_out, 0) == 0) {
-		guard.is_set = true;
-		status = read(context, err);
-		guard.is_set = false;
-		return status;
-	}
-	guard.is_set = false;
+	guard.files = files;
+	guard.n_files = n_files;
+	status = read(context, err);
+	guard.n_files = 0;
 	for (unsigned f = 0; f < n_files; f++)
-		if (guard.address >= files[f].bytes && guard.address < files[f].bytes + files[f].n_bytes)
+		if (files[f].is_shortened)
 			return psd_error_set(err, PSD_ERUN, (struct psd_place){.path = files[f].path},
 					     "was shortened while it was read");
-	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a file was shortened while it was read");
+	return status;
 }
 
 /* ---- opening ---- */
@@ -80,7 +81,7 @@ static enum psd_status map(struct psd_mapping *mapping, int descriptor, struct p
 	bytes = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
 	if (bytes == MAP_FAILED)
 		return psd_error_set(err, PSD_EFILE, at, "cannot be mapped: %s", strerror(errno));
-	(void)sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = leave, .sa_flags = SA_SIGINFO | SA_NODEFER}, NULL);
+	(void)sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = read_zeros, .sa_flags = SA_SIGINFO}, NULL);
 	mapping->bytes = bytes;
 	mapping->n_bytes = (uint64_t)facts.st_size;
 	mapping->is_mapped = true;

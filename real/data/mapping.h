@@ -2,6 +2,7 @@
 #ifndef PSD_REAL_MAPPING_H
 #define PSD_REAL_MAPPING_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -11,7 +12,8 @@ struct psd_mapping {
 	char *path; /* for messages; owned */
 	const uint8_t *bytes;
 	uint64_t n_bytes;
-	bool is_mapped; /* false: bytes belong to somebody else */
+	bool is_mapped;		  /* false: bytes belong to somebody else */
+	atomic_bool is_shortened; /* since it was mapped, as a guarded reader met */
 };
 
 /* "folder/name", or "name" if folder is NULL; to be freed. NULL: no memory. */
@@ -24,9 +26,10 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes,
 				   uint64_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
 typedef enum psd_status psd_mapping_read_fn(void *context, struct psd_error *err);
-/* Calls read, in which these files may turn out to have been shortened since they were mapped: then it is left in the
- * middle (the kernel says SIGBUS) with PSD_ERUN and the file's name. Not inside another call of it; any thread. */
-enum psd_status psd_mapping_guard(const struct psd_mapping files[], unsigned n_files, psd_mapping_read_fn *read,
+/* Calls read, in which these files may turn out to have been shortened since they were mapped (the kernel says SIGBUS):
+ * what is gone reads as zeros, and this and every later call returns PSD_ERUN with the file's name. Not inside another
+ * call of it; any thread. */
+enum psd_status psd_mapping_guard(struct psd_mapping files[], unsigned n_files, psd_mapping_read_fn *read,
 				  void *context, struct psd_error *err) PSD_MUST_CHECK;
 
 /* All zero is allowed. */
