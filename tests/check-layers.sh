@@ -52,7 +52,7 @@ folders_in_order() {
 		}'
 }
 {
-	folders_in_order engine base document model schedules scenario cost program methods estimate result
+	folders_in_order engine base document model schedules encodings scenario cost program methods estimate result
 	folders_in_order sim network executor sweep output
 	folders_in_order real base net device data session cluster calibrate
 } >>"$bad"

@@ -256,6 +256,51 @@ Test(contract, half_precision_agrees)
 			 "sweep: {nodes: [2, 8]}\n");
 }
 
+#define EVERY_ENCODED_METHOD                                                                                           \
+	"systems:\n"                                                                                                   \
+	"  - {name: ps, sync: ps, wire: bf16}\n"                                                                       \
+	"  - {name: ps sequential, sync: ps, schedule: sequential, wire: fp16}\n"                                      \
+	"  - {name: sfb, sync: sfb, wire: fp16}\n"                                                                     \
+	"  - {name: hybrid, sync: hybrid, wire: bf16}\n"                                                               \
+	"  - {name: hybrid by seconds, sync: hybrid, rule: seconds, wire: bf16}\n"                                     \
+	"  - {name: ring, sync: ring, wire: fp16, fuse: 4MiB}\n"                                                       \
+	"  - {name: ring sequential, sync: ring, schedule: sequential, wire: bf16}\n"                                  \
+	"  - {name: halving, sync: halving-doubling, wire: bf16}\n"
+
+Test(contract, rounded_values_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_ENCODED_METHOD
+			 "sweep: {nodes: [1, 2, 8, 18]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_ENCODED_METHOD
+			 "sweep: {nodes: [2, 8]}\nfidelity: message\n");
+}
+
+Test(contract, an_encoding_without_buffers_is_refused_with_its_place)
+{
+	static const char *const texts[] = {
+		ONE_LAYER "cluster: {nodes: 2, " NETWORK "}\nsystems:\n  - {name: a, sync: adam, wire: bf16}\n",
+		"model: {graph: tests/data/one_layer.yaml, batch_per_worker: 64, precision: mixed}\n"
+		"compute: {device: v100}\ncluster: {nodes: 2, " NETWORK
+		"}\nsystems:\n  - {name: a, sync: ring, wire: bf16}\n",
+	};
+	static const char *const words[] = {"'wire' of system 'a' is 'bf16', must be 'fp32' where tensors go by method",
+					    "'wire' of system 'a' is 'bf16', must be 'fp32' where 'precision' is"};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct loaded loaded;
+		struct psd_case made;
+		struct psd_error err = {.text = ""};
+
+		loaded_open(&loaded, texts[i]);
+		cr_expect_eq(psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
+					   psd_scenario_point(&loaded.scenario, 0), &err),
+			     PSD_EINVAL);
+		cr_expect(strstr(err.text, words[i]), "%s", err.text);
+		cr_expect(strstr(err.text, ":5:"), "%s", err.text);
+		loaded_close(&loaded);
+	}
+}
+
 #define UNEVEN_SYSTEMS                                                                                                 \
 	"systems:\n"                                                                                                   \
 	"  - {name: ps, sync: ps}\n"                                                                                   \
@@ -368,11 +413,13 @@ static uint64_t ring_values(uint64_t P)
 static const char table_1_format[] =
 	"title: t\n" ONE_LAYER "cluster: {" NETWORK "}\n"
 	"systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}, {name: adam, sync: adam}, "
-	"{name: ring, sync: ring}]\nsweep: {nodes: [2, 4, 8, 32]}\nfidelity: %s\n";
+	"{name: ring, sync: ring}, {name: ps16, sync: ps, wire: fp16}, {name: sfb16, sync: sfb, wire: bf16}, "
+	"{name: ring16, sync: ring, wire: fp16}]\nsweep: {nodes: [2, 4, 8, 32]}\nfidelity: %s\n";
 
 static void expect_table_1(const char *fidelity)
 {
-	uint64_t (*const node_values[])(uint64_t) = {ps_values, sfb_values, adam_values, ring_values};
+	uint64_t (*const node_values[])(uint64_t) = {ps_values, sfb_values, adam_values, ring_values,
+						     ps_values, sfb_values, ring_values};
 	char text[TEXT_MAX];
 	struct loaded loaded;
 
@@ -383,7 +430,8 @@ static void expect_table_1(const char *fidelity)
 			struct psd_case made;
 
 			loaded_case(&made, &loaded, s, p);
-			const uint64_t expected_bytes = FLOAT_BYTES * node_values[s](made.plan.layout.workers);
+			const uint64_t value_bytes = made.system->wire > 0 ? FLOAT_BYTES / 2 : FLOAT_BYTES;
+			const uint64_t expected_bytes = value_bytes * node_values[s](made.plan.layout.workers);
 			const struct psd_outcome simulation = simulated(&made);
 			const struct psd_outcome estimate = estimated(&made);
 			cr_expect_eq(simulation.sent_bytes_per_node + simulation.received_bytes_per_node,

@@ -20,5 +20,8 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 }
 
 #define BY_PATTERN(identifier, text)                                                                                   \
-	{.name = (text), .pattern = &psd_##identifier, .keeps = {[PSD_BUFFER_HISTORY] = true}, .unroll = unroll},
+	{.name = (text),                                                                                               \
+	 .pattern = &psd_##identifier,                                                                                 \
+	 .keeps = {[PSD_BUFFER_HISTORY] = true, [PSD_BUFFER_ENCODED_GRADIENT] = true},                                 \
+	 .unroll = unroll},
 const struct psd_method psd_method_all_reduces[] = {PSD_ALL_REDUCES(BY_PATTERN)};

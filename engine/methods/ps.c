@@ -17,9 +17,11 @@ static uint32_t add_reduce(struct psd_builder *b, const struct psd_stage *stage,
 	return psd_builder_add_op(b, &op);
 }
 
-/* Gradients leave, and come together at the shards; returns what applies them. */
+/* Gradients leave, and come together at the shards; returns what makes new parameters ready to leave. */
 static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, uint64_t elements)
 {
+	const unsigned shards = b->plan->layout.shards;
+	const uint64_t part_elements = (elements + shards - 1) / shards; /* of the largest */
 	const uint32_t out = psd_builder_add_departure(b, stage, &up, elements);
 	const struct psd_message push = psd_builder_add_message(b, stage, &up, elements);
 	psd_builder_after_departure(b, push.send, out);
@@ -28,7 +30,7 @@ static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, u
 	psd_builder_after(b, reduce, push.receive);
 	psd_builder_after_departure(b, reduce, out);
 	psd_builder_after(b, b->gate_pushed, reduce);
-	return reduce;
+	return psd_builder_add_encoding(b, stage, &down, part_elements, reduce);
 }
 
 /* A worker's own shard never crosses the network: both must be there. */
@@ -48,12 +50,12 @@ static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
-	const uint32_t reduce = add_push(b, stage, elements);
+	const uint32_t ready = add_push(b, stage, elements);
 	const struct psd_message pull = psd_builder_add_message(b, &reply, &down, elements);
 
-	psd_builder_after(b, pull.send, reduce);
+	psd_builder_after(b, pull.send, ready);
 	psd_builder_after(b, pull.send, b->gate_pushed);
-	const uint32_t arrived = add_both(b, pull.receive, reduce);
+	const uint32_t arrived = add_both(b, pull.receive, ready);
 	psd_builder_add_done(b, stage, psd_builder_add_arrival(b, stage, &down, elements, arrived, b->gate_pulled));
 }
 
@@ -68,7 +70,11 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 const struct psd_method psd_method_ps = {
 	.name = "ps",
 	.pattern = &psd_push,
-	.keeps = {[PSD_BUFFER_PART] = true, [PSD_BUFFER_PART_HISTORY] = true, [PSD_BUFFER_RECEIVED] = true},
+	.keeps = {[PSD_BUFFER_PART] = true,
+		  [PSD_BUFFER_PART_HISTORY] = true,
+		  [PSD_BUFFER_RECEIVED] = true,
+		  [PSD_BUFFER_ENCODED_GRADIENT] = true,
+		  [PSD_BUFFER_ENCODED_PARAMETER] = true},
 	.is_sliced = true,
 	.unroll = unroll,
 };

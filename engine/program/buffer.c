@@ -1,20 +1,67 @@
 /* The table of buffers. */
 #include "engine/program/buffer.h"
 
+#include <assert.h>
+
 const struct psd_buffer_row psd_buffers[PSD_BUFFERS] = {
-	[PSD_BUFFER_PARAMETER] = {.is_on_device = true, .extent = PSD_EXTENT_ITEM, .life = PSD_LIFE_RUN},
-	[PSD_BUFFER_GRADIENT] = {.is_on_device = true, .extent = PSD_EXTENT_ITEM, .life = PSD_LIFE_UNDER_WAY},
+	[PSD_BUFFER_PARAMETER] = {.is_on_device = true,
+				  .extent = PSD_EXTENT_ITEM,
+				  .life = PSD_LIFE_RUN,
+				  .on_wire = PSD_BUFFER_ENCODED_PARAMETER},
+	[PSD_BUFFER_GRADIENT] = {.is_on_device = true,
+				 .extent = PSD_EXTENT_ITEM,
+				 .life = PSD_LIFE_UNDER_WAY,
+				 .on_wire = PSD_BUFFER_ENCODED_GRADIENT},
 	[PSD_BUFFER_HISTORY] = {.is_on_device = true,
-				.value_bytes = 4,
+				.width = PSD_WIDTH_FP32,
 				.extent = PSD_EXTENT_ITEM,
-				.life = PSD_LIFE_RUN},
-	[PSD_BUFFER_FACTORS] = {.is_on_device = true, .extent = PSD_EXTENT_EACH_FACTORS, .life = PSD_LIFE_WINDOW},
-	[PSD_BUFFER_PART] = {.is_copy = true, .extent = PSD_EXTENT_PART, .life = PSD_LIFE_RUN},
-	[PSD_BUFFER_PART_HISTORY] = {.value_bytes = 4, .extent = PSD_EXTENT_PART, .life = PSD_LIFE_RUN},
-	[PSD_BUFFER_RECEIVED] = {.extent = PSD_EXTENT_EACH_PART, .life = PSD_LIFE_UNDER_WAY},
+				.life = PSD_LIFE_RUN,
+				.on_wire = PSD_BUFFERS},
+	[PSD_BUFFER_FACTORS] = {.is_on_device = true,
+				.extent = PSD_EXTENT_EACH_FACTORS,
+				.life = PSD_LIFE_WINDOW,
+				.on_wire = PSD_BUFFER_ENCODED_FACTORS},
+	[PSD_BUFFER_PART] = {.is_copy = true,
+			     .extent = PSD_EXTENT_PART,
+			     .life = PSD_LIFE_RUN,
+			     .on_wire = PSD_BUFFER_ENCODED_PARAMETER},
+	[PSD_BUFFER_PART_HISTORY] = {.width = PSD_WIDTH_FP32,
+				     .extent = PSD_EXTENT_PART,
+				     .life = PSD_LIFE_RUN,
+				     .on_wire = PSD_BUFFERS},
+	[PSD_BUFFER_RECEIVED] = {.width = PSD_WIDTH_WIRE,
+				 .extent = PSD_EXTENT_EACH_PART,
+				 .life = PSD_LIFE_UNDER_WAY,
+				 .on_wire = PSD_BUFFER_RECEIVED},
+	[PSD_BUFFER_ENCODED_GRADIENT] = {.is_encoded = true,
+					 .width = PSD_WIDTH_WIRE,
+					 .extent = PSD_EXTENT_ITEM,
+					 .life = PSD_LIFE_UNDER_WAY,
+					 .on_wire = PSD_BUFFER_ENCODED_GRADIENT},
+	[PSD_BUFFER_ENCODED_PARAMETER] = {.is_encoded = true,
+					  .width = PSD_WIDTH_WIRE,
+					  .extent = PSD_EXTENT_ITEM,
+					  .life = PSD_LIFE_UNDER_WAY,
+					  .on_wire = PSD_BUFFER_ENCODED_PARAMETER},
+	[PSD_BUFFER_ENCODED_FACTORS] = {.is_encoded = true,
+					.width = PSD_WIDTH_WIRE,
+					.extent = PSD_EXTENT_EACH_FACTORS,
+					.life = PSD_LIFE_WINDOW,
+					.on_wire = PSD_BUFFER_ENCODED_FACTORS},
 };
 
-unsigned psd_buffer_value_bytes(enum psd_buffer buffer, unsigned precision_bytes)
+unsigned psd_buffer_value_bytes(enum psd_buffer buffer, unsigned precision_bytes, const struct psd_encoding *wire)
 {
-	return psd_buffers[buffer].value_bytes > 0 ? psd_buffers[buffer].value_bytes : precision_bytes;
+	switch (psd_buffers[buffer].width) {
+	case PSD_WIDTH_PRECISION: break;
+	case PSD_WIDTH_FP32: return sizeof(float);
+	case PSD_WIDTH_WIRE: return wire->is_lossy ? wire->value_bytes : precision_bytes;
+	}
+	return precision_bytes;
+}
+
+enum psd_buffer psd_buffer_on_wire(enum psd_buffer buffer, const struct psd_encoding *wire)
+{
+	assert(psd_buffers[buffer].on_wire < PSD_BUFFERS);
+	return wire->is_lossy ? psd_buffers[buffer].on_wire : buffer;
 }

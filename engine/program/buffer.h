@@ -6,14 +6,19 @@
 
 #include <stdbool.h>
 
+#include "engine/encodings/encoding.h"
+
 enum psd_buffer {
-	PSD_BUFFER_PARAMETER,	 /* of every item, as is its gradient */
-	PSD_BUFFER_GRADIENT,	 /* on a device that updates it: of all workers, when the transfers are over */
-	PSD_BUFFER_HISTORY,	 /* what the solver remembers of the updates of a device */
-	PSD_BUFFER_FACTORS,	 /* every worker's, side by side */
-	PSD_BUFFER_PART,	 /* at a shard: the parameters that it updates */
-	PSD_BUFFER_PART_HISTORY, /* and what the solver remembers of them */
-	PSD_BUFFER_RECEIVED,	 /* at a shard: every worker's gradient of its part, or their sum */
+	PSD_BUFFER_PARAMETER,	     /* of every item, as is its gradient */
+	PSD_BUFFER_GRADIENT,	     /* on a device that updates it: of all workers, when the transfers are over */
+	PSD_BUFFER_HISTORY,	     /* what the solver remembers of the updates of a device */
+	PSD_BUFFER_FACTORS,	     /* every worker's, side by side */
+	PSD_BUFFER_PART,	     /* at a shard: the parameters that it updates */
+	PSD_BUFFER_PART_HISTORY,     /* and what the solver remembers of them */
+	PSD_BUFFER_RECEIVED,	     /* at a shard: every worker's gradient of its part, or their sum */
+	PSD_BUFFER_ENCODED_GRADIENT, /* these three as they travel: on the way out, and as they have arrived */
+	PSD_BUFFER_ENCODED_PARAMETER,
+	PSD_BUFFER_ENCODED_FACTORS,
 	PSD_BUFFERS
 };
 
@@ -31,17 +36,31 @@ enum psd_life {
 	PSD_LIFE_WINDOW,    /* as far as peers may be ahead, who write into it */
 };
 
+/* How wide its values are. */
+enum psd_width {
+	PSD_WIDTH_PRECISION, /* as the scenario's precision */
+	PSD_WIDTH_FP32,
+	PSD_WIDTH_WIRE, /* as they travel */
+};
+
 struct psd_buffer_row {
 	bool is_on_device; /* else in its host's memory: to reach another host, it is copied there and back */
-	bool is_copy;	   /* of what is on a device: nothing of its own where the device works in its host's memory */
-	unsigned value_bytes; /* 0: those of the scenario's precision */
+	/* Of what is on a device: nothing of its own where the device works in its host's memory, and nothing is lost
+	 * on the way. */
+	bool is_copy;
+	bool is_encoded; /* nothing where values travel as they are */
+	enum psd_width width;
 	enum psd_extent extent;
 	enum psd_life life;
+	/* Where its values are as they travel, if their encoding is lossy; PSD_BUFFERS: they do not travel. */
+	enum psd_buffer on_wire;
 };
 
 extern const struct psd_buffer_row psd_buffers[PSD_BUFFERS];
 
 /* precision_bytes: a value's in the scenario's precision. Pure. */
-unsigned psd_buffer_value_bytes(enum psd_buffer buffer, unsigned precision_bytes);
+unsigned psd_buffer_value_bytes(enum psd_buffer buffer, unsigned precision_bytes, const struct psd_encoding *wire);
+/* What is read or written in its place where messages are made or arrive. Pure. */
+enum psd_buffer psd_buffer_on_wire(enum psd_buffer buffer, const struct psd_encoding *wire);
 
 #endif

@@ -75,6 +75,15 @@ bool psd_choice_may_take_steps(const struct psd_system *system)
 	return choice.dense->pattern->steps || (choice.takes_any && system->rule == PSD_RULE_SECONDS);
 }
 
+bool psd_choice_takes_wire(const struct psd_plan *plan, const struct psd_method *method)
+{
+	bool takes = !plan->wire->is_lossy;
+
+	for (unsigned b = 0; b < PSD_BUFFERS; b++)
+		takes = takes || (psd_buffers[b].is_encoded && method->keeps[b]);
+	return takes;
+}
+
 const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	const struct choice choice = choice_of(plan->system);

@@ -18,6 +18,8 @@ void psd_choice_candidates(struct psd_plan *plan);
 bool psd_choice_may_take_factors(const struct psd_system *system);
 /* False: the system sums no item step by step. */
 bool psd_choice_may_take_steps(const struct psd_system *system);
+/* False: the plan's values travel in an encoding that the method has no buffers for. */
+bool psd_choice_takes_wire(const struct psd_plan *plan, const struct psd_method *method);
 /* False: the system leaves no choice. */
 bool psd_choice_is_open(const struct psd_system *system);
 

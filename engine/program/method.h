@@ -14,7 +14,8 @@ struct psd_stage;
 struct psd_method {
 	const char *name;		   /* in plans */
 	const struct psd_pattern *pattern; /* of its transfers: that in which most nodes send to one at a time */
-	/* Beside parameters and gradients. Who keeps factors takes only items whose gradient is made from them. */
+	/* Beside parameters and gradients. Who keeps factors takes only items whose gradient is made from them; who
+	 * keeps nothing encoded takes no lossy encoding. */
 	bool keeps[PSD_BUFFERS];
 	bool is_sliced; /* an item moves in slices, else as a whole */
 	bool has_root;	/* an item belongs to the host of one shard; shards take turns */

@@ -95,6 +95,30 @@ static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fa
 			      input->costs->gemm_flops_per_sec);
 }
 
+/* On a single host nothing travels. */
+static const struct psd_encoding *wire_of(const struct psd_plan_input *input)
+{
+	return psd_layout_hosts(&input->layout) > 1 ? psd_encodings[input->system->wire] : &psd_encoding_fp32;
+}
+
+static enum psd_status check_wire(const struct psd_plan *plan, bool is_half, struct psd_error *err)
+{
+	if (!plan->wire->is_lossy || !is_half)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+			     "'wire' of system '%s' is '%s', must be 'fp32' where 'precision' is 'mixed'",
+			     plan->system->name, plan->wire->name);
+}
+
+static enum psd_status check_method(const struct psd_plan *plan, const struct psd_method *method, struct psd_error *err)
+{
+	if (psd_choice_takes_wire(plan, method))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, plan->system->at,
+			     "'wire' of system '%s' is '%s', must be 'fp32' where tensors go by method '%s'",
+			     plan->system->name, plan->wire->name, method->name);
+}
+
 /* Bytes are counted in 64 bits, over all nodes and all operations of an iteration. */
 static enum psd_status check_size(const struct psd_plan *plan, const struct psd_plan_input *input,
 				  struct psd_error *err)
@@ -120,7 +144,9 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		struct psd_plan_item *item = &plan->items[i];
-		const enum psd_status status = psd_choice_make(&item->method, plan, item, err);
+		enum psd_status status = psd_choice_make(&item->method, plan, item, err);
+		if (status == PSD_OK)
+			status = check_method(plan, item->method, err);
 		if (status != PSD_OK)
 			return status;
 		const uint64_t n_slices = slices_of(plan, item);
@@ -148,11 +174,14 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.system = input->system,
 		.layout = input->layout,
 		.value_bytes = input->is_half ? 2 : 4,
+		.wire = wire_of(input),
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
 	psd_choice_candidates(&made);
 	enum psd_status status = check_size(&made, input, err);
+	if (status == PSD_OK)
+		status = check_wire(&made, input->is_half, err);
 	if (status != PSD_OK)
 		return status;
 	const size_t most_items = input->graph->n_tensors + 1u;
@@ -170,6 +199,11 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	else
 		*plan = made;
 	return status;
+}
+
+unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer)
+{
+	return psd_buffer_value_bytes(buffer, plan->value_bytes, plan->wire);
 }
 
 struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice)

@@ -34,9 +34,10 @@ struct psd_plan {
 	struct psd_rates
 		alone_rates; /* with a parameter server's, the widest of all: what candidates are weighed with */
 	struct psd_machine machine;
-	unsigned value_bytes;
-	unsigned *tensors;	     /* of the graph, all of them in generation order: last layer first */
-	struct psd_plan_item *items; /* runs of them, in the same order */
+	unsigned value_bytes;		 /* as the model's precision has it */
+	const struct psd_encoding *wire; /* as what values travel; fp32: as the precision has it */
+	unsigned *tensors;		 /* of the graph, all of them in generation order: last layer first */
+	struct psd_plan_item *items;	 /* runs of them, in the same order */
 	unsigned n_items;
 };
 
@@ -53,7 +54,8 @@ struct psd_plan_input {
 	struct psd_machine machine;
 };
 
-/* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes; PSD_ENOMEM. */
+/* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes, or an encoding that
+ * a method does not take; PSD_ENOMEM. */
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_plan_release(struct psd_plan *plan);
@@ -62,6 +64,9 @@ void psd_plan_release(struct psd_plan *plan);
 unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i);
 /* Some tensor of the item is the layer's. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
+
+/* How wide a value is in a buffer. Pure. */
+unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);
 
 /* The elements that a slice of the item covers, counted over the item's tensors in order; slice < n_slices. Pure, any
  * thread. */

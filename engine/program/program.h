@@ -23,6 +23,7 @@ enum psd_op_kind {
 	PSD_OP_COLLECTIVE, /* all-reduce; the members of its group begin together, one at a time on a host */
 	PSD_OP_GATE,	   /* joins many dependencies; takes no time */
 	PSD_OP_BARRIER,	   /* end-of-iteration work of the stack */
+	PSD_OP_CONVERT,	   /* values of `source` become those of `target`: as they travel, or what they were before */
 	PSD_OP_NEXT,	   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
 	PSD_OP_KINDS
 };
@@ -54,7 +55,7 @@ struct psd_op {
 	double work_sec; /* device, copy engines, CPU: time on the resource */
 	uint64_t bytes;	 /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
 	struct psd_payload payload; /* send, receive, collective */
-	/* The same: what messages are read from where they leave, and written to where they arrive. */
+	/* The same: what messages are read from where they leave, and written to where they arrive. And of converts. */
 	enum psd_buffer source, target;
 	uint32_t match; /* receive: its send */
 	int64_t turn;	/* smaller leaves the ready queue first; ties in order of iteration, then operation number */

@@ -33,7 +33,7 @@ static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffe
 	const double copy_bps = b->plan->system->host.copy_bps;
 	if (!psd_buffers[buffer].is_on_device || !b->plan->costs->has_own_memory || elements == 0)
 		return before;
-	op.bytes = elements * psd_buffer_value_bytes(buffer, b->plan->value_bytes);
+	op.bytes = elements * psd_plan_value_bytes(b->plan, buffer);
 	op.work_sec = copy_bps > 0 ? 8.0 * (double)op.bytes / copy_bps : 0.0;
 	const uint32_t copy = psd_builder_add_op(b, &op);
 	psd_builder_after(b, copy, before);
@@ -47,13 +47,41 @@ uint32_t psd_builder_add_copy_out(struct psd_builder *b, const struct psd_stage 
 			elements, before);
 }
 
+/* A processor reads the values of one buffer and writes them to the other, both at the rate of a sum. */
+static uint32_t add_convert(struct psd_builder *b, struct psd_op op, enum psd_buffer source, enum psd_buffer target,
+			    uint64_t elements, uint32_t before)
+{
+	const double reduce_bps = b->plan->system->host.reduce_bps;
+	if (source == target || elements == 0)
+		return before;
+	op.source = source;
+	op.target = target;
+	op.bytes = elements * (psd_plan_value_bytes(b->plan, source) + psd_plan_value_bytes(b->plan, target));
+	op.work_sec = reduce_bps > 0 ? 8.0 * (double)op.bytes / reduce_bps : 0.0;
+	const uint32_t convert = psd_builder_add_op(b, &op);
+	psd_builder_after(b, convert, before);
+	return convert;
+}
+
+uint32_t psd_builder_add_encoding(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
+				  uint64_t elements, uint32_t before)
+{
+	return add_convert(b, psd_stage_op(stage, PSD_OP_CONVERT, PSD_RESOURCE_CPU, route->from), route->source,
+			   psd_buffer_on_wire(route->source, b->plan->wire), elements, before);
+}
+
 uint32_t psd_builder_add_arrival(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
 				 uint64_t elements, uint32_t arrived, uint32_t gate)
 {
 	psd_builder_after(b, gate, arrived);
+	const uint32_t decoded =
+		add_convert(b, psd_stage_op(stage, PSD_OP_CONVERT, PSD_RESOURCE_CPU, route->to),
+			    psd_buffer_on_wire(route->target, b->plan->wire), route->target, elements, arrived);
+	if (decoded != arrived)
+		psd_builder_after(b, decoded, gate);
 	const uint32_t in = add_copy(b, psd_stage_op(stage, PSD_OP_COPY_IN, PSD_RESOURCE_COPY_IN, route->to),
-				     route->target, elements, arrived);
-	if (in != arrived)
+				     route->target, elements, decoded);
+	if (in != decoded)
 		psd_builder_after(b, in, gate);
 	return in;
 }
@@ -64,8 +92,11 @@ uint32_t psd_builder_add_departure(struct psd_builder *b, const struct psd_stage
 	const uint32_t out = psd_builder_add_copy_out(b, stage, route, elements, stage->gradient);
 	if (out != stage->gradient)
 		psd_builder_after(b, out, b->gate_backward);
-	psd_builder_after(b, b->gate_copied_out, out);
-	return out;
+	const uint32_t encoded = psd_builder_add_encoding(b, stage, route, elements, out);
+	if (encoded != out)
+		psd_builder_after(b, encoded, b->gate_backward);
+	psd_builder_after(b, b->gate_copied_out, encoded);
+	return encoded;
 }
 
 void psd_builder_after_departure(struct psd_builder *b, uint32_t waits, uint32_t departure)
@@ -82,9 +113,9 @@ struct psd_op psd_stage_transfer(const struct psd_builder *b, const struct psd_s
 
 	op.payload.pattern = route->pattern;
 	op.payload.elements = elements;
-	op.payload.value_bytes = psd_buffer_value_bytes(route->source, b->plan->value_bytes);
-	op.source = route->source;
-	op.target = route->target;
+	op.source = psd_buffer_on_wire(route->source, b->plan->wire);
+	op.target = psd_buffer_on_wire(route->target, b->plan->wire);
+	op.payload.value_bytes = psd_plan_value_bytes(b->plan, op.source);
 	op.bytes = elements * op.payload.value_bytes;
 	return op;
 }

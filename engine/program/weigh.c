@@ -96,7 +96,8 @@ enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDA
 		const struct psd_method *method = plan->candidates[m];
 
 		alternatives[m] = (struct psd_alternative){.is_possible = false};
-		if (!method->keeps[PSD_BUFFER_FACTORS] || item->subject.rows > 0)
+		if (psd_choice_takes_wire(plan, method) &&
+		    (!method->keeps[PSD_BUFFER_FACTORS] || item->subject.rows > 0))
 			status = weigh(&alternatives[m], plan, item, method, err);
 	}
 	return status;

@@ -122,6 +122,7 @@ struct psd_system {
 	uint64_t pair_bytes;  /* largest key-value pair of the parameter server */
 	uint64_t fuse_bytes;  /* tensors are gathered into items of at least so much; 0: are not */
 	uint64_t slice_bytes; /* largest part of a tensor that moves as one operation */
+	unsigned wire;	      /* the number of an encoding: as what values travel */
 	struct psd_host host; /* the cluster's host, overlaid with the system's own */
 	struct psd_place at;
 };

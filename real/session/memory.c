@@ -116,7 +116,7 @@ static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigne
 	const uint64_t elements = buffer_elements(memory, i, buffer);
 	struct psd_memory_buffer *kept = &memory->items[i].buffers[buffer];
 
-	assert(psd_buffer_value_bytes(buffer, memory->plan->value_bytes) == sizeof(float));
+	assert(psd_plan_value_bytes(memory->plan, buffer) == sizeof(float));
 	kept->apart = spaced(elements);
 	kept->base = take(cutter, elements);
 	for (uint32_t row = 1; row < n_iterations(memory, buffer); row++)
@@ -128,7 +128,8 @@ static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned 
 	const struct psd_method *method = memory->plan->items[i].method;
 
 	for (unsigned b = 0; b < PSD_BUFFERS; b++)
-		if (method->keeps[b] && !psd_buffers[b].is_copy) /* devices work in this memory */
+		if (method->keeps[b] && !psd_buffers[b].is_copy &&
+		    !psd_buffers[b].is_encoded) /* devices work in this memory */
 			cut_buffer(memory, cutter, i, (enum psd_buffer)b);
 }
 
@@ -311,6 +312,9 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 		return 1;
 	case PSD_BUFFER_HISTORY: /* of no message */
 	case PSD_BUFFER_PART_HISTORY:
+	case PSD_BUFFER_ENCODED_GRADIENT: /* training refuses encodings */
+	case PSD_BUFFER_ENCODED_PARAMETER:
+	case PSD_BUFFER_ENCODED_FACTORS:
 	case PSD_BUFFERS: break;
 	}
 	assert(false);

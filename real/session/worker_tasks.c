@@ -355,6 +355,7 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_APPLY: run_apply(worker, task); return PSD_OK;
 	case PSD_OP_REDUCE: return reduce(worker, task, err);
 	case PSD_OP_BARRIER:
+	case PSD_OP_CONVERT:
 	case PSD_OP_COPY_OUT:
 	case PSD_OP_COPY_IN:
 	case PSD_OP_SEND:

@@ -51,6 +51,18 @@ static void write_steps_note(FILE *out, const struct psd_scenario *scenario)
 	}
 }
 
+/* What no figure shows: the other systems train the same network. */
+static void write_lossy_note(FILE *out, const struct psd_scenario *scenario)
+{
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		if (psd_encodings[scenario->systems[s].wire]->is_lossy) {
+			fputs("note: '", out);
+			psd_grid_write_text(out, scenario->systems[s].name);
+			fprintf(out, "' rounds what it sends to %s, and so trains with other values\n",
+				psd_encoding_names[scenario->systems[s].wire]);
+		}
+}
+
 static bool has_system(const struct psd_scenario *scenario, const char *name)
 {
 	for (unsigned s = 0; s < scenario->n_systems; s++)
@@ -87,5 +99,6 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		      out);
 	if (report->is_estimate || scenario->fidelity == PSD_FIDELITY_FLOW)
 		write_steps_note(out, scenario);
+	write_lossy_note(out, scenario);
 	write_strangers(out, report);
 }

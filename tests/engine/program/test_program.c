@@ -26,22 +26,22 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 
 	cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, point), &err),
 		     PSD_OK, "%s", err.text);
-	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %u workers, %u servers",
+	snprintf(name, sizeof(name), "%s, %s, barrier %s, priority %s, %s, %s, %u workers, %u servers",
 		 psd_sync_names[system->sync], psd_schedule_names[system->schedule], psd_barrier_names[system->barrier],
 		 psd_priority_names[system->priority], loaded->matter.costs.has_own_memory ? "copies" : "no copies",
-		 made.plan.layout.workers, system->servers);
+		 psd_encoding_names[system->wire], made.plan.layout.workers, system->servers);
 	check(&made.program, name);
 	psd_case_release(&made);
 }
 
 /* All ways to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, 1, 2 and 8 workers, 0 or 3
- * servers apart; where there are none items of one tensor or of several layers. */
+ * servers apart, where there are none items of one tensor or of several layers; as they are or rounded for the way. */
 static void for_each_program(check_fn check)
 {
 	struct loaded loaded;
 
 	loaded_open(&loaded, cifar10_quick);
-	for (unsigned bits = 0; bits < 1u << 5; bits++)
+	for (unsigned bits = 0; bits < 1u << 6; bits++)
 		for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + psd_n_all_reduces; sync++) {
 			struct psd_system system = loaded.scenario.systems[0];
 			system.sync = (enum psd_sync)sync;
@@ -54,6 +54,8 @@ static void for_each_program(check_fn check)
 				system.fuse_bytes = bits & 16 ? 48 * 1024 : 0;
 			else
 				system.servers = bits & 16 ? 3 : 0;
+			if (bits & 32 && sync != PSD_SYNC_ADAM && sync != PSD_SYNC_SACP)
+				system.wire = 1;
 			for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++)
 				check_case(&loaded, &system, point, check);
 		}
@@ -299,6 +301,12 @@ Test(program, sequential_copies_nothing_out_before_backward_is_over)
 	for_each_program(check_copies_out);
 }
 
+/* On its way in; else on its way out. */
+static bool is_decoding(const struct psd_op *op)
+{
+	return op->kind == PSD_OP_CONVERT && psd_buffers[op->source].is_encoded;
+}
+
 /* Nothing is pulled, broadcast or summed before the gradient that it carries is final. */
 static void check_causality(const struct psd_program *program, const char *name)
 {
@@ -312,7 +320,7 @@ static void check_causality(const struct psd_program *program, const char *name)
 		bool *is_before_send = needs_send ? all_before(program, op->match) : NULL;
 		cr_assert((needs_send ? is_before_send : is_before)[backward] ||
 				  (op->kind == PSD_OP_SEND && op->payload.pattern == &psd_pull) ||
-				  op->kind == PSD_OP_COPY_IN,
+				  op->kind == PSD_OP_COPY_IN || is_decoding(op),
 			  "%s: '%s' of layer %u does not wait for its gradient", name, psd_op_kind_names[op->kind],
 			  op->layer);
 		free(is_before_send);
@@ -351,6 +359,12 @@ static bool is_copied(const struct psd_program *program, uint32_t number, enum p
 	return is_found;
 }
 
+/* Or becomes what is there, or was. Encoded parameters that leave a shard are not, but where they arrive they are. */
+static bool is_of_device(enum psd_buffer buffer)
+{
+	return psd_buffers[buffer].is_on_device || psd_buffers[buffer].is_encoded;
+}
+
 /* What leaves a device's memory is copied out before, what arrives for it is copied in after: of factors all others'.
  */
 static void check_copies(const struct psd_program *program, const char *name)
@@ -363,12 +377,14 @@ static void check_copies(const struct psd_program *program, const char *name)
 		n_copies += is_copy(op);
 		if ((op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE) || !program->plan->costs->has_own_memory)
 			continue;
-		const uint64_t in_bytes = op->target == PSD_BUFFER_FACTORS ? n_others * op->bytes : op->bytes;
-		if (psd_buffers[op->source].is_on_device) {
+		const uint64_t out_bytes = op->payload.elements * sizeof(float); /* encodings are the host's matter */
+		const bool are_factors = op->target == PSD_BUFFER_FACTORS || op->target == PSD_BUFFER_ENCODED_FACTORS;
+		const uint64_t in_bytes = are_factors ? n_others * out_bytes : out_bytes;
+		if (is_of_device(op->source) && op->payload.pattern != &psd_pull) {
 			n_expected++;
-			cr_assert(is_copied(program, i, PSD_OP_COPY_OUT, op->bytes), "%s: operation %u", name, i);
+			cr_assert(is_copied(program, i, PSD_OP_COPY_OUT, out_bytes), "%s: operation %u", name, i);
 		}
-		if (psd_buffers[op->target].is_on_device && in_bytes > 0) {
+		if (is_of_device(op->target) && in_bytes > 0) {
 			n_expected++;
 			cr_assert(is_copied(program, op->kind == PSD_OP_SEND ? i + 1 : i, PSD_OP_COPY_IN, in_bytes),
 				  "%s: operation %u", name, i);
@@ -469,8 +485,10 @@ static void check_iteration_barrier(const struct psd_program *program, const cha
 		const enum psd_op_kind kind = program->ops[i].kind;
 		const bool is_on_worker = program->ops[i].where == PSD_WHERE_WORKERS;
 		const bool is_end = kind == PSD_OP_BARRIER || kind == PSD_OP_NEXT || kind == PSD_OP_GATE;
-		/* a worker's own factors leave for others: it is they who wait for the copy and the send */
-		if (is_on_worker && !is_end && kind != PSD_OP_SEND && kind != PSD_OP_COPY_OUT)
+		/* a worker's own factors leave for others: it is they who wait for copy, conversion and send */
+		const bool is_leaving = kind == PSD_OP_SEND || kind == PSD_OP_COPY_OUT ||
+					(kind == PSD_OP_CONVERT && !is_decoding(&program->ops[i]));
+		if (is_on_worker && !is_end && !is_leaving)
 			cr_assert(is_before[i], "%s: the barrier does not wait for operation %u, '%s'", name, i,
 				  psd_op_kind_names[kind]);
 	}
@@ -606,6 +624,60 @@ Test(program, updates_take_their_bytes_over_the_rate)
 	for_each_program(check_updates);
 }
 
+/* ---- encodings ---- */
+
+/* What travels in a lossy encoding is made by one operation on its way out and undone by one on its way in, on every
+ * host: its buffers say so. */
+static void check_encoded(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+	uint64_t encoded_bytes[2] = {0, 0}; /* on the way out and in */
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+
+		if (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) {
+			cr_assert_eq(op->payload.value_bytes, plan->wire->value_bytes, "%s", name);
+			cr_assert_eq(psd_plan_value_bytes(plan, op->target), plan->wire->value_bytes, "%s", name);
+		}
+		if (op->kind != PSD_OP_CONVERT)
+			continue;
+		cr_assert_eq(psd_plan_value_bytes(plan, op->source) + psd_plan_value_bytes(plan, op->target), 4 + 2,
+			     "%s", name);
+		encoded_bytes[psd_buffers[op->source].is_encoded] += op->bytes;
+	}
+	cr_assert_eq(encoded_bytes[0] > 0, plan->wire->is_lossy, "%s", name);
+	cr_assert_eq(encoded_bytes[1] > 0, plan->wire->is_lossy, "%s", name);
+}
+
+Test(program, what_is_rounded_for_the_way_is_converted_at_both_ends)
+{
+	for_each_program(check_encoded);
+}
+
+Test(program, conversions_of_a_ring_read_and_write_every_value_once_at_the_rate_of_sums)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err = {.text = ""};
+	struct psd_system system;
+	double work_sec = 0.0;
+
+	loaded_open(&loaded, cifar10_quick);
+	system = loaded.scenario.systems[0];
+	system.sync = PSD_SYNC_ALL_REDUCE;
+	system.wire = 1;
+	system.host.reduce_bps = 8e9;
+	cr_assert_eq(psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 1), &err),
+		     PSD_OK);
+	for (uint32_t i = 0; i < made.program.n_ops; i++)
+		work_sec += made.program.ops[i].kind == PSD_OP_CONVERT ? made.program.ops[i].work_sec : 0.0;
+	/* there and back, 4 bytes and 2, at 1 GB/s */
+	cr_expect_float_eq(work_sec, 2 * (4 + 2) * (double)loaded.matter.graph.parameters / 1e9, 1e-12);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
 /* ---- who decides which collective is next ---- */
 
 /* One device, or one copy engine behind it, makes the gradients one after the other. So where what a collective waits
@@ -688,8 +760,8 @@ static void check_ring(const struct psd_program *program, const char *name)
 		return;
 	for (unsigned node = 0; node < plan->layout.nodes; node++)
 		sent_bytes += psd_program_traffic(program, node).sent_bytes;
-	cr_assert_eq(sent_bytes, 2 * (plan->layout.workers - 1) * plan->value_bytes * plan->graph->parameters, "%s",
-		     name);
+	cr_assert_eq(sent_bytes, 2 * (plan->layout.workers - 1) * plan->wire->value_bytes * plan->graph->parameters,
+		     "%s", name);
 }
 
 Test(program, a_ring_moves_the_same_bytes_in_larger_items)

@@ -41,6 +41,7 @@ static struct psd_alternative weighed(unsigned candidate, const struct psd_subje
 		.layout = *layout,
 		.alone_rates = *rates,
 		.value_bytes = subject->value_bytes,
+		.wire = &psd_encoding_fp32,
 	};
 	const struct psd_plan_item item = {.subject = *subject};
 	struct psd_alternative alternatives[PSD_CANDIDATES];
