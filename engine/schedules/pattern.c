@@ -61,6 +61,17 @@ struct psd_step psd_payload_step(const struct psd_payload *payload, const struct
 	return taken;
 }
 
+bool psd_payload_is_staged(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
+			   unsigned step)
+{
+	const struct psd_step own = psd_payload_step(payload, layout, host, step);
+
+	if (own.to == host || own.from == host)
+		return false;
+	const struct psd_range came = psd_payload_step(payload, layout, own.from, step).sent;
+	return own.sent.first < came.first + came.elements && came.first < own.sent.first + own.sent.elements;
+}
+
 unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	return payload->pattern->steps ? payload->pattern->steps(psd_payload_members(payload, layout)) : 0;

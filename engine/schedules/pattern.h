@@ -88,7 +88,8 @@ struct psd_pattern {
 
 	unsigned (*steps)(struct psd_members members);
 	/* rank < members.n, step < steps(members). A member begins a step's message when its earlier messages have left
-	 * and all that earlier steps bring it is there. */
+	 * and all that earlier steps bring it is there. What it adds in a step may lie where what it sends does: it is
+	 * then added after that has left. */
 	struct psd_step (*step)(uint64_t elements, struct psd_members members, unsigned rank, unsigned step);
 };
 
@@ -103,6 +104,7 @@ extern const struct psd_pattern psd_from_root; /* the root to every worker: all 
 	ROW(ring, "ring")                                                                                              \
 	ROW(two_level, "two-level")                                                                                    \
 	ROW(halving_doubling, "halving-doubling")                                                                      \
+	ROW(recursive_doubling, "recursive-doubling")                                                                  \
 	ROW(torus, "torus")
 
 #define PSD_DECLARE_ALL_REDUCE(identifier, name) extern const struct psd_pattern psd_##identifier;
@@ -125,6 +127,9 @@ struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const s
 /* What a member sends in a step, with hosts instead of ranks. */
 struct psd_step psd_payload_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
 				 unsigned step);
+/* What a member receives in a step lies where what it sends does. */
+bool psd_payload_is_staged(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
+			   unsigned step);
 /* Steps of the payload's pattern; 0: all at once. */
 unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout);
 /* The first step from `step` on in which a member sends something, or, if not `sends`, receives something;

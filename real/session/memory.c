@@ -156,6 +156,7 @@ static void cut_gradients(const struct psd_plan *plan, struct cutter *cutter, co
 static void cut(struct psd_memory *memory, struct cutter *cutter)
 {
 	const struct psd_plan *plan = memory->plan;
+	uint64_t largest = 0;
 
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
 		memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
@@ -164,6 +165,9 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 			cut_gradients(plan, cutter, &plan->items[i], memory->gradients + row * plan->graph->n_tensors);
 	for (unsigned i = 0; i < plan->n_items; i++)
 		cut_item(memory, cutter, i);
+	for (unsigned i = 0; i < plan->n_items; i++)
+		largest = plan->items[i].subject.elements > largest ? plan->items[i].subject.elements : largest;
+	memory->staging = take(cutter, largest);
 }
 
 enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_program *program, unsigned host,

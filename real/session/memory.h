@@ -35,6 +35,7 @@ struct psd_memory {
 	uint32_t n_under_way;
 	uint32_t window;	       /* of the program */
 	struct psd_memory_item *items; /* one for each item of the plan */
+	float *staging;		       /* what comes in a step and may not be added yet; as large as the largest item */
 	void *block;
 	size_t block_bytes;
 };

@@ -138,8 +138,7 @@ static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, co
 	/* others' messages of earlier steps are missing, or latency of one, or a share on another connection */
 	if (head->part > walk->next_receive)
 		return PSD_WELCOME_LATER;
-	inlet->n_pieces = psd_worker_step_pieces(worker, task, &step, inlet->pieces);
-	inlet->is_added = step.adds && !worker->replay;
+	psd_worker_step_inlet(worker, task, &step, head->part, inlet);
 	return PSD_WELCOME_NOW;
 }
 
@@ -215,7 +214,7 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 		if (!is_whole(worker, from, peer, head))
 			break;
 		if (worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE)
-			psd_worker_step_arrived(worker, peer, head);
+			psd_worker_step_arrived(worker);
 		else
 			arrived_data(worker, from, peer, head);
 		break;

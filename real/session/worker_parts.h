@@ -51,6 +51,7 @@ struct psd_walk {
 	bool is_active;
 	bool is_waiting; /* replay: for an alarm, to begin */
 	bool is_sending;
+	bool has_staged; /* the next step's message is there, and what it is added to has not left */
 	unsigned n_steps;
 	unsigned next_send, next_receive;
 };
@@ -230,14 +231,16 @@ void psd_worker_continue(struct psd_worker *worker);
 void psd_worker_advance(struct psd_worker *worker);
 /* The transfer under way has sent and received all its steps: true once. */
 bool psd_worker_take_steps_done(struct psd_worker *worker);
-/* What `rank` sends in a step, its bytes, and where they lie here: one's own, or what comes from there. */
+/* What `rank` sends in a step, and its bytes. */
 struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step);
 uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step);
-unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
-				struct iovec pieces[PSD_PIECES_MAX]);
+/* Where what comes of a step goes. */
+void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
+			   unsigned number, struct psd_inlet *inlet);
 /* The next step from `step` on that brings something from that peer; the number of steps when there is none. */
 unsigned psd_worker_next_from(const struct psd_worker *worker, uint32_t op, unsigned peer, unsigned step);
-void psd_worker_step_arrived(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head);
+/* The message of the next step that brings something is there. */
+void psd_worker_step_arrived(struct psd_worker *worker);
 
 /* ---- worker_arrivals.c ---- */
 

@@ -1,4 +1,6 @@
 /* A transfer that goes step by step, as its pattern says: what this worker sends in each step, and what it takes. */
+#include <assert.h>
+
 #include "real/session/worker_parts.h"
 
 struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step)
@@ -13,8 +15,9 @@ uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task 
 	return step->sent.elements * worker->program->ops[task.op].payload.value_bytes;
 }
 
-unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
-				struct iovec pieces[PSD_PIECES_MAX])
+/* Of this worker's own message, or of what comes. */
+static unsigned find_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
+			    struct iovec pieces[PSD_PIECES_MAX])
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
 
@@ -23,6 +26,24 @@ unsigned psd_worker_step_pieces(const struct psd_worker *worker, struct psd_task
 		return 1;
 	}
 	return psd_memory_find(&worker->memory, op->target, op, task.iteration, step->sent, worker->self, pieces);
+}
+
+static bool is_staged(const struct psd_worker *worker, struct psd_task task, unsigned number)
+{
+	return !worker->replay &&
+	       psd_payload_is_staged(&worker->program->ops[task.op].payload, worker->layout, worker->self, number);
+}
+
+void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
+			   unsigned number, struct psd_inlet *inlet)
+{
+	if (is_staged(worker, task, number)) {
+		inlet->pieces[0] = (struct iovec){worker->memory.staging, psd_worker_step_bytes(worker, task, step)};
+		inlet->n_pieces = 1;
+		return;
+	}
+	inlet->n_pieces = find_pieces(worker, task, step, inlet->pieces);
+	inlet->is_added = step->adds && !worker->replay;
 }
 
 static void send_step(struct psd_worker *worker)
@@ -36,19 +57,52 @@ static void send_step(struct psd_worker *worker)
 					   .length_bytes = psd_worker_step_bytes(worker, walk->task, &step)};
 	struct iovec pieces[PSD_PIECES_MAX];
 
-	psd_streams_send(worker->streams, step.to, &head, pieces,
-			 psd_worker_step_pieces(worker, walk->task, &step, pieces));
+	psd_streams_send(worker->streams, step.to, &head, pieces, find_pieces(worker, walk->task, &step, pieces));
 	psd_worker_count_sent(worker, step.to, &head);
 	walk->next_send = psd_payload_next_step(&worker->program->ops[walk->task.op].payload, worker->layout,
 						worker->self, walk->next_send + 1, true);
 	walk->is_sending = true;
 }
 
+/* What the next step brings is where it belongs. */
+static void take_step(struct psd_worker *worker)
+{
+	struct psd_walk *walk = &worker->walk;
+	const uint32_t op = walk->task.op;
+	const unsigned peer = psd_worker_step(worker, walk->task, worker->self, walk->next_receive).from;
+
+	if (psd_worker_next_from(worker, op, peer, walk->next_receive + 1) == walk->n_steps)
+		worker->peers[peer].ops[op].next_iteration++;
+	walk->next_receive = psd_payload_next_step(&worker->program->ops[op].payload, worker->layout, worker->self,
+						   walk->next_receive + 1, false);
+}
+
+static void add_staged(struct psd_worker *worker)
+{
+	const struct psd_walk *walk = &worker->walk;
+	const unsigned peer = psd_worker_step(worker, walk->task, worker->self, walk->next_receive).from;
+	const struct psd_step came = psd_worker_step(worker, walk->task, peer, walk->next_receive);
+	const float *staged = worker->memory.staging;
+	struct iovec pieces[PSD_PIECES_MAX];
+	const unsigned n_pieces = find_pieces(worker, walk->task, &came, pieces);
+
+	assert(came.adds);
+	for (unsigned p = 0; p < n_pieces; p++) {
+		psd_pieces_add(pieces[p].iov_base, staged, pieces[p].iov_len / sizeof(float));
+		staged += pieces[p].iov_len / sizeof(float);
+	}
+}
+
 /* A step goes out when the one before has left and all that earlier ones bring is there. */
 void psd_worker_advance(struct psd_worker *worker)
 {
-	const struct psd_walk *walk = &worker->walk;
+	struct psd_walk *walk = &worker->walk;
 
+	if (walk->has_staged && !walk->is_sending && walk->next_send > walk->next_receive) {
+		walk->has_staged = false;
+		add_staged(worker);
+		take_step(worker);
+	}
 	if (!walk->is_waiting && !walk->is_sending && walk->next_send < walk->n_steps &&
 	    walk->next_receive >= walk->next_send)
 		send_step(worker);
@@ -104,12 +158,11 @@ unsigned psd_worker_next_from(const struct psd_worker *worker, uint32_t op, unsi
 	return step;
 }
 
-void psd_worker_step_arrived(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
+void psd_worker_step_arrived(struct psd_worker *worker)
 {
-	const struct psd_payload *payload = &worker->program->ops[head->op].payload;
-
-	worker->walk.next_receive = psd_payload_next_step(payload, worker->layout, worker->self, head->part + 1, false);
-	if (psd_worker_next_from(worker, head->op, peer, head->part + 1) == worker->walk.n_steps)
-		worker->peers[peer].ops[head->op].next_iteration++;
+	if (is_staged(worker, worker->walk.task, worker->walk.next_receive))
+		worker->walk.has_staged = true;
+	else
+		take_step(worker);
 	psd_worker_advance(worker);
 }

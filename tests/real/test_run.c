@@ -211,6 +211,7 @@ Test(run, every_all_reduce_trains_as_one_worker)
 		check_all_reduce(psd_all_reduces[p], 2, 1);
 		check_all_reduce(psd_all_reduces[p], 3, 1);
 		check_all_reduce(psd_all_reduces[p], 5, 1);
+		check_all_reduce(psd_all_reduces[p], 6, 1);
 		check_all_reduce(psd_all_reduces[p], 4, 2);
 		check_all_reduce(psd_all_reduces[p], 4, 4);
 	}
