@@ -71,8 +71,8 @@ static double node_sec(const struct psd_payload *payload, const struct psd_layou
 }
 
 /* Nodes of a kind are alike but for the last one, which may have fewer workers and whose shard has the largest part,
- * and the root's: of the others, node 0 or 1 is one. Of a pattern that tells a node's bytes by its steps alone any node
- * may be the busiest. */
+ * and the root's: of the others, node 0 or 1 is one. Of an uneven pattern, or one that tells a node's bytes by its
+ * steps alone, any node may be the busiest. */
 static double busiest_node_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			       const struct psd_rates *rates)
 {
@@ -80,8 +80,9 @@ static double busiest_node_sec(const struct psd_payload *payload, const struct p
 	const unsigned first = group.n > 0 ? psd_layout_node(layout, group.first) : 0;
 	const unsigned last =
 		group.n > 0 ? psd_layout_node(layout, psd_group_host(group, group.n - 1)) : layout->nodes - 1;
+	const bool is_uneven = payload->pattern->is_uneven || !payload->pattern->node_elements;
 	double sec = fmax(node_sec(payload, layout, rates, first), node_sec(payload, layout, rates, last));
-	for (unsigned node = first + 1; node < last && !payload->pattern->node_elements; node++)
+	for (unsigned node = first + 1; node < last && is_uneven; node++)
 		sec = fmax(sec, node_sec(payload, layout, rates, node));
 	if (payload->pattern->has_root) {
 		sec = fmax(sec, node_sec(payload, layout, rates, psd_layout_node(layout, payload->root)));

@@ -61,7 +61,7 @@ static enum psd_status check_steps(const struct psd_subject_matter *matter, cons
 	const double most = (double)matter->scenario->most_events;
 
 	if (!pattern || pattern->node_elements ||
-	    (double)members.n * pattern->steps(members) * matter->graph.n_tensors <= most)
+	    (double)members.n * pattern->steps(matter->graph.parameters, members) * matter->graph.n_tensors <= most)
 		return PSD_OK;
 	return psd_refuse_length(system, layout->workers, matter->scenario->most_events, err);
 }

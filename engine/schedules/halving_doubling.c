@@ -7,8 +7,9 @@ static unsigned n_exchanges(struct psd_members members)
 	return 2 * psd_folding_bits(members);
 }
 
-static unsigned steps(struct psd_members members)
+static unsigned steps(uint64_t elements, struct psd_members members)
 {
+	(void)elements;
 	return psd_folding_steps(members, n_exchanges(members));
 }
 

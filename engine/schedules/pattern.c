@@ -74,7 +74,9 @@ bool psd_payload_is_staged(const struct psd_payload *payload, const struct psd_l
 
 unsigned psd_payload_steps(const struct psd_payload *payload, const struct psd_layout *layout)
 {
-	return payload->pattern->steps ? payload->pattern->steps(psd_payload_members(payload, layout)) : 0;
+	return payload->pattern->steps
+		       ? payload->pattern->steps(payload->elements, psd_payload_members(payload, layout))
+		       : 0;
 }
 
 unsigned psd_payload_next_step(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
@@ -96,7 +98,7 @@ static bool flow_of_rank(const struct psd_payload *payload, struct psd_members m
 {
 	if (payload->pattern->flow)
 		return payload->pattern->flow(payload->elements, members, rank, i, flow);
-	if (i >= payload->pattern->steps(members))
+	if (i >= payload->pattern->steps(payload->elements, members))
 		return false;
 	const struct psd_step step = payload->pattern->step(payload->elements, members, rank, i);
 	*flow = (struct psd_flow){step.to, step.to == rank ? 0 : step.sent.elements, 1};
@@ -204,8 +206,7 @@ double psd_payload_alone_sec(const struct psd_payload *payload, const struct psd
 {
 	if (!payload->pattern->alone_sec)
 		return fmax(transfer_sec, walk_sec(payload, layout, ways));
-	return payload->pattern->alone_sec(8.0 * (double)payload->elements * payload->value_bytes,
-					   psd_payload_members(payload, layout), transfer_sec, ways);
+	return payload->pattern->alone_sec(payload, psd_payload_members(payload, layout), transfer_sec, ways);
 }
 
 /* ---- bytes ---- */

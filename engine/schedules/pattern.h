@@ -64,15 +64,17 @@ struct psd_pattern {
 	double (*local_elements)(const struct psd_payload *payload, const struct psd_layout *layout);
 	/* The largest number of nodes that send to one node at a time. */
 	unsigned (*fan_in)(const struct psd_layout *layout);
-	/* Elements that a node sends to and receives from others, as bytes of one byte each. */
+	/* Elements that a node sends to and receives from others, as bytes of one byte each. Unless is_uneven, one of
+	 * the first and the last node, and a root's, has the most. */
 	struct psd_traffic (*node_elements)(const struct psd_payload *payload, const struct psd_layout *layout,
 					    unsigned node);
+	bool is_uneven;
 
 	/* The i-th of the flows that a member's messages add up to: false when there are fewer. */
 	bool (*flow)(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow);
 	/* Seconds from the first message to the last where nothing else moves, all begin together and every node's link
 	 * is alike. transfer_sec: what the bytes alone take on the busiest link, if nothing ever waits. */
-	double (*alone_sec)(double payload_bits, struct psd_members members, double transfer_sec,
+	double (*alone_sec)(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			    const struct psd_ways *ways);
 
 	/* ---- all at once; NULL where there are steps ---- */
@@ -86,10 +88,10 @@ struct psd_pattern {
 
 	/* ---- step by step: an all-reduce over the workers; NULL where all goes at once ---- */
 
-	unsigned (*steps)(struct psd_members members);
-	/* rank < members.n, step < steps(members). A member begins a step's message when its earlier messages have left
-	 * and all that earlier steps bring it is there. What it adds in a step may lie where what it sends does: it is
-	 * then added after that has left. */
+	unsigned (*steps)(uint64_t elements, struct psd_members members);
+	/* rank < members.n, step < steps(elements, members). A member begins a step's message when its earlier messages
+	 * have left and all that earlier steps bring it is there. What it adds in a step may lie where what it sends
+	 * does: it is then added after that has left. */
 	struct psd_step (*step)(uint64_t elements, struct psd_members members, unsigned rank, unsigned step);
 };
 
@@ -105,6 +107,7 @@ extern const struct psd_pattern psd_from_root; /* the root to every worker: all 
 	ROW(two_level, "two-level")                                                                                    \
 	ROW(halving_doubling, "halving-doubling")                                                                      \
 	ROW(recursive_doubling, "recursive-doubling")                                                                  \
+	ROW(double_tree, "double-tree")                                                                                \
 	ROW(torus, "torus")
 
 #define PSD_DECLARE_ALL_REDUCE(identifier, name) extern const struct psd_pattern psd_##identifier;

@@ -4,8 +4,9 @@
  * section 4.5. */
 #include "engine/schedules/folding.h"
 
-static unsigned steps(struct psd_members members)
+static unsigned steps(uint64_t elements, struct psd_members members)
 {
+	(void)elements;
 	return psd_folding_steps(members, psd_folding_bits(members));
 }
 

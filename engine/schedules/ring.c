@@ -4,8 +4,9 @@
 
 #include "engine/schedules/pattern.h"
 
-static unsigned steps(struct psd_members members)
+static unsigned steps(uint64_t elements, struct psd_members members)
 {
+	(void)elements;
 	return 2 * (members.n - 1);
 }
 
@@ -37,7 +38,8 @@ static uint64_t sent_elements(uint64_t elements, unsigned workers, unsigned rank
 
 static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)
 {
-	*flow = (struct psd_flow){(rank + 1) % members.n, sent_elements(elements, members.n, rank), steps(members)};
+	*flow = (struct psd_flow){(rank + 1) % members.n, sent_elements(elements, members.n, rank),
+				  steps(elements, members)};
 	return i == 0 && members.n > 1;
 }
 
@@ -64,9 +66,10 @@ static double local_elements(const struct psd_payload *payload, const struct psd
  * before it, which the hop to the next node takes one after the other; from there on they keep that distance. So a
  * node's first chunk, or its third, takes longest, if not all the bytes of the busiest hop and the last one's latency
  * do. */
-static double alone_sec(double payload_bits, struct psd_members members, double transfer_sec,
+static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {
+	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
 	const double n = members.n;
 	const unsigned n_nodes = psd_members_nodes(members);
 	const double n_here = members.n < members.per_node ? members.n : members.per_node;

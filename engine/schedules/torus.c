@@ -25,9 +25,9 @@ static struct psd_members column_of(struct psd_members members)
 	return (struct psd_members){members.n / row_length(members), 1};
 }
 
-static unsigned steps(struct psd_members members)
+static unsigned steps(uint64_t elements, struct psd_members members)
 {
-	return psd_ring.steps(row_of(members)) + psd_ring.steps(column_of(members));
+	return psd_ring.steps(elements, row_of(members)) + psd_ring.steps(elements, column_of(members));
 }
 
 static struct psd_step along_row(uint64_t elements, struct psd_members members, unsigned rank, unsigned number)
@@ -56,7 +56,7 @@ static struct psd_step along_column(uint64_t elements, struct psd_members member
 static struct psd_step step_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned number)
 {
 	const unsigned scattered = row_length(members) - 1;
-	const unsigned n_along_column = psd_ring.steps(column_of(members));
+	const unsigned n_along_column = psd_ring.steps(elements, column_of(members));
 
 	if (number < scattered)
 		return along_row(elements, members, rank, number);

@@ -16,9 +16,9 @@ static unsigned workers_on_full_node(struct psd_members members)
 	return members.n < members.per_node ? members.n : members.per_node;
 }
 
-static unsigned steps(struct psd_members members)
+static unsigned steps(uint64_t elements, struct psd_members members)
 {
-	return 2 * (workers_on_full_node(members) - 1) + psd_ring.steps(leaders_of(members));
+	return 2 * (workers_on_full_node(members) - 1) + psd_ring.steps(elements, leaders_of(members));
 }
 
 /* Between a leader and the worker of its node that comes `after` so many places behind it. */
@@ -54,7 +54,7 @@ static struct psd_step between_leaders(uint64_t elements, struct psd_members mem
 static struct psd_step step_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned number)
 {
 	const unsigned n_inside = workers_on_full_node(members) - 1;
-	const unsigned n_between = psd_ring.steps(leaders_of(members));
+	const unsigned n_between = psd_ring.steps(elements, leaders_of(members));
 
 	if (number < n_inside)
 		return inside(elements, members, rank, number + 1, true);
@@ -95,14 +95,15 @@ static double local_elements(const struct psd_payload *payload, const struct psd
 }
 
 /* Nothing inside overlaps the ring: a leader begins it with its node's sum. */
-static double alone_sec(double payload_bits, struct psd_members members, double transfer_sec,
+static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {
+	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
 	const struct psd_members leaders = leaders_of(members);
 	const double inside_sec = (workers_on_full_node(members) - 1.0) * payload_bits / ways->near_bps;
 	const double ring_bits = 2.0 * (leaders.n - 1.0) / leaders.n * payload_bits;
 	const double ring_sec =
-		leaders.n == 1 ? 0.0 : psd_ring.alone_sec(payload_bits, leaders, ring_bits / ways->far_bps, ways);
+		leaders.n == 1 ? 0.0 : psd_ring.alone_sec(payload, leaders, ring_bits / ways->far_bps, ways);
 
 	return fmax(transfer_sec, 2.0 * inside_sec + ring_sec);
 }

@@ -1,18 +1,19 @@
 /* A transfer that goes step by step, as its pattern says: what this worker sends in each step, and what it takes. */
 #include <assert.h>
+#include <math.h>
 
 #include "real/session/worker_parts.h"
 
 struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step)
 {
-	const struct psd_payload payload = psd_worker_payload(worker, &worker->program->ops[task.op]);
-
-	return psd_payload_step(&payload, worker->layout, rank, step);
+	return psd_payload_step(&worker->program->ops[task.op].payload, worker->layout, rank, step);
 }
 
 uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step)
 {
-	return step->sent.elements * worker->program->ops[task.op].payload.value_bytes;
+	const double ratio = worker->replay ? worker->replay->payload_ratio : 1.0;
+
+	return (uint64_t)ceil((double)step->sent.elements * ratio) * worker->program->ops[task.op].payload.value_bytes;
 }
 
 /* Of this worker's own message, or of what comes. */

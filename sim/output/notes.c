@@ -41,11 +41,12 @@ static void write_steps_note(FILE *out, const struct psd_scenario *scenario)
 	for (unsigned s = 0; s < scenario->n_systems && scenario->workers_per_node > 1; s++) {
 		const struct psd_system *system = &scenario->systems[s];
 
-		if (system->sync >= PSD_SYNC_ALL_REDUCE &&
-		    !psd_all_reduces[system->sync - PSD_SYNC_ALL_REDUCE]->alone_sec)
+		if (system->sync < PSD_SYNC_ALL_REDUCE)
+			continue;
+		const struct psd_pattern *pattern = psd_all_reduces[system->sync - PSD_SYNC_ALL_REDUCE];
+		if (pattern->is_uneven || !pattern->alone_sec)
 			fprintf(out,
-				"note: with several workers a node '%s' is up to a third too slow, unless their number "
-				"is "
+				"note: with several workers a node '%s' is up to a half off, unless their number is "
 				"a power of two;\n      use fidelity: message\n",
 				system->name);
 	}

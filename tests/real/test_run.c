@@ -187,6 +187,7 @@ Test(run, gathered_tensors_train_as_one_worker)
 {
 	check_method("schedule: wait-free, sync: ring, fuse: 80kB, barrier: layer, priority: forward", 9);
 	check_method("schedule: sequential, sync: ring, fuse: 1MB", 11);
+	check_method("schedule: wait-free, sync: double-tree, fuse: 1MB", 13); /* two chunks in each tree of 4 */
 }
 
 /* Workers on several nodes, and of each of them. */

@@ -18,7 +18,7 @@ Test(halving_doubling, of_a_power_of_two_sends_what_a_ring_does)
 {
 	const struct psd_members members = {8, 1};
 
-	cr_expect_eq(psd_halving_doubling.steps(members), 2 * 3);
+	cr_expect_eq(psd_halving_doubling.steps(1024, members), 2 * 3);
 	for (unsigned rank = 0; rank < 8; rank++)
 		cr_expect_eq(sent_bytes(8, rank), 2 * (4096 / 2 + 4096 / 4 + 4096 / 8), "rank %u", rank);
 }
@@ -29,7 +29,7 @@ Test(halving_doubling, of_any_number_folds_the_rest_in_pairs)
 	const struct psd_members members = {6, 1};
 	const uint64_t among_four = 2 * (4096 / 2 + 4096 / 4);
 
-	cr_expect_eq(psd_halving_doubling.steps(members), 1 + 2 * 2 + 1);
+	cr_expect_eq(psd_halving_doubling.steps(1024, members), 1 + 2 * 2 + 1);
 	cr_expect_eq(sent_bytes(6, 0), 4096);
 	cr_expect_eq(sent_bytes(6, 1), among_four + 4096);
 	cr_expect_eq(sent_bytes(6, 4), among_four);

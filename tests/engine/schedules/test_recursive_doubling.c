@@ -17,7 +17,7 @@ Test(recursive_doubling, of_a_power_of_two_sends_all_at_each_distance)
 {
 	const struct psd_members members = {8, 1};
 
-	cr_expect_eq(psd_recursive_doubling.steps(members), 3);
+	cr_expect_eq(psd_recursive_doubling.steps(1024, members), 3);
 	for (unsigned rank = 0; rank < 8; rank++)
 		cr_expect_eq(sent_bytes(8, rank), 3 * 4096, "rank %u", rank);
 }
@@ -27,7 +27,7 @@ Test(recursive_doubling, of_any_number_folds_the_rest_in_pairs)
 {
 	const struct psd_members members = {7, 1};
 
-	cr_expect_eq(psd_recursive_doubling.steps(members), 1 + 2 + 1);
+	cr_expect_eq(psd_recursive_doubling.steps(1024, members), 1 + 2 + 1);
 	cr_expect_eq(sent_bytes(7, 0), 4096);
 	cr_expect_eq(sent_bytes(7, 5), 2 * 4096 + 4096);
 	cr_expect_eq(sent_bytes(7, 6), 2 * 4096);

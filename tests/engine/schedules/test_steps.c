@@ -86,8 +86,8 @@ Test(steps, leave_the_sum_on_every_rank)
 	for_each_case(check_sum);
 }
 
-/* What a rank sends in a step must not change while it leaves: what comes to the same place is kept until then, which is
- * for sums alone. */
+/* What a rank sends in a step must not change while it leaves: what comes to the same place is kept until then, which
+ * is for sums alone. */
 static void check_staged(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	for (unsigned number = 0; number < psd_payload_steps(payload, layout); number++)

@@ -86,15 +86,17 @@ Test(schedules, closed_forms_agree_with_messages)
 		compare_sizes(psd_all_reduces[p]->name, 1, "2, 3, 5, 8, 13, 16, 24, 32, 64", 9);
 }
 
-/* Workers of a node share its link, and the way inside is quicker. Where workers fold to a power of two their steps
- * drift apart, which a walk over the steps does not see: a note says so. */
+/* Workers of a node share its link, and the way inside is quicker. Where workers fold to a power of two, or trees have
+ * edges inside nodes and between them, members drift apart, which closed forms do not see: a note says so. */
 Test(schedules, closed_forms_agree_with_messages_of_several_workers_a_node)
 {
 	static const unsigned workers_per_node[] = {2, 3, 4, 8};
 
 	for (unsigned i = 0; i < 4; i++)
 		for (unsigned p = 0; p < psd_n_all_reduces; p++)
-			if (!strstr(psd_all_reduces[p]->name, "doubling"))
+			if (psd_all_reduces[p]->is_uneven)
+				continue;
+			else if (!strstr(psd_all_reduces[p]->name, "doubling"))
 				compare_sizes(psd_all_reduces[p]->name, workers_per_node[i], "1, 2, 3, 4, 8", 5);
 			else if (workers_per_node[i] != 3)
 				compare_sizes(psd_all_reduces[p]->name, workers_per_node[i], "1, 2, 4, 8", 4);

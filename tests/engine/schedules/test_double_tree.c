@@ -1,0 +1,88 @@
+/* What the trees send, and that chunks follow each other; that steps add up without them is in test_steps.c, the
+ * seconds in tests/sim/executor/test_schedules.c. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "engine/schedules/pattern.h"
+
+enum { FOUR_CHUNKS = 2 * 4 * 32768 + 3 }; /* in each half, of at least 32768 elements */
+
+static struct psd_payload payload_of(uint64_t elements)
+{
+	return (struct psd_payload){.pattern = &psd_double_tree, .elements = elements, .value_bytes = 4};
+}
+
+/* The first and the last rank are each one tree's root and the other's leaf: half of the payload up and half of it
+ * down. All others are leaves of one tree, one edge, and have three edges in the other: each carries a half up and a
+ * half down, of which two leave here and two come in. */
+Test(double_tree, sends_twice_the_payload_from_all_but_the_roots)
+{
+	const struct psd_layout layout = psd_layout_make(8, 1, 0);
+	const struct psd_payload payload = payload_of(1024);
+
+	for (unsigned node = 0; node < 8; node++)
+		cr_expect_eq(psd_payload_node_traffic(&payload, &layout, node).sent_bytes, (node % 7 ? 2 : 1) * 4096,
+			     "rank %u", node);
+}
+
+/* Of every edge but the roots', 2 (n - 1) in all, one half of the payload goes up and comes back. */
+Test(double_tree, has_two_trees_of_any_number)
+{
+	for (unsigned n = 2; n <= 70; n++) {
+		const struct psd_layout layout = psd_layout_make(n, 1, 0);
+		const struct psd_payload payload = payload_of(1000);
+		uint64_t sum = 0;
+
+		for (unsigned node = 0; node < n; node++) {
+			const uint64_t sent = psd_payload_node_traffic(&payload, &layout, node).sent_bytes;
+
+			cr_expect_leq(sent, 2 * 4000, "%u of %u", node, n);
+			sum += sent;
+		}
+		cr_expect_eq(sum, UINT64_C(2) * (n - 1) * 2 * 2000, "%u workers", n);
+	}
+}
+
+/* A chunk moves by one of D levels every two steps, and the next one follows it: 2 (C + D - 1) steps each way. */
+Test(double_tree, has_more_chunks_for_larger_payloads)
+{
+	const struct psd_members eight = {8, 1};
+
+	cr_expect_eq(psd_double_tree.steps(1000, eight), 2 * 2 * (1 + 3 - 1));
+	cr_expect_eq(psd_double_tree.steps(FOUR_CHUNKS, eight), 2 * 2 * (4 + 3 - 1));
+	cr_expect_eq(psd_double_tree.steps(UINT64_C(1) << 40, eight), 2 * 2 * (64 + 3 - 1));
+}
+
+/* Every rank's values are its number + 1 all over: sums are n (n + 1) / 2. */
+static void check_sum(unsigned n)
+{
+	const struct psd_members members = {n, 1};
+	const struct psd_payload payload = payload_of(FOUR_CHUNKS);
+	const struct psd_layout layout = psd_layout_make(n, 1, 0);
+	int *values = calloc((size_t)n * FOUR_CHUNKS, sizeof(*values));
+
+	cr_assert_not_null(values);
+	for (size_t i = 0; i < (size_t)n * FOUR_CHUNKS; i++)
+		values[i] = (int)(i / FOUR_CHUNKS) + 1;
+	for (unsigned s = 0; s < psd_double_tree.steps(FOUR_CHUNKS, members); s++)
+		for (unsigned rank = 0; rank < n; rank++) {
+			const struct psd_step step = psd_double_tree.step(FOUR_CHUNKS, members, rank, s);
+			const uint64_t end = step.sent.first + step.sent.elements;
+
+			cr_assert(step.to == rank || !psd_payload_is_staged(&payload, &layout, rank, s));
+			for (uint64_t e = step.sent.first; step.to != rank && e < end; e++) {
+				int *there = &values[(size_t)step.to * FOUR_CHUNKS + e];
+
+				*there = (step.adds ? *there : 0) + values[(size_t)rank * FOUR_CHUNKS + e];
+			}
+		}
+	for (size_t i = 0; i < (size_t)n * FOUR_CHUNKS; i++)
+		cr_assert_eq(values[i], (int)(n * (n + 1) / 2), "element %zu of %u workers", i, n);
+	free(values);
+}
+
+Test(double_tree, chunks_leave_the_sum_on_every_rank)
+{
+	for (unsigned n = 4; n <= 11; n++)
+		check_sum(n);
+}
