@@ -56,14 +56,14 @@ static enum psd_status check_steps(const struct psd_subject_matter *matter, cons
 				   const struct psd_layout *layout, struct psd_error *err)
 {
 	const struct psd_members members = {layout->workers, layout->workers_per_node};
-	const struct psd_pattern *pattern =
-		system->sync >= PSD_SYNC_ALL_REDUCE ? psd_all_reduces[system->sync - PSD_SYNC_ALL_REDUCE] : NULL;
-	const double most = (double)matter->scenario->most_events;
+	const double most = (double)matter->scenario->most_events / matter->graph.n_tensors / members.n;
 
-	if (!pattern || pattern->node_elements ||
-	    (double)members.n * pattern->steps(matter->graph.parameters, members) * matter->graph.n_tensors <= most)
-		return PSD_OK;
-	return psd_refuse_length(system, layout->workers, matter->scenario->most_events, err);
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
+		if ((system->sync == PSD_SYNC_ALL_REDUCE + p || system->sync == PSD_SYNC_AUTO) &&
+		    !psd_all_reduces[p]->node_elements &&
+		    psd_all_reduces[p]->steps(matter->graph.parameters, members) > most)
+			return psd_refuse_length(system, layout->workers, matter->scenario->most_events, err);
+	return PSD_OK;
 }
 
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter,

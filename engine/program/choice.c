@@ -31,12 +31,20 @@ static const struct choice choices[] = {
 			   .takes_factors = sacp_takes_sfb},
 };
 
+/* The all-reduce of a system, or the first. */
+static const struct psd_method *all_reduce_of(const struct psd_system *system)
+{
+	const bool is_named = system->sync >= PSD_SYNC_ALL_REDUCE && system->sync != PSD_SYNC_AUTO;
+
+	return &psd_method_all_reduces[is_named ? system->sync - PSD_SYNC_ALL_REDUCE : 0];
+}
+
 static struct choice choice_of(const struct psd_system *system)
 {
 	if (system->sync < PSD_SYNC_ALL_REDUCE)
 		return choices[system->sync];
-	const struct psd_method *named = &psd_method_all_reduces[system->sync - PSD_SYNC_ALL_REDUCE];
-	return (struct choice){.dense = named, .matrix = named};
+	const struct psd_method *named = all_reduce_of(system);
+	return (struct choice){.dense = named, .matrix = named, .takes_any = system->sync == PSD_SYNC_AUTO};
 }
 
 static bool has_factors(const struct psd_plan_item *item)
@@ -48,17 +56,19 @@ static bool has_factors(const struct psd_plan_item *item)
 void psd_choice_candidates(struct psd_plan *plan)
 {
 	static const struct psd_method *const rows[] = {PSD_METHODS(ADDRESS)};
-	const enum psd_sync sync = plan->system->sync;
+	const bool is_auto = plan->system->sync == PSD_SYNC_AUTO;
 
-	for (unsigned m = 0; m + 1 < PSD_CANDIDATES; m++)
-		plan->candidates[m] = rows[m];
-	plan->candidates[PSD_CANDIDATES - 1] =
-		&psd_method_all_reduces[sync < PSD_SYNC_ALL_REDUCE ? 0 : sync - PSD_SYNC_ALL_REDUCE];
+	for (unsigned m = 0; !is_auto && m < sizeof(rows) / sizeof(*rows); m++)
+		plan->candidates[plan->n_candidates++] = rows[m];
+	for (unsigned m = 0; is_auto && m < PSD_N_ALL_REDUCES; m++)
+		plan->candidates[plan->n_candidates++] = &psd_method_all_reduces[m];
+	if (!is_auto)
+		plan->candidates[plan->n_candidates++] = all_reduce_of(plan->system);
 }
 
 bool psd_choice_is_open(const struct psd_system *system)
 {
-	return choice_of(system).takes_factors != NULL;
+	return choice_of(system).takes_factors || system->sync == PSD_SYNC_AUTO;
 }
 
 bool psd_choice_may_take_factors(const struct psd_system *system)
@@ -108,7 +118,7 @@ unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CAN
 	const struct choice choice = choice_of(plan->system);
 	unsigned best = PSD_CANDIDATES;
 
-	for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+	for (unsigned m = 0; m < plan->n_candidates; m++)
 		if (alternatives[m].is_possible && may_take(&choice, item, plan->candidates[m]) &&
 		    (best == PSD_CANDIDATES || alternatives[m].isolated_sec < alternatives[best].isolated_sec))
 			best = m;

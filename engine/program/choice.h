@@ -12,7 +12,7 @@ struct psd_alternative {
 	double isolated_sec; /* from the gradient being final to its last operation */
 };
 
-/* Fills in plan->candidates. */
+/* Fills in plan->candidates, of which there are none. */
 void psd_choice_candidates(struct psd_plan *plan);
 /* False: the system takes no item by its factors. */
 bool psd_choice_may_take_factors(const struct psd_system *system);

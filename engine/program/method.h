@@ -30,8 +30,8 @@ struct psd_method {
 PSD_METHODS(PSD_DECLARE_METHOD)
 extern const struct psd_method psd_method_all_reduces[]; /* one for each of psd_all_reduces */
 
-/* What an item of a system is weighed by: the rows above, and one all-reduce. */
+/* What an item of a system may be weighed by at most: the rows above and one all-reduce, or all of those. */
 #define PSD_COUNT_METHOD(identifier) +1
-enum { PSD_CANDIDATES = PSD_METHODS(PSD_COUNT_METHOD) + 1 };
+enum { PSD_CANDIDATES = PSD_METHODS(PSD_COUNT_METHOD) + PSD_N_ALL_REDUCES };
 
 #endif

@@ -30,7 +30,8 @@ struct psd_plan {
 	const struct psd_system *system;
 	struct psd_layout layout;
 	const struct psd_method *candidates[PSD_CANDIDATES]; /* what an item may be weighed by */
-	struct psd_rates rates;				     /* with the fan-in of the plan's busiest receiver */
+	unsigned n_candidates;
+	struct psd_rates rates; /* with the fan-in of the plan's busiest receiver */
 	struct psd_rates
 		alone_rates; /* with a parameter server's, the widest of all: what candidates are weighed with */
 	struct psd_machine machine;

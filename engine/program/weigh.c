@@ -12,16 +12,12 @@ static uint64_t node_bytes(const struct psd_program *program, unsigned node)
 	return traffic.sent_bytes + traffic.received_bytes;
 }
 
-/* Of nodes of a kind the first has the most workers, the last the largest part; the first shard's is the root. */
 static uint64_t busiest_node_bytes(const struct psd_program *program)
 {
-	const struct psd_layout *layout = &program->plan->layout;
-	const unsigned candidates[] = {0, psd_layout_node(layout, psd_layout_shard_host(layout, 0)),
-				       psd_layout_nodes(layout) - 1};
 	uint64_t most_bytes = 0;
 
-	for (unsigned i = 0; i < sizeof(candidates) / sizeof(*candidates); i++) {
-		const uint64_t bytes = node_bytes(program, candidates[i]);
+	for (unsigned node = 0; node < psd_layout_nodes(&program->plan->layout); node++) {
+		const uint64_t bytes = node_bytes(program, node);
 
 		most_bytes = bytes > most_bytes ? bytes : most_bytes;
 	}
@@ -92,7 +88,7 @@ enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDA
 {
 	enum psd_status status = PSD_OK;
 
-	for (unsigned m = 0; m < PSD_CANDIDATES && !status; m++) {
+	for (unsigned m = 0; m < plan->n_candidates && !status; m++) {
 		const struct psd_method *method = plan->candidates[m];
 
 		alternatives[m] = (struct psd_alternative){.is_possible = false};

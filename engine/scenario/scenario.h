@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/scenario/train.h"
+#include "engine/schedules/pattern.h"
 
 enum {
 	PSD_MAX_NODES = 65536,
@@ -32,9 +33,10 @@ enum psd_sync {
 	PSD_SYNC_ADAM,
 	PSD_SYNC_HYBRID,
 	PSD_SYNC_SACP,
-	PSD_SYNC_ALL_REDUCE /* by the first of psd_all_reduces; by the others in the numbers after it */
+	PSD_SYNC_ALL_REDUCE, /* by the first of psd_all_reduces; by the others in the numbers after it */
+	PSD_SYNC_AUTO = PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES, /* by any of them, for each tensor */
 };
-enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* how the hybrids choose */
+enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* how systems choose */
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
 enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR }; /* what one synchronisation carries */

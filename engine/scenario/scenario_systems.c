@@ -12,7 +12,8 @@ enum { NAME_MAX_BYTES = 64 };
 
 const char *const psd_schedule_names[] = {"sequential", "wait-free", NULL};
 #define ALL_REDUCE_NAME(identifier, name) name,
-const char *const psd_sync_names[] = {"ps", "sfb", "adam", "hybrid", "sacp", PSD_ALL_REDUCES(ALL_REDUCE_NAME) NULL};
+const char *const psd_sync_names[] = {"ps", "sfb", "adam", "hybrid", "sacp", PSD_ALL_REDUCES(ALL_REDUCE_NAME) "auto",
+				      NULL};
 const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
@@ -22,8 +23,7 @@ const char *const psd_unit_names[] = {"layer", "tensor", NULL};
 #define BIT(sync)		(1u << PSD_SYNC_##sync)
 #define OF_HYBRIDS		(BIT(HYBRID) | BIT(SACP))
 #define OF_SERVERS		(BIT(PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
-#define COUNT(identifier, name) +1
-#define OF_ALL_REDUCES		(((1u << (0 PSD_ALL_REDUCES(COUNT))) - 1) << PSD_SYNC_ALL_REDUCE)
+#define OF_ALL_REDUCES		(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
 
 static const struct psd_key keys[] = {
 	{KEY("name", TEXT, name), .is_required = true, .help = "of its rows, for --system and `baseline`"},
@@ -32,7 +32,8 @@ static const struct psd_key keys[] = {
 		 "pass, pushes before replies"},
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
 	 .help = "ps: parameter server; sfb: factors broadcast between workers; adam: factors to the server, matrices "
-		 "back; hybrid, sacp: servers or factors, for each tensor; the others: all-reduce"},
+		 "back; hybrid, sacp: servers or factors, for each tensor; auto: of the "
+		 "all-reduces the quickest on this cluster, for each tensor; the others: all-reduce"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "how the hybrids choose: by bytes, the published rules, or by seconds of this cluster"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
@@ -100,6 +101,8 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 
 	if (system->sync >= PSD_SYNC_ALL_REDUCE && !psd_node_child(entry, "unit"))
 		system->unit = PSD_UNIT_TENSOR;
+	if (system->sync == PSD_SYNC_AUTO)
+		system->rule = PSD_RULE_SECONDS;
 	if (system->slice_bytes >= system->pair_bytes || system->sync >= PSD_SYNC_ALL_REDUCE)
 		return PSD_OK;
 	if (slice)

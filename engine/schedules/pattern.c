@@ -5,8 +5,7 @@
 #include <math.h>
 
 #define PSD_ADDRESS(identifier, name) &psd_##identifier,
-const struct psd_pattern *const psd_all_reduces[] = {PSD_ALL_REDUCES(PSD_ADDRESS)};
-const unsigned psd_n_all_reduces = sizeof(psd_all_reduces) / sizeof(*psd_all_reduces);
+const struct psd_pattern *const psd_all_reduces[PSD_N_ALL_REDUCES] = {PSD_ALL_REDUCES(PSD_ADDRESS)};
 
 struct psd_group psd_payload_group(const struct psd_payload *payload, const struct psd_layout *layout)
 {

@@ -113,9 +113,9 @@ extern const struct psd_pattern psd_from_root; /* the root to every worker: all 
 #define PSD_DECLARE_ALL_REDUCE(identifier, name) extern const struct psd_pattern psd_##identifier;
 PSD_ALL_REDUCES(PSD_DECLARE_ALL_REDUCE)
 
-/* In the order of the rows. */
-extern const struct psd_pattern *const psd_all_reduces[];
-extern const unsigned psd_n_all_reduces;
+#define PSD_COUNT_ALL_REDUCE(identifier, name) +1
+enum { PSD_N_ALL_REDUCES = PSD_ALL_REDUCES(PSD_COUNT_ALL_REDUCE) };
+extern const struct psd_pattern *const psd_all_reduces[PSD_N_ALL_REDUCES]; /* in the order of the rows */
 
 /* Who takes the payload's steps. */
 struct psd_group psd_payload_group(const struct psd_payload *payload, const struct psd_layout *layout);

@@ -41,10 +41,12 @@ static void write_steps_note(FILE *out, const struct psd_scenario *scenario)
 	for (unsigned s = 0; s < scenario->n_systems && scenario->workers_per_node > 1; s++) {
 		const struct psd_system *system = &scenario->systems[s];
 
-		if (system->sync < PSD_SYNC_ALL_REDUCE)
-			continue;
-		const struct psd_pattern *pattern = psd_all_reduces[system->sync - PSD_SYNC_ALL_REDUCE];
-		if (pattern->is_uneven || !pattern->alone_sec)
+		bool is_rough = system->sync == PSD_SYNC_AUTO;
+
+		for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
+			is_rough = is_rough || (system->sync == PSD_SYNC_ALL_REDUCE + p &&
+						(psd_all_reduces[p]->is_uneven || !psd_all_reduces[p]->alone_sec));
+		if (is_rough)
 			fprintf(out,
 				"note: with several workers a node '%s' is up to a half off, unless their number is "
 				"a power of two;\n      use fidelity: message\n",

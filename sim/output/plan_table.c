@@ -57,7 +57,7 @@ static void add_columns(struct psd_grid *grid, const struct psd_plan *plan, char
 	psd_grid_add_column(grid, "", "tensors", true);
 	psd_grid_add_column(grid, "size", "MB", false);
 	psd_grid_add_column(grid, "", "method", true);
-	for (unsigned m = 0; m < PSD_CANDIDATES; m++) {
+	for (unsigned m = 0; m < plan->n_candidates; m++) {
 		snprintf(uppers[m], PSD_GRID_CELL, "%s        ", plan->candidates[m]->name);
 		psd_grid_add_column(grid, uppers[m], "MB        ms ", false);
 	}
@@ -76,7 +76,7 @@ static void add_row(struct psd_grid *grid, const struct weighed *weighed, unsign
 	psd_grid_set(grid, 1, "%s", names);
 	psd_grid_set(grid, 2, "%.*f", psd_grid_decimals(mb, 3), mb);
 	psd_grid_set(grid, 3, "%s", item->method->name);
-	for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+	for (unsigned m = 0; m < plan->n_candidates; m++)
 		set_alternative(grid, 4 + m, &weighed->items[i][m], item->method == plan->candidates[m]);
 }
 
@@ -117,15 +117,22 @@ static void write_bytes_rule(FILE *out, const struct psd_plan *plan, const struc
 
 static void write_seconds_rule(FILE *out, const struct weighed *weighed, unsigned i, unsigned fastest)
 {
+	const struct psd_plan *plan = weighed->plan;
 	const struct psd_alternative *alternatives = weighed->items[i];
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	fprintf(out, "%s takes %s", weighed->plan->candidates[fastest]->name,
+	fprintf(out, "%s takes %s", plan->candidates[fastest]->name,
 		psd_units_write_seconds(alternatives[fastest].isolated_sec, sec));
-	for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+	for (unsigned m = 0; m < plan->n_candidates; m++)
 		if (m != fastest && alternatives[m].is_possible)
-			fprintf(out, ", %s %s", weighed->plan->candidates[m]->name,
+			fprintf(out, ", %s %s", plan->candidates[m]->name,
 				psd_units_write_seconds(alternatives[m].isolated_sec, sec));
+}
+
+/* All-reduces are chosen by seconds alone. */
+static bool has_bytes_rule(const struct psd_plan *plan)
+{
+	return plan->system->sync != PSD_SYNC_AUTO;
 }
 
 /* The choice by seconds takes less than that by bytes: equal times are no disagreement. */
@@ -154,7 +161,7 @@ static void write_reason(FILE *out, const struct weighed *weighed, unsigned i)
 		write_seconds_rule(out, weighed, i, fastest);
 	else
 		write_bytes_rule(out, plan, item);
-	if (do_rules_part(weighed, i, fastest)) {
+	if (has_bytes_rule(plan) && do_rules_part(weighed, i, fastest)) {
 		fprintf(out, "\n    the rule in %s would take %s: ", is_by_seconds ? "bytes" : "seconds",
 			is_by_seconds ? bytes_choice->name : plan->candidates[fastest]->name);
 		if (is_by_seconds)
@@ -203,9 +210,10 @@ static void write_reasons(FILE *out, const struct weighed *weighed)
 		psd_sync_names[sync], psd_rule_names[plan->system->rule], plan->layout.workers, plan->layout.shards,
 		plan->n_items ? plan->items[0].subject.batch : 0);
 	for (unsigned i = 0; i < plan->n_items; i++)
-		if (has_factors(&plan->items[i]))
+		if (has_factors(&plan->items[i]) || !has_bytes_rule(plan))
 			write_reason(out, weighed, i);
-	write_dense_disagreement(out, weighed);
+	if (has_bytes_rule(plan))
+		write_dense_disagreement(out, weighed);
 }
 
 static enum psd_status weigh(struct weighed *weighed, const struct psd_plan *plan, struct psd_error *err)

@@ -37,7 +37,7 @@ static void write_alternatives(struct psd_json *json, const struct psd_plan *pla
 			       const struct psd_alternative alternatives[PSD_CANDIDATES])
 {
 	psd_json_begin(json, "alternatives", '{');
-	for (unsigned m = 0; m < PSD_CANDIDATES; m++) {
+	for (unsigned m = 0; m < plan->n_candidates; m++) {
 		const struct psd_alternative *alternative = &alternatives[m];
 
 		if (!alternative->is_possible) {

@@ -191,7 +191,7 @@ Test(run, gathered_tensors_train_as_one_worker)
 }
 
 /* Workers on several nodes, and of each of them. */
-static void check_all_reduce(const struct psd_pattern *pattern, unsigned workers, unsigned workers_per_node)
+static void check_all_reduce(const char *name, unsigned workers, unsigned workers_per_node)
 {
 	struct job job = cifar10;
 	struct alone alone;
@@ -201,26 +201,27 @@ static void check_all_reduce(const struct psd_pattern *pattern, unsigned workers
 	job.train = "iterations: 6, optimiser: {momentum: 0.9, weight_decay: 0.004}";
 	alone = train_alone(&job, workers);
 	job.workers_per_node = workers_per_node;
-	snprintf(system, sizeof(system), "schedule: wait-free, sync: %s", pattern->name);
+	snprintf(system, sizeof(system), "schedule: wait-free, sync: %s", name);
 	check_together(&alone, system, workers);
 	release(&alone);
 }
 
 Test(run, every_all_reduce_trains_as_one_worker)
 {
-	for (unsigned p = 0; p < psd_n_all_reduces; p++) {
-		check_all_reduce(psd_all_reduces[p], 2, 1);
-		check_all_reduce(psd_all_reduces[p], 3, 1);
-		check_all_reduce(psd_all_reduces[p], 5, 1);
-		check_all_reduce(psd_all_reduces[p], 6, 1);
-		check_all_reduce(psd_all_reduces[p], 4, 2);
-		check_all_reduce(psd_all_reduces[p], 4, 4);
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
+		check_all_reduce(psd_all_reduces[p]->name, 2, 1);
+		check_all_reduce(psd_all_reduces[p]->name, 3, 1);
+		check_all_reduce(psd_all_reduces[p]->name, 5, 1);
+		check_all_reduce(psd_all_reduces[p]->name, 6, 1);
+		check_all_reduce(psd_all_reduces[p]->name, 4, 2);
+		check_all_reduce(psd_all_reduces[p]->name, 4, 4);
 	}
+	check_all_reduce("auto", 4, 1);
 }
 
 Test(run, every_all_reduce_repeats_bit_by_bit)
 {
-	for (unsigned p = 0; p < psd_n_all_reduces; p++) {
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
 		struct training *runs[2];
 		char system[64];
 

@@ -231,7 +231,7 @@ static void check_alone(const struct psd_plan *plan)
 
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		weigh(alternatives, plan, &plan->items[i]);
-		for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+		for (unsigned m = 0; m < plan->n_candidates; m++)
 			cr_expect_eq(alternatives[m].node_bytes, 0, "%s: %s of '%s'", plan->system->name,
 				     plan->candidates[m]->name, layer_of(plan, &plan->items[i])->name);
 	}
@@ -305,11 +305,11 @@ static void check_argmin(const struct psd_plan *plan)
 		struct psd_alternative alternatives[PSD_CANDIDATES];
 		double chosen_sec = -1.0;
 		weigh(alternatives, plan, item);
-		for (unsigned m = 0; m < PSD_CANDIDATES; m++)
+		for (unsigned m = 0; m < plan->n_candidates; m++)
 			if (plan->candidates[m] == item->method)
 				chosen_sec = alternatives[m].isolated_sec;
 		cr_assert_geq(chosen_sec, 0.0);
-		for (unsigned m = 0; m < PSD_CANDIDATES; m++) {
+		for (unsigned m = 0; m < plan->n_candidates; m++) {
 			const bool needs_factors =
 				plan->candidates[m] == &psd_method_sfb || plan->candidates[m] == &psd_method_adam;
 			cr_expect_eq(alternatives[m].is_possible, has_factors || !needs_factors);

@@ -42,7 +42,7 @@ static void for_each_program(check_fn check)
 
 	loaded_open(&loaded, cifar10_quick);
 	for (unsigned bits = 0; bits < 1u << 6; bits++)
-		for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + psd_n_all_reduces; sync++) {
+		for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES; sync++) {
 			struct psd_system system = loaded.scenario.systems[0];
 			system.sync = (enum psd_sync)sync;
 			system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;
@@ -180,7 +180,7 @@ static void check_elements(const struct psd_program *program, const char *name)
 		const struct psd_plan_item *item = &plan->items[i];
 		struct count counts[] = {{&psd_push, 0},      {&psd_pull, 0},
 					 {&psd_broadcast, 0}, {&psd_to_root, 0},
-					 {&psd_from_root, 0}, {plan->candidates[PSD_CANDIDATES - 1]->pattern, 0}};
+					 {&psd_from_root, 0}, {plan->candidates[plan->n_candidates - 1]->pattern, 0}};
 		for (uint32_t o = 0; o < program->n_ops; o++) {
 			const struct psd_op *op = &program->ops[o];
 			if (op->item == (int)i && (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE))
@@ -197,8 +197,9 @@ static void check_elements(const struct psd_program *program, const char *name)
 		cr_assert_eq(counts[3].elements, is_adam ? factors : 0, "%s: item %u", name, i);
 		cr_assert_eq(counts[4].elements, is_adam ? item->subject.elements : 0, "%s: item %u", name, i);
 		cr_assert_eq(counts[5].elements,
-			     item->method == plan->candidates[PSD_CANDIDATES - 1] && has_peers ? item->subject.elements
-											       : 0,
+			     item->method == plan->candidates[plan->n_candidates - 1] && has_peers
+				     ? item->subject.elements
+				     : 0,
 			     "%s: item %u", name, i);
 	}
 }
@@ -440,7 +441,7 @@ Test(program, prices_change_no_operation)
 	struct psd_error err;
 
 	loaded_open(&loaded, cifar10_quick);
-	for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + psd_n_all_reduces; sync++)
+	for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES; sync++)
 		for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++) {
 			const struct psd_point at = psd_scenario_point(&loaded.scenario, point);
 			struct psd_system without = loaded.scenario.systems[0], with;

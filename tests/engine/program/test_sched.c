@@ -506,7 +506,7 @@ Test(sched, every_operation_is_done_once_in_every_iteration_on_every_host)
 	cr_assert_not_null(world);
 	loaded_open(&loaded, cifar10_quick);
 	for (unsigned bits = 0; bits < 1u << 3; bits++)
-		for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + psd_n_all_reduces; sync++) {
+		for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES; sync++) {
 			struct psd_system system = loaded.scenario.systems[0];
 			system.sync = (enum psd_sync)sync;
 			system.schedule = bits & 1 ? PSD_SCHEDULE_WAIT_FREE : PSD_SCHEDULE_SEQUENTIAL;

@@ -513,7 +513,7 @@ Test(scenario, wrong_values_are_quoted)
 		     "and fat-tree");
 	expect_error(8, "  - {name: A, sync: pss}",
 		     "dir/a.yaml:8:21: 'sync' is 'pss', must be one of: ps, sfb, adam, hybrid, sacp, ring, two-level, "
-		     "halving-doubling, recursive-doubling, double-tree, torus");
+		     "halving-doubling, recursive-doubling, double-tree, torus, auto");
 	expect_error(MORE, "fidelity: packet",
 		     "dir/a.yaml:9:11: 'fidelity' is 'packet', must be one of: flow, message");
 	expect_error(MORE, "sweep: {bandwidth: [1Gbps, 10Gbps]}\npublished: a.csv",

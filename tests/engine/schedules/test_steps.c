@@ -13,7 +13,7 @@ typedef void (*check_fn)(const struct psd_payload *payload, const struct psd_lay
 /* Every all-reduce, 2 workers and more, one and several of them a node, the last node not full, sizes from none on. */
 static void for_each_case(check_fn check)
 {
-	for (unsigned p = 0; p < psd_n_all_reduces; p++)
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
 		for (unsigned workers = 2; workers <= WORKERS_MAX; workers++)
 			for (unsigned per_node = 1; per_node <= PER_NODE_MAX; per_node++)
 				for (uint64_t elements = 0; elements <= ELEMENTS_MAX; elements += 1 + elements / 5) {

@@ -113,7 +113,7 @@ static void expect_bytes_of_program(const char *emulation)
 
 	for (unsigned s = 0; s < N_SYSTEMS; s++)
 		expect_bytes_of_system(systems[s], emulation);
-	for (unsigned p = 0; p < psd_n_all_reduces; p++) {
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
 		snprintf(system, sizeof(system), "sync: %s", psd_all_reduces[p]->name);
 		expect_bytes_of_system(system, emulation);
 	}

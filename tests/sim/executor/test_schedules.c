@@ -82,7 +82,7 @@ static void compare_sizes(const char *name, unsigned workers_per_node, const cha
 
 Test(schedules, closed_forms_agree_with_messages)
 {
-	for (unsigned p = 0; p < psd_n_all_reduces; p++)
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
 		compare_sizes(psd_all_reduces[p]->name, 1, "2, 3, 5, 8, 13, 16, 24, 32, 64", 9);
 }
 
@@ -93,13 +93,79 @@ Test(schedules, closed_forms_agree_with_messages_of_several_workers_a_node)
 	static const unsigned workers_per_node[] = {2, 3, 4, 8};
 
 	for (unsigned i = 0; i < 4; i++)
-		for (unsigned p = 0; p < psd_n_all_reduces; p++)
+		for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
 			if (psd_all_reduces[p]->is_uneven)
 				continue;
 			else if (!strstr(psd_all_reduces[p]->name, "doubling"))
 				compare_sizes(psd_all_reduces[p]->name, workers_per_node[i], "1, 2, 3, 4, 8", 5);
 			else if (workers_per_node[i] != 3)
 				compare_sizes(psd_all_reduces[p]->name, workers_per_node[i], "1, 2, 4, 8", 4);
+}
+
+/* By the estimate; *method is what its one item takes. */
+static double iteration_sec(const struct scratch_file *model, const char *sync, unsigned nodes,
+			    unsigned workers_per_node, const char **method)
+{
+	static const char form[] = "title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
+				   "cluster: {nodes: %u, workers_per_node: %u, network: {bandwidth: 10Gbps, "
+				   "latency: 20us}, local: {bandwidth: 80Gbps}}\nsystems: [{name: s, sync: %s}]\n";
+	struct loaded loaded;
+	struct psd_case made;
+	char text[512];
+
+	snprintf(text, sizeof(text), form, model->path, nodes, workers_per_node, sync);
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, 0);
+	const double sec = estimated(&made).iteration_sec;
+	*method = made.plan.items[0].method->name;
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return sec;
+}
+
+static void expect_quickest(const struct scratch_file *model, unsigned nodes, unsigned workers_per_node)
+{
+	const char *chosen, *named;
+	const double auto_sec = iteration_sec(model, "auto", nodes, workers_per_node, &chosen);
+	double chosen_sec = -1.0;
+
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
+		const double sec = iteration_sec(model, psd_all_reduces[p]->name, nodes, workers_per_node, &named);
+
+		cr_expect_leq(auto_sec, sec * (1.0 + 1e-9), "%u nodes of %u: %s takes %g s, %s %g s", nodes,
+			      workers_per_node, chosen, auto_sec, named, sec);
+		chosen_sec = strcmp(chosen, named) ? chosen_sec : sec;
+	}
+	cr_expect_float_eq(auto_sec, chosen_sec, 1e-9 * chosen_sec, "%s", chosen);
+}
+
+Test(schedules, auto_takes_the_quickest_for_each_size)
+{
+	static const unsigned nodes[] = {1, 2, 3, 8, 24}, workers_per_node[] = {1, 2, 4};
+
+	for (unsigned s = 0; s < N_SIZES; s++) {
+		const struct scratch_file model = write_model(sizes[s]);
+
+		for (unsigned n = 0; n < 5; n++)
+			for (unsigned w = 0; w < 3; w++)
+				expect_quickest(&model, nodes[n], workers_per_node[w]);
+		remove(model.path);
+	}
+}
+
+/* On 32 nodes 5 messages of the whole 1 KiB take 5 (20 us + 0.8 us), and a ring's 62 take 62 x 20 us at least. Of 256
+ * MiB, which take 0.215 s, a ring sends 2 x 31/32, recursive doubling 5 x as much. */
+Test(schedules, auto_sends_small_tensors_in_few_steps_and_large_ones_in_few_bytes)
+{
+	const struct scratch_file small = write_model(sizes[0]), large = write_model(sizes[N_SIZES - 1]);
+	const char *method;
+
+	iteration_sec(&small, "auto", 32, 1, &method);
+	cr_expect_str_eq(method, "recursive-doubling");
+	iteration_sec(&large, "auto", 32, 1, &method);
+	cr_expect_str_neq(method, "recursive-doubling");
+	remove(small.path);
+	remove(large.path);
 }
 
 /* Items of several layers, several of them under way: as long as messages take, by flows and estimate too. */
