@@ -1,35 +1,67 @@
 /* From scenario to program. */
 #include "engine/program/case.h"
 
+#include <stdlib.h>
+
 #include "engine/program/outcome.h"
+
+static enum psd_status load_costs(struct psd_costs *costs, const struct psd_graph *graph,
+				  const struct psd_workload *workload, struct psd_error *err)
+{
+	if (workload->profile_path)
+		return psd_costs_from_profile(costs, graph, workload->profile_path, workload->batch_per_worker,
+					      workload->images_per_sec, err);
+	return psd_costs_from_device(costs, graph, psd_device_find(workload->device_name), workload->batch_per_worker,
+				     psd_workload_is_half(workload), workload->images_per_sec, err);
+}
+
+static enum psd_status load_all_costs(struct psd_subject_matter *matter, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = matter->scenario;
+	const struct psd_workload common = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
+	enum psd_status status = load_costs(&matter->costs, &matter->graph, &common, err);
+
+	for (unsigned s = 0; s < scenario->n_systems && !status; s++) {
+		const struct psd_workload workload = psd_scenario_workload(scenario, &scenario->systems[s]);
+
+		if (psd_system_has_workload(&scenario->systems[s]))
+			status = load_costs(&matter->own_costs[s], &matter->graph, &workload, err);
+	}
+	return status;
+}
 
 enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
 					struct psd_error *err)
 {
 	struct psd_subject_matter loaded = {.scenario = scenario};
 	enum psd_status status = psd_graph_load(&loaded.graph, scenario->graph_path, err);
-	if (status != PSD_OK)
+
+	if (status)
 		return status;
-	if (scenario->profile_path != NULL)
-		status = psd_costs_from_profile(&loaded.costs, &loaded.graph, scenario->profile_path,
-						scenario->batch_per_worker, scenario->images_per_sec, err);
+	loaded.own_costs = calloc(scenario->n_systems, sizeof(*loaded.own_costs));
+	status = loaded.own_costs ? load_all_costs(&loaded, err)
+				  : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a scenario");
+	if (status)
+		psd_subject_matter_release(&loaded);
 	else
-		status = psd_costs_from_device(&loaded.costs, &loaded.graph, psd_device_find(scenario->device_name),
-					       scenario->batch_per_worker, scenario->is_half, scenario->images_per_sec,
-					       err);
-	if (status != PSD_OK) {
-		psd_graph_release(&loaded.graph);
-		return status;
-	}
-	*matter = loaded;
-	return PSD_OK;
+		*matter = loaded;
+	return status;
 }
 
 void psd_subject_matter_release(struct psd_subject_matter *matter)
 {
+	for (unsigned s = 0; matter->own_costs && s < matter->scenario->n_systems; s++)
+		psd_costs_release(&matter->own_costs[s]);
+	free(matter->own_costs);
 	psd_costs_release(&matter->costs);
 	psd_graph_release(&matter->graph);
 	*matter = (struct psd_subject_matter){0};
+}
+
+const struct psd_costs *psd_subject_matter_costs(const struct psd_subject_matter *matter,
+						 const struct psd_system *system)
+{
+	return psd_system_has_workload(system) ? &matter->own_costs[system->number] : &matter->costs;
 }
 
 /* Without a link rate there is nothing to weigh seconds by. */
@@ -70,15 +102,16 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 			      const struct psd_system *system, struct psd_point point, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = matter->scenario;
+	const struct psd_workload workload = psd_scenario_workload(scenario, system);
 	const struct psd_plan_input input = {
 		.graph = &matter->graph,
-		.costs = &matter->costs,
+		.costs = psd_subject_matter_costs(matter, system),
 		.system = system,
 		.network = &scenario->network,
 		.layout = psd_layout_make(point.workers, point.workers_per_node, system->servers),
 		.link_bps = point.bandwidth_bps > 0 ? point.bandwidth_bps : PSD_UNLIMITED_BPS,
-		.batch = scenario->batch_per_worker,
-		.is_half = scenario->is_half,
+		.batch = workload.batch_per_worker,
+		.is_half = psd_workload_is_half(&workload),
 		.machine = scenario->machine,
 	};
 	*made = (struct psd_case){.matter = matter, .system = system, .point = point};

@@ -15,9 +15,14 @@ struct psd_subject_matter {
 	const struct psd_scenario *scenario; /* borrowed */
 	struct psd_graph graph;
 	struct psd_costs costs;
+	struct psd_costs *own_costs; /* of each system that has a workload of its own; of the others empty */
 };
 
-/* Loads the graph and the costs that the scenario names. *matter is filled on success, released by
+/* What the system's layers cost; borrowed. system: one of the scenario that was loaded. Pure, any thread. */
+const struct psd_costs *psd_subject_matter_costs(const struct psd_subject_matter *matter,
+						 const struct psd_system *system);
+
+/* Loads the graph and the costs that the scenario and its systems name. *matter is filled on success, released by
  * psd_subject_matter_release(). */
 enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
 					struct psd_error *err) PSD_MUST_CHECK;

@@ -27,6 +27,7 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 {
 	const struct psd_published_row *published =
 		basis->published ? psd_published_find(basis->published, system->name, point.workers) : NULL;
+	const struct psd_workload workload = psd_scenario_workload(basis->scenario, system);
 	struct psd_result result = {
 		.scenario = basis->scenario->title,
 		.system_name = system->name,
@@ -35,8 +36,7 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 		.point = point,
 		.bandwidth_bps = {point.bandwidth_bps > 0.0, point.bandwidth_bps},
 		.outcome = *outcome,
-		.images_per_sec =
-			psd_result_images_per_sec(&point, basis->scenario->batch_per_worker, outcome->iteration_sec),
+		.images_per_sec = psd_result_images_per_sec(&point, workload.batch_per_worker, outcome->iteration_sec),
 	};
 
 	if (baseline_images_per_sec > 0.0)

@@ -11,7 +11,7 @@
 enum { TITLE_MAX_BYTES = 200 };
 
 const char *const psd_fidelity_names[] = {"flow", "message", NULL};
-static const char *const precision_names[] = {"fp32", "mixed", NULL};
+const char *const psd_precision_names[] = {"fp32", "mixed", NULL};
 
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_scenario, member)
 #define SECTION(text, table)	.name = (text), .type = PSD_KEY_SECTION, .section = &(table)
@@ -21,7 +21,7 @@ static const struct psd_key model_keys[] = {
 	 .help = "layers: a YAML file, or a Caffe train_val.prototxt"},
 	{KEY("batch_per_worker", UNSIGNED, batch_per_worker), .is_required = true, .lowest = 1, .highest = 1e6,
 	 .uses = PSD_BY_ALL | PSD_AGREED, .help = "samples of a worker in an iteration"},
-	{KEY("precision", FLAG, is_half), .names = precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
+	{KEY("precision", FLAG, is_half), .names = psd_precision_names, .fallback = "fp32", .uses = PSD_BY_SIM,
 	 .is_refused = true, .help = "mixed: gradients travel as 16 bits, compute uses matrix units"},
 	{.name = NULL},
 };

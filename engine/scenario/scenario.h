@@ -112,6 +112,15 @@ struct psd_background {
 	double period_sec; /* 0: the next starts when the one before has ended */
 };
 
+/* What a worker computes in an iteration, and how fast. What no system says of its own is 0 or NULL. */
+struct psd_workload {
+	uint32_t batch_per_worker;
+	const char *precision;	  /* of psd_precision_names */
+	const char *profile_path; /* or NULL */
+	const char *device_name;  /* or NULL; exactly one of the two is given */
+	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
+};
+
 struct psd_system {
 	const char *name;
 	enum psd_schedule schedule;
@@ -120,12 +129,14 @@ struct psd_system {
 	enum psd_barrier barrier;
 	enum psd_priority priority;
 	enum psd_unit unit;
-	unsigned servers;     /* separate server nodes; 0: one shard on every worker node */
-	uint64_t pair_bytes;  /* largest key-value pair of the parameter server */
-	uint64_t fuse_bytes;  /* tensors are gathered into items of at least so much; 0: are not */
-	uint64_t slice_bytes; /* largest part of a tensor that moves as one operation */
-	unsigned wire;	      /* the number of an encoding: as what values travel */
-	struct psd_host host; /* the cluster's host, overlaid with the system's own */
+	unsigned servers;	 /* separate server nodes; 0: one shard on every worker node */
+	uint64_t pair_bytes;	 /* largest key-value pair of the parameter server */
+	uint64_t fuse_bytes;	 /* tensors are gathered into items of at least so much; 0: are not */
+	uint64_t slice_bytes;	 /* largest part of a tensor that moves as one operation */
+	unsigned wire;		 /* the number of an encoding: as what values travel */
+	struct psd_host host;	 /* the cluster's host, overlaid with the system's own */
+	unsigned number;	 /* among the scenario's systems */
+	struct psd_workload own; /* in place of the scenario's; psd_scenario_workload() says what holds */
 	struct psd_place at;
 };
 
@@ -208,6 +219,14 @@ enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct p
 enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, const char *name, unsigned *index,
 					 struct psd_error *err) PSD_MUST_CHECK;
 
+/* What a worker of that system computes: the scenario's, but for what the system has of its own. A system's device or
+ * profile leaves the scenario's images_per_sec out. Pure, any thread. */
+struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system);
+/* Gradients travel as fp16, compute uses fp16 units. */
+bool psd_workload_is_half(const struct psd_workload *workload);
+/* Whether the system has anything of its own in it. */
+bool psd_system_has_workload(const struct psd_system *system);
+
 /* One point of the sweep: what differs from the scenario's cluster. */
 struct psd_point {
 	unsigned nodes;		   /* worker nodes */
@@ -220,13 +239,14 @@ struct psd_point {
 unsigned psd_scenario_points(const struct psd_scenario *scenario);
 struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i);
 
-extern const char *const psd_schedule_names[]; /* "sequential", "wait-free", NULL */
-extern const char *const psd_sync_names[];     /* "ps", "sfb", "adam", "hybrid", "sacp", names of all-reduces, NULL */
-extern const char *const psd_rule_names[];     /* "bytes", "seconds", NULL */
-extern const char *const psd_barrier_names[];  /* "iteration", "layer", NULL */
-extern const char *const psd_priority_names[]; /* "generation", "forward", NULL */
-extern const char *const psd_unit_names[];     /* "layer", "tensor", NULL */
-extern const char *const psd_fidelity_names[]; /* "flow", "message", NULL */
-extern const char *const psd_topology_names[]; /* "star", "racks", "fat-tree", "platform", NULL */
+extern const char *const psd_precision_names[]; /* "fp32", "mixed", NULL */
+extern const char *const psd_schedule_names[];	/* "sequential", "wait-free", NULL */
+extern const char *const psd_sync_names[];	/* "ps", "sfb", "adam", "hybrid", "sacp", names of all-reduces, NULL */
+extern const char *const psd_rule_names[];	/* "bytes", "seconds", NULL */
+extern const char *const psd_barrier_names[];	/* "iteration", "layer", NULL */
+extern const char *const psd_priority_names[];	/* "generation", "forward", NULL */
+extern const char *const psd_unit_names[];	/* "layer", "tensor", NULL */
+extern const char *const psd_fidelity_names[];	/* "flow", "message", NULL */
+extern const char *const psd_topology_names[];	/* "star", "racks", "fat-tree", "platform", NULL */
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/encodings/encoding.h"
+#include "engine/scenario/device.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
 #include "engine/schedules/pattern.h"
@@ -24,6 +25,25 @@ const char *const psd_unit_names[] = {"layer", "tensor", NULL};
 #define OF_HYBRIDS		(BIT(HYBRID) | BIT(SACP))
 #define OF_SERVERS		(BIT(PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
 #define OF_ALL_REDUCES		(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
+
+static const struct psd_key model_keys[] = {
+	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
+	 .help = "samples of a worker in an iteration"},
+	{KEY("precision", NAME, own.precision), .names = psd_precision_names,
+	 .help = "mixed: gradients travel as 16 bits, compute uses matrix units"},
+	{.name = NULL},
+};
+static const struct psd_section model = {.tables = {model_keys}};
+
+static const struct psd_key compute_keys[] = {
+	{KEY("profile", PATH, own.profile_path), .rival = "device", .help = "seconds of each layer on one worker"},
+	{KEY("device", NAME, own.device_name), .names = psd_device_names,
+	 .help = "makers' figures stand for a profile; the scenario's `images_per_sec` is left out beside either"},
+	{KEY("images_per_sec", NUMBER, own.images_per_sec), .lowest = 0.001, .highest = 1e9,
+	 .help = "measured on one worker: scales all layers alike"},
+	{.name = NULL},
+};
+static const struct psd_section compute = {.tables = {compute_keys}};
 
 static const struct psd_key keys[] = {
 	{KEY("name", TEXT, name), .is_required = true, .help = "of its rows, for --system and `baseline`"},
@@ -55,6 +75,18 @@ static const struct psd_key keys[] = {
 	 .help = "as what values travel: fp32 is what the precision says; fp16, bf16: 2 bytes, rounded, not by adam"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "the cluster's, but for what stands here"},
+	{.name = "model",
+	 .type = PSD_KEY_SECTION,
+	 .section = &model,
+	 .uses = PSD_BY_SIM,
+	 .is_refused = true,
+	 .help = "the scenario's, but for what stands here"},
+	{.name = "compute",
+	 .type = PSD_KEY_SECTION,
+	 .section = &compute,
+	 .uses = PSD_BY_SIM,
+	 .is_refused = true,
+	 .help = "the scenario's, but for what stands here"},
 	{.name = NULL},
 };
 
@@ -64,6 +96,7 @@ static void prepare(const struct psd_schema_reader *reader, void *base, const st
 	struct psd_system *system = base;
 
 	system->host = scenario->host;
+	system->number = (unsigned)(system - scenario->systems);
 	system->at = entry->at;
 }
 
@@ -161,4 +194,42 @@ enum psd_status psd_scenario_find_system(const struct psd_scenario *scenario, co
 	}
 	return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 			     "has no system '%.80s', must be one of %s", name, names);
+}
+
+bool psd_system_has_workload(const struct psd_system *system)
+{
+	const struct psd_workload *own = &system->own;
+
+	return own->batch_per_worker || own->precision || own->profile_path || own->device_name ||
+	       own->images_per_sec > 0.0;
+}
+
+struct psd_workload psd_scenario_workload(const struct psd_scenario *scenario, const struct psd_system *system)
+{
+	const struct psd_workload *own = &system->own;
+	struct psd_workload workload = {
+		.batch_per_worker = scenario->batch_per_worker,
+		.precision = psd_precision_names[scenario->is_half],
+		.profile_path = scenario->profile_path,
+		.device_name = scenario->device_name,
+		.images_per_sec = scenario->images_per_sec,
+	};
+
+	if (own->batch_per_worker)
+		workload.batch_per_worker = own->batch_per_worker;
+	if (own->precision)
+		workload.precision = own->precision;
+	if (own->profile_path || own->device_name) {
+		workload.profile_path = own->profile_path;
+		workload.device_name = own->device_name;
+		workload.images_per_sec = 0.0;
+	}
+	if (own->images_per_sec > 0.0)
+		workload.images_per_sec = own->images_per_sec;
+	return workload;
+}
+
+bool psd_workload_is_half(const struct psd_workload *workload)
+{
+	return strcmp(workload->precision, psd_precision_names[0]) != 0;
 }

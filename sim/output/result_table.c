@@ -30,27 +30,53 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static void write_compute(FILE *out, const struct psd_report *report)
+static void add_compute(struct psd_text *sentence, const struct psd_workload *workload, const struct psd_costs *costs)
 {
-	const struct psd_scenario *scenario = report->matter->scenario;
-	const struct psd_costs *costs = &report->matter->costs;
 	static const char *const words[PSD_COSTS_SOURCES] = {
 		[PSD_COSTS_MODEL] = "from a model of the device, not measured: ",
 		[PSD_COSTS_SCALED] = "measured in part, the rest scaled: ",
 		[PSD_COSTS_MEASURED] = "measured: ",
 	};
-	struct psd_text sentence = {.bytes = NULL};
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add(&sentence, "compute   %s a batch, %.4g images/s on one worker alone; ",
-		     psd_units_write_seconds(costs->compute_sec, sec), scenario->batch_per_worker / costs->compute_sec);
-	psd_text_add(&sentence, "%s%s", words[costs->source],
-		     scenario->profile_path ? file_name(scenario->profile_path) : scenario->device_name);
-	if (scenario->images_per_sec > 0.0)
-		psd_text_add(&sentence, ", scaled to %.4g images/s", scenario->images_per_sec);
+	psd_text_add(sentence, "%s a batch, %.4g images/s on one worker alone; ",
+		     psd_units_write_seconds(costs->compute_sec, sec), workload->batch_per_worker / costs->compute_sec);
+	psd_text_add(sentence, "%s%s", words[costs->source],
+		     workload->profile_path ? file_name(workload->profile_path) : workload->device_name);
+	if (workload->images_per_sec > 0.0)
+		psd_text_add(sentence, ", scaled to %.4g images/s", workload->images_per_sec);
+}
+
+static void write_compute(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_workload workload = psd_scenario_workload(scenario, &(struct psd_system){.name = NULL});
+	struct psd_text sentence = {.bytes = NULL};
+
+	psd_text_add(&sentence, "compute   ");
+	add_compute(&sentence, &workload, &report->matter->costs);
 	if (scenario->jitter_ratio > 0.0)
 		psd_text_add(&sentence, ", jitter %.3g %%", 100.0 * scenario->jitter_ratio);
 	psd_sentence_write(out, &sentence, 10);
+}
+
+/* A line for each system whose workers compute something else. */
+static void write_own_workloads(FILE *out, const struct psd_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+
+	for (const struct psd_system *system = scenario->systems; system < scenario->systems + scenario->n_systems;
+	     system++) {
+		const struct psd_workload workload = psd_scenario_workload(scenario, system);
+		struct psd_text sentence = {.bytes = NULL};
+
+		if (!psd_system_has_workload(system))
+			continue;
+		psd_text_add(&sentence, "          %s: batch %u, %s, ", system->name, workload.batch_per_worker,
+			     workload.precision);
+		add_compute(&sentence, &workload, psd_subject_matter_costs(report->matter, system));
+		psd_sentence_write(out, &sentence, 12);
+	}
 }
 
 static void add_extent(struct psd_text *sentence, const struct psd_report *report)
@@ -156,6 +182,7 @@ enum psd_status psd_output_table(FILE *out, const struct psd_report *report, str
 	fputs("\n\n", out);
 	write_model(out, report);
 	write_compute(out, report);
+	write_own_workloads(out, report);
 	write_cluster(out, report);
 	write_executor(out, report);
 	fputc('\n', out);

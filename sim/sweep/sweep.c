@@ -199,16 +199,18 @@ static enum psd_status run_list(struct work_list *list, int *signal_number, stru
 	return status;
 }
 
-static double baseline_images_per_sec(const struct work_list *list, const struct psd_point *point)
+/* Without a baseline system each system's own: a worker that only computes. */
+static double baseline_images_per_sec(const struct work_list *list, const struct job *job)
 {
 	const struct psd_subject_matter *matter = list->sweep->matter;
-	const uint32_t batch = matter->scenario->batch_per_worker;
+	const struct psd_system *baseline = baseline_system(matter->scenario);
+	const struct psd_workload workload = psd_scenario_workload(matter->scenario, baseline ? baseline : job->system);
 	const struct psd_point one = {.nodes = 1, .workers_per_node = 1, .workers = 1};
 
-	if (!baseline_system(matter->scenario))
-		return psd_result_images_per_sec(&one, batch, matter->costs.compute_sec);
-	return psd_result_images_per_sec(&one, batch,
-					 list->outcomes[find_baseline(list, point->bandwidth_bps)].iteration_sec);
+	return psd_result_images_per_sec(
+		&one, workload.batch_per_worker,
+		baseline ? list->outcomes[find_baseline(list, job->point.bandwidth_bps)].iteration_sec
+			 : psd_subject_matter_costs(matter, job->system)->compute_sec);
 }
 
 static enum psd_status fill_report(const struct work_list *list, struct psd_report *report, struct psd_error *err)
@@ -226,7 +228,7 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 		const struct job *job = &list->jobs[i];
 
 		results[i] = psd_result_make(&basis, job->system, job->point, &list->outcomes[i],
-					     baseline_images_per_sec(list, &job->point));
+					     baseline_images_per_sec(list, job));
 		results[i].beyond = psd_result_beyond(&scenario->calibration, &job->point);
 	}
 	*report = (struct psd_report){sweep->matter, sweep->published, sweep->is_estimate,
