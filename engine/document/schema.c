@@ -101,7 +101,8 @@ static bool is_there(const void *base, const struct psd_section *section, const 
 	if (key->most_entries)
 		return *(const unsigned *)((const char *)base + key->n_entries_offset) > 0;
 	if (key->type != PSD_KEY_SECTION)
-		return !psd_value_is_absent(value, key, is_needed(base, section, key));
+		return (key->word && *(const bool *)((const char *)base + key->word_offset)) ||
+		       !psd_value_is_absent(value, key, is_needed(base, section, key));
 	if (key->has_offset && !*(const bool *)((const char *)base + key->has_offset))
 		return false;
 	return !is_empty(value, key->section);

@@ -1,9 +1,10 @@
-/* Makes the plan: cuts the graph's tensors into items and chooses each item's method by the system's rule. */
+/* Makes the plan: chooses each item's method by the system's rule, its slices and its root. */
 #include "engine/program/plan.h"
 
 #include <stdlib.h>
 
 #include "engine/program/choice.h"
+#include "engine/program/cutting.h"
 
 /* Parts of all tensors together: more are more operations than a run can hold. */
 enum { MOST_SLICES = 100000 };
@@ -21,20 +22,6 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 	return false;
 }
 
-/* Adds the next tensor. A run of several layers has no factors of its own. */
-static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
-{
-	const struct psd_tensor *tensor = &plan->graph->tensors[psd_plan_tensor(plan, item, item->n_tensors++)];
-	const bool is_one_layer = tensor->layer == plan->graph->tensors[psd_plan_tensor(plan, item, 0)].layer;
-
-	item->layer = tensor->layer;
-	item->subject.elements += tensor->elements;
-	if (tensor->rows == 0 && is_one_layer)
-		return;
-	item->subject.rows = is_one_layer ? tensor->rows : 0;
-	item->subject.columns = is_one_layer ? tensor->columns : 0;
-}
-
 /* Slices hold whole runs of pairs, one pair for each shard at least; all slices of an item are of equal size but for
  * rounding. */
 static uint64_t slices_of(const struct psd_plan *plan, const struct psd_plan_item *item)
@@ -45,42 +32,6 @@ static uint64_t slices_of(const struct psd_plan *plan, const struct psd_plan_ite
 	const uint64_t slice_bytes = plan->system->slice_bytes > row_bytes ? plan->system->slice_bytes : row_bytes;
 	const uint64_t bytes = item->subject.elements * item->subject.value_bytes;
 	return bytes == 0 ? 1 : (bytes - 1) / slice_bytes + 1;
-}
-
-/* Backward reaches the last layer first, and within a layer the weight's gradient is sent before the bias's. */
-static void list_tensors(struct psd_plan *plan)
-{
-	unsigned n = 0;
-	for (unsigned l = plan->graph->n_layers; l-- > 0;)
-		for (unsigned t = 0; t < plan->graph->layers[l].n_tensors; t++)
-			plan->tensors[n++] = plan->graph->layers[l].first_tensor + t;
-}
-
-/* Whether the next tensor travels with those of the item. A bias does with its weight whenever the weight can travel as
- * factors, since it goes with the first of them. */
-static bool is_open(const struct psd_plan *plan, const struct psd_plan_item *item, const struct psd_tensor *next)
-{
-	const struct psd_system *system = plan->system;
-
-	if (next->layer == item->layer &&
-	    (system->unit == PSD_UNIT_LAYER || (item->subject.rows > 0 && psd_choice_may_take_factors(system))))
-		return true;
-	return item->subject.elements * plan->value_bytes < system->fuse_bytes;
-}
-
-static void cut_items(struct psd_plan *plan, uint32_t batch)
-{
-	struct psd_plan_item *item = NULL;
-
-	list_tensors(plan);
-	for (unsigned t = 0; t < plan->graph->n_tensors; t++) {
-		if (!item || !is_open(plan, item, &plan->graph->tensors[plan->tensors[t]])) {
-			item = &plan->items[plan->n_items++];
-			*item = (struct psd_plan_item){.first = t,
-						       .subject = {.batch = batch, .value_bytes = plan->value_bytes}};
-		}
-		add_tensor(plan, item);
-	}
 }
 
 static unsigned fan_in_of(const struct psd_layout *layout, const struct psd_method *method)
@@ -192,8 +143,9 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors",
 				     input->graph->n_tensors);
 	}
-	cut_items(&made, input->batch);
-	status = settle_items(&made, input, err);
+	status = psd_cutting_make(&made, input->batch, err);
+	if (status == PSD_OK)
+		status = settle_items(&made, input, err);
 	if (status != PSD_OK)
 		psd_plan_release(&made);
 	else

@@ -35,6 +35,7 @@ struct psd_plan {
 	struct psd_rates
 		alone_rates; /* with a parameter server's, the widest of all: what candidates are weighed with */
 	struct psd_machine machine;
+	uint64_t fuse_bytes;		 /* tensors are gathered to so much: the system's, or what was found */
 	unsigned value_bytes;		 /* as the model's precision has it */
 	const struct psd_encoding *wire; /* as what values travel; fp32: as the precision has it */
 	unsigned *tensors;		 /* of the graph, all of them in generation order: last layer first */

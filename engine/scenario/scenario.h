@@ -132,6 +132,7 @@ struct psd_system {
 	unsigned servers;	 /* separate server nodes; 0: one shard on every worker node */
 	uint64_t pair_bytes;	 /* largest key-value pair of the parameter server */
 	uint64_t fuse_bytes;	 /* tensors are gathered into items of at least so much; 0: are not */
+	bool finds_fuse;	 /* as much as is quickest on the cluster, instead */
 	uint64_t slice_bytes;	 /* largest part of a tensor that moves as one operation */
 	unsigned wire;		 /* the number of an encoding: as what values travel */
 	struct psd_host host;	 /* the cluster's host, overlaid with the system's own */

@@ -62,8 +62,10 @@ static const struct psd_key keys[] = {
 	 .help = "which gradient goes first: in the order they are made, or the next iteration needs them"},
 	{KEY("unit", CHOICE, unit), .names = psd_unit_names, .fallback = "layer",
 	 .help = "what one exchange carries; with an all-reduce tensor if not given"},
-	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0},
-	 .help = "tensors are gathered until one exchange carries at least so much"},
+	{KEY("fuse", BYTES, fuse_bytes), .when = {"sync", OF_ALL_REDUCES, 0}, .word = "auto",
+	 .word_offset = offsetof(struct psd_system, finds_fuse),
+	 .help = "tensors are gathered until one exchange carries at least so much; auto: as much as is quickest on "
+		 "this cluster"},
 	{KEY("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES, .fallback = "0", .when = {"sync", OF_SERVERS, 0},
 	 .help = "separate server nodes; 0: a shard on every node"},
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */

@@ -243,6 +243,9 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	fputs("MB sent plus received by the busiest node an iteration, ms of the tensor alone on the cluster; * is the "
 	      "one chosen\n\n",
 	      out);
+	if (planned->system->finds_fuse)
+		fprintf(out, "fuse is auto: exchanges of %.4g MB or more, %u in all\n\n",
+			1e-6 * (double)planned->plan.fuse_bytes, planned->plan.n_items);
 	status = weigh(&weighed, &planned->plan, err);
 	if (!status)
 		status = write_grid(out, &weighed, err);

@@ -168,6 +168,45 @@ Test(schedules, auto_sends_small_tensors_in_few_steps_and_large_ones_in_few_byte
 	remove(large.path);
 }
 
+/* Iterations by the size to which tensors are gathered: bad at both ends, and what is found is near the best. */
+static double gathered_sec(const char *fuse, const char *bandwidth, unsigned nodes)
+{
+	static const char form[] =
+		"title: t\nmodel: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 32}\n"
+		"compute: {device: p100}\ncluster: {nodes: %u, network: {bandwidth: %s, latency: 50us}}\n"
+		"systems: [{name: s, sync: ring, fuse: %s}]\n";
+	struct loaded loaded;
+	struct psd_case made;
+	char text[512];
+
+	snprintf(text, sizeof(text), form, nodes, bandwidth, fuse);
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, 0);
+	const double sec = estimated(&made).iteration_sec;
+	psd_case_release(&made);
+	loaded_close(&loaded);
+	return sec;
+}
+
+Test(schedules, auto_gathers_to_nearly_the_best_size)
+{
+	static const char *const sizes_tried[] = {"1B", "64KiB", "256KiB", "1MiB", "4MiB", "16MiB", "64MiB", "1GB"};
+	static const char *const bandwidths[] = {"1Gbps", "10Gbps", "40Gbps"};
+	const double near_ratio = 0.03; /* sizes between powers of two, and what items at a time do to each other */
+
+	for (unsigned b = 0; b < 3; b++)
+		for (unsigned nodes = 2; nodes <= 32; nodes *= 4) {
+			const double auto_sec = gathered_sec("auto", bandwidths[b], nodes);
+
+			for (unsigned i = 0; i < sizeof(sizes_tried) / sizeof(*sizes_tried); i++) {
+				const double sec = gathered_sec(sizes_tried[i], bandwidths[b], nodes);
+
+				cr_expect_leq(auto_sec, sec * (1.0 + near_ratio), "%u nodes, %s: auto %g s, %s %g s",
+					      nodes, bandwidths[b], auto_sec, sizes_tried[i], sec);
+			}
+		}
+}
+
 /* Items of several layers, several of them under way: as long as messages take, by flows and estimate too. */
 Test(schedules, gathered_tensors_agree_with_messages)
 {
