@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "real/base/values.h"
+
 ssize_t psd_inflow_read_head(struct psd_inflow *inflow, int fd, enum psd_status *status, struct psd_error *err)
 {
 	const ssize_t n_read =
@@ -27,15 +29,14 @@ void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet)
 	inflow->is_held = false;
 }
 
-/* Adds whole floats, keeps the bytes of a split one for the next time. Between two pieces none is split. */
+/* Adds whole values, keeps the bytes of a split one for the next time. Between two pieces none is split. */
 static ssize_t read_and_add(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch)
 {
 	const struct iovec *piece = &inflow->inlet.pieces[inflow->at];
 	const size_t room = PSD_INFLOW_SCRATCH_BYTES - sizeof(float), left_bytes = piece->iov_len - inflow->n_carried;
 	size_t wanted = left_bytes < room ? left_bytes : room;
-	const float *added = (const float *)(const void *)scratch;
-	float *sum = piece->iov_base;
-	size_t n_bytes, n_floats;
+	const struct psd_encoding *encoding = inflow->inlet.added;
+	size_t n_bytes, n_values;
 	ssize_t n_read;
 
 	wanted = wanted < limit_bytes ? wanted : limit_bytes;
@@ -44,11 +45,11 @@ static ssize_t read_and_add(struct psd_inflow *inflow, int fd, size_t limit_byte
 		return n_read;
 	memcpy(scratch, inflow->carried, inflow->n_carried);
 	n_bytes = inflow->n_carried + (size_t)n_read;
-	n_floats = n_bytes / sizeof(float);
-	psd_pieces_add(sum, added, n_floats);
-	inflow->n_carried = (unsigned)(n_bytes % sizeof(float));
-	memcpy(inflow->carried, scratch + n_floats * sizeof(float), inflow->n_carried);
-	psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at, n_floats * sizeof(float));
+	n_values = n_bytes / encoding->value_bytes;
+	psd_values_add(encoding, piece->iov_base, scratch, n_values);
+	inflow->n_carried = (unsigned)(n_bytes % encoding->value_bytes);
+	memcpy(inflow->carried, scratch + n_values * encoding->value_bytes, inflow->n_carried);
+	psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at, n_bytes - inflow->n_carried);
 	return n_read;
 }
 
@@ -58,7 +59,7 @@ ssize_t psd_inflow_read(struct psd_inflow *inflow, int fd, size_t limit_bytes, u
 	struct msghdr message = {.msg_iov = pieces};
 	ssize_t n_read;
 
-	if (inflow->inlet.is_added)
+	if (inflow->inlet.added)
 		return read_and_add(inflow, fd, limit_bytes, scratch);
 	message.msg_iovlen = psd_pieces_cut(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at, 0,
 					    limit_bytes, pieces);

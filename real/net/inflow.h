@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "engine/encodings/encoding.h"
 #include "real/net/pieces.h"
 #include "real/net/wire.h"
 
@@ -13,7 +14,7 @@
 struct psd_inlet {
 	struct iovec pieces[PSD_PIECES_MAX]; /* together as long as the message */
 	unsigned n_pieces;
-	bool is_added; /* floats are added to what is there */
+	const struct psd_encoding *added; /* NULL: put there; else values of this encoding are added to what is there */
 };
 
 /* Fields are private to inflow.c but the first four; all zeros waits for a header. */
@@ -26,7 +27,7 @@ struct psd_inflow {
 	size_t n_head_bytes;
 	struct psd_inlet inlet; /* what has come is cut off */
 	unsigned at;
-	unsigned n_carried; /* bytes of a float that is not complete */
+	unsigned n_carried; /* bytes of a value that is not complete */
 	uint8_t carried[sizeof(float)];
 };
 

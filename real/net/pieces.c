@@ -1,7 +1,5 @@
 #include "real/net/pieces.h"
 
-enum { ADD_STEP = 16 };
-
 uint64_t psd_pieces_bytes(const struct iovec pieces[], unsigned n_pieces)
 {
 	uint64_t bytes = 0;
@@ -42,16 +40,4 @@ unsigned psd_pieces_cut(const struct iovec pieces[], unsigned n_pieces, uint64_t
 		first_byte = 0;
 	}
 	return n_cut;
-}
-
-/* In steps of a known length, which is what makes -O2 vectorise. */
-void psd_pieces_add(float *restrict sum, const float *restrict part, uint64_t n)
-{
-	const uint64_t in_steps = n - n % ADD_STEP;
-
-	for (uint64_t e = 0; e < in_steps; e += ADD_STEP)
-		for (unsigned i = 0; i < ADD_STEP; i++)
-			sum[e + i] += part[e + i];
-	for (uint64_t e = in_steps; e < n; e++)
-		sum[e] += part[e];
 }

@@ -14,7 +14,5 @@ void psd_pieces_advance(struct iovec pieces[], unsigned n_pieces, unsigned *at, 
 /* What lies from first_byte on for n_bytes: returns the number of pieces, at most n_pieces, written to `cut`. */
 unsigned psd_pieces_cut(const struct iovec pieces[], unsigned n_pieces, uint64_t first_byte, uint64_t n_bytes,
 			struct iovec cut[]);
-/* sum += part, element by element; they do not overlap. */
-void psd_pieces_add(float *restrict sum, const float *restrict part, uint64_t n);
 
 #endif

@@ -484,7 +484,7 @@ static enum psd_status ask_owner(struct psd_streams *streams, struct line *line,
 	assert(psd_pieces_bytes(whole.pieces, whole.n_pieces) == head->length_bytes);
 	share = share_on(streams, line, head->length_bytes);
 	inlet.n_pieces = psd_pieces_cut(whole.pieces, whole.n_pieces, share.first_byte, share.n_bytes, inlet.pieces);
-	inlet.is_added = whole.is_added;
+	inlet.added = whole.added;
 	psd_inflow_open(&line->in, &inlet);
 	return psd_inflow_is_complete(&line->in) ? finish_share(streams, line, err) : PSD_OK;
 }

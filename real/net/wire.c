@@ -62,9 +62,7 @@ static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
 		[PSD_WIRE_FAILED] = PSD_WIRE_FAILED_BYTES,
 	};
 
-	if (kind == PSD_WIRE_DATA)
-		return length_bytes % sizeof(float) == 0;
-	return length_bytes == small[kind];
+	return kind == PSD_WIRE_DATA || length_bytes == small[kind]; /* the program knows those of tensors */
 }
 
 enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head,

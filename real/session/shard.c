@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "real/net/pieces.h"
+#include "real/base/values.h"
 
 enum {
 	BLOCK_ELEMENTS = 4096, /* summed and applied while in the first-level cache */
@@ -13,7 +13,7 @@ static void sum_block(float *sum, const float *const parts[], unsigned n_parts, 
 {
 	memcpy(sum, parts[0] + offset, n * sizeof(*sum));
 	for (unsigned p = 1; p < n_parts; p++)
-		psd_pieces_add(sum, parts[p] + offset, n);
+		psd_values_add(&psd_encoding_fp32, sum, parts[p] + offset, n);
 }
 
 void psd_shard_reduce(const struct psd_update *update, const float *const parts[], unsigned n_parts, float *weight,

@@ -97,7 +97,8 @@ static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer,
 		return welcome;
 	inlet->n_pieces = psd_worker_pieces(worker, (struct psd_task){head->iteration, head->op}, peer, worker->self,
 					    inlet->pieces);
-	inlet->is_added = psd_buffers[op->target].extent == PSD_EXTENT_EACH_PART && worker->memory.adds_arrivals;
+	if (psd_buffers[op->target].extent == PSD_EXTENT_EACH_PART && worker->memory.adds_arrivals)
+		inlet->added = &psd_encoding_fp32;
 	psd_worker_record_begin(worker, peer, head->op);
 	return PSD_WELCOME_NOW;
 }

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "real/base/values.h"
 #include "real/session/worker_parts.h"
 
 struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step)
@@ -44,7 +45,7 @@ void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task
 		return;
 	}
 	inlet->n_pieces = find_pieces(worker, task, step, inlet->pieces);
-	inlet->is_added = step->adds && !worker->replay;
+	inlet->added = step->adds && !worker->replay ? worker->plan->wire : NULL;
 }
 
 static void send_step(struct psd_worker *worker)
@@ -83,14 +84,15 @@ static void add_staged(struct psd_worker *worker)
 	const struct psd_walk *walk = &worker->walk;
 	const unsigned peer = psd_worker_step(worker, walk->task, worker->self, walk->next_receive).from;
 	const struct psd_step came = psd_worker_step(worker, walk->task, peer, walk->next_receive);
-	const float *staged = worker->memory.staging;
+	const struct psd_encoding *wire = worker->plan->wire;
+	const char *staged = (const char *)worker->memory.staging;
 	struct iovec pieces[PSD_PIECES_MAX];
 	const unsigned n_pieces = find_pieces(worker, walk->task, &came, pieces);
 
 	assert(came.adds);
 	for (unsigned p = 0; p < n_pieces; p++) {
-		psd_pieces_add(pieces[p].iov_base, staged, pieces[p].iov_len / sizeof(float));
-		staged += pieces[p].iov_len / sizeof(float);
+		psd_values_add(wire, pieces[p].iov_base, staged, pieces[p].iov_len / wire->value_bytes);
+		staged += pieces[p].iov_len;
 	}
 }
 

@@ -19,7 +19,8 @@ struct side {
 	struct psd_streams *streams;
 	int wake_fd;
 	float *memory; /* where messages go */
-	bool is_added, is_later;
+	const struct psd_encoding *added;
+	bool is_later;
 	unsigned n_asked, n_arrived, n_left, n_lost;
 	double arrived_sec; /* the last */
 	struct psd_wire_head head;
@@ -36,7 +37,7 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 		return PSD_WELCOME_LATER;
 	inlet->pieces[0] = (struct iovec){side->memory, head->length_bytes};
 	inlet->n_pieces = 1;
-	inlet->is_added = side->is_added;
+	inlet->added = side->added;
 	return PSD_WELCOME_NOW;
 }
 
@@ -216,12 +217,37 @@ Test(streams, what_is_reduced_is_added)
 
 	open_pair(&pair, as_they_are);
 	memcpy(pair.to.memory, numbers, LARGE_FLOATS * sizeof(*numbers));
-	pair.to.is_added = true;
+	pair.to.added = &psd_encoding_fp32;
 	send_floats(&pair, numbers, LARGE_FLOATS);
 	carry(&pair, LINES);
 	check_memory(&pair, numbers, LARGE_FLOATS, 2.0f);
 	close_pair(&pair);
 	free(numbers);
+}
+
+/* An odd number of values of 2 bytes, in three shares; no sum of these is rounded. */
+Test(streams, encoded_values_are_added_as_such)
+{
+	enum { N = 2 * LARGE_FLOATS - 1 };
+	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = 2 * (uint64_t)N};
+	uint16_t *parts = calloc(N, sizeof(*parts)), *sums;
+	struct iovec piece = {parts, 2 * (size_t)N};
+	struct pair pair;
+
+	cr_assert(parts);
+	open_pair(&pair, as_they_are);
+	sums = (uint16_t *)(void *)pair.to.memory;
+	for (unsigned i = 0; i < N; i++) {
+		parts[i] = psd_encoding_fp16.encode((float)(i % 100));
+		sums[i] = psd_encoding_fp16.encode((float)(i % 7));
+	}
+	pair.to.added = &psd_encoding_fp16;
+	psd_streams_send(pair.from.streams, 0, &head, &piece, 1);
+	carry(&pair, LINES);
+	for (unsigned i = 0; i < N; i++)
+		cr_assert_eq(sums[i], psd_encoding_fp16.encode((float)(i % 100 + i % 7)), "%u", i);
+	close_pair(&pair);
+	free(parts);
 }
 
 Test(streams, what_comes_too_early_waits_outside)
