@@ -7,7 +7,7 @@
 
 const char *const psd_data_kind_names[] = {"synthetic", "cifar10", "idx", "packed", NULL};
 const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", NULL};
-static const char *const optimiser_names[] = {"sgd", NULL};
+static const char *const optimiser_names[] = {"sgd", "lars", NULL};
 
 #define KEY(of, text, kind, member)   .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct of, member)
 #define DATA(text, kind, member)      KEY(psd_data_source, text, kind, member)
@@ -41,7 +41,11 @@ static const struct psd_section data = {.tables = {data_keys}};
 
 static const struct psd_key optimiser_keys[] = {
 	{OPTIMISER("kind", CHOICE, kind), .names = optimiser_names, .fallback = "sgd",
-	 .help = "stochastic gradient descent"},
+	 .help = "sgd: stochastic gradient descent; lars: each tensor's rate times trust norm(weight) / "
+		 "(norm(gradient) "
+		 "+ weight_decay norm(weight))"},
+	{OPTIMISER("trust", NUMBER, trust_ratio), .lowest = 1e-9, .highest = 1, .fallback = "0.001",
+	 .when = {"kind", 1u << PSD_OPTIMISER_LARS, 0}, .help = "see `kind`"},
 	{OPTIMISER("momentum", NUMBER, momentum), .highest = 0.9999, .fallback = "0", .help = "of the last update"},
 	{OPTIMISER("nesterov", FLAG, is_nesterov), .fallback = "false", .help = "looks ahead; with `momentum`"},
 	{OPTIMISER("weight_decay", NUMBER, weight_decay), .highest = 1, .fallback = "0",
@@ -85,7 +89,11 @@ static const struct psd_key rate_keys[] = {
 	{RATE_OF("max_iterations", COUNT, max_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
 	 .when = {"policy", OF_RATE(POLY), 0}, .help = "where poly is 0; else at the end of the job"},
 	{RATE_OF("warmup_iterations", COUNT, warmup_iterations), .lowest = 1, .highest = PSD_MAX_ITERATIONS,
-	 .help = "over which the rate rises from its first part to all of it"},
+	 .help = "over which the rate rises in equal steps from warmup_start to all of it"},
+	{RATE_OF("warmup_start", RATIO, warmup_start_ratio), .highest = 1,
+	 .help = "of the rate, what warm-up rises from; 0 if not given"},
+	{RATE_OF("for_batch", COUNT, for_batch), .lowest = 1, .highest = 1e9,
+	 .help = "samples of all workers that the rate is for: with more of them it is larger by as much"},
 	{.name = NULL},
 };
 

@@ -44,8 +44,11 @@ struct psd_data_source {
 	bool is_mirrored;   /* packed: every other training sample is seen from behind */
 };
 
+enum psd_optimiser_kind { PSD_OPTIMISER_SGD, PSD_OPTIMISER_LARS };
+
 struct psd_optimiser { /* stochastic gradient descent; all zero: without momentum and decay */
-	unsigned kind; /* there is one so far */
+	enum psd_optimiser_kind kind;
+	double trust_ratio; /* lars: how far a tensor moves at a rate of 1, of its own norm */
 	double momentum;
 	double weight_decay; /* of every tensor, biases too */
 	bool is_nesterov;
@@ -59,9 +62,11 @@ struct psd_learning_rate {
 	uint64_t step_iterations;	       /* step */
 	uint64_t steps_at[PSD_MAX_RATE_STEPS]; /* multistep: iterations, rising */
 	unsigned n_steps;
-	uint64_t max_iterations;    /* poly */
-	uint64_t warmup_iterations; /* the first of these run at 1 / warmup_iterations of the policy's rate, the last at
-				       all of it */
+	uint64_t max_iterations; /* poly */
+	uint64_t for_batch;	 /* samples of an iteration that the rate is for, it grows with them; 0: of any */
+	uint64_t
+		warmup_iterations; /* over which the rate rises in equal steps to the policy's, with the last of them */
+	double warmup_start_ratio; /* of it, from where */
 };
 
 struct psd_train {

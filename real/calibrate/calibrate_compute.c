@@ -338,7 +338,7 @@ static void give_arrays(struct arrays *arrays)
 /* Seconds of a reduction, then of an update; of processors, which others on the machine disturb less. */
 static void time_arrays(const struct board *board, const struct arrays *arrays, double values[])
 {
-	const struct psd_update update = psd_solver_update(&board->calibration->options->matter->scenario->train, 0);
+	const struct psd_update update = psd_solver_update(&board->calibration->options->matter->scenario->train, 1, 0);
 	double start_sec = psd_machine_own_sec();
 
 	psd_shard_reduce(&update, arrays->parts, parts_of(board->calibration), arrays->weight, arrays->history,

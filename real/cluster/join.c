@@ -27,6 +27,8 @@ enum psd_status psd_join(const struct psd_launch_options *options, const struct 
 	unsigned n_beside, nth;
 
 	if (!status)
+		status = psd_worker_check_optimiser(options->made, err);
+	if (!status)
 		status = psd_terms_add(&terms, options->made, options->train, options->n_iterations, err);
 	if (!status) {
 		worker.terms = terms.bytes;

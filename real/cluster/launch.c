@@ -476,6 +476,8 @@ enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_
 	enum psd_status status = psd_worker_check(options->made->matter->scenario, err);
 
 	if (!status)
+		status = psd_worker_check_optimiser(options->made, err);
+	if (!status)
 		status = allocate(&launch, err);
 	if (!status && options->ground == PSD_GROUND_EMULATED)
 		status = open_cluster(options->made, options->replay, &launch.emulation, err);

@@ -43,16 +43,21 @@ double psd_solver_rate(const struct psd_learning_rate *rate, uint64_t iteration)
 
 	if (iteration >= rate->warmup_iterations)
 		return full;
-	return full * ((double)(iteration + 1) / (double)rate->warmup_iterations);
+	return full * (rate->warmup_start_ratio +
+		       (1.0 - rate->warmup_start_ratio) * ((double)(iteration + 1) / (double)rate->warmup_iterations));
 }
 
-struct psd_update psd_solver_update(const struct psd_train *train, uint64_t iteration)
+struct psd_update psd_solver_update(const struct psd_train *train, uint64_t global_batch, uint64_t iteration)
 {
+	const uint64_t for_batch = train->rate.for_batch ? train->rate.for_batch : global_batch;
+	const double batch_ratio = (double)global_batch / (double)for_batch;
+
 	return (struct psd_update){
-		.rate = (float)psd_solver_rate(&train->rate, iteration),
+		.rate = (float)(psd_solver_rate(&train->rate, iteration) * batch_ratio),
 		.momentum = (float)train->optimiser.momentum,
 		.weight_decay = (float)train->optimiser.weight_decay,
 		.is_nesterov = train->optimiser.is_nesterov,
+		.trust_ratio = train->optimiser.kind == PSD_OPTIMISER_LARS ? train->optimiser.trust_ratio : 0.0,
 	};
 }
 
@@ -60,6 +65,35 @@ struct psd_update psd_solver_update_of(struct psd_update update, const struct ps
 {
 	update.rate *= tensor->rate_ratio;
 	update.weight_decay *= tensor->decay_ratio;
+	return update;
+}
+
+/* In so many sums side by side, whatever the machine: one after the other would wait for each addition. */
+static double norm_of(const float *values, uint64_t elements)
+{
+	double squares[BLOCK] = {0.0}, sum = 0.0;
+	uint64_t e = 0;
+
+	for (; e + BLOCK <= elements; e += BLOCK)
+		for (unsigned i = 0; i < BLOCK; i++)
+			squares[i] += (double)values[e + i] * (double)values[e + i];
+	for (unsigned i = 0; e + i < elements; i++)
+		squares[i] += (double)values[e + i] * (double)values[e + i];
+	for (unsigned i = 0; i < BLOCK; i++)
+		sum += squares[i];
+	return sqrt(sum);
+}
+
+struct psd_update psd_solver_update_by_norms(struct psd_update update, const float *weight, const float *gradient,
+					     uint64_t elements)
+{
+	if (update.trust_ratio <= 0.0)
+		return update;
+	const double weight_norm = norm_of(weight, elements), gradient_norm = norm_of(gradient, elements);
+
+	if (weight_norm > 0.0 && gradient_norm > 0.0)
+		update.rate *= (float)(update.trust_ratio * weight_norm /
+				       (gradient_norm + (double)update.weight_decay * weight_norm));
 	return update;
 }
 

@@ -41,6 +41,21 @@ enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd
 	return psd_scenario_check_heeded(scenario, scenario->has_replay ? PSD_BY_REPLAY : PSD_BY_RUN, err);
 }
 
+enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct psd_error *err)
+{
+	const struct psd_scenario *scenario = made->matter->scenario;
+
+	if (scenario->has_replay || scenario->train.optimiser.kind != PSD_OPTIMISER_LARS)
+		return PSD_OK;
+	for (unsigned i = 0; i < made->plan.n_items; i++)
+		if (made->plan.items[i].method->keeps[PSD_BUFFER_PART_HISTORY])
+			return psd_error_set(err, PSD_EINVAL, made->system->at,
+					     "system '%s' updates parts of tensors at servers, optimiser 'lars' needs "
+					     "whole ones, as an all-reduce has them",
+					     made->system->name);
+	return PSD_OK;
+}
+
 /* ---- opening ---- */
 
 static enum psd_status out_of_memory(struct psd_error *err)

@@ -87,6 +87,8 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 
 /* PSD_EINVAL when the real executor cannot honour what the scenario asks for, saying which executor can. */
 enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_EINVAL with the system's place: the optimiser needs whole tensors, and servers update parts of them. */
+enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct psd_error *err) PSD_MUST_CHECK;
 
 /* The data of a training job, as the network takes it. */
 struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train);

@@ -229,14 +229,17 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
-	const struct psd_update update = psd_solver_update(worker->options->train, task.iteration);
+	const struct psd_update update =
+		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
 	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration);
 	float *history = psd_memory_buffer(&worker->memory, PSD_BUFFER_HISTORY, i, task.iteration);
 
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 		const uint64_t elements = worker->graph->tensors[t].elements;
-		const struct psd_update own = psd_solver_update_of(update, &worker->graph->tensors[t]);
+		const struct psd_update own =
+			psd_solver_update_by_norms(psd_solver_update_of(update, &worker->graph->tensors[t]),
+						   worker->memory.parameters[t], gradients[t], elements);
 
 		psd_solver_apply(&own, worker->memory.parameters[t], gradients[t], history, elements);
 		history += elements;
@@ -286,7 +289,8 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, const fl
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const unsigned item = (unsigned)op->item;
 	const struct psd_range part = psd_memory_own_part(&worker->memory, item, op->slice);
-	const struct psd_update update = psd_solver_update(worker->options->train, task.iteration);
+	const struct psd_update update =
+		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
 	float *history = psd_memory_part_history(&worker->memory, item, op->slice);
 	struct iovec weights[PSD_PIECES_MAX], own[PSD_PIECES_MAX];
 	const unsigned n_pieces = psd_memory_pieces(&worker->memory, worker->memory.parameters, item, part, weights);

@@ -96,7 +96,7 @@ struct alone {
 
 static struct alone train_alone(const struct job *job, uint64_t seed)
 {
-	static const char system[] = "schedule: sequential, sync: ps";
+	static const char system[] = "schedule: sequential, sync: ring";
 	struct alone alone = {job, seed, start(job, system, 1, seed, 1e-9), NULL}; /* a rate that moves nothing */
 
 	alone.begun->options.n_iterations = 1;
@@ -217,6 +217,40 @@ Test(run, every_all_reduce_trains_as_one_worker)
 		check_all_reduce(psd_all_reduces[p]->name, 4, 4);
 	}
 	check_all_reduce("auto", 4, 1);
+}
+
+/* Norms are those of the sum, whoever made its parts; tensors that travel together have each its own. */
+Test(run, lars_trains_as_one_worker)
+{
+	static const char *const systems[] = {"sync: ring", "sync: recursive-doubling, fuse: 1MB"};
+	struct job job = cifar10;
+	struct alone alone;
+
+	job.train = "iterations: 10, optimiser: {kind: lars, trust: 0.01, momentum: 0.9, weight_decay: 0.004}";
+	job.base = 0.1;
+	alone = train_alone(&job, 1);
+	for (unsigned s = 0; s < 2; s++)
+		for (unsigned workers = 1; workers <= 4; workers *= 2)
+			check_together(&alone, systems[s], workers);
+	release(&alone);
+}
+
+static void check_refused(const char *system)
+{
+	struct training *training = training_make("cifar10-quick.yaml", system, 2, 1, 4, 1,
+						  "iterations: 2, optimiser: {kind: lars}, learning_rate: {base: 0.1}");
+
+	training_run(training);
+	cr_expect_eq(training->status, PSD_EINVAL, "%s", system);
+	cr_expect(strstr(training->err.text, ":6:5: system 's' updates parts of tensors at servers"), "%s",
+		  training->err.text);
+	training_free(training);
+}
+
+Test(run, lars_needs_whole_tensors)
+{
+	check_refused("sync: ps");
+	check_refused("sync: sfb"); /* convolutions go to servers */
 }
 
 Test(run, every_all_reduce_repeats_bit_by_bit)

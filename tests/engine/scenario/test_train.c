@@ -80,6 +80,9 @@ Test(train, the_shortest_job_gets_the_documented_defaults)
 	cr_expect_eq(train->optimiser.momentum, 0);
 	cr_expect_eq(train->optimiser.weight_decay, 0);
 	cr_expect_not(train->optimiser.is_nesterov);
+	cr_expect_eq(train->optimiser.kind, PSD_OPTIMISER_SGD);
+	cr_expect_eq(train->rate.warmup_start_ratio, 0);
+	cr_expect_eq(train->rate.for_batch, 0);
 	cr_expect_eq(train->rate.policy, PSD_RATE_FIXED);
 	cr_expect_eq(train->rate.base, 0.01);
 	cr_expect_eq(train->rate.warmup_iterations, 0);
@@ -94,16 +97,16 @@ Test(train, the_shortest_job_gets_the_documented_defaults)
 
 Test(train, every_key_arrives_in_its_place)
 {
-	struct psd_scenario scenario =
-		read_train("  data: {kind: packed, path: /data/train.psdpack, test: val.psdpack, mirror: false}\n"
-			   "  epochs: 90\n"
-			   "  optimiser: {kind: sgd, momentum: 0.9, nesterov: true, weight_decay: 5e-4}\n"
-			   "  learning_rate: {policy: multistep, base: 0.1, gamma: 0.2, steps: [100, 250, 251], "
-			   "warmup_iterations: 5}\n"
-			   "  test_every: 0\n"
-			   "  threads: 2\n"
-			   "  deterministic: false\n"
-			   "seed: 7");
+	struct psd_scenario scenario = read_train(
+		"  data: {kind: packed, path: /data/train.psdpack, test: val.psdpack, mirror: false}\n"
+		"  epochs: 90\n"
+		"  optimiser: {kind: lars, trust: 0.002, momentum: 0.9, nesterov: true, weight_decay: 5e-4}\n"
+		"  learning_rate: {policy: multistep, base: 0.1, gamma: 0.2, steps: [100, 250, 251], "
+		"warmup_iterations: 5, warmup_start: 0.25, for_batch: 256}\n"
+		"  test_every: 0\n"
+		"  threads: 2\n"
+		"  deterministic: false\n"
+		"seed: 7");
 	const struct psd_train *train = &scenario.train;
 
 	cr_expect_eq(train->iterations, 0);
@@ -121,6 +124,10 @@ Test(train, every_key_arrives_in_its_place)
 	cr_expect_eq(train->rate.steps_at[0], 100);
 	cr_expect_eq(train->rate.steps_at[2], 251);
 	cr_expect_eq(train->rate.warmup_iterations, 5);
+	cr_expect_eq(train->rate.warmup_start_ratio, 0.25);
+	cr_expect_eq(train->rate.for_batch, 256);
+	cr_expect_eq(train->optimiser.kind, PSD_OPTIMISER_LARS);
+	cr_expect_eq(train->optimiser.trust_ratio, 0.002);
 	cr_expect_eq(train->test_every_epochs, 0);
 	cr_expect_eq(train->threads, 2);
 	cr_expect_not(train->is_deterministic);
@@ -276,7 +283,7 @@ Test(train, values_are_checked)
 	refuses("  epochs: 1\n  learning_rate: {policy: sigmoid, base: 1}",
 		"dir/a.yaml:11:27: 'policy' is 'sigmoid', must be one of: fixed, step, multistep, inv, exp, poly");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {kind: adam}",
-		"dir/a.yaml:12:21: 'kind' is 'adam', must be one of: sgd");
+		"dir/a.yaml:12:21: 'kind' is 'adam', must be one of: sgd, lars");
 	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  optimiser: {momentum: 1}",
 		"dir/a.yaml:12:25: 'momentum' is '1', must be a number from 0 to 0.9999");
 	refuses("  epochs: 1\n  learning_rate: {policy: multistep, base: 1, gamma: 2, steps: {a: 4}}",

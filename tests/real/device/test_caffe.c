@@ -61,7 +61,7 @@ static double train(struct net *net, const struct psd_train *job, bool is_tested
 	for (unsigned t = 0; t < net->graph->n_tensors; t++)
 		cr_assert(histories[t] = calloc(net->graph->tensors[t].elements, sizeof(float)));
 	for (uint64_t i = 0; i < ITERATIONS; i++) {
-		const struct psd_update update = psd_solver_update(job, i);
+		const struct psd_update update = psd_solver_update(job, 1, i);
 
 		net->batch.iteration = i;
 		(void)net_run(net);

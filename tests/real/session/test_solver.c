@@ -110,6 +110,18 @@ Test(solver, warm_up_rises_in_equal_steps_to_the_policys_rate)
 	expect_rate(&exp, 2, 0.25);
 }
 
+/* From a half of 0.4: 0.2 + (i + 1) / 4 of the other 0.2. */
+Test(solver, warm_up_may_start_at_a_share)
+{
+	const struct psd_learning_rate rate = {
+		.policy = PSD_RATE_FIXED, .base = 0.4, .warmup_iterations = 4, .warmup_start_ratio = 0.5};
+
+	expect_rate(&rate, 0, 0.25);
+	expect_rate(&rate, 1, 0.3);
+	expect_rate(&rate, 3, 0.4);
+	expect_rate(&rate, 4, 0.4);
+}
+
 /* ---- updates ---- */
 
 Test(solver, an_update_takes_its_numbers_from_the_job)
@@ -118,12 +130,47 @@ Test(solver, an_update_takes_its_numbers_from_the_job)
 		.rate = {.policy = PSD_RATE_STEP, .base = 1, .gamma = 0.5, .step_iterations = 10},
 		.optimiser = {.momentum = 0.75, .weight_decay = 0.125, .is_nesterov = true},
 	};
-	const struct psd_update update = psd_solver_update(&train, 10);
+	const struct psd_update update = psd_solver_update(&train, 32, 10);
 
 	cr_expect_eq(update.rate, 0.5f);
 	cr_expect_eq(update.momentum, 0.75f);
 	cr_expect_eq(update.weight_decay, 0.125f);
 	cr_expect(update.is_nesterov);
+}
+
+Test(solver, a_rate_for_a_batch_grows_with_it)
+{
+	const struct psd_train train = {.rate = {.policy = PSD_RATE_FIXED, .base = 0.5, .for_batch = 256}};
+
+	cr_expect_eq(psd_solver_update(&train, 256, 0).rate, 0.5f);
+	cr_expect_eq(psd_solver_update(&train, 1024, 0).rate, 2.0f);
+	cr_expect_eq(psd_solver_update(&train, 64, 0).rate, 0.125f);
+}
+
+/* norm(w) = norm(3, 4, 0...) = 5 and norm(g) = norm(6, 0, 8, 0...) = 10, values far apart: 0.5 trust * 5 / (10 + 0.5 *
+ * 5) = 0.2 */
+Test(solver, lars_goes_by_the_norms_of_a_tensor)
+{
+	const struct psd_train train = {
+		.rate = {.policy = PSD_RATE_FIXED, .base = 2},
+		.optimiser = {.kind = PSD_OPTIMISER_LARS, .trust_ratio = 0.5, .weight_decay = 0.5}};
+	const struct psd_update update = psd_solver_update(&train, 1, 0);
+	float weight[37] = {[0] = 3, [36] = -4}, gradient[37] = {[15] = 6, [33] = -8};
+	const float zeros[37] = {0};
+
+	cr_expect_float_eq(psd_solver_update_by_norms(update, weight, gradient, 37).rate, 2 * 0.2, 1e-6);
+	/* without the last weight: 0.5 * 3 / (10 + 0.5 * 3) */
+	cr_expect_float_eq(psd_solver_update_by_norms(update, weight, gradient, 36).rate, 2 * 1.5 / 11.5, 1e-6);
+	cr_expect_eq(psd_solver_update_by_norms(update, zeros, gradient, 37).rate, 2.0f);
+	cr_expect_eq(psd_solver_update_by_norms(update, weight, zeros, 37).rate, 2.0f);
+}
+
+Test(solver, without_lars_norms_count_nothing)
+{
+	const struct psd_train train = {.rate = {.policy = PSD_RATE_FIXED, .base = 2}, .optimiser = {.trust_ratio = 1}};
+	const float weight[] = {3}, gradient[] = {6};
+
+	cr_expect_eq(psd_solver_update_by_norms(psd_solver_update(&train, 1, 0), weight, gradient, 1).rate, 2.0f);
 }
 
 /* Numbers with few binary digits, so that every step is exact and equality is the right comparison. */

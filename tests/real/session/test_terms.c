@@ -49,6 +49,7 @@ static const struct special {
 	 NULL},
 	{"train.data.kind", {NULL, NULL}, {"kind: synthetic", "kind: idx, path: p"}, NULL},
 	{"train.data.mirror", {"kind: synthetic", "kind: packed, path: p"}, {NULL, NULL}, NULL},
+	{"train.optimiser.trust", {"{momentum", "{kind: lars, momentum"}, {NULL, NULL}, NULL},
 	{"train.epochs", {"iterations: 4", "epochs: 4"}, {NULL, NULL}, NULL},
 	{"train.learning_rate.policy", {NULL, NULL}, {"base:", "policy: exp, gamma: 0.5, base:"}, NULL},
 	{"train.learning_rate.gamma", {"base:", "policy: exp, gamma: 0.25, base:"}, {NULL, NULL}, NULL},
