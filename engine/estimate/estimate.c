@@ -8,6 +8,7 @@
 
 #include "engine/estimate/fluid.h"
 #include "engine/estimate/pool.h"
+#include "engine/estimate/yielding.h"
 #include "engine/program/cookie.h"
 #include "engine/program/interpreter.h"
 
@@ -65,9 +66,10 @@ struct estimate {
 	struct collective *collectives; /* per class: under way, of which it is the first */
 	struct psd_pool *pools;		/* NULL unless machines are given */
 	unsigned n_pools;
-	bool *is_root;		  /* per host: a class of its own */
-	unsigned *n_flows_left;	  /* per class, of its send */
-	struct psd_task *sending; /* per class */
+	struct psd_yielding *yieldings; /* per class its device; NULL: all-reduces take nothing of it */
+	bool *is_root;			/* per host: a class of its own */
+	unsigned *n_flows_left;		/* per class, of its send */
+	struct psd_task *sending;	/* per class */
 	double now_sec;
 	uint64_t n_events, most_events;
 	bool is_out_of_memory;
@@ -333,6 +335,47 @@ static struct psd_socket_work socket_work(const struct estimate *estimate, doubl
 	return psd_cost_socket_work(&plan->machine, &plan->rates, bytes, n_messages, is_near);
 }
 
+/* ---- devices beside all-reduces ---- */
+
+static enum psd_status make_yieldings(struct estimate *estimate, struct psd_error *err)
+{
+	const double share_ratio = estimate->program->plan->system->host.overlap_ratio;
+
+	if (share_ratio == 0.0)
+		return PSD_OK;
+	estimate->yieldings = calloc(estimate->n_classes, sizeof(*estimate->yieldings));
+	if (!estimate->yieldings)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for an estimate");
+	for (unsigned c = 0; c < estimate->n_classes; c++)
+		psd_yielding_init(&estimate->yieldings[c], share_ratio);
+	return PSD_OK;
+}
+
+static void set_alarm(struct estimate *estimate, unsigned class)
+{
+	const double sec = psd_yielding_alarm(&estimate->yieldings[class], estimate->now_sec);
+
+	if (isfinite(sec))
+		push_event(estimate, estimate->now_sec + sec, psd_cookie(EVENT_FINISHED, class, PSD_RESOURCE_DEVICE));
+}
+
+static void begin_yielding(struct estimate *estimate, unsigned class, double sec)
+{
+	psd_interpreter_worked(&estimate->interpreter, class, sec);
+	psd_yielding_begin(&estimate->yieldings[class], estimate->now_sec, sec);
+	set_alarm(estimate, class);
+}
+
+static bool work_ends(struct estimate *estimate, unsigned class, enum psd_resource resource)
+{
+	if (resource != PSD_RESOURCE_DEVICE || !estimate->yieldings)
+		return true;
+	if (psd_yielding_ends(&estimate->yieldings[class], estimate->now_sec))
+		return true;
+	set_alarm(estimate, class);
+	return false;
+}
+
 /* ---- seam ---- */
 
 static double estimate_now(void *context)
@@ -351,6 +394,8 @@ static void estimate_work(void *context, unsigned host, enum psd_resource resour
 		psd_interpreter_worked(&estimate->interpreter, host, sec);
 	if (cores > 0.0)
 		process(estimate, host, sec * cores, cores, cookie);
+	else if (resource == PSD_RESOURCE_DEVICE && estimate->yieldings)
+		begin_yielding(estimate, host, sec);
 	else
 		push_event(estimate, estimate->now_sec + sec, cookie);
 }
@@ -489,6 +534,16 @@ static bool carries(const struct estimate *estimate, unsigned class, const struc
 	return psd_op_runs_on(op, &estimate->program->plan->layout, estimate->classes[class].representative);
 }
 
+static void set_beside(struct estimate *estimate, const struct psd_op *op, bool is_beside)
+{
+	for (unsigned c = 0; estimate->yieldings && c < estimate->n_classes; c++) {
+		if (!carries(estimate, c, op))
+			continue;
+		psd_yielding_set_beside(&estimate->yieldings[c], estimate->now_sec, is_beside);
+		set_alarm(estimate, c);
+	}
+}
+
 /* What the members of a class do one way, on the mean of those who share cores, else the most of one. */
 static struct psd_socket_work class_work(struct estimate *estimate, const struct psd_payload *payload, unsigned class)
 {
@@ -536,6 +591,7 @@ static void estimate_collective(void *context, struct psd_task task)
 		estimate->n_events += UINT64_C(8) * psd_payload_group(&op->payload, layout_of(estimate)).n *
 				      psd_payload_steps(&op->payload, layout_of(estimate));
 
+	set_beside(estimate, op, true);
 	push_event(estimate, estimate->now_sec + sec, part);
 	estimate->collectives[first] = (struct collective){task, 1};
 	for (unsigned c = first; c < estimate->n_classes && estimate->pools; c++) {
@@ -561,6 +617,12 @@ static void end_collective_part(struct estimate *estimate, unsigned first)
 		push_event(estimate, estimate->now_sec + delay_sec, psd_cookie_of_task(EVENT_COLLECTIVE, 0, task));
 }
 
+static void end_collective(struct estimate *estimate, struct psd_task task)
+{
+	set_beside(estimate, &estimate->program->ops[task.op], false);
+	psd_interpreter_collective_finished(&estimate->interpreter, task);
+}
+
 static void apply(struct estimate *estimate, uint64_t cookie)
 {
 	struct psd_interpreter *interpreter = &estimate->interpreter;
@@ -569,12 +631,13 @@ static void apply(struct estimate *estimate, uint64_t cookie)
 	estimate->n_events++;
 	switch ((enum event)psd_cookie_kind(cookie)) {
 	case EVENT_FINISHED:
-		psd_interpreter_finished(interpreter, class, (enum psd_resource)psd_cookie_rest(cookie));
+		if (work_ends(estimate, class, (enum psd_resource)psd_cookie_rest(cookie)))
+			psd_interpreter_finished(interpreter, class, (enum psd_resource)psd_cookie_rest(cookie));
 		break;
 	case EVENT_ARRIVED: psd_interpreter_arrived(interpreter, class, psd_cookie_task(cookie)); break;
 	case EVENT_MESSAGE_PART: end_part(estimate, psd_cookie_rest(cookie)); break;
 	case EVENT_COLLECTIVE_PART: end_collective_part(estimate, class); break;
-	case EVENT_COLLECTIVE: psd_interpreter_collective_finished(interpreter, psd_cookie_task(cookie)); break;
+	case EVENT_COLLECTIVE: end_collective(estimate, psd_cookie_task(cookie)); break;
 	}
 }
 
@@ -661,6 +724,8 @@ enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_l
 	enum psd_status status = make_classes(&estimate, err);
 	if (status == PSD_OK)
 		status = make_pools(&estimate, err);
+	if (status == PSD_OK)
+		status = make_yieldings(&estimate, err);
 	if (status != PSD_OK)
 		goto out;
 	duties = calloc(estimate.n_classes, sizeof(*duties));
@@ -709,6 +774,7 @@ out:
 	for (unsigned p = 0; p < estimate.n_pools; p++)
 		psd_pool_release(&estimate.pools[p]);
 	free(estimate.pools);
+	free(estimate.yieldings);
 	free(estimate.is_root);
 	free(estimate.classes);
 	return status;

@@ -10,8 +10,8 @@
 struct psd_parts {
 	double compute_sec;    /* the device does forward and backward */
 	double other_work_sec; /* the device does something else: rebuilds, updates, the stack's end of an iteration */
-	double exposed_comm_sec;  /* the device waits, and something is on its way or queued for it */
-	double other_waiting_sec; /* the device waits for something else, such as a slower worker, or for a core */
+	double exposed_comm_sec; /* the device waits, and something is on its way or queued for it */
+	double other_waiting_sec; /* the device waits for something else: a slower worker, a core, an all-reduce on it */
 };
 
 /* On its way is all that some host's operation copies, sends, receives or sums, from its begin to its end: in a
@@ -35,7 +35,8 @@ void psd_account_release(struct psd_account *account);
 /* An operation begins and ends to hold its resource on host. */
 void psd_account_begin(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec);
 void psd_account_end(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec);
-/* Of the device's present operation so much is work, the rest a wait for a core; all of it where nobody says. */
+/* Of the device's present operation so much is work, the rest a wait for a core or an all-reduce; all of it where
+ * nobody says. */
 void psd_account_worked(struct psd_account *account, unsigned host, double work_sec);
 /* A message has left its sender, or begins to arrive; it has arrived. */
 void psd_account_depart(struct psd_account *account, double now_sec);

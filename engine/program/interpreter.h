@@ -70,7 +70,8 @@ void psd_interpreter_finished(struct psd_interpreter *interpreter, unsigned host
 /* A message is on its way to a host here, for which no NIC here is busy any more, or ever was: it will arrive. */
 void psd_interpreter_departed(struct psd_interpreter *interpreter);
 void psd_interpreter_arrived(struct psd_interpreter *interpreter, unsigned host, struct psd_task send);
-/* Of what the host's device does at present so much is work, the rest a wait for a core; all of it if not told. */
+/* Of what the host's device does at present so much is work, the rest a wait for a core or an all-reduce; all of it
+ * if not told. */
 void psd_interpreter_worked(struct psd_interpreter *interpreter, unsigned host, double work_sec);
 void psd_interpreter_collective_finished(struct psd_interpreter *interpreter, struct psd_task collective);
 /* On the coordinator: a member anywhere on the cluster is ready for the collective. */

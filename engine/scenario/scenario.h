@@ -64,6 +64,7 @@ struct psd_host {
 	double incast_ratio;  /* each sending node slows its receiver: rate = transport / (1 + ratio * senders) */
 	double latency_sec;   /* what the two ends add to a message's way between nodes, beyond the network's latency */
 	double iteration_sec; /* of each iteration, after synchronisation */
+	double overlap_ratio; /* of a worker's device, that an all-reduce takes while it runs */
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
 	unsigned n_collective_classes; /* 0: a ring step costs its latency only */
 };

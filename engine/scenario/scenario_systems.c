@@ -150,12 +150,17 @@ static enum psd_status settle(const struct psd_schema_reader *reader, void *base
 
 static enum psd_status check(const struct psd_schema_reader *reader, void *base, const struct psd_node *entry)
 {
+	const struct psd_scenario *scenario = reader->base;
 	const struct psd_system *system = base;
-	const enum psd_status status = check_name(reader->base, system, psd_node_child(entry, "name")->at, reader->err);
+	const enum psd_status status = check_name(scenario, system, psd_node_child(entry, "name")->at, reader->err);
 
 	if (!status && system->host.incast_ratio > 0.0 && system->host.transport_bps == 0.0)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",
+				     system->name);
+	if (!status && system->host.overlap_ratio > 0.0 && scenario->machine.cores)
+		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
+				     "'overlap' of system '%s' has no effect beside 'machine', whose cores all share",
 				     system->name);
 	return status;
 }

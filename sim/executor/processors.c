@@ -1,4 +1,4 @@
-/* Work on cores that layers, reductions and sockets share. */
+/* Work on cores that layers, reductions and sockets share, and on devices that all-reduces take a share of. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -81,4 +81,55 @@ struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, uns
 	const bool is_near = psd_layout_node(sim->layout, from) == psd_layout_node(sim->layout, to);
 
 	return psd_cost_socket_work(&plan->machine, &plan->rates, (double)bytes, n_messages, is_near);
+}
+
+/* ---- devices beside all-reduces ---- */
+
+enum psd_status psd_sim_open_yieldings(struct psd_simulation *sim, struct psd_error *err)
+{
+	const unsigned n_hosts = psd_layout_hosts(sim->layout);
+	const double share_ratio = sim->simulated->system->host.overlap_ratio;
+
+	if (share_ratio == 0.0)
+		return PSD_OK;
+	sim->yieldings = calloc(n_hosts, sizeof(*sim->yieldings));
+	if (!sim->yieldings)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the devices of %u hosts",
+				     n_hosts);
+	for (unsigned h = 0; h < n_hosts; h++)
+		psd_yielding_init(&sim->yieldings[h], share_ratio);
+	return PSD_OK;
+}
+
+static void set_alarm(struct psd_simulation *sim, unsigned host)
+{
+	const double sec = psd_yielding_alarm(&sim->yieldings[host], psd_network_now_sec());
+
+	if (isfinite(sec))
+		psd_network_timer(sec, psd_cookie(PSD_WAKE_WORK, host, PSD_RESOURCE_DEVICE));
+}
+
+void psd_sim_begin_yielding(struct psd_simulation *sim, unsigned host, double sec)
+{
+	psd_interpreter_worked(&sim->interpreter, host, sec);
+	psd_yielding_begin(&sim->yieldings[host], psd_network_now_sec(), sec);
+	set_alarm(sim, host);
+}
+
+void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_beside)
+{
+	if (!sim->yieldings)
+		return;
+	psd_yielding_set_beside(&sim->yieldings[host], psd_network_now_sec(), is_beside);
+	set_alarm(sim, host);
+}
+
+bool psd_sim_work_ends(struct psd_simulation *sim, unsigned host, enum psd_resource resource)
+{
+	if (resource != PSD_RESOURCE_DEVICE || !sim->yieldings)
+		return true;
+	if (psd_yielding_ends(&sim->yieldings[host], psd_network_now_sec()))
+		return true;
+	set_alarm(sim, host);
+	return false;
 }

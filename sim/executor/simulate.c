@@ -27,6 +27,8 @@ static void sim_work(void *context, unsigned host, enum psd_resource resource, s
 		psd_interpreter_worked(&sim->interpreter, host, sec);
 	if (cores > 0.0)
 		psd_sim_process(sim, host, sec * cores, cores, cookie);
+	else if (resource == PSD_RESOURCE_DEVICE && sim->yieldings)
+		psd_sim_begin_yielding(sim, host, sec);
 	else
 		psd_network_timer(sec, cookie);
 }
@@ -51,7 +53,8 @@ void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 	}
 	switch ((enum psd_wake)psd_cookie_kind(value)) {
 	case PSD_WAKE_WORK:
-		psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_cookie_rest(value));
+		if (psd_sim_work_ends(sim, host, (enum psd_resource)psd_cookie_rest(value)))
+			psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_cookie_rest(value));
 		break;
 	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, (unsigned)psd_cookie_rest(value)); break;
 	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_cookie_task(value)); break;
@@ -173,7 +176,7 @@ static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *er
 	if (sim->sendings == NULL || sim->walks == NULL || sim->duties_of_host == NULL || sim->sent_bytes == NULL ||
 	    sim->received_bytes == NULL || sim->n_shift_flows_done == NULL)
 		return out_of_memory(sim, err);
-	if (psd_sim_open_processors(sim, err))
+	if (psd_sim_open_processors(sim, err) || psd_sim_open_yieldings(sim, err))
 		return err->status;
 	return assign_duties(sim, err);
 }
@@ -182,6 +185,7 @@ static void release(struct psd_simulation *sim)
 {
 	psd_interpreter_release(&sim->interpreter);
 	psd_sim_close_processors(sim);
+	free(sim->yieldings);
 	free(sim->crossings);
 	for (unsigned d = 0; d < sim->n_duties; d++)
 		psd_duties_release(&sim->duties[d]);

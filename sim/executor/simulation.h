@@ -3,6 +3,7 @@
 #define PSD_SIM_SIMULATION_H
 
 #include "engine/estimate/pool.h"
+#include "engine/estimate/yielding.h"
 #include "engine/program/cookie.h"
 #include "engine/program/interpreter.h"
 #include "sim/executor/simulate.h"
@@ -75,8 +76,9 @@ struct psd_simulation {
 	uint64_t *received_bytes;
 	struct psd_pool *pools; /* only where machines are given, as the next three */
 	unsigned n_pools;
-	struct psd_pool_place *places; /* per host */
-	double *timers_sec;	       /* per pool: when it is to be woken, infinity: never */
+	struct psd_pool_place *places;	/* per host */
+	double *timers_sec;		/* per pool: when it is to be woken, infinity: never */
+	struct psd_yielding *yieldings; /* per host its device; NULL: all-reduces take nothing of it */
 	struct psd_crossing *crossings;
 	unsigned n_crossings;
 	unsigned free_crossing;		/* n_crossings: all are in use */
@@ -125,6 +127,14 @@ void psd_sim_wake_processors(struct psd_simulation *sim, unsigned pool);
 /* As psd_cost_socket_work(). */
 struct psd_socket_work psd_sim_socket_work(const struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 					   double n_messages);
+
+/* Devices of which all-reduces take a share. */
+enum psd_status psd_sim_open_yieldings(struct psd_simulation *sim, struct psd_error *err) PSD_MUST_CHECK;
+void psd_sim_begin_yielding(struct psd_simulation *sim, unsigned host, double sec);
+/* Whether what woke us is the end of the resource's work; else it is looked after. */
+bool psd_sim_work_ends(struct psd_simulation *sim, unsigned host, enum psd_resource resource);
+/* An all-reduce begins to run on a host's device, or ends. */
+void psd_sim_set_beside(struct psd_simulation *sim, unsigned host, bool is_beside);
 
 /* ---- simulate.c ---- */
 

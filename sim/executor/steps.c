@@ -19,8 +19,15 @@ static void count_bytes(struct psd_simulation *sim, const struct psd_payload *pa
 	}
 }
 
+static void set_beside(struct psd_simulation *sim, struct psd_group group, bool is_beside)
+{
+	for (unsigned rank = 0; rank < group.n; rank++)
+		psd_sim_set_beside(sim, psd_group_host(group, rank), is_beside);
+}
+
 void psd_sim_steps_end(struct psd_simulation *sim, unsigned first)
 {
+	set_beside(sim, psd_payload_group(payload_of(sim, first), sim->layout), false);
 	psd_interpreter_collective_finished(&sim->interpreter, sim->walks[first].task);
 }
 
@@ -214,6 +221,7 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 
 	count_bytes(sim, payload);
 	sim->walks[group.first] = (struct psd_walk){.task = task};
+	set_beside(sim, group, true);
 	if (sim->is_message_fidelity)
 		psd_network_timer(psd_cost_class_sec(payload, sim->layout, &sim->simulated->plan.rates),
 				  psd_cookie(PSD_WAKE_STEPS_BEGIN, group.first, 0));
