@@ -77,8 +77,9 @@ struct Network {
 	Transfer *ending;		  /* SimGrid still works on this one: not to be used again yet */
 	std::set<s4u::Activity *> vetoes; /* SimGrid's main loop ends when this is not empty */
 	s4u::CommPtr veto;
-	uint64_t seq, n_in_flight;
+	uint64_t seq, n_in_flight, n_shares;
 	bool is_stopping, is_waking;
+	bool has_changed; /* transfers have begun or ended at this date */
 	struct psd_error failure; /* of a transfer; status PSD_OK: none */
 	std::vector<uint64_t> sent_bytes, received_bytes;
 };
@@ -180,6 +181,7 @@ void start_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie)
 	transfer->is_woken = false;
 	transfer->comm->set_payload_size(bytes);
 	network->n_in_flight++;
+	network->has_changed = true;
 	if (network->backend.platform.topology == PSD_TOPOLOGY_PLATFORM)
 		start_on_users_platform(transfer);
 	else
@@ -255,6 +257,8 @@ void wake_due()
 	wake_ended();
 	wake_alarms();
 	network->is_waking = false;
+	network->n_shares += network->has_changed ? network->n_in_flight : 0;
+	network->has_changed = false;
 	if (network->is_stopping)
 		return;
 	if (!network->alarms.empty())
@@ -271,6 +275,7 @@ void on_completion(const s4u::Activity &activity)
 	auto *transfer = activity.get_data<Transfer>();
 
 	network->n_in_flight--;
+	network->has_changed = true;
 	if (activity.get_state() != s4u::Activity::State::FINISHED) {
 		fail(transfer->from, transfer->to, "a link on the way went down");
 		return;
@@ -433,6 +438,11 @@ enum psd_status psd_network_run(struct psd_error *err)
 	if (network->failure.status != PSD_OK && err)
 		*err = network->failure;
 	return network->failure.status;
+}
+
+uint64_t psd_network_shares(void)
+{
+	return network->n_shares;
 }
 
 uint64_t psd_network_sent_bytes(unsigned node)
