@@ -428,6 +428,20 @@ static enum psd_status check_end(const struct command *command, struct psd_error
 			     n_iterations, rate->max_iterations);
 }
 
+static enum psd_status check_loss(const struct command *command, struct psd_error *err)
+{
+	const struct psd_graph *graph = &command->matter.graph;
+	const struct psd_node *file = psd_node_child(psd_node_child(command->scenario->root, "model"), "graph");
+
+	for (unsigned l = 0; l < graph->n_layers; l++)
+		if (graph->layers[l].kind->is_loss)
+			return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, file->at,
+			     "'graph' is '%.80s', which has no loss to train by: end it with a softmax-loss layer "
+			     "(Caffe: SoftmaxWithLoss)",
+			     command->scenario->graph_path);
+}
+
 /* The hosts, and which of them this process is. */
 static enum psd_status load_hosts(const struct psd_run_options *options, struct psd_hosts *hosts, unsigned *self,
 				  struct psd_error *err)
@@ -497,6 +511,8 @@ static enum psd_status prepare(struct command *command, struct psd_error *err)
 
 	if (!status)
 		status = choose_traced(command, err);
+	if (!status && !scenario->has_replay)
+		status = check_loss(command, err);
 	if (!status && !command->hosts.n_hosts)
 		status = check_room(command, err);
 	if (!status && !scenario->has_replay)

@@ -466,6 +466,24 @@ Test(run_cli, nobody_trains_on_at_rate_0)
 	scratch_folder_remove(&folder);
 }
 
+/* psd-sim predicts it. */
+Test(run_cli, a_network_without_a_loss_is_not_trained)
+{
+	static const char model[] =
+		"layer { name: 'd' type: 'Input' top: 'd' input_param { shape { dim: [1, 16] } } }\n"
+		"layer { name: 'fc' type: 'InnerProduct' bottom: 'd' top: 'fc' "
+		"inner_product_param { num_output: 4 } }\n";
+	const struct scratch_folder folder = make_tiny();
+	char options[256];
+
+	scratch_folder_write(&folder, "open.prototxt", model, strlen(model));
+	snprintf(options, sizeof(options), "--set model.graph=%s/open.prototxt", folder.path);
+	expect_complaint(tiny(&folder, options).text, 2,
+			 "open.prototxt', which has no loss to train by: end it with a softmax-loss layer (Caffe: "
+			 "SoftmaxWithLoss)");
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, a_snapshot_that_is_not_written_is_said)
 {
 	static const char solver[] = "base_lr: 0.1\nlr_policy: 'fixed'\nsnapshot: 5000\nsnapshot_prefix: 'x'\n";
