@@ -107,7 +107,7 @@ enum psd_status psd_caffe_build_slices(struct psd_caffe_part *part, struct psd_e
 	return status;
 }
 
-/* ---- sums and products ---- */
+/* ---- sums, products and maxima ---- */
 
 /* The last product is the layer itself. */
 static enum psd_status build_product(struct psd_caffe_part *part, struct psd_error *err)
@@ -126,6 +126,44 @@ static enum psd_status build_product(struct psd_caffe_part *part, struct psd_err
 	return status ? status : psd_caffe_build_one(part, err);
 }
 
+/* max(a, b) = a + relu(b - a); a has the gradient where they are equal. *above: the second summand. */
+static enum psd_status add_above(const struct psd_caffe_part *part, unsigned i, unsigned a, unsigned b, unsigned *above,
+				 struct psd_error *err)
+{
+	const union psd_layer_settings minus = {.linear = {-1, 0}}, none = {.slope = {0}};
+	enum psd_status status = add_other(part, "minus", i, &psd_layer_linear, &minus, a, 0, above, err);
+
+	if (!status)
+		status = add_other(part, "difference", i, &psd_layer_add, &none, b, *above, above, err);
+	return status ? status : add_other(part, "above", i, &psd_layer_relu, &none, *above, 0, above, err);
+}
+
+/* As in Caffe, the second of equals has the gradient, and any further one only where it is larger. The last sum is the
+ * layer itself. */
+static enum psd_status build_max(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_layer_spec *spec = part->spec;
+	const union psd_layer_settings none = {.slope = {0}};
+	unsigned most = spec->n_inputs > 1 ? spec->inputs[1] : 0, above = 0;
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 1; i < spec->n_inputs && !status; i++) {
+		if (i > 1)
+			status = add_other(part, "max", i - 1, &psd_layer_add, &none, most, above, &most, err);
+		if (!status)
+			status = add_above(part, i, most, spec->inputs[i > 1 ? i : 0], &above, err);
+	}
+	if (status)
+		return status;
+	spec->kind = &psd_layer_add;
+	if (spec->n_inputs > 1) {
+		spec->inputs[0] = most;
+		spec->inputs[1] = above;
+		spec->n_inputs = 2;
+	}
+	return psd_caffe_build_one(part, err);
+}
+
 enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_error *err)
 {
 	struct psd_layer_spec *spec = part->spec;
@@ -134,7 +172,7 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_
 	enum psd_status status = psd_caffe_read_numbers(part->message, "coeff", -1e6, 1e6, coefficients,
 							MOST_COEFFICIENTS, &n_coefficients, false, err);
 
-	if (!status && n_coefficients && (n_coefficients != spec->n_inputs || spec->kind == &psd_layer_multiply))
+	if (!status && n_coefficients && (n_coefficients != spec->n_inputs || spec->kind != &psd_layer_add))
 		status = psd_error_set(err, PSD_EINVAL, spec->at,
 				       "layer '%.80s' has %u 'coeff' for %u bottoms, must be one for each of a sum",
 				       spec->name, n_coefficients, spec->n_inputs);
@@ -147,6 +185,8 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_
 	}
 	if (status)
 		return status;
+	if (spec->kind == &psd_layer_relu)
+		return build_max(part, err);
 	return spec->kind == &psd_layer_multiply ? build_product(part, err) : psd_caffe_build_one(part, err);
 }
 

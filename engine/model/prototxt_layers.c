@@ -32,7 +32,7 @@ static const struct psd_key no_field = {.name = NULL};
 static const char *const methods[] = {"MAX", "AVE", "0", "1", NULL};
 static const char *const roundings[] = {"CEIL", "FLOOR", "0", "1", NULL};
 static const char *const ceilings[] = {[PSD_POOL_UP] = "true", [PSD_POOL_DOWN] = "false", NULL};
-static const char *const operations[] = {"PROD", "SUM", "0", "1", NULL};
+static const char *const operations[] = {"PROD", "SUM", "MAX", "0", "1", "2", NULL};
 static const char *const regions[] = {"ACROSS_CHANNELS", "WITHIN_CHANNEL", "0", "1", NULL};
 /* All labels count, so that these are the same. */
 static const char *const normalizations[] = {"VALID", "FULL", "BATCH_SIZE", "0", "1", "2", NULL};
@@ -215,12 +215,14 @@ static enum psd_status finish_scale(const struct psd_node *message, struct psd_l
 			     spec->name, choice, spec->n_inputs);
 }
 
+/* The kind says what the bottoms are joined by. */
 static enum psd_status finish_eltwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				      struct psd_error *err)
 {
+	static const struct psd_layer_kind *const kinds[] = {&psd_layer_multiply, &psd_layer_add, &psd_layer_relu};
+
 	(void)message, (void)err;
-	if (choice % 2 == 0)
-		spec->kind = &psd_layer_multiply;
+	spec->kind = kinds[choice % 3];
 	return PSD_OK;
 }
 

@@ -193,8 +193,8 @@ Test(prototxt, unknown_types_are_refused_with_their_line)
 	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { pool: STOCHASTIC } }",
 		      "n.prototxt:2:81: 'pool' is 'STOCHASTIC', must be one of: MAX, AVE, 0, 1");
 	refuses_layer(
-		"layer { name: 'e' type: 'Eltwise' bottom: 'data' bottom: 'data' eltwise_param { operation: MAX } }",
-		"n.prototxt:2:92: 'operation' is 'MAX', must be one of: PROD, SUM, 0, 1");
+		"layer { name: 'e' type: 'Eltwise' bottom: 'data' bottom: 'data' eltwise_param { operation: MIN } }",
+		"n.prototxt:2:92: 'operation' is 'MIN', must be one of: PROD, SUM, MAX, 0, 1, 2");
 }
 
 Test(prototxt, parameters_are_checked)

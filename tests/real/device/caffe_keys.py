@@ -202,6 +202,8 @@ class Net:
         if kind == "eltwise":
             if get(own, "operation", "SUM") == "PROD":
                 return torch.stack(inputs).prod(0)
+            if get(own, "operation", "SUM") == "MAX":
+                return torch.stack(inputs).amax(0)
             coefficients = [float(value) for value in every(own, "coeff")] or [1.0] * len(inputs)
             return sum(c * blob for c, blob in zip(coefficients, inputs))
         if kind == "axpy":
