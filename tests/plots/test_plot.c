@@ -639,6 +639,66 @@ Test(plot, help_names_every_command)
 
 	cr_expect_eq(run.exit_status, 0);
 	EXPECT_WORDS(run.text, "psd-plot speedup FILE.csv...", "psd-plot timeline TRACE.json",
-		     "psd-plot compare PREDICTED.csv MEASURED.csv...", "--calibrated FILE");
+		     "psd-plot curve FILE.csv...", "psd-plot compare PREDICTED.csv MEASURED.csv...",
+		     "--calibrated FILE");
 	free(run.text);
+}
+
+/* ---- curve ---- */
+
+static char *draw_curve(const struct folder *folder, const char *text, int exit_status)
+{
+	const struct scratch_file input = scratch_file_write(text);
+	char command[256];
+	struct run run;
+
+	snprintf(command, sizeof(command), "plots/psd-plot curve %s -o %s/out.svg 2>&1", input.path, folder->path);
+	run = run_command(command);
+	cr_expect_eq(run.exit_status, exit_status, "%s", run.text);
+	remove(input.path);
+	return run.text;
+}
+
+Test(plot, curve_draws_seconds_over_sizes_and_levels_beside_them)
+{
+	static const char rows[] = HEAD "t,64KiB,sim-flow,2,2,1e9,0.3,1,1,0,0,0,0,,,\n"
+					"t,2 MiB,sim-flow,2,2,1e9,0.1,1,1,0,0,0,0,,,\n"
+					"t,auto,sim-flow,2,2,1e9,0.1,1,1,0,0,0,0,,,\n"
+					"t,64KiB,sim-flow,4,4,1e9,0.2,1,1,0,0,0,0,,,\n";
+	struct folder folder = make_folder();
+	char *drawn;
+
+	free(draw_curve(&folder, rows, 0));
+	drawn = read_output(&folder, "out.svg");
+	EXPECT_WORDS(drawn, "64KiB", "2 MiB", "2 workers", "4 workers", "auto, 2 workers", "iteration, ms", "300");
+	free(drawn);
+	remove_folder(&folder);
+}
+
+Test(plot, curve_draws_what_a_log_tested)
+{
+	struct folder folder = make_folder();
+	char *drawn;
+
+	free(draw_curve(&folder,
+			"system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n"
+			"Ring,0,0,2.3,0.1,1,\nRing,9,0.9,2,0.1,1,0.25\nRing,19,1.9,1,0.1,1,0.5\n",
+			0));
+	drawn = read_output(&folder, "out.svg");
+	EXPECT_WORDS(drawn, "Ring", "epochs", "top-1 of test samples, %");
+	free(drawn);
+	remove_folder(&folder);
+}
+
+Test(plot, curve_names_what_it_cannot_draw)
+{
+	struct folder folder = make_folder();
+	char *said = draw_curve(&folder, HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,0,0,0,0,,,\n", 2);
+
+	EXPECT_WORDS(said, "has neither tests nor systems that are named by sizes");
+	free(said);
+	said = draw_curve(&folder, HEAD "t,64KiB,sim-flow,2,2,1e9,no,1,1,0,0,0,0,,,\n", 2);
+	EXPECT_WORDS(said, ":2: 'iteration_sec' is 'no', must be a number above 0");
+	free(said);
+	remove_folder(&folder);
 }

@@ -1,0 +1,118 @@
+# Reads either the logs of psd-run --log, or results whose systems are named by the size to which they gather tensors, and writes the data and settings
+# that curve.gp loads into the folder PSD_PLOT_WORK: top-1 over epochs of each system, or seconds over the size for each number of workers. A system
+# that is not named by a size stands for no point, but for a level beside the curve.
+
+BEGIN {
+	n_colours = split("#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C510A", palette, " ")
+	split("B kB MB GB KiB MiB GiB", unit, " ")
+	split("1 1000 1000000 1000000000 1024 1048576 1073741824", unit_bytes, " ")
+}
+
+# Bytes of a name such as 64KiB; 0 where it is none.
+function size_of(name,    i, number)
+{
+	number = name
+	sub(/ ?[A-Za-z]+$/, "", number)
+	for (i = 1; i in unit; i++)
+		if (is_number(number) && substr(name, length(number) + 1) ~ "^ ?" unit[i] "$")
+			return number * unit_bytes[i]
+	return 0
+}
+
+function series_of(text)
+{
+	if (!(text in number_of)) {
+		number_of[text] = ++n_series
+		series_name[n_series] = text
+	}
+	return number_of[text]
+}
+
+# Points stay in order of x.
+function add_point(series, x, y,    i)
+{
+	for (i = ++n_points[series]; i > 1 && point_x[series, i - 1] > x; i--) {
+		point_x[series, i] = point_x[series, i - 1]
+		point_y[series, i] = point_y[series, i - 1]
+	}
+	point_x[series, i] = x
+	point_y[series, i] = y
+	widen("x", x)
+	widen("y", y)
+}
+
+FNR == 1 {
+	read_head("system")
+	is_log = "test_accuracy_ratio" in at
+	read_head(is_log ? "system epoch test_accuracy_ratio" : "scenario system workers bandwidth_bps iteration_sec")
+	n_logs += is_log
+	if (++n_files > 1 && n_logs % n_files)
+		complain("logs and results cannot be drawn together")
+	next
+}
+
+/^$/ { next }
+
+is_log {
+	read_fields()
+	accuracy = field[at["test_accuracy_ratio"]]
+	if (accuracy != "" && (!is_number(accuracy) || accuracy > 1))
+		complain("'test_accuracy_ratio' is '" accuracy "', must be empty or a number up to 1")
+	if (accuracy != "" && !is_number(field[at["epoch"]]))
+		complain("'epoch' is '" field[at["epoch"]] "', must be a number")
+	if (accuracy != "")
+		add_point(series_of(field[at["system"]]), field[at["epoch"]] + 0, 100 * accuracy)
+	next
+}
+
+{
+	read_fields()
+	seconds = field[at["iteration_sec"]]
+	bytes = size_of(field[at["system"]])
+	if (!is_number(seconds) || seconds <= 0)
+		complain("'iteration_sec' is '" seconds "', must be a number above 0")
+	if (!is_number(field[at["workers"]]))
+		complain("'workers' is '" field[at["workers"]] "', must be a number")
+	title = field[at["scenario"]]
+	widen("bps", field[at["bandwidth_bps"]])
+	series = series_of(field[at["workers"]] + 0 " workers")
+	if (bytes > 0) {
+		add_point(series, bytes, 1000 * seconds)
+		tic[bytes] = field[at["system"]]
+		next
+	}
+	level[++n_levels] = series " " 1000 * seconds
+	level_name[n_levels] = field[at["system"]]
+	widen("y", 1000 * seconds)
+}
+
+END {
+	if (has_failed)
+		exit 2
+	for (series = 1; series <= n_series; series++)
+		n_drawn += n_points[series] > 0
+	if (n_drawn == 0)
+		finish_with(FILENAME ": has neither tests nor systems that are named by sizes")
+	settings = work "/settings.gp"
+	printf "plot_title = %s\nis_log = %d\nn_series = %d\nn_levels = %d\n", quoted(is_log ? "Learning" : title_at(title)), is_log, n_series,
+		n_levels > settings
+	printf "x_min = %.9g\nx_max = %.9g\ny_min = %.9g\ny_max = %.9g\n", least["x"], most["x"], least["y"], most["y"] > settings
+	printf "array name[%d]\narray colour[%d]\narray level[%d]\narray level_name[%d]\narray level_colour[%d]\n", n_series, n_series, n_levels + 1,
+		n_levels + 1, n_levels + 1 > settings
+	for (series = 1; series <= n_series; series++) {
+		printf "name[%d] = %s\ncolour[%d] = \"%s\"\n", series, quoted(series_name[series]), series, palette[(series - 1) % n_colours + 1] > settings
+		printf "" > (work "/series-" series ".dat")
+		for (i = 1; i <= n_points[series]; i++)
+			print point_x[series, i], point_y[series, i] > (work "/series-" series ".dat")
+		close(work "/series-" series ".dat")
+	}
+	for (i = 1; i <= n_levels; i++) {
+		split(level[i], part, " ")
+		printf "level[%d] = %.9g\nlevel_name[%d] = %s\nlevel_colour[%d] = \"%s\"\n", i, part[2], i,
+			quoted(level_name[i] ", " series_name[part[1]]), i, palette[(part[1] - 1) % n_colours + 1] > settings
+	}
+	tics = ""
+	for (bytes in tic)
+		tics = tics (tics == "" ? "" : ", ") "\"" tic[bytes] "\" " bytes
+	printf "x_tics = %s\n", quoted(tics) > settings
+}

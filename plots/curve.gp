@@ -1,0 +1,32 @@
+# Top-1 over epochs, or seconds over the size to which tensors are gathered: lines are curves, dashed levels systems without a size. psd-plot sets, before
+# this is loaded: work, out, terminal_name, plot_title, is_log, n_series, n_levels, x_min, x_max, y_min, y_max, x_tics and the arrays name, colour, level,
+# level_name and level_colour; in work lie series-N.dat (x, y).
+set encoding utf8
+if (terminal_name eq "svg") {
+	set terminal svg size 960,600 dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
+} else {
+	set terminal pngcairo size 1440,900 background rgb "white" font "DejaVu Sans,13.5" linewidth 1.5 pointscale 1.5 noenhanced
+}
+set output out
+set title plot_title offset 0,-0.3
+set border 3 lc rgb "#444444"
+set tics nomirror out scale 0.6
+set grid xtics ytics lt 1 lw 0.6 lc rgb "#dddddd"
+set key outside right top Left reverse samplen 4 spacing 1.35 width 1
+if (is_log) {
+	set xlabel "epochs"
+	set ylabel "top-1 of test samples, %"
+	set xrange [0:x_max > 0 ? x_max : 1]
+	set yrange [0:100]
+} else {
+	set xlabel "tensors are gathered to"
+	set ylabel "iteration, ms"
+	set logscale x 2
+	set xrange [x_min / 1.3:x_max * 1.3]
+	set yrange [0:y_max * 1.08]
+	eval "set xtics rotate by -45 (".x_tics.")"
+}
+plot \
+	for [i = 1:n_series] work.sprintf("/series-%d.dat", i) using 1:2 with linespoints lc rgb colour[i] lw 2 pt 7 ps 0.6 title name[i], \
+	for [i = 1:n_levels] level[i] with lines lc rgb level_colour[i] dt 2 lw 1.6 title level_name[i]
+set output
