@@ -16,7 +16,7 @@ BEGIN {
 }
 
 FNR == 1 {
-	read_head("scenario system executor workers bandwidth_bps speedup published_speedup")
+	read_head("scenario system executor workers bandwidth_bps images_per_sec speedup published_images_per_sec published_speedup")
 	n_files++
 	next
 }
@@ -28,6 +28,7 @@ FNR == 1 {
 	workers = field[at["workers"]]
 	speedup = field[at["speedup"]]
 	published = field[at["published_speedup"]]
+	images = field[at["published_images_per_sec"]]
 	bandwidth = field[at["bandwidth_bps"]]
 	if (!is_number(workers) || workers < 1)
 		complain("'workers' is '" workers "', must be 1 or more")
@@ -39,6 +40,8 @@ FNR == 1 {
 		complain("'speedup' is '" speedup "', must be empty or a number above 0")
 	if (published != "" && (!is_number(published) || published + 0 <= 0))
 		complain("'published_speedup' is '" published "', must be empty or a number above 0")
+	if (published == "" && images > 0 && field[at["images_per_sec"]] > 0)
+		published = images / field[at["images_per_sec"]] * speedup # over the same worker
 
 	n_rows++
 	row_workers[n_rows] = workers + 0

@@ -43,6 +43,17 @@ static double predict(const struct comparison *comparison, const struct psd_syst
 	return psd_result_images_per_sec(&point, workload.batch_per_worker, outcome.iteration_sec);
 }
 
+/* Of a speedup as much as the system's one worker does. */
+static double published_of(const struct comparison *comparison, const struct psd_system *system,
+			   const struct psd_published_row *row)
+{
+	const struct psd_workload workload = psd_scenario_workload(&comparison->scenario, system);
+
+	return row->has_images_per_sec ? row->images_per_sec
+				       : row->speedup * workload.batch_per_worker /
+						 psd_subject_matter_costs(&comparison->matter, system)->compute_sec;
+}
+
 static void add_points(struct comparison *comparison, const struct psd_system *system)
 {
 	for (unsigned p = 0; p < psd_scenario_points(&comparison->scenario); p++) {
@@ -53,8 +64,9 @@ static void add_points(struct comparison *comparison, const struct psd_system *s
 		if (!row)
 			continue;
 		cr_assert_lt(comparison->n_points, MOST_POINTS);
-		comparison->points[comparison->n_points++] = (struct point){
-			system->name, point.workers, predict(comparison, system, point), row->images_per_sec};
+		comparison->points[comparison->n_points++] =
+			(struct point){system->name, point.workers, predict(comparison, system, point),
+				       published_of(comparison, system, row)};
 	}
 }
 
@@ -139,5 +151,21 @@ Test(gradientflow, resnet_50_on_pascal_is_met)
 	comparison_open(&comparison, "scenarios/gradientflow/resnet50-cluster-p.yaml");
 	expect_errors(&comparison, 0);
 	expect_order(&comparison, 0.97);
+	comparison_close(&comparison);
+}
+
+/* Only what lazy all-reduce reached with 512 GPUs is given: 211.3 times one of them, 2.6 minutes for 95 epochs. No
+ * constant was fitted to this cluster; README.md says why it is beyond the 12 % that the others are held to. */
+Test(gradientflow, alexnet_on_volta_is_near)
+{
+	const double images = 95 * 1281167.0, published_minutes = 2.6;
+	struct comparison comparison;
+	double minutes;
+
+	comparison_open(&comparison, "scenarios/gradientflow/alexnet-cluster-v.yaml");
+	cr_assert_eq(comparison.n_points, 1);
+	minutes = images / comparison.points[0].predicted / 60.0;
+	cr_expect_leq(error_of(&comparison.points[0]), 0.15, "%.1f images/s", comparison.points[0].predicted);
+	cr_expect_leq(fabs(minutes / published_minutes - 1.0), 0.17, "%.2f minutes", minutes);
 	comparison_close(&comparison);
 }
