@@ -137,16 +137,6 @@ static unsigned side_of(double sec, double rate_bps)
 	return side;
 }
 
-/* The rate is that of long messages: of short ones a link's queue and burst hide what it carries. */
-static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options options, double rate_bps,
-				struct psd_error *err)
-{
-	const unsigned most_side = side_of(LONG_SEC / 4.0, rate_bps), least_side = side_of(LEAST_SEC, rate_bps);
-
-	options.n_iterations = WARM_UPS + LONG_ITERATIONS;
-	return fit_lines(lines, options, least_side < most_side ? least_side : most_side / 2, most_side, err);
-}
-
 static enum psd_status fit_short(struct lines *lines, struct psd_exchange_options options, struct psd_error *err)
 {
 	options.n_iterations = WARM_UPS + SHORT_ITERATIONS;
@@ -174,6 +164,23 @@ static struct psd_summary summarise_rates(const struct lines *lines)
 	summary.spread_ratio = fmax(summary.spread_ratio, typical_residual(lines));
 	summary.n_samples = lines->n_samples;
 	return summary;
+}
+
+/* The rate is that of long messages: of short ones a link's queue and burst hide what it carries. */
+static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options options, double rate_bps,
+				struct psd_error *err)
+{
+	const unsigned most_side = side_of(LONG_SEC / 4.0, rate_bps), least_side = side_of(LEAST_SEC, rate_bps);
+	enum psd_status status;
+
+	options.n_iterations = WARM_UPS + LONG_ITERATIONS;
+	status = fit_lines(lines, options, least_side < most_side ? least_side : most_side / 2, most_side, err);
+	if (!status && !(summarise_rates(lines).median > 0.0))
+		status = psd_error_set(
+			err, PSD_ERUN, PSD_NOWHERE,
+			"long messages took no longer than short ones: this machine is too busy to measure its "
+			"network");
+	return status;
 }
 
 static struct psd_summary summarise_constants(const struct lines *lines)
