@@ -12,6 +12,9 @@ function remember(list, text)
 
 BEGIN {
 	# Okabe and Ito's palette, told apart by colour-blind readers; dark ones first.
+	n_wanted = split(ENVIRON["PSD_PLOT_SYSTEMS"], wanted, ",")
+	for (i = 1; i <= n_wanted; i++)
+		is_wanted[wanted[i]] = 1
 	n_colours = split("#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C510A", palette, " ")
 }
 
@@ -25,6 +28,9 @@ FNR == 1 {
 
 {
 	read_fields()
+	if (n_wanted > 0 && !(field[at["system"]] in is_wanted))
+		next
+	was_found[field[at["system"]]] = 1
 	workers = field[at["workers"]]
 	speedup = field[at["speedup"]]
 	published = field[at["published_speedup"]]
@@ -90,6 +96,9 @@ function add_row(series, row,    i)
 END {
 	if (has_failed)
 		exit 2
+	for (i = 1; i <= n_wanted; i++)
+		if (!(wanted[i] in was_found))
+			finish_with(FILENAME ": there is no system '" wanted[i] "'")
 	if (n_files == 0 || n_rows + n_executed_rows == 0)
 		finish_with(FILENAME ": there is no result with a speedup in it")
 	for (row = 1; row <= n_rows; row++) {

@@ -633,6 +633,33 @@ Test(plot, whatever_psd_sim_writes_is_drawn)
 	remove_folder(&folder);
 }
 
+/* Systems that are not asked for leave no name; one that is not there is named. */
+Test(plot, speedup_draws_the_systems_that_are_asked_for)
+{
+	struct folder folder = make_folder();
+	char command[256];
+	struct run run;
+
+	snprintf(command, sizeof(command),
+		 "plots/psd-plot speedup tests/golden/quickstart.csv -o %s/out.svg --systems %s 2>&1", folder.path,
+		 "PS");
+	run = run_command(command);
+	cr_assert_eq(run.exit_status, 0, "%s", run.text);
+	free(run.text);
+	char *drawn = read_output(&folder, "out.svg");
+	cr_expect_not_null(strstr(drawn, ">PS<"));
+	cr_expect_null(strstr(drawn, ">Hybrid<"));
+	free(drawn);
+	snprintf(command, sizeof(command),
+		 "plots/psd-plot speedup tests/golden/quickstart.csv -o %s/out.svg --systems PS,Others 2>&1",
+		 folder.path);
+	run = run_command(command);
+	cr_expect_eq(run.exit_status, 2);
+	cr_expect_not_null(strstr(run.text, "there is no system 'Others'"), "%s", run.text);
+	free(run.text);
+	remove_folder(&folder);
+}
+
 Test(plot, help_names_every_command)
 {
 	struct run run = run_command("plots/psd-plot --help 2>/dev/null");
