@@ -73,7 +73,6 @@ static const struct psd_key keys[] = {
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB",
 	 .help = "the largest part of a tensor that moves at a time; at least `pair`"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
-	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_AGREED, .is_refused = true,
 	 .help = "as what values travel: fp32 is what the precision says; fp16, bf16: 2 bytes, rounded, not by adam"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "the cluster's, but for what stands here"},

@@ -129,6 +129,12 @@ static const struct psd_key train_keys[] = {
 	 .help = "how far"},
 	{TRAIN("test_every", COUNT, test_every_epochs), .highest = 1e6, .fallback = "1",
 	 .help = "epochs between two tests; 0: never"},
+	{TRAIN("loss_scale", NUMBER, loss_scale), .lowest = 1e-6, .highest = 1e9, .word = "dynamic",
+	 .word_offset = offsetof(struct psd_train, has_dynamic_scale),
+	 .help = "what gradients are multiplied by on their way with `wire: fp16`; if not given dynamic: from 32768 "
+		 "on, "
+		 "for each exchange, halved after a sum beyond its range, whose update is left out, doubled after "
+		 "2000"},
 	{TRAIN("threads", UNSIGNED, threads), .lowest = 1, .highest = 1024, .fallback = "1",
 	 .uses = PSD_BY_SIM | PSD_BY_RUN, .help = "of a worker; psd-sim has them with `machine`"},
 	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .fallback = "1",

@@ -79,11 +79,14 @@ struct psd_train {
 				    are here */
 	struct psd_place snapshot_at; /* where the solver asks for snapshots, which nobody writes; line 0: nowhere */
 	uint64_t test_every_epochs;   /* 0: never */
-	unsigned threads;	      /* of one worker */
-	unsigned streams;	      /* connections between two hosts, which share each large message */
-	bool is_deterministic;	      /* equal runs give equal bits */
-	uint64_t seed;		      /* the scenario's */
-	bool has_seed;		      /* the scenario names it, a solver cannot change it */
+	/* What gradients travel times in an encoding of narrower range than fp32's; 0: dynamic, said or not. */
+	double loss_scale;
+	bool has_dynamic_scale;
+	unsigned threads;      /* of one worker */
+	unsigned streams;      /* connections between two hosts, which share each large message */
+	bool is_deterministic; /* equal runs give equal bits */
+	uint64_t seed;	       /* the scenario's */
+	bool has_seed;	       /* the scenario names it, a solver cannot change it */
 };
 
 /* Completes train by its solver (solver.prototxt), if it has one: optimiser and rate, and where the scenario is silent

@@ -113,14 +113,16 @@ static uint32_t n_iterations(const struct psd_memory *memory, enum psd_buffer bu
 
 static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigned i, enum psd_buffer buffer)
 {
-	const uint64_t elements = buffer_elements(memory, i, buffer);
+	const unsigned value_bytes = psd_plan_value_bytes(memory->plan, buffer);
+	const uint64_t n_bytes = buffer_elements(memory, i, buffer) * value_bytes;
+	const uint64_t floats = (n_bytes + sizeof(float) - 1) / sizeof(float); /* that take as much room */
 	struct psd_memory_buffer *kept = &memory->items[i].buffers[buffer];
 
-	assert(psd_plan_value_bytes(memory->plan, buffer) == sizeof(float));
-	kept->apart = spaced(elements);
-	kept->base = take(cutter, elements);
+	assert(value_bytes == sizeof(float) || psd_buffers[buffer].extent == PSD_EXTENT_ITEM);
+	kept->apart = spaced(floats);
+	kept->base = take(cutter, floats);
 	for (uint32_t row = 1; row < n_iterations(memory, buffer); row++)
-		(void)take(cutter, elements);
+		(void)take(cutter, floats);
 }
 
 static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
@@ -128,8 +130,8 @@ static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned 
 	const struct psd_method *method = memory->plan->items[i].method;
 
 	for (unsigned b = 0; b < PSD_BUFFERS; b++)
-		if (method->keeps[b] && !psd_buffers[b].is_copy &&
-		    !psd_buffers[b].is_encoded) /* devices work in this memory */
+		if (method->keeps[b] && !psd_buffers[b].is_copy && /* devices work in this memory */
+		    (!psd_buffers[b].is_encoded || memory->plan->wire->is_lossy))
 			cut_buffer(memory, cutter, i, (enum psd_buffer)b);
 }
 
@@ -273,6 +275,11 @@ float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, u
 	return psd_memory_buffer(memory, PSD_BUFFER_PART_HISTORY, item, 0) + part_offset(memory, item, slice);
 }
 
+uint16_t *psd_memory_encoded_gradient(const struct psd_memory *memory, unsigned item, uint32_t iteration)
+{
+	return (uint16_t *)(void *)psd_memory_buffer(memory, PSD_BUFFER_ENCODED_GRADIENT, item, iteration);
+}
+
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker)
 {
@@ -314,10 +321,13 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 		pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
 					   range.elements * sizeof(float)};
 		return 1;
+	case PSD_BUFFER_ENCODED_GRADIENT:
+		pieces[0] = (struct iovec){psd_memory_encoded_gradient(memory, item, iteration) + first,
+					   range.elements * sizeof(uint16_t)};
+		return 1;
 	case PSD_BUFFER_HISTORY: /* of no message */
 	case PSD_BUFFER_PART_HISTORY:
-	case PSD_BUFFER_ENCODED_GRADIENT: /* training refuses encodings */
-	case PSD_BUFFER_ENCODED_PARAMETER:
+	case PSD_BUFFER_ENCODED_PARAMETER: /* psd_worker_check() refuses what would send these */
 	case PSD_BUFFER_ENCODED_FACTORS:
 	case PSD_BUFFERS: break;
 	}

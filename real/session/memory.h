@@ -66,6 +66,8 @@ float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsig
 			   unsigned worker);
 /* The optimiser state of that part. */
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice);
+/* An item's gradient as it travels, or the sum that has arrived: all of its elements without gaps. */
+uint16_t *psd_memory_encoded_gradient(const struct psd_memory *memory, unsigned item, uint32_t iteration);
 /* A worker's factors of an item in an iteration. */
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker);

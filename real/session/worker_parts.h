@@ -12,6 +12,7 @@
 #include "real/net/streams.h"
 #include "real/net/wire.h"
 #include "real/session/folded.h"
+#include "real/session/scale.h"
 #include "real/session/worker.h"
 
 struct psd_job {
@@ -93,7 +94,8 @@ struct psd_worker {
 	struct psd_compute *compute;
 	/* of each iteration under way, as the memory has them, but NULL where they are rebuilt */
 	float **computed_gradients;
-	struct psd_feed *feed; /* NULL: a server */
+	struct psd_scale *scales; /* of each item */
+	struct psd_feed *feed;	  /* NULL: a server */
 	uint64_t global_batch;
 	unsigned end_layer; /* one after the last that forward carries out */
 
@@ -154,6 +156,13 @@ enum psd_status psd_worker_open_compute(struct psd_worker *worker, struct psd_er
 /* Passes all test samples that fill batches; in the device lane's thread. */
 enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct,
 				struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- worker_encoding.c ---- */
+
+/* PSD_ENOMEM. */
+enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Gradients become what travels, or sums that have arrived become gradients; in a lane's thread. */
+void psd_worker_convert(struct psd_worker *worker, struct psd_task task);
 
 /* ---- worker_replay.c ---- */
 

@@ -234,6 +234,8 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration);
 	float *history = psd_memory_buffer(&worker->memory, PSD_BUFFER_HISTORY, i, task.iteration);
 
+	if (worker->scales[i].is_skipped)
+		return;
 	for (unsigned n = 0; n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 		const uint64_t elements = worker->graph->tensors[t].elements;
@@ -357,9 +359,9 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_BACKWARD: return run_backward(worker, task, err);
 	case PSD_OP_FACTOR: run_factor(worker, task); return PSD_OK;
 	case PSD_OP_APPLY: run_apply(worker, task); return PSD_OK;
+	case PSD_OP_CONVERT: psd_worker_convert(worker, task); return PSD_OK;
 	case PSD_OP_REDUCE: return reduce(worker, task, err);
 	case PSD_OP_BARRIER:
-	case PSD_OP_CONVERT:
 	case PSD_OP_COPY_OUT:
 	case PSD_OP_COPY_IN:
 	case PSD_OP_SEND:
@@ -426,7 +428,8 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 {
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		return is_small_layer(worker, op);
-	return (op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY) && elements_of(worker, op) <= SMALL_ELEMENTS;
+	return (op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY || op->kind == PSD_OP_CONVERT) &&
+	       elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
