@@ -79,7 +79,7 @@ struct Network {
 	s4u::CommPtr veto;
 	uint64_t seq, n_in_flight, n_shares;
 	bool is_stopping, is_waking;
-	bool has_changed; /* transfers have begun or ended at this date */
+	bool has_changed;	  /* transfers have begun or ended at this date */
 	struct psd_error failure; /* of a transfer; status PSD_OK: none */
 	std::vector<uint64_t> sent_bytes, received_bytes;
 };
