@@ -11,7 +11,7 @@ struct psd_parts {
 	double compute_sec;    /* the device does forward and backward */
 	double other_work_sec; /* the device does something else: rebuilds, updates, the stack's end of an iteration */
 	double exposed_comm_sec;  /* the device waits, and something is on its way or queued for it */
-	double other_waiting_sec; /* the device waits for something else: a slower worker, a core, an all-reduce on it */
+	double other_waiting_sec; /* the device waits for something else: a slower worker, a core, an all-reduce */
 };
 
 /* On its way is all that some host's operation copies, sends, receives or sums, from its begin to its end: in a

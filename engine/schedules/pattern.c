@@ -224,9 +224,10 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 /* Elements, by all steps. */
 static struct psd_traffic walk_node(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
 {
+	const unsigned n_steps = psd_payload_steps(payload, layout);
 	struct psd_traffic traffic = {0, 0};
 
-	for (unsigned s = 0; s < psd_payload_steps(payload, layout); s++) {
+	for (unsigned s = 0; s < n_steps; s++) {
 		const struct moves moves = node_moves(payload, layout, node, s);
 
 		traffic.sent_bytes += moves.far_out;
@@ -256,9 +257,10 @@ struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, c
 /* By all steps of a worker: what stays on its node, one way or the other. */
 static double walk_worker(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
 {
+	const unsigned n_steps = psd_payload_steps(payload, layout);
 	uint64_t sent = 0, received = 0;
 
-	for (unsigned s = 0; s < psd_payload_steps(payload, layout); s++) {
+	for (unsigned s = 0; s < n_steps; s++) {
 		const struct moves moves = moves_in_step(payload, layout, host, s);
 
 		sent += moves.near_out;

@@ -44,18 +44,11 @@ static void stop_when_complete(struct psd_simulation *sim)
 		psd_network_stop();
 }
 
-/* SimGrid takes 0.5 us for an event, and 0.1 to 0.3 us to find a transfer's capacity. */
-static uint64_t events(const struct psd_simulation *sim)
-{
-	return sim->n_events + psd_network_shares() / 3;
-}
-
 void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 {
 	const unsigned host = psd_cookie_host(value);
 
-	sim->n_events++;
-	if (events(sim) > sim->scenario->most_events) {
+	if (++sim->n_events + psd_network_work() > sim->scenario->most_events) {
 		psd_network_stop();
 		return;
 	}
@@ -212,7 +205,7 @@ static void fill_outcome(const struct psd_simulation *sim, struct psd_run_length
 		.iteration_sec = psd_interpreter_iteration_sec(&sim->interpreter, length.first_measured),
 		.parts = psd_interpreter_parts(&sim->interpreter, length.first_measured),
 		.n_iterations = length.n_iterations,
-		.n_events = events(sim),
+		.n_events = sim->n_events + psd_network_work(),
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(&sim->interpreter, (enum psd_resource)r);
@@ -267,7 +260,7 @@ enum psd_status psd_simulate(const struct psd_case *simulated, psd_span_fn span,
 	}
 	if (status == PSD_OK && sim.is_out_of_memory)
 		status = out_of_memory(&sim, err);
-	if (status == PSD_OK && events(&sim) > scenario->most_events)
+	if (status == PSD_OK && sim.n_events + psd_network_work() > scenario->most_events)
 		status = psd_refuse_length(simulated->system, sim.layout->workers, scenario->most_events, err);
 	if (status == PSD_OK)
 		status = psd_interpreter_check(&sim.interpreter, err);

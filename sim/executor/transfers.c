@@ -49,8 +49,9 @@ static double larger(unsigned a, unsigned b)
 
 double psd_sim_transfer_events(const struct psd_simulation *sim, const struct psd_op *op)
 {
-	/* so many messages at a time make the solver take twice as long for each, even where all end together */
-	const double doubling = 40000.0;
+	/* so many messages at a time make the solver take twice as long for each: all end together, or not */
+	const double doubling =
+		is_alike_everywhere(sim->scenario) && sim->scenario->jitter_ratio == 0.0 ? 40000.0 : 250.0;
 	const struct psd_payload *payload = &op->payload;
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
 

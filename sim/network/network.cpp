@@ -31,6 +31,8 @@ using simgrid::kernel::timer::Timer;
 namespace
 {
 
+constexpr uint64_t MOST_IN_CACHE = 2000; // transfers, of about a KiB
+
 struct Transfer;
 
 /* What is known of one pair of hosts. Lives for ever: transfers point to it. */
@@ -77,7 +79,7 @@ struct Network {
 	Transfer *ending;		  /* SimGrid still works on this one: not to be used again yet */
 	std::set<s4u::Activity *> vetoes; /* SimGrid's main loop ends when this is not empty */
 	s4u::CommPtr veto;
-	uint64_t seq, n_in_flight, n_shares;
+	uint64_t seq, n_in_flight, n_solved;
 	bool is_stopping, is_waking;
 	bool has_changed;	  /* transfers have begun or ended at this date */
 	struct psd_error failure; /* of a transfer; status PSD_OK: none */
@@ -248,6 +250,17 @@ void wake_ended()
 	ended.erase(ended.begin(), ended.begin() + std::ptrdiff_t(i));
 }
 
+/* At each date that transfers begin or end, SimGrid goes through those that share links with them. An event takes it
+ * 0.5 us; a transfer 0.1 us while all are in the processor's cache, else as long as an event. */
+void count_solving()
+{
+	const uint64_t n = network->n_in_flight;
+
+	if (network->has_changed)
+		network->n_solved += n > MOST_IN_CACHE ? n : n / 4;
+	network->has_changed = false;
+}
+
 /* Everything due at this date. Callbacks add alarms and start transfers, but no transfer ends before this has returned.
  */
 void wake_due()
@@ -257,8 +270,7 @@ void wake_due()
 	wake_ended();
 	wake_alarms();
 	network->is_waking = false;
-	network->n_shares += network->has_changed ? network->n_in_flight : 0;
-	network->has_changed = false;
+	count_solving();
 	if (network->is_stopping)
 		return;
 	if (!network->alarms.empty())
@@ -440,9 +452,9 @@ enum psd_status psd_network_run(struct psd_error *err)
 	return network->failure.status;
 }
 
-uint64_t psd_network_shares(void)
+uint64_t psd_network_work(void)
 {
-	return network->n_shares;
+	return network->n_solved;
 }
 
 uint64_t psd_network_sent_bytes(unsigned node)

@@ -57,8 +57,8 @@ void psd_network_scale_link(unsigned node, double ratio);
  * or SimGrid gave up. After psd_network_stop() no further callback comes before the next run. */
 enum psd_status psd_network_run(struct psd_error *err) PSD_MUST_CHECK;
 void psd_network_stop(void);
-/* Capacities found so far: at each date that transfers began or ended, of all that were under way. */
-uint64_t psd_network_shares(void);
+/* What SimGrid has done so far to find the capacities of transfers, in events. */
+uint64_t psd_network_work(void);
 /* Bytes that crossed each node's link so far, out and in (payload of finished transfers between different nodes). User
  * platforms: the same nodes, by the numbers of their hosts; hosts beyond the workers are a node each. */
 uint64_t psd_network_sent_bytes(unsigned node);
