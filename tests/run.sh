@@ -12,6 +12,19 @@ export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 passed=0
 failed=0
 
+# reports LOG: how many processes leaked or raced. Criterion's own runner now and then ends before it has freed the time limit of its last
+# test: a report is passed over when every allocation in it was called for by Criterion's library itself (frame 1). A suppression by
+# library would not do, as Criterion calls the tests, too, and stands further up in the stack of each.
+reports() {
+	awk '
+		/ERROR: LeakSanitizer/ { inside = 1; leaks = 0 }
+		/WARNING: ThreadSanitizer/ { count++ }
+		inside && / leak of / { leaks++ }
+		inside && /^ *#1 .*libcriterion\.so/ { leaks-- }
+		inside && /^SUMMARY:/ { if (leaks) count++; inside = 0 }
+		END { print count + inside + 0 }' "$1"
+}
+
 # run SUITE: adds its cases to passed and failed.
 run() {
 	log=$build/$1.log
@@ -29,17 +42,16 @@ run() {
 	elif [ "$tested" -eq 0 ]; then
 		echo "tests: there is no test in $build/$1" >&2
 		tested=1 passing=0
-	elif [ "$status" -ne 0 ] && [ "$passing" -eq "$tested" ]; then
+	elif [ "$status" -ne 0 ] && [ "$passing" -eq "$tested" ] && ! grep -q "ERROR: LeakSanitizer" "$log"; then
 		echo "tests: $build/$1 ended with status $status although every test passed" >&2
 		tested=$((tested + 1))
 	fi
 	# A leak under SANITIZE=address shows when a test process has already ended well, where Criterion does not look, and a race under
-	# SANITIZE=thread may be of a worker whose end a test ignores. SimGrid 3.32 and Criterion leak nothing that is found, so nothing is
-	# suppressed.
-	reports=$(grep -c "ERROR: LeakSanitizer\|WARNING: ThreadSanitizer" "$log")
-	[ "$reports" -eq 0 ] || echo "tests: $reports processes with leaks or data races, see $log" >&2
+	# SANITIZE=thread may be of a worker whose end a test ignores. SimGrid 3.32 leaks nothing that is found, so nothing is suppressed.
+	found=$(reports "$log")
+	[ "$found" -eq 0 ] || echo "tests: $found processes with leaks or data races, see $log" >&2
 	passed=$((passed + passing))
-	failed=$((failed + tested - passing + reports))
+	failed=$((failed + tested - passing + found))
 }
 
 while [ "$1" != -- ]; do
