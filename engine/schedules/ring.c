@@ -2,7 +2,7 @@
  * Patarasuk and Yuan 2009. */
 #include <math.h>
 
-#include "engine/schedules/pattern.h"
+#include "engine/schedules/ring.h"
 
 static unsigned steps(uint64_t elements, struct psd_members members)
 {
@@ -28,7 +28,7 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 }
 
 /* Every chunk twice, but for the one after its own and the next, which it sends once. */
-static uint64_t sent_elements(uint64_t elements, unsigned workers, unsigned rank)
+uint64_t psd_ring_sent_elements(uint64_t elements, unsigned workers, unsigned rank)
 {
 	if (workers == 1)
 		return 0;
@@ -38,7 +38,7 @@ static uint64_t sent_elements(uint64_t elements, unsigned workers, unsigned rank
 
 static bool flow_of(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow)
 {
-	*flow = (struct psd_flow){(rank + 1) % members.n, sent_elements(elements, members.n, rank),
+	*flow = (struct psd_flow){(rank + 1) % members.n, psd_ring_sent_elements(elements, members.n, rank),
 				  steps(elements, members)};
 	return i == 0 && members.n > 1;
 }
@@ -51,8 +51,8 @@ static struct psd_traffic node_elements(const struct psd_payload *payload, const
 	if (node >= layout->nodes || layout->nodes == 1)
 		return (struct psd_traffic){0, 0};
 	return (struct psd_traffic){
-		sent_elements(payload->elements, P, first + psd_layout_workers_on(layout, node) - 1),
-		sent_elements(payload->elements, P, (first + P - 1) % P)};
+		psd_ring_sent_elements(payload->elements, P, first + psd_layout_workers_on(layout, node) - 1),
+		psd_ring_sent_elements(payload->elements, P, (first + P - 1) % P)};
 }
 
 static double local_elements(const struct psd_payload *payload, const struct psd_layout *layout)

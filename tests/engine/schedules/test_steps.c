@@ -172,6 +172,35 @@ Test(steps, the_busiest_worker_inside_a_node_is_known)
 	for_each_case(check_local);
 }
 
+/* A node's bytes are those of all pairs of hosts of which one is on it. */
+static void check_nodes(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	for (unsigned node = 0; node < layout->nodes; node++) {
+		const struct psd_traffic said = psd_payload_node_traffic(payload, layout, node);
+		struct psd_traffic sum = {0, 0};
+
+		for (unsigned from = 0; from < layout->workers; from++)
+			for (unsigned to = 0; to < layout->workers; to++) {
+				const bool is_out = psd_layout_node(layout, from) == node;
+				const bool is_in = psd_layout_node(layout, to) == node;
+
+				if (is_out != is_in)
+					*(is_out ? &sum.sent_bytes : &sum.received_bytes) +=
+						psd_payload_bytes_between(payload, layout, from, to);
+			}
+		cr_assert(said.sent_bytes == sum.sent_bytes && said.received_bytes == sum.received_bytes,
+			  "%s, %u workers, %u a node, %lu elements: node %u sends %lu, expected %lu, receives %lu, "
+			  "expected %lu",
+			  payload->pattern->name, layout->workers, layout->workers_per_node, payload->elements, node,
+			  said.sent_bytes, sum.sent_bytes, said.received_bytes, sum.received_bytes);
+	}
+}
+
+Test(steps, the_bytes_of_each_node_are_known)
+{
+	for_each_case(check_nodes);
+}
+
 /* ---- the ring ---- */
 
 Test(steps, a_ring_sends_two_shares_of_all_but_its_own)

@@ -1,5 +1,6 @@
-/* What a torus sends; that its steps add up is in test_steps.c, its seconds in tests/sim/executor/test_schedules.c. */
+/* What a torus sends and how long that takes; that its steps add up is in test_steps.c. */
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "engine/schedules/pattern.h"
 
@@ -36,4 +37,48 @@ Test(torus, of_a_prime_number_is_a_ring)
 	const struct psd_members members = {7, 1};
 
 	cr_expect_eq(psd_torus.steps(960, members), psd_ring.steps(960, members));
+}
+
+/* Every step takes as long as the busiest node or, inside a node, the busiest worker. */
+static double seconds_by_steps(const struct psd_payload *payload, const struct psd_layout *layout,
+			       const struct psd_ways *ways)
+{
+	double sum_sec = 0.0;
+
+	for (unsigned number = 0; number < psd_payload_steps(payload, layout); number++) {
+		double far_bits[64] = {0}, step_sec = 0.0;
+
+		for (unsigned rank = 0; rank < layout->workers; rank++) {
+			const struct psd_step step = psd_payload_step(payload, layout, rank, number);
+			const double bits = 8.0 * payload->value_bytes * (double)step.sent.elements;
+
+			if (psd_layout_node(layout, step.to) == psd_layout_node(layout, rank))
+				step_sec = fmax(step_sec, bits / ways->near_bps);
+			else
+				far_bits[psd_layout_node(layout, rank)] += bits;
+		}
+		for (unsigned node = 0; node < layout->nodes; node++)
+			if (far_bits[node] > 0.0)
+				step_sec = fmax(step_sec, far_bits[node] / ways->far_bps + ways->latency_sec);
+		sum_sec += step_sec;
+	}
+	return sum_sec;
+}
+
+/* Where all chunks are of one size, to the last digits. */
+Test(torus, takes_the_seconds_of_its_steps)
+{
+	const struct psd_ways ways = {1e9, 3e9, 2e-5};
+
+	for (unsigned workers = 2; workers <= 60; workers++)
+		for (unsigned per_node = 1; per_node <= 9; per_node++) {
+			const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
+			const struct psd_payload payload = {
+				.pattern = &psd_torus, .elements = 1000 * workers, .value_bytes = 4};
+			const double expected = seconds_by_steps(&payload, &layout, &ways);
+			const double sec = psd_payload_alone_sec(&payload, &layout, 0.0, &ways);
+
+			cr_assert(fabs(sec - expected) <= 1e-9 * expected, "%u workers, %u a node: %g s, expected %g",
+				  workers, per_node, sec, expected);
+		}
 }
