@@ -7,10 +7,14 @@
 #include <unistd.h>
 
 #include "tests/cli_helper.h"
+#include "tests/killed_helper.h"
 #include "tests/real/data/jpeg_helper.h"
 #include "tests/scratch_folder.h"
 
-enum { ITERATIONS = 1000 }; /* of more than 16 KiB of log and of trace */
+enum {
+	ITERATIONS = 1000, /* of more than 16 KiB of log and of trace */
+	KILLED_ITERATIONS = 50
+};
 
 static const char model[] = "name: images\ninput: {channels: 3, height: 8, width: 8}\nlayers:\n"
 			    "  - {name: fc, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
@@ -229,5 +233,25 @@ Test(run_outputs, a_full_disk_and_a_limit_leave_the_older_file, .timeout = 120)
 	expect_older(&folder, "ulimit -f 16;", "--log out", "out: cannot be written: File too large\n");
 	expect_older(&folder, "ulimit -f 16;", "--trace out", ": File too large\n");
 	expect_older_pack(&folder);
+	scratch_folder_remove(&folder);
+}
+
+/* A log has a line for its columns and one for each iteration, a trace ends its list, a data set has always the same
+ * bytes. */
+Test(run_outputs, a_kill_leaves_older_files_or_whole_new_ones, .timeout = 120)
+{
+	const struct scratch_folder folder = make_inputs();
+	char command[2 * PATH_MAX];
+
+	scratch_folder_write(&folder, "out", "", 0);
+	snprintf(command, sizeof(command), "%s pack --quiet photos --side 8 -o out", path_of("psd-run").text);
+	expect_whole_wherever_killed(&folder, command, "{ [ \"$(cat out)\" = older ] || cmp out images; } 2>&1");
+	scratch_folder_write(&folder, "out-log", "", 0);
+	snprintf(command, sizeof(command),
+		 "%s --quiet --csv --no-emulation --iterations %d --trace out --log out-log s.yaml",
+		 path_of("psd-run").text, KILLED_ITERATIONS);
+	expect_whole_wherever_killed(&folder, command,
+				     "{ [ \"$(cat out)\" = older ] || tail -n 1 out | grep -qx ']}' || tail -n 3 out; "
+				     "[ \"$(cat out-log)\" = older ] || sed 1d out-log | grep -c . | grep -vx 50; }");
 	scratch_folder_remove(&folder);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/cli_helper.h"
+#include "tests/killed_helper.h"
 #include "tests/scratch_folder.h"
 
 #define QUICKSTART "scenarios/quickstart.yaml"
@@ -312,6 +313,19 @@ Test(cli, no_name_drives_the_terminal)
 	expect_complaint(scratch_folder_path(&folder, "s.yaml").text, 2,
 			 "'title' is '??[31m', must not contain control characters\n");
 	free(refused.text);
+	scratch_folder_remove(&folder);
+}
+
+Test(cli, a_kill_leaves_the_older_trace_or_the_whole_new_one, .timeout = 120)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	char command[2 * PATH_MAX], whole[256];
+
+	snprintf(whole, sizeof(whole), "--csv --quiet --trace %s/whole " QUICKSTART, folder.path);
+	free(run(whole, "").text);
+	scratch_folder_write(&folder, "out", "", 0);
+	snprintf(command, sizeof(command), "%s --csv --quiet --trace out $OLDPWD/" QUICKSTART, path_of("psd-sim").text);
+	expect_whole_wherever_killed(&folder, command, "{ [ \"$(cat out)\" = older ] || cmp out whole; } 2>&1");
 	scratch_folder_remove(&folder);
 }
 
