@@ -1,5 +1,5 @@
-/* A binary heap of dates: the smallest leaves first, of equal ones the one with the smallest number, so that runs
- * repeat exactly. */
+/* A binary heap of dates or turns: the smallest leaves first, of equal ones the one with the smallest number, so that
+ * runs repeat exactly. */
 #ifndef PSD_HEAP_H
 #define PSD_HEAP_H
 

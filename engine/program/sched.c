@@ -52,41 +52,20 @@ bool psd_ready_goes_before(const struct psd_ready *a, const struct psd_ready *b)
 	return a->task.op < b->task.op;
 }
 
-void psd_ready_push(struct psd_ready_queue *queue, struct psd_ready entry, bool *is_out_of_memory)
+bool psd_ready_push(struct psd_heap *queue, struct psd_ready entry)
 {
-	struct psd_ready *entries = psd_grown(queue->entries, queue->n, &queue->capacity, sizeof(*entries));
-	if (entries == NULL) {
-		*is_out_of_memory = true;
-		return;
-	}
-	queue->entries = entries;
-	uint32_t at = queue->n++;
-	while (at > 0 && psd_ready_goes_before(&entry, &queue->entries[(at - 1) / 2])) {
-		queue->entries[at] = queue->entries[(at - 1) / 2];
-		at = (at - 1) / 2;
-	}
-	queue->entries[at] = entry;
+	return psd_heap_push(queue, (struct psd_heap_entry){
+					    .at = (double)entry.turn,
+					    .seq = (uint64_t)entry.task.iteration << 32 | entry.task.op,
+				    });
 }
 
-bool psd_ready_pop(struct psd_ready_queue *queue, struct psd_ready *entry)
+bool psd_ready_pop(struct psd_heap *queue, struct psd_ready *entry)
 {
 	if (queue->n == 0)
 		return false;
-	*entry = queue->entries[0];
-	const struct psd_ready last = queue->entries[--queue->n];
-	uint32_t at = 0;
-	for (;;) {
-		uint32_t child = 2 * at + 1;
-		if (child >= queue->n)
-			break;
-		if (child + 1 < queue->n && psd_ready_goes_before(&queue->entries[child + 1], &queue->entries[child]))
-			child++;
-		if (!psd_ready_goes_before(&queue->entries[child], &last))
-			break;
-		queue->entries[at] = queue->entries[child];
-		at = child;
-	}
-	queue->entries[at] = last;
+	const struct psd_heap_entry first = psd_heap_pop(queue);
+	*entry = (struct psd_ready){(int64_t)first.at, {(uint32_t)(first.seq >> 32), (uint32_t)first.seq}};
 	return true;
 }
 
@@ -112,8 +91,8 @@ static void add_ready(struct psd_sched *sched, struct psd_task task)
 		add_to_list(sched, &sched->fenced, task);
 	else if (op->resource != PSD_RESOURCE_NONE && op->kind != PSD_OP_COLLECTIVE &&
 		 !(sched->free_resources & 1u << op->resource))
-		psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->turn, task},
-			       &sched->is_out_of_memory);
+		sched->is_out_of_memory |=
+			!psd_ready_push(&sched->queues[op->resource], (struct psd_ready){op->turn, task});
 	else
 		add_to_list(sched, &sched->instant, task);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
+#include "engine/base/heap.h"
 #include "engine/program/program.h"
 
 /* Number of arrivals that end a receive operation on `host`. */
@@ -38,12 +39,6 @@ struct psd_ready {
 	struct psd_task task;
 };
 
-struct psd_ready_queue {
-	struct psd_ready *entries; /* binary heap */
-	uint32_t n;
-	uint32_t capacity;
-};
-
 struct psd_task_list {
 	struct psd_task *tasks;
 	uint32_t n;
@@ -62,7 +57,7 @@ struct psd_sched {
 		instant; /* ready, without a resource of their own, or collectives; the executor takes them */
 	uint32_t fence;	 /* nothing of this iteration or later is ready before the one before is complete; 0: none */
 	struct psd_task_list fenced;
-	struct psd_ready_queue queues[PSD_RESOURCES];
+	struct psd_heap queues[PSD_RESOURCES];
 	bool is_out_of_memory;
 };
 
@@ -91,7 +86,9 @@ bool psd_sched_is_complete(const struct psd_sched *sched);
 
 /* The order of ready queues, total so that runs repeat exactly. */
 bool psd_ready_goes_before(const struct psd_ready *a, const struct psd_ready *b);
-void psd_ready_push(struct psd_ready_queue *queue, struct psd_ready entry, bool *is_out_of_memory);
-bool psd_ready_pop(struct psd_ready_queue *queue, struct psd_ready *entry);
+/* False: out of memory. A turn counts items and layers, so that it is exact as the heap's key. */
+bool psd_ready_push(struct psd_heap *queue, struct psd_ready entry);
+/* False: it is empty. */
+bool psd_ready_pop(struct psd_heap *queue, struct psd_ready *entry);
 
 #endif

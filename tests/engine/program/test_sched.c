@@ -66,15 +66,13 @@ Test(sched, equal_turns_leave_in_order_of_operation_whatever_order_they_came_in)
 {
 	for (uint64_t seed = 1; seed <= 200; seed++) {
 		struct psd_ready entries[N_ENTRIES];
-		struct psd_ready_queue queue = {0};
+		struct psd_heap queue = {0};
 		struct psd_ready taken, before = {INT64_MIN, {0, 0}};
-		bool is_out_of_memory = false;
 		unsigned n_taken = 0;
 
 		shuffle(entries, seed);
 		for (unsigned i = 0; i < N_ENTRIES; i++)
-			psd_ready_push(&queue, entries[i], &is_out_of_memory);
-		cr_assert_not(is_out_of_memory);
+			cr_assert(psd_ready_push(&queue, entries[i]));
 		for (; psd_ready_pop(&queue, &taken); n_taken++) {
 			cr_assert(n_taken == 0 || psd_ready_goes_before(&before, &taken),
 				  "seed %lu: operation %u left before %u", seed, before.task.op, taken.task.op);
