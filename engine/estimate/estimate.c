@@ -576,6 +576,14 @@ static struct psd_socket_work class_work(struct estimate *estimate, const struct
 	return work;
 }
 
+/* How often each member is looked at: for its steps, for what its node sends, or, where all are alike, not at all. */
+static unsigned n_looks(const struct estimate *estimate, const struct psd_payload *payload)
+{
+	if (!payload->pattern->alone_sec || estimate->pools)
+		return psd_payload_steps(payload, layout_of(estimate));
+	return payload->pattern->is_uneven ? 1 : 0;
+}
+
 static void estimate_collective(void *context, struct psd_task task)
 {
 	struct estimate *estimate = context;
@@ -587,9 +595,8 @@ static void estimate_collective(void *context, struct psd_task task)
 	while (!carries(estimate, first, op))
 		first++;
 	const uint64_t part = psd_cookie(EVENT_COLLECTIVE_PART, first, 0);
-	if (!op->payload.pattern->alone_sec || estimate->pools) /* its steps are gone through */
-		estimate->n_events += UINT64_C(8) * psd_payload_group(&op->payload, layout_of(estimate)).n *
-				      psd_payload_steps(&op->payload, layout_of(estimate));
+	estimate->n_events +=
+		UINT64_C(8) * psd_payload_group(&op->payload, layout_of(estimate)).n * n_looks(estimate, &op->payload);
 
 	set_beside(estimate, op, true);
 	push_event(estimate, estimate->now_sec + sec, part);
