@@ -221,6 +221,17 @@ uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const stru
 	return flows_between(payload, layout, from, to) * payload->value_bytes;
 }
 
+uint64_t psd_payload_bytes_to_run(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				  unsigned to, unsigned n)
+{
+	assert(payload->pattern->range && n > 0 && (from < to || from >= to + n));
+	const struct psd_range first = payload->pattern->range(payload, layout, from, to);
+	const struct psd_range last = payload->pattern->range(payload, layout, from, to + n - 1);
+
+	return payload->value_bytes *
+	       (payload->pattern->is_cut ? last.first + last.elements - first.first : n * first.elements);
+}
+
 /* Elements, by all steps. */
 static struct psd_traffic walk_node(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
 {

@@ -85,6 +85,7 @@ struct psd_pattern {
 	/* Number of hosts that send `to` more than nothing. */
 	unsigned (*senders)(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to);
 	bool has_root; /* one host sends or receives more than the others */
+	bool is_cut;   /* hosts are sent one range after the other, in their order; else all the same */
 
 	/* ---- step by step: an all-reduce over the workers; NULL where all goes at once ---- */
 
@@ -150,6 +151,9 @@ double psd_payload_local_elements(const struct psd_payload *payload, const struc
 /* Bytes that host `from` sends to host `to` != from, in all steps together; 0 when it sends none. */
 uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
 				   unsigned to);
+/* Bytes that a worker sends to n other hosts, to, to + 1 and so on; all at once, workers and shards alike. */
+uint64_t psd_payload_bytes_to_run(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				  unsigned to, unsigned n);
 /* Bytes a node sends to and receives from other nodes for one payload: the sum of psd_payload_bytes_between() over
  * them. */
 struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, const struct psd_layout *layout,

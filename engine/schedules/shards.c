@@ -79,6 +79,7 @@ static unsigned pull_fan_in(const struct psd_layout *layout)
 const struct psd_pattern psd_push = {
 	.name = "push",
 	.range = push_range,
+	.is_cut = true,
 	.node_elements = push_elements,
 	.senders = push_senders,
 	.local_elements = local_elements,

@@ -143,12 +143,13 @@ static unsigned first_peer(const struct psd_simulation *sim, unsigned run)
 static uint64_t run_bytes(const struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
 			  unsigned run)
 {
-	const unsigned n_hosts = sim->layout->workers;
-	uint64_t bytes = 0;
-	if (sim->n_shift_flows == 1)
-		return psd_payload_node_traffic(payload, sim->layout, from).sent_bytes; /* one worker a node */
-	for (unsigned peer = first_peer(sim, run); peer < first_peer(sim, run + 1); peer++)
-		bytes += psd_payload_bytes_between(payload, sim->layout, from, (from + 1 + peer) % n_hosts);
+	const unsigned n_hosts = sim->layout->workers, n = first_peer(sim, run + 1) - first_peer(sim, run);
+	const unsigned to = (from + 1 + first_peer(sim, run)) % n_hosts;
+	const unsigned n_before_wrap = n_hosts - to < n ? n_hosts - to : n;
+	uint64_t bytes = psd_payload_bytes_to_run(payload, sim->layout, from, to, n_before_wrap);
+
+	if (n_before_wrap < n)
+		bytes += psd_payload_bytes_to_run(payload, sim->layout, from, 0, n - n_before_wrap);
 	return bytes;
 }
 

@@ -216,3 +216,28 @@ Test(steps, a_ring_sends_two_shares_of_all_but_its_own)
 				     4 * expected, "%u workers, rank %u", workers, rank);
 	}
 }
+
+/* ---- runs of hosts ---- */
+
+/* What a worker sends to hosts one after the other is the sum of what it sends to each. */
+Test(steps, bytes_to_a_run_of_hosts_are_those_to_each)
+{
+	static const struct psd_pattern *const patterns[] = {&psd_push, &psd_pull, &psd_broadcast};
+	const struct psd_layout layout = psd_layout_make(WORKERS_MAX, 1, 0);
+
+	for (unsigned i = 0; i < 3 * ELEMENTS_MAX; i++) {
+		const struct psd_payload payload = {.pattern = patterns[i % 3], .elements = i / 3, .value_bytes = 4};
+
+		for (unsigned from = 0; from < WORKERS_MAX; from++)
+			for (unsigned to = 0; to < WORKERS_MAX; to++) {
+				uint64_t sum = 0;
+
+				for (unsigned n = 1; to + n <= WORKERS_MAX && (from < to || from >= to + n); n++) {
+					sum += psd_payload_bytes_between(&payload, &layout, from, to + n - 1);
+					cr_assert_eq(psd_payload_bytes_to_run(&payload, &layout, from, to, n), sum,
+						     "%s of %lu elements: %u to %u hosts from %u on",
+						     payload.pattern->name, payload.elements, from, n, to);
+				}
+			}
+	}
+}
