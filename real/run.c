@@ -236,26 +236,27 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	struct psd_spans spans = {.hosts = NULL};
 	const bool is_traced = made->system == command->traced;
 	const struct psd_launch_options launch = {
-		.made = made,
-		.train = &command->scenario->train,
-		.replay = replay_of(command),
-		.n_iterations = choose_iterations(command),
+		.worker.made = made,
+		.worker.train = &command->scenario->train,
+		.worker.replay = replay_of(command),
+		.worker.n_iterations = choose_iterations(command),
 		.ground = command->ground,
-		.connect_sec = command->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
-		.remark = options->is_quiet ? NULL : say_remark,
-		.stall_sec = options->stall_sec,
-		.is_tested = command->scenario->train.test_every_epochs > 0 && !replay_of(command),
+		.worker.connect_sec = command->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
+		.worker.remark = options->is_quiet ? NULL : say_remark,
+		.worker.stall_sec = options->stall_sec,
+		.worker.is_tested = command->scenario->train.test_every_epochs > 0 && !replay_of(command),
 		.spans = is_traced ? &spans : NULL,
 		.stop_signal = &psd_console_stop_signal,
-		.progress = options->is_quiet && !command->log.file ? NULL : observe,
-		.context = &observer,
+		.worker.progress = options->is_quiet && !command->log.file ? NULL : observe,
+		.worker.context = &observer,
 	};
 	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
 
 	row->result = (struct psd_worker_result){.iteration_sec = 0.0}; /* of a run that fails nothing is judged */
 	if (!status)
-		status = command->hosts.n_hosts ? psd_join(&launch, &command->hosts, command->self, &row->result, err)
-						: psd_launch(&launch, &row->result, err);
+		status = command->hosts.n_hosts
+				 ? psd_join(&launch.worker, &command->hosts, command->self, &row->result, err)
+				 : psd_launch(&launch, &row->result, err);
 	if (!status && replay_of(command))
 		status = psd_replay_check(&row->result, command->replay.dilation_ratio, made->system->name, err);
 	if (!status) {
@@ -275,13 +276,13 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 static enum psd_status find_dilation(struct command *command, const struct psd_case *made, struct psd_error *err)
 {
 	const struct psd_launch_options launch = {
-		.made = made,
-		.train = &command->scenario->train,
-		.replay = &command->replay,
-		.n_iterations = SOUNDING_ITERATIONS,
+		.worker.made = made,
+		.worker.train = &command->scenario->train,
+		.worker.replay = &command->replay,
+		.worker.n_iterations = SOUNDING_ITERATIONS,
 		.ground = command->ground,
-		.connect_sec = PSD_LAUNCH_CONNECT_SEC,
-		.stall_sec = command->options->stall_sec,
+		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
+		.worker.stall_sec = command->options->stall_sec,
 		.stop_signal = &psd_console_stop_signal,
 	};
 	struct psd_soundings soundings = {.n_runs = 0};

@@ -238,12 +238,12 @@ static enum psd_status launch_alone(const struct board *board, const struct psd_
 {
 	const struct psd_calibrate_options *options = board->calibration->options;
 	const struct psd_launch_options launch_options = {
-		.made = made,
-		.train = &made->matter->scenario->train,
-		.n_iterations = psd_worker_warmed_up(training_iterations(board->calibration)),
+		.worker.made = made,
+		.worker.train = &made->matter->scenario->train,
+		.worker.n_iterations = psd_worker_warmed_up(training_iterations(board->calibration)),
 		.ground = PSD_GROUND_LOOPBACK,
-		.connect_sec = PSD_LAUNCH_CONNECT_SEC,
-		.stall_sec = options->stall_sec,
+		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
+		.worker.stall_sec = options->stall_sec,
 		.stop_signal = options->stop_signal,
 	};
 	struct psd_worker_result result;

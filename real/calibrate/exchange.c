@@ -120,13 +120,13 @@ static enum psd_status launch(struct psd_exchange *exchange, const struct psd_ca
 {
 	struct psd_spans spans = {.hosts = NULL};
 	const struct psd_launch_options launch_options = {
-		.made = made,
-		.train = &made->matter->scenario->train,
-		.backend = &psd_compute_idle,
-		.n_iterations = options->n_iterations,
+		.worker.made = made,
+		.worker.train = &made->matter->scenario->train,
+		.worker.backend = &psd_compute_idle,
+		.worker.n_iterations = options->n_iterations,
 		.ground = options->ground,
-		.connect_sec = PSD_LAUNCH_CONNECT_SEC,
-		.stall_sec = options->stall_sec,
+		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
+		.worker.stall_sec = options->stall_sec,
 		.spans = &spans,
 		.stop_signal = options->stop_signal,
 	};

@@ -4,34 +4,23 @@
 #include "real/net/socket.h"
 #include "real/session/terms.h"
 
-enum psd_status psd_join(const struct psd_launch_options *options, const struct psd_hosts *hosts, unsigned self,
+enum psd_status psd_join(const struct psd_worker_options *options, const struct psd_hosts *hosts, unsigned self,
 			 struct psd_worker_result *result, struct psd_error *err)
 {
 	struct psd_text terms = {.bytes = NULL};
-	struct psd_worker_options worker = {
-		.made = options->made,
-		.train = options->train,
-		.n_iterations = options->n_iterations,
-		.self = self,
-		.hosts = hosts->hosts,
-		.listener = -1,
-		.connect_sec = options->connect_sec,
-		.remark = options->remark,
-		.stall_sec = options->stall_sec,
-		.is_tested = options->is_tested,
-		.progress = options->progress,
-		.finished = options->finished,
-		.context = options->context,
-	};
-	enum psd_status status = psd_worker_check(options->made->matter->scenario, err);
+	struct psd_worker_options worker = *options;
+	enum psd_status status = psd_worker_check(worker.made->matter->scenario, err);
 	unsigned n_beside, nth;
 
 	if (!status)
-		status = psd_worker_check_optimiser(options->made, err);
+		status = psd_worker_check_optimiser(worker.made, err);
 	if (!status)
-		status = psd_terms_add(&terms, options->made, options->train, options->n_iterations, err);
+		status = psd_terms_add(&terms, worker.made, worker.train, worker.n_iterations, err);
 	if (!status) {
+		worker.self = self;
+		worker.hosts = hosts->hosts;
 		worker.terms = terms.bytes;
+		worker.listener = -1;
 		psd_socket_allow_many();
 		n_beside = psd_hosts_beside(hosts, self, &nth);
 		(void)psd_affinity_pin(nth, n_beside); /* unpinned works as well */

@@ -4,11 +4,11 @@
 #define PSD_REAL_JOIN_H
 
 #include "real/cluster/hosts.h"
-#include "real/cluster/launch.h"
+#include "real/session/worker.h"
 
-/* In this process, which is hosts[self] of as many as the case has; `ground`, `spans` and `stop_signal` of the options
- * are not looked at. Statuses as psd_launch(). *result: whole on host 0, elsewhere that host's own. */
-enum psd_status psd_join(const struct psd_launch_options *options, const struct psd_hosts *hosts, unsigned self,
+/* In this process, which is hosts[self] of as many as the case has; who it is, the hosts and the terms are filled in.
+ * Statuses as psd_launch(). *result: whole on host 0, elsewhere that host's own. */
+enum psd_status psd_join(const struct psd_worker_options *options, const struct psd_hosts *hosts, unsigned self,
 			 struct psd_worker_result *result, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

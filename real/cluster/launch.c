@@ -111,40 +111,27 @@ static int live(void *context, unsigned node)
 {
 	struct launch *launch = context;
 	const struct psd_launch_options *options = launch->options;
-	const struct psd_case *made = options->made;
-	const struct links links = links_of(made, options->replay);
-	const double ratio = pace_ratio(options->ground, made, options->replay);
-	const struct psd_worker_options worker = {
-		.made = made,
-		.train = options->train,
-		.replay = options->replay,
-		.backend = options->backend,
-		.n_iterations = options->n_iterations,
-		.self = launch->self,
-		.hosts = launch->hosts,
-		.listener = launch->listeners[launch->self],
-		.has_rate = options->ground == PSD_GROUND_SHAPED && made->point.bandwidth_bps > 0.0,
-		/* the workers of a node share its link; each keeps to its part, busy or not */
-		.send_bps = links.send_bps / launch->layout->workers_per_node,
-		.receive_bps = links.receive_bps / launch->layout->workers_per_node,
-		.pace_send_bps = ratio * links.send_bps,
-		.pace_receive_bps = ratio * links.receive_bps,
-		.has_latency = options->ground != PSD_GROUND_LOOPBACK,
-		.latency_sec = links.latency_sec,
-		.connect_sec = options->connect_sec,
-		.remark = options->remark,
-		.stall_sec = options->stall_sec,
-		.is_tested = options->is_tested,
-		.span = options->spans ? record_span : NULL,
-		.span_context = options->spans ? &options->spans->hosts[launch->self] : NULL,
-		.progress = options->progress,
-		.finished = options->finished,
-		.context = options->context,
-	};
+	const struct psd_case *made = options->worker.made;
+	const struct links links = links_of(made, options->worker.replay);
+	const double ratio = pace_ratio(options->ground, made, options->worker.replay);
+	struct psd_worker_options worker = options->worker;
 	struct record record = {.host = launch->self};
 	struct psd_error err = {.text = ""};
 
 	(void)node;
+	worker.self = launch->self;
+	worker.hosts = launch->hosts;
+	worker.listener = launch->listeners[launch->self];
+	worker.has_rate = options->ground == PSD_GROUND_SHAPED && made->point.bandwidth_bps > 0.0;
+	/* the workers of a node share its link; each keeps to its part, busy or not */
+	worker.send_bps = links.send_bps / launch->layout->workers_per_node;
+	worker.receive_bps = links.receive_bps / launch->layout->workers_per_node;
+	worker.pace_send_bps = ratio * links.send_bps;
+	worker.pace_receive_bps = ratio * links.receive_bps;
+	worker.has_latency = options->ground != PSD_GROUND_LOOPBACK;
+	worker.latency_sec = links.latency_sec;
+	worker.span = options->spans ? record_span : NULL;
+	worker.span_context = options->spans ? &options->spans->hosts[launch->self] : NULL;
 	(void)signal(SIGINT, SIG_IGN); /* a terminal sends these to all: whoever started the processes ends them */
 	(void)signal(SIGHUP, SIG_IGN);
 	(void)signal(SIGTERM, SIG_DFL);
@@ -154,7 +141,7 @@ static int live(void *context, unsigned node)
 	for (unsigned h = 0; h < launch->n_hosts; h++)
 		if (h != launch->self && launch->listeners[h] >= 0)
 			close(launch->listeners[h]);
-	if (!options->replay)
+	if (!worker.replay)
 		(void)psd_affinity_pin(launch->self, psd_layout_hosts(launch->layout)); /* unpinned works as well */
 	record.status = psd_worker_run(&worker, &record.result, &err);
 	if (!record.status && options->spans)
@@ -468,19 +455,19 @@ enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_
 {
 	struct launch launch = {
 		.options = options,
-		.layout = &options->made->plan.layout,
-		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
+		.layout = &options->worker.made->plan.layout,
+		.n_hosts = psd_layout_hosts(&options->worker.made->plan.layout),
 		.pipe_in = -1,
 		.pipe_out = -1,
 	};
-	enum psd_status status = psd_worker_check(options->made->matter->scenario, err);
+	enum psd_status status = psd_worker_check(options->worker.made->matter->scenario, err);
 
 	if (!status)
-		status = psd_worker_check_optimiser(options->made, err);
+		status = psd_worker_check_optimiser(options->worker.made, err);
 	if (!status)
 		status = allocate(&launch, err);
 	if (!status && options->ground == PSD_GROUND_EMULATED)
-		status = open_cluster(options->made, options->replay, &launch.emulation, err);
+		status = open_cluster(options->worker.made, options->worker.replay, &launch.emulation, err);
 	if (!status)
 		status = place_hosts(&launch, err);
 	if (!status)

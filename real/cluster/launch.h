@@ -20,21 +20,12 @@ enum psd_ground {
 #define PSD_LAUNCH_CONNECT_SEC 30.0 /* more than processes of one machine need to find each other */
 
 struct psd_launch_options {
-	const struct psd_case *made;
-	const struct psd_train *train;
-	const struct psd_replay *replay;	   /* NULL: computes; as in psd_worker_options */
-	const struct psd_compute_backend *backend; /* NULL: this processor */
-	uint32_t n_iterations;
-	enum psd_ground ground; /* the last two have the scenario's latency, too */
-	double connect_sec, stall_sec;
-	bool is_tested;
+	/* What all have in common: who each is, its links and its spans are filled in. Its functions are called in the
+	 * processes. */
+	struct psd_worker_options worker;
+	enum psd_ground ground;			  /* the last two have the scenario's latency, too */
 	struct psd_spans *spans;		  /* one recorder for each host; NULL: none are kept */
 	const volatile sig_atomic_t *stop_signal; /* NULL, or not 0 from the signal on that ends the run: PSD_ERUN */
-	/* As in psd_worker_options; called in the processes. */
-	void (*remark)(void *context, const char *line);
-	void (*progress)(void *context, const struct psd_progress *progress);
-	void (*finished)(void *context, unsigned self, const struct psd_memory *memory);
-	void *context;
 };
 
 /* Whether this machine can emulate the case's cluster: makes it and takes it away. replay: as above. PSD_ERUN: not

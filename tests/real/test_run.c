@@ -99,7 +99,7 @@ static struct alone train_alone(const struct job *job, uint64_t seed)
 	static const char system[] = "schedule: sequential, sync: ring";
 	struct alone alone = {job, seed, start(job, system, 1, seed, 1e-9), NULL}; /* a rate that moves nothing */
 
-	alone.begun->options.n_iterations = 1;
+	alone.begun->options.worker.n_iterations = 1;
 	finish(alone.begun, system);
 	alone.trained = train(job, system, 1, seed);
 	return alone;
@@ -484,7 +484,7 @@ Test(run, every_method_learns_the_synthetic_classes)
 			"cifar10-quick.yaml", systems[s], 2, 1, 16, s + 1,
 			"iterations: 100, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: 0.003}");
 
-		training->options.is_tested = true;
+		training->options.worker.is_tested = true;
 		finish(training, systems[s]);
 		cr_assert_gt(training->result.test_samples, 0);
 		cr_expect_gt((double)training->result.test_correct,
@@ -502,7 +502,7 @@ Test(run, a_killed_worker_is_named)
 	struct training *training = start(&cifar10, "sync: ps", 3, 1, cifar10.base);
 
 	training->victim = 0;
-	training->options.n_iterations = 1000;
+	training->options.worker.n_iterations = 1000;
 	training_run(training);
 	cr_assert_eq(training->status, PSD_ERUN);
 	cr_assert(strstr(training->err.text, "worker 0 at 127.0.0.1:"), "%s", training->err.text);
@@ -517,7 +517,7 @@ Test(run, an_ignored_SIGCHLD_is_no_endless_wait, .timeout = 60)
 {
 	struct training *training = start(&cifar10, "sync: ps", 2, 1, cifar10.base);
 
-	training->options.n_iterations = 2;
+	training->options.worker.n_iterations = 2;
 	signal(SIGCHLD, SIG_IGN);
 	finish(training, "sync: ps");
 	signal(SIGCHLD, SIG_DFL);

@@ -142,7 +142,7 @@ static double accuracy(const char *wire)
 	training = training_make("cifar10-quick.yaml", system, 2, 1, 16, 1,
 				 "iterations: 100, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: "
 				 "0.003}");
-	training->options.is_tested = true;
+	training->options.worker.is_tested = true;
 	training_run(training);
 	cr_assert_eq(training->status, PSD_OK, "%s: %s", wire, training->err.text);
 	cr_assert_gt(training->result.test_samples, 0);

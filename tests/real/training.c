@@ -64,15 +64,15 @@ struct training *training_make(const char *graph, const char *system, unsigned w
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->victim = TRAINING_MOST_HOSTS;
 	training->options = (struct psd_launch_options){
-		.made = &training->made,
-		.train = &training->loaded.scenario.train,
-		.n_iterations = (uint32_t)training->loaded.scenario.train.iterations,
+		.worker.made = &training->made,
+		.worker.train = &training->loaded.scenario.train,
+		.worker.n_iterations = (uint32_t)training->loaded.scenario.train.iterations,
 		.ground = PSD_GROUND_LOOPBACK,
-		.connect_sec = WITHIN_SEC,
-		.stall_sec = WITHIN_SEC,
-		.progress = kill_victim,
-		.finished = keep,
-		.context = training,
+		.worker.connect_sec = WITHIN_SEC,
+		.worker.stall_sec = WITHIN_SEC,
+		.worker.progress = kill_victim,
+		.worker.finished = keep,
+		.worker.context = training,
 	};
 	training->parameters = mmap(NULL, TRAINING_MOST_HOSTS * parameter_bytes(training), PROT_READ | PROT_WRITE,
 				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);

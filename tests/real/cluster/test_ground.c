@@ -61,7 +61,7 @@ Test(ground, only_predictions_add_the_latency_of_the_ends)
 {
 	struct training *shaped = make("sync: ps, host: {latency: 1000s}", 2, "");
 
-	cr_assert_gt(shaped->made.plan.rates.latency_sec, shaped->options.stall_sec);
+	cr_assert_gt(shaped->made.plan.rates.latency_sec, shaped->options.worker.stall_sec);
 	shaped->options.ground = PSD_GROUND_SHAPED;
 	check_same_and_free(run(make("sync: ps", 2, "")), run(shaped), 2);
 }
@@ -139,7 +139,7 @@ Test(ground, tests_between_iterations_neither_block_nor_change_anything)
 	for (unsigned s = 0; s < sizeof(pipelined) / sizeof(pipelined[0]); s++) {
 		struct training *tested = make(pipelined[s], 3, more);
 
-		tested->options.is_tested = true;
+		tested->options.worker.is_tested = true;
 		check_same_and_free(run(make(pipelined[s], 3, more)), run(tested), 3);
 	}
 }

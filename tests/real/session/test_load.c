@@ -15,7 +15,7 @@ static struct psd_worker_result run(const struct psd_compute_backend *backend, u
 	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", 1, 1, batch, 1, train);
 	struct psd_worker_result result;
 
-	training->options.backend = backend;
+	training->options.worker.backend = backend;
 	training_run(training);
 	cr_assert_eq(training->status, PSD_OK, "%s", training->err.text);
 	result = training->result;

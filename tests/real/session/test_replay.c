@@ -47,13 +47,13 @@ static void replay_at(const char *bandwidth, enum psd_ground ground, struct repl
 {
 	struct psd_error err = {.text = ""};
 	struct psd_launch_options launch = {
-		.made = &replayed->made,
-		.train = &replayed->loaded.scenario.train,
-		.replay = &replayed->loaded.scenario.replay,
-		.n_iterations = 4,
+		.worker.made = &replayed->made,
+		.worker.train = &replayed->loaded.scenario.train,
+		.worker.replay = &replayed->loaded.scenario.replay,
+		.worker.n_iterations = 4,
 		.ground = ground,
-		.connect_sec = WITHIN_SEC,
-		.stall_sec = WITHIN_SEC,
+		.worker.connect_sec = WITHIN_SEC,
+		.worker.stall_sec = WITHIN_SEC,
 	};
 
 	make(replayed, bandwidth, system, emulation);
@@ -157,13 +157,13 @@ Test(replay, gathers_tensors_into_few_collectives)
 	make(&replayed, "1Gbps", "sync: ring, fuse: 200KiB", "");
 	cr_assert_eq(psd_spans_open(&spans, n_workers, &err), PSD_OK, "%s", err.text);
 	const struct psd_launch_options launch = {
-		.made = &replayed.made,
-		.train = &replayed.loaded.scenario.train,
-		.replay = &replayed.loaded.scenario.replay,
-		.n_iterations = n_iterations,
+		.worker.made = &replayed.made,
+		.worker.train = &replayed.loaded.scenario.train,
+		.worker.replay = &replayed.loaded.scenario.replay,
+		.worker.n_iterations = n_iterations,
 		.ground = PSD_GROUND_LOOPBACK,
-		.connect_sec = WITHIN_SEC,
-		.stall_sec = WITHIN_SEC,
+		.worker.connect_sec = WITHIN_SEC,
+		.worker.stall_sec = WITHIN_SEC,
 		.spans = &spans,
 	};
 	cr_assert_eq(psd_launch(&launch, &replayed.result, &err), PSD_OK, "%s", err.text);

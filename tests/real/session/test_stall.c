@@ -100,9 +100,9 @@ static struct training *make(const char *sync, const struct psd_compute_backend 
 	snprintf(system, sizeof(system), "schedule: wait-free, sync: %s", sync);
 	training = training_make("cifar10-quick.yaml", system, WORKERS, 1, BATCH, 1,
 				 "iterations: 4, learning_rate: {policy: fixed, base: 0.001}");
-	training->options.n_iterations = N_ITERATIONS;
-	training->options.stall_sec = STALL_SEC;
-	training->options.backend = backend;
+	training->options.worker.n_iterations = N_ITERATIONS;
+	training->options.worker.stall_sec = STALL_SEC;
+	training->options.worker.backend = backend;
 	return training;
 }
 
@@ -192,7 +192,7 @@ Test(stall, an_operation_that_always_takes_longer_than_the_limit_is_none)
 
 	backend.begin = begin;
 	backend.forward = slow_forward;
-	training->options.n_iterations = 2;
+	training->options.worker.n_iterations = 2;
 	training_run(training);
 	cr_expect_eq(training->status, PSD_OK, "%s", training->err.text);
 	training_free(training);

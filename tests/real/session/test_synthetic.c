@@ -47,13 +47,13 @@ static void replay(const struct synthetic *synthetic, const char *priority, uint
 	make_synthetic(&made, synthetic);
 	cr_assert_eq(psd_spans_open(&spans, REPLAYED, &err), PSD_OK, "%s", err.text);
 	const struct psd_launch_options launch = {
-		.made = &made,
-		.train = &loaded.scenario.train,
-		.replay = &loaded.scenario.replay,
-		.n_iterations = ITERATIONS,
+		.worker.made = &made,
+		.worker.train = &loaded.scenario.train,
+		.worker.replay = &loaded.scenario.replay,
+		.worker.n_iterations = ITERATIONS,
 		.ground = PSD_GROUND_LOOPBACK,
-		.connect_sec = WITHIN_SEC,
-		.stall_sec = WITHIN_SEC,
+		.worker.connect_sec = WITHIN_SEC,
+		.worker.stall_sec = WITHIN_SEC,
 		.spans = &spans,
 	};
 	cr_assert_eq(psd_launch(&launch, &result, &err), PSD_OK, "%s", err.text);
