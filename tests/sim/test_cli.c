@@ -51,6 +51,13 @@ Test(cli, misuse_is_one_line_and_status_2)
 		expect_complaint(mistakes[i].arguments, 2, mistakes[i].words);
 }
 
+/* The first system alone has more events than that. */
+Test(cli, a_forbidden_system_is_refused_before_another_runs)
+{
+	expect_complaint("--set most_events=1 --set model.precision=mixed --set systems.1.wire=bf16 " QUICKSTART, 2,
+			 "must be 'fp32' where 'precision' is 'mixed'");
+}
+
 Test(cli, bad_scenarios_are_one_line_and_status_2)
 {
 	expect_complaint("no-such-file.yaml", 2, "no-such-file.yaml: ");
