@@ -171,6 +171,16 @@ Test(plot_outputs, no_name_drives_the_terminal)
 	expect_plain_plot("speedup tests/golden/quickstart.csv -o '%s/" HOSTILE_NAME "/out.svg'", "2>&1");
 }
 
+Test(plot_outputs, a_title_has_quotes_wherever_it_likes)
+{
+	struct run run = run_command(
+		"out=$(mktemp -d) && plots/psd-plot speedup tests/golden/quickstart.csv --title \"'its own'\" "
+		"-o $out/out.svg 2>&1 && grep -c \">'its own'<\" $out/out.svg; rm -r $out");
+
+	cr_expect_str_eq(run.text, "1\n");
+	free(run.text);
+}
+
 Test(plot_outputs, a_byte_order_mark_is_no_column)
 {
 	const struct scratch_folder folder = scratch_folder_make();
