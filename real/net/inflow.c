@@ -1,15 +1,14 @@
-#define _GNU_SOURCE
 #include "real/net/inflow.h"
 
 #include <string.h>
-#include <sys/socket.h>
 
 #include "real/base/values.h"
 
-ssize_t psd_inflow_read_head(struct psd_inflow *inflow, int fd, enum psd_status *status, struct psd_error *err)
+ssize_t psd_inflow_read_head(struct psd_inflow *inflow, struct psd_carrier *carrier, enum psd_status *status,
+			     struct psd_error *err)
 {
-	const ssize_t n_read =
-		recv(fd, inflow->bytes + inflow->n_head_bytes, sizeof(inflow->bytes) - inflow->n_head_bytes, 0);
+	const struct iovec room = {inflow->bytes + inflow->n_head_bytes, sizeof(inflow->bytes) - inflow->n_head_bytes};
+	const ssize_t n_read = carrier->transport->receive(carrier, &room, 1);
 
 	if (n_read <= 0)
 		return n_read;
@@ -30,17 +29,19 @@ void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet)
 }
 
 /* Adds whole values, keeps the bytes of a split one for the next time. Between two pieces none is split. */
-static ssize_t read_and_add(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch)
+static ssize_t read_and_add(struct psd_inflow *inflow, struct psd_carrier *carrier, size_t limit_bytes,
+			    uint8_t *scratch)
 {
 	const struct iovec *piece = &inflow->inlet.pieces[inflow->at];
 	const size_t room = PSD_INFLOW_SCRATCH_BYTES - sizeof(float), left_bytes = piece->iov_len - inflow->n_carried;
-	size_t wanted = left_bytes < room ? left_bytes : room;
+	const size_t wanted = left_bytes < room ? left_bytes : room;
 	const struct psd_encoding *encoding = inflow->inlet.added;
 	size_t n_bytes, n_values;
+	struct iovec from;
 	ssize_t n_read;
 
-	wanted = wanted < limit_bytes ? wanted : limit_bytes;
-	n_read = recv(fd, scratch + inflow->n_carried, wanted, 0);
+	from = (struct iovec){scratch + inflow->n_carried, wanted < limit_bytes ? wanted : limit_bytes};
+	n_read = carrier->transport->receive(carrier, &from, 1);
 	if (n_read <= 0)
 		return n_read;
 	memcpy(scratch, inflow->carried, inflow->n_carried);
@@ -53,17 +54,17 @@ static ssize_t read_and_add(struct psd_inflow *inflow, int fd, size_t limit_byte
 	return n_read;
 }
 
-ssize_t psd_inflow_read(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch)
+ssize_t psd_inflow_read(struct psd_inflow *inflow, struct psd_carrier *carrier, size_t limit_bytes, uint8_t *scratch)
 {
 	struct iovec pieces[PSD_PIECES_MAX];
-	struct msghdr message = {.msg_iov = pieces};
+	unsigned n_pieces;
 	ssize_t n_read;
 
 	if (inflow->inlet.added)
-		return read_and_add(inflow, fd, limit_bytes, scratch);
-	message.msg_iovlen = psd_pieces_cut(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at, 0,
-					    limit_bytes, pieces);
-	n_read = recvmsg(fd, &message, 0);
+		return read_and_add(inflow, carrier, limit_bytes, scratch);
+	n_pieces = psd_pieces_cut(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at, 0,
+				  limit_bytes, pieces);
+	n_read = carrier->transport->receive(carrier, pieces, n_pieces);
 	if (n_read > 0)
 		psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at, (size_t)n_read);
 	return n_read;

@@ -8,6 +8,7 @@
 
 #include "engine/encodings/encoding.h"
 #include "real/net/pieces.h"
+#include "real/net/transport.h"
 #include "real/net/wire.h"
 
 /* Where a message goes. */
@@ -35,12 +36,13 @@ enum {
 	PSD_INFLOW_SCRATCH_BYTES = 1 << 17
 }; /* a piece that stays in the second-level cache between the socket and the sum */
 
-/* Reads of the header and not beyond, as recv. PSD_ERUN in *status: no header; the text has no subject. */
-ssize_t psd_inflow_read_head(struct psd_inflow *inflow, int fd, enum psd_status *status, struct psd_error *err);
+/* Reads of the header and not beyond, as the carrier. PSD_ERUN in *status: no header; the text has no subject. */
+ssize_t psd_inflow_read_head(struct psd_inflow *inflow, struct psd_carrier *carrier, enum psd_status *status,
+			     struct psd_error *err);
 /* Where the payload goes from now on; inlet is copied. */
 void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet);
-/* Reads at most limit_bytes (> 0) of the payload, as recv. scratch: PSD_INFLOW_SCRATCH_BYTES, aligned to 64. */
-ssize_t psd_inflow_read(struct psd_inflow *inflow, int fd, size_t limit_bytes, uint8_t *scratch);
+/* Reads at most limit_bytes (> 0) of the payload, as the carrier. scratch: PSD_INFLOW_SCRATCH_BYTES, aligned to 64. */
+ssize_t psd_inflow_read(struct psd_inflow *inflow, struct psd_carrier *carrier, size_t limit_bytes, uint8_t *scratch);
 /* Of the payload, what has not come. */
 uint64_t psd_inflow_missing_bytes(const struct psd_inflow *inflow);
 /* The whole message is there: head tells which; psd_inflow_reset() before the next. */

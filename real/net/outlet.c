@@ -1,10 +1,8 @@
-#define _GNU_SOURCE
 #include "real/net/outlet.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum { SMALL_ROOM_MAX = 1 << 20 }; /* bytes of small messages that may wait for one peer */
 
@@ -65,11 +63,12 @@ uint64_t psd_outlet_waiting_bytes(const struct psd_outlet *outlet)
 	       (outlet->is_active ? psd_pieces_bytes(outlet->pieces + outlet->at, outlet->n_pieces - outlet->at) : 0);
 }
 
-static ssize_t send_small(struct psd_outlet *outlet, int fd, size_t limit_bytes)
+static ssize_t send_small(struct psd_outlet *outlet, struct psd_carrier *carrier, size_t limit_bytes)
 {
 	const size_t left_bytes = outlet->small_bytes - outlet->small_sent;
-	const ssize_t sent = send(fd, outlet->small + outlet->small_sent,
-				  left_bytes < limit_bytes ? left_bytes : limit_bytes, MSG_NOSIGNAL);
+	const struct iovec piece = {outlet->small + outlet->small_sent,
+				    left_bytes < limit_bytes ? left_bytes : limit_bytes};
+	const ssize_t sent = carrier->transport->send(carrier, &piece, 1);
 
 	if (sent <= 0)
 		return sent;
@@ -80,18 +79,17 @@ static ssize_t send_small(struct psd_outlet *outlet, int fd, size_t limit_bytes)
 }
 
 /* Small messages first, if no other has begun. One of them that is cut short stays in the way of the others. */
-ssize_t psd_outlet_send(struct psd_outlet *outlet, int fd, size_t limit_bytes, bool *has_left)
+ssize_t psd_outlet_send(struct psd_outlet *outlet, struct psd_carrier *carrier, size_t limit_bytes, bool *has_left)
 {
 	struct iovec pieces[1 + PSD_PIECES_MAX];
-	struct msghdr message = {.msg_iov = pieces};
+	unsigned n_pieces;
 	ssize_t sent;
 
 	*has_left = false;
 	if (outlet->small_bytes > 0 && psd_outlet_is_between_messages(outlet))
-		return send_small(outlet, fd, limit_bytes);
-	message.msg_iovlen =
-		psd_pieces_cut(outlet->pieces + outlet->at, outlet->n_pieces - outlet->at, 0, limit_bytes, pieces);
-	sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+		return send_small(outlet, carrier, limit_bytes);
+	n_pieces = psd_pieces_cut(outlet->pieces + outlet->at, outlet->n_pieces - outlet->at, 0, limit_bytes, pieces);
+	sent = carrier->transport->send(carrier, pieces, n_pieces);
 	if (sent <= 0)
 		return sent;
 	psd_pieces_advance(outlet->pieces, outlet->n_pieces, &outlet->at, (size_t)sent);

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "real/net/pieces.h"
+#include "real/net/transport.h"
 #include "real/net/wire.h"
 
 /* Fields are private to outlet.c; all zeros is an idle outlet. */
@@ -34,7 +35,7 @@ bool psd_outlet_is_idle(const struct psd_outlet *outlet);
 bool psd_outlet_is_between_messages(const struct psd_outlet *outlet);
 uint64_t psd_outlet_waiting_bytes(const struct psd_outlet *outlet);
 
-/* Hands at most limit_bytes (> 0) to the kernel, as sendmsg. *has_left: all of the tensors' message has left. */
-ssize_t psd_outlet_send(struct psd_outlet *outlet, int fd, size_t limit_bytes, bool *has_left);
+/* Hands at most limit_bytes (> 0) to the carrier, as its send. *has_left: all of the tensors' message has left. */
+ssize_t psd_outlet_send(struct psd_outlet *outlet, struct psd_carrier *carrier, size_t limit_bytes, bool *has_left);
 
 #endif

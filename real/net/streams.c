@@ -5,12 +5,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -25,7 +22,9 @@ enum {
 	MIN_LOW_WATER_BYTES = 1 << 14,
 	MAX_LOW_WATER_BYTES = 1 << 18,
 	MIN_GRANT_BYTES = 16 * 1024, /* shaped here: worth a system call */
-	UNSENT_BYTES = 1 << 16,	     /* close to the link: what the kernel holds of a message beside what it sends */
+	/* Close to the link: what the kernel holds of a message beside what it sends. Without it the kernel takes whole
+	 * messages, and what comes behind them finds the link free that is not. */
+	UNSENT_BYTES = 1 << 16,
 	MAX_EVENTS = 64,
 };
 
@@ -40,10 +39,11 @@ enum {
 
 struct line {
 	unsigned peer;
-	int fd; /* -1: none, or over */
+	struct psd_carrier carrier;
 	struct psd_outlet out;
 	struct psd_inflow in;
 	uint32_t events; /* that epoll watches */
+	bool is_ready;	 /* to be read, though epoll does not say so */
 	bool has_low_water;
 	bool waits_to_send; /* for the rate, until the timer */
 	bool waits_to_read;
@@ -99,17 +99,26 @@ static unsigned line_number(const struct psd_streams *streams, const struct line
 	return (unsigned)(line - streams->lines);
 }
 
+static bool sends(const struct line *line)
+{
+	return !psd_outlet_is_idle(&line->out) && !line->waits_to_send;
+}
+
+static bool reads(const struct line *line)
+{
+	return !line->in.is_held && !line->waits_to_read;
+}
+
 static enum psd_status watch(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
-	const bool sends = !psd_outlet_is_idle(&line->out) && !line->waits_to_send;
-	const bool reads = !line->in.is_held && !line->waits_to_read;
-	const uint32_t events = (reads ? (uint32_t)EPOLLIN : 0u) | (sends ? (uint32_t)EPOLLOUT : 0u);
+	struct psd_carrier *carrier = &line->carrier;
+	const uint32_t events = carrier->fd < 0 ? 0 : carrier->transport->events(carrier, reads(line), sends(line));
 	struct epoll_event event = {.events = events, .data.u32 = line_number(streams, line)};
 
-	if (line->fd < 0 || events == line->events)
+	if (carrier->fd < 0 || events == line->events)
 		return PSD_OK;
 	line->events = events;
-	if (epoll_ctl(streams->epoll_fd, EPOLL_CTL_MOD, line->fd, &event) < 0)
+	if (epoll_ctl(streams->epoll_fd, EPOLL_CTL_MOD, carrier->fd, &event) < 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot watch a connection: %s", strerror(errno));
 	return PSD_OK;
 }
@@ -132,7 +141,7 @@ static bool watch_all(struct psd_streams *streams)
 		return false;
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		streams->lines[i].events = EPOLLIN;
-		if (streams->lines[i].fd >= 0 && !add_to_epoll(streams, streams->lines[i].fd, i))
+		if (streams->lines[i].carrier.fd >= 0 && !add_to_epoll(streams, streams->lines[i].carrier.fd, i))
 			return false;
 	}
 	return true;
@@ -147,16 +156,6 @@ static void set_rate(struct psd_streams *streams, double send_bps, double receiv
 	streams->grant_bytes = (size_t)grant_bytes;
 	psd_bucket_init(&streams->sends, send_bps, 2 * streams->grant_bytes, now_sec);
 	psd_bucket_init(&streams->reads, receive_bps, 2 * streams->grant_bytes, now_sec);
-}
-
-/* Without it the kernel takes whole messages, and what comes behind them finds the link free that is not. */
-static void limit_unsent(int fd)
-{
-	const int bytes = UNSENT_BYTES;
-
-	if (fd >= 0)
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes,
-				 sizeof(bytes)); /* sockets of tests are no TCP */
 }
 
 static uint64_t low_water_of(double link_bps)
@@ -177,9 +176,9 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 		streams->peers[p] = (struct peer){.is_near = options->is_near[p], .heard_sec = psd_socket_now_sec()};
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		streams->lines[i].peer = i / streams->n_lines;
-		streams->lines[i].fd = options->fds[i];
-		if (options->is_close_to_link)
-			limit_unsent(options->fds[i]);
+		streams->lines[i].carrier = options->carriers[i];
+		if (options->is_close_to_link && options->carriers[i].fd >= 0)
+			options->carriers[i].transport->limit_unsent(&streams->lines[i].carrier, UNSENT_BYTES);
 	}
 	streams->low_water_bytes = low_water_of(options->link_bps);
 	if (options->has_rate)
@@ -208,9 +207,11 @@ enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_
 			.timer_sec = INFINITY,
 		};
 	if (!opened || !fill(opened, options)) {
-		for (unsigned i = 0; i < options->n_peers * options->n_lines; i++)
-			if (options->fds[i] >= 0)
-				close(options->fds[i]);
+		for (unsigned i = 0; i < options->n_peers * options->n_lines; i++) {
+			struct psd_carrier carrier = options->carriers[i];
+
+			psd_carrier_close(&carrier);
+		}
 		if (opened)
 			opened->n_all = 0;
 		psd_streams_close(opened);
@@ -230,8 +231,7 @@ void psd_streams_close(struct psd_streams *streams)
 	if (!streams)
 		return;
 	for (unsigned i = 0; i < streams->n_all; i++) {
-		if (streams->lines[i].fd >= 0)
-			close(streams->lines[i].fd);
+		psd_carrier_close(&streams->lines[i].carrier);
 		psd_outlet_release(&streams->lines[i].out);
 	}
 	if (streams->epoll_fd >= 0)
@@ -247,8 +247,7 @@ void psd_streams_close(struct psd_streams *streams)
 
 static enum psd_status lose(struct psd_streams *streams, struct line *line, int error_number, struct psd_error *err)
 {
-	close(line->fd); /* leaves epoll, too */
-	line->fd = -1;
+	psd_carrier_close(&line->carrier); /* leaves epoll, too */
 	return streams->owner.lost(streams->owner.context, line->peer, error_number, err);
 }
 
@@ -379,7 +378,7 @@ double psd_streams_silent_sec(const struct psd_streams *streams, unsigned peer)
 bool psd_streams_has_queue(const struct psd_streams *streams)
 {
 	for (unsigned i = 0; i < streams->n_all; i++)
-		if (streams->lines[i].fd >= 0 && !psd_outlet_is_idle(&streams->lines[i].out))
+		if (streams->lines[i].carrier.fd >= 0 && !psd_outlet_is_idle(&streams->lines[i].out))
 			return true;
 	return false;
 }
@@ -393,7 +392,7 @@ static enum psd_status flush_line(struct psd_streams *streams, struct line *line
 	ssize_t sent;
 
 	*has_more = false;
-	if (line->fd < 0 || line->waits_to_send || psd_outlet_is_idle(&line->out))
+	if (line->carrier.fd < 0 || line->waits_to_send || psd_outlet_is_idle(&line->out))
 		return PSD_OK;
 	if (is_shaped(streams, line)) {
 		limit_bytes = grant(streams, &streams->sends, psd_outlet_waiting_bytes(&line->out));
@@ -401,7 +400,7 @@ static enum psd_status flush_line(struct psd_streams *streams, struct line *line
 		if (line->waits_to_send)
 			return PSD_OK;
 	}
-	sent = psd_outlet_send(&line->out, line->fd, limit_bytes, &has_left);
+	sent = psd_outlet_send(&line->out, &line->carrier, limit_bytes, &has_left);
 	if (is_shaped(streams, line))
 		psd_bucket_give_back(&streams->sends, limit_bytes - (sent > 0 ? (size_t)sent : 0));
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
@@ -492,7 +491,7 @@ static enum psd_status ask_owner(struct psd_streams *streams, struct line *line,
 static ssize_t read_head(struct psd_streams *streams, struct line *line, enum psd_status *status, struct psd_error *err)
 {
 	struct psd_error cause;
-	const ssize_t n_read = psd_inflow_read_head(&line->in, line->fd, status, &cause);
+	const ssize_t n_read = psd_inflow_read_head(&line->in, &line->carrier, status, &cause);
 
 	if (n_read > 0 && *status)
 		*status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u %s", line->peer, cause.text);
@@ -501,7 +500,7 @@ static ssize_t read_head(struct psd_streams *streams, struct line *line, enum ps
 	return n_read;
 }
 
-/* Returns as recv; EAGAIN also when the rate does not allow more now. */
+/* Returns as the carrier; EAGAIN also when the rate does not allow more now. */
 static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum psd_status *status,
 			    struct psd_error *err)
 {
@@ -516,7 +515,7 @@ static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum
 			return -1;
 		}
 	}
-	n_read = psd_inflow_read(&line->in, line->fd, limit_bytes, streams->scratch);
+	n_read = psd_inflow_read(&line->in, &line->carrier, limit_bytes, streams->scratch);
 	if (is_shaped(streams, line)) {
 		const int error = errno;
 
@@ -532,13 +531,11 @@ static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum
 static void set_low_water(const struct psd_streams *streams, struct line *line)
 {
 	const bool has = line->in.has_inlet && psd_inflow_missing_bytes(&line->in) >= streams->low_water_bytes;
-	const int bytes = has ? (int)streams->low_water_bytes : 1;
 
-	if (has == line->has_low_water || line->fd < 0)
+	if (has == line->has_low_water || line->carrier.fd < 0)
 		return;
 	line->has_low_water = has;
-	(void)setsockopt(line->fd, SOL_SOCKET, SO_RCVLOWAT, &bytes,
-			 sizeof(bytes)); /* without it all is as right, only dearer */
+	line->carrier.transport->set_low_water(&line->carrier, has ? streams->low_water_bytes : 1);
 }
 
 static enum psd_status read_line(struct psd_streams *streams, struct line *line, struct psd_error *err)
@@ -546,7 +543,7 @@ static enum psd_status read_line(struct psd_streams *streams, struct line *line,
 	enum psd_status status = PSD_OK;
 	size_t n_bytes = 0;
 
-	while (!status && line->fd >= 0 && !line->in.is_held && n_bytes < READ_ONCE_BYTES) {
+	while (!status && line->carrier.fd >= 0 && !line->in.is_held && n_bytes < READ_ONCE_BYTES) {
 		const ssize_t n_read = line->in.has_inlet ? read_payload(streams, line, &status, err)
 							  : read_head(streams, line, &status, err);
 
@@ -579,7 +576,7 @@ enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error
 	do { /* what is taken at once may make room for what is held elsewhere */
 		streams->has_told = false;
 		for (unsigned i = 0; i < streams->n_all && !status; i++)
-			if (streams->lines[i].fd >= 0 && streams->lines[i].in.is_held)
+			if (streams->lines[i].carrier.fd >= 0 && streams->lines[i].in.is_held)
 				status = resume_line(streams, &streams->lines[i], err);
 	} while (!status && streams->has_told);
 	return status;
@@ -600,17 +597,45 @@ static enum psd_status take_event(struct psd_streams *streams, const struct epol
 		return PSD_OK;
 	}
 	line = &streams->lines[event->data.u32];
-	if (line->fd < 0)
+	if (line->carrier.fd < 0)
 		return PSD_OK;
+	line->carrier.transport->hear(&line->carrier);
 	if (line->in.is_held && (event->events & (EPOLLHUP | EPOLLERR)))
 		return lose(streams, line, 0, err); /* nobody leaves before all has been taken from it */
 	return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_line(streams, line, err) : PSD_OK;
 }
 
+/* Whether some line has what epoll will not tell of. */
+static bool ask_ready(struct psd_streams *streams)
+{
+	bool is_any = false;
+
+	for (unsigned i = 0; i < streams->n_all; i++) {
+		struct line *line = &streams->lines[i];
+
+		line->is_ready = line->carrier.fd >= 0 &&
+				 line->carrier.transport->is_ready(&line->carrier, reads(line), sends(line));
+		is_any = is_any || line->is_ready;
+	}
+	return is_any;
+}
+
+/* Flushing looks at all that may be sent by itself. */
+static enum psd_status read_ready(struct psd_streams *streams, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < streams->n_all && !status; i++)
+		if (streams->lines[i].is_ready && reads(&streams->lines[i]))
+			status = read_line(streams, &streams->lines[i], err);
+	return status;
+}
+
 enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, bool *has_moved, struct psd_error *err)
 {
 	struct epoll_event events[MAX_EVENTS];
-	const int n_events = epoll_wait(streams->epoll_fd, events, MAX_EVENTS, within_ms);
+	const bool is_ready = ask_ready(streams);
+	const int n_events = epoll_wait(streams->epoll_fd, events, MAX_EVENTS, is_ready ? 0 : within_ms);
 	enum psd_status status = PSD_OK;
 
 	streams->has_moved = streams->has_told = false;
@@ -618,6 +643,8 @@ enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, boo
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot wait for connections: %s", strerror(errno));
 	for (int e = 0; e < n_events && !status; e++)
 		status = take_event(streams, &events[e], err);
+	if (!status && is_ready)
+		status = read_ready(streams, err);
 	if (!status)
 		tell_due(streams);
 	if (!status && streams->has_told)

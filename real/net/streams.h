@@ -30,7 +30,7 @@ struct psd_streams_owner {
 				   struct psd_inlet *inlet, struct psd_error *err);
 	/* One share of it is there, of psd_streams_shares(). */
 	void (*arrived)(void *context, unsigned peer, const struct psd_wire_head *head);
-	/* The kernel has all of a message sent with psd_streams_send(). */
+	/* The transport has all of a message sent with psd_streams_send(). */
 	void (*left)(void *context, unsigned peer);
 	/* The peer is gone. error_number 0: it closed the connection. Returns PSD_OK when that is fine. */
 	enum psd_status (*lost)(void *context, unsigned peer, int error_number, struct psd_error *err);
@@ -40,9 +40,9 @@ struct psd_streams_owner {
 struct psd_streams_options {
 	unsigned n_peers;
 	unsigned n_lines; /* connections to each, >= 1 */
-	const int *fds;	  /* n_lines for each peer, peer after peer, -1: none; owned by the streams from now on, also on
-			     failure */
-	int wake_fd;	  /* an eventfd that ends a turn, borrowed */
+	/* n_lines for each peer, peer after peer; owned by the streams from now on, also on failure. */
+	const struct psd_carrier *carriers;
+	int wake_fd;	     /* an eventfd that ends a turn, borrowed */
 	const bool *is_near; /* per peer: no link lies between, nothing is shaped or delayed; borrowed during open */
 	double link_bps;     /* what the slowest link on the way carries, whoever shapes it; 0: unknown */
 	bool has_rate;	     /* shape here */
@@ -76,7 +76,7 @@ bool psd_streams_has_queue(const struct psd_streams *streams);
 
 /* Asks expect() again about the messages that were to come later; they are watched again from the next flush on. */
 enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
-/* Sends what the kernel takes now, peers in turn. */
+/* Sends what transports take now, peers in turn. */
 enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error *err) PSD_MUST_CHECK;
 /* The next turn ends at `sec` of psd_socket_now_sec(), if not before. Holds for one end. */
 void psd_streams_wake_at(struct psd_streams *streams, double sec);

@@ -76,7 +76,8 @@ static enum psd_status out_of_memory(struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a worker");
 }
 
-static enum psd_status open_streams(struct psd_worker *worker, const int fds[], struct psd_error *err)
+static enum psd_status open_streams(struct psd_worker *worker, const struct psd_carrier carriers[],
+				    struct psd_error *err)
 {
 	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
 	const double link_bps = worker->options->made->point.bandwidth_bps / slowness;
@@ -84,7 +85,7 @@ static enum psd_status open_streams(struct psd_worker *worker, const int fds[], 
 	struct psd_streams_options options = {
 		.n_peers = worker->n_hosts,
 		.n_lines = worker->options->train->streams,
-		.fds = fds,
+		.carriers = carriers,
 		.wake_fd = worker->wake_fd,
 		.is_near = is_near,
 		.link_bps = link_bps,
@@ -122,18 +123,24 @@ static enum psd_status join_mesh(struct psd_worker *worker, struct psd_error *er
 		.remark = worker->options->remark,
 		.context = worker->options->context,
 	};
-	int *fds = calloc((size_t)worker->n_hosts * options.n_lines, sizeof(*fds));
+	const size_t n_lines = (size_t)worker->n_hosts * options.n_lines;
+	int *fds = calloc(n_lines, sizeof(*fds));
+	struct psd_carrier *carriers = calloc(n_lines, sizeof(*carriers));
+	const struct psd_transport_join join = {&options, fds, psd_socket_now_sec() + worker->options->connect_sec};
 	enum psd_status status;
 
 	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
 	psd_terms_add_program(&terms, worker->graph, worker->program);
 	options.terms = terms.bytes;
-	status =
-		!fds || terms.is_out_of_memory ? out_of_memory(err) : psd_mesh_open(&options, fds, &worker->clock, err);
+	status = !fds || !carriers || terms.is_out_of_memory ? out_of_memory(err)
+							     : psd_mesh_open(&options, fds, &worker->clock, err);
 	worker->clock_offset_sec = -worker->clock.ahead_sec;
 	if (!status)
-		status = open_streams(worker, fds, err);
+		status = psd_transport_join(&join, carriers, err);
+	if (!status)
+		status = open_streams(worker, carriers, err);
 	psd_text_release(&terms);
+	free(carriers);
 	free(fds);
 	return status;
 }

@@ -74,10 +74,11 @@ static const struct links as_they_are = {.rate_bps = 0.0};
 static void open_side(struct side *side, const int fds[LINES], struct links links)
 {
 	static const bool is_near[] = {false};
+	struct psd_carrier carriers[LINES];
 	struct psd_streams_options options = {
 		.n_peers = 1,
 		.n_lines = LINES,
-		.fds = fds,
+		.carriers = carriers,
 		.wake_fd = eventfd(0, EFD_NONBLOCK),
 		.is_near = is_near,
 		.has_rate = links.rate_bps > 0.0,
@@ -91,6 +92,8 @@ static void open_side(struct side *side, const int fds[LINES], struct links link
 	};
 	struct psd_error err;
 
+	for (unsigned i = 0; i < LINES; i++)
+		carriers[i] = (struct psd_carrier){.transport = &psd_transport_tcp, .fd = fds[i]};
 	*side = (struct side){.wake_fd = options.wake_fd, .memory = calloc(LARGE_FLOATS, sizeof(float))};
 	cr_assert(side->memory);
 	cr_assert_eq(psd_streams_open(&side->streams, &options, &err), PSD_OK, "%s", err.text);

@@ -1,0 +1,269 @@
+/* What every transport promises, the same bodies over each: bytes in order whatever their sizes, a wake-up for whoever
+ * sleeps, all that was sent before an end, and that end. Two ends in one process; byte number n of a stream is a
+ * function of n, so that a byte lost, doubled or moved is seen. */
+#define _GNU_SOURCE
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "real/net/shared.h"
+
+enum { LONG_BYTES = 5 * PSD_SHARED_RING_BYTES + 12345, CHUNK_BYTES = 7919 };
+
+struct pair {
+	struct psd_carrier from, to;
+};
+
+static void open_tcp(struct pair *pair, int fds[2])
+{
+	pair->from = (struct psd_carrier){.transport = &psd_transport_tcp, .fd = fds[0]};
+	pair->to = (struct psd_carrier){.transport = &psd_transport_tcp, .fd = fds[1]};
+}
+
+static void open_shared(struct pair *pair, int fds[2])
+{
+	uint64_t mark = 0;
+	const int memory_fd = psd_shared_create(&mark);
+
+	cr_assert_geq(memory_fd, 0);
+	*pair = (struct pair){{.fd = fds[0]}, {.fd = fds[1]}};
+	cr_assert(psd_shared_open(&pair->from, memory_fd, mark, true));
+	cr_assert(psd_shared_open(&pair->to, memory_fd, mark, false));
+	close(memory_fd);
+}
+
+typedef void open_fn(struct pair *pair, int fds[2]);
+
+/* One body, a test for each transport. */
+#define OVER_EACH(name)                                                                                                \
+	static void check_##name(open_fn *open);                                                                       \
+	Test(transport, name##_by_tcp)                                                                                 \
+	{                                                                                                              \
+		check_##name(open_tcp);                                                                                \
+	}                                                                                                              \
+	Test(transport, name##_in_memory)                                                                              \
+	{                                                                                                              \
+		check_##name(open_shared);                                                                             \
+	}                                                                                                              \
+	static void check_##name(open_fn *open)
+
+static struct pair open_pair(open_fn *open)
+{
+	struct pair pair;
+	int fds[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	open(&pair, fds);
+	return pair;
+}
+
+static void close_pair(struct pair *pair)
+{
+	psd_carrier_close(&pair->from);
+	psd_carrier_close(&pair->to);
+}
+
+static uint8_t byte_at(uint64_t n)
+{
+	return (uint8_t)(n * UINT64_C(0x9e3779b97f4a7c15) >> 56);
+}
+
+static ssize_t send_bytes(struct psd_carrier *carrier, uint64_t at, size_t n_bytes)
+{
+	uint8_t bytes[2 * CHUNK_BYTES];
+	const struct iovec pieces[] = {{bytes, n_bytes / 3}, {bytes + n_bytes / 3, n_bytes - n_bytes / 3}};
+
+	for (size_t i = 0; i < n_bytes; i++)
+		bytes[i] = byte_at(at + i);
+	return carrier->transport->send(carrier, pieces, 2);
+}
+
+/* Of at most n_bytes; as receive. */
+static ssize_t check_bytes(struct psd_carrier *carrier, uint64_t at, size_t n_bytes)
+{
+	uint8_t bytes[2 * CHUNK_BYTES];
+	const struct iovec pieces[] = {{bytes, n_bytes / 2}, {bytes + n_bytes / 2, n_bytes - n_bytes / 2}};
+	const ssize_t n_read = carrier->transport->receive(carrier, pieces, 2);
+	const int error = errno;
+
+	for (ssize_t i = 0; i < n_read; i++)
+		cr_assert_eq(bytes[i], byte_at(at + (uint64_t)i), "byte %llu",
+			     (unsigned long long)at + (unsigned long long)i);
+	errno = error;
+	return n_read;
+}
+
+/* As the loop of streams does. */
+static void await(struct psd_carrier *carrier, bool reads, bool sends)
+{
+	struct pollfd watched = {.fd = carrier->fd, .events = (short)carrier->transport->events(carrier, reads, sends)};
+
+	if (carrier->transport->is_ready(carrier, reads, sends))
+		return;
+	cr_assert_eq(poll(&watched, 1, 60000), 1, "nobody wakes who waits");
+	carrier->transport->hear(carrier);
+}
+
+/* In one thread, by sizes that share no factor with each other or with a ring, full and empty again and again. */
+OVER_EACH(bytes_come_in_order)
+{
+	struct pair pair = open_pair(open);
+	uint64_t sent = 0, taken = 0;
+
+	while (taken < LONG_BYTES) {
+		ssize_t n = 1;
+
+		while (sent < LONG_BYTES && n > 0)
+			if ((n = send_bytes(&pair.from, sent, 1 + sent % CHUNK_BYTES)) > 0)
+				sent += (uint64_t)n;
+		cr_assert(n > 0 || errno == EAGAIN);
+		while ((n = check_bytes(&pair.to, taken, 2 * CHUNK_BYTES - 1)) > 0)
+			taken += (uint64_t)n;
+		cr_assert_eq(errno, EAGAIN);
+	}
+	cr_assert_eq(taken, sent);
+	close_pair(&pair);
+}
+
+/* ---- two threads, each of which sleeps when it has nothing to do ---- */
+
+static void *send_long(void *context)
+{
+	struct psd_carrier *carrier = context;
+
+	for (uint64_t sent = 0; sent < LONG_BYTES;) {
+		const uint64_t left = LONG_BYTES - sent;
+		const ssize_t n = send_bytes(carrier, sent, left < CHUNK_BYTES ? left : CHUNK_BYTES);
+
+		if (n > 0)
+			sent += (uint64_t)n;
+		else
+			await(carrier, false, true);
+	}
+	return NULL;
+}
+
+/* Rings fill and run empty as the machine has it. */
+OVER_EACH(who_sleeps_is_woken)
+{
+	struct pair pair = open_pair(open);
+	uint64_t taken = 0;
+	pthread_t sender;
+
+	cr_assert_eq(pthread_create(&sender, NULL, send_long, &pair.from), 0);
+	while (taken < LONG_BYTES) {
+		const ssize_t n = check_bytes(&pair.to, taken, 2 * CHUNK_BYTES);
+
+		if (n > 0)
+			taken += (uint64_t)n;
+		else
+			await(&pair.to, true, false);
+	}
+	cr_assert_eq(pthread_join(sender, NULL), 0);
+	close_pair(&pair);
+}
+
+/* Every byte alone, each awaited before the next: the reader sleeps before each. */
+OVER_EACH(each_byte_wakes_its_reader)
+{
+	struct pair pair = open_pair(open);
+
+	for (uint64_t at = 0; at < 100; at++) {
+		struct pollfd watched = {.fd = pair.to.fd,
+					 .events = (short)pair.to.transport->events(&pair.to, true, false)};
+
+		cr_assert_not(pair.to.transport->is_ready(&pair.to, true, false), "there is nothing");
+		cr_assert_eq(poll(&watched, 1, 0), 0);
+		cr_assert_eq(send_bytes(&pair.from, at, 1), 1);
+		cr_assert_eq(poll(&watched, 1, 0), 1, "byte %llu wakes nobody", (unsigned long long)at);
+		pair.to.transport->hear(&pair.to);
+		cr_assert_eq(check_bytes(&pair.to, at, 2), 1);
+	}
+	close_pair(&pair);
+}
+
+/* ---- slow readers and ends ---- */
+
+static uint64_t fill(struct psd_carrier *carrier)
+{
+	uint64_t sent = 0;
+	ssize_t n;
+
+	while ((n = send_bytes(carrier, sent, CHUNK_BYTES)) > 0)
+		sent += (uint64_t)n;
+	cr_assert_eq(errno, EAGAIN);
+	return sent;
+}
+
+OVER_EACH(a_slow_reader_holds_the_writer_until_there_is_room)
+{
+	struct pair pair = open_pair(open);
+	const uint64_t sent = fill(&pair.from);
+	struct pollfd watched = {.fd = pair.from.fd,
+				 .events = (short)pair.from.transport->events(&pair.from, false, true)};
+	uint64_t taken = 0;
+
+	cr_assert_not(pair.from.transport->is_ready(&pair.from, false, true));
+	cr_assert_eq(poll(&watched, 1, 0), 0, "there is no room");
+	while (taken < sent)
+		taken += (uint64_t)check_bytes(&pair.to, taken, 2 * CHUNK_BYTES);
+	cr_assert_eq(poll(&watched, 1, 0), 1, "there is room");
+	pair.from.transport->hear(&pair.from);
+	cr_assert_eq(send_bytes(&pair.from, sent, 5), 5);
+	cr_assert_eq(check_bytes(&pair.to, sent, 10), 5);
+	close_pair(&pair);
+}
+
+/* The peer goes with a message half sent, the reader asleep. */
+OVER_EACH(what_was_sent_before_an_end_comes_before_it)
+{
+	struct pair pair = open_pair(open);
+	uint64_t taken = 0, sent;
+	ssize_t n;
+
+	cr_assert_not(pair.to.transport->is_ready(&pair.to, true, false));
+	sent = fill(&pair.from);
+	psd_carrier_close(&pair.from);
+	while ((n = check_bytes(&pair.to, taken, CHUNK_BYTES)) != 0)
+		if (n > 0)
+			taken += (uint64_t)n;
+		else
+			await(&pair.to, true, false);
+	cr_assert_eq(taken, sent);
+	close_pair(&pair);
+}
+
+OVER_EACH(an_end_wakes_who_reads)
+{
+	struct pair pair = open_pair(open);
+
+	cr_assert_eq(send_bytes(&pair.from, 0, 3), 3);
+	cr_assert_eq(check_bytes(&pair.to, 0, 3), 3);
+	cr_assert_not(pair.to.transport->is_ready(&pair.to, true, false));
+	psd_carrier_close(&pair.from);
+	await(&pair.to, true, false);
+	cr_assert_eq(check_bytes(&pair.to, 3, 1), 0);
+	close_pair(&pair);
+}
+
+/* ---- memory that is none ---- */
+
+Test(transport, another_memory_is_not_taken)
+{
+	struct psd_carrier carrier = {.fd = -1};
+	uint64_t mark = 0;
+	const int memory_fd = psd_shared_create(&mark);
+
+	cr_assert_geq(memory_fd, 0);
+	cr_assert_not(psd_shared_open(&carrier, memory_fd, mark + 1, false), "the mark is another");
+	cr_assert_eq(ftruncate(memory_fd, 4096), 0);
+	cr_assert_not(psd_shared_open(&carrier, memory_fd, mark, false), "it is too short");
+	cr_assert_not(psd_shared_open(&carrier, -1, mark, false));
+	cr_assert_null(carrier.transport);
+	close(memory_fd);
+}
