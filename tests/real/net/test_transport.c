@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "real/net/shared.h"
+#include "real/net/transport.h"
 
-enum { LONG_BYTES = 5 * PSD_SHARED_RING_BYTES + 12345, CHUNK_BYTES = 7919 };
+enum { LONG_BYTES = 5 * (1 << 20) + 12345, CHUNK_BYTES = 7919 };
 
 struct pair {
 	struct psd_carrier from, to;
@@ -25,18 +25,6 @@ static void open_tcp(struct pair *pair, int fds[2])
 	pair->to = (struct psd_carrier){.transport = &psd_transport_tcp, .fd = fds[1]};
 }
 
-static void open_shared(struct pair *pair, int fds[2])
-{
-	uint64_t mark = 0;
-	const int memory_fd = psd_shared_create(&mark);
-
-	cr_assert_geq(memory_fd, 0);
-	*pair = (struct pair){{.fd = fds[0]}, {.fd = fds[1]}};
-	cr_assert(psd_shared_open(&pair->from, memory_fd, mark, true));
-	cr_assert(psd_shared_open(&pair->to, memory_fd, mark, false));
-	close(memory_fd);
-}
-
 typedef void open_fn(struct pair *pair, int fds[2]);
 
 /* One body, a test for each transport. */
@@ -45,10 +33,6 @@ typedef void open_fn(struct pair *pair, int fds[2]);
 	Test(transport, name##_by_tcp)                                                                                 \
 	{                                                                                                              \
 		check_##name(open_tcp);                                                                                \
-	}                                                                                                              \
-	Test(transport, name##_in_memory)                                                                              \
-	{                                                                                                              \
-		check_##name(open_shared);                                                                             \
 	}                                                                                                              \
 	static void check_##name(open_fn *open)
 
@@ -249,21 +233,4 @@ OVER_EACH(an_end_wakes_who_reads)
 	await(&pair.to, true, false);
 	cr_assert_eq(check_bytes(&pair.to, 3, 1), 0);
 	close_pair(&pair);
-}
-
-/* ---- memory that is none ---- */
-
-Test(transport, another_memory_is_not_taken)
-{
-	struct psd_carrier carrier = {.fd = -1};
-	uint64_t mark = 0;
-	const int memory_fd = psd_shared_create(&mark);
-
-	cr_assert_geq(memory_fd, 0);
-	cr_assert_not(psd_shared_open(&carrier, memory_fd, mark + 1, false), "the mark is another");
-	cr_assert_eq(ftruncate(memory_fd, 4096), 0);
-	cr_assert_not(psd_shared_open(&carrier, memory_fd, mark, false), "it is too short");
-	cr_assert_not(psd_shared_open(&carrier, -1, mark, false));
-	cr_assert_null(carrier.transport);
-	close(memory_fd);
 }
