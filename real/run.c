@@ -124,8 +124,7 @@ static enum psd_status check_bandwidth(const struct command *command, struct psd
 	const double bps = command->point.bandwidth_bps;
 	char text[PSD_UNITS_TEXT_MAX];
 
-	if (command->scenario->has_replay || bps == 0.0 ||
-	    (bps >= PSD_EMULATION_MIN_BPS && bps <= PSD_EMULATION_MAX_BPS))
+	if (command->scenario->has_replay || bps == 0.0 || (bps >= PSD_RUN_MIN_BPS && bps <= PSD_RUN_MAX_BPS))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, swept ? swept->at : own->at,
 			     "'bandwidth' is %s, psd-run takes links of 100kbps to 400Gbps",

@@ -154,6 +154,10 @@ struct psd_replay {
 			       */
 };
 
+/* Links that psd-run can give a worker. */
+#define PSD_RUN_MIN_BPS 1e5
+#define PSD_RUN_MAX_BPS 400e9
+
 struct psd_scenario {
 	const char *path;
 	const char *title;

@@ -283,6 +283,7 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 
 const struct psd_pattern psd_double_tree = {
 	.name = "double-tree",
+	.is_rough = true,
 	.steps = steps,
 	.step = step_of,
 	.flow = flow_of,

@@ -45,6 +45,7 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 
 const struct psd_pattern psd_halving_doubling = {
 	.name = "halving-doubling",
+	.is_rough = true,
 	.steps = steps,
 	.step = step_of,
 };

@@ -89,6 +89,7 @@ struct psd_pattern {
 
 	/* ---- step by step: an all-reduce over the workers; NULL where all goes at once ---- */
 
+	bool is_rough; /* with several workers a node the seconds that follow are up to a half off */
 	unsigned (*steps)(uint64_t elements, struct psd_members members);
 	/* rank < members.n, step < steps(elements, members). A member begins a step's message when its earlier messages
 	 * have left and all that earlier steps bring it is there. What it adds in a step may lie where what it sends

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/scenario/scenario.h"
 #include "engine/base/units.h"
 #include "real/cluster/link.h"
 #include "real/cluster/namespaces.h"
@@ -110,7 +111,7 @@ static enum psd_status check_rate(double rate_bps, struct psd_error *err)
 {
 	char text[PSD_UNITS_TEXT_MAX];
 
-	if (rate_bps >= PSD_EMULATION_MIN_BPS && rate_bps <= PSD_EMULATION_MAX_BPS)
+	if (rate_bps >= PSD_RUN_MIN_BPS && rate_bps <= PSD_RUN_MAX_BPS)
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "emulated cluster: a link of %s, must be 100kbps to 400Gbps",
 			     psd_units_write_rate(rate_bps, text));

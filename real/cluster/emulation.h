@@ -12,8 +12,6 @@
 #include "engine/base/error.h"
 
 #define PSD_EMULATION_MAX_NODES 400 /* two descriptors each, within the usual limit of 1024 */
-#define PSD_EMULATION_MIN_BPS	1e5
-#define PSD_EMULATION_MAX_BPS	400e9
 #define PSD_EMULATION_MIN_MTU	576U
 #define PSD_EMULATION_MAX_MTU	65535U
 

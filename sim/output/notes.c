@@ -1,6 +1,7 @@
 /* What a reader has to know before trusting the figures of a report. */
 #include <string.h>
 
+#include "engine/base/units.h"
 #include "engine/program/choice.h"
 #include "engine/scenario/scenario_heed.h"
 #include "engine/schedules/pattern.h"
@@ -44,8 +45,8 @@ static void write_steps_note(FILE *out, const struct psd_scenario *scenario)
 		bool is_rough = system->sync == PSD_SYNC_AUTO;
 
 		for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
-			is_rough = is_rough || (system->sync == PSD_SYNC_ALL_REDUCE + p &&
-						(psd_all_reduces[p]->is_uneven || !psd_all_reduces[p]->alone_sec));
+			is_rough =
+				is_rough || (system->sync == PSD_SYNC_ALL_REDUCE + p && psd_all_reduces[p]->is_rough);
 		if (is_rough)
 			fprintf(out,
 				"note: with several workers a node '%s' is up to a half off, unless their number is "
@@ -64,6 +65,23 @@ static void write_lossy_note(FILE *out, const struct psd_scenario *scenario)
 			fprintf(out, "' rounds what it sends to %s, and so trains with other values\n",
 				psd_encoding_names[scenario->systems[s].wire]);
 		}
+}
+
+/* Who means to run what is predicted hears early that psd-run has no such links. */
+static void write_links_note(FILE *out, const struct psd_scenario *scenario)
+{
+	const unsigned n_points = scenario->has_train && !scenario->has_replay ? psd_scenario_points(scenario) : 0;
+	char text[PSD_UNITS_TEXT_MAX];
+
+	for (unsigned p = 0; p < n_points; p++) {
+		const double bps = psd_scenario_point(scenario, p).bandwidth_bps;
+
+		if (bps == 0.0 || (bps >= PSD_RUN_MIN_BPS && bps <= PSD_RUN_MAX_BPS))
+			continue;
+		fprintf(out, "note: psd-run refuses links of %s: it takes 100kbps to 400Gbps\n",
+			psd_units_write_rate(bps, text));
+		return;
+	}
 }
 
 static bool has_system(const struct psd_scenario *scenario, const char *name)
@@ -103,5 +121,6 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	if (report->is_estimate || scenario->fidelity == PSD_FIDELITY_FLOW)
 		write_steps_note(out, scenario);
 	write_lossy_note(out, scenario);
+	write_links_note(out, scenario);
 	write_strangers(out, report);
 }

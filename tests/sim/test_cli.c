@@ -58,6 +58,28 @@ Test(cli, a_forbidden_system_is_refused_before_another_runs)
 			 "must be 'fp32' where 'precision' is 'mixed'");
 }
 
+/* One that nobody means to run, or that it could run, has none. */
+Test(cli, links_that_psd_run_refuses_have_a_note)
+{
+	static const struct {
+		const char *arguments;
+		bool has_note;
+	} cases[] = {
+		{"--set cluster.network.bandwidth=1Tbps " QUICKSTART, true},
+		{"--set cluster.network.bandwidth=99kbps " QUICKSTART, true},
+		{QUICKSTART, false},
+		{"--set cluster.network.bandwidth=1Tbps scenarios/poseidon-atc17/vgg19-40gbe.yaml", false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct run made = run(cases[i].arguments, "");
+
+		cr_expect_eq(made.exit_status, 0, "%s", made.text);
+		cr_expect_eq(strstr(made.text, "note: psd-run refuses links of ") != NULL, cases[i].has_note, "%s",
+			     made.text);
+	}
+}
+
 Test(cli, bad_scenarios_are_one_line_and_status_2)
 {
 	expect_complaint("no-such-file.yaml", 2, "no-such-file.yaml: ");

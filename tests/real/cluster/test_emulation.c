@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "engine/scenario/scenario.h"
 #include "real/cluster/netlink.h"
 #include "tests/real/emulation_helper.h"
 
@@ -246,7 +247,7 @@ Test(emulation, links_of_any_size_connect)
 	for (unsigned i = 0; i < sizeof(mtus_bytes) / sizeof(*mtus_bytes); i++) {
 		const struct psd_emulation_options options = {.n_nodes = 2,
 							      .has_rate = true,
-							      .rate_bps = PSD_EMULATION_MAX_BPS,
+							      .rate_bps = PSD_RUN_MAX_BPS,
 							      .has_mtu = true,
 							      .mtu_bytes = mtus_bytes[i]};
 		struct psd_emulation *emulation;
