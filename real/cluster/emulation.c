@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/scenario/scenario.h"
 #include "engine/base/units.h"
+#include "engine/scenario/scenario.h"
 #include "real/cluster/link.h"
 #include "real/cluster/namespaces.h"
 
