@@ -253,8 +253,8 @@ void wake_ended()
 }
 
 /* At each date that transfers begin or end, SimGrid goes through those that share links with them. An event takes it
- * 0.5 us; a transfer 0.1 us while all are in the processor's cache, as long as an event while it knows their pages, else
- * six times as long. */
+ * 0.5 us; a transfer 0.1 us while all are in the processor's cache, as long as an event while it knows their pages,
+ * else six times as long. */
 void count_solving()
 {
 	const uint64_t n = network->n_in_flight;
