@@ -301,6 +301,8 @@ unsigned psd_payload_receivers(const struct psd_payload *payload, const struct p
 {
 	unsigned n_receivers = 0;
 
+	if (payload->pattern->has_root && from != payload->root)
+		return psd_payload_bytes_between(payload, layout, from, payload->root) > 0;
 	for (unsigned to = 0; to < psd_layout_hosts(layout); to++)
 		n_receivers += to != from && psd_payload_bytes_between(payload, layout, from, to) > 0;
 	return n_receivers;

@@ -178,20 +178,27 @@ static uint64_t flow_bytes(const struct psd_simulation *sim, const struct psd_pa
 	return run_bytes(sim, payload, from, run_of(sim, from, to));
 }
 
+static void start_flow_of_pair(struct psd_simulation *sim, const struct psd_payload *payload, unsigned from,
+			       unsigned to)
+{
+	const uint64_t bytes = psd_payload_bytes_between(payload, sim->layout, from, to);
+
+	if (bytes > 0)
+		start_flow(sim, from, to, bytes, 1);
+}
+
 static void start_flows(struct psd_simulation *sim, unsigned from)
 {
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
 	const unsigned n_hosts = psd_layout_hosts(sim->layout);
-	if (is_aggregated(sim, payload)) {
+
+	if (is_aggregated(sim, payload))
 		start_shift_flows(sim, from, payload);
-		return;
-	}
-	for (unsigned peer = 1; peer < n_hosts; peer++) {
-		const unsigned to = (from + peer) % n_hosts;
-		const uint64_t bytes = psd_payload_bytes_between(payload, sim->layout, from, to);
-		if (bytes > 0)
-			start_flow(sim, from, to, bytes, 1);
-	}
+	else if (payload->pattern->has_root && from != payload->root)
+		start_flow_of_pair(sim, payload, from, payload->root);
+	else
+		for (unsigned peer = 1; peer < n_hosts; peer++)
+			start_flow_of_pair(sim, payload, from, (from + peer) % n_hosts);
 }
 
 bool psd_sim_send(void *context, unsigned host, struct psd_task task)

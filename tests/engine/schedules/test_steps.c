@@ -241,3 +241,26 @@ Test(steps, bytes_to_a_run_of_hosts_are_those_to_each)
 			}
 	}
 }
+
+/* Whom a root's pattern sends to is counted without a look at every pair. */
+Test(steps, receivers_are_those_who_get_bytes)
+{
+	static const struct psd_pattern *const patterns[] = {&psd_to_root, &psd_from_root, &psd_push, &psd_pull};
+
+	for (unsigned i = 0; i < 4 * 8; i++) {
+		const struct psd_layout layout = psd_layout_make(4 + i % 3, 1 + i % 2, i % 5);
+		const struct psd_payload payload = {.pattern = patterns[i % 4],
+						    .elements = i / 4,
+						    .value_bytes = 4,
+						    .root = psd_layout_shard_host(&layout, i % layout.shards)};
+
+		for (unsigned from = 0; from < psd_layout_hosts(&layout); from++) {
+			unsigned n = 0;
+
+			for (unsigned to = 0; to < psd_layout_hosts(&layout); to++)
+				n += to != from && psd_payload_bytes_between(&payload, &layout, from, to) > 0;
+			cr_assert_eq(psd_payload_receivers(&payload, &layout, from), n, "%s: host %u",
+				     payload.pattern->name, from);
+		}
+	}
+}
