@@ -77,6 +77,7 @@ Test(cli, links_that_psd_run_refuses_have_a_note)
 		cr_expect_eq(made.exit_status, 0, "%s", made.text);
 		cr_expect_eq(strstr(made.text, "note: psd-run refuses links of ") != NULL, cases[i].has_note, "%s",
 			     made.text);
+		free(made.text);
 	}
 }
 
