@@ -328,6 +328,8 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			status = finish_job(worker, PSD_RESOURCE_CPU, err);
 			has_news = true;
 		}
+		has_news = has_news || worker->walk.has_left;
+		worker->walk.has_left = false;
 		if (!status && psd_worker_take_steps_done(worker)) {
 			psd_interpreter_collective_finished(&worker->interpreter, worker->walk.task);
 			has_news = true;

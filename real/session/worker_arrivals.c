@@ -247,6 +247,7 @@ static void left(void *context, unsigned peer)
 	(void)peer;
 	if (worker->walk.is_sending) { /* the collective holds the NIC: nothing else was on its way */
 		worker->walk.is_sending = false;
+		worker->walk.has_left = true;
 		psd_worker_advance(worker);
 		return;
 	}

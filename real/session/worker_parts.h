@@ -52,6 +52,7 @@ struct psd_walk {
 	bool is_active;
 	bool is_waiting; /* replay: for an alarm, to begin */
 	bool is_sending;
+	bool has_left;	 /* a step, since the loop looked: what waited outside for it may come in */
 	bool has_staged; /* the next step's message is there, and what it is added to has not left */
 	unsigned n_steps;
 	unsigned next_send, next_receive;

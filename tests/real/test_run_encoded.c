@@ -177,3 +177,17 @@ Test(run_encoded, servers_and_factors_are_refused_with_their_place)
 		training_free(training);
 	}
 }
+
+/* What a worker may not add before its own step has left waits outside; it comes in when that has left, not when a sign
+ * of life is next due, a quarter of this limit later. */
+Test(run_encoded, what_waits_for_a_step_to_leave_comes_in_when_it_has, .timeout = 60)
+{
+	struct training *training =
+		training_make("cifar10-quick.yaml", "sync: recursive-doubling, wire: fp16, priority: forward", 4, 1, 8,
+			      1, "iterations: 4, learning_rate: {policy: fixed, base: 0.003}");
+
+	training->options.worker.stall_sec = 3600;
+	training_run(training);
+	cr_expect_eq(training->status, PSD_OK, "%s", training->err.text);
+	training_free(training);
+}
