@@ -109,20 +109,6 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	psd_text_add(text, "\n");
 }
 
-/* What no figure shows: others train with the same values. */
-static void add_lossy(struct psd_text *text, const struct psd_run_report *report)
-{
-	for (unsigned i = 0; i < report->n_rows; i++) {
-		const struct psd_encoding *wire = psd_encodings[report->rows[i].system->wire];
-
-		if (!wire->is_lossy)
-			continue;
-		psd_text_add(text, "note: '");
-		psd_text_add_plain(text, report->rows[i].system->name);
-		psd_text_add(text, "' rounds what it sends to %s\n", wire->name);
-	}
-}
-
 enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
 					 struct psd_error *err)
 {
@@ -134,7 +120,8 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 		results[i] = told_result_of(report->matter->scenario, &report->rows[i]);
 	add_head(text, report);
 	psd_columns_add_table(text, results, report->n_rows, 1);
-	add_lossy(text, report);
+	for (unsigned i = 0; i < report->n_rows; i++)
+		psd_result_add_lossy(text, report->rows[i].system);
 	free(results);
 	return PSD_OK;
 }

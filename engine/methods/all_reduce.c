@@ -12,11 +12,8 @@ static void unroll(struct psd_builder *b, const struct psd_stage *stage)
 		return;
 	}
 	const uint32_t out = psd_builder_add_departure(b, stage, &route, elements);
-	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &route, elements);
-	const uint32_t sum = psd_builder_add_op(b, &op);
-	psd_builder_after_departure(b, sum, out);
-	const uint32_t in = psd_builder_add_arrival(b, stage, &route, elements, sum, PSD_NO_OP);
-	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, in));
+	const uint32_t sum = psd_builder_add_all_reduce(b, stage, &route, elements, out);
+	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum));
 }
 
 #define BY_PATTERN(identifier, text)                                                                                   \

@@ -9,13 +9,16 @@
 #include "engine/encodings/encoding.h"
 
 enum psd_buffer {
-	PSD_BUFFER_PARAMETER,	     /* of every item, as is its gradient */
-	PSD_BUFFER_GRADIENT,	     /* on a device that updates it: of all workers, when the transfers are over */
-	PSD_BUFFER_HISTORY,	     /* what the solver remembers of the updates of a device */
-	PSD_BUFFER_FACTORS,	     /* every worker's, side by side */
-	PSD_BUFFER_PART,	     /* at a shard: the parameters that it updates */
-	PSD_BUFFER_PART_HISTORY,     /* and what the solver remembers of them */
-	PSD_BUFFER_RECEIVED,	     /* at a shard: every worker's gradient of its part, or their sum */
+	PSD_BUFFER_PARAMETER,	 /* of every item, as is its gradient */
+	PSD_BUFFER_GRADIENT,	 /* on a device that updates it: of all workers, when the transfers are over */
+	PSD_BUFFER_HISTORY,	 /* what the solver remembers of the updates of a device */
+	PSD_BUFFER_FACTORS,	 /* every worker's, side by side */
+	PSD_BUFFER_RESIDUAL,	 /* of gradients that were held back, what is left for later ones */
+	PSD_BUFFER_CHOSEN,	 /* the chunks of a gradient that travel, without gaps; of all workers, in the end */
+	PSD_BUFFER_NORMS,	 /* of each chunk; of all workers, in the end */
+	PSD_BUFFER_PART,	 /* at a shard: the parameters that it updates */
+	PSD_BUFFER_PART_HISTORY, /* and what the solver remembers of them */
+	PSD_BUFFER_RECEIVED,	 /* at a shard: every worker's gradient of its part, or their sum */
 	PSD_BUFFER_ENCODED_GRADIENT, /* these three as they travel: on the way out, and as they have arrived */
 	PSD_BUFFER_ENCODED_PARAMETER,
 	PSD_BUFFER_ENCODED_FACTORS,

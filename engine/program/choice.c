@@ -32,18 +32,23 @@ static const struct choice choices[] = {
 };
 
 /* The all-reduce of a system, or the first. */
-static const struct psd_method *all_reduce_of(const struct psd_system *system)
+static unsigned all_reduce_of(const struct psd_system *system)
 {
 	const bool is_named = system->sync >= PSD_SYNC_ALL_REDUCE && system->sync != PSD_SYNC_AUTO;
 
-	return &psd_method_all_reduces[is_named ? system->sync - PSD_SYNC_ALL_REDUCE : 0];
+	return is_named ? system->sync - PSD_SYNC_ALL_REDUCE : 0;
 }
 
-static struct choice choice_of(const struct psd_system *system)
+static const struct psd_method *all_reduces_of(const struct psd_sparse *sparse)
+{
+	return sparse ? psd_method_sparse : psd_method_all_reduces;
+}
+
+static struct choice choice_of(const struct psd_system *system, const struct psd_sparse *sparse)
 {
 	if (system->sync < PSD_SYNC_ALL_REDUCE)
 		return choices[system->sync];
-	const struct psd_method *named = all_reduce_of(system);
+	const struct psd_method *named = all_reduces_of(sparse) + all_reduce_of(system);
 	return (struct choice){.dense = named, .matrix = named, .takes_any = system->sync == PSD_SYNC_AUTO};
 }
 
@@ -61,26 +66,26 @@ void psd_choice_candidates(struct psd_plan *plan)
 	for (unsigned m = 0; !is_auto && m < sizeof(rows) / sizeof(*rows); m++)
 		plan->candidates[plan->n_candidates++] = rows[m];
 	for (unsigned m = 0; is_auto && m < PSD_N_ALL_REDUCES; m++)
-		plan->candidates[plan->n_candidates++] = &psd_method_all_reduces[m];
+		plan->candidates[plan->n_candidates++] = all_reduces_of(plan->sparse) + m;
 	if (!is_auto)
-		plan->candidates[plan->n_candidates++] = all_reduce_of(plan->system);
+		plan->candidates[plan->n_candidates++] = all_reduces_of(plan->sparse) + all_reduce_of(plan->system);
 }
 
 bool psd_choice_is_open(const struct psd_system *system)
 {
-	return choice_of(system).takes_factors || system->sync == PSD_SYNC_AUTO;
+	return choice_of(system, NULL).takes_factors || system->sync == PSD_SYNC_AUTO;
 }
 
 bool psd_choice_may_take_factors(const struct psd_system *system)
 {
-	const struct choice choice = choice_of(system);
+	const struct choice choice = choice_of(system, NULL);
 
 	return choice.takes_factors || choice.matrix->keeps[PSD_BUFFER_FACTORS];
 }
 
 bool psd_choice_may_take_steps(const struct psd_system *system)
 {
-	const struct choice choice = choice_of(system);
+	const struct choice choice = choice_of(system, NULL);
 
 	return choice.dense->pattern->steps || (choice.takes_any && system->rule == PSD_RULE_SECONDS);
 }
@@ -96,7 +101,7 @@ bool psd_choice_takes_wire(const struct psd_plan *plan, const struct psd_method 
 
 const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
-	const struct choice choice = choice_of(plan->system);
+	const struct choice choice = choice_of(plan->system, plan->sparse);
 
 	if (!has_factors(item))
 		return choice.dense;
@@ -115,7 +120,7 @@ static bool may_take(const struct choice *choice, const struct psd_plan_item *it
 unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
 			       const struct psd_plan_item *item)
 {
-	const struct choice choice = choice_of(plan->system);
+	const struct choice choice = choice_of(plan->system, plan->sparse);
 	unsigned best = PSD_CANDIDATES;
 
 	for (unsigned m = 0; m < plan->n_candidates; m++)
@@ -136,5 +141,20 @@ enum psd_status psd_choice_make(const struct psd_method **method, const struct p
 	const enum psd_status status = psd_choice_weigh(alternatives, plan, item, err);
 	if (status == PSD_OK)
 		*method = plan->candidates[psd_choice_by_seconds(alternatives, plan, item)];
+	return status;
+}
+
+enum psd_status psd_choice_make_norms(const struct psd_method **method, const struct psd_plan *plan,
+				      const struct psd_plan_item *norms, struct psd_error *err)
+{
+	struct psd_alternative alternatives[PSD_CANDIDATES];
+	enum psd_status status = PSD_OK;
+
+	*method = &psd_method_norms[all_reduce_of(plan->system)];
+	if (plan->system->sync != PSD_SYNC_AUTO)
+		return PSD_OK;
+	status = psd_choice_weigh(alternatives, plan, norms, err);
+	if (status == PSD_OK) /* the candidates are all all-reduces, in their order */
+		*method = &psd_method_norms[psd_choice_by_seconds(alternatives, plan, norms)];
 	return status;
 }

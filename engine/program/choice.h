@@ -34,5 +34,8 @@ unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CAN
 /* By the system's own rule. PSD_ENOMEM. */
 enum psd_status psd_choice_make(const struct psd_method **method, const struct psd_plan *plan,
 				const struct psd_plan_item *item, struct psd_error *err) PSD_MUST_CHECK;
+/* The same for a sparse plan's last item. */
+enum psd_status psd_choice_make_norms(const struct psd_method **method, const struct psd_plan *plan,
+				      const struct psd_plan_item *norms, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

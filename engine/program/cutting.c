@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "engine/program/choice.h"
+#include "engine/program/chunks.h"
 
 enum { LEAST_GATHERED_BYTES = 4096 };
 
@@ -15,6 +16,8 @@ static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
 
 	item->layer = tensor->layer;
 	item->subject.elements += tensor->elements;
+	item->travelling =
+		plan->sparse ? psd_chunks_expected(plan->sparse, item->subject.elements) : item->subject.elements;
 	if (tensor->rows == 0 && is_one_layer)
 		return;
 	item->subject.rows = is_one_layer ? tensor->rows : 0;
@@ -39,7 +42,7 @@ static bool is_open(const struct psd_plan *plan, const struct psd_plan_item *ite
 	if (next->layer == item->layer &&
 	    (system->unit == PSD_UNIT_LAYER || (item->subject.rows > 0 && psd_choice_may_take_factors(system))))
 		return true;
-	return item->subject.elements * plan->value_bytes < plan->fuse_bytes;
+	return item->travelling * plan->value_bytes < plan->fuse_bytes;
 }
 
 static void cut_items(struct psd_plan *plan, uint32_t batch, uint64_t fuse_bytes)

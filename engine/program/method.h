@@ -28,7 +28,10 @@ struct psd_method {
 
 #define PSD_DECLARE_METHOD(identifier) extern const struct psd_method psd_method_##identifier;
 PSD_METHODS(PSD_DECLARE_METHOD)
-extern const struct psd_method psd_method_all_reduces[]; /* one for each of psd_all_reduces */
+/* One for each of psd_all_reduces: of whole gradients; of their chosen chunks; of the chunks' norms. */
+extern const struct psd_method psd_method_all_reduces[];
+extern const struct psd_method psd_method_sparse[];
+extern const struct psd_method psd_method_norms[];
 
 /* What an item of a system may be weighed by at most: the rows above and one all-reduce, or all of those. */
 #define PSD_COUNT_METHOD(identifier) +1

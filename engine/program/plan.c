@@ -4,10 +4,11 @@
 #include <stdlib.h>
 
 #include "engine/program/choice.h"
+#include "engine/program/chunks.h"
 #include "engine/program/cutting.h"
 
 /* Parts of all tensors together: more are more operations than a run can hold. */
-enum { MOST_SLICES = 100000 };
+enum { MOST_SLICES = 100000, MOST_CHUNKS = 100000000 };
 
 unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned i)
 {
@@ -117,6 +118,37 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 	return PSD_OK;
 }
 
+/* Counts the chunks of a sparse plan, and appends the item of their norms. */
+static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
+{
+	struct psd_plan_item *norms = &plan->items[plan->n_items];
+	uint64_t n_chunks = 0;
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		struct psd_plan_item *item = &plan->items[i];
+		const uint64_t in_item = psd_chunks_in(plan->sparse, item->subject.elements);
+
+		item->first_chunk = (uint32_t)n_chunks;
+		item->n_chunks = (uint32_t)in_item;
+		n_chunks += in_item;
+		if (n_chunks > MOST_CHUNKS)
+			return psd_error_set(err, PSD_EINVAL, plan->system->at,
+					     "'chunk' of system '%s' cuts its tensors into more than %u chunks, must "
+					     "be larger",
+					     plan->system->name, (unsigned)MOST_CHUNKS);
+	}
+	if (n_chunks == 0)
+		return PSD_OK;
+	plan->n_chunks = (uint32_t)n_chunks;
+	*norms = (struct psd_plan_item){.layer = plan->items[plan->n_items - 1].layer,
+					.first = plan->graph->n_tensors,
+					.subject = {.elements = n_chunks, .value_bytes = sizeof(float)},
+					.n_slices = 1,
+					.travelling = n_chunks};
+	plan->n_items++;
+	return psd_choice_make_norms(&norms->method, plan, norms, err);
+}
+
 enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
 {
 	struct psd_plan made = {
@@ -126,6 +158,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		.layout = input->layout,
 		.value_bytes = input->is_half ? 2 : 4,
 		.wire = wire_of(input),
+		.sparse = input->system->is_sparse && input->layout.workers > 1 ? &input->system->sparse : NULL,
 		.machine = input->machine,
 		.alone_rates = rates_of(input, fan_in_of(&input->layout, &psd_method_ps)),
 	};
@@ -135,7 +168,7 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 		status = check_wire(&made, input->is_half, err);
 	if (status != PSD_OK)
 		return status;
-	const size_t most_items = input->graph->n_tensors + 1u;
+	const size_t most_items = input->graph->n_tensors + 1u; /* norms have one, too */
 	made.items = calloc(most_items, sizeof(*made.items));
 	made.tensors = calloc(most_items, sizeof(*made.tensors));
 	if (made.items == NULL || made.tensors == NULL) {
@@ -146,6 +179,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	status = psd_cutting_make(&made, input->batch, err);
 	if (status == PSD_OK)
 		status = settle_items(&made, input, err);
+	if (status == PSD_OK && made.sparse)
+		status = add_norms(&made, err);
 	if (status != PSD_OK)
 		psd_plan_release(&made);
 	else

@@ -20,8 +20,10 @@ struct psd_plan_item {
 	unsigned n_tensors;
 	struct psd_subject subject;
 	const struct psd_method *method;
-	unsigned root;	   /* the host that owns it, where its method has one */
-	unsigned n_slices; /* parts that move as one operation each */
+	unsigned root;			/* the host that owns it, where its method has one */
+	unsigned n_slices;		/* parts that move as one operation each */
+	uint64_t travelling;		/* of its elements; of a sparse plan's, as many as are expected to be chosen */
+	uint32_t first_chunk, n_chunks; /* of a sparse plan's */
 };
 
 struct psd_plan {
@@ -38,8 +40,12 @@ struct psd_plan {
 	uint64_t fuse_bytes;		 /* tensors are gathered to so much: the system's, or what was found */
 	unsigned value_bytes;		 /* as the model's precision has it */
 	const struct psd_encoding *wire; /* as what values travel; fp32: as the precision has it */
-	unsigned *tensors;		 /* of the graph, all of them in generation order: last layer first */
-	struct psd_plan_item *items;	 /* runs of them, in the same order */
+	const struct psd_sparse *sparse; /* or NULL: gradients travel as a whole */
+	uint32_t n_chunks;
+	unsigned *tensors; /* of the graph, all of them in generation order: last layer first */
+	/* Runs of them, in the same order. Of a sparse plan the last has no tensors: its elements are the norms of all
+	 * chunks. */
+	struct psd_plan_item *items;
 	unsigned n_items;
 };
 

@@ -24,7 +24,9 @@ enum psd_op_kind {
 	PSD_OP_GATE,	   /* joins many dependencies; takes no time */
 	PSD_OP_BARRIER,	   /* end-of-iteration work of the stack */
 	PSD_OP_CONVERT,	   /* values of `source` become those of `target`: as they travel, or what they were before */
-	PSD_OP_NEXT,	   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
+	PSD_OP_GATHER, /* a gradient joins what was held back of earlier ones; the chosen chunks leave it to travel */
+	PSD_OP_CHOOSE, /* by all workers' norms: which chunks travel in the next iteration */
+	PSD_OP_NEXT,   /* the next iteration's first layer may start: iterations are timed from NEXT to NEXT */
 	PSD_OP_KINDS
 };
 /* The one list of their names, for messages, traces and plots. Copies share one. */

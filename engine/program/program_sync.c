@@ -139,11 +139,21 @@ uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *st
 {
 	const double update_bps = b->plan->system->host.update_bps;
 	struct psd_op op = psd_stage_op(stage, PSD_OP_APPLY, PSD_RESOURCE_DEVICE, where);
-	op.bytes = stage->item->subject.elements * b->plan->value_bytes;
+	op.bytes = stage->item->travelling * b->plan->value_bytes;
 	op.work_sec = update_bps > 0 ? 8.0 * (double)op.bytes / update_bps : 0.0;
 	const uint32_t apply = psd_builder_add_op(b, &op);
 	psd_builder_after(b, apply, gradient);
 	return apply;
+}
+
+uint32_t psd_builder_add_all_reduce(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
+				    uint64_t elements, uint32_t departure)
+{
+	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, route, elements);
+	const uint32_t sum = psd_builder_add_op(b, &op);
+
+	psd_builder_after_departure(b, sum, departure);
+	return psd_builder_add_arrival(b, stage, route, elements, sum, PSD_NO_OP);
 }
 
 void psd_builder_add_lone_worker(struct psd_builder *b, const struct psd_stage *stage)

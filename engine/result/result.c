@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "engine/encodings/encoding.h"
+
 double psd_result_images_per_sec(const struct psd_point *point, uint32_t batch_per_worker, double iteration_sec)
 {
 	return (double)point->workers * batch_per_worker / iteration_sec;
@@ -64,4 +66,26 @@ char *psd_result_point_name(const struct psd_point *point, char *text, size_t ro
 	else
 		snprintf(text, room, "%u node%s (%u workers)", point->nodes, plural, point->workers);
 	return text;
+}
+
+static void add_note(struct psd_text *text, const struct psd_system *system)
+{
+	psd_text_add(text, "note: '");
+	psd_text_add_plain(text, system->name);
+}
+
+void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system)
+{
+	if (psd_encodings[system->wire]->is_lossy) {
+		add_note(text, system);
+		psd_text_add(text, "' rounds what it sends to %s, and so trains with other values\n",
+			     psd_encodings[system->wire]->name);
+	}
+	if (system->is_sparse && system->sparse.sparsity > 0.0) {
+		add_note(text, system);
+		psd_text_add(text,
+			     "' sends %.4g %% of each gradient's chunks and holds the others back, and so trains "
+			     "with other values\n",
+			     100.0 * (1.0 - system->sparse.sparsity));
+	}
 }

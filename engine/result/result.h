@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "engine/base/text.h"
 #include "engine/program/outcome.h"
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
@@ -50,6 +51,9 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 
 /* In what a point lies beyond what a scenario was calibrated on: NULL, "workers", "link" or "both". */
 const char *psd_result_beyond(const struct psd_calibrated *calibration, const struct psd_point *point);
+
+/* What no figure shows, a line for each reason: that the system trains with other values than others do. */
+void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system);
 
 /* "8 nodes", "1 node", "4 nodes (16 workers)"; returns text. */
 char *psd_result_point_name(const struct psd_point *point, char *text, size_t room);

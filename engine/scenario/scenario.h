@@ -39,7 +39,8 @@ enum psd_sync {
 enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* how systems choose */
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
 enum psd_priority { PSD_PRIORITY_GENERATION, PSD_PRIORITY_FORWARD };
-enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR }; /* what one synchronisation carries */
+enum psd_unit { PSD_UNIT_LAYER, PSD_UNIT_TENSOR };		/* what one synchronisation carries */
+enum psd_feedback { PSD_FEEDBACK_MOMENTUM, PSD_FEEDBACK_FULL }; /* what is left of a gradient that is held back */
 enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
@@ -122,6 +123,15 @@ struct psd_workload {
 	double images_per_sec;	  /* measured on one worker, scales the costs; 0: not given */
 };
 
+/* Coarse-grained sparse communication: of all chunks of gradients those with the largest norms travel, the others wait.
+ * Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. */
+struct psd_sparse {
+	double sparsity;	    /* the share of chunks that are held back; below 1 */
+	uint64_t chunk_elements;    /* a chunk; the last of an exchange may have fewer */
+	uint64_t warmup_iterations; /* over which the share rises from 0 */
+	enum psd_feedback feedback;
+};
+
 struct psd_system {
 	const char *name;
 	enum psd_schedule schedule;
@@ -130,15 +140,17 @@ struct psd_system {
 	enum psd_barrier barrier;
 	enum psd_priority priority;
 	enum psd_unit unit;
-	unsigned servers;	 /* separate server nodes; 0: one shard on every worker node */
-	uint64_t pair_bytes;	 /* largest key-value pair of the parameter server */
-	uint64_t fuse_bytes;	 /* tensors are gathered into items of at least so much; 0: are not */
-	bool finds_fuse;	 /* as much as is quickest on the cluster, instead */
-	uint64_t slice_bytes;	 /* largest part of a tensor that moves as one operation */
-	unsigned wire;		 /* the number of an encoding: as what values travel */
-	struct psd_host host;	 /* the cluster's host, overlaid with the system's own */
-	unsigned number;	 /* among the scenario's systems */
-	struct psd_workload own; /* in place of the scenario's; psd_scenario_workload() says what holds */
+	unsigned servers;     /* separate server nodes; 0: one shard on every worker node */
+	uint64_t pair_bytes;  /* largest key-value pair of the parameter server */
+	uint64_t fuse_bytes;  /* tensors are gathered into items of at least so much; 0: are not */
+	bool finds_fuse;      /* as much as is quickest on the cluster, instead */
+	uint64_t slice_bytes; /* largest part of a tensor that moves as one operation */
+	unsigned wire;	      /* the number of an encoding: as what values travel */
+	bool is_sparse;
+	struct psd_sparse sparse; /* if it is */
+	struct psd_host host;	  /* the cluster's host, overlaid with the system's own */
+	unsigned number;	  /* among the scenario's systems */
+	struct psd_workload own;  /* in place of the scenario's; psd_scenario_workload() says what holds */
 	struct psd_place at;
 };
 
@@ -252,6 +264,7 @@ extern const char *const psd_rule_names[];	/* "bytes", "seconds", NULL */
 extern const char *const psd_barrier_names[];	/* "iteration", "layer", NULL */
 extern const char *const psd_priority_names[];	/* "generation", "forward", NULL */
 extern const char *const psd_unit_names[];	/* "layer", "tensor", NULL */
+extern const char *const psd_feedback_names[];	/* "momentum", "full", NULL */
 extern const char *const psd_fidelity_names[];	/* "flow", "message", NULL */
 extern const char *const psd_topology_names[];	/* "star", "racks", "fat-tree", "platform", NULL */
 

@@ -19,6 +19,7 @@ const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
 const char *const psd_unit_names[] = {"layer", "tensor", NULL};
+const char *const psd_feedback_names[] = {"momentum", "full", NULL};
 
 #define KEY(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_system, member)
 #define BIT(sync)		(1u << PSD_SYNC_##sync)
@@ -44,6 +45,23 @@ static const struct psd_key compute_keys[] = {
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
+
+#define SPARSE(text, kind, member) .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct psd_sparse, member)
+
+static const struct psd_key sparse_keys[] = {
+	{SPARSE("sparsity", RATIO, sparsity), .highest = 0.9999, .is_required = true,
+	 .help = "the share of chunks that are held back"},
+	{SPARSE("chunk", COUNT, chunk_elements), .lowest = 1, .highest = 1e9, .fallback = "32000",
+	 .help = "gradients in a chunk; chunks end with the exchange that they are in"},
+	{SPARSE("warmup", COUNT, warmup_iterations), .highest = 1e9, .fallback = "0", .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "iterations over which `sparsity` rises from 0; a prediction is of what comes after"},
+	{SPARSE("feedback", CHOICE, feedback), .names = psd_feedback_names, .fallback = "momentum",
+	 .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "what is left, an iteration later, of a gradient that is held back: momentum times it, as published, "
+		 "or full: all of it"},
+	{.name = NULL},
+};
+static const struct psd_section sparse = {.tables = {sparse_keys}};
 
 static const struct psd_key keys[] = {
 	{KEY("name", TEXT, name), .is_required = true, .help = "of its rows, for --system and `baseline`"},
@@ -74,6 +92,10 @@ static const struct psd_key keys[] = {
 	 .help = "the largest part of a tensor that moves at a time; at least `pair`"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
 	 .help = "as what values travel: fp32 is what the precision says; fp16, bf16: 2 bytes, rounded, not by adam"},
+	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
+	 .when = {"sync", OF_ALL_REDUCES, 0},
+	 .help = "only the chunks of gradients with the largest norms travel, the same of all workers; the others "
+		 "wait"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "the cluster's, but for what stands here"},
 	{.name = "model",

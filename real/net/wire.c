@@ -132,7 +132,7 @@ struct psd_wire_clock psd_wire_decode_clock(const uint8_t bytes[PSD_WIRE_CLOCK_B
 
 void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[PSD_WIRE_REPORT_BYTES])
 {
-	put(put(put(bytes, bits_of(report->loss), 8), report->correct, 4), 0, 4);
+	put(put(put(put(bytes, bits_of(report->loss), 8), report->correct, 4), 0, 4), report->digest, 8);
 }
 
 struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPORT_BYTES])
@@ -140,6 +140,8 @@ struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPOR
 	struct psd_wire_report report = {.loss = double_of(get(&bytes, 8))};
 
 	report.correct = (uint32_t)get(&bytes, 4);
+	bytes += 4;
+	report.digest = get(&bytes, 8);
 	return report;
 }
 

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     7
+#define PSD_WIRE_VERSION     8
 #define PSD_WIRE_HEAD_BYTES  40
 #define PSD_WIRE_SMALL_BYTES 512 /* the longest payload that is not a tensor */
 
@@ -51,6 +51,7 @@ struct psd_wire_clock {
 struct psd_wire_report {
 	double loss;
 	uint32_t correct;
+	uint64_t digest; /* of all choices of chunks up to the iteration before */
 };
 
 struct psd_wire_bye {
@@ -70,7 +71,7 @@ struct psd_wire_failed {
 /* Bytes of the payload of these kinds. */
 #define PSD_WIRE_HELLO_BYTES  24
 #define PSD_WIRE_CLOCK_BYTES  24
-#define PSD_WIRE_REPORT_BYTES 16
+#define PSD_WIRE_REPORT_BYTES 24
 #define PSD_WIRE_BYE_BYTES    16
 #define PSD_WIRE_FAILED_BYTES (16 + PSD_WIRE_WORDS_MAX)
 

@@ -325,7 +325,13 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 		pieces[0] = (struct iovec){psd_memory_encoded_gradient(memory, item, iteration) + first,
 					   range.elements * sizeof(uint16_t)};
 		return 1;
+	case PSD_BUFFER_CHOSEN:
+	case PSD_BUFFER_NORMS:
+		pieces[0] = (struct iovec){psd_memory_buffer(memory, buffer, item, iteration) + first,
+					   range.elements * sizeof(float)};
+		return 1;
 	case PSD_BUFFER_HISTORY: /* of no message */
+	case PSD_BUFFER_RESIDUAL:
 	case PSD_BUFFER_PART_HISTORY:
 	case PSD_BUFFER_ENCODED_PARAMETER: /* psd_worker_check() refuses what would send these */
 	case PSD_BUFFER_ENCODED_FACTORS:

@@ -60,6 +60,10 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
 
 	if (scenario->has_replay || scenario->train.optimiser.kind != PSD_OPTIMISER_LARS)
 		return PSD_OK;
+	if (made->plan.sparse)
+		return psd_error_set(err, PSD_EINVAL, made->system->at,
+				     "system '%s' is 'sparse', optimiser 'lars' needs whole gradients",
+				     made->system->name);
 	for (unsigned i = 0; i < made->plan.n_items; i++)
 		if (made->plan.items[i].method->keeps[PSD_BUFFER_PART_HISTORY])
 			return psd_error_set(err, PSD_EINVAL, made->system->at,
@@ -228,6 +232,8 @@ static enum psd_status open_compute(struct psd_worker *worker, struct psd_error 
 
 	if (!status)
 		status = psd_worker_open_encoding(worker, err);
+	if (!status && worker->plan->sparse)
+		status = psd_chosen_open(&worker->chosen, worker->plan, &worker->arena, err);
 	if (!status)
 		status = open_lanes(worker, err);
 	return status ? status : psd_worker_open_compute(worker, err);
@@ -279,6 +285,8 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 	worker->longest_sec[job->task.op] = fmax(worker->longest_sec[job->task.op], job->sec);
 	if (resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
+	if (op->kind == PSD_OP_CHOOSE)
+		psd_chosen_adopt(&worker->chosen);
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		worker->last_sec[job->task.op] = job->sec;
 	if (job->is_after_test) {

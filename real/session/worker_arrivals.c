@@ -87,7 +87,7 @@ static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer,
 				       struct psd_inlet *inlet, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->program->ops[head->op];
-	const struct psd_payload payload = psd_worker_payload(worker, op);
+	const struct psd_payload payload = psd_worker_payload(worker, (struct psd_task){head->iteration, head->op});
 
 	if (payload.elements == 0 || head->part != 0 || head->length_bytes == 0 ||
 	    head->length_bytes != psd_payload_bytes_between(&payload, worker->layout, peer, worker->self))
@@ -107,7 +107,9 @@ static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer,
 static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				     struct psd_error *err)
 {
-	return head->part == psd_worker_next_from(worker, head->op, peer, 0) || worker->options->train->streams > 1
+	const struct psd_task task = {head->iteration, head->op};
+
+	return head->part == psd_worker_next_from(worker, task, peer, 0) || worker->options->train->streams > 1
 		       ? PSD_WELCOME_LATER
 		       : refuse(worker, peer, head, "a step out of turn", err);
 }
@@ -118,14 +120,17 @@ static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, co
 	const struct psd_op *op = &worker->program->ops[head->op];
 	const struct psd_walk *walk = &worker->walk;
 	const struct psd_task task = {head->iteration, head->op};
-	const bool is_member = psd_op_runs_on(op, worker->layout, worker->self) &&
-			       psd_op_runs_on(op, worker->layout, peer) &&
-			       head->part < psd_payload_steps(&op->payload, worker->layout);
+	const struct psd_payload payload = psd_worker_carried(worker, task);
+	const bool is_member =
+		psd_op_runs_on(op, worker->layout, worker->self) && psd_op_runs_on(op, worker->layout, peer);
 	struct psd_step step = {.to = peer};
 
-	if (is_member)
+	if (is_member && psd_worker_awaits_choice(worker, task))
+		return expect_turn(worker, peer, head, err) == PSD_WELCOME_REFUSED ? PSD_WELCOME_REFUSED
+										   : PSD_WELCOME_LATER;
+	if (is_member && head->part < psd_payload_steps(&payload, worker->layout))
 		step = psd_worker_step(worker, task, peer, head->part);
-	if (!is_member || step.to != worker->self)
+	if (step.to != worker->self)
 		return refuse(worker, peer, head, "a step that the program does not have", err);
 	if (head->length_bytes != psd_worker_step_bytes(worker, task, &step))
 		return refuse(worker, peer, head, "a step of another length", err);

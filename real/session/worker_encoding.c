@@ -18,20 +18,21 @@ void psd_worker_convert(struct psd_worker *worker, struct psd_task task)
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct psd_encoding *wire = worker->plan->wire;
 	const unsigned item = (unsigned)op->item;
-	const struct psd_range whole = {0, worker->plan->items[item].subject.elements};
+	const bool is_arrival = psd_buffers[op->source].is_encoded;
+	const struct psd_range whole = {0, psd_chosen_elements(&worker->chosen, worker->plan, item)};
 	struct psd_scale *scale = &worker->scales[item];
 	uint16_t *encoded = psd_memory_encoded_gradient(&worker->memory, item, task.iteration);
 	const float ratio = scale->ratio;
 	struct iovec pieces[PSD_PIECES_MAX];
-	const unsigned n_pieces = psd_memory_pieces(
-		&worker->memory, psd_memory_gradients(&worker->memory, task.iteration), item, whole, pieces);
+	const unsigned n_pieces = psd_memory_find(&worker->memory, is_arrival ? op->target : op->source, op,
+						  task.iteration, whole, worker->self, pieces);
 
-	if (psd_buffers[op->source].is_encoded && wire->is_scaled)
+	if (is_arrival && wire->is_scaled)
 		psd_scale_take(scale, psd_values_are_finite(wire, encoded, whole.elements));
 	for (unsigned p = 0; p < n_pieces; p++) {
 		const uint64_t n = pieces[p].iov_len / sizeof(float);
 
-		if (psd_buffers[op->source].is_encoded)
+		if (is_arrival)
 			psd_values_decode(wire, pieces[p].iov_base, encoded, 1.0f / ratio, n);
 		else
 			psd_values_encode(wire, encoded, pieces[p].iov_base, ratio, n);

@@ -1,5 +1,6 @@
 /* What a worker sends: the tensors of an operation, signals and reports. */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "real/net/socket.h"
@@ -15,11 +16,11 @@ bool psd_worker_is_near(const struct psd_worker *worker, unsigned peer)
 uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from,
 				  unsigned to)
 {
-	const struct psd_payload *payload = &worker->program->ops[head->op].payload;
+	const struct psd_payload payload = psd_worker_carried(worker, (struct psd_task){head->iteration, head->op});
 
-	if (payload->pattern->steps)
-		return psd_payload_step(payload, worker->layout, from, head->part).sent.elements * payload->value_bytes;
-	return psd_payload_bytes_between(payload, worker->layout, from, to);
+	if (payload.pattern->steps)
+		return psd_payload_step(&payload, worker->layout, from, head->part).sent.elements * payload.value_bytes;
+	return psd_payload_bytes_between(&payload, worker->layout, from, to);
 }
 
 void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
@@ -41,7 +42,7 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 			   struct iovec pieces[PSD_PIECES_MAX])
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
-	const struct psd_payload payload = psd_worker_payload(worker, op);
+	const struct psd_payload payload = psd_worker_payload(worker, task);
 
 	if (worker->replay) {
 		pieces[0] = (struct iovec){worker->folded.base,
@@ -54,15 +55,38 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 
 /* ---- sends ---- */
 
-struct psd_payload psd_worker_payload(const struct psd_worker *worker, const struct psd_op *op)
+static bool is_of_chunks(const struct psd_worker *worker, struct psd_task task)
 {
-	return worker->replay ? psd_payload_scaled(&op->payload, worker->layout, worker->replay->payload_ratio)
-			      : op->payload;
+	const int item = worker->program->ops[task.op].item;
+
+	return worker->chosen.plan && item >= 0 && worker->plan->items[item].method->keeps[PSD_BUFFER_CHOSEN];
+}
+
+bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task)
+{
+	return is_of_chunks(worker, task) && task.iteration != worker->chosen.iteration;
+}
+
+struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct psd_task task)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	struct psd_payload payload = op->payload;
+
+	if (is_of_chunks(worker, task))
+		payload.elements = worker->chosen.now.travelling[op->item];
+	return payload;
+}
+
+struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct psd_task task)
+{
+	const struct psd_payload payload = psd_worker_carried(worker, task);
+
+	return worker->replay ? psd_payload_scaled(&payload, worker->layout, worker->replay->payload_ratio) : payload;
 }
 
 void psd_worker_start_messages(struct psd_worker *worker, struct psd_task task)
 {
-	const struct psd_payload payload = psd_worker_payload(worker, &worker->program->ops[task.op]);
+	const struct psd_payload payload = psd_worker_payload(worker, task);
 
 	assert(worker->n_leaving == 0);
 	for (unsigned step = 1; step < worker->n_hosts; step++) { /* everybody begins with another peer */
@@ -92,10 +116,10 @@ static bool has_messages(const struct psd_worker *worker, const struct psd_paylo
 bool psd_worker_send(void *context, unsigned host, struct psd_task task)
 {
 	struct psd_worker *worker = context;
-	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
+	const struct psd_payload payload = psd_worker_carried(worker, task);
 
 	(void)host;
-	if (!has_messages(worker, payload))
+	if (!has_messages(worker, &payload))
 		return false;
 	psd_worker_start_messages(worker, task);
 	return true;
@@ -139,6 +163,27 @@ void psd_worker_choose(void *context, struct psd_task task)
 
 /* ---- losses ---- */
 
+/* Workers that sum other chunks than each other train on rubbish. */
+static void check_choices(struct psd_worker *worker, size_t row, uint32_t iteration)
+{
+	for (unsigned w = 1; w < worker->layout->workers; w++)
+		if (worker->reports[row + w].digest != worker->reports[row].digest)
+			fail(worker, psd_error_set(worker->err, PSD_ERUN, PSD_NOWHERE,
+						   "worker %u chose other chunks than worker 0, in iteration %" PRIu32
+						   " or before",
+						   w, iteration - 1));
+}
+
+/* Of all choices up to the iteration before: this one's may still be to come. */
+static uint64_t digest_before(const struct psd_worker *worker, uint32_t iteration)
+{
+	const struct psd_chosen *chosen = &worker->chosen;
+
+	if (!chosen->plan || iteration == 0)
+		return 0;
+	return chosen->iteration == iteration ? chosen->digest_before : chosen->now.digest;
+}
+
 static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 {
 	const size_t row = (size_t)(iteration % worker->loss_window) * worker->layout->workers;
@@ -149,6 +194,7 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 	};
 	uint64_t correct = 0;
 
+	check_choices(worker, row, iteration);
 	for (unsigned w = 0; w < worker->layout->workers; w++) { /* in order of rank: the sum repeats exactly */
 		progress.loss += worker->reports[row + w].loss;
 		correct += worker->reports[row + w].correct;
@@ -174,7 +220,7 @@ void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double los
 {
 	const struct psd_wire_head head = {
 		.kind = PSD_WIRE_REPORT, .iteration = iteration, .length_bytes = PSD_WIRE_REPORT_BYTES};
-	const struct psd_wire_report report = {loss, correct};
+	const struct psd_wire_report report = {loss, correct, digest_before(worker, iteration)};
 	uint8_t payload[PSD_WIRE_REPORT_BYTES];
 
 	if (worker->self == 0) {

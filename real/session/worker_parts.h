@@ -11,6 +11,7 @@
 #include "real/device/compute.h"
 #include "real/net/streams.h"
 #include "real/net/wire.h"
+#include "real/session/chosen.h"
 #include "real/session/folded.h"
 #include "real/session/scale.h"
 #include "real/session/worker.h"
@@ -96,6 +97,7 @@ struct psd_worker {
 	/* of each iteration under way, as the memory has them, but NULL where they are rebuilt */
 	float **computed_gradients;
 	struct psd_scale *scales; /* of each item */
+	struct psd_chosen chosen; /* of a sparse plan; nothing in a replay, which sends what is expected */
 	struct psd_feed *feed;	  /* NULL: a server */
 	uint64_t global_batch;
 	unsigned end_layer; /* one after the last that forward carries out */
@@ -145,8 +147,13 @@ double psd_worker_now(void *context);
 /* Bytes of the program's message that this one is, or, where a replay sends a share of it, stands for. */
 uint64_t psd_worker_message_bytes(const struct psd_worker *worker, const struct psd_wire_head *head, unsigned from,
 				  unsigned to);
-/* What the messages of a send or a collective carry here: a share of it, where the replay says so. */
-struct psd_payload psd_worker_payload(const struct psd_worker *worker, const struct psd_op *op);
+/* What a send or a collective carries in an iteration: as the program has it, but of a sparse plan's gradients the
+ * chunks that were chosen. */
+struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct psd_task task);
+/* What its messages carry here: a share of it, where the replay says so. */
+struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct psd_task task);
+/* True: what the task carries is still to be chosen. */
+bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task);
 
 /* ---- worker_tasks.c ---- */
 
@@ -164,6 +171,15 @@ enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, ui
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Gradients become what travels, or sums that have arrived become gradients; in a lane's thread. */
 void psd_worker_convert(struct psd_worker *worker, struct psd_task task);
+
+/* ---- worker_sparse.c ---- */
+
+/* The chunks that were chosen leave a gradient to travel; in a lane's thread, as are the next two. */
+void psd_worker_gather_chunks(struct psd_worker *worker, struct psd_task task);
+/* Updates what was chosen by the sums. */
+void psd_worker_apply_chunks(struct psd_worker *worker, struct psd_task task);
+/* All workers' norms are there: prepares the next choice. */
+void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task);
 
 /* ---- worker_replay.c ---- */
 
@@ -248,7 +264,7 @@ uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task 
 void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
 			   unsigned number, struct psd_inlet *inlet);
 /* The next step from `step` on that brings something from that peer; the number of steps when there is none. */
-unsigned psd_worker_next_from(const struct psd_worker *worker, uint32_t op, unsigned peer, unsigned step);
+unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task task, unsigned peer, unsigned step);
 /* The message of the next step that brings something is there. */
 void psd_worker_step_arrived(struct psd_worker *worker);
 

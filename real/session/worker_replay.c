@@ -15,7 +15,7 @@ static uint64_t most_bytes(const struct psd_worker *worker)
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < worker->program->n_ops; i++) {
-		const struct psd_payload payload = psd_worker_payload(worker, &worker->program->ops[i]);
+		const struct psd_payload payload = psd_worker_payload(worker, (struct psd_task){0, i});
 		const uint64_t bytes = payload.elements * payload.value_bytes;
 
 		most = bytes > most ? bytes : most;

@@ -7,7 +7,9 @@
 
 struct psd_step psd_worker_step(const struct psd_worker *worker, struct psd_task task, unsigned rank, unsigned step)
 {
-	return psd_payload_step(&worker->program->ops[task.op].payload, worker->layout, rank, step);
+	const struct psd_payload payload = psd_worker_carried(worker, task);
+
+	return psd_payload_step(&payload, worker->layout, rank, step);
 }
 
 uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step)
@@ -30,10 +32,19 @@ static unsigned find_pieces(const struct psd_worker *worker, struct psd_task tas
 	return psd_memory_find(&worker->memory, op->target, op, task.iteration, step->sent, worker->self, pieces);
 }
 
+/* Of what arrives. */
+static const struct psd_encoding *encoding_of(const struct psd_worker *worker, struct psd_task task)
+{
+	const bool is_encoded = psd_buffers[worker->program->ops[task.op].target].is_encoded;
+
+	return is_encoded ? worker->plan->wire : &psd_encoding_fp32;
+}
+
 static bool is_staged(const struct psd_worker *worker, struct psd_task task, unsigned number)
 {
-	return !worker->replay &&
-	       psd_payload_is_staged(&worker->program->ops[task.op].payload, worker->layout, worker->self, number);
+	const struct psd_payload payload = psd_worker_carried(worker, task);
+
+	return !worker->replay && psd_payload_is_staged(&payload, worker->layout, worker->self, number);
 }
 
 void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
@@ -45,7 +56,7 @@ void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task
 		return;
 	}
 	inlet->n_pieces = find_pieces(worker, task, step, inlet->pieces);
-	inlet->added = step->adds && !worker->replay ? worker->plan->wire : NULL;
+	inlet->added = step->adds && !worker->replay ? encoding_of(worker, task) : NULL;
 }
 
 static void send_step(struct psd_worker *worker)
@@ -57,12 +68,12 @@ static void send_step(struct psd_worker *worker)
 					   .iteration = walk->task.iteration,
 					   .part = walk->next_send,
 					   .length_bytes = psd_worker_step_bytes(worker, walk->task, &step)};
+	const struct psd_payload payload = psd_worker_carried(worker, walk->task);
 	struct iovec pieces[PSD_PIECES_MAX];
 
 	psd_streams_send(worker->streams, step.to, &head, pieces, find_pieces(worker, walk->task, &step, pieces));
 	psd_worker_count_sent(worker, step.to, &head);
-	walk->next_send = psd_payload_next_step(&worker->program->ops[walk->task.op].payload, worker->layout,
-						worker->self, walk->next_send + 1, true);
+	walk->next_send = psd_payload_next_step(&payload, worker->layout, worker->self, walk->next_send + 1, true);
 	walk->is_sending = true;
 }
 
@@ -70,13 +81,13 @@ static void send_step(struct psd_worker *worker)
 static void take_step(struct psd_worker *worker)
 {
 	struct psd_walk *walk = &worker->walk;
-	const uint32_t op = walk->task.op;
+	const struct psd_payload payload = psd_worker_carried(worker, walk->task);
 	const unsigned peer = psd_worker_step(worker, walk->task, worker->self, walk->next_receive).from;
 
-	if (psd_worker_next_from(worker, op, peer, walk->next_receive + 1) == walk->n_steps)
-		worker->peers[peer].ops[op].next_iteration++;
-	walk->next_receive = psd_payload_next_step(&worker->program->ops[op].payload, worker->layout, worker->self,
-						   walk->next_receive + 1, false);
+	if (psd_worker_next_from(worker, walk->task, peer, walk->next_receive + 1) == walk->n_steps)
+		worker->peers[peer].ops[walk->task.op].next_iteration++;
+	walk->next_receive =
+		psd_payload_next_step(&payload, worker->layout, worker->self, walk->next_receive + 1, false);
 }
 
 static void add_staged(struct psd_worker *worker)
@@ -84,7 +95,7 @@ static void add_staged(struct psd_worker *worker)
 	const struct psd_walk *walk = &worker->walk;
 	const unsigned peer = psd_worker_step(worker, walk->task, worker->self, walk->next_receive).from;
 	const struct psd_step came = psd_worker_step(worker, walk->task, peer, walk->next_receive);
-	const struct psd_encoding *wire = worker->plan->wire;
+	const struct psd_encoding *wire = encoding_of(worker, walk->task);
 	const char *staged = (const char *)worker->memory.staging;
 	struct iovec pieces[PSD_PIECES_MAX];
 	const unsigned n_pieces = find_pieces(worker, walk->task, &came, pieces);
@@ -121,17 +132,17 @@ void psd_worker_continue(struct psd_worker *worker)
 void psd_worker_collective(void *context, struct psd_task task)
 {
 	struct psd_worker *worker = context;
-	const struct psd_payload *payload = &worker->program->ops[task.op].payload;
+	const struct psd_payload payload = psd_worker_carried(worker, task);
 	const double class_sec =
-		worker->replay ? psd_cost_class_sec(payload, worker->layout, &worker->plan->rates) : 0.0;
+		worker->replay ? psd_cost_class_sec(&payload, worker->layout, &worker->plan->rates) : 0.0;
 
 	worker->walk = (struct psd_walk){
 		.task = task,
 		.is_active = true,
 		.is_waiting = class_sec > 0.0,
-		.n_steps = psd_payload_steps(payload, worker->layout),
-		.next_send = psd_payload_next_step(payload, worker->layout, worker->self, 0, true),
-		.next_receive = psd_payload_next_step(payload, worker->layout, worker->self, 0, false),
+		.n_steps = psd_payload_steps(&payload, worker->layout),
+		.next_send = psd_payload_next_step(&payload, worker->layout, worker->self, 0, true),
+		.next_receive = psd_payload_next_step(&payload, worker->layout, worker->self, 0, false),
 	};
 	if (class_sec > 0.0)
 		psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, task, class_sec);
@@ -151,12 +162,12 @@ bool psd_worker_take_steps_done(struct psd_worker *worker)
 }
 
 /* The next step from `step` on that brings something from that peer; all steps when there is none. */
-unsigned psd_worker_next_from(const struct psd_worker *worker, uint32_t op, unsigned peer, unsigned step)
+unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task task, unsigned peer, unsigned step)
 {
-	const struct psd_payload *payload = &worker->program->ops[op].payload;
-	const unsigned n_steps = psd_payload_steps(payload, worker->layout);
+	const struct psd_payload payload = psd_worker_carried(worker, task);
+	const unsigned n_steps = psd_payload_steps(&payload, worker->layout);
 
-	while (step < n_steps && psd_payload_step(payload, worker->layout, worker->self, step).from != peer)
+	while (step < n_steps && psd_payload_step(&payload, worker->layout, worker->self, step).from != peer)
 		step++;
 	return step;
 }

@@ -352,13 +352,22 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 
 /* ---- jobs ---- */
 
+static bool is_of_chunks(const struct psd_worker *worker, struct psd_task task)
+{
+	return worker->plan->items[worker->program->ops[task.op].item].method->keeps[PSD_BUFFER_CHOSEN];
+}
+
 static enum psd_status run_task(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	switch (worker->program->ops[task.op].kind) {
 	case PSD_OP_FORWARD: return run_forward(worker, task, err);
 	case PSD_OP_BACKWARD: return run_backward(worker, task, err);
 	case PSD_OP_FACTOR: run_factor(worker, task); return PSD_OK;
-	case PSD_OP_APPLY: run_apply(worker, task); return PSD_OK;
+	case PSD_OP_APPLY:
+		(is_of_chunks(worker, task) ? psd_worker_apply_chunks : run_apply)(worker, task);
+		return PSD_OK;
+	case PSD_OP_GATHER: psd_worker_gather_chunks(worker, task); return PSD_OK;
+	case PSD_OP_CHOOSE: psd_worker_choose_chunks(worker, task); return PSD_OK;
 	case PSD_OP_CONVERT: psd_worker_convert(worker, task); return PSD_OK;
 	case PSD_OP_REDUCE: return reduce(worker, task, err);
 	case PSD_OP_BARRIER:
@@ -428,7 +437,8 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 {
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		return is_small_layer(worker, op);
-	return (op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY || op->kind == PSD_OP_CONVERT) &&
+	return (op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY || op->kind == PSD_OP_CONVERT ||
+		op->kind == PSD_OP_GATHER || op->kind == PSD_OP_CHOOSE) &&
 	       elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 

@@ -55,16 +55,15 @@ static void write_steps_note(FILE *out, const struct psd_scenario *scenario)
 	}
 }
 
-/* What no figure shows: the other systems train the same network. */
-static void write_lossy_note(FILE *out, const struct psd_scenario *scenario)
+static void write_lossy_notes(FILE *out, const struct psd_scenario *scenario)
 {
+	struct psd_text text = {.bytes = NULL};
+
 	for (unsigned s = 0; s < scenario->n_systems; s++)
-		if (psd_encodings[scenario->systems[s].wire]->is_lossy) {
-			fputs("note: '", out);
-			psd_grid_write_text(out, scenario->systems[s].name);
-			fprintf(out, "' rounds what it sends to %s, and so trains with other values\n",
-				psd_encoding_names[scenario->systems[s].wire]);
-		}
+		psd_result_add_lossy(&text, &scenario->systems[s]);
+	if (text.bytes)
+		fputs(text.bytes, out);
+	psd_text_release(&text);
 }
 
 /* Who means to run what is predicted hears early that psd-run has no such links. */
@@ -120,7 +119,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		      out);
 	if (report->is_estimate || scenario->fidelity == PSD_FIDELITY_FLOW)
 		write_steps_note(out, scenario);
-	write_lossy_note(out, scenario);
+	write_lossy_notes(out, scenario);
 	write_links_note(out, scenario);
 	write_strangers(out, report);
 }

@@ -1,5 +1,6 @@
 /* The plan of one case as a table, then the reason of each choice in words and figures. Refuses to decide anything: it
  * asks both rules and says where they part. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,8 @@ static void write_tensor_names(const struct psd_plan *plan, const struct psd_pla
 	size_t length = 0;
 
 	text[0] = '\0';
+	if (item->n_tensors == 0)
+		snprintf(text, room, "norms of %" PRIu32 " chunks", plan->n_chunks);
 	for (unsigned t = 0; t < item->n_tensors && length < room; t++) {
 		const char *name = graph->tensors[psd_plan_tensor(plan, item, t)].name;
 		const bool is_prefixed = !strncmp(name, layer_name, prefix_length) && name[prefix_length] == '.';
@@ -179,7 +182,7 @@ static void write_dense_disagreement(FILE *out, const struct weighed *weighed)
 	unsigned n_apart = 0, n_dense = 0;
 
 	for (unsigned i = 0; i < plan->n_items; i++) {
-		if (has_factors(&plan->items[i]))
+		if (has_factors(&plan->items[i]) || plan->items[i].n_tensors == 0)
 			continue;
 		n_dense++;
 		n_apart += do_rules_part(weighed, i, psd_choice_by_seconds(weighed->items[i], plan, &plan->items[i]));
@@ -210,7 +213,7 @@ static void write_reasons(FILE *out, const struct weighed *weighed)
 		psd_sync_names[sync], psd_rule_names[plan->system->rule], plan->layout.workers, plan->layout.shards,
 		plan->n_items ? plan->items[0].subject.batch : 0);
 	for (unsigned i = 0; i < plan->n_items; i++)
-		if (has_factors(&plan->items[i]) || !has_bytes_rule(plan))
+		if (has_factors(&plan->items[i]) || (!has_bytes_rule(plan) && plan->items[i].n_tensors > 0))
 			write_reason(out, weighed, i);
 	if (has_bytes_rule(plan))
 		write_dense_disagreement(out, weighed);

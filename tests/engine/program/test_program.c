@@ -35,13 +35,14 @@ static void check_case(const struct loaded *loaded, const struct psd_system *sys
 }
 
 /* All ways to synchronise, 2 schedules, 2 barriers, 2 priorities, with and without copies, 1, 2 and 8 workers, 0 or 3
- * servers apart, where there are none items of one tensor or of several layers; as they are or rounded for the way. */
+ * servers apart, where there are none items of one tensor or of several layers; as they are or rounded for the way; all
+ * of them or chunks. */
 static void for_each_program(check_fn check)
 {
 	struct loaded loaded;
 
 	loaded_open(&loaded, cifar10_quick);
-	for (unsigned bits = 0; bits < 1u << 6; bits++)
+	for (unsigned bits = 0; bits < 1u << 7; bits++)
 		for (unsigned sync = PSD_SYNC_PS; sync < PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES; sync++) {
 			struct psd_system system = loaded.scenario.systems[0];
 			system.sync = (enum psd_sync)sync;
@@ -50,6 +51,10 @@ static void for_each_program(check_fn check)
 			system.priority = bits & 4 ? PSD_PRIORITY_FORWARD : PSD_PRIORITY_GENERATION;
 			loaded.matter.costs.has_own_memory = bits & 8;
 			system.host.update_bps = UPDATE_BPS;
+			system.is_sparse = bits & 64;
+			system.sparse = (struct psd_sparse){.sparsity = 0.5, .chunk_elements = 1000};
+			if (system.is_sparse && sync < PSD_SYNC_ALL_REDUCE)
+				continue;
 			if (sync >= PSD_SYNC_ALL_REDUCE)
 				system.fuse_bytes = bits & 16 ? 48 * 1024 : 0;
 			else
@@ -197,8 +202,8 @@ static void check_elements(const struct psd_program *program, const char *name)
 		cr_assert_eq(counts[3].elements, is_adam ? factors : 0, "%s: item %u", name, i);
 		cr_assert_eq(counts[4].elements, is_adam ? item->subject.elements : 0, "%s: item %u", name, i);
 		cr_assert_eq(counts[5].elements,
-			     item->method == plan->candidates[plan->n_candidates - 1] && has_peers
-				     ? item->subject.elements
+			     item->method->pattern == plan->candidates[plan->n_candidates - 1]->pattern && has_peers
+				     ? item->travelling
 				     : 0,
 			     "%s: item %u", name, i);
 	}
@@ -497,7 +502,8 @@ static void check_iteration_barrier(const struct psd_program *program, const cha
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		for (uint32_t e = 0; e < program->ops[i].n_dependencies; e++) {
 			const struct psd_edge edge = dependency(program, i, e);
-			cr_assert(edge.distance == 0 || edge.op == program->next_op,
+			cr_assert(edge.distance == 0 || edge.op == program->next_op ||
+					  program->ops[edge.op].kind == PSD_OP_CHOOSE,
 				  "%s: operation %u waits for %u of the iteration before", name, i, edge.op);
 		}
 }
@@ -601,7 +607,7 @@ Test(program, forward_and_backward_hold_all_compute)
 	for_each_program(check_compute);
 }
 
-/* Every element of the model is applied once on a worker that has its own gradient of it; servers do it as part of
+/* Every element that travels is applied once on a worker that has its own gradient of it; servers do it as part of
  * their reduction. */
 static void check_updates(const struct psd_program *program, const char *name)
 {
@@ -609,8 +615,8 @@ static void check_updates(const struct psd_program *program, const char *name)
 	double work_sec = 0.0;
 
 	for (unsigned i = 0; i < program->plan->n_items; i++)
-		if (program->plan->items[i].method != &psd_method_ps)
-			own_bytes += program->plan->items[i].subject.elements * program->plan->value_bytes;
+		if (program->plan->items[i].method != &psd_method_ps && program->plan->items[i].n_tensors > 0)
+			own_bytes += program->plan->items[i].travelling * program->plan->value_bytes;
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		if (program->ops[i].kind == PSD_OP_APPLY) {
 			applied_bytes += program->ops[i].bytes;
@@ -637,7 +643,7 @@ static void check_encoded(const struct psd_program *program, const char *name)
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
 
-		if (op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) {
+		if ((op->kind == PSD_OP_SEND || op->kind == PSD_OP_COLLECTIVE) && op->source != PSD_BUFFER_NORMS) {
 			cr_assert_eq(op->payload.value_bytes, plan->wire->value_bytes, "%s", name);
 			cr_assert_eq(psd_plan_value_bytes(plan, op->target), plan->wire->value_bytes, "%s", name);
 		}
@@ -757,7 +763,7 @@ static void check_ring(const struct psd_program *program, const char *name)
 	const struct psd_plan *plan = program->plan;
 	uint64_t sent_bytes = 0;
 
-	if (plan->system->sync != PSD_SYNC_ALL_REDUCE)
+	if (plan->system->sync != PSD_SYNC_ALL_REDUCE || plan->sparse)
 		return;
 	for (unsigned node = 0; node < plan->layout.nodes; node++)
 		sent_bytes += psd_program_traffic(program, node).sent_bytes;
@@ -768,4 +774,59 @@ static void check_ring(const struct psd_program *program, const char *name)
 Test(program, a_ring_moves_the_same_bytes_in_larger_items)
 {
 	for_each_program(check_ring);
+}
+
+/* ---- sparse communication ---- */
+
+/* At a sparsity of 0.5 half of the values of each exchange, rounded to the nearest, and the norm of every chunk of
+ * 1000.
+ */
+static void check_sparse_ring(const struct psd_program *program, const char *name)
+{
+	const struct psd_plan *plan = program->plan;
+	uint64_t sent_bytes = 0, half = 0, n_chunks = 0;
+
+	if (plan->system->sync != PSD_SYNC_ALL_REDUCE || !plan->sparse)
+		return;
+	for (unsigned i = 0; i < plan->n_items; i++)
+		if (plan->items[i].n_tensors > 0) {
+			half += (plan->items[i].subject.elements + 1) / 2;
+			n_chunks += (plan->items[i].subject.elements + 999) / 1000;
+		}
+	for (unsigned node = 0; node < plan->layout.nodes; node++)
+		sent_bytes += psd_program_traffic(program, node).sent_bytes;
+	cr_assert_eq(sent_bytes, 2 * (plan->layout.workers - 1) * (plan->wire->value_bytes * half + 4 * n_chunks), "%s",
+		     name);
+}
+
+Test(program, a_sparse_ring_moves_chosen_chunks_and_their_norms)
+{
+	for_each_program(check_sparse_ring);
+}
+
+/* What is chosen for an iteration depends on all sums of the one before, and nothing leaves before it is chosen. */
+static void check_choice(const struct psd_program *program, const char *name)
+{
+	unsigned n_choices = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		bool waits_for_choice = false, *is_before = all_before(program, i);
+
+		n_choices += op->kind == PSD_OP_CHOOSE;
+		for (uint32_t o = 0; o < program->n_ops && op->kind == PSD_OP_CHOOSE; o++)
+			cr_assert(program->ops[o].kind != PSD_OP_APPLY || is_before[o], "%s: operation %u", name, o);
+		for (uint32_t e = 0; e < op->n_dependencies; e++)
+			waits_for_choice =
+				waits_for_choice || (dependency(program, i, e).distance == 1 &&
+						     program->ops[dependency(program, i, e).op].kind == PSD_OP_CHOOSE);
+		cr_assert(op->kind != PSD_OP_GATHER || waits_for_choice, "%s: operation %u", name, i);
+		free(is_before);
+	}
+	cr_assert_eq(n_choices, program->plan->sparse != NULL, "%s", name);
+}
+
+Test(program, chunks_are_chosen_once_by_all_sums_of_the_iteration_before)
+{
+	for_each_program(check_choice);
 }

@@ -43,7 +43,7 @@ static struct psd_alternative weighed(unsigned candidate, const struct psd_subje
 		.value_bytes = subject->value_bytes,
 		.wire = &psd_encoding_fp32,
 	};
-	const struct psd_plan_item item = {.subject = *subject};
+	const struct psd_plan_item item = {.subject = *subject, .travelling = subject->elements};
 	struct psd_alternative alternatives[PSD_CANDIDATES];
 	struct psd_error err = {.text = ""};
 

@@ -91,7 +91,7 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 8 of the protocol, this is version 7");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 9 of the protocol, this is version 8");
 	check_refused(6, PSD_WIRE_KINDS, "sent a message of unknown kind ");
 	check_refused(20, 1, "unknown kind"); /* reserved */
 	check_refused(39, 0xbf, "that its link carried at -1.5 s");
@@ -114,7 +114,7 @@ Test(wire, small_payloads_come_back)
 {
 	const struct psd_wire_hello hello = {3, 8, 2, UINT64_C(0xfedcba9876543210)};
 	const struct psd_wire_clock clock = {-0.5, 1e-6, 1};
-	const struct psd_wire_report report = {2.302585092994046, 17};
+	const struct psd_wire_report report = {2.302585092994046, 17, UINT64_C(0x0102030405060708)};
 	const struct psd_wire_bye bye = {UINT64_C(1) << 40, 9};
 	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
 
@@ -130,6 +130,7 @@ Test(wire, small_payloads_come_back)
 	psd_wire_encode_report(&report, bytes);
 	cr_assert_eq(psd_wire_decode_report(bytes).loss, report.loss);
 	cr_assert_eq(psd_wire_decode_report(bytes).correct, report.correct);
+	cr_assert_eq(psd_wire_decode_report(bytes).digest, report.digest);
 	psd_wire_encode_bye(&bye, bytes);
 	cr_assert_eq(psd_wire_decode_bye(bytes).sent_bytes, bye.sent_bytes);
 	cr_assert_eq(psd_wire_decode_bye(bytes).received_bytes, bye.received_bytes);

@@ -1,0 +1,86 @@
+/* Coarse-grained sparse communication: workers sum the chunks of their gradients that all of them have chosen, by an
+ * all-reduce, and each applies the sums; the other chunks are held back. At the end of an iteration an all-reduce of
+ * the chunks' norms says which are chosen for the next. Source: Sun et al. 2019 (arXiv 1902.06855), section 3.2. */
+#include "engine/program/program_builder.h"
+
+/* Reads the gradient, and what was held back, which it writes anew; writes what is chosen. */
+static uint32_t add_gather(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const double reduce_bps = b->plan->system->host.reduce_bps;
+	const uint64_t elements = stage->item->subject.elements;
+	struct psd_op op = psd_stage_op(stage, PSD_OP_GATHER, PSD_RESOURCE_CPU, PSD_WHERE_WORKERS);
+
+	op.source = PSD_BUFFER_GRADIENT;
+	op.target = PSD_BUFFER_CHOSEN;
+	op.bytes = elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_GRADIENT) +
+		   2 * elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_RESIDUAL) +
+		   stage->item->travelling * psd_plan_value_bytes(b->plan, PSD_BUFFER_CHOSEN);
+	op.work_sec = reduce_bps > 0 ? 8.0 * (double)op.bytes / reduce_bps : 0.0;
+	const uint32_t gather = psd_builder_add_op(b, &op);
+	psd_builder_after(b, gather, stage->gradient);
+	psd_builder_after(b, gather, b->gate_backward);
+	return gather;
+}
+
+static void unroll(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
+					PSD_BUFFER_CHOSEN, PSD_BUFFER_CHOSEN};
+	const uint64_t elements = stage->item->travelling;
+	struct psd_stage gathered = *stage;
+
+	gathered.gradient = add_gather(b, stage);
+	const uint32_t out = psd_builder_add_departure(b, &gathered, &route, elements);
+	const uint32_t sum = psd_builder_add_all_reduce(b, stage, &route, elements, out);
+	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum));
+}
+
+/* By all workers' norms; returns what makes the choice. */
+static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage, uint32_t sum)
+{
+	const double reduce_bps = b->plan->system->host.reduce_bps;
+	struct psd_op op = psd_stage_op(stage, PSD_OP_CHOOSE, PSD_RESOURCE_CPU, PSD_WHERE_WORKERS);
+
+	op.source = op.target = PSD_BUFFER_NORMS;
+	op.bytes = stage->item->subject.elements * psd_plan_value_bytes(b->plan, PSD_BUFFER_NORMS);
+	op.work_sec = reduce_bps > 0 ? 8.0 * (double)op.bytes / reduce_bps : 0.0;
+	const uint32_t choose = psd_builder_add_op(b, &op);
+	psd_builder_after(b, choose, sum);
+	return choose;
+}
+
+/* Comes after all other items: norms are final when each of these has been applied. */
+static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
+					PSD_BUFFER_NORMS, PSD_BUFFER_NORMS};
+	const uint64_t elements = stage->item->subject.elements;
+	const uint32_t n_ops = b->program.n_ops, final = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+	const uint32_t out = psd_builder_add_copy_out(b, stage, &route, elements, final);
+	const uint32_t choose = add_choose(b, stage, psd_builder_add_all_reduce(b, stage, &route, elements, out));
+
+	for (uint32_t i = 0; i < n_ops && !b->is_out_of_memory; i++) {
+		if (b->program.ops[i].kind == PSD_OP_APPLY)
+			psd_builder_after(b, final, i);
+		if (b->program.ops[i].kind == PSD_OP_GATHER)
+			psd_builder_after_iterations(b, i, choose, 1);
+	}
+	psd_builder_add_done(b, stage, choose);
+}
+
+#define BY_PATTERN(identifier, text)                                                                                   \
+	{.name = "sparse " text,                                                                                       \
+	 .pattern = &psd_##identifier,                                                                                 \
+	 .keeps = {[PSD_BUFFER_HISTORY] = true,                                                                        \
+		   [PSD_BUFFER_RESIDUAL] = true,                                                                       \
+		   [PSD_BUFFER_CHOSEN] = true,                                                                         \
+		   [PSD_BUFFER_ENCODED_GRADIENT] = true},                                                              \
+	 .unroll = unroll},
+const struct psd_method psd_method_sparse[] = {PSD_ALL_REDUCES(BY_PATTERN)};
+
+#define NORMS_BY_PATTERN(identifier, text)                                                                             \
+	{.name = "norms " text,                                                                                        \
+	 .pattern = &psd_##identifier,                                                                                 \
+	 .keeps = {[PSD_BUFFER_NORMS] = true},                                                                         \
+	 .unroll = unroll_norms},
+const struct psd_method psd_method_norms[] = {PSD_ALL_REDUCES(NORMS_BY_PATTERN)};

@@ -1,0 +1,62 @@
+/* Which parts of a gradient travel. */
+#define _GNU_SOURCE
+#include "engine/program/chunks.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+uint64_t psd_chunks_in(const struct psd_sparse *sparse, uint64_t elements)
+{
+	return elements == 0 ? 0 : (elements - 1) / sparse->chunk_elements + 1;
+}
+
+struct psd_range psd_chunks_range(const struct psd_sparse *sparse, uint64_t elements, uint64_t i)
+{
+	const uint64_t first = i * sparse->chunk_elements;
+	const uint64_t rest = elements - first;
+
+	return (struct psd_range){first, rest < sparse->chunk_elements ? rest : sparse->chunk_elements};
+}
+
+uint64_t psd_chunks_expected(const struct psd_sparse *sparse, uint64_t elements)
+{
+	const uint64_t expected = (uint64_t)llround((1.0 - sparse->sparsity) * (double)elements);
+
+	return expected > 0 ? expected : 1;
+}
+
+uint64_t psd_chunks_kept(const struct psd_sparse *sparse, uint64_t n, uint64_t iteration)
+{
+	const double done_ratio =
+		iteration < sparse->warmup_iterations ? (double)iteration / (double)sparse->warmup_iterations : 1.0;
+
+	if (iteration == 0 || n == 0)
+		return n;
+	const uint64_t n_kept = n - (uint64_t)floor((double)n * sparse->sparsity * done_ratio);
+	return n_kept > 0 ? n_kept : 1;
+}
+
+static float rank_of(float norm)
+{
+	return isnan(norm) ? INFINITY : norm;
+}
+
+static int compare(const void *left, const void *right, void *context)
+{
+	const uint32_t one = *(const uint32_t *)left, other = *(const uint32_t *)right;
+	const float *norms = context;
+	const float one_norm = rank_of(norms[one]), other_norm = rank_of(norms[other]);
+
+	if (one_norm != other_norm)
+		return one_norm > other_norm ? -1 : 1;
+	return (one > other) - (one < other);
+}
+
+void psd_chunks_choose(bool is_chosen[], uint32_t order[], const float norms[], uint32_t n, uint64_t n_kept)
+{
+	for (uint32_t i = 0; i < n; i++)
+		order[i] = i;
+	qsort_r(order, n, sizeof(*order), compare, (void *)(uintptr_t)norms);
+	for (uint32_t i = 0; i < n; i++)
+		is_chosen[order[i]] = i < n_kept;
+}

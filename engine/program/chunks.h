@@ -1,0 +1,25 @@
+/* Chunks: the parts of a gradient that travel, or are held back, as one. The exchanges of a plan are cut into them one
+ * after the other; of all of them those with the largest norms are chosen. Pure functions, any thread. */
+#ifndef PSD_CHUNKS_H
+#define PSD_CHUNKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/scenario/scenario.h"
+
+/* Of an exchange of so many elements; the last may be smaller. */
+uint64_t psd_chunks_in(const struct psd_sparse *sparse, uint64_t elements);
+/* What chunk `i` of the exchange covers. */
+struct psd_range psd_chunks_range(const struct psd_sparse *sparse, uint64_t elements, uint64_t i);
+/* Of an exchange's elements those that travel once the warm-up is over, if chunks are alike everywhere; at least 1. */
+uint64_t psd_chunks_expected(const struct psd_sparse *sparse, uint64_t elements);
+
+/* How many of n chunks travel in an iteration (from 0): all in the first, of whose norms nothing is known, then n -
+ * floor(n s), at least 1; s rises in equal steps over the warm-up to the sparsity. */
+uint64_t psd_chunks_kept(const struct psd_sparse *sparse, uint64_t n, uint64_t iteration);
+/* Chooses n_kept of n chunks, those with the largest norms, of equal ones the first; what is no number counts as the
+ * largest. norms is read, order is room for n numbers. */
+void psd_chunks_choose(bool is_chosen[], uint32_t order[], const float norms[], uint32_t n, uint64_t n_kept);
+
+#endif

@@ -1,0 +1,71 @@
+/* Two tables that take turns. */
+#include "real/session/chosen.h"
+
+#include <stdlib.h>
+
+#include "engine/base/hash.h"
+#include "engine/program/chunks.h"
+
+struct psd_range psd_chosen_range(const struct psd_chosen *chosen, unsigned item, uint32_t chunk)
+{
+	return psd_chunks_range(chosen->plan->sparse, chosen->plan->items[item].subject.elements, chunk);
+}
+
+uint64_t psd_chosen_elements(const struct psd_chosen *chosen, const struct psd_plan *plan, unsigned item)
+{
+	return chosen->plan ? chosen->now.travelling[item] : plan->items[item].travelling;
+}
+
+/* From is_chosen the rest. */
+static void complete(const struct psd_chosen *chosen, struct psd_chosen_table *table)
+{
+	const struct psd_plan *plan = chosen->plan;
+
+	for (unsigned i = 0; i < plan->n_items; i++) {
+		table->travelling[i] = 0;
+		for (uint32_t c = 0; c < plan->items[i].n_chunks; c++)
+			if (table->is_chosen[plan->items[i].first_chunk + c])
+				table->travelling[i] += psd_chosen_range(chosen, i, c).elements;
+	}
+	table->digest =
+		psd_hash_bytes(chosen->now.digest, table->is_chosen, plan->n_chunks * sizeof(*table->is_chosen));
+}
+
+static bool take_table(struct psd_chosen_table *table, const struct psd_plan *plan, struct psd_arena *arena)
+{
+	table->is_chosen = psd_arena_take(arena, plan->n_chunks * sizeof(*table->is_chosen));
+	table->travelling = psd_arena_take(arena, plan->n_items * sizeof(*table->travelling));
+	return table->is_chosen && table->travelling;
+}
+
+enum psd_status psd_chosen_open(struct psd_chosen *chosen, const struct psd_plan *plan, struct psd_arena *arena,
+				struct psd_error *err)
+{
+	*chosen = (struct psd_chosen){.plan = plan};
+	chosen->order = psd_arena_take(arena, plan->n_chunks * sizeof(*chosen->order));
+	if (!chosen->order || !take_table(&chosen->now, plan, arena) || !take_table(&chosen->next, plan, arena))
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u chunks", plan->n_chunks);
+	for (uint32_t c = 0; c < plan->n_chunks; c++)
+		chosen->now.is_chosen[c] = true;
+	complete(chosen, &chosen->now);
+	return PSD_OK;
+}
+
+void psd_chosen_prepare(struct psd_chosen *chosen, const float norms[])
+{
+	const uint32_t n = chosen->plan->n_chunks;
+
+	psd_chunks_choose(chosen->next.is_chosen, chosen->order, norms, n,
+			  psd_chunks_kept(chosen->plan->sparse, n, (uint64_t)chosen->iteration + 1));
+	complete(chosen, &chosen->next);
+}
+
+void psd_chosen_adopt(struct psd_chosen *chosen)
+{
+	const struct psd_chosen_table before = chosen->now;
+
+	chosen->now = chosen->next;
+	chosen->next = before;
+	chosen->digest_before = before.digest;
+	chosen->iteration++;
+}

@@ -1,0 +1,36 @@
+/* Which chunks of a sparse plan's gradients travel: all workers' choice, which each makes by itself from the same
+ * norms. Refuses to touch gradients. */
+#ifndef PSD_REAL_CHOSEN_H
+#define PSD_REAL_CHOSEN_H
+
+#include "engine/base/arena.h"
+#include "engine/program/plan.h"
+
+/* One for the iteration that it holds for, one in the making. */
+struct psd_chosen_table {
+	bool *is_chosen;      /* each chunk */
+	uint64_t *travelling; /* of each item so many elements */
+	uint64_t digest;      /* of all choices so far: equal where these are */
+};
+
+struct psd_chosen {
+	const struct psd_plan *plan; /* borrowed */
+	uint32_t iteration;	     /* that the choice holds for */
+	struct psd_chosen_table now, next;
+	uint64_t digest_before; /* that of the iteration before */
+	uint32_t *order;	/* room */
+};
+
+/* All chunks travel in the first iteration. Lives in the arena. PSD_ENOMEM. */
+enum psd_status psd_chosen_open(struct psd_chosen *chosen, const struct psd_plan *plan, struct psd_arena *arena,
+				struct psd_error *err) PSD_MUST_CHECK;
+/* Makes the choice of the iteration after the one that it holds for, from the chunks' norms; nobody sees it yet. */
+void psd_chosen_prepare(struct psd_chosen *chosen, const float norms[]);
+/* It holds from now on. */
+void psd_chosen_adopt(struct psd_chosen *chosen);
+/* Of the item's elements so many travel; all of them where there is no choice. */
+uint64_t psd_chosen_elements(const struct psd_chosen *chosen, const struct psd_plan *plan, unsigned item);
+/* What a chunk of the item covers, in elements of the item; chunk < the item's n_chunks. */
+struct psd_range psd_chosen_range(const struct psd_chosen *chosen, unsigned item, uint32_t chunk);
+
+#endif

@@ -1,0 +1,270 @@
+/* What a worker does to chunks of gradients, against the published algorithm written plainly, value by value. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/session/worker_parts.h"
+#include "tests/loaded_helper.h"
+
+enum { WORKERS = 3, ITERATIONS = 12, CHUNK = 700 };
+#define MOMENTUM 0.9f
+
+/* All tensors in one exchange: its 145,578 values are 208 chunks, the last of 678. */
+static const char scenario[] = "title: t\n"
+			       "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 4}\n"
+			       "compute: {device: k20}\n"
+			       "cluster: {nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			       "systems: [{name: s, sync: ring, fuse: 1MB, sparse: {sparsity: 0.8, chunk: 700, warmup: "
+			       "4, feedback: %s}}]\n"
+			       "train: {data: {kind: synthetic}, iterations: 12, optimiser: {momentum: 0.9, "
+			       "weight_decay: 0.01}, learning_rate: {policy: fixed, base: 0.5}}\n";
+
+/* Several workers of one program, whose sums are made here. */
+struct crew {
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_worker_options options;
+	struct psd_worker workers[WORKERS];
+	struct psd_scale scales[2];
+	uint64_t n; /* values */
+	uint32_t ops[PSD_OP_KINDS];
+};
+
+static void open_crew(struct crew *crew, const char *feedback)
+{
+	struct psd_error err = {.text = ""};
+	char text[1024];
+
+	snprintf(text, sizeof(text), scenario, feedback);
+	loaded_open(&crew->loaded, text);
+	cr_assert_eq(psd_case_make(&crew->made, &crew->loaded.matter, &crew->loaded.scenario.systems[0],
+				   psd_scenario_point(&crew->loaded.scenario, 0), &err),
+		     PSD_OK, "%s", err.text);
+	crew->n = crew->loaded.matter.graph.parameters;
+	crew->options = (struct psd_worker_options){.made = &crew->made, .train = &crew->loaded.scenario.train};
+	crew->scales[0] = crew->scales[1] = psd_scale_make(&psd_encoding_fp32, 0);
+	for (uint32_t o = 0; o < crew->made.program.n_ops; o++)
+		crew->ops[crew->made.program.ops[o].kind] = o;
+	for (unsigned w = 0; w < WORKERS; w++) {
+		struct psd_worker *worker = &crew->workers[w];
+
+		*worker = (struct psd_worker){.options = &crew->options,
+					      .program = &crew->made.program,
+					      .plan = &crew->made.plan,
+					      .layout = &crew->made.plan.layout,
+					      .graph = &crew->loaded.matter.graph,
+					      .self = w,
+					      .scales = crew->scales,
+					      .global_batch = WORKERS * 4};
+		cr_assert_eq(psd_memory_init(&worker->memory, worker->program, w, true, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_chosen_open(&worker->chosen, worker->plan, &worker->arena, &err), PSD_OK);
+		psd_memory_fill_parameters(&worker->memory, 1);
+	}
+}
+
+static void close_crew(struct crew *crew)
+{
+	for (unsigned w = 0; w < WORKERS; w++) {
+		psd_memory_release(&crew->workers[w].memory);
+		psd_arena_release(&crew->workers[w].arena);
+	}
+	psd_case_release(&crew->made);
+	loaded_close(&crew->loaded);
+}
+
+/* Sums that a float holds exactly, in whatever order: a few bits each. Larger in some places than in others, which
+ * change with the iteration. */
+static float gradient_at(unsigned worker, unsigned iteration, uint64_t e)
+{
+	const uint64_t hash = (e * 2654435761u + worker * 40503u + iteration * 69069u) >> 7;
+	const uint64_t place = e / CHUNK * 7919u + iteration * 31u;
+
+	return (float)((int)(hash % 15) - 7) * 0x1p-10f * (float)(1 + place % 5);
+}
+
+/* The e-th value of the exchange, of one of the lists of tensors in the memory. */
+static float *value_at(const struct crew *crew, float *const tensors[], uint64_t e)
+{
+	const struct psd_plan_item *item = &crew->made.plan.items[0];
+
+	for (unsigned i = 0; i < item->n_tensors; i++) {
+		const unsigned t = psd_plan_tensor(&crew->made.plan, item, i);
+		const uint64_t elements = crew->loaded.matter.graph.tensors[t].elements;
+
+		if (e < elements)
+			return &tensors[t][e];
+		e -= elements;
+	}
+	cr_assert_fail("no such value");
+	return NULL;
+}
+
+static void sum_buffers(struct crew *crew, enum psd_buffer buffer, unsigned item, uint32_t iteration, uint64_t n)
+{
+	for (uint64_t e = 0; e < n; e++) {
+		float sum = 0.0f;
+
+		for (unsigned w = 0; w < WORKERS; w++)
+			sum += psd_memory_buffer(&crew->workers[w].memory, buffer, item, iteration)[e];
+		for (unsigned w = 0; w < WORKERS; w++)
+			psd_memory_buffer(&crew->workers[w].memory, buffer, item, iteration)[e] = sum;
+	}
+}
+
+static void run_iteration(struct crew *crew, uint32_t iteration)
+{
+	for (unsigned w = 0; w < WORKERS; w++) {
+		struct psd_worker *worker = &crew->workers[w];
+		float *const *gradients = psd_memory_gradients(&worker->memory, iteration);
+
+		for (uint64_t e = 0; e < crew->n; e++)
+			*value_at(crew, gradients, e) = gradient_at(w, iteration, e);
+		psd_worker_gather_chunks(worker, (struct psd_task){iteration, crew->ops[PSD_OP_GATHER]});
+	}
+	sum_buffers(crew, PSD_BUFFER_CHOSEN, 0, iteration, crew->workers[0].chosen.now.travelling[0]);
+	for (unsigned w = 0; w < WORKERS; w++)
+		psd_worker_apply_chunks(&crew->workers[w], (struct psd_task){iteration, crew->ops[PSD_OP_APPLY]});
+	sum_buffers(crew, PSD_BUFFER_NORMS, 1, iteration, crew->made.plan.n_chunks);
+	for (unsigned w = 0; w < WORKERS; w++) {
+		psd_worker_choose_chunks(&crew->workers[w], (struct psd_task){iteration, crew->ops[PSD_OP_CHOOSE]});
+		psd_chosen_adopt(&crew->workers[w].chosen);
+	}
+}
+
+/* ---- the same as the paper has it ---- */
+
+struct reference {
+	float *weight, *history, *sum, *held[WORKERS];
+	double *norm; /* of each chunk */
+	bool *is_chosen;
+	uint64_t n, n_chunks;
+};
+
+/* hg and g of the paper: what is held back joins the gradient, and leaves or shrinks. */
+static void step(struct reference *reference, uint32_t iteration, float kept_ratio)
+{
+	memset(reference->norm, 0, reference->n_chunks * sizeof(*reference->norm));
+	for (uint64_t e = 0; e < reference->n; e++) {
+		const uint64_t c = e / CHUNK;
+
+		reference->sum[e] = 0.0f;
+		for (unsigned w = 0; w < WORKERS; w++) {
+			const float g = reference->held[w][e] + gradient_at(w, iteration, e);
+
+			reference->sum[e] += g;
+			if (!reference->is_chosen[c])
+				reference->norm[c] += fabs((double)g);
+			reference->held[w][e] = reference->is_chosen[c] ? 0.0f : kept_ratio * g;
+		}
+		if (!reference->is_chosen[c])
+			continue;
+		reference->norm[c] += fabs((double)reference->sum[e]);
+		reference->history[e] =
+			MOMENTUM * reference->history[e] + 0.5f * (reference->sum[e] + 0.01f * reference->weight[e]);
+		reference->weight[e] -= reference->history[e];
+	}
+}
+
+/* n - floor(n s i / 4), s at most 0.8: by the largest norms, one after the other. */
+static void choose(struct reference *reference, uint32_t next)
+{
+	const double ramp = next < 4 ? next / 4.0 : 1.0;
+	uint64_t left = reference->n_chunks - (uint64_t)floor((double)reference->n_chunks * 0.8 * ramp);
+
+	memset(reference->is_chosen, 0, reference->n_chunks * sizeof(*reference->is_chosen));
+	for (; left > 0; left--) {
+		uint64_t best = reference->n_chunks;
+
+		for (uint64_t c = 0; c < reference->n_chunks; c++)
+			if (!reference->is_chosen[c] &&
+			    (best == reference->n_chunks || reference->norm[c] > reference->norm[best]))
+				best = c;
+		reference->is_chosen[best] = true;
+	}
+}
+
+static float *zeros(uint64_t n)
+{
+	float *values = calloc(n, sizeof(*values));
+
+	cr_assert(values);
+	return values;
+}
+
+static struct reference open_reference(const struct crew *crew)
+{
+	struct reference reference = {.n = crew->n, .n_chunks = crew->made.plan.n_chunks};
+
+	reference.weight = zeros(reference.n);
+	reference.history = zeros(reference.n);
+	reference.sum = zeros(reference.n);
+	for (unsigned w = 0; w < WORKERS; w++)
+		reference.held[w] = zeros(reference.n);
+	reference.norm = calloc(reference.n_chunks, sizeof(*reference.norm));
+	reference.is_chosen = calloc(reference.n_chunks, sizeof(*reference.is_chosen));
+	cr_assert(reference.norm && reference.is_chosen);
+	for (uint64_t c = 0; c < reference.n_chunks; c++)
+		reference.is_chosen[c] = true;
+	for (uint64_t e = 0; e < reference.n; e++)
+		reference.weight[e] = *value_at(crew, crew->workers[0].memory.parameters, e);
+	return reference;
+}
+
+static void close_reference(struct reference *reference)
+{
+	free(reference->weight);
+	free(reference->history);
+	free(reference->sum);
+	for (unsigned w = 0; w < WORKERS; w++)
+		free(reference->held[w]);
+	free(reference->norm);
+	free(reference->is_chosen);
+}
+
+static void compare(const struct crew *crew, const struct reference *reference, uint32_t iteration)
+{
+	uint64_t n_apart = 0;
+
+	for (unsigned w = 0; w < WORKERS; w++) {
+		const struct psd_chosen_table *now = &crew->workers[w].chosen.now;
+
+		cr_assert_eq(memcmp(now->is_chosen, reference->is_chosen, reference->n_chunks), 0,
+			     "worker %u chooses other chunks for iteration %u", w, iteration + 1);
+		for (uint64_t e = 0; e < reference->n; e++)
+			n_apart += *value_at(crew, crew->workers[w].memory.parameters, e) != reference->weight[e];
+	}
+	cr_assert_eq(n_apart, 0, "iteration %u: %lu parameters differ", iteration, n_apart);
+}
+
+static void check(const char *feedback, float kept_ratio)
+{
+	struct crew *crew = calloc(1, sizeof(*crew));
+	struct reference reference;
+
+	cr_assert(crew);
+	open_crew(crew, feedback);
+	cr_assert_eq(crew->made.plan.n_items, 2);
+	cr_assert_eq(crew->made.plan.n_chunks, 208);
+	reference = open_reference(crew);
+	for (uint32_t i = 0; i < ITERATIONS; i++) {
+		run_iteration(crew, i);
+		step(&reference, i, kept_ratio);
+		choose(&reference, i + 1);
+		compare(crew, &reference, i);
+	}
+	close_reference(&reference);
+	close_crew(crew);
+	free(crew);
+}
+
+Test(sparse, what_is_held_back_shrinks_by_the_momentum)
+{
+	check("momentum", MOMENTUM);
+}
+
+Test(sparse, or_is_kept_as_a_whole)
+{
+	check("full", 1.0f);
+}

@@ -1,0 +1,145 @@
+/* Whole runs on loopback that send the largest chunks of gradients alone: all workers choose the same and end with the
+ * same bits, send what the formula says, and do what the published algorithm does. */
+#define _XOPEN_SOURCE 700
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/real/training.h"
+
+#define MOST_ACCURACY_RATIO 0.01
+
+static struct training *train(const char *system, unsigned workers, unsigned iterations, const char *more)
+{
+	struct training *training;
+	char job[256];
+
+	snprintf(job, sizeof(job),
+		 "iterations: %u, optimiser: {momentum: 0.9, weight_decay: 0.004}, learning_rate: {policy: fixed, "
+		 "base: 0.001}%s",
+		 iterations, more);
+	training = training_make("cifar10-quick.yaml", system, workers, 1, 32 / workers, workers, job);
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	return training;
+}
+
+static void expect_same_on_all(const struct training *training, const char *what, unsigned workers)
+{
+	for (unsigned w = 1; w < workers; w++)
+		cr_expect(training_is_same(training, w, training, 0), "%s: worker %u of %u differs from worker 0", what,
+			  w, workers);
+}
+
+/* The same exchanges, cut in the same parts, so that each sum has the same order. */
+static void check_dense(const char *sync, unsigned workers)
+{
+	char system[128];
+	struct training *dense, *sparse;
+
+	dense = train(sync, workers, 20, "");
+	snprintf(system, sizeof(system), "%s, sparse: {sparsity: 0, chunk: 1000}", sync);
+	sparse = train(system, workers, 20, "");
+	expect_same_on_all(sparse, system, workers);
+	cr_expect(training_is_same(sparse, 0, dense, 0), "%s, %u workers", system, workers);
+	training_free(dense);
+	training_free(sparse);
+}
+
+Test(run_sparse, at_sparsity_0_it_is_momentum_bit_for_bit)
+{
+	for (unsigned workers = 1; workers <= 8; workers *= 2)
+		check_dense("sync: ring", workers);
+	check_dense("sync: ring, fuse: 1MB", 4); /* all ten tensors, more than a message has pieces */
+	check_dense("sync: ring, fuse: 80kB, schedule: sequential", 3);
+	check_dense("sync: ring, fuse: 80kB, barrier: layer", 2);
+}
+
+/* Worker 0 holds the digests of all choices against its own in every iteration, and gives up where one differs. */
+Test(run_sparse, all_workers_choose_the_same_and_end_with_the_same_bits)
+{
+	for (unsigned workers = 2; workers <= 8; workers++) {
+		struct training *training =
+			train("sync: ring, fuse: 80kB, sparse: {sparsity: 0.85, chunk: 500}", workers, 20, "");
+
+		expect_same_on_all(training, "ring", workers);
+		training_free(training);
+	}
+}
+
+Test(run_sparse, every_all_reduce_schedule_and_encoding_leaves_equal_bits)
+{
+	static const char *const more[] = {", barrier: layer", ", schedule: sequential", ", wire: bf16",
+					   ", wire: fp16, priority: forward"};
+
+	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++) {
+		char system[192];
+		struct training *training;
+
+		snprintf(system, sizeof(system), "sync: %s%s, sparse: {sparsity: 0.7, chunk: 700, warmup: 5}",
+			 psd_all_reduces[p]->name, more[p % 4]);
+		training = train(system, 4, 12, "");
+		expect_same_on_all(training, system, 4);
+		training_free(training);
+	}
+}
+
+/* One exchange of all 145,578 values in chunks of 1000: 146, the last of 578. In the first iteration all travel, then
+ * 146 - floor(146 * 0.85) = 22, of which one may be the last. A ring of 2 sends each half of them twice and once each
+ * half of the norms, 4 bytes a value; rounding to whole halves adds at most a value. */
+Test(run_sparse, what_is_sent_is_what_the_formula_says)
+{
+	enum { ITERATIONS = 9, ALL = 145578, CHOSEN = 146 - 124, SHORT = 1000 - 578 };
+	struct training *training =
+		train("sync: ring, fuse: 1MB, sparse: {sparsity: 0.85, chunk: 1000}", 2, ITERATIONS, "");
+	const uint64_t most = 4 * (ALL + (ITERATIONS - 1) * CHOSEN * 1000 + ITERATIONS * 146) / ITERATIONS;
+	const uint64_t least = 4 * (ALL + (ITERATIONS - 1) * (CHOSEN * 1000 - SHORT) + ITERATIONS * 146) / ITERATIONS;
+	const uint64_t sent = training->result.sent_bytes_per_node, received = training->result.received_bytes_per_node;
+
+	cr_expect(sent >= least && sent <= most, "%lu bytes, expected %lu to %lu", sent, least, most);
+	cr_expect(received >= least && received <= most);
+	training_free(training);
+}
+
+static double accuracy(const char *more)
+{
+	char system[128];
+	struct training *training;
+	double ratio;
+
+	snprintf(system, sizeof(system), "sync: ring, fuse: 64KiB%s", more);
+	training = training_make("cifar10-quick.yaml", system, 2, 1, 16, 1,
+				 "iterations: 300, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: "
+				 "0.003}");
+	training->options.worker.is_tested = true;
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	cr_assert_gt(training->result.test_samples, 0);
+	ratio = (double)training->result.test_correct / (double)training->result.test_samples;
+	training_free(training);
+	return ratio;
+}
+
+Test(run_sparse, accuracy_is_within_a_point)
+{
+	const double dense = accuracy("");
+
+	cr_expect_geq(accuracy(", sparse: {sparsity: 0.85, chunk: 1000, warmup: 50}"), dense - MOST_ACCURACY_RATIO);
+	cr_expect_geq(accuracy(", sparse: {sparsity: 0.85, chunk: 1000, warmup: 50, feedback: full}"),
+		      dense - MOST_ACCURACY_RATIO);
+}
+
+Test(run_sparse, lars_is_refused_with_its_place)
+{
+	struct training *training =
+		training_make("cifar10-quick.yaml", "sync: ring, sparse: {sparsity: 0.5}", 2, 1, 16, 1,
+			      "iterations: 1, optimiser: {kind: lars, trust: 0.01}, learning_rate: {policy: fixed, "
+			      "base: 0.003}");
+
+	training_run(training);
+	cr_expect_eq(training->status, PSD_EINVAL);
+	cr_expect(strstr(training->err.text, "'s' is 'sparse', optimiser 'lars' needs whole gradients"), "%s",
+		  training->err.text);
+	training_free(training);
+}
