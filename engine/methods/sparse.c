@@ -49,7 +49,8 @@ static uint32_t add_choose(struct psd_builder *b, const struct psd_stage *stage,
 	return choose;
 }
 
-/* Comes after all other items: norms are final when each of these has been applied. */
+/* Comes after all other items: norms are final when each of these has been applied. No parameter depends on them: the
+ * next iteration begins meanwhile, whatever the barrier. */
 static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
@@ -65,7 +66,6 @@ static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 		if (b->program.ops[i].kind == PSD_OP_GATHER)
 			psd_builder_after_iterations(b, i, choose, 1);
 	}
-	psd_builder_add_done(b, stage, choose);
 }
 
 #define BY_PATTERN(identifier, text)                                                                                   \
