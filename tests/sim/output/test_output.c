@@ -727,11 +727,12 @@ Test(output, trace_is_json_with_one_event_a_line)
 	for (const char *c = text.bytes; *c; c++)
 		n_lines += *c == '\n';
 	cr_expect_eq(n_lines, 1 + 5 * 7 + 3 + 1);
-	static const char head[] = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
-				   "comma\",\"system\":\"first\","
-				   "\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,\"bandwidth_bps\":1000000000,"
-				   "\"kinds\":\"forward backward copy send "
-				   "receive reduce rebuild apply collective barrier convert gather choose\"},\"traceEvents\":[\n";
+	static const char head[] =
+		"{\"displayTimeUnit\":\"ms\",\"otherData\":{\"scenario\":\"a \\\"title\\\", with "
+		"comma\",\"system\":\"first\","
+		"\"executor\":\"sim-flow\",\"nodes\":4,\"workers\":4,\"bandwidth_bps\":1000000000,"
+		"\"kinds\":\"forward backward copy send "
+		"receive reduce rebuild apply collective barrier convert gather choose\"},\"traceEvents\":[\n";
 
 	cr_expect_eq(strncmp(text.bytes, head, strlen(head)), 0, "%s", text.bytes);
 	cr_expect_not_null(strstr(
