@@ -24,13 +24,17 @@ static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
 	item->subject.columns = is_one_layer ? tensor->columns : 0;
 }
 
-/* Backward reaches the last layer first, and within a layer the weight's gradient is sent before the bias's. */
+/* Backward reaches the last layer first, and within a layer the weight's gradient is sent before the bias's. What stays
+ * as it starts has nothing to exchange. */
 static void list_tensors(struct psd_plan *plan)
 {
-	unsigned n = 0;
 	for (unsigned l = plan->graph->n_layers; l-- > 0;)
-		for (unsigned t = 0; t < plan->graph->layers[l].n_tensors; t++)
-			plan->tensors[n++] = plan->graph->layers[l].first_tensor + t;
+		for (unsigned i = 0; i < plan->graph->layers[l].n_tensors; i++) {
+			const unsigned t = plan->graph->layers[l].first_tensor + i;
+
+			if (plan->graph->tensors[t].rate_ratio != 0.0f)
+				plan->tensors[plan->n_tensors++] = t;
+		}
 }
 
 /* Whether the next tensor travels with those of the item. A bias does with its weight whenever the weight can travel as
@@ -51,7 +55,7 @@ static void cut_items(struct psd_plan *plan, uint32_t batch, uint64_t fuse_bytes
 
 	plan->fuse_bytes = fuse_bytes;
 	plan->n_items = 0;
-	for (unsigned t = 0; t < plan->graph->n_tensors; t++) {
+	for (unsigned t = 0; t < plan->n_tensors; t++) {
 		if (!item || !is_open(plan, item, &plan->graph->tensors[plan->tensors[t]])) {
 			item = &plan->items[plan->n_items++];
 			*item = (struct psd_plan_item){.first = t,

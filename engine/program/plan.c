@@ -141,7 +141,7 @@ static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
 		return PSD_OK;
 	plan->n_chunks = (uint32_t)n_chunks;
 	*norms = (struct psd_plan_item){.layer = plan->items[plan->n_items - 1].layer,
-					.first = plan->graph->n_tensors,
+					.first = plan->n_tensors,
 					.subject = {.elements = n_chunks, .value_bytes = sizeof(float)},
 					.n_slices = 1,
 					.travelling = n_chunks};

@@ -42,7 +42,9 @@ struct psd_plan {
 	const struct psd_encoding *wire; /* as what values travel; fp32: as the precision has it */
 	const struct psd_sparse *sparse; /* or NULL: gradients travel as a whole */
 	uint32_t n_chunks;
-	unsigned *tensors; /* of the graph, all of them in generation order: last layer first */
+	/* Of the graph those whose parameters change, in generation order: last layer first. */
+	unsigned *tensors;
+	unsigned n_tensors;
 	/* Runs of them, in the same order. Of a sparse plan the last has no tensors: its elements are the norms of all
 	 * chunks. */
 	struct psd_plan_item *items;

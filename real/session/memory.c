@@ -155,6 +155,14 @@ static void cut_gradients(const struct psd_plan *plan, struct cutter *cutter, co
 	}
 }
 
+/* Of tensors in no item: backward computes them, nobody reads them. */
+static void cut_unread(const struct psd_graph *graph, struct cutter *cutter, float **gradients)
+{
+	for (unsigned t = 0; t < graph->n_tensors; t++)
+		if (graph->tensors[t].rate_ratio == 0.0f)
+			gradients[t] = take(cutter, graph->tensors[t].elements);
+}
+
 static void cut(struct psd_memory *memory, struct cutter *cutter)
 {
 	const struct psd_plan *plan = memory->plan;
@@ -162,9 +170,13 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 
 	for (unsigned t = 0; t < plan->graph->n_tensors; t++)
 		memory->parameters[t] = take(cutter, plan->graph->tensors[t].elements);
-	for (uint32_t row = 0; row < memory->n_under_way; row++)
+	for (uint32_t row = 0; row < memory->n_under_way; row++) {
+		float **gradients = memory->gradients + row * plan->graph->n_tensors;
+
 		for (unsigned i = 0; i < plan->n_items; i++)
-			cut_gradients(plan, cutter, &plan->items[i], memory->gradients + row * plan->graph->n_tensors);
+			cut_gradients(plan, cutter, &plan->items[i], gradients);
+		cut_unread(plan->graph, cutter, gradients);
+	}
 	for (unsigned i = 0; i < plan->n_items; i++)
 		cut_item(memory, cutter, i);
 	for (unsigned i = 0; i < plan->n_items; i++)

@@ -285,8 +285,6 @@ Test(run, barrier_and_slices_change_nothing)
 	training_free(cut);
 }
 
-/* Uniform draws fill their range; a network of ReLUs that keeps the size of its inputs starts near chance, ln 10 for 10
- * classes. */
 /* Every way to update goes by the tensor's own rate, at the border of a shard's part too: weights of a constant and of
  * a normal filler stay as they start, their biases move. */
 static void check_frozen(const char *model, const char *system)
@@ -341,6 +339,8 @@ Test(run, tensors_learn_at_their_own_rates)
 	scratch_folder_remove(&folder);
 }
 
+/* Uniform draws fill their range; a network of ReLUs that keeps the size of its inputs starts near chance, ln 10 for 10
+ * classes. */
 Test(run, training_starts_near_chance)
 {
 	struct alone alone = train_alone(&cifar10, 1);

@@ -412,3 +412,36 @@ Test(plan, matrices_take_turns_on_the_shards)
 			    "{nodes: [2, 8]}\n",
 		      check_roots);
 }
+
+/* ---- what stays as it starts ---- */
+
+/* A network's first weight and last bias. */
+Test(plan, what_does_not_change_is_in_no_item)
+{
+	static const char *const syncs[] = {"ps", "hybrid", "ring", "ring, fuse: 1MiB", "adam"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(*syncs); s++) {
+		struct loaded loaded;
+		struct psd_case made;
+		char text[1024];
+		uint64_t elements = 0, expected;
+
+		snprintf(text, sizeof(text), VGG19 "systems: [{name: s, sync: %s}]\nsweep: {nodes: 4}\n", syncs[s]);
+		loaded_open(&loaded, text);
+		struct psd_tensor *tensors = loaded.matter.graph.tensors;
+		const unsigned last = loaded.matter.graph.n_tensors - 1;
+		tensors[0].rate_ratio = tensors[last].rate_ratio = 0;
+		expected = loaded.matter.graph.parameters - tensors[0].elements - tensors[last].elements;
+		loaded_case(&made, &loaded, 0, 0);
+		cr_expect_eq(made.plan.n_tensors, last + 1 - 2);
+		for (unsigned i = 0; i < made.plan.n_items; i++) {
+			elements += made.plan.items[i].subject.elements;
+			for (unsigned t = 0; t < made.plan.items[i].n_tensors; t++)
+				cr_expect_neq(tensors[psd_plan_tensor(&made.plan, &made.plan.items[i], t)].rate_ratio,
+					      0);
+		}
+		cr_expect_eq(elements, expected, "%s", syncs[s]);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
