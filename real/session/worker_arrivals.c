@@ -189,8 +189,8 @@ static bool is_whole(struct psd_worker *worker, struct psd_peer *from, unsigned 
 	if (++from->ops[head->op].n_shares < psd_streams_shares(worker->streams, head->length_bytes))
 		return false;
 	from->ops[head->op].n_shares = 0;
-	worker->received_bytes +=
-		psd_worker_is_near(worker, peer) ? 0 : psd_worker_message_bytes(worker, head, peer, worker->self);
+	if (psd_worker_is_counted(worker, peer, head->iteration))
+		worker->received_bytes += psd_worker_message_bytes(worker, head, peer, worker->self);
 	return true;
 }
 

@@ -18,7 +18,9 @@ uint32_t psd_worker_warmed_up(uint32_t n_measured)
 
 static uint64_t per_iteration(const struct psd_worker *worker, uint64_t bytes)
 {
-	return bytes / worker->options->n_iterations;
+	const uint32_t n = worker->options->n_iterations;
+
+	return bytes / (n - psd_worker_first_measured(n));
 }
 
 struct iteration {

@@ -128,7 +128,7 @@ struct psd_worker {
 	unsigned n_leaving;  /* messages of the current send that the kernel does not have yet */
 	bool is_coordinated; /* worker 0 says which collective is next */
 	struct psd_walk walk;
-	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes */
+	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes, in measured iterations */
 
 	uint32_t loss_window;		 /* iterations whose reports may be incomplete at a time */
 	struct psd_wire_report *reports; /* as many rows of one for each worker */
@@ -245,7 +245,8 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
 			    const struct psd_wire_report *report);
 
-/* Of tensors, to other nodes. */
+/* Bytes count to and from other nodes, in iterations that are measured: what travels may differ at the start. */
+bool psd_worker_is_counted(const struct psd_worker *worker, unsigned peer, uint32_t iteration);
 void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head);
 
 /* ---- worker_steps.c ---- */
