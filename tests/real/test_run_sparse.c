@@ -92,7 +92,8 @@ Test(run_sparse, what_is_sent_is_what_the_formula_says)
 {
 	enum { CHOSEN = 146 - 124, SHORT = 1000 - 578, MOST = 4 * (CHOSEN * 1000 + 146), LEAST = MOST - 4 * SHORT };
 	struct training *training = train("sync: ring, fuse: 1MB, sparse: {sparsity: 0.85, chunk: 1000}", 2, 9, "");
-	const uint64_t sent = training->result.sent_bytes_per_node, received = training->result.received_bytes_per_node;
+	const uint64_t sent = training->result.sent_bytes_per_node;
+	const uint64_t received = training->result.received_bytes_per_node;
 
 	cr_expect(sent >= LEAST && sent <= MOST, "%lu bytes, expected %d to %d", sent, LEAST, MOST);
 	cr_expect(received >= LEAST && received <= MOST);
