@@ -86,8 +86,8 @@ Test(run_sparse, every_all_reduce_schedule_and_encoding_leaves_equal_bits)
 }
 
 /* One exchange of all 145,578 values in chunks of 1000: 146, the last of 578. After the first iteration, which is not
- * measured, 146 - floor(146 * 0.85) = 22 travel, of which one may be the last. A ring of 2 sends each half of them twice
- * and so do the norms, 4 bytes a value. */
+ * measured, 146 - floor(146 * 0.85) = 22 travel, of which one may be the last. A ring of 2 sends each half of them
+ * twice, and each half of the norms, 4 bytes a value. */
 Test(run_sparse, what_is_sent_is_what_the_formula_says)
 {
 	enum { CHOSEN = 146 - 124, SHORT = 1000 - 578, MOST = 4 * (CHOSEN * 1000 + 146), LEAST = MOST - 4 * SHORT };
