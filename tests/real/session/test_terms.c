@@ -30,6 +30,11 @@ struct change {
 	const char *from, *to;
 };
 
+#define SPARSE                                                                                                         \
+	{                                                                                                              \
+		"sync: ps", "sync: ring, sparse: {sparsity: 0.25}"                                                     \
+	}
+
 /* Rows that need company, or a value that no rule finds. */
 static const struct special {
 	const char *path;
@@ -38,6 +43,10 @@ static const struct special {
 } specials[] = {
 	{"systems.rule", {"sync: ps", "sync: hybrid"}, {NULL, NULL}, NULL},
 	{"systems.fuse", {"sync: ps", "sync: ring"}, {NULL, NULL}, NULL},
+	{"systems.sparse.sparsity", SPARSE, {NULL, NULL}, NULL},
+	{"systems.sparse.chunk", SPARSE, {NULL, NULL}, NULL},
+	{"systems.sparse.warmup", SPARSE, {NULL, NULL}, NULL},
+	{"systems.sparse.feedback", SPARSE, {NULL, NULL}, NULL},
 	{"systems.pair", {NULL, NULL}, {NULL, NULL}, "1MB"},
 	{"systems.slice", {NULL, NULL}, {NULL, NULL}, "64MiB"},
 	{"emulation.dilation", {"device: cpu", "device: cpu, replay: true"}, {NULL, NULL}, NULL},
