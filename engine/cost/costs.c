@@ -63,7 +63,7 @@ struct roofline {
 	double value_ratio; /* bytes of a value over those of an fp32 one */
 };
 
-static struct roofline roofline_of(const struct psd_device *device, bool half)
+static struct roofline roofline_of(const struct psd_device_row *device, bool half)
 {
 	const double peak =
 		half ? device->peak_half_flops_per_sec * device->half_efficiency_ratio : device->peak_flops_per_sec;
@@ -115,8 +115,8 @@ static void fill_layer(struct psd_costs *costs, const struct psd_graph *graph, u
 }
 
 enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,
-				      const struct psd_device *device, unsigned batch, bool half, double images_per_sec,
-				      struct psd_error *err)
+				      const struct psd_device_row *device, unsigned batch, bool half,
+				      double images_per_sec, struct psd_error *err)
 {
 	const struct roofline roofline = roofline_of(device, half);
 	struct psd_costs fresh;

@@ -27,8 +27,8 @@ struct psd_costs {
 /* From a device. batch >= 1; images_per_sec > 0 scales all layers alike so that batch / compute_sec meets it, 0 leaves
  * the model's figures. half: fp16 arithmetic. */
 enum psd_status psd_costs_from_device(struct psd_costs *costs, const struct psd_graph *graph,
-				      const struct psd_device *device, unsigned batch, bool half, double images_per_sec,
-				      struct psd_error *err) PSD_MUST_CHECK;
+				      const struct psd_device_row *device, unsigned batch, bool half,
+				      double images_per_sec, struct psd_error *err) PSD_MUST_CHECK;
 /* From a profile CSV (format in traces/profiles/README.md): every layer of the graph but inputs must be in it, and no
  * other. Times scale linearly from the profile's batch to this one; images_per_sec as above. */
 enum psd_status psd_costs_from_profile(struct psd_costs *costs, const struct psd_graph *graph, const char *path,

@@ -27,7 +27,7 @@
 #define VOLTA	     ACHIEVES(1.1, 0.7, 0.185, 0.5)  /* fewer products than counted: Winograd's algorithm */
 #define MATRIX_UNITS ACHIEVES(0.33, 0.7, 0.185, 0.5) /* TF32 as measured on H100, half as on V100 */
 
-static const struct psd_device devices[] = {
+static const struct psd_device_row devices[] = {
 	{.name = "k20",
 	 PEAKS(3.52, 3.52, 3.52),
 	 .memory_bps = 208 * GBYTES_PER_SEC,
@@ -117,7 +117,7 @@ const char *const psd_device_names[] = {"k20",	"k40",	"k80",	"titan-x",  "m40",	
 
 _Static_assert(sizeof(psd_device_names) / sizeof(psd_device_names[0]) == N_DEVICES + 1, "a name for every device");
 
-const struct psd_device *psd_device_find(const char *name)
+const struct psd_device_row *psd_device_find(const char *name)
 {
 	for (unsigned i = 0; i < N_DEVICES; i++)
 		if (!strcmp(devices[i].name, name))

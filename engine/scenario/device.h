@@ -6,7 +6,7 @@
 
 /* A device as the roofline sees it: a layer takes max(flops / (peak * efficiency of its kind), bytes / (memory
  * bandwidth * efficiency)). */
-struct psd_device {
+struct psd_device_row {
 	const char *name;
 	bool shares_memory;		/* with its host; else tensors are copied between the two */
 	double peak_flops_per_sec;	/* fp32 */
@@ -23,7 +23,7 @@ struct psd_device {
 };
 
 /* "cpu": this processor, generic figures until measured. NULL when there is none. */
-const struct psd_device *psd_device_find(const char *name);
+const struct psd_device_row *psd_device_find(const char *name);
 extern const char *const psd_device_names[]; /* NULL-terminated */
 
 #endif

@@ -345,7 +345,7 @@ static void time_arrays(const struct board *board, const struct arrays *arrays, 
 			 HOST_ELEMENTS);
 	values[0] = psd_machine_own_sec() - start_sec;
 	start_sec = psd_machine_own_sec();
-	psd_solver_apply(&update, arrays->weight, arrays->parts[0], arrays->history, HOST_ELEMENTS);
+	psd_update_apply(&update, arrays->weight, arrays->parts[0], arrays->history, HOST_ELEMENTS);
 	values[REPEATS] = psd_machine_own_sec() - start_sec;
 }
 

@@ -122,7 +122,7 @@ static enum psd_status launch(struct psd_exchange *exchange, const struct psd_ca
 	const struct psd_launch_options launch_options = {
 		.worker.made = made,
 		.worker.train = &made->matter->scenario->train,
-		.worker.backend = &psd_compute_idle,
+		.worker.device = &psd_device_idle,
 		.worker.n_iterations = options->n_iterations,
 		.ground = options->ground,
 		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,

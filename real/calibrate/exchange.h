@@ -36,7 +36,7 @@ struct psd_exchange {
 	double iteration_sec; /* the median, as of every run */
 };
 
-/* Runs it through psd_launch() with a parameter server and the idle backend. *exchange is filled on success, its
+/* Runs it through psd_launch() with a parameter server and the idle device. *exchange is filled on success, its
  * flights are freed by psd_exchange_release(). As psd_launch(). */
 enum psd_status psd_exchange_run(struct psd_exchange *exchange, const struct psd_exchange_options *options,
 				 struct psd_error *err) PSD_MUST_CHECK;

@@ -71,14 +71,17 @@ static enum psd_status allocate(struct psd_layer_times *times, struct psd_error 
 enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct psd_graph *graph,
 				     const struct psd_layer_times_options *options, struct psd_error *err)
 {
-	const struct psd_compute_options compute_options = {
-		.batch = options->batch, .n_threads = options->n_threads, .seed = 1, .loss_divisor = options->batch};
+	const struct psd_device_options device_options = {.n_threads = options->n_threads};
+	const struct psd_network_options network_options = {
+		.batch = options->batch, .seed = 1, .loss_divisor = options->batch};
 	struct psd_layer_times opened = {.options = *options, .graph = graph};
 	enum psd_status status = allocate(&opened, err);
 
 	if (!status)
-		status = psd_compute_cpu.open(&opened.compute, graph, &compute_options, opened.parameters,
-					      opened.gradients, err);
+		status = psd_device_cpu.open(&opened.device, &device_options, err);
+	if (!status)
+		status = psd_device_cpu.load(opened.device, graph, &network_options, opened.parameters,
+					     opened.gradients, err);
 	if (status)
 		psd_layer_times_release(&opened);
 	else
@@ -88,7 +91,7 @@ enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct
 
 void psd_layer_times_release(struct psd_layer_times *times)
 {
-	psd_compute_cpu.close(times->compute);
+	psd_device_cpu.close(times->device);
 	for (unsigned t = 0; times->parameters && t < 2 * times->graph->n_tensors; t++)
 		free(times->parameters[t]);
 	free(times->parameters);
@@ -116,19 +119,18 @@ static enum psd_status iterate(struct psd_layer_times *times, uint64_t iteration
 		.images = times->images, .labels = times->labels, .iteration = iteration, .is_training = true};
 	const unsigned n_layers = times->graph->n_layers, n_repeats = times->options.n_repeats;
 	const double begin_sec = now_sec(times);
-	enum psd_status status = PSD_OK;
+	enum psd_status status = psd_device_cpu.begin(times->device, &batch, err);
 
-	psd_compute_cpu.begin(times->compute, &batch);
 	for (unsigned l = 0; l < n_layers && !status; l++) {
 		const double start_sec = now_sec(times);
 
-		status = psd_compute_cpu.forward(times->compute, l, err);
+		status = psd_device_cpu.forward(times->device, l, err);
 		times->forward_sec[l * n_repeats + repeat] = now_sec(times) - start_sec;
 	}
 	for (unsigned l = n_layers; l-- > 0 && !status;) {
 		const double start_sec = now_sec(times);
 
-		status = psd_compute_cpu.backward(times->compute, l, err);
+		status = psd_device_cpu.backward(times->device, l, err);
 		times->backward_sec[l * n_repeats + repeat] = now_sec(times) - start_sec;
 	}
 	times->turn_sec[repeat] = now_sec(times) - begin_sec;
@@ -184,28 +186,35 @@ static const struct psd_tensor *find_largest(const struct psd_graph *graph)
 	return largest;
 }
 
-static double rebuild_sec(const struct psd_layer_times *times, const struct psd_tensor *weight, float *gradient,
-			  const struct psd_factors *factors, uint32_t samples)
+static enum psd_status time_rebuild(const struct psd_layer_times *times, const struct psd_tensor *weight,
+				    const struct psd_factors *factors, uint32_t samples, double *sec,
+				    struct psd_error *err)
 {
 	const double start_sec = now_sec(times);
+	const enum psd_status status =
+		psd_device_cpu.rebuild(times->device, factors, samples, weight->rows, weight->columns,
+				       times->gradients[weight - times->graph->tensors], NULL, err);
 
-	psd_compute_cpu.rebuild(times->compute, factors, samples, weight->rows, weight->columns, gradient, NULL);
-	return now_sec(times) - start_sec;
+	*sec = now_sec(times) - start_sec;
+	return status;
 }
 
 /* Of times in ascending order, those of one rank. Where the machine's noise exceeds what the samples of other workers
  * add, it is taken to be their share of the whole, which is more than they add. */
-static void time_rebuilds(struct psd_layer_times *times, const struct psd_tensor *weight, float *gradient,
-			  const struct psd_factors *factors, double own_secs[], double secs[])
+static enum psd_status time_rebuilds(struct psd_layer_times *times, const struct psd_tensor *weight,
+				     const struct psd_factors *factors, double own_secs[], double secs[],
+				     struct psd_error *err)
 {
 	const unsigned n_repeats = times->options.n_repeats;
 	const uint32_t batch = times->options.batch;
+	enum psd_status status = PSD_OK;
 
-	for (unsigned i = 0; i <= n_repeats; i++) {
+	for (unsigned i = 0; i <= n_repeats && !status; i++) {
 		const unsigned repeat = i > 0 ? i - 1 : 0; /* the first warms up */
 
-		own_secs[repeat] = rebuild_sec(times, weight, gradient, factors, batch);
-		secs[repeat] = rebuild_sec(times, weight, gradient, factors, REBUILD_WORKERS * batch);
+		status = time_rebuild(times, weight, factors, batch, &own_secs[repeat], err);
+		if (!status)
+			status = time_rebuild(times, weight, factors, REBUILD_WORKERS * batch, &secs[repeat], err);
 	}
 	psd_fit_sort(own_secs, n_repeats);
 	psd_fit_sort(secs, n_repeats);
@@ -213,6 +222,7 @@ static void time_rebuilds(struct psd_layer_times *times, const struct psd_tensor
 		secs[i] = secs[i] > own_secs[i] ? secs[i] - own_secs[i]
 						: secs[i] * (REBUILD_WORKERS - 1) / REBUILD_WORKERS;
 	psd_fit_sort(secs, n_repeats);
+	return status;
 }
 
 enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,
@@ -231,14 +241,13 @@ enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double se
 	factors.top_diff = psd_layer_times_values(samples * weight->columns, 1.0f);
 	factors.bottom = psd_layer_times_values(samples * weight->rows, 1.0f);
 	if (own_secs && factors.top_diff && factors.bottom) {
-		time_rebuilds(times, weight, times->gradients[weight - times->graph->tensors], &factors, own_secs,
-			      secs);
+		status = time_rebuilds(times, weight, &factors, own_secs, secs, err);
 		*flops = 2.0 * (REBUILD_WORKERS - 1) * times->options.batch * (double)weight->elements;
 	} else {
 		status = out_of_memory(err);
 	}
 	free(own_secs);
-	free((void *)(uintptr_t)factors.top_diff);
-	free((void *)(uintptr_t)factors.bottom);
+	free(factors.top_diff);
+	free(factors.bottom);
 	return status;
 }

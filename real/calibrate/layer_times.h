@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
-#include "real/device/compute.h"
+#include "real/device/device.h"
 
 struct psd_layer_times_options {
 	uint32_t batch;	    /* samples of an iteration */
@@ -24,7 +24,7 @@ struct psd_layer_times_options {
 struct psd_layer_times {
 	struct psd_layer_times_options options;
 	const struct psd_graph *graph; /* borrowed */
-	struct psd_compute *compute;
+	struct psd_device *device;
 	double *forward_sec, *backward_sec; /* (n_layers, n_repeats); all seconds lie in one block */
 	double *iteration_sec;		    /* (n_repeats) */
 	double *turn_sec;		    /* (n_repeats): the same in the order of the iterations */

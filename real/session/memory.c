@@ -297,8 +297,8 @@ struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned 
 {
 	const struct psd_subject *subject = &memory->plan->items[item].subject;
 	const uint64_t samples_before = (uint64_t)worker * subject->batch;
-	const float *top = psd_memory_buffer(memory, PSD_BUFFER_FACTORS, item, iteration);
-	const float *bottom = top + spaced(top_elements(memory, subject));
+	float *top = psd_memory_buffer(memory, PSD_BUFFER_FACTORS, item, iteration);
+	float *bottom = top + spaced(top_elements(memory, subject));
 
 	return (struct psd_factors){top + samples_before * subject->columns, bottom + samples_before * subject->rows};
 }
@@ -309,9 +309,8 @@ static unsigned find_factors(const struct psd_memory *memory, const struct psd_o
 	const struct psd_subject *subject = &memory->plan->items[op->item].subject;
 	const struct psd_factors factors = psd_memory_factors(memory, (unsigned)op->item, iteration, sender);
 
-	pieces[0] =
-		(struct iovec){(float *)(uintptr_t)factors.top_diff, subject->batch * subject->columns * sizeof(float)};
-	pieces[1] = (struct iovec){(float *)(uintptr_t)factors.bottom, subject->batch * subject->rows * sizeof(float)};
+	pieces[0] = (struct iovec){factors.top_diff, subject->batch * subject->columns * sizeof(float)};
+	pieces[1] = (struct iovec){factors.bottom, subject->batch * subject->rows * sizeof(float)};
 	return 2;
 }
 

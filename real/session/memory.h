@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "engine/program/program.h"
-#include "real/device/compute.h"
+#include "real/device/device.h"
 #include "real/net/pieces.h"
 
 /* A buffer of an item, for as many iterations as it lives, in turn. Parts: slice by slice. Of each worker: for each

@@ -25,6 +25,6 @@ void psd_shard_reduce(const struct psd_update *update, const float *const parts[
 		const uint64_t n = elements - e < BLOCK_ELEMENTS ? elements - e : BLOCK_ELEMENTS;
 
 		sum_block(sum, parts, n_parts, e, n);
-		psd_solver_apply(update, weight + e, sum, history + e, n);
+		psd_update_apply(update, weight + e, sum, history + e, n);
 	}
 }

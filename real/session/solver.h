@@ -1,5 +1,4 @@
-/* Stochastic gradient descent as Caffe does it: the learning rate of an iteration, and the update of a tensor or of any
- * part of one. */
+/* The learning rate of an iteration as Caffe has it, and the update of a tensor that follows from it. */
 #ifndef PSD_REAL_SOLVER_H
 #define PSD_REAL_SOLVER_H
 
@@ -7,41 +6,17 @@
 
 #include "engine/model/graph.h"
 #include "engine/scenario/train.h"
+#include "real/device/update.h"
 
 /* The learning rate of an iteration (from 0), by the policy's formula in engine/scenario/train.h, during warm-up times
  * s + (1 - s) (iteration + 1) / warmup_iterations, s being its start. Pure, any thread. Source: caffe.proto, lr_policy;
  * Goyal et al. 2017 §2.2. */
 double psd_solver_rate(const struct psd_learning_rate *rate, uint64_t iteration);
 
-/* Everything that an update needs besides the tensor. */
-struct psd_update {
-	float rate;
-	float momentum;
-	float weight_decay;
-	bool is_nesterov;
-	double trust_ratio; /* 0: the rate is every tensor's */
-};
-
 /* The update of an iteration over so many samples. Pure, any thread. */
 struct psd_update psd_solver_update(const struct psd_train *train, uint64_t global_batch, uint64_t iteration);
 
 /* The same for one tensor, with its ratios. */
 struct psd_update psd_solver_update_of(struct psd_update update, const struct psd_tensor *tensor);
-
-/* The same for a whole tensor of `elements` parameters that psd_solver_update_of() was asked for: its rate times
- * trust norm(weight) / (norm(gradient) + weight_decay norm(weight)), norms being Euclidean; as it is without a trust
- * ratio, and where a norm is 0. Equal inputs give equal bits. Pure, any thread. Source: You et al. 2017
- * (arXiv 1708.03888), algorithm 1. */
-struct psd_update psd_solver_update_by_norms(struct psd_update update, const float *weight, const float *gradient,
-					     uint64_t elements);
-
-/* One step of `elements` parameters, in place: with step = rate (gradient + weight_decay weight),
- *   history = momentum history + step
- *   weight -= history, or with Nesterov weight -= (1 + momentum) history - momentum (history before)
- * weight, history: read and written, history begins as zeros; gradient: read. The three do not overlap. Each element
- * depends on itself only, so parts of a tensor give the same bits as the whole, in any order and from any threads.
- * Never fails. Source: Caffe, sgd_solver.cpp and nesterov_solver.cpp, ComputeUpdateValue. */
-void psd_solver_apply(const struct psd_update *update, float *weight, const float *gradient, float *history,
-		      uint64_t elements);
 
 #endif

@@ -186,12 +186,12 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 
 static enum psd_status open_lanes(struct psd_worker *worker, struct psd_error *err)
 {
-	enum psd_status status = psd_lane_open(&worker->device, worker->wake_fd, err);
+	enum psd_status status = psd_lane_open(&worker->device_lane, worker->wake_fd, err);
 
-	worker->has_device = !status;
+	worker->has_device_lane = !status;
 	if (!status)
-		status = psd_lane_open(&worker->cpu, worker->wake_fd, err);
-	worker->has_cpu = worker->has_device && !status;
+		status = psd_lane_open(&worker->cpu_lane, worker->wake_fd, err);
+	worker->has_cpu_lane = worker->has_device_lane && !status;
 	return status;
 }
 
@@ -225,7 +225,7 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 					     worker->options->n_iterations, &seam, err);
 }
 
-static enum psd_status open_compute(struct psd_worker *worker, struct psd_error *err)
+static enum psd_status open_training(struct psd_worker *worker, struct psd_error *err)
 {
 	enum psd_status status = psd_memory_init(&worker->memory, worker->program, worker->self,
 						 !worker->options->train->is_deterministic, err);
@@ -233,10 +233,10 @@ static enum psd_status open_compute(struct psd_worker *worker, struct psd_error 
 	if (!status)
 		status = psd_worker_open_encoding(worker, err);
 	if (!status && worker->plan->sparse)
-		status = psd_chosen_open(&worker->chosen, worker->plan, &worker->arena, err);
+		status = psd_worker_open_chunks(worker, err);
 	if (!status)
 		status = open_lanes(worker, err);
-	return status ? status : psd_worker_open_compute(worker, err);
+	return status ? status : psd_worker_open_device(worker, err);
 }
 
 static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)
@@ -244,7 +244,7 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	enum psd_status status = allocate(worker, err);
 
 	if (!status)
-		status = worker->replay ? psd_worker_open_replay(worker, err) : open_compute(worker, err);
+		status = worker->replay ? psd_worker_open_replay(worker, err) : open_training(worker, err);
 	if (!status)
 		status = open_interpreter(worker, err);
 	return status ? status : join_mesh(worker, err);
@@ -252,14 +252,14 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 
 static void close_worker(struct psd_worker *worker)
 {
-	if (worker->has_device)
-		psd_lane_close(&worker->device);
-	if (worker->has_cpu)
-		psd_lane_close(&worker->cpu);
+	if (worker->has_device_lane)
+		psd_lane_close(&worker->device_lane);
+	if (worker->has_cpu_lane)
+		psd_lane_close(&worker->cpu_lane);
 	psd_streams_close(worker->streams);
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
-	worker->backend->close(worker->compute);
+	worker->kind->close(worker->device);
 	psd_feed_close(worker->feed);
 	psd_memory_release(&worker->memory);
 	psd_folded_close(&worker->folded);
@@ -295,8 +295,8 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 		psd_worker_tested(worker, job->test_samples, job->test_correct);
 	}
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
-		psd_worker_report(worker, iteration, worker->backend->loss(worker->compute),
-				  worker->backend->correct(worker->compute));
+		psd_worker_report(worker, iteration, worker->kind->loss(worker->device),
+				  worker->kind->correct(worker->device));
 	psd_interpreter_finished(&worker->interpreter, 0, resource);
 	return PSD_OK;
 }
@@ -328,11 +328,12 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			}
 		if (!status && psd_worker_take_alarm(worker))
 			has_news = true;
-		if (!status && worker->has_device && take_job_done(worker, PSD_RESOURCE_DEVICE, &worker->device)) {
+		if (!status && worker->has_device_lane &&
+		    take_job_done(worker, PSD_RESOURCE_DEVICE, &worker->device_lane)) {
 			status = finish_job(worker, PSD_RESOURCE_DEVICE, err);
 			has_news = true;
 		}
-		if (!status && worker->has_cpu && take_job_done(worker, PSD_RESOURCE_CPU, &worker->cpu)) {
+		if (!status && worker->has_cpu_lane && take_job_done(worker, PSD_RESOURCE_CPU, &worker->cpu_lane)) {
 			status = finish_job(worker, PSD_RESOURCE_CPU, err);
 			has_news = true;
 		}
@@ -352,7 +353,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 
 static bool is_computing(const struct psd_worker *worker)
 {
-	return worker->device.job != NULL || worker->cpu.job != NULL || /* written by this thread only */
+	return worker->device_lane.job != NULL || worker->cpu_lane.job != NULL || /* written by this thread only */
 	       psd_worker_has_alarm(worker);
 }
 
@@ -450,7 +451,7 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 		.plan = &options->made->plan,
 		.layout = &options->made->plan.layout,
 		.graph = options->made->plan.graph,
-		.backend = options->backend ? options->backend : &psd_compute_cpu,
+		.kind = options->device ? options->device : &psd_device_cpu,
 		.replay = options->replay,
 		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.self = options->self,

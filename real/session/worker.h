@@ -12,7 +12,7 @@
 #include "engine/result/trace.h"
 #include "engine/scenario/train.h"
 #include "real/data/data.h"
-#include "real/device/compute.h"
+#include "real/device/device.h"
 #include "real/net/mesh.h"
 #include "real/session/memory.h"
 
@@ -30,8 +30,8 @@ struct psd_progress {
 struct psd_worker_options {
 	const struct psd_case *made;
 	const struct psd_train *train;
-	const struct psd_compute_backend *backend; /* NULL: this processor */
-	/* NULL: computes; else nothing is, tested or finished; backend and all of train but streams do not count. */
+	const struct psd_device_kind *device; /* NULL: this processor */
+	/* NULL: computes; else nothing is, tested or finished; device and all of train but streams do not count. */
 	const struct psd_replay *replay;
 	uint32_t n_iterations;
 	unsigned self;

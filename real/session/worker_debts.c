@@ -204,8 +204,8 @@ enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_err
 		worker->awake_sec = now_sec;
 	worker->turned_sec = now_sec;
 	if (blame_silent(worker, stall_sec, err) ||
-	    blame_job(worker, &worker->device, &worker->jobs[PSD_RESOURCE_DEVICE], err) ||
-	    blame_job(worker, &worker->cpu, &worker->jobs[PSD_RESOURCE_CPU], err))
+	    blame_job(worker, &worker->device_lane, &worker->jobs[PSD_RESOURCE_DEVICE], err) ||
+	    blame_job(worker, &worker->cpu_lane, &worker->jobs[PSD_RESOURCE_CPU], err))
 		return PSD_ERUN;
 	return fmin(still_sec, now_sec - worker->awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
 										    : PSD_OK;

@@ -9,10 +9,10 @@ static double beside_sec(const struct psd_worker *worker)
 {
 	double sec = psd_machine_own_sec() - worker->jobs_cpu_sec;
 
-	if (worker->has_device)
-		sec += psd_lane_cpu_sec(&worker->device);
-	if (worker->has_cpu)
-		sec += psd_lane_cpu_sec(&worker->cpu);
+	if (worker->has_device_lane)
+		sec += psd_lane_cpu_sec(&worker->device_lane);
+	if (worker->has_cpu_lane)
+		sec += psd_lane_cpu_sec(&worker->cpu_lane);
 	return sec;
 }
 

@@ -8,7 +8,7 @@
 #include "real/base/lane.h"
 #include "real/base/machine.h"
 #include "real/data/feed.h"
-#include "real/device/compute.h"
+#include "real/device/device.h"
 #include "real/net/streams.h"
 #include "real/net/wire.h"
 #include "real/session/chosen.h"
@@ -81,7 +81,7 @@ struct psd_worker {
 	const struct psd_plan *plan;
 	const struct psd_layout *layout;
 	const struct psd_graph *graph;
-	const struct psd_compute_backend *backend;
+	const struct psd_device_kind *kind; /* of its device */
 	unsigned self, n_hosts;
 	const struct psd_replay *replay; /* NULL: computes */
 	double dilation_ratio;		 /* a second of this worker's clock in seconds of the machine */
@@ -93,20 +93,21 @@ struct psd_worker {
 	bool has_begun;
 
 	struct psd_memory memory;
-	struct psd_compute *compute;
+	struct psd_device *device;
 	/* of each iteration under way, as the memory has them, but NULL where they are rebuilt */
 	float **computed_gradients;
-	struct psd_scale *scales; /* of each item */
-	struct psd_chosen chosen; /* of a sparse plan; nothing in a replay, which sends what is expected */
-	struct psd_feed *feed;	  /* NULL: a server */
+	struct psd_scale *scales;  /* of each item */
+	struct psd_chosen chosen;  /* of a sparse plan; nothing in a replay, which sends what is expected */
+	struct psd_chunks *chunks; /* of each item, what the device is to do with them */
+	struct psd_feed *feed;	   /* NULL: a server */
 	uint64_t global_batch;
 	unsigned end_layer; /* one after the last that forward carries out */
 
 	struct psd_duties duties;
 	struct psd_interpreter interpreter;
 	int wake_fd;
-	struct psd_lane device, cpu;
-	bool has_device, has_cpu;
+	struct psd_lane device_lane, cpu_lane;
+	bool has_device_lane, has_cpu_lane;
 	struct psd_job jobs[PSD_RESOURCES];
 	struct psd_alarm alarms[PSD_RESOURCES];
 	const struct psd_alarm *ringing; /* or NULL */
@@ -159,8 +160,8 @@ bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task t
 
 /* psd_seam.work */
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-/* Opens data and compute, in the device lane's thread. */
-enum psd_status psd_worker_open_compute(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Opens data and device, in the device lane's thread. */
+enum psd_status psd_worker_open_device(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Passes all test samples that fill batches; in the device lane's thread. */
 enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct,
 				struct psd_error *err) PSD_MUST_CHECK;
@@ -174,10 +175,14 @@ void psd_worker_convert(struct psd_worker *worker, struct psd_task task);
 
 /* ---- worker_sparse.c ---- */
 
+/* PSD_ENOMEM. */
+enum psd_status psd_worker_open_chunks(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* The chunks that were chosen leave a gradient to travel; in a lane's thread, as are the next two. */
-void psd_worker_gather_chunks(struct psd_worker *worker, struct psd_task task);
+enum psd_status psd_worker_gather_chunks(struct psd_worker *worker, struct psd_task task,
+					 struct psd_error *err) PSD_MUST_CHECK;
 /* Updates what was chosen by the sums. */
-void psd_worker_apply_chunks(struct psd_worker *worker, struct psd_task task);
+enum psd_status psd_worker_apply_chunks(struct psd_worker *worker, struct psd_task task,
+					struct psd_error *err) PSD_MUST_CHECK;
 /* All workers' norms are there: prepares the next choice. */
 void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task);
 

@@ -1,7 +1,4 @@
-/* What a worker does to the chunks of a sparse plan's gradients. Source: Sun et al. 2019 (arXiv 1902.06855), section
- * 3.2; full feedback: Stich et al. 2018 (arXiv 1809.07599). */
-#include <math.h>
-
+/* What a worker does to the chunks of a sparse plan's gradients. */
 #include "real/session/solver.h"
 #include "real/session/worker_parts.h"
 
@@ -13,109 +10,81 @@ static float *norms_of(const struct psd_worker *worker, unsigned item, uint32_t 
 	       plan->items[item].first_chunk;
 }
 
-/* residual += gradient; returns its norm. */
-static double add_up(float *restrict residual, const float *restrict gradient, uint64_t elements)
+static struct psd_chunk_tensor *take_tensors(struct psd_worker *worker, const struct psd_plan_item *item)
 {
-	double norm = 0.0;
+	struct psd_chunk_tensor *tensors = psd_arena_take(&worker->arena, item->n_tensors * sizeof(*tensors));
 
-	for (uint64_t e = 0; e < elements; e++) {
-		residual[e] += gradient[e];
-		norm += fabs((double)residual[e]);
-	}
-	return norm;
-}
-
-/* A chunk of residuals leaves, or what is left of it stays. */
-static void settle(float *restrict residual, float *restrict chosen, float kept_ratio, uint64_t elements)
-{
-	for (uint64_t e = 0; e < elements; e++) {
-		if (chosen)
-			chosen[e] = residual[e];
-		residual[e] = chosen ? 0.0f : kept_ratio * residual[e];
-	}
-}
-
-void psd_worker_gather_chunks(struct psd_worker *worker, struct psd_task task)
-{
-	const unsigned i = (unsigned)worker->program->ops[task.op].item;
-	const struct psd_plan_item *item = &worker->plan->items[i];
-	const bool is_full = worker->plan->sparse->feedback == PSD_FEEDBACK_FULL;
-	const float kept_ratio = is_full ? 1.0f : (float)worker->options->train->optimiser.momentum;
-	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration);
-	float *residual = psd_memory_buffer(&worker->memory, PSD_BUFFER_RESIDUAL, i, task.iteration);
-	float *chosen = psd_memory_buffer(&worker->memory, PSD_BUFFER_CHOSEN, i, task.iteration);
-	float *norms = norms_of(worker, i, task.iteration);
-
-	for (uint32_t c = 0; c < item->n_chunks; c++) {
-		const struct psd_range range = psd_chosen_range(&worker->chosen, i, c);
-		const bool is_chosen = worker->chosen.now.is_chosen[item->first_chunk + c];
-		struct iovec pieces[PSD_PIECES_MAX];
-		const unsigned n_pieces = psd_memory_pieces(&worker->memory, gradients, i, range, pieces);
-		float *next = residual + range.first;
-		double norm = 0.0;
-
-		for (unsigned p = 0; p < n_pieces; p++) {
-			norm += add_up(next, pieces[p].iov_base, pieces[p].iov_len / sizeof(float));
-			next += pieces[p].iov_len / sizeof(float);
-		}
-		settle(residual + range.first, is_chosen ? chosen : NULL, kept_ratio, range.elements);
-		chosen += is_chosen ? range.elements : 0;
-		norms[c] = (float)norm;
-	}
-}
-
-/* Every worker has the sum: each adds its share to the norm. */
-static float norm_of_sum(const float *sum, uint64_t elements, unsigned workers)
-{
-	double norm = 0.0;
-
-	for (uint64_t e = 0; e < elements; e++)
-		norm += fabs((double)sum[e]);
-	return (float)(norm / workers);
-}
-
-/* Tensor by tensor: a chunk may begin and end within any of them. */
-static void apply_chunk(struct psd_worker *worker, unsigned i, const struct psd_update *update, struct psd_range range,
-			const float *sum, float *history)
-{
-	const struct psd_plan_item *item = &worker->plan->items[i];
-	const uint64_t end = range.first + range.elements;
-	uint64_t first = 0; /* of the tensor, in elements of the item */
-
-	for (unsigned n = 0; n < item->n_tensors && first < end; n++) {
+	for (unsigned n = 0; tensors && n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
-		const struct psd_tensor *tensor = &worker->graph->tensors[t];
-		const uint64_t from = range.first > first ? range.first : first;
-		const uint64_t until = end < first + tensor->elements ? end : first + tensor->elements;
-		const struct psd_update own = psd_solver_update_of(*update, tensor);
 
-		if (from < until)
-			psd_solver_apply(&own, worker->memory.parameters[t] + (from - first),
-					 sum + (from - range.first), history + (from - range.first), until - from);
-		first += tensor->elements;
+		tensors[n].weight = worker->memory.parameters[t];
+		tensors[n].elements = worker->graph->tensors[t].elements;
 	}
+	return tensors;
 }
 
-void psd_worker_apply_chunks(struct psd_worker *worker, struct psd_task task)
+enum psd_status psd_worker_open_chunks(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_plan *plan = worker->plan;
+	const bool is_full = plan->sparse->feedback == PSD_FEEDBACK_FULL;
+	enum psd_status status = psd_chosen_open(&worker->chosen, plan, &worker->arena, err);
+
+	worker->chunks = psd_arena_take(&worker->arena, plan->n_items * sizeof(*worker->chunks));
+	for (unsigned i = 0; worker->chunks && i < plan->n_items; i++) {
+		const struct psd_plan_item *item = &plan->items[i];
+
+		worker->chunks[i] = (struct psd_chunks){
+			.tensors = take_tensors(worker, item),
+			.n_tensors = item->n_tensors,
+			.elements = item->subject.elements,
+			.chunk_elements = plan->sparse->chunk_elements,
+			.n_chunks = item->n_chunks,
+			.kept_ratio = is_full ? 1.0f : (float)worker->options->train->optimiser.momentum,
+			.workers = worker->layout->workers,
+		};
+		if (!worker->chunks[i].tensors)
+			worker->chunks = NULL;
+	}
+	if (!status && !worker->chunks)
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u items", plan->n_items);
+	return status;
+}
+
+/* As they are in this iteration. The tables stay until the item's next operation. */
+static struct psd_chunks *chunks_of(struct psd_worker *worker, struct psd_task task)
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
+	const struct psd_memory *memory = &worker->memory;
 	const struct psd_update update =
 		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
-	const float *sum = psd_memory_buffer(&worker->memory, PSD_BUFFER_CHOSEN, i, task.iteration);
-	float *history = psd_memory_buffer(&worker->memory, PSD_BUFFER_HISTORY, i, task.iteration);
-	float *norms = norms_of(worker, i, task.iteration);
+	float *const *gradients = psd_memory_gradients(memory, task.iteration);
+	struct psd_chunks *chunks = &worker->chunks[i];
+	struct psd_chunk_tensor *tensors = (struct psd_chunk_tensor *)(uintptr_t)chunks->tensors; /* which are ours */
 
-	for (uint32_t c = 0; c < item->n_chunks; c++) {
-		const struct psd_range range = psd_chosen_range(&worker->chosen, i, c);
+	for (unsigned n = 0; n < item->n_tensors; n++) {
+		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 
-		if (!worker->chosen.now.is_chosen[item->first_chunk + c])
-			continue;
-		if (!worker->scales[i].is_skipped)
-			apply_chunk(worker, i, &update, range, sum, history + range.first);
-		norms[c] = norm_of_sum(sum, range.elements, worker->layout->workers);
-		sum += range.elements;
+		tensors[n].gradient = gradients[t];
+		tensors[n].update = psd_solver_update_of(update, &worker->graph->tensors[t]);
 	}
+	chunks->is_chosen = worker->chosen.now.is_chosen + item->first_chunk;
+	chunks->residual = psd_memory_buffer(memory, PSD_BUFFER_RESIDUAL, i, task.iteration);
+	chunks->history = psd_memory_buffer(memory, PSD_BUFFER_HISTORY, i, task.iteration);
+	chunks->chosen = psd_memory_buffer(memory, PSD_BUFFER_CHOSEN, i, task.iteration);
+	chunks->norms = norms_of(worker, i, task.iteration);
+	chunks->is_skipped = worker->scales[i].is_skipped;
+	return chunks;
+}
+
+enum psd_status psd_worker_gather_chunks(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	return worker->kind->gather(worker->device, chunks_of(worker, task), err);
+}
+
+enum psd_status psd_worker_apply_chunks(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	return worker->kind->apply_chunks(worker->device, chunks_of(worker, task), err);
 }
 
 void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task)

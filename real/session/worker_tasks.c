@@ -68,16 +68,7 @@ static bool is_worker(const struct psd_worker *worker)
 	return psd_layout_is_worker(worker->layout, worker->self);
 }
 
-static bool rebuilds_a_matrix(const struct psd_worker *worker)
-{
-	for (uint32_t i = 0; i < worker->program->n_ops; i++)
-		if (worker->program->ops[i].kind == PSD_OP_FACTOR &&
-		    psd_op_runs_on(&worker->program->ops[i], worker->layout, worker->self))
-			return true;
-	return false;
-}
-
-/* The backend computes no gradient that is made from all workers' factors, here or elsewhere. */
+/* The device computes no gradient that is made from all workers' factors, here or elsewhere. */
 static enum psd_status make_computed_gradients(struct psd_worker *worker, struct psd_error *err)
 {
 	const size_t n_tensors = worker->graph->n_tensors, n = worker->memory.n_under_way * n_tensors;
@@ -97,35 +88,34 @@ static enum psd_status make_computed_gradients(struct psd_worker *worker, struct
 	return PSD_OK;
 }
 
-static enum psd_status open_backend(struct psd_worker *worker, const struct psd_compute_options *options,
-				    struct psd_error *err)
+static enum psd_status load_network(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
 {
+	const struct psd_network_options options = {
+		.batch = batch,
+		.seed = worker->options->train->seed,
+		.loss_divisor = (double)worker->global_batch,
+	};
 	const enum psd_status status = make_computed_gradients(worker, err);
 
 	return status ? status
-		      : worker->backend->open(&worker->compute, worker->graph, options, worker->memory.parameters,
-					      worker->computed_gradients, err);
+		      : worker->kind->load(worker->device, worker->graph, &options, worker->memory.parameters,
+					   worker->computed_gradients, err);
 }
 
 static enum psd_status open_all(struct psd_worker *worker, struct psd_error *err)
 {
 	const struct psd_train *train = worker->options->train;
-	/* a server computes no layer; it opens one sample's network where it rebuilds matrices */
-	const uint32_t batch = is_worker(worker) ? worker->options->made->matter->scenario->batch_per_worker : 1;
-	const struct psd_compute_options options = {
-		.batch = batch,
-		.n_threads = train->threads,
-		.seed = train->seed,
-		.loss_divisor = (double)worker->global_batch,
-	};
-	enum psd_status status = PSD_OK;
+	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
+	const struct psd_device_options options = {.n_threads = train->threads};
+	enum psd_status status = worker->kind->open(&worker->device, &options, err);
 
+	if (status)
+		return status;
 	psd_memory_fill_parameters(&worker->memory, train->seed);
-	if (is_worker(worker))
-		status = open_feed(worker, batch, err);
-	if (!status && (is_worker(worker) || rebuilds_a_matrix(worker)))
-		status = open_backend(worker, &options, err);
-	return status;
+	if (!is_worker(worker)) /* a server computes no layer */
+		return PSD_OK;
+	status = open_feed(worker, batch, err);
+	return status ? status : load_network(worker, batch, err);
 }
 
 static void open_job(void *context)
@@ -135,11 +125,11 @@ static void open_job(void *context)
 	job->status = open_all(job->worker, &job->err);
 }
 
-enum psd_status psd_worker_open_compute(struct psd_worker *worker, struct psd_error *err)
+enum psd_status psd_worker_open_device(struct psd_worker *worker, struct psd_error *err)
 {
 	struct psd_job job = {.worker = worker};
 
-	psd_lane_run(&worker->device, open_job, &job);
+	psd_lane_run(&worker->device_lane, open_job, &job);
 	if (job.status)
 		*err = job.err;
 	return job.status;
@@ -163,8 +153,7 @@ static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t itera
 	batch.labels = samples.labels;
 	batch.gradients = worker->computed_gradients +
 			  (size_t)(iteration % worker->memory.n_under_way) * worker->graph->n_tensors;
-	worker->backend->begin(worker->compute, &batch);
-	return PSD_OK;
+	return worker->kind->begin(worker->device, &batch, err);
 }
 
 static enum psd_status run_forward(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
@@ -173,26 +162,26 @@ static enum psd_status run_forward(struct psd_worker *worker, struct psd_task ta
 	enum psd_status status = layers.first == 0 ? begin_iteration(worker, task.iteration, err) : PSD_OK;
 
 	for (unsigned l = layers.first; l < layers.end && !status; l++)
-		status = worker->backend->forward(worker->compute, l, err);
+		status = worker->kind->forward(worker->device, l, err);
 	return status;
 }
 
 /* A factor outlives its place in the network, which the next forward overwrites while peers may still be reading. */
-static void keep_factors(struct psd_worker *worker, unsigned layer, uint32_t iteration)
+static enum psd_status keep_factors(struct psd_worker *worker, unsigned layer, uint32_t iteration,
+				    struct psd_error *err)
 {
-	for (unsigned i = 0; i < worker->plan->n_items; i++) {
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < worker->plan->n_items && !status; i++) {
 		const struct psd_plan_item *item = &worker->plan->items[i];
-		struct psd_factors from, to;
+		struct psd_factors kept;
 
 		if (item->layer != layer || worker->computed_gradients[psd_plan_tensor(worker->plan, item, 0)])
 			continue;
-		from = worker->backend->factors(worker->compute, layer);
-		to = psd_memory_factors(&worker->memory, i, iteration, worker->self);
-		memcpy((float *)(uintptr_t)to.top_diff, from.top_diff,
-		       item->subject.batch * item->subject.columns * sizeof(float));
-		memcpy((float *)(uintptr_t)to.bottom, from.bottom,
-		       item->subject.batch * item->subject.rows * sizeof(float));
+		kept = psd_memory_factors(&worker->memory, i, iteration, worker->self);
+		status = worker->kind->keep_factors(worker->device, layer, &kept, err);
 	}
+	return status;
 }
 
 static enum psd_status run_backward(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
@@ -202,9 +191,9 @@ static enum psd_status run_backward(struct psd_worker *worker, struct psd_task t
 	enum psd_status status = PSD_OK;
 
 	for (unsigned l = layers.end; l-- > layers.first && !status;) {
-		status = worker->backend->backward(worker->compute, l, err);
-		if (l == named)
-			keep_factors(worker, l, task.iteration);
+		status = worker->kind->backward(worker->device, l, err);
+		if (l == named && !status)
+			status = keep_factors(worker, l, task.iteration, err);
 	}
 	return status;
 }
@@ -212,7 +201,7 @@ static enum psd_status run_backward(struct psd_worker *worker, struct psd_task t
 /* ---- gradients into parameters ---- */
 
 /* One GEMM over all workers' samples in order of rank: every host that does it gets the same bits. */
-static void run_factor(struct psd_worker *worker, struct psd_task task)
+static enum psd_status run_factor(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
@@ -220,12 +209,12 @@ static void run_factor(struct psd_worker *worker, struct psd_task task)
 	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration) +
 				  psd_plan_tensor(worker->plan, item, 0); /* the weight's, and the bias's after it */
 
-	worker->backend->rebuild(worker->compute, &factors, worker->layout->workers * item->subject.batch,
-				 (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, gradients[0],
-				 item->n_tensors > 1 ? gradients[1] : NULL);
+	return worker->kind->rebuild(worker->device, &factors, worker->layout->workers * item->subject.batch,
+				     (uint32_t)item->subject.rows, (uint32_t)item->subject.columns, gradients[0],
+				     item->n_tensors > 1 ? gradients[1] : NULL, err);
 }
 
-static void run_apply(struct psd_worker *worker, struct psd_task task)
+static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
@@ -233,19 +222,18 @@ static void run_apply(struct psd_worker *worker, struct psd_task task)
 		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
 	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration);
 	float *history = psd_memory_buffer(&worker->memory, PSD_BUFFER_HISTORY, i, task.iteration);
+	enum psd_status status = PSD_OK;
 
-	if (worker->scales[i].is_skipped)
-		return;
-	for (unsigned n = 0; n < item->n_tensors; n++) {
+	for (unsigned n = 0; n < item->n_tensors && !worker->scales[i].is_skipped && !status; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 		const uint64_t elements = worker->graph->tensors[t].elements;
-		const struct psd_update own =
-			psd_solver_update_by_norms(psd_solver_update_of(update, &worker->graph->tensors[t]),
-						   worker->memory.parameters[t], gradients[t], elements);
+		const struct psd_update own = psd_solver_update_of(update, &worker->graph->tensors[t]);
 
-		psd_solver_apply(&own, worker->memory.parameters[t], gradients[t], history, elements);
+		status = worker->kind->apply(worker->device, &own, worker->memory.parameters[t], gradients[t], history,
+					     elements, err);
 		history += elements;
 	}
+	return status;
 }
 
 /* Of a slice's part from `offset` on: what is to be summed, in order of rank; one's own lies where backward put it. */
@@ -341,10 +329,10 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 			break;
 		batch.images = samples.images;
 		batch.labels = samples.labels;
-		worker->backend->begin(worker->compute, &batch);
+		status = worker->kind->begin(worker->device, &batch, err);
 		for (unsigned l = 0; l < worker->graph->n_layers && !status; l++)
-			status = worker->backend->forward(worker->compute, l, err);
-		job->test_correct += worker->backend->correct(worker->compute);
+			status = worker->kind->forward(worker->device, l, err);
+		job->test_correct += worker->kind->correct(worker->device);
 		job->test_samples += n;
 	}
 	return status;
@@ -362,11 +350,9 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	switch (worker->program->ops[task.op].kind) {
 	case PSD_OP_FORWARD: return run_forward(worker, task, err);
 	case PSD_OP_BACKWARD: return run_backward(worker, task, err);
-	case PSD_OP_FACTOR: run_factor(worker, task); return PSD_OK;
-	case PSD_OP_APPLY:
-		(is_of_chunks(worker, task) ? psd_worker_apply_chunks : run_apply)(worker, task);
-		return PSD_OK;
-	case PSD_OP_GATHER: psd_worker_gather_chunks(worker, task); return PSD_OK;
+	case PSD_OP_FACTOR: return run_factor(worker, task, err);
+	case PSD_OP_APPLY: return (is_of_chunks(worker, task) ? psd_worker_apply_chunks : run_apply)(worker, task, err);
+	case PSD_OP_GATHER: return psd_worker_gather_chunks(worker, task, err);
 	case PSD_OP_CHOOSE: psd_worker_choose_chunks(worker, task); return PSD_OK;
 	case PSD_OP_CONVERT: psd_worker_convert(worker, task); return PSD_OK;
 	case PSD_OP_REDUCE: return reduce(worker, task, err);
@@ -462,7 +448,8 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 		task_job(job);
 		job->is_done_at_once = true;
 	} else {
-		psd_lane_start(resource == PSD_RESOURCE_DEVICE ? &worker->device : &worker->cpu, task_job, job);
+		psd_lane_start(resource == PSD_RESOURCE_DEVICE ? &worker->device_lane : &worker->cpu_lane, task_job,
+			       job);
 	}
 }
 
@@ -477,7 +464,7 @@ enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, ui
 {
 	struct psd_job job = {.worker = worker};
 
-	psd_lane_run(&worker->device, test_job, &job);
+	psd_lane_run(&worker->device_lane, test_job, &job);
 	if (job.status) {
 		*err = job.err;
 		return job.status;

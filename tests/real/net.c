@@ -30,7 +30,7 @@ uint64_t net_image_elements(const struct net *net)
 	return (uint64_t)shape.channels * shape.height * shape.width;
 }
 
-/* Gradients start as nonsense: a backend that adds to what it should overwrite is found out. */
+/* Gradients start as nonsense: a device that adds to what it should overwrite is found out. */
 static void fill(struct net *net)
 {
 	const uint32_t classes = net->graph->layers[net->graph->n_layers - 1].shape.channels;
@@ -63,16 +63,17 @@ void net_open(struct net *net)
 {
 	struct psd_error err = {0};
 
-	cr_assert_eq(
-		psd_compute_cpu.open(&net->compute, net->graph, &net->options, net->parameters, net->gradients, &err),
-		PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cpu.open(&net->device, &net->device_options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cpu.load(net->device, net->graph, &net->options, net->parameters, net->gradients, &err),
+		     PSD_OK, "%s", err.text);
 }
 
 struct net net_make_graph(struct psd_graph graph, uint32_t batch)
 {
 	struct net net = {
 		.graph = malloc(sizeof(graph)),
-		.options = {.batch = batch, .n_threads = 1, .seed = NET_SEED, .loss_divisor = batch},
+		.device_options = {.n_threads = 1},
+		.options = {.batch = batch, .seed = NET_SEED, .loss_divisor = batch},
 	};
 
 	cr_assert(net.graph);
@@ -93,7 +94,7 @@ struct net net_make(const char *text, uint32_t batch)
 
 void net_release(struct net *net)
 {
-	psd_compute_cpu.close(net->compute);
+	psd_device_cpu.close(net->device);
 	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
 		free(net->parameters[t]);
 		free(net->gradients[t]);
@@ -110,10 +111,10 @@ double net_run_forward(struct net *net)
 {
 	struct psd_error err = {0};
 
-	psd_compute_cpu.begin(net->compute, &net->batch);
+	cr_assert_eq(psd_device_cpu.begin(net->device, &net->batch, &err), PSD_OK);
 	for (unsigned l = 0; l < net->graph->n_layers; l++)
-		cr_assert_eq(psd_compute_cpu.forward(net->compute, l, &err), PSD_OK, "%s", err.text);
-	return psd_compute_cpu.loss(net->compute);
+		cr_assert_eq(psd_device_cpu.forward(net->device, l, &err), PSD_OK, "%s", err.text);
+	return psd_device_cpu.loss(net->device);
 }
 
 double net_run(struct net *net)
@@ -122,8 +123,25 @@ double net_run(struct net *net)
 	struct psd_error err = {0};
 
 	for (unsigned l = net->graph->n_layers; l-- > 0;)
-		cr_assert_eq(psd_compute_cpu.backward(net->compute, l, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_device_cpu.backward(net->device, l, &err), PSD_OK, "%s", err.text);
 	return loss;
+}
+
+struct psd_factors net_take_factors(const struct net *net, unsigned layer)
+{
+	const struct psd_tensor *weight = &net->graph->tensors[net->graph->layers[layer].first_tensor];
+	const struct psd_factors factors = {take((uint64_t)net->options.batch * weight->columns),
+					    take((uint64_t)net->options.batch * weight->rows)};
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_device_cpu.keep_factors(net->device, layer, &factors, &err), PSD_OK, "%s", err.text);
+	return factors;
+}
+
+void net_free_factors(struct psd_factors factors)
+{
+	free(factors.top_diff);
+	free(factors.bottom);
 }
 
 double net_distance(const float *left, const double *right, uint64_t count)

@@ -1,19 +1,20 @@
-/* A network with random parameters, images and labels, opened on the CPU backend; used by the suites of real/device. */
+/* A network with random parameters, images and labels, loaded into the CPU; used by the suites of real/device. */
 #ifndef PSD_TESTS_REAL_NET_H
 #define PSD_TESTS_REAL_NET_H
 
 #include <stdint.h>
 
 #include "engine/model/graph.h"
-#include "real/device/compute.h"
+#include "real/device/device.h"
 
 #define NET_SEED 20160716u
 
 struct net {
 	struct psd_graph *graph;
-	struct psd_compute_options options;
+	struct psd_device_options device_options;
+	struct psd_network_options options;
 	struct psd_batch batch;
-	struct psd_compute *compute;
+	struct psd_device *device;
 	float **parameters, **gradients;
 	float *images;
 	int32_t *labels;
@@ -23,7 +24,7 @@ struct net {
 struct net net_make(const char *text, uint32_t batch);
 /* The same for a sealed graph, which the net owns then. */
 struct net net_make_graph(struct psd_graph graph, uint32_t batch);
-/* Opens compute again, after a change of options. */
+/* Opens device again, after a change of options. */
 void net_open(struct net *net);
 void net_release(struct net *net);
 uint64_t net_image_elements(const struct net *net);
@@ -31,6 +32,10 @@ uint64_t net_image_elements(const struct net *net);
 double net_run_forward(struct net *net);
 /* All forwards and backwards; the loss. */
 double net_run(struct net *net);
+
+/* What the last backward of an inner product left; freed by the next. */
+struct psd_factors net_take_factors(const struct net *net, unsigned layer);
+void net_free_factors(struct psd_factors factors);
 
 /* |left - right| / |right|, Euclidean norms. */
 double net_distance(const float *left, const double *right, uint64_t count);

@@ -20,12 +20,12 @@ static void find_tensors(const struct psd_cpu_layer *self, struct batch_norm *no
 	const unsigned gamma = model->first_tensor, beta = gamma + (model->settings.affine.has_scale ? 1 : 0);
 
 	if (model->settings.affine.has_scale) {
-		norm->gamma = &self->compute->parameters[gamma];
-		norm->dgamma = &self->compute->gradients[gamma];
+		norm->gamma = &self->device->parameters[gamma];
+		norm->dgamma = &self->device->gradients[gamma];
 	}
 	if (model->settings.affine.has_shift) {
-		norm->beta = &self->compute->parameters[beta];
-		norm->dbeta = &self->compute->gradients[beta];
+		norm->beta = &self->device->parameters[beta];
+		norm->dbeta = &self->device->gradients[beta];
 	}
 }
 
@@ -95,8 +95,8 @@ static enum psd_status prepare_norm(struct psd_cpu_layer *self, struct psd_error
 	struct batch_norm *norm = self->details;
 	enum psd_status status;
 
-	norm->mean = psd_cpu_take(self->compute, vector_bytes);
-	norm->variance = psd_cpu_take(self->compute, vector_bytes);
+	norm->mean = psd_cpu_take(self->device, vector_bytes);
+	norm->variance = psd_cpu_take(self->device, vector_bytes);
 	if (!norm->mean || !norm->variance)
 		return psd_cpu_no_memory(err);
 	norm->used_mean = norm->is_fixed && norm->running_mean ? norm->running_mean : &norm->mean;
@@ -130,8 +130,8 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 
 	norm->epsilon = (float)self->model->settings.affine.epsilon;
 	norm->is_fixed = self->model->settings.affine.is_fixed;
-	norm->running_mean = &self->compute->states[first_state];
-	norm->running_variance = &self->compute->states[first_state + 1];
+	norm->running_mean = &self->device->states[first_state];
+	norm->running_variance = &self->device->states[first_state + 1];
 	status = prepare_norm(self, err);
 	return status ? status : prepare_forward(self, true, err);
 }
@@ -145,14 +145,14 @@ static float share_of_batch(const struct psd_cpu_layer *self)
 
 	if (!affine->is_average)
 		return (float)share;
-	return (float)(share / (1 - pow(affine->kept_ratio, (double)self->compute->batch.iteration + 1)));
+	return (float)(share / (1 - pow(affine->kept_ratio, (double)self->device->batch.iteration + 1)));
 }
 
 /* The running variance is of the population that the batch is a sample of. */
 static void update_running(const struct psd_cpu_layer *self, struct batch_norm *norm)
 {
 	const struct psd_shape shape = self->model->shape;
-	const double samples = (double)self->compute->options.batch * shape.height * shape.width;
+	const double samples = (double)self->device->options.batch * shape.height * shape.width;
 	const float share = share_of_batch(self);
 	const float unbiased = samples > 1 ? (float)(samples / (samples - 1)) : 1.0f;
 	const float *mean = norm->mean, *variance = norm->variance;
@@ -169,7 +169,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	struct batch_norm *norm = self->details;
 	enum psd_status status;
 
-	if (!self->compute->batch.is_training)
+	if (!self->device->batch.is_training)
 		return psd_cpu_op_run(&norm->inference, self, err);
 	status = psd_cpu_forward(self, err);
 	if (!status && !norm->is_fixed)

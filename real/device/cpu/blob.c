@@ -6,7 +6,7 @@
 static dnnl_memory_desc_t describe(const struct psd_cpu_layer *self, dnnl_format_tag_t tag)
 {
 	const struct psd_shape shape = self->model->shape;
-	const dnnl_dims_t dims = {self->compute->options.batch, shape.channels, shape.height, shape.width};
+	const dnnl_dims_t dims = {self->device->options.batch, shape.channels, shape.height, shape.width};
 	dnnl_memory_desc_t desc;
 
 	memset(&desc, 0, sizeof(desc)); /* a failure, which these arguments cannot have, would leave an empty format */
@@ -52,7 +52,7 @@ bool psd_cpu_is_plain(const dnnl_memory_desc_t *desc)
 
 const struct psd_cpu_layer *psd_cpu_below(const struct psd_cpu_layer *self, unsigned input)
 {
-	return &self->compute->layers[self->model->inputs[input]];
+	return &self->device->layers[self->model->inputs[input]];
 }
 
 struct psd_cpu_blob *psd_cpu_input(const struct psd_cpu_layer *self, unsigned input)
@@ -73,7 +73,7 @@ bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self)
 static enum psd_status build_add(struct psd_cpu_layer *self, struct psd_cpu_blob *blob, struct psd_error *err)
 {
 	return psd_cpu_op_sum(&blob->add, self, &blob->desc, &blob->diff,
-			      psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_BRANCH, blob->bytes), &blob->diff,
+			      psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_BRANCH, blob->bytes), &blob->diff,
 			      err);
 }
 
@@ -89,7 +89,7 @@ enum psd_status psd_cpu_declare(struct psd_cpu_layer *self, const dnnl_memory_de
 	self->blob = blob;
 	if (self->model->n_inputs == 0)
 		return PSD_OK;
-	blob->value = psd_cpu_take(self->compute, blob->bytes);
+	blob->value = psd_cpu_take(self->device, blob->bytes);
 	if (!blob->value)
 		return psd_cpu_no_memory(err);
 	return blob->has_diff && self->n_readers > 1 ? build_add(self, blob, err) : PSD_OK;
@@ -108,12 +108,12 @@ void *const *psd_cpu_share_slot(const struct psd_cpu_layer *self)
 {
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 
-	return in->has_diff ? &in->share : psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_SOURCE, in->bytes);
+	return in->has_diff ? &in->share : psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_SOURCE, in->bytes);
 }
 
 void psd_cpu_share_begin(const struct psd_cpu_layer *self, struct psd_cpu_blob *blob)
 {
-	blob->share = blob->is_filled ? self->compute->scratch[PSD_CPU_SCRATCH_BRANCH].data : blob->diff;
+	blob->share = blob->is_filled ? self->device->scratch[PSD_CPU_SCRATCH_BRANCH].data : blob->diff;
 }
 
 enum psd_status psd_cpu_share_end(struct psd_cpu_layer *self, struct psd_cpu_blob *blob, struct psd_error *err)

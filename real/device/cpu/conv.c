@@ -59,7 +59,7 @@ static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *s
 /* The only reader is a rectifier, which is then applied while the result is still in registers. */
 static bool feeds_relu(const struct psd_cpu_layer *self)
 {
-	return self->n_readers == 1 && self->compute->layers[self->last_reader].kind == &psd_cpu_relu;
+	return self->n_readers == 1 && self->device->layers[self->last_reader].kind == &psd_cpu_relu;
 }
 
 static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_shape *shape, struct psd_error *err)
@@ -78,7 +78,7 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 		if (!failure)
 			failure = dnnl_post_ops_append_eltwise(
 				relu, 1.0f, dnnl_eltwise_relu,
-				(float)self->compute->layers[self->last_reader].model->settings.slope.slope, 0.0f);
+				(float)self->device->layers[self->last_reader].model->settings.slope.slope, 0.0f);
 	}
 	status = psd_cpu_op_describe(&conv->forward.run, self, "forward", failure, &desc, NULL, relu, err);
 	if (relu)
@@ -121,7 +121,7 @@ static enum psd_status build_forward(struct psd_cpu_layer *self, const struct co
 {
 	struct conv *conv = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
-	void *const *parameters = self->compute->parameters + self->model->first_tensor;
+	void *const *parameters = self->device->parameters + self->model->first_tensor;
 	const struct end ends[3] = {
 		{DNNL_ARG_SRC, &in->desc, &in->value, dnnl_query_src_md, PSD_CPU_SCRATCH_SOURCE},
 		{DNNL_ARG_WEIGHTS, &shape->plain_weight, parameters, dnnl_query_weights_md, PSD_CPU_SCRATCH_WEIGHT},
@@ -136,7 +136,7 @@ static enum psd_status prepare_weight_backward(struct psd_cpu_layer *self, const
 {
 	struct conv *conv = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
-	void *const *gradients = self->compute->gradients + self->model->first_tensor;
+	void *const *gradients = self->device->gradients + self->model->first_tensor;
 	const struct end ends[3] = {
 		{DNNL_ARG_SRC, &in->desc, &in->value, dnnl_query_src_md, PSD_CPU_SCRATCH_SOURCE},
 		{DNNL_ARG_DIFF_DST, &out->desc, &out->diff, dnnl_query_diff_dst_md, PSD_CPU_SCRATCH_RESULT},
@@ -159,7 +159,7 @@ static enum psd_status prepare_data_backward(struct psd_cpu_layer *self, const s
 {
 	struct conv *conv = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
-	void *const *weight = self->compute->parameters + self->model->first_tensor;
+	void *const *weight = self->device->parameters + self->model->first_tensor;
 	const struct end ends[3] = {
 		{DNNL_ARG_WEIGHTS, &shape->plain_weight, weight, dnnl_query_weights_md, PSD_CPU_SCRATCH_WEIGHT},
 		{DNNL_ARG_DIFF_DST, &out->desc, &out->diff, dnnl_query_diff_dst_md, PSD_CPU_SCRATCH_RESULT},

@@ -1,5 +1,5 @@
-/* The CPU backend: opens a network on oneDNN and hands each layer to its kind. What a kind does is in a file of its
- * own; memory formats and sharing in blob.c. Refuses to reorder layers: the caller's program decides when each runs. */
+/* The CPU as a device: loads a network into oneDNN and hands each layer to its kind. What a kind does is in a file of
+ * its own; memory formats and sharing in blob.c. Refuses to reorder layers: the caller decides when each runs. */
 #include "real/device/cpu/cpu.h"
 
 #include <stdlib.h>
@@ -42,28 +42,28 @@ const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind)
 	return NULL;
 }
 
-static void close_compute(struct psd_compute *compute)
+static void close_device(struct psd_device *device)
 {
-	if (!compute)
+	if (!device)
 		return;
-	psd_cpu_release_ops(compute);
-	psd_cpu_release_taken(compute);
-	if (compute->stream)
-		dnnl_stream_destroy(compute->stream);
-	if (compute->engine)
-		dnnl_engine_destroy(compute->engine);
-	free(compute);
+	psd_cpu_release_ops(device);
+	psd_cpu_release_taken(device);
+	if (device->stream)
+		dnnl_stream_destroy(device->stream);
+	if (device->engine)
+		dnnl_engine_destroy(device->engine);
+	free(device);
 }
 
-static enum psd_status link_layers(struct psd_compute *compute, struct psd_error *err)
+static enum psd_status link_layers(struct psd_device *device, struct psd_error *err)
 {
-	const struct psd_graph *graph = compute->graph;
+	const struct psd_graph *graph = device->graph;
 
 	for (unsigned l = 0; l < graph->n_layers; l++) {
 		const struct psd_layer *model = &graph->layers[l];
-		struct psd_cpu_layer *layer = &compute->layers[l];
+		struct psd_cpu_layer *layer = &device->layers[l];
 
-		layer->compute = compute;
+		layer->device = device;
 		layer->number = l;
 		layer->model = model;
 		layer->kind = psd_cpu_find_kind(model->kind);
@@ -72,115 +72,120 @@ static enum psd_status link_layers(struct psd_compute *compute, struct psd_error
 					     "layer '%.80s' (%s): the cpu has no such kind", model->name,
 					     model->kind->name);
 		for (unsigned i = 0; i < model->n_inputs; i++) {
-			compute->layers[model->inputs[i]].n_readers++;
-			compute->layers[model->inputs[i]].last_reader = l;
+			device->layers[model->inputs[i]].n_readers++;
+			device->layers[model->inputs[i]].last_reader = l;
 		}
 	}
 	return PSD_OK;
 }
 
-static enum psd_status copy_slots(struct psd_compute *compute, float *const parameters[], float *const gradients[],
+static enum psd_status copy_slots(struct psd_device *device, float *const parameters[], float *const gradients[],
 				  struct psd_error *err)
 {
-	const unsigned n_tensors = compute->graph->n_tensors;
+	const unsigned n_tensors = device->graph->n_tensors;
 
-	compute->parameters = psd_cpu_take(compute, n_tensors * sizeof(*compute->parameters));
-	compute->gradients = psd_cpu_take(compute, n_tensors * sizeof(*compute->gradients));
-	compute->states = psd_cpu_take(compute, compute->graph->n_states * sizeof(*compute->states));
-	compute->layers = psd_cpu_take(compute, compute->graph->n_layers * sizeof(*compute->layers));
-	if (!compute->parameters || !compute->gradients || !compute->states || !compute->layers)
+	device->parameters = psd_cpu_take(device, n_tensors * sizeof(*device->parameters));
+	device->gradients = psd_cpu_take(device, n_tensors * sizeof(*device->gradients));
+	device->states = psd_cpu_take(device, device->graph->n_states * sizeof(*device->states));
+	device->layers = psd_cpu_take(device, device->graph->n_layers * sizeof(*device->layers));
+	if (!device->parameters || !device->gradients || !device->states || !device->layers)
 		return psd_cpu_no_memory(err);
 	for (unsigned t = 0; t < n_tensors; t++) {
-		compute->parameters[t] = parameters[t];
-		compute->gradients[t] = gradients[t];
+		device->parameters[t] = parameters[t];
+		device->gradients[t] = gradients[t];
 	}
 	return PSD_OK;
 }
 
-static enum psd_status take_states(struct psd_compute *compute, struct psd_error *err)
+static enum psd_status take_states(struct psd_device *device, struct psd_error *err)
 {
-	for (unsigned s = 0; s < compute->graph->n_states; s++) {
-		const struct psd_tensor *state = &compute->graph->states[s];
-		float *values = psd_cpu_take(compute, state->elements * sizeof(*values));
+	for (unsigned s = 0; s < device->graph->n_states; s++) {
+		const struct psd_tensor *state = &device->graph->states[s];
+		float *values = psd_cpu_take(device, state->elements * sizeof(*values));
 
 		if (!values)
 			return psd_cpu_no_memory(err);
 		for (uint64_t e = 0; e < state->elements; e++)
 			values[e] = state->start_value;
-		compute->states[s] = values;
+		device->states[s] = values;
 	}
 	return PSD_OK;
 }
 
 static enum psd_status prepare_layer(struct psd_cpu_layer *layer, struct psd_error *err)
 {
-	layer->details = psd_cpu_take(layer->compute, layer->kind->details_bytes);
+	layer->details = psd_cpu_take(layer->device, layer->kind->details_bytes);
 	return layer->details ? layer->kind->prepare(layer, err) : psd_cpu_no_memory(err);
 }
 
-static enum psd_status prepare(struct psd_compute *compute, float *const parameters[], float *const gradients[],
+static enum psd_status prepare(struct psd_device *device, float *const parameters[], float *const gradients[],
 			       struct psd_error *err)
 {
-	enum psd_status status = copy_slots(compute, parameters, gradients, err);
+	enum psd_status status = copy_slots(device, parameters, gradients, err);
 
 	if (status)
 		return status;
-	if (dnnl_engine_create(&compute->engine, dnnl_cpu, 0) ||
-	    dnnl_stream_create(&compute->stream, compute->engine, 0))
+	if (dnnl_engine_create(&device->engine, dnnl_cpu, 0) || dnnl_stream_create(&device->stream, device->engine, 0))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not start on this cpu");
-	status = link_layers(compute, err);
+	status = link_layers(device, err);
 	if (!status)
-		status = take_states(compute, err);
-	for (unsigned l = 0; l < compute->graph->n_layers && !status; l++)
-		status = prepare_layer(&compute->layers[l], err);
-	return status ? status : psd_cpu_place(compute, err);
+		status = take_states(device, err);
+	for (unsigned l = 0; l < device->graph->n_layers && !status; l++)
+		status = prepare_layer(&device->layers[l], err);
+	return status ? status : psd_cpu_place(device, err);
 }
 
-static enum psd_status open_compute(struct psd_compute **compute, const struct psd_graph *graph,
-				    const struct psd_compute_options *options, float *const parameters[],
-				    float *const gradients[], struct psd_error *err)
+static enum psd_status open_device(struct psd_device **device, const struct psd_device_options *options,
+				   struct psd_error *err)
 {
-	struct psd_compute *opened = calloc(1, sizeof(*opened));
-	enum psd_status status;
+	struct psd_device *opened;
 
+	if (options->arithmetic != PSD_DEVICE_FP32)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "the cpu computes in fp32 alone");
+	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return psd_cpu_no_memory(err);
-	opened->graph = graph;
-	opened->options = *options;
-	omp_set_num_threads((int)options->n_threads); /* primitives divide their work when they are made */
-	status = prepare(opened, parameters, gradients, err);
-	if (status) {
-		close_compute(opened);
-		return status;
-	}
-	*compute = opened;
+	opened->n_threads = options->n_threads;
+	*device = opened;
 	return PSD_OK;
 }
 
-static void begin(struct psd_compute *compute, const struct psd_batch *batch)
+static enum psd_status load(struct psd_device *device, const struct psd_graph *graph,
+			    const struct psd_network_options *options, float *const parameters[],
+			    float *const gradients[], struct psd_error *err)
 {
-	compute->batch = *batch;
-	compute->loss = 0;
-	compute->correct = 0;
-	compute->layers[0].own.value = (void *)(uintptr_t)batch->images; /* only ever read */
-	for (unsigned t = 0; batch->gradients && t < compute->graph->n_tensors; t++)
-		compute->gradients[t] = batch->gradients[t];
-	for (unsigned l = 0; l < compute->graph->n_layers; l++)
-		compute->layers[l].own.is_filled = false;
+	device->graph = graph;
+	device->options = *options;
+	omp_set_num_threads((int)device->n_threads); /* primitives divide their work when they are made */
+	return prepare(device, parameters, gradients, err);
+}
+
+static enum psd_status begin(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
+{
+	(void)err;
+	device->batch = *batch;
+	device->loss = 0;
+	device->correct = 0;
+	device->layers[0].own.value = (void *)(uintptr_t)batch->images; /* only ever read */
+	for (unsigned t = 0; batch->gradients && t < device->graph->n_tensors; t++)
+		device->gradients[t] = batch->gradients[t];
+	for (unsigned l = 0; l < device->graph->n_layers; l++)
+		device->layers[l].own.is_filled = false;
+	return PSD_OK;
 }
 
 /* Layers need not be carried out by one and the same thread. */
-static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
-	omp_set_num_threads((int)compute->options.n_threads);
-	return compute->layers[layer].kind->forward(&compute->layers[layer], err);
+	omp_set_num_threads((int)device->n_threads);
+	return device->layers[layer].kind->forward(&device->layers[layer], err);
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
-	struct psd_cpu_layer *self = &compute->layers[layer];
+	struct psd_cpu_layer *self = &device->layers[layer];
 
-	omp_set_num_threads((int)compute->options.n_threads);
+	omp_set_num_threads((int)device->n_threads);
 	if (!self->model->is_trained)
 		return PSD_OK;
 	if (self->blob->has_diff && !self->blob->is_filled) { /* no loss depends on it */
@@ -190,37 +195,52 @@ static enum psd_status backward(struct psd_compute *compute, unsigned layer, str
 	return self->kind->backward(self, err);
 }
 
-static double get_loss(const struct psd_compute *compute)
+static double get_loss(const struct psd_device *device)
 {
-	return compute->loss;
+	return device->loss;
 }
 
-static uint32_t get_correct(const struct psd_compute *compute)
+static uint32_t get_correct(const struct psd_device *device)
 {
-	return compute->correct;
+	return device->correct;
 }
 
-static float *get_state(const struct psd_compute *compute, unsigned state)
+static enum psd_status read_state(struct psd_device *device, unsigned state, float *values, struct psd_error *err)
 {
-	return compute->states[state];
+	(void)err;
+	memcpy(values, device->states[state], device->graph->states[state].elements * sizeof(*values));
+	return PSD_OK;
 }
 
-static uint64_t get_memory_bytes(const struct psd_compute *compute)
+static enum psd_status write_state(struct psd_device *device, unsigned state, const float *values,
+				   struct psd_error *err)
 {
-	return compute->held_bytes;
+	(void)err;
+	memcpy(device->states[state], values, device->graph->states[state].elements * sizeof(*values));
+	return PSD_OK;
 }
 
-const struct psd_compute_backend psd_compute_cpu = {
+static uint64_t get_memory_bytes(const struct psd_device *device)
+{
+	return device->held_bytes;
+}
+
+const struct psd_device_kind psd_device_cpu = {
 	.name = "cpu",
-	.open = open_compute,
+	.open = open_device,
+	.close = close_device,
+	.load = load,
 	.begin = begin,
 	.forward = forward,
 	.backward = backward,
 	.loss = get_loss,
 	.correct = get_correct,
-	.factors = psd_cpu_factors,
+	.keep_factors = psd_cpu_keep_factors,
 	.rebuild = psd_cpu_rebuild,
-	.state = get_state,
+	.read_state = read_state,
+	.write_state = write_state,
 	.memory_bytes = get_memory_bytes,
-	.close = close_compute,
+	.apply = psd_device_apply_here,
+	.gather = psd_device_gather_here,
+	.apply_chunks = psd_device_apply_chunks_here,
 };

@@ -1,4 +1,4 @@
-/* What the parts of the CPU backend share: blobs (a layer's output and its gradient), operations (a oneDNN primitive
+/* What the parts of the CPU share: blobs (a layer's output and its gradient), operations (a oneDNN primitive
  * bound to places in memory) and scratch memory. Private to real/device/cpu/. */
 #ifndef PSD_REAL_CPU_H
 #define PSD_REAL_CPU_H
@@ -10,7 +10,7 @@
 
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
-#include "real/device/compute.h"
+#include "real/device/device.h"
 
 #define PSD_CPU_ARGS_MAX 12
 
@@ -78,7 +78,7 @@ struct psd_cpu_blob {
 };
 
 struct psd_cpu_layer {
-	struct psd_compute *compute;
+	struct psd_device *device;
 	unsigned number;
 	const struct psd_layer *model;
 	const struct psd_cpu_kind *kind;
@@ -93,9 +93,11 @@ struct psd_cpu_piece { /* of memory, in a list */
 	struct psd_cpu_piece *next;
 };
 
-struct psd_compute {
+struct psd_device {
+	unsigned n_threads;
+	/* of the network, once it is loaded */
 	const struct psd_graph *graph;
-	struct psd_compute_options options;
+	struct psd_network_options options;
 	void **parameters; /* slots of the caller's tensors */
 	void **gradients;
 	void **states; /* slots of its own */
@@ -159,13 +161,13 @@ const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind);
 /* ---- memory (memory.c) ---- */
 
 /* bytes of zeroed memory, aligned to 64, until close; NULL without memory. */
-void *psd_cpu_take(struct psd_compute *compute, uint64_t bytes);
-void psd_cpu_release_taken(struct psd_compute *compute);
+void *psd_cpu_take(struct psd_device *device, uint64_t bytes);
+void psd_cpu_release_taken(struct psd_device *device);
 enum psd_status psd_cpu_no_memory(struct psd_error *err);
 /* The slot of the role's scratch, which will have room for bytes. */
-void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes);
+void *const *psd_cpu_scratch_slot(struct psd_device *device, enum psd_cpu_scratch_role role, uint64_t bytes);
 /* After every layer is prepared: scratch, and gradients of blobs, which share memory if never alive together. */
-enum psd_status psd_cpu_place(struct psd_compute *compute, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- blobs (blob.c) ---- */
 
@@ -242,7 +244,7 @@ enum psd_status psd_cpu_op_run_all(struct psd_cpu_op *const ops[], unsigned n_op
 /* The same of those that write in->share in the end; adds that to what other readers gave. */
 enum psd_status psd_cpu_op_share_all(struct psd_cpu_op *const ops[], unsigned n_ops, struct psd_cpu_layer *self,
 				     struct psd_cpu_blob *in, struct psd_error *err) PSD_MUST_CHECK;
-void psd_cpu_release_ops(struct psd_compute *compute);
+void psd_cpu_release_ops(struct psd_device *device);
 /* Builds the described forward of twins. *workspace: what it leaves to its twin, as an argument; PSD_ENOMEM. */
 enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace,
 				      struct psd_error *err) PSD_MUST_CHECK;
@@ -264,10 +266,12 @@ enum psd_status psd_cpu_fail(const struct psd_cpu_layer *self, const char *what,
 
 /* ---- inner products and random numbers ---- */
 
-/* The slots of psd_compute_backend. */
-struct psd_factors psd_cpu_factors(const struct psd_compute *compute, unsigned layer);
-void psd_cpu_rebuild(struct psd_compute *compute, const struct psd_factors *factors, uint32_t samples, uint32_t rows,
-		     uint32_t columns, float *gradient, float *bias_gradient);
+/* Slots of psd_device_kind. */
+enum psd_status psd_cpu_keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
+				     struct psd_error *err);
+enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
+				uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
+				struct psd_error *err);
 /* Philox 4x32-10: 128 random bits that are a function of the counter and the key. Source: Salmon et al., "Parallel
  * random numbers: as easy as 1, 2, 3", SC 2011. */
 void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4]);

@@ -44,12 +44,12 @@ void psd_cpu_philox(const uint32_t counter[4], uint64_t key, uint32_t random[4])
 static void draw_sample(const struct psd_cpu_layer *self, uint64_t sample, const struct dropout *dropout,
 			float *factors)
 {
-	uint32_t counter[4] = {0, self->number, (uint32_t)sample, (uint32_t)self->compute->batch.iteration}, random[4];
+	uint32_t counter[4] = {0, self->number, (uint32_t)sample, (uint32_t)self->device->batch.iteration}, random[4];
 
 	for (uint32_t e = 0; e < dropout->elements; e++) {
 		if (e % 4 == 0) {
 			counter[0] = e / 4;
-			psd_cpu_philox(counter, self->compute->options.seed, random);
+			psd_cpu_philox(counter, self->device->options.seed, random);
 		}
 		factors[e] = random[e % 4] < dropout->threshold ? 0.0f : dropout->scale;
 	}
@@ -82,7 +82,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	dropout->scale = (float)(1 / (1 - ratio));
 	dropout->elements = model->shape.channels * model->shape.height * model->shape.width;
 	dropout->factors =
-		psd_cpu_take(self->compute, (uint64_t)self->compute->options.batch * dropout->elements * sizeof(float));
+		psd_cpu_take(self->device, (uint64_t)self->device->options.batch * dropout->elements * sizeof(float));
 	return dropout->factors ? declare(self, dropout, err) : psd_cpu_no_memory(err);
 }
 
@@ -97,15 +97,15 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 {
 	struct dropout *dropout = self->details;
 	const struct psd_cpu_blob *out = self->blob;
-	const size_t count = (size_t)self->compute->options.batch * dropout->elements;
+	const size_t count = (size_t)self->device->options.batch * dropout->elements;
 	const enum psd_status status = psd_cpu_op_run(&dropout->value_in, self, err);
 
 	if (status)
 		return status;
-	for (uint32_t i = 0; i < self->compute->options.batch && self->compute->batch.is_training; i++)
-		draw_sample(self, self->compute->batch.first_sample + i, dropout,
+	for (uint32_t i = 0; i < self->device->options.batch && self->device->batch.is_training; i++)
+		draw_sample(self, self->device->batch.first_sample + i, dropout,
 			    dropout->factors + (size_t)i * dropout->elements);
-	for (size_t i = 0; i < count && !self->compute->batch.is_training; i++)
+	for (size_t i = 0; i < count && !self->device->batch.is_training; i++)
 		dropout->factors[i] = 1.0f;
 	multiply(out->value, dropout->is_in_place ? out->value : *dropout->source, dropout->factors, count);
 	return PSD_OK;
@@ -116,7 +116,7 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	struct dropout *dropout = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const struct psd_cpu_blob *out = self->blob;
-	const size_t count = (size_t)self->compute->options.batch * dropout->elements;
+	const size_t count = (size_t)self->device->options.batch * dropout->elements;
 	enum psd_status status;
 
 	if (dropout->is_in_place) {

@@ -29,7 +29,7 @@ static enum psd_status prepare_bottom(struct psd_cpu_layer *self, struct inner_p
 	inner->bottom_slot = &in->value;
 	if (psd_cpu_is_plain(&in->desc))
 		return PSD_OK;
-	inner->bottom = psd_cpu_take(self->compute, dnnl_memory_desc_get_size(&plain));
+	inner->bottom = psd_cpu_take(self->device, dnnl_memory_desc_get_size(&plain));
 	if (!inner->bottom)
 		return psd_cpu_no_memory(err);
 	inner->bottom_slot = &inner->bottom;
@@ -48,7 +48,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 	inner->rows = plain.dims[1] * plain.dims[2] * plain.dims[3];
 	inner->columns = model->settings.inner_product.outputs;
 	if (in->has_diff && (uint64_t)inner->rows * sizeof(float) % ALIASING_BYTES == 0)
-		inner->block_slot = psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_WEIGHT,
+		inner->block_slot = psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_WEIGHT,
 							 BLOCK_ROWS * BLOCK_STRIDE * sizeof(float));
 	status = prepare_bottom(self, inner, err);
 	if (!status)
@@ -79,8 +79,8 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 {
 	const struct psd_layer *model = self->model;
 	struct inner_product *inner = self->details;
-	const dnnl_dim_t batch = self->compute->options.batch;
-	const float *weight = self->compute->parameters[model->first_tensor];
+	const dnnl_dim_t batch = self->device->options.batch;
+	const float *weight = self->device->parameters[model->first_tensor];
 	float *top = self->blob->value;
 	dnnl_status_t failure;
 	enum psd_status status = psd_cpu_op_run(&inner->bottom_in, self, err);
@@ -88,7 +88,7 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 	if (status)
 		return status;
 	if (model->settings.inner_product.has_bias)
-		fill_rows(top, self->compute->parameters[model->first_tensor + 1], batch, inner->columns);
+		fill_rows(top, self->device->parameters[model->first_tensor + 1], batch, inner->columns);
 	failure =
 		dnnl_sgemm('N', 'T', batch, inner->columns, inner->rows, 1.0f, *inner->bottom_slot, inner->rows, weight,
 			   inner->rows, model->settings.inner_product.has_bias ? 1.0f : 0.0f, top, inner->columns);
@@ -141,15 +141,15 @@ static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const fl
 {
 	struct inner_product *inner = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	const float *weight = self->compute->parameters[self->model->first_tensor];
+	const float *weight = self->device->parameters[self->model->first_tensor];
 	dnnl_status_t failure;
 	enum psd_status status;
 
 	psd_cpu_share_begin(self, in);
 	if (inner->block_slot)
-		failure = multiply_in_blocks(inner, self->compute->options.batch, dtop, weight, *inner->dbottom_slot);
+		failure = multiply_in_blocks(inner, self->device->options.batch, dtop, weight, *inner->dbottom_slot);
 	else
-		failure = dnnl_sgemm('N', 'N', self->compute->options.batch, inner->rows, inner->columns, 1.0f, dtop,
+		failure = dnnl_sgemm('N', 'N', self->device->options.batch, inner->rows, inner->columns, 1.0f, dtop,
 				     inner->columns, weight, inner->rows, 0.0f, *inner->dbottom_slot, inner->rows);
 	if (failure)
 		return psd_cpu_fail(self, "data gradient", failure, err);
@@ -157,35 +157,54 @@ static enum psd_status differentiate_bottom(struct psd_cpu_layer *self, const fl
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
+/* Where they lie until the next forward overwrites them. */
+static struct psd_factors factors_of(const struct psd_cpu_layer *self)
+{
+	const struct inner_product *inner = self->details;
+
+	return (struct psd_factors){.top_diff = self->blob->diff, .bottom = *inner->bottom_slot};
+}
+
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const struct psd_layer *model = self->model;
 	const struct inner_product *inner = self->details;
-	const struct psd_factors factors = psd_cpu_factors(self->compute, self->number);
+	const struct psd_factors factors = factors_of(self);
 	const dnnl_status_t failure = differentiate_parameters(
-		&factors, self->compute->options.batch, inner->rows, inner->columns,
-		self->compute->gradients[model->first_tensor],
-		model->settings.inner_product.has_bias ? self->compute->gradients[model->first_tensor + 1] : NULL);
+		&factors, self->device->options.batch, inner->rows, inner->columns,
+		self->device->gradients[model->first_tensor],
+		model->settings.inner_product.has_bias ? self->device->gradients[model->first_tensor + 1] : NULL);
 
 	if (failure)
 		return psd_cpu_fail(self, "weight gradient", failure, err);
 	return psd_cpu_input(self, 0)->has_diff ? differentiate_bottom(self, factors.top_diff, err) : PSD_OK;
 }
 
-struct psd_factors psd_cpu_factors(const struct psd_compute *compute, unsigned layer)
+enum psd_status psd_cpu_keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
+				     struct psd_error *err)
 {
-	const struct inner_product *inner = compute->layers[layer].details;
+	const struct psd_cpu_layer *self = &device->layers[layer];
+	const struct inner_product *inner = self->details;
+	const struct psd_factors from = factors_of(self);
+	const size_t batch = device->options.batch;
 
-	return (struct psd_factors){.top_diff = compute->layers[layer].blob->diff, .bottom = *inner->bottom_slot};
+	(void)err;
+	memcpy(kept->top_diff, from.top_diff, batch * (size_t)inner->columns * sizeof(float));
+	memcpy(kept->bottom, from.bottom, batch * (size_t)inner->rows * sizeof(float));
+	return PSD_OK;
 }
 
-void psd_cpu_rebuild(struct psd_compute *compute, const struct psd_factors *factors, uint32_t samples, uint32_t rows,
-		     uint32_t columns, float *gradient, float *bias_gradient)
+enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
+				uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
+				struct psd_error *err)
 {
-	omp_set_num_threads(
-		(int)compute->options.n_threads); /* the calling thread's, which need not be the one that computes */
-	/* the arguments are those of the backward that made the factors: it cannot be refused */
-	(void)differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
+	dnnl_status_t failure;
+
+	omp_set_num_threads((int)device->n_threads); /* the calling thread's, which need not be the one that computes */
+	failure = differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
+	return failure ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not rebuild a gradient of %u x %u",
+				       columns, rows)
+		       : PSD_OK;
 }
 
 const struct psd_cpu_kind psd_cpu_inner_product = {prepare, forward, backward,

@@ -9,7 +9,7 @@ struct join {
 
 static enum psd_status take_joins(struct psd_cpu_layer *self, struct psd_error *err)
 {
-	self->details = psd_cpu_take(self->compute, self->model->n_inputs * sizeof(struct join));
+	self->details = psd_cpu_take(self->device, self->model->n_inputs * sizeof(struct join));
 	return self->details ? PSD_OK : psd_cpu_no_memory(err);
 }
 

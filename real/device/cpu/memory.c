@@ -1,4 +1,4 @@
-/* Memory of the CPU backend: pieces that live until close, scratch, and the placing of gradients of activations, of
+/* Memory of the CPU as a device: pieces that live until close, scratch, and the placing of gradients of activations, of
  * which only a few are alive at once. Nothing is allocated after open. */
 #define _DEFAULT_SOURCE
 
@@ -22,7 +22,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 	return (bytes + unit - 1) / unit * unit;
 }
 
-void *psd_cpu_take(struct psd_compute *compute, uint64_t bytes)
+void *psd_cpu_take(struct psd_device *device, uint64_t bytes)
 {
 	const bool is_huge = bytes >= HUGE_PIECE_BYTES;
 	const uint64_t unit = is_huge ? HUGE_PAGE_BYTES : ALIGNMENT_BYTES;
@@ -37,27 +37,27 @@ void *psd_cpu_take(struct psd_compute *compute, uint64_t bytes)
 	if (is_huge) /* advice only: fewer pages to look up in large strides */
 		(void)madvise(piece, rounded_bytes, MADV_HUGEPAGE);
 	memset(piece, 0, rounded_bytes);
-	piece->next = compute->pieces;
-	compute->pieces = piece;
-	compute->held_bytes += rounded_bytes;
+	piece->next = device->pieces;
+	device->pieces = piece;
+	device->held_bytes += rounded_bytes;
 	return (char *)piece + ALIGNMENT_BYTES;
 }
 
-void psd_cpu_release_taken(struct psd_compute *compute)
+void psd_cpu_release_taken(struct psd_device *device)
 {
-	while (compute->pieces) {
-		struct psd_cpu_piece *next = compute->pieces->next;
+	while (device->pieces) {
+		struct psd_cpu_piece *next = device->pieces->next;
 
-		free(compute->pieces);
-		compute->pieces = next;
+		free(device->pieces);
+		device->pieces = next;
 	}
 }
 
-void *const *psd_cpu_scratch_slot(struct psd_compute *compute, enum psd_cpu_scratch_role role, uint64_t bytes)
+void *const *psd_cpu_scratch_slot(struct psd_device *device, enum psd_cpu_scratch_role role, uint64_t bytes)
 {
-	if (bytes > compute->scratch[role].bytes)
-		compute->scratch[role].bytes = bytes;
-	return &compute->scratch[role].data;
+	if (bytes > device->scratch[role].bytes)
+		device->scratch[role].bytes = bytes;
+	return &device->scratch[role].data;
 }
 
 /* ---- gradients of blobs: alive from the backward of their last reader to that of their owner, in rising steps ---- */
@@ -67,13 +67,13 @@ struct life {
 	unsigned birth_step, death_step;
 };
 
-static struct life life_of(const struct psd_compute *compute, struct psd_cpu_blob *blob)
+static struct life life_of(const struct psd_device *device, struct psd_cpu_blob *blob)
 {
-	const unsigned n_layers = compute->graph->n_layers;
-	const struct psd_cpu_layer *last = &compute->layers[blob->last];
+	const unsigned n_layers = device->graph->n_layers;
+	const struct psd_cpu_layer *last = &device->layers[blob->last];
 	const unsigned first_touch = last->n_readers ? last->last_reader : blob->last;
 	/* factors outlive the iteration */
-	const bool is_factor = compute->layers[blob->owner].kind->keeps_diff;
+	const bool is_factor = device->layers[blob->owner].kind->keeps_diff;
 
 	return (struct life){blob, n_layers - 1 - first_touch, is_factor ? n_layers : n_layers - 1 - blob->owner};
 }
@@ -112,15 +112,15 @@ static uint64_t find_offset(const struct life lives[], unsigned index)
 	return offset_bytes;
 }
 
-static enum psd_status place_diffs(struct psd_compute *compute, struct life lives[], struct psd_error *err)
+static enum psd_status place_diffs(struct psd_device *device, struct life lives[], struct psd_error *err)
 {
 	unsigned n_lives = 0;
 	uint64_t bytes = 0;
 	char *block;
 
-	for (unsigned l = 0; l < compute->graph->n_layers; l++)
-		if (compute->layers[l].blob == &compute->layers[l].own && compute->layers[l].own.has_diff)
-			lives[n_lives++] = life_of(compute, &compute->layers[l].own);
+	for (unsigned l = 0; l < device->graph->n_layers; l++)
+		if (device->layers[l].blob == &device->layers[l].own && device->layers[l].own.has_diff)
+			lives[n_lives++] = life_of(device, &device->layers[l].own);
 	qsort(lives, n_lives, sizeof(lives[0]), by_birth);
 	for (unsigned i = 0; i < n_lives; i++) {
 		struct psd_cpu_blob *blob = lives[i].blob;
@@ -129,7 +129,7 @@ static enum psd_status place_diffs(struct psd_compute *compute, struct life live
 		if (blob->diff_offset_bytes + blob->bytes > bytes)
 			bytes = blob->diff_offset_bytes + blob->bytes;
 	}
-	block = psd_cpu_take(compute, bytes);
+	block = psd_cpu_take(device, bytes);
 	if (!block)
 		return psd_cpu_no_memory(err);
 	for (unsigned i = 0; i < n_lives; i++)
@@ -137,21 +137,21 @@ static enum psd_status place_diffs(struct psd_compute *compute, struct life live
 	return PSD_OK;
 }
 
-enum psd_status psd_cpu_place(struct psd_compute *compute, struct psd_error *err)
+enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err)
 {
-	struct life *lives = calloc(compute->graph->n_layers, sizeof(*lives));
+	struct life *lives = calloc(device->graph->n_layers, sizeof(*lives));
 	enum psd_status status;
 
 	if (!lives)
 		return psd_cpu_no_memory(err);
-	status = place_diffs(compute, lives, err);
+	status = place_diffs(device, lives, err);
 	free(lives);
 	for (unsigned role = 0; role < PSD_CPU_SCRATCH_ROLES && !status; role++) {
-		struct psd_cpu_scratch *scratch = &compute->scratch[role];
+		struct psd_cpu_scratch *scratch = &device->scratch[role];
 
 		if (!scratch->bytes)
 			continue;
-		scratch->data = psd_cpu_take(compute, scratch->bytes);
+		scratch->data = psd_cpu_take(device, scratch->bytes);
 		if (!scratch->data)
 			status = psd_cpu_no_memory(err);
 	}

@@ -44,7 +44,7 @@ static enum psd_status prepare_by_second(struct psd_cpu_layer *self, const dnnl_
 						    PSD_CPU_SCRATCH_SOURCE, &multiply->share, err);
 
 	multiply->product =
-		is_summed ? psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_RESULT, out->bytes) : multiply->share;
+		is_summed ? psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_RESULT, out->bytes) : multiply->share;
 	if (!status)
 		status = make_product(&multiply->by_second, self, psd_cpu_diff(out), psd_cpu_value(first),
 				      (struct psd_cpu_arg){0, &out->desc, multiply->product}, err);

@@ -30,7 +30,7 @@ static dnnl_status_t make_attr(dnnl_primitive_attr_t *attr, const_dnnl_post_ops_
 	return status;
 }
 
-static void remember(struct psd_cpu_op *op, struct psd_compute *owner)
+static void remember(struct psd_cpu_op *op, struct psd_device *owner)
 {
 	op->next = owner->ops;
 	owner->ops = op;
@@ -44,13 +44,13 @@ enum psd_status psd_cpu_op_describe(struct psd_cpu_op *op, struct psd_cpu_layer 
 	dnnl_status_t status = failure ? failure : make_attr(&attr, post_ops);
 
 	if (!status) {
-		status = dnnl_primitive_desc_create(&op->desc, desc, attr, self->compute->engine,
+		status = dnnl_primitive_desc_create(&op->desc, desc, attr, self->device->engine,
 						    hint ? hint->desc : NULL);
 		dnnl_primitive_attr_destroy(attr);
 	}
 	if (status)
 		return psd_cpu_fail(self, what, status, err);
-	remember(op, self->compute);
+	remember(op, self->device);
 	return PSD_OK;
 }
 
@@ -81,12 +81,12 @@ enum psd_status psd_cpu_op_build(struct psd_cpu_op *op, struct psd_cpu_layer *se
 
 	for (int i = 0; i < n_args && !status; i++)
 		if (args[i].slot)
-			status = add_arg(op, self->compute->engine, args[i]);
+			status = add_arg(op, self->device->engine, args[i]);
 	if (pad_bytes && !status)
-		status = add_arg(op, self->compute->engine,
-				 (struct psd_cpu_arg){
-					 DNNL_ARG_SCRATCHPAD, pad,
-					 psd_cpu_scratch_slot(self->compute, PSD_CPU_SCRATCH_PRIMITIVE, pad_bytes)});
+		status = add_arg(
+			op, self->device->engine,
+			(struct psd_cpu_arg){DNNL_ARG_SCRATCHPAD, pad,
+					     psd_cpu_scratch_slot(self->device, PSD_CPU_SCRATCH_PRIMITIVE, pad_bytes)});
 	return status ? psd_cpu_fail(self, "primitive", status, err) : PSD_OK;
 }
 
@@ -107,13 +107,13 @@ enum psd_status psd_cpu_op_copy(struct psd_cpu_op *op, struct psd_cpu_layer *sel
 	dnnl_status_t status = make_attr(&attr, NULL);
 
 	if (!status) {
-		status = dnnl_reorder_primitive_desc_create(&op->desc, from.desc, self->compute->engine, to.desc,
-							    self->compute->engine, attr);
+		status = dnnl_reorder_primitive_desc_create(&op->desc, from.desc, self->device->engine, to.desc,
+							    self->device->engine, attr);
 		dnnl_primitive_attr_destroy(attr);
 	}
 	if (status)
 		return psd_cpu_fail(self, "copy", status, err);
-	remember(op, self->compute);
+	remember(op, self->device);
 	return psd_cpu_op_build(op, self, args, 2, err);
 }
 
@@ -140,7 +140,7 @@ enum psd_status psd_cpu_op_convert(struct psd_cpu_op *op, struct psd_cpu_layer *
 	*slot = from.slot;
 	if (is_same_format(from.desc, wanted))
 		return PSD_OK;
-	*slot = psd_cpu_scratch_slot(self->compute, role, dnnl_memory_desc_get_size(wanted));
+	*slot = psd_cpu_scratch_slot(self->device, role, dnnl_memory_desc_get_size(wanted));
 	return psd_cpu_op_copy(op, self, from, (struct psd_cpu_arg){DNNL_ARG_TO, wanted, *slot}, err);
 }
 
@@ -151,7 +151,7 @@ enum psd_status psd_cpu_op_deliver(struct psd_cpu_op *op, struct psd_cpu_layer *
 	*slot = to.slot;
 	if (is_same_format(to.desc, made))
 		return PSD_OK;
-	*slot = psd_cpu_scratch_slot(self->compute, role, dnnl_memory_desc_get_size(made));
+	*slot = psd_cpu_scratch_slot(self->device, role, dnnl_memory_desc_get_size(made));
 	return psd_cpu_op_copy(op, self, (struct psd_cpu_arg){DNNL_ARG_FROM, made, *slot}, to, err);
 }
 
@@ -178,9 +178,9 @@ enum psd_status psd_cpu_op_run(struct psd_cpu_op *op, struct psd_cpu_layer *self
 
 	if (!op->primitive)
 		return PSD_OK;
-	status = bind_slots(op, self->compute->stream);
+	status = bind_slots(op, self->device->stream);
 	if (!status)
-		status = dnnl_primitive_execute(op->primitive, self->compute->stream, op->n_args, op->args);
+		status = dnnl_primitive_execute(op->primitive, self->device->stream, op->n_args, op->args);
 	return status ? psd_cpu_fail(self, "execution", status, err) : PSD_OK;
 }
 
@@ -211,7 +211,7 @@ enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu
 	const dnnl_memory_desc_t *desc = psd_cpu_op_query(&twins->forward, dnnl_query_workspace_md);
 	const uint64_t bytes = desc ? dnnl_memory_desc_get_size(desc) : 0;
 
-	twins->workspace = bytes ? psd_cpu_take(self->compute, bytes) : NULL;
+	twins->workspace = bytes ? psd_cpu_take(self->device, bytes) : NULL;
 	if (bytes && !twins->workspace)
 		return psd_cpu_no_memory(err);
 	*workspace = (struct psd_cpu_arg){DNNL_ARG_WORKSPACE, desc, bytes ? &twins->workspace : NULL};
@@ -241,9 +241,9 @@ enum psd_status psd_cpu_backward(struct psd_cpu_layer *self, struct psd_error *e
 	return psd_cpu_op_share_all(&(struct psd_cpu_op *){&twins->backward}, 1, self, in, err);
 }
 
-void psd_cpu_release_ops(struct psd_compute *compute)
+void psd_cpu_release_ops(struct psd_device *device)
 {
-	for (struct psd_cpu_op *op = compute->ops; op; op = op->next) {
+	for (struct psd_cpu_op *op = device->ops; op; op = op->next) {
 		for (int i = 0; i < op->n_args; i++)
 			dnnl_memory_destroy(op->args[i].memory);
 		if (op->primitive)

@@ -14,10 +14,10 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, const dnnl_m
 			       &prelu->forward,
 			       (const struct psd_cpu_arg[]){
 				       {DNNL_ARG_SRC, &in->desc, &in->value},
-				       {DNNL_ARG_WEIGHTS, slopes, &self->compute->parameters[tensor]},
+				       {DNNL_ARG_WEIGHTS, slopes, &self->device->parameters[tensor]},
 				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
 				       {DNNL_ARG_DIFF_SRC, &in->desc, psd_cpu_share_slot(self)},
-				       {DNNL_ARG_DIFF_WEIGHTS, slopes, &self->compute->gradients[tensor]},
+				       {DNNL_ARG_DIFF_WEIGHTS, slopes, &self->device->gradients[tensor]},
 			       },
 			       5, err);
 }
@@ -38,7 +38,7 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 			dnnl_prelu_forward_desc_init(&desc, dnnl_forward_training, &in->desc, &slopes), &desc, NULL,
 			(const struct psd_cpu_arg[]){
 				{DNNL_ARG_SRC, &in->desc, &in->value},
-				{DNNL_ARG_WEIGHTS, &slopes, &self->compute->parameters[self->model->first_tensor]},
+				{DNNL_ARG_WEIGHTS, &slopes, &self->device->parameters[self->model->first_tensor]},
 				{DNNL_ARG_DST, &out->desc, &out->value},
 			},
 			3, err);

@@ -64,27 +64,27 @@ static enum psd_status forward(struct psd_cpu_layer *self, struct psd_error *err
 
 	if (status)
 		return status;
-	self->compute->correct = 0; /* with several losses, the last one's */
-	for (uint32_t i = 0; i < self->compute->options.batch; i++) {
+	self->device->correct = 0; /* with several losses, the last one's */
+	for (uint32_t i = 0; i < self->device->options.batch; i++) {
 		const float *scores = (const float *)*loss->scores + (size_t)i * classes;
-		const int32_t label = self->compute->batch.labels[i];
+		const int32_t label = self->device->batch.labels[i];
 		const uint32_t largest = find_largest(scores, classes);
 
 		if (label < 0 || (uint32_t)label >= classes)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "sample %llu has label %ld, must be 0 to %u",
-					     (unsigned long long)self->compute->batch.first_sample + i, (long)label,
+					     (unsigned long long)self->device->batch.first_sample + i, (long)label,
 					     classes - 1);
 		sum += normalise(probabilities + (size_t)i * classes, scores, classes, largest, (uint32_t)label);
-		self->compute->correct += largest == (uint32_t)label;
+		self->device->correct += largest == (uint32_t)label;
 	}
-	self->compute->loss += model->settings.loss.weight * sum / self->compute->options.loss_divisor;
+	self->device->loss += model->settings.loss.weight * sum / self->device->options.loss_divisor;
 	return PSD_OK;
 }
 
 static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const uint32_t classes = self->model->shape.channels;
-	const float weight = (float)(self->model->settings.loss.weight / self->compute->options.loss_divisor);
+	const float weight = (float)(self->model->settings.loss.weight / self->device->options.loss_divisor);
 	struct softmax_loss *loss = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
 	const float *probabilities = self->blob->value;
@@ -95,12 +95,12 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 		return PSD_OK;
 	psd_cpu_share_begin(self, in);
 	dscores = *loss->share;
-	for (uint32_t i = 0; i < self->compute->options.batch; i++) {
+	for (uint32_t i = 0; i < self->device->options.batch; i++) {
 		const size_t first = (size_t)i * classes;
 
 		for (uint32_t c = 0; c < classes; c++)
 			dscores[first + c] = weight * (probabilities[first + c] -
-						       (c == (uint32_t)self->compute->batch.labels[i] ? 1.0f : 0.0f));
+						       (c == (uint32_t)self->device->batch.labels[i] ? 1.0f : 0.0f));
 	}
 	status = psd_cpu_op_run(&loss->diff_out, self, err);
 	return status ? status : psd_cpu_share_end(self, in, err);

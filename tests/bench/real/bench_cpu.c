@@ -124,7 +124,7 @@ static void print_row(const char *model, uint32_t batch, double product_flops_pe
 	       run.times.iteration_sec[REPEATS / 2], batch / lowest_sec, flops / lowest_sec * 1e-9,
 	       product_flops_per_sec * 1e-9, flops / lowest_sec / product_flops_per_sec,
 	       (double)run.graph.activation_bytes * batch / 0x1p20,
-	       (double)psd_compute_cpu.memory_bytes(run.times.compute) / 0x1p20);
+	       (double)psd_device_cpu.memory_bytes(run.times.device) / 0x1p20);
 	fflush(stdout);
 	close_run(&run);
 }

@@ -1,5 +1,5 @@
 /* psd's ring of the one matrix of allreduce.yaml, REPEATS times, in a node of in-cluster: one line for each on every
- * rank, "SECONDS CPU_SECONDS". A whole worker as in psd-run, but for its compute, which only writes and checks the
+ * rank, "SECONDS CPU_SECONDS". A whole worker as in psd-run, but for its device, which only writes and checks the
  * gradient. CPU is that of the thread that sends, receives and adds. Exits 1 if a sum is wrong. For
  * tests/bench/real/bench_allreduce.sh. */
 #define _GNU_SOURCE
@@ -17,7 +17,7 @@
 #define FIRST_PORT  7411
 #define CONNECT_SEC 30.0
 
-struct psd_compute { /* of compute `none` */
+struct psd_device { /* of compute `none` */
 	const struct psd_graph *graph;
 	float **gradients; /* NULL where none is wanted */
 	bool has_gradient; /* of all layers, from the first backward pass on */
@@ -27,78 +27,86 @@ static unsigned rank, n_workers;
 static bool is_ring;
 static uint64_t held_bytes;
 
-static enum psd_status open_compute(struct psd_compute **compute, const struct psd_graph *graph,
-				    const struct psd_compute_options *options, float *const parameters[],
-				    float *const gradients[], struct psd_error *err)
+static enum psd_status open_checking(struct psd_device **device, const struct psd_device_options *options,
+				     struct psd_error *err)
 {
-	struct psd_compute *const opened = calloc(1, sizeof(*opened));
+	struct psd_device *const opened = calloc(1, sizeof(*opened));
+
+	(void)options;
+	if (!opened)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	*device = opened;
+	return PSD_OK;
+}
+
+static enum psd_status load(struct psd_device *device, const struct psd_graph *graph,
+			    const struct psd_network_options *options, float *const parameters[],
+			    float *const gradients[], struct psd_error *err)
+{
 	float **const copies = calloc(graph->n_tensors + 1U, sizeof(*copies));
 
 	(void)parameters, (void)options;
-	if (!opened || !copies) {
-		free(opened);
-		free(copies);
+	if (!copies)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	}
 	memcpy(copies, gradients, graph->n_tensors * sizeof(*copies));
-	*opened = (struct psd_compute){.graph = graph, .gradients = copies};
-	*compute = opened;
+	*device = (struct psd_device){.graph = graph, .gradients = copies};
 	return PSD_OK;
 }
 
 /* A ring's gradient is still the last iteration's sum; a parameter server leaves it alone. */
-static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	const float expected = (float)(n_workers * (n_workers + 1) / 2);
-	const struct psd_layer *const of = &compute->graph->layers[layer];
+	const struct psd_layer *const of = &device->graph->layers[layer];
 
-	for (unsigned t = of->first_tensor; is_ring && compute->has_gradient && t < of->first_tensor + of->n_tensors;
+	for (unsigned t = of->first_tensor; is_ring && device->has_gradient && t < of->first_tensor + of->n_tensors;
 	     t++)
-		for (uint64_t e = 0; e < compute->graph->tensors[t].elements; e++)
-			if (compute->gradients[t][e] != expected)
+		for (uint64_t e = 0; e < device->graph->tensors[t].elements; e++)
+			if (device->gradients[t][e] != expected)
 				return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "wrong sum: %g, must be %g",
-						     (double)compute->gradients[t][e], (double)expected);
+						     (double)device->gradients[t][e], (double)expected);
 	return PSD_OK;
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
-	const struct psd_layer *const of = &compute->graph->layers[layer];
+	const struct psd_layer *const of = &device->graph->layers[layer];
 
 	(void)err;
-	for (unsigned t = of->first_tensor; (is_ring || !compute->has_gradient) && t < of->first_tensor + of->n_tensors;
+	for (unsigned t = of->first_tensor; (is_ring || !device->has_gradient) && t < of->first_tensor + of->n_tensors;
 	     t++)
-		for (uint64_t e = 0; e < compute->graph->tensors[t].elements; e++)
-			compute->gradients[t][e] = (float)(rank + 1);
-	compute->has_gradient = compute->has_gradient || layer == 0;
+		for (uint64_t e = 0; e < device->graph->tensors[t].elements; e++)
+			device->gradients[t][e] = (float)(rank + 1);
+	device->has_gradient = device->has_gradient || layer == 0;
 	return PSD_OK;
 }
 
-static void close_compute(struct psd_compute *compute)
+static void close_checking(struct psd_device *device)
 {
-	if (compute)
-		free(compute->gradients);
-	free(compute);
+	if (device)
+		free(device->gradients);
+	free(device);
 }
 
 /* Idle, but for gradients that tell whose they are. */
-static struct psd_compute_backend checking_compute(void)
+static struct psd_device_kind checking_compute(void)
 {
-	struct psd_compute_backend backend = psd_compute_idle;
+	struct psd_device_kind kind = psd_device_idle;
 
-	backend.open = open_compute;
-	backend.forward = forward;
-	backend.backward = backward;
-	backend.close = close_compute;
-	return backend;
+	kind.open = open_checking;
+	kind.load = load;
+	kind.forward = forward;
+	kind.backward = backward;
+	kind.close = close_checking;
+	return kind;
 }
 
 /* The processor's own, which tells what it held when it closes. */
-static void close_counted(struct psd_compute *compute)
+static void close_counted(struct psd_device *device)
 {
-	if (compute)
-		held_bytes = psd_compute_cpu.memory_bytes(compute);
-	psd_compute_cpu.close(compute);
+	if (device)
+		held_bytes = psd_device_cpu.memory_bytes(device);
+	psd_device_cpu.close(device);
 }
 
 static double thread_cpu_sec(void)
@@ -131,9 +139,8 @@ struct job {
 	FILE *out;
 };
 
-static enum psd_status run_worker(const struct psd_case *made, const struct psd_compute_backend *backend,
-				  uint32_t repeats, struct measured *measured, struct psd_worker_result *result,
-				  struct psd_error *err)
+static enum psd_status run_worker(const struct psd_case *made, const struct psd_device_kind *kind, uint32_t repeats,
+				  struct measured *measured, struct psd_worker_result *result, struct psd_error *err)
 {
 	struct psd_mesh_host *const hosts = calloc(n_workers, sizeof(*hosts));
 	enum psd_status status;
@@ -148,7 +155,7 @@ static enum psd_status run_worker(const struct psd_case *made, const struct psd_
 		&(struct psd_worker_options){
 			.made = made,
 			.train = &made->matter->scenario->train,
-			.backend = backend,
+			.device = kind,
 			.n_iterations = repeats,
 			.self = rank,
 			.hosts = hosts,
@@ -193,7 +200,7 @@ static void print_result(const struct psd_subject_matter *matter, const struct p
 
 static enum psd_status run(const struct psd_scenario *scenario, const struct job *job, struct psd_error *err)
 {
-	struct psd_compute_backend backend = job->has_compute ? psd_compute_cpu : checking_compute();
+	struct psd_device_kind kind = job->has_compute ? psd_device_cpu : checking_compute();
 	struct psd_point point = psd_scenario_point(scenario, 0);
 	struct psd_subject_matter matter;
 	struct psd_worker_result result;
@@ -208,7 +215,7 @@ static enum psd_status run(const struct psd_scenario *scenario, const struct job
 	if (status)
 		return status;
 	if (job->has_compute)
-		backend.close = close_counted;
+		kind.close = close_counted;
 	point.nodes = point.workers = n_workers;
 	status = psd_case_make(&made, &matter, system, point, err);
 	if (!status) {
@@ -216,7 +223,7 @@ static enum psd_status run(const struct psd_scenario *scenario, const struct job
 		status =
 			!job->has_compute && has_factors(&made.plan)
 				? psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%.80s' needs compute", job->system_name)
-				: run_worker(&made, &backend, job->repeats, &measured, &result, err);
+				: run_worker(&made, &kind, job->repeats, &measured, &result, err);
 		psd_case_release(&made);
 	}
 	if (!status && rank == 0)

@@ -34,7 +34,7 @@ static struct psd_graph tiny_graph(void)
 	return graph;
 }
 
-static struct psd_costs costs_on(const struct psd_graph *graph, const struct psd_device *device, bool half,
+static struct psd_costs costs_on(const struct psd_graph *graph, const struct psd_device_row *device, bool half,
 				 double images_per_sec)
 {
 	struct psd_costs costs;
@@ -46,24 +46,24 @@ static struct psd_costs costs_on(const struct psd_graph *graph, const struct psd
 }
 
 /* Memory so fast that only arithmetic counts, and the reverse. */
-static const struct psd_device fast_memory = {.name = "fast memory",
-					      .peak_flops_per_sec = 1e12,
-					      .peak_half_flops_per_sec = 8e12,
-					      .memory_bps = 1e30,
-					      .conv_peak_flops_per_sec = 1e12,
-					      .conv_efficiency_ratio = 0.5,
-					      .gemm_efficiency_ratio = 0.8,
-					      .half_efficiency_ratio = 0.25,
-					      .memory_efficiency_ratio = 1};
-static const struct psd_device fast_arithmetic = {.name = "fast arithmetic",
-						  .peak_flops_per_sec = 1e30,
-						  .peak_half_flops_per_sec = 1e30,
-						  .memory_bps = 8e9, /* 1 GB/s */
-						  .conv_peak_flops_per_sec = 1e30,
+static const struct psd_device_row fast_memory = {.name = "fast memory",
+						  .peak_flops_per_sec = 1e12,
+						  .peak_half_flops_per_sec = 8e12,
+						  .memory_bps = 1e30,
+						  .conv_peak_flops_per_sec = 1e12,
 						  .conv_efficiency_ratio = 0.5,
 						  .gemm_efficiency_ratio = 0.8,
 						  .half_efficiency_ratio = 0.25,
 						  .memory_efficiency_ratio = 1};
+static const struct psd_device_row fast_arithmetic = {.name = "fast arithmetic",
+						      .peak_flops_per_sec = 1e30,
+						      .peak_half_flops_per_sec = 1e30,
+						      .memory_bps = 8e9, /* 1 GB/s */
+						      .conv_peak_flops_per_sec = 1e30,
+						      .conv_efficiency_ratio = 0.5,
+						      .gemm_efficiency_ratio = 0.8,
+						      .half_efficiency_ratio = 0.25,
+						      .memory_efficiency_ratio = 1};
 
 Test(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind)
 {
@@ -84,7 +84,7 @@ Test(costs, arithmetic_runs_at_the_peak_times_the_efficiency_of_its_kind)
 /* 27 products for each output of 3 channels under 3 x 3 weights, and a bias of half a product: 27.5 of 27.5 + 55. */
 Test(costs, a_shallow_convolution_achieves_less)
 {
-	struct psd_device device = fast_memory;
+	struct psd_device_row device = fast_memory;
 	struct psd_graph graph = tiny_graph();
 	struct psd_costs plain = costs_on(&graph, &device, false, 0);
 
@@ -155,7 +155,7 @@ Test(costs, a_measured_throughput_scales_all_layers_alike)
 Test(costs, every_device_name_is_in_the_table)
 {
 	for (const char *const *name = psd_device_names; *name; name++) {
-		const struct psd_device *device = psd_device_find(*name);
+		const struct psd_device_row *device = psd_device_find(*name);
 
 		cr_assert_not_null(device, "%s", *name);
 		cr_expect_str_eq(device->name, *name);
@@ -167,7 +167,7 @@ Test(costs, every_device_name_is_in_the_table)
 
 Test(costs, the_titan_x_is_the_maxwell_one)
 {
-	const struct psd_device *device = psd_device_find("titan-x");
+	const struct psd_device_row *device = psd_device_find("titan-x");
 
 	expect_near(device->peak_flops_per_sec, 3072 * 2 * 1.0e9); /* cores, multiply and add, 1.0 GHz */
 	expect_near(device->memory_bps, 8 * 336.5e9);

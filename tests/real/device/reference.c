@@ -13,7 +13,7 @@ struct map {
 
 struct pass {
 	const struct psd_graph *graph;
-	const struct psd_compute_options *options;
+	const struct psd_network_options *options;
 	const struct psd_batch *batch;
 	double *const *parameters;
 	struct map *maps; /* per layer */
@@ -303,7 +303,7 @@ static void forward(struct pass *pass, unsigned number)
 		add_loss(pass, &pass->maps[layer->inputs[0]], layer->settings.loss.weight);
 }
 
-double reference_loss(const struct psd_graph *graph, const struct psd_compute_options *options,
+double reference_loss(const struct psd_graph *graph, const struct psd_network_options *options,
 		      const struct psd_batch *batch, double *const parameters[])
 {
 	struct pass pass = {graph, options, batch, parameters, calloc(graph->n_layers, sizeof(struct map)), 0};

@@ -7,12 +7,12 @@
 #include <stdint.h>
 
 #include "engine/model/graph.h"
-#include "real/device/compute.h"
+#include "real/device/device.h"
 
 /* The loss of a batch, divided by options->loss_divisor. parameters: one array for each tensor of the graph, in its
  * plain layout. Batch norm uses the batch's statistics when training, else those of a population of which the batch is
  * a sample. */
-double reference_loss(const struct psd_graph *graph, const struct psd_compute_options *options,
+double reference_loss(const struct psd_graph *graph, const struct psd_network_options *options,
 		      const struct psd_batch *batch, double *const parameters[]);
 
 #endif

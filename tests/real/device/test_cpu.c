@@ -1,4 +1,4 @@
-/* The CPU backend against a reference in double: losses, and gradients against central differences of the reference's
+/* The CPU as a device against a reference in double: losses, and gradients against central differences of the reference's
  * loss. Every layer kind stands above a layer with parameters, whose gradient is right only if the kind's data gradient
  * is. */
 #include <criterion/criterion.h>
@@ -387,7 +387,7 @@ Test(cpu, softmax_loss_is_that_of_a_pocket_calculator)
 	memcpy(net.images, images, sizeof(images));
 	net.labels[0] = net.labels[1] = 0;
 	cr_assert_float_eq(net_run(&net), (log(4) + log(2)) / divisor, 1e-7);
-	cr_assert_eq(psd_compute_cpu.correct(net.compute), 1);
+	cr_assert_eq(psd_device_cpu.correct(net.device), 1);
 	for (unsigned c = 0; c < 2; c++)
 		cr_assert_float_eq(net.gradients[1][c], (score_gradients[0][c] + score_gradients[1][c]) / divisor,
 				   1e-6);
@@ -413,7 +413,7 @@ Test(cpu, loss_divisor_scales_loss_and_gradients)
 	double loss;
 
 	loss = net_run(&one);
-	psd_compute_cpu.close(other.compute);
+	psd_device_cpu.close(other.device);
 	other.options.loss_divisor = 4 * one.options.loss_divisor; /* a power of two: exact */
 	net_open(&other);
 	cr_assert_float_eq(net_run(&other), loss / 4, 1e-12);
@@ -430,10 +430,10 @@ Test(cpu, label_beyond_the_classes_is_refused)
 	struct psd_error err = {0};
 
 	net.labels[1] = 2;
-	psd_compute_cpu.begin(net.compute, &net.batch);
-	cr_assert_eq(psd_compute_cpu.forward(net.compute, 0, &err), PSD_OK);
-	cr_assert_eq(psd_compute_cpu.forward(net.compute, 1, &err), PSD_OK);
-	cr_assert_eq(psd_compute_cpu.forward(net.compute, 2, &err), PSD_EINVAL);
+	cr_assert_eq(psd_device_cpu.begin(net.device, &net.batch, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.forward(net.device, 0, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.forward(net.device, 1, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.forward(net.device, 2, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, "sample 9 has label 2, must be 0 to 1");
 	net_release(&net);
 }
@@ -449,7 +449,7 @@ static struct net make_part(const struct net *net, const char *text, uint32_t fi
 {
 	struct net part = net_make(text, batch);
 
-	psd_compute_cpu.close(part.compute);
+	psd_device_cpu.close(part.device);
 	part.options.loss_divisor = net->options.loss_divisor;
 	net_open(&part);
 	memcpy(part.images, net->images + first * net_image_elements(net),
@@ -466,8 +466,8 @@ Test(cpu, gradients_of_parts_sum_to_the_whole)
 	const double loss = net_run(&whole);
 
 	cr_assert_lt(fabs((net_run(&parts[0]) + net_run(&parts[1])) / loss - 1), SPLIT_TOLERANCE_RATIO);
-	cr_assert_eq(psd_compute_cpu.correct(whole.compute),
-		     psd_compute_cpu.correct(parts[0].compute) + psd_compute_cpu.correct(parts[1].compute));
+	cr_assert_eq(psd_device_cpu.correct(whole.device),
+		     psd_device_cpu.correct(parts[0].device) + psd_device_cpu.correct(parts[1].device));
 	for (unsigned t = 0; t < whole.graph->n_tensors; t++) {
 		const uint64_t count = whole.graph->tensors[t].elements;
 		double *expected = net_widen(whole.gradients[t], count);
@@ -486,23 +486,32 @@ static const char dropout_text[] =
 	"name: m\ninput: {channels: 50}\nlayers:\n  - {name: d, kind: dropout, ratio: 0.3}\n"
 	"  - {name: top, kind: inner-product, outputs: 2}\n  - {name: loss, kind: softmax-loss}\n";
 
-/* What the inner product saw, image of ones: 0 or 1 / 0.7 each. */
-static const float *masks_of(struct net *net)
+/* What the inner product saw, image of ones: 0 or 1 / 0.7 each. To be freed. */
+static float *masks_of(struct net *net)
 {
+	struct psd_factors factors;
+
 	for (uint64_t i = 0; i < net->options.batch * net_image_elements(net); i++)
 		net->images[i] = 1;
 	(void)net_run_forward(net);
-	return psd_compute_cpu.factors(net->compute, 2).bottom;
+	factors = net_take_factors(net, 2);
+	free(factors.top_diff);
+	return factors.bottom;
 }
 
 Test(cpu, dropout_does_not_depend_on_the_split)
 {
 	struct net whole = net_make(dropout_text, 4);
 	struct net halves[2] = {make_part(&whole, dropout_text, 0, 2), make_part(&whole, dropout_text, 2, 2)};
-	const float *masks = masks_of(&whole);
+	float *masks = masks_of(&whole);
 
-	for (unsigned h = 0; h < 2; h++)
-		cr_assert_arr_eq(masks_of(&halves[h]), masks + h * 2 * 50, 2 * 50 * sizeof(float));
+	for (unsigned h = 0; h < 2; h++) {
+		float *of_half = masks_of(&halves[h]);
+
+		cr_assert_arr_eq(of_half, masks + h * 2 * 50, 2 * 50 * sizeof(float));
+		free(of_half);
+	}
+	free(masks);
 	for (unsigned h = 0; h < 2; h++)
 		net_release(&halves[h]);
 	net_release(&whole);
@@ -511,14 +520,18 @@ Test(cpu, dropout_does_not_depend_on_the_split)
 Test(cpu, dropout_differs_between_samples_and_iterations)
 {
 	struct net net = net_make(dropout_text, 2);
-	float first[2 * 50];
+	float *first = masks_of(&net), *second, *third;
 
-	memcpy(first, masks_of(&net), sizeof(first));
 	cr_assert_arr_neq(first, first + 50, 50 * sizeof(float));
 	net.batch.iteration++;
-	cr_assert_arr_neq(masks_of(&net), first, sizeof(first));
+	second = masks_of(&net);
+	cr_assert_arr_neq(second, first, 2 * 50 * sizeof(float));
 	net.batch.iteration--;
-	cr_assert_arr_eq(masks_of(&net), first, sizeof(first));
+	third = masks_of(&net);
+	cr_assert_arr_eq(third, first, 2 * 50 * sizeof(float));
+	free(first);
+	free(second);
+	free(third);
 	net_release(&net);
 }
 
@@ -526,7 +539,7 @@ Test(cpu, dropout_differs_between_samples_and_iterations)
 Test(cpu, dropout_drops_its_ratio)
 {
 	struct net net = net_make(dropout_text, 400);
-	const float *masks = masks_of(&net);
+	float *masks = masks_of(&net);
 	double kept = 0;
 
 	for (unsigned i = 0; i < 400 * 50; i++) {
@@ -534,6 +547,7 @@ Test(cpu, dropout_drops_its_ratio)
 		kept += masks[i] > 0;
 	}
 	cr_assert_lt(fabs(kept / 20000 - 0.7), 5 * sqrt(0.3 * 0.7 / 20000));
+	free(masks);
 	net_release(&net);
 }
 
@@ -562,17 +576,17 @@ static void check_rebuild(struct net *whole, struct net parts[2], unsigned layer
 	float *top = calloc((size_t)4 * weight->columns, sizeof(*top)),
 	      *bottom = calloc((size_t)4 * weight->rows, sizeof(*bottom));
 	const struct psd_factors both = {top, bottom};
+	struct psd_error err = {0};
 
 	cr_assert(top && bottom);
 	for (unsigned p = 0; p < 2; p++) { /* 1 sample, then 3 */
-		const struct psd_factors part = psd_compute_cpu.factors(parts[p].compute, layer);
-		const size_t samples = parts[p].options.batch;
+		const struct psd_factors part = {top + p * weight->columns, bottom + p * weight->rows};
 
-		memcpy(top + p * weight->columns, part.top_diff, samples * weight->columns * sizeof(*top));
-		memcpy(bottom + p * weight->rows, part.bottom, samples * weight->rows * sizeof(*bottom));
+		cr_assert_eq(psd_device_cpu.keep_factors(parts[p].device, layer, &part, &err), PSD_OK);
 	}
-	psd_compute_cpu.rebuild(parts[0].compute, &both, 4, weight->rows, weight->columns, parts[0].gradients[tensor],
-				parts[0].gradients[tensor + 1]);
+	cr_assert_eq(psd_device_cpu.rebuild(parts[0].device, &both, 4, weight->rows, weight->columns,
+					    parts[0].gradients[tensor], parts[0].gradients[tensor + 1], &err),
+		     PSD_OK);
 	cr_expect_lt(net_distance(parts[0].gradients[tensor], expected_weight, weight->elements),
 		     SPLIT_TOLERANCE_RATIO);
 	cr_expect_lt(net_distance(parts[0].gradients[tensor + 1], expected_bias, weight->columns),

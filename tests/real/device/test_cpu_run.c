@@ -1,4 +1,4 @@
-/* The CPU backend over whole iterations: evaluation, repeatability, training, and what it refuses. */
+/* The CPU as a device over whole iterations: evaluation, repeatability, training, and what it refuses. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/model/model.h"
-#include "real/device/compute.h"
+#include "real/device/device.h"
 #include "tests/real/device/reference.h"
 #include "tests/real/net.h"
 
@@ -72,6 +72,16 @@ Test(cpu_run, evaluation_leaves_the_running_statistics)
 
 static const char norm_text[] = "name: m\ninput: {channels: 1}\nlayers:\n  - {name: n, kind: batch-norm}\n" TAIL;
 
+static float state_of(const struct net *net, unsigned state)
+{
+	float value;
+	struct psd_error err = {0};
+
+	cr_assert_eq(net->graph->states[state].elements, 1);
+	cr_assert_eq(psd_device_cpu.read_state(net->device, state, &value, &err), PSD_OK);
+	return value;
+}
+
 /* Images 1, 2 and 6: mean 3, squared distances 4 + 1 + 9 over 3 - 1 samples: 7. A tenth of the way from 0 and 1. */
 Test(cpu_run, states_are_the_running_statistics_by_name)
 {
@@ -79,29 +89,32 @@ Test(cpu_run, states_are_the_running_statistics_by_name)
 	const float images[] = {1, 2, 6};
 
 	memcpy(net.images, images, sizeof(images));
-	cr_assert_eq(*psd_compute_cpu.state(net.compute, 0), 0);
-	cr_assert_eq(*psd_compute_cpu.state(net.compute, 1), 1);
+	cr_assert_eq(state_of(&net, 0), 0);
+	cr_assert_eq(state_of(&net, 1), 1);
 	(void)net_run_forward(&net);
 	cr_assert_str_eq(net.graph->states[0].name, "n.running_mean");
-	cr_assert_float_eq(*psd_compute_cpu.state(net.compute, 0), 0.1 * 3, 1e-6);
+	cr_assert_float_eq(state_of(&net, 0), 0.1 * 3, 1e-6);
 	cr_assert_str_eq(net.graph->states[1].name, "n.running_variance");
-	cr_assert_float_eq(*psd_compute_cpu.state(net.compute, 1), 0.9 + 0.1 * 7, 1e-6);
+	cr_assert_float_eq(state_of(&net, 1), 0.9 + 0.1 * 7, 1e-6);
 	net_release(&net);
 }
 
-/* As after a checkpoint: with the same parameters and states another compute evaluates to the same bits. */
-Test(cpu_run, states_carry_over_to_another_compute)
+/* As after a checkpoint: with the same parameters and states another device evaluates to the same bits. */
+Test(cpu_run, states_carry_over_to_another_device)
 {
 	struct net trained = net_make(norm_text, 3), fresh = net_make(norm_text, 3);
+	struct psd_error err = {0};
 	double loss;
 
 	(void)net_run_forward(&trained);
 	trained.batch.is_training = fresh.batch.is_training = false;
 	loss = net_run_forward(&trained);
 	cr_assert_neq(net_run_forward(&fresh), loss);
-	for (unsigned s = 0; s < trained.graph->n_states; s++)
-		memcpy(psd_compute_cpu.state(fresh.compute, s), psd_compute_cpu.state(trained.compute, s),
-		       trained.graph->states[s].elements * sizeof(float));
+	for (unsigned s = 0; s < trained.graph->n_states; s++) {
+		const float value = state_of(&trained, s);
+
+		cr_assert_eq(psd_device_cpu.write_state(fresh.device, s, &value, &err), PSD_OK);
+	}
 	cr_assert_eq(net_run_forward(&fresh), loss);
 	net_release(&trained);
 	net_release(&fresh);
@@ -119,8 +132,8 @@ static struct net make_threaded(unsigned n_threads)
 {
 	struct net net = net_make(mixed_text, 6);
 
-	psd_compute_cpu.close(net.compute);
-	net.options.n_threads = n_threads;
+	psd_device_cpu.close(net.device);
+	net.device_options.n_threads = n_threads;
 	net_open(&net);
 	return net;
 }
@@ -184,9 +197,12 @@ Test(cpu_run, convolutions_give_a_sample_the_same_in_every_batch)
 	(void)net_run(&whole), (void)net_run(&part);
 	while (whole.graph->layers[l].kind != &psd_layer_inner_product)
 		l++;
-	cr_assert_arr_eq(psd_compute_cpu.factors(part.compute, l).bottom,
-			 psd_compute_cpu.factors(whole.compute, l).bottom,
+	const struct psd_factors of_part = net_take_factors(&part, l), of_whole = net_take_factors(&whole, l);
+
+	cr_assert_arr_eq(of_part.bottom, of_whole.bottom,
 			 3 * whole.graph->tensors[whole.graph->layers[l].first_tensor].rows * sizeof(float));
+	net_free_factors(of_part);
+	net_free_factors(of_whole);
 	net_release(&whole);
 	net_release(&part);
 }
@@ -204,7 +220,7 @@ Test(cpu_run, gradients_that_nobody_wants_are_left_out)
 	cr_assert(wanted);
 	memcpy(wanted, all, some.graph->n_tensors * sizeof(*wanted));
 	wanted[lower] = wanted[upper] = wanted[upper + 1] = NULL;
-	psd_compute_cpu.close(some.compute);
+	psd_device_cpu.close(some.device);
 	some.gradients = wanted;
 	net_open(&some);
 	cr_assert_eq(net_run(&some), net_run(&net));
@@ -265,7 +281,7 @@ Test(cpu_run, cifar10_quick_learns_separable_classes)
 		loss = net_run(&net);
 	}
 	cr_assert_lt(loss, 0.5 * first_loss, "loss went from %g to %g", first_loss, loss);
-	cr_assert_gt(psd_compute_cpu.correct(net.compute), 15);
+	cr_assert_gt(psd_device_cpu.correct(net.device), 15);
 	net_release(&net);
 }
 
@@ -307,15 +323,18 @@ Test(cpu_run, layers_above_the_images_have_no_backward)
 
 static void refuses(const char *text, const char *message)
 {
-	const struct psd_compute_options options = {.batch = 2, .n_threads = 1, .loss_divisor = 2};
+	const struct psd_device_options device_options = {.n_threads = 1};
+	const struct psd_network_options options = {.batch = 2, .loss_divisor = 2};
 	float *none[16] = {0};
-	struct psd_compute *compute;
+	struct psd_device *device;
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
 	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_compute_cpu.open(&compute, &graph, &options, none, none, &err), PSD_EINVAL);
+	cr_assert_eq(psd_device_cpu.open(&device, &device_options, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.load(device, &graph, &options, none, none, &err), PSD_EINVAL);
 	cr_assert_str_eq(err.text, message);
+	psd_device_cpu.close(device);
 	psd_graph_release(&graph);
 }
 
@@ -329,22 +348,34 @@ Test(cpu_run, layers_it_cannot_do_are_refused_by_name)
 		"layer 'loss' (softmax-loss) has an input of 7x6 places, the cpu needs 1x1");
 }
 
+Test(cpu_run, arithmetic_that_it_has_not_is_refused)
+{
+	const struct psd_device_options options = {.n_threads = 1, .arithmetic = PSD_DEVICE_BF16};
+	struct psd_device *device;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_device_cpu.open(&device, &options, &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, "the cpu computes in fp32 alone");
+}
+
 /* The bar for a worker: 4 models (parameters, gradients, history and one more) + activations + 64 MiB. Three are not
  * held here. */
 Test(cpu_run, alexnet_holds_less_than_a_model_and_its_activations)
 {
-	const struct psd_compute_options options = {.batch = 32, .n_threads = 1, .loss_divisor = 32};
+	const struct psd_device_options device_options = {.n_threads = 1};
+	const struct psd_network_options options = {.batch = 32, .loss_divisor = 32};
 	float *none[16] = {0}; /* nothing is run */
-	struct psd_compute *compute;
+	struct psd_device *device;
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
 	cr_assert_eq(psd_graph_load(&graph, "scenarios/models/alexnet.yaml", &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(graph.n_tensors, 16);
-	cr_assert_eq(psd_compute_cpu.open(&compute, &graph, &options, none, none, &err), PSD_OK, "%s", err.text);
-	cr_assert_lt(psd_compute_cpu.memory_bytes(compute),
+	cr_assert_eq(psd_device_cpu.open(&device, &device_options, &err), PSD_OK);
+	cr_assert_eq(psd_device_cpu.load(device, &graph, &options, none, none, &err), PSD_OK, "%s", err.text);
+	cr_assert_lt(psd_device_cpu.memory_bytes(device),
 		     graph.parameters * sizeof(float) + options.batch * graph.activation_bytes + (UINT64_C(64) << 20));
-	psd_compute_cpu.close(compute);
+	psd_device_cpu.close(device);
 	psd_graph_release(&graph);
 }
 
@@ -360,7 +391,7 @@ static uint64_t chain_bytes(unsigned n_convs)
 					   "  - {name: c%u, kind: conv, outputs: 16, kernel: 3, pad: 1}\n", i);
 	snprintf(text + length, sizeof(text) - length, "%s", TAIL);
 	net = net_make(text, 4);
-	held_bytes = psd_compute_cpu.memory_bytes(net.compute);
+	held_bytes = psd_device_cpu.memory_bytes(net.device);
 	net_release(&net);
 	return held_bytes;
 }

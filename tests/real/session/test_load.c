@@ -10,12 +10,12 @@
 
 #define BUSY_SEC 0.005 /* of each layer */
 
-static struct psd_worker_result run(const struct psd_compute_backend *backend, uint32_t batch, const char *train)
+static struct psd_worker_result run(const struct psd_device_kind *kind, uint32_t batch, const char *train)
 {
 	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", 1, 1, batch, 1, train);
 	struct psd_worker_result result;
 
-	training->options.worker.backend = backend;
+	training->options.worker.device = kind;
 	training_run(training);
 	cr_assert_eq(training->status, PSD_OK, "%s", training->err.text);
 	result = training->result;
@@ -25,11 +25,11 @@ static struct psd_worker_result run(const struct psd_compute_backend *backend, u
 
 #define TRAIN "iterations: 12, learning_rate: {policy: fixed, base: 0.001}"
 
-static enum psd_status be_busy(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status be_busy(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	const double until_sec = psd_machine_own_sec() + BUSY_SEC;
 
-	(void)compute, (void)layer, (void)err;
+	(void)device, (void)layer, (void)err;
 	while (psd_machine_own_sec() < until_sec)
 		;
 	return PSD_OK;
@@ -37,11 +37,11 @@ static enum psd_status be_busy(struct psd_compute *compute, unsigned layer, stru
 
 Test(load, what_layers_take_is_no_load_beside_them)
 {
-	struct psd_compute_backend backend = psd_compute_idle;
+	struct psd_device_kind kind = psd_device_idle;
 	struct psd_worker_result result;
 
-	backend.forward = be_busy;
-	result = run(&backend, 1, TRAIN);
+	kind.forward = be_busy;
+	result = run(&kind, 1, TRAIN);
 	cr_expect_geq(result.parts.compute_sec, 10 * BUSY_SEC, "%g s of more than ten layers",
 		      result.parts.compute_sec);
 	cr_expect_float_eq(result.parts.compute_sec + result.parts.other_work_sec + result.parts.exposed_comm_sec +
@@ -54,8 +54,8 @@ Test(load, what_layers_take_is_no_load_beside_them)
 
 Test(load, reading_samples_is_a_load_beside_layers)
 {
-	const double few_sec = run(&psd_compute_idle, 1, TRAIN).beside_cpu_sec,
-		     many_sec = run(&psd_compute_idle, 1000, TRAIN).beside_cpu_sec;
+	const double few_sec = run(&psd_device_idle, 1, TRAIN).beside_cpu_sec,
+		     many_sec = run(&psd_device_idle, 1000, TRAIN).beside_cpu_sec;
 
 	cr_expect_gt(few_sec, 0.0);
 	cr_expect_gt(many_sec, 3 * few_sec, "%g s with 1 sample, %g with 1000", few_sec, many_sec);
@@ -65,20 +65,20 @@ enum { LAYERS = 13, LONG_LAYER = 4 };
 
 static unsigned *n_by_loop; /* (LAYERS), shared: forward passes by a worker's first thread, its event loop's */
 
-static enum psd_status note_thread(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status note_thread(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	n_by_loop[layer] += gettid() == getpid();
-	return layer == LONG_LAYER ? be_busy(compute, layer, err) : PSD_OK;
+	return layer == LONG_LAYER ? be_busy(device, layer, err) : PSD_OK;
 }
 
 static void expect_by_loop(const char *train, bool is_short_by_loop)
 {
-	struct psd_compute_backend backend = psd_compute_idle;
+	struct psd_device_kind kind = psd_device_idle;
 
 	n_by_loop = psd_crew_share(LAYERS * sizeof(*n_by_loop));
 	cr_assert_not_null(n_by_loop);
-	backend.forward = note_thread;
-	(void)run(&backend, 1, train);
+	kind.forward = note_thread;
+	(void)run(&kind, 1, train);
 	cr_expect_eq(n_by_loop[0], 0, "which waits for its batch");
 	cr_expect_eq(n_by_loop[LONG_LAYER], 0);
 	cr_expect_eq(n_by_loop[LONG_LAYER + 3] > 0, is_short_by_loop, "%u times by the loop",

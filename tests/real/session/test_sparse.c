@@ -57,9 +57,10 @@ static void open_crew(struct crew *crew, const char *feedback)
 					      .graph = &crew->loaded.matter.graph,
 					      .self = w,
 					      .scales = crew->scales,
+					      .kind = &psd_device_cpu,
 					      .global_batch = WORKERS * 4};
 		cr_assert_eq(psd_memory_init(&worker->memory, worker->program, w, true, &err), PSD_OK, "%s", err.text);
-		cr_assert_eq(psd_chosen_open(&worker->chosen, worker->plan, &worker->arena, &err), PSD_OK);
+		cr_assert_eq(psd_worker_open_chunks(worker, &err), PSD_OK);
 		psd_memory_fill_parameters(&worker->memory, 1);
 	}
 }
@@ -115,17 +116,23 @@ static void sum_buffers(struct crew *crew, enum psd_buffer buffer, unsigned item
 
 static void run_iteration(struct crew *crew, uint32_t iteration)
 {
+	struct psd_error err = {.text = ""};
+
 	for (unsigned w = 0; w < WORKERS; w++) {
 		struct psd_worker *worker = &crew->workers[w];
 		float *const *gradients = psd_memory_gradients(&worker->memory, iteration);
 
 		for (uint64_t e = 0; e < crew->n; e++)
 			*value_at(crew, gradients, e) = gradient_at(w, iteration, e);
-		psd_worker_gather_chunks(worker, (struct psd_task){iteration, crew->ops[PSD_OP_GATHER]});
+		cr_assert_eq(
+			psd_worker_gather_chunks(worker, (struct psd_task){iteration, crew->ops[PSD_OP_GATHER]}, &err),
+			PSD_OK);
 	}
 	sum_buffers(crew, PSD_BUFFER_CHOSEN, 0, iteration, crew->workers[0].chosen.now.travelling[0]);
 	for (unsigned w = 0; w < WORKERS; w++)
-		psd_worker_apply_chunks(&crew->workers[w], (struct psd_task){iteration, crew->ops[PSD_OP_APPLY]});
+		cr_assert_eq(psd_worker_apply_chunks(&crew->workers[w],
+						     (struct psd_task){iteration, crew->ops[PSD_OP_APPLY]}, &err),
+			     PSD_OK);
 	sum_buffers(crew, PSD_BUFFER_NORMS, 1, iteration, crew->made.plan.n_chunks);
 	for (unsigned w = 0; w < WORKERS; w++) {
 		psd_worker_choose_chunks(&crew->workers[w], (struct psd_task){iteration, crew->ops[PSD_OP_CHOOSE]});

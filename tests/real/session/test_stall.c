@@ -67,23 +67,23 @@ static void halt_here(unsigned layer, bool is_backward)
 		pause();
 }
 
-static void begin(struct psd_compute *compute, const struct psd_batch *batch)
+static enum psd_status begin(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
 {
 	self = (unsigned)(batch->first_sample / BATCH);
 	at_iteration = batch->iteration;
-	psd_compute_cpu.begin(compute, batch);
+	return psd_device_cpu.begin(device, batch, err);
 }
 
-static enum psd_status forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status forward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	halt_here(layer, false);
-	return psd_compute_cpu.forward(compute, layer, err);
+	return psd_device_cpu.forward(device, layer, err);
 }
 
-static enum psd_status backward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	halt_here(layer, true);
-	return psd_compute_cpu.backward(compute, layer, err);
+	return psd_device_cpu.backward(device, layer, err);
 }
 
 static uint32_t draw(uint32_t *state, uint32_t below)
@@ -92,7 +92,7 @@ static uint32_t draw(uint32_t *state, uint32_t below)
 	return (uint32_t)((uint64_t)*state * below >> 32);
 }
 
-static struct training *make(const char *sync, const struct psd_compute_backend *backend)
+static struct training *make(const char *sync, const struct psd_device_kind *kind)
 {
 	char system[64];
 	struct training *training;
@@ -102,21 +102,21 @@ static struct training *make(const char *sync, const struct psd_compute_backend 
 				 "iterations: 4, learning_rate: {policy: fixed, base: 0.001}");
 	training->options.worker.n_iterations = N_ITERATIONS;
 	training->options.worker.stall_sec = STALL_SEC;
-	training->options.worker.backend = backend;
+	training->options.worker.device = kind;
 	return training;
 }
 
 static void check_named(const char *sync, unsigned seed, enum psd_ground ground)
 {
-	struct psd_compute_backend backend = psd_compute_cpu;
-	struct training *training = make(sync, &backend);
+	struct psd_device_kind kind = psd_device_cpu;
+	struct training *training = make(sync, &kind);
 	uint32_t state = seed;
 	char name[32];
 	double took_sec;
 
-	backend.begin = begin;
-	backend.forward = forward;
-	backend.backward = backward;
+	kind.begin = begin;
+	kind.forward = forward;
+	kind.backward = backward;
 	place.victim = seed % WORKERS;
 	place.iteration = FIRST_ITERATION + draw(&state, 5);
 	place.layer = 1 + draw(&state, training->loaded.matter.graph.n_layers - 1); /* the first is the input */
@@ -176,22 +176,22 @@ Test(stall, the_worker_whose_link_is_cut_is_named)
 
 /* ---- what only takes long ---- */
 
-static enum psd_status slow_forward(struct psd_compute *compute, unsigned layer, struct psd_error *err)
+static enum psd_status slow_forward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	const double until_sec = psd_socket_now_sec() + 1.5 * STALL_SEC;
 
 	while (layer == 1 && self == 1 && psd_socket_now_sec() < until_sec)
 		;
-	return psd_compute_cpu.forward(compute, layer, err);
+	return psd_device_cpu.forward(device, layer, err);
 }
 
 Test(stall, an_operation_that_always_takes_longer_than_the_limit_is_none)
 {
-	struct psd_compute_backend backend = psd_compute_cpu;
-	struct training *training = make("ring", &backend);
+	struct psd_device_kind kind = psd_device_cpu;
+	struct training *training = make("ring", &kind);
 
-	backend.begin = begin;
-	backend.forward = slow_forward;
+	kind.begin = begin;
+	kind.forward = slow_forward;
 	training->options.worker.n_iterations = 2;
 	training_run(training);
 	cr_expect_eq(training->status, PSD_OK, "%s", training->err.text);

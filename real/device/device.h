@@ -1,0 +1,151 @@
+/* What carries out a host's share of the work on tensors: a network's layers, rebuilds, updates, copies. One table of
+ * functions for each device, a row in device.c: cpu (oneDNN), cuda (cuBLAS, cuDNN), idle. Tensors belong to the caller,
+ * so that communication reads and writes the same bytes; where a device has memory of its own they lie there, in blocks
+ * that it gave. All calls of one device come from one thread at a time but where it is said. Equal input gives equal
+ * bits. Refuses to know programs, methods and messages. */
+#ifndef PSD_REAL_DEVICE_H
+#define PSD_REAL_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+#include "engine/model/graph.h"
+#include "real/device/chunks.h"
+#include "real/device/update.h"
+
+/* In what layers compute; parameters, gradients and updates are fp32 whatever it is. */
+enum psd_device_arithmetic { PSD_DEVICE_FP32, PSD_DEVICE_TF32, PSD_DEVICE_FP16, PSD_DEVICE_BF16 };
+
+struct psd_device_options {
+	unsigned n_threads; /* of the host's processor inside a call, >= 1 */
+	unsigned number; /* which of the machine's devices of this kind, from 0; counted round where there are fewer */
+	enum psd_device_arithmetic arithmetic; /* PSD_EINVAL from open() where the device does not have it */
+};
+
+struct psd_network_options {
+	uint32_t batch;	     /* samples this worker computes per iteration */
+	uint64_t seed;	     /* of dropout masks */
+	double loss_divisor; /* of the sum of losses: the global batch, so that summing workers averages */
+};
+
+/* One iteration's samples, in the host's memory. images: (batch, channels, height, width) floats; labels: batch class
+ * numbers. Borrowed until the iteration's last backward is over. first_sample: the global number of the first in this
+ * iteration over all workers, so that dropout masks depend on seed, iteration, sample and layer, and not on the worker.
+ */
+struct psd_batch {
+	const float *images;
+	const int32_t *labels;
+	float *const *gradients; /* where they go, as in load(); NULL: where the last ones went */
+	uint64_t iteration;
+	uint64_t first_sample;
+	bool is_training; /* false: no dropout, batch norm by its running statistics, no backward follows */
+};
+
+/* Factors of an inner product's weight gradient (N, M) = top_diff^T bottom. */
+struct psd_factors {
+	float *top_diff; /* (batch, columns N) */
+	float *bottom;	 /* (batch, rows M) */
+};
+
+/* Where work waits for its turn. What is begun on one is carried out in that order, on two side by side. */
+enum psd_stream { PSD_STREAM_COMPUTE, PSD_STREAM_COPY_OUT, PSD_STREAM_COPY_IN, PSD_STREAMS };
+
+struct psd_device;
+
+/* Every slot but open is called only between open and close. Slots that begin work: where the device is asynchronous
+ * they return before it is over, mark() and wait() tell when it is, and what they are given stays as it is until then;
+ * elsewhere it is over when they return. Those without a stream begin it on PSD_STREAM_COMPUTE. Work that needs what
+ * another stream does is begun when that is over. PSD_ERUN: the device has failed, also in something begun before. */
+struct psd_device_kind {
+	const char *name;
+	bool has_own_memory;  /* else it works in its host's: take, take_host and copy are NULL */
+	bool is_asynchronous; /* else mark, wait and between_sec are NULL */
+	/* *device is owned by the caller until close(). PSD_EINVAL: there is no such device, or it lacks the
+	 * arithmetic; PSD_ENOMEM, PSD_ERUN. */
+	enum psd_status (*open)(struct psd_device **device, const struct psd_device_options *options,
+				struct psd_error *err);
+	void (*close)(struct psd_device *device); /* NULL is allowed; whatever is under way ends first */
+
+	/* ---- memory: zeros, aligned to 64 bytes at least, until close ---- */
+
+	/* PSD_ENOMEM says how much was asked for and how much there is. */
+	enum psd_status (*take)(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err);
+	/* Of the host's memory, from and to which copies go at full speed. */
+	enum psd_status (*take_host)(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err);
+	/* Begins a copy; one of the two blocks is the device's, the other the host's. Any thread, one for a stream. */
+	enum psd_status (*copy)(struct psd_device *device, enum psd_stream stream, void *to, const void *from,
+				uint64_t bytes, struct psd_error *err);
+
+	/* ---- a network: one, once ---- */
+
+	/* parameters and gradients: one float pointer for each tensor of the graph, in the tensor's plain layout (conv
+	 * weight: outputs, inputs / groups, height, width; inner product weight: N outputs, M inputs; vectors), owned
+	 * by the caller and valid until close; 64-byte aligned. A gradient of an inner product may be NULL: it is not
+	 * computed, as where all workers' factors will give it. PSD_EINVAL: the graph has a layer this device cannot
+	 * do (names it); PSD_ENOMEM. */
+	enum psd_status (*load)(struct psd_device *device, const struct psd_graph *graph,
+				const struct psd_network_options *options, float *const parameters[],
+				float *const gradients[], struct psd_error *err);
+	/* Begins an iteration: what forward and backward then work on. */
+	enum psd_status (*begin)(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err);
+	/* Begins one layer; layers in order. Reads its parameters. */
+	enum psd_status (*forward)(struct psd_device *device, unsigned layer, struct psd_error *err);
+	/* Begins one layer's backward; layers in reverse order. Its gradients are final when that is over. */
+	enum psd_status (*backward)(struct psd_device *device, unsigned layer, struct psd_error *err);
+	/* When the last forward is over: the batch's losses / loss_divisor; how many samples are classed as their
+	 * label. */
+	double (*loss)(const struct psd_device *device);
+	uint32_t (*correct)(const struct psd_device *device);
+	/* Begins to copy the factors that the last backward of an inner product left. */
+	enum psd_status (*keep_factors)(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
+					struct psd_error *err);
+	/* Begins the rebuild of gradient (N, M) = top_diff^T bottom from `samples` samples, those of all workers;
+	 * bias_gradient (N) = column sums of top_diff, unless NULL. Both are overwritten. Needs no network's layers;
+	 * may be called from another thread than the rest, for one layer at a time. */
+	enum psd_status (*rebuild)(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
+				   uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
+				   struct psd_error *err);
+	/* The values of graph->states[state], such as batch norm's running statistics: to read or, between iterations,
+	 * to write, as after a checkpoint. `values` are the host's. Waits. They start as the graph says. */
+	enum psd_status (*read_state)(struct psd_device *device, unsigned state, float *values, struct psd_error *err);
+	enum psd_status (*write_state)(struct psd_device *device, unsigned state, const float *values,
+				       struct psd_error *err);
+	uint64_t (*memory_bytes)(const struct psd_device *device); /* held beyond what take() gave */
+
+	/* ---- parameters ---- */
+
+	/* Begins psd_update_apply() of a tensor, with psd_update_by_norms() before it. */
+	enum psd_status (*apply)(struct psd_device *device, const struct psd_update *update, float *weight,
+				 const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+	/* Begin psd_chunks_gather() and psd_chunks_apply(), see there. */
+	enum psd_status (*gather)(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err);
+	enum psd_status (*apply_chunks)(struct psd_device *device, const struct psd_chunks *chunks,
+					struct psd_error *err);
+
+	/* ---- when work is over ---- */
+
+	/* A mark in the stream, behind what was begun on it; at most PSD_MOST_MARKS of a stream count at a time. */
+	uint64_t (*mark)(struct psd_device *device, enum psd_stream stream);
+	/* Waits until all before the mark is over. Any thread, one for a stream at a time, marks in order. */
+	enum psd_status (*wait)(struct psd_device *device, enum psd_stream stream, uint64_t mark,
+				struct psd_error *err);
+	/* Seconds of the device between two marks of a stream, both waited for and among the last PSD_MOST_MARKS. */
+	double (*between_sec)(struct psd_device *device, enum psd_stream stream, uint64_t from, uint64_t to);
+};
+
+enum { PSD_MOST_MARKS = 4096 };
+
+/* Slots of devices that work in their host's memory, on this processor. */
+enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
+				      const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+enum psd_status psd_device_gather_here(struct psd_device *device, const struct psd_chunks *chunks,
+				       struct psd_error *err);
+enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,
+					     struct psd_error *err);
+
+extern const struct psd_device_kind psd_device_cpu;
+/* Computes nothing, to measure all else: gradients stay, losses are 0. Without factors: for plans of dense tensors. */
+extern const struct psd_device_kind psd_device_idle;
+
+#endif
