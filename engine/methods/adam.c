@@ -15,9 +15,10 @@ static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage, u
 	const struct psd_message matrix = psd_builder_add_message(b, &reply, &down, elements);
 
 	psd_builder_after(b, matrix.send, out);
-	/* the root's own device holds the matrix already, but takes part in the copy like every worker */
+	/* the root's own device holds the matrix already, but takes part in the copy like every worker, once it is out
+	 */
 	const uint32_t in = psd_builder_add_arrival(b, stage, &down, elements, matrix.receive, b->gate_pulled);
-	psd_builder_after(b, in, applied);
+	psd_builder_after(b, in, out);
 	psd_builder_add_done(b, stage, in);
 }
 
