@@ -57,7 +57,8 @@ struct psd_op {
 	double work_sec; /* device, copy engines, CPU: time on the resource */
 	uint64_t bytes;	 /* payload, for reports: bytes copied, sent in total by the busiest sender, reduced */
 	struct psd_payload payload; /* send, receive, collective */
-	/* The same: what messages are read from where they leave, and written to where they arrive. And of converts. */
+	/* The same: what messages are read from where they leave, and written to where they arrive. And of converts and
+	 * copies. */
 	enum psd_buffer source, target;
 	uint32_t match; /* receive: its send */
 	int64_t turn;	/* smaller leaves the ready queue first; ties in order of iteration, then operation number */

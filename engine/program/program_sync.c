@@ -33,6 +33,7 @@ static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffe
 	const double copy_bps = b->plan->system->host.copy_bps;
 	if (!psd_buffers[buffer].is_on_device || !b->plan->costs->has_own_memory || elements == 0)
 		return before;
+	op.source = op.target = buffer;
 	op.bytes = elements * psd_plan_value_bytes(b->plan, buffer);
 	op.work_sec = copy_bps > 0 ? 8.0 * (double)op.bytes / copy_bps : 0.0;
 	const uint32_t copy = psd_builder_add_op(b, &op);

@@ -38,7 +38,7 @@ static enum psd_status open_parts(struct psd_feed *feed, struct psd_error *err)
 	}
 	status = psd_data_open(&feed->data, &feed->options.data, err);
 	if (!status)
-		status = psd_lane_open(&feed->reader, -1, err);
+		status = psd_lane_open(&feed->reader, -1, NULL, err);
 	feed->has_reader = !status;
 	return status;
 }

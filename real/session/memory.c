@@ -125,13 +125,25 @@ static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigne
 		(void)take(cutter, floats);
 }
 
+static bool has_buffer(const struct psd_memory *memory, const struct psd_method *method, enum psd_buffer buffer)
+{
+	const struct psd_buffer_row *row = &psd_buffers[buffer];
+
+	/* a shard's copy of parameters is the host's own */
+	if (!method->keeps[buffer] || row->is_copy || (row->is_encoded && !memory->plan->wire->is_lossy))
+		return false;
+	switch (memory->place) {
+	case PSD_MEMORY_SHARED: return true;
+	case PSD_MEMORY_HOST: return !row->is_on_device || row->on_wire < PSD_BUFFERS;
+	case PSD_MEMORY_DEVICE: return row->is_on_device;
+	}
+	return false;
+}
+
 static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned i)
 {
-	const struct psd_method *method = memory->plan->items[i].method;
-
 	for (unsigned b = 0; b < PSD_BUFFERS; b++)
-		if (method->keeps[b] && !psd_buffers[b].is_copy && /* devices work in this memory */
-		    (!psd_buffers[b].is_encoded || memory->plan->wire->is_lossy))
+		if (has_buffer(memory, memory->plan->items[i].method, (enum psd_buffer)b))
 			cut_buffer(memory, cutter, i, (enum psd_buffer)b);
 }
 
@@ -181,44 +193,81 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 		cut_item(memory, cutter, i);
 	for (unsigned i = 0; i < plan->n_items; i++)
 		largest = plan->items[i].subject.elements > largest ? plan->items[i].subject.elements : largest;
-	memory->staging = take(cutter, largest);
+	if (memory->place != PSD_MEMORY_DEVICE)
+		memory->staging = take(cutter, largest);
 }
 
-enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_program *program, unsigned host,
-				bool adds_arrivals, struct psd_error *err)
+static enum psd_status check_tensors(const struct psd_plan *plan, struct psd_error *err)
 {
-	const struct psd_plan *plan = program->plan;
-	struct psd_memory made = {.plan = plan,
-				  .host = host,
-				  .adds_arrivals = adds_arrivals,
-				  .n_under_way = program->window - 1,
-				  .window = program->window};
-	struct cutter cutter = {NULL, 0};
-
-	assert(program->window > 1); /* the next iteration's first layer waits for something of this one */
-
 	for (unsigned i = 0; i < plan->n_items; i++)
 		if (is_whole(&plan->items[i]) && plan->items[i].method->is_sliced)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 					     "layer '%.80s' has %u tensors, psd-run takes up to %d",
 					     plan->graph->layers[plan->items[i].layer].name, plan->items[i].n_tensors,
 					     PSD_PIECES_MAX);
+	return PSD_OK;
+}
+
+static enum psd_status out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for parameters and gradients");
+}
+
+static enum psd_status map_block(struct psd_memory *memory, struct psd_error *err)
+{
+	void *block = mmap(NULL, memory->block_bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (block == MAP_FAILED)
+		return out_of_memory(err);
+	memory->block = block;
+	memory->is_mapped = true;
+	if (memory->block_bytes >= HUGE_BLOCK_BYTES) /* advice only: fewer pages to look up */
+		(void)madvise(memory->block, memory->block_bytes, MADV_HUGEPAGE);
+	return PSD_OK;
+}
+
+static enum psd_status take_block(struct psd_memory *memory, const struct psd_memory_options *options,
+				  struct psd_error *err)
+{
+	switch (memory->place) {
+	case PSD_MEMORY_SHARED: break;
+	case PSD_MEMORY_HOST:
+		return options->kind->take_host(options->device, memory->block_bytes, &memory->block, err);
+	case PSD_MEMORY_DEVICE: return options->kind->take(options->device, memory->block_bytes, &memory->block, err);
+	}
+	return map_block(memory, err);
+}
+
+enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_program *program,
+				const struct psd_memory_options *options, struct psd_error *err)
+{
+	const struct psd_plan *plan = program->plan;
+	struct psd_memory made = {.plan = plan,
+				  .place = options->place,
+				  .host = options->host,
+				  .adds_arrivals = options->adds_arrivals,
+				  .n_under_way = program->window - 1,
+				  .window = program->window};
+	struct cutter cutter = {NULL, 0};
+	enum psd_status status = check_tensors(plan, err);
+
+	assert(program->window > 1); /* the next iteration's first layer waits for something of this one */
+	if (status)
+		return status;
 	made.parameters = calloc(plan->graph->n_tensors + 1u, sizeof(*made.parameters));
 	made.gradients = calloc(made.n_under_way * (plan->graph->n_tensors + (size_t)1), sizeof(*made.gradients));
 	made.items = calloc(plan->n_items + 1u, sizeof(*made.items));
-	if (made.parameters && made.gradients && made.items) {
+	if (!made.parameters || !made.gradients || !made.items) {
+		status = out_of_memory(err);
+	} else {
 		cut(&made, &cutter);
 		made.block_bytes = cutter.used_bytes + ALIGNMENT_BYTES;
-		made.block = mmap(NULL, made.block_bytes, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (made.block == MAP_FAILED)
-			made.block = NULL;
-		else if (made.block_bytes >= HUGE_BLOCK_BYTES) /* advice only: fewer pages to look up */
-			(void)madvise(made.block, made.block_bytes, MADV_HUGEPAGE);
+		status = take_block(&made, options, err);
 	}
-	if (!made.block) {
+	if (status) {
 		psd_memory_release(&made);
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for parameters and gradients");
+		return status;
 	}
 	cutter = (struct cutter){made.block, 0};
 	cut(&made, &cutter);
@@ -228,7 +277,7 @@ enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_prog
 
 void psd_memory_release(struct psd_memory *memory)
 {
-	if (memory->block)
+	if (memory->is_mapped)
 		munmap(memory->block, memory->block_bytes);
 	free(memory->parameters);
 	free(memory->gradients);

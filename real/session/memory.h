@@ -1,4 +1,5 @@
 /* What one host keeps: parameters, gradients, optimiser state and the areas that messages arrive in, all taken once.
+ * Where a device has memory of its own there are two of them, one there and one here for what is copied and travels.
  * Parameters lie in forward order, gradients in the order in which backward makes them, each tensor aligned to 64
  * bytes. Pages that this host has no use for are never touched and so cost nothing. Refuses to compute. */
 #ifndef PSD_REAL_MEMORY_H
@@ -24,8 +25,25 @@ struct psd_memory_item {
 	struct psd_memory_buffer buffers[PSD_BUFFERS];
 };
 
+/* Which buffers it has. */
+enum psd_memory_place {
+	PSD_MEMORY_SHARED, /* all: the device works in its host's memory */
+	PSD_MEMORY_HOST,   /* those that are the host's, and of the device's those that travel */
+	PSD_MEMORY_DEVICE, /* those that are the device's */
+};
+
+struct psd_memory_options {
+	unsigned host;
+	bool adds_arrivals;
+	enum psd_memory_place place;
+	/* Both NULL where the place is shared; else whose memory it is, or is copied from and to. */
+	const struct psd_device_kind *kind;
+	struct psd_device *device;
+};
+
 struct psd_memory {
 	const struct psd_plan *plan; /* borrowed */
+	enum psd_memory_place place;
 	unsigned host;
 	bool adds_arrivals; /* what shards receive is summed as it comes, not kept apart */
 	float **parameters; /* one for each tensor */
@@ -38,12 +56,13 @@ struct psd_memory {
 	float *staging;		       /* what comes in a step and may not be added yet; as large as the largest item */
 	void *block;
 	size_t block_bytes;
+	bool is_mapped; /* else the block is the device's, which frees it */
 };
 
 /* *memory is filled on success, all zeros, and released by psd_memory_release(). PSD_ENOMEM; PSD_EINVAL: a layer has
  * too many tensors. */
-enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_program *program, unsigned host,
-				bool adds_arrivals, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_memory_init(struct psd_memory *memory, const struct psd_program *program,
+				const struct psd_memory_options *options, struct psd_error *err) PSD_MUST_CHECK;
 void psd_memory_release(struct psd_memory *memory);
 
 /* An iteration's gradients, one for each tensor. */

@@ -184,17 +184,6 @@ static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err
 	return PSD_OK;
 }
 
-static enum psd_status open_lanes(struct psd_worker *worker, struct psd_error *err)
-{
-	enum psd_status status = psd_lane_open(&worker->device_lane, worker->wake_fd, err);
-
-	worker->has_device_lane = !status;
-	if (!status)
-		status = psd_lane_open(&worker->cpu_lane, worker->wake_fd, err);
-	worker->has_cpu_lane = worker->has_device_lane && !status;
-	return status;
-}
-
 static void tell_span(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec)
 {
 	struct psd_worker *worker = context;
@@ -225,26 +214,12 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 					     worker->options->n_iterations, &seam, err);
 }
 
-static enum psd_status open_training(struct psd_worker *worker, struct psd_error *err)
-{
-	enum psd_status status = psd_memory_init(&worker->memory, worker->program, worker->self,
-						 !worker->options->train->is_deterministic, err);
-
-	if (!status)
-		status = psd_worker_open_encoding(worker, err);
-	if (!status && worker->plan->sparse)
-		status = psd_worker_open_chunks(worker, err);
-	if (!status)
-		status = open_lanes(worker, err);
-	return status ? status : psd_worker_open_device(worker, err);
-}
-
 static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)
 {
 	enum psd_status status = allocate(worker, err);
 
 	if (!status)
-		status = worker->replay ? psd_worker_open_replay(worker, err) : open_training(worker, err);
+		status = worker->replay ? psd_worker_open_replay(worker, err) : psd_worker_open_training(worker, err);
 	if (!status)
 		status = open_interpreter(worker, err);
 	return status ? status : join_mesh(worker, err);
@@ -252,16 +227,17 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 
 static void close_worker(struct psd_worker *worker)
 {
-	if (worker->has_device_lane)
-		psd_lane_close(&worker->device_lane);
-	if (worker->has_cpu_lane)
-		psd_lane_close(&worker->cpu_lane);
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		if (worker->jobs[r].has_lane)
+			psd_lane_close(&worker->jobs[r].lane);
 	psd_streams_close(worker->streams);
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
-	worker->kind->close(worker->device);
+	if (worker->has_device)
+		worker->kind->close(worker->device);
 	psd_feed_close(worker->feed);
 	psd_memory_release(&worker->memory);
+	psd_memory_release(&worker->apart);
 	psd_folded_close(&worker->folded);
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
@@ -270,10 +246,10 @@ static void close_worker(struct psd_worker *worker)
 
 /* ---- the loop ---- */
 
-/* A device or CPU task is over. */
+/* A job of a lane is over. */
 static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)
 {
-	const struct psd_job *job = &worker->jobs[resource];
+	const struct psd_job *job = psd_worker_job(worker, resource);
 	const struct psd_op *op = &worker->program->ops[job->task.op];
 	const uint32_t iteration = job->task.iteration;
 
@@ -297,16 +273,17 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
 		psd_worker_report(worker, iteration, worker->kind->loss(worker->device),
 				  worker->kind->correct(worker->device));
-	psd_interpreter_finished(&worker->interpreter, 0, resource);
+	psd_interpreter_finished(&worker->interpreter, 0, resource); /* tells of it, and may give the next */
+	worker->jobs[resource].n_over++;
 	return PSD_OK;
 }
 
-static bool take_job_done(struct psd_worker *worker, enum psd_resource resource, struct psd_lane *lane)
+static bool take_job_done(struct psd_worker *worker, enum psd_resource resource)
 {
-	struct psd_job *job = &worker->jobs[resource];
+	struct psd_job *job = psd_worker_job(worker, resource);
 
 	if (!job->is_done_at_once)
-		return psd_lane_take_done(lane);
+		return worker->jobs[resource].has_lane && psd_lane_take_done(&worker->jobs[resource].lane);
 	job->is_done_at_once = false;
 	return true;
 }
@@ -328,15 +305,11 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 			}
 		if (!status && psd_worker_take_alarm(worker))
 			has_news = true;
-		if (!status && worker->has_device_lane &&
-		    take_job_done(worker, PSD_RESOURCE_DEVICE, &worker->device_lane)) {
-			status = finish_job(worker, PSD_RESOURCE_DEVICE, err);
-			has_news = true;
-		}
-		if (!status && worker->has_cpu_lane && take_job_done(worker, PSD_RESOURCE_CPU, &worker->cpu_lane)) {
-			status = finish_job(worker, PSD_RESOURCE_CPU, err);
-			has_news = true;
-		}
+		for (int r = 0; r < PSD_RESOURCES && !status; r++)
+			if (take_job_done(worker, (enum psd_resource)r)) {
+				status = finish_job(worker, (enum psd_resource)r, err);
+				has_news = true;
+			}
 		has_news = has_news || worker->walk.has_left;
 		worker->walk.has_left = false;
 		if (!status && psd_worker_take_steps_done(worker)) {
@@ -353,8 +326,10 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 
 static bool is_computing(const struct psd_worker *worker)
 {
-	return worker->device_lane.job != NULL || worker->cpu_lane.job != NULL || /* written by this thread only */
-	       psd_worker_has_alarm(worker);
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		if (worker->jobs[r].has_lane && psd_lane_is_busy(&worker->jobs[r].lane))
+			return true;
+	return psd_worker_has_alarm(worker);
 }
 
 static enum psd_status turn(struct psd_worker *worker, struct psd_error *err)
@@ -427,12 +402,24 @@ static enum psd_status run(struct psd_worker *worker, struct psd_worker_result *
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->last_loss;
 	if (worker->options->finished && !worker->replay)
+		status = psd_worker_fetch_parameters(worker, err);
+	if (status)
+		return status;
+	if (worker->options->finished && !worker->replay)
 		worker->options->finished(worker->options->context, worker->self, &worker->memory);
 	if (worker->options->is_tested && worker->self == 0)
 		status = psd_worker_test(worker, &result->test_samples, &result->test_correct, err);
 	if (!status && worker->self == 0)
 		psd_worker_tested(worker, result->test_samples, result->test_correct);
 	return status;
+}
+
+/* A separate server works on what arrives, in its host's memory. */
+static const struct psd_device_kind *kind_of(const struct psd_worker_options *options)
+{
+	const bool is_worker = psd_layout_is_worker(&options->made->plan.layout, options->self);
+
+	return options->device && (is_worker || !options->device->has_own_memory) ? options->device : &psd_device_cpu;
 }
 
 enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result,
@@ -451,7 +438,7 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 		.plan = &options->made->plan,
 		.layout = &options->made->plan.layout,
 		.graph = options->made->plan.graph,
-		.kind = options->device ? options->device : &psd_device_cpu,
+		.kind = kind_of(options),
 		.replay = options->replay,
 		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.self = options->self,

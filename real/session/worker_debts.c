@@ -112,13 +112,14 @@ static double limit_sec(const struct psd_worker *worker, const struct psd_job *j
 	return job->is_after_test ? limit * (1.0 + (double)psd_feed_samples(worker->feed, PSD_DATA_TEST)) : limit;
 }
 
-static bool blame_job(struct psd_worker *worker, const struct psd_lane *lane, const struct psd_job *job,
-		      struct psd_error *err)
+static bool blame_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)
 {
+	const struct psd_jobs *jobs = &worker->jobs[resource];
+	const struct psd_job *job = psd_worker_job(worker, resource);
 	const double sec = psd_socket_now_sec() - fmax(job->given_sec, worker->awake_sec);
 	const struct psd_op *op;
 
-	if (!lane->job || sec <= limit_sec(worker, job)) /* written by this thread only */
+	if (!jobs->has_lane || !psd_lane_is_busy(&jobs->lane) || sec <= limit_sec(worker, job))
 		return false;
 	op = &worker->program->ops[job->task.op];
 	blame(worker, worker->self, err,
@@ -126,6 +127,14 @@ static bool blame_job(struct psd_worker *worker, const struct psd_lane *lane, co
 	      psd_op_kind_names[op->kind], worker->graph->layers[op->layer].name, sec, job->task.iteration,
 	      worker->longest_sec[job->task.op]);
 	return true;
+}
+
+static bool blame_jobs(struct psd_worker *worker, struct psd_error *err)
+{
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		if (blame_job(worker, (enum psd_resource)r, err))
+			return true;
+	return false;
 }
 
 /* ---- a peer that leaves or gives up ---- */
@@ -203,9 +212,7 @@ enum psd_status psd_worker_check_stall(struct psd_worker *worker, struct psd_err
 	if (now_sec - worker->turned_sec > fmax(stall_sec / 2, LONG_TURN_SEC))
 		worker->awake_sec = now_sec;
 	worker->turned_sec = now_sec;
-	if (blame_silent(worker, stall_sec, err) ||
-	    blame_job(worker, &worker->device_lane, &worker->jobs[PSD_RESOURCE_DEVICE], err) ||
-	    blame_job(worker, &worker->cpu_lane, &worker->jobs[PSD_RESOURCE_CPU], err))
+	if (blame_silent(worker, stall_sec, err) || blame_jobs(worker, err))
 		return PSD_ERUN;
 	return fmin(still_sec, now_sec - worker->awake_sec) > stall_sec + LATER_SEC ? blame_debtor(worker, err)
 										    : PSD_OK;

@@ -9,10 +9,9 @@ static double beside_sec(const struct psd_worker *worker)
 {
 	double sec = psd_machine_own_sec() - worker->jobs_cpu_sec;
 
-	if (worker->has_device_lane)
-		sec += psd_lane_cpu_sec(&worker->device_lane);
-	if (worker->has_cpu_lane)
-		sec += psd_lane_cpu_sec(&worker->cpu_lane);
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		if (worker->jobs[r].has_lane)
+			sec += psd_lane_cpu_sec(&worker->jobs[r].lane);
 	return sec;
 }
 

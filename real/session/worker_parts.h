@@ -21,15 +21,27 @@ struct psd_job {
 	struct psd_task task;
 	enum psd_status status;
 	struct psd_error err;
+	uint64_t mark;	  /* of an asynchronous device, behind what was begun */
 	double given_sec; /* of psd_socket_now_sec(): to the lane */
-	double start_sec;
+	double begun_sec; /* before the test that it may be after */
+	double start_sec; /* of an asynchronous device, when it could start: the one before was over */
 	double sec;
-	double busy_sec;      /* of it, that the thread ran; all of it where more than one thread computes */
-	double cpu_sec;	      /* that the thread ran, with the test */
+	double busy_sec; /* of it, that the thread ran; all of it where more than one thread computes */
+	double cpu_sec;	 /* that the thread ran, with the test */
+	bool is_marked;
 	bool is_done_at_once; /* by the loop's thread; to be told to the interpreter when that has returned */
 	bool is_after_test;   /* the test samples were passed before; not in sec */
 	double test_sec;
 	uint64_t test_samples, test_correct;
+};
+
+/* What a resource has been given, the oldest first. */
+struct psd_jobs {
+	struct psd_job jobs[PSD_LANE_JOBS];
+	uint64_t n_given, n_over;
+	struct psd_lane lane;
+	bool has_lane;
+	double over_sec; /* when the last was */
 };
 
 /* Worker 0's tests between iterations, and what is told of an iteration once its reports and its test are there. */
@@ -92,9 +104,13 @@ struct psd_worker {
 		awake_sec; /* of psd_socket_now_sec(): the last turn; the first after this process stood still */
 	bool has_begun;
 
-	struct psd_memory memory;
+	struct psd_memory memory; /* of this host */
+	struct psd_memory apart;  /* of a device that has its own */
+	/* Where the device works: one of the two. */
+	const struct psd_memory *on_device;
 	struct psd_device *device;
-	/* of each iteration under way, as the memory has them, but NULL where they are rebuilt */
+	bool has_device;
+	/* of each iteration under way, as the device's memory has them, but NULL where they are rebuilt */
 	float **computed_gradients;
 	struct psd_scale *scales;  /* of each item */
 	struct psd_chosen chosen;  /* of a sparse plan; nothing in a replay, which sends what is expected */
@@ -106,9 +122,7 @@ struct psd_worker {
 	struct psd_duties duties;
 	struct psd_interpreter interpreter;
 	int wake_fd;
-	struct psd_lane device_lane, cpu_lane;
-	bool has_device_lane, has_cpu_lane;
-	struct psd_job jobs[PSD_RESOURCES];
+	struct psd_jobs jobs[PSD_RESOURCES];
 	struct psd_alarm alarms[PSD_RESOURCES];
 	const struct psd_alarm *ringing; /* or NULL */
 	double *late_sec;		 /* per iteration: of the latest alarm */
@@ -156,15 +170,29 @@ struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct ps
 /* True: what the task carries is still to be chosen. */
 bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task);
 
+/* ---- worker_open.c ---- */
+
+/* Lanes, device, memory, data and network, in the device lane's thread where it computes. */
+enum psd_status psd_worker_open_training(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Parameters of a device with memory of its own come to this host's, when all is over. */
+enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+
 /* ---- worker_tasks.c ---- */
 
 /* psd_seam.work */
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
-/* Opens data and device, in the device lane's thread. */
-enum psd_status psd_worker_open_device(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* What a lane's second stage does with a job (struct psd_job) of an asynchronous device: waits for its end. */
+void psd_worker_finish_job(void *context);
+/* The oldest job that a resource has been given and that is not over; what it was, once it is. */
+struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource resource);
 /* Passes all test samples that fill batches; in the device lane's thread. */
 enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct,
 				struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- worker_copies.c ---- */
+
+/* Begins a copy between a device's own memory and this host's, on the stream of its direction. */
+enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_encoding.c ---- */
 

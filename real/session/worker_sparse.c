@@ -6,7 +6,7 @@ static float *norms_of(const struct psd_worker *worker, unsigned item, uint32_t 
 {
 	const struct psd_plan *plan = worker->plan;
 
-	return psd_memory_buffer(&worker->memory, PSD_BUFFER_NORMS, plan->n_items - 1, iteration) +
+	return psd_memory_buffer(worker->on_device, PSD_BUFFER_NORMS, plan->n_items - 1, iteration) +
 	       plan->items[item].first_chunk;
 }
 
@@ -17,7 +17,7 @@ static struct psd_chunk_tensor *take_tensors(struct psd_worker *worker, const st
 	for (unsigned n = 0; tensors && n < item->n_tensors; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 
-		tensors[n].weight = worker->memory.parameters[t];
+		tensors[n].weight = worker->on_device->parameters[t];
 		tensors[n].elements = worker->graph->tensors[t].elements;
 	}
 	return tensors;
@@ -55,7 +55,7 @@ static struct psd_chunks *chunks_of(struct psd_worker *worker, struct psd_task t
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
-	const struct psd_memory *memory = &worker->memory;
+	const struct psd_memory *memory = worker->on_device;
 	const struct psd_update update =
 		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
 	float *const *gradients = psd_memory_gradients(memory, task.iteration);

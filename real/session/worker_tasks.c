@@ -2,6 +2,7 @@
  * what is done sooner than handed over. */
 #define _GNU_SOURCE
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,125 +16,6 @@
  * updating so many elements some 5. */
 enum { SMALL_ELEMENTS = 8192 };
 #define SMALL_SEC 20e-6
-
-/* ---- data and network ---- */
-
-static uint32_t classes_of(const struct psd_graph *graph)
-{
-	for (unsigned l = graph->n_layers; l-- > 0;)
-		if (graph->layers[l].kind->is_loss)
-			return graph->layers[l].shape.channels;
-	return 0;
-}
-
-struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train)
-{
-	return (struct psd_data_options){
-		.source = train->data,
-		.shape = graph->layers[0].shape,
-		.classes = classes_of(graph),
-		.seed = train->seed,
-	};
-}
-
-enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train,
-					 uint64_t *samples, struct psd_error *err)
-{
-	const struct psd_data_options options = psd_worker_data_options(graph, train);
-	struct psd_data *data;
-	const enum psd_status status = psd_data_open(&data, &options, err);
-
-	if (status)
-		return status;
-	*samples = psd_data_samples(data, PSD_DATA_TRAINING);
-	psd_data_close(data);
-	return PSD_OK;
-}
-
-static enum psd_status open_feed(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
-{
-	const struct psd_feed_options options = {
-		.data = psd_worker_data_options(worker->graph, worker->options->train),
-		.batch = batch,
-		.workers = worker->layout->workers,
-		.worker = worker->self,
-		.n_iterations = worker->options->n_iterations,
-	};
-
-	return psd_feed_open(&worker->feed, &options, err);
-}
-
-static bool is_worker(const struct psd_worker *worker)
-{
-	return psd_layout_is_worker(worker->layout, worker->self);
-}
-
-/* The device computes no gradient that is made from all workers' factors, here or elsewhere. */
-static enum psd_status make_computed_gradients(struct psd_worker *worker, struct psd_error *err)
-{
-	const size_t n_tensors = worker->graph->n_tensors, n = worker->memory.n_under_way * n_tensors;
-
-	worker->computed_gradients = psd_arena_take(&worker->arena, n * sizeof(*worker->computed_gradients));
-	if (!worker->computed_gradients)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table of gradients");
-	memcpy(worker->computed_gradients, worker->memory.gradients, n * sizeof(*worker->computed_gradients));
-	for (uint32_t o = 0; o < worker->program->n_ops; o++) {
-		const struct psd_op *op = &worker->program->ops[o];
-		const struct psd_plan_item *item = op->kind == PSD_OP_FACTOR ? &worker->plan->items[op->item] : NULL;
-
-		for (unsigned i = 0; item && i < item->n_tensors; i++)
-			for (size_t t = psd_plan_tensor(worker->plan, item, i); t < n; t += n_tensors)
-				worker->computed_gradients[t] = NULL;
-	}
-	return PSD_OK;
-}
-
-static enum psd_status load_network(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
-{
-	const struct psd_network_options options = {
-		.batch = batch,
-		.seed = worker->options->train->seed,
-		.loss_divisor = (double)worker->global_batch,
-	};
-	const enum psd_status status = make_computed_gradients(worker, err);
-
-	return status ? status
-		      : worker->kind->load(worker->device, worker->graph, &options, worker->memory.parameters,
-					   worker->computed_gradients, err);
-}
-
-static enum psd_status open_all(struct psd_worker *worker, struct psd_error *err)
-{
-	const struct psd_train *train = worker->options->train;
-	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
-	const struct psd_device_options options = {.n_threads = train->threads};
-	enum psd_status status = worker->kind->open(&worker->device, &options, err);
-
-	if (status)
-		return status;
-	psd_memory_fill_parameters(&worker->memory, train->seed);
-	if (!is_worker(worker)) /* a server computes no layer */
-		return PSD_OK;
-	status = open_feed(worker, batch, err);
-	return status ? status : load_network(worker, batch, err);
-}
-
-static void open_job(void *context)
-{
-	struct psd_job *job = context;
-
-	job->status = open_all(job->worker, &job->err);
-}
-
-enum psd_status psd_worker_open_device(struct psd_worker *worker, struct psd_error *err)
-{
-	struct psd_job job = {.worker = worker};
-
-	psd_lane_run(&worker->device_lane, open_job, &job);
-	if (job.status)
-		*err = job.err;
-	return job.status;
-}
 
 /* ---- layers ---- */
 
@@ -178,7 +60,7 @@ static enum psd_status keep_factors(struct psd_worker *worker, unsigned layer, u
 
 		if (item->layer != layer || worker->computed_gradients[psd_plan_tensor(worker->plan, item, 0)])
 			continue;
-		kept = psd_memory_factors(&worker->memory, i, iteration, worker->self);
+		kept = psd_memory_factors(worker->on_device, i, iteration, worker->self);
 		status = worker->kind->keep_factors(worker->device, layer, &kept, err);
 	}
 	return status;
@@ -205,8 +87,8 @@ static enum psd_status run_factor(struct psd_worker *worker, struct psd_task tas
 {
 	const unsigned i = (unsigned)worker->program->ops[task.op].item;
 	const struct psd_plan_item *item = &worker->plan->items[i];
-	const struct psd_factors factors = psd_memory_factors(&worker->memory, i, task.iteration, 0);
-	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration) +
+	const struct psd_factors factors = psd_memory_factors(worker->on_device, i, task.iteration, 0);
+	float *const *gradients = psd_memory_gradients(worker->on_device, task.iteration) +
 				  psd_plan_tensor(worker->plan, item, 0); /* the weight's, and the bias's after it */
 
 	return worker->kind->rebuild(worker->device, &factors, worker->layout->workers * item->subject.batch,
@@ -220,8 +102,8 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 	const struct psd_plan_item *item = &worker->plan->items[i];
 	const struct psd_update update =
 		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
-	float *const *gradients = psd_memory_gradients(&worker->memory, task.iteration);
-	float *history = psd_memory_buffer(&worker->memory, PSD_BUFFER_HISTORY, i, task.iteration);
+	float *const *gradients = psd_memory_gradients(worker->on_device, task.iteration);
+	float *history = psd_memory_buffer(worker->on_device, PSD_BUFFER_HISTORY, i, task.iteration);
 	enum psd_status status = PSD_OK;
 
 	for (unsigned n = 0; n < item->n_tensors && !worker->scales[i].is_skipped && !status; n++) {
@@ -229,8 +111,8 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 		const uint64_t elements = worker->graph->tensors[t].elements;
 		const struct psd_update own = psd_solver_update_of(update, &worker->graph->tensors[t]);
 
-		status = worker->kind->apply(worker->device, &own, worker->memory.parameters[t], gradients[t], history,
-					     elements, err);
+		status = worker->kind->apply(worker->device, &own, worker->on_device->parameters[t], gradients[t],
+					     history, elements, err);
 		history += elements;
 	}
 	return status;
@@ -314,6 +196,13 @@ static enum psd_status reduce(struct psd_worker *worker, struct psd_task task, s
 
 /* ---- accuracy ---- */
 
+static enum psd_status wait_for_compute(struct psd_worker *worker, struct psd_error *err)
+{
+	const uint64_t mark = worker->kind->mark(worker->device, PSD_STREAM_COMPUTE);
+
+	return worker->kind->wait(worker->device, PSD_STREAM_COMPUTE, mark, err);
+}
+
 static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, struct psd_error *err)
 {
 	const uint32_t n = worker->options->made->matter->scenario->batch_per_worker;
@@ -332,6 +221,8 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 		status = worker->kind->begin(worker->device, &batch, err);
 		for (unsigned l = 0; l < worker->graph->n_layers && !status; l++)
 			status = worker->kind->forward(worker->device, l, err);
+		if (!status && worker->kind->is_asynchronous)
+			status = wait_for_compute(worker, err);
 		job->test_correct += worker->kind->correct(worker->device);
 		job->test_samples += n;
 	}
@@ -356,9 +247,9 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_CHOOSE: psd_worker_choose_chunks(worker, task); return PSD_OK;
 	case PSD_OP_CONVERT: psd_worker_convert(worker, task); return PSD_OK;
 	case PSD_OP_REDUCE: return reduce(worker, task, err);
-	case PSD_OP_BARRIER:
 	case PSD_OP_COPY_OUT:
-	case PSD_OP_COPY_IN:
+	case PSD_OP_COPY_IN: return psd_worker_copy(worker, task, err);
+	case PSD_OP_BARRIER:
 	case PSD_OP_SEND:
 	case PSD_OP_RECEIVE:
 	case PSD_OP_COLLECTIVE:
@@ -369,24 +260,66 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	return PSD_OK;
 }
 
+static bool is_asynchronous(const struct psd_worker *worker, enum psd_resource resource)
+{
+	return resource != PSD_RESOURCE_CPU && worker->kind->is_asynchronous;
+}
+
+static enum psd_stream stream_of(enum psd_resource resource)
+{
+	switch (resource) {
+	case PSD_RESOURCE_COPY_OUT: return PSD_STREAM_COPY_OUT;
+	case PSD_RESOURCE_COPY_IN: return PSD_STREAM_COPY_IN;
+	case PSD_RESOURCE_DEVICE:
+	case PSD_RESOURCE_CPU:
+	case PSD_RESOURCE_NIC:
+	case PSD_RESOURCES: break;
+	}
+	return PSD_STREAM_COMPUTE;
+}
+
+/* Of the whole job where it is over when it returns; of an asynchronous device's, what began it. */
 static void task_job(void *context)
 {
 	struct psd_job *job = context;
-
-	const double begun_sec = psd_worker_now(job->worker), begun_cpu_sec = psd_machine_own_sec();
+	struct psd_worker *worker = job->worker;
+	const enum psd_resource resource = worker->program->ops[job->task.op].resource;
+	const double begun_cpu_sec = psd_machine_own_sec();
 	double tested_cpu_sec;
 
+	job->begun_sec = psd_worker_now(worker);
 	if (job->is_after_test)
-		job->status = run_test(job->worker, job, &job->err);
-	job->start_sec = psd_worker_now(job->worker);
-	job->test_sec = job->start_sec - begun_sec;
+		job->status = run_test(worker, job, &job->err);
+	job->start_sec = psd_worker_now(worker);
+	job->test_sec = job->start_sec - job->begun_sec;
 	tested_cpu_sec = psd_machine_own_sec();
 	if (!job->status)
-		job->status = run_task(job->worker, job->task, &job->err);
-	job->sec = psd_worker_now(job->worker) - job->start_sec;
+		job->status = run_task(worker, job->task, &job->err);
+	if (!job->status && is_asynchronous(worker, resource)) {
+		job->mark = worker->kind->mark(worker->device, stream_of(resource));
+		job->is_marked = true;
+	}
+	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
-	job->busy_sec =
-		job->worker->options->train->threads > 1 ? job->sec : begun_cpu_sec + job->cpu_sec - tested_cpu_sec;
+	job->busy_sec = worker->options->train->threads > 1 ? job->sec : begun_cpu_sec + job->cpu_sec - tested_cpu_sec;
+}
+
+/* What was begun before it was over when it could start. */
+void psd_worker_finish_job(void *context)
+{
+	struct psd_job *job = context;
+	struct psd_worker *worker = job->worker;
+	enum psd_resource resource;
+	struct psd_jobs *jobs;
+
+	if (!job->is_marked)
+		return;
+	resource = worker->program->ops[job->task.op].resource;
+	jobs = &worker->jobs[resource];
+	job->status = worker->kind->wait(worker->device, stream_of(resource), job->mark, &job->err);
+	job->start_sec = fmax(job->start_sec, jobs->over_sec);
+	jobs->over_sec = psd_worker_now(worker);
+	job->sec = job->busy_sec = jobs->over_sec - job->start_sec;
 }
 
 static bool is_first(const struct psd_worker *worker, const struct psd_op *op)
@@ -421,6 +354,8 @@ static bool is_small_layer(const struct psd_worker *worker, const struct psd_op 
 
 static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op *op)
 {
+	if (is_asynchronous(worker, op->resource))
+		return false;
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		return is_small_layer(worker, op);
 	return (op->kind == PSD_OP_REDUCE || op->kind == PSD_OP_APPLY || op->kind == PSD_OP_CONVERT ||
@@ -428,28 +363,36 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 	       elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 
+struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource resource)
+{
+	struct psd_jobs *jobs = &worker->jobs[resource];
+
+	return &jobs->jobs[jobs->n_over % PSD_LANE_JOBS];
+}
+
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
 	struct psd_worker *worker = context;
-	struct psd_job *job = &worker->jobs[resource];
+	struct psd_jobs *jobs = &worker->jobs[resource];
+	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
 	const struct psd_op *op = &worker->program->ops[task.op];
-	const bool has_lane =
-		(resource == PSD_RESOURCE_DEVICE && op->kind != PSD_OP_BARRIER) || resource == PSD_RESOURCE_CPU;
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
 	psd_worker_watch_load(worker, task.iteration);
+	if (op->kind == PSD_OP_BARRIER || !jobs->has_lane) { /* in this processor's memory nothing is to be copied */
+		worker->is_over[resource] = true;
+		return;
+	}
 	*job = (struct psd_job){.worker = worker,
 				.task = task,
 				.given_sec = psd_socket_now_sec(),
 				.is_after_test = is_after_test(worker, task)};
-	if (!has_lane) {
-		worker->is_over[resource] = true; /* tensors are in this processor's memory: nothing to copy */
-	} else if (is_done_at_once(worker, op)) {
+	jobs->n_given++;
+	if (is_done_at_once(worker, op)) {
 		task_job(job);
 		job->is_done_at_once = true;
 	} else {
-		psd_lane_start(resource == PSD_RESOURCE_DEVICE ? &worker->device_lane : &worker->cpu_lane, task_job,
-			       job);
+		psd_lane_start(&jobs->lane, task_job, job);
 	}
 }
 
@@ -464,7 +407,7 @@ enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, ui
 {
 	struct psd_job job = {.worker = worker};
 
-	psd_lane_run(&worker->device_lane, test_job, &job);
+	psd_lane_run(&worker->jobs[PSD_RESOURCE_DEVICE].lane, test_job, &job);
 	if (job.status) {
 		*err = job.err;
 		return job.status;

@@ -28,10 +28,12 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 		return;
 	switch (op->resource) {
 	case PSD_RESOURCE_COPY_OUT:
-	case PSD_RESOURCE_COPY_IN: return; /* nothing is copied here */
+	case PSD_RESOURCE_COPY_IN:
 	case PSD_RESOURCE_DEVICE:
 	case PSD_RESOURCE_CPU: /* as its thread has measured it: the event loop may hear of it later */
-		job = &worker->jobs[op->resource];
+		if (!worker->jobs[op->resource].has_lane)
+			return; /* nothing is copied here */
+		job = psd_worker_job(worker, op->resource);
 		record(worker, task, false, op->bytes, job->start_sec, job->start_sec + job->sec);
 		return;
 	case PSD_RESOURCE_NIC:

@@ -23,7 +23,7 @@ static void open_lane(struct woken *woken)
 
 	*woken = (struct woken){.wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
 	cr_assert_geq(woken->wake_fd, 0);
-	cr_assert_eq(psd_lane_open(&woken->lane, woken->wake_fd, &err), PSD_OK);
+	cr_assert_eq(psd_lane_open(&woken->lane, woken->wake_fd, NULL, &err), PSD_OK);
 }
 
 static void close_lane(struct woken *woken)
@@ -85,12 +85,72 @@ Test(lane, without_an_eventfd_whoever_starts_a_job_waits_for_it)
 	struct psd_lane lane;
 	struct psd_error err;
 
-	cr_assert_eq(psd_lane_open(&lane, -1, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_lane_open(&lane, -1, NULL, &err), PSD_OK, "%s", err.text);
 	for (unsigned i = 1; i <= N_JOBS; i++) {
 		psd_lane_run(&lane, count, &n_done);
 		cr_assert_eq(n_done, i);
 	}
 	psd_lane_close(&lane);
+}
+
+/* Of the staged jobs: how far each stage is, and what the first may go on to. */
+struct staged {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	unsigned n_begun, n_finished;
+};
+
+static void begin_staged(void *context)
+{
+	struct staged *staged = context;
+
+	pthread_mutex_lock(&staged->mutex);
+	staged->n_begun++;
+	pthread_cond_broadcast(&staged->changed);
+	pthread_mutex_unlock(&staged->mutex);
+}
+
+/* Not before all jobs have begun, which takes a first stage that does not wait for the second. */
+static void finish_staged(void *context)
+{
+	struct staged *staged = context;
+
+	pthread_mutex_lock(&staged->mutex);
+	while (staged->n_begun < PSD_LANE_JOBS)
+		pthread_cond_wait(&staged->changed, &staged->mutex);
+	staged->n_finished++;
+	pthread_mutex_unlock(&staged->mutex);
+}
+
+Test(lane, a_first_stage_goes_on_while_the_second_waits, .timeout = 60)
+{
+	struct staged staged = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+	struct psd_lane lane;
+	struct psd_error err;
+
+	cr_assert_eq(psd_lane_open(&lane, -1, finish_staged, &err), PSD_OK, "%s", err.text);
+	cr_expect_not(psd_lane_is_busy(&lane));
+	for (unsigned i = 0; i < PSD_LANE_JOBS; i++)
+		psd_lane_start(&lane, begin_staged, &staged);
+	cr_expect(psd_lane_is_busy(&lane));
+	psd_lane_wait(&lane);
+	cr_expect_not(psd_lane_is_busy(&lane));
+	cr_expect_eq(staged.n_finished, PSD_LANE_JOBS);
+	cr_expect_not(psd_lane_take_done(&lane), "notice was taken");
+	psd_lane_close(&lane);
+}
+
+Test(lane, what_was_started_is_done_before_it_closes)
+{
+	unsigned n_done = 0;
+	struct psd_lane lane;
+	struct psd_error err;
+
+	cr_assert_eq(psd_lane_open(&lane, -1, NULL, &err), PSD_OK, "%s", err.text);
+	for (unsigned i = 0; i < PSD_LANE_JOBS; i++)
+		psd_lane_start(&lane, count, &n_done);
+	psd_lane_close(&lane);
+	cr_expect_eq(n_done, PSD_LANE_JOBS);
 }
 
 static void spin(void *context)

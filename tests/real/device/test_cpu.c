@@ -1,6 +1,6 @@
-/* The CPU as a device against a reference in double: losses, and gradients against central differences of the reference's
- * loss. Every layer kind stands above a layer with parameters, whose gradient is right only if the kind's data gradient
- * is. */
+/* The CPU against a reference in double: losses, and gradients against central differences of the reference's loss.
+ * Every layer kind stands above a layer with parameters, whose gradient is right only if the kind's data gradient is.
+ */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -58,8 +58,11 @@ static void open_crew(struct crew *crew, const char *feedback)
 					      .self = w,
 					      .scales = crew->scales,
 					      .kind = &psd_device_cpu,
+					      .on_device = &worker->memory,
 					      .global_batch = WORKERS * 4};
-		cr_assert_eq(psd_memory_init(&worker->memory, worker->program, w, true, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_memory_init(&worker->memory, worker->program,
+					     &(struct psd_memory_options){.host = w, .adds_arrivals = true}, &err),
+			     PSD_OK, "%s", err.text);
 		cr_assert_eq(psd_worker_open_chunks(worker, &err), PSD_OK);
 		psd_memory_fill_parameters(&worker->memory, 1);
 	}

@@ -1,0 +1,50 @@
+/* What is copied between a device's memory and its host's, so that it can travel. */
+#include <assert.h>
+
+#include "real/session/worker_parts.h"
+
+/* Of a slice what a copy covers. */
+static struct psd_range range_of(const struct psd_worker *worker, const struct psd_op *op)
+{
+	const struct psd_plan_item *item = &worker->plan->items[op->item];
+
+	if (op->source == PSD_BUFFER_CHOSEN)
+		return (struct psd_range){0, psd_chosen_elements(&worker->chosen, worker->plan, (unsigned)op->item)};
+	return (struct psd_range){0, psd_plan_slice(item, op->slice).elements};
+}
+
+/* What `sender` has of a buffer, or sent of it. */
+static enum psd_status copy_of(struct psd_worker *worker, struct psd_task task, unsigned sender, struct psd_error *err)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct psd_range range = range_of(worker, op);
+	const bool is_out = op->kind == PSD_OP_COPY_OUT;
+	struct iovec here[PSD_PIECES_MAX], there[PSD_PIECES_MAX];
+	const unsigned n = psd_memory_find(&worker->memory, op->source, op, task.iteration, range, sender, here);
+	const unsigned n_there =
+		psd_memory_find(worker->on_device, op->source, op, task.iteration, range, sender, there);
+	enum psd_status status = PSD_OK;
+
+	assert(n == n_there);
+	for (unsigned i = 0; i < n && !status; i++) {
+		const struct iovec *from = is_out ? &there[i] : &here[i], *to = is_out ? &here[i] : &there[i];
+
+		assert(from->iov_len == to->iov_len);
+		status = worker->kind->copy(worker->device, is_out ? PSD_STREAM_COPY_OUT : PSD_STREAM_COPY_IN,
+					    to->iov_base, from->iov_base, from->iov_len, err);
+	}
+	return status;
+}
+
+enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	enum psd_status status = PSD_OK;
+
+	if (op->source != PSD_BUFFER_FACTORS || op->kind == PSD_OP_COPY_OUT)
+		return copy_of(worker, task, worker->self, err);
+	for (unsigned sender = 0; sender < worker->layout->workers && !status; sender++)
+		if (sender != worker->self)
+			status = copy_of(worker, task, sender, err);
+	return status;
+}

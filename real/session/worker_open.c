@@ -1,0 +1,193 @@
+/* How a host that trains gets ready: threads, device, memory, samples, the network. */
+#include <string.h>
+
+#include "real/session/worker_parts.h"
+
+/* ---- data ---- */
+
+static uint32_t classes_of(const struct psd_graph *graph)
+{
+	for (unsigned l = graph->n_layers; l-- > 0;)
+		if (graph->layers[l].kind->is_loss)
+			return graph->layers[l].shape.channels;
+	return 0;
+}
+
+struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train)
+{
+	return (struct psd_data_options){
+		.source = train->data,
+		.shape = graph->layers[0].shape,
+		.classes = classes_of(graph),
+		.seed = train->seed,
+	};
+}
+
+enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const struct psd_train *train,
+					 uint64_t *samples, struct psd_error *err)
+{
+	const struct psd_data_options options = psd_worker_data_options(graph, train);
+	struct psd_data *data;
+	const enum psd_status status = psd_data_open(&data, &options, err);
+
+	if (status)
+		return status;
+	*samples = psd_data_samples(data, PSD_DATA_TRAINING);
+	psd_data_close(data);
+	return PSD_OK;
+}
+
+static enum psd_status open_feed(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
+{
+	const struct psd_feed_options options = {
+		.data = psd_worker_data_options(worker->graph, worker->options->train),
+		.batch = batch,
+		.workers = worker->layout->workers,
+		.worker = worker->self,
+		.n_iterations = worker->options->n_iterations,
+	};
+
+	return psd_feed_open(&worker->feed, &options, err);
+}
+
+/* ---- the network ---- */
+
+/* The device computes no gradient that is made from all workers' factors, here or elsewhere. */
+static enum psd_status make_computed_gradients(struct psd_worker *worker, struct psd_error *err)
+{
+	const size_t n_tensors = worker->graph->n_tensors, n = worker->memory.n_under_way * n_tensors;
+
+	worker->computed_gradients = psd_arena_take(&worker->arena, n * sizeof(*worker->computed_gradients));
+	if (!worker->computed_gradients)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table of gradients");
+	memcpy(worker->computed_gradients, worker->on_device->gradients, n * sizeof(*worker->computed_gradients));
+	for (uint32_t o = 0; o < worker->program->n_ops; o++) {
+		const struct psd_op *op = &worker->program->ops[o];
+		const struct psd_plan_item *item = op->kind == PSD_OP_FACTOR ? &worker->plan->items[op->item] : NULL;
+
+		for (unsigned i = 0; item && i < item->n_tensors; i++)
+			for (size_t t = psd_plan_tensor(worker->plan, item, i); t < n; t += n_tensors)
+				worker->computed_gradients[t] = NULL;
+	}
+	return PSD_OK;
+}
+
+static enum psd_status load_network(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
+{
+	const struct psd_network_options options = {
+		.batch = batch,
+		.seed = worker->options->train->seed,
+		.loss_divisor = (double)worker->global_batch,
+	};
+	const enum psd_status status = make_computed_gradients(worker, err);
+
+	return status ? status
+		      : worker->kind->load(worker->device, worker->graph, &options, worker->on_device->parameters,
+					   worker->computed_gradients, err);
+}
+
+/* ---- memory ---- */
+
+/* All parameters, between this host's memory and the device's own. */
+static enum psd_status copy_parameters(struct psd_worker *worker, enum psd_stream stream, struct psd_error *err)
+{
+	const bool is_out = stream == PSD_STREAM_COPY_OUT;
+	float *const *host = worker->memory.parameters, *const *device = worker->apart.parameters;
+	enum psd_status status = PSD_OK;
+
+	if (worker->on_device == &worker->memory)
+		return PSD_OK;
+	for (unsigned t = 0; t < worker->graph->n_tensors && !status; t++)
+		status = worker->kind->copy(worker->device, stream, is_out ? host[t] : device[t],
+					    is_out ? device[t] : host[t],
+					    worker->graph->tensors[t].elements * sizeof(float), err);
+	if (!status && worker->kind->is_asynchronous)
+		status = worker->kind->wait(worker->device, stream, worker->kind->mark(worker->device, stream), err);
+	return status;
+}
+
+enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct psd_error *err)
+{
+	return copy_parameters(worker, PSD_STREAM_COPY_OUT, err);
+}
+
+static enum psd_status open_memory(struct psd_worker *worker, struct psd_error *err)
+{
+	const bool has_own = worker->kind->has_own_memory;
+	struct psd_memory_options options = {
+		.host = worker->self,
+		.adds_arrivals = !worker->options->train->is_deterministic,
+		.place = has_own ? PSD_MEMORY_HOST : PSD_MEMORY_SHARED,
+		.kind = worker->kind,
+		.device = worker->device,
+	};
+	enum psd_status status = psd_memory_init(&worker->memory, worker->program, &options, err);
+
+	worker->on_device = has_own ? &worker->apart : &worker->memory;
+	options.place = PSD_MEMORY_DEVICE;
+	if (!status && has_own)
+		status = psd_memory_init(&worker->apart, worker->program, &options, err);
+	if (status)
+		return status;
+	psd_memory_fill_parameters(&worker->memory, worker->options->train->seed);
+	return copy_parameters(worker, PSD_STREAM_COPY_IN, err);
+}
+
+/* ---- all of it ---- */
+
+static enum psd_status open_device(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_device_options options = {.n_threads = worker->options->train->threads};
+	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
+	enum psd_status status = worker->kind->open(&worker->device, &options, err);
+
+	worker->has_device = !status;
+	if (!status)
+		status = open_memory(worker, err);
+	if (!status)
+		status = psd_worker_open_encoding(worker, err);
+	if (!status && worker->plan->sparse)
+		status = psd_worker_open_chunks(worker, err);
+	if (status || !psd_layout_is_worker(worker->layout, worker->self)) /* a server computes no layer */
+		return status;
+	status = open_feed(worker, batch, err);
+	return status ? status : load_network(worker, batch, err);
+}
+
+static void open_job(void *context)
+{
+	struct psd_job *job = context;
+
+	job->status = open_device(job->worker, &job->err);
+}
+
+/* Copies have threads of their own where there is something to copy. */
+static enum psd_status open_lanes(struct psd_worker *worker, struct psd_error *err)
+{
+	static const enum psd_resource resources[] = {PSD_RESOURCE_DEVICE, PSD_RESOURCE_CPU, PSD_RESOURCE_COPY_OUT,
+						      PSD_RESOURCE_COPY_IN};
+	const unsigned n = worker->kind->has_own_memory ? 4 : 2;
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < n && !status; i++) {
+		struct psd_jobs *jobs = &worker->jobs[resources[i]];
+		const bool is_of_device = resources[i] != PSD_RESOURCE_CPU && worker->kind->is_asynchronous;
+
+		status = psd_lane_open(&jobs->lane, worker->wake_fd, is_of_device ? psd_worker_finish_job : NULL, err);
+		jobs->has_lane = !status;
+	}
+	return status;
+}
+
+enum psd_status psd_worker_open_training(struct psd_worker *worker, struct psd_error *err)
+{
+	struct psd_job job = {.worker = worker};
+	const enum psd_status status = open_lanes(worker, err);
+
+	if (status)
+		return status;
+	psd_lane_run(&worker->jobs[PSD_RESOURCE_DEVICE].lane, open_job, &job);
+	if (job.status)
+		*err = job.err;
+	return job.status;
+}

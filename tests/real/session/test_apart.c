@@ -1,0 +1,85 @@
+/* A device with memory of its own: what it works on and what travels are copied into each other, and nothing else of
+ * either is ever read. It computes as the processor does, so that it must end with the processor's bits. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/real/training.h"
+
+static enum psd_status take_apart(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
+{
+	(void)device;
+	*block = aligned_alloc(64, (bytes + 63) / 64 * 64); /* until the process ends */
+	if (!*block)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	memset(*block, 0, bytes);
+	return PSD_OK;
+}
+
+static enum psd_status copy(struct psd_device *device, enum psd_stream stream, void *to, const void *from,
+			    uint64_t bytes, struct psd_error *err)
+{
+	(void)device, (void)stream, (void)err;
+	memcpy(to, from, bytes);
+	return PSD_OK;
+}
+
+static struct psd_device_kind apart(void)
+{
+	struct psd_device_kind kind = psd_device_cpu;
+
+	kind.name = "apart";
+	kind.has_own_memory = true;
+	kind.take = kind.take_host = take_apart;
+	kind.copy = copy;
+	return kind;
+}
+
+/* With the program of a device that has memory of its own, on either kind: a processor takes no notice of copies. */
+static struct training *train(const char *system, unsigned workers, const struct psd_device_kind *kind)
+{
+	struct training *training = training_make("cifar10-quick.yaml", system, workers, 1, 4, 3,
+						  "iterations: 4, optimiser: {momentum: 0.9, weight_decay: 0.01}, "
+						  "learning_rate: {policy: fixed, base: 0.001}");
+
+	psd_case_release(&training->made);
+	training->loaded.matter.costs.has_own_memory = true;
+	loaded_case(&training->made, &training->loaded, 0, 0);
+	training->options.worker.device = kind;
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s, %u workers: %s", system, workers, training->err.text);
+	return training;
+}
+
+static void check(const char *system, unsigned workers)
+{
+	const struct psd_device_kind kind = apart();
+	struct training *own = train(system, workers, &kind), *shared = train(system, workers, NULL);
+
+	for (unsigned w = 0; w < workers; w++)
+		cr_expect(training_is_same(own, w, shared, w), "%s, worker %u of %u", system, w, workers);
+	cr_expect_eq(own->result.last_loss, shared->result.last_loss);
+	cr_expect_eq(own->result.sent_bytes_per_node, shared->result.sent_bytes_per_node);
+	training_free(own);
+	training_free(shared);
+}
+
+static const char *const systems[] = {
+	"schedule: sequential, sync: ps",
+	"schedule: wait-free, sync: ps, pair: 16KiB, slice: 64KiB",
+	"schedule: wait-free, sync: sfb",
+	"schedule: wait-free, sync: hybrid",
+	"schedule: wait-free, sync: adam",
+	"schedule: wait-free, sync: ring",
+	"schedule: wait-free, sync: two-level, fuse: 64KiB",
+	"schedule: wait-free, sync: ring, wire: bf16",
+	"schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 700, warmup: 2}",
+};
+
+Test(apart, every_method_ends_with_the_bits_of_shared_memory)
+{
+	for (size_t s = 0; s < sizeof(systems) / sizeof(systems[0]); s++)
+		for (unsigned workers = 1; workers <= 3; workers += 2)
+			check(systems[s], workers);
+}
