@@ -8,9 +8,12 @@
 struct psd_host_state {
 	struct psd_sched sched;
 	bool is_worker;
-	bool is_busy[PSD_RESOURCES];
+	/* What each resource was given: the first runs. */
+	struct {
+		struct psd_task tasks[PSD_MOST_AHEAD + 1];
+		unsigned n;
+	} given[PSD_RESOURCES];
 	struct psd_collective *collective; /* that the NIC is held for, or is to be; or NULL */
-	struct psd_task running[PSD_RESOURCES];
 	double started_sec[PSD_RESOURCES];
 	double sent_sec; /* when the NIC was last busy */
 	double busy_sec[PSD_RESOURCES];
@@ -21,18 +24,53 @@ static const struct psd_op *op_of(const struct psd_interpreter *in, struct psd_t
 	return &in->program->ops[task.op];
 }
 
-static void end_span(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
+static bool is_busy(const struct psd_host_state *host, enum psd_resource resource)
+{
+	return host->given[resource].n > 0;
+}
+
+/* The first of what the resource was given runs from now on. */
+static void begin_span(struct psd_interpreter *in, unsigned h, enum psd_resource resource, double start_sec)
+{
+	struct psd_host_state *host = &in->hosts[h];
+	host->started_sec[resource] = start_sec;
+	psd_account_begin(&in->account, h, op_of(in, host->given[resource].tasks[0]), start_sec);
+}
+
+static void give(struct psd_interpreter *in, unsigned h, enum psd_resource resource, struct psd_task task)
+{
+	struct psd_host_state *host = &in->hosts[h];
+	host->given[resource].tasks[host->given[resource].n++] = task;
+	if (host->given[resource].n == 1)
+		begin_span(in, h, resource, in->seam.now(in->seam.context));
+}
+
+static struct psd_task take_first(struct psd_host_state *host, enum psd_resource resource)
+{
+	struct psd_task *tasks = host->given[resource].tasks;
+	const struct psd_task first = tasks[0];
+	host->given[resource].n--;
+	for (unsigned i = 0; i < host->given[resource].n; i++)
+		tasks[i] = tasks[i + 1];
+	return first;
+}
+
+/* Returns what was running. */
+static struct psd_task end_span(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
 {
 	struct psd_host_state *host = &in->hosts[h];
 	const double start_sec = host->started_sec[resource];
 	const double end_sec = in->seam.now(in->seam.context);
-	host->is_busy[resource] = false;
+	const struct psd_task task = take_first(host, resource);
 	host->busy_sec[resource] += end_sec - start_sec;
 	if (resource == PSD_RESOURCE_NIC)
 		host->sent_sec = end_sec;
-	psd_account_end(&in->account, h, op_of(in, host->running[resource]), end_sec);
+	psd_account_end(&in->account, h, op_of(in, task), end_sec);
 	if (in->seam.span != NULL)
-		in->seam.span(in->seam.context, h, host->running[resource], start_sec, end_sec);
+		in->seam.span(in->seam.context, h, task, start_sec, end_sec);
+	if (is_busy(host, resource))
+		begin_span(in, h, resource, end_sec);
+	return task;
 }
 
 static void note_next(struct psd_interpreter *in, struct psd_task task)
@@ -53,10 +91,7 @@ static void join(struct psd_interpreter *in, unsigned h)
 {
 	struct psd_host_state *host = &in->hosts[h];
 	const struct psd_task task = host->collective->task;
-	host->is_busy[PSD_RESOURCE_NIC] = true;
-	host->running[PSD_RESOURCE_NIC] = task;
-	host->started_sec[PSD_RESOURCE_NIC] = in->seam.now(in->seam.context);
-	psd_account_begin(&in->account, h, op_of(in, task), host->started_sec[PSD_RESOURCE_NIC]);
+	give(in, h, PSD_RESOURCE_NIC, task);
 	if (--host->collective->n_missing == 0)
 		in->seam.collective(in->seam.context, task);
 }
@@ -73,7 +108,7 @@ static void begin_collective(struct psd_interpreter *in, struct psd_collective *
 		if (!carries(in, h, task))
 			continue;
 		in->hosts[h].collective = collective;
-		if (!in->hosts[h].is_busy[PSD_RESOURCE_NIC])
+		if (!is_busy(&in->hosts[h], PSD_RESOURCE_NIC))
 			join(in, h);
 	}
 }
@@ -117,34 +152,40 @@ static bool start(struct psd_interpreter *in, unsigned h, enum psd_resource reso
 		psd_sched_finish(&host->sched, task);
 		return true;
 	}
-	host->is_busy[resource] = true;
-	host->running[resource] = task;
-	host->started_sec[resource] = in->seam.now(in->seam.context);
-	psd_account_begin(&in->account, h, op, host->started_sec[resource]);
+	give(in, h, resource, task);
 	if (resource != PSD_RESOURCE_NIC) {
+		if (host->sched.streams & 1u << resource)
+			psd_sched_give(&host->sched, task);
 		in->seam.work(in->seam.context, h, resource, task, op->work_sec);
 		return false;
 	}
 	if (in->seam.send(in->seam.context, h, task))
 		return false;
-	host->is_busy[resource] = false;
+	(void)take_first(host, resource);
 	psd_account_end(&in->account, h, op, host->started_sec[resource]);
 	psd_sched_finish(&host->sched, task);
 	return true;
 }
 
-/* Gives a free resource its next task; returns true when that task was over at once, so that more may be ready. */
+/* It can be given a task more. */
+static bool has_room(const struct psd_interpreter *in, const struct psd_host_state *host, enum psd_resource resource)
+{
+	return host->given[resource].n <= (resource == PSD_RESOURCE_DEVICE ? in->seam.n_ahead : 0);
+}
+
+/* Gives a resource its next task; returns true when more may be ready: that task was over at once, or more fit. */
 static bool dispatch(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
 {
 	struct psd_host_state *host = &in->hosts[h];
 	struct psd_task task;
-	if (host->is_busy[resource])
+	if (!has_room(in, host, resource))
 		return false;
 	if (resource == PSD_RESOURCE_NIC && host->collective != NULL) {
 		join(in, h);
 		return false;
 	}
-	return psd_sched_take(&host->sched, resource, &task) && start(in, h, resource, task);
+	return psd_sched_take(&host->sched, resource, &task) &&
+	       (start(in, h, resource, task) || has_room(in, host, resource));
 }
 
 static void settle(struct psd_interpreter *in, unsigned h)
@@ -192,6 +233,7 @@ static enum psd_status allocate(struct psd_interpreter *in, const struct psd_dut
 		if (status != PSD_OK)
 			return status;
 		in->hosts[h].sched.free_resources = free_resources;
+		in->hosts[h].sched.streams = in->seam.n_ahead > 0 ? 1u << PSD_RESOURCE_DEVICE : 0;
 		in->hosts[h].is_worker = duties[h]->waits[in->program->next_op] != PSD_NOT_CARRIED;
 		in->n_workers += in->hosts[h].is_worker;
 	}
@@ -237,10 +279,8 @@ void psd_interpreter_set_fence(struct psd_interpreter *in, unsigned host, uint32
 void psd_interpreter_finished(struct psd_interpreter *in, unsigned h, enum psd_resource resource)
 {
 	struct psd_host_state *host = &in->hosts[h];
-	const struct psd_task task = host->running[resource];
-	assert(host->is_busy[resource]);
-	end_span(in, h, resource);
-	psd_sched_finish(&host->sched, task);
+	assert(is_busy(host, resource));
+	psd_sched_finish(&host->sched, end_span(in, h, resource));
 	settle(in, h);
 }
 
@@ -271,7 +311,7 @@ void psd_interpreter_collective_finished(struct psd_interpreter *in, struct psd_
 		if (in->hosts[h].collective != collective)
 			continue;
 		in->hosts[h].collective = NULL;
-		end_span(in, h, PSD_RESOURCE_NIC);
+		(void)end_span(in, h, PSD_RESOURCE_NIC);
 		psd_sched_finish(&in->hosts[h].sched, task);
 	}
 	psd_gathering_end(&in->gathering, collective);
@@ -319,7 +359,8 @@ enum psd_status psd_interpreter_check(const struct psd_interpreter *in, struct p
 				err, PSD_ERUN, PSD_NOWHERE,
 				"host %u did not finish iteration %u: '%s' of layer '%s' waits for %u more", h,
 				sched->iteration, psd_op_kind_names[in->program->ops[i].kind],
-				in->program->plan->graph->layers[in->program->ops[i].layer].name, waiting);
+				in->program->plan->graph->layers[in->program->ops[i].layer].name,
+				waiting == PSD_GIVEN ? 0 : waiting);
 		}
 	}
 	return PSD_OK;

@@ -20,6 +20,9 @@ struct psd_seam {
 	/* False: operations without a cost are over at once. True: there is real work behind them, so that work() is
 	 * called for them too. */
 	bool does_real_work;
+	/* The device carries out in order what it is given, and is given so many operations ahead of the one that runs:
+	 * those that wait for nothing else than what it was given before. At most PSD_MOST_AHEAD. */
+	unsigned n_ahead;
 	/* `sec` of work begins on host's resource; answer with psd_interpreter_finished() when it is over. */
 	void (*work)(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
 	/* host's messages of a send begin; answer with psd_interpreter_finished(NIC) when its way out is free again,
@@ -42,6 +45,8 @@ struct psd_seam {
 	void (*span)(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec);
 	void *context;
 };
+
+enum { PSD_MOST_AHEAD = 3 };
 
 struct psd_interpreter {
 	const struct psd_program *program;

@@ -122,6 +122,22 @@ static bool is_done(const struct psd_sched *sched, struct psd_task task)
 	return row_of(sched, task.iteration)[task.op] == PSD_DONE;
 }
 
+/* One waits for the other in a stream that both are given to. */
+static bool follows(const struct psd_sched *sched, uint32_t waits, uint32_t before)
+{
+	const struct psd_op *op = &sched->program->ops[waits];
+
+	return op->resource != PSD_RESOURCE_NONE && sched->streams & 1u << op->resource &&
+	       op->resource == sched->program->ops[before].resource && op->kind != PSD_OP_BARRIER;
+}
+
+/* What waits for `before` of an earlier iteration waits no more. */
+static bool is_released(const struct psd_sched *sched, uint32_t waits, struct psd_task before)
+{
+	return is_done(sched, before) ||
+	       (row_of(sched, before.iteration)[before.op] == PSD_GIVEN && follows(sched, waits, before.op));
+}
+
 /* Sets up the counters of an iteration. Dependencies on earlier iterations that are done by now (or, before the first,
  * always) do not count. */
 static void start_iteration(struct psd_sched *sched, uint32_t iteration)
@@ -139,7 +155,7 @@ static void start_iteration(struct psd_sched *sched, uint32_t iteration)
 			if (edge.distance == 0 || sched->duties->waits[edge.op] == PSD_NOT_CARRIED)
 				continue;
 			if (iteration < edge.distance ||
-			    is_done(sched, (struct psd_task){iteration - edge.distance, edge.op}))
+			    is_released(sched, i, (struct psd_task){iteration - edge.distance, edge.op}))
 				waiting[i]--;
 		}
 		if (waiting[i] == 0)
@@ -187,20 +203,39 @@ static void release_one(struct psd_sched *sched, struct psd_task task)
 	uint32_t *waiting = &row_of(sched, task.iteration)[task.op];
 	if (sched->duties->waits[task.op] == PSD_NOT_CARRIED)
 		return;
-	assert(*waiting > 0 && *waiting != PSD_DONE);
+	assert(*waiting > 0 && *waiting < PSD_GIVEN);
 	if (--*waiting == 0)
 		add_ready(sched, task);
+}
+
+/* Those that follow it in a stream, or all others. */
+static void release_dependents(struct psd_sched *sched, struct psd_task task, bool those_that_follow)
+{
+	const struct psd_op *op = &sched->program->ops[task.op];
+	const struct psd_edge *dependents = &sched->program->dependents[op->first_dependent];
+
+	for (uint32_t e = 0; e < op->n_dependents; e++)
+		if (follows(sched, dependents[e].op, task.op) == those_that_follow)
+			release_one(sched,
+				    (struct psd_task){task.iteration + dependents[e].distance, dependents[e].op});
+}
+
+void psd_sched_give(struct psd_sched *sched, struct psd_task task)
+{
+	assert(row_of(sched, task.iteration)[task.op] == 0);
+	row_of(sched, task.iteration)[task.op] = PSD_GIVEN;
+	release_dependents(sched, task, true);
 }
 
 void psd_sched_finish(struct psd_sched *sched, struct psd_task task)
 {
 	const uint32_t window = sched->program->window;
-	const struct psd_op *op = &sched->program->ops[task.op];
-	const struct psd_edge *dependents = &sched->program->dependents[op->first_dependent];
+	const bool was_given = row_of(sched, task.iteration)[task.op] == PSD_GIVEN;
 	assert(!is_done(sched, task));
 	row_of(sched, task.iteration)[task.op] = PSD_DONE;
-	for (uint32_t e = 0; e < op->n_dependents; e++)
-		release_one(sched, (struct psd_task){task.iteration + dependents[e].distance, dependents[e].op});
+	if (!was_given)
+		release_dependents(sched, task, true);
+	release_dependents(sched, task, false);
 	sched->n_left[task.iteration % window]--;
 	while (sched->iteration < sched->n_iterations && sched->n_left[sched->iteration % window] == 0) {
 		const uint32_t following = sched->iteration + window;

@@ -22,6 +22,7 @@ struct psd_duties {
 };
 #define PSD_NOT_CARRIED UINT32_MAX
 #define PSD_DONE	UINT32_MAX
+#define PSD_GIVEN	(UINT32_MAX - 1) /* to a resource that is a stream, and not done */
 
 /* *duties is filled on success and released by psd_duties_release(). PSD_ENOMEM. */
 enum psd_status psd_duties_make(struct psd_duties *duties, const struct psd_program *program, unsigned host,
@@ -53,6 +54,7 @@ struct psd_sched {
 	uint32_t *n_left;	 /* for each row: operations not yet done */
 	uint32_t iteration;	 /* the oldest that is not complete */
 	unsigned free_resources; /* bit r: what is to be done on resource r takes no time, so that it needs no turn */
+	unsigned streams; /* bit r: resource r carries out what it is given in that order, see psd_sched_give() */
 	struct psd_task_list
 		instant; /* ready, without a resource of their own, or collectives; the executor takes them */
 	uint32_t fence;	 /* nothing of this iteration or later is ready before the one before is complete; 0: none */
@@ -70,6 +72,9 @@ void psd_sched_release(struct psd_sched *sched);
 /* From `iteration` on nothing starts before all that came before is done. One fence at a time: set the next when this
  * one has been passed, and before any operation of the iteration before `iteration` is done. */
 void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration);
+/* The task is given to its resource, which is a stream: what waits for it on the same one becomes ready, and is carried
+ * out after it. But for the end of an iteration, which counts by when all is done. */
+void psd_sched_give(struct psd_sched *sched, struct psd_task task);
 /* The task is done: what waited only for it becomes ready. */
 void psd_sched_finish(struct psd_sched *sched, struct psd_task task);
 /* One message of a receive operation arrived; its iteration is in the window. */

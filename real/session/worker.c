@@ -197,6 +197,7 @@ static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_er
 	const struct psd_seam seam = {
 		.now = psd_worker_now,
 		.does_real_work = !worker->replay,
+		.n_ahead = worker->kind->is_asynchronous ? PSD_MOST_AHEAD : 0,
 		.work = worker->replay ? psd_worker_replay : psd_worker_work,
 		.send = psd_worker_send,
 		.collective = psd_worker_collective,

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "engine/program/interpreter.h"
 #include "engine/program/sched.h"
 #include "tests/simulate_helper.h"
 
@@ -304,6 +305,64 @@ Test(sched, behind_a_fence_nothing_starts_before_all_is_done)
 	psd_sched_release(&small.sched);
 }
 
+/* 0 -> 1 -> 2 on the device, and 0 -> 3 on the CPU: 1 may follow 0, and 2 follow 1, before they are done. */
+Test(sched, what_waits_in_a_stream_is_ready_when_the_one_before_is_given)
+{
+	const struct small_edge edges[] = {{0, 1, 0}, {1, 2, 0}, {0, 3, 0}};
+	struct small_program small;
+	struct psd_task task;
+
+	small_open(&small, 4, edges, 3, 1);
+	small.ops[3].resource = PSD_RESOURCE_CPU;
+	small.sched.streams = 1u << PSD_RESOURCE_DEVICE;
+	const struct psd_task first = expect_next(&small, 0, 0);
+	expect_nothing(&small);
+	psd_sched_give(&small.sched, first);
+	const struct psd_task second = expect_next(&small, 0, 1);
+	expect_nothing(&small);
+	psd_sched_give(&small.sched, second);
+	const struct psd_task third = expect_next(&small, 0, 2);
+	cr_expect_not(psd_sched_take(&small.sched, PSD_RESOURCE_CPU, &task), "what it reads is not there");
+	psd_sched_finish(&small.sched, first);
+	cr_assert(psd_sched_take(&small.sched, PSD_RESOURCE_CPU, &task) && task.op == 3);
+	expect_nothing(&small);
+	psd_sched_finish(&small.sched, second);
+	psd_sched_finish(&small.sched, third);
+	psd_sched_finish(&small.sched, task);
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
+/* Operation 1 waits for operation 0 of the iteration before, and iteration 2 begins while that is given and not done:
+ * it need not wait. The end of an iteration does. */
+Test(sched, what_is_given_before_an_iteration_begins_counts_in_its_stream)
+{
+	const struct small_edge edges[] = {{0, 1, 1}, {1, 2, 0}};
+	struct small_program small;
+
+	small_open(&small, 3, edges, 2, 3);
+	small.sched.streams = 1u << PSD_RESOURCE_DEVICE;
+	small.ops[2].kind = PSD_OP_BARRIER;
+	const struct psd_task a = expect_next(&small, 0, 0), b = expect_next(&small, 0, 1);
+	const struct psd_task c = expect_next(&small, 1, 0);
+	psd_sched_give(&small.sched, c);
+	psd_sched_give(&small.sched, b);
+	expect_nothing(&small); /* the barrier waits until b is done; 1 of iteration 1 for a */
+	psd_sched_finish(&small.sched, b);
+	psd_sched_finish(&small.sched, a);
+	psd_sched_finish(&small.sched, expect_next(&small, 0, 2));
+	const struct psd_task d = expect_next(&small, 1, 1), e = expect_next(&small, 2, 0);
+	const struct psd_task f = expect_next(&small, 2, 1); /* behind c */
+	psd_sched_finish(&small.sched, c);
+	psd_sched_finish(&small.sched, d);
+	psd_sched_finish(&small.sched, e);
+	psd_sched_finish(&small.sched, f);
+	psd_sched_finish(&small.sched, expect_next(&small, 1, 2));
+	psd_sched_finish(&small.sched, expect_next(&small, 2, 2));
+	cr_expect(psd_sched_is_complete(&small.sched));
+	psd_sched_release(&small.sched);
+}
+
 Test(sched, a_host_without_operations_is_complete_at_once)
 {
 	struct small_program small;
@@ -332,7 +391,11 @@ struct world {
 		bool is_arrival; /* else something that runs */
 	} pending[65536];
 	unsigned n_pending;
-	bool is_busy[HOSTS_MAX][PSD_RESOURCES];
+	struct { /* in order */
+		struct psd_task tasks[PSD_MOST_AHEAD + 1];
+		unsigned n;
+	} given[HOSTS_MAX][PSD_RESOURCES];
+	unsigned n_ahead; /* that devices are given */
 	uint64_t random;
 	const char *name;
 	uint64_t seed;
@@ -372,6 +435,32 @@ static void join_collective(struct world *world, struct psd_task task)
 		finish(world, host, task);
 }
 
+static bool take_for(struct world *world, unsigned host, enum psd_resource resource)
+{
+	const unsigned most = resource == PSD_RESOURCE_DEVICE ? world->n_ahead : 0;
+	struct psd_task task;
+
+	if (world->given[host][resource].n > most || !psd_sched_take(&world->scheds[host], resource, &task))
+		return false;
+	world->given[host][resource].tasks[world->given[host][resource].n++] = task;
+	if (resource == PSD_RESOURCE_DEVICE && world->n_ahead > 0)
+		psd_sched_give(&world->scheds[host], task);
+	add_pending(world, host, task, false);
+	return true;
+}
+
+/* The first that the resource was given. */
+static struct psd_task take_given(struct world *world, unsigned host, enum psd_resource resource)
+{
+	struct psd_task *tasks = world->given[host][resource].tasks;
+	const struct psd_task first = tasks[0];
+
+	world->given[host][resource].n--;
+	for (unsigned i = 0; i < world->given[host][resource].n; i++)
+		tasks[i] = tasks[i + 1];
+	return first;
+}
+
 /* Takes what is ready on all hosts until nothing is. */
 static void take_ready(struct world *world)
 {
@@ -388,14 +477,8 @@ static void take_ready(struct world *world)
 				else
 					finish(world, host, task);
 			}
-			for (int r = 0; r < PSD_RESOURCES; r++) {
-				if (world->is_busy[host][r] ||
-				    !psd_sched_take(&world->scheds[host], (enum psd_resource)r, &task))
-					continue;
-				has_progress = true;
-				world->is_busy[host][r] = true;
-				add_pending(world, host, task, false);
-			}
+			for (int r = 0; r < PSD_RESOURCES; r++)
+				has_progress = take_for(world, host, (enum psd_resource)r) || has_progress;
 		}
 	}
 }
@@ -404,7 +487,6 @@ static void end_task(struct world *world, unsigned host, struct psd_task task)
 {
 	const struct psd_op *op = &world->program->ops[task.op];
 
-	world->is_busy[host][op->resource] = false;
 	if (op->kind == PSD_OP_SEND)
 		for (unsigned to = 0; to < world->n_hosts; to++)
 			if (to != host &&
@@ -418,6 +500,7 @@ static void world_open(struct world *world, const struct psd_program *program, c
 	struct psd_error err = {.text = ""};
 
 	*world = (struct world){.program = program, .name = name, .seed = seed, .random = seed};
+	world->n_ahead = seed % 2 ? 0 : PSD_MOST_AHEAD;
 	world->n_hosts = psd_layout_hosts(&program->plan->layout);
 	cr_assert_leq(world->n_hosts, HOSTS_MAX);
 	world->n_done = calloc((size_t)world->n_hosts * ITERATIONS * program->n_ops, sizeof(*world->n_done));
@@ -428,6 +511,7 @@ static void world_open(struct world *world, const struct psd_program *program, c
 			     "%s", err.text);
 		cr_assert_eq(psd_sched_init(&world->scheds[host], program, &world->duties[host], ITERATIONS, &err),
 			     PSD_OK, "%s", err.text);
+		world->scheds[host].streams = world->n_ahead > 0 ? 1u << PSD_RESOURCE_DEVICE : 0;
 	}
 }
 
@@ -454,7 +538,7 @@ static void carry_out(struct world *world, const struct psd_program *program, co
 		if (is_arrival)
 			psd_sched_arrive(&world->scheds[host], task);
 		else
-			end_task(world, host, task);
+			end_task(world, host, take_given(world, host, world->program->ops[task.op].resource));
 		take_ready(world);
 	}
 	for (unsigned host = 0; host < world->n_hosts; host++) {
