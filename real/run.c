@@ -30,6 +30,7 @@ struct command {
 	const struct psd_run_options *options;
 	const struct psd_scenario *scenario;
 	struct psd_subject_matter matter;
+	const struct psd_device_kind *device; /* NULL: nothing is computed */
 	struct psd_point point;
 	enum psd_ground ground;
 	struct psd_hosts hosts;	  /* none: all processes are started here */
@@ -237,6 +238,7 @@ static enum psd_status launch_case(struct command *command, const struct psd_cas
 	const struct psd_launch_options launch = {
 		.worker.made = made,
 		.worker.train = &command->scenario->train,
+		.worker.device = command->device,
 		.worker.replay = replay_of(command),
 		.worker.n_iterations = choose_iterations(command),
 		.ground = command->ground,
@@ -503,12 +505,25 @@ static enum psd_status choose_cluster(struct command *command, struct psd_error 
 	return psd_run_choose_point(command->scenario, command->options->n_nodes, &command->point, err);
 }
 
+static enum psd_status choose_device(struct command *command, struct psd_error *err)
+{
+	const struct psd_node *chosen = psd_node_child(psd_node_child(command->scenario->root, "train"), "device");
+	const struct psd_place at = chosen ? chosen->at : PSD_NOWHERE;
+	const enum psd_status status = psd_device_choose(&command->device, command->scenario->train.device, at, err);
+
+	if (!status)
+		psd_subject_matter_compute_on(&command->matter, command->device->has_own_memory);
+	return status;
+}
+
 /* Everything that can be wrong with paths and data shows before the first system trains. */
 static enum psd_status prepare(struct command *command, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = command->scenario;
 	enum psd_status status = choose_cluster(command, err);
 
+	if (!status && !scenario->has_replay)
+		status = choose_device(command, err);
 	if (!status)
 		status = choose_traced(command, err);
 	if (!status && !scenario->has_replay)

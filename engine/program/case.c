@@ -48,6 +48,13 @@ enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const
 	return status;
 }
 
+void psd_subject_matter_compute_on(struct psd_subject_matter *matter, bool has_own_memory)
+{
+	matter->costs.has_own_memory = has_own_memory;
+	for (unsigned s = 0; matter->own_costs && s < matter->scenario->n_systems; s++)
+		matter->own_costs[s].has_own_memory = has_own_memory;
+}
+
 void psd_subject_matter_release(struct psd_subject_matter *matter)
 {
 	for (unsigned s = 0; matter->own_costs && s < matter->scenario->n_systems; s++)

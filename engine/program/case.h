@@ -27,6 +27,8 @@ const struct psd_costs *psd_subject_matter_costs(const struct psd_subject_matter
 enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
 					struct psd_error *err) PSD_MUST_CHECK;
 void psd_subject_matter_release(struct psd_subject_matter *matter);
+/* What really computes has memory of its own or not, whatever device the costs are of: for cases yet to be made. */
+void psd_subject_matter_compute_on(struct psd_subject_matter *matter, bool has_own_memory);
 
 struct psd_case {
 	const struct psd_subject_matter *matter; /* borrowed for the life of the case */

@@ -7,6 +7,8 @@
 
 const char *const psd_data_kind_names[] = {"synthetic", "cifar10", "idx", "packed", NULL};
 const char *const psd_rate_policy_names[] = {"fixed", "step", "multistep", "inv", "exp", "poly", NULL};
+const char *const psd_layer_arithmetic_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
+static const char *const device_names[] = {"cpu", "cuda", "auto", NULL};
 static const char *const optimiser_names[] = {"sgd", "lars", NULL};
 
 #define KEY(of, text, kind, member)   .name = (text), .type = PSD_KEY_##kind, .offset = offsetof(struct of, member)
@@ -135,6 +137,12 @@ static const struct psd_key train_keys[] = {
 		 "on, "
 		 "for each exchange, halved after a sum beyond its range, whose update is left out, doubled after "
 		 "2000"},
+	{TRAIN("device", CHOICE, device), .names = device_names, .fallback = "cpu", .uses = PSD_BY_RUN,
+	 .help = "what computes; auto: a GPU where there is one, else the processor. `compute` says what a prediction "
+		 "is for"},
+	{TRAIN("arithmetic", CHOICE, arithmetic), .names = psd_layer_arithmetic_names, .fallback = "fp32",
+	 .uses = PSD_BY_RUN | PSD_AGREED,
+	 .help = "of layers; parameters, gradients and updates are fp32. Others than fp32 need a GPU that has them"},
 	{TRAIN("threads", UNSIGNED, threads), .lowest = 1, .highest = 1024, .fallback = "1",
 	 .uses = PSD_BY_SIM | PSD_BY_RUN, .help = "of a worker; psd-sim has them with `machine`"},
 	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .fallback = "1",

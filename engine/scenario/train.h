@@ -44,6 +44,12 @@ struct psd_data_source {
 	bool is_mirrored;   /* packed: every other training sample is seen from behind */
 };
 
+/* What computes; auto: the first other device that this machine has, else the processor. */
+enum psd_device_choice { PSD_CHOOSE_CPU, PSD_CHOOSE_CUDA, PSD_CHOOSE_AUTO };
+
+/* In what layers compute; parameters, gradients and updates are fp32 whatever it is. */
+enum psd_layer_arithmetic { PSD_LAYERS_FP32, PSD_LAYERS_TF32, PSD_LAYERS_FP16, PSD_LAYERS_BF16 };
+
 enum psd_optimiser_kind { PSD_OPTIMISER_SGD, PSD_OPTIMISER_LARS };
 
 struct psd_optimiser { /* stochastic gradient descent; all zero: without momentum and decay */
@@ -82,6 +88,8 @@ struct psd_train {
 	/* What gradients travel times in an encoding of narrower range than fp32's; 0: dynamic, said or not. */
 	double loss_scale;
 	bool has_dynamic_scale;
+	enum psd_device_choice device;
+	enum psd_layer_arithmetic arithmetic;
 	unsigned threads;      /* of one worker */
 	unsigned streams;      /* connections between two hosts, which share each large message */
 	bool is_deterministic; /* equal runs give equal bits */
@@ -98,7 +106,8 @@ enum psd_status psd_train_load_solver(struct psd_train *train, struct psd_error 
 enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path, const char *text, size_t length,
 				       struct psd_error *err) PSD_MUST_CHECK;
 
-extern const char *const psd_data_kind_names[];	  /* "synthetic", "cifar10", "idx", "packed", NULL */
-extern const char *const psd_rate_policy_names[]; /* "fixed", "step", "multistep", "inv", "exp", "poly", NULL */
+extern const char *const psd_layer_arithmetic_names[]; /* "fp32", "tf32", "fp16", "bf16", NULL */
+extern const char *const psd_data_kind_names[];	       /* "synthetic", "cifar10", "idx", "packed", NULL */
+extern const char *const psd_rate_policy_names[];      /* "fixed", "step", "multistep", "inv", "exp", "poly", NULL */
 
 #endif

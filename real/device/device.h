@@ -11,16 +11,14 @@
 
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
+#include "engine/scenario/train.h"
 #include "real/device/chunks.h"
 #include "real/device/update.h"
-
-/* In what layers compute; parameters, gradients and updates are fp32 whatever it is. */
-enum psd_device_arithmetic { PSD_DEVICE_FP32, PSD_DEVICE_TF32, PSD_DEVICE_FP16, PSD_DEVICE_BF16 };
 
 struct psd_device_options {
 	unsigned n_threads; /* of the host's processor inside a call, >= 1 */
 	unsigned number; /* which of the machine's devices of this kind, from 0; counted round where there are fewer */
-	enum psd_device_arithmetic arithmetic; /* PSD_EINVAL from open() where the device does not have it */
+	enum psd_layer_arithmetic arithmetic; /* PSD_EINVAL from open() where the device does not have it */
 };
 
 struct psd_network_options {
@@ -59,6 +57,9 @@ struct psd_device;
  * another stream does is begun when that is over. PSD_ERUN: the device has failed, also in something begun before. */
 struct psd_device_kind {
 	const char *name;
+	/* How many of them this machine has; 0: none, also where the driver is missing. Leaves the process as it was:
+	 * it may fork afterwards. */
+	unsigned (*count)(void);
 	bool has_own_memory;  /* else it works in its host's: take, take_host and copy are NULL */
 	bool is_asynchronous; /* else mark, wait and between_sec are NULL */
 	/* *device is owned by the caller until close(). PSD_EINVAL: there is no such device, or it lacks the
@@ -144,7 +145,13 @@ enum psd_status psd_device_gather_here(struct psd_device *device, const struct p
 enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,
 					     struct psd_error *err);
 
+/* The device that a training job asks for, at that place. PSD_EINVAL: this program was built without it, or the machine
+ * has none. */
+enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_device_choice choice,
+				  struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
+
 extern const struct psd_device_kind psd_device_cpu;
+extern const struct psd_device_kind psd_device_cuda; /* only with PSD_HAS_CUDA */
 /* Computes nothing, to measure all else: gradients stay, losses are 0. Without factors: for plans of dense tensors. */
 extern const struct psd_device_kind psd_device_idle;
 

@@ -59,8 +59,14 @@ static uint64_t memory_bytes(const struct psd_device *device)
 	return 0;
 }
 
+static unsigned count(void)
+{
+	return 1;
+}
+
 const struct psd_device_kind psd_device_idle = {
 	.name = "idle",
+	.count = count,
 	.open = open_device,
 	.close = close_device,
 	.load = load,

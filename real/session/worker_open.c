@@ -137,7 +137,11 @@ static enum psd_status open_memory(struct psd_worker *worker, struct psd_error *
 
 static enum psd_status open_device(struct psd_worker *worker, struct psd_error *err)
 {
-	const struct psd_device_options options = {.n_threads = worker->options->train->threads};
+	const struct psd_device_options options = {
+		.n_threads = worker->options->train->threads,
+		.number = worker->self % worker->layout->workers_per_node,
+		.arithmetic = worker->options->train->arithmetic,
+	};
 	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
 	enum psd_status status = worker->kind->open(&worker->device, &options, err);
 

@@ -140,8 +140,10 @@ static enum psd_status open_device(struct psd_device **device, const struct psd_
 {
 	struct psd_device *opened;
 
-	if (options->arithmetic != PSD_DEVICE_FP32)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "the cpu computes in fp32 alone");
+	if (options->arithmetic != PSD_LAYERS_FP32)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "'arithmetic' is '%s', the cpu computes in 'fp32' alone",
+				     psd_layer_arithmetic_names[options->arithmetic]);
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return psd_cpu_no_memory(err);
@@ -225,8 +227,14 @@ static uint64_t get_memory_bytes(const struct psd_device *device)
 	return device->held_bytes;
 }
 
+static unsigned count(void)
+{
+	return 1;
+}
+
 const struct psd_device_kind psd_device_cpu = {
 	.name = "cpu",
+	.count = count,
 	.open = open_device,
 	.close = close_device,
 	.load = load,

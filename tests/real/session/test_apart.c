@@ -44,7 +44,7 @@ static struct training *train(const char *system, unsigned workers, const struct
 						  "learning_rate: {policy: fixed, base: 0.001}");
 
 	psd_case_release(&training->made);
-	training->loaded.matter.costs.has_own_memory = true;
+	psd_subject_matter_compute_on(&training->loaded.matter, true);
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = kind;
 	training_run(training);

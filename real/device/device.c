@@ -1,0 +1,45 @@
+/* The table of devices that a training job may ask for. */
+#include "real/device/device.h"
+
+#include <stddef.h>
+
+#ifdef PSD_HAS_CUDA
+#define CUDA &psd_device_cuda
+#else
+#define CUDA NULL
+#endif
+
+static const struct {
+	const struct psd_device_kind *kind; /* NULL: this program was built without it */
+	const char *built_by;
+} rows[] = {
+	[PSD_CHOOSE_CPU] = {&psd_device_cpu, "make"},
+	[PSD_CHOOSE_CUDA] = {CUDA, "make CUDA=1"},
+};
+
+/* The last that the machine has: the processor is the first. */
+static const struct psd_device_kind *find_best(void)
+{
+	for (size_t i = sizeof(rows) / sizeof(rows[0]); i-- > 1;)
+		if (rows[i].kind && rows[i].kind->count() > 0)
+			return rows[i].kind;
+	return rows[0].kind;
+}
+
+enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_device_choice choice,
+				  struct psd_place at, struct psd_error *err)
+{
+	static const char *const names[] = {"cpu", "cuda"};
+
+	if (choice != PSD_CHOOSE_AUTO && !rows[choice].kind)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "'device' is '%s', this program was built without it: %s builds one with it, or "
+				     "take 'cpu'",
+				     names[choice], rows[choice].built_by);
+	if (choice != PSD_CHOOSE_AUTO && rows[choice].kind->count() == 0)
+		return psd_error_set(err, PSD_EINVAL, at,
+				     "'device' is '%s', this machine has none that its driver knows: take 'cpu'",
+				     names[choice]);
+	*kind = choice == PSD_CHOOSE_AUTO ? find_best() : rows[choice].kind;
+	return PSD_OK;
+}
