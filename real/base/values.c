@@ -40,6 +40,13 @@ static void add_each(const struct psd_encoding *encoding, uint16_t *restrict sum
 		sum[i] = encoding->encode(encoding->decode(sum[i]) + encoding->decode(part[i]));
 }
 
+static void add_each_to_floats(const struct psd_encoding *encoding, float *restrict sum, const uint16_t *restrict part,
+			       uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		sum[i] += encoding->decode(part[i]);
+}
+
 /* ---- fp16, by the processor ---- */
 
 #ifdef F16C
@@ -81,6 +88,15 @@ F16C static uint64_t add_fp16(uint16_t *restrict sum, const uint16_t *restrict p
 						 _MM_FROUND_TO_NEAREST_INT));
 	return i;
 }
+
+F16C static uint64_t add_fp16_to_floats(float *restrict sum, const uint16_t *restrict part, uint64_t n)
+{
+	uint64_t i = 0;
+
+	for (; i + 8 <= n; i += 8)
+		_mm256_storeu_ps(sum + i, _mm256_add_ps(_mm256_loadu_ps(sum + i), load_fp16(part + i)));
+	return i;
+}
 #else
 static uint64_t encode_fp16(uint16_t *to, const float *from, float ratio, uint64_t n)
 {
@@ -91,6 +107,10 @@ static uint64_t decode_fp16(float *to, const uint16_t *from, float ratio, uint64
 	return (void)to, (void)from, (void)ratio, (void)n, 0;
 }
 static uint64_t add_fp16(uint16_t *sum, const uint16_t *part, uint64_t n)
+{
+	return (void)sum, (void)part, (void)n, 0;
+}
+static uint64_t add_fp16_to_floats(float *sum, const uint16_t *part, uint64_t n)
 {
 	return (void)sum, (void)part, (void)n, 0;
 }
@@ -146,6 +166,16 @@ static uint64_t add_bf16(uint16_t *restrict sum, const uint16_t *restrict part, 
 	return at;
 }
 
+static uint64_t add_bf16_to_floats(float *restrict sum, const uint16_t *restrict part, uint64_t n)
+{
+	uint64_t at = 0;
+
+	for (; at + STEP <= n; at += STEP)
+		for (unsigned i = 0; i < STEP; i++)
+			sum[at + i] += decode_one_bf16(part[at + i]);
+	return at;
+}
+
 /* ---- fp32 ---- */
 
 static void add_floats(float *restrict sum, const float *restrict part, uint64_t n)
@@ -167,12 +197,13 @@ struct fast {
 	uint64_t (*encode)(uint16_t *restrict to, const float *restrict from, float ratio, uint64_t n);
 	uint64_t (*decode)(float *restrict to, const uint16_t *restrict from, float ratio, uint64_t n);
 	uint64_t (*add)(uint16_t *restrict sum, const uint16_t *restrict part, uint64_t n);
+	uint64_t (*add_to_floats)(float *restrict sum, const uint16_t *restrict part, uint64_t n);
 };
 
 static const struct fast *fast_of(const struct psd_encoding *encoding)
 {
-	static const struct fast fp16 = {&psd_encoding_fp16, encode_fp16, decode_fp16, add_fp16},
-				 bf16 = {&psd_encoding_bf16, encode_bf16, decode_bf16, add_bf16};
+	static const struct fast fp16 = {&psd_encoding_fp16, encode_fp16, decode_fp16, add_fp16, add_fp16_to_floats},
+				 bf16 = {&psd_encoding_bf16, encode_bf16, decode_bf16, add_bf16, add_bf16_to_floats};
 
 	if (encoding == &psd_encoding_fp16 && HAS_F16C())
 		return &fp16;
@@ -220,4 +251,19 @@ void psd_values_add(const struct psd_encoding *encoding, void *restrict sum, con
 	}
 	done = fast ? fast->add(sums, parts, n) : 0;
 	add_each(encoding, sums + done, parts + done, n - done);
+}
+
+void psd_values_add_to_floats(const struct psd_encoding *encoding, float *restrict sum, const void *restrict part,
+			      uint64_t n)
+{
+	const uint16_t *const parts = part;
+	const struct fast *fast = fast_of(encoding);
+	uint64_t done;
+
+	if (!encoding->is_lossy) {
+		add_floats(sum, part, n);
+		return;
+	}
+	done = fast ? fast->add_to_floats(sum, parts, n) : 0;
+	add_each_to_floats(encoding, sum + done, parts + done, n - done);
 }

@@ -19,5 +19,8 @@ void psd_values_decode(const struct psd_encoding *encoding, float *restrict to, 
 bool psd_values_are_finite(const struct psd_encoding *encoding, const uint16_t *values, uint64_t n);
 /* sum[i] += part[i], both of the encoding, whichever it is: added as floats, and encoded again. */
 void psd_values_add(const struct psd_encoding *encoding, void *restrict sum, const void *restrict part, uint64_t n);
+/* sum[i] += decoded part[i], of the encoding, whichever it is: the sum is not rounded to it. */
+void psd_values_add_to_floats(const struct psd_encoding *encoding, float *restrict sum, const void *restrict part,
+			      uint64_t n);
 
 #endif

@@ -20,6 +20,11 @@ ssize_t psd_inflow_read_head(struct psd_inflow *inflow, struct psd_carrier *carr
 	return n_read;
 }
 
+unsigned psd_inlet_widening(const struct psd_inlet *inlet)
+{
+	return inlet->is_of_floats ? (unsigned)sizeof(float) / inlet->added->value_bytes : 1;
+}
+
 void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet)
 {
 	inflow->inlet = *inlet;
@@ -33,7 +38,9 @@ static ssize_t read_and_add(struct psd_inflow *inflow, struct psd_carrier *carri
 			    uint8_t *scratch)
 {
 	const struct iovec *piece = &inflow->inlet.pieces[inflow->at];
-	const size_t room = PSD_INFLOW_SCRATCH_BYTES - sizeof(float), left_bytes = piece->iov_len - inflow->n_carried;
+	const unsigned widening = psd_inlet_widening(&inflow->inlet);
+	const size_t room = PSD_INFLOW_SCRATCH_BYTES - sizeof(float);
+	const size_t left_bytes = piece->iov_len / widening - inflow->n_carried;
 	const size_t wanted = left_bytes < room ? left_bytes : room;
 	const struct psd_encoding *encoding = inflow->inlet.added;
 	size_t n_bytes, n_values;
@@ -47,10 +54,14 @@ static ssize_t read_and_add(struct psd_inflow *inflow, struct psd_carrier *carri
 	memcpy(scratch, inflow->carried, inflow->n_carried);
 	n_bytes = inflow->n_carried + (size_t)n_read;
 	n_values = n_bytes / encoding->value_bytes;
-	psd_values_add(encoding, piece->iov_base, scratch, n_values);
+	if (inflow->inlet.is_of_floats)
+		psd_values_add_to_floats(encoding, piece->iov_base, scratch, n_values);
+	else
+		psd_values_add(encoding, piece->iov_base, scratch, n_values);
 	inflow->n_carried = (unsigned)(n_bytes % encoding->value_bytes);
 	memcpy(inflow->carried, scratch + n_values * encoding->value_bytes, inflow->n_carried);
-	psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at, n_bytes - inflow->n_carried);
+	psd_pieces_advance(inflow->inlet.pieces, inflow->inlet.n_pieces, &inflow->at,
+			   n_values * encoding->value_bytes * widening);
 	return n_read;
 }
 
@@ -72,7 +83,8 @@ ssize_t psd_inflow_read(struct psd_inflow *inflow, struct psd_carrier *carrier, 
 
 uint64_t psd_inflow_missing_bytes(const struct psd_inflow *inflow)
 {
-	return psd_pieces_bytes(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at);
+	return psd_pieces_bytes(inflow->inlet.pieces + inflow->at, inflow->inlet.n_pieces - inflow->at) /
+	       psd_inlet_widening(&inflow->inlet);
 }
 
 bool psd_inflow_is_complete(const struct psd_inflow *inflow)

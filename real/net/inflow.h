@@ -13,10 +13,15 @@
 
 /* Where a message goes. */
 struct psd_inlet {
-	struct iovec pieces[PSD_PIECES_MAX]; /* together as long as the message */
+	struct iovec
+		pieces[PSD_PIECES_MAX]; /* together as long as the message; as its values as floats, if these are */
 	unsigned n_pieces;
 	const struct psd_encoding *added; /* NULL: put there; else values of this encoding are added to what is there */
+	bool is_of_floats;		  /* what they are added to, whatever they are */
 };
+
+/* Bytes in its pieces for each byte of the message. */
+unsigned psd_inlet_widening(const struct psd_inlet *inlet);
 
 /* Fields are private to inflow.c but the first four; all zeros waits for a header. */
 struct psd_inflow {

@@ -469,8 +469,9 @@ static enum psd_status ask_owner(struct psd_streams *streams, struct line *line,
 {
 	const struct psd_wire_head *head = &line->in.head;
 	const unsigned number = line_number(streams, line) % streams->n_lines;
-	struct psd_inlet whole = {.n_pieces = 0}, inlet = {.n_pieces = 0};
+	struct psd_inlet whole = {.n_pieces = 0}, inlet;
 	struct share share;
+	unsigned widening;
 
 	if (number >= psd_streams_shares(streams, head->length_bytes))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
@@ -480,10 +481,12 @@ static enum psd_status ask_owner(struct psd_streams *streams, struct line *line,
 	case PSD_WELCOME_LATER: line->in.is_held = true; return PSD_OK;
 	case PSD_WELCOME_NOW: break;
 	}
-	assert(psd_pieces_bytes(whole.pieces, whole.n_pieces) == head->length_bytes);
+	widening = psd_inlet_widening(&whole);
+	assert(psd_pieces_bytes(whole.pieces, whole.n_pieces) == widening * head->length_bytes);
 	share = share_on(streams, line, head->length_bytes);
-	inlet.n_pieces = psd_pieces_cut(whole.pieces, whole.n_pieces, share.first_byte, share.n_bytes, inlet.pieces);
-	inlet.added = whole.added;
+	inlet = whole;
+	inlet.n_pieces = psd_pieces_cut(whole.pieces, whole.n_pieces, widening * share.first_byte,
+					widening * share.n_bytes, inlet.pieces);
 	psd_inflow_open(&line->in, &inlet);
 	return psd_inflow_is_complete(&line->in) ? finish_share(streams, line, err) : PSD_OK;
 }

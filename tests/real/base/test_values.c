@@ -112,6 +112,29 @@ Test(values, sums_are_those_of_the_reference)
 	free(parts);
 }
 
+/* 1 and every value of the encoding: what a float holds of that, not what 2 bytes would. */
+Test(values, sums_of_floats_are_not_rounded_to_the_encoding)
+{
+	float *sums = take(LENGTH, sizeof(*sums));
+	uint16_t *parts = take(LENGTH, sizeof(*parts));
+
+	for (unsigned e = 0; e < N_LOSSY; e++) {
+		for (unsigned i = 0; i < LENGTH; i++) {
+			sums[i] = 1.0f;
+			parts[i] = (uint16_t)i;
+		}
+		psd_values_add_to_floats(lossy[e], sums, parts, LENGTH);
+		for (unsigned i = 0; i < LENGTH; i++) {
+			const float expected = 1.0f + lossy[e]->decode((uint16_t)i);
+
+			cr_assert(isnan(expected) ? isnan(sums[i]) : sums[i] == expected, "%s %04x: %g", lossy[e]->name,
+				  (uint16_t)i, (double)sums[i]);
+		}
+	}
+	free(sums);
+	free(parts);
+}
+
 Test(values, every_length_ends_where_it_should)
 {
 	enum { MOST = 40 };

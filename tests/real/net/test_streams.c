@@ -20,6 +20,7 @@ struct side {
 	int wake_fd;
 	float *memory; /* where messages go */
 	const struct psd_encoding *added;
+	bool is_of_floats;
 	bool is_later;
 	unsigned n_asked, n_arrived, n_left, n_lost;
 	double arrived_sec; /* the last */
@@ -35,9 +36,10 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 	side->n_asked++;
 	if (side->is_later)
 		return PSD_WELCOME_LATER;
-	inlet->pieces[0] = (struct iovec){side->memory, head->length_bytes};
-	inlet->n_pieces = 1;
 	inlet->added = side->added;
+	inlet->is_of_floats = side->is_of_floats;
+	inlet->pieces[0] = (struct iovec){side->memory, psd_inlet_widening(inlet) * head->length_bytes};
+	inlet->n_pieces = 1;
 	return PSD_WELCOME_NOW;
 }
 
@@ -249,6 +251,31 @@ Test(streams, encoded_values_are_added_as_such)
 	carry(&pair, LINES);
 	for (unsigned i = 0; i < N; i++)
 		cr_assert_eq(sums[i], psd_encoding_fp16.encode((float)(i % 100 + i % 7)), "%u", i);
+	close_pair(&pair);
+	free(parts);
+}
+
+/* An odd number of values of 2 bytes in three shares, to as many floats: 2048 and 1 are 2048 as fp16. */
+Test(streams, encoded_values_are_added_to_floats)
+{
+	enum { N = LARGE_FLOATS };
+	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = 2 * (uint64_t)N};
+	uint16_t *parts = calloc(N, sizeof(*parts));
+	struct iovec piece = {parts, 2 * (size_t)N};
+	struct pair pair;
+
+	cr_assert(parts);
+	open_pair(&pair, as_they_are);
+	for (unsigned i = 0; i < N; i++) {
+		parts[i] = psd_encoding_fp16.encode((float)(i % 100));
+		pair.to.memory[i] = 2048.0f;
+	}
+	pair.to.added = &psd_encoding_fp16;
+	pair.to.is_of_floats = true;
+	psd_streams_send(pair.from.streams, 0, &head, &piece, 1);
+	carry(&pair, LINES);
+	for (unsigned i = 0; i < N; i++)
+		cr_assert_eq(pair.to.memory[i], 2048.0f + (float)(i % 100), "%u", i);
 	close_pair(&pair);
 	free(parts);
 }
