@@ -167,14 +167,21 @@ void psd_builder_add_lone_worker(struct psd_builder *b, const struct psd_stage *
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd_stage *stage,
 					 const struct psd_route *route)
 {
+	const unsigned workers = b->plan->layout.workers;
 	const uint64_t elements = psd_subject_factors(&stage->item->subject);
 	const uint32_t out = psd_builder_add_departure(b, stage, route, elements);
 	const struct psd_message message = psd_builder_add_message(b, stage, route, elements);
 	psd_builder_after_departure(b, message.send, out);
 	/* others may still be reading this host's factors when it has theirs: it must not overwrite them */
 	psd_builder_add_done(b, stage, message.send);
-	return psd_builder_add_arrival(b, stage, route, elements * (b->plan->layout.workers - 1), message.receive,
-				       b->gate_pushed);
+	if (!b->plan->wire->is_lossy)
+		return psd_builder_add_arrival(b, stage, route, elements * (workers - 1), message.receive,
+					       b->gate_pushed);
+	/* a worker rebuilds from its own factors, too, as the others have them */
+	const uint32_t both = psd_builder_add_gate(b, route->to);
+	psd_builder_after(b, both, message.receive);
+	psd_builder_after(b, both, out);
+	return psd_builder_add_arrival(b, stage, route, elements * workers, both, b->gate_pushed);
 }
 
 uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
