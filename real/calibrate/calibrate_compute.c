@@ -339,9 +339,13 @@ static void give_arrays(struct arrays *arrays)
 static void time_arrays(const struct board *board, const struct arrays *arrays, double values[])
 {
 	const struct psd_update update = psd_solver_update(&board->calibration->options->matter->scenario->train, 1, 0);
-	double start_sec = psd_machine_own_sec();
+	struct psd_shard_part parts[MOST_PARTS];
+	double start_sec;
 
-	psd_shard_reduce(&update, arrays->parts, parts_of(board->calibration), arrays->weight, arrays->history,
+	for (unsigned p = 0; p < MOST_PARTS; p++)
+		parts[p] = (struct psd_shard_part){arrays->parts[p], &psd_encoding_fp32};
+	start_sec = psd_machine_own_sec();
+	psd_shard_reduce(&update, parts, parts_of(board->calibration), 1.0f, arrays->weight, arrays->history,
 			 HOST_ELEMENTS);
 	values[0] = psd_machine_own_sec() - start_sec;
 	start_sec = psd_machine_own_sec();

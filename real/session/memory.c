@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "real/data/random.h"
@@ -111,14 +112,20 @@ static uint32_t n_iterations(const struct psd_memory *memory, enum psd_buffer bu
 	return 0;
 }
 
+/* What is added as it comes is not rounded on the way. */
+static unsigned value_bytes(const struct psd_memory *memory, enum psd_buffer buffer)
+{
+	if (psd_buffers[buffer].extent == PSD_EXTENT_EACH_PART && memory->adds_arrivals)
+		return sizeof(float);
+	return psd_plan_value_bytes(memory->plan, buffer);
+}
+
 static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigned i, enum psd_buffer buffer)
 {
-	const unsigned value_bytes = psd_plan_value_bytes(memory->plan, buffer);
-	const uint64_t n_bytes = buffer_elements(memory, i, buffer) * value_bytes;
+	const uint64_t n_bytes = buffer_elements(memory, i, buffer) * value_bytes(memory, buffer);
 	const uint64_t floats = (n_bytes + sizeof(float) - 1) / sizeof(float); /* that take as much room */
 	struct psd_memory_buffer *kept = &memory->items[i].buffers[buffer];
 
-	assert(value_bytes == sizeof(float) || psd_buffers[buffer].extent == PSD_EXTENT_ITEM);
 	kept->apart = spaced(floats);
 	kept->base = take(cutter, floats);
 	for (uint32_t row = 1; row < n_iterations(memory, buffer); row++)
@@ -129,8 +136,8 @@ static bool has_buffer(const struct psd_memory *memory, const struct psd_method 
 {
 	const struct psd_buffer_row *row = &psd_buffers[buffer];
 
-	/* a shard's copy of parameters is the host's own */
-	if (!method->keeps[buffer] || row->is_copy || (row->is_encoded && !memory->plan->wire->is_lossy))
+	/* a copy of parameters is the host's own, but where these are rounded on their way */
+	if (!method->keeps[buffer] || ((row->is_copy || row->is_encoded) && !memory->plan->wire->is_lossy))
 		return false;
 	switch (memory->place) {
 	case PSD_MEMORY_SHARED: return true;
@@ -322,13 +329,21 @@ float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer
 	return kept->base + iteration % n_iterations(memory, buffer) * kept->apart;
 }
 
-float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
-			   unsigned worker)
+/* The buffer's values from one of them on. */
+static void *values_from(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			 uint64_t element)
+{
+	return (char *)psd_memory_buffer(memory, buffer, item, iteration) + element * value_bytes(memory, buffer);
+}
+
+void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
+			  unsigned worker)
 {
 	const uint64_t part = memory->adds_arrivals ? 0 : worker;
 
-	return psd_memory_buffer(memory, PSD_BUFFER_RECEIVED, item, iteration) + each_part_offset(memory, item, slice) +
-	       part * spaced(psd_memory_own_part(memory, item, slice).elements);
+	return values_from(memory, PSD_BUFFER_RECEIVED, item, iteration,
+			   each_part_offset(memory, item, slice) +
+				   part * spaced(psd_memory_own_part(memory, item, slice).elements));
 }
 
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice)
@@ -336,31 +351,42 @@ float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, u
 	return psd_memory_buffer(memory, PSD_BUFFER_PART_HISTORY, item, 0) + part_offset(memory, item, slice);
 }
 
-uint16_t *psd_memory_encoded_gradient(const struct psd_memory *memory, unsigned item, uint32_t iteration)
+/* Top and bottom. */
+static unsigned find_factors(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration,
+			     unsigned sender, struct iovec pieces[PSD_PIECES_MAX])
 {
-	return (uint16_t *)(void *)psd_memory_buffer(memory, PSD_BUFFER_ENCODED_GRADIENT, item, iteration);
+	const struct psd_subject *subject = &memory->plan->items[item].subject;
+	const uint64_t tops = subject->batch * subject->columns, bottoms = subject->batch * subject->rows;
+	const uint64_t first_bottom = spaced(top_elements(memory, subject));
+
+	pieces[0] = (struct iovec){values_from(memory, buffer, item, iteration, sender * tops),
+				   tops * value_bytes(memory, buffer)};
+	pieces[1] = (struct iovec){values_from(memory, buffer, item, iteration, first_bottom + sender * bottoms),
+				   bottoms * value_bytes(memory, buffer)};
+	return 2;
 }
 
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker)
 {
-	const struct psd_subject *subject = &memory->plan->items[item].subject;
-	const uint64_t samples_before = (uint64_t)worker * subject->batch;
-	float *top = psd_memory_buffer(memory, PSD_BUFFER_FACTORS, item, iteration);
-	float *bottom = top + spaced(top_elements(memory, subject));
+	struct iovec pieces[PSD_PIECES_MAX];
 
-	return (struct psd_factors){top + samples_before * subject->columns, bottom + samples_before * subject->rows};
+	find_factors(memory, PSD_BUFFER_FACTORS, item, iteration, worker, pieces);
+	return (struct psd_factors){pieces[0].iov_base, pieces[1].iov_base};
 }
 
-static unsigned find_factors(const struct psd_memory *memory, const struct psd_op *op, uint32_t iteration,
-			     unsigned sender, struct iovec pieces[PSD_PIECES_MAX])
+/* Of a shard's own part of a slice: in a memory of its own, or where it lies among the parameters. */
+static unsigned find_part(const struct psd_memory *memory, unsigned item, unsigned slice, struct psd_range range,
+			  struct iovec pieces[PSD_PIECES_MAX])
 {
-	const struct psd_subject *subject = &memory->plan->items[op->item].subject;
-	const struct psd_factors factors = psd_memory_factors(memory, (unsigned)op->item, iteration, sender);
+	const uint64_t before = range.first - psd_memory_own_part(memory, item, slice).first;
 
-	pieces[0] = (struct iovec){factors.top_diff, subject->batch * subject->columns * sizeof(float)};
-	pieces[1] = (struct iovec){factors.bottom, subject->batch * subject->rows * sizeof(float)};
-	return 2;
+	if (!memory->items[item].buffers[PSD_BUFFER_PART].base)
+		return psd_memory_pieces(memory, memory->parameters, item, range, pieces);
+	pieces[0] =
+		(struct iovec){values_from(memory, PSD_BUFFER_PART, item, 0, part_offset(memory, item, slice) + before),
+			       range.elements * value_bytes(memory, PSD_BUFFER_PART)};
+	return 1;
 }
 
 unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer, const struct psd_op *op,
@@ -374,27 +400,24 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	switch (buffer) {
 	case PSD_BUFFER_GRADIENT:
 		return psd_memory_pieces(memory, psd_memory_gradients(memory, iteration), item, of_item, pieces);
-	case PSD_BUFFER_PARAMETER:
-	case PSD_BUFFER_PART: return psd_memory_pieces(memory, memory->parameters, item, of_item, pieces);
-	case PSD_BUFFER_FACTORS: return find_factors(memory, op, iteration, sender, pieces);
+	case PSD_BUFFER_PARAMETER: return psd_memory_pieces(memory, memory->parameters, item, of_item, pieces);
+	case PSD_BUFFER_PART: return find_part(memory, item, op->slice, of_item, pieces);
+	case PSD_BUFFER_FACTORS:
+	case PSD_BUFFER_ENCODED_FACTORS: return find_factors(memory, buffer, item, iteration, sender, pieces);
 	case PSD_BUFFER_RECEIVED:
 		pieces[0] = (struct iovec){psd_memory_received(memory, item, op->slice, iteration, sender),
-					   range.elements * sizeof(float)};
+					   range.elements * value_bytes(memory, buffer)};
 		return 1;
 	case PSD_BUFFER_ENCODED_GRADIENT:
-		pieces[0] = (struct iovec){psd_memory_encoded_gradient(memory, item, iteration) + first,
-					   range.elements * sizeof(uint16_t)};
-		return 1;
+	case PSD_BUFFER_ENCODED_PARAMETER:
 	case PSD_BUFFER_CHOSEN:
 	case PSD_BUFFER_NORMS:
-		pieces[0] = (struct iovec){psd_memory_buffer(memory, buffer, item, iteration) + first,
-					   range.elements * sizeof(float)};
+		pieces[0] = (struct iovec){values_from(memory, buffer, item, iteration, first),
+					   range.elements * value_bytes(memory, buffer)};
 		return 1;
 	case PSD_BUFFER_HISTORY: /* of no message */
 	case PSD_BUFFER_RESIDUAL:
 	case PSD_BUFFER_PART_HISTORY:
-	case PSD_BUFFER_ENCODED_PARAMETER: /* psd_worker_check() refuses what would send these */
-	case PSD_BUFFER_ENCODED_FACTORS:
 	case PSD_BUFFERS: break;
 	}
 	assert(false);
@@ -423,6 +446,22 @@ static float draw_normal(uint64_t key, uint64_t element)
 	return (float)(sum - 6 * 0xffff) * 0x1p-16f;
 }
 
+/* What a shard keeps of its own of the parameters begins as they do. */
+static void fill_part(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	const struct psd_range range = psd_memory_own_part(memory, item, slice);
+	struct iovec part[PSD_PIECES_MAX], pieces[PSD_PIECES_MAX];
+	const unsigned n_pieces = psd_memory_pieces(memory, memory->parameters, item, range, pieces);
+	char *to;
+
+	(void)find_part(memory, item, slice, range, part);
+	to = part[0].iov_base;
+	for (unsigned p = 0; p < n_pieces; p++) {
+		memcpy(to, pieces[p].iov_base, pieces[p].iov_len);
+		to += pieces[p].iov_len;
+	}
+}
+
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 {
 	const struct psd_graph *graph = memory->plan->graph;
@@ -437,4 +476,8 @@ void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 							       ? tensor->start_deviation * draw_normal(key, e)
 							       : tensor->start_bound * draw(key, e));
 	}
+	for (unsigned i = 0; i < memory->plan->n_items; i++)
+		for (unsigned s = 0; is_shard(memory) && s < memory->plan->items[i].n_slices; s++)
+			if (memory->items[i].buffers[PSD_BUFFER_PART].base)
+				fill_part(memory, i, s);
 }

@@ -17,8 +17,8 @@
  * slice, worker by worker, or one sum of them. Factors lie side by side, so that one GEMM rebuilds the sum: of P
  * workers top (P K, N), then bottom (P K, M). */
 struct psd_memory_buffer {
-	float *base;	/* of the first iteration of the window; NULL: the item's method keeps none */
-	uint64_t apart; /* elements from one iteration's to the next one's */
+	float *base;	/* of the first iteration of the window; NULL: there is none */
+	uint64_t apart; /* floats from one iteration's to the next one's */
 };
 
 struct psd_memory_item {
@@ -80,13 +80,11 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 struct psd_range psd_memory_own_part(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* What an iteration has of a buffer that the item's method keeps. */
 float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer, unsigned item, uint32_t iteration);
-/* Where a worker's gradient of that part arrives in an iteration, or is added. */
-float *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
-			   unsigned worker);
+/* Where a worker's gradient of that part arrives in an iteration, as it travels, or is added, as floats. */
+void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
+			  unsigned worker);
 /* The optimiser state of that part. */
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice);
-/* An item's gradient as it travels, or the sum that has arrived: all of its elements without gaps. */
-uint16_t *psd_memory_encoded_gradient(const struct psd_memory *memory, unsigned item, uint32_t iteration);
 /* A worker's factors of an item in an iteration. */
 struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned item, uint32_t iteration,
 				      unsigned worker);

@@ -1,5 +1,6 @@
 #include "real/session/shard.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "real/base/values.h"
@@ -8,23 +9,43 @@ enum {
 	BLOCK_ELEMENTS = 4096, /* summed and applied while in the first-level cache */
 };
 
-/* sum = n elements of the parts from `offset` on, in order of rank whatever the order of arrival. */
-static void sum_block(float *sum, const float *const parts[], unsigned n_parts, uint64_t offset, uint64_t n)
+const void *psd_shard_part_at(const struct psd_shard_part *part, uint64_t elements)
 {
-	memcpy(sum, parts[0] + offset, n * sizeof(*sum));
-	for (unsigned p = 1; p < n_parts; p++)
-		psd_values_add(&psd_encoding_fp32, sum, parts[p] + offset, n);
+	return (const char *)part->values + elements * part->encoding->value_bytes;
 }
 
-void psd_shard_reduce(const struct psd_update *update, const float *const parts[], unsigned n_parts, float *weight,
-		      float *history, uint64_t elements)
+bool psd_shard_part_is_nan(const struct psd_shard_part *part)
+{
+	const struct psd_encoding *encoding = part->encoding;
+
+	return isnan(encoding->is_lossy ? encoding->decode(*(const uint16_t *)part->values)
+					: *(const float *)part->values);
+}
+
+static void sum_block(float *sum, const struct psd_shard_part parts[], unsigned n_parts, float ratio, uint64_t offset,
+		      uint64_t n)
+{
+	const void *first = psd_shard_part_at(&parts[0], offset);
+
+	if (parts[0].encoding->is_lossy)
+		psd_values_decode(parts[0].encoding, sum, first, 1.0f, n);
+	else
+		memcpy(sum, first, n * sizeof(*sum));
+	for (unsigned p = 1; p < n_parts; p++)
+		psd_values_add_to_floats(parts[p].encoding, sum, psd_shard_part_at(&parts[p], offset), n);
+	for (uint64_t i = 0; i < n && ratio != 1.0f; i++)
+		sum[i] *= ratio;
+}
+
+void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_part parts[], unsigned n_parts,
+		      float ratio, float *weight, float *history, uint64_t elements)
 {
 	float sum[BLOCK_ELEMENTS];
 
 	for (uint64_t e = 0; e < elements; e += BLOCK_ELEMENTS) {
 		const uint64_t n = elements - e < BLOCK_ELEMENTS ? elements - e : BLOCK_ELEMENTS;
 
-		sum_block(sum, parts, n_parts, e, n);
+		sum_block(sum, parts, n_parts, ratio, e, n);
 		psd_update_apply(update, weight + e, sum, history + e, n);
 	}
 }

@@ -2,13 +2,28 @@
 #ifndef PSD_REAL_SHARD_H
 #define PSD_REAL_SHARD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/encodings/encoding.h"
 #include "real/session/solver.h"
 
-/* Sums the parts, `elements` each, in order of rank, and updates weights and history with it as psd_update_apply()
- * does. n_parts >= 1; nothing overlaps. Sum and update go block by block, each while it is in the first-level cache. */
-void psd_shard_reduce(const struct psd_update *update, const float *const parts[], unsigned n_parts, float *weight,
-		      float *history, uint64_t elements);
+/* Some of what is summed, as it came. */
+struct psd_shard_part {
+	const void *values;
+	const struct psd_encoding *encoding;
+};
+
+/* The value after so many. */
+const void *psd_shard_part_at(const struct psd_shard_part *part, uint64_t elements);
+
+/* Its first value is none. */
+bool psd_shard_part_is_nan(const struct psd_shard_part *part);
+
+/* Sums the parts, `elements` each, as floats and in order of rank, and updates weights and history with the sum times
+ * ratio as psd_update_apply() does. n_parts >= 1; nothing overlaps. Sum and update go block by block, each while it is
+ * in the first-level cache. */
+void psd_shard_reduce(const struct psd_update *update, const struct psd_shard_part parts[], unsigned n_parts,
+		      float ratio, float *weight, float *history, uint64_t elements);
 
 #endif

@@ -33,24 +33,11 @@ uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_
 	return iterations < PSD_MAX_ITERATIONS ? (uint32_t)iterations : PSD_MAX_ITERATIONS;
 }
 
-/* Training encodes gradients alone, not what goes to servers and comes from them, nor factors. */
-static enum psd_status refuse_wire(const struct psd_system *system, struct psd_error *err)
-{
-	return psd_error_set(err, PSD_EINVAL, system->at,
-			     "'wire' of system '%s' is '%s', which psd-run trains with all-reduces only: must be "
-			     "'fp32' here; psd-sim and replays take it",
-			     system->name, psd_encoding_names[system->wire]);
-}
-
 enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd_error *err)
 {
 	if (!scenario->has_train && !scenario->has_replay)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
 				     "has no 'train', which psd-run needs; psd-sim predicts without it");
-	for (unsigned s = 0; s < scenario->n_systems && !scenario->has_replay; s++)
-		if (psd_encodings[scenario->systems[s].wire]->is_lossy &&
-		    scenario->systems[s].sync < PSD_SYNC_ALL_REDUCE)
-			return refuse_wire(&scenario->systems[s], err);
 	return psd_scenario_check_heeded(scenario, scenario->has_replay ? PSD_BY_REPLAY : PSD_BY_RUN, err);
 }
 

@@ -97,8 +97,10 @@ static enum psd_welcome expect_message(struct psd_worker *worker, unsigned peer,
 		return welcome;
 	inlet->n_pieces = psd_worker_pieces(worker, (struct psd_task){head->iteration, head->op}, peer, worker->self,
 					    inlet->pieces);
-	if (psd_buffers[op->target].extent == PSD_EXTENT_EACH_PART && worker->memory.adds_arrivals)
-		inlet->added = &psd_encoding_fp32;
+	if (psd_buffers[op->target].extent == PSD_EXTENT_EACH_PART && worker->memory.adds_arrivals) {
+		inlet->added = worker->plan->wire->is_lossy ? worker->plan->wire : &psd_encoding_fp32;
+		inlet->is_of_floats = true;
+	}
 	psd_worker_record_begin(worker, peer, head->op);
 	return PSD_WELCOME_NOW;
 }

@@ -43,8 +43,9 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 
 	if (op->source != PSD_BUFFER_FACTORS || op->kind == PSD_OP_COPY_OUT)
 		return copy_of(worker, task, worker->self, err);
+	/* one's own are there already, but where they are rounded on their way */
 	for (unsigned sender = 0; sender < worker->layout->workers && !status; sender++)
-		if (sender != worker->self)
+		if (sender != worker->self || worker->plan->wire->is_lossy)
 			status = copy_of(worker, task, sender, err);
 	return status;
 }

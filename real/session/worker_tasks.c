@@ -1,4 +1,4 @@
-/* What the device and the CPU do for a worker: layers, rebuilds, updates, reductions; on their own threads, but for
+/* What the device and the CPU do for a worker: layers, rebuilds, updates; on their own threads, but for
  * what is done sooner than handed over. */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "real/net/socket.h"
-#include "real/session/shard.h"
 #include "real/session/solver.h"
 #include "real/session/worker_parts.h"
 
@@ -106,7 +105,9 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 	float *history = psd_memory_buffer(worker->on_device, PSD_BUFFER_HISTORY, i, task.iteration);
 	enum psd_status status = PSD_OK;
 
-	for (unsigned n = 0; n < item->n_tensors && !worker->scales[i].is_skipped && !status; n++) {
+	if (worker->scales[psd_worker_exchange(worker, i, 0)].is_skipped)
+		return PSD_OK;
+	for (unsigned n = 0; n < item->n_tensors && !status; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 		const uint64_t elements = worker->graph->tensors[t].elements;
 		const struct psd_update own = psd_solver_update_of(update, &worker->graph->tensors[t]);
@@ -116,82 +117,6 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 		history += elements;
 	}
 	return status;
-}
-
-/* Of a slice's part from `offset` on: what is to be summed, in order of rank; one's own lies where backward put it. */
-static unsigned find_parts(const struct psd_worker *worker, struct psd_task task, const float *own, uint64_t offset,
-			   const float **parts)
-{
-	const struct psd_memory *memory = &worker->memory;
-	const struct psd_op *op = &worker->program->ops[task.op];
-	const unsigned item = (unsigned)op->item;
-	unsigned n_parts = 0;
-
-	if (memory->adds_arrivals)
-		parts[n_parts++] = psd_memory_received(memory, item, op->slice, task.iteration, 0) + offset;
-	for (unsigned w = 0; w < worker->layout->workers; w++) {
-		if (w == worker->self)
-			parts[n_parts++] = own;
-		else if (!memory->adds_arrivals)
-			parts[n_parts++] = psd_memory_received(memory, item, op->slice, task.iteration, w) + offset;
-	}
-	return n_parts;
-}
-
-/* Of the item's, the tensor that this parameter is of. */
-static const struct psd_tensor *tensor_at(const struct psd_worker *worker, unsigned item, const float *parameter)
-{
-	const struct psd_plan_item *subject = &worker->plan->items[item];
-	unsigned t = psd_plan_tensor(worker->plan, subject, 0);
-
-	for (unsigned n = 0; n < subject->n_tensors; n++) {
-		const float *first;
-
-		t = psd_plan_tensor(worker->plan, subject, n);
-		first = worker->memory.parameters[t];
-		if (parameter >= first && parameter < first + worker->graph->tensors[t].elements)
-			break;
-	}
-	return &worker->graph->tensors[t];
-}
-
-/* Sums and applies this shard's part tensor by tensor. */
-static void run_reduce(struct psd_worker *worker, struct psd_task task, const float **parts)
-{
-	const struct psd_op *op = &worker->program->ops[task.op];
-	const unsigned item = (unsigned)op->item;
-	const struct psd_range part = psd_memory_own_part(&worker->memory, item, op->slice);
-	const struct psd_update update =
-		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
-	float *history = psd_memory_part_history(&worker->memory, item, op->slice);
-	struct iovec weights[PSD_PIECES_MAX], own[PSD_PIECES_MAX];
-	const unsigned n_pieces = psd_memory_pieces(&worker->memory, worker->memory.parameters, item, part, weights);
-	uint64_t offset = 0;
-
-	psd_memory_pieces(&worker->memory, psd_memory_gradients(&worker->memory, task.iteration), item, part, own);
-	for (unsigned i = 0; i < n_pieces; i++) {
-		const unsigned n_parts = find_parts(worker, task, own[i].iov_base, offset, parts);
-		const uint64_t elements = weights[i].iov_len / sizeof(float);
-		const struct psd_update of_tensor =
-			psd_solver_update_of(update, tensor_at(worker, item, weights[i].iov_base));
-
-		psd_shard_reduce(&of_tensor, parts, n_parts, weights[i].iov_base, history + offset, elements);
-		offset += elements;
-	}
-	if (worker->memory.adds_arrivals) /* for a later iteration's; nobody sends them before this is applied */
-		memset(psd_memory_received(&worker->memory, item, op->slice, task.iteration, 0), 0,
-		       offset * sizeof(float));
-}
-
-static enum psd_status reduce(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
-{
-	const float **parts = calloc(worker->layout->workers + 1u, sizeof(*parts));
-
-	if (!parts)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a reduction");
-	run_reduce(worker, task, parts);
-	free(parts);
-	return PSD_OK;
 }
 
 /* ---- accuracy ---- */
@@ -246,7 +171,7 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_GATHER: return psd_worker_gather_chunks(worker, task, err);
 	case PSD_OP_CHOOSE: psd_worker_choose_chunks(worker, task); return PSD_OK;
 	case PSD_OP_CONVERT: psd_worker_convert(worker, task); return PSD_OK;
-	case PSD_OP_REDUCE: return reduce(worker, task, err);
+	case PSD_OP_REDUCE: return psd_worker_reduce(worker, task, err);
 	case PSD_OP_COPY_OUT:
 	case PSD_OP_COPY_IN: return psd_worker_copy(worker, task, err);
 	case PSD_OP_BARRIER:

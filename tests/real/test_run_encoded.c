@@ -1,4 +1,4 @@
-/* Whole runs on loopback whose gradients travel as 2 bytes: all workers end with the same bits, near what they would
+/* Whole runs on loopback whose values travel as 2 bytes: all workers end with the same bits, near what they would
  * have learnt with 4, for half of the bytes; and what leaves the range of an encoding moves nothing. */
 #define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/real/training.h"
+#include "tests/scratch_folder.h"
 
 /* A significand of 11 bits (fp16) or 8 (bf16) rounds a value by this at most: when it leaves its worker, and in each of
  * P - 1 sums. */
@@ -53,12 +54,19 @@ static uint64_t most_sent_bytes(const struct training *training)
 {
 	uint64_t most_bytes = 0;
 
-	for (unsigned node = 0; node < training->made.plan.layout.nodes; node++) {
+	for (unsigned node = 0; node < psd_layout_nodes(&training->made.plan.layout); node++) {
 		const uint64_t bytes = psd_program_traffic(&training->made.program, node).sent_bytes;
 
 		most_bytes = bytes > most_bytes ? bytes : most_bytes;
 	}
 	return most_bytes;
+}
+
+static void expect_half_of_the_bytes(const struct training *rounded, const struct training *exact, const char *what)
+{
+	cr_expect_eq(2 * rounded->result.sent_bytes_per_node, exact->result.sent_bytes_per_node, "%s", what);
+	cr_expect_eq(2 * rounded->result.received_bytes_per_node, exact->result.received_bytes_per_node, "%s", what);
+	cr_expect_eq(rounded->result.sent_bytes_per_node, most_sent_bytes(rounded), "%s", what);
 }
 
 static void check_all_reduce(const char *sync, unsigned workers)
@@ -75,9 +83,7 @@ static void check_all_reduce(const char *sync, unsigned workers)
 		expect_same_on_all(rounded, wires[e], workers);
 		cr_expect(away > 0.0 && away <= most_ratio[e] * way, "%s, %s, %u workers: %g of the way", sync,
 			  wires[e], workers, away / way);
-		cr_expect_eq(2 * rounded->result.sent_bytes_per_node, exact->result.sent_bytes_per_node);
-		cr_expect_eq(2 * rounded->result.received_bytes_per_node, exact->result.received_bytes_per_node);
-		cr_expect_eq(rounded->result.sent_bytes_per_node, most_sent_bytes(rounded));
+		expect_half_of_the_bytes(rounded, exact, wires[e]);
 		training_free(rounded);
 	}
 	training_free(begun);
@@ -112,19 +118,19 @@ Test(run_encoded, one_worker_rounds_nothing)
 	training_free(rounded);
 }
 
-/* Every tensor has a gradient that 10^9 takes out of fp16's range, in every iteration: 65504 / 10^9 is far below. */
-Test(run_encoded, what_leaves_the_range_moves_nothing)
+/* Every exchange has a gradient that 10^9 takes out of fp16's range, in every iteration: 65504 / 10^9 is far below. */
+static void check_range(const char *sync)
 {
-	struct training *few = train("ring", "fp16", 2, 1, ", loss_scale: 1e9"),
-			*more = train("ring", "fp16", 2, 4, ", loss_scale: 1e9"),
-			*moved = train("ring", "fp16", 2, 4, ", loss_scale: 1024"),
-			*unscaled = train("ring", "bf16", 2, 4, ", loss_scale: 1e9"),
-			*plain = train("ring", "bf16", 2, 4, "");
+	struct training *few = train(sync, "fp16", 2, 1, ", loss_scale: 1e9"),
+			*more = train(sync, "fp16", 2, 4, ", loss_scale: 1e9"),
+			*moved = train(sync, "fp16", 2, 4, ", loss_scale: 1024"),
+			*unscaled = train(sync, "bf16", 2, 4, ", loss_scale: 1e9"),
+			*plain = train(sync, "bf16", 2, 4, "");
 
-	expect_same_on_all(more, "beyond the range", 2);
-	cr_expect(training_is_same(few, 0, more, 0));
-	cr_expect_gt(distance(moved, more), 0.0);
-	cr_expect(training_is_same(unscaled, 0, plain, 0));
+	expect_same_on_all(more, sync, 2);
+	cr_expect(training_is_same(few, 0, more, 0), "%s", sync);
+	cr_expect_gt(distance(moved, more), 0.0, "%s", sync);
+	cr_expect(training_is_same(unscaled, 0, plain, 0), "%s", sync);
 	training_free(few);
 	training_free(more);
 	training_free(moved);
@@ -132,19 +138,29 @@ Test(run_encoded, what_leaves_the_range_moves_nothing)
 	training_free(plain);
 }
 
-static double accuracy(const char *wire)
+/* Each of the servers has a part of what left it. */
+Test(run_encoded, what_leaves_the_range_moves_nothing)
+{
+	static const char *const syncs[] = {"ring", "ps",    "ps, servers: 2", "ps, pair: 512B, slice: 8KiB",
+					    "sfb",  "hybrid"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++)
+		check_range(syncs[s]);
+}
+
+static double accuracy(const char *sync, const char *wire)
 {
 	char system[64];
 	struct training *training;
 	double ratio;
 
-	snprintf(system, sizeof(system), "sync: ring, wire: %s", wire);
+	snprintf(system, sizeof(system), "sync: %s, wire: %s", sync, wire);
 	training = training_make("cifar10-quick.yaml", system, 2, 1, 16, 1,
 				 "iterations: 100, optimiser: {momentum: 0.9}, learning_rate: {policy: fixed, base: "
 				 "0.003}");
 	training->options.worker.is_tested = true;
 	training_run(training);
-	cr_assert_eq(training->status, PSD_OK, "%s: %s", wire, training->err.text);
+	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
 	cr_assert_gt(training->result.test_samples, 0);
 	ratio = (double)training->result.test_correct / (double)training->result.test_samples;
 	training_free(training);
@@ -153,29 +169,159 @@ static double accuracy(const char *wire)
 
 Test(run_encoded, accuracy_is_within_a_point)
 {
-	const double exact = accuracy("fp32");
+	static const char *const syncs[] = {"ring", "ps", "sfb", "hybrid"};
 
-	cr_expect_geq(accuracy("fp16"), exact - MOST_ACCURACY_RATIO);
-	cr_expect_geq(accuracy("bf16"), exact - MOST_ACCURACY_RATIO);
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		const double exact = accuracy(syncs[s], "fp32"), fp16 = accuracy(syncs[s], "fp16"),
+			     bf16 = accuracy(syncs[s], "bf16");
+
+		cr_log_info("%s: accuracy %.4f, fp16 %.4f, bf16 %.4f\n", syncs[s], exact, fp16, bf16);
+		cr_expect_geq(fp16, exact - MOST_ACCURACY_RATIO, "%s", syncs[s]);
+		cr_expect_geq(bf16, exact - MOST_ACCURACY_RATIO, "%s", syncs[s]);
+	}
 }
 
-Test(run_encoded, servers_and_factors_are_refused_with_their_place)
+/* ---- servers and factors ---- */
+
+static double norm(const struct training *training)
+{
+	const float *values = training_parameters(training, 0);
+	double squares = 0.0;
+
+	for (uint64_t e = 0; e < training->loaded.matter.graph.parameters; e++)
+		squares += (double)values[e] * (double)values[e];
+	return sqrt(squares);
+}
+
+/* Of what a server keeps a worker has the nearest value that there is, as often as it came: that alone is as far as the
+ * rounding goes. What the server keeps goes its way by gradients, each rounded once. */
+static void check_method(const char *sync, unsigned workers, const char *more)
+{
+	enum { ITERATIONS = 30 }; /* so far that no way at all is not near enough */
+	struct training *begun = train(sync, "fp32", workers, 1, more),
+			*exact = train(sync, "fp32", workers, ITERATIONS, more);
+	static const char *const wires[] = {"fp16", "bf16"};
+	static const double rounding_ratio[] = {FP16_ROUNDING_RATIO, BF16_ROUNDING_RATIO};
+
+	for (unsigned e = 0; e < 2; e++) {
+		struct training *rounded = train(sync, wires[e], workers, ITERATIONS, more);
+		const double away = distance(rounded, exact), way = distance(begun, exact);
+		const double most = rounding_ratio[e] * (norm(exact) + workers * way);
+		const double loss = rounded->result.last_loss, exact_loss = exact->result.last_loss;
+		char what[128];
+
+		snprintf(what, sizeof(what), "%s, %s, %u workers%s", sync, wires[e], workers, more);
+		expect_same_on_all(rounded, what, workers);
+		cr_expect_lt(most, 0.5 * way, "%s: %g of the way may be missing", what, most / way);
+		cr_expect(away > 0.0 && away <= most, "%s: %g away, %g allowed", what, away, most);
+		cr_expect_float_eq(loss / exact_loss, 1.0, rounding_ratio[e], "%s: loss %g instead of %g", what, loss,
+				   exact_loss);
+		expect_half_of_the_bytes(rounded, exact, what);
+		training_free(rounded);
+	}
+	training_free(begun);
+	training_free(exact);
+}
+
+Test(run_encoded, every_other_method_trains_nearly_as_of_exact_values)
 {
 	static const char *const syncs[] = {"ps", "sfb", "hybrid"};
 
-	for (unsigned s = 0; s < 3; s++) {
-		char system[64], expected[96];
-		struct training *training;
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++)
+		for (unsigned workers = 2; workers <= 4; workers++)
+			check_method(syncs[s], workers, "");
+}
 
-		snprintf(system, sizeof(system), "sync: %s, wire: bf16", syncs[s]);
-		snprintf(expected, sizeof(expected), ":6:5: 'wire' of system 's' is 'bf16', which psd-run trains with");
-		training = training_make("cifar10-quick.yaml", system, 2, 1, 16, 1,
-					 "iterations: 1, learning_rate: {policy: fixed, base: 0.003}");
-		training_run(training);
-		cr_expect_eq(training->status, PSD_EINVAL);
-		cr_expect(strstr(training->err.text, expected), "%s", training->err.text);
-		training_free(training);
-	}
+Test(run_encoded, every_other_place_of_servers_trains_nearly_as_of_exact_values)
+{
+	check_method("ps, servers: 1", 1, ""); /* a single worker's values travel as well */
+	check_method("ps, servers: 2", 3, "");
+	check_method("ps, servers: 3", 2, ", deterministic: false");
+	check_method("ps, pair: 512B, slice: 8KiB, barrier: layer, priority: forward", 4, "");
+	check_method("ps, slice: 8KiB, pair: 512B", 3, ", deterministic: false");
+}
+
+Test(run_encoded, servers_add_what_arrives_and_factors_are_rebuilt)
+{
+	struct training *added = train("ps, slice: 64KiB, pair: 1KiB", "fp16", 3, 4, ", deterministic: false"),
+			*broadcast = train("hybrid, barrier: layer", "bf16", 3, 4, "");
+
+	expect_same_on_all(added, "ps", 3);
+	expect_same_on_all(broadcast, "hybrid", 3);
+	training_free(added);
+	training_free(broadcast);
+}
+
+/* ---- the ratio ---- */
+
+/* Two inner products, the first of which is loud: the second's gradient is larger than 65504 / 32768. */
+static const char loud[] = "input: 'data' input_shape { dim: [1, 30] }\n"
+			   "layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' inner_product_param { "
+			   "num_output: 40 weight_filler { type: 'gaussian' std: 4 } } }\n"
+			   "layer { name: 'b' type: 'InnerProduct' bottom: 'a' top: 'b' inner_product_param { "
+			   "num_output: 50 weight_filler { type: 'gaussian' std: 0.1 } } }\n"
+			   "layer { name: 'loss' type: 'Softmax' bottom: 'b' }\n";
+
+static struct training *train_loud(const char *model, const char *system, double base, const char *more,
+				   unsigned iterations)
+{
+	char job[192];
+	struct training *training;
+
+	snprintf(job, sizeof(job), "iterations: %u, learning_rate: {base: %g}%s", iterations, base, more);
+	training = training_make(model, system, 2, 1, 8, 1, job);
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	expect_same_on_all(training, system, 2);
+	return training;
+}
+
+/* Of the second matrix. */
+static double loud_way(const struct training *from, const struct training *to)
+{
+	enum { FIRST = 30 * 40 + 40, END = FIRST + 40 * 50 };
+	const float *before = training_parameters(from, 0), *after = training_parameters(to, 0);
+	double squares = 0.0;
+
+	for (unsigned e = FIRST; e < END; e++)
+		squares += pow((double)after[e] - (double)before[e], 2);
+	return sqrt(squares);
+}
+
+/* Few updates are left out before the ratio is small enough, each halving it for all workers and servers alike: were it
+ * another at a server, its updates would be larger or smaller by a power of two. */
+static void check_ratio(const char *model, const char *sync, const char *more)
+{
+	enum { ITERATIONS = 40, MOST_LEFT_OUT = 10 };
+	char system[96];
+	struct training *begun, *once, *fixed, *dynamic;
+	double way_ratio;
+
+	snprintf(system, sizeof(system), "%s, wire: fp16", sync);
+	begun = train_loud(model, sync, 1e-9, "", 1);
+	once = train_loud(model, system, 1e-4, more, 1);
+	fixed = train_loud(model, system, 1e-4, ", loss_scale: 16", ITERATIONS);
+	dynamic = train_loud(model, system, 1e-4, more, ITERATIONS);
+	way_ratio = loud_way(begun, dynamic) / loud_way(begun, fixed);
+	cr_expect_lt(loud_way(begun, once), 1e-6, "%s: the first update was not left out", sync);
+	cr_expect(way_ratio < 1.0 && way_ratio > 1.0 - (double)MOST_LEFT_OUT / ITERATIONS, "%s: %g of the way", sync,
+		  way_ratio);
+	training_free(begun);
+	training_free(once);
+	training_free(fixed);
+	training_free(dynamic);
+}
+
+Test(run_encoded, a_dynamic_ratio_falls_until_updates_go_through)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct scratch_path path = scratch_folder_path(&folder, "loud.prototxt");
+
+	scratch_folder_write(&folder, "loud.prototxt", loud, strlen(loud));
+	check_ratio(path.text, "sync: ring", "");
+	check_ratio(path.text, "sync: ps", "");
+	check_ratio(path.text, "sync: ps, servers: 2, pair: 512B, slice: 4KiB", ", deterministic: false");
+	scratch_folder_remove(&folder);
 }
 
 /* What a worker may not add before its own step has left waits outside; it comes in when that has left, not when a sign

@@ -74,6 +74,10 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: ring",
 	"schedule: wait-free, sync: two-level, fuse: 64KiB",
 	"schedule: wait-free, sync: ring, wire: bf16",
+	"schedule: wait-free, sync: ps, wire: fp16",
+	"schedule: wait-free, sync: ps, servers: 1, pair: 16KiB, slice: 64KiB, wire: bf16",
+	"schedule: wait-free, sync: sfb, wire: fp16",
+	"schedule: sequential, sync: hybrid, wire: bf16",
 	"schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 700, warmup: 2}",
 };
 

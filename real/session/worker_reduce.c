@@ -1,0 +1,133 @@
+/* What a shard does when all workers' gradients of its part of a slice are there: one sum in fp32 of whatever they came
+ * as, and the update of what it keeps. Refuses to round: what leaves it is encoded afterwards. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/session/shard.h"
+#include "real/session/worker_parts.h"
+
+/* As what gradients come here. */
+static const struct psd_encoding *encoding_of(const struct psd_worker *worker)
+{
+	return worker->plan->wire->is_lossy ? worker->plan->wire : &psd_encoding_fp32;
+}
+
+/* From `offset` on what a worker sent of its gradient, or the sum of what all sent. */
+static struct psd_shard_part find_arrived(const struct psd_worker *worker, struct psd_task task, unsigned sender,
+					  uint64_t offset)
+{
+	const struct psd_memory *memory = &worker->memory;
+	const struct psd_op *op = &worker->program->ops[task.op];
+	struct psd_shard_part part = {
+		psd_memory_received(memory, (unsigned)op->item, op->slice, task.iteration, sender),
+		memory->adds_arrivals ? &psd_encoding_fp32 : encoding_of(worker)};
+
+	part.values = psd_shard_part_at(&part, offset);
+	return part;
+}
+
+/* What is to be summed of a slice's part from `offset` on, in order of rank; own: this worker's. */
+static unsigned find_parts(const struct psd_worker *worker, struct psd_task task, const void *own, uint64_t offset,
+			   struct psd_shard_part parts[])
+{
+	const bool has_sum = worker->memory.adds_arrivals;
+	unsigned n_parts = 0;
+
+	if (has_sum)
+		parts[n_parts++] = find_arrived(worker, task, 0, offset);
+	for (unsigned w = 0; w < worker->layout->workers; w++) {
+		if (w == worker->self)
+			parts[n_parts++] = (struct psd_shard_part){own, encoding_of(worker)};
+		else if (!has_sum)
+			parts[n_parts++] = find_arrived(worker, task, w, offset);
+	}
+	return n_parts;
+}
+
+/* Of the item's, the tensor that this parameter is of. */
+static const struct psd_tensor *tensor_at(const struct psd_worker *worker, unsigned item, const float *parameter)
+{
+	const struct psd_plan_item *subject = &worker->plan->items[item];
+	unsigned t = psd_plan_tensor(worker->plan, subject, 0);
+
+	for (unsigned n = 0; n < subject->n_tensors; n++) {
+		const float *first;
+
+		t = psd_plan_tensor(worker->plan, subject, n);
+		first = worker->memory.parameters[t];
+		if (parameter >= first && parameter < first + worker->graph->tensors[t].elements)
+			break;
+	}
+	return &worker->graph->tensors[t];
+}
+
+/* A worker whose gradient leaves the encoding's range spoils all of its slice, so that every shard leaves its part of
+ * the update out. The parts begin with the slice's part. */
+static bool is_left_out(struct psd_worker *worker, struct psd_scale *scale, const struct psd_shard_part parts[],
+			unsigned n_parts)
+{
+	bool is_finite = true;
+
+	if (!worker->plan->wire->is_scaled)
+		return false;
+	for (unsigned p = 0; p < n_parts; p++)
+		is_finite = is_finite && !psd_shard_part_is_nan(&parts[p]);
+	psd_scale_take(scale, is_finite);
+	return !is_finite;
+}
+
+/* Sums and applies this shard's part tensor by tensor. */
+static void run_reduce(struct psd_worker *worker, struct psd_task task, struct psd_shard_part parts[])
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct psd_memory *memory = &worker->memory;
+	const unsigned item = (unsigned)op->item;
+	const struct psd_range part = psd_memory_own_part(memory, item, op->slice);
+	const struct psd_range of_slice = {part.first - psd_plan_slice(&worker->plan->items[item], op->slice).first,
+					   part.elements};
+	const struct psd_update update =
+		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
+	struct psd_scale *scale = &worker->part_scales[psd_worker_exchange(worker, item, op->slice)];
+	const float ratio = 1.0f / scale->ratio;
+	float *history = psd_memory_part_history(memory, item, op->slice);
+	struct iovec tensors[PSD_PIECES_MAX], weights[PSD_PIECES_MAX], own[PSD_PIECES_MAX];
+	const unsigned n_tensors = psd_memory_pieces(memory, memory->parameters, item, part, tensors);
+	const unsigned n_weights =
+		psd_memory_find(memory, PSD_BUFFER_PART, op, task.iteration, of_slice, worker->self, weights);
+	const unsigned n_own = psd_memory_find(memory, psd_buffer_on_wire(PSD_BUFFER_GRADIENT, worker->plan->wire), op,
+					       task.iteration, of_slice, worker->self, own);
+	unsigned at_weight = 0, at_own = 0;
+	uint64_t offset = 0;
+
+	if (is_left_out(worker, scale, parts, find_parts(worker, task, own[0].iov_base, 0, parts)))
+		return;
+	for (unsigned i = 0; i < n_tensors; i++) {
+		const unsigned n_parts = find_parts(worker, task, own[at_own].iov_base, offset, parts);
+		const uint64_t elements = tensors[i].iov_len / sizeof(float);
+		const struct psd_update of_tensor =
+			psd_solver_update_of(update, tensor_at(worker, item, tensors[i].iov_base));
+
+		psd_shard_reduce(&of_tensor, parts, n_parts, ratio, weights[at_weight].iov_base, history + offset,
+				 elements);
+		psd_pieces_advance(weights, n_weights, &at_weight, elements * sizeof(float));
+		psd_pieces_advance(own, n_own, &at_own, elements * encoding_of(worker)->value_bytes);
+		offset += elements;
+	}
+}
+
+enum psd_status psd_worker_reduce(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const uint64_t elements = psd_memory_own_part(&worker->memory, (unsigned)op->item, op->slice).elements;
+	struct psd_shard_part *parts = calloc(worker->layout->workers + 1u, sizeof(*parts));
+
+	if (!parts)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a reduction");
+	if (elements > 0)
+		run_reduce(worker, task, parts);
+	if (worker->memory.adds_arrivals) /* for a later iteration's; nobody sends them before this is applied */
+		memset(psd_memory_received(&worker->memory, (unsigned)op->item, op->slice, task.iteration, 0), 0,
+		       elements * sizeof(float));
+	free(parts);
+	return PSD_OK;
+}

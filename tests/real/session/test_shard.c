@@ -1,0 +1,78 @@
+/* What a shard makes of the workers' gradients: sums in fp32 of whatever they came as, in order of rank. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "real/session/shard.h"
+
+enum { N = 10007, PARTS = 3 }; /* more than two blocks, and a rest */
+
+static const struct psd_update plain = {.rate = 1.0f}; /* weight -= sum */
+
+/* Each value of a part (N,). */
+static uint16_t *make_part(const struct psd_encoding *encoding, float value)
+{
+	uint16_t *part = calloc(N, sizeof(*part));
+
+	cr_assert(part);
+	for (unsigned i = 0; i < N; i++)
+		part[i] = encoding->encode(value);
+	return part;
+}
+
+/* 2048 + 1 + 1 is 2048 where fp16 holds each sum, 256 + 1 + 1 is 256 in bf16. */
+static void check_sum(const struct psd_encoding *encoding, float large, float ratio)
+{
+	uint16_t *const values[PARTS] = {make_part(encoding, large), make_part(encoding, 1.0f),
+					 make_part(encoding, 1.0f)};
+	const struct psd_shard_part parts[PARTS] = {
+		{values[0], encoding}, {values[1], encoding}, {values[2], encoding}};
+	float *weight = calloc(N, sizeof(*weight)), *history = calloc(N, sizeof(*history));
+
+	cr_assert(weight && history);
+	psd_shard_reduce(&plain, parts, PARTS, ratio, weight, history, N);
+	for (unsigned i = 0; i < N; i++)
+		cr_assert_eq(weight[i], -ratio * (large + 2.0f), "%s: %g", encoding->name, (double)weight[i]);
+	for (unsigned p = 0; p < PARTS; p++)
+		free(values[p]);
+	free(weight);
+	free(history);
+}
+
+Test(shard, sums_in_fp32_what_came_as_2_bytes)
+{
+	check_sum(&psd_encoding_fp16, 2048.0f, 1.0f);
+	check_sum(&psd_encoding_bf16, 256.0f, 1.0f);
+	check_sum(&psd_encoding_fp16, 2048.0f, 0x1p-15f);
+}
+
+/* 2^24 + 1 + 1 is 2^24 in fp32, 1 + 1 + 2^24 is 2^24 + 2. */
+Test(shard, sums_in_order_of_rank)
+{
+	const float large = 0x1p24f, one = 1.0f;
+	const struct psd_shard_part falling[PARTS] = {
+		{&large, &psd_encoding_fp32}, {&one, &psd_encoding_fp32}, {&one, &psd_encoding_fp32}};
+	const struct psd_shard_part rising[PARTS] = {
+		{&one, &psd_encoding_fp32}, {&one, &psd_encoding_fp32}, {&large, &psd_encoding_fp32}};
+	float weight = 0.0f, history = 0.0f;
+
+	psd_shard_reduce(&plain, falling, PARTS, 1.0f, &weight, &history, 1);
+	cr_expect_eq(weight, -0x1p24f);
+	weight = history = 0.0f;
+	psd_shard_reduce(&plain, rising, PARTS, 1.0f, &weight, &history, 1);
+	cr_expect_eq(weight, -(0x1p24f + 2.0f));
+}
+
+Test(shard, a_part_of_nothing_is_found)
+{
+	const float values[] = {1.0f, NAN};
+	const uint16_t encoded[] = {psd_encoding_fp16.encode(NAN), psd_encoding_fp16.encode(INFINITY)};
+	const struct psd_shard_part one = {values, &psd_encoding_fp32}, nothing = {encoded, &psd_encoding_fp16};
+	const struct psd_shard_part none = {psd_shard_part_at(&one, 1), &psd_encoding_fp32};
+	const struct psd_shard_part infinite = {psd_shard_part_at(&nothing, 1), &psd_encoding_fp16};
+
+	cr_expect_not(psd_shard_part_is_nan(&one));
+	cr_expect(psd_shard_part_is_nan(&none));
+	cr_expect(psd_shard_part_is_nan(&nothing));
+	cr_expect_not(psd_shard_part_is_nan(&infinite));
+}
