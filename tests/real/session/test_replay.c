@@ -129,6 +129,47 @@ Test(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share)
 	expect_bytes_of_program("emulation: {payload_scale: 1%}");
 }
 
+/* Half of the bytes, whole messages or a share of them, and conversions that take their time: at this rate longer than
+ * all else. */
+#define SLOW ", host: {reduce: 40MBps}"
+
+static void check_encoded(const char *sync, const char *wire, const char *emulation)
+{
+	struct replayed exact, rounded;
+	char system[96];
+	double convert_sec = 0.0;
+
+	snprintf(system, sizeof(system), "schedule: sequential, sync: %s" SLOW, sync);
+	replay(&exact, system, emulation);
+	snprintf(system, sizeof(system), "schedule: sequential, sync: %s, wire: %s" SLOW, sync, wire);
+	replay(&rounded, system, emulation);
+	cr_expect_eq(2 * rounded.result.sent_bytes_per_node, exact.result.sent_bytes_per_node, "%s %s", system,
+		     emulation);
+	cr_expect_eq(rounded.result.sent_bytes_per_node, most_sent_bytes(&rounded.made), "%s %s", system, emulation);
+	for (uint32_t i = 0; i < rounded.made.program.n_ops; i++) {
+		const struct psd_op *op = &rounded.made.program.ops[i];
+
+		if (op->kind == PSD_OP_CONVERT && psd_op_runs_on(op, &rounded.made.plan.layout, 0))
+			convert_sec += op->work_sec;
+	}
+	cr_expect_gt(convert_sec, 0.0);
+	cr_expect_geq(rounded.result.iteration_sec,
+		      (1 - SAME_SUM_RATIO) * (rounded.loaded.matter.costs.compute_sec + convert_sec), "%s: %g s",
+		      system, rounded.result.iteration_sec);
+	release(&exact);
+	release(&rounded);
+}
+
+Test(replay, rounded_values_are_half_of_the_bytes_and_converted)
+{
+	static const char *const syncs[] = {"ps", "ps, servers: 2", "sfb", "hybrid", "ring", "double-tree"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		check_encoded(syncs[s], s % 2 ? "fp16" : "bf16", "");
+		check_encoded(syncs[s], s % 2 ? "bf16" : "fp16", "emulation: {payload_scale: 1%}");
+	}
+}
+
 struct collectives {
 	unsigned n;
 	uint64_t bytes;
