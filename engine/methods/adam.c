@@ -4,20 +4,30 @@
 
 static const struct psd_route up = {&psd_to_root, PSD_WHERE_WORKERS, PSD_WHERE_ROOT, PSD_BUFFER_FACTORS,
 				    PSD_BUFFER_FACTORS};
-static const struct psd_route down = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_BUFFER_PARAMETER,
+static const struct psd_route down = {&psd_from_root, PSD_WHERE_ROOT, PSD_WHERE_WORKERS, PSD_BUFFER_MASTER,
 				      PSD_BUFFER_PARAMETER};
+
+/* The root's own device holds the matrix already, but takes part in the copy like every worker, once it is out; where
+ * values are rounded on their way it takes what the others have. */
+static uint32_t add_matrix(struct psd_builder *b, const struct psd_stage *stage, uint64_t elements, uint32_t received,
+			   uint32_t ready)
+{
+	const uint32_t arrived =
+		b->plan->wire->is_lossy ? psd_builder_add_both(b, stage, PSD_WHERE_WORKERS, received, ready) : received;
+
+	return psd_builder_add_arrival(b, stage, &down, elements, arrived, b->gate_pulled);
+}
 
 static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage, uint32_t applied)
 {
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
 	const uint32_t out = psd_builder_add_copy_out(b, stage, &down, elements, applied);
+	const uint32_t ready = psd_builder_add_encoding(b, stage, &down, elements, out);
 	const struct psd_message matrix = psd_builder_add_message(b, &reply, &down, elements);
 
-	psd_builder_after(b, matrix.send, out);
-	/* the root's own device holds the matrix already, but takes part in the copy like every worker, once it is out
-	 */
-	const uint32_t in = psd_builder_add_arrival(b, stage, &down, elements, matrix.receive, b->gate_pulled);
+	psd_builder_after(b, matrix.send, ready);
+	const uint32_t in = add_matrix(b, stage, elements, matrix.receive, ready);
 	psd_builder_after(b, in, out);
 	psd_builder_add_done(b, stage, in);
 }
@@ -40,7 +50,11 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 const struct psd_method psd_method_adam = {
 	.name = "adam",
 	.pattern = &psd_to_root,
-	.keeps = {[PSD_BUFFER_FACTORS] = true, [PSD_BUFFER_HISTORY] = true},
+	.keeps = {[PSD_BUFFER_FACTORS] = true,
+		  [PSD_BUFFER_HISTORY] = true,
+		  [PSD_BUFFER_MASTER] = true,
+		  [PSD_BUFFER_ENCODED_FACTORS] = true,
+		  [PSD_BUFFER_ENCODED_PARAMETER] = true},
 	.is_sliced = true,
 	.has_root = true,
 	.unroll = unroll,

@@ -16,6 +16,7 @@ enum psd_buffer {
 	PSD_BUFFER_RESIDUAL,	 /* of gradients that were held back, what is left for later ones */
 	PSD_BUFFER_CHOSEN,	 /* the chunks of a gradient that travel, without gaps; of all workers, in the end */
 	PSD_BUFFER_NORMS,	 /* of each chunk; of all workers, in the end */
+	PSD_BUFFER_MASTER,	 /* at an item's root: the parameters that it updates */
 	PSD_BUFFER_PART,	 /* at a shard: the parameters that it updates */
 	PSD_BUFFER_PART_HISTORY, /* and what the solver remembers of them */
 	PSD_BUFFER_RECEIVED,	 /* at a shard: every worker's gradient of its part, or their sum */
@@ -27,6 +28,7 @@ enum psd_buffer {
 
 enum psd_extent {
 	PSD_EXTENT_ITEM,	 /* all elements of an item */
+	PSD_EXTENT_ROOT,	 /* the same on the item's root, nothing elsewhere */
 	PSD_EXTENT_PART,	 /* a shard's part of each slice, nothing elsewhere */
 	PSD_EXTENT_EACH_PART,	 /* so much for each worker */
 	PSD_EXTENT_EACH_FACTORS, /* the two small matrices of each worker */
@@ -48,8 +50,8 @@ enum psd_width {
 
 struct psd_buffer_row {
 	bool is_on_device; /* else in its host's memory: to reach another host, it is copied there and back */
-	/* Of what is on a device: nothing of its own where the device works in its host's memory, and nothing is lost
-	 * on the way. */
+	/* Of the parameters on a device: nothing of its own where a host has these in its memory or they in its
+	 * device's, and nothing is lost on the way. */
 	bool is_copy;
 	bool is_encoded; /* nothing where values travel as they are */
 	enum psd_width width;

@@ -110,6 +110,10 @@ void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, ui
 /* A send and its receive; both PSD_NO_OP on a single host. */
 struct psd_message psd_builder_add_message(struct psd_builder *builder, const struct psd_stage *stage,
 					   const struct psd_route *route, uint64_t elements);
+/* A host goes on with what it has sent itself as the others have it: both that and theirs must be there, on the hosts
+ * `where`; of a root on the item's. */
+uint32_t psd_builder_add_both(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
+			      uint32_t arrived, uint32_t encoded);
 /* Workers sum by the route what has departed; returns what leaves the sums on every worker's device. */
 uint32_t psd_builder_add_all_reduce(struct psd_builder *builder, const struct psd_stage *stage,
 				    const struct psd_route *route, uint64_t elements, uint32_t departure);

@@ -164,6 +164,18 @@ void psd_builder_add_lone_worker(struct psd_builder *b, const struct psd_stage *
 	psd_builder_add_done(b, stage, apply);
 }
 
+uint32_t psd_builder_add_both(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
+			      uint32_t arrived, uint32_t encoded)
+{
+	struct psd_op op = psd_stage_op(stage, PSD_OP_GATE, PSD_RESOURCE_NONE, where);
+
+	op.item = -1;
+	const uint32_t both = psd_builder_add_op(b, &op);
+	psd_builder_after(b, both, arrived);
+	psd_builder_after(b, both, encoded);
+	return both;
+}
+
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd_stage *stage,
 					 const struct psd_route *route)
 {
@@ -178,9 +190,7 @@ uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd
 		return psd_builder_add_arrival(b, stage, route, elements * (workers - 1), message.receive,
 					       b->gate_pushed);
 	/* a worker rebuilds from its own factors, too, as the others have them */
-	const uint32_t both = psd_builder_add_gate(b, route->to);
-	psd_builder_after(b, both, message.receive);
-	psd_builder_after(b, both, out);
+	const uint32_t both = psd_builder_add_both(b, stage, route->to, message.receive, out);
 	return psd_builder_add_arrival(b, stage, route, elements * workers, both, b->gate_pushed);
 }
 

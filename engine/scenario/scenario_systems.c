@@ -91,7 +91,8 @@ static const struct psd_key keys[] = {
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB",
 	 .help = "the largest part of a tensor that moves at a time; at least `pair`"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
-	 .help = "as what values travel: fp32 is what the precision says; fp16, bf16: 2 bytes, rounded, not by adam"},
+	 .help = "as what values travel: fp32 is what the precision says; fp16, bf16: 2 bytes, rounded; not with "
+		 "precision mixed"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
 	 .when = {"sync", OF_ALL_REDUCES, 0},
 	 .help = "only the chunks of gradients with the largest norms travel, the same of all workers; the others "

@@ -135,7 +135,7 @@ static const struct psd_key train_keys[] = {
 	 .word_offset = offsetof(struct psd_train, has_dynamic_scale),
 	 .help = "what gradients are multiplied by on their way with `wire: fp16`; if not given dynamic: from 32768 "
 		 "on, "
-		 "for each exchange, halved after a sum beyond its range, whose update is left out, doubled after "
+		 "for each exchange, halved after one beyond its range, whose update is left out, doubled after "
 		 "2000"},
 	{TRAIN("device", CHOICE, device), .names = device_names, .fallback = "cpu", .uses = PSD_BY_RUN,
 	 .help = "what computes; auto: a GPU where there is one, else the processor. `compute` says what a prediction "

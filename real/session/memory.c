@@ -94,6 +94,7 @@ static uint64_t buffer_elements(const struct psd_memory *memory, unsigned i, enu
 
 	switch (psd_buffers[buffer].extent) {
 	case PSD_EXTENT_ITEM: return item->subject.elements;
+	case PSD_EXTENT_ROOT: return memory->host == item->root ? item->subject.elements : 0;
 	case PSD_EXTENT_PART: return is_shard(memory) ? part_offset(memory, i, item->n_slices) : 0;
 	case PSD_EXTENT_EACH_PART: return is_shard(memory) ? each_part_offset(memory, i, item->n_slices) : 0;
 	case PSD_EXTENT_EACH_FACTORS:
@@ -375,6 +376,11 @@ struct psd_factors psd_memory_factors(const struct psd_memory *memory, unsigned 
 	return (struct psd_factors){pieces[0].iov_base, pieces[1].iov_base};
 }
 
+float *psd_memory_master(const struct psd_memory *memory, unsigned item)
+{
+	return memory->items[item].buffers[PSD_BUFFER_MASTER].base;
+}
+
 /* Of a shard's own part of a slice: in a memory of its own, or where it lies among the parameters. */
 static unsigned find_part(const struct psd_memory *memory, unsigned item, unsigned slice, struct psd_range range,
 			  struct iovec pieces[PSD_PIECES_MAX])
@@ -402,6 +408,12 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 		return psd_memory_pieces(memory, psd_memory_gradients(memory, iteration), item, of_item, pieces);
 	case PSD_BUFFER_PARAMETER: return psd_memory_pieces(memory, memory->parameters, item, of_item, pieces);
 	case PSD_BUFFER_PART: return find_part(memory, item, op->slice, of_item, pieces);
+	case PSD_BUFFER_MASTER:
+		if (!memory->items[item].buffers[buffer].base)
+			return psd_memory_pieces(memory, memory->parameters, item, of_item, pieces);
+		pieces[0] = (struct iovec){values_from(memory, buffer, item, iteration, first),
+					   range.elements * value_bytes(memory, buffer)};
+		return 1;
 	case PSD_BUFFER_FACTORS:
 	case PSD_BUFFER_ENCODED_FACTORS: return find_factors(memory, buffer, item, iteration, sender, pieces);
 	case PSD_BUFFER_RECEIVED:
@@ -446,20 +458,30 @@ static float draw_normal(uint64_t key, uint64_t element)
 	return (float)(sum - 6 * 0xffff) * 0x1p-16f;
 }
 
-/* What a shard keeps of its own of the parameters begins as they do. */
-static void fill_part(const struct psd_memory *memory, unsigned item, unsigned slice)
+static void copy_parameters(const struct psd_memory *memory, unsigned item, struct psd_range range, void *to)
 {
-	const struct psd_range range = psd_memory_own_part(memory, item, slice);
-	struct iovec part[PSD_PIECES_MAX], pieces[PSD_PIECES_MAX];
+	struct iovec pieces[PSD_PIECES_MAX];
 	const unsigned n_pieces = psd_memory_pieces(memory, memory->parameters, item, range, pieces);
-	char *to;
+	char *next = to;
 
-	(void)find_part(memory, item, slice, range, part);
-	to = part[0].iov_base;
 	for (unsigned p = 0; p < n_pieces; p++) {
-		memcpy(to, pieces[p].iov_base, pieces[p].iov_len);
-		to += pieces[p].iov_len;
+		memcpy(next, pieces[p].iov_base, pieces[p].iov_len);
+		next += pieces[p].iov_len;
 	}
+}
+
+/* What a shard or a root has of its own of the parameters begins as they do. */
+static void fill_own(const struct psd_memory *memory, unsigned item)
+{
+	const struct psd_plan_item *subject = &memory->plan->items[item];
+	const struct psd_memory_buffer *buffers = memory->items[item].buffers;
+
+	if (buffers[PSD_BUFFER_MASTER].base && memory->host == subject->root)
+		copy_parameters(memory, item, (struct psd_range){0, subject->subject.elements},
+				buffers[PSD_BUFFER_MASTER].base);
+	for (unsigned s = 0; s < subject->n_slices && buffers[PSD_BUFFER_PART].base && is_shard(memory); s++)
+		copy_parameters(memory, item, psd_memory_own_part(memory, item, s),
+				buffers[PSD_BUFFER_PART].base + part_offset(memory, item, s));
 }
 
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
@@ -477,7 +499,5 @@ void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 							       : tensor->start_bound * draw(key, e));
 	}
 	for (unsigned i = 0; i < memory->plan->n_items; i++)
-		for (unsigned s = 0; is_shard(memory) && s < memory->plan->items[i].n_slices; s++)
-			if (memory->items[i].buffers[PSD_BUFFER_PART].base)
-				fill_part(memory, i, s);
+		fill_own(memory, i);
 }

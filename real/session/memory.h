@@ -83,6 +83,8 @@ float *psd_memory_buffer(const struct psd_memory *memory, enum psd_buffer buffer
 /* Where a worker's gradient of that part arrives in an iteration, as it travels, or is added, as floats. */
 void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsigned slice, uint32_t iteration,
 			  unsigned worker);
+/* The parameters that the item's root updates, tensor by tensor without gaps; NULL: those that it computes with. */
+float *psd_memory_master(const struct psd_memory *memory, unsigned item);
 /* The optimiser state of that part. */
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* A worker's factors of an item in an iteration. */

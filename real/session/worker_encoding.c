@@ -4,15 +4,26 @@
  *
  * What leaves the range of a scaled encoding is an infinity or a NaN in the sum of an all-reduce and in factors, which
  * every worker has as a whole. Where each shard has a part, whoever's gradient it is makes all of the slice NaNs; each
- * shard finds that in its part, and answers with NaNs as parameters. So all hosts leave the same updates out. */
+ * shard finds that in its part, and answers with NaNs as parameters, as does a root that finds such factors. So all
+ * hosts leave the same updates out. */
 #include <math.h>
 
 #include "real/base/values.h"
 #include "real/session/worker_parts.h"
 
+/* Slices of the items before. */
+static unsigned slices_before(const struct psd_worker *worker, unsigned item)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < item; i++)
+		n += worker->plan->items[i].n_slices;
+	return n;
+}
+
 static struct psd_scale *make_scales(struct psd_worker *worker)
 {
-	const unsigned n = psd_worker_exchange(worker, worker->plan->n_items, 0);
+	const unsigned n = slices_before(worker, worker->plan->n_items);
 	struct psd_scale *scales = psd_arena_take(&worker->arena, n * sizeof(*scales));
 
 	for (unsigned i = 0; scales && i < n; i++)
@@ -23,19 +34,18 @@ static struct psd_scale *make_scales(struct psd_worker *worker)
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err)
 {
 	worker->scales = make_scales(worker);
-	worker->part_scales = make_scales(worker);
-	if (!worker->scales || !worker->part_scales)
+	worker->sum_scales = make_scales(worker);
+	if (!worker->scales || !worker->sum_scales)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for %u items", worker->plan->n_items);
 	return PSD_OK;
 }
 
-unsigned psd_worker_exchange(const struct psd_worker *worker, unsigned item, unsigned slice)
+struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct psd_op *op)
 {
-	unsigned n = 0;
+	const bool is_of_workers = op->where == PSD_WHERE_WORKERS || op->where == PSD_WHERE_GROUP;
 
-	for (unsigned i = 0; i < item; i++)
-		n += worker->plan->items[i].n_slices;
-	return n + slice;
+	return (is_of_workers ? worker->scales : worker->sum_scales) + slices_before(worker, (unsigned)op->item) +
+	       op->slice;
 }
 
 /* One buffer's values beside the other's: `plain` as floats, `encoded` as they travel. */
@@ -101,6 +111,7 @@ static float ratio_of(enum psd_buffer plain, unsigned piece, float gradient_rati
 {
 	switch (plain) {
 	case PSD_BUFFER_PARAMETER:
+	case PSD_BUFFER_MASTER:
 	case PSD_BUFFER_PART: return 1.0f;
 	case PSD_BUFFER_FACTORS: return piece == 0 ? gradient_ratio : 1.0f;
 	case PSD_BUFFER_GRADIENT:
@@ -143,12 +154,10 @@ static void convert(const struct psd_worker *worker, const struct psd_op *op, st
  * see all of that. */
 static bool is_spoilt(const struct psd_worker *worker, const struct psd_op *op, const struct sides *sides)
 {
-	const unsigned exchange = psd_worker_exchange(worker, (unsigned)op->item, op->slice);
-
 	if (!worker->plan->wire->is_scaled)
 		return false;
 	if (op->target == PSD_BUFFER_ENCODED_PARAMETER)
-		return worker->part_scales[exchange].is_skipped;
+		return psd_worker_scale(worker, op)->is_skipped;
 	return worker->plan->items[op->item].method->keeps[PSD_BUFFER_RECEIVED] &&
 	       !are_finite(worker->plan->wire, sides);
 }
@@ -159,7 +168,7 @@ static void encode(const struct psd_worker *worker, struct psd_task task)
 	const struct sides sides = find_sides(worker, task, worker->self);
 	struct sides walked = sides;
 
-	convert(worker, op, &walked, worker->scales[psd_worker_exchange(worker, (unsigned)op->item, op->slice)].ratio);
+	convert(worker, op, &walked, psd_worker_scale(worker, op)->ratio);
 	if (is_spoilt(worker, op, &sides))
 		spoil(worker->plan->wire, &sides);
 }
@@ -188,12 +197,14 @@ static void decode(struct psd_worker *worker, struct psd_task task)
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const bool is_of_each = psd_buffers[op->source].extent == PSD_EXTENT_EACH_FACTORS;
 	const unsigned first = is_of_each ? 0 : worker->self, end = is_of_each ? worker->layout->workers : first + 1;
-	struct psd_scale *scale = &worker->scales[psd_worker_exchange(worker, (unsigned)op->item, op->slice)];
-	const float ratio = scale->ratio;
+	struct psd_scale *scales = psd_worker_scale(worker, op);
+	const unsigned n_scales = is_of_each ? worker->plan->items[op->item].n_slices : 1;
+	const float ratio = scales->ratio;
+	const bool is_left_out = worker->plan->wire->is_scaled && !is_good(worker, task, first, end);
 
-	if (worker->plan->wire->is_scaled)
-		psd_scale_take(scale, is_good(worker, task, first, end));
-	if (scale->is_skipped && op->target == PSD_BUFFER_PARAMETER)
+	for (unsigned s = 0; s < n_scales && worker->plan->wire->is_scaled; s++)
+		psd_scale_take(&scales[s], !is_left_out);
+	if (is_left_out && op->target == PSD_BUFFER_PARAMETER)
 		return; /* they are as they were */
 	for (unsigned sender = first; sender < end; sender++) {
 		struct sides sides = find_sides(worker, task, sender);

@@ -106,6 +106,22 @@ static enum psd_status copy_parameters(struct psd_worker *worker, enum psd_strea
 	return status;
 }
 
+/* What a root keeps exactly begins on its device as it does here. */
+static enum psd_status copy_masters(struct psd_worker *worker, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < worker->plan->n_items && !status; i++) {
+		const struct psd_plan_item *item = &worker->plan->items[i];
+		float *to = psd_memory_master(worker->on_device, i), *from = psd_memory_master(&worker->memory, i);
+
+		if (to && to != from && item->root == worker->self)
+			status = worker->kind->copy(worker->device, PSD_STREAM_COPY_IN, to, from,
+						    item->subject.elements * sizeof(*to), err);
+	}
+	return status;
+}
+
 enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct psd_error *err)
 {
 	return copy_parameters(worker, PSD_STREAM_COPY_OUT, err);
@@ -130,7 +146,8 @@ static enum psd_status open_memory(struct psd_worker *worker, struct psd_error *
 	if (status)
 		return status;
 	psd_memory_fill_parameters(&worker->memory, worker->options->train->seed);
-	return copy_parameters(worker, PSD_STREAM_COPY_IN, err);
+	status = copy_masters(worker, err);
+	return status ? status : copy_parameters(worker, PSD_STREAM_COPY_IN, err); /* which waits */
 }
 
 /* ---- all of it ---- */

@@ -112,11 +112,11 @@ struct psd_worker {
 	bool has_device;
 	/* of each iteration under way, as the device's memory has them, but NULL where they are rebuilt */
 	float **computed_gradients;
-	struct psd_scale *scales;      /* of each exchange, as workers know it */
-	struct psd_scale *part_scales; /* as a shard that sums it knows it */
-	struct psd_chosen chosen;      /* of a sparse plan; nothing in a replay, which sends what is expected */
-	struct psd_chunks *chunks;     /* of each item, what the device is to do with them */
-	struct psd_feed *feed;	       /* NULL: a server */
+	struct psd_scale *scales;     /* of each slice of each item, as workers know it */
+	struct psd_scale *sum_scales; /* as a shard or a root that sums it knows it */
+	struct psd_chosen chosen;     /* of a sparse plan; nothing in a replay, which sends what is expected */
+	struct psd_chunks *chunks;    /* of each item, what the device is to do with them */
+	struct psd_feed *feed;	      /* NULL: a server */
 	uint64_t global_batch;
 	unsigned end_layer; /* one after the last that forward carries out */
 
@@ -199,8 +199,8 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 
 /* PSD_ENOMEM. */
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
-/* The number of an item's slice among all that is exchanged. */
-unsigned psd_worker_exchange(const struct psd_worker *worker, unsigned item, unsigned slice);
+/* Of the operation's slice, as those know it who carry it out. */
+struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct psd_op *op);
 /* Values become what travels, or what has arrived becomes values, from one of the operation's buffers to the other; in
  * a lane's thread. */
 void psd_worker_convert(struct psd_worker *worker, struct psd_task task);

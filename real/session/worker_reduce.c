@@ -87,7 +87,7 @@ static void run_reduce(struct psd_worker *worker, struct psd_task task, struct p
 					   part.elements};
 	const struct psd_update update =
 		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
-	struct psd_scale *scale = &worker->part_scales[psd_worker_exchange(worker, item, op->slice)];
+	struct psd_scale *scale = psd_worker_scale(worker, op);
 	const float ratio = 1.0f / scale->ratio;
 	float *history = psd_memory_part_history(memory, item, op->slice);
 	struct iovec tensors[PSD_PIECES_MAX], weights[PSD_PIECES_MAX], own[PSD_PIECES_MAX];

@@ -73,7 +73,7 @@ static struct psd_chunks *chunks_of(struct psd_worker *worker, struct psd_task t
 	chunks->history = psd_memory_buffer(memory, PSD_BUFFER_HISTORY, i, task.iteration);
 	chunks->chosen = psd_memory_buffer(memory, PSD_BUFFER_CHOSEN, i, task.iteration);
 	chunks->norms = norms_of(worker, i, task.iteration);
-	chunks->is_skipped = worker->scales[psd_worker_exchange(worker, i, 0)].is_skipped;
+	chunks->is_skipped = psd_worker_scale(worker, &worker->program->ops[task.op])->is_skipped;
 	return chunks;
 }
 

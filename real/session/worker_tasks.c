@@ -103,18 +103,20 @@ static enum psd_status run_apply(struct psd_worker *worker, struct psd_task task
 		psd_solver_update(worker->options->train, worker->global_batch, task.iteration);
 	float *const *gradients = psd_memory_gradients(worker->on_device, task.iteration);
 	float *history = psd_memory_buffer(worker->on_device, PSD_BUFFER_HISTORY, i, task.iteration);
+	float *master = psd_memory_master(worker->on_device, i);
 	enum psd_status status = PSD_OK;
 
-	if (worker->scales[psd_worker_exchange(worker, i, 0)].is_skipped)
+	if (psd_worker_scale(worker, &worker->program->ops[task.op])->is_skipped)
 		return PSD_OK;
 	for (unsigned n = 0; n < item->n_tensors && !status; n++) {
 		const unsigned t = psd_plan_tensor(worker->plan, item, n);
 		const uint64_t elements = worker->graph->tensors[t].elements;
 		const struct psd_update own = psd_solver_update_of(update, &worker->graph->tensors[t]);
 
-		status = worker->kind->apply(worker->device, &own, worker->on_device->parameters[t], gradients[t],
-					     history, elements, err);
+		status = worker->kind->apply(worker->device, &own, master ? master : worker->on_device->parameters[t],
+					     gradients[t], history, elements, err);
 		history += elements;
+		master = master ? master + elements : NULL;
 	}
 	return status;
 }

@@ -141,8 +141,9 @@ static void check_range(const char *sync)
 /* Each of the servers has a part of what left it. */
 Test(run_encoded, what_leaves_the_range_moves_nothing)
 {
-	static const char *const syncs[] = {"ring", "ps",    "ps, servers: 2", "ps, pair: 512B, slice: 8KiB",
-					    "sfb",  "hybrid"};
+	static const char *const syncs[] = {
+		"ring", "ps",	"ps, servers: 2", "ps, pair: 512B, slice: 8KiB",
+		"sfb",	"adam", "hybrid",	  "adam, pair: 512B, slice: 8KiB, servers: 1"};
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++)
 		check_range(syncs[s]);
@@ -169,7 +170,7 @@ static double accuracy(const char *sync, const char *wire)
 
 Test(run_encoded, accuracy_is_within_a_point)
 {
-	static const char *const syncs[] = {"ring", "ps", "sfb", "hybrid"};
+	static const char *const syncs[] = {"ring", "ps", "sfb", "adam", "hybrid"};
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
 		const double exact = accuracy(syncs[s], "fp32"), fp16 = accuracy(syncs[s], "fp16"),
@@ -225,7 +226,7 @@ static void check_method(const char *sync, unsigned workers, const char *more)
 
 Test(run_encoded, every_other_method_trains_nearly_as_of_exact_values)
 {
-	static const char *const syncs[] = {"ps", "sfb", "hybrid"};
+	static const char *const syncs[] = {"ps", "sfb", "adam", "hybrid"};
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++)
 		for (unsigned workers = 2; workers <= 4; workers++)
@@ -237,6 +238,8 @@ Test(run_encoded, every_other_place_of_servers_trains_nearly_as_of_exact_values)
 	check_method("ps, servers: 1", 1, ""); /* a single worker's values travel as well */
 	check_method("ps, servers: 2", 3, "");
 	check_method("ps, servers: 3", 2, ", deterministic: false");
+	check_method("adam, servers: 1", 1, "");
+	check_method("adam, servers: 2, pair: 512B, slice: 8KiB", 2, "");
 	check_method("ps, pair: 512B, slice: 8KiB, barrier: layer, priority: forward", 4, "");
 	check_method("ps, slice: 8KiB, pair: 512B", 3, ", deterministic: false");
 }
@@ -244,12 +247,15 @@ Test(run_encoded, every_other_place_of_servers_trains_nearly_as_of_exact_values)
 Test(run_encoded, servers_add_what_arrives_and_factors_are_rebuilt)
 {
 	struct training *added = train("ps, slice: 64KiB, pair: 1KiB", "fp16", 3, 4, ", deterministic: false"),
-			*broadcast = train("hybrid, barrier: layer", "bf16", 3, 4, "");
+			*broadcast = train("hybrid, barrier: layer", "bf16", 3, 4, ""),
+			*rooted = train("adam, slice: 8KiB, pair: 1KiB, priority: forward", "fp16", 3, 4, "");
 
 	expect_same_on_all(added, "ps", 3);
 	expect_same_on_all(broadcast, "hybrid", 3);
+	expect_same_on_all(rooted, "adam", 3);
 	training_free(added);
 	training_free(broadcast);
+	training_free(rooted);
 }
 
 /* ---- the ratio ---- */

@@ -33,6 +33,20 @@ static void for_each_plan(const char *text, void (*check)(const struct psd_plan 
 	loaded_close(&loaded);
 }
 
+/* ---- encodings ---- */
+
+Test(plan, a_method_without_encoded_buffers_takes_no_lossy_encoding)
+{
+	struct psd_method method = psd_method_sfb;
+	struct psd_plan plan = {.wire = &psd_encoding_bf16};
+
+	cr_expect(psd_choice_takes_wire(&plan, &method));
+	method.keeps[PSD_BUFFER_ENCODED_FACTORS] = false;
+	cr_expect_not(psd_choice_takes_wire(&plan, &method));
+	plan.wire = &psd_encoding_fp32;
+	cr_expect(psd_choice_takes_wire(&plan, &method));
+}
+
 /* ---- items ---- */
 
 /* Last layer first; within a layer weight before bias. */

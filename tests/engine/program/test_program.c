@@ -59,7 +59,7 @@ static void for_each_program(check_fn check)
 				system.fuse_bytes = bits & 16 ? 48 * 1024 : 0;
 			else
 				system.servers = bits & 16 ? 3 : 0;
-			if (bits & 32 && sync != PSD_SYNC_ADAM && sync != PSD_SYNC_SACP)
+			if (bits & 32)
 				system.wire = 1;
 			for (unsigned point = 0; point < psd_scenario_points(&loaded.scenario); point++)
 				check_case(&loaded, &system, point, check);
@@ -667,6 +667,59 @@ static void check_encoded(const struct psd_program *program, const char *name)
 Test(program, what_is_rounded_for_the_way_is_converted_at_both_ends)
 {
 	for_each_program(check_encoded);
+}
+
+/* On this host `before` is done, in the same iteration, when `op` may start: by way of what it carries out itself. */
+static bool is_before_on(const struct psd_program *program, unsigned host, uint32_t before, uint32_t op)
+{
+	bool *is_pending = calloc(program->n_ops, sizeof(*is_pending));
+	bool is;
+
+	cr_assert(is_pending);
+	is_pending[op] = true;
+	for (bool has_more = true; has_more && !is_pending[before];) {
+		has_more = false;
+		for (uint32_t i = 0; i < program->n_ops; i++)
+			for (uint32_t e = 0; is_pending[i] && e < program->ops[i].n_dependencies; e++) {
+				const struct psd_edge edge = dependency(program, i, e);
+
+				if (edge.distance > 0 || is_pending[edge.op] ||
+				    !psd_op_runs_on(&program->ops[edge.op], &program->plan->layout, host))
+					continue;
+				is_pending[edge.op] = has_more = true;
+			}
+	}
+	is = is_pending[before];
+	free(is_pending);
+	return is;
+}
+
+/* Sums, factors and parameters that a host has made itself it takes as the others have them. */
+static void check_own(const struct psd_program *program, const char *name)
+{
+	const struct psd_layout *layout = &program->plan->layout;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *in = &program->ops[i];
+
+		if (in->kind != PSD_OP_CONVERT || !psd_buffers[in->source].is_encoded)
+			continue;
+		for (uint32_t o = 0; o < program->n_ops; o++)
+			for (unsigned host = 0; host < 2; host++) {
+				const struct psd_op *out = &program->ops[o];
+
+				if (out->kind == PSD_OP_CONVERT && out->target == in->source && out->item == in->item &&
+				    out->slice == in->slice && psd_op_runs_on(in, layout, host) &&
+				    psd_op_runs_on(out, layout, host))
+					cr_assert(is_before_on(program, host, o, i), "%s: operation %u, host %u", name,
+						  i, host);
+			}
+	}
+}
+
+Test(program, what_a_host_encodes_it_decodes_afterwards)
+{
+	for_each_program(check_own);
 }
 
 Test(program, conversions_of_a_ring_read_and_write_every_value_once_at_the_rate_of_sums)

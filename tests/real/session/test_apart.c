@@ -78,6 +78,7 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: ps, servers: 1, pair: 16KiB, slice: 64KiB, wire: bf16",
 	"schedule: wait-free, sync: sfb, wire: fp16",
 	"schedule: sequential, sync: hybrid, wire: bf16",
+	"schedule: wait-free, sync: adam, pair: 16KiB, slice: 64KiB, wire: bf16",
 	"schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 700, warmup: 2}",
 };
 

@@ -162,7 +162,7 @@ static void check_encoded(const char *sync, const char *wire, const char *emulat
 
 Test(replay, rounded_values_are_half_of_the_bytes_and_converted)
 {
-	static const char *const syncs[] = {"ps", "ps, servers: 2", "sfb", "hybrid", "ring", "double-tree"};
+	static const char *const syncs[] = {"ps", "ps, servers: 2", "sfb", "hybrid", "adam", "ring", "double-tree"};
 
 	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
 		check_encoded(syncs[s], s % 2 ? "fp16" : "bf16", "");
