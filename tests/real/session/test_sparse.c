@@ -17,7 +17,7 @@ static const char scenario[] = "title: t\n"
 			       "compute: {device: k20}\n"
 			       "cluster: {nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 			       "systems: [{name: s, sync: ring, fuse: 1MB, sparse: {sparsity: 0.8, chunk: 700, warmup: "
-			       "4, feedback: %s}}]\n"
+			       "4, feedback: %s}, wire: %s}]\n"
 			       "train: {data: {kind: synthetic}, iterations: 12, optimiser: {momentum: 0.9, "
 			       "weight_decay: 0.01}, learning_rate: {policy: fixed, base: 0.5}}\n";
 
@@ -32,12 +32,12 @@ struct crew {
 	uint32_t ops[PSD_OP_KINDS];
 };
 
-static void open_crew(struct crew *crew, const char *feedback)
+static void open_crew(struct crew *crew, const char *feedback, const char *wire)
 {
 	struct psd_error err = {.text = ""};
 	char text[1024];
 
-	snprintf(text, sizeof(text), scenario, feedback);
+	snprintf(text, sizeof(text), scenario, feedback, wire);
 	loaded_open(&crew->loaded, text);
 	cr_assert_eq(psd_case_make(&crew->made, &crew->loaded.matter, &crew->loaded.scenario.systems[0],
 				   psd_scenario_point(&crew->loaded.scenario, 0), &err),
@@ -254,7 +254,7 @@ static void check(const char *feedback, float kept_ratio)
 	struct reference reference;
 
 	cr_assert(crew);
-	open_crew(crew, feedback);
+	open_crew(crew, feedback, "fp32");
 	cr_assert_eq(crew->made.plan.n_items, 2);
 	cr_assert_eq(crew->made.plan.n_chunks, 208);
 	reference = open_reference(crew);
@@ -277,4 +277,53 @@ Test(sparse, what_is_held_back_shrinks_by_the_momentum)
 Test(sparse, or_is_kept_as_a_whole)
 {
 	check("full", 1.0f);
+}
+
+/* ---- on the way ---- */
+
+/* Of the first step of a ring, from the worker before. */
+static struct psd_inlet first_inlet(struct crew *crew, uint32_t op, uint64_t *elements, uint64_t *bytes)
+{
+	const struct psd_worker *worker = &crew->workers[0];
+	const struct psd_task task = {0, op};
+	const struct psd_step step = psd_worker_step(worker, task, WORKERS - 1, 0);
+	struct psd_inlet inlet = {.n_pieces = 0};
+
+	cr_assert(step.adds && step.to == 0);
+	psd_worker_step_inlet(worker, task, &step, 0, &inlet);
+	*elements = step.sent.elements;
+	*bytes = psd_worker_step_bytes(worker, task, &step);
+	return inlet;
+}
+
+static void check_way(const char *name, const struct psd_encoding *wire)
+{
+	struct crew *crew = calloc(1, sizeof(*crew));
+	unsigned n_sums = 0;
+
+	cr_assert(crew);
+	open_crew(crew, "full", name);
+	for (uint32_t o = 0; o < crew->made.program.n_ops; o++) {
+		const bool is_of_norms = crew->made.program.ops[o].item == 1;
+		uint64_t elements, bytes;
+		struct psd_inlet inlet;
+
+		if (crew->made.program.ops[o].kind != PSD_OP_COLLECTIVE)
+			continue;
+		inlet = first_inlet(crew, o, &elements, &bytes);
+		cr_expect_eq(inlet.added, is_of_norms ? &psd_encoding_fp32 : wire, "%s, operation %u", name, o);
+		cr_expect_eq(bytes, elements * (is_of_norms ? sizeof(float) : 2), "%s, operation %u", name, o);
+		cr_expect_eq(psd_pieces_bytes(inlet.pieces, inlet.n_pieces), bytes, "%s, operation %u", name, o);
+		n_sums++;
+	}
+	cr_expect_eq(n_sums, 2);
+	close_crew(crew);
+	free(crew);
+}
+
+/* Added as values of 2 bytes the halves of a float would be rubbish, and the same rubbish for all. */
+Test(sparse, norms_are_summed_as_floats_whatever_the_wire_is)
+{
+	check_way("fp16", &psd_encoding_fp16);
+	check_way("bf16", &psd_encoding_bf16);
 }
