@@ -244,6 +244,26 @@ Test(run_encoded, every_other_place_of_servers_trains_nearly_as_of_exact_values)
 	check_method("ps, slice: 8KiB, pair: 512B", 3, ", deterministic: false");
 }
 
+/* A shard for each node, which not all of its workers have. */
+Test(run_encoded, workers_of_a_node_have_the_same_bits)
+{
+	static const char *const syncs[] = {"ps", "adam", "hybrid"};
+
+	for (unsigned s = 0; s < sizeof(syncs) / sizeof(syncs[0]); s++) {
+		char system[64], job[160];
+		struct training *rounded;
+
+		snprintf(system, sizeof(system), "sync: %s, wire: %s", syncs[s], s % 2 ? "fp16" : "bf16");
+		snprintf(job, sizeof(job), "iterations: 4, %s", quick);
+		rounded = training_make("cifar10-quick.yaml", system, 4, 2, 8, 1, job);
+		training_run(rounded);
+		cr_assert_eq(rounded->status, PSD_OK, "%s: %s", system, rounded->err.text);
+		expect_same_on_all(rounded, system, 4);
+		cr_expect_eq(rounded->result.sent_bytes_per_node, most_sent_bytes(rounded), "%s", system);
+		training_free(rounded);
+	}
+}
+
 Test(run_encoded, servers_add_what_arrives_and_factors_are_rebuilt)
 {
 	struct training *added = train("ps, slice: 64KiB, pair: 1KiB", "fp16", 3, 4, ", deterministic: false"),
