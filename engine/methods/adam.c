@@ -55,7 +55,7 @@ const struct psd_method psd_method_adam = {
 		  [PSD_BUFFER_MASTER] = true,
 		  [PSD_BUFFER_ENCODED_FACTORS] = true,
 		  [PSD_BUFFER_ENCODED_PARAMETER] = true},
-	.is_sliced = true,
+	.slicing = PSD_SLICED,
 	.has_root = true,
 	.unroll = unroll,
 };

@@ -1,24 +1,42 @@
 /* All-reduce: workers sum their gradients by a pattern of steps, and each applies the sum. */
 #include "engine/program/program_builder.h"
 
-static void unroll(struct psd_builder *b, const struct psd_stage *stage)
+/* Returns what leaves the sums of a slice on every worker's device. */
+static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage)
 {
 	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
 					PSD_BUFFER_GRADIENT, PSD_BUFFER_GRADIENT};
-	const uint64_t elements = stage->item->subject.elements;
+	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
+
+	return psd_builder_add_all_reduce(b, stage, &route, elements,
+					  psd_builder_add_departure(b, stage, &route, elements));
+}
+
+/* Slices are summed one after the other, and applied together: the norms of an update are a whole tensor's. */
+static void unroll(struct psd_builder *b, const struct psd_stage *whole)
+{
+	struct psd_stage stage = *whole;
 
 	if (b->plan->layout.workers == 1) {
-		psd_builder_add_lone_worker(b, stage);
+		psd_builder_add_lone_worker(b, whole);
 		return;
 	}
-	const uint32_t out = psd_builder_add_departure(b, stage, &route, elements);
-	const uint32_t sum = psd_builder_add_all_reduce(b, stage, &route, elements, out);
-	psd_builder_add_done(b, stage, psd_builder_add_apply(b, stage, PSD_WHERE_WORKERS, sum));
+	uint32_t sums = add_sum(b, &stage);
+	if (whole->item->n_slices > 1) {
+		const uint32_t all = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+
+		psd_builder_after(b, all, sums);
+		for (stage.slice = 1; stage.slice < whole->item->n_slices; stage.slice++)
+			psd_builder_after(b, all, add_sum(b, &stage));
+		sums = all;
+	}
+	psd_builder_add_done(b, whole, psd_builder_add_apply(b, whole, PSD_WHERE_WORKERS, sums));
 }
 
 #define BY_PATTERN(identifier, text)                                                                                   \
 	{.name = (text),                                                                                               \
 	 .pattern = &psd_##identifier,                                                                                 \
 	 .keeps = {[PSD_BUFFER_HISTORY] = true, [PSD_BUFFER_ENCODED_GRADIENT] = true},                                 \
+	 .slicing = PSD_SLICED_ON_DEMAND,                                                                              \
 	 .unroll = unroll},
 const struct psd_method psd_method_all_reduces[] = {PSD_ALL_REDUCES(BY_PATTERN)};

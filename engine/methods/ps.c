@@ -75,6 +75,6 @@ const struct psd_method psd_method_ps = {
 		  [PSD_BUFFER_RECEIVED] = true,
 		  [PSD_BUFFER_ENCODED_GRADIENT] = true,
 		  [PSD_BUFFER_ENCODED_PARAMETER] = true},
-	.is_sliced = true,
+	.slicing = PSD_SLICED,
 	.unroll = unroll,
 };

@@ -11,14 +11,18 @@
 struct psd_builder;
 struct psd_stage;
 
+/* Whether an item moves in slices: a shard's part of each is summed while others are on their way; or where a scenario
+ * asks for it, so that some are summed while others are copied. */
+enum psd_slicing { PSD_SLICED_NEVER, PSD_SLICED_ON_DEMAND, PSD_SLICED };
+
 struct psd_method {
 	const char *name;		   /* in plans */
 	const struct psd_pattern *pattern; /* of its transfers: that in which most nodes send to one at a time */
 	/* Beside parameters and gradients. Who keeps factors takes only items whose gradient is made from them; who
 	 * keeps nothing encoded takes no lossy encoding. */
 	bool keeps[PSD_BUFFERS];
-	bool is_sliced; /* an item moves in slices, else as a whole */
-	bool has_root;	/* an item belongs to the host of one shard; shards take turns */
+	enum psd_slicing slicing;
+	bool has_root; /* an item belongs to the host of one shard; shards take turns */
 	/* Appends the operations that synchronise an item, and says which of them end it. */
 	void (*unroll)(struct psd_builder *builder, const struct psd_stage *whole);
 };

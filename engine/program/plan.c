@@ -23,16 +23,25 @@ bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item 
 	return false;
 }
 
-/* Slices hold whole runs of pairs, one pair for each shard at least; all slices of an item are of equal size but for
- * rounding. */
+static uint64_t divided(uint64_t bytes, uint64_t most_bytes)
+{
+	return bytes == 0 || most_bytes == 0 ? 1 : (bytes - 1) / most_bytes + 1;
+}
+
+/* Shards' slices hold whole runs of pairs, one pair for each shard at least. All slices of an item are of equal size but
+ * for rounding. */
 static uint64_t slices_of(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
-	if (!item->method->is_sliced)
-		return 1;
 	const uint64_t row_bytes = plan->system->pair_bytes * plan->layout.shards;
 	const uint64_t slice_bytes = plan->system->slice_bytes > row_bytes ? plan->system->slice_bytes : row_bytes;
 	const uint64_t bytes = item->subject.elements * item->subject.value_bytes;
-	return bytes == 0 ? 1 : (bytes - 1) / slice_bytes + 1;
+
+	switch (item->method->slicing) {
+	case PSD_SLICED_NEVER: return 1;
+	case PSD_SLICED_ON_DEMAND: return divided(bytes, plan->system->pipeline_bytes);
+	case PSD_SLICED: return divided(bytes, slice_bytes);
+	}
+	return 1;
 }
 
 static unsigned fan_in_of(const struct psd_layout *layout, const struct psd_method *method)

@@ -90,6 +90,9 @@ static const struct psd_key keys[] = {
 	 .help = "size of the pieces that are dealt out to shards"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB",
 	 .help = "the largest part of a tensor that moves at a time; at least `pair`"},
+	{KEY("pipeline", BYTES, pipeline_bytes), .lowest = 4096, .when = {"sync", OF_ALL_REDUCES, 0},
+	 .help = "all-reduces sum parts of at most so much, each while the next is copied from the device; all at once "
+		 "if not given"},
 	{KEY("wire", CHOICE, wire), .names = psd_encoding_names, .fallback = "fp32",
 	 .help = "as what values travel: fp32 is what the precision says; fp16, bf16: 2 bytes, rounded; not with "
 		 "precision mixed"},

@@ -208,7 +208,7 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 static enum psd_status check_tensors(const struct psd_plan *plan, struct psd_error *err)
 {
 	for (unsigned i = 0; i < plan->n_items; i++)
-		if (is_whole(&plan->items[i]) && plan->items[i].method->is_sliced)
+		if (is_whole(&plan->items[i]) && plan->items[i].method->slicing == PSD_SLICED)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 					     "layer '%.80s' has %u tensors, psd-run takes up to %d",
 					     plan->graph->layers[plan->items[i].layer].name, plan->items[i].n_tensors,

@@ -72,6 +72,8 @@ static const char *const systems[] = {
 	"schedule: wait-free, sync: hybrid",
 	"schedule: wait-free, sync: adam",
 	"schedule: wait-free, sync: ring",
+	"schedule: wait-free, sync: ring, pipeline: 20KiB",
+	"schedule: wait-free, sync: halving-doubling, fuse: 1MiB, pipeline: 50KiB, wire: fp16",
 	"schedule: wait-free, sync: two-level, fuse: 64KiB",
 	"schedule: wait-free, sync: ring, wire: bf16",
 	"schedule: wait-free, sync: ps, wire: fp16",

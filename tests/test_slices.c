@@ -1,0 +1,49 @@
+/* All-reduces in slices: while one is summed the next is copied from its device, and the one before to it. */
+#define _DEFAULT_SOURCE
+#include <criterion/criterion.h>
+
+#include "tests/simulate_helper.h"
+
+#define SAME_RATIO 1e-6
+
+/* One tensor of n slices of equal size, of which each takes c seconds to copy one way and r seconds in the ring, r > c:
+ * the first is copied, then rings follow each other without a pause, then the last is copied: c + n r + c behind
+ * compute. As a whole n c + n r + n c. */
+static void check(const char *fidelity, const char *slice, double n)
+{
+	const double P = 4, bytes = 4.0 * 4096 * 4096, copy_bytes_per_sec = 10e9, link_bytes_per_sec = 10e9 / 8;
+	const double copy_sec = bytes / n / copy_bytes_per_sec;
+	const double ring_sec = 2 * (P - 1) / P * bytes / n / link_bytes_per_sec;
+	struct loaded loaded;
+	struct psd_case made;
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 "title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
+		 "compute: {device: v100}\n"
+		 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {copy: 10GBps}}\n"
+		 "systems: [{name: ring, sync: ring%s}]\nfidelity: %s\n",
+		 slice, fidelity);
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, 0);
+	const double expected_sec = loaded.matter.costs.compute_sec + 2 * copy_sec + n * ring_sec;
+	const struct psd_outcome simulation = simulated(&made), estimate = estimated(&made);
+
+	cr_assert_eq(made.plan.items[0].n_slices, (unsigned)n);
+	cr_expect_float_eq(simulation.iteration_sec, expected_sec, SAME_RATIO * expected_sec, "%s%s: %g s, expected %g",
+			   fidelity, slice, simulation.iteration_sec, expected_sec);
+	cr_expect_float_eq(estimate.iteration_sec, expected_sec, SAME_RATIO * expected_sec,
+			   "estimate%s: %g s, expected %g", slice, estimate.iteration_sec, expected_sec);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+Test(slices, of_an_all_reduce_are_summed_while_others_are_copied)
+{
+	const char *const fidelities[] = {"flow", "message"};
+
+	for (unsigned f = 0; f < 2; f++) {
+		check(fidelities[f], "", 1);
+		check(fidelities[f], ", pipeline: 4MiB", 16);
+	}
+}
