@@ -28,8 +28,8 @@ static uint64_t divided(uint64_t bytes, uint64_t most_bytes)
 	return bytes == 0 || most_bytes == 0 ? 1 : (bytes - 1) / most_bytes + 1;
 }
 
-/* Shards' slices hold whole runs of pairs, one pair for each shard at least. All slices of an item are of equal size but
- * for rounding. */
+/* Shards' slices hold whole runs of pairs, one for each shard at least. All slices of an item are of equal size but for
+ * rounding. */
 static uint64_t slices_of(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	const uint64_t row_bytes = plan->system->pair_bytes * plan->layout.shards;
