@@ -82,7 +82,7 @@ REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
 REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # The suites with threads, but for training runs of more than half a minute.
-TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|cpu_run|ground|load|worker|replay|synthetic_method|crew|emulation|emulation_end|sparse)/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
+TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|cpu_run|ground|load|worker|session|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse)/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
 # Benchmarks that are scripts, and the programs that they run: those of others only where their libraries are.

@@ -31,7 +31,8 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 			  head->iteration >= worker->options->n_iterations))
 		return refuse(worker, peer, head, "a report that nobody expects", err);
 	/* its row must be free: the iteration that had it before is complete when this host is that far */
-	if (is_report && head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + worker->loss_window / 2)
+	if (is_report &&
+	    head->iteration > psd_interpreter_iteration(&worker->interpreter, 0) + worker->losses.window / 2)
 		return PSD_WELCOME_LATER;
 	inlet->pieces[0] = (struct iovec){worker->peers[peer].small, head->length_bytes};
 	inlet->n_pieces = 1;
@@ -41,7 +42,7 @@ static enum psd_welcome expect_small(struct psd_worker *worker, unsigned peer, c
 /* Not before this host has room for it. */
 static bool is_in_window(const struct psd_worker *worker, uint32_t iteration)
 {
-	return worker->has_begun &&
+	return worker->phase != PSD_PHASE_OPENING &&
 	       iteration < psd_interpreter_iteration(&worker->interpreter, 0) + worker->program->window;
 }
 

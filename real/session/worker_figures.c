@@ -85,8 +85,8 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 		.parts = typical.parts,
 		.sent_bytes_per_node = per_iteration(worker, worker->sent_bytes),
 		.received_bytes_per_node = per_iteration(worker, worker->received_bytes),
-		.last_loss = worker->last_loss,
-		.late_sec = psd_fit_summary(worker->late_sec + first, n - first).median,
+		.last_loss = worker->losses.last,
+		.late_sec = psd_fit_summary(worker->timers.late_sec + first, n - first).median,
 	};
 	psd_worker_measure_load(worker, result);
 	free(iterations);

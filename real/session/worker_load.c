@@ -7,7 +7,7 @@
 /* The event loop and what hands over operations and takes them back, until now; what operations took is left out. */
 static double beside_sec(const struct psd_worker *worker)
 {
-	double sec = psd_machine_own_sec() - worker->jobs_cpu_sec;
+	double sec = psd_machine_own_sec() - worker->load.jobs_cpu_sec;
 
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		if (worker->jobs[r].has_lane)
@@ -18,15 +18,15 @@ static double beside_sec(const struct psd_worker *worker)
 /* Before anything of a new iteration begins, so that no layer is being computed. */
 void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 {
-	if (iteration < worker->n_watched)
+	if (iteration < worker->load.n_watched)
 		return;
-	while (worker->n_watched <= iteration)
-		worker->beside_sec[worker->n_watched++] = beside_sec(worker);
-	if (worker->is_watched || iteration < psd_worker_first_measured(worker->options->n_iterations))
+	while (worker->load.n_watched <= iteration)
+		worker->load.beside_sec[worker->load.n_watched++] = beside_sec(worker);
+	if (worker->load.is_watched || iteration < psd_worker_first_measured(worker->options->n_iterations))
 		return;
-	worker->is_watched = true;
-	worker->own_from_sec = psd_machine_own_sec();
-	worker->has_machine_from = psd_machine_read(&worker->machine_from);
+	worker->load.is_watched = true;
+	worker->load.own_from_sec = psd_machine_own_sec();
+	worker->load.has_machine_from = psd_machine_read(&worker->load.machine_from);
 }
 
 /* Of the iterations that are measured. The feed reads ahead, so that what it took is of all. */
@@ -34,10 +34,10 @@ static void measure_beside(struct psd_worker *worker, struct psd_worker_result *
 {
 	const uint32_t n = worker->options->n_iterations, first = psd_worker_first_measured(n);
 	const double until_sec = beside_sec(worker);
-	double *sec = worker->beside_sec;
+	double *sec = worker->load.beside_sec;
 	struct psd_summary summary;
 
-	if (worker->n_watched < n)
+	if (worker->load.n_watched < n)
 		return;
 	for (uint32_t i = first; i < n; i++)
 		sec[i] = fmax(0.0, (i + 1 < n ? sec[i + 1] : until_sec) - sec[i]);
@@ -50,15 +50,15 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 {
 	struct psd_machine_time until;
 
-	if (!worker->is_watched)
+	if (!worker->load.is_watched)
 		return;
 	measure_beside(worker, result);
-	if (!worker->has_machine_from || !psd_machine_read(&until))
+	if (!worker->load.has_machine_from || !psd_machine_read(&until))
 		return;
-	result->own_cpu_sec = psd_machine_own_sec() - worker->own_from_sec;
+	result->own_cpu_sec = psd_machine_own_sec() - worker->load.own_from_sec;
 	if (worker->self == 0) /* the links are all workers', so one of them counts what they take */
-		result->own_cpu_sec += until.interrupt_sec - worker->machine_from.interrupt_sec;
-	result->busy_cpu_sec = until.busy_sec - worker->machine_from.busy_sec;
-	result->stolen_cpu_sec = until.stolen_sec - worker->machine_from.stolen_sec;
-	result->machine_cpu_sec = until.all_sec - worker->machine_from.all_sec;
+		result->own_cpu_sec += until.interrupt_sec - worker->load.machine_from.interrupt_sec;
+	result->busy_cpu_sec = until.busy_sec - worker->load.machine_from.busy_sec;
+	result->stolen_cpu_sec = until.stolen_sec - worker->load.machine_from.stolen_sec;
+	result->machine_cpu_sec = until.all_sec - worker->load.machine_from.all_sec;
 }

@@ -173,7 +173,7 @@ void psd_worker_choose(void *context, struct psd_task task)
 static void check_choices(struct psd_worker *worker, size_t row, uint32_t iteration)
 {
 	for (unsigned w = 1; w < worker->layout->workers; w++)
-		if (worker->reports[row + w].digest != worker->reports[row].digest)
+		if (worker->losses.reports[row + w].digest != worker->losses.reports[row].digest)
 			fail(worker, psd_error_set(worker->err, PSD_ERUN, PSD_NOWHERE,
 						   "worker %u chose other chunks than worker 0, in iteration %" PRIu32
 						   " or before",
@@ -192,7 +192,7 @@ static uint64_t digest_before(const struct psd_worker *worker, uint32_t iteratio
 
 static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 {
-	const size_t row = (size_t)(iteration % worker->loss_window) * worker->layout->workers;
+	const size_t row = (size_t)(iteration % worker->losses.window) * worker->layout->workers;
 	struct psd_progress progress = {
 		.iteration = iteration,
 		.n_iterations = worker->options->n_iterations,
@@ -202,23 +202,23 @@ static void tell_progress(struct psd_worker *worker, uint32_t iteration)
 
 	check_choices(worker, row, iteration);
 	for (unsigned w = 0; w < worker->layout->workers; w++) { /* in order of rank: the sum repeats exactly */
-		progress.loss += worker->reports[row + w].loss;
-		correct += worker->reports[row + w].correct;
+		progress.loss += worker->losses.reports[row + w].loss;
+		correct += worker->losses.reports[row + w].correct;
 	}
 	progress.correct_ratio = (double)correct / (double)worker->global_batch;
-	worker->last_loss = progress.loss;
+	worker->losses.last = progress.loss;
 	psd_worker_tell(worker, &progress);
 }
 
 void psd_worker_take_report(struct psd_worker *worker, unsigned from, uint32_t iteration,
 			    const struct psd_wire_report *report)
 {
-	const size_t row = iteration % worker->loss_window;
+	const size_t row = iteration % worker->losses.window;
 
-	worker->reports[row * worker->layout->workers + from] = *report;
-	if (++worker->n_reports[row] < worker->layout->workers)
+	worker->losses.reports[row * worker->layout->workers + from] = *report;
+	if (++worker->losses.n_reports[row] < worker->layout->workers)
 		return;
-	worker->n_reports[row] = 0;
+	worker->losses.n_reports[row] = 0;
 	tell_progress(worker, iteration);
 }
 
@@ -249,9 +249,9 @@ void psd_worker_say_alive(struct psd_worker *worker, bool is_computing)
 	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE, .part = is_computing};
 	const double sec = psd_socket_now_sec();
 
-	if (sec - worker->alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
+	if (sec - worker->pulse.alive_sec < worker->options->stall_sec / SIGNS_OF_LIFE)
 		return;
-	worker->alive_sec = sec;
+	worker->pulse.alive_sec = sec;
 	send_small_to_all(worker, &head, NULL);
 }
 

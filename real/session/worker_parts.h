@@ -59,6 +59,40 @@ struct psd_alarm {
 	double begun_sec, due_sec;
 };
 
+struct psd_timers {
+	struct psd_alarm alarms[PSD_RESOURCES];
+	const struct psd_alarm *ringing; /* or NULL */
+	double *late_sec;		 /* per iteration: of the latest alarm */
+};
+
+/* What this worker takes of its machine (worker_load.c). */
+struct psd_load {
+	double jobs_cpu_sec; /* of all jobs that are over */
+	double *beside_sec;  /* per iteration, until it began: what this worker took beside its jobs */
+	uint32_t n_watched;  /* iterations that have begun */
+	bool is_watched, has_machine_from;
+	double own_from_sec; /* where the measured iterations begin */
+	struct psd_machine_time machine_from;
+};
+
+/* Whether this worker and the others go on (worker_debts.c). The first is of psd_worker_now(), the others of
+ * psd_socket_now_sec(). */
+struct psd_pulse {
+	double last_move_sec;
+	double turned_sec;
+	double awake_sec;    /* the first turn after this process stood still */
+	double alive_sec;    /* when the others were last told so */
+	double *longest_sec; /* per op: of its jobs; 0: there was none */
+};
+
+/* On worker 0, what workers report of their iterations (worker_messages.c). */
+struct psd_losses {
+	uint32_t window;		 /* iterations whose reports may be incomplete at a time */
+	struct psd_wire_report *reports; /* as many rows of one for each worker */
+	uint32_t *n_reports;
+	double last;
+};
+
 /* The way through the steps of a transfer. */
 struct psd_walk {
 	struct psd_task task;
@@ -86,6 +120,13 @@ struct psd_peer {
 	struct psd_wire_bye bye;
 };
 
+enum psd_worker_phase {
+	PSD_PHASE_OPENING,
+	PSD_PHASE_GOING,   /* operations are carried out */
+	PSD_PHASE_PARTING, /* this host has all it needs, and waits until the others have */
+	PSD_PHASE_OVER,
+};
+
 struct psd_worker {
 	struct psd_arena arena; /* of all tables here */
 	const struct psd_worker_options *options;
@@ -99,10 +140,7 @@ struct psd_worker {
 	double dilation_ratio;		 /* a second of this worker's clock in seconds of the machine */
 	double start_sec;		 /* of the machine's clock */
 	double clock_offset_sec;	 /* what the clock of the trace is ahead of this host's */
-	double last_move_sec;
-	double turned_sec,
-		awake_sec; /* of psd_socket_now_sec(): the last turn; the first after this process stood still */
-	bool has_begun;
+	enum psd_worker_phase phase;
 
 	struct psd_memory memory; /* of this host */
 	struct psd_memory apart;  /* of a device that has its own */
@@ -124,19 +162,12 @@ struct psd_worker {
 	struct psd_interpreter interpreter;
 	int wake_fd;
 	struct psd_jobs jobs[PSD_RESOURCES];
-	struct psd_alarm alarms[PSD_RESOURCES];
-	const struct psd_alarm *ringing; /* or NULL */
-	double *late_sec;		 /* per iteration: of the latest alarm */
-	struct psd_folded folded;	 /* replay: where all messages lie */
-	double jobs_cpu_sec;		 /* of all jobs that are over */
-	double *beside_sec;		 /* per iteration, until it began: what this worker took beside its jobs */
-	uint32_t n_watched;		 /* iterations that have begun */
-	bool is_watched, has_machine_from;
-	double own_from_sec; /* where the measured iterations begin */
-	struct psd_machine_time machine_from;
+	struct psd_timers timers;
+	struct psd_folded folded; /* replay: where all messages lie */
+	struct psd_load load;
+	struct psd_pulse pulse;
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
 	double *last_sec;	     /* per op: wall time of its layers when they last ran; 0: they have not */
-	double *longest_sec;	     /* per op: of its jobs; 0: there was none */
 
 	struct psd_mesh_clock clock;
 	struct psd_streams *streams;
@@ -146,11 +177,8 @@ struct psd_worker {
 	struct psd_walk walk;
 	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes, in measured iterations */
 
-	uint32_t loss_window;		 /* iterations whose reports may be incomplete at a time */
-	struct psd_wire_report *reports; /* as many rows of one for each worker */
-	uint32_t *n_reports;
-	double last_loss;
-	double alive_sec; /* of psd_socket_now_sec(): when the others were last told so */
+	struct psd_losses losses;
+	struct psd_worker_result result; /* once it parts */
 	struct psd_tests tests;
 
 	enum psd_status status; /* of callbacks that cannot return one */
@@ -170,6 +198,15 @@ struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct ps
 struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct psd_task task);
 /* True: what the task carries is still to be chosen. */
 bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task);
+
+/* ---- worker_loop.c ---- */
+
+enum psd_status psd_worker_out_of_memory(struct psd_error *err);
+/* Begins what nothing is waited for, and carries on as long as something is over at once. */
+enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Waits until something happens, for so long and half a second at most, and carries on. PSD_ERUN: somebody stands
+ * still. */
+enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_open.c ---- */
 

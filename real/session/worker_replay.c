@@ -34,7 +34,7 @@ void psd_worker_set_alarm(struct psd_worker *worker, enum psd_resource resource,
 {
 	const double now_sec = psd_worker_now(worker);
 
-	worker->alarms[resource] = (struct psd_alarm){true, task, now_sec, now_sec + sec};
+	worker->timers.alarms[resource] = (struct psd_alarm){true, task, now_sec, now_sec + sec};
 }
 
 void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
@@ -58,8 +58,8 @@ static unsigned find_first(const struct psd_worker *worker)
 	unsigned first = NO_ALARM;
 
 	for (unsigned r = 0; r < PSD_RESOURCES; r++)
-		if (worker->alarms[r].is_set &&
-		    (first == NO_ALARM || worker->alarms[r].due_sec < worker->alarms[first].due_sec))
+		if (worker->timers.alarms[r].is_set &&
+		    (first == NO_ALARM || worker->timers.alarms[r].due_sec < worker->timers.alarms[first].due_sec))
 			first = r;
 	return first;
 }
@@ -75,7 +75,7 @@ void psd_worker_await_alarm(struct psd_worker *worker)
 
 	if (first != NO_ALARM)
 		psd_streams_wake_at(worker->streams,
-				    worker->start_sec + worker->alarms[first].due_sec * worker->dilation_ratio);
+				    worker->start_sec + worker->timers.alarms[first].due_sec * worker->dilation_ratio);
 }
 
 /* At the end of the last forward operation the others hear that this worker is that far. */
@@ -106,14 +106,14 @@ bool psd_worker_take_alarm(struct psd_worker *worker)
 	struct psd_alarm alarm;
 	double *late_sec;
 
-	if (first == NO_ALARM || worker->alarms[first].due_sec > now_sec)
+	if (first == NO_ALARM || worker->timers.alarms[first].due_sec > now_sec)
 		return false;
-	alarm = worker->alarms[first];
-	worker->alarms[first].is_set = false;
-	late_sec = &worker->late_sec[alarm.task.iteration];
+	alarm = worker->timers.alarms[first];
+	worker->timers.alarms[first].is_set = false;
+	late_sec = &worker->timers.late_sec[alarm.task.iteration];
 	*late_sec = fmax(*late_sec, now_sec - alarm.due_sec);
-	worker->ringing = &alarm;
+	worker->timers.ringing = &alarm;
 	ring(worker, (enum psd_resource)first, &alarm);
-	worker->ringing = NULL;
+	worker->timers.ringing = NULL;
 	return true;
 }

@@ -1,0 +1,310 @@
+/* A session's life: join the others, carry the program out, say goodbye, report. */
+#define _GNU_SOURCE
+#include "real/session/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "real/net/socket.h"
+#include "real/session/terms.h"
+#include "real/session/worker_parts.h"
+
+/* ---- opening ---- */
+
+static enum psd_status open_streams(struct psd_worker *worker, const struct psd_carrier carriers[],
+				    struct psd_error *err)
+{
+	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
+	const double link_bps = worker->options->made->point.bandwidth_bps / slowness;
+	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
+	struct psd_streams_options options = {
+		.n_peers = worker->n_hosts,
+		.n_lines = worker->options->train->streams,
+		.carriers = carriers,
+		.wake_fd = worker->wake_fd,
+		.is_near = is_near,
+		.link_bps = link_bps,
+		.has_rate = worker->options->has_rate,
+		.send_bps = worker->options->send_bps,
+		.receive_bps = worker->options->receive_bps,
+		.pace_send_bps = worker->options->pace_send_bps,
+		.pace_receive_bps = worker->options->pace_receive_bps,
+		.latency_sec = worker->options->has_latency ? worker->options->latency_sec : 0.0,
+		.had_latency_sec = worker->clock.rtt_sec / 2,
+		.is_close_to_link = worker->replay,
+		.owner = psd_worker_owner(worker),
+	};
+	enum psd_status status;
+
+	for (unsigned p = 0; is_near && p < worker->n_hosts; p++)
+		is_near[p] = psd_layout_node(worker->layout, p) == psd_layout_node(worker->layout, worker->self);
+	status = is_near ? psd_streams_open(&worker->streams, &options, err) : psd_worker_out_of_memory(err);
+	free(is_near);
+	return status;
+}
+
+static enum psd_status join_mesh(struct psd_worker *worker, struct psd_error *err)
+{
+	struct psd_text terms = {.bytes = NULL};
+	struct psd_mesh_options options = {
+		.layout = worker->layout,
+		.hosts = worker->options->hosts,
+		.self = worker->self,
+		.n_lines = worker->options->train->streams,
+		.listener = worker->options->listener,
+		.within_sec = worker->options->connect_sec,
+		.greeting_sec = PSD_MESH_GREETING_SEC,
+		.remind_sec = PSD_MESH_REMIND_SEC,
+		.remark = worker->options->remark,
+		.context = worker->options->context,
+	};
+	const size_t n_lines = (size_t)worker->n_hosts * options.n_lines;
+	int *fds = calloc(n_lines, sizeof(*fds));
+	struct psd_carrier *carriers = calloc(n_lines, sizeof(*carriers));
+	const struct psd_transport_join join = {&options, fds, psd_socket_now_sec() + worker->options->connect_sec};
+	enum psd_status status;
+
+	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
+	psd_terms_add_program(&terms, worker->graph, worker->program);
+	options.terms = terms.bytes;
+	status = !fds || !carriers || terms.is_out_of_memory ? psd_worker_out_of_memory(err)
+							     : psd_mesh_open(&options, fds, &worker->clock, err);
+	worker->clock_offset_sec = -worker->clock.ahead_sec;
+	if (!status)
+		status = psd_transport_join(&join, carriers, err);
+	if (!status)
+		status = open_streams(worker, carriers, err);
+	psd_text_release(&terms);
+	free(carriers);
+	free(fds);
+	return status;
+}
+
+/* Zeros, until the worker ends. */
+static void *take(struct psd_worker *worker, size_t n, size_t bytes)
+{
+	return psd_arena_take(&worker->arena, n * bytes);
+}
+
+static enum psd_status allocate(struct psd_worker *worker, struct psd_error *err)
+{
+	const uint32_t n_iterations = worker->options->n_iterations;
+	const size_t n_ops = worker->program->n_ops;
+
+	/* a peer is at most two windows ahead; as much again for what comes late on other connections */
+	worker->losses.window = 4 * worker->program->window;
+	worker->peers = take(worker, worker->n_hosts, sizeof(*worker->peers));
+	worker->last_sec = take(worker, n_ops, sizeof(*worker->last_sec));
+	worker->pulse.longest_sec = take(worker, n_ops, sizeof(*worker->pulse.longest_sec));
+	worker->losses.reports =
+		take(worker, (size_t)worker->losses.window * worker->layout->workers, sizeof(*worker->losses.reports));
+	worker->losses.n_reports = take(worker, worker->losses.window, sizeof(*worker->losses.n_reports));
+	worker->tests.pause_sec = take(worker, n_iterations, sizeof(*worker->tests.pause_sec));
+	worker->timers.late_sec = take(worker, n_iterations, sizeof(*worker->timers.late_sec));
+	worker->load.beside_sec = take(worker, n_iterations, sizeof(*worker->load.beside_sec));
+	if (!worker->load.beside_sec || !worker->timers.late_sec || !worker->peers || !worker->last_sec ||
+	    !worker->pulse.longest_sec || !worker->losses.reports || !worker->losses.n_reports ||
+	    !worker->tests.pause_sec)
+		return psd_worker_out_of_memory(err);
+	for (unsigned p = 0; p < worker->n_hosts; p++) {
+		worker->peers[p].ops = take(worker, n_ops, sizeof(*worker->peers[p].ops));
+		if (!worker->peers[p].ops)
+			return psd_worker_out_of_memory(err);
+	}
+	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (worker->wake_fd < 0)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "no eventfd: %s", strerror(errno));
+	return PSD_OK;
+}
+
+static void tell_span(void *context, unsigned host, struct psd_task task, double start_sec, double end_sec)
+{
+	struct psd_worker *worker = context;
+
+	(void)host;
+	psd_worker_record(worker, task, start_sec, end_sec);
+}
+
+static enum psd_status open_interpreter(struct psd_worker *worker, struct psd_error *err)
+{
+	const struct psd_seam seam = {
+		.now = psd_worker_now,
+		.does_real_work = !worker->replay,
+		.n_ahead = worker->kind->is_asynchronous ? PSD_MOST_AHEAD : 0,
+		.work = worker->replay ? psd_worker_replay : psd_worker_work,
+		.send = psd_worker_send,
+		.collective = psd_worker_collective,
+		.announce = worker->is_coordinated && worker->self > 0 ? psd_worker_announce : NULL,
+		.choose = worker->is_coordinated && worker->self == 0 ? psd_worker_choose : NULL,
+		.span = worker->options->span ? tell_span : NULL,
+		.context = worker,
+	};
+	const struct psd_duties *const duties[] = {&worker->duties};
+	enum psd_status status =
+		psd_duties_make(&worker->duties, worker->program, worker->self, psd_worker_arrivals, worker, err);
+
+	return status ? status
+		      : psd_interpreter_init(&worker->interpreter, worker->program, 1, duties,
+					     worker->options->n_iterations, &seam, err);
+}
+
+static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *err)
+{
+	enum psd_status status = allocate(worker, err);
+
+	if (!status)
+		status = worker->replay ? psd_worker_open_replay(worker, err) : psd_worker_open_training(worker, err);
+	if (!status)
+		status = open_interpreter(worker, err);
+	return status ? status : join_mesh(worker, err);
+}
+
+static void close_worker(struct psd_worker *worker)
+{
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		if (worker->jobs[r].has_lane)
+			psd_lane_close(&worker->jobs[r].lane);
+	psd_streams_close(worker->streams);
+	psd_interpreter_release(&worker->interpreter);
+	psd_duties_release(&worker->duties);
+	if (worker->has_device)
+		worker->kind->close(worker->device);
+	psd_feed_close(worker->feed);
+	psd_memory_release(&worker->memory);
+	psd_memory_release(&worker->apart);
+	psd_folded_close(&worker->folded);
+	if (worker->wake_fd >= 0)
+		close(worker->wake_fd);
+	psd_arena_release(&worker->arena);
+}
+
+/* A separate server works on what arrives, in its host's memory. */
+static const struct psd_device_kind *kind_of(const struct psd_worker_options *options)
+{
+	const bool is_worker = psd_layout_is_worker(&options->made->plan.layout, options->self);
+
+	return options->device && (is_worker || !options->device->has_own_memory) ? options->device : &psd_device_cpu;
+}
+
+enum psd_status psd_session_open(struct psd_worker **session, const struct psd_worker_options *options,
+				 struct psd_error *err)
+{
+	struct psd_worker *worker = calloc(1, sizeof(*worker));
+	enum psd_status status;
+
+	if (!worker)
+		return psd_worker_out_of_memory(err);
+	*worker = (struct psd_worker){
+		.options = options,
+		.program = &options->made->program,
+		.is_coordinated = !psd_program_orders_collectives(&options->made->program),
+		.plan = &options->made->plan,
+		.layout = &options->made->plan.layout,
+		.graph = options->made->plan.graph,
+		.kind = kind_of(options),
+		.replay = options->replay,
+		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
+		.self = options->self,
+		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
+		.global_batch = (uint64_t)options->made->plan.layout.workers *
+				options->made->matter->scenario->batch_per_worker,
+		.wake_fd = -1,
+		.err = err,
+	};
+	status = open_worker(worker, err);
+	if (!status)
+		status = psd_worker_begin(worker, err);
+	if (status)
+		psd_session_close(worker, status, err);
+	else
+		*session = worker;
+	return status;
+}
+
+/* ---- its end ---- */
+
+static bool have_all_said_bye(const struct psd_worker *worker)
+{
+	for (unsigned p = 0; p < worker->n_hosts; p++)
+		if (p != worker->self && !worker->peers[p].has_said_bye)
+			return false;
+	return true;
+}
+
+/* Nobody leaves before everybody has what it needs: who leaves early has failed. */
+static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error *err)
+{
+	struct psd_wire_bye bye;
+	enum psd_status status = psd_interpreter_check(&worker->interpreter, err);
+
+	if (!status)
+		status = psd_worker_measure(worker, &worker->result, err);
+	if (status)
+		return status;
+	bye = (struct psd_wire_bye){worker->result.sent_bytes_per_node, worker->result.received_bytes_per_node};
+	worker->phase = PSD_PHASE_PARTING;
+	psd_worker_say_bye(worker, &bye);
+	return psd_streams_flush(worker->streams, err); /* a turn first waits for something to happen */
+}
+
+/* The parameters are final: what observes them has them now. */
+static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
+{
+	struct psd_worker_result *result = &worker->result;
+	const bool is_observed = worker->options->finished && !worker->replay;
+	enum psd_status status = PSD_OK;
+
+	psd_worker_gather(worker, result);
+	result->last_loss = worker->losses.last;
+	if (is_observed)
+		status = psd_worker_fetch_parameters(worker, err);
+	if (status)
+		return status;
+	if (is_observed)
+		worker->options->finished(worker->options->context, worker->self, &worker->memory);
+	if (worker->options->is_tested && worker->self == 0)
+		status = psd_worker_test(worker, &result->test_samples, &result->test_correct, err);
+	if (!status && worker->self == 0)
+		psd_worker_tested(worker, result->test_samples, result->test_correct);
+	worker->phase = PSD_PHASE_OVER;
+	return status;
+}
+
+static bool is_complete(const struct psd_worker *worker)
+{
+	return psd_interpreter_host_is_complete(&worker->interpreter, 0);
+}
+
+static bool have_all_left(const struct psd_worker *worker)
+{
+	return have_all_said_bye(worker) && !psd_streams_has_queue(worker->streams);
+}
+
+enum psd_status psd_session_step(struct psd_worker *session, double within_sec, bool *is_over,
+				 struct psd_worker_result *result, struct psd_error *err)
+{
+	const bool waits = session->phase == PSD_PHASE_GOING ? !is_complete(session) : !have_all_left(session);
+	enum psd_status status;
+
+	session->err = err;
+	status = waits ? psd_worker_turn(session, within_sec, err) : PSD_OK;
+	if (!status && session->phase == PSD_PHASE_GOING && is_complete(session))
+		status = begin_to_part(session, err);
+	if (!status && session->phase == PSD_PHASE_PARTING && have_all_left(session))
+		status = report(session, err);
+	*is_over = !status && session->phase == PSD_PHASE_OVER;
+	if (*is_over)
+		*result = session->result;
+	return status;
+}
+
+void psd_session_close(struct psd_worker *session, enum psd_status status, const struct psd_error *err)
+{
+	if (status && session->streams)
+		psd_worker_say_failed(session, status, err);
+	close_worker(session);
+	free(session);
+}

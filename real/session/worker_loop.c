@@ -1,0 +1,135 @@
+/* The event loop of a worker: what is over is told to the interpreter, which gives what comes next. */
+#include <math.h>
+
+#include "real/net/socket.h"
+#include "real/session/worker_parts.h"
+
+#define LONGEST_TURN_SEC 0.5
+
+enum psd_status psd_worker_out_of_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a worker");
+}
+
+double psd_worker_now(void *context)
+{
+	const struct psd_worker *worker = context;
+
+	return worker->timers.ringing ? worker->timers.ringing->due_sec
+				      : (psd_socket_now_sec() - worker->start_sec) / worker->dilation_ratio;
+}
+
+/* A job of a lane is over. */
+static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)
+{
+	const struct psd_job *job = psd_worker_job(worker, resource);
+	const struct psd_op *op = &worker->program->ops[job->task.op];
+	const uint32_t iteration = job->task.iteration;
+
+	if (job->status) {
+		*err = job->err;
+		return job->status;
+	}
+	worker->load.jobs_cpu_sec += job->cpu_sec;
+	worker->pulse.longest_sec[job->task.op] = fmax(worker->pulse.longest_sec[job->task.op], job->sec);
+	if (resource == PSD_RESOURCE_DEVICE)
+		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
+	if (op->kind == PSD_OP_CHOOSE)
+		psd_chosen_adopt(&worker->chosen);
+	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
+		worker->last_sec[job->task.op] = job->sec;
+	if (job->is_after_test) {
+		worker->tests.pause_sec[iteration] = job->test_sec;
+		psd_worker_fence_test(worker, iteration);
+		psd_worker_tested(worker, job->test_samples, job->test_correct);
+	}
+	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
+		psd_worker_report(worker, iteration, worker->kind->loss(worker->device),
+				  worker->kind->correct(worker->device));
+	psd_interpreter_finished(&worker->interpreter, 0, resource); /* tells of it, and may give the next */
+	worker->jobs[resource].n_over++;
+	return PSD_OK;
+}
+
+static bool take_job_done(struct psd_worker *worker, enum psd_resource resource)
+{
+	struct psd_job *job = psd_worker_job(worker, resource);
+
+	if (!job->is_done_at_once)
+		return worker->jobs[resource].has_lane && psd_lane_take_done(&worker->jobs[resource].lane);
+	job->is_done_at_once = false;
+	return true;
+}
+
+/* Tells the interpreter everything that is over; what it starts in turn may be over at once. */
+static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+	bool has_news = true;
+
+	while (has_news && !status && !worker->status) {
+		has_news = false;
+		status = psd_streams_flush(worker->streams, err);
+		for (int r = 0; r < PSD_RESOURCES && !status; r++)
+			if (worker->is_over[r]) {
+				worker->is_over[r] = false;
+				psd_interpreter_finished(&worker->interpreter, 0, (enum psd_resource)r);
+				has_news = true;
+			}
+		if (!status && psd_worker_take_alarm(worker))
+			has_news = true;
+		for (int r = 0; r < PSD_RESOURCES && !status; r++)
+			if (take_job_done(worker, (enum psd_resource)r)) {
+				status = finish_job(worker, (enum psd_resource)r, err);
+				has_news = true;
+			}
+		has_news = has_news || worker->walk.has_left;
+		worker->walk.has_left = false;
+		if (!status && psd_worker_take_steps_done(worker)) {
+			psd_interpreter_collective_finished(&worker->interpreter, worker->walk.task);
+			has_news = true;
+		}
+		if (!status && has_news)
+			status = psd_streams_resume(worker->streams, err);
+		*has_moved = *has_moved || has_news;
+	}
+	psd_worker_await_alarm(worker);
+	return status ? status : worker->status;
+}
+
+static bool is_computing(const struct psd_worker *worker)
+{
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		if (worker->jobs[r].has_lane && psd_lane_is_busy(&worker->jobs[r].lane))
+			return true;
+	return psd_worker_has_alarm(worker);
+}
+
+enum psd_status psd_worker_turn(struct psd_worker *worker, double within_sec, struct psd_error *err)
+{
+	const double longest_sec = fmin(worker->options->stall_sec / 10, LONGEST_TURN_SEC);
+	const int within_ms = (int)ceil(1e3 * fmin(within_sec, longest_sec));
+	bool has_moved = false, has_settled = false;
+	enum psd_status status = psd_streams_turn(worker->streams, within_ms, &has_moved, err);
+
+	psd_worker_say_alive(worker, is_computing(worker));
+	if (!status)
+		status = settle(worker, &has_settled, err); /* sends that, too */
+	if (has_moved || has_settled || is_computing(worker))
+		worker->pulse.last_move_sec = psd_worker_now(worker);
+	return status ? status : psd_worker_check_stall(worker, err);
+}
+
+enum psd_status psd_worker_begin(struct psd_worker *worker, struct psd_error *err)
+{
+	bool has_moved = false;
+	enum psd_status status;
+
+	worker->start_sec = worker->pulse.turned_sec = worker->pulse.awake_sec = psd_socket_now_sec();
+	worker->pulse.last_move_sec = 0.0;
+	worker->phase = PSD_PHASE_GOING;
+	psd_worker_fence_test(worker, 0);
+	psd_interpreter_begin(&worker->interpreter);
+	status = psd_streams_resume(worker->streams, err);
+	return status ? status : settle(worker, &has_moved, err);
+}
