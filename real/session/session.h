@@ -11,8 +11,8 @@ struct psd_worker;
  * all they point to, stay until close. *session is filled on success. Statuses of psd_worker_run(). */
 enum psd_status psd_session_open(struct psd_worker **session, const struct psd_worker_options *options,
 				 struct psd_error *err) PSD_MUST_CHECK;
-/* Waits until something happens, for so long and half a second at most, and carries on. *is_over: this host has all it needs, as
- * the others have, and *result is what it measured; no step follows. After a failure none does, either. */
+/* Waits until something happens, for so long and half a second at most, and carries on. *is_over: this host has all it
+ * needs, as the others have, and *result is what it measured; no step follows. After a failure none does, either. */
 enum psd_status psd_session_step(struct psd_worker *session, double within_sec, bool *is_over,
 				 struct psd_worker_result *result, struct psd_error *err) PSD_MUST_CHECK;
 /* status, err: what the last step returned; the others hear why this host gives up. */
