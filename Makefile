@@ -82,7 +82,18 @@ REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
 REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # The suites with threads, but for training runs of more than half a minute.
-TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|cpu_run|ground|load|worker|session|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse)/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
+TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|cpu_run|ground|load|worker|session|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda*)/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
+# psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
+CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
+cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
+CUDA_HEADERS   := cuda_runtime_api.h cublas_v2.h cudnn.h
+CUDA_LACKING   := $(strip $(foreach header,$(CUDA_HEADERS),$(if $(call cuda_folder,$(header)),,$(header))))
+CUDA_FOLDERS   := $(sort $(foreach header,$(CUDA_HEADERS),$(call cuda_folder,$(header))))
+STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN $(patsubst %,-isystem %,$(filter-out /usr/local/include /usr/include,$(CUDA_FOLDERS)))
+STAND_IN       := $(BUILD)/stand-in
+CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
+CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) $(call objects,$(RUNNER))
+CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
 # Benchmarks that are scripts, and the programs that they run: those of others only where their libraries are.
@@ -91,7 +102,7 @@ BENCH_TOOLS    := in-cluster exchange
 BENCH_TOOL_OBJECTS := $(foreach tool,$(BENCH_TOOLS),$(BUILD)/tests/bench/real/$(subst -,_,$(tool)).o)
 PEER_TOOLS     := $(if $(wildcard /usr/include/gloo/config.h),allreduce-gloo) $(if $(shell command -v mpicc),allreduce-mpi)
 PROGRAMS       := $(BUILD)/psd-sim $(BUILD)/psd-run
-SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests)
+SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests) $(CUDA_SUITES)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REAL_FUZZERS   := $(patsubst tests/fuzz/real/fuzz_%.c,%,$(wildcard tests/fuzz/real/fuzz_*.c))
 HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real,h))
@@ -149,7 +160,7 @@ WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs ch
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
-$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS): | $(WITH_DEPS)
+$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA_TESTS): | $(WITH_DEPS)
 
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -160,6 +171,16 @@ $(BUILD)/%.o: %.cpp Makefile
 	@mkdir -p $(@D)
 	@echo "  CXX      $<"
 	$(Q)$(CXX) $(ALL_CPPFLAGS) $(ALL_CXXFLAGS) -c -o $@ $<
+
+$(STAND_IN)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC       $< (stand-in)"
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(STAND_IN_FLAGS) $(ALL_CFLAGS) -c -o $@ $<
+
+$(STAND_IN)/%.o: %.cu Makefile
+	@mkdir -p $(@D)
+	@echo "  CXX      $< (stand-in)"
+	$(Q)$(CXX) $(ALL_CPPFLAGS) $(STAND_IN_FLAGS) $(ALL_CXXFLAGS) -c -o $@ -x c++ $<
 
 # Rewritten only when it changes, so that a new commit recompiles one file.
 $(BUILD)/version: FORCE
@@ -189,6 +210,10 @@ $(BUILD)/psd-run: $(REAL_OBJECTS) $(ENGINE)
 $(BUILD)/psd-real-tests: $(REAL_TESTS) $(REAL_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS)
+
+$(BUILD)/psd-cuda-tests: $(CUDA_TESTS) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS)
 
 $(REAL_BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/real/bench_%.o $(REAL_PARTS) $(ENGINE)
 	@mkdir -p $(@D)
@@ -259,7 +284,11 @@ demo: $(PROGRAMS) deps ## predict VGG19-22K on 1 to 32 nodes beside the publishe
 
 test: suite ## run every test and compare the golden files
 
+# Says what is left out.
+cuda_skipped = $(if $(CUDA_LACKING),@echo "cuda tests skipped: no $(CUDA_LACKING) in $(CUDA_PLACES)")
+
 suite: $(SUITES:%=$(BUILD)/%) $(PROGRAMS) deps
+	$(cuda_skipped)
 	@tests/run.sh $(BUILD) $(SUITES) -- $(GOLDEN)
 
 san: ## run the same tests under the address and undefined-behaviour sanitisers
@@ -268,8 +297,9 @@ san: ## run the same tests under the address and undefined-behaviour sanitisers
 tsan: ## run what has threads under the thread sanitiser
 	@$(MAKE) --no-print-directory SANITIZE=thread tsan-suite
 
-tsan-suite: $(BUILD)/psd-real-tests $(BUILD)/psd-run deps
-	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp halt_on_error=1 $$TSAN_OPTIONS" FILTER='$(TSAN_CASES)' tests/run.sh $(BUILD) psd-real-tests --
+tsan-suite: $(BUILD)/psd-real-tests $(CUDA_SUITES:%=$(BUILD)/%) $(BUILD)/psd-run deps
+	$(cuda_skipped)
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp halt_on_error=1 $$TSAN_OPTIONS" FILTER='$(TSAN_CASES)' tests/run.sh $(BUILD) psd-real-tests $(CUDA_SUITES) --
 
 golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
 	@tests/golden.sh write $(BUILD) $(GOLDEN)
@@ -378,4 +408,4 @@ clean: ## remove build/
 FORCE:
 
 -include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o \
-	$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))
+	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))

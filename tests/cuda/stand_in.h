@@ -1,0 +1,90 @@
+/* A test double for the CUDA runtime, cuBLAS and cuDNN: the functions of the toolkit's own headers that psd-run's CUDA
+ * device calls, computed by the host's processor, so that the device is tested where there is no GPU. The linker takes
+ * these in place of the libraries. It does what CUDA's documentation allows and code must survive, not what is likely:
+ *
+ * - Each stream is a thread that runs behind. A seed chooses for each operation: at once, late, or not before somebody
+ *   waits for it. PSD_STAND_IN_SEED sets it from outside; 0 is without delays, 1 where nothing is said.
+ * - The device's memory cannot be touched by the host: that ends the process with a message. Memory is NaN until it is
+ *   written, an operation that touches freed memory ends the process, and so does one that writes beyond a block.
+ * - A copy from memory that is pinned or registered reads it when its turn comes; what it writes is NaN before.
+ * - cudaFree() does not wait for what is queued.
+ * - After fork() each call fails in the child where the parent had called before.
+ * - Under the thread sanitiser operations are ordered by streams, events and waits only: a wait that is missing is a
+ *   data race, whatever the timing.
+ *
+ * Refuses to be fast, to tell anything about the speed of a GPU, and to be part of psd-run. Functions below may be
+ * called from any thread, also before the first of CUDA's. */
+#ifndef PSD_TESTS_CUDA_STAND_IN_H
+#define PSD_TESTS_CUDA_STAND_IN_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* In place of kernel<<<>>>(): copies the arguments and queues `run`, which gets the copy. An error is told by
+ * cudaGetLastError(), as for a kernel. stream: NULL is the device's default stream. */
+void psd_stand_in_launch(cudaStream_t stream, void (*run)(void *arguments), const void *arguments, size_t bytes);
+
+/* ---- what there is ---- */
+
+void psd_stand_in_set_seed(uint64_t seed);    /* for operations that are queued from now on */
+void psd_stand_in_set_devices(int n);	      /* 0: every call fails with cudaErrorNoDevice. 1 if nothing is said */
+void psd_stand_in_set_driver(int version);    /* below the runtime's: cudaErrorInsufficientDriver */
+void psd_stand_in_set_memory(uint64_t bytes); /* of all devices together; 4 GiB if nothing is said */
+void psd_stand_in_set_capability(int major, int minor); /* 8.0 if nothing is said */
+
+/* ---- what goes wrong ---- */
+
+/* The nth call from now (from 1) of `function`, or of any that can fail where that is NULL, returns `error` and does
+ * nothing. Of cuBLAS and cuDNN it returns their word for it. Launches are calls of "launch". An error after which
+ * CUDA's context is lost, such as cudaErrorLaunchFailure, is returned by all calls after it, and what is queued is
+ * dropped. Up to 16 such orders wait at a time. */
+void psd_stand_in_fail(const char *function, unsigned nth, cudaError_t error);
+/* The nth operation from now that runs on the device fails instead, and the context is lost. */
+void psd_stand_in_fail_operation(unsigned nth, cudaError_t error);
+/* Calls that can fail, so far. */
+unsigned psd_stand_in_calls(void);
+
+/* ---- waits left out ---- */
+
+/* A place in the program that waits for the device: cudaStreamWaitEvent, cudaEventSynchronize, cudaStreamSynchronize,
+ * cudaDeviceSynchronize. A line that the compiler repeats is several places. */
+struct psd_stand_in_wait_place {
+	const char *function;
+	const void *site; /* the address that the call returns to: the same in processes forked from one */
+	unsigned calls;
+};
+
+/* Distinct places so far, in the order in which each was first reached. */
+unsigned psd_stand_in_waits(void);
+struct psd_stand_in_wait_place psd_stand_in_wait(unsigned place); /* from 0 */
+/* Every call at the place, which need not have been reached yet, returns at once without having waited. */
+void psd_stand_in_skip_wait(unsigned place);
+/* The same for a place whose address is known. */
+void psd_stand_in_skip_wait_at(const void *site);
+/* The nth call from now (from 1) of all of them returns at once. */
+void psd_stand_in_skip_one_wait(unsigned nth);
+
+/* ---- what is left ---- */
+
+/* What was made and not given back. */
+struct psd_stand_in_holdings {
+	unsigned blocks;      /* of the device's memory */
+	unsigned host_blocks; /* pinned or registered */
+	unsigned streams;
+	unsigned events;
+	unsigned handles; /* of cuBLAS and cuDNN, and cuDNN's descriptors */
+};
+
+struct psd_stand_in_holdings psd_stand_in_held(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

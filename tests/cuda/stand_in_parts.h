@@ -1,0 +1,96 @@
+/* What the stand-in's parts share: its one lock, the beginning and end of each call, the queueing of operations, the
+ * device's memory. Refuses to be included by tests. */
+#ifndef PSD_TESTS_CUDA_STAND_IN_PARTS_H
+#define PSD_TESTS_CUDA_STAND_IN_PARTS_H
+
+#include "tests/cuda/stand_in.h"
+
+/* ---- calls (stand_in_calls.c) ---- */
+
+/* All state is under one lock. What happens while it is held orders nothing for the thread sanitiser, and its accesses
+ * are not looked at: else the lock would order operations that no event orders. */
+void psd_stand_in_lock(void);
+void psd_stand_in_unlock(void);
+/* Waits until psd_stand_in_changed() is called, until_nsec of psd_stand_in_now_nsec() at most unless that
+ * is 0: false. */
+bool psd_stand_in_await_change(uint64_t until_nsec);
+void psd_stand_in_changed(void);
+/* What CUDA does order: all before the publishing of `token` is seen by who meets it later. Under the lock. */
+void psd_stand_in_publish(void *token);
+void psd_stand_in_meet(void *token);
+
+/* Begins a call: takes the lock and says with what error it must fail. Always followed by psd_stand_in_end(), which
+ * notes the error for cudaGetLastError() and returns it. */
+cudaError_t psd_stand_in_begin(const char *function);
+cudaError_t psd_stand_in_end(cudaError_t error);
+/* Whether a call that gives something back does so in spite of an error: a lost context takes with it what it had. */
+bool psd_stand_in_may_release(cudaError_t error);
+/* Whether a wait is left out. Under the lock. */
+bool psd_stand_in_is_skipped(const char *function, const void *site);
+/* Whether the operation that is about to run fails instead. Under the lock. */
+cudaError_t psd_stand_in_operation_fault(void);
+/* The context is lost; all later calls return the error. Under the lock. */
+void psd_stand_in_lose(cudaError_t error);
+bool psd_stand_in_is_lost(void);
+cudaError_t psd_stand_in_lost_error(void); /* cudaSuccess: it is not */
+uint64_t psd_stand_in_now_nsec(void);
+/* Under the lock. */
+extern struct psd_stand_in_holdings psd_stand_in_count;
+/* Of the thread: it runs a host function, which must not call CUDA. */
+extern _Thread_local bool psd_stand_in_is_host_function;
+
+/* ---- the machine (stand_in_device.c) ---- */
+
+/* The calling thread's device. */
+int psd_stand_in_device(void);
+/* No device, too old a driver. Under the lock. */
+cudaError_t psd_stand_in_machine_error(void);
+
+/* ---- streams (stand_in_streams.c) ---- */
+
+/* One recording of an event, and who waits for it. */
+struct psd_stand_in_record {
+	unsigned references;
+	struct CUstream_st *stream; /* until it is over */
+	uint64_t sequence;
+	bool is_over;
+	uint64_t at_nsec;
+};
+
+void psd_stand_in_drop_record(struct psd_stand_in_record *record);
+
+/* Queues work for the device behind what the stream has. `arguments` are copied, and after them tail_bytes of `tail`.
+ * What the operation touches is opened to it. Under the lock. */
+cudaError_t psd_stand_in_queue(cudaStream_t stream, void (*run)(void *arguments), const void *arguments, size_t bytes,
+			       const void *tail, size_t tail_bytes);
+/* A library's call: queues unless `error`, or the stream is of another device than the thread's. Under the lock. */
+cudaError_t psd_stand_in_queue_work(cudaStream_t stream, void (*run)(void *arguments), const void *arguments,
+				    size_t bytes);
+/* Of an event; NULL where memory is short. The caller has one reference. Under the lock. */
+struct psd_stand_in_record *psd_stand_in_queue_record(cudaStream_t stream);
+cudaError_t psd_stand_in_queue_wait(cudaStream_t stream, struct psd_stand_in_record *record);
+/* Waits until what the record marks is over. Under the lock. */
+cudaError_t psd_stand_in_await_record(struct psd_stand_in_record *record);
+/* Waits until all that the stream has is over. Under the lock. */
+cudaError_t psd_stand_in_finish(cudaStream_t stream);
+/* Nobody needs to wait any more for what the record marks to begin. Under the lock. */
+void psd_stand_in_demand_record(struct psd_stand_in_record *record);
+/* The device a stream is of; the thread's for the default stream. Under the lock. */
+int psd_stand_in_stream_device(cudaStream_t stream);
+
+/* ---- memory (stand_in_memory.c) ---- */
+
+enum psd_stand_in_place { PSD_STAND_IN_PAGEABLE, PSD_STAND_IN_PINNED, PSD_STAND_IN_ON_DEVICE, PSD_STAND_IN_NOWHERE };
+
+/* Where the bytes lie: all in one block, else NOWHERE where some are of the stand-in's, else PAGEABLE. */
+enum psd_stand_in_place psd_stand_in_place_of(const void *begin, uint64_t bytes);
+uint64_t psd_stand_in_total_bytes(void); /* of the device's memory */
+/* Whether an operation may touch the bytes. If not the context is lost, as on a device. No lock. */
+bool psd_stand_in_may_touch(const void *begin, uint64_t bytes);
+/* Around an operation of the calling thread. Under the lock. */
+void psd_stand_in_open_memory(void);
+void psd_stand_in_close_memory(void);
+/* What memory holds before it is written: not a number, whatever is read of it. */
+enum { PSD_STAND_IN_POISON = 0xff };
+
+#endif

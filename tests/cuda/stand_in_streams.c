@@ -1,0 +1,513 @@
+/* The stand-in's streams: a thread each, which carries out what is queued one after the other, behind by delays that
+ * the seed, the stream and the operation's number choose. Refuses to know what operations do. */
+#define _POSIX_C_SOURCE 200809L
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/cuda/stand_in_parts.h"
+
+enum { MOST_DEVICES = 16, LONGEST_PAUSE_NSEC = 200000 };
+
+/* CUDA promises that what is queued begins some time, waited for or not. */
+#define LONGEST_HOLD_NSEC UINT64_C(20000000)
+
+enum operation_kind { OPERATION_WORK, OPERATION_HOST, OPERATION_RECORD, OPERATION_WAIT };
+
+struct operation {
+	struct operation *next;
+	enum operation_kind kind;
+	uint64_t sequence;
+	void (*run)(void *arguments);
+	struct psd_stand_in_record *record; /* of an event */
+	max_align_t arguments[];
+};
+
+struct CUstream_st {
+	int device;
+	unsigned number; /* from 0, in the order in which streams are made */
+	struct operation *first, **last;
+	uint64_t n_queued, n_over;
+	uint64_t demanded; /* somebody waits for the operations up to this one */
+	bool is_closing;
+};
+
+/* How far behind a stream runs. */
+enum pace { PACE_EAGER, PACE_LATE, PACE_LAZY, PACE_MIXED, PACES };
+
+static uint64_t seed = 1;
+static bool is_seed_known;
+static unsigned n_streams;
+static struct CUstream_st *default_streams[MOST_DEVICES];
+static struct CUstream_st **all;
+static unsigned n_all;
+
+void psd_stand_in_set_seed(uint64_t value)
+{
+	psd_stand_in_lock();
+	seed = value;
+	is_seed_known = true;
+	psd_stand_in_unlock();
+}
+
+/* ---- delays ---- */
+
+static uint64_t seed_of_run(void)
+{
+	const char *const text = is_seed_known ? NULL : getenv("PSD_STAND_IN_SEED");
+
+	if (text)
+		seed = strtoull(text, NULL, 10);
+	is_seed_known = true;
+	return seed;
+}
+
+/* SplitMix64's mixing of bits (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
+static uint64_t mix(uint64_t bits)
+{
+	bits += UINT64_C(0x9e3779b97f4a7c15);
+	bits = (bits ^ bits >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	bits = (bits ^ bits >> 27) * UINT64_C(0x94d049bb133111eb);
+	return bits ^ bits >> 31;
+}
+
+static void hold(const struct CUstream_st *stream, uint64_t sequence)
+{
+	const uint64_t until_nsec = psd_stand_in_now_nsec() + LONGEST_HOLD_NSEC;
+
+	while (stream->demanded < sequence && !psd_stand_in_is_lost())
+		if (!psd_stand_in_await_change(until_nsec))
+			return;
+}
+
+static void pause_nsec(uint64_t nsec)
+{
+	const struct timespec duration = {.tv_nsec = (long)nsec};
+
+	psd_stand_in_unlock();
+	nanosleep(&duration, NULL);
+	psd_stand_in_lock();
+}
+
+static void delay(struct CUstream_st *stream, uint64_t sequence)
+{
+	const uint64_t of_stream = mix(seed_of_run() ^ mix(stream->number));
+	const uint64_t of_operation = mix(of_stream ^ sequence);
+	enum pace pace = (enum pace)(of_stream % PACES);
+
+	if (seed == 0)
+		return;
+	if (pace == PACE_MIXED)
+		pace = (enum pace)(of_operation % PACE_MIXED);
+	if (pace == PACE_LATE)
+		pause_nsec((of_operation >> 8) % LONGEST_PAUSE_NSEC);
+	if (pace == PACE_LAZY && stream->demanded < sequence) {
+		hold(stream, sequence);
+		/* Else all behind it would be held as long again. */
+		if (stream->demanded < sequence)
+			stream->demanded = stream->n_queued;
+	}
+}
+
+/* ---- the thread of a stream ---- */
+
+static void run_operation(struct operation *operation)
+{
+	psd_stand_in_unlock();
+	operation->run(operation->arguments);
+	psd_stand_in_lock();
+}
+
+static void carry_out(struct operation *operation)
+{
+	psd_stand_in_meet(operation);
+	switch (operation->kind) {
+	case OPERATION_WORK:
+		if (psd_stand_in_is_lost() || psd_stand_in_operation_fault() != cudaSuccess)
+			break;
+		psd_stand_in_open_memory();
+		run_operation(operation);
+		psd_stand_in_close_memory();
+		break;
+	case OPERATION_HOST:
+		if (psd_stand_in_is_lost())
+			break;
+		psd_stand_in_is_host_function = true;
+		run_operation(operation);
+		psd_stand_in_is_host_function = false;
+		break;
+	case OPERATION_RECORD:
+		operation->record->at_nsec = psd_stand_in_now_nsec();
+		operation->record->is_over = true;
+		psd_stand_in_publish(operation->record);
+		break;
+	case OPERATION_WAIT: psd_stand_in_await_record(operation->record); break;
+	}
+}
+
+static void end_operation(struct CUstream_st *stream)
+{
+	struct operation *const operation = stream->first;
+
+	stream->first = operation->next;
+	if (!stream->first)
+		stream->last = &stream->first;
+	stream->n_over = operation->sequence;
+	if (operation->record)
+		psd_stand_in_drop_record(operation->record);
+	psd_stand_in_publish(stream);
+	free(operation);
+	psd_stand_in_changed();
+}
+
+static void forget(const struct CUstream_st *stream)
+{
+	unsigned i = 0;
+
+	while (all[i] != stream)
+		i++;
+	all[i] = all[--n_all];
+}
+
+static void *run_stream(void *argument)
+{
+	struct CUstream_st *const stream = argument;
+
+	psd_stand_in_lock();
+	while (stream->first || !stream->is_closing) {
+		if (!stream->first) {
+			psd_stand_in_await_change(0);
+			continue;
+		}
+		delay(stream, stream->first->sequence);
+		carry_out(stream->first);
+		end_operation(stream);
+	}
+	forget(stream);
+	free(stream);
+	psd_stand_in_unlock();
+	return NULL;
+}
+
+/* ---- making streams ---- */
+
+static struct CUstream_st *make_stream(void)
+{
+	struct CUstream_st *const stream = calloc(1, sizeof(*stream));
+	struct CUstream_st **const more = realloc(all, (n_all + 1) * sizeof(*all));
+	pthread_t thread;
+
+	if (more)
+		all = more;
+	if (!stream || !more)
+		goto failed;
+	*stream = (struct CUstream_st){.device = psd_stand_in_device(), .number = n_streams, .last = &stream->first};
+	if (pthread_create(&thread, NULL, run_stream, stream) != 0)
+		goto failed;
+	pthread_detach(thread);
+	n_streams++;
+	all[n_all++] = stream;
+	return stream;
+failed:
+	free(stream);
+	return NULL;
+}
+
+/* The default stream is one of the device's, and other streams run beside it: all are made non-blocking. */
+static struct CUstream_st *stream_of(cudaStream_t stream)
+{
+	const int device = psd_stand_in_device();
+
+	if (stream)
+		return stream;
+	assert(device < MOST_DEVICES);
+	if (!default_streams[device])
+		default_streams[device] = make_stream();
+	return default_streams[device];
+}
+
+int psd_stand_in_stream_device(cudaStream_t stream)
+{
+	return stream ? stream->device : psd_stand_in_device();
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority)
+{
+	cudaError_t error = psd_stand_in_begin(__func__);
+
+	(void)priority;
+	if (error == cudaSuccess && flags != cudaStreamNonBlocking) {
+		fprintf(stderr, "stand-in: streams are non-blocking here, others would wait for the default stream\n");
+		error = cudaErrorNotSupported;
+	}
+	if (error == cudaSuccess) {
+		*stream = make_stream();
+		error = *stream ? cudaSuccess : cudaErrorMemoryAllocation;
+		psd_stand_in_count.streams += error == cudaSuccess;
+	}
+	return psd_stand_in_end(error);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+	return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+	const cudaError_t error = psd_stand_in_begin(__func__);
+
+	if (error == cudaSuccess)
+		*least = *greatest = 0;
+	return psd_stand_in_end(error);
+}
+
+/* Returns at once; what is queued is still carried out. */
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	cudaError_t error = psd_stand_in_begin(__func__);
+
+	if (!stream && error == cudaSuccess)
+		error = cudaErrorInvalidResourceHandle;
+	if (stream && psd_stand_in_may_release(error)) {
+		stream->is_closing = true;
+		stream->demanded = stream->n_queued;
+		psd_stand_in_count.streams--;
+		psd_stand_in_changed();
+	}
+	return psd_stand_in_end(error);
+}
+
+/* ---- queueing ---- */
+
+static cudaError_t queue(cudaStream_t handle, struct operation *operation)
+{
+	struct CUstream_st *const stream = stream_of(handle);
+
+	if (!stream || !operation) {
+		free(operation);
+		return cudaErrorMemoryAllocation;
+	}
+	operation->sequence = ++stream->n_queued;
+	if (operation->record)
+		operation->record->references++;
+	psd_stand_in_publish(operation);
+	*stream->last = operation;
+	stream->last = &operation->next;
+	psd_stand_in_changed();
+	return cudaSuccess;
+}
+
+static struct operation *make_operation(enum operation_kind kind, void (*run)(void *), size_t arguments_bytes)
+{
+	struct operation *const operation = malloc(sizeof(*operation) + arguments_bytes);
+
+	if (operation)
+		*operation = (struct operation){.kind = kind, .run = run};
+	return operation;
+}
+
+cudaError_t psd_stand_in_queue(cudaStream_t stream, void (*run)(void *arguments), const void *arguments, size_t bytes,
+			       const void *tail, size_t tail_bytes)
+{
+	struct operation *const operation = make_operation(OPERATION_WORK, run, bytes + tail_bytes);
+
+	if (operation && bytes > 0)
+		memcpy(operation->arguments, arguments, bytes);
+	if (operation && tail_bytes > 0)
+		memcpy((char *)operation->arguments + bytes, tail, tail_bytes);
+	return queue(stream, operation);
+}
+
+cudaError_t psd_stand_in_queue_work(cudaStream_t stream, void (*run)(void *arguments), const void *arguments,
+				    size_t bytes)
+{
+	if (psd_stand_in_stream_device(stream) != psd_stand_in_device()) {
+		fprintf(stderr, "stand-in: the stream is of device %d, the thread's is %d\n",
+			psd_stand_in_stream_device(stream), psd_stand_in_device());
+		return cudaErrorInvalidResourceHandle;
+	}
+	return psd_stand_in_queue(stream, run, arguments, bytes, NULL, 0);
+}
+
+void psd_stand_in_launch(cudaStream_t stream, void (*run)(void *arguments), const void *arguments, size_t bytes)
+{
+	cudaError_t error = psd_stand_in_begin("launch");
+
+	if (error == cudaSuccess)
+		error = psd_stand_in_queue_work(stream, run, arguments, bytes);
+	psd_stand_in_end(error);
+}
+
+struct host_function {
+	cudaHostFn_t run;
+	void *argument;
+};
+
+static void run_host_function(void *arguments)
+{
+	const struct host_function *const function = arguments;
+
+	function->run(function->argument);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t run, void *argument)
+{
+	const struct host_function function = {run, argument};
+	cudaError_t error = psd_stand_in_begin(__func__);
+	struct operation *operation;
+
+	if (error == cudaSuccess) {
+		operation = make_operation(OPERATION_HOST, run_host_function, sizeof(function));
+		if (operation)
+			memcpy(operation->arguments, &function, sizeof(function));
+		error = queue(stream, operation);
+	}
+	return psd_stand_in_end(error);
+}
+
+/* ---- events' records ---- */
+
+struct psd_stand_in_record *psd_stand_in_queue_record(cudaStream_t handle)
+{
+	struct operation *const operation = make_operation(OPERATION_RECORD, NULL, 0);
+	struct psd_stand_in_record *const record = calloc(1, sizeof(*record));
+	struct CUstream_st *const stream = stream_of(handle);
+
+	if (!operation || !record || !stream) {
+		free(operation);
+		free(record);
+		return NULL;
+	}
+	*record = (struct psd_stand_in_record){.references = 1, .stream = stream, .sequence = stream->n_queued + 1};
+	operation->record = record;
+	if (queue(stream, operation) == cudaSuccess)
+		return record;
+	free(record);
+	return NULL;
+}
+
+void psd_stand_in_drop_record(struct psd_stand_in_record *record)
+{
+	if (--record->references == 0)
+		free(record);
+}
+
+static void demand(struct CUstream_st *stream, uint64_t sequence)
+{
+	if (stream->demanded >= sequence)
+		return;
+	stream->demanded = sequence;
+	psd_stand_in_changed();
+}
+
+void psd_stand_in_demand_record(struct psd_stand_in_record *record)
+{
+	if (!record->is_over)
+		demand(record->stream, record->sequence);
+}
+
+cudaError_t psd_stand_in_queue_wait(cudaStream_t stream, struct psd_stand_in_record *record)
+{
+	struct operation *const operation = make_operation(OPERATION_WAIT, NULL, 0);
+
+	if (operation)
+		operation->record = record;
+	return queue(stream, operation);
+}
+
+cudaError_t psd_stand_in_await_record(struct psd_stand_in_record *record)
+{
+	psd_stand_in_demand_record(record);
+	while (!record->is_over && !psd_stand_in_is_lost())
+		psd_stand_in_await_change(0);
+	psd_stand_in_meet(record);
+	return psd_stand_in_lost_error();
+}
+
+/* ---- waiting for streams ---- */
+
+static bool is_idle(const struct CUstream_st *stream)
+{
+	return stream->n_over == stream->n_queued;
+}
+
+static cudaError_t await_stream(struct CUstream_st *stream)
+{
+	const uint64_t sequence = stream->n_queued;
+
+	demand(stream, sequence);
+	while (stream->n_over < sequence && !psd_stand_in_is_lost())
+		psd_stand_in_await_change(0);
+	psd_stand_in_meet(stream);
+	return psd_stand_in_lost_error();
+}
+
+cudaError_t psd_stand_in_finish(cudaStream_t handle)
+{
+	struct CUstream_st *const stream = stream_of(handle);
+
+	return stream ? await_stream(stream) : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+	cudaError_t error = psd_stand_in_begin(__func__);
+
+	if (error == cudaSuccess && !psd_stand_in_is_skipped(__func__, __builtin_return_address(0)))
+		error = psd_stand_in_finish(stream);
+	return psd_stand_in_end(error);
+}
+
+/* Whoever asks goes on asking: from then on nothing is held. */
+cudaError_t cudaStreamQuery(cudaStream_t handle)
+{
+	cudaError_t error = psd_stand_in_begin(__func__);
+
+	if (error == cudaSuccess) {
+		struct CUstream_st *const stream = stream_of(handle);
+
+		if (!stream)
+			error = cudaErrorMemoryAllocation;
+		else if (is_idle(stream))
+			psd_stand_in_meet(stream);
+		else
+			error = cudaErrorNotReady;
+		if (error == cudaErrorNotReady)
+			demand(stream, stream->n_queued);
+	}
+	return psd_stand_in_end(error);
+}
+
+/* Of all devices: more than CUDA waits for, which has no device of the test's wait for another. A stream may end while
+ * one waits, so that the list is looked at anew. */
+static cudaError_t await_all(void)
+{
+	for (;;) {
+		struct CUstream_st *busy = NULL;
+
+		for (unsigned i = 0; i < n_all; i++) {
+			if (all[i]->device != psd_stand_in_device())
+				continue;
+			if (!is_idle(all[i]))
+				busy = all[i];
+			psd_stand_in_meet(all[i]);
+		}
+		if (!busy || psd_stand_in_is_lost())
+			return psd_stand_in_lost_error();
+		demand(busy, busy->n_queued);
+		psd_stand_in_await_change(0);
+	}
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+	cudaError_t error = psd_stand_in_begin(__func__);
+
+	if (error == cudaSuccess && !psd_stand_in_is_skipped(__func__, __builtin_return_address(0)))
+		error = await_all();
+	return psd_stand_in_end(error);
+}
