@@ -3,43 +3,28 @@
 
 #include <math.h>
 
+#include "real/net/frame.h"
 #include "real/net/socket.h"
-#include "real/net/wire.h"
 
-enum { CLOCK_BYTES = PSD_WIRE_HEAD_BYTES + PSD_WIRE_CLOCK_BYTES, CLOCK_ROUNDS = 8 };
+enum { CLOCK_ROUNDS = 8 };
 
 static enum psd_status send_clock(const char *peer, int fd, const struct psd_wire_clock *clock, struct psd_error *err)
 {
-	const struct psd_wire_head head = {.kind = PSD_WIRE_CLOCK, .length_bytes = PSD_WIRE_CLOCK_BYTES};
-	uint8_t bytes[CLOCK_BYTES];
+	uint8_t bytes[PSD_WIRE_CLOCK_BYTES];
 
-	psd_wire_encode(&head, bytes);
-	psd_wire_encode_clock(clock, bytes + PSD_WIRE_HEAD_BYTES);
-	return psd_socket_send_small(fd, bytes, sizeof(bytes))
-		       ? PSD_OK
-		       : psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s is gone before its clock is known", peer);
+	psd_wire_encode_clock(clock, bytes);
+	return psd_frame_send(peer, fd, PSD_WIRE_CLOCK, bytes, sizeof(bytes), err);
 }
 
 static enum psd_status read_clock(const char *peer, int fd, double until_sec, struct psd_wire_clock *clock,
 				  struct psd_error *err)
 {
-	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_SMALL_BYTES];
-	struct psd_wire_head head;
-	struct psd_error cause;
-	enum psd_status status = psd_socket_read_all(peer, fd, bytes, PSD_WIRE_HEAD_BYTES, until_sec, err);
+	uint8_t bytes[PSD_WIRE_SMALL_BYTES];
+	const enum psd_status status = psd_frame_read(peer, fd, PSD_WIRE_CLOCK, bytes, until_sec, err);
 
-	if (!status && psd_wire_decode(bytes, &head, &cause))
-		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s %s", peer, cause.text);
-	if (!status && head.kind != PSD_WIRE_CLOCK && head.kind != PSD_WIRE_FAILED)
-		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s sent something else than its clock", peer);
 	if (!status)
-		status = psd_socket_read_all(peer, fd, bytes, (size_t)head.length_bytes, until_sec, err);
-	if (status)
-		return status;
-	if (head.kind == PSD_WIRE_FAILED)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "%s", psd_wire_decode_failed(bytes).words);
-	*clock = psd_wire_decode_clock(bytes);
-	return PSD_OK;
+		*clock = psd_wire_decode_clock(bytes);
+	return status;
 }
 
 /* On host 0: the peer's clock is read half way between asking and hearing, best when that was quick (Cristian 1989). */

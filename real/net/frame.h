@@ -1,0 +1,18 @@
+/* Small messages over a connection on which nothing else travels yet, each of them awaited: what hosts tell each other
+ * between greeting and beginning. Refuses to know what is in them. Any thread. */
+#ifndef PSD_REAL_FRAME_H
+#define PSD_REAL_FRAME_H
+
+#include <stddef.h>
+
+#include "real/net/wire.h"
+
+/* Of a kind whose payload always has n_bytes. peer: who is to read it. PSD_ERUN: it has gone. */
+enum psd_status psd_frame_send(const char *peer, int fd, enum psd_wire_kind kind, const uint8_t *payload,
+			       size_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
+/* Waits for it. payload: has room for PSD_WIRE_SMALL_BYTES. PSD_ERUN: the peer went away, said nothing until until_sec,
+ * sent anything else, or gives up: then in its own words. */
+enum psd_status psd_frame_read(const char *peer, int fd, enum psd_wire_kind kind, uint8_t *payload, double until_sec,
+			       struct psd_error *err) PSD_MUST_CHECK;
+
+#endif
