@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 const struct psd_transport *const psd_transports[] = {
+	&psd_transport_shared,
 	&psd_transport_tcp,
 	NULL,
 };

@@ -57,6 +57,7 @@ struct psd_transport {
 };
 
 extern const struct psd_transport *const psd_transports[]; /* what is better first; NULL is last */
+extern const struct psd_transport psd_transport_shared;	   /* memory that hosts of one node share */
 extern const struct psd_transport psd_transport_tcp;	   /* serves every carrier */
 
 /* Finds a transport for each connection: n_lines carriers for each host, host after host. The descriptors are the

@@ -9,13 +9,14 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     8
+#define PSD_WIRE_VERSION     9
 #define PSD_WIRE_HEAD_BYTES  40
 #define PSD_WIRE_SMALL_BYTES 512 /* the longest payload that is not a tensor */
 
 enum psd_wire_kind {
 	PSD_WIRE_HELLO,	 /* first on every connection, both ways: struct psd_wire_hello */
 	PSD_WIRE_CLOCK,	 /* between host 0 and each other before they begin: struct psd_wire_clock */
+	PSD_WIRE_WAY,	 /* the same between any two: PSD_WIRE_WAY_BYTES that their transport makes and reads */
 	PSD_WIRE_DATA,	 /* a connection's share of a send's message, or of a step (`part`) of a collective */
 	PSD_WIRE_READY,	 /* to worker 0: the sender is ready for a collective */
 	PSD_WIRE_BEGIN,	 /* from worker 0: all are ready, this is the next; both without a payload */
@@ -71,6 +72,7 @@ struct psd_wire_failed {
 /* Bytes of the payload of these kinds. */
 #define PSD_WIRE_HELLO_BYTES  24
 #define PSD_WIRE_CLOCK_BYTES  24
+#define PSD_WIRE_WAY_BYTES    64
 #define PSD_WIRE_REPORT_BYTES 24
 #define PSD_WIRE_BYE_BYTES    16
 #define PSD_WIRE_FAILED_BYTES (16 + PSD_WIRE_WORDS_MAX)

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "real/net/socket.h"
 #include "real/net/transport.h"
 
 enum { LONG_BYTES = 5 * (1 << 20) + 12345, CHUNK_BYTES = 7919 };
@@ -25,6 +26,43 @@ static void open_tcp(struct pair *pair, int fds[2])
 	pair->to = (struct psd_carrier){.transport = &psd_transport_tcp, .fd = fds[1]};
 }
 
+/* What one end of a node of two hosts needs to join. */
+struct joining {
+	unsigned self;
+	struct psd_carrier *carrier;
+	enum psd_status status;
+};
+
+static void *join_node(void *context)
+{
+	static const struct psd_mesh_host hosts[2] = {{"127.0.0.1", 1}, {"127.0.0.1", 2}};
+	struct joining *joining = context;
+	const struct psd_layout layout = psd_layout_make(2, 2, 0);
+	const struct psd_mesh_options mesh = {.layout = &layout, .hosts = hosts, .self = joining->self, .n_lines = 1};
+	const struct psd_transport_join join = {&mesh, NULL, psd_socket_now_sec() + 60.0};
+	struct psd_carrier carriers[2] = {{.fd = -1}, {.fd = -1}};
+	struct psd_error err;
+
+	carriers[1 - joining->self] = *joining->carrier;
+	joining->status = psd_transport_shared.join(&join, carriers, &err);
+	*joining->carrier = carriers[1 - joining->self];
+	return NULL;
+}
+
+static void open_shared(struct pair *pair, int fds[2])
+{
+	struct joining from = {.self = 0, .carrier = &pair->from}, to = {.self = 1, .carrier = &pair->to};
+	pthread_t other;
+
+	pair->from = (struct psd_carrier){.fd = fds[0]};
+	pair->to = (struct psd_carrier){.fd = fds[1]};
+	cr_assert_eq(pthread_create(&other, NULL, join_node, &to), 0);
+	(void)join_node(&from);
+	cr_assert_eq(pthread_join(other, NULL), 0);
+	cr_assert(from.status == PSD_OK && to.status == PSD_OK);
+	cr_assert(pair->from.transport == &psd_transport_shared && pair->to.transport == &psd_transport_shared);
+}
+
 typedef void open_fn(struct pair *pair, int fds[2]);
 
 /* One body, a test for each transport. */
@@ -33,6 +71,10 @@ typedef void open_fn(struct pair *pair, int fds[2]);
 	Test(transport, name##_by_tcp)                                                                                 \
 	{                                                                                                              \
 		check_##name(open_tcp);                                                                                \
+	}                                                                                                              \
+	Test(transport, name##_by_shared_memory)                                                                       \
+	{                                                                                                              \
+		check_##name(open_shared);                                                                             \
 	}                                                                                                              \
 	static void check_##name(open_fn *open)
 

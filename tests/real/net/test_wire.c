@@ -91,7 +91,7 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 9 of the protocol, this is version 8");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 10 of the protocol, this is version 9");
 	check_refused(6, PSD_WIRE_KINDS, "sent a message of unknown kind ");
 	check_refused(20, 1, "unknown kind"); /* reserved */
 	check_refused(39, 0xbf, "that its link carried at -1.5 s");
