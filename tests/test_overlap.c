@@ -1,10 +1,13 @@
 /* Layers beside all-reduces take longer, in every executor alike. */
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
+#include <math.h>
 
 #include "tests/simulate_helper.h"
 
 #define SAME_RATIO 1e-6
+
+enum { SIZES = 16 };
 
 /* Layers so slow that each all-reduce is over before the layer below is: fc3's runs beside relu2 and fc2's backward
  * pass, fc2's beside relu1 and fc1's, fc1's after all of them. So with share s an iteration takes its compute, s of the
@@ -63,6 +66,63 @@ Test(overlap, lengthens_the_layers_beside_an_all_reduce_by_its_share)
 		psd_case_release(&made);
 		loaded_close(&loaded);
 	}
+}
+
+/* A system for each size that is tried, from a page on, and one that finds it. */
+static void add_sizes(char *text, size_t room, enum psd_schedule schedule)
+{
+	size_t length = strlen(text);
+
+	for (unsigned i = 0; i < SIZES; i++)
+		length += (size_t)snprintf(text + length, room - length,
+					   "  - {name: s%u, schedule: %s, sync: ring, fuse: %uKiB}\n", i,
+					   psd_schedule_names[schedule], 4u << i);
+	snprintf(text + length, room - length, "  - {name: found, schedule: %s, sync: ring, fuse: auto}\n",
+		 psd_schedule_names[schedule]);
+}
+
+/* The least seconds of all sizes, and of the one found, whose bytes are returned. */
+static uint64_t find_size(double share, enum psd_schedule schedule, double *least_sec, double *found_sec)
+{
+	char text[4096];
+	struct loaded loaded;
+	uint64_t found_bytes = 0;
+
+	snprintf(text, sizeof(text),
+		 "title: t\nmodel: {graph: scenarios/models/resnet50.yaml, batch_per_worker: 64}\n"
+		 "compute: {device: p100, images_per_sec: 172}\n"
+		 "cluster: {nodes: 16, network: {bandwidth: 10Gbps, latency: 50us}, "
+		 "host: {overlap: %g, collective: [{call: 500us}]}}\nsystems:\n",
+		 share);
+	add_sizes(text, sizeof(text), schedule);
+	loaded_open(&loaded, text);
+	*least_sec = INFINITY;
+	for (unsigned i = 0; i <= SIZES; i++) {
+		struct psd_case made;
+
+		loaded_case(&made, &loaded, i, 0);
+		*found_sec = estimated(&made).iteration_sec;
+		*least_sec = i < SIZES ? fmin(*least_sec, *found_sec) : *least_sec;
+		found_bytes = made.plan.fuse_bytes;
+		psd_case_release(&made);
+	}
+	loaded_close(&loaded);
+	return found_bytes;
+}
+
+/* What an all-reduce takes of the device makes it dear to begin early, but for what the calls cost: more is gathered. */
+Test(overlap, counts_in_how_much_is_gathered)
+{
+	double least_sec, found_sec;
+	uint64_t beside_nothing_bytes, bytes;
+
+	beside_nothing_bytes = find_size(0.0, PSD_SCHEDULE_WAIT_FREE, &least_sec, &found_sec);
+	cr_expect_leq(found_sec, (1.0 + SAME_RATIO) * least_sec, "nothing taken: %.6f s", found_sec);
+	bytes = find_size(0.8, PSD_SCHEDULE_WAIT_FREE, &least_sec, &found_sec);
+	cr_expect_leq(found_sec, (1.0 + SAME_RATIO) * least_sec, "80 %% taken: %.6f s", found_sec);
+	cr_expect_gt(bytes, beside_nothing_bytes);
+	find_size(0.8, PSD_SCHEDULE_SEQUENTIAL, &least_sec, &found_sec);
+	cr_expect_leq(found_sec, (1.0 + SAME_RATIO) * least_sec, "in sequence: %.6f s", found_sec);
 }
 
 /* Where cores are shared, all-reduces have theirs already. */

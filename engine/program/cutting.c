@@ -83,21 +83,33 @@ static enum psd_status weigh_item(const struct psd_plan *plan, const struct psd_
 	return status;
 }
 
-/* From where backward begins to the last item's end. */
+/* Work of the device, on its own, from the last layer's backward pass down to this one's. */
+static double backward_sec(const struct psd_plan *plan, unsigned layer)
+{
+	double sec = 0.0;
+
+	for (unsigned l = layer; l < plan->graph->n_layers; l++)
+		sec += plan->costs->backward_sec[l];
+	return sec;
+}
+
+/* From where backward begins to its end and the last item's. The device works at full speed while nothing travels. */
 static enum psd_status predict_end(const struct psd_plan *plan, double *end_sec, struct psd_error *err)
 {
 	const bool is_sequential = plan->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
+	const double speed_ratio = 1.0 - plan->system->host.overlap_ratio, all_sec = backward_sec(plan, 0);
 	enum psd_status status = PSD_OK;
-	unsigned layer = plan->graph->n_layers;
-	double made_sec = 0.0, item_sec = 0.0;
+	double now_sec = 0.0, worked_sec = 0.0, item_sec = 0.0;
 
-	*end_sec = 0.0;
 	for (unsigned i = 0; i < plan->n_items && status == PSD_OK; i++) {
-		while (layer > (is_sequential ? 0 : plan->items[i].layer))
-			made_sec += plan->costs->backward_sec[--layer];
+		const double wait_sec =
+			fmax(0.0, backward_sec(plan, is_sequential ? 0 : plan->items[i].layer) - worked_sec);
+
 		status = weigh_item(plan, &plan->items[i], &item_sec, err);
-		*end_sec = fmax(*end_sec, made_sec) + item_sec;
+		now_sec += wait_sec + item_sec;
+		worked_sec = fmin(all_sec, worked_sec + wait_sec + speed_ratio * item_sec);
 	}
+	*end_sec = now_sec + all_sec - worked_sec;
 	return status;
 }
 

@@ -89,7 +89,7 @@ static const struct psd_key host_keys[] = {
 	 .help = "what the two ends add to a message's way, beyond `network.latency`"},
 	{HOST("iteration", SECONDS, iteration_sec), .fallback = "0s",
 	 .help = "of each iteration, after synchronisation: bookkeeping, reading data where layers wait for it"},
-	{HOST("overlap", RATIO, overlap_ratio), .highest = 0.99, .fallback = "0", .uses = PSD_BY_SIM,
+	{HOST("overlap", RATIO, overlap_ratio), .highest = 0.99, .fallback = "0", .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "share of a worker's device that an all-reduce takes while it runs"},
 	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
 	 .n_entries_offset = offsetof(struct psd_host, n_collective_classes),
