@@ -248,6 +248,13 @@ Test(contract, four_workers_on_a_node_agree)
 			 "sweep: {nodes: [1, 2, 4]}\nfidelity: message\n");
 }
 
+/* Both executors take the stack's rate for the node's. */
+Test(contract, a_stack_slow_inside_a_node_agrees)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps}, " NETWORK
+			 ", host: {local: 5Gbps}}\n" EVERY_METHOD "sweep: {nodes: [1, 2]}\n");
+}
+
 Test(contract, half_precision_agrees)
 {
 	expect_agreement("title: t\n"

@@ -52,10 +52,11 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 {
 	const double transport_bps = host->transport_bps > 0 ? host->transport_bps : INFINITY;
 	const double payload_bps = link_bps * network->payload_ratio;
+	const double local_bps = network->local_bps > 0 ? network->local_bps : INFINITY;
 	return (struct psd_rates){
 		.send_bps = fmin(payload_bps, transport_bps),
 		.receive_bps = fmin(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
-		.local_bps = network->local_bps > 0 ? network->local_bps : INFINITY,
+		.local_bps = host->local_bps > 0 ? fmin(local_bps, host->local_bps) : local_bps,
 		.latency_sec = network->latency_sec + host->latency_sec,
 		.gemm_flops_per_sec = gemm_flops_per_sec,
 		.host = host,

@@ -33,7 +33,7 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 struct psd_rates {
 	double send_bps;    /* out of one node: min(link * payload, transport) */
 	double receive_bps; /* into one node: min(link * payload, transport / (1 + incast * senders)) */
-	double local_bps;   /* inside a node; infinity when free */
+	double local_bps;   /* inside a node: min(local, host's local); infinity when free */
 	double latency_sec; /* one way, between nodes: network + host */
 	double gemm_flops_per_sec;
 	const struct psd_host *host;

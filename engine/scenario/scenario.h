@@ -62,6 +62,7 @@ struct psd_host {
 	double reduce_bps;    /* gradient bytes summed and applied by a server */
 	double update_bps;    /* gradient bytes applied by a worker, where the whole gradient is its own */
 	double transport_bps; /* what the stack moves in or out of one node, each direction */
+	double local_bps;     /* what it moves out of or into a worker, to or from others of its node */
 	double incast_ratio;  /* each sending node slows its receiver: rate = transport / (1 + ratio * senders) */
 	double latency_sec;   /* what the two ends add to a message's way between nodes, beyond the network's latency */
 	double iteration_sec; /* of each iteration, after synchronisation */

@@ -83,6 +83,8 @@ static const struct psd_key host_keys[] = {
 	{HOST("reduce", RATE, reduce_bps), .help = "gradient bytes that a server sums and applies"},
 	{HOST("update", RATE, update_bps), .help = "gradient bytes that a worker applies where no server does"},
 	{HOST("transport", RATE, transport_bps), .help = "what the stack moves in or out of a node, each direction"},
+	{HOST("local", RATE, local_bps), .uses = PSD_BY_SIM | PSD_BY_CHOICE,
+	 .help = "what the stack moves out of or into a worker, to or from others of its node"},
 	{HOST("incast", RATIO, incast_ratio), .highest = 10, .fallback = "0",
 	 .help = "each sender slows its receiver: rate = transport / (1 + incast * senders)"},
 	{HOST("latency", SECONDS, latency_sec), .fallback = "0s",

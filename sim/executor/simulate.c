@@ -1,6 +1,7 @@
 /* The interpreter over every host of a case, with SimGrid for a clock and a network. Refuses to print and to fork. */
 #include "sim/executor/simulate.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ struct psd_platform psd_simulate_platform(const struct psd_case *simulated)
 		.receive_bps = plan->rates.receive_bps,
 		.latency_sec = scenario->network.latency_sec,
 		.host_latency_sec = simulated->system->host.latency_sec,
-		.local_bps = scenario->network.local_bps,
+		.local_bps = isfinite(plan->rates.local_bps) ? plan->rates.local_bps : 0.0,
 		.nodes_per_rack = scenario->network.nodes_per_rack,
 		.oversubscription_ratio = scenario->network.oversubscription_ratio,
 		.link_bps = simulated->point.bandwidth_bps * scenario->network.payload_ratio,

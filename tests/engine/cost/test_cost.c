@@ -113,6 +113,18 @@ Test(cost, the_link_bounds_a_fast_transport)
 	expect_near(free_rates().receive_bps, 10e9, "receive_bps of a stack without a rate");
 }
 
+Test(cost, the_slower_of_node_and_stack_bounds_what_stays_inside)
+{
+	const struct psd_network with_local = {.bandwidth_bps = 10e9, .payload_ratio = 1, .local_bps = 80e9};
+	const struct psd_host slow = {.local_bps = 20e9}, fast = {.local_bps = 90e9};
+
+	expect_near(psd_rates_make(&free_host, &with_local, 10e9, 1, 1e12).local_bps, 80e9, "local_bps of the node");
+	expect_near(psd_rates_make(&slow, &with_local, 10e9, 1, 1e12).local_bps, 20e9, "local_bps of a slow stack");
+	expect_near(psd_rates_make(&fast, &with_local, 10e9, 1, 1e12).local_bps, 80e9, "local_bps of a fast one");
+	expect_near(psd_rates_make(&slow, &network, 10e9, 1, 1e12).local_bps, 20e9, "local_bps of the stack alone");
+	cr_expect(isinf(free_rates().local_bps), "with neither it is free");
+}
+
 /* Headers take their share of the link, not of what the stack manages to move. */
 Test(cost, headers_leave_a_share_of_the_link)
 {
