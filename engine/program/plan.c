@@ -100,6 +100,7 @@ static enum psd_status check_size(const struct psd_plan *plan, const struct psd_
 
 static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan_input *input, struct psd_error *err)
 {
+	const bool has_incast = input->system->host.incast_ratio > 0.0;
 	unsigned next_root = 0, most_senders = 0;
 	uint64_t all_slices = 0;
 
@@ -120,7 +121,7 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 		item->n_slices = (unsigned)n_slices;
 		if (item->method->has_root)
 			item->root = psd_layout_shard_host(&plan->layout, next_root++ % plan->layout.shards);
-		const unsigned senders = fan_in_of(&plan->layout, item->method);
+		const unsigned senders = has_incast ? fan_in_of(&plan->layout, item->method) : 0;
 		most_senders = senders > most_senders ? senders : most_senders;
 	}
 	plan->rates = rates_of(input, most_senders);

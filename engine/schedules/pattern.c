@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <math.h>
 
+enum { MOST_COUNTED_NODES = 64 }; /* no node has more workers */
+
 #define PSD_ADDRESS(identifier, name) &psd_##identifier,
 const struct psd_pattern *const psd_all_reduces[PSD_N_ALL_REDUCES] = {PSD_ALL_REDUCES(PSD_ADDRESS)};
 
@@ -308,11 +310,41 @@ unsigned psd_payload_receivers(const struct psd_payload *payload, const struct p
 	return n_receivers;
 }
 
+/* Nodes whose members send to this one's in some step, but no more than it has workers. */
+static unsigned nodes_into(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
+{
+	const unsigned first = node * layout->workers_per_node, n_here = psd_layout_workers_on(layout, node);
+	const unsigned most = n_here < MOST_COUNTED_NODES ? n_here : MOST_COUNTED_NODES;
+	const unsigned n_steps = psd_payload_steps(payload, layout);
+	unsigned seen[MOST_COUNTED_NODES], n = 0;
+
+	for (unsigned i = 0; i < n_here * n_steps && n < most; i++) {
+		const unsigned host = first + i / n_steps;
+		unsigned from = node, known = 0;
+
+		if (psd_payload_has_member(payload, layout, host))
+			from = psd_layout_node(layout, psd_payload_step(payload, layout, host, i % n_steps).from);
+		while (known < n && seen[known] != from)
+			known++;
+		if (from != node && known == n)
+			seen[n++] = from;
+	}
+	return n;
+}
+
+/* A member takes one step at a time, but those of a node need not be at the same one. */
 unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_layout *layout)
 {
+	unsigned most = 0;
+
 	if (payload->pattern->fan_in)
 		return payload->pattern->fan_in(layout);
-	return layout->nodes > 1 ? 1 : 0; /* a member takes one step at a time */
+	for (unsigned node = 0; node < layout->nodes && layout->nodes > 1; node++) {
+		const unsigned n = nodes_into(payload, layout, node);
+
+		most = n > most ? n : most;
+	}
+	return most;
 }
 
 static unsigned pairs_into(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)

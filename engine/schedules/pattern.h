@@ -62,7 +62,7 @@ struct psd_pattern {
 
 	/* Elements into or out of one worker, from or to workers of its node: the most. */
 	double (*local_elements)(const struct psd_payload *payload, const struct psd_layout *layout);
-	/* The largest number of nodes that send to one node at a time. */
+	/* The largest number of nodes that send to one node at a time, whose workers may be at different steps. */
 	unsigned (*fan_in)(const struct psd_layout *layout);
 	/* Elements that a node sends to and receives from others, as bytes of one byte each. Unless is_uneven, one of
 	 * the first and the last node, and a root's, has the most. */

@@ -55,6 +55,11 @@ static struct psd_traffic node_elements(const struct psd_payload *payload, const
 		psd_ring_sent_elements(payload->elements, P, (first + P - 1) % P)};
 }
 
+static unsigned fan_in(const struct psd_layout *layout)
+{
+	return layout->nodes > 1 ? 1 : 0;
+}
+
 static double local_elements(const struct psd_payload *payload, const struct psd_layout *layout)
 {
 	const double P = layout->workers;
@@ -92,5 +97,6 @@ const struct psd_pattern psd_ring = {
 	.flow = flow_of,
 	.node_elements = node_elements,
 	.local_elements = local_elements,
+	.fan_in = fan_in,
 	.alone_sec = alone_sec,
 };

@@ -225,6 +225,34 @@ Test(layout, fan_in_counts_the_nodes_that_send_to_one)
 	for_each_case(check_fan_in);
 }
 
+/* Halving and doubling: a worker's partners differ from its number in one bit, and what is above a node's is another
+ * node. Nobody sends twice at a time: a lone worker hears of one node. */
+Test(layout, fan_in_counts_the_steps_that_a_nodes_workers_may_be_at)
+{
+	static const struct {
+		unsigned workers, workers_per_node;
+		const struct psd_pattern *pattern;
+		unsigned expected;
+	} cases[] = {
+		{8, 8, &psd_halving_doubling, 0},
+		{16, 8, &psd_halving_doubling, 1},
+		{32, 8, &psd_halving_doubling, 2},
+		{64, 8, &psd_halving_doubling, 3},
+		{64, 2, &psd_halving_doubling, 2},
+		{64, 1, &psd_halving_doubling, 1},
+		{64, 8, &psd_ring, 1},
+		{64, 8, &psd_two_level, 1},
+	};
+
+	for (unsigned c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+		const struct psd_layout layout = psd_layout_make(cases[c].workers, cases[c].workers_per_node, 0);
+		const struct psd_payload payload = {.pattern = cases[c].pattern, .elements = 1000, .value_bytes = 4};
+
+		cr_expect_eq(psd_payload_fan_in(&payload, &layout), cases[c].expected, "case %u: %u", c,
+			     psd_payload_fan_in(&payload, &layout));
+	}
+}
+
 Test(layout, pairs_into_a_node_count_every_connection_that_is_used)
 {
 	static const struct {
