@@ -68,6 +68,45 @@ Test(overlap, lengthens_the_layers_beside_an_all_reduce_by_its_share)
 	}
 }
 
+/* Layers as slow as above. A wait-free schedule agrees before each all-reduce, of which only the last is waited for; a
+ * sequential one knows when all are ready. The sum of a layer's two tensors is applied as soon as the device has time:
+ * of the first two layers beside what is waited for. */
+static void expect_stack(const char *fidelity, bool is_sequential)
+{
+	const double P = 4, B = 10e9 / 8, bytes = 4.0 * (4096 * 4096 + 4096), agree_sec = 20e-3, tensor_sec = 3e-3;
+	const double ring_sec = 2 * (P - 1) / P * bytes / B;
+	const double after_sec = is_sequential ? 3 * ring_sec : agree_sec + ring_sec;
+	char text[1024];
+	struct loaded loaded;
+	struct psd_case made;
+
+	snprintf(text, sizeof(text),
+		 "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
+		 "compute: {device: p100, images_per_sec: 0.5}\n"
+		 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 0s}, host: {agree: %gs, tensor: %gs}}\n"
+		 "systems: [{name: ring, sync: ring, unit: layer, schedule: %s}]\nfidelity: %s\n"
+		 "sweep: {nodes: [1, 4]}\n",
+		 agree_sec, tensor_sec, psd_schedule_names[is_sequential ? 0 : 1], fidelity);
+	loaded_open(&loaded, text);
+	loaded_case(&made, &loaded, 0, 0);
+	expect_close("one worker", "iteration", estimated(&made).iteration_sec, loaded.matter.costs.compute_sec);
+	psd_case_release(&made);
+	loaded_case(&made, &loaded, 0, 1);
+	const double iteration_sec = loaded.matter.costs.compute_sec + after_sec + 2 * tensor_sec;
+
+	expect_close(fidelity, "iteration", simulated(&made).iteration_sec, iteration_sec);
+	expect_close("estimate", "iteration", estimated(&made).iteration_sec, iteration_sec);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
+Test(overlap, has_workers_agree_before_an_all_reduce)
+{
+	expect_stack("flow", false);
+	expect_stack("message", false);
+	expect_stack("flow", true);
+}
+
 /* A system for each size that is tried, from a page on, and one that finds it. */
 static void add_sizes(char *text, size_t room, enum psd_schedule schedule)
 {

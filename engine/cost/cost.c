@@ -122,10 +122,11 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
 	for (unsigned i = 0; i < host->n_collective_classes && n_members > 1; i++) {
 		const struct psd_collective_class *class = &host->collective[i];
 		if (class_holds(class, bytes, n_members))
-			return class->call_sec + psd_payload_steps(payload, layout) * class->step_sec +
+			return rates->agree_sec + class->call_sec +
+			       psd_payload_steps(payload, layout) * class->step_sec +
 			       (class->slowdown_ratio - 1.0) * psd_cost_transfer_sec(payload, layout, rates);
 	}
-	return 0.0;
+	return n_members > 1 ? rates->agree_sec : 0.0;
 }
 
 double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,

@@ -52,8 +52,12 @@ static unsigned fan_in_of(const struct psd_layout *layout, const struct psd_meth
 
 static struct psd_rates rates_of(const struct psd_plan_input *input, unsigned fan_in)
 {
-	return psd_rates_make(&input->system->host, input->network, input->link_bps, fan_in,
-			      input->costs->gemm_flops_per_sec);
+	const struct psd_system *system = input->system;
+	struct psd_rates rates = psd_rates_make(&system->host, input->network, input->link_bps, fan_in,
+						input->costs->gemm_flops_per_sec);
+
+	rates.agree_sec = system->schedule == PSD_SCHEDULE_WAIT_FREE ? system->host.agree_sec : 0.0;
+	return rates;
 }
 
 /* On a single host nothing travels. */

@@ -142,6 +142,8 @@ uint32_t psd_builder_add_apply(struct psd_builder *b, const struct psd_stage *st
 	struct psd_op op = psd_stage_op(stage, PSD_OP_APPLY, PSD_RESOURCE_DEVICE, where);
 	op.bytes = stage->item->travelling * b->plan->value_bytes;
 	op.work_sec = update_bps > 0 ? 8.0 * (double)op.bytes / update_bps : 0.0;
+	if (b->plan->layout.workers > 1)
+		op.work_sec += stage->item->n_tensors * b->plan->system->host.tensor_sec;
 	const uint32_t apply = psd_builder_add_op(b, &op);
 	psd_builder_after(b, apply, gradient);
 	return apply;

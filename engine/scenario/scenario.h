@@ -66,6 +66,8 @@ struct psd_host {
 	double incast_ratio;  /* each sending node slows its receiver: rate = transport / (1 + ratio * senders) */
 	double latency_sec;   /* what the two ends add to a message's way between nodes, beyond the network's latency */
 	double iteration_sec; /* of each iteration, after synchronisation */
+	double agree_sec;     /* before an all-reduce that layers may run beside: until all workers are known to be ready */
+	double tensor_sec;    /* of a worker's device, for a tensor whose sum it applies, whatever its bytes */
 	double overlap_ratio; /* of a worker's device, that an all-reduce takes while it runs */
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];
 	unsigned n_collective_classes; /* 0: a ring step costs its latency only */

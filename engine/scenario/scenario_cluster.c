@@ -91,6 +91,12 @@ static const struct psd_key host_keys[] = {
 	 .help = "what the two ends add to a message's way, beyond `network.latency`"},
 	{HOST("iteration", SECONDS, iteration_sec), .fallback = "0s",
 	 .help = "of each iteration, after synchronisation: bookkeeping, reading data where layers wait for it"},
+	{HOST("agree", SECONDS, agree_sec), .fallback = "0s",
+	 .help = "before each all-reduce of a wait-free schedule: until all workers are known to be ready"},
+	{HOST("tensor", SECONDS, tensor_sec), .fallback = "0s",
+	 .help = "of a worker's device for each tensor whose sum it applies, whatever its bytes: what it launches "
+		 "beyond "
+		 "what a single worker does"},
 	{HOST("overlap", RATIO, overlap_ratio), .highest = 0.99, .fallback = "0", .uses = PSD_BY_SIM | PSD_BY_CHOICE,
 	 .help = "share of a worker's device that an all-reduce takes while it runs"},
 	{HOST("collective", SECTION, collective), .section = &class_section, .most_entries = PSD_MAX_COLLECTIVE_CLASSES,
