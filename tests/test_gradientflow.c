@@ -10,9 +10,11 @@
 #include "engine/scenario/published.h"
 #include "tests/loaded_helper.h"
 
-#define MEDIAN_RATIO 0.08
-#define WORST_RATIO  0.20
-#define GAP_RATIO    1.05 /* below it the order of two systems is not asked for */
+#define MEDIAN_RATIO  0.08
+#define WORST_RATIO   0.20
+#define GAP_RATIO     1.05 /* below it the order of two systems is not asked for */
+#define VOLTA_RATIO   0.12
+#define MINUTES_RATIO 0.15
 
 enum { MOST_POINTS = 256 };
 
@@ -105,60 +107,84 @@ static int by_error(const void *a, const void *b)
 	return (first > second) - (first < second);
 }
 
-/* Points beyond the bar, each of which README.md explains. */
-static void expect_errors(struct comparison *comparison, unsigned most_beyond)
+static void expect_errors(struct comparison *comparison)
 {
-	unsigned n_beyond = 0;
 	double median;
 
 	qsort(comparison->points, comparison->n_points, sizeof(comparison->points[0]), by_error);
 	median = error_of(&comparison->points[comparison->n_points / 2]);
 	cr_expect_leq(median, MEDIAN_RATIO, "median of %.1f %%", 100 * median);
-	for (unsigned i = 0; i < comparison->n_points; i++)
-		n_beyond += error_of(&comparison->points[i]) > WORST_RATIO;
-	cr_expect_leq(n_beyond, most_beyond, "%u points, the worst by %.1f %%", n_beyond,
-		      100 * error_of(&comparison->points[comparison->n_points - 1]));
+	for (const struct point *point = comparison->points; point < comparison->points + comparison->n_points; point++)
+		cr_expect_leq(error_of(point), WORST_RATIO, "%s, %u GPUs: off by %.1f %%", point->system,
+			      point->workers, 100 * error_of(point));
+}
+
+/* Two systems that were published the other way round than they are predicted; README.md says why. */
+struct exception {
+	unsigned workers;
+	const char *quicker, *slower; /* as published */
+};
+
+static bool is_excepted(const struct exception exceptions[], unsigned n_exceptions, const struct point *quicker,
+			const struct point *slower)
+{
+	for (unsigned e = 0; e < n_exceptions; e++)
+		if (exceptions[e].workers == quicker->workers && !strcmp(exceptions[e].quicker, quicker->system) &&
+		    !strcmp(exceptions[e].slower, slower->system))
+			return true;
+	return false;
 }
 
 /* Of one worker alone only the scenario speaks. */
-static void expect_order(const struct comparison *comparison, double least_right_ratio)
+static void expect_order(const struct comparison *comparison, const struct exception exceptions[],
+			 unsigned n_exceptions)
 {
-	unsigned n_pairs = 0, n_right = 0;
-
 	for (const struct point *a = comparison->points; a < comparison->points + comparison->n_points; a++)
 		for (const struct point *b = comparison->points; b < comparison->points + comparison->n_points; b++) {
 			if (a->workers != b->workers || a->workers == 1 || a->published <= GAP_RATIO * b->published)
 				continue;
-			n_pairs++;
-			n_right += a->predicted > b->predicted;
+			cr_expect(a->predicted > b->predicted || is_excepted(exceptions, n_exceptions, a, b),
+				  "%u GPUs: %s is predicted at %.0f images/s, %s at %.0f, published %.0f and %.0f",
+				  a->workers, a->system, a->predicted, b->system, b->predicted, a->published,
+				  b->published);
 		}
-	cr_expect_geq((double)n_right, least_right_ratio * n_pairs, "%u of %u pairs are in order", n_right, n_pairs);
 }
 
 Test(gradientflow, alexnet_on_pascal_is_met)
 {
+	static const struct exception exceptions[] = {
+		{4, "PyTorch Gloo fp32", "System-I OpenMPI fp32"},
+		{2, "LA no-overlap", "NCCL+MP+overlap"},
+		{8, "LA no-overlap", "NCCL+MP+overlap"},
+	};
 	struct comparison comparison;
 
 	comparison_open(&comparison, "scenarios/gradientflow/alexnet-cluster-p.yaml");
-	expect_errors(&comparison, 1);
-	expect_order(&comparison, 0.98);
+	expect_errors(&comparison);
+	expect_order(&comparison, exceptions, sizeof(exceptions) / sizeof(*exceptions));
 	comparison_close(&comparison);
 }
 
 Test(gradientflow, resnet_50_on_pascal_is_met)
 {
+	static const struct exception exceptions[] = {
+		{8, "System-I NCCL fp32", "PyTorch Horovod fp32"},
+		{8, "NCCL fp32", "PyTorch Horovod fp32"},
+		{128, "System-I NCCL fp32", "PyTorch NCCL fp32"},
+		{128, "NCCL fp32", "PyTorch NCCL fp32"},
+		{128, "LA+overlap", "CSC no-overlap"},
+	};
 	struct comparison comparison;
 
 	comparison_open(&comparison, "scenarios/gradientflow/resnet50-cluster-p.yaml");
-	expect_errors(&comparison, 0);
-	expect_order(&comparison, 0.97);
+	expect_errors(&comparison);
+	expect_order(&comparison, exceptions, sizeof(exceptions) / sizeof(*exceptions));
 	comparison_close(&comparison);
 }
 
 /* What 512 GPUs reached: so many times one of them, so many minutes for so many epochs. No constant was fitted to this
- * cluster; README.md says why AlexNet is beyond the 12 % that the others are held to. */
-static void check_volta(const char *path, const char *system, double epochs, double published_minutes,
-			double most_ratio)
+ * cluster. */
+static void check_volta(const char *path, const char *system, double epochs, double published_minutes)
 {
 	struct comparison comparison;
 	const struct point *point;
@@ -169,14 +195,14 @@ static void check_volta(const char *path, const char *system, double epochs, dou
 	while (strcmp(point->system, system) != 0)
 		point++;
 	minutes = epochs * 1281167.0 / point->predicted / 60.0;
-	cr_expect_leq(error_of(point), most_ratio, "%s: %.1f images/s", system, point->predicted);
-	cr_expect_leq(fabs(minutes / published_minutes - 1.0), 0.17, "%s: %.2f minutes", system, minutes);
+	cr_expect_leq(error_of(point), VOLTA_RATIO, "%s: %.1f images/s", system, point->predicted);
+	cr_expect_leq(fabs(minutes / published_minutes - 1.0), MINUTES_RATIO, "%s: %.2f minutes", system, minutes);
 	comparison_close(&comparison);
 }
 
-Test(gradientflow, volta_is_near)
+Test(gradientflow, volta_is_met)
 {
-	check_volta("scenarios/gradientflow/alexnet-cluster-v.yaml", "LA+overlap", 95, 2.6, 0.15);
-	check_volta("scenarios/gradientflow/alexnet-cluster-v.yaml", "CSC+overlap", 95, 1.5, 0.17);
-	check_volta("scenarios/gradientflow/resnet50-cluster-v.yaml", "CSC+overlap", 90, 7.3, 0.13);
+	check_volta("scenarios/gradientflow/alexnet-cluster-v.yaml", "LA+overlap", 95, 2.6);
+	check_volta("scenarios/gradientflow/alexnet-cluster-v.yaml", "CSC+overlap", 95, 1.5);
+	check_volta("scenarios/gradientflow/resnet50-cluster-v.yaml", "CSC+overlap", 90, 7.3);
 }

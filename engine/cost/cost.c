@@ -54,6 +54,7 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 	const double payload_bps = link_bps * network->payload_ratio;
 	const double local_bps = network->local_bps > 0 ? network->local_bps : INFINITY;
 	return (struct psd_rates){
+		.link_bps = payload_bps,
 		.send_bps = fmin(payload_bps, transport_bps),
 		.receive_bps = fmin(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
 		.local_bps = host->local_bps > 0 ? fmin(local_bps, host->local_bps) : local_bps,
@@ -113,6 +114,17 @@ static bool class_holds(const struct psd_collective_class *class, uint64_t bytes
 	       (!class->workers || workers <= class->workers);
 }
 
+/* What the collective reaches of the link, where that is less than the stack moves anyway. */
+static double slowed_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			 const struct psd_rates *rates, double slowdown_ratio)
+{
+	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
+	struct psd_rates link = *rates;
+
+	link.send_bps = link.receive_bps = rates->link_bps;
+	return fmax(0.0, slowdown_ratio * psd_cost_transfer_sec(payload, layout, &link) - transfer_sec);
+}
+
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates)
 {
@@ -124,7 +136,7 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
 		if (class_holds(class, bytes, n_members))
 			return rates->agree_sec + class->call_sec +
 			       psd_payload_steps(payload, layout) * class->step_sec +
-			       (class->slowdown_ratio - 1.0) * psd_cost_transfer_sec(payload, layout, rates);
+			       slowed_sec(payload, layout, rates, class->slowdown_ratio);
 	}
 	return n_members > 1 ? rates->agree_sec : 0.0;
 }

@@ -33,6 +33,7 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 struct psd_rates {
 	double send_bps;    /* out of one node: min(link * payload, transport) */
 	double receive_bps; /* into one node: min(link * payload, transport / (1 + incast * senders)) */
+	double link_bps;    /* link * payload */
 	double local_bps;   /* inside a node: min(local, host's local); infinity when free */
 	double latency_sec; /* one way, between nodes: network + host */
 	double agree_sec;   /* before each stepwise transfer that layers may run beside */
@@ -52,8 +53,8 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
  * steps. Exact on a non-blocking switch. */
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates);
-/* What a stepwise transfer takes beyond the network: until all agree to begin, and by its size class call + steps * step
- * and its slowdown of the transfer. */
+/* What a stepwise transfer takes beyond the network: until all agree to begin, and by its size class call + steps *
+ * step and its slowdown of the link. */
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
 /* All of a stepwise transfer's time beyond psd_cost_transfer_sec(): its size class, and what its steps wait for. Holds

@@ -45,8 +45,8 @@ enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
 /* One class of a collective's cost: holds up to these bounds, as far as they are given. A ring of P workers with n =
- * 2(P-1) steps takes call_sec + n step_sec + n/P bytes * slowdown_ratio / rate, on top of the latency of each step, the
- * network's and the host's. */
+ * 2(P-1) steps takes call_sec + n step_sec + n/P bytes / min(transport, link / slowdown_ratio), on top of the latency of
+ * each step, the network's and the host's. */
 struct psd_collective_class {
 	uint64_t up_to_bytes; /* of the message; 0: no bound, as in the next two */
 	uint64_t chunk_bytes; /* of a message's share for one of its workers */
@@ -66,7 +66,7 @@ struct psd_host {
 	double incast_ratio;  /* each sending node slows its receiver: rate = transport / (1 + ratio * senders) */
 	double latency_sec;   /* what the two ends add to a message's way between nodes, beyond the network's latency */
 	double iteration_sec; /* of each iteration, after synchronisation */
-	double agree_sec;     /* before an all-reduce that layers may run beside: until all workers are known to be ready */
+	double agree_sec; /* before an all-reduce that layers may run beside: until all workers are known to be ready */
 	double tensor_sec;    /* of a worker's device, for a tensor whose sum it applies, whatever its bytes */
 	double overlap_ratio; /* of a worker's device, that an all-reduce takes while it runs */
 	struct psd_collective_class collective[PSD_MAX_COLLECTIVE_CLASSES];

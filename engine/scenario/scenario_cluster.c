@@ -71,7 +71,7 @@ static const struct psd_key class_keys[] = {
 	{CLASS("call", SECONDS, call_sec), .fallback = "0s", .help = "of each collective"},
 	{CLASS("step", SECONDS, step_sec), .fallback = "0s", .help = "of each step, beyond latency"},
 	{CLASS("slowdown", NUMBER, slowdown_ratio), .lowest = 1, .highest = 1000, .fallback = "1",
-	 .help = "of the bytes, against bandwidth"},
+	 .help = "of the bytes, against the links' bandwidth; what `transport` slows is not slowed again"},
 	{.name = NULL},
 };
 

@@ -273,6 +273,26 @@ Test(cost, size_classes_add_calls_steps_and_slowdown)
 		    large_sec, "a message just above");
 }
 
+/* A collective that reaches two thirds of the link is not slowed where the stack moves half of it; one that reaches a
+ * quarter is, to that quarter. */
+Test(cost, a_stack_and_a_collective_do_not_slow_each_other)
+{
+	const struct psd_layout layout = psd_layout_make(4, 1, 0);
+	const struct psd_payload payload = {.pattern = &psd_ring, .elements = 1000000, .value_bytes = 4};
+	const double bits = 8.0 * 2.0 * 3.0 / 4.0 * 4e6, slowdowns[] = {1.5, 4.0}, expected_bps[] = {5e9, 10e9 / 4};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct psd_host host = {.transport_bps = 5e9,
+					      .collective = {{.slowdown_ratio = slowdowns[i]}},
+					      .n_collective_classes = 1};
+		const struct psd_rates rates = psd_rates_make(&host, &network, 10e9, 1, 1e12);
+
+		expect_near(psd_cost_transfer_sec(&payload, &layout, &rates) +
+				    psd_cost_class_sec(&payload, &layout, &rates),
+			    bits / expected_bps[i], "seconds of the bytes");
+	}
+}
+
 /* The first class that holds: for 8 workers by the share of each, of larger shares by how many workers there are. */
 Test(cost, classes_hold_by_share_and_by_workers)
 {
