@@ -63,6 +63,17 @@ function title_at(title,    bandwidth, named)
 	return substr(title, 1, RSTART - 1) bandwidth substr(title, RSTART + RLENGTH)
 }
 
+# 4MiB, as scenarios have it: the largest unit that leaves a whole number.
+function short_size(bytes,    i, unit)
+{
+	split("GiB MiB KiB GB MB kB", unit, " ")
+	split("1073741824 1048576 1024 1000000000 1000000 1000", size_unit, " ")
+	for (i = 1; i in unit; i++)
+		if (bytes % size_unit[i] == 0)
+			return sprintf("%d%s", bytes / size_unit[i], unit[i])
+	return bytes "B"
+}
+
 function short_bandwidth(bps)
 {
 	if (bps == "")

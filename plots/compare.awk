@@ -42,7 +42,9 @@ function read_row(    f)
 		bps = number_in("bandwidth_bps", 1)
 	for (f = 1; f <= n_figures; f++)
 		figure[f] = f <= n_seconds ? number_in(figure_name[f], f == ITERATION ? 1e-12 : 0) : whole_in(figure_name[f], 0)
-	key = system_name SUBSEP nodes SUBSEP workers SUBSEP sprintf("%.15g", bps)
+	fuse = fuse_in_row()
+	key_of_sizes = system_name SUBSEP nodes SUBSEP workers SUBSEP sprintf("%.15g", bps)
+	key = key_of_sizes SUBSEP fuse
 }
 
 function add_point(    p)
@@ -55,6 +57,9 @@ function add_point(    p)
 	point_key[p] = key
 	point_title[p] = title
 	point_system[p] = system_name
+	point_sizes[p] = key_of_sizes SUBSEP title
+	n_sizes[point_sizes[p]]++
+	point_fuse[p] = fuse
 	point_nodes[p] = nodes
 	point_workers[p] = workers
 	point_bps[p] = bps
@@ -314,6 +319,9 @@ END {
 			finish_with(measured_file[i] ":2: has no result, must have a row for each run")
 	n_measured = n_exact = n_calibrated = n_too_noisy = n_only_in_worst = n_in_median = n_in_worst = n_extrapolated = n_single_runs = n_predicted_often = 0
 	n_titles = 0
+	for (p = 1; p <= n_points; p++)
+		if (n_sizes[point_sizes[p]] > 1 && point_fuse[p] != "")
+			point_system[p] = point_system[p] ", " short_size(point_fuse[p])
 	for (p = 1; p <= n_points; p++) {
 		if (!(p in n_runs))
 			continue

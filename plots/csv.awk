@@ -69,3 +69,12 @@ function is_number(text)
 {
 	return text ~ /^[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/
 }
+
+# Bytes to which the row's system gathers tensors; empty where it does not, and in files that do not say so.
+function fuse_in_row(    fuse)
+{
+	fuse = "fuse_bytes" in at ? field[at["fuse_bytes"]] : ""
+	if (fuse != "" && (!is_number(fuse) || fuse + 0 <= 0))
+		complain("'fuse_bytes' is '" fuse "', must be empty or a number above 0")
+	return fuse
+}

@@ -1,6 +1,6 @@
-# Reads either the logs of psd-run --log, or results whose systems are named by the size to which they gather tensors, and writes the data and settings
-# that curve.gp loads into the folder PSD_PLOT_WORK: top-1 over epochs of each system, or seconds over the size for each number of workers. A system
-# that is not named by a size stands for no point, but for a level beside the curve.
+# Reads either the logs of psd-run --log, or results whose systems gather tensors to sizes that they say or are named by, and writes the data and
+# settings that curve.gp loads into the folder PSD_PLOT_WORK: top-1 over epochs of each system, or seconds over the size for each number of workers.
+# A system without a size stands for no point, but for a level beside the curve.
 
 BEGIN {
 	n_colours = split("#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C510A", palette, " ")
@@ -68,19 +68,28 @@ is_log {
 {
 	read_fields()
 	seconds = field[at["iteration_sec"]]
-	bytes = size_of(field[at["system"]])
+	named_bytes = size_of(field[at["system"]])
+	bytes = named_bytes > 0 ? named_bytes : fuse_in_row() + 0
 	if (!is_number(seconds) || seconds <= 0)
 		complain("'iteration_sec' is '" seconds "', must be a number above 0")
 	if (!is_number(field[at["workers"]]))
 		complain("'workers' is '" field[at["workers"]] "', must be a number")
 	title = field[at["scenario"]]
 	widen("bps", field[at["bandwidth_bps"]])
-	series = series_of(field[at["workers"]] + 0 " workers")
+	swept = bytes > 0 && named_bytes == 0 ? field[at["system"]] : ""
+	if (swept != "" && first_swept == "")
+		first_swept = swept
+	series = series_of((swept == first_swept || swept == "" ? "" : swept ", ") field[at["workers"]] + 0 " workers")
+	is_first[series] = is_first[series] || swept == first_swept
+	has_several_swept = has_several_swept || (swept != "" && swept != first_swept)
 	if (bytes > 0) {
 		add_point(series, bytes, 1000 * seconds)
-		tic[bytes] = field[at["system"]]
+		tic[bytes] = named_bytes > 0 ? field[at["system"]] : short_size(bytes)
 		next
 	}
+	if ((series, field[at["system"]]) in has_level) # the same at every size
+		next
+	has_level[series, field[at["system"]]] = 1
 	level[++n_levels] = series " " 1000 * seconds
 	level_name[n_levels] = field[at["system"]]
 	widen("y", 1000 * seconds)
@@ -92,7 +101,7 @@ END {
 	for (series = 1; series <= n_series; series++)
 		n_drawn += n_points[series] > 0
 	if (n_drawn == 0)
-		finish_with(FILENAME ": has neither tests nor systems that are named by sizes")
+		finish_with(FILENAME ": has neither tests nor systems that gather to sizes or are named by them")
 	settings = work "/settings.gp"
 	printf "plot_title = %s\nis_log = %d\nn_series = %d\nn_levels = %d\n", quoted(is_log ? "Learning" : title_at(title)), is_log, n_series,
 		n_levels > settings
@@ -100,7 +109,7 @@ END {
 	printf "array name[%d]\narray colour[%d]\narray level[%d]\narray level_name[%d]\narray level_colour[%d]\n", n_series, n_series, n_levels + 1,
 		n_levels + 1, n_levels + 1 > settings
 	for (series = 1; series <= n_series; series++) {
-		printf "name[%d] = %s\ncolour[%d] = \"%s\"\n", series, quoted(series_name[series]), series, palette[(series - 1) % n_colours + 1] > settings
+		printf "name[%d] = %s\ncolour[%d] = \"%s\"\n", series, quoted((has_several_swept && is_first[series] ? first_swept ", " : "") series_name[series]), series, palette[(series - 1) % n_colours + 1] > settings
 		printf "" > (work "/series-" series ".dat")
 		for (i = 1; i <= n_points[series]; i++)
 			print point_x[series, i], point_y[series, i] > (work "/series-" series ".dat")

@@ -69,7 +69,26 @@ FNR == 1 {
 	}
 	row_executor[n_rows] = remember("executor", field[at["executor"]])
 	row_bandwidth[n_rows] = remember("bandwidth", bandwidth)
+	row_size[n_rows] = remember("size", fuse_in_row())
+	if (fuse_in_row() != "")
+		remember("gathering", row_system[n_rows] SUBSEP row_size[n_rows])
 	remember("network", row_scenario[n_rows] SUBSEP row_bandwidth[n_rows])
+}
+
+# Whether the system gathers to several sizes.
+function has_sizes(system_number,    i, n, part)
+{
+	for (i = 1; i <= count["gathering"]; i++) {
+		split(item["gathering", i], part, SUBSEP)
+		n += part[1] == system_number
+	}
+	return n > 1
+}
+
+function variant_of(row)
+{
+	return row_bandwidth[row] SUBSEP row_executor[row] SUBSEP row_scenario[row] SUBSEP \
+		(has_sizes(row_system[row]) ? row_size[row] : "")
 }
 
 function series_name(row,    name, variant)
@@ -78,6 +97,8 @@ function series_name(row,    name, variant)
 	variant = ""
 	if (count["bandwidth"] > 1 && count["network"] > count["scenario"])
 		variant = variant ", " short_bandwidth(item["bandwidth", row_bandwidth[row]])
+	if (has_sizes(row_system[row]) && item["size", row_size[row]] != "")
+		variant = variant ", " short_size(item["size", row_size[row]])
 	if (count["executor"] > 1)
 		variant = variant ", " item["executor", row_executor[row]]
 	if (count["scenario"] > 1)
@@ -105,7 +126,7 @@ END {
 		series = remember("series", series_name(row))
 		series_row[series] = row
 		# Dash and marker tell the variants of one system apart.
-		remember("variant", row_bandwidth[row] SUBSEP row_executor[row] SUBSEP row_scenario[row])
+		remember("variant", variant_of(row))
 		add_row(series, row)
 	}
 
@@ -117,7 +138,7 @@ END {
 	print "number[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1 # gnuplot looks at it even when there is none" > settings
 	for (series = 1; series <= n_series; series++) {
 		row = series_row[series]
-		variant = seen["variant", row_bandwidth[row] SUBSEP row_executor[row] SUBSEP row_scenario[row]]
+		variant = seen["variant", variant_of(row)]
 		printf "name[%d] = %s\n", series, quoted(item["series", series]) > settings
 		printf "colour[%d] = \"%s\"\n", series, palette[(row_system[row] - 1) % n_colours + 1] > settings
 		printf "variant[%d] = %d\n", series, (variant - 1) % 4 + 1 > settings

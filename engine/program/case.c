@@ -117,6 +117,7 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 		.network = &scenario->network,
 		.layout = psd_layout_make(point.workers, point.workers_per_node, system->servers),
 		.link_bps = point.bandwidth_bps > 0 ? point.bandwidth_bps : PSD_UNLIMITED_BPS,
+		.fuse_bytes = psd_system_fuse_bytes(system, &point),
 		.batch = workload.batch_per_worker,
 		.is_half = psd_workload_is_half(&workload),
 		.machine = scenario->machine,

@@ -120,7 +120,7 @@ enum psd_status psd_cutting_make(struct psd_plan *plan, uint32_t batch, struct p
 	enum psd_status status = PSD_OK;
 
 	list_tensors(plan);
-	cut_items(plan, batch, plan->system->fuse_bytes);
+	cut_items(plan, batch, plan->fuse_bytes);
 	if (!plan->system->finds_fuse)
 		return PSD_OK;
 	cut_items(plan, batch, 0);

@@ -59,6 +59,7 @@ struct psd_plan_input {
 	const struct psd_network *network;
 	struct psd_layout layout;
 	double link_bps;
+	uint64_t fuse_bytes; /* psd_system_fuse_bytes() at the plan's point */
 	uint32_t batch;
 	bool is_half; /* values travel as 2 bytes */
 	struct psd_machine machine;

@@ -18,6 +18,7 @@ enum show {
 	SHOW_TEXT,
 	SHOW_COUNT,
 	SHOW_RATE,
+	SHOW_SIZE,
 	SHOW_RATIO,
 	SHOW_PLAIN,
 	SHOW_PERCENT,
@@ -44,6 +45,7 @@ enum column_id {
 	ERROR,
 	OTHER_WORK,
 	OTHER_WAITING,
+	FUSE,
 	COLUMNS, /* of CSV; the next ones are in tables only */
 	BEYOND = COLUMNS,
 	LOSS,
@@ -102,6 +104,8 @@ static const struct column {
 			   AT(outcome.parts.other_waiting_sec), SEC_DIGITS, "s",
 			   "of the iteration: the device waits for something that is not on its way, such as a slower "
 			   "worker's layers, or for a core"},
+	[FUSE] = {"fuse_bytes", "gathered", "to", SHOW_SIZE, VALUE, AT(fuse_bytes), RATE_DIGITS, "byte",
+		  "to which the system gathers tensors; empty where it does not, or finds the size itself"},
 	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
 	[LOSS] = {NULL, "last", "loss", SHOW_PLAIN, VALUE, AT(last_loss), 0, "", ""},
 	[ACCURACY] = {NULL, "test", "accuracy", SHOW_PERCENT, VALUE, AT(accuracy_ratio), 2, "", ""},
@@ -165,9 +169,9 @@ void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result)
 
 /* In their order: the four parts of an iteration side by side. */
 static const enum column_id in_tables[] = {
-	NODES,	  WORKERS,	 BANDWIDTH, SYSTEM,	      ITERATION,	 IMAGES, SPEEDUP, COMPUTE, OTHER_WORK,
-	EXPOSED,  OTHER_WAITING, SENT,	    PUBLISHED_IMAGES, PUBLISHED_SPEEDUP, ERROR,	 BEYOND,  LOSS,	   ACCURACY,
-	DILATION, BUSY};
+	NODES,	    WORKERS,  BANDWIDTH,     FUSE, SYSTEM,	     ITERATION,		IMAGES, SPEEDUP, COMPUTE,
+	OTHER_WORK, EXPOSED,  OTHER_WAITING, SENT, PUBLISHED_IMAGES, PUBLISHED_SPEEDUP, ERROR,	BEYOND,	 LOSS,
+	ACCURACY,   DILATION, BUSY};
 enum { IN_TABLES = sizeof(in_tables) / sizeof(in_tables[0]) };
 
 _Static_assert((int)IN_TABLES <= (int)PSD_GRID_COLUMNS, "a grid holds every column");
@@ -209,6 +213,7 @@ static bool says_something(const struct table *table, enum column_id c)
 		const struct psd_result *result = &table->results[i];
 
 		if ((c != WORKERS || result->point.workers != result->point.nodes) &&
+		    (c != FUSE || result->point.fuse_bytes > 0) &&
 		    (c != BANDWIDTH || result->bandwidth_bps.value != table->results[0].bandwidth_bps.value) &&
 		    ((c != OTHER_WORK && c != OTHER_WAITING) || number_of(result, &columns[c]).value >= least_sec))
 			return true;
@@ -230,6 +235,7 @@ static void set_number(struct psd_grid *grid, unsigned at, const struct table *t
 		break;
 	case SHOW_COUNT: psd_grid_set(grid, at, "%.0f", value); break;
 	case SHOW_RATE: psd_grid_set(grid, at, "%s", psd_units_write_rate(value, rate)); break;
+	case SHOW_SIZE: psd_grid_set(grid, at, "%s", psd_units_write_bytes((uint64_t)value, rate)); break;
 	case SHOW_RATIO: psd_grid_set(grid, at, "%.2f", value); break;
 	case SHOW_PLAIN: psd_grid_set(grid, at, isfinite(value) ? "%.4g" : "diverged", value); break;
 	case SHOW_PERCENT: psd_grid_set(grid, at, "%.*f %%", column->digits, 100.0 * value); break;

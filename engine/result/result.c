@@ -30,12 +30,14 @@ struct psd_result psd_result_make(const struct psd_result_basis *basis, const st
 	const struct psd_published_row *published =
 		basis->published ? psd_published_find(basis->published, system->name, point.workers) : NULL;
 	const struct psd_workload workload = psd_scenario_workload(basis->scenario, system);
+	const uint64_t fuse_bytes = psd_system_fuse_bytes(system, &point);
 	struct psd_result result = {
 		.scenario = basis->scenario->title,
 		.system_name = system->name,
 		.executor = basis->executor,
 		.system = system,
 		.point = point,
+		.fuse_bytes = {fuse_bytes > 0, (double)fuse_bytes},
 		.bandwidth_bps = {point.bandwidth_bps > 0.0, point.bandwidth_bps},
 		.outcome = *outcome,
 		.images_per_sec = psd_result_images_per_sec(&point, workload.batch_per_worker, outcome->iteration_sec),

@@ -22,6 +22,7 @@ struct psd_result {
 	const char *scenario, *system_name, *executor;
 	const struct psd_system *system; /* of the scenario; NULL: of none */
 	struct psd_point point;
+	struct psd_result_value fuse_bytes; /* to which its system gathers tensors, where it is a size that is named */
 	struct psd_result_value bandwidth_bps; /* of the links, where the scenario's was theirs */
 	struct psd_outcome outcome;
 	double images_per_sec; /* of all workers together */

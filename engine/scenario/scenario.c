@@ -126,6 +126,20 @@ static void leave_out_published(struct psd_scenario *scenario, const struct psd_
 		scenario->published_path = NULL;
 }
 
+static enum psd_status check_sweep_of_fuse(const struct psd_schema_reader *reader, const struct psd_node *root)
+{
+	const struct psd_scenario *scenario = reader->base;
+	const struct psd_node *fuse = psd_node_child(psd_node_child(root, "sweep"), "fuse");
+
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		if (scenario->systems[s].fuse_bytes)
+			return PSD_OK;
+	if (!scenario->n_sweep_fuses)
+		return PSD_OK;
+	return psd_error_set(reader->err, PSD_EINVAL, fuse->key_at,
+			     "'fuse' in 'sweep' has no effect: no system names a size in 'fuse'");
+}
+
 static enum psd_status check_root(const struct psd_schema_reader *reader, void *base, const struct psd_node *root)
 {
 	struct psd_scenario *scenario = base;
@@ -140,10 +154,13 @@ static enum psd_status check_root(const struct psd_schema_reader *reader, void *
 	scenario->machine.threads = scenario->train.threads;
 	scenario->train.seed = scenario->seed;
 	scenario->train.has_seed = psd_node_child(root, "seed");
-	if (!status && scenario->published_path && scenario->n_sweep_bandwidths)
-		return psd_error_set(
-			reader->err, PSD_EINVAL, psd_node_child(root, "published")->key_at,
-			"'published' cannot stand beside 'bandwidth' in 'sweep': its values are for one bandwidth");
+	if (!status && scenario->published_path && (scenario->n_sweep_bandwidths || scenario->n_sweep_fuses))
+		return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(root, "published")->key_at,
+				     "'published' cannot stand beside '%s' in 'sweep': its values are for one %s",
+				     scenario->n_sweep_bandwidths ? "bandwidth" : "fuse",
+				     scenario->n_sweep_bandwidths ? "bandwidth" : "size");
+	if (!status)
+		status = check_sweep_of_fuse(reader, root);
 	leave_out_published(scenario, root);
 	return status;
 }

@@ -205,6 +205,8 @@ struct psd_scenario {
 	unsigned n_sweep_workers;
 	double sweep_bandwidth_bps[PSD_MAX_SWEEP];
 	unsigned n_sweep_bandwidths;
+	uint64_t sweep_fuse_bytes[PSD_MAX_SWEEP]; /* of systems that name a size */
+	unsigned n_sweep_fuses;
 	enum psd_fidelity fidelity;
 	unsigned iterations;  /* measured; 0: chosen by the executor */
 	uint64_t most_events; /* of all cases of a prediction; beyond it is refused */
@@ -255,11 +257,15 @@ struct psd_point {
 	unsigned workers_per_node; /* no more than workers */
 	unsigned workers;	   /* total; the last node may hold fewer than the others */
 	double bandwidth_bps;
+	uint64_t fuse_bytes; /* of systems that name a size; 0: what they name */
 };
 
-/* Number of sweep points (at least 1), and the i-th of them, bandwidths outermost, in file order. */
+/* Number of sweep points (at least 1), and the i-th of them, sizes of fusion outermost, then bandwidths, in file order.
+ */
 unsigned psd_scenario_points(const struct psd_scenario *scenario);
 struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i);
+/* What the system gathers tensors to at the point: 0 where it does not, or finds the size itself. Pure, any thread. */
+uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point);
 
 extern const char *const psd_precision_names[]; /* "fp32", "mixed", NULL */
 extern const char *const psd_schedule_names[];	/* "sequential", "wait-free", NULL */

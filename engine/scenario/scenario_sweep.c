@@ -1,4 +1,4 @@
-/* The points of a sweep: how many nodes, how many workers, how fast the links. Refuses to know what else differs
+/* The points of a sweep: how many nodes, how many workers, how fast the links, how much is gathered. Refuses to know what else differs
  * between points. */
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
@@ -14,6 +14,8 @@ static const struct psd_key keys[] = {
 	 .help = "workers of all nodes, who fill one after the other"},
 	{SWEPT("bandwidth", RATE, sweep_bandwidth_bps, n_sweep_bandwidths), .uses = PSD_BY_ALL | PSD_BY_CHOICE,
 	 .help = "instead of `cluster.network.bandwidth`"},
+	{SWEPT("fuse", BYTES, sweep_fuse_bytes, n_sweep_fuses), .uses = PSD_BY_ALL | PSD_AGREED,
+	 .help = "instead of `systems.fuse`, of the systems that name a size there"},
 	{.name = NULL},
 };
 
@@ -27,19 +29,26 @@ static unsigned n_sizes(const struct psd_scenario *scenario)
 	return scenario->n_sweep_nodes ? scenario->n_sweep_nodes : 1;
 }
 
+static unsigned n_bandwidths(const struct psd_scenario *scenario)
+{
+	return scenario->n_sweep_bandwidths ? scenario->n_sweep_bandwidths : 1;
+}
+
 unsigned psd_scenario_points(const struct psd_scenario *scenario)
 {
-	return n_sizes(scenario) * (scenario->n_sweep_bandwidths ? scenario->n_sweep_bandwidths : 1);
+	return n_sizes(scenario) * n_bandwidths(scenario) * (scenario->n_sweep_fuses ? scenario->n_sweep_fuses : 1);
 }
 
 struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigned i)
 {
-	const unsigned size = i % n_sizes(scenario), bandwidth = i / n_sizes(scenario);
+	const unsigned size = i % n_sizes(scenario), bandwidth = i / n_sizes(scenario) % n_bandwidths(scenario);
+	const unsigned fuse = i / n_sizes(scenario) / n_bandwidths(scenario);
 	struct psd_point point = {
 		.nodes = scenario->n_sweep_nodes ? (unsigned)scenario->sweep_nodes[size] : scenario->nodes,
 		.workers_per_node = scenario->workers_per_node,
 		.bandwidth_bps = scenario->n_sweep_bandwidths ? scenario->sweep_bandwidth_bps[bandwidth]
 							      : scenario->network.bandwidth_bps,
+		.fuse_bytes = scenario->n_sweep_fuses ? scenario->sweep_fuse_bytes[fuse] : 0,
 	};
 
 	point.workers = point.nodes * point.workers_per_node;
@@ -50,4 +59,9 @@ struct psd_point psd_scenario_point(const struct psd_scenario *scenario, unsigne
 		point.workers_per_node = point.workers;
 	point.nodes = (point.workers - 1) / point.workers_per_node + 1;
 	return point;
+}
+
+uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd_point *point)
+{
+	return system->fuse_bytes && point->fuse_bytes ? point->fuse_bytes : system->fuse_bytes;
 }

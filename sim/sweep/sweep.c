@@ -83,15 +83,16 @@ static enum psd_status refuse_sum(const void *context, struct psd_error *err)
 static void name_job(const void *context, unsigned job, char *text, size_t room)
 {
 	const struct work_list *list = context;
-	char point[64], rate[PSD_UNITS_TEXT_MAX];
+	const struct psd_scenario *scenario = scenario_of(list->sweep);
 	const struct job *named = &list->jobs[job];
+	const bool has_rate = scenario->n_sweep_bandwidths > 1, has_size = scenario->n_sweep_fuses > 1;
+	char point[64], rate[PSD_UNITS_TEXT_MAX], size[PSD_UNITS_TEXT_MAX];
 
 	psd_result_point_name(&named->point, point, sizeof(point));
-	if (scenario_of(list->sweep)->n_sweep_bandwidths > 1)
-		snprintf(text, room, "%s at %s, %s", named->system->name, point,
-			 psd_units_write_rate(named->point.bandwidth_bps, rate));
-	else
-		snprintf(text, room, "%s at %s", named->system->name, point);
+	snprintf(text, room, "%s at %s%s%s%s%s", named->system->name, point, has_rate ? ", " : "",
+		 has_rate ? psd_units_write_rate(named->point.bandwidth_bps, rate) : "",
+		 has_size ? ", gathered to " : "",
+		 has_size ? psd_units_write_bytes(named->point.fuse_bytes, size) : "");
 }
 
 /* ---- the list ---- */

@@ -671,6 +671,42 @@ Test(plot, help_names_every_command)
 	free(run.text);
 }
 
+/* ---- sizes to which tensors are gathered ---- */
+
+#define RING_ROW(executor, sec, fuse) "t,Ring," executor ",2,2,1e9," sec ",1,1,0.1,0,10,10,,," fuse "\n"
+#define FUSED_HEAD                                                                                                     \
+	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,compute_sec,"       \
+	"exposed_comm_sec,tx_bytes_per_node,rx_bytes_per_node,published_images_per_sec,published_speedup,fuse_bytes\n"
+
+/* Of two that are predicted a run is compared with the one of its size: 0.3 predicted, 0.25 measured, +20 %. */
+Test(plot, sizes_are_points_of_their_own)
+{
+	struct scratch_file predicted = scratch_file_write(FUSED_HEAD RING_ROW("sim-flow", "0.3", "65536")
+								   RING_ROW("sim-flow", "0.2", "4194304"));
+	struct scratch_file measured = scratch_file_write(FUSED_HEAD RING_ROW("real-cpu", "0.25", "65536"));
+	struct folder folder = make_folder();
+	char arguments[256], command[256], *csv;
+	struct run run;
+
+	snprintf(arguments, sizeof(arguments), "%s %s", predicted.path, measured.path);
+	run = compare(&folder, arguments, "2>&1");
+	cr_assert_eq(run.exit_status, 0, "%s", run.text);
+	csv = read_output(&folder, "out.csv");
+	EXPECT_WORDS(csv, "t,\"Ring, 64KiB\",real-cpu,2,2,1000000000,1,0.3,0.25,,0.2,");
+	free(run.text);
+	free(csv);
+	snprintf(command, sizeof(command), "plots/psd-plot speedup %s -o %s/out.svg 2>&1", predicted.path, folder.path);
+	run = run_command(command);
+	cr_expect_eq(run.exit_status, 0, "%s", run.text);
+	csv = read_output(&folder, "out.svg");
+	EXPECT_WORDS(csv, "Ring, 64KiB", "Ring, 4MiB");
+	free(run.text);
+	free(csv);
+	remove(predicted.path);
+	remove(measured.path);
+	remove_folder(&folder);
+}
+
 /* ---- curve ---- */
 
 static char *draw_curve(const struct folder *folder, const char *text, int exit_status)
@@ -702,6 +738,32 @@ Test(plot, curve_draws_seconds_over_sizes_and_levels_beside_them)
 	remove_folder(&folder);
 }
 
+#define SIZED_HEAD                                                                                                     \
+	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,"                   \
+	"published_images_per_sec,published_speedup,fuse_bytes\n"
+
+/* A system that a sweep gathers to several sizes is a curve over them, whose workers name it while it is the only one. */
+Test(plot, sizes_of_a_sweep_are_the_points_of_a_curve)
+{
+	static const char one[] = SIZED_HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,,,65536\n"
+					     "t,Ring,sim-flow,2,2,1e9,0.1,1,1,,,2000000\n"
+					     "t,auto,sim-flow,2,2,1e9,0.1,1,1,,,\nt,auto,sim-flow,2,2,1e9,0.1,1,1,,,\n";
+	struct folder folder = make_folder();
+	char two[1024], *drawn;
+
+	free(draw_curve(&folder, one, 0));
+	drawn = read_output(&folder, "out.svg");
+	EXPECT_WORDS(drawn, "64KiB", "2MB", ">2 workers", "auto, 2 workers");
+	free(drawn);
+	snprintf(two, sizeof(two), "%st,Torus,sim-flow,2,2,1e9,0.2,1,1,,,65536\n", one);
+	free(draw_curve(&folder, two, 0));
+	drawn = read_output(&folder, "out.svg");
+	EXPECT_WORDS(drawn, "Ring, 2 workers", "Torus, 2 workers", ">auto, 2 workers");
+	free(drawn);
+	free(draw_curve(&folder, SIZED_HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,,,many\n", 2));
+	remove_folder(&folder);
+}
+
 Test(plot, curve_draws_what_a_log_tested)
 {
 	struct folder folder = make_folder();
@@ -722,7 +784,7 @@ Test(plot, curve_names_what_it_cannot_draw)
 	struct folder folder = make_folder();
 	char *said = draw_curve(&folder, HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,0,0,0,0,,,\n", 2);
 
-	EXPECT_WORDS(said, "has neither tests nor systems that are named by sizes");
+	EXPECT_WORDS(said, "has neither tests nor systems that gather to sizes or are named by them");
 	free(said);
 	said = draw_curve(&folder, HEAD "t,64KiB,sim-flow,2,2,1e9,no,1,1,0,0,0,0,,,\n", 2);
 	EXPECT_WORDS(said, ":2: 'iteration_sec' is 'no', must be a number above 0");

@@ -459,3 +459,26 @@ Test(plan, what_does_not_change_is_in_no_item)
 		loaded_close(&loaded);
 	}
 }
+
+/* Of the sweep the size replaces the one that Ring names; a page makes an item of the MLP's three layers each, as many
+ * bytes as all have make one. */
+Test(plan, a_sweep_says_how_much_is_gathered)
+{
+	static const char text[] = "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 1}\n"
+				   "compute: {device: p100}\n"
+				   "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}}\n"
+				   "systems: [{name: Ring, sync: ring, unit: layer, fuse: 1MiB}]\n"
+				   "sweep: {fuse: [4KiB, 1GiB]}\n";
+	const unsigned expected_items[] = {3, 1};
+	struct loaded loaded;
+
+	loaded_open(&loaded, text);
+	for (unsigned p = 0; p < 2; p++) {
+		struct psd_case made;
+
+		loaded_case(&made, &loaded, 0, p);
+		cr_expect_eq(made.plan.n_items, expected_items[p], "point %u: %u items", p, made.plan.n_items);
+		psd_case_release(&made);
+	}
+	loaded_close(&loaded);
+}

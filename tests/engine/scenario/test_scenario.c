@@ -284,6 +284,32 @@ Test(scenario, bandwidth_is_the_outer_loop_of_a_sweep)
 	psd_scenario_release(&scenario);
 }
 
+/* Around bandwidths; of systems that name a size only. */
+Test(scenario, sizes_of_fusion_are_a_sweeps_outermost_loop)
+{
+	static const uint64_t sizes_bytes[] = {65536, 2000000};
+	struct psd_scenario scenario =
+		read_with(MORE, "  - {name: Ring, sync: ring, fuse: 4MiB}\n  - {name: Found, sync: ring, fuse: auto}\n"
+				"  - {name: Each, sync: ring}\n"
+				"sweep: {nodes: [1, 2, 4], bandwidth: [10Gbps, 40Gbps], fuse: [64KiB, 2MB]}");
+	const unsigned ring = scenario.n_systems - 3, found = ring + 1, each = ring + 2;
+
+	cr_assert_eq(psd_scenario_points(&scenario), 2 * 2 * 3);
+	for (unsigned i = 0; i < 2 * 2 * 3; i++) {
+		const struct psd_point point = psd_scenario_point(&scenario, i);
+
+		cr_expect_eq(point.nodes, 1u << i % 3);
+		cr_expect_eq(point.bandwidth_bps, i / 3 % 2 ? 40e9 : 10e9);
+		cr_expect_eq(psd_system_fuse_bytes(&scenario.systems[ring], &point), sizes_bytes[i / 6]);
+		cr_expect_eq(psd_system_fuse_bytes(&scenario.systems[found], &point), 0);
+		cr_expect_eq(psd_system_fuse_bytes(&scenario.systems[each], &point), 0);
+	}
+	const struct psd_point none = {.workers = 1};
+
+	cr_expect_eq(psd_system_fuse_bytes(&scenario.systems[ring], &none), 4194304);
+	psd_scenario_release(&scenario);
+}
+
 Test(scenario, a_sweep_of_workers_fills_nodes_one_after_the_other)
 {
 	static const struct {
@@ -532,6 +558,8 @@ Test(scenario, wrong_values_are_quoted)
 	expect_error(MORE, "sweep: {nodes: [1, 0]}",
 		     "dir/a.yaml:9:20: 'entry' is '0', must be a whole number from 1 to 65536");
 	expect_error(MORE, "sweep: {nodes: []}", "dir/a.yaml:9:16: 'nodes' has 0 entries, must have 1 to 256");
+	expect_error(MORE, "sweep: {fuse: [1MiB]}",
+		     "dir/a.yaml:9:9: 'fuse' in 'sweep' has no effect: no system names a size in 'fuse'");
 	expect_error(MORE, "sweep: {nodes: [1], workers: [1]}",
 		     "dir/a.yaml:9:21: 'workers' cannot stand beside 'nodes', must be one of them");
 }
