@@ -3,6 +3,7 @@
 #define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 #include "tests/simulate_helper.h"
 
@@ -60,13 +61,26 @@ static void expect_parts(const char *text, unsigned first, struct psd_parts expe
 	}
 }
 
-/* scenarios/quickstart.yaml on four nodes: each rebuilds three matrices of 4096 x 4096 from the factors of 32 samples
- * of three others, while nothing is on its way any more. */
+static double backward_sec(const struct loaded *loaded, const char *layer)
+{
+	const struct psd_graph *graph = &loaded->matter.graph;
+	unsigned l = 0;
+
+	while (l < graph->n_layers && strcmp(graph->layers[l].name, layer))
+		l++;
+	cr_assert_lt(l, graph->n_layers, "no layer '%s'", layer);
+	return loaded->matter.costs.backward_sec[l];
+}
+
+/* scenarios/quickstart.yaml on four nodes and faster links: each rebuilds three matrices of 4096 x 4096 from the factors
+ * of 32 samples of three others, while nothing is on its way any more, and of its own, which backward leaves out: of a
+ * sample's 2 * 4096^2 operations for the matrix, 4096 for the bias and, but for the first layer, 2 * 4096^2 for the
+ * input. */
 Test(parts, rebuilds_from_factors_are_no_communication)
 {
 	const char *const text = "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 32}\n"
 				 "compute: {device: cpu}\n"
-				 "cluster: {nodes: 4, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+				 "cluster: {nodes: 4, network: {bandwidth: 10Gbps, latency: 50us}}\n"
 				 "systems: [{name: Hybrid, sync: hybrid}]\n";
 
 	for (unsigned e = 0; e < EXECUTORS; e++) {
@@ -74,11 +88,19 @@ Test(parts, rebuilds_from_factors_are_no_communication)
 
 		load(&loaded, text, e);
 		const struct psd_outcome outcome = carry_out(&loaded, e);
-		const double rebuild_sec = 3 * 2.0 * 32 * 3 * 4096 * 4096 / loaded.matter.costs.gemm_flops_per_sec;
+		const struct psd_costs *costs = &loaded.matter.costs;
+		const double others_sec = 3 * 2.0 * 32 * 3 * 4096 * 4096 / costs->gemm_flops_per_sec;
+		const double matrix_flops = 2.0 * 4096 * 4096, bias_flops = 4096;
+		const double own_sec = backward_sec(&loaded, "fc1") * matrix_flops / (matrix_flops + bias_flops) +
+				       (backward_sec(&loaded, "fc2") + backward_sec(&loaded, "fc3")) * matrix_flops /
+					       (2 * matrix_flops + bias_flops);
+		const double rebuild_sec = own_sec + others_sec, compute_sec = costs->compute_sec - own_sec;
 
 		cr_expect_float_eq(outcome.parts.other_work_sec, rebuild_sec, EXACT_RATIO * rebuild_sec,
 				   "%s: %.9f s, not %.9f", executor_names[e], outcome.parts.other_work_sec,
 				   rebuild_sec);
+		cr_expect_float_eq(outcome.parts.compute_sec, compute_sec, EXACT_RATIO * compute_sec,
+				   "%s: %.9f s, not %.9f", executor_names[e], outcome.parts.compute_sec, compute_sec);
 		cr_expect_eq(outcome.parts.exposed_comm_sec, 0.0, "%s: %g s", executor_names[e],
 			     outcome.parts.exposed_comm_sec);
 		loaded_close(&loaded);

@@ -16,10 +16,10 @@ extern const char *const
 
 struct psd_costs {
 	double *forward_sec;  /* n_layers, for the whole batch of one worker */
-	double *backward_sec; /* n_layers */
+	double *backward_sec; /* n_layers; with all gradients of parameters */
 	unsigned n_layers;
 	double compute_sec;	   /* sum of all */
-	double gemm_flops_per_sec; /* of other workers' samples in factor rebuilds; one's own are in backward_sec */
+	double gemm_flops_per_sec; /* of what other workers' samples add to a rebuild from factors */
 	bool has_own_memory;	   /* the device, so that tensors are copied between it and its host */
 	enum psd_costs_source source;
 };

@@ -125,7 +125,8 @@ void psd_builder_add_lone_worker(struct psd_builder *builder, const struct psd_s
 /* Factors leave every worker by the route and arrive, copied to the device; returns what a rebuild waits for. */
 uint32_t psd_builder_add_factor_exchange(struct psd_builder *builder, const struct psd_stage *stage,
 					 const struct psd_route *route);
-/* The gradient is rebuilt from the factors that have arrived, and applied; returns what applies it. */
+/* The gradient is rebuilt from the factors that have arrived, and applied; returns what applies it. Once for an item:
+ * what its own samples take moves here from the backward operation. */
 uint32_t psd_builder_add_rebuild(struct psd_builder *builder, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived);
 /* The item's synchronisation on a host is over when all such `op`s are done: its new parameters are on the device, and

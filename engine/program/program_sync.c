@@ -196,14 +196,27 @@ uint32_t psd_builder_add_factor_exchange(struct psd_builder *b, const struct psd
 	return psd_builder_add_arrival(b, stage, route, elements * workers, both, b->gate_pushed);
 }
 
+/* What backward takes for the matrix's gradient of one worker's samples: by its part of the layer's FLOPs. */
+static double own_gradient_sec(const struct psd_plan *plan, const struct psd_plan_item *item)
+{
+	const struct psd_subject *subject = &item->subject;
+	const double backward_flops = (double)plan->graph->layers[item->layer].backward_flops * subject->batch;
+
+	return plan->costs->backward_sec[item->layer] * psd_cost_rebuild_flops(subject, 1) / backward_flops;
+}
+
+/* One product of all workers' samples, so that all rebuild the same bits; backward then makes none of its own. */
 uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived)
 {
-	const struct psd_layout *layout = &b->plan->layout;
-	const bool has_own = where == PSD_WHERE_WORKERS || !layout->has_separate_servers;
+	const struct psd_plan *plan = b->plan;
+	const double own_sec = own_gradient_sec(plan, stage->item);
+	const double others_flops = psd_cost_rebuild_flops(&stage->item->subject, plan->layout.workers - 1);
 	struct psd_op op = psd_stage_op(stage, PSD_OP_FACTOR, PSD_RESOURCE_DEVICE, where);
-	op.work_sec = psd_cost_rebuild_flops(&stage->item->subject, layout->workers - has_own) /
-		      b->plan->costs->gemm_flops_per_sec;
+
+	op.work_sec = own_sec + others_flops / plan->costs->gemm_flops_per_sec;
+	if (!b->is_out_of_memory)
+		b->program.ops[stage->gradient].work_sec -= own_sec;
 	const uint32_t rebuild = psd_builder_add_op(b, &op);
 	psd_builder_after(b, rebuild, arrived);
 	psd_builder_after(b, rebuild, stage->gradient);

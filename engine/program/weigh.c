@@ -38,8 +38,9 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 	return op->work_sec;
 }
 
-/* From the first operation to the end of the last that ends the item. Edges go from earlier operations to later ones.
- */
+/* To the end of the last operation that ends the item, from when the gradient would be final: the first operation
+ * stands for that, and ends before by what a rebuild takes over from backward. Edges go from earlier operations to later
+ * ones. */
 static double longest_chain_sec(const struct psd_builder *b, double *end_sec)
 {
 	const struct psd_program *program = &b->program;
@@ -47,7 +48,7 @@ static double longest_chain_sec(const struct psd_builder *b, double *end_sec)
 
 	for (uint32_t i = 0; i < program->n_ops; i++) {
 		const struct psd_op *op = &program->ops[i];
-		double begin_sec = op->kind == PSD_OP_RECEIVE ? end_sec[op->match] : 0.0;
+		double begin_sec = op->kind == PSD_OP_RECEIVE ? end_sec[op->match] : i ? end_sec[0] : 0.0;
 
 		for (uint32_t e = 0; e < b->n_edges; e++)
 			if (b->edges[e].waits == i)

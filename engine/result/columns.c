@@ -81,7 +81,8 @@ static const struct column {
 	[SPEEDUP] = {"speedup", "", "speedup", SHOW_RATIO, VALUE, AT(speedup), RATIO_DIGITS, "",
 		     "`images_per_sec` over the baseline's; empty where the baseline was not measured"},
 	[COMPUTE] = {"compute_sec", "compute", "s", SHOW_SEC, NUMBER, AT(outcome.parts.compute_sec), SEC_DIGITS, "s",
-		     "of the iteration: the device does forward and backward"},
+		     "of the iteration: the device does forward and backward, but for gradients that are rebuilt from "
+		     "factors"},
 	[EXPOSED] = {"exposed_comm_sec", "exposed", "comm s", SHOW_SEC, NUMBER, AT(outcome.parts.exposed_comm_sec),
 		     SEC_DIGITS, "s",
 		     "of the iteration: the device waits while something is on its way or queued: copies between "
@@ -96,10 +97,11 @@ static const struct column {
 			       RATIO_DIGITS, "", "what was published"},
 	[ERROR] = {"error_ratio", "error", "%  ", SHOW_ERROR, VALUE, AT(error_ratio), RATIO_DIGITS, "",
 		   "predicted / published - 1, of images per second where they are published, else of the speedup"},
-	[OTHER_WORK] = {"other_work_sec", "other", "work s", SHOW_SEC, NUMBER, AT(outcome.parts.other_work_sec),
-			SEC_DIGITS, "s",
-			"of the iteration: the device does something else: rebuilds from factors, updates, the stack's "
-			"end of an iteration"},
+	[OTHER_WORK] =
+		{"other_work_sec", "other", "work s", SHOW_SEC, NUMBER, AT(outcome.parts.other_work_sec), SEC_DIGITS,
+		 "s",
+		 "of the iteration: the device does something else: rebuilds from factors (of its own samples, too), "
+		 "updates, the stack's end of an iteration"},
 	[OTHER_WAITING] = {"other_waiting_sec", "other", "wait s", SHOW_SEC, NUMBER,
 			   AT(outcome.parts.other_waiting_sec), SEC_DIGITS, "s",
 			   "of the iteration: the device waits for something that is not on its way, such as a slower "

@@ -34,8 +34,15 @@ static struct psd_alternative weighed(unsigned candidate, const struct psd_subje
 {
 	const struct psd_system system = {
 		.schedule = PSD_SCHEDULE_WAIT_FREE, .sync = PSD_SYNC_PS, .host = *rates->host};
-	const struct psd_costs costs = {.gemm_flops_per_sec = rates->gemm_flops_per_sec, .has_own_memory = true};
+	double backward_sec = 1.0; /* as long as it likes: seconds count from its end */
+	const struct psd_costs costs = {.gemm_flops_per_sec = rates->gemm_flops_per_sec,
+					.backward_sec = &backward_sec,
+					.n_layers = 1,
+					.has_own_memory = true};
+	struct psd_layer layer = {.backward_flops = 4 * subject->rows * subject->columns};
+	const struct psd_graph graph = {.layers = &layer, .n_layers = 1};
 	struct psd_plan plan = {
+		.graph = &graph,
 		.costs = &costs,
 		.system = &system,
 		.layout = *layout,
@@ -187,7 +194,7 @@ Test(weigh, shards_on_the_workers_keep_their_own_part)
 	}
 }
 
-/* Factors to every peer, then a product of (K (P-1)) terms. */
+/* Factors to every peer, then a product of (K (P-1)) terms; its own K are no more than backward saves. */
 Test(weigh, broadcasting_factors_takes_their_bytes_and_the_rebuild)
 {
 	const struct psd_rates rates = free_rates();
