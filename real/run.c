@@ -327,18 +327,26 @@ static enum psd_status launch_again(struct command *command, const struct psd_ca
 	return status;
 }
 
+static bool has_rebuilds(const struct psd_program *program)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_FACTOR)
+			return true;
+	return false;
+}
+
 static enum psd_status run_system(struct command *command, const struct psd_system *system, struct psd_error *err)
 {
 	struct psd_run_row row = {.system = system,
 				  .point = command->point,
 				  .ground = command->ground,
 				  .has_replay = command->scenario->has_replay};
-	struct psd_text text = {.bytes = NULL};
 	struct psd_case made;
 	enum psd_status status = psd_case_make(&made, &command->matter, system, command->point, err);
 
 	if (status)
 		return status;
+	row.has_rebuilds = has_rebuilds(&made.program);
 	if (row.has_replay)
 		status = command->scenario->replay.finds_dilation
 				 ? find_dilation(command, &made, err)
@@ -347,12 +355,7 @@ static enum psd_status run_system(struct command *command, const struct psd_syst
 	if (!status)
 		status = launch_again(command, &made, &row, err);
 	psd_case_release(&made);
-	if (!status)
-		status = psd_run_log_check(&command->log, err);
-	if (status || !command->options->is_csv || !speaks(command))
-		return status;
-	psd_run_output_add_csv(&text, command->scenario, &row);
-	return psd_console_print(&text, err);
+	return status ? status : psd_run_log_check(&command->log, err);
 }
 
 static enum psd_status print_csv_head(struct psd_error *err)
@@ -363,7 +366,18 @@ static enum psd_status print_csv_head(struct psd_error *err)
 	return psd_console_print(&text, err);
 }
 
-static enum psd_status print_table(const struct command *command, struct psd_error *err)
+static void say_no_speedup(const struct command *command, const struct psd_run_report *report)
+{
+	struct psd_text text = {.bytes = NULL};
+
+	psd_run_output_add_no_speedup(&text, report);
+	if (text.bytes && !command->options->is_quiet)
+		psd_console_say("psd-run: the speedup is %s", text.bytes);
+	psd_text_release(&text);
+}
+
+/* Once all have run: their speedups have one baseline. */
+static enum psd_status print_results(const struct command *command, struct psd_error *err)
 {
 	const struct psd_run_report report = {
 		.matter = &command->matter,
@@ -372,8 +386,14 @@ static enum psd_status print_table(const struct command *command, struct psd_err
 		.n_rows = command->n_rows,
 	};
 	struct psd_text text = {.bytes = NULL};
+	enum psd_status status = PSD_OK;
 
-	const enum psd_status status = psd_run_output_add_table(&text, &report, err);
+	if (command->options->is_csv) {
+		psd_run_output_add_csv(&text, &report);
+		say_no_speedup(command, &report);
+	} else {
+		status = psd_run_output_add_table(&text, &report, err);
+	}
 	return status ? status : psd_console_print(&text, err);
 }
 
@@ -388,8 +408,8 @@ static enum psd_status run_systems(struct command *command, struct psd_error *er
 		if (is_chosen(command, &scenario->systems[s]))
 			status = run_system(command, &scenario->systems[s], err);
 	/* what was carried out is not lost with what failed after it */
-	if (!command->options->is_csv && command->n_rows > 0 && speaks(command))
-		print_status = print_table(command, &print_err);
+	if (command->n_rows > 0 && speaks(command))
+		print_status = print_results(command, &print_err);
 	if (!status && print_status)
 		*err = print_err;
 	return status ? status : print_status;

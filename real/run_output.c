@@ -1,5 +1,4 @@
-/* Speedup is relative to one worker's measured compute alone; a scenario that names a baseline system needs that
- * system's own run on one worker, so the field stays empty there. */
+/* All speedups of a run have one baseline, that of psd-sim, as far as the run has measured it. */
 #include "real/run_output.h"
 
 #include <stdlib.h>
@@ -21,41 +20,118 @@ static bool has_bandwidth(const struct psd_run_row *row)
 	return row->ground != PSD_GROUND_LOOPBACK && row->point.bandwidth_bps > 0.0;
 }
 
-/* The speedup is over one worker that only computes, as fast as this one's layers were. */
-static struct psd_result result_of(const struct psd_scenario *scenario, const struct psd_run_row *row)
+/* ---- what speedups are over ---- */
+
+struct baseline {
+	double images_per_sec;		 /* 0: was not measured */
+	const struct psd_system *system; /* that was; NULL: costs of a replay */
+};
+
+/* The scenario's system on one worker, where that is what the run was. */
+static struct baseline named_baseline(const struct psd_run_report *report)
 {
-	const struct psd_result_basis basis = {scenario, psd_run_executor(row->has_replay, row->ground), NULL};
+	const struct psd_scenario *scenario = report->matter->scenario;
+	const struct psd_system *system = &scenario->systems[scenario->baseline_system];
+
+	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++)
+		if (row->system == system && row->point.workers == 1)
+			return (struct baseline){psd_result_images_per_sec(&row->point, scenario->batch_per_worker,
+									   row->result.iteration_sec),
+						 system};
+	return (struct baseline){0.0, NULL};
+}
+
+/* One worker that only computes: the quickest of those whose forward and backward make all gradients. */
+static struct baseline compute_baseline(const struct psd_run_report *report)
+{
 	const struct psd_point one = {.workers = 1};
+	const uint32_t batch = report->matter->scenario->batch_per_worker;
+	struct baseline quickest = {0.0, NULL};
+
+	if (report->rows[0].has_replay)
+		quickest.images_per_sec = psd_result_images_per_sec(&one, batch, report->matter->costs.compute_sec);
+	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
+		const double images_per_sec = psd_result_images_per_sec(&one, batch, row->result.parts.compute_sec);
+
+		if (!row->has_replay && !row->has_rebuilds && images_per_sec > quickest.images_per_sec)
+			quickest = (struct baseline){images_per_sec, row->system};
+	}
+	return quickest;
+}
+
+static struct baseline baseline_of(const struct psd_run_report *report)
+{
+	return report->matter->scenario->baseline_system < 0 ? compute_baseline(report) : named_baseline(report);
+}
+
+void psd_run_output_add_no_speedup(struct psd_text *text, const struct psd_run_report *report)
+{
+	const struct psd_scenario *scenario = report->matter->scenario;
+
+	if (baseline_of(report).images_per_sec > 0.0)
+		return;
+	if (scenario->baseline_system < 0) {
+		psd_text_add(text, "not known without a system that rebuilds no gradients from factors, such as one "
+				   "with sync: ps");
+		return;
+	}
+	psd_text_add(text, "not known, is over one worker of ");
+	psd_text_add_plain(text, scenario->systems[scenario->baseline_system].name);
+	psd_text_add(text, ", which was not run");
+}
+
+static void add_speedup_head(struct psd_text *text, const struct psd_run_report *report)
+{
+	const struct baseline baseline = baseline_of(report);
+	const bool is_named = report->matter->scenario->baseline_system >= 0;
+
+	psd_text_add(text, "speedup   ");
+	psd_run_output_add_no_speedup(text, report);
+	if (baseline.images_per_sec > 0.0)
+		psd_text_add(text, is_named ? "over one worker of " : "over one worker that only computes");
+	if (baseline.system) {
+		psd_text_add(text, is_named ? "" : ", as fast as with ");
+		psd_text_add_plain(text, baseline.system->name);
+	}
+	psd_text_add(text, "\n");
+}
+
+/* ---- results ---- */
+
+static struct psd_result result_of(const struct psd_run_report *report, const struct psd_run_row *row)
+{
+	const struct psd_result_basis basis = {report->matter->scenario, psd_run_executor(row->has_replay, row->ground),
+					       NULL};
 	const struct psd_outcome outcome = {
 		.iteration_sec = row->result.iteration_sec,
 		.parts = row->result.parts,
 		.sent_bytes_per_node = row->result.sent_bytes_per_node,
 		.received_bytes_per_node = row->result.received_bytes_per_node,
 	};
-	const double alone_images_per_sec =
-		psd_result_images_per_sec(&one, scenario->batch_per_worker, row->result.parts.compute_sec);
-	struct psd_result result = psd_result_make(&basis, row->system, row->point, &outcome,
-						   scenario->baseline_system < 0 ? alone_images_per_sec : 0.0);
+	struct psd_result result =
+		psd_result_make(&basis, row->system, row->point, &outcome, baseline_of(report).images_per_sec);
 
 	result.bandwidth_bps.is_there = has_bandwidth(row);
 	return result;
 }
 
-void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *scenario, const struct psd_run_row *row)
+void psd_run_output_add_csv(struct psd_text *text, const struct psd_run_report *report)
 {
-	const struct psd_result result = result_of(scenario, row);
+	for (unsigned i = 0; i < report->n_rows; i++) {
+		const struct psd_result result = result_of(report, &report->rows[i]);
 
-	psd_columns_add_csv(text, &result);
+		psd_columns_add_csv(text, &result);
+	}
 }
 
 /* ---- the table ---- */
 
 /* With what only a real run has. */
-static struct psd_result told_result_of(const struct psd_scenario *scenario, const struct psd_run_row *row)
+static struct psd_result told_result_of(const struct psd_run_report *report, const struct psd_run_row *row)
 {
 	const struct psd_worker_result *measured = &row->result;
 	const double tested = (double)measured->test_samples;
-	struct psd_result result = result_of(scenario, row);
+	struct psd_result result = result_of(report, row);
 
 	if (row->has_replay) {
 		result.dilation_ratio = (struct psd_result_value){true, row->replay.dilation_ratio};
@@ -100,10 +176,10 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	if (has_bandwidth(&report->rows[0]))
 		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
 	psd_text_add(text, "; %s\n", ground_words[report->rows[0].ground]);
-	psd_text_add(text,
-		     "executor  %s, %u iteration%s, the median counts; speedup over one worker that only computes\n",
+	psd_text_add(text, "executor  %s, %u iteration%s, the median counts\n",
 		     psd_run_executor(report->rows[0].has_replay, report->rows[0].ground), report->n_iterations,
 		     report->n_iterations == 1 ? "" : "s");
+	add_speedup_head(text, report);
 	if (report->rows[0].has_replay)
 		add_replay_head(text, &report->rows[0].replay);
 	psd_text_add(text, "\n");
@@ -117,7 +193,7 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 	if (!results)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a table");
 	for (unsigned i = 0; i < report->n_rows; i++)
-		results[i] = told_result_of(report->matter->scenario, &report->rows[i]);
+		results[i] = told_result_of(report, &report->rows[i]);
 	add_head(text, report);
 	psd_columns_add_table(text, results, report->n_rows, 1);
 	for (unsigned i = 0; i < report->n_rows; i++)

@@ -10,6 +10,7 @@ struct psd_run_row {
 	const struct psd_system *system; /* borrowed from the scenario */
 	struct psd_point point;
 	enum psd_ground ground;
+	bool has_rebuilds; /* from factors, so that forward and backward are not all compute of a worker alone */
 	bool has_replay;
 	struct psd_replay replay; /* as it was carried out */
 	struct psd_worker_result result;
@@ -27,8 +28,10 @@ struct psd_run_report {
  * network's. */
 const char *psd_run_executor(bool has_replay, enum psd_ground ground);
 
-/* A row of CSV, as psd_columns_add_csv(). */
-void psd_run_output_add_csv(struct psd_text *text, const struct psd_scenario *scenario, const struct psd_run_row *row);
+/* Rows of CSV, as psd_columns_add_csv(). */
+void psd_run_output_add_csv(struct psd_text *text, const struct psd_run_report *report);
+/* Why the rows have no speedup, as in "not known ..."; nothing where they have. */
+void psd_run_output_add_no_speedup(struct psd_text *text, const struct psd_run_report *report);
 /* PSD_ENOMEM. */
 enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
 					 struct psd_error *err) PSD_MUST_CHECK;

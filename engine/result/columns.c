@@ -79,7 +79,11 @@ static const struct column {
 	[IMAGES] = {"images_per_sec", "", "images/s", SHOW_IMAGES, NUMBER, AT(images_per_sec), SEC_DIGITS, "1/s",
 		    "samples that all workers together train on in a second"},
 	[SPEEDUP] = {"speedup", "", "speedup", SHOW_RATIO, VALUE, AT(speedup), RATIO_DIGITS, "",
-		     "`images_per_sec` over the baseline's; empty where the baseline was not measured"},
+		     "`images_per_sec` over those of the scenario's `baseline` or, without, of one worker that only "
+		     "computes (in "
+		     "a real run the quickest one of a system that rebuilds no gradients from factors); empty where "
+		     "that was "
+		     "not measured"},
 	[COMPUTE] = {"compute_sec", "compute", "s", SHOW_SEC, NUMBER, AT(outcome.parts.compute_sec), SEC_DIGITS, "s",
 		     "of the iteration: the device does forward and backward, but for gradients that are rebuilt from "
 		     "factors"},
