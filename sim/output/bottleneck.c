@@ -2,11 +2,12 @@
 #include <math.h>
 
 #include "engine/base/units.h"
+#include "engine/program/case.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
 static const char *const resource_names[PSD_RESOURCES] = {"the device", "the copy out of the device",
-							  "the copy into the device", "the server CPU", "the network"};
+							  "the copy into the device", "the server CPU", ""};
 
 /* Above this share of the iteration a resource is what the system waits for; below, nothing is used up. Stages that
  * follow one another share the iteration: there the one that takes more than half of it is meant. */
@@ -16,6 +17,8 @@ static const double sequential_bound_ratio = 0.5;
 static const double hidden_ratio = 0.1;
 /* Up to this share of an iteration a part of it is not worth words. */
 static const double worth_words_ratio = 0.02;
+
+enum { MOST_SENTENCES_WITH_PARTS = 6 }; /* of more systems the parts are in the table alone */
 
 static int busiest(const struct psd_outcome *outcome)
 {
@@ -27,13 +30,55 @@ static int busiest(const struct psd_outcome *outcome)
 	return most;
 }
 
-/* Messages last as long as the cores that serve them are busy with them. */
-static const char *name_of(const struct psd_machine *machine, int resource)
-{
-	const bool has_served = machine->bytes_bps > 0.0 || machine->message_sec > 0.0;
+/* Of what the stack moves where that is less than the link would; both 0: it is not. */
+struct stack {
+	double bps, link_bps;
+	bool is_incast; /* receives from many at once: alone it would move more */
+};
 
-	return resource == PSD_RESOURCE_NIC && has_served ? "the network with the cores that serve it"
-							  : resource_names[resource];
+static struct stack stack_of(const struct psd_subject_matter *matter, const struct psd_result *result)
+{
+	const double link_bps = result->point.bandwidth_bps * matter->scenario->network.payload_ratio;
+	struct stack stack = {0.0, 0.0, false};
+	struct psd_case made;
+	struct psd_error err;
+
+	if (link_bps == 0.0 || psd_case_make(&made, matter, result->system, result->point, &err))
+		return stack;
+	if (made.plan.rates.receive_bps < link_bps)
+		stack = (struct stack){made.plan.rates.receive_bps, result->point.bandwidth_bps,
+				       made.plan.rates.receive_bps < made.plan.rates.send_bps};
+	psd_case_release(&made);
+	return stack;
+}
+
+/* Messages last as long as the cores that serve them are busy with them. */
+static void add_network(struct psd_text *sentence, const struct psd_subject_matter *matter,
+			const struct psd_result *result)
+{
+	const struct psd_machine *machine = &matter->scenario->machine;
+	const struct stack stack = stack_of(matter, result);
+	char rate[PSD_UNITS_TEXT_MAX], link[PSD_UNITS_TEXT_MAX];
+
+	if (stack.bps > 0.0)
+		psd_text_add(sentence, "the software stack, which %s %s%s where the link has %s (%s)",
+			     stack.is_incast ? "receives" : "moves", psd_units_write_rate(stack.bps, rate),
+			     stack.is_incast ? " from many senders at once" : "",
+			     psd_units_write_rate(stack.link_bps, link),
+			     stack.is_incast ? "host.incast" : "host.transport");
+	else
+		psd_text_add(sentence, "the network%s",
+			     machine->bytes_bps > 0.0 || machine->message_sec > 0.0 ? " with the cores that serve it"
+										    : "");
+}
+
+static void add_resource(struct psd_text *sentence, const struct psd_subject_matter *matter,
+			 const struct psd_result *result, int resource)
+{
+	if (resource == PSD_RESOURCE_NIC)
+		add_network(sentence, matter, result);
+	else
+		psd_text_add(sentence, "%s", resource_names[resource]);
 }
 
 /* Whether the workers and servers of a machine are more than its cores. */
@@ -99,7 +144,8 @@ static void add_parts(struct psd_text *sentence, const struct psd_scenario *scen
 	}
 }
 
-static void write_sentence(FILE *out, const struct psd_scenario *scenario, const struct psd_result *result)
+static void add_bound(struct psd_text *sentence, const struct psd_subject_matter *matter,
+		      const struct psd_result *result)
 {
 	const struct psd_parts *parts = &result->outcome.parts;
 	const double iteration_sec = result->outcome.iteration_sec;
@@ -107,24 +153,34 @@ static void write_sentence(FILE *out, const struct psd_scenario *scenario, const
 	const int resource = busiest(&result->outcome);
 	const double busy_ratio = fmin(1.0, result->outcome.busy_sec[resource] / iteration_sec);
 	const bool is_sequential = result->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
+
+	if (waiting_sec <= hidden_ratio * iteration_sec) {
+		psd_text_add(sentence, "the device, busy for %.0f %%", 100.0 * (1.0 - waiting_sec / iteration_sec));
+	} else if (parts->other_waiting_sec > parts->exposed_comm_sec) {
+		psd_text_add(sentence, "waiting for others, which is %.0f %%",
+			     100.0 * parts->other_waiting_sec / iteration_sec);
+	} else if (resource != PSD_RESOURCE_DEVICE &&
+		   busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio)) {
+		add_resource(sentence, matter, result, resource);
+		psd_text_add(sentence, ", busy for %.0f %%", 100.0 * busy_ratio);
+	} else {
+		psd_text_add(sentence, "waiting (latency, stages that cannot overlap); busiest is ");
+		add_resource(sentence, matter, result, resource);
+		psd_text_add(sentence, ", with %.0f %%", 100.0 * busy_ratio);
+	}
+}
+
+static void write_sentence(FILE *out, const struct psd_subject_matter *matter, const struct psd_result *result,
+			   bool has_parts)
+{
 	struct psd_text sentence = {.bytes = NULL};
 	char point[64];
 
 	psd_text_add(&sentence, "%s at %s: bound by ", result->system->name,
 		     psd_result_point_name(&result->point, point, sizeof(point)));
-	if (waiting_sec <= hidden_ratio * iteration_sec)
-		psd_text_add(&sentence, "the device, busy for %.0f %%", 100.0 * (1.0 - waiting_sec / iteration_sec));
-	else if (parts->other_waiting_sec > parts->exposed_comm_sec)
-		psd_text_add(&sentence, "waiting for others, which is %.0f %%",
-			     100.0 * parts->other_waiting_sec / iteration_sec);
-	else if (resource != PSD_RESOURCE_DEVICE &&
-		 busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio))
-		psd_text_add(&sentence, "%s, busy for %.0f %%", name_of(&scenario->machine, resource),
-			     100.0 * busy_ratio);
-	else
-		psd_text_add(&sentence, "waiting (latency, stages that cannot overlap); busiest is %s with %.0f %%",
-			     name_of(&scenario->machine, resource), 100.0 * busy_ratio);
-	add_parts(&sentence, scenario, result);
+	add_bound(&sentence, matter, result);
+	if (has_parts)
+		add_parts(&sentence, matter->scenario, result);
 	psd_text_add(&sentence, ".");
 	psd_sentence_write(out, &sentence, 2);
 }
@@ -138,6 +194,6 @@ void psd_output_bottlenecks(FILE *out, const struct psd_report *report)
 		for (unsigned p = 1; p < report->n_points; p++)
 			if (results[p].point.workers >= largest->point.workers)
 				largest = &results[p];
-		write_sentence(out, report->matter->scenario, largest);
+		write_sentence(out, report->matter, largest, report->n_systems <= MOST_SENTENCES_WITH_PARTS);
 	}
 }

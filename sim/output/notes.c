@@ -1,4 +1,5 @@
 /* What a reader has to know before trusting the figures of a report. */
+#include <math.h>
 #include <string.h>
 
 #include "engine/base/units.h"
@@ -83,6 +84,39 @@ static void write_links_note(FILE *out, const struct psd_scenario *scenario)
 	}
 }
 
+/* Where the link is not what bounds: whoever tries a faster one would wonder. */
+static void write_transport_note(FILE *out, const struct psd_scenario *scenario)
+{
+	struct psd_text sentence = {.bytes = NULL};
+	double most_link_bps = 0.0, least_bps = INFINITY, most_bps = 0.0;
+	char least[PSD_UNITS_TEXT_MAX], most[PSD_UNITS_TEXT_MAX];
+	unsigned n_held = 0;
+
+	for (unsigned p = 0; p < psd_scenario_points(scenario); p++) {
+		const struct psd_point point = psd_scenario_point(scenario, p);
+
+		if (point.nodes > 1)
+			most_link_bps = fmax(most_link_bps, point.bandwidth_bps * scenario->network.payload_ratio);
+	}
+	for (unsigned s = 0; s < scenario->n_systems; s++) {
+		const double bps = scenario->systems[s].host.transport_bps;
+
+		if (bps == 0.0 || bps >= most_link_bps)
+			continue;
+		n_held++;
+		least_bps = fmin(least_bps, bps);
+		most_bps = fmax(most_bps, bps);
+	}
+	if (!n_held)
+		return;
+	psd_text_add(&sentence, "note: the software stack%s moves at most %s",
+		     n_held < scenario->n_systems ? " of some systems" : "", psd_units_write_rate(least_bps, least));
+	if (most_bps > least_bps)
+		psd_text_add(&sentence, " to %s", psd_units_write_rate(most_bps, most));
+	psd_text_add(&sentence, " in or out of a node (host.transport): links faster than that change nothing");
+	psd_sentence_write(out, &sentence, 6);
+}
+
 static bool has_system(const struct psd_scenario *scenario, const char *name)
 {
 	for (unsigned s = 0; s < scenario->n_systems; s++)
@@ -121,5 +155,6 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		write_steps_note(out, scenario);
 	write_lossy_notes(out, scenario);
 	write_links_note(out, scenario);
+	write_transport_note(out, scenario);
 	write_strangers(out, report);
 }

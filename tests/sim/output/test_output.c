@@ -509,6 +509,87 @@ Test(output, bottleneck_follows_the_largest_part)
 	}
 }
 
+static void expect_bottleneck(const struct psd_report *report, const char *words)
+{
+	struct memory memory;
+
+	open_memory(&memory);
+	psd_output_bottlenecks(memory.out, report);
+	cr_expect_not_null(strstr(text_of(&memory), words), "%s", memory.text);
+	free(memory.text);
+}
+
+/* Links have 1 Gbit/s. Four workers send to one server: it receives at 600 / (1 + 0.25 * 4) Mbit/s. */
+Test(output, a_stack_that_moves_less_than_the_link_is_named)
+{
+	struct fixture fixture;
+	struct psd_host *host;
+
+	make_fixture(&fixture);
+	host = &fixture.scenario.systems[0].host;
+	host->transport_bps = 1e9;
+	expect_bottleneck(&fixture.report, "first at 4 nodes: bound by the network, busy for 95 % of");
+	host->transport_bps = 600e6;
+	expect_bottleneck(
+		&fixture.report,
+		"first at 4 nodes: bound by the software stack, which moves 600 Mb/s where the link has 1 Gb/s "
+		"(host.transport), busy for\n  95 % of");
+	host->incast_ratio = 0.25;
+	expect_bottleneck(&fixture.report,
+			  "first at 4 nodes: bound by the software stack, which receives 300 Mb/s from many senders at "
+			  "once where the link has 1\n  Gb/s (host.incast), busy for 95 % of");
+	release_fixture(&fixture);
+}
+
+Test(output, many_systems_get_a_short_verdict_each)
+{
+	enum { MANY = 7 };
+	struct fixture fixture;
+	struct psd_result results[MANY];
+
+	make_fixture(&fixture);
+	for (unsigned i = 0; i < MANY; i++)
+		results[i] = fixture.results[0];
+	fixture.report.results = results;
+	fixture.report.n_systems = MANY;
+	expect_bottleneck(&fixture.report, "first at 4 nodes: bound by the network, busy for 95 %.\nfirst at 4 nodes");
+	release_fixture(&fixture);
+}
+
+static void expect_note(const char *network, const char *systems, const char *words)
+{
+	char text[512];
+	struct psd_scenario scenario;
+	struct psd_error err = {.text = ""};
+	struct psd_subject_matter matter = {.scenario = &scenario};
+	const struct psd_report report = {.matter = &matter};
+	struct memory memory;
+
+	snprintf(text, sizeof(text),
+		 "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
+		 "cluster: {nodes: 2, network: {bandwidth: %s, latency: 0s}}\nsystems: [%s]\n",
+		 network, systems);
+	cr_assert_eq(psd_scenario_parse(&scenario, "t.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
+	open_memory(&memory);
+	psd_output_notes(memory.out, &report);
+	cr_expect_str_eq(text_of(&memory), words);
+	free(memory.text);
+	psd_scenario_release(&scenario);
+}
+
+Test(output, links_that_the_stack_cannot_use_are_told)
+{
+	expect_note("10Gbps", "{name: a, sync: ps, host: {transport: 10Gbps}}", "");
+	expect_note("25Gbps", "{name: a, sync: ps, host: {transport: 10Gbps}}",
+		    "note: the software stack moves at most 10 Gb/s in or out of a node (host.transport): links faster "
+		    "than that change\n      nothing\n");
+	expect_note("25Gbps",
+		    "{name: a, sync: ps, host: {transport: 10Gbps}}, {name: b, sync: ps}, "
+		    "{name: c, sync: ps, host: {transport: 5Gbps}}",
+		    "note: the software stack of some systems moves at most 5 Gb/s to 10 Gb/s in or out of a node "
+		    "(host.transport): links\n      faster than that change nothing\n");
+}
+
 Test(output, nothing_busy_is_waiting)
 {
 	struct fixture fixture;
