@@ -67,13 +67,13 @@ static void print_progress(const struct psd_system *system, const struct psd_pro
 	    !progress->test_samples)
 		return;
 	if (has_replay) {
-		psd_console_say("%s: iteration %u of %u, %.3f s", system->name, progress->iteration + 1,
+		psd_console_say("%s: iteration %u of %u, at %.3f s", system->name, progress->iteration + 1,
 				progress->n_iterations, progress->elapsed_sec);
 		return;
 	}
 	if (progress->test_samples)
 		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
-	psd_console_say("%s: iteration %u of %u, %.3f s: loss %.6f, %.1f %% right%s", system->name,
+	psd_console_say("%s: iteration %u of %u, at %.3f s: loss %.6f, %.1f %% right%s", system->name,
 			progress->iteration + 1, progress->n_iterations, progress->elapsed_sec, progress->loss,
 			100.0 * progress->correct_ratio, test);
 }
@@ -431,6 +431,10 @@ static void remark(const struct command *command)
 	if (snapshot->line)
 		psd_console_say("psd-run: %s:%u:%u: 'snapshot' is not heeded, psd-run writes none", snapshot->path,
 				snapshot->line, snapshot->column);
+	if (choose_iterations(command) < psd_worker_warmed_up(1))
+		psd_console_say("psd-run: what is measured here is slower than later iterations are: with --iterations "
+				"%" PRIu32 " or more the first %" PRIu32 " do not count",
+				psd_worker_warmed_up(1), psd_worker_warmed_up(0));
 	if (command->options->has_no_emulation)
 		psd_console_say("psd-run: no emulation: processes on loopback, links are as fast as the machine");
 	psd_text_release(&text);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "real/base/machine.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -69,4 +70,11 @@ uint64_t psd_machine_available_bytes(void)
 	if (file)
 		fclose(file);
 	return available_bytes;
+}
+
+const char *psd_machine_kill_hint(int signal_number)
+{
+	return signal_number == SIGKILL ? ", as the kernel does it where memory runs out: a smaller batch_per_worker "
+					  "takes less"
+					: "";
 }

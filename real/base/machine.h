@@ -18,6 +18,9 @@ bool psd_machine_read(struct psd_machine_time *time);
 /* What the calling thread has had of it. */
 double psd_machine_own_sec(void);
 
+/* What to say behind "killed by signal N": "", or what that may mean. */
+const char *psd_machine_kill_hint(int signal_number);
+
 /* Memory that programs can still have without anything being put aside; UINT64_MAX: the kernel does not tell. */
 uint64_t psd_machine_available_bytes(void);
 

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "real/base/machine.h"
+
 /* Exited with 1: of a process that was not there to be waited for; its error tells more, if it left one. */
 enum { UNKNOWN_END = 1 << 8 };
 
@@ -145,8 +147,8 @@ enum psd_status psd_crew_start(struct psd_crew *crew, unsigned n_members, psd_cr
 static enum psd_status judge(const struct psd_crew *crew, unsigned member, int wait_status, struct psd_error *err)
 {
 	if (WIFSIGNALED(wait_status))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a process that measured was killed by signal %d",
-				     WTERMSIG(wait_status));
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a process that measured was killed by signal %d%s",
+				     WTERMSIG(wait_status), psd_machine_kill_hint(WTERMSIG(wait_status)));
 	if (!crew->errors[member].status)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "a process that measured ended without a word");
 	*err = crew->errors[member];

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "real/base/affinity.h"
+#include "real/base/machine.h"
 #include "real/cluster/crew.h"
 #include "real/cluster/emulation.h"
 #include "real/net/socket.h"
@@ -319,8 +320,9 @@ static void note_end(struct launch *launch, unsigned host, bool was_killed, int 
 		char name[PSD_MESH_NAME_MAX];
 
 		launch->has_killed = true;
-		snprintf(launch->killed, sizeof(launch->killed), "%s was killed by signal %d",
-			 psd_mesh_name(launch->layout, launch->hosts, host, name), exit_or_signal);
+		snprintf(launch->killed, sizeof(launch->killed), "%s was killed by signal %d%s",
+			 psd_mesh_name(launch->layout, launch->hosts, host, name), exit_or_signal,
+			 psd_machine_kill_hint(exit_or_signal));
 	}
 	note_failure(launch);
 }

@@ -1,6 +1,7 @@
 #include "real/cluster/room.h"
 
 #include "engine/base/units.h"
+#include "engine/model/layer.h"
 
 /* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection. */
 enum {
@@ -10,6 +11,31 @@ enum {
 	CONNECTION_BYTES = 8192,
 };
 
+/* What a worker keeps of a sample: outputs of layers, the gradients of those that factors are made of, and the sample
+ * that is read meanwhile. Gradients of other outputs share memory. */
+static uint64_t sample_bytes(const struct psd_graph *graph)
+{
+	uint64_t values = psd_shape_elements(graph->layers[0].shape);
+
+	for (unsigned t = 0; t < graph->n_tensors; t++)
+		values += graph->tensors[t].rows ? graph->tensors[t].columns : 0;
+	return graph->activation_bytes + sizeof(float) * values;
+}
+
+/* On each host that rebuilds a matrix, the factors of all workers. */
+static uint64_t factors_bytes(const struct psd_case *made)
+{
+	const struct psd_layout *layout = &made->plan.layout;
+	uint64_t bytes = 0;
+
+	for (const struct psd_op *op = made->program.ops; op < made->program.ops + made->program.n_ops; op++)
+		for (unsigned h = 0; op->kind == PSD_OP_FACTOR && h < psd_layout_hosts(layout); h++)
+			if (psd_op_runs_on(op, layout, h))
+				bytes += sizeof(float) * layout->workers *
+					 psd_subject_factors(&made->plan.items[op->item].subject);
+	return bytes;
+}
+
 uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay)
 {
 	const struct psd_layout *layout = &made->plan.layout;
@@ -18,10 +44,10 @@ uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay)
 	const uint64_t n_hosts = psd_layout_hosts(layout),
 		       n_connections = n_hosts * (n_hosts - 1) / 2 * scenario->train.streams;
 	const uint64_t worker_bytes = TRAINING_BYTES + COPIES * sizeof(float) * graph->parameters +
-				      graph->activation_bytes * scenario->batch_per_worker;
+				      sample_bytes(graph) * scenario->batch_per_worker;
 
 	return n_hosts * PROCESS_BYTES + n_connections * CONNECTION_BYTES +
-	       (is_replay ? 0 : layout->workers * worker_bytes);
+	       (is_replay ? 0 : layout->workers * worker_bytes + factors_bytes(made));
 }
 
 enum psd_status psd_room_check(const struct psd_case *made, bool is_replay, uint64_t available_bytes,

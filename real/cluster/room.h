@@ -9,7 +9,8 @@
 #include "engine/base/error.h"
 #include "engine/program/case.h"
 
-/* What the cluster takes at the least: of every worker that trains, parameters, gradients and a batch's activations; of
+/* What the cluster takes at the least: of every worker that trains, parameters, gradients and
+ * what it keeps of a batch, factors of others included; of
  * every process and every connection, what they take when nothing is sent. */
 uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay);
 

@@ -22,7 +22,7 @@ struct psd_progress {
 	double loss;	       /* mean over the global batch */
 	double correct_ratio;  /* of the global batch, before the update */
 	double elapsed_sec;    /* since training began */
-	double epochs;	       /* passes over the training samples before this iteration */
+	double epochs;	       /* passes over the training samples up to the end of this iteration */
 	uint64_t test_samples; /* after the update; 0: not tested */
 	uint64_t test_correct;
 };

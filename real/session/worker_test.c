@@ -45,7 +45,7 @@ void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progr
 
 	tests->progress = *progress;
 	if (worker->feed)
-		tests->progress.epochs = (double)progress->iteration * (double)worker->global_batch /
+		tests->progress.epochs = ((double)progress->iteration + 1.0) * (double)worker->global_batch /
 					 (double)psd_feed_samples(worker->feed, PSD_DATA_TRAINING);
 	tests->has_progress = true;
 	if (!psd_worker_is_test_due(worker, progress->iteration)) {

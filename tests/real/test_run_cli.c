@@ -309,9 +309,11 @@ Test(run_cli, log_has_every_iteration_and_a_test_for_each_epoch)
 		const char *end = strchr(line, '\n');
 		const char *number = strchr(line, ',') + 1;
 		const long iteration = strtol(number, NULL, 10);
+		const double epoch = strtod(strchr(number, ',') + 1, NULL);
 		const bool is_tested = end[-1] != ',';
 
 		n_tested += is_tested;
+		cr_expect_eq(epoch, (double)(iteration + 1) / 4, "%.*s", (int)(end - line), line);
 		cr_expect_eq(is_tested, iteration == 3 || iteration == 7 || iteration == 9, "%.*s", (int)(end - line),
 			     line);
 	}
@@ -765,6 +767,22 @@ Test(run_cli, all_speedups_of_a_run_are_over_one_worker)
 		}
 		free(csv.text);
 	}
+	scratch_folder_remove(&folder);
+}
+
+Test(run_cli, too_few_iterations_to_leave_out_the_first_are_told)
+{
+	static const char words[] = "psd-run: what is measured here is slower than later iterations are: with "
+				    "--iterations 3 or more the first 2 do not count\n";
+	const struct scratch_folder folder = make_tiny();
+	struct run few = run(tiny(&folder, "--iterations 2").text, "2>&1"),
+		   enough = run(tiny(&folder, "--iterations 3").text, "2>&1");
+
+	cr_expect(strstr(few.text, words), "%s", few.text);
+	cr_expect_not(strstr(enough.text, "--iterations"), "%s", enough.text);
+	cr_expect(strstr(enough.text, "PS: iteration 1 of 3, at 0."), "%s", enough.text);
+	free(few.text);
+	free(enough.text);
 	scratch_folder_remove(&folder);
 }
 

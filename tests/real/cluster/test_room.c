@@ -13,7 +13,9 @@ enum {
 	WORKERS = 3,
 	BATCH = 8,
 	PARAMETERS = 145578 /* of CIFAR-10 quick */,
-	TRAINING_BYTES = 16 << 20 /* beside tensors */
+	INPUT_BYTES = 4 * 3 * 32 * 32,
+	KEPT_BYTES = 4 * (64 + 10), /* gradients of what its two inner products put out */
+	TRAINING_BYTES = 16 << 20   /* beside tensors */
 };
 
 /* Twice the streams are as many connections more; all else is a process's and a worker's. */
@@ -25,12 +27,25 @@ Test(room, every_worker_has_two_copies_and_its_activations)
 	const uint64_t trained_bytes = psd_room_least_bytes(&one->made, false),
 		       replayed_bytes = psd_room_least_bytes(&one->made, true);
 
-	cr_expect_eq(trained_bytes - replayed_bytes, WORKERS * (TRAINING_BYTES + 2 * 4 * (uint64_t)PARAMETERS +
-								BATCH * one->loaded.matter.graph.activation_bytes));
+	cr_expect_eq(trained_bytes - replayed_bytes,
+		     WORKERS * (TRAINING_BYTES + 2 * 4 * (uint64_t)PARAMETERS +
+				BATCH * (one->loaded.matter.graph.activation_bytes + INPUT_BYTES + KEPT_BYTES)));
 	cr_expect_gt(psd_room_least_bytes(&two->made, false), trained_bytes);
 	cr_expect_lt(trained_bytes, GIB); /* what any machine has */
 	training_free(one);
 	training_free(two);
+}
+
+/* Every worker keeps those of all, of both inner products: 1024 to 64 and 64 to 10. */
+Test(room, factors_take_room)
+{
+	struct training *ps = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, 1, BATCH, 1, TRAIN);
+	struct training *sfb = training_make("cifar10-quick.yaml", "sync: sfb", WORKERS, 1, BATCH, 1, TRAIN);
+
+	cr_expect_eq(psd_room_least_bytes(&sfb->made, false) - psd_room_least_bytes(&ps->made, false),
+		     WORKERS * WORKERS * BATCH * 4 * (1024 + 64 + 64 + 10));
+	training_free(ps);
+	training_free(sfb);
 }
 
 Test(room, what_does_not_fit_is_refused)
