@@ -197,7 +197,7 @@ function summarise(    n_unmeasured, text)
 	}
 	say("Bytes per node are exact at " n_exact " of " plural(n_measured, "point", "points") ".")
 	if (n_single_runs > 0)
-		say(plural(n_single_runs, "point was", "points were") " run once: the spread is not known.")
+		say(plural(n_single_runs, "point was", "points were") " run once: how far runs scatter is not known, and a miss may be noise. Run again, and give all files.")
 	if (n_predicted_often > 0)
 		say(plural(n_predicted_often, "point has", "points have") " a prediction for each run: errors and spreads are of the runs over theirs.")
 	n_unmeasured = n_points - n_measured

@@ -97,14 +97,23 @@ void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration
 {
 	static const char *const heads[] = {"quantity", "value", "spread", "residual", "samples", "measured with", ""};
 	struct psd_grid grid = {.n_rows = 0};
+	bool has_noise = false;
 
 	for (unsigned c = 0; c < sizeof(heads) / sizeof(heads[0]); c++)
 		psd_grid_add_column(&grid, "", heads[c], c == 0 || c >= 5);
 	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
-		if (calibration->measured[q].is_there)
+		if (calibration->measured[q].is_there) {
 			add_row(&grid, calibration, q);
+			has_noise = has_noise || is_noisy(calibration, q);
+		}
 	psd_grid_add(text, &grid);
 	psd_grid_release(&grid);
+	if (has_noise)
+		psd_text_add(text,
+			     "\nnoisy: measurements lie more than %.0f %% apart, so predictions may be off by as much. "
+			     "Calibrate "
+			     "again while nothing\nelse runs here, or with more --attempts.\n",
+			     100.0 * NOISY_RATIO);
 }
 
 /* ---- paths ---- */

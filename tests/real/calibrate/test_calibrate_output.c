@@ -107,6 +107,28 @@ Test(calibrate_output, the_links_latency_and_the_message_stay_and_the_rest_is_th
 	scratch_folder_remove(&folder);
 }
 
+/* Two attempts that gave 1.0 and 1.06 of the value. */
+Test(calibrate_output, noise_is_marked_and_says_what_to_do)
+{
+	static const double most[] = {1.04, 1.06};
+	const struct psd_scenario scenario = {.network.latency_sec = 0.0};
+	const struct psd_subject_matter matter = {.scenario = &scenario};
+	const struct psd_calibrate_options options = {.matter = &matter};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct psd_calibration calibration = {.options = &options};
+		struct psd_text table = {.bytes = NULL};
+
+		calibration.measured[PSD_QUANTITY_REDUCE_BPS] = (struct psd_measured){
+			.is_there = true, .value = 1, .least = 1, .most = most[i], .n_samples = 2};
+		psd_calibrate_add_table(&table, &calibration);
+		cr_expect_eq(strstr(table.bytes, "  noisy\n\nnoisy: measurements lie more than 5 % apart, ") != NULL,
+			     i == 1, "%s", table.bytes);
+		cr_expect_eq(strstr(table.bytes, "Calibrate again") != NULL, i == 1, "%s", table.bytes);
+		psd_text_release(&table);
+	}
+}
+
 /* Links are delayed by the same again, so a message takes what it took. */
 Test(calibrate_output, calibrating_again_raises_nothing)
 {
