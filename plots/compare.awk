@@ -128,8 +128,9 @@ function ratio_option(name, text,    ratio)
 {
 	ratio = text
 	sub(/%$/, "", ratio)
-	if (!is_number(ratio) || ratio + 0 <= 0 || ratio + 0 > (ratio == text ? 10 : 1000))
-		finish_with("'" name "' is '" text "', must be a ratio such as 0.05 or 5%")
+	if (!is_number(ratio) || ratio + 0 <= 0 || ratio + 0 > (ratio == text ? 1 : 1000))
+		finish_with("'" name "' is '" text "', must be a ratio such as 0.05 or 5%" (ratio == text && is_number(ratio) && ratio + 0 > 1 ? \
+			": " ratio " is " 100 * ratio " %" : ""))
 	return ratio / (ratio == text ? 1 : 100)
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/scenario/scenario.h"
 #include "real/base/console.h"
@@ -82,6 +83,9 @@ static int use_scenario(const struct psd_run_options *options)
 	const bool is_loaded = !status;
 	int exit_status;
 
+	if (status == PSD_EFILE && access(options->arguments.operands[0], F_OK) &&
+	    psd_run_options_check_word(options->arguments.operands[0], &err))
+		return complain(err.status, &err, false);
 	if (is_loaded)
 		status = psd_scenario_load_solver(&scenario, &err);
 	if (!status)

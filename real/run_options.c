@@ -80,12 +80,23 @@ static const struct psd_option option_list[] = {
 	{OPTION("--help", NULL, "this text"), ABOUT(HELP)},
 };
 
+static const struct psd_hint hints[] = {
+	{"--bandwidth", "--set cluster.network.bandwidth=1Gbps"},
+	{"--output", "--csv >FILE"},
+	{"help", "psd-run --help"},
+	{"plan", "psd-sim plan"},
+	{"describe", "psd-sim describe"},
+	{"platform", "psd-sim platform"},
+	{NULL, NULL},
+};
+
 static const struct psd_command_table table = {
 	.program = "psd-run",
 	.commands = commands,
 	.n_commands = sizeof(commands) / sizeof(commands[0]),
 	.options = option_list,
 	.n_options = sizeof(option_list) / sizeof(option_list[0]),
+	.hints = hints,
 };
 
 /* What stands for a cluster of this machine's own. */
@@ -121,6 +132,11 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 	else
 		*options = parsed;
 	return status;
+}
+
+enum psd_status psd_run_options_check_word(const char *word, struct psd_error *err)
+{
+	return psd_command_table_check_word(&table, word, err);
 }
 
 void psd_run_options_release(struct psd_run_options *options)

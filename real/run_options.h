@@ -41,6 +41,8 @@ struct psd_run_options {
  * not looked at. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],
 				      struct psd_error *err) PSD_MUST_CHECK;
+/* As psd_command_table_check_word(). */
+enum psd_status psd_run_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
 void psd_run_options_release(struct psd_run_options *options);
 void psd_run_options_add_help(struct psd_text *text, const struct psd_run_options *options);
 void psd_run_options_add_reference(struct psd_text *text);

@@ -374,6 +374,16 @@ static int use_sessions(const struct psd_options *options, const struct psd_sess
 	return EXIT_DONE;
 }
 
+/* Why what an operand names could not be loaded: what is not there was perhaps meant as a command. */
+static int complain_of_operand(enum psd_status status, const char *operand, const struct psd_error *err)
+{
+	struct psd_error word_err;
+
+	if (status == PSD_EFILE && access(operand, F_OK) && psd_options_check_word(operand, &word_err))
+		return complain(word_err.status, &word_err, false);
+	return complain(status, err, true);
+}
+
 /* All are loaded before the first runs: a mistake in the last one shows at once. */
 static int load_and_use(const struct psd_options *options)
 {
@@ -393,7 +403,7 @@ static int load_and_use(const struct psd_options *options)
 								arguments->settings, with_matter, &err);
 
 		if (status)
-			exit_status = complain(status, &err, true);
+			exit_status = complain_of_operand(status, arguments->operands[n_loaded], &err);
 		n_loaded++;
 	}
 	if (!exit_status)

@@ -58,12 +58,26 @@ static const struct psd_option option_list[] = {
 	{OPTION("--help", NULL, "this text"), ABOUT(HELP)},
 };
 
+static const struct psd_hint hints[] = {
+	{"--nodes", "--set sweep.nodes=4"},
+	{"--bandwidth", "--set cluster.network.bandwidth=10Gbps"},
+	{"--iterations", "--set iterations=6"},
+	{"-o", "--csv >FILE"},
+	{"--output", "--csv >FILE"},
+	{"help", "psd-sim --help"},
+	{"run", "psd-run SCENARIO.yaml"},
+	{"calibrate", "psd-run calibrate"},
+	{"pack", "psd-run pack"},
+	{NULL, NULL},
+};
+
 static const struct psd_command_table table = {
 	.program = "psd-sim",
 	.commands = commands,
 	.n_commands = sizeof(commands) / sizeof(commands[0]),
 	.options = option_list,
 	.n_options = sizeof(option_list) / sizeof(option_list[0]),
+	.hints = hints,
 };
 
 static enum psd_status check_trace(const struct psd_options *options, struct psd_error *err)
@@ -89,6 +103,11 @@ enum psd_status psd_options_parse(struct psd_options *options, int argc, char *c
 	else
 		*options = parsed;
 	return status;
+}
+
+enum psd_status psd_options_check_word(const char *word, struct psd_error *err)
+{
+	return psd_command_table_check_word(&table, word, err);
 }
 
 void psd_options_release(struct psd_options *options)

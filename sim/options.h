@@ -40,6 +40,8 @@ struct psd_options {
  * at. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
 enum psd_status psd_options_parse(struct psd_options *options, int argc, char *const argv[],
 				  struct psd_error *err) PSD_MUST_CHECK;
+/* As psd_command_table_check_word(). */
+enum psd_status psd_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
 void psd_options_release(struct psd_options *options);
 void psd_options_add_help(struct psd_text *text, const struct psd_options *options);
 void psd_options_add_reference(struct psd_text *text);

@@ -130,10 +130,29 @@ static enum psd_status take(const struct reader *reader, const struct psd_option
 
 static const struct psd_option *find(const struct psd_command_table *table, const char *argument, size_t length)
 {
+	if (!strcmp(argument, "-h"))
+		return find(table, "--help", strlen("--help"));
 	for (unsigned i = 0; i < table->n_options; i++)
 		if (strlen(table->options[i].name) == length && !strncmp(table->options[i].name, argument, length))
 			return &table->options[i];
 	return NULL;
+}
+
+static const char *find_instead(const struct psd_command_table *table, const char *tried, size_t length)
+{
+	for (const struct psd_hint *hint = table->hints; hint && hint->tried; hint++)
+		if (strlen(hint->tried) == length && !strncmp(hint->tried, tried, length))
+			return hint->instead;
+	return NULL;
+}
+
+static enum psd_status refuse_unknown(const struct reader *reader, const char *argument, size_t length)
+{
+	const char *instead = find_instead(reader->table, argument, length);
+
+	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "unknown option '%.*s'%s%s, see %s --help",
+			     (int)(length < 200 ? length : 200), argument, instead ? ", say " : "",
+			     instead ? instead : "", reader->name);
 }
 
 /* An option of another command says of which. */
@@ -159,8 +178,7 @@ static enum psd_status read_option(struct reader *reader, int argc, char *const 
 	const char *value = argument[length] ? argument + length + 1 : NULL;
 
 	if (!option)
-		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "unknown option '%.*s', see %s --help",
-				     (int)(length < 200 ? length : 200), argument, reader->name);
+		return refuse_unknown(reader, argument, length);
 	if (!takes(option, reader->arguments->command))
 		return refuse_option(reader, option);
 	if (value && !option->value_name)
@@ -206,6 +224,34 @@ static enum psd_status check_needs(const struct reader *reader)
 	return PSD_OK;
 }
 
+enum psd_status psd_command_table_check_word(const struct psd_command_table *table, const char *word,
+					     struct psd_error *err)
+{
+	struct psd_text names = {.bytes = NULL};
+
+	if (strpbrk(word, "./"))
+		return PSD_OK;
+	for (unsigned c = 0; c < table->n_commands; c++)
+		if (table->commands[c].name)
+			psd_text_add(&names, "%s%s", names.bytes ? ", " : "", table->commands[c].name);
+	psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+		      "'%.80s' is neither a file nor a command, which are %s, see %s --help", word,
+		      names.bytes ? names.bytes : "none", table->program);
+	psd_text_release(&names);
+	return PSD_EINVAL;
+}
+
+/* A word that is a command elsewhere. */
+static enum psd_status check_first_word(const struct reader *reader, const char *word)
+{
+	const char *instead = find_instead(reader->table, word, strlen(word));
+
+	return instead && *word != '-'
+		       ? psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%.80s' is no command of %s, say %s",
+				       word, reader->table->program, instead)
+		       : PSD_OK;
+}
+
 /* The first argument may be a command's name; returns where the others begin. */
 static int read_command(const struct reader *reader, int argc, char *const argv[])
 {
@@ -226,6 +272,8 @@ static enum psd_status read_all(struct reader *reader, int argc, char *const arg
 	int at = read_command(reader, argc, argv);
 
 	write_name(reader->name, reader->table, reader->arguments->command);
+	if (at == 1 && argc > 1)
+		status = check_first_word(reader, argv[1]);
 	for (; at < argc && !status && !reader->arguments->is_last; at++) {
 		if (has_options && !strcmp(argv[at], "--"))
 			has_options = false;

@@ -42,12 +42,19 @@ struct psd_command {
 	const char *help;
 };
 
+/* What somebody may try who knows another program or command, and what to say instead. */
+struct psd_hint {
+	const char *tried; /* an option, or a first word */
+	const char *instead;
+};
+
 struct psd_command_table {
 	const char *program; /* "psd-sim" */
 	const struct psd_command *commands;
 	unsigned n_commands;
 	const struct psd_option *options;
-	unsigned n_options; /* 64 at most */
+	unsigned n_options;	      /* 64 at most */
+	const struct psd_hint *hints; /* up to one without `tried`; may be NULL */
 };
 
 /* What is not in the program's own struct. Strings are borrowed from argv. */
@@ -60,11 +67,15 @@ struct psd_arguments {
 	bool is_last; /* an option that is the last one was there */
 };
 
-/* Reads all of argv into target, a struct that the table's offsets are of, and *arguments, released by
+/* Reads all of argv, -h as --help, into target, a struct that the table's offsets are of, and *arguments, released by
  * psd_arguments_release(); on failure it holds nothing. PSD_EINVAL with a line for the user, PSD_ENOMEM. */
 enum psd_status psd_arguments_read(struct psd_arguments *arguments, const struct psd_command_table *table, void *target,
 				   int argc, char *const argv[], struct psd_error *err) PSD_MUST_CHECK;
 void psd_arguments_release(struct psd_arguments *arguments);
+
+/* Why a first word that is no file is no command either: PSD_EINVAL. PSD_OK: it looks like a file's name. */
+enum psd_status psd_command_table_check_word(const struct psd_command_table *table, const char *word,
+					     struct psd_error *err) PSD_MUST_CHECK;
 
 /* The help of one command; that of the first lists the others. */
 void psd_command_table_add_help(struct psd_text *text, const struct psd_command_table *table, unsigned command);

@@ -122,12 +122,15 @@ static bool is_known(const char *key, const char *const known[])
 enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *what, const char *const known[],
 				    struct psd_error *err)
 {
-	if (mapping->kind != PSD_NODE_MAPPING)
-		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' is %s, must be a mapping", what,
-				     kind_of(mapping));
+	char all[512];
+
+	if (mapping->kind != PSD_NODE_MAPPING) {
+		join(known, all, sizeof(all));
+		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' is %s, must be a mapping of keys: %s", what,
+				     kind_of(mapping), all);
+	}
 	for (const struct psd_node *child = mapping->first; child; child = child->next) {
 		const char *nearest;
-		char all[512];
 
 		if (is_known(child->key, known))
 			continue;

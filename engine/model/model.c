@@ -189,8 +189,12 @@ static enum psd_status load_root(struct loader *loader, const struct psd_node *r
 		{.name = NULL},
 	};
 	const char *name;
-	enum psd_status status =
-		psd_layer_read_keys(&name, root, "model", (const char *const[]){NULL}, keys, loader->err);
+	enum psd_status status;
+
+	if (psd_node_child(root, "model") && !psd_node_child(root, "layers"))
+		return psd_error_set(loader->err, PSD_EINVAL, root->at,
+				     "this is a scenario, not a model; the model is what its 'graph' names");
+	status = psd_layer_read_keys(&name, root, "model", (const char *const[]){NULL}, keys, loader->err);
 
 	if (!status)
 		status = add_layers(loader, psd_node_child(root, "input"), psd_node_child(root, "layers"));

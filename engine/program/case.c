@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "engine/document/document.h"
 #include "engine/program/outcome.h"
 
 static enum psd_status load_costs(struct psd_costs *costs, const struct psd_graph *graph,
@@ -30,11 +31,25 @@ static enum psd_status load_all_costs(struct psd_subject_matter *matter, struct 
 	return status;
 }
 
+/* A file that is not there is told with the line that names it. */
+static enum psd_status load_graph(struct psd_graph *graph, const struct psd_scenario *scenario, struct psd_error *err)
+{
+	const struct psd_node *named = psd_node_child(psd_node_child(scenario->root, "model"), "graph");
+	struct psd_error cause;
+	const enum psd_status status = psd_graph_load(graph, scenario->graph_path, &cause);
+
+	if (status == PSD_EFILE && named)
+		return psd_error_set(err, status, named->at, "'graph' is '%.200s': %s", named->text, cause.text);
+	if (status)
+		*err = cause;
+	return status;
+}
+
 enum psd_status psd_subject_matter_load(struct psd_subject_matter *matter, const struct psd_scenario *scenario,
 					struct psd_error *err)
 {
 	struct psd_subject_matter loaded = {.scenario = scenario};
-	enum psd_status status = psd_graph_load(&loaded.graph, scenario->graph_path, err);
+	enum psd_status status = load_graph(&loaded.graph, scenario, err);
 
 	if (status)
 		return status;

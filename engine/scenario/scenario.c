@@ -170,6 +170,20 @@ const struct psd_key psd_scenario_root = {SECTION("scenario", root_section), .us
 
 /* ---- files ---- */
 
+/* Who confuses files is told what this one is. */
+static enum psd_status check_kind(const struct psd_node *root, struct psd_error *err)
+{
+	if (root->kind != PSD_NODE_MAPPING)
+		return psd_error_set(err, PSD_EINVAL, root->at,
+				     "this is no scenario, which has keys such as 'model:' and 'systems:'");
+	if (psd_node_child(root, "layers") && !psd_node_child(root, "model"))
+		return psd_error_set(
+			err, PSD_EINVAL, root->at,
+			"this is a model, not a scenario; a scenario names it, as in 'model: {graph: FILE, "
+			"batch_per_worker: 32}'");
+	return PSD_OK;
+}
+
 /* Takes the document over, also when it fails. */
 static enum psd_status read_document(struct psd_scenario *scenario, struct psd_document *document, const char *path,
 				     const char *const settings[], struct psd_error *err)
@@ -182,8 +196,13 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 	fresh.path = psd_arena_copy(&arena, path, strlen(path));
 	if (!fresh.path)
 		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
-	for (; settings && *settings && !status; settings++)
-		status = psd_overlay_set(&root, *settings, &arena, err);
+	if (!status)
+		status = check_kind(root, err);
+	for (; settings && *settings && !status; settings++) {
+		status = psd_scenario_check_setting(*settings, err);
+		if (!status)
+			status = psd_overlay_set(&root, *settings, &arena, err);
+	}
 	fresh.root = root;
 	if (!status)
 		status = psd_schema_read(&(struct psd_schema_reader){&fresh, fresh.path, &arena, err},

@@ -29,6 +29,8 @@ extern const struct psd_section psd_scenario_sweep;
 extern const struct psd_section psd_scenario_train; /* struct psd_train */
 
 /* What rows of several sections must say together: PSD_EINVAL with the place. */
+/* PSD_EINVAL: the path of "path=value" begins with no key of a scenario, but whole paths end like it. */
+enum psd_status psd_scenario_check_setting(const char *setting, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reader,
 					   const struct psd_node *root) PSD_MUST_CHECK;
 enum psd_status psd_scenario_find_baseline(const struct psd_schema_reader *reader,

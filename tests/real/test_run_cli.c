@@ -120,6 +120,9 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"pack a b -o c", "'b' is one too many, psd-run pack takes one FOLDER"},
 		{"pack a -o b --side 7", "'--side' is '7', must be from 8 to 4096"},
 		{"pack a -o b --frobnicate", "unknown option '--frobnicate', see psd-run pack --help"},
+		{"plan " QUICKSTART, "'plan' is no command of psd-run, say psd-sim plan\n"},
+		{"plam", "psd-run: 'plam' is neither a file nor a command, which are calibrate, pack, show, see "
+			 "psd-run --help\n"},
 		{"calibrate " QUICKSTART, "'psd-run calibrate' needs '-o FILE', see psd-run calibrate --help"},
 		{"calibrate -o x.yaml", "no SCENARIO.yaml is given, see psd-run calibrate --help"},
 		{"calibrate -o x --attempts 0 " QUICKSTART, "'--attempts' is '0', must be from 1 to 100"},

@@ -44,7 +44,15 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"describe a.yaml b.yaml", "'b.yaml' is one too many, psd-sim describe takes one MODEL"},
 		{"describe --set seed=1 a.yaml", "'--set' is an option of 'psd-sim', not of 'psd-sim describe'"},
 		{"platform", "no SCENARIO.yaml is given, see psd-sim platform --help"},
-		{"-x " QUICKSTART, "unknown option '-x'"},
+		{"-x " QUICKSTART, "unknown option '-x', see psd-sim --help\n"},
+		{"--nodes 4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, see psd-sim --help\n"},
+		{"--nodes=4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, "},
+		{"plan -o x.csv " QUICKSTART, "unknown option '-o', say --csv >FILE, see psd-sim plan --help\n"},
+		{"plam " QUICKSTART,
+		 "psd-sim: 'plam' is neither a file nor a command, which are plan, describe, show, platform, see "
+		 "psd-sim --help\n"},
+		{"calibrate " QUICKSTART, "'calibrate' is no command of psd-sim, say psd-run calibrate\n"},
+		{"help", "'help' is no command of psd-sim, say psd-sim --help\n"},
 	};
 
 	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++)
@@ -90,6 +98,21 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 	expect_complaint("--system Nobody " QUICKSTART, 2,
 			 "has no system 'Nobody', must be one of PS in sequence, PS, Ring, Hybrid");
 	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2, "/no/such/folder/t.json: cannot be written");
+	expect_complaint("--set model.graph=no-such.yaml " QUICKSTART, 2,
+			 "--set model.graph: 'graph' is 'no-such.yaml': scenarios/no-such.yaml: cannot be opened: ");
+	expect_complaint("--set nodes=8 " QUICKSTART, 2,
+			 "--set: no key 'nodes', did you mean 'cluster.nodes' or 'cluster.machine.nodes' or "
+			 "'sweep.nodes'?\n");
+	expect_complaint("--set host.transport=1Gbps " QUICKSTART, 2,
+			 "--set: no key 'host.transport', did you mean 'cluster.host.transport'?\n");
+	expect_complaint("--set bandwith=1Gbps " QUICKSTART, 2, "--set bandwith: unknown key 'bandwith' in 'scenario'");
+	expect_complaint("describe " QUICKSTART, 2,
+			 ":9:1: this is a scenario, not a model; the model is what its 'graph' names\n");
+	expect_complaint("scenarios/models/mlp.yaml", 2,
+			 "mlp.yaml:3:1: this is a model, not a scenario; a scenario names it, as in 'model: {graph: "
+			 "FILE, batch_per_worker: 32}'\n");
+	expect_complaint("tests/golden/quickstart.csv", 2,
+			 ":1:1: this is no scenario, which has keys such as 'model:' and 'systems:'\n");
 	/* the second one is looked at before the first one runs */
 	expect_complaint(QUICKSTART " no-such-file.yaml", 2, "no-such-file.yaml: ");
 }

@@ -157,7 +157,7 @@ Test(document, keys_are_asked_of_mappings_only)
 
 	cr_assert_eq(psd_node_check_keys(psd_document_root(document), "top", known, &err), PSD_OK);
 	cr_assert_eq(psd_node_check_keys(psd_document_root(document)->first, "a", known, &err), PSD_EINVAL);
-	cr_assert_str_eq(err.text, "a.yaml:1:4: 'a' is a list, must be a mapping");
+	cr_assert_str_eq(err.text, "a.yaml:1:4: 'a' is a list, must be a mapping of keys: a");
 	psd_document_free(document);
 }
 
