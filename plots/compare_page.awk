@@ -26,7 +26,7 @@ function error_class(ratio)
 function write_style()
 {
 	out("<style>")
-	out("body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; color: #1b1b1b; background: #fff;")
+	out("body { margin: 2rem auto; max-width: 112rem; padding: 0 1rem; color: #1b1b1b; background: #fff;")
 	out("  font: 16px/1.5 Helvetica, Arial, sans-serif; color-scheme: light }")
 	out("h1 { font-size: 1.6rem; margin: 0 0 .3rem } h2 { font-size: 1.2rem; margin: 2.2rem 0 .6rem }")
 	out(".verdicts { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1rem 0 }")
@@ -34,7 +34,7 @@ function write_style()
 	out(".verdict b { display: block; font-size: 1.7rem; line-height: 1.2 }")
 	out(".met { border-color: #009e73 } .missed { border-color: #b34700 }")
 	out("ul { margin: .5rem 0; padding-left: 1.2rem } dt { font-weight: bold; margin-top: .4rem } dd { margin-left: 1.2rem }")
-	out("figure { margin: 1rem 0 } figcaption, caption { color: #444; text-align: left; padding: .3rem 0 }")
+	out("figure { max-width: 76rem; margin: 1rem 0 } p, ul, dl { max-width: 76rem } figcaption, .caption { color: #444; text-align: left; padding: .3rem 0 }")
 	out("svg { display: block; width: 100%; height: auto }")
 	out(".wide { overflow-x: auto }")
 	out("table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums }")
@@ -66,10 +66,10 @@ function write_top(    i)
 	out("<div class=\"verdicts\">")
 	write_verdict("median absolute error", n_in_median ? percent(median_error) : "-", bar_text(bar_ratio),
 		n_in_median == 0 ? "open" : is_median_met ? "met" : "missed")
-	write_verdict("worst absolute error", n_in_worst ? percent(absolute(point_error[worst_point])) : "-", bar_text(worst_bar_ratio),
+	write_verdict("worst absolute error" (n_in_worst ? ", at " escaped(point_text(worst_point)) : ""), n_in_worst ? percent(absolute(point_error[worst_point])) : "-", bar_text(worst_bar_ratio),
 		n_in_worst == 0 ? "open" : is_worst_met ? "met" : "missed")
 	out("</div>\n<ul>")
-	for (i = 1; i <= n_sentences; i++)
+	for (i = 3; i <= n_sentences; i++) # the first two are the verdicts
 		out("<li>" escaped(sentence[i]) "</li>")
 	out("</ul>\n<h2>Plot</h2>\n<figure>")
 }
@@ -111,8 +111,8 @@ function write_point(p,    c, class, line)
 
 function write_points(    i, p)
 {
-	out("<h2>Points</h2>\n<div class=\"wide\"><table>")
-	out("<caption>Medians of the runs of each point; errors are predicted / measured - 1, of runs with predictions of their own the median. In italics: not counted.</caption>")
+	out("<h2>Points</h2>\n<p class=\"caption\">Medians of the runs of each point; errors are predicted / measured - 1, of runs with predictions of their own " \
+		"the median. In italics: not counted.</p>\n<div class=\"wide\"><table>")
 	write_head_rows()
 	out("<tbody>")
 	for (i = 1; i <= n_measured; i++) {
@@ -129,9 +129,8 @@ function write_points(    i, p)
 
 function write_kind_table(    k, class)
 {
-	out("<h2>Operations</h2>\n<div class=\"wide\"><table>")
-	out("<caption>Seconds of an iteration in which a worker is at operations of a kind: " escaped(traced_text("predicted")) \
-		", from one trace each.</caption>")
+	out("<h2>Operations</h2>\n<p class=\"caption\">Seconds of an iteration in which a worker is at operations of a kind: " \
+		escaped(traced_text("predicted")) ", from one trace each.</p>\n<div class=\"wide\"><table>")
 	out("<thead><tr><th scope=\"col\" class=\"left\">kind</th><th scope=\"col\">predicted s</th><th scope=\"col\">measured s</th>" \
 		"<th scope=\"col\">error</th></tr></thead>\n<tbody>")
 	for (k = 1; k <= n_kinds; k++) {
@@ -191,10 +190,9 @@ function write_notes(    i, files)
 			calibrated_workers_max " at most.")
 	define("error", "predicted / measured - 1: below 0 the prediction is too quick. Where each run has a prediction of its own it is that of the median " \
 		"of their quotients, and need not be that of the medians beside it.")
-	define("spread", "largest minus smallest of the runs' iteration times, each over its prediction, relative to their median; of four runs and more without a " \
-		"quarter of them at each end. - where there was one run.")
-	define("too noisy", "a spread above " bar_text(worst_bar_ratio) ", the bar of a single point, decides nothing about the point: it is not counted. " \
-		"Above " bar_text(bar_ratio) ", the bar of the median, the point counts for the worst error but not for the median.")
+	define("spread", "range of the runs over their median, each run over its prediction; from four runs on the range of the middle half. - where there was one run.")
+	define("too noisy", "a point whose runs scatter more than a bar is not judged by it: above " bar_text(worst_bar_ratio) " it is not counted, above " \
+		bar_text(bar_ratio) " not for the median.")
 	define("compute", "seconds of an iteration in which a worker does forward and backward; exposed communication are those in which it waits for something that is on its way.")
 	define("bytes", "sent and received per node and iteration: exact where every run counted as many as predicted, else the errors of both.")
 	if (n_kinds > 0)

@@ -201,7 +201,7 @@ static void write_reasons(FILE *out, const struct weighed *weighed)
 	const enum psd_sync sync = plan->system->sync;
 
 	if (plan->layout.workers == 1) {
-		fputs("one worker: there is nobody to exchange with\n", out);
+		fputs("one worker: it exchanges with servers alone\n", out);
 		return;
 	}
 	if (!psd_choice_is_open(plan->system)) {
@@ -243,6 +243,10 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	if (planned->point.bandwidth_bps > 0.0)
 		fprintf(out, ", %s", psd_units_write_rate(planned->point.bandwidth_bps, rate));
 	fprintf(out, " (%s)\n", point_words);
+	if (psd_layout_hosts(&planned->plan.layout) == 1) {
+		fputs("one worker: there is nobody to exchange with\n", out);
+		return PSD_OK;
+	}
 	fputs("MB sent plus received by the busiest node an iteration, ms of the tensor alone on the cluster; * is the "
 	      "one chosen\n\n",
 	      out);

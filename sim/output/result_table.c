@@ -39,8 +39,11 @@ static void add_compute(struct psd_text *sentence, const struct psd_workload *wo
 	};
 	char sec[PSD_UNITS_TEXT_MAX];
 
-	psd_text_add(sentence, "%s a batch, %.4g images/s on one worker alone; ",
-		     psd_units_write_seconds(costs->compute_sec, sec), workload->batch_per_worker / costs->compute_sec);
+	const double images_per_sec = workload->batch_per_worker / costs->compute_sec;
+
+	psd_text_add(sentence, images_per_sec < 1000.0 ? "%s a batch, %.4g images/s" : "%s a batch, %.0f images/s",
+		     psd_units_write_seconds(costs->compute_sec, sec), images_per_sec);
+	psd_text_add(sentence, " on one worker alone; ");
 	psd_text_add(sentence, "%s%s", words[costs->source],
 		     workload->profile_path ? file_name(workload->profile_path) : workload->device_name);
 	if (workload->images_per_sec > 0.0)

@@ -59,6 +59,30 @@ Test(cli, misuse_is_one_line_and_status_2)
 		expect_complaint(mistakes[i].arguments, 2, mistakes[i].words);
 }
 
+static void expect_words(const char *arguments, const char *words, const char *no_words)
+{
+	const struct run made = run(arguments, "");
+
+	cr_expect_eq(made.exit_status, 0, "%s", made.text);
+	cr_expect_not_null(strstr(made.text, words), "%s", made.text);
+	cr_expect_null(strstr(made.text, no_words), "%s", made.text);
+	free(made.text);
+}
+
+Test(cli, one_worker_has_no_plan_of_exchanges)
+{
+	expect_words("plan --set sweep.nodes=1 --system Hybrid " QUICKSTART,
+		     "Hybrid at 1 node, 1 Gb/s (point 1 of 1)\none worker: there is nobody to exchange with\n", "MB");
+	expect_words("plan --set sweep.nodes=1 --set systems.3.servers=1 --system Hybrid " QUICKSTART,
+		     "one worker: it exchanges with servers alone\n", "nobody");
+}
+
+Test(cli, images_per_second_have_no_exponent)
+{
+	expect_words("--set compute.device=a100 --set sweep.nodes=1 " QUICKSTART, " images/s on one worker alone",
+		     "e+");
+}
+
 /* The first system alone has more events than that. */
 Test(cli, a_forbidden_system_is_refused_before_another_runs)
 {
