@@ -141,6 +141,8 @@ END {
 		variant = seen["variant", variant_of(row)]
 		printf "name[%d] = %s\n", series, quoted(item["series", series]) > settings
 		printf "colour[%d] = \"%s\"\n", series, palette[(row_system[row] - 1) % n_colours + 1] > settings
+		# so do they tell systems apart for which there is no colour left
+		variant += int((row_system[row] - 1) / n_colours)
 		printf "variant[%d] = %d\n", series, (variant - 1) % 4 + 1 > settings
 		has_published = 0
 		for (i = 1; i <= n_points[series]; i++) {

@@ -675,6 +675,42 @@ Test(plot, help_names_every_command)
 	free(run.text);
 }
 
+/* Dashed lines of a speedup plot with so many systems. */
+static unsigned count_dashes(unsigned n_systems)
+{
+	char text[2048] = HEAD, command[256], *drawn;
+	struct folder folder = make_folder();
+	unsigned n = 0;
+
+	for (unsigned s = 0; s < n_systems; s++)
+		for (unsigned workers = 1; workers <= 2; workers++)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text),
+				 "t,s%u,sim-flow,%u,%u,1e9,1,1,%u,0,0,0,0,,,\n", s, workers, workers, workers);
+	struct scratch_file input = scratch_file_write(text);
+
+	snprintf(command, sizeof(command), "plots/psd-plot speedup %s -o %s/out.svg 2>&1", input.path, folder.path);
+	struct run run = run_command(command);
+
+	cr_assert_eq(run.exit_status, 0, "%s", run.text);
+	free(run.text);
+	drawn = read_output(&folder, "out.svg");
+	for (const char *at = drawn; (at = strstr(at, "stroke-dasharray")); at++)
+		n++;
+	free(drawn);
+	remove(input.path);
+	remove_folder(&folder);
+	return n;
+}
+
+/* There are eight colours; of the ideal line's dashes there are as many whatever else is drawn. */
+Test(plot, systems_beyond_the_last_colour_are_dashed)
+{
+	const unsigned n_ideal = count_dashes(8);
+
+	cr_expect_eq(count_dashes(1), n_ideal);
+	cr_expect_gt(count_dashes(9), n_ideal);
+}
+
 /* ---- sizes to which tensors are gathered ---- */
 
 #define RING_ROW(executor, sec, fuse) "t,Ring," executor ",2,2,1e9," sec ",1,1,0.1,0,10,10,,," fuse "\n"
