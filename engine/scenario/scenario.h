@@ -45,8 +45,8 @@ enum psd_fidelity { PSD_FIDELITY_FLOW, PSD_FIDELITY_MESSAGE };
 enum psd_topology { PSD_TOPOLOGY_STAR, PSD_TOPOLOGY_RACKS, PSD_TOPOLOGY_FAT_TREE, PSD_TOPOLOGY_PLATFORM };
 
 /* One class of a collective's cost: holds up to these bounds, as far as they are given. A ring of P workers with n =
- * 2(P-1) steps takes call_sec + n step_sec + n/P bytes / min(transport, link / slowdown_ratio), on top of the latency of
- * each step, the network's and the host's. */
+ * 2(P-1) steps takes call_sec + n step_sec + n/P bytes / min(transport, link / slowdown_ratio), on top of the latency
+ * of each step, the network's and the host's. */
 struct psd_collective_class {
 	uint64_t up_to_bytes; /* of the message; 0: no bound, as in the next two */
 	uint64_t chunk_bytes; /* of a message's share for one of its workers */
