@@ -1,5 +1,5 @@
-/* The points of a sweep: how many nodes, how many workers, how fast the links, how much is gathered. Refuses to know what else differs
- * between points. */
+/* The points of a sweep: how many nodes, how many workers, how fast the links, how much is gathered. Refuses to know
+ * what else differs between points. */
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
 

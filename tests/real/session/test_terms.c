@@ -43,6 +43,7 @@ static const struct special {
 } specials[] = {
 	{"systems.rule", {"sync: ps", "sync: hybrid"}, {NULL, NULL}, NULL},
 	{"systems.fuse", {"sync: ps", "sync: ring"}, {NULL, NULL}, NULL},
+	{"sweep.fuse", {"sync: ps", "sync: ring, fuse: 1MiB"}, {NULL, NULL}, NULL},
 	{"systems.pipeline", {"sync: ps", "sync: ring, pipeline: 8KiB"}, {NULL, NULL}, NULL},
 	{"systems.sparse.sparsity", SPARSE, {NULL, NULL}, NULL},
 	{"systems.sparse.chunk", SPARSE, {NULL, NULL}, NULL},
