@@ -782,7 +782,7 @@ Test(plot, curve_draws_seconds_over_sizes_and_levels_beside_them)
 	"scenario,system,executor,nodes,workers,bandwidth_bps,iteration_sec,images_per_sec,speedup,"                   \
 	"published_images_per_sec,published_speedup,fuse_bytes\n"
 
-/* A system that a sweep gathers to several sizes is a curve over them, whose workers name it while it is the only one. */
+/* A system that a sweep gathers to several sizes is a curve over them, which its workers name while it is alone. */
 Test(plot, sizes_of_a_sweep_are_the_points_of_a_curve)
 {
 	static const char one[] = SIZED_HEAD "t,Ring,sim-flow,2,2,1e9,0.3,1,1,,,65536\n"
