@@ -2,6 +2,7 @@
 
 #include "engine/base/units.h"
 #include "engine/model/layer.h"
+#include "real/net/tube.h"
 
 /* Measured: a replay of VGG19-22K on 16 nodes; an MLP's worker beside its tensors; both ends of an idle connection. */
 enum {
@@ -36,6 +37,19 @@ static uint64_t factors_bytes(const struct psd_case *made)
 	return bytes;
 }
 
+/* Of hosts that share a node, each with each. */
+static uint64_t near_pairs(const struct psd_layout *layout)
+{
+	uint64_t n_pairs = 0;
+
+	for (unsigned node = 0; node < layout->nodes; node++) {
+		const uint64_t n_here = psd_layout_workers_on(layout, node);
+
+		n_pairs += n_here * (n_here - 1) / 2;
+	}
+	return n_pairs;
+}
+
 uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay)
 {
 	const struct psd_layout *layout = &made->plan.layout;
@@ -43,10 +57,11 @@ uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay)
 	const struct psd_scenario *scenario = made->matter->scenario;
 	const uint64_t n_hosts = psd_layout_hosts(layout),
 		       n_connections = n_hosts * (n_hosts - 1) / 2 * scenario->train.streams;
+	const uint64_t shared_bytes = near_pairs(layout) * scenario->train.streams * 2 * sizeof(struct psd_tube);
 	const uint64_t worker_bytes = TRAINING_BYTES + COPIES * sizeof(float) * graph->parameters +
 				      sample_bytes(graph) * scenario->batch_per_worker;
 
-	return n_hosts * PROCESS_BYTES + n_connections * CONNECTION_BYTES +
+	return n_hosts * PROCESS_BYTES + n_connections * CONNECTION_BYTES + shared_bytes +
 	       (is_replay ? 0 : layout->workers * worker_bytes + factors_bytes(made));
 }
 

@@ -48,6 +48,20 @@ Test(room, factors_take_room)
 	training_free(sfb);
 }
 
+/* Two nodes of three workers: three pairs in each, a mebibyte and a little more each way. */
+Test(room, workers_of_a_node_share_memory)
+{
+	struct training *apart = training_make("cifar10-quick.yaml", "sync: ps", 6, 1, BATCH, 1, TRAIN);
+	struct training *together = training_make("cifar10-quick.yaml", "sync: ps", 6, 3, BATCH, 1, TRAIN);
+	const uint64_t more_bytes =
+		psd_room_least_bytes(&together->made, true) - psd_room_least_bytes(&apart->made, true);
+
+	cr_expect_geq(more_bytes, 2 * 3 * 2 * (1 << 20));
+	cr_expect_lt(more_bytes, 2 * 3 * 2 * ((1 << 20) + 4096));
+	training_free(apart);
+	training_free(together);
+}
+
 Test(room, what_does_not_fit_is_refused)
 {
 	struct training *training = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, 1, BATCH, 1, TRAIN);
