@@ -147,7 +147,12 @@ double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_la
 	const struct psd_members members = psd_payload_members(payload, layout);
 	if (members.n == 1)
 		return 0.0;
-	const struct psd_ways ways = {fmin(rates->send_bps, rates->receive_bps), rates->local_bps, rates->latency_sec};
+	const struct psd_ways ways = {
+		.far_bps = fmin(rates->send_bps, rates->receive_bps),
+		.near_bps = rates->local_bps,
+		.between_bps = INFINITY,
+		.latency_sec = rates->latency_sec,
+	};
 	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
 	const double alone_sec = psd_payload_alone_sec(payload, layout, transfer_sec, &ways);
 	return psd_cost_class_sec(payload, layout, rates) + (alone_sec - transfer_sec);

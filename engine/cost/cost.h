@@ -58,7 +58,8 @@ double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
 /* All of a stepwise transfer's time beyond psd_cost_transfer_sec(): its size class, and what its steps wait for. Holds
- * where all members begin together and all links are alike: not between racks, nor with stragglers. */
+ * where all members begin together and all links are alike: not between racks, nor with stragglers. Not a number: out of
+ * memory. */
 double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
 

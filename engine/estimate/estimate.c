@@ -6,11 +6,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/estimate/fluid.h"
 #include "engine/estimate/pool.h"
 #include "engine/estimate/yielding.h"
 #include "engine/program/cookie.h"
 #include "engine/program/interpreter.h"
+#include "engine/schedules/fluid.h"
 
 /* Hosts that behave alike: plain workers, those with a shard and separate servers that are in the same groups, on nodes
  * that are alike; and each host that owns an Adam matrix by itself.
@@ -500,14 +500,12 @@ static void start_flow(struct estimate *estimate, unsigned from, unsigned to, bo
 		estimate->is_out_of_memory = true;
 		return;
 	}
-	estimate->flows[estimate->n_flows++] = (struct psd_fluid_flow){
-		.out = is_near ? 4 * from + 2 : 4 * sender->node,
-		.in = is_near ? 4 * to + 3 : 4 * receiver->node + 1,
-		.flows_out = (double)forth->n * (is_near ? 1 : sender->n_here),
-		.flows_in = (double)back->n * (is_near ? 1 : receiver->n_here),
-		.left_bits = 8.0 * bytes,
-		.cookie = way,
-	};
+	struct psd_fluid_flow *flow = &estimate->flows[estimate->n_flows++];
+	*flow = (struct psd_fluid_flow){.left_bits = 8.0 * bytes, .cookie = way};
+	psd_fluid_add_use(flow, is_near ? 4 * from + 2 : 4 * sender->node,
+			  (double)forth->n * (is_near ? 1 : sender->n_here));
+	psd_fluid_add_use(flow, is_near ? 4 * to + 3 : 4 * receiver->node + 1,
+			  (double)back->n * (is_near ? 1 : receiver->n_here));
 	estimate->n_flows_left[from]++;
 	start_ends(estimate, from, to, is_near, payload, bytes);
 }
@@ -576,12 +574,17 @@ static struct psd_socket_work class_work(struct estimate *estimate, const struct
 	return work;
 }
 
-/* How often each member is looked at: for its steps, for what its node sends, or, where all are alike, not at all. */
-static unsigned n_looks(const struct estimate *estimate, const struct psd_payload *payload)
+/* In events: how often members are looked at, for their steps, for what their nodes send, or, where all are alike, not
+ * at all. */
+static uint64_t looks(const struct estimate *estimate, const struct psd_payload *payload)
 {
-	if (!payload->pattern->alone_sec || estimate->pools)
-		return psd_payload_steps(payload, layout_of(estimate));
-	return payload->pattern->is_uneven ? 1 : 0;
+	const struct psd_layout *layout = layout_of(estimate);
+	const uint64_t n = psd_payload_members(payload, layout).n;
+	const uint64_t n_walked = payload->pattern->is_walked ? n * psd_payload_steps(payload, layout) : 0;
+
+	if (estimate->pools)
+		return 8 * n * psd_payload_steps(payload, layout) + n_walked;
+	return (payload->pattern->is_uneven ? 8 * n : 0) + n_walked;
 }
 
 static void estimate_collective(void *context, struct psd_task task)
@@ -595,8 +598,7 @@ static void estimate_collective(void *context, struct psd_task task)
 	while (!carries(estimate, first, op))
 		first++;
 	const uint64_t part = psd_cookie(EVENT_COLLECTIVE_PART, first, 0);
-	estimate->n_events +=
-		UINT64_C(8) * psd_payload_group(&op->payload, layout_of(estimate)).n * n_looks(estimate, &op->payload);
+	estimate->n_events += looks(estimate, &op->payload);
 
 	set_beside(estimate, op, true);
 	push_event(estimate, estimate->now_sec + sec, part);
@@ -620,7 +622,9 @@ static void end_collective_part(struct estimate *estimate, unsigned first)
 	const double delay_sec =
 		psd_cost_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
 
-	if (--estimate->collectives[first].n_parts_left == 0)
+	if (isnan(delay_sec))
+		estimate->is_out_of_memory = true;
+	else if (--estimate->collectives[first].n_parts_left == 0)
 		push_event(estimate, estimate->now_sec + delay_sec, psd_cookie_of_task(EVENT_COLLECTIVE, 0, task));
 }
 

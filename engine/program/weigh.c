@@ -38,9 +38,9 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 	return op->work_sec;
 }
 
-/* To the end of the last operation that ends the item, from when the gradient would be final. The first operation
- * stands for that, and ends earlier by what a rebuild takes over from backward. Edges go from earlier operations to
- * later ones. */
+/* To the end of the last operation that ends the item, from when the gradient would be final: the first operation stands
+ * for that, and ends earlier by what a rebuild takes over from backward. Not a number: out of memory. Edges go from
+ * earlier operations to later ones. */
 static double longest_chain_sec(const struct psd_builder *b, double *end_sec)
 {
 	const struct psd_program *program = &b->program;
@@ -54,6 +54,8 @@ static double longest_chain_sec(const struct psd_builder *b, double *end_sec)
 			if (b->edges[e].waits == i)
 				begin_sec = fmax(begin_sec, end_sec[b->edges[e].before]);
 		end_sec[i] = begin_sec + op_sec(b->plan, op);
+		if (isnan(end_sec[i]))
+			return NAN;
 	}
 	for (uint32_t i = 0; i < b->n_done; i++)
 		chain_sec = fmax(chain_sec, end_sec[b->done[i].op]);
@@ -75,13 +77,14 @@ static enum psd_status weigh(struct psd_alternative *alternative, const struct p
 		       &(struct psd_stage){.item = &alone, .gradient = psd_builder_add_gate(&b, PSD_WHERE_WORKERS)});
 	if (!b.is_out_of_memory)
 		end_sec = calloc(b.program.n_ops, sizeof(*end_sec));
-	if (end_sec)
-		*alternative =
-			(struct psd_alternative){true, busiest_node_bytes(&b.program), longest_chain_sec(&b, end_sec)};
+	const double chain_sec = end_sec ? longest_chain_sec(&b, end_sec) : NAN;
+	if (!isnan(chain_sec))
+		*alternative = (struct psd_alternative){true, busiest_node_bytes(&b.program), chain_sec};
 	psd_builder_release(&b);
 	free(end_sec);
-	return end_sec ? PSD_OK
-		       : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the choice of a method");
+	return isnan(chain_sec)
+		       ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the choice of a method")
+		       : PSD_OK;
 }
 
 enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,

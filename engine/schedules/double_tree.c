@@ -4,7 +4,7 @@
  * the lowest bit of an inner one is its height, and the root is position 0; D levels below it, C chunks. */
 #include <math.h>
 
-#include "engine/schedules/pattern.h"
+#include "engine/schedules/walk.h"
 
 /* From a position to its parent's. */
 struct edge {
@@ -15,6 +15,7 @@ struct edge {
 enum {
 	SMALLEST_CHUNK = 32768, /* elements: 0.1 ms at 10 Gbit/s, which is more than a message's latency */
 	MOST_CHUNKS = 64,	/* of which D are in the pipe at a time */
+	WALKED_NODES = 64,
 };
 
 /* ---- the trees ---- */
@@ -92,45 +93,76 @@ static unsigned children_of(unsigned n, unsigned rank, struct edge children[2])
 	return n_first + children_in_tree(n, 1, edge_of(n, 1, rank).position, children + n_first);
 }
 
-/* ---- turns: of the two edges to children, and of the two to parents, one takes even steps and one odd ones ---- */
+/* ---- turns: of the two edges to children, and of the two to parents, one takes even steps and one odd ones.
+ *
+ * What is asked: siblings differ, and so do the edges from one rank to its parents in both trees. An odd position is a
+ * leaf, and an even one of the other tree: its turn follows from there. What leaves ask of each other then asks even
+ * positions to differ in pairs, which with the siblings among them is the same question for half as many, and so on.
+ * Where a pair is a multiple of 4 and what comes behind it, the answer is the parity of the bits that are set. ---- */
 
-static bool is_same(struct edge a, struct edge b)
+static unsigned odd_bits(unsigned number)
 {
-	return a.tree == b.tree && a.position == b.position;
+	unsigned odd = 0;
+
+	for (; number > 0; number &= number - 1)
+		odd ^= 1;
+	return odd;
 }
 
-/* The other edge to a child of the same rank, or to a parent of it; false when there is none. */
-static bool to_mate(unsigned n, struct edge *edge, bool of_parent)
+/* Of positions 1 to `last`, of which an odd one is paired with the next; a last one without differs from its sibling.
+ */
+static unsigned paired_with_next(unsigned position, unsigned last)
 {
-	const unsigned rank = of_parent ? parent_rank(n, *edge) : rank_of(n, *edge);
-	struct edge children[2], mate = edge_of(n, 1 - edge->tree, rank);
+	unsigned turn = 0;
 
-	if (!of_parent) {
-		*edge = mate.position > 0 ? mate : *edge;
-		return mate.position > 0;
+	while (position > 1 || last > 1) {
+		if (position % 2 == 1 && position < last) {
+			position++;
+			turn ^= 1;
+		}
+		if (position % 2 == 0) {
+			position /= 2;
+			last /= 2;
+		} else if (position > 1) {
+			position -= 1 + low_bit(position - 1) / 2;
+			turn ^= 1;
+		}
 	}
-	if (children_of(n, rank, children) < 2)
-		return false;
-	*edge = is_same(children[0], *edge) ? children[1] : children[0];
-	return true;
+	return turn;
 }
 
-/* Mates form chains and rings, whose links alternate, so that a ring is even. Its first edge, by number, is even. */
+/* n even: trees mirror each other, and so do turns. The last position, whose mirror is a root, has a sibling alone. */
+static unsigned mirrored_turn(unsigned n, unsigned position)
+{
+	unsigned turn = position % 2;
+
+	if (position == n - 1)
+		position = n - 2 - low_bit(n - 2) / 2;
+	else if (position % 2 == 1)
+		position = n - 1 - position;
+	else
+		turn = 0;
+	if (position % 2 == 1)
+		return turn ^ mirrored_turn(n, position);
+	return turn ^ (n % 4 == 0 ? odd_bits(position) : paired_with_next(position / 2, n / 2 - 1));
+}
+
+/* n odd: position p of the first tree is p - 1 of the second. Rank 0 has a child in both trees, the first one's root
+ * and an inner position of the second's: where that child is even, it decides about the others of the first tree. */
+static unsigned moved_turn(unsigned n, struct edge edge)
+{
+	const unsigned last = (n - 1) / 2, top = 1u << (n_levels(n) - 1);
+	const unsigned flip = (n - 1) % 4 == 0 ? paired_with_next(top / 2, last) ^ odd_bits(n - 1) ^ 1 : 0;
+	const bool is_leaf = edge.position % 2 == 1;
+
+	if (edge.tree == 0)
+		return is_leaf ? odd_bits(edge.position - 1) ^ 1 : paired_with_next(edge.position / 2, last) ^ flip;
+	return is_leaf ? paired_with_next((edge.position + 1) / 2, last) ^ flip ^ 1 : odd_bits(edge.position);
+}
+
 static unsigned parity_of(unsigned n, struct edge edge)
 {
-	struct edge first = edge;
-	unsigned parity = 0;
-
-	for (unsigned way = 0; way < 2; way++) {
-		struct edge at = edge;
-
-		for (unsigned far = 1; to_mate(n, &at, (far + way) % 2 == 0) && !is_same(at, edge); far++)
-			if (at.tree < first.tree || (at.tree == first.tree && at.position < first.position)) {
-				first = at;
-				parity = far % 2;
-			}
-	}
-	return parity;
+	return 1 ^ (n % 2 == 0 ? mirrored_turn(n, edge.position) : moved_turn(n, edge));
 }
 
 /* ---- steps ---- */
@@ -261,34 +293,61 @@ static double local_elements(const struct psd_payload *payload, const struct psd
 	return most;
 }
 
-/* Upwards a level takes the messages of both children after each other, downwards the second follows the first at once;
- * where trees are cut off the longest way has a message less. Further chunks come every fourth message. Of several
- * workers on a node all use its link at a time, and the lower levels are near. Counts are those of carrying the steps
- * out, for 2 to 64 workers. */
+/* Of a level more, where all edges are alike: upwards it takes the messages of both children after each other, each way
+ * with a wait, downwards the second follows the first at once. */
+static double level_sec(double busy_sec, double latency_sec)
+{
+	return 4.0 * busy_sec + 3.0 * latency_sec;
+}
+
+/* Where all edges are alike, and chunks fill the pipe: one more comes every fourth message. The lowest level has two
+ * messages less. Counts are those of carrying the steps out, for 4 to 130 workers. */
+static double alike_sec(unsigned n, unsigned C, double busy_sec, double latency_sec)
+{
+	return n_levels(n) * level_sec(busy_sec, latency_sec) - 2.0 * busy_sec +
+	       4.0 * (C - 1) * (busy_sec + latency_sec);
+}
+
+/* Else who waits for whom differs from rank to rank, and the steps are carried out; of more nodes than is worth that, as
+ * if the levels above were alike. */
+static double mixed_sec(const struct psd_payload *payload, struct psd_members members, double chunk_bits,
+			const struct psd_ways *ways)
+{
+	const double busy_sec = psd_ways_busy_sec(ways, PSD_REACH_FAR, chunk_bits);
+	struct psd_members walked = members;
+	unsigned n_levels_above = 0;
+
+	for (; psd_members_nodes(walked) > WALKED_NODES; n_levels_above++)
+		walked.n = (psd_members_nodes(walked) + 1) / 2 * members.per_node;
+	return psd_walk_sec(payload, walked, 8.0 * payload->value_bytes, ways) +
+	       n_levels_above * level_sec(busy_sec, ways->latency_sec);
+}
+
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {
-	const unsigned n = members.n, C = n_chunks(payload->elements, n);
-	const unsigned n_far = n_levels(psd_members_nodes(members)), n_near = n_levels(n) - n_far;
+	const unsigned C = n_chunks(payload->elements, members.n);
 	const double chunk_bits = 4.0 * (double)payload->elements * payload->value_bytes / C;
-	const double near_sec = chunk_bits / ways->near_bps, far_sec = chunk_bits / ways->far_bps;
-	const double next_sec = fmax(n_far > 0 ? far_sec : near_sec, transfer_sec / (4.0 * C));
-	const bool is_cut_off = C == 1 && n % 4 != 0;
-	const double n_lowest = 2 + (is_cut_off && n > 2);
-	const double n_waits = n_far > 0 ? 4.0 * (C - 1) + 3 * n_far + (n_near > 0) - (is_cut_off && n < 8) : 0.0;
+	const bool is_near = members.n <= members.per_node;
+	double sec;
 
-	return fmax(transfer_sec, 4.0 * (C - 1) * next_sec + 4.0 * (n_near * near_sec + n_far * far_sec) -
-					  n_lowest * (n_near > 0 ? near_sec : far_sec) + n_waits * ways->latency_sec);
+	if (C > 1 && psd_ways_are_plain(ways) && is_near)
+		sec = alike_sec(members.n, C, chunk_bits / ways->near_bps, 0.0);
+	else if (C > 1 && members.per_node == 1 && ways->per_switch == 0)
+		sec = alike_sec(members.n, C, chunk_bits / ways->far_bps, ways->latency_sec);
+	else
+		sec = mixed_sec(payload, members, chunk_bits, ways);
+	return sec < transfer_sec ? transfer_sec : sec;
 }
 
 const struct psd_pattern psd_double_tree = {
 	.name = "double-tree",
-	.is_rough = true,
 	.steps = steps,
 	.step = step_of,
 	.flow = flow_of,
 	.node_elements = node_elements,
 	.is_uneven = true,
 	.local_elements = local_elements,
+	.is_walked = true,
 	.alone_sec = alone_sec,
 };

@@ -22,5 +22,8 @@ unsigned psd_folding_bits(struct psd_members members);
 unsigned psd_folding_steps(struct psd_members members, unsigned n_exchanges);
 struct psd_step psd_folding_step(uint64_t elements, struct psd_members members, unsigned rank, unsigned number,
 				 unsigned n_exchanges, psd_exchange_fn exchange);
+/* psd_pattern.alone_sec of such a pattern. */
+double psd_folding_alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
+			     const struct psd_ways *ways);
 
 #endif

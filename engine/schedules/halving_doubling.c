@@ -1,5 +1,5 @@
 /* Halving and doubling: a reduce-scatter in which the distance doubles and the part halves from step to step, and the
- * same way back. Seconds follow from a walk over the steps. Source: Rabenseifner 2004. Legend: 2^k places. */
+ * same way back. Source: Rabenseifner 2004. Legend: 2^k places. */
 #include "engine/schedules/folding.h"
 
 static unsigned n_exchanges(struct psd_members members)
@@ -45,7 +45,8 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 
 const struct psd_pattern psd_halving_doubling = {
 	.name = "halving-doubling",
-	.is_rough = true,
 	.steps = steps,
 	.step = step_of,
+	.is_walked = true,
+	.alone_sec = psd_folding_alone_sec,
 };

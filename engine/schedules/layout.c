@@ -58,6 +58,23 @@ unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node)
 	return left < layout->workers_per_node ? left : layout->workers_per_node;
 }
 
+unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker)
+{
+	const unsigned g = layout->workers_per_node, per_switch = layout->workers_per_switch;
+	const unsigned n_of_node = (g - 1) / per_switch + 1;
+
+	return worker / g * n_of_node + worker % g / per_switch;
+}
+
+enum psd_reach psd_layout_reach(const struct psd_layout *layout, unsigned from, unsigned to)
+{
+	if (psd_layout_node(layout, from) != psd_layout_node(layout, to))
+		return PSD_REACH_FAR;
+	if (layout->workers_per_switch == 0 || from >= layout->workers)
+		return PSD_REACH_NEAR;
+	return psd_layout_switch(layout, from) == psd_layout_switch(layout, to) ? PSD_REACH_NEAR : PSD_REACH_ACROSS;
+}
+
 /* q n + r elements: the i-th cut is i q + i r / n, which cannot overflow for any n < 2^32 */
 struct psd_range psd_range_part(uint64_t elements, unsigned n, unsigned i)
 {

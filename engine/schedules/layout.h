@@ -11,11 +11,20 @@ struct psd_layout {
 	unsigned workers; /* >= 1 */
 	unsigned nodes;	  /* worker nodes, ceil(workers / workers_per_node) */
 	unsigned workers_per_node;
-	unsigned shards; /* >= 1 */
+	unsigned workers_per_switch; /* of those that a node has for its devices; 0: it has none */
+	unsigned shards;	     /* >= 1 */
 	bool has_separate_servers;
 };
 
-/* separate_servers 0: one shard on each worker node. */
+/* Where another host is: what is on the way there. */
+enum psd_reach {
+	PSD_REACH_NEAR,	  /* on the same node, behind the same switch or without any */
+	PSD_REACH_ACROSS, /* on the same node behind another switch */
+	PSD_REACH_FAR,	  /* on another node */
+	PSD_REACHES,
+};
+
+/* separate_servers 0: one shard on each worker node. Nodes have no switches. */
 struct psd_layout psd_layout_make(unsigned workers, unsigned workers_per_node, unsigned separate_servers);
 unsigned psd_layout_hosts(const struct psd_layout *layout);
 bool psd_layout_is_worker(const struct psd_layout *layout, unsigned host);
@@ -28,6 +37,10 @@ unsigned psd_layout_node(const struct psd_layout *layout, unsigned host);
 unsigned psd_layout_nodes(const struct psd_layout *layout);
 /* Workers on a node: as many as a node has, the rest on the last of them, 0 on a server's. */
 unsigned psd_layout_workers_on(const struct psd_layout *layout, unsigned node);
+
+/* The switch of a worker, numbered from node to node; they fill one after the other. */
+unsigned psd_layout_switch(const struct psd_layout *layout, unsigned worker);
+enum psd_reach psd_layout_reach(const struct psd_layout *layout, unsigned from, unsigned to);
 
 struct psd_range {
 	uint64_t first;

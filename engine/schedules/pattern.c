@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "engine/schedules/walk.h"
+
 enum { MOST_COUNTED_NODES = 64 }; /* no node has more workers */
 
 #define PSD_ADDRESS(identifier, name) &psd_##identifier,
@@ -31,6 +33,40 @@ struct psd_members psd_payload_members(const struct psd_payload *payload, const 
 unsigned psd_members_nodes(struct psd_members members)
 {
 	return (members.n - 1) / members.per_node + 1;
+}
+
+enum psd_reach psd_members_reach(struct psd_members members, const struct psd_ways *ways, unsigned from, unsigned to)
+{
+	const unsigned per_node = members.per_node, per_switch = ways->per_switch;
+
+	if (from / per_node != to / per_node)
+		return PSD_REACH_FAR;
+	return per_switch == 0 || from % per_node / per_switch == to % per_node / per_switch ? PSD_REACH_NEAR
+											     : PSD_REACH_ACROSS;
+}
+
+double psd_ways_busy_sec(const struct psd_ways *ways, enum psd_reach reach, double bits)
+{
+	const double inside_bps = fmin(ways->near_bps, ways->between_bps);
+
+	switch (reach) {
+	case PSD_REACH_NEAR: return bits / ways->near_bps;
+	case PSD_REACH_ACROSS: return bits / inside_bps;
+	case PSD_REACH_FAR: return bits / (ways->per_switch > 0 ? fmin(ways->far_bps, inside_bps) : ways->far_bps);
+	case PSD_REACHES: break;
+	}
+	assert(false);
+	return 0.0;
+}
+
+double psd_ways_latency_sec(const struct psd_ways *ways, enum psd_reach reach)
+{
+	return reach == PSD_REACH_FAR ? ways->latency_sec : ways->near_latency_sec;
+}
+
+bool psd_ways_are_plain(const struct psd_ways *ways)
+{
+	return ways->per_switch == 0 && ways->near_latency_sec == 0.0;
 }
 
 struct psd_payload psd_payload_scaled(const struct psd_payload *payload, const struct psd_layout *layout, double ratio)
@@ -179,35 +215,15 @@ static struct moves node_moves(const struct psd_payload *payload, const struct p
 
 /* ---- seconds ---- */
 
-/* As if all members began each step together: it takes as long as its busiest node or worker. */
-static double walk_sec(const struct psd_payload *payload, const struct psd_layout *layout, const struct psd_ways *ways)
-{
-	const double bits = 8.0 * payload->value_bytes;
-	double sum_sec = 0.0;
-
-	for (unsigned s = 0; s < psd_payload_steps(payload, layout); s++) {
-		double step_sec = 0.0;
-
-		for (unsigned node = 0; node < layout->nodes; node++) {
-			const struct moves moves = node_moves(payload, layout, node, s);
-			const uint64_t near = larger(moves.near_out, moves.near_in);
-			const uint64_t far = larger(moves.far_out, moves.far_in);
-
-			step_sec = fmax(step_sec, bits * (double)near / ways->near_bps);
-			if (far > 0)
-				step_sec = fmax(step_sec, bits * (double)far / ways->far_bps + ways->latency_sec);
-		}
-		sum_sec += step_sec;
-	}
-	return sum_sec;
-}
-
 double psd_payload_alone_sec(const struct psd_payload *payload, const struct psd_layout *layout, double transfer_sec,
 			     const struct psd_ways *ways)
 {
-	if (!payload->pattern->alone_sec)
-		return fmax(transfer_sec, walk_sec(payload, layout, ways));
-	return payload->pattern->alone_sec(payload, psd_payload_members(payload, layout), transfer_sec, ways);
+	const struct psd_members members = psd_payload_members(payload, layout);
+
+	if (payload->pattern->alone_sec)
+		return payload->pattern->alone_sec(payload, members, transfer_sec, ways);
+	const double sec = psd_walk_sec(payload, members, 8.0 * payload->value_bytes, ways);
+	return sec < transfer_sec ? transfer_sec : sec;
 }
 
 /* ---- bytes ---- */

@@ -48,11 +48,15 @@ struct psd_flow {
 	unsigned n_messages;
 };
 
-/* What a message between two members takes beside waiting. */
+/* What a message between two members takes beside waiting. Where nodes have switches, what leaves a node passes the
+ * device's own link and its switch's uplink as well. */
 struct psd_ways {
-	double far_bps;	    /* between nodes */
-	double near_bps;    /* inside a node; infinity when free */
-	double latency_sec; /* between nodes */
+	double far_bps;		 /* of a node's link */
+	double near_bps;	 /* of a device's own link inside its node; infinity when free */
+	double between_bps;	 /* of a switch's uplink */
+	double latency_sec;	 /* between nodes */
+	double near_latency_sec; /* inside a node */
+	unsigned per_switch;	 /* members behind one switch; 0: nodes have none */
 };
 
 struct psd_pattern {
@@ -69,11 +73,13 @@ struct psd_pattern {
 	struct psd_traffic (*node_elements)(const struct psd_payload *payload, const struct psd_layout *layout,
 					    unsigned node);
 	bool is_uneven;
+	bool is_walked; /* seconds follow from a walk over the steps where members differ */
 
 	/* The i-th of the flows that a member's messages add up to: false when there are fewer. */
 	bool (*flow)(uint64_t elements, struct psd_members members, unsigned rank, unsigned i, struct psd_flow *flow);
 	/* Seconds from the first message to the last where nothing else moves, all begin together and every node's link
-	 * is alike. transfer_sec: what the bytes alone take on the busiest link, if nothing ever waits. */
+	 * is alike; not a number: out of memory. transfer_sec: what the bytes alone take on the busiest link, if
+	 * nothing ever waits. */
 	double (*alone_sec)(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			    const struct psd_ways *ways);
 
@@ -89,7 +95,6 @@ struct psd_pattern {
 
 	/* ---- step by step: an all-reduce over the workers; NULL where all goes at once ---- */
 
-	bool is_rough; /* with several workers a node the seconds that follow are up to a half off */
 	unsigned (*steps)(uint64_t elements, struct psd_members members);
 	/* rank < members.n, step < steps(elements, members). A member begins a step's message when its earlier messages
 	 * have left and all that earlier steps bring it is there. What it adds in a step may lie where what it sends
@@ -125,6 +130,13 @@ bool psd_payload_has_member(const struct psd_payload *payload, const struct psd_
 /* The same as patterns see them: strides that divide a node's workers, or are a multiple of them, are regular. */
 struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout);
 unsigned psd_members_nodes(struct psd_members members);
+/* Where a member is from another. */
+enum psd_reach psd_members_reach(struct psd_members members, const struct psd_ways *ways, unsigned from, unsigned to);
+/* So many bits on a way that nobody else uses, and what comes after them. */
+double psd_ways_busy_sec(const struct psd_ways *ways, enum psd_reach reach, double bits);
+double psd_ways_latency_sec(const struct psd_ways *ways, enum psd_reach reach);
+/* Nodes without switches, inside which nothing is late. */
+bool psd_ways_are_plain(const struct psd_ways *ways);
 
 /* The payload with this share of its elements, 0 < ratio <= 1: whole ones, and as many as it has parts, so that none of
  * them becomes empty. */

@@ -1,7 +1,6 @@
 /* Recursive doubling: both of a pair send each other all that they have summed, at twice the distance from step to
  * step. As few steps as there can be, each of the whole payload. At every level both add the same two sums, so that all
- * end with the same bits. Seconds follow from a walk over the steps. Source: Thakur, Rabenseifner and Gropp 2005,
- * section 4.5. */
+ * end with the same bits. Source: Thakur, Rabenseifner and Gropp 2005, section 4.5. */
 #include "engine/schedules/folding.h"
 
 static unsigned steps(uint64_t elements, struct psd_members members)
@@ -23,7 +22,8 @@ static struct psd_step step_of(uint64_t elements, struct psd_members members, un
 
 const struct psd_pattern psd_recursive_doubling = {
 	.name = "recursive-doubling",
-	.is_rough = true,
 	.steps = steps,
 	.step = step_of,
+	.is_walked = true,
+	.alone_sec = psd_folding_alone_sec,
 };

@@ -67,6 +67,40 @@ static double local_elements(const struct psd_payload *payload, const struct psd
 	return psd_layout_workers_on(layout, 0) > 1 ? 2.0 * (P - 1.0) / P * (double)payload->elements : 0.0;
 }
 
+/* Hops that differ: the last message waits for a chain of messages, each after the one before on the same hop or after
+ * the one that brought what it sends, over the hop before. Of the chains that begin on a hop and take so many hops, the
+ * longest does its waiting on the slowest of these. Nodes are alike but for the first, the last and those beside them.
+ */
+static double longest_from_sec(unsigned n, struct psd_members members, unsigned start, double chunk_bits,
+			       const struct psd_ways *ways)
+{
+	const unsigned n_messages = 2 * (n - 1);
+	double chain_sec = 0.0, slowest_sec = 0.0, longest_sec = 0.0;
+
+	for (unsigned i = 0; i < n_messages; i++) {
+		const unsigned from = (start + i) % n;
+		const enum psd_reach reach = psd_members_reach(members, ways, from, (from + 1) % n);
+		const double busy_sec = psd_ways_busy_sec(ways, reach, chunk_bits);
+
+		slowest_sec = fmax(slowest_sec, busy_sec);
+		chain_sec += busy_sec + psd_ways_latency_sec(ways, reach);
+		longest_sec = fmax(longest_sec, chain_sec + (n_messages - 1 - i) * slowest_sec);
+	}
+	return longest_sec;
+}
+
+static double longest_chain_sec(unsigned n, struct psd_members members, double chunk_bits, const struct psd_ways *ways)
+{
+	const unsigned g = members.per_node, n_first = 2 * g < n ? 2 * g : n;
+	double longest_sec = 0.0;
+
+	for (unsigned start = 0; start < n_first; start++)
+		longest_sec = fmax(longest_sec, longest_from_sec(n, members, start, chunk_bits, ways));
+	for (unsigned start = n > 2 * g ? n - 2 * g : n_first; start < n; start++)
+		longest_sec = fmax(longest_sec, longest_from_sec(n, members, start, chunk_bits, ways));
+	return longest_sec;
+}
+
 /* A chunk goes twice round the ring but for the two hops before its start. On its first node it also waits for those
  * before it, which the hop to the next node takes one after the other; from there on they keep that distance. So a
  * node's first chunk, or its third, takes longest, if not all the bytes of the busiest hop and the last one's latency
@@ -76,6 +110,8 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 {
 	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
 	const double n = members.n;
+	if (!psd_ways_are_plain(ways))
+		return fmax(transfer_sec, longest_chain_sec(members.n, members, payload_bits / n, ways));
 	const unsigned n_nodes = psd_members_nodes(members);
 	const double n_here = members.n < members.per_node ? members.n : members.per_node;
 	const double n_far_hops = n_nodes > 1 ? n_nodes : 0.0;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "engine/schedules/ring.h"
+#include "engine/schedules/walk.h"
 
 static unsigned row_length(struct psd_members members)
 {
@@ -194,6 +195,11 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 	const double row_bits = 8.0 * payload->value_bytes * ceil((double)payload->elements / X);
 	const double column_bits = 8.0 * payload->value_bytes * ceil(ceil((double)payload->elements / X) / Y);
 
+	if (!psd_ways_are_plain(ways)) { /* hops of a row differ, and the next ones overlap with the slowest */
+		const double sec = psd_walk_sec(payload, members, 8.0 * payload->value_bytes, ways);
+
+		return sec < transfer_sec ? transfer_sec : sec;
+	}
 	return fmax(transfer_sec,
 		    rings_sec(members, 1, X, row_bits, ways) + rings_sec(members, X, X * Y, column_bits, ways));
 }

@@ -94,18 +94,22 @@ static double local_elements(const struct psd_payload *payload, const struct psd
 	return (psd_layout_workers_on(layout, 0) - 1.0) * (double)payload->elements;
 }
 
-/* Nothing inside overlaps the ring: a leader begins it with its node's sum. */
+/* Nothing inside overlaps the ring: a leader begins it with its node's sum. Towards the leader each message waits until
+ * the one before is there, on the way back until it has left. */
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {
 	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
 	const struct psd_members leaders = leaders_of(members);
-	const double inside_sec = (workers_on_full_node(members) - 1.0) * payload_bits / ways->near_bps;
+	const unsigned n_inside = workers_on_full_node(members) - 1;
 	const double ring_bits = 2.0 * (leaders.n - 1.0) / leaders.n * payload_bits;
-	const double ring_sec =
-		leaders.n == 1 ? 0.0 : psd_ring.alone_sec(payload, leaders, ring_bits / ways->far_bps, ways);
+	const double ring_transfer_sec = psd_ways_busy_sec(ways, PSD_REACH_FAR, ring_bits);
+	const double ring_sec = leaders.n == 1 ? 0.0 : psd_ring.alone_sec(payload, leaders, ring_transfer_sec, ways);
+	double inside_sec = 0.0;
 
-	return fmax(transfer_sec, 2.0 * inside_sec + ring_sec);
+	for (unsigned w = 1; w <= n_inside; w++)
+		inside_sec += psd_ways_busy_sec(ways, psd_members_reach(members, ways, 0, w), payload_bits);
+	return fmax(transfer_sec, 2.0 * inside_sec + (n_inside + (n_inside > 0)) * ways->near_latency_sec + ring_sec);
 }
 
 const struct psd_pattern psd_two_level = {

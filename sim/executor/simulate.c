@@ -173,10 +173,13 @@ static enum psd_status allocate(struct psd_simulation *sim, struct psd_error *er
 	sim->duties_of_host = calloc(n_hosts, sizeof(*sim->duties_of_host));
 	sim->n_shift_flows_done =
 		calloc((size_t)sim->program->window * sim->program->n_ops, sizeof(*sim->n_shift_flows_done));
+	sim->delays_sec = calloc(sim->program->n_ops, sizeof(*sim->delays_sec));
+	for (uint32_t i = 0; sim->delays_sec && i < sim->program->n_ops; i++)
+		sim->delays_sec[i] = NAN;
 	sim->sent_bytes = calloc(n_nodes, sizeof(*sim->sent_bytes));
 	sim->received_bytes = calloc(n_nodes, sizeof(*sim->received_bytes));
 	if (sim->sendings == NULL || sim->walks == NULL || sim->duties_of_host == NULL || sim->sent_bytes == NULL ||
-	    sim->received_bytes == NULL || sim->n_shift_flows_done == NULL)
+	    sim->received_bytes == NULL || sim->n_shift_flows_done == NULL || sim->delays_sec == NULL)
 		return out_of_memory(sim, err);
 	if (psd_sim_open_processors(sim, err) || psd_sim_open_yieldings(sim, err))
 		return err->status;
@@ -196,6 +199,7 @@ static void release(struct psd_simulation *sim)
 	free(sim->sendings);
 	free(sim->n_shift_flows_done);
 	free(sim->walks);
+	free(sim->delays_sec);
 	free(sim->sent_bytes);
 	free(sim->received_bytes);
 }

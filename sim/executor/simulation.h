@@ -72,6 +72,7 @@ struct psd_simulation {
 	struct psd_sending *sendings; /* per host; its NIC sends one operation at a time */
 	struct psd_walk *walks;	      /* per host; its NIC carries one stepwise transfer at a time */
 	double hop_latency_sec;	      /* mean over the hops between neighbours on different nodes */
+	double *delays_sec;	      /* of each operation's steps; not a number: not asked for yet */
 	uint64_t *sent_bytes;	      /* per node */
 	uint64_t *received_bytes;
 	struct psd_pool *pools; /* only where machines are given, as the next three */

@@ -2,6 +2,7 @@
  * that a member sends to another, and at the end what the steps wait for. What belongs to all members is kept with the
  * first. */
 #include <limits.h>
+#include <math.h>
 
 #include "sim/executor/simulation.h"
 
@@ -196,19 +197,28 @@ static void start_all_flows(struct psd_simulation *sim, const struct psd_payload
 	}
 }
 
-/* A user's platform has latencies of its own, which then replace the scenario's: the mean between nodes. */
-static double delay_sec(const struct psd_simulation *sim, const struct psd_payload *payload)
+/* The same in each iteration, and a walk over the steps takes long. A user's platform has latencies of its own, which
+ * then replace the scenario's: the mean between nodes. */
+static double delay_sec(struct psd_simulation *sim, uint32_t op)
 {
 	struct psd_rates rates = sim->simulated->plan.rates;
 	rates.latency_sec = sim->hop_latency_sec;
-	return psd_cost_delay_sec(payload, sim->layout, &rates);
+	if (isnan(sim->delays_sec[op]))
+		sim->delays_sec[op] = psd_cost_delay_sec(&sim->program->ops[op].payload, sim->layout, &rates);
+	return sim->delays_sec[op];
 }
 
 void psd_sim_step_flow_done(struct psd_simulation *sim, unsigned first)
 {
 	if (--sim->walks[first].n_left > 0)
 		return;
-	psd_network_timer(delay_sec(sim, payload_of(sim, first)), psd_cookie(PSD_WAKE_STEPS_END, first, 0));
+	const double sec = delay_sec(sim, sim->walks[first].task.op);
+	if (isnan(sec)) {
+		sim->is_out_of_memory = true;
+		psd_network_stop();
+		return;
+	}
+	psd_network_timer(sec, psd_cookie(PSD_WAKE_STEPS_END, first, 0));
 }
 
 /* ---- either ---- */

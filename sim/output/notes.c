@@ -37,25 +37,6 @@ static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 	psd_text_release(&text);
 }
 
-/* A walk over the steps takes them one after the other on all workers. */
-static void write_steps_note(FILE *out, const struct psd_scenario *scenario)
-{
-	for (unsigned s = 0; s < scenario->n_systems && scenario->workers_per_node > 1; s++) {
-		const struct psd_system *system = &scenario->systems[s];
-
-		bool is_rough = system->sync == PSD_SYNC_AUTO;
-
-		for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
-			is_rough =
-				is_rough || (system->sync == PSD_SYNC_ALL_REDUCE + p && psd_all_reduces[p]->is_rough);
-		if (is_rough)
-			fprintf(out,
-				"note: with several workers a node '%s' is up to a half off, unless their number is "
-				"a power of two;\n      use fidelity: message\n",
-				system->name);
-	}
-}
-
 static void write_lossy_notes(FILE *out, const struct psd_scenario *scenario)
 {
 	struct psd_text text = {.bytes = NULL};
@@ -151,8 +132,6 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);
-	if (report->is_estimate || scenario->fidelity == PSD_FIDELITY_FLOW)
-		write_steps_note(out, scenario);
 	write_lossy_notes(out, scenario);
 	write_links_note(out, scenario);
 	write_transport_note(out, scenario);

@@ -53,6 +53,28 @@ Test(double_tree, has_more_chunks_for_larger_payloads)
 	cr_expect_eq(psd_double_tree.steps(UINT64_C(1) << 40, eight), 2 * 2 * (64 + 3 - 1));
 }
 
+/* A rank sends one message in a step and hears one: where edges that meet took the same steps, one would be lost once
+ * chunks are under way on all of them. */
+Test(double_tree, edges_that_meet_take_turns)
+{
+	for (unsigned n = 4; n <= 70; n++) {
+		const struct psd_layout layout = psd_layout_make(n, 1, 0);
+		const struct psd_payload payload = payload_of(UINT64_C(1) << 30);
+
+		for (unsigned rank = 0; rank < n; rank++) {
+			unsigned n_sent = 0, n_expected = 0;
+			struct psd_flow flow;
+
+			for (unsigned s = 0; s < psd_payload_steps(&payload, &layout); s++)
+				n_sent += psd_payload_step(&payload, &layout, rank, s).to != rank;
+			for (unsigned i = 0; psd_payload_flow(&payload, &layout, rank, i, &flow); i++)
+				n_expected += flow.to != rank ? flow.n_messages : 0;
+			cr_assert_eq(n_sent, n_expected, "rank %u of %u sends %u, expected %u", rank, n, n_sent,
+				     n_expected);
+		}
+	}
+}
+
 /* Every rank's values are its number + 1 all over: sums are n (n + 1) / 2. */
 static void check_sum(unsigned n)
 {

@@ -68,7 +68,7 @@ static double seconds_by_steps(const struct psd_payload *payload, const struct p
 /* Where all chunks are of one size, to the last digits. */
 Test(torus, takes_the_seconds_of_its_steps)
 {
-	const struct psd_ways ways = {1e9, 3e9, 2e-5};
+	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5};
 
 	for (unsigned workers = 2; workers <= 60; workers++)
 		for (unsigned per_node = 1; per_node <= 9; per_node++) {

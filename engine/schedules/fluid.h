@@ -1,17 +1,23 @@
-/* Max-min fair sharing of ports between classes of alike hosts: what a non-blocking switch does to parallel flows, in
- * closed form per class. A flow here stands for all flows from the members of one class to those of another, which
- * start together and run at one rate. */
+/* Max-min fair sharing of ports between flows: what switches that do not block do to transfers that are under way at a
+ * time. A flow may stand for several that start together, are alike and run at one rate, as may a port. */
 #ifndef PSD_FLUID_H
 #define PSD_FLUID_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Ports on the longest way: out of a device, its switch and its node, and into those of another. */
+enum { PSD_FLUID_MOST_USES = 6 };
+
+struct psd_fluid_use {
+	unsigned port;
+	double flows; /* parallel flows through each such port */
+};
+
 struct psd_fluid_flow {
-	unsigned out, in;   /* ports */
-	double flows_out;   /* parallel flows that it stands for out of each such port */
-	double flows_in;    /* and into each */
-	double left_bits;   /* of each of them */
+	struct psd_fluid_use uses[PSD_FLUID_MOST_USES];
+	unsigned n_uses;
+	double left_bits;   /* of each of the flows that it stands for */
 	double rate_bps;    /* of each of them, filled by psd_fluid_share() */
 	uint64_t cookie;    /* the caller's */
 	bool is_frozen_now; /* scratch of psd_fluid_share() */
@@ -24,6 +30,8 @@ struct psd_fluid_port {
 	double open_flows; /* rate not settled yet */
 };
 
+/* One more port on a flow's way. */
+void psd_fluid_add_use(struct psd_fluid_flow *flow, unsigned port, double flows);
 /* Sets every flow's rate by progressive filling: the port with the smallest share per flow freezes its flows, and so
  * on. Pure, any thread. */
 void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_fluid_port *ports);

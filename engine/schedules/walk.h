@@ -1,0 +1,13 @@
+/* Carries the steps of a transfer out, where no closed form says what they take: who waits for whom, and what those
+ * who send at a time leave each other of a link. Of a message at a time it knows what simulation in message fidelity
+ * does. Any thread. */
+#ifndef PSD_WALK_H
+#define PSD_WALK_H
+
+#include "engine/schedules/pattern.h"
+
+/* As psd_pattern.alone_sec, of a payload whose elements have element_bits each. */
+double psd_walk_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
+		    const struct psd_ways *ways);
+
+#endif
