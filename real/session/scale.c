@@ -11,7 +11,7 @@ struct psd_scale psd_scale_make(const struct psd_encoding *encoding, double loss
 void psd_scale_take(struct psd_scale *scale, bool is_finite)
 {
 	scale->is_skipped = !is_finite;
-	scale->n_good = is_finite ? scale->n_good + 1 : 0;
+	scale->n_good++;
 	if (!scale->is_dynamic || (is_finite && scale->n_good < PSD_SCALE_PATIENCE))
 		return;
 	scale->ratio *= is_finite ? 2.0f : 0.5f;
