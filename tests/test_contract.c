@@ -255,6 +255,25 @@ Test(contract, a_stack_slow_inside_a_node_agrees)
 			 ", host: {local: 5Gbps}}\n" EVERY_METHOD "sweep: {nodes: [1, 2]}\n");
 }
 
+/* What crosses between switches waits for their uplinks, and so does what leaves the node. */
+Test(contract, workers_behind_switches_agree)
+{
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 5us, "
+			 "switches: 2, between: 30Gbps}, " NETWORK ", " HOST "}\n" EVERY_METHOD
+			 "sweep: {nodes: [1, 2, 3, 8]}\n");
+	expect_agreement("title: t\n" VGG19 "cluster: {workers_per_node: 8, local: {bandwidth: 80Gbps, switches: 4, "
+			 "between: 8Gbps}, " NETWORK ", " HOST "}\n" EVERY_METHOD
+			 "sweep: {workers: [4, 8, 16, 21]}\nfidelity: message\n");
+	/* one exchange, of which the uplinks are most, or what is late */
+	expect_agreement(ONE_LAYER "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 5us, "
+				   "switches: 2, between: 1Gbps}, " NETWORK "}\n" EVERY_METHOD
+				   "sweep: {nodes: [1, 2, 3]}\n");
+	expect_agreement(ONE_LAYER "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps, switches: 2, between: "
+				   "1Gbps}, " NETWORK "}\n" SEPARATE_SERVERS "sweep: {nodes: [1, 2, 3]}\n");
+	expect_agreement(ONE_LAYER "cluster: {workers_per_node: 4, local: {bandwidth: 80Gbps, latency: 100ms, "
+				   "switches: 2}, " NETWORK "}\n" EVERY_METHOD "sweep: {nodes: [1, 2, 3]}\n");
+}
+
 Test(contract, half_precision_agrees)
 {
 	expect_agreement("title: t\n"

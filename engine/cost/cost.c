@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "engine/schedules/walk.h"
+
 uint64_t psd_subject_factors(const struct psd_subject *subject)
 {
 	return subject->batch * (subject->rows + subject->columns);
@@ -58,7 +60,11 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 		.send_bps = fmin(payload_bps, transport_bps),
 		.receive_bps = fmin(payload_bps, transport_bps / (1.0 + host->incast_ratio * fan_in)),
 		.local_bps = host->local_bps > 0 ? fmin(local_bps, host->local_bps) : local_bps,
+		.between_bps = network->local_switches == 0 ? INFINITY
+			       : network->between_bps > 0.0 ? network->between_bps
+							    : network->local_bps,
 		.latency_sec = network->latency_sec + host->latency_sec,
+		.local_latency_sec = network->local_latency_sec,
 		.gemm_flops_per_sec = gemm_flops_per_sec,
 		.host = host,
 	};
@@ -95,15 +101,27 @@ static double busiest_node_sec(const struct psd_payload *payload, const struct p
 	return sec;
 }
 
+/* Inside nodes. */
+static double local_sec_of(const struct psd_payload *payload, const struct psd_layout *layout,
+			   const struct psd_rates *rates)
+{
+	if (layout->workers_per_switch > 0) {
+		const struct psd_inside inside = psd_payload_inside(payload, layout);
+
+		return 8.0 * payload->value_bytes *
+		       fmax(inside.worker_elements / rates->local_bps, inside.switch_elements / rates->between_bps);
+	}
+	return layout->workers_per_node > 1
+		       ? 8.0 * payload->value_bytes * psd_payload_local_elements(payload, layout) / rates->local_bps
+		       : 0.0;
+}
+
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates)
 {
 	if (psd_layout_hosts(layout) == 1)
 		return 0.0;
-	const double local_sec =
-		layout->workers_per_node > 1
-			? 8.0 * payload->value_bytes * psd_payload_local_elements(payload, layout) / rates->local_bps
-			: 0.0;
+	const double local_sec = local_sec_of(payload, layout, rates);
 	return psd_layout_nodes(layout) == 1 ? local_sec : fmax(local_sec, busiest_node_sec(payload, layout, rates));
 }
 
@@ -141,19 +159,40 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
 	return n_members > 1 ? rates->agree_sec : 0.0;
 }
 
+static struct psd_ways ways_of(const struct psd_payload *payload, const struct psd_layout *layout,
+			       const struct psd_rates *rates)
+{
+	return (struct psd_ways){
+		.far_bps = fmin(rates->send_bps, rates->receive_bps),
+		.near_bps = rates->local_bps,
+		.between_bps = rates->between_bps,
+		.latency_sec = rates->latency_sec,
+		.near_latency_sec = rates->local_latency_sec,
+		.per_switch = psd_payload_per_switch(payload, layout),
+	};
+}
+
 double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates)
 {
-	const struct psd_members members = psd_payload_members(payload, layout);
-	if (members.n == 1)
+	if (psd_payload_members(payload, layout).n == 1)
 		return 0.0;
-	const struct psd_ways ways = {
-		.far_bps = fmin(rates->send_bps, rates->receive_bps),
-		.near_bps = rates->local_bps,
-		.between_bps = INFINITY,
-		.latency_sec = rates->latency_sec,
-	};
+	const struct psd_ways ways = ways_of(payload, layout, rates);
 	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
 	const double alone_sec = psd_payload_alone_sec(payload, layout, transfer_sec, &ways);
 	return psd_cost_class_sec(payload, layout, rates) + (alone_sec - transfer_sec);
+}
+
+double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+				const struct psd_rates *rates)
+{
+	const struct psd_members members = psd_payload_members(payload, layout);
+	const double delay_sec = psd_cost_delay_sec(payload, layout, rates);
+
+	if (layout->workers_per_switch == 0 || members.n == 1)
+		return delay_sec;
+	const struct psd_ways ways = ways_of(payload, layout, rates);
+	const double more_sec =
+		psd_walk_flows_sec(payload, members, &ways) - psd_cost_transfer_sec(payload, layout, rates);
+	return delay_sec < more_sec ? 0.0 : delay_sec - more_sec;
 }

@@ -31,12 +31,14 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 
 /* Rates and delays of one system on one cluster: what estimate, plan and simulation derive time from. */
 struct psd_rates {
-	double send_bps;    /* out of one node: min(link * payload, transport) */
-	double receive_bps; /* into one node: min(link * payload, transport / (1 + incast * senders)) */
-	double link_bps;    /* link * payload */
-	double local_bps;   /* inside a node: min(local, host's local); infinity when free */
-	double latency_sec; /* one way, between nodes: network + host */
-	double agree_sec;   /* before each stepwise transfer that layers may run beside */
+	double send_bps;	  /* out of one node: min(link * payload, transport) */
+	double receive_bps;	  /* into one node: min(link * payload, transport / (1 + incast * senders)) */
+	double link_bps;	  /* link * payload */
+	double local_bps;	  /* inside a node: min(local, host's local); infinity when free */
+	double between_bps;	  /* of the uplink of a node's switch; infinity without */
+	double latency_sec;	  /* one way, between nodes: network + host */
+	double local_latency_sec; /* inside a node */
+	double agree_sec;	  /* before each stepwise transfer that layers may run beside */
 	double gemm_flops_per_sec;
 	const struct psd_host *host;
 };
@@ -49,8 +51,8 @@ struct psd_rates psd_rates_make(const struct psd_host *host, const struct psd_ne
 				unsigned fan_in, double gemm_flops_per_sec);
 
 /* Seconds the network needs to carry one operation when all nodes start it together and nothing else moves: the busiest
- * port of the busiest node over its rate (worker ports, shard ports, local links). No latency, no waiting between
- * steps. Exact on a non-blocking switch. */
+ * port of the busiest node over its rate (worker ports, shard ports, local links, uplinks of switches). No latency, no
+ * waiting between steps. Exact on a non-blocking switch. */
 double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			     const struct psd_rates *rates);
 /* What a stepwise transfer takes beyond the network: until all agree to begin, and by its size class call + steps *
@@ -58,10 +60,14 @@ double psd_cost_transfer_sec(const struct psd_payload *payload, const struct psd
 double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
 /* All of a stepwise transfer's time beyond psd_cost_transfer_sec(): its size class, and what its steps wait for. Holds
- * where all members begin together and all links are alike: not between racks, nor with stragglers. Not a number: out of
- * memory. */
+ * where all members begin together and all links are alike: not between racks, nor with stragglers. Not a number: out
+ * of memory. */
 double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
+/* The same behind all its flows, which simulation carries out instead of its steps: behind switches they may take
+ * longer than psd_cost_transfer_sec() says. */
+double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+				const struct psd_rates *rates);
 
 /* What an end of a connection does for messages: seconds of one core, and the most of a core that it needs for that
  * while the way is busy with them, the link or, is_near, the one inside a node. Both 0 where a machine moves them at

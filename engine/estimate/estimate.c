@@ -18,15 +18,17 @@
 struct host_class {
 	unsigned representative;
 	unsigned n_members;
-	unsigned n_here; /* on the representative's node */
-	unsigned node;	 /* the class of such a node's first host: its ports are those of all classes there */
-	unsigned pool;	 /* that it works on, where machines are given; as are the next two */
-	double copies;	 /* of its members, those in the pool */
+	unsigned n_here;   /* on the representative's node */
+	unsigned node;	   /* the class of such a node's first host: its ports are those of all classes there */
+	unsigned n_behind; /* the representative's switch */
+	unsigned behind;   /* the class of such a switch's first host, likewise */
+	unsigned pool;	   /* that it works on, where machines are given; as are the next two */
+	double copies;	   /* of its members, those in the pool */
 	bool shares_cores;
 };
 
 /* Those of a class to whom the representative of another, or of the same one, may send: on other nodes, or on its own.
- * A way is such a pair, numbered ((from * classes) + to) * 2 + is_near. */
+ * A way is such a pair, numbered ((from * classes) + to) * PSD_REACHES + reach. */
 struct peers {
 	unsigned host; /* the last of them */
 	unsigned n;
@@ -59,7 +61,7 @@ struct estimate {
 	uint64_t next_seq;
 	struct psd_fluid_flow *flows; /* under way; a class sends one operation at a time */
 	unsigned n_flows, flows_room;
-	struct psd_fluid_port *ports;	/* per class four: out of its node and into it, out of itself and into it */
+	struct psd_fluid_port *ports;	/* per class a pair of each kind, out and in */
 	double flows_at_sec;		/* what the flows' left_bits refer to */
 	double flow_end_sec;		/* when the first of them ends; infinity: none */
 	unsigned *n_parts_left;		/* per way: of its messages, bytes and both ends */
@@ -89,16 +91,21 @@ static const struct psd_layout *layout_of(const struct estimate *estimate)
 	return &estimate->program->plan->layout;
 }
 
-static size_t way_of(const struct estimate *estimate, unsigned from, unsigned to, bool is_near)
+static size_t way_of(const struct estimate *estimate, unsigned from, unsigned to, enum psd_reach reach)
 {
-	return ((size_t)from * estimate->n_classes + to) * 2 + is_near;
+	return ((size_t)from * estimate->n_classes + to) * PSD_REACHES + reach;
+}
+
+static bool has_switches(const struct estimate *estimate)
+{
+	return layout_of(estimate)->workers_per_switch > 0;
 }
 
 static bool sends(const struct estimate *estimate, const struct psd_payload *payload, unsigned from, unsigned to,
-		  bool is_near)
+		  enum psd_reach reach)
 {
 	const unsigned sender = estimate->classes[from].representative;
-	const struct peers *peers = &estimate->peers[way_of(estimate, from, to, is_near)];
+	const struct peers *peers = &estimate->peers[way_of(estimate, from, to, reach)];
 	if (peers->n == 0)
 		return false;
 	return psd_payload_bytes_between(payload, layout_of(estimate), sender, peers->host) > 0 ||
@@ -112,8 +119,8 @@ static uint32_t class_arrivals(const void *context, const struct psd_op *receive
 	const unsigned to = estimate->class_of[host];
 	uint32_t n_senders = 0;
 	for (unsigned from = 0; from < estimate->n_classes; from++)
-		n_senders += sends(estimate, &receive->payload, from, to, false) +
-			     sends(estimate, &receive->payload, from, to, true);
+		for (unsigned reach = 0; reach < PSD_REACHES; reach++)
+			n_senders += sends(estimate, &receive->payload, from, to, (enum psd_reach)reach);
 	return n_senders;
 }
 
@@ -146,17 +153,48 @@ static bool is_alike_by_itself(const struct estimate *estimate, unsigned a, unsi
 	return true;
 }
 
-/* Two hosts on nodes whose hosts are alike one by one. */
+/* The workers from a and from b on, one by one. */
+static bool are_runs_alike(const struct estimate *estimate, unsigned a, unsigned b, unsigned n)
+{
+	for (unsigned w = 0; w < n; w++)
+		if (!is_alike_by_itself(estimate, a + w, b + w))
+			return false;
+	return true;
+}
+
+/* The first worker behind the switch of one, and how many there are. */
+static unsigned switch_run(const struct psd_layout *layout, unsigned worker, unsigned *n)
+{
+	const unsigned node = psd_layout_node(layout, worker), place = worker % layout->workers_per_node;
+	const unsigned before = place - place % layout->workers_per_switch;
+	const unsigned left = psd_layout_workers_on(layout, node) - before;
+
+	*n = left < layout->workers_per_switch ? left : layout->workers_per_switch;
+	return worker - place + before;
+}
+
+static bool are_switches_alike(const struct estimate *estimate, unsigned a, unsigned b)
+{
+	const struct psd_layout *layout = layout_of(estimate);
+	unsigned n_a, n_b;
+
+	if (!has_switches(estimate) || !psd_layout_is_worker(layout, a) || !psd_layout_is_worker(layout, b))
+		return true;
+	const unsigned first_a = switch_run(layout, a, &n_a), first_b = switch_run(layout, b, &n_b);
+	return n_a == n_b && are_runs_alike(estimate, first_a, first_b, n_a);
+}
+
+/* Two hosts on nodes, and behind switches, whose hosts are alike one by one. */
 static bool is_alike(const struct estimate *estimate, unsigned a, unsigned b)
 {
 	const struct psd_layout *layout = layout_of(estimate);
 	const unsigned node_a = psd_layout_node(layout, a), node_b = psd_layout_node(layout, b);
 	const unsigned n_here = psd_layout_workers_on(layout, node_a);
-	bool are_nodes_alike = n_here == psd_layout_workers_on(layout, node_b);
-	for (unsigned w = 0; w < n_here && are_nodes_alike && node_a != node_b; w++)
-		are_nodes_alike = is_alike_by_itself(estimate, node_a * layout->workers_per_node + w,
-						     node_b * layout->workers_per_node + w);
-	return are_nodes_alike && is_alike_by_itself(estimate, a, b);
+	const unsigned g = layout->workers_per_node;
+	if (n_here != psd_layout_workers_on(layout, node_b) ||
+	    (node_a != node_b && !are_runs_alike(estimate, node_a * g, node_b * g, n_here)))
+		return false;
+	return is_alike_by_itself(estimate, a, b) && are_switches_alike(estimate, a, b);
 }
 
 static void add_to_class(struct estimate *estimate, unsigned host)
@@ -169,10 +207,13 @@ static void add_to_class(struct estimate *estimate, unsigned host)
 	if (c == estimate->n_classes)
 		estimate->classes[estimate->n_classes++] = (struct host_class){.n_members = 0};
 	else if (psd_layout_node(layout_of(estimate), class->representative) != node)
-		class->n_here = 0;
+		class->n_here = class->n_behind = 0;
+	else if (psd_layout_reach(layout_of(estimate), class->representative, host) == PSD_REACH_ACROSS)
+		class->n_behind = 0;
 	class->representative = host;
 	class->n_members++;
 	class->n_here++;
+	class->n_behind++;
 	estimate->class_of[host] = c;
 }
 
@@ -182,31 +223,44 @@ static void find_peers(struct estimate *estimate)
 	for (unsigned from = 0; from < estimate->n_classes; from++) {
 		const unsigned sender = estimate->classes[from].representative;
 		for (unsigned h = 0; h < psd_layout_hosts(layout); h++) {
-			const bool is_near = psd_layout_node(layout, h) == psd_layout_node(layout, sender);
-			struct peers *peers = &estimate->peers[way_of(estimate, from, estimate->class_of[h], is_near)];
+			const enum psd_reach reach = psd_layout_reach(layout, sender, h);
+			struct peers *peers = &estimate->peers[way_of(estimate, from, estimate->class_of[h], reach)];
 			if (h != sender)
 				*peers = (struct peers){h, peers->n + 1};
 		}
 	}
 }
 
+enum { PORTS_OF_NODE = 0, PORTS_OF_SELF = 2, PORTS_OF_SWITCH = 4, PORTS_OF_CLASS = 6 };
+
+static void make_pair(struct psd_fluid_port *ports, double out_bps, double in_bps)
+{
+	ports[0] = (struct psd_fluid_port){.rate_bps = out_bps};
+	ports[1] = (struct psd_fluid_port){.rate_bps = in_bps};
+}
+
 /* Classes whose representatives' nodes are alike share a pair of ports: the nodes' first workers, or servers, are of
- * one class. */
+ * one class. So are those of switches. */
 static void make_ports(struct estimate *estimate)
 {
 	const struct psd_rates *rates = &estimate->program->plan->rates;
 	const struct psd_layout *layout = layout_of(estimate);
 	const double local_bps = fmin(rates->local_bps, PSD_UNLIMITED_BPS);
+	const double between_bps = fmin(rates->between_bps, PSD_UNLIMITED_BPS);
 	for (unsigned c = 0; c < estimate->n_classes; c++) {
 		struct host_class *class = &estimate->classes[c];
 		const unsigned host = class->representative;
 		const unsigned first =
 			psd_layout_is_worker(layout, host) ? host - host % layout->workers_per_node : host;
+		struct psd_fluid_port *ports = &estimate->ports[PORTS_OF_CLASS * c];
+		unsigned n_unused;
 		class->node = estimate->class_of[first];
-		estimate->ports[4 * c] = (struct psd_fluid_port){.rate_bps = rates->send_bps};
-		estimate->ports[4 * c + 1] = (struct psd_fluid_port){.rate_bps = rates->receive_bps};
-		estimate->ports[4 * c + 2] = estimate->ports[4 * c + 3] =
-			(struct psd_fluid_port){.rate_bps = local_bps};
+		class->behind = c;
+		if (has_switches(estimate) && psd_layout_is_worker(layout, host))
+			class->behind = estimate->class_of[switch_run(layout, host, &n_unused)];
+		make_pair(ports + PORTS_OF_NODE, rates->send_bps, rates->receive_bps);
+		make_pair(ports + PORTS_OF_SELF, local_bps, local_bps);
+		make_pair(ports + PORTS_OF_SWITCH, between_bps, between_bps);
 	}
 }
 
@@ -234,7 +288,9 @@ static enum psd_status find_groups(struct estimate *estimate, struct psd_error *
 static size_t most_classes(const struct estimate *estimate, unsigned n_roots)
 {
 	const struct psd_layout *layout = layout_of(estimate);
-	const size_t n_hosts = psd_layout_hosts(layout), n_kinds = layout->workers_per_node > 1 ? 3 : 1;
+	/* with a shard, beside it, behind another switch, or behind the last one, which may have fewer */
+	const size_t n_kinds = layout->workers_per_switch > 0 ? 4 : layout->workers_per_node > 1 ? 3 : 1;
+	const size_t n_hosts = psd_layout_hosts(layout);
 	const size_t most = n_roots * n_kinds + 2 * n_kinds + 1;
 	return estimate->n_groups > 0 || most > n_hosts ? n_hosts : most;
 }
@@ -249,12 +305,12 @@ static enum psd_status make_classes(struct estimate *estimate, struct psd_error 
 		return err->status;
 	const size_t most = most_classes(estimate, n_roots);
 	estimate->classes = malloc(most * sizeof(*estimate->classes));
-	estimate->ports = malloc(4 * most * sizeof(*estimate->ports));
+	estimate->ports = malloc(PORTS_OF_CLASS * most * sizeof(*estimate->ports));
 	estimate->n_flows_left = calloc(most, sizeof(*estimate->n_flows_left));
 	estimate->sending = calloc(most, sizeof(*estimate->sending));
 	estimate->collectives = calloc(most, sizeof(*estimate->collectives));
-	estimate->n_parts_left = calloc(2 * most * most, sizeof(*estimate->n_parts_left));
-	estimate->peers = calloc(2 * most * most, sizeof(*estimate->peers));
+	estimate->n_parts_left = calloc(PSD_REACHES * most * most, sizeof(*estimate->n_parts_left));
+	estimate->peers = calloc(PSD_REACHES * most * most, sizeof(*estimate->peers));
 	if (estimate->is_root == NULL || estimate->class_of == NULL || estimate->classes == NULL ||
 	    estimate->ports == NULL || estimate->n_flows_left == NULL || estimate->sending == NULL ||
 	    estimate->collectives == NULL || estimate->n_parts_left == NULL || estimate->peers == NULL)
@@ -420,9 +476,11 @@ static void share_ports(struct estimate *estimate)
 /* Bytes, or one end: the last of them ends the messages. */
 static void end_part(struct estimate *estimate, size_t way)
 {
-	const unsigned to = (unsigned)(way / 2 % estimate->n_classes), from = (unsigned)(way / 2 / estimate->n_classes);
+	const size_t pair = way / PSD_REACHES;
+	const unsigned to = (unsigned)(pair % estimate->n_classes), from = (unsigned)(pair / estimate->n_classes);
 	const struct psd_task task = estimate->sending[from];
-	const double latency_sec = way % 2 ? 0.0 : estimate->program->plan->rates.latency_sec;
+	const struct psd_rates *rates = &estimate->program->plan->rates;
+	const double latency_sec = way % PSD_REACHES == PSD_REACH_FAR ? rates->latency_sec : rates->local_latency_sec;
 
 	if (--estimate->n_parts_left[way] > 0)
 		return;
@@ -451,13 +509,13 @@ static void end_flows(struct estimate *estimate)
 }
 
 /* What both ends of a class's messages to another do for them. */
-static void start_ends(struct estimate *estimate, unsigned from, unsigned to, bool is_near,
+static void start_ends(struct estimate *estimate, unsigned from, unsigned to, enum psd_reach reach,
 		       const struct psd_payload *payload, double bytes)
 {
-	const size_t way = way_of(estimate, from, to, is_near);
-	const double n_out = estimate->peers[way].n, n_in = estimate->peers[way_of(estimate, to, from, is_near)].n;
+	const size_t way = way_of(estimate, from, to, reach);
+	const double n_out = estimate->peers[way].n, n_in = estimate->peers[way_of(estimate, to, from, reach)].n;
 	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, from);
-	const struct psd_socket_work end = socket_work(estimate, bytes, has_paused, is_near);
+	const struct psd_socket_work end = socket_work(estimate, bytes, has_paused, reach != PSD_REACH_FAR);
 	const uint64_t cookie = psd_cookie(EVENT_MESSAGE_PART, 0, way);
 	double n_receivers, n_senders;
 
@@ -486,15 +544,30 @@ static bool has_room_for_flow(struct estimate *estimate)
 	return true;
 }
 
-static void start_flow(struct estimate *estimate, unsigned from, unsigned to, bool is_near)
+/* All that the class's flows pass on one side: is_in, that of the receivers. n: of each host there. */
+static void add_uses(const struct estimate *estimate, struct psd_fluid_flow *flow, unsigned c, unsigned n, bool is_in,
+		     enum psd_reach reach)
 {
-	const struct host_class *sender = &estimate->classes[from], *receiver = &estimate->classes[to];
+	const struct host_class *class = &estimate->classes[c];
+	const bool passes_switch = has_switches(estimate) && class->representative < layout_of(estimate)->workers;
+
+	if (reach == PSD_REACH_FAR)
+		psd_fluid_add_use(flow, PORTS_OF_CLASS * class->node + PORTS_OF_NODE + is_in,
+				  (double)n * class->n_here);
+	if (reach != PSD_REACH_FAR || passes_switch)
+		psd_fluid_add_use(flow, PORTS_OF_CLASS * c + PORTS_OF_SELF + is_in, n);
+	if (reach != PSD_REACH_NEAR && passes_switch)
+		psd_fluid_add_use(flow, PORTS_OF_CLASS * class->behind + PORTS_OF_SWITCH + is_in,
+				  (double)n * class->n_behind);
+}
+
+static void start_flow(struct estimate *estimate, unsigned from, unsigned to, enum psd_reach reach)
+{
 	const struct psd_payload *payload = &estimate->program->ops[estimate->sending[from].op].payload;
-	const size_t way = way_of(estimate, from, to, is_near);
-	const struct peers *forth = &estimate->peers[way],
-			   *back = &estimate->peers[way_of(estimate, to, from, is_near)];
-	const double bytes =
-		(double)psd_payload_bytes_between(payload, layout_of(estimate), sender->representative, forth->host);
+	const size_t way = way_of(estimate, from, to, reach);
+	const struct peers *forth = &estimate->peers[way], *back = &estimate->peers[way_of(estimate, to, from, reach)];
+	const double bytes = (double)psd_payload_bytes_between(payload, layout_of(estimate),
+							       estimate->classes[from].representative, forth->host);
 
 	if (!has_room_for_flow(estimate)) {
 		estimate->is_out_of_memory = true;
@@ -502,12 +575,10 @@ static void start_flow(struct estimate *estimate, unsigned from, unsigned to, bo
 	}
 	struct psd_fluid_flow *flow = &estimate->flows[estimate->n_flows++];
 	*flow = (struct psd_fluid_flow){.left_bits = 8.0 * bytes, .cookie = way};
-	psd_fluid_add_use(flow, is_near ? 4 * from + 2 : 4 * sender->node,
-			  (double)forth->n * (is_near ? 1 : sender->n_here));
-	psd_fluid_add_use(flow, is_near ? 4 * to + 3 : 4 * receiver->node + 1,
-			  (double)back->n * (is_near ? 1 : receiver->n_here));
+	add_uses(estimate, flow, from, forth->n, false, reach);
+	add_uses(estimate, flow, to, back->n, true, reach);
 	estimate->n_flows_left[from]++;
-	start_ends(estimate, from, to, is_near, payload, bytes);
+	start_ends(estimate, from, to, reach, payload, bytes);
 }
 
 static bool estimate_send(void *context, unsigned from, struct psd_task task)
@@ -518,9 +589,9 @@ static bool estimate_send(void *context, unsigned from, struct psd_task task)
 	advance_flows(estimate);
 	estimate->sending[from] = task;
 	for (unsigned to = 0; to < estimate->n_classes; to++)
-		for (unsigned is_near = 0; is_near < 2; is_near++)
-			if (sends(estimate, payload, from, to, is_near))
-				start_flow(estimate, from, to, is_near);
+		for (unsigned reach = 0; reach < PSD_REACHES; reach++)
+			if (sends(estimate, payload, from, to, (enum psd_reach)reach))
+				start_flow(estimate, from, to, (enum psd_reach)reach);
 	if (estimate->n_flows_left[from] == 0)
 		return false;
 	share_ports(estimate);

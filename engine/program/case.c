@@ -120,6 +120,16 @@ static enum psd_status check_steps(const struct psd_subject_matter *matter, cons
 	return PSD_OK;
 }
 
+static struct psd_layout layout_of(const struct psd_scenario *scenario, const struct psd_system *system,
+				   struct psd_point point)
+{
+	struct psd_layout layout = psd_layout_make(point.workers, point.workers_per_node, system->servers);
+
+	if (scenario->network.local_switches > 0)
+		layout.workers_per_switch = scenario->workers_per_node / scenario->network.local_switches;
+	return layout;
+}
+
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter,
 			      const struct psd_system *system, struct psd_point point, struct psd_error *err)
 {
@@ -130,7 +140,7 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 		.costs = psd_subject_matter_costs(matter, system),
 		.system = system,
 		.network = &scenario->network,
-		.layout = psd_layout_make(point.workers, point.workers_per_node, system->servers),
+		.layout = layout_of(scenario, system, point),
 		.link_bps = point.bandwidth_bps > 0 ? point.bandwidth_bps : PSD_UNLIMITED_BPS,
 		.fuse_bytes = psd_system_fuse_bytes(system, &point),
 		.batch = workload.batch_per_worker,

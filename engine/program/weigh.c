@@ -31,7 +31,7 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 
 	if (op->kind == PSD_OP_SEND)
 		return psd_cost_transfer_sec(&op->payload, layout, rates) +
-		       (psd_layout_nodes(layout) > 1 ? rates->latency_sec : 0.0);
+		       (psd_layout_nodes(layout) > 1 ? rates->latency_sec : rates->local_latency_sec);
 	if (op->kind == PSD_OP_COLLECTIVE)
 		return psd_cost_transfer_sec(&op->payload, layout, rates) +
 		       psd_cost_delay_sec(&op->payload, layout, rates);

@@ -81,7 +81,10 @@ struct psd_network {
 	unsigned nodes_per_rack;       /* racks, fat tree: nodes below one leaf switch */
 	double oversubscription_ratio; /* racks, fat tree: sum of a leaf's node links / its uplinks; >= 1 */
 	const char *platform_path;     /* platform: SimGrid XML, already relative to the working directory */
-	double local_bps;	       /* between workers of one node; 0: as fast as needed */
+	double local_bps;	       /* of a worker's own link inside its node; 0: as fast as needed */
+	double local_latency_sec;      /* between workers of one node */
+	unsigned local_switches;       /* of a node, each with as many workers; 0: none */
+	double between_bps;	       /* of a switch's uplink, where there are several; 0: as local_bps */
 };
 
 /* Processors that compute layers, and reduce, update and serve the sockets besides: nodes without accelerators, or

@@ -55,10 +55,28 @@ static enum psd_status settle_network(const struct psd_schema_reader *reader, vo
 static const struct psd_section network = {.tables = {network_keys}, .settle = settle_network};
 
 static const struct psd_key local_keys[] = {
-	{NETWORK("bandwidth", RATE, local_bps), .is_required = true, .help = "between them"},
+	{NETWORK("bandwidth", RATE, local_bps), .is_required = true, .help = "of each one's own link, each direction"},
+	{NETWORK("latency", SECONDS, local_latency_sec), .help = "from worker to worker, one way; else none"},
+	{NETWORK("switches", UNSIGNED, local_switches), .lowest = 2, .highest = PSD_MAX_WORKERS_PER_NODE,
+	 .help = "of a node, each with an equal share of its workers, in their order; what leaves the node passes its "
+		 "worker's link and switch, too; else one that never blocks, and what leaves the node passes none"},
+	{NETWORK("between", RATE, between_bps),
+	 .help = "of the uplink of each of `switches`, each direction; else as `bandwidth`"},
 	{.name = NULL},
 };
-static const struct psd_section local = {.tables = {local_keys}};
+
+static enum psd_status check_local(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
+{
+	const struct psd_network *links = base;
+	const struct psd_node *between = psd_node_child(mapping, "between");
+
+	if (between && links->local_switches == 0)
+		return psd_error_set(reader->err, PSD_EINVAL, between->key_at,
+				     "'between' has no effect without 'switches'");
+	return PSD_OK;
+}
+
+static const struct psd_section local = {.tables = {local_keys}, .check = check_local};
 
 /* ---- the host side of software ---- */
 
@@ -221,7 +239,7 @@ static const struct psd_key cluster_keys[] = {
 	{CLUSTER("network", SECTION, network), .section = &network, .is_required = true,
 	 .uses = PSD_BY_ALL | PSD_BY_CHOICE, .help = "links between nodes"},
 	{CLUSTER("local", SECTION, network), .section = &local, .uses = PSD_BY_SIM | PSD_BY_CHOICE,
-	 .help = "between the workers of a node"},
+	 .help = "links inside a node, from worker to worker"},
 	{CLUSTER("host", SECTION, host), .section = &psd_scenario_host,
 	 .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
 	 .help = "what a software stack costs; what is left out costs nothing"},
@@ -277,6 +295,25 @@ static enum psd_status check_swept(const struct psd_schema_reader *reader, const
 	if (swept && bandwidth && bandwidth->at.line == 0)
 		return psd_error_set(reader->err, PSD_EINVAL, bandwidth->at,
 				     "'bandwidth' has no effect beside 'sweep', set 'sweep.bandwidth'");
+	return PSD_OK;
+}
+
+/* A user's platform says itself what is inside a node. */
+static enum psd_status check_switches(const struct psd_schema_reader *reader, const struct psd_node *cluster)
+{
+	const struct psd_scenario *scenario = reader->base;
+	const struct psd_node *switches = psd_node_child(psd_node_child(cluster, "local"), "switches");
+	const unsigned n = scenario->network.local_switches;
+
+	if (!switches)
+		return PSD_OK;
+	if (scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
+		return psd_error_set(reader->err, PSD_EINVAL, switches->key_at,
+				     "'switches' has no effect beside 'platform', whose file decides");
+	if (scenario->workers_per_node % n != 0)
+		return psd_error_set(reader->err, PSD_EINVAL, switches->at,
+				     "'switches' is %u, must divide the %u workers of a node", n,
+				     scenario->workers_per_node);
 	return PSD_OK;
 }
 
@@ -353,5 +390,7 @@ enum psd_status psd_scenario_check_cluster(const struct psd_schema_reader *reade
 
 	if (!status)
 		status = check_swept(reader, root, cluster);
+	if (!status)
+		status = check_switches(reader, cluster);
 	return status ? status : check_disturbances(reader, cluster);
 }

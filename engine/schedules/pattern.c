@@ -35,6 +35,14 @@ unsigned psd_members_nodes(struct psd_members members)
 	return (members.n - 1) / members.per_node + 1;
 }
 
+unsigned psd_payload_per_switch(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const unsigned per_switch =
+		payload->group.n > 0 ? layout->workers_per_switch / payload->group.stride : layout->workers_per_switch;
+
+	return layout->workers_per_switch > 0 && per_switch == 0 ? 1 : per_switch;
+}
+
 enum psd_reach psd_members_reach(struct psd_members members, const struct psd_ways *ways, unsigned from, unsigned to)
 {
 	const unsigned per_node = members.per_node, per_switch = ways->per_switch;
@@ -130,8 +138,8 @@ unsigned psd_payload_next_step(const struct psd_payload *payload, const struct p
 	return step;
 }
 
-static bool flow_of_rank(const struct psd_payload *payload, struct psd_members members, unsigned rank, unsigned i,
-			 struct psd_flow *flow)
+bool psd_payload_rank_flow(const struct psd_payload *payload, struct psd_members members, unsigned rank, unsigned i,
+			   struct psd_flow *flow)
 {
 	if (payload->pattern->flow)
 		return payload->pattern->flow(payload->elements, members, rank, i, flow);
@@ -149,8 +157,8 @@ bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout
 	const struct psd_group group = payload->group;
 
 	if (group.n == 0)
-		return flow_of_rank(payload, members, host, i, flow);
-	const bool is_there = flow_of_rank(payload, members, psd_group_rank(group, host), i, flow);
+		return psd_payload_rank_flow(payload, members, host, i, flow);
+	const bool is_there = psd_payload_rank_flow(payload, members, psd_group_rank(group, host), i, flow);
 	flow->to = psd_group_host(group, flow->to);
 	return is_there;
 }
@@ -308,6 +316,88 @@ double psd_payload_local_elements(const struct psd_payload *payload, const struc
 	for (unsigned rank = 0; rank < group.n; rank++)
 		most = fmax(most, walk_worker(payload, layout, psd_group_host(group, rank)));
 	return most;
+}
+
+/* What a host sends, and, all at once, receives: through its own link, and of that through its switch's uplink. Step by
+ * step as much comes in as goes out: each all-reduce sends back what it has gathered. */
+struct passing {
+	double out, in;
+	double up, down;
+};
+
+static struct passing passing_by_flows(const struct psd_payload *payload, const struct psd_layout *layout,
+				       unsigned host)
+{
+	struct passing passing = {0.0, 0.0, 0.0, 0.0};
+	struct psd_flow flow;
+
+	for (unsigned i = 0; psd_payload_flow(payload, layout, host, i, &flow); i++) {
+		if (flow.to == host)
+			continue;
+		passing.out += (double)flow.elements;
+		if (psd_layout_reach(layout, host, flow.to) != PSD_REACH_NEAR)
+			passing.up += (double)flow.elements;
+	}
+	return passing;
+}
+
+static struct passing passing_by_peers(const struct psd_payload *payload, const struct psd_layout *layout,
+				       unsigned host)
+{
+	struct passing passing = {0.0, 0.0, 0.0, 0.0};
+
+	for (unsigned peer = 0; peer < psd_layout_hosts(layout); peer++) {
+		if (peer == host)
+			continue;
+		const double sent = (double)payload->pattern->range(payload, layout, host, peer).elements;
+		const double received = (double)payload->pattern->range(payload, layout, peer, host).elements;
+
+		passing.out += sent;
+		passing.in += received;
+		if (psd_layout_reach(layout, host, peer) == PSD_REACH_NEAR)
+			continue;
+		passing.up += sent;
+		passing.down += received;
+	}
+	return passing;
+}
+
+/* All at once nodes are alike but for the first, the last and a root's. */
+static bool may_be_busiest(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
+{
+	return !payload->pattern->range || node < 2 || node + 1 == layout->nodes ||
+	       (payload->pattern->has_root && node == psd_layout_node(layout, payload->root));
+}
+
+static void add_node(struct psd_inside *inside, const struct psd_payload *payload, const struct psd_layout *layout,
+		     unsigned node)
+{
+	const unsigned first = node * layout->workers_per_node, end = first + psd_layout_workers_on(layout, node);
+	double up = 0.0, down = 0.0;
+
+	for (unsigned host = first; host < end; host++) {
+		struct passing passing = {0.0, 0.0, 0.0, 0.0};
+
+		if (payload->pattern->range)
+			passing = passing_by_peers(payload, layout, host);
+		else if (psd_payload_has_member(payload, layout, host))
+			passing = passing_by_flows(payload, layout, host);
+		const bool is_first = (host - first) % layout->workers_per_switch == 0;
+		up = passing.up + (is_first ? 0.0 : up);
+		down = passing.down + (is_first ? 0.0 : down);
+		inside->worker_elements = fmax(inside->worker_elements, fmax(passing.out, passing.in));
+		inside->switch_elements = fmax(inside->switch_elements, fmax(up, down));
+	}
+}
+
+struct psd_inside psd_payload_inside(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	struct psd_inside inside = {0.0, 0.0};
+
+	for (unsigned node = 0; node < layout->nodes; node++)
+		if (may_be_busiest(payload, layout, node))
+			add_node(&inside, payload, layout, node);
+	return inside;
 }
 
 unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to)

@@ -130,6 +130,8 @@ bool psd_payload_has_member(const struct psd_payload *payload, const struct psd_
 /* The same as patterns see them: strides that divide a node's workers, or are a multiple of them, are regular. */
 struct psd_members psd_payload_members(const struct psd_payload *payload, const struct psd_layout *layout);
 unsigned psd_members_nodes(struct psd_members members);
+/* Members behind one switch of a node; 0: nodes have none. */
+unsigned psd_payload_per_switch(const struct psd_payload *payload, const struct psd_layout *layout);
 /* Where a member is from another. */
 enum psd_reach psd_members_reach(struct psd_members members, const struct psd_ways *ways, unsigned from, unsigned to);
 /* So many bits on a way that nobody else uses, and what comes after them. */
@@ -156,11 +158,20 @@ unsigned psd_payload_next_step(const struct psd_payload *payload, const struct p
 /* Seconds of a stepwise payload, as psd_pattern.alone_sec. */
 double psd_payload_alone_sec(const struct psd_payload *payload, const struct psd_layout *layout, double transfer_sec,
 			     const struct psd_ways *ways);
-/* The i-th flow of a member, as psd_pattern.flow, with hosts instead of ranks. */
+/* The i-th flow of a member, as psd_pattern.flow, whether the pattern has it or not. */
+bool psd_payload_rank_flow(const struct psd_payload *payload, struct psd_members members, unsigned rank, unsigned i,
+			   struct psd_flow *flow);
+/* The same with hosts instead of ranks. */
 bool psd_payload_flow(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host, unsigned i,
 		      struct psd_flow *flow);
 /* Elements into or out of one worker, from or to workers of its node: the most. */
 double psd_payload_local_elements(const struct psd_payload *payload, const struct psd_layout *layout);
+/* Where nodes have switches: elements through the busiest worker's own link and through the busiest uplink of a switch,
+ * one way, what leaves the node and what comes from there included. */
+struct psd_inside {
+	double worker_elements, switch_elements;
+};
+struct psd_inside psd_payload_inside(const struct psd_payload *payload, const struct psd_layout *layout);
 /* Bytes that host `from` sends to host `to` != from, in all steps together; 0 when it sends none. */
 uint64_t psd_payload_bytes_between(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
 				   unsigned to);

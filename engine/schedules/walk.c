@@ -243,3 +243,70 @@ double psd_walk_sec(const struct psd_payload *payload, struct psd_members member
 	free(walk.arrivals.entries);
 	return has_begun && !walk.is_out_of_memory ? walk.now_sec : NAN;
 }
+
+/* ---- flows ---- */
+
+/* The i-th flow of a rank that goes somewhere from i on; false: there is none. */
+static bool next_flow(const struct walk *walk, unsigned rank, unsigned *i, struct psd_flow *flow)
+{
+	while (psd_payload_rank_flow(walk->payload, walk->members, rank, *i, flow)) {
+		++*i;
+		if (flow->to != rank)
+			return true;
+	}
+	return false;
+}
+
+static bool add_flows(struct walk *walk)
+{
+	struct psd_flow flow;
+	unsigned n = 0;
+
+	for (unsigned rank = 0; rank < walk->members.n; rank++)
+		for (unsigned i = 0; next_flow(walk, rank, &i, &flow);)
+			n++;
+	walk->flows = malloc((n + 1) * sizeof(*walk->flows));
+	for (unsigned rank = 0; walk->flows && rank < walk->members.n; rank++)
+		for (unsigned i = 0; next_flow(walk, rank, &i, &flow);) {
+			walk->flows[walk->n_flows] = flow_between(walk, rank, flow.to);
+			walk->flows[walk->n_flows++].left_bits = walk->element_bits * (double)flow.elements;
+		}
+	return walk->flows != NULL;
+}
+
+static void run_flows(struct walk *walk)
+{
+	while (walk->n_flows > 0) {
+		psd_fluid_share(walk->flows, walk->n_flows, walk->ports);
+		const double passed_sec = psd_fluid_next_end_sec(walk->flows, walk->n_flows);
+
+		walk->now_sec += passed_sec;
+		for (unsigned f = 0; f < walk->n_flows;) {
+			struct psd_fluid_flow *flow = &walk->flows[f];
+			const double left_sec = flow->left_bits / flow->rate_bps - passed_sec;
+
+			flow->left_bits = left_sec * flow->rate_bps;
+			if (left_sec > together_ratio * walk->now_sec)
+				f++;
+			else /* the last has its turn here */
+				*flow = walk->flows[--walk->n_flows];
+		}
+	}
+}
+
+double psd_walk_flows_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_ways *ways)
+{
+	struct walk walk = {
+		.payload = payload,
+		.ways = ways,
+		.members = members,
+		.element_bits = 8.0 * payload->value_bytes,
+	};
+	const bool has_begun = open_ports(&walk) && add_flows(&walk);
+
+	if (has_begun)
+		run_flows(&walk);
+	free(walk.flows);
+	free(walk.ports);
+	return has_begun ? walk.now_sec : NAN;
+}

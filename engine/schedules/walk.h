@@ -9,5 +9,8 @@
 /* As psd_pattern.alone_sec, of a payload whose elements have element_bits each. */
 double psd_walk_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
 		    const struct psd_ways *ways);
+/* Seconds of all its flows, which begin together: more than the busiest link takes, where a flow that others hold up
+ * inside a node has held up others. Not a number: out of memory. */
+double psd_walk_flows_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_ways *ways);
 
 #endif

@@ -204,7 +204,7 @@ static double delay_sec(struct psd_simulation *sim, uint32_t op)
 	struct psd_rates rates = sim->simulated->plan.rates;
 	rates.latency_sec = sim->hop_latency_sec;
 	if (isnan(sim->delays_sec[op]))
-		sim->delays_sec[op] = psd_cost_delay_sec(&sim->program->ops[op].payload, sim->layout, &rates);
+		sim->delays_sec[op] = psd_cost_flows_delay_sec(&sim->program->ops[op].payload, sim->layout, &rates);
 	return sim->delays_sec[op];
 }
 
@@ -242,6 +242,11 @@ void psd_sim_steps_start(void *context, struct psd_task task)
 void psd_sim_steps_find_latency(struct psd_simulation *sim)
 {
 	const unsigned n_workers = sim->layout->workers;
-	for (unsigned rank = 0; rank < n_workers && n_workers > 1; rank++)
-		sim->hop_latency_sec += psd_network_latency_sec(rank, (rank + 1) % n_workers) / sim->layout->nodes;
+	const bool has_platform = sim->scenario->network.topology == PSD_TOPOLOGY_PLATFORM;
+	for (unsigned rank = 0; rank < n_workers && n_workers > 1; rank++) {
+		const unsigned next = (rank + 1) % n_workers;
+
+		if (has_platform || psd_layout_reach(sim->layout, rank, next) == PSD_REACH_FAR)
+			sim->hop_latency_sec += psd_network_latency_sec(rank, next) / sim->layout->nodes;
+	}
 }

@@ -367,10 +367,10 @@ double psd_network_latency_sec(unsigned from, unsigned to)
 	const bool is_near = psd_platform_node_of(platform, from) == psd_platform_node_of(platform, to);
 	const double ends_sec = is_near ? 0 : platform->host_latency_sec;
 
-	if (platform->topology != PSD_TOPOLOGY_PLATFORM)
-		return is_near ? 0 : platform->latency_sec + ends_sec;
 	if (from == to)
 		return 0;
+	if (platform->topology != PSD_TOPOLOGY_PLATFORM)
+		return is_near ? platform->local_latency_sec : platform->latency_sec + ends_sec;
 	Pair *pair = find_pair(from, to);
 	if (pair->latency_sec < 0)
 		pair->latency_sec = psd::links_latency_sec(&network->backend, from, to);

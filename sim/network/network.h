@@ -23,8 +23,11 @@ struct psd_platform {
 	double receive_bps; /* and in: min(link * payload, transport after incast) */
 	double latency_sec; /* of links between nodes, one way; modelled by callers as a delay, links get zero (no RTT
 			       bias) */
-	double host_latency_sec; /* what the ends add to it, whatever the topology; no part of what is written */
-	double local_bps;	 /* between workers of a node, each way; 0: unlimited */
+	double host_latency_sec;     /* what the ends add to it, whatever the topology; no part of what is written */
+	double local_bps;	     /* of a worker's link inside its node, each way; 0: unlimited */
+	double local_latency_sec;    /* between workers of a node, modelled by callers as a delay */
+	unsigned workers_per_switch; /* of a node; 0: no switches */
+	double between_bps;	     /* of a switch's uplink, each way; what leaves the node passes it, too */
 	unsigned nodes_per_rack;
 	double oversubscription_ratio;
 	double link_bps;  /* payload of a link: rack and fat-tree uplinks derive from it */
@@ -46,7 +49,7 @@ double psd_network_now_sec(void);
 void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie);
 /* Wakes at now + delay_sec (>= 0), also in this instant. */
 void psd_network_timer(double delay_sec, uint64_t cookie);
-/* One-way latency between two hosts: 0 inside a host or node, the platform's and what the ends add between nodes (a
+/* One-way latency between two hosts: 0 inside a host, local inside a node, the platform's and what the ends add between nodes (a
  * user's XML: its route's, as the file has it, and what the ends add between the same nodes as below). */
 double psd_network_latency_sec(unsigned from, unsigned to);
 /* Scales the capacity of a node's link, both ways, to ratio (> 0) of what it was at the start. Transfers under way

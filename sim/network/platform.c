@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "engine/scenario/scenario.h"
@@ -47,16 +48,41 @@ static unsigned spines(const struct psd_platform *platform)
 	return uplinks < 1.5 ? 1 : (unsigned)(uplinks + 0.5);
 }
 
-/* Links are numbered in pairs (out or up, in or down): nodes, then workers' local links, then leaf by leaf their
- * uplinks. */
+/* Links are numbered in pairs (out or up, in or down): nodes, then workers' local links, then uplinks of nodes'
+ * switches, then leaf by leaf their uplinks. */
 static unsigned first_local(const struct psd_platform *platform)
 {
 	return 2 * psd_platform_nodes(platform);
 }
 
+static bool has_local_links(const struct psd_platform *platform)
+{
+	return platform->workers_per_node > 1 || platform->workers_per_switch > 0;
+}
+
+static unsigned first_switch(const struct psd_platform *platform)
+{
+	return first_local(platform) + (has_local_links(platform) ? 2 * platform->workers : 0);
+}
+
+static unsigned switches_of_node(const struct psd_platform *platform)
+{
+	return platform->workers_per_switch > 0 ? (platform->workers_per_node - 1) / platform->workers_per_switch + 1
+						: 0;
+}
+
+/* The way up from the switch of a worker. */
+static unsigned switch_uplink(const struct psd_platform *platform, unsigned worker)
+{
+	const unsigned g = platform->workers_per_node;
+	const unsigned number = worker / g * switches_of_node(platform) + worker % g / platform->workers_per_switch;
+
+	return first_switch(platform) + 2 * number;
+}
+
 static unsigned first_uplink(const struct psd_platform *platform)
 {
-	return first_local(platform) + (platform->workers_per_node > 1 ? 2 * platform->workers : 0);
+	return first_switch(platform) + 2 * platform->nodes * switches_of_node(platform);
 }
 
 static unsigned uplink(const struct psd_platform *platform, unsigned leaf, unsigned spine)
@@ -73,8 +99,10 @@ double psd_platform_link_bps(const struct psd_platform *platform, unsigned link)
 {
 	if (link < first_local(platform))
 		return link % 2 ? platform->receive_bps : platform->send_bps;
-	if (link < first_uplink(platform))
+	if (link < first_switch(platform))
 		return platform->local_bps > 0 ? platform->local_bps : UNLIMITED_BPS;
+	if (link < first_uplink(platform))
+		return platform->between_bps;
 	return platform->nodes_per_rack * platform->link_bps / platform->oversubscription_ratio / spines(platform);
 }
 
@@ -95,26 +123,30 @@ void psd_platform_link_name(const struct psd_platform *platform, unsigned link, 
 
 	if (link < first_local(platform))
 		snprintf(name, PSD_LINK_NAME, "node%u_%s", pair, link % 2 ? "in" : "out");
-	else if (link < first_uplink(platform))
+	else if (link < first_switch(platform))
 		snprintf(name, PSD_LINK_NAME, "worker%u_%s", pair - psd_platform_nodes(platform),
 			 link % 2 ? "in" : "out");
+	else if (link < first_uplink(platform))
+		snprintf(name, PSD_LINK_NAME, "node%u_switch%u_%s",
+			 (pair - first_switch(platform) / 2) / switches_of_node(platform),
+			 (pair - first_switch(platform) / 2) % switches_of_node(platform), link % 2 ? "down" : "up");
 	else
 		snprintf(name, PSD_LINK_NAME, "leaf%u_spine%u_%s",
 			 (pair - first_uplink(platform) / 2) / spines(platform),
 			 (pair - first_uplink(platform) / 2) % spines(platform), link % 2 ? "down" : "up");
 }
 
-unsigned psd_platform_route(const struct psd_platform *platform, unsigned from, unsigned to, unsigned *links)
+/* On its way to another node, or to another switch of its own. */
+static bool passes_switches(const struct psd_platform *platform, unsigned host)
 {
-	const unsigned from_node = psd_platform_node_of(platform, from), to_node = psd_platform_node_of(platform, to);
+	return platform->workers_per_switch > 0 && host < platform->workers;
+}
+
+static unsigned route_between_nodes(const struct psd_platform *platform, unsigned from_node, unsigned to_node,
+				    unsigned *links)
+{
 	unsigned n_links = 0;
 
-	assert(from != to);
-	if (from_node == to_node) {
-		links[n_links++] = first_local(platform) + 2 * from;
-		links[n_links++] = first_local(platform) + 2 * to + 1;
-		return n_links;
-	}
 	links[n_links++] = psd_platform_node_link(from_node, 0);
 	if (platform->topology != PSD_TOPOLOGY_STAR) {
 		const unsigned from_leaf = from_node / platform->nodes_per_rack,
@@ -127,6 +159,28 @@ unsigned psd_platform_route(const struct psd_platform *platform, unsigned from, 
 		}
 	}
 	links[n_links++] = psd_platform_node_link(to_node, 1);
+	return n_links;
+}
+
+unsigned psd_platform_route(const struct psd_platform *platform, unsigned from, unsigned to, unsigned *links)
+{
+	const unsigned from_node = psd_platform_node_of(platform, from), to_node = psd_platform_node_of(platform, to);
+	const bool is_far = from_node != to_node;
+	unsigned n_links = 0;
+
+	assert(from != to);
+	if (!is_far || passes_switches(platform, from))
+		links[n_links++] = first_local(platform) + 2 * from;
+	const bool is_across = is_far || (passes_switches(platform, from) &&
+					  switch_uplink(platform, from) != switch_uplink(platform, to));
+	if (is_across && passes_switches(platform, from))
+		links[n_links++] = switch_uplink(platform, from);
+	if (is_far)
+		n_links += route_between_nodes(platform, from_node, to_node, links + n_links);
+	if (is_across && passes_switches(platform, to))
+		links[n_links++] = switch_uplink(platform, to) + 1;
+	if (!is_far || passes_switches(platform, to))
+		links[n_links++] = first_local(platform) + 2 * to + 1;
 	return n_links;
 }
 
@@ -185,6 +239,11 @@ static void write_hosts_and_links(FILE *out, const struct psd_platform *platform
 		psd_platform_host_name(platform, host, name);
 		fprintf(out, "    <host id=\"%s\" speed=\"1Gf\"/>\n", name);
 	}
+	if (platform->local_latency_sec > 0)
+		fprintf(out,
+			"    <link id=\"inside\" bandwidth=\"%.17gBps\" latency=\"%.17gs\" "
+			"sharing_policy=\"FATPIPE\"/>\n",
+			UNLIMITED_BPS / 8, platform->local_latency_sec);
 	for (unsigned link = 0; link < psd_platform_links(platform); link++) {
 		psd_platform_link_name(platform, link, name);
 		fprintf(out, "    <link id=\"%s\" bandwidth=\"%.17gBps\" latency=\"%.17gs\"/>\n", name,
@@ -219,13 +278,16 @@ static void write_route(FILE *out, const struct psd_platform *platform, unsigned
 		psd_platform_link_name(platform, links[i], link_name);
 		fprintf(out, "<link_ctn id=\"%s\"/>", link_name);
 	}
+	if (platform->local_latency_sec > 0 &&
+	    psd_platform_node_of(platform, from) == psd_platform_node_of(platform, to))
+		fputs("<link_ctn id=\"inside\"/>", out); /* not on workers' links, which ways out of a node take, too */
 	fputs("</route>\n", out);
 }
 
 enum psd_status psd_platform_write(FILE *out, const struct psd_platform *platform, struct psd_error *err)
 {
 	const unsigned hosts = psd_platform_hosts(platform);
-	const int is_plain_star = platform->topology == PSD_TOPOLOGY_STAR && platform->workers_per_node == 1;
+	const int is_plain_star = platform->topology == PSD_TOPOLOGY_STAR && !has_local_links(platform);
 
 	if (platform->topology == PSD_TOPOLOGY_PLATFORM)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "the platform is a file already: '%.200s'",

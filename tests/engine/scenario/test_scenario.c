@@ -118,7 +118,7 @@ Test(scenario, every_key_arrives_in_its_place)
 		"  workers_per_node: 4\n"
 		"  network: {bandwidth: 10Gbps, payload: 95%, latency: 2us, topology: fat-tree, nodes_per_rack: 16,\n"
 		"            oversubscription: 4}\n"
-		"  local: {bandwidth: 12GBps}\n"
+		"  local: {bandwidth: 12GBps, latency: 5us, switches: 2, between: 8GBps}\n"
 		"  host: {copy: 2.3GBps, reduce: 1GBps, update: 2GBps, transport: 16Gbps, incast: 15%, latency: 40us, "
 		"iteration: 10ms}\n"
 		"  machine: {cores: 16, nodes: 2, bytes: 1.5GBps, message: 30us}\n"
@@ -156,6 +156,9 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(scenario.network.oversubscription_ratio, 4);
 	cr_expect_float_eq(scenario.network.payload_ratio, 0.95, 1e-12);
 	cr_expect_float_eq(scenario.network.local_bps, 8 * 12e9, 1);
+	cr_expect_float_eq(scenario.network.local_latency_sec, 5e-6, 1e-18);
+	cr_expect_eq(scenario.network.local_switches, 2);
+	cr_expect_float_eq(scenario.network.between_bps, 8 * 8e9, 1);
 	cr_expect_float_eq(scenario.host.copy_bps, 8 * 2.3e9, 1);
 	cr_expect_float_eq(scenario.host.reduce_bps, 8e9, 1);
 	cr_expect_float_eq(scenario.host.update_bps, 16e9, 1);
@@ -488,6 +491,31 @@ Test(scenario, only_a_replay_can_be_dilated)
 		     "dir/a.yaml:3:36: 'replay' is '2', must be true or false");
 	expect_setting_error("emulation.dilation=20", "--set emulation.dilation: 'emulation' has no effect where "
 						      "'compute.replay' is 'false', only with true");
+}
+
+Test(scenario, switches_inside_a_node_share_its_workers)
+{
+	static const char network[] = "  workers_per_node: 8\n  network: {bandwidth: 40Gbps, latency: 30us}\n";
+	static const char platform[] = "  workers_per_node: 8\n  network: {platform: p.xml}\n";
+	const struct {
+		const char *before, *local, *expected;
+	} rows[] = {
+		{network, "  local: {bandwidth: 12GBps, between: 8GBps}",
+		 "dir/a.yaml:8:30: 'between' has no effect without 'switches'"},
+		{network, "  local: {bandwidth: 12GBps, switches: 3}",
+		 "dir/a.yaml:8:40: 'switches' is 3, must divide the 8 workers of a node"},
+		{network, "  local: {bandwidth: 12GBps, switches: 1}",
+		 "dir/a.yaml:8:40: 'switches' is '1', must be a whole number from 2 to 64"},
+		{platform, "  local: {bandwidth: 12GBps, switches: 2}",
+		 "dir/a.yaml:8:30: 'switches' has no effect beside 'platform', whose file decides"},
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		char text[256];
+
+		snprintf(text, sizeof(text), "%s%s", rows[i].before, rows[i].local);
+		expect_error(6, text, rows[i].expected);
+	}
 }
 
 Test(scenario, missing_keys_are_named)

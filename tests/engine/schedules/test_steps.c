@@ -172,6 +172,61 @@ Test(steps, the_busiest_worker_inside_a_node_is_known)
 	for_each_case(check_local);
 }
 
+/* The same behind switches, where what leaves a node counts as well; and what passes an uplink. */
+static void check_switches(const struct psd_payload *payload, const struct psd_layout *without)
+{
+	struct psd_layout layout = *without;
+
+	for (layout.workers_per_switch = 1; layout.workers_per_switch < PER_NODE_MAX; layout.workers_per_switch++) {
+		double ways[2][WORKERS_MAX] = {{0}}, uplinks[2][2 * WORKERS_MAX] = {{0}};
+		struct psd_inside most = {0.0, 0.0};
+		const struct psd_inside said = psd_payload_inside(payload, &layout);
+
+		for (unsigned from = 0; from < layout.workers; from++)
+			for (unsigned to = 0; to < layout.workers; to++) {
+				const double elements =
+					from == to
+						? 0.0
+						: (double)psd_payload_bytes_between(payload, &layout, from, to) / 4.0;
+				const bool crosses = psd_layout_reach(&layout, from, to) != PSD_REACH_NEAR;
+
+				ways[0][from] += elements;
+				ways[1][to] += elements;
+				uplinks[0][psd_layout_switch(&layout, from)] += crosses ? elements : 0.0;
+				uplinks[1][psd_layout_switch(&layout, to)] += crosses ? elements : 0.0;
+			}
+		for (unsigned i = 0; i < 2 * WORKERS_MAX; i++) {
+			most.switch_elements = fmax(most.switch_elements, fmax(uplinks[0][i], uplinks[1][i]));
+			if (i < WORKERS_MAX)
+				most.worker_elements = fmax(most.worker_elements, fmax(ways[0][i], ways[1][i]));
+		}
+		/* parts differ by an element, and what comes back may be the smaller ones */
+		cr_assert(fabs(said.worker_elements - most.worker_elements) <= WORKERS_MAX &&
+				  fabs(said.switch_elements - most.switch_elements) <= WORKERS_MAX,
+			  "%s, %u workers, %u a node, %u a switch, %lu elements: %g and %g, expected %g and %g",
+			  payload->pattern->name, layout.workers, layout.workers_per_node, layout.workers_per_switch,
+			  payload->elements, said.worker_elements, said.switch_elements, most.worker_elements,
+			  most.switch_elements);
+	}
+}
+
+Test(steps, the_busiest_links_behind_switches_are_known)
+{
+	static const struct psd_pattern *const at_once[] = {&psd_push, &psd_pull, &psd_broadcast, &psd_to_root,
+							    &psd_from_root};
+
+	for_each_case(check_switches);
+	for (unsigned i = 0; i < 5; i++)
+		for (unsigned workers = 2; workers <= WORKERS_MAX; workers++)
+			for (unsigned per_node = 1; per_node <= PER_NODE_MAX; per_node++) {
+				const struct psd_layout layout = psd_layout_make(workers, per_node, 0);
+				const struct psd_payload payload = {
+					.pattern = at_once[i], .elements = 1000 * layout.shards, .value_bytes = 4};
+
+				check_switches(&payload, &layout);
+			}
+}
+
 /* A node's bytes are those of all pairs of hosts of which one is on it. */
 static void check_nodes(const struct psd_payload *payload, const struct psd_layout *layout)
 {

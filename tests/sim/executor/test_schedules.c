@@ -27,6 +27,8 @@ static struct scratch_file write_model(struct size size)
 	return scratch_file_write(text);
 }
 
+static const char without_switches[] = "bandwidth: 80Gbps";
+
 static double collective_sec(const struct loaded *loaded, const struct psd_outcome *outcome)
 {
 	return outcome->iteration_sec - loaded->matter.costs.compute_sec;
@@ -59,11 +61,12 @@ static void compare(struct loaded *loaded, unsigned point)
 	psd_case_release(&made);
 }
 
-static void compare_sizes(const char *name, unsigned workers_per_node, const char *nodes, unsigned n_points)
+static void compare_sizes(const char *name, unsigned workers_per_node, const char *local, const char *nodes,
+			  unsigned n_points)
 {
 	static const char form[] = "title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
 				   "cluster: {workers_per_node: %u, network: {bandwidth: 10Gbps, latency: 20us}, "
-				   "local: {bandwidth: 80Gbps}}\n"
+				   "local: {%s}}\n"
 				   "systems: [{name: s, sync: %s}]\nsweep: {nodes: [%s]}\n";
 
 	for (unsigned s = 0; s < N_SIZES; s++) {
@@ -71,7 +74,7 @@ static void compare_sizes(const char *name, unsigned workers_per_node, const cha
 		struct loaded loaded;
 		char text[512];
 
-		snprintf(text, sizeof(text), form, model.path, workers_per_node, name, nodes);
+		snprintf(text, sizeof(text), form, model.path, workers_per_node, local, name, nodes);
 		loaded_open(&loaded, text);
 		for (unsigned point = 0; point < n_points; point++)
 			compare(&loaded, point);
@@ -83,31 +86,88 @@ static void compare_sizes(const char *name, unsigned workers_per_node, const cha
 Test(schedules, closed_forms_agree_with_messages)
 {
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
-		compare_sizes(psd_all_reduces[p]->name, 1, "2, 3, 5, 8, 13, 16, 24, 32, 64", 9);
+		compare_sizes(psd_all_reduces[p]->name, 1, without_switches, "2, 3, 5, 8, 13, 16, 24, 32, 64", 9);
 }
 
 /* Workers of a node share its link, and the way inside is quicker. */
-static void compare_nodes_of(unsigned workers_per_node, const char *nodes, unsigned n_points)
+static void compare_nodes_of(unsigned workers_per_node, const char *local, const char *nodes, unsigned n_points)
 {
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
-		compare_sizes(psd_all_reduces[p]->name, workers_per_node, nodes, n_points);
+		compare_sizes(psd_all_reduces[p]->name, workers_per_node, local, nodes, n_points);
 }
 
 Test(schedules, closed_forms_agree_with_messages_of_several_workers_a_node)
 {
-	compare_nodes_of(2, "1, 2, 3, 5, 8, 13, 32", 7);
-	compare_nodes_of(3, "1, 2, 3, 4, 8, 21", 6);
-	compare_nodes_of(4, "1, 2, 3, 6, 8, 16", 6);
-	compare_nodes_of(8, "1, 2, 3, 4, 7, 8", 6);
+	compare_nodes_of(2, without_switches, "1, 2, 3, 5, 8, 13, 32", 7);
+	compare_nodes_of(3, without_switches, "1, 2, 3, 4, 8, 21", 6);
+	compare_nodes_of(4, without_switches, "1, 2, 3, 6, 8, 16", 6);
+	compare_nodes_of(8, without_switches, "1, 2, 3, 4, 7, 8", 6);
 }
 
 Test(schedules, closed_forms_agree_with_messages_of_many_nodes)
 {
 	if (!getenv("PSD_FULL_TESTS"))
 		cr_skip_test("ten seconds, minutes with sanitisers: PSD_FULL_TESTS=1 runs it");
-	compare_nodes_of(2, "16, 21, 45, 64", 4);
-	compare_nodes_of(4, "13, 29, 32, 48, 64", 5);
-	compare_nodes_of(8, "12, 16, 31, 50, 64", 5);
+	compare_nodes_of(2, without_switches, "16, 21, 45, 64", 4);
+	compare_nodes_of(4, without_switches, "13, 29, 32, 48, 64", 5);
+	compare_nodes_of(8, without_switches, "12, 16, 31, 50, 64", 5);
+}
+
+/* Switches whose uplinks are slower than the node's link, as fast, and faster; and workers that fill no node. */
+Test(schedules, closed_forms_agree_with_messages_behind_switches)
+{
+	compare_nodes_of(2, "bandwidth: 80Gbps, latency: 5us, switches: 2, between: 8Gbps", "1, 2, 3, 8", 4);
+	compare_nodes_of(4, "bandwidth: 80Gbps, switches: 2, between: 40Gbps", "1, 2, 5", 3);
+	compare_nodes_of(8, "bandwidth: 80Gbps, latency: 5us, switches: 2, between: 40Gbps", "1, 2, 3, 4", 4);
+	compare_nodes_of(8, "bandwidth: 80Gbps, switches: 4", "1, 2, 3", 3);
+	compare_nodes_of(6, "bandwidth: 8Gbps, latency: 30us, switches: 3, between: 12Gbps", "1, 2, 3", 3);
+	compare_nodes_of(4, "bandwidth: 80Gbps, latency: 5us", "1, 2, 3, 8", 4);
+}
+
+/* 8 GPUs of one node behind 2 switches: each of a ring's 14 steps crosses both uplinks once each way, and both hops that
+ * cross wait for nothing but themselves. 4 MiB in 8 shares. */
+Test(schedules, a_ring_over_two_switches_is_as_slow_as_its_crossings)
+{
+	const struct scratch_file model = write_model(sizes[2]);
+	const double share_bits = 8.0 * (4 << 20) / 8;
+	const double crossing_sec = share_bits / 40e9, near_sec = share_bits / 80e9;
+	static const char form[] = "title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
+				   "cluster: {nodes: 1, workers_per_node: 8, network: {bandwidth: 10Gbps, latency: "
+				   "20us}, local: {bandwidth: 80Gbps, latency: %s, switches: %u, between: %s}}\n"
+				   "systems: [{name: s, sync: ring}]\n";
+	const struct {
+		const char *latency, *between;
+		unsigned switches;
+		double expected_sec;
+	} rows[] = {
+		{"0s", "40Gbps", 2, 14 * crossing_sec},
+		{"0s", "40Gbps", 4, 14 * crossing_sec}, /* twice as many hops cross, none slower */
+		{"0s", "80Gbps", 2, 14 * near_sec},
+		/* a latency as long as a crossing: a share goes around, over 4 crossings but for two hops near */
+		{"105us", "40Gbps", 2, 4 * crossing_sec + 10 * near_sec + 14 * 105e-6},
+	};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct loaded loaded;
+		struct psd_case made;
+		char text[512];
+
+		snprintf(text, sizeof(text), form, model.path, rows[i].latency, rows[i].switches, rows[i].between);
+		loaded_open(&loaded, text);
+		loaded_case(&made, &loaded, 0, 0);
+		const struct psd_outcome estimate = estimated(&made);
+		const double secs[] = {simulated_sec(&loaded, &made, PSD_FIDELITY_MESSAGE),
+				       simulated_sec(&loaded, &made, PSD_FIDELITY_FLOW),
+				       collective_sec(&loaded, &estimate)};
+
+		for (unsigned e = 0; e < 3; e++)
+			cr_expect_float_eq(secs[e], rows[i].expected_sec, 1e-6 * rows[i].expected_sec,
+					   "row %u, executor %u: %g s, expected %g", i, e, secs[e],
+					   rows[i].expected_sec);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+	remove(model.path);
 }
 
 /* By the estimate; *method is what its one item takes. */

@@ -336,6 +336,80 @@ Test(network, workers_of_a_node_share_its_link)
 	cr_assert_eq(psd_network_sent_bytes(0), 200 * MEBIBYTE);
 }
 
+/* Two nodes of 4 workers behind 2 switches. */
+static struct psd_platform nodes_of_two_switches(void)
+{
+	struct psd_platform platform = star(2);
+
+	platform.workers_per_node = 4;
+	platform.workers = 8;
+	platform.local_bps = 100e9;
+	platform.local_latency_sec = 3e-6;
+	platform.workers_per_switch = 2;
+	platform.between_bps = 40e9;
+	return platform;
+}
+
+/* 0 and 1 send to the other switch and share the uplink, 20 Gb/s each; 3 has its own for what it sends back to 1: 40.
+ * From 0 to 1 no uplink is on the way: that has what the others leave of worker 1's link, 60 Gb/s, and once 3 is
+ * through, what they leave of worker 0's: 80. */
+Test(network, only_what_crosses_loads_the_uplinks_of_switches)
+{
+	static struct log log;
+	const struct psd_platform platform = nodes_of_two_switches();
+
+	open_with(&platform, note, &log);
+	psd_network_transfer(0, 2, 100 * MEBIBYTE, 1);
+	psd_network_transfer(1, 3, 100 * MEBIBYTE, 2);
+	psd_network_transfer(0, 1, 200 * MEBIBYTE, 3);
+	psd_network_transfer(3, 1, 100 * MEBIBYTE, 4);
+	run();
+	assert_near(date_sec(&log, 1), seconds(200 * MEBIBYTE, 40e9), FLUID_RATIO);
+	assert_near(date_sec(&log, 2), seconds(200 * MEBIBYTE, 40e9), FLUID_RATIO);
+	const double four_sec = seconds(100 * MEBIBYTE, 40e9);
+	assert_near(date_sec(&log, 4), four_sec, FLUID_RATIO);
+	assert_near(date_sec(&log, 3), four_sec + (seconds(200 * MEBIBYTE, 1) - 60e9 * four_sec) / 80e9, FLUID_RATIO);
+	cr_assert_eq(psd_network_latency_sec(0, 1), 3e-6);
+	cr_assert_eq(psd_network_latency_sec(0, 2), 3e-6);
+	cr_assert_eq(psd_network_latency_sec(0, 4), 10e-6);
+	cr_assert_eq(psd_network_sent_bytes(0), 0);
+}
+
+/* An uplink slower than the node's link holds up what leaves the node, and what crosses inside it at the same time. */
+Test(network, what_leaves_a_node_passes_the_switch)
+{
+	static struct log log;
+	struct psd_platform platform = nodes_of_two_switches();
+
+	platform.between_bps = 4e9;
+	open_with(&platform, note, &log);
+	psd_network_transfer(0, 4, 10 * MEBIBYTE, 1);
+	psd_network_transfer(1, 2, 10 * MEBIBYTE, 2);
+	psd_network_transfer(3, 7, 10 * MEBIBYTE, 3);
+	run();
+	assert_near(date_sec(&log, 1), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
+	assert_near(date_sec(&log, 2), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
+	assert_near(date_sec(&log, 3), seconds(10 * MEBIBYTE, 4e9), FLUID_RATIO);
+	cr_assert_eq(psd_network_sent_bytes(0), 20 * MEBIBYTE);
+}
+
+/* And the worker's own link: of two messages each has half of it, out of their sender or into their receiver. */
+Test(network, what_leaves_a_node_behind_switches_passes_the_workers_link)
+{
+	static struct log log;
+	struct psd_platform platform = nodes_of_two_switches();
+
+	platform.local_bps = 4e9;
+	open_with(&platform, note, &log);
+	psd_network_transfer(0, 4, 10 * MEBIBYTE, 1);
+	psd_network_transfer(0, 5, 10 * MEBIBYTE, 2);
+	psd_network_transfer(1, 6, 10 * MEBIBYTE, 3);
+	psd_network_transfer(2, 6, 10 * MEBIBYTE, 4);
+	run();
+	for (unsigned i = 1; i <= 4; i++)
+		assert_near(date_sec(&log, i), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
+}
+
 /* ---- links that change ---- */
 
 static void scale_on_wake(void *context, uint64_t cookie)
@@ -802,6 +876,17 @@ Test(network, a_dumped_star_is_the_same_network)
 	platform.send_bps = 4e9;	   /* the slower of the two directions */
 	platform.host_latency_sec = 70e-6; /* is not on the way, or a scenario with this platform would have it twice */
 	assert_near(time_of_dump(&platform, 8), seconds(10 * MEBIBYTE, 4e9), FLUID_RATIO);
+}
+
+/* Each worker sends to the same place of the other node: 4 of 10 MiB over its link, or 2 over a switch's uplink. */
+Test(network, dumped_switches_are_the_same_network)
+{
+	struct psd_platform platform = nodes_of_two_switches();
+
+	platform.between_bps = 4e9;
+	assert_near(time_of_dump(&platform, 8), seconds(20 * MEBIBYTE, 4e9), FLUID_RATIO);
+	assert_near(psd_network_latency_sec(0, 1), 3e-6, FLUID_RATIO);
+	assert_near(psd_network_latency_sec(0, 2), 3e-6, FLUID_RATIO);
 }
 
 Test(network, dumped_racks_are_the_same_network)
