@@ -74,7 +74,6 @@ struct psd_cpu_blob {
 	unsigned owner;		  /* the layer that made it */
 	unsigned last;		  /* the last layer that works on it in place, or owner */
 	enum psd_cpu_keeps keeps; /* the most that one of them needs */
-	uint64_t diff_offset_bytes;
 };
 
 struct psd_cpu_layer {

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "real/device/cpu/cpu.h"
+#include "real/device/lives.h"
 
 #define ALIGNMENT_BYTES	 64u
 #define HUGE_PAGE_BYTES	 (UINT64_C(2) << 20)
@@ -62,12 +63,7 @@ void *const *psd_cpu_scratch_slot(struct psd_device *device, enum psd_cpu_scratc
 
 /* ---- gradients of blobs: alive from the backward of their last reader to that of their owner, in rising steps ---- */
 
-struct life {
-	struct psd_cpu_blob *blob;
-	unsigned birth_step, death_step;
-};
-
-static struct life life_of(const struct psd_device *device, struct psd_cpu_blob *blob)
+static struct psd_life life_of(const struct psd_device *device, const struct psd_cpu_blob *blob)
 {
 	const unsigned n_layers = device->graph->n_layers;
 	const struct psd_cpu_layer *last = &device->layers[blob->last];
@@ -75,71 +71,34 @@ static struct life life_of(const struct psd_device *device, struct psd_cpu_blob 
 	/* factors outlive the iteration */
 	const bool is_factor = device->layers[blob->owner].kind->keeps_diff;
 
-	return (struct life){blob, n_layers - 1 - first_touch, is_factor ? n_layers : n_layers - 1 - blob->owner};
+	return (struct psd_life){.owner = blob->owner,
+				 .birth_step = n_layers - 1 - first_touch,
+				 .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
+				 .bytes = blob->bytes};
 }
 
-static int by_birth(const void *left, const void *right)
-{
-	const struct life *one = left, *other = right;
-
-	if (one->birth_step != other->birth_step)
-		return one->birth_step < other->birth_step ? -1 : 1;
-	return one->blob->owner < other->blob->owner ? -1 : 1;
-}
-
-static bool meets(const struct life *one, const struct life *other, uint64_t offset_bytes)
-{
-	return one->birth_step <= other->death_step && other->birth_step <= one->death_step &&
-	       offset_bytes < other->blob->diff_offset_bytes + other->blob->bytes &&
-	       other->blob->diff_offset_bytes < offset_bytes + one->blob->bytes;
-}
-
-/* The lowest offset at which lives[index] meets none of the lives placed before it. */
-static uint64_t find_offset(const struct life lives[], unsigned index)
-{
-	uint64_t offset_bytes = 0;
-	bool is_free;
-
-	do {
-		is_free = true;
-		for (unsigned i = 0; i < index && is_free; i++)
-			if (meets(&lives[index], &lives[i], offset_bytes)) {
-				offset_bytes = round_up(lives[i].blob->diff_offset_bytes + lives[i].blob->bytes,
-							ALIGNMENT_BYTES);
-				is_free = false;
-			}
-	} while (!is_free);
-	return offset_bytes;
-}
-
-static enum psd_status place_diffs(struct psd_device *device, struct life lives[], struct psd_error *err)
+static enum psd_status place_diffs(struct psd_device *device, struct psd_life lives[], struct psd_error *err)
 {
 	unsigned n_lives = 0;
-	uint64_t bytes = 0;
 	char *block;
 
 	for (unsigned l = 0; l < device->graph->n_layers; l++)
 		if (device->layers[l].blob == &device->layers[l].own && device->layers[l].own.has_diff)
 			lives[n_lives++] = life_of(device, &device->layers[l].own);
-	qsort(lives, n_lives, sizeof(lives[0]), by_birth);
-	for (unsigned i = 0; i < n_lives; i++) {
-		struct psd_cpu_blob *blob = lives[i].blob;
-
-		blob->diff_offset_bytes = find_offset(lives, i);
-		if (blob->diff_offset_bytes + blob->bytes > bytes)
-			bytes = blob->diff_offset_bytes + blob->bytes;
-	}
-	block = psd_cpu_take(device, bytes);
+	block = psd_cpu_take(device, psd_lives_place(lives, n_lives, ALIGNMENT_BYTES));
 	if (!block)
 		return psd_cpu_no_memory(err);
-	for (unsigned i = 0; i < n_lives; i++)
-		lives[i].blob->diff = lives[i].blob->share = block + lives[i].blob->diff_offset_bytes;
+	for (unsigned i = 0; i < n_lives; i++) {
+		struct psd_cpu_blob *blob = &device->layers[lives[i].owner].own;
+
+		blob->diff = blob->share = block + lives[i].offset_bytes;
+	}
 	return PSD_OK;
 }
 
 enum psd_status psd_cpu_place(struct psd_device *device, struct psd_error *err)
 {
-	struct life *lives = calloc(device->graph->n_layers, sizeof(*lives));
+	struct psd_life *lives = calloc(device->graph->n_layers, sizeof(*lives));
 	enum psd_status status;
 
 	if (!lives)
