@@ -16,6 +16,7 @@ CXXFLAGS   ?= -O2 -g
 PREFIX     ?= /usr/local
 DESTDIR    ?=
 SANITIZE   ?=
+CUDA       ?=
 DEV        ?=
 V          ?=
 # Seconds each fuzz target runs.
@@ -25,6 +26,10 @@ EXTREMES ?= 500
 SEED     ?= 1
 # Where SimGrid is, if not where the compiler looks by itself.
 SIMGRID ?=
+# With CUDA=1, for cuda as a training device: its compiler, and for which architectures to compile, as in "75 90"; those
+# from 75 to 120 that the compiler has if not said.
+NVCC       ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) nvcc)
+CUDA_ARCHS ?=
 
 # Scenarios whose CSV is kept in tests/golden/ and compared byte by byte; each takes less than a second.
 GOLDEN := \
@@ -48,18 +53,33 @@ empty :=
 space := $(empty) $(empty)
 Q     := $(if $(V),,@)
 
-# One folder per set of sanitisers, so that objects never mix.
-BUILD := build$(if $(SANITIZE),/$(subst $(comma),-,$(subst $(space),,$(SANITIZE))))
+# One folder per set of sanitisers and with CUDA, so that objects never mix.
+BUILD := build$(if $(CUDA),/cuda)$(if $(SANITIZE),/$(subst $(comma),-,$(subst $(space),,$(SANITIZE))))
 
 WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),-Werror)
 C_WARNINGS   := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wvla
 SANITIZERS   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(CPPFLAGS)
+ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
 ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
 SIM_LIBS     := -lsimgrid -lyaml -lm
 REAL_LIBS    := -ldnnl -lgomp -lturbojpeg -lyaml -lm -lpthread
+ifneq ($(CUDA),)
+CUDA_FOLDER  := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
+CUDA_HAS     := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
+CUDA_FROM_TO := $(shell for arch in $(CUDA_HAS); do [ $$arch -lt 75 ] || [ $$arch -gt 120 ] || echo $$arch; done | sort -n)
+CUDA_FOR     := $(or $(CUDA_ARCHS),$(CUDA_FROM_TO),$(error no $(NVCC) that compiles for an architecture from 75 to 120))
+CUDA_NEWEST  := $(lastword $(CUDA_FOR))
+# Machine code for each, and for later ones what their driver compiles. Updates must round as the cpu's do: no fused
+# multiply-add. Kernels that spill registers are refused.
+NVCC_FLAGS   := -std=c++17 -O2 --fmad=false --threads 2 -Werror all-warnings \
+	$(foreach arch,$(CUDA_FOR),-gencode arch=compute_$(arch),code=sm_$(arch)) \
+	-gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST) \
+	-Xptxas -warn-spills,-warn-lmem-usage -Xcompiler -Wall,-Wextra,-Wshadow,-Wconversion,-Werror
+REAL_LIBS    += $(addprefix -L,$(wildcard $(CUDA_FOLDER)/lib64 $(CUDA_FOLDER)/lib)) \
+	$(addprefix -Wl$(comma)-rpath$(comma),$(wildcard $(CUDA_FOLDER)/lib64)) -lcudart -lcublas -lcudnn -lstdc++
+endif
 VERSION      := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
 
 # Every file of those kinds below a folder: sources(FOLDER,KIND...), in order of name, so that links repeat exactly.
@@ -74,8 +94,8 @@ SIM_PARTS      := $(filter-out $(SIM_MAIN),$(SIM_OBJECTS))
 TEST_OBJECTS   := $(call objects,$(wildcard tests/test_*.c) $(call sources,tests/engine tests/sim tests/plots,c))
 BENCH_OBJECTS  := $(call objects,$(wildcard tests/bench/bench_*.c))
 BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
-REAL_SOURCES   := $(call sources,real,c)
-REAL_OBJECTS   := $(call objects,$(REAL_SOURCES))
+REAL_SOURCES   := $(filter-out real/device/cuda/%,$(call sources,real,c))
+REAL_OBJECTS   := $(call objects,$(REAL_SOURCES) $(if $(CUDA),$(call sources,real/device/cuda,c cu)))
 REAL_MAIN      := $(BUILD)/real/main.o
 REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 # Criterion's own runner and ThreadSanitizer exclude each other, see there.
@@ -120,6 +140,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 	@echo "  variables: DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined  FUZZ_SECONDS=60"
 	@echo "             PREFIX=/usr/local  DESTDIR=  SIMGRID=/opt/simgrid  CC CXX CFLAGS CXXFLAGS LDFLAGS"
+	@echo "             CUDA=1 (with NVIDIA GPUs, in build/cuda)  NVCC  CUDA_ARCHS='75 90'"
 
 all: $(PROGRAMS) ## build the programs (the default)
 
@@ -181,6 +202,11 @@ $(STAND_IN)/%.o: %.cu Makefile
 	@mkdir -p $(@D)
 	@echo "  CXX      $< (stand-in)"
 	$(Q)$(CXX) $(ALL_CPPFLAGS) $(STAND_IN_FLAGS) $(ALL_CXXFLAGS) -c -o $@ -x c++ $<
+
+$(BUILD)/%.o: %.cu Makefile
+	@mkdir -p $(@D)
+	@echo "  NVCC     $<"
+	$(Q)$(NVCC) $(ALL_CPPFLAGS) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 # Rewritten only when it changes, so that a new commit recompiles one file.
 $(BUILD)/version: FORCE
@@ -354,7 +380,7 @@ $(BUILD)/extremes-of: $(BUILD)/tests/extremes.o $(ENGINE)
 extremes: $(BUILD)/extremes-of $(BUILD)/psd-sim deps ## EXTREMES scenarios with extreme values, from SEED on: each ends or is refused in seconds
 	@tests/extremes.sh $(BUILD) $(EXTREMES) $(SEED)
 
-FORMATTED := $(call sources,engine sim real tests,c h cpp hpp)
+FORMATTED := $(call sources,engine sim real tests,c h cpp hpp cu)
 format-check: deps-style ## clang-format agrees with every C file, and no line is longer than 120 columns
 	@clang-format --dry-run -Werror $(FORMATTED)
 	@for file in $(FORMATTED); do \

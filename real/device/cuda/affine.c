@@ -1,0 +1,234 @@
+/* A factor and a summand for each channel: batch norm and Caffe's Scale, and the bias of other kinds. Batch norm by the
+ * batch's own statistics is cuDNN's; by fixed ones, and outside of training, it is a factor and a summand too. */
+#include <math.h>
+
+#include "real/device/cuda/cuda.h"
+
+enum psd_status psd_cuda_add_bias(struct psd_cuda_layer *self, const float *bias, struct psd_error *err)
+{
+	const struct psd_cuda_values values = psd_cuda_value(self, self->blob);
+	struct psd_cuda_affine affine = {.from = values,
+					 .to = values,
+					 .channel = psd_cuda_channel_of(self),
+					 .beta = bias,
+					 .is_rectified = self->rectifies};
+
+	if (self->rectifies)
+		affine.slope = (float)self->device->layers[self->last_reader].model->settings.slope.slope;
+	return psd_cuda_run_affine(self->device, &affine, self->blob->elements, err);
+}
+
+struct norm {
+	struct psd_cuda_dnn_norm *dnn; /* NULL: never by the batch's statistics */
+	void *mean, *inverse;	       /* slots: of the batch by which it normalised last; of a scale none */
+	void *zeros, *unwanted;	       /* slots: for a summand that there is none of, for gradients that nobody reads */
+	bool is_fixed;		       /* in the last forward */
+};
+
+static const float *gamma_of(const struct psd_cuda_layer *self)
+{
+	return self->model->settings.affine.has_scale ? self->device->parameters[self->model->first_tensor] : NULL;
+}
+
+static unsigned beta_tensor(const struct psd_cuda_layer *self)
+{
+	return self->model->first_tensor + (self->model->settings.affine.has_scale ? 1 : 0);
+}
+
+static const float *beta_of(const struct psd_cuda_layer *self)
+{
+	return self->model->settings.affine.has_shift ? self->device->parameters[beta_tensor(self)] : NULL;
+}
+
+static struct psd_cuda_reduction dgamma_sums(const struct psd_cuda_layer *self, const float *mean)
+{
+	const struct norm *norm = self->details;
+
+	return (struct psd_cuda_reduction){.left = psd_cuda_diff(self, self->blob),
+					   .right = psd_cuda_value(self, psd_cuda_input(self, 0)),
+					   .summand = PSD_CUDA_SUM_NORMALISED,
+					   .mean = mean,
+					   .inverse = norm->inverse,
+					   .to = psd_cuda_floats(self->device->gradients[self->model->first_tensor]),
+					   .scale = 1.0f / self->device->diff_scale};
+}
+
+static struct psd_cuda_reduction dbeta_sums(const struct psd_cuda_layer *self)
+{
+	return (struct psd_cuda_reduction){.left = psd_cuda_diff(self, self->blob),
+					   .to = psd_cuda_floats(self->device->gradients[beta_tensor(self)]),
+					   .scale = 1.0f / self->device->diff_scale};
+}
+
+static enum psd_status prepare_scale(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	struct norm *norm = self->details;
+	const struct psd_cuda_reduction any = {.scale = 1.0f};
+
+	norm->is_fixed = true;
+	psd_cuda_want_reduction(self, &any);
+	return psd_cuda_declare(self, err);
+}
+
+static enum psd_status prepare_norm(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const uint64_t vector_bytes = self->model->shape.channels * sizeof(float);
+	struct norm *norm = self->details;
+	enum psd_status status = prepare_scale(self, err);
+
+	if (!status)
+		status = psd_cuda_want(self->device, vector_bytes, &norm->mean, err);
+	if (!status)
+		status = psd_cuda_want(self->device, vector_bytes, &norm->inverse, err);
+	if (!status)
+		status = psd_cuda_want(self->device, vector_bytes, &norm->zeros, err);
+	if (!status)
+		status = psd_cuda_want(self->device, 2 * vector_bytes, &norm->unwanted, err);
+	if (status || self->model->settings.affine.is_fixed)
+		return status;
+	psd_cuda_want_ones(self->device, self->model->shape.channels);
+	return psd_cuda_dnn_norm_open(self, &norm->dnn, err);
+}
+
+static enum psd_status normalise(struct psd_cuda_layer *self, const float *mean, struct psd_error *err)
+{
+	const struct norm *norm = self->details;
+	const struct psd_cuda_affine affine = {.from = psd_cuda_value(self, psd_cuda_input(self, 0)),
+					       .to = psd_cuda_value(self, self->blob),
+					       .channel = psd_cuda_channel_of(self),
+					       .mean = mean,
+					       .inverse = norm->inverse,
+					       .gamma = gamma_of(self),
+					       .beta = beta_of(self)};
+
+	return psd_cuda_run_affine(self->device, &affine, self->blob->elements, err);
+}
+
+static enum psd_status forward_scale(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	return normalise(self, NULL, err);
+}
+
+static const float *running_mean(const struct psd_cuda_layer *self)
+{
+	return self->device->states[self->model->first_state];
+}
+
+static enum psd_status forward_fixed(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	struct norm *norm = self->details;
+	const struct psd_cuda_inverse inverse = {.variance = self->device->states[self->model->first_state + 1],
+						 .inverse = norm->inverse,
+						 .epsilon = (float)self->model->settings.affine.epsilon};
+	const enum psd_status status = psd_cuda_run_inverse(self->device, &inverse, self->model->shape.channels, err);
+
+	return status ? status : normalise(self, running_mean(self), err);
+}
+
+/* Of this batch in the running statistics: what the earlier ones leave, or its part of a sum of all in which each
+ * counts kept_ratio of the next. */
+static double share_of_batch(const struct psd_cuda_layer *self)
+{
+	const struct psd_affine_settings *affine = &self->model->settings.affine;
+	const double share = 1 - affine->kept_ratio;
+
+	if (!affine->is_average)
+		return share;
+	return share / (1 - pow(affine->kept_ratio, (double)self->device->batch.iteration + 1));
+}
+
+/* cuDNN knows no norm without factor and summand: ones and zeros, and gradients that nobody reads. */
+static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self)
+{
+	const struct psd_device *device = self->device;
+	const struct psd_affine_settings *affine = &self->model->settings.affine;
+	const struct norm *norm = self->details;
+
+	return (struct psd_cuda_norm_vectors){
+		.gamma = affine->has_scale ? gamma_of(self) : device->ones,
+		.beta = affine->has_shift ? beta_of(self) : norm->zeros,
+		.running_mean = device->states[self->model->first_state],
+		.running_variance = device->states[self->model->first_state + 1],
+		.mean = norm->mean,
+		.inverse = norm->inverse,
+		.dgamma = affine->has_scale ? device->gradients[self->model->first_tensor] : (float *)norm->unwanted,
+		.dbeta = affine->has_shift ? device->gradients[beta_tensor(self)]
+					   : (float *)norm->unwanted + self->model->shape.channels,
+	};
+}
+
+static enum psd_status forward_norm(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_cuda_norm_vectors vectors = vectors_of(self);
+	struct norm *norm = self->details;
+
+	norm->is_fixed = !norm->dnn || !self->device->batch.is_training;
+	if (norm->is_fixed)
+		return forward_fixed(self, err);
+	return psd_cuda_dnn_norm_forward(self, norm->dnn, &vectors, share_of_batch(self), err);
+}
+
+static enum psd_status differentiate_vectors(struct psd_cuda_layer *self, const float *mean, struct psd_error *err)
+{
+	const struct psd_affine_settings *affine = &self->model->settings.affine;
+	const struct psd_cuda_reduction dgamma = dgamma_sums(self, mean), dbeta = dbeta_sums(self);
+	enum psd_status status = PSD_OK;
+
+	if (affine->has_scale)
+		status = psd_cuda_reduce(self, &dgamma, err);
+	if (!status && affine->has_shift)
+		status = psd_cuda_reduce(self, &dbeta, err);
+	return status;
+}
+
+/* By statistics that do not depend on the input. */
+static enum psd_status backward_affine(struct psd_cuda_layer *self, const float *mean, struct psd_error *err)
+{
+	const struct norm *norm = self->details;
+	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
+	struct psd_cuda_affine affine = {.from = psd_cuda_diff(self, self->blob),
+					 .to = psd_cuda_diff(self, in),
+					 .channel = psd_cuda_channel_of(self),
+					 .inverse = norm->inverse,
+					 .gamma = gamma_of(self)};
+	const enum psd_status status = differentiate_vectors(self, mean, err);
+
+	if (status || !in->has_diff)
+		return status;
+	affine.adds = psd_cuda_share(in);
+	return psd_cuda_run_affine(self->device, &affine, in->elements, err);
+}
+
+static enum psd_status backward_scale(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	return backward_affine(self, NULL, err);
+}
+
+static enum psd_status backward_norm(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_cuda_norm_vectors vectors = vectors_of(self);
+	const struct norm *norm = self->details;
+
+	if (norm->is_fixed)
+		return backward_affine(self, running_mean(self), err);
+	if (!psd_cuda_input(self, 0)->has_diff)
+		return differentiate_vectors(self, norm->mean, err);
+	return psd_cuda_dnn_norm_backward(self, norm->dnn, &vectors, err);
+}
+
+static void close_norm(struct psd_cuda_layer *self)
+{
+	struct norm *norm = self->details;
+
+	psd_cuda_dnn_norm_close(norm->dnn);
+}
+
+const struct psd_cuda_kind psd_cuda_kind_batch_norm = {.prepare = prepare_norm,
+						       .forward = forward_norm,
+						       .backward = backward_norm,
+						       .close = close_norm,
+						       .details_bytes = sizeof(struct norm)};
+const struct psd_cuda_kind psd_cuda_kind_scale = {.prepare = prepare_scale,
+						  .forward = forward_scale,
+						  .backward = backward_scale,
+						  .details_bytes = sizeof(struct norm)};

@@ -1,0 +1,245 @@
+/* Blobs: who shares memory with whom, views of them, sums over them. */
+#include "real/device/cuda/cuda.h"
+
+const struct psd_cuda_layer *psd_cuda_below(const struct psd_cuda_layer *self, unsigned input)
+{
+	return &self->device->layers[self->model->inputs[input]];
+}
+
+struct psd_cuda_blob *psd_cuda_input(const struct psd_cuda_layer *self, unsigned input)
+{
+	return psd_cuda_below(self, input)->blob;
+}
+
+/* The images are copied while the iteration before may still read the ones it has: nothing overwrites those. */
+bool psd_cuda_may_work_in_place(const struct psd_cuda_layer *self)
+{
+	const struct psd_cuda_layer *input = psd_cuda_below(self, 0);
+
+	return input->n_readers == 1 && input->model->n_inputs > 0 &&
+	       (input->blob->keeps == PSD_CUDA_KEEPS_NOTHING ||
+		(input->blob->keeps == PSD_CUDA_KEEPS_SIGNS && self->kind->leaves_signs));
+}
+
+bool psd_cuda_feeds_relu(const struct psd_cuda_layer *self)
+{
+	return self->n_readers == 1 && self->device->layers[self->last_reader].kind == &psd_cuda_kind_relu;
+}
+
+enum psd_status psd_cuda_declare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_shape shape = self->model->shape;
+	const struct psd_device *device = self->device;
+	struct psd_cuda_blob *blob = &self->own;
+
+	blob->elements = (uint64_t)device->network.batch * shape.channels * shape.height * shape.width;
+	blob->bytes = blob->elements * (device->type == PSD_CUDA_FLOAT ? sizeof(float) : sizeof(uint16_t));
+	blob->owner = blob->last = self->number;
+	blob->keeps = self->kind->keeps;
+	blob->has_diff = self->model->is_trained && !self->model->kind->is_loss;
+	self->blob = blob;
+	if (blob->elements >= PSD_CUDA_MOST_ELEMENTS)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' (%s) has %llu values in a batch of %u, cuda does less than %llu",
+				     self->model->name, self->model->kind->name, (unsigned long long)blob->elements,
+				     device->network.batch, (unsigned long long)PSD_CUDA_MOST_ELEMENTS);
+	return self->model->n_inputs ? psd_cuda_want(self->device, blob->bytes, &blob->value, err) : PSD_OK;
+}
+
+void psd_cuda_declare_in_place(struct psd_cuda_layer *self)
+{
+	self->blob = psd_cuda_input(self, 0);
+	self->blob->last = self->number;
+	if (self->kind->keeps > self->blob->keeps)
+		self->blob->keeps = self->kind->keeps;
+}
+
+bool psd_cuda_share(struct psd_cuda_blob *blob)
+{
+	const bool was_filled = blob->is_filled;
+
+	blob->is_filled = true;
+	return was_filled;
+}
+
+/* ---- views ---- */
+
+struct psd_cuda_values psd_cuda_value(const struct psd_cuda_layer *self, const struct psd_cuda_blob *blob)
+{
+	return (struct psd_cuda_values){blob->value, self->device->type};
+}
+
+struct psd_cuda_values psd_cuda_diff(const struct psd_cuda_layer *self, const struct psd_cuda_blob *blob)
+{
+	return (struct psd_cuda_values){blob->diff, self->device->type};
+}
+
+struct psd_cuda_values psd_cuda_floats(const float *data)
+{
+	return (struct psd_cuda_values){(void *)(uintptr_t)data, PSD_CUDA_FLOAT};
+}
+
+struct psd_cuda_maps psd_cuda_maps_of(const struct psd_cuda_layer *self)
+{
+	const struct psd_shape shape = self->model->shape;
+
+	return (struct psd_cuda_maps){shape.channels, shape.height, shape.width, self->device->is_channels_last};
+}
+
+uint32_t psd_cuda_places_of(const struct psd_cuda_layer *self)
+{
+	return self->model->shape.height * self->model->shape.width;
+}
+
+struct psd_cuda_channel psd_cuda_channel_of(const struct psd_cuda_layer *self)
+{
+	return (struct psd_cuda_channel){self->device->is_channels_last ? 1 : psd_cuda_places_of(self),
+					 self->model->shape.channels};
+}
+
+static struct psd_cuda_view view(const struct psd_cuda_layer *self, bool is_channels_last)
+{
+	const struct psd_shape shape = self->model->shape;
+	const uint32_t places = shape.height * shape.width, elements = places * shape.channels;
+	struct psd_cuda_view seen = {.sizes = {self->device->network.batch, shape.channels, shape.height, shape.width},
+				     .strides = {elements, places, shape.width, 1}};
+
+	if (is_channels_last) {
+		seen.strides[1] = 1;
+		seen.strides[2] = shape.width * shape.channels;
+		seen.strides[3] = shape.channels;
+	}
+	return seen;
+}
+
+struct psd_cuda_view psd_cuda_view_plain(const struct psd_cuda_layer *self)
+{
+	return view(self, false);
+}
+
+struct psd_cuda_view psd_cuda_view_of(const struct psd_cuda_layer *self)
+{
+	return view(self, self->device->is_channels_last);
+}
+
+static void move_axis_last(uint32_t axes[4])
+{
+	const uint32_t channels = axes[1];
+
+	axes[1] = axes[2];
+	axes[2] = axes[3];
+	axes[3] = channels;
+}
+
+void psd_cuda_view_turn(struct psd_cuda_view *seen)
+{
+	move_axis_last(seen->sizes);
+	move_axis_last(seen->strides);
+}
+
+uint64_t psd_cuda_view_elements(const struct psd_cuda_view *seen)
+{
+	return (uint64_t)seen->sizes[0] * seen->sizes[1] * seen->sizes[2] * seen->sizes[3];
+}
+
+enum psd_status psd_cuda_move_views(struct psd_cuda_layer *self, struct psd_cuda_move move, struct psd_error *err)
+{
+	if (self->device->is_channels_last) { /* what is walked in this order lies side by side */
+		psd_cuda_view_turn(&move.from_view);
+		psd_cuda_view_turn(&move.to_view);
+	}
+	return psd_cuda_run_move(self->device, &move, psd_cuda_view_elements(&move.to_view), err);
+}
+
+/* ---- sums ---- */
+
+static uint32_t lesser(uint32_t left, uint32_t right)
+{
+	return left < right ? left : right;
+}
+
+/* As many parts as keep the GPU busy, of some elements at least; a function of the shape alone. */
+static uint32_t parts_of(uint32_t n_outputs, uint32_t count)
+{
+	const uint32_t parts = lesser(256, lesser(PSD_CUDA_SUMS_MOST / n_outputs, count / 8));
+
+	return parts ? parts : 1;
+}
+
+/* Where the elements of each output lie. */
+static void find_sums(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction,
+		      struct psd_cuda_sums *sums)
+{
+	const struct psd_shape shape = self->model->shape;
+	const uint32_t batch = self->device->network.batch, places = psd_cuda_places_of(self);
+	const uint32_t elements = places * shape.channels;
+	const bool is_channels_last = self->device->is_channels_last;
+
+	sums->channels = shape.channels;
+	sums->n_outputs = reduction->is_by_sample ? batch * shape.channels : shape.channels;
+	sums->count = reduction->is_by_sample ? places : batch * places;
+	sums->group_stride = elements;
+	sums->channel_stride = is_channels_last ? 1 : places;
+	sums->inner = places;
+	sums->inner_stride = is_channels_last ? shape.channels : 1;
+	sums->outer_stride = elements;
+	if (reduction->is_over_all) {
+		sums->channels = sums->n_outputs = sums->channel_stride = sums->inner_stride = 1;
+		sums->count = sums->inner = batch * elements;
+	}
+	sums->n_parts = parts_of(sums->n_outputs, sums->count);
+}
+
+void psd_cuda_want_reduction(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction)
+{
+	struct psd_cuda_sums sums;
+
+	find_sums(self, reduction, &sums);
+	psd_cuda_want_sums(self->device, (uint64_t)sums.n_outputs * sums.n_parts);
+}
+
+static enum psd_status sum_up(struct psd_device *device, const struct psd_cuda_sums *sums,
+			      const struct psd_cuda_sums_end *end, struct psd_error *err)
+{
+	const enum psd_status status = psd_cuda_run_sums(device, sums, (uint64_t)sums->n_outputs * sums->n_parts, err);
+
+	return status ? status : psd_cuda_run_sums_end(device, end, sums->n_outputs, err);
+}
+
+enum psd_status psd_cuda_reduce(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction,
+				struct psd_error *err)
+{
+	struct psd_cuda_sums sums = {.left = reduction->left,
+				     .right = reduction->right,
+				     .summand = reduction->summand,
+				     .mean = reduction->mean,
+				     .inverse = reduction->inverse,
+				     .partial = self->device->sums};
+	struct psd_cuda_sums_end end = {
+		.partial = self->device->sums, .to = reduction->to, .scale = reduction->scale, .adds = reduction->adds};
+
+	find_sums(self, reduction, &sums);
+	end.n_outputs = sums.n_outputs;
+	end.n_parts = sums.n_parts;
+	return sum_up(self->device, &sums, &end, err);
+}
+
+enum psd_status psd_cuda_sum_columns(struct psd_device *device, struct psd_cuda_values from, uint32_t rows,
+				     uint32_t columns, float *partial, float *to, float scale, struct psd_error *err)
+{
+	const uint32_t n_parts = parts_of(columns, rows);
+	float *place = n_parts > 1 ? partial : to; /* a single part is the sum */
+	const struct psd_cuda_sums sums = {.left = from,
+					   .n_outputs = columns,
+					   .n_parts = n_parts,
+					   .channels = columns,
+					   .channel_stride = 1,
+					   .inner_stride = columns,
+					   .count = rows,
+					   .inner = rows,
+					   .partial = place};
+	const struct psd_cuda_sums_end end = {
+		.partial = place, .n_outputs = columns, .n_parts = n_parts, .to = psd_cuda_floats(to), .scale = scale};
+
+	return sum_up(device, &sums, &end, err);
+}

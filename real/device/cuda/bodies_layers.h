@@ -1,0 +1,431 @@
+/* What the kernels of layers do for one index; what each struct means is in kernels.h. */
+#ifndef PSD_REAL_CUDA_BODIES_LAYERS_H
+#define PSD_REAL_CUDA_BODIES_LAYERS_H
+
+#include "real/device/cuda/values.h"
+
+/* ---- what lies elsewhere, sums ---- */
+
+PSD_BODY void psd_move_at(uint64_t i, const struct psd_cuda_move *of)
+{
+	const float value = psd_get(of->from, psd_seen_at(&of->from_view, (uint32_t)i));
+
+	psd_give(of->to, psd_seen_at(&of->to_view, (uint32_t)i), of->scale * value, of->adds);
+}
+
+PSD_BODY void psd_convert_at(uint64_t i, const struct psd_cuda_convert *of)
+{
+	psd_give(of->to, i, of->scale * psd_get(of->from, i), of->adds);
+}
+
+PSD_BODY void psd_add_at(uint64_t i, const struct psd_cuda_add *of)
+{
+	psd_put(of->to, i, psd_get(of->left, i) + psd_get(of->right, i));
+}
+
+PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)
+{
+	return vector ? vector[i] : absent;
+}
+
+PSD_BODY void psd_affine_at(uint64_t i, const struct psd_cuda_affine *of)
+{
+	const uint32_t c = psd_channel_of(of->channel, (uint32_t)i);
+	const float centred = psd_get(of->from, i) - psd_entry(of->mean, c, 0.0f);
+	float value = centred * psd_entry(of->inverse, c, 1.0f) * psd_entry(of->gamma, c, 1.0f) +
+		      psd_entry(of->beta, c, 0.0f);
+
+	if (of->is_rectified && !(value > 0.0f))
+		value *= of->slope;
+	psd_give(of->to, i, value, of->adds);
+}
+
+PSD_BODY void psd_inverse_at(uint64_t i, const struct psd_cuda_inverse *of)
+{
+	of->inverse[i] = 1.0f / sqrtf(of->variance[i] + of->epsilon);
+}
+
+PSD_BODY float psd_summand(const struct psd_cuda_sums *of, uint32_t channel, uint32_t at)
+{
+	const float left = psd_get(of->left, at);
+	float right;
+
+	if (of->summand == PSD_CUDA_SUM_LEFT)
+		return left;
+	right = psd_get(of->right, at);
+	if (of->summand == PSD_CUDA_SUM_PRODUCT)
+		return left * right;
+	if (of->summand == PSD_CUDA_SUM_BELOW_ZERO)
+		return right > 0.0f ? 0.0f : left * right;
+	return left * (right - psd_entry(of->mean, channel, 0.0f)) * psd_entry(of->inverse, channel, 1.0f);
+}
+
+/* Neighbouring indices read neighbouring values: parts of an output, or outputs where channels come last. */
+PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
+{
+	const bool is_by_output = of->channel_stride == 1;
+	const uint32_t n = is_by_output ? of->n_outputs : of->n_parts;
+	const uint32_t fast = (uint32_t)i % n, slow = (uint32_t)i / n;
+	const uint32_t output = is_by_output ? fast : slow, part = is_by_output ? slow : fast;
+	const uint32_t channel = output % of->channels;
+	const uint32_t start = output / of->channels * of->group_stride + channel * of->channel_stride;
+	float sum = 0.0f;
+
+	for (uint32_t k = part; k < of->count; k += of->n_parts)
+		sum += psd_summand(of, channel,
+				   start + k / of->inner * of->outer_stride + k % of->inner * of->inner_stride);
+	of->partial[(uint64_t)part * of->n_outputs + output] = sum;
+}
+
+PSD_BODY void psd_sums_end_at(uint64_t i, const struct psd_cuda_sums_end *of)
+{
+	double sum = 0.0;
+
+	for (uint32_t part = 0; part < of->n_parts; part++)
+		sum += (double)of->partial[(uint64_t)part * of->n_outputs + i];
+	psd_give(of->to, i, of->scale * (float)sum, of->adds);
+}
+
+/* ---- functions of one element ---- */
+
+PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, float beta, float x)
+{
+	switch (kind) {
+	case PSD_CUDA_RELU: return x > 0.0f ? x : alpha * x;
+	case PSD_CUDA_SIGMOID: return 1.0f / (1.0f + expf(-x));
+	case PSD_CUDA_TANH: return tanhf(x);
+	case PSD_CUDA_ELU: return x > 0.0f ? x : alpha * expm1f(x);
+	case PSD_CUDA_CLIP: return fminf(fmaxf(x, 0.0f), beta);
+	case PSD_CUDA_LINEAR: return alpha * x + beta;
+	}
+	return x;
+}
+
+PSD_BODY float psd_derivative_by(enum psd_cuda_function_kind kind, float alpha, float beta, float result)
+{
+	switch (kind) {
+	case PSD_CUDA_RELU: return result > 0.0f ? 1.0f : alpha;
+	case PSD_CUDA_SIGMOID: return result * (1.0f - result);
+	case PSD_CUDA_TANH: return (1.0f - result) * (1.0f + result);
+	case PSD_CUDA_ELU: return result > 0.0f ? 1.0f : result + alpha;
+	case PSD_CUDA_CLIP: return result > 0.0f && result < beta ? 1.0f : 0.0f;
+	case PSD_CUDA_LINEAR: return alpha;
+	}
+	return 1.0f;
+}
+
+PSD_BODY void psd_function_at(uint64_t i, const struct psd_cuda_function *of)
+{
+	psd_put(of->to, i, psd_function_of(of->kind, of->alpha, of->beta, psd_get(of->from, i)));
+}
+
+PSD_BODY void psd_function_back_at(uint64_t i, const struct psd_cuda_function_back *of)
+{
+	const float derivative = psd_derivative_by(of->kind, of->alpha, of->beta, psd_get(of->result, i));
+
+	psd_give(of->to, i, psd_get(of->diff, i) * derivative, of->adds);
+}
+
+PSD_BODY void psd_prelu_at(uint64_t i, const struct psd_cuda_prelu *of)
+{
+	const float x = psd_get(of->from, i);
+
+	psd_put(of->to, i, x > 0.0f ? x : x * of->slopes[psd_channel_of(of->channel, (uint32_t)i)]);
+}
+
+PSD_BODY void psd_prelu_back_at(uint64_t i, const struct psd_cuda_prelu_back *of)
+{
+	const float diff = psd_get(of->diff, i);
+	const float slope = of->slopes[psd_channel_of(of->channel, (uint32_t)i)];
+
+	psd_give(of->to, i, psd_get(of->from, i) > 0.0f ? diff : diff * slope, of->adds);
+}
+
+PSD_BODY void psd_multiply_at(uint64_t i, const struct psd_cuda_multiply *of)
+{
+	uint64_t at = i;
+
+	if (of->is_flat) {
+		const struct psd_spot place = psd_spot_of(of->maps, (uint32_t)i);
+
+		at = place.sample * of->maps.channels + place.channel;
+	}
+	psd_give(of->to, i, psd_get(of->left, i) * psd_get(of->right, at), of->adds);
+}
+
+/* ---- dropout ---- */
+
+PSD_BODY uint32_t psd_high_product(uint32_t left, uint32_t right)
+{
+	return (uint32_t)(((uint64_t)left * right) >> 32);
+}
+
+/* Philox 4x32-10, see psd_cpu_philox(): the same masks on every device. */
+PSD_BODY void psd_draw(uint32_t random[4], uint64_t key)
+{
+	uint32_t keys[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
+
+	for (int round = 0; round < 10; round++) {
+		const uint32_t high0 = psd_high_product(0xD2511F53u, random[0]), low0 = 0xD2511F53u * random[0];
+		const uint32_t high1 = psd_high_product(0xCD9E8D57u, random[2]), low1 = 0xCD9E8D57u * random[2];
+
+		random[0] = high1 ^ random[1] ^ keys[0];
+		random[1] = low1;
+		random[2] = high0 ^ random[3] ^ keys[1];
+		random[3] = low0;
+		keys[0] += 0x9E3779B9u;
+		keys[1] += 0xBB67AE85u;
+	}
+}
+
+PSD_BODY void psd_dropout_at(uint64_t i, const struct psd_cuda_dropout *of)
+{
+	const struct psd_cuda_maps plain = {of->maps.channels, of->maps.height, of->maps.width, false};
+	const uint32_t elements = plain.channels * plain.height * plain.width, quads = (elements + 3) / 4;
+	const uint32_t sample = (uint32_t)i / quads, quad = (uint32_t)i % quads;
+	uint32_t random[4] = {quad, of->layer, of->first_sample + sample, of->iteration};
+
+	psd_draw(random, of->seed);
+	for (uint32_t k = 0; k < 4; k++)
+		if (4 * quad + k < elements) {
+			const uint32_t at = psd_at(of->maps, psd_spot_of(plain, sample * elements + 4 * quad + k));
+			const float factor = random[k] < of->threshold ? 0.0f : of->scale;
+
+			psd_give(of->to, at, factor * psd_get(of->from, at), of->adds);
+		}
+}
+
+/* ---- normalisation over neighbours ---- */
+
+/* Those of a place that are inside: from lows to below highs, of channels, rows and columns. */
+struct psd_neighbours {
+	uint32_t low[3], high[3];
+};
+
+PSD_BODY void psd_reach(uint32_t centre, uint32_t half, uint32_t side, uint32_t *low, uint32_t *high)
+{
+	*low = centre > half ? centre - half : 0;
+	*high = side - centre > half ? centre + half + 1 : side;
+}
+
+PSD_BODY struct psd_neighbours psd_neighbours_of(struct psd_cuda_maps maps, struct psd_spot place, uint32_t size,
+						 bool is_within_channel)
+{
+	const uint32_t half = (size - 1) / 2, places = is_within_channel ? half : 0;
+	struct psd_neighbours around;
+
+	psd_reach(place.channel, is_within_channel ? 0 : half, maps.channels, &around.low[0], &around.high[0]);
+	psd_reach(place.row, places, maps.height, &around.low[1], &around.high[1]);
+	psd_reach(place.column, places, maps.width, &around.low[2], &around.high[2]);
+	return around;
+}
+
+PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
+{
+	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
+	const struct psd_neighbours around = psd_neighbours_of(of->maps, here, of->size, of->is_within_channel);
+	struct psd_spot at = here;
+	float sum = 0.0f;
+
+	for (at.channel = around.low[0]; at.channel < around.high[0]; at.channel++)
+		for (at.row = around.low[1]; at.row < around.high[1]; at.row++)
+			for (at.column = around.low[2]; at.column < around.high[2]; at.column++) {
+				const float value = psd_get(of->from, psd_at(of->maps, at));
+
+				sum += value * value;
+			}
+	of->ratios[i] = of->k + of->alpha * sum;
+	psd_put(of->to, i, psd_get(of->from, i) * powf(of->ratios[i], -of->beta));
+}
+
+/* Neighbourhood is mutual: the results that this value is in are those around it. */
+PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
+{
+	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
+	const struct psd_neighbours around = psd_neighbours_of(of->maps, here, of->size, of->is_within_channel);
+	struct psd_spot at = here;
+	float sum = 0.0f;
+
+	for (at.channel = around.low[0]; at.channel < around.high[0]; at.channel++)
+		for (at.row = around.low[1]; at.row < around.high[1]; at.row++)
+			for (at.column = around.low[2]; at.column < around.high[2]; at.column++) {
+				const uint32_t j = psd_at(of->maps, at);
+
+				sum += psd_get(of->diff, j) * psd_get(of->result, j) / of->ratios[j];
+			}
+	psd_give(of->to, i,
+		 psd_get(of->diff, i) * powf(of->ratios[i], -of->beta) -
+			 2.0f * of->alpha * of->beta * psd_get(of->from, i) * sum,
+		 of->adds);
+}
+
+/* ---- pooling ---- */
+
+/* Of the window at an output's row or column: what is inside the map, and how long it is with its padding. */
+struct psd_reach {
+	uint32_t low, high, length;
+};
+
+PSD_BODY struct psd_reach psd_window_reach(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
+					   uint32_t side)
+{
+	const uint32_t first = position * stride; /* counted from the padding's begin */
+	const uint32_t last = first + kernel < side + 2 * pad ? first + kernel : side + 2 * pad;
+	struct psd_reach reach;
+
+	reach.length = last - first;
+	reach.low = first > pad ? first - pad : 0;
+	reach.high = last > pad ? last - pad : 0;
+	if (reach.high > side)
+		reach.high = side;
+	return reach;
+}
+
+PSD_BODY struct psd_reach psd_rows_of(const struct psd_cuda_window *window, uint32_t row)
+{
+	return psd_window_reach(row, window->stride_height, window->kernel_height, window->pad_height,
+				window->in.height);
+}
+
+PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, uint32_t column)
+{
+	return psd_window_reach(column, window->stride_width, window->kernel_width, window->pad_width,
+				window->in.width);
+}
+
+PSD_BODY void psd_pool_at(uint64_t i, const struct psd_cuda_pool *of)
+{
+	const struct psd_cuda_window *window = &of->window;
+	struct psd_spot at = psd_spot_of(window->out, (uint32_t)i);
+	const struct psd_reach rows = psd_rows_of(window, at.row), columns = psd_columns_of(window, at.column);
+	uint32_t place = rows.low * window->in.width + columns.low;
+	float sum = 0.0f, largest = -INFINITY;
+
+	for (at.row = rows.low; at.row < rows.high; at.row++)
+		for (at.column = columns.low; at.column < columns.high; at.column++) {
+			const float value = psd_get(of->from, psd_at(window->in, at));
+
+			sum += value;
+			if (value > largest) {
+				largest = value;
+				place = at.row * window->in.width + at.column;
+			}
+		}
+	if (window->is_max)
+		of->places[i] = place;
+	psd_put(of->to, i, window->is_max ? largest : sum / (float)(rows.length * columns.length));
+}
+
+/* The windows, from low to below high, that a row or column of the input is in. */
+PSD_BODY struct psd_reach psd_windows_over(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
+					   uint32_t n_windows)
+{
+	const uint32_t padded = position + pad;
+	struct psd_reach reach;
+
+	reach.length = 0;
+	reach.low = padded >= kernel ? (padded - kernel) / stride + 1 : 0;
+	reach.high = padded / stride + 1 < n_windows ? padded / stride + 1 : n_windows;
+	return reach;
+}
+
+PSD_BODY void psd_pool_back_at(uint64_t i, const struct psd_cuda_pool_back *of)
+{
+	const struct psd_cuda_window *window = &of->window;
+	const struct psd_spot here = psd_spot_of(window->in, (uint32_t)i);
+	const struct psd_reach rows = psd_windows_over(here.row, window->stride_height, window->kernel_height,
+						       window->pad_height, window->out.height);
+	const struct psd_reach columns = psd_windows_over(here.column, window->stride_width, window->kernel_width,
+							  window->pad_width, window->out.width);
+	struct psd_spot at = here;
+	float sum = 0.0f;
+
+	for (at.row = rows.low; at.row < rows.high; at.row++)
+		for (at.column = columns.low; at.column < columns.high; at.column++) {
+			const uint32_t output = psd_at(window->out, at);
+
+			if (!window->is_max)
+				sum += psd_get(of->diff, output) / (float)(psd_rows_of(window, at.row).length *
+									   psd_columns_of(window, at.column).length);
+			else if (of->places[output] == here.row * window->in.width + here.column)
+				sum += psd_get(of->diff, output);
+		}
+	psd_give(of->to, i, sum, of->adds);
+}
+
+/* ---- softmax and its loss ---- */
+
+PSD_BODY void psd_loss_largest_at(uint64_t i, const struct psd_cuda_loss_largest *of)
+{
+	const struct psd_cuda_loss *loss = &of->loss;
+	const uint64_t first = i / PSD_CUDA_LOSS_PARTS * loss->classes;
+	uint32_t place = (uint32_t)(i % PSD_CUDA_LOSS_PARTS);
+	float largest = -INFINITY;
+
+	for (uint32_t c = place; c < loss->classes; c += PSD_CUDA_LOSS_PARTS) {
+		const float score = psd_get(loss->scores, first + c);
+
+		if (score > largest) {
+			largest = score;
+			place = c;
+		}
+	}
+	loss->largest[i] = largest;
+	loss->places[i] = place;
+}
+
+/* Of a sample's parts the one with its largest score; of equal ones that of the lowest class. */
+PSD_BODY uint64_t psd_largest_part(const struct psd_cuda_loss *loss, uint64_t sample)
+{
+	const uint64_t first = sample * PSD_CUDA_LOSS_PARTS;
+	uint64_t best = first;
+
+	for (uint64_t p = first + 1; p < first + PSD_CUDA_LOSS_PARTS; p++)
+		if (loss->largest[p] > loss->largest[best] ||
+		    (loss->largest[p] == loss->largest[best] && loss->places[p] < loss->places[best]))
+			best = p;
+	return best;
+}
+
+PSD_BODY void psd_loss_exponents_at(uint64_t i, const struct psd_cuda_loss_exponents *of)
+{
+	const struct psd_cuda_loss *loss = &of->loss;
+	const uint64_t sample = i / PSD_CUDA_LOSS_PARTS, first = sample * loss->classes;
+	const float largest = loss->largest[psd_largest_part(loss, sample)];
+	double sum = 0.0;
+
+	for (uint32_t c = (uint32_t)(i % PSD_CUDA_LOSS_PARTS); c < loss->classes; c += PSD_CUDA_LOSS_PARTS) {
+		const float exponent = expf(psd_get(loss->scores, first + c) - largest);
+
+		loss->exponents[first + c] = exponent;
+		sum += (double)exponent;
+	}
+	loss->partial_sums[i] = sum;
+}
+
+PSD_BODY void psd_loss_end_at(uint64_t i, const struct psd_cuda_loss_end *of)
+{
+	const struct psd_cuda_loss *loss = &of->loss;
+	const uint64_t best = psd_largest_part(loss, i);
+	const uint32_t label = (uint32_t)loss->labels[i];
+	double sum = 0.0;
+
+	for (uint32_t p = 0; p < PSD_CUDA_LOSS_PARTS; p++)
+		sum += loss->partial_sums[i * PSD_CUDA_LOSS_PARTS + p];
+	loss->sums[i] = sum;
+	loss->losses[i] =
+		log(sum) - ((double)psd_get(loss->scores, i * loss->classes + label) - (double)loss->largest[best]);
+	loss->is_correct[i] = loss->places[best] == label;
+}
+
+PSD_BODY void psd_loss_back_at(uint64_t i, const struct psd_cuda_loss_back *of)
+{
+	const uint64_t sample = i / of->loss.classes;
+	const uint32_t class_number = (uint32_t)(i % of->loss.classes);
+	const float probability = (float)((double)of->loss.exponents[i] / of->loss.sums[sample]);
+	const float wanted = class_number == (uint32_t)of->loss.labels[sample] ? 1.0f : 0.0f;
+
+	psd_give(of->to, i, of->weight * (probability - wanted), of->adds);
+}
+
+#endif

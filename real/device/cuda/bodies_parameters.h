@@ -1,0 +1,126 @@
+/* What the kernels of parameters do for one index; what each struct means is in kernels.h. */
+#ifndef PSD_REAL_CUDA_BODIES_PARAMETERS_H
+#define PSD_REAL_CUDA_BODIES_PARAMETERS_H
+
+#include "real/device/cuda/values.h"
+
+/* ---- updates ---- */
+
+PSD_BODY void psd_norms_at(uint64_t i, const struct psd_cuda_norms *of)
+{
+	const float *array = of->arrays[i / of->n_parts];
+	double sum = 0.0;
+
+	for (uint64_t e = i % of->n_parts; e < of->elements; e += of->n_parts)
+		sum += (double)array[e] * (double)array[e];
+	of->partial[i] = sum;
+}
+
+PSD_BODY void psd_norms_fold_at(uint64_t i, const struct psd_cuda_norms_fold *of)
+{
+	const double *parts = of->partial + i / of->n_groups * of->n_parts;
+	double sum = 0.0;
+
+	for (uint64_t p = i % of->n_groups; p < of->n_parts; p += of->n_groups)
+		sum += parts[p];
+	of->folded[i] = sum;
+}
+
+PSD_BODY void psd_trust_at(uint64_t i, const struct psd_cuda_trust *of)
+{
+	double norms[2] = {0.0, 0.0};
+
+	for (uint32_t array = 0; array < 2; array++) {
+		for (uint32_t g = 0; g < of->n_groups; g++)
+			norms[array] += of->folded[array * of->n_groups + g];
+		norms[array] = sqrt(norms[array]);
+	}
+	of->own_rate[i] = of->rate;
+	if (norms[0] > 0.0 && norms[1] > 0.0)
+		of->own_rate[i] *=
+			(float)(of->trust_ratio * norms[0] / (norms[1] + (double)of->weight_decay * norms[0]));
+}
+
+PSD_BODY void psd_step_at(const struct psd_cuda_step *step, float *weight, float gradient, float *history)
+{
+	const float rate = step->own_rate ? *step->own_rate : step->rate;
+	const float before = *history;
+
+	*history = step->momentum * before + rate * (gradient + step->weight_decay * *weight);
+	if (step->is_nesterov)
+		*weight -= (1.0f + step->momentum) * *history - step->momentum * before;
+	else
+		*weight -= *history;
+}
+
+PSD_BODY void psd_update_at(uint64_t i, const struct psd_cuda_update *of)
+{
+	psd_step_at(&of->step, &of->weight[i], of->gradient[i], &of->history[i]);
+}
+
+/* ---- chunks ---- */
+
+/* Of a chunk in a launch: where its parts' sums lie. */
+PSD_BODY double *psd_chunk_partial(const struct psd_cuda_spans *of, uint32_t chunk)
+{
+	return of->partial + (uint64_t)((of->first_chunk + chunk) % PSD_CUDA_CHUNKS) * PSD_CUDA_CHUNK_PARTS;
+}
+
+/* residual += gradient; chosen values leave and the others shrink. Returns the magnitude that was there. */
+PSD_BODY double psd_settle(const struct psd_cuda_gather *of, const struct psd_cuda_span *span, uint64_t e)
+{
+	float *residual = of->residual + span->first + e;
+	const float whole = *residual + span->gradient[e];
+
+	if (span->is_chosen)
+		of->chosen[span->first_chosen + e] = whole;
+	*residual = span->is_chosen ? 0.0f : of->kept_ratio * whole;
+	return fabs((double)whole);
+}
+
+PSD_BODY void psd_gather_at(uint64_t i, const struct psd_cuda_gather *of)
+{
+	const uint32_t chunk = (uint32_t)(i / PSD_CUDA_CHUNK_PARTS), part = (uint32_t)(i % PSD_CUDA_CHUNK_PARTS);
+	double *partial = psd_chunk_partial(&of->of, chunk) + part;
+	double sum = chunk == 0 && of->of.is_continued ? *partial : 0.0;
+
+	for (uint32_t s = chunk ? of->of.ends[chunk - 1] : 0; s < of->of.ends[chunk]; s++)
+		for (uint64_t e = part; e < of->of.spans[s].elements; e += PSD_CUDA_CHUNK_PARTS)
+			sum += psd_settle(of, &of->of.spans[s], e);
+	*partial = sum;
+}
+
+PSD_BODY void psd_apply_chunks_at(uint64_t i, const struct psd_cuda_apply_chunks *of)
+{
+	const uint32_t chunk = (uint32_t)(i / PSD_CUDA_CHUNK_PARTS), part = (uint32_t)(i % PSD_CUDA_CHUNK_PARTS);
+	double *partial = psd_chunk_partial(&of->of, chunk) + part;
+	double sum = chunk == 0 && of->of.is_continued ? *partial : 0.0;
+
+	for (uint32_t s = chunk ? of->of.ends[chunk - 1] : 0; s < of->of.ends[chunk]; s++) {
+		const struct psd_cuda_span *span = &of->of.spans[s];
+
+		for (uint64_t e = part; e < span->elements && span->is_chosen; e += PSD_CUDA_CHUNK_PARTS) {
+			const float gradient = of->chosen[span->first_chosen + e];
+
+			sum += fabs((double)gradient);
+			if (!of->is_skipped)
+				psd_step_at(&span->step, &span->weight[e], gradient, &of->history[span->first + e]);
+		}
+	}
+	*partial = sum;
+}
+
+PSD_BODY void psd_chunk_norms_at(uint64_t i, const struct psd_cuda_chunk_norms *of)
+{
+	const uint32_t chunk = of->first_chunk + (uint32_t)i;
+	const double *folded = of->folded + (uint64_t)(chunk % PSD_CUDA_CHUNKS) * PSD_CUDA_CHUNK_GROUPS;
+	double sum = 0.0;
+
+	if (of->is_left_out[i])
+		return;
+	for (uint32_t g = 0; g < PSD_CUDA_CHUNK_GROUPS; g++)
+		sum += folded[g];
+	of->norms[chunk] = (float)(sum / of->divisor);
+}
+
+#endif

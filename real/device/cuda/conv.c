@@ -1,0 +1,150 @@
+/* Convolution. Weights are the caller's, plain floats, and change every iteration: where the device works on another
+ * type or order they are copied before, and their gradient is brought back after. */
+#include "real/device/cuda/cuda.h"
+
+struct conv {
+	struct psd_cuda_dnn_conv *dnn;
+	void *weight;	    /* as the device wants it, from forward to backward */
+	bool is_as_it_lies; /* the caller's will do */
+};
+
+static const struct psd_sides *kernel_of(const struct psd_cuda_layer *self)
+{
+	return &self->model->settings.conv.window.kernel;
+}
+
+static struct psd_cuda_reduction bias_sums(const struct psd_cuda_layer *self)
+{
+	const float *bias_gradient = self->device->gradients[self->model->first_tensor + 1];
+
+	return (struct psd_cuda_reduction){.left = psd_cuda_diff(self, self->blob),
+					   .to = psd_cuda_floats(bias_gradient),
+					   .scale = 1.0f / self->device->diff_scale};
+}
+
+static enum psd_status want_weights(struct psd_cuda_layer *self, struct conv *conv, struct psd_error *err)
+{
+	const struct psd_sides *kernel = kernel_of(self);
+	const bool is_float = self->device->type == PSD_CUDA_FLOAT;
+	const uint64_t elements = self->device->graph->tensors[self->model->first_tensor].elements;
+	const uint64_t bytes = elements * (is_float ? sizeof(float) : sizeof(uint16_t));
+
+	conv->is_as_it_lies =
+		is_float && (!self->device->is_channels_last || (kernel->height == 1 && kernel->width == 1));
+	if (conv->is_as_it_lies)
+		return PSD_OK;
+	psd_cuda_want_dweight(self->device, bytes);
+	return psd_cuda_want(self->device, bytes, &conv->weight, err);
+}
+
+static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	struct conv *conv = self->details;
+	enum psd_status status = psd_cuda_declare(self, err);
+
+	if (!status)
+		status = psd_cuda_dnn_conv_open(self, &conv->dnn, err);
+	if (!status)
+		status = want_weights(self, conv, err);
+	if (!status && self->model->settings.conv.has_bias) {
+		const struct psd_cuda_reduction sums = bias_sums(self);
+
+		psd_cuda_want_reduction(self, &sums);
+		self->rectifies = psd_cuda_feeds_relu(self);
+	}
+	return status;
+}
+
+/* Of the weight: outputs, inputs, rows and columns as axes; plain, or in the device's order. */
+static struct psd_cuda_view view_weight(const struct psd_cuda_layer *self, bool is_plain)
+{
+	const struct psd_sides *kernel = kernel_of(self);
+	const uint32_t outputs = self->model->settings.conv.outputs, places = kernel->height * kernel->width;
+	const uint32_t inputs = psd_cuda_below(self, 0)->model->shape.channels / self->model->settings.conv.groups;
+	struct psd_cuda_view seen = {.sizes = {outputs, inputs, kernel->height, kernel->width},
+				     .strides = {inputs * places, places, kernel->width, 1}};
+
+	if (!is_plain && self->device->is_channels_last) {
+		seen.strides[1] = 1;
+		seen.strides[2] = kernel->width * inputs;
+		seen.strides[3] = inputs;
+	}
+	return seen;
+}
+
+/* The order of the output is the one that is walked: neighbours are written together. */
+static enum psd_status bring_weight(struct psd_cuda_layer *self, struct conv *conv, const void **weight,
+				    struct psd_error *err)
+{
+	const float *plain = self->device->parameters[self->model->first_tensor];
+
+	*weight = conv->is_as_it_lies ? (const void *)plain : conv->weight;
+	if (conv->is_as_it_lies)
+		return PSD_OK;
+	return psd_cuda_move_views(self,
+				   (struct psd_cuda_move){.from = psd_cuda_floats(plain),
+							  .to = {conv->weight, self->device->type},
+							  .from_view = view_weight(self, true),
+							  .to_view = view_weight(self, false),
+							  .scale = 1.0f},
+				   err);
+}
+
+static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	struct conv *conv = self->details;
+	const void *weight;
+	enum psd_status status = bring_weight(self, conv, &weight, err);
+
+	if (!status)
+		status = psd_cuda_dnn_conv_forward(self, conv->dnn, weight, err);
+	if (status || !self->model->settings.conv.has_bias)
+		return status;
+	return psd_cuda_add_bias(self, self->device->parameters[self->model->first_tensor + 1], err);
+}
+
+static enum psd_status differentiate_weight(struct psd_cuda_layer *self, struct conv *conv, struct psd_error *err)
+{
+	struct psd_device *device = self->device;
+	float *gradient = device->gradients[self->model->first_tensor];
+	const struct psd_cuda_move move = {.from = {device->dweight, device->type},
+					   .to = psd_cuda_floats(gradient),
+					   .from_view = view_weight(self, false),
+					   .to_view = view_weight(self, true),
+					   .scale = 1.0f / device->diff_scale};
+	const enum psd_status status = psd_cuda_dnn_conv_dweight(
+		self, conv->dnn, conv->is_as_it_lies ? (void *)gradient : device->dweight, err);
+
+	if (status || conv->is_as_it_lies)
+		return status;
+	return psd_cuda_run_move(device, &move, psd_cuda_view_elements(&move.to_view), err);
+}
+
+static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	struct conv *conv = self->details;
+	const float *plain = self->device->parameters[self->model->first_tensor];
+	enum psd_status status = differentiate_weight(self, conv, err);
+
+	if (!status && self->model->settings.conv.has_bias) {
+		const struct psd_cuda_reduction sums = bias_sums(self);
+
+		status = psd_cuda_reduce(self, &sums, err);
+	}
+	if (status || !psd_cuda_input(self, 0)->has_diff)
+		return status;
+	return psd_cuda_dnn_conv_dinput(self, conv->dnn, conv->is_as_it_lies ? (const void *)plain : conv->weight, err);
+}
+
+static void close_conv(struct psd_cuda_layer *self)
+{
+	struct conv *conv = self->details;
+
+	psd_cuda_dnn_conv_close(conv->dnn);
+}
+
+const struct psd_cuda_kind psd_cuda_kind_conv = {.prepare = prepare,
+						 .forward = forward,
+						 .backward = backward,
+						 .close = close_conv,
+						 .details_bytes = sizeof(struct conv)};

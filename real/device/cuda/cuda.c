@@ -1,0 +1,407 @@
+/* The CUDA device: opens a GPU, loads a network onto it and hands each layer to its kind. What a kind does is in a file
+ * of its own. Refuses to reorder layers: the caller's program decides when each begins. */
+#include "real/device/cuda/cuda.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const struct {
+	const struct psd_layer_kind *of;
+	const struct psd_cuda_kind *kind;
+} rows[] = {
+#define ROW(kind) {&psd_layer_##kind, &psd_cuda_kind_##kind},
+	PSD_CUDA_KINDS(ROW)
+#undef ROW
+};
+
+const struct psd_cuda_kind *psd_cuda_find_kind(const struct psd_layer_kind *kind)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].of == kind)
+			return rows[i].kind;
+	return NULL;
+}
+
+/* ---- open and close ---- */
+
+static void close_network(struct psd_device *device)
+{
+	for (unsigned l = 0; device->layers && l < device->graph->n_layers; l++) {
+		struct psd_cuda_layer *layer = &device->layers[l];
+
+		if (layer->details && layer->kind->close)
+			layer->kind->close(layer);
+		free(layer->details);
+	}
+	free(device->layers);
+	free(device->parameters);
+	free(device->gradients);
+	free(device->states);
+	free(device->wants);
+}
+
+static void close_device(struct psd_device *device)
+{
+	if (!device)
+		return;
+	for (unsigned s = 0; s < PSD_CUDA_STREAMS; s++) /* what is under way uses what is released next */
+		if (device->streams[s])
+			(void)!psd_cuda_finish(device, s, NULL);
+	close_network(device);
+	psd_cuda_stop_dnn(device);
+	psd_cuda_stop_blas(device);
+	psd_cuda_stop(device);
+	free(device);
+}
+
+/* What updates and rebuilds work with, whatever the network. */
+static enum psd_status take_scratch(struct psd_device *device, struct psd_error *err)
+{
+	const uint64_t bytes[] = {
+		PSD_CUDA_SUMS_MOST * sizeof(float),
+		2 * PSD_CUDA_NORM_PARTS * sizeof(double),
+		2 * PSD_CUDA_NORM_GROUPS * sizeof(double),
+		sizeof(double), /* one rate */
+		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_PARTS * sizeof(double),
+		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS * sizeof(double),
+	};
+	char *places[sizeof(bytes) / sizeof(bytes[0])];
+	uint64_t all_bytes = 0;
+	void *block;
+	enum psd_status status;
+
+	for (unsigned i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
+		all_bytes += bytes[i];
+	status = psd_cuda_take(device, all_bytes, "updates", &block, err);
+	if (status)
+		return status;
+	device->held_bytes += all_bytes;
+	places[0] = block;
+	for (unsigned i = 1; i < sizeof(bytes) / sizeof(bytes[0]); i++)
+		places[i] = places[i - 1] + bytes[i - 1];
+	device->rebuild_sums = (void *)places[0];
+	device->norm_parts = (void *)places[1];
+	device->norms_folded = (void *)places[2];
+	device->own_rate = (void *)places[3];
+	device->chunk_parts = (void *)places[4];
+	device->chunk_folded = (void *)places[5];
+	return PSD_OK;
+}
+
+static enum psd_status open_device(struct psd_device **device, const struct psd_device_options *options,
+				   struct psd_error *err)
+{
+	struct psd_device *opened = calloc(1, sizeof(*opened));
+	enum psd_status status;
+
+	if (!opened)
+		return psd_cuda_no_memory(err);
+	opened->options = *options;
+	status = psd_cuda_start(opened, err);
+	if (!status)
+		status = psd_cuda_start_blas(opened, err);
+	if (!status)
+		status = psd_cuda_start_dnn(opened, err);
+	if (!status)
+		status = take_scratch(opened, err);
+	if (status) {
+		close_device(opened);
+		return status;
+	}
+	*device = opened;
+	return PSD_OK;
+}
+
+/* ---- memory ---- */
+
+static enum psd_status take(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
+{
+	const enum psd_status status = psd_cuda_enter(device, err);
+
+	return status ? status : psd_cuda_take(device, bytes, "parameters and gradients", block, err);
+}
+
+static enum psd_status take_host(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
+{
+	const enum psd_status status = psd_cuda_enter(device, err);
+
+	return status ? status : psd_cuda_take_host(device, bytes, block, err);
+}
+
+static enum psd_status copy(struct psd_device *device, enum psd_stream stream, void *to, const void *from,
+			    uint64_t bytes, struct psd_error *err)
+{
+	const enum psd_status status = psd_cuda_enter(device, err);
+
+	return status ? status : psd_cuda_copy(device, stream, to, from, bytes, err);
+}
+
+static uint64_t get_memory_bytes(const struct psd_device *device)
+{
+	return device->held_bytes;
+}
+
+/* ---- load ---- */
+
+/* Scores' gradients of a sample are below so much in fp16, whose numbers reach from 6e-8 to 65504. A loss divided by
+ * 256 and scaled by 1024, as is common, makes it 4. */
+#define FP16_SAMPLE_SCALE 4.0
+
+static void choose_types(struct psd_device *device)
+{
+	const enum psd_layer_arithmetic arithmetic = device->options.arithmetic;
+
+	device->type = arithmetic == PSD_LAYERS_FP16   ? PSD_CUDA_HALF
+		       : arithmetic == PSD_LAYERS_BF16 ? PSD_CUDA_BFLOAT
+						       : PSD_CUDA_FLOAT;
+	device->is_channels_last = arithmetic != PSD_LAYERS_FP32; /* as tensor cores want it */
+	device->diff_scale = 1.0f;
+	if (arithmetic == PSD_LAYERS_FP16)
+		device->diff_scale = exp2f(floorf(log2f((float)(FP16_SAMPLE_SCALE * device->network.loss_divisor))));
+}
+
+static enum psd_status take_tables(struct psd_device *device, float *const parameters[], float *const gradients[],
+				   struct psd_error *err)
+{
+	const struct psd_graph *graph = device->graph;
+
+	device->layers = calloc(graph->n_layers, sizeof(*device->layers));
+	device->parameters = calloc(graph->n_tensors + 1u, sizeof(*device->parameters));
+	device->gradients = calloc(graph->n_tensors + 1u, sizeof(*device->gradients));
+	device->states = calloc(graph->n_states + 1u, sizeof(*device->states));
+	if (!device->layers || !device->parameters || !device->gradients || !device->states)
+		return psd_cuda_no_memory(err);
+	for (unsigned t = 0; t < graph->n_tensors; t++) {
+		device->parameters[t] = parameters[t];
+		device->gradients[t] = gradients[t];
+	}
+	return PSD_OK;
+}
+
+static enum psd_status link_layers(struct psd_device *device, struct psd_error *err)
+{
+	const struct psd_graph *graph = device->graph;
+
+	for (unsigned l = 0; l < graph->n_layers; l++) {
+		const struct psd_layer *model = &graph->layers[l];
+		struct psd_cuda_layer *layer = &device->layers[l];
+
+		layer->device = device;
+		layer->number = l;
+		layer->model = model;
+		layer->kind = psd_cuda_find_kind(model->kind);
+		if (!layer->kind)
+			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "layer '%.80s' (%s): cuda has no such kind",
+					     model->name, model->kind->name);
+		for (unsigned i = 0; i < model->n_inputs; i++) {
+			device->layers[model->inputs[i]].n_readers++;
+			device->layers[model->inputs[i]].last_reader = l;
+		}
+	}
+	return PSD_OK;
+}
+
+static enum psd_status prepare_layer(struct psd_cuda_layer *layer, struct psd_error *err)
+{
+	layer->details = calloc(1, layer->kind->details_bytes + 1);
+	return layer->details ? layer->kind->prepare(layer, err) : psd_cuda_no_memory(err);
+}
+
+static enum psd_status want_samples(struct psd_device *device, struct psd_error *err)
+{
+	const struct psd_shape shape = device->graph->layers[0].shape;
+	const uint64_t elements = (uint64_t)device->network.batch * shape.channels * shape.height * shape.width;
+	enum psd_status status = PSD_OK;
+
+	for (unsigned s = 0; s < PSD_CUDA_SLOTS && !status; s++) {
+		status = psd_cuda_want(device, elements * sizeof(float), &device->images[s], err);
+		if (!status)
+			status =
+				psd_cuda_want(device, device->network.batch * sizeof(int32_t), &device->labels[s], err);
+	}
+	return status;
+}
+
+static enum psd_status want_states(struct psd_device *device, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned s = 0; s < device->graph->n_states && !status; s++)
+		status = psd_cuda_want(device, device->graph->states[s].elements * sizeof(float), &device->states[s],
+				       err);
+	return status;
+}
+
+static enum psd_status transfer_state(struct psd_device *device, unsigned state, float *to_host, const float *from_host,
+				      struct psd_error *err)
+{
+	const uint64_t bytes = device->graph->states[state].elements * sizeof(float);
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status && to_host)
+		status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, to_host, device->states[state], bytes, err);
+	if (!status && from_host)
+		status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, device->states[state], from_host, bytes, err);
+	return status ? status : psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
+}
+
+static enum psd_status read_state(struct psd_device *device, unsigned state, float *values, struct psd_error *err)
+{
+	return transfer_state(device, state, values, NULL, err);
+}
+
+static enum psd_status write_state(struct psd_device *device, unsigned state, const float *values,
+				   struct psd_error *err)
+{
+	return transfer_state(device, state, NULL, values, err);
+}
+
+static enum psd_status start_state(struct psd_device *device, unsigned state, struct psd_error *err)
+{
+	const struct psd_tensor *tensor = &device->graph->states[state];
+	float *values = malloc((tensor->elements + 1) * sizeof(*values));
+	enum psd_status status;
+
+	if (!values)
+		return psd_cuda_no_memory(err);
+	for (uint64_t e = 0; e < tensor->elements; e++)
+		values[e] = tensor->start_value;
+	status = write_state(device, state, values, err);
+	free(values);
+	return status;
+}
+
+static enum psd_status load(struct psd_device *device, const struct psd_graph *graph,
+			    const struct psd_network_options *options, float *const parameters[],
+			    float *const gradients[], struct psd_error *err)
+{
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	device->graph = graph;
+	device->network = *options;
+	choose_types(device);
+	if (!status)
+		status = take_tables(device, parameters, gradients, err);
+	if (!status)
+		status = link_layers(device, err);
+	if (!status)
+		status = want_samples(device, err);
+	if (!status)
+		status = want_states(device, err);
+	for (unsigned l = 0; l < graph->n_layers && !status; l++)
+		status = prepare_layer(&device->layers[l], err);
+	if (!status)
+		status = psd_cuda_place(device, err);
+	for (unsigned s = 0; s < graph->n_states && !status; s++)
+		status = start_state(device, s, err);
+	return status;
+}
+
+/* ---- an iteration ---- */
+
+/* The samples arrive beside what is computed, in the slot that the iteration before the last one had; layers wait for
+ * them on the device. */
+static enum psd_status feed(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
+{
+	const struct psd_shape shape = device->graph->layers[0].shape;
+	const uint64_t image_bytes = (uint64_t)shape.channels * shape.height * shape.width * sizeof(float);
+	const unsigned slot = device->n_begun % PSD_CUDA_SLOTS;
+	const unsigned last = (device->n_begun + PSD_CUDA_SLOTS - 1) % PSD_CUDA_SLOTS;
+	enum psd_status status = psd_cuda_record(device, PSD_STREAM_COMPUTE, device->used[last], err);
+
+	if (!status)
+		status = psd_cuda_follow(device, PSD_CUDA_FEED, device->used[slot], err);
+	if (!status)
+		status = psd_cuda_copy(device, PSD_CUDA_FEED, device->images[slot], batch->images,
+				       device->network.batch * image_bytes, err);
+	if (!status)
+		status = psd_cuda_copy(device, PSD_CUDA_FEED, device->labels[slot], batch->labels,
+				       device->network.batch * sizeof(*batch->labels), err);
+	if (!status)
+		status = psd_cuda_record(device, PSD_CUDA_FEED, device->arrived[slot], err);
+	return status ? status : psd_cuda_follow(device, PSD_STREAM_COMPUTE, device->arrived[slot], err);
+}
+
+static enum psd_status begin(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
+{
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status)
+		status = feed(device, batch, err);
+	if (status)
+		return status;
+	device->batch = *batch;
+	device->n_begun++;
+	for (unsigned t = 0; batch->gradients && t < device->graph->n_tensors; t++)
+		device->gradients[t] = batch->gradients[t];
+	for (unsigned l = 0; l < device->graph->n_layers; l++)
+		device->layers[l].own.is_filled = false;
+	return PSD_OK;
+}
+
+static enum psd_status forward(struct psd_device *device, unsigned layer, struct psd_error *err)
+{
+	const enum psd_status status = psd_cuda_enter(device, err);
+
+	return status ? status : device->layers[layer].kind->forward(&device->layers[layer], err);
+}
+
+static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
+{
+	struct psd_cuda_layer *self = &device->layers[layer];
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (status || !self->model->is_trained)
+		return status;
+	if (self->blob->has_diff && !psd_cuda_share(self->blob)) /* no loss depends on it */
+		status = psd_cuda_clear(device, self->blob->diff, self->blob->bytes, err);
+	return status ? status : self->kind->backward(self, err);
+}
+
+static double get_loss(const struct psd_device *device)
+{
+	double loss = 0.0;
+
+	for (unsigned l = 0; l < device->graph->n_layers; l++)
+		if (device->layers[l].kind == &psd_cuda_kind_softmax_loss)
+			loss += psd_cuda_loss_of(&device->layers[l]);
+	return loss;
+}
+
+/* With several losses, the last one's. */
+static uint32_t get_correct(const struct psd_device *device)
+{
+	for (unsigned l = device->graph->n_layers; l-- > 0;)
+		if (device->layers[l].kind == &psd_cuda_kind_softmax_loss)
+			return psd_cuda_correct_of(&device->layers[l]);
+	return 0;
+}
+
+const struct psd_device_kind psd_device_cuda = {
+	.name = "cuda",
+	.count = psd_cuda_count,
+	.has_own_memory = true,
+	.is_asynchronous = true,
+	.open = open_device,
+	.close = close_device,
+	.take = take,
+	.take_host = take_host,
+	.copy = copy,
+	.load = load,
+	.begin = begin,
+	.forward = forward,
+	.backward = backward,
+	.loss = get_loss,
+	.correct = get_correct,
+	.keep_factors = psd_cuda_keep_factors,
+	.rebuild = psd_cuda_rebuild,
+	.read_state = read_state,
+	.write_state = write_state,
+	.memory_bytes = get_memory_bytes,
+	.apply = psd_cuda_apply,
+	.gather = psd_cuda_gather_chunks,
+	.apply_chunks = psd_cuda_update_chunks,
+	.mark = psd_cuda_mark,
+	.wait = psd_cuda_wait,
+	.between_sec = psd_cuda_between_sec,
+};

@@ -1,0 +1,358 @@
+/* What the parts of the CUDA device share: the GPU with its streams and memory, blobs (a layer's output and its
+ * gradient), products, convolutions. Kinds and their rules are as in real/device/cpu/cpu.h. Private to
+ * real/device/cuda/; headers of CUDA, cuBLAS and cuDNN appear in .cu files alone. */
+#ifndef PSD_REAL_CUDA_H
+#define PSD_REAL_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+#include "engine/model/graph.h"
+#include "real/device/cuda/kernels.h"
+#include "real/device/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* CUDA's, cuBLAS's and cuDNN's handles point to these. */
+struct CUstream_st;
+struct CUevent_st;
+struct cublasContext;
+struct cudnnContext;
+
+enum {
+	PSD_CUDA_FEED = PSD_STREAMS, /* beside the caller's streams: copies of samples */
+	PSD_CUDA_STREAMS,
+	PSD_CUDA_SLOTS = 2,	     /* of samples: those that are computed, the next ones */
+	PSD_CUDA_SUMS_MOST = 65536,  /* partial sums of one reduction, unless it has more outputs */
+	PSD_CUDA_NORM_PARTS = 65536, /* the most of one array */
+	PSD_CUDA_NORM_GROUPS = 256,
+};
+
+#define PSD_CUDA_BLAS_WORKSPACE_BYTES (UINT64_C(32) << 20) /* what cuBLAS wants on the newest GPUs */
+#define PSD_CUDA_DNN_WORKSPACE_BYTES  (UINT64_C(1) << 30)  /* the most for one convolution */
+/* cuDNN and the kernels count a blob's elements with 32 bits. */
+#define PSD_CUDA_MOST_ELEMENTS (UINT64_C(1) << 31)
+
+struct psd_cuda_marks {
+	struct CUevent_st **events; /* PSD_MOST_MARKS, mark m at m % PSD_MOST_MARKS */
+	uint64_t next;
+	int failure; /* CUDA's, of a record */
+};
+
+struct psd_cuda_piece { /* of memory, in a list */
+	struct psd_cuda_piece *next;
+	void *block;
+	bool is_host;
+};
+
+/* Memory of the network that is taken in one piece once every layer is prepared. */
+struct psd_cuda_wanted {
+	uint64_t bytes;
+	void **slot;
+};
+
+enum psd_cuda_keeps { PSD_CUDA_KEEPS_NOTHING, PSD_CUDA_KEEPS_SIGNS, PSD_CUDA_KEEPS_ALL };
+
+/* A layer's output and the gradient of the loss by it, both of the device's type and order. Layers that work in place
+ * share their input's blob. Several readers add to the gradient one after the other. */
+struct psd_cuda_blob {
+	void *value;
+	void *diff;
+	uint64_t elements, bytes; /* of the batch */
+	bool has_diff;		  /* something at or below it is trained */
+	bool is_filled;		  /* diff holds the share of at least one reader: the next one adds */
+	unsigned owner;		  /* the layer that made it */
+	unsigned last;		  /* the last layer that works on it in place, or owner */
+	enum psd_cuda_keeps keeps;
+};
+
+struct psd_cuda_layer {
+	struct psd_device *device;
+	unsigned number;
+	const struct psd_layer *model;
+	const struct psd_cuda_kind *kind;
+	struct psd_cuda_blob *blob; /* own, or an input's */
+	struct psd_cuda_blob own;
+	unsigned n_readers;
+	unsigned last_reader;
+	bool rectifies; /* it does the work of the rectifier that reads it */
+	void *details;	/* the kind's own; NULL: none */
+};
+
+struct psd_device {
+	struct psd_device_options options;
+	int number; /* CUDA's */
+	char name[64];
+	unsigned capability; /* 10 major + minor */
+	unsigned n_processors;
+	struct CUstream_st *streams[PSD_CUDA_STREAMS];
+	struct psd_cuda_marks marks[PSD_STREAMS];
+	struct CUevent_st *arrived[PSD_CUDA_SLOTS], *used[PSD_CUDA_SLOTS]; /* of samples */
+	struct psd_cuda_piece *pieces;
+	uint64_t held_bytes; /* of pieces that the caller did not ask for */
+	struct cublasContext *blas, *rebuild_blas;
+	struct cudnnContext *dnn;
+	float *rebuild_sums;  /* PSD_CUDA_SUMS_MOST */
+	double *norm_parts;   /* (2, PSD_CUDA_NORM_PARTS) */
+	double *norms_folded; /* (2, PSD_CUDA_NORM_GROUPS) */
+	float *own_rate;
+	double *chunk_parts;  /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS) */
+	double *chunk_folded; /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
+
+	/* the network */
+	const struct psd_graph *graph;
+	struct psd_network_options network;
+	enum psd_cuda_type type; /* of blobs */
+	bool is_channels_last;
+	float diff_scale;   /* of gradients of blobs, a power of two */
+	float **parameters; /* the caller's */
+	float **gradients;
+	void **states; /* own */
+	struct psd_cuda_layer *layers;
+	struct psd_cuda_wanted *wants;
+	unsigned n_wants, want_capacity;
+	/* slots of what all layers share, each with the most that one of them wants */
+	void *workspace; /* of convolutions */
+	uint64_t workspace_bytes;
+	void *sums; /* partial ones, floats */
+	uint64_t n_sums;
+	void *dweight; /* a convolution's, of the device's type and order */
+	uint64_t dweight_bytes;
+	void *ones; /* floats */
+	uint32_t n_ones;
+	void *images[PSD_CUDA_SLOTS]; /* floats, as they come */
+	void *labels[PSD_CUDA_SLOTS];
+	struct psd_batch batch;
+	uint64_t n_begun;
+};
+
+/* What one kind of layer does. prepare declares the output and says what memory it wants; it is called once per layer
+ * in forward order. */
+struct psd_cuda_kind {
+	enum psd_status (*prepare)(struct psd_cuda_layer *self, struct psd_error *err);
+	enum psd_status (*forward)(struct psd_cuda_layer *self, struct psd_error *err);
+	enum psd_status (*backward)(struct psd_cuda_layer *self, struct psd_error *err);
+	void (*close)(struct psd_cuda_layer *self); /* NULL: nothing besides details; details may be all zero */
+	size_t details_bytes;			    /* zeroed memory of its own for each layer, taken before prepare */
+	enum psd_cuda_keeps keeps;
+	bool leaves_signs;
+	bool keeps_diff; /* the gradient of its output outlives the iteration */
+};
+
+/* The rows: psd_layer_conv is carried out by psd_cuda_conv. */
+#define PSD_CUDA_KINDS(ROW)                                                                                            \
+	ROW(input)                                                                                                     \
+	ROW(conv)                                                                                                      \
+	ROW(pool)                                                                                                      \
+	ROW(global_pool)                                                                                               \
+	ROW(lrn)                                                                                                       \
+	ROW(batch_norm)                                                                                                \
+	ROW(scale)                                                                                                     \
+	ROW(relu)                                                                                                      \
+	ROW(prelu)                                                                                                     \
+	ROW(sigmoid)                                                                                                   \
+	ROW(tanh)                                                                                                      \
+	ROW(elu)                                                                                                       \
+	ROW(clip)                                                                                                      \
+	ROW(linear)                                                                                                    \
+	ROW(dropout)                                                                                                   \
+	ROW(inner_product)                                                                                             \
+	ROW(concat)                                                                                                    \
+	ROW(slice)                                                                                                     \
+	ROW(add)                                                                                                       \
+	ROW(multiply)                                                                                                  \
+	ROW(reshape)                                                                                                   \
+	ROW(permute)                                                                                                   \
+	ROW(shuffle)                                                                                                   \
+	ROW(softmax_loss)
+
+#define PSD_DECLARE_CUDA_KIND(kind) extern const struct psd_cuda_kind psd_cuda_kind_##kind;
+PSD_CUDA_KINDS(PSD_DECLARE_CUDA_KIND)
+#undef PSD_DECLARE_CUDA_KIND
+
+/* NULL: there is no such kind. */
+const struct psd_cuda_kind *psd_cuda_find_kind(const struct psd_layer_kind *kind);
+
+/* ---- the GPU (runtime.cu) ---- */
+
+/* Of the device's table. */
+unsigned psd_cuda_count(void);
+/* Makes it the calling thread's. PSD_ERUN. */
+enum psd_status psd_cuda_enter(const struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
+/* Finds it, and its streams and events. PSD_EINVAL, PSD_ERUN. */
+enum psd_status psd_cuda_start(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
+/* Ends what is under way and releases all of it; of what was started halfway, too. */
+void psd_cuda_stop(struct psd_device *device);
+/* CUDA's status as ours. what: "to begin a kernel" of "the GPU failed to begin a kernel". */
+enum psd_status psd_cuda_check(int cuda_status, const char *what, struct psd_error *err) PSD_MUST_CHECK;
+/* Zeros until stop; what: "the network's activations" of "the GPU has no room for". PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const char *what, void **block,
+			      struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cuda_take_host(struct psd_device *device, uint64_t bytes, void **block,
+				   struct psd_error *err) PSD_MUST_CHECK;
+/* Begins a copy from anywhere to anywhere, or zeros, on one of PSD_CUDA_STREAMS. */
+enum psd_status psd_cuda_copy(struct psd_device *device, unsigned stream, void *to, const void *from, uint64_t bytes,
+			      struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cuda_clear(struct psd_device *device, void *block, uint64_t bytes,
+			       struct psd_error *err) PSD_MUST_CHECK;
+/* The event is over when all before it on the stream is; what is begun on the other stream from now on follows it. */
+enum psd_status psd_cuda_record(struct psd_device *device, unsigned stream, struct CUevent_st *event,
+				struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cuda_follow(struct psd_device *device, unsigned stream, struct CUevent_st *event,
+				struct psd_error *err) PSD_MUST_CHECK;
+/* Until all that was begun on the stream is over. */
+enum psd_status psd_cuda_finish(struct psd_device *device, unsigned stream, struct psd_error *err) PSD_MUST_CHECK;
+/* Slots of struct psd_device_kind. */
+uint64_t psd_cuda_mark(struct psd_device *device, enum psd_stream stream);
+enum psd_status psd_cuda_wait(struct psd_device *device, enum psd_stream stream, uint64_t mark, struct psd_error *err);
+double psd_cuda_between_sec(struct psd_device *device, enum psd_stream stream, uint64_t from, uint64_t to);
+
+/* ---- products (blas.cu) ---- */
+
+/* result (rows, columns) = alpha op(left) op(right), all stored row by row; op transposes if so told. */
+struct psd_cuda_product {
+	struct psd_cuda_values left, right, result;
+	uint32_t rows, columns, depth; /* depth: what is summed over */
+	bool is_left_transposed, is_right_transposed;
+	bool adds;
+	float alpha;
+};
+
+enum psd_status psd_cuda_start_blas(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
+void psd_cuda_stop_blas(struct psd_device *device);
+/* is_rebuild: beside the network's, perhaps from another thread. */
+enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const struct psd_cuda_product *product,
+					   bool is_rebuild, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- convolution and batch norm (dnn.cu) ---- */
+
+struct psd_cuda_dnn_conv;
+struct psd_cuda_dnn_norm;
+
+enum psd_status psd_cuda_start_dnn(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
+void psd_cuda_stop_dnn(struct psd_device *device);
+/* Of a layer whose shapes are known; chooses algorithms that give equal bits, and makes room for them in the device's
+ * workspace. PSD_EINVAL: cuDNN has none; PSD_ENOMEM. close takes NULL. */
+enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv **conv,
+				       struct psd_error *err) PSD_MUST_CHECK;
+void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv);
+/* weight and dweight: of the device's type and order. */
+enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+					  const void *weight, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cuda_dnn_conv_dweight(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, void *dweight,
+					  struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+					 const void *weight, struct psd_error *err) PSD_MUST_CHECK;
+
+/* Vectors by channel, floats; none is NULL but the running ones together. */
+struct psd_cuda_norm_vectors {
+	const float *gamma, *beta;
+	float *running_mean, *running_variance; /* get `share` of the batch's */
+	float *mean, *inverse;			/* of the batch, from forward to backward */
+	float *dgamma, *dbeta;
+};
+
+enum psd_status psd_cuda_dnn_norm_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm **norm,
+				       struct psd_error *err) PSD_MUST_CHECK;
+void psd_cuda_dnn_norm_close(struct psd_cuda_dnn_norm *norm);
+enum psd_status psd_cuda_dnn_norm_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm,
+					  const struct psd_cuda_norm_vectors *vectors, double share,
+					  struct psd_error *err) PSD_MUST_CHECK;
+/* The input has a gradient. */
+enum psd_status psd_cuda_dnn_norm_backward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm,
+					   const struct psd_cuda_norm_vectors *vectors,
+					   struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- memory of the network (memory.c) ---- */
+
+/* *slot will point to so many zeroed bytes when all layers are prepared. PSD_ENOMEM. */
+enum psd_status psd_cuda_want(struct psd_device *device, uint64_t bytes, void **slot,
+			      struct psd_error *err) PSD_MUST_CHECK;
+/* Room for them in what all layers share. */
+void psd_cuda_want_workspace(struct psd_device *device, uint64_t bytes);
+void psd_cuda_want_sums(struct psd_device *device, uint64_t n_sums);
+void psd_cuda_want_dweight(struct psd_device *device, uint64_t bytes);
+void psd_cuda_want_ones(struct psd_device *device, uint32_t count);
+enum psd_status psd_cuda_place(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cuda_no_memory(struct psd_error *err);
+
+/* ---- blobs (blob.c) ---- */
+
+const struct psd_cuda_layer *psd_cuda_below(const struct psd_cuda_layer *self, unsigned input);
+struct psd_cuda_blob *psd_cuda_input(const struct psd_cuda_layer *self, unsigned input);
+bool psd_cuda_may_work_in_place(const struct psd_cuda_layer *self);
+/* The only reader is a rectifier, which works in place. */
+bool psd_cuda_feeds_relu(const struct psd_cuda_layer *self);
+/* The output is a blob of its own; of an input of the network its value is not taken. PSD_EINVAL, PSD_ENOMEM. */
+enum psd_status psd_cuda_declare(struct psd_cuda_layer *self, struct psd_error *err) PSD_MUST_CHECK;
+void psd_cuda_declare_in_place(struct psd_cuda_layer *self);
+/* Whether a reader of the blob that gives its share of the gradient now must add it. */
+bool psd_cuda_share(struct psd_cuda_blob *blob);
+
+struct psd_cuda_values psd_cuda_value(const struct psd_cuda_layer *self, const struct psd_cuda_blob *blob);
+struct psd_cuda_values psd_cuda_diff(const struct psd_cuda_layer *self, const struct psd_cuda_blob *blob);
+struct psd_cuda_values psd_cuda_floats(const float *data);
+struct psd_cuda_maps psd_cuda_maps_of(const struct psd_cuda_layer *self);
+struct psd_cuda_channel psd_cuda_channel_of(const struct psd_cuda_layer *self);
+uint32_t psd_cuda_places_of(const struct psd_cuda_layer *self); /* of a map */
+/* Samples, channels, rows and columns as axes: of memory in the plain order, or of the layer's output. */
+struct psd_cuda_view psd_cuda_view_plain(const struct psd_cuda_layer *self);
+struct psd_cuda_view psd_cuda_view_of(const struct psd_cuda_layer *self);
+/* The second axis becomes the last one. */
+void psd_cuda_view_turn(struct psd_cuda_view *seen);
+uint64_t psd_cuda_view_elements(const struct psd_cuda_view *seen);
+/* Between views with the same axes, channels the second one; walked as the device's memory goes. */
+enum psd_status psd_cuda_move_views(struct psd_cuda_layer *self, struct psd_cuda_move move,
+				    struct psd_error *err) PSD_MUST_CHECK;
+
+/* One vector of sums: outputs are channels; summand and its operands as in struct psd_cuda_sums. */
+struct psd_cuda_reduction {
+	struct psd_cuda_values left, right;
+	enum psd_cuda_summand summand;
+	const float *mean, *inverse;
+	bool is_by_sample; /* outputs are channels of samples */
+	bool is_over_all;  /* one output */
+	struct psd_cuda_values to;
+	float scale;
+	bool adds;
+};
+
+/* Over maps of the layer's output. psd_cuda_want_reduction: while it is prepared. */
+void psd_cuda_want_reduction(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction);
+enum psd_status psd_cuda_reduce(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction,
+				struct psd_error *err) PSD_MUST_CHECK;
+/* to (columns) = scale times column sums of (rows, columns); partial: min(PSD_CUDA_SUMS_MOST, ...) floats. */
+enum psd_status psd_cuda_sum_columns(struct psd_device *device, struct psd_cuda_values from, uint32_t rows,
+				     uint32_t columns, float *partial, float *to, float scale,
+				     struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- kinds ---- */
+
+/* A summand for each channel, unless NULL, and the rectifier that the layer does the work of, in place. (affine.c) */
+enum psd_status psd_cuda_add_bias(struct psd_cuda_layer *self, const float *bias, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cuda_keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
+				      struct psd_error *err);
+enum psd_status psd_cuda_rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
+				 uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
+				 struct psd_error *err);
+double psd_cuda_loss_of(const struct psd_cuda_layer *layer);
+uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer);
+
+/* ---- parameters (parameters.c): slots of struct psd_device_kind ---- */
+
+enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_update *update, float *weight,
+			       const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct psd_chunks *chunks,
+				       struct psd_error *err);
+enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct psd_chunks *chunks,
+				       struct psd_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,388 @@
+/* Convolution and batch norm on cuDNN: descriptors, and algorithms chosen by its own estimate among those that give
+ * equal bits. Pooling, response normalisation, functions, softmax and dropout are kernels of ours: Caffe's windows
+ * beyond the padding, its squares of places, its ties and our masks are not cuDNN's. */
+#include <cudnn.h>
+#include <stdlib.h>
+
+extern "C" {
+#include "real/device/cuda/cuda.h"
+}
+
+static const struct psd_place nowhere = {NULL, 0, 0};
+static const float one = 1.0f, zero = 0.0f;
+
+/* what: "has no convolution", of a layer. */
+static enum psd_status check(const struct psd_cuda_layer *layer, cudnnStatus_t status, const char *what,
+			     struct psd_error *err)
+{
+	const struct psd_layer *model = layer->model;
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		return PSD_OK;
+	if (status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000 || status / 1000 == CUDNN_STATUS_BAD_PARAM / 1000)
+		return psd_error_set(err, PSD_EINVAL, nowhere, "layer '%.80s' (%s): cuDNN has no %s for its shape (%s)",
+				     model->name, model->kind->name, what, cudnnGetErrorString(status));
+	return psd_error_set(err, PSD_ERUN, nowhere, "layer '%.80s' (%s): cuDNN failed in its %s (%s)", model->name,
+			     model->kind->name, what, cudnnGetErrorString(status));
+}
+
+enum psd_status psd_cuda_start_dnn(struct psd_device *device, struct psd_error *err)
+{
+	cudnnStatus_t status = cudnnCreate(&device->dnn);
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnSetStream(device->dnn, device->streams[PSD_STREAM_COMPUTE]);
+	if (status == CUDNN_STATUS_SUCCESS)
+		return PSD_OK;
+	return psd_error_set(err, PSD_ERUN, nowhere, "cuDNN does not start on %s (%s)", device->name,
+			     cudnnGetErrorString(status));
+}
+
+void psd_cuda_stop_dnn(struct psd_device *device)
+{
+	if (device->dnn)
+		(void)cudnnDestroy(device->dnn);
+}
+
+static cudnnDataType_t type_of(const struct psd_device *device)
+{
+	switch (device->type) {
+	case PSD_CUDA_FLOAT: return CUDNN_DATA_FLOAT;
+	case PSD_CUDA_HALF: return CUDNN_DATA_HALF;
+	case PSD_CUDA_BFLOAT: return CUDNN_DATA_BFLOAT16;
+	}
+	return CUDNN_DATA_FLOAT;
+}
+
+static cudnnTensorFormat_t format_of(const struct psd_device *device)
+{
+	return device->is_channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+}
+
+static cudnnStatus_t describe_blob(cudnnTensorDescriptor_t *desc, const struct psd_cuda_layer *layer)
+{
+	const struct psd_device *device = layer->device;
+	const struct psd_shape shape = layer->model->shape;
+	const cudnnStatus_t status = cudnnCreateTensorDescriptor(desc);
+
+	if (status != CUDNN_STATUS_SUCCESS)
+		return status;
+	return cudnnSetTensor4dDescriptor(*desc, format_of(device), type_of(device), (int)device->network.batch,
+					  (int)shape.channels, (int)shape.height, (int)shape.width);
+}
+
+static void end_tensor(cudnnTensorDescriptor_t desc)
+{
+	if (desc)
+		(void)cudnnDestroyTensorDescriptor(desc);
+}
+
+/* ---- convolution ---- */
+
+struct psd_cuda_dnn_conv {
+	cudnnTensorDescriptor_t in, out;
+	cudnnFilterDescriptor_t weight;
+	cudnnConvolutionDescriptor_t forward, dinput, dweight; /* one each, for each algorithm has its own mode */
+	cudnnConvolutionFwdAlgo_t forward_algorithm;
+	cudnnConvolutionBwdDataAlgo_t dinput_algorithm;
+	cudnnConvolutionBwdFilterAlgo_t dweight_algorithm;
+	size_t forward_bytes, dinput_bytes, dweight_bytes; /* of workspace */
+};
+
+/* fp32 is fp32: without leave, cuDNN would round to TF32. */
+static cudnnMathType_t mode_of(const struct psd_device *device)
+{
+	switch (device->options.arithmetic) {
+	case PSD_LAYERS_FP32: return CUDNN_FMA_MATH;
+	case PSD_LAYERS_TF32: return CUDNN_DEFAULT_MATH;
+	case PSD_LAYERS_FP16:
+	case PSD_LAYERS_BF16: return CUDNN_TENSOR_OP_MATH;
+	}
+	return CUDNN_FMA_MATH;
+}
+
+static cudnnStatus_t describe_pass(cudnnConvolutionDescriptor_t *desc, const struct psd_cuda_layer *layer)
+{
+	const struct psd_conv_settings *settings = &layer->model->settings.conv;
+	const struct psd_window *window = &settings->window;
+	cudnnStatus_t status = cudnnCreateConvolutionDescriptor(desc);
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnSetConvolution2dDescriptor(*desc, (int)window->pad.height, (int)window->pad.width,
+							 (int)window->stride.height, (int)window->stride.width,
+							 (int)window->dilation.height, (int)window->dilation.width,
+							 CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnSetConvolutionGroupCount(*desc, (int)settings->groups);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnSetConvolutionMathType(*desc, mode_of(layer->device));
+	return status;
+}
+
+static cudnnStatus_t describe_weight(cudnnFilterDescriptor_t *desc, const struct psd_cuda_layer *layer)
+{
+	const struct psd_device *device = layer->device;
+	const struct psd_conv_settings *settings = &layer->model->settings.conv;
+	const uint32_t inputs = psd_cuda_below(layer, 0)->model->shape.channels / settings->groups;
+	const cudnnStatus_t status = cudnnCreateFilterDescriptor(desc);
+
+	if (status != CUDNN_STATUS_SUCCESS)
+		return status;
+	return cudnnSetFilter4dDescriptor(*desc, type_of(device), format_of(device), (int)settings->outputs,
+					  (int)inputs, (int)settings->window.kernel.height,
+					  (int)settings->window.kernel.width);
+}
+
+/* Of cuDNN's list, fastest first: whether this one will do. In fp32 its mode must not be one that rounds more. */
+template <typename Estimate> static bool is_usable(const struct psd_device *device, const Estimate *estimate)
+{
+	return estimate->status == CUDNN_STATUS_SUCCESS && estimate->determinism == CUDNN_DETERMINISTIC &&
+	       estimate->memory <= PSD_CUDA_DNN_WORKSPACE_BYTES &&
+	       (device->options.arithmetic != PSD_LAYERS_FP32 || estimate->mathType == CUDNN_FMA_MATH ||
+		estimate->mathType == CUDNN_DEFAULT_MATH);
+}
+
+/* The first usable one of n; NULL: none. Its mode becomes that of the pass, but for fp32, which has its own. */
+template <typename Estimate>
+static const Estimate *choose(const struct psd_device *device, const Estimate *estimates, int n,
+			      cudnnConvolutionDescriptor_t pass)
+{
+	for (int i = 0; i < n; i++) {
+		if (!is_usable(device, &estimates[i]))
+			continue;
+		if (device->options.arithmetic != PSD_LAYERS_FP32 &&
+		    cudnnSetConvolutionMathType(pass, estimates[i].mathType) != CUDNN_STATUS_SUCCESS)
+			continue;
+		return &estimates[i];
+	}
+	return NULL;
+}
+
+static enum psd_status refuse(const struct psd_cuda_layer *layer, const char *what, struct psd_error *err)
+{
+	return psd_error_set(err, PSD_EINVAL, nowhere,
+			     "layer '%.80s' (%s): cuDNN has no %s for its shape that gives equal bits",
+			     layer->model->name, layer->model->kind->name, what);
+}
+
+static enum psd_status choose_forward(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+				      struct psd_error *err)
+{
+	cudnnConvolutionFwdAlgoPerf_t estimates[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
+	const cudnnConvolutionFwdAlgoPerf_t *chosen;
+	cudnnHandle_t dnn = layer->device->dnn;
+	int n = 0;
+	cudnnStatus_t status = cudnnGetConvolutionForwardAlgorithm_v7(
+		dnn, conv->in, conv->weight, conv->forward, conv->out, CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &n, estimates);
+
+	if (status != CUDNN_STATUS_SUCCESS)
+		return check(layer, status, "convolution", err);
+	chosen = choose(layer->device, estimates, n, conv->forward);
+	if (!chosen)
+		return refuse(layer, "convolution", err);
+	conv->forward_algorithm = chosen->algo;
+	status = cudnnGetConvolutionForwardWorkspaceSize(dnn, conv->in, conv->weight, conv->forward, conv->out,
+							 chosen->algo, &conv->forward_bytes);
+	return check(layer, status, "convolution", err);
+}
+
+static enum psd_status choose_dweight(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+				      struct psd_error *err)
+{
+	cudnnConvolutionBwdFilterAlgoPerf_t estimates[CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT];
+	const cudnnConvolutionBwdFilterAlgoPerf_t *chosen;
+	cudnnHandle_t dnn = layer->device->dnn;
+	int n = 0;
+	cudnnStatus_t status =
+		cudnnGetConvolutionBackwardFilterAlgorithm_v7(dnn, conv->in, conv->out, conv->dweight, conv->weight,
+							      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, &n, estimates);
+
+	if (status != CUDNN_STATUS_SUCCESS)
+		return check(layer, status, "weight gradient", err);
+	chosen = choose(layer->device, estimates, n, conv->dweight);
+	if (!chosen)
+		return refuse(layer, "weight gradient", err);
+	conv->dweight_algorithm = chosen->algo;
+	status = cudnnGetConvolutionBackwardFilterWorkspaceSize(dnn, conv->in, conv->out, conv->dweight, conv->weight,
+								chosen->algo, &conv->dweight_bytes);
+	return check(layer, status, "weight gradient", err);
+}
+
+static enum psd_status choose_dinput(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+				     struct psd_error *err)
+{
+	cudnnConvolutionBwdDataAlgoPerf_t estimates[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
+	const cudnnConvolutionBwdDataAlgoPerf_t *chosen;
+	cudnnHandle_t dnn = layer->device->dnn;
+	int n = 0;
+	cudnnStatus_t status =
+		cudnnGetConvolutionBackwardDataAlgorithm_v7(dnn, conv->weight, conv->out, conv->dinput, conv->in,
+							    CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT, &n, estimates);
+
+	if (status != CUDNN_STATUS_SUCCESS)
+		return check(layer, status, "data gradient", err);
+	chosen = choose(layer->device, estimates, n, conv->dinput);
+	if (!chosen)
+		return refuse(layer, "data gradient", err);
+	conv->dinput_algorithm = chosen->algo;
+	status = cudnnGetConvolutionBackwardDataWorkspaceSize(dnn, conv->weight, conv->out, conv->dinput, conv->in,
+							      chosen->algo, &conv->dinput_bytes);
+	return check(layer, status, "data gradient", err);
+}
+
+static enum psd_status open_conv(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, struct psd_error *err)
+{
+	const struct psd_cuda_layer *below = psd_cuda_below(layer, 0);
+	cudnnStatus_t described = describe_blob(&conv->in, below);
+	enum psd_status status;
+
+	if (described == CUDNN_STATUS_SUCCESS)
+		described = describe_blob(&conv->out, layer);
+	if (described == CUDNN_STATUS_SUCCESS)
+		described = describe_weight(&conv->weight, layer);
+	if (described == CUDNN_STATUS_SUCCESS)
+		described = describe_pass(&conv->forward, layer);
+	if (described == CUDNN_STATUS_SUCCESS)
+		described = describe_pass(&conv->dweight, layer);
+	if (described == CUDNN_STATUS_SUCCESS)
+		described = describe_pass(&conv->dinput, layer);
+	status = check(layer, described, "convolution", err);
+	if (!status)
+		status = choose_forward(layer, conv, err);
+	if (!status)
+		status = choose_dweight(layer, conv, err);
+	if (!status && psd_cuda_input(layer, 0)->has_diff)
+		status = choose_dinput(layer, conv, err);
+	return status;
+}
+
+enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv **conv,
+				       struct psd_error *err)
+{
+	enum psd_status status;
+
+	*conv = (struct psd_cuda_dnn_conv *)calloc(1, sizeof(**conv));
+	if (!*conv)
+		return psd_cuda_no_memory(err);
+	status = open_conv(layer, *conv, err);
+	psd_cuda_want_workspace(layer->device, (*conv)->forward_bytes);
+	psd_cuda_want_workspace(layer->device, (*conv)->dweight_bytes);
+	psd_cuda_want_workspace(layer->device, (*conv)->dinput_bytes);
+	return status;
+}
+
+static void end_pass(cudnnConvolutionDescriptor_t desc)
+{
+	if (desc)
+		(void)cudnnDestroyConvolutionDescriptor(desc);
+}
+
+void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv)
+{
+	if (!conv)
+		return;
+	end_tensor(conv->in);
+	end_tensor(conv->out);
+	if (conv->weight)
+		(void)cudnnDestroyFilterDescriptor(conv->weight);
+	end_pass(conv->forward);
+	end_pass(conv->dweight);
+	end_pass(conv->dinput);
+	free(conv);
+}
+
+enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+					  const void *weight, struct psd_error *err)
+{
+	const cudnnStatus_t status = cudnnConvolutionForward(
+		layer->device->dnn, &one, conv->in, psd_cuda_input(layer, 0)->value, conv->weight, weight,
+		conv->forward, conv->forward_algorithm, layer->device->workspace, conv->forward_bytes, &zero, conv->out,
+		layer->blob->value);
+
+	return check(layer, status, "convolution", err);
+}
+
+enum psd_status psd_cuda_dnn_conv_dweight(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, void *dweight,
+					  struct psd_error *err)
+{
+	const cudnnStatus_t status = cudnnConvolutionBackwardFilter(
+		layer->device->dnn, &one, conv->in, psd_cuda_input(layer, 0)->value, conv->out, layer->blob->diff,
+		conv->dweight, conv->dweight_algorithm, layer->device->workspace, conv->dweight_bytes, &zero,
+		conv->weight, dweight);
+
+	return check(layer, status, "weight gradient", err);
+}
+
+enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+					 const void *weight, struct psd_error *err)
+{
+	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
+	const float *beta = psd_cuda_share(in) ? &one : &zero;
+	const cudnnStatus_t status = cudnnConvolutionBackwardData(
+		layer->device->dnn, &one, conv->weight, weight, conv->out, layer->blob->diff, conv->dinput,
+		conv->dinput_algorithm, layer->device->workspace, conv->dinput_bytes, beta, conv->in, in->diff);
+
+	return check(layer, status, "data gradient", err);
+}
+
+/* ---- batch norm by the batch's own statistics ---- */
+
+struct psd_cuda_dnn_norm {
+	cudnnTensorDescriptor_t maps, vector;
+	cudnnBatchNormMode_t mode;
+};
+
+enum psd_status psd_cuda_dnn_norm_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm **norm,
+				       struct psd_error *err)
+{
+	const int channels = (int)layer->model->shape.channels;
+	cudnnStatus_t status;
+
+	*norm = (struct psd_cuda_dnn_norm *)calloc(1, sizeof(**norm));
+	if (!*norm)
+		return psd_cuda_no_memory(err);
+	/* what keeps sums on the chip is far ahead where channels come last; the other takes any range of values */
+	(*norm)->mode = layer->device->is_channels_last ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;
+	status = describe_blob(&(*norm)->maps, layer);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnCreateTensorDescriptor(&(*norm)->vector);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnSetTensor4dDescriptor((*norm)->vector, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, channels,
+						    1, 1);
+	return check(layer, status, "batch norm", err);
+}
+
+void psd_cuda_dnn_norm_close(struct psd_cuda_dnn_norm *norm)
+{
+	if (!norm)
+		return;
+	end_tensor(norm->maps);
+	end_tensor(norm->vector);
+	free(norm);
+}
+
+enum psd_status psd_cuda_dnn_norm_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm,
+					  const struct psd_cuda_norm_vectors *vectors, double share,
+					  struct psd_error *err)
+{
+	const cudnnStatus_t status = cudnnBatchNormalizationForwardTraining(
+		layer->device->dnn, norm->mode, &one, &zero, norm->maps, psd_cuda_input(layer, 0)->value, norm->maps,
+		layer->blob->value, norm->vector, vectors->gamma, vectors->beta, share, vectors->running_mean,
+		vectors->running_variance, layer->model->settings.affine.epsilon, vectors->mean, vectors->inverse);
+
+	return check(layer, status, "batch norm", err);
+}
+
+enum psd_status psd_cuda_dnn_norm_backward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm,
+					   const struct psd_cuda_norm_vectors *vectors, struct psd_error *err)
+{
+	const float parameter_scale = 1.0f / layer->device->diff_scale;
+	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
+	const float *beta = psd_cuda_share(in) ? &one : &zero;
+	const cudnnStatus_t status = cudnnBatchNormalizationBackward(
+		layer->device->dnn, norm->mode, &one, beta, &parameter_scale, &zero, norm->maps, in->value, norm->maps,
+		layer->blob->diff, norm->maps, in->diff, norm->vector, vectors->gamma, vectors->dgamma, vectors->dbeta,
+		layer->model->settings.affine.epsilon, vectors->mean, vectors->inverse);
+
+	return check(layer, status, "batch norm's gradient", err);
+}

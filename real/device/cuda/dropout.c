@@ -1,0 +1,59 @@
+/* Dropout whose mask is a function of seed, iteration, sample, layer and element, the same as the cpu's. Backward draws
+ * it again, which is cheaper than to keep it. */
+#include <math.h>
+
+#include "real/device/cuda/cuda.h"
+
+static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	if (!psd_cuda_may_work_in_place(self))
+		return psd_cuda_declare(self, err);
+	psd_cuda_declare_in_place(self);
+	return PSD_OK;
+}
+
+static enum psd_status drop(struct psd_cuda_layer *self, struct psd_cuda_values from, struct psd_cuda_values to,
+			    bool adds, struct psd_error *err)
+{
+	const struct psd_device *device = self->device;
+	const double ratio = self->model->settings.dropout.ratio; /* below 1 */
+	const struct psd_shape shape = self->model->shape;
+	const uint64_t quads = ((uint64_t)shape.channels * shape.height * shape.width + 3) / 4;
+	const struct psd_cuda_dropout run = {.from = from,
+					     .to = to,
+					     .maps = psd_cuda_maps_of(self),
+					     .seed = device->network.seed,
+					     .layer = self->number,
+					     .first_sample = (uint32_t)device->batch.first_sample,
+					     .iteration = (uint32_t)device->batch.iteration,
+					     .threshold = (uint32_t)fmin(ratio * 0x1p32, 0x1p32 - 1),
+					     .scale = (float)(1 / (1 - ratio)),
+					     .adds = adds};
+
+	return psd_cuda_run_dropout(self->device, &run, device->network.batch * quads, err);
+}
+
+static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_cuda_blob *in = psd_cuda_input(self, 0);
+	const struct psd_cuda_values from = psd_cuda_value(self, in), to = psd_cuda_value(self, self->blob);
+
+	if (self->device->batch.is_training)
+		return drop(self, from, to, false, err);
+	if (in == self->blob)
+		return PSD_OK;
+	return psd_cuda_copy(self->device, PSD_STREAM_COMPUTE, to.data, from.data, in->bytes, err);
+}
+
+static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
+	const bool adds = in != self->blob && psd_cuda_share(in);
+
+	if (!in->has_diff)
+		return PSD_OK;
+	return drop(self, psd_cuda_diff(self, self->blob), psd_cuda_diff(self, in), adds, err);
+}
+
+const struct psd_cuda_kind psd_cuda_kind_dropout = {
+	.prepare = prepare, .forward = forward, .backward = backward, .leaves_signs = true};

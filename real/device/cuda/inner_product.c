@@ -1,0 +1,219 @@
+/* Inner product on plain memory: (batch, inputs) in the order channels, rows, columns. Also the factors of its weight's
+ * gradient, and the gradient from those of all workers. */
+#include "real/device/cuda/cuda.h"
+
+struct inner_product {
+	void *weight;	  /* slots: of the device's type, from forward to backward; NULL: the caller's will do */
+	void *bottom;	  /* plain, NULL: the input is; it must last, as a factor */
+	void *dbottom;	  /* plain, likewise */
+	uint32_t inputs;  /* M */
+	uint32_t outputs; /* N */
+	bool is_plain;
+};
+
+static enum psd_status want_bottom(struct psd_cuda_layer *self, struct inner_product *inner, struct psd_error *err)
+{
+	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);
+	const struct psd_cuda_blob *in = below->blob;
+	enum psd_status status;
+
+	inner->is_plain =
+		!self->device->is_channels_last || below->model->shape.channels == 1 || psd_cuda_places_of(below) == 1;
+	if (inner->is_plain)
+		return PSD_OK;
+	status = psd_cuda_want(self->device, in->bytes, &inner->bottom, err);
+	return status || !in->has_diff ? status : psd_cuda_want(self->device, in->bytes, &inner->dbottom, err);
+}
+
+static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_shape below = psd_cuda_below(self, 0)->model->shape;
+	const struct psd_cuda_reduction sums = {.scale = 1.0f};
+	struct inner_product *inner = self->details;
+	enum psd_status status = psd_cuda_declare(self, err);
+
+	inner->inputs = below.channels * below.height * below.width;
+	inner->outputs = self->model->settings.inner_product.outputs;
+	if (self->model->settings.inner_product.has_bias) {
+		psd_cuda_want_reduction(self, &sums);
+		self->rectifies = psd_cuda_feeds_relu(self);
+	}
+	if (!status)
+		status = want_bottom(self, inner, err);
+	if (status || self->device->type == PSD_CUDA_FLOAT)
+		return status;
+	return psd_cuda_want(self->device, (uint64_t)inner->inputs * inner->outputs * sizeof(uint16_t), &inner->weight,
+			     err);
+}
+
+static struct psd_cuda_values bottom_of(const struct psd_cuda_layer *self)
+{
+	const struct inner_product *inner = self->details;
+
+	if (inner->is_plain)
+		return psd_cuda_value(self, psd_cuda_input(self, 0));
+	return (struct psd_cuda_values){inner->bottom, self->device->type};
+}
+
+static struct psd_cuda_values weight_of(const struct psd_cuda_layer *self)
+{
+	const struct inner_product *inner = self->details;
+
+	if (self->device->type == PSD_CUDA_FLOAT)
+		return psd_cuda_floats(self->device->parameters[self->model->first_tensor]);
+	return (struct psd_cuda_values){inner->weight, self->device->type};
+}
+
+/* Weight and input as the product wants them. */
+static enum psd_status bring(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct inner_product *inner = self->details;
+	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);
+	const struct psd_cuda_convert convert = {
+		.from = psd_cuda_floats(self->device->parameters[self->model->first_tensor]),
+		.to = weight_of(self),
+		.scale = 1.0f};
+	const struct psd_cuda_move move = {.from = psd_cuda_value(self, below->blob),
+					   .to = bottom_of(self),
+					   .from_view = psd_cuda_view_of(below),
+					   .to_view = psd_cuda_view_plain(below),
+					   .scale = 1.0f};
+	enum psd_status status = PSD_OK;
+
+	if (self->device->type != PSD_CUDA_FLOAT)
+		status = psd_cuda_run_convert(self->device, &convert, (uint64_t)inner->inputs * inner->outputs, err);
+	if (status || inner->is_plain)
+		return status;
+	return psd_cuda_run_move(self->device, &move, below->blob->elements, err);
+}
+
+/* top (batch, N) = bottom (batch, M) weight^T + bias */
+static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct inner_product *inner = self->details;
+	const struct psd_cuda_product product = {.left = bottom_of(self),
+						 .right = weight_of(self),
+						 .result = psd_cuda_value(self, self->blob),
+						 .rows = self->device->network.batch,
+						 .columns = inner->outputs,
+						 .depth = inner->inputs,
+						 .is_right_transposed = true,
+						 .alpha = 1.0f};
+	enum psd_status status = bring(self, err);
+
+	if (!status)
+		status = psd_cuda_multiply_matrices(self->device, &product, false, err);
+	if (status || !self->model->settings.inner_product.has_bias)
+		return status;
+	return psd_cuda_add_bias(self, self->device->parameters[self->model->first_tensor + 1], err);
+}
+
+/* dweight (N, M) = dtop^T bottom, dbias (N) = column sums of dtop; either may be NULL. */
+static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_device *device = self->device;
+	const struct inner_product *inner = self->details;
+	float *dweight = device->gradients[self->model->first_tensor];
+	float *dbias =
+		self->model->settings.inner_product.has_bias ? device->gradients[self->model->first_tensor + 1] : NULL;
+	const struct psd_cuda_product product = {.left = psd_cuda_diff(self, self->blob),
+						 .right = bottom_of(self),
+						 .result = psd_cuda_floats(dweight),
+						 .rows = inner->outputs,
+						 .columns = inner->inputs,
+						 .depth = device->network.batch,
+						 .is_left_transposed = true,
+						 .alpha = 1.0f / device->diff_scale};
+	enum psd_status status = PSD_OK;
+
+	if (dbias)
+		status = psd_cuda_sum_columns(self->device, product.left, device->network.batch, inner->outputs,
+					      device->sums, dbias, 1.0f / device->diff_scale, err);
+	if (status || !dweight)
+		return status;
+	return psd_cuda_multiply_matrices(self->device, &product, false, err);
+}
+
+/* dbottom (batch, M) = dtop (batch, N) weight (N, M) */
+static enum psd_status differentiate_bottom(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct inner_product *inner = self->details;
+	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);
+	const struct psd_cuda_values dbottom = psd_cuda_diff(self, below->blob);
+	const bool adds = psd_cuda_share(below->blob);
+	struct psd_cuda_product product = {.left = psd_cuda_diff(self, self->blob),
+					   .right = weight_of(self),
+					   .result = dbottom,
+					   .rows = self->device->network.batch,
+					   .columns = inner->inputs,
+					   .depth = inner->outputs,
+					   .adds = adds,
+					   .alpha = 1.0f};
+	struct psd_cuda_move move = {.to = dbottom,
+				     .from_view = psd_cuda_view_plain(below),
+				     .to_view = psd_cuda_view_of(below),
+				     .scale = 1.0f,
+				     .adds = adds};
+	enum psd_status status;
+
+	if (inner->is_plain)
+		return psd_cuda_multiply_matrices(self->device, &product, false, err);
+	product.result.data = inner->dbottom;
+	product.adds = false;
+	move.from = product.result;
+	status = psd_cuda_multiply_matrices(self->device, &product, false, err);
+	return status ? status : psd_cuda_move_views(self, move, err);
+}
+
+static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const enum psd_status status = differentiate_parameters(self, err);
+
+	return status || !psd_cuda_input(self, 0)->has_diff ? status : differentiate_bottom(self, err);
+}
+
+const struct psd_cuda_kind psd_cuda_kind_inner_product = {.prepare = prepare,
+							  .forward = forward,
+							  .backward = backward,
+							  .details_bytes = sizeof(struct inner_product),
+							  .keeps_diff = true};
+
+/* ---- factors ---- */
+
+enum psd_status psd_cuda_keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
+				      struct psd_error *err)
+{
+	const struct psd_cuda_layer *self = &device->layers[layer];
+	const struct inner_product *inner = self->details;
+	const struct psd_cuda_convert top = {.from = psd_cuda_diff(self, self->blob),
+					     .to = psd_cuda_floats(kept->top_diff),
+					     .scale = 1.0f / device->diff_scale};
+	const struct psd_cuda_convert bottom = {
+		.from = bottom_of(self), .to = psd_cuda_floats(kept->bottom), .scale = 1.0f};
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status)
+		status = psd_cuda_run_convert(device, &top, (uint64_t)device->network.batch * inner->outputs, err);
+	return status ? status
+		      : psd_cuda_run_convert(device, &bottom, (uint64_t)device->network.batch * inner->inputs, err);
+}
+
+enum psd_status psd_cuda_rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
+				 uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
+				 struct psd_error *err)
+{
+	const struct psd_cuda_product product = {.left = psd_cuda_floats(factors->top_diff),
+						 .right = psd_cuda_floats(factors->bottom),
+						 .result = psd_cuda_floats(gradient),
+						 .rows = columns,
+						 .columns = rows,
+						 .depth = samples,
+						 .is_left_transposed = true,
+						 .alpha = 1.0f};
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status && bias_gradient)
+		status = psd_cuda_sum_columns(device, product.left, samples, columns, device->rebuild_sums,
+					      bias_gradient, 1.0f, err);
+	return status ? status : psd_cuda_multiply_matrices(device, &product, true, err);
+}

@@ -1,0 +1,48 @@
+/* The images. They come as plain floats into one of two slots. */
+#include "real/device/cuda/cuda.h"
+
+static bool lies_as_it_comes(const struct psd_cuda_layer *self)
+{
+	return self->device->type == PSD_CUDA_FLOAT &&
+	       (!self->device->is_channels_last || self->model->shape.channels == 1 || psd_cuda_places_of(self) == 1);
+}
+
+static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	enum psd_status status;
+
+	if (self->number != 0)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' is a second input, cuda does one, the first layer",
+				     self->model->name);
+	status = psd_cuda_declare(self, err);
+	if (status || lies_as_it_comes(self))
+		return status;
+	return psd_cuda_want(self->device, self->own.bytes, &self->own.value, err);
+}
+
+static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	void *images = self->device->images[(self->device->n_begun + 1) % PSD_CUDA_SLOTS];
+
+	if (lies_as_it_comes(self)) {
+		self->blob->value = images;
+		return PSD_OK;
+	}
+	return psd_cuda_move_views(self,
+				   (struct psd_cuda_move){.from = psd_cuda_floats(images),
+							  .to = psd_cuda_value(self, self->blob),
+							  .from_view = psd_cuda_view_plain(self),
+							  .to_view = psd_cuda_view_of(self),
+							  .scale = 1.0f},
+				   err);
+}
+
+/* Nothing below is trained. */
+static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	(void)self, (void)err;
+	return PSD_OK;
+}
+
+const struct psd_cuda_kind psd_cuda_kind_input = {.prepare = prepare, .forward = forward, .backward = backward};

@@ -1,0 +1,97 @@
+/* Layers that join branches: concatenation over channels, element-wise sum. Backward gives each its part or a copy. */
+#include "real/device/cuda/cuda.h"
+
+static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	return psd_cuda_declare(self, err);
+}
+
+/* ---- concatenation ---- */
+
+/* The part of the output that input i fills. */
+static struct psd_cuda_view part_of(const struct psd_cuda_layer *self, unsigned i)
+{
+	struct psd_cuda_view part = psd_cuda_view_of(self);
+
+	for (unsigned before = 0; before < i; before++)
+		part.offset += psd_cuda_below(self, before)->model->shape.channels * part.strides[1];
+	part.sizes[1] = psd_cuda_below(self, i)->model->shape.channels;
+	return part;
+}
+
+static enum psd_status forward_concat(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < self->model->n_inputs && !status; i++)
+		status = psd_cuda_move_views(
+			self,
+			(struct psd_cuda_move){.from = psd_cuda_value(self, psd_cuda_input(self, i)),
+					       .to = psd_cuda_value(self, self->blob),
+					       .from_view = psd_cuda_view_of(psd_cuda_below(self, i)),
+					       .to_view = part_of(self, i),
+					       .scale = 1.0f},
+			err);
+	return status;
+}
+
+static enum psd_status backward_concat(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+		struct psd_cuda_blob *in = psd_cuda_input(self, i);
+
+		if (in->has_diff)
+			status = psd_cuda_move_views(
+				self,
+				(struct psd_cuda_move){.from = psd_cuda_diff(self, self->blob),
+						       .to = psd_cuda_diff(self, in),
+						       .from_view = part_of(self, i),
+						       .to_view = psd_cuda_view_of(psd_cuda_below(self, i)),
+						       .scale = 1.0f,
+						       .adds = psd_cuda_share(in)},
+				err);
+	}
+	return status;
+}
+
+const struct psd_cuda_kind psd_cuda_kind_concat = {
+	.prepare = prepare, .forward = forward_concat, .backward = backward_concat};
+
+/* ---- sum ---- */
+
+/* The first two, then each other one to what is there. */
+static enum psd_status forward_add(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_cuda_values to = psd_cuda_value(self, self->blob);
+	struct psd_cuda_values left = psd_cuda_value(self, psd_cuda_input(self, 0));
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 1; i < self->model->n_inputs && !status; i++) {
+		const struct psd_cuda_add run = {left, psd_cuda_value(self, psd_cuda_input(self, i)), to};
+
+		status = psd_cuda_run_add(self->device, &run, self->blob->elements, err);
+		left = to;
+	}
+	return status;
+}
+
+static enum psd_status backward_add(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < self->model->n_inputs && !status; i++) {
+		struct psd_cuda_blob *in = psd_cuda_input(self, i);
+		struct psd_cuda_convert run = {
+			.from = psd_cuda_diff(self, self->blob), .to = psd_cuda_diff(self, in), .scale = 1.0f};
+
+		if (!in->has_diff)
+			continue;
+		run.adds = psd_cuda_share(in);
+		status = psd_cuda_run_convert(self->device, &run, in->elements, err);
+	}
+	return status;
+}
+
+const struct psd_cuda_kind psd_cuda_kind_add = {.prepare = prepare, .forward = forward_add, .backward = backward_add};

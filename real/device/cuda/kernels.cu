@@ -1,0 +1,76 @@
+/* Begins the kernels: the body of each, once for each index. */
+#include <cuda_runtime.h>
+#include <math.h>
+#include <string.h>
+
+extern "C" {
+#include "real/device/cuda/bodies_layers.h"
+#include "real/device/cuda/bodies_parameters.h"
+#include "real/device/cuda/cuda.h"
+}
+
+#ifdef PSD_CUDA_STAND_IN
+
+/* Without a GPU: on this processor, in turn with what else is on the stream. */
+#include "tests/cuda/stand_in.h"
+
+#define PSD_LAUNCH(name, n_indices, device, of)                                                                        \
+	do {                                                                                                           \
+		const struct name##_launch launch = {*(of), n_indices};                                                \
+		psd_stand_in_launch((device)->streams[PSD_STREAM_COMPUTE], name##_of_each, &launch, sizeof(launch));   \
+	} while (0)
+
+#define DEFINE_KERNEL(name)                                                                                            \
+	struct name##_launch {                                                                                         \
+		struct psd_cuda_##name of;                                                                             \
+		uint64_t n_indices;                                                                                    \
+	};                                                                                                             \
+	static void name##_of_each(void *argument)                                                                     \
+	{                                                                                                              \
+		const struct name##_launch *launch = (const struct name##_launch *)argument;                           \
+                                                                                                                       \
+		for (uint64_t i = 0; i < launch->n_indices; i++)                                                       \
+			psd_##name##_at(i, &launch->of);                                                               \
+	}
+
+#else
+
+/* So many blocks of threads shall fit on a processor: then each thread has 64 registers, and none spills any. */
+#define THREADS 256u
+#define BLOCKS	4
+
+/* Enough for every processor's threads four times over; from there on a thread does several indices. */
+static unsigned blocks_for(const struct psd_device *device, uint64_t n_indices)
+{
+	const uint64_t most = device->n_processors * UINT64_C(32), blocks = (n_indices + THREADS - 1) / THREADS;
+
+	return (unsigned)(blocks < most ? blocks : most);
+}
+
+#define PSD_LAUNCH(name, n_indices, device, of)                                                                        \
+	name##_of_each<<<blocks_for(device, n_indices), THREADS, 0, (device)->streams[PSD_STREAM_COMPUTE]>>>(          \
+		*(of), n_indices)
+
+#define DEFINE_KERNEL(name)                                                                                            \
+	static __global__ void __launch_bounds__(THREADS, BLOCKS)                                                      \
+		name##_of_each(const __grid_constant__ struct psd_cuda_##name of, const uint64_t n_indices)            \
+	{                                                                                                              \
+		for (uint64_t i = blockIdx.x * (uint64_t)THREADS + threadIdx.x; i < n_indices;                         \
+		     i += gridDim.x * (uint64_t)THREADS)                                                               \
+			psd_##name##_at(i, &of);                                                                       \
+	}
+
+#endif
+
+#define DEFINE_RUN(name)                                                                                               \
+	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##name *of,               \
+					    uint64_t n_indices, struct psd_error *err)                                 \
+	{                                                                                                              \
+		if (!n_indices)                                                                                        \
+			return PSD_OK;                                                                                 \
+		PSD_LAUNCH(name, n_indices, device, of);                                                               \
+		return psd_cuda_check(cudaGetLastError(), "to begin " #name, err);                                     \
+	}
+
+PSD_CUDA_KERNELS(DEFINE_KERNEL)
+PSD_CUDA_KERNELS(DEFINE_RUN)

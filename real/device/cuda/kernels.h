@@ -1,0 +1,366 @@
+/* What is told to the kernels that cuBLAS and cuDNN have not. Each does its work once for each index from 0 on, by the
+ * body of its name (bodies_layers.h, bodies_parameters.h); psd_cuda_run_NAME() begins so many on the compute stream. An
+ * index writes what no other one reads or writes, and sums go in an order that depends on shapes alone, so that equal
+ * input gives equal bits. */
+#ifndef PSD_REAL_CUDA_KERNELS_H
+#define PSD_REAL_CUDA_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/base/error.h"
+
+#define PSD_CUDA_KERNELS(ROW)                                                                                          \
+	ROW(move)                                                                                                      \
+	ROW(convert)                                                                                                   \
+	ROW(add)                                                                                                       \
+	ROW(affine)                                                                                                    \
+	ROW(inverse)                                                                                                   \
+	ROW(sums)                                                                                                      \
+	ROW(sums_end)                                                                                                  \
+	ROW(function)                                                                                                  \
+	ROW(function_back)                                                                                             \
+	ROW(prelu)                                                                                                     \
+	ROW(prelu_back)                                                                                                \
+	ROW(multiply)                                                                                                  \
+	ROW(dropout)                                                                                                   \
+	ROW(lrn)                                                                                                       \
+	ROW(lrn_back)                                                                                                  \
+	ROW(pool)                                                                                                      \
+	ROW(pool_back)                                                                                                 \
+	ROW(loss_largest)                                                                                              \
+	ROW(loss_exponents)                                                                                            \
+	ROW(loss_end)                                                                                                  \
+	ROW(loss_back)                                                                                                 \
+	ROW(norms)                                                                                                     \
+	ROW(norms_fold)                                                                                                \
+	ROW(trust)                                                                                                     \
+	ROW(update)                                                                                                    \
+	ROW(gather)                                                                                                    \
+	ROW(apply_chunks)                                                                                              \
+	ROW(chunk_norms)
+
+enum psd_cuda_type { PSD_CUDA_FLOAT, PSD_CUDA_HALF, PSD_CUDA_BFLOAT }; /* IEEE 32 and 16 bits, the upper 16 of 32 */
+
+/* In the GPU's memory. */
+struct psd_cuda_values {
+	void *data;
+	enum psd_cuda_type type;
+};
+
+/* A batch of maps: neighbours along the width lie side by side, or where channels come last the channels of a place. */
+struct psd_cuda_maps {
+	uint32_t channels, height, width;
+	bool is_channels_last;
+};
+
+/* Elements in the order in which the last of four axes runs fastest: offset + sum of position times stride. */
+struct psd_cuda_view {
+	uint32_t sizes[4], strides[4], offset;
+};
+
+/* Throughout: `adds` puts the result on top of what `to` has; to may be an input where they have the same index. */
+
+/* Element i of one view becomes element i of the other, times scale. */
+struct psd_cuda_move {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_view from_view, to_view;
+	float scale;
+	bool adds;
+};
+
+struct psd_cuda_convert {
+	struct psd_cuda_values from, to;
+	float scale;
+	bool adds;
+};
+
+struct psd_cuda_add {
+	struct psd_cuda_values left, right, to;
+};
+
+/* The channel of an element: its index / inner % channels. inner: places of a map, or 1 where channels come last. */
+struct psd_cuda_channel {
+	uint32_t inner, channels;
+};
+
+/* (value - mean) inverse gamma + beta, vectors by channel, NULL: 0, 1, 1, 0; then a rectifier if there is one. */
+struct psd_cuda_affine {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_channel channel;
+	const float *mean, *inverse, *gamma, *beta;
+	float slope; /* below 0 */
+	bool is_rectified;
+	bool adds;
+};
+
+/* 1 / sqrt(variance + epsilon) */
+struct psd_cuda_inverse {
+	const float *variance;
+	float *inverse;
+	float epsilon;
+};
+
+enum psd_cuda_summand {
+	PSD_CUDA_SUM_LEFT,
+	PSD_CUDA_SUM_PRODUCT,	 /* left right */
+	PSD_CUDA_SUM_BELOW_ZERO, /* left right where right is at most 0 */
+	PSD_CUDA_SUM_NORMALISED, /* left (right - mean) inverse, vectors by channel, NULL: 0 and 1 */
+};
+
+/* Partial sums of each output over `count` elements. Output o is channel o % channels of group o / channels; element k
+ * lies at group * group_stride + channel * channel_stride + k / inner * outer_stride + k % inner * inner_stride. Part p
+ * has the elements p, p + n_parts, ...; indices: n_outputs * n_parts. */
+struct psd_cuda_sums {
+	struct psd_cuda_values left, right;
+	enum psd_cuda_summand summand;
+	const float *mean, *inverse;
+	uint32_t n_outputs, n_parts, channels;
+	uint32_t group_stride, channel_stride, outer_stride, inner_stride;
+	uint32_t count, inner;
+	float *partial; /* (n_parts, n_outputs) */
+};
+
+/* to = scale times the sum of the output's parts; indices: n_outputs. */
+struct psd_cuda_sums_end {
+	const float *partial;
+	uint32_t n_outputs, n_parts;
+	struct psd_cuda_values to;
+	float scale;
+	bool adds;
+};
+
+enum psd_cuda_function_kind {
+	PSD_CUDA_RELU, /* alpha: slope below 0 */
+	PSD_CUDA_SIGMOID,
+	PSD_CUDA_TANH,
+	PSD_CUDA_ELU,	/* alpha: the bound below 0 */
+	PSD_CUDA_CLIP,	/* beta: the upper bound; the lower one is 0 */
+	PSD_CUDA_LINEAR /* alpha: factor, beta: summand */
+};
+
+struct psd_cuda_function {
+	struct psd_cuda_values from, to;
+	enum psd_cuda_function_kind kind;
+	float alpha, beta;
+};
+
+/* to = diff times the derivative, which follows from the result. */
+struct psd_cuda_function_back {
+	struct psd_cuda_values result, diff, to;
+	enum psd_cuda_function_kind kind;
+	float alpha, beta;
+	bool adds;
+};
+
+struct psd_cuda_prelu {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_channel channel;
+	const float *slopes;
+};
+
+struct psd_cuda_prelu_back {
+	struct psd_cuda_values from, diff, to;
+	struct psd_cuda_channel channel;
+	const float *slopes;
+	bool adds;
+};
+
+/* right: as many as left, or where it is flat one value for each sample and channel. */
+struct psd_cuda_multiply {
+	struct psd_cuda_values left, right, to;
+	struct psd_cuda_maps maps;
+	bool is_flat;
+	bool adds;
+};
+
+/* Four neighbours of the plain order an index, of a sample (elements + 3) / 4 indices: they share a random draw. Of the
+ * value and of its gradient alike. */
+struct psd_cuda_dropout {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_maps maps;
+	uint64_t seed;
+	uint32_t layer, first_sample, iteration;
+	uint32_t threshold; /* random words below it drop their element */
+	float scale;	    /* of what is kept */
+	bool adds;
+};
+
+/* Over `size` neighbouring channels, or size x size places: ratio = k + alpha * sum of squares. */
+struct psd_cuda_lrn {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_maps maps;
+	float *ratios; /* of each element, for the way back */
+	uint32_t size;
+	bool is_within_channel;
+	float alpha, beta, k; /* alpha: divided by the number of summands */
+};
+
+struct psd_cuda_lrn_back {
+	struct psd_cuda_values from, result, diff, to;
+	struct psd_cuda_maps maps;
+	const float *ratios;
+	uint32_t size;
+	bool is_within_channel;
+	float alpha, beta;
+	bool adds;
+};
+
+/* Windows as Caffe has them: a maximum ignores padding, an average counts it, but not what lies beyond it. */
+struct psd_cuda_window {
+	struct psd_cuda_maps in, out;
+	uint32_t kernel_height, kernel_width, stride_height, stride_width, pad_height, pad_width;
+	bool is_max;
+};
+
+struct psd_cuda_pool {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_window window;
+	uint32_t *places; /* of each output the maximum's row * width + column; the first one among equals */
+};
+
+/* Indices: of the input. */
+struct psd_cuda_pool_back {
+	struct psd_cuda_values diff, to;
+	struct psd_cuda_window window;
+	const uint32_t *places;
+	bool adds;
+};
+
+/* ---- softmax and its loss; of a sample's PSD_CUDA_LOSS_PARTS indices each has every so manieth class ---- */
+
+enum { PSD_CUDA_LOSS_PARTS = 32 };
+
+struct psd_cuda_loss {
+	struct psd_cuda_values scores; /* (batch, classes) */
+	const int32_t *labels;
+	uint32_t classes;
+	float *largest;	      /* (batch, parts) */
+	uint32_t *places;     /* their classes, the lowest among equals */
+	float *exponents;     /* (batch, classes): of scores less the sample's largest */
+	double *partial_sums; /* (batch, parts) of them */
+	double *sums;	      /* (batch) */
+	double *losses;	      /* (batch) */
+	uint32_t *is_correct; /* (batch) */
+};
+
+struct psd_cuda_loss_largest {
+	struct psd_cuda_loss loss;
+};
+
+struct psd_cuda_loss_exponents {
+	struct psd_cuda_loss loss;
+};
+
+struct psd_cuda_loss_end { /* indices: of samples */
+	struct psd_cuda_loss loss;
+};
+
+/* to = weight (probability - 1 for the label); indices: batch * classes. */
+struct psd_cuda_loss_back {
+	struct psd_cuda_loss loss;
+	struct psd_cuda_values to;
+	float weight;
+	bool adds;
+};
+
+/* ---- updates ---- */
+
+/* Partial sums of squares of two arrays: part p has the elements p, p + n_parts, ...; indices: 2 n_parts. */
+struct psd_cuda_norms {
+	const float *arrays[2];
+	uint64_t elements;
+	uint32_t n_parts;
+	double *partial; /* (2, n_parts) */
+};
+
+/* Each array's parts become n_groups sums; indices: arrays times n_groups. */
+struct psd_cuda_norms_fold {
+	const double *partial; /* (arrays, n_parts) */
+	uint32_t n_parts, n_groups;
+	double *folded; /* (arrays, n_groups) */
+};
+
+/* The rate of psd_update_by_norms(); index 0 alone. */
+struct psd_cuda_trust {
+	const double *folded; /* of the weight, of the gradient */
+	uint32_t n_groups;
+	float rate, weight_decay;
+	double trust_ratio;
+	float *own_rate;
+};
+
+/* psd_update_apply(), bit for bit. */
+struct psd_cuda_step {
+	const float *own_rate; /* instead of rate, unless NULL */
+	float rate, momentum, weight_decay;
+	bool is_nesterov;
+};
+
+struct psd_cuda_update {
+	struct psd_cuda_step step;
+	float *weight, *history;
+	const float *gradient;
+};
+
+/* ---- chunks; of a chunk's PSD_CUDA_CHUNK_PARTS indices each has every so manieth element ---- */
+
+enum { PSD_CUDA_CHUNK_PARTS = 1024, PSD_CUDA_CHUNK_GROUPS = 32, PSD_CUDA_CHUNKS = 64, PSD_CUDA_SPANS = 40 };
+
+/* What one chunk has of one tensor. */
+struct psd_cuda_span {
+	float *weight;	       /* of the tensor, from the span on */
+	const float *gradient; /* likewise */
+	uint64_t first;	       /* of the residual and history */
+	uint64_t first_chosen; /* of the chosen values */
+	uint64_t elements;
+	struct psd_cuda_step step;
+	bool is_chosen;
+};
+
+/* Chunks of a launch follow each other; chunk c has the spans up to ends[c]. */
+struct psd_cuda_spans {
+	struct psd_cuda_span spans[PSD_CUDA_SPANS];
+	uint32_t ends[PSD_CUDA_CHUNKS];
+	uint32_t first_chunk, n_chunks;
+	bool is_continued; /* the first chunk's earlier spans were in the launch before */
+	double *partial;   /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS), of a chunk at its number % PSD_CUDA_CHUNKS */
+};
+
+struct psd_cuda_gather {
+	struct psd_cuda_spans of;
+	float *residual, *chosen;
+	float kept_ratio;
+};
+
+struct psd_cuda_apply_chunks {
+	struct psd_cuda_spans of;
+	float *history;
+	const float *chosen;
+	bool is_skipped;
+};
+
+/* norms[first_chunk + i] = its sum / divisor; indices: chunks. Those that are left out keep theirs. */
+struct psd_cuda_chunk_norms {
+	const double *folded; /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
+	float *norms;
+	uint32_t first_chunk;
+	double divisor;
+	bool is_left_out[PSD_CUDA_CHUNKS];
+};
+
+struct psd_device;
+
+#define PSD_DECLARE_CUDA_KERNEL(name)                                                                                  \
+	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##name *of,               \
+					    uint64_t n_indices, struct psd_error *err) PSD_MUST_CHECK;
+#ifdef __cplusplus
+extern "C" {
+#endif
+PSD_CUDA_KERNELS(PSD_DECLARE_CUDA_KERNEL)
+#ifdef __cplusplus
+}
+#endif
+#undef PSD_DECLARE_CUDA_KERNEL
+
+#endif

@@ -1,0 +1,68 @@
+/* Normalisation over neighbouring channels or places. */
+#include "real/device/cuda/cuda.h"
+
+struct lrn {
+	void *ratios; /* slot: of each element, floats */
+};
+
+/* Of one square, not of their sum. */
+static float alpha_of(const struct psd_lrn_settings *settings)
+{
+	const double summands = settings->is_within_channel ? (double)settings->size * settings->size : settings->size;
+
+	return (float)(settings->alpha / summands);
+}
+
+static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	struct lrn *lrn = self->details;
+	const enum psd_status status = psd_cuda_declare(self, err);
+
+	return status ? status : psd_cuda_want(self->device, self->own.elements * sizeof(float), &lrn->ratios, err);
+}
+
+static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_lrn_settings *settings = &self->model->settings.lrn;
+	const struct lrn *lrn = self->details;
+	const struct psd_cuda_lrn run = {.from = psd_cuda_value(self, psd_cuda_input(self, 0)),
+					 .to = psd_cuda_value(self, self->blob),
+					 .maps = psd_cuda_maps_of(self),
+					 .ratios = lrn->ratios,
+					 .size = settings->size,
+					 .is_within_channel = settings->is_within_channel,
+					 .alpha = alpha_of(settings),
+					 .beta = (float)settings->beta,
+					 .k = (float)settings->k};
+
+	return psd_cuda_run_lrn(self->device, &run, self->blob->elements, err);
+}
+
+static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_lrn_settings *settings = &self->model->settings.lrn;
+	const struct lrn *lrn = self->details;
+	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
+	struct psd_cuda_lrn_back run = {.from = psd_cuda_value(self, in),
+					.result = psd_cuda_value(self, self->blob),
+					.diff = psd_cuda_diff(self, self->blob),
+					.to = psd_cuda_diff(self, in),
+					.maps = psd_cuda_maps_of(self),
+					.ratios = lrn->ratios,
+					.size = settings->size,
+					.is_within_channel = settings->is_within_channel,
+					.alpha = alpha_of(settings),
+					.beta = (float)settings->beta};
+
+	if (!in->has_diff)
+		return PSD_OK;
+	run.adds = psd_cuda_share(in);
+	return psd_cuda_run_lrn_back(self->device, &run, in->elements, err);
+}
+
+/* What it gives is in its gradient: nothing above may overwrite it. */
+const struct psd_cuda_kind psd_cuda_kind_lrn = {.prepare = prepare,
+						.forward = forward,
+						.backward = backward,
+						.details_bytes = sizeof(struct lrn),
+						.keeps = PSD_CUDA_KEEPS_ALL};

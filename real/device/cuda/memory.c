@@ -1,0 +1,151 @@
+/* Memory of the network: what layers want is counted while they are prepared and taken in one piece; of gradients of
+ * blobs only a few are alive at once. Nothing is taken after load. */
+#include <stdlib.h>
+
+#include "engine/base/units.h"
+#include "real/device/cuda/cuda.h"
+#include "real/device/lives.h"
+
+#define ALIGNMENT_BYTES 256u
+
+enum psd_status psd_cuda_no_memory(struct psd_error *err)
+{
+	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "no memory for what is to be said of the network");
+}
+
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+}
+
+enum psd_status psd_cuda_want(struct psd_device *device, uint64_t bytes, void **slot, struct psd_error *err)
+{
+	if (device->n_wants == device->want_capacity) {
+		const unsigned capacity = 2 * device->want_capacity + 16;
+		struct psd_cuda_wanted *wants = realloc(device->wants, capacity * sizeof(*wants));
+
+		if (!wants)
+			return psd_cuda_no_memory(err);
+		device->wants = wants;
+		device->want_capacity = capacity;
+	}
+	device->wants[device->n_wants++] = (struct psd_cuda_wanted){bytes, slot};
+	return PSD_OK;
+}
+
+static void raise(uint64_t *most, uint64_t value)
+{
+	if (value > *most)
+		*most = value;
+}
+
+void psd_cuda_want_workspace(struct psd_device *device, uint64_t bytes)
+{
+	raise(&device->workspace_bytes, bytes);
+}
+
+void psd_cuda_want_dweight(struct psd_device *device, uint64_t bytes)
+{
+	raise(&device->dweight_bytes, bytes);
+}
+
+void psd_cuda_want_sums(struct psd_device *device, uint64_t n_sums)
+{
+	raise(&device->n_sums, n_sums);
+}
+
+void psd_cuda_want_ones(struct psd_device *device, uint32_t count)
+{
+	if (count > device->n_ones)
+		device->n_ones = count;
+}
+
+/* From the backward of its last reader to that of its owner. */
+static struct psd_life life_of(const struct psd_device *device, const struct psd_cuda_blob *blob)
+{
+	const unsigned n_layers = device->graph->n_layers;
+	const struct psd_cuda_layer *last = &device->layers[blob->last];
+	const unsigned first_touch = last->n_readers ? last->last_reader : blob->last;
+	const bool is_factor = device->layers[blob->owner].kind->keeps_diff; /* outlives the iteration */
+
+	return (struct psd_life){.owner = blob->owner,
+				 .birth_step = n_layers - 1 - first_touch,
+				 .death_step = is_factor ? n_layers : n_layers - 1 - blob->owner,
+				 .bytes = blob->bytes};
+}
+
+/* Gradients of blobs: their offsets in a block, and its bytes. */
+static uint64_t place_diffs(const struct psd_device *device, struct psd_life lives[], unsigned *n_lives)
+{
+	*n_lives = 0;
+	for (unsigned l = 0; l < device->graph->n_layers; l++) {
+		const struct psd_cuda_layer *layer = &device->layers[l];
+
+		if (layer->blob == &layer->own && layer->own.has_diff)
+			lives[(*n_lives)++] = life_of(device, &layer->own);
+	}
+	return psd_lives_place(lives, *n_lives, ALIGNMENT_BYTES);
+}
+
+static enum psd_status want_shared(struct psd_device *device, struct psd_error *err)
+{
+	void **const slots[] = {&device->workspace, &device->dweight, &device->sums, &device->ones};
+	const uint64_t bytes[] = {device->workspace_bytes, device->dweight_bytes, device->n_sums * sizeof(float),
+				  device->n_ones * sizeof(float)};
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < sizeof(slots) / sizeof(slots[0]) && !status; i++)
+		if (bytes[i])
+			status = psd_cuda_want(device, bytes[i], slots[i], err);
+	return status;
+}
+
+static enum psd_status fill_ones(struct psd_device *device, struct psd_error *err)
+{
+	float *ones = malloc((device->n_ones + 1u) * sizeof(*ones));
+	enum psd_status status;
+
+	if (!ones)
+		return psd_cuda_no_memory(err);
+	for (uint32_t i = 0; i < device->n_ones; i++)
+		ones[i] = 1.0f;
+	status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, device->ones, ones, device->n_ones * sizeof(*ones), err);
+	if (!status)
+		status = psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
+	free(ones);
+	return status;
+}
+
+static enum psd_status take_all(struct psd_device *device, struct psd_life lives[], struct psd_error *err)
+{
+	unsigned n_lives;
+	const uint64_t diff_bytes = place_diffs(device, lives, &n_lives);
+	uint64_t bytes = round_up(diff_bytes), offset_bytes = bytes;
+	enum psd_status status;
+	void *block;
+
+	for (unsigned w = 0; w < device->n_wants; w++)
+		bytes += round_up(device->wants[w].bytes);
+	status = psd_cuda_take(device, bytes, "the network's activations", &block, err);
+	if (status)
+		return status;
+	device->held_bytes += bytes;
+	for (unsigned i = 0; i < n_lives; i++)
+		device->layers[lives[i].owner].own.diff = (char *)block + lives[i].offset_bytes;
+	for (unsigned w = 0; w < device->n_wants; w++) {
+		*device->wants[w].slot = (char *)block + offset_bytes;
+		offset_bytes += round_up(device->wants[w].bytes);
+	}
+	return device->n_ones ? fill_ones(device, err) : PSD_OK;
+}
+
+enum psd_status psd_cuda_place(struct psd_device *device, struct psd_error *err)
+{
+	struct psd_life *lives = calloc(device->graph->n_layers, sizeof(*lives));
+	enum psd_status status = lives ? want_shared(device, err) : psd_cuda_no_memory(err);
+
+	if (!status)
+		status = take_all(device, lives, err);
+	free(lives);
+	return status;
+}

@@ -1,0 +1,171 @@
+/* Updates of parameters, by tensors and by chunks of many: what update.c and chunks.c do on a host. */
+#include "real/device/cuda/cuda.h"
+
+static struct psd_cuda_step step_of(const struct psd_update *update, const float *own_rate)
+{
+	return (struct psd_cuda_step){own_rate, update->rate, update->momentum, update->weight_decay,
+				      update->is_nesterov};
+}
+
+static uint64_t lesser(uint64_t left, uint64_t right)
+{
+	return left < right ? left : right;
+}
+
+/* The rate by the tensor's norms, in device->own_rate: sums of many parts, then of fewer, in double. */
+static enum psd_status find_rate(struct psd_device *device, const struct psd_update *update, const float *weight,
+				 const float *gradient, uint64_t elements, struct psd_error *err)
+{
+	const uint32_t n_parts = (uint32_t)lesser(PSD_CUDA_NORM_PARTS, elements / 16 + 1);
+	const uint32_t n_groups = (uint32_t)lesser(PSD_CUDA_NORM_GROUPS, n_parts);
+	const struct psd_cuda_norms norms = {
+		.arrays = {weight, gradient}, .elements = elements, .n_parts = n_parts, .partial = device->norm_parts};
+	const struct psd_cuda_norms_fold fold = {device->norm_parts, n_parts, n_groups, device->norms_folded};
+	const struct psd_cuda_trust trust = {.folded = device->norms_folded,
+					     .n_groups = n_groups,
+					     .rate = update->rate,
+					     .weight_decay = update->weight_decay,
+					     .trust_ratio = update->trust_ratio,
+					     .own_rate = device->own_rate};
+	enum psd_status status = psd_cuda_run_norms(device, &norms, 2 * (uint64_t)n_parts, err);
+
+	if (!status)
+		status = psd_cuda_run_norms_fold(device, &fold, 2 * (uint64_t)n_groups, err);
+	return status ? status : psd_cuda_run_trust(device, &trust, 1, err);
+}
+
+enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_update *update, float *weight,
+			       const float *gradient, float *history, uint64_t elements, struct psd_error *err)
+{
+	const bool is_by_norms = update->trust_ratio > 0.0;
+	const struct psd_cuda_update run = {.step = step_of(update, is_by_norms ? device->own_rate : NULL),
+					    .weight = weight,
+					    .history = history,
+					    .gradient = gradient};
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status && is_by_norms)
+		status = find_rate(device, update, weight, gradient, elements, err);
+	return status ? status : psd_cuda_run_update(device, &run, elements, err);
+}
+
+/* ---- chunks ---- */
+
+/* Goes through the spans of all chunks in order: where the next one begins. */
+struct walk {
+	const struct psd_chunks *chunks;
+	uint32_t chunk;
+	unsigned tensor;
+	uint64_t first;	       /* in the exchange */
+	uint64_t first_chosen; /* among chosen values */
+	uint64_t tensor_first; /* the tensor's, in the exchange */
+};
+
+static uint64_t chunk_end(const struct psd_chunks *chunks, uint32_t chunk)
+{
+	return lesser(chunks->elements, (chunk + UINT64_C(1)) * chunks->chunk_elements);
+}
+
+/* What the next chunk has of the next tensor; some tensor is left. */
+static struct psd_cuda_span next_span(struct walk *walk)
+{
+	const struct psd_chunks *chunks = walk->chunks;
+	const struct psd_chunk_tensor *tensor = &chunks->tensors[walk->tensor];
+	const uint64_t tensor_end = walk->tensor_first + tensor->elements, begin = walk->first - walk->tensor_first;
+	const uint64_t end = lesser(chunk_end(chunks, walk->chunk), tensor_end);
+	const struct psd_cuda_span span = {.weight = tensor->weight + begin,
+					   .gradient = tensor->gradient + begin,
+					   .first = walk->first,
+					   .first_chosen = walk->first_chosen,
+					   .elements = end - walk->first,
+					   .step = step_of(&tensor->update, NULL),
+					   .is_chosen = chunks->is_chosen[walk->chunk]};
+
+	walk->first = end;
+	walk->first_chosen += span.is_chosen ? span.elements : 0;
+	if (end == tensor_end) {
+		walk->tensor++;
+		walk->tensor_first = end;
+	}
+	return span;
+}
+
+/* As many spans and chunks as one launch takes. The last chunk may be continued in the next launch. */
+static void fill_spans(struct walk *walk, struct psd_cuda_spans *of)
+{
+	unsigned n_spans = 0;
+
+	of->first_chunk = walk->chunk;
+	of->n_chunks = 0;
+	of->is_continued = walk->first > walk->chunk * walk->chunks->chunk_elements;
+	while (walk->chunk < walk->chunks->n_chunks && of->n_chunks < PSD_CUDA_CHUNKS && n_spans < PSD_CUDA_SPANS) {
+		const uint64_t end = chunk_end(walk->chunks, walk->chunk);
+
+		while (walk->first < end && n_spans < PSD_CUDA_SPANS)
+			of->spans[n_spans++] = next_span(walk);
+		of->ends[of->n_chunks++] = n_spans;
+		if (walk->first < end)
+			return;
+		walk->chunk++;
+	}
+}
+
+/* Norms of the launch's chunks that ended in it. */
+static enum psd_status find_norms(struct psd_device *device, const struct walk *walk, const struct psd_cuda_spans *of,
+				  double divisor, bool is_of_chosen, struct psd_error *err)
+{
+	const struct psd_cuda_norms_fold fold = {device->chunk_parts, PSD_CUDA_CHUNK_PARTS, PSD_CUDA_CHUNK_GROUPS,
+						 device->chunk_folded};
+	const uint32_t n_ended = walk->chunk - of->first_chunk;
+	struct psd_cuda_chunk_norms norms = {.folded = device->chunk_folded,
+					     .norms = walk->chunks->norms,
+					     .first_chunk = of->first_chunk,
+					     .divisor = divisor};
+	const enum psd_status status =
+		psd_cuda_run_norms_fold(device, &fold, PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS, err);
+
+	for (uint32_t c = 0; c < n_ended; c++)
+		norms.is_left_out[c] = is_of_chosen && !walk->chunks->is_chosen[of->first_chunk + c];
+	return status ? status : psd_cuda_run_chunk_norms(device, &norms, n_ended, err);
+}
+
+static uint64_t indices_of(const struct psd_cuda_spans *of)
+{
+	return (uint64_t)of->n_chunks * PSD_CUDA_CHUNK_PARTS;
+}
+
+enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct psd_chunks *chunks,
+				       struct psd_error *err)
+{
+	struct psd_cuda_gather run = {
+		.residual = chunks->residual, .chosen = chunks->chosen, .kept_ratio = chunks->kept_ratio};
+	struct walk walk = {.chunks = chunks};
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	run.of.partial = device->chunk_parts;
+	while (walk.chunk < chunks->n_chunks && !status) {
+		fill_spans(&walk, &run.of);
+		status = psd_cuda_run_gather(device, &run, indices_of(&run.of), err);
+		if (!status)
+			status = find_norms(device, &walk, &run.of, 1.0, false, err);
+	}
+	return status;
+}
+
+enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct psd_chunks *chunks,
+				       struct psd_error *err)
+{
+	struct psd_cuda_apply_chunks run = {
+		.history = chunks->history, .chosen = chunks->chosen, .is_skipped = chunks->is_skipped};
+	struct walk walk = {.chunks = chunks};
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	run.of.partial = device->chunk_parts;
+	while (walk.chunk < chunks->n_chunks && !status) {
+		fill_spans(&walk, &run.of);
+		status = psd_cuda_run_apply_chunks(device, &run, indices_of(&run.of), err);
+		if (!status)
+			status = find_norms(device, &walk, &run.of, chunks->workers, true, err);
+	}
+	return status;
+}

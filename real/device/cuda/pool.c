@@ -1,0 +1,113 @@
+/* Pooling as Caffe's: a maximum ignores padding, an average counts it as zeros, but not what windows reach beyond. */
+#include "real/device/cuda/cuda.h"
+
+struct pool {
+	struct psd_cuda_window window;
+	void *places; /* slot: of maxima */
+};
+
+static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_layer *model = self->model;
+	const struct psd_window *window = &model->settings.pool.window;
+	struct pool *pool = self->details;
+	enum psd_status status = psd_cuda_declare(self, err);
+
+	if (status)
+		return status;
+	if (window->dilation.height != 1 || window->dilation.width != 1)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "layer '%.80s' (pool) has a dilation, which cuda does not do", model->name);
+	pool->window = (struct psd_cuda_window){.in = psd_cuda_maps_of(psd_cuda_below(self, 0)),
+						.out = psd_cuda_maps_of(self),
+						.kernel_height = window->kernel.height,
+						.kernel_width = window->kernel.width,
+						.stride_height = window->stride.height,
+						.stride_width = window->stride.width,
+						.pad_height = window->pad.height,
+						.pad_width = window->pad.width,
+						.is_max = model->settings.pool.method == PSD_POOL_MAX};
+	if (!pool->window.is_max)
+		return PSD_OK;
+	return psd_cuda_want(self->device, self->own.elements * sizeof(uint32_t), &pool->places, err);
+}
+
+static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct pool *pool = self->details;
+	const struct psd_cuda_pool run = {.from = psd_cuda_value(self, psd_cuda_input(self, 0)),
+					  .to = psd_cuda_value(self, self->blob),
+					  .window = pool->window,
+					  .places = pool->places};
+
+	return psd_cuda_run_pool(self->device, &run, self->blob->elements, err);
+}
+
+static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct pool *pool = self->details;
+	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
+	struct psd_cuda_pool_back run = {.diff = psd_cuda_diff(self, self->blob),
+					 .to = psd_cuda_diff(self, in),
+					 .window = pool->window,
+					 .places = pool->places};
+
+	if (!in->has_diff)
+		return PSD_OK;
+	run.adds = psd_cuda_share(in);
+	return psd_cuda_run_pool_back(self->device, &run, in->elements, err);
+}
+
+const struct psd_cuda_kind psd_cuda_kind_pool = {
+	.prepare = prepare, .forward = forward, .backward = backward, .details_bytes = sizeof(struct pool)};
+
+/* ---- the mean of each map ---- */
+
+static struct psd_cuda_reduction mean_of_maps(const struct psd_cuda_layer *below)
+{
+	return (struct psd_cuda_reduction){.left = psd_cuda_value(below, below->blob),
+					   .is_by_sample = true,
+					   .scale = 1.0f / (float)psd_cuda_places_of(below)};
+}
+
+static enum psd_status prepare_global(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);
+	const struct psd_cuda_reduction means = mean_of_maps(below);
+
+	psd_cuda_want_reduction(below, &means);
+	return psd_cuda_declare(self, err);
+}
+
+static enum psd_status forward_global(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);
+	struct psd_cuda_reduction means = mean_of_maps(below);
+
+	means.to = psd_cuda_value(self, self->blob);
+	return psd_cuda_reduce(below, &means, err);
+}
+
+/* Every place gets an equal share: the gradient is read as a map whose rows and columns are all one value. */
+static enum psd_status backward_global(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);
+	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
+	const uint32_t channels = self->model->shape.channels;
+	struct psd_cuda_move move = {.from = psd_cuda_diff(self, self->blob),
+				     .to = psd_cuda_diff(self, in),
+				     .from_view = psd_cuda_view_of(below),
+				     .to_view = psd_cuda_view_of(below),
+				     .scale = 1.0f / (float)psd_cuda_places_of(below)};
+	const uint32_t strides[4] = {channels, 1, 0, 0};
+
+	if (!in->has_diff)
+		return PSD_OK;
+	for (unsigned axis = 0; axis < 4; axis++)
+		move.from_view.strides[axis] = strides[axis];
+	move.adds = psd_cuda_share(in);
+	return psd_cuda_move_views(self, move, err);
+}
+
+const struct psd_cuda_kind psd_cuda_kind_global_pool = {
+	.prepare = prepare_global, .forward = forward_global, .backward = backward_global};

@@ -1,0 +1,374 @@
+/* The GPU: its streams, marks, memory and copies, and what its failures are called. Refuses to know networks. */
+#include <cuda_runtime.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern "C" {
+#include "engine/base/units.h"
+#include "real/device/cuda/cuda.h"
+}
+
+/* The oldest that CUDA 13 has; and from where on tensor cores know TF32 and bf16. */
+#define OLDEST_CAPABILITY 75
+#define TF32_CAPABILITY	  80
+
+/* How often a wait looks before it sleeps: some microseconds, which is what waking up costs. */
+#define LOOKS 64
+
+static const struct psd_place nowhere = {NULL, 0, 0};
+
+/* A status outlives its call in CUDA until it is asked for: those of one call must not be taken for the next one's. */
+enum psd_status psd_cuda_check(int cuda_status, const char *what, struct psd_error *err)
+{
+	const cudaError_t status = (cudaError_t)cuda_status;
+
+	if (status == cudaSuccess)
+		return PSD_OK;
+	(void)cudaGetLastError();
+	return psd_error_set(err, PSD_ERUN, nowhere, "the GPU failed %s (%s: %s)", what, cudaGetErrorName(status),
+			     cudaGetErrorString(status));
+}
+
+enum psd_status psd_cuda_enter(const struct psd_device *device, struct psd_error *err)
+{
+	return psd_cuda_check(cudaSetDevice(device->number), "to be chosen", err);
+}
+
+/* ---- which GPU ---- */
+
+enum { MOST_COUNTED = 200, IS_IN_USE = 255 };
+
+/* What the child ends with: how many there are, or that its parent has begun to use one, which no child can. */
+static int count_for_parent(void)
+{
+	int n_gpus = 0;
+	const cudaError_t status = cudaGetDeviceCount(&n_gpus);
+
+	if (status == cudaErrorInitializationError)
+		return IS_IN_USE;
+	if (status != cudaSuccess)
+		return 0;
+	return n_gpus < MOST_COUNTED ? n_gpus : MOST_COUNTED;
+}
+
+static unsigned count_here(void)
+{
+	int n_gpus = 0;
+
+	return cudaGetDeviceCount(&n_gpus) == cudaSuccess ? (unsigned)n_gpus : 0;
+}
+
+/* CUDA does not survive a fork() of the process that has called it, so a child does. */
+unsigned psd_cuda_count(void)
+{
+	const pid_t child = fork();
+	pid_t ended;
+	int status = 0;
+
+	if (child == 0)
+		_exit(count_for_parent());
+	if (child < 0)
+		return 0;
+	do
+		ended = waitpid(child, &status, 0);
+	while (ended < 0 && errno == EINTR);
+	if (ended != child || !WIFEXITED(status))
+		return 0;
+	return WEXITSTATUS(status) == IS_IN_USE ? count_here() : (unsigned)WEXITSTATUS(status);
+}
+
+static void write_version(int version, char text[16])
+{
+	snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+static enum psd_status refuse_driver(cudaError_t status, struct psd_error *err)
+{
+	int found = 0, needed = 0;
+	char found_text[16], needed_text[16];
+
+	(void)cudaDriverGetVersion(&found);
+	(void)cudaRuntimeGetVersion(&needed);
+	write_version(found, found_text);
+	write_version(needed, needed_text);
+	if (found == 0)
+		return psd_error_set(err, PSD_EINVAL, nowhere,
+				     "this machine has no NVIDIA driver, a GPU needs one for CUDA %s (%s)", needed_text,
+				     cudaGetErrorName(status));
+	return psd_error_set(err, PSD_EINVAL, nowhere,
+			     "this machine's NVIDIA driver is for CUDA %s, must be for %s (%s)", found_text,
+			     needed_text, cudaGetErrorName(status));
+}
+
+static enum psd_status count_gpus(int *n_gpus, struct psd_error *err)
+{
+	const cudaError_t status = cudaGetDeviceCount(n_gpus);
+
+	if (status == cudaSuccess && *n_gpus > 0)
+		return PSD_OK;
+	(void)cudaGetLastError();
+	if (status == cudaErrorInsufficientDriver || status == cudaErrorSystemDriverMismatch)
+		return refuse_driver(status, err);
+	if (status == cudaSuccess || status == cudaErrorNoDevice)
+		return psd_error_set(err, PSD_EINVAL, nowhere,
+				     "this machine has no NVIDIA GPU that the driver knows (%s: %s)",
+				     cudaGetErrorName(cudaErrorNoDevice), cudaGetErrorString(cudaErrorNoDevice));
+	return psd_cuda_check(status, "to be found", err);
+}
+
+static enum psd_status check_arithmetic(const struct psd_device *device, struct psd_error *err)
+{
+	const bool is_new =
+		device->options.arithmetic == PSD_LAYERS_TF32 || device->options.arithmetic == PSD_LAYERS_BF16;
+	const unsigned needed = is_new ? TF32_CAPABILITY : OLDEST_CAPABILITY;
+
+	if (device->capability >= needed)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, nowhere, "GPU %d (%s) has compute capability %u.%u, %s needs %u.%u",
+			     device->number, device->name, device->capability / 10, device->capability % 10,
+			     is_new ? "tf32 or bf16 arithmetic" : "psd-run", needed / 10, needed % 10);
+}
+
+static enum psd_status find_gpu(struct psd_device *device, struct psd_error *err)
+{
+	cudaDeviceProp properties;
+	int n_gpus = 0;
+	enum psd_status status = count_gpus(&n_gpus, err);
+
+	if (status)
+		return status;
+	device->number = (int)(device->options.number % (unsigned)n_gpus);
+	status = psd_cuda_check(cudaGetDeviceProperties(&properties, device->number), "to describe itself", err);
+	if (status)
+		return status;
+	snprintf(device->name, sizeof(device->name), "%.63s", properties.name);
+	device->capability = (unsigned)(10 * properties.major + properties.minor);
+	device->n_processors = (unsigned)properties.multiProcessorCount;
+	status = check_arithmetic(device, err);
+	return status ? status : psd_cuda_enter(device, err);
+}
+
+/* ---- streams and events ---- */
+
+/* Those of marks are asked for the time between them; the others order streams and need none. */
+static enum psd_status make_marks(struct psd_cuda_marks *marks, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	marks->events = (struct CUevent_st **)calloc(PSD_MOST_MARKS, sizeof(*marks->events));
+	if (!marks->events)
+		return psd_cuda_no_memory(err);
+	for (unsigned m = 0; m < PSD_MOST_MARKS && !status; m++)
+		status = psd_cuda_check(cudaEventCreateWithFlags(&marks->events[m], cudaEventBlockingSync),
+					"to make an event", err);
+	return status;
+}
+
+static enum psd_status make_event(struct CUevent_st **event, struct psd_error *err)
+{
+	return psd_cuda_check(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "to make an event", err);
+}
+
+enum psd_status psd_cuda_start(struct psd_device *device, struct psd_error *err)
+{
+	enum psd_status status = find_gpu(device, err);
+
+	for (unsigned s = 0; s < PSD_CUDA_STREAMS && !status; s++)
+		status = psd_cuda_check(cudaStreamCreateWithFlags(&device->streams[s], cudaStreamNonBlocking),
+					"to make a stream", err);
+	for (unsigned s = 0; s < PSD_STREAMS && !status; s++)
+		status = make_marks(&device->marks[s], err);
+	for (unsigned s = 0; s < PSD_CUDA_SLOTS && !status; s++) {
+		status = make_event(&device->arrived[s], err);
+		if (!status)
+			status = make_event(&device->used[s], err);
+	}
+	return status;
+}
+
+static void end_event(struct CUevent_st *event)
+{
+	if (event)
+		(void)cudaEventDestroy(event);
+}
+
+static void end_marks(struct psd_cuda_marks *marks)
+{
+	for (unsigned m = 0; m < PSD_MOST_MARKS && marks->events; m++)
+		end_event(marks->events[m]);
+	free(marks->events);
+}
+
+static void release_pieces(struct psd_device *device)
+{
+	while (device->pieces) {
+		struct psd_cuda_piece *piece = device->pieces;
+
+		device->pieces = piece->next;
+		(void)(piece->is_host ? cudaFreeHost(piece->block) : cudaFree(piece->block));
+		free(piece);
+	}
+}
+
+void psd_cuda_stop(struct psd_device *device)
+{
+	if (psd_cuda_enter(device, NULL))
+		return;
+	for (unsigned s = 0; s < PSD_CUDA_STREAMS; s++)
+		if (device->streams[s])
+			(void)cudaStreamSynchronize(device->streams[s]);
+	release_pieces(device);
+	for (unsigned s = 0; s < PSD_STREAMS; s++)
+		end_marks(&device->marks[s]);
+	for (unsigned s = 0; s < PSD_CUDA_SLOTS; s++) {
+		end_event(device->arrived[s]);
+		end_event(device->used[s]);
+	}
+	for (unsigned s = 0; s < PSD_CUDA_STREAMS; s++)
+		if (device->streams[s])
+			(void)cudaStreamDestroy(device->streams[s]);
+}
+
+enum psd_status psd_cuda_record(struct psd_device *device, unsigned stream, struct CUevent_st *event,
+				struct psd_error *err)
+{
+	return psd_cuda_check(cudaEventRecord(event, device->streams[stream]), "to record an event", err);
+}
+
+enum psd_status psd_cuda_follow(struct psd_device *device, unsigned stream, struct CUevent_st *event,
+				struct psd_error *err)
+{
+	return psd_cuda_check(cudaStreamWaitEvent(device->streams[stream], event, 0), "to order its streams", err);
+}
+
+enum psd_status psd_cuda_finish(struct psd_device *device, unsigned stream, struct psd_error *err)
+{
+	return psd_cuda_check(cudaStreamSynchronize(device->streams[stream]), "in something that was under way", err);
+}
+
+uint64_t psd_cuda_mark(struct psd_device *device, enum psd_stream stream)
+{
+	struct psd_cuda_marks *marks = &device->marks[stream];
+	cudaError_t status = cudaSetDevice(device->number);
+
+	if (status == cudaSuccess)
+		status = cudaEventRecord(marks->events[marks->next % PSD_MOST_MARKS], device->streams[stream]);
+	if (status != cudaSuccess)
+		__atomic_store_n(&marks->failure, (int)status, __ATOMIC_RELEASE); /* the wait tells */
+	return marks->next++;
+}
+
+enum psd_status psd_cuda_wait(struct psd_device *device, enum psd_stream stream, uint64_t mark, struct psd_error *err)
+{
+	struct psd_cuda_marks *marks = &device->marks[stream];
+	struct CUevent_st *event = marks->events[mark % PSD_MOST_MARKS];
+	cudaError_t status = (cudaError_t)__atomic_load_n(&marks->failure, __ATOMIC_ACQUIRE);
+
+	if (status == cudaSuccess)
+		status = cudaSetDevice(device->number);
+	if (status == cudaSuccess)
+		status = cudaEventQuery(event);
+	for (unsigned look = 1; look < LOOKS && status == cudaErrorNotReady; look++)
+		status = cudaEventQuery(event);
+	if (status == cudaErrorNotReady)
+		status = cudaEventSynchronize(event);
+	return psd_cuda_check(status, "in something that was under way", err);
+}
+
+double psd_cuda_between_sec(struct psd_device *device, enum psd_stream stream, uint64_t from, uint64_t to)
+{
+	const struct psd_cuda_marks *marks = &device->marks[stream];
+	float milliseconds = 0.0f;
+
+	if (cudaSetDevice(device->number) != cudaSuccess ||
+	    cudaEventElapsedTime(&milliseconds, marks->events[from % PSD_MOST_MARKS],
+				 marks->events[to % PSD_MOST_MARKS]) != cudaSuccess)
+		return 0.0;
+	return (double)milliseconds * 1e-3;
+}
+
+/* ---- memory ---- */
+
+static enum psd_status refuse_bytes(uint64_t bytes, const char *what, struct psd_error *err)
+{
+	char asked[PSD_UNITS_TEXT_MAX], free_text[PSD_UNITS_TEXT_MAX], total_text[PSD_UNITS_TEXT_MAX];
+	size_t free_bytes = 0, total_bytes = 0;
+
+	(void)cudaGetLastError();
+	(void)cudaMemGetInfo(&free_bytes, &total_bytes);
+	return psd_error_set(err, PSD_ENOMEM, nowhere, "the GPU has no room for %s of %s: %s of its %s are free", what,
+			     psd_units_write_bytes(bytes, asked), psd_units_write_bytes(free_bytes, free_text),
+			     psd_units_write_bytes(total_bytes, total_text));
+}
+
+static struct psd_cuda_piece *add_piece(struct psd_device *device, void *block, bool is_host)
+{
+	struct psd_cuda_piece *piece = (struct psd_cuda_piece *)malloc(sizeof(*piece));
+
+	if (!piece)
+		return NULL;
+	piece->next = device->pieces;
+	piece->block = block;
+	piece->is_host = is_host;
+	device->pieces = piece;
+	return piece;
+}
+
+enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const char *what, void **block,
+			      struct psd_error *err)
+{
+	const cudaError_t taken = cudaMalloc(block, bytes ? bytes : 1);
+	enum psd_status status;
+
+	if (taken == cudaErrorMemoryAllocation)
+		return refuse_bytes(bytes, what, err);
+	status = psd_cuda_check(taken, "to give memory", err);
+	if (status)
+		return status;
+	if (!add_piece(device, *block, false)) {
+		(void)cudaFree(*block);
+		return psd_cuda_no_memory(err);
+	}
+	status = psd_cuda_check(cudaMemsetAsync(*block, 0, bytes, device->streams[PSD_STREAM_COMPUTE]),
+				"to clear memory", err);
+	return status ? status : psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
+}
+
+enum psd_status psd_cuda_take_host(struct psd_device *device, uint64_t bytes, void **block, struct psd_error *err)
+{
+	const cudaError_t taken = cudaHostAlloc(block, bytes ? bytes : 1, cudaHostAllocPortable);
+	char text[PSD_UNITS_TEXT_MAX];
+	enum psd_status status;
+
+	if (taken == cudaErrorMemoryAllocation) {
+		(void)cudaGetLastError();
+		return psd_error_set(err, PSD_ENOMEM, nowhere, "this machine has no %s of memory that stays in place",
+				     psd_units_write_bytes(bytes, text));
+	}
+	status = psd_cuda_check(taken, "to give memory of its host", err);
+	if (status)
+		return status;
+	if (!add_piece(device, *block, true)) {
+		(void)cudaFreeHost(*block);
+		return psd_cuda_no_memory(err);
+	}
+	memset(*block, 0, bytes);
+	return PSD_OK;
+}
+
+enum psd_status psd_cuda_copy(struct psd_device *device, unsigned stream, void *to, const void *from, uint64_t bytes,
+			      struct psd_error *err)
+{
+	return psd_cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, device->streams[stream]), "to copy",
+			      err);
+}
+
+enum psd_status psd_cuda_clear(struct psd_device *device, void *block, uint64_t bytes, struct psd_error *err)
+{
+	return psd_cuda_check(cudaMemsetAsync(block, 0, bytes, device->streams[PSD_STREAM_COMPUTE]), "to clear memory",
+			      err);
+}

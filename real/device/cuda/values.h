@@ -1,0 +1,143 @@
+/* How kernels read and write values of each type, and where an element lies: device code and host code in one, plain C
+ * that C++ accepts. */
+#ifndef PSD_REAL_CUDA_VALUES_H
+#define PSD_REAL_CUDA_VALUES_H
+
+#include <math.h>
+#include <string.h>
+
+#include "real/device/cuda/kernels.h"
+
+#ifdef __CUDACC__
+#define PSD_BODY static __device__ __forceinline__
+#else
+#define PSD_BODY static inline
+#endif
+
+/* ---- values ---- */
+
+PSD_BODY uint32_t psd_bits(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
+}
+
+PSD_BODY float psd_of_bits(uint32_t bits)
+{
+	float value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+/* The product moves the exponent, and makes subnormal numbers normal. */
+PSD_BODY float psd_from_half(uint16_t half)
+{
+	const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, magnitude = (uint32_t)(half & 0x7fffu) << 13;
+	const bool is_finite = (half & 0x7c00u) != 0x7c00u;
+	const uint32_t wide =
+		is_finite ? psd_bits(psd_of_bits(magnitude) * 5.192296858534828e33f) : magnitude | 0x7f800000u;
+
+	return psd_of_bits(sign | wide);
+}
+
+/* To the nearest, ties to even. A sum with 1/2 has the last place of a subnormal half. */
+PSD_BODY uint16_t psd_to_half(float value)
+{
+	const uint32_t bits = psd_bits(value), magnitude = bits & 0x7fffffffu;
+	const uint32_t sign = bits >> 16 & 0x8000u;
+
+	if (magnitude > 0x7f800000u)
+		return (uint16_t)(sign | 0x7e00u);
+	if (magnitude >= 0x477ff000u)
+		return (uint16_t)(sign | 0x7c00u);
+	if (magnitude < 0x38800000u)
+		return (uint16_t)(sign | (psd_bits(psd_of_bits(magnitude) + 0.5f) - 0x3f000000u));
+	return (uint16_t)(sign | ((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13));
+}
+
+PSD_BODY uint16_t psd_to_bfloat(float value)
+{
+	const uint32_t bits = psd_bits(value);
+
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)(bits >> 16 | 0x40u);
+	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+PSD_BODY float psd_get(struct psd_cuda_values values, uint64_t i)
+{
+	uint16_t bits;
+
+	if (values.type == PSD_CUDA_FLOAT)
+		return ((const float *)values.data)[i];
+	bits = ((const uint16_t *)values.data)[i];
+	return values.type == PSD_CUDA_HALF ? psd_from_half(bits) : psd_of_bits((uint32_t)bits << 16);
+}
+
+PSD_BODY void psd_put(struct psd_cuda_values values, uint64_t i, float value)
+{
+	if (values.type == PSD_CUDA_FLOAT)
+		((float *)values.data)[i] = value;
+	else
+		((uint16_t *)values.data)[i] = values.type == PSD_CUDA_HALF ? psd_to_half(value) : psd_to_bfloat(value);
+}
+
+PSD_BODY void psd_give(struct psd_cuda_values values, uint64_t i, float value, bool adds)
+{
+	psd_put(values, i, adds ? psd_get(values, i) + value : value);
+}
+
+/* ---- places ---- */
+
+struct psd_spot {
+	uint32_t sample, channel, row, column;
+};
+
+PSD_BODY struct psd_spot psd_spot_of(struct psd_cuda_maps maps, uint32_t i)
+{
+	struct psd_spot place;
+
+	if (maps.is_channels_last) {
+		place.channel = i % maps.channels;
+		i /= maps.channels;
+	}
+	place.column = i % maps.width;
+	i /= maps.width;
+	place.row = i % maps.height;
+	i /= maps.height;
+	if (!maps.is_channels_last) {
+		place.channel = i % maps.channels;
+		i /= maps.channels;
+	}
+	place.sample = i;
+	return place;
+}
+
+PSD_BODY uint32_t psd_at(struct psd_cuda_maps maps, struct psd_spot place)
+{
+	if (maps.is_channels_last)
+		return ((place.sample * maps.height + place.row) * maps.width + place.column) * maps.channels +
+		       place.channel;
+	return ((place.sample * maps.channels + place.channel) * maps.height + place.row) * maps.width + place.column;
+}
+
+PSD_BODY uint32_t psd_channel_of(struct psd_cuda_channel channel, uint32_t i)
+{
+	return i / channel.inner % channel.channels;
+}
+
+PSD_BODY uint32_t psd_seen_at(const struct psd_cuda_view *view, uint32_t i)
+{
+	uint32_t at = view->offset;
+
+	for (int axis = 3; axis > 0; axis--) {
+		at += i % view->sizes[axis] * view->strides[axis];
+		i /= view->sizes[axis];
+	}
+	return at + i * view->strides[0];
+}
+
+#endif
