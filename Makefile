@@ -112,7 +112,7 @@ CUDA_FOLDERS   := $(sort $(foreach header,$(CUDA_HEADERS),$(call cuda_folder,$(h
 STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN $(patsubst %,-isystem %,$(filter-out /usr/local/include /usr/include,$(CUDA_FOLDERS)))
 STAND_IN       := $(BUILD)/stand-in
 CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
-CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) $(call objects,$(RUNNER))
+CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) $(call objects,$(RUNNER) tests/real/net.c tests/real/training.c)
 CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)

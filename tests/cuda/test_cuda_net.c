@@ -1,0 +1,373 @@
+/* Networks on the CUDA device against the CPU, which is tested against a reference in double: every kind of layer
+ * stands above one with parameters, whose gradient is right only if the kind's data gradient is. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/model/model.h"
+#include "real/device/cuda/cuda.h"
+#include "tests/cuda/cuda_net.h"
+
+/* Of a tensor's norm and of the loss: in fp32 what the bar is, else some roundings of each number on its way. */
+static const struct arithmetic {
+	const char *name;
+	enum psd_layer_arithmetic arithmetic;
+	double loss_tolerance_ratio, gradient_tolerance_ratio;
+} arithmetics[] = {
+	{"fp32", PSD_LAYERS_FP32, 1e-5, 1e-4},
+	{"tf32", PSD_LAYERS_TF32, 2e-3, 1e-2},
+	{"fp16", PSD_LAYERS_FP16, 5e-3, 2e-2},
+	{"bf16", PSD_LAYERS_BF16, 3e-2, 1.5e-1},
+};
+
+static void compare(const struct cuda_net *cuda, double loss, double expected_loss, const struct arithmetic *arithmetic,
+		    const char *text)
+{
+	const struct psd_graph *graph = cuda->net->graph;
+
+	cr_expect_lt(fabs(loss / expected_loss - 1), arithmetic->loss_tolerance_ratio,
+		     "%s: loss %.9g, must be %.9g: %s", arithmetic->name, loss, expected_loss, text);
+	for (unsigned t = 0; t < graph->n_tensors; t++) {
+		const double error_ratio =
+			cuda_net_distance(cuda->host_gradients[t], cuda->net->gradients[t], graph->tensors[t].elements);
+
+		cr_expect_lt(error_ratio, arithmetic->gradient_tolerance_ratio,
+			     "%s: gradient of %s is off by %g of its norm: %s", arithmetic->name,
+			     graph->tensors[t].name, error_ratio, text);
+	}
+}
+
+/* Running statistics after two iterations. */
+static void compare_states(const struct cuda_net *cuda, const struct arithmetic *arithmetic)
+{
+	const struct psd_graph *graph = cuda->net->graph;
+	struct psd_error err = {0};
+
+	for (unsigned s = 0; s < graph->n_states; s++) {
+		const uint64_t count = graph->states[s].elements;
+		float *own = calloc(count, sizeof(*own)), *expected = calloc(count, sizeof(*expected));
+
+		cr_assert(own && expected);
+		cr_assert_eq(psd_device_cuda.read_state(cuda->device, s, own, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(psd_device_cpu.read_state(cuda->net->device, s, expected, &err), PSD_OK, "%s", err.text);
+		cr_expect_lt(cuda_net_distance(own, expected, count), arithmetic->gradient_tolerance_ratio, "%s: %s",
+			     arithmetic->name, graph->states[s].name);
+		free(own);
+		free(expected);
+	}
+}
+
+/* Else scores are so far apart that one class has all: what is left of its gradient is rounding. */
+static void calm(struct net *net)
+{
+	for (unsigned t = 0; t < net->graph->n_tensors; t++)
+		for (uint64_t i = 0; i < net->graph->tensors[t].elements; i++)
+			net->parameters[t][i] *= 0.4f;
+}
+
+/* The second iteration finds memory as the first one left it. */
+static void check_in(const char *text, uint32_t batch, const struct arithmetic *arithmetic)
+{
+	struct net net = net_make(text, batch);
+	struct cuda_net cuda;
+	double loss;
+
+	calm(&net);
+	cuda = cuda_net_open(&net, arithmetic->arithmetic);
+	(void)cuda_net_run(&cuda);
+	loss = cuda_net_run(&cuda);
+	(void)net_run(&net);
+	compare(&cuda, loss, net_run(&net), arithmetic, text);
+	compare_states(&cuda, arithmetic);
+	if (arithmetic->arithmetic == PSD_LAYERS_FP32)
+		cr_expect_eq(psd_device_cuda.correct(cuda.device), psd_device_cpu.correct(net.device));
+	net.batch.is_training = false;
+	loss = cuda_net_run_forward(&cuda);
+	cr_expect_lt(fabs(loss / net_run_forward(&net) - 1), arithmetic->loss_tolerance_ratio,
+		     "%s outside of training: %s", arithmetic->name, text);
+	cuda_net_close(&cuda);
+	net_release(&net);
+}
+
+static void check(const char *text, uint32_t batch)
+{
+	for (unsigned a = 0; a < sizeof(arithmetics) / sizeof(arithmetics[0]); a++)
+		check_in(text, batch, &arithmetics[a]);
+}
+
+/* Where 16 bits say little: which one of nearly equal numbers is the largest. */
+static void check_floats(const char *text, uint32_t batch)
+{
+	check_in(text, batch, &arithmetics[0]);
+}
+
+#define HEAD                                                                                                           \
+	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"                                                \
+	"  - {name: base, kind: conv, outputs: 4, kernel: 3, pad: 1}\n"
+#define WIDE                                                                                                           \
+	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
+	"  - {name: base, kind: conv, outputs: 16, kernel: 3, pad: 1}\n"
+#define TAIL "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n"
+/* Below a batch norm a bias changes nothing: its gradient is rounding and says nothing. */
+#define UNBIASED                                                                                                       \
+	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"                                                \
+	"  - {name: base, kind: conv, outputs: 4, kernel: 3, pad: 1, bias: false}\n"
+
+Test(cuda_net, every_kind_has_a_row)
+{
+	for (unsigned i = 0; psd_layer_kinds[i]; i++)
+		cr_expect(psd_cuda_find_kind(psd_layer_kinds[i]), "%s", psd_layer_kinds[i]->name);
+}
+
+Test(cuda_net, convolutions_are_as_on_the_cpu)
+{
+	check(HEAD "  - {name: c, kind: conv, outputs: 5, kernel: 3}\n" TAIL, 3);
+	check(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], stride: [2, 3], pad: [0, 1]}\n" TAIL, 2);
+	check(HEAD "  - {name: c, kind: conv, outputs: 6, kernel: 3, pad: 1, groups: 2}\n" TAIL, 2);
+	check(WIDE "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1, groups: 16, bias: false}\n" TAIL, 1);
+	check(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], dilation: [2, 3], pad: 1}\n" TAIL, 2);
+	check(WIDE "  - {name: r, kind: relu}\n  - {name: c, kind: conv, outputs: 16, kernel: 1}\n"
+		   "  - {name: s, kind: relu, slope: 0.2}\n" TAIL,
+	      2);
+}
+
+Test(cuda_net, pooling_is_as_on_the_cpu)
+{
+	check_floats(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 2}\n" TAIL, 2);
+	check_floats(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 2, pad: 1}\n" TAIL, 2);
+	check_floats(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 2, round: up}\n" TAIL, 2);
+	check_floats(HEAD "  - {name: p, kind: pool, method: max, kernel: 3, stride: 3, pad: 1, round: up}\n" TAIL, 2);
+	check(HEAD "  - {name: p, kind: pool, method: average, kernel: [2, 3], stride: [2, 1]}\n" TAIL, 2);
+	check(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, pad: 1}\n" TAIL, 2);
+	check(HEAD "  - {name: p, kind: pool, method: average, kernel: 3, stride: 2, round: up}\n" TAIL, 2);
+	check(HEAD "  - {name: p, kind: pool, method: average, kernel: 2, stride: 4, round: up}\n" TAIL, 2);
+	check(HEAD "  - {name: p, kind: global-pool}\n" TAIL, 3);
+	check(WIDE "  - {name: p, kind: global-pool}\n  - {name: loss, kind: softmax-loss}\n", 2);
+}
+
+Test(cuda_net, normalisation_is_as_on_the_cpu)
+{
+	check(HEAD "  - {name: f, kind: lrn, size: 3, alpha: 0.5, beta: 0.6, k: 1.5}\n" TAIL, 2);
+	check(WIDE "  - {name: f, kind: lrn, size: 5}\n" TAIL, 2);
+	check(HEAD "  - {name: f, kind: lrn, size: 3, within: true, alpha: 0.5}\n" TAIL, 2);
+	check(UNBIASED "  - {name: n, kind: batch-norm}\n" TAIL, 3);
+	check(UNBIASED "  - {name: n, kind: batch-norm, scale: false, bias: false}\n" TAIL, 2);
+	check(UNBIASED "  - {name: n, kind: batch-norm, scale: false, kept: 0.7}\n" TAIL, 2);
+	check("name: m\ninput: {channels: 3, height: 4, width: 3}\nlayers:\n  - {name: n, kind: batch-norm}\n" TAIL, 2);
+	check(UNBIASED "  - {name: n, kind: batch-norm, fixed: true, epsilon: 0.5}\n" TAIL, 2);
+	check(HEAD "  - {name: s, kind: scale}\n" TAIL, 2);
+	check(WIDE "  - {name: s, kind: scale, bias: false}\n" TAIL, 2);
+	check(UNBIASED "  - {name: n, kind: batch-norm, scale: false, bias: false}\n  - {name: s, kind: scale}\n"
+		       "  - {name: r, kind: relu}\n" TAIL,
+	      2);
+}
+
+Test(cuda_net, inner_products_are_as_on_the_cpu)
+{
+	check("name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 4}\n"
+	      "  - {name: r, kind: relu}\n  - {name: b, kind: inner-product, outputs: 6, bias: false}\n" TAIL,
+	      4);
+	check(WIDE "  - {name: a, kind: inner-product, outputs: 4}\n" TAIL, 1);
+}
+
+/* In place above a convolution, and beside it where another layer reads the same. */
+static void check_function(const char *keys)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text), HEAD "  - {name: f, %s}\n" TAIL, keys);
+	check(text, 2);
+	snprintf(text, sizeof(text),
+		 WIDE "  - {name: f, input: base, %s}\n  - {name: sum, kind: add, inputs: [f, base]}\n" TAIL, keys);
+	check(text, 2);
+}
+
+Test(cuda_net, functions_of_an_element_are_as_on_the_cpu)
+{
+	check_function("kind: relu");
+	check_function("kind: relu, slope: 0.1");
+	check_function("kind: prelu");
+	check_function("kind: prelu, shared: true");
+	check_function("kind: sigmoid");
+	check_function("kind: tanh");
+	check_function("kind: elu, alpha: 0.7");
+	check_function("kind: clip, most: 1.5");
+	check_function("kind: linear, factor: -1.5, summand: 0.25");
+}
+
+/* The masks are those of the cpu, bit for bit: another one would change half of the gradient. */
+Test(cuda_net, dropout_is_as_on_the_cpu)
+{
+	check(HEAD "  - {name: a, kind: inner-product, outputs: 9}\n  - {name: r, kind: relu}\n"
+		   "  - {name: d, kind: dropout, ratio: 0.4}\n" TAIL,
+	      3);
+	check(WIDE "  - {name: d, kind: dropout, ratio: 0.25}\n" TAIL, 2);
+	check(WIDE "  - {name: d, kind: dropout, ratio: 0.5, input: base}\n"
+		   "  - {name: s, kind: add, inputs: [base, d]}\n  - {name: t, kind: add, inputs: [d, s]}\n" TAIL,
+	      2);
+}
+
+Test(cuda_net, layers_that_move_values_are_as_on_the_cpu)
+{
+	check(HEAD "  - {name: f, kind: reshape, channels: 14, height: 3, width: 4}\n"
+		   "  - {name: c, kind: conv, outputs: 2, kernel: 3}\n" TAIL,
+	      2);
+	check(WIDE "  - {name: f, kind: reshape, channels: 480}\n" TAIL, 2);
+	check(WIDE "  - {name: f, kind: permute, channels: 3, rows: 1, columns: 2}\n"
+		   "  - {name: c, kind: conv, outputs: 2, kernel: 3}\n" TAIL,
+	      2);
+	check(WIDE "  - {name: f, kind: shuffle, groups: 4}\n  - {name: c, kind: conv, outputs: 2, kernel: 3}\n" TAIL,
+	      2);
+	check(WIDE "  - {name: a, kind: slice, input: base, channels: 8}\n"
+		   "  - {name: b, kind: slice, input: base, first: 5, channels: 8}\n"
+		   "  - {name: s, kind: add, inputs: [a, b]}\n" TAIL,
+	      2);
+}
+
+Test(cuda_net, branches_are_as_on_the_cpu)
+{
+	check(HEAD "  - {name: l, kind: conv, outputs: 4, kernel: 1}\n  - {name: r, kind: relu, input: base}\n"
+		   "  - {name: s, kind: add, inputs: [l, r, base, l]}\n  - {name: t, kind: relu, input: s}\n"
+		   "  - {name: c, kind: concat, inputs: [s, t]}\n" TAIL,
+	      2);
+	check(WIDE "  - {name: r, kind: relu}\n  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1, input: r}\n"
+		   "  - {name: s, kind: add, inputs: [r, l]}\n  - {name: t, kind: relu}\n" TAIL,
+	      2);
+	check(WIDE "  - {name: l, kind: conv, outputs: 8, kernel: 1}\n"
+		   "  - {name: c, kind: concat, inputs: [l, base, l]}\n"
+		   "  - {name: d, kind: conv, outputs: 8, kernel: 3}\n" TAIL,
+	      2);
+}
+
+Test(cuda_net, products_are_as_on_the_cpu)
+{
+	check(WIDE "  - {name: a, kind: conv, input: base, outputs: 16, kernel: 1}\n"
+		   "  - {name: m, kind: multiply, inputs: [base, a]}\n" TAIL,
+	      2);
+	check(WIDE "  - {name: g, kind: global-pool, input: base}\n  - {name: a, kind: conv, outputs: 16, kernel: 1}\n"
+		   "  - {name: w, kind: sigmoid}\n  - {name: m, kind: multiply, inputs: [base, w]}\n" TAIL,
+	      2);
+	check(HEAD "  - {name: m, kind: multiply, inputs: [base, base]}\n" TAIL, 2);
+}
+
+Test(cuda_net, losses_have_their_weights)
+{
+	check(HEAD "  - {name: top, kind: inner-product, outputs: 3}\n"
+		   "  - {name: aside, kind: softmax-loss, weight: 0.3}\n"
+		   "  - {name: loss, kind: softmax-loss, input: top, weight: 2}\n",
+	      2);
+}
+
+/* More classes than parts of a sample, and labels among the last. */
+Test(cuda_net, many_classes_are_as_on_the_cpu)
+{
+	check("name: m\ninput: {channels: 5}\nlayers:\n  - {name: a, kind: inner-product, outputs: 77}\n"
+	      "  - {name: loss, kind: softmax-loss}\n",
+	      76);
+}
+
+Test(cuda_net, functions_in_place_above_each_other_are_as_on_the_cpu)
+{
+	check(HEAD "  - {name: a, kind: relu}\n  - {name: b, kind: linear, factor: -1, summand: 2}\n" TAIL, 2);
+	check(HEAD "  - {name: a, kind: relu, slope: 0.5}\n  - {name: d, kind: dropout, ratio: 0.3}\n"
+		   "  - {name: b, kind: sigmoid}\n  - {name: c, kind: tanh}\n" TAIL,
+	      2);
+}
+
+/* x and y are computed between the dead end and the loss: their gradients have been where the dead end's lies. */
+Test(cuda_net, gradients_of_a_dead_end_are_zero)
+{
+	check(HEAD "  - {name: dead, kind: conv, outputs: 4, kernel: 1}\n  - {name: r, kind: relu}\n"
+		   "  - {name: x, kind: conv, outputs: 4, kernel: 1, input: base}\n"
+		   "  - {name: y, kind: conv, outputs: 4, kernel: 1}\n" TAIL,
+	      2);
+}
+
+Test(cuda_net, layers_above_the_images_are_as_on_the_cpu)
+{
+	check_floats("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n  - {name: r, kind: relu}\n"
+		     "  - {name: p, kind: pool, method: max, kernel: 2}\n" TAIL,
+		     2);
+}
+
+static void descend(float *parameter, const float *gradient, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		parameter[i] -= 0.01f * gradient[i];
+}
+
+/* Five steps of each by its own gradients; the cuda one's on its device. */
+static void train(struct net *net, struct cuda_net *cuda)
+{
+	const struct psd_update update = {.rate = 0.01f};
+	float **histories = calloc(net->graph->n_tensors, sizeof(*histories));
+	struct psd_error err = {0};
+	void *block;
+
+	cr_assert(histories);
+	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
+		cr_assert_eq(psd_device_cuda.take(cuda->device, net->graph->tensors[t].elements * sizeof(float), &block,
+						  &err),
+			     PSD_OK);
+		histories[t] = block;
+	}
+	for (unsigned step = 0; step < 5; step++) {
+		net->batch.iteration = step;
+		(void)net_run(net);
+		(void)cuda_net_run(cuda);
+		for (unsigned t = 0; t < net->graph->n_tensors; t++) {
+			descend(net->parameters[t], net->gradients[t], net->graph->tensors[t].elements);
+			cr_assert_eq(psd_device_cuda.apply(cuda->device, &update, cuda->parameters[t],
+							   cuda->gradients[t], histories[t],
+							   net->graph->tensors[t].elements, &err),
+				     PSD_OK, "%s", err.text);
+		}
+	}
+	cuda_net_wait(cuda->device, PSD_STREAM_COMPUTE);
+	free(histories);
+}
+
+static void check_training(struct net net)
+{
+	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
+
+	train(&net, &cuda);
+	for (unsigned t = 0; t < net.graph->n_tensors; t++) {
+		const uint64_t count = net.graph->tensors[t].elements;
+
+		cuda_net_get(cuda.device, cuda.host_gradients[t], cuda.parameters[t], count * sizeof(float));
+		cr_expect_lt(cuda_net_distance(cuda.host_gradients[t], net.parameters[t], count), 1e-4, "%s",
+			     net.graph->tensors[t].name);
+	}
+	cuda_net_close(&cuda);
+	net_release(&net);
+}
+
+Test(cuda_net, five_iterations_end_as_on_the_cpu)
+{
+	check_training(net_make(
+		HEAD "  - {name: r, kind: relu}\n  - {name: n, kind: batch-norm}\n"
+		     "  - {name: c, kind: conv, outputs: 16, kernel: 3, groups: 2}\n"
+		     "  - {name: p, kind: pool, method: max, kernel: 2}\n  - {name: l, kind: lrn, size: 5}\n"
+		     "  - {name: a, kind: inner-product, outputs: 40}\n  - {name: d, kind: dropout, ratio: 0.5}\n" TAIL,
+		6));
+}
+
+static struct net make_model(const char *path, uint32_t batch)
+{
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_graph_load(&graph, path, &err), PSD_OK, "%s", err.text);
+	return net_make_graph(graph, batch);
+}
+
+Test(cuda_net, cifar10_quick_ends_as_on_the_cpu)
+{
+	struct net net = make_model("scenarios/models/cifar10-quick.yaml", 3);
+
+	calm(&net);
+	check_training(net);
+}

@@ -1,0 +1,223 @@
+/* Updates and chunks on the CUDA device against update.c and chunks.c. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/cuda_net.h"
+
+/* Double sums in another order, then float: the last place of a norm. */
+#define NORM_TOLERANCE_RATIO 1e-6
+
+static float draw(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (float)(*state >> 8) * 0x1p-23f - 1.0f;
+}
+
+static float *make(uint64_t count, uint32_t seed)
+{
+	float *values = malloc(count * sizeof(*values));
+	uint32_t state = seed;
+
+	cr_assert(values);
+	for (uint64_t i = 0; i < count; i++)
+		values[i] = draw(&state);
+	return values;
+}
+
+static struct psd_device *open_device(void)
+{
+	const struct psd_device_options options = {.n_threads = 1, .arithmetic = PSD_LAYERS_FP32};
+	struct psd_device *device;
+	struct psd_error err = {0};
+
+	cr_assert_eq(psd_device_cuda.open(&device, &options, &err), PSD_OK, "%s", err.text);
+	return device;
+}
+
+/* The device's array equals the host's: bit for bit, or but for so much of its norm. */
+static void check_equal(struct psd_device *device, const float *own, const float *expected, uint64_t count,
+			double tolerance_ratio, const char *what)
+{
+	float *got = malloc(count * sizeof(*got));
+
+	cr_assert(got);
+	cuda_net_get(device, got, own, count * sizeof(*got));
+	if (tolerance_ratio > 0)
+		cr_expect_lt(cuda_net_distance(got, expected, count), tolerance_ratio, "%s", what);
+	else
+		cr_expect_arr_eq(got, expected, count * sizeof(*got), "%s", what);
+	free(got);
+}
+
+/* ---- updates ---- */
+
+static void check_update(struct psd_update update, uint64_t count)
+{
+	struct psd_device *device = open_device();
+	float *weight = make(count, 1), *gradient = make(count, 2), *history = make(count, 3);
+	float *own_weight = cuda_net_take(device, weight, count), *own_history = cuda_net_take(device, history, count);
+	const float *own_gradient = cuda_net_take(device, gradient, count);
+	const double tolerance_ratio = update.trust_ratio > 0 ? NORM_TOLERANCE_RATIO : 0;
+	struct psd_error err = {0};
+
+	for (unsigned step = 0; step < 2; step++) {
+		const struct psd_update own = psd_update_by_norms(update, weight, gradient, count);
+
+		psd_update_apply(&own, weight, gradient, history, count);
+		cr_assert_eq(psd_device_cuda.apply(device, &update, own_weight, own_gradient, own_history, count, &err),
+			     PSD_OK, "%s", err.text);
+	}
+	cuda_net_wait(device, PSD_STREAM_COMPUTE);
+	check_equal(device, own_weight, weight, count, tolerance_ratio, "weight");
+	check_equal(device, own_history, history, count, tolerance_ratio, "history");
+	psd_device_cuda.close(device);
+	free(weight);
+	free(gradient);
+	free(history);
+}
+
+Test(cuda_parameters, updates_have_the_bits_of_the_hosts)
+{
+	check_update((struct psd_update){.rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.0005f}, 5000);
+	check_update((struct psd_update){.rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .is_nesterov = true},
+		     777);
+	check_update((struct psd_update){.rate = 0.3f}, 1);
+}
+
+/* 3,000,000 elements have as many parts as there may be, 7 a single one. */
+Test(cuda_parameters, rates_by_norms_are_the_hosts)
+{
+	const struct psd_update update = {.rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.0005f, .trust_ratio = 0.02};
+
+	check_update(update, 3000000);
+	check_update(update, 1000);
+	check_update(update, 7);
+}
+
+/* ---- chunks ---- */
+
+enum { MOST_TENSORS = 200 };
+
+struct exchange {
+	struct psd_device *device;
+	struct psd_chunk_tensor here[MOST_TENSORS], there[MOST_TENSORS];
+	struct psd_chunks host, own; /* the same, in the host's memory and the device's */
+	bool *is_chosen;
+};
+
+static struct exchange *open_exchange(const uint64_t sizes[], unsigned n_tensors, uint64_t chunk_elements)
+{
+	struct exchange *exchange = calloc(1, sizeof(*exchange));
+	struct psd_chunks *host;
+
+	cr_assert(exchange);
+	exchange->device = open_device();
+	host = &exchange->host;
+	*host = (struct psd_chunks){.tensors = exchange->here,
+				    .n_tensors = n_tensors,
+				    .chunk_elements = chunk_elements,
+				    .kept_ratio = 0.9f,
+				    .workers = 3};
+	for (unsigned t = 0; t < n_tensors; t++) {
+		const struct psd_update update = {
+			.rate = 0.1f * (float)(t + 1), .momentum = 0.9f, .weight_decay = 0.01f, .is_nesterov = t % 2};
+		float *weight = make(sizes[t] + 1, 10 + t), *gradient = make(sizes[t] + 1, 500 + t);
+
+		exchange->here[t] = (struct psd_chunk_tensor){weight, gradient, sizes[t], update};
+		exchange->there[t] = (struct psd_chunk_tensor){cuda_net_take(exchange->device, weight, sizes[t] + 1),
+							       cuda_net_take(exchange->device, gradient, sizes[t] + 1),
+							       sizes[t], update};
+		host->elements += sizes[t];
+	}
+	host->n_chunks = (uint32_t)((host->elements + chunk_elements - 1) / chunk_elements);
+	exchange->is_chosen = calloc(host->n_chunks, sizeof(bool));
+	cr_assert(exchange->is_chosen);
+	for (uint32_t c = 0; c < host->n_chunks; c++)
+		exchange->is_chosen[c] = c % 3 != 1;
+	host->is_chosen = exchange->is_chosen;
+	host->residual = make(host->elements, 7);
+	host->history = make(host->elements, 8);
+	host->chosen = make(host->elements, 9);
+	host->norms = make(host->n_chunks, 11);
+	exchange->own = *host;
+	exchange->own.tensors = exchange->there;
+	exchange->own.residual = cuda_net_take(exchange->device, host->residual, host->elements);
+	exchange->own.history = cuda_net_take(exchange->device, host->history, host->elements);
+	exchange->own.chosen = cuda_net_take(exchange->device, host->chosen, host->elements);
+	exchange->own.norms = cuda_net_take(exchange->device, host->norms, host->n_chunks);
+	return exchange;
+}
+
+static void close_exchange(struct exchange *exchange)
+{
+	psd_device_cuda.close(exchange->device);
+	for (unsigned t = 0; t < exchange->host.n_tensors; t++) {
+		free(exchange->here[t].weight);
+		free((void *)(uintptr_t)exchange->here[t].gradient);
+	}
+	free(exchange->host.residual);
+	free(exchange->host.history);
+	free(exchange->host.chosen);
+	free(exchange->host.norms);
+	free(exchange->is_chosen);
+	free(exchange);
+}
+
+static void check_exchange(struct exchange *exchange, const char *what)
+{
+	const struct psd_chunks *host = &exchange->host, *own = &exchange->own;
+
+	cuda_net_wait(exchange->device, PSD_STREAM_COMPUTE);
+	check_equal(exchange->device, own->residual, host->residual, host->elements, 0, what);
+	check_equal(exchange->device, own->history, host->history, host->elements, 0, what);
+	check_equal(exchange->device, own->chosen, host->chosen, host->elements, 0, what);
+	check_equal(exchange->device, own->norms, host->norms, host->n_chunks, NORM_TOLERANCE_RATIO, what);
+	for (unsigned t = 0; t < host->n_tensors; t++)
+		check_equal(exchange->device, own->tensors[t].weight, host->tensors[t].weight,
+			    host->tensors[t].elements + 1, 0, what);
+}
+
+static void check_chunks(const uint64_t sizes[], unsigned n_tensors, uint64_t chunk_elements)
+{
+	struct exchange *exchange = open_exchange(sizes, n_tensors, chunk_elements);
+	struct psd_error err = {0};
+
+	psd_chunks_gather(&exchange->host);
+	cr_assert_eq(psd_device_cuda.gather(exchange->device, &exchange->own, &err), PSD_OK, "%s", err.text);
+	check_exchange(exchange, "gathered");
+	psd_chunks_apply(&exchange->host);
+	cr_assert_eq(psd_device_cuda.apply_chunks(exchange->device, &exchange->own, &err), PSD_OK, "%s", err.text);
+	check_exchange(exchange, "applied");
+	exchange->host.is_skipped = exchange->own.is_skipped = true;
+	exchange->host.chosen[0] = INFINITY;
+	cuda_net_put(exchange->device, exchange->own.chosen, exchange->host.chosen, sizeof(float));
+	psd_chunks_apply(&exchange->host);
+	cr_assert_eq(psd_device_cuda.apply_chunks(exchange->device, &exchange->own, &err), PSD_OK, "%s", err.text);
+	cuda_net_wait(exchange->device, PSD_STREAM_COMPUTE);
+	check_equal(exchange->device, exchange->own.history, exchange->host.history, exchange->host.elements, 0,
+		    "skipped");
+	close_exchange(exchange);
+}
+
+/* Tensors that end within chunks, chunks that end within tensors, a short last one. */
+Test(cuda_parameters, chunks_are_the_hosts)
+{
+	check_chunks((const uint64_t[]){1000, 1, 2600, 399, 37}, 5, 500);
+	check_chunks((const uint64_t[]){64, 64}, 2, 64);
+	check_chunks((const uint64_t[]){10}, 1, 64);
+}
+
+/* More chunks than one launch takes, more tensors in one chunk than that, and both at once. */
+Test(cuda_parameters, chunks_of_several_launches_are_the_hosts)
+{
+	uint64_t sizes[MOST_TENSORS];
+
+	for (unsigned t = 0; t < MOST_TENSORS; t++)
+		sizes[t] = t % 7 == 3 ? 0 : 5 + t % 11;
+	check_chunks((const uint64_t[]){9000, 7001}, 2, 100);
+	check_chunks(sizes, MOST_TENSORS, 100000);
+	check_chunks(sizes, MOST_TENSORS, 700);
+	check_chunks(sizes, MOST_TENSORS, 3);
+}
