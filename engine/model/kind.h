@@ -13,6 +13,7 @@
 #define PSD_LAYER_KINDS(ROW)                                                                                           \
 	ROW(input)                                                                                                     \
 	ROW(conv)                                                                                                      \
+	ROW(deconv)                                                                                                    \
 	ROW(pool)                                                                                                      \
 	ROW(global_pool)                                                                                               \
 	ROW(lrn)                                                                                                       \
@@ -34,6 +35,7 @@
 	ROW(reshape)                                                                                                   \
 	ROW(permute)                                                                                                   \
 	ROW(shuffle)                                                                                                   \
+	ROW(resize)                                                                                                    \
 	ROW(softmax_loss)
 
 struct psd_key;

@@ -21,6 +21,7 @@ struct psd_window {
 	struct psd_sides kernel, stride, pad, dilation; /* kernel 0: of a pooling the whole map; dilation 1: dense */
 };
 
+/* Of a deconv, too. */
 struct psd_conv_settings {
 	struct psd_window window;
 	uint32_t outputs; /* channels */
@@ -108,6 +109,7 @@ union psd_layer_settings {
 	struct psd_slice_settings slice;
 	struct psd_permute_settings permute;
 	struct psd_shuffle_settings shuffle;
+	struct psd_sides size; /* of a resize */
 	struct psd_loss_settings loss;
 };
 

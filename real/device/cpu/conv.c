@@ -1,5 +1,5 @@
-/* Convolution. Weights are the caller's, plain, and change every iteration: they are brought into oneDNN's format
- * before each use, and their gradient out of it. Activations stay in the format oneDNN likes best. */
+/* Convolution and its transpose. Weights are the caller's, plain, and change every iteration: they are brought into
+ * oneDNN's format before each use, and their gradient out of it. Activations stay in the format oneDNN likes best. */
 #include <string.h>
 
 #include "real/device/cpu/cpu.h"
@@ -13,7 +13,46 @@ struct conv {
 	struct pass forward, dweight, dsource; /* the last one unused without data gradient */
 };
 
+/* What oneDNN calls differently for a convolution and for its transpose, whose plain weight has inputs first. */
+struct family {
+	dnnl_alg_kind_t algorithm;
+	dnnl_format_tag_t plain, plain_of_groups;
+	dnnl_status_t (*forward)(dnnl_convolution_desc_t *desc, dnnl_prop_kind_t prop, dnnl_alg_kind_t algorithm,
+				 const dnnl_memory_desc_t *source, const dnnl_memory_desc_t *weight,
+				 const dnnl_memory_desc_t *bias, const dnnl_memory_desc_t *result,
+				 const dnnl_dims_t strides, const dnnl_dims_t dilates, const dnnl_dims_t pad_before,
+				 const dnnl_dims_t pad_after);
+	dnnl_status_t (*dweight)(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
+				 const dnnl_memory_desc_t *source, const dnnl_memory_desc_t *dweight,
+				 const dnnl_memory_desc_t *dbias, const dnnl_memory_desc_t *dresult,
+				 const dnnl_dims_t strides, const dnnl_dims_t dilates, const dnnl_dims_t pad_before,
+				 const dnnl_dims_t pad_after);
+	dnnl_status_t (*dsource)(dnnl_convolution_desc_t *desc, dnnl_alg_kind_t algorithm,
+				 const dnnl_memory_desc_t *dsource, const dnnl_memory_desc_t *weight,
+				 const dnnl_memory_desc_t *dresult, const dnnl_dims_t strides,
+				 const dnnl_dims_t dilates, const dnnl_dims_t pad_before, const dnnl_dims_t pad_after);
+};
+
+static const struct family convolution = {
+	.algorithm = dnnl_convolution_direct,
+	.plain = dnnl_oihw,
+	.plain_of_groups = dnnl_goihw,
+	.forward = dnnl_dilated_convolution_forward_desc_init,
+	.dweight = dnnl_dilated_convolution_backward_weights_desc_init,
+	.dsource = dnnl_dilated_convolution_backward_data_desc_init,
+};
+
+static const struct family transpose = {
+	.algorithm = dnnl_deconvolution_direct,
+	.plain = dnnl_iohw,
+	.plain_of_groups = dnnl_giohw,
+	.forward = dnnl_dilated_deconvolution_forward_desc_init,
+	.dweight = dnnl_dilated_deconvolution_backward_weights_desc_init,
+	.dsource = dnnl_dilated_deconvolution_backward_data_desc_init,
+};
+
 struct conv_shape {
+	const struct family *family;
 	dnnl_dims_t strides, dilates, pad_before, pad_after;
 	dnnl_memory_desc_t source, weight, plain_weight, bias, result; /* all but the plain weight in any format */
 	const dnnl_memory_desc_t *bias_or_null;
@@ -38,10 +77,12 @@ static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *s
 	const struct psd_conv_settings *settings = &model->settings.conv;
 	const struct psd_window *window = &settings->window;
 	const uint32_t inputs = psd_cpu_below(self, 0)->model->shape.channels;
-	const dnnl_format_tag_t plain = settings->groups > 1 ? dnnl_goihw : dnnl_oihw;
+	const struct family *family = self->kind == &psd_cpu_deconv ? &transpose : &convolution;
+	const dnnl_format_tag_t plain = settings->groups > 1 ? family->plain_of_groups : family->plain;
 	const dnnl_dims_t outputs = {settings->outputs};
 
 	memset(shape, 0, sizeof(*shape));
+	shape->family = family;
 	shape->strides[0] = window->stride.height;
 	shape->strides[1] = window->stride.width;
 	shape->dilates[0] = (dnnl_dim_t)window->dilation.height - 1; /* oneDNN counts the holes */
@@ -59,7 +100,8 @@ static void describe_conv(const struct psd_cpu_layer *self, struct conv_shape *s
 /* The only reader is a rectifier, which is then applied while the result is still in registers. */
 static bool feeds_relu(const struct psd_cpu_layer *self)
 {
-	return self->n_readers == 1 && self->device->layers[self->last_reader].kind == &psd_cpu_relu;
+	return self->kind == &psd_cpu_conv && self->n_readers == 1 &&
+	       self->device->layers[self->last_reader].kind == &psd_cpu_relu;
 }
 
 static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_shape *shape, struct psd_error *err)
@@ -67,10 +109,10 @@ static enum psd_status describe_forward(struct psd_cpu_layer *self, struct conv_
 	struct conv *conv = self->details;
 	dnnl_convolution_desc_t desc;
 	dnnl_post_ops_t relu = NULL;
-	dnnl_status_t failure = dnnl_dilated_convolution_forward_desc_init(
-		&desc, dnnl_forward_training, dnnl_convolution_direct, &shape->source, &shape->weight,
-		shape->bias_or_null, &shape->result, shape->strides, shape->dilates, shape->pad_before,
-		shape->pad_after);
+	dnnl_status_t failure =
+		shape->family->forward(&desc, dnnl_forward_training, shape->family->algorithm, &shape->source,
+				       &shape->weight, shape->bias_or_null, &shape->result, shape->strides,
+				       shape->dilates, shape->pad_before, shape->pad_after);
 	enum psd_status status;
 
 	if (!failure && feeds_relu(self)) {
@@ -144,8 +186,8 @@ static enum psd_status prepare_weight_backward(struct psd_cpu_layer *self, const
 		 PSD_CPU_SCRATCH_WEIGHT},
 	};
 	dnnl_convolution_desc_t desc;
-	const dnnl_status_t failure = dnnl_dilated_convolution_backward_weights_desc_init(
-		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, shape->bias_or_null, &shape->result,
+	const dnnl_status_t failure = shape->family->dweight(
+		&desc, shape->family->algorithm, &shape->source, &shape->weight, shape->bias_or_null, &shape->result,
 		shape->strides, shape->dilates, shape->pad_before, shape->pad_after);
 	const enum psd_status status = psd_cpu_op_describe(&conv->dweight.run, self, "weight gradient", failure, &desc,
 							   &conv->forward.run, NULL, err);
@@ -166,9 +208,9 @@ static enum psd_status prepare_data_backward(struct psd_cpu_layer *self, const s
 		{DNNL_ARG_DIFF_SRC, &in->desc, &in->share, dnnl_query_diff_src_md, PSD_CPU_SCRATCH_SOURCE},
 	};
 	dnnl_convolution_desc_t desc;
-	const dnnl_status_t failure = dnnl_dilated_convolution_backward_data_desc_init(
-		&desc, dnnl_convolution_direct, &shape->source, &shape->weight, &shape->result, shape->strides,
-		shape->dilates, shape->pad_before, shape->pad_after);
+	const dnnl_status_t failure =
+		shape->family->dsource(&desc, shape->family->algorithm, &shape->source, &shape->weight, &shape->result,
+				       shape->strides, shape->dilates, shape->pad_before, shape->pad_after);
 	const enum psd_status status = psd_cpu_op_describe(&conv->dsource.run, self, "data gradient", failure, &desc,
 							   &conv->forward.run, NULL, err);
 
@@ -214,3 +256,4 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 }
 
 const struct psd_cpu_kind psd_cpu_conv = {prepare, forward, backward, .details_bytes = sizeof(struct conv)};
+const struct psd_cpu_kind psd_cpu_deconv = {prepare, forward, backward, .details_bytes = sizeof(struct conv)};

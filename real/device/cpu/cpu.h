@@ -127,6 +127,7 @@ struct psd_cpu_kind {
 /* The rows: psd_layer_conv is carried out by psd_cpu_conv. */
 #define PSD_CPU_KINDS(ROW)                                                                                             \
 	ROW(conv)                                                                                                      \
+	ROW(deconv)                                                                                                    \
 	ROW(pool)                                                                                                      \
 	ROW(global_pool)                                                                                               \
 	ROW(lrn)                                                                                                       \
@@ -148,6 +149,7 @@ struct psd_cpu_kind {
 	ROW(reshape)                                                                                                   \
 	ROW(permute)                                                                                                   \
 	ROW(shuffle)                                                                                                   \
+	ROW(resize)                                                                                                    \
 	ROW(softmax_loss)
 
 #define PSD_DECLARE_CPU_KIND(kind) extern const struct psd_cpu_kind psd_cpu_##kind;

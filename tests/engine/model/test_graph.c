@@ -192,6 +192,36 @@ Test(graph, kinds_are_complete)
 	}
 }
 
+/* 2 (10 - 1) + 4 - 2 = 20 and 1 (8 - 1) + 2 (3 - 1) + 1 = 12 places. Inputs first, half of them see an output. Each of
+ * 4 x 10 x 8 values meets 3 x 4 x 3 weights. */
+Test(graph, deconv_is_a_convolution_turned_around)
+{
+	struct psd_graph graph = parse(HEAD "  - {name: c, kind: deconv, outputs: 6, kernel: [4, 3], stride: [2, 1], "
+					    "pad: [1, 0], dilation: [1, 2], groups: 2}\n");
+	const uint32_t dims[] = {4, 6 / 2, 4, 3};
+	const uint64_t products = 4 * 10 * 8 * 3 * 4 * 3;
+
+	cr_assert(has_shape(&graph.layers[1], 6, 20, 12));
+	cr_assert_arr_eq(graph.tensors[0].dims, dims, sizeof(dims));
+	cr_assert_eq(graph.tensors[1].elements, 6);
+	cr_assert_float_eq(graph.tensors[0].start_bound, sqrt(3.0 / (2 * 4 / 2 * 3)), 1e-7);
+	cr_assert_float_eq(graph.tensors[1].start_bound, sqrt(1.0 / (2 * 4 / 2 * 3)), 1e-7);
+	cr_assert_eq(graph.layers[1].forward_flops, 2 * products + 6 * 20 * 12);
+	psd_graph_release(&graph);
+}
+
+Test(graph, deconv_and_resize_have_limits)
+{
+	refuses(HEAD "  - {name: c, kind: deconv, outputs: 6, kernel: 1, stride: 60000}\n",
+		"m.yaml:4:5: layer 'c' is 540001 high and 420001 wide, must be 1 to 65536");
+	refuses(HEAD "  - {name: c, kind: deconv, outputs: 6, kernel: 1, pad: 4}\n",
+		"m.yaml:4:5: layer 'c' is 2 high and 0 wide, must be 1 to 65536");
+	refuses(HEAD "  - {name: c, kind: deconv, outputs: 6, kernel: 1, groups: 4}\n",
+		"m.yaml:4:5: layer 'c': 4 groups do not divide 4 inputs and 6 outputs");
+	refuses(HEAD "  - {name: c, kind: resize, height: 0, width: 3}\n",
+		"m.yaml:4:37: 'height' is '0', must be a whole number from 1 to 65536");
+}
+
 /* ---- work ---- */
 
 Test(graph, a_product_counts_two_and_a_bias_one)
@@ -371,9 +401,9 @@ Test(graph, keys_are_checked_kind_by_kind)
 	refuses_layer("kind: relu", "m.yaml:5:5: a layer must be a mapping with a 'name'");
 	refuses_layer(
 		"name: b, kind: pooling",
-		"m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, pool, global-pool, lrn, "
+		"m.yaml:5:21: 'kind' is 'pooling', must be one of: input, conv, deconv, pool, global-pool, lrn, "
 		"batch-norm, scale, relu, prelu, sigmoid, tanh, elu, clip, linear, dropout, inner-product, concat, "
-		"slice, add, multiply, reshape, permute, shuffle, softmax-loss");
+		"slice, add, multiply, reshape, permute, shuffle, resize, softmax-loss");
 	refuses_layer("name: b, kind: input", "m.yaml:5:21: the input is given by 'input' above 'layers'");
 	refuses("name: m\nlayers: []\n", "m.yaml:1:1: 'model' needs 'input'");
 	refuses(HEAD "  []\n", "m.yaml:1:1: the model has no layers above its input");

@@ -62,6 +62,54 @@ static double convolve_at(const struct pass *pass, const struct psd_layer *layer
 	return sum;
 }
 
+/* The value at a place of the stretched input, between whose values there are stride - 1 zeros. */
+static double stretched(const struct map *map, uint32_t sample, uint32_t channel, int64_t row, int64_t column,
+			struct psd_sides stride)
+{
+	if (row < 0 || column < 0 || row % stride.height || column % stride.width)
+		return 0;
+	return padded(map, sample, channel, row / stride.height, column / stride.width);
+}
+
+static double deconvolve_at(const struct pass *pass, const struct psd_layer *layer, uint32_t sample, uint32_t output,
+			    uint32_t row, uint32_t column)
+{
+	const struct map *in = &pass->maps[layer->inputs[0]];
+	const struct psd_conv_settings *conv = &layer->settings.conv;
+	const struct psd_window *w = &conv->window;
+	const uint32_t inputs = in->shape.channels / conv->groups, outputs = conv->outputs / conv->groups;
+	const size_t places = (size_t)w->kernel.height * w->kernel.width;
+	double sum = conv->has_bias ? pass->parameters[layer->first_tensor + 1][output] : 0;
+
+	for (uint32_t c = output / outputs * inputs; c < output / outputs * inputs + inputs; c++) {
+		const double *weight =
+			pass->parameters[layer->first_tensor] + ((size_t)c * outputs + output % outputs) * places;
+
+		for (uint32_t y = 0; y < w->kernel.height; y++)
+			for (uint32_t x = 0; x < w->kernel.width; x++)
+				sum += *weight++ *
+				       stretched(in, sample, c,
+						 (int64_t)row + w->pad.height - (int64_t)y * w->dilation.height,
+						 (int64_t)column + w->pad.width - (int64_t)x * w->dilation.width,
+						 w->stride);
+	}
+	return sum;
+}
+
+/* The hat function of each of the old places around the new one; corners lie on corners. */
+static double resized_at(const struct map *in, struct psd_shape out, uint32_t sample, uint32_t channel, uint32_t row,
+			 uint32_t column)
+{
+	const double y = out.height > 1 ? (in->shape.height - 1.0) / (out.height - 1.0) * row : 0;
+	const double x = out.width > 1 ? (in->shape.width - 1.0) / (out.width - 1.0) * column : 0;
+	double sum = 0;
+
+	for (uint32_t r = 0; r < in->shape.height; r++)
+		for (uint32_t c = 0; c < in->shape.width; c++)
+			sum += fmax(0, 1 - fabs(y - r)) * fmax(0, 1 - fabs(x - c)) * *at(in, sample, channel, r, c);
+	return sum;
+}
+
 static int64_t least(int64_t left, int64_t right)
 {
 	return left < right ? left : right;
@@ -240,6 +288,10 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 		return (double)pass->batch->images[position];
 	if (layer->kind == &psd_layer_conv)
 		return convolve_at(pass, layer, n, c, y, x);
+	if (layer->kind == &psd_layer_deconv)
+		return deconvolve_at(pass, layer, n, c, y, x);
+	if (layer->kind == &psd_layer_resize)
+		return resized_at(in, layer->shape, n, c, y, x);
 	if (layer->kind == &psd_layer_pool)
 		return pool_at(in, &layer->settings.pool, n, c, y, x);
 	if (layer->kind == &psd_layer_global_pool)

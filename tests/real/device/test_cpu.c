@@ -111,6 +111,31 @@ Test(cpu, conv_with_dilation_has_its_gradients)
 	check_network(HEAD "  - {name: c, kind: conv, outputs: 3, kernel: [3, 2], dilation: [2, 3], pad: 1}\n" TAIL, 2);
 }
 
+Test(cpu, deconv_has_its_gradients)
+{
+	check_network(HEAD "  - {name: c, kind: deconv, outputs: 5, kernel: 4, stride: 2, pad: 1}\n" TAIL, 2);
+	check_network(HEAD "  - {name: c, kind: deconv, outputs: 3, kernel: [3, 2], stride: [1, 3], dilation: [2, 1], "
+			   "pad: [1, 0]}\n" TAIL,
+		      2);
+	check_network(HEAD "  - {name: c, kind: deconv, outputs: 4, kernel: 3, groups: 4, bias: false}\n" TAIL, 2);
+	check_network(BLOCKED
+		      "  - {name: c, kind: deconv, outputs: 16, kernel: 3, groups: 2}\n  - {name: r, kind: relu}\n"
+		      "  - {name: d, kind: conv, outputs: 2, kernel: 3}\n" TAIL,
+		      1);
+}
+
+/* Larger, smaller, as large, to one place and from one place. */
+Test(cpu, resize_has_its_gradient)
+{
+	check_network(HEAD "  - {name: s, kind: resize, height: 12, width: 11}\n" TAIL, 2);
+	check_network(HEAD "  - {name: s, kind: resize, height: 4, width: 3}\n" TAIL, 2);
+	check_network(BLOCKED "  - {name: s, kind: resize, height: 6, width: 5}\n" TAIL, 2);
+	check_network(BLOCKED "  - {name: s, kind: resize, input: base, height: 1, width: 1}\n"
+			      "  - {name: t, kind: resize, height: 6, width: 5}\n"
+			      "  - {name: sum, kind: add, inputs: [t, base]}\n" TAIL,
+		      2);
+}
+
 Test(cpu, conv_with_rectifier_has_its_gradients)
 {
 	check_network(BLOCKED "  - {name: r, kind: relu}\n  - {name: c, kind: conv, outputs: 16, kernel: 3}\n  - "
