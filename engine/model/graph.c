@@ -1,6 +1,7 @@
 /* Choice of the loader, and release. */
 #include "engine/model/graph.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,15 @@ static bool ends_in(const char *text, const char *ending)
 enum psd_status psd_graph_load(struct psd_graph *graph, const char *path, struct psd_error *err)
 {
 	return ends_in(path, ".prototxt") ? psd_prototxt_load(graph, path, err) : psd_model_load(graph, path, err);
+}
+
+float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e)
+{
+	const uint32_t side = tensor->dims[3];
+	const double half = ceil(side / 2.0), middle = (side - 1) / (2 * half);
+	const double row = (double)(e / side % side) / half, column = (double)(e % side) / half;
+
+	return (float)((1 - fabs(row - middle)) * (1 - fabs(column - middle)));
 }
 
 static void release_tensors(struct psd_tensor *tensors, unsigned n_tensors)

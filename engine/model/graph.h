@@ -46,6 +46,7 @@ struct psd_tensor {
 	float start_value;
 	float start_bound;
 	float start_deviation; /* of normal values around start_value instead, unless 0 */
+	bool starts_bilinear;  /* instead of all that: see psd_tensor_bilinear() */
 	float rate_ratio;      /* of the job's learning rate; 0: it stays as it starts */
 	float decay_ratio;     /* of the job's weight decay */
 };
@@ -63,6 +64,10 @@ struct psd_graph {
 	uint64_t backward_flops;
 	uint64_t activation_bytes; /* fp32 outputs of all layers for one sample; in-place layers count nothing */
 };
+
+/* What element e of a tensor starts with whose last two dims are windows that interpolate between values in steps of
+ * half a window: the weight of its place in its window. Source: Caffe's BilinearFiller. Pure. */
+float psd_tensor_bilinear(const struct psd_tensor *tensor, uint64_t e);
 
 /* Loads a model file by its content's form: Caffe prototxt when path ends in ".prototxt", the native YAML form
  * otherwise. *graph is filled on success and released by psd_graph_release(). PSD_EFILE, PSD_EINVAL with place,

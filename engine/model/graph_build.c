@@ -101,14 +101,18 @@ static void fill(struct psd_tensor *tensor, const struct psd_filler *filler)
 		break;
 	case PSD_FILLER_XAVIER: bound = sqrt(3 / fans[filler->fan]); break;
 	case PSD_FILLER_MSRA: deviation = sqrt(2 / fans[filler->fan]); break;
+	case PSD_FILLER_BILINEAR: tensor->starts_bilinear = true; break;
 	}
 	tensor->start_value = (float)value;
 	tensor->start_bound = (float)bound;
 	tensor->start_deviation = (float)deviation;
 }
 
-static void specify(const struct psd_graph *graph, const struct psd_layer *layer, const struct psd_tensor_spec specs[])
+static enum psd_status specify(const struct psd_graph *graph, const struct psd_layer *layer,
+			       const struct psd_layer_spec *spec, struct psd_error *err)
 {
+	const struct psd_tensor_spec *specs = spec->tensors;
+
 	for (unsigned i = 0; i < layer->n_tensors && i < PSD_LAYER_TENSORS_MAX; i++) {
 		struct psd_tensor *tensor = &graph->tensors[layer->first_tensor + i];
 
@@ -118,7 +122,12 @@ static void specify(const struct psd_graph *graph, const struct psd_layer *layer
 		}
 		if (specs[i].has_filler)
 			fill(tensor, &specs[i].filler);
+		if (tensor->starts_bilinear && (tensor->n_dims != 4 || tensor->dims[2] != tensor->dims[3]))
+			return psd_error_set(err, PSD_EINVAL, spec->at,
+					     "'%.80s' cannot start bilinear, its windows are not as high as wide",
+					     tensor->name);
 	}
+	return PSD_OK;
 }
 
 static bool declare(struct psd_graph_build *build, struct psd_layer *layer)
@@ -185,7 +194,9 @@ static enum psd_status work_out(struct psd_graph_build *build, const struct psd_
 		return status;
 	if (!declare(build, layer) || !psd_names_put(&build->names, layer->name, number))
 		return out_of_memory(at, err);
-	specify(graph, layer, spec->tensors);
+	status = specify(graph, layer, spec, err);
+	if (status)
+		return status;
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		has_data_gradient = has_data_gradient || graph->layers[layer->inputs[i]].is_trained;
 	layer->is_trained = has_data_gradient || layer->n_tensors > 0;

@@ -21,6 +21,7 @@ enum psd_filler_kind {
 	PSD_FILLER_GAUSSIAN, /* mean, deviation */
 	PSD_FILLER_XAVIER,   /* uniform, variance 1 / fan */
 	PSD_FILLER_MSRA,     /* gaussian, variance 2 / fan */
+	PSD_FILLER_BILINEAR, /* psd_tensor_bilinear(), of a window as high as wide */
 };
 enum psd_filler_fan { PSD_FAN_IN, PSD_FAN_OUT, PSD_FAN_MEAN };
 

@@ -217,7 +217,95 @@ enum psd_status psd_caffe_build_scale(struct psd_caffe_part *part, struct psd_er
 	return psd_caffe_build_one(part, err);
 }
 
+/* ---- functions of an element ---- */
+
+static enum psd_status read_number(const struct psd_caffe_part *part, const char *key, double *number,
+				   struct psd_error *err)
+{
+	unsigned n_given = 0;
+
+	return psd_caffe_read_numbers(part->message, key, -1e6, 1e6, number, 1, &n_given, false, err);
+}
+
+/* min(max(x, low), high) = low + min(max(x - low, 0), high - low) */
+enum psd_status psd_caffe_build_clip(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_layer_spec *spec = part->spec;
+	double low = 0, high = 0;
+	enum psd_status status = check_bottoms(part, 1, err);
+
+	if (!status)
+		status = read_number(part, "min", &low, err);
+	if (!status)
+		status = read_number(part, "max", &high, err);
+	if (!status && !(high > low))
+		status = psd_error_set(err, PSD_EINVAL, part->message->at,
+				       "layer '%.80s' clips to %g to %g, needs a 'max' above its 'min'", spec->name,
+				       low, high);
+	if (!status && low != 0)
+		status = add_other(part, "lifted", 0, &psd_layer_linear,
+				   &(union psd_layer_settings){.linear = {1, -low}}, spec->inputs[0], 0,
+				   &spec->inputs[0], err);
+	spec->settings.linear = (struct psd_linear_settings){.factor = high - low};
+	if (status || low == 0)
+		return status ? status : psd_caffe_build_one(part, err);
+	status = add_other(part, "clipped", 0, &psd_layer_clip, &spec->settings, spec->inputs[0], 0, &spec->inputs[0],
+			   err);
+	spec->kind = &psd_layer_linear;
+	spec->settings.linear = (struct psd_linear_settings){1, low};
+	return status ? status : psd_caffe_build_one(part, err);
+}
+
+/* x sigmoid(beta x) */
+enum psd_status psd_caffe_build_swish(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_layer_spec *spec = part->spec;
+	const union psd_layer_settings none = {.slope = {0}};
+	double beta = 1;
+	unsigned gate = spec->inputs[0];
+	enum psd_status status = check_bottoms(part, 1, err);
+
+	if (!status)
+		status = read_number(part, "beta", &beta, err);
+	if (!status && beta != 1)
+		status = add_other(part, "beta", 0, &psd_layer_linear, &(union psd_layer_settings){.linear = {beta, 0}},
+				   gate, 0, &gate, err);
+	if (!status)
+		status = add_other(part, "gate", 0, &psd_layer_sigmoid, &none, gate, 0, &gate, err);
+	spec->inputs[1] = gate;
+	spec->n_inputs = 2;
+	return status ? status : psd_caffe_build_one(part, err);
+}
+
 /* ---- shapes ---- */
+
+/* Caffe's: what is left where only every shrink-th place is taken, then zoom - 1 new ones between each two. */
+static uint32_t interpolated(uint32_t side, uint32_t shrink, uint32_t zoom)
+{
+	const uint64_t shrunk = (side - 1) / shrink + 1, zoomed = shrunk + (shrunk - 1) * (zoom - 1);
+
+	return zoomed < UINT32_MAX ? (uint32_t)zoomed : UINT32_MAX;
+}
+
+enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_sides *size = &part->spec->settings.size;
+	uint32_t shrink = 1, zoom = 1;
+	enum psd_status status = check_bottoms(part, 1, err);
+
+	if (status)
+		return status;
+	status = psd_caffe_read_count(part->message, "shrink_factor", 1, PSD_LAYER_SIDE_MAX, &shrink, err);
+	if (!status)
+		status = psd_caffe_read_count(part->message, "zoom_factor", 1, PSD_LAYER_SIDE_MAX, &zoom, err);
+	size->height = interpolated(shape_of(part, 0).height, shrink, zoom);
+	size->width = interpolated(shape_of(part, 0).width, shrink, zoom);
+	if (!status)
+		status = psd_caffe_read_count(part->message, "height", 1, PSD_LAYER_SIDE_MAX, &size->height, err);
+	if (!status)
+		status = psd_caffe_read_count(part->message, "width", 1, PSD_LAYER_SIDE_MAX, &size->width, err);
+	return status ? status : psd_caffe_build_one(part, err);
+}
 
 /* Nothing is left to do where the shape is that of the bottom. */
 static enum psd_status build_reshape(struct psd_caffe_part *part, struct psd_shape shape, struct psd_error *err)

@@ -33,6 +33,7 @@ static const char *const methods[] = {"MAX", "AVE", "0", "1", NULL};
 static const char *const roundings[] = {"CEIL", "FLOOR", "0", "1", NULL};
 static const char *const ceilings[] = {[PSD_POOL_UP] = "true", [PSD_POOL_DOWN] = "false", NULL};
 static const char *const operations[] = {"PROD", "SUM", "MAX", "0", "1", "2", NULL};
+static const char *const bn_modes[] = {"LEARN", "INFERENCE", "0", "1", NULL};
 static const char *const regions[] = {"ACROSS_CHANNELS", "WITHIN_CHANNEL", "0", "1", NULL};
 /* All labels count, so that these are the same. */
 static const char *const normalizations[] = {"VALID", "FULL", "BATCH_SIZE", "0", "1", "2", NULL};
@@ -78,6 +79,13 @@ static const struct psd_key shuffle_fields[] = {
 	{.name = NULL},
 };
 
+/* Nothing is added or cut at the edges. */
+static const struct psd_key interp_fields[] = {
+	PSD_NUMBER_KEY("pad_beg", struct values, power, 0, 0),
+	PSD_NUMBER_KEY("pad_end", struct values, power, 0, 0),
+	{.name = NULL},
+};
+
 static const struct psd_key power_fields[] = {
 	NUMBER("scale", linear.factor, -1e6, 1e6),
 	NUMBER("shift", linear.summand, -1e6, 1e6),
@@ -108,6 +116,7 @@ static const struct psd_key batch_norm_fields[] = {
 };
 
 static const struct psd_key bn_fields[] = {
+	CHOICE("bn_mode", choice, bn_modes),
 	NUMBER("momentum", affine.kept_ratio, 0, 0.999999),
 	NUMBER("eps", affine.epsilon, 1e-12, 1),
 	{.name = NULL},
@@ -204,6 +213,15 @@ static enum psd_status finish_batch_norm(const struct psd_node *message, struct 
 	return PSD_OK;
 }
 
+/* By the statistics that it has, in one fork. */
+static enum psd_status finish_bn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				 struct psd_error *err)
+{
+	(void)message, (void)err;
+	spec->settings.affine.is_fixed = choice % 2;
+	return PSD_OK;
+}
+
 /* The first bottom by the second, or by a learned factor for each channel. */
 static enum psd_status finish_scale(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				    struct psd_error *err)
@@ -235,7 +253,7 @@ struct psd_caffe_type {
 	const struct psd_key *fields;
 	bool needs_message;
 	unsigned first_blob; /* that is a tensor: statistics are before it */
-	const char *fillers[PSD_LAYER_TENSORS_MAX];
+	const char *fillers[PSD_LAYER_TENSORS_MAX], *other_fillers[PSD_LAYER_TENSORS_MAX]; /* the same in a fork */
 	const char *also;			      /* a second message, about an axis */
 	const char *passed_over[PASSED_OVER_MAX + 1]; /* or read elsewhere */
 	enum psd_status (*finish)(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
@@ -247,16 +265,17 @@ struct psd_caffe_type {
 
 #define WINDOW	"kernel_size", "kernel_h", "kernel_w", "stride", "stride_h", "stride_w", "pad", "pad_h", "pad_w"
 #define FILLERS "weight_filler", "bias_filler"
-#define CONVOLUTION                                                                                                    \
-	&psd_layer_conv, "convolution_param", conv_fields,                                                             \
+#define CONVOLUTION(kind)                                                                                              \
+	&psd_layer_##kind, "convolution_param", conv_fields,                                                           \
 		.needs_message = true, .fillers = {FILLERS},                                                           \
 		.passed_over = {WINDOW, FILLERS, "dilation", "engine", "force_nd_im2col"},                             \
 		.defaults.conv = {.window = PSD_WINDOW_DEFAULT, .groups = 1, .has_bias = true}
 
 static const struct psd_caffe_type layer_types[] = {
-	{"Convolution", "CONVOLUTION", CONVOLUTION, .finish = finish_conv},
-	{"ConvolutionDepthwise", NULL, CONVOLUTION, .finish = finish_depthwise},
-	{"DepthwiseConvolution", NULL, CONVOLUTION, .finish = finish_depthwise},
+	{"Convolution", "CONVOLUTION", CONVOLUTION(conv), .finish = finish_conv},
+	{"ConvolutionDepthwise", NULL, CONVOLUTION(conv), .finish = finish_depthwise},
+	{"DepthwiseConvolution", NULL, CONVOLUTION(conv), .finish = finish_depthwise},
+	{"Deconvolution", "DECONVOLUTION", CONVOLUTION(deconv), .finish = finish_conv},
 	{"Pooling", "POOLING", &psd_layer_pool, "pooling_param", pool_fields, .needs_message = true,
 	 .passed_over = {WINDOW, "global_pooling", "engine"}, .defaults.pool = {.window = PSD_WINDOW_DEFAULT},
 	 .finish = finish_pool},
@@ -265,6 +284,10 @@ static const struct psd_caffe_type layer_types[] = {
 	{"ReLU", "RELU", &psd_layer_relu, "relu_param", relu_fields, .passed_over = {"engine"}},
 	{"ReLU6", NULL, &psd_layer_clip, "relu6_param", clip_fields, .passed_over = {"engine"},
 	 .defaults.linear = {.factor = 6}},
+	{"Clip", NULL, &psd_layer_clip, "clip_param", .passed_over = {"min", "max"}, .needs_message = true,
+	 .build = psd_caffe_build_clip},
+	{"Swish", NULL, &psd_layer_multiply, "swish_param", .passed_over = {"beta", "engine"},
+	 .build = psd_caffe_build_swish},
 	{"PReLU", NULL, &psd_layer_prelu, "prelu_param", prelu_fields, .fillers = {"filler"},
 	 .passed_over = {"filler"}},
 	{"ELU", NULL, &psd_layer_elu, "elu_param", elu_fields, .defaults.slope = {.slope = 1}},
@@ -287,7 +310,8 @@ static const struct psd_caffe_type layer_types[] = {
 	 .fillers = {"scale_filler", "bias_filler"}, .passed_over = {"scale_filler", "bias_filler", "engine"},
 	 .finish = finish_batch_norm, .defaults.affine = {.epsilon = 1e-5, .kept_ratio = 0.999, .is_average = true}},
 	{"BN", NULL, &psd_layer_batch_norm, "bn_param", bn_fields, .fillers = {"slope_filler", "bias_filler"},
-	 .passed_over = {"slope_filler", "bias_filler", "engine"},
+	 .other_fillers = {"scale_filler", "shift_filler"},
+	 .passed_over = {"slope_filler", "bias_filler", "scale_filler", "shift_filler", "engine"}, .finish = finish_bn,
 	 .defaults.affine = {.has_scale = true, .has_shift = true, .epsilon = 1e-9, .kept_ratio = 0.9}},
 	{"Scale", NULL, &psd_layer_scale, "scale_param", scale_fields, .fillers = {"filler", "bias_filler"},
 	 .passed_over = {"filler", "bias_filler"}, .finish = finish_scale, .build = psd_caffe_build_scale,
@@ -300,6 +324,8 @@ static const struct psd_caffe_type layer_types[] = {
 	 .build = psd_caffe_build_shape},
 	{"Permute", NULL, &psd_layer_permute, "permute_param", .passed_over = {"order"}, .needs_message = true,
 	 .build = psd_caffe_build_order},
+	{"Interp", NULL, &psd_layer_resize, "interp_param", interp_fields, .needs_message = true,
+	 .passed_over = {"height", "width", "zoom_factor", "shrink_factor"}, .build = psd_caffe_build_interp},
 	{"ShuffleChannel", NULL, &psd_layer_shuffle, "shuffle_channel_param", shuffle_fields, .needs_message = true},
 	{"SoftmaxWithLoss", "SOFTMAX_LOSS", &psd_layer_softmax_loss, "loss_param", loss_fields, .also = "softmax_param",
 	 .defaults.loss = {.weight = 1}},
@@ -393,6 +419,8 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 		status = check_layer(layer, type, spec, err);
 	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->fillers[i] && !status; i++)
 		status = psd_caffe_read_filler(message, type->fillers[i], &spec->tensors[i], err);
+	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->other_fillers[i] && !status; i++)
+		status = psd_caffe_read_filler(message, type->other_fillers[i], &spec->tensors[i], err);
 	return status ? status : psd_caffe_read_ratios(layer, type->first_blob, spec->tensors, err);
 }
 

@@ -10,7 +10,7 @@ static const char *const nothing[] = {NULL};
 /* ---- how they start ---- */
 
 /* In the order of enum psd_filler_kind. */
-static const char *const fillers[] = {"constant", "uniform", "gaussian", "xavier", "msra", NULL};
+static const char *const fillers[] = {"constant", "uniform", "gaussian", "xavier", "msra", "bilinear", NULL};
 static const char *const fans[] = {"FAN_IN", "FAN_OUT", "AVERAGE", "0", "1", "2", NULL};
 
 #define NUMBER(key, member) PSD_NUMBER_KEY(key, struct psd_filler, member, -1e6, 1e6)

@@ -484,6 +484,14 @@ static void fill_own(const struct psd_memory *memory, unsigned item)
 				buffers[PSD_BUFFER_PART].base + part_offset(memory, item, s));
 }
 
+static float start_value(const struct psd_tensor *tensor, uint64_t key, uint64_t element)
+{
+	if (tensor->starts_bilinear)
+		return psd_tensor_bilinear(tensor, element);
+	return tensor->start_value + (tensor->start_deviation != 0 ? tensor->start_deviation * draw_normal(key, element)
+								   : tensor->start_bound * draw(key, element));
+}
+
 void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 {
 	const struct psd_graph *graph = memory->plan->graph;
@@ -493,10 +501,7 @@ void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
 		const uint64_t key = psd_random_key(seed, PSD_RANDOM_PARAMETER, t, 0);
 
 		for (uint64_t e = 0; e < tensor->elements; e++)
-			memory->parameters[t][e] =
-				tensor->start_value + (tensor->start_deviation != 0
-							       ? tensor->start_deviation * draw_normal(key, e)
-							       : tensor->start_bound * draw(key, e));
+			memory->parameters[t][e] = start_value(tensor, key, e);
 	}
 	for (unsigned i = 0; i < memory->plan->n_items; i++)
 		fill_own(memory, i);

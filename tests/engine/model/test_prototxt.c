@@ -279,6 +279,17 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 		"n.prototxt:2:73: layer 'p' must name 4 axes and leave axis 0, the batch, where it is");
 	refuses_layer("layer { name: 's' type: 'ShuffleChannel' bottom: 'data' shuffle_channel_param { group: 3 } }",
 		      "n.prototxt:2:7: layer 's': 3 groups do not divide 4 channels");
+	refuses_layer("layer { name: 'c' type: 'Clip' bottom: 'data' top: 'c' clip_param { min: 1 max: 1 } }",
+		      "n.prototxt:2:67: layer 'c' clips to 1 to 1, needs a 'max' above its 'min'");
+	refuses_layer("layer { name: 'i' type: 'Interp' bottom: 'data' top: 'i' interp_param { zoom_factor: 65536 } }",
+		      "n.prototxt:2:7: layer 'i' is 524289 high and 524289 wide, must be 1 to 65536");
+	refuses_layer(
+		"layer { name: 'i' type: 'Interp' bottom: 'data' top: 'i' interp_param { height: 3 pad_beg: -1 } }",
+		"n.prototxt:2:92: 'pad_beg' is '-1', must be a number from 0 to 0");
+	refuses_layer(
+		"layer { name: 'i' type: 'InnerProduct' bottom: 'data' top: 'i' inner_product_param { num_output: 3 "
+		"weight_filler { type: 'bilinear' } } }",
+		"n.prototxt:2:7: 'i.weight' cannot start bilinear, its windows are not as high as wide");
 	refuses_layer("layer { name: 's' type: 'Softmax' bottom: 'data' top: 's' }\nlayer { name: 'r' type: 'ReLU' "
 		      "bottom: 's' }",
 		      "n.prototxt:3:40: layer 'r' reads 's', where the network ends in a loss");
@@ -324,6 +335,29 @@ Test(prototxt, tensors_have_their_ratios_and_start_values)
 		cr_expect(graph.tensors[3].rate_ratio == 4 && graph.tensors[3].decay_ratio == 1);
 		psd_graph_release(&graph);
 	}
+}
+
+/* Sides of 9: every second place of them is 5, and 2 new places between each two make 5 + 4 * 2 of that. */
+Test(prototxt, maps_are_resized_as_said)
+{
+	struct psd_graph graph =
+		parse("input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
+		      "layer { name: 'a' type: 'Interp' bottom: 'data' top: 'a' interp_param { shrink_factor: 2 "
+		      "zoom_factor: 3 } }\n"
+		      "layer { name: 'b' type: 'Interp' bottom: 'a' top: 'b' interp_param { height: 5 width: 20 } }\n"
+		      "layer { name: 'c' type: 'Deconvolution' bottom: 'b' top: 'c' convolution_param { num_output: 4 "
+		      "group: 4 "
+		      "kernel_size: 4 stride: 2 pad: 1 bias_term: false weight_filler { type: 'bilinear' } } }\n");
+	/* Caffe's BilinearFiller of a side of 4: 1/4, 3/4, 3/4, 1/4 */
+	static const double side[] = {0.25, 0.75, 0.75, 0.25};
+
+	cr_assert(has_shape(layer_named(&graph, "a"), 4, 13, 13));
+	cr_assert(has_shape(layer_named(&graph, "b"), 4, 5, 20));
+	cr_assert(has_shape(layer_named(&graph, "c"), 4, 10, 40));
+	cr_assert_eq(graph.parameters, 4 * 4 * 4);
+	for (unsigned e = 0; e < 4 * 4 * 4; e++)
+		cr_assert_float_eq(psd_tensor_bilinear(&graph.tensors[0], e), side[e / 4 % 4] * side[e % 4], 1e-6);
+	psd_graph_release(&graph);
 }
 
 Test(prototxt, cycles_and_misread_labels_are_refused)

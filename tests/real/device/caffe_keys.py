@@ -80,6 +80,15 @@ def philox(counter, key):
     return words
 
 
+def bilinear(shape):
+    """As Long et al. 2015 start their deconvolutions (FCN, surgery.py)."""
+    factor = (shape[-1] + 1) // 2
+    center = factor - 1 if shape[-1] % 2 == 1 else factor - 0.5
+    rows, columns = numpy.ogrid[: shape[-2], : shape[-1]]
+    window = (1 - abs(rows - center) / factor) * (1 - abs(columns - center) / factor)
+    return torch.from_numpy(numpy.float32(window)).double().expand(shape).clone()
+
+
 class Net:
     def __init__(self, text):
         self.layers = [dict(message=message, type=get(message, "type"), tensors=[]) for _, message in parse(text)]
@@ -88,7 +97,9 @@ class Net:
         self.shapes = False
         for parameter in self.parameters:
             drawn = torch.from_numpy(self.draws.take(parameter["w"].numel()) * numpy.float32(0.5)).double()
-            if parameter["start"] is None:
+            if parameter["start"] == "bilinear":
+                parameter["w"] = bilinear(parameter["w"].shape)
+            elif parameter["start"] is None:
                 parameter["w"] = drawn.reshape(parameter["w"].shape)
             else:
                 parameter["w"] = torch.full(parameter["w"].shape, float(numpy.float32(parameter["start"])), dtype=torch.float64)
@@ -100,7 +111,8 @@ class Net:
         if self.shapes:
             own = get(message, filler)
             if own is not None:
-                start = number(own, "value", 0) if get(own, "type", "constant").lower() == "constant" else None
+                kind = get(own, "type", "constant").lower()
+                start = {"constant": number(own, "value", 0), "bilinear": kind}.get(kind)
             params, first = every(layer["message"], "param"), 0
             rates, decays = every(layer["message"], "blobs_lr"), every(layer["message"], "weight_decay")
             param = params[first + index] if first + index < len(params) else []
@@ -140,7 +152,8 @@ class Net:
     def run(self, layer, kind, message, inputs, n_tops, graph_number, iteration, is_training):
         x = inputs[0]
         names = {"convolutiondepthwise": "convolution_param", "innerproduct": "inner_product_param", "batchnorm": "batch_norm_param",
-                 "shufflechannel": "shuffle_channel_param", "depthwiseconvolution": "convolution_param"}
+                 "shufflechannel": "shuffle_channel_param", "depthwiseconvolution": "convolution_param",
+                 "deconvolution": "convolution_param"}
         own = get(message, names.get(kind, kind + "_param"), [])
         channels = x.shape[1]
         if kind in ("convolution", "convolutiondepthwise", "depthwiseconvolution"):
@@ -151,6 +164,22 @@ class Net:
             bias = self.tensor(layer, 1, [outputs], own, "bias_filler", None) if get(own, "bias_term", "true") == "true" else None
             dilation = [int(get(own, "dilation", 1))] * 2
             return functional.conv2d(x, weight, bias, sides(own, "stride", 1), sides(own, "pad", 0), dilation, groups)
+        if kind == "deconvolution":
+            outputs, groups = int(get(own, "num_output")), int(get(own, "group", 1))
+            shape = [channels, outputs // groups] + sides(own, "kernel_size", 1)
+            weight = self.tensor(layer, 0, shape, own, "weight_filler", None)
+            bias = self.tensor(layer, 1, [outputs], own, "bias_filler", None) if get(own, "bias_term", "true") == "true" else None
+            return functional.conv_transpose2d(x, weight, bias, sides(own, "stride", 1), sides(own, "pad", 0), 0, groups)
+        if kind == "interp":
+            zoom, shrink = int(get(own, "zoom_factor", 1)), int(get(own, "shrink_factor", 1))
+            shrunk = [(side - 1) // shrink + 1 for side in x.shape[2:]]
+            size = [side + (side - 1) * (zoom - 1) for side in shrunk]
+            size = [int(get(own, "height", size[0])), int(get(own, "width", size[1]))]
+            return functional.interpolate(x, size, mode="bilinear", align_corners=True)
+        if kind == "clip":
+            return x.clamp(number(own, "min", 0), number(own, "max", 0))
+        if kind == "swish":
+            return x * torch.sigmoid(number(own, "beta", 1) * x)
         if kind == "innerproduct":
             outputs = int(get(own, "num_output"))
             flat = x.flatten(1)

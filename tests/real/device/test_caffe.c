@@ -49,7 +49,8 @@ static void start(const struct net *net)
 
 		for (uint64_t e = 0; e < tensor->elements && tensor->start_bound == 0 && tensor->start_deviation == 0;
 		     e++)
-			net->parameters[t][e] = tensor->start_value;
+			net->parameters[t][e] =
+				tensor->starts_bilinear ? psd_tensor_bilinear(tensor, e) : tensor->start_value;
 	}
 }
 
