@@ -1,4 +1,5 @@
 /* Normalisation over the batch, and Caffe's Scale, which is one whose statistics are fixed at mean 0 and variance 1. */
+#include <float.h>
 #include <math.h>
 
 #include "real/device/cpu/cpu.h"
@@ -110,12 +111,15 @@ static enum psd_status prepare_norm(struct psd_cpu_layer *self, struct psd_error
 	return status;
 }
 
+/* oneDNN divides by the variance of channels, too, that fill up a block, which is 0: without an epsilon a gradient's
+ * padding would be no number, and the convolution below sums that. Beside 1 this one is nothing. */
 static enum psd_status prepare_scale(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	struct batch_norm *norm = self->details;
 	enum psd_status status;
 
 	norm->is_fixed = true;
+	norm->epsilon = FLT_EPSILON / 4;
 	status = prepare_norm(self, err);
 	for (uint32_t c = 0; c < self->model->shape.channels && !status; c++)
 		((float *)norm->variance)[c] = 1.0f;

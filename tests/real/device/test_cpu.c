@@ -203,6 +203,17 @@ Test(cpu, scale_has_its_gradients)
 		      2);
 }
 
+/* 8 channels fill half of a block where vectors have 16 values. */
+Test(cpu, scale_of_half_a_block_has_its_gradients)
+{
+	check_network("name: m\ninput: {channels: 3, height: 12, width: 12}\nlayers:\n"
+		      "  - {name: base, kind: conv, outputs: 8, kernel: 3, stride: 2}\n"
+		      "  - {name: c, kind: conv, outputs: 8, kernel: 3, pad: 1, bias: false}\n"
+		      "  - {name: s, kind: scale}\n"
+		      "  - {name: e, kind: add, inputs: [base, s]}\n" TAIL,
+		      2);
+}
+
 Test(cpu, inner_product_has_its_gradients)
 {
 	check_network(
