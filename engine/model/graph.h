@@ -26,9 +26,10 @@ struct psd_layer {
 				    parameters */
 	uint64_t read_bytes;	 /* fp32 bytes of inputs and parameters that forward reads: the memory-bound floor */
 	uint64_t write_bytes;	 /* fp32 bytes of the output */
-	uint64_t parameters;	 /* elements of its tensors */
+	uint64_t parameters;	 /* elements of its tensors, of shared ones too */
 	unsigned first_tensor;
 	unsigned n_tensors; /* 0 for layers without parameters; in the order of its kind: a weight before its bias */
+	unsigned n_shared;  /* tensors that it has of an earlier layer: first_tensor is theirs, n_tensors 0 */
 	unsigned first_state;
 	unsigned n_states;
 };

@@ -145,6 +145,51 @@ static bool declare(struct psd_graph_build *build, struct psd_layer *layer)
 	return true;
 }
 
+static bool are_alike(const struct psd_graph *graph, const struct psd_layer *layer, const struct psd_layer *owner)
+{
+	bool are = layer->n_tensors == owner->n_tensors && layer->n_states == 0;
+
+	for (unsigned i = 0; i < layer->n_tensors && are; i++)
+		are = !memcmp(graph->tensors[layer->first_tensor + i].dims,
+			      graph->tensors[owner->first_tensor + i].dims, sizeof(graph->tensors->dims));
+	return are;
+}
+
+/* A file that says 1 need not mean it: that is the default. */
+static bool has_other_ratios(const struct psd_tensor_spec *said, const struct psd_tensor *tensor)
+{
+	return said->has_ratios && ((said->rate_ratio != 1 && (float)said->rate_ratio != tensor->rate_ratio) ||
+				    (said->decay_ratio != 1 && (float)said->decay_ratio != tensor->decay_ratio));
+}
+
+/* The layer gives up its own tensors, the newest, for those of its owner. A gradient that several layers sum cannot be
+ * rebuilt from the factors of one. */
+static enum psd_status share(struct psd_graph *graph, struct psd_layer *layer, const struct psd_layer_spec *spec,
+			     struct psd_error *err)
+{
+	const struct psd_layer *owner = &graph->layers[spec->owner];
+
+	if (!are_alike(graph, layer, owner))
+		return psd_error_set(err, PSD_EINVAL, spec->at,
+				     "layer '%.80s' cannot share the parameters of '%.80s', which are unlike its own",
+				     layer->name, owner->name);
+	for (unsigned i = 0; i < layer->n_tensors; i++) {
+		struct psd_tensor *tensor = &graph->tensors[owner->first_tensor + i];
+
+		if (i < PSD_LAYER_TENSORS_MAX && has_other_ratios(&spec->tensors[i], tensor))
+			return psd_error_set(err, PSD_EINVAL, spec->at,
+					     "layer '%.80s' learns '%.80s' at another rate or decay than '%.80s' does",
+					     layer->name, tensor->name, owner->name);
+		tensor->rows = tensor->columns = 0;
+		free(graph->tensors[layer->first_tensor + i].name);
+	}
+	graph->n_tensors = layer->first_tensor;
+	layer->n_shared = layer->n_tensors;
+	layer->n_tensors = 0;
+	layer->first_tensor = owner->first_tensor;
+	return PSD_OK;
+}
+
 /* ---- layers ---- */
 
 /* Adds the newest layer to the totals and checks that they stay far from wrapping. */
@@ -156,7 +201,7 @@ static enum psd_status add_totals(struct psd_graph *graph, const struct psd_laye
 	graph->forward_flops = psd_saturated_add(graph->forward_flops, layer->forward_flops);
 	graph->backward_flops = psd_saturated_add(graph->backward_flops, layer->backward_flops);
 	graph->activation_bytes = psd_saturated_add(graph->activation_bytes, kept_bytes);
-	graph->parameters = psd_saturated_add(graph->parameters, layer->parameters);
+	graph->parameters = psd_saturated_add(graph->parameters, layer->n_shared ? 0 : layer->parameters);
 	if (graph->forward_flops < PSD_LAYER_FIGURE_MAX && graph->backward_flops < PSD_LAYER_FIGURE_MAX &&
 	    graph->activation_bytes < PSD_LAYER_FIGURE_MAX &&
 	    graph->parameters < PSD_LAYER_FIGURE_MAX / sizeof(float) && layer->read_bytes < PSD_LAYER_FIGURE_MAX)
@@ -194,12 +239,12 @@ static enum psd_status work_out(struct psd_graph_build *build, const struct psd_
 		return status;
 	if (!declare(build, layer) || !psd_names_put(&build->names, layer->name, number))
 		return out_of_memory(at, err);
-	status = specify(graph, layer, spec, err);
+	status = spec->is_sharing ? share(graph, layer, spec, err) : specify(graph, layer, spec, err);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < layer->n_inputs; i++)
 		has_data_gradient = has_data_gradient || graph->layers[layer->inputs[i]].is_trained;
-	layer->is_trained = has_data_gradient || layer->n_tensors > 0;
+	layer->is_trained = has_data_gradient || layer->n_tensors + layer->n_shared > 0;
 	psd_layer_count_work(layer, graph->layers, has_data_gradient);
 	return add_totals(graph, layer, at, err);
 }

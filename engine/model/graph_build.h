@@ -47,6 +47,8 @@ struct psd_layer_spec {
 	const struct psd_layer_kind *kind;
 	union psd_layer_settings settings;
 	struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX]; /* in the kind's order */
+	bool is_sharing; /* it has no tensors of its own but those of layer `owner`, which shares with none */
+	unsigned owner;
 	unsigned n_inputs;
 	unsigned inputs[PSD_LAYER_INPUTS_MAX];
 };

@@ -20,7 +20,7 @@ struct loader {
 	struct psd_graph_build build;
 	struct psd_names blobs;	     /* name to the number of the layer that made it last, or LABEL */
 	struct psd_names all_tops;   /* tops of every layer of the phase, also those not built yet */
-	struct psd_names parameters; /* that a layer names, and its line */
+	struct psd_names parameters; /* that layers name; prototxt_tensors.c */
 	struct psd_error *err;
 };
 
@@ -226,9 +226,11 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
 	if (!status)
 		status = psd_caffe_read_settings(layer, type, &spec, loader->err);
 	if (!status)
-		status = psd_caffe_check_names(layer, &loader->parameters, loader->err);
+		status = psd_caffe_find_owner(layer, &loader->build.graph, &loader->parameters, &spec, loader->err);
 	if (!status)
 		status = psd_caffe_build(layer, type, &part, loader->err);
+	if (!status && !psd_caffe_put_names(layer, part.result, &loader->parameters))
+		status = no_memory(loader);
 	return status ? status : bind_tops(loader, layer, &part);
 }
 

@@ -43,9 +43,13 @@ enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char
 enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob,
 				      struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX],
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* PSD_EINVAL for a parameter's name that another layer has given before: parameters are not shared. */
-enum psd_status psd_caffe_check_names(const struct psd_node *layer, struct psd_names *names,
-				      struct psd_error *err) PSD_MUST_CHECK;
+/* Sets spec->owner where blobs have names that another layer has given before. PSD_EINVAL where that holds for some of
+ * them alone. */
+enum psd_status psd_caffe_find_owner(const struct psd_node *layer, const struct psd_graph *graph,
+				     const struct psd_names *names, struct psd_layer_spec *spec,
+				     struct psd_error *err) PSD_MUST_CHECK;
+/* Remembers the names of the blobs of a layer that has become the graph's of that number. False: out of memory. */
+bool psd_caffe_put_names(const struct psd_node *layer, unsigned number, struct psd_names *names);
 
 /* ---- layer types (prototxt_layers.c) ---- */
 

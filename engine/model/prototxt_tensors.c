@@ -100,20 +100,56 @@ enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned fir
 	return status;
 }
 
-enum psd_status psd_caffe_check_names(const struct psd_node *layer, struct psd_names *names, struct psd_error *err)
-{
-	for (const struct psd_node *field = layer->first; field; field = field->next) {
-		const struct psd_node *name = field->kind == PSD_NODE_MAPPING ? psd_node_child(field, "name") : field;
-		unsigned line;
+/* ---- which layers share them ---- */
 
-		if (strcmp(field->key, "param") != 0 || !name || name->kind != PSD_NODE_SCALAR || !*name->text)
-			continue;
-		if (psd_names_find(names, name->text, &line))
-			return psd_error_set(err, PSD_EINVAL, name->at,
-					     "the parameter '%.80s' is already in line %u, layers cannot share one",
-					     name->text, line);
-		if (!psd_names_put(names, name->text, name->at.line))
-			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+#define BLOBS_MAX 8 /* of a layer, more than any has */
+
+/* The name of a blob, or NULL: the older syntax has it alone. */
+static const char *name_of(const struct psd_node *param)
+{
+	const struct psd_node *name = param->kind == PSD_NODE_MAPPING ? psd_node_child(param, "name") : param;
+
+	return name && name->kind == PSD_NODE_SCALAR && *name->text ? name->text : NULL;
+}
+
+/* A name is bound to its layer's number and blob. */
+enum psd_status psd_caffe_find_owner(const struct psd_node *layer, const struct psd_graph *graph,
+				     const struct psd_names *names, struct psd_layer_spec *spec, struct psd_error *err)
+{
+	const struct psd_node *first = NULL;
+	unsigned blob = 0, n_shared = 0, place = 0;
+	bool is_in_order = true;
+
+	for (const struct psd_node *param = layer->first; param; param = param->next) {
+		const char *name = strcmp(param->key, "param") ? NULL : name_of(param);
+
+		if (name && psd_names_find(names, name, &place)) {
+			first = first ? first : param;
+			spec->owner = n_shared ? spec->owner : place / BLOBS_MAX;
+			is_in_order = is_in_order && place == spec->owner * BLOBS_MAX + blob;
+			n_shared++;
+		}
+		blob += !strcmp(param->key, "param");
 	}
-	return PSD_OK;
+	spec->is_sharing = n_shared > 0;
+	if (!n_shared || (is_in_order && n_shared == blob && n_shared == graph->layers[spec->owner].n_tensors))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, first->at,
+			     "layer '%.80s' must share all parameters of '%.80s' in their order, or none", spec->name,
+			     graph->layers[spec->owner].name);
+}
+
+bool psd_caffe_put_names(const struct psd_node *layer, unsigned number, struct psd_names *names)
+{
+	unsigned blob = 0, place;
+
+	for (const struct psd_node *param = layer->first; param; param = param->next) {
+		const char *name = strcmp(param->key, "param") ? NULL : name_of(param);
+
+		if (name && !psd_names_find(names, name, &place) &&
+		    !psd_names_put(names, name, number * BLOBS_MAX + blob))
+			return false;
+		blob += !strcmp(param->key, "param");
+	}
+	return true;
 }

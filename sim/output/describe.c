@@ -69,7 +69,8 @@ static void write_layer(FILE *out, const struct psd_layer *layer, struct widths 
 	psd_grid_write_text(out, layer->name);
 	fprintf(out, "%*s  %-*s  %*s  %*s  %13s  %s\n", widths.name - psd_text_places(layer->name), "", widths.kind,
 		layer->kind->name, widths.shape, write_shape(layer->shape, shape), widths.parameters,
-		write_cell(layer->parameters, parameters), write_mflops(layer->forward_flops, mflops),
+		write_cell(layer->n_shared ? 0 : layer->parameters, parameters),
+		write_mflops(layer->forward_flops, mflops),
 		layer->kind->is_in_place ? "in place" : psd_units_write_bytes(layer->write_bytes, bytes));
 }
 

@@ -219,6 +219,22 @@ Test(run, every_all_reduce_trains_as_one_worker)
 	check_all_reduce("auto", 4, 1);
 }
 
+/* A gradient is whole when the last of the layers that share it is done; the shared matrix goes to servers. */
+Test(run, shared_parameters_train_as_one_worker)
+{
+	static const char *const systems[] = {"sync: ring", "sync: sfb", "sync: ps, schedule: sequential"};
+	struct job job = cifar10;
+	struct alone alone;
+
+	job.name = "shared";
+	job.graph = "../../tests/data/shared.prototxt";
+	alone = train_alone(&job, 1);
+	for (unsigned s = 0; s < 3; s++)
+		for (unsigned workers = 1; workers <= 4; workers *= 2)
+			check_together(&alone, systems[s], workers);
+	release(&alone);
+}
+
 /* Norms are those of the sum, whoever made its parts; tensors that travel together have each its own. */
 Test(run, lars_trains_as_one_worker)
 {

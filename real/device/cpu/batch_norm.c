@@ -22,11 +22,11 @@ static void find_tensors(const struct psd_cpu_layer *self, struct batch_norm *no
 
 	if (model->settings.affine.has_scale) {
 		norm->gamma = &self->device->parameters[gamma];
-		norm->dgamma = &self->device->gradients[gamma];
+		norm->dgamma = &self->gradients[0];
 	}
 	if (model->settings.affine.has_shift) {
 		norm->beta = &self->device->parameters[beta];
-		norm->dbeta = &self->device->gradients[beta];
+		norm->dbeta = &self->gradients[beta - gamma];
 	}
 }
 

@@ -178,7 +178,7 @@ static enum psd_status prepare_weight_backward(struct psd_cpu_layer *self, const
 {
 	struct conv *conv = self->details;
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
-	void *const *gradients = self->device->gradients + self->model->first_tensor;
+	void *const *gradients = self->gradients;
 	const struct end ends[3] = {
 		{DNNL_ARG_SRC, &in->desc, &in->value, dnnl_query_src_md, PSD_CPU_SCRATCH_SOURCE},
 		{DNNL_ARG_DIFF_DST, &out->desc, &out->diff, dnnl_query_diff_dst_md, PSD_CPU_SCRATCH_RESULT},

@@ -112,6 +112,25 @@ static enum psd_status take_states(struct psd_device *device, struct psd_error *
 	return PSD_OK;
 }
 
+/* A layer with another's tensors has memory for its part of their gradients. */
+static enum psd_status take_gradients(struct psd_cpu_layer *layer, struct psd_error *err)
+{
+	struct psd_device *device = layer->device;
+	const unsigned n_shared = layer->model->n_shared;
+
+	layer->gradients = device->gradients + layer->model->first_tensor;
+	if (n_shared)
+		layer->gradients = psd_cpu_take(device, n_shared * sizeof(*layer->gradients));
+	for (unsigned i = 0; i < n_shared && layer->gradients; i++) {
+		const struct psd_tensor *tensor = &device->graph->tensors[layer->model->first_tensor + i];
+
+		layer->gradients[i] = psd_cpu_take(device, tensor->elements * sizeof(float));
+		if (!layer->gradients[i])
+			return psd_cpu_no_memory(err);
+	}
+	return layer->gradients ? PSD_OK : psd_cpu_no_memory(err);
+}
+
 static enum psd_status prepare_layer(struct psd_cpu_layer *layer, struct psd_error *err)
 {
 	layer->details = psd_cpu_take(layer->device, layer->kind->details_bytes);
@@ -130,6 +149,8 @@ static enum psd_status prepare(struct psd_device *device, float *const parameter
 	status = link_layers(device, err);
 	if (!status)
 		status = take_states(device, err);
+	for (unsigned l = 0; l < device->graph->n_layers && !status; l++)
+		status = take_gradients(&device->layers[l], err);
 	for (unsigned l = 0; l < device->graph->n_layers && !status; l++)
 		status = prepare_layer(&device->layers[l], err);
 	return status ? status : psd_cpu_place(device, err);
@@ -183,9 +204,30 @@ static enum psd_status forward(struct psd_device *device, unsigned layer, struct
 	return device->layers[layer].kind->forward(&device->layers[layer], err);
 }
 
+static void add_to(float *sum, const float *part, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		sum[i] += part[i];
+}
+
+/* An owner is the lowest of the layers that share its tensors: when its backward is done, all their parts are there. */
+static void add_shared(const struct psd_cpu_layer *owner)
+{
+	const struct psd_device *device = owner->device;
+
+	for (unsigned l = owner->number + 1; l < device->graph->n_layers; l++) {
+		const struct psd_cpu_layer *other = &device->layers[l];
+		const unsigned first = owner->model->first_tensor;
+
+		for (unsigned i = 0; i < other->model->n_shared && other->model->first_tensor == first; i++)
+			add_to(owner->gradients[i], other->gradients[i], device->graph->tensors[first + i].elements);
+	}
+}
+
 static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	struct psd_cpu_layer *self = &device->layers[layer];
+	enum psd_status status;
 
 	omp_set_num_threads((int)device->n_threads);
 	if (!self->model->is_trained)
@@ -194,7 +236,10 @@ static enum psd_status backward(struct psd_device *device, unsigned layer, struc
 		memset(self->blob->diff, 0, self->blob->bytes);
 		self->blob->is_filled = true;
 	}
-	return self->kind->backward(self, err);
+	status = self->kind->backward(self, err);
+	if (!status && self->model->n_tensors > 0)
+		add_shared(self);
+	return status;
 }
 
 static double get_loss(const struct psd_device *device)

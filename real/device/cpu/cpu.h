@@ -83,6 +83,7 @@ struct psd_cpu_layer {
 	const struct psd_cpu_kind *kind;
 	struct psd_cpu_blob *blob; /* own, or an input's */
 	struct psd_cpu_blob own;
+	void **gradients; /* slots of its tensors'; of shared ones its own part of them */
 	unsigned n_readers;
 	unsigned last_reader; /* the highest layer number among them */
 	void *details;	      /* the kind's own; NULL: none */

@@ -171,9 +171,8 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	const struct inner_product *inner = self->details;
 	const struct psd_factors factors = factors_of(self);
 	const dnnl_status_t failure = differentiate_parameters(
-		&factors, self->device->options.batch, inner->rows, inner->columns,
-		self->device->gradients[model->first_tensor],
-		model->settings.inner_product.has_bias ? self->device->gradients[model->first_tensor + 1] : NULL);
+		&factors, self->device->options.batch, inner->rows, inner->columns, self->gradients[0],
+		model->settings.inner_product.has_bias ? self->gradients[1] : NULL);
 
 	if (failure)
 		return psd_cpu_fail(self, "weight gradient", failure, err);

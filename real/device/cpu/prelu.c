@@ -17,7 +17,7 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, const dnnl_m
 				       {DNNL_ARG_WEIGHTS, slopes, &self->device->parameters[tensor]},
 				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
 				       {DNNL_ARG_DIFF_SRC, &in->desc, psd_cpu_share_slot(self)},
-				       {DNNL_ARG_DIFF_WEIGHTS, slopes, &self->device->gradients[tensor]},
+				       {DNNL_ARG_DIFF_WEIGHTS, slopes, self->gradients},
 			       },
 			       5, err);
 }

@@ -229,9 +229,9 @@ Test(prototxt, what_is_not_carried_out_is_refused)
 	refuses_layer(CONV("param { lr_mult: -1 }"),
 		      "n.prototxt:2:80: 'lr_mult' is '-1', must be a number from 0 to 1000000");
 	refuses_layer(CONV("param { name: 'w' }") "\nlayer { name: 'd' type: 'PReLU' bottom: 'c' param { name: 'w' } }",
-		      "n.prototxt:3:59: the parameter 'w' is already in line 2, layers cannot share one");
+		      "n.prototxt:3:51: layer 'd' must share all parameters of 'c' in their order, or none");
 	refuses_layer(CONV("param: 'w'") "\nlayer { name: 'd' type: 'PReLU' bottom: 'c' param: 'w' }",
-		      "n.prototxt:3:52: the parameter 'w' is already in line 2, layers cannot share one");
+		      "n.prototxt:3:52: layer 'd' must share all parameters of 'c' in their order, or none");
 	refuses_layer(CONV("propagate_down: false"),
 		      "n.prototxt:2:79: 'propagate_down' is 'false', must be one of: true");
 	refuses_layer(CONV("loss_weight: 1"), "n.prototxt:2:76: 'loss_weight' is '1', must be a number from 0 to 0");
@@ -335,6 +335,65 @@ Test(prototxt, tensors_have_their_ratios_and_start_values)
 		cr_expect(graph.tensors[3].rate_ratio == 4 && graph.tensors[3].decay_ratio == 1);
 		psd_graph_release(&graph);
 	}
+}
+
+#define NAMED(name, bottom, outputs, param)                                                                            \
+	"layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name "' " param                     \
+	" convolution_param { num_output: " outputs " kernel_size: 3 pad: 1 } }\n"
+#define FOUR "input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
+#define BOTH "param { name: 'w' lr_mult: 2 } param { name: 'b' }"
+
+/* Counted once, used twice: 4 x 4 x 3 x 3 weights and 4 biases; the third has its own. */
+Test(prototxt, layers_share_parameters_by_name)
+{
+	struct psd_graph graph =
+		parse(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "4", BOTH) NAMED("own", "two", "4", ""));
+	const struct psd_layer *one = layer_named(&graph, "one"), *two = layer_named(&graph, "two");
+
+	cr_assert_eq(graph.n_tensors, 4);
+	cr_assert_eq(graph.parameters, 2 * (4 * 4 * 9 + 4));
+	cr_assert(one->n_tensors == 2 && one->n_shared == 0);
+	cr_assert(two->n_tensors == 0 && two->n_shared == 2 && two->first_tensor == one->first_tensor);
+	cr_assert_eq(two->forward_flops, one->forward_flops);
+	cr_assert_eq(two->read_bytes, one->read_bytes);
+	cr_assert(two->is_trained);
+	cr_assert_str_eq(graph.tensors[2].name, "own.weight");
+	psd_graph_release(&graph);
+}
+
+/* Matrices that layers share cannot go as factors. */
+Test(prototxt, a_shared_matrix_has_no_factors)
+{
+	static const char text[] =
+		"input: 'data' input_shape { dim: [1, 8] }\n"
+		"layer { name: 'a' type: 'InnerProduct' bottom: 'data' top: 'a' param: 'w' param: 'b' "
+		"inner_product_param { num_output: 8 } }\n"
+		"layer { name: 'c' type: 'InnerProduct' bottom: 'a' top: 'c' param: 'w' param: 'b' "
+		"inner_product_param { num_output: 8 } }\n";
+	struct psd_graph graph = parse(text);
+
+	cr_assert_eq(graph.parameters, 8 * 8 + 8);
+	cr_assert_eq(graph.tensors[0].rows, 0);
+	psd_graph_release(&graph);
+}
+
+Test(prototxt, what_cannot_be_shared_is_refused)
+{
+	refuses(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "4", "param { name: 'w' } param { }"),
+		"n.prototxt:3:72: layer 'two' must share all parameters of 'one' in their order, or none");
+	refuses(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "4", "param: 'b' param: 'w'"),
+		"n.prototxt:3:73: layer 'two' must share all parameters of 'one' in their order, or none");
+	refuses(FOUR NAMED("one", "data", "4", BOTH) NAMED("two", "one", "8", BOTH),
+		"n.prototxt:3:7: layer 'two' cannot share the parameters of 'one', which are unlike its own");
+	refuses(FOUR NAMED("one", "data", "4", BOTH)
+			NAMED("two", "one", "4", "param { name: 'w' lr_mult: 3 } param: 'b'"),
+		"n.prototxt:3:7: layer 'two' learns 'one.weight' at another rate or decay than 'one' does");
+	refuses(FOUR "layer { name: 'n' type: 'BatchNorm' bottom: 'data' top: 'n' param { name: 'm' lr_mult: 0 } }\n"
+		     "layer { name: 'o' type: 'BatchNorm' bottom: 'n' top: 'o' param { name: 'm' lr_mult: 0 } }\n",
+		"n.prototxt:3:64: layer 'o' must share all parameters of 'n' in their order, or none");
+	refuses(FOUR "layer { name: 's' type: 'Split' bottom: 'data' top: 's' param: 'w' }\n"
+		     "layer { name: 't' type: 'Split' bottom: 's' top: 't' param: 'w' }\n",
+		"n.prototxt:3:61: layer 't' must share all parameters of 'data' in their order, or none");
 }
 
 /* Sides of 9: every second place of them is 5, and 2 new places between each two make 5 + 4 * 2 of that. */

@@ -92,7 +92,7 @@ def bilinear(shape):
 class Net:
     def __init__(self, text):
         self.layers = [dict(message=message, type=get(message, "type"), tensors=[]) for _, message in parse(text)]
-        self.parameters, self.draws, self.shapes = [], Draws(), True
+        self.parameters, self.draws, self.shapes, self.named = [], Draws(), True, {}
         self.forward(torch.zeros(BATCH, 3, SIDE, SIDE, dtype=torch.float64), None, 0, True)
         self.shapes = False
         for parameter in self.parameters:
@@ -118,9 +118,15 @@ class Net:
             param = params[first + index] if first + index < len(params) else []
             rate = float(rates[index]) if index < len(rates) else number(param, "lr_mult", 1)
             decay = float(decays[index]) if index < len(decays) else number(param, "decay_mult", 1)
+            name = get(param, "name")
+            if name in self.named:
+                layer["tensors"].append(self.named[name])
+                return self.named[name]["w"]
             parameter = dict(w=torch.zeros(shape, dtype=torch.float64), rate=rate, decay=decay, start=start)
             self.parameters.append(parameter)
             layer["tensors"].append(parameter)
+            if name is not None:
+                self.named[name] = parameter
         return layer["tensors"][index]["w"]
 
     def mask(self, shape, layer, iteration, ratio):
