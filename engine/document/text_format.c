@@ -178,7 +178,13 @@ static enum psd_status add_field(struct parser *parser, struct message *message,
 	return PSD_OK;
 }
 
-/* In the arena. Protocol buffers also write numbers as ".5", "5." and "5f": they become "0.5", "5.0" and "5". */
+static bool is_word(const struct token *token, const char *word)
+{
+	return token->length == strlen(word) && !memcmp(token->text, word, token->length);
+}
+
+/* In the arena. Protocol buffers also write numbers as ".5", "5." and "5f": they become "0.5", "5.0" and "5"; and flags
+ * as "True" and "False". */
 static const char *copy_word(const struct parser *parser)
 {
 	const char *word = parser->token.text;
@@ -197,6 +203,8 @@ static const char *copy_word(const struct parser *parser)
 		if (is_dot && (is_last || !isdigit((unsigned char)word[i + 1])))
 			copy[n++] = '0';
 	}
+	if (copy && (is_word(&parser->token, "True") || is_word(&parser->token, "False")))
+		*copy = (char)tolower((unsigned char)*copy);
 	return copy;
 }
 

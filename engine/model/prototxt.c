@@ -3,6 +3,7 @@
 #include "engine/model/prototxt.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 
 struct loader {
 	struct psd_graph_build build;
+	struct psd_names names;	     /* of layers in the file, to how many have it: Caffe lets several, and also none */
 	struct psd_names blobs;	     /* name to the number of the layer that made it last, or LABEL */
 	struct psd_names all_tops;   /* tops of every layer of the phase, also those not built yet */
 	struct psd_names parameters; /* that layers name; prototxt_tensors.c */
@@ -191,6 +193,28 @@ static enum psd_status add_data(struct loader *loader, const struct psd_node *la
 	return status;
 }
 
+/* The layer's name in the file, its type where it has none, or that with a number where one of the same came before. */
+static enum psd_status name_layer(struct loader *loader, const struct psd_node *layer, const char *type_name,
+				  struct psd_layer_spec *spec, char numbered[PSD_GRAPH_NAME_MAX + 1])
+{
+	const struct psd_node *name = psd_node_child(layer, "name");
+	unsigned n_before = 0, number;
+	enum psd_status status = name ? psd_node_text(name, &spec->name, loader->err) : PSD_OK;
+
+	if (!name || (!status && !*spec->name))
+		spec->name = type_name;
+	if (status)
+		return status;
+	(void)psd_names_find(&loader->names, spec->name, &n_before);
+	if (!psd_names_put(&loader->names, spec->name, n_before + 1))
+		return no_memory(loader);
+	if (!psd_names_find(&loader->build.names, spec->name, &number))
+		return PSD_OK;
+	snprintf(numbered, PSD_GRAPH_NAME_MAX + 1, "%.200s#%u", spec->name, n_before + 1);
+	spec->name = numbered;
+	return PSD_OK;
+}
+
 static bool is_one_of(const char *type, const char *const names[])
 {
 	for (; *names; names++)
@@ -204,17 +228,19 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
 	static const char *const ignored[] = {"Accuracy", "ACCURACY", "Silence", "SILENCE", "ArgMax", "ARGMAX", NULL};
 	struct psd_layer_spec spec = {.at = layer->at};
 	struct psd_caffe_part part = {.build = &loader->build, .spec = &spec, .n_tops = count_tops(layer)};
-	const struct psd_node *name = psd_node_child(layer, "name"), *type_node = psd_node_child(layer, "type");
+	const struct psd_node *type_node = psd_node_child(layer, "type");
 	const struct psd_caffe_type *type;
+	char numbered[PSD_GRAPH_NAME_MAX + 1];
 	const char *type_name;
 	enum psd_status status;
 
-	if (!name || !type_node)
-		return psd_error_set(loader->err, PSD_EINVAL, layer->at, "a layer must have a 'name' and a 'type'");
-	status = psd_node_text(name, &spec.name, loader->err);
-	if (!status)
-		status = psd_node_text(type_node, &type_name, loader->err);
+	if (!type_node)
+		return psd_error_set(loader->err, PSD_EINVAL, layer->at, "a layer must have a 'type'");
+	status = psd_node_text(type_node, &type_name, loader->err);
 	if (status || is_one_of(type_name, ignored))
+		return status;
+	status = name_layer(loader, layer, type_name, &spec, numbered);
+	if (status)
 		return status;
 	if (psd_caffe_find_data_type(type_name))
 		return add_data(loader, layer, psd_caffe_find_data_type(type_name), &spec);
@@ -331,6 +357,7 @@ enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, co
 	if (!status)
 		status = load_root(&loader, root, graph);
 	psd_graph_build_release(&loader.build);
+	psd_names_release(&loader.names);
 	psd_names_release(&loader.blobs);
 	psd_names_release(&loader.all_tops);
 	psd_names_release(&loader.parameters);

@@ -217,6 +217,55 @@ enum psd_status psd_caffe_build_scale(struct psd_caffe_part *part, struct psd_er
 	return psd_caffe_build_one(part, err);
 }
 
+/* ---- pyramids ---- */
+
+enum { MOST_LEVELS = 16 };
+
+/* Windows side by side, so many that they cover a side with as little padding as there is. */
+static void cut_side(uint32_t side, uint32_t n_windows, uint32_t *kernel, uint32_t *pad)
+{
+	*kernel = (side + n_windows - 1) / n_windows;
+	*pad = (*kernel * n_windows - side + 1) / 2;
+}
+
+/* Level l has 2^l x 2^l windows (Caffe's SPPLayer); all are one column in the end. */
+static enum psd_status add_level(struct psd_caffe_part *part, unsigned level, unsigned *number, struct psd_error *err)
+{
+	const struct psd_shape in = shape_of(part, 0);
+	const uint64_t elements = (uint64_t)in.channels << 2 * level;
+	union psd_layer_settings settings = part->spec->settings;
+	struct psd_window *window = &settings.pool.window;
+	enum psd_status status;
+
+	window->dilation = (struct psd_sides){1, 1};
+	cut_side(in.height, 1u << level, &window->kernel.height, &window->pad.height);
+	cut_side(in.width, 1u << level, &window->kernel.width, &window->pad.width);
+	window->stride = window->kernel;
+	status = add_other(part, "level", level, &psd_layer_pool, &settings, part->spec->inputs[0], 0, number, err);
+	settings.shape = (struct psd_shape){elements > UINT32_MAX ? 0 : (uint32_t)elements, 1, 1};
+	return status ? status : add_other(part, "flat", level, &psd_layer_reshape, &settings, *number, 0, number, err);
+}
+
+enum psd_status psd_caffe_build_pyramid(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_layer_spec *spec = part->spec;
+	uint32_t n_levels = 0;
+	unsigned levels[MOST_LEVELS];
+	enum psd_status status = check_bottoms(part, 1, err);
+
+	if (!status)
+		status = psd_caffe_read_count(part->message, "pyramid_height", 1, MOST_LEVELS, &n_levels, err);
+	if (!status && !n_levels)
+		status = psd_caffe_missing(part->message, spec, "pyramid_height", err);
+	for (unsigned l = 0; l < n_levels && !status; l++)
+		status = add_level(part, l, &levels[l], err);
+	if (status)
+		return status;
+	memcpy(spec->inputs, levels, n_levels * sizeof(*levels));
+	spec->n_inputs = n_levels;
+	return psd_caffe_build_one(part, err);
+}
+
 /* ---- functions of an element ---- */
 
 static enum psd_status read_number(const struct psd_caffe_part *part, const char *key, double *number,

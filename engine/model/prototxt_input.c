@@ -148,8 +148,16 @@ enum psd_status psd_caffe_check_data(const struct psd_node *layer, const struct 
 						     "cache_images",
 						     "force_encoded_color",
 						     NULL};
-	static const char *const transform_fields[] = {"scale",	     "mirror",	    "crop_size",  "mean_file",
-						       "mean_value", "force_color", "force_gray", NULL};
+	static const char *const transform_fields[] = {
+		"scale", "mirror", "crop_size", "mean_file", "mean_value", "force_color", "force_gray",
+		/* of SSD */
+		"resize_param", "noise_param", "distort_param", "expand_param", "emit_constraint",
+		/* of Intel's */
+		"random_resize_param", "random_aspect_ratio_param",
+		/* of NVIDIA's */
+		"img_rand_resize_lower", "img_rand_resize_upper", "rand_resize_ratio_lower", "rand_resize_ratio_upper",
+		"vertical_stretch_lower", "vertical_stretch_upper", "horizontal_stretch_lower",
+		"horizontal_stretch_upper", "allow_upscale", "use_gpu_transform", "random_seed", "display", NULL};
 	const char *const layer_fields[] = {"name",  "type",  "top",	  "include",	     "exclude",
 					    "phase", "param", "blobs_lr", "transform_param", type->message,
 					    NULL};

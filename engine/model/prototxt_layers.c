@@ -61,6 +61,8 @@ static const struct psd_key pool_fields[] = {
 	{.name = NULL},
 };
 
+static const struct psd_key spp_fields[] = {CHOICE("pool", choice, methods), {.name = NULL}};
+
 static const struct psd_key lrn_fields[] = {
 	PSD_COUNT_KEY("local_size", struct values, settings.lrn.size, PSD_LAYER_SIDE_MAX, false),
 	CHOICE("norm_region", choice, regions),
@@ -191,6 +193,15 @@ static enum psd_status finish_pool(const struct psd_node *message, struct psd_la
 	return PSD_OK;
 }
 
+/* The concatenation has no settings: they are of its pools. */
+static enum psd_status finish_spp(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				  struct psd_error *err)
+{
+	(void)message, (void)err;
+	spec->settings.pool.method = choice % 2 ? PSD_POOL_AVERAGE : PSD_POOL_MAX;
+	return PSD_OK;
+}
+
 /* Caffe's LRNLayer has no k within a channel. */
 static enum psd_status finish_lrn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				  struct psd_error *err)
@@ -279,6 +290,8 @@ static const struct psd_caffe_type layer_types[] = {
 	{"Pooling", "POOLING", &psd_layer_pool, "pooling_param", pool_fields, .needs_message = true,
 	 .passed_over = {WINDOW, "global_pooling", "engine"}, .defaults.pool = {.window = PSD_WINDOW_DEFAULT},
 	 .finish = finish_pool},
+	{"SPP", NULL, &psd_layer_concat, "spp_param", spp_fields, .needs_message = true,
+	 .passed_over = {"pyramid_height", "engine"}, .finish = finish_spp, .build = psd_caffe_build_pyramid},
 	{"LRN", "LRN", &psd_layer_lrn, "lrn_param", lrn_fields, .passed_over = {"engine"}, .finish = finish_lrn,
 	 .defaults.lrn = {.size = 5, .alpha = 1, .beta = 0.75, .k = 1}},
 	{"ReLU", "RELU", &psd_layer_relu, "relu_param", relu_fields, .passed_over = {"engine"}},

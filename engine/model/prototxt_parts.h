@@ -88,6 +88,7 @@ enum psd_status psd_caffe_build_scale(struct psd_caffe_part *part, struct psd_er
 enum psd_status psd_caffe_build_clip(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_swish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_pyramid(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;

@@ -189,7 +189,7 @@ Test(prototxt, unknown_types_are_refused_with_their_line)
 	refuses_layer("layer {\n  name: 'x'\n  type: 'Warp'\n}",
 		      "n.prototxt:4:9: layer 'x' has the unknown type 'Warp'");
 	refuses_layer("layers { name: 'x' type: WARP }", "n.prototxt:2:26: layer 'x' has the unknown type 'WARP'");
-	refuses_layer("layer { name: 'x' }", "n.prototxt:2:7: a layer must have a 'name' and a 'type'");
+	refuses_layer("layer { name: 'x' }", "n.prototxt:2:7: a layer must have a 'type'");
 	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { pool: STOCHASTIC } }",
 		      "n.prototxt:2:81: 'pool' is 'STOCHASTIC', must be one of: MAX, AVE, 0, 1");
 	refuses_layer(
@@ -248,8 +248,11 @@ Test(prototxt, what_is_not_carried_out_is_refused)
 		      "n.prototxt:2:79: 'scale_train' is 'false', must be one of: true");
 	refuses("layer { name: 'd' type: 'Data' top: 'd' transform_param { crop_size: 5 rotate: 3 } }",
 		"n.prototxt:1:72: unknown key 'rotate' in 'transform_param', known are scale, mirror, crop_size, "
-		"mean_file, "
-		"mean_value, force_color, force_gray");
+		"mean_file, mean_value, force_color, force_gray, resize_param, noise_param, distort_param, "
+		"expand_param, emit_constraint, random_resize_param, random_aspect_ratio_param, img_rand_resize_lower, "
+		"img_rand_resize_upper, rand_resize_ratio_lower, rand_resize_ratio_upper, vertical_stretch_lower, "
+		"vertical_stretch_upper, horizontal_stretch_lower, horizontal_stretch_upper, allow_upscale, "
+		"use_gpu_transform, random_seed, display");
 }
 
 Test(prototxt, layers_that_do_not_fit_are_refused)
@@ -396,6 +399,36 @@ Test(prototxt, what_cannot_be_shared_is_refused)
 		"n.prototxt:3:61: layer 't' must share all parameters of 'data' in their order, or none");
 }
 
+/* As in Caffe names are no keys. Protocol buffers' flags may have a capital. */
+Test(prototxt, layers_may_have_the_same_name_or_none)
+{
+	struct psd_graph graph = parse(FOUR "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'a' }\n"
+					    "layer { name: 'r' type: 'TanH' bottom: 'a' top: 'b' }\n"
+					    "layer { type: 'Sigmoid' bottom: 'b' top: 'c' }\n"
+					    "layer { type: 'InnerProduct' bottom: 'c' top: 'd' inner_product_param { "
+					    "num_output: 3 bias_term: False } }\n");
+
+	cr_assert_eq(layer_named(&graph, "r")->kind, &psd_layer_relu);
+	cr_assert_eq(layer_named(&graph, "r#2")->kind, &psd_layer_tanh);
+	cr_assert_eq(layer_named(&graph, "Sigmoid")->kind, &psd_layer_sigmoid);
+	cr_assert_eq(graph.parameters, 3 * 4 * 9 * 9);
+	psd_graph_release(&graph);
+}
+
+/* He et al. 2014: 1 + 4 + 16 windows of each channel. Of 9 places 2 windows have 5 and one place of padding, 4 windows
+ * have 3 and 3 places of padding, 2 of them before. */
+Test(prototxt, a_pyramid_is_one_column)
+{
+	struct psd_graph graph = parse(FOUR "layer { name: 's' type: 'SPP' bottom: 'data' top: 's' spp_param { "
+					    "pyramid_height: 3 pool: MAX } }\n");
+	const struct psd_window *window = &layer_named(&graph, "s/level2")->settings.pool.window;
+
+	cr_assert(has_shape(layer_named(&graph, "s"), 4 * (1 + 4 + 16), 1, 1));
+	cr_assert(has_shape(layer_named(&graph, "s/level1"), 4, 2, 2));
+	cr_assert(window->kernel.height == 3 && window->stride.width == 3 && window->pad.height == 2);
+	psd_graph_release(&graph);
+}
+
 /* Sides of 9: every second place of them is 5, and 2 new places between each two make 5 + 4 * 2 of that. */
 Test(prototxt, maps_are_resized_as_said)
 {
@@ -427,9 +460,6 @@ Test(prototxt, cycles_and_misread_labels_are_refused)
 	refuses("layer { name: 'd' type: 'Data' top: 'data' top: 'label' transform_param { crop_size: 5 } }\n"
 		"layer { name: 'r' type: 'ReLU' bottom: 'label' top: 'r' }\n",
 		"n.prototxt:2:40: layer 'r' reads the label 'label', only losses may");
-	refuses_layer(
-		"layer { name: 'r' type: 'ReLU' bottom: 'data' }\nlayer { name: 'r' type: 'ReLU' bottom: 'data' }",
-		"n.prototxt:3:7: a layer 'r' exists already, layer names must differ");
 }
 
 Test(prototxt, a_solver_is_no_network)

@@ -280,17 +280,47 @@ Test(zoo, resnet_v1)
 Test(zoo, resnet_v2)
 {
 	check_residual((struct residual){{3, 4, 6, 3}, 64, 1, .comes_first = true, .input = INPUT_DIM}, 25549352);
+	check_residual((struct residual){{3, 4, 23, 3}, 64, 1, .comes_first = true, .input = INPUT_DIM}, 44541480);
+	check_residual((struct residual){{3, 8, 36, 3}, 64, 1, .comes_first = true, .input = INPUT_DIM}, 60185128);
 }
 
 Test(zoo, resnext_and_wide_resnet)
 {
 	check_residual((struct residual){{3, 4, 6, 3}, 128, 32, .input = INPUT_DIM}, 25028904);
+	check_residual((struct residual){{3, 4, 23, 3}, 128, 32, .input = INPUT_DIM}, 44177704);
 	check_residual((struct residual){{3, 4, 23, 3}, 256, 64, .input = INPUT_SHAPE(224)}, 83455272);
 	check_residual((struct residual){{3, 4, 6, 3}, 128, 1, .input = INPUT_SHAPE(224)}, 68883240);
 }
 
+/* Hu et al. 2018: three 3x3 at first, half of the channels before a grouped 3x3, and a 3x3 beside it to shrink. */
+Test(zoo, senet_154)
+{
+	static const unsigned depths[] = {3, 8, 36, 3};
+	struct zoo zoo;
+	unsigned blob = begin(&zoo, FIXED, INPUT_LAYER);
+
+	blob = conv(&zoo, conv(&zoo, conv(&zoo, blob, 64, 3, 2, 1), 64, 3, 1, 1), 128, 3, 1, 1);
+	blob = pool(&zoo, blob, MAX_2);
+	for (unsigned stage = 0; stage < 4; stage++)
+		for (unsigned i = 0; i < depths[stage]; i++) {
+			const unsigned width = 256u << stage, side = stage ? 3 : 1, stride = stage && !i ? 2 : 1;
+			const unsigned shortcut =
+				i ? blob
+				  : bare(&zoo, blob, width, (struct window){side, side, stride, side / 2, side / 2, 1});
+
+			blob = conv(&zoo, blob, width / 2, 1, 1, 0);
+			blob = rectify(&zoo, bare(&zoo, blob, width, (struct window){3, 3, stride, 1, 1, 64}));
+			blob = bare(&zoo, blob, width, (struct window){1, 1, 1, 0, 0, 1});
+			blob = rectify(&zoo, excite(&zoo, blob, shortcut, width));
+		}
+	in_place(&zoo, "Dropout", blob, "dropout_param { dropout_ratio: 0.2 }");
+	classify(&zoo, blob, 115088984);
+}
+
 Test(zoo, squeeze_and_excitation)
 {
+	check_residual((struct residual){{3, 8, 36, 3}, 64, 1, .is_excited = true, .input = INPUT_LAYER}, 66821848);
+	check_residual((struct residual){{3, 4, 23, 3}, 128, 32, .is_excited = true, .input = INPUT_LAYER}, 48955416);
 	check_residual((struct residual){{3, 4, 6, 3}, 64, 1, .is_excited = true, .input = INPUT_LAYER}, 28088024);
 	check_residual((struct residual){{3, 4, 6, 3}, 128, 32, .is_excited = true, .input = INPUT_LAYER}, 27559896);
 }
@@ -670,4 +700,62 @@ Test(zoo, squeezenet)
 	}
 	blob = conv(&zoo, in_place(&zoo, "Dropout", blob, ""), 1000, 1, 1, 0);
 	end(&zoo, layer(&zoo, "Flatten", pool(&zoo, blob, ALL), ""), 1235496);
+}
+
+/* Ma et al. 2018: half of the channels pass by, then all are mixed. Shrinking, the other half has a way of its own. */
+Test(zoo, shufflenet_v2)
+{
+	static const unsigned outputs[] = {116, 232, 464}, depths[] = {4, 8, 4};
+	struct zoo zoo;
+	unsigned blob = pool(&zoo, conv(&zoo, begin(&zoo, FIXED, INPUT_DIM), 24, 3, 2, 1), MAX_2), inputs = 24;
+
+	for (unsigned stage = 0; stage < 3; stage++)
+		for (unsigned i = 0; i < depths[stage]; i++, inputs = outputs[stage]) {
+			const unsigned half = outputs[stage] / 2;
+			const unsigned left =
+				i ? slice(&zoo, blob, half) : conv(&zoo, deepen(&zoo, blob, inputs, 2), half, 1, 1, 0);
+
+			blob = conv(&zoo, i ? left + 1 : blob, half, 1, 1, 0);
+			blob = conv(&zoo, deepen(&zoo, blob, half, i ? 1 : 2), half, 1, 1, 0);
+			blob = CONCAT(&zoo, left, blob);
+			blob = layer(&zoo, "ShuffleChannel", blob, "shuffle_channel_param { group: 2 }");
+		}
+	classify(&zoo, conv(&zoo, blob, 1024, 1, 1, 0), 2278604);
+}
+
+/* ---- without normalisation ---- */
+
+Test(zoo, caffenet)
+{
+	static const unsigned outputs[] = {384, 384, 256}, groups[] = {1, 2, 2};
+	struct zoo zoo;
+	unsigned blob = pool(&zoo, conv(&zoo, begin(&zoo, NULL, INPUT_SHAPE(227)), 96, 11, 4, 0), MAX_2);
+
+	blob = layer(&zoo, "LRN", blob, "lrn_param { local_size: 5 alpha: 0.0001 beta: 0.75 }");
+	blob = rectify(&zoo, convolve(&zoo, blob, 256, (struct window){5, 5, 1, 2, 2, 2}));
+	blob = layer(&zoo, "LRN", pool(&zoo, blob, MAX_2), "lrn_param { local_size: 5 alpha: 0.0001 beta: 0.75 }");
+	for (unsigned i = 0; i < 3; i++)
+		blob = rectify(&zoo, convolve(&zoo, blob, outputs[i], (struct window){3, 3, 1, 1, 1, groups[i]}));
+	blob = pool(&zoo, blob, MAX_2);
+	for (unsigned i = 0; i < 2; i++)
+		in_place(&zoo, "Dropout", blob = rectify(&zoo, connect(&zoo, blob, 4096)), "");
+	end(&zoo, connect(&zoo, blob, 1000), 60965224);
+}
+
+/* Lin et al. 2014. */
+Test(zoo, network_in_network)
+{
+	static const unsigned widths[][5] = {
+		{96, 96, 11, 4, 0}, {256, 256, 5, 1, 2}, {384, 384, 3, 1, 1}, {1024, 1000, 3, 1, 1}};
+	struct zoo zoo;
+	unsigned blob = begin(&zoo, NULL, INPUT_DIM);
+
+	for (unsigned i = 0; i < 4; i++) {
+		const unsigned *w = widths[i];
+
+		blob = conv(&zoo, conv(&zoo, blob, w[0], w[2], w[3], w[4]), w[0], 1, 1, 0);
+		blob = conv(&zoo, blob, w[1], 1, 1, 0);
+		blob = i < 3 ? pool(&zoo, blob, MAX_2) : pool(&zoo, blob, ALL);
+	}
+	end(&zoo, blob, 7595176);
 }

@@ -200,6 +200,10 @@ class Net:
             if get(own, "pool", "MAX") == "MAX":
                 return functional.max_pool2d(x, args[0], args[1], args[2], ceil_mode=args[3])
             return functional.avg_pool2d(x, *args, count_include_pad=True)
+        if kind == "spp":
+            method = {"MAX": functional.adaptive_max_pool2d, "AVE": functional.adaptive_avg_pool2d}[get(own, "pool", "MAX")]
+            levels = [method(x, 2**level).flatten(1) for level in range(int(get(own, "pyramid_height")))]
+            return torch.cat(levels, 1)[:, :, None, None]
         if kind == "lrn":
             size = int(get(own, "local_size", 5))
             alpha, beta, k = number(own, "alpha", 1), number(own, "beta", 0.75), number(own, "k", 1)
