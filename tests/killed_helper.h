@@ -36,9 +36,21 @@ static inline bool touches_files(const struct __ptrace_syscall_info *call)
 	return call->entry.nr == SYS_openat && (call->entry.args[2] & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY)));
 }
 
-/* COMMAND goes to a shell that becomes the program; it and all that it starts stop at each of their calls. Skips the
- * test where no process may trace another. */
-static inline pid_t start_traced(const char *command)
+/* What is killed: work in a process of its own, which it ends. */
+struct victim {
+	void (*work)(const void *context);
+	const void *context;
+};
+
+/* The context is a command for a shell, which becomes the program. */
+static inline void become_command(const void *context)
+{
+	execl("/bin/sh", "sh", "-c", (const char *)context, (char *)NULL);
+	_exit(78);
+}
+
+/* The victim and all that it starts stop at each of their calls. Skips the test where no process may trace another. */
+static inline pid_t start_traced(struct victim victim)
 {
 	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
 			     PTRACE_O_TRACECLONE;
@@ -51,8 +63,8 @@ static inline pid_t start_traced(const char *command)
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 			_exit(77);
 		raise(SIGSTOP);
-		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-		_exit(78);
+		victim.work(victim.context);
+		_exit(79);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	if (WIFEXITED(status))
@@ -70,11 +82,11 @@ static inline long signal_of(int status)
 	return number == (SIGTRAP | 0x80) || number == SIGTRAP || number == SIGSTOP ? 0 : number;
 }
 
-/* The program is killed before its KILL_AT-th call that touches a file, its children's too; returns when none of them
- * is left. Returns how many such calls there were; *status is the program's, as waitpid() has it. */
-static inline unsigned run_until_call(const char *command, unsigned kill_at, int *status)
+/* The victim is killed before its KILL_AT-th call that touches a file, its children's too; returns when none of them
+ * is left. Returns how many such calls there were; *status is the victim's, as waitpid() has it. */
+static inline unsigned run_until_call(struct victim victim, unsigned kill_at, int *status)
 {
-	const pid_t program = start_traced(command);
+	const pid_t program = start_traced(victim);
 	struct __ptrace_syscall_info call;
 	unsigned n_calls = 0;
 	pid_t pid;
@@ -98,36 +110,45 @@ static inline unsigned run_until_call(const char *command, unsigned kill_at, int
 	return n_calls;
 }
 
-/* At 20 points over all that the program does. COMMAND runs in the folder, whose file "out" and perhaps others it
- * replaces; CHECK says on its standard output what is wrong there, "older" being right. */
-static inline void expect_whole_wherever_killed(const struct scratch_folder *folder, const char *command,
-						const char *check)
+/* At 20 points over all that the victim does, which replaces the folder's file "out" and perhaps others that begin
+ * so; CHECK runs in the folder and says on its standard output what is wrong there, "older" being right. */
+static inline void expect_whole_wherever_it_dies(const struct scratch_folder *folder, struct victim victim,
+						 const char *what, const char *check)
 {
 	const unsigned n_files = scratch_folder_count(folder);
-	char line[3 * PATH_MAX], reset[PATH_MAX];
+	char reset[PATH_MAX];
 	unsigned n_calls, n_killed = 0;
 	int status = 0;
 
-	snprintf(line, sizeof(line), "cd %s && exec %s >/dev/null", folder->path, command);
 	snprintf(reset, sizeof(reset), "cd %s && for f in out*; do echo older >$f; done", folder->path);
 	cr_assert_eq(system(reset), 0);
-	n_calls = run_until_call(line, KILLED_AT_NONE, &status);
-	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: status %d", command, status);
+	n_calls = run_until_call(victim, KILLED_AT_NONE, &status);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: status %d", what, status);
 	for (unsigned k = 1; k <= KILLED_RUNS; k++) {
-		char script[PATH_MAX];
+		char script[3 * PATH_MAX];
 		struct run run;
 
 		cr_assert_eq(system(reset), 0);
-		run_until_call(line, k * n_calls / KILLED_RUNS, &status);
+		run_until_call(victim, k * n_calls / KILLED_RUNS, &status);
 		n_killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 		snprintf(script, sizeof(script), "cd %s && %s", folder->path, check);
 		run = run_command(script);
-		cr_expect_str_eq(run.text, "", "%s, killed at %u of %u: %s", command, k, KILLED_RUNS, run.text);
+		cr_expect_str_eq(run.text, "", "%s, killed at %u of %u: %s", what, k, KILLED_RUNS, run.text);
 		free(run.text);
-		cr_expect_eq(scratch_folder_count(folder), n_files, "%s, killed at %u of %u: something is left",
-			     command, k, KILLED_RUNS);
+		cr_expect_eq(scratch_folder_count(folder), n_files, "%s, killed at %u of %u: something is left", what,
+			     k, KILLED_RUNS);
 	}
-	cr_expect_gt(n_killed, KILLED_RUNS / 2, "%s: %u were killed", command, n_killed);
+	cr_expect_gt(n_killed, KILLED_RUNS / 2, "%s: %u were killed", what, n_killed);
+}
+
+/* The same of COMMAND, which runs in the folder. */
+static inline void expect_whole_wherever_killed(const struct scratch_folder *folder, const char *command,
+						const char *check)
+{
+	char line[3 * PATH_MAX];
+
+	snprintf(line, sizeof(line), "cd %s && exec %s >/dev/null", folder->path, command);
+	expect_whole_wherever_it_dies(folder, (struct victim){become_command, line}, command, check);
 }
 
 #endif

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -233,6 +234,37 @@ Test(run_outputs, a_full_disk_and_a_limit_leave_the_older_file, .timeout = 120)
 	expect_older(&folder, "ulimit -f 16;", "--log out", "out: cannot be written: File too large\n");
 	expect_older(&folder, "ulimit -f 16;", "--trace out", ": File too large\n");
 	expect_older_pack(&folder);
+	scratch_folder_remove(&folder);
+}
+
+/* The whole program, which measures for 20 s each time: PSD_FULL_TESTS=1 build/psd-real-tests --filter
+ * run_outputs/a_calibration*. What it writes is tested in seconds by calibrate_output/. */
+Test(run_outputs, a_calibration_leaves_older_files_or_whole_new_ones, .timeout = 3600)
+{
+	static const char check[] =
+		"[ \"$(cat out)\" = older ] || { tail -n 1 out-profile.csv | grep -q '^loss,' && "
+		"tail -n 2 out-points.csv | grep -q ',PS,' && tail -n 1 out | grep -q .; } || cat out*";
+	const struct scratch_folder folder = make_inputs();
+	char command[2 * PATH_MAX];
+	struct run run;
+
+	if (!getenv("PSD_FULL_TESTS"))
+		cr_skip_test("PSD_FULL_TESTS is not set");
+	scratch_folder_add(&folder, "small");
+	snprintf(command, sizeof(command),
+		 "cd %s/small && echo older >out && head -c 12k /dev/zero >fill && %s calibrate --quiet --no-emulation "
+		 "--attempts 1 ../s.yaml -o out >/dev/null; echo $? $(cat out) $(ls -A)",
+		 folder.path, path_of("psd-run").text);
+	run = run_on_small_disk(scratch_folder_path(&folder, "small").text, command);
+	cr_expect_not_null(strstr(run.text, ": cannot be written: No space left on device\n1 older fill out\n"), "%s",
+			   run.text);
+	free(run.text);
+	scratch_folder_write(&folder, "out", "", 0);
+	scratch_folder_write(&folder, "out-profile.csv", "", 0);
+	scratch_folder_write(&folder, "out-points.csv", "", 0);
+	snprintf(command, sizeof(command), "%s calibrate --quiet --no-emulation --attempts 1 s.yaml -o out",
+		 path_of("psd-run").text);
+	expect_whole_wherever_killed(&folder, command, check);
 	scratch_folder_remove(&folder);
 }
 

@@ -1,10 +1,14 @@
 /* What a calibration writes, from measurements that are made up here. */
-#define _XOPEN_SOURCE 700
+#define _GNU_SOURCE 1
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
+#include "engine/base/output.h"
 #include "real/calibrate/calibrate_parts.h"
+#include "tests/killed_helper.h"
 #include "tests/scratch_folder.h"
 
 static const char text[] =
@@ -26,36 +30,58 @@ static void load(struct psd_scenario *scenario)
 #define MESSAGE_SEC 35e-6
 #define BESIDE_SEC  700e-6
 
-/* A machine whose messages have this constant, on the scenario's links. Reads back what was written into *calibrated;
- * table: NULL, or gets it. */
+/* A calibration whose measurements are made up. */
+struct made_up {
+	struct psd_subject_matter matter;
+	struct psd_calibrate_options options;
+	struct psd_calibration calibration;
+};
+
+/* A machine whose messages have this constant, on the scenario's links. */
+static void make_up(struct made_up *made, const struct psd_scenario *scenario, double constant_sec, const char *path)
+{
+	struct psd_calibration *calibration = &made->calibration;
+	struct psd_error err = {.text = ""};
+
+	made->options = (struct psd_calibrate_options){.matter = &made->matter,
+						       .point = psd_scenario_point(scenario, 0),
+						       .output_path = path,
+						       .version = "test"};
+	*calibration = (struct psd_calibration){.options = &made->options, .cores = 2, .n_busy = 2};
+	cr_assert_eq(psd_subject_matter_load(&made->matter, scenario, &err), PSD_OK, "%s", err.text);
+	calibration->forward_sec = calloc(made->matter.graph.n_layers, sizeof(double));
+	calibration->backward_sec = calloc(made->matter.graph.n_layers, sizeof(double));
+	for (unsigned l = 0; l < made->matter.graph.n_layers; l++)
+		calibration->forward_sec[l] = calibration->backward_sec[l] = 1e-3;
+	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
+		calibration->measured[q] = (struct psd_measured){.is_there = true, .value = 1, .n_samples = 1};
+	calibration->measured[PSD_QUANTITY_REBUILD].value = 1e9; /* a profile has no digits for less than a kFLOPS */
+	calibration->measured[PSD_QUANTITY_LATENCY_SEC].value = constant_sec;
+	calibration->measured[PSD_QUANTITY_BYTES_BPS].value = BYTES_BPS;
+	calibration->measured[PSD_QUANTITY_MESSAGE_SEC].value = MESSAGE_SEC;
+	calibration->measured[PSD_QUANTITY_BESIDE_SEC].value = BESIDE_SEC;
+}
+
+static void release(struct made_up *made)
+{
+	free(made->calibration.forward_sec);
+	free(made->calibration.backward_sec);
+	psd_subject_matter_release(&made->matter);
+}
+
+/* Reads back what was written into *calibrated; table: NULL, or gets it. */
 static void calibrate(const struct psd_scenario *scenario, double constant_sec, const char *path,
 		      struct psd_scenario *calibrated, struct psd_text *table)
 {
-	struct psd_subject_matter matter;
-	const struct psd_calibrate_options options = {
-		.matter = &matter, .point = psd_scenario_point(scenario, 0), .output_path = path, .version = "test"};
-	struct psd_calibration calibration = {.options = &options, .cores = 2, .n_busy = 2};
+	struct made_up made;
 	struct psd_error err = {.text = ""};
 
-	cr_assert_eq(psd_subject_matter_load(&matter, scenario, &err), PSD_OK, "%s", err.text);
-	calibration.forward_sec = calloc(matter.graph.n_layers, sizeof(double));
-	calibration.backward_sec = calloc(matter.graph.n_layers, sizeof(double));
-	for (unsigned l = 0; l < matter.graph.n_layers; l++)
-		calibration.forward_sec[l] = calibration.backward_sec[l] = 1e-3;
-	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
-		calibration.measured[q] = (struct psd_measured){.is_there = true, .value = 1, .n_samples = 1};
-	calibration.measured[PSD_QUANTITY_REBUILD].value = 1e9; /* a profile has no digits for less than a kFLOPS */
-	calibration.measured[PSD_QUANTITY_LATENCY_SEC].value = constant_sec;
-	calibration.measured[PSD_QUANTITY_BYTES_BPS].value = BYTES_BPS;
-	calibration.measured[PSD_QUANTITY_MESSAGE_SEC].value = MESSAGE_SEC;
-	calibration.measured[PSD_QUANTITY_BESIDE_SEC].value = BESIDE_SEC;
-	cr_assert_eq(psd_calibrate_open(&calibration, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_calibrate_write(&calibration, &err), PSD_OK, "%s", err.text);
+	make_up(&made, scenario, constant_sec, path);
+	cr_assert_eq(psd_calibrate_open(&made.calibration, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_calibrate_write(&made.calibration, &err), PSD_OK, "%s", err.text);
 	if (table)
-		psd_calibrate_add_table(table, &calibration);
-	free(calibration.forward_sec);
-	free(calibration.backward_sec);
-	psd_subject_matter_release(&matter);
+		psd_calibrate_add_table(table, &made.calibration);
+	release(&made);
 	cr_assert_eq(psd_scenario_load(calibrated, path, NULL, &err), PSD_OK, "%s", err.text);
 }
 
@@ -155,6 +181,87 @@ Test(calibrate_output, ends_quicker_than_the_links_add_nothing)
 	calibrate(&scenario, 50e-6 + 0.5 * MESSAGE_SEC, scratch_folder_path(&folder, "c.yaml").text, &calibrated, NULL);
 	expect_latencies(&calibrated, 50e-6, 0);
 	psd_scenario_release(&calibrated);
+	psd_scenario_release(&scenario);
+	scratch_folder_remove(&folder);
+}
+
+/* ---- whole or not at all ---- */
+
+static struct scratch_folder make_older(void)
+{
+	static const char *const names[] = {"out", "out-profile.csv", "out-points.csv"};
+	const struct scratch_folder folder = scratch_folder_make();
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		scratch_folder_write(&folder, names[i], "older\n", strlen("older\n"));
+	return folder;
+}
+
+static void expect_older(const struct scratch_folder *folder, const char *name)
+{
+	FILE *in = fopen(scratch_folder_path(folder, name).text, "r");
+	char line[16] = "";
+
+	cr_assert(in && fgets(line, sizeof(line), in));
+	cr_expect_str_eq(line, "older\n", "%s", name);
+	fclose(in);
+}
+
+static void write_and_exit(const void *context)
+{
+	struct made_up made = *(const struct made_up *)context;
+	struct psd_error err = {.text = ""};
+
+	_exit(psd_calibrate_open(&made.calibration, &err) || psd_calibrate_write(&made.calibration, &err));
+}
+
+/* The scenario comes last: where it is new psd-sim reads it and the profile that it names. */
+Test(calibrate_output, a_kill_leaves_older_files_or_whole_new_ones, .timeout = 120)
+{
+	const struct scratch_folder folder = make_older();
+	const struct scratch_path path = scratch_folder_path(&folder, "out");
+	struct psd_scenario scenario;
+	struct made_up made;
+	char check[2 * PATH_MAX];
+
+	load(&scenario);
+	make_up(&made, &scenario, 112.5e-6, path.text);
+	snprintf(check, sizeof(check),
+		 "{ [ \"$(cat out)\" = older ] || %s --estimate --csv out 2>&1 >/dev/null; "
+		 "[ \"$(cat out-profile.csv)\" = older ] || tail -n 1 out-profile.csv | "
+		 "grep -qx 'loss,0.001000000,0.001000000' || tail -n 1 out-profile.csv; "
+		 "[ \"$(cat out-points.csv)\" = older ] || grep -q '^scenario,.*,' out-points.csv || cat "
+		 "out-points.csv; }",
+		 path_of("psd-sim").text);
+	expect_whole_wherever_it_dies(&folder, (struct victim){write_and_exit, &made}, "calibrate -o", check);
+	release(&made);
+	psd_scenario_release(&scenario);
+	scratch_folder_remove(&folder);
+}
+
+/* The points are shorter than the limit, the profile is longer. */
+Test(calibrate_output, a_limit_of_size_leaves_the_older_files)
+{
+	const struct scratch_folder folder = make_older();
+	const struct scratch_path path = scratch_folder_path(&folder, "out");
+	const struct rlimit limit = {700, 700};
+	struct psd_scenario scenario;
+	struct made_up made;
+	struct psd_error err = {.text = ""};
+
+	load(&scenario);
+	make_up(&made, &scenario, 112.5e-6, path.text);
+	signal(SIGXFSZ, SIG_IGN);
+	cr_assert_eq(psd_calibrate_open(&made.calibration, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	cr_expect_eq(psd_calibrate_write(&made.calibration, &err), PSD_ERUN);
+	cr_expect_not_null(strstr(err.text, ": cannot be written: File too large"), "%s", err.text);
+	psd_outputs_discard();
+	cr_expect_eq(scratch_folder_count(&folder), 3);
+	expect_older(&folder, "out");
+	expect_older(&folder, "out-profile.csv");
+	expect_older(&folder, "out-points.csv");
+	release(&made);
 	psd_scenario_release(&scenario);
 	scratch_folder_remove(&folder);
 }
