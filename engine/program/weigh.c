@@ -38,9 +38,9 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 	return op->work_sec;
 }
 
-/* To the end of the last operation that ends the item, from when the gradient would be final: the first operation stands
- * for that, and ends earlier by what a rebuild takes over from backward. Not a number: out of memory. Edges go from
- * earlier operations to later ones. */
+/* To the end of the last operation that ends the item, from when the gradient would be final. The first operation
+ * stands for that, and ends earlier by what a rebuild takes over from backward. Not a number: out of memory. Edges go
+ * from earlier operations to later ones. */
 static double longest_chain_sec(const struct psd_builder *b, double *end_sec)
 {
 	const struct psd_program *program = &b->program;
