@@ -72,10 +72,10 @@ static double backward_sec(const struct loaded *loaded, const char *layer)
 	return loaded->matter.costs.backward_sec[l];
 }
 
-/* scenarios/quickstart.yaml on four nodes and faster links: each rebuilds three matrices of 4096 x 4096 from the factors
- * of 32 samples of three others, while nothing is on its way any more, and of its own, which backward leaves out: of a
- * sample's 2 * 4096^2 operations for the matrix, 4096 for the bias and, but for the first layer, 2 * 4096^2 for the
- * input. */
+/* scenarios/quickstart.yaml on four nodes and faster links: each rebuilds three matrices of 4096 x 4096 from the
+ * factors of 32 samples of three others, while nothing is on its way any more, and of its own, which backward leaves
+ * out: of a sample's 2 * 4096^2 operations for the matrix, 4096 for the bias and, but for the first layer, 2 * 4096^2
+ * for the input. */
 Test(parts, rebuilds_from_factors_are_no_communication)
 {
 	const char *const text = "title: t\nmodel: {graph: scenarios/models/mlp.yaml, batch_per_worker: 32}\n"

@@ -308,8 +308,8 @@ static double alike_sec(unsigned n, unsigned C, double busy_sec, double latency_
 	       4.0 * (C - 1) * (busy_sec + latency_sec);
 }
 
-/* Else who waits for whom differs from rank to rank, and the steps are carried out; of more nodes than is worth that, as
- * if the levels above were alike. */
+/* Else who waits for whom differs from rank to rank, and the steps are carried out; of more nodes than is worth that,
+ * as if the levels above were alike. */
 static double mixed_sec(const struct psd_payload *payload, struct psd_members members, double chunk_bits,
 			const struct psd_ways *ways)
 {

@@ -49,8 +49,8 @@ double psd_network_now_sec(void);
 void psd_network_transfer(unsigned from, unsigned to, uint64_t bytes, uint64_t cookie);
 /* Wakes at now + delay_sec (>= 0), also in this instant. */
 void psd_network_timer(double delay_sec, uint64_t cookie);
-/* One-way latency between two hosts: 0 inside a host, local inside a node, the platform's and what the ends add between nodes (a
- * user's XML: its route's, as the file has it, and what the ends add between the same nodes as below). */
+/* One-way latency between two hosts: 0 inside a host, local inside a node, the platform's and what the ends add between
+ * nodes (a user's XML: its route's, as the file has it, and what the ends add between the same nodes as below). */
 double psd_network_latency_sec(unsigned from, unsigned to);
 /* Scales the capacity of a node's link, both ways, to ratio (> 0) of what it was at the start. Transfers under way
  * change speed too, except that none gets faster than its links were at ratio 1. User platforms: the first and the last

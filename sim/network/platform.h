@@ -1,10 +1,10 @@
 /* The links of a generated cluster and the way between any two of its hosts: the one truth behind the simulation and
- * the XML dump. Private to sim/. A way takes at most four links between nodes: out of the node, up from its leaf, down to
- * the other leaf, into the node; or the two local links between workers of one node. Where nodes have switches, a worker's
- * local link and its switch's uplink come before and behind: between nodes, and between switches of one. Fat tree: two levels, nodes_per_rack /
- * oversubscription_ratio spines (rounded, at least one), one link from each leaf to each spine and back, the spine
- * chosen by the receiving node (D-mod-k, as SimGrid's FAT_TREE does). The last rack may hold fewer nodes; its leaf is
- * as large as the others. */
+ * the XML dump. Private to sim/. A way takes at most four links between nodes: out of the node, up from its leaf, down
+ * to the other leaf, into the node; or the two local links between workers of one node. Where nodes have switches, a
+ * worker's local link and its switch's uplink come before and behind: between nodes, and between switches of one. Fat
+ * tree: two levels, nodes_per_rack / oversubscription_ratio spines (rounded, at least one), one link from each leaf to
+ * each spine and back, the spine chosen by the receiving node (D-mod-k, as SimGrid's FAT_TREE does). The last rack may
+ * hold fewer nodes; its leaf is as large as the others. */
 #ifndef PSD_SIM_PLATFORM_H
 #define PSD_SIM_PLATFORM_H
 

@@ -193,6 +193,10 @@ static enum psd_status link_layers(struct psd_device *device, struct psd_error *
 		if (!layer->kind)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "layer '%.80s' (%s): cuda has no such kind",
 					     model->name, model->kind->name);
+		if (model->n_shared > 0)
+			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+					     "layer '%.80s' shares another layer's parameters, which cuda does not do",
+					     model->name);
 		for (unsigned i = 0; i < model->n_inputs; i++) {
 			device->layers[model->inputs[i]].n_readers++;
 			device->layers[model->inputs[i]].last_reader = l;

@@ -124,8 +124,8 @@ Test(schedules, closed_forms_agree_with_messages_behind_switches)
 	compare_nodes_of(4, "bandwidth: 80Gbps, latency: 5us", "1, 2, 3, 8", 4);
 }
 
-/* 8 GPUs of one node behind 2 switches: each of a ring's 14 steps crosses both uplinks once each way, and both hops that
- * cross wait for nothing but themselves. 4 MiB in 8 shares. */
+/* 8 GPUs of one node behind 2 switches: each of a ring's 14 steps crosses both uplinks once each way, and both hops
+ * that cross wait for nothing but themselves. 4 MiB in 8 shares. */
 Test(schedules, a_ring_over_two_switches_is_as_slow_as_its_crossings)
 {
 	const struct scratch_file model = write_model(sizes[2]);
