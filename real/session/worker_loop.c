@@ -20,9 +20,9 @@ double psd_worker_now(void *context)
 }
 
 /* A job of a lane is over. */
-static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)
+static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource lane, struct psd_error *err)
 {
-	const struct psd_job *job = psd_worker_job(worker, resource);
+	const struct psd_job *job = psd_worker_job(worker, lane);
 	const struct psd_op *op = &worker->program->ops[job->task.op];
 	const uint32_t iteration = job->task.iteration;
 
@@ -32,7 +32,7 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 	}
 	worker->load.jobs_cpu_sec += job->cpu_sec;
 	worker->pulse.longest_sec[job->task.op] = fmax(worker->pulse.longest_sec[job->task.op], job->sec);
-	if (resource == PSD_RESOURCE_DEVICE)
+	if (op->resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
 	if (op->kind == PSD_OP_CHOOSE)
 		psd_chosen_adopt(&worker->chosen);
@@ -46,17 +46,17 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource r
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
 		psd_worker_report(worker, iteration, worker->kind->loss(worker->device),
 				  worker->kind->correct(worker->device));
-	psd_interpreter_finished(&worker->interpreter, 0, resource); /* tells of it, and may give the next */
-	worker->jobs[resource].n_over++;
+	psd_interpreter_finished(&worker->interpreter, 0, op->resource); /* tells of it, and may give the next */
+	worker->jobs[lane].n_over++;
 	return PSD_OK;
 }
 
-static bool take_job_done(struct psd_worker *worker, enum psd_resource resource)
+static bool take_job_done(struct psd_worker *worker, enum psd_resource lane)
 {
-	struct psd_job *job = psd_worker_job(worker, resource);
+	struct psd_job *job = psd_worker_job(worker, lane);
 
 	if (!job->is_done_at_once)
-		return worker->jobs[resource].has_lane && psd_lane_take_done(&worker->jobs[resource].lane);
+		return worker->jobs[lane].has_lane && psd_lane_take_done(&worker->jobs[lane].lane);
 	job->is_done_at_once = false;
 	return true;
 }

@@ -221,8 +221,10 @@ enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct ps
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
 /* What a lane's second stage does with a job (struct psd_job) of an asynchronous device: waits for its end. */
 void psd_worker_finish_job(void *context);
-/* The oldest job that a resource has been given and that is not over; what it was, once it is. */
-struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource resource);
+/* Whose lane carries out an operation: its resource's, or the device's where it works on the device beside the layers. */
+enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op);
+/* The oldest job that a lane has been given and that is not over; what it was, once it is. */
+struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);
 /* Passes all test samples that fill batches; in the device lane's thread. */
 enum psd_status psd_worker_test(struct psd_worker *worker, uint64_t *samples, uint64_t *correct,
 				struct psd_error *err) PSD_MUST_CHECK;

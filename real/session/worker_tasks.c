@@ -187,14 +187,20 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	return PSD_OK;
 }
 
-static bool is_asynchronous(const struct psd_worker *worker, enum psd_resource resource)
+/* Chunks leave a gradient where it lies: beside the layers, but on the device. */
+enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op)
 {
-	return resource != PSD_RESOURCE_CPU && worker->kind->is_asynchronous;
+	return op->kind == PSD_OP_GATHER && worker->kind->has_own_memory ? PSD_RESOURCE_DEVICE : op->resource;
 }
 
-static enum psd_stream stream_of(enum psd_resource resource)
+static bool is_asynchronous(const struct psd_worker *worker, enum psd_resource lane)
 {
-	switch (resource) {
+	return lane != PSD_RESOURCE_CPU && worker->kind->is_asynchronous;
+}
+
+static enum psd_stream stream_of(enum psd_resource lane)
+{
+	switch (lane) {
 	case PSD_RESOURCE_COPY_OUT: return PSD_STREAM_COPY_OUT;
 	case PSD_RESOURCE_COPY_IN: return PSD_STREAM_COPY_IN;
 	case PSD_RESOURCE_DEVICE:
@@ -210,7 +216,7 @@ static void task_job(void *context)
 {
 	struct psd_job *job = context;
 	struct psd_worker *worker = job->worker;
-	const enum psd_resource resource = worker->program->ops[job->task.op].resource;
+	const enum psd_resource lane = psd_worker_lane(worker, &worker->program->ops[job->task.op]);
 	const double begun_cpu_sec = psd_machine_own_sec();
 	double tested_cpu_sec;
 
@@ -222,8 +228,8 @@ static void task_job(void *context)
 	tested_cpu_sec = psd_machine_own_sec();
 	if (!job->status)
 		job->status = run_task(worker, job->task, &job->err);
-	if (!job->status && is_asynchronous(worker, resource)) {
-		job->mark = worker->kind->mark(worker->device, stream_of(resource));
+	if (!job->status && is_asynchronous(worker, lane)) {
+		job->mark = worker->kind->mark(worker->device, stream_of(lane));
 		job->is_marked = true;
 	}
 	job->sec = psd_worker_now(worker) - job->start_sec;
@@ -236,14 +242,14 @@ void psd_worker_finish_job(void *context)
 {
 	struct psd_job *job = context;
 	struct psd_worker *worker = job->worker;
-	enum psd_resource resource;
+	enum psd_resource lane;
 	struct psd_jobs *jobs;
 
 	if (!job->is_marked)
 		return;
-	resource = worker->program->ops[job->task.op].resource;
-	jobs = &worker->jobs[resource];
-	job->status = worker->kind->wait(worker->device, stream_of(resource), job->mark, &job->err);
+	lane = psd_worker_lane(worker, &worker->program->ops[job->task.op]);
+	jobs = &worker->jobs[lane];
+	job->status = worker->kind->wait(worker->device, stream_of(lane), job->mark, &job->err);
 	job->start_sec = fmax(job->start_sec, jobs->over_sec);
 	jobs->over_sec = psd_worker_now(worker);
 	job->sec = job->busy_sec = jobs->over_sec - job->start_sec;
@@ -281,7 +287,7 @@ static bool is_small_layer(const struct psd_worker *worker, const struct psd_op 
 
 static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op *op)
 {
-	if (is_asynchronous(worker, op->resource))
+	if (psd_worker_lane(worker, op) != op->resource || is_asynchronous(worker, op->resource))
 		return false;
 	if (op->kind == PSD_OP_FORWARD || op->kind == PSD_OP_BACKWARD)
 		return is_small_layer(worker, op);
@@ -290,9 +296,9 @@ static bool is_done_at_once(const struct psd_worker *worker, const struct psd_op
 	       elements_of(worker, op) <= SMALL_ELEMENTS;
 }
 
-struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource resource)
+struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane)
 {
-	struct psd_jobs *jobs = &worker->jobs[resource];
+	struct psd_jobs *jobs = &worker->jobs[lane];
 
 	return &jobs->jobs[jobs->n_over % PSD_LANE_JOBS];
 }
@@ -300,13 +306,16 @@ struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource reso
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
 {
 	struct psd_worker *worker = context;
-	struct psd_jobs *jobs = &worker->jobs[resource];
-	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
 	const struct psd_op *op = &worker->program->ops[task.op];
+	const enum psd_resource lane = psd_worker_lane(worker, op);
+	struct psd_jobs *jobs = &worker->jobs[lane];
+	struct psd_job *job = &jobs->jobs[jobs->n_given % PSD_LANE_JOBS];
+	/* what a device was given before may not be over; in this processor's memory nothing is to be copied */
+	const bool is_nothing = !jobs->has_lane || (op->kind == PSD_OP_BARRIER && !is_asynchronous(worker, lane));
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
 	psd_worker_watch_load(worker, task.iteration);
-	if (op->kind == PSD_OP_BARRIER || !jobs->has_lane) { /* in this processor's memory nothing is to be copied */
+	if (is_nothing) {
 		worker->is_over[resource] = true;
 		return;
 	}

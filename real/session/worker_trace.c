@@ -31,9 +31,9 @@ void psd_worker_record(struct psd_worker *worker, struct psd_task task, double s
 	case PSD_RESOURCE_COPY_IN:
 	case PSD_RESOURCE_DEVICE:
 	case PSD_RESOURCE_CPU: /* as its thread has measured it: the event loop may hear of it later */
-		if (!worker->jobs[op->resource].has_lane)
+		if (!worker->jobs[psd_worker_lane(worker, op)].has_lane)
 			return; /* nothing is copied here */
-		job = psd_worker_job(worker, op->resource);
+		job = psd_worker_job(worker, psd_worker_lane(worker, op));
 		record(worker, task, false, op->bytes, job->start_sec, job->start_sec + job->sec);
 		return;
 	case PSD_RESOURCE_NIC:
