@@ -221,7 +221,7 @@ enum psd_status psd_worker_fetch_parameters(struct psd_worker *worker, struct ps
 void psd_worker_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
 /* What a lane's second stage does with a job (struct psd_job) of an asynchronous device: waits for its end. */
 void psd_worker_finish_job(void *context);
-/* Whose lane carries out an operation: its resource's, or the device's where it works on the device beside the layers. */
+/* Whose lane carries out an operation: its resource's, or the device's where it works there beside the layers. */
 enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct psd_op *op);
 /* The oldest job that a lane has been given and that is not over; what it was, once it is. */
 struct psd_job *psd_worker_job(struct psd_worker *worker, enum psd_resource lane);

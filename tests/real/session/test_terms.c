@@ -35,12 +35,20 @@ struct change {
 		"sync: ps", "sync: ring, sparse: {sparsity: 0.25}"                                                     \
 	}
 
+#define FOUR_WORKERS(local)                                                                                            \
+	{                                                                                                              \
+		"nodes: 2", "nodes: 2\n  workers_per_node: 4\n  local: " local                                         \
+	}
+
 /* Rows that need company, or a value that no rule finds. */
 static const struct special {
 	const char *path;
 	struct change both, one; /* either may be nothing; without `one` the key is set to `value`, or to another */
 	const char *value;
 } specials[] = {
+	{"cluster.local.latency", {"nodes: 2", "nodes: 2\n  local: {bandwidth: 10GBps}"}, {NULL, NULL}, NULL},
+	{"cluster.local.switches", FOUR_WORKERS("{bandwidth: 10GBps}"), {NULL, NULL}, "2"},
+	{"cluster.local.between", FOUR_WORKERS("{bandwidth: 10GBps, switches: 2}"), {NULL, NULL}, NULL},
 	{"systems.rule", {"sync: ps", "sync: hybrid"}, {NULL, NULL}, NULL},
 	{"systems.fuse", {"sync: ps", "sync: ring"}, {NULL, NULL}, NULL},
 	{"sweep.fuse", {"sync: ps", "sync: ring, fuse: 1MiB"}, {NULL, NULL}, NULL},
