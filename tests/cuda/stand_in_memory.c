@@ -46,7 +46,7 @@ static char *arena;
 static uint64_t arena_used_bytes;
 static struct block *blocks; /* in order of their addresses */
 static atomic_uint n_blocks;
-static unsigned *opened; /* blocks to shut */
+static atomic_uint *opened; /* blocks to shut */
 static atomic_uint n_opened;
 static unsigned n_running; /* operations */
 static _Thread_local bool is_operation;
@@ -83,7 +83,8 @@ static void open_block(struct block *block)
 
 	mprotect(block->pages, block->pages_bytes, PROT_READ | PROT_WRITE);
 	if (!was_open)
-		opened[atomic_fetch_add_explicit(&n_opened, 1, memory_order_relaxed)] = (unsigned)(block - blocks);
+		atomic_store_explicit(&opened[atomic_fetch_add_explicit(&n_opened, 1, memory_order_relaxed)],
+				      (unsigned)(block - blocks), memory_order_relaxed);
 }
 
 static const char *reason_of(const struct block *block)
@@ -153,7 +154,7 @@ void psd_stand_in_close_memory(void)
 		return;
 	while (atomic_load_explicit(&n_opened, memory_order_relaxed) > 0) {
 		const unsigned last = atomic_fetch_sub_explicit(&n_opened, 1, memory_order_relaxed) - 1;
-		struct block *const block = &blocks[opened[last]];
+		struct block *const block = &blocks[atomic_load_explicit(&opened[last], memory_order_relaxed)];
 
 		atomic_store_explicit(&block->is_open, false, memory_order_relaxed);
 		mprotect(block->pages, block->pages_bytes, PROT_NONE);
