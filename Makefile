@@ -102,7 +102,7 @@ REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
 REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # The suites with threads, but for training runs of more than half a minute.
-TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda_@(kernels|device|net))/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
+TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*)/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
