@@ -113,7 +113,8 @@ STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN $(patsubst %,-isystem %,$(filter-out /usr/
 STAND_IN       := $(BUILD)/stand-in
 CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
 CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) $(call objects,$(RUNNER) tests/real/net.c tests/real/training.c)
-CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
+# Not under the address sanitiser, where the stand-in's delays and protected pages make it take too long.
+CUDA_SUITES    := $(if $(or $(CUDA_LACKING),$(findstring address,$(SANITIZE))),,psd-cuda-tests)
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
 # Benchmarks that are scripts, and the programs that they run: those of others only where their libraries are.
