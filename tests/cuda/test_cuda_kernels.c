@@ -8,6 +8,7 @@
 
 #include "real/device/cpu/cpu.h"
 #include "real/device/cuda/bodies_layers.h"
+#include "real/device/cuda/bodies_neighbours.h"
 
 /* In [-1, 1). */
 static float draw(uint32_t *state)

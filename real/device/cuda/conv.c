@@ -1,5 +1,5 @@
-/* Convolution. Weights are the caller's, plain floats, and change every iteration: where the device works on another
- * type or order they are copied before, and their gradient is brought back after. */
+/* Convolution and its transpose. Weights are the caller's, plain floats, and change every iteration: where the device
+ * works on another type or order they are copied before, and their gradient is brought back after. */
 #include "real/device/cuda/cuda.h"
 
 struct conv {
@@ -55,19 +55,20 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	return status;
 }
 
-/* Of the weight: outputs, inputs, rows and columns as axes; plain, or in the device's order. */
+/* Of the weight: outputs, inputs of a group, rows and columns as axes, of a transpose inputs first; plain, or in the
+ * device's order. */
 static struct psd_cuda_view view_weight(const struct psd_cuda_layer *self, bool is_plain)
 {
 	const struct psd_sides *kernel = kernel_of(self);
-	const uint32_t outputs = self->model->settings.conv.outputs, places = kernel->height * kernel->width;
-	const uint32_t inputs = psd_cuda_below(self, 0)->model->shape.channels / self->model->settings.conv.groups;
-	struct psd_cuda_view seen = {.sizes = {outputs, inputs, kernel->height, kernel->width},
-				     .strides = {inputs * places, places, kernel->width, 1}};
+	const struct psd_tensor *weight = &self->device->graph->tensors[self->model->first_tensor];
+	const uint32_t first = weight->dims[0], second = weight->dims[1], places = kernel->height * kernel->width;
+	struct psd_cuda_view seen = {.sizes = {first, second, kernel->height, kernel->width},
+				     .strides = {second * places, places, kernel->width, 1}};
 
 	if (!is_plain && self->device->is_channels_last) {
 		seen.strides[1] = 1;
-		seen.strides[2] = kernel->width * inputs;
-		seen.strides[3] = inputs;
+		seen.strides[2] = kernel->width * second;
+		seen.strides[3] = second;
 	}
 	return seen;
 }
@@ -148,3 +149,8 @@ const struct psd_cuda_kind psd_cuda_kind_conv = {.prepare = prepare,
 						 .backward = backward,
 						 .close = close_conv,
 						 .details_bytes = sizeof(struct conv)};
+const struct psd_cuda_kind psd_cuda_kind_deconv = {.prepare = prepare,
+						   .forward = forward,
+						   .backward = backward,
+						   .close = close_conv,
+						   .details_bytes = sizeof(struct conv)};

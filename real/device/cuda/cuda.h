@@ -147,6 +147,7 @@ struct psd_cuda_kind {
 #define PSD_CUDA_KINDS(ROW)                                                                                            \
 	ROW(input)                                                                                                     \
 	ROW(conv)                                                                                                      \
+	ROW(deconv)                                                                                                    \
 	ROW(pool)                                                                                                      \
 	ROW(global_pool)                                                                                               \
 	ROW(lrn)                                                                                                       \
@@ -168,6 +169,7 @@ struct psd_cuda_kind {
 	ROW(reshape)                                                                                                   \
 	ROW(permute)                                                                                                   \
 	ROW(shuffle)                                                                                                   \
+	ROW(resize)                                                                                                    \
 	ROW(softmax_loss)
 
 #define PSD_DECLARE_CUDA_KIND(kind) extern const struct psd_cuda_kind psd_cuda_kind_##kind;
@@ -235,8 +237,8 @@ struct psd_cuda_dnn_norm;
 
 enum psd_status psd_cuda_start_dnn(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
 void psd_cuda_stop_dnn(struct psd_device *device);
-/* Of a layer whose shapes are known; chooses algorithms that give equal bits, and makes room for them in the device's
- * workspace. PSD_EINVAL: cuDNN has none; PSD_ENOMEM. close takes NULL. */
+/* Of a convolution or its transpose whose shapes are known; chooses algorithms that give equal bits, and makes room for
+ * them in the device's workspace. PSD_EINVAL: cuDNN has none; PSD_ENOMEM. close takes NULL. */
 enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv **conv,
 				       struct psd_error *err) PSD_MUST_CHECK;
 void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv);

@@ -79,14 +79,17 @@ static void end_tensor(cudnnTensorDescriptor_t desc)
 
 /* ---- convolution ---- */
 
+/* From large maps to small ones, whatever the layer's way is: a transpose goes from small to large, by what is the data
+ * gradient of a convolution, and its own data gradient is a convolution. Its weight lies as that convolution's. */
 struct psd_cuda_dnn_conv {
-	cudnnTensorDescriptor_t in, out;
+	bool is_transpose;
+	cudnnTensorDescriptor_t large, small;
 	cudnnFilterDescriptor_t weight;
-	cudnnConvolutionDescriptor_t forward, dinput, dweight; /* one each, for each algorithm has its own mode */
+	cudnnConvolutionDescriptor_t forward, dlarge, dweight; /* one each, for each algorithm has its own mode */
 	cudnnConvolutionFwdAlgo_t forward_algorithm;
-	cudnnConvolutionBwdDataAlgo_t dinput_algorithm;
+	cudnnConvolutionBwdDataAlgo_t dlarge_algorithm;
 	cudnnConvolutionBwdFilterAlgo_t dweight_algorithm;
-	size_t forward_bytes, dinput_bytes, dweight_bytes; /* of workspace */
+	size_t forward_bytes, dlarge_bytes, dweight_bytes; /* of workspace */
 };
 
 /* fp32 is fp32: without leave, cuDNN would round to TF32. */
@@ -123,13 +126,13 @@ static cudnnStatus_t describe_weight(cudnnFilterDescriptor_t *desc, const struct
 {
 	const struct psd_device *device = layer->device;
 	const struct psd_conv_settings *settings = &layer->model->settings.conv;
-	const uint32_t inputs = psd_cuda_below(layer, 0)->model->shape.channels / settings->groups;
+	const struct psd_tensor *weight = &device->graph->tensors[layer->model->first_tensor];
 	const cudnnStatus_t status = cudnnCreateFilterDescriptor(desc);
 
 	if (status != CUDNN_STATUS_SUCCESS)
 		return status;
-	return cudnnSetFilter4dDescriptor(*desc, type_of(device), format_of(device), (int)settings->outputs,
-					  (int)inputs, (int)settings->window.kernel.height,
+	return cudnnSetFilter4dDescriptor(*desc, type_of(device), format_of(device), (int)weight->dims[0],
+					  (int)weight->dims[1], (int)settings->window.kernel.height,
 					  (int)settings->window.kernel.width);
 }
 
@@ -172,8 +175,9 @@ static enum psd_status choose_forward(const struct psd_cuda_layer *layer, struct
 	const cudnnConvolutionFwdAlgoPerf_t *chosen;
 	cudnnHandle_t dnn = layer->device->dnn;
 	int n = 0;
-	cudnnStatus_t status = cudnnGetConvolutionForwardAlgorithm_v7(
-		dnn, conv->in, conv->weight, conv->forward, conv->out, CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &n, estimates);
+	cudnnStatus_t status =
+		cudnnGetConvolutionForwardAlgorithm_v7(dnn, conv->large, conv->weight, conv->forward, conv->small,
+						       CUDNN_CONVOLUTION_FWD_ALGO_COUNT, &n, estimates);
 
 	if (status != CUDNN_STATUS_SUCCESS)
 		return check(layer, status, "convolution", err);
@@ -181,7 +185,7 @@ static enum psd_status choose_forward(const struct psd_cuda_layer *layer, struct
 	if (!chosen)
 		return refuse(layer, "convolution", err);
 	conv->forward_algorithm = chosen->algo;
-	status = cudnnGetConvolutionForwardWorkspaceSize(dnn, conv->in, conv->weight, conv->forward, conv->out,
+	status = cudnnGetConvolutionForwardWorkspaceSize(dnn, conv->large, conv->weight, conv->forward, conv->small,
 							 chosen->algo, &conv->forward_bytes);
 	return check(layer, status, "convolution", err);
 }
@@ -193,9 +197,9 @@ static enum psd_status choose_dweight(const struct psd_cuda_layer *layer, struct
 	const cudnnConvolutionBwdFilterAlgoPerf_t *chosen;
 	cudnnHandle_t dnn = layer->device->dnn;
 	int n = 0;
-	cudnnStatus_t status =
-		cudnnGetConvolutionBackwardFilterAlgorithm_v7(dnn, conv->in, conv->out, conv->dweight, conv->weight,
-							      CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, &n, estimates);
+	cudnnStatus_t status = cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+		dnn, conv->large, conv->small, conv->dweight, conv->weight, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT, &n,
+		estimates);
 
 	if (status != CUDNN_STATUS_SUCCESS)
 		return check(layer, status, "weight gradient", err);
@@ -203,12 +207,12 @@ static enum psd_status choose_dweight(const struct psd_cuda_layer *layer, struct
 	if (!chosen)
 		return refuse(layer, "weight gradient", err);
 	conv->dweight_algorithm = chosen->algo;
-	status = cudnnGetConvolutionBackwardFilterWorkspaceSize(dnn, conv->in, conv->out, conv->dweight, conv->weight,
-								chosen->algo, &conv->dweight_bytes);
+	status = cudnnGetConvolutionBackwardFilterWorkspaceSize(dnn, conv->large, conv->small, conv->dweight,
+								conv->weight, chosen->algo, &conv->dweight_bytes);
 	return check(layer, status, "weight gradient", err);
 }
 
-static enum psd_status choose_dinput(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+static enum psd_status choose_dlarge(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 				     struct psd_error *err)
 {
 	cudnnConvolutionBwdDataAlgoPerf_t estimates[CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT];
@@ -216,43 +220,49 @@ static enum psd_status choose_dinput(const struct psd_cuda_layer *layer, struct 
 	cudnnHandle_t dnn = layer->device->dnn;
 	int n = 0;
 	cudnnStatus_t status =
-		cudnnGetConvolutionBackwardDataAlgorithm_v7(dnn, conv->weight, conv->out, conv->dinput, conv->in,
+		cudnnGetConvolutionBackwardDataAlgorithm_v7(dnn, conv->weight, conv->small, conv->dlarge, conv->large,
 							    CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT, &n, estimates);
 
 	if (status != CUDNN_STATUS_SUCCESS)
 		return check(layer, status, "data gradient", err);
-	chosen = choose(layer->device, estimates, n, conv->dinput);
+	chosen = choose(layer->device, estimates, n, conv->dlarge);
 	if (!chosen)
 		return refuse(layer, "data gradient", err);
-	conv->dinput_algorithm = chosen->algo;
-	status = cudnnGetConvolutionBackwardDataWorkspaceSize(dnn, conv->weight, conv->out, conv->dinput, conv->in,
-							      chosen->algo, &conv->dinput_bytes);
+	conv->dlarge_algorithm = chosen->algo;
+	status = cudnnGetConvolutionBackwardDataWorkspaceSize(dnn, conv->weight, conv->small, conv->dlarge, conv->large,
+							      chosen->algo, &conv->dlarge_bytes);
 	return check(layer, status, "data gradient", err);
+}
+
+static cudnnStatus_t describe_conv(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv)
+{
+	const struct psd_cuda_layer *below = psd_cuda_below(layer, 0);
+	cudnnStatus_t status = describe_blob(&conv->large, conv->is_transpose ? layer : below);
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = describe_blob(&conv->small, conv->is_transpose ? below : layer);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = describe_weight(&conv->weight, layer);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = describe_pass(&conv->forward, layer);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = describe_pass(&conv->dweight, layer);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = describe_pass(&conv->dlarge, layer);
+	return status;
 }
 
 static enum psd_status open_conv(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, struct psd_error *err)
 {
-	const struct psd_cuda_layer *below = psd_cuda_below(layer, 0);
-	cudnnStatus_t described = describe_blob(&conv->in, below);
-	enum psd_status status;
+	const bool has_diff = psd_cuda_input(layer, 0)->has_diff;
+	enum psd_status status = check(layer, describe_conv(layer, conv), "convolution", err);
 
-	if (described == CUDNN_STATUS_SUCCESS)
-		described = describe_blob(&conv->out, layer);
-	if (described == CUDNN_STATUS_SUCCESS)
-		described = describe_weight(&conv->weight, layer);
-	if (described == CUDNN_STATUS_SUCCESS)
-		described = describe_pass(&conv->forward, layer);
-	if (described == CUDNN_STATUS_SUCCESS)
-		described = describe_pass(&conv->dweight, layer);
-	if (described == CUDNN_STATUS_SUCCESS)
-		described = describe_pass(&conv->dinput, layer);
-	status = check(layer, described, "convolution", err);
-	if (!status)
+	if (!status && (!conv->is_transpose || has_diff))
 		status = choose_forward(layer, conv, err);
 	if (!status)
 		status = choose_dweight(layer, conv, err);
-	if (!status && psd_cuda_input(layer, 0)->has_diff)
-		status = choose_dinput(layer, conv, err);
+	if (!status && (conv->is_transpose || has_diff))
+		status = choose_dlarge(layer, conv, err);
 	return status;
 }
 
@@ -264,10 +274,11 @@ enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_
 	*conv = (struct psd_cuda_dnn_conv *)calloc(1, sizeof(**conv));
 	if (!*conv)
 		return psd_cuda_no_memory(err);
+	(*conv)->is_transpose = layer->kind == &psd_cuda_kind_deconv;
 	status = open_conv(layer, *conv, err);
 	psd_cuda_want_workspace(layer->device, (*conv)->forward_bytes);
 	psd_cuda_want_workspace(layer->device, (*conv)->dweight_bytes);
-	psd_cuda_want_workspace(layer->device, (*conv)->dinput_bytes);
+	psd_cuda_want_workspace(layer->device, (*conv)->dlarge_bytes);
 	return status;
 }
 
@@ -281,23 +292,37 @@ void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv)
 {
 	if (!conv)
 		return;
-	end_tensor(conv->in);
-	end_tensor(conv->out);
+	end_tensor(conv->large);
+	end_tensor(conv->small);
 	if (conv->weight)
 		(void)cudnnDestroyFilterDescriptor(conv->weight);
 	end_pass(conv->forward);
 	end_pass(conv->dweight);
-	end_pass(conv->dinput);
+	end_pass(conv->dlarge);
 	free(conv);
+}
+
+static cudnnStatus_t make_small(const struct psd_device *device, const struct psd_cuda_dnn_conv *conv,
+				const void *weight, const void *large, void *small, bool adds)
+{
+	return cudnnConvolutionForward(device->dnn, &one, conv->large, large, conv->weight, weight, conv->forward,
+				       conv->forward_algorithm, device->workspace, conv->forward_bytes,
+				       adds ? &one : &zero, conv->small, small);
+}
+
+static cudnnStatus_t make_large(const struct psd_device *device, const struct psd_cuda_dnn_conv *conv,
+				const void *weight, const void *small, void *large, bool adds)
+{
+	return cudnnConvolutionBackwardData(device->dnn, &one, conv->weight, weight, conv->small, small, conv->dlarge,
+					    conv->dlarge_algorithm, device->workspace, conv->dlarge_bytes,
+					    adds ? &one : &zero, conv->large, large);
 }
 
 enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 					  const void *weight, struct psd_error *err)
 {
-	const cudnnStatus_t status = cudnnConvolutionForward(
-		layer->device->dnn, &one, conv->in, psd_cuda_input(layer, 0)->value, conv->weight, weight,
-		conv->forward, conv->forward_algorithm, layer->device->workspace, conv->forward_bytes, &zero, conv->out,
-		layer->blob->value);
+	const cudnnStatus_t status = (conv->is_transpose ? make_large : make_small)(
+		layer->device, conv, weight, psd_cuda_input(layer, 0)->value, layer->blob->value, false);
 
 	return check(layer, status, "convolution", err);
 }
@@ -305,10 +330,12 @@ enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct p
 enum psd_status psd_cuda_dnn_conv_dweight(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, void *dweight,
 					  struct psd_error *err)
 {
+	const struct psd_device *device = layer->device;
+	const void *value = psd_cuda_input(layer, 0)->value, *diff = layer->blob->diff;
 	const cudnnStatus_t status = cudnnConvolutionBackwardFilter(
-		layer->device->dnn, &one, conv->in, psd_cuda_input(layer, 0)->value, conv->out, layer->blob->diff,
-		conv->dweight, conv->dweight_algorithm, layer->device->workspace, conv->dweight_bytes, &zero,
-		conv->weight, dweight);
+		device->dnn, &one, conv->large, conv->is_transpose ? diff : value, conv->small,
+		conv->is_transpose ? value : diff, conv->dweight, conv->dweight_algorithm, device->workspace,
+		conv->dweight_bytes, &zero, conv->weight, dweight);
 
 	return check(layer, status, "weight gradient", err);
 }
@@ -317,10 +344,9 @@ enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct ps
 					 const void *weight, struct psd_error *err)
 {
 	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
-	const float *beta = psd_cuda_share(in) ? &one : &zero;
-	const cudnnStatus_t status = cudnnConvolutionBackwardData(
-		layer->device->dnn, &one, conv->weight, weight, conv->out, layer->blob->diff, conv->dinput,
-		conv->dinput_algorithm, layer->device->workspace, conv->dinput_bytes, beta, conv->in, in->diff);
+	const bool adds = psd_cuda_share(in);
+	const cudnnStatus_t status = (conv->is_transpose ? make_small : make_large)(layer->device, conv, weight,
+										    layer->blob->diff, in->diff, adds);
 
 	return check(layer, status, "data gradient", err);
 }

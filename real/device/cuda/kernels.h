@@ -1,7 +1,7 @@
 /* What is told to the kernels that cuBLAS and cuDNN have not. Each does its work once for each index from 0 on, by the
- * body of its name (bodies_layers.h, bodies_parameters.h); psd_cuda_run_NAME() begins so many on the compute stream. An
- * index writes what no other one reads or writes, and sums go in an order that depends on shapes alone, so that equal
- * input gives equal bits. */
+ * body of its name (bodies_*.h); psd_cuda_run_NAME() begins so many on the compute stream. An index writes what no
+ * other one reads or writes, and sums go in an order that depends on shapes alone, so that equal input gives equal
+ * bits. */
 #ifndef PSD_REAL_CUDA_KERNELS_H
 #define PSD_REAL_CUDA_KERNELS_H
 
@@ -28,6 +28,8 @@
 	ROW(lrn_back)                                                                                                  \
 	ROW(pool)                                                                                                      \
 	ROW(pool_back)                                                                                                 \
+	ROW(resize)                                                                                                    \
+	ROW(resize_back)                                                                                               \
 	ROW(loss_largest)                                                                                              \
 	ROW(loss_exponents)                                                                                            \
 	ROW(loss_end)                                                                                                  \
@@ -224,6 +226,19 @@ struct psd_cuda_pool_back {
 	struct psd_cuda_values diff, to;
 	struct psd_cuda_window window;
 	const uint32_t *places;
+	bool adds;
+};
+
+/* Bilinear between the nearest four places; corners lie on corners. */
+struct psd_cuda_resize {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_maps in, out;
+};
+
+/* Indices: of the input. */
+struct psd_cuda_resize_back {
+	struct psd_cuda_values diff, to;
+	struct psd_cuda_maps in, out;
 	bool adds;
 };
 

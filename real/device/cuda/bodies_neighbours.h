@@ -1,0 +1,250 @@
+/* What the kernels of layers that look at neighbours do for one index: response normalisation, pooling, maps of another
+ * size. What each struct means is in kernels.h. */
+#ifndef PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
+#define PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
+
+#include "real/device/cuda/values.h"
+
+/* ---- normalisation over neighbours ---- */
+
+/* Those of a place that are inside: from lows to below highs, of channels, rows and columns. */
+struct psd_neighbours {
+	uint32_t low[3], high[3];
+};
+
+PSD_BODY void psd_reach(uint32_t centre, uint32_t half, uint32_t side, uint32_t *low, uint32_t *high)
+{
+	*low = centre > half ? centre - half : 0;
+	*high = side - centre > half ? centre + half + 1 : side;
+}
+
+PSD_BODY struct psd_neighbours psd_neighbours_of(struct psd_cuda_maps maps, struct psd_spot place, uint32_t size,
+						 bool is_within_channel)
+{
+	const uint32_t half = (size - 1) / 2, places = is_within_channel ? half : 0;
+	struct psd_neighbours around;
+
+	psd_reach(place.channel, is_within_channel ? 0 : half, maps.channels, &around.low[0], &around.high[0]);
+	psd_reach(place.row, places, maps.height, &around.low[1], &around.high[1]);
+	psd_reach(place.column, places, maps.width, &around.low[2], &around.high[2]);
+	return around;
+}
+
+PSD_BODY void psd_lrn_at(uint64_t i, const struct psd_cuda_lrn *of)
+{
+	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
+	const struct psd_neighbours around = psd_neighbours_of(of->maps, here, of->size, of->is_within_channel);
+	struct psd_spot at = here;
+	float sum = 0.0f;
+
+	for (at.channel = around.low[0]; at.channel < around.high[0]; at.channel++)
+		for (at.row = around.low[1]; at.row < around.high[1]; at.row++)
+			for (at.column = around.low[2]; at.column < around.high[2]; at.column++) {
+				const float value = psd_get(of->from, psd_at(of->maps, at));
+
+				sum += value * value;
+			}
+	of->ratios[i] = of->k + of->alpha * sum;
+	psd_put(of->to, i, psd_get(of->from, i) * powf(of->ratios[i], -of->beta));
+}
+
+/* Neighbourhood is mutual: the results that this value is in are those around it. */
+PSD_BODY void psd_lrn_back_at(uint64_t i, const struct psd_cuda_lrn_back *of)
+{
+	const struct psd_spot here = psd_spot_of(of->maps, (uint32_t)i);
+	const struct psd_neighbours around = psd_neighbours_of(of->maps, here, of->size, of->is_within_channel);
+	struct psd_spot at = here;
+	float sum = 0.0f;
+
+	for (at.channel = around.low[0]; at.channel < around.high[0]; at.channel++)
+		for (at.row = around.low[1]; at.row < around.high[1]; at.row++)
+			for (at.column = around.low[2]; at.column < around.high[2]; at.column++) {
+				const uint32_t j = psd_at(of->maps, at);
+
+				sum += psd_get(of->diff, j) * psd_get(of->result, j) / of->ratios[j];
+			}
+	psd_give(of->to, i,
+		 psd_get(of->diff, i) * powf(of->ratios[i], -of->beta) -
+			 2.0f * of->alpha * of->beta * psd_get(of->from, i) * sum,
+		 of->adds);
+}
+
+/* ---- pooling ---- */
+
+/* Of the window at an output's row or column: what is inside the map, and how long it is with its padding. */
+struct psd_reach {
+	uint32_t low, high, length;
+};
+
+PSD_BODY struct psd_reach psd_window_reach(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
+					   uint32_t side)
+{
+	const uint32_t first = position * stride; /* counted from the padding's begin */
+	const uint32_t last = first + kernel < side + 2 * pad ? first + kernel : side + 2 * pad;
+	struct psd_reach reach;
+
+	reach.length = last - first;
+	reach.low = first > pad ? first - pad : 0;
+	reach.high = last > pad ? last - pad : 0;
+	if (reach.high > side)
+		reach.high = side;
+	return reach;
+}
+
+PSD_BODY struct psd_reach psd_rows_of(const struct psd_cuda_window *window, uint32_t row)
+{
+	return psd_window_reach(row, window->stride_height, window->kernel_height, window->pad_height,
+				window->in.height);
+}
+
+PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, uint32_t column)
+{
+	return psd_window_reach(column, window->stride_width, window->kernel_width, window->pad_width,
+				window->in.width);
+}
+
+PSD_BODY void psd_pool_at(uint64_t i, const struct psd_cuda_pool *of)
+{
+	const struct psd_cuda_window *window = &of->window;
+	struct psd_spot at = psd_spot_of(window->out, (uint32_t)i);
+	const struct psd_reach rows = psd_rows_of(window, at.row), columns = psd_columns_of(window, at.column);
+	uint32_t place = rows.low * window->in.width + columns.low;
+	float sum = 0.0f, largest = -INFINITY;
+
+	for (at.row = rows.low; at.row < rows.high; at.row++)
+		for (at.column = columns.low; at.column < columns.high; at.column++) {
+			const float value = psd_get(of->from, psd_at(window->in, at));
+
+			sum += value;
+			if (value > largest) {
+				largest = value;
+				place = at.row * window->in.width + at.column;
+			}
+		}
+	if (window->is_max)
+		of->places[i] = place;
+	psd_put(of->to, i, window->is_max ? largest : sum / (float)(rows.length * columns.length));
+}
+
+/* The windows, from low to below high, that a row or column of the input is in. */
+PSD_BODY struct psd_reach psd_windows_over(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
+					   uint32_t n_windows)
+{
+	const uint32_t padded = position + pad;
+	struct psd_reach reach;
+
+	reach.length = 0;
+	reach.low = padded >= kernel ? (padded - kernel) / stride + 1 : 0;
+	reach.high = padded / stride + 1 < n_windows ? padded / stride + 1 : n_windows;
+	return reach;
+}
+
+PSD_BODY void psd_pool_back_at(uint64_t i, const struct psd_cuda_pool_back *of)
+{
+	const struct psd_cuda_window *window = &of->window;
+	const struct psd_spot here = psd_spot_of(window->in, (uint32_t)i);
+	const struct psd_reach rows = psd_windows_over(here.row, window->stride_height, window->kernel_height,
+						       window->pad_height, window->out.height);
+	const struct psd_reach columns = psd_windows_over(here.column, window->stride_width, window->kernel_width,
+							  window->pad_width, window->out.width);
+	struct psd_spot at = here;
+	float sum = 0.0f;
+
+	for (at.row = rows.low; at.row < rows.high; at.row++)
+		for (at.column = columns.low; at.column < columns.high; at.column++) {
+			const uint32_t output = psd_at(window->out, at);
+
+			if (!window->is_max)
+				sum += psd_get(of->diff, output) / (float)(psd_rows_of(window, at.row).length *
+									   psd_columns_of(window, at.column).length);
+			else if (of->places[output] == here.row * window->in.width + here.column)
+				sum += psd_get(of->diff, output);
+		}
+	psd_give(of->to, i, sum, of->adds);
+}
+
+/* ---- maps of another size ---- */
+
+/* Between which two places of a side a place of the new one lies, and how near to the second. */
+struct psd_between {
+	uint32_t first, second;
+	float nearness;
+};
+
+PSD_BODY struct psd_between psd_between_of(uint32_t place, uint32_t side, uint32_t new_side)
+{
+	const uint64_t steps = new_side > 1 ? new_side - 1 : 1, way = (uint64_t)place * (side - 1);
+	struct psd_between between;
+
+	between.first = (uint32_t)(way / steps);
+	between.second = between.first + 1 < side ? between.first + 1 : between.first;
+	between.nearness = (float)((double)(way % steps) / (double)steps);
+	return between;
+}
+
+PSD_BODY float psd_mix(float first, float second, float nearness)
+{
+	return first + nearness * (second - first);
+}
+
+PSD_BODY void psd_resize_at(uint64_t i, const struct psd_cuda_resize *of)
+{
+	const struct psd_spot here = psd_spot_of(of->out, (uint32_t)i);
+	const struct psd_between row = psd_between_of(here.row, of->in.height, of->out.height);
+	const struct psd_between column = psd_between_of(here.column, of->in.width, of->out.width);
+	struct psd_spot at = here;
+	float rows[2];
+
+	for (int second = 0; second < 2; second++) {
+		float left;
+
+		at.row = second ? row.second : row.first;
+		at.column = column.first;
+		left = psd_get(of->from, psd_at(of->in, at));
+		at.column = column.second;
+		rows[second] = psd_mix(left, psd_get(of->from, psd_at(of->in, at)), column.nearness);
+	}
+	psd_put(of->to, i, psd_mix(rows[0], rows[1], row.nearness));
+}
+
+/* New places that may lie between the one and its neighbours: from low to below high. */
+PSD_BODY struct psd_reach psd_new_places_around(uint32_t place, uint32_t side, uint32_t new_side)
+{
+	const uint64_t steps = side > 1 ? side - 1 : 1;
+	const uint64_t high = (place + UINT64_C(1)) * (new_side - 1) / steps + 1;
+	struct psd_reach reach;
+
+	reach.length = 0;
+	reach.low = place ? (uint32_t)((place - UINT64_C(1)) * (new_side - 1) / steps) : 0;
+	reach.high = side > 1 && high < new_side ? (uint32_t)high : new_side;
+	return reach;
+}
+
+/* What a new place takes of an old one. */
+PSD_BODY float psd_taken(uint32_t new_place, uint32_t place, uint32_t side, uint32_t new_side)
+{
+	const struct psd_between between = psd_between_of(new_place, side, new_side);
+
+	return (between.first == place ? 1.0f - between.nearness : 0.0f) +
+	       (between.second == place ? between.nearness : 0.0f);
+}
+
+PSD_BODY void psd_resize_back_at(uint64_t i, const struct psd_cuda_resize_back *of)
+{
+	const struct psd_spot here = psd_spot_of(of->in, (uint32_t)i);
+	const struct psd_reach rows = psd_new_places_around(here.row, of->in.height, of->out.height);
+	const struct psd_reach columns = psd_new_places_around(here.column, of->in.width, of->out.width);
+	struct psd_spot at = here;
+	float sum = 0.0f;
+
+	for (at.row = rows.low; at.row < rows.high; at.row++) {
+		const float of_row = psd_taken(at.row, here.row, of->in.height, of->out.height);
+
+		for (at.column = columns.low; at.column < columns.high; at.column++)
+			sum += psd_get(of->diff, psd_at(of->out, at)) * of_row *
+			       psd_taken(at.column, here.column, of->in.width, of->out.width);
+	}
+	psd_give(of->to, i, sum, of->adds);
+}
+
+#endif
