@@ -1,5 +1,6 @@
 /* One sentence for each system: what bounds it at its largest point, with figures. */
 #include <math.h>
+#include <string.h>
 
 #include "engine/base/units.h"
 #include "engine/program/case.h"
@@ -144,9 +145,16 @@ static void add_parts(struct psd_text *sentence, const struct psd_scenario *scen
 	}
 }
 
-static void add_bound(struct psd_text *sentence, const struct psd_subject_matter *matter,
-		      const struct psd_result *result)
+/* What bounds a system at a point: words that a share of the iteration follows. */
+struct verdict {
+	struct psd_text words;
+	double ratio;
+};
+
+static void find_bound(struct verdict *verdict, const struct psd_subject_matter *matter,
+		       const struct psd_result *result)
 {
+	struct psd_text *words = &verdict->words;
 	const struct psd_parts *parts = &result->outcome.parts;
 	const double iteration_sec = result->outcome.iteration_sec;
 	const double waiting_sec = parts->exposed_comm_sec + parts->other_waiting_sec;
@@ -154,46 +162,90 @@ static void add_bound(struct psd_text *sentence, const struct psd_subject_matter
 	const double busy_ratio = fmin(1.0, result->outcome.busy_sec[resource] / iteration_sec);
 	const bool is_sequential = result->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
 
+	psd_text_add(words, "bound by ");
+	verdict->ratio = busy_ratio;
 	if (waiting_sec <= hidden_ratio * iteration_sec) {
-		psd_text_add(sentence, "the device, busy for %.0f %%", 100.0 * (1.0 - waiting_sec / iteration_sec));
+		psd_text_add(words, "the device, busy for");
+		verdict->ratio = 1.0 - waiting_sec / iteration_sec;
 	} else if (parts->other_waiting_sec > parts->exposed_comm_sec) {
-		psd_text_add(sentence, "waiting for others, which is %.0f %%",
-			     100.0 * parts->other_waiting_sec / iteration_sec);
+		psd_text_add(words, "waiting for others, which is");
+		verdict->ratio = parts->other_waiting_sec / iteration_sec;
 	} else if (resource != PSD_RESOURCE_DEVICE &&
 		   busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio)) {
-		add_resource(sentence, matter, result, resource);
-		psd_text_add(sentence, ", busy for %.0f %%", 100.0 * busy_ratio);
+		add_resource(words, matter, result, resource);
+		psd_text_add(words, ", busy for");
 	} else {
-		psd_text_add(sentence, "waiting (latency, stages that cannot overlap); busiest is ");
-		add_resource(sentence, matter, result, resource);
-		psd_text_add(sentence, ", with %.0f %%", 100.0 * busy_ratio);
+		psd_text_add(words, "waiting (latency, stages that cannot overlap); busiest is ");
+		add_resource(words, matter, result, resource);
+		psd_text_add(words, ", with");
 	}
 }
 
-static void write_sentence(FILE *out, const struct psd_subject_matter *matter, const struct psd_result *result,
-			   bool has_parts)
+/* Finds the verdict on each system's largest point. */
+static void find_bounds(const struct psd_report *report, const struct psd_result *largest[], struct verdict verdicts[])
 {
+	for (unsigned s = 0; s < report->n_systems; s++) {
+		const struct psd_result *results = &report->results[s * report->n_points];
+
+		largest[s] = results;
+		for (unsigned p = 1; p < report->n_points; p++)
+			if (results[p].point.workers >= largest[s]->point.workers)
+				largest[s] = &results[p];
+		find_bound(&verdicts[s], report->matter, largest[s]);
+	}
+}
+
+static bool is_same(const struct verdict *a, const struct verdict *b)
+{
+	return a->words.bytes && b->words.bytes && strcmp(a->words.bytes, b->words.bytes) == 0;
+}
+
+/* Of this system, and of those behind it of which the same can be said where that makes one sentence of several. */
+static void write_sentence(FILE *out, const struct psd_report *report, unsigned s, const struct psd_result *largest[],
+			   const struct verdict verdicts[])
+{
+	const bool has_parts = report->n_systems <= MOST_SENTENCES_WITH_PARTS;
 	struct psd_text sentence = {.bytes = NULL};
+	double least = verdicts[s].ratio, most = verdicts[s].ratio;
 	char point[64];
 
-	psd_text_add(&sentence, "%s at %s: bound by ", result->system->name,
-		     psd_result_point_name(&result->point, point, sizeof(point)));
-	add_bound(&sentence, matter, result);
+	psd_text_add(&sentence, "%s", largest[s]->system->name);
+	for (unsigned i = s + 1; i < report->n_systems && !has_parts; i++) {
+		if (!is_same(&verdicts[i], &verdicts[s]))
+			continue;
+		psd_text_add(&sentence, ", %s", largest[i]->system->name);
+		least = fmin(least, verdicts[i].ratio);
+		most = fmax(most, verdicts[i].ratio);
+	}
+	psd_text_add(&sentence, " at %s: %s ", psd_result_point_name(&largest[s]->point, point, sizeof(point)),
+		     verdicts[s].words.bytes ? verdicts[s].words.bytes : "");
+	if (rint(100.0 * least) < rint(100.0 * most))
+		psd_text_add(&sentence, "%.0f to ", 100.0 * least);
+	psd_text_add(&sentence, "%.0f %%", 100.0 * most);
 	if (has_parts)
-		add_parts(&sentence, matter->scenario, result);
+		add_parts(&sentence, report->matter->scenario, largest[s]);
 	psd_text_add(&sentence, ".");
 	psd_sentence_write(out, &sentence, 2);
 }
 
+/* Whether an earlier system's sentence has said it. */
+static bool is_said(const struct psd_report *report, unsigned s, const struct verdict verdicts[])
+{
+	for (unsigned i = 0; i < s && report->n_systems > MOST_SENTENCES_WITH_PARTS; i++)
+		if (is_same(&verdicts[i], &verdicts[s]))
+			return true;
+	return false;
+}
+
 void psd_output_bottlenecks(FILE *out, const struct psd_report *report)
 {
-	for (unsigned s = 0; s < report->n_systems; s++) {
-		const struct psd_result *results = &report->results[s * report->n_points];
-		const struct psd_result *largest = results;
+	const struct psd_result *largest[PSD_MAX_SYSTEMS];
+	struct verdict verdicts[PSD_MAX_SYSTEMS] = {{{NULL, 0, 0, false}, 0.0}};
 
-		for (unsigned p = 1; p < report->n_points; p++)
-			if (results[p].point.workers >= largest->point.workers)
-				largest = &results[p];
-		write_sentence(out, report->matter, largest, report->n_systems <= MOST_SENTENCES_WITH_PARTS);
-	}
+	find_bounds(report, largest, verdicts);
+	for (unsigned s = 0; s < report->n_systems; s++)
+		if (!is_said(report, s, verdicts))
+			write_sentence(out, report, s, largest, verdicts);
+	for (unsigned s = 0; s < report->n_systems; s++)
+		psd_text_release(&verdicts[s].words);
 }

@@ -541,7 +541,7 @@ Test(output, a_stack_that_moves_less_than_the_link_is_named)
 	release_fixture(&fixture);
 }
 
-Test(output, many_systems_get_a_short_verdict_each)
+Test(output, many_systems_with_one_verdict_share_a_sentence)
 {
 	enum { MANY = 7 };
 	struct fixture fixture;
@@ -550,9 +550,14 @@ Test(output, many_systems_get_a_short_verdict_each)
 	make_fixture(&fixture);
 	for (unsigned i = 0; i < MANY; i++)
 		results[i] = fixture.results[0];
+	results[1].system = results[2].system = fixture.results[1].system;
+	results[1].outcome.busy_sec[PSD_RESOURCE_NIC] = 1.7; /* 85 % of 2 s, and 95 % in the others */
+	results[2].outcome.parts = (struct psd_parts){2.0, 0.0, 0.0, 0.0};
 	fixture.report.results = results;
 	fixture.report.n_systems = MANY;
-	expect_bottleneck(&fixture.report, "first at 4 nodes: bound by the network, busy for 95 %.\nfirst at 4 nodes");
+	expect_bottleneck(&fixture.report,
+			  "first, the second, first, first, first, first at 4 nodes: bound by the network, busy for 85 "
+			  "to 95 %.\nthe second at 4 nodes: bound by the device, busy for 100 %.\n");
 	release_fixture(&fixture);
 }
 
