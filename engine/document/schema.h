@@ -101,8 +101,10 @@ bool psd_schema_is_said(const void *base, const struct psd_section *section, con
 bool psd_schema_is_changed(const void *base, const struct psd_section *section, const struct psd_key *key);
 /* One row's value, lists and sections in flow form; so that it reads back as it is. */
 void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key);
-/* All that is said, as a file: the two outer levels in block form. */
-void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section);
+/* All that is said, as a file: the two outer levels in block form. Quantities as they stand in `mapping`, the file that
+ * was read, where they still have that value. */
+void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section,
+			 const struct psd_node *mapping);
 
 /* A row on its way from the outermost section. */
 struct psd_schema_spot {

@@ -5,7 +5,11 @@
 
 #include "engine/document/value.h"
 
-static void add_flow(struct psd_text *text, const void *base, const struct psd_section *section)
+/* The value with what stands in the file for it: NULL, nothing. */
+static void add_value(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *node);
+
+static void add_flow(struct psd_text *text, const void *base, const struct psd_section *section,
+		     const struct psd_node *mapping)
 {
 	const struct psd_key *key;
 	const char *separator = "";
@@ -15,7 +19,7 @@ static void add_flow(struct psd_text *text, const void *base, const struct psd_s
 		if (!psd_schema_is_said(base, section, key))
 			continue;
 		psd_text_add(text, "%s%s: ", separator, key->name);
-		psd_schema_add_value(text, base, key);
+		add_value(text, base, key, psd_node_child(mapping, key->name));
 		separator = ", ";
 	}
 	psd_text_add(text, "}");
@@ -33,35 +37,49 @@ static const void *entry_of(const void *base, const struct psd_key *key, unsigne
 	return (const char *)base + key->offset + i * bytes;
 }
 
-static void add_list(struct psd_text *text, const void *base, const struct psd_key *key)
+/* A plain value counts as a list of one. */
+static const struct psd_node *first_entry(const struct psd_node *list)
 {
+	return list && list->kind == PSD_NODE_SCALAR ? list : list ? list->first : NULL;
+}
+
+static void add_list(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *list)
+{
+	const struct psd_node *node = first_entry(list);
+
 	psd_text_add(text, "[");
-	for (unsigned i = 0; i < n_entries(base, key); i++) {
+	for (unsigned i = 0; i < n_entries(base, key); i++, node = node ? node->next : NULL) {
 		psd_text_add(text, "%s", i ? ", " : "");
 		if (key->type == PSD_KEY_SECTION)
-			add_flow(text, entry_of(base, key, i), key->section);
+			add_flow(text, entry_of(base, key, i), key->section, node);
 		else
-			psd_value_add(text, entry_of(base, key, i), key);
+			psd_value_add_as_written(text, entry_of(base, key, i), key, node);
 	}
 	psd_text_add(text, "]");
 }
 
-void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key)
+static void add_value(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *node)
 {
 	const void *value = (const char *)base + key->offset;
 
 	if (key->most_entries)
-		add_list(text, base, key);
+		add_list(text, base, key, node);
 	else if (key->type == PSD_KEY_SECTION)
-		add_flow(text, value, key->section);
+		add_flow(text, value, key->section, node);
 	else if (key->word && *(const bool *)((const char *)base + key->word_offset))
 		psd_text_add(text, "%s", key->word);
 	else
-		psd_value_add(text, value, key);
+		psd_value_add_as_written(text, value, key, node);
+}
+
+void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key)
+{
+	add_value(text, base, key, NULL);
 }
 
 /* Each key on a line of its own, the first behind `first`. */
-static void add_lines(struct psd_text *text, const void *base, const struct psd_section *section, const char *first)
+static void add_lines(struct psd_text *text, const void *base, const struct psd_section *section, const char *first,
+		      const struct psd_node *mapping)
 {
 	const struct psd_key *key;
 
@@ -69,29 +87,44 @@ static void add_lines(struct psd_text *text, const void *base, const struct psd_
 		if (!psd_schema_is_said(base, section, key))
 			continue;
 		psd_text_add(text, "%s%s: ", first, key->name);
-		psd_schema_add_value(text, base, key);
+		add_value(text, base, key, psd_node_child(mapping, key->name));
 		psd_text_add(text, "\n");
 		first = first[2] ? "    " : "  ";
 	}
 }
 
-void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section)
+/* A section's mapping, or each of its list, in lines. */
+static void add_block(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *node)
+{
+	const struct psd_node *entry = first_entry(node);
+
+	if (!key->most_entries) {
+		add_lines(text, (const char *)base + key->offset, key->section, "  ", node);
+		return;
+	}
+	for (unsigned e = 0; e < n_entries(base, key); e++, entry = entry ? entry->next : NULL)
+		add_lines(text, entry_of(base, key, e), key->section, "  - ", entry);
+}
+
+void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section,
+			 const struct psd_node *mapping)
 {
 	const struct psd_key *key;
 
 	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
+		const struct psd_node *node = psd_node_child(mapping, key->name);
+
 		if (!psd_schema_is_said(base, section, key))
 			continue;
 		psd_text_add(text, "%s:", key->name);
-		if (key->type != PSD_KEY_SECTION) {
-			psd_text_add(text, " ");
-			psd_schema_add_value(text, base, key);
+		if (key->type == PSD_KEY_SECTION) {
+			psd_text_add(text, "\n");
+			add_block(text, base, key, node);
+			continue;
 		}
+		psd_text_add(text, " ");
+		add_value(text, base, key, node);
 		psd_text_add(text, "\n");
-		if (key->type == PSD_KEY_SECTION && !key->most_entries)
-			add_lines(text, (const char *)base + key->offset, key->section, "  ");
-		for (unsigned e = 0; key->type == PSD_KEY_SECTION && key->most_entries && e < n_entries(base, key); e++)
-			add_lines(text, entry_of(base, key, e), key->section, "  - ");
 	}
 }
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/file.h"
+
 const char *const psd_value_flag_names[] = {"false", "true", NULL};
 
 static const struct {
@@ -228,6 +230,32 @@ static void add_bytes(struct psd_text *text, uint64_t bytes)
 	psd_text_add(text, "%" PRIu64 "%sB", bytes / (uint64_t)prefix->factor, prefix->name);
 }
 
+/* In bits, or in bytes where that does without some of a fraction's digits: 2.29GBps are 18.32Gbps. */
+static void add_rate(struct psd_text *text, double bits_per_sec)
+{
+	struct psd_text bytes = {.bytes = NULL};
+	const size_t begin = text->length;
+
+	add_scaled(text, bits_per_sec, rate_prefixes, false);
+	add_scaled(&bytes, bits_per_sec / 8.0, rate_prefixes, false);
+	if (bytes.bytes && text->bytes && strchr(text->bytes + begin, '.') && bytes.length < text->length - begin) {
+		text->length = begin;
+		psd_text_add(text, "%sB", bytes.bytes);
+	} else {
+		psd_text_add(text, "b");
+	}
+	psd_text_add(text, "ps");
+	psd_text_release(&bytes);
+}
+
+static void add_path(struct psd_text *text, const char *path)
+{
+	char *shortest = psd_file_shorten_path(path);
+
+	psd_text_add_json(text, shortest ? shortest : path);
+	free(shortest);
+}
+
 void psd_value_add(struct psd_text *text, const void *value, const struct psd_key *key)
 {
 	const char *const *names = key->names ? key->names : psd_value_flag_names;
@@ -235,17 +263,14 @@ void psd_value_add(struct psd_text *text, const void *value, const struct psd_ke
 	switch (key->type) {
 	case PSD_KEY_SECTION:
 	case PSD_KEY_OTHER: break;
-	case PSD_KEY_TEXT:
-	case PSD_KEY_PATH: /* YAML's double-quoted strings take all escapes of JSON */
+	case PSD_KEY_TEXT: /* YAML's double-quoted strings take all escapes of JSON */
 		psd_text_add_json(text, *(const char *const *)value);
 		break;
+	case PSD_KEY_PATH: add_path(text, *(const char *const *)value); break;
 	case PSD_KEY_NAME: psd_text_add(text, "%s", *(const char *const *)value); break;
 	case PSD_KEY_CHOICE: psd_text_add(text, "%s", names[*(const unsigned *)value]); break;
 	case PSD_KEY_FLAG: psd_text_add(text, "%s", names[*(const bool *)value]); break;
-	case PSD_KEY_RATE:
-		add_scaled(text, *(const double *)value, rate_prefixes, false);
-		psd_text_add(text, "bps");
-		break;
+	case PSD_KEY_RATE: add_rate(text, *(const double *)value); break;
 	case PSD_KEY_SECONDS:
 		add_scaled(text, *(const double *)value, time_parts, true);
 		psd_text_add(text, "s");
@@ -259,4 +284,18 @@ void psd_value_add(struct psd_text *text, const void *value, const struct psd_ke
 	case PSD_KEY_UNSIGNED:
 	case PSD_KEY_COUNT: psd_text_add(text, "%" PRIu64, whole(value, key)); break;
 	}
+}
+
+void psd_value_add_as_written(struct psd_text *text, const void *value, const struct psd_key *key,
+			      const struct psd_node *node)
+{
+	const bool is_quantity = key->type >= PSD_KEY_RATE && key->type <= PSD_KEY_RATIO;
+	uint64_t written[2]; /* of any type */
+	struct psd_error err;
+
+	if (node && is_quantity && node->kind == PSD_NODE_SCALAR && !psd_value_read(written, node, key, &err) &&
+	    !memcmp(written, value, psd_value_bytes(key->type)))
+		psd_text_add(text, "%s", node->text);
+	else
+		psd_value_add(text, value, key);
 }

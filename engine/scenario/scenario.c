@@ -246,7 +246,7 @@ enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct p
 
 void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario)
 {
-	psd_schema_add_text(text, scenario, &root_section);
+	psd_schema_add_text(text, scenario, &root_section, scenario->root);
 }
 
 void psd_scenario_release(struct psd_scenario *scenario)

@@ -1,12 +1,15 @@
 /* Input files as editors leave them. */
 #define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE	700
 #include "engine/base/file.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "engine/base/csv.h"
 #include "tests/scratch_file.h"
+#include "tests/scratch_folder.h"
 
 #define MARK "\xef\xbb\xbf"
 
@@ -58,4 +61,31 @@ Test(file, what_is_utf16_is_called_so)
 		cr_expect_not_null(strstr(err.text, ": is UTF-16, must be UTF-8"), "%s", err.text);
 		remove(file.path);
 	}
+}
+
+/* "link" is a/b, so that link/.. is a, not the folder that link is in. */
+Test(file, a_path_is_shortened_where_it_stays_the_same_file)
+{
+	struct scratch_folder folder = scratch_folder_make();
+	static const char *const paths[][2] = {
+		{"a/../a/./b//file", "a/b/file"}, {"a/b/../b/../../a/b/file", "a/b/file"},
+		{"a/b/../../top", "top"},	  {"link/../b/file", "link/../b/file"},
+		{"a/../gone", "a/../gone"},	  {"top", "top"},
+	};
+	char path[256], expected[256];
+
+	scratch_folder_add(&folder, "a");
+	scratch_folder_add(&folder, "a/b");
+	scratch_folder_write(&folder, "top", "", 0);
+	scratch_folder_write(&folder, "a/b/file", "", 0);
+	cr_assert_eq(symlink("a/b", scratch_folder_path(&folder, "link").text), 0);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder.path, paths[i][0]);
+		snprintf(expected, sizeof(expected), "%s/%s", folder.path, paths[i][1]);
+		char *const shorter = psd_file_shorten_path(path);
+
+		cr_expect_str_eq(shorter, expected);
+		free(shorter);
+	}
+	scratch_folder_remove(&folder);
 }

@@ -471,6 +471,29 @@ Test(scenario, a_replay_reads_back_as_printed)
 	}
 }
 
+/* 2.29GBps are 18.32Gbps, and 0.25 is 25%. */
+Test(scenario, quantities_are_printed_as_they_were_written)
+{
+	static const char *const settings[] = {"sweep.bandwidth=1500Mbps", "cluster.host.transport=760 MBps",
+					       "systems.0.slice=4096KiB", NULL};
+	static const char *const lines[] = {"payload: 94%", "bandwidth: [1500Mbps]", "slice: 4096KiB",
+					    "host: {copy: 2.29GBps, transport: 760 MBps,", "latency: 0.03ms"};
+	struct psd_text text = {.bytes = NULL};
+	struct psd_error err = {.text = ""};
+	struct psd_scenario scenario;
+
+	cr_assert_eq(parse(&scenario, 6,
+			   "  network: {bandwidth: 40Gbps, latency: 0.03ms, payload: 94%}\n"
+			   "  host: {copy: 2.29GBps}",
+			   settings, &err),
+		     PSD_OK, "%s", err.text);
+	psd_scenario_add_text(&text, &scenario);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		cr_expect_not_null(strstr(text.bytes, lines[i]), "'%s' in\n%s", lines[i], text.bytes);
+	psd_text_release(&text);
+	psd_scenario_release(&scenario);
+}
+
 Test(scenario, only_a_replay_can_be_dilated)
 {
 	expect_error(MORE, "emulation: {dilation: 20}",
