@@ -76,6 +76,8 @@ Test(file, a_path_is_shortened_where_it_stays_the_same_file)
 
 	scratch_folder_add(&folder, "a");
 	scratch_folder_add(&folder, "a/b");
+	scratch_folder_add(&folder, "b");
+	scratch_folder_write(&folder, "b/file", "", 0);
 	scratch_folder_write(&folder, "top", "", 0);
 	scratch_folder_write(&folder, "a/b/file", "", 0);
 	cr_assert_eq(symlink("a/b", scratch_folder_path(&folder, "link").text), 0);
