@@ -59,6 +59,7 @@ struct psd_key {
 	unsigned most_entries;	 /* of a list; 0: no list */
 	size_t n_entries_offset; /* of their unsigned number */
 	size_t entry_bytes;	 /* of a section's struct in a list */
+	const char *inherits;	 /* of a section in a list: "cluster.host", whose values hold where it says nothing */
 };
 
 /* While a file is read. */
@@ -102,7 +103,7 @@ bool psd_schema_is_changed(const void *base, const struct psd_section *section, 
 /* One row's value, lists and sections in flow form; so that it reads back as it is. */
 void psd_schema_add_value(struct psd_text *text, const void *base, const struct psd_key *key);
 /* All that is said, as a file: the two outer levels in block form. Quantities as they stand in `mapping`, the file that
- * was read, where they still have that value. */
+ * was read, where they still have that value. Without the sections in lists that say what they inherit. */
 void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section,
 			 const struct psd_node *mapping);
 

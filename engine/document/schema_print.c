@@ -2,6 +2,7 @@
 #include "engine/document/schema.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/document/value.h"
 
@@ -77,14 +78,38 @@ void psd_schema_add_value(struct psd_text *text, const void *base, const struct 
 	add_value(text, base, key, NULL);
 }
 
+/* The outermost section. */
+struct whole {
+	const void *base;
+	const struct psd_section *section;
+};
+
+/* An entry's section says what that of the whole does, which it begins as. */
+static bool is_inherited(const struct whole *whole, const void *base, const struct psd_key *key)
+{
+	struct psd_text own = {.bytes = NULL}, inherited = {.bytes = NULL};
+	size_t offset = 0;
+	bool is_same;
+
+	if (!key->inherits)
+		return false;
+	psd_section_find(whole->section, key->inherits, &offset);
+	add_flow(&own, (const char *)base + key->offset, key->section, NULL);
+	add_flow(&inherited, (const char *)whole->base + offset, key->section, NULL);
+	is_same = own.bytes && inherited.bytes && !strcmp(own.bytes, inherited.bytes);
+	psd_text_release(&own);
+	psd_text_release(&inherited);
+	return is_same;
+}
+
 /* Each key on a line of its own, the first behind `first`. */
-static void add_lines(struct psd_text *text, const void *base, const struct psd_section *section, const char *first,
-		      const struct psd_node *mapping)
+static void add_lines(struct psd_text *text, const struct whole *whole, const void *base,
+		      const struct psd_section *section, const char *first, const struct psd_node *mapping)
 {
 	const struct psd_key *key;
 
 	for (unsigned i = 0; (key = psd_section_key(section, i)); i++) {
-		if (!psd_schema_is_said(base, section, key))
+		if (!psd_schema_is_said(base, section, key) || is_inherited(whole, base, key))
 			continue;
 		psd_text_add(text, "%s%s: ", first, key->name);
 		add_value(text, base, key, psd_node_child(mapping, key->name));
@@ -94,16 +119,18 @@ static void add_lines(struct psd_text *text, const void *base, const struct psd_
 }
 
 /* A section's mapping, or each of its list, in lines. */
-static void add_block(struct psd_text *text, const void *base, const struct psd_key *key, const struct psd_node *node)
+static void add_block(struct psd_text *text, const struct whole *whole, const struct psd_key *key,
+		      const struct psd_node *node)
 {
 	const struct psd_node *entry = first_entry(node);
+	const void *base = whole->base;
 
 	if (!key->most_entries) {
-		add_lines(text, (const char *)base + key->offset, key->section, "  ", node);
+		add_lines(text, whole, (const char *)base + key->offset, key->section, "  ", node);
 		return;
 	}
 	for (unsigned e = 0; e < n_entries(base, key); e++, entry = entry ? entry->next : NULL)
-		add_lines(text, entry_of(base, key, e), key->section, "  - ", entry);
+		add_lines(text, whole, entry_of(base, key, e), key->section, "  - ", entry);
 }
 
 void psd_schema_add_text(struct psd_text *text, const void *base, const struct psd_section *section,
@@ -119,7 +146,7 @@ void psd_schema_add_text(struct psd_text *text, const void *base, const struct p
 		psd_text_add(text, "%s:", key->name);
 		if (key->type == PSD_KEY_SECTION) {
 			psd_text_add(text, "\n");
-			add_block(text, base, key, node);
+			add_block(text, &(struct whole){base, section}, key, node);
 			continue;
 		}
 		psd_text_add(text, " ");

@@ -101,7 +101,7 @@ static const struct psd_key keys[] = {
 	 .help = "only the chunks of gradients with the largest norms travel, the same of all workers; the others "
 		 "wait"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,
-	 .help = "the cluster's, but for what stands here"},
+	 .inherits = "cluster.host", .help = "the cluster's, but for what stands here"},
 	{.name = "model",
 	 .type = PSD_KEY_SECTION,
 	 .section = &model,

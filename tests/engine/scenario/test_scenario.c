@@ -494,6 +494,42 @@ Test(scenario, quantities_are_printed_as_they_were_written)
 	psd_scenario_release(&scenario);
 }
 
+static unsigned occurrences(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, word))) {
+		text += strlen(word);
+		n++;
+	}
+	return n;
+}
+
+/* Of A and B it is the cluster's, which stands there once; only C has another latency, beside the cluster's copy. */
+Test(scenario, a_host_that_is_the_clusters_is_printed_once)
+{
+	static const char *const settings[] = {"cluster.host.copy=1GBps", "cluster.host.latency=40us", NULL};
+	struct psd_text text = {.bytes = NULL};
+	struct psd_error err = {.text = ""};
+	struct psd_scenario scenario, again;
+
+	cr_assert_eq(parse(&scenario, 8,
+			   "  - {name: A, sync: ps}\n  - {name: B, sync: ring, host: {copy: 1GBps}}\n"
+			   "  - {name: C, sync: ps, host: {latency: 70us}}",
+			   settings, &err),
+		     PSD_OK, "%s", err.text);
+	psd_scenario_add_text(&text, &scenario);
+	cr_expect_eq(occurrences(text.bytes, "  host: {"), 2, "%s", text.bytes);
+	cr_assert_eq(psd_scenario_parse(&again, "b.yaml", text.bytes, text.length, NULL, &err), PSD_OK, "%s", err.text);
+	for (unsigned s = 0; s < 3; s++) {
+		cr_expect_eq(again.systems[s].host.copy_bps, 8e9);
+		cr_expect_eq(again.systems[s].host.latency_sec, scenario.systems[s].host.latency_sec);
+	}
+	psd_text_release(&text);
+	psd_scenario_release(&scenario);
+	psd_scenario_release(&again);
+}
+
 Test(scenario, only_a_replay_can_be_dilated)
 {
 	expect_error(MORE, "emulation: {dilation: 20}",
