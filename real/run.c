@@ -61,7 +61,7 @@ static void print_progress(const struct psd_system *system, const struct psd_pro
 	const uint32_t stride = (progress->n_iterations - 1) / MOST_PROGRESS_LINES + 1;
 	const double test_ratio =
 		progress->test_samples ? (double)progress->test_correct / (double)progress->test_samples : 0.0;
-	char test[64] = "";
+	char test[64] = "", loss[PSD_UNITS_TEXT_MAX];
 
 	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations &&
 	    !progress->test_samples)
@@ -73,9 +73,9 @@ static void print_progress(const struct psd_system *system, const struct psd_pro
 	}
 	if (progress->test_samples)
 		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
-	psd_console_say("%s: iteration %u of %u, at %.3f s: loss %.6f, %.1f %% right%s", system->name,
-			progress->iteration + 1, progress->n_iterations, progress->elapsed_sec, progress->loss,
-			100.0 * progress->correct_ratio, test);
+	psd_console_say("%s: iteration %u of %u, at %.3f s: loss %s, %.1f %% right%s", system->name,
+			progress->iteration + 1, progress->n_iterations, progress->elapsed_sec,
+			psd_units_write_number(progress->loss, loss), 100.0 * progress->correct_ratio, test);
 }
 
 static void observe(void *context, const struct psd_progress *progress)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "engine/base/grow.h"
+#include "engine/base/units.h"
 
 enum { GAP = 2, NARROWEST = 12 };
 
@@ -69,27 +70,69 @@ void psd_grid_set(struct psd_grid *grid, unsigned column, const char *format, ..
 	psd_text_make_plain(cell);
 }
 
+void psd_grid_set_number(struct psd_grid *grid, unsigned column, double value, int most_decimals)
+{
+	const int decimals = psd_units_decimals(value, PSD_GRID_DIGITS, most_decimals);
+	const bool is_zero = round(fabs(value) * pow(10, decimals)) == 0.0;
+
+	grid->is_number[column] = true;
+	psd_grid_set(grid, column, "%.*f", is_zero ? 0 : decimals, is_zero ? 0.0 : value);
+}
+
 static int wider(int width, const char *text)
 {
 	return psd_text_places(text) > width ? psd_text_places(text) : width;
 }
 
+/* From a number's point on. */
+static int fraction_places(const struct psd_grid *grid, unsigned column, const char *cell)
+{
+	const char *point = grid->is_number[column] ? strchr(cell, '.') : NULL;
+
+	return point ? psd_text_places(point) : 0;
+}
+
+/* Of the longest one. */
+static int column_fraction(const struct psd_grid *grid, unsigned column)
+{
+	int most = 0;
+
+	for (unsigned r = 0; r < grid->n_rows; r++) {
+		const int places = fraction_places(grid, column, grid->rows[r].cells[column]);
+
+		most = places > most ? places : most;
+	}
+	return most;
+}
+
 /* 0 for a column that no row fills. */
 static int column_width(const struct psd_grid *grid, unsigned column)
 {
+	const int fraction = column_fraction(grid, column);
 	int width = 0;
 
-	for (unsigned r = 0; r < grid->n_rows; r++)
-		width = wider(width, grid->rows[r].cells[column]);
+	for (unsigned r = 0; r < grid->n_rows; r++) {
+		const char *cell = grid->rows[r].cells[column];
+		const int places = psd_text_places(cell) + fraction - fraction_places(grid, column, cell);
+
+		width = *cell && places > width ? places : width;
+	}
 	return width ? wider(wider(width, grid->heads[column][0]), grid->heads[column][1]) : 0;
 }
 
+struct layout {
+	int widths[PSD_GRID_COLUMNS];
+	int fractions[PSD_GRID_COLUMNS]; /* of them, behind the point */
+};
+
 /* Returns the width of a whole line. */
-static int measure(const struct psd_grid *grid, int widths[PSD_GRID_COLUMNS])
+static int measure(const struct psd_grid *grid, struct layout *layout)
 {
+	int *const widths = layout->widths;
 	int line_width = -GAP;
 
 	for (unsigned c = 0; c < grid->n_columns; c++) {
+		layout->fractions[c] = column_fraction(grid, c);
 		widths[c] = column_width(grid, c);
 		line_width += widths[c] ? widths[c] + GAP : 0;
 	}
@@ -140,39 +183,38 @@ static void add_head(struct psd_text *text, const struct psd_grid *grid, const i
 	end_line(text);
 }
 
-static void add_row(struct psd_text *text, const struct psd_grid *grid, const int widths[],
+/* Numbers stand with their points below each other. */
+static void add_row(struct psd_text *text, const struct psd_grid *grid, const struct layout *layout,
 		    const struct psd_grid_row *row)
 {
-	for (unsigned c = 0; c < grid->n_columns && !row->is_gap; c++)
-		if (widths[c])
-			add_cell(text, row->cells[c], widths[c], grid->is_left[c]);
+	for (unsigned c = 0; c < grid->n_columns && !row->is_gap; c++) {
+		const int behind = layout->fractions[c] - fraction_places(grid, c, row->cells[c]);
+
+		if (layout->widths[c]) {
+			add_cell(text, row->cells[c], layout->widths[c] - behind, grid->is_left[c]);
+			psd_text_add(text, "%*s", behind, "");
+		}
+	}
 	end_line(text);
 }
 
 void psd_grid_add(struct psd_text *text, const struct psd_grid *grid)
 {
-	int widths[PSD_GRID_COLUMNS] = {0};
-	int line_width = measure(grid, widths);
+	struct layout layout = {{0}, {0}};
+	int line_width = measure(grid, &layout);
 
 	text->is_out_of_memory = text->is_out_of_memory || grid->is_out_of_memory;
-	add_head(text, grid, widths, 0);
-	add_head(text, grid, widths, 1);
+	add_head(text, grid, layout.widths, 0);
+	add_head(text, grid, layout.widths, 1);
 	while (line_width-- > 0)
 		psd_text_add_bytes(text, "-", 1);
 	psd_text_add(text, "\n");
 	for (unsigned r = 0; r < grid->n_rows; r++)
-		add_row(text, grid, widths, &grid->rows[r]);
+		add_row(text, grid, &layout, &grid->rows[r]);
 }
 
 void psd_grid_release(struct psd_grid *grid)
 {
 	free(grid->rows);
 	*grid = (struct psd_grid){.n_rows = 0};
-}
-
-int psd_grid_decimals(double value, int most)
-{
-	const int decimals = value > 0.0 && isfinite(value) ? 2 - (int)floor(log10(value)) : 0;
-
-	return decimals < 0 ? 0 : decimals > most ? most : decimals;
 }

@@ -9,6 +9,7 @@
 enum {
 	PSD_GRID_COLUMNS = 24,
 	PSD_GRID_CELL = 96,  /* bytes, longer content is cut */
+	PSD_GRID_DIGITS = 4, /* significant ones of a number; those before the point are all there */
 	PSD_GRID_WIDTH = 120 /* characters of a line; the first left-aligned column gives way */
 };
 
@@ -20,6 +21,7 @@ struct psd_grid_row {
 struct psd_grid {
 	const char *heads[PSD_GRID_COLUMNS][2]; /* two lines, borrowed */
 	bool is_left[PSD_GRID_COLUMNS];
+	bool is_number[PSD_GRID_COLUMNS]; /* its cells have their points below each other */
 	unsigned n_columns;
 	struct psd_grid_row *rows;
 	unsigned n_rows;
@@ -35,11 +37,10 @@ void psd_grid_add_gap(struct psd_grid *grid);
 /* Sets a cell of the newest row. Control characters become '?', so that no file drives the terminal. */
 void psd_grid_set(struct psd_grid *grid, unsigned column, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Sets it to a number; to 0 where that is all the decimals show. */
+void psd_grid_set_number(struct psd_grid *grid, unsigned column, double value, int most_decimals);
 /* Adds heads, a rule and rows. */
 void psd_grid_add(struct psd_text *text, const struct psd_grid *grid);
 void psd_grid_release(struct psd_grid *grid);
-
-/* Decimals that show `value` (> 0) with three significant digits, from 0 to most. */
-int psd_grid_decimals(double value, int most);
 
 #endif

@@ -203,12 +203,31 @@ bool psd_units_read_number(const char *text, double *number)
 	return true;
 }
 
-/* Four significant digits; no exponent for what a person may meet. */
-static char *write_scaled(double value, const char *prefix, const char *unit, char text[PSD_UNITS_TEXT_MAX])
+char *psd_units_write_number(double value, char text[PSD_UNITS_TEXT_MAX])
 {
 	const bool is_long = fabs(value) >= 999.95 && fabs(value) < 1e15;
 
-	snprintf(text, PSD_UNITS_TEXT_MAX, is_long ? "%.0f %s%s" : "%.4g %s%s", value, prefix, unit);
+	snprintf(text, PSD_UNITS_TEXT_MAX, is_long ? "%.0f" : "%.4g", value);
+	return text;
+}
+
+int psd_units_decimals(double value, int n_digits, int most)
+{
+	int decimals = n_digits - 1;
+
+	if (!(fabs(value) > 0.0) || !isfinite(value))
+		return 0;
+	decimals -= (int)floor(log10(fabs(value)));
+	if (round(fabs(value) * pow(10, decimals)) >= pow(10, n_digits)) /* 9.9996 is 10.00 */
+		decimals--;
+	return decimals < 0 ? 0 : decimals > most ? most : decimals;
+}
+
+static char *write_scaled(double value, const char *prefix, const char *unit, char text[PSD_UNITS_TEXT_MAX])
+{
+	const size_t length = strlen(psd_units_write_number(value, text));
+
+	snprintf(text + length, PSD_UNITS_TEXT_MAX - length, " %s%s", prefix, unit);
 	return text;
 }
 

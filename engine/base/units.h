@@ -25,11 +25,16 @@ extern const char psd_units_flop_rate_help[]; /* "a rate such as 6.1TFLOPS" */
 extern const char psd_units_ratio_help[];     /* "a ratio such as 0.15 or 15%" */
 
 #define PSD_UNITS_TEXT_MAX 32
-/* Each writes a short human form (3 to 4 significant digits) into text and returns text. */
+/* Numbers for people have four significant digits, all those before the point, and no exponent where a person may meet
+ * them. Each writes such a form into text and returns text. */
+char *psd_units_write_number(double value, char text[PSD_UNITS_TEXT_MAX]);	/* 17.2, 0.06321, 40138 */
 char *psd_units_write_rate(double bits_per_sec, char text[PSD_UNITS_TEXT_MAX]); /* 40 Gb/s */
 char *psd_units_write_bytes(uint64_t bytes, char text[PSD_UNITS_TEXT_MAX]);	/* 574.7 MB */
 char *psd_units_write_seconds(double sec, char text[PSD_UNITS_TEXT_MAX]);	/* 30 us */
 char *psd_units_write_count(uint64_t count, char text[PSD_UNITS_TEXT_MAX]);	/* 143,667,240 */
 char *psd_units_write_flops(double flops, char text[PSD_UNITS_TEXT_MAX]);	/* 39.3 GFLOP */
+
+/* Decimals that show `value` with so many significant digits, from 0 to most; 0 for 0. */
+int psd_units_decimals(double value, int n_digits, int most);
 
 #endif

@@ -63,6 +63,7 @@ static const struct column {
 	size_t offset;
 	int digits; /* in CSV; of a percentage: decimals */
 	const char *unit, *meaning;
+	const char *lower_msec; /* of a table in milliseconds */
 } columns[ALL_COLUMNS] = {
 #define AT(member) offsetof(struct psd_result, member)
 	[SCENARIO] = {"scenario", "", "", SHOW_TEXT, TEXT, AT(scenario), 0, "", "title of the scenario"},
@@ -75,7 +76,7 @@ static const struct column {
 	[BANDWIDTH] = {"bandwidth_bps", "", "link", SHOW_RATE, VALUE, AT(bandwidth_bps), RATE_DIGITS, "bit/s",
 		       "of a node's link; empty where links are what they are"},
 	[ITERATION] = {"iteration_sec", "iteration", "s", SHOW_SEC, NUMBER, AT(outcome.iteration_sec), SEC_DIGITS, "s",
-		       "an iteration: the mean of the measured ones; of a real run their median"},
+		       "an iteration: the mean of the measured ones; of a real run their median", "ms"},
 	[IMAGES] = {"images_per_sec", "", "images/s", SHOW_IMAGES, NUMBER, AT(images_per_sec), SEC_DIGITS, "1/s",
 		    "samples that all workers together train on in a second"},
 	[SPEEDUP] = {"speedup", "", "speedup", SHOW_RATIO, VALUE, AT(speedup), RATIO_DIGITS, "",
@@ -86,11 +87,13 @@ static const struct column {
 		     "not measured"},
 	[COMPUTE] = {"compute_sec", "compute", "s", SHOW_SEC, NUMBER, AT(outcome.parts.compute_sec), SEC_DIGITS, "s",
 		     "of the iteration: the device does forward and backward, but for gradients that are rebuilt from "
-		     "factors"},
+		     "factors",
+		     "ms"},
 	[EXPOSED] = {"exposed_comm_sec", "exposed", "comm s", SHOW_SEC, NUMBER, AT(outcome.parts.exposed_comm_sec),
 		     SEC_DIGITS, "s",
 		     "of the iteration: the device waits while something is on its way or queued: copies between "
-		     "device and host, messages, collectives, sums at servers"},
+		     "device and host, messages, collectives, sums at servers",
+		     "comm ms"},
 	[SENT] = {"tx_bytes_per_node", "sent", "MB/node", SHOW_MB, BYTES, AT(outcome.sent_bytes_per_node), 0, "byte",
 		  "sent to other nodes in an iteration, by the node that sends most"},
 	[RECEIVED] = {"rx_bytes_per_node", "", "", SHOW_MB, BYTES, AT(outcome.received_bytes_per_node), 0, "byte",
@@ -105,11 +108,13 @@ static const struct column {
 		{"other_work_sec", "other", "work s", SHOW_SEC, NUMBER, AT(outcome.parts.other_work_sec), SEC_DIGITS,
 		 "s",
 		 "of the iteration: the device does something else: rebuilds from factors (of its own samples, too), "
-		 "updates, the stack's end of an iteration"},
+		 "updates, the stack's end of an iteration",
+		 "work ms"},
 	[OTHER_WAITING] = {"other_waiting_sec", "other", "wait s", SHOW_SEC, NUMBER,
 			   AT(outcome.parts.other_waiting_sec), SEC_DIGITS, "s",
 			   "of the iteration: the device waits for something that is not on its way, such as a slower "
-			   "worker's layers, or for a core"},
+			   "worker's layers, or for a core",
+			   "wait ms"},
 	[FUSE] = {"fuse_bytes", "gathered", "to", SHOW_SIZE, VALUE, AT(fuse_bytes), RATE_DIGITS, "byte",
 		  "to which the system gathers tensors; empty where it does not, or finds the size itself"},
 	[BEYOND] = {NULL, "beyond", "calibration", SHOW_TEXT, TEXT, AT(beyond), 0, "", ""},
@@ -182,16 +187,20 @@ enum { IN_TABLES = sizeof(in_tables) / sizeof(in_tables[0]) };
 
 _Static_assert((int)IN_TABLES <= (int)PSD_GRID_COLUMNS, "a grid holds every column");
 
-static const double scales[] = {[SHOW_SEC] = 1, [SHOW_IMAGES] = 1, [SHOW_MB] = 1e-6};
+enum { KEPT_DIGITS = 3, RATIO_DECIMALS = 2, MOST_RATIO_DECIMALS = 6 };
 static const int most_decimals[SHOWN_ALIKE] = {[SHOW_SEC] = 7, [SHOW_IMAGES] = 3, [SHOW_MB] = 3};
 
 struct table {
 	const struct psd_result *results;
 	unsigned n_results;
+	bool is_in_msec;
+	double scales[SHOWN_ALIKE];
 	int decimals[SHOWN_ALIKE];
 };
 
-/* The smallest of these figures above 0 keeps three digits. */
+#define LEAST_IN_SEC 0.01 /* a table with a shorter iteration or computation is in milliseconds */
+
+/* The smallest of these figures above 0 keeps three digits, the others have no more decimals than it. */
 static void find_decimals(struct table *table)
 {
 	static const enum column_id measures[] = {ITERATION, COMPUTE, IMAGES, SENT};
@@ -200,20 +209,24 @@ static void find_decimals(struct table *table)
 	for (unsigned i = 0; i < table->n_results; i++)
 		for (unsigned m = 0; m < sizeof(measures) / sizeof(measures[0]); m++) {
 			const struct column *column = &columns[measures[m]];
-			const double value = number_of(&table->results[i], column).value * scales[column->show];
+			const double value = number_of(&table->results[i], column).value;
 
 			if (value > 0.0)
 				least[column->show] = fmin(least[column->show], value);
 		}
+	table->is_in_msec = least[SHOW_SEC] < LEAST_IN_SEC;
+	table->scales[SHOW_SEC] = table->is_in_msec ? 1e3 : 1;
+	table->scales[SHOW_IMAGES] = 1;
+	table->scales[SHOW_MB] = 1e-6;
 	for (unsigned s = 0; s < SHOWN_ALIKE; s++)
-		table->decimals[s] = psd_grid_decimals(least[s], most_decimals[s]);
+		table->decimals[s] = psd_units_decimals(least[s] * table->scales[s], KEPT_DIGITS, most_decimals[s]);
 }
 
 /* Left out is what would say the same in every row: as many workers as nodes, one bandwidth, no such part of an
  * iteration. */
 static bool says_something(const struct table *table, enum column_id c)
 {
-	const double least_sec = 0.5 * pow(10, -table->decimals[SHOW_SEC]);
+	const double least_sec = 0.5 * pow(10, -table->decimals[SHOW_SEC]) / table->scales[SHOW_SEC];
 
 	for (unsigned i = 0; i < table->n_results; i++) {
 		const struct psd_result *result = &table->results[i];
@@ -227,6 +240,14 @@ static bool says_something(const struct table *table, enum column_id c)
 	return false;
 }
 
+/* A ratio that two decimals would not show keeps two digits. */
+static int ratio_decimals(double value)
+{
+	const int decimals = psd_units_decimals(value, 2, MOST_RATIO_DECIMALS);
+
+	return decimals > RATIO_DECIMALS ? decimals : RATIO_DECIMALS;
+}
+
 static void set_number(struct psd_grid *grid, unsigned at, const struct table *table, const struct column *column,
 		       const struct psd_result *result)
 {
@@ -237,12 +258,12 @@ static void set_number(struct psd_grid *grid, unsigned at, const struct table *t
 	case SHOW_SEC:
 	case SHOW_IMAGES:
 	case SHOW_MB:
-		psd_grid_set(grid, at, "%.*f", table->decimals[column->show], value * scales[column->show]);
+		psd_grid_set_number(grid, at, value * table->scales[column->show], table->decimals[column->show]);
 		break;
 	case SHOW_COUNT: psd_grid_set(grid, at, "%.0f", value); break;
 	case SHOW_RATE: psd_grid_set(grid, at, "%s", psd_units_write_rate(value, rate)); break;
 	case SHOW_SIZE: psd_grid_set(grid, at, "%s", psd_units_write_bytes((uint64_t)value, rate)); break;
-	case SHOW_RATIO: psd_grid_set(grid, at, "%.2f", value); break;
+	case SHOW_RATIO: psd_grid_set_number(grid, at, value, ratio_decimals(value)); break;
 	case SHOW_PLAIN: psd_grid_set(grid, at, isfinite(value) ? "%.4g" : "diverged", value); break;
 	case SHOW_PERCENT: psd_grid_set(grid, at, "%.*f %%", column->digits, 100.0 * value); break;
 	case SHOW_ERROR: psd_grid_set(grid, at, "%+.1f %c", 100.0 * value, result->is_fit ? 'c' : ' '); break;
@@ -261,6 +282,13 @@ static void set_cell(struct psd_grid *grid, unsigned at, const struct table *tab
 		set_number(grid, at, table, column, result);
 }
 
+static void add_column(struct psd_grid *grid, const struct table *table, const struct column *column)
+{
+	const char *lower = table->is_in_msec && column->lower_msec ? column->lower_msec : column->lower;
+
+	psd_grid_add_column(grid, column->upper, lower, column->kind == TEXT);
+}
+
 void psd_columns_add_table(struct psd_text *text, const struct psd_result results[], unsigned n_systems,
 			   unsigned n_points)
 {
@@ -269,8 +297,7 @@ void psd_columns_add_table(struct psd_text *text, const struct psd_result result
 
 	find_decimals(&table);
 	for (unsigned t = 0; t < IN_TABLES; t++)
-		psd_grid_add_column(&grid, columns[in_tables[t]].upper, columns[in_tables[t]].lower,
-				    columns[in_tables[t]].kind == TEXT);
+		add_column(&grid, &table, &columns[in_tables[t]]);
 	for (unsigned p = 0; p < n_points; p++) {
 		if (n_systems > 1)
 			psd_grid_add_gap(&grid);

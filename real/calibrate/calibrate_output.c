@@ -45,11 +45,16 @@ static const struct {
 
 static const char *write_value(double value, enum unit unit, char text[PSD_UNITS_TEXT_MAX])
 {
+	size_t length;
+
 	switch (unit) {
 	case UNIT_SECONDS: return psd_units_write_seconds(value, text);
 	case UNIT_RATE: return psd_units_write_rate(value, text);
-	case UNIT_FLOP_RATE: snprintf(text, PSD_UNITS_TEXT_MAX, "%.4g GFLOPS", 1e-9 * value); return text;
-	case UNIT_RATIO: snprintf(text, PSD_UNITS_TEXT_MAX, "%.4g %%", 100.0 * value); return text;
+	case UNIT_FLOP_RATE:
+	case UNIT_RATIO:
+		length = strlen(psd_units_write_number(value * (unit == UNIT_RATIO ? 100.0 : 1e-9), text));
+		snprintf(text + length, PSD_UNITS_TEXT_MAX - length, unit == UNIT_RATIO ? " %%" : " GFLOPS");
+		return text;
 	}
 	return text;
 }

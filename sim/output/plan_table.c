@@ -8,6 +8,8 @@
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
+enum { MOST_DECIMALS = 3 };
+
 static bool has_factors(const struct psd_plan_item *item)
 {
 	return item->subject.rows > 0;
@@ -44,14 +46,14 @@ struct weighed {
 static void set_alternative(struct psd_grid *grid, unsigned column, const struct psd_alternative *alternative,
 			    bool is_chosen)
 {
-	const double mb = (double)alternative->node_bytes / 1e6, msec = 1e3 * alternative->isolated_sec;
+	char mb[PSD_UNITS_TEXT_MAX], msec[PSD_UNITS_TEXT_MAX];
 
 	if (!alternative->is_possible) {
 		psd_grid_set(grid, column, "-  ");
 		return;
 	}
-	psd_grid_set(grid, column, "%.*f %9.*f%c", psd_grid_decimals(mb, 3), mb, psd_grid_decimals(msec, 4), msec,
-		     is_chosen ? '*' : ' ');
+	psd_grid_set(grid, column, "%s %9s%c", psd_units_write_number((double)alternative->node_bytes / 1e6, mb),
+		     psd_units_write_number(1e3 * alternative->isolated_sec, msec), is_chosen ? '*' : ' ');
 }
 
 static void add_columns(struct psd_grid *grid, const struct psd_plan *plan, char uppers[PSD_CANDIDATES][PSD_GRID_CELL])
@@ -77,7 +79,7 @@ static void add_row(struct psd_grid *grid, const struct weighed *weighed, unsign
 	write_tensor_names(plan, item, names, sizeof(names));
 	psd_grid_set(grid, 0, "%s", plan->graph->layers[item->layer].name);
 	psd_grid_set(grid, 1, "%s", names);
-	psd_grid_set(grid, 2, "%.*f", psd_grid_decimals(mb, 3), mb);
+	psd_grid_set_number(grid, 2, mb, MOST_DECIMALS);
 	psd_grid_set(grid, 3, "%s", item->method->name);
 	for (unsigned m = 0; m < plan->n_candidates; m++)
 		set_alternative(grid, 4 + m, &weighed->items[i][m], item->method == plan->candidates[m]);
@@ -251,8 +253,8 @@ enum psd_status psd_output_plan(FILE *out, const struct psd_case *planned, const
 	      "one chosen\n\n",
 	      out);
 	if (planned->system->finds_fuse)
-		fprintf(out, "fuse is auto: exchanges of %.4g MB or more, %u in all\n\n",
-			1e-6 * (double)planned->plan.fuse_bytes, planned->plan.n_items);
+		fprintf(out, "fuse is auto: exchanges of %s or more, %u in all\n\n",
+			psd_units_write_bytes(planned->plan.fuse_bytes, rate), planned->plan.n_items);
 	status = weigh(&weighed, &planned->plan, err);
 	if (!status)
 		status = write_grid(out, &weighed, err);

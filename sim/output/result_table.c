@@ -37,17 +37,18 @@ static void add_compute(struct psd_text *sentence, const struct psd_workload *wo
 		[PSD_COSTS_SCALED] = "measured in part, the rest scaled: ",
 		[PSD_COSTS_MEASURED] = "measured: ",
 	};
-	char sec[PSD_UNITS_TEXT_MAX];
+	char sec[PSD_UNITS_TEXT_MAX], number[PSD_UNITS_TEXT_MAX];
 
 	const double images_per_sec = workload->batch_per_worker / costs->compute_sec;
 
-	psd_text_add(sentence, images_per_sec < 1000.0 ? "%s a batch, %.4g images/s" : "%s a batch, %.0f images/s",
-		     psd_units_write_seconds(costs->compute_sec, sec), images_per_sec);
+	psd_text_add(sentence, "%s a batch, %s images/s", psd_units_write_seconds(costs->compute_sec, sec),
+		     psd_units_write_number(images_per_sec, number));
 	psd_text_add(sentence, " on one worker alone; ");
 	psd_text_add(sentence, "%s%s", words[costs->source],
 		     workload->profile_path ? file_name(workload->profile_path) : workload->device_name);
 	if (workload->images_per_sec > 0.0)
-		psd_text_add(sentence, ", scaled to %.4g images/s", workload->images_per_sec);
+		psd_text_add(sentence, ", scaled to %s images/s",
+			     psd_units_write_number(workload->images_per_sec, number));
 }
 
 static void write_compute(FILE *out, const struct psd_report *report)

@@ -145,3 +145,24 @@ Test(units, the_largest_figures_fit_their_text)
 	cr_assert_lt(strlen(psd_units_write_seconds(1.7e308, text)), PSD_UNITS_TEXT_MAX);
 	cr_assert_lt(strlen(psd_units_write_seconds(-1e-300, text)), PSD_UNITS_TEXT_MAX);
 }
+
+Test(units, numbers_for_people_have_four_digits_and_no_exponent)
+{
+	char text[PSD_UNITS_TEXT_MAX];
+
+	cr_expect_str_eq(psd_units_write_number(40138.4, text), "40138");
+	cr_expect_str_eq(psd_units_write_number(0.063214, text), "0.06321");
+	cr_expect_str_eq(psd_units_write_number(999.96, text), "1000");
+	cr_expect_str_eq(psd_units_write_number(0, text), "0");
+}
+
+Test(units, decimals_show_so_many_digits)
+{
+	cr_expect_eq(psd_units_decimals(0.0123, 3, 6), 4);
+	cr_expect_eq(psd_units_decimals(1.5, 3, 6), 2);
+	cr_expect_eq(psd_units_decimals(512, 3, 6), 0);
+	cr_expect_eq(psd_units_decimals(51234, 3, 6), 0);
+	cr_expect_eq(psd_units_decimals(1e-9, 3, 6), 6);
+	cr_expect_eq(psd_units_decimals(9.9996, 4, 6), 2); /* 10.00 */
+	cr_expect_eq(psd_units_decimals(0, 3, 6), 0);
+}

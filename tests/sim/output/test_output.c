@@ -759,13 +759,57 @@ Test(output, sentence_breaks_between_words_but_not_before_a_per_cent_sign)
 	free(memory.text);
 }
 
-Test(output, three_significant_digits)
+/* Points below each other, four digits, and all before the point; what the decimals do not show is 0. */
+Test(output, grid_lines_numbers_up_at_their_points)
 {
-	cr_expect_eq(psd_grid_decimals(0.0123, 6), 4);
-	cr_expect_eq(psd_grid_decimals(1.5, 6), 2);
-	cr_expect_eq(psd_grid_decimals(512, 6), 0);
-	cr_expect_eq(psd_grid_decimals(1e-9, 6), 6);
-	cr_expect_eq(psd_grid_decimals(0, 6), 0);
+	static const double values[] = {2.49372, 0.0771, 0, 10.00004, 40138.4, 1e-9};
+	struct psd_grid grid = {.n_rows = 0};
+	struct psd_text text = {.bytes = NULL};
+
+	psd_grid_add_column(&grid, "", "s", false);
+	psd_grid_add_column(&grid, "", "name", true);
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		psd_grid_add_row(&grid);
+		psd_grid_set_number(&grid, 0, values[i], 4);
+		psd_grid_set(&grid, 1, "x");
+	}
+	psd_grid_add(&text, &grid);
+	cr_expect_str_eq(text.bytes, "\n"
+				     "         s  name\n"
+				     "----------------\n"
+				     "    2.494   x\n"
+				     "    0.0771  x\n"
+				     "    0       x\n"
+				     "   10.00    x\n"
+				     "40138       x\n"
+				     "    0       x\n");
+	psd_text_release(&text);
+	psd_grid_release(&grid);
+}
+
+/* Iterations of 1.5 and 0.5 ms, of which 1 ms is waiting: the smallest, 0.5, keeps three digits. */
+Test(output, table_of_short_iterations_is_in_milliseconds)
+{
+	struct fixture fixture;
+	struct psd_text table = {.bytes = NULL};
+
+	make_fixture(&fixture);
+	for (unsigned r = 0; r < 2; r++) {
+		struct psd_result *result = &fixture.results[r];
+
+		result->outcome.iteration_sec = r ? 1.5e-3 : 0.5e-3;
+		result->outcome.parts = (struct psd_parts){.compute_sec = 0.5e-3, .exposed_comm_sec = r ? 1e-3 : 0.0};
+		result->speedup = (struct psd_result_value){true, r ? 1.0 / 3000 : 1.0};
+	}
+	psd_columns_add_table(&table, fixture.results, 2, 1);
+	cr_expect_not_null(strstr(table.bytes, "  iteration                     compute  exposed"), "%s", table.bytes);
+	cr_expect_not_null(strstr(table.bytes, "ms  images/s  speedup       ms  comm ms"), "%s", table.bytes);
+	cr_expect_not_null(strstr(table.bytes, " 0.500 "), "%s", table.bytes);
+	cr_expect_not_null(strstr(table.bytes, " 1.500 "), "%s", table.bytes);
+	cr_expect_not_null(strstr(table.bytes, " 1.000 "), "%s", table.bytes);
+	cr_expect_not_null(strstr(table.bytes, " 0.00033 "), "%s", table.bytes);
+	psd_text_release(&table);
+	release_fixture(&fixture);
 }
 
 /* ---- trace ---- */
