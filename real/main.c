@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "real/base/console.h"
 #include "real/data/pack.h"
@@ -129,17 +130,24 @@ static int pack(const struct psd_run_options *options)
 
 static int tell(const struct psd_run_options *options)
 {
+	const struct psd_reference how = {options->is_markdown, options->arguments.topic,
+					  psd_reference_terminal_width()};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err;
-	enum psd_status status;
+	enum psd_status status = PSD_OK;
 
 	switch ((enum psd_run_about)options->about) {
 	case PSD_RUN_ABOUT_HELP: psd_run_options_add_help(&text, options); break;
 	case PSD_RUN_ABOUT_OPTIONS: psd_run_options_add_reference(&text); break;
+	case PSD_RUN_ABOUT_KEYS: status = psd_scenario_add_reference(&text, &how, &err); break;
+	case PSD_RUN_ABOUT_COLUMNS: status = psd_columns_add_reference(&text, &how, &err); break;
 	case PSD_RUN_ABOUT_VERSION: psd_text_add(&text, "psd-run " PSD_VERSION "\n"); break;
 	case PSD_RUN_ABOUT_NOTHING: break;
 	}
-	status = psd_console_print(&text, &err);
+	if (!status)
+		status = psd_console_print(&text, &err);
+	else
+		psd_text_release(&text);
 	return status ? complain(status, &err, false) : EXIT_DONE;
 }
 

@@ -13,13 +13,21 @@
 enum psd_run_command { PSD_RUN_TRAIN, PSD_RUN_CALIBRATE, PSD_RUN_PACK, PSD_RUN_SHOW };
 
 /* What is told about psd-run instead. */
-enum psd_run_about { PSD_RUN_ABOUT_NOTHING, PSD_RUN_ABOUT_HELP, PSD_RUN_ABOUT_OPTIONS, PSD_RUN_ABOUT_VERSION };
+enum psd_run_about {
+	PSD_RUN_ABOUT_NOTHING,
+	PSD_RUN_ABOUT_HELP,
+	PSD_RUN_ABOUT_OPTIONS,
+	PSD_RUN_ABOUT_KEYS,
+	PSD_RUN_ABOUT_COLUMNS,
+	PSD_RUN_ABOUT_VERSION,
+};
 
 /* Strings are borrowed from argv. */
 struct psd_run_options {
 	unsigned about; /* enum psd_run_about */
 	bool is_csv;
 	bool is_quiet;
+	bool is_markdown;
 	bool has_no_emulation;
 	const char *hosts_path;	 /* or NULL: all on this machine */
 	uint64_t rank;		 /* of the hosts, this process; UINT64_MAX: the environment says it */

@@ -416,18 +416,24 @@ static int load_and_use(const struct psd_options *options)
 
 static int tell(const struct psd_options *options)
 {
+	const struct psd_reference how = {options->is_markdown, options->arguments.topic,
+					  psd_reference_terminal_width()};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err;
+	enum psd_status status = PSD_OK;
 
 	switch ((enum psd_about)options->about) {
 	case PSD_ABOUT_HELP: psd_options_add_help(&text, options); break;
 	case PSD_ABOUT_OPTIONS: psd_options_add_reference(&text); break;
-	case PSD_ABOUT_KEYS: psd_scenario_add_reference(&text); break;
-	case PSD_ABOUT_COLUMNS: psd_columns_add_reference(&text); break;
+	case PSD_ABOUT_KEYS: status = psd_scenario_add_reference(&text, &how, &err); break;
+	case PSD_ABOUT_COLUMNS: status = psd_columns_add_reference(&text, &how, &err); break;
 	case PSD_ABOUT_VERSION: psd_text_add(&text, "psd-sim " PSD_VERSION "\n"); break;
 	case PSD_ABOUT_NOTHING: break;
 	}
-	return psd_output_text(stdout, &text, &err) ? complain(PSD_ENOMEM, &err, false) : EXIT_DONE;
+	if (!status)
+		return psd_output_text(stdout, &text, &err) ? complain(PSD_ENOMEM, &err, false) : EXIT_DONE;
+	psd_text_release(&text);
+	return complain(status, &err, false);
 }
 
 static int run(const struct psd_options *options)

@@ -30,6 +30,7 @@ struct psd_options {
 	unsigned form;	/* enum psd_form */
 	bool is_estimate;
 	bool is_quiet;
+	bool is_markdown;
 	uint64_t n_processes;		/* 0: one for each core */
 	const char *trace_path;		/* or NULL */
 	const char *system_name;	/* or NULL: all */

@@ -26,8 +26,8 @@ part() {
 }
 
 mode=$1
-part scenarios/README.md keys "$build/psd-sim" --keys
-part engine/result/README.md columns "$build/psd-sim" --columns
+part scenarios/README.md keys "$build/psd-sim" --markdown --keys
+part engine/result/README.md columns "$build/psd-sim" --markdown --columns
 part engine/OPTIONS.md "options of psd-sim" "$build/psd-sim" --options
 part engine/OPTIONS.md "options of psd-run" "$build/psd-run" --options
 # shellcheck disable=SC2016 # no expansion

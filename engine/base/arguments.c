@@ -183,6 +183,10 @@ static enum psd_status read_option(struct reader *reader, int argc, char *const 
 		return refuse_option(reader, option);
 	if (value && !option->value_name)
 		return misuse(reader, option->name, "takes no value");
+	if (option->is_last && option->value_name) {
+		reader->arguments->topic = value ? value : argv[*at + 1]; /* NULL behind the last */
+		return take(reader, option, NULL);
+	}
 	if (!value && option->value_name) {
 		if (*at + 1 >= argc)
 			return misuse(reader, option->name, "needs a value");
@@ -325,23 +329,6 @@ static void add_usage(struct psd_text *text, const struct psd_command_table *tab
 			psd_text_add(text, " %s %s", table->options[i].name, table->options[i].value_name);
 }
 
-/* Words from column `at` on, in lines that begin at the indent. */
-static void add_wrapped(struct psd_text *text, const char *words, int at, int indent)
-{
-	while (*words) {
-		const int length = (int)strcspn(words, " ");
-
-		if (at > indent && at + 1 + length > HELP_WIDTH) {
-			psd_text_add(text, "\n%*s", indent, "");
-			at = indent;
-		}
-		psd_text_add(text, "%s%.*s", at > indent ? " " : "", length, words);
-		at += length + (at > indent);
-		words += length + (words[length] == ' ');
-	}
-	psd_text_add(text, "\n");
-}
-
 /* The name stands in its own column, or in a line of its own where it is too long for that. */
 static void add_row(struct psd_text *text, const char *name, const char *value_name, const char *help)
 {
@@ -351,7 +338,7 @@ static void add_row(struct psd_text *text, const char *name, const char *value_n
 	psd_text_add(text, "  %s%s%s", name, value_name ? " " : "", value_name ? value_name : "");
 	width = (int)(text->length - begin);
 	psd_text_add(text, width < HELP_INDENT ? "%*s" : "\n%*s", HELP_INDENT - (width < HELP_INDENT ? width : 0), "");
-	add_wrapped(text, help, HELP_INDENT, HELP_INDENT);
+	psd_text_add_wrapped(text, help, HELP_INDENT, HELP_INDENT, HELP_WIDTH);
 }
 
 void psd_command_table_add_help(struct psd_text *text, const struct psd_command_table *table, unsigned command)
@@ -359,7 +346,7 @@ void psd_command_table_add_help(struct psd_text *text, const struct psd_command_
 	psd_text_add(text, "usage: ");
 	add_usage(text, table, command);
 	psd_text_add(text, "\n\n");
-	add_wrapped(text, table->commands[command].help, 0, 0);
+	psd_text_add_wrapped(text, table->commands[command].help, 0, 0, HELP_WIDTH);
 	psd_text_add(text, "\n");
 	for (unsigned i = 0; i < table->n_options; i++) {
 		const struct psd_option *option = &table->options[i];
@@ -383,7 +370,7 @@ void psd_command_table_add_reference(struct psd_text *text, const struct psd_com
 		psd_text_add(text, "### `");
 		add_usage(text, table, c);
 		psd_text_add(text, "`\n\n");
-		add_wrapped(text, table->commands[c].help, 0, 0);
+		psd_text_add_wrapped(text, table->commands[c].help, 0, 0, HELP_WIDTH);
 		psd_text_add(text, "\n| option | effect |\n|---|---|\n");
 		for (unsigned i = 0; i < table->n_options; i++) {
 			const struct psd_option *option = &table->options[i];

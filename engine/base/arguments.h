@@ -25,7 +25,7 @@ struct psd_option {
 	enum psd_option_kind kind;
 	unsigned commands; /* bit c is set where command c takes it; 0: all do */
 	bool is_needed;	   /* a command that takes it needs it */
-	bool is_last;	   /* what follows on the command line is not looked at */
+	bool is_last;	   /* what follows on the command line is not looked at; its value may be missing */
 	size_t offset;	   /* of the member in the program's own struct; a setting has none */
 	uint64_t least, most;
 	unsigned choice; /* not 0 */
@@ -64,7 +64,8 @@ struct psd_arguments {
 	unsigned n_settings;
 	const char **operands; /* owned array */
 	unsigned n_operands;
-	bool is_last; /* an option that is the last one was there */
+	bool is_last;	   /* an option that is the last one was there */
+	const char *topic; /* its value, or NULL */
 };
 
 /* Reads all of argv, -h as --help, into target, a struct that the table's offsets are of, and *arguments, released by

@@ -56,6 +56,22 @@ void psd_text_add(struct psd_text *text, const char *format, ...)
 	va_end(values);
 }
 
+void psd_text_add_wrapped(struct psd_text *text, const char *words, int at, int indent, int width)
+{
+	while (*words) {
+		const int length = (int)strcspn(words, " ");
+
+		if (at > indent && at + 1 + length > width) {
+			psd_text_add(text, "\n%*s", indent, "");
+			at = indent;
+		}
+		psd_text_add(text, "%s%.*s", at > indent ? " " : "", length, words);
+		at += length + (at > indent);
+		words += length + (words[length] == ' ');
+	}
+	psd_text_add(text, "\n");
+}
+
 static bool is_continuation(unsigned char byte)
 {
 	return (byte & 0xc0) == 0x80;

@@ -15,6 +15,8 @@ struct psd_text {
 
 void psd_text_add(struct psd_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void psd_text_add_bytes(struct psd_text *text, const char *bytes, size_t length);
+/* Words in lines of `width` characters, and a line's end: from column `at` on, further lines behind `indent` blanks. */
+void psd_text_add_wrapped(struct psd_text *text, const char *words, int at, int indent, int width);
 /* As psd_text_make_plain() makes it. */
 void psd_text_add_plain(struct psd_text *text, const char *string);
 /* In double quotes and escaped as JSON has it, which YAML's double-quoted strings take, too. What is no UTF-8 becomes

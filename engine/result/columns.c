@@ -314,9 +314,28 @@ void psd_columns_add_table(struct psd_text *text, const struct psd_result result
 
 /* ---- the reference ---- */
 
-void psd_columns_add_reference(struct psd_text *text)
+static void add_entry(struct psd_text *text, const struct psd_reference *how, const struct column *column)
 {
-	psd_text_add(text, "| column | unit | meaning |\n|---|---|---|\n");
-	for (unsigned c = 0; c < COLUMNS; c++)
-		psd_text_add(text, "| `%s` | %s | %s |\n", columns[c].name, columns[c].unit, columns[c].meaning);
+	struct psd_text head = {.bytes = NULL};
+
+	psd_text_add(&head, "%s%s%s", column->name, *column->unit ? ": " : "", column->unit);
+	if (head.bytes)
+		psd_reference_add(text, how, head.bytes, (const char *const[]){column->meaning, NULL});
+	text->is_out_of_memory = text->is_out_of_memory || head.is_out_of_memory;
+	psd_text_release(&head);
+}
+
+enum psd_status psd_columns_add_reference(struct psd_text *text, const struct psd_reference *how, struct psd_error *err)
+{
+	if (how->is_markdown)
+		psd_text_add(text, "| column | unit | meaning |\n|---|---|---|\n");
+	for (const struct column *column = columns; column < columns + COLUMNS; column++) {
+		if (!psd_reference_has(how, column->name))
+			continue;
+		if (how->is_markdown)
+			psd_text_add(text, "| `%s` | %s | %s |\n", column->name, column->unit, column->meaning);
+		else
+			add_entry(text, how, column);
+	}
+	return psd_reference_check(text, how, "column", err);
 }

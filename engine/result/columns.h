@@ -3,6 +3,7 @@
 #ifndef PSD_COLUMNS_H
 #define PSD_COLUMNS_H
 
+#include "engine/base/reference.h"
 #include "engine/base/text.h"
 #include "engine/result/result.h"
 
@@ -22,7 +23,8 @@ void psd_columns_add_csv(struct psd_text *text, const struct psd_result *result)
 /* A table for people, point by point where there are several. results: systems outermost, as in a report. */
 void psd_columns_add_table(struct psd_text *text, const struct psd_result results[], unsigned n_systems,
 			   unsigned n_points);
-/* What each column of the CSV means, as a table in Markdown. */
-void psd_columns_add_reference(struct psd_text *text);
+/* What each column of the CSV means. PSD_EINVAL: there is none of that topic. */
+enum psd_status psd_columns_add_reference(struct psd_text *text, const struct psd_reference *how,
+					  struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
+#include "engine/base/reference.h"
 #include "engine/base/text.h"
 #include "engine/scenario/train.h"
 #include "engine/schedules/pattern.h"
@@ -236,8 +237,9 @@ void psd_scenario_release(struct psd_scenario *scenario);
 /* All values that take effect, so that reading the text gives the same again; its paths hold from the working
  * directory. */
 void psd_scenario_add_text(struct psd_text *text, const struct psd_scenario *scenario);
-/* All keys as a table in Markdown. */
-void psd_scenario_add_reference(struct psd_text *text);
+/* What all keys mean. PSD_EINVAL: there is none of that topic. */
+enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct psd_reference *how,
+					   struct psd_error *err) PSD_MUST_CHECK;
 /* Takes over what the solver says that `train` names, if it names one: psd_train_load_solver(), and its seed for the
  * scenario, too. Then `train` names no solver any more. Statuses as there. */
 enum psd_status psd_scenario_load_solver(struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;

@@ -1,4 +1,4 @@
-/* The reference of a scenario's keys, a row of Markdown for each row of the schema. */
+/* The reference of a scenario's keys, an entry for each row of the schema. */
 #include "engine/document/value.h"
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_heed.h"
@@ -7,6 +7,7 @@ enum { MOST_SECTIONS = 32 };
 
 struct reference {
 	struct psd_text *text;
+	const struct psd_reference *how;
 	const struct psd_section *told[MOST_SECTIONS]; /* so that a section that stands in two places is told once */
 	unsigned n_told;
 };
@@ -42,37 +43,87 @@ static bool is_first_time(struct reference *reference, const struct psd_section 
 	return true;
 }
 
-static bool add_row(const struct psd_schema_spot *spot)
+static void add_value(struct psd_text *text, const struct psd_key *key)
 {
-	struct reference *reference = spot->context;
-	const struct psd_key *key = spot->key;
-	struct psd_text *text = reference->text;
-	char users[PSD_USERS_TEXT_MAX];
-
-	psd_text_add(text, "| `%s` | ", spot->path);
 	if (key->most_entries)
 		psd_text_add(text, "list of up to %u%s", key->most_entries, key->section ? "" : ": ");
 	if (!key->most_entries || !key->section)
 		psd_value_add_kind(text, key);
+}
+
+static void add_meaning(struct psd_text *text, const struct psd_schema_spot *spot)
+{
+	psd_text_add(text, "%s", spot->key->help);
+	if (spot->key->when.key)
+		add_condition(text, spot);
+}
+
+static void add_table_row(struct psd_text *text, const struct psd_schema_spot *spot)
+{
+	const struct psd_key *key = spot->key;
+	char users[PSD_USERS_TEXT_MAX];
+
+	psd_text_add(text, "| `%s` | ", spot->path);
+	add_value(text, key);
 	psd_text_add(text, " | ");
 	add_absence(text, key);
-	psd_text_add(text, " | %s%s | %s | %s", psd_scenario_write_users(spot->uses, users),
+	psd_text_add(text, " | %s%s | %s | ", psd_scenario_write_users(spot->uses, users),
 		     spot->uses & PSD_BY_CHOICE ? "*" : "",
 		     key->section		  ? ""
 		     : spot->uses & PSD_AGREED	  ? "="
 		     : spot->uses & PSD_BY_CHOICE ? "=*"
-						  : "",
-		     key->help);
-	if (key->when.key)
-		add_condition(text, spot);
+						  : "");
+	add_meaning(text, spot);
 	psd_text_add(text, " |\n");
-	return is_first_time(reference, key->section);
 }
 
-void psd_scenario_add_reference(struct psd_text *text)
+static void add_entry(struct psd_text *text, const struct psd_reference *how, const struct psd_schema_spot *spot)
 {
-	struct reference reference = {.text = text};
+	struct psd_text head = {.bytes = NULL}, absence = {.bytes = NULL}, meaning = {.bytes = NULL},
+			use = {.bytes = NULL};
+	char users[PSD_USERS_TEXT_MAX];
 
-	psd_text_add(text, "| key | value | if not given | heeded by | hosts | meaning |\n|---|---|---|---|---|---|\n");
+	psd_text_add(&head, "%s: ", spot->path);
+	add_value(&head, spot->key);
+	add_absence(&absence, spot->key);
+	if (absence.bytes)
+		psd_text_add(&head, "; %s%s", spot->key->fallback ? "if not given " : "", absence.bytes);
+	add_meaning(&meaning, spot);
+	psd_text_add(&use, "heeded by %s%s%s", psd_scenario_write_users(spot->uses, users),
+		     spot->uses & PSD_BY_CHOICE ? ", and where a system chooses by seconds" : "",
+		     !spot->key->section && spot->uses & PSD_AGREED ? "; the same on all --hosts" : "");
+	if (!head.is_out_of_memory && !absence.is_out_of_memory && !meaning.is_out_of_memory && !use.is_out_of_memory)
+		psd_reference_add(text, how, head.bytes, (const char *const[]){meaning.bytes, use.bytes, NULL});
+	else
+		text->is_out_of_memory = true;
+	psd_text_release(&head);
+	psd_text_release(&absence);
+	psd_text_release(&meaning);
+	psd_text_release(&use);
+}
+
+static bool add_row(const struct psd_schema_spot *spot)
+{
+	struct reference *reference = spot->context;
+
+	if (psd_reference_has(reference->how, spot->path)) {
+		if (reference->how->is_markdown)
+			add_table_row(reference->text, spot);
+		else
+			add_entry(reference->text, reference->how, spot);
+	}
+	return is_first_time(reference, spot->key->section);
+}
+
+enum psd_status psd_scenario_add_reference(struct psd_text *text, const struct psd_reference *how,
+					   struct psd_error *err)
+{
+	struct reference reference = {.text = text, .how = how};
+
+	if (how->is_markdown)
+		psd_text_add(
+			text,
+			"| key | value | if not given | heeded by | hosts | meaning |\n|---|---|---|---|---|---|\n");
 	psd_schema_walk(&psd_scenario_root, NULL, NULL, add_row, &reference);
+	return psd_reference_check(text, how, "key", err);
 }

@@ -184,6 +184,39 @@ Test(cli, every_help_fits_a_screen)
 	}
 }
 
+/* Standard output is no terminal here: 80 columns. A topic is a whole path or a part of one; what does not begin with
+ * it is left out. */
+Test(cli, keys_and_columns_are_explained_in_a_terminals_lines)
+{
+	static const char *const programs[] = {"psd-sim", "psd-run"};
+	static const struct {
+		const char *arguments, *words, *others;
+	} topics[] = {
+		{"--keys", "\ntrain.data.kind: ", "`"},
+		{"--keys cluster.network", "\ncluster.network.platform: path; required\n", "cluster.nodes"},
+		{"--keys=bandwidth", "\nsweep.bandwidth: list of up to ", "cluster.network.topology"},
+		{"--columns", "tx_bytes_per_node: byte\n    sent to other nodes", "`"},
+		{"--columns published", "published_speedup\n    what was published\n", "tx_bytes"},
+	};
+
+	for (size_t p = 0; p < 2; p++)
+		for (size_t t = 0; t < sizeof(topics) / sizeof(topics[0]); t++) {
+			struct run told = run_program(programs[p], topics[t].arguments, "2>&1");
+
+			cr_expect_eq(told.exit_status, 0, "%s", told.text);
+			cr_expect_not_null(strstr(told.text, topics[t].words), "%s", told.text);
+			cr_expect_null(strstr(told.text, topics[t].others), "%s", topics[t].arguments);
+			for (const char *line = told.text; *line; line += strcspn(line, "\n") + 1)
+				cr_expect_leq(strcspn(line, "\n"), 80, "%s", line);
+			free(told.text);
+		}
+	struct run none = run("--keys bandwith", "2>&1");
+
+	cr_expect_eq(none.exit_status, 2);
+	cr_expect_str_eq(none.text, "psd-sim: no key begins with 'bandwith', and no part of one does\n");
+	free(none.text);
+}
+
 Test(cli, output_that_cannot_be_written_is_a_failure)
 {
 	static const char *const arguments[] = {"--csv " QUICKSTART,

@@ -109,12 +109,13 @@ Test(heed, what_would_change_a_run_is_refused_with_its_place)
 
 Test(heed, the_reference_of_keys_is_current)
 {
+	const struct psd_reference how = {.is_markdown = true};
 	struct psd_text reference = {.bytes = NULL};
 	char *text;
 	size_t length;
 	struct psd_error err = {.text = ""};
 
-	psd_scenario_add_reference(&reference);
+	cr_assert_eq(psd_scenario_add_reference(&reference, &how, &err), PSD_OK);
 	cr_assert_eq(psd_file_read(&text, &length, "scenarios/README.md", &err), PSD_OK, "%s", err.text);
 	cr_expect(strstr(text, reference.bytes), "scenarios/README.md has other keys: make docs writes them");
 	free(text);

@@ -358,12 +358,13 @@ Test(output, csv_row_has_every_column_and_leaves_absent_ones_empty)
 
 Test(output, the_reference_of_columns_is_current)
 {
+	const struct psd_reference how = {.is_markdown = true};
 	struct psd_text reference = {.bytes = NULL};
 	char *text;
 	size_t length;
 	struct psd_error err = {.text = ""};
 
-	psd_columns_add_reference(&reference);
+	cr_assert_eq(psd_columns_add_reference(&reference, &how, &err), PSD_OK);
 	cr_assert_eq(psd_file_read(&text, &length, "engine/result/README.md", &err), PSD_OK, "%s", err.text);
 	cr_expect(strstr(text, reference.bytes), "engine/result/README.md has other columns: make docs writes them");
 	free(text);

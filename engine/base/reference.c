@@ -1,0 +1,61 @@
+/* Lines for a terminal, and how long they may be. */
+#define _DEFAULT_SOURCE 1
+#include "engine/base/reference.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { WIDTH = 80, NARROWEST = 40, INDENT = 4 };
+
+int psd_reference_terminal_width(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= NARROWEST ? size.ws_col : WIDTH;
+}
+
+bool psd_reference_has(const struct psd_reference *reference, const char *name)
+{
+	const size_t length = reference->topic ? strlen(reference->topic) : 0;
+
+	while (strncmp(name, length ? reference->topic : "", length) != 0) {
+		name = strchr(name, '.');
+		if (!name)
+			return false;
+		name++;
+	}
+	return true;
+}
+
+static void add_lines(struct psd_text *text, const char *words, int indent, int width)
+{
+	struct psd_text plain = {.bytes = NULL};
+
+	for (; *words; words++)
+		if (*words != '`')
+			psd_text_add_bytes(&plain, words, 1);
+	psd_text_add(text, "%*s", indent, "");
+	if (plain.bytes)
+		psd_text_add_wrapped(text, plain.bytes, indent, INDENT, width);
+	text->is_out_of_memory = text->is_out_of_memory || plain.is_out_of_memory;
+	psd_text_release(&plain);
+}
+
+void psd_reference_add(struct psd_text *text, const struct psd_reference *reference, const char *head,
+		       const char *const texts[])
+{
+	add_lines(text, head, 0, reference->width);
+	for (; *texts; texts++)
+		if (**texts)
+			add_lines(text, *texts, INDENT, reference->width);
+}
+
+enum psd_status psd_reference_check(const struct psd_text *text, const struct psd_reference *reference,
+				    const char *what, struct psd_error *err)
+{
+	if (text->length || text->is_out_of_memory)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "no %s begins with '%.80s', and no part of one does", what,
+			     reference->topic ? reference->topic : "");
+}
