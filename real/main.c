@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/output.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "real/base/console.h"
@@ -130,8 +131,7 @@ static int pack(const struct psd_run_options *options)
 
 static int tell(const struct psd_run_options *options)
 {
-	const struct psd_reference how = {options->is_markdown, options->arguments.topic,
-					  psd_reference_terminal_width()};
+	const struct psd_reference how = {options->is_markdown, options->arguments.topic, psd_output_terminal_width()};
 	struct psd_text text = {.bytes = NULL};
 	struct psd_error err;
 	enum psd_status status = PSD_OK;

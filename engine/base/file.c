@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "engine/base/inputs.h"
 
@@ -78,45 +77,4 @@ enum psd_status psd_file_read(char **text, size_t *length, const char *path, str
 	if (read_length <= PSD_FILE_BYTES_MAX)
 		return psd_error_set(err, PSD_EINVAL, at, "is UTF-16, must be UTF-8");
 	return psd_error_set(err, PSD_EFILE, at, "is longer than 16 MiB, too long for an input file");
-}
-
-/* Writes the path without "." and "x/..", which takes no more room. */
-static void write_shorter(char *out, const char *path)
-{
-	size_t length = 0, root_length = *path == '/';
-
-	if (root_length)
-		out[length++] = '/';
-	for (size_t n_bytes; *path; path += n_bytes + (path[n_bytes] == '/')) {
-		const char *last;
-
-		n_bytes = strcspn(path, "/");
-		if (n_bytes == 0 || (n_bytes == 1 && *path == '.'))
-			continue;
-		out[length] = '\0';
-		last = strrchr(out + root_length, '/');
-		last = last ? last + 1 : out + root_length;
-		if (n_bytes == 2 && !strncmp(path, "..", 2) && *last && strcmp(last, "..")) {
-			length = (size_t)(last - out) - (last > out + root_length);
-			continue;
-		}
-		if (length > root_length)
-			out[length++] = '/';
-		memcpy(out + length, path, n_bytes);
-		length += n_bytes;
-	}
-	out[length] = '\0';
-}
-
-char *psd_file_shorten_path(const char *path)
-{
-	char *shorter = malloc(strlen(path) + 1);
-	struct stat one, other;
-
-	if (!shorter)
-		return NULL;
-	write_shorter(shorter, path);
-	if (stat(path, &one) || stat(shorter, &other) || one.st_dev != other.st_dev || one.st_ino != other.st_ino)
-		memcpy(shorter, path, strlen(path) + 1);
-	return shorter;
 }

@@ -1,4 +1,4 @@
-/* Reading of a whole input file into memory, and its name for people. Private to the engine. */
+/* Reading of a whole input file into memory. Private to the engine. */
 #ifndef PSD_FILE_H
 #define PSD_FILE_H
 
@@ -12,9 +12,5 @@
  * caller's to free(). PSD_EFILE when it cannot be read or is longer than PSD_FILE_BYTES_MAX, PSD_EINVAL: not UTF-8 but
  * UTF-16, PSD_ENOMEM. */
 enum psd_status psd_file_read(char **text, size_t *length, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-
-/* The same file by a shorter path: without "." and "x/..", unless that would name another file, as behind a symbolic
- * link, or none can be found. The caller's to free(); NULL: out of memory. */
-char *psd_file_shorten_path(const char *path) PSD_MUST_CHECK;
 
 #endif

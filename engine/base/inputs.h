@@ -11,4 +11,8 @@ void psd_inputs_note(const char *path);
 /* Whether the file at path was noted. */
 bool psd_inputs_have(const char *path);
 
+/* The same file by a shorter path: without "." and "x/..", unless that would name another file, as behind a symbolic
+ * link, or none can be found. The caller's to free(); NULL: out of memory. */
+char *psd_inputs_shorten_path(const char *path) PSD_MUST_CHECK;
+
 #endif

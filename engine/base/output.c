@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "engine/base/inputs.h"
 
 enum { MOST_LINKS = 40, MODE = 0666, MODE_BITS = 0777, OPEN_NAME = 32 };
+enum { WIDTH = 80, NARROWEST = 40 };
 
 struct output {
 	struct output *next;
@@ -275,4 +277,11 @@ void psd_outputs_remove(void)
 	for (const struct output *o = outputs; o; o = o->next)
 		if (o->temporary)
 			unlink(o->temporary);
+}
+
+int psd_output_terminal_width(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= NARROWEST ? size.ws_col : WIDTH;
 }

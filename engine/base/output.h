@@ -19,6 +19,8 @@ enum psd_status psd_outputs_commit(struct psd_error *err) PSD_MUST_CHECK;
 /* As if it had never been opened. NULL: nothing. */
 void psd_output_discard(FILE *out);
 void psd_outputs_discard(void);
+/* Characters in a line of the terminal on standard output; 80 where there is none, or it does not say. */
+int psd_output_terminal_width(void);
 /* For a handler of a signal that ends the process: takes away what a file system without nameless files needs. */
 void psd_outputs_remove(void);
 

@@ -1,19 +1,9 @@
-/* Lines for a terminal, and how long they may be. */
-#define _DEFAULT_SOURCE 1
+/* Lines for a terminal. */
 #include "engine/base/reference.h"
 
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-enum { WIDTH = 80, NARROWEST = 40, INDENT = 4 };
-
-int psd_reference_terminal_width(void)
-{
-	struct winsize size;
-
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= NARROWEST ? size.ws_col : WIDTH;
-}
+enum { INDENT = 4 };
 
 bool psd_reference_has(const struct psd_reference *reference, const char *name)
 {

@@ -14,9 +14,6 @@ struct psd_reference {
 	int width;	   /* of a terminal's lines, in characters */
 };
 
-/* Of the terminal on standard output; 80 where there is none, or it does not say. */
-int psd_reference_terminal_width(void);
-
 bool psd_reference_has(const struct psd_reference *reference, const char *name);
 /* For a terminal: the head, and each of the texts (NULL-terminated, empty ones are left out) in lines below it. Without
  * the marks that Markdown has for code. */

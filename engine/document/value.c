@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/file.h"
+#include "engine/base/inputs.h"
 
 const char *const psd_value_flag_names[] = {"false", "true", NULL};
 
@@ -250,7 +250,7 @@ static void add_rate(struct psd_text *text, double bits_per_sec)
 
 static void add_path(struct psd_text *text, const char *path)
 {
-	char *shortest = psd_file_shorten_path(path);
+	char *shortest = psd_inputs_shorten_path(path);
 
 	psd_text_add_json(text, shortest ? shortest : path);
 	free(shortest);

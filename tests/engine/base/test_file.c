@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/base/csv.h"
+#include "engine/base/inputs.h"
 #include "tests/scratch_file.h"
 #include "tests/scratch_folder.h"
 
@@ -84,7 +85,7 @@ Test(file, a_path_is_shortened_where_it_stays_the_same_file)
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder.path, paths[i][0]);
 		snprintf(expected, sizeof(expected), "%s/%s", folder.path, paths[i][1]);
-		char *const shorter = psd_file_shorten_path(path);
+		char *const shorter = psd_inputs_shorten_path(path);
 
 		cr_expect_str_eq(shorter, expected);
 		free(shorter);
