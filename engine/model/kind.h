@@ -36,6 +36,7 @@
 	ROW(permute)                                                                                                   \
 	ROW(shuffle)                                                                                                   \
 	ROW(resize)                                                                                                    \
+	ROW(softmax)                                                                                                   \
 	ROW(softmax_loss)
 
 struct psd_key;

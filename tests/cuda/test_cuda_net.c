@@ -282,6 +282,15 @@ Test(cuda_net, products_are_as_on_the_cpu)
 	check(HEAD "  - {name: m, kind: multiply, inputs: [base, base]}\n" TAIL, 2);
 }
 
+Test(cuda_net, softmax_is_as_on_the_cpu)
+{
+	check(HEAD "  - {name: s, kind: softmax}\n" TAIL, 2);
+	check(WIDE "  - {name: s, kind: softmax, input: base}\n  - {name: t, kind: add, inputs: [s, base, s]}\n"
+		   "  - {name: u, kind: softmax}\n  - {name: d, kind: dropout, ratio: 0.4}\n" TAIL,
+	      2);
+	check(HEAD "  - {name: a, kind: inner-product, outputs: 9}\n  - {name: s, kind: softmax}\n" TAIL, 2);
+}
+
 Test(cuda_net, losses_have_their_weights)
 {
 	check(HEAD "  - {name: top, kind: inner-product, outputs: 3}\n"

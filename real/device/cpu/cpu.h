@@ -151,6 +151,7 @@ struct psd_cpu_kind {
 	ROW(permute)                                                                                                   \
 	ROW(shuffle)                                                                                                   \
 	ROW(resize)                                                                                                    \
+	ROW(softmax)												\
 	ROW(softmax_loss)
 
 #define PSD_DECLARE_CPU_KIND(kind) extern const struct psd_cpu_kind psd_cpu_##kind;

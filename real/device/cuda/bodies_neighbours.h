@@ -1,5 +1,5 @@
 /* What the kernels of layers that look at neighbours do for one index: response normalisation, pooling, maps of another
- * size. What each struct means is in kernels.h. */
+ * size, softmax. What each struct means is in kernels.h. */
 #ifndef PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
 #define PSD_REAL_CUDA_BODIES_NEIGHBOURS_H
 
@@ -245,6 +245,54 @@ PSD_BODY void psd_resize_back_at(uint64_t i, const struct psd_cuda_resize_back *
 			       psd_taken(at.column, here.column, of->in.width, of->out.width);
 	}
 	psd_give(of->to, i, sum, of->adds);
+}
+
+/* ---- softmax of the channels ---- */
+
+/* The first channel of a place of all samples' places. */
+PSD_BODY struct psd_spot psd_place_of(struct psd_cuda_maps maps, uint32_t i)
+{
+	struct psd_spot at;
+
+	at.channel = 0;
+	at.column = i % maps.width;
+	i /= maps.width;
+	at.row = i % maps.height;
+	at.sample = i / maps.height;
+	return at;
+}
+
+PSD_BODY void psd_softmax_at(uint64_t i, const struct psd_cuda_softmax *of)
+{
+	struct psd_spot at = psd_place_of(of->maps, (uint32_t)i);
+	float largest = -INFINITY, sum = 0.0f;
+
+	for (at.channel = 0; at.channel < of->maps.channels; at.channel++)
+		largest = fmaxf(largest, psd_get(of->from, psd_at(of->maps, at)));
+	for (at.channel = 0; at.channel < of->maps.channels; at.channel++)
+		sum += expf(psd_get(of->from, psd_at(of->maps, at)) - largest);
+	for (at.channel = 0; at.channel < of->maps.channels; at.channel++) {
+		const uint32_t j = psd_at(of->maps, at);
+
+		psd_put(of->to, j, expf(psd_get(of->from, j) - largest) / sum);
+	}
+}
+
+PSD_BODY void psd_softmax_back_at(uint64_t i, const struct psd_cuda_softmax_back *of)
+{
+	struct psd_spot at = psd_place_of(of->maps, (uint32_t)i);
+	float sum = 0.0f;
+
+	for (at.channel = 0; at.channel < of->maps.channels; at.channel++) {
+		const uint32_t j = psd_at(of->maps, at);
+
+		sum += psd_get(of->result, j) * psd_get(of->diff, j);
+	}
+	for (at.channel = 0; at.channel < of->maps.channels; at.channel++) {
+		const uint32_t j = psd_at(of->maps, at);
+
+		psd_give(of->to, j, psd_get(of->result, j) * (psd_get(of->diff, j) - sum), of->adds);
+	}
 }
 
 #endif

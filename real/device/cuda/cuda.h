@@ -170,6 +170,7 @@ struct psd_cuda_kind {
 	ROW(permute)                                                                                                   \
 	ROW(shuffle)                                                                                                   \
 	ROW(resize)                                                                                                    \
+	ROW(softmax)                                                                                                   \
 	ROW(softmax_loss)
 
 #define PSD_DECLARE_CUDA_KIND(kind) extern const struct psd_cuda_kind psd_cuda_kind_##kind;

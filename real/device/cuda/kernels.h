@@ -30,6 +30,8 @@
 	ROW(pool_back)                                                                                                 \
 	ROW(resize)                                                                                                    \
 	ROW(resize_back)                                                                                               \
+	ROW(softmax)                                                                                                   \
+	ROW(softmax_back)                                                                                              \
 	ROW(loss_largest)                                                                                              \
 	ROW(loss_exponents)                                                                                            \
 	ROW(loss_end)                                                                                                  \
@@ -239,6 +241,19 @@ struct psd_cuda_resize {
 struct psd_cuda_resize_back {
 	struct psd_cuda_values diff, to;
 	struct psd_cuda_maps in, out;
+	bool adds;
+};
+
+/* Probabilities of the channels at a place. Indices: places of all samples. */
+struct psd_cuda_softmax {
+	struct psd_cuda_values from, to;
+	struct psd_cuda_maps maps;
+};
+
+/* to = result (diff - the sum of result times diff over the channels) */
+struct psd_cuda_softmax_back {
+	struct psd_cuda_values result, diff, to;
+	struct psd_cuda_maps maps;
 	bool adds;
 };
 

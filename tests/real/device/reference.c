@@ -255,6 +255,15 @@ static double multiplied_at(const struct pass *pass, const struct psd_layer *lay
 	       *at(factor, sample, channel, is_flat ? 0 : row, is_flat ? 0 : column);
 }
 
+static double softmax_at(const struct map *in, uint32_t sample, uint32_t channel, uint32_t row, uint32_t column)
+{
+	double sum = 0;
+
+	for (uint32_t c = 0; c < in->shape.channels; c++)
+		sum += exp(*at(in, sample, c, row, column));
+	return exp(*at(in, sample, channel, row, column)) / sum;
+}
+
 /* Of functions of one element. */
 static double function_at(const struct pass *pass, const struct psd_layer *layer, uint32_t channel, double x)
 {
@@ -308,6 +317,8 @@ static double value_at(const struct pass *pass, const struct psd_layer *layer, u
 		return multiplied_at(pass, layer, n, c, y, x);
 	if (layer->kind == &psd_layer_permute)
 		return permuted_at(in, layer->settings.permute.order, n, c, y, x);
+	if (layer->kind == &psd_layer_softmax)
+		return softmax_at(in, n, c, y, x);
 	if (layer->kind == &psd_layer_shuffle) /* Zhang et al. 2018: as (groups, others), transposed */
 		return *at(in, n,
 			   c % layer->settings.shuffle.groups *

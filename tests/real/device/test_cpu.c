@@ -355,6 +355,17 @@ Test(cpu, multiply_has_its_gradients)
 	check_network(HEAD "  - {name: m, kind: multiply, inputs: [base, base]}\n" TAIL, 2);
 }
 
+/* In blocks of channels and not, read twice, and below what would overwrite it. */
+Test(cpu, softmax_has_its_gradient)
+{
+	check_network(HEAD "  - {name: s, kind: softmax}\n" TAIL, 2);
+	check_network(BLOCKED
+		      "  - {name: s, kind: softmax, input: base}\n  - {name: t, kind: add, inputs: [s, base, s]}\n"
+		      "  - {name: u, kind: softmax}\n  - {name: d, kind: dropout, ratio: 0.4}\n" TAIL,
+		      2);
+	check_network(HEAD "  - {name: a, kind: inner-product, outputs: 9}\n  - {name: s, kind: softmax}\n" TAIL, 2);
+}
+
 Test(cpu, dropout_has_its_gradient)
 {
 	check_network(HEAD "  - {name: a, kind: inner-product, outputs: 9}\n  - {name: r, kind: relu}\n"

@@ -1,0 +1,42 @@
+/* Probabilities of the channels at each place. */
+#include "real/device/cpu/cpu.h"
+
+enum { CHANNELS = 1 }; /* the axis */
+
+static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct psd_cpu_twins *softmax = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0), *out = self->blob;
+	dnnl_softmax_desc_t desc;
+
+	return psd_cpu_op_make(&softmax->backward, self, "data gradient",
+			       dnnl_softmax_backward_desc_init(&desc, &out->desc, &out->desc, CHANNELS), &desc,
+			       &softmax->forward,
+			       (const struct psd_cpu_arg[]){
+				       {DNNL_ARG_DST, &out->desc, &out->value},
+				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
+				       {DNNL_ARG_DIFF_SRC, &in->desc, &in->share},
+			       },
+			       3, err);
+}
+
+static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err)
+{
+	struct psd_cpu_twins *softmax = self->details;
+	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
+	struct psd_cpu_arg no_workspace;
+	dnnl_softmax_desc_t desc;
+	enum psd_status status = psd_cpu_declare(self, &in->desc, err);
+
+	if (!status)
+		status = psd_cpu_op_describe(
+			&softmax->forward, self, "forward",
+			dnnl_softmax_forward_desc_init(&desc, dnnl_forward_training, &in->desc, CHANNELS), &desc, NULL,
+			NULL, err);
+	if (!status)
+		status = psd_cpu_build_forward(self, &no_workspace, err);
+	return status || !in->has_diff ? status : prepare_backward(self, err);
+}
+
+const struct psd_cpu_kind psd_cpu_softmax = {prepare, psd_cpu_forward, psd_cpu_backward,
+					     .details_bytes = sizeof(struct psd_cpu_twins), .keeps = PSD_CPU_KEEPS_ALL};

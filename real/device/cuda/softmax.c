@@ -1,0 +1,39 @@
+/* Probabilities of the channels at each place. */
+#include "real/device/cuda/cuda.h"
+
+static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	return psd_cuda_declare(self, err);
+}
+
+/* An index is a place with all its channels. */
+static uint64_t places_of(const struct psd_cuda_layer *self)
+{
+	return self->blob->elements / self->model->shape.channels;
+}
+
+static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_cuda_softmax run = {.from = psd_cuda_value(self, psd_cuda_input(self, 0)),
+					     .to = psd_cuda_value(self, self->blob),
+					     .maps = psd_cuda_maps_of(self)};
+
+	return psd_cuda_run_softmax(self->device, &run, places_of(self), err);
+}
+
+static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
+	struct psd_cuda_softmax_back run = {.result = psd_cuda_value(self, self->blob),
+					    .diff = psd_cuda_diff(self, self->blob),
+					    .to = psd_cuda_diff(self, in),
+					    .maps = psd_cuda_maps_of(self)};
+
+	if (!in->has_diff)
+		return PSD_OK;
+	run.adds = psd_cuda_share(in);
+	return psd_cuda_run_softmax_back(self->device, &run, places_of(self), err);
+}
+
+const struct psd_cuda_kind psd_cuda_kind_softmax = {
+	.prepare = prepare, .forward = forward, .backward = backward, .keeps = PSD_CUDA_KEEPS_ALL};
