@@ -23,6 +23,7 @@ struct loader {
 	struct psd_names blobs;	     /* name to the number of the layer that made it last, or LABEL */
 	struct psd_names all_tops;   /* tops of every layer of the phase, also those not built yet */
 	struct psd_names parameters; /* that layers name; prototxt_tensors.c */
+	bool has_loss;		     /* named as one: then no other layer stands for it */
 	struct psd_error *err;
 };
 
@@ -223,9 +224,66 @@ static bool is_one_of(const char *type, const char *const names[])
 	return false;
 }
 
+/* What training goes without. */
+static const char *const ignored[] = {"Accuracy", "ACCURACY", "Silence", "SILENCE", "ArgMax", "ARGMAX", NULL};
+
+static const char *type_of(const struct psd_node *layer)
+{
+	const struct psd_node *type = psd_node_child(layer, "type");
+
+	return type && type->kind == PSD_NODE_SCALAR ? type->text : "";
+}
+
+/* Is the name one of the layer's blobs of that key? */
+static bool has_blob(const struct psd_node *layer, const char *key, const char *name)
+{
+	for (const struct psd_node *child = layer->first; child; child = child->next)
+		if (!strcmp(child->key, key) && child->kind == PSD_NODE_SCALAR && !strcmp(child->text, name))
+			return true;
+	return false;
+}
+
+/* Does a layer of training read the top before another one makes it anew? */
+static enum psd_status is_read(const struct psd_node *layer, bool *is, struct psd_error *err)
+{
+	const struct psd_node *top = psd_node_child(layer, "top");
+	enum psd_status status = PSD_OK;
+	bool is_made_anew = false;
+
+	*is = false;
+	if (!top || top->kind != PSD_NODE_SCALAR)
+		return PSD_OK;
+	for (const struct psd_node *next = layer->next; next && !*is && !is_made_anew && !status; next = next->next) {
+		bool chosen = false;
+
+		if (!is_layer(next) || next->kind != PSD_NODE_MAPPING || is_one_of(type_of(next), ignored))
+			continue;
+		status = is_chosen(next, &chosen, err);
+		*is = chosen && has_blob(next, "bottom", top->text);
+		is_made_anew = chosen && has_blob(next, "top", top->text);
+	}
+	return status;
+}
+
+/* NULL in *type: training goes without it. A Softmax that nothing reads is the end of a net for deployment and stands
+ * for its loss; beside a loss it changes nothing. */
+static enum psd_status find_type(const struct loader *loader, const struct psd_node *layer,
+				 const struct psd_caffe_type **type, struct psd_error *err)
+{
+	static const char *const softmaxes[] = {"Softmax", "SOFTMAX", NULL};
+	bool is_amid = true;
+	enum psd_status status = PSD_OK;
+
+	*type = psd_caffe_find_type(type_of(layer));
+	if (is_one_of(type_of(layer), softmaxes))
+		status = is_read(layer, &is_amid, err);
+	if (!is_amid)
+		*type = loader->has_loss ? NULL : psd_caffe_find_type("SoftmaxWithLoss");
+	return status;
+}
+
 static enum psd_status add_layer(struct loader *loader, const struct psd_node *layer)
 {
-	static const char *const ignored[] = {"Accuracy", "ACCURACY", "Silence", "SILENCE", "ArgMax", "ARGMAX", NULL};
 	struct psd_layer_spec spec = {.at = layer->at};
 	struct psd_caffe_part part = {.build = &loader->build, .spec = &spec, .n_tops = count_tops(layer)};
 	const struct psd_node *type_node = psd_node_child(layer, "type");
@@ -244,10 +302,12 @@ static enum psd_status add_layer(struct loader *loader, const struct psd_node *l
 		return status;
 	if (psd_caffe_find_data_type(type_name))
 		return add_data(loader, layer, psd_caffe_find_data_type(type_name), &spec);
-	type = psd_caffe_find_type(type_name);
-	if (!type)
+	if (!psd_caffe_find_type(type_name))
 		return psd_error_set(loader->err, PSD_EINVAL, type_node->at,
 				     "layer '%.80s' has the unknown type '%.80s'", spec.name, type_name);
+	status = find_type(loader, layer, &type, loader->err);
+	if (status || !type)
+		return status;
 	status = read_bottoms(loader, layer, psd_caffe_is_loss(type), &spec);
 	if (!status)
 		status = psd_caffe_read_settings(layer, type, &spec, loader->err);
@@ -304,6 +364,23 @@ static enum psd_status collect_tops(struct loader *loader, const struct psd_node
 	return PSD_OK;
 }
 
+static enum psd_status find_losses(struct loader *loader, const struct psd_node *root)
+{
+	enum psd_status status = PSD_OK;
+
+	for (const struct psd_node *layer = root->first; layer && !status; layer = layer->next) {
+		const struct psd_caffe_type *type =
+			is_layer(layer) && layer->kind == PSD_NODE_MAPPING ? psd_caffe_find_type(type_of(layer)) : NULL;
+		bool chosen = false;
+
+		if (!type || !psd_caffe_is_loss(type))
+			continue;
+		status = is_chosen(layer, &chosen, loader->err);
+		loader->has_loss = loader->has_loss || chosen;
+	}
+	return status;
+}
+
 static enum psd_status add_layers(struct loader *loader, const struct psd_node *root)
 {
 	enum psd_status status = PSD_OK;
@@ -337,6 +414,8 @@ static enum psd_status load_root(struct loader *loader, const struct psd_node *r
 		status = psd_node_text(name_node, &name, loader->err);
 	if (!status)
 		status = collect_tops(loader, root);
+	if (!status)
+		status = find_losses(loader, root);
 	if (!status)
 		status = add_top_level_input(loader, root);
 	if (!status)

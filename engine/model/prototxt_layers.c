@@ -342,8 +342,7 @@ static const struct psd_caffe_type layer_types[] = {
 	{"ShuffleChannel", NULL, &psd_layer_shuffle, "shuffle_channel_param", shuffle_fields, .needs_message = true},
 	{"SoftmaxWithLoss", "SOFTMAX_LOSS", &psd_layer_softmax_loss, "loss_param", loss_fields, .also = "softmax_param",
 	 .defaults.loss = {.weight = 1}},
-	/* a deployed net's end stands for its loss */
-	{"Softmax", "SOFTMAX", &psd_layer_softmax_loss, .also = "softmax_param", .defaults.loss = {.weight = 1}},
+	{"Softmax", "SOFTMAX", &psd_layer_softmax, .also = "softmax_param"},
 };
 
 const struct psd_caffe_type *psd_caffe_find_type(const char *type)

@@ -293,8 +293,8 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 		"layer { name: 'i' type: 'InnerProduct' bottom: 'data' top: 'i' inner_product_param { num_output: 3 "
 		"weight_filler { type: 'bilinear' } } }",
 		"n.prototxt:2:7: 'i.weight' cannot start bilinear, its windows are not as high as wide");
-	refuses_layer("layer { name: 's' type: 'Softmax' bottom: 'data' top: 's' }\nlayer { name: 'r' type: 'ReLU' "
-		      "bottom: 's' }",
+	refuses_layer("layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'data' top: 's' }\nlayer { name: 'r' type: "
+		      "'ReLU' bottom: 's' }",
 		      "n.prototxt:3:40: layer 'r' reads 's', where the network ends in a loss");
 }
 
@@ -397,6 +397,42 @@ Test(prototxt, what_cannot_be_shared_is_refused)
 	refuses(FOUR "layer { name: 's' type: 'Split' bottom: 'data' top: 's' param: 'w' }\n"
 		     "layer { name: 't' type: 'Split' bottom: 's' top: 't' param: 'w' }\n",
 		"n.prototxt:3:61: layer 't' must share all parameters of 'data' in their order, or none");
+}
+
+#define SOFTMAX "layer { name: 'p' type: 'Softmax' bottom: 'data' top: 'p' }\n"
+
+static void assert_softmax(const char *others, unsigned n_layers, const struct psd_layer_kind *kind)
+{
+	char text[1024];
+	struct psd_graph graph;
+
+	snprintf(text, sizeof(text), FOUR SOFTMAX "%s", others);
+	graph = parse(text);
+	cr_assert_eq(graph.n_layers, n_layers, "%s", others);
+	for (unsigned i = 0; i < n_layers; i++)
+		if (!strcmp(graph.layers[i].name, "p"))
+			cr_assert_eq(graph.layers[i].kind, kind, "%s", others);
+	psd_graph_release(&graph);
+}
+
+/* Caffe trains by what is named a loss alone. Who measures does not count, nor who reads a later blob of that name. */
+Test(prototxt, a_softmax_is_a_loss_only_at_the_end_of_a_net_without_one)
+{
+	static const char read[] = "layer { name: 'r' type: 'ReLU' bottom: 'p' top: 'r' }\n";
+	static const char loss[] = "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' top: 'l' }\n";
+	char both[512];
+
+	assert_softmax("", 2, &psd_layer_softmax_loss);
+	assert_softmax(read, 3, &psd_layer_softmax);
+	assert_softmax("layer { name: 'a' type: 'Accuracy' bottom: 'p' top: 'a' }", 2, &psd_layer_softmax_loss);
+	assert_softmax("layer { name: 'r' type: 'ReLU' bottom: 'p' top: 'r' include { phase: TEST } }", 2,
+		       &psd_layer_softmax_loss);
+	assert_softmax("layer { name: 't' type: 'TanH' bottom: 'data' top: 'p' }\n"
+		       "layer { name: 'r' type: 'ReLU' bottom: 'p' top: 'r' }",
+		       4, &psd_layer_softmax_loss);
+	assert_softmax(loss, 2, NULL);
+	snprintf(both, sizeof(both), "%s%s", loss, read);
+	assert_softmax(both, 4, &psd_layer_softmax);
 }
 
 /* As in Caffe names are no keys. Protocol buffers' flags may have a capital. */

@@ -261,6 +261,8 @@ class Net:
             return x.reshape([BATCH] + [x.shape[i] if d == 0 else d for i, d in enumerate(dims)][1:])
         if kind == "permute":
             return x.permute([int(value) for value in every(own, "order")])
+        if kind == "softmax":
+            return torch.softmax(x, 1)
         if kind == "shufflechannel":
             groups = int(get(own, "group"))
             return x.reshape(BATCH, groups, channels // groups, *x.shape[2:]).transpose(1, 2).reshape(x.shape)
