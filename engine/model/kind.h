@@ -26,6 +26,11 @@
 	ROW(elu)                                                                                                       \
 	ROW(clip)                                                                                                      \
 	ROW(linear)                                                                                                    \
+	ROW(abs)                                                                                                       \
+	ROW(exp)                                                                                                       \
+	ROW(log)                                                                                                       \
+	ROW(softplus)                                                                                                  \
+	ROW(power)                                                                                                     \
 	ROW(dropout)                                                                                                   \
 	ROW(inner_product)                                                                                             \
 	ROW(concat)                                                                                                    \

@@ -78,6 +78,10 @@ struct psd_linear_settings { /* of a linear or clip */
 	double summand;
 };
 
+struct psd_power_settings {
+	double exponent;
+};
+
 struct psd_slice_settings {
 	uint32_t first, channels;
 };
@@ -106,6 +110,7 @@ union psd_layer_settings {
 	struct psd_slope_settings slope;
 	struct psd_prelu_settings prelu;
 	struct psd_linear_settings linear;
+	struct psd_power_settings power;
 	struct psd_slice_settings slice;
 	struct psd_permute_settings permute;
 	struct psd_shuffle_settings shuffle;

@@ -225,6 +225,12 @@ Test(cuda_net, functions_of_an_element_are_as_on_the_cpu)
 	check_function("kind: elu, alpha: 0.7");
 	check_function("kind: clip, most: 1.5");
 	check_function("kind: linear, factor: -1.5, summand: 0.25");
+	check_function("kind: exp");
+	check_function("kind: abs");
+	check_function("kind: softplus");
+	check_function("kind: power, exponent: 3");
+	check_function("kind: sigmoid}\n  - {name: g, kind: log");
+	check_function("kind: softplus}\n  - {name: g, kind: power, exponent: -0.5");
 }
 
 /* The masks are those of the cpu, bit for bit: another one would change half of the gradient. */

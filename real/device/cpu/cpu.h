@@ -141,6 +141,11 @@ struct psd_cpu_kind {
 	ROW(elu)                                                                                                       \
 	ROW(clip)                                                                                                      \
 	ROW(linear)                                                                                                    \
+	ROW(abs)                                                                                                       \
+	ROW(exp)                                                                                                       \
+	ROW(log)                                                                                                       \
+	ROW(softplus)                                                                                                  \
+	ROW(power)                                                                                                     \
 	ROW(dropout)                                                                                                   \
 	ROW(inner_product)                                                                                             \
 	ROW(concat)                                                                                                    \
@@ -151,7 +156,7 @@ struct psd_cpu_kind {
 	ROW(permute)                                                                                                   \
 	ROW(shuffle)                                                                                                   \
 	ROW(resize)                                                                                                    \
-	ROW(softmax)												\
+	ROW(softmax)                                                                                                   \
 	ROW(softmax_loss)
 
 #define PSD_DECLARE_CPU_KIND(kind) extern const struct psd_cpu_kind psd_cpu_##kind;
@@ -251,13 +256,14 @@ void psd_cpu_release_ops(struct psd_device *device);
 /* Builds the described forward of twins. *workspace: what it leaves to its twin, as an argument; PSD_ENOMEM. */
 enum psd_status psd_cpu_build_forward(struct psd_cpu_layer *self, struct psd_cpu_arg *workspace,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* A function of each element whose backward needs its result alone. */
+/* A function of each element. */
 struct psd_cpu_function {
 	dnnl_alg_kind_t algorithm;
 	float alpha, beta;
-	bool is_done; /* the layer below applies it already */
+	bool is_done;	  /* the layer below applies it already */
+	bool needs_input; /* of its backward; else that needs the result alone */
 };
-/* prepare of such a layer; in place where that is allowed. (eltwise.c) */
+/* prepare of such a layer; in place where that is allowed and it can. (eltwise.c) */
 enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, struct psd_cpu_function function,
 					struct psd_error *err) PSD_MUST_CHECK;
 /* Slots of struct psd_cpu_kind for a layer with twins. */

@@ -1,5 +1,5 @@
-/* Functions of each element: one primitive each way. Backward needs the result alone, which is all that is left in
- * place. */
+/* Functions of each element: one primitive each way. Backward mostly needs the result alone, which is all that is left
+ * in place; the others work beside their input. */
 #include "real/device/cpu/cpu.h"
 
 static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_cpu_function function,
@@ -18,7 +18,16 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_cp
 	return status || function.is_done ? status : psd_cpu_build_forward(self, &no_workspace, err);
 }
 
-/* The derivative of a linear function is the same wherever it is taken: there the result stands for the input. */
+/* What the derivative is taken at. That of a linear function is the same everywhere: there the result stands for the
+ * input. */
+static struct psd_cpu_arg known_by(const struct psd_cpu_layer *self, struct psd_cpu_function function)
+{
+	struct psd_cpu_arg known = psd_cpu_value(function.needs_input ? psd_cpu_input(self, 0) : self->blob);
+
+	known.arg = function.needs_input || function.algorithm == dnnl_eltwise_linear ? DNNL_ARG_SRC : DNNL_ARG_DST;
+	return known;
+}
+
 static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_cpu_function function,
 					struct psd_error *err)
 {
@@ -30,8 +39,7 @@ static enum psd_status prepare_backward(struct psd_cpu_layer *self, struct psd_c
 
 	return psd_cpu_op_make(&twins->backward, self, "data gradient", failure, &desc, &twins->forward,
 			       (const struct psd_cpu_arg[]){
-				       {function.algorithm == dnnl_eltwise_linear ? DNNL_ARG_SRC : DNNL_ARG_DST,
-					&out->desc, &out->value},
+				       known_by(self, function),
 				       {DNNL_ARG_DIFF_DST, &out->desc, &out->diff},
 				       {DNNL_ARG_DIFF_SRC, &out->desc, in == out ? &out->diff : &in->share},
 			       },
@@ -42,8 +50,9 @@ enum psd_status psd_cpu_prepare_eltwise(struct psd_cpu_layer *self, struct psd_c
 					struct psd_error *err)
 {
 	struct psd_cpu_blob *in = psd_cpu_input(self, 0);
-	enum psd_status status = psd_cpu_may_work_in_place(self) ? psd_cpu_declare_in_place(self, err)
-								 : psd_cpu_declare(self, &in->desc, err);
+	enum psd_status status = !function.needs_input && psd_cpu_may_work_in_place(self)
+					 ? psd_cpu_declare_in_place(self, err)
+					 : psd_cpu_declare(self, &in->desc, err);
 
 	if (!status)
 		status = prepare_forward(self, function, err);
@@ -67,3 +76,9 @@ KIND(elu, PSD_CPU_KEEPS_ALL, .algorithm = dnnl_eltwise_elu_use_dst_for_bwd, .alp
 KIND(clip, PSD_CPU_KEEPS_ALL, .algorithm = dnnl_eltwise_clip_v2_use_dst_for_bwd, .beta = SETTING(linear, factor));
 KIND(linear, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_linear, .alpha = SETTING(linear, factor),
      .beta = SETTING(linear, summand));
+KIND(exp, PSD_CPU_KEEPS_ALL, .algorithm = dnnl_eltwise_exp_use_dst_for_bwd);
+KIND(abs, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_abs, .needs_input = true);
+KIND(log, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_log, .needs_input = true);
+KIND(softplus, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_soft_relu, .needs_input = true);
+KIND(power, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_pow, .alpha = 1, .beta = SETTING(power, exponent),
+     .needs_input = true);

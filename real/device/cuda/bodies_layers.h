@@ -97,19 +97,29 @@ PSD_BODY float psd_function_of(enum psd_cuda_function_kind kind, float alpha, fl
 	case PSD_CUDA_ELU: return x > 0.0f ? x : alpha * expm1f(x);
 	case PSD_CUDA_CLIP: return fminf(fmaxf(x, 0.0f), beta);
 	case PSD_CUDA_LINEAR: return alpha * x + beta;
+	case PSD_CUDA_EXP: return expf(x);
+	case PSD_CUDA_ABS: return fabsf(x);
+	case PSD_CUDA_LOG: return logf(x);
+	case PSD_CUDA_SOFTPLUS: return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
+	case PSD_CUDA_POWER: return powf(x, alpha);
 	}
 	return x;
 }
 
-PSD_BODY float psd_derivative_by(enum psd_cuda_function_kind kind, float alpha, float beta, float result)
+PSD_BODY float psd_derivative_by(enum psd_cuda_function_kind kind, float alpha, float beta, float known)
 {
 	switch (kind) {
-	case PSD_CUDA_RELU: return result > 0.0f ? 1.0f : alpha;
-	case PSD_CUDA_SIGMOID: return result * (1.0f - result);
-	case PSD_CUDA_TANH: return (1.0f - result) * (1.0f + result);
-	case PSD_CUDA_ELU: return result > 0.0f ? 1.0f : result + alpha;
-	case PSD_CUDA_CLIP: return result > 0.0f && result < beta ? 1.0f : 0.0f;
+	case PSD_CUDA_RELU: return known > 0.0f ? 1.0f : alpha;
+	case PSD_CUDA_SIGMOID: return known * (1.0f - known);
+	case PSD_CUDA_TANH: return (1.0f - known) * (1.0f + known);
+	case PSD_CUDA_ELU: return known > 0.0f ? 1.0f : known + alpha;
+	case PSD_CUDA_CLIP: return known > 0.0f && known < beta ? 1.0f : 0.0f;
 	case PSD_CUDA_LINEAR: return alpha;
+	case PSD_CUDA_EXP: return known;
+	case PSD_CUDA_ABS: return (known > 0.0f ? 1.0f : 0.0f) - (known < 0.0f ? 1.0f : 0.0f);
+	case PSD_CUDA_LOG: return 1.0f / known;
+	case PSD_CUDA_SOFTPLUS: return 1.0f / (1.0f + expf(-known));
+	case PSD_CUDA_POWER: return alpha * powf(known, alpha - 1.0f);
 	}
 	return 1.0f;
 }
@@ -121,7 +131,7 @@ PSD_BODY void psd_function_at(uint64_t i, const struct psd_cuda_function *of)
 
 PSD_BODY void psd_function_back_at(uint64_t i, const struct psd_cuda_function_back *of)
 {
-	const float derivative = psd_derivative_by(of->kind, of->alpha, of->beta, psd_get(of->result, i));
+	const float derivative = psd_derivative_by(of->kind, of->alpha, of->beta, psd_get(of->known, i));
 
 	psd_give(of->to, i, psd_get(of->diff, i) * derivative, of->adds);
 }

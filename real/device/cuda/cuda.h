@@ -160,6 +160,11 @@ struct psd_cuda_kind {
 	ROW(elu)                                                                                                       \
 	ROW(clip)                                                                                                      \
 	ROW(linear)                                                                                                    \
+	ROW(abs)                                                                                                       \
+	ROW(exp)                                                                                                       \
+	ROW(log)                                                                                                       \
+	ROW(softplus)                                                                                                  \
+	ROW(power)                                                                                                     \
 	ROW(dropout)                                                                                                   \
 	ROW(inner_product)                                                                                             \
 	ROW(concat)                                                                                                    \

@@ -1,16 +1,18 @@
-/* Functions of each element. Backward needs the result alone, which is all that is left in place. */
+/* Functions of each element. Backward mostly needs the result alone, which is all that is left in place; the others work
+ * beside their input. */
 #include "real/device/cuda/cuda.h"
 
 struct function {
 	enum psd_cuda_function_kind kind;
 	float alpha, beta;
-	bool is_done; /* the layer below applies it already */
+	bool is_done;	  /* the layer below applies it already */
+	bool needs_input; /* of its backward */
 };
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct function function, struct psd_error *err)
 {
 	*(struct function *)self->details = function;
-	if (!psd_cuda_may_work_in_place(self))
+	if (function.needs_input || !psd_cuda_may_work_in_place(self))
 		return psd_cuda_declare(self, err);
 	psd_cuda_declare_in_place(self);
 	return PSD_OK;
@@ -32,7 +34,7 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 {
 	const struct function *function = self->details;
 	struct psd_cuda_blob *in = psd_cuda_input(self, 0);
-	struct psd_cuda_function_back run = {.result = psd_cuda_value(self, self->blob),
+	struct psd_cuda_function_back run = {.known = psd_cuda_value(self, function->needs_input ? in : self->blob),
 					     .diff = psd_cuda_diff(self, self->blob),
 					     .to = psd_cuda_diff(self, in),
 					     .kind = function->kind,
@@ -79,3 +81,8 @@ KIND(elu, PSD_CUDA_KEEPS_ALL, .kind = PSD_CUDA_ELU, .alpha = SETTING(slope, slop
 KIND(clip, PSD_CUDA_KEEPS_ALL, .kind = PSD_CUDA_CLIP, .beta = SETTING(linear, factor));
 KIND(linear, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_LINEAR, .alpha = SETTING(linear, factor),
      .beta = SETTING(linear, summand));
+KIND(exp, PSD_CUDA_KEEPS_ALL, .kind = PSD_CUDA_EXP);
+KIND(abs, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_ABS, .needs_input = true);
+KIND(log, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_LOG, .needs_input = true);
+KIND(softplus, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_SOFTPLUS, .needs_input = true);
+KIND(power, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_POWER, .alpha = SETTING(power, exponent), .needs_input = true);

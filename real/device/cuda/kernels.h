@@ -138,9 +138,15 @@ enum psd_cuda_function_kind {
 	PSD_CUDA_RELU, /* alpha: slope below 0 */
 	PSD_CUDA_SIGMOID,
 	PSD_CUDA_TANH,
-	PSD_CUDA_ELU,	/* alpha: the bound below 0 */
-	PSD_CUDA_CLIP,	/* beta: the upper bound; the lower one is 0 */
-	PSD_CUDA_LINEAR /* alpha: factor, beta: summand */
+	PSD_CUDA_ELU,	 /* alpha: the bound below 0 */
+	PSD_CUDA_CLIP,	 /* beta: the upper bound; the lower one is 0 */
+	PSD_CUDA_LINEAR, /* alpha: factor, beta: summand */
+	PSD_CUDA_EXP,
+	/* from here on the derivative needs the input: */
+	PSD_CUDA_ABS,
+	PSD_CUDA_LOG,
+	PSD_CUDA_SOFTPLUS,
+	PSD_CUDA_POWER /* alpha: exponent */
 };
 
 struct psd_cuda_function {
@@ -149,9 +155,9 @@ struct psd_cuda_function {
 	float alpha, beta;
 };
 
-/* to = diff times the derivative, which follows from the result. */
+/* to = diff times the derivative, which follows from the result, or where it must from the input. */
 struct psd_cuda_function_back {
-	struct psd_cuda_values result, diff, to;
+	struct psd_cuda_values known, diff, to;
 	enum psd_cuda_function_kind kind;
 	float alpha, beta;
 	bool adds;

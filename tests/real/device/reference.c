@@ -283,6 +283,16 @@ static double function_at(const struct pass *pass, const struct psd_layer *layer
 		return fmin(fmax(x, 0), settings->linear.factor);
 	if (layer->kind == &psd_layer_linear)
 		return settings->linear.factor * x + settings->linear.summand;
+	if (layer->kind == &psd_layer_exp)
+		return exp(x);
+	if (layer->kind == &psd_layer_abs)
+		return fabs(x);
+	if (layer->kind == &psd_layer_log)
+		return log(x);
+	if (layer->kind == &psd_layer_softplus)
+		return log1p(exp(x));
+	if (layer->kind == &psd_layer_power)
+		return pow(x, settings->power.exponent);
 	return x;
 }
 

@@ -302,6 +302,17 @@ Test(cpu, functions_of_an_element_have_their_gradients)
 	check_function("kind: lrn, size: 3, within: true, alpha: 0.5");
 	check_function("kind: batch-norm, fixed: true, epsilon: 0.5");
 	check_function("kind: scale, scale: false");
+	check_function("kind: exp");
+	check_function("kind: abs");
+	check_function("kind: softplus");
+	check_function("kind: power, exponent: 3");
+}
+
+/* Of what is above 0. */
+Test(cpu, functions_of_positive_numbers_have_their_gradients)
+{
+	check_function("kind: sigmoid}\n  - {name: g, kind: log");
+	check_function("kind: softplus}\n  - {name: g, kind: power, exponent: -0.5");
 }
 
 Test(cpu, losses_have_their_weights)
