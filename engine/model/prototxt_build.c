@@ -7,7 +7,7 @@
 
 #include "engine/model/layer.h"
 
-enum { SUFFIX_ROOM = 16, MOST_COEFFICIENTS = 16, MOST_DIMS = 4 };
+enum { SUFFIX_ROOM = 16, MOST_COEFFICIENTS = 16 };
 
 /* Adds what part->spec says. */
 static enum psd_status add(struct psd_caffe_part *part, unsigned *number, struct psd_error *err)
@@ -23,10 +23,9 @@ enum psd_status psd_caffe_build_one(struct psd_caffe_part *part, struct psd_erro
 	return add(part, &part->result, err);
 }
 
-/* Adds a layer beside it, of one or two inputs. */
-static enum psd_status add_other(const struct psd_caffe_part *part, const char *what, unsigned i,
-				 const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
-				 unsigned left, unsigned right, unsigned *number, struct psd_error *err)
+enum psd_status psd_caffe_add_other(const struct psd_caffe_part *part, const char *what, unsigned i,
+				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
+				    unsigned left, unsigned right, unsigned *number, struct psd_error *err)
 {
 	char name[PSD_GRAPH_NAME_MAX + SUFFIX_ROOM];
 	struct psd_layer_spec spec = {.name = name,
@@ -41,12 +40,12 @@ static enum psd_status add_other(const struct psd_caffe_part *part, const char *
 	return add(&other, number, err);
 }
 
-static struct psd_shape shape_of(const struct psd_caffe_part *part, unsigned input)
+struct psd_shape psd_caffe_shape_of(const struct psd_caffe_part *part, unsigned input)
 {
 	return part->build->graph.layers[part->spec->inputs[input]].shape;
 }
 
-static enum psd_status check_bottoms(const struct psd_caffe_part *part, unsigned wanted, struct psd_error *err)
+enum psd_status psd_caffe_check_bottoms(const struct psd_caffe_part *part, unsigned wanted, struct psd_error *err)
 {
 	if (part->spec->n_inputs == wanted)
 		return PSD_OK;
@@ -58,7 +57,7 @@ static enum psd_status check_bottoms(const struct psd_caffe_part *part, unsigned
 enum psd_status psd_caffe_build_split(struct psd_caffe_part *part, struct psd_error *err)
 {
 	part->result = part->spec->inputs[0];
-	return check_bottoms(part, 1, err);
+	return psd_caffe_check_bottoms(part, 1, err);
 }
 
 /* ---- slices ---- */
@@ -88,13 +87,13 @@ enum psd_status psd_caffe_build_slices(struct psd_caffe_part *part, struct psd_e
 {
 	double points[PSD_LAYER_INPUTS_MAX + 1];
 	unsigned number;
-	enum psd_status status = check_bottoms(part, 1, err);
+	enum psd_status status = psd_caffe_check_bottoms(part, 1, err);
 
 	if (!status && (part->n_tops < 1 || part->n_tops > PSD_LAYER_INPUTS_MAX))
 		status = psd_error_set(err, PSD_EINVAL, part->spec->at, "layer '%.80s' has %u tops, must be 1 to %u",
 				       part->spec->name, part->n_tops, PSD_LAYER_INPUTS_MAX);
 	if (!status)
-		status = find_points(part, shape_of(part, 0).channels, points, err);
+		status = find_points(part, psd_caffe_shape_of(part, 0).channels, points, err);
 	part->result = part->build->graph.n_layers;
 	part->is_one_each = true;
 	for (unsigned t = 0; t < part->n_tops && !status; t++) {
@@ -102,7 +101,8 @@ enum psd_status psd_caffe_build_slices(struct psd_caffe_part *part, struct psd_e
 			.slice = {(uint32_t)points[t],
 				  points[t + 1] > points[t] ? (uint32_t)(points[t + 1] - points[t]) : 0}};
 
-		status = add_other(part, "", t, &psd_layer_slice, &settings, part->spec->inputs[0], 0, &number, err);
+		status = psd_caffe_add_other(part, "", t, &psd_layer_slice, &settings, part->spec->inputs[0], 0,
+					     &number, err);
 	}
 	return status;
 }
@@ -116,8 +116,8 @@ static enum psd_status build_product(struct psd_caffe_part *part, struct psd_err
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 1; i + 1 < spec->n_inputs && !status; i++)
-		status = add_other(part, "product", i, &psd_layer_multiply, &spec->settings, spec->inputs[i - 1],
-				   spec->inputs[i], &spec->inputs[i], err);
+		status = psd_caffe_add_other(part, "product", i, &psd_layer_multiply, &spec->settings,
+					     spec->inputs[i - 1], spec->inputs[i], &spec->inputs[i], err);
 	if (!status && spec->n_inputs > 2) {
 		spec->inputs[0] = spec->inputs[spec->n_inputs - 2];
 		spec->inputs[1] = spec->inputs[spec->n_inputs - 1];
@@ -131,11 +131,11 @@ static enum psd_status add_above(const struct psd_caffe_part *part, unsigned i, 
 				 struct psd_error *err)
 {
 	const union psd_layer_settings minus = {.linear = {-1, 0}}, none = {.slope = {0}};
-	enum psd_status status = add_other(part, "minus", i, &psd_layer_linear, &minus, a, 0, above, err);
+	enum psd_status status = psd_caffe_add_other(part, "minus", i, &psd_layer_linear, &minus, a, 0, above, err);
 
 	if (!status)
-		status = add_other(part, "difference", i, &psd_layer_add, &none, b, *above, above, err);
-	return status ? status : add_other(part, "above", i, &psd_layer_relu, &none, *above, 0, above, err);
+		status = psd_caffe_add_other(part, "difference", i, &psd_layer_add, &none, b, *above, above, err);
+	return status ? status : psd_caffe_add_other(part, "above", i, &psd_layer_relu, &none, *above, 0, above, err);
 }
 
 /* As in Caffe, the second of equals has the gradient, and any further one only where it is larger. The last sum is the
@@ -149,7 +149,8 @@ static enum psd_status build_max(struct psd_caffe_part *part, struct psd_error *
 
 	for (unsigned i = 1; i < spec->n_inputs && !status; i++) {
 		if (i > 1)
-			status = add_other(part, "max", i - 1, &psd_layer_add, &none, most, above, &most, err);
+			status =
+				psd_caffe_add_other(part, "max", i - 1, &psd_layer_add, &none, most, above, &most, err);
 		if (!status)
 			status = add_above(part, i, most, spec->inputs[i > 1 ? i : 0], &above, err);
 	}
@@ -180,8 +181,8 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_
 		const union psd_layer_settings settings = {.linear = {coefficients[i], 0}};
 
 		if (coefficients[i] != 1)
-			status = add_other(part, "coeff", i, &psd_layer_linear, &settings, spec->inputs[i], 0,
-					   &spec->inputs[i], err);
+			status = psd_caffe_add_other(part, "coeff", i, &psd_layer_linear, &settings, spec->inputs[i], 0,
+						     &spec->inputs[i], err);
 	}
 	if (status)
 		return status;
@@ -194,11 +195,11 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_
 enum psd_status psd_caffe_build_axpy(struct psd_caffe_part *part, struct psd_error *err)
 {
 	struct psd_layer_spec *spec = part->spec;
-	enum psd_status status = check_bottoms(part, 3, err);
+	enum psd_status status = psd_caffe_check_bottoms(part, 3, err);
 
 	if (!status)
-		status = add_other(part, "product", 0, &psd_layer_multiply, &spec->settings, spec->inputs[1],
-				   spec->inputs[0], &spec->inputs[0], err);
+		status = psd_caffe_add_other(part, "product", 0, &psd_layer_multiply, &spec->settings, spec->inputs[1],
+					     spec->inputs[0], &spec->inputs[0], err);
 	spec->inputs[1] = spec->inputs[2];
 	spec->n_inputs = 2;
 	return status ? status : psd_caffe_build_one(part, err);
@@ -231,7 +232,7 @@ static void cut_side(uint32_t side, uint32_t n_windows, uint32_t *kernel, uint32
 /* Level l has 2^l x 2^l windows (Caffe's SPPLayer); all are one column in the end. */
 static enum psd_status add_level(struct psd_caffe_part *part, unsigned level, unsigned *number, struct psd_error *err)
 {
-	const struct psd_shape in = shape_of(part, 0);
+	const struct psd_shape in = psd_caffe_shape_of(part, 0);
 	const uint64_t elements = (uint64_t)in.channels << 2 * level;
 	union psd_layer_settings settings = part->spec->settings;
 	struct psd_window *window = &settings.pool.window;
@@ -241,9 +242,12 @@ static enum psd_status add_level(struct psd_caffe_part *part, unsigned level, un
 	cut_side(in.height, 1u << level, &window->kernel.height, &window->pad.height);
 	cut_side(in.width, 1u << level, &window->kernel.width, &window->pad.width);
 	window->stride = window->kernel;
-	status = add_other(part, "level", level, &psd_layer_pool, &settings, part->spec->inputs[0], 0, number, err);
+	status = psd_caffe_add_other(part, "level", level, &psd_layer_pool, &settings, part->spec->inputs[0], 0, number,
+				     err);
 	settings.shape = (struct psd_shape){elements > UINT32_MAX ? 0 : (uint32_t)elements, 1, 1};
-	return status ? status : add_other(part, "flat", level, &psd_layer_reshape, &settings, *number, 0, number, err);
+	return status ? status
+		      : psd_caffe_add_other(part, "flat", level, &psd_layer_reshape, &settings, *number, 0, number,
+					    err);
 }
 
 enum psd_status psd_caffe_build_pyramid(struct psd_caffe_part *part, struct psd_error *err)
@@ -251,7 +255,7 @@ enum psd_status psd_caffe_build_pyramid(struct psd_caffe_part *part, struct psd_
 	struct psd_layer_spec *spec = part->spec;
 	uint32_t n_levels = 0;
 	unsigned levels[MOST_LEVELS];
-	enum psd_status status = check_bottoms(part, 1, err);
+	enum psd_status status = psd_caffe_check_bottoms(part, 1, err);
 
 	if (!status)
 		status = psd_caffe_read_count(part->message, "pyramid_height", 1, MOST_LEVELS, &n_levels, err);
@@ -264,175 +268,4 @@ enum psd_status psd_caffe_build_pyramid(struct psd_caffe_part *part, struct psd_
 	memcpy(spec->inputs, levels, n_levels * sizeof(*levels));
 	spec->n_inputs = n_levels;
 	return psd_caffe_build_one(part, err);
-}
-
-/* ---- functions of an element ---- */
-
-static enum psd_status read_number(const struct psd_caffe_part *part, const char *key, double *number,
-				   struct psd_error *err)
-{
-	unsigned n_given = 0;
-
-	return psd_caffe_read_numbers(part->message, key, -1e6, 1e6, number, 1, &n_given, false, err);
-}
-
-/* min(max(x, low), high) = low + min(max(x - low, 0), high - low) */
-enum psd_status psd_caffe_build_clip(struct psd_caffe_part *part, struct psd_error *err)
-{
-	struct psd_layer_spec *spec = part->spec;
-	double low = 0, high = 0;
-	enum psd_status status = check_bottoms(part, 1, err);
-
-	if (!status)
-		status = read_number(part, "min", &low, err);
-	if (!status)
-		status = read_number(part, "max", &high, err);
-	if (!status && !(high > low))
-		status = psd_error_set(err, PSD_EINVAL, part->message->at,
-				       "layer '%.80s' clips to %g to %g, needs a 'max' above its 'min'", spec->name,
-				       low, high);
-	if (!status && low != 0)
-		status = add_other(part, "lifted", 0, &psd_layer_linear,
-				   &(union psd_layer_settings){.linear = {1, -low}}, spec->inputs[0], 0,
-				   &spec->inputs[0], err);
-	spec->settings.linear = (struct psd_linear_settings){.factor = high - low};
-	if (status || low == 0)
-		return status ? status : psd_caffe_build_one(part, err);
-	status = add_other(part, "clipped", 0, &psd_layer_clip, &spec->settings, spec->inputs[0], 0, &spec->inputs[0],
-			   err);
-	spec->kind = &psd_layer_linear;
-	spec->settings.linear = (struct psd_linear_settings){1, low};
-	return status ? status : psd_caffe_build_one(part, err);
-}
-
-/* x sigmoid(beta x) */
-enum psd_status psd_caffe_build_swish(struct psd_caffe_part *part, struct psd_error *err)
-{
-	struct psd_layer_spec *spec = part->spec;
-	const union psd_layer_settings none = {.slope = {0}};
-	double beta = 1;
-	unsigned gate = spec->inputs[0];
-	enum psd_status status = check_bottoms(part, 1, err);
-
-	if (!status)
-		status = read_number(part, "beta", &beta, err);
-	if (!status && beta != 1)
-		status = add_other(part, "beta", 0, &psd_layer_linear, &(union psd_layer_settings){.linear = {beta, 0}},
-				   gate, 0, &gate, err);
-	if (!status)
-		status = add_other(part, "gate", 0, &psd_layer_sigmoid, &none, gate, 0, &gate, err);
-	spec->inputs[1] = gate;
-	spec->n_inputs = 2;
-	return status ? status : psd_caffe_build_one(part, err);
-}
-
-/* ---- shapes ---- */
-
-/* Caffe's: what is left where only every shrink-th place is taken, then zoom - 1 new ones between each two. */
-static uint32_t interpolated(uint32_t side, uint32_t shrink, uint32_t zoom)
-{
-	const uint64_t shrunk = (side - 1) / shrink + 1, zoomed = shrunk + (shrunk - 1) * (zoom - 1);
-
-	return zoomed < UINT32_MAX ? (uint32_t)zoomed : UINT32_MAX;
-}
-
-enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_error *err)
-{
-	struct psd_sides *size = &part->spec->settings.size;
-	uint32_t shrink = 1, zoom = 1;
-	enum psd_status status = check_bottoms(part, 1, err);
-
-	if (status)
-		return status;
-	status = psd_caffe_read_count(part->message, "shrink_factor", 1, PSD_LAYER_SIDE_MAX, &shrink, err);
-	if (!status)
-		status = psd_caffe_read_count(part->message, "zoom_factor", 1, PSD_LAYER_SIDE_MAX, &zoom, err);
-	size->height = interpolated(shape_of(part, 0).height, shrink, zoom);
-	size->width = interpolated(shape_of(part, 0).width, shrink, zoom);
-	if (!status)
-		status = psd_caffe_read_count(part->message, "height", 1, PSD_LAYER_SIDE_MAX, &size->height, err);
-	if (!status)
-		status = psd_caffe_read_count(part->message, "width", 1, PSD_LAYER_SIDE_MAX, &size->width, err);
-	return status ? status : psd_caffe_build_one(part, err);
-}
-
-/* Nothing is left to do where the shape is that of the bottom. */
-static enum psd_status build_reshape(struct psd_caffe_part *part, struct psd_shape shape, struct psd_error *err)
-{
-	const struct psd_shape in = shape_of(part, 0);
-
-	if (shape.channels == in.channels && shape.height == in.height && shape.width == in.width)
-		return psd_caffe_build_split(part, err);
-	part->spec->settings.shape = shape;
-	return psd_caffe_build_one(part, err);
-}
-
-enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err)
-{
-	double end_axis = -1;
-	unsigned n_ends = 0;
-	enum psd_status status =
-		psd_caffe_read_numbers(part->message, "end_axis", -1, 3, &end_axis, 1, &n_ends, true, err);
-	uint64_t elements;
-
-	if (!status)
-		status = check_bottoms(part, 1, err);
-	if (!status && end_axis != -1 && end_axis != 3)
-		status = psd_error_set(err, PSD_EINVAL, part->message->at, "'end_axis' is %g, must be 3 or -1",
-				       end_axis);
-	if (status)
-		return status;
-	elements = psd_shape_elements(shape_of(part, 0));
-	return build_reshape(part, (struct psd_shape){elements > UINT32_MAX ? 0 : (uint32_t)elements, 1, 1}, err);
-}
-
-/* Of the dims 0 copies the bottom's and one -1 takes what is left. The first is the batch, which the job sets. */
-enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err)
-{
-	const struct psd_node *given = psd_node_child(part->message, "shape");
-	double dims[MOST_DIMS] = {0, 1, 1, 1}, sides[MOST_DIMS] = {0}, left;
-	struct psd_shape in;
-	unsigned n_dims = 0;
-	enum psd_status status =
-		psd_caffe_read_numbers(given, "dim", -1, PSD_LAYER_CHANNELS_MAX, dims, MOST_DIMS, &n_dims, true, err);
-
-	if (!status)
-		status = check_bottoms(part, 1, err);
-	if (!status && n_dims < 2)
-		status = psd_error_set(err, PSD_EINVAL, part->message->at,
-				       "layer '%.80s' has a shape of %u dimensions, must be 2 to %d", part->spec->name,
-				       n_dims, MOST_DIMS);
-	if (status)
-		return status;
-	in = shape_of(part, 0);
-	sides[1] = in.channels;
-	sides[2] = in.height;
-	sides[3] = in.width;
-	left = (double)psd_shape_elements(in);
-	for (unsigned i = 1; i < MOST_DIMS; i++) {
-		dims[i] = dims[i] == 0 ? sides[i] : dims[i];
-		left /= dims[i] > 0 ? dims[i] : 1;
-	}
-	for (unsigned i = 1; i < MOST_DIMS; i++)
-		if (dims[i] < 0) {
-			dims[i] = left < PSD_LAYER_CHANNELS_MAX ? left : 0;
-			left = 1;
-		}
-	return build_reshape(part, (struct psd_shape){(uint32_t)dims[1], (uint32_t)dims[2], (uint32_t)dims[3]}, err);
-}
-
-enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_error *err)
-{
-	double order[MOST_DIMS] = {0, 1, 2, 3};
-	unsigned n_given = 0;
-	enum psd_status status =
-		psd_caffe_read_numbers(part->message, "order", 0, MOST_DIMS - 1, order, MOST_DIMS, &n_given, true, err);
-
-	if (!status && (order[0] != 0 || (n_given && n_given != MOST_DIMS)))
-		status = psd_error_set(err, PSD_EINVAL, part->message->at,
-				       "layer '%.80s' must name %d axes and leave axis 0, the batch, where it is",
-				       part->spec->name, MOST_DIMS);
-	for (unsigned i = 1; i < MOST_DIMS; i++)
-		part->spec->settings.permute.order[i - 1] = (unsigned)order[i];
-	return status ? status : psd_caffe_build_one(part, err);
 }

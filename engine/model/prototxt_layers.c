@@ -88,13 +88,6 @@ static const struct psd_key interp_fields[] = {
 	{.name = NULL},
 };
 
-static const struct psd_key power_fields[] = {
-	NUMBER("scale", linear.factor, -1e6, 1e6),
-	NUMBER("shift", linear.summand, -1e6, 1e6),
-	PSD_NUMBER_KEY("power", struct values, power, 1, 1),
-	{.name = NULL},
-};
-
 static const struct psd_key dropout_fields[] = {
 	{.name = "dropout_ratio",
 	 .type = PSD_KEY_RATIO,
@@ -306,7 +299,18 @@ static const struct psd_caffe_type layer_types[] = {
 	{"ELU", NULL, &psd_layer_elu, "elu_param", elu_fields, .defaults.slope = {.slope = 1}},
 	{"Sigmoid", "SIGMOID", &psd_layer_sigmoid, "sigmoid_param", .passed_over = {"engine"}},
 	{"TanH", "TANH", &psd_layer_tanh, "tanh_param", .passed_over = {"engine"}},
-	{"Power", "POWER", &psd_layer_linear, "power_param", power_fields, .defaults.linear = {.factor = 1}},
+	{"BNLL", "BNLL", &psd_layer_softplus, .message = NULL},
+	{"AbsVal", "ABSVAL", &psd_layer_abs, .message = NULL},
+	{"Power", "POWER", &psd_layer_power, "power_param", .passed_over = {"scale", "shift", "power"},
+	 .build = psd_caffe_build_power},
+	{"Exp", "EXP", &psd_layer_exp, "exp_param", .passed_over = {"base", "scale", "shift"},
+	 .build = psd_caffe_build_exp},
+	{"Log", NULL, &psd_layer_log, "log_param", .passed_over = {"base", "scale", "shift"},
+	 .build = psd_caffe_build_log},
+	{"HSigmoid", NULL, &psd_layer_linear, .build = psd_caffe_build_hard_sigmoid},
+	{"HSwish", NULL, &psd_layer_multiply, .build = psd_caffe_build_hard_swish},
+	{"HardSwish", NULL, &psd_layer_multiply, .build = psd_caffe_build_hard_swish},
+	{"Mish", NULL, &psd_layer_multiply, .build = psd_caffe_build_mish},
 	{"Dropout", "DROPOUT", &psd_layer_dropout, "dropout_param", dropout_fields, .defaults.dropout = {.ratio = 0.5}},
 	{"InnerProduct", "INNER_PRODUCT", &psd_layer_inner_product, "inner_product_param", inner_product_fields,
 	 .needs_message = true, .fillers = {FILLERS}, .passed_over = {FILLERS, "transpose", "engine"},

@@ -79,16 +79,36 @@ enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_c
 
 /* ---- layers that stand for others (prototxt_build.c) ---- */
 
+/* Adds a layer beside it, of one or two inputs. */
+enum psd_status psd_caffe_add_other(const struct psd_caffe_part *part, const char *what, unsigned i,
+				    const struct psd_layer_kind *kind, const union psd_layer_settings *settings,
+				    unsigned left, unsigned right, unsigned *number,
+				    struct psd_error *err) PSD_MUST_CHECK;
+struct psd_shape psd_caffe_shape_of(const struct psd_caffe_part *part, unsigned input);
+enum psd_status psd_caffe_check_bottoms(const struct psd_caffe_part *part, unsigned wanted,
+					struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_one(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_split(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_slices(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_axpy(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_scale(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_clip(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_swish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
-enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_pyramid(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- functions of an element (prototxt_functions.c) ---- */
+
+enum psd_status psd_caffe_build_clip(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_power(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_exp(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_log(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_hard_sigmoid(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_hard_swish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_swish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_mish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- shapes (prototxt_shapes.c) ---- */
+
+enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;

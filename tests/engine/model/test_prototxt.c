@@ -242,8 +242,10 @@ Test(prototxt, what_is_not_carried_out_is_refused)
 		"n.prototxt:2:71: unknown key 'ignore_label' in 'loss_param', known are normalization, normalize");
 	refuses_layer("layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' loss_param { normalization: NONE } }",
 		      "n.prototxt:2:86: 'normalization' is 'NONE', must be one of: VALID, FULL, BATCH_SIZE, 0, 1, 2");
-	refuses_layer("layer { name: 'p' type: 'Power' bottom: 'data' top: 'p' power_param { power: 2 } }",
-		      "n.prototxt:2:78: 'power' is '2', must be a number from 1 to 1");
+	refuses_layer("layer { name: 'p' type: 'Power' bottom: 'data' top: 'p' power_param { power: 1001 } }",
+		      "n.prototxt:2:78: 'power' is 1001, must be from -1000 to 1000");
+	refuses_layer("layer { name: 'e' type: 'Exp' bottom: 'data' top: 'e' exp_param { base: 0 } }",
+		      "n.prototxt:2:73: 'base' is 0, must be -1 for e, or more than 0 and not 1");
 	refuses_layer("layer { name: 'd' type: 'Dropout' bottom: 'data' dropout_param { scale_train: false } }",
 		      "n.prototxt:2:79: 'scale_train' is 'false', must be one of: true");
 	refuses("layer { name: 'd' type: 'Data' top: 'd' transform_param { crop_size: 5 rotate: 3 } }",

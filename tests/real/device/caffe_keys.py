@@ -224,7 +224,22 @@ class Net:
         if kind == "tanh":
             return torch.tanh(x)
         if kind == "power":
-            return x * number(own, "scale", 1) + number(own, "shift", 0)
+            return (x * number(own, "scale", 1) + number(own, "shift", 0)) ** number(own, "power", 1)
+        if kind in ("exp", "log"):
+            base, line = number(own, "base", -1), x * number(own, "scale", 1) + number(own, "shift", 0)
+            if kind == "exp":
+                return torch.exp(line) if base == -1 else base**line
+            return torch.log(line) / (1 if base == -1 else numpy.log(base))
+        if kind == "absval":
+            return x.abs()
+        if kind == "bnll":
+            return functional.softplus(x)
+        if kind == "mish":
+            return functional.mish(x)
+        if kind in ("hswish", "hardswish"):
+            return functional.hardswish(x)
+        if kind == "hsigmoid":
+            return functional.hardsigmoid(x)
         if kind == "dropout":
             ratio = number(own, "dropout_ratio", 0.5)
             return x * self.mask(x.shape, graph_number, iteration, ratio) if is_training and not self.shapes else x
