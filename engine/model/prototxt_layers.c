@@ -217,13 +217,23 @@ static enum psd_status finish_batch_norm(const struct psd_node *message, struct 
 	return PSD_OK;
 }
 
-/* By the statistics that it has, in one fork. */
+/* One fork (SegNet's) says bn_mode. Another (PSPNet's, of Caffe with multiple GPUs) says frozen, which keeps what is
+ * learned too, has its own names of fillers, and another epsilon where none is given. */
 static enum psd_status finish_bn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				 struct psd_error *err)
 {
-	(void)message, (void)err;
-	spec->settings.affine.is_fixed = choice % 2;
-	return PSD_OK;
+	struct psd_affine_settings *affine = &spec->settings.affine;
+	bool is_frozen = false;
+	const enum psd_status status = psd_caffe_read_flag(message, "frozen", &is_frozen, err);
+
+	affine->is_fixed = is_frozen || choice % 2;
+	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && is_frozen; i++) {
+		spec->tensors[i].has_ratios = true;
+		spec->tensors[i].rate_ratio = 0;
+	}
+	if (!psd_node_child(message, "eps") && (psd_node_child(message, "slope_filler") || is_frozen))
+		affine->epsilon = 1e-5;
+	return status;
 }
 
 /* The first bottom by the second, or by a learned factor for each channel. */
@@ -256,7 +266,8 @@ struct psd_caffe_type {
 	const char *message; /* NULL: it has none */
 	const struct psd_key *fields;
 	bool needs_message;
-	unsigned first_blob; /* that is a tensor: statistics are before it */
+	unsigned first_blob;   /* that is a tensor: statistics are before it */
+	bool has_blobs_behind; /* statistics are behind the tensors */
 	const char *fillers[PSD_LAYER_TENSORS_MAX], *other_fillers[PSD_LAYER_TENSORS_MAX]; /* the same in a fork */
 	const char *also;			      /* a second message, about an axis */
 	const char *passed_over[PASSED_OVER_MAX + 1]; /* or read elsewhere */
@@ -328,7 +339,8 @@ static const struct psd_caffe_type layer_types[] = {
 	 .finish = finish_batch_norm, .defaults.affine = {.epsilon = 1e-5, .kept_ratio = 0.999, .is_average = true}},
 	{"BN", NULL, &psd_layer_batch_norm, "bn_param", bn_fields, .fillers = {"slope_filler", "bias_filler"},
 	 .other_fillers = {"scale_filler", "shift_filler"},
-	 .passed_over = {"slope_filler", "bias_filler", "scale_filler", "shift_filler", "engine"}, .finish = finish_bn,
+	 .passed_over = {"slope_filler", "bias_filler", "scale_filler", "shift_filler", "frozen", "engine"},
+	 .has_blobs_behind = true, .finish = finish_bn,
 	 .defaults.affine = {.has_scale = true, .has_shift = true, .epsilon = 1e-9, .kept_ratio = 0.9}},
 	{"Scale", NULL, &psd_layer_scale, "scale_param", scale_fields, .fillers = {"filler", "bias_filler"},
 	 .passed_over = {"filler", "bias_filler"}, .finish = finish_scale, .build = psd_caffe_build_scale,
@@ -429,15 +441,15 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 		status = read_message(&values, layer, type->also, axis_fields, engine, &also, err);
 	spec->kind = type->kind;
 	spec->settings = values.settings;
-	if (!status && type->finish)
-		status = type->finish(message, spec, values.choice, err);
 	if (!status)
 		status = check_layer(layer, type, spec, err);
 	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->fillers[i] && !status; i++)
 		status = psd_caffe_read_filler(message, type->fillers[i], &spec->tensors[i], err);
 	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && type->other_fillers[i] && !status; i++)
 		status = psd_caffe_read_filler(message, type->other_fillers[i], &spec->tensors[i], err);
-	return status ? status : psd_caffe_read_ratios(layer, type->first_blob, spec->tensors, err);
+	if (!status)
+		status = psd_caffe_read_ratios(layer, type->first_blob, type->has_blobs_behind, spec->tensors, err);
+	return status || !type->finish ? status : type->finish(message, spec, values.choice, err);
 }
 
 enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,

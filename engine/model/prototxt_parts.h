@@ -38,9 +38,9 @@ enum psd_status psd_caffe_read_numbers(const struct psd_node *message, const cha
 /* The message's filler of that name, if it is there. */
 enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char *key, struct psd_tensor_spec *tensor,
 				      struct psd_error *err) PSD_MUST_CHECK;
-/* lr_mult and decay_mult of a layer's blobs, in both syntaxes; those before first_blob are statistics, which do
- * not learn; where their decay_mult is 0 nothing would move them. */
-enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob,
+/* lr_mult and decay_mult of a layer's blobs, in both syntaxes; those before first_blob and those behind the tensors,
+ * if there may be any, are statistics, which do not learn; where their decay_mult is 0 nothing would move them. */
+enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob, bool has_blobs_behind,
 				      struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX],
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* Sets spec->owner where blobs have names that another layer has given before. PSD_EINVAL where that holds for some of

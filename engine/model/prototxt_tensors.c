@@ -48,6 +48,8 @@ enum psd_status psd_caffe_read_filler(const struct psd_node *message, const char
 #define LEAST 0
 #define MOST  1e6
 
+enum { STATISTICS_BEHIND = 2 }; /* mean and variance */
+
 static const struct psd_key param_fields[] = {
 	PSD_NUMBER_KEY("lr_mult", struct psd_tensor_spec, rate_ratio, LEAST, MOST),
 	PSD_NUMBER_KEY("decay_mult", struct psd_tensor_spec, decay_ratio, LEAST, MOST),
@@ -68,10 +70,11 @@ static enum psd_status read_param(const struct psd_node *field, struct psd_tenso
 	return psd_layer_read_keys(tensor, field, "param", names, param_fields, err);
 }
 
-enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob,
+enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned first_blob, bool has_blobs_behind,
 				      struct psd_tensor_spec tensors[PSD_LAYER_TENSORS_MAX], struct psd_error *err)
 {
 	static const char *const lists[] = {"param", "blobs_lr", "weight_decay", NULL};
+	const unsigned behind = first_blob + PSD_LAYER_TENSORS_MAX;
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX; i++)
@@ -84,14 +87,15 @@ enum psd_status psd_caffe_read_ratios(const struct psd_node *layer, unsigned fir
 
 			if (strcmp(field->key, lists[l]) != 0)
 				continue;
-			if (blob >= first_blob + PSD_LAYER_TENSORS_MAX)
+			if (blob >= behind + (has_blobs_behind ? STATISTICS_BEHIND : 0))
 				return psd_error_set(err, PSD_EINVAL, field->key_at,
 						     "'%s' is given for more parameters than a layer has", lists[l]);
-			if (blob >= first_blob)
+			if (blob >= first_blob && blob < behind)
 				tensor = &tensors[blob - first_blob];
+			blob++;
 			tensor->has_ratios = true;
 			status = read_param(field, tensor, err);
-			if (!status && blob++ < first_blob && unused.rate_ratio != 0 && unused.decay_ratio != 0)
+			if (!status && tensor == &unused && unused.rate_ratio != 0 && unused.decay_ratio != 0)
 				return psd_error_set(err, PSD_EINVAL, field->at,
 						     "statistics do not learn, '%s' must be 0 here",
 						     l ? lists[l] : "lr_mult");

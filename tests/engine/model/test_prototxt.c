@@ -342,6 +342,32 @@ Test(prototxt, tensors_have_their_ratios_and_start_values)
 	}
 }
 
+/* PSPNet's: mean and variance are behind what is learned, and frozen stays as it is. */
+Test(prototxt, forks_batch_norms_have_their_statistics_behind)
+{
+	struct psd_graph graph = parse(
+		"input: 'data' input_shape { dim: [1, 4, 9, 9] }\n"
+		"layer { name: 'a' type: 'BN' bottom: 'data' top: 'a' param { lr_mult: 2 } param { lr_mult: 3 } param "
+		"{ "
+		"lr_mult: 0 } param { lr_mult: 0 } bn_param { slope_filler { type: 'constant' value: 5 } frozen: false "
+		"} }\n"
+		"layer { name: 'b' type: 'BN' bottom: 'a' top: 'b' param { lr_mult: 2 } bn_param { frozen: true } }\n"
+		"layer { name: 'c' type: 'BN' bottom: 'b' top: 'c' bn_param { scale_filler { value: 7 } } }\n");
+	const struct psd_affine_settings *frozen = &layer_named(&graph, "b")->settings.affine;
+
+	cr_assert_eq(graph.n_tensors, 6);
+	cr_assert(graph.tensors[0].rate_ratio == 2 && graph.tensors[1].rate_ratio == 3);
+	cr_assert(graph.tensors[2].rate_ratio == 0 && graph.tensors[3].rate_ratio == 0 && frozen->is_fixed);
+	cr_assert(graph.tensors[4].rate_ratio == 1 && graph.tensors[5].rate_ratio == 1);
+	cr_assert(graph.tensors[0].start_value == 5 && graph.tensors[4].start_value == 7);
+	cr_assert(!layer_named(&graph, "a")->settings.affine.is_fixed);
+	cr_assert(layer_named(&graph, "a")->settings.affine.epsilon == 1e-5 && frozen->epsilon == 1e-5);
+	cr_assert(layer_named(&graph, "c")->settings.affine.epsilon == 1e-9);
+	psd_graph_release(&graph);
+	refuses_layer("layer { name: 'b' type: 'BN' bottom: 'data' top: 'b' param { } param { } param { lr_mult: 1 } }",
+		      "n.prototxt:2:80: statistics do not learn, 'lr_mult' must be 0 here");
+}
+
 #define NAMED(name, bottom, outputs, param)                                                                            \
 	"layer { name: '" name "' type: 'Convolution' bottom: '" bottom "' top: '" name "' " param                     \
 	" convolution_param { num_output: " outputs " kernel_size: 3 pad: 1 } }\n"

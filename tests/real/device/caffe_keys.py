@@ -245,6 +245,14 @@ class Net:
             return x * self.mask(x.shape, graph_number, iteration, ratio) if is_training and not self.shapes else x
         if kind == "batchnorm":
             return self.normalise(layer, own, x, is_training)
+        if kind == "bn":
+            rate = dict(rate=0) if get(own, "frozen") == "true" else {}
+            slope = self.tensor(layer, 0, [channels], own, "slope_filler", 1).view(1, -1, 1, 1)
+            shift = self.tensor(layer, 1, [channels], own, "bias_filler", 0).view(1, -1, 1, 1)
+            for tensor in layer["tensors"]:
+                tensor.update(rate)
+            fixed = [("use_global_stats", get(own, "frozen", "false"))]
+            return self.normalise(layer, own + fixed, x, is_training) * slope + shift
         if kind in ("scale", "bias"):
             if len(inputs) == 2:
                 return x * inputs[1]
