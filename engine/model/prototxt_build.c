@@ -2,6 +2,7 @@
  * begin with the layer's. */
 #include "engine/model/prototxt_parts.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -268,4 +269,23 @@ enum psd_status psd_caffe_build_pyramid(struct psd_caffe_part *part, struct psd_
 	memcpy(spec->inputs, levels, n_levels * sizeof(*levels));
 	spec->n_inputs = n_levels;
 	return psd_caffe_build_one(part, err);
+}
+
+/* ---- losses ---- */
+
+/* No sample has a label that is no class: a run would refuse it. */
+enum psd_status psd_caffe_build_loss(struct psd_caffe_part *part, struct psd_error *err)
+{
+	const struct psd_node *ignored = psd_node_child(part->message, "ignore_label");
+	unsigned n_given = 0;
+	double label = -1;
+	enum psd_status status =
+		psd_caffe_read_numbers(part->message, "ignore_label", INT_MIN, INT_MAX, &label, 1, &n_given, true, err);
+
+	if (!status && part->spec->n_inputs && label >= 0 && label < psd_caffe_shape_of(part, 0).channels)
+		status = psd_error_set(
+			err, PSD_EINVAL, ignored->at,
+			"'ignore_label' is %g, one of the %u classes of layer '%.80s', all of which count", label,
+			psd_caffe_shape_of(part, 0).channels, part->spec->name);
+	return status ? status : psd_caffe_build_one(part, err);
 }

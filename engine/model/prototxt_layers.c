@@ -32,6 +32,7 @@ static const struct psd_key no_field = {.name = NULL};
 static const char *const methods[] = {"MAX", "AVE", "0", "1", NULL};
 static const char *const roundings[] = {"CEIL", "FLOOR", "0", "1", NULL};
 static const char *const ceilings[] = {[PSD_POOL_UP] = "true", [PSD_POOL_DOWN] = "false", NULL};
+static const char *const floors[] = {[PSD_POOL_UP] = "false", [PSD_POOL_DOWN] = "true", NULL};
 static const char *const operations[] = {"PROD", "SUM", "MAX", "0", "1", "2", NULL};
 static const char *const bn_modes[] = {"LEARN", "INFERENCE", "0", "1", NULL};
 static const char *const regions[] = {"ACROSS_CHANNELS", "WITHIN_CHANNEL", "0", "1", NULL};
@@ -58,6 +59,7 @@ static const struct psd_key pool_fields[] = {
 	CHOICE("pool", settings.pool.method, methods),
 	CHOICE("round_mode", settings.pool.rounding, roundings),
 	CHOICE("ceil_mode", settings.pool.rounding, ceilings),
+	CHOICE("torch_pooling", settings.pool.rounding, floors),
 	{.name = NULL},
 };
 
@@ -357,7 +359,7 @@ static const struct psd_caffe_type layer_types[] = {
 	 .passed_over = {"height", "width", "zoom_factor", "shrink_factor"}, .build = psd_caffe_build_interp},
 	{"ShuffleChannel", NULL, &psd_layer_shuffle, "shuffle_channel_param", shuffle_fields, .needs_message = true},
 	{"SoftmaxWithLoss", "SOFTMAX_LOSS", &psd_layer_softmax_loss, "loss_param", loss_fields, .also = "softmax_param",
-	 .defaults.loss = {.weight = 1}},
+	 .passed_over = {"ignore_label"}, .build = psd_caffe_build_loss, .defaults.loss = {.weight = 1}},
 	{"Softmax", "SOFTMAX", &psd_layer_softmax, .also = "softmax_param"},
 };
 

@@ -94,6 +94,7 @@ enum psd_status psd_caffe_build_eltwise(struct psd_caffe_part *part, struct psd_
 enum psd_status psd_caffe_build_axpy(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_scale(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_pyramid(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_loss(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- functions of an element (prototxt_functions.c) ---- */
 

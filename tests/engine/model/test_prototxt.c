@@ -237,9 +237,8 @@ Test(prototxt, what_is_not_carried_out_is_refused)
 	refuses_layer(CONV("loss_weight: 1"), "n.prototxt:2:76: 'loss_weight' is '1', must be a number from 0 to 0");
 	refuses_layer("layer { name: 'b' type: 'BatchNorm' bottom: 'data' top: 'b' param { lr_mult: 1 } }",
 		      "n.prototxt:2:67: statistics do not learn, 'lr_mult' must be 0 here");
-	refuses_layer(
-		"layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' loss_param { ignore_label: 255 } }",
-		"n.prototxt:2:71: unknown key 'ignore_label' in 'loss_param', known are normalization, normalize");
+	refuses_layer("layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' loss_param { ignore_label: 3 } }",
+		      "n.prototxt:2:85: 'ignore_label' is 3, one of the 4 classes of layer 'l', all of which count");
 	refuses_layer("layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' loss_param { normalization: NONE } }",
 		      "n.prototxt:2:86: 'normalization' is 'NONE', must be one of: VALID, FULL, BATCH_SIZE, 0, 1, 2");
 	refuses_layer("layer { name: 'p' type: 'Power' bottom: 'data' top: 'p' power_param { power: 1001 } }",
@@ -338,6 +337,24 @@ Test(prototxt, tensors_have_their_ratios_and_start_values)
 		cr_expect(graph.tensors[1].rate_ratio == 1 && graph.tensors[1].decay_ratio == 0.5f);
 		cr_expect(graph.tensors[2].rate_ratio == 3 && graph.tensors[2].decay_ratio == 0);
 		cr_expect(graph.tensors[3].rate_ratio == 4 && graph.tensors[3].decay_ratio == 1);
+		psd_graph_release(&graph);
+	}
+}
+
+Test(prototxt, a_label_that_is_no_class_may_be_ignored)
+{
+	static const char *const labels[] = {"255", "-1", "4"}; /* of classes 0 to 3 */
+
+	for (unsigned i = 0; i < 3; i++) {
+		char text[512];
+		struct psd_graph graph;
+
+		snprintf(text, sizeof(text),
+			 "input: 'data' input_shape { dim: [1, 4] }\nlayer { name: 'l' type: 'SoftmaxWithLoss' "
+			 "bottom: 'data' loss_param { ignore_label: %s normalization: VALID } }",
+			 labels[i]);
+		graph = parse(text);
+		cr_assert_eq(layer_named(&graph, "l")->kind, &psd_layer_softmax_loss);
 		psd_graph_release(&graph);
 	}
 }

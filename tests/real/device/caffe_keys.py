@@ -196,6 +196,7 @@ class Net:
             is_global = get(own, "global_pooling", "false") == "true"
             window = list(x.shape[2:]) if is_global else sides(own, "kernel_size", 1)
             rounds_up = get(own, "ceil_mode", "true") == "true" and get(own, "round_mode", "CEIL") == "CEIL"
+            rounds_up = rounds_up and get(own, "torch_pooling", "false") == "false"
             args = (window, sides(own, "stride", 1), sides(own, "pad", 0), rounds_up)
             if get(own, "pool", "MAX") == "MAX":
                 return functional.max_pool2d(x, args[0], args[1], args[2], ceil_mode=args[3])
