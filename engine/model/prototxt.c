@@ -23,7 +23,8 @@ struct loader {
 	struct psd_names blobs;	     /* name to the number of the layer that made it last, or LABEL */
 	struct psd_names all_tops;   /* tops of every layer of the phase, also those not built yet */
 	struct psd_names parameters; /* that layers name; prototxt_tensors.c */
-	bool has_loss;		     /* named as one: then no other layer stands for it */
+	struct psd_caffe_folds folds;
+	bool has_loss; /* named as one: then no other layer stands for it */
 	struct psd_error *err;
 };
 
@@ -285,7 +286,8 @@ static enum psd_status find_type(const struct loader *loader, const struct psd_n
 static enum psd_status add_layer(struct loader *loader, const struct psd_node *layer)
 {
 	struct psd_layer_spec spec = {.at = layer->at};
-	struct psd_caffe_part part = {.build = &loader->build, .spec = &spec, .n_tops = count_tops(layer)};
+	struct psd_caffe_part part = {
+		.build = &loader->build, .spec = &spec, .folds = &loader->folds, .n_tops = count_tops(layer)};
 	const struct psd_node *type_node = psd_node_child(layer, "type");
 	const struct psd_caffe_type *type;
 	char numbered[PSD_GRAPH_NAME_MAX + 1];
@@ -440,6 +442,7 @@ enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, co
 	psd_names_release(&loader.blobs);
 	psd_names_release(&loader.all_tops);
 	psd_names_release(&loader.parameters);
+	free(loader.folds.all);
 	psd_arena_release(&arena);
 	return status;
 }

@@ -276,6 +276,7 @@ struct psd_caffe_type {
 	enum psd_status (*finish)(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				  struct psd_error *err);
 	psd_caffe_build_fn build; /* NULL: one layer as it is read */
+	bool takes_folds;	  /* blobs of five dimensions */
 	union psd_layer_settings defaults;
 	unsigned default_choice;
 };
@@ -331,7 +332,7 @@ static const struct psd_caffe_type layer_types[] = {
 	{"Concat", "CONCAT", &psd_layer_concat, "concat_param", concat_fields, .needs_message = false},
 	{"Slice", "SLICE", &psd_layer_slice, "slice_param", slice_fields, .passed_over = {"slice_point"},
 	 .build = psd_caffe_build_slices},
-	{"Split", "SPLIT", NULL, .build = psd_caffe_build_split},
+	{"Split", "SPLIT", NULL, .build = psd_caffe_build_split, .takes_folds = true},
 	{"Eltwise", "ELTWISE", &psd_layer_add, "eltwise_param", eltwise_fields,
 	 .passed_over = {"coeff", "stable_prod_grad"}, .finish = finish_eltwise, .build = psd_caffe_build_eltwise,
 	 .default_choice = 1},
@@ -349,12 +350,12 @@ static const struct psd_caffe_type layer_types[] = {
 	 .defaults.affine = {.has_scale = true}, .default_choice = 1},
 	{"Bias", NULL, &psd_layer_scale, "bias_param", bias_fields, .fillers = {"filler"}, .passed_over = {"filler"},
 	 .defaults.affine = {.has_shift = true}},
-	{"Flatten", "FLATTEN", &psd_layer_reshape, "flatten_param", axis_fields, .passed_over = {"end_axis"},
-	 .build = psd_caffe_build_flat},
-	{"Reshape", NULL, &psd_layer_reshape, "reshape_param", .passed_over = {"shape"}, .needs_message = true,
-	 .build = psd_caffe_build_shape},
+	{"Flatten", "FLATTEN", &psd_layer_reshape, "flatten_param", .passed_over = {"axis", "end_axis"},
+	 .build = psd_caffe_build_flat, .takes_folds = true},
+	{"Reshape", NULL, &psd_layer_reshape, "reshape_param", .passed_over = {"shape", "axis", "num_axes"},
+	 .needs_message = true, .build = psd_caffe_build_shape, .takes_folds = true},
 	{"Permute", NULL, &psd_layer_permute, "permute_param", .passed_over = {"order"}, .needs_message = true,
-	 .build = psd_caffe_build_order},
+	 .build = psd_caffe_build_order, .takes_folds = true},
 	{"Interp", NULL, &psd_layer_resize, "interp_param", interp_fields, .needs_message = true,
 	 .passed_over = {"height", "width", "zoom_factor", "shrink_factor"}, .build = psd_caffe_build_interp},
 	{"ShuffleChannel", NULL, &psd_layer_shuffle, "shuffle_channel_param", shuffle_fields, .needs_message = true},
@@ -462,6 +463,12 @@ enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_c
 	if (part->n_tops > 1 && makes_one && !psd_caffe_is_loss(type))
 		return psd_error_set(err, PSD_EINVAL, part->spec->at, "layer '%.80s' (%s) has %u tops, must be 1",
 				     part->spec->name, type->name, part->n_tops);
+	for (unsigned i = 0; i < part->spec->n_inputs && !type->takes_folds; i++)
+		if (psd_caffe_is_folded(part->folds, part->spec->inputs[i]))
+			return psd_error_set(err, PSD_EINVAL, part->spec->at,
+					     "layer '%.80s' (%s) reads a blob of 5 dimensions, which only Reshape, "
+					     "Permute, Flatten and Split do",
+					     part->spec->name, type->name);
 	if (type->message)
 		part->message = psd_node_child(layer, type->message);
 	return type->build ? type->build(part, err) : psd_caffe_build_one(part, err);

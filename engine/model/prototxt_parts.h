@@ -55,10 +55,23 @@ bool psd_caffe_put_names(const struct psd_node *layer, unsigned number, struct p
 
 struct psd_caffe_type;
 
+/* Blobs of five dimensions, which Reshape and Permute mix groups of channels by: the graph has their last two as one.
+ */
+#define PSD_CAFFE_SIDES_MAX 4 /* beside the batch */
+struct psd_caffe_fold {
+	unsigned layer;
+	uint32_t sides[PSD_CAFFE_SIDES_MAX];
+};
+struct psd_caffe_folds {
+	struct psd_caffe_fold *all; /* whoever reads a file frees it */
+	unsigned n;
+};
+
 /* A layer whose settings and bottoms are read, on its way into the graph. */
 struct psd_caffe_part {
 	struct psd_graph_build *build;
 	struct psd_layer_spec *spec;
+	struct psd_caffe_folds *folds;
 	const struct psd_node *message; /* its parameters; NULL: none */
 	unsigned n_tops;
 	unsigned result;  /* the layer that makes its first top */
@@ -109,6 +122,7 @@ enum psd_status psd_caffe_build_mish(struct psd_caffe_part *part, struct psd_err
 
 /* ---- shapes (prototxt_shapes.c) ---- */
 
+bool psd_caffe_is_folded(const struct psd_caffe_folds *folds, unsigned layer);
 enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;

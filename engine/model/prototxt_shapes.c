@@ -1,9 +1,10 @@
-/* Caffe's layers that give a blob another shape or another order. */
+/* Caffe's layers that give a blob another shape or another order. Between them a blob may have five dimensions. */
 #include "engine/model/prototxt_parts.h"
 
-#include "engine/model/layer.h"
+#include <stdlib.h>
+#include <string.h>
 
-enum { MOST_DIMS = 4 };
+#include "engine/model/layer.h"
 
 /* Caffe's: what is left where only every shrink-th place is taken, then zoom - 1 new ones between each two. */
 static uint32_t interpolated(uint32_t side, uint32_t shrink, uint32_t zoom)
@@ -33,83 +34,291 @@ enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_e
 	return status ? status : psd_caffe_build_one(part, err);
 }
 
-/* Nothing is left to do where the shape is that of the bottom. */
-static enum psd_status build_reshape(struct psd_caffe_part *part, struct psd_shape shape, struct psd_error *err)
-{
-	const struct psd_shape in = psd_caffe_shape_of(part, 0);
+/* ---- sides: what a sample of a blob has on its axes, which Caffe counts from 1 ---- */
 
-	if (shape.channels == in.channels && shape.height == in.height && shape.width == in.width)
-		return psd_caffe_build_split(part, err);
-	part->spec->settings.shape = shape;
-	return psd_caffe_build_one(part, err);
+struct sides {
+	uint32_t of[PSD_CAFFE_SIDES_MAX]; /* 1 beyond those there are */
+	unsigned n;
+};
+
+static const struct psd_caffe_fold *find_fold(const struct psd_caffe_folds *folds, unsigned layer)
+{
+	for (unsigned i = folds->n; i-- > 0;)
+		if (folds->all[i].layer == layer)
+			return &folds->all[i];
+	return NULL;
 }
+
+bool psd_caffe_is_folded(const struct psd_caffe_folds *folds, unsigned layer)
+{
+	return find_fold(folds, layer);
+}
+
+static struct sides sides_of(const struct psd_caffe_part *part)
+{
+	const struct psd_shape shape = psd_caffe_shape_of(part, 0);
+	const struct psd_caffe_fold *fold = find_fold(part->folds, part->spec->inputs[0]);
+	struct sides sides = {{shape.channels, shape.height, shape.width, 1}, 3};
+
+	if (fold) {
+		memcpy(sides.of, fold->sides, sizeof(sides.of));
+		sides.n = PSD_CAFFE_SIDES_MAX;
+	}
+	return sides;
+}
+
+static uint32_t product(uint32_t left, uint32_t right)
+{
+	return (uint64_t)left * right < UINT32_MAX ? left * right : UINT32_MAX;
+}
+
+/* The graph has three axes: of four the last two are one. */
+static struct psd_shape shape_for(const struct sides *sides)
+{
+	return (struct psd_shape){sides->of[0], sides->of[1], product(sides->of[2], sides->of[3])};
+}
+
+static bool are_same(struct psd_shape left, struct psd_shape right)
+{
+	return left.channels == right.channels && left.height == right.height && left.width == right.width;
+}
+
+/* Remembers of the layer that was built what the graph cannot say. */
+static enum psd_status fold(struct psd_caffe_part *part, const struct sides *sides, struct psd_error *err)
+{
+	struct psd_caffe_folds *folds = part->folds;
+	struct psd_caffe_fold *larger;
+
+	if (sides->of[3] == 1)
+		return PSD_OK;
+	larger = realloc(folds->all, (folds->n + 1) * sizeof(*larger));
+	if (!larger)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	folds->all = larger;
+	larger[folds->n].layer = part->result;
+	memcpy(larger[folds->n++].sides, sides->of, sizeof(sides->of));
+	return PSD_OK;
+}
+
+/* Nothing is left to do where the sides are those of the bottom. */
+static enum psd_status build_sides(struct psd_caffe_part *part, const struct sides *sides, struct psd_error *err)
+{
+	const struct sides in = sides_of(part);
+	enum psd_status status;
+
+	if (!memcmp(in.of, sides->of, sizeof(in.of)))
+		return psd_caffe_build_split(part, err);
+	part->spec->kind = &psd_layer_reshape;
+	part->spec->settings.shape = shape_for(sides);
+	status = psd_caffe_build_one(part, err);
+	return status ? status : fold(part, sides, err);
+}
+
+static enum psd_status read_whole(const struct psd_caffe_part *part, const char *key, int lowest, int highest,
+				  int *number, struct psd_error *err)
+{
+	double read = *number;
+	unsigned n_given = 0;
+	const enum psd_status status =
+		psd_caffe_read_numbers(part->message, key, lowest, highest, &read, 1, &n_given, true, err);
+
+	if (!status)
+		*number = (int)read;
+	return status;
+}
+
+/* ---- flatten and reshape ---- */
 
 enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err)
 {
-	double end_axis = -1;
-	unsigned n_ends = 0;
-	enum psd_status status =
-		psd_caffe_read_numbers(part->message, "end_axis", -1, 3, &end_axis, 1, &n_ends, true, err);
-	uint64_t elements;
+	int axis = 1, end_axis = -1;
+	struct sides in, flat = {.of = {1, 1, 1, 1}};
+	enum psd_status status = psd_caffe_check_bottoms(part, 1, err);
 
 	if (!status)
-		status = psd_caffe_check_bottoms(part, 1, err);
-	if (!status && end_axis != -1 && end_axis != 3)
-		status = psd_error_set(err, PSD_EINVAL, part->message->at, "'end_axis' is %g, must be 3 or -1",
-				       end_axis);
+		status = read_whole(part, "axis", 1, PSD_CAFFE_SIDES_MAX, &axis, err);
+	if (!status)
+		status = read_whole(part, "end_axis", -1, PSD_CAFFE_SIDES_MAX, &end_axis, err);
 	if (status)
 		return status;
-	elements = psd_shape_elements(psd_caffe_shape_of(part, 0));
-	return build_reshape(part, (struct psd_shape){elements > UINT32_MAX ? 0 : (uint32_t)elements, 1, 1}, err);
+	in = sides_of(part);
+	if (end_axis == -1)
+		end_axis = (int)in.n;
+	if (end_axis < axis || end_axis > (int)in.n)
+		return psd_error_set(err, PSD_EINVAL, part->spec->at,
+				     "layer '%.80s' flattens axes %d to %d of a blob that has %u beside the batch",
+				     part->spec->name, axis, end_axis, in.n);
+	for (int i = 1; i <= (int)in.n; i++) {
+		const bool is_merged = i > axis && i <= end_axis;
+
+		flat.n += !is_merged;
+		flat.of[flat.n - 1] = product(flat.of[flat.n - 1], in.of[i - 1]);
+	}
+	return build_sides(part, &flat, err);
+}
+
+enum { MOST_DIMS = PSD_CAFFE_SIDES_MAX + 1 }; /* with the batch */
+
+/* What the axes are after `shape` has taken the place of n_axes of them from `axis` on; the first is the batch. */
+static enum psd_status replace_axes(const struct psd_caffe_part *part, const double given[], unsigned n_given, int axis,
+				    int n_axes, double dims[MOST_DIMS], unsigned *n_dims, struct psd_error *err)
+{
+	const struct sides in = sides_of(part);
+	const int end = n_axes < 0 ? (int)in.n + 1 : axis + n_axes;
+	double all[2 * MOST_DIMS + 1];
+	unsigned n = 0;
+
+	for (int i = 0; i < axis; i++)
+		all[n++] = i ? in.of[i - 1] : 1;
+	for (unsigned i = 0; i < n_given; i++) {
+		const unsigned from = (unsigned)axis + i;
+
+		all[n++] = given[i] == 0 && from > 0 && from <= in.n ? in.of[from - 1] : given[i];
+	}
+	for (int i = end; i <= (int)in.n; i++)
+		all[n++] = i ? in.of[i - 1] : 1;
+	while (n > MOST_DIMS && all[n - 1] == 1)
+		n--;
+	if (n < 2 || n > MOST_DIMS || axis > (int)in.n + 1 || end > (int)in.n + 1)
+		return psd_error_set(err, PSD_EINVAL, part->message->at,
+				     "layer '%.80s' has a shape of %u dimensions, must be 2 to %d of those there are",
+				     part->spec->name, n, MOST_DIMS);
+	memcpy(dims, all, n * sizeof(*dims));
+	*n_dims = n;
+	return PSD_OK;
+}
+
+/* One -1 takes what is left. */
+static struct sides fill_in(const struct psd_caffe_part *part, const double dims[], unsigned n_dims)
+{
+	double left = (double)psd_shape_elements(psd_caffe_shape_of(part, 0));
+	struct sides sides = {{1, 1, 1, 1}, n_dims - 1};
+
+	for (unsigned i = 1; i < n_dims; i++)
+		left /= dims[i] > 0 ? dims[i] : 1;
+	for (unsigned i = 1; i < n_dims; i++) {
+		const double missing = left < PSD_LAYER_CHANNELS_MAX ? left : 0;
+
+		sides.of[i - 1] = (uint32_t)(dims[i] < 0 ? missing : dims[i]);
+		left = dims[i] < 0 ? 1 : left;
+	}
+	return sides;
 }
 
 /* Of the dims 0 copies the bottom's and one -1 takes what is left. The first is the batch, which the job sets. */
 enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err)
 {
-	const struct psd_node *given = psd_node_child(part->message, "shape");
-	double dims[MOST_DIMS] = {0, 1, 1, 1}, sides[MOST_DIMS] = {0}, left;
-	struct psd_shape in;
-	unsigned n_dims = 0;
-	enum psd_status status =
-		psd_caffe_read_numbers(given, "dim", -1, PSD_LAYER_CHANNELS_MAX, dims, MOST_DIMS, &n_dims, true, err);
+	const struct psd_node *shape = psd_node_child(part->message, "shape");
+	double given[MOST_DIMS], dims[MOST_DIMS];
+	unsigned n_given = 0, n_dims = 0;
+	int axis = 0, n_axes = -1;
+	struct sides sides;
+	enum psd_status status = psd_caffe_check_bottoms(part, 1, err);
 
 	if (!status)
-		status = psd_caffe_check_bottoms(part, 1, err);
-	if (!status && n_dims < 2)
-		status = psd_error_set(err, PSD_EINVAL, part->message->at,
-				       "layer '%.80s' has a shape of %u dimensions, must be 2 to %d", part->spec->name,
-				       n_dims, MOST_DIMS);
+		status = psd_caffe_read_numbers(shape, "dim", -1, PSD_LAYER_CHANNELS_MAX, given, MOST_DIMS, &n_given,
+						true, err);
+	if (!status)
+		status = read_whole(part, "axis", 0, MOST_DIMS, &axis, err);
+	if (!status)
+		status = read_whole(part, "num_axes", -1, MOST_DIMS, &n_axes, err);
+	if (!status)
+		status = replace_axes(part, given, n_given, axis, n_axes, dims, &n_dims, err);
 	if (status)
 		return status;
-	in = psd_caffe_shape_of(part, 0);
-	sides[1] = in.channels;
-	sides[2] = in.height;
-	sides[3] = in.width;
-	left = (double)psd_shape_elements(in);
-	for (unsigned i = 1; i < MOST_DIMS; i++) {
-		dims[i] = dims[i] == 0 ? sides[i] : dims[i];
-		left /= dims[i] > 0 ? dims[i] : 1;
+	sides = fill_in(part, dims, n_dims);
+	return build_sides(part, &sides, err);
+}
+
+/* ---- permute ---- */
+
+static enum psd_status add_shape(struct psd_caffe_part *part, const char *what, struct psd_shape shape,
+				 struct psd_error *err)
+{
+	const union psd_layer_settings settings = {.shape = shape};
+
+	if (are_same(shape, psd_caffe_shape_of(part, 0)))
+		return PSD_OK;
+	return psd_caffe_add_other(part, what, 0, &psd_layer_reshape, &settings, part->spec->inputs[0], 0,
+				   &part->spec->inputs[0], err);
+}
+
+/* Four axes are three to the graph: those that stay side by side are moved as one. */
+struct runs {
+	uint32_t sizes[PSD_CAFFE_SIDES_MAX]; /* in the bottom's order; 1 beyond those there are */
+	unsigned order[PSD_CAFFE_SIDES_MAX]; /* of the runs in the top, from 1 */
+	unsigned n;
+};
+
+static struct runs find_runs(const struct sides *in, const unsigned order[PSD_CAFFE_SIDES_MAX])
+{
+	struct runs runs = {.sizes = {1, 1, 1, 1}};
+	unsigned place[PSD_CAFFE_SIDES_MAX + 1] = {0}, run_at[PSD_CAFFE_SIDES_MAX] = {0}, n = 0;
+
+	for (unsigned p = 0; p < PSD_CAFFE_SIDES_MAX; p++)
+		place[order[p]] = p;
+	for (unsigned axis = 1; axis <= PSD_CAFFE_SIDES_MAX; axis++) {
+		if (axis == 1 || place[axis] != place[axis - 1] + 1)
+			run_at[place[axis]] = ++runs.n;
+		runs.sizes[runs.n - 1] = product(runs.sizes[runs.n - 1], in->of[axis - 1]);
 	}
-	for (unsigned i = 1; i < MOST_DIMS; i++)
-		if (dims[i] < 0) {
-			dims[i] = left < PSD_LAYER_CHANNELS_MAX ? left : 0;
-			left = 1;
-		}
-	return build_reshape(part, (struct psd_shape){(uint32_t)dims[1], (uint32_t)dims[2], (uint32_t)dims[3]}, err);
+	for (unsigned p = 0; p < PSD_CAFFE_SIDES_MAX; p++)
+		if (run_at[p])
+			runs.order[n++] = run_at[p];
+	for (; n < PSD_CAFFE_SIDES_MAX; n++)
+		runs.order[n] = n + 1;
+	return runs;
+}
+
+static enum psd_status build_order_of_four(struct psd_caffe_part *part, const unsigned order[PSD_CAFFE_SIDES_MAX],
+					   struct psd_error *err)
+{
+	const struct sides in = sides_of(part);
+	const struct runs runs = find_runs(&in, order);
+	struct sides out = {.n = PSD_CAFFE_SIDES_MAX};
+	struct psd_shape moved;
+	enum psd_status status;
+
+	if (runs.n > 3)
+		return psd_error_set(err, PSD_EINVAL, part->message->at,
+				     "layer '%.80s' moves four axes apart, at most three can be", part->spec->name);
+	for (unsigned p = 0; p < PSD_CAFFE_SIDES_MAX; p++)
+		out.of[p] = in.of[order[p] - 1];
+	status = add_shape(part, "runs", (struct psd_shape){runs.sizes[0], runs.sizes[1], runs.sizes[2]}, err);
+	memcpy(part->spec->settings.permute.order, runs.order, sizeof(part->spec->settings.permute.order));
+	moved = (struct psd_shape){runs.sizes[runs.order[0] - 1], runs.sizes[runs.order[1] - 1],
+				   runs.sizes[runs.order[2] - 1]};
+	if (!status && !are_same(moved, shape_for(&out))) {
+		status = psd_caffe_add_other(part, "order", 0, &psd_layer_permute, &part->spec->settings,
+					     part->spec->inputs[0], 0, &part->spec->inputs[0], err);
+		part->spec->kind = &psd_layer_reshape;
+		part->spec->settings.shape = shape_for(&out);
+	}
+	if (!status)
+		status = psd_caffe_build_one(part, err);
+	return status ? status : fold(part, &out, err);
 }
 
 enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_error *err)
 {
-	double order[MOST_DIMS] = {0, 1, 2, 3};
-	unsigned n_given = 0;
-	enum psd_status status =
-		psd_caffe_read_numbers(part->message, "order", 0, MOST_DIMS - 1, order, MOST_DIMS, &n_given, true, err);
+	double given[MOST_DIMS] = {0, 1, 2, 3, 4};
+	unsigned n_given = 0, n_dims, order[PSD_CAFFE_SIDES_MAX], axes = 0;
+	enum psd_status status = psd_caffe_check_bottoms(part, 1, err);
 
-	if (!status && (order[0] != 0 || (n_given && n_given != MOST_DIMS)))
-		status = psd_error_set(err, PSD_EINVAL, part->message->at,
-				       "layer '%.80s' must name %d axes and leave axis 0, the batch, where it is",
-				       part->spec->name, MOST_DIMS);
+	if (!status)
+		status = psd_caffe_read_numbers(part->message, "order", 0, MOST_DIMS - 1, given, MOST_DIMS, &n_given,
+						true, err);
+	if (status)
+		return status;
+	n_dims = sides_of(part).n + 1;
 	for (unsigned i = 1; i < MOST_DIMS; i++)
-		part->spec->settings.permute.order[i - 1] = (unsigned)order[i];
-	return status ? status : psd_caffe_build_one(part, err);
+		axes |= 1u << (order[i - 1] = (unsigned)given[i]);
+	if (given[0] != 0 || (n_given && n_given != n_dims) || axes != 0x1e)
+		return psd_error_set(err, PSD_EINVAL, part->message->at,
+				     "layer '%.80s' must name %u axes once and leave axis 0, the batch, where it is",
+				     part->spec->name, n_dims);
+	if (n_dims == MOST_DIMS)
+		return build_order_of_four(part, order, err);
+	memcpy(part->spec->settings.permute.order, order, sizeof(part->spec->settings.permute.order));
+	return psd_caffe_build_one(part, err);
 }

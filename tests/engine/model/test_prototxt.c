@@ -280,7 +280,7 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 		      "n.prototxt:2:7: layer 'r' makes 5x64x1 of 4x9x9, which are not as many");
 	refuses_layer(
 		"layer { name: 'p' type: 'Permute' bottom: 'data' top: 'p' permute_param { order: [1, 0, 2, 3] } }",
-		"n.prototxt:2:73: layer 'p' must name 4 axes and leave axis 0, the batch, where it is");
+		"n.prototxt:2:73: layer 'p' must name 4 axes once and leave axis 0, the batch, where it is");
 	refuses_layer("layer { name: 's' type: 'ShuffleChannel' bottom: 'data' shuffle_channel_param { group: 3 } }",
 		      "n.prototxt:2:7: layer 's': 3 groups do not divide 4 channels");
 	refuses_layer("layer { name: 'c' type: 'Clip' bottom: 'data' top: 'c' clip_param { min: 1 max: 1 } }",
@@ -297,6 +297,61 @@ Test(prototxt, layers_that_do_not_fit_are_refused)
 	refuses_layer("layer { name: 's' type: 'SoftmaxWithLoss' bottom: 'data' top: 's' }\nlayer { name: 'r' type: "
 		      "'ReLU' bottom: 's' }",
 		      "n.prototxt:3:40: layer 'r' reads 's', where the network ends in a loss");
+}
+
+/* Groups of channels are mixed as ShuffleNet does it without a layer of its own, in three spellings. */
+Test(prototxt, blobs_of_five_dimensions_are_reshaped_and_permuted)
+{
+	static const char *const ways[][2] = {
+		{"shape { dim: [0, 2, 6, 5, 3] }", "type: 'Reshape' reshape_param { shape { dim: [0, 12, 5, 3] } }"},
+		{"shape { dim: [2, -1] } axis: 1 num_axes: 1",
+		 "type: 'Reshape' reshape_param { shape { dim: 12 } axis: 1 num_axes: 2 }"},
+		{"shape { dim: [-1, 2, 6] } num_axes: 2", "type: 'Flatten' flatten_param { axis: 1 end_axis: 2 }"},
+	};
+
+	for (unsigned i = 0; i < 3; i++) {
+		char text[1024];
+		struct psd_graph graph;
+
+		snprintf(text, sizeof(text),
+			 "input: 'data' input_shape { dim: [1, 12, 5, 3] }\n"
+			 "layer { name: 'a' type: 'Reshape' bottom: 'data' top: 'a' reshape_param { %s } }\n"
+			 "layer { name: 'b' type: 'Permute' bottom: 'a' top: 'b' permute_param { order: [0, 2, 1, 3, "
+			 "4] } }\n"
+			 "layer { name: 'c' bottom: 'b' top: 'c' %s }\n",
+			 ways[i][0], ways[i][1]);
+		graph = parse(text);
+		cr_assert_eq(graph.n_layers, 4);
+		cr_assert(has_shape(layer_named(&graph, "a"), 2, 6, 5 * 3));
+		cr_assert(has_shape(layer_named(&graph, "b"), 6, 2, 5 * 3));
+		cr_assert(has_shape(layer_named(&graph, "c"), 12, 5, 3));
+		psd_graph_release(&graph);
+	}
+}
+
+#define FIVE                                                                                                           \
+	"layer { name: 'a' type: 'Reshape' bottom: 'data' top: 'a' reshape_param { shape { dim: [0, 2, 2, 9, 9] } } "  \
+	"}\n"
+
+Test(prototxt, blobs_of_five_dimensions_are_read_by_no_others)
+{
+	refuses_layer(FIVE "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'a' }",
+		      "n.prototxt:3:7: layer 'r' (ReLU) reads a blob of 5 dimensions, which only Reshape, Permute, "
+		      "Flatten and Split do");
+	refuses_layer(FIVE "layer { name: 'r' type: 'Permute' bottom: 'a' permute_param { order: [0, 2, 1, 3] } }",
+		      "n.prototxt:3:61: layer 'r' must name 5 axes once and leave axis 0, the batch, where it is");
+	refuses_layer(FIVE "layer { name: 'r' type: 'Permute' bottom: 'a' permute_param { order: [0, 2, 4, 1, 3] } }",
+		      "n.prototxt:3:61: layer 'r' moves four axes apart, at most three can be");
+	refuses_layer(FIVE
+		      "layer { name: 'r' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: 2 } "
+		      "}\nlayer { name: 's' type: 'Reshape' bottom: 'a' reshape_param { shape { dim: [2, 2] } axis: 2 "
+		      "num_axes: 4 } }",
+		      "n.prototxt:3:7: layer 'r' makes 2x2x2 of 2x2x81, which are not as many");
+	refuses_layer("layer { name: 's' type: 'Reshape' bottom: 'data' reshape_param { shape { dim: [2, 2] } axis: 2 "
+		      "num_axes: 4 } }",
+		      "n.prototxt:2:64: layer 's' has a shape of 4 dimensions, must be 2 to 5 of those there are");
+	refuses_layer("layer { name: 'f' type: 'Flatten' bottom: 'data' flatten_param { axis: 3 end_axis: 2 } }",
+		      "n.prototxt:2:7: layer 'f' flattens axes 3 to 2 of a blob that has 3 beside the batch");
 }
 
 /* lr_mult and decay_mult in both syntaxes; a filler's bounds are those of caffe.proto. The weight is 6x4x3x3: 36 inputs

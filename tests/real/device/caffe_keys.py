@@ -279,10 +279,14 @@ class Net:
         if kind == "split":
             return [x] * n_tops
         if kind == "flatten":
-            return x.flatten(1)[:, :, None, None]
+            flat = x.flatten(int(get(own, "axis", 1)), int(get(own, "end_axis", -1)))
+            return flat[(...,) + (None,) * (4 - flat.dim())]
         if kind == "reshape":
+            axis, count = int(get(own, "axis", 0)), int(get(own, "num_axes", -1))
+            end = x.dim() if count < 0 else axis + count
             dims = [int(value) for value in every(get(own, "shape"), "dim")]
-            return x.reshape([BATCH] + [x.shape[i] if d == 0 else d for i, d in enumerate(dims)][1:])
+            dims = [x.shape[axis + i] if d == 0 else d for i, d in enumerate(dims)]
+            return x.reshape([BATCH] + (list(x.shape[:axis]) + dims + list(x.shape[end:]))[1:])
         if kind == "permute":
             return x.permute([int(value) for value in every(own, "order")])
         if kind == "softmax":
