@@ -7,6 +7,8 @@
 #include "real/base/lane.h"
 #include "real/data/sampler.h"
 
+#define ALIGNMENT_BYTES 64u
+
 struct buffer {
 	float *images;
 	int32_t *labels;
@@ -16,25 +18,52 @@ struct psd_feed {
 	struct psd_feed_options options;
 	struct psd_data *data;
 	struct buffer buffers[2]; /* by parity of the iteration */
+	void *memory;		  /* of both, unless it is the caller's */
 	struct psd_lane reader;
 	bool has_reader;
 	bool is_reading;
+	bool is_ahead;		/* nobody has asked for what is or was read yet */
 	uint32_t reading;	/* iteration */
 	enum psd_status status; /* of the last reading */
 	struct psd_error err;
 };
 
+static uint64_t round_up(uint64_t bytes)
+{
+	return (bytes + ALIGNMENT_BYTES - 1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+}
+
+/* Of a batch's; its labels lie behind them. */
+static uint64_t image_bytes(const struct psd_feed_options *options)
+{
+	const struct psd_shape shape = options->data.shape;
+
+	return round_up((uint64_t)options->batch * shape.channels * shape.height * shape.width * sizeof(float));
+}
+
+static uint64_t batch_bytes(const struct psd_feed_options *options)
+{
+	return image_bytes(options) + round_up(options->batch * sizeof(int32_t));
+}
+
+uint64_t psd_feed_bytes(const struct psd_feed_options *options)
+{
+	return 2 * batch_bytes(options);
+}
+
 static enum psd_status open_parts(struct psd_feed *feed, struct psd_error *err)
 {
-	const struct psd_shape shape = feed->options.data.shape;
-	const uint64_t image_bytes = (uint64_t)shape.channels * shape.height * shape.width * sizeof(float);
+	const struct psd_feed_options *options = &feed->options;
 	enum psd_status status;
+	char *next = options->memory;
 
+	if (!next)
+		next = feed->memory = aligned_alloc(ALIGNMENT_BYTES, psd_feed_bytes(options));
+	if (!next)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for batches of samples");
 	for (unsigned b = 0; b < 2; b++) {
-		feed->buffers[b].images = malloc(feed->options.batch * image_bytes);
-		feed->buffers[b].labels = calloc(feed->options.batch, sizeof(*feed->buffers[b].labels));
-		if (!feed->buffers[b].images || !feed->buffers[b].labels)
-			return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for batches of samples");
+		feed->buffers[b].images = (float *)(void *)(next + b * batch_bytes(options));
+		feed->buffers[b].labels = (int32_t *)(void *)(next + b * batch_bytes(options) + image_bytes(options));
 	}
 	status = psd_data_open(&feed->data, &feed->options.data, err);
 	if (!status)
@@ -65,10 +94,7 @@ void psd_feed_close(struct psd_feed *feed)
 		return;
 	if (feed->has_reader)
 		psd_lane_close(&feed->reader);
-	for (unsigned b = 0; b < 2; b++) {
-		free(feed->buffers[b].images);
-		free(feed->buffers[b].labels);
-	}
+	free(feed->memory);
 	psd_data_close(feed->data);
 	free(feed);
 }
@@ -89,7 +115,7 @@ static void read_ahead(void *context)
 static void start_reading(struct psd_feed *feed, uint32_t iteration)
 {
 	feed->reading = iteration;
-	feed->is_reading = true;
+	feed->is_reading = feed->is_ahead = true;
 	psd_lane_start(&feed->reader, read_ahead, feed);
 }
 
@@ -109,6 +135,7 @@ enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct
 		start_reading(feed, 0);
 	finish_reading(feed);
 	assert(feed->reading == iteration);
+	feed->is_ahead = false;
 	if (feed->status) {
 		*err = feed->err;
 		return feed->status;
@@ -117,6 +144,18 @@ enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct
 		start_reading(feed, iteration + 1);
 	*samples = (struct psd_samples){buffer->images, buffer->labels};
 	return PSD_OK;
+}
+
+bool psd_feed_look(struct psd_feed *feed, struct psd_samples *samples)
+{
+	const struct buffer *buffer = &feed->buffers[feed->reading % 2];
+
+	if (feed->is_reading)
+		feed->is_reading = !psd_lane_take_done(&feed->reader);
+	if (!feed->is_ahead || feed->is_reading || feed->status)
+		return false;
+	*samples = (struct psd_samples){buffer->images, buffer->labels};
+	return true;
 }
 
 enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples, struct psd_error *err)

@@ -10,10 +10,14 @@ struct psd_feed_options {
 	uint32_t batch; /* samples of this worker */
 	unsigned workers, worker;
 	uint32_t n_iterations;
+	/* Of psd_feed_bytes(), aligned to 64 bytes, that batches are read into, until close; NULL: the feed's own. */
+	void *memory;
 };
 
 struct psd_feed;
 
+/* Memory for its batches. Pure. */
+uint64_t psd_feed_bytes(const struct psd_feed_options *options);
 /* *feed is owned by the caller until psd_feed_close(). As psd_data_open(); PSD_ERUN: no thread. */
 enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options,
 			      struct psd_error *err) PSD_MUST_CHECK;
@@ -27,6 +31,9 @@ struct psd_samples {
 /* The batch of an iteration, in order, borrowed until the next call; reads the one after. As psd_data_read_batch(). */
 enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct psd_samples *samples,
 			       struct psd_error *err) PSD_MUST_CHECK;
+/* The batch of the iteration after the last one that was asked for, if it has been read: false, and no wait, if not, or
+ * if there is none. Where it lies stays, through tests as well, until two iterations later are asked for. */
+bool psd_feed_look(struct psd_feed *feed, struct psd_samples *samples);
 /* A batch of test samples, from number `first` on; borrowed like the others. */
 enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples,
 			      struct psd_error *err) PSD_MUST_CHECK;

@@ -38,6 +38,7 @@ struct psd_batch {
 	uint64_t iteration;
 	uint64_t first_sample;
 	bool is_training; /* false: no dropout, batch norm by its running statistics, no backward follows */
+	bool is_fetched;  /* fetch() was given these images and labels, and no batch after them */
 };
 
 /* Factors of an inner product's weight gradient (N, M) = top_diff^T bottom. */
@@ -47,7 +48,7 @@ struct psd_factors {
 };
 
 /* Where work waits for its turn. What is begun on one is carried out in that order, on two side by side. */
-enum psd_stream { PSD_STREAM_COMPUTE, PSD_STREAM_COPY_OUT, PSD_STREAM_COPY_IN, PSD_STREAMS };
+enum psd_stream { PSD_STREAM_COMPUTE, PSD_STREAM_COPY_OUT, PSD_STREAM_COPY_IN, PSD_STREAM_SAMPLES, PSD_STREAMS };
 
 struct psd_device;
 
@@ -60,7 +61,7 @@ struct psd_device_kind {
 	/* How many of them this machine has; 0: none, also where the driver is missing. Leaves the process as it was:
 	 * it may fork afterwards. */
 	unsigned (*count)(void);
-	bool has_own_memory;  /* else it works in its host's: take, take_host and copy are NULL */
+	bool has_own_memory;  /* else it works in its host's: take, take_host, copy and fetch are NULL */
 	bool is_asynchronous; /* else mark, wait and between_sec are NULL */
 	/* *device is owned by the caller until close(). PSD_EINVAL: there is no such device, or it lacks the
 	 * arithmetic; PSD_ENOMEM, PSD_ERUN. */
@@ -88,6 +89,11 @@ struct psd_device_kind {
 	enum psd_status (*load)(struct psd_device *device, const struct psd_graph *graph,
 				const struct psd_network_options *options, float *const parameters[],
 				float *const gradients[], struct psd_error *err);
+	/* Begins to copy the samples of a later iteration beside the one that is carried out, on PSD_STREAM_SAMPLES:
+	 * its begin() then finds them there. They lie in memory that take_host() gave, and stay as they are until the
+	 * copy is over. One batch at a time is fetched and not begun; others may begin meanwhile, as a test's do.
+	 * NULL: begin() sees to it. */
+	enum psd_status (*fetch)(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err);
 	/* Begins an iteration: what forward and backward then work on. */
 	enum psd_status (*begin)(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err);
 	/* Begins one layer; layers in order. Reads its parameters. */

@@ -170,9 +170,9 @@ static void close_worker(struct psd_worker *worker)
 	psd_streams_close(worker->streams);
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
+	psd_feed_close(worker->feed); /* it may read into memory that the device gave */
 	if (worker->has_device)
 		worker->kind->close(worker->device);
-	psd_feed_close(worker->feed);
 	psd_memory_release(&worker->memory);
 	psd_memory_release(&worker->apart);
 	psd_folded_close(&worker->folded);

@@ -39,15 +39,18 @@ enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const st
 
 static enum psd_status open_feed(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
 {
-	const struct psd_feed_options options = {
+	struct psd_feed_options options = {
 		.data = psd_worker_data_options(worker->graph, worker->options->train),
 		.batch = batch,
 		.workers = worker->layout->workers,
 		.worker = worker->self,
 		.n_iterations = worker->options->n_iterations,
 	};
+	enum psd_status status = PSD_OK;
 
-	return psd_feed_open(&worker->feed, &options, err);
+	if (worker->kind->fetch)
+		status = worker->kind->take_host(worker->device, psd_feed_bytes(&options), &options.memory, err);
+	return status ? status : psd_feed_open(&worker->feed, &options, err);
 }
 
 /* ---- the network ---- */

@@ -85,6 +85,12 @@ struct psd_pulse {
 	double *longest_sec; /* per op: of its jobs; 0: there was none */
 };
 
+/* What of the samples is on its way to a device with memory of its own, or there; the device lane's thread's. */
+struct psd_fetching {
+	bool is_ahead;	   /* those of the iteration after the one that was begun last */
+	uint64_t marks[2]; /* behind the samples of an iteration, by its parity */
+};
+
 /* On worker 0, what workers report of their iterations (worker_messages.c). */
 struct psd_losses {
 	uint32_t window;		 /* iterations whose reports may be incomplete at a time */
@@ -155,6 +161,7 @@ struct psd_worker {
 	struct psd_chosen chosen;     /* of a sparse plan; nothing in a replay, which sends what is expected */
 	struct psd_chunks *chunks;    /* of each item, what the device is to do with them */
 	struct psd_feed *feed;	      /* NULL: a server */
+	struct psd_fetching fetching;
 	uint64_t global_batch;
 	unsigned end_layer; /* one after the last that forward carries out */
 

@@ -18,18 +18,55 @@ enum { SMALL_ELEMENTS = 8192 };
 
 /* ---- layers ---- */
 
+/* Begins to bring an iteration's samples to the device. */
+static enum psd_status fetch(struct psd_worker *worker, uint32_t iteration, struct psd_samples samples,
+			     struct psd_error *err)
+{
+	const struct psd_batch batch = {.images = samples.images, .labels = samples.labels};
+	const enum psd_status status = worker->kind->fetch(worker->device, &batch, err);
+
+	if (!status)
+		worker->fetching.marks[iteration % 2] = worker->kind->mark(worker->device, PSD_STREAM_SAMPLES);
+	worker->fetching.is_ahead = !status;
+	return status;
+}
+
+/* The samples of the next iteration, as soon as they have been read. */
+static enum psd_status fetch_ahead(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
+{
+	struct psd_samples samples;
+
+	if (!worker->kind->fetch || worker->fetching.is_ahead || !psd_feed_look(worker->feed, &samples))
+		return PSD_OK;
+	return fetch(worker, iteration + 1, samples, err);
+}
+
+/* The next samples are read over those of the iteration before, which must have left. */
+static enum psd_status wait_for_fetched(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
+{
+	if (!worker->kind->fetch || iteration == 0)
+		return PSD_OK;
+	return worker->kind->wait(worker->device, PSD_STREAM_SAMPLES, worker->fetching.marks[(iteration - 1) % 2], err);
+}
+
 static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t iteration, struct psd_error *err)
 {
 	struct psd_batch batch = {
 		.iteration = iteration,
 		.first_sample = (uint64_t)worker->self * worker->options->made->matter->scenario->batch_per_worker,
 		.is_training = true,
+		.is_fetched = worker->kind->fetch,
 	};
 	struct psd_samples samples;
-	const enum psd_status status = psd_feed_train(worker->feed, iteration, &samples, err);
+	enum psd_status status = wait_for_fetched(worker, iteration, err);
 
+	if (!status)
+		status = psd_feed_train(worker->feed, iteration, &samples, err);
+	if (!status && worker->kind->fetch && !worker->fetching.is_ahead)
+		status = fetch(worker, iteration, samples, err);
 	if (status)
 		return status;
+	worker->fetching.is_ahead = false;
 	batch.images = samples.images;
 	batch.labels = samples.labels;
 	batch.gradients = worker->computed_gradients +
@@ -44,7 +81,7 @@ static enum psd_status run_forward(struct psd_worker *worker, struct psd_task ta
 
 	for (unsigned l = layers.first; l < layers.end && !status; l++)
 		status = worker->kind->forward(worker->device, l, err);
-	return status;
+	return status ? status : fetch_ahead(worker, task.iteration, err);
 }
 
 /* A factor outlives its place in the network, which the next forward overwrites while peers may still be reading. */
@@ -76,7 +113,7 @@ static enum psd_status run_backward(struct psd_worker *worker, struct psd_task t
 		if (l == named && !status)
 			status = keep_factors(worker, l, task.iteration, err);
 	}
-	return status;
+	return status ? status : fetch_ahead(worker, task.iteration, err);
 }
 
 /* ---- gradients into parameters ---- */

@@ -2,6 +2,7 @@
  * of its own. Refuses to reorder layers: the caller's program decides when each begins. */
 #include "real/device/cuda/cuda.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -44,7 +45,7 @@ static void close_device(struct psd_device *device)
 {
 	if (!device)
 		return;
-	for (unsigned s = 0; s < PSD_CUDA_STREAMS; s++) /* what is under way uses what is released next */
+	for (unsigned s = 0; s < PSD_STREAMS; s++) /* what is under way uses what is released next */
 		if (device->streams[s])
 			(void)!psd_cuda_finish(device, s, NULL);
 	close_network(device);
@@ -218,10 +219,10 @@ static enum psd_status want_samples(struct psd_device *device, struct psd_error 
 	enum psd_status status = PSD_OK;
 
 	for (unsigned s = 0; s < PSD_CUDA_SLOTS && !status; s++) {
-		status = psd_cuda_want(device, elements * sizeof(float), &device->images[s], err);
+		status = psd_cuda_want(device, elements * sizeof(float), &device->slots[s].images, err);
 		if (!status)
-			status =
-				psd_cuda_want(device, device->network.batch * sizeof(int32_t), &device->labels[s], err);
+			status = psd_cuda_want(device, device->network.batch * sizeof(int32_t),
+					       &device->slots[s].labels, err);
 	}
 	return status;
 }
@@ -303,27 +304,54 @@ static enum psd_status load(struct psd_device *device, const struct psd_graph *g
 
 /* ---- an iteration ---- */
 
-/* The samples arrive beside what is computed, in the slot that the iteration before the last one had; layers wait for
- * them on the device. */
-static enum psd_status feed(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
+static unsigned other_slot(const struct psd_device *device)
+{
+	return (device->slot + 1) % PSD_CUDA_SLOTS;
+}
+
+/* The samples arrive beside what is computed, once nothing reads any more what the slot had. */
+static enum psd_status bring_samples(struct psd_device *device, const struct psd_cuda_slot *slot,
+				     const struct psd_batch *batch, struct psd_error *err)
 {
 	const struct psd_shape shape = device->graph->layers[0].shape;
 	const uint64_t image_bytes = (uint64_t)shape.channels * shape.height * shape.width * sizeof(float);
-	const unsigned slot = device->n_begun % PSD_CUDA_SLOTS;
-	const unsigned last = (device->n_begun + PSD_CUDA_SLOTS - 1) % PSD_CUDA_SLOTS;
-	enum psd_status status = psd_cuda_record(device, PSD_STREAM_COMPUTE, device->used[last], err);
+	enum psd_status status = psd_cuda_follow(device, PSD_STREAM_SAMPLES, slot->used, err);
 
 	if (!status)
-		status = psd_cuda_follow(device, PSD_CUDA_FEED, device->used[slot], err);
-	if (!status)
-		status = psd_cuda_copy(device, PSD_CUDA_FEED, device->images[slot], batch->images,
+		status = psd_cuda_copy(device, PSD_STREAM_SAMPLES, slot->images, batch->images,
 				       device->network.batch * image_bytes, err);
 	if (!status)
-		status = psd_cuda_copy(device, PSD_CUDA_FEED, device->labels[slot], batch->labels,
+		status = psd_cuda_copy(device, PSD_STREAM_SAMPLES, slot->labels, batch->labels,
 				       device->network.batch * sizeof(*batch->labels), err);
+	return status ? status : psd_cuda_record(device, PSD_STREAM_SAMPLES, slot->arrived, err);
+}
+
+static enum psd_status fetch(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
+{
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	assert(!device->has_fetched);
 	if (!status)
-		status = psd_cuda_record(device, PSD_CUDA_FEED, device->arrived[slot], err);
-	return status ? status : psd_cuda_follow(device, PSD_STREAM_COMPUTE, device->arrived[slot], err);
+		status = bring_samples(device, &device->slots[other_slot(device)], batch, err);
+	device->has_fetched = !status;
+	return status;
+}
+
+/* All that reads the last samples has been begun. What was fetched waits in the other slot; a batch that was not takes
+ * the free one. Layers wait for their samples on the device. */
+static enum psd_status take_samples(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
+{
+	const unsigned slot = device->has_fetched && !batch->is_fetched ? device->slot : other_slot(device);
+	enum psd_status status = psd_cuda_record(device, PSD_STREAM_COMPUTE, device->slots[device->slot].used, err);
+
+	assert(device->has_fetched || !batch->is_fetched);
+	if (!status && !batch->is_fetched)
+		status = bring_samples(device, &device->slots[slot], batch, err);
+	if (status)
+		return status;
+	device->slot = slot;
+	device->has_fetched = device->has_fetched && !batch->is_fetched;
+	return psd_cuda_follow(device, PSD_STREAM_COMPUTE, device->slots[slot].arrived, err);
 }
 
 static enum psd_status begin(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
@@ -331,11 +359,10 @@ static enum psd_status begin(struct psd_device *device, const struct psd_batch *
 	enum psd_status status = psd_cuda_enter(device, err);
 
 	if (!status)
-		status = feed(device, batch, err);
+		status = take_samples(device, batch, err);
 	if (status)
 		return status;
 	device->batch = *batch;
-	device->n_begun++;
 	for (unsigned t = 0; batch->gradients && t < device->graph->n_tensors; t++)
 		device->gradients[t] = batch->gradients[t];
 	for (unsigned l = 0; l < device->graph->n_layers; l++)
@@ -392,6 +419,7 @@ const struct psd_device_kind psd_device_cuda = {
 	.take_host = take_host,
 	.copy = copy,
 	.load = load,
+	.fetch = fetch,
 	.begin = begin,
 	.forward = forward,
 	.backward = backward,

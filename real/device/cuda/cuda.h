@@ -24,8 +24,6 @@ struct cublasContext;
 struct cudnnContext;
 
 enum {
-	PSD_CUDA_FEED = PSD_STREAMS, /* beside the caller's streams: copies of samples */
-	PSD_CUDA_STREAMS,
 	PSD_CUDA_SLOTS = 2,	     /* of samples: those that are computed, the next ones */
 	PSD_CUDA_SUMS_MOST = 65536,  /* partial sums of one reduction, unless it has more outputs */
 	PSD_CUDA_NORM_PARTS = 65536, /* the most of one array */
@@ -41,6 +39,14 @@ struct psd_cuda_marks {
 	struct CUevent_st **events; /* PSD_MOST_MARKS, mark m at m % PSD_MOST_MARKS */
 	uint64_t next;
 	int failure; /* CUDA's, of a record */
+};
+
+/* A batch of samples. */
+struct psd_cuda_slot {
+	void *images; /* floats, as they come */
+	void *labels;
+	struct CUevent_st *arrived; /* they are there */
+	struct CUevent_st *used;    /* all that reads them is over, and others may take their place */
 };
 
 struct psd_cuda_piece { /* of memory, in a list */
@@ -89,9 +95,9 @@ struct psd_device {
 	char name[64];
 	unsigned capability; /* 10 major + minor */
 	unsigned n_processors;
-	struct CUstream_st *streams[PSD_CUDA_STREAMS];
+	struct CUstream_st *streams[PSD_STREAMS];
 	struct psd_cuda_marks marks[PSD_STREAMS];
-	struct CUevent_st *arrived[PSD_CUDA_SLOTS], *used[PSD_CUDA_SLOTS]; /* of samples */
+	struct psd_cuda_slot slots[PSD_CUDA_SLOTS];
 	struct psd_cuda_piece *pieces;
 	uint64_t held_bytes; /* of pieces that the caller did not ask for */
 	struct cublasContext *blas, *rebuild_blas;
@@ -124,10 +130,9 @@ struct psd_device {
 	uint64_t dweight_bytes;
 	void *ones; /* floats */
 	uint32_t n_ones;
-	void *images[PSD_CUDA_SLOTS]; /* floats, as they come */
-	void *labels[PSD_CUDA_SLOTS];
 	struct psd_batch batch;
-	uint64_t n_begun;
+	unsigned slot;	  /* of the samples that are computed */
+	bool has_fetched; /* the next ones are on their way to the other slot */
 };
 
 /* What one kind of layer does. prepare declares the output and says what memory it wants; it is called once per layer
@@ -202,7 +207,7 @@ enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const c
 			      struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_cuda_take_host(struct psd_device *device, uint64_t bytes, void **block,
 				   struct psd_error *err) PSD_MUST_CHECK;
-/* Begins a copy from anywhere to anywhere, or zeros, on one of PSD_CUDA_STREAMS. */
+/* Begins a copy from anywhere to anywhere, or zeros, on one of PSD_STREAMS. */
 enum psd_status psd_cuda_copy(struct psd_device *device, unsigned stream, void *to, const void *from, uint64_t bytes,
 			      struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_cuda_clear(struct psd_device *device, void *block, uint64_t bytes,

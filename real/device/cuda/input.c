@@ -23,7 +23,7 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	void *images = self->device->images[(self->device->n_begun + 1) % PSD_CUDA_SLOTS];
+	void *images = self->device->slots[self->device->slot].images;
 
 	if (lies_as_it_comes(self)) {
 		self->blob->value = images;

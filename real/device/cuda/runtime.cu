@@ -177,15 +177,15 @@ enum psd_status psd_cuda_start(struct psd_device *device, struct psd_error *err)
 {
 	enum psd_status status = find_gpu(device, err);
 
-	for (unsigned s = 0; s < PSD_CUDA_STREAMS && !status; s++)
+	for (unsigned s = 0; s < PSD_STREAMS && !status; s++)
 		status = psd_cuda_check(cudaStreamCreateWithFlags(&device->streams[s], cudaStreamNonBlocking),
 					"to make a stream", err);
 	for (unsigned s = 0; s < PSD_STREAMS && !status; s++)
 		status = make_marks(&device->marks[s], err);
 	for (unsigned s = 0; s < PSD_CUDA_SLOTS && !status; s++) {
-		status = make_event(&device->arrived[s], err);
+		status = make_event(&device->slots[s].arrived, err);
 		if (!status)
-			status = make_event(&device->used[s], err);
+			status = make_event(&device->slots[s].used, err);
 	}
 	return status;
 }
@@ -218,17 +218,17 @@ void psd_cuda_stop(struct psd_device *device)
 {
 	if (psd_cuda_enter(device, NULL))
 		return;
-	for (unsigned s = 0; s < PSD_CUDA_STREAMS; s++)
+	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		if (device->streams[s])
 			(void)cudaStreamSynchronize(device->streams[s]);
 	release_pieces(device);
 	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		end_marks(&device->marks[s]);
 	for (unsigned s = 0; s < PSD_CUDA_SLOTS; s++) {
-		end_event(device->arrived[s]);
-		end_event(device->used[s]);
+		end_event(device->slots[s].arrived);
+		end_event(device->slots[s].used);
 	}
-	for (unsigned s = 0; s < PSD_CUDA_STREAMS; s++)
+	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		if (device->streams[s])
 			(void)cudaStreamDestroy(device->streams[s]);
 }

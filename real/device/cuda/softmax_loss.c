@@ -55,7 +55,7 @@ static struct psd_cuda_loss loss_of(const struct psd_cuda_layer *self)
 
 	return (struct psd_cuda_loss){
 		.scores = psd_cuda_value(self, psd_cuda_input(self, 0)),
-		.labels = self->device->labels[(self->device->n_begun + 1) % PSD_CUDA_SLOTS],
+		.labels = self->device->slots[self->device->slot].labels,
 		.classes = self->model->shape.channels,
 		.largest = loss->largest,
 		.places = loss->places,

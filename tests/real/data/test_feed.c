@@ -1,5 +1,7 @@
 /* What is read ahead is what would have been read in time. */
 #include <criterion/criterion.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "real/data/feed.h"
@@ -60,6 +62,38 @@ Test(feed, batches_come_as_if_read_in_time_with_tests_between)
 	}
 	psd_feed_close(feed);
 	psd_data_close(expected.data);
+}
+
+/* In the caller's memory, and only once it is read; what is seen there stays through a test. */
+Test(feed, the_next_batch_is_seen_before_it_is_asked_for)
+{
+	struct psd_feed_options options = {
+		.data = data_options, .batch = BATCH, .workers = WORKERS, .worker = 1, .n_iterations = N_ITERATIONS};
+	struct psd_samples samples, seen, tested;
+	struct expected expected;
+	struct psd_feed *feed;
+	struct psd_error err;
+
+	options.memory = aligned_alloc(64, psd_feed_bytes(&options));
+	cr_assert_eq(psd_data_open(&expected.data, &data_options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_feed_open(&feed, &options, &err), PSD_OK, "%s", err.text);
+	cr_assert(!psd_feed_look(feed, &seen), "before the first");
+	for (uint32_t i = 0; i + 1 < N_ITERATIONS; i++) {
+		cr_assert_eq(psd_feed_train(feed, i, &samples, &err), PSD_OK, "%s", err.text);
+		while (!psd_feed_look(feed, &seen))
+			sched_yield();
+		cr_assert_eq(psd_feed_test(feed, 0, &tested, &err), PSD_OK, "%s", err.text);
+		cr_assert(psd_feed_look(feed, &seen), "after a test");
+		read_expected(&expected, PSD_DATA_TRAINING, psd_sampler_first(i + 1, WORKERS, 1, BATCH));
+		check_same(&expected, seen);
+		cr_assert_geq((uintptr_t)seen.images, (uintptr_t)options.memory);
+		cr_assert_leq((uintptr_t)(seen.labels + BATCH), (uintptr_t)options.memory + psd_feed_bytes(&options));
+	}
+	cr_assert_eq(psd_feed_train(feed, N_ITERATIONS - 1, &samples, &err), PSD_OK);
+	cr_assert(!psd_feed_look(feed, &seen), "after the last");
+	psd_feed_close(feed);
+	psd_data_close(expected.data);
+	free(options.memory);
 }
 
 Test(feed, what_cannot_be_opened_is_said)
