@@ -66,8 +66,8 @@ bool psd_cpu_may_work_in_place(const struct psd_cpu_layer *self)
 
 	/* the caller's images are not ours */
 	return input->n_readers == 1 && input->model->n_inputs > 0 &&
-	       (input->blob->keeps == PSD_CPU_KEEPS_NOTHING ||
-		(input->blob->keeps == PSD_CPU_KEEPS_SIGNS && self->kind->leaves_signs));
+	       (input->blob->keeps == PSD_KEEPS_NOTHING ||
+		(input->blob->keeps == PSD_KEEPS_SIGNS && self->kind->leaves_signs));
 }
 
 static enum psd_status build_add(struct psd_cpu_layer *self, struct psd_cpu_blob *blob, struct psd_error *err)

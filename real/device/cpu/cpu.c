@@ -25,21 +25,15 @@ static enum psd_status forward_input(struct psd_cpu_layer *self, struct psd_erro
 
 static const struct psd_cpu_kind input_kind = {.prepare = prepare_input, .forward = forward_input};
 
-static const struct {
-	const struct psd_layer_kind *of;
-	const struct psd_cpu_kind *kind;
-} rows[] = {{&psd_layer_input, &input_kind},
+static const struct psd_kind_row rows[] = {{&psd_layer_input, &input_kind},
 #define ROW(kind) {&psd_layer_##kind, &psd_cpu_##kind},
-	    PSD_CPU_KINDS(ROW)
+					   PSD_DEVICE_KINDS(ROW)
 #undef ROW
 };
 
 const struct psd_cpu_kind *psd_cpu_find_kind(const struct psd_layer_kind *kind)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].of == kind)
-			return rows[i].kind;
-	return NULL;
+	return psd_kind_find(rows, sizeof(rows) / sizeof(rows[0]), kind);
 }
 
 static void close_device(struct psd_device *device)

@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
 #include "real/device/device.h"
+#include "real/device/kinds.h"
 
 #define PSD_CPU_ARGS_MAX 12
 
@@ -57,9 +58,6 @@ struct psd_cpu_twins {
 	void *workspace;
 };
 
-/* What a layer's backward needs of its own output: nothing above may overwrite that. */
-enum psd_cpu_keeps { PSD_CPU_KEEPS_NOTHING, PSD_CPU_KEEPS_SIGNS, PSD_CPU_KEEPS_ALL };
-
 /* A layer's output, (batch, channels, height, width) in the format of desc, and the gradient of the loss by it in the
  * same format. Layers that work in place share their input's blob. */
 struct psd_cpu_blob {
@@ -69,11 +67,11 @@ struct psd_cpu_blob {
 	void *share; /* where the reader whose backward runs puts its share: diff, or scratch to be added to it */
 	struct psd_cpu_op add;
 	uint64_t bytes;
-	bool has_diff;		  /* something at or below it is trained */
-	bool is_filled;		  /* diff holds the share of at least one reader */
-	unsigned owner;		  /* the layer that made it */
-	unsigned last;		  /* the last layer that works on it in place, or owner */
-	enum psd_cpu_keeps keeps; /* the most that one of them needs */
+	bool has_diff;	      /* something at or below it is trained */
+	bool is_filled;	      /* diff holds the share of at least one reader */
+	unsigned owner;	      /* the layer that made it */
+	unsigned last;	      /* the last layer that works on it in place, or owner */
+	enum psd_keeps keeps; /* the most that one of them needs */
 };
 
 struct psd_cpu_layer {
@@ -120,47 +118,14 @@ struct psd_cpu_kind {
 	enum psd_status (*forward)(struct psd_cpu_layer *self, struct psd_error *err);
 	enum psd_status (*backward)(struct psd_cpu_layer *self, struct psd_error *err);
 	size_t details_bytes; /* zeroed memory of its own for each layer, taken before prepare */
-	enum psd_cpu_keeps keeps;
+	enum psd_keeps keeps;
 	bool leaves_signs; /* where it works in place, or makes 0 what has no gradient */
 	bool keeps_diff;   /* the gradient of its output outlives the iteration */
 };
 
-/* The rows: psd_layer_conv is carried out by psd_cpu_conv. */
-#define PSD_CPU_KINDS(ROW)                                                                                             \
-	ROW(conv)                                                                                                      \
-	ROW(deconv)                                                                                                    \
-	ROW(pool)                                                                                                      \
-	ROW(global_pool)                                                                                               \
-	ROW(lrn)                                                                                                       \
-	ROW(batch_norm)                                                                                                \
-	ROW(scale)                                                                                                     \
-	ROW(relu)                                                                                                      \
-	ROW(prelu)                                                                                                     \
-	ROW(sigmoid)                                                                                                   \
-	ROW(tanh)                                                                                                      \
-	ROW(elu)                                                                                                       \
-	ROW(clip)                                                                                                      \
-	ROW(linear)                                                                                                    \
-	ROW(abs)                                                                                                       \
-	ROW(exp)                                                                                                       \
-	ROW(log)                                                                                                       \
-	ROW(softplus)                                                                                                  \
-	ROW(power)                                                                                                     \
-	ROW(dropout)                                                                                                   \
-	ROW(inner_product)                                                                                             \
-	ROW(concat)                                                                                                    \
-	ROW(slice)                                                                                                     \
-	ROW(add)                                                                                                       \
-	ROW(multiply)                                                                                                  \
-	ROW(reshape)                                                                                                   \
-	ROW(permute)                                                                                                   \
-	ROW(shuffle)                                                                                                   \
-	ROW(resize)                                                                                                    \
-	ROW(softmax)                                                                                                   \
-	ROW(softmax_loss)
-
+/* psd_layer_conv is carried out by psd_cpu_conv. */
 #define PSD_DECLARE_CPU_KIND(kind) extern const struct psd_cpu_kind psd_cpu_##kind;
-PSD_CPU_KINDS(PSD_DECLARE_CPU_KIND)
+PSD_DEVICE_KINDS(PSD_DECLARE_CPU_KIND)
 #undef PSD_DECLARE_CPU_KIND
 
 /* NULL: the cpu has no such kind. */

@@ -17,5 +17,5 @@ const struct psd_cpu_kind psd_cpu_relu = {prepare,
 					  psd_cpu_forward,
 					  psd_cpu_backward,
 					  .details_bytes = sizeof(struct psd_cpu_twins),
-					  .keeps = PSD_CPU_KEEPS_SIGNS,
+					  .keeps = PSD_KEEPS_SIGNS,
 					  .leaves_signs = true};

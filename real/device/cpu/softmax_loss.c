@@ -106,5 +106,5 @@ static enum psd_status backward(struct psd_cpu_layer *self, struct psd_error *er
 	return status ? status : psd_cpu_share_end(self, in, err);
 }
 
-const struct psd_cpu_kind psd_cpu_softmax_loss = {
-	prepare, forward, backward, .details_bytes = sizeof(struct softmax_loss), .keeps = PSD_CPU_KEEPS_ALL};
+const struct psd_cpu_kind psd_cpu_softmax_loss = {prepare, forward, backward,
+						  .details_bytes = sizeof(struct softmax_loss), .keeps = PSD_KEEPS_ALL};

@@ -17,8 +17,8 @@ bool psd_cuda_may_work_in_place(const struct psd_cuda_layer *self)
 	const struct psd_cuda_layer *input = psd_cuda_below(self, 0);
 
 	return input->n_readers == 1 && input->model->n_inputs > 0 &&
-	       (input->blob->keeps == PSD_CUDA_KEEPS_NOTHING ||
-		(input->blob->keeps == PSD_CUDA_KEEPS_SIGNS && self->kind->leaves_signs));
+	       (input->blob->keeps == PSD_KEEPS_NOTHING ||
+		(input->blob->keeps == PSD_KEEPS_SIGNS && self->kind->leaves_signs));
 }
 
 bool psd_cuda_feeds_relu(const struct psd_cuda_layer *self)

@@ -6,21 +6,15 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const struct {
-	const struct psd_layer_kind *of;
-	const struct psd_cuda_kind *kind;
-} rows[] = {
+static const struct psd_kind_row rows[] = {
 #define ROW(kind) {&psd_layer_##kind, &psd_cuda_kind_##kind},
-	PSD_CUDA_KINDS(ROW)
+	ROW(input) PSD_DEVICE_KINDS(ROW)
 #undef ROW
 };
 
 const struct psd_cuda_kind *psd_cuda_find_kind(const struct psd_layer_kind *kind)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].of == kind)
-			return rows[i].kind;
-	return NULL;
+	return psd_kind_find(rows, sizeof(rows) / sizeof(rows[0]), kind);
 }
 
 /* ---- open and close ---- */

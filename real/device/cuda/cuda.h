@@ -12,6 +12,7 @@
 #include "engine/model/graph.h"
 #include "real/device/cuda/kernels.h"
 #include "real/device/device.h"
+#include "real/device/kinds.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -61,8 +62,6 @@ struct psd_cuda_wanted {
 	void **slot;
 };
 
-enum psd_cuda_keeps { PSD_CUDA_KEEPS_NOTHING, PSD_CUDA_KEEPS_SIGNS, PSD_CUDA_KEEPS_ALL };
-
 /* A layer's output and the gradient of the loss by it, both of the device's type and order. Layers that work in place
  * share their input's blob. Several readers add to the gradient one after the other. */
 struct psd_cuda_blob {
@@ -73,7 +72,7 @@ struct psd_cuda_blob {
 	bool is_filled;		  /* diff holds the share of at least one reader: the next one adds */
 	unsigned owner;		  /* the layer that made it */
 	unsigned last;		  /* the last layer that works on it in place, or owner */
-	enum psd_cuda_keeps keeps;
+	enum psd_keeps keeps;
 };
 
 struct psd_cuda_layer {
@@ -143,48 +142,15 @@ struct psd_cuda_kind {
 	enum psd_status (*backward)(struct psd_cuda_layer *self, struct psd_error *err);
 	void (*close)(struct psd_cuda_layer *self); /* NULL: nothing besides details; details may be all zero */
 	size_t details_bytes;			    /* zeroed memory of its own for each layer, taken before prepare */
-	enum psd_cuda_keeps keeps;
+	enum psd_keeps keeps;
 	bool leaves_signs;
 	bool keeps_diff; /* the gradient of its output outlives the iteration */
 };
 
-/* The rows: psd_layer_conv is carried out by psd_cuda_conv. */
-#define PSD_CUDA_KINDS(ROW)                                                                                            \
-	ROW(input)                                                                                                     \
-	ROW(conv)                                                                                                      \
-	ROW(deconv)                                                                                                    \
-	ROW(pool)                                                                                                      \
-	ROW(global_pool)                                                                                               \
-	ROW(lrn)                                                                                                       \
-	ROW(batch_norm)                                                                                                \
-	ROW(scale)                                                                                                     \
-	ROW(relu)                                                                                                      \
-	ROW(prelu)                                                                                                     \
-	ROW(sigmoid)                                                                                                   \
-	ROW(tanh)                                                                                                      \
-	ROW(elu)                                                                                                       \
-	ROW(clip)                                                                                                      \
-	ROW(linear)                                                                                                    \
-	ROW(abs)                                                                                                       \
-	ROW(exp)                                                                                                       \
-	ROW(log)                                                                                                       \
-	ROW(softplus)                                                                                                  \
-	ROW(power)                                                                                                     \
-	ROW(dropout)                                                                                                   \
-	ROW(inner_product)                                                                                             \
-	ROW(concat)                                                                                                    \
-	ROW(slice)                                                                                                     \
-	ROW(add)                                                                                                       \
-	ROW(multiply)                                                                                                  \
-	ROW(reshape)                                                                                                   \
-	ROW(permute)                                                                                                   \
-	ROW(shuffle)                                                                                                   \
-	ROW(resize)                                                                                                    \
-	ROW(softmax)                                                                                                   \
-	ROW(softmax_loss)
-
+/* psd_layer_conv is carried out by psd_cuda_kind_conv. */
 #define PSD_DECLARE_CUDA_KIND(kind) extern const struct psd_cuda_kind psd_cuda_kind_##kind;
-PSD_CUDA_KINDS(PSD_DECLARE_CUDA_KIND)
+PSD_DECLARE_CUDA_KIND(input)
+PSD_DEVICE_KINDS(PSD_DECLARE_CUDA_KIND)
 #undef PSD_DECLARE_CUDA_KIND
 
 /* NULL: there is no such kind. */

@@ -60,7 +60,7 @@ const struct psd_cuda_kind psd_cuda_kind_relu = {.prepare = prepare_relu,
 						 .forward = forward,
 						 .backward = backward,
 						 .details_bytes = sizeof(struct function),
-						 .keeps = PSD_CUDA_KEEPS_SIGNS,
+						 .keeps = PSD_KEEPS_SIGNS,
 						 .leaves_signs = true};
 
 #define KIND(name, kept, ...)                                                                                          \
@@ -75,11 +75,11 @@ const struct psd_cuda_kind psd_cuda_kind_relu = {.prepare = prepare_relu,
 							   .keeps = kept}
 #define SETTING(of, member) (float)self->model->settings.of.member
 
-KIND(sigmoid, PSD_CUDA_KEEPS_ALL, .kind = PSD_CUDA_SIGMOID);
-KIND(tanh, PSD_CUDA_KEEPS_ALL, .kind = PSD_CUDA_TANH);
-KIND(elu, PSD_CUDA_KEEPS_ALL, .kind = PSD_CUDA_ELU, .alpha = SETTING(slope, slope));
-KIND(clip, PSD_CUDA_KEEPS_ALL, .kind = PSD_CUDA_CLIP, .beta = SETTING(linear, factor));
-KIND(linear, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_LINEAR, .alpha = SETTING(linear, factor),
+KIND(sigmoid, PSD_KEEPS_ALL, .kind = PSD_CUDA_SIGMOID);
+KIND(tanh, PSD_KEEPS_ALL, .kind = PSD_CUDA_TANH);
+KIND(elu, PSD_KEEPS_ALL, .kind = PSD_CUDA_ELU, .alpha = SETTING(slope, slope));
+KIND(clip, PSD_KEEPS_ALL, .kind = PSD_CUDA_CLIP, .beta = SETTING(linear, factor));
+KIND(linear, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_LINEAR, .alpha = SETTING(linear, factor),
      .beta = SETTING(linear, summand));
 KIND(exp, PSD_CUDA_KEEPS_ALL, .kind = PSD_CUDA_EXP);
 KIND(abs, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_ABS, .needs_input = true);

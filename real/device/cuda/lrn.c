@@ -65,4 +65,4 @@ const struct psd_cuda_kind psd_cuda_kind_lrn = {.prepare = prepare,
 						.forward = forward,
 						.backward = backward,
 						.details_bytes = sizeof(struct lrn),
-						.keeps = PSD_CUDA_KEEPS_ALL};
+						.keeps = PSD_KEEPS_ALL};
