@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine/model/model.h"
-#include "engine/model/prototxt.h"
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/stand_in.h"
 
@@ -81,28 +80,21 @@ Test(cuda_device, memory_that_is_not_there_is_told_in_bytes)
 	net_release(&net);
 }
 
-static void refuses_graph(struct psd_graph *graph, const char *message)
+static void refuses(const char *text, const char *message)
 {
 	const struct psd_device_options device_options = {.n_threads = 1};
 	const struct psd_network_options options = {.batch = 2, .loss_divisor = 2};
 	float *none[16] = {0};
 	struct psd_device *device;
-	struct psd_error err = {0};
-
-	cr_assert_eq(psd_device_cuda.open(&device, &device_options, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(psd_device_cuda.load(device, graph, &options, none, none, &err), PSD_EINVAL);
-	cr_assert_str_eq(err.text, message);
-	psd_device_cuda.close(device);
-	psd_graph_release(graph);
-}
-
-static void refuses(const char *text, const char *message)
-{
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
 	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
-	refuses_graph(&graph, message);
+	cr_assert_eq(psd_device_cuda.open(&device, &device_options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.load(device, &graph, &options, none, none, &err), PSD_EINVAL);
+	cr_assert_str_eq(err.text, message);
+	psd_device_cuda.close(device);
+	psd_graph_release(&graph);
 }
 
 Test(cuda_device, layers_it_cannot_do_are_refused_by_name)
@@ -110,18 +102,6 @@ Test(cuda_device, layers_it_cannot_do_are_refused_by_name)
 	refuses("name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"
 		"  - {name: c, kind: conv, outputs: 4, kernel: 1}\n  - {name: loss, kind: softmax-loss}\n",
 		"layer 'loss' (softmax-loss) has an input of 7x6 places, cuda needs 1x1");
-}
-
-Test(cuda_device, layers_that_share_parameters_are_refused_by_name)
-{
-	static const char text[] = "input: 'data' input_shape { dim: [1, 3, 7, 6] }\n"
-				   "layer { name: 'a' type: 'PReLU' bottom: 'data' top: 'a' param: 'w' }\n"
-				   "layer { name: 'b' type: 'PReLU' bottom: 'a' top: 'b' param: 'w' }\n";
-	struct psd_graph graph;
-	struct psd_error err = {0};
-
-	cr_assert_eq(psd_prototxt_parse(&graph, "n.prototxt", text, strlen(text), &err), PSD_OK, "%s", err.text);
-	refuses_graph(&graph, "layer 'b' shares another layer's parameters, which cuda does not do");
 }
 
 Test(cuda_device, a_label_beyond_the_classes_is_refused)

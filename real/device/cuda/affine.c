@@ -30,14 +30,17 @@ static const float *gamma_of(const struct psd_cuda_layer *self)
 	return self->model->settings.affine.has_scale ? self->device->parameters[self->model->first_tensor] : NULL;
 }
 
-static unsigned beta_tensor(const struct psd_cuda_layer *self)
+/* Among the layer's tensors. */
+static unsigned beta_place(const struct psd_cuda_layer *self)
 {
-	return self->model->first_tensor + (self->model->settings.affine.has_scale ? 1 : 0);
+	return self->model->settings.affine.has_scale ? 1 : 0;
 }
 
 static const float *beta_of(const struct psd_cuda_layer *self)
 {
-	return self->model->settings.affine.has_shift ? self->device->parameters[beta_tensor(self)] : NULL;
+	return self->model->settings.affine.has_shift
+		       ? self->device->parameters[self->model->first_tensor + beta_place(self)]
+		       : NULL;
 }
 
 static struct psd_cuda_reduction dgamma_sums(const struct psd_cuda_layer *self, const float *mean)
@@ -49,14 +52,14 @@ static struct psd_cuda_reduction dgamma_sums(const struct psd_cuda_layer *self, 
 					   .summand = PSD_CUDA_SUM_NORMALISED,
 					   .mean = mean,
 					   .inverse = norm->inverse,
-					   .to = psd_cuda_floats(self->device->gradients[self->model->first_tensor]),
+					   .to = psd_cuda_floats(self->gradients[0]),
 					   .scale = 1.0f / self->device->diff_scale};
 }
 
 static struct psd_cuda_reduction dbeta_sums(const struct psd_cuda_layer *self)
 {
 	return (struct psd_cuda_reduction){.left = psd_cuda_diff(self, self->blob),
-					   .to = psd_cuda_floats(self->device->gradients[beta_tensor(self)]),
+					   .to = psd_cuda_floats(self->gradients[beta_place(self)]),
 					   .scale = 1.0f / self->device->diff_scale};
 }
 
@@ -151,8 +154,8 @@ static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self
 		.running_variance = device->states[self->model->first_state + 1],
 		.mean = norm->mean,
 		.inverse = norm->inverse,
-		.dgamma = affine->has_scale ? device->gradients[self->model->first_tensor] : (float *)norm->unwanted,
-		.dbeta = affine->has_shift ? device->gradients[beta_tensor(self)]
+		.dgamma = affine->has_scale ? self->gradients[0] : norm->unwanted,
+		.dbeta = affine->has_shift ? self->gradients[beta_place(self)]
 					   : (float *)norm->unwanted + self->model->shape.channels,
 	};
 }

@@ -15,7 +15,7 @@ static const struct psd_sides *kernel_of(const struct psd_cuda_layer *self)
 
 static struct psd_cuda_reduction bias_sums(const struct psd_cuda_layer *self)
 {
-	const float *bias_gradient = self->device->gradients[self->model->first_tensor + 1];
+	const float *bias_gradient = self->gradients[1];
 
 	return (struct psd_cuda_reduction){.left = psd_cuda_diff(self, self->blob),
 					   .to = psd_cuda_floats(bias_gradient),
@@ -107,7 +107,7 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 static enum psd_status differentiate_weight(struct psd_cuda_layer *self, struct conv *conv, struct psd_error *err)
 {
 	struct psd_device *device = self->device;
-	float *gradient = device->gradients[self->model->first_tensor];
+	float *gradient = self->gradients[0];
 	const struct psd_cuda_move move = {.from = {device->dweight, device->type},
 					   .to = psd_cuda_floats(gradient),
 					   .from_view = view_weight(self, false),

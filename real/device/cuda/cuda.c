@@ -27,6 +27,8 @@ static void close_network(struct psd_device *device)
 		if (layer->details && layer->kind->close)
 			layer->kind->close(layer);
 		free(layer->details);
+		if (layer->model && layer->model->n_shared > 0)
+			free(layer->gradients);
 	}
 	free(device->layers);
 	free(device->parameters);
@@ -188,16 +190,32 @@ static enum psd_status link_layers(struct psd_device *device, struct psd_error *
 		if (!layer->kind)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "layer '%.80s' (%s): cuda has no such kind",
 					     model->name, model->kind->name);
-		if (model->n_shared > 0)
-			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-					     "layer '%.80s' shares another layer's parameters, which cuda does not do",
-					     model->name);
 		for (unsigned i = 0; i < model->n_inputs; i++) {
 			device->layers[model->inputs[i]].n_readers++;
 			device->layers[model->inputs[i]].last_reader = l;
 		}
 	}
 	return PSD_OK;
+}
+
+/* A layer with another's tensors has memory for its part of their gradients. */
+static enum psd_status want_gradients(struct psd_cuda_layer *layer, struct psd_error *err)
+{
+	struct psd_device *device = layer->device;
+	const unsigned n_shared = layer->model->n_shared;
+	enum psd_status status = PSD_OK;
+
+	layer->gradients = device->gradients + layer->model->first_tensor;
+	if (n_shared)
+		layer->gradients = calloc(n_shared, sizeof(*layer->gradients));
+	if (!layer->gradients)
+		return psd_cuda_no_memory(err);
+	for (unsigned i = 0; i < n_shared && !status; i++) {
+		const struct psd_tensor *tensor = &device->graph->tensors[layer->model->first_tensor + i];
+
+		status = psd_cuda_want(device, tensor->elements * sizeof(float), &layer->gradients[i], err);
+	}
+	return status;
 }
 
 static enum psd_status prepare_layer(struct psd_cuda_layer *layer, struct psd_error *err)
@@ -288,6 +306,8 @@ static enum psd_status load(struct psd_device *device, const struct psd_graph *g
 	if (!status)
 		status = want_states(device, err);
 	for (unsigned l = 0; l < graph->n_layers && !status; l++)
+		status = want_gradients(&device->layers[l], err);
+	for (unsigned l = 0; l < graph->n_layers && !status; l++)
 		status = prepare_layer(&device->layers[l], err);
 	if (!status)
 		status = psd_cuda_place(device, err);
@@ -371,6 +391,31 @@ static enum psd_status forward(struct psd_device *device, unsigned layer, struct
 	return status ? status : device->layers[layer].kind->forward(&device->layers[layer], err);
 }
 
+static enum psd_status add_part(struct psd_device *device, void *sum, const void *part, uint64_t elements,
+				struct psd_error *err)
+{
+	const struct psd_cuda_add add = {psd_cuda_floats(sum), psd_cuda_floats(part), psd_cuda_floats(sum)};
+
+	return psd_cuda_run_add(device, &add, elements, err);
+}
+
+/* An owner is the lowest of the layers that share its tensors: when its backward is done, all their parts are there. */
+static enum psd_status add_shared(const struct psd_cuda_layer *owner, struct psd_error *err)
+{
+	struct psd_device *device = owner->device;
+	const unsigned first = owner->model->first_tensor;
+	enum psd_status status = PSD_OK;
+
+	for (unsigned l = owner->number + 1; l < device->graph->n_layers; l++) {
+		const struct psd_cuda_layer *other = &device->layers[l];
+
+		for (unsigned i = 0; i < other->model->n_shared && other->model->first_tensor == first && !status; i++)
+			status = add_part(device, owner->gradients[i], other->gradients[i],
+					  device->graph->tensors[first + i].elements, err);
+	}
+	return status;
+}
+
 static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	struct psd_cuda_layer *self = &device->layers[layer];
@@ -380,7 +425,9 @@ static enum psd_status backward(struct psd_device *device, unsigned layer, struc
 		return status;
 	if (self->blob->has_diff && !psd_cuda_share(self->blob)) /* no loss depends on it */
 		status = psd_cuda_clear(device, self->blob->diff, self->blob->bytes, err);
-	return status ? status : self->kind->backward(self, err);
+	if (!status)
+		status = self->kind->backward(self, err);
+	return status || self->model->n_tensors == 0 ? status : add_shared(self, err);
 }
 
 static double get_loss(const struct psd_device *device)

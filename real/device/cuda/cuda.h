@@ -82,6 +82,7 @@ struct psd_cuda_layer {
 	const struct psd_cuda_kind *kind;
 	struct psd_cuda_blob *blob; /* own, or an input's */
 	struct psd_cuda_blob own;
+	void **gradients; /* slots of its tensors'; of shared ones its own part of them */
 	unsigned n_readers;
 	unsigned last_reader;
 	bool rectifies; /* it does the work of the rectifier that reads it */
@@ -115,8 +116,8 @@ struct psd_device {
 	bool is_channels_last;
 	float diff_scale;   /* of gradients of blobs, a power of two */
 	float **parameters; /* the caller's */
-	float **gradients;
-	void **states; /* own */
+	void **gradients;   /* slots of the caller's */
+	void **states;	    /* own */
 	struct psd_cuda_layer *layers;
 	struct psd_cuda_wanted *wants;
 	unsigned n_wants, want_capacity;

@@ -113,9 +113,8 @@ static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, str
 {
 	const struct psd_device *device = self->device;
 	const struct inner_product *inner = self->details;
-	float *dweight = device->gradients[self->model->first_tensor];
-	float *dbias =
-		self->model->settings.inner_product.has_bias ? device->gradients[self->model->first_tensor + 1] : NULL;
+	float *dweight = self->gradients[0];
+	float *dbias = self->model->settings.inner_product.has_bias ? self->gradients[1] : NULL;
 	const struct psd_cuda_product product = {.left = psd_cuda_diff(self, self->blob),
 						 .right = bottom_of(self),
 						 .result = psd_cuda_floats(dweight),

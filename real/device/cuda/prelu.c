@@ -18,7 +18,7 @@ static struct psd_cuda_reduction slope_sums(const struct psd_cuda_layer *self)
 					   .right = psd_cuda_value(self, psd_cuda_input(self, 0)),
 					   .summand = PSD_CUDA_SUM_BELOW_ZERO,
 					   .is_over_all = self->model->settings.prelu.is_shared,
-					   .to = psd_cuda_floats(self->device->gradients[self->model->first_tensor]),
+					   .to = psd_cuda_floats(self->gradients[0]),
 					   .scale = 1.0f / self->device->diff_scale};
 }
 
