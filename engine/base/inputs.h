@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include "engine/base/error.h"
+
 /* Nothing happens where there is no plain file. */
 void psd_inputs_note(const char *path);
 /* Whether the file at path was noted. */
