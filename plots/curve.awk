@@ -41,6 +41,37 @@ function add_point(series, x, y,    i)
 	widen("y", y)
 }
 
+# Drawn where nobody was tested twice.
+function remember_training(    accuracy)
+{
+	accuracy = "training_accuracy_ratio" in at ? field[at["training_accuracy_ratio"]] : ""
+	if (!is_number(accuracy) || accuracy > 1 || !is_number(field[at["epoch"]]))
+		return
+	trained_series[++n_trained] = series_of(field[at["system"]])
+	trained_epoch[n_trained] = field[at["epoch"]] + 0
+	trained_accuracy[n_trained] = 100 * accuracy
+}
+
+# Tests become points of their own, in the colours of the lines.
+function take_training(    series, i)
+{
+	for (series = 1; series <= n_series; series++)
+		if (n_points[series] > 1)
+			return 0
+	if (n_trained < 2)
+		return 0
+	for (series = 1; series <= n_series; series++) {
+		printf "" > (work "/tests-" series ".dat")
+		for (i = 1; i <= n_points[series]; i++)
+			print point_x[series, i], point_y[series, i] > (work "/tests-" series ".dat")
+		close(work "/tests-" series ".dat")
+		n_points[series] = 0
+	}
+	for (i = 1; i <= n_trained; i++)
+		add_point(trained_series[i], trained_epoch[i], trained_accuracy[i])
+	return 1
+}
+
 FNR == 1 {
 	read_head("system")
 	is_log = "test_accuracy_ratio" in at
@@ -62,6 +93,7 @@ is_log {
 		complain("'epoch' is '" field[at["epoch"]] "', must be a number")
 	if (accuracy != "")
 		add_point(series_of(field[at["system"]]), field[at["epoch"]] + 0, 100 * accuracy)
+	remember_training()
 	next
 }
 
@@ -98,12 +130,13 @@ is_log {
 END {
 	if (has_failed)
 		exit 2
+	is_training = n_logs > 0 && take_training()
 	for (series = 1; series <= n_series; series++)
 		n_drawn += n_points[series] > 0
 	if (n_drawn == 0)
 		finish_with(FILENAME ": has neither tests nor systems that gather to sizes or are named by them")
 	settings = work "/settings.gp"
-	printf "plot_title = %s\nis_log = %d\nn_series = %d\nn_levels = %d\n", quoted(is_log ? "Learning" : title_at(title)), is_log, n_series,
+	printf "plot_title = %s\nis_log = %d\nis_training = %d\nn_series = %d\nn_levels = %d\n", quoted(is_log ? "Learning" : title_at(title)), is_log, is_training, n_series,
 		n_levels > settings
 	printf "x_min = %.9g\nx_max = %.9g\ny_min = %.9g\ny_max = %.9g\n", least["x"], most["x"], least["y"], most["y"] > settings
 	printf "array name[%d]\narray colour[%d]\narray level[%d]\narray level_name[%d]\narray level_colour[%d]\n", n_series, n_series, n_levels + 1,

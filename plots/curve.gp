@@ -1,6 +1,6 @@
 # Top-1 over epochs, or seconds over the size to which tensors are gathered: lines are curves, dashed levels systems without a size. psd-plot sets, before
-# this is loaded: work, out, terminal_name, plot_title, is_log, n_series, n_levels, x_min, x_max, y_min, y_max, x_tics and the arrays name, colour, level,
-# level_name and level_colour; in work lie series-N.dat (x, y).
+# this is loaded: work, out, terminal_name, plot_title, is_log, is_training, n_series, n_levels, x_min, x_max, y_min, y_max, x_tics and the arrays name, colour, level,
+# level_name and level_colour; in work lie series-N.dat (x, y) and, where is_training, tests-N.dat.
 set encoding utf8
 if (terminal_name eq "svg") {
 	set terminal svg size 960,600 dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
@@ -15,7 +15,7 @@ set grid xtics ytics lt 1 lw 0.6 lc rgb "#dddddd"
 set key outside right top Left reverse samplen 4 spacing 1.35 width 1
 if (is_log) {
 	set xlabel "epochs"
-	set ylabel "top-1 of test samples, %"
+	set ylabel is_training ? "top-1 of training samples, %" : "top-1 of test samples, %"
 	set xrange [0:x_max > 0 ? x_max : 1]
 	set yrange [0:100]
 } else {
@@ -28,5 +28,8 @@ if (is_log) {
 }
 plot \
 	for [i = 1:n_series] work.sprintf("/series-%d.dat", i) using 1:2 with linespoints lc rgb colour[i] lw 2 pt 7 ps 0.6 title name[i], \
+	for [i = 1:is_training * n_series] work.sprintf("/tests-%d.dat", i) using 1:2 with points \
+		lc rgb colour[i] lw 1.6 pt 6 ps 1.6 notitle, \
+	for [i = 1:is_training] NaN with points lc rgb "#555555" lw 1.6 pt 6 ps 1.6 title "of test samples", \
 	for [i = 1:n_levels] level[i] with lines lc rgb level_colour[i] dt 2 lw 1.6 title level_name[i]
 set output

@@ -12,6 +12,7 @@ function remember(list, text)
 
 BEGIN {
 	# Okabe and Ito's palette, told apart by colour-blind readers; dark ones first.
+	most_over = 5
 	n_wanted = split(ENVIRON["PSD_PLOT_SYSTEMS"], wanted, ",")
 	for (i = 1; i <= n_wanted; i++)
 		is_wanted[wanted[i]] = 1
@@ -28,6 +29,7 @@ FNR == 1 {
 
 {
 	read_fields()
+	remember("colour", field[at["system"]]) # whatever is left out, a system keeps its own
 	if (n_wanted > 0 && !(field[at["system"]] in is_wanted))
 		next
 	was_found[field[at["system"]]] = 1
@@ -75,6 +77,11 @@ FNR == 1 {
 	remember("network", row_scenario[n_rows] SUBSEP row_bandwidth[n_rows])
 }
 
+function colour_of(system_number)
+{
+	return palette[(seen["colour", item["system", system_number]] - 1) % n_colours + 1]
+}
+
 # Whether the system gathers to several sizes.
 function has_sizes(system_number,    i, n, part)
 {
@@ -102,8 +109,58 @@ function series_name(row,    name, variant)
 	if (count["executor"] > 1)
 		variant = variant ", " item["executor", row_executor[row]]
 	if (count["scenario"] > 1)
-		variant = variant ", " item["scenario", row_scenario[row]]
+		variant = variant ", " substr(item["scenario", row_scenario[row]], head_length + 1,
+			length(item["scenario", row_scenario[row]]) - head_length - tail_length)
 	return name variant
+}
+
+# What several titles begin and end with stands in the plot's title, not in each of its names: up to a comma, from a blank before a bracket on.
+function find_common_ends(    i, first, other, n)
+{
+	first = item["scenario", 1]
+	head_length = tail_length = length(first)
+	for (i = 2; i <= count["scenario"]; i++) {
+		other = item["scenario", i]
+		for (n = 0; n < head_length && substr(first, n + 1, 1) == substr(other, n + 1, 1);)
+			n++
+		head_length = n
+		for (n = 0; n < tail_length && substr(first, length(first) - n, 1) == substr(other, length(other) - n, 1);)
+			n++
+		tail_length = n
+	}
+	while (head_length > 0 && substr(first, head_length - 1, 2) != ", ")
+		head_length--
+	while (tail_length > 0 && substr(first, length(first) - tail_length + 1, 2) !~ /^( \(|, )$/)
+		tail_length--
+	if (count["scenario"] < 2)
+		head_length = tail_length = 0
+	for (i = 1; i <= count["scenario"]; i++) # one that says no more than the others share
+		if (length(item["scenario", i]) <= head_length + tail_length)
+			head_length = tail_length = 0
+}
+
+function common_title(    first, title)
+{
+	first = item["scenario", 1]
+	title = substr(first, 1, head_length) substr(first, length(first) - tail_length + 1)
+	sub(/, *$/, "", title)
+	sub(/,  *\(/, " (", title)
+	return title == "" ? "Speedup" : title
+}
+
+# Whether no eye tells the lines apart: as far as both go, nowhere more than 2 % from each other.
+function do_coincide(one, other,    i, j, ratio, n_shared)
+{
+	for (i = 1; i <= n_points[one]; i++)
+		for (j = 1; j <= n_points[other]; j++) {
+			if (row_workers[point[one, i]] != row_workers[point[other, j]])
+				continue
+			ratio = row_speedup[point[one, i]] / row_speedup[point[other, j]]
+			if (ratio > 1.02 || ratio * 1.02 < 1)
+				return 0
+			n_shared++
+		}
+	return n_shared > 0
 }
 
 # Inserts row into its series so that workers rise; equal ones keep their order in the files.
@@ -122,6 +179,7 @@ END {
 			finish_with(FILENAME ": there is no system '" wanted[i] "'")
 	if (n_files == 0 || n_rows + n_executed_rows == 0)
 		finish_with(FILENAME ": there is no result with a speedup in it")
+	find_common_ends()
 	for (row = 1; row <= n_rows; row++) {
 		series = remember("series", series_name(row))
 		series_row[series] = row
@@ -134,16 +192,21 @@ END {
 	n_published = 0
 	settings = work "/series.gp"
 	room = n_series + 1
-	printf "array name[%d]\narray colour[%d]\narray variant[%d]\narray number[%d]\n", room, room, room, room > settings
-	print "number[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1 # gnuplot looks at it even when there is none" > settings
+	printf "array name[%d]\narray colour[%d]\narray variant[%d]\narray number[%d]\narray n_over[%d]\n", room, room, room, room, room > settings
+	print "number[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1; n_over[1] = 0 # gnuplot looks at it even when there is none" > settings
 	for (series = 1; series <= n_series; series++) {
 		row = series_row[series]
 		variant = seen["variant", variant_of(row)]
 		printf "name[%d] = %s\n", series, quoted(item["series", series]) > settings
-		printf "colour[%d] = \"%s\"\n", series, palette[(row_system[row] - 1) % n_colours + 1] > settings
+		printf "colour[%d] = \"%s\"\n", series, colour_of(row_system[row]) > settings
 		# so do they tell systems apart for which there is no colour left
-		variant += int((row_system[row] - 1) / n_colours)
+		variant += int((seen["colour", item["system", row_system[row]]] - 1) / n_colours)
 		printf "variant[%d] = %d\n", series, (variant - 1) % 4 + 1 > settings
+		# a line below those of other systems is wider than them
+		n_over = 0
+		for (other = series + 1; other <= n_series && n_over < most_over; other++)
+			n_over += row_system[series_row[other]] != row_system[row] && do_coincide(series, other)
+		printf "n_over[%d] = %d\n", series, n_over > settings
 		has_published = 0
 		for (i = 1; i <= n_points[series]; i++) {
 			row = point[series, i]
@@ -170,7 +233,7 @@ END {
 	for (system_number = 1; system_number <= count["system"]; system_number++)
 		if (system_number in executed) {
 			printf "executed_name[%d] = %s\n", ++n_executed, quoted(item["system", system_number]) > settings
-			printf "executed_colour[%d] = \"%s\"\n", n_executed, palette[(system_number - 1) % n_colours + 1] > settings
+			printf "executed_colour[%d] = \"%s\"\n", n_executed, colour_of(system_number) > settings
 			printf "%s", executed[system_number] > (work "/executed-" n_executed ".dat")
 			close(work "/executed-" n_executed ".dat")
 		}
@@ -186,7 +249,7 @@ END {
 	if (workers_max > workers_min)
 		tics = tics "," workers_max
 
-	title = count["scenario"] == 1 ? title_at(item["scenario", 1]) : "Speedup"
+	title = count["scenario"] == 1 ? title_at(item["scenario", 1]) : common_title()
 	settings = work "/settings.gp"
 	printf "plot_title = %s\nworkers_min = %d.0\nworkers_max = %d.0\n", quoted(title), workers_min, workers_max > settings
 	printf "speedup_min = %.9g * 1.0\nspeedup_max = %.9g * 1.0\nworkers_tics = \"%s\"\n", least["speedup"], most["speedup"], tics > settings

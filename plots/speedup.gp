@@ -1,6 +1,6 @@
 # Speedup over workers: one colour per system, lines predicted, hollow markers published, squares executed. psd-plot sets, before this is loaded:
 #   work, out, terminal_name, is_linear, plot_title, workers_min, workers_max, workers_tics, speedup_min, speedup_max
-# and in work lie series.gp (n_series, n_published, n_executed, has_long_names; arrays name, colour, variant of each series, number of each
+# and in work lie series.gp (n_series, n_published, n_executed, has_long_names; arrays name, colour, variant, n_over (how many later lines lie on it) of each series, number of each
 # published one, executed_name and executed_colour) and the data: series-N.dat, published-N.dat, executed-N.dat (workers, speedup).
 set encoding utf8
 load work."/series.gp"
@@ -50,7 +50,7 @@ array hollow[4] = [6, 4, 8, 12]
 
 plot \
 	for [i = 1:n_series] work.sprintf("/series-%d.dat", i) using 1:2 with linespoints \
-		lc rgb colour[i] dt dash[variant[i]] lw 2 pt filled[variant[i]] ps 0.6 title name[i], \
+		lc rgb colour[i] dt dash[variant[i]] lw 2 + 2.5 * n_over[i] pt filled[variant[i]] ps 0.6 + 0.3 * n_over[i] title name[i], \
 	for [i = 1:n_published] work.sprintf("/published-%d.dat", number[i]) using 1:2 with points \
 		lc rgb colour[number[i]] lw 1.6 pt hollow[variant[number[i]]] ps 1.35 notitle, \
 	for [i = 1:(n_published > 0)] NaN with points lc rgb "#555555" lw 1.6 pt 6 ps 1.35 title "published", \

@@ -137,4 +137,7 @@ END {
 	if (executor != "")
 		title = title " (" executor ")"
 	print "plot_title = " quoted(title) > settings
+	# who would take a short send and a long receive for two speeds
+	note = executor ~ /^real/ ? "send: until the network stack has taken the last byte; receive: from the first byte to the last" : ""
+	print "note = " quoted(note) > settings
 }

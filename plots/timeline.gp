@@ -1,6 +1,6 @@
 # Who did what when: a band for each worker, a row for each of its threads, a box for each event. psd-plot sets, before this is loaded:
 #   work, out, terminal_name, plot_title, kinds (numbers of the categories that occur), categories (all names), has_names, n_rows,
-#   first_ms, last_ms, the tics and labels of rows and bands
+#   first_ms, last_ms, note, the tics and labels of rows and bands
 # and in work lie boxes-N.dat (x y left right top bottom) of each category, names.dat (x y text category) of boxes wide enough for one.
 set encoding utf8
 
@@ -20,7 +20,7 @@ array ink[11] = [0x000000, 0xffffff, 0x000000, 0x000000, 0xffffff, 0xffffff, 0x0
 
 set title plot_title offset 0,-0.3
 # The empty line keeps the legend off the axis.
-set xlabel "time in ms\n "
+set xlabel "time in ms".(strlen(note) ? "      (".note.")" : "")."\n "
 set format x "%g"
 set border 1 lc rgb "#444444"
 set xtics nomirror out scale 0.6

@@ -675,6 +675,103 @@ Test(plot, help_names_every_command)
 	free(run.text);
 }
 
+/* Within 100 columns and a screen, without options of other commands. */
+Test(plot, each_command_has_a_help_of_its_own)
+{
+	static const struct {
+		const char *command, *own, *others;
+	} helps[] = {
+		{"speedup", "\n  --linear           linear axes", "--workers"},
+		{"curve", "usage: psd-plot curve FILE.csv... -o OUT", "--linear"},
+		{"timeline", "\n  --workers LIST     these workers", "--systems"},
+		{"compare", "\n  -o, --output OUT   the page to write, .html\n", ".png"},
+		{"", "\n  --bar RATIO        compare: what", "no such text"},
+	};
+
+	for (size_t h = 0; h < sizeof(helps) / sizeof(helps[0]); h++) {
+		char command[256];
+		unsigned n_lines = 0;
+
+		snprintf(command, sizeof(command), "plots/psd-plot %s --help 2>&1", helps[h].command);
+		struct run run = run_command(command);
+
+		cr_expect_eq(run.exit_status, 0, "%s", run.text);
+		cr_expect_eq(strncmp(run.text, "usage: ", 7), 0, "%s", run.text);
+		cr_expect_not_null(strstr(run.text, helps[h].own), "%s", run.text);
+		cr_expect_null(strstr(run.text, helps[h].others), "%s", run.text);
+		for (const char *line = run.text; *line; line += strcspn(line, "\n") + 1, n_lines++)
+			cr_expect_leq(strcspn(line, "\n"), 100, "%s", line);
+		cr_expect_leq(n_lines, 40, "%s", run.text);
+		free(run.text);
+	}
+}
+
+/* What plots/psd-plot draws with these arguments. */
+static char *draw(const char *arguments)
+{
+	struct folder folder = make_folder();
+	char command[512], *drawn;
+
+	snprintf(command, sizeof(command), "plots/psd-plot %s -o %s/out.svg 2>&1", arguments, folder.path);
+	struct run run = run_command(command);
+
+	cr_assert_eq(run.exit_status, 0, "%s", run.text);
+	free(run.text);
+	drawn = read_output(&folder, "out.svg");
+	remove_folder(&folder);
+	return drawn;
+}
+
+/* PS is the second system of the file, and of the palette's colours. */
+Test(plot, a_system_keeps_its_colour_whatever_is_left_out)
+{
+	char *drawn = draw("speedup tests/golden/quickstart.csv --systems PS");
+
+	EXPECT_WORDS(drawn, "rgb(213,  94,   0)");
+	cr_expect_null(strstr(drawn, "rgb(  0, 114, 178)"));
+	free(drawn);
+}
+
+/* PS in sequence, PS and Ring are within 2 % of each other: two lines lie on the first, one on the second. */
+Test(plot, lines_that_lie_on_each_other_all_show)
+{
+	char *drawn = draw("speedup tests/golden/quickstart.csv"),
+	     *alone = draw("speedup tests/golden/quickstart.csv --systems PS,Hybrid");
+
+	EXPECT_WORDS(drawn, "stroke-width=\"7.00\"", "stroke-width=\"4.50\"");
+	cr_expect_null(strstr(alone, "stroke-width=\"4.50\""));
+	free(drawn);
+	free(alone);
+}
+
+/* "t, 1 Gbit/s (x)" and "t, 2 Gbit/s (x)" */
+Test(plot, names_say_what_titles_do_not_share)
+{
+	struct scratch_file one = scratch_file_write(HEAD
+						     "\"t, a, 1 Gbit/s (x)\",PS,sim-flow,1,1,1e9,1,1,1,0,0,0,0,,,\n"),
+			    other = scratch_file_write(
+				    HEAD "\"t, a, 2 Gbit/s (x)\",PS,sim-flow,2,2,2e9,1,1,1.5,0,0,0,0,,,\n");
+	char arguments[256], *drawn;
+
+	snprintf(arguments, sizeof(arguments), "speedup %s %s", one.path, other.path);
+	drawn = draw(arguments);
+	EXPECT_WORDS(drawn, ">PS, 1 Gbit/s<", ">PS, 2 Gbit/s<", ">t, a (x)<");
+	free(drawn);
+	remove(one.path);
+	remove(other.path);
+}
+
+Test(plot, a_timeline_of_a_run_says_what_a_bar_is)
+{
+	char *measured = draw("timeline tests/data/compare/measured.json"),
+	     *predicted = draw("timeline tests/data/compare/predicted.json");
+
+	EXPECT_WORDS(measured, "send: until the network stack has taken the last byte");
+	cr_expect_null(strstr(predicted, "send: until"));
+	free(measured);
+	free(predicted);
+}
+
 /* Dashed lines of a speedup plot with so many systems. */
 static unsigned count_dashes(unsigned n_systems)
 {
@@ -815,6 +912,22 @@ Test(plot, curve_draws_what_a_log_tested)
 			0));
 	drawn = read_output(&folder, "out.svg");
 	EXPECT_WORDS(drawn, "Ring", "epochs", "top-1 of test samples, %");
+	free(drawn);
+	remove_folder(&folder);
+}
+
+/* A test at the end alone would be a dot in an empty frame. */
+Test(plot, curve_draws_training_where_nobody_was_tested_twice)
+{
+	struct folder folder = make_folder();
+	char *drawn;
+
+	free(draw_curve(&folder,
+			"system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n"
+			"Ring,0,1,2.3,0.1,1,\nRing,1,2,2,0.5,1,\nRing,2,3,1,0.75,1,0.5\n",
+			0));
+	drawn = read_output(&folder, "out.svg");
+	EXPECT_WORDS(drawn, "Ring", "top-1 of training samples, %", "of test samples<");
 	free(drawn);
 	remove_folder(&folder);
 }
