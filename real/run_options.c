@@ -88,6 +88,7 @@ static const struct psd_option option_list[] = {
 
 static const struct psd_hint hints[] = {
 	{"--bandwidth", "--set cluster.network.bandwidth=1Gbps"},
+	{"-o", "--csv >FILE"},
 	{"--output", "--csv >FILE"},
 	{"help", "psd-run --help"},
 	{"plan", "psd-sim plan"},

@@ -158,6 +158,7 @@ static enum psd_status refuse_unknown(const struct reader *reader, const char *a
 /* An option of another command says of which. */
 static enum psd_status refuse_option(const struct reader *reader, const struct psd_option *option)
 {
+	const char *instead = find_instead(reader->table, option->name, strlen(option->name));
 	unsigned owner = 0;
 	char name[NAME_ROOM];
 
@@ -165,8 +166,8 @@ static enum psd_status refuse_option(const struct reader *reader, const struct p
 		owner++;
 	write_name(name, reader->table, owner);
 	return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE,
-			     "'%s' is an option of '%s', not of '%s', see %s --help", option->name, name, reader->name,
-			     reader->name);
+			     "'%s' is an option of '%s', not of '%s'%s%s, see %s --help", option->name, name,
+			     reader->name, instead ? ", say " : "", instead ? instead : "", reader->name);
 }
 
 /* Reads the option at argv[*at] and moves *at past its value when that is an argument of its own. */

@@ -40,6 +40,9 @@ void psd_node_hang(struct psd_node *parent, struct psd_node **last, struct psd_n
 /* The child of a mapping with that key, or NULL (also when node is NULL or no mapping). Linear. */
 const struct psd_node *psd_node_child(const struct psd_node *node, const char *key);
 
+/* Whether a setting of the command line put it there: see overlay.h. */
+bool psd_node_is_set(const struct psd_node *node);
+
 /* Complains about the first child of mapping whose key is not in the NULL-terminated list `known`, with the nearest
  * known key as a suggestion: "a.yaml:4:3: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?"; and when
  * node is no mapping. */

@@ -119,6 +119,11 @@ static bool is_known(const char *key, const char *const known[])
 	return false;
 }
 
+bool psd_node_is_set(const struct psd_node *node)
+{
+	return node->at.path && !strncmp(node->at.path, "--set ", strlen("--set "));
+}
+
 enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *what, const char *const known[],
 				    struct psd_error *err)
 {
@@ -126,6 +131,10 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 
 	if (mapping->kind != PSD_NODE_MAPPING) {
 		join(known, all, sizeof(all));
+		if (psd_node_is_set(mapping))
+			return psd_error_set(err, PSD_EINVAL, mapping->at,
+					     "'%s' has keys of its own, of which one is set, as in %s.%s=VALUE: %s",
+					     what, mapping->at.path + strlen("--set "), known[0], all);
 		return psd_error_set(err, PSD_EINVAL, mapping->at, "'%s' is %s, must be a mapping of keys: %s", what,
 				     kind_of(mapping), all);
 	}

@@ -112,8 +112,8 @@ static enum psd_status refuse_step(const struct setting *setting, const struct p
 {
 	if (parent->kind == PSD_NODE_SEQUENCE)
 		return psd_error_set(setting->err, PSD_EINVAL, setting->at,
-				     "'%s' is no entry of a list of %u, counted from 0", setting->steps[i],
-				     parent->n_children);
+				     "'%s' is no number of an entry: the list has %u, counted from 0",
+				     setting->steps[i], parent->n_children);
 	return psd_error_set(setting->err, PSD_EINVAL, setting->at, "there is no '%s' below a plain value",
 			     setting->steps[i]);
 }

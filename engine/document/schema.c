@@ -288,7 +288,9 @@ static enum psd_status read_list(const struct psd_schema_reader *reader, void *b
 
 	if (is_plain && strchr(list->text, ','))
 		return psd_error_set(reader->err, PSD_EINVAL, list->at,
-				     "'%s' is '%.80s', must be one value or, in the scenario, a list in brackets",
+				     psd_node_is_set(list)
+					     ? "'%s' is '%.80s', must be one value: lists stand in the scenario"
+					     : "'%s' is '%.80s', must be one value or a list in brackets: [1, 2]",
 				     key->name, list->text);
 	*n_entries = 0;
 	for (const struct psd_node *node = is_plain ? list : list->first; node && !status; node = node->next) {

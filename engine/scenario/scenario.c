@@ -122,7 +122,7 @@ static void leave_out_published(struct psd_scenario *scenario, const struct psd_
 	const struct psd_node *network = psd_node_child(psd_node_child(root, "cluster"), "network");
 	const struct psd_node *bandwidth = psd_node_child(network, "bandwidth");
 
-	if (bandwidth && !strncmp(bandwidth->at.path, "--set ", strlen("--set ")))
+	if (bandwidth && psd_node_is_set(bandwidth))
 		scenario->published_path = NULL;
 }
 

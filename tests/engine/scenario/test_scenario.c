@@ -370,11 +370,18 @@ Test(scenario, bad_settings_name_themselves)
 	expect_setting_error("cluster.nodse=4",
 			     "--set cluster.nodse: unknown key 'nodse' in 'cluster', did you mean 'nodes'?");
 	expect_setting_error("systems.1.sync=ps",
-			     "--set systems.1.sync: '1' is no entry of a list of 1, counted from 0");
+			     "--set systems.1.sync: '1' is no number of an entry: the list has 1, counted from 0");
 	expect_setting_error("title.x=4", "--set title.x: there is no 'x' below a plain value");
 	expect_setting_error("systems=4", "--set systems: 'systems' must be a list such as [...]");
-	expect_setting_error("sweep.nodes=2,4", "--set sweep.nodes: 'nodes' is '2,4', must be one value or, in the "
-						"scenario, a list in brackets");
+	expect_setting_error("sweep.nodes=[2,4]",
+			     "--set sweep.nodes: 'nodes' is '[2,4]', must be one value: lists stand in the scenario");
+	expect_setting_error(
+		"train.learning_rate=0.1",
+		"--set train.learning_rate: 'learning_rate' has keys of its own, of which one is set, as in "
+		"train.learning_rate.policy=VALUE: policy, base, gamma, power, step, steps, max_iterations, "
+		"warmup_iterations, warmup_start, for_batch");
+	expect_error(MORE, "sweep: {nodes: '2,4'}",
+		     "dir/a.yaml:9:16: 'nodes' is '2,4', must be one value or a list in brackets: [1, 2]");
 }
 
 Test(scenario, published_values_do_not_stand_beside_another_bandwidth)
