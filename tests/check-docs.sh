@@ -30,7 +30,7 @@ find . -name '*.md' -not -path './build/*' -not -path './.git/*' | sed 's|^\./||
 	grep -noE '`[^`]*`' "$file" | grep -v 'build/psd-tests' | awk -F : '
 		{ while (match($0, /[` ]--[a-z-]+/)) { print $1, substr($0, RSTART + 1, RLENGTH - 1); $0 = $1 ":" substr($0, RSTART + RLENGTH) } }
 	' | while read -r line option; do
-		grep -qE -- "^(\| \`|  |  -., )${option}[ \`]" engine/OPTIONS.md plots/psd-plot 2>/dev/null ||
+		grep -qE -- "^(\| \`|  |  -., )${option}[ \`]" engine/OPTIONS.md plots/README.md 2>/dev/null ||
 			echo "$file:$line: there is no option '$option'"
 	done
 done >>"$bad"
