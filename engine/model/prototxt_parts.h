@@ -126,6 +126,8 @@ bool psd_caffe_is_folded(const struct psd_caffe_folds *folds, unsigned layer);
 enum psd_status psd_caffe_build_interp(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_tile(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_caffe_build_reduction(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- input sizes (prototxt_input.c) ---- */

@@ -127,6 +127,18 @@ static enum psd_status read_whole(const struct psd_caffe_part *part, const char 
 	return status;
 }
 
+/* Of the first input, from here on. */
+static enum psd_status add_shape(struct psd_caffe_part *part, const char *what, struct psd_shape shape,
+				 struct psd_error *err)
+{
+	const union psd_layer_settings settings = {.shape = shape};
+
+	if (are_same(shape, psd_caffe_shape_of(part, 0)))
+		return PSD_OK;
+	return psd_caffe_add_other(part, what, 0, &psd_layer_reshape, &settings, part->spec->inputs[0], 0,
+				   &part->spec->inputs[0], err);
+}
+
 /* ---- flatten and reshape ---- */
 
 enum psd_status psd_caffe_build_flat(struct psd_caffe_part *part, struct psd_error *err)
@@ -230,18 +242,117 @@ enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_er
 	return build_sides(part, &sides, err);
 }
 
-/* ---- permute ---- */
+/* ---- tile and reduction ---- */
 
-static enum psd_status add_shape(struct psd_caffe_part *part, const char *what, struct psd_shape shape,
-				 struct psd_error *err)
+enum { MEAN = 3 };
+
+/* Channels several times over are a concatenation, and one row or column many times a map that is resized. */
+enum psd_status psd_caffe_build_tile(struct psd_caffe_part *part, struct psd_error *err)
 {
-	const union psd_layer_settings settings = {.shape = shape};
+	struct psd_layer_spec *spec = part->spec;
+	uint32_t tiles = 0;
+	struct psd_shape in;
+	int axis = 1;
+	enum psd_status status = psd_caffe_check_bottoms(part, 1, err);
 
-	if (are_same(shape, psd_caffe_shape_of(part, 0)))
+	if (!status)
+		status = read_whole(part, "axis", 1, 3, &axis, err);
+	if (!status)
+		status = psd_caffe_read_count(part->message, "tiles", 1,
+					      axis == 1 ? PSD_LAYER_INPUTS_MAX : PSD_LAYER_SIDE_MAX, &tiles, err);
+	if (!status && !tiles)
+		status = psd_caffe_missing(part->message, spec, "tiles", err);
+	if (status)
+		return status;
+	in = psd_caffe_shape_of(part, 0);
+	if (axis > 1 && (axis == 2 ? in.height : in.width) != 1)
+		return psd_error_set(err, PSD_EINVAL, part->message->at,
+				     "layer '%.80s' tiles axis %d, which must be of one place: its input is %ux%ux%u",
+				     spec->name, axis, in.channels, in.height, in.width);
+	if (axis > 1) {
+		spec->kind = &psd_layer_resize;
+		spec->settings.size = (struct psd_sides){axis == 2 ? tiles : in.height, axis == 3 ? tiles : in.width};
+		return psd_caffe_build_one(part, err);
+	}
+	for (uint32_t i = 1; i < tiles; i++)
+		spec->inputs[i] = spec->inputs[0];
+	spec->n_inputs = tiles;
+	return psd_caffe_build_one(part, err);
+}
+
+/* What the axes from `axis` on become one value by, their mean: of a sample, of a map, or of a row. */
+static const struct psd_layer_kind *mean_of(int axis, struct psd_shape in, union psd_layer_settings *settings)
+{
+	settings->pool = (struct psd_pool_settings){
+		.window = {.kernel = {1, in.width}, .stride = {1, 1}, .dilation = {1, 1}},
+		.method = PSD_POOL_AVERAGE,
+		.rounding = PSD_POOL_DOWN,
+	};
+	return axis == 3 ? &psd_layer_pool : &psd_layer_global_pool;
+}
+
+/* Of what the operation sums. */
+static enum psd_status add_summands(struct psd_caffe_part *part, unsigned operation, struct psd_error *err)
+{
+	static const struct psd_layer_kind *const kinds[] = {NULL, &psd_layer_abs, &psd_layer_power, NULL};
+	const union psd_layer_settings square = {.power = {2}};
+
+	if (!kinds[operation])
 		return PSD_OK;
-	return psd_caffe_add_other(part, what, 0, &psd_layer_reshape, &settings, part->spec->inputs[0], 0,
+	return psd_caffe_add_other(part, "summands", 0, kinds[operation], &square, part->spec->inputs[0], 0,
 				   &part->spec->inputs[0], err);
 }
+
+static enum psd_status read_reduction(const struct psd_caffe_part *part, int *axis, unsigned *operation,
+				      double *coefficient, struct psd_error *err)
+{
+	static const char *const operations[] = {"SUM", "ASUM", "SUMSQ", "MEAN", "1", "2", "3", "4", NULL};
+	const struct psd_node *field;
+	unsigned n_given = 0;
+	enum psd_status status = psd_caffe_check_bottoms(part, 1, err);
+
+	if (!status)
+		status = psd_caffe_single(part->message, "operation", &field, err);
+	if (!status && field)
+		status = psd_node_choice(field, operations, operation, err);
+	if (!status)
+		status = read_whole(part, "axis", 1, 3, axis, err);
+	if (!status && !*axis)
+		status = psd_caffe_missing(part->message, part->spec, "axis", err); /* over the batch, too */
+	*operation %= 4;
+	return status ? status
+		      : psd_caffe_read_numbers(part->message, "coeff", -1e6, 1e6, coefficient, 1, &n_given, false, err);
+}
+
+/* A sum is so many times the mean. */
+enum psd_status psd_caffe_build_reduction(struct psd_caffe_part *part, struct psd_error *err)
+{
+	struct psd_layer_spec *spec = part->spec;
+	unsigned operation = 0;
+	int axis = 0;
+	double factor = 1;
+	struct psd_shape in;
+	enum psd_status status = read_reduction(part, &axis, &operation, &factor, err);
+
+	if (status)
+		return status;
+	in = psd_caffe_shape_of(part, 0);
+	if (operation != MEAN)
+		factor *= (axis == 1 ? in.channels : 1.0) * (axis <= 2 ? in.height : 1.0) * in.width;
+	status = add_summands(part, operation, err);
+	if (!status && axis == 1)
+		status = add_shape(part, "map", (struct psd_shape){1, product(in.channels, in.height), in.width}, err);
+	spec->kind = mean_of(axis, in, &spec->settings);
+	if (!status && factor != 1) {
+		status = psd_caffe_add_other(part, "mean", 0, spec->kind, &spec->settings, spec->inputs[0], 0,
+					     &spec->inputs[0], err);
+		spec->kind = &psd_layer_linear;
+		spec->settings.linear = (struct psd_linear_settings){factor, 0};
+	}
+	return status ? status : psd_caffe_build_one(part, err);
+}
+
+/* ---- permute ---- */
 
 /* Four axes are three to the graph: those that stay side by side are moved as one. */
 struct runs {

@@ -354,6 +354,19 @@ Test(prototxt, blobs_of_five_dimensions_are_read_by_no_others)
 		      "n.prototxt:2:7: layer 'f' flattens axes 3 to 2 of a blob that has 3 beside the batch");
 }
 
+Test(prototxt, tiles_and_reductions_have_their_limits)
+{
+	refuses_layer("layer { name: 't' type: 'Tile' bottom: 'data' top: 't' tile_param { axis: 2 tiles: 3 } }",
+		      "n.prototxt:2:67: layer 't' tiles axis 2, which must be of one place: its input is 4x9x9");
+	refuses_layer("layer { name: 't' type: 'Tile' bottom: 'data' top: 't' tile_param { axis: 1 } }",
+		      "n.prototxt:2:67: layer 't' has no 'tiles'");
+	refuses_layer("layer { name: 'r' type: 'Reduction' bottom: 'data' top: 'r' reduction_param { axis: 0 } }",
+		      "n.prototxt:2:85: 'axis' is '0', must be a number from 1 to 3");
+	refuses_layer(
+		"layer { name: 'r' type: 'Reduction' bottom: 'data' top: 'r' reduction_param { operation: MEAN } }",
+		"n.prototxt:2:77: layer 'r' has no 'axis'");
+}
+
 /* lr_mult and decay_mult in both syntaxes; a filler's bounds are those of caffe.proto. The weight is 6x4x3x3: 36 inputs
  * and 54 outputs of a sum: sqrt(3/36), sqrt(3/54), sqrt(2/45). */
 Test(prototxt, tensors_have_their_ratios_and_start_values)

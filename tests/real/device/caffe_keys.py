@@ -287,6 +287,16 @@ class Net:
             dims = [int(value) for value in every(get(own, "shape"), "dim")]
             dims = [x.shape[axis + i] if d == 0 else d for i, d in enumerate(dims)]
             return x.reshape([BATCH] + (list(x.shape[:axis]) + dims + list(x.shape[end:]))[1:])
+        if kind == "tile":
+            repeats = [1] * 4
+            repeats[int(get(own, "axis", 1))] = int(get(own, "tiles"))
+            return x.repeat(repeats)
+        if kind == "reduction":
+            rows = x.flatten(int(get(own, "axis")))
+            operation = get(own, "operation", "SUM")
+            rows = {"ASUM": rows.abs(), "SUMSQ": rows**2}.get(operation, rows)
+            reduced = number(own, "coeff", 1) * (rows.mean(-1) if operation == "MEAN" else rows.sum(-1))
+            return reduced[(...,) + (None,) * (4 - reduced.dim())]
         if kind == "permute":
             return x.permute([int(value) for value in every(own, "order")])
         if kind == "softmax":
