@@ -116,15 +116,12 @@ enum psd_status psd_layer_slide_window(struct psd_layer *layer, const struct psd
 
 /* Uniform values: the weight's variance is 1 / inputs, which keeps the size of what passes (LeCun et al. 1998,
  * "Efficient BackProp", section 4.6); the bias as PyTorch draws it. */
-bool psd_layer_declare_products(struct psd_graph_build *build, struct psd_tensor weight, bool has_bias)
+bool psd_layer_declare_products(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_tensor weight,
+				double inputs, bool has_bias)
 {
-	struct psd_tensor bias = {.dims = {weight.dims[0]}};
-	double inputs = 1; /* what one output is summed from */
+	const struct psd_tensor bias = {.dims = {layer->shape.channels}, .start_bound = (float)sqrt(1 / inputs)};
 
-	for (unsigned i = 1; i < PSD_TENSOR_DIMS_MAX && weight.dims[i]; i++)
-		inputs *= weight.dims[i];
 	weight.start_bound = (float)sqrt(3 / inputs);
-	bias.start_bound = (float)sqrt(1 / inputs);
 	return psd_graph_build_tensor(build, "weight", weight) &&
 	       (!has_bias || psd_graph_build_tensor(build, "bias", bias));
 }
@@ -152,12 +149,13 @@ struct psd_layer_work psd_layer_work_per_element(const struct psd_layer *layer, 
 	};
 }
 
-/* Every weight meets every position, each time a multiplication and an addition; a bias is one addition per output.
+/* Every weight meets every place, each time a multiplication and an addition; a bias is one addition per output.
  * Backward: the same products once for the weights' gradient and once for the data's (Caffe's two GEMMs). */
-struct psd_layer_work psd_layer_work_of_products(const struct psd_layer *layer, uint64_t weight_elements, bool has_bias)
+struct psd_layer_work psd_layer_work_of_products(const struct psd_layer *layer, struct psd_shape map,
+						 uint64_t weight_elements, bool has_bias)
 {
-	const uint64_t positions = (uint64_t)layer->shape.height * layer->shape.width;
-	const uint64_t products = psd_saturated_mul(2 * positions, weight_elements);
+	const uint64_t places = (uint64_t)map.height * map.width;
+	const uint64_t products = psd_saturated_mul(2 * places, weight_elements);
 	const uint64_t additions = has_bias ? psd_shape_elements(layer->shape) : 0;
 
 	return (struct psd_layer_work){
@@ -183,4 +181,41 @@ void psd_layer_count_work(struct psd_layer *layer, const struct psd_layer *layer
 	layer->write_bytes = psd_shape_elements(layer->shape) * sizeof(float);
 	layer->forward_flops = work.forward_flops;
 	layer->backward_flops = psd_saturated_add(work.parameter_flops, has_data_gradient ? work.data_flops : 0);
+}
+
+/* ---- convolutions ---- */
+
+const struct psd_key psd_layer_conv_keys[] = {
+	PSD_COUNT_KEY("outputs", struct psd_conv_settings, outputs, PSD_LAYER_CHANNELS_MAX, true),
+	PSD_PAIR_KEY("kernel", struct psd_conv_settings, window.kernel, 1, true),
+	PSD_PAIR_KEY("stride", struct psd_conv_settings, window.stride, 1, false),
+	PSD_PAIR_KEY("pad", struct psd_conv_settings, window.pad, 0, false),
+	PSD_PAIR_KEY("dilation", struct psd_conv_settings, window.dilation, 1, false),
+	PSD_COUNT_KEY("groups", struct psd_conv_settings, groups, PSD_LAYER_CHANNELS_MAX, false),
+	PSD_FLAG_KEY("bias", struct psd_conv_settings, has_bias),
+	{.name = NULL},
+};
+
+enum psd_status psd_layer_divide_channels(struct psd_layer *layer, struct psd_shape in, struct psd_place at,
+					  struct psd_error *err)
+{
+	struct psd_conv_settings *conv = &layer->settings.conv;
+
+	if (!conv->groups)
+		conv->groups = in.channels;
+	layer->shape.channels = conv->outputs;
+	if (in.channels % conv->groups == 0 && conv->outputs % conv->groups == 0)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, at, "layer '%.80s': %u groups do not divide %u inputs and %u outputs",
+			     layer->name, conv->groups, in.channels, conv->outputs);
+}
+
+struct psd_layer_work psd_layer_work_of_conv(const struct psd_layer *layer, struct psd_shape in, struct psd_shape map)
+{
+	const struct psd_conv_settings *conv = &layer->settings.conv;
+	const struct psd_sides kernel = conv->window.kernel;
+	const uint64_t weight_elements = psd_saturated_mul((uint64_t)conv->outputs * (in.channels / conv->groups),
+							   (uint64_t)kernel.height * kernel.width);
+
+	return psd_layer_work_of_products(layer, map, weight_elements, conv->has_bias);
 }

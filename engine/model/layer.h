@@ -72,12 +72,27 @@ enum psd_status psd_layer_slide_window(struct psd_layer *layer, const struct psd
 /* So many FLOPs for each element of the output. */
 struct psd_layer_work psd_layer_work_per_element(const struct psd_layer *layer, uint64_t forward, uint64_t data,
 						 uint64_t parameters);
-/* Of a layer that multiplies each of the weight's elements at each of its positions, and adds a bias. */
-struct psd_layer_work psd_layer_work_of_products(const struct psd_layer *layer, uint64_t weight_elements,
-						 bool has_bias);
-/* Adds such a layer's tensors: a weight of these dims, outputs first, and a bias. False: out of memory. */
-bool psd_layer_declare_products(struct psd_graph_build *build, struct psd_tensor weight, bool has_bias);
+/* Of a layer that multiplies each of the weight's elements at each place of such a map, and adds a bias. */
+struct psd_layer_work psd_layer_work_of_products(const struct psd_layer *layer, struct psd_shape map,
+						 uint64_t weight_elements, bool has_bias);
+/* Adds such a layer's tensors: a weight of these dims and a bias for each channel of the output. inputs: what one value
+ * of that is summed from. False: out of memory. */
+bool psd_layer_declare_products(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_tensor weight,
+				double inputs, bool has_bias);
 /* Adds the tensors of a layer that scales and shifts its channels. False: out of memory. */
 bool psd_layer_declare_affine(struct psd_graph_build *build, const struct psd_layer *layer, struct psd_shape in);
+
+/* ---- for convolutions, either way round ---- */
+
+extern const struct psd_key psd_layer_conv_keys[];
+#define PSD_CONV_DEFAULT                                                                                               \
+	{                                                                                                              \
+		.window = PSD_WINDOW_DEFAULT, .groups = 1, .has_bias = true                                            \
+	}
+/* Sets the groups where there is one for each input, and the output's channels; PSD_EINVAL when they do not divide. */
+enum psd_status psd_layer_divide_channels(struct psd_layer *layer, struct psd_shape in, struct psd_place at,
+					  struct psd_error *err) PSD_MUST_CHECK;
+/* Whose weight meets each place of such a map. */
+struct psd_layer_work psd_layer_work_of_conv(const struct psd_layer *layer, struct psd_shape in, struct psd_shape map);
 
 #endif

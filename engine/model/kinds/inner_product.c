@@ -23,14 +23,15 @@ static bool declare(struct psd_graph_build *build, const struct psd_layer *layer
 	const uint32_t inputs = (uint32_t)psd_shape_elements(in);
 	const struct psd_tensor weight = {.dims = {inner->outputs, inputs}, .rows = inputs, .columns = inner->outputs};
 
-	return psd_layer_declare_products(build, weight, inner->has_bias);
+	return psd_layer_declare_products(build, layer, weight, inputs, inner->has_bias);
 }
 
 static struct psd_layer_work count(const struct psd_layer *layer, struct psd_shape in)
 {
 	const struct psd_inner_product_settings *inner = &layer->settings.inner_product;
 
-	return psd_layer_work_of_products(layer, psd_shape_elements(in) * inner->outputs, inner->has_bias);
+	return psd_layer_work_of_products(layer, layer->shape, psd_shape_elements(in) * inner->outputs,
+					  inner->has_bias);
 }
 
 const struct psd_layer_kind psd_layer_inner_product = {
