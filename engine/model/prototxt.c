@@ -436,6 +436,8 @@ enum psd_status psd_prototxt_parse(struct psd_graph *graph, const char *path, co
 	enum psd_status status = psd_text_format_parse(&root, &arena, path, text, length, err);
 
 	if (!status)
+		status = psd_caffe_upgrade(&root, &arena, err);
+	if (!status)
 		status = load_root(&loader, root, graph);
 	psd_graph_build_release(&loader.build);
 	psd_names_release(&loader.names);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/base/arena.h"
 #include "engine/base/error.h"
 #include "engine/document/document.h"
 #include "engine/model/graph_build.h"
@@ -129,6 +130,12 @@ enum psd_status psd_caffe_build_shape(struct psd_caffe_part *part, struct psd_er
 enum psd_status psd_caffe_build_tile(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_reduction(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_order(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- the oldest form (prototxt_v0.c) ---- */
+
+/* *root becomes a tree without layers in it, where it has some; new nodes are the arena's. PSD_EINVAL, PSD_ENOMEM. */
+enum psd_status psd_caffe_upgrade(const struct psd_node **root, struct psd_arena *arena,
+				  struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- input sizes (prototxt_input.c) ---- */
 

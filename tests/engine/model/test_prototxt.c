@@ -85,6 +85,36 @@ Test(prototxt, newer_syntax_follows_blobs_in_place)
 	psd_graph_release(&graph);
 }
 
+/* As Caffe's upgrade_proto.cpp has it. A padding is part of what reads it, and of that alone. */
+Test(prototxt, oldest_syntax_is_the_older_one)
+{
+	struct psd_graph graph = load("tests/data/v0.prototxt");
+	const struct psd_layer *conv2 = layer_named(&graph, "conv2");
+
+	cr_assert_eq(graph.n_layers, 8);
+	cr_assert(has_shape(layer_named(&graph, "data"), 3, 28, 28));
+	cr_assert(has_shape(layer_named(&graph, "conv1"), 20, 24, 24));
+	cr_assert_eq(layer_named(&graph, "norm1")->settings.lrn.size, 3);
+	cr_assert_eq(layer_named(&graph, "drop1")->settings.dropout.ratio, 0.25);
+	cr_assert(has_shape(conv2, 6, 12, 12)); /* 12 + 2 * 1 - 3 + 1 */
+	cr_assert_str_eq(graph.layers[conv2->inputs[0]].name, "norm1");
+	/* conv1, conv2 in 2 groups without bias, ip1 */
+	cr_assert_eq(graph.parameters, (20 * 3 * 25 + 20) + 6 * 10 * 9 + (6 * 144 * 50 + 50));
+	cr_assert(graph.tensors[1].rate_ratio == 2 && graph.tensors[1].decay_ratio == 0);
+	cr_assert_eq(graph.tensors[0].start_deviation, 0.01f);
+	psd_graph_release(&graph);
+	refuses("input: 'd' input_dim: 1 input_dim: 3 input_dim: 9 input_dim: 9\n"
+		"layers { layer { name: 'c' type: 'conv' bias_term: false } bottom: 'd' top: 'c' }",
+		"n.prototxt:2:41: 'bias_term' is no field of a layer of type 'conv' in this old form");
+	refuses("layers { layer { name: 'c' type: 'im2col' } bottom: 'd' top: 'c' }",
+		"n.prototxt:1:34: a layer has the unknown type 'im2col'");
+	refuses("layers { layer { name: 'c' } }", "n.prototxt:1:16: a layer has the unknown type ''");
+	refuses("input: 'd' input_dim: 1 input_dim: 3 input_dim: 9 input_dim: 9\n"
+		"layers { layer { name: 'p' type: 'padding' pad: 1 } bottom: 'd' top: 'p' }\n"
+		"layers { layer { name: 'r' type: 'relu' } bottom: 'p' top: 'r' }",
+		"n.prototxt:3:51: layer 'r' reads 'p', which does not exist");
+}
+
 Test(prototxt, sigmoid_has_both_its_names)
 {
 	struct psd_graph graph = parse("input: 'data' input_shape { dim: [1, 4] }\n"
