@@ -121,6 +121,9 @@ enum psd_status psd_caffe_build_hard_swish(struct psd_caffe_part *part, struct p
 enum psd_status psd_caffe_build_swish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_caffe_build_mish(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 
+/* (prototxt_normalize.c) */
+enum psd_status psd_caffe_build_normalize(struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
+
 /* ---- shapes (prototxt_shapes.c) ---- */
 
 bool psd_caffe_is_folded(const struct psd_caffe_folds *folds, unsigned layer);

@@ -157,7 +157,7 @@ class Net:
 
     def run(self, layer, kind, message, inputs, n_tops, graph_number, iteration, is_training):
         x = inputs[0]
-        names = {"convolutiondepthwise": "convolution_param", "innerproduct": "inner_product_param", "batchnorm": "batch_norm_param",
+        names = {"normalize": "norm_param", "convolutiondepthwise": "convolution_param", "innerproduct": "inner_product_param", "batchnorm": "batch_norm_param",
                  "shufflechannel": "shuffle_channel_param", "depthwiseconvolution": "convolution_param",
                  "deconvolution": "convolution_param"}
         own = get(message, names.get(kind, kind + "_param"), [])
@@ -254,6 +254,11 @@ class Net:
                 tensor.update(rate)
             fixed = [("use_global_stats", get(own, "frozen", "false"))]
             return self.normalise(layer, own + fixed, x, is_training) * slope + shift
+        if kind == "normalize":
+            axes = (1, 2, 3) if get(own, "across_spatial", "true") == "true" else (1,)
+            shape = [1 if get(own, "channel_shared", "true") == "true" else channels]
+            factor = self.tensor(layer, 0, shape, own, "scale_filler", 1).view(1, -1, 1, 1)
+            return factor * x / torch.sqrt((x * x).sum(axes, keepdim=True) + number(own, "eps", 1e-10))
         if kind in ("scale", "bias"):
             if len(inputs) == 2:
                 return x * inputs[1]
