@@ -402,6 +402,23 @@ static enum psd_status add_layers(struct loader *loader, const struct psd_node *
 	return status;
 }
 
+/* A net's own state is added to the solver's, and chooses layers: the one that training has anyway. */
+static enum psd_status check_state(const struct psd_node *root, struct psd_error *err)
+{
+	static const char *const known[] = {"phase", "level", NULL}, *const training[] = {"TRAIN", "0", NULL};
+	const struct psd_node *state, *field;
+	unsigned stays;
+	enum psd_status status = psd_caffe_single(root, "state", &state, err);
+
+	if (status || !state)
+		return status;
+	status = psd_node_check_keys(state, "state", known, err);
+	for (field = state->first; field && !status; field = field->next)
+		status = !strcmp(field->key, "phase") ? psd_node_choice(field, training, &stays, err)
+						      : psd_node_number(field, 0, 0, &(double){0}, err);
+	return status;
+}
+
 static enum psd_status load_root(struct loader *loader, const struct psd_node *root, struct psd_graph *graph)
 {
 	static const char *const known[] = {"name",   "input", "input_dim",	 "input_shape", "layer",
@@ -414,6 +431,8 @@ static enum psd_status load_root(struct loader *loader, const struct psd_node *r
 		status = psd_caffe_single(root, "name", &name_node, loader->err);
 	if (!status && name_node)
 		status = psd_node_text(name_node, &name, loader->err);
+	if (!status)
+		status = check_state(root, loader->err);
 	if (!status)
 		status = collect_tops(loader, root);
 	if (!status)

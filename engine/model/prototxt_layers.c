@@ -39,6 +39,7 @@ static const char *const regions[] = {"ACROSS_CHANNELS", "WITHIN_CHANNEL", "0", 
 /* All labels count, so that these are the same. */
 static const char *const normalizations[] = {"VALID", "FULL", "BATCH_SIZE", "0", "1", "2", NULL};
 static const char *const only_true[] = {"true", NULL};
+static const char *const only_training[] = {"TRAIN", "0", NULL};
 
 static const struct psd_key conv_fields[] = {
 	PSD_COUNT_KEY("num_output", struct values, settings.conv.outputs, PSD_LAYER_CHANNELS_MAX, true),
@@ -421,17 +422,23 @@ static enum psd_status check_layer(const struct psd_node *layer, const struct ps
 				     type->message ? type->also : NULL,
 				     NULL};
 	enum psd_status status = psd_node_check_keys(layer, "layer", known, err);
+	bool has_weight = false;
 
 	for (const struct psd_node *field = layer->first; field && !status; field = field->next) {
-		const bool is_weight = !strcmp(field->key, "loss_weight");
 		unsigned stays;
 
-		if (is_weight && psd_caffe_is_loss(type))
-			status = psd_node_number(field, 0, 1e6, &spec->settings.loss.weight, err);
-		else if (is_weight)
-			status = psd_node_number(field, 0, 0, &(double){0}, err);
-		else if (!strcmp(field->key, "propagate_down"))
+		if (!strcmp(field->key, "loss_weight")) { /* a weight for each top; the first is the loss */
+			const bool is_of_loss = psd_caffe_is_loss(type) && !has_weight;
+			double weight;
+
+			status = psd_node_number(field, 0, is_of_loss ? 1e6 : 0, &weight, err);
+			if (!status && is_of_loss)
+				spec->settings.loss.weight = weight;
+			has_weight = true;
+		} else if (!strcmp(field->key, "propagate_down"))
 			status = psd_node_choice(field, only_true, &stays, err);
+		else if (!strcmp(field->key, "phase"))
+			status = psd_node_choice(field, only_training, &stays, err);
 	}
 	return status;
 }

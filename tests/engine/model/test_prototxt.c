@@ -265,6 +265,15 @@ Test(prototxt, what_is_not_carried_out_is_refused)
 	refuses_layer(CONV("propagate_down: false"),
 		      "n.prototxt:2:79: 'propagate_down' is 'false', must be one of: true");
 	refuses_layer(CONV("loss_weight: 1"), "n.prototxt:2:76: 'loss_weight' is '1', must be a number from 0 to 0");
+	refuses_layer("layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' top: 'l' top: 'p' loss_weight: 1 "
+		      "loss_weight: 1 }",
+		      "n.prototxt:2:104: 'loss_weight' is '1', must be a number from 0 to 0");
+	refuses_layer("layer { name: 'd' type: 'Dropout' bottom: 'data' top: 'd' phase: TEST }",
+		      "n.prototxt:2:66: 'phase' is 'TEST', must be one of: TRAIN, 0");
+	refuses_layer("state { phase: TEST }", "n.prototxt:2:16: 'phase' is 'TEST', must be one of: TRAIN, 0");
+	refuses_layer("state { level: 1 }", "n.prototxt:2:16: 'level' is '1', must be a number from 0 to 0");
+	refuses_layer("state { stage: 'deploy' }",
+		      "n.prototxt:2:9: unknown key 'stage' in 'state', known are phase, level");
 	refuses_layer("layer { name: 'b' type: 'BatchNorm' bottom: 'data' top: 'b' param { lr_mult: 1 } }",
 		      "n.prototxt:2:67: statistics do not learn, 'lr_mult' must be 0 here");
 	refuses_layer("layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' loss_param { ignore_label: 3 } }",
@@ -437,6 +446,17 @@ Test(prototxt, tensors_have_their_ratios_and_start_values)
 		cr_expect(graph.tensors[3].rate_ratio == 4 && graph.tensors[3].decay_ratio == 1);
 		psd_graph_release(&graph);
 	}
+}
+
+/* The second top is the probabilities. */
+Test(prototxt, the_first_weight_is_the_losss)
+{
+	struct psd_graph graph = parse("input: 'data' input_shape { dim: [1, 4] } state { phase: TRAIN level: 0 }\n"
+				       "layer { name: 'l' type: 'SoftmaxWithLoss' bottom: 'data' top: 'l' top: 'p' "
+				       "loss_weight: 0.5 loss_weight: 0 }");
+
+	cr_assert_eq(layer_named(&graph, "l")->settings.loss.weight, 0.5);
+	psd_graph_release(&graph);
 }
 
 Test(prototxt, a_label_that_is_no_class_may_be_ignored)
