@@ -170,6 +170,23 @@ static enum psd_status finish_depthwise(const struct psd_node *message, struct p
 	return finish_conv(message, spec, choice, err);
 }
 
+/* Forks have a word each: one is enough. */
+static enum psd_status check_roundings(const struct psd_node *message, struct psd_error *err)
+{
+	static const char *const words[] = {"round_mode", "ceil_mode", "torch_pooling"};
+	const struct psd_node *first = NULL;
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		const struct psd_node *field = psd_node_child(message, words[i]);
+
+		if (field && first)
+			return psd_error_set(err, PSD_EINVAL, field->key_at, "'%s' is given, too, in line %u",
+					     first->key, first->key_at.line);
+		first = first ? first : field;
+	}
+	return PSD_OK;
+}
+
 static enum psd_status finish_pool(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
 				   struct psd_error *err)
 {
@@ -178,6 +195,8 @@ static enum psd_status finish_pool(const struct psd_node *message, struct psd_la
 	enum psd_status status = psd_caffe_read_flag(message, "global_pooling", &is_global, err);
 
 	(void)choice;
+	if (!status)
+		status = check_roundings(message, err);
 	pool->method %= 2;
 	pool->rounding %= 2;
 	if (status || !is_global)

@@ -270,6 +270,9 @@ Test(prototxt, what_is_not_carried_out_is_refused)
 		      "n.prototxt:2:104: 'loss_weight' is '1', must be a number from 0 to 0");
 	refuses_layer("layer { name: 'd' type: 'Dropout' bottom: 'data' top: 'd' phase: TEST }",
 		      "n.prototxt:2:66: 'phase' is 'TEST', must be one of: TRAIN, 0");
+	refuses_layer("layer { name: 'p' type: 'Pooling' bottom: 'data' top: 'p' pooling_param { kernel_size: 2 "
+		      "ceil_mode: true\nround_mode: FLOOR } }",
+		      "n.prototxt:2:90: 'round_mode' is given, too, in line 3");
 	refuses_layer("state { phase: TEST }", "n.prototxt:2:16: 'phase' is 'TEST', must be one of: TRAIN, 0");
 	refuses_layer("state { level: 1 }", "n.prototxt:2:16: 'level' is '1', must be a number from 0 to 0");
 	refuses_layer("state { stage: 'deploy' }",
