@@ -21,7 +21,7 @@ struct loader {
 	struct psd_graph_build build;
 	struct psd_names names;	     /* of layers in the file, to how many have it: Caffe lets several, and also none */
 	struct psd_names blobs;	     /* name to the number of the layer that made it last, or LABEL */
-	struct psd_names all_tops;   /* tops of every layer of the phase, also those not built yet */
+	struct psd_names all_tops;   /* tops of every layer of training, also those not built yet */
 	struct psd_names parameters; /* that layers name; prototxt_tensors.c */
 	struct psd_caffe_folds folds;
 	bool has_loss; /* named as one: then no other layer stands for it */
@@ -356,29 +356,24 @@ static enum psd_status add_top_level_input(struct loader *loader, const struct p
 	return status;
 }
 
-static enum psd_status collect_tops(struct loader *loader, const struct psd_node *root)
-{
-	for (const struct psd_node *layer = root->first; layer; layer = layer->next)
-		for (const struct psd_node *top = is_layer(layer) ? layer->first : NULL; top; top = top->next)
-			if (!strcmp(top->key, "top") && top->kind == PSD_NODE_SCALAR &&
-			    !psd_names_put(&loader->all_tops, top->text, 0))
-				return no_memory(loader);
-	return PSD_OK;
-}
-
-static enum psd_status find_losses(struct loader *loader, const struct psd_node *root)
+/* What blobs training will have, and whether a loss. */
+static enum psd_status look_ahead(struct loader *loader, const struct psd_node *root)
 {
 	enum psd_status status = PSD_OK;
 
 	for (const struct psd_node *layer = root->first; layer && !status; layer = layer->next) {
-		const struct psd_caffe_type *type =
-			is_layer(layer) && layer->kind == PSD_NODE_MAPPING ? psd_caffe_find_type(type_of(layer)) : NULL;
+		const struct psd_caffe_type *type;
 		bool chosen = false;
 
-		if (!type || !psd_caffe_is_loss(type))
+		if (!is_layer(layer) || layer->kind != PSD_NODE_MAPPING || is_one_of(type_of(layer), ignored))
 			continue;
 		status = is_chosen(layer, &chosen, loader->err);
-		loader->has_loss = loader->has_loss || chosen;
+		type = psd_caffe_find_type(type_of(layer));
+		loader->has_loss = loader->has_loss || (chosen && type && psd_caffe_is_loss(type));
+		for (const struct psd_node *top = chosen ? layer->first : NULL; top; top = top->next)
+			if (!strcmp(top->key, "top") && top->kind == PSD_NODE_SCALAR &&
+			    !psd_names_put(&loader->all_tops, top->text, 0))
+				return no_memory(loader);
 	}
 	return status;
 }
@@ -434,9 +429,7 @@ static enum psd_status load_root(struct loader *loader, const struct psd_node *r
 	if (!status)
 		status = check_state(root, loader->err);
 	if (!status)
-		status = collect_tops(loader, root);
-	if (!status)
-		status = find_losses(loader, root);
+		status = look_ahead(loader, root);
 	if (!status)
 		status = add_top_level_input(loader, root);
 	if (!status)

@@ -659,6 +659,9 @@ Test(prototxt, cycles_and_misread_labels_are_refused)
 	refuses_layer("layer { name: 'a' type: 'ReLU' bottom: 'b' top: 'a' }\nlayer { name: 'b' type: 'ReLU' bottom: "
 		      "'a' top: 'b' }",
 		      "n.prototxt:2:40: cyclic graph: layer 'a' reads 'b', which no layer above it makes");
+	refuses_layer("layer { name: 'a' type: 'Accuracy' bottom: 'data' top: 'a' }\n"
+		      "layer { name: 'r' type: 'ReLU' bottom: 'a' top: 'r' }",
+		      "n.prototxt:3:40: layer 'r' reads 'a', which does not exist");
 	refuses("layer { name: 'd' type: 'Data' top: 'data' top: 'label' transform_param { crop_size: 5 } }\n"
 		"layer { name: 'r' type: 'ReLU' bottom: 'label' top: 'r' }\n",
 		"n.prototxt:2:40: layer 'r' reads the label 'label', only losses may");
