@@ -702,6 +702,39 @@ Test(zoo, squeezenet)
 	end(&zoo, layer(&zoo, "Flatten", pool(&zoo, blob, ALL), ""), 1235496);
 }
 
+/* Channels of three groups in turn, by blobs of five dimensions. */
+static unsigned mix(struct zoo *zoo, unsigned blob, unsigned channels)
+{
+	char rest[100];
+
+	snprintf(rest, sizeof(rest), "reshape_param { shape { dim: 3 dim: %u } axis: 1 num_axes: 1 }", channels / 3);
+	blob = layer(zoo, "Reshape", blob, rest);
+	blob = layer(zoo, "Permute", blob, "permute_param { order: [0, 2, 1, 3, 4] }");
+	return layer(zoo, "Flatten", blob, "flatten_param { axis: 1 end_axis: 2 }");
+}
+
+/* Zhang et al. 2018, with three groups; the first convolution of 24 channels has one. */
+Test(zoo, shufflenet_v1)
+{
+	static const unsigned outputs[] = {240, 480, 960}, depths[] = {4, 8, 4};
+	struct zoo zoo;
+	unsigned blob = pool(&zoo, conv(&zoo, begin(&zoo, FIXED, INPUT_DIM), 24, 3, 2, 1), MAX_2), inputs = 24;
+
+	for (unsigned stage = 0; stage < 3; stage++)
+		for (unsigned i = 0; i < depths[stage]; i++, inputs = outputs[stage]) {
+			const unsigned width = outputs[stage] / 4, groups = inputs == 24 ? 1 : 3;
+			const unsigned added = i ? outputs[stage] : outputs[stage] - inputs;
+			unsigned part = rectify(&zoo, bare(&zoo, blob, width, (struct window){1, 1, 1, 0, 0, groups}));
+
+			part = deepen(&zoo, mix(&zoo, part, width), width, i ? 1 : 2);
+			part = bare(&zoo, part, added, (struct window){1, 1, 1, 0, 0, 3});
+			blob = i ? ADD(&zoo, blob, part)
+				 : CONCAT(&zoo, pool(&zoo, blob, "pool: AVE kernel_size: 3 stride: 2"), part);
+			blob = rectify(&zoo, blob);
+		}
+	classify(&zoo, blob, 1865728);
+}
+
 /* Ma et al. 2018: half of the channels pass by, then all are mixed. Shrinking, the other half has a way of its own. */
 Test(zoo, shufflenet_v2)
 {
