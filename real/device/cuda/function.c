@@ -1,5 +1,5 @@
-/* Functions of each element. Backward mostly needs the result alone, which is all that is left in place; the others work
- * beside their input. */
+/* Functions of each element. Backward mostly needs the result alone, which is all that is left in place; the others
+ * work beside their input. */
 #include "real/device/cuda/cuda.h"
 
 struct function {
