@@ -76,9 +76,9 @@ KIND(elu, PSD_KEEPS_ALL, .algorithm = dnnl_eltwise_elu_use_dst_for_bwd, .alpha =
 KIND(clip, PSD_KEEPS_ALL, .algorithm = dnnl_eltwise_clip_v2_use_dst_for_bwd, .beta = SETTING(linear, factor));
 KIND(linear, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_linear, .alpha = SETTING(linear, factor),
      .beta = SETTING(linear, summand));
-KIND(exp, PSD_CPU_KEEPS_ALL, .algorithm = dnnl_eltwise_exp_use_dst_for_bwd);
-KIND(abs, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_abs, .needs_input = true);
-KIND(log, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_log, .needs_input = true);
-KIND(softplus, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_soft_relu, .needs_input = true);
-KIND(power, PSD_CPU_KEEPS_NOTHING, .algorithm = dnnl_eltwise_pow, .alpha = 1, .beta = SETTING(power, exponent),
+KIND(exp, PSD_KEEPS_ALL, .algorithm = dnnl_eltwise_exp_use_dst_for_bwd);
+KIND(abs, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_abs, .needs_input = true);
+KIND(log, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_log, .needs_input = true);
+KIND(softplus, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_soft_relu, .needs_input = true);
+KIND(power, PSD_KEEPS_NOTHING, .algorithm = dnnl_eltwise_pow, .alpha = 1, .beta = SETTING(power, exponent),
      .needs_input = true);

@@ -39,4 +39,4 @@ static enum psd_status prepare(struct psd_cpu_layer *self, struct psd_error *err
 }
 
 const struct psd_cpu_kind psd_cpu_softmax = {prepare, psd_cpu_forward, psd_cpu_backward,
-					     .details_bytes = sizeof(struct psd_cpu_twins), .keeps = PSD_CPU_KEEPS_ALL};
+					     .details_bytes = sizeof(struct psd_cpu_twins), .keeps = PSD_KEEPS_ALL};

@@ -81,8 +81,8 @@ KIND(elu, PSD_KEEPS_ALL, .kind = PSD_CUDA_ELU, .alpha = SETTING(slope, slope));
 KIND(clip, PSD_KEEPS_ALL, .kind = PSD_CUDA_CLIP, .beta = SETTING(linear, factor));
 KIND(linear, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_LINEAR, .alpha = SETTING(linear, factor),
      .beta = SETTING(linear, summand));
-KIND(exp, PSD_CUDA_KEEPS_ALL, .kind = PSD_CUDA_EXP);
-KIND(abs, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_ABS, .needs_input = true);
-KIND(log, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_LOG, .needs_input = true);
-KIND(softplus, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_SOFTPLUS, .needs_input = true);
-KIND(power, PSD_CUDA_KEEPS_NOTHING, .kind = PSD_CUDA_POWER, .alpha = SETTING(power, exponent), .needs_input = true);
+KIND(exp, PSD_KEEPS_ALL, .kind = PSD_CUDA_EXP);
+KIND(abs, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_ABS, .needs_input = true);
+KIND(log, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_LOG, .needs_input = true);
+KIND(softplus, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_SOFTPLUS, .needs_input = true);
+KIND(power, PSD_KEEPS_NOTHING, .kind = PSD_CUDA_POWER, .alpha = SETTING(power, exponent), .needs_input = true);

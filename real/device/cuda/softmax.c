@@ -36,4 +36,4 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 }
 
 const struct psd_cuda_kind psd_cuda_kind_softmax = {
-	.prepare = prepare, .forward = forward, .backward = backward, .keeps = PSD_CUDA_KEEPS_ALL};
+	.prepare = prepare, .forward = forward, .backward = backward, .keeps = PSD_KEEPS_ALL};
