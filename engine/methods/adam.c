@@ -22,13 +22,12 @@ static void unroll_slice(struct psd_builder *b, const struct psd_stage *stage, u
 {
 	const struct psd_stage reply = psd_stage_reply(b, stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
-	const uint32_t out = psd_builder_add_copy_out(b, stage, &down, elements, applied);
-	const uint32_t ready = psd_builder_add_encoding(b, stage, &down, elements, out);
+	const uint32_t ready = psd_builder_add_leaving(b, stage, &down, elements, applied, PSD_NO_OP);
 	const struct psd_message matrix = psd_builder_add_message(b, &reply, &down, elements);
 
 	psd_builder_after(b, matrix.send, ready);
 	const uint32_t in = add_matrix(b, stage, elements, matrix.receive, ready);
-	psd_builder_after(b, in, out);
+	psd_builder_after(b, in, ready);
 	psd_builder_add_done(b, stage, in);
 }
 

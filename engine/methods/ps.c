@@ -30,7 +30,7 @@ static uint32_t add_push(struct psd_builder *b, const struct psd_stage *stage, u
 	psd_builder_after(b, reduce, push.receive);
 	psd_builder_after_departure(b, reduce, out);
 	psd_builder_after(b, b->gate_pushed, reduce);
-	return psd_builder_add_encoding(b, stage, &down, part_elements, reduce);
+	return psd_builder_add_leaving(b, stage, &down, part_elements, reduce, PSD_NO_OP);
 }
 
 /* A worker's own shard never crosses the network: both must be there. */

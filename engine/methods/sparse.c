@@ -57,7 +57,7 @@ static void unroll_norms(struct psd_builder *b, const struct psd_stage *stage)
 					PSD_BUFFER_NORMS, PSD_BUFFER_NORMS};
 	const uint64_t elements = stage->item->subject.elements;
 	const uint32_t n_ops = b->program.n_ops, final = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
-	const uint32_t out = psd_builder_add_copy_out(b, stage, &route, elements, final);
+	const uint32_t out = psd_builder_add_leaving(b, stage, &route, elements, final, PSD_NO_OP);
 	const uint32_t choose = add_choose(b, stage, psd_builder_add_all_reduce(b, stage, &route, elements, out));
 
 	for (uint32_t i = 0; i < n_ops && !b->is_out_of_memory; i++) {

@@ -53,7 +53,7 @@ struct psd_buffer_row {
 	/* Of the parameters on a device: nothing of its own where a host has these in its memory or they in its
 	 * device's, and nothing is lost on the way. */
 	bool is_copy;
-	bool is_encoded; /* nothing where values travel as they are */
+	bool is_encoded; /* nothing where values travel as they are; on a device with memory of its own, too */
 	enum psd_width width;
 	enum psd_extent extent;
 	enum psd_life life;

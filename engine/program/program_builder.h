@@ -92,18 +92,15 @@ struct psd_stage psd_stage_reply(const struct psd_builder *builder, const struct
 /* The same of a transfer by the route, carried out where it begins. */
 struct psd_op psd_stage_transfer(const struct psd_builder *builder, const struct psd_stage *stage,
 				 enum psd_op_kind kind, const struct psd_route *route, uint64_t elements);
-/* Copies of what travels by the route, between a device with memory of its own and its host: out, after `before`, and
- * in, after what has arrived, has become values again, and after the gate. Where the route's buffer is in the host's
- * memory there is no operation, and `before` or `arrived` stands for it. The gate waits for what has arrived. */
-uint32_t psd_builder_add_copy_out(struct psd_builder *builder, const struct psd_stage *stage,
-				  const struct psd_route *route, uint64_t elements, uint32_t before);
+/* What `before` leaves in the route's source becomes what travels and comes to the host's memory, on the hosts that the
+ * route begins at, `elements` of it on each: values of a device with memory of its own are converted there and copied
+ * out. Each operation waits for the gate; where there is none, `before` stands for it. */
+uint32_t psd_builder_add_leaving(struct psd_builder *builder, const struct psd_stage *stage,
+				 const struct psd_route *route, uint64_t elements, uint32_t before, uint32_t gate);
+/* The way back, after what has arrived and after the gate, which waits for that. */
 uint32_t psd_builder_add_arrival(struct psd_builder *builder, const struct psd_stage *stage,
 				 const struct psd_route *route, uint64_t elements, uint32_t arrived, uint32_t gate);
-/* What `before` leaves in the route's source becomes what travels, on the hosts that the route begins at, `elements` of
- * it on each; `before` where it is what travels. */
-uint32_t psd_builder_add_encoding(struct psd_builder *builder, const struct psd_stage *stage,
-				  const struct psd_route *route, uint64_t elements, uint32_t before);
-/* A worker's gradient or factors leave the device, after the stage's gradient, and become what travels. */
+/* A worker's gradient or factors become what travels and leave the device, after the stage's gradient. */
 uint32_t psd_builder_add_departure(struct psd_builder *builder, const struct psd_stage *stage,
 				   const struct psd_route *route, uint64_t elements);
 void psd_builder_after_departure(struct psd_builder *builder, uint32_t waits, uint32_t departure);

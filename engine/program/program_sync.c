@@ -26,78 +26,89 @@ struct psd_stage psd_stage_reply(const struct psd_builder *b, const struct psd_s
 	return reply;
 }
 
-/* `op`, not yet complete, copies what `before` leaves in the buffer; `before` where that is in the host's memory. */
+/* The buffer is in the memory of a device that has its own. */
+static bool is_apart(const struct psd_builder *b, enum psd_buffer buffer)
+{
+	return psd_buffers[buffer].is_on_device && b->plan->costs->has_own_memory;
+}
+
+/* `op`, not yet complete, copies what `before` leaves of what travels for the buffer; `before` where that is in the
+ * host's memory. */
 static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffer buffer, uint64_t elements,
 			 uint32_t before)
 {
 	const double copy_bps = b->plan->system->host.copy_bps;
-	if (!psd_buffers[buffer].is_on_device || !b->plan->costs->has_own_memory || elements == 0)
+	if (!is_apart(b, buffer) || elements == 0)
 		return before;
-	op.source = op.target = buffer;
-	op.bytes = elements * psd_plan_value_bytes(b->plan, buffer);
+	op.source = op.target = psd_buffer_on_wire(buffer, b->plan->wire);
+	op.bytes = elements * psd_plan_value_bytes(b->plan, op.source);
 	op.work_sec = copy_bps > 0 ? 8.0 * (double)op.bytes / copy_bps : 0.0;
 	const uint32_t copy = psd_builder_add_op(b, &op);
 	psd_builder_after(b, copy, before);
 	return copy;
 }
 
-uint32_t psd_builder_add_copy_out(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
-				  uint64_t elements, uint32_t before)
-{
-	return add_copy(b, psd_stage_op(stage, PSD_OP_COPY_OUT, PSD_RESOURCE_COPY_OUT, route->from), route->source,
-			elements, before);
-}
+/* Of what leaves a device: layers, whose turn is -1, are always ready while backward goes on, and would keep it. */
+enum { TURN_BEFORE_LAYERS = -2 };
 
-/* A processor reads the values of one buffer and writes them to the other, both at the rate of a sum. */
-static uint32_t add_convert(struct psd_builder *b, struct psd_op op, enum psd_buffer source, enum psd_buffer target,
-			    uint64_t elements, uint32_t before)
+/* The values of one buffer become those of the other: on a device that has them, at the rate of its updates, else on
+ * the host's processor, at that of a sum. */
+static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, bool is_there,
+			    enum psd_buffer source, enum psd_buffer target, uint64_t elements, uint32_t before)
 {
-	const double reduce_bps = b->plan->system->host.reduce_bps;
+	const struct psd_host *host = &b->plan->system->host;
+	const double rate_bps = is_there ? host->update_bps : host->reduce_bps;
+	struct psd_op op =
+		psd_stage_op(stage, PSD_OP_CONVERT, is_there ? PSD_RESOURCE_DEVICE : PSD_RESOURCE_CPU, where);
 	if (source == target || elements == 0)
 		return before;
+	if (is_there && psd_buffers[target].is_encoded)
+		op.turn = TURN_BEFORE_LAYERS;
 	op.source = source;
 	op.target = target;
 	op.bytes = elements * (psd_plan_value_bytes(b->plan, source) + psd_plan_value_bytes(b->plan, target));
-	op.work_sec = reduce_bps > 0 ? 8.0 * (double)op.bytes / reduce_bps : 0.0;
+	op.work_sec = rate_bps > 0 ? 8.0 * (double)op.bytes / rate_bps : 0.0;
 	const uint32_t convert = psd_builder_add_op(b, &op);
 	psd_builder_after(b, convert, before);
 	return convert;
 }
 
-uint32_t psd_builder_add_encoding(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
-				  uint64_t elements, uint32_t before)
+uint32_t psd_builder_add_leaving(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
+				 uint64_t elements, uint32_t before, uint32_t gate)
 {
-	return add_convert(b, psd_stage_op(stage, PSD_OP_CONVERT, PSD_RESOURCE_CPU, route->from), route->source,
-			   psd_buffer_on_wire(route->source, b->plan->wire), elements, before);
+	const uint32_t encoded = add_convert(b, stage, route->from, is_apart(b, route->source), route->source,
+					     psd_buffer_on_wire(route->source, b->plan->wire), elements, before);
+	if (encoded != before)
+		psd_builder_after(b, encoded, gate);
+	const uint32_t out = add_copy(b, psd_stage_op(stage, PSD_OP_COPY_OUT, PSD_RESOURCE_COPY_OUT, route->from),
+				      route->source, elements, encoded);
+	if (out != encoded)
+		psd_builder_after(b, out, gate);
+	return out;
 }
 
 uint32_t psd_builder_add_arrival(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
 				 uint64_t elements, uint32_t arrived, uint32_t gate)
 {
 	psd_builder_after(b, gate, arrived);
-	const uint32_t decoded =
-		add_convert(b, psd_stage_op(stage, PSD_OP_CONVERT, PSD_RESOURCE_CPU, route->to),
-			    psd_buffer_on_wire(route->target, b->plan->wire), route->target, elements, arrived);
-	if (decoded != arrived)
-		psd_builder_after(b, decoded, gate);
 	const uint32_t in = add_copy(b, psd_stage_op(stage, PSD_OP_COPY_IN, PSD_RESOURCE_COPY_IN, route->to),
-				     route->target, elements, decoded);
-	if (in != decoded)
+				     route->target, elements, arrived);
+	if (in != arrived)
 		psd_builder_after(b, in, gate);
-	return in;
+	const uint32_t decoded =
+		add_convert(b, stage, route->to, is_apart(b, route->target),
+			    psd_buffer_on_wire(route->target, b->plan->wire), route->target, elements, in);
+	if (decoded != in)
+		psd_builder_after(b, decoded, gate);
+	return decoded;
 }
 
 uint32_t psd_builder_add_departure(struct psd_builder *b, const struct psd_stage *stage, const struct psd_route *route,
 				   uint64_t elements)
 {
-	const uint32_t out = psd_builder_add_copy_out(b, stage, route, elements, stage->gradient);
-	if (out != stage->gradient)
-		psd_builder_after(b, out, b->gate_backward);
-	const uint32_t encoded = psd_builder_add_encoding(b, stage, route, elements, out);
-	if (encoded != out)
-		psd_builder_after(b, encoded, b->gate_backward);
-	psd_builder_after(b, b->gate_copied_out, encoded);
-	return encoded;
+	const uint32_t out = psd_builder_add_leaving(b, stage, route, elements, stage->gradient, b->gate_backward);
+	psd_builder_after(b, b->gate_copied_out, out);
+	return out;
 }
 
 void psd_builder_after_departure(struct psd_builder *b, uint32_t waits, uint32_t departure)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
+#include "engine/encodings/encoding.h"
 #include "engine/model/graph.h"
 #include "engine/scenario/train.h"
 #include "real/device/chunks.h"
@@ -45,6 +46,16 @@ struct psd_batch {
 struct psd_factors {
 	float *top_diff; /* (batch, columns N) */
 	float *bottom;	 /* (batch, rows M) */
+};
+
+/* to[i] = from[i] times the ratio, from floats to the encoding, which is lossy, or back. */
+struct psd_conversion {
+	const struct psd_encoding *encoding;
+	void *to;
+	const void *from;
+	uint64_t elements;
+	float ratio;
+	bool is_arrival; /* back */
 };
 
 /* Where work waits for its turn. What is begun on one is carried out in that order, on two side by side. */
@@ -125,6 +136,13 @@ struct psd_device_kind {
 	/* Begins psd_update_apply() of a tensor, with psd_update_by_norms() before it. */
 	enum psd_status (*apply)(struct psd_device *device, const struct psd_update *update, float *weight,
 				 const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+	/* Begins to convert values to what travels, or what has arrived to values, where the device works: as
+	 * psd_values_encode() and psd_values_decode(). */
+	enum psd_status (*convert)(struct psd_device *device, const struct psd_conversion *conversion,
+				   struct psd_error *err);
+	/* Begins to make all of what travels NaNs, if one of them is an infinity or a NaN, or in any case. */
+	enum psd_status (*spoil)(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
+				 uint64_t elements, bool in_any_case, struct psd_error *err);
 	/* Begin psd_chunks_gather() and psd_chunks_apply(), see there. */
 	enum psd_status (*gather)(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err);
 	enum psd_status (*apply_chunks)(struct psd_device *device, const struct psd_chunks *chunks,
@@ -146,6 +164,10 @@ enum { PSD_MOST_MARKS = 4096 };
 /* Slots of devices that work in their host's memory, on this processor. */
 enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
 				      const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+enum psd_status psd_device_convert_here(struct psd_device *device, const struct psd_conversion *conversion,
+					struct psd_error *err);
+enum psd_status psd_device_spoil_here(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
+				      uint64_t elements, bool in_any_case, struct psd_error *err);
 enum psd_status psd_device_gather_here(struct psd_device *device, const struct psd_chunks *chunks,
 				       struct psd_error *err);
 enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,

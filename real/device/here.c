@@ -1,4 +1,7 @@
-/* Parameters on this processor. */
+/* Parameters and what travels of them on this processor. */
+#include <math.h>
+
+#include "real/base/values.h"
 #include "real/device/device.h"
 
 enum psd_status psd_device_apply_here(struct psd_device *device, const struct psd_update *update, float *weight,
@@ -8,6 +11,30 @@ enum psd_status psd_device_apply_here(struct psd_device *device, const struct ps
 
 	(void)device, (void)err;
 	psd_update_apply(&own, weight, gradient, history, elements);
+	return PSD_OK;
+}
+
+enum psd_status psd_device_convert_here(struct psd_device *device, const struct psd_conversion *conversion,
+					struct psd_error *err)
+{
+	const struct psd_conversion *of = conversion;
+
+	(void)device, (void)err;
+	if (of->is_arrival)
+		psd_values_decode(of->encoding, of->to, of->from, of->ratio, of->elements);
+	else
+		psd_values_encode(of->encoding, of->to, of->from, of->ratio, of->elements);
+	return PSD_OK;
+}
+
+enum psd_status psd_device_spoil_here(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
+				      uint64_t elements, bool in_any_case, struct psd_error *err)
+{
+	(void)device, (void)err;
+	if (!in_any_case && psd_values_are_finite(encoding, values, elements))
+		return PSD_OK;
+	for (uint64_t e = 0; e < elements; e++)
+		values[e] = encoding->encode(NAN);
 	return PSD_OK;
 }
 

@@ -77,6 +77,8 @@ const struct psd_device_kind psd_device_idle = {
 	.correct = correct,
 	.memory_bytes = memory_bytes,
 	.apply = psd_device_apply_here,
+	.convert = psd_device_convert_here,
+	.spoil = psd_device_spoil_here,
 	.gather = psd_device_gather_here,
 	.apply_chunks = psd_device_apply_chunks_here,
 };

@@ -133,6 +133,11 @@ static void cut_buffer(struct psd_memory *memory, struct cutter *cutter, unsigne
 		(void)take(cutter, floats);
 }
 
+static bool travels_as_it_is(const struct psd_memory *memory, enum psd_buffer buffer)
+{
+	return psd_buffers[buffer].on_wire < PSD_BUFFERS && psd_buffer_on_wire(buffer, memory->plan->wire) == buffer;
+}
+
 static bool has_buffer(const struct psd_memory *memory, const struct psd_method *method, enum psd_buffer buffer)
 {
 	const struct psd_buffer_row *row = &psd_buffers[buffer];
@@ -142,8 +147,8 @@ static bool has_buffer(const struct psd_memory *memory, const struct psd_method 
 		return false;
 	switch (memory->place) {
 	case PSD_MEMORY_SHARED: return true;
-	case PSD_MEMORY_HOST: return !row->is_on_device || row->on_wire < PSD_BUFFERS;
-	case PSD_MEMORY_DEVICE: return row->is_on_device;
+	case PSD_MEMORY_HOST: return !row->is_on_device || row->is_copy || travels_as_it_is(memory, buffer);
+	case PSD_MEMORY_DEVICE: return row->is_on_device || row->is_encoded;
 	}
 	return false;
 }

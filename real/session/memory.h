@@ -28,8 +28,8 @@ struct psd_memory_item {
 /* Which buffers it has. */
 enum psd_memory_place {
 	PSD_MEMORY_SHARED, /* all: the device works in its host's memory */
-	PSD_MEMORY_HOST,   /* those that are the host's, and of the device's those that travel */
-	PSD_MEMORY_DEVICE, /* those that are the device's */
+	PSD_MEMORY_HOST,   /* those that are the host's, and of the device's what travels of them */
+	PSD_MEMORY_DEVICE, /* those that are the device's, and what travels of them */
 };
 
 struct psd_memory_options {

@@ -14,6 +14,7 @@ enum { PSD_SCALE_PATIENCE = 2000 };
 
 struct psd_scale {
 	float ratio;
+	float taken_ratio; /* that the last sum came with */
 	bool is_dynamic;
 	bool is_skipped; /* the update of the last sum */
 	uint32_t n_good; /* sums since it changed */

@@ -3,21 +3,11 @@
 
 #include "real/session/worker_parts.h"
 
-/* Of a slice what a copy covers. */
-static struct psd_range range_of(const struct psd_worker *worker, const struct psd_op *op)
-{
-	const struct psd_plan_item *item = &worker->plan->items[op->item];
-
-	if (op->source == PSD_BUFFER_CHOSEN)
-		return (struct psd_range){0, psd_chosen_elements(&worker->chosen, worker->plan, (unsigned)op->item)};
-	return (struct psd_range){0, psd_plan_slice(item, op->slice).elements};
-}
-
 /* What `sender` has of a buffer, or sent of it. */
 static enum psd_status copy_of(struct psd_worker *worker, struct psd_task task, unsigned sender, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
-	const struct psd_range range = range_of(worker, op);
+	const struct psd_range range = psd_worker_range(worker, op);
 	const bool is_out = op->kind == PSD_OP_COPY_OUT;
 	struct iovec here[PSD_PIECES_MAX], there[PSD_PIECES_MAX];
 	const unsigned n = psd_memory_find(&worker->memory, op->source, op, task.iteration, range, sender, here);
@@ -41,9 +31,11 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 	const struct psd_op *op = &worker->program->ops[task.op];
 	enum psd_status status = PSD_OK;
 
-	if (op->source != PSD_BUFFER_FACTORS || op->kind == PSD_OP_COPY_OUT)
+	if (op->kind == PSD_OP_COPY_IN && psd_buffers[op->source].is_encoded)
+		psd_worker_judge_arrival(worker, task);
+	if (psd_buffers[op->source].extent != PSD_EXTENT_EACH_FACTORS || op->kind == PSD_OP_COPY_OUT)
 		return copy_of(worker, task, worker->self, err);
-	/* one's own are there already, but where they are rounded on their way */
+	/* one's own are there already, but for what is copied of all alike */
 	for (unsigned sender = 0; sender < worker->layout->workers && !status; sender++)
 		if (sender != worker->self || worker->plan->wire->is_lossy)
 			status = copy_of(worker, task, sender, err);

@@ -6,6 +6,7 @@
  * every worker has as a whole. Where each shard has a part, whoever's gradient it is makes all of the slice NaNs; each
  * shard finds that in its part, and answers with NaNs as parameters, as does a root that finds such factors. So all
  * hosts leave the same updates out. */
+#include <assert.h>
 #include <math.h>
 
 #include "real/base/values.h"
@@ -54,8 +55,7 @@ struct sides {
 	unsigned n_plain, n_encoded;
 };
 
-/* What of the operation's slice it converts. */
-static struct psd_range range_of(const struct psd_worker *worker, const struct psd_op *op)
+struct psd_range psd_worker_range(const struct psd_worker *worker, const struct psd_op *op)
 {
 	const struct psd_plan_item *item = &worker->plan->items[op->item];
 	const struct psd_range slice = psd_plan_slice(item, op->slice);
@@ -70,40 +70,30 @@ static struct psd_range range_of(const struct psd_worker *worker, const struct p
 	return (struct psd_range){0, slice.elements};
 }
 
+/* Where the device has them, else in this host's memory. */
+static bool works_on_device(const struct psd_op *op)
+{
+	return op->resource == PSD_RESOURCE_DEVICE;
+}
+
 static struct sides find_sides(const struct psd_worker *worker, struct psd_task task, unsigned sender)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const bool is_arrival = psd_buffers[op->source].is_encoded;
-	const struct psd_range range = range_of(worker, op);
+	const struct psd_range range = psd_worker_range(worker, op);
+	const struct psd_memory *memory = works_on_device(op) ? worker->on_device : &worker->memory;
 	struct sides sides;
 
-	sides.n_plain = psd_memory_find(&worker->memory, is_arrival ? op->target : op->source, op, task.iteration,
-					range, sender, sides.plain);
-	sides.n_encoded = psd_memory_find(&worker->memory, is_arrival ? op->source : op->target, op, task.iteration,
-					  range, sender, sides.encoded);
+	sides.n_plain = psd_memory_find(memory, is_arrival ? op->target : op->source, op, task.iteration, range, sender,
+					sides.plain);
+	sides.n_encoded = psd_memory_find(memory, is_arrival ? op->source : op->target, op, task.iteration, range,
+					  sender, sides.encoded);
 	return sides;
 }
 
 static uint64_t elements_of(const struct psd_encoding *wire, const struct iovec *encoded)
 {
 	return encoded->iov_len / wire->value_bytes;
-}
-
-static bool are_finite(const struct psd_encoding *wire, const struct sides *sides)
-{
-	bool are = true;
-
-	for (unsigned p = 0; p < sides->n_encoded; p++)
-		are = are &&
-		      psd_values_are_finite(wire, sides->encoded[p].iov_base, elements_of(wire, &sides->encoded[p]));
-	return are;
-}
-
-static void spoil(const struct psd_encoding *wire, const struct sides *sides)
-{
-	for (unsigned p = 0; p < sides->n_encoded; p++)
-		for (uint64_t e = 0; e < elements_of(wire, &sides->encoded[p]); e++)
-			((uint16_t *)sides->encoded[p].iov_base)[e] = wire->encode(NAN);
 }
 
 /* Gradients are small, parameters are not. Of factors the top one is a gradient. */
@@ -130,93 +120,133 @@ static float ratio_of(enum psd_buffer plain, unsigned piece, float gradient_rati
 }
 
 /* No piece of values goes beyond a piece of what they are encoded to. */
-static void convert(const struct psd_worker *worker, const struct psd_op *op, struct sides *sides, float gradient_ratio)
+static enum psd_status convert(struct psd_worker *worker, const struct psd_op *op, struct sides *sides,
+			       float gradient_ratio, struct psd_error *err)
 {
-	const struct psd_encoding *wire = worker->plan->wire;
 	const bool is_arrival = psd_buffers[op->source].is_encoded;
+	enum psd_status status = PSD_OK;
 	unsigned at = 0;
 
-	for (unsigned p = 0; p < sides->n_plain; p++) {
+	for (unsigned p = 0; p < sides->n_plain && !status; p++) {
 		const float ratio = ratio_of(is_arrival ? op->target : op->source, p, gradient_ratio);
-		const uint64_t n = sides->plain[p].iov_len / sizeof(float);
+		void *plain = sides->plain[p].iov_base, *encoded = sides->encoded[at].iov_base;
+		const struct psd_conversion conversion = {
+			.encoding = worker->plan->wire,
+			.to = is_arrival ? plain : encoded,
+			.from = is_arrival ? encoded : plain,
+			.elements = sides->plain[p].iov_len / sizeof(float),
+			.ratio = is_arrival ? 1.0f / ratio : ratio,
+			.is_arrival = is_arrival,
+		};
 
-		if (is_arrival)
-			psd_values_decode(wire, sides->plain[p].iov_base, sides->encoded[at].iov_base, 1.0f / ratio, n);
-		else
-			psd_values_encode(wire, sides->encoded[at].iov_base, sides->plain[p].iov_base, ratio, n);
-		psd_pieces_advance(sides->encoded, sides->n_encoded, &at, n * wire->value_bytes);
+		status = (works_on_device(op) ? worker->kind->convert : psd_device_convert_here)(worker->device,
+												 &conversion, err);
+		psd_pieces_advance(sides->encoded, sides->n_encoded, &at,
+				   conversion.elements * worker->plan->wire->value_bytes);
 	}
+	return status;
 }
 
 /* ---- out ---- */
 
-/* The update of what it is made from was left out, or what it is made from has left the range and no other host would
- * see all of that. */
-static bool is_spoilt(const struct psd_worker *worker, const struct psd_op *op, const struct sides *sides)
+/* No update is to be made of it: that of what it is made from was left out, or what it is made from has left the range
+ * and no other host would see all of that. */
+static enum psd_status spoil(struct psd_worker *worker, const struct psd_op *op, const struct sides *sides,
+			     struct psd_error *err)
 {
-	if (!worker->plan->wire->is_scaled)
-		return false;
-	if (op->target == PSD_BUFFER_ENCODED_PARAMETER)
-		return psd_worker_scale(worker, op)->is_skipped;
-	return worker->plan->items[op->item].method->keeps[PSD_BUFFER_RECEIVED] &&
-	       !are_finite(worker->plan->wire, sides);
+	const struct psd_encoding *wire = worker->plan->wire;
+	const bool is_parameter = op->target == PSD_BUFFER_ENCODED_PARAMETER;
+	const bool is_left_out = is_parameter && psd_worker_scale(worker, op)->is_skipped;
+	const bool is_looked_at = !is_parameter && worker->plan->items[op->item].method->keeps[PSD_BUFFER_RECEIVED];
+
+	if (!wire->is_scaled || !(is_left_out || is_looked_at))
+		return PSD_OK;
+	assert(sides->n_encoded == 1);
+	return (works_on_device(op) ? worker->kind->spoil
+				    : psd_device_spoil_here)(worker->device, wire, sides->encoded[0].iov_base,
+							     elements_of(wire, &sides->encoded[0]), is_left_out, err);
 }
 
-static void encode(const struct psd_worker *worker, struct psd_task task)
+static enum psd_status encode(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
 	const struct sides sides = find_sides(worker, task, worker->self);
 	struct sides walked = sides;
+	const enum psd_status status = convert(worker, op, &walked, psd_worker_scale(worker, op)->ratio, err);
 
-	convert(worker, op, &walked, psd_worker_scale(worker, op)->ratio);
-	if (is_spoilt(worker, op, &sides))
-		spoil(worker->plan->wire, &sides);
+	return status ? status : spoil(worker, op, &sides, err);
 }
 
 /* ---- in ---- */
 
-/* Nothing of what has arrived, of so many senders, has left the range. */
-static bool is_good(const struct psd_worker *worker, struct psd_task task, unsigned first, unsigned end)
+/* From whom it comes. */
+struct senders {
+	unsigned first, end;
+};
+
+static struct senders senders_of(const struct psd_worker *worker, const struct psd_op *op)
+{
+	if (psd_buffers[op->source].extent == PSD_EXTENT_EACH_FACTORS)
+		return (struct senders){0, worker->layout->workers};
+	return (struct senders){worker->self, worker->self + 1};
+}
+
+/* Parameters that were left out are all NaNs. */
+static bool is_good(const struct psd_worker *worker, struct psd_task task, unsigned sender)
 {
 	const struct psd_encoding *wire = worker->plan->wire;
+	const struct psd_op *op = &worker->program->ops[task.op];
+	struct iovec pieces[PSD_PIECES_MAX];
+	const unsigned n_pieces = psd_memory_find(&worker->memory, op->source, op, task.iteration,
+						  psd_worker_range(worker, op), sender, pieces);
 	bool is = true;
 
-	for (unsigned sender = first; sender < end && is; sender++) {
-		const struct sides sides = find_sides(worker, task, sender);
-
-		if (worker->program->ops[task.op].source == PSD_BUFFER_ENCODED_PARAMETER)
-			is = !isnan(wire->decode(*(const uint16_t *)sides.encoded[0].iov_base));
-		else
-			is = are_finite(wire, &sides);
-	}
+	if (op->source == PSD_BUFFER_ENCODED_PARAMETER)
+		return !isnan(wire->decode(*(const uint16_t *)pieces[0].iov_base));
+	for (unsigned p = 0; p < n_pieces && is; p++)
+		is = psd_values_are_finite(wire, pieces[p].iov_base, elements_of(wire, &pieces[p]));
 	return is;
 }
 
-static void decode(struct psd_worker *worker, struct psd_task task)
+void psd_worker_judge_arrival(struct psd_worker *worker, struct psd_task task)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct senders senders = senders_of(worker, op);
 	const bool is_of_each = psd_buffers[op->source].extent == PSD_EXTENT_EACH_FACTORS;
-	const unsigned first = is_of_each ? 0 : worker->self, end = is_of_each ? worker->layout->workers : first + 1;
-	struct psd_scale *scales = psd_worker_scale(worker, op);
 	const unsigned n_scales = is_of_each ? worker->plan->items[op->item].n_slices : 1;
-	const float ratio = scales->ratio;
-	const bool is_left_out = worker->plan->wire->is_scaled && !is_good(worker, task, first, end);
+	struct psd_scale *scales = psd_worker_scale(worker, op);
+	bool are_good = true;
 
-	for (unsigned s = 0; s < n_scales && worker->plan->wire->is_scaled; s++)
-		psd_scale_take(&scales[s], !is_left_out);
-	if (is_left_out && op->target == PSD_BUFFER_PARAMETER)
-		return; /* they are as they were */
-	for (unsigned sender = first; sender < end; sender++) {
-		struct sides sides = find_sides(worker, task, sender);
-
-		convert(worker, op, &sides, ratio);
-	}
+	if (!worker->plan->wire->is_scaled)
+		return;
+	for (unsigned sender = senders.first; sender < senders.end && are_good; sender++)
+		are_good = is_good(worker, task, sender);
+	for (unsigned s = 0; s < n_scales; s++)
+		psd_scale_take(&scales[s], are_good);
 }
 
-void psd_worker_convert(struct psd_worker *worker, struct psd_task task)
+static enum psd_status decode(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
-	if (psd_buffers[worker->program->ops[task.op].source].is_encoded)
-		decode(worker, task);
-	else
-		encode(worker, task);
+	const struct psd_op *op = &worker->program->ops[task.op];
+	const struct senders senders = senders_of(worker, op);
+	const struct psd_scale *scale = psd_worker_scale(worker, op);
+	enum psd_status status = PSD_OK;
+
+	if (!works_on_device(op) || worker->on_device == &worker->memory)
+		psd_worker_judge_arrival(worker, task);
+	if (scale->is_skipped && op->target == PSD_BUFFER_PARAMETER)
+		return PSD_OK; /* they are as they were */
+	for (unsigned sender = senders.first; sender < senders.end && !status; sender++) {
+		struct sides sides = find_sides(worker, task, sender);
+
+		status = convert(worker, op, &sides, scale->taken_ratio, err);
+	}
+	return status;
+}
+
+enum psd_status psd_worker_convert(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
+{
+	const bool is_arrival = psd_buffers[worker->program->ops[task.op].source].is_encoded;
+
+	return (is_arrival ? decode : encode)(worker, task, err);
 }

@@ -247,9 +247,15 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Of the operation's slice, as those know it who carry it out. */
 struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct psd_op *op);
+/* Of the operation's slice, what leaves or has arrived of its item. */
+struct psd_range psd_worker_range(const struct psd_worker *worker, const struct psd_op *op);
 /* Values become what travels, or what has arrived becomes values, from one of the operation's buffers to the other; in
- * a lane's thread. */
-void psd_worker_convert(struct psd_worker *worker, struct psd_task task);
+ * a lane's thread, as is the next one. */
+enum psd_status psd_worker_convert(struct psd_worker *worker, struct psd_task task,
+				   struct psd_error *err) PSD_MUST_CHECK;
+/* Whether something of what has arrived has left the encoding's range, while it lies in this host's memory: before it
+ * is copied to a device, or as it is converted here. */
+void psd_worker_judge_arrival(struct psd_worker *worker, struct psd_task task);
 
 /* ---- worker_reduce.c ---- */
 

@@ -209,7 +209,7 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_APPLY: return (is_of_chunks(worker, task) ? psd_worker_apply_chunks : run_apply)(worker, task, err);
 	case PSD_OP_GATHER: return psd_worker_gather_chunks(worker, task, err);
 	case PSD_OP_CHOOSE: psd_worker_choose_chunks(worker, task); return PSD_OK;
-	case PSD_OP_CONVERT: psd_worker_convert(worker, task); return PSD_OK;
+	case PSD_OP_CONVERT: return psd_worker_convert(worker, task, err);
 	case PSD_OP_REDUCE: return psd_worker_reduce(worker, task, err);
 	case PSD_OP_COPY_OUT:
 	case PSD_OP_COPY_IN: return psd_worker_copy(worker, task, err);

@@ -4,6 +4,32 @@
 
 #include "real/device/cuda/values.h"
 
+/* ---- what travels ---- */
+
+PSD_BODY void psd_look_at(uint64_t i, const struct psd_cuda_look *of)
+{
+	uint32_t found = 0;
+
+	for (uint64_t e = i; e < of->elements; e += of->n_parts)
+		found |= (of->values[e] & of->infinity) == of->infinity;
+	of->found[i] = found;
+}
+
+PSD_BODY void psd_look_fold_at(uint64_t i, const struct psd_cuda_look_fold *of)
+{
+	uint32_t found = 0;
+
+	for (uint64_t p = i; p < of->n_parts; p += of->n_groups)
+		found |= of->found[p];
+	of->folded[i] = found;
+}
+
+PSD_BODY void psd_spoil_at(uint64_t i, const struct psd_cuda_spoil *of)
+{
+	if (!of->found || *of->found)
+		of->values[i] = of->nan;
+}
+
 /* ---- updates ---- */
 
 PSD_BODY void psd_norms_at(uint64_t i, const struct psd_cuda_norms *of)

@@ -61,6 +61,8 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 		sizeof(double), /* one rate */
 		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_PARTS * sizeof(double),
 		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS * sizeof(double),
+		PSD_CUDA_LOOK_PARTS * sizeof(uint32_t),
+		(PSD_CUDA_LOOK_GROUPS + 1) * sizeof(uint32_t),
 	};
 	char *places[sizeof(bytes) / sizeof(bytes[0])];
 	uint64_t all_bytes = 0;
@@ -82,6 +84,8 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 	device->own_rate = (void *)places[3];
 	device->chunk_parts = (void *)places[4];
 	device->chunk_folded = (void *)places[5];
+	device->found = (void *)places[6];
+	device->folded = (void *)places[7];
 	return PSD_OK;
 }
 
@@ -472,6 +476,8 @@ const struct psd_device_kind psd_device_cuda = {
 	.write_state = write_state,
 	.memory_bytes = get_memory_bytes,
 	.apply = psd_cuda_apply,
+	.convert = psd_cuda_convert_wire,
+	.spoil = psd_cuda_spoil_wire,
 	.gather = psd_cuda_gather_chunks,
 	.apply_chunks = psd_cuda_update_chunks,
 	.mark = psd_cuda_mark,

@@ -29,6 +29,8 @@ enum {
 	PSD_CUDA_SUMS_MOST = 65536,  /* partial sums of one reduction, unless it has more outputs */
 	PSD_CUDA_NORM_PARTS = 65536, /* the most of one array */
 	PSD_CUDA_NORM_GROUPS = 256,
+	PSD_CUDA_LOOK_PARTS = 16384, /* of what travels, in which an infinity is looked for */
+	PSD_CUDA_LOOK_GROUPS = 128,
 };
 
 #define PSD_CUDA_BLAS_WORKSPACE_BYTES (UINT64_C(32) << 20) /* what cuBLAS wants on the newest GPUs */
@@ -106,6 +108,8 @@ struct psd_device {
 	double *norm_parts;   /* (2, PSD_CUDA_NORM_PARTS) */
 	double *norms_folded; /* (2, PSD_CUDA_NORM_GROUPS) */
 	float *own_rate;
+	uint32_t *found;      /* (PSD_CUDA_LOOK_PARTS) */
+	uint32_t *folded;     /* (PSD_CUDA_LOOK_GROUPS), and then one */
 	double *chunk_parts;  /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS) */
 	double *chunk_folded; /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
 
@@ -326,6 +330,10 @@ uint32_t psd_cuda_correct_of(const struct psd_cuda_layer *layer);
 
 enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_update *update, float *weight,
 			       const float *gradient, float *history, uint64_t elements, struct psd_error *err);
+enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct psd_conversion *conversion,
+				      struct psd_error *err);
+enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
+				    uint64_t elements, bool in_any_case, struct psd_error *err);
 enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct psd_chunks *chunks,
 				       struct psd_error *err);
 enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct psd_chunks *chunks,

@@ -39,6 +39,9 @@
 	ROW(norms)                                                                                                     \
 	ROW(norms_fold)                                                                                                \
 	ROW(trust)                                                                                                     \
+	ROW(look)                                                                                                      \
+	ROW(look_fold)                                                                                                 \
+	ROW(spoil)                                                                                                     \
 	ROW(update)                                                                                                    \
 	ROW(gather)                                                                                                    \
 	ROW(apply_chunks)                                                                                              \
@@ -298,6 +301,31 @@ struct psd_cuda_loss_back {
 	struct psd_cuda_values to;
 	float weight;
 	bool adds;
+};
+
+/* ---- what travels, in 16 bits ---- */
+
+/* Whether a part has an infinity or a NaN: part p has the elements p, p + n_parts, ...; indices: n_parts. */
+struct psd_cuda_look {
+	const uint16_t *values;
+	uint64_t elements;
+	uint16_t infinity; /* all bits of the exponent */
+	uint32_t n_parts;
+	uint32_t *found; /* (n_parts): 0 or 1 */
+};
+
+/* Of n_parts fewer: each has found what one of its own has; indices: n_groups. */
+struct psd_cuda_look_fold {
+	const uint32_t *found;
+	uint32_t n_parts, n_groups;
+	uint32_t *folded;
+};
+
+/* All become `nan` if something was found, or where nothing was looked for. */
+struct psd_cuda_spoil {
+	uint16_t *values;
+	uint16_t nan;
+	const uint32_t *found; /* one, or NULL */
 };
 
 /* ---- updates ---- */

@@ -1,4 +1,7 @@
-/* Updates of parameters, by tensors and by chunks of many: what update.c and chunks.c do on a host. */
+/* Updates of parameters, by tensors and by chunks of many, and what travels of them: what update.c, chunks.c and
+ * base/values.c do on a host. */
+#include <math.h>
+
 #include "real/device/cuda/cuda.h"
 
 static struct psd_cuda_step step_of(const struct psd_update *update, const float *own_rate)
@@ -47,6 +50,54 @@ enum psd_status psd_cuda_apply(struct psd_device *device, const struct psd_updat
 	if (!status && is_by_norms)
 		status = find_rate(device, update, weight, gradient, elements, err);
 	return status ? status : psd_cuda_run_update(device, &run, elements, err);
+}
+
+/* ---- what travels ---- */
+
+static enum psd_cuda_type type_of(const struct psd_encoding *encoding)
+{
+	return encoding == &psd_encoding_fp16 ? PSD_CUDA_HALF : PSD_CUDA_BFLOAT;
+}
+
+enum psd_status psd_cuda_convert_wire(struct psd_device *device, const struct psd_conversion *conversion,
+				      struct psd_error *err)
+{
+	const enum psd_cuda_type wire = type_of(conversion->encoding);
+	const struct psd_cuda_convert run = {
+		.from = {(void *)(uintptr_t)conversion->from, conversion->is_arrival ? wire : PSD_CUDA_FLOAT},
+		.to = {conversion->to, conversion->is_arrival ? PSD_CUDA_FLOAT : wire},
+		.scale = conversion->ratio};
+	const enum psd_status status = psd_cuda_enter(device, err);
+
+	return status ? status : psd_cuda_run_convert(device, &run, conversion->elements, err);
+}
+
+/* Parts, then groups, then one: the host need not know what was found. */
+static enum psd_status look(struct psd_device *device, const struct psd_encoding *encoding, const uint16_t *values,
+			    uint64_t elements, struct psd_error *err)
+{
+	const uint32_t n_parts = (uint32_t)lesser(PSD_CUDA_LOOK_PARTS, elements / 8 + 1);
+	const uint32_t n_groups = (uint32_t)lesser(PSD_CUDA_LOOK_GROUPS, n_parts);
+	const struct psd_cuda_look run = {values, elements, encoding->encode(INFINITY), n_parts, device->found};
+	const struct psd_cuda_look_fold groups = {device->found, n_parts, n_groups, device->folded};
+	const struct psd_cuda_look_fold one = {device->folded, n_groups, 1, device->folded + PSD_CUDA_LOOK_GROUPS};
+	enum psd_status status = psd_cuda_run_look(device, &run, n_parts, err);
+
+	if (!status)
+		status = psd_cuda_run_look_fold(device, &groups, n_groups, err);
+	return status ? status : psd_cuda_run_look_fold(device, &one, 1, err);
+}
+
+enum psd_status psd_cuda_spoil_wire(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
+				    uint64_t elements, bool in_any_case, struct psd_error *err)
+{
+	const struct psd_cuda_spoil run = {values, encoding->encode(NAN),
+					   in_any_case ? NULL : device->folded + PSD_CUDA_LOOK_GROUPS};
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	if (!status && !in_any_case)
+		status = look(device, encoding, values, elements, err);
+	return status ? status : psd_cuda_run_spoil(device, &run, elements, err);
 }
 
 /* ---- chunks ---- */

@@ -384,7 +384,7 @@ static void check_copies(const struct psd_program *program, const char *name)
 		n_copies += is_copy(op);
 		if ((op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE) || !program->plan->costs->has_own_memory)
 			continue;
-		const uint64_t out_bytes = op->payload.elements * sizeof(float); /* encodings are the host's matter */
+		const uint64_t out_bytes = op->payload.elements * op->payload.value_bytes; /* a device encodes */
 		const bool are_factors = op->target == PSD_BUFFER_FACTORS || op->target == PSD_BUFFER_ENCODED_FACTORS;
 		const uint64_t in_bytes = are_factors ? n_senders * out_bytes : out_bytes;
 		if (is_of_device(op->source) && op->payload.pattern != &psd_pull) {
@@ -568,6 +568,12 @@ static bool is_reply(const struct psd_op *op)
 	       (op->payload.pattern == &psd_pull || op->payload.pattern == &psd_from_root);
 }
 
+/* Whose turn is before that of layers, whatever its item. */
+static bool is_encoding_of_device(const struct psd_op *op)
+{
+	return op->kind == PSD_OP_CONVERT && op->resource == PSD_RESOURCE_DEVICE && !psd_buffers[op->source].is_encoded;
+}
+
 static void check_turns(const struct psd_program *program, const char *name)
 {
 	const struct psd_plan *plan = program->plan;
@@ -579,7 +585,7 @@ static void check_turns(const struct psd_program *program, const char *name)
 		const int64_t expected =
 			plan->system->priority == PSD_PRIORITY_FORWARD ? (int64_t)op->layer : (int64_t)op->item;
 
-		if (op->item < 0)
+		if (op->item < 0 || is_encoding_of_device(op))
 			continue;
 		if (is_reply(op) && is_sequential)
 			first_reply = op->turn < first_reply ? op->turn : first_reply;
@@ -732,26 +738,61 @@ Test(program, what_a_host_encodes_it_decodes_afterwards)
 	for_each_program(check_own);
 }
 
-Test(program, conversions_of_a_ring_read_and_write_every_value_once_at_the_rate_of_sums)
+/* A device with memory of its own converts by itself, and before the next layer: half the bytes are copied, and as soon
+ * as with bytes that travel as they are. */
+static void check_where_converted(const struct psd_program *program, const char *name)
 {
-	struct loaded loaded;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+		const enum psd_buffer plain = psd_buffers[op->source].is_encoded ? op->target : op->source;
+		const bool is_there = program->plan->costs->has_own_memory && psd_buffers[plain].is_on_device;
+
+		if (op->kind != PSD_OP_CONVERT)
+			continue;
+		cr_assert_eq(op->resource, is_there ? PSD_RESOURCE_DEVICE : PSD_RESOURCE_CPU, "%s: operation %u", name,
+			     i);
+		if (is_there && !psd_buffers[op->source].is_encoded)
+			cr_assert_lt(op->turn, program->ops[find_op(program, PSD_OP_BACKWARD, op->layer)].turn,
+				     "%s: operation %u", name, i);
+	}
+}
+
+Test(program, devices_with_memory_of_their_own_convert_what_they_have)
+{
+	for_each_program(check_where_converted);
+}
+
+static double conversions_sec(const struct loaded *loaded, const struct psd_system *system)
+{
 	struct psd_case made;
 	struct psd_error err = {.text = ""};
-	struct psd_system system;
 	double work_sec = 0.0;
+
+	cr_assert_eq(psd_case_make(&made, &loaded->matter, system, psd_scenario_point(&loaded->scenario, 1), &err),
+		     PSD_OK);
+	for (uint32_t i = 0; i < made.program.n_ops; i++)
+		work_sec += made.program.ops[i].kind == PSD_OP_CONVERT ? made.program.ops[i].work_sec : 0.0;
+	psd_case_release(&made);
+	return work_sec;
+}
+
+Test(program, conversions_of_a_ring_read_and_write_every_value_once_at_the_rate_of_who_has_it)
+{
+	struct loaded loaded;
+	struct psd_system system;
+	double bytes;
 
 	loaded_open(&loaded, cifar10_quick);
 	system = loaded.scenario.systems[0];
 	system.sync = PSD_SYNC_ALL_REDUCE;
 	system.wire = 1;
 	system.host.reduce_bps = 8e9;
-	cr_assert_eq(psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 1), &err),
-		     PSD_OK);
-	for (uint32_t i = 0; i < made.program.n_ops; i++)
-		work_sec += made.program.ops[i].kind == PSD_OP_CONVERT ? made.program.ops[i].work_sec : 0.0;
-	/* there and back, 4 bytes and 2, at 1 GB/s */
-	cr_expect_float_eq(work_sec, 2 * (4 + 2) * (double)loaded.matter.graph.parameters / 1e9, 1e-12);
-	psd_case_release(&made);
+	system.host.update_bps = 32e9;
+	bytes = 2 * (4 + 2) * (double)loaded.matter.graph.parameters; /* there and back, 4 bytes and 2 */
+	psd_subject_matter_compute_on(&loaded.matter, false);
+	cr_expect_float_eq(conversions_sec(&loaded, &system), bytes / 1e9, 1e-12);
+	psd_subject_matter_compute_on(&loaded.matter, true);
+	cr_expect_float_eq(conversions_sec(&loaded, &system), bytes / 4e9, 1e-12);
 	loaded_close(&loaded);
 }
 
