@@ -610,6 +610,7 @@ static enum psd_status calibrate_machine(const struct command *command, const ch
 {
 	const struct psd_calibrate_options calibrate_options = {
 		.matter = &command->matter,
+		.device = command->device,
 		.point = command->point,
 		.ground = command->ground,
 		.stall_sec = command->options->stall_sec,
@@ -648,7 +649,9 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 	status = psd_subject_matter_load(&command.matter, scenario, err);
 	if (status)
 		return status;
-	status = psd_run_choose_point(scenario, 0, &command.point, err);
+	status = choose_device(&command, err);
+	if (!status)
+		status = psd_run_choose_point(scenario, 0, &command.point, err);
 	if (!status)
 		status = check_room(&command, err);
 	if (!status)

@@ -9,6 +9,7 @@
 #include "engine/base/output.h"
 #include "real/base/affinity.h"
 #include "real/calibrate/calibrate_parts.h"
+#include "real/cluster/crew.h"
 
 #define CALM_RATIO    0.05 /* a spread that calls for no other attempt */
 #define SURE_ATTEMPTS 2	   /* whatever the spread of the first: what drifts from minute to minute is calm for seconds */
@@ -23,6 +24,7 @@ static const struct step steps[] = {
 	{"layers", psd_calibrate_layers, PSD_QUANTITY_LAYERS_SEC, PSD_QUANTITY_REBUILD},
 	{"training without messages", psd_calibrate_beside, PSD_QUANTITY_BESIDE_SEC, PSD_QUANTITY_BESIDE_SEC},
 	{"reductions and updates", psd_calibrate_host, PSD_QUANTITY_REDUCE_BPS, PSD_QUANTITY_UPDATE_BPS},
+	{"copies and updates of the device", psd_calibrate_device, PSD_QUANTITY_UPDATE_BPS, PSD_QUANTITY_COPY_BPS},
 	{"messages without a limit", psd_calibrate_transport, PSD_QUANTITY_TRANSPORT_BPS, PSD_QUANTITY_TRANSPORT_BPS},
 	{"messages on the link", psd_calibrate_link, PSD_QUANTITY_PAYLOAD_RATIO, PSD_QUANTITY_LATENCY_SEC},
 	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_INCAST_RATIO, PSD_QUANTITY_INCAST_RATIO},
@@ -70,6 +72,12 @@ static bool is_calm(const struct psd_calibration *calibration, const struct step
 	return true;
 }
 
+/* A device that works in its host's memory copies nothing. */
+static bool is_there(const struct psd_calibration *calibration, const struct step *step)
+{
+	return step->measure != psd_calibrate_device || calibration->options->device->has_own_memory;
+}
+
 static void tell(const struct psd_calibration *calibration, const struct step *step, unsigned attempt)
 {
 	const char *turn = attempt == 0 ? "" : attempt < SURE_ATTEMPTS ? ", a second time" : ", again: they spread";
@@ -86,12 +94,23 @@ static enum psd_status measure(struct psd_calibration *calibration, struct psd_e
 
 	for (unsigned attempt = 0; attempt < calibration->options->most_attempts; attempt++)
 		for (unsigned s = 0; s < sizeof(steps) / sizeof(steps[0]) && !status; s++) {
-			if (attempt >= SURE_ATTEMPTS && is_calm(calibration, &steps[s]))
+			if (!is_there(calibration, &steps[s]) ||
+			    (attempt >= SURE_ATTEMPTS && is_calm(calibration, &steps[s])))
 				continue;
 			tell(calibration, &steps[s], attempt);
 			status = steps[s].measure(calibration, err);
 		}
 	return status;
+}
+
+/* Of a machine with devices of their own memory, the workers of a node: others would have them in a cluster. */
+static unsigned count_busy(const struct psd_calibrate_options *options, unsigned cores)
+{
+	const unsigned n_devices = options->device->has_own_memory ? options->device->count() : cores;
+	const unsigned workers =
+		options->device->has_own_memory ? options->point.workers_per_node : options->point.workers;
+
+	return workers < n_devices ? workers : n_devices;
 }
 
 static enum psd_status open_calibration(struct psd_calibration *calibration,
@@ -102,11 +121,12 @@ static enum psd_status open_calibration(struct psd_calibration *calibration,
 	*calibration = (struct psd_calibration){
 		.options = options,
 		.cores = cores,
-		.n_busy = options->point.workers < cores ? options->point.workers : cores,
+		.n_busy = count_busy(options, cores),
+		.device_text = psd_crew_share(PSD_DEVICE_TEXT_MAX),
 		.forward_sec = calloc(n_layers, sizeof(double)),
 		.backward_sec = calloc(n_layers, sizeof(double)),
 	};
-	if (calibration->forward_sec && calibration->backward_sec)
+	if (calibration->forward_sec && calibration->backward_sec && calibration->device_text)
 		return PSD_OK;
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
 }
@@ -128,5 +148,6 @@ enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struc
 	psd_outputs_discard();
 	free(calibration.forward_sec);
 	free(calibration.backward_sec);
+	psd_crew_unshare(calibration.device_text, PSD_DEVICE_TEXT_MAX);
 	return status;
 }

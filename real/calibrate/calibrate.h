@@ -11,7 +11,8 @@
 
 struct psd_calibrate_options {
 	const struct psd_subject_matter *matter; /* its scenario has 'train' */
-	struct psd_point point;			 /* how many workers share the machine, and at which rate */
+	const struct psd_device_kind *device;
+	struct psd_point point; /* how many workers share the machine, and at which rate */
 	enum psd_ground ground;
 	double stall_sec;
 	unsigned most_attempts;	 /* at each measurement: two, and more while it spreads; at least 1 */

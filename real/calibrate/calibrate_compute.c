@@ -9,10 +9,10 @@
 #include "real/base/affinity.h"
 #include "real/base/fit.h"
 #include "real/base/machine.h"
+#include "real/calibrate/board.h"
 #include "real/calibrate/calibrate_parts.h"
 #include "real/calibrate/gang.h"
 #include "real/calibrate/layer_times.h"
-#include "real/cluster/crew.h"
 #include "real/cluster/launch.h"
 #include "real/device/cpu/cpu.h"
 #include "real/session/shard.h"
@@ -28,57 +28,17 @@ enum {
 
 #define BITS_OF_ELEMENT 32.0
 
-/* What the members of a crew share. */
-struct board {
-	const struct psd_calibration *calibration;
-	unsigned n_members;
-	unsigned n_values; /* of one member */
-	struct psd_crew_barrier *barrier;
-	double *values; /* (n_members, n_values) */
-};
-
 static void wait_for_all(void *context)
 {
-	const struct board *board = context;
-
-	psd_crew_barrier_wait(board->barrier);
-}
-
-static double *values_of(const struct board *board, unsigned member)
-{
-	return board->values + (size_t)member * board->n_values;
-}
-
-static enum psd_status open_board(struct board *board, struct psd_error *err)
-{
-	board->values = psd_crew_share((size_t)board->n_members * board->n_values * sizeof(*board->values));
-	if (!board->values)
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement");
-	return psd_crew_barrier_open(&board->barrier, board->n_members, err);
-}
-
-static void close_board(struct board *board)
-{
-	psd_crew_barrier_close(board->barrier);
-	psd_crew_unshare(board->values, (size_t)board->n_members * board->n_values * sizeof(*board->values));
-}
-
-static enum psd_status run_crew(struct board *board, psd_crew_work_fn *work, struct psd_error *err)
-{
-	struct psd_crew crew;
-	enum psd_status status = open_board(board, err);
-
-	if (!status)
-		status = psd_crew_start(&crew, board->n_members, work, board, err);
-	return status ? status : psd_crew_wait(&crew, board->calibration->options->stop_signal, err);
+	psd_board_meet(context);
 }
 
 /* Of REPEATS values from `first` on. */
-static struct psd_summary summarise_member(const struct board *board, unsigned member, unsigned first)
+static struct psd_summary summarise_member(const struct psd_board *board, unsigned member, unsigned first)
 {
 	double values[REPEATS];
 
-	memcpy(values, values_of(board, member) + first, sizeof(values));
+	memcpy(values, psd_board_values(board, member) + first, sizeof(values));
 	return psd_fit_summary(values, REPEATS);
 }
 
@@ -103,9 +63,12 @@ static enum psd_status fill_layers(struct psd_layer_times *times, double *values
 
 static enum psd_status time_layers(void *context, unsigned member, struct psd_error *err)
 {
-	struct board *board = context;
+	struct psd_board *board = context;
 	const struct psd_calibrate_options *options = board->calibration->options;
 	const struct psd_layer_times_options times_options = {
+		.kind = options->device,
+		.number = member,
+		.arithmetic = options->matter->scenario->train.arithmetic,
 		.batch = options->matter->scenario->batch_per_worker,
 		.n_threads = options->matter->scenario->train.threads,
 		.n_repeats = REPEATS,
@@ -119,13 +82,15 @@ static enum psd_status time_layers(void *context, unsigned member, struct psd_er
 	status = psd_layer_times_open(&times, &options->matter->graph, &times_options, err);
 	if (status)
 		return status;
-	status = fill_layers(&times, values_of(board, member), err);
+	status = fill_layers(&times, psd_board_values(board, member), err);
+	if (member == 0)
+		options->device->describe(times.device, board->calibration->device_text);
 	psd_layer_times_release(&times);
 	return status;
 }
 
 /* All wait for the worker on the slowest core. */
-static unsigned find_slowest(const struct board *board)
+static unsigned find_slowest(const struct psd_board *board)
 {
 	unsigned slowest = 0;
 	double most_sec = 0.0;
@@ -167,7 +132,7 @@ static double operations_per_iteration(const struct psd_calibration *calibration
 	return sum_of_squares > 0.0 ? sum_sec / sqrt(sum_of_squares) : 1.0;
 }
 
-static void keep_jitter(struct psd_calibration *calibration, const struct board *board)
+static void keep_jitter(struct psd_calibration *calibration, const struct psd_board *board)
 {
 	const double ratio = psd_fit_jitter(board->values + AT_ITERATIONS, board->n_values, board->n_members, REPEATS);
 	const struct psd_summary jitter = {.median = ratio * operations_per_iteration(calibration),
@@ -188,12 +153,12 @@ static struct psd_summary rate_of(double work, struct psd_summary sec)
 enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err)
 {
 	const struct psd_calibrate_options *options = calibration->options;
-	struct board board = {
+	struct psd_board board = {
 		.calibration = calibration,
 		.n_members = calibration->n_busy,
 		.n_values = AT_LAYERS + 2 * options->matter->graph.n_layers,
 	};
-	enum psd_status status = run_crew(&board, time_layers, err);
+	enum psd_status status = psd_board_run(&board, time_layers, err);
 
 	if (!status) {
 		const unsigned slowest = find_slowest(&board);
@@ -203,7 +168,7 @@ enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct
 
 		if (psd_calibrate_note(calibration, PSD_QUANTITY_LAYERS_SEC, sec, "batch %u, %u at a time", batch,
 				       board.n_members)) {
-			keep_layers(calibration, values_of(&board, slowest));
+			keep_layers(calibration, psd_board_values(&board, slowest));
 			keep_jitter(calibration, &board);
 		}
 		if (flops > 0.0)
@@ -211,7 +176,7 @@ enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct
 					   rate_of(flops, summarise_member(&board, slowest, AT_REBUILDS)),
 					   "%u samples more", batch * (PSD_LAYER_TIMES_REBUILD_WORKERS - 1));
 	}
-	close_board(&board);
+	psd_board_close(&board);
 	return status;
 }
 
@@ -233,13 +198,14 @@ static uint32_t training_iterations(const struct psd_calibration *calibration)
 	return (uint32_t)fmin(fmax(n, REPEATS), MOST_ITERATIONS);
 }
 
-static enum psd_status launch_alone(const struct board *board, const struct psd_case *made, double values[],
+static enum psd_status launch_alone(const struct psd_board *board, const struct psd_case *made, double values[],
 				    struct psd_error *err)
 {
 	const struct psd_calibrate_options *options = board->calibration->options;
 	const struct psd_launch_options launch_options = {
 		.worker.made = made,
 		.worker.train = &made->matter->scenario->train,
+		.worker.device = options->device,
 		.worker.n_iterations = psd_worker_warmed_up(training_iterations(board->calibration)),
 		.ground = PSD_GROUND_LOOPBACK,
 		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
@@ -257,7 +223,7 @@ static enum psd_status launch_alone(const struct board *board, const struct psd_
 /* A member's values: processor seconds of an iteration beside its operations, and their spread. */
 static enum psd_status time_beside(void *context, unsigned member, struct psd_error *err)
 {
-	struct board *board = context;
+	struct psd_board *board = context;
 	const struct psd_subject_matter *matter = board->calibration->options->matter;
 	struct psd_system system = matter->scenario->systems[0];
 	struct psd_case made;
@@ -269,32 +235,32 @@ static enum psd_status time_beside(void *context, unsigned member, struct psd_er
 	status = psd_case_make(&made, matter, &system, alone(board->calibration), err);
 	if (status)
 		return status;
-	status = launch_alone(board, &made, values_of(board, member), err);
+	status = launch_alone(board, &made, psd_board_values(board, member), err);
 	psd_case_release(&made);
 	return status;
 }
 
-static struct psd_summary summarise_beside(const struct board *board)
+static struct psd_summary summarise_beside(const struct psd_board *board)
 {
 	struct psd_summary summary = {.n_samples = board->n_members * training_iterations(board->calibration)};
 
 	for (unsigned m = 0; m < board->n_members; m++) {
-		summary.median += values_of(board, m)[0] / board->n_members;
-		summary.spread_ratio = fmax(summary.spread_ratio, values_of(board, m)[1]);
+		summary.median += psd_board_values(board, m)[0] / board->n_members;
+		summary.spread_ratio = fmax(summary.spread_ratio, psd_board_values(board, m)[1]);
 	}
 	return summary;
 }
 
 enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct psd_error *err)
 {
-	struct board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 2};
-	enum psd_status status = run_crew(&board, time_beside, err);
+	struct psd_board board = {.calibration = calibration, .n_members = calibration->n_busy, .n_values = 2};
+	enum psd_status status = psd_board_run(&board, time_beside, err);
 
 	if (!status)
 		psd_calibrate_note(calibration, PSD_QUANTITY_BESIDE_SEC, summarise_beside(&board),
 				   "%u iterations, %u at a time", (unsigned)training_iterations(calibration),
 				   calibration->n_busy);
-	close_board(&board);
+	psd_board_close(&board);
 	return status;
 }
 
@@ -336,7 +302,7 @@ static void give_arrays(struct arrays *arrays)
 }
 
 /* Seconds of a reduction, then of an update; of processors, which others on the machine disturb less. */
-static void time_arrays(const struct board *board, const struct arrays *arrays, double values[])
+static void time_arrays(const struct psd_board *board, const struct arrays *arrays, double values[])
 {
 	const struct psd_update update = psd_solver_update(&board->calibration->options->matter->scenario->train, 1, 0);
 	struct psd_shard_part parts[MOST_PARTS];
@@ -356,26 +322,28 @@ static void time_arrays(const struct board *board, const struct arrays *arrays, 
 /* Values: REPEATS of reductions, then of updates. */
 static enum psd_status time_host(void *context, unsigned member, struct psd_error *err)
 {
-	const struct board *board = context;
+	const struct psd_board *board = context;
 	struct arrays arrays;
 	const bool is_complete = take_arrays(&arrays, parts_of(board->calibration));
 
 	(void)psd_affinity_pin(member, board->calibration->n_busy);
 	omp_set_num_threads((int)board->calibration->options->matter->scenario->train.threads);
 	for (unsigned i = 0; i < REPEATS && is_complete; i++)
-		time_arrays(board, &arrays, values_of(board, member) + i);
+		time_arrays(board, &arrays, psd_board_values(board, member) + i);
 	give_arrays(&arrays);
 	return is_complete ? PSD_OK
 			   : psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of the host");
 }
 
-static void note_host(struct psd_calibration *calibration, const struct board *board)
+static void note_host(struct psd_calibration *calibration, const struct psd_board *board)
 {
 	const double bits = BITS_OF_ELEMENT * HOST_ELEMENTS;
 	const unsigned n_parts = parts_of(calibration);
 
 	psd_calibrate_note(calibration, PSD_QUANTITY_REDUCE_BPS, rate_of(n_parts * bits, summarise_member(board, 0, 0)),
 			   "%u gradients of 32 MiB", n_parts);
+	if (calibration->options->device->has_own_memory)
+		return; /* which applies by itself */
 	psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, rate_of(bits, summarise_member(board, 0, REPEATS)),
 			   "32 MiB");
 }
@@ -384,18 +352,18 @@ static void note_host(struct psd_calibration *calibration, const struct board *b
  * cores, which share their way to memory, take half as long again; in sequence, reductions may come closer to that. */
 enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err)
 {
-	struct board board = {.calibration = calibration, .n_members = 1, .n_values = 2 * REPEATS};
+	struct psd_board board = {.calibration = calibration, .n_members = 1, .n_values = 2 * REPEATS};
 	struct psd_gang neighbours;
 	enum psd_status status = psd_gang_start(&neighbours, 1, calibration->n_busy, err);
 
 	if (status)
 		return status;
-	status = run_crew(&board, time_host, err);
+	status = psd_board_run(&board, time_host, err);
 	if (!status)
 		status = psd_gang_check(&neighbours, err);
 	if (!status)
 		note_host(calibration, &board);
-	close_board(&board);
+	psd_board_close(&board);
 	psd_gang_stop(&neighbours);
 	return status;
 }

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <assert.h>
 #include <math.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -33,6 +32,7 @@ static const struct {
 	[PSD_QUANTITY_BESIDE_SEC] = {"host.iteration", UNIT_SECONDS},
 	[PSD_QUANTITY_REDUCE_BPS] = {"host.reduce", UNIT_RATE},
 	[PSD_QUANTITY_UPDATE_BPS] = {"host.update", UNIT_RATE},
+	[PSD_QUANTITY_COPY_BPS] = {"host.copy", UNIT_RATE},
 	[PSD_QUANTITY_TRANSPORT_BPS] = {"host.transport", UNIT_RATE},
 	[PSD_QUANTITY_PAYLOAD_RATIO] = {"network.payload", UNIT_RATIO},
 	[PSD_QUANTITY_LATENCY_SEC] = {"host.latency", UNIT_SECONDS},
@@ -180,7 +180,6 @@ static void add_processor(struct psd_text *text)
 /* Comment lines: when, where and with what. */
 static void add_origin(struct psd_text *text, const struct psd_calibration *calibration)
 {
-	const dnnl_version_t *dnnl = dnnl_version();
 	const time_t now = time(NULL);
 	struct utsname system = {.release = "unknown"};
 	struct tm utc;
@@ -191,8 +190,9 @@ static void add_origin(struct psd_text *text, const struct psd_calibration *cali
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M", &utc);
 	psd_text_add(text, "# origin: psd-run calibrate %s, %s UTC\n# machine: ", calibration->options->version, date);
 	add_processor(text);
-	psd_text_add(text, ", %u cores; Linux %s; oneDNN %d.%d.%d\n", calibration->cores, system.release, dnnl->major,
-		     dnnl->minor, dnnl->patch);
+	psd_text_add(text, ", %u cores; Linux %s; ", calibration->cores, system.release);
+	psd_text_add_plain(text, calibration->device_text);
+	psd_text_add(text, "\n");
 }
 
 static void add_fits(struct psd_text *text, const struct psd_calibration *calibration)
@@ -220,13 +220,16 @@ static void add_fits(struct psd_text *text, const struct psd_calibration *calibr
 static void add_profile(struct psd_text *text, const struct psd_calibration *calibration)
 {
 	const struct psd_graph *graph = &calibration->options->matter->graph;
+	const struct psd_scenario *scenario = calibration->options->matter->scenario;
 	const struct psd_measured *rebuild = &calibration->measured[PSD_QUANTITY_REBUILD];
 
 	add_origin(text, calibration);
-	psd_text_add(text,
-		     "# batch: %u\n# kind: measured\n# device: cpu, %u at a time\n# gemm_flops_per_sec: %.4fGFLOPS\n",
-		     calibration->options->matter->scenario->batch_per_worker, calibration->n_busy,
-		     1e-9 * (rebuild->is_there ? rebuild->value : UNKNOWN_FLOPS));
+	psd_text_add(
+		text,
+		"# batch: %u\n# kind: measured\n# device: %s, %u at a time, %s\n# gemm_flops_per_sec: %.4fGFLOPS\n",
+		scenario->batch_per_worker, calibration->options->device->name, calibration->n_busy,
+		psd_layer_arithmetic_names[scenario->train.arithmetic],
+		1e-9 * (rebuild->is_there ? rebuild->value : UNKNOWN_FLOPS));
 	psd_text_add(text, "layer,forward_sec,backward_sec\n");
 	for (unsigned l = 0; l < graph->n_layers; l++)
 		if (graph->layers[l].n_inputs > 0)
@@ -283,12 +286,13 @@ static double seconds_of(const struct psd_calibration *calibration, enum psd_qua
 	return sec;
 }
 
-/* All of it is this machine's: copies and collectives of another stack are left behind, psd-run has none. */
+/* All of it is this machine's: collectives of another stack are left behind, psd-run has none. */
 static void fit_host(struct psd_host *host, const struct psd_calibration *calibration)
 {
 	*host = (struct psd_host){
 		.reduce_bps = value_of(calibration, PSD_QUANTITY_REDUCE_BPS),
 		.update_bps = value_of(calibration, PSD_QUANTITY_UPDATE_BPS),
+		.copy_bps = value_of(calibration, PSD_QUANTITY_COPY_BPS),
 		.transport_bps = value_of(calibration, PSD_QUANTITY_TRANSPORT_BPS),
 		.incast_ratio = value_of(calibration, PSD_QUANTITY_INCAST_RATIO),
 		.latency_sec = seconds_of(calibration, PSD_QUANTITY_LATENCY_SEC),

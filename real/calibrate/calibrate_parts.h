@@ -18,6 +18,7 @@ enum psd_quantity {
 	PSD_QUANTITY_BESIDE_SEC,   /* per iteration of training, messages aside: data, and handing over layers */
 	PSD_QUANTITY_REDUCE_BPS,   /* gradients summed and applied */
 	PSD_QUANTITY_UPDATE_BPS,   /* gradients applied */
+	PSD_QUANTITY_COPY_BPS,	   /* between a device with memory of its own and its host, of the slower direction */
 	PSD_QUANTITY_TRANSPORT_BPS,
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_LATENCY_SEC, /* a message's constant, links and ends; told: what ends add beside MESSAGE */
@@ -50,9 +51,10 @@ enum psd_calibrate_file { PSD_CALIBRATE_SCENARIO, PSD_CALIBRATE_PROFILE, PSD_CAL
 
 struct psd_calibration {
 	const struct psd_calibrate_options *options;
-	unsigned cores;	 /* that this process may use */
-	unsigned n_busy; /* workers that compute at a time on a core of their own */
-	double link_bps; /* of the links in the fit; 0: as fast as the machine */
+	unsigned cores;	   /* that this process may use */
+	unsigned n_busy;   /* workers that compute at a time, each on a core or a device of its own */
+	char *device_text; /* (PSD_DEVICE_TEXT_MAX), shared with children: of psd_device_kind.describe */
+	double link_bps;   /* of the links in the fit; 0: as fast as the machine */
 	struct psd_measured measured[PSD_QUANTITIES];
 	double *forward_sec, *backward_sec; /* (n_layers) of the profile */
 	struct psd_calibrate_point point;   /* of BYTES, whose value was kept */
@@ -72,8 +74,13 @@ double psd_calibrate_spread_ratio(const struct psd_measured *measured);
 enum psd_status psd_calibrate_layers(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills BESIDE; needs LAYERS. */
 enum psd_status psd_calibrate_beside(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
-/* Fills REDUCE and UPDATE. */
+/* Fills REDUCE, and UPDATE where the host's processor makes updates. */
 enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- calibrate_device.c ---- */
+
+/* Fills COPY and UPDATE where the device has memory of its own. */
+enum psd_status psd_calibrate_device(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_network.c ---- */
 

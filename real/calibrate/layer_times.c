@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "real/base/fit.h"
 
@@ -35,67 +34,145 @@ static enum psd_status out_of_memory(struct psd_error *err)
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a measurement of layers");
 }
 
+/* Values where the device works, as psd_layer_times_values(). */
+static enum psd_status take_values(struct psd_layer_times *times, uint64_t elements, float scale, float **values,
+				   struct psd_error *err)
+{
+	const struct psd_device_kind *kind = times->options.kind;
+	const uint64_t bytes = elements * sizeof(float);
+	float *here = psd_layer_times_values(elements, scale);
+	void *there = NULL;
+	enum psd_status status;
+
+	*values = here;
+	if (!here)
+		return out_of_memory(err);
+	if (!kind->has_own_memory)
+		return PSD_OK;
+	status = kind->take(times->device, bytes, &there, err);
+	if (!status)
+		status = kind->copy(times->device, PSD_STREAM_COPY_IN, there, here, bytes, err);
+	if (!status)
+		status = psd_stopwatch_wait(&times->watch, PSD_STREAM_COPY_IN,
+					    psd_stopwatch_mark(&times->watch, PSD_STREAM_COPY_IN), err);
+	free(here);
+	*values = there;
+	return status;
+}
+
+/* What the device gave it keeps until it is closed. */
+static void give_values(const struct psd_layer_times *times, float *values)
+{
+	if (!times->options.kind->has_own_memory)
+		free(values);
+}
+
 static enum psd_status fill_tensors(struct psd_layer_times *times, struct psd_error *err)
 {
 	const float parameter_scale = 0.02f; /* small enough for no activation to overflow */
+	enum psd_status status = PSD_OK;
 
-	for (unsigned t = 0; t < times->graph->n_tensors; t++) {
-		times->parameters[t] = psd_layer_times_values(times->graph->tensors[t].elements, parameter_scale);
-		times->gradients[t] = psd_layer_times_values(times->graph->tensors[t].elements, parameter_scale);
-		if (!times->parameters[t] || !times->gradients[t])
-			return out_of_memory(err);
+	for (unsigned t = 0; t < times->graph->n_tensors && !status; t++) {
+		const uint64_t elements = times->graph->tensors[t].elements;
+
+		status = take_values(times, elements, parameter_scale, &times->parameters[t], err);
+		if (!status)
+			status = take_values(times, elements, parameter_scale, &times->gradients[t], err);
 	}
-	return PSD_OK;
+	return status;
+}
+
+/* Where copies to the device begin at full speed, if it has memory of its own. */
+static enum psd_status take_samples(struct psd_layer_times *times, struct psd_error *err)
+{
+	const struct psd_shape shape = times->graph->layers[0].shape;
+	const uint64_t elements = (uint64_t)times->options.batch * shape.channels * shape.height * shape.width;
+	const struct psd_device_kind *kind = times->options.kind;
+	void *block;
+	enum psd_status status;
+
+	times->images = psd_layer_times_values(elements, 1.0f);
+	times->labels = calloc(times->options.batch, sizeof(*times->labels));
+	if (!times->images || !times->labels)
+		return out_of_memory(err);
+	if (!kind->fetch)
+		return PSD_OK;
+	status = kind->take_host(times->device, elements * sizeof(float), &block, err);
+	if (status)
+		return status;
+	times->fetched_images = memcpy(block, times->images, elements * sizeof(float));
+	status = kind->take_host(times->device, times->options.batch * sizeof(int32_t), &block, err);
+	times->fetched_labels = block;
+	return status;
 }
 
 static enum psd_status allocate(struct psd_layer_times *times, struct psd_error *err)
 {
 	const struct psd_graph *graph = times->graph;
-	const struct psd_shape shape = graph->layers[0].shape;
 	const unsigned n_repeats = times->options.n_repeats;
 
+	if (2 * graph->n_layers >= PSD_MOST_MARKS)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "a graph of %u layers, layers are timed of %u at most", graph->n_layers,
+				     (PSD_MOST_MARKS - 1u) / 2);
 	times->forward_sec = calloc((2 * (size_t)graph->n_layers + 2) * n_repeats, sizeof(*times->forward_sec));
 	times->parameters = calloc(2 * (size_t)graph->n_tensors + 1, sizeof(*times->parameters));
-	times->labels = calloc(times->options.batch, sizeof(*times->labels));
-	times->images = psd_layer_times_values(
-		(uint64_t)times->options.batch * shape.channels * shape.height * shape.width, 1.0f);
-	if (!times->forward_sec || !times->parameters || !times->labels || !times->images)
+	times->marks = calloc(2 * (size_t)graph->n_layers + 1, sizeof(*times->marks));
+	if (!times->forward_sec || !times->parameters || !times->marks)
 		return out_of_memory(err);
 	times->backward_sec = times->forward_sec + graph->n_layers * n_repeats;
 	times->iteration_sec = times->backward_sec + graph->n_layers * n_repeats;
 	times->turn_sec = times->iteration_sec + n_repeats;
 	times->gradients = times->parameters + graph->n_tensors;
-	return fill_tensors(times, err);
+	return PSD_OK;
+}
+
+static enum psd_status open_device(struct psd_layer_times *times, struct psd_error *err)
+{
+	const struct psd_device_options device_options = {.n_threads = times->options.n_threads,
+							  .number = times->options.number,
+							  .arithmetic = times->options.arithmetic};
+	const enum psd_status status = times->options.kind->open(&times->device, &device_options, err);
+
+	times->is_open = !status;
+	times->watch.kind = times->options.kind;
+	times->watch.device = times->device;
+	times->watch.is_cpu_time = times->options.is_cpu_time;
+	return status;
 }
 
 enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct psd_graph *graph,
 				     const struct psd_layer_times_options *options, struct psd_error *err)
 {
-	const struct psd_device_options device_options = {.n_threads = options->n_threads};
 	const struct psd_network_options network_options = {
 		.batch = options->batch, .seed = 1, .loss_divisor = options->batch};
-	struct psd_layer_times opened = {.options = *options, .graph = graph};
-	enum psd_status status = allocate(&opened, err);
+	enum psd_status status;
 
+	*times = (struct psd_layer_times){.options = *options, .graph = graph};
+	status = allocate(times, err);
 	if (!status)
-		status = psd_device_cpu.open(&opened.device, &device_options, err);
+		status = open_device(times, err);
 	if (!status)
-		status = psd_device_cpu.load(opened.device, graph, &network_options, opened.parameters,
-					     opened.gradients, err);
+		status = fill_tensors(times, err);
+	if (!status)
+		status = take_samples(times, err);
+	if (!status)
+		status = options->kind->load(times->device, graph, &network_options, times->parameters,
+					     times->gradients, err);
 	if (status)
-		psd_layer_times_release(&opened);
-	else
-		*times = opened;
+		psd_layer_times_release(times);
 	return status;
 }
 
 void psd_layer_times_release(struct psd_layer_times *times)
 {
-	psd_device_cpu.close(times->device);
 	for (unsigned t = 0; times->parameters && t < 2 * times->graph->n_tensors; t++)
-		free(times->parameters[t]);
+		give_values(times, times->parameters[t]);
+	if (times->is_open)
+		times->options.kind->close(times->device);
 	free(times->parameters);
 	free(times->forward_sec);
+	free(times->marks);
 	free(times->images);
 	free(times->labels);
 	*times = (struct psd_layer_times){.graph = NULL};
@@ -103,38 +180,58 @@ void psd_layer_times_release(struct psd_layer_times *times)
 
 /* ---- layers ---- */
 
-static double now_sec(const struct psd_layer_times *times)
+/* The batch is there when layers begin: where it is copied to a device, training brings it beside the iteration
+ * before. */
+static enum psd_status begin(struct psd_layer_times *times, uint64_t iteration, struct psd_error *err)
 {
-	struct timespec now;
+	const struct psd_device_kind *kind = times->options.kind;
+	const struct psd_batch batch = {.images = kind->fetch ? times->fetched_images : times->images,
+					.labels = kind->fetch ? times->fetched_labels : times->labels,
+					.iteration = iteration,
+					.is_training = true,
+					.is_fetched = kind->fetch};
+	enum psd_status status = PSD_OK;
 
-	clock_gettime(times->options.is_cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+	if (kind->fetch)
+		status = kind->fetch(times->device, &batch, err);
+	if (!status)
+		status = kind->begin(times->device, &batch, err);
+	return status ? status
+		      : psd_stopwatch_wait(&times->watch, PSD_STREAM_COMPUTE,
+					   psd_stopwatch_mark(&times->watch, PSD_STREAM_COMPUTE), err);
 }
 
-/* repeat: where the seconds are kept; those of the warm-up are overwritten. */
+static double pass_sec(struct psd_layer_times *times, unsigned pass)
+{
+	return psd_stopwatch_between_sec(&times->watch, PSD_STREAM_COMPUTE, times->marks[pass], times->marks[pass + 1]);
+}
+
+/* repeat: where the seconds are kept; those of the warm-up are overwritten. Between two marks lies one pass of one
+ * layer. */
 static enum psd_status iterate(struct psd_layer_times *times, uint64_t iteration, unsigned repeat,
 			       struct psd_error *err)
 {
-	const struct psd_batch batch = {
-		.images = times->images, .labels = times->labels, .iteration = iteration, .is_training = true};
+	const struct psd_device_kind *kind = times->options.kind;
 	const unsigned n_layers = times->graph->n_layers, n_repeats = times->options.n_repeats;
-	const double begin_sec = now_sec(times);
-	enum psd_status status = psd_device_cpu.begin(times->device, &batch, err);
+	enum psd_status status = begin(times, iteration, err);
 
-	for (unsigned l = 0; l < n_layers && !status; l++) {
-		const double start_sec = now_sec(times);
-
-		status = psd_device_cpu.forward(times->device, l, err);
-		times->forward_sec[l * n_repeats + repeat] = now_sec(times) - start_sec;
+	for (unsigned p = 0; p < 2 * n_layers && !status; p++) {
+		times->marks[p] = psd_stopwatch_mark(&times->watch, PSD_STREAM_COMPUTE);
+		status = p < n_layers ? kind->forward(times->device, p, err)
+				      : kind->backward(times->device, 2 * n_layers - 1 - p, err);
 	}
-	for (unsigned l = n_layers; l-- > 0 && !status;) {
-		const double start_sec = now_sec(times);
-
-		status = psd_device_cpu.backward(times->device, l, err);
-		times->backward_sec[l * n_repeats + repeat] = now_sec(times) - start_sec;
+	times->marks[2 * n_layers] = psd_stopwatch_mark(&times->watch, PSD_STREAM_COMPUTE);
+	if (!status)
+		status = psd_stopwatch_wait(&times->watch, PSD_STREAM_COMPUTE, times->marks[2 * n_layers], err);
+	if (status)
+		return status;
+	for (unsigned l = 0; l < n_layers; l++) {
+		times->forward_sec[l * n_repeats + repeat] = pass_sec(times, l);
+		times->backward_sec[l * n_repeats + repeat] = pass_sec(times, 2 * n_layers - 1 - l);
 	}
-	times->turn_sec[repeat] = now_sec(times) - begin_sec;
-	return status;
+	times->turn_sec[repeat] = psd_stopwatch_between_sec(&times->watch, PSD_STREAM_COMPUTE, times->marks[0],
+							    times->marks[2 * n_layers]);
+	return PSD_OK;
 }
 
 static double median_of(const struct psd_layer_times *times, const double secs[])
@@ -186,16 +283,19 @@ static const struct psd_tensor *find_largest(const struct psd_graph *graph)
 	return largest;
 }
 
-static enum psd_status time_rebuild(const struct psd_layer_times *times, const struct psd_tensor *weight,
+static enum psd_status time_rebuild(struct psd_layer_times *times, const struct psd_tensor *weight,
 				    const struct psd_factors *factors, uint32_t samples, double *sec,
 				    struct psd_error *err)
 {
-	const double start_sec = now_sec(times);
-	const enum psd_status status =
-		psd_device_cpu.rebuild(times->device, factors, samples, weight->rows, weight->columns,
-				       times->gradients[weight - times->graph->tensors], NULL, err);
+	const uint64_t from = psd_stopwatch_mark(&times->watch, PSD_STREAM_COMPUTE);
+	enum psd_status status =
+		times->options.kind->rebuild(times->device, factors, samples, weight->rows, weight->columns,
+					     times->gradients[weight - times->graph->tensors], NULL, err);
+	const uint64_t to = psd_stopwatch_mark(&times->watch, PSD_STREAM_COMPUTE);
 
-	*sec = now_sec(times) - start_sec;
+	if (!status)
+		status = psd_stopwatch_wait(&times->watch, PSD_STREAM_COMPUTE, to, err);
+	*sec = status ? 0.0 : psd_stopwatch_between_sec(&times->watch, PSD_STREAM_COMPUTE, from, to);
 	return status;
 }
 
@@ -230,24 +330,24 @@ enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double se
 {
 	const uint64_t samples = (uint64_t)REBUILD_WORKERS * times->options.batch;
 	const struct psd_tensor *weight = find_largest(times->graph);
-	struct psd_factors factors;
+	struct psd_factors factors = {NULL, NULL};
 	double *own_secs;
-	enum psd_status status = PSD_OK;
+	enum psd_status status;
 
 	*flops = 0.0;
 	if (!weight)
 		return PSD_OK;
 	own_secs = calloc(times->options.n_repeats, sizeof(*own_secs));
-	factors.top_diff = psd_layer_times_values(samples * weight->columns, 1.0f);
-	factors.bottom = psd_layer_times_values(samples * weight->rows, 1.0f);
-	if (own_secs && factors.top_diff && factors.bottom) {
+	status = own_secs ? take_values(times, samples * weight->columns, 1.0f, &factors.top_diff, err)
+			  : out_of_memory(err);
+	if (!status)
+		status = take_values(times, samples * weight->rows, 1.0f, &factors.bottom, err);
+	if (!status)
 		status = time_rebuilds(times, weight, &factors, own_secs, secs, err);
+	if (!status)
 		*flops = 2.0 * (REBUILD_WORKERS - 1) * times->options.batch * (double)weight->elements;
-	} else {
-		status = out_of_memory(err);
-	}
 	free(own_secs);
-	free(factors.top_diff);
-	free(factors.bottom);
+	give_values(times, factors.top_diff);
+	give_values(times, factors.bottom);
 	return status;
 }

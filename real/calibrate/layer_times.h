@@ -1,5 +1,5 @@
-/* Seconds that this processor takes for each layer of a graph, forward and backward, measured on the compute of real
- * runs with made-up samples. Starts no processes: what workers that share a machine take is measured in several. */
+/* Seconds that a device takes for each layer of a graph, forward and backward, measured on the compute of real runs,
+ * with made-up samples. Starts no processes: what workers that share a machine take is measured in several. */
 #ifndef PSD_REAL_LAYER_TIMES_H
 #define PSD_REAL_LAYER_TIMES_H
 
@@ -8,13 +8,17 @@
 
 #include "engine/base/error.h"
 #include "engine/model/graph.h"
+#include "real/calibrate/stopwatch.h"
 #include "real/device/device.h"
 
 struct psd_layer_times_options {
+	const struct psd_device_kind *kind;
+	unsigned number; /* which of them, as in psd_device_options */
+	enum psd_layer_arithmetic arithmetic;
 	uint32_t batch;	    /* samples of an iteration */
 	unsigned n_threads; /* of a layer, >= 1 */
 	unsigned n_repeats; /* measured, after one iteration of warm-up; >= 1 */
-	bool is_cpu_time;   /* seconds of the calling thread alone; false: of the wall */
+	bool is_cpu_time;   /* seconds of the calling thread alone; false: of the wall, or the device's own */
 	/* May be NULL. Before each iteration, to begin it together with others. */
 	void (*begin)(void *context);
 	void *context;
@@ -25,17 +29,24 @@ struct psd_layer_times {
 	struct psd_layer_times_options options;
 	const struct psd_graph *graph; /* borrowed */
 	struct psd_device *device;
+	struct psd_stopwatch watch;
+	uint64_t *marks;		    /* (2 n_layers + 1) of an iteration: before each pass, after the last */
 	double *forward_sec, *backward_sec; /* (n_layers, n_repeats); all seconds lie in one block */
 	double *iteration_sec;		    /* (n_repeats) */
 	double *turn_sec;		    /* (n_repeats): the same in the order of the iterations */
 	double whole_ratio;		    /* of an iteration's median to the sum of the layers' */
-	float **parameters, **gradients;    /* one for each tensor, the ones behind the others */
-	float *images;			    /* (batch, channels, height, width) */
-	int32_t *labels;		    /* (batch) */
+	/* where the device works: one for each tensor, the ones behind the others */
+	float **parameters, **gradients;
+	float *images;	 /* (batch, channels, height, width), in the host's memory */
+	int32_t *labels; /* (batch) */
+	/* the same, that the device gave to copy from; NULL: it copies nothing */
+	float *fetched_images;
+	int32_t *fetched_labels;
+	bool is_open;
 };
 
-/* *times is filled on success, all seconds 0, and released by psd_layer_times_release(). PSD_EINVAL: a layer that this
- * processor's compute does not know; PSD_ENOMEM. */
+/* *times is filled on success, all seconds 0, and released by psd_layer_times_release(). PSD_EINVAL: there
+ * is no such device, or it does not know a layer; PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_layer_times_open(struct psd_layer_times *times, const struct psd_graph *graph,
 				     const struct psd_layer_times_options *options,
 				     struct psd_error *err) PSD_MUST_CHECK;
@@ -52,7 +63,7 @@ double psd_layer_times_sec(const struct psd_layer_times *times, const double sec
  * matrix, is rebuilt from the factors of PSD_LAYER_TIMES_REBUILD_WORKERS workers, oneself among them, instead of one's
  * own alone: n_repeats, ascending, to secs; *flops: what they are for, 2 N M for each sample of the others. One product
  * gives the sum, so what it takes however few the samples are (writing the matrix) is part of the layer's own backward.
- * Without inner products *flops is 0 and secs are left alone. PSD_ENOMEM. */
+ * Without inner products *flops is 0 and secs are left alone. PSD_ENOMEM, PSD_ERUN. */
 /* As many as runs on one machine have; more would take longer to measure, fewer leave a difference near the noise. */
 #define PSD_LAYER_TIMES_REBUILD_WORKERS 4
 enum psd_status psd_layer_times_rebuild(struct psd_layer_times *times, double secs[], double *flops,

@@ -63,6 +63,8 @@ enum psd_stream { PSD_STREAM_COMPUTE, PSD_STREAM_COPY_OUT, PSD_STREAM_COPY_IN, P
 
 struct psd_device;
 
+enum { PSD_DEVICE_TEXT_MAX = 160 };
+
 /* Every slot but open is called only between open and close. Slots that begin work: where the device is asynchronous
  * they return before it is over, mark() and wait() tell when it is, and what they are given stays as it is until then;
  * elsewhere it is over when they return. Those without a stream begin it on PSD_STREAM_COMPUTE. Work that needs what
@@ -129,6 +131,8 @@ struct psd_device_kind {
 	enum psd_status (*read_state)(struct psd_device *device, unsigned state, float *values, struct psd_error *err);
 	enum psd_status (*write_state)(struct psd_device *device, unsigned state, const float *values,
 				       struct psd_error *err);
+	/* What it is, and with whose libraries it computes: one line, for the head of a file. */
+	void (*describe)(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX]);
 	uint64_t (*memory_bytes)(const struct psd_device *device); /* held beyond what take() gave */
 
 	/* ---- parameters ---- */

@@ -1,5 +1,6 @@
 /* The device without compute. It holds nothing, so that one that measures can use its slots with state of its own. */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "real/device/device.h"
@@ -59,6 +60,12 @@ static uint64_t memory_bytes(const struct psd_device *device)
 	return 0;
 }
 
+static void describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX])
+{
+	(void)device;
+	snprintf(text, PSD_DEVICE_TEXT_MAX, "idle");
+}
+
 static unsigned count(void)
 {
 	return 1;
@@ -75,6 +82,7 @@ const struct psd_device_kind psd_device_idle = {
 	.backward = pass,
 	.loss = loss,
 	.correct = correct,
+	.describe = describe,
 	.memory_bytes = memory_bytes,
 	.apply = psd_device_apply_here,
 	.convert = psd_device_convert_here,

@@ -2,6 +2,7 @@
  * its own; memory formats and sharing in blob.c. Refuses to reorder layers: the caller decides when each runs. */
 #include "real/device/cpu/cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,6 +267,14 @@ static uint64_t get_memory_bytes(const struct psd_device *device)
 	return device->held_bytes;
 }
 
+static void describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX])
+{
+	const dnnl_version_t *dnnl = dnnl_version();
+
+	(void)device;
+	snprintf(text, PSD_DEVICE_TEXT_MAX, "oneDNN %d.%d.%d", dnnl->major, dnnl->minor, dnnl->patch);
+}
+
 static unsigned count(void)
 {
 	return 1;
@@ -286,6 +295,7 @@ const struct psd_device_kind psd_device_cpu = {
 	.rebuild = psd_cpu_rebuild,
 	.read_state = read_state,
 	.write_state = write_state,
+	.describe = describe,
 	.memory_bytes = get_memory_bytes,
 	.apply = psd_device_apply_here,
 	.convert = psd_device_convert_here,

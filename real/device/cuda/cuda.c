@@ -474,6 +474,7 @@ const struct psd_device_kind psd_device_cuda = {
 	.rebuild = psd_cuda_rebuild,
 	.read_state = read_state,
 	.write_state = write_state,
+	.describe = psd_cuda_describe,
 	.memory_bytes = get_memory_bytes,
 	.apply = psd_cuda_apply,
 	.convert = psd_cuda_convert_wire,

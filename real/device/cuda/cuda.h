@@ -165,6 +165,7 @@ const struct psd_cuda_kind *psd_cuda_find_kind(const struct psd_layer_kind *kind
 
 /* Of the device's table. */
 unsigned psd_cuda_count(void);
+void psd_cuda_describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX]);
 /* Makes it the calling thread's. PSD_ERUN. */
 enum psd_status psd_cuda_enter(const struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
 /* Finds it, and its streams and events. PSD_EINVAL, PSD_ERUN. */

@@ -152,6 +152,19 @@ static enum psd_status find_gpu(struct psd_device *device, struct psd_error *err
 	return status ? status : psd_cuda_enter(device, err);
 }
 
+void psd_cuda_describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX])
+{
+	int driver = 0, runtime = 0;
+	char driver_text[16], runtime_text[16];
+
+	(void)cudaDriverGetVersion(&driver);
+	(void)cudaRuntimeGetVersion(&runtime);
+	write_version(driver, driver_text);
+	write_version(runtime, runtime_text);
+	snprintf(text, PSD_DEVICE_TEXT_MAX, "%s, compute capability %u.%u; driver for CUDA %s; CUDA %s", device->name,
+		 device->capability / 10, device->capability % 10, driver_text, runtime_text);
+}
+
 /* ---- streams and events ---- */
 
 /* Those of marks are asked for the time between them; the others order streams and need none. */

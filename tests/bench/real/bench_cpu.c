@@ -53,8 +53,11 @@ static enum psd_status measure_as(struct run *run, const char *path, const struc
 
 static void measure(struct run *run, const char *path, uint32_t batch, unsigned n_repeats, bool is_cpu_time)
 {
-	const struct psd_layer_times_options options = {
-		.batch = batch, .n_threads = 1, .n_repeats = n_repeats, .is_cpu_time = is_cpu_time};
+	const struct psd_layer_times_options options = {.kind = &psd_device_cpu,
+							.batch = batch,
+							.n_threads = 1,
+							.n_repeats = n_repeats,
+							.is_cpu_time = is_cpu_time};
 	struct psd_error err;
 
 	check(measure_as(run, path, &options, &err), &err);
@@ -191,8 +194,12 @@ static void meet(void *context)
 static enum psd_status work(void *context, unsigned worker, struct psd_error *err)
 {
 	struct team *team = context;
-	const struct psd_layer_times_options options = {
-		.batch = team->batch, .n_threads = 1, .n_repeats = team->n_repeats, .begin = meet, .context = team};
+	const struct psd_layer_times_options options = {.kind = &psd_device_cpu,
+							.batch = team->batch,
+							.n_threads = 1,
+							.n_repeats = team->n_repeats,
+							.begin = meet,
+							.context = team};
 	double *values = team->values + (size_t)worker * (2 * team->n_layers + 1);
 	struct run run;
 	enum psd_status status;

@@ -45,7 +45,8 @@ Test(calibrate, a_value_of_nothing_spreads_wholly_once_another_attempt_has_one)
  * * 3 * 2 * 64 * 1024 FLOPs. */
 Test(calibrate, a_rebuild_is_timed_by_the_samples_of_other_workers)
 {
-	const struct psd_layer_times_options options = {.batch = 2, .n_threads = 1, .n_repeats = 3};
+	const struct psd_layer_times_options options = {
+		.kind = &psd_device_cpu, .batch = 2, .n_threads = 1, .n_repeats = 3};
 	struct psd_layer_times times;
 	struct psd_graph graph;
 	struct psd_error err;

@@ -35,6 +35,7 @@ struct made_up {
 	struct psd_subject_matter matter;
 	struct psd_calibrate_options options;
 	struct psd_calibration calibration;
+	char device_text[PSD_DEVICE_TEXT_MAX];
 };
 
 /* A machine whose messages have this constant, on the scenario's links. */
@@ -46,8 +47,11 @@ static void make_up(struct made_up *made, const struct psd_scenario *scenario, d
 	made->options = (struct psd_calibrate_options){.matter = &made->matter,
 						       .point = psd_scenario_point(scenario, 0),
 						       .output_path = path,
-						       .version = "test"};
-	*calibration = (struct psd_calibration){.options = &made->options, .cores = 2, .n_busy = 2};
+						       .version = "test",
+						       .device = &psd_device_cpu};
+	snprintf(made->device_text, sizeof(made->device_text), "a library 1.2");
+	*calibration = (struct psd_calibration){
+		.options = &made->options, .cores = 2, .n_busy = 2, .device_text = made->device_text};
 	cr_assert_eq(psd_subject_matter_load(&made->matter, scenario, &err), PSD_OK, "%s", err.text);
 	calibration->forward_sec = calloc(made->matter.graph.n_layers, sizeof(double));
 	calibration->backward_sec = calloc(made->matter.graph.n_layers, sizeof(double));
@@ -55,6 +59,7 @@ static void make_up(struct made_up *made, const struct psd_scenario *scenario, d
 		calibration->forward_sec[l] = calibration->backward_sec[l] = 1e-3;
 	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
 		calibration->measured[q] = (struct psd_measured){.is_there = true, .value = 1, .n_samples = 1};
+	calibration->measured[PSD_QUANTITY_COPY_BPS] = (struct psd_measured){.is_there = false}; /* of a cpu */
 	calibration->measured[PSD_QUANTITY_REBUILD].value = 1e9; /* a profile has no digits for less than a kFLOPS */
 	calibration->measured[PSD_QUANTITY_LATENCY_SEC].value = constant_sec;
 	calibration->measured[PSD_QUANTITY_BYTES_BPS].value = BYTES_BPS;

@@ -1,0 +1,159 @@
+/* What a device with memory of its own does beside layers: copies from and to its host's memory, updates where no
+ * server makes them; by its own events. In one process, since every worker has a device, or all of them one bus. */
+#include <math.h>
+
+#include "real/base/fit.h"
+#include "real/calibrate/board.h"
+#include "real/calibrate/calibrate_parts.h"
+#include "real/calibrate/stopwatch.h"
+#include "real/session/solver.h"
+
+enum {
+	REPEATS = 7,
+	SIZES = 6,		   /* of copies, each four times the one before */
+	UPDATE_ELEMENTS = 4 << 20, /* 16 MiB */
+};
+
+#define LEAST_BYTES	(UINT64_C(64) << 10)
+#define MOST_BYTES	(LEAST_BYTES << 2 * (SIZES - 1)) /* 64 MiB */
+#define BITS_OF_ELEMENT 32.0
+
+/* The member's values: seconds of copies out, then in, a size after the other; then of updates. */
+enum { AT_OUT = 0, AT_IN = SIZES * REPEATS, AT_UPDATES = 2 * SIZES * REPEATS, VALUES = AT_UPDATES + REPEATS };
+
+/* What is measured on. */
+struct bench {
+	struct psd_stopwatch watch;
+	const struct psd_device_kind *kind;
+	struct psd_device *device;
+	void *here, *there; /* MOST_BYTES each, room for the three arrays of an update */
+};
+
+static uint64_t bytes_of(unsigned size)
+{
+	return LEAST_BYTES << 2 * size;
+}
+
+static enum psd_status time_copy(struct bench *bench, bool is_out, uint64_t bytes, double *sec, struct psd_error *err)
+{
+	const enum psd_stream stream = is_out ? PSD_STREAM_COPY_OUT : PSD_STREAM_COPY_IN;
+	const uint64_t from = psd_stopwatch_mark(&bench->watch, stream);
+	enum psd_status status = bench->kind->copy(bench->device, stream, is_out ? bench->here : bench->there,
+						   is_out ? bench->there : bench->here, bytes, err);
+	const uint64_t to = psd_stopwatch_mark(&bench->watch, stream);
+
+	if (!status)
+		status = psd_stopwatch_wait(&bench->watch, stream, to, err);
+	*sec = status ? 0.0 : psd_stopwatch_between_sec(&bench->watch, stream, from, to);
+	return status;
+}
+
+/* The first of each size warms up. */
+static enum psd_status time_copies(struct bench *bench, double *values, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned c = 0; c < 2 * SIZES; c++)
+		for (unsigned i = 0; i <= REPEATS && !status; i++)
+			status = time_copy(bench, c < SIZES, bytes_of(c % SIZES),
+					   values + c * REPEATS + (i ? i - 1 : 0), err);
+	return status;
+}
+
+static enum psd_status time_update(struct bench *bench, const struct psd_update *update, double *sec,
+				   struct psd_error *err)
+{
+	float *weight = bench->there, *history = weight + UPDATE_ELEMENTS, *gradient = history + UPDATE_ELEMENTS;
+	const uint64_t from = psd_stopwatch_mark(&bench->watch, PSD_STREAM_COMPUTE);
+	enum psd_status status =
+		bench->kind->apply(bench->device, update, weight, gradient, history, UPDATE_ELEMENTS, err);
+	const uint64_t to = psd_stopwatch_mark(&bench->watch, PSD_STREAM_COMPUTE);
+
+	if (!status)
+		status = psd_stopwatch_wait(&bench->watch, PSD_STREAM_COMPUTE, to, err);
+	*sec = status ? 0.0 : psd_stopwatch_between_sec(&bench->watch, PSD_STREAM_COMPUTE, from, to);
+	return status;
+}
+
+static enum psd_status time_updates(struct bench *bench, const struct psd_train *train, double *values,
+				    struct psd_error *err)
+{
+	const struct psd_update update = psd_solver_update(train, 1, 0);
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i <= REPEATS && !status; i++)
+		status = time_update(bench, &update, values + AT_UPDATES + (i ? i - 1 : 0), err);
+	return status;
+}
+
+static enum psd_status time_device(void *context, unsigned member, struct psd_error *err)
+{
+	const struct psd_board *board = context;
+	const struct psd_calibrate_options *options = board->calibration->options;
+	const struct psd_train *train = &options->matter->scenario->train;
+	const struct psd_device_options device_options = {.n_threads = train->threads, .arithmetic = train->arithmetic};
+	struct bench bench = {.kind = options->device};
+	enum psd_status status = bench.kind->open(&bench.device, &device_options, err);
+
+	if (status)
+		return status;
+	bench.watch = (struct psd_stopwatch){.kind = bench.kind, .device = bench.device};
+	status = bench.kind->take(bench.device, MOST_BYTES, &bench.there, err);
+	if (!status)
+		status = bench.kind->take_host(bench.device, MOST_BYTES, &bench.here, err);
+	if (!status)
+		status = time_copies(&bench, psd_board_values(board, member), err);
+	if (!status)
+		status = time_updates(&bench, train, psd_board_values(board, member), err);
+	bench.kind->close(bench.device);
+	return status;
+}
+
+/* The slope of seconds over bytes: a copy's constant is hidden behind the others'. */
+static struct psd_summary rate_of(const double *values, double *residual_ratio)
+{
+	struct psd_summary rate = {.n_samples = SIZES * REPEATS};
+	struct psd_fit_sample samples[SIZES * REPEATS];
+	struct psd_fit_line line = {.sec_per_byte = 1.0};
+
+	for (unsigned s = 0; s < SIZES * REPEATS; s++)
+		samples[s] = (struct psd_fit_sample){(double)bytes_of(s / REPEATS), fmax(values[s], 1e-9)};
+	(void)psd_fit_line(&line, samples, SIZES * REPEATS); /* there are two sizes */
+	rate.median = 8.0 / fmax(line.sec_per_byte, 1e-15);
+	rate.spread_ratio = line.residual_ratio;
+	*residual_ratio = line.residual_ratio;
+	return rate;
+}
+
+/* A prediction has one rate for both directions: the lower one. */
+static void note(struct psd_calibration *calibration, const double *values)
+{
+	double residual_ratio[2], update_sec[REPEATS];
+	const struct psd_summary out = rate_of(values + AT_OUT, &residual_ratio[0]);
+	const struct psd_summary in = rate_of(values + AT_IN, &residual_ratio[1]);
+	const bool is_out = out.median <= in.median;
+	struct psd_summary update;
+
+	if (psd_calibrate_note(calibration, PSD_QUANTITY_COPY_BPS, is_out ? out : in,
+			       "64 KiB to 64 MiB, out %.4g, in %.4g GB/s", out.median / 8e9, in.median / 8e9))
+		calibration->measured[PSD_QUANTITY_COPY_BPS].residual_ratio = residual_ratio[is_out ? 0 : 1];
+	for (unsigned i = 0; i < REPEATS; i++)
+		update_sec[i] = values[AT_UPDATES + i];
+	update = psd_fit_summary(update_sec, REPEATS);
+	update.median = BITS_OF_ELEMENT * UPDATE_ELEMENTS / fmax(update.median, 1e-12);
+	psd_calibrate_note(calibration, PSD_QUANTITY_UPDATE_BPS, update, "16 MiB, on the device");
+}
+
+enum psd_status psd_calibrate_device(struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct psd_board board = {.calibration = calibration, .n_members = 1, .n_values = VALUES};
+	enum psd_status status;
+
+	if (!calibration->options->device->has_own_memory)
+		return PSD_OK;
+	status = psd_board_run(&board, time_device, err);
+	if (!status)
+		note(calibration, psd_board_values(&board, 0));
+	psd_board_close(&board);
+	return status;
+}
