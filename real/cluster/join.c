@@ -10,7 +10,7 @@ enum psd_status psd_join(const struct psd_worker_options *options, const struct 
 	struct psd_text terms = {.bytes = NULL};
 	struct psd_worker_options worker = *options;
 	enum psd_status status = psd_worker_check(worker.made->matter->scenario, err);
-	unsigned n_beside, nth;
+	unsigned n_beside;
 
 	if (!status)
 		status = psd_worker_check_optimiser(worker.made, err);
@@ -22,8 +22,8 @@ enum psd_status psd_join(const struct psd_worker_options *options, const struct 
 		worker.terms = terms.bytes;
 		worker.listener = -1;
 		psd_socket_allow_many();
-		n_beside = psd_hosts_beside(hosts, self, &nth);
-		(void)psd_affinity_pin(nth, n_beside); /* unpinned works as well */
+		n_beside = psd_hosts_beside(hosts, self, &worker.place);
+		(void)psd_affinity_pin(worker.place, n_beside); /* unpinned works as well */
 		status = psd_worker_run(&worker, result, err);
 	}
 	psd_text_release(&terms);

@@ -159,7 +159,7 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 {
 	const struct psd_device_options options = {
 		.n_threads = worker->options->train->threads,
-		.number = worker->self % worker->layout->workers_per_node,
+		.number = worker->options->place,
 		.arithmetic = worker->options->train->arithmetic,
 	};
 	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
