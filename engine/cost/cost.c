@@ -134,17 +134,18 @@ static bool class_holds(const struct psd_collective_class *class, uint64_t bytes
 
 /* What the collective reaches of the link, where that is less than the stack moves anyway. */
 static double slowed_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			 const struct psd_rates *rates, double slowdown_ratio)
+			 const struct psd_rates *rates, double slowdown_ratio, double transfer_sec)
 {
-	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
 	struct psd_rates link = *rates;
 
+	if (slowdown_ratio == 0.0)
+		return 0.0;
 	link.send_bps = link.receive_bps = rates->link_bps;
 	return fmax(0.0, slowdown_ratio * psd_cost_transfer_sec(payload, layout, &link) - transfer_sec);
 }
 
-double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			  const struct psd_rates *rates)
+static double class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			const struct psd_rates *rates, double transfer_sec)
 {
 	const struct psd_host *host = rates->host;
 	const unsigned n_members = psd_payload_members(payload, layout).n;
@@ -154,9 +155,15 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
 		if (class_holds(class, bytes, n_members))
 			return rates->agree_sec + class->call_sec +
 			       psd_payload_steps(payload, layout) * class->step_sec +
-			       slowed_sec(payload, layout, rates, class->slowdown_ratio);
+			       slowed_sec(payload, layout, rates, class->slowdown_ratio, transfer_sec);
 	}
 	return n_members > 1 ? rates->agree_sec : 0.0;
+}
+
+double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			  const struct psd_rates *rates)
+{
+	return class_sec(payload, layout, rates, psd_cost_transfer_sec(payload, layout, rates));
 }
 
 static struct psd_ways ways_of(const struct psd_payload *payload, const struct psd_layout *layout,
@@ -172,15 +179,27 @@ static struct psd_ways ways_of(const struct psd_payload *payload, const struct p
 	};
 }
 
-double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			  const struct psd_rates *rates)
+static double delay_sec_of(const struct psd_payload *payload, const struct psd_layout *layout,
+			   const struct psd_rates *rates, double transfer_sec)
 {
 	if (psd_payload_members(payload, layout).n == 1)
 		return 0.0;
 	const struct psd_ways ways = ways_of(payload, layout, rates);
-	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
 	const double alone_sec = psd_payload_alone_sec(payload, layout, transfer_sec, &ways);
-	return psd_cost_class_sec(payload, layout, rates) + (alone_sec - transfer_sec);
+	return class_sec(payload, layout, rates, transfer_sec) + (alone_sec - transfer_sec);
+}
+
+double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			  const struct psd_rates *rates)
+{
+	return delay_sec_of(payload, layout, rates, psd_cost_transfer_sec(payload, layout, rates));
+}
+
+void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
+			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec)
+{
+	*transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
+	*delay_sec = delay_sec_of(payload, layout, rates, *transfer_sec);
 }
 
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,

@@ -64,6 +64,9 @@ double psd_cost_class_sec(const struct psd_payload *payload, const struct psd_la
  * of memory. */
 double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates);
+/* Both, of which the second asks for the first. */
+void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
+			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec);
 /* The same behind all its flows, which simulation carries out instead of its steps: behind switches they may take
  * longer than psd_cost_transfer_sec() says. */
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/cost/prices.h"
 #include "engine/estimate/pool.h"
 #include "engine/estimate/yielding.h"
 #include "engine/program/cookie.h"
@@ -46,6 +47,7 @@ enum event {
 struct collective {
 	struct psd_task task;
 	unsigned n_parts_left; /* bytes, and what the members' processors do for them */
+	double delay_sec;      /* of its steps, behind them */
 };
 
 struct estimate {
@@ -61,10 +63,11 @@ struct estimate {
 	uint64_t next_seq;
 	struct psd_fluid_flow *flows; /* under way; a class sends one operation at a time */
 	unsigned n_flows, flows_room;
-	struct psd_fluid_port *ports;	/* per class a pair of each kind, out and in */
-	double flows_at_sec;		/* what the flows' left_bits refer to */
-	double flow_end_sec;		/* when the first of them ends; infinity: none */
-	unsigned *n_parts_left;		/* per way: of its messages, bytes and both ends */
+	struct psd_fluid_port *ports; /* per class a pair of each kind, out and in */
+	double flows_at_sec;	      /* what the flows' left_bits refer to */
+	double flow_end_sec;	      /* when the first of them ends; infinity: none */
+	unsigned *n_parts_left;	      /* per way: of its messages, bytes and both ends */
+	struct psd_prices prices;
 	struct collective *collectives; /* per class: under way, of which it is the first */
 	struct psd_pool *pools;		/* NULL unless machines are given */
 	unsigned n_pools;
@@ -663,17 +666,22 @@ static void estimate_collective(void *context, struct psd_task task)
 	struct estimate *estimate = context;
 	const struct psd_plan *plan = estimate->program->plan;
 	const struct psd_op *op = &estimate->program->ops[task.op];
-	const double sec = psd_cost_transfer_sec(&op->payload, &plan->layout, &plan->rates);
+	const struct psd_price *price = psd_prices_of(&estimate->prices, &op->payload, &plan->layout, &plan->rates);
 	unsigned first = 0;
 
+	if (!price) {
+		estimate->is_out_of_memory = true;
+		return;
+	}
 	while (!carries(estimate, first, op))
 		first++;
 	const uint64_t part = psd_cookie(EVENT_COLLECTIVE_PART, first, 0);
 	estimate->n_events += looks(estimate, &op->payload);
 
 	set_beside(estimate, op, true);
-	push_event(estimate, estimate->now_sec + sec, part);
-	estimate->collectives[first] = (struct collective){task, 1};
+	push_event(estimate, estimate->now_sec + price->transfer_sec, part);
+	estimate->collectives[first] =
+		(struct collective){.task = task, .n_parts_left = 1, .delay_sec = price->delay_sec};
 	for (unsigned c = first; c < estimate->n_classes && estimate->pools; c++) {
 		const struct psd_socket_work end = class_work(estimate, &op->payload, c);
 
@@ -688,15 +696,11 @@ static void estimate_collective(void *context, struct psd_task task)
 /* The delays of its steps come after all the bytes. */
 static void end_collective_part(struct estimate *estimate, unsigned first)
 {
-	const struct psd_plan *plan = estimate->program->plan;
-	const struct psd_task task = estimate->collectives[first].task;
-	const double delay_sec =
-		psd_cost_delay_sec(&estimate->program->ops[task.op].payload, &plan->layout, &plan->rates);
+	struct collective *collective = &estimate->collectives[first];
 
-	if (isnan(delay_sec))
-		estimate->is_out_of_memory = true;
-	else if (--estimate->collectives[first].n_parts_left == 0)
-		push_event(estimate, estimate->now_sec + delay_sec, psd_cookie_of_task(EVENT_COLLECTIVE, 0, task));
+	if (--collective->n_parts_left == 0)
+		push_event(estimate, estimate->now_sec + collective->delay_sec,
+			   psd_cookie_of_task(EVENT_COLLECTIVE, 0, collective->task));
 }
 
 static void end_collective(struct estimate *estimate, struct psd_task task)
@@ -851,6 +855,7 @@ out:
 	free(estimate.n_flows_left);
 	free(estimate.sending);
 	free(estimate.collectives);
+	psd_prices_release(&estimate.prices);
 	free(estimate.groups);
 	free(estimate.n_parts_left);
 	for (unsigned p = 0; p < estimate.n_pools; p++)

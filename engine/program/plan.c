@@ -186,7 +186,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	const size_t most_items = input->graph->n_tensors + 1u; /* norms have one, too */
 	made.items = calloc(most_items, sizeof(*made.items));
 	made.tensors = calloc(most_items, sizeof(*made.tensors));
-	if (made.items == NULL || made.tensors == NULL) {
+	made.prices = calloc(1, sizeof(*made.prices));
+	if (made.items == NULL || made.tensors == NULL || made.prices == NULL) {
 		psd_plan_release(&made);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors",
 				     input->graph->n_tensors);
@@ -217,6 +218,9 @@ struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice
 
 void psd_plan_release(struct psd_plan *plan)
 {
+	if (plan->prices)
+		psd_prices_release(plan->prices);
+	free(plan->prices);
 	free(plan->items);
 	free(plan->tensors);
 	*plan = (struct psd_plan){0};

@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/cost/cost.h"
 #include "engine/cost/costs.h"
+#include "engine/cost/prices.h"
 #include "engine/model/graph.h"
 #include "engine/program/method.h"
 #include "engine/scenario/scenario.h"
@@ -35,7 +36,8 @@ struct psd_plan {
 	unsigned n_candidates;
 	struct psd_rates rates; /* with the fan-in of the plan's busiest receiver */
 	struct psd_rates
-		alone_rates; /* with a parameter server's, the widest of all: what candidates are weighed with */
+		alone_rates;	   /* with a parameter server's, the widest of all: what candidates are weighed with */
+	struct psd_prices *prices; /* by those, of what has been weighed */
 	struct psd_machine machine;
 	uint64_t fuse_bytes;		 /* tensors are gathered to so much: the system's, or what was found */
 	unsigned value_bytes;		 /* as the model's precision has it */

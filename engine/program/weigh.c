@@ -12,10 +12,37 @@ static uint64_t node_bytes(const struct psd_program *program, unsigned node)
 	return traffic.sent_bytes + traffic.received_bytes;
 }
 
+/* The only operation that moves bytes; NULL: there are several, or none. */
+static const struct psd_op *only_mover(const struct psd_program *program)
+{
+	const struct psd_op *mover = NULL;
+
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		const struct psd_op *op = &program->ops[i];
+
+		if (op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE)
+			continue;
+		if (mover)
+			return NULL;
+		mover = op;
+	}
+	return mover;
+}
+
+static struct psd_price *price_of(const struct psd_plan *plan, const struct psd_op *op)
+{
+	return psd_prices_of(plan->prices, &op->payload, &plan->layout, &plan->alone_rates);
+}
+
+/* What one all-reduce moves is in its price; others say it by a formula. */
 static uint64_t busiest_node_bytes(const struct psd_program *program)
 {
+	const struct psd_op *mover = only_mover(program);
+	struct psd_price *price = mover && mover->kind == PSD_OP_COLLECTIVE ? price_of(program->plan, mover) : NULL;
 	uint64_t most_bytes = 0;
 
+	if (price)
+		return psd_price_node_bytes(price, &program->plan->layout);
 	for (unsigned node = 0; node < psd_layout_nodes(&program->plan->layout); node++) {
 		const uint64_t bytes = node_bytes(program, node);
 
@@ -24,18 +51,22 @@ static uint64_t busiest_node_bytes(const struct psd_program *program)
 	return most_bytes;
 }
 
+/* Not a number: out of memory. */
 static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 {
-	const struct psd_layout *layout = &plan->layout;
 	const struct psd_rates *rates = &plan->alone_rates;
+	const bool is_send = op->kind == PSD_OP_SEND;
+	const struct psd_price *price;
 
-	if (op->kind == PSD_OP_SEND)
-		return psd_cost_transfer_sec(&op->payload, layout, rates) +
-		       (psd_layout_nodes(layout) > 1 ? rates->latency_sec : rates->local_latency_sec);
-	if (op->kind == PSD_OP_COLLECTIVE)
-		return psd_cost_transfer_sec(&op->payload, layout, rates) +
-		       psd_cost_delay_sec(&op->payload, layout, rates);
-	return op->work_sec;
+	if (!is_send && op->kind != PSD_OP_COLLECTIVE)
+		return op->work_sec;
+	price = price_of(plan, op);
+	if (!price)
+		return NAN;
+	if (is_send)
+		return price->transfer_sec +
+		       (psd_layout_nodes(&plan->layout) > 1 ? rates->latency_sec : rates->local_latency_sec);
+	return price->transfer_sec + price->delay_sec;
 }
 
 /* To the end of the last operation that ends the item, from when the gradient would be final. The first operation

@@ -4,9 +4,11 @@
 #include <assert.h>
 #include <math.h>
 
-static bool is_open(const struct psd_fluid_flow *flow)
+enum { NO_FLOW = -1 };
+
+static void set_share(struct psd_fluid_port *port)
 {
-	return flow->rate_bps < 0.0;
+	port->share_bps = port->left_bps / port->open_flows;
 }
 
 /* The smallest share per flow of the flow's ports. */
@@ -15,9 +17,9 @@ static double share_of(const struct psd_fluid_flow *flow, const struct psd_fluid
 	double share_bps = INFINITY;
 
 	for (unsigned u = 0; u < flow->n_uses; u++) {
-		const struct psd_fluid_port *port = &ports[flow->uses[u].port];
+		const double of_port_bps = ports[flow->uses[u].port].share_bps;
 
-		share_bps = fmin(share_bps, port->left_bps / port->open_flows);
+		share_bps = of_port_bps < share_bps ? of_port_bps : share_bps;
 	}
 	return share_bps;
 }
@@ -34,16 +36,33 @@ static void open_ports(const struct psd_fluid_flow *flows, unsigned n_flows, str
 	for (unsigned f = 0; f < n_flows; f++)
 		for (unsigned u = 0; u < flows[f].n_uses; u++)
 			ports[flows[f].uses[u].port].open_flows += flows[f].uses[u].flows;
+	for (unsigned f = 0; f < n_flows; f++)
+		for (unsigned u = 0; u < flows[f].n_uses; u++)
+			set_share(&ports[flows[f].uses[u].port]);
 }
 
 static void take(const struct psd_fluid_flow *flow, struct psd_fluid_port *ports)
 {
 	for (unsigned u = 0; u < flow->n_uses; u++) {
 		struct psd_fluid_port *port = &ports[flow->uses[u].port];
+		const double left_bps = port->left_bps - flow->rate_bps * flow->uses[u].flows;
 
-		port->left_bps = fmax(0.0, port->left_bps - flow->rate_bps * flow->uses[u].flows);
+		port->left_bps = left_bps > 0.0 ? left_bps : 0.0;
 		port->open_flows -= flow->uses[u].flows;
+		set_share(port);
 	}
+}
+
+/* The smallest share of any open flow; each keeps its own. */
+static double smallest_share(struct psd_fluid_flow *flows, int first_open, const struct psd_fluid_port *ports)
+{
+	double share_bps = INFINITY;
+
+	for (int f = first_open; f != NO_FLOW; f = flows[f].next_open) {
+		flows[f].share_bps = share_of(&flows[f], ports);
+		share_bps = flows[f].share_bps < share_bps ? flows[f].share_bps : share_bps;
+	}
+	return share_bps;
 }
 
 void psd_fluid_add_use(struct psd_fluid_flow *flow, unsigned port, double flows)
@@ -55,26 +74,25 @@ void psd_fluid_add_use(struct psd_fluid_flow *flow, unsigned port, double flows)
 void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_fluid_port *ports)
 {
 	const double tolerance = 1.0 + 1e-12; /* two ports at one share freeze together */
-	unsigned n_open = n_flows;
+	int first_open = n_flows > 0 ? 0 : NO_FLOW;
 
 	open_ports(flows, n_flows, ports);
 	for (unsigned f = 0; f < n_flows; f++)
-		flows[f].rate_bps = -1.0;
-	while (n_open > 0) {
-		double share_bps = INFINITY;
+		flows[f].next_open = f + 1 < n_flows ? (int)f + 1 : NO_FLOW;
+	while (first_open != NO_FLOW) {
+		const double share_bps = smallest_share(flows, first_open, ports);
+		int *link = &first_open;
 
-		for (unsigned f = 0; f < n_flows; f++)
-			if (is_open(&flows[f]))
-				share_bps = fmin(share_bps, share_of(&flows[f], ports));
-		for (unsigned f = 0; f < n_flows; f++)
-			flows[f].is_frozen_now =
-				is_open(&flows[f]) && share_of(&flows[f], ports) <= share_bps * tolerance;
-		for (unsigned f = 0; f < n_flows; f++) {
-			if (!flows[f].is_frozen_now)
+		while (*link != NO_FLOW) {
+			struct psd_fluid_flow *flow = &flows[*link];
+
+			if (flow->share_bps > share_bps * tolerance) {
+				link = &flow->next_open;
 				continue;
-			flows[f].rate_bps = share_bps;
-			take(&flows[f], ports);
-			n_open--;
+			}
+			flow->rate_bps = share_bps;
+			take(flow, ports);
+			*link = flow->next_open;
 		}
 	}
 }
@@ -82,7 +100,10 @@ void psd_fluid_share(struct psd_fluid_flow *flows, unsigned n_flows, struct psd_
 double psd_fluid_next_end_sec(const struct psd_fluid_flow *flows, unsigned n_flows)
 {
 	double end_sec = INFINITY;
-	for (unsigned f = 0; f < n_flows; f++)
-		end_sec = fmin(end_sec, flows[f].left_bits / flows[f].rate_bps);
+	for (unsigned f = 0; f < n_flows; f++) {
+		const double left_sec = flows[f].left_bits / flows[f].rate_bps;
+
+		end_sec = left_sec < end_sec ? left_sec : end_sec;
+	}
 	return end_sec;
 }

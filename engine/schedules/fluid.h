@@ -17,17 +17,19 @@ struct psd_fluid_use {
 struct psd_fluid_flow {
 	struct psd_fluid_use uses[PSD_FLUID_MOST_USES];
 	unsigned n_uses;
-	double left_bits;   /* of each of the flows that it stands for */
-	double rate_bps;    /* of each of them, filled by psd_fluid_share() */
-	uint64_t cookie;    /* the caller's */
-	bool is_frozen_now; /* scratch of psd_fluid_share() */
+	double left_bits; /* of each of the flows that it stands for */
+	double rate_bps;  /* of each of them, filled by psd_fluid_share() */
+	uint64_t cookie;  /* the caller's */
+	double share_bps; /* scratch of psd_fluid_share(), as is the next */
+	int next_open;
 };
 
 /* One direction of a link, alike for all that the port stands for. */
 struct psd_fluid_port {
 	double rate_bps;
-	double left_bps;   /* scratch, as is the next */
+	double left_bps;   /* scratch, as are the next two */
 	double open_flows; /* rate not settled yet */
+	double share_bps;  /* of each of those */
 };
 
 /* One more port on a flow's way. */

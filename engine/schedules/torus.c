@@ -188,6 +188,17 @@ static double rings_sec(struct psd_members members, unsigned distance, unsigned 
 	return ring_steps(ring_ranks / distance) * fmax(near_sec, far_sec);
 }
 
+/* Hops of a row differ, and the next ones overlap with the slowest. Where rows are nodes, all columns go from node to
+ * node. */
+static double walked_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_ways *ways)
+{
+	const double element_bits = 8.0 * payload->value_bytes;
+
+	if (row_length(members) == members.per_node)
+		return psd_walk_node_sec(payload, members, element_bits, ways);
+	return psd_walk_sec(payload, members, element_bits, ways);
+}
+
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {
@@ -195,8 +206,8 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 	const double row_bits = 8.0 * payload->value_bytes * ceil((double)payload->elements / X);
 	const double column_bits = 8.0 * payload->value_bytes * ceil(ceil((double)payload->elements / X) / Y);
 
-	if (!psd_ways_are_plain(ways)) { /* hops of a row differ, and the next ones overlap with the slowest */
-		const double sec = psd_walk_sec(payload, members, 8.0 * payload->value_bytes, ways);
+	if (!psd_ways_are_plain(ways)) {
+		const double sec = walked_sec(payload, members, ways);
 
 		return sec < transfer_sec ? transfer_sec : sec;
 	}

@@ -2,6 +2,7 @@
  * message when those before have left, all that earlier steps bring it is there, and the receiver awaits it. */
 #include "engine/schedules/walk.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -24,6 +25,7 @@ struct walk {
 	const struct psd_payload *payload;
 	const struct psd_ways *ways;
 	struct psd_members members;
+	unsigned n_walked; /* the first of them; where nodes are alike one node's, who are also the others' peers */
 	double element_bits;
 	unsigned n_steps;
 	unsigned n_of_node; /* switches */
@@ -38,6 +40,19 @@ struct walk {
 	bool has_changed, is_out_of_memory;
 };
 
+/* ---- alike nodes: a member stands for those in its place on all nodes ---- */
+
+static unsigned walked_of(const struct walk *walk, unsigned rank)
+{
+	return rank % walk->n_walked;
+}
+
+/* A member as another sees it who stands for one on a node of its own: both as far back as that one is. */
+static unsigned seen_from(const struct walk *walk, unsigned rank, unsigned other)
+{
+	return (rank + walk->members.n - (other - walked_of(walk, other))) % walk->members.n;
+}
+
 /* ---- ports ---- */
 
 static void add_device_uses(const struct walk *walk, struct psd_fluid_flow *flow, unsigned rank, bool is_in,
@@ -45,6 +60,7 @@ static void add_device_uses(const struct walk *walk, struct psd_fluid_flow *flow
 {
 	const unsigned per_node = walk->members.per_node, per_switch = walk->ways->per_switch;
 
+	rank = walked_of(walk, rank);
 	psd_fluid_add_use(flow, 2 * rank + is_in, 1.0);
 	if (!passes_uplink)
 		return;
@@ -59,8 +75,8 @@ static struct psd_fluid_flow flow_between(const struct walk *walk, unsigned from
 	struct psd_fluid_flow flow = {.cookie = from};
 
 	if (reach == PSD_REACH_FAR) {
-		psd_fluid_add_use(&flow, walk->first_node_port + 2 * (from / per_node), 1.0);
-		psd_fluid_add_use(&flow, walk->first_node_port + 2 * (to / per_node) + 1, 1.0);
+		psd_fluid_add_use(&flow, walk->first_node_port + 2 * (walked_of(walk, from) / per_node), 1.0);
+		psd_fluid_add_use(&flow, walk->first_node_port + 2 * (walked_of(walk, to) / per_node) + 1, 1.0);
 	}
 	if (reach != PSD_REACH_FAR || walk->ways->per_switch > 0) {
 		add_device_uses(walk, &flow, from, false, reach != PSD_REACH_NEAR);
@@ -71,10 +87,11 @@ static struct psd_fluid_flow flow_between(const struct walk *walk, unsigned from
 
 static bool open_ports(struct walk *walk)
 {
-	const unsigned per_switch = walk->ways->per_switch, n_nodes = psd_members_nodes(walk->members);
+	const unsigned per_switch = walk->ways->per_switch;
+	const unsigned n_nodes = (walk->n_walked - 1) / walk->members.per_node + 1;
 
 	walk->n_of_node = per_switch > 0 ? (walk->members.per_node - 1) / per_switch + 1 : 0;
-	walk->first_switch_port = 2 * walk->members.n;
+	walk->first_switch_port = 2 * walk->n_walked;
 	walk->first_node_port = walk->first_switch_port + 2 * n_nodes * walk->n_of_node;
 	const unsigned n_ports = walk->first_node_port + 2 * n_nodes;
 	walk->ports = malloc(n_ports * sizeof(*walk->ports));
@@ -120,10 +137,11 @@ static unsigned find_receive(const struct walk *walk, unsigned rank, unsigned nu
 /* A member takes messages of others in the order of its steps; one sender's follow each other by themselves. */
 static bool is_awaited(const struct walk *walk, unsigned to, unsigned from, unsigned step)
 {
-	unsigned awaited = walk->all[to].next_receive, sender = walk->all[to].from;
+	const unsigned receiver = walked_of(walk, to), known_as = seen_from(walk, from, to);
+	unsigned awaited = walk->all[receiver].next_receive, sender = walk->all[receiver].from;
 
-	while (awaited < step && sender == from)
-		awaited = find_receive(walk, to, awaited + 1, &sender);
+	while (awaited < step && sender == known_as)
+		awaited = find_receive(walk, receiver, awaited + 1, &sender);
 	return awaited >= step;
 }
 
@@ -155,7 +173,8 @@ static void end_flow(struct walk *walk, unsigned f)
 	walk->flows[f] = walk->flows[--walk->n_flows];
 	walk->has_changed = true;
 	member->is_sending = false;
-	if (!psd_heap_push(&walk->arrivals, (struct psd_heap_entry){at_sec, walk->next_seq++, member->to}))
+	if (!psd_heap_push(&walk->arrivals,
+			   (struct psd_heap_entry){at_sec, walk->next_seq++, walked_of(walk, member->to)}))
 		walk->is_out_of_memory = true;
 	advance(walk, rank);
 }
@@ -184,7 +203,7 @@ static void arrive(struct walk *walk, unsigned rank)
 	member->next_receive = find_receive(walk, rank, member->next_receive + 1, &member->from);
 	advance(walk, rank);
 	if (member->from != rank)
-		advance(walk, member->from);
+		advance(walk, walked_of(walk, member->from));
 }
 
 static double next_arrival_sec(const struct walk *walk)
@@ -194,7 +213,7 @@ static double next_arrival_sec(const struct walk *walk)
 
 static void run(struct walk *walk)
 {
-	for (unsigned rank = 0; rank < walk->members.n; rank++)
+	for (unsigned rank = 0; rank < walk->n_walked; rank++)
 		advance(walk, rank);
 	while ((walk->n_flows > 0 || walk->arrivals.n > 0) && !walk->is_out_of_memory) {
 		if (walk->has_changed)
@@ -212,24 +231,25 @@ static void run(struct walk *walk)
 
 static bool begin(struct walk *walk)
 {
-	walk->all = calloc(walk->members.n, sizeof(*walk->all));
-	walk->flows = malloc(walk->members.n * sizeof(*walk->flows));
+	walk->all = calloc(walk->n_walked, sizeof(*walk->all));
+	walk->flows = malloc(walk->n_walked * sizeof(*walk->flows));
 	if (!walk->all || !walk->flows || !open_ports(walk))
 		return false;
-	for (unsigned rank = 0; rank < walk->members.n; rank++) {
+	for (unsigned rank = 0; rank < walk->n_walked; rank++) {
 		find_next_send(walk, rank, 0);
 		walk->all[rank].next_receive = find_receive(walk, rank, 0, &walk->all[rank].from);
 	}
 	return true;
 }
 
-double psd_walk_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
-		    const struct psd_ways *ways)
+static double walk_sec(const struct psd_payload *payload, struct psd_members members, unsigned n_walked,
+		       double element_bits, const struct psd_ways *ways)
 {
 	struct walk walk = {
 		.payload = payload,
 		.ways = ways,
 		.members = members,
+		.n_walked = n_walked,
 		.element_bits = element_bits,
 		.n_steps = payload->pattern->steps(payload->elements, members),
 	};
@@ -242,6 +262,19 @@ double psd_walk_sec(const struct psd_payload *payload, struct psd_members member
 	free(walk.ports);
 	free(walk.arrivals.entries);
 	return has_begun && !walk.is_out_of_memory ? walk.now_sec : NAN;
+}
+
+double psd_walk_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
+		    const struct psd_ways *ways)
+{
+	return walk_sec(payload, members, members.n, element_bits, ways);
+}
+
+double psd_walk_node_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
+			 const struct psd_ways *ways)
+{
+	assert(members.n % members.per_node == 0);
+	return walk_sec(payload, members, members.per_node, element_bits, ways);
 }
 
 /* ---- flows ---- */
@@ -300,6 +333,7 @@ double psd_walk_flows_sec(const struct psd_payload *payload, struct psd_members 
 		.payload = payload,
 		.ways = ways,
 		.members = members,
+		.n_walked = members.n,
 		.element_bits = 8.0 * payload->value_bytes,
 	};
 	const bool has_begun = open_ports(&walk) && add_flows(&walk);

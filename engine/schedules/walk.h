@@ -9,6 +9,10 @@
 /* As psd_pattern.alone_sec, of a payload whose elements have element_bits each. */
 double psd_walk_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
 		    const struct psd_ways *ways);
+/* The same where the members in one place of every node do the same, whom the first node's stand for: as exact as their
+ * messages are equally long. All nodes are full. */
+double psd_walk_node_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
+			 const struct psd_ways *ways);
 /* Seconds of all its flows, which begin together: more than the busiest link takes, where a flow that others hold up
  * inside a node has held up others. Not a number: out of memory. */
 double psd_walk_flows_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_ways *ways);

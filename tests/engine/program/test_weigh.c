@@ -41,8 +41,10 @@ static struct psd_alternative weighed(unsigned candidate, const struct psd_subje
 					.has_own_memory = true};
 	struct psd_layer layer = {.backward_flops = 4 * subject->rows * subject->columns};
 	const struct psd_graph graph = {.layers = &layer, .n_layers = 1};
+	struct psd_prices prices = {.all = NULL};
 	struct psd_plan plan = {
 		.graph = &graph,
+		.prices = &prices,
 		.costs = &costs,
 		.system = &system,
 		.layout = *layout,
@@ -56,6 +58,7 @@ static struct psd_alternative weighed(unsigned candidate, const struct psd_subje
 
 	psd_choice_candidates(&plan);
 	cr_assert_eq(psd_choice_weigh(alternatives, &plan, &item, &err), PSD_OK, "%s", err.text);
+	psd_prices_release(&prices);
 	return alternatives[candidate];
 }
 

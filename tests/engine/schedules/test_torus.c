@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "engine/schedules/pattern.h"
+#include "engine/schedules/walk.h"
 
 static struct psd_traffic traffic(unsigned workers, unsigned per_node, unsigned node)
 {
@@ -80,5 +80,42 @@ Test(torus, takes_the_seconds_of_its_steps)
 
 			cr_assert(fabs(sec - expected) <= 1e-9 * expected, "%u workers, %u a node: %g s, expected %g",
 				  workers, per_node, sec, expected);
+		}
+}
+
+static double walked_sec(struct psd_members members, uint64_t elements, const struct psd_ways *ways)
+{
+	const struct psd_payload payload = {.pattern = &psd_torus, .elements = elements, .value_bytes = 4};
+
+	return psd_walk_sec(&payload, members, 32.0, ways);
+}
+
+/* Where nodes are rows one node's members stand for all: as if every member's steps were walked. Of a size that no
+ * chunks of one size make, it is between what the next sizes of which they do take. */
+Test(torus, one_node_stands_for_all)
+{
+	const struct psd_ways ways = {.far_bps = 1e9,
+				      .near_bps = 3e9,
+				      .between_bps = 2e9,
+				      .latency_sec = 2e-5,
+				      .near_latency_sec = 1e-6,
+				      .per_switch = 2};
+
+	for (unsigned nodes = 2; nodes <= 9; nodes++)
+		for (unsigned per_node = 2; per_node <= 6; per_node += 2) {
+			const struct psd_members members = {nodes * per_node, per_node};
+			const double less_sec = walked_sec(members, 1000 * members.n, &ways);
+			const double more_sec = walked_sec(members, 1001 * members.n, &ways);
+			struct psd_payload payload = {
+				.pattern = &psd_torus, .elements = 1000 * members.n, .value_bytes = 4};
+			const double sec = psd_torus.alone_sec(&payload, members, 0.0, &ways);
+
+			payload.elements += members.n / 2;
+			const double between_sec = psd_torus.alone_sec(&payload, members, 0.0, &ways);
+			cr_assert(fabs(sec - less_sec) <= 1e-9 * sec, "%u nodes of %u: %.9g s, expected %.9g", nodes,
+				  per_node, sec, less_sec);
+			cr_assert(less_sec * (1.0 - 1e-9) <= between_sec && between_sec <= more_sec * (1.0 + 1e-9),
+				  "%u nodes of %u: %.9g s, expected %.9g to %.9g", nodes, per_node, between_sec,
+				  less_sec, more_sec);
 		}
 }
