@@ -59,6 +59,22 @@ void psd_gathering_ready(struct psd_gathering *gathering, struct psd_task task)
 	psd_gathering_add(gathering, gathering->program->ops[task.op].turn, task);
 }
 
+/* How many of those that wait go before it. */
+static unsigned place_of(const struct psd_gathering *gathering, const struct psd_ready *added)
+{
+	unsigned first = 0, end = gathering->n_waiting;
+
+	while (first < end) {
+		const unsigned middle = first + (end - first) / 2;
+
+		if (psd_ready_goes_before(added, &gathering->waiting[middle]))
+			end = middle;
+		else
+			first = middle + 1;
+	}
+	return first;
+}
+
 void psd_gathering_add(struct psd_gathering *gathering, int64_t turn, struct psd_task task)
 {
 	const struct psd_ready added = {turn, task};
@@ -69,9 +85,9 @@ void psd_gathering_add(struct psd_gathering *gathering, int64_t turn, struct psd
 		return;
 	}
 	gathering->waiting = waiting;
-	unsigned at = gathering->n_waiting++;
-	for (; at > 0 && psd_ready_goes_before(&added, &gathering->waiting[at - 1]); at--)
-		gathering->waiting[at] = gathering->waiting[at - 1];
+	const unsigned at = place_of(gathering, &added);
+	memmove(&gathering->waiting[at + 1], &gathering->waiting[at],
+		(gathering->n_waiting++ - at) * sizeof(*gathering->waiting));
 	gathering->waiting[at] = added;
 	gathering->has_news = true;
 }

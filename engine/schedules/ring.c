@@ -67,18 +67,38 @@ static double local_elements(const struct psd_payload *payload, const struct psd
 	return psd_layout_workers_on(layout, 0) > 1 ? 2.0 * (P - 1.0) / P * (double)payload->elements : 0.0;
 }
 
+/* Messages from a node's first member on that may be passed over: of nodes that are all alike, as is the next one, as
+ * many as leave two of them. */
+static unsigned nodes_alike(unsigned n, unsigned per_node, unsigned from, unsigned n_messages_left)
+{
+	const unsigned n_full = n / per_node - from / per_node, n_left = n_messages_left / per_node;
+	const unsigned n_alike = n_full < n_left ? n_full : n_left;
+
+	return n_alike > 2 ? n_alike - 2 : 0;
+}
+
 /* Hops that differ: the last message waits for a chain of messages, each after the one before on the same hop or after
  * the one that brought what it sends, over the hop before. Of the chains that begin on a hop and take so many hops, the
- * longest does its waiting on the slowest of these. Nodes are alike but for the first, the last and those beside them.
- */
+ * longest does its waiting on the slowest of these. Over nodes that are alike what that adds up to grows by the same
+ * from each to the next, so that the longest chain ends on the first or the last of them. */
 static double longest_from_sec(unsigned n, struct psd_members members, unsigned start, double chunk_bits,
 			       const struct psd_ways *ways)
 {
-	const unsigned n_messages = 2 * (n - 1);
+	const unsigned n_messages = 2 * (n - 1), g = members.per_node;
 	double chain_sec = 0.0, slowest_sec = 0.0, longest_sec = 0.0;
+	double node_chain_sec = -1.0; /* where the whole node before began; negative: there was none */
 
 	for (unsigned i = 0; i < n_messages; i++) {
-		const unsigned from = (start + i) % n;
+		unsigned from = (start + i) % n;
+
+		if (from % g == 0) {
+			const unsigned n_passed = node_chain_sec < 0.0 ? 0 : nodes_alike(n, g, from, n_messages - i);
+
+			chain_sec += n_passed * (chain_sec - node_chain_sec);
+			i += n_passed * g;
+			from += n_passed * g;
+			node_chain_sec = from / g < n / g ? chain_sec : -1.0;
+		}
 		const enum psd_reach reach = psd_members_reach(members, ways, from, (from + 1) % n);
 		const double busy_sec = psd_ways_busy_sec(ways, reach, chunk_bits);
 
