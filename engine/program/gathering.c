@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/grow.h"
-
 static struct psd_group group_of(const struct psd_gathering *gathering, struct psd_task task)
 {
 	return psd_payload_group(&gathering->program->ops[task.op].payload, &gathering->program->plan->layout);
@@ -59,6 +57,33 @@ void psd_gathering_ready(struct psd_gathering *gathering, struct psd_task task)
 	psd_gathering_add(gathering, gathering->program->ops[task.op].turn, task);
 }
 
+/* ---- what waits: taken mostly from its head, and with priorities added there, too ---- */
+
+static struct psd_ready *waiting_at(const struct psd_gathering *gathering, unsigned i)
+{
+	return &gathering->waiting[gathering->first_waiting + i];
+}
+
+/* For one more before all of them, and for one behind. Where there is none they go to the middle of at least twice as
+ * much, so that this happens once in as many additions as there are. */
+static bool make_room(struct psd_gathering *gathering)
+{
+	const unsigned n = gathering->n_waiting;
+	const unsigned room = gathering->waiting_room < 2 * n + 16 ? 4 * n + 16 : gathering->waiting_room;
+	struct psd_ready *moved;
+
+	if (gathering->first_waiting > 0 && gathering->first_waiting + n < gathering->waiting_room)
+		return true;
+	moved = realloc(gathering->waiting, room * sizeof(*moved));
+	if (!moved)
+		return false;
+	memmove(moved + (room - n) / 2, moved + gathering->first_waiting, n * sizeof(*moved));
+	gathering->waiting = moved;
+	gathering->waiting_room = room;
+	gathering->first_waiting = (room - n) / 2;
+	return true;
+}
+
 /* How many of those that wait go before it. */
 static unsigned place_of(const struct psd_gathering *gathering, const struct psd_ready *added)
 {
@@ -67,7 +92,7 @@ static unsigned place_of(const struct psd_gathering *gathering, const struct psd
 	while (first < end) {
 		const unsigned middle = first + (end - first) / 2;
 
-		if (psd_ready_goes_before(added, &gathering->waiting[middle]))
+		if (psd_ready_goes_before(added, waiting_at(gathering, middle)))
 			end = middle;
 		else
 			first = middle + 1;
@@ -78,30 +103,50 @@ static unsigned place_of(const struct psd_gathering *gathering, const struct psd
 void psd_gathering_add(struct psd_gathering *gathering, int64_t turn, struct psd_task task)
 {
 	const struct psd_ready added = {turn, task};
-	struct psd_ready *waiting =
-		psd_grown(gathering->waiting, gathering->n_waiting, &gathering->waiting_capacity, sizeof(*waiting));
-	if (waiting == NULL) {
+	const unsigned at = place_of(gathering, &added), n_behind = gathering->n_waiting - at;
+
+	if (!make_room(gathering)) {
 		gathering->is_out_of_memory = true;
 		return;
 	}
-	gathering->waiting = waiting;
-	const unsigned at = place_of(gathering, &added);
-	memmove(&gathering->waiting[at + 1], &gathering->waiting[at],
-		(gathering->n_waiting++ - at) * sizeof(*gathering->waiting));
-	gathering->waiting[at] = added;
+	struct psd_ready *place = waiting_at(gathering, at);
+	if (at < n_behind) {
+		memmove(place - at - 1, place - at, at * sizeof(*place));
+		place--;
+		gathering->first_waiting--;
+	} else {
+		memmove(place + 1, place, n_behind * sizeof(*place));
+	}
+	*place = added;
+	gathering->n_waiting++;
 	gathering->has_news = true;
 }
+
+static void remove_waiting(struct psd_gathering *gathering, unsigned at)
+{
+	struct psd_ready *place = waiting_at(gathering, at);
+	const unsigned n_behind = --gathering->n_waiting - at;
+
+	if (at < n_behind) {
+		memmove(place - at + 1, place - at, at * sizeof(*place));
+		gathering->first_waiting++;
+	} else {
+		memmove(place, place + 1, n_behind * sizeof(*place));
+	}
+}
+
+/* ---- what may begin ---- */
 
 /* By what is under way, or by what goes before and has to wait itself. */
 static bool has_to_wait(const struct psd_gathering *gathering, unsigned at)
 {
-	const struct psd_group group = group_of(gathering, gathering->waiting[at].task);
+	const struct psd_group group = group_of(gathering, waiting_at(gathering, at)->task);
 	for (unsigned c = 0; c < gathering->n_collectives; c++)
 		if (gathering->collectives[c].is_under_way &&
 		    psd_group_shares_host(group, group_of(gathering, gathering->collectives[c].task)))
 			return true;
 	for (unsigned i = 0; i < at; i++)
-		if (psd_group_shares_host(group, group_of(gathering, gathering->waiting[i].task)))
+		if (psd_group_shares_host(group, group_of(gathering, waiting_at(gathering, i)->task)))
 			return true;
 	return false;
 }
@@ -121,14 +166,13 @@ static struct psd_collective *begin(struct psd_gathering *gathering, struct psd_
 struct psd_collective *psd_gathering_next(struct psd_gathering *gathering)
 {
 	for (unsigned i = 0; gathering->has_news && i < gathering->n_waiting; i++) {
-		const struct psd_task task = gathering->waiting[i].task;
+		const struct psd_task task = waiting_at(gathering, i)->task;
 		if (has_to_wait(gathering, i)) {
 			if (group_of(gathering, task).n == gathering->program->plan->layout.workers)
 				break; /* and so has everything after it */
 			continue;
 		}
-		memmove(&gathering->waiting[i], &gathering->waiting[i + 1],
-			(--gathering->n_waiting - i) * sizeof(*gathering->waiting));
+		remove_waiting(gathering, i);
 		return begin(gathering, task);
 	}
 	gathering->has_news = false;

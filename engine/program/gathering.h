@@ -19,8 +19,8 @@ struct psd_gathering {
 	bool is_coordinator;
 	uint32_t *n_members; /* per operation: of a collective, on hosts here */
 	uint32_t *n_ready;   /* a row of operations for each iteration of the window, in turn: members that are ready */
-	struct psd_ready *waiting; /* ready on all members, in order */
-	unsigned n_waiting, waiting_capacity;
+	struct psd_ready *waiting; /* ready on all members, in order: from first_waiting on so many */
+	unsigned first_waiting, n_waiting, waiting_room;
 	struct psd_collective *collectives;
 	unsigned n_collectives, most_collectives;
 	bool has_news; /* what waits may begin now, though it could not before */

@@ -174,3 +174,35 @@ Test(gathering, a_coordinator_counts_members_elsewhere)
 	cr_expect_eq(expect_next(&c, 0, 1)->n_missing, 1);
 	psd_gathering_release(&c.gathering);
 }
+
+/* However many are added and begin in between, and wherever they have their place: always the smallest turn. */
+Test(gathering, many_begin_in_order_wherever_they_are_added)
+{
+	enum { TURNS = 211 };
+	bool waits[TURNS] = {false};
+	unsigned n_waiting = 0;
+	struct collectives c;
+
+	open(&c, (const struct psd_group[]){all}, 1);
+	for (unsigned i = 0; i < 4 * TURNS; i++) {
+		/* 100 generates all residues of a prime; more are added than begin until all have been */
+		const unsigned turn = i * 100 % TURNS;
+		unsigned first = 0;
+
+		if (i < TURNS) {
+			psd_gathering_add(&c.gathering, turn, task(turn, 0));
+			waits[turn] = true;
+			n_waiting++;
+		}
+		if ((i < TURNS && i % 3 > 0) || n_waiting == 0)
+			continue;
+		while (!waits[first])
+			first++;
+		psd_gathering_end(&c.gathering, expect_next(&c, first, 0));
+		waits[first] = false;
+		n_waiting--;
+	}
+	cr_assert_eq(n_waiting, 0);
+	expect_none(&c);
+	psd_gathering_release(&c.gathering);
+}
