@@ -4,19 +4,29 @@
 
 #include "real/base/values.h"
 
-ssize_t psd_inflow_read_head(struct psd_inflow *inflow, struct psd_carrier *carrier, enum psd_status *status,
-			     struct psd_error *err)
+/* Whether a tag follows is known once the header is there. */
+static size_t known_bytes(const struct psd_inflow *inflow, unsigned tag_bytes)
 {
-	const struct iovec room = {inflow->bytes + inflow->n_head_bytes, sizeof(inflow->bytes) - inflow->n_head_bytes};
+	const bool has_tag = inflow->n_head_bytes >= PSD_WIRE_HEAD_BYTES && inflow->head.kind == PSD_WIRE_DATA &&
+			     inflow->head.chunk == 0;
+
+	return PSD_WIRE_HEAD_BYTES + (has_tag ? tag_bytes : 0);
+}
+
+ssize_t psd_inflow_read_head(struct psd_inflow *inflow, struct psd_carrier *carrier, unsigned tag_bytes,
+			     enum psd_status *status, struct psd_error *err)
+{
+	const struct iovec room = {inflow->bytes + inflow->n_head_bytes,
+				   known_bytes(inflow, tag_bytes) - inflow->n_head_bytes};
 	const ssize_t n_read = carrier->transport->receive(carrier, &room, 1);
 
 	if (n_read <= 0)
 		return n_read;
 	inflow->n_head_bytes += (size_t)n_read;
-	if (inflow->n_head_bytes < sizeof(inflow->bytes))
-		return n_read;
-	*status = psd_wire_decode(inflow->bytes, &inflow->head, err);
-	inflow->has_head = !*status;
+	if (inflow->n_head_bytes == PSD_WIRE_HEAD_BYTES)
+		*status = psd_wire_decode(inflow->bytes, &inflow->head, err);
+	inflow->has_head = !*status && inflow->n_head_bytes >= PSD_WIRE_HEAD_BYTES &&
+			   inflow->n_head_bytes == known_bytes(inflow, tag_bytes);
 	return n_read;
 }
 

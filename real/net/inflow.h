@@ -28,8 +28,8 @@ struct psd_inflow {
 	struct psd_wire_head head; /* once it is there */
 	bool has_head;
 	bool has_inlet;
-	bool is_held; /* the head has come, its payload is not wanted yet */
-	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+	bool is_held;						 /* the head has come, its payload is not wanted yet */
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES]; /* the header, and its tag */
 	size_t n_head_bytes;
 	struct psd_inlet inlet; /* what has come is cut off */
 	unsigned at;
@@ -41,9 +41,10 @@ enum {
 	PSD_INFLOW_SCRATCH_BYTES = 1 << 17
 }; /* a piece that stays in the second-level cache between the socket and the sum */
 
-/* Reads of the header and not beyond, as the carrier. PSD_ERUN in *status: no header; the text has no subject. */
-ssize_t psd_inflow_read_head(struct psd_inflow *inflow, struct psd_carrier *carrier, enum psd_status *status,
-			     struct psd_error *err);
+/* Reads of the header and the tag_bytes behind a message's first, and not beyond, as the carrier. PSD_ERUN in *status: no
+ * header; the text has no subject. */
+ssize_t psd_inflow_read_head(struct psd_inflow *inflow, struct psd_carrier *carrier, unsigned tag_bytes,
+			     enum psd_status *status, struct psd_error *err);
 /* Where the payload goes from now on; inlet is copied. */
 void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet);
 /* Reads at most limit_bytes (> 0) of the payload, as the carrier. scratch: PSD_INFLOW_SCRATCH_BYTES, aligned to 64. */

@@ -12,12 +12,15 @@ void psd_outlet_release(struct psd_outlet *outlet)
 	*outlet = (struct psd_outlet){.n_pieces = 0};
 }
 
-void psd_outlet_start(struct psd_outlet *outlet, const struct psd_wire_head *head, const struct iovec pieces[],
-		      unsigned n_pieces)
+void psd_outlet_start(struct psd_outlet *outlet, const struct psd_wire_head *head, const uint8_t *tag,
+		      unsigned tag_bytes, const struct iovec pieces[], unsigned n_pieces)
 {
-	assert(!outlet->is_active && n_pieces <= PSD_PIECES_MAX);
+	assert(!outlet->is_active && n_pieces <= PSD_PIECES_MAX && tag_bytes <= PSD_WIRE_TAG_BYTES);
 	psd_wire_encode(head, outlet->head);
-	outlet->pieces[0] = (struct iovec){outlet->head, sizeof(outlet->head)};
+	if (tag_bytes > 0)
+		memcpy(outlet->head + PSD_WIRE_HEAD_BYTES, tag, tag_bytes);
+	outlet->head_bytes = PSD_WIRE_HEAD_BYTES + tag_bytes;
+	outlet->pieces[0] = (struct iovec){outlet->head, outlet->head_bytes};
 	for (unsigned i = 0; i < n_pieces; i++)
 		outlet->pieces[1 + i] = pieces[i];
 	outlet->n_pieces = 1 + n_pieces;
@@ -52,22 +55,12 @@ bool psd_outlet_is_idle(const struct psd_outlet *outlet)
 
 bool psd_outlet_is_between_messages(const struct psd_outlet *outlet)
 {
-	return !outlet->is_active || (outlet->at == 0 && outlet->pieces[0].iov_len == PSD_WIRE_HEAD_BYTES);
+	return !outlet->is_active || (outlet->at == 0 && outlet->pieces[0].iov_len == outlet->head_bytes);
 }
 
-uint64_t psd_outlet_waiting_bytes(const struct psd_outlet *outlet)
+static ssize_t send_small(struct psd_outlet *outlet, struct psd_carrier *carrier)
 {
-	const uint64_t small_bytes = outlet->small_bytes - outlet->small_sent;
-
-	return small_bytes +
-	       (outlet->is_active ? psd_pieces_bytes(outlet->pieces + outlet->at, outlet->n_pieces - outlet->at) : 0);
-}
-
-static ssize_t send_small(struct psd_outlet *outlet, struct psd_carrier *carrier, size_t limit_bytes)
-{
-	const size_t left_bytes = outlet->small_bytes - outlet->small_sent;
-	const struct iovec piece = {outlet->small + outlet->small_sent,
-				    left_bytes < limit_bytes ? left_bytes : limit_bytes};
+	const struct iovec piece = {outlet->small + outlet->small_sent, outlet->small_bytes - outlet->small_sent};
 	const ssize_t sent = carrier->transport->send(carrier, &piece, 1);
 
 	if (sent <= 0)
@@ -79,17 +72,14 @@ static ssize_t send_small(struct psd_outlet *outlet, struct psd_carrier *carrier
 }
 
 /* Small messages first, if no other has begun. One of them that is cut short stays in the way of the others. */
-ssize_t psd_outlet_send(struct psd_outlet *outlet, struct psd_carrier *carrier, size_t limit_bytes, bool *has_left)
+ssize_t psd_outlet_send(struct psd_outlet *outlet, struct psd_carrier *carrier, bool *has_left)
 {
-	struct iovec pieces[1 + PSD_PIECES_MAX];
-	unsigned n_pieces;
 	ssize_t sent;
 
 	*has_left = false;
 	if (outlet->small_bytes > 0 && psd_outlet_is_between_messages(outlet))
-		return send_small(outlet, carrier, limit_bytes);
-	n_pieces = psd_pieces_cut(outlet->pieces + outlet->at, outlet->n_pieces - outlet->at, 0, limit_bytes, pieces);
-	sent = carrier->transport->send(carrier, pieces, n_pieces);
+		return send_small(outlet, carrier);
+	sent = carrier->transport->send(carrier, outlet->pieces + outlet->at, outlet->n_pieces - outlet->at);
 	if (sent <= 0)
 		return sent;
 	psd_pieces_advance(outlet->pieces, outlet->n_pieces, &outlet->at, (size_t)sent);

@@ -11,7 +11,8 @@
 
 /* Fields are private to outlet.c; all zeros is an idle outlet. */
 struct psd_outlet {
-	uint8_t head[PSD_WIRE_HEAD_BYTES];
+	uint8_t head[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES];
+	size_t head_bytes;
 	struct iovec pieces[1 + PSD_PIECES_MAX]; /* head first; what has left is cut off */
 	unsigned n_pieces;
 	unsigned at;
@@ -24,18 +25,18 @@ struct psd_outlet {
 
 void psd_outlet_release(struct psd_outlet *outlet);
 
-/* pieces stay as they are until the message has left; the one before has left. */
-void psd_outlet_start(struct psd_outlet *outlet, const struct psd_wire_head *head, const struct iovec pieces[],
-		      unsigned n_pieces);
+/* tag: so many bytes that travel behind the header; pieces stay as they are until the message has left; the one before
+ * has left. */
+void psd_outlet_start(struct psd_outlet *outlet, const struct psd_wire_head *head, const uint8_t *tag,
+		      unsigned tag_bytes, const struct iovec pieces[], unsigned n_pieces);
 /* Copies a small message. False: too many wait, or no memory. */
 bool psd_outlet_add_small(struct psd_outlet *outlet, const struct psd_wire_head *head, const uint8_t *payload);
 
 bool psd_outlet_is_idle(const struct psd_outlet *outlet);
 /* No message has been sent in part. */
 bool psd_outlet_is_between_messages(const struct psd_outlet *outlet);
-uint64_t psd_outlet_waiting_bytes(const struct psd_outlet *outlet);
 
-/* Hands at most limit_bytes (> 0) to the carrier, as its send. *has_left: all of the tensors' message has left. */
-ssize_t psd_outlet_send(struct psd_outlet *outlet, struct psd_carrier *carrier, size_t limit_bytes, bool *has_left);
+/* Hands to the carrier what that takes, as its send. *has_left: all of the tensors' message has left. */
+ssize_t psd_outlet_send(struct psd_outlet *outlet, struct psd_carrier *carrier, bool *has_left);
 
 #endif

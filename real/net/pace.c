@@ -8,10 +8,9 @@ double psd_pace_send(struct psd_pace *pace, uint64_t bytes, double now_sec)
 	return pace->sent_until_sec;
 }
 
-double psd_pace_receive(struct psd_pace *pace, uint64_t bytes, uint64_t message_bytes, double off_sec,
-			double latency_sec)
+double psd_pace_receive(struct psd_pace *pace, uint64_t bytes, double off_sec, double latency_sec)
 {
-	const double first_sec = off_sec - 8.0 * (double)message_bytes / pace->send_bps + latency_sec;
+	const double first_sec = off_sec - 8.0 * (double)bytes / pace->send_bps + latency_sec;
 
 	if (first_sec > pace->in_since_sec + pace->in_sec) {
 		pace->in_since_sec = first_sec;

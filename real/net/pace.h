@@ -19,9 +19,8 @@ struct psd_pace {
 
 /* When the line out has carried one more message, which begins now at the earliest. */
 double psd_pace_send(struct psd_pace *pace, uint64_t bytes, double now_sec);
-/* When the line in has carried `bytes` of a message (all of it, or one connection's share), whose sender's line had
- * carried the whole of message_bytes at off_sec, latency_sec before it could be here. In order of completeness. */
-double psd_pace_receive(struct psd_pace *pace, uint64_t bytes, uint64_t message_bytes, double off_sec,
-			double latency_sec);
+/* When the line in has carried a message, which its sender's line had carried at off_sec, latency_sec before it could be
+ * here. In order of completeness. */
+double psd_pace_receive(struct psd_pace *pace, uint64_t bytes, double off_sec, double latency_sec);
 
 #endif

@@ -11,24 +11,17 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "real/net/bucket.h"
-#include "real/net/delay.h"
-#include "real/net/pace.h"
 #include "real/net/socket.h"
 
 enum {
-	READ_ONCE_BYTES = 1 << 20,  /* from one connection before the others have their turn */
-	SHARE_FROM_BYTES = 1 << 18, /* messages from here on are shared by all lines */
+	READ_ONCE_BYTES = 1 << 20, /* from one connection before the others have their turn */
 	MIN_LOW_WATER_BYTES = 1 << 14,
 	MAX_LOW_WATER_BYTES = 1 << 18,
-	MIN_GRANT_BYTES = 16 * 1024, /* shaped here: worth a system call */
-	/* Close to the link: what the kernel holds of a message beside what it sends. Without it the kernel takes whole
-	 * messages, and what comes behind them finds the link free that is not. */
-	UNSENT_BYTES = 1 << 16,
+	/* Close to the link: else what comes behind a message finds the link free that is not. */
+	CLOSE_UNSENT_BYTES = 1 << 16,
 	MAX_EVENTS = 64,
 };
 
-#define GRANT_SEC 500e-6 /* shaped here: bytes pass in bursts of so much line time */
 /* A link hands over a few kilobytes at a time, and waking up for each costs more than what is in them: of what is
  * missing of a payload, less than this much line time is not worth it. */
 #define LOW_WATER_SEC 2e-3
@@ -45,54 +38,46 @@ struct line {
 	uint32_t events; /* that epoll watches */
 	bool is_ready;	 /* to be read, though epoll does not say so */
 	bool has_low_water;
-	bool waits_to_send; /* for the rate, until the timer */
-	bool waits_to_read;
+	uint64_t coming_bytes; /* that surely come on it behind the chunk that is coming, or came last */
 };
 
 struct peer {
-	bool is_near;
-	unsigned n_leaving; /* lines that still send shares of its message */
-	double heard_sec;   /* when anything last came from it */
+	double heard_sec; /* when anything last came from it */
+
+	/* The message to it. */
+	struct psd_wire_head head;
+	uint8_t tag[PSD_WIRE_TAG_BYTES];
+	struct iovec pieces[PSD_PIECES_MAX];
+	unsigned n_pieces;
+	uint64_t n_chunks, n_given; /* chunks: all, and given to lines */
+	uint64_t n_left;	    /* chunks that the transport has */
+};
+
+/* A message of several chunks, some of which have come. */
+struct arriving {
+	unsigned peer;
+	struct psd_wire_head head; /* of any chunk */
+	struct psd_inlet inlet;	   /* of the whole */
+	uint8_t tag[PSD_WIRE_TAG_BYTES];
+	uint64_t n_missing; /* chunks that are not complete */
 };
 
 struct psd_streams {
 	struct line *lines;
 	struct peer *peers;
+	struct arriving *arriving;
+	size_t n_arriving, arriving_room;
 	unsigned n_peers, n_lines, n_all;
 	int epoll_fd, wake_fd, timer_fd;
+	unsigned tag_bytes;
 	struct psd_streams_owner owner;
 	uint8_t *scratch; /* received floats on their way to a sum */
 	bool has_moved;
 	bool has_told; /* arrivals may have made room for what is held */
 
 	uint64_t low_water_bytes; /* UINT64_MAX: none */
-	bool has_rate;
-	size_t grant_bytes;
-	struct psd_bucket sends, reads;
-	struct psd_pace pace;
-	double latency_sec, had_latency_sec;
-	struct psd_delay delay;
-	double timer_sec; /* when it rings; INFINITY: never */
+	double timer_sec;	  /* when it rings; INFINITY: never */
 };
-
-struct share {
-	uint64_t first_byte, n_bytes;
-};
-
-/* Whole floats, but for what is left over in the last one. */
-static struct share share_of(uint64_t message_bytes, unsigned shares, unsigned number)
-{
-	const uint64_t floats = message_bytes / sizeof(float);
-	const uint64_t first = floats * number / shares * sizeof(float),
-		       end = floats * (number + 1) / shares * sizeof(float);
-
-	return (struct share){first, (number + 1 == shares ? message_bytes : end) - first};
-}
-
-unsigned psd_streams_shares(const struct psd_streams *streams, uint64_t message_bytes)
-{
-	return message_bytes >= SHARE_FROM_BYTES ? streams->n_lines : 1;
-}
 
 static unsigned line_number(const struct psd_streams *streams, const struct line *line)
 {
@@ -101,12 +86,12 @@ static unsigned line_number(const struct psd_streams *streams, const struct line
 
 static bool sends(const struct line *line)
 {
-	return !psd_outlet_is_idle(&line->out) && !line->waits_to_send;
+	return !psd_outlet_is_idle(&line->out);
 }
 
 static bool reads(const struct line *line)
 {
-	return !line->in.is_held && !line->waits_to_read;
+	return !line->in.is_held;
 }
 
 static enum psd_status watch(struct psd_streams *streams, struct line *line, struct psd_error *err)
@@ -147,17 +132,6 @@ static bool watch_all(struct psd_streams *streams)
 	return true;
 }
 
-static void set_rate(struct psd_streams *streams, double send_bps, double receive_bps)
-{
-	const double grant_bytes = fmax(fmin(send_bps, receive_bps) / 8 * GRANT_SEC, MIN_GRANT_BYTES);
-	const double now_sec = psd_socket_now_sec();
-
-	streams->has_rate = true;
-	streams->grant_bytes = (size_t)grant_bytes;
-	psd_bucket_init(&streams->sends, send_bps, 2 * streams->grant_bytes, now_sec);
-	psd_bucket_init(&streams->reads, receive_bps, 2 * streams->grant_bytes, now_sec);
-}
-
 static uint64_t low_water_of(double link_bps)
 {
 	const double bytes = fmin(link_bps / 8 * LOW_WATER_SEC, MAX_LOW_WATER_BYTES);
@@ -173,16 +147,16 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 	if (!streams->lines || !streams->peers || !streams->scratch)
 		return false;
 	for (unsigned p = 0; p < streams->n_peers; p++)
-		streams->peers[p] = (struct peer){.is_near = options->is_near[p], .heard_sec = psd_socket_now_sec()};
+		streams->peers[p].heard_sec = psd_socket_now_sec();
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		streams->lines[i].peer = i / streams->n_lines;
 		streams->lines[i].carrier = options->carriers[i];
-		if (options->is_close_to_link && options->carriers[i].fd >= 0)
-			options->carriers[i].transport->limit_unsent(&streams->lines[i].carrier, UNSENT_BYTES);
+		if (options->carriers[i].fd >= 0)
+			options->carriers[i].transport->limit_unsent(
+				&streams->lines[i].carrier,
+				options->is_close_to_link ? CLOSE_UNSENT_BYTES : PSD_STREAMS_UNSENT_BYTES);
 	}
 	streams->low_water_bytes = low_water_of(options->link_bps);
-	if (options->has_rate)
-		set_rate(streams, options->send_bps, options->receive_bps);
 	return true;
 }
 
@@ -197,13 +171,11 @@ enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_
 			.n_peers = options->n_peers,
 			.n_lines = options->n_lines,
 			.n_all = options->n_peers * options->n_lines,
+			.tag_bytes = options->tag_bytes,
 			.owner = options->owner,
 			.epoll_fd = -1,
 			.wake_fd = options->wake_fd,
 			.timer_fd = -1,
-			.pace = {.send_bps = options->pace_send_bps, .receive_bps = options->pace_receive_bps},
-			.latency_sec = options->latency_sec,
-			.had_latency_sec = options->had_latency_sec,
 			.timer_sec = INFINITY,
 		};
 	if (!opened || !fill(opened, options)) {
@@ -240,7 +212,7 @@ void psd_streams_close(struct psd_streams *streams)
 		close(streams->timer_fd);
 	free(streams->lines);
 	free(streams->peers);
-	psd_delay_release(&streams->delay);
+	free(streams->arriving);
 	free(streams->scratch);
 	free(streams);
 }
@@ -251,7 +223,7 @@ static enum psd_status lose(struct psd_streams *streams, struct line *line, int 
 	return streams->owner.lost(streams->owner.context, line->peer, error_number, err);
 }
 
-/* ---- time: rates, pace and latency ---- */
+/* ---- time ---- */
 
 void psd_streams_wake_at(struct psd_streams *streams, double sec)
 {
@@ -263,82 +235,32 @@ void psd_streams_wake_at(struct psd_streams *streams, double sec)
 	(void)timerfd_settime(streams->timer_fd, TFD_TIMER_ABSTIME, &at, NULL); /* fails for impossible times only */
 }
 
-static bool is_shaped(const struct psd_streams *streams, const struct line *line)
-{
-	return streams->has_rate && !streams->peers[line->peer].is_near;
-}
-
-/* Bytes that may pass now, at most wanted; 0: not before the timer. */
-static size_t grant(struct psd_streams *streams, struct psd_bucket *bucket, uint64_t wanted_bytes)
-{
-	const uint64_t most = wanted_bytes < streams->grant_bytes ? wanted_bytes : streams->grant_bytes;
-	const double now_sec = psd_socket_now_sec(), ready_sec = psd_bucket_ready_sec(bucket, most, now_sec);
-
-	if (ready_sec <= now_sec)
-		return psd_bucket_take(bucket, most, now_sec);
-	psd_streams_wake_at(streams, ready_sec);
-	return 0;
-}
-
-static bool is_paced(const struct psd_streams *streams)
-{
-	return streams->pace.send_bps > 0.0;
-}
-
-static bool is_told_at_once(const struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
-{
-	const bool is_tensor = head->kind == PSD_WIRE_DATA;
-
-	return !is_tensor || streams->peers[peer].is_near ||
-	       (streams->latency_sec <= streams->had_latency_sec && !is_paced(streams));
-}
-
-/* bytes: the connection's share */
-static bool tell_later(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, uint64_t bytes)
-{
-	const double there_sec = psd_socket_now_sec() + fmax(streams->latency_sec - streams->had_latency_sec, 0.0);
-	const double paced_sec = is_paced(streams) ? psd_pace_receive(&streams->pace, bytes, head->length_bytes,
-								      head->off_sec, streams->latency_sec)
-						   : 0.0;
-	const struct psd_arrival arrival = {fmax(there_sec, paced_sec), peer, *head};
-
-	if (!psd_delay_add(&streams->delay, &arrival))
-		return false;
-	psd_streams_wake_at(streams, psd_delay_first(&streams->delay)->due_sec);
-	return true;
-}
-
-static void tell(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
-{
-	streams->has_moved = streams->has_moved || head->kind != PSD_WIRE_ALIVE || head->part > 0;
-	streams->has_told = true;
-	streams->owner.arrived(streams->owner.context, peer, head);
-}
-
-static void tell_due(struct psd_streams *streams)
-{
-	const struct psd_arrival *first;
-
-	while ((first = psd_delay_first(&streams->delay)) && first->due_sec <= psd_socket_now_sec()) {
-		const struct psd_arrival due = *first;
-
-		psd_delay_drop_first(&streams->delay);
-		tell(streams, due.peer, &due.head);
-	}
-	if (first)
-		psd_streams_wake_at(streams, first->due_sec);
-}
-
-/* The timer has rung: everybody may try again, and sets it again if that was too early. */
+/* The timer has rung. */
 static void take_timer(struct psd_streams *streams)
 {
 	uint64_t count;
 
-	if (read(streams->timer_fd, &count, sizeof(count)) < 0)
-		return;
-	streams->timer_sec = INFINITY;
-	for (unsigned i = 0; i < streams->n_all; i++)
-		streams->lines[i].waits_to_send = streams->lines[i].waits_to_read = false;
+	if (read(streams->timer_fd, &count, sizeof(count)) >= 0)
+		streams->timer_sec = INFINITY;
+}
+
+static void tell(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
+{
+	streams->has_moved = streams->has_moved || head->kind != PSD_WIRE_ALIVE || head->part > 0;
+	streams->has_told = true;
+	streams->owner.arrived(streams->owner.context, peer, head, tag);
+}
+
+static enum psd_status tell_due(struct psd_streams *streams, struct psd_error *err)
+{
+	bool has_told = false;
+	enum psd_status status = PSD_OK;
+
+	if (streams->owner.tell_due)
+		status = streams->owner.tell_due(streams->owner.context, &has_told, err);
+	streams->has_moved = streams->has_moved || has_told;
+	streams->has_told = streams->has_told || has_told;
+	return status;
 }
 
 /* ---- out ---- */
@@ -346,20 +268,16 @@ static void take_timer(struct psd_streams *streams)
 void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
 		      const struct iovec pieces[], unsigned n_pieces)
 {
-	const unsigned shares = psd_streams_shares(streams, head->length_bytes);
-	struct psd_wire_head paced = *head;
+	struct peer *to = &streams->peers[peer];
 
-	assert(streams->peers[peer].n_leaving == 0);
-	if (is_paced(streams) && !streams->peers[peer].is_near)
-		paced.off_sec = psd_pace_send(&streams->pace, head->length_bytes, psd_socket_now_sec());
-	for (unsigned s = 0; s < shares; s++) {
-		const struct share share = share_of(head->length_bytes, shares, s);
-		struct iovec cut[PSD_PIECES_MAX];
-
-		psd_outlet_start(&streams->lines[peer * streams->n_lines + s].out, &paced, cut,
-				 psd_pieces_cut(pieces, n_pieces, share.first_byte, share.n_bytes, cut));
-	}
-	streams->peers[peer].n_leaving = shares;
+	assert(to->n_left == to->n_chunks && n_pieces <= PSD_PIECES_MAX);
+	to->head = *head;
+	memcpy(to->pieces, pieces, n_pieces * sizeof(*pieces));
+	to->n_pieces = n_pieces;
+	to->n_chunks = psd_wire_chunks(head->length_bytes);
+	to->n_given = to->n_left = 0;
+	if (streams->tag_bytes > 0)
+		streams->owner.stamp(streams->owner.context, peer, head, to->tag);
 }
 
 bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
@@ -375,34 +293,70 @@ double psd_streams_silent_sec(const struct psd_streams *streams, unsigned peer)
 		       : psd_socket_now_sec() - streams->peers[peer].heard_sec;
 }
 
+static bool has_chunks(const struct psd_streams *streams, const struct line *line)
+{
+	const struct peer *to = &streams->peers[line->peer];
+
+	return to->n_given < to->n_chunks;
+}
+
 bool psd_streams_has_queue(const struct psd_streams *streams)
 {
-	for (unsigned i = 0; i < streams->n_all; i++)
-		if (streams->lines[i].carrier.fd >= 0 && !psd_outlet_is_idle(&streams->lines[i].out))
+	for (unsigned i = 0; i < streams->n_all; i++) {
+		const struct line *line = &streams->lines[i];
+
+		if (line->carrier.fd >= 0 && (has_chunks(streams, line) || !psd_outlet_is_idle(&line->out)))
 			return true;
+	}
 	return false;
 }
 
-/* Sends once. *has_more: the kernel may take more at once. */
+/* The next chunk is the line's. */
+static void give_chunk(struct psd_streams *streams, struct line *line)
+{
+	struct peer *to = &streams->peers[line->peer];
+	struct psd_wire_head head = to->head;
+	struct iovec cut[PSD_PIECES_MAX];
+	unsigned n_cut;
+
+	head.chunk = (uint32_t)to->n_given++;
+	n_cut = psd_pieces_cut(to->pieces, to->n_pieces, head.chunk * PSD_WIRE_CHUNK_BYTES,
+			       psd_wire_chunk_bytes(head.length_bytes, head.chunk), cut);
+	psd_outlet_start(&line->out, &head, to->tag, head.chunk == 0 ? streams->tag_bytes : 0, cut, n_cut);
+}
+
+static void take_left(struct psd_streams *streams, unsigned peer)
+{
+	struct peer *to = &streams->peers[peer];
+
+	if (++to->n_left == to->n_chunks)
+		streams->owner.left(streams->owner.context, peer);
+}
+
+/* Each line takes a chunk in its turn: the line that has one now is sure of another if all others can have one, too. */
+static bool sends_again(const struct psd_streams *streams, const struct line *line)
+{
+	const struct peer *to = &streams->peers[line->peer];
+
+	return to->n_chunks - to->n_given >= streams->n_lines;
+}
+
+/* Sends once. *has_more: the transport may take more at once. */
 static enum psd_status flush_line(struct psd_streams *streams, struct line *line, bool *has_more, struct psd_error *err)
 {
-	const bool is_tensor = line->out.is_active;
-	size_t limit_bytes = SIZE_MAX;
-	bool has_left = false;
+	bool has_left = false, is_tensor;
 	ssize_t sent;
 
 	*has_more = false;
-	if (line->carrier.fd < 0 || line->waits_to_send || psd_outlet_is_idle(&line->out))
+	if (line->carrier.fd < 0)
 		return PSD_OK;
-	if (is_shaped(streams, line)) {
-		limit_bytes = grant(streams, &streams->sends, psd_outlet_waiting_bytes(&line->out));
-		line->waits_to_send = limit_bytes == 0;
-		if (line->waits_to_send)
-			return PSD_OK;
-	}
-	sent = psd_outlet_send(&line->out, &line->carrier, limit_bytes, &has_left);
-	if (is_shaped(streams, line))
-		psd_bucket_give_back(&streams->sends, limit_bytes - (sent > 0 ? (size_t)sent : 0));
+	if (!line->out.is_active && has_chunks(streams, line))
+		give_chunk(streams, line);
+	if (psd_outlet_is_idle(&line->out))
+		return PSD_OK;
+	is_tensor = line->out.is_active;
+	line->carrier.has_more = is_tensor && sends_again(streams, line);
+	sent = psd_outlet_send(&line->out, &line->carrier, &has_left);
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 		return PSD_OK;
 	if (sent < 0) {
@@ -410,11 +364,11 @@ static enum psd_status flush_line(struct psd_streams *streams, struct line *line
 		return errno == EPIPE || errno == ECONNRESET ? PSD_OK : lose(streams, line, errno, err);
 	}
 	streams->has_moved = streams->has_moved || (is_tensor && sent > 0);
-	if (has_left && --streams->peers[line->peer].n_leaving == 0)
-		streams->owner.left(streams->owner.context, line->peer);
+	if (has_left)
+		take_left(streams, line->peer);
 	/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
-	*has_more = !psd_outlet_is_idle(&line->out) &&
-		    (psd_outlet_is_between_messages(&line->out) || is_shaped(streams, line));
+	*has_more = (!psd_outlet_is_idle(&line->out) || has_chunks(streams, line)) &&
+		    psd_outlet_is_between_messages(&line->out);
 	return PSD_OK;
 }
 
@@ -444,96 +398,138 @@ enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error 
 
 /* ---- in ---- */
 
-/* Of a message of which the connection has one. */
-static struct share share_on(const struct psd_streams *streams, const struct line *line, uint64_t message_bytes)
+/* NULL: none of its chunks was welcome yet, or it has only one. */
+static struct arriving *find_arriving(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
 {
-	return share_of(message_bytes, psd_streams_shares(streams, message_bytes),
-			line_number(streams, line) % streams->n_lines);
+	for (size_t i = 0; i < streams->n_arriving; i++) {
+		struct arriving *arriving = &streams->arriving[i];
+
+		if (arriving->peer == peer && arriving->head.op == head->op &&
+		    arriving->head.iteration == head->iteration && arriving->head.part == head->part &&
+		    arriving->head.length_bytes == head->length_bytes)
+			return arriving;
+	}
+	return NULL;
 }
 
-static enum psd_status finish_share(struct psd_streams *streams, struct line *line, struct psd_error *err)
+/* NULL: no memory. */
+static struct arriving *add_arriving(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
+				     const struct psd_inlet *inlet)
+{
+	if (streams->n_arriving == streams->arriving_room) {
+		const size_t room = 2 * streams->arriving_room + 8;
+		struct arriving *grown = realloc(streams->arriving, room * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		streams->arriving = grown;
+		streams->arriving_room = room;
+	}
+	streams->arriving[streams->n_arriving] = (struct arriving){
+		.peer = peer, .head = *head, .inlet = *inlet, .n_missing = psd_wire_chunks(head->length_bytes)};
+	return &streams->arriving[streams->n_arriving++];
+}
+
+static void finish_chunk(struct psd_streams *streams, struct line *line)
 {
 	const struct psd_wire_head head = line->in.head;
-	const struct share share = share_on(streams, line, head.length_bytes);
+	struct arriving *arriving =
+		psd_wire_chunks(head.length_bytes) > 1 ? find_arriving(streams, line->peer, &head) : NULL;
+	uint8_t tag[PSD_WIRE_TAG_BYTES];
 
+	memcpy(tag, line->in.bytes + PSD_WIRE_HEAD_BYTES, sizeof(tag));
+	if (arriving && head.chunk == 0)
+		memcpy(arriving->tag, tag, sizeof(tag));
 	psd_inflow_reset(&line->in);
-	if (is_told_at_once(streams, line->peer, &head))
-		tell(streams, line->peer, &head);
-	else if (!tell_later(streams, line->peer, &head, share.n_bytes))
-		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
-	return PSD_OK;
+	if (arriving && --arriving->n_missing > 0)
+		return;
+	if (arriving) {
+		memcpy(tag, arriving->tag, sizeof(tag));
+		*arriving = streams->arriving[--streams->n_arriving];
+	}
+	tell(streams, line->peer, &head, tag);
 }
 
-/* A whole header is there. */
-static enum psd_status ask_owner(struct psd_streams *streams, struct line *line, struct psd_error *err)
+/* A whole header is there: where does what it announces go? */
+static enum psd_welcome find_inlet(struct psd_streams *streams, const struct line *line, struct psd_inlet *whole,
+				   struct psd_error *err)
 {
 	const struct psd_wire_head *head = &line->in.head;
-	const unsigned number = line_number(streams, line) % streams->n_lines;
-	struct psd_inlet whole = {.n_pieces = 0}, inlet;
-	struct share share;
+	const bool is_single = head->kind != PSD_WIRE_DATA || psd_wire_chunks(head->length_bytes) == 1;
+	const struct arriving *arriving = is_single ? NULL : find_arriving(streams, line->peer, head);
+	enum psd_welcome welcome;
+
+	if (arriving) {
+		*whole = arriving->inlet;
+		return PSD_WELCOME_NOW;
+	}
+	*whole = (struct psd_inlet){.n_pieces = 0};
+	welcome = streams->owner.expect(streams->owner.context, line->peer, head, whole, err);
+	assert(welcome != PSD_WELCOME_NOW ||
+	       psd_pieces_bytes(whole->pieces, whole->n_pieces) == psd_inlet_widening(whole) * head->length_bytes);
+	if (welcome == PSD_WELCOME_NOW && !is_single && !add_arriving(streams, line->peer, head, whole)) {
+		psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
+		return PSD_WELCOME_REFUSED;
+	}
+	return welcome;
+}
+
+/* A single connection brings the rest of a message. Of several, any may. */
+static uint64_t bytes_behind(const struct psd_streams *streams, const struct psd_wire_head *head)
+{
+	const uint64_t end_byte = (head->chunk + UINT64_C(1)) * PSD_WIRE_CHUNK_BYTES;
+
+	return streams->n_lines == 1 && end_byte < head->length_bytes ? head->length_bytes - end_byte : 0;
+}
+
+static enum psd_status open_chunk(struct psd_streams *streams, struct line *line, struct psd_error *err)
+{
+	const struct psd_wire_head *head = &line->in.head;
+	struct psd_inlet whole, inlet;
 	unsigned widening;
 
-	if (number >= psd_streams_shares(streams, head->length_bytes))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "host %u sent a message on connection %u that goes on 0", line->peer, number);
-	switch (streams->owner.expect(streams->owner.context, line->peer, head, &whole, err)) {
-	case PSD_WELCOME_REFUSED: return PSD_ERUN;
+	switch (find_inlet(streams, line, &whole, err)) {
+	case PSD_WELCOME_REFUSED: return err->status;
 	case PSD_WELCOME_LATER: line->in.is_held = true; return PSD_OK;
 	case PSD_WELCOME_NOW: break;
 	}
 	widening = psd_inlet_widening(&whole);
-	assert(psd_pieces_bytes(whole.pieces, whole.n_pieces) == widening * head->length_bytes);
-	share = share_on(streams, line, head->length_bytes);
 	inlet = whole;
-	inlet.n_pieces = psd_pieces_cut(whole.pieces, whole.n_pieces, widening * share.first_byte,
-					widening * share.n_bytes, inlet.pieces);
+	inlet.n_pieces = psd_pieces_cut(whole.pieces, whole.n_pieces, widening * (head->chunk * PSD_WIRE_CHUNK_BYTES),
+					widening * psd_wire_chunk_bytes(head->length_bytes, head->chunk), inlet.pieces);
 	psd_inflow_open(&line->in, &inlet);
-	return psd_inflow_is_complete(&line->in) ? finish_share(streams, line, err) : PSD_OK;
+	line->coming_bytes = bytes_behind(streams, head);
+	if (psd_inflow_is_complete(&line->in))
+		finish_chunk(streams, line);
+	return PSD_OK;
 }
 
 static ssize_t read_head(struct psd_streams *streams, struct line *line, enum psd_status *status, struct psd_error *err)
 {
 	struct psd_error cause;
-	const ssize_t n_read = psd_inflow_read_head(&line->in, &line->carrier, status, &cause);
+	const ssize_t n_read = psd_inflow_read_head(&line->in, &line->carrier, streams->tag_bytes, status, &cause);
 
 	if (n_read > 0 && *status)
 		*status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u %s", line->peer, cause.text);
 	else if (n_read > 0 && line->in.has_head)
-		*status = ask_owner(streams, line, err);
+		*status = open_chunk(streams, line, err);
 	return n_read;
 }
 
-/* Returns as the carrier; EAGAIN also when the rate does not allow more now. */
-static ssize_t read_payload(struct psd_streams *streams, struct line *line, enum psd_status *status,
-			    struct psd_error *err)
+static ssize_t read_payload(struct psd_streams *streams, struct line *line)
 {
-	size_t limit_bytes = READ_ONCE_BYTES;
-	ssize_t n_read;
+	const ssize_t n_read = psd_inflow_read(&line->in, &line->carrier, READ_ONCE_BYTES, streams->scratch);
 
-	if (is_shaped(streams, line)) {
-		limit_bytes = grant(streams, &streams->reads, streams->grant_bytes);
-		line->waits_to_read = limit_bytes == 0;
-		if (line->waits_to_read) {
-			errno = EAGAIN;
-			return -1;
-		}
-	}
-	n_read = psd_inflow_read(&line->in, &line->carrier, limit_bytes, streams->scratch);
-	if (is_shaped(streams, line)) {
-		const int error = errno;
-
-		psd_bucket_give_back(&streams->reads, limit_bytes - (n_read > 0 ? (size_t)n_read : 0));
-		errno = error;
-	}
 	streams->has_moved = streams->has_moved || n_read > 0;
 	if (n_read > 0 && psd_inflow_is_complete(&line->in))
-		*status = finish_share(streams, line, err);
+		finish_chunk(streams, line);
 	return n_read;
 }
 
 static void set_low_water(const struct psd_streams *streams, struct line *line)
 {
-	const bool has = line->in.has_inlet && psd_inflow_missing_bytes(&line->in) >= streams->low_water_bytes;
+	const uint64_t missing_bytes = line->in.has_inlet ? psd_inflow_missing_bytes(&line->in) : 0;
+	const bool has = missing_bytes + line->coming_bytes >= streams->low_water_bytes;
 
 	if (has == line->has_low_water || line->carrier.fd < 0)
 		return;
@@ -547,8 +543,8 @@ static enum psd_status read_line(struct psd_streams *streams, struct line *line,
 	size_t n_bytes = 0;
 
 	while (!status && line->carrier.fd >= 0 && !line->in.is_held && n_bytes < READ_ONCE_BYTES) {
-		const ssize_t n_read = line->in.has_inlet ? read_payload(streams, line, &status, err)
-							  : read_head(streams, line, &status, err);
+		const ssize_t n_read =
+			line->in.has_inlet ? read_payload(streams, line) : read_head(streams, line, &status, err);
 
 		if (n_read < 0 && errno == EAGAIN)
 			break;
@@ -565,7 +561,7 @@ static enum psd_status read_line(struct psd_streams *streams, struct line *line,
 
 static enum psd_status resume_line(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
-	const enum psd_status status = ask_owner(streams, line, err);
+	const enum psd_status status = open_chunk(streams, line, err);
 
 	streams->peers[line->peer].heard_sec = psd_socket_now_sec(); /* what it says now lay behind that */
 	set_low_water(streams, line);
@@ -608,7 +604,7 @@ static enum psd_status take_event(struct psd_streams *streams, const struct epol
 	return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_line(streams, line, err) : PSD_OK;
 }
 
-/* Whether some line has what epoll will not tell of. */
+/* Whether some line has what epoll will not tell of; the timer rings when one will. */
 static bool ask_ready(struct psd_streams *streams)
 {
 	bool is_any = false;
@@ -619,7 +615,12 @@ static bool ask_ready(struct psd_streams *streams)
 		line->is_ready = line->carrier.fd >= 0 &&
 				 line->carrier.transport->is_ready(&line->carrier, reads(line), sends(line));
 		is_any = is_any || line->is_ready;
+		if (line->carrier.fd >= 0 && line->carrier.transport->again_sec)
+			psd_streams_wake_at(
+				streams, line->carrier.transport->again_sec(&line->carrier, reads(line), sends(line)));
 	}
+	if (streams->owner.due_sec)
+		psd_streams_wake_at(streams, streams->owner.due_sec(streams->owner.context));
 	return is_any;
 }
 
@@ -649,7 +650,7 @@ enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, boo
 	if (!status && is_ready)
 		status = read_ready(streams, err);
 	if (!status)
-		tell_due(streams);
+		status = tell_due(streams, err);
 	if (!status && streams->has_told)
 		status = psd_streams_resume(streams, err);
 	if (!status)

@@ -1,9 +1,8 @@
 /* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without
- * packing, adding while receiving where a collective reduces. A large message is shared by all connections to its peer.
- * Where the machine cannot shape links, it is done here, by waiting before bytes are sent or read. What a cluster's
- * links would not have brought yet is told of later: they have a latency, and after a pause no burst, which all shaping
- * needs. Knows frames, not the program: whoever owns it says where a message belongs, or that it does not. One thread.
- */
+ * packing, adding while receiving where a collective reduces. A message travels in chunks; each goes on whichever
+ * connection to its peer has room, so that one that stands still delays no more than its own chunk. Small messages go
+ * between two chunks. Knows frames, not the program: whoever owns it says where a message belongs, or that it does not.
+ * One thread. */
 #ifndef PSD_REAL_STREAMS_H
 #define PSD_REAL_STREAMS_H
 
@@ -13,6 +12,9 @@
 #include "engine/base/error.h"
 #include "real/net/inflow.h"
 #include "real/net/outlet.h"
+
+/* What the kernel may hold of a message beside what it sends: small messages wait for that. */
+#define PSD_STREAMS_UNSENT_BYTES (1 << 18)
 
 struct psd_streams;
 
@@ -25,15 +27,23 @@ enum psd_welcome {
 
 /* Called from psd_streams_turn(), psd_streams_flush() and psd_streams_resume() only. */
 struct psd_streams_owner {
-	/* A header has arrived: where does the whole message go? Asked once for each connection with a share of it. */
+	/* A header has arrived: where does the whole message go? Not asked again once that was told; head->chunk means
+	 * nothing. */
 	enum psd_welcome (*expect)(void *context, unsigned peer, const struct psd_wire_head *head,
 				   struct psd_inlet *inlet, struct psd_error *err);
-	/* One share of it is there, of psd_streams_shares(). */
-	void (*arrived)(void *context, unsigned peer, const struct psd_wire_head *head);
+	/* A whole message is there. tag: what the sender's stamp() wrote, of a message of tensors. */
+	void (*arrived)(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag);
 	/* The transport has all of a message sent with psd_streams_send(). */
 	void (*left)(void *context, unsigned peer);
 	/* The peer is gone. error_number 0: it closed the connection. Returns PSD_OK when that is fine. */
 	enum psd_status (*lost)(void *context, unsigned peer, int error_number, struct psd_error *err);
+
+	/* Of a decorator (real/net/emulated.h); NULL elsewhere. A message of tensors is sent: writes what travels with
+	 * it. */
+	void (*stamp)(void *context, unsigned peer, const struct psd_wire_head *head, uint8_t tag[]);
+	/* When tell_due() has something to tell; INFINITY: never. */
+	double (*due_sec)(void *context);
+	enum psd_status (*tell_due)(void *context, bool *has_told, struct psd_error *err);
 	void *context;
 };
 
@@ -42,16 +52,11 @@ struct psd_streams_options {
 	unsigned n_lines; /* connections to each, >= 1 */
 	/* n_lines for each peer, peer after peer; owned by the streams from now on, also on failure. */
 	const struct psd_carrier *carriers;
-	int wake_fd;	     /* an eventfd that ends a turn, borrowed */
-	const bool *is_near; /* per peer: no link lies between, nothing is shaped or delayed; borrowed during open */
-	double link_bps;     /* what the slowest link on the way carries, whoever shapes it; 0: unknown */
-	bool has_rate;	     /* shape here */
-	double send_bps, receive_bps;
-	double pace_send_bps, pace_receive_bps; /* as in psd_pace */
-	double latency_sec;			/* that an arrival must have */
-	double had_latency_sec;			/* that links have by themselves; what is missing is added */
+	int wake_fd;	       /* an eventfd that ends a turn, borrowed */
+	double link_bps;       /* what the slowest link on the way carries; 0: unknown */
 	bool is_close_to_link; /* left() comes when a message is on the link but for little, at the price of more
 				  wake-ups */
+	unsigned tag_bytes;    /* that all hosts' stamp() write; 0: there is none, and nothing of it travels */
 	struct psd_streams_owner owner;
 };
 
@@ -60,13 +65,11 @@ enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_
 				 struct psd_error *err) PSD_MUST_CHECK;
 void psd_streams_close(struct psd_streams *streams); /* NULL is allowed */
 
-/* How many connections share a message of so many bytes. Pure. */
-unsigned psd_streams_shares(const struct psd_streams *streams, uint64_t message_bytes);
-
 /* Queues a message, one for each peer, until the next flush. Its pieces stay as they are until left(). */
 void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
 		      const struct iovec pieces[], unsigned n_pieces);
-/* Queues a small message between the others; the payload is copied. False: too many wait, or no memory. */
+/* Queues a small message before all chunks that have not begun; the payload is copied. False: too many wait, or no
+ * memory. */
 bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
 			    const uint8_t *payload);
 /* For how long nothing has come from a peer; 0 while its first connection waits here with what is for later. */

@@ -26,7 +26,7 @@ static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec piece
 {
 	const struct msghdr message = message_of(pieces, n_pieces);
 
-	return sendmsg(carrier->fd, &message, MSG_NOSIGNAL);
+	return sendmsg(carrier->fd, &message, MSG_NOSIGNAL | (carrier->has_more ? MSG_MORE : 0));
 }
 
 static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)

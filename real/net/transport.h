@@ -15,11 +15,12 @@
 
 struct psd_transport;
 
-/* All but fd is the transport's. */
+/* fd and has_more are the caller's, the rest the transport's. */
 struct psd_carrier {
 	const struct psd_transport *transport;
-	int fd;	   /* -1: none, or over */
-	void *own; /* what the way needs beside it, until release */
+	int fd;	       /* -1: none, or over */
+	void *own;     /* what the way needs beside it, until release */
+	bool has_more; /* more follows at once what is sent next: no packet needs to be less than full */
 };
 
 /* Between whom, once all are connected. */
@@ -47,6 +48,9 @@ struct psd_transport {
 	/* And whether it is not to wait, since there is what the descriptor will not tell of. Whatever comes from then
 	 * on the descriptor does tell. */
 	bool (*is_ready)(struct psd_carrier *carrier, bool reads, bool sends);
+	/* When what the descriptor does not tell of comes by itself, of psd_socket_now_sec(); INFINITY: never. NULL:
+	 * always so. */
+	double (*again_sec)(const struct psd_carrier *carrier, bool reads, bool sends);
 	/* The descriptor has told of something. */
 	void (*hear)(struct psd_carrier *carrier);
 	/* Both save wake-ups, no more: to read is not worth it below so many bytes; to send, while more wait unsent. */

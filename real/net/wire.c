@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define MOST_SEC 1e9 /* of a clock that counts from a machine's start: 31 years */
-
 static uint8_t *put(uint8_t *at, uint64_t value, unsigned n_bytes)
 {
 	for (unsigned i = 0; i < n_bytes; i++)
@@ -40,6 +38,20 @@ static double double_of(uint64_t bits)
 	return number;
 }
 
+uint64_t psd_wire_chunks(uint64_t length_bytes)
+{
+	return length_bytes > 0 ? (length_bytes - 1) / PSD_WIRE_CHUNK_BYTES + 1 : 1;
+}
+
+uint64_t psd_wire_chunk_bytes(uint64_t length_bytes, uint64_t chunk)
+{
+	const uint64_t first_byte = chunk * PSD_WIRE_CHUNK_BYTES;
+
+	if (first_byte >= length_bytes)
+		return 0;
+	return length_bytes - first_byte < PSD_WIRE_CHUNK_BYTES ? length_bytes - first_byte : PSD_WIRE_CHUNK_BYTES;
+}
+
 void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HEAD_BYTES])
 {
 	uint8_t *at = put(bytes, PSD_WIRE_MAGIC, 4);
@@ -49,9 +61,8 @@ void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HE
 	at = put(at, head->op, 4);
 	at = put(at, head->iteration, 4);
 	at = put(at, head->part, 4);
-	at = put(at, 0, 4);
-	at = put(at, head->length_bytes, 8);
-	put(at, bits_of(head->off_sec), 8);
+	at = put(at, head->chunk, 4);
+	put(at, head->length_bytes, 8);
 }
 
 static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
@@ -73,13 +84,11 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 	const unsigned version = (unsigned)get(&at, 2);
 	const unsigned kind = (unsigned)get(&at, 2);
 	struct psd_wire_head decoded = {.op = (uint32_t)get(&at, 4)};
-	uint32_t reserved;
 
 	decoded.iteration = (uint32_t)get(&at, 4);
 	decoded.part = (uint32_t)get(&at, 4);
-	reserved = (uint32_t)get(&at, 4);
+	decoded.chunk = (uint32_t)get(&at, 4);
 	decoded.length_bytes = get(&at, 8);
-	decoded.off_sec = double_of(get(&at, 8));
 	if (magic != PSD_WIRE_MAGIC)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "does not speak psd's protocol (0x%08" PRIx32 ")",
 				     magic);
@@ -87,15 +96,16 @@ enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 				     "speaks version %u of the protocol, this is version %d", version,
 				     PSD_WIRE_VERSION);
-	if (kind >= PSD_WIRE_KINDS || reserved != 0)
+	if (kind >= PSD_WIRE_KINDS)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of unknown kind %u", kind);
 	decoded.kind = (enum psd_wire_kind)kind;
-	if (!(decoded.off_sec >= 0.0 && decoded.off_sec <= MOST_SEC))
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message that its link carried at %g s",
-				     decoded.off_sec);
 	if (!is_length_right(decoded.kind, decoded.length_bytes))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "sent a message of kind %u with %" PRIu64 " bytes",
 				     kind, decoded.length_bytes);
+	if (decoded.chunk >= (decoded.kind == PSD_WIRE_DATA ? psd_wire_chunks(decoded.length_bytes) : 1))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
+				     "sent chunk %" PRIu32 " of a message of kind %u with %" PRIu64 " bytes",
+				     decoded.chunk, kind, decoded.length_bytes);
 	*head = decoded;
 	return PSD_OK;
 }

@@ -9,15 +9,20 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     9
-#define PSD_WIRE_HEAD_BYTES  40
+#define PSD_WIRE_VERSION     10
+#define PSD_WIRE_HEAD_BYTES  32
+#define PSD_WIRE_TAG_BYTES   8	 /* at most, behind the header of a message of tensors, see real/net/streams.h */
 #define PSD_WIRE_SMALL_BYTES 512 /* the longest payload that is not a tensor */
+
+/* A message of tensors travels in chunks of this, the last one shorter, each with a header of its own: what matters more
+ * goes between two of them. So small that 2 ms of a link of 1 Gbit/s are in one, so large that headers cost nothing. */
+#define PSD_WIRE_CHUNK_BYTES (UINT64_C(1) << 19)
 
 enum psd_wire_kind {
 	PSD_WIRE_HELLO,	 /* first on every connection, both ways: struct psd_wire_hello */
 	PSD_WIRE_CLOCK,	 /* between host 0 and each other before they begin: struct psd_wire_clock */
 	PSD_WIRE_WAY,	 /* the same between any two: PSD_WIRE_WAY_BYTES that their transport makes and reads */
-	PSD_WIRE_DATA,	 /* a connection's share of a send's message, or of a step (`part`) of a collective */
+	PSD_WIRE_DATA,	 /* a chunk of a send's message, or of a step (`part`) of a collective */
 	PSD_WIRE_READY,	 /* to worker 0: the sender is ready for a collective */
 	PSD_WIRE_BEGIN,	 /* from worker 0: all are ready, this is the next; both without a payload */
 	PSD_WIRE_ALIVE,	 /* without a payload, now and then: the sender's loop goes on; part 1: it computes */
@@ -32,8 +37,8 @@ struct psd_wire_head {
 	uint32_t op;
 	uint32_t iteration;
 	uint32_t part;
-	uint64_t length_bytes; /* of the whole message, however many connections share it */
-	double off_sec; /* when the sender's link has carried it, on one machine's clock; 0: whenever it is there */
+	uint32_t chunk;	       /* of PSD_WIRE_DATA: which this is */
+	uint64_t length_bytes; /* of the whole message */
 };
 
 struct psd_wire_hello {
@@ -77,8 +82,13 @@ struct psd_wire_failed {
 #define PSD_WIRE_BYE_BYTES    16
 #define PSD_WIRE_FAILED_BYTES (16 + PSD_WIRE_WORDS_MAX)
 
+/* Of a message of so many bytes; at least one. Pure, as is the next. */
+uint64_t psd_wire_chunks(uint64_t length_bytes);
+/* Of chunk number `chunk`; 0: there is no such chunk, or the message is empty. */
+uint64_t psd_wire_chunk_bytes(uint64_t length_bytes, uint64_t chunk);
+
 void psd_wire_encode(const struct psd_wire_head *head, uint8_t bytes[PSD_WIRE_HEAD_BYTES]);
-/* PSD_ERUN: another magic or version, an unknown kind, an off_sec that no clock shows, or a small payload of another
+/* PSD_ERUN: another magic or version, an unknown kind, no such chunk, or a small payload of another
  * length; the text has no subject: "speaks version 2, this is version 1". *head is written on success only. */
 enum psd_status psd_wire_decode(const uint8_t bytes[PSD_WIRE_HEAD_BYTES], struct psd_wire_head *head,
 				struct psd_error *err) PSD_MUST_CHECK;

@@ -14,35 +14,50 @@
 
 /* ---- opening ---- */
 
-static enum psd_status open_streams(struct psd_worker *worker, const struct psd_carrier carriers[],
-				    struct psd_error *err)
+/* What this machine's links are not, where they stand for a cluster's. */
+static enum psd_status emulate_links(struct psd_worker *worker, struct psd_streams_options *streams,
+				     struct psd_carrier carriers[], struct psd_error *err)
+{
+	const struct psd_worker_options *options = worker->options;
+	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
+	const struct psd_emulated_links links = {
+		.is_near = is_near,
+		.has_rate = options->has_rate,
+		.send_bps = options->send_bps,
+		.receive_bps = options->receive_bps,
+		.pace_send_bps = options->pace_send_bps,
+		.pace_receive_bps = options->pace_receive_bps,
+		.latency_sec = options->has_latency ? options->latency_sec : 0.0,
+		.had_latency_sec = worker->clock.rtt_sec / 2,
+	};
+	enum psd_status status;
+
+	for (unsigned p = 0; is_near && p < worker->n_hosts; p++)
+		is_near[p] = psd_worker_is_near(worker, p);
+	status = is_near ? psd_emulated_open(&worker->emulated, &links, streams, carriers, err)
+			 : psd_worker_out_of_memory(err);
+	free(is_near);
+	return status;
+}
+
+static enum psd_status open_streams(struct psd_worker *worker, struct psd_carrier carriers[], struct psd_error *err)
 {
 	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
-	const double link_bps = worker->options->made->point.bandwidth_bps / slowness;
-	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
 	struct psd_streams_options options = {
 		.n_peers = worker->n_hosts,
 		.n_lines = worker->options->train->streams,
 		.carriers = carriers,
 		.wake_fd = worker->wake_fd,
-		.is_near = is_near,
-		.link_bps = link_bps,
-		.has_rate = worker->options->has_rate,
-		.send_bps = worker->options->send_bps,
-		.receive_bps = worker->options->receive_bps,
-		.pace_send_bps = worker->options->pace_send_bps,
-		.pace_receive_bps = worker->options->pace_receive_bps,
-		.latency_sec = worker->options->has_latency ? worker->options->latency_sec : 0.0,
-		.had_latency_sec = worker->clock.rtt_sec / 2,
+		.link_bps = worker->options->made->point.bandwidth_bps / slowness,
 		.is_close_to_link = worker->replay,
 		.owner = psd_worker_owner(worker),
 	};
-	enum psd_status status;
+	const enum psd_status status = emulate_links(worker, &options, carriers, err);
 
-	for (unsigned p = 0; is_near && p < worker->n_hosts; p++)
-		is_near[p] = psd_layout_node(worker->layout, p) == psd_layout_node(worker->layout, worker->self);
-	status = is_near ? psd_streams_open(&worker->streams, &options, err) : psd_worker_out_of_memory(err);
-	free(is_near);
+	if (!status)
+		return psd_streams_open(&worker->streams, &options, err);
+	for (unsigned i = 0; i < options.n_peers * options.n_lines; i++)
+		psd_carrier_close(&carriers[i]);
 	return status;
 }
 
@@ -168,6 +183,7 @@ static void close_worker(struct psd_worker *worker)
 		if (worker->jobs[r].has_lane)
 			psd_lane_close(&worker->jobs[r].lane);
 	psd_streams_close(worker->streams);
+	psd_emulated_close(worker->emulated);
 	psd_interpreter_release(&worker->interpreter);
 	psd_duties_release(&worker->duties);
 	psd_feed_close(worker->feed); /* it may read into memory that the device gave */

@@ -80,7 +80,7 @@ static enum psd_welcome expect_turn(struct psd_worker *worker, unsigned peer, co
 
 	if (is_out_of_turn(worker, head->iteration, next))
 		return refuse(worker, peer, head, "a message out of turn", err);
-	/* the one before is there, but its latency is not over yet, or a share of it is on another connection */
+	/* the one before is there, but its latency is not over yet, or a chunk of it is on another connection */
 	return head->iteration > next || !is_in_window(worker, head->iteration) ? PSD_WELCOME_LATER : PSD_WELCOME_NOW;
 }
 
@@ -144,7 +144,7 @@ static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, co
 		return expect_early(worker, peer, head, err);
 	if (head->part < walk->next_receive)
 		return refuse(worker, peer, head, "a step out of turn", err);
-	/* others' messages of earlier steps are missing, or latency of one, or a share on another connection */
+	/* others' messages of earlier steps are missing, or latency of one, or a chunk on another connection */
 	if (head->part > walk->next_receive)
 		return PSD_WELCOME_LATER;
 	psd_worker_step_inlet(worker, task, &step, head->part, inlet);
@@ -187,23 +187,23 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 
 /* ---- what is there ---- */
 
-/* One more share of a tensors' message is there: true when it was the last. */
-static bool is_whole(struct psd_worker *worker, struct psd_peer *from, unsigned peer, const struct psd_wire_head *head)
+static void arrived_message(struct psd_worker *worker, struct psd_peer *from, unsigned peer,
+			    const struct psd_wire_head *head)
 {
-	if (++from->ops[head->op].n_shares < psd_streams_shares(worker->streams, head->length_bytes))
-		return false;
-	from->ops[head->op].n_shares = 0;
-	if (psd_worker_is_counted(worker, peer, head->iteration))
-		worker->received_bytes += psd_worker_message_bytes(worker, head, peer, worker->self);
-	return true;
+	from->ops[head->op].next_iteration++;
+	psd_worker_record_arrival(worker, peer, (struct psd_task){head->iteration, head->op}, head->length_bytes);
+	psd_interpreter_arrived(&worker->interpreter, 0, (struct psd_task){head->iteration, head->op});
 }
 
 static void arrived_data(struct psd_worker *worker, struct psd_peer *from, unsigned peer,
 			 const struct psd_wire_head *head)
 {
-	from->ops[head->op].next_iteration++;
-	psd_worker_record_arrival(worker, peer, (struct psd_task){head->iteration, head->op}, head->length_bytes);
-	psd_interpreter_arrived(&worker->interpreter, 0, (struct psd_task){head->iteration, head->op});
+	if (psd_worker_is_counted(worker, peer, head->iteration))
+		worker->received_bytes += psd_worker_message_bytes(worker, head, peer, worker->self);
+	if (worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE)
+		psd_worker_step_arrived(worker);
+	else
+		arrived_message(worker, from, peer, head);
 }
 
 static void arrived_report(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head)
@@ -213,21 +213,15 @@ static void arrived_report(struct psd_worker *worker, unsigned peer, const struc
 	psd_worker_take_report(worker, peer, head->iteration, &report);
 }
 
-static void arrived(void *context, unsigned peer, const struct psd_wire_head *head)
+static void arrived(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
 {
 	struct psd_worker *worker = context;
 	struct psd_peer *from = &worker->peers[peer];
 	const struct psd_task task = {head->iteration, head->op};
 
+	(void)tag;
 	switch (head->kind) {
-	case PSD_WIRE_DATA:
-		if (!is_whole(worker, from, peer, head))
-			break;
-		if (worker->program->ops[head->op].kind == PSD_OP_COLLECTIVE)
-			psd_worker_step_arrived(worker);
-		else
-			arrived_data(worker, from, peer, head);
-		break;
+	case PSD_WIRE_DATA: arrived_data(worker, from, peer, head); break;
 	case PSD_WIRE_READY:
 		from->ops[head->op].next_signal++;
 		psd_interpreter_announced(&worker->interpreter, task);

@@ -9,6 +9,7 @@
 #include "real/base/machine.h"
 #include "real/data/feed.h"
 #include "real/device/device.h"
+#include "real/net/emulated.h"
 #include "real/net/streams.h"
 #include "real/net/wire.h"
 #include "real/session/chosen.h"
@@ -115,7 +116,6 @@ struct psd_walk {
 struct psd_coming {
 	uint32_t next_iteration; /* of its next message */
 	uint32_t next_signal;	 /* of its next READY or BEGIN; from oneself: of the next READY given */
-	unsigned n_shares;	 /* of its message that is coming, how many are there */
 	double begun_sec;	 /* when that began to arrive; 0: it does not */
 };
 
@@ -178,6 +178,7 @@ struct psd_worker {
 
 	struct psd_mesh_clock clock;
 	struct psd_streams *streams;
+	struct psd_emulated *emulated; /* NULL: links are as they are */
 	struct psd_peer *peers;
 	unsigned n_leaving;  /* messages of the current send that the kernel does not have yet */
 	bool is_coordinated; /* worker 0 says which collective is next */

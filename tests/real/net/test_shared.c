@@ -454,9 +454,9 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 	return PSD_WELCOME_NOW;
 }
 
-static void arrived(void *context, unsigned peer, const struct psd_wire_head *head)
+static void arrived(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
 {
-	(void)context, (void)peer, (void)head;
+	(void)context, (void)peer, (void)head, (void)tag;
 }
 
 static void left(void *context, unsigned peer)
@@ -474,14 +474,12 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 
 static int turn_and_tell(struct hand *hand, bool sends)
 {
-	static const bool is_near[] = {true};
 	int why = -1;
 	const struct psd_streams_options options = {
 		.n_peers = 1,
 		.n_lines = 1,
 		.carriers = &hand->carrier,
 		.wake_fd = eventfd(0, EFD_NONBLOCK),
-		.is_near = is_near,
 		.owner = {.expect = expect, .arrived = arrived, .left = left, .lost = lost, .context = &why},
 	};
 	const struct psd_wire_head head = {.kind = PSD_WIRE_ALIVE};

@@ -1,22 +1,30 @@
-/* Two ends of a few socket pairs in one thread: messages of tensors shared by all connections, held, added, delayed and
- * shaped. Times are only ever checked from below, which no load of the machine can break. */
+/* Two ends of a few socket pairs in one thread: messages of tensors in chunks on all connections, held, added, delayed
+ * and shaped. Times are only ever checked from below, which no load of the machine can break. */
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/sockios.h>
+#include <math.h>
+#include <netdb.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "real/net/delay.h"
+#include "real/net/emulated.h"
 #include "real/net/socket.h"
 #include "real/net/streams.h"
 
-enum { LINES = 3, LARGE_FLOATS = 300001, SMALL_FLOATS = 5 }; /* large: more than 256 KiB, no multiple of 3 */
+enum { LINES = 4, LARGE_FLOATS = 300001, SMALL_FLOATS = 5 }; /* large: several chunks, the last one shorter */
 
 /* One side, with the other as its only peer. */
 struct side {
 	struct psd_streams *streams;
+	struct psd_emulated *emulated;
 	int wake_fd;
 	float *memory; /* where messages go */
 	const struct psd_encoding *added;
@@ -43,11 +51,11 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 	return PSD_WELCOME_NOW;
 }
 
-static void arrived(void *context, unsigned peer, const struct psd_wire_head *head)
+static void arrived(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
 {
 	struct side *side = context;
 
-	(void)peer;
+	(void)peer, (void)tag;
 	side->n_arrived++;
 	side->arrived_sec = psd_socket_now_sec();
 	side->head = *head;
@@ -66,6 +74,47 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 	return PSD_OK;
 }
 
+/* ---- TCP, or any stream, with what passes counted, and a connection that its reader does not read ---- */
+
+static uint64_t sent_bytes, received_bytes;
+static int paused_fd = -1;
+static unsigned n_lines = LINES; /* that are opened */
+
+static ssize_t send_counted(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+{
+	const ssize_t n_sent = psd_transport_tcp.send(carrier, pieces, n_pieces);
+
+	sent_bytes += n_sent > 0 ? (uint64_t)n_sent : 0;
+	return n_sent;
+}
+
+static ssize_t receive_counted(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+{
+	ssize_t n_read = -1;
+
+	errno = EAGAIN;
+	if (carrier->fd != paused_fd)
+		n_read = psd_transport_tcp.receive(carrier, pieces, n_pieces);
+	received_bytes += n_read > 0 ? (uint64_t)n_read : 0;
+	return n_read;
+}
+
+static uint32_t events_unless_paused(const struct psd_carrier *carrier, bool does_read, bool does_send)
+{
+	return psd_transport_tcp.events(carrier, does_read && carrier->fd != paused_fd, does_send);
+}
+
+static const struct psd_transport *watched_tcp(void)
+{
+	static struct psd_transport watched;
+
+	watched = psd_transport_tcp;
+	watched.send = send_counted;
+	watched.receive = receive_counted;
+	watched.events = events_unless_paused;
+	return &watched;
+}
+
 struct links {
 	double rate_bps; /* shaped by the streams; 0: as fast as the machine */
 	double pace_send_bps, pace_receive_bps, latency_sec, had_latency_sec;
@@ -79,9 +128,12 @@ static void open_side(struct side *side, const int fds[LINES], struct links link
 	struct psd_carrier carriers[LINES];
 	struct psd_streams_options options = {
 		.n_peers = 1,
-		.n_lines = LINES,
+		.n_lines = n_lines,
 		.carriers = carriers,
 		.wake_fd = eventfd(0, EFD_NONBLOCK),
+		.owner = {.expect = expect, .arrived = arrived, .left = left, .lost = lost, .context = side},
+	};
+	const struct psd_emulated_links emulated = {
 		.is_near = is_near,
 		.has_rate = links.rate_bps > 0.0,
 		.send_bps = links.rate_bps,
@@ -90,40 +142,39 @@ static void open_side(struct side *side, const int fds[LINES], struct links link
 		.pace_receive_bps = links.pace_receive_bps,
 		.latency_sec = links.latency_sec,
 		.had_latency_sec = links.had_latency_sec,
-		.owner = {.expect = expect, .arrived = arrived, .left = left, .lost = lost, .context = side},
 	};
 	struct psd_error err;
 
-	for (unsigned i = 0; i < LINES; i++)
-		carriers[i] = (struct psd_carrier){.transport = &psd_transport_tcp, .fd = fds[i]};
+	for (unsigned i = 0; i < n_lines; i++)
+		carriers[i] = (struct psd_carrier){.transport = watched_tcp(), .fd = fds[i]};
 	*side = (struct side){.wake_fd = options.wake_fd, .memory = calloc(LARGE_FLOATS, sizeof(float))};
 	cr_assert(side->memory);
+	cr_assert_eq(psd_emulated_open(&side->emulated, &emulated, &options, carriers, &err), PSD_OK, "%s", err.text);
 	cr_assert_eq(psd_streams_open(&side->streams, &options, &err), PSD_OK, "%s", err.text);
 }
 
 struct pair {
 	struct side from, to;
-	int raw[LINES]; /* the sending ends, for those who send by hand */
+	int raw[LINES], raw_to[LINES]; /* the ends, for those who look at them by hand */
 };
 
 static void open_pair(struct pair *pair, struct links links)
 {
-	int fds[LINES];
-
-	for (unsigned i = 0; i < LINES; i++) {
+	for (unsigned i = 0; i < n_lines; i++) {
 		int ends[2];
 
 		cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
 		pair->raw[i] = ends[0];
-		fds[i] = ends[1];
+		pair->raw_to[i] = ends[1];
 	}
 	open_side(&pair->from, pair->raw, links);
-	open_side(&pair->to, fds, links);
+	open_side(&pair->to, pair->raw_to, links);
 }
 
 static void close_side(struct side *side)
 {
 	psd_streams_close(side->streams);
+	psd_emulated_close(side->emulated);
 	close(side->wake_fd);
 	free(side->memory);
 }
@@ -141,7 +192,7 @@ static enum psd_status turn(struct side *side, int within_ms, struct psd_error *
 	return psd_streams_turn(side->streams, within_ms, &has_moved, err);
 }
 
-/* Until the receiver has been told of so many shares. */
+/* Until the receiver has been told of so many messages. */
 static void carry(struct pair *pair, unsigned n_arrived)
 {
 	struct psd_error err;
@@ -189,11 +240,10 @@ Test(streams, a_large_message_is_shared_by_all_connections)
 	struct pair pair;
 
 	open_pair(&pair, as_they_are);
-	cr_assert_eq(psd_streams_shares(pair.from.streams, LARGE_FLOATS * sizeof(float)), LINES);
 	send_floats(&pair, numbers, LARGE_FLOATS);
-	carry(&pair, LINES);
+	carry(&pair, 1);
 	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
-	cr_assert_eq(pair.to.n_asked, LINES);
+	cr_assert_eq(pair.to.n_asked, 1);
 	cr_assert_eq(pair.from.n_left, 1);
 	cr_assert_eq(pair.to.head.length_bytes, LARGE_FLOATS * sizeof(float));
 	close_pair(&pair);
@@ -206,7 +256,6 @@ Test(streams, a_small_message_takes_one_connection)
 	struct pair pair;
 
 	open_pair(&pair, as_they_are);
-	cr_assert_eq(psd_streams_shares(pair.from.streams, SMALL_FLOATS * sizeof(float)), 1);
 	send_floats(&pair, numbers, SMALL_FLOATS);
 	carry(&pair, 1);
 	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
@@ -224,7 +273,7 @@ Test(streams, what_is_reduced_is_added)
 	memcpy(pair.to.memory, numbers, LARGE_FLOATS * sizeof(*numbers));
 	pair.to.added = &psd_encoding_fp32;
 	send_floats(&pair, numbers, LARGE_FLOATS);
-	carry(&pair, LINES);
+	carry(&pair, 1);
 	check_memory(&pair, numbers, LARGE_FLOATS, 2.0f);
 	close_pair(&pair);
 	free(numbers);
@@ -248,7 +297,7 @@ Test(streams, encoded_values_are_added_as_such)
 	}
 	pair.to.added = &psd_encoding_fp16;
 	psd_streams_send(pair.from.streams, 0, &head, &piece, 1);
-	carry(&pair, LINES);
+	carry(&pair, 1);
 	for (unsigned i = 0; i < N; i++)
 		cr_assert_eq(sums[i], psd_encoding_fp16.encode((float)(i % 100 + i % 7)), "%u", i);
 	close_pair(&pair);
@@ -273,7 +322,7 @@ Test(streams, encoded_values_are_added_to_floats)
 	pair.to.added = &psd_encoding_fp16;
 	pair.to.is_of_floats = true;
 	psd_streams_send(pair.from.streams, 0, &head, &piece, 1);
-	carry(&pair, LINES);
+	carry(&pair, 1);
 	for (unsigned i = 0; i < N; i++)
 		cr_assert_eq(pair.to.memory[i], 2048.0f + (float)(i % 100), "%u", i);
 	close_pair(&pair);
@@ -303,13 +352,13 @@ Test(streams, what_comes_too_early_waits_outside)
 	free(numbers);
 }
 
-/* Seconds until the first message, in so many shares, is told. */
-static double time_first(struct pair *pair, float *numbers, uint64_t n_floats, unsigned n_shares)
+/* Seconds until the first message is told. */
+static double time_first(struct pair *pair, float *numbers, uint64_t n_floats)
 {
 	const double start_sec = psd_socket_now_sec();
 
 	send_floats(pair, numbers, n_floats);
-	carry(pair, n_shares);
+	carry(pair, 1);
 	return pair->to.arrived_sec - start_sec;
 }
 
@@ -320,7 +369,7 @@ Test(streams, a_latency_passes_before_an_arrival_is_told)
 	struct pair pair;
 
 	open_pair(&pair, (struct links){.latency_sec = latency_sec});
-	cr_assert_geq(time_first(&pair, numbers, SMALL_FLOATS, 1), latency_sec);
+	cr_assert_geq(time_first(&pair, numbers, SMALL_FLOATS), latency_sec);
 	check_memory(&pair, numbers, SMALL_FLOATS, 1.0f);
 	close_pair(&pair);
 	free(numbers);
@@ -338,7 +387,7 @@ Test(streams, no_message_overtakes_the_link_that_carries_it)
 	struct pair pair;
 
 	open_pair(&pair, links);
-	cr_assert_geq(time_first(&pair, numbers, LARGE_FLOATS, LINES), message_sec + links.latency_sec);
+	cr_assert_geq(time_first(&pair, numbers, LARGE_FLOATS), message_sec + links.latency_sec);
 	start_sec = psd_socket_now_sec();
 	for (unsigned i = 0; i < 2; i++) {
 		struct psd_error err;
@@ -349,7 +398,7 @@ Test(streams, no_message_overtakes_the_link_that_carries_it)
 			cr_assert_eq(turn(&pair.to, 0, &err), PSD_OK);
 		}
 	}
-	carry(&pair, 3 * LINES);
+	carry(&pair, 3);
 	cr_assert_geq(pair.to.arrived_sec - start_sec, 2.0 * message_sec + links.latency_sec);
 	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
 	close_pair(&pair);
@@ -366,7 +415,7 @@ Test(streams, no_message_overtakes_the_link_into_its_host)
 	struct pair pair;
 
 	open_pair(&pair, links);
-	cr_assert_geq(time_first(&pair, numbers, LARGE_FLOATS, LINES), message_sec + links.latency_sec);
+	cr_assert_geq(time_first(&pair, numbers, LARGE_FLOATS), message_sec + links.latency_sec);
 	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
 	close_pair(&pair);
 	free(numbers);
@@ -384,7 +433,7 @@ Test(streams, shaped_here_bytes_take_their_time)
 	open_pair(&pair, (struct links){.rate_bps = rate_bps});
 	start_sec = psd_socket_now_sec();
 	send_floats(&pair, numbers, LARGE_FLOATS);
-	carry(&pair, LINES);
+	carry(&pair, 1);
 	cr_assert_geq(pair.to.arrived_sec - start_sec, 8 * (bytes - burst_bytes) / rate_bps);
 	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
 	close_pair(&pair);
@@ -423,9 +472,11 @@ static void check_refused(unsigned line, const struct psd_wire_head *head, int f
 Test(streams, strangers_are_refused)
 {
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = SMALL_FLOATS * sizeof(float)};
+	struct psd_wire_head beyond = head;
 
+	beyond.chunk = 1;
 	check_refused(0, &head, 'H', "host 0 does not speak psd's protocol");
-	check_refused(1, &head, 0, "host 0 sent a message on connection 1 that goes on 0");
+	check_refused(1, &beyond, 0, "host 0 sent chunk 1 of a message of kind 3 with 20 bytes");
 }
 
 /* Added with due times that go up and down, some taken in between, so that the ring wraps: what is taken is due in
@@ -476,6 +527,186 @@ Test(streams, delayed_arrivals_keep_their_order)
 	}
 	cr_assert_null(psd_delay_first(&delay));
 	psd_delay_release(&delay);
+}
+
+/* ---- what travels beside payloads ---- */
+
+/* A header for each chunk and nothing else; a time for each message where links are emulated. */
+Test(streams, without_emulation_not_a_byte_travels_for_it)
+{
+	const uint64_t bytes = LARGE_FLOATS * sizeof(float);
+	const uint64_t n_chunks = (bytes + PSD_WIRE_CHUNK_BYTES - 1) / PSD_WIRE_CHUNK_BYTES;
+	float *numbers = make_numbers();
+	struct pair pair;
+
+	open_pair(&pair, as_they_are);
+	cr_expect_null(pair.from.emulated);
+	send_floats(&pair, numbers, LARGE_FLOATS);
+	carry(&pair, 1);
+	cr_expect_eq(sent_bytes, bytes + n_chunks * PSD_WIRE_HEAD_BYTES);
+	close_pair(&pair);
+	sent_bytes = 0;
+	open_pair(&pair, (struct links){.pace_send_bps = 1e12, .pace_receive_bps = 1e12});
+	send_floats(&pair, numbers, LARGE_FLOATS);
+	carry(&pair, 1);
+	cr_expect_eq(sent_bytes, bytes + n_chunks * PSD_WIRE_HEAD_BYTES + sizeof(double));
+	close_pair(&pair);
+	free(numbers);
+}
+
+/* ---- connections that stand still, and what goes ahead ---- */
+
+enum { BULK_CHUNKS = 40, MOST_TURNS = 100000 };
+
+/* Of the pair's receiver: room for a message of so many chunks. Returns the message, of ones. */
+static float *make_bulk(struct pair *pair, uint64_t n_chunks)
+{
+	const size_t n_floats = n_chunks * PSD_WIRE_CHUNK_BYTES / sizeof(float);
+	float *bulk = malloc(n_floats * sizeof(*bulk));
+
+	free(pair->to.memory);
+	pair->to.memory = calloc(n_floats, sizeof(*bulk));
+	cr_assert(bulk && pair->to.memory);
+	for (size_t e = 0; e < n_floats; e++)
+		bulk[e] = 1.0f;
+	return bulk;
+}
+
+static void send_bulk(struct pair *pair, float *bulk, uint64_t n_chunks)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = n_chunks * PSD_WIRE_CHUNK_BYTES};
+	const struct iovec piece = {bulk, head.length_bytes};
+
+	psd_streams_send(pair->from.streams, 0, &head, &piece, 1);
+}
+
+/* Chunks whose last float is there. */
+static unsigned count_there(const struct pair *pair, unsigned n_chunks)
+{
+	const size_t chunk_floats = PSD_WIRE_CHUNK_BYTES / sizeof(float);
+	unsigned n_there = 0;
+
+	for (unsigned c = 0; c < n_chunks; c++)
+		n_there += pair->to.memory[(c + 1) * chunk_floats - 1] > 0.0f;
+	return n_there;
+}
+
+static void turn_both(struct pair *pair)
+{
+	struct psd_error err;
+
+	cr_assert_eq(turn(&pair->from, 0, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(turn(&pair->to, 0, &err), PSD_OK, "%s", err.text);
+}
+
+/* Its own chunk waits for it, and no other: the message is complete once that has come. */
+Test(streams, a_connection_that_stands_still_delays_its_own_chunk_only)
+{
+	struct psd_error err;
+	struct pair pair;
+	float *bulk;
+
+	open_pair(&pair, as_they_are);
+	bulk = make_bulk(&pair, BULK_CHUNKS);
+	paused_fd = pair.raw_to[2];
+	cr_assert_eq(psd_streams_flush(pair.to.streams, &err), PSD_OK); /* which no longer watches it */
+	send_bulk(&pair, bulk, BULK_CHUNKS);
+	cr_assert_eq(psd_streams_flush(pair.from.streams, &err), PSD_OK);
+	for (unsigned t = 0; t < MOST_TURNS && count_there(&pair, BULK_CHUNKS) < BULK_CHUNKS - 1; t++)
+		turn_both(&pair);
+	cr_expect_eq(count_there(&pair, BULK_CHUNKS), BULK_CHUNKS - 1);
+	cr_expect_eq(pair.to.n_arrived, 0);
+	cr_expect_eq(pair.from.n_left, 0);
+	paused_fd = -1;
+	cr_assert_eq(psd_streams_flush(pair.to.streams, &err), PSD_OK);
+	carry(&pair, 1);
+	cr_expect_eq(count_there(&pair, BULK_CHUNKS), BULK_CHUNKS);
+	cr_expect_eq(pair.from.n_left, 1);
+	close_pair(&pair);
+	free(bulk);
+}
+
+/* TCP on loopback whose receivers' kernel holds little, so that what waits, waits at the sender. */
+static void open_tcp_pair(struct pair *pair)
+{
+	const struct psd_socket_options small = {
+		.has_buffers = true, .send_buffer_bytes = 8 << 20, .receive_buffer_bytes = 1 << 16};
+	char from[PSD_SOCKET_PLACE_MAX];
+	struct addrinfo *found;
+	struct psd_error err;
+	uint16_t port;
+	int listener;
+
+	cr_assert_eq(psd_socket_listen("127.0.0.1", 0, &small, &listener, &port, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_socket_look_up("127.0.0.1", port, &found, &err), PSD_OK, "%s", err.text);
+	for (unsigned i = 0; i < n_lines; i++) {
+		struct pollfd waiting = {.fd = listener, .events = POLLIN};
+
+		cr_assert_eq(psd_socket_connect(found, &small, &pair->raw[i]), 0);
+		cr_assert_eq(poll(&waiting, 1, 60000), 1);
+		cr_assert_eq(psd_socket_accept(listener, &small, &pair->raw_to[i], from), 0);
+	}
+	freeaddrinfo(found);
+	close(listener);
+	open_side(&pair->from, pair->raw, as_they_are);
+	open_side(&pair->to, pair->raw_to, as_they_are);
+}
+
+/* That the senders' kernel has and has not sent. */
+static uint64_t unsent_bytes(const struct pair *pair)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < n_lines; i++) {
+		int unsent = 0;
+
+		cr_assert_eq(ioctl(pair->raw[i], SIOCOUTQNSD, &unsent), 0);
+		bytes += (uint64_t)unsent;
+	}
+	return bytes;
+}
+
+/* Bulk that comes between a small message's sending and its arrival, of 64 MiB that wait. What links have by then, or its
+ * reader, does not count. */
+static uint64_t bytes_before_small(void)
+{
+	const struct psd_wire_head small = {.kind = PSD_WIRE_READY};
+	const uint64_t n_chunks = (UINT64_C(64) << 20) / PSD_WIRE_CHUNK_BYTES;
+	uint64_t on_links_bytes, before_bytes;
+	struct psd_error err;
+	struct pair pair;
+	float *bulk;
+
+	open_tcp_pair(&pair);
+	bulk = make_bulk(&pair, n_chunks);
+	send_bulk(&pair, bulk, n_chunks);
+	cr_assert_eq(psd_streams_flush(pair.from.streams, &err), PSD_OK);
+	for (unsigned t = 0; t < 3; t++)
+		turn_both(&pair);
+	cr_assert_eq(pair.to.n_arrived, 0);
+	on_links_bytes = sent_bytes - unsent_bytes(&pair);
+	cr_assert(psd_streams_send_small(pair.from.streams, 0, &small, NULL));
+	while (pair.to.n_arrived == 0)
+		turn_both(&pair);
+	cr_expect_eq(pair.to.head.kind, PSD_WIRE_READY);
+	before_bytes = received_bytes > on_links_bytes ? received_bytes - on_links_bytes : 0;
+	carry(&pair, 2);
+	close_pair(&pair);
+	free(bulk);
+	return before_bytes;
+}
+
+/* What may go before it is a chunk of each connection, and what each socket may hold unsent. */
+Test(streams, a_small_message_goes_ahead_of_chunks_that_wait)
+{
+	for (n_lines = 1; n_lines <= LINES; n_lines += LINES - 1) {
+		const uint64_t line_bytes = PSD_WIRE_CHUNK_BYTES + PSD_WIRE_HEAD_BYTES + PSD_STREAMS_UNSENT_BYTES;
+		const uint64_t before_bytes = bytes_before_small();
+
+		cr_expect_leq(before_bytes, n_lines * line_bytes, "%u connections: %llu", n_lines,
+			      (unsigned long long)before_bytes);
+		sent_bytes = received_bytes = 0;
+	}
 }
 
 /* ---- who is heard ---- */

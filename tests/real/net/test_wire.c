@@ -4,8 +4,8 @@
 
 #include "real/net/wire.h"
 
-static const struct psd_wire_head example = {
-	PSD_WIRE_DATA, 0x01020304, 0x11121314, 0x21222324, UINT64_C(0x3132333435363738), 1.5};
+static const struct psd_wire_head example = {PSD_WIRE_DATA, 0x01020304, 0x11121314,
+					     0x21222324,    0x41424344, UINT64_C(0x3132333435363738)};
 
 Test(wire, header_is_little_endian_and_has_no_gaps)
 {
@@ -30,10 +30,10 @@ Test(wire, header_is_little_endian_and_has_no_gaps)
 		0x23,
 		0x22,
 		0x21, /* part */
-		0,
-		0,
-		0,
-		0, /* reserved */
+		0x44,
+		0x43,
+		0x42,
+		0x41, /* chunk */
 		0x38,
 		0x37,
 		0x36,
@@ -42,14 +42,6 @@ Test(wire, header_is_little_endian_and_has_no_gaps)
 		0x33,
 		0x32,
 		0x31,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0,
-		0xf8,
-		0x3f, /* 1.5: sign 0, exponent 1023, mantissa 0.5 */
 	};
 	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
 
@@ -69,8 +61,8 @@ Test(wire, header_comes_back)
 	cr_assert_eq(head.op, example.op);
 	cr_assert_eq(head.iteration, example.iteration);
 	cr_assert_eq(head.part, example.part);
+	cr_assert_eq(head.chunk, example.chunk);
 	cr_assert_eq(head.length_bytes, example.length_bytes);
-	cr_assert_eq(head.off_sec, example.off_sec);
 }
 
 /* Changes one byte of a good header; what comes out must be the words. */
@@ -91,12 +83,29 @@ static void check_refused(unsigned at, uint8_t value, const char *words)
 Test(wire, strangers_and_other_versions_are_refused)
 {
 	check_refused(0, 'H', "does not speak psd's protocol (0x57445348)");
-	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 10 of the protocol, this is version 9");
+	check_refused(4, PSD_WIRE_VERSION + 1, "speaks version 11 of the protocol, this is version 10");
 	check_refused(6, PSD_WIRE_KINDS, "sent a message of unknown kind ");
-	check_refused(20, 1, "unknown kind"); /* reserved */
-	check_refused(39, 0xbf, "that its link carried at -1.5 s");
-	check_refused(39, 0x7f, "that its link carried at nan s");
-	check_refused(39, 0x42, "that its link carried at 4.22212e+14 s");
+}
+
+/* Of as many bytes as a chunk has, one; of a byte more, two. */
+Test(wire, chunks_that_a_message_does_not_have_are_refused)
+{
+	struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .chunk = 1, .length_bytes = PSD_WIRE_CHUNK_BYTES + 1};
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+	struct psd_error err;
+
+	psd_wire_encode(&head, bytes);
+	cr_expect_eq(psd_wire_decode(bytes, &head, &err), PSD_OK);
+	cr_expect_eq(psd_wire_chunk_bytes(head.length_bytes, 0), PSD_WIRE_CHUNK_BYTES);
+	cr_expect_eq(psd_wire_chunk_bytes(head.length_bytes, 1), 1);
+	head.length_bytes = PSD_WIRE_CHUNK_BYTES;
+	psd_wire_encode(&head, bytes);
+	cr_expect_eq(psd_wire_decode(bytes, &head, &err), PSD_ERUN);
+	cr_expect(strstr(err.text, "sent chunk 1 of a message of kind 3 with "), "%s", err.text);
+	head = (struct psd_wire_head){.kind = PSD_WIRE_READY, .chunk = 1};
+	psd_wire_encode(&head, bytes);
+	cr_expect_eq(psd_wire_decode(bytes, &head, &err), PSD_ERUN);
+	cr_expect_eq(psd_wire_chunks(0), 1, "an empty message has a header, too");
 }
 
 Test(wire, lengths_that_no_message_has_are_refused)

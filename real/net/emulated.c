@@ -1,0 +1,187 @@
+/* A message arrives at the host behind this when its bytes are there and the pace and the latency of the links allow.
+ * Its tag says when the line out of its sender has carried it. */
+#include "real/net/emulated.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/net/delay.h"
+#include "real/net/pace.h"
+#include "real/net/shaped.h"
+#include "real/net/socket.h"
+
+struct psd_emulated {
+	struct psd_streams_owner owner; /* who is told in the end */
+	bool *is_near;
+	struct psd_shaper shaper;
+	struct psd_pace pace;
+	double latency_sec, had_latency_sec;
+	struct psd_delay delay;
+	bool is_out_of_memory;
+};
+
+_Static_assert(sizeof(double) <= PSD_WIRE_TAG_BYTES, "a tag is a time");
+
+static bool is_paced(const struct psd_emulated *emulated)
+{
+	return emulated->pace.send_bps > 0.0;
+}
+
+/* ---- out ---- */
+
+/* Hosts of an emulated cluster share a machine, and so the byte order of numbers. */
+static void stamp(void *context, unsigned peer, const struct psd_wire_head *head, uint8_t tag[])
+{
+	struct psd_emulated *emulated = context;
+	const double off_sec = emulated->is_near[peer]
+				       ? 0.0
+				       : psd_pace_send(&emulated->pace, head->length_bytes, psd_socket_now_sec());
+
+	memcpy(tag, &off_sec, sizeof(off_sec));
+}
+
+static void left(void *context, unsigned peer)
+{
+	const struct psd_emulated *emulated = context;
+
+	emulated->owner.left(emulated->owner.context, peer);
+}
+
+/* ---- in ---- */
+
+static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
+			       struct psd_error *err)
+{
+	const struct psd_emulated *emulated = context;
+
+	return emulated->owner.expect(emulated->owner.context, peer, head, inlet, err);
+}
+
+static bool is_told_at_once(const struct psd_emulated *emulated, unsigned peer, const struct psd_wire_head *head)
+{
+	return head->kind != PSD_WIRE_DATA || emulated->is_near[peer];
+}
+
+static double due_sec_of(struct psd_emulated *emulated, const struct psd_wire_head *head, const uint8_t *tag)
+{
+	const double there_sec = psd_socket_now_sec() + fmax(emulated->latency_sec - emulated->had_latency_sec, 0.0);
+	double off_sec;
+
+	if (!is_paced(emulated))
+		return there_sec;
+	memcpy(&off_sec, tag, sizeof(off_sec));
+	return fmax(there_sec, psd_pace_receive(&emulated->pace, head->length_bytes, off_sec, emulated->latency_sec));
+}
+
+static void arrived(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
+{
+	struct psd_emulated *emulated = context;
+	struct psd_arrival arrival = {.peer = peer, .head = *head};
+
+	if (is_told_at_once(emulated, peer, head)) {
+		emulated->owner.arrived(emulated->owner.context, peer, head, tag);
+		return;
+	}
+	arrival.due_sec = due_sec_of(emulated, head, tag);
+	emulated->is_out_of_memory = !psd_delay_add(&emulated->delay, &arrival) || emulated->is_out_of_memory;
+}
+
+static double due_sec(void *context)
+{
+	const struct psd_emulated *emulated = context;
+	const struct psd_arrival *first = psd_delay_first(&emulated->delay);
+
+	return first ? first->due_sec : INFINITY;
+}
+
+static enum psd_status tell_due(void *context, bool *has_told, struct psd_error *err)
+{
+	struct psd_emulated *emulated = context;
+	const struct psd_arrival *first;
+
+	*has_told = false;
+	if (emulated->is_out_of_memory)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
+	while ((first = psd_delay_first(&emulated->delay)) && first->due_sec <= psd_socket_now_sec()) {
+		const struct psd_arrival due = *first;
+
+		psd_delay_drop_first(&emulated->delay);
+		emulated->owner.arrived(emulated->owner.context, due.peer, &due.head, NULL);
+		*has_told = true;
+	}
+	return PSD_OK;
+}
+
+static enum psd_status lost(void *context, unsigned peer, int error_number, struct psd_error *err)
+{
+	const struct psd_emulated *emulated = context;
+
+	return emulated->owner.lost(emulated->owner.context, peer, error_number, err);
+}
+
+/* ---- from the beginning to the end ---- */
+
+static bool wrap_carriers(struct psd_emulated *emulated, const struct psd_emulated_links *links,
+			  const struct psd_streams_options *options, struct psd_carrier carriers[])
+{
+	psd_shaper_init(&emulated->shaper, links->send_bps, links->receive_bps);
+	for (unsigned i = 0; i < options->n_peers * options->n_lines; i++)
+		if (carriers[i].fd >= 0 && !links->is_near[i / options->n_lines] &&
+		    !psd_shaped_wrap(&emulated->shaper, &carriers[i]))
+			return false;
+	return true;
+}
+
+static bool fill(struct psd_emulated *emulated, const struct psd_emulated_links *links,
+		 const struct psd_streams_options *options, struct psd_carrier carriers[])
+{
+	emulated->is_near = calloc(options->n_peers + 1u, sizeof(*emulated->is_near));
+	if (!emulated->is_near)
+		return false;
+	memcpy(emulated->is_near, links->is_near, options->n_peers * sizeof(*emulated->is_near));
+	emulated->owner = options->owner;
+	emulated->pace = (struct psd_pace){.send_bps = links->pace_send_bps, .receive_bps = links->pace_receive_bps};
+	emulated->latency_sec = links->latency_sec;
+	emulated->had_latency_sec = links->had_latency_sec;
+	return !links->has_rate || wrap_carriers(emulated, links, options, carriers);
+}
+
+enum psd_status psd_emulated_open(struct psd_emulated **emulated, const struct psd_emulated_links *links,
+				  struct psd_streams_options *options, struct psd_carrier carriers[],
+				  struct psd_error *err)
+{
+	const bool has_pace = links->pace_send_bps > 0.0;
+	struct psd_emulated *opened;
+
+	*emulated = NULL;
+	if (!has_pace && !links->has_rate && links->latency_sec <= links->had_latency_sec)
+		return PSD_OK;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened || !fill(opened, links, options, carriers)) {
+		psd_emulated_close(opened);
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for emulated links");
+	}
+	options->tag_bytes = has_pace ? sizeof(double) : 0;
+	options->owner = (struct psd_streams_owner){
+		.expect = expect,
+		.arrived = arrived,
+		.left = left,
+		.lost = lost,
+		.stamp = has_pace ? stamp : NULL,
+		.due_sec = due_sec,
+		.tell_due = tell_due,
+		.context = opened,
+	};
+	*emulated = opened;
+	return PSD_OK;
+}
+
+void psd_emulated_close(struct psd_emulated *emulated)
+{
+	if (!emulated)
+		return;
+	psd_delay_release(&emulated->delay);
+	free(emulated->is_near);
+	free(emulated);
+}

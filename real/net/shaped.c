@@ -1,0 +1,160 @@
+/* Who may not pass says when it may: no event of the descriptor is waited for until then. */
+#include "real/net/shaped.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "real/net/pieces.h"
+#include "real/net/socket.h"
+
+enum {
+	MIN_GRANT_BYTES = 16 * 1024, /* worth a system call */
+	MOST_PIECES = 1 + PSD_PIECES_MAX,
+};
+
+#define GRANT_SEC 500e-6 /* bytes pass in bursts of so much line time */
+
+/* A carrier's own. */
+struct shaped {
+	struct psd_carrier inner; /* with the same descriptor */
+	struct psd_shaper *shaper;
+	double send_sec, read_sec; /* not before; 0: now */
+};
+
+void psd_shaper_init(struct psd_shaper *shaper, double send_bps, double receive_bps)
+{
+	const double grant_bytes = fmax(fmin(send_bps, receive_bps) / 8 * GRANT_SEC, MIN_GRANT_BYTES);
+	const double now_sec = psd_socket_now_sec();
+
+	shaper->grant_bytes = (size_t)grant_bytes;
+	psd_bucket_init(&shaper->sends, send_bps, 2 * shaper->grant_bytes, now_sec);
+	psd_bucket_init(&shaper->reads, receive_bps, 2 * shaper->grant_bytes, now_sec);
+}
+
+typedef ssize_t move_fn(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces);
+
+/* As `move` of the inner carrier, with no more bytes than the bucket grants now. */
+static ssize_t move_granted(struct shaped *shaped, move_fn *move, struct psd_bucket *bucket, double *again_sec,
+			    const struct iovec pieces[], unsigned n_pieces)
+{
+	const uint64_t wanted_bytes = psd_pieces_bytes(pieces, n_pieces);
+	const uint64_t most_bytes =
+		wanted_bytes < shaped->shaper->grant_bytes ? wanted_bytes : shaped->shaper->grant_bytes;
+	const double now_sec = psd_socket_now_sec(), ready_sec = psd_bucket_ready_sec(bucket, most_bytes, now_sec);
+	struct iovec cut[MOST_PIECES];
+	uint64_t granted_bytes;
+	ssize_t n_moved;
+	int error;
+
+	*again_sec = ready_sec > now_sec ? ready_sec : 0.0;
+	if (*again_sec > 0.0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	granted_bytes = psd_bucket_take(bucket, most_bytes, now_sec);
+	n_moved = move(&shaped->inner, cut, psd_pieces_cut(pieces, n_pieces, 0, granted_bytes, cut));
+	error = errno;
+	psd_bucket_give_back(bucket, granted_bytes - (n_moved > 0 ? (uint64_t)n_moved : 0));
+	errno = error;
+	return n_moved;
+}
+
+static ssize_t send_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+{
+	struct shaped *shaped = carrier->own;
+
+	shaped->inner.has_more = carrier->has_more;
+	return move_granted(shaped, shaped->inner.transport->send, &shaped->shaper->sends, &shaped->send_sec, pieces,
+			    n_pieces);
+}
+
+static ssize_t receive_pieces(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+{
+	struct shaped *shaped = carrier->own;
+
+	return move_granted(shaped, shaped->inner.transport->receive, &shaped->shaper->reads, &shaped->read_sec, pieces,
+			    n_pieces);
+}
+
+static uint32_t events(const struct psd_carrier *carrier, bool reads, bool sends)
+{
+	const struct shaped *shaped = carrier->own;
+
+	return shaped->inner.transport->events(&shaped->inner, reads && shaped->read_sec <= 0.0,
+					       sends && shaped->send_sec <= 0.0);
+}
+
+static double again_sec(const struct psd_carrier *carrier, bool reads, bool sends)
+{
+	const struct shaped *shaped = carrier->own;
+	const double send_sec = sends && shaped->send_sec > 0.0 ? shaped->send_sec : INFINITY;
+	const double read_sec = reads && shaped->read_sec > 0.0 ? shaped->read_sec : INFINITY;
+
+	return fmin(send_sec, read_sec);
+}
+
+static bool is_ready(struct psd_carrier *carrier, bool reads, bool sends)
+{
+	struct shaped *shaped = carrier->own;
+	const double sec = again_sec(carrier, reads, sends);
+
+	return (isfinite(sec) && sec <= psd_socket_now_sec()) ||
+	       shaped->inner.transport->is_ready(&shaped->inner, reads && shaped->read_sec <= 0.0,
+						 sends && shaped->send_sec <= 0.0);
+}
+
+static void hear(struct psd_carrier *carrier)
+{
+	struct shaped *shaped = carrier->own;
+
+	shaped->inner.transport->hear(&shaped->inner);
+}
+
+static void set_low_water(struct psd_carrier *carrier, size_t bytes)
+{
+	struct shaped *shaped = carrier->own;
+
+	shaped->inner.transport->set_low_water(&shaped->inner, bytes);
+}
+
+static void limit_unsent(struct psd_carrier *carrier, size_t bytes)
+{
+	struct shaped *shaped = carrier->own;
+
+	shaped->inner.transport->limit_unsent(&shaped->inner, bytes);
+}
+
+static void release(struct psd_carrier *carrier)
+{
+	struct shaped *shaped = carrier->own;
+
+	shaped->inner.transport->release(&shaped->inner);
+	free(shaped);
+	carrier->own = NULL;
+}
+
+static const struct psd_transport transport_shaped = {
+	.name = "shaped",
+	.send = send_pieces,
+	.receive = receive_pieces,
+	.events = events,
+	.is_ready = is_ready,
+	.again_sec = again_sec,
+	.hear = hear,
+	.set_low_water = set_low_water,
+	.limit_unsent = limit_unsent,
+	.release = release,
+};
+
+bool psd_shaped_wrap(struct psd_shaper *shaper, struct psd_carrier *carrier)
+{
+	struct shaped *shaped = calloc(1, sizeof(*shaped));
+
+	if (!shaped)
+		return false;
+	*shaped = (struct shaped){.inner = *carrier, .shaper = shaper};
+	carrier->transport = &transport_shaped;
+	carrier->own = shaped;
+	return true;
+}
