@@ -11,6 +11,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "real/net/porter.h"
 #include "real/net/socket.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
 	MAX_LOW_WATER_BYTES = 1 << 18,
 	/* Close to the link: else what comes behind a message finds the link free that is not. */
 	CLOSE_UNSENT_BYTES = 1 << 16,
+	ERRAND_BYTES = 1 << 16, /* less is through before a socket thread has heard of it */
 	MAX_EVENTS = 64,
 };
 
@@ -38,6 +40,8 @@ struct line {
 	uint32_t events; /* that epoll watches */
 	bool is_ready;	 /* to be read, though epoll does not say so */
 	bool has_low_water;
+	struct psd_outlet chunk; /* of `sending` */
+	struct psd_errand sending, reading;
 	uint64_t coming_bytes; /* that surely come on it behind the chunk that is coming, or came last */
 };
 
@@ -65,6 +69,7 @@ struct arriving {
 struct psd_streams {
 	struct line *lines;
 	struct peer *peers;
+	struct psd_porter **porters; /* one for each of n_lines; NULL: the loop moves all */
 	struct arriving *arriving;
 	size_t n_arriving, arriving_room;
 	unsigned n_peers, n_lines, n_all;
@@ -86,12 +91,12 @@ static unsigned line_number(const struct psd_streams *streams, const struct line
 
 static bool sends(const struct line *line)
 {
-	return !psd_outlet_is_idle(&line->out);
+	return !psd_outlet_is_idle(&line->out) && line->sending.state == PSD_ERRAND_HOME;
 }
 
 static bool reads(const struct line *line)
 {
-	return !line->in.is_held;
+	return !line->in.is_held && line->reading.state == PSD_ERRAND_HOME;
 }
 
 static enum psd_status watch(struct psd_streams *streams, struct line *line, struct psd_error *err)
@@ -151,6 +156,8 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		streams->lines[i].peer = i / streams->n_lines;
 		streams->lines[i].carrier = options->carriers[i];
+		streams->lines[i].sending.number = streams->lines[i].reading.number = i;
+		streams->lines[i].sending.slot = streams->lines[i].reading.slot = i / streams->n_lines;
 		if (options->carriers[i].fd >= 0)
 			options->carriers[i].transport->limit_unsent(
 				&streams->lines[i].carrier,
@@ -160,10 +167,35 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 	return true;
 }
 
+/* For the chunk of a line; NULL: the loop moves it. */
+static struct psd_porter *porter_for(const struct psd_streams *streams, const struct line *line, uint64_t bytes)
+{
+	return streams->porters && line->carrier.transport->is_for_threads && bytes >= ERRAND_BYTES
+		       ? streams->porters[line_number(streams, line) % streams->n_lines]
+		       : NULL;
+}
+
+static enum psd_status open_porters(struct psd_streams *streams, const struct psd_streams_options *options,
+				    struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	if (!options->has_threads)
+		return PSD_OK;
+	streams->porters = calloc(streams->n_lines, sizeof(*streams->porters));
+	if (!streams->porters)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for socket threads");
+	for (unsigned i = 0; i < streams->n_lines && !status; i++)
+		status = psd_porter_open(&streams->porters[i], streams->n_peers, options->first_processor + i,
+					 streams->n_lines, streams->wake_fd, err);
+	return status;
+}
+
 enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_streams_options *options,
 				 struct psd_error *err)
 {
 	struct psd_streams *opened = calloc(1, sizeof(*opened));
+	enum psd_status status;
 	int error;
 
 	if (opened)
@@ -194,14 +226,21 @@ enum psd_status psd_streams_open(struct psd_streams **streams, const struct psd_
 		psd_streams_close(opened);
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot watch connections: %s", strerror(error));
 	}
-	*streams = opened;
-	return PSD_OK;
+	status = open_porters(opened, options, err);
+	if (status)
+		psd_streams_close(opened);
+	else
+		*streams = opened;
+	return status;
 }
 
 void psd_streams_close(struct psd_streams *streams)
 {
 	if (!streams)
 		return;
+	for (unsigned i = 0; streams->porters && i < streams->n_lines; i++)
+		psd_porter_close(streams->porters[i]);
+	free(streams->porters);
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		psd_carrier_close(&streams->lines[i].carrier);
 		psd_outlet_release(&streams->lines[i].out);
@@ -219,6 +258,12 @@ void psd_streams_close(struct psd_streams *streams)
 
 static enum psd_status lose(struct psd_streams *streams, struct line *line, int error_number, struct psd_error *err)
 {
+	struct psd_porter *porter = porter_for(streams, line, ERRAND_BYTES);
+
+	if (porter) {
+		psd_porter_recall(porter, &line->sending);
+		psd_porter_recall(porter, &line->reading);
+	}
 	psd_carrier_close(&line->carrier); /* leaves epoll, too */
 	return streams->owner.lost(streams->owner.context, line->peer, error_number, err);
 }
@@ -288,9 +333,14 @@ bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const st
 
 double psd_streams_silent_sec(const struct psd_streams *streams, unsigned peer)
 {
-	return streams->lines[peer * streams->n_lines].in.is_held
-		       ? 0.0
-		       : psd_socket_now_sec() - streams->peers[peer].heard_sec;
+	const struct line *first = &streams->lines[peer * streams->n_lines];
+	double heard_sec = streams->peers[peer].heard_sec;
+
+	if (first->in.is_held)
+		return 0.0;
+	for (unsigned i = 0; i < streams->n_lines; i++)
+		heard_sec = fmax(heard_sec, atomic_load_explicit(&first[i].reading.moved_sec, memory_order_relaxed));
+	return psd_socket_now_sec() - heard_sec;
 }
 
 static bool has_chunks(const struct psd_streams *streams, const struct line *line)
@@ -305,24 +355,33 @@ bool psd_streams_has_queue(const struct psd_streams *streams)
 	for (unsigned i = 0; i < streams->n_all; i++) {
 		const struct line *line = &streams->lines[i];
 
-		if (line->carrier.fd >= 0 && (has_chunks(streams, line) || !psd_outlet_is_idle(&line->out)))
+		if (line->carrier.fd >= 0 && (has_chunks(streams, line) || !psd_outlet_is_idle(&line->out) ||
+					      line->sending.state == PSD_ERRAND_GIVEN))
 			return true;
 	}
 	return false;
 }
 
-/* The next chunk is the line's. */
+/* The next chunk is the line's, and its porter's where it has one and no small message waits. */
 static void give_chunk(struct psd_streams *streams, struct line *line)
 {
 	struct peer *to = &streams->peers[line->peer];
 	struct psd_wire_head head = to->head;
+	const uint64_t chunk_bytes = psd_wire_chunk_bytes(head.length_bytes, to->n_given);
+	struct psd_porter *porter = psd_outlet_is_idle(&line->out) ? porter_for(streams, line, chunk_bytes) : NULL;
 	struct iovec cut[PSD_PIECES_MAX];
 	unsigned n_cut;
 
 	head.chunk = (uint32_t)to->n_given++;
-	n_cut = psd_pieces_cut(to->pieces, to->n_pieces, head.chunk * PSD_WIRE_CHUNK_BYTES,
-			       psd_wire_chunk_bytes(head.length_bytes, head.chunk), cut);
-	psd_outlet_start(&line->out, &head, to->tag, head.chunk == 0 ? streams->tag_bytes : 0, cut, n_cut);
+	n_cut = psd_pieces_cut(to->pieces, to->n_pieces, head.chunk * PSD_WIRE_CHUNK_BYTES, chunk_bytes, cut);
+	psd_outlet_start(porter ? &line->chunk : &line->out, &head, to->tag, head.chunk == 0 ? streams->tag_bytes : 0,
+			 cut, n_cut);
+	if (!porter)
+		return;
+	line->sending.carrier = line->carrier;
+	line->sending.carrier.has_more = false;
+	line->sending.out = &line->chunk;
+	psd_porter_give(porter, &line->sending);
 }
 
 static void take_left(struct psd_streams *streams, unsigned peer)
@@ -348,11 +407,11 @@ static enum psd_status flush_line(struct psd_streams *streams, struct line *line
 	ssize_t sent;
 
 	*has_more = false;
-	if (line->carrier.fd < 0)
+	if (line->carrier.fd < 0 || line->sending.state == PSD_ERRAND_GIVEN)
 		return PSD_OK;
-	if (!line->out.is_active && has_chunks(streams, line))
+	if (!line->out.is_active && !line->chunk.is_active && has_chunks(streams, line))
 		give_chunk(streams, line);
-	if (psd_outlet_is_idle(&line->out))
+	if (psd_outlet_is_idle(&line->out) || line->sending.state == PSD_ERRAND_GIVEN)
 		return PSD_OK;
 	is_tensor = line->out.is_active;
 	line->carrier.has_more = is_tensor && sends_again(streams, line);
@@ -482,6 +541,21 @@ static uint64_t bytes_behind(const struct psd_streams *streams, const struct psd
 	return streams->n_lines == 1 && end_byte < head->length_bytes ? head->length_bytes - end_byte : 0;
 }
 
+/* To the line's porter, where that is worth it. */
+static void give_reading(struct psd_streams *streams, struct line *line)
+{
+	struct psd_porter *porter = porter_for(streams, line, psd_inflow_missing_bytes(&line->in));
+
+	if (!porter)
+		return;
+	if (line->has_low_water)
+		line->carrier.transport->set_low_water(&line->carrier, 1);
+	line->has_low_water = false;
+	line->reading.carrier = line->carrier;
+	line->reading.in = &line->in;
+	psd_porter_give(porter, &line->reading);
+}
+
 static enum psd_status open_chunk(struct psd_streams *streams, struct line *line, struct psd_error *err)
 {
 	const struct psd_wire_head *head = &line->in.head;
@@ -501,6 +575,8 @@ static enum psd_status open_chunk(struct psd_streams *streams, struct line *line
 	line->coming_bytes = bytes_behind(streams, head);
 	if (psd_inflow_is_complete(&line->in))
 		finish_chunk(streams, line);
+	else
+		give_reading(streams, line);
 	return PSD_OK;
 }
 
@@ -528,10 +604,15 @@ static ssize_t read_payload(struct psd_streams *streams, struct line *line)
 
 static void set_low_water(const struct psd_streams *streams, struct line *line)
 {
-	const uint64_t missing_bytes = line->in.has_inlet ? psd_inflow_missing_bytes(&line->in) : 0;
-	const bool has = missing_bytes + line->coming_bytes >= streams->low_water_bytes;
+	uint64_t missing_bytes;
+	bool has;
 
-	if (has == line->has_low_water || line->carrier.fd < 0)
+	if (line->carrier.fd < 0 || line->reading.state == PSD_ERRAND_GIVEN)
+		return;
+	missing_bytes = line->in.has_inlet ? psd_inflow_missing_bytes(&line->in) : 0;
+	has = missing_bytes + line->coming_bytes >= streams->low_water_bytes;
+
+	if (has == line->has_low_water)
 		return;
 	line->has_low_water = has;
 	line->carrier.transport->set_low_water(&line->carrier, has ? streams->low_water_bytes : 1);
@@ -542,7 +623,7 @@ static enum psd_status read_line(struct psd_streams *streams, struct line *line,
 	enum psd_status status = PSD_OK;
 	size_t n_bytes = 0;
 
-	while (!status && line->carrier.fd >= 0 && !line->in.is_held && n_bytes < READ_ONCE_BYTES) {
+	while (!status && line->carrier.fd >= 0 && reads(line) && n_bytes < READ_ONCE_BYTES) {
 		const ssize_t n_read =
 			line->in.has_inlet ? read_payload(streams, line) : read_head(streams, line, &status, err);
 
@@ -578,6 +659,42 @@ enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error
 			if (streams->lines[i].carrier.fd >= 0 && streams->lines[i].in.is_held)
 				status = resume_line(streams, &streams->lines[i], err);
 	} while (!status && streams->has_told);
+	return status;
+}
+
+/* A chunk has left, or is there. */
+static enum psd_status take_errand(struct psd_streams *streams, struct line *line, const struct psd_errand *errand,
+				   struct psd_error *err)
+{
+	const int error = errand->error_number;
+
+	if (line->carrier.fd < 0)
+		return PSD_OK;
+	streams->has_moved = true;
+	if (errand == &line->sending) {
+		if (errand->is_complete)
+			take_left(streams, line->peer);
+		else if (error != EPIPE && error != ECONNRESET) /* as in flush_line() */
+			return lose(streams, line, error, err);
+		return PSD_OK;
+	}
+	streams->peers[line->peer].heard_sec = psd_socket_now_sec();
+	if (!errand->is_complete)
+		return lose(streams, line, error, err);
+	finish_chunk(streams, line);
+	return read_line(streams, line, err);
+}
+
+static enum psd_status take_errands(struct psd_streams *streams, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; streams->porters && i < streams->n_lines; i++) {
+		struct psd_errand *errand = NULL;
+
+		while (!status && (errand = psd_porter_take(streams->porters[i])))
+			status = take_errand(streams, &streams->lines[errand->number], errand, err);
+	}
 	return status;
 }
 
@@ -647,6 +764,8 @@ enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, boo
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot wait for connections: %s", strerror(errno));
 	for (int e = 0; e < n_events && !status; e++)
 		status = take_event(streams, &events[e], err);
+	if (!status)
+		status = take_errands(streams, err);
 	if (!status && is_ready)
 		status = read_ready(streams, err);
 	if (!status)

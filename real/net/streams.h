@@ -1,8 +1,8 @@
 /* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without
  * packing, adding while receiving where a collective reduces. A message travels in chunks; each goes on whichever
  * connection to its peer has room, so that one that stands still delays no more than its own chunk. Small messages go
- * between two chunks. Knows frames, not the program: whoever owns it says where a message belongs, or that it does not.
- * One thread. */
+ * between two chunks. Where a link is faster than a processor, socket threads move chunks. Knows frames, not the program: whoever owns it says where a message belongs, or that it does not.
+ * One thread, but for those. */
 #ifndef PSD_REAL_STREAMS_H
 #define PSD_REAL_STREAMS_H
 
@@ -52,8 +52,12 @@ struct psd_streams_options {
 	unsigned n_lines; /* connections to each, >= 1 */
 	/* n_lines for each peer, peer after peer; owned by the streams from now on, also on failure. */
 	const struct psd_carrier *carriers;
-	int wake_fd;	       /* an eventfd that ends a turn, borrowed */
-	double link_bps;       /* what the slowest link on the way carries; 0: unknown */
+	int wake_fd;	 /* an eventfd that ends a turn, borrowed */
+	double link_bps; /* what the slowest link on the way carries; 0: unknown */
+	/* A socket thread for each of the n_lines, which serves that connection of all peers. They are pinned from the
+	 * processor first_processor on, counted round. */
+	bool has_threads;
+	unsigned first_processor;
 	bool is_close_to_link; /* left() comes when a message is on the link but for little, at the price of more
 				  wake-ups */
 	unsigned tag_bytes;    /* that all hosts' stamp() write; 0: there is none, and nothing of it travels */

@@ -30,9 +30,11 @@ struct psd_transport_join {
 	double until_sec;
 };
 
-/* No slot blocks but join. All are called from the loop's thread. */
+/* No slot blocks but join. All are called from the loop's thread, but see is_for_threads. */
 struct psd_transport {
 	const char *name;
+	/* send and receive may be called each from a thread of its own, at the same time, on a copy of the carrier. */
+	bool is_for_threads;
 	/* Takes those carriers that have no transport yet and that it can serve; both ends decide alike. Called by all
 	 * hosts in the same order, before any has sent a message. PSD_ERUN: a peer has gone or says nothing;
 	 * PSD_ENOMEM. */

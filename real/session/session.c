@@ -45,10 +45,12 @@ static enum psd_status open_streams(struct psd_worker *worker, struct psd_carrie
 	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
 	struct psd_streams_options options = {
 		.n_peers = worker->n_hosts,
-		.n_lines = worker->options->train->streams,
+		.n_lines = worker->n_lines,
 		.carriers = carriers,
 		.wake_fd = worker->wake_fd,
 		.link_bps = worker->options->made->point.bandwidth_bps / slowness,
+		.has_threads = worker->n_lines > 1,
+		.first_processor = worker->self * worker->n_lines,
 		.is_close_to_link = worker->replay,
 		.owner = psd_worker_owner(worker),
 	};
@@ -68,7 +70,7 @@ static enum psd_status join_mesh(struct psd_worker *worker, struct psd_error *er
 		.layout = worker->layout,
 		.hosts = worker->options->hosts,
 		.self = worker->self,
-		.n_lines = worker->options->train->streams,
+		.n_lines = worker->n_lines,
 		.listener = worker->options->listener,
 		.within_sec = worker->options->connect_sec,
 		.greeting_sec = PSD_MESH_GREETING_SEC,
@@ -224,6 +226,7 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 		.replay = options->replay,
 		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.self = options->self,
+		.n_lines = options->train->streams,
 		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
 		.global_batch = (uint64_t)options->made->plan.layout.workers *
 				options->made->matter->scenario->batch_per_worker,

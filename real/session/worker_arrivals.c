@@ -112,7 +112,7 @@ static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, c
 {
 	const struct psd_task task = {head->iteration, head->op};
 
-	return head->part == psd_worker_next_from(worker, task, peer, 0) || worker->options->train->streams > 1
+	return head->part == psd_worker_next_from(worker, task, peer, 0) || worker->n_lines > 1
 		       ? PSD_WELCOME_LATER
 		       : refuse(worker, peer, head, "a step out of turn", err);
 }

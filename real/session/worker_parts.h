@@ -142,6 +142,7 @@ struct psd_worker {
 	const struct psd_graph *graph;
 	const struct psd_device_kind *kind; /* of its device */
 	unsigned self, n_hosts;
+	unsigned n_lines; /* connections between two hosts */
 	const struct psd_replay *replay; /* NULL: computes */
 	double dilation_ratio;		 /* a second of this worker's clock in seconds of the machine */
 	double start_sec;		 /* of the machine's clock */

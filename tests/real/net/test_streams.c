@@ -7,6 +7,7 @@
 #include <math.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -76,8 +77,9 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 
 /* ---- TCP, or any stream, with what passes counted, and a connection that its reader does not read ---- */
 
-static uint64_t sent_bytes, received_bytes;
-static int paused_fd = -1;
+static _Atomic uint64_t sent_bytes, received_bytes;
+static _Atomic int paused_fd = -1;
+static bool has_threads;
 static unsigned n_lines = LINES; /* that are opened */
 
 static ssize_t send_counted(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
@@ -115,6 +117,20 @@ static const struct psd_transport *watched_tcp(void)
 	return &watched;
 }
 
+/* One body, a test in which the loop moves all, and one in which socket threads move large chunks. */
+#define BOTH_WAYS(name)                                                                                                \
+	static void check_##name(void);                                                                                \
+	Test(streams, name)                                                                                            \
+	{                                                                                                              \
+		check_##name();                                                                                        \
+	}                                                                                                              \
+	Test(streams, name##_by_threads)                                                                               \
+	{                                                                                                              \
+		has_threads = true;                                                                                    \
+		check_##name();                                                                                        \
+	}                                                                                                              \
+	static void check_##name(void)
+
 struct links {
 	double rate_bps; /* shaped by the streams; 0: as fast as the machine */
 	double pace_send_bps, pace_receive_bps, latency_sec, had_latency_sec;
@@ -129,6 +145,7 @@ static void open_side(struct side *side, const int fds[LINES], struct links link
 	struct psd_streams_options options = {
 		.n_peers = 1,
 		.n_lines = n_lines,
+		.has_threads = has_threads,
 		.carriers = carriers,
 		.wake_fd = eventfd(0, EFD_NONBLOCK),
 		.owner = {.expect = expect, .arrived = arrived, .left = left, .lost = lost, .context = side},
@@ -204,6 +221,16 @@ static void carry(struct pair *pair, unsigned n_arrived)
 	}
 }
 
+/* The sender has heard of it. */
+static void await_left(struct pair *pair, unsigned n_left)
+{
+	struct psd_error err;
+
+	while (pair->from.n_left < n_left)
+		cr_assert_eq(turn(&pair->from, 1, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(pair->from.n_left, n_left);
+}
+
 /* Number e is e, exactly, as a float. */
 static float *make_numbers(void)
 {
@@ -234,7 +261,7 @@ static void check_memory(const struct pair *pair, const float *numbers, uint64_t
 		cr_assert_eq(pair->to.memory[e], times * numbers[e], "element %llu", (unsigned long long)e);
 }
 
-Test(streams, a_large_message_is_shared_by_all_connections)
+BOTH_WAYS(a_large_message_is_shared_by_all_connections)
 {
 	float *numbers = make_numbers();
 	struct pair pair;
@@ -244,7 +271,7 @@ Test(streams, a_large_message_is_shared_by_all_connections)
 	carry(&pair, 1);
 	check_memory(&pair, numbers, LARGE_FLOATS, 1.0f);
 	cr_assert_eq(pair.to.n_asked, 1);
-	cr_assert_eq(pair.from.n_left, 1);
+	await_left(&pair, 1);
 	cr_assert_eq(pair.to.head.length_bytes, LARGE_FLOATS * sizeof(float));
 	close_pair(&pair);
 	free(numbers);
@@ -264,7 +291,7 @@ Test(streams, a_small_message_takes_one_connection)
 	free(numbers);
 }
 
-Test(streams, what_is_reduced_is_added)
+BOTH_WAYS(what_is_reduced_is_added)
 {
 	float *numbers = make_numbers();
 	struct pair pair;
@@ -280,7 +307,7 @@ Test(streams, what_is_reduced_is_added)
 }
 
 /* An odd number of values of 2 bytes, in three shares; no sum of these is rounded. */
-Test(streams, encoded_values_are_added_as_such)
+BOTH_WAYS(encoded_values_are_added_as_such)
 {
 	enum { N = 2 * LARGE_FLOATS - 1 };
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = 2 * (uint64_t)N};
@@ -305,7 +332,7 @@ Test(streams, encoded_values_are_added_as_such)
 }
 
 /* An odd number of values of 2 bytes in three shares, to as many floats: 2048 and 1 are 2048 as fp16. */
-Test(streams, encoded_values_are_added_to_floats)
+BOTH_WAYS(encoded_values_are_added_to_floats)
 {
 	enum { N = LARGE_FLOATS };
 	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = 2 * (uint64_t)N};
@@ -329,7 +356,7 @@ Test(streams, encoded_values_are_added_to_floats)
 	free(parts);
 }
 
-Test(streams, what_comes_too_early_waits_outside)
+BOTH_WAYS(what_comes_too_early_waits_outside)
 {
 	float *numbers = make_numbers();
 	struct psd_error err;
@@ -440,7 +467,7 @@ Test(streams, shaped_here_bytes_take_their_time)
 	free(numbers);
 }
 
-Test(streams, who_goes_is_told)
+BOTH_WAYS(who_goes_is_told)
 {
 	struct psd_error err;
 	struct pair pair;
@@ -596,12 +623,13 @@ static void turn_both(struct pair *pair)
 	struct psd_error err;
 
 	cr_assert_eq(turn(&pair->from, 0, &err), PSD_OK, "%s", err.text);
-	cr_assert_eq(turn(&pair->to, 0, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(turn(&pair->to, has_threads, &err), PSD_OK, "%s", err.text);
 }
 
 /* Its own chunk waits for it, and no other: the message is complete once that has come. */
-Test(streams, a_connection_that_stands_still_delays_its_own_chunk_only)
+BOTH_WAYS(a_connection_that_stands_still_delays_its_own_chunk_only)
 {
+	const uint64_t others_bytes = (BULK_CHUNKS - 1) * (PSD_WIRE_HEAD_BYTES + PSD_WIRE_CHUNK_BYTES);
 	struct psd_error err;
 	struct pair pair;
 	float *bulk;
@@ -612,16 +640,16 @@ Test(streams, a_connection_that_stands_still_delays_its_own_chunk_only)
 	cr_assert_eq(psd_streams_flush(pair.to.streams, &err), PSD_OK); /* which no longer watches it */
 	send_bulk(&pair, bulk, BULK_CHUNKS);
 	cr_assert_eq(psd_streams_flush(pair.from.streams, &err), PSD_OK);
-	for (unsigned t = 0; t < MOST_TURNS && count_there(&pair, BULK_CHUNKS) < BULK_CHUNKS - 1; t++)
+	for (unsigned t = 0; t < MOST_TURNS && received_bytes < others_bytes; t++)
 		turn_both(&pair);
-	cr_expect_eq(count_there(&pair, BULK_CHUNKS), BULK_CHUNKS - 1);
+	cr_expect_eq(received_bytes, others_bytes);
 	cr_expect_eq(pair.to.n_arrived, 0);
 	cr_expect_eq(pair.from.n_left, 0);
 	paused_fd = -1;
 	cr_assert_eq(psd_streams_flush(pair.to.streams, &err), PSD_OK);
 	carry(&pair, 1);
 	cr_expect_eq(count_there(&pair, BULK_CHUNKS), BULK_CHUNKS);
-	cr_expect_eq(pair.from.n_left, 1);
+	await_left(&pair, 1);
 	close_pair(&pair);
 	free(bulk);
 }
@@ -706,6 +734,29 @@ Test(streams, a_small_message_goes_ahead_of_chunks_that_wait)
 		cr_expect_leq(before_bytes, n_lines * line_bytes, "%u connections: %llu", n_lines,
 			      (unsigned long long)before_bytes);
 		sent_bytes = received_bytes = 0;
+	}
+}
+
+/* Both ends go in the middle of it, one after the other, with chunks at their threads. */
+Test(streams, a_message_may_be_cut_short_while_threads_move_it)
+{
+	struct psd_error err;
+	struct pair pair;
+	float *bulk;
+
+	has_threads = true;
+	for (unsigned n_turns = 0; n_turns < 10; n_turns++) {
+		open_pair(&pair, as_they_are);
+		bulk = make_bulk(&pair, BULK_CHUNKS);
+		send_bulk(&pair, bulk, BULK_CHUNKS);
+		for (unsigned t = 0; t < n_turns; t++)
+			turn_both(&pair);
+		close_side(&pair.to);
+		for (unsigned t = 0; t < MOST_TURNS && pair.from.n_lost < LINES; t++)
+			cr_assert_eq(turn(&pair.from, 1, &err), PSD_OK, "%s", err.text);
+		cr_assert_eq(pair.from.n_lost, LINES, "each connection is lost once");
+		close_side(&pair.from);
+		free(bulk);
 	}
 }
 
