@@ -145,11 +145,20 @@ static const struct psd_key train_keys[] = {
 	 .help = "of layers; parameters, gradients and updates are fp32. Others than fp32 need a GPU that has them"},
 	{TRAIN("threads", UNSIGNED, threads), .lowest = 1, .highest = 1024, .fallback = "1",
 	 .uses = PSD_BY_SIM | PSD_BY_RUN, .help = "of a worker; psd-sim has them with `machine`"},
-	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .fallback = "1",
-	 .uses = PSD_BY_PSD_RUN | PSD_AGREED, .help = "connections between two hosts, which share large messages"},
+	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .word = "auto",
+	 .word_offset = offsetof(struct psd_train, has_auto_streams), .uses = PSD_BY_PSD_RUN | PSD_AGREED,
+	 .help = "connections between two hosts, which share large messages; several have a thread each. If not given "
+		 "auto: as many of 1, 2 and 4 as raise the rate, which a second of traffic tells where processors are "
+		 "to "
+		 "spare"},
 	{TRAIN("deterministic", FLAG, is_deterministic), .fallback = "true", .help = "equal runs give equal bits"},
 	{.name = NULL},
 };
+
+unsigned psd_train_least_streams(const struct psd_train *train)
+{
+	return train->streams > 0 ? train->streams : 1;
+}
 
 static enum psd_status settle_train(const struct psd_schema_reader *reader, void *base, const struct psd_node *mapping)
 {

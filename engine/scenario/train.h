@@ -90,8 +90,9 @@ struct psd_train {
 	bool has_dynamic_scale;
 	enum psd_device_choice device;
 	enum psd_layer_arithmetic arithmetic;
-	unsigned threads;      /* of one worker */
-	unsigned streams;      /* connections between two hosts, which share each large message */
+	unsigned threads; /* of one worker */
+	unsigned streams; /* connections between two hosts, which share each large message; 0: auto, said or not */
+	bool has_auto_streams;
 	bool is_deterministic; /* equal runs give equal bits */
 	uint64_t seed;	       /* the scenario's */
 	bool has_seed;	       /* the scenario names it, a solver cannot change it */
@@ -105,6 +106,9 @@ struct psd_train {
 enum psd_status psd_train_load_solver(struct psd_train *train, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_train_parse_solver(struct psd_train *train, const char *path, const char *text, size_t length,
 				       struct psd_error *err) PSD_MUST_CHECK;
+
+/* The streams that there are in any case. Pure. */
+unsigned psd_train_least_streams(const struct psd_train *train);
 
 extern const char *const psd_layer_arithmetic_names[]; /* "fp32", "tf32", "fp16", "bf16", NULL */
 extern const char *const psd_data_kind_names[];	       /* "synthetic", "cifar10", "idx", "packed", NULL */

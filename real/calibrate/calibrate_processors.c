@@ -51,7 +51,7 @@ static struct psd_exchange_options exchange_of(const struct psd_calibration *cal
 	struct psd_exchange_options options = psd_calibrate_exchange(calibration, link_bps);
 
 	options.n_workers = WORKERS;
-	options.n_streams = calibration->options->matter->scenario->train.streams;
+	options.n_streams = psd_train_least_streams(&calibration->options->matter->scenario->train);
 	return options;
 }
 

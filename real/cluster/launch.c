@@ -193,7 +193,7 @@ static unsigned most_connections(const struct psd_case *made)
 		n_pairs = psd_payload_pairs_in(&payload, layout);
 		most = n_pairs > most ? n_pairs : most;
 	}
-	return most > 1 ? most * made->matter->scenario->train.streams : 1;
+	return most > 1 ? most * psd_train_least_streams(&made->matter->scenario->train) : 1;
 }
 
 /* A scenario's bandwidth is that of a link, headers and all; the rates of a replay are what payload had on the cluster,

@@ -56,8 +56,9 @@ uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay)
 	const struct psd_graph *graph = made->plan.graph;
 	const struct psd_scenario *scenario = made->matter->scenario;
 	const uint64_t n_hosts = psd_layout_hosts(layout),
-		       n_connections = n_hosts * (n_hosts - 1) / 2 * scenario->train.streams;
-	const uint64_t shared_bytes = near_pairs(layout) * scenario->train.streams * 2 * sizeof(struct psd_tube);
+		       n_connections = n_hosts * (n_hosts - 1) / 2 * psd_train_least_streams(&scenario->train);
+	const uint64_t shared_bytes =
+		near_pairs(layout) * psd_train_least_streams(&scenario->train) * 2 * sizeof(struct psd_tube);
 	const uint64_t worker_bytes = TRAINING_BYTES + COPIES * sizeof(float) * graph->parameters +
 				      sample_bytes(graph) * scenario->batch_per_worker;
 

@@ -71,6 +71,7 @@ static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
 		[PSD_WIRE_HELLO] = PSD_WIRE_HELLO_BYTES,   [PSD_WIRE_CLOCK] = PSD_WIRE_CLOCK_BYTES,
 		[PSD_WIRE_REPORT] = PSD_WIRE_REPORT_BYTES, [PSD_WIRE_BYE] = PSD_WIRE_BYE_BYTES,
 		[PSD_WIRE_FAILED] = PSD_WIRE_FAILED_BYTES, [PSD_WIRE_WAY] = PSD_WIRE_WAY_BYTES,
+		[PSD_WIRE_LINES] = PSD_WIRE_LINES_BYTES,
 	};
 
 	return kind == PSD_WIRE_DATA || length_bytes == small[kind]; /* the program knows those of tensors */
@@ -153,6 +154,24 @@ struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPOR
 	bytes += 4;
 	report.digest = get(&bytes, 8);
 	return report;
+}
+
+void psd_wire_encode_lines(const struct psd_wire_lines *lines, uint8_t bytes[PSD_WIRE_LINES_BYTES])
+{
+	uint8_t *at = put(put(bytes, lines->number, 4), 0, 4);
+
+	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
+		at = put(at, bits_of(lines->bps[i]), 8);
+}
+
+struct psd_wire_lines psd_wire_decode_lines(const uint8_t bytes[PSD_WIRE_LINES_BYTES])
+{
+	struct psd_wire_lines lines = {.number = (uint32_t)get(&bytes, 4)};
+
+	bytes += 4;
+	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++)
+		lines.bps[i] = double_of(get(&bytes, 8));
+	return lines;
 }
 
 void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES])

@@ -28,6 +28,7 @@ enum psd_wire_kind {
 	PSD_WIRE_ALIVE,	 /* without a payload, now and then: the sender's loop goes on; part 1: it computes */
 	PSD_WIRE_REPORT, /* to worker 0, each iteration: struct psd_wire_report */
 	PSD_WIRE_BYE,	 /* last on every connection: the sender has all it needs: struct psd_wire_bye */
+	PSD_WIRE_LINES,	 /* between host 0 and each other before they begin: struct psd_wire_lines */
 	PSD_WIRE_FAILED, /* instead of anything: the sender gives up: struct psd_wire_failed */
 	PSD_WIRE_KINDS
 };
@@ -60,6 +61,13 @@ struct psd_wire_report {
 	uint64_t digest; /* of all choices of chunks up to the iteration before */
 };
 
+#define PSD_WIRE_LINES_TRIED 3
+
+struct psd_wire_lines {
+	uint32_t number;		  /* of connections between two hosts */
+	double bps[PSD_WIRE_LINES_TRIED]; /* over 1, 2, 4 of them */
+};
+
 struct psd_wire_bye {
 	uint64_t sent_bytes; /* per iteration, to other nodes */
 	uint64_t received_bytes;
@@ -79,6 +87,7 @@ struct psd_wire_failed {
 #define PSD_WIRE_CLOCK_BYTES  24
 #define PSD_WIRE_WAY_BYTES    64
 #define PSD_WIRE_REPORT_BYTES 24
+#define PSD_WIRE_LINES_BYTES  32
 #define PSD_WIRE_BYE_BYTES    16
 #define PSD_WIRE_FAILED_BYTES (16 + PSD_WIRE_WORDS_MAX)
 
@@ -99,6 +108,8 @@ void psd_wire_encode_clock(const struct psd_wire_clock *clock, uint8_t bytes[PSD
 struct psd_wire_clock psd_wire_decode_clock(const uint8_t bytes[PSD_WIRE_CLOCK_BYTES]);
 void psd_wire_encode_report(const struct psd_wire_report *report, uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
 struct psd_wire_report psd_wire_decode_report(const uint8_t bytes[PSD_WIRE_REPORT_BYTES]);
+void psd_wire_encode_lines(const struct psd_wire_lines *lines, uint8_t bytes[PSD_WIRE_LINES_BYTES]);
+struct psd_wire_lines psd_wire_decode_lines(const uint8_t bytes[PSD_WIRE_LINES_BYTES]);
 void psd_wire_encode_bye(const struct psd_wire_bye *bye, uint8_t bytes[PSD_WIRE_BYE_BYTES]);
 struct psd_wire_bye psd_wire_decode_bye(const uint8_t bytes[PSD_WIRE_BYE_BYTES]);
 void psd_wire_encode_failed(const struct psd_wire_failed *failed, uint8_t bytes[PSD_WIRE_FAILED_BYTES]);

@@ -9,96 +9,9 @@
 #include <unistd.h>
 
 #include "real/net/socket.h"
-#include "real/session/terms.h"
 #include "real/session/worker_parts.h"
 
 /* ---- opening ---- */
-
-/* What this machine's links are not, where they stand for a cluster's. */
-static enum psd_status emulate_links(struct psd_worker *worker, struct psd_streams_options *streams,
-				     struct psd_carrier carriers[], struct psd_error *err)
-{
-	const struct psd_worker_options *options = worker->options;
-	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
-	const struct psd_emulated_links links = {
-		.is_near = is_near,
-		.has_rate = options->has_rate,
-		.send_bps = options->send_bps,
-		.receive_bps = options->receive_bps,
-		.pace_send_bps = options->pace_send_bps,
-		.pace_receive_bps = options->pace_receive_bps,
-		.latency_sec = options->has_latency ? options->latency_sec : 0.0,
-		.had_latency_sec = worker->clock.rtt_sec / 2,
-	};
-	enum psd_status status;
-
-	for (unsigned p = 0; is_near && p < worker->n_hosts; p++)
-		is_near[p] = psd_worker_is_near(worker, p);
-	status = is_near ? psd_emulated_open(&worker->emulated, &links, streams, carriers, err)
-			 : psd_worker_out_of_memory(err);
-	free(is_near);
-	return status;
-}
-
-static enum psd_status open_streams(struct psd_worker *worker, struct psd_carrier carriers[], struct psd_error *err)
-{
-	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
-	struct psd_streams_options options = {
-		.n_peers = worker->n_hosts,
-		.n_lines = worker->n_lines,
-		.carriers = carriers,
-		.wake_fd = worker->wake_fd,
-		.link_bps = worker->options->made->point.bandwidth_bps / slowness,
-		.has_threads = worker->n_lines > 1,
-		.first_processor = worker->self * worker->n_lines,
-		.is_close_to_link = worker->replay,
-		.owner = psd_worker_owner(worker),
-	};
-	const enum psd_status status = emulate_links(worker, &options, carriers, err);
-
-	if (!status)
-		return psd_streams_open(&worker->streams, &options, err);
-	for (unsigned i = 0; i < options.n_peers * options.n_lines; i++)
-		psd_carrier_close(&carriers[i]);
-	return status;
-}
-
-static enum psd_status join_mesh(struct psd_worker *worker, struct psd_error *err)
-{
-	struct psd_text terms = {.bytes = NULL};
-	struct psd_mesh_options options = {
-		.layout = worker->layout,
-		.hosts = worker->options->hosts,
-		.self = worker->self,
-		.n_lines = worker->n_lines,
-		.listener = worker->options->listener,
-		.within_sec = worker->options->connect_sec,
-		.greeting_sec = PSD_MESH_GREETING_SEC,
-		.remind_sec = PSD_MESH_REMIND_SEC,
-		.remark = worker->options->remark,
-		.context = worker->options->context,
-	};
-	const size_t n_lines = (size_t)worker->n_hosts * options.n_lines;
-	int *fds = calloc(n_lines, sizeof(*fds));
-	struct psd_carrier *carriers = calloc(n_lines, sizeof(*carriers));
-	const struct psd_transport_join join = {&options, fds, psd_socket_now_sec() + worker->options->connect_sec};
-	enum psd_status status;
-
-	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
-	psd_terms_add_program(&terms, worker->graph, worker->program);
-	options.terms = terms.bytes;
-	status = !fds || !carriers || terms.is_out_of_memory ? psd_worker_out_of_memory(err)
-							     : psd_mesh_open(&options, fds, &worker->clock, err);
-	worker->clock_offset_sec = -worker->clock.ahead_sec;
-	if (!status)
-		status = psd_transport_join(&join, carriers, err);
-	if (!status)
-		status = open_streams(worker, carriers, err);
-	psd_text_release(&terms);
-	free(carriers);
-	free(fds);
-	return status;
-}
 
 /* Zeros, until the worker ends. */
 static void *take(struct psd_worker *worker, size_t n, size_t bytes)
@@ -176,7 +89,7 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 		status = worker->replay ? psd_worker_open_replay(worker, err) : psd_worker_open_training(worker, err);
 	if (!status)
 		status = open_interpreter(worker, err);
-	return status ? status : join_mesh(worker, err);
+	return status ? status : psd_worker_join(worker, err);
 }
 
 static void close_worker(struct psd_worker *worker)
@@ -226,7 +139,7 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 		.replay = options->replay,
 		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.self = options->self,
-		.n_lines = options->train->streams,
+		.n_lines = psd_train_least_streams(options->train),
 		.n_hosts = psd_layout_hosts(&options->made->plan.layout),
 		.global_batch = (uint64_t)options->made->plan.layout.workers *
 				options->made->matter->scenario->batch_per_worker,

@@ -142,7 +142,7 @@ struct psd_worker {
 	const struct psd_graph *graph;
 	const struct psd_device_kind *kind; /* of its device */
 	unsigned self, n_hosts;
-	unsigned n_lines; /* connections between two hosts */
+	unsigned n_lines;		 /* connections between two hosts */
 	const struct psd_replay *replay; /* NULL: computes */
 	double dilation_ratio;		 /* a second of this worker's clock in seconds of the machine */
 	double start_sec;		 /* of the machine's clock */
@@ -207,6 +207,11 @@ struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct ps
 struct psd_payload psd_worker_payload(const struct psd_worker *worker, struct psd_task task);
 /* True: what the task carries is still to be chosen. */
 bool psd_worker_awaits_choice(const struct psd_worker *worker, struct psd_task task);
+
+/* ---- worker_join.c ---- */
+
+/* Connects to all hosts, and opens the streams. PSD_ERUN: somebody is missing, has gone, or does not fit. */
+enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- worker_loop.c ---- */
 

@@ -38,7 +38,7 @@ static void make_case(struct meeting *meeting, const char *sync)
 		 "compute: {device: cpu}\n"
 		 "cluster: {nodes: %d, workers_per_node: 1, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 		 "systems:\n  - {name: s, schedule: wait-free, sync: %s}\n"
-		 "train: {iterations: %d, learning_rate: {policy: fixed, base: 0.001}}\n",
+		 "train: {iterations: %d, streams: 1, learning_rate: {policy: fixed, base: 0.001}}\n",
 		 BATCH, HOSTS, sync, N_ITERATIONS);
 
 	loaded_open(&meeting->loaded, text);

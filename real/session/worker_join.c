@@ -1,0 +1,223 @@
+/* How a session comes by its streams: connections to all hosts, how many of them, what carries their bytes, and what
+ * stands for a cluster's links. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "real/base/affinity.h"
+#include "real/net/lines.h"
+#include "real/net/socket.h"
+#include "real/session/terms.h"
+#include "real/session/worker_parts.h"
+
+/* What it takes to profit from several connections: a processor beside those of the loop and of the layers. */
+enum { LEAST_PROCESSORS = 3 };
+
+#define TRY_SEC (1.0 / PSD_WIRE_LINES_TRIED)
+
+/* ---- how many connections ---- */
+
+static void close_all(int fds[], size_t n_fds)
+{
+	for (size_t i = 0; i < n_fds; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
+}
+
+/* An emulated link is no faster by two, nor is memory. */
+static bool wants_several(const struct psd_worker *worker)
+{
+	const struct psd_worker_options *options = worker->options;
+	const bool has_links = worker->layout->workers_per_node < worker->n_hosts;
+
+	return has_links && !worker->replay && !options->has_rate && !options->has_latency &&
+	       psd_affinity_count() >= LEAST_PROCESSORS;
+}
+
+static void remark_tried(const struct psd_worker *worker, const struct psd_wire_lines *tried)
+{
+	struct psd_error line;
+
+	psd_error_set(&line, PSD_ERUN, PSD_NOWHERE,
+		      "%u connection%s between two hosts: all received %.3g Gbps by 1, %.3g by 2, %.3g by 4",
+		      worker->n_lines, worker->n_lines > 1 ? "s" : "", tried->bps[0] / 1e9, tried->bps[1] / 1e9,
+		      tried->bps[2] / 1e9);
+	if (worker->self == 0 && worker->options->remark)
+		worker->options->remark(worker->options->context, line.text);
+}
+
+/* Tries them, and keeps as many as the hosts agree on. all: the first line of each host is there, with room for most. */
+static enum psd_status keep_best(struct psd_worker *worker, const struct psd_mesh_options *mesh, int all[],
+				 struct psd_error *err)
+{
+	const double until_sec = psd_socket_now_sec() + worker->options->connect_sec;
+	struct psd_wire_lines tried;
+	const enum psd_status status = psd_lines_try(mesh, all, TRY_SEC, until_sec, &worker->n_lines, &tried, err);
+
+	if (status)
+		return status;
+	for (unsigned h = 0; h < worker->n_hosts; h++) {
+		close_all(all + h * PSD_LINES_MOST + worker->n_lines, PSD_LINES_MOST - worker->n_lines);
+		memmove(all + h * worker->n_lines, all + h * PSD_LINES_MOST, worker->n_lines * sizeof(*all));
+	}
+	remark_tried(worker, &tried);
+	return PSD_OK;
+}
+
+/* fds: one for each host at first, n_lines for each in the end; with room for most. On failure they are closed. */
+static enum psd_status add_lines(struct psd_worker *worker, const struct psd_mesh_options *more, int fds[],
+				 struct psd_error *err)
+{
+	int *added = calloc((size_t)worker->n_hosts * more->n_lines, sizeof(*added));
+	struct psd_mesh_clock ignored;
+	enum psd_status status = added ? psd_mesh_open(more, added, &ignored, err) : psd_worker_out_of_memory(err);
+
+	if (status) {
+		close_all(fds, worker->n_hosts);
+		free(added);
+		return status;
+	}
+	for (unsigned h = worker->n_hosts; h-- > 0;) {
+		fds[h * PSD_LINES_MOST] = fds[h];
+		memcpy(fds + h * PSD_LINES_MOST + 1, added + h * more->n_lines, more->n_lines * sizeof(*fds));
+	}
+	free(added);
+	status = keep_best(worker, more, fds, err);
+	if (status)
+		close_all(fds, (size_t)worker->n_hosts * PSD_LINES_MOST);
+	return status;
+}
+
+/* Where the scenario does not say: one, unless all hosts may profit from more. */
+static enum psd_status open_best(struct psd_worker *worker, const struct psd_mesh_options *one, int fds[],
+				 struct psd_error *err)
+{
+	struct psd_mesh_options more = *one;
+	bool is_tried = false;
+	enum psd_status status;
+
+	more.n_lines = PSD_LINES_MOST - 1;
+	more.listener = one->listener < 0 ? -1 : fcntl(one->listener, F_DUPFD_CLOEXEC, 0);
+	status = psd_mesh_open(one, fds, &worker->clock, err);
+	if (!status) {
+		status = psd_lines_agree(one, fds, wants_several(worker),
+					 psd_socket_now_sec() + worker->options->connect_sec, &is_tried, err);
+		if (status)
+			close_all(fds, worker->n_hosts);
+	}
+	if (!status && is_tried)
+		return add_lines(worker, &more, fds, err);
+	if (more.listener >= 0)
+		close(more.listener);
+	return status;
+}
+
+/* ---- streams ---- */
+
+/* What this machine's links are not, where they stand for a cluster's. */
+static enum psd_status emulate_links(struct psd_worker *worker, struct psd_streams_options *streams,
+				     struct psd_carrier carriers[], struct psd_error *err)
+{
+	const struct psd_worker_options *options = worker->options;
+	bool *is_near = calloc(worker->n_hosts, sizeof(*is_near));
+	const struct psd_emulated_links links = {
+		.is_near = is_near,
+		.has_rate = options->has_rate,
+		.send_bps = options->send_bps,
+		.receive_bps = options->receive_bps,
+		.pace_send_bps = options->pace_send_bps,
+		.pace_receive_bps = options->pace_receive_bps,
+		.latency_sec = options->has_latency ? options->latency_sec : 0.0,
+		.had_latency_sec = worker->clock.rtt_sec / 2,
+	};
+	enum psd_status status;
+
+	for (unsigned p = 0; is_near && p < worker->n_hosts; p++)
+		is_near[p] = psd_worker_is_near(worker, p);
+	status = is_near ? psd_emulated_open(&worker->emulated, &links, streams, carriers, err)
+			 : psd_worker_out_of_memory(err);
+	free(is_near);
+	return status;
+}
+
+static enum psd_status open_streams(struct psd_worker *worker, struct psd_carrier carriers[], struct psd_error *err)
+{
+	const double slowness = worker->replay ? worker->replay->dilation_ratio / worker->replay->payload_ratio : 1.0;
+	struct psd_streams_options options = {
+		.n_peers = worker->n_hosts,
+		.n_lines = worker->n_lines,
+		.carriers = carriers,
+		.wake_fd = worker->wake_fd,
+		.link_bps = worker->options->made->point.bandwidth_bps / slowness,
+		.has_threads = worker->n_lines > 1,
+		.first_processor = worker->self * worker->n_lines,
+		.is_close_to_link = worker->replay,
+		.owner = psd_worker_owner(worker),
+	};
+	const enum psd_status status = emulate_links(worker, &options, carriers, err);
+
+	if (!status)
+		return psd_streams_open(&worker->streams, &options, err);
+	for (unsigned i = 0; i < options.n_peers * options.n_lines; i++)
+		psd_carrier_close(&carriers[i]);
+	return status;
+}
+
+/* fds: with room for the most connections that there may be. */
+static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_options *mesh, int fds[],
+			       struct psd_error *err)
+{
+	const double until_sec = psd_socket_now_sec() + worker->options->connect_sec;
+	const struct psd_transport_join join = {mesh, fds, until_sec};
+	struct psd_carrier *carriers;
+	enum psd_status status;
+
+	status = worker->options->train->streams > 0 ? psd_mesh_open(mesh, fds, &worker->clock, err)
+						     : open_best(worker, mesh, fds, err);
+	worker->clock_offset_sec = -worker->clock.ahead_sec;
+	if (status)
+		return status;
+	mesh->n_lines = worker->n_lines;
+	carriers = calloc((size_t)worker->n_hosts * worker->n_lines, sizeof(*carriers));
+	if (!carriers) {
+		close_all(fds, (size_t)worker->n_hosts * worker->n_lines);
+		return psd_worker_out_of_memory(err);
+	}
+	status = psd_transport_join(&join, carriers, err);
+	if (!status)
+		status = open_streams(worker, carriers, err);
+	free(carriers);
+	return status;
+}
+
+enum psd_status psd_worker_join(struct psd_worker *worker, struct psd_error *err)
+{
+	const unsigned most_lines = worker->n_lines > PSD_LINES_MOST ? worker->n_lines : PSD_LINES_MOST;
+	struct psd_text terms = {.bytes = NULL};
+	struct psd_mesh_options mesh = {
+		.layout = worker->layout,
+		.hosts = worker->options->hosts,
+		.self = worker->self,
+		.n_lines = worker->n_lines,
+		.listener = worker->options->listener,
+		.within_sec = worker->options->connect_sec,
+		.greeting_sec = PSD_MESH_GREETING_SEC,
+		.remind_sec = PSD_MESH_REMIND_SEC,
+		.remark = worker->options->remark,
+		.context = worker->options->context,
+	};
+	int *fds = calloc((size_t)worker->n_hosts * most_lines, sizeof(*fds));
+	enum psd_status status;
+
+	psd_text_add(&terms, "%s", worker->options->terms ? worker->options->terms : "");
+	psd_terms_add_program(&terms, worker->graph, worker->program);
+	mesh.terms = terms.bytes;
+	status = !fds || terms.is_out_of_memory ? psd_worker_out_of_memory(err) : join_by(worker, &mesh, fds, err);
+	psd_text_release(&terms);
+	free(fds);
+	return status;
+}
