@@ -41,8 +41,8 @@ enum {
 	PSD_INFLOW_SCRATCH_BYTES = 1 << 17
 }; /* a piece that stays in the second-level cache between the socket and the sum */
 
-/* Reads of the header and the tag_bytes behind a message's first, and not beyond, as the carrier. PSD_ERUN in *status: no
- * header; the text has no subject. */
+/* Reads of the header and the tag_bytes behind a message's first, and not beyond, as the carrier. PSD_ERUN in *status:
+ * no header; the text has no subject. */
 ssize_t psd_inflow_read_head(struct psd_inflow *inflow, struct psd_carrier *carrier, unsigned tag_bytes,
 			     enum psd_status *status, struct psd_error *err);
 /* Where the payload goes from now on; inlet is copied. */
