@@ -24,6 +24,9 @@
 /* CUDA's blocks begin at multiples of 256 bytes. Those that its tensors are aligned to are fewer. */
 #define ALIGNMENT   UINT64_C(256)
 #define ARENA_BYTES (UINT64_C(1) << 38)
+/* Large blocks are pieces of one file of poison, of which each takes its own pages where they are written: workspaces
+ * that nobody writes cost nothing. */
+#define PIECE_BYTES (UINT64_C(1) << 20)
 enum { MOST_BLOCKS = 1 << 20, MOST_REGISTERED = 1024 };
 
 enum block_state { BLOCK_DEVICE, BLOCK_PINNED, BLOCK_FREED };
@@ -43,6 +46,7 @@ struct range {
 };
 
 static char *arena;
+static int poison_fd;
 static uint64_t arena_used_bytes;
 static struct block *blocks; /* in order of their addresses */
 static atomic_uint n_blocks;
@@ -123,6 +127,21 @@ static void on_touch(int signal_number, siginfo_t *info, void *context)
 	sigaction(signal_number, &inherited_action, NULL);
 }
 
+static int make_poison(void)
+{
+	const int fd = memfd_create("poison", MFD_CLOEXEC);
+	void *piece;
+
+	if (fd < 0 || ftruncate(fd, (off_t)PIECE_BYTES) != 0)
+		return -1;
+	piece = mmap(NULL, PIECE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (piece == MAP_FAILED)
+		return -1;
+	memset(piece, PSD_STAND_IN_POISON, PIECE_BYTES);
+	munmap(piece, PIECE_BYTES);
+	return fd;
+}
+
 /* The stand-in keeps all its addresses until the end, so that none is used twice. */
 static void reserve(void)
 {
@@ -131,10 +150,11 @@ static void reserve(void)
 
 	if (arena)
 		return;
+	poison_fd = make_poison();
 	arena = mmap(NULL, ARENA_BYTES, PROT_NONE, flags, -1, 0);
 	blocks = mmap(NULL, MOST_BLOCKS * sizeof(*blocks), PROT_READ | PROT_WRITE, flags, -1, 0);
 	opened = mmap(NULL, MOST_BLOCKS * sizeof(*opened), PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (arena == MAP_FAILED || (void *)blocks == MAP_FAILED || (void *)opened == MAP_FAILED ||
+	if (poison_fd < 0 || arena == MAP_FAILED || (void *)blocks == MAP_FAILED || (void *)opened == MAP_FAILED ||
 	    sigaction(SIGSEGV, &action, &inherited_action) != 0) {
 		perror("stand-in");
 		abort();
@@ -210,6 +230,21 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 	return (bytes + unit - 1) / unit * unit;
 }
 
+/* Leaves the pages open. */
+static void poison_pages(char *pages, uint64_t bytes)
+{
+	uint64_t done_bytes = 0;
+
+	for (; bytes - done_bytes >= PIECE_BYTES; done_bytes += PIECE_BYTES)
+		if (mmap(pages + done_bytes, PIECE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, poison_fd,
+			 0) == MAP_FAILED) {
+			perror("stand-in");
+			abort();
+		}
+	mprotect(pages + done_bytes, bytes - done_bytes, PROT_READ | PROT_WRITE);
+	memset(pages + done_bytes, PSD_STAND_IN_POISON, bytes - done_bytes);
+}
+
 /* The block ends where its pages end but for CUDA's alignment, so that what is written behind it is noticed. */
 static char *take_block(uint64_t bytes, enum block_state state)
 {
@@ -224,8 +259,7 @@ static char *take_block(uint64_t bytes, enum block_state state)
 	*block = (struct block){.pages = arena + arena_used_bytes, .bytes = bytes, .pages_bytes = pages_bytes};
 	block->begin = block->pages + pages_bytes - round_up(bytes, ALIGNMENT);
 	arena_used_bytes += pages_bytes + page_bytes;
-	mprotect(block->pages, pages_bytes, PROT_READ | PROT_WRITE);
-	memset(block->pages, PSD_STAND_IN_POISON, pages_bytes);
+	poison_pages(block->pages, pages_bytes);
 	ASAN_POISON_MEMORY_REGION(block->pages, pages_bytes);
 	ASAN_UNPOISON_MEMORY_REGION(block->begin, bytes);
 	if (state == BLOCK_DEVICE)

@@ -19,7 +19,7 @@ static enum psd_status start_one(struct psd_device *device, struct cublasContext
 {
 	void *workspace;
 	enum psd_status status =
-		psd_cuda_take(device, PSD_CUDA_BLAS_WORKSPACE_BYTES, "matrix products", &workspace, err);
+		psd_cuda_take_workspace(device, PSD_CUDA_BLAS_WORKSPACE_BYTES, "matrix products", &workspace, err);
 
 	if (!status)
 		status = check(cublasCreate(blas), "to start", err);

@@ -177,6 +177,9 @@ enum psd_status psd_cuda_check(int cuda_status, const char *what, struct psd_err
 /* Zeros until stop; what: "the network's activations" of "the GPU has no room for". PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const char *what, void **block,
 			      struct psd_error *err) PSD_MUST_CHECK;
+/* The same with whatever is in it. */
+enum psd_status psd_cuda_take_workspace(struct psd_device *device, uint64_t bytes, const char *what, void **block,
+					struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_cuda_take_host(struct psd_device *device, uint64_t bytes, void **block,
 				   struct psd_error *err) PSD_MUST_CHECK;
 /* Begins a copy from anywhere to anywhere, or zeros, on one of PSD_STREAMS. */

@@ -331,8 +331,8 @@ static struct psd_cuda_piece *add_piece(struct psd_device *device, void *block, 
 	return piece;
 }
 
-enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const char *what, void **block,
-			      struct psd_error *err)
+enum psd_status psd_cuda_take_workspace(struct psd_device *device, uint64_t bytes, const char *what, void **block,
+					struct psd_error *err)
 {
 	const cudaError_t taken = cudaMalloc(block, bytes ? bytes : 1);
 	enum psd_status status;
@@ -342,12 +342,20 @@ enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const c
 	status = psd_cuda_check(taken, "to give memory", err);
 	if (status)
 		return status;
-	if (!add_piece(device, *block, false)) {
-		(void)cudaFree(*block);
-		return psd_cuda_no_memory(err);
-	}
-	status = psd_cuda_check(cudaMemsetAsync(*block, 0, bytes, device->streams[PSD_STREAM_COMPUTE]),
-				"to clear memory", err);
+	if (add_piece(device, *block, false))
+		return PSD_OK;
+	(void)cudaFree(*block);
+	return psd_cuda_no_memory(err);
+}
+
+/* Zeros before any stream works on it. */
+enum psd_status psd_cuda_take(struct psd_device *device, uint64_t bytes, const char *what, void **block,
+			      struct psd_error *err)
+{
+	enum psd_status status = psd_cuda_take_workspace(device, bytes, what, block, err);
+
+	if (!status)
+		status = psd_cuda_clear(device, *block, bytes, err);
 	return status ? status : psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
 }
 
