@@ -1,0 +1,34 @@
+/* See cuda_run.h. */
+#include "tests/cuda/cuda_run.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+enum { BATCH = 4 };
+
+struct training *cuda_run_make(const char *system, unsigned workers, uint32_t iterations,
+			       const struct psd_device_kind *kind)
+{
+	struct training *training;
+	char job[160];
+
+	snprintf(job, sizeof(job),
+		 "iterations: %u, optimiser: {momentum: 0.9, weight_decay: 0.004}, "
+		 "learning_rate: {policy: fixed, base: 0.05}",
+		 iterations);
+	training = training_make("../../tests/data/smooth.yaml", system, workers, 1, BATCH, 1, job);
+	psd_case_release(&training->made);
+	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	loaded_case(&training->made, &training->loaded, 0, 0);
+	training->options.worker.device = kind;
+	return training;
+}
+
+struct training *cuda_run(const char *system, unsigned workers, uint32_t iterations, const struct psd_device_kind *kind)
+{
+	struct training *training = cuda_run_make(system, workers, iterations, kind);
+
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s, %u workers: %s", system, workers, training->err.text);
+	return training;
+}

@@ -1,0 +1,16 @@
+/* Whole runs of a small network without decisions, in which nothing makes a rounding larger, with each method. */
+#ifndef PSD_TESTS_CUDA_RUN_H
+#define PSD_TESTS_CUDA_RUN_H
+
+#include "real/device/device.h"
+#include "tests/real/training.h"
+
+/* With the program of a device that has memory of its own, on any kind (NULL: the processor, which takes no notice of
+ * copies). Ended by training_free(). */
+struct training *cuda_run_make(const char *system, unsigned workers, uint32_t iterations,
+			       const struct psd_device_kind *kind);
+/* The same carried out; fails the test unless it is done. */
+struct training *cuda_run(const char *system, unsigned workers, uint32_t iterations,
+			  const struct psd_device_kind *kind);
+
+#endif
