@@ -53,7 +53,8 @@ unsigned psd_stand_in_calls(void);
 /* ---- waits left out ---- */
 
 /* A place in the program that waits for the device: cudaStreamWaitEvent, cudaEventSynchronize, cudaStreamSynchronize,
- * cudaDeviceSynchronize. A line that the compiler repeats is several places. */
+ * cudaDeviceSynchronize; cudaEventQuery where nobody has waited for the recording or asked for it before. A line that
+ * the compiler repeats is several places. */
 struct psd_stand_in_wait_place {
 	const char *function;
 	const void *site; /* the address that the call returns to: the same in processes forked from one */
@@ -67,8 +68,14 @@ struct psd_stand_in_wait_place psd_stand_in_wait(unsigned place); /* from 0 */
 void psd_stand_in_skip_wait(unsigned place);
 /* The same for a place whose address is known. */
 void psd_stand_in_skip_wait_at(const void *site);
-/* The nth call from now (from 1) of all of them returns at once. */
+/* The nth call from now (from 1) of all of them returns at once, in this process and in each that is forked from it.
+ * Until then streams do nothing before somebody waits, and then what is not waited for is late: who relies on it finds
+ * it missing. */
 void psd_stand_in_skip_one_wait(unsigned nth);
+/* Waits that were left out since, in all these processes. */
+unsigned psd_stand_in_left_out(void);
+/* Called by the thread that leaves one out, in the call; calls nothing here. NULL: nothing. */
+void psd_stand_in_on_left_out(void (*tell)(void));
 
 /* ---- what is left ---- */
 

@@ -3,8 +3,11 @@
 #define _GNU_SOURCE
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,6 +57,8 @@ static bool is_place_skipped[MOST_PLACES];
 static unsigned n_places;
 static const void *skipped_site;
 static unsigned one_skipped; /* counts down */
+static void (*tell_left_out)(void);
+static atomic_uint *n_left_out; /* by processes forked from this one, too; NULL: none is to be */
 
 static _Thread_local cudaError_t last_error = cudaSuccess;
 
@@ -294,7 +299,29 @@ bool psd_stand_in_is_skipped(const char *function, const void *site)
 	const bool is_the_one = one_skipped > 0 && --one_skipped == 0;
 
 	places[place].calls++;
-	return is_the_one || is_place_skipped[place] || site == skipped_site;
+	if (!is_the_one && !is_place_skipped[place] && site != skipped_site)
+		return false;
+	if (n_left_out)
+		atomic_fetch_add(n_left_out, 1);
+	if (tell_left_out)
+		tell_left_out();
+	return true;
+}
+
+bool psd_stand_in_is_about_to_skip(void)
+{
+	return one_skipped > 0;
+}
+
+static void count_left_out(void)
+{
+	if (!n_left_out)
+		n_left_out = mmap(NULL, sizeof(*n_left_out), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if ((void *)n_left_out == MAP_FAILED) {
+		perror("stand-in");
+		abort();
+	}
+	atomic_store(n_left_out, 0);
 }
 
 unsigned psd_stand_in_waits(void)
@@ -335,7 +362,24 @@ void psd_stand_in_skip_one_wait(unsigned nth)
 {
 	psd_stand_in_lock();
 	one_skipped = nth;
+	count_left_out();
 	psd_stand_in_unlock();
+}
+
+void psd_stand_in_on_left_out(void (*tell)(void))
+{
+	psd_stand_in_lock();
+	tell_left_out = tell;
+	psd_stand_in_unlock();
+}
+
+unsigned psd_stand_in_left_out(void)
+{
+	psd_stand_in_lock();
+	const unsigned n = n_left_out ? atomic_load(n_left_out) : 0;
+
+	psd_stand_in_unlock();
+	return n;
 }
 
 struct psd_stand_in_holdings psd_stand_in_held(void)

@@ -67,6 +67,21 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	return psd_stand_in_end(error);
 }
 
+/* Whether a wait for what was recorded is left out. Of the host each recording counts once, however often it looks. */
+static bool is_skipped(const char *function, const void *site, struct psd_stand_in_record *record, bool is_host)
+{
+	bool is_left_out;
+
+	if (is_host && record->is_counted)
+		return record->is_left_out;
+	is_left_out = psd_stand_in_is_skipped(function, site);
+	record->is_counted |= is_host;
+	record->is_left_out |= is_host && is_left_out;
+	if (is_left_out && !record->is_over)
+		psd_stand_in_be_late(record->stream, record->sequence);
+	return is_left_out;
+}
+
 /* What was never recorded is over. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
@@ -75,7 +90,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 	(void)flags;
 	if (error == cudaSuccess && !event)
 		error = cudaErrorInvalidResourceHandle;
-	if (error == cudaSuccess && !psd_stand_in_is_skipped(__func__, __builtin_return_address(0)) && event->record)
+	if (error == cudaSuccess && event->record &&
+	    !is_skipped(__func__, __builtin_return_address(0), event->record, false))
 		error = psd_stand_in_queue_wait(stream, event->record);
 	return psd_stand_in_end(error);
 }
@@ -86,7 +102,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 	if (error == cudaSuccess && !event)
 		error = cudaErrorInvalidResourceHandle;
-	if (error == cudaSuccess && !psd_stand_in_is_skipped(__func__, __builtin_return_address(0)) && event->record) {
+	if (error == cudaSuccess && event->record &&
+	    !is_skipped(__func__, __builtin_return_address(0), event->record, true)) {
 		struct psd_stand_in_record *const record = event->record;
 
 		record->references++; /* the event may be recorded anew meanwhile */
@@ -102,7 +119,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
 	if (error == cudaSuccess && !event)
 		error = cudaErrorInvalidResourceHandle;
-	if (error == cudaSuccess && event->record) {
+	if (error == cudaSuccess && event->record &&
+	    !is_skipped(__func__, __builtin_return_address(0), event->record, true)) {
 		if (event->record->is_over)
 			psd_stand_in_meet(event->record);
 		else

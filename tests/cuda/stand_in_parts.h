@@ -25,8 +25,10 @@ cudaError_t psd_stand_in_begin(const char *function);
 cudaError_t psd_stand_in_end(cudaError_t error);
 /* Whether a call that gives something back does so in spite of an error: a lost context takes with it what it had. */
 bool psd_stand_in_may_release(cudaError_t error);
-/* Whether a wait is left out. Under the lock. */
+/* Counts a wait: whether it is left out. Under the lock. */
 bool psd_stand_in_is_skipped(const char *function, const void *site);
+/* One of the next waits will be: until then everything is held as long as it may. Under the lock. */
+bool psd_stand_in_is_about_to_skip(void);
 /* Whether the operation that is about to run fails instead. Under the lock. */
 cudaError_t psd_stand_in_operation_fault(void);
 /* The context is lost; all later calls return the error. Under the lock. */
@@ -54,6 +56,8 @@ struct psd_stand_in_record {
 	struct CUstream_st *stream; /* until it is over */
 	uint64_t sequence;
 	bool is_over;
+	bool is_counted;  /* the host has waited for it, or begun to */
+	bool is_left_out; /* and has been told that it is over */
 	uint64_t at_nsec;
 };
 
@@ -73,6 +77,8 @@ cudaError_t psd_stand_in_queue_wait(cudaStream_t stream, struct psd_stand_in_rec
 cudaError_t psd_stand_in_await_record(struct psd_stand_in_record *record);
 /* Waits until all that the stream has is over. Under the lock. */
 cudaError_t psd_stand_in_finish(cudaStream_t stream);
+/* Nobody waits for what the record marks, or for what the stream has: it is late. Under the lock. */
+void psd_stand_in_be_late(struct CUstream_st *stream, uint64_t sequence);
 /* Nobody needs to wait any more for what the record marks to begin. Under the lock. */
 void psd_stand_in_demand_record(struct psd_stand_in_record *record);
 /* The device a stream is of; the thread's for the default stream. Under the lock. */

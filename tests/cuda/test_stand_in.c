@@ -208,7 +208,9 @@ Test(stand_in, places_that_wait_are_listed)
 	open_streams(&with);
 	for (unsigned i = 0; i < 3; i++)
 		must(await(with.first));
+	must(cudaEventRecord(with.event, with.first));
 	must(cudaEventSynchronize(with.event));
+	must(cudaEventQuery(with.event)); /* of what was waited for */
 	cr_assert_eq(psd_stand_in_waits(), 2);
 	cr_assert_str_eq(psd_stand_in_wait(0).function, "cudaStreamSynchronize");
 	cr_assert_eq(psd_stand_in_wait(0).calls, 3);

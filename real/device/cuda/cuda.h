@@ -170,7 +170,7 @@ void psd_cuda_describe(const struct psd_device *device, char text[PSD_DEVICE_TEX
 enum psd_status psd_cuda_enter(const struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
 /* Finds it, and its streams and events. PSD_EINVAL, PSD_ERUN. */
 enum psd_status psd_cuda_start(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
-/* Ends what is under way and releases all of it; of what was started halfway, too. */
+/* Releases all of it, also of what was started halfway. Nothing is under way. */
 void psd_cuda_stop(struct psd_device *device);
 /* CUDA's status as ours. what: "to begin a kernel" of "the GPU failed to begin a kernel". */
 enum psd_status psd_cuda_check(int cuda_status, const char *what, struct psd_error *err) PSD_MUST_CHECK;

@@ -231,9 +231,6 @@ void psd_cuda_stop(struct psd_device *device)
 {
 	if (psd_cuda_enter(device, NULL))
 		return;
-	for (unsigned s = 0; s < PSD_STREAMS; s++)
-		if (device->streams[s])
-			(void)cudaStreamSynchronize(device->streams[s]);
 	release_pieces(device);
 	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		end_marks(&device->marks[s]);
