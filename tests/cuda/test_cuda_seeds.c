@@ -1,0 +1,81 @@
+/* Whole runs with many seeds of the stand-in's delays: whichever stream runs behind, not a bit of the outcome changes.
+ * PSD_STAND_IN_SEEDS is how many seeds each method is run with, 8 if it is not set. */
+#define _DEFAULT_SOURCE
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "tests/cuda/cuda_run.h"
+#include "tests/cuda/stand_in.h"
+
+enum { ITERATIONS = 3, WORKERS = 2, DEFAULT_SEEDS = 8 };
+
+static unsigned n_seeds(void)
+{
+	const char *const text = getenv("PSD_STAND_IN_SEEDS");
+
+	return text ? (unsigned)strtoul(text, NULL, 10) : DEFAULT_SEEDS;
+}
+
+static struct training *run(const char *system, unsigned seed)
+{
+	psd_stand_in_set_seed(seed);
+	return cuda_run(system, WORKERS, ITERATIONS, &psd_device_cuda);
+}
+
+static void check(const char *system)
+{
+	struct training *at_once = run(system, 0);
+
+	for (unsigned seed = 1; seed <= n_seeds(); seed++) {
+		struct training *behind = run(system, seed);
+
+		for (unsigned w = 0; w < WORKERS; w++)
+			cr_expect(training_is_same(behind, w, at_once, w), "%s, seed %u: worker %u differs", system,
+				  seed, w);
+		cr_expect_eq(behind->result.last_loss, at_once->result.last_loss, "%s, seed %u", system, seed);
+		training_free(behind);
+	}
+	training_free(at_once);
+}
+
+TestSuite(cuda_seeds, .timeout = 600); /* with hundreds of them */
+
+Test(cuda_seeds, of_servers)
+{
+	check("schedule: wait-free, sync: ps, pair: 1KiB, slice: 4KiB");
+}
+
+Test(cuda_seeds, of_stages)
+{
+	check("schedule: sequential, sync: ps");
+}
+
+Test(cuda_seeds, of_factors)
+{
+	check("schedule: wait-free, sync: sfb");
+}
+
+Test(cuda_seeds, of_the_hybrid)
+{
+	check("schedule: wait-free, sync: hybrid, barrier: layer");
+}
+
+Test(cuda_seeds, of_a_ring)
+{
+	check("schedule: wait-free, sync: ring");
+}
+
+Test(cuda_seeds, of_a_ring_in_parts)
+{
+	check("schedule: wait-free, sync: ring, fuse: 1MiB, pipeline: 2KiB");
+}
+
+Test(cuda_seeds, of_rounded_values)
+{
+	check("schedule: wait-free, sync: ring, fuse: 1MiB, wire: bf16");
+}
+
+Test(cuda_seeds, of_chunks)
+{
+	check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 1}");
+}
