@@ -38,6 +38,9 @@ void psd_stand_in_set_driver(int version);    /* below the runtime's: cudaErrorI
 void psd_stand_in_set_memory(uint64_t bytes); /* of all devices together; 4 GiB if nothing is said */
 void psd_stand_in_set_capability(int major, int minor); /* 8.0 if nothing is said */
 
+/* A copy between device and host takes so long at least, as over a slow bus. 0, if nothing is said: no time. */
+void psd_stand_in_set_copies(uint64_t bytes_per_sec);
+
 /* ---- what goes wrong ---- */
 
 /* The nth call from now (from 1) of `function`, or of any that can fail where that is NULL, returns `error` and does

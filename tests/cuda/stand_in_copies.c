@@ -1,9 +1,13 @@
 /* Copies and fills of the stand-in. What a copy writes is poisoned first, when its turn comes. Pinned memory is read
  * then, too; of pageable memory a copy is taken when the copy is queued. Refuses to know streams. */
+#define _POSIX_C_SOURCE 200809L
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/cuda/stand_in_parts.h"
+
+#define NSEC_PER_SEC UINT64_C(1000000000)
 
 struct copy {
 	void *to;
@@ -17,6 +21,28 @@ struct fill {
 	uint64_t bytes;
 };
 
+static uint64_t copied_bytes_per_sec; /* 0: they take no time */
+
+void psd_stand_in_set_copies(uint64_t bytes_per_sec)
+{
+	psd_stand_in_lock();
+	copied_bytes_per_sec = bytes_per_sec;
+	psd_stand_in_unlock();
+}
+
+static void take_time(uint64_t bytes)
+{
+	uint64_t nsec;
+	struct timespec duration;
+
+	psd_stand_in_lock();
+	nsec = copied_bytes_per_sec > 0 ? bytes * NSEC_PER_SEC / copied_bytes_per_sec : 0;
+	psd_stand_in_unlock();
+	duration = (struct timespec){(time_t)(nsec / NSEC_PER_SEC), (long)(nsec % NSEC_PER_SEC)};
+	if (nsec > 0)
+		nanosleep(&duration, NULL);
+}
+
 static void run_copy(void *arguments)
 {
 	const struct copy *const copy = arguments;
@@ -27,6 +53,7 @@ static void run_copy(void *arguments)
 	sched_yield();
 	memcpy(copy->to, from, half_bytes);
 	sched_yield();
+	take_time(copy->bytes);
 	memcpy((char *)copy->to + half_bytes, from + half_bytes, copy->bytes - half_bytes);
 }
 

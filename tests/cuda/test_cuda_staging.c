@@ -1,0 +1,70 @@
+/* What is copied from the device in slices travels slice by slice: from the trace of a run. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "tests/cuda/stand_in.h"
+#include "tests/real/training.h"
+
+enum { WORKERS = 2 };
+
+#define GRADIENT_BYTES	   (4.0 * 4096 * 4096) /* of tests/data/trained_64mib.yaml */
+#define COPY_BYTES_PER_SEC UINT64_C(200000000) /* a slice of 4 MiB takes 21 ms: who is told of it is sooner */
+
+struct staging {
+	double left_sec[WORKERS]; /* when a host began its first collective, and so to send */
+	double copied_bytes[WORKERS], copied_before_bytes[WORKERS];
+};
+
+static void find_first(void *context, const struct psd_program *program, const struct psd_span *span)
+{
+	struct staging *staging = context;
+
+	if (program->ops[span->task.op].kind == PSD_OP_COLLECTIVE)
+		staging->left_sec[span->host] = fmin(staging->left_sec[span->host], span->start_sec);
+}
+
+static void add_copies(void *context, const struct psd_program *program, const struct psd_span *span)
+{
+	struct staging *staging = context;
+
+	if (program->ops[span->task.op].kind != PSD_OP_COPY_OUT)
+		return;
+	staging->copied_bytes[span->host] += (double)span->bytes;
+	if (span->end_sec <= staging->left_sec[span->host])
+		staging->copied_before_bytes[span->host] += (double)span->bytes;
+}
+
+static void expect_copied(const char *system, double ratio)
+{
+	struct training *training = training_make("../../tests/data/trained_64mib.yaml", system, WORKERS, 1, 1, 1,
+						  "iterations: 1, learning_rate: {policy: fixed, base: 0.001}");
+	struct staging staging = {.left_sec = {INFINITY, INFINITY}};
+	struct psd_error err = {.text = ""};
+	struct psd_spans spans;
+
+	psd_case_release(&training->made);
+	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	loaded_case(&training->made, &training->loaded, 0, 0);
+	training->options.worker.device = &psd_device_cuda;
+	cr_assert_eq(psd_spans_open(&spans, WORKERS, &err), PSD_OK, "%s", err.text);
+	training->options.spans = &spans;
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	cr_assert_eq(psd_spans_tell(&spans, &training->made.program, find_first, &staging, &err), PSD_OK);
+	cr_assert_eq(psd_spans_tell(&spans, &training->made.program, add_copies, &staging, &err), PSD_OK);
+	for (unsigned w = 0; w < WORKERS; w++) {
+		cr_expect_eq(staging.copied_bytes[w], GRADIENT_BYTES, "%s, worker %u", system, w);
+		cr_expect_eq(staging.copied_before_bytes[w], ratio * GRADIENT_BYTES, "%s, worker %u: %g bytes", system,
+			     w, staging.copied_before_bytes[w]);
+	}
+	psd_spans_close(&spans);
+	training_free(training);
+}
+
+/* One slice of 16 is a sixteenth of it. */
+Test(cuda_staging, a_gradient_leaves_before_a_tenth_of_it_is_copied)
+{
+	psd_stand_in_set_copies(COPY_BYTES_PER_SEC);
+	expect_copied("schedule: wait-free, sync: ring, pipeline: 4MiB", 1.0 / 16);
+	expect_copied("schedule: wait-free, sync: ring", 1);
+}
