@@ -101,8 +101,9 @@ REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 # Criterion's own runner and ThreadSanitizer exclude each other, see there.
 RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
 REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
-# The suites with threads, but for training runs of more than half a minute.
-TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*)/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
+# The suites with threads, but for training runs of more than half a minute, and for waits that are left out: each is a
+# data race, and its report takes a second.
+TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|session_contract|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda_@(contract|device|kernels|net|parameters|seeds|training))/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
@@ -112,9 +113,8 @@ CUDA_FOLDERS   := $(sort $(foreach header,$(CUDA_HEADERS),$(call cuda_folder,$(h
 STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN $(patsubst %,-isystem %,$(filter-out /usr/local/include /usr/include,$(CUDA_FOLDERS)))
 STAND_IN       := $(BUILD)/stand-in
 CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
-CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) $(call objects,$(RUNNER) tests/real/net.c tests/real/training.c)
-# Not under the address sanitiser, where the stand-in's delays and protected pages make it take too long.
-CUDA_SUITES    := $(if $(or $(CUDA_LACKING),$(findstring address,$(SANITIZE))),,psd-cuda-tests)
+CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) $(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c)
+CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
 # Benchmarks that are scripts, and the programs that they run: those of others only where their libraries are.

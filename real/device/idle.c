@@ -54,6 +54,23 @@ static uint32_t correct(const struct psd_device *device)
 	return 0;
 }
 
+/* Factors and gradients stay the zeros that their memory begins with. */
+static enum psd_status keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
+				    struct psd_error *err)
+{
+	(void)device, (void)layer, (void)kept, (void)err;
+	return PSD_OK;
+}
+
+static enum psd_status rebuild(struct psd_device *device, const struct psd_factors *factors, uint32_t samples,
+			       uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
+			       struct psd_error *err)
+{
+	(void)device, (void)factors, (void)samples, (void)rows, (void)columns, (void)gradient, (void)bias_gradient,
+		(void)err;
+	return PSD_OK;
+}
+
 static uint64_t memory_bytes(const struct psd_device *device)
 {
 	(void)device;
@@ -83,6 +100,8 @@ const struct psd_device_kind psd_device_idle = {
 	.loss = loss,
 	.correct = correct,
 	.describe = describe,
+	.keep_factors = keep_factors,
+	.rebuild = rebuild,
 	.memory_bytes = memory_bytes,
 	.apply = psd_device_apply_here,
 	.convert = psd_device_convert_here,

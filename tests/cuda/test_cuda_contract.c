@@ -1,0 +1,8 @@
+/* What a session does whatever its device (tests/real/session/test_session_contract.c), on the CUDA device. */
+#include <criterion/criterion.h>
+
+#include "tests/real/session_contract.h"
+
+static const struct contract_device devices[] = {{.name = "cuda", .kind = &psd_device_cuda}};
+
+SESSION_CONTRACT(cuda_contract, devices)

@@ -1,0 +1,12 @@
+/* What a session does whatever its device, on those that every build has. The CUDA device's is tests/cuda/. */
+#include <criterion/criterion.h>
+
+#include "tests/real/session_contract.h"
+
+static const struct contract_device devices[] = {
+	{.name = "cpu", .kind = &psd_device_cpu},
+	{.name = "idle", .kind = &psd_device_idle},
+	{.name = "replay", .is_replay = true},
+};
+
+SESSION_CONTRACT(session_contract, devices)

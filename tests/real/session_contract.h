@@ -1,0 +1,39 @@
+/* What a session does whatever its device: one list of cases, which a suite runs on each row of its table of devices.
+ * The programs are those of tests/test_contract.c; what they must come to is read from the program. */
+#ifndef PSD_TESTS_SESSION_CONTRACT_H
+#define PSD_TESTS_SESSION_CONTRACT_H
+
+#include "tests/real/training.h"
+
+struct contract_device {
+	const char *name;
+	const struct psd_device_kind *kind;
+	bool is_replay; /* the kind does not count, and there are no parameters */
+};
+
+/* Per iteration the node with most sends what the program has it send. */
+void contract_sends_the_bytes(const struct contract_device *device, const char *system);
+/* Each worker carries out each layer once in each iteration and nothing twice; what waits for an operation of the same
+ * worker begins when that is over, over as many iterations as the edge says. */
+void contract_keeps_the_order(const struct contract_device *device, const char *system);
+/* All workers end with the same parameters, and so do those of another run. */
+void contract_ends_with_equal_bits(const struct contract_device *device, const char *system);
+
+void contract_check(const struct contract_device devices[], unsigned n_devices,
+		    void (*claim)(const struct contract_device *device, const char *system));
+
+#define SESSION_CONTRACT(suite, devices)                                                                               \
+	Test(suite, sends_the_bytes_of_the_program)                                                                    \
+	{                                                                                                              \
+		contract_check(devices, sizeof(devices) / sizeof(devices[0]), contract_sends_the_bytes);               \
+	}                                                                                                              \
+	Test(suite, keeps_the_order_of_the_program)                                                                    \
+	{                                                                                                              \
+		contract_check(devices, sizeof(devices) / sizeof(devices[0]), contract_keeps_the_order);               \
+	}                                                                                                              \
+	Test(suite, ends_with_equal_bits)                                                                              \
+	{                                                                                                              \
+		contract_check(devices, sizeof(devices) / sizeof(devices[0]), contract_ends_with_equal_bits);          \
+	}
+
+#endif
