@@ -198,6 +198,7 @@ Test(cuda_device, every_call_that_fails_is_told_and_leaves_nothing)
 	net_release(&net);
 }
 
+/* After which the device is lost, and what was taken is given back nevertheless. */
 Test(cuda_device, a_failure_under_way_is_told_by_the_wait)
 {
 	struct net net = net_make(mixed_text, 2);
@@ -217,6 +218,7 @@ Test(cuda_device, a_failure_under_way_is_told_by_the_wait)
 	cr_assert_eq(status, PSD_ERUN);
 	cr_assert(strstr(err.text, "cudaErrorIllegalAddress"), "%s", err.text);
 	cuda_net_close(&cuda);
+	check_nothing_is_held(1);
 	net_release(&net);
 }
 

@@ -229,8 +229,7 @@ static void release_pieces(struct psd_device *device)
 
 void psd_cuda_stop(struct psd_device *device)
 {
-	if (psd_cuda_enter(device, NULL))
-		return;
+	(void)!psd_cuda_enter(device, NULL); /* a device that is lost is given back all the same */
 	release_pieces(device);
 	for (unsigned s = 0; s < PSD_STREAMS; s++)
 		end_marks(&device->marks[s]);
