@@ -274,7 +274,8 @@ static void task_job(void *context)
 	job->busy_sec = worker->options->train->threads > 1 ? job->sec : begun_cpu_sec + job->cpu_sec - tested_cpu_sec;
 }
 
-/* What was begun before it was over when it could start. */
+/* What was begun before it was over when it could start. Each is waited for, also where only the next of its stream
+ * needs it: spans, measured times and the search for who stands still go by when each operation was over. */
 void psd_worker_finish_job(void *context)
 {
 	struct psd_job *job = context;
