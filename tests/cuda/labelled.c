@@ -102,6 +102,12 @@ static enum psd_status begin(struct psd_device *device, const struct psd_batch *
 	CALL("begin", begin(device, batch, err));
 }
 
+static enum psd_status fetch(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
+{
+	begun[PSD_STREAM_SAMPLES] = "samples";
+	CALL("fetch", fetch(device, batch, err));
+}
+
 static enum psd_status forward(struct psd_device *device, unsigned layer, struct psd_error *err)
 {
 	BEGIN(PSD_STREAM_COMPUTE, graph->layers[layer].kind->is_loss ? "loss" : "forward", forward(device, layer, err));
@@ -130,6 +136,18 @@ static enum psd_status apply(struct psd_device *device, const struct psd_update 
 			     const float *gradient, float *history, uint64_t elements, struct psd_error *err)
 {
 	BEGIN(PSD_STREAM_COMPUTE, "apply", apply(device, update, weight, gradient, history, elements, err));
+}
+
+static enum psd_status convert(struct psd_device *device, const struct psd_conversion *conversion,
+			       struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "convert", convert(device, conversion, err));
+}
+
+static enum psd_status spoil(struct psd_device *device, const struct psd_encoding *encoding, uint16_t *values,
+			     uint64_t elements, bool in_any_case, struct psd_error *err)
+{
+	BEGIN(PSD_STREAM_COMPUTE, "spoil", spoil(device, encoding, values, elements, in_any_case, err));
 }
 
 static enum psd_status gather(struct psd_device *device, const struct psd_chunks *chunks, struct psd_error *err)
@@ -178,11 +196,14 @@ struct psd_device_kind labelled_device(void)
 	kind.copy = copy;
 	kind.load = load;
 	kind.begin = begin;
+	kind.fetch = fetch;
 	kind.forward = forward;
 	kind.backward = backward;
 	kind.keep_factors = keep_factors;
 	kind.rebuild = rebuild;
 	kind.apply = apply;
+	kind.convert = convert;
+	kind.spoil = spoil;
 	kind.gather = gather;
 	kind.apply_chunks = apply_chunks;
 	kind.read_state = read_state;
