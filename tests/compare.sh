@@ -63,9 +63,12 @@ check_count() {
 	[ "$2" -le "$3" ] || refuse "'$1' is '$2', must be a whole number from 1 to $3"
 }
 
-# rate_of RATE FILE: as psd-sim writes it, so that 1000Mbps is 1Gbps; what is no rate psd-sim refuses
+# rate_of RATE FILE: in Gbps, so that 1000Mbps is 1Gbps; what is no rate psd-sim refuses
 rate_of() {
-	"$build/psd-sim" show --set "cluster.network.bandwidth=$1" "$2" | sed -n 's/^  network: {.*bandwidth: \([^,}]*\).*/\1/p'
+	"$build/psd-sim" --estimate --csv --quiet --set "cluster.network.bandwidth=$1" --set sweep.nodes=2 "$2" | awk -F , '
+		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "bandwidth_bps") behind = NF - i } # the title, in front, may have commas
+		NR == 2 { printf "%gGbps", 1e-9 * $(NF - behind) }
+	'
 }
 
 # check_once NAME WORD...: a point that is run twice would be predicted by the runs of the other
