@@ -17,6 +17,7 @@ PREFIX     ?= /usr/local
 DESTDIR    ?=
 SANITIZE   ?=
 CUDA       ?=
+STATIC     ?=
 DEV        ?=
 V          ?=
 # Seconds each fuzz target runs.
@@ -53,18 +54,21 @@ empty :=
 space := $(empty) $(empty)
 Q     := $(if $(V),,@)
 
-# One folder per set of sanitisers and with CUDA, so that objects never mix.
-BUILD := build$(if $(CUDA),/cuda)$(if $(SANITIZE),/$(subst $(comma),-,$(subst $(space),,$(SANITIZE))))
+# One folder per set of sanitisers, with CUDA and for STATIC=1, so that objects never mix.
+BUILD := build$(if $(CUDA),/cuda)$(if $(STATIC),/static)$(if $(SANITIZE),/$(subst $(comma),-,$(subst $(space),,$(SANITIZE))))
 
 WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),-Werror)
 C_WARNINGS   := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wvla
 SANITIZERS   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) $(CPPFLAGS)
+ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) $(if $(STATIC),-DPSD_STATIC) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
 ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
 SIM_LIBS     := -lsimgrid -lyaml -lm
-REAL_LIBS    := -ldnnl -lgomp -lturbojpeg -lyaml -lm -lpthread
+# STATIC=1: only the C library is needed to start; what real/base/libraries.c lists is found when it is used.
+STATIC_LIBS  := -Wl,-Bstatic -lturbojpeg -lyaml $(if $(CUDA),-lcudart_static -lstdc++) -Wl,-Bdynamic -static-libgcc \
+	-lm -ldl -lrt -lpthread
+REAL_LIBS    := $(if $(STATIC),,-ldnnl -lgomp -lturbojpeg -lyaml -lm -lpthread)
 ifneq ($(CUDA),)
 CUDA_FOLDER  := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
 CUDA_HAS     := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
@@ -78,8 +82,9 @@ NVCC_FLAGS   := -std=c++17 -O2 --fmad=false --threads 2 -Werror all-warnings \
 	-gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST) \
 	-Xptxas -warn-spills,-warn-lmem-usage -Xcompiler -Wall,-Wextra,-Wshadow,-Wconversion,-Werror
 REAL_LIBS    += $(addprefix -L,$(wildcard $(CUDA_FOLDER)/lib64 $(CUDA_FOLDER)/lib)) \
-	$(addprefix -Wl$(comma)-rpath$(comma),$(wildcard $(CUDA_FOLDER)/lib64)) -lcudart -lcublas -lcudnn -lstdc++
+	$(if $(STATIC),,$(addprefix -Wl$(comma)-rpath$(comma),$(wildcard $(CUDA_FOLDER)/lib64)) -lcudart -lcublas -lcudnn -lstdc++)
 endif
+REAL_LIBS    += $(if $(STATIC),$(STATIC_LIBS))
 VERSION      := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
 
 # Every file of those kinds below a folder: sources(FOLDER,KIND...), in order of name, so that links repeat exactly.
@@ -134,7 +139,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs check-layers check-headers check-scripts check-docs selfcheck extremes \
+.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs check-static check-static-of check-layers check-headers check-scripts check-docs selfcheck extremes \
 	format-check install clean FORCE
 
 help: ## list the targets
@@ -142,8 +147,11 @@ help: ## list the targets
 	@echo "  variables: DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined  FUZZ_SECONDS=60"
 	@echo "             PREFIX=/usr/local  DESTDIR=  SIMGRID=/opt/simgrid  CC CXX CFLAGS CXXFLAGS LDFLAGS"
 	@echo "             CUDA=1 (with NVIDIA GPUs, in build/cuda)  NVCC  CUDA_ARCHS='75 90'"
+	@echo "             STATIC=1 (starts with the C library alone, in build/static or build/cuda/static)"
 
 all: $(PROGRAMS) ## build the programs (the default)
+
+psd-run: $(BUILD)/psd-run ## build psd-run alone, as with CUDA=1 STATIC=1 for a machine that has little else
 
 # ---- packages ----
 # need(PACKAGES): nothing to do in 20 ms when all are there; otherwise root installs them and anybody else is told how.
@@ -178,7 +186,7 @@ deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo
 	$(call need,$(DEPS_BENCH))
 
 # These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
-WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs check-docs selfcheck extremes check-layers check-headers,$(MAKECMDGOALS)),deps)
+WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs check-docs selfcheck extremes check-static check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
@@ -264,6 +272,11 @@ $(BUILD)/bench/allreduce-mpi: tests/bench/real/allreduce_mpi.c Makefile
 	@echo "  CC       $<"
 	$(Q)mpicc $(ALL_CPPFLAGS) -std=c11 $(CFLAGS) -o $@ $<
 
+$(BUILD)/check/libraries: $(BUILD)/tests/libraries.o $(BUILD)/real/base/libraries.o $(ENGINE)
+	@mkdir -p $(@D)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
+
 $(BUILD)/psd-selfcheck: $(BUILD)/tests/selfcheck.o
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcriterion
@@ -344,6 +357,14 @@ accuracy: $(BUILD)/psd-sim ## predict the runs on record in traces/measured/ aga
 
 docs: $(PROGRAMS) deps ## write the generated parts of the documentation: keys, columns, options
 	@tests/docs.sh write $(BUILD)
+
+# With CUDA=1 too where there is a compiler for it.
+check-static: deps ## psd-run of STATIC=1 starts with the C library alone
+	@$(MAKE) --no-print-directory STATIC=1 check-static-of
+	@if command -v $(NVCC) >/dev/null; then $(MAKE) --no-print-directory CUDA=1 STATIC=1 check-static-of; fi
+
+check-static-of: $(BUILD)/psd-run $(BUILD)/check/libraries
+	@tests/static.sh $(BUILD)
 
 check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other
 	@tests/check-layers.sh . $(ENGINE)
@@ -434,5 +455,5 @@ clean: ## remove build/
 
 FORCE:
 
--include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o \
+-include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o \
 	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))

@@ -43,6 +43,10 @@ sed '$s/[0-9]\([^0-9]*\)$/x\1/' "tests/golden/$scenario.csv" >"$work/golden/$sce
 must_reject "a golden file with one character changed" "golden: differs" \
 	env GOLDEN_DIR="$work/golden" tests/golden.sh compare "$build" "$scenario"
 
+mkdir "$work/linked"
+cp "$build/psd-sim" "$work/linked/psd-run"
+must_reject "a program that needs more than the C library" "needs libsimgrid" tests/static.sh "$work/linked"
+
 echo '#include <string.h>
 void f(char *to, const char *from);
 void f(char *to, const char *from) { strcpy(to, from); }' >"$work/banned.c"

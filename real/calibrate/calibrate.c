@@ -8,6 +8,7 @@
 
 #include "engine/base/output.h"
 #include "real/base/affinity.h"
+#include "real/base/libraries.h"
 #include "real/calibrate/calibrate_parts.h"
 #include "real/cluster/crew.h"
 
@@ -106,7 +107,8 @@ static enum psd_status measure(struct psd_calibration *calibration, struct psd_e
 /* Of a machine with devices of their own memory, the workers of a node: others would have them in a cluster. */
 static unsigned count_busy(const struct psd_calibrate_options *options, unsigned cores)
 {
-	const unsigned n_devices = options->device->has_own_memory ? options->device->count() : cores;
+	struct psd_error why;
+	const unsigned n_devices = options->device->has_own_memory ? options->device->count(&why) : cores;
 	const unsigned workers =
 		options->device->has_own_memory ? options->point.workers_per_node : options->point.workers;
 
@@ -135,8 +137,11 @@ enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struc
 			      struct psd_error *err)
 {
 	struct psd_calibration calibration;
-	enum psd_status status = open_calibration(&calibration, options, err);
+	enum psd_status status = psd_libraries_need(PSD_LIBRARY_ONEDNN, err);
 
+	if (status)
+		return status;
+	status = open_calibration(&calibration, options, err);
 	if (!status)
 		status = psd_calibrate_open(&calibration, err);
 	if (!status)

@@ -20,8 +20,10 @@ static const struct {
 /* The last that the machine has: the processor is the first. */
 static const struct psd_device_kind *find_best(void)
 {
+	struct psd_error why;
+
 	for (size_t i = sizeof(rows) / sizeof(rows[0]); i-- > 1;)
-		if (rows[i].kind && rows[i].kind->count() > 0)
+		if (rows[i].kind && rows[i].kind->count(&why) > 0)
 			return rows[i].kind;
 	return rows[0].kind;
 }
@@ -30,16 +32,15 @@ enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_
 				  struct psd_place at, struct psd_error *err)
 {
 	static const char *const names[] = {"cpu", "cuda"};
+	struct psd_error why;
 
 	if (choice != PSD_CHOOSE_AUTO && !rows[choice].kind)
 		return psd_error_set(err, PSD_EINVAL, at,
 				     "'device' is '%s', this program was built without it: %s builds one with it, or "
 				     "take 'cpu'",
 				     names[choice], rows[choice].built_by);
-	if (choice != PSD_CHOOSE_AUTO && rows[choice].kind->count() == 0)
-		return psd_error_set(err, PSD_EINVAL, at,
-				     "'device' is '%s', this machine has none that its driver knows: take 'cpu'",
-				     names[choice]);
 	*kind = choice == PSD_CHOOSE_AUTO ? find_best() : rows[choice].kind;
-	return PSD_OK;
+	if ((*kind)->count(&why) > 0)
+		return PSD_OK;
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot train on '%s': %s", (*kind)->name, why.text);
 }

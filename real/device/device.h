@@ -71,9 +71,9 @@ enum { PSD_DEVICE_TEXT_MAX = 160 };
  * another stream does is begun when that is over. PSD_ERUN: the device has failed, also in something begun before. */
 struct psd_device_kind {
 	const char *name;
-	/* How many of them this machine has; 0: none, also where the driver is missing. Leaves the process as it was:
-	 * it may fork afterwards. */
-	unsigned (*count)(void);
+	/* How many of them this machine has; 0: none, and *why says what is missing, such as a driver. Leaves the
+	 * process as it was: it may fork afterwards. */
+	unsigned (*count)(struct psd_error *why);
 	bool has_own_memory;  /* else it works in its host's: take, take_host, copy and fetch are NULL */
 	bool is_asynchronous; /* else mark, wait and between_sec are NULL */
 	/* *device is owned by the caller until close(). PSD_EINVAL: there is no such device, or it lacks the
@@ -177,8 +177,8 @@ enum psd_status psd_device_gather_here(struct psd_device *device, const struct p
 enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,
 					     struct psd_error *err);
 
-/* The device that a training job asks for, at that place. PSD_EINVAL: this program was built without it, or the machine
- * has none. */
+/* The device that a training job asks for, at that place. PSD_EINVAL: this program was built without it; PSD_ERUN: the
+ * machine has none. */
 enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_device_choice choice,
 				  struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
 

@@ -36,7 +36,7 @@ Test(cuda_device, a_machine_without_gpu_is_told)
 	struct psd_error err = {0};
 
 	psd_stand_in_set_devices(0);
-	cr_assert_eq(try_to_open(PSD_LAYERS_FP32, &err), PSD_EINVAL);
+	cr_assert_eq(try_to_open(PSD_LAYERS_FP32, &err), PSD_ERUN);
 	cr_assert_eq(strncmp(err.text, "this machine has no NVIDIA GPU that the driver knows (cudaErrorNoDevice: ", 73),
 		     0, "%s", err.text);
 }
@@ -46,7 +46,7 @@ Test(cuda_device, an_old_driver_is_told_with_both_versions)
 	struct psd_error err = {0};
 
 	psd_stand_in_set_driver(12020);
-	cr_assert_eq(try_to_open(PSD_LAYERS_FP32, &err), PSD_EINVAL);
+	cr_assert_eq(try_to_open(PSD_LAYERS_FP32, &err), PSD_ERUN);
 	cr_assert_str_eq(err.text, "this machine's NVIDIA driver is for CUDA 12.2, must be for 13.0 "
 				   "(cudaErrorInsufficientDriver)");
 }
@@ -476,18 +476,25 @@ Test(cuda_device, gradients_share_memory)
 /* Asked for before anything else, as by a program that forks its workers then; and once more where one is in use. */
 Test(cuda_device, counting_leaves_a_process_that_may_fork)
 {
+	struct psd_error why;
+
 	psd_stand_in_set_devices(3);
-	cr_assert_eq(psd_device_cuda.count(), 3);
+	cr_assert_eq(psd_device_cuda.count(&why), 3);
 	cr_assert_eq(psd_stand_in_calls(), 0);
 	cr_assert_eq(try_to_open(PSD_LAYERS_FP32, NULL), PSD_OK);
-	cr_assert_eq(psd_device_cuda.count(), 3);
+	cr_assert_eq(psd_device_cuda.count(&why), 3);
 }
 
-Test(cuda_device, without_gpu_or_driver_none_is_counted)
+Test(cuda_device, why_none_is_counted_is_told)
 {
+	struct psd_error why;
+
 	psd_stand_in_set_devices(0);
-	cr_assert_eq(psd_device_cuda.count(), 0);
+	cr_assert_eq(psd_device_cuda.count(&why), 0);
+	cr_assert(strstr(why.text, "no NVIDIA GPU that the driver knows"), "%s", why.text);
 	psd_stand_in_set_devices(1);
 	psd_stand_in_set_driver(12020);
-	cr_assert_eq(psd_device_cuda.count(), 0);
+	cr_assert_eq(psd_device_cuda.count(&why), 0);
+	cr_assert(strstr(why.text, "driver is for CUDA 12.2, must be for"), "%s", why.text);
+	cr_assert_eq(psd_stand_in_calls(), 0);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "real/base/libraries.h"
+
 static enum psd_status prepare_input(struct psd_cpu_layer *self, struct psd_error *err)
 {
 	const dnnl_memory_desc_t plain = psd_cpu_plain(self);
@@ -172,6 +174,10 @@ static enum psd_status load(struct psd_device *device, const struct psd_graph *g
 			    const struct psd_network_options *options, float *const parameters[],
 			    float *const gradients[], struct psd_error *err)
 {
+	const enum psd_status status = psd_libraries_need(PSD_LIBRARY_ONEDNN, err);
+
+	if (status)
+		return status;
 	device->graph = graph;
 	device->options = *options;
 	omp_set_num_threads((int)device->n_threads); /* primitives divide their work when they are made */
@@ -275,9 +281,10 @@ static void describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_
 	snprintf(text, PSD_DEVICE_TEXT_MAX, "oneDNN %d.%d.%d", dnnl->major, dnnl->minor, dnnl->patch);
 }
 
-static unsigned count(void)
+/* Of a program that finds oneDNN late. */
+static unsigned count(struct psd_error *why)
 {
-	return 1;
+	return psd_libraries_need(PSD_LIBRARY_ONEDNN, why) == PSD_OK;
 }
 
 const struct psd_device_kind psd_device_cpu = {

@@ -2,6 +2,7 @@
  * sgemm is ahead of OpenBLAS at such layers' shapes, but for the data gradient of aliasing weights, see below. */
 #include <string.h>
 
+#include "real/base/libraries.h"
 #include "real/device/cpu/cpu.h"
 
 /* Rows of a weight that are a multiple of this apart compete for the same few cache lines. Then the data gradient,
@@ -197,8 +198,11 @@ enum psd_status psd_cpu_rebuild(struct psd_device *device, const struct psd_fact
 				uint32_t rows, uint32_t columns, float *gradient, float *bias_gradient,
 				struct psd_error *err)
 {
+	const enum psd_status status = psd_libraries_need(PSD_LIBRARY_ONEDNN, err);
 	dnnl_status_t failure;
 
+	if (status)
+		return status;
 	omp_set_num_threads((int)device->n_threads); /* the calling thread's, which need not be the one that computes */
 	failure = differentiate_parameters(factors, samples, rows, columns, gradient, bias_gradient);
 	return failure ? psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "oneDNN does not rebuild a gradient of %u x %u",

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "real/base/libraries.h"
+
 static const struct psd_kind_row rows[] = {
 #define ROW(kind) {&psd_layer_##kind, &psd_cuda_kind_##kind},
 	ROW(input) PSD_DEVICE_KINDS(ROW)
@@ -98,7 +100,11 @@ static enum psd_status open_device(struct psd_device **device, const struct psd_
 	if (!opened)
 		return psd_cuda_no_memory(err);
 	opened->options = *options;
-	status = psd_cuda_start(opened, err);
+	status = psd_libraries_need(PSD_LIBRARY_CUBLAS, err);
+	if (!status)
+		status = psd_libraries_need(PSD_LIBRARY_CUDNN, err);
+	if (!status)
+		status = psd_cuda_start(opened, err);
 	if (!status)
 		status = psd_cuda_start_blas(opened, err);
 	if (!status)

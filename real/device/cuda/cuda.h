@@ -164,7 +164,7 @@ const struct psd_cuda_kind *psd_cuda_find_kind(const struct psd_layer_kind *kind
 /* ---- the GPU (runtime.cu) ---- */
 
 /* Of the device's table. */
-unsigned psd_cuda_count(void);
+unsigned psd_cuda_count(struct psd_error *why);
 void psd_cuda_describe(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX]);
 /* Makes it the calling thread's. PSD_ERUN. */
 enum psd_status psd_cuda_enter(const struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;

@@ -40,47 +40,6 @@ enum psd_status psd_cuda_enter(const struct psd_device *device, struct psd_error
 
 /* ---- which GPU ---- */
 
-enum { MOST_COUNTED = 200, IS_IN_USE = 255 };
-
-/* What the child ends with: how many there are, or that its parent has begun to use one, which no child can. */
-static int count_for_parent(void)
-{
-	int n_gpus = 0;
-	const cudaError_t status = cudaGetDeviceCount(&n_gpus);
-
-	if (status == cudaErrorInitializationError)
-		return IS_IN_USE;
-	if (status != cudaSuccess)
-		return 0;
-	return n_gpus < MOST_COUNTED ? n_gpus : MOST_COUNTED;
-}
-
-static unsigned count_here(void)
-{
-	int n_gpus = 0;
-
-	return cudaGetDeviceCount(&n_gpus) == cudaSuccess ? (unsigned)n_gpus : 0;
-}
-
-/* CUDA does not survive a fork() of the process that has called it, so a child does. */
-unsigned psd_cuda_count(void)
-{
-	const pid_t child = fork();
-	pid_t ended;
-	int status = 0;
-
-	if (child == 0)
-		_exit(count_for_parent());
-	if (child < 0)
-		return 0;
-	do
-		ended = waitpid(child, &status, 0);
-	while (ended < 0 && errno == EINTR);
-	if (ended != child || !WIFEXITED(status))
-		return 0;
-	return WEXITSTATUS(status) == IS_IN_USE ? count_here() : (unsigned)WEXITSTATUS(status);
-}
-
 static void write_version(int version, char text[16])
 {
 	snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10);
@@ -96,12 +55,11 @@ static enum psd_status refuse_driver(cudaError_t status, struct psd_error *err)
 	write_version(found, found_text);
 	write_version(needed, needed_text);
 	if (found == 0)
-		return psd_error_set(err, PSD_EINVAL, nowhere,
+		return psd_error_set(err, PSD_ERUN, nowhere,
 				     "this machine has no NVIDIA driver, a GPU needs one for CUDA %s (%s)", needed_text,
 				     cudaGetErrorName(status));
-	return psd_error_set(err, PSD_EINVAL, nowhere,
-			     "this machine's NVIDIA driver is for CUDA %s, must be for %s (%s)", found_text,
-			     needed_text, cudaGetErrorName(status));
+	return psd_error_set(err, PSD_ERUN, nowhere, "this machine's NVIDIA driver is for CUDA %s, must be for %s (%s)",
+			     found_text, needed_text, cudaGetErrorName(status));
 }
 
 static enum psd_status count_gpus(int *n_gpus, struct psd_error *err)
@@ -114,10 +72,71 @@ static enum psd_status count_gpus(int *n_gpus, struct psd_error *err)
 	if (status == cudaErrorInsufficientDriver || status == cudaErrorSystemDriverMismatch)
 		return refuse_driver(status, err);
 	if (status == cudaSuccess || status == cudaErrorNoDevice)
-		return psd_error_set(err, PSD_EINVAL, nowhere,
+		return psd_error_set(err, PSD_ERUN, nowhere,
 				     "this machine has no NVIDIA GPU that the driver knows (%s: %s)",
 				     cudaGetErrorName(cudaErrorNoDevice), cudaGetErrorString(cudaErrorNoDevice));
 	return psd_cuda_check(status, "to be found", err);
+}
+
+/* What a child tells its parent. */
+struct count {
+	bool is_in_use; /* the parent has begun to use one, which no child can */
+	unsigned n;
+	struct psd_error why;
+};
+
+static unsigned count_here(struct psd_error *why)
+{
+	int n_gpus = 0;
+
+	return count_gpus(&n_gpus, why) ? 0 : (unsigned)n_gpus;
+}
+
+static void count_for_parent(int to)
+{
+	struct count count = {};
+	int n_gpus = 0;
+
+	count.is_in_use = cudaGetDeviceCount(&n_gpus) == cudaErrorInitializationError;
+	if (!count.is_in_use)
+		count.n = count_here(&count.why);
+	_exit(write(to, &count, sizeof(count)) == (ssize_t)sizeof(count) ? 0 : 1); /* less than a pipe takes at once */
+}
+
+/* CUDA does not survive a fork() of the process that has called it, so a child does. */
+static enum psd_status count_apart(struct count *count, struct psd_error *err)
+{
+	int ends[2], status;
+	ssize_t n_read;
+	pid_t child;
+
+	if (pipe(ends))
+		return psd_error_set(err, PSD_ERUN, nowhere, "cannot ask for GPUs: %s", strerror(errno));
+	child = fork();
+	if (child == 0)
+		count_for_parent(ends[1]);
+	close(ends[1]);
+	do
+		n_read = read(ends[0], count, sizeof(*count));
+	while (n_read < 0 && errno == EINTR);
+	close(ends[0]);
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (n_read == (ssize_t)sizeof(*count))
+		return PSD_OK;
+	return psd_error_set(err, PSD_ERUN, nowhere, "who asks the NVIDIA driver for GPUs does not come back");
+}
+
+unsigned psd_cuda_count(struct psd_error *why)
+{
+	struct count count;
+
+	if (count_apart(&count, why))
+		return 0;
+	if (count.is_in_use)
+		return count_here(why);
+	*why = count.why;
+	return count.n;
 }
 
 static enum psd_status check_arithmetic(const struct psd_device *device, struct psd_error *err)
