@@ -1,5 +1,5 @@
-/* Says of each library that a program of `make STATIC=1` finds late whether this machine has it, with all functions that
- * are called. tests/static.sh runs it. */
+/* Says of each library that a program of `make STATIC=1` finds late whether this machine has it, with all functions
+ * that are called. tests/static.sh runs it. */
 #include <stdio.h>
 
 #include "real/base/libraries.h"
