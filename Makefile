@@ -118,7 +118,9 @@ CUDA_FOLDERS   := $(sort $(foreach header,$(CUDA_HEADERS),$(call cuda_folder,$(h
 STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN $(patsubst %,-isystem %,$(filter-out /usr/local/include /usr/include,$(CUDA_FOLDERS)))
 STAND_IN       := $(BUILD)/stand-in
 CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
-CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) $(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c)
+CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) $(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c tests/real/device/reference.c)
+GPU_TESTS      := $(call objects,tests/plain_runner.c tests/without_criterion.c tests/real/net.c tests/real/device/reference.c \
+	tests/cuda/cuda_net.c tests/cuda/test_cuda_layers.c tests/cuda/test_cuda_net.c)
 CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
@@ -190,7 +192,7 @@ WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs ch
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
-$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA_TESTS): | $(WITH_DEPS)
+$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA_TESTS) $(GPU_TESTS): | $(WITH_DEPS)
 
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -249,6 +251,24 @@ $(BUILD)/psd-real-tests: $(REAL_TESTS) $(REAL_PARTS) $(ENGINE)
 $(BUILD)/psd-cuda-tests: $(CUDA_TESTS) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS)
+
+# Of the cases in tests/cuda/, those that a GPU can run; without Criterion, which its machine need not have.
+$(BUILD)/psd-gpu-tests: $(GPU_TESTS) $(REAL_PARTS) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
+
+# psd-run and these cases on the stand-in: to try tests/gpu-check.sh.
+STAND_IN_PARTS := $(filter-out $(STAND_IN)/tests/cuda/test_%,$(filter $(STAND_IN)/%,$(CUDA_TESTS)))
+$(STAND_IN)/real/device/device.o: ALL_CPPFLAGS += -DPSD_HAS_CUDA
+$(STAND_IN)/psd-run: $(filter-out %/cuda_net.o,$(STAND_IN_PARTS)) $(STAND_IN)/real/device/device.o \
+		$(filter-out $(BUILD)/real/device/cuda/% $(BUILD)/real/device/device.o,$(REAL_OBJECTS)) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
+
+$(STAND_IN)/psd-gpu-tests: $(STAND_IN_PARTS) $(addprefix $(STAND_IN)/tests/cuda/,test_cuda_layers.o test_cuda_net.o) \
+		$(filter-out $(BUILD)/tests/cuda/%,$(GPU_TESTS)) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
 $(REAL_BENCHES:%=$(BUILD)/bench/%): $(BUILD)/bench/%: $(BUILD)/tests/bench/real/bench_%.o $(REAL_PARTS) $(ENGINE)
 	@mkdir -p $(@D)
@@ -456,4 +476,4 @@ clean: ## remove build/
 FORCE:
 
 -include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o \
-	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))
+	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(GPU_TESTS) $(STAND_IN)/real/device/device.o $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))

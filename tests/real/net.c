@@ -68,7 +68,7 @@ void net_open(struct net *net)
 		     PSD_OK, "%s", err.text);
 }
 
-struct net net_make_graph(struct psd_graph graph, uint32_t batch)
+static struct net make_graph_apart(struct psd_graph graph, uint32_t batch)
 {
 	struct net net = {
 		.graph = malloc(sizeof(graph)),
@@ -79,17 +79,32 @@ struct net net_make_graph(struct psd_graph graph, uint32_t batch)
 	cr_assert(net.graph);
 	*net.graph = graph;
 	fill(&net);
+	return net;
+}
+
+struct net net_make_graph(struct psd_graph graph, uint32_t batch)
+{
+	struct net net = make_graph_apart(graph, batch);
+
 	net_open(&net);
 	return net;
 }
 
-struct net net_make(const char *text, uint32_t batch)
+struct net net_make_apart(const char *text, uint32_t batch)
 {
 	struct psd_graph graph;
 	struct psd_error err = {0};
 
 	cr_assert_eq(psd_model_parse(&graph, "m.yaml", text, strlen(text), &err), PSD_OK, "%s", err.text);
-	return net_make_graph(graph, batch);
+	return make_graph_apart(graph, batch);
+}
+
+struct net net_make(const char *text, uint32_t batch)
+{
+	struct net net = net_make_apart(text, batch);
+
+	net_open(&net);
+	return net;
 }
 
 void net_release(struct net *net)

@@ -1,0 +1,181 @@
+/* Each kind of layer on the CUDA device against the reference in double: the loss tells of its forward, the gradients
+ * of what stands below it of its backward. Inputs and parameters are random, by PSD_CHECK_SEED if that is set, and
+ * numbers that 16 bits hold, so that all arithmetics begin with the same. Prints "layer,KIND,ARITHMETIC,ERROR,BAR" lines
+ * for tests/gpu-check.sh, which runs these cases on a GPU without the cpu's libraries. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda/cuda_net.h"
+#include "tests/real/device/reference.h"
+
+/* Of a tensor's norm, and of the loss. */
+static const struct arithmetic {
+	const char *name;
+	enum psd_layer_arithmetic arithmetic;
+	double most_ratio;
+} arithmetics[] = {
+	{"fp32", PSD_LAYERS_FP32, 1e-4},
+	{"tf32", PSD_LAYERS_TF32, 3e-3},
+	{"fp16", PSD_LAYERS_FP16, 1e-2},
+	{"bf16", PSD_LAYERS_BF16, 1e-2},
+};
+
+#define STEP 1e-5 /* of central differences */
+
+#define FIRST                                                                                                          \
+	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
+	"  - {name: base, kind: conv, outputs: 8, kernel: 3, pad: 1, bias: false}\n"
+/* Without a bias: its gradient is a sum over samples that now and then is nearly 0, and says nothing then. */
+#define LAST                                                                                                           \
+	"  - {name: top, kind: inner-product, outputs: 3, bias: false}\n"                                              \
+	"  - {name: loss, kind: softmax-loss}\n"
+
+/* ---- random numbers that 8 bits of significand hold ---- */
+
+static float draw(uint32_t *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return (float)((int)(*state >> 24) - 127) / 128.0f;
+}
+
+static uint32_t first_state(void)
+{
+	const char *seed = getenv("PSD_CHECK_SEED");
+
+	return seed ? (uint32_t)strtoul(seed, NULL, 10) : NET_SEED;
+}
+
+/* Weights about as training begins: their products neither grow nor vanish. */
+static void fill(struct net *net)
+{
+	uint32_t state = first_state();
+
+	for (unsigned t = 0; t < net->graph->n_tensors; t++) {
+		const struct psd_tensor *tensor = &net->graph->tensors[t];
+
+		for (uint64_t i = 0; i < tensor->elements; i++)
+			net->parameters[t][i] = 0.25f * draw(&state);
+	}
+	for (uint64_t i = 0; i < net->options.batch * net_image_elements(net); i++)
+		net->images[i] = draw(&state);
+	/* Of one class: sums over samples have terms of one sign, so that their error is not that of a difference. */
+	for (uint32_t n = 0; n < net->options.batch; n++)
+		net->labels[n] = 0;
+}
+
+/* ---- a kind ---- */
+
+struct truth {
+	double loss;
+	double **gradients;
+};
+
+static double *differentiate(const struct net *net, double **wide, unsigned tensor)
+{
+	const uint64_t count = net->graph->tensors[tensor].elements;
+	double *gradient = calloc(count, sizeof(*gradient));
+
+	cr_assert(gradient);
+	for (uint64_t i = 0; i < count; i++) {
+		const double kept = wide[tensor][i];
+
+		wide[tensor][i] = kept + STEP;
+		gradient[i] = reference_loss(net->graph, &net->options, &net->batch, wide);
+		wide[tensor][i] = kept - STEP;
+		gradient[i] -= reference_loss(net->graph, &net->options, &net->batch, wide);
+		gradient[i] /= 2 * STEP;
+		wide[tensor][i] = kept;
+	}
+	return gradient;
+}
+
+static struct truth find_truth(const struct net *net)
+{
+	double **wide = net_widen_parameters(net);
+	struct truth truth = {
+		.loss = reference_loss(net->graph, &net->options, &net->batch, wide),
+		.gradients = calloc(net->graph->n_tensors, sizeof(*truth.gradients)),
+	};
+
+	cr_assert(truth.gradients);
+	for (unsigned t = 0; t < net->graph->n_tensors; t++)
+		truth.gradients[t] = differentiate(net, wide, t);
+	net_free_wide(net, wide);
+	return truth;
+}
+
+/* The second iteration finds memory as the first one left it. */
+static double error_of(struct net *net, const struct truth *truth, enum psd_layer_arithmetic arithmetic)
+{
+	struct cuda_net cuda = cuda_net_open(net, arithmetic);
+	double error_ratio;
+
+	(void)cuda_net_run(&cuda);
+	error_ratio = fabs(cuda_net_run(&cuda) / truth->loss - 1);
+	for (unsigned t = 0; t < net->graph->n_tensors; t++)
+		error_ratio = fmax(error_ratio, net_distance(cuda.host_gradients[t], truth->gradients[t],
+							     net->graph->tensors[t].elements));
+	cuda_net_close(&cuda);
+	return error_ratio;
+}
+
+/* n_arithmetics: how many of the list. */
+static void check(const char *kind, const char *text, unsigned n_arithmetics)
+{
+	struct net net = net_make_apart(text, 4);
+	struct truth truth;
+
+	fill(&net);
+	truth = find_truth(&net);
+	for (unsigned a = 0; a < n_arithmetics; a++) {
+		const double error_ratio = error_of(&net, &truth, arithmetics[a].arithmetic);
+
+		printf("layer,%s,%s,%.3g,%g\n", kind, arithmetics[a].name, error_ratio, arithmetics[a].most_ratio);
+		cr_expect_leq(error_ratio, arithmetics[a].most_ratio, "%s in %s: off by %g", kind, arithmetics[a].name,
+			      error_ratio);
+	}
+	for (unsigned t = 0; t < net.graph->n_tensors; t++)
+		free(truth.gradients[t]);
+	free(truth.gradients);
+	net_release(&net);
+}
+
+#define KIND_IN(n_arithmetics, suffix, layers)                                                                         \
+	Test(cuda_layers, suffix)                                                                                      \
+	{                                                                                                              \
+		check(#suffix, FIRST layers LAST, n_arithmetics);                                                      \
+	}
+#define KIND(suffix, layers) KIND_IN(sizeof(arithmetics) / sizeof(arithmetics[0]), suffix, layers)
+#define BRANCH		     "  - {name: other, kind: conv, outputs: 8, kernel: 1, input: base}\n"
+
+KIND(conv, "  - {name: x, kind: conv, outputs: 6, kernel: 3, stride: 2, pad: 1}\n")
+KIND(grouped_conv, "  - {name: x, kind: conv, outputs: 8, kernel: 3, pad: 1, groups: 2}\n")
+KIND(deconv, "  - {name: x, kind: deconv, outputs: 4, kernel: 4, stride: 2, pad: 1}\n")
+KIND(inner_product, "  - {name: x, kind: inner-product, outputs: 9}\n")
+KIND(relu, "  - {name: x, kind: relu, slope: 0.1}\n")
+KIND(prelu, "  - {name: x, kind: prelu}\n")
+KIND(sigmoid, "  - {name: x, kind: sigmoid}\n")
+KIND(tanh, "  - {name: x, kind: tanh}\n")
+KIND(elu, "  - {name: x, kind: elu, alpha: 0.7}\n")
+KIND(clip, "  - {name: x, kind: clip, most: 1.5}\n")
+KIND(linear, "  - {name: x, kind: linear, factor: -1.5, summand: 0.25}\n")
+/* In 16 bits another one of nearly equal numbers is the largest: that is no error of the pool. */
+KIND_IN(2, max_pool, "  - {name: x, kind: pool, method: max, kernel: 3, stride: 2}\n")
+KIND(average_pool, "  - {name: x, kind: pool, method: average, kernel: 3, stride: 2, pad: 1}\n")
+KIND(global_pool, "  - {name: x, kind: global-pool}\n")
+KIND(lrn, "  - {name: x, kind: lrn, size: 3, alpha: 0.5, beta: 0.6, k: 1.5}\n")
+KIND(batch_norm, "  - {name: x, kind: batch-norm}\n")
+KIND(scale, "  - {name: x, kind: scale}\n")
+KIND(dropout, "  - {name: x, kind: dropout, ratio: 0.4}\n")
+KIND(add, BRANCH "  - {name: x, kind: add, inputs: [base, other]}\n")
+KIND(multiply, BRANCH "  - {name: x, kind: multiply, inputs: [base, other]}\n")
+KIND(concat, BRANCH "  - {name: x, kind: concat, inputs: [base, other]}\n")
+KIND(slice, "  - {name: x, kind: slice, input: base, first: 3, channels: 4}\n")
+KIND(reshape, "  - {name: x, kind: reshape, channels: 16, height: 3, width: 5}\n")
+KIND(permute, "  - {name: x, kind: permute, channels: 3, rows: 1, columns: 2}\n")
+KIND(shuffle, "  - {name: x, kind: shuffle, groups: 4}\n")
+KIND(resize, "  - {name: x, kind: resize, height: 9, width: 4}\n")
+KIND(softmax_loss, "")
