@@ -141,7 +141,7 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs check-static check-static-of check-layers check-headers check-scripts check-docs selfcheck extremes \
+.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static check-static-of check-layers check-headers check-scripts check-docs selfcheck extremes \
 	format-check install clean FORCE
 
 help: ## list the targets
@@ -371,6 +371,13 @@ bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) bench-to
 
 compare: $(PROGRAMS) $(BUILD)/bench/cpu deps ## predict and execute the same scenarios on this machine, or SCENARIOS="mlp" only, into build/compare/
 	@tests/compare.sh $(BUILD) $(SCENARIOS)
+
+# GPU_CHECK: the folder of a psd-run and psd-gpu-tests that were built elsewhere, or build/stand-in to try the script.
+gpu-check: $(if $(GPU_CHECK),,gpu-check-programs) ## check and measure psd on this machine's GPU in eight minutes, with GPU_CHECK=FOLDER built elsewhere
+	@tests/gpu-check.sh $(or $(GPU_CHECK),build/cuda/static) build/gpu-check.csv
+
+gpu-check-programs: ## build what gpu-check runs, to carry it to a machine with a GPU: build/cuda/static/psd-run and psd-gpu-tests
+	@$(MAKE) --no-print-directory CUDA=1 STATIC=1 build/cuda/static/psd-run build/cuda/static/psd-gpu-tests
 
 accuracy: $(BUILD)/psd-sim ## predict the runs on record in traces/measured/ again, with SET="KEY=VALUE ..." to see what a constant is worth
 	@tests/accuracy.sh $(BUILD) $(SET)

@@ -1,0 +1,240 @@
+#!/bin/sh
+# tests/gpu-check.sh FOLDER CSV: checks and measures psd on this machine's GPU, in less than eight minutes, with FOLDER/psd-run and
+# FOLDER/psd-gpu-tests. Prints one table; writes the same to CSV with card and driver. What is not there is said, and judges nothing. Without a
+# GPU one line, and status 1. Programs on the stand-in (tests/README.md) are taken to try this script: networks are small then, and the table
+# says that it is no GPU's. A row is a function in the list at the end; it calls `row`, or `absent`.
+set -u
+export LC_ALL=C
+run=$1/psd-run tests=$1/psd-gpu-tests csv=$2
+scenario=tests/gpu/check.yaml
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+BUDGET_SEC=450
+started=$(date +%s)
+seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
+
+[ -x "$run" ] || { echo "gpu-check: no program $run" >&2; exit 1; }
+if grep -q psd_stand_in_launch "$run"; then
+	is_stand_in=yes card="stand-in, no GPU" driver=none
+else
+	is_stand_in=no
+	card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
+	driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+fi
+version=$("$run" --version)
+
+left_sec() { echo $((BUDGET_SEC - $(date +%s) + started)); }
+# field COLUMN: of CSV on standard input, its last line
+field() { awk -F , -v column="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == column) at = i; next } { value = $at } END { print value }'; }
+compute() { awk "BEGIN { printf \"%.4g\", $1 }"; }
+
+# row WHAT BAR FIGURE UNIT [MET]: BAR is "<=" or ">=" with a number, or nothing; MET overrules the comparison
+row() {
+	met=${5:-$(awk -v bar="$2" -v figure="$3" 'BEGIN {
+		split(bar, part, " ")
+		if (bar == "") print "-"
+		else if (figure !~ /^[-+0-9.eE]+$/) print "no"
+		else print (part[1] == "<=" ? figure + 0 <= part[2] + 0 : figure + 0 >= part[2] + 0) ? "yes" : "no" }')}
+	printf '%s\t%s\t%s %s\t%s\n' "$1" "$2" "$3" "$4" "$met" >>"$work/table"
+	printf '%s,%s,%s,%s,%s,%s,%s,%s\n' "$1" "$2" "$3" "$4" "$met" "$card" "$driver" "$version" >>"$work/csv"
+	printf 'gpu-check: %s: %s %s\n' "$1" "$3" "$4" >&2
+}
+absent() { row "$1" "$2" "" "not there: $3" "-"; }
+failed() { row "$1" "$2" "" "failed: $(tail -n 1 "$3" | tr ',\t' ';  ')" no; }
+
+# train OUT MODEL BATCH ARITHMETIC SYSTEM WORKERS ITERATIONS [OPTION...]: psd-run's CSV to OUT
+train() {
+	out=$1 model=$2 batch=$3 arithmetic=$4 system=$5 workers=$6 iterations=$7
+	shift 7
+	timeout 100 "$run" --csv --quiet --no-emulation --nodes 1 --set "cluster.workers_per_node=$workers" --system "$system" --iterations "$iterations" \
+		--set "model.graph=$PWD/scenarios/models/$model.yaml" --set "model.batch_per_worker=$batch" \
+		--set "train.device=cuda" --set "train.arithmetic=$arithmetic" "$@" $scenario >"$out" 2>"$work/err"
+}
+
+# ---- is there one ----
+
+if ! train "$work/first" cifar10-quick 4 fp32 Ring 1 2; then
+	echo "gpu-check: no GPU to check: $(grep -v 'no emulation' "$work/err" | tail -n 1)" >&2
+	exit 1
+fi
+echo "gpu-check: $card, driver ${driver:-unknown}, $version, random inputs by seed $seed" >&2
+
+# What fits the stand-in's patience: names of networks stay in the table, so that nothing is taken for the real one.
+if [ $is_stand_in = yes ]; then
+	NETWORKS="cifar10-quick:8" LOSS_NETWORKS="" WORKERS_NETWORK=cifar10-quick WORKERS_BATCH=8 ITERATIONS=5
+else
+	NETWORKS="alexnet:256 vgg19:64 resnet50:128" LOSS_NETWORKS="alexnet:8 resnet50:4" WORKERS_NETWORK=alexnet WORKERS_BATCH=128 ITERATIONS=20
+fi
+
+# ---- rows ----
+
+# Fresh random inputs. The worst kind of each arithmetic.
+layers() {
+	PSD_CHECK_SEED=$seed timeout 120 "$tests" --filter 'cuda_layers/*' >"$work/layers" 2>&1
+	for arithmetic in fp32:1e-4 tf32:3e-3 fp16:1e-2 bf16:1e-2; do
+		worst=$(awk -F , -v arithmetic="${arithmetic%:*}" '
+			$1 == "layer" && $3 == arithmetic { n++; if ($4 + 0 >= most + 0) { most = $4; kind = $2 } }
+			END { if (n) print most, "(" kind "; " n " kinds)" }' "$work/layers")
+		if [ -n "$worst" ]; then row "layers against double, ${arithmetic%:*}" "<= ${arithmetic#*:}" "${worst%% *}" "${worst#* }"; fi
+		[ -n "$worst" ] || failed "layers against double, ${arithmetic%:*}" "<= ${arithmetic#*:}" "$work/layers"
+	done
+	n_failed=$(grep -cE '^\[(FAIL|CRASH|TIME)\]' "$work/layers")
+	row "layer kinds that fail" "<= 0" "$n_failed" "of $(grep -c '^\[[A-Z]*\] cuda_layers' "$work/layers")"
+}
+
+# losses_apart A B: the largest difference over the largest loss, of two logs
+losses_apart() {
+	awk -F , 'FNR == 1 { file++; for (i = 1; i <= NF; i++) if ($i == "loss") at = i; next }
+		file == 1 { first[FNR] = $at; n++; next }
+		{ apart = ($at - first[FNR]) / first[FNR]; if (apart < 0) apart = -apart; if (apart > most) most = apart; m++ }
+		END { if (n && n == m) printf "%.3g\n", most }' "$1" "$2"
+}
+
+# Beside the CPU where this program has it, else beside the losses on record.
+losses() {
+	for network in $LOSS_NETWORKS; do
+		name=${network%:*}
+		what="$name, 20 losses against the CPU"
+		reference=traces/gpu-check/$name.csv origin="on record"
+		if train "$work/gpu" "$name" "${network#*:}" fp32 Ring 1 20 --log "$work/gpu.log"; then
+			if [ "$(left_sec)" -gt 300 ] && train "$work/cpu" "$name" "${network#*:}" fp32 Ring 1 20 --log "$work/cpu.log" --set train.device=cpu; then
+				reference=$work/cpu.log origin="by this machine"
+			fi
+			row "$what" "<= 1e-3" "$(losses_apart "$work/gpu.log" "$reference")" "$origin"
+		else
+			failed "$what" "<= 1e-3" "$work/err"
+		fi
+	done
+}
+
+has_torch() { python3 -c 'import torch, yaml, sys; sys.exit(not torch.cuda.is_available())' 2>/dev/null; }
+# torch_images NETWORK BATCH ARITHMETIC [--compile]
+torch_images() {
+	name=$1 batch=$2 arithmetic=$3
+	shift 3
+	timeout 100 python3 tests/gpu/torch_images.py "scenarios/models/$name.yaml" --batch "$batch" --arithmetic "$arithmetic" --iterations $ITERATIONS "$@" \
+		2>"$work/err"
+}
+
+images() {
+	for network in $NETWORKS; do
+		for arithmetic in tf32 bf16; do
+			name=${network%:*} batch=${network#*:}
+			what="$name $batch $arithmetic"
+			if ! train "$work/own" "$name" "$batch" "$arithmetic" Ring 1 $ITERATIONS; then
+				failed "$what, images/s" "" "$work/err"
+				continue
+			fi
+			own=$(field images_per_sec <"$work/own")
+			row "$what, images/s" "" "$own" "1/s"
+			iteration=$(field iteration_sec <"$work/own")
+			idle=$(compute "($(field exposed_comm_sec <"$work/own") + $(field other_waiting_sec <"$work/own")) / $iteration * 100")
+			row "$what, compute stream idles" "<= 3" "$idle" "%"
+			if ! has_torch; then
+				absent "$what, of PyTorch's images/s" ">= 1.0" "PyTorch with a GPU"
+			elif theirs=$(torch_images "$name" "$batch" "$arithmetic"); then
+				row "$what, of PyTorch's images/s" ">= 1.0" "$(compute "$own / $theirs")" "($theirs 1/s eager)"
+				echo "$what:$name:$batch:$arithmetic:$own" >>"$work/to-compile"
+			else
+				failed "$what, of PyTorch's images/s" ">= 1.0" "$work/err"
+			fi
+		done
+	done
+}
+
+# Last of all, for it takes what time is left.
+compiled() {
+	[ -f "$work/to-compile" ] || { absent "of torch.compile's images/s" "" "PyTorch with a GPU"; return; }
+	while IFS=: read -r what name batch arithmetic own; do
+		if [ "$(left_sec)" -lt 60 ]; then
+			absent "$what, of torch.compile's images/s" "" "no time left"
+		elif theirs=$(torch_images "$name" "$batch" "$arithmetic" --compile </dev/null); then
+			row "$what, of torch.compile's images/s" "" "$(compute "$own / $theirs")" "($theirs 1/s)"
+		else
+			failed "$what, of torch.compile's images/s" "" "$work/err"
+		fi
+	done <"$work/to-compile"
+}
+
+# All on one GPU. Communication alone is what the sequential schedule does not hide; computation what the wait-free one has of the device.
+workers() {
+	for workers in 2 4; do
+		what="$workers workers on one GPU"
+		for system in Hybrid PS "PS in sequence" Ring; do
+			train "$work/$system" $WORKERS_NETWORK $WORKERS_BATCH fp32 "$system" "$workers" 8 || { failed "$what, $system" "" "$work/err"; return; }
+			row "$what, $system" "" "$(compute "$(field iteration_sec <"$work/$system") * 1000")" "ms"
+		done
+		ps=$(field iteration_sec <"$work/PS") in_turn=$(field iteration_sec <"$work/PS in sequence")
+		row "$what, hybrid over PS" "<= 1.0" "$(compute "$(field iteration_sec <"$work/Hybrid") / $ps")" "of its time"
+		row "$what, wait-free over sequential" "<= 1.0" "$(compute "$ps / $in_turn")" "of its time"
+		longer=$(awk -v a="$(field compute_sec <"$work/PS")" -v b="$(field other_work_sec <"$work/PS")" \
+			-v c="$(field exposed_comm_sec <"$work/PS in sequence")" 'BEGIN { print (a + b > c ? a + b : c) }')
+		row "$what, wait-free over the longer part" "<= 1.1" "$(compute "$ps / $longer")" "of its time"
+	done
+}
+
+sanitizer() {
+	for tool in memcheck racecheck; do
+		what="compute-sanitizer $tool"
+		if [ $is_stand_in = yes ] || ! command -v compute-sanitizer >/dev/null; then
+			absent "$what" "<= 0" "compute-sanitizer"
+			continue
+		fi
+		timeout 60 compute-sanitizer --tool $tool --target-processes all "$run" --quiet --csv --no-emulation --nodes 1 --system PS --iterations 2 \
+			--set "model.graph=$PWD/scenarios/models/cifar10-quick.yaml" --set model.batch_per_worker=4 --set train.device=cuda $scenario >"$work/sanitizer" 2>&1
+		found=$(sed -n 's/.*SUMMARY: \([0-9]*\) \(error\|hazard\).*/\1/p' "$work/sanitizer" | awk '{ sum += $1; n++ } END { if (n) print sum }')
+		if [ -n "$found" ]; then row "$what" "<= 0" "$found" "found"; else failed "$what" "<= 0" "$work/sanitizer"; fi
+	done
+}
+
+prediction() { absent "prediction against psd-run, median error" "<= 7" "a profile of the GPU, which psd-run calibrate does not measure"; }
+
+# expect_line WHAT WORDS COMMAND...: fails with status 1 and one line that has the words
+expect_line() {
+	what=$1 words=$2
+	shift 2
+	timeout 60 "$@" >"$work/out" 2>"$work/said"
+	status=$?
+	met=no
+	if [ $status -eq 1 ] && [ "$(wc -l <"$work/said")" -eq 1 ] && grep -q "$words" "$work/said"; then met=yes; fi
+	row "$what" "one line; status 1" "$status" "$(head -n 1 "$work/said" | tr ',\t' ';  ' | cut -c 1-100)" $met
+}
+
+faults() {
+	set -- --quiet --csv --no-emulation --nodes 1 --system Ring --iterations 2 --set train.device=cuda
+	if [ $is_stand_in = yes ]; then
+		absent "no GPU" "one line; status 1" "a GPU that can be hidden"
+	else
+		expect_line "no GPU" "no NVIDIA GPU" env CUDA_VISIBLE_DEVICES=-1 "$run" "$@" $scenario
+	fi
+	expect_line "out of memory" "has no room" "$run" "$@" --set model.batch_per_worker=100000 --set "model.graph=$PWD/scenarios/models/cifar10-quick.yaml" $scenario
+	stub=$(find /usr/local/cuda/ -name libcuda.so -path '*stubs*' 2>/dev/null | head -n 1)
+	if [ $is_stand_in = yes ] || [ -z "$stub" ]; then
+		absent "wrong driver" "one line; status 1" "the toolkit's driver without a GPU"
+	else
+		mkdir -p "$work/stub" && ln -sf "$stub" "$work/stub/libcuda.so.1"
+		expect_line "wrong driver" "driver" env LD_LIBRARY_PATH="$work/stub" "$run" "$@" $scenario
+	fi
+	absent "GPU lost in mid-run" "one line; status 1" "a GPU that can be lost; cuda_faults shows it on the stand-in"
+}
+
+for rows in layers faults losses images workers sanitizer prediction compiled; do
+	if [ "$(left_sec)" -gt 20 ]; then $rows; else absent "$rows" "" "no time left"; fi
+done
+
+# ---- the table ----
+
+[ $is_stand_in = no ] || echo "ON THE STAND-IN: no figure below is a GPU's"
+echo "$card, driver ${driver:-unknown}, $version, seed $seed, $(($(date +%s) - started)) s"
+{
+	printf 'row\tbar\tfigure\tmet\n'
+	cat "$work/table"
+} | awk -F '\t' '{ printf "%-44s %-18s %-58s %s\n", $1, $2, $3, $4 }'
+mkdir -p "$(dirname "$csv")"
+{
+	echo "row,bar,figure,unit,is_met,card,driver,version"
+	cat "$work/csv"
+} >"$csv"
+missed=$(awk -F '\t' '$4 == "no"' "$work/table" | wc -l)
+echo "gpu-check: $(awk -F '\t' '$4 == "yes"' "$work/table" | wc -l) met, $missed missed, $(grep -c 'not there' "$work/table") not there; $csv"
+[ "$missed" -eq 0 ]
