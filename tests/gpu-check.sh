@@ -207,7 +207,7 @@ faults() {
 	else
 		expect_line "no GPU" "no NVIDIA GPU" env CUDA_VISIBLE_DEVICES=-1 "$run" "$@" $scenario
 	fi
-	expect_line "out of memory" "has no room" "$run" "$@" --set model.batch_per_worker=100000 --set "model.graph=$PWD/scenarios/models/cifar10-quick.yaml" $scenario
+	expect_line "out of memory" "has no room" "$run" "$@" --set model.batch_per_worker=2000 --set "model.graph=$PWD/scenarios/models/resnet152.yaml" $scenario
 	stub=$(find /usr/local/cuda/ -name libcuda.so -path '*stubs*' 2>/dev/null | head -n 1)
 	if [ $is_stand_in = yes ] || [ -z "$stub" ]; then
 		absent "wrong driver" "one line; status 1" "the toolkit's driver without a GPU"

@@ -12,12 +12,15 @@ enum {
 	CONNECTION_BYTES = 8192,
 };
 
-/* What a worker keeps of a sample: outputs of layers, the gradients of those that factors are made of, and the sample
- * that is read meanwhile. Gradients of other outputs share memory. */
-static uint64_t sample_bytes(const struct psd_graph *graph)
+/* What a worker keeps of a sample in its host's memory: outputs of layers, the gradients of those that factors are made
+ * of, and the sample that is read meanwhile. Gradients of other outputs share memory. Of a device with memory of its
+ * own, only the sample. */
+static uint64_t sample_bytes(const struct psd_graph *graph, bool is_apart)
 {
 	uint64_t values = psd_shape_elements(graph->layers[0].shape);
 
+	if (is_apart)
+		return 2 * sizeof(float) * values; /* that which is computed, too */
 	for (unsigned t = 0; t < graph->n_tensors; t++)
 		values += graph->tensors[t].rows ? graph->tensors[t].columns : 0;
 	return graph->activation_bytes + sizeof(float) * values;
@@ -59,8 +62,9 @@ uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay)
 		       n_connections = n_hosts * (n_hosts - 1) / 2 * psd_train_least_streams(&scenario->train);
 	const uint64_t shared_bytes =
 		near_pairs(layout) * psd_train_least_streams(&scenario->train) * 2 * sizeof(struct psd_tube);
-	const uint64_t worker_bytes = TRAINING_BYTES + COPIES * sizeof(float) * graph->parameters +
-				      sample_bytes(graph) * scenario->batch_per_worker;
+	const uint64_t worker_bytes =
+		TRAINING_BYTES + COPIES * sizeof(float) * graph->parameters +
+		sample_bytes(graph, made->matter->costs.has_own_memory) * scenario->batch_per_worker;
 
 	return n_hosts * PROCESS_BYTES + n_connections * CONNECTION_BYTES + shared_bytes +
 	       (is_replay ? 0 : layout->workers * worker_bytes + factors_bytes(made));

@@ -1,6 +1,6 @@
 /* Each kind of layer on the CUDA device against the reference in double: the loss tells of its forward, the gradients
  * of what stands below it of its backward. Inputs and parameters are random, by PSD_CHECK_SEED if that is set, and
- * numbers that 16 bits hold, so that all arithmetics begin with the same. Prints "layer,KIND,ARITHMETIC,ERROR,BAR" lines
+ * numbers that 16 bits hold, so that all arithmetics begin with the same. Prints "layer,KIND,ARITHMETIC,ERROR,BAR"
  * for tests/gpu-check.sh, which runs these cases on a GPU without the cpu's libraries. */
 #include <criterion/criterion.h>
 #include <math.h>

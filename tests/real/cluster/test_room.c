@@ -36,6 +36,17 @@ Test(room, every_worker_has_two_copies_and_its_activations)
 	training_free(two);
 }
 
+/* Beside the tensors, of each sample what is computed and what is read meanwhile. */
+Test(room, activations_of_a_device_with_memory_of_its_own_are_not_the_hosts)
+{
+	struct training *apart = training_make("cifar10-quick.yaml", "sync: ps", WORKERS, 1, BATCH, 1, TRAIN);
+
+	psd_subject_matter_compute_on(&apart->loaded.matter, true);
+	cr_expect_eq(psd_room_least_bytes(&apart->made, false) - psd_room_least_bytes(&apart->made, true),
+		     WORKERS * (TRAINING_BYTES + 2 * 4 * (uint64_t)PARAMETERS + BATCH * 2 * (uint64_t)INPUT_BYTES));
+	training_free(apart);
+}
+
 /* Every worker keeps those of all, of both inner products: 1024 to 64 and 64 to 10. */
 Test(room, factors_take_room)
 {
