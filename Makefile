@@ -258,14 +258,14 @@ $(BUILD)/psd-gpu-tests: $(GPU_TESTS) $(REAL_PARTS) $(ENGINE)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
 # psd-run and these cases on the stand-in: to try tests/gpu-check.sh.
-STAND_IN_PARTS := $(filter-out $(STAND_IN)/tests/cuda/test_%,$(filter $(STAND_IN)/%,$(CUDA_TESTS)))
+STAND_IN_PARTS := $(filter $(STAND_IN)/real/% $(STAND_IN)/tests/cuda/stand_in_%,$(CUDA_TESTS))
 $(STAND_IN)/real/device/device.o: ALL_CPPFLAGS += -DPSD_HAS_CUDA
-$(STAND_IN)/psd-run: $(filter-out %/cuda_net.o,$(STAND_IN_PARTS)) $(STAND_IN)/real/device/device.o \
+$(STAND_IN)/psd-run: $(STAND_IN_PARTS) $(STAND_IN)/real/device/device.o \
 		$(filter-out $(BUILD)/real/device/cuda/% $(BUILD)/real/device/device.o,$(REAL_OBJECTS)) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
-$(STAND_IN)/psd-gpu-tests: $(STAND_IN_PARTS) $(addprefix $(STAND_IN)/tests/cuda/,test_cuda_layers.o test_cuda_net.o) \
+$(STAND_IN)/psd-gpu-tests: $(STAND_IN_PARTS) $(addprefix $(STAND_IN)/tests/cuda/,cuda_net.o test_cuda_layers.o test_cuda_net.o) \
 		$(filter-out $(BUILD)/tests/cuda/%,$(GPU_TESTS)) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
