@@ -163,6 +163,8 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(dnnl_sgemm)                                                                                           \
 	FUNCTION(dnnl_shuffle_backward_desc_init)                                                                      \
 	FUNCTION(dnnl_shuffle_forward_desc_init)                                                                       \
+	FUNCTION(dnnl_softmax_backward_desc_init)                                                                      \
+	FUNCTION(dnnl_softmax_forward_desc_init)                                                                       \
 	FUNCTION(dnnl_stream_create)                                                                                   \
 	FUNCTION(dnnl_stream_destroy)                                                                                  \
 	FUNCTION(dnnl_version)                                                                                         \
