@@ -54,7 +54,7 @@ folders_in_order() {
 {
 	folders_in_order engine base document model schedules encodings scenario cost program methods estimate result
 	folders_in_order sim network executor sweep output
-	folders_in_order real base net device data session cluster calibrate
+	folders_in_order real base net library device data session cluster calibrate
 } >>"$bad"
 for folder in engine sim real; do
 	[ ! -d "$folder" ] || includes "$folder" | grep -Ei '^[^:]*[^u]:[0-9]+:.(cuda|cublas|cudnn|nccl|curand|nvml|nvtx)' |

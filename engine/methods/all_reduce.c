@@ -1,19 +1,39 @@
-/* All-reduce: workers sum their gradients by a pattern of steps, and each applies the sum. */
+/* All-reduce: workers sum their gradients by a pattern of steps, or leave that to a library; each applies the sum. */
 #include "engine/program/program_builder.h"
 
 /* Returns what leaves the sums of a slice on every worker's device. */
-static uint32_t add_sum(struct psd_builder *b, const struct psd_stage *stage)
+typedef uint32_t add_sum_fn(struct psd_builder *b, const struct psd_stage *stage);
+
+static struct psd_route route_of(const struct psd_stage *stage)
 {
-	const struct psd_route route = {stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
-					PSD_BUFFER_GRADIENT, PSD_BUFFER_GRADIENT};
+	return (struct psd_route){stage->item->method->pattern, PSD_WHERE_WORKERS, PSD_WHERE_WORKERS,
+				  PSD_BUFFER_GRADIENT, PSD_BUFFER_GRADIENT};
+}
+
+static uint32_t add_sum_in_host(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const struct psd_route route = route_of(stage);
 	const uint64_t elements = psd_plan_slice(stage->item, stage->slice).elements;
 
 	return psd_builder_add_all_reduce(b, stage, &route, elements,
 					  psd_builder_add_departure(b, stage, &route, elements));
 }
 
+/* Gradients are read and sums written where devices have them: nothing is copied. */
+static uint32_t add_sum_on_device(struct psd_builder *b, const struct psd_stage *stage)
+{
+	const struct psd_route route = route_of(stage);
+	const struct psd_op op = psd_stage_transfer(b, stage, PSD_OP_COLLECTIVE, &route,
+						    psd_plan_slice(stage->item, stage->slice).elements);
+	const uint32_t sum = psd_builder_add_op(b, &op);
+
+	psd_builder_after(b, b->gate_copied_out, stage->gradient);
+	psd_builder_after_departure(b, sum, stage->gradient);
+	return sum;
+}
+
 /* Slices are summed one after the other, and applied together: the norms of an update are a whole tensor's. */
-static void unroll(struct psd_builder *b, const struct psd_stage *whole)
+static void unroll_by(struct psd_builder *b, const struct psd_stage *whole, add_sum_fn *add_sum)
 {
 	struct psd_stage stage = *whole;
 
@@ -33,6 +53,16 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 	psd_builder_add_done(b, whole, psd_builder_add_apply(b, whole, PSD_WHERE_WORKERS, sums));
 }
 
+static void unroll(struct psd_builder *b, const struct psd_stage *whole)
+{
+	unroll_by(b, whole, add_sum_in_host);
+}
+
+static void unroll_on_device(struct psd_builder *b, const struct psd_stage *whole)
+{
+	unroll_by(b, whole, add_sum_on_device);
+}
+
 #define BY_PATTERN(identifier, text)                                                                                   \
 	{.name = (text),                                                                                               \
 	 .pattern = &psd_##identifier,                                                                                 \
@@ -40,3 +70,14 @@ static void unroll(struct psd_builder *b, const struct psd_stage *whole)
 	 .slicing = PSD_SLICED_ON_DEMAND,                                                                              \
 	 .unroll = unroll},
 const struct psd_method psd_method_all_reduces[] = {PSD_ALL_REDUCES(BY_PATTERN)};
+
+/* Libraries sum floats as they are: neither keeps anything encoded. */
+#define OF_LIBRARY(identifier, function)                                                                               \
+	{                                                                                                              \
+		.name = #identifier, .pattern = &psd_##identifier, .keeps = {[PSD_BUFFER_HISTORY] = true},             \
+		.slicing = PSD_SLICED_ON_DEMAND, .unroll = (function)                                                  \
+	}
+const struct psd_method psd_method_libraries[PSD_N_LIBRARIES] = {
+	OF_LIBRARY(mpi, unroll),
+	OF_LIBRARY(nccl, unroll_on_device),
+};

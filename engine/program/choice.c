@@ -34,7 +34,7 @@ static const struct choice choices[] = {
 /* The all-reduce of a system, or the first. */
 static unsigned all_reduce_of(const struct psd_system *system)
 {
-	const bool is_named = system->sync >= PSD_SYNC_ALL_REDUCE && system->sync != PSD_SYNC_AUTO;
+	const bool is_named = system->sync >= PSD_SYNC_ALL_REDUCE && system->sync < PSD_SYNC_AUTO;
 
 	return is_named ? system->sync - PSD_SYNC_ALL_REDUCE : 0;
 }
@@ -44,11 +44,18 @@ static const struct psd_method *all_reduces_of(const struct psd_sparse *sparse)
 	return sparse ? psd_method_sparse : psd_method_all_reduces;
 }
 
+static const struct psd_method *named_by(const struct psd_system *system, const struct psd_sparse *sparse)
+{
+	if (system->sync >= PSD_SYNC_LIBRARY)
+		return &psd_method_libraries[system->sync - PSD_SYNC_LIBRARY];
+	return all_reduces_of(sparse) + all_reduce_of(system);
+}
+
 static struct choice choice_of(const struct psd_system *system, const struct psd_sparse *sparse)
 {
 	if (system->sync < PSD_SYNC_ALL_REDUCE)
 		return choices[system->sync];
-	const struct psd_method *named = all_reduces_of(sparse) + all_reduce_of(system);
+	const struct psd_method *named = named_by(system, sparse);
 	return (struct choice){.dense = named, .matrix = named, .takes_any = system->sync == PSD_SYNC_AUTO};
 }
 
@@ -68,7 +75,7 @@ void psd_choice_candidates(struct psd_plan *plan)
 	for (unsigned m = 0; is_auto && m < PSD_N_ALL_REDUCES; m++)
 		plan->candidates[plan->n_candidates++] = all_reduces_of(plan->sparse) + m;
 	if (!is_auto)
-		plan->candidates[plan->n_candidates++] = all_reduces_of(plan->sparse) + all_reduce_of(plan->system);
+		plan->candidates[plan->n_candidates++] = named_by(plan->system, plan->sparse);
 }
 
 bool psd_choice_is_open(const struct psd_system *system)

@@ -76,6 +76,17 @@ static void add_note(struct psd_text *text, const struct psd_system *system)
 	psd_text_add_plain(text, system->name);
 }
 
+void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system)
+{
+	if (system->sync < PSD_SYNC_LIBRARY)
+		return;
+	const struct psd_pattern *pattern = psd_libraries[system->sync - PSD_SYNC_LIBRARY];
+	add_note(text, system);
+	psd_text_add(text,
+		     "' leaves its sums to %s, by steps that are not seen here: bytes and predicted times are a %s's\n",
+		     pattern->name, pattern->assumed);
+}
+
 void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system)
 {
 	if (psd_encodings[system->wire]->is_lossy) {

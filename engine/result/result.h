@@ -55,6 +55,8 @@ const char *psd_result_beyond(const struct psd_calibrated *calibration, const st
 
 /* What no figure shows, a line for each reason: that the system trains with other values than others do. */
 void psd_result_add_lossy(struct psd_text *text, const struct psd_system *system);
+/* A line where a library carries out the system's sums: whose steps stand for its own. */
+void psd_result_add_assumed(struct psd_text *text, const struct psd_system *system);
 
 /* "8 nodes", "1 node", "4 nodes (16 workers)"; returns text. */
 char *psd_result_point_name(const struct psd_point *point, char *text, size_t room);

@@ -36,6 +36,7 @@ enum psd_sync {
 	PSD_SYNC_SACP,
 	PSD_SYNC_ALL_REDUCE, /* by the first of psd_all_reduces; by the others in the numbers after it */
 	PSD_SYNC_AUTO = PSD_SYNC_ALL_REDUCE + PSD_N_ALL_REDUCES, /* by any of them, for each tensor */
+	PSD_SYNC_LIBRARY, /* by the first of PSD_LIBRARIES; by the others in the numbers after it */
 };
 enum psd_rule { PSD_RULE_BYTES, PSD_RULE_SECONDS }; /* how systems choose */
 enum psd_barrier { PSD_BARRIER_ITERATION, PSD_BARRIER_LAYER };
@@ -274,7 +275,7 @@ uint64_t psd_system_fuse_bytes(const struct psd_system *system, const struct psd
 
 extern const char *const psd_precision_names[]; /* "fp32", "mixed", NULL */
 extern const char *const psd_schedule_names[];	/* "sequential", "wait-free", NULL */
-extern const char *const psd_sync_names[];	/* "ps", "sfb", "adam", "hybrid", "sacp", names of all-reduces, NULL */
+extern const char *const psd_sync_names[];	/* of enum psd_sync, then NULL */
 extern const char *const psd_rule_names[];	/* "bytes", "seconds", NULL */
 extern const char *const psd_barrier_names[];	/* "iteration", "layer", NULL */
 extern const char *const psd_priority_names[];	/* "generation", "forward", NULL */

@@ -13,8 +13,13 @@ enum { NAME_MAX_BYTES = 64 };
 
 const char *const psd_schedule_names[] = {"sequential", "wait-free", NULL};
 #define ALL_REDUCE_NAME(identifier, name) name,
-const char *const psd_sync_names[] = {"ps", "sfb", "adam", "hybrid", "sacp", PSD_ALL_REDUCES(ALL_REDUCE_NAME) "auto",
-				      NULL};
+const char *const psd_sync_names[] = {"ps",
+				      "sfb",
+				      "adam",
+				      "hybrid",
+				      "sacp",
+				      PSD_ALL_REDUCES(ALL_REDUCE_NAME) "auto",
+				      PSD_LIBRARIES(ALL_REDUCE_NAME) NULL};
 const char *const psd_rule_names[] = {"bytes", "seconds", NULL};
 const char *const psd_barrier_names[] = {"iteration", "layer", NULL};
 const char *const psd_priority_names[] = {"generation", "forward", NULL};
@@ -25,7 +30,8 @@ const char *const psd_feedback_names[] = {"momentum", "full", NULL};
 #define BIT(sync)		(1u << PSD_SYNC_##sync)
 #define OF_HYBRIDS		(BIT(HYBRID) | BIT(SACP))
 #define OF_SERVERS		(BIT(PS) | BIT(SFB) | BIT(ADAM) | OF_HYBRIDS)
-#define OF_ALL_REDUCES		(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
+#define OF_OWN_ALL_REDUCES	(((1u << (PSD_N_ALL_REDUCES + 1)) - 1) << PSD_SYNC_ALL_REDUCE)
+#define OF_ALL_REDUCES		(OF_OWN_ALL_REDUCES | ((1u << PSD_N_LIBRARIES) - 1) << PSD_SYNC_LIBRARY)
 
 static const struct psd_key model_keys[] = {
 	{KEY("batch_per_worker", UNSIGNED, own.batch_per_worker), .lowest = 1, .highest = 1e6,
@@ -71,7 +77,9 @@ static const struct psd_key keys[] = {
 	{KEY("sync", CHOICE, sync), .names = psd_sync_names, .fallback = "hybrid",
 	 .help = "ps: parameter server; sfb: factors broadcast between workers; adam: factors to the server, matrices "
 		 "back; hybrid, sacp: servers or factors, for each tensor; auto: of the "
-		 "all-reduces the quickest on this cluster, for each tensor; the others: all-reduce"},
+		 "all-reduces the quickest on this cluster, for each tensor; mpi, nccl: the all-reduce of that "
+		 "library, for "
+		 "comparison, predicted as a ring; the others: all-reduce"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "how the hybrids choose: by bytes, the published rules, or by seconds of this cluster"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",
@@ -97,7 +105,7 @@ static const struct psd_key keys[] = {
 	 .help = "as what values travel: fp32 is what the precision says; fp16, bf16: 2 bytes, rounded; not with "
 		 "precision mixed"},
 	{KEY("sparse", SECTION, sparse), .section = &sparse, .has_offset = offsetof(struct psd_system, is_sparse),
-	 .when = {"sync", OF_ALL_REDUCES, 0},
+	 .when = {"sync", OF_OWN_ALL_REDUCES, 0},
 	 .help = "only the chunks of gradients with the largest norms travel, the same of all workers; the others "
 		 "wait"},
 	{KEY("host", SECTION, host), .section = &psd_scenario_host, .uses = PSD_BY_SIM | PSD_BY_REPLAY | PSD_BY_CHOICE,

@@ -10,6 +10,7 @@ enum { MOST_COUNTED_NODES = 64 }; /* no node has more workers */
 
 #define PSD_ADDRESS(identifier, name) &psd_##identifier,
 const struct psd_pattern *const psd_all_reduces[PSD_N_ALL_REDUCES] = {PSD_ALL_REDUCES(PSD_ADDRESS)};
+const struct psd_pattern *const psd_libraries[PSD_N_LIBRARIES] = {PSD_LIBRARIES(PSD_ADDRESS)};
 
 struct psd_group psd_payload_group(const struct psd_payload *payload, const struct psd_layout *layout)
 {

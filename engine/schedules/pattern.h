@@ -61,6 +61,9 @@ struct psd_ways {
 
 struct psd_pattern {
 	const char *name; /* in reports and traces */
+	/* Not NULL: a library outside of this program carries it out, by steps of its own that it does not tell. The
+	 * steps and sums here, which predictions and reports go by, are those of the all-reduce of this name. */
+	const char *assumed;
 
 	/* ---- what follows from steps by a walk over them, if it is left NULL, and for groups of some workers ---- */
 
@@ -123,6 +126,14 @@ PSD_ALL_REDUCES(PSD_DECLARE_ALL_REDUCE)
 #define PSD_COUNT_ALL_REDUCE(identifier, name) +1
 enum { PSD_N_ALL_REDUCES = PSD_ALL_REDUCES(PSD_COUNT_ALL_REDUCE) };
 extern const struct psd_pattern *const psd_all_reduces[PSD_N_ALL_REDUCES]; /* in the order of the rows */
+
+/* The all-reduces of libraries, one row each, beside this program's own. */
+#define PSD_LIBRARIES(ROW)                                                                                             \
+	ROW(mpi, "mpi")                                                                                                \
+	ROW(nccl, "nccl")
+PSD_LIBRARIES(PSD_DECLARE_ALL_REDUCE)
+enum { PSD_N_LIBRARIES = PSD_LIBRARIES(PSD_COUNT_ALL_REDUCE) };
+extern const struct psd_pattern *const psd_libraries[PSD_N_LIBRARIES]; /* in the order of the rows */
 
 /* Who takes the payload's steps. */
 struct psd_group psd_payload_group(const struct psd_payload *payload, const struct psd_layout *layout);

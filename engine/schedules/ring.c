@@ -146,13 +146,12 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 	return fmax(transfer_sec + (n_nodes > 1 ? ways->latency_sec : 0.0), fmax(first_sec, third_sec));
 }
 
-const struct psd_pattern psd_ring = {
-	.name = "ring",
-	.steps = steps,
-	.step = step_of,
-	.flow = flow_of,
-	.node_elements = node_elements,
-	.local_elements = local_elements,
-	.fan_in = fan_in,
-	.alone_sec = alone_sec,
-};
+#define AS_RING                                                                                                        \
+	.steps = steps, .step = step_of, .flow = flow_of, .node_elements = node_elements,                              \
+	.local_elements = local_elements, .fan_in = fan_in, .alone_sec = alone_sec
+
+const struct psd_pattern psd_ring = {.name = "ring", AS_RING};
+
+/* What both libraries take for what is large; for less they have trees and recursive doubling. */
+const struct psd_pattern psd_mpi = {.name = "mpi", .assumed = "ring", AS_RING};
+const struct psd_pattern psd_nccl = {.name = "nccl", .assumed = "ring", AS_RING};

@@ -15,6 +15,7 @@
 #include "engine/scenario/train.h"
 #include "real/device/chunks.h"
 #include "real/device/update.h"
+#include "real/library/library.h"
 
 struct psd_device_options {
 	unsigned n_threads; /* of the host's processor inside a call, >= 1 */
@@ -59,7 +60,14 @@ struct psd_conversion {
 };
 
 /* Where work waits for its turn. What is begun on one is carried out in that order, on two side by side. */
-enum psd_stream { PSD_STREAM_COMPUTE, PSD_STREAM_COPY_OUT, PSD_STREAM_COPY_IN, PSD_STREAM_SAMPLES, PSD_STREAMS };
+enum psd_stream {
+	PSD_STREAM_COMPUTE,
+	PSD_STREAM_COPY_OUT,
+	PSD_STREAM_COPY_IN,
+	PSD_STREAM_SAMPLES,
+	PSD_STREAM_SUMS,
+	PSD_STREAMS
+};
 
 struct psd_device;
 
@@ -74,8 +82,9 @@ struct psd_device_kind {
 	/* How many of them this machine has; 0: none, and *why says what is missing, such as a driver. Leaves the
 	 * process as it was: it may fork afterwards. */
 	unsigned (*count)(struct psd_error *why);
-	bool has_own_memory;  /* else it works in its host's: take, take_host, copy and fetch are NULL */
-	bool is_asynchronous; /* else mark, wait and between_sec are NULL */
+	bool has_own_memory; /* else it works in its host's: take, take_host, copy and fetch are NULL */
+	const struct psd_library_kind *library; /* what sums in the memory of devices of its kind; NULL: none */
+	bool is_asynchronous;			/* else mark, wait and between_sec are NULL */
 	/* *device is owned by the caller until close(). PSD_EINVAL: there is no such device, or it lacks the
 	 * arithmetic; PSD_ENOMEM, PSD_ERUN. */
 	enum psd_status (*open)(struct psd_device **device, const struct psd_device_options *options,

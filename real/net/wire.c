@@ -71,7 +71,7 @@ static bool is_length_right(enum psd_wire_kind kind, uint64_t length_bytes)
 		[PSD_WIRE_HELLO] = PSD_WIRE_HELLO_BYTES,   [PSD_WIRE_CLOCK] = PSD_WIRE_CLOCK_BYTES,
 		[PSD_WIRE_REPORT] = PSD_WIRE_REPORT_BYTES, [PSD_WIRE_BYE] = PSD_WIRE_BYE_BYTES,
 		[PSD_WIRE_FAILED] = PSD_WIRE_FAILED_BYTES, [PSD_WIRE_WAY] = PSD_WIRE_WAY_BYTES,
-		[PSD_WIRE_LINES] = PSD_WIRE_LINES_BYTES,
+		[PSD_WIRE_LINES] = PSD_WIRE_LINES_BYTES,   [PSD_WIRE_INVITATION] = PSD_WIRE_INVITATION_BYTES,
 	};
 
 	return kind == PSD_WIRE_DATA || length_bytes == small[kind]; /* the program knows those of tensors */

@@ -9,7 +9,7 @@
 #include "engine/base/error.h"
 
 #define PSD_WIRE_MAGIC	     UINT32_C(0x57445350) /* "PSDW" */
-#define PSD_WIRE_VERSION     10
+#define PSD_WIRE_VERSION     11
 #define PSD_WIRE_HEAD_BYTES  32
 #define PSD_WIRE_TAG_BYTES   8	 /* at most, behind the header of a message of tensors, see real/net/streams.h */
 #define PSD_WIRE_SMALL_BYTES 512 /* the longest payload that is not a tensor */
@@ -19,17 +19,19 @@
 #define PSD_WIRE_CHUNK_BYTES (UINT64_C(1) << 19)
 
 enum psd_wire_kind {
-	PSD_WIRE_HELLO,	 /* first on every connection, both ways: struct psd_wire_hello */
-	PSD_WIRE_CLOCK,	 /* between host 0 and each other before they begin: struct psd_wire_clock */
-	PSD_WIRE_WAY,	 /* the same between any two: PSD_WIRE_WAY_BYTES that their transport makes and reads */
-	PSD_WIRE_DATA,	 /* a chunk of a send's message, or of a step (`part`) of a collective */
-	PSD_WIRE_READY,	 /* to worker 0: the sender is ready for a collective */
-	PSD_WIRE_BEGIN,	 /* from worker 0: all are ready, this is the next; both without a payload */
-	PSD_WIRE_ALIVE,	 /* without a payload, now and then: the sender's loop goes on; part 1: it computes */
-	PSD_WIRE_REPORT, /* to worker 0, each iteration: struct psd_wire_report */
-	PSD_WIRE_BYE,	 /* last on every connection: the sender has all it needs: struct psd_wire_bye */
-	PSD_WIRE_LINES,	 /* between host 0 and each other before they begin: struct psd_wire_lines */
-	PSD_WIRE_FAILED, /* instead of anything: the sender gives up: struct psd_wire_failed */
+	PSD_WIRE_HELLO,	     /* first on every connection, both ways: struct psd_wire_hello */
+	PSD_WIRE_CLOCK,	     /* between host 0 and each other before they begin: struct psd_wire_clock */
+	PSD_WIRE_WAY,	     /* the same between any two: PSD_WIRE_WAY_BYTES that their transport makes and reads */
+	PSD_WIRE_DATA,	     /* a chunk of a send's message, or of a step (`part`) of a collective */
+	PSD_WIRE_READY,	     /* to worker 0: the sender is ready for a collective */
+	PSD_WIRE_BEGIN,	     /* from worker 0: all are ready, this is the next; both without a payload */
+	PSD_WIRE_ALIVE,	     /* without a payload, now and then: the sender's loop goes on; part 1: it computes */
+	PSD_WIRE_REPORT,     /* to worker 0, each iteration: struct psd_wire_report */
+	PSD_WIRE_BYE,	     /* last on every connection: the sender has all it needs: struct psd_wire_bye */
+	PSD_WIRE_LINES,	     /* between host 0 and each other before they begin: struct psd_wire_lines */
+	PSD_WIRE_INVITATION, /* from host 0 before they begin: PSD_WIRE_INVITATION_BYTES by which a library's ranks
+				meet */
+	PSD_WIRE_FAILED,     /* instead of anything: the sender gives up: struct psd_wire_failed */
 	PSD_WIRE_KINDS
 };
 
@@ -83,13 +85,14 @@ struct psd_wire_failed {
 };
 
 /* Bytes of the payload of these kinds. */
-#define PSD_WIRE_HELLO_BYTES  24
-#define PSD_WIRE_CLOCK_BYTES  24
-#define PSD_WIRE_WAY_BYTES    64
-#define PSD_WIRE_REPORT_BYTES 24
-#define PSD_WIRE_LINES_BYTES  32
-#define PSD_WIRE_BYE_BYTES    16
-#define PSD_WIRE_FAILED_BYTES (16 + PSD_WIRE_WORDS_MAX)
+#define PSD_WIRE_HELLO_BYTES	  24
+#define PSD_WIRE_CLOCK_BYTES	  24
+#define PSD_WIRE_WAY_BYTES	  64
+#define PSD_WIRE_INVITATION_BYTES 128
+#define PSD_WIRE_REPORT_BYTES	  24
+#define PSD_WIRE_LINES_BYTES	  32
+#define PSD_WIRE_BYE_BYTES	  16
+#define PSD_WIRE_FAILED_BYTES	  (16 + PSD_WIRE_WORDS_MAX)
 
 /* Of a message of so many bytes; at least one. Pure, as is the next. */
 uint64_t psd_wire_chunks(uint64_t length_bytes);

@@ -92,11 +92,12 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	return status ? status : psd_worker_join(worker, err);
 }
 
-static void close_worker(struct psd_worker *worker)
+static void close_worker(struct psd_worker *worker, bool is_orderly)
 {
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		if (worker->jobs[r].has_lane)
 			psd_lane_close(&worker->jobs[r].lane);
+	psd_worker_close_library(worker, is_orderly);
 	psd_streams_close(worker->streams);
 	psd_emulated_close(worker->emulated);
 	psd_interpreter_release(&worker->interpreter);
@@ -237,6 +238,8 @@ void psd_session_close(struct psd_worker *session, enum psd_status status, const
 {
 	if (status && session->streams)
 		psd_worker_say_failed(session, status, err);
-	close_worker(session);
+	if (status && psd_worker_is_held(session))
+		return; /* what a library still writes to stays */
+	close_worker(session, !status);
 	free(session);
 }

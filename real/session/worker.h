@@ -91,6 +91,11 @@ enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd
 /* PSD_EINVAL with the system's place: the optimiser needs whole tensors, and servers update parts of them. */
 enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct psd_error *err) PSD_MUST_CHECK;
 
+/* PSD_EINVAL with the system's place: it leaves its sums to a library that this process cannot use. device: NULL: of a
+ * replay. */
+enum psd_status psd_worker_check_library(const struct psd_system *system, unsigned workers,
+					 const struct psd_device_kind *device, struct psd_error *err) PSD_MUST_CHECK;
+
 /* The data of a training job, as the network takes it. */
 struct psd_data_options psd_worker_data_options(const struct psd_graph *graph, const struct psd_train *train);
 /* Training samples that the job's data has: opens and closes it. As psd_data_open(). */

@@ -181,6 +181,7 @@ static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wi
 	case PSD_WIRE_CLOCK:
 	case PSD_WIRE_WAY:
 	case PSD_WIRE_LINES:
+	case PSD_WIRE_INVITATION:
 	case PSD_WIRE_KINDS: break;
 	}
 	return refuse(worker, peer, head, "a second greeting", err);
@@ -242,6 +243,7 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 	case PSD_WIRE_CLOCK:
 	case PSD_WIRE_WAY:
 	case PSD_WIRE_LINES:
+	case PSD_WIRE_INVITATION:
 	case PSD_WIRE_KINDS: break;
 	}
 }

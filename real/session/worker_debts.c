@@ -102,14 +102,16 @@ static bool blame_silent(struct psd_worker *worker, double limit_sec, struct psd
 
 /* ---- a job without an end: the loop goes on, and its thread does not ---- */
 
-/* A job of a test passes many batches. */
+/* A job of a test passes many batches, and a library's sum may wait for worker 0 to do so. */
 static double limit_sec(const struct psd_worker *worker, const struct psd_job *job)
 {
 	const double stall_sec = worker->options->stall_sec, longest_sec = worker->pulse.longest_sec[job->task.op];
 	const double limit =
 		longest_sec > 0.0 ? fmax(stall_sec, MOST_TIMES_LONGEST * longest_sec) : MOST_TIMES_STALL * stall_sec;
 
-	return job->is_after_test ? limit * (1.0 + (double)psd_feed_samples(worker->feed, PSD_DATA_TEST)) : limit;
+	return job->is_after_test || worker->program->ops[job->task.op].kind == PSD_OP_COLLECTIVE
+		       ? limit * (1.0 + (double)psd_feed_samples(worker->feed, PSD_DATA_TEST))
+		       : limit;
 }
 
 static bool blame_job(struct psd_worker *worker, enum psd_resource resource, struct psd_error *err)

@@ -183,9 +183,11 @@ static enum psd_status join_by(struct psd_worker *worker, struct psd_mesh_option
 		return status;
 	mesh->n_lines = worker->n_lines;
 	carriers = calloc((size_t)worker->n_hosts * worker->n_lines, sizeof(*carriers));
-	if (!carriers) {
+	status = carriers ? psd_worker_open_library(worker, mesh, fds, until_sec, err) : psd_worker_out_of_memory(err);
+	if (status) {
 		close_all(fds, (size_t)worker->n_hosts * worker->n_lines);
-		return psd_worker_out_of_memory(err);
+		free(carriers);
+		return status;
 	}
 	status = psd_transport_join(&join, carriers, err);
 	if (!status)

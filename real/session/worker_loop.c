@@ -30,7 +30,8 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource l
 		*err = job->err;
 		return job->status;
 	}
-	worker->load.jobs_cpu_sec += job->cpu_sec;
+	if (op->kind != PSD_OP_COLLECTIVE) /* messages count as what is beside jobs, whoever sends them */
+		worker->load.jobs_cpu_sec += job->cpu_sec;
 	worker->pulse.longest_sec[job->task.op] = fmax(worker->pulse.longest_sec[job->task.op], job->sec);
 	if (op->resource == PSD_RESOURCE_DEVICE)
 		psd_interpreter_worked(&worker->interpreter, 0, job->busy_sec);
@@ -46,7 +47,10 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource l
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
 		psd_worker_report(worker, iteration, worker->kind->loss(worker->device),
 				  worker->kind->correct(worker->device));
-	psd_interpreter_finished(&worker->interpreter, 0, op->resource); /* tells of it, and may give the next */
+	if (op->kind == PSD_OP_COLLECTIVE) /* either tells of it, and may give the next */
+		psd_interpreter_collective_finished(&worker->interpreter, job->task);
+	else
+		psd_interpreter_finished(&worker->interpreter, 0, op->resource);
 	worker->jobs[lane].n_over++;
 	return PSD_OK;
 }

@@ -9,6 +9,7 @@
 #include "real/base/machine.h"
 #include "real/data/feed.h"
 #include "real/device/device.h"
+#include "real/library/library.h"
 #include "real/net/emulated.h"
 #include "real/net/streams.h"
 #include "real/net/wire.h"
@@ -184,6 +185,8 @@ struct psd_worker {
 	unsigned n_leaving;  /* messages of the current send that the kernel does not have yet */
 	bool is_coordinated; /* worker 0 says which collective is next */
 	struct psd_walk walk;
+	const struct psd_library_kind *library_kind; /* that carries collectives out in place of walks; or NULL */
+	struct psd_library *library;
 	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes, in measured iterations */
 
 	struct psd_losses losses;
@@ -370,6 +373,22 @@ void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task
 unsigned psd_worker_next_from(const struct psd_worker *worker, struct psd_task task, unsigned peer, unsigned step);
 /* The message of the next step that brings something is there. */
 void psd_worker_step_arrived(struct psd_worker *worker);
+
+/* ---- worker_library.c ---- */
+
+/* Opens the library that the plan leaves its sums to, if it does; over connections that carry nothing else yet, until
+ * a moment of psd_socket_now_sec(). As psd_worker_check_library(); PSD_ENOMEM, PSD_ERUN. */
+enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct psd_mesh_options *mesh, const int fds[],
+					double until_sec, struct psd_error *err) PSD_MUST_CHECK;
+/* Has the NIC's lane carry a collective out. */
+void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task);
+/* A collective, in that lane's thread. */
+enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
+/* True: a sum is under way that nothing ends but the others, so that its thread and memory stay until the process ends.
+ */
+bool psd_worker_is_held(struct psd_worker *worker);
+/* When the lane is closed. is_orderly: the others close theirs. */
+void psd_worker_close_library(struct psd_worker *worker, bool is_orderly);
 
 /* ---- worker_arrivals.c ---- */
 

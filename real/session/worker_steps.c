@@ -133,6 +133,10 @@ void psd_worker_collective(void *context, struct psd_task task)
 {
 	struct psd_worker *worker = context;
 	const struct psd_payload payload = psd_worker_carried(worker, task);
+	if (worker->library) {
+		psd_worker_start_sum(worker, task);
+		return;
+	}
 	const double class_sec =
 		worker->replay ? psd_cost_class_sec(&payload, worker->layout, &worker->plan->rates) : 0.0;
 

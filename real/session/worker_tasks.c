@@ -213,10 +213,10 @@ static enum psd_status run_task(struct psd_worker *worker, struct psd_task task,
 	case PSD_OP_REDUCE: return psd_worker_reduce(worker, task, err);
 	case PSD_OP_COPY_OUT:
 	case PSD_OP_COPY_IN: return psd_worker_copy(worker, task, err);
+	case PSD_OP_COLLECTIVE: return psd_worker_sum(worker, task, err);
 	case PSD_OP_BARRIER:
 	case PSD_OP_SEND:
 	case PSD_OP_RECEIVE:
-	case PSD_OP_COLLECTIVE:
 	case PSD_OP_GATE:
 	case PSD_OP_NEXT:
 	case PSD_OP_KINDS: break;
@@ -232,6 +232,8 @@ enum psd_resource psd_worker_lane(const struct psd_worker *worker, const struct 
 
 static bool is_asynchronous(const struct psd_worker *worker, enum psd_resource lane)
 {
+	if (lane == PSD_RESOURCE_NIC)
+		return worker->library_kind->is_on_device;
 	return lane != PSD_RESOURCE_CPU && worker->kind->is_asynchronous;
 }
 
@@ -240,9 +242,9 @@ static enum psd_stream stream_of(enum psd_resource lane)
 	switch (lane) {
 	case PSD_RESOURCE_COPY_OUT: return PSD_STREAM_COPY_OUT;
 	case PSD_RESOURCE_COPY_IN: return PSD_STREAM_COPY_IN;
+	case PSD_RESOURCE_NIC: return PSD_STREAM_SUMS;
 	case PSD_RESOURCE_DEVICE:
 	case PSD_RESOURCE_CPU:
-	case PSD_RESOURCE_NIC:
 	case PSD_RESOURCES: break;
 	}
 	return PSD_STREAM_COMPUTE;

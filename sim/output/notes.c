@@ -37,12 +37,14 @@ static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 	psd_text_release(&text);
 }
 
-static void write_lossy_notes(FILE *out, const struct psd_scenario *scenario)
+static void write_system_notes(FILE *out, const struct psd_scenario *scenario)
 {
 	struct psd_text text = {.bytes = NULL};
 
 	for (unsigned s = 0; s < scenario->n_systems; s++)
 		psd_result_add_lossy(&text, &scenario->systems[s]);
+	for (unsigned s = 0; s < scenario->n_systems; s++)
+		psd_result_add_assumed(&text, &scenario->systems[s]);
 	if (text.bytes)
 		fputs(text.bytes, out);
 	psd_text_release(&text);
@@ -132,7 +134,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);
-	write_lossy_notes(out, scenario);
+	write_system_notes(out, scenario);
 	write_links_note(out, scenario);
 	write_transport_note(out, scenario);
 	write_strangers(out, report);

@@ -596,6 +596,14 @@ Test(output, links_that_the_stack_cannot_use_are_told)
 		    "(host.transport): links\n      faster than that change nothing\n");
 }
 
+Test(output, whose_steps_stand_for_a_librarys_is_told)
+{
+	expect_note(
+		"10Gbps", "{name: a, sync: ring}, {name: b, sync: nccl}",
+		"note: 'b' leaves its sums to nccl, by steps that are not seen here: bytes and predicted times are a "
+		"ring's\n");
+}
+
 Test(output, nothing_busy_is_waiting)
 {
 	struct fixture fixture;

@@ -1,0 +1,111 @@
+/* Systems whose sums a library carries out: what their programs do, beside this program's own all-reduces. */
+#include "engine/schedules/pattern.h"
+#include "tests/loaded_helper.h"
+
+/* On a device with memory of its own. */
+static const char text[] = "model: {graph: scenarios/models/cifar10-quick.yaml, batch_per_worker: 4}\n"
+			   "compute: {device: k20}\n"
+			   "cluster: {network: {bandwidth: 1Gbps, latency: 0us}, host: {copy: 1GBps}}\n"
+			   "systems:\n"
+			   "  - {name: Ring, sync: ring, fuse: 100kB}\n"
+			   "  - {name: MPI, sync: mpi, fuse: 100kB}\n"
+			   "  - {name: NCCL, sync: nccl, fuse: 100kB}\n"
+			   "sweep: {nodes: 2}\n";
+
+static unsigned count(const struct psd_program *program, enum psd_op_kind kind)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		n += program->ops[i].kind == kind;
+	return n;
+}
+
+static void expect_sums_of(const struct psd_program *program, const struct psd_pattern *pattern)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_COLLECTIVE)
+			cr_expect_eq(program->ops[i].payload.pattern, pattern);
+}
+
+Test(library, mpi_sums_what_a_ring_would_out_of_the_hosts_memory)
+{
+	struct loaded loaded;
+	struct psd_case ring, mpi;
+
+	loaded_open(&loaded, text);
+	loaded_case(&ring, &loaded, 0, 0);
+	loaded_case(&mpi, &loaded, 1, 0);
+	expect_sums_of(&mpi.program, psd_libraries[0]);
+	cr_assert_eq(mpi.program.n_ops, ring.program.n_ops);
+	cr_assert_eq(mpi.program.n_edges, ring.program.n_edges);
+	for (uint32_t i = 0; i < ring.program.n_ops; i++) {
+		cr_expect_eq(mpi.program.ops[i].kind, ring.program.ops[i].kind, "operation %u", i);
+		cr_expect_eq(mpi.program.ops[i].bytes, ring.program.ops[i].bytes, "operation %u", i);
+	}
+	psd_case_release(&mpi);
+	psd_case_release(&ring);
+	loaded_close(&loaded);
+}
+
+/* Each sum waits for the device to have made its gradient, and each update for its sum: no copy stands between. */
+Test(library, nccl_sums_where_devices_have_the_gradients)
+{
+	struct loaded loaded;
+	struct psd_case ring, nccl;
+
+	loaded_open(&loaded, text);
+	loaded_case(&ring, &loaded, 0, 0);
+	loaded_case(&nccl, &loaded, 2, 0);
+	expect_sums_of(&nccl.program, psd_libraries[1]);
+	cr_expect_eq(count(&ring.program, PSD_OP_COPY_OUT), count(&ring.program, PSD_OP_COLLECTIVE));
+	cr_expect_eq(count(&nccl.program, PSD_OP_COPY_OUT) + count(&nccl.program, PSD_OP_COPY_IN), 0);
+	cr_expect_eq(count(&nccl.program, PSD_OP_COLLECTIVE), count(&ring.program, PSD_OP_COLLECTIVE));
+	for (uint32_t i = 0; i < nccl.program.n_ops; i++) {
+		const struct psd_op *op = &nccl.program.ops[i];
+		const struct psd_edge *before = &nccl.program.dependencies[op->first_dependency];
+
+		if (op->kind != PSD_OP_COLLECTIVE && op->kind != PSD_OP_APPLY)
+			continue;
+		cr_assert_eq(op->n_dependencies, 1);
+		cr_expect_eq(nccl.program.ops[before->op].kind,
+			     op->kind == PSD_OP_APPLY ? PSD_OP_COLLECTIVE : PSD_OP_BACKWARD);
+	}
+	psd_case_release(&nccl);
+	psd_case_release(&ring);
+	loaded_close(&loaded);
+}
+
+Test(library, what_stands_for_its_steps_is_named)
+{
+	for (unsigned l = 0; l < PSD_N_LIBRARIES; l++) {
+		const struct psd_pattern *pattern = psd_libraries[l], *assumed = NULL;
+
+		for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
+			if (!strcmp(psd_all_reduces[p]->name, pattern->assumed))
+				assumed = psd_all_reduces[p];
+		cr_assert(assumed, "%s", pattern->name);
+		cr_expect_null(assumed->assumed);
+		cr_expect_eq(pattern->step, assumed->step);
+		cr_expect_eq(pattern->alone_sec, assumed->alone_sec);
+	}
+}
+
+Test(library, sums_what_was_not_rounded)
+{
+	struct loaded loaded;
+	struct psd_case made;
+	struct psd_error err;
+
+	loaded_open(&loaded, text);
+	for (unsigned s = 1; s < loaded.scenario.n_systems; s++) {
+		struct psd_system system = loaded.scenario.systems[s];
+
+		system.wire = 1;
+		cr_expect_eq(
+			psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 0), &err),
+			PSD_EINVAL);
+		cr_expect(strstr(err.text, "must be 'fp32' where tensors go by method"), "%s", err.text);
+	}
+	loaded_close(&loaded);
+}
