@@ -101,6 +101,8 @@ BENCH_OBJECTS  := $(call objects,$(wildcard tests/bench/bench_*.c))
 BENCHES        := $(patsubst $(BUILD)/tests/bench/bench_%.o,%,$(BENCH_OBJECTS))
 REAL_SOURCES   := $(filter-out real/device/cuda/%,$(call sources,real,c))
 REAL_OBJECTS   := $(call objects,$(REAL_SOURCES) $(if $(CUDA),$(call sources,real/device/cuda,c cu)))
+# Open MPI's header, if it is here: psd-run loads the library itself only for systems that name it.
+MPI_HEADERS    := $(firstword $(dir $(wildcard $(shell mpicc --showme:incdirs 2>/dev/null | sed 's|[^ ]*|&/mpi.h|g'))))
 REAL_MAIN      := $(BUILD)/real/main.o
 REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 # Criterion's own runner and ThreadSanitizer exclude each other, see there.
@@ -223,6 +225,10 @@ $(BUILD)/%.o: %.cu Makefile
 $(BUILD)/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' >$@
+
+ifneq ($(MPI_HEADERS),)
+$(BUILD)/real/library/mpi.o: ALL_CPPFLAGS += -DPSD_HAS_MPI -isystem $(MPI_HEADERS)
+endif
 
 $(SIM_MAIN) $(REAL_MAIN): $(BUILD)/version
 $(SIM_MAIN) $(REAL_MAIN): ALL_CPPFLAGS += -DPSD_VERSION='"$(VERSION)"'

@@ -187,6 +187,18 @@ static enum psd_status check_room(const struct command *command, struct psd_erro
 	return status;
 }
 
+/* Before anything trains: a run should not end at its last system for what it could know at the first. */
+static enum psd_status check_libraries(const struct command *command, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned s = 0; s < command->scenario->n_systems && !status; s++)
+		if (is_chosen(command, &command->scenario->systems[s]))
+			status = psd_worker_check_library(&command->scenario->systems[s], command->point.workers,
+							  command->device, err);
+	return status;
+}
+
 static uint32_t choose_iterations(const struct command *command)
 {
 	const uint64_t global_batch = (uint64_t)command->point.workers * command->scenario->batch_per_worker;
@@ -468,13 +480,14 @@ static enum psd_status check_loss(const struct command *command, struct psd_erro
 			     command->scenario->graph_path);
 }
 
-/* The hosts, and which of them this process is. */
+/* The hosts of the file, or of mpirun, and which of them this process is; none where there is neither. */
 static enum psd_status load_hosts(const struct psd_run_options *options, struct psd_hosts *hosts, unsigned *self,
 				  struct psd_error *err)
 {
-	const enum psd_status status = psd_hosts_load(hosts, options->hosts_path, err);
+	const enum psd_status status =
+		options->hosts_path ? psd_hosts_load(hosts, options->hosts_path, err) : psd_hosts_launched(hosts, err);
 
-	if (status)
+	if (status || !hosts->n_hosts)
 		return status;
 	if (options->rank == UINT64_MAX)
 		return psd_hosts_find_rank(hosts->n_hosts, self, err);
@@ -491,7 +504,7 @@ void psd_run_excuse(const struct psd_run_options *options, const char *words)
 	struct psd_error err;
 	unsigned self;
 
-	if (options->hosts_path && !load_hosts(options, &hosts, &self, &err))
+	if (!load_hosts(options, &hosts, &self, &err) && hosts.n_hosts)
 		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, words);
 	psd_hosts_release(&hosts);
 }
@@ -500,14 +513,13 @@ void psd_run_excuse(const struct psd_run_options *options, const char *words)
 static enum psd_status join_hosts(struct command *command, struct psd_error *err)
 {
 	const struct psd_run_options *options = command->options;
-	enum psd_status status;
+	enum psd_status status = PSD_OK;
 	unsigned index = 0;
 
 	if (command->scenario->has_replay)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = command->scenario->path},
-				     "'replay' is for a cluster on this machine, not beside '--hosts'");
-	status = load_hosts(options, &command->hosts, &command->self, err);
-	if (!status)
+				     "'replay' is for a cluster on this machine, not beside '--hosts' or mpirun");
+	if (options->hosts_path)
 		status = psd_hosts_look_up(&command->hosts, options->hosts_path, command->self, err);
 	if (!status && options->system_name)
 		status = psd_scenario_find_system(command->scenario, options->system_name, &index, err);
@@ -524,7 +536,14 @@ static enum psd_status join_hosts(struct command *command, struct psd_error *err
 
 static enum psd_status choose_cluster(struct command *command, struct psd_error *err)
 {
-	if (command->options->hosts_path)
+	enum psd_status status = load_hosts(command->options, &command->hosts, &command->self, err);
+
+	if (!status && command->hosts.n_hosts)
+		status = psd_run_options_check_joined(
+			command->options, (struct psd_place){.path = command->scenario->path}, "mpirun", err);
+	if (status)
+		return status;
+	if (command->hosts.n_hosts)
 		return join_hosts(command, err);
 	return psd_run_choose_point(command->scenario, command->options->n_nodes, &command->point, err);
 }
@@ -548,6 +567,8 @@ static enum psd_status prepare(struct command *command, struct psd_error *err)
 
 	if (!status && !scenario->has_replay)
 		status = choose_device(command, err);
+	if (!status)
+		status = check_libraries(command, err);
 	if (!status)
 		status = choose_traced(command, err);
 	if (!status && !scenario->has_replay)

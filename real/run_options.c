@@ -107,20 +107,25 @@ static const struct psd_command_table table = {
 };
 
 /* What stands for a cluster of this machine's own. */
-static enum psd_status check_hosts(const struct psd_run_options *options, struct psd_error *err)
+enum psd_status psd_run_options_check_joined(const struct psd_run_options *options, struct psd_place at,
+					     const char *how, struct psd_error *err)
 {
 	const char *const other = options->n_nodes	      ? "--nodes"
 				  : options->has_no_emulation ? "--no-emulation"
 				  : options->trace_path	      ? "--trace"
 							      : NULL;
 
+	if (!other)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, at, "'%s' is for a cluster on this machine, not beside %s", other, how);
+}
+
+static enum psd_status check_hosts(const struct psd_run_options *options, struct psd_error *err)
+{
 	if (!options->hosts_path && (options->rank != UINT64_MAX || options->join_sec > 0.0))
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "'%s' has no effect without '--hosts'",
 				     options->rank != UINT64_MAX ? "--rank" : "--join-timeout");
-	if (options->hosts_path && other)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "'%s' is for a cluster on this machine, not beside '--hosts'", other);
-	return PSD_OK;
+	return options->hosts_path ? psd_run_options_check_joined(options, PSD_NOWHERE, "'--hosts'", err) : PSD_OK;
 }
 
 enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc, char *const argv[],

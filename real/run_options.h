@@ -51,6 +51,10 @@ enum psd_status psd_run_options_parse(struct psd_run_options *options, int argc,
 				      struct psd_error *err) PSD_MUST_CHECK;
 /* As psd_command_table_check_word(). */
 enum psd_status psd_run_options_check_word(const char *word, struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_EINVAL: an option is for a cluster that psd-run makes, where this process joins one. at: of the text;
+ * how: by what it joins. */
+enum psd_status psd_run_options_check_joined(const struct psd_run_options *options, struct psd_place at,
+					     const char *how, struct psd_error *err) PSD_MUST_CHECK;
 void psd_run_options_release(struct psd_run_options *options);
 void psd_run_options_add_help(struct psd_text *text, const struct psd_run_options *options);
 void psd_run_options_add_reference(struct psd_text *text);

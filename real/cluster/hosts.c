@@ -9,6 +9,8 @@
 #include "engine/base/file.h"
 #include "real/net/socket.h"
 
+#define LOOPBACK "127.0.0.1"
+
 enum { MOST_PORT = 65535 };
 
 struct reader {
@@ -183,6 +185,36 @@ enum psd_status psd_hosts_look_up(const struct psd_hosts *hosts, const char *pat
 		freeaddrinfo(found);
 	}
 	return PSD_OK;
+}
+
+/* Of the environment; 0: it does not say. */
+static unsigned read_launched(const char *name)
+{
+	const char *const value = getenv(name);
+	unsigned n = 0;
+
+	return value && read_number(value, strlen(value), PSD_HOSTS_MAX, &n) ? n : 0;
+}
+
+enum psd_status psd_hosts_launched(struct psd_hosts *hosts, struct psd_error *err)
+{
+	const unsigned n = read_launched("OMPI_COMM_WORLD_SIZE"), n_here = read_launched("OMPI_COMM_WORLD_LOCAL_SIZE");
+	struct psd_hosts made = {.n_hosts = 0};
+	const struct reader reader = {.hosts = &made, .err = err};
+	enum psd_status status = PSD_OK;
+
+	if (n > 1 && n_here != n)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "mpirun has started %u processes, %u of them on this machine: '--hosts' must name "
+				     "their hosts",
+				     n, n_here);
+	for (unsigned h = 0; h < n && n > 1 && !status; h++)
+		status = add(&reader, LOOPBACK, strlen(LOOPBACK), 0);
+	if (status)
+		psd_hosts_release(&made);
+	else
+		*hosts = made;
+	return status;
 }
 
 enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd_error *err)

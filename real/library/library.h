@@ -45,4 +45,6 @@ struct psd_library_kind {
 	void (*close)(struct psd_library *library, bool is_orderly);
 };
 
+extern const struct psd_library_kind psd_library_mpi; /* Open MPI's, where psd-run was built with it */
+
 #endif

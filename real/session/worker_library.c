@@ -7,7 +7,7 @@
 
 static const struct psd_library_kind *find(const struct psd_pattern *pattern, const struct psd_device_kind *device)
 {
-	const struct psd_library_kind *const kinds[] = {device->library};
+	const struct psd_library_kind *const kinds[] = {&psd_library_mpi, device->library};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (kinds[i] && !strcmp(kinds[i]->name, pattern->name))

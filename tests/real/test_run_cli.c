@@ -953,8 +953,9 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 	waiting = run_command(command);
 	cr_expect_eq(waiting.exit_status, 1);
 	cr_expect_not_null(strstr(waiting.text, "psd-run: host 1 at 127.0.0.1:"), "%s", waiting.text);
-	cr_expect_not_null(strstr(waiting.text, "'replay' is for a cluster on this machine, not beside '--hosts'\n"),
-			   "%s", waiting.text);
+	cr_expect_not_null(
+		strstr(waiting.text, "'replay' is for a cluster on this machine, not beside '--hosts' or mpirun\n"),
+		"%s", waiting.text);
 	cr_expect_eq(count(waiting.text, "\n"), 1, "%s", waiting.text);
 	free(waiting.text);
 	scratch_folder_remove(&folder);

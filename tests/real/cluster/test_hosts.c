@@ -101,3 +101,33 @@ Test(hosts, a_launcher_says_which_host_this_is)
 	expect_rank("PMI_RANK", "", PSD_EINVAL, 0);
 	expect_rank(NULL, "", PSD_EINVAL, 0);
 }
+
+static void expect_launched(const char *n, const char *n_here, enum psd_status status, unsigned n_hosts)
+{
+	struct psd_hosts hosts = {.n_hosts = 99};
+	struct psd_error err;
+
+	clearenv();
+	if (n)
+		setenv("OMPI_COMM_WORLD_SIZE", n, 1);
+	if (n_here)
+		setenv("OMPI_COMM_WORLD_LOCAL_SIZE", n_here, 1);
+	cr_assert_eq(psd_hosts_launched(&hosts, &err), status);
+	if (status)
+		return;
+	cr_expect_eq(hosts.n_hosts, n_hosts);
+	for (unsigned h = 0; h < hosts.n_hosts; h++) {
+		cr_expect_str_eq(hosts.hosts[h].address, "127.0.0.1");
+		cr_expect_eq(hosts.hosts[h].port, PSD_HOSTS_FIRST_PORT + h);
+	}
+	psd_hosts_release(&hosts);
+}
+
+Test(hosts, mpirun_on_one_machine_needs_no_file)
+{
+	expect_launched("3", "3", PSD_OK, 3);
+	expect_launched("1", "1", PSD_OK, 0);
+	expect_launched(NULL, NULL, PSD_OK, 0);
+	expect_launched("4", "2", PSD_EINVAL, 0);
+	expect_launched("4", NULL, PSD_EINVAL, 0);
+}

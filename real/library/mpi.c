@@ -1,0 +1,251 @@
+/* Open MPI's MPI_Allreduce, among the processes that one mpirun has started. The header says how it is called; the
+ * library itself is loaded when it is asked for. MPI is of the process, not of a session: begun once, ended at exit. */
+#define _GNU_SOURCE
+#include "real/library/library.h"
+
+#ifdef PSD_HAS_MPI
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIBRARY "libmpi.so.40" /* of Open MPI 2.1 to 5 */
+
+enum { MOST_AT_ONCE = 1 << 30 }; /* MPI counts values by an int */
+
+#define CALLS(ROW)                                                                                                     \
+	ROW(Init_thread)                                                                                               \
+	ROW(Finalize)                                                                                                  \
+	ROW(Initialized)                                                                                               \
+	ROW(Comm_split)                                                                                                \
+	ROW(Comm_size)                                                                                                 \
+	ROW(Comm_set_errhandler)                                                                                       \
+	ROW(Comm_free)                                                                                                 \
+	ROW(Allreduce)                                                                                                 \
+	ROW(Error_string)
+
+/* Its functions, and what the header's macros take the addresses of. */
+static struct {
+	void *handle; /* NULL: not loaded */
+#define MEMBER(name) __typeof__(&MPI_##name) name;
+	CALLS(MEMBER)
+	MPI_Comm world;
+	MPI_Datatype float_type;
+	MPI_Op sum;
+	MPI_Errhandler return_errors;
+} mpi;
+
+static atomic_bool is_under_way; /* a sum; of whichever session */
+
+struct psd_library {
+	MPI_Comm comm; /* of this session: all of the world, in order of the workers */
+};
+
+/* ---- loading ---- */
+
+static void *find(void *handle, const char *name, bool *has_all)
+{
+	void *found = dlsym(handle, name);
+
+	*has_all = *has_all && found;
+	return found;
+}
+
+/* Its own plug-ins look for its names among all that are loaded. */
+static enum psd_status load(struct psd_error *err)
+{
+	void *handle = mpi.handle ? mpi.handle : dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+	bool has_all = true;
+	void *found;
+
+	if (mpi.handle)
+		return PSD_OK;
+	if (!handle)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs Open MPI here: %.200s", dlerror());
+#define FIND(name)                                                                                                     \
+	found = find(handle, "MPI_" #name, &has_all);                                                                  \
+	memcpy(&mpi.name, &found, sizeof(found)); /* C has no cast from data to functions */
+	CALLS(FIND)
+	mpi.world = find(handle, "ompi_mpi_comm_world", &has_all);
+	mpi.float_type = find(handle, "ompi_mpi_float", &has_all);
+	mpi.sum = find(handle, "ompi_mpi_op_sum", &has_all);
+	mpi.return_errors = find(handle, "ompi_mpi_errors_return", &has_all);
+	if (!has_all) {
+		dlclose(handle);
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs Open MPI, whose names %s has not", LIBRARY);
+	}
+	mpi.handle = handle;
+	return PSD_OK;
+}
+
+/* By the environment: to ask MPI would begin it. */
+static enum psd_status check(unsigned n_ranks, struct psd_error *err)
+{
+	const char *size = getenv("OMPI_COMM_WORLD_SIZE");
+
+	if (!size || strtoul(size, NULL, 10) != n_ranks)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+				     "needs its %u processes started by mpirun: mpirun -n %u psd-run ...", n_ranks,
+				     n_ranks);
+	return load(err);
+}
+
+/* ---- its beginning and its end ---- */
+
+static enum psd_status judge(int code, const char *what, struct psd_error *err)
+{
+	char words[MPI_MAX_ERROR_STRING] = "";
+	int length;
+
+	if (code == MPI_SUCCESS)
+		return PSD_OK;
+	(void)mpi.Error_string(code, words, &length);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "mpi failed %s: %.200s", what, words);
+}
+
+/* All processes come to it, unless one of them waits in a sum for ever: then mpirun ends the others. */
+static void end(void)
+{
+	if (!atomic_load(&is_under_way))
+		(void)mpi.Finalize();
+}
+
+static enum psd_status begin(struct psd_error *err)
+{
+	int has_begun = 0, provided = 0;
+	enum psd_status status = judge(mpi.Initialized(&has_begun), "to say whether it has begun", err);
+
+	if (status || has_begun)
+		return status;
+	status = judge(mpi.Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided), "to begin", err);
+	if (!status && provided < MPI_THREAD_SERIALIZED)
+		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "mpi takes calls of one thread alone");
+	if (!status && atexit(end))
+		status = psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the end of mpi");
+	return status;
+}
+
+/* mpirun may count the processes otherwise than the hosts file does. */
+static enum psd_status join(struct psd_library *library, const struct psd_library_options *options,
+			    struct psd_error *err)
+{
+	enum psd_status status =
+		judge(mpi.Comm_split(mpi.world, 0, (int)options->rank, &library->comm), "to join", err);
+	int n_ranks = 0;
+
+	if (!status)
+		status = judge(mpi.Comm_set_errhandler(library->comm, mpi.return_errors), "to report errors", err);
+	if (!status)
+		status = judge(mpi.Comm_size(library->comm, &n_ranks), "to count its processes", err);
+	if (!status && n_ranks != (int)options->n_ranks)
+		status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "mpi has %d processes, this cluster has %u workers",
+				       n_ranks, options->n_ranks);
+	return status;
+}
+
+static enum psd_status open_library(struct psd_library **library, const struct psd_library_options *options,
+				    struct psd_error *err)
+{
+	struct psd_library *opened;
+	enum psd_status status = check(options->n_ranks, err);
+
+	if (!status)
+		status = begin(err);
+	if (status)
+		return status;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for mpi");
+	status = join(opened, options, err);
+	if (status)
+		free(opened);
+	else
+		*library = opened;
+	return status;
+}
+
+static void close_library(struct psd_library *library, bool is_orderly)
+{
+	if (library && is_orderly)
+		(void)mpi.Comm_free(&library->comm); /* for which it waits until all do */
+	free(library);
+}
+
+/* ---- sums ---- */
+
+static enum psd_status sum_in_place(struct psd_library *library, float *values, uint64_t n, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (uint64_t first = 0; first < n && !status; first += MOST_AT_ONCE) {
+		const uint64_t rest = n - first;
+		const int count = rest < MOST_AT_ONCE ? (int)rest : MOST_AT_ONCE;
+		int code;
+
+		atomic_store(&is_under_way, true);
+		code = mpi.Allreduce(MPI_IN_PLACE, values + first, count, mpi.float_type, mpi.sum, library->comm);
+		atomic_store(&is_under_way, false);
+		status = judge(code, "to sum", err);
+	}
+	return status;
+}
+
+/* Several tensors travel as one, as in the fusion buffer of those who train with MPI. */
+static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
+			   struct psd_error *err)
+{
+	char *end_of = room;
+	enum psd_status status;
+
+	if (n_pieces == 1)
+		return sum_in_place(library, pieces[0].iov_base, pieces[0].iov_len / sizeof(float), err);
+	for (unsigned p = 0; p < n_pieces; p++) {
+		memcpy(end_of, pieces[p].iov_base, pieces[p].iov_len);
+		end_of += pieces[p].iov_len;
+	}
+	status = sum_in_place(library, room, (uint64_t)(end_of - (char *)room) / sizeof(float), err);
+	for (unsigned p = n_pieces; p-- > 0 && !status;) {
+		end_of -= pieces[p].iov_len;
+		memcpy(pieces[p].iov_base, end_of, pieces[p].iov_len);
+	}
+	return status;
+}
+
+#else
+
+static enum psd_status check(unsigned n_ranks, struct psd_error *err)
+{
+	(void)n_ranks;
+	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
+			     "needs MPI, this psd-run was built without: install libopenmpi-dev and make again");
+}
+
+static enum psd_status open_library(struct psd_library **library, const struct psd_library_options *options,
+				    struct psd_error *err)
+{
+	(void)library;
+	return check(options->n_ranks, err);
+}
+
+static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
+			   struct psd_error *err)
+{
+	(void)library, (void)pieces, (void)n_pieces, (void)room, (void)err;
+	return PSD_OK; /* none was opened */
+}
+
+static void close_library(struct psd_library *library, bool is_orderly)
+{
+	(void)library, (void)is_orderly;
+}
+
+#endif
+
+const struct psd_library_kind psd_library_mpi = {
+	.name = "mpi",
+	.check = check,
+	.open = open_library,
+	.sum = sum,
+	.close = close_library,
+};
