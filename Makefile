@@ -110,7 +110,7 @@ RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
 REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # The suites with threads, but for training runs of more than half a minute, arrays of 64 MiB, and waits that are left
 # out: each of these is the data race that it must be, which would be counted.
-TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|session_contract|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda_@(contract|device|kernels|net|parameters|seeds|training))/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
+TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|session_contract|session_library|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda_@(contract|device|kernels|net|parameters|seeds|training))/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
@@ -256,7 +256,7 @@ $(BUILD)/psd-real-tests: $(REAL_TESTS) $(REAL_PARTS) $(ENGINE)
 
 $(BUILD)/psd-cuda-tests: $(CUDA_TESTS) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
 	@echo "  LINK     $@"
-	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ -lcriterion $(REAL_LIBS)
 
 # Of the cases in tests/cuda/, those that a GPU can run; without Criterion, which its machine need not have.
 $(BUILD)/psd-gpu-tests: $(GPU_TESTS) $(REAL_PARTS) $(ENGINE)

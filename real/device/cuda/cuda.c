@@ -463,6 +463,7 @@ const struct psd_device_kind psd_device_cuda = {
 	.name = "cuda",
 	.count = psd_cuda_count,
 	.has_own_memory = true,
+	.library = &psd_cuda_nccl,
 	.is_asynchronous = true,
 	.open = open_device,
 	.close = close_device,

@@ -343,6 +343,10 @@ enum psd_status psd_cuda_gather_chunks(struct psd_device *device, const struct p
 enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct psd_chunks *chunks,
 				       struct psd_error *err);
 
+/* ---- sums between GPUs (nccl.c) ---- */
+
+extern const struct psd_library_kind psd_cuda_nccl;
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,188 @@
+/* NCCL's ncclAllReduce between GPUs, in their memory, on the device's stream of sums. Loaded when a system names it. */
+#define _GNU_SOURCE
+#include "real/device/cuda/nccl.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/device/cuda/cuda.h"
+#include "real/library/library.h"
+
+#define LIBRARY "libnccl.so.2"
+
+static struct {
+	bool is_loaded;
+#define MEMBER(name, arguments) int(*name) arguments;
+	PSD_NCCL_CALLS(MEMBER)
+	psd_nccl_get_error_string_fn *get_error_string;
+} nccl;
+
+struct psd_library {
+	struct psd_device *device;
+	_Atomic(struct ncclComm *) comm; /* NULL: it was aborted */
+};
+
+/* ---- loading ---- */
+
+/* What the program was linked with goes first. */
+static void *open_handle(void)
+{
+	void *program = dlopen(NULL, RTLD_NOW);
+
+	return program && dlsym(program, "ncclAllReduce") ? program : dlopen(LIBRARY, RTLD_NOW);
+}
+
+static enum psd_status load(struct psd_error *err)
+{
+	void *handle, *found;
+	bool has_all = true;
+
+	if (nccl.is_loaded)
+		return PSD_OK;
+	handle = open_handle();
+	if (!handle)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs NCCL here: %.200s", dlerror());
+#define FIND(name, arguments)                                                                                          \
+	found = dlsym(handle, "nccl" #name);                                                                           \
+	has_all = has_all && found;                                                                                    \
+	memcpy(&nccl.name, &found, sizeof(found)); /* C has no cast from data to functions */
+	PSD_NCCL_CALLS(FIND)
+	found = dlsym(handle, "ncclGetErrorString");
+	memcpy(&nccl.get_error_string, &found, sizeof(found));
+	if (!has_all || !found)
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs NCCL 2, whose names %s has not", LIBRARY);
+	nccl.is_loaded = true;
+	return PSD_OK;
+}
+
+static enum psd_status check(unsigned n_ranks, struct psd_error *err)
+{
+	(void)n_ranks;
+	return load(err);
+}
+
+static enum psd_status judge(int result, const char *what, struct psd_error *err)
+{
+	if (result == PSD_NCCL_SUCCESS)
+		return PSD_OK;
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl failed %s: %.200s", what, nccl.get_error_string(result));
+}
+
+/* ---- its life ---- */
+
+static enum psd_status invite(uint8_t invitation[PSD_LIBRARY_INVITATION_BYTES], struct psd_error *err)
+{
+	struct psd_nccl_id id;
+	enum psd_status status = load(err);
+
+	_Static_assert(sizeof(id) == PSD_LIBRARY_INVITATION_BYTES, "an invitation is NCCL's id");
+	if (!status)
+		status = judge(nccl.GetUniqueId(&id), "to say where ranks meet", err);
+	if (!status)
+		memcpy(invitation, &id, sizeof(id));
+	return status;
+}
+
+static enum psd_status join(struct psd_library *library, const struct psd_library_options *options,
+			    struct psd_error *err)
+{
+	struct ncclComm *comm = NULL;
+	struct psd_nccl_id id;
+	enum psd_status status = psd_cuda_enter(options->device, err);
+
+	memcpy(&id, options->invitation, sizeof(id));
+	if (!status)
+		status = judge(nccl.CommInitRank(&comm, (int)options->n_ranks, id, (int)options->rank),
+			       "to join (each worker needs a GPU of its own)", err);
+	if (!status)
+		atomic_store(&library->comm, comm);
+	return status;
+}
+
+static enum psd_status open_library(struct psd_library **library, const struct psd_library_options *options,
+				    struct psd_error *err)
+{
+	struct psd_library *opened;
+	enum psd_status status = load(err);
+
+	if (status)
+		return status;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for nccl");
+	opened->device = options->device;
+	status = join(opened, options, err);
+	if (status)
+		free(opened);
+	else
+		*library = opened;
+	return status;
+}
+
+/* Its kernels end, wherever they wait. */
+static void abort_sums(struct psd_library *library)
+{
+	struct ncclComm *comm = atomic_exchange(&library->comm, NULL);
+
+	if (comm && !psd_cuda_enter(library->device, NULL))
+		(void)nccl.CommAbort(comm);
+}
+
+static void close_library(struct psd_library *library, bool is_orderly)
+{
+	struct ncclComm *comm;
+
+	if (!library)
+		return;
+	if (!is_orderly)
+		abort_sums(library);
+	comm = atomic_exchange(&library->comm, NULL);
+	if (comm && !psd_cuda_enter(library->device, NULL))
+		(void)nccl.CommDestroy(comm);
+	free(library);
+}
+
+/* ---- sums ---- */
+
+/* Tensors that were gathered go as one operation, each from where it is. */
+static enum psd_status begin_sums(struct psd_library *library, struct ncclComm *comm, const struct iovec pieces[],
+				  unsigned n_pieces, struct psd_error *err)
+{
+	enum psd_status status = judge(nccl.GroupStart(), "to gather tensors", err);
+
+	if (status)
+		return status;
+	for (unsigned p = 0; p < n_pieces && !status; p++)
+		status = judge(nccl.AllReduce(pieces[p].iov_base, pieces[p].iov_base, pieces[p].iov_len / sizeof(float),
+					      PSD_NCCL_FLOAT32, PSD_NCCL_SUM, comm,
+					      library->device->streams[PSD_STREAM_SUMS]),
+			       "to sum", err);
+	return status ? status : judge(nccl.GroupEnd(), "to sum", err);
+}
+
+static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
+			   struct psd_error *err)
+{
+	struct ncclComm *comm = atomic_load(&library->comm);
+	const enum psd_status status = psd_cuda_enter(library->device, err);
+
+	(void)room;
+	if (status)
+		return status;
+	if (!comm)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was called off");
+	return begin_sums(library, comm, pieces, n_pieces, err);
+}
+
+const struct psd_library_kind psd_cuda_nccl = {
+	.name = "nccl",
+	.is_on_device = true,
+	.check = check,
+	.invite = invite,
+	.open = open_library,
+	.sum = sum,
+	.abort = abort_sums,
+	.close = close_library,
+};
