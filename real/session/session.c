@@ -92,11 +92,17 @@ static enum psd_status open_worker(struct psd_worker *worker, struct psd_error *
 	return status ? status : psd_worker_join(worker, err);
 }
 
-static void close_worker(struct psd_worker *worker, bool is_orderly)
+/* What they are at ends first. */
+static void close_lanes(struct psd_worker *worker, enum psd_resource but)
 {
 	for (int r = 0; r < PSD_RESOURCES; r++)
-		if (worker->jobs[r].has_lane)
+		if (worker->jobs[r].has_lane && r != (int)but)
 			psd_lane_close(&worker->jobs[r].lane);
+}
+
+static void close_worker(struct psd_worker *worker, bool is_orderly)
+{
+	close_lanes(worker, PSD_RESOURCE_NONE);
 	psd_worker_close_library(worker, is_orderly);
 	psd_streams_close(worker->streams);
 	psd_emulated_close(worker->emulated);
@@ -238,8 +244,11 @@ void psd_session_close(struct psd_worker *session, enum psd_status status, const
 {
 	if (status && session->streams)
 		psd_worker_say_failed(session, status, err);
-	if (status && psd_worker_is_held(session))
-		return; /* what a library still writes to stays */
+	if (status && psd_worker_is_held(session)) {
+		close_lanes(session, PSD_RESOURCE_NIC); /* what a library still writes to stays */
+		psd_feed_close(session->feed);
+		return;
+	}
 	close_worker(session, !status);
 	free(session);
 }

@@ -1,6 +1,8 @@
 /* Sums that a library outside carries out in place of the steps of a transfer: which library, its opening over the
  * mesh, and a sum as a job of a lane of its own. */
+#define _GNU_SOURCE
 #include <string.h>
+#include <unistd.h>
 
 #include "real/net/frame.h"
 #include "real/session/worker_parts.h"
@@ -136,6 +138,25 @@ void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task)
 	psd_worker_work(worker, worker->self, PSD_RESOURCE_NIC, task, 0.0);
 }
 
+static bool moves_on(struct psd_worker *worker, enum psd_sum_state from, enum psd_sum_state to)
+{
+	return atomic_compare_exchange_strong(&worker->sum_state, &from, to);
+}
+
+/* Where the session was closed meanwhile this thread has nothing left to return to. */
+static enum psd_status call_sum(struct psd_worker *worker, const struct iovec pieces[], unsigned n_pieces,
+				struct psd_error *err)
+{
+	enum psd_status status;
+
+	if (!moves_on(worker, PSD_SUM_NONE, PSD_SUM_UNDER_WAY))
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the session is closed");
+	status = worker->library_kind->sum(worker->library, pieces, n_pieces, worker->memory.staging, err);
+	while (!moves_on(worker, PSD_SUM_UNDER_WAY, PSD_SUM_NONE))
+		(void)pause();
+	return status;
+}
+
 enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
@@ -144,7 +165,7 @@ enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, 
 	const unsigned n_pieces = psd_memory_find(memory, op->target, op, task.iteration,
 						  (struct psd_range){0, op->payload.elements}, worker->self, pieces);
 
-	return worker->library_kind->sum(worker->library, pieces, n_pieces, worker->memory.staging, err);
+	return call_sum(worker, pieces, n_pieces, err);
 }
 
 /* ---- its end ---- */
@@ -155,9 +176,13 @@ bool psd_worker_is_held(struct psd_worker *worker)
 
 	if (!worker->library || !psd_lane_is_busy(&jobs->lane))
 		return false;
-	if (!worker->library_kind->abort)
-		return true;
-	worker->library_kind->abort(worker->library);
+	if (worker->library_kind->abort) {
+		worker->library_kind->abort(worker->library);
+		return false;
+	}
+	while (!moves_on(worker, PSD_SUM_NONE, PSD_SUM_LEFT))
+		if (moves_on(worker, PSD_SUM_UNDER_WAY, PSD_SUM_LEFT))
+			return true;
 	return false;
 }
 

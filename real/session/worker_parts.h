@@ -3,6 +3,8 @@
 #ifndef PSD_REAL_WORKER_PARTS_H
 #define PSD_REAL_WORKER_PARTS_H
 
+#include <stdatomic.h>
+
 #include "engine/base/arena.h"
 #include "engine/program/interpreter.h"
 #include "real/base/lane.h"
@@ -127,6 +129,13 @@ struct psd_peer {
 	struct psd_wire_bye bye;
 };
 
+/* Of a library's sum, between the lane's thread and the one that closes the session. */
+enum psd_sum_state {
+	PSD_SUM_NONE,
+	PSD_SUM_UNDER_WAY, /* the library has it */
+	PSD_SUM_LEFT,	   /* the session is closed: none begins, and from one that is under way nobody returns */
+};
+
 enum psd_worker_phase {
 	PSD_PHASE_OPENING,
 	PSD_PHASE_GOING,   /* operations are carried out */
@@ -187,6 +196,7 @@ struct psd_worker {
 	struct psd_walk walk;
 	const struct psd_library_kind *library_kind; /* that carries collectives out in place of walks; or NULL */
 	struct psd_library *library;
+	_Atomic(enum psd_sum_state) sum_state;
 	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes, in measured iterations */
 
 	struct psd_losses losses;

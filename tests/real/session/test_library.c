@@ -22,7 +22,7 @@ enum { HOSTS = 3, ITERATIONS = 3, MOST_VALUES = 1 << 18, NOBODY = HOSTS };
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	unsigned n_open, n_orderly, n_came, n_left, n_sums;
+	unsigned n_open, n_orderly, n_came, n_left, n_sums, n_called_off;
 	uint64_t n_values; /* of the sum that is under way */
 	float values[HOSTS][MOST_VALUES];
 	unsigned breaks; /* the rank whose second sum fails */
@@ -87,8 +87,11 @@ static enum psd_status add_up(struct psd_library *library, const struct iovec pi
 		common.n_values = n;
 	cr_assert_eq(common.n_values, n, "ranks sum different things");
 	meet(&common.n_came, &common.n_left);
-	if (common.is_aborted)
+	if (common.is_aborted) {
+		common.n_called_off++;
+		pthread_cond_broadcast(&common.changed);
 		return PSD_ERUN;
+	}
 	n = 0;
 	for (unsigned p = 0; p < n_pieces; p++)
 		for (size_t i = 0; i < pieces[p].iov_len / sizeof(float); i++, n++)
@@ -99,6 +102,16 @@ static enum psd_status add_up(struct psd_library *library, const struct iovec pi
 	return PSD_OK;
 }
 
+/* Once the others wait for it. */
+static enum psd_status break_down(struct psd_error *err)
+{
+	pthread_mutex_lock(&common.mutex);
+	while (common.n_came < HOSTS - 1)
+		pthread_cond_wait(&common.changed, &common.mutex);
+	pthread_mutex_unlock(&common.mutex);
+	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the library is broken");
+}
+
 static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
 			   struct psd_error *err)
 {
@@ -106,7 +119,7 @@ static enum psd_status sum(struct psd_library *library, const struct iovec piece
 
 	cr_assert_not_null(room);
 	if (++library->n_sums == 2 && library->rank == common.breaks)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the library is broken");
+		return break_down(err);
 	pthread_mutex_lock(&common.mutex);
 	status = add_up(library, pieces, n_pieces);
 	pthread_mutex_unlock(&common.mutex);
@@ -327,7 +340,7 @@ Test(session_library, a_sum_that_fails_ends_those_who_wait_for_it, .timeout = 60
 	release(cluster);
 }
 
-/* And what they wait with is still there when it ends after all. */
+/* What it sums is still there when it ends after all, and nothing else is touched. */
 Test(session_library, who_cannot_be_called_off_is_left_waiting, .timeout = 60)
 {
 	struct cluster *cluster;
@@ -336,8 +349,12 @@ Test(session_library, who_cannot_be_called_off_is_left_waiting, .timeout = 60)
 	cluster = run("sync: nccl", false);
 	expect_broken(cluster);
 	cr_expect_eq(common.n_open, HOSTS - 1);
-	abort_sum(NULL);
 	release(cluster);
+	abort_sum(NULL);
+	pthread_mutex_lock(&common.mutex);
+	while (common.n_called_off < HOSTS - 1)
+		pthread_cond_wait(&common.changed, &common.mutex);
+	pthread_mutex_unlock(&common.mutex);
 }
 
 Test(session_library, what_no_device_has_is_refused_with_its_place)
