@@ -394,7 +394,7 @@ docs: $(PROGRAMS) deps ## write the generated parts of the documentation: keys, 
 # With CUDA=1 too where there is a compiler for it.
 check-static: deps ## psd-run of STATIC=1 starts with the C library alone
 	@$(MAKE) --no-print-directory STATIC=1 check-static-of
-	@if command -v $(NVCC) >/dev/null; then $(MAKE) --no-print-directory CUDA=1 STATIC=1 check-static-of; fi
+	@if command -v $(NVCC) >/dev/null; then $(MAKE) --no-print-directory CUDA=1 STATIC=1 CUDA_ARCHS=90 check-static-of; fi
 
 check-static-of: $(BUILD)/psd-run $(BUILD)/check/libraries
 	@tests/static.sh $(BUILD)

@@ -18,7 +18,7 @@ int main(void)
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct psd_error err;
 
-		if (!psd_libraries_need((enum psd_library)i, &err)) {
+		if (!psd_libraries_need((enum psd_shared_library)i, &err)) {
 			printf("%s is there\n", names[i]);
 			continue;
 		}

@@ -250,7 +250,7 @@ static const struct {
 #endif
 };
 
-static enum psd_status fill_slots(enum psd_library library, struct psd_error *err)
+static enum psd_status fill_slots(enum psd_shared_library library, struct psd_error *err)
 {
 	void *handle = psd_libraries_open(rows[library].file_name, err);
 
@@ -265,7 +265,7 @@ static enum psd_status fill_slots(enum psd_library library, struct psd_error *er
 	return PSD_OK;
 }
 
-enum psd_status psd_libraries_need(enum psd_library library, struct psd_error *err)
+enum psd_status psd_libraries_need(enum psd_shared_library library, struct psd_error *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static bool is_found[PSD_LIBRARIES];
@@ -281,7 +281,7 @@ enum psd_status psd_libraries_need(enum psd_library library, struct psd_error *e
 
 #else
 
-enum psd_status psd_libraries_need(enum psd_library library, struct psd_error *err)
+enum psd_status psd_libraries_need(enum psd_shared_library library, struct psd_error *err)
 {
 	(void)library, (void)err;
 	return PSD_OK;
