@@ -131,7 +131,7 @@ Test(replay, tells_the_bytes_of_whole_messages_where_it_sent_a_share)
 
 /* Half of the bytes, whole messages or a share of them, and conversions that take their time: at this rate longer than
  * all else. */
-#define SLOW ", host: {reduce: 40MBps}"
+#define SLOW ", host: {reduce: 40MBps, update: 40MBps}"
 
 static void check_encoded(const char *sync, const char *wire, const char *emulation)
 {
