@@ -131,13 +131,13 @@ table() {
 					$1, $2, $3, $4, $5, $6, error, $8 == "" ? "unexplained" : $8)
 		}
 		END {
-			printf "%-20s %6s %8s %8s %8s %8s\n", "error in %", "points", "median", "9 in 10", "worst", "bias"
+			printf "%-26s %6s %8s %8s %8s %8s\n", "error in %", "points", "median", "9 in 10", "worst", "bias"
 			for (kind = 1; kind <= 5; kind++) for (g = 1; g <= n_groups[kind]; g++) {
 				group = groups[kind, g]
 				sort(group, 1)
 				bias = quantile(group, 0.5)
 				sort(group, 0)
-				printf "%-20s %6d %8.1f %8.1f %8.1f %+8.1f\n", group, n[group], quantile(group, 0.5), quantile(group, 0.9), sorted[n[group]], bias
+				printf "%-26s %6d %8.1f %8.1f %8.1f %+8.1f\n", group, n[group], quantile(group, 0.5), quantile(group, 0.9), sorted[n[group]], bias
 				if (kind == 1) { median = quantile(group, 0.5); worst = sorted[n[group]] }
 			}
 			if (n_listed) print "off by more than 15 %:"
