@@ -134,8 +134,7 @@ static const struct psd_key train_keys[] = {
 	{TRAIN("loss_scale", NUMBER, loss_scale), .lowest = 1e-6, .highest = 1e9, .word = "dynamic",
 	 .word_offset = offsetof(struct psd_train, has_dynamic_scale),
 	 .help = "what gradients are multiplied by on their way with `wire: fp16`; if not given dynamic: from 32768 "
-		 "on, "
-		 "for each exchange, halved after one beyond its range, whose update is left out, doubled after "
+		 "on, for each exchange, halved after one beyond its range, whose update is left out, doubled after "
 		 "2000"},
 	{TRAIN("device", CHOICE, device), .names = device_names, .fallback = "cpu", .uses = PSD_BY_RUN,
 	 .help = "what computes; auto: a GPU where there is one, else the processor. `compute` says what a prediction "
@@ -148,9 +147,8 @@ static const struct psd_key train_keys[] = {
 	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .word = "auto",
 	 .word_offset = offsetof(struct psd_train, has_auto_streams), .uses = PSD_BY_PSD_RUN | PSD_AGREED,
 	 .help = "connections between two hosts, which share large messages; several have a thread each. If not given "
-		 "auto: as many of 1, 2 and 4 as raise the rate, which a second of traffic tells where processors are "
-		 "to "
-		 "spare"},
+		 "auto: of 1, 2 and 4 the number that raises the rate, which at least a second of traffic tells where "
+		 "processors are to spare"},
 	{TRAIN("deterministic", FLAG, is_deterministic), .fallback = "true", .help = "equal runs give equal bits"},
 	{.name = NULL},
 };

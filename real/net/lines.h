@@ -1,6 +1,7 @@
-/* How many connections two hosts are to have, where the scenario does not say: as many as raise the rate, which a second
- * of traffic tells. All hosts send to the next one and receive from the one before, over one connection, then over
- * several, each with a thread of its own as socket threads would be. Refuses to open connections. */
+/* How many connections two hosts are to have, where the scenario does not say: the number that raises the rate, which
+ * at least a second of traffic tells. All hosts send to the next one and receive from the one before, over one
+ * connection, then over several, each with a thread of its own as socket threads would be. Refuses to open
+ * connections. */
 #ifndef PSD_REAL_LINES_H
 #define PSD_REAL_LINES_H
 

@@ -19,8 +19,8 @@ struct psd_pace {
 
 /* When the line out has carried one more message, which begins now at the earliest. */
 double psd_pace_send(struct psd_pace *pace, uint64_t bytes, double now_sec);
-/* When the line in has carried a message, which its sender's line had carried at off_sec, latency_sec before it could be
- * here. In order of completeness. */
+/* When the line in has carried a message, which its sender's line had carried at off_sec, latency_sec before it could
+ * be here. In order of completeness. */
 double psd_pace_receive(struct psd_pace *pace, uint64_t bytes, double off_sec, double latency_sec);
 
 #endif

@@ -1,7 +1,7 @@
-/* A thread that moves chunks for the event loop, so that several connections are as many processors. The loop lends it
- * half a connection at a time, the sending or the receiving one, until one chunk is through; only the loop reads headers
- * and decides. Errands for any number of connections go on side by side: one that stands still keeps none of the others
- * waiting. All functions are the loop's. */
+/* A thread that moves chunks for the event loop, so that several connections use several processors. The loop lends it
+ * half a connection at a time, the sending or the receiving one, until one chunk is through; only the loop reads
+ * headers and decides. Errands for any number of connections go on side by side: one that stands still keeps none of
+ * the others waiting. All functions are the loop's. */
 #ifndef PSD_REAL_PORTER_H
 #define PSD_REAL_PORTER_H
 
@@ -38,7 +38,8 @@ struct psd_errand {
 };
 
 /* *porter: closed by the caller. processor: it stays on this one of those that the caller may use, counted round; of
- * fewer than n_porters + 1 on any. wake_fd: a borrowed eventfd, written when an errand is over. PSD_ENOMEM, PSD_ERUN. */
+ * fewer than n_porters + 1 on any. wake_fd: a borrowed eventfd, written when an errand is over. PSD_ENOMEM,
+ * PSD_ERUN. */
 enum psd_status psd_porter_open(struct psd_porter **porter, unsigned n_slots, unsigned processor, unsigned n_porters,
 				int wake_fd, struct psd_error *err) PSD_MUST_CHECK;
 /* Leaves what is under way where it is. NULL is allowed. */

@@ -1,5 +1,5 @@
-/* A decorator around a carrier: no more bytes pass through it than a rate allows, where neither this machine's links nor
- * its kernel see to that. Nothing is added to what passes. Refuses to know messages. One thread. */
+/* A decorator around a carrier: no more bytes pass through it than a rate allows, where neither this machine's links
+ * nor its kernel see to that. Nothing is added to what passes. Refuses to know messages. One thread. */
 #ifndef PSD_REAL_SHAPED_H
 #define PSD_REAL_SHAPED_H
 

@@ -1,8 +1,8 @@
 /* The streams of messages between this host and its peers, in one epoll loop: out of tensor memory and into it without
  * packing, adding while receiving where a collective reduces. A message travels in chunks; each goes on whichever
  * connection to its peer has room, so that one that stands still delays no more than its own chunk. Small messages go
- * between two chunks. Where a link is faster than a processor, socket threads move chunks. Knows frames, not the program: whoever owns it says where a message belongs, or that it does not.
- * One thread, but for those. */
+ * between two chunks. Where a link is faster than a processor, socket threads move chunks. Knows frames, not the
+ * program: whoever owns it says where a message belongs, or that it does not. One thread, but for those. */
 #ifndef PSD_REAL_STREAMS_H
 #define PSD_REAL_STREAMS_H
 

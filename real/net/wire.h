@@ -14,8 +14,9 @@
 #define PSD_WIRE_TAG_BYTES   8	 /* at most, behind the header of a message of tensors, see real/net/streams.h */
 #define PSD_WIRE_SMALL_BYTES 512 /* the longest payload that is not a tensor */
 
-/* A message of tensors travels in chunks of this, the last one shorter, each with a header of its own: what matters more
- * goes between two of them. So small that 2 ms of a link of 1 Gbit/s are in one, so large that headers cost nothing. */
+/* A message of tensors travels in chunks of this, the last one shorter, each with a header of its own: what matters
+ * more goes between two of them. So small that a link of 1 Gbit/s takes about 4 ms for one, so large that headers cost
+ * nothing. */
 #define PSD_WIRE_CHUNK_BYTES (UINT64_C(1) << 19)
 
 enum psd_wire_kind {

@@ -50,7 +50,8 @@ static void remark_tried(const struct psd_worker *worker, const struct psd_wire_
 		worker->options->remark(worker->options->context, line.text);
 }
 
-/* Tries them, and keeps as many as the hosts agree on. all: the first line of each host is there, with room for most. */
+/* Tries them, and keeps the number that the hosts agree on. all: the first line of each host is there, with room for
+ * most. */
 static enum psd_status keep_best(struct psd_worker *worker, const struct psd_mesh_options *mesh, int all[],
 				 struct psd_error *err)
 {

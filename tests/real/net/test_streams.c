@@ -694,8 +694,8 @@ static uint64_t unsent_bytes(const struct pair *pair)
 	return bytes;
 }
 
-/* Bulk that comes between a small message's sending and its arrival, of 64 MiB that wait. What links have by then, or its
- * reader, does not count. */
+/* Bulk that comes between a small message's sending and its arrival, of 64 MiB that wait. What links have by then, or
+ * its reader, does not count. */
 static uint64_t bytes_before_small(void)
 {
 	const struct psd_wire_head small = {.kind = PSD_WIRE_READY};
