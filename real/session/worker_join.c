@@ -78,6 +78,8 @@ static enum psd_status add_lines(struct psd_worker *worker, const struct psd_mes
 	enum psd_status status = added ? psd_mesh_open(more, added, &ignored, err) : psd_worker_out_of_memory(err);
 
 	if (status) {
+		if (!added && more->listener >= 0) /* else opening has closed it */
+			close(more->listener);
 		close_all(fds, worker->n_hosts);
 		free(added);
 		return status;
