@@ -136,10 +136,12 @@ static void *exchange(void *context)
 		const int left_ms = (int)(1e3 * fmin(fmax(trial->until_sec - psd_socket_now_sec(), 0.0), 1e6)) + 1;
 		const int n_ready = poll(polled, 2, left_ms);
 
-		if (n_ready == 0)
+		if (n_ready < 0 && errno != EINTR)
+			trial->error_number = errno;
+		else if (n_ready == 0 || psd_socket_now_sec() > trial->until_sec)
 			trial->error_number = ETIMEDOUT;
-		if (n_ready > 0 &&
-		    ((polled[0].revents && !send_some(trial)) || (polled[1].revents && !receive_some(trial))))
+		else if (n_ready > 0 &&
+			 ((polled[0].revents && !send_some(trial)) || (polled[1].revents && !receive_some(trial))))
 			trial->error_number = errno;
 	}
 	return NULL;

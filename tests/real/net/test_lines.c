@@ -1,5 +1,6 @@
 /* How many connections two hosts are to have: what they agree on, what is tried, and which is best. */
 #include <criterion/criterion.h>
+#include <errno.h>
 
 #include "real/net/lines.h"
 #include "tests/real/net/meeting.h"
@@ -10,6 +11,7 @@
 struct choosing {
 	struct host *host;
 	bool wants_several, is_tried;
+	double within_sec;
 	unsigned n_lines;
 	struct psd_wire_lines tried;
 	enum psd_status status;
@@ -29,9 +31,9 @@ static void *try(void *context)
 {
 	struct choosing *choosing = context;
 
-	choosing->status =
-		psd_lines_try(&choosing->host->options, choosing->host->fds, TRY_SEC, psd_socket_now_sec() + WITHIN_SEC,
-			      &choosing->n_lines, &choosing->tried, &choosing->err);
+	choosing->status = psd_lines_try(&choosing->host->options, choosing->host->fds, TRY_SEC,
+					 psd_socket_now_sec() + choosing->within_sec, &choosing->n_lines,
+					 &choosing->tried, &choosing->err);
 	return NULL;
 }
 
@@ -54,9 +56,13 @@ static void do_both(struct host hosts[HOSTS], unsigned n_lines, struct choosing 
 	cr_assert_eq(pthread_create(&other, NULL, what, &choosing[1]), 0);
 	(void)what(&choosing[0]);
 	pthread_join(other, NULL);
-	for (unsigned h = 0; h < HOSTS; h++)
-		cr_assert_eq(choosing[h].status, PSD_OK, "%s", choosing[h].err.text);
 	part(hosts);
+}
+
+static void check_well(const struct choosing choosing[], unsigned n)
+{
+	for (unsigned h = 0; h < n; h++)
+		cr_assert_eq(choosing[h].status, PSD_OK, "%s", choosing[h].err.text);
 }
 
 static bool are_tried(bool first, bool second)
@@ -65,6 +71,7 @@ static bool are_tried(bool first, bool second)
 	struct host hosts[HOSTS];
 
 	do_both(hosts, 1, choosing, agree);
+	check_well(choosing, HOSTS);
 	cr_assert_eq(choosing[0].is_tried, choosing[1].is_tried);
 	return choosing[0].is_tried;
 }
@@ -78,15 +85,29 @@ Test(lines, several_are_tried_where_all_hosts_may_profit)
 
 Test(lines, all_hosts_choose_the_same)
 {
-	struct choosing choosing[HOSTS] = {{.n_lines = 0}};
+	struct choosing choosing[HOSTS] = {{.within_sec = WITHIN_SEC}, {.within_sec = WITHIN_SEC}};
 	struct host hosts[HOSTS];
 
 	do_both(hosts, PSD_LINES_MOST, choosing, try);
+	check_well(choosing, HOSTS);
 	cr_expect_eq(choosing[0].n_lines, 1u << psd_lines_best(choosing[0].tried.bps));
 	cr_expect_eq(choosing[0].n_lines, choosing[1].n_lines);
 	for (unsigned i = 0; i < PSD_WIRE_LINES_TRIED; i++) {
 		cr_expect_gt(choosing[0].tried.bps[i], 0.0);
 		cr_expect_eq(choosing[0].tried.bps[i], choosing[1].tried.bps[i]);
+	}
+}
+
+/* Connections that carry bytes all the time never make anybody wait for nothing. */
+Test(lines, what_flows_too_late_is_too_late)
+{
+	struct choosing choosing[HOSTS] = {{.within_sec = -1.0}, {.within_sec = -1.0}};
+	struct host hosts[HOSTS];
+
+	do_both(hosts, PSD_LINES_MOST, choosing, try);
+	for (unsigned h = 0; h < HOSTS; h++) {
+		cr_expect_eq(choosing[h].status, PSD_ERUN);
+		cr_expect(strstr(choosing[h].err.text, strerror(ETIMEDOUT)), "%s", choosing[h].err.text);
 	}
 }
 
