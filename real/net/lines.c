@@ -178,7 +178,8 @@ static enum psd_status try_number(const struct psd_mesh_options *mesh, const int
 				  double until_sec, double *bps, struct psd_error *err)
 {
 	const unsigned n_hosts = psd_layout_hosts(mesh->layout);
-	const unsigned next = (mesh->self + 1) % n_hosts, before = (mesh->self + n_hosts - 1) % n_hosts;
+	const unsigned hop = mesh->layout->workers_per_node; /* from node to node: within one, memory hides the links */
+	const unsigned next = (mesh->self + hop) % n_hosts, before = (mesh->self + n_hosts - hop) % n_hosts;
 	uint8_t *blocks = calloc(number, 2 * (size_t)BLOCK_BYTES);
 	struct trial trials[PSD_LINES_MOST];
 	int error;

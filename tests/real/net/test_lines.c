@@ -1,6 +1,7 @@
 /* How many connections two hosts are to have: what they agree on, what is tried, and which is best. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <sys/socket.h>
 
 #include "real/net/lines.h"
 #include "tests/real/net/meeting.h"
@@ -10,6 +11,7 @@
 
 struct choosing {
 	struct host *host;
+	const int *fds; /* NULL: the host's */
 	bool wants_several, is_tried;
 	double within_sec;
 	unsigned n_lines;
@@ -31,8 +33,8 @@ static void *try(void *context)
 {
 	struct choosing *choosing = context;
 
-	choosing->status = psd_lines_try(&choosing->host->options, choosing->host->fds, TRY_SEC,
-					 psd_socket_now_sec() + choosing->within_sec, &choosing->n_lines,
+	choosing->status = psd_lines_try(&choosing->host->options, choosing->fds ? choosing->fds : choosing->host->fds,
+					 TRY_SEC, psd_socket_now_sec() + choosing->within_sec, &choosing->n_lines,
 					 &choosing->tried, &choosing->err);
 	return NULL;
 }
@@ -109,6 +111,50 @@ Test(lines, what_flows_too_late_is_too_late)
 		cr_expect_eq(choosing[h].status, PSD_ERUN);
 		cr_expect(strstr(choosing[h].err.text, strerror(ETIMEDOUT)), "%s", choosing[h].err.text);
 	}
+}
+
+enum { SPREAD_HOSTS = 4 };
+
+/* One connection between any two hosts, for what they tell each other, and more only between nodes of two hosts: 0 and
+ * 2, 1 and 3. */
+static void connect_nodes(int fds[SPREAD_HOSTS][SPREAD_HOSTS * PSD_LINES_MOST])
+{
+	for (unsigned h = 0; h < SPREAD_HOSTS; h++)
+		for (unsigned i = 0; i < SPREAD_HOSTS * PSD_LINES_MOST; i++)
+			fds[h][i] = -1;
+	for (unsigned h = 0; h < SPREAD_HOSTS; h++)
+		for (unsigned g = h + 1; g < SPREAD_HOSTS; g++)
+			for (unsigned i = 0; i < (g == h + 2 ? (unsigned)PSD_LINES_MOST : 1u); i++) {
+				int ends[2];
+
+				cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+				fds[h][g * PSD_LINES_MOST + i] = ends[0];
+				fds[g][h * PSD_LINES_MOST + i] = ends[1];
+			}
+}
+
+Test(lines, links_are_tried_and_not_the_memory_of_a_node)
+{
+	const struct psd_layout layout = psd_layout_make(SPREAD_HOSTS, 2, 0);
+	const struct psd_mesh_host places[SPREAD_HOSTS] = {{"a", 1}, {"a", 2}, {"b", 1}, {"b", 2}};
+	struct host hosts[SPREAD_HOSTS];
+	struct choosing choosing[SPREAD_HOSTS];
+	int fds[SPREAD_HOSTS][SPREAD_HOSTS * PSD_LINES_MOST];
+	pthread_t threads[SPREAD_HOSTS];
+
+	connect_nodes(fds);
+	for (unsigned h = 0; h < SPREAD_HOSTS; h++) {
+		hosts[h].options = (struct psd_mesh_options){.layout = &layout, .hosts = places, .self = h};
+		choosing[h] = (struct choosing){.host = &hosts[h], .fds = fds[h], .within_sec = WITHIN_SEC};
+		cr_assert_eq(pthread_create(&threads[h], NULL, try, &choosing[h]), 0);
+	}
+	for (unsigned h = 0; h < SPREAD_HOSTS; h++)
+		pthread_join(threads[h], NULL);
+	check_well(choosing, SPREAD_HOSTS);
+	for (unsigned h = 0; h < SPREAD_HOSTS; h++)
+		for (unsigned i = 0; i < SPREAD_HOSTS * PSD_LINES_MOST; i++)
+			if (fds[h][i] >= 0)
+				close(fds[h][i]);
 }
 
 /* 10 as against 10.9 is within a tenth, as against 11.2 not. */
