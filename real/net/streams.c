@@ -78,7 +78,8 @@ struct psd_streams {
 	struct psd_streams_owner owner;
 	uint8_t *scratch; /* received floats on their way to a sum */
 	bool has_moved;
-	bool has_told; /* arrivals may have made room for what is held */
+	double moved_sec; /* by socket threads, as far as a turn has said; 0: never */
+	bool has_told;	  /* arrivals may have made room for what is held */
 
 	uint64_t low_water_bytes; /* UINT64_MAX: none */
 	double timer_sec;	  /* when it rings; INFINITY: never */
@@ -331,6 +332,11 @@ bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const st
 	return psd_outlet_add_small(&streams->lines[peer * streams->n_lines].out, head, payload);
 }
 
+static double last_moved_sec(const struct psd_errand *errand)
+{
+	return atomic_load_explicit(&errand->moved_sec, memory_order_relaxed);
+}
+
 double psd_streams_silent_sec(const struct psd_streams *streams, unsigned peer)
 {
 	const struct line *first = &streams->lines[peer * streams->n_lines];
@@ -339,7 +345,7 @@ double psd_streams_silent_sec(const struct psd_streams *streams, unsigned peer)
 	if (first->in.is_held)
 		return 0.0;
 	for (unsigned i = 0; i < streams->n_lines; i++)
-		heard_sec = fmax(heard_sec, atomic_load_explicit(&first[i].reading.moved_sec, memory_order_relaxed));
+		heard_sec = fmax(heard_sec, last_moved_sec(&first[i].reading));
 	return psd_socket_now_sec() - heard_sec;
 }
 
@@ -670,7 +676,6 @@ static enum psd_status take_errand(struct psd_streams *streams, struct line *lin
 
 	if (line->carrier.fd < 0)
 		return PSD_OK;
-	streams->has_moved = true;
 	if (errand == &line->sending) {
 		if (errand->is_complete)
 			take_left(streams, line->peer);
@@ -752,6 +757,20 @@ static enum psd_status read_ready(struct psd_streams *streams, struct psd_error 
 	return status;
 }
 
+/* What socket threads move counts at once, not when a chunk is through: on a slow link that is late. */
+static void hear_porters(struct psd_streams *streams)
+{
+	double newest_sec = streams->moved_sec;
+
+	for (unsigned i = 0; streams->porters && i < streams->n_all; i++) {
+		const struct line *line = &streams->lines[i];
+
+		newest_sec = fmax(newest_sec, fmax(last_moved_sec(&line->sending), last_moved_sec(&line->reading)));
+	}
+	streams->has_moved = streams->has_moved || newest_sec > streams->moved_sec;
+	streams->moved_sec = newest_sec;
+}
+
 enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, bool *has_moved, struct psd_error *err)
 {
 	struct epoll_event events[MAX_EVENTS];
@@ -774,6 +793,7 @@ enum psd_status psd_streams_turn(struct psd_streams *streams, int within_ms, boo
 		status = psd_streams_resume(streams, err);
 	if (!status)
 		status = psd_streams_flush(streams, err);
+	hear_porters(streams);
 	*has_moved = streams->has_moved;
 	return status;
 }

@@ -762,6 +762,41 @@ Test(streams, a_message_may_be_cut_short_while_threads_move_it)
 
 /* ---- who is heard ---- */
 
+static bool moves(struct side *side)
+{
+	struct psd_error err;
+	bool has_moved;
+
+	cr_assert_eq(psd_streams_turn(side->streams, 1, &has_moved, &err), PSD_OK, "%s", err.text);
+	return has_moved;
+}
+
+/* A quarter of a chunk comes and no more: some turn says that bytes moved, and in the end one that none did. */
+BOTH_WAYS(bytes_move_before_their_chunk_is_there)
+{
+	const struct psd_wire_head head = {.kind = PSD_WIRE_DATA, .length_bytes = LARGE_FLOATS * sizeof(float)};
+	static const uint8_t part[PSD_WIRE_CHUNK_BYTES / 4];
+	uint8_t bytes[PSD_WIRE_HEAD_BYTES];
+	bool has_moved = false, moves_on = true;
+	struct pair pair;
+
+	open_pair(&pair, as_they_are);
+	psd_wire_encode(&head, bytes);
+	cr_assert_eq(write(pair.raw[0], bytes, sizeof(bytes)), sizeof(bytes));
+	for (size_t at = 0; at < sizeof(part); at += 1 << 14) {
+		cr_assert_eq(write(pair.raw[0], part + at, 1 << 14), 1 << 14);
+		has_moved = moves(&pair.to) || has_moved;
+	}
+	for (unsigned t = 0; t < MOST_TURNS / 10 && !has_moved; t++)
+		has_moved = moves(&pair.to);
+	cr_expect(has_moved);
+	for (unsigned t = 0; t < MOST_TURNS / 10 && moves_on; t++)
+		moves_on = moves(&pair.to);
+	cr_expect_not(moves_on);
+	cr_expect_eq(pair.to.n_arrived, 0);
+	close_pair(&pair);
+}
+
 static bool hear_small(struct pair *pair, struct psd_wire_head head)
 {
 	struct psd_error err;
