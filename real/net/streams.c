@@ -28,6 +28,8 @@ enum {
  * missing of a payload, less than this much line time is not worth it. */
 #define LOW_WATER_SEC 2e-3
 
+#define LATEST_SEC 1e9 /* no machine runs for so long */
+
 /* In epoll, beside the numbers of lines. */
 #define WAKE  UINT32_MAX
 #define TIMER (UINT32_MAX - 1)
@@ -273,11 +275,16 @@ static enum psd_status lose(struct psd_streams *streams, struct line *line, int 
 
 void psd_streams_wake_at(struct psd_streams *streams, double sec)
 {
-	const struct itimerspec at = {.it_value = {(time_t)sec, 1 + (long)((sec - floor(sec)) * 999999998)}};
+	struct itimerspec at = {.it_value = {.tv_nsec = 1}}; /* all zeros would disarm it */
 
-	if (sec >= streams->timer_sec)
+	if (!(sec < streams->timer_sec)) /* INFINITY, and what is no number */
 		return;
 	streams->timer_sec = sec;
+	if (sec > 0.0) {
+		sec = fmin(sec, LATEST_SEC);
+		at.it_value.tv_sec = (time_t)sec;
+		at.it_value.tv_nsec += (long)((sec - floor(sec)) * 999999998);
+	}
 	(void)timerfd_settime(streams->timer_fd, TFD_TIMER_ABSTIME, &at, NULL); /* fails for impossible times only */
 }
 

@@ -760,6 +760,28 @@ Test(streams, a_message_may_be_cut_short_while_threads_move_it)
 	}
 }
 
+/* ---- when a turn ends ---- */
+
+/* What is no time is none; a time that is over ends the turn, and those behind it may ring later. */
+Test(streams, a_time_that_is_over_ends_the_turn)
+{
+	struct psd_error err;
+	struct pair pair;
+
+	open_pair(&pair, as_they_are);
+	psd_streams_wake_at(pair.to.streams, NAN);
+	psd_streams_wake_at(pair.to.streams, INFINITY);
+	for (unsigned i = 0; i < 2; i++) {
+		const double start_sec = psd_socket_now_sec();
+
+		psd_streams_wake_at(pair.to.streams, 1e300);
+		psd_streams_wake_at(pair.to.streams, i == 0 ? -1.0 : start_sec);
+		cr_assert_eq(turn(&pair.to, 60000, &err), PSD_OK, "%s", err.text);
+		cr_expect_lt(psd_socket_now_sec() - start_sec, 60.0, "it waits for what it does not say");
+	}
+	close_pair(&pair);
+}
+
 /* ---- who is heard ---- */
 
 static bool moves(struct side *side)
