@@ -46,20 +46,19 @@ static void write_count(int fd)
 
 /* ---- the thread ---- */
 
-/* Nothing is watched for nobody: an end would be told again and again. */
-static void watch(const struct psd_porter *porter, struct slot *slot)
+/* Nothing is watched for nobody: an end would be told again and again. False: errno says why it is not watched. */
+static bool watch(const struct psd_porter *porter, struct slot *slot)
 {
 	const uint32_t events = (slot->send ? (uint32_t)EPOLLOUT : 0u) | (slot->read ? (uint32_t)EPOLLIN : 0u);
 	struct epoll_event event = {.events = events, .data.u32 = (uint32_t)(slot - porter->slots)};
+	const int what = events == 0 ? EPOLL_CTL_DEL : slot->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
 
 	if (events == slot->events)
-		return;
-	(void)epoll_ctl(porter->epoll_fd,
-			events == 0	    ? EPOLL_CTL_DEL
-			: slot->events == 0 ? EPOLL_CTL_ADD
-					    : EPOLL_CTL_MOD,
-			slot->fd, &event);
+		return true;
+	if (epoll_ctl(porter->epoll_fd, what, slot->fd, &event) < 0)
+		return false;
 	slot->events = events;
+	return true;
 }
 
 /* To the loop, which may close the connection as soon as it has it. */
@@ -68,7 +67,7 @@ static void end_errand(struct psd_porter *porter, struct slot *slot, struct psd_
 	struct psd_errand *errand = *place;
 
 	*place = NULL;
-	watch(porter, slot);
+	(void)watch(porter, slot); /* to watch less does not fail */
 	pthread_mutex_lock(&porter->mutex);
 	errand->is_over = true;
 	errand->next = porter->over;
@@ -137,7 +136,10 @@ static bool take_kick(struct psd_porter *porter)
 		*place = errand;
 		slot->fd = errand->carrier.fd;
 		advance(porter, slot, place);
-		watch(porter, slot);
+		if (!watch(porter, slot) && *place) {
+			errand->error_number = errno;
+			end_errand(porter, slot, place);
+		}
 	}
 	for (unsigned s = 0; has_recalled && s < porter->n_slots; s++) {
 		struct slot *slot = &porter->slots[s];
@@ -172,7 +174,6 @@ static void *carry(void *context)
 				advance(porter, slot, &slot->send);
 			if (events[e].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 				advance(porter, slot, &slot->read);
-			watch(porter, slot);
 		}
 	}
 	return NULL;
