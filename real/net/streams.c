@@ -1,8 +1,7 @@
 /* Each connection is two small state machines, an outlet and an inflow; this is what drives them. */
 #define _GNU_SOURCE
-#include "real/net/streams.h"
+#include "real/net/streams_parts.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,11 +10,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "real/net/porter.h"
 #include "real/net/socket.h"
 
 enum {
-	READ_ONCE_BYTES = 1 << 20, /* from one connection before the others have their turn */
 	MIN_LOW_WATER_BYTES = 1 << 14,
 	MAX_LOW_WATER_BYTES = 1 << 18,
 	/* Close to the link: else what comes behind a message finds the link free that is not. */
@@ -34,78 +31,16 @@ enum {
 #define WAKE  UINT32_MAX
 #define TIMER (UINT32_MAX - 1)
 
-struct line {
-	unsigned peer;
-	struct psd_carrier carrier;
-	struct psd_outlet out;
-	struct psd_inflow in;
-	uint32_t events; /* that epoll watches */
-	bool is_ready;	 /* to be read, though epoll does not say so */
-	bool has_low_water;
-	struct psd_outlet chunk; /* of `sending` */
-	struct psd_errand sending, reading;
-	uint64_t coming_bytes; /* that surely come on it behind the chunk that is coming, or came last */
-};
-
-struct peer {
-	double heard_sec; /* when anything last came from it */
-
-	/* The message to it. */
-	struct psd_wire_head head;
-	uint8_t tag[PSD_WIRE_TAG_BYTES];
-	struct iovec pieces[PSD_PIECES_MAX];
-	unsigned n_pieces;
-	uint64_t n_chunks, n_given; /* chunks: all, and given to lines */
-	uint64_t n_left;	    /* chunks that the transport has */
-};
-
-/* A message of several chunks, some of which have come. */
-struct arriving {
-	unsigned peer;
-	struct psd_wire_head head; /* of any chunk */
-	struct psd_inlet inlet;	   /* of the whole */
-	uint8_t tag[PSD_WIRE_TAG_BYTES];
-	uint64_t n_missing; /* chunks that are not complete */
-};
-
-struct psd_streams {
-	struct line *lines;
-	struct peer *peers;
-	struct psd_porter **porters; /* one for each of n_lines; NULL: the loop moves all */
-	struct arriving *arriving;
-	size_t n_arriving, arriving_room;
-	unsigned n_peers, n_lines, n_all;
-	int epoll_fd, wake_fd, timer_fd;
-	unsigned tag_bytes;
-	struct psd_streams_owner owner;
-	uint8_t *scratch; /* received floats on their way to a sum */
-	bool has_moved;
-	double moved_sec; /* by socket threads, as far as a turn has said; 0: never */
-	bool has_told;	  /* arrivals may have made room for what is held */
-
-	uint64_t low_water_bytes; /* UINT64_MAX: none */
-	double timer_sec;	  /* when it rings; INFINITY: never */
-};
-
-static unsigned line_number(const struct psd_streams *streams, const struct line *line)
+static unsigned line_number(const struct psd_streams *streams, const struct psd_line *line)
 {
 	return (unsigned)(line - streams->lines);
 }
 
-static bool sends(const struct line *line)
-{
-	return !psd_outlet_is_idle(&line->out) && line->sending.state == PSD_ERRAND_HOME;
-}
-
-static bool reads(const struct line *line)
-{
-	return !line->in.is_held && line->reading.state == PSD_ERRAND_HOME;
-}
-
-static enum psd_status watch(struct psd_streams *streams, struct line *line, struct psd_error *err)
+enum psd_status psd_streams_watch(struct psd_streams *streams, struct psd_line *line, struct psd_error *err)
 {
 	struct psd_carrier *carrier = &line->carrier;
-	const uint32_t events = carrier->fd < 0 ? 0 : carrier->transport->events(carrier, reads(line), sends(line));
+	const uint32_t events =
+		carrier->fd < 0 ? 0 : carrier->transport->events(carrier, psd_line_reads(line), psd_line_sends(line));
 	struct epoll_event event = {.events = events, .data.u32 = line_number(streams, line)};
 
 	if (carrier->fd < 0 || events == line->events)
@@ -171,7 +106,7 @@ static bool fill(struct psd_streams *streams, const struct psd_streams_options *
 }
 
 /* For the chunk of a line; NULL: the loop moves it. */
-static struct psd_porter *porter_for(const struct psd_streams *streams, const struct line *line, uint64_t bytes)
+struct psd_porter *psd_streams_porter(const struct psd_streams *streams, const struct psd_line *line, uint64_t bytes)
 {
 	return streams->porters && line->carrier.transport->is_for_threads && bytes >= ERRAND_BYTES
 		       ? streams->porters[line_number(streams, line) % streams->n_lines]
@@ -259,9 +194,10 @@ void psd_streams_close(struct psd_streams *streams)
 	free(streams);
 }
 
-static enum psd_status lose(struct psd_streams *streams, struct line *line, int error_number, struct psd_error *err)
+enum psd_status psd_streams_lose(struct psd_streams *streams, struct psd_line *line, int error_number,
+				 struct psd_error *err)
 {
-	struct psd_porter *porter = porter_for(streams, line, ERRAND_BYTES);
+	struct psd_porter *porter = psd_streams_porter(streams, line, ERRAND_BYTES);
 
 	if (porter) {
 		psd_porter_recall(porter, &line->sending);
@@ -297,13 +233,6 @@ static void take_timer(struct psd_streams *streams)
 		streams->timer_sec = INFINITY;
 }
 
-static void tell(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
-{
-	streams->has_moved = streams->has_moved || head->kind != PSD_WIRE_ALIVE || head->part > 0;
-	streams->has_told = true;
-	streams->owner.arrived(streams->owner.context, peer, head, tag);
-}
-
 static enum psd_status tell_due(struct psd_streams *streams, struct psd_error *err)
 {
 	bool has_told = false;
@@ -316,367 +245,10 @@ static enum psd_status tell_due(struct psd_streams *streams, struct psd_error *e
 	return status;
 }
 
-/* ---- out ---- */
-
-void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
-		      const struct iovec pieces[], unsigned n_pieces)
-{
-	struct peer *to = &streams->peers[peer];
-
-	assert(to->n_left == to->n_chunks && n_pieces <= PSD_PIECES_MAX);
-	to->head = *head;
-	memcpy(to->pieces, pieces, n_pieces * sizeof(*pieces));
-	to->n_pieces = n_pieces;
-	to->n_chunks = psd_wire_chunks(head->length_bytes);
-	to->n_given = to->n_left = 0;
-	if (streams->tag_bytes > 0)
-		streams->owner.stamp(streams->owner.context, peer, head, to->tag);
-}
-
-bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
-			    const uint8_t *payload)
-{
-	return psd_outlet_add_small(&streams->lines[peer * streams->n_lines].out, head, payload);
-}
-
-static double last_moved_sec(const struct psd_errand *errand)
-{
-	return atomic_load_explicit(&errand->moved_sec, memory_order_relaxed);
-}
-
-double psd_streams_silent_sec(const struct psd_streams *streams, unsigned peer)
-{
-	const struct line *first = &streams->lines[peer * streams->n_lines];
-	double heard_sec = streams->peers[peer].heard_sec;
-
-	if (first->in.is_held)
-		return 0.0;
-	for (unsigned i = 0; i < streams->n_lines; i++)
-		heard_sec = fmax(heard_sec, last_moved_sec(&first[i].reading));
-	return psd_socket_now_sec() - heard_sec;
-}
-
-static bool has_chunks(const struct psd_streams *streams, const struct line *line)
-{
-	const struct peer *to = &streams->peers[line->peer];
-
-	return to->n_given < to->n_chunks;
-}
-
-bool psd_streams_has_queue(const struct psd_streams *streams)
-{
-	for (unsigned i = 0; i < streams->n_all; i++) {
-		const struct line *line = &streams->lines[i];
-
-		if (line->carrier.fd >= 0 && (has_chunks(streams, line) || !psd_outlet_is_idle(&line->out) ||
-					      line->sending.state == PSD_ERRAND_GIVEN))
-			return true;
-	}
-	return false;
-}
-
-/* The next chunk is the line's, and its porter's where it has one and no small message waits. */
-static void give_chunk(struct psd_streams *streams, struct line *line)
-{
-	struct peer *to = &streams->peers[line->peer];
-	struct psd_wire_head head = to->head;
-	const uint64_t chunk_bytes = psd_wire_chunk_bytes(head.length_bytes, to->n_given);
-	struct psd_porter *porter = psd_outlet_is_idle(&line->out) ? porter_for(streams, line, chunk_bytes) : NULL;
-	struct iovec cut[PSD_PIECES_MAX];
-	unsigned n_cut;
-
-	head.chunk = (uint32_t)to->n_given++;
-	n_cut = psd_pieces_cut(to->pieces, to->n_pieces, head.chunk * PSD_WIRE_CHUNK_BYTES, chunk_bytes, cut);
-	psd_outlet_start(porter ? &line->chunk : &line->out, &head, to->tag, head.chunk == 0 ? streams->tag_bytes : 0,
-			 cut, n_cut);
-	if (!porter)
-		return;
-	line->sending.carrier = line->carrier;
-	line->sending.carrier.has_more = false;
-	line->sending.out = &line->chunk;
-	psd_porter_give(porter, &line->sending);
-}
-
-static void take_left(struct psd_streams *streams, unsigned peer)
-{
-	struct peer *to = &streams->peers[peer];
-
-	if (++to->n_left == to->n_chunks)
-		streams->owner.left(streams->owner.context, peer);
-}
-
-/* Each line takes a chunk in its turn: the line that has one now is sure of another if all others can have one, too. */
-static bool sends_again(const struct psd_streams *streams, const struct line *line)
-{
-	const struct peer *to = &streams->peers[line->peer];
-
-	return to->n_chunks - to->n_given >= streams->n_lines;
-}
-
-/* Sends once. *has_more: the transport may take more at once. */
-static enum psd_status flush_line(struct psd_streams *streams, struct line *line, bool *has_more, struct psd_error *err)
-{
-	bool has_left = false, is_tensor;
-	ssize_t sent;
-
-	*has_more = false;
-	if (line->carrier.fd < 0 || line->sending.state == PSD_ERRAND_GIVEN)
-		return PSD_OK;
-	if (!line->out.is_active && !line->chunk.is_active && has_chunks(streams, line))
-		give_chunk(streams, line);
-	if (psd_outlet_is_idle(&line->out) || line->sending.state == PSD_ERRAND_GIVEN)
-		return PSD_OK;
-	is_tensor = line->out.is_active;
-	line->carrier.has_more = is_tensor && sends_again(streams, line);
-	sent = psd_outlet_send(&line->out, &line->carrier, &has_left);
-	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-		return PSD_OK;
-	if (sent < 0) {
-		/* what the peer said before it went may explain it: reading comes first */
-		return errno == EPIPE || errno == ECONNRESET ? PSD_OK : lose(streams, line, errno, err);
-	}
-	streams->has_moved = streams->has_moved || (is_tensor && sent > 0);
-	if (has_left)
-		take_left(streams, line->peer);
-	/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
-	*has_more = (!psd_outlet_is_idle(&line->out) || has_chunks(streams, line)) &&
-		    psd_outlet_is_between_messages(&line->out);
-	return PSD_OK;
-}
-
-enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error *err)
-{
-	bool has_progress = true;
-
-	while (has_progress) {
-		has_progress = false;
-		for (unsigned i = 0; i < streams->n_all; i++) {
-			bool has_more;
-			const enum psd_status status = flush_line(streams, &streams->lines[i], &has_more, err);
-
-			if (status)
-				return status;
-			has_progress = has_progress || has_more;
-		}
-	}
-	for (unsigned i = 0; i < streams->n_all; i++) {
-		const enum psd_status status = watch(streams, &streams->lines[i], err);
-
-		if (status)
-			return status;
-	}
-	return PSD_OK;
-}
-
-/* ---- in ---- */
-
-/* NULL: none of its chunks was welcome yet, or it has only one. */
-static struct arriving *find_arriving(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head)
-{
-	for (size_t i = 0; i < streams->n_arriving; i++) {
-		struct arriving *arriving = &streams->arriving[i];
-
-		if (arriving->peer == peer && arriving->head.op == head->op &&
-		    arriving->head.iteration == head->iteration && arriving->head.part == head->part &&
-		    arriving->head.length_bytes == head->length_bytes)
-			return arriving;
-	}
-	return NULL;
-}
-
-/* NULL: no memory. */
-static struct arriving *add_arriving(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
-				     const struct psd_inlet *inlet)
-{
-	if (streams->n_arriving == streams->arriving_room) {
-		const size_t room = 2 * streams->arriving_room + 8;
-		struct arriving *grown = realloc(streams->arriving, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		streams->arriving = grown;
-		streams->arriving_room = room;
-	}
-	streams->arriving[streams->n_arriving] = (struct arriving){
-		.peer = peer, .head = *head, .inlet = *inlet, .n_missing = psd_wire_chunks(head->length_bytes)};
-	return &streams->arriving[streams->n_arriving++];
-}
-
-static void finish_chunk(struct psd_streams *streams, struct line *line)
-{
-	const struct psd_wire_head head = line->in.head;
-	struct arriving *arriving =
-		psd_wire_chunks(head.length_bytes) > 1 ? find_arriving(streams, line->peer, &head) : NULL;
-	uint8_t tag[PSD_WIRE_TAG_BYTES];
-
-	memcpy(tag, line->in.bytes + PSD_WIRE_HEAD_BYTES, sizeof(tag));
-	if (arriving && head.chunk == 0)
-		memcpy(arriving->tag, tag, sizeof(tag));
-	psd_inflow_reset(&line->in);
-	if (arriving && --arriving->n_missing > 0)
-		return;
-	if (arriving) {
-		memcpy(tag, arriving->tag, sizeof(tag));
-		*arriving = streams->arriving[--streams->n_arriving];
-	}
-	tell(streams, line->peer, &head, tag);
-}
-
-/* A whole header is there: where does what it announces go? */
-static enum psd_welcome find_inlet(struct psd_streams *streams, const struct line *line, struct psd_inlet *whole,
-				   struct psd_error *err)
-{
-	const struct psd_wire_head *head = &line->in.head;
-	const bool is_single = head->kind != PSD_WIRE_DATA || psd_wire_chunks(head->length_bytes) == 1;
-	const struct arriving *arriving = is_single ? NULL : find_arriving(streams, line->peer, head);
-	enum psd_welcome welcome;
-
-	if (arriving) {
-		*whole = arriving->inlet;
-		return PSD_WELCOME_NOW;
-	}
-	*whole = (struct psd_inlet){.n_pieces = 0};
-	welcome = streams->owner.expect(streams->owner.context, line->peer, head, whole, err);
-	assert(welcome != PSD_WELCOME_NOW ||
-	       psd_pieces_bytes(whole->pieces, whole->n_pieces) == psd_inlet_widening(whole) * head->length_bytes);
-	if (welcome == PSD_WELCOME_NOW && !is_single && !add_arriving(streams, line->peer, head, whole)) {
-		psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for arrivals");
-		return PSD_WELCOME_REFUSED;
-	}
-	return welcome;
-}
-
-/* A single connection brings the rest of a message. Of several, any may. */
-static uint64_t bytes_behind(const struct psd_streams *streams, const struct psd_wire_head *head)
-{
-	const uint64_t end_byte = (head->chunk + UINT64_C(1)) * PSD_WIRE_CHUNK_BYTES;
-
-	return streams->n_lines == 1 && end_byte < head->length_bytes ? head->length_bytes - end_byte : 0;
-}
-
-/* To the line's porter, where that is worth it. */
-static void give_reading(struct psd_streams *streams, struct line *line)
-{
-	struct psd_porter *porter = porter_for(streams, line, psd_inflow_missing_bytes(&line->in));
-
-	if (!porter)
-		return;
-	if (line->has_low_water)
-		line->carrier.transport->set_low_water(&line->carrier, 1);
-	line->has_low_water = false;
-	line->reading.carrier = line->carrier;
-	line->reading.in = &line->in;
-	psd_porter_give(porter, &line->reading);
-}
-
-static enum psd_status open_chunk(struct psd_streams *streams, struct line *line, struct psd_error *err)
-{
-	const struct psd_wire_head *head = &line->in.head;
-	struct psd_inlet whole, inlet;
-	unsigned widening;
-
-	switch (find_inlet(streams, line, &whole, err)) {
-	case PSD_WELCOME_REFUSED: return err->status;
-	case PSD_WELCOME_LATER: line->in.is_held = true; return PSD_OK;
-	case PSD_WELCOME_NOW: break;
-	}
-	widening = psd_inlet_widening(&whole);
-	inlet = whole;
-	inlet.n_pieces = psd_pieces_cut(whole.pieces, whole.n_pieces, widening * (head->chunk * PSD_WIRE_CHUNK_BYTES),
-					widening * psd_wire_chunk_bytes(head->length_bytes, head->chunk), inlet.pieces);
-	psd_inflow_open(&line->in, &inlet);
-	line->coming_bytes = bytes_behind(streams, head);
-	if (psd_inflow_is_complete(&line->in))
-		finish_chunk(streams, line);
-	else
-		give_reading(streams, line);
-	return PSD_OK;
-}
-
-static ssize_t read_head(struct psd_streams *streams, struct line *line, enum psd_status *status, struct psd_error *err)
-{
-	struct psd_error cause;
-	const ssize_t n_read = psd_inflow_read_head(&line->in, &line->carrier, streams->tag_bytes, status, &cause);
-
-	if (n_read > 0 && *status)
-		*status = psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "host %u %s", line->peer, cause.text);
-	else if (n_read > 0 && line->in.has_head)
-		*status = open_chunk(streams, line, err);
-	return n_read;
-}
-
-static ssize_t read_payload(struct psd_streams *streams, struct line *line)
-{
-	const ssize_t n_read = psd_inflow_read(&line->in, &line->carrier, READ_ONCE_BYTES, streams->scratch);
-
-	streams->has_moved = streams->has_moved || n_read > 0;
-	if (n_read > 0 && psd_inflow_is_complete(&line->in))
-		finish_chunk(streams, line);
-	return n_read;
-}
-
-static void set_low_water(const struct psd_streams *streams, struct line *line)
-{
-	uint64_t missing_bytes;
-	bool has;
-
-	if (line->carrier.fd < 0 || line->reading.state == PSD_ERRAND_GIVEN)
-		return;
-	missing_bytes = line->in.has_inlet ? psd_inflow_missing_bytes(&line->in) : 0;
-	has = missing_bytes + line->coming_bytes >= streams->low_water_bytes;
-
-	if (has == line->has_low_water)
-		return;
-	line->has_low_water = has;
-	line->carrier.transport->set_low_water(&line->carrier, has ? streams->low_water_bytes : 1);
-}
-
-static enum psd_status read_line(struct psd_streams *streams, struct line *line, struct psd_error *err)
-{
-	enum psd_status status = PSD_OK;
-	size_t n_bytes = 0;
-
-	while (!status && line->carrier.fd >= 0 && reads(line) && n_bytes < READ_ONCE_BYTES) {
-		const ssize_t n_read =
-			line->in.has_inlet ? read_payload(streams, line) : read_head(streams, line, &status, err);
-
-		if (n_read < 0 && errno == EAGAIN)
-			break;
-		if (n_read < 0 && errno == EINTR)
-			continue;
-		if (n_read <= 0)
-			return lose(streams, line, n_read < 0 ? errno : 0, err);
-		streams->peers[line->peer].heard_sec = psd_socket_now_sec();
-		n_bytes += (size_t)n_read;
-	}
-	set_low_water(streams, line);
-	return status;
-}
-
-static enum psd_status resume_line(struct psd_streams *streams, struct line *line, struct psd_error *err)
-{
-	const enum psd_status status = open_chunk(streams, line, err);
-
-	streams->peers[line->peer].heard_sec = psd_socket_now_sec(); /* what it says now lay behind that */
-	set_low_water(streams, line);
-	return status;
-}
-
-enum psd_status psd_streams_resume(struct psd_streams *streams, struct psd_error *err)
-{
-	enum psd_status status = PSD_OK;
-
-	do { /* what is taken at once may make room for what is held elsewhere */
-		streams->has_told = false;
-		for (unsigned i = 0; i < streams->n_all && !status; i++)
-			if (streams->lines[i].carrier.fd >= 0 && streams->lines[i].in.is_held)
-				status = resume_line(streams, &streams->lines[i], err);
-	} while (!status && streams->has_told);
-	return status;
-}
+/* ---- a turn ---- */
 
 /* A chunk has left, or is there. */
-static enum psd_status take_errand(struct psd_streams *streams, struct line *line, const struct psd_errand *errand,
+static enum psd_status take_errand(struct psd_streams *streams, struct psd_line *line, const struct psd_errand *errand,
 				   struct psd_error *err)
 {
 	const int error = errand->error_number;
@@ -685,16 +257,16 @@ static enum psd_status take_errand(struct psd_streams *streams, struct line *lin
 		return PSD_OK;
 	if (errand == &line->sending) {
 		if (errand->is_complete)
-			take_left(streams, line->peer);
+			psd_streams_take_left(streams, line->peer);
 		else if (error != EPIPE && error != ECONNRESET) /* as in flush_line() */
-			return lose(streams, line, error, err);
+			return psd_streams_lose(streams, line, error, err);
 		return PSD_OK;
 	}
 	streams->peers[line->peer].heard_sec = psd_socket_now_sec();
 	if (!errand->is_complete)
-		return lose(streams, line, error, err);
-	finish_chunk(streams, line);
-	return read_line(streams, line, err);
+		return psd_streams_lose(streams, line, error, err);
+	psd_streams_finish_chunk(streams, line);
+	return psd_streams_read_line(streams, line, err);
 }
 
 static enum psd_status take_errands(struct psd_streams *streams, struct psd_error *err)
@@ -712,7 +284,7 @@ static enum psd_status take_errands(struct psd_streams *streams, struct psd_erro
 
 static enum psd_status take_event(struct psd_streams *streams, const struct epoll_event *event, struct psd_error *err)
 {
-	struct line *line;
+	struct psd_line *line;
 	uint64_t count;
 
 	if (event->data.u32 == WAKE) {
@@ -729,8 +301,8 @@ static enum psd_status take_event(struct psd_streams *streams, const struct epol
 		return PSD_OK;
 	line->carrier.transport->hear(&line->carrier);
 	if (line->in.is_held && (event->events & (EPOLLHUP | EPOLLERR)))
-		return lose(streams, line, 0, err); /* nobody leaves before all has been taken from it */
-	return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? read_line(streams, line, err) : PSD_OK;
+		return psd_streams_lose(streams, line, 0, err); /* nobody leaves before all has been taken from it */
+	return event->events & (EPOLLIN | EPOLLHUP | EPOLLERR) ? psd_streams_read_line(streams, line, err) : PSD_OK;
 }
 
 /* Whether some line has what epoll will not tell of; the timer rings when one will. */
@@ -739,14 +311,16 @@ static bool ask_ready(struct psd_streams *streams)
 	bool is_any = false;
 
 	for (unsigned i = 0; i < streams->n_all; i++) {
-		struct line *line = &streams->lines[i];
+		struct psd_line *line = &streams->lines[i];
 
-		line->is_ready = line->carrier.fd >= 0 &&
-				 line->carrier.transport->is_ready(&line->carrier, reads(line), sends(line));
+		line->is_ready =
+			line->carrier.fd >= 0 &&
+			line->carrier.transport->is_ready(&line->carrier, psd_line_reads(line), psd_line_sends(line));
 		is_any = is_any || line->is_ready;
 		if (line->carrier.fd >= 0 && line->carrier.transport->again_sec)
-			psd_streams_wake_at(
-				streams, line->carrier.transport->again_sec(&line->carrier, reads(line), sends(line)));
+			psd_streams_wake_at(streams,
+					    line->carrier.transport->again_sec(&line->carrier, psd_line_reads(line),
+									       psd_line_sends(line)));
 	}
 	if (streams->owner.due_sec)
 		psd_streams_wake_at(streams, streams->owner.due_sec(streams->owner.context));
@@ -759,8 +333,8 @@ static enum psd_status read_ready(struct psd_streams *streams, struct psd_error 
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 0; i < streams->n_all && !status; i++)
-		if (streams->lines[i].is_ready && reads(&streams->lines[i]))
-			status = read_line(streams, &streams->lines[i], err);
+		if (streams->lines[i].is_ready && psd_line_reads(&streams->lines[i]))
+			status = psd_streams_read_line(streams, &streams->lines[i], err);
 	return status;
 }
 
@@ -770,9 +344,10 @@ static void hear_porters(struct psd_streams *streams)
 	double newest_sec = streams->moved_sec;
 
 	for (unsigned i = 0; streams->porters && i < streams->n_all; i++) {
-		const struct line *line = &streams->lines[i];
+		const struct psd_line *line = &streams->lines[i];
 
-		newest_sec = fmax(newest_sec, fmax(last_moved_sec(&line->sending), last_moved_sec(&line->reading)));
+		newest_sec = fmax(newest_sec,
+				  fmax(psd_errand_moved_sec(&line->sending), psd_errand_moved_sec(&line->reading)));
 	}
 	streams->has_moved = streams->has_moved || newest_sec > streams->moved_sec;
 	streams->moved_sec = newest_sec;

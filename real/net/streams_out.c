@@ -1,0 +1,157 @@
+/* Messages that go out: chunks to whichever connection has room, small ones between. */
+#define _GNU_SOURCE
+#include "real/net/streams_parts.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "real/net/socket.h"
+
+void psd_streams_send(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
+		      const struct iovec pieces[], unsigned n_pieces)
+{
+	struct psd_peer *to = &streams->peers[peer];
+
+	assert(to->n_left == to->n_chunks && n_pieces <= PSD_PIECES_MAX);
+	to->head = *head;
+	memcpy(to->pieces, pieces, n_pieces * sizeof(*pieces));
+	to->n_pieces = n_pieces;
+	to->n_chunks = psd_wire_chunks(head->length_bytes);
+	to->n_given = to->n_left = 0;
+	if (streams->tag_bytes > 0)
+		streams->owner.stamp(streams->owner.context, peer, head, to->tag);
+}
+
+bool psd_streams_send_small(struct psd_streams *streams, unsigned peer, const struct psd_wire_head *head,
+			    const uint8_t *payload)
+{
+	return psd_outlet_add_small(&streams->lines[peer * streams->n_lines].out, head, payload);
+}
+
+double psd_streams_silent_sec(const struct psd_streams *streams, unsigned peer)
+{
+	const struct psd_line *first = &streams->lines[peer * streams->n_lines];
+	double heard_sec = streams->peers[peer].heard_sec;
+
+	if (first->in.is_held)
+		return 0.0;
+	for (unsigned i = 0; i < streams->n_lines; i++)
+		heard_sec = fmax(heard_sec, psd_errand_moved_sec(&first[i].reading));
+	return psd_socket_now_sec() - heard_sec;
+}
+
+static bool has_chunks(const struct psd_streams *streams, const struct psd_line *line)
+{
+	const struct psd_peer *to = &streams->peers[line->peer];
+
+	return to->n_given < to->n_chunks;
+}
+
+bool psd_streams_has_queue(const struct psd_streams *streams)
+{
+	for (unsigned i = 0; i < streams->n_all; i++) {
+		const struct psd_line *line = &streams->lines[i];
+
+		if (line->carrier.fd >= 0 && (has_chunks(streams, line) || !psd_outlet_is_idle(&line->out) ||
+					      line->sending.state == PSD_ERRAND_GIVEN))
+			return true;
+	}
+	return false;
+}
+
+/* The next chunk is the line's, and its porter's where it has one and no small message waits. */
+static void give_chunk(struct psd_streams *streams, struct psd_line *line)
+{
+	struct psd_peer *to = &streams->peers[line->peer];
+	struct psd_wire_head head = to->head;
+	const uint64_t chunk_bytes = psd_wire_chunk_bytes(head.length_bytes, to->n_given);
+	struct psd_porter *porter =
+		psd_outlet_is_idle(&line->out) ? psd_streams_porter(streams, line, chunk_bytes) : NULL;
+	struct iovec cut[PSD_PIECES_MAX];
+	unsigned n_cut;
+
+	head.chunk = (uint32_t)to->n_given++;
+	n_cut = psd_pieces_cut(to->pieces, to->n_pieces, head.chunk * PSD_WIRE_CHUNK_BYTES, chunk_bytes, cut);
+	psd_outlet_start(porter ? &line->chunk : &line->out, &head, to->tag, head.chunk == 0 ? streams->tag_bytes : 0,
+			 cut, n_cut);
+	if (!porter)
+		return;
+	line->sending.carrier = line->carrier;
+	line->sending.carrier.has_more = false;
+	line->sending.out = &line->chunk;
+	psd_porter_give(porter, &line->sending);
+}
+
+void psd_streams_take_left(struct psd_streams *streams, unsigned peer)
+{
+	struct psd_peer *to = &streams->peers[peer];
+
+	if (++to->n_left == to->n_chunks)
+		streams->owner.left(streams->owner.context, peer);
+}
+
+/* Each line takes a chunk in its turn: the line that has one now is sure of another if all others can have one, too. */
+static bool sends_again(const struct psd_streams *streams, const struct psd_line *line)
+{
+	const struct psd_peer *to = &streams->peers[line->peer];
+
+	return to->n_chunks - to->n_given >= streams->n_lines;
+}
+
+/* Sends once. *has_more: the transport may take more at once. */
+static enum psd_status flush_line(struct psd_streams *streams, struct psd_line *line, bool *has_more,
+				  struct psd_error *err)
+{
+	bool has_left = false, is_tensor;
+	ssize_t sent;
+
+	*has_more = false;
+	if (line->carrier.fd < 0 || line->sending.state == PSD_ERRAND_GIVEN)
+		return PSD_OK;
+	if (!line->out.is_active && !line->chunk.is_active && has_chunks(streams, line))
+		give_chunk(streams, line);
+	if (psd_outlet_is_idle(&line->out) || line->sending.state == PSD_ERRAND_GIVEN)
+		return PSD_OK;
+	is_tensor = line->out.is_active;
+	line->carrier.has_more = is_tensor && sends_again(streams, line);
+	sent = psd_outlet_send(&line->out, &line->carrier, &has_left);
+	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+		return PSD_OK;
+	if (sent < 0) {
+		/* what the peer said before it went may explain it: reading comes first */
+		return errno == EPIPE || errno == ECONNRESET ? PSD_OK : psd_streams_lose(streams, line, errno, err);
+	}
+	streams->has_moved = streams->has_moved || (is_tensor && sent > 0);
+	if (has_left)
+		psd_streams_take_left(streams, line->peer);
+	/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
+	*has_more = (!psd_outlet_is_idle(&line->out) || has_chunks(streams, line)) &&
+		    psd_outlet_is_between_messages(&line->out);
+	return PSD_OK;
+}
+
+enum psd_status psd_streams_flush(struct psd_streams *streams, struct psd_error *err)
+{
+	bool has_progress = true;
+
+	while (has_progress) {
+		has_progress = false;
+		for (unsigned i = 0; i < streams->n_all; i++) {
+			bool has_more;
+			const enum psd_status status = flush_line(streams, &streams->lines[i], &has_more, err);
+
+			if (status)
+				return status;
+			has_progress = has_progress || has_more;
+		}
+	}
+	for (unsigned i = 0; i < streams->n_all; i++) {
+		const enum psd_status status = psd_streams_watch(streams, &streams->lines[i], err);
+
+		if (status)
+			return status;
+	}
+	return PSD_OK;
+}
