@@ -67,7 +67,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	return psd_stand_in_end(error);
 }
 
-/* Whether a wait for what was recorded, if anything was, is left out. Of the host each recording counts once, however often it looks. */
+/* Whether a wait for what was recorded, if anything was, is left out. Of the host each recording counts once, however
+ * often it looks. */
 static bool is_skipped(const char *function, const void *site, struct psd_stand_in_record *record, bool is_host)
 {
 	bool is_left_out;
