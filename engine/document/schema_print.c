@@ -84,7 +84,7 @@ struct whole {
 	const struct psd_section *section;
 };
 
-/* An entry's section says what that of the whole does, which it begins as. */
+/* Whether an entry's section equals the outermost one, from which it begins. */
 static bool is_inherited(const struct whole *whole, const void *base, const struct psd_key *key)
 {
 	struct psd_text own = {.bytes = NULL}, inherited = {.bytes = NULL};

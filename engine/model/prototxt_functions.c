@@ -118,7 +118,7 @@ enum psd_status psd_caffe_build_exp(struct psd_caffe_part *part, struct psd_erro
 	return status ? status : psd_caffe_build_one(part, err);
 }
 
-/* log(scale x + shift) by that of the base */
+/* log(scale x + shift) / log(base) */
 enum psd_status psd_caffe_build_log(struct psd_caffe_part *part, struct psd_error *err)
 {
 	const union psd_layer_settings none = {.slope = {0}};

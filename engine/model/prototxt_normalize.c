@@ -46,7 +46,7 @@ static enum psd_status divide(struct psd_caffe_part *part, double epsilon, struc
 					    &part->spec->inputs[0], err);
 }
 
-/* One factor is that of a map that has everything. */
+/* A shared factor scales one map that holds the whole sample. */
 static enum psd_status build_factor(struct psd_caffe_part *part, struct psd_shape in, bool is_shared,
 				    struct psd_error *err)
 {

@@ -52,7 +52,7 @@ static uint32_t add_copy(struct psd_builder *b, struct psd_op op, enum psd_buffe
 enum { TURN_BEFORE_LAYERS = -2 };
 
 /* The values of one buffer become those of the other: on a device that has them, at the rate of its updates, else on
- * the host's processor, at that of a sum. */
+ * the host's processor, at the rate of a sum. */
 static uint32_t add_convert(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where, bool is_there,
 			    enum psd_buffer source, enum psd_buffer target, uint64_t elements, uint32_t before)
 {

@@ -35,7 +35,7 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 		psd_worker_judge_arrival(worker, task);
 	if (psd_buffers[op->source].extent != PSD_EXTENT_EACH_FACTORS || op->kind == PSD_OP_COPY_OUT)
 		return copy_of(worker, task, worker->self, err);
-	/* one's own are there already, but for what is copied of all alike */
+	/* one's own are there already; in a lossy encoding all senders' are taken from the wire */
 	for (unsigned sender = 0; sender < worker->layout->workers && !status; sender++)
 		if (sender != worker->self || worker->plan->wire->is_lossy)
 			status = copy_of(worker, task, sender, err);

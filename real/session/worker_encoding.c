@@ -149,8 +149,8 @@ static enum psd_status convert(struct psd_worker *worker, const struct psd_op *o
 
 /* ---- out ---- */
 
-/* No update is to be made of it: that of what it is made from was left out, or what it is made from has left the range
- * and no other host would see all of that. */
+/* No update is to be made of it: the update of its source was left out, or what it is made from has left the range and
+ * no other host would see all of that. */
 static enum psd_status spoil(struct psd_worker *worker, const struct psd_op *op, const struct sides *sides,
 			     struct psd_error *err)
 {

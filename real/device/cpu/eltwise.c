@@ -18,8 +18,8 @@ static enum psd_status prepare_forward(struct psd_cpu_layer *self, struct psd_cp
 	return status || function.is_done ? status : psd_cpu_build_forward(self, &no_workspace, err);
 }
 
-/* What the derivative is taken at. That of a linear function is the same everywhere: there the result stands for the
- * input. */
+/* What the derivative is taken at. The derivative of a linear function is the same everywhere: there the result stands
+ * for the input. */
 static struct psd_cpu_arg known_by(const struct psd_cpu_layer *self, struct psd_cpu_function function)
 {
 	struct psd_cpu_arg known = psd_cpu_value(function.needs_input ? psd_cpu_input(self, 0) : self->blob);

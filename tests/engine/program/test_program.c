@@ -572,7 +572,7 @@ static bool is_reply(const struct psd_op *op)
 	       (op->payload.pattern == &psd_pull || op->payload.pattern == &psd_from_root);
 }
 
-/* Whose turn is before that of layers, whatever its item. */
+/* Whose turn is before the turn of layers, whatever its item. */
 static bool is_encoding_of_device(const struct psd_op *op)
 {
 	return op->kind == PSD_OP_CONVERT && op->resource == PSD_RESOURCE_DEVICE && !psd_buffers[op->source].is_encoded;
