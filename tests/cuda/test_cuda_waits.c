@@ -406,8 +406,8 @@ Test(cuda_waits, a_device_alone_needs_each)
 	static const struct cover needs[] = {
 		{"take", 6}, /* of each parameter: the copy comes in behind the clearing */
 		{"copy in", 1},
-		/* Samples arrive before they are read, and after the last ones were: the first two find a free slot, and
-		 * the second one's was never used. */
+		/* Samples arrive before they are read, and after the last ones were: the first two find a free slot,
+		 * and the second one's was never used. */
 		{"begin", 2 * ROUNDS - 2},
 		{"backward", 1},
 		{"copy out", 1},
