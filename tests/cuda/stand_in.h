@@ -56,8 +56,8 @@ unsigned psd_stand_in_calls(void);
 /* ---- waits left out ---- */
 
 /* A place in the program that waits for the device: cudaStreamWaitEvent, cudaEventSynchronize, cudaStreamSynchronize,
- * cudaDeviceSynchronize; cudaEventQuery where nobody has waited for the recording or asked for it before. A line that
- * the compiler repeats is several places. */
+ * cudaDeviceSynchronize; cudaEventQuery where nobody has waited for the recording or asked for it before. To wait for
+ * an event that was never recorded is no wait. A line that the compiler repeats is several places. */
 struct psd_stand_in_wait_place {
 	const char *function;
 	const void *site; /* the address that the call returns to: the same in processes forked from one */
