@@ -198,7 +198,7 @@ static uint32_t training_iterations(const struct psd_calibration *calibration)
 	return (uint32_t)fmin(fmax(n, REPEATS), MOST_ITERATIONS);
 }
 
-static enum psd_status launch_alone(const struct psd_board *board, const struct psd_case *made, double values[],
+static enum psd_status launch_alone(const struct psd_board *board, unsigned member, const struct psd_case *made,
 				    struct psd_error *err)
 {
 	const struct psd_calibrate_options *options = board->calibration->options;
@@ -206,12 +206,14 @@ static enum psd_status launch_alone(const struct psd_board *board, const struct 
 		.worker.made = made,
 		.worker.train = &made->matter->scenario->train,
 		.worker.device = options->device,
+		.worker.place = member,
 		.worker.n_iterations = psd_worker_warmed_up(training_iterations(board->calibration)),
 		.ground = PSD_GROUND_LOOPBACK,
 		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
 		.worker.stall_sec = options->stall_sec,
 		.stop_signal = options->stop_signal,
 	};
+	double *const values = psd_board_values(board, member);
 	struct psd_worker_result result;
 	const enum psd_status status = psd_launch(&launch_options, &result, err);
 
@@ -235,7 +237,7 @@ static enum psd_status time_beside(void *context, unsigned member, struct psd_er
 	status = psd_case_make(&made, matter, &system, alone(board->calibration), err);
 	if (status)
 		return status;
-	status = launch_alone(board, &made, psd_board_values(board, member), err);
+	status = launch_alone(board, member, &made, err);
 	psd_case_release(&made);
 	return status;
 }

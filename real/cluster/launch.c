@@ -120,7 +120,8 @@ static int live(void *context, unsigned node)
 	struct psd_error err = {.text = ""};
 
 	(void)node;
-	worker.self = worker.place = launch->self;
+	worker.self = launch->self;
+	worker.place = options->worker.place + launch->self;
 	worker.hosts = launch->hosts;
 	worker.listener = launch->listeners[launch->self];
 	worker.has_rate = options->ground == PSD_GROUND_SHAPED && made->point.bandwidth_bps > 0.0;

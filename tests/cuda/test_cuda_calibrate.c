@@ -2,6 +2,7 @@
  * they write. How long a stand-in takes says nothing; that events lie around what they are named for does. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "real/calibrate/layer_times.h"
 #include "real/cluster/crew.h"
 #include "tests/cuda/cuda_net.h"
+#include "tests/cuda/gpus_taken_helper.h"
 #include "tests/cuda/stand_in.h"
 #include "tests/scratch_folder.h"
 
@@ -17,6 +19,8 @@ static const char text[] =
 	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\nsystems:\n  - {name: A, sync: ring}\n"
 	"train:\n  data: {kind: synthetic}\n  device: cuda\n  iterations: 1\n"
 	"  learning_rate: {policy: fixed, base: 0.001}\n";
+
+#define STALL_SEC 60.0
 
 struct made {
 	struct psd_scenario scenario;
@@ -36,6 +40,7 @@ static void make(struct made *made, const char *path)
 						       .device = &psd_device_cuda,
 						       .point = psd_scenario_point(&made->scenario, 0),
 						       .output_path = path,
+						       .stall_sec = STALL_SEC,
 						       .version = "test"};
 	made->calibration = (struct psd_calibration){
 		.options = &made->options,
@@ -120,6 +125,28 @@ Test(cuda_calibrate, layers_copies_and_updates_are_the_devices)
 	check_scenario(path.text, calibration);
 	release(&made);
 	scratch_folder_remove(&folder);
+}
+
+/* ---- several GPUs ---- */
+
+Test(cuda_calibrate, each_member_of_a_measurement_takes_a_gpu_of_its_own)
+{
+	static const unsigned one_each[] = {1, 1}, two_each[] = {2, 2};
+	const struct psd_device_kind kind = gpus_taken_begin();
+	struct made made;
+	struct psd_error err = {.text = ""};
+
+	psd_stand_in_set_devices(2);
+	make(&made, NULL);
+	made.options.device = &kind;
+	made.calibration.n_busy = 2;
+	cr_assert_eq(psd_calibrate_layers(&made.calibration, &err), PSD_OK, "%s", err.text);
+	gpus_taken_check(2, one_each);
+	made.calibration.measured[PSD_QUANTITY_LAYERS_SEC].value = INFINITY; /* the fewest iterations will do */
+	cr_assert_eq(psd_calibrate_beside(&made.calibration, &err), PSD_OK, "%s", err.text);
+	gpus_taken_check(2, two_each);
+	release(&made);
+	gpus_taken_end();
 }
 
 /* ---- layers ---- */
