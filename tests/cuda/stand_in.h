@@ -38,8 +38,9 @@ void psd_stand_in_set_driver(int version);    /* below the runtime's: cudaErrorI
 void psd_stand_in_set_memory(uint64_t bytes); /* of all devices together; 4 GiB if nothing is said */
 void psd_stand_in_set_capability(int major, int minor); /* 8.0 if nothing is said */
 
-/* A copy between device and host takes so long at least, as over a slow bus. 0, if nothing is said: no time. */
-void psd_stand_in_set_copies(uint64_t bytes_per_sec);
+/* A copy that reads from there ends only after a call that names another place, or NULL; after 20 s, should there be
+ * none. It may be queued already, or have begun. */
+void psd_stand_in_hold_copy(const void *from);
 
 /* ---- what goes wrong ---- */
 

@@ -3,11 +3,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/cuda/stand_in_parts.h"
 
-#define NSEC_PER_SEC UINT64_C(1000000000)
+#define LONGEST_HOLD_NSEC UINT64_C(20000000000)
 
 struct copy {
 	void *to;
@@ -21,26 +20,24 @@ struct fill {
 	uint64_t bytes;
 };
 
-static uint64_t copied_bytes_per_sec; /* 0: they take no time */
+static const void *held; /* or NULL */
 
-void psd_stand_in_set_copies(uint64_t bytes_per_sec)
+void psd_stand_in_hold_copy(const void *from)
 {
 	psd_stand_in_lock();
-	copied_bytes_per_sec = bytes_per_sec;
+	held = from;
+	psd_stand_in_changed();
 	psd_stand_in_unlock();
 }
 
-static void take_time(uint64_t bytes)
+static void hold(const void *from)
 {
-	uint64_t nsec;
-	struct timespec duration;
-
 	psd_stand_in_lock();
-	nsec = copied_bytes_per_sec > 0 ? bytes * NSEC_PER_SEC / copied_bytes_per_sec : 0;
+	const uint64_t until_nsec = psd_stand_in_now_nsec() + LONGEST_HOLD_NSEC;
+
+	while (held == from && !psd_stand_in_is_lost() && psd_stand_in_await_change(until_nsec))
+		continue;
 	psd_stand_in_unlock();
-	duration = (struct timespec){(time_t)(nsec / NSEC_PER_SEC), (long)(nsec % NSEC_PER_SEC)};
-	if (nsec > 0)
-		nanosleep(&duration, NULL);
 }
 
 static void run_copy(void *arguments)
@@ -53,7 +50,7 @@ static void run_copy(void *arguments)
 	sched_yield();
 	memcpy(copy->to, from, half_bytes);
 	sched_yield();
-	take_time(copy->bytes);
+	hold(from);
 	memcpy((char *)copy->to + half_bytes, from + half_bytes, copy->bytes - half_bytes);
 }
 
