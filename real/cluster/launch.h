@@ -20,8 +20,8 @@ enum psd_ground {
 #define PSD_LAUNCH_CONNECT_SEC 30.0 /* more than processes of one machine need to find each other */
 
 struct psd_launch_options {
-	/* What all have in common: who each is, its links and its spans are filled in. Its place is the first one's, the
-	 * others' follow. Its functions are called in the processes. */
+	/* What all have in common: who each is, its links and its spans are filled in. Its place is the first one's,
+	 * the others' follow. Its functions are called in the processes. */
 	struct psd_worker_options worker;
 	enum psd_ground ground;			  /* the last two have the scenario's latency, too */
 	struct psd_spans *spans;		  /* one recorder for each host; NULL: none are kept */
