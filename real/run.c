@@ -643,11 +643,19 @@ static enum psd_status calibrate_machine(const struct command *command, const ch
 		.context = (void *)(uintptr_t)command->options,
 	};
 	struct psd_text table = {.bytes = NULL};
-	const enum psd_status status = psd_calibrate(&calibrate_options, &table, err);
+	double spread_ratio;
+	enum psd_status status = psd_calibrate(&calibrate_options, &table, &spread_ratio, err);
 
-	if (!status)
-		return psd_console_print(&table, err);
-	psd_text_release(&table);
+	if (status) {
+		psd_text_release(&table);
+		return status;
+	}
+	status = psd_console_print(&table, err);
+	if (!status && spread_ratio > PSD_CALIBRATE_NOISY_RATIO && !command->options->is_quiet)
+		psd_console_say(
+			"psd-run: this calibration is noisy, its values spread by up to %.0f %%: predictions may "
+			"be off by as much. Calibrate again on a quiet machine, where nothing else runs",
+			100.0 * spread_ratio);
 	return status;
 }
 

@@ -56,12 +56,30 @@ static const struct psd_key emulation_keys[] = {
 static const struct psd_section emulation = {.tables = {emulation_keys}};
 
 static const struct psd_key calibration_keys[] = {
-	{KEY("workers", UNSIGNED, calibration.workers), .is_required = true, .lowest = 1, .highest = PSD_MAX_HOSTS,
+	{KEY("workers", UNSIGNED, calibration.workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
 	 .help = "the most with whom constants were fitted; the table marks points beyond"},
-	{KEY("bandwidth", RATE, calibration.bandwidth_bps), .is_required = true, .help = "at which they were fitted"},
+	{KEY("bandwidth", RATE, calibration.bandwidth_bps), .help = "at which they were fitted; with `workers`"},
+	{KEY("spread", RATIO, calibration.spread_ratio), .highest = PSD_MOST_SPREAD_RATIO,
+	 .help = "the worst of what was measured; above 15% psd-sim says what that means"},
 	{.name = NULL},
 };
-static const struct psd_section calibration = {.tables = {calibration_keys}};
+
+/* One calibrated without links has neither. */
+static enum psd_status check_calibration(const struct psd_schema_reader *reader, void *base,
+					 const struct psd_node *mapping)
+{
+	const struct psd_node *workers = psd_node_child(mapping, "workers");
+	const struct psd_node *bandwidth = psd_node_child(mapping, "bandwidth");
+
+	(void)base;
+	if (!workers == !bandwidth)
+		return PSD_OK;
+	return psd_error_set(reader->err, PSD_EINVAL, workers ? workers->key_at : bandwidth->key_at,
+			     "'%s' needs '%s' beside it", workers ? "workers" : "bandwidth",
+			     workers ? "bandwidth" : "workers");
+}
+
+static const struct psd_section calibration = {.tables = {calibration_keys}, .check = check_calibration};
 
 static const struct psd_key root_keys[] = {
 	{KEY("title", TEXT, title), .uses = PSD_BY_ALL, .help = "of tables, a cell of the CSV"},

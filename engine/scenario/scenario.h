@@ -103,9 +103,12 @@ struct psd_machine {
 
 /* What the constants were fitted on; points beyond it are extrapolated. */
 struct psd_calibrated {
-	unsigned workers; /* the most; 0: not calibrated */
+	unsigned workers; /* the most; 0: not calibrated, or without links */
 	double bandwidth_bps;
+	double spread_ratio; /* the worst of what was measured, over its value; 0: not known */
 };
+
+#define PSD_MOST_SPREAD_RATIO 1000.0
 
 /* From from_sec to until_sec (infinity: for ever) node runs at these shares of its speed. */
 struct psd_slowdown {

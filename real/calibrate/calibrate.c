@@ -133,7 +133,7 @@ static enum psd_status open_calibration(struct psd_calibration *calibration,
 	return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a calibration");
 }
 
-enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table,
+enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table, double *spread_ratio,
 			      struct psd_error *err)
 {
 	struct psd_calibration calibration;
@@ -148,8 +148,10 @@ enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struc
 		status = measure(&calibration, err);
 	if (!status)
 		status = psd_calibrate_write(&calibration, err);
-	if (!status)
+	if (!status) {
 		psd_calibrate_add_table(table, &calibration);
+		*spread_ratio = psd_calibrate_worst_spread_ratio(&calibration);
+	}
 	psd_outputs_discard();
 	free(calibration.forward_sec);
 	free(calibration.backward_sec);

@@ -17,7 +17,6 @@
 
 enum { MOST_PATHS = 16 }; /* that a scenario names */
 
-#define NOISY_RATIO   0.05
 #define UNKNOWN_FLOPS 1e9 /* nothing to rebuild: not used */
 
 enum unit { UNIT_SECONDS, UNIT_RATE, UNIT_FLOP_RATE, UNIT_RATIO };
@@ -77,7 +76,17 @@ static bool is_noisy(const struct psd_calibration *calibration, unsigned quantit
 {
 	const unsigned judged = quantity == PSD_QUANTITY_JITTER_RATIO ? PSD_QUANTITY_LAYERS_SEC : quantity;
 
-	return psd_calibrate_spread_ratio(&calibration->measured[judged]) > NOISY_RATIO;
+	return psd_calibrate_spread_ratio(&calibration->measured[judged]) > PSD_CALIBRATE_NOISY_RATIO;
+}
+
+double psd_calibrate_worst_spread_ratio(const struct psd_calibration *calibration)
+{
+	double worst_ratio = 0.0;
+
+	for (unsigned q = 0; q < PSD_QUANTITIES; q++)
+		if (calibration->measured[q].is_there && q != PSD_QUANTITY_JITTER_RATIO)
+			worst_ratio = fmax(worst_ratio, psd_calibrate_spread_ratio(&calibration->measured[q]));
+	return worst_ratio;
 }
 
 static void add_row(struct psd_grid *grid, const struct psd_calibration *calibration, unsigned quantity)
@@ -118,7 +127,7 @@ void psd_calibrate_add_table(struct psd_text *text, const struct psd_calibration
 			     "\nnoisy: measurements lie more than %.0f %% apart, so predictions may be off by as much. "
 			     "Calibrate "
 			     "again while nothing\nelse runs here, or with more --attempts.\n",
-			     100.0 * NOISY_RATIO);
+			     100.0 * PSD_CALIBRATE_NOISY_RATIO);
 }
 
 /* ---- paths ---- */
@@ -312,8 +321,12 @@ static void fit(struct psd_scenario *scenario, const struct psd_calibration *cal
 	scenario->machine.nodes = 0;
 	scenario->machine.bytes_bps = value_of(calibration, PSD_QUANTITY_BYTES_BPS);
 	scenario->machine.message_sec = seconds_of(calibration, PSD_QUANTITY_MESSAGE_SEC);
-	scenario->calibration = (struct psd_calibrated){calibration->link_bps > 0.0 ? calibration->point.workers : 0,
-							calibration->link_bps};
+	scenario->calibration = (struct psd_calibrated){
+		.workers = calibration->link_bps > 0.0 ? calibration->point.workers : 0,
+		.bandwidth_bps = calibration->link_bps,
+		.spread_ratio = fmin(round(100.0 * psd_calibrate_worst_spread_ratio(calibration)) / 100.0,
+				     PSD_MOST_SPREAD_RATIO),
+	};
 	scenario->network.payload_ratio = payload->is_there ? rounded(payload->value) : 1.0;
 	fit_host(&scenario->host, calibration);
 	for (unsigned s = 0; s < scenario->n_systems; s++)

@@ -67,6 +67,8 @@ bool psd_calibrate_note(struct psd_calibration *calibration, enum psd_quantity q
 
 /* That of the attempt, or how far attempts lie apart, over the value, if that is more; 1 where only the value is 0. */
 double psd_calibrate_spread_ratio(const struct psd_measured *measured);
+/* The largest of all that was measured; the jitter, a spread itself, aside. */
+double psd_calibrate_worst_spread_ratio(const struct psd_calibration *calibration);
 
 /* ---- calibrate_compute.c ---- */
 

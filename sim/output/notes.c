@@ -9,6 +9,8 @@
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 
+#define MOST_SPREAD_RATIO 0.15 /* of a calibration that nobody is warned of */
+
 static bool may_take_steps(const struct psd_scenario *scenario)
 {
 	for (unsigned s = 0; s < scenario->n_systems; s++)
@@ -100,6 +102,19 @@ static void write_transport_note(FILE *out, const struct psd_scenario *scenario)
 	psd_sentence_write(out, &sentence, 6);
 }
 
+/* What was measured while others used the machine is told by its spread alone. */
+static void write_spread_note(FILE *out, const struct psd_scenario *scenario)
+{
+	const double spread_ratio = scenario->calibration.spread_ratio;
+
+	if (spread_ratio > MOST_SPREAD_RATIO)
+		fprintf(out,
+			"note: calibrated with a spread of %.0f %%: predictions may be off by as much; calibrate again "
+			"on "
+			"a quiet machine\n",
+			100.0 * spread_ratio);
+}
+
 static bool has_system(const struct psd_scenario *scenario, const char *name)
 {
 	for (unsigned s = 0; s < scenario->n_systems; s++)
@@ -137,5 +152,6 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	write_system_notes(out, scenario);
 	write_links_note(out, scenario);
 	write_transport_note(out, scenario);
+	write_spread_note(out, scenario);
 	write_strangers(out, report);
 }

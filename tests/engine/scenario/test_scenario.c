@@ -132,7 +132,7 @@ Test(scenario, every_key_arrives_in_its_place)
 		"fidelity: message\n"
 		"iterations: 3\n"
 		"seed: 7\n"
-		"calibration: {workers: 2, bandwidth: 1Gbps}\n"
+		"calibration: {workers: 2, bandwidth: 1Gbps, spread: 70%}\n"
 		"baseline: S\n"
 		"published: published/x.csv\n";
 	struct psd_scenario scenario;
@@ -195,6 +195,7 @@ Test(scenario, every_key_arrives_in_its_place)
 	cr_expect_eq(scenario.seed, 7);
 	cr_expect_eq(scenario.calibration.workers, 2);
 	cr_expect_eq(scenario.calibration.bandwidth_bps, 1e9);
+	cr_expect_float_eq(scenario.calibration.spread_ratio, 0.7, 1e-12);
 	cr_expect_eq(scenario.baseline_system, 0);
 	psd_scenario_release(&scenario);
 }
@@ -407,6 +408,13 @@ Test(scenario, a_setting_that_the_sweep_would_hide_is_refused)
 
 	cr_expect_eq(parse(&scenario, MORE, "sweep: {nodes: [1, 2]}", settings, &err), PSD_EINVAL);
 	cr_expect_str_eq(err.text, "--set cluster.nodes: 'nodes' has no effect beside 'sweep', set 'sweep.nodes'");
+}
+
+Test(scenario, a_calibration_has_workers_and_their_bandwidth_or_neither)
+{
+	expect_error(1, "calibration: {workers: 2}", "dir/a.yaml:1:15: 'workers' needs 'bandwidth' beside it");
+	expect_error(1, "calibration: {spread: 7%, bandwidth: 1Gbps}",
+		     "dir/a.yaml:1:27: 'bandwidth' needs 'workers' beside it");
 }
 
 Test(scenario, wrong_keys_are_named)

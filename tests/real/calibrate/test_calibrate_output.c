@@ -160,6 +160,32 @@ Test(calibrate_output, noise_is_marked_and_says_what_to_do)
 	}
 }
 
+/* Attempts at the rebuild that gave 1 to 1.7 of what counts; the jitter is a spread itself. */
+Test(calibrate_output, the_worst_spread_is_written_and_reads_back)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct scratch_path path = scratch_folder_path(&folder, "c.yaml");
+	struct psd_scenario scenario, calibrated;
+	struct made_up made;
+	struct psd_error err = {.text = ""};
+
+	load(&scenario);
+	make_up(&made, &scenario, 112.5e-6, path.text);
+	made.calibration.measured[PSD_QUANTITY_REDUCE_BPS].attempt_spread_ratio = 0.2;
+	made.calibration.measured[PSD_QUANTITY_JITTER_RATIO].attempt_spread_ratio = 9.0;
+	made.calibration.measured[PSD_QUANTITY_REBUILD].least = 1e9;
+	made.calibration.measured[PSD_QUANTITY_REBUILD].most = 1.7e9;
+	cr_assert_eq(psd_calibrate_open(&made.calibration, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_calibrate_write(&made.calibration, &err), PSD_OK, "%s", err.text);
+	release(&made);
+	cr_assert_eq(psd_scenario_load(&calibrated, path.text, NULL, &err), PSD_OK, "%s", err.text);
+	cr_expect_float_eq(calibrated.calibration.spread_ratio, 0.7, 1e-9, "%g", calibrated.calibration.spread_ratio);
+	cr_expect_eq(calibrated.calibration.workers, 0, "it had no links");
+	psd_scenario_release(&calibrated);
+	psd_scenario_release(&scenario);
+	scratch_folder_remove(&folder);
+}
+
 /* Links are delayed by the same again, so a message takes what it took. */
 Test(calibrate_output, calibrating_again_raises_nothing)
 {

@@ -465,7 +465,7 @@ Test(output, table_marks_what_lies_beyond_the_calibration)
 
 		make_fixture(&fixture);
 		fixture.scenario.calibration = (struct psd_calibrated){
-			cases[i].workers, fixture.results[0].point.bandwidth_bps * cases[i].bandwidth_ratio};
+			cases[i].workers, fixture.results[0].point.bandwidth_bps * cases[i].bandwidth_ratio, 0.0};
 		for (unsigned r = 0; r < 2; r++)
 			fixture.results[r].beyond =
 				psd_result_beyond(&fixture.scenario.calibration, &fixture.results[r].point);
@@ -594,6 +594,14 @@ Test(output, links_that_the_stack_cannot_use_are_told)
 		    "{name: c, sync: ps, host: {transport: 5Gbps}}",
 		    "note: the software stack of some systems moves at most 5 Gb/s to 10 Gb/s in or out of a node "
 		    "(host.transport): links\n      faster than that change nothing\n");
+}
+
+Test(output, a_noisy_calibration_is_told)
+{
+	expect_note("1Gbps", "{name: a, sync: ps}]\ncalibration: {spread: 15%}\n#", "");
+	expect_note("1Gbps", "{name: a, sync: ps}]\ncalibration: {spread: 70%}\n#",
+		    "note: calibrated with a spread of 70 %: predictions may be off by as much; calibrate again on a "
+		    "quiet machine\n");
 }
 
 Test(output, whose_steps_stand_for_a_librarys_is_told)
