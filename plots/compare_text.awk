@@ -72,9 +72,9 @@ function fill_cells(p,    f, group)
 	put(p, "", "workers", 0, point_workers[p])
 	put(p, "", "bandwidth", 0, short_bandwidth(point_bps[p]))
 	for (f = 1; f <= n_seconds; f++) {
-		group = f == ITERATION ? "iteration" : f == 2 ? "compute" : "exposed communication"
-		put(p, group, "predicted s", 0, four_digits(point_figure[f, p]))
-		put(p, group, "measured s", 0, four_digits(measured_figure[f, p]))
+		group = f == ITERATION ? "iteration, s" : f == 2 ? "compute, s" : "exposed communication, s"
+		put(p, group, "predicted", 0, four_digits(point_figure[f, p]))
+		put(p, group, "measured", 0, four_digits(measured_figure[f, p]))
 		put(p, group, "error", 0, signed_percent(figure_error[f, p]))
 		error_figure[n_table_columns] = f
 		if (f == ITERATION) {
@@ -103,10 +103,22 @@ function measure_columns(    c, i)
 	}
 }
 
+# The page has all columns side by side; lines of text would be too long, so parts of the iteration follow below it.
+function choose_columns(is_of_parts,    c, i)
+{
+	for (c = 1; c <= n_table_columns; c++)
+		is_shown[c] = c <= 4 || is_of_parts == (column_group[c] ~ /^(compute|exposed)/ || column_head[c] == "bytes")
+	is_shown[3] = 0
+	for (i = 1; i <= n_measured; i++)
+		is_shown[3] = is_shown[3] || point_workers[measured_point[i]] != point_nodes[measured_point[i]]
+}
+
 # A group's name stands over all of its columns, with a rule up to the end of the last.
 function group_line(    c, line, width, label)
 {
 	for (c = 1; c <= n_table_columns; c++) {
+		if (!is_shown[c])
+			continue
 		width = column_width[c]
 		label = column_group[c]
 		while (label != "" && c < n_table_columns && column_group[c + 1] == label)
@@ -124,14 +136,14 @@ function group_line(    c, line, width, label)
 function table_line(p, is_head,    c, line)
 {
 	for (c = 1; c <= n_table_columns; c++)
-		line = line (c == 1 ? "" : "  ") padded(is_head ? column_head[c] : cell[p, c], column_width[c], column_is_left[c])
+		line = line (!is_shown[c] ? "" : (c == 1 ? "" : "  ") padded(is_head ? column_head[c] : cell[p, c], column_width[c], column_is_left[c]))
 	sub(/ +$/, "", line)
 	return line
 }
 
-function write_table(    i, p, previous)
+function write_points_text(is_of_parts,    i, p, text, previous)
 {
-	table_file = work "/table.txt"
+	choose_columns(is_of_parts)
 	text = group_line()
 	sub(/ +$/, "", text)
 	print text > table_file
@@ -143,6 +155,15 @@ function write_table(    i, p, previous)
 		previous = point_title[p]
 		print table_line(p, 0) > table_file
 	}
+	print "" > table_file
+}
+
+function write_table(    i)
+{
+	table_file = work "/table.txt"
+	write_points_text(0)
+	write_points_text(1)
+	print "compute: of psd-run processor time, of a prediction that of the clock. -: less than a hundredth of the iteration." > table_file
 	print "" > table_file
 	for (i = 1; i <= n_sentences; i++)
 		print sentence[i] > table_file

@@ -3,6 +3,7 @@
 # A system without a size stands for no point, but for a level beside the curve.
 
 BEGIN {
+	most_over = 5
 	n_colours = split("#0072B2 #D55E00 #009E73 #CC79A7 #E69F00 #56B4E9 #000000 #8C510A", palette, " ")
 	split("B kB MB GB KiB MiB GiB", unit, " ")
 	split("1 1000 1000000 1000000000 1024 1048576 1073741824", unit_bytes, " ")
@@ -72,6 +73,29 @@ function take_training(    series, i)
 	return 1
 }
 
+# Whether no eye tells the curves apart: all that both have at one x lies within a hundredth of the axis.
+function do_coincide(one, other,    i, j, n_shared, apart)
+{
+	for (i = 1; i <= n_points[one]; i++)
+		for (j = 1; j <= n_points[other]; j++) {
+			if (point_x[one, i] != point_x[other, j])
+				continue
+			apart = point_y[one, i] - point_y[other, j]
+			if (apart * apart > (most["y"] / 100) ^ 2)
+				return 0
+			n_shared++
+		}
+	return n_shared > 0
+}
+
+# How many later curves lie on it: so much wider it is drawn, that it is seen below them.
+function curves_over(series,    other, n_over)
+{
+	for (other = series + 1; other <= n_series && n_over < most_over; other++)
+		n_over += do_coincide(series, other)
+	return n_over + 0
+}
+
 FNR == 1 {
 	read_head("system")
 	is_log = "test_accuracy_ratio" in at
@@ -139,10 +163,11 @@ END {
 	printf "plot_title = %s\nis_log = %d\nis_training = %d\nn_series = %d\nn_levels = %d\n", quoted(is_log ? "Learning" : title_at(title)), is_log, is_training, n_series,
 		n_levels > settings
 	printf "x_min = %.9g\nx_max = %.9g\ny_min = %.9g\ny_max = %.9g\n", least["x"], most["x"], least["y"], most["y"] > settings
-	printf "array name[%d]\narray colour[%d]\narray level[%d]\narray level_name[%d]\narray level_colour[%d]\n", n_series, n_series, n_levels + 1,
+	printf "array name[%d]\narray colour[%d]\narray n_over[%d]\narray level[%d]\narray level_name[%d]\narray level_colour[%d]\n", n_series, n_series, n_series, n_levels + 1,
 		n_levels + 1, n_levels + 1 > settings
 	for (series = 1; series <= n_series; series++) {
 		printf "name[%d] = %s\ncolour[%d] = \"%s\"\n", series, quoted((has_several_swept && is_first[series] ? first_swept ", " : "") series_name[series]), series, palette[(series - 1) % n_colours + 1] > settings
+		printf "n_over[%d] = %d\n", series, curves_over(series) > settings
 		printf "" > (work "/series-" series ".dat")
 		for (i = 1; i <= n_points[series]; i++)
 			print point_x[series, i], point_y[series, i] > (work "/series-" series ".dat")

@@ -77,6 +77,14 @@ FNR == 1 {
 	remember("network", row_scenario[n_rows] SUBSEP row_bandwidth[n_rows])
 }
 
+# Of the files, whatever is drawn.
+function all_systems(    i, text)
+{
+	for (i = 1; i <= count["colour"]; i++)
+		text = text (i == 1 ? "" : i < count["colour"] ? ", " : " and ") "'" printable(item["colour", i]) "'"
+	return text
+}
+
 function colour_of(system_number)
 {
 	return palette[(seen["colour", item["system", system_number]] - 1) % n_colours + 1]
@@ -176,7 +184,7 @@ END {
 		exit 2
 	for (i = 1; i <= n_wanted; i++)
 		if (!(wanted[i] in was_found))
-			finish_with(FILENAME ": there is no system '" wanted[i] "'")
+			finish_with(FILENAME ": there is no system '" wanted[i] "', there are " all_systems())
 	if (n_files == 0 || n_rows + n_executed_rows == 0)
 		finish_with(FILENAME ": there is no result with a speedup in it")
 	find_common_ends()
