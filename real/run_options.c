@@ -87,6 +87,7 @@ static const struct psd_option option_list[] = {
 };
 
 static const struct psd_hint hints[] = {
+	{"--systems", "--system NAME"},
 	{"--bandwidth", "--set cluster.network.bandwidth=1Gbps"},
 	{"-o", "--csv >FILE"},
 	{"--output", "--csv >FILE"},

@@ -61,6 +61,7 @@ static const struct psd_option option_list[] = {
 };
 
 static const struct psd_hint hints[] = {
+	{"--systems", "--system NAME"},
 	{"--nodes", "--set sweep.nodes=4"},
 	{"--bandwidth", "--set cluster.network.bandwidth=10Gbps"},
 	{"--iterations", "--set iterations=6"},

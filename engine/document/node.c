@@ -2,6 +2,7 @@
  * other file forms that build the same tree share its messages. */
 #include "engine/document/document.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,6 +144,11 @@ enum psd_status psd_node_check_keys(const struct psd_node *mapping, const char *
 
 		if (is_known(child->key, known))
 			continue;
+		if (isdigit((unsigned char)*child->key))
+			return psd_error_set(
+				err, PSD_EINVAL, child->key_at,
+				"'%.80s' is no key of '%s': several values stand in brackets, as in [1, 2]", child->key,
+				what);
 		nearest = nearest_key(child->key, known);
 		if (nearest)
 			return psd_error_set(err, PSD_EINVAL, child->key_at,

@@ -43,6 +43,7 @@ struct psd_key {
 	const char *fallback; /* what holds where the key is absent, as it would be written; NULL: nothing does */
 	const char *help;
 	bool is_required;  /* this key or its rival */
+	const char *plain; /* of a required text: the value of which nobody is told that it is not heeded; NULL: any */
 	const char *rival; /* another key of the section, which cannot stand beside this one */
 	/* Only where another key (of this section, or "section.key" below it) has one of these choices, a bit each;
 	 * must stand where it has one of those in `needed`. */

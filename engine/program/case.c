@@ -39,7 +39,9 @@ static enum psd_status load_graph(struct psd_graph *graph, const struct psd_scen
 	const enum psd_status status = psd_graph_load(graph, scenario->graph_path, &cause);
 
 	if (status == PSD_EFILE && named)
-		return psd_error_set(err, status, named->at, "'graph' is '%.200s': %s", named->text, cause.text);
+		return psd_error_set(err, status, named->at,
+				     "'graph' is '%.200s': %s (paths count from the scenario's folder)", named->text,
+				     cause.text);
 	if (status)
 		*err = cause;
 	return status;

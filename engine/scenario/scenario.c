@@ -30,8 +30,8 @@ static const struct psd_section model = {.tables = {model_keys}};
 static const struct psd_key compute_keys[] = {
 	{KEY("profile", PATH, profile_path), .is_required = true, .rival = "device",
 	 .help = "seconds of each layer on one worker, as traces/profiles/README.md describes"},
-	{KEY("device", NAME, device_name), .is_required = true, .rival = "profile", .names = psd_device_names,
-	 .help = "makers' figures and assumed efficiencies stand for a profile"},
+	{KEY("device", NAME, device_name), .is_required = true, .rival = "profile", .plain = "cpu",
+	 .names = psd_device_names, .help = "makers' figures and assumed efficiencies stand for a profile"},
 	{KEY("images_per_sec", NUMBER, images_per_sec), .lowest = 0.001, .highest = 1e9,
 	 .help = "measured on one worker: scales all layers alike"},
 	{KEY("jitter", RATIO, jitter_ratio), .highest = 1, .fallback = "0", .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
@@ -233,12 +233,25 @@ static enum psd_status read_document(struct psd_scenario *scenario, struct psd_d
 	return status;
 }
 
+static bool is_prototxt(const char *path)
+{
+	const char *ending = strrchr(path, '.');
+
+	return ending && !strcmp(ending, ".prototxt");
+}
+
 enum psd_status psd_scenario_load(struct psd_scenario *scenario, const char *path, const char *const settings[],
 				  struct psd_error *err)
 {
 	struct psd_document *document;
 	enum psd_status status = psd_document_load(&document, path, err);
 
+	if (is_prototxt(path) && (!status || status == PSD_EINVAL)) {
+		if (!status)
+			psd_document_free(document);
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){path, 0, 0},
+				     "is a Caffe network, name it in model.graph of a scenario");
+	}
 	return status ? status : read_document(scenario, document, path, settings, err);
 }
 

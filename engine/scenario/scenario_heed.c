@@ -1,7 +1,9 @@
-/* Goes through what a file says, row by row. Required keys are not complained of: nobody could leave them out. */
+/* Goes through what a file says, row by row. Required keys are not complained of, for nobody could leave them out, unless
+ * their row names a value that would have been plain. */
 #include "engine/scenario/scenario_heed.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct search {
 	unsigned uses; /* of the executor */
@@ -36,12 +38,20 @@ bool psd_scenario_chooses_by_seconds(const struct psd_system *system)
 	       (system->sync == PSD_SYNC_HYBRID || system->sync == PSD_SYNC_SACP || system->sync == PSD_SYNC_AUTO);
 }
 
+static bool is_text(const struct psd_schema_spot *spot, const char *text)
+{
+	return !strcmp(*(const char *const *)((const char *)spot->base + spot->key->offset), text);
+}
+
 /* Whether the file says something here that is not heeded; *goes_on: or may, further below. */
 static bool is_unheeded(const struct psd_schema_spot *spot, unsigned uses, bool *goes_on)
 {
 	const bool is_said = spot->node && psd_schema_is_changed(spot->base, spot->section, spot->key);
 
-	*goes_on = is_said && (spot->uses & uses || spot->key->is_required);
+	const bool is_plain =
+		spot->key->is_required && !(spot->key->plain && is_said && !is_text(spot, spot->key->plain));
+
+	*goes_on = is_said && (spot->uses & uses || is_plain);
 	return is_said && !*goes_on;
 }
 

@@ -102,6 +102,26 @@ static void write_transport_note(FILE *out, const struct psd_scenario *scenario)
 	psd_sentence_write(out, &sentence, 6);
 }
 
+static bool has_host(const struct psd_scenario *scenario)
+{
+	const struct psd_node *root = scenario->root;
+	const struct psd_node *systems = psd_node_child(root, "systems");
+
+	if (psd_node_child(psd_node_child(root, "cluster"), "host"))
+		return true;
+	for (const struct psd_node *system = systems ? systems->first : NULL; system; system = system->next)
+		if (psd_node_child(system, "host"))
+			return true;
+	return false;
+}
+
+/* A device with memory of its own, whose gradients nobody seems to copy or to sum. */
+static void write_host_note(FILE *out, const struct psd_scenario *scenario)
+{
+	if (!has_host(scenario) && scenario->device_name && strcmp(scenario->device_name, "cpu") != 0)
+		fputs("note: without 'host' copies and sums cost nothing\n", out);
+}
+
 /* What was measured while others used the machine is told by its spread alone. */
 static void write_spread_note(FILE *out, const struct psd_scenario *scenario)
 {
@@ -152,6 +172,7 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 	write_system_notes(out, scenario);
 	write_links_note(out, scenario);
 	write_transport_note(out, scenario);
+	write_host_note(out, scenario);
 	write_spread_note(out, scenario);
 	write_strangers(out, report);
 }

@@ -45,6 +45,9 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"describe --set seed=1 a.yaml", "'--set' is an option of 'psd-sim', not of 'psd-sim describe'"},
 		{"platform", "no SCENARIO.yaml is given, see psd-sim platform --help"},
 		{"-x " QUICKSTART, "unknown option '-x', see psd-sim --help\n"},
+		{"--systems PS " QUICKSTART, "unknown option '--systems', say --system NAME, see psd-sim --help\n"},
+		{"tests/data/v1.prototxt",
+		 "tests/data/v1.prototxt: is a Caffe network, name it in model.graph of a scenario\n"},
 		{"--nodes 4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, see psd-sim --help\n"},
 		{"--nodes=4 " QUICKSTART, "unknown option '--nodes', say --set sweep.nodes=4, "},
 		{"plan -o x.csv " QUICKSTART, "unknown option '-o', say --csv >FILE, see psd-sim plan --help\n"},
@@ -122,8 +125,10 @@ Test(cli, bad_scenarios_are_one_line_and_status_2)
 	expect_complaint("--system Nobody " QUICKSTART, 2,
 			 "has no system 'Nobody', must be one of PS in sequence, PS, Ring, Hybrid");
 	expect_complaint("--trace /no/such/folder/t.json " QUICKSTART, 2, "/no/such/folder/t.json: cannot be written");
-	expect_complaint("--set model.graph=no-such.yaml " QUICKSTART, 2,
-			 "--set model.graph: 'graph' is 'no-such.yaml': scenarios/no-such.yaml: cannot be opened: ");
+	expect_complaint(
+		"--set model.graph=no-such.yaml " QUICKSTART, 2,
+		"--set model.graph: 'graph' is 'no-such.yaml': scenarios/no-such.yaml: cannot be opened: No such file "
+		"or directory (paths count from the scenario's folder)\n");
 	expect_complaint("--set nodes=8 " QUICKSTART, 2,
 			 "--set: no key 'nodes', did you mean 'cluster.nodes' or 'cluster.machine.nodes' or "
 			 "'sweep.nodes'?\n");

@@ -74,6 +74,27 @@ Test(heed, what_is_told_stands_beside_who_heeds_it)
 		    "heeded only by training: 'train'\n");
 }
 
+/* Whoever names a GPU might believe that it computes; the processor is what a run has anyway. */
+Test(heed, a_device_that_does_not_compute_is_told)
+{
+	static const char *const settings[] = {"compute.device=p100", NULL};
+	static const char text[] = "model: {graph: m.yaml, batch_per_worker: 32}\ncompute: {device: cpu}\n"
+				   "systems:\n  - {name: A, sync: ps}\n" PLAIN;
+	struct psd_scenario scenario;
+	struct psd_text told = {.bytes = NULL};
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_scenario_parse(&scenario, "a.yaml", text, strlen(text), settings, &err), PSD_OK, "%s",
+		     err.text);
+	psd_scenario_add_unheeded(&told, &scenario, PSD_BY_REPLAY, PSD_BY_ALL);
+	cr_expect_null(told.bytes, "%s", told.bytes);
+	psd_scenario_add_unheeded(&told, &scenario, PSD_BY_RUN, PSD_BY_ALL);
+	cr_assert_not_null(told.bytes);
+	cr_expect_str_eq(told.bytes, "heeded only by psd-sim and replays: 'compute.device'\n");
+	psd_text_release(&told);
+	psd_scenario_release(&scenario);
+}
+
 /* A hybrid that chooses by seconds needs the costs, whatever carries its choice out. */
 Test(heed, costs_are_heeded_where_a_system_chooses_by_seconds)
 {

@@ -423,6 +423,8 @@ Test(scenario, wrong_keys_are_named)
 	expect_error(1, "model: {}", "dir/a.yaml:2:1: key 'model' is already in line 1");
 	expect_error(6, "  network: {bandwith: 40Gbps, latency: 30us}",
 		     "dir/a.yaml:6:13: unknown key 'bandwith' in 'network', did you mean 'bandwidth'?");
+	expect_error(1, "sweep: {nodes: 1, 2}",
+		     "dir/a.yaml:1:19: '2' is no key of 'sweep': several values stand in brackets, as in [1, 2]");
 	expect_error(8, "  - {name: A, sink: ps}",
 		     "dir/a.yaml:8:15: unknown key 'sink' in 'systems', did you mean 'sync'?");
 }

@@ -562,7 +562,7 @@ Test(output, many_systems_with_one_verdict_share_a_sentence)
 	release_fixture(&fixture);
 }
 
-static void expect_note(const char *network, const char *systems, const char *words)
+static void expect_note_of(const char *device, const char *network, const char *systems, const char *words)
 {
 	char text[512];
 	struct psd_scenario scenario;
@@ -572,15 +572,27 @@ static void expect_note(const char *network, const char *systems, const char *wo
 	struct memory memory;
 
 	snprintf(text, sizeof(text),
-		 "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
+		 "model: {graph: m.yaml, batch_per_worker: 1}\ncompute: {device: %s}\n"
 		 "cluster: {nodes: 2, network: {bandwidth: %s, latency: 0s}}\nsystems: [%s]\n",
-		 network, systems);
+		 device, network, systems);
 	cr_assert_eq(psd_scenario_parse(&scenario, "t.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
 	open_memory(&memory);
 	psd_output_notes(memory.out, &report);
 	cr_expect_str_eq(text_of(&memory), words);
 	free(memory.text);
 	psd_scenario_release(&scenario);
+}
+
+static void expect_note(const char *network, const char *systems, const char *words)
+{
+	expect_note_of("cpu", network, systems, words);
+}
+
+Test(output, a_device_whose_copies_cost_nothing_is_told)
+{
+	expect_note("1Gbps", "{name: a, sync: ps}", "");
+	expect_note_of("p100", "1Gbps", "{name: a, sync: ps}", "note: without 'host' copies and sums cost nothing\n");
+	expect_note_of("p100", "1Gbps", "{name: a, sync: ps}, {name: b, sync: ps, host: {copy: 8GBps}}", "");
 }
 
 Test(output, links_that_the_stack_cannot_use_are_told)
