@@ -1,11 +1,15 @@
 /* The native model form and what a graph says about a network: shapes, tensors, FLOPs, and the published totals of
  * every model we ship. */
+#define _GNU_SOURCE 1
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/file.h"
 #include "engine/model/graph.h"
+#include "engine/model/layer.h"
 #include "engine/model/model.h"
 
 static struct psd_graph parse(const char *text)
@@ -458,4 +462,39 @@ Test(graph, sizes_beyond_the_limits_are_refused)
 	refuses("name: m\ninput: {channels: 16777216, height: 16384, width: 16384}\nlayers:\n"
 		"  - {name: c, kind: conv, outputs: 16777216, kernel: 1}\n",
 		"m.yaml:4:5: layer 'c' makes the graph too large: its FLOPs or bytes pass 2^60");
+}
+
+/* ---- the reference ---- */
+
+static void expect_key(const char *line, const char *kind, const char *key)
+{
+	const size_t length = strcspn(line, "\n");
+	char quoted[64];
+
+	snprintf(quoted, sizeof(quoted), "`%s`", key);
+	cr_expect(memmem(line, length, quoted, strlen(quoted)), "scenarios/models/README.md has no %s of %s", quoted,
+		  kind);
+}
+
+Test(graph, the_reference_has_every_key_of_every_kind)
+{
+	char *text, quoted[64];
+	size_t length;
+	struct psd_error err = {.text = ""};
+
+	cr_assert_eq(psd_file_read(&text, &length, "scenarios/models/README.md", &err), PSD_OK, "%s", err.text);
+	for (unsigned k = 0; psd_layer_kinds[k]; k++) {
+		const struct psd_layer_kind *kind = psd_layer_kinds[k];
+		const char *row;
+
+		if (kind == &psd_layer_input)
+			continue;
+		snprintf(quoted, sizeof(quoted), "\n| `%s`", kind->name);
+		row = strstr(text, quoted);
+		row = row ? row + 1 : strstr(text, quoted + strlen("\n| "));
+		cr_expect_not_null(row, "scenarios/models/README.md has no %s", quoted);
+		for (const struct psd_key *key = kind->keys; row && key && key->name; key++)
+			expect_key(row, kind->name, key->name);
+	}
+	free(text);
 }
