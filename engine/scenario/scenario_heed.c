@@ -1,5 +1,5 @@
-/* Goes through what a file says, row by row. Required keys are not complained of, for nobody could leave them out, unless
- * their row names a value that would have been plain. */
+/* Goes through what a file says, row by row. Required keys are not complained of, for nobody could leave them out,
+ * unless their row names a value that would have been plain. */
 #include "engine/scenario/scenario_heed.h"
 
 #include <stdio.h>

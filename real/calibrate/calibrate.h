@@ -27,8 +27,8 @@ struct psd_calibrate_options {
 #define PSD_CALIBRATE_NOISY_RATIO 0.05 /* a value that spreads by more is called noisy */
 
 /* Takes a minute for each attempt, in processes that it starts: call it from the main thread, before starting any.
- * Writes the three files whole or not at all, adds the table to text. *spread_ratio: the largest spread of a value, over
- * the value. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
+ * Writes the three files whole or not at all, adds the table to text. *spread_ratio: the largest spread of a value,
+ * over the value. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struct psd_text *table, double *spread_ratio,
 			      struct psd_error *err) PSD_MUST_CHECK;
 
