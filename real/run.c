@@ -678,7 +678,9 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 	status = psd_subject_matter_load(&command.matter, scenario, err);
 	if (status)
 		return status;
-	status = choose_device(&command, err);
+	status = check_loss(&command, err);
+	if (!status)
+		status = choose_device(&command, err);
 	if (!status)
 		status = psd_run_choose_point(scenario, 0, &command.point, err);
 	if (!status)

@@ -473,8 +473,10 @@ Test(run_cli, nobody_trains_on_at_rate_0)
 }
 
 /* psd-sim predicts it. */
-Test(run_cli, a_network_without_a_loss_is_not_trained)
+Test(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated)
 {
+	static const char complaint[] = "open.prototxt', which has no loss to train by: end it with a softmax-loss "
+					"layer (Caffe: SoftmaxWithLoss)";
 	static const char model[] =
 		"layer { name: 'd' type: 'Input' top: 'd' input_param { shape { dim: [1, 16] } } }\n"
 		"layer { name: 'fc' type: 'InnerProduct' bottom: 'd' top: 'fc' "
@@ -484,9 +486,10 @@ Test(run_cli, a_network_without_a_loss_is_not_trained)
 
 	scratch_folder_write(&folder, "open.prototxt", model, strlen(model));
 	snprintf(options, sizeof(options), "--set model.graph=%s/open.prototxt", folder.path);
-	expect_complaint(tiny(&folder, options).text, 2,
-			 "open.prototxt', which has no loss to train by: end it with a softmax-loss layer (Caffe: "
-			 "SoftmaxWithLoss)");
+	expect_complaint(tiny(&folder, options).text, 2, complaint);
+	snprintf(options, sizeof(options), "calibrate -o %s/c.yaml --set model.graph=%s/open.prototxt", folder.path,
+		 folder.path);
+	expect_complaint(tiny(&folder, options).text, 2, complaint);
 	scratch_folder_remove(&folder);
 }
 
