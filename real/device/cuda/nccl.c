@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "real/base/libraries.h"
 #include "real/device/cuda/cuda.h"
 #include "real/library/library.h"
 
@@ -27,23 +28,24 @@ struct psd_library {
 /* ---- loading ---- */
 
 /* What the program was linked with goes first. */
-static void *open_handle(void)
+static void *open_handle(struct psd_error *err)
 {
 	void *program = dlopen(NULL, RTLD_NOW);
 
-	return program && dlsym(program, "ncclAllReduce") ? program : dlopen(LIBRARY, RTLD_NOW);
+	return program && dlsym(program, "ncclAllReduce") ? program : psd_libraries_open(LIBRARY, err);
 }
 
 static enum psd_status load(struct psd_error *err)
 {
+	struct psd_error reason;
 	void *handle, *found;
 	bool has_all = true;
 
 	if (nccl.is_loaded)
 		return PSD_OK;
-	handle = open_handle();
+	handle = open_handle(&reason);
 	if (!handle)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs NCCL here: %.200s", dlerror());
+		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs NCCL, but %s", reason.text);
 #define FIND(name, arguments)                                                                                          \
 	found = dlsym(handle, "nccl" #name);                                                                           \
 	has_all = has_all && found;                                                                                    \
