@@ -269,7 +269,7 @@ $(STAND_IN)/real/device/device.o: ALL_CPPFLAGS += -DPSD_HAS_CUDA
 $(STAND_IN)/psd-run: $(STAND_IN_PARTS) $(STAND_IN)/real/device/device.o \
 		$(filter-out $(BUILD)/real/device/cuda/% $(BUILD)/real/device/device.o,$(REAL_OBJECTS)) $(ENGINE)
 	@echo "  LINK     $@"
-	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
+	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ $(REAL_LIBS)
 
 $(STAND_IN)/psd-gpu-tests: $(STAND_IN_PARTS) $(addprefix $(STAND_IN)/tests/cuda/,cuda_net.o test_cuda_layers.o test_cuda_net.o) \
 		$(filter-out $(BUILD)/tests/cuda/%,$(GPU_TESTS)) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
