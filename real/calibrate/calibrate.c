@@ -137,7 +137,7 @@ enum psd_status psd_calibrate(const struct psd_calibrate_options *options, struc
 			      struct psd_error *err)
 {
 	struct psd_calibration calibration;
-	enum psd_status status = psd_libraries_need(PSD_LIBRARY_ONEDNN, err);
+	enum psd_status status = options->device->has_own_memory ? PSD_OK : psd_libraries_need(PSD_LIBRARY_ONEDNN, err);
 
 	if (status)
 		return status;

@@ -329,7 +329,6 @@ static enum psd_status time_host(void *context, unsigned member, struct psd_erro
 	const bool is_complete = take_arrays(&arrays, parts_of(board->calibration));
 
 	(void)psd_affinity_pin(member, board->calibration->n_busy);
-	omp_set_num_threads((int)board->calibration->options->matter->scenario->train.threads);
 	for (unsigned i = 0; i < REPEATS && is_complete; i++)
 		time_arrays(board, &arrays, psd_board_values(board, member) + i);
 	give_arrays(&arrays);
@@ -351,12 +350,14 @@ static void note_host(struct psd_calibration *calibration, const struct psd_boar
 }
 
 /* Of one worker, while the others compute, as neighbours of a worker do that trains wait-free. All at once on two
- * cores, which share their way to memory, take half as long again; in sequence, reductions may come closer to that. */
+ * cores, which share their way to memory, take half as long again; in sequence, reductions may come closer to that.
+ * Where a device has layers, the other processors are free. */
 enum psd_status psd_calibrate_host(struct psd_calibration *calibration, struct psd_error *err)
 {
 	struct psd_board board = {.calibration = calibration, .n_members = 1, .n_values = 2 * REPEATS};
+	const unsigned n_cores = calibration->options->device->has_own_memory ? 1 : calibration->n_busy;
 	struct psd_gang neighbours;
-	enum psd_status status = psd_gang_start(&neighbours, 1, calibration->n_busy, err);
+	enum psd_status status = psd_gang_start(&neighbours, 1, n_cores, err);
 
 	if (status)
 		return status;

@@ -1,8 +1,8 @@
 /* What messages take of processors. Two workers exchange tensors for a short and for a long while: what their processes
  * took of processors in between, while on every core a process multiplies matrices, as in training, and what the kernel
- * took on account of those. One small tensor tells what a message takes that its receiver waits for, large ones what
- * their bytes take. Processor time is chosen over wall time, also over what the products lose to the exchange, as
- * others on the machine disturb it far less. */
+ * took on account of those; nobody multiplies where a device has the layers. One small tensor tells what a message
+ * takes that its receiver waits for, large ones what their bytes take. Processor time is chosen over wall time, also
+ * over what the products lose to the exchange, as others on the machine disturb it far less. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <sys/resource.h>
@@ -147,8 +147,9 @@ static enum psd_status sample_beside(struct psd_gang *gang, const struct psd_exc
 static enum psd_status sample(const struct psd_calibration *calibration, const struct psd_exchange_options *options,
 			      double values[SAMPLES], struct psd_calibrate_point *point, struct psd_error *err)
 {
+	const unsigned first_core = calibration->options->device->has_own_memory ? calibration->cores : 0;
 	struct psd_gang gang;
-	enum psd_status status = psd_gang_start(&gang, 0, calibration->cores, err);
+	enum psd_status status = psd_gang_start(&gang, first_core, calibration->cores, err);
 
 	if (status)
 		return status;

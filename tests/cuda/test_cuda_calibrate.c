@@ -2,7 +2,9 @@
  * they write. How long a stand-in takes says nothing; that events lie around what they are named for does. */
 #define _GNU_SOURCE 1
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <math.h>
+#include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +149,43 @@ Test(cuda_calibrate, each_member_of_a_measurement_takes_a_gpu_of_its_own)
 	gpus_taken_check(2, two_each);
 	release(&made);
 	gpus_taken_end();
+}
+
+/* ---- without oneDNN ---- */
+
+static bool has_no_onednn;
+
+/* In the way of oneDNN's own. */
+dnnl_status_t dnnl_sgemm(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha,
+			 const float *a, dnnl_dim_t lda, const float *b, dnnl_dim_t ldb, float beta, float *c,
+			 dnnl_dim_t ldc)
+{
+	void *found = dlsym(RTLD_NEXT, "dnnl_sgemm");
+	__typeof__(dnnl_sgemm) *own;
+
+	memcpy(&own, &found, sizeof(found));
+	return has_no_onednn ? dnnl_runtime_error : own(transa, transb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/* No processor computes layers while a GPU does, so that none need multiply while messages are measured. */
+Test(cuda_calibrate, processors_are_measured_without_a_product_of_matrices)
+{
+	struct made made;
+	struct psd_error err = {.text = ""};
+
+	make(&made, NULL);
+	made.options.ground = PSD_GROUND_LOOPBACK;
+	made.calibration.n_busy = 2;
+	has_no_onednn = true;
+	cr_expect_eq(psd_calibrate_host(&made.calibration, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(psd_calibrate_message(&made.calibration, &err), PSD_OK, "%s", err.text);
+	cr_expect_gt(made.calibration.measured[PSD_QUANTITY_REDUCE_BPS].value, 0.0);
+	cr_expect(made.calibration.measured[PSD_QUANTITY_MESSAGE_SEC].is_there);
+	made.options.device = &psd_device_cpu;
+	cr_expect_eq(psd_calibrate_host(&made.calibration, &err), PSD_ERUN);
+	cr_expect(strstr(err.text, "a product of matrices failed"), "%s", err.text);
+	has_no_onednn = false;
+	release(&made);
 }
 
 /* ---- layers ---- */
