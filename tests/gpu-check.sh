@@ -2,10 +2,12 @@
 # tests/gpu-check.sh FOLDER CSV: checks and measures psd on this machine's GPU, in less than eight minutes, with FOLDER/psd-run and
 # FOLDER/psd-gpu-tests. Prints one table; writes the same to CSV with card and driver. What is not there is said, and judges nothing. Without a
 # GPU one line, and status 1. Programs on the stand-in (tests/README.md) are taken to try this script: networks are small then, and the table
-# says that it is no GPU's. A row is a function in the list at the end; it calls `row`, or `absent`.
+# says that it is no GPU's. Beside CSV stay the calibration of the GPU and the runs that it is to predict; tests/gpu-predict.sh CSV does so
+# where psd-sim is, without a GPU. A row is a function in the list at the end; it calls `row`, or `absent`.
 set -u
 export LC_ALL=C
 run=$1/psd-run tests=$1/psd-gpu-tests csv=$2
+kept=${csv%.csv}
 scenario=tests/gpu/check.yaml
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -22,6 +24,16 @@ else
 	driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)
 fi
 version=$("$run" --version)
+first_gpu=${CUDA_VISIBLE_DEVICES:-0}
+first_gpu=${first_gpu%%,*}
+if [ $is_stand_in = yes ]; then
+	gpus=1
+elif [ -n "${CUDA_VISIBLE_DEVICES:-}" ]; then
+	gpus=$(echo "$CUDA_VISIBLE_DEVICES" | tr ',' '\n' | wc -l)
+else
+	gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+fi
+[ "$gpus" -gt 0 ] || gpus=1
 
 left_sec() { echo $((BUDGET_SEC - $(date +%s) + started)); }
 # field COLUMN: of CSV on standard input, its last line
@@ -36,7 +48,7 @@ row() {
 		else if (figure !~ /^[-+0-9.eE]+$/) print "no"
 		else print (part[1] == "<=" ? figure + 0 <= part[2] + 0 : figure + 0 >= part[2] + 0) ? "yes" : "no" }')}
 	printf '%s\t%s\t%s %s\t%s\n' "$1" "$2" "$3" "$4" "$met" >>"$work/table"
-	printf '%s,%s,%s,%s,%s,%s,%s,%s\n' "$1" "$2" "$3" "$4" "$met" "$card" "$driver" "$version" >>"$work/csv"
+	printf '"%s",%s,%s,%s,%s,"%s",%s,%s\n' "$1" "$2" "$3" "$4" "$met" "$card" "$driver" "$version" >>"$work/csv"
 	printf 'gpu-check: %s: %s %s\n' "$1" "$3" "$4" >&2
 }
 absent() { row "$1" "$2" "" "not there: $3" "-"; }
@@ -57,6 +69,7 @@ if ! train "$work/first" cifar10-quick 4 fp32 Ring 1 2; then
 	echo "gpu-check: no GPU to check: $(grep -v 'no emulation' "$work/err" | tail -n 1)" >&2
 	exit 1
 fi
+mkdir -p "$(dirname "$csv")"
 echo "gpu-check: $card, driver ${driver:-unknown}, $version, random inputs by seed $seed" >&2
 
 # What fits the stand-in's patience: names of networks stay in the table, so that nothing is taken for the real one.
@@ -156,8 +169,8 @@ compiled() {
 	done <"$work/to-compile"
 }
 
-# All on one GPU. Communication alone is what the sequential schedule does not hide; computation what the wait-free one has of the device.
-workers() {
+# Communication alone is what the sequential schedule does not hide; computation what the wait-free one has of the device.
+share_gpu() {
 	for workers in 2 4; do
 		what="$workers workers on one GPU"
 		for system in Hybrid PS "PS in sequence" Ring; do
@@ -170,6 +183,28 @@ workers() {
 		longer=$(awk -v a="$(field compute_sec <"$work/PS")" -v b="$(field other_work_sec <"$work/PS")" \
 			-v c="$(field exposed_comm_sec <"$work/PS in sequence")" 'BEGIN { print (a + b > c ? a + b : c) }')
 		row "$what, wait-free over the longer part" "<= 1.1" "$(compute "$ps / $longer")" "of its time"
+	done
+}
+
+# All on one GPU, where there are several, too.
+workers() { (CUDA_VISIBLE_DEVICES=$first_gpu && export CUDA_VISIBLE_DEVICES && share_gpu); }
+
+# Each worker on a GPU of its own as far as there are enough. NCCL refuses two on one GPU, which is then no fault of psd-run's.
+nccl() {
+	for workers in 2 4; do
+		what="$workers workers, sync: nccl"
+		if train "$work/NCCL" $WORKERS_NETWORK $WORKERS_BATCH fp32 NCCL "$workers" 8; then
+			train "$work/Ring" $WORKERS_NETWORK $WORKERS_BATCH fp32 Ring "$workers" 8 || { failed "$what, Ring" "" "$work/err"; return; }
+			theirs=$(field iteration_sec <"$work/NCCL") own=$(field iteration_sec <"$work/Ring")
+			row "$what" "" "$(compute "$theirs * 1000")" "ms (ring $(compute "$own * 1000") ms; GPUs: $gpus)"
+			row "$what, psd's ring over it" "" "$(compute "$own / $theirs")" "of its time"
+		elif grep -q 'needs NCCL' "$work/err"; then
+			absent "$what" "" "libnccl.so.2"
+		elif [ "$gpus" -lt "$workers" ] && grep -q 'GPU of its own' "$work/err"; then
+			absent "$what" "" "$workers GPUs (NCCL wants one for each worker; here $gpus)"
+		else
+			failed "$what" "" "$work/err"
+		fi
 	done
 }
 
@@ -187,7 +222,32 @@ sanitizer() {
 	done
 }
 
-prediction() { absent "prediction against psd-run, median error" "<= 7" "a profile of the GPU, which psd-run calibrate does not measure"; }
+# As many workers as there are GPUs: a prediction has a device for each. What psd-sim needs elsewhere stays beside CSV.
+prediction() {
+	what="prediction against psd-run, median error"
+	n=$((gpus < 4 ? gpus : 4)) attempts=1
+	[ "$(left_sec)" -gt 120 ] || { absent "$what" "<= 7" "no time left"; return; }
+	[ "$(left_sec)" -lt 240 ] || attempts=2
+	rm -f "$kept-calibrated"* "$kept-measured.csv"
+	timeout 150 "$run" calibrate --quiet --no-emulation --attempts $attempts --set "cluster.workers_per_node=$n" --set train.device=cuda \
+		--set "model.graph=$PWD/scenarios/models/$WORKERS_NETWORK.yaml" --set "model.batch_per_worker=$WORKERS_BATCH" \
+		-o "$kept-calibrated.yaml" $scenario >"$work/calibration" 2>"$work/err" || { failed "$what" "<= 7" "$work/err"; return; }
+	for system in Hybrid PS "PS in sequence" Ring; do
+		train "$work/$system" $WORKERS_NETWORK $WORKERS_BATCH fp32 "$system" "$n" $ITERATIONS || { failed "$what" "<= 7" "$work/err"; return; }
+		[ -f "$work/measured" ] || head -n 1 "$work/$system" >"$work/measured"
+		tail -n +2 "$work/$system" >>"$work/measured"
+	done
+	cp "$work/measured" "$kept-measured.csv"
+	tests/gpu-predict.sh "$csv" "${run%/*}" >"$work/errors" 2>"$work/err"
+	error=$(sed -n 's/^median error \(.*\) %, worst \(.*\) %$/\1 \2/p' "$work/errors")
+	if [ -n "$error" ]; then
+		row "$what" "<= 7" "${error% *}" "% (worst ${error#* } %; workers: $n; attempts: $attempts)"
+	elif grep -q 'no psd-sim' "$work/err"; then
+		absent "$what" "<= 7" "psd-sim; where it is: tests/gpu-predict.sh $csv"
+	else
+		failed "$what" "<= 7" "$work/err"
+	fi
+}
 
 # expect_line WHAT WORDS COMMAND...: fails with status 1 and one line that has the words
 expect_line() {
@@ -218,7 +278,7 @@ faults() {
 	absent "GPU lost in mid-run" "one line; status 1" "a GPU that can be lost; cuda_faults shows it on the stand-in"
 }
 
-for rows in layers faults losses images workers sanitizer prediction compiled; do
+for rows in layers faults losses images workers prediction nccl sanitizer compiled; do
 	if [ "$(left_sec)" -gt 20 ]; then $rows; else absent "$rows" "" "no time left"; fi
 done
 
@@ -230,7 +290,6 @@ echo "$card, driver ${driver:-unknown}, $version, seed $seed, $(($(date +%s) - s
 	printf 'row\tbar\tfigure\tmet\n'
 	cat "$work/table"
 } | awk -F '\t' '{ printf "%-44s %-18s %-58s %s\n", $1, $2, $3, $4 }'
-mkdir -p "$(dirname "$csv")"
 {
 	echo "row,bar,figure,unit,is_met,card,driver,version"
 	cat "$work/csv"
