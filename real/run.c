@@ -212,11 +212,12 @@ static uint32_t choose_iterations(const struct command *command)
 static enum psd_status write_trace(struct command *command, const struct psd_case *made, const struct psd_spans *spans,
 				   struct psd_error *err)
 {
+	char executor[PSD_RUN_EXECUTOR_MAX];
 	uint32_t last_iteration;
-	const enum psd_status status =
-		psd_spans_write(spans, command->trace, made,
-				psd_run_executor(command->scenario->has_replay, command->ground), &last_iteration, err);
+	enum psd_status status;
 
+	psd_run_name_executor(executor, command->device, command->ground);
+	status = psd_spans_write(spans, command->trace, made, executor, &last_iteration, err);
 	if (status)
 		return status;
 	if (last_iteration != UINT32_MAX)
@@ -358,6 +359,7 @@ static enum psd_status run_system(struct command *command, const struct psd_syst
 
 	if (status)
 		return status;
+	psd_run_name_executor(row.executor, command->device, command->ground);
 	row.has_rebuilds = has_rebuilds(&made.program);
 	if (row.has_replay)
 		status = command->scenario->replay.finds_dilation

@@ -1,6 +1,7 @@
 /* All speedups of a run have one baseline, that of psd-sim, as far as the run has measured it. */
 #include "real/run_output.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "engine/base/units.h"
@@ -8,11 +9,11 @@
 #include "engine/result/columns.h"
 #include "real/session/replay.h"
 
-const char *psd_run_executor(bool has_replay, enum psd_ground ground)
+void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device,
+			   enum psd_ground ground)
 {
-	if (ground == PSD_GROUND_SHAPED)
-		return has_replay ? "real-replay-paced" : "real-cpu-paced";
-	return has_replay ? "real-replay" : "real-cpu";
+	snprintf(text, PSD_RUN_EXECUTOR_MAX, "real-%s%s", device ? device->name : "replay",
+		 ground == PSD_GROUND_SHAPED ? "-paced" : "");
 }
 
 static bool has_bandwidth(const struct psd_run_row *row)
@@ -100,8 +101,7 @@ static void add_speedup_head(struct psd_text *text, const struct psd_run_report 
 
 static struct psd_result result_of(const struct psd_run_report *report, const struct psd_run_row *row)
 {
-	const struct psd_result_basis basis = {report->matter->scenario, psd_run_executor(row->has_replay, row->ground),
-					       NULL};
+	const struct psd_result_basis basis = {report->matter->scenario, row->executor, NULL};
 	const struct psd_outcome outcome = {
 		.iteration_sec = row->result.iteration_sec,
 		.parts = row->result.parts,
@@ -176,9 +176,8 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	if (has_bandwidth(&report->rows[0]))
 		psd_text_add(text, ", %s", psd_units_write_rate(point->bandwidth_bps, rate));
 	psd_text_add(text, "; %s\n", ground_words[report->rows[0].ground]);
-	psd_text_add(text, "executor  %s, %u iteration%s, the median counts\n",
-		     psd_run_executor(report->rows[0].has_replay, report->rows[0].ground), report->n_iterations,
-		     report->n_iterations == 1 ? "" : "s");
+	psd_text_add(text, "executor  %s, %u iteration%s, the median counts\n", report->rows[0].executor,
+		     report->n_iterations, report->n_iterations == 1 ? "" : "s");
 	add_speedup_head(text, report);
 	if (report->rows[0].has_replay)
 		add_replay_head(text, &report->rows[0].replay);

@@ -5,6 +5,8 @@
 #include "engine/base/text.h"
 #include "real/cluster/launch.h"
 
+enum { PSD_RUN_EXECUTOR_MAX = 32 };
+
 /* One system's run. */
 struct psd_run_row {
 	const struct psd_system *system; /* borrowed from the scenario */
@@ -12,7 +14,8 @@ struct psd_run_row {
 	enum psd_ground ground;
 	bool has_rebuilds; /* from factors, so that forward and backward are not all compute of a worker alone */
 	bool has_replay;
-	struct psd_replay replay; /* as it was carried out */
+	char executor[PSD_RUN_EXECUTOR_MAX]; /* psd_run_name_executor() */
+	struct psd_replay replay;	     /* as it was carried out */
 	struct psd_worker_result result;
 };
 
@@ -24,9 +27,10 @@ struct psd_run_report {
 	unsigned n_rows;
 };
 
-/* As the CSV and traces name it: "real-cpu", "real-replay"; "-paced" behind it on PSD_GROUND_SHAPED, whose links are no
- * network's. */
-const char *psd_run_executor(bool has_replay, enum psd_ground ground);
+/* As the CSV and traces name it: "real-cpu", "real-cuda", or "real-replay" where there is no device; "-paced" behind it
+ * on PSD_GROUND_SHAPED, whose links are no network's. */
+void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device,
+			   enum psd_ground ground);
 
 /* Rows of CSV, as psd_columns_add_csv(). */
 void psd_run_output_add_csv(struct psd_text *text, const struct psd_run_report *report);
