@@ -49,6 +49,7 @@ static pthread_cond_t change;
 static struct fault faults[MOST_FAULTS];
 static struct fault operation_fault;
 static cudaError_t lost = cudaSuccess;
+unsigned psd_stand_in_n_running;
 static unsigned n_calls;
 static pid_t owner; /* the process that called first */
 
@@ -227,6 +228,8 @@ bool psd_stand_in_may_release(cudaError_t error)
 
 cudaError_t psd_stand_in_end(cudaError_t error)
 {
+	while (lost != cudaSuccess && psd_stand_in_n_running > 0)
+		psd_stand_in_await_change(0);
 	psd_stand_in_unlock();
 	if (error != cudaSuccess && error != cudaErrorNotReady)
 		last_error = error;

@@ -34,6 +34,9 @@ cudaError_t psd_stand_in_operation_fault(void);
 /* The context is lost; all later calls return the error. Under the lock. */
 void psd_stand_in_lose(cudaError_t error);
 bool psd_stand_in_is_lost(void);
+/* Operations that streams are at. A call that tells of the loss ends when there are none: a lost context touches memory
+ * no more. Under the lock. */
+extern unsigned psd_stand_in_n_running;
 cudaError_t psd_stand_in_lost_error(void); /* cudaSuccess: it is not */
 uint64_t psd_stand_in_now_nsec(void);
 /* Under the lock. */

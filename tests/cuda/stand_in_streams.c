@@ -140,9 +140,12 @@ static void delay(struct CUstream_st *stream, uint64_t sequence)
 
 static void run_operation(struct operation *operation)
 {
+	psd_stand_in_n_running++;
 	psd_stand_in_unlock();
 	operation->run(operation->arguments);
 	psd_stand_in_lock();
+	psd_stand_in_n_running--;
+	psd_stand_in_changed();
 }
 
 static void carry_out(struct operation *operation)
