@@ -14,6 +14,8 @@ static const char *const resource_names[PSD_RESOURCES] = {"the device", "the cop
  * follow one another share the iteration: there the one that takes more than half of it is meant. */
 static const double bound_ratio = 0.8;
 static const double sequential_bound_ratio = 0.5;
+/* From this share of the iteration on, together, the device and another resource explain it. */
+static const double in_turn_ratio = 0.9;
 /* Up to this share of an iteration what a device waits for does not bound it. */
 static const double hidden_ratio = 0.1;
 /* Up to this share of an iteration a part of it is not worth words. */
@@ -29,6 +31,17 @@ static int busiest(const struct psd_outcome *outcome)
 		if (outcome->busy_sec[r] > outcome->busy_sec[most])
 			most = r;
 	return most;
+}
+
+/* Whether the device and one resource take the iteration between them, so that each of them waits for the other. */
+static bool is_in_turn(const struct psd_outcome *outcome, int *other)
+{
+	*other = -1;
+	for (int r = 0; r < PSD_RESOURCES; r++)
+		if (r != PSD_RESOURCE_DEVICE && (*other < 0 || outcome->busy_sec[r] > outcome->busy_sec[*other]))
+			*other = r;
+	return outcome->busy_sec[PSD_RESOURCE_DEVICE] + outcome->busy_sec[*other] >=
+	       in_turn_ratio * outcome->iteration_sec;
 }
 
 /* Of what the stack moves where that is less than the link would; both 0: it is not. */
@@ -161,6 +174,7 @@ static void find_bound(struct verdict *verdict, const struct psd_subject_matter 
 	const int resource = busiest(&result->outcome);
 	const double busy_ratio = fmin(1.0, result->outcome.busy_sec[resource] / iteration_sec);
 	const bool is_sequential = result->system->schedule == PSD_SCHEDULE_SEQUENTIAL;
+	int other;
 
 	psd_text_add(words, "bound by ");
 	verdict->ratio = busy_ratio;
@@ -174,6 +188,11 @@ static void find_bound(struct verdict *verdict, const struct psd_subject_matter 
 		   busy_ratio >= (is_sequential ? sequential_bound_ratio : bound_ratio)) {
 		add_resource(words, matter, result, resource);
 		psd_text_add(words, ", busy for");
+	} else if (is_in_turn(&result->outcome, &other)) {
+		psd_text_add(words, "turns of the device and ");
+		add_resource(words, matter, result, other);
+		psd_text_add(words, "; the latter is busy for");
+		verdict->ratio = result->outcome.busy_sec[other] / iteration_sec;
 	} else {
 		psd_text_add(words, "waiting (latency, stages that cannot overlap); busiest is ");
 		add_resource(words, matter, result, resource);
