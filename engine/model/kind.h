@@ -9,9 +9,9 @@
 #include "engine/base/error.h"
 #include "engine/model/settings.h"
 
-/* The rows, in the order in which messages list the kinds: conv is psd_layer_conv of kinds/conv.c. */
-#define PSD_LAYER_KINDS(ROW)                                                                                           \
-	ROW(input)                                                                                                     \
+/* The rows of what devices carry out, in the order in which messages list the kinds: conv is psd_layer_conv of
+ * kinds/conv.c. */
+#define PSD_CARRIED_OUT_KINDS(ROW)                                                                                     \
 	ROW(conv)                                                                                                      \
 	ROW(deconv)                                                                                                    \
 	ROW(pool)                                                                                                      \
@@ -43,6 +43,9 @@
 	ROW(resize)                                                                                                    \
 	ROW(softmax)                                                                                                   \
 	ROW(softmax_loss)
+
+/* Each device comes by the network's input in its own way. */
+#define PSD_LAYER_KINDS(ROW) ROW(input) PSD_CARRIED_OUT_KINDS(ROW)
 
 struct psd_key;
 struct psd_graph_build;

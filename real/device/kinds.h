@@ -1,44 +1,10 @@
-/* The kinds of layers that devices carry out: one list for all of them, in which each finds its own part of a kind. */
+/* How devices find their own part of a layer's kind, of which the model has the list. */
 #ifndef PSD_REAL_KINDS_H
 #define PSD_REAL_KINDS_H
 
 #include <stddef.h>
 
 #include "engine/model/graph.h"
-
-/* All but the network's input, which devices come by in their own ways. */
-#define PSD_DEVICE_KINDS(ROW)                                                                                          \
-	ROW(conv)                                                                                                      \
-	ROW(deconv)                                                                                                    \
-	ROW(pool)                                                                                                      \
-	ROW(global_pool)                                                                                               \
-	ROW(lrn)                                                                                                       \
-	ROW(batch_norm)                                                                                                \
-	ROW(scale)                                                                                                     \
-	ROW(relu)                                                                                                      \
-	ROW(prelu)                                                                                                     \
-	ROW(sigmoid)                                                                                                   \
-	ROW(tanh)                                                                                                      \
-	ROW(elu)                                                                                                       \
-	ROW(clip)                                                                                                      \
-	ROW(linear)                                                                                                    \
-	ROW(abs)                                                                                                       \
-	ROW(exp)                                                                                                       \
-	ROW(log)                                                                                                       \
-	ROW(softplus)                                                                                                  \
-	ROW(power)                                                                                                     \
-	ROW(dropout)                                                                                                   \
-	ROW(inner_product)                                                                                             \
-	ROW(concat)                                                                                                    \
-	ROW(slice)                                                                                                     \
-	ROW(add)                                                                                                       \
-	ROW(multiply)                                                                                                  \
-	ROW(reshape)                                                                                                   \
-	ROW(permute)                                                                                                   \
-	ROW(shuffle)                                                                                                   \
-	ROW(resize)                                                                                                    \
-	ROW(softmax)                                                                                                   \
-	ROW(softmax_loss)
 
 /* What a layer's backward needs of its own output: nothing above may overwrite that. */
 enum psd_keeps { PSD_KEEPS_NOTHING, PSD_KEEPS_SIGNS, PSD_KEEPS_ALL };

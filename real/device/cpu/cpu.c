@@ -30,7 +30,7 @@ static const struct psd_cpu_kind input_kind = {.prepare = prepare_input, .forwar
 
 static const struct psd_kind_row rows[] = {{&psd_layer_input, &input_kind},
 #define ROW(kind) {&psd_layer_##kind, &psd_cpu_##kind},
-					   PSD_DEVICE_KINDS(ROW)
+					   PSD_CARRIED_OUT_KINDS(ROW)
 #undef ROW
 };
 

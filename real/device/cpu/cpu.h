@@ -125,7 +125,7 @@ struct psd_cpu_kind {
 
 /* psd_layer_conv is carried out by psd_cpu_conv. */
 #define PSD_DECLARE_CPU_KIND(kind) extern const struct psd_cpu_kind psd_cpu_##kind;
-PSD_DEVICE_KINDS(PSD_DECLARE_CPU_KIND)
+PSD_CARRIED_OUT_KINDS(PSD_DECLARE_CPU_KIND)
 #undef PSD_DECLARE_CPU_KIND
 
 /* NULL: the cpu has no such kind. */

@@ -10,7 +10,7 @@
 
 static const struct psd_kind_row rows[] = {
 #define ROW(kind) {&psd_layer_##kind, &psd_cuda_kind_##kind},
-	ROW(input) PSD_DEVICE_KINDS(ROW)
+	ROW(input) PSD_CARRIED_OUT_KINDS(ROW)
 #undef ROW
 };
 

@@ -155,7 +155,7 @@ struct psd_cuda_kind {
 /* psd_layer_conv is carried out by psd_cuda_kind_conv. */
 #define PSD_DECLARE_CUDA_KIND(kind) extern const struct psd_cuda_kind psd_cuda_kind_##kind;
 PSD_DECLARE_CUDA_KIND(input)
-PSD_DEVICE_KINDS(PSD_DECLARE_CUDA_KIND)
+PSD_CARRIED_OUT_KINDS(PSD_DECLARE_CUDA_KIND)
 #undef PSD_DECLARE_CUDA_KIND
 
 /* NULL: there is no such kind. */
