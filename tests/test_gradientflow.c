@@ -119,10 +119,12 @@ static void expect_errors(struct comparison *comparison)
 			      point->workers, 100 * error_of(point));
 }
 
-/* Two systems that were published the other way round than they are predicted; README.md says why. */
+/* Two systems that are predicted the other way round than they were published: only where the published values, each
+ * read off a figure to within so many images/s, may as well be the other way round. */
 struct exception {
 	unsigned workers;
 	const char *quicker, *slower; /* as published */
+	double reading_error;
 };
 
 static bool is_excepted(const struct exception exceptions[], unsigned n_exceptions, const struct point *quicker,
@@ -131,31 +133,35 @@ static bool is_excepted(const struct exception exceptions[], unsigned n_exceptio
 	for (unsigned e = 0; e < n_exceptions; e++)
 		if (exceptions[e].workers == quicker->workers && !strcmp(exceptions[e].quicker, quicker->system) &&
 		    !strcmp(exceptions[e].slower, slower->system))
-			return true;
+			return quicker->published - slower->published <= 2.0 * exceptions[e].reading_error;
 	return false;
 }
 
-/* Of one worker alone only the scenario speaks. */
+/* Of one worker alone only the scenario speaks. Each exception is needed. */
 static void expect_order(const struct comparison *comparison, const struct exception exceptions[],
 			 unsigned n_exceptions)
 {
+	unsigned n_excepted = 0;
+
 	for (const struct point *a = comparison->points; a < comparison->points + comparison->n_points; a++)
 		for (const struct point *b = comparison->points; b < comparison->points + comparison->n_points; b++) {
-			if (a->workers != b->workers || a->workers == 1 || a->published <= GAP_RATIO * b->published)
+			if (a->workers != b->workers || a->workers == 1 || a->published <= GAP_RATIO * b->published ||
+			    a->predicted > b->predicted)
 				continue;
-			cr_expect(a->predicted > b->predicted || is_excepted(exceptions, n_exceptions, a, b),
+			cr_expect(is_excepted(exceptions, n_exceptions, a, b),
 				  "%u GPUs: %s is predicted at %.0f images/s, %s at %.0f, published %.0f and %.0f",
 				  a->workers, a->system, a->predicted, b->system, b->predicted, a->published,
 				  b->published);
+			n_excepted++;
 		}
+	cr_expect_eq(n_excepted, n_exceptions, "%u pairs are excepted, %u are out of order", n_exceptions, n_excepted);
 }
 
 Test(gradientflow, alexnet_on_pascal_is_met)
 {
 	static const struct exception exceptions[] = {
-		{4, "PyTorch Gloo fp32", "System-I OpenMPI fp32"},
-		{2, "LA no-overlap", "NCCL+MP+overlap"},
-		{8, "LA no-overlap", "NCCL+MP+overlap"},
+		{4, "PyTorch Gloo fp32", "System-I OpenMPI fp32", 101}, /* 1,072 and 937 */
+		{2, "LA no-overlap", "NCCL+MP+overlap", 121},		/* 3,372 and 3,211 */
 	};
 	struct comparison comparison;
 
@@ -167,18 +173,11 @@ Test(gradientflow, alexnet_on_pascal_is_met)
 
 Test(gradientflow, resnet_50_on_pascal_is_met)
 {
-	static const struct exception exceptions[] = {
-		{8, "System-I NCCL fp32", "PyTorch Horovod fp32"},
-		{8, "NCCL fp32", "PyTorch Horovod fp32"},
-		{128, "System-I NCCL fp32", "PyTorch NCCL fp32"},
-		{128, "NCCL fp32", "PyTorch NCCL fp32"},
-		{128, "LA+overlap", "CSC no-overlap"},
-	};
 	struct comparison comparison;
 
 	comparison_open(&comparison, "scenarios/gradientflow/resnet50-cluster-p.yaml");
 	expect_errors(&comparison);
-	expect_order(&comparison, exceptions, sizeof(exceptions) / sizeof(*exceptions));
+	expect_order(&comparison, NULL, 0);
 	comparison_close(&comparison);
 }
 
