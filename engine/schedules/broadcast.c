@@ -18,6 +18,14 @@ static struct psd_traffic node_elements(const struct psd_payload *payload, const
 	return (struct psd_traffic){elements, elements};
 }
 
+static struct psd_traffic host_elements(const struct psd_payload *payload, const struct psd_layout *layout,
+					unsigned host)
+{
+	const uint64_t elements = psd_layout_is_worker(layout, host) ? (layout->workers - 1) * payload->elements : 0;
+
+	return (struct psd_traffic){elements, elements};
+}
+
 static unsigned senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to)
 {
 	(void)payload;
@@ -38,6 +46,7 @@ const struct psd_pattern psd_broadcast = {
 	.name = "broadcast",
 	.range = range,
 	.node_elements = node_elements,
+	.host_elements = host_elements,
 	.senders = senders,
 	.local_elements = local_elements,
 	.fan_in = fan_in,

@@ -345,22 +345,19 @@ static struct passing passing_by_flows(const struct psd_payload *payload, const 
 static struct passing passing_by_peers(const struct psd_payload *payload, const struct psd_layout *layout,
 				       unsigned host)
 {
-	struct passing passing = {0.0, 0.0, 0.0, 0.0};
+	const struct psd_traffic all = payload->pattern->host_elements(payload, layout, host);
+	const unsigned node = psd_layout_node(layout, host), first = node * layout->workers_per_node;
+	const unsigned end = first + psd_layout_workers_on(layout, node);
+	struct psd_traffic beyond = all; /* its switch */
 
-	for (unsigned peer = 0; peer < psd_layout_hosts(layout); peer++) {
-		if (peer == host)
+	for (unsigned peer = first; peer < end; peer++) {
+		if (peer == host || psd_layout_reach(layout, host, peer) != PSD_REACH_NEAR)
 			continue;
-		const double sent = (double)payload->pattern->range(payload, layout, host, peer).elements;
-		const double received = (double)payload->pattern->range(payload, layout, peer, host).elements;
-
-		passing.out += sent;
-		passing.in += received;
-		if (psd_layout_reach(layout, host, peer) == PSD_REACH_NEAR)
-			continue;
-		passing.up += sent;
-		passing.down += received;
+		beyond.sent_bytes -= payload->pattern->range(payload, layout, host, peer).elements;
+		beyond.received_bytes -= payload->pattern->range(payload, layout, peer, host).elements;
 	}
-	return passing;
+	return (struct passing){(double)all.sent_bytes, (double)all.received_bytes, (double)beyond.sent_bytes,
+				(double)beyond.received_bytes};
 }
 
 /* All at once nodes are alike but for the first, the last and a root's. */

@@ -91,6 +91,9 @@ struct psd_pattern {
 	/* The elements that go from one host to another, counted in the payload; empty when none do. */
 	struct psd_range (*range)(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
 				  unsigned to);
+	/* Elements that a host sends to and receives from all others, as bytes of one byte each. */
+	struct psd_traffic (*host_elements)(const struct psd_payload *payload, const struct psd_layout *layout,
+					    unsigned host);
 	/* Number of hosts that send `to` more than nothing. */
 	unsigned (*senders)(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to);
 	bool has_root; /* one host sends or receives more than the others */

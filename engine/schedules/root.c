@@ -33,6 +33,24 @@ static struct psd_traffic from_root_elements(const struct psd_payload *payload, 
 	return (struct psd_traffic){forth.received_bytes, forth.sent_bytes};
 }
 
+static struct psd_traffic to_root_host(const struct psd_payload *payload, const struct psd_layout *layout,
+				       unsigned host)
+{
+	const bool is_worker = psd_layout_is_worker(layout, host);
+
+	if (host == payload->root)
+		return (struct psd_traffic){0, (layout->workers - is_worker) * payload->elements};
+	return (struct psd_traffic){is_worker ? payload->elements : 0, 0};
+}
+
+static struct psd_traffic from_root_host(const struct psd_payload *payload, const struct psd_layout *layout,
+					 unsigned host)
+{
+	const struct psd_traffic forth = to_root_host(payload, layout, host);
+
+	return (struct psd_traffic){forth.received_bytes, forth.sent_bytes};
+}
+
 static unsigned to_root_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to)
 {
 	return to == payload->root ? layout->workers - psd_layout_is_worker(layout, to) : 0;
@@ -66,6 +84,7 @@ const struct psd_pattern psd_to_root = {
 	.name = "factors",
 	.range = to_root_range,
 	.node_elements = to_root_elements,
+	.host_elements = to_root_host,
 	.senders = to_root_senders,
 	.local_elements = local_elements,
 	.fan_in = to_root_fan_in,
@@ -76,6 +95,7 @@ const struct psd_pattern psd_from_root = {
 	.name = "matrix",
 	.range = from_root_range,
 	.node_elements = from_root_elements,
+	.host_elements = from_root_host,
 	.senders = from_root_senders,
 	.local_elements = local_elements,
 	.fan_in = from_root_fan_in,

@@ -41,6 +41,21 @@ static struct psd_traffic pull_elements(const struct psd_payload *payload, const
 	return (struct psd_traffic){push.received_bytes, push.sent_bytes};
 }
 
+static struct psd_traffic push_host(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
+{
+	const bool is_worker = psd_layout_is_worker(layout, host);
+	const uint64_t own = psd_layout_is_shard(layout, host) ? part_of(payload, layout, host).elements : 0;
+
+	return (struct psd_traffic){is_worker ? payload->elements - own : 0, (layout->workers - is_worker) * own};
+}
+
+static struct psd_traffic pull_host(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
+{
+	const struct psd_traffic push = push_host(payload, layout, host);
+
+	return (struct psd_traffic){push.received_bytes, push.sent_bytes};
+}
+
 static bool has_part(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host)
 {
 	return psd_layout_is_shard(layout, host) && part_of(payload, layout, host).elements > 0;
@@ -81,6 +96,7 @@ const struct psd_pattern psd_push = {
 	.range = push_range,
 	.is_cut = true,
 	.node_elements = push_elements,
+	.host_elements = push_host,
 	.senders = push_senders,
 	.local_elements = local_elements,
 	.fan_in = push_fan_in,
@@ -90,6 +106,7 @@ const struct psd_pattern psd_pull = {
 	.name = "pull",
 	.range = pull_range,
 	.node_elements = pull_elements,
+	.host_elements = pull_host,
 	.senders = pull_senders,
 	.local_elements = local_elements,
 	.fan_in = pull_fan_in,

@@ -297,6 +297,37 @@ Test(steps, bytes_to_a_run_of_hosts_are_those_to_each)
 	}
 }
 
+/* What a host sends and receives is the sum over all others, on its node or not. */
+Test(steps, elements_of_a_host_are_those_between_it_and_each)
+{
+	static const struct psd_pattern *const patterns[] = {&psd_push, &psd_pull, &psd_broadcast, &psd_to_root,
+							     &psd_from_root};
+
+	for (unsigned i = 0; i < 5 * 3 * 4 * ELEMENTS_MAX; i++) {
+		const struct psd_layout layout = psd_layout_make(5 + i % 3, 1 + i / 3 % 4, i / 60 % 5);
+		const struct psd_payload payload = {.pattern = patterns[i % 5],
+						    .elements = i / 60,
+						    .value_bytes = 1,
+						    .root = psd_layout_shard_host(&layout, i % layout.shards)};
+
+		for (unsigned host = 0; host < psd_layout_hosts(&layout); host++) {
+			const struct psd_traffic said = payload.pattern->host_elements(&payload, &layout, host);
+			struct psd_traffic sum = {0, 0};
+
+			for (unsigned peer = 0; peer < psd_layout_hosts(&layout); peer++) {
+				if (peer == host)
+					continue;
+				sum.sent_bytes += psd_payload_bytes_between(&payload, &layout, host, peer);
+				sum.received_bytes += psd_payload_bytes_between(&payload, &layout, peer, host);
+			}
+			cr_assert(said.sent_bytes == sum.sent_bytes && said.received_bytes == sum.received_bytes,
+				  "%s of %lu elements, %u workers, %u servers: host %u", payload.pattern->name,
+				  payload.elements, layout.workers, layout.has_separate_servers ? layout.shards : 0,
+				  host);
+		}
+	}
+}
+
 /* Whom a root's pattern sends to is counted without a look at every pair. */
 Test(steps, receivers_are_those_who_get_bytes)
 {
