@@ -976,6 +976,23 @@ Test(contract, background_traffic_takes_its_fair_share)
 			   plain_sec, shared_sec);
 }
 
+/* Nothing is sent: there are as many events as operations, whose ends are none of their own. */
+Test(contract, an_operation_of_a_simulation_counts_once)
+{
+	struct psd_outcome outcome;
+	struct psd_error err = {.text = ""};
+	struct loaded loaded;
+	struct psd_case made;
+
+	loaded_open(&loaded, "title: t\n" ONE_LAYER "cluster:\n  nodes: 1\n  " NETWORK
+			     "\nsystems: [{name: one, sync: ring}]\niterations: 3\n");
+	loaded_case(&made, &loaded, 0, 0);
+	cr_assert_eq(psd_simulate(&made, NULL, NULL, &outcome, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(outcome.n_events, 3 * made.program.n_ops);
+	psd_case_release(&made);
+	loaded_close(&loaded);
+}
+
 /* Four workers alone have more operations than that. */
 Test(contract, what_needs_more_events_than_it_may_is_refused)
 {

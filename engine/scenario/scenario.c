@@ -101,7 +101,7 @@ static const struct psd_key root_keys[] = {
 	 .help = "how many are measured, after those that fill the pipeline; else one, with jitter 20, of a replay 6"},
 	{KEY("most_events", COUNT, most_events), .lowest = 1, .highest = 1e15, .fallback = "20000000",
 	 .uses = PSD_BY_SIM,
-	 .help = "a prediction that needs more is refused; a simulation takes seconds for a million"},
+	 .help = "a prediction that needs more is refused; a simulation takes half a second for a million"},
 	{KEY("seed", COUNT, seed), .highest = 4294967295.0, .fallback = "1", .uses = PSD_BY_ALL | PSD_AGREED,
 	 .help = "of start values, the order of samples and jitter: equal seeds give equal results"},
 	{KEY("baseline", TEXT, baseline), .fallback = "compute", .uses = PSD_BY_SIM,

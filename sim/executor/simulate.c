@@ -48,15 +48,19 @@ static void stop_when_complete(struct psd_simulation *sim)
 void psd_sim_wake(struct psd_simulation *sim, uint64_t value)
 {
 	const unsigned host = psd_cookie_host(value);
+	const enum psd_wake kind = (enum psd_wake)psd_cookie_kind(value);
 
-	if (++sim->n_events + psd_network_work() > sim->scenario->most_events) {
+	sim->n_events += kind != PSD_WAKE_WORK; /* an operation counts from the start, its end included */
+	if (sim->n_events + psd_network_work() > sim->scenario->most_events) {
 		psd_network_stop();
 		return;
 	}
-	switch ((enum psd_wake)psd_cookie_kind(value)) {
+	switch (kind) {
 	case PSD_WAKE_WORK:
 		if (psd_sim_work_ends(sim, host, (enum psd_resource)psd_cookie_rest(value)))
 			psd_interpreter_finished(&sim->interpreter, host, (enum psd_resource)psd_cookie_rest(value));
+		else
+			sim->n_events++;
 		break;
 	case PSD_WAKE_FLOW: psd_sim_end_flow(sim, host, (unsigned)psd_cookie_rest(value)); break;
 	case PSD_WAKE_ARRIVAL: psd_interpreter_arrived(&sim->interpreter, host, psd_cookie_task(value)); break;
