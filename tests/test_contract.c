@@ -865,6 +865,24 @@ Test(contract, sockets_bound_an_exchange_that_links_do_not)
 	}
 }
 
+/* A worker that sends to its own node as well as to another spends no less on the latter. */
+Test(contract, ways_inside_a_node_do_not_slow_the_ends_of_links)
+{
+	const double compute_sec = shared_sec("ps", 1, "");
+	/* both workers of a node push half the matrix to the other's shard, which sends its half to both of them */
+	const double link_sec = 2.0 * (64 << 20) / (1e9 / 8);
+	struct outcomes outcomes;
+
+	outcomes = outcomes_of("title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: 2\n  workers_per_node: 2\n"
+			       "  network: {bandwidth: 1Gbps, latency: 0s}\n  local: {bandwidth: 100GBps}\n"
+			       "  machine: {cores: 4, bytes: 100GBps}\n"
+			       "systems: [{name: A, sync: ps, schedule: sequential, pair: 1GB, slice: 1GB}]\n");
+	cr_expect_float_eq(outcomes.simulation.iteration_sec - compute_sec, link_sec, 1e-2 * link_sec, "%.6f s",
+			   outcomes.simulation.iteration_sec);
+	cr_expect_float_eq(outcomes.estimate.iteration_sec - compute_sec, link_sec, 1e-2 * link_sec, "%.6f s",
+			   outcomes.estimate.iteration_sec);
+}
+
 Test(contract, messages_bound_an_exchange_whose_bytes_do_not)
 {
 	const double message_sec = 1.0, compute_sec = shared_sec("ps", 1, "");

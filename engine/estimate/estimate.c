@@ -516,7 +516,7 @@ static void start_ends(struct estimate *estimate, unsigned from, unsigned to, en
 		       const struct psd_payload *payload, double bytes)
 {
 	const size_t way = way_of(estimate, from, to, reach);
-	const double n_out = estimate->peers[way].n, n_in = estimate->peers[way_of(estimate, to, from, reach)].n;
+	const struct peers *forth = &estimate->peers[way], *back = &estimate->peers[way_of(estimate, to, from, reach)];
 	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, from);
 	const struct psd_socket_work end = socket_work(estimate, bytes, has_paused, reach != PSD_REACH_FAR);
 	const uint64_t cookie = psd_cookie(EVENT_MESSAGE_PART, 0, way);
@@ -526,10 +526,12 @@ static void start_ends(struct estimate *estimate, unsigned from, unsigned to, en
 	if (end.sec <= 0)
 		return;
 	estimate->n_events += psd_layout_hosts(layout_of(estimate)); /* who are gone through */
-	n_receivers = psd_payload_receivers(payload, layout_of(estimate), estimate->classes[from].representative);
-	n_senders = psd_payload_senders(payload, layout_of(estimate), estimate->classes[to].representative);
-	process(estimate, from, end.sec * n_out, end.most_cores * n_out / fmax(1, n_receivers), cookie);
-	process(estimate, to, end.sec * n_in, end.most_cores * n_in / fmax(1, n_senders), cookie);
+	n_receivers = psd_payload_receivers_beside(payload, layout_of(estimate), estimate->classes[from].representative,
+						   forth->host);
+	n_senders = psd_payload_senders_beside(payload, layout_of(estimate), back->host,
+					       estimate->classes[to].representative);
+	process(estimate, from, end.sec * forth->n, end.most_cores * forth->n / fmax(1, n_receivers), cookie);
+	process(estimate, to, end.sec * back->n, end.most_cores * back->n / fmax(1, n_senders), cookie);
 }
 
 static bool has_room_for_flow(struct estimate *estimate)

@@ -414,6 +414,39 @@ unsigned psd_payload_receivers(const struct psd_payload *payload, const struct p
 	return n_receivers;
 }
 
+/* Workers of a host's node that it sends to, or that send to it. */
+static unsigned count_near(const struct psd_payload *payload, const struct psd_layout *layout, unsigned host,
+			   bool is_sender)
+{
+	const unsigned node = psd_layout_node(layout, host), first = node * layout->workers_per_node;
+	unsigned n_near = 0;
+
+	for (unsigned i = 0; node < layout->nodes && i < psd_layout_workers_on(layout, node); i++) {
+		const unsigned peer = first + i, from = is_sender ? host : peer, to = is_sender ? peer : host;
+
+		n_near += peer != host && psd_payload_bytes_between(payload, layout, from, to) > 0;
+	}
+	return n_near;
+}
+
+unsigned psd_payload_senders_beside(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				    unsigned to)
+{
+	const unsigned n_near = count_near(payload, layout, to, false);
+	const bool is_near = psd_layout_node(layout, from) == psd_layout_node(layout, to);
+
+	return is_near ? n_near : psd_payload_senders(payload, layout, to) - n_near;
+}
+
+unsigned psd_payload_receivers_beside(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				      unsigned to)
+{
+	const unsigned n_near = count_near(payload, layout, from, true);
+	const bool is_near = psd_layout_node(layout, from) == psd_layout_node(layout, to);
+
+	return is_near ? n_near : psd_payload_receivers(payload, layout, from) - n_near;
+}
+
 /* Nodes whose members send to this one's in some step, but no more than it has workers. */
 static unsigned nodes_into(const struct psd_payload *payload, const struct psd_layout *layout, unsigned node)
 {

@@ -200,6 +200,11 @@ struct psd_traffic psd_payload_node_traffic(const struct psd_payload *payload, c
 unsigned psd_payload_senders(const struct psd_payload *payload, const struct psd_layout *layout, unsigned to);
 /* Number of hosts that `from` sends more than 0 bytes. */
 unsigned psd_payload_receivers(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from);
+/* Of either, those on the same way as `from` to `to`: between nodes, or inside the node of both. */
+unsigned psd_payload_senders_beside(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				    unsigned to);
+unsigned psd_payload_receivers_beside(const struct psd_payload *payload, const struct psd_layout *layout, unsigned from,
+				      unsigned to);
 /* The largest number of nodes that send to one node at a time: what incast depends on. */
 unsigned psd_payload_fan_in(const struct psd_payload *payload, const struct psd_layout *layout);
 /* The largest number of pairs of hosts over which other nodes send to one node at a time. */

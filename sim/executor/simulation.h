@@ -28,7 +28,6 @@ enum psd_wake {
 
 struct psd_sending {
 	struct psd_task task;
-	unsigned n_receivers; /* or flows that stand for them */
 	unsigned n_flows_left;
 	double start_sec;
 };

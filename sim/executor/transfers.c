@@ -83,14 +83,17 @@ static void start_end(struct psd_simulation *sim, unsigned host, struct psd_sock
 	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_cookie(PSD_WAKE_CROSSING, 0, crossing));
 }
 
-/* The network and both ends work on it at a time. */
+/* The network and both ends work on it at a time. An end that has others on the same way is at all of them at once. */
 static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 			   struct psd_socket_work end)
 {
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
 	const unsigned index = sim->free_crossing;
+	const bool stands_for_several = is_aggregated(sim, payload);
+	const unsigned n_receivers =
+		stands_for_several ? sim->n_shift_flows : psd_payload_receivers_beside(payload, sim->layout, from, to);
 	const unsigned n_senders =
-		is_aggregated(sim, payload) ? sim->n_shift_flows : psd_payload_senders(payload, sim->layout, to);
+		stands_for_several ? sim->n_shift_flows : psd_payload_senders_beside(payload, sim->layout, from, to);
 
 	if (index == sim->n_crossings && !add_crossings(sim)) {
 		sim->is_out_of_memory = true;
@@ -100,7 +103,7 @@ static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned t
 	sim->free_crossing = sim->crossings[index].next_free;
 	sim->crossings[index] = (struct psd_crossing){.from = from, .to = to, .n_parts_left = 3};
 	psd_network_transfer(from, to, bytes, psd_cookie(PSD_WAKE_CROSSING, 0, index));
-	start_end(sim, from, end, sim->sendings[from].n_receivers, index);
+	start_end(sim, from, end, n_receivers, index);
 	start_end(sim, to, end, n_senders, index);
 }
 
@@ -205,13 +208,10 @@ bool psd_sim_send(void *context, unsigned host, struct psd_task task)
 {
 	struct psd_simulation *sim = context;
 	const struct psd_payload *payload = psd_simulation_payload(sim, task);
-	const unsigned n_receivers =
-		is_aggregated(sim, payload) ? sim->n_shift_flows : psd_payload_receivers(payload, sim->layout, host);
 
-	if (n_receivers == 0)
+	if (!is_aggregated(sim, payload) && psd_payload_receivers(payload, sim->layout, host) == 0)
 		return false;
-	sim->sendings[host] =
-		(struct psd_sending){.task = task, .n_receivers = n_receivers, .start_sec = psd_network_now_sec()};
+	sim->sendings[host] = (struct psd_sending){.task = task, .start_sec = psd_network_now_sec()};
 	start_flows(sim, host);
 	return true;
 }

@@ -185,6 +185,45 @@ Test(layout, senders_are_the_hosts_with_bytes_to_send)
 	for_each_case(check_senders);
 }
 
+static bool is_near(const struct psd_layout *layout, unsigned one, unsigned other)
+{
+	return psd_layout_node(layout, one) == psd_layout_node(layout, other);
+}
+
+/* Of those who send to a host, and of those it sends to, who is on its node and who is not. */
+static void check_beside(const struct psd_payload *payload, const struct psd_layout *layout)
+{
+	const unsigned n_hosts = psd_layout_hosts(layout);
+
+	for (unsigned host = 0; host < n_hosts && payload->pattern->senders; host++) {
+		unsigned n_senders[2] = {0, 0}, n_receivers[2] = {0, 0};
+
+		for (unsigned peer = 0; peer < n_hosts; peer++) {
+			if (peer == host)
+				continue;
+			n_senders[is_near(layout, peer, host)] +=
+				psd_payload_bytes_between(payload, layout, peer, host) > 0;
+			n_receivers[is_near(layout, peer, host)] +=
+				psd_payload_bytes_between(payload, layout, host, peer) > 0;
+		}
+		for (unsigned peer = 0; peer < n_hosts; peer++) {
+			if (peer == host)
+				continue;
+			cr_assert_eq(psd_payload_senders_beside(payload, layout, peer, host),
+				     n_senders[is_near(layout, peer, host)], "%s: from %u to %u", name(payload), peer,
+				     host);
+			cr_assert_eq(psd_payload_receivers_beside(payload, layout, host, peer),
+				     n_receivers[is_near(layout, peer, host)], "%s: from %u to %u", name(payload), host,
+				     peer);
+		}
+	}
+}
+
+Test(layout, ways_inside_a_node_are_counted_apart_from_those_between)
+{
+	for_each_case(check_beside);
+}
+
 /* Nodes that send to the node that most nodes send to. */
 static unsigned counted_fan_in(const struct psd_payload *payload, const struct psd_layout *layout)
 {
