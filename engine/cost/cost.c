@@ -37,9 +37,11 @@ bool psd_cost_sacp_takes_sfb(const struct psd_subject *subject, unsigned workers
 struct psd_socket_work psd_cost_socket_work(const struct psd_machine *machine, const struct psd_rates *rates,
 					    double bytes, double n_messages, bool is_near)
 {
-	const double moved_sec = machine->bytes_bps > 0.0 ? 8.0 * bytes / machine->bytes_bps : 0.0;
-	const double sec = moved_sec + machine->message_sec * n_messages;
 	const double way_sec = 8.0 * bytes / (is_near ? rates->local_bps : fmin(rates->send_bps, rates->receive_bps));
+	const double socket_sec = machine->bytes_bps > 0.0 ? 8.0 * bytes / machine->bytes_bps : 0.0;
+	const bool is_memory = is_near && isfinite(rates->local_bps);
+	const double moved_sec = is_memory ? fmin(socket_sec, way_sec) : socket_sec;
+	const double sec = moved_sec + machine->message_sec * n_messages;
 
 	return (struct psd_socket_work){sec, sec < way_sec ? sec / way_sec : sec > 0.0 ? 1.0 : 0.0};
 }

@@ -73,8 +73,9 @@ double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct 
 				const struct psd_rates *rates);
 
 /* What an end of a connection does for messages: seconds of one core, and the most of a core that it needs for that
- * while the way is busy with them, the link or, is_near, the one inside a node. Both 0 where a machine moves them at
- * once. n_messages: of those that follow another of their sender at once none, for both ends are at it already. */
+ * while the way is busy with them, the link or, is_near, the one inside a node. There ends copy through memory instead
+ * of sockets, which takes them no longer than the way, if its rate is known. Both 0 where a machine moves them at once.
+ * n_messages: of those that follow another of their sender at once none, for both ends are at it already. */
 struct psd_socket_work {
 	double sec, most_cores;
 };

@@ -165,7 +165,8 @@ static const struct psd_key machine_keys[] = {
 	{MACHINE("nodes", UNSIGNED, nodes), .lowest = 1, .highest = PSD_MAX_NODES,
 	 .help = "on one machine, in the order of their numbers; else all are on one"},
 	{MACHINE("bytes", RATE, bytes_bps),
-	 .help = "sent plus received, that a core moves through sockets if it does nothing else"},
+	 .help = "sent plus received, that a core moves through sockets if it does nothing else; through memory inside "
+		 "a node it moves at least what `local` says"},
 	{MACHINE("message", SECONDS, message_sec),
 	 .help = "of a core at each end of a message that follows no other at once, its bytes aside"},
 	{.name = NULL},

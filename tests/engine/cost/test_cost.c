@@ -157,6 +157,26 @@ Test(cost, ends_of_messages_take_time_for_their_bytes_and_for_each)
 	cr_expect_eq(psd_cost_socket_work(&at_once, &rates, 1e6, 3, false).most_cores, 0);
 }
 
+/* Each end copies 1 MB into or out of memory that both have mapped, while the other does the same. */
+Test(cost, inside_a_node_ends_are_busy_for_no_longer_than_the_way)
+{
+	const struct psd_machine machine = {.cores = 1, .bytes_bps = 4e9, .message_sec = 10e-6};
+	struct psd_network memory = network;
+	struct psd_rates rates;
+
+	memory.local_bps = 16e9; /* four times as fast as sockets */
+	rates = psd_rates_make(&free_host, &memory, 10e9, 1, 1e12);
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, true).sec, 8e6 / 16e9 + 3 * 10e-6,
+		    "seconds of a core");
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, true).most_cores, 1, "of a core");
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 3, false).sec, 8e6 / 4e9 + 3 * 10e-6,
+		    "seconds of a core between nodes");
+	memory.local_bps = 1e9; /* four times slower: ends that sockets would not keep busy wait for it */
+	rates = psd_rates_make(&free_host, &memory, 10e9, 1, 1e12);
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 0, true).sec, 8e6 / 4e9, "seconds on a slow way");
+	expect_near(psd_cost_socket_work(&machine, &rates, 1e6, 0, true).most_cores, 0.25, "of a core on a slow way");
+}
+
 /* ---- seconds of transfers; alpha latency, B bytes per second ---- */
 
 static const double alpha = 50e-6;
