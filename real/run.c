@@ -642,6 +642,7 @@ static enum psd_status calibrate_machine(const struct command *command, const ch
 		.version = version,
 		.stop_signal = &psd_console_stop_signal,
 		.progress = print_measuring,
+		.remark = command->options->is_quiet ? NULL : say_remark,
 		.context = (void *)(uintptr_t)command->options,
 	};
 	struct psd_text table = {.bytes = NULL};

@@ -29,6 +29,7 @@ static const struct step steps[] = {
 	{"messages without a limit", psd_calibrate_transport, PSD_QUANTITY_TRANSPORT_BPS, PSD_QUANTITY_TRANSPORT_BPS},
 	{"messages on the link", psd_calibrate_link, PSD_QUANTITY_PAYLOAD_RATIO, PSD_QUANTITY_LATENCY_SEC},
 	{"several senders", psd_calibrate_crowds, PSD_QUANTITY_INCAST_RATIO, PSD_QUANTITY_INCAST_RATIO},
+	{"messages inside a node", psd_calibrate_local, PSD_QUANTITY_LOCAL_BPS, PSD_QUANTITY_LOCAL_LATENCY_SEC},
 	{"processors for messages", psd_calibrate_message, PSD_QUANTITY_MESSAGE_SEC, PSD_QUANTITY_MESSAGE_SEC},
 	{"processors for bytes", psd_calibrate_bytes, PSD_QUANTITY_BYTES_BPS, PSD_QUANTITY_BYTES_BPS},
 };
@@ -73,10 +74,12 @@ static bool is_calm(const struct psd_calibration *calibration, const struct step
 	return true;
 }
 
-/* A device that works in its host's memory copies nothing. */
+/* A device that works in its host's memory copies nothing, and who is alone on a node sends nothing inside it. */
 static bool is_there(const struct psd_calibration *calibration, const struct step *step)
 {
-	return step->measure != psd_calibrate_device || calibration->options->device->has_own_memory;
+	if (step->measure == psd_calibrate_device)
+		return calibration->options->device->has_own_memory;
+	return step->measure != psd_calibrate_local || calibration->options->point.workers_per_node > 1;
 }
 
 static void tell(const struct psd_calibration *calibration, const struct step *step, unsigned attempt)

@@ -21,6 +21,7 @@ struct psd_calibrate_options {
 	const volatile sig_atomic_t *stop_signal; /* as in psd_launch_options */
 	/* May be NULL: a line before each measurement. */
 	void (*progress)(void *context, const char *line);
+	void (*remark)(void *context, const char *line); /* may be NULL: as in psd_worker_options */
 	void *context;
 };
 

@@ -14,6 +14,7 @@ enum {
 	SHORT_SIDE = 32,  /* 4 KiB */
 	SHORT_ITERATIONS = 40,
 	LONG_ITERATIONS = 4,
+	LOCAL_ITERATIONS = 32, /* of messages that take little time, and spread the more */
 	CROWD_ITERATIONS = 6,
 	MOST_SENDERS = 3,
 };
@@ -34,6 +35,7 @@ struct psd_exchange_options psd_calibrate_exchange(const struct psd_calibration 
 {
 	return (struct psd_exchange_options){
 		.n_workers = 1,
+		.workers_per_node = 1,
 		.n_tensors = 1,
 		.side = 1,
 		.n_streams = 1,
@@ -168,12 +170,12 @@ static struct psd_summary summarise_rates(const struct lines *lines)
 
 /* The rate is that of long messages: of short ones a link's queue and burst hide what it carries. */
 static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options options, double rate_bps,
-				struct psd_error *err)
+				unsigned n_iterations, struct psd_error *err)
 {
 	const unsigned most_side = side_of(LONG_SEC / 4.0, rate_bps), least_side = side_of(LEAST_SEC, rate_bps);
 	enum psd_status status;
 
-	options.n_iterations = WARM_UPS + LONG_ITERATIONS;
+	options.n_iterations = WARM_UPS + n_iterations;
 	status = fit_lines(lines, options, least_side < most_side ? least_side : most_side / 2, most_side, err);
 	if (!status && !(summarise_rates(lines).median > 0.0))
 		status = psd_error_set(
@@ -211,7 +213,8 @@ static void note_line(struct psd_calibration *calibration, enum psd_quantity qua
 enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, struct psd_error *err)
 {
 	struct lines lines;
-	const enum psd_status status = fit_long(&lines, exchange_of(calibration, 0.0), FIRST_RATE_BPS, err);
+	const enum psd_status status =
+		fit_long(&lines, exchange_of(calibration, 0.0), FIRST_RATE_BPS, LONG_ITERATIONS, err);
 
 	if (status)
 		return status;
@@ -236,13 +239,59 @@ enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct p
 	note_line(calibration, PSD_QUANTITY_LATENCY_SEC, summarise_constants(&lines), &lines, link_bps);
 	if (link_bps == 0.0)
 		return PSD_OK;
-	status = fit_long(&lines, options, link_bps, err);
+	status = fit_long(&lines, options, link_bps, LONG_ITERATIONS, err);
 	if (status)
 		return status;
 	rate = summarise_rates(&lines);
 	rate.median = fmin(1.0, rate.median / link_bps);
 	note_line(calibration, PSD_QUANTITY_PAYLOAD_RATIO, rate, &lines, link_bps);
 	return PSD_OK;
+}
+
+/* ---- inside a node ---- */
+
+/* Between two workers, the first of which has the node's shard: its own gradient goes nowhere, and no link lies
+ * between. */
+static struct psd_exchange_options local_exchange(const struct psd_calibration *calibration)
+{
+	struct psd_exchange_options options = psd_calibrate_exchange(calibration, 0.0);
+
+	options.n_workers = options.workers_per_node = 2;
+	options.ground = PSD_GROUND_LOOPBACK;
+	return options;
+}
+
+/* Once, for every exchange would: where the two share no memory a line says why, and the rate is that of TCP. */
+static enum psd_status remark_memory(const struct psd_calibration *calibration, struct psd_error *err)
+{
+	struct psd_exchange_options options = local_exchange(calibration);
+	struct psd_exchange exchange = {.flights = NULL};
+	enum psd_status status;
+
+	options.n_iterations = 1;
+	options.remark = calibration->options->remark;
+	options.context = calibration->options->context;
+	status = psd_exchange_run(&exchange, &options, err);
+	psd_exchange_release(&exchange);
+	return status;
+}
+
+enum psd_status psd_calibrate_local(struct psd_calibration *calibration, struct psd_error *err)
+{
+	const struct psd_exchange_options options = local_exchange(calibration);
+	const bool is_first = !calibration->measured[PSD_QUANTITY_LOCAL_BPS].is_there;
+	struct lines lines;
+	enum psd_status status = is_first ? remark_memory(calibration, err) : PSD_OK;
+
+	if (!status)
+		status = fit_short(&lines, options, err);
+	if (status)
+		return status;
+	note_line(calibration, PSD_QUANTITY_LOCAL_LATENCY_SEC, summarise_constants(&lines), &lines, 0.0);
+	status = fit_long(&lines, options, FIRST_RATE_BPS, LOCAL_ITERATIONS, err);
+	if (!status)
+		note_line(calibration, PSD_QUANTITY_LOCAL_BPS, summarise_rates(&lines), &lines, 0.0);
+	return status;
 }
 
 /* ---- many senders ---- */

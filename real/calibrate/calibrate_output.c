@@ -36,6 +36,8 @@ static const struct {
 	[PSD_QUANTITY_PAYLOAD_RATIO] = {"network.payload", UNIT_RATIO},
 	[PSD_QUANTITY_LATENCY_SEC] = {"host.latency", UNIT_SECONDS},
 	[PSD_QUANTITY_INCAST_RATIO] = {"host.incast", UNIT_RATIO},
+	[PSD_QUANTITY_LOCAL_BPS] = {"local.bandwidth", UNIT_RATE},
+	[PSD_QUANTITY_LOCAL_LATENCY_SEC] = {"local.latency", UNIT_SECONDS},
 	[PSD_QUANTITY_MESSAGE_SEC] = {"machine.message", UNIT_SECONDS},
 	[PSD_QUANTITY_BYTES_BPS] = {"machine.bytes", UNIT_RATE},
 };
@@ -60,13 +62,14 @@ static const char *write_value(double value, enum unit unit, char text[PSD_UNITS
 
 /* Of a message's constant, the links' part is the scenario's own: psd-run delays them by it. What the receiver's core
  * does meanwhile is counted as the message's, and the sender's not, for a prediction lets both ends work at a time. The
- * rest is the host's latency. */
+ * rest is the host's latency, or of the way inside a node, which is no link. */
 static double told_value(const struct psd_calibration *calibration, unsigned quantity)
 {
 	const struct psd_measured *measured = calibration->measured;
-	const double links_sec = calibration->options->matter->scenario->network.latency_sec;
+	const bool is_of_link = quantity == PSD_QUANTITY_LATENCY_SEC;
+	const double links_sec = is_of_link ? calibration->options->matter->scenario->network.latency_sec : 0.0;
 
-	if (quantity != PSD_QUANTITY_LATENCY_SEC)
+	if (!is_of_link && quantity != PSD_QUANTITY_LOCAL_LATENCY_SEC)
 		return measured[quantity].value;
 	return fmax(0.0, measured[quantity].value - links_sec - measured[PSD_QUANTITY_MESSAGE_SEC].value);
 }
@@ -309,6 +312,17 @@ static void fit_host(struct psd_host *host, const struct psd_calibration *calibr
 	};
 }
 
+/* Where nodes have several workers: whoever they are, their messages go through memory, past all switches. */
+static void fit_local(struct psd_network *network, const struct psd_calibration *calibration)
+{
+	if (!calibration->measured[PSD_QUANTITY_LOCAL_BPS].is_there)
+		return;
+	network->local_bps = value_of(calibration, PSD_QUANTITY_LOCAL_BPS);
+	network->local_latency_sec = seconds_of(calibration, PSD_QUANTITY_LOCAL_LATENCY_SEC);
+	network->local_switches = 0;
+	network->between_bps = 0.0;
+}
+
 /* What the scenario had from links of an earlier calibration is not kept beside what was measured without links. */
 static void fit(struct psd_scenario *scenario, const struct psd_calibration *calibration)
 {
@@ -328,6 +342,7 @@ static void fit(struct psd_scenario *scenario, const struct psd_calibration *cal
 				     PSD_MOST_SPREAD_RATIO),
 	};
 	scenario->network.payload_ratio = payload->is_there ? rounded(payload->value) : 1.0;
+	fit_local(&scenario->network, calibration);
 	fit_host(&scenario->host, calibration);
 	for (unsigned s = 0; s < scenario->n_systems; s++)
 		fit_host(&scenario->systems[s].host, calibration);

@@ -23,6 +23,8 @@ enum psd_quantity {
 	PSD_QUANTITY_PAYLOAD_RATIO,
 	PSD_QUANTITY_LATENCY_SEC, /* a message's constant, links and ends; told: what ends add beside MESSAGE */
 	PSD_QUANTITY_INCAST_RATIO,
+	PSD_QUANTITY_LOCAL_BPS,
+	PSD_QUANTITY_LOCAL_LATENCY_SEC, /* a message's constant between workers of a node; told: as of LATENCY */
 	PSD_QUANTITY_MESSAGE_SEC,
 	PSD_QUANTITY_BYTES_BPS,
 	PSD_QUANTITIES
@@ -95,6 +97,8 @@ enum psd_status psd_calibrate_transport(struct psd_calibration *calibration, str
 enum psd_status psd_calibrate_link(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 /* Fills INCAST. */
 enum psd_status psd_calibrate_crowds(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
+/* Fills LOCAL and LOCAL_LATENCY, where nodes have several workers. */
+enum psd_status psd_calibrate_local(struct psd_calibration *calibration, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- calibrate_processors.c ---- */
 

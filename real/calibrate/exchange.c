@@ -25,9 +25,10 @@ static void add_model(struct psd_text *text, const struct psd_exchange_options *
 static void add_scenario(struct psd_text *text, const struct psd_exchange_options *options)
 {
 	psd_text_add(text, "model: {graph: " PATH ", batch_per_worker: 1}\ncompute: {device: cpu}\n");
-	psd_text_add(text, "cluster: {nodes: %u, network: {bandwidth: %.17gbps, latency: %.17gs}}\n",
-		     options->n_workers, options->rate_bps > 0.0 ? options->rate_bps : NO_RATE_BPS,
-		     options->latency_sec);
+	psd_text_add(text,
+		     "cluster: {nodes: %u, workers_per_node: %u, network: {bandwidth: %.17gbps, latency: %.17gs}}\n",
+		     options->n_workers / options->workers_per_node, options->workers_per_node,
+		     options->rate_bps > 0.0 ? options->rate_bps : NO_RATE_BPS, options->latency_sec);
 	psd_text_add(text,
 		     "systems:\n  - {name: PS, schedule: sequential, sync: ps, servers: %u, pair: 1GiB, slice: 1GiB}\n",
 		     options->n_servers);
@@ -127,6 +128,8 @@ static enum psd_status launch(struct psd_exchange *exchange, const struct psd_ca
 		.ground = options->ground,
 		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
 		.worker.stall_sec = options->stall_sec,
+		.worker.remark = options->remark,
+		.worker.context = options->context,
 		.spans = &spans,
 		.stop_signal = options->stop_signal,
 	};

@@ -8,17 +8,20 @@
 #define PSD_EXCHANGE_BYTES(side) (4.0 * (side) * (side)) /* of a tensor */
 
 struct psd_exchange_options {
-	unsigned n_workers; /* one a node */
-	unsigned n_servers; /* on nodes of their own; 0: a shard with every worker */
-	unsigned n_tensors; /* >= 1 */
-	unsigned side;	    /* each a square matrix of so many rows and columns of floats, >= 1 */
-	unsigned n_streams; /* connections between two hosts */
+	unsigned n_workers;	   /* a multiple of workers_per_node */
+	unsigned workers_per_node; /* who share memory; >= 1 */
+	unsigned n_servers;	   /* on nodes of their own; 0: a shard with every worker */
+	unsigned n_tensors;	   /* >= 1 */
+	unsigned side;		   /* each a square matrix of so many rows and columns of floats, >= 1 */
+	unsigned n_streams;	   /* connections between two hosts */
 	uint32_t n_iterations;
 	double rate_bps; /* of the links; 0: as fast as the machine */
 	double latency_sec;
 	enum psd_ground ground;
 	double stall_sec;
-	const volatile sig_atomic_t *stop_signal; /* as in psd_launch_options */
+	const volatile sig_atomic_t *stop_signal;	 /* as in psd_launch_options */
+	void (*remark)(void *context, const char *line); /* may be NULL: as in psd_worker_options */
+	void *context;
 };
 
 /* A push (a gradient from every worker to its shards) or a pull (parameters from the shards to every worker) of one

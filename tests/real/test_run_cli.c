@@ -575,6 +575,7 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 {
 	const struct scratch_folder folder = make_tiny();
 	static const char options[] = "calibrate --attempts 1 --quiet -o @/c.yaml --set cluster.network.payload=90% "
+				      "--set cluster.workers_per_node=2 "
 				      "--set calibration.workers=8 --set calibration.bandwidth=2Gbps";
 	struct run done = run(tiny(&folder, options).text, "2>&1"), predicted, trained;
 	char *calibrated, *profile, *points;
@@ -592,6 +593,7 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	cr_expect_not_null(strstr(calibrated, "# machine.message: "), "%s", calibrated); /* which may be nothing */
 	cr_expect_gt(number_after(calibrated, "iteration: "), 0.0);
 	cr_expect_gt(number_after(calibrated, "machine: {cores: "), 0.0);
+	cr_expect_gt(number_after(calibrated, "  local: {bandwidth: "), 0.0);
 	/* of links, which there were none of */
 	cr_expect_null(strstr(calibrated, "workers: 8"), "%s", calibrated);
 	cr_expect_null(strstr(calibrated, "bandwidth: 2"), "%s", calibrated);

@@ -1,7 +1,14 @@
-/* Which attempt at a measurement counts, what it is told to spread by, and what a rebuild's rate is of. */
+/* Which attempt at a measurement counts, what it is told to spread by, what a rebuild's rate is of, and which way the
+ * messages of two workers go. */
+#define _GNU_SOURCE 1
 #include <criterion/criterion.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "real/calibrate/calibrate_parts.h"
+#include "real/calibrate/exchange.h"
 #include "real/calibrate/layer_times.h"
 
 #define ROUNDING 1e-12
@@ -60,4 +67,88 @@ Test(calibrate, a_rebuild_is_timed_by_the_samples_of_other_workers)
 		cr_expect(secs[i] > 0.0 && (i == 0 || secs[i] >= secs[i - 1]), "repeat %u: %g s", i, secs[i]);
 	psd_layer_times_release(&times);
 	psd_graph_release(&graph);
+}
+
+/* ---- between two workers ---- */
+
+#define LINK_BPS 2.5e5 /* half a tensor of 64 KiB is on it for a second */
+
+/* As it is for two workers, on links of LINK_BPS if they are of two nodes. */
+static struct psd_exchange_options pair(unsigned workers_per_node)
+{
+	return (struct psd_exchange_options){
+		.n_workers = 2,
+		.workers_per_node = workers_per_node,
+		.n_tensors = 1,
+		.side = 128,
+		.n_streams = 1,
+		.n_iterations = 1,
+		.rate_bps = LINK_BPS,
+		.ground = PSD_GROUND_SHAPED,
+		.stall_sec = 30.0,
+	};
+}
+
+/* Seconds of the longest message, and the bytes of all. */
+static double longest_sec(const struct psd_exchange_options *options, double *bytes)
+{
+	struct psd_exchange exchange;
+	struct psd_error err = {.text = ""};
+	double sec = 0.0;
+
+	cr_assert_eq(psd_exchange_run(&exchange, options, &err), PSD_OK, "%s", err.text);
+	*bytes = 0.0;
+	for (unsigned f = 0; f < exchange.n_flights; f++) {
+		const struct psd_exchange_flight *flight = &exchange.flights[f];
+
+		*bytes += flight->bytes;
+		if (flight->bytes > 0.0 && flight->end_sec - flight->start_sec > sec)
+			sec = flight->end_sec - flight->start_sec;
+	}
+	psd_exchange_release(&exchange);
+	return sec;
+}
+
+Test(calibrate, workers_of_one_node_exchange_past_the_link)
+{
+	struct psd_exchange_options options = pair(2);
+	const double tensor_bytes = PSD_EXCHANGE_BYTES(options.side), half_sec = 8.0 * tensor_bytes / 2.0 / LINK_BPS;
+	double bytes;
+
+	/* to the shard and back; from the other worker's memory, so in far less time */
+	cr_expect_lt(longest_sec(&options, &bytes), half_sec / 2.0);
+	cr_expect_eq(bytes, 2.0 * tensor_bytes);
+	/* of two nodes each has half a shard, and the link lies between */
+	options = pair(1);
+	cr_expect_gt(longest_sec(&options, &bytes), half_sec / 2.0);
+	cr_expect_eq(bytes, 2.0 * tensor_bytes);
+}
+
+enum { LINE_BYTES = 4096 };
+
+static void keep_line(void *context, const char *line)
+{
+	snprintf(context, LINE_BYTES, "%s", line);
+}
+
+/* No file may be longer than this, so no memory can be made that has no name. */
+Test(calibrate, workers_that_share_no_memory_say_so)
+{
+	const struct rlimit limit = {1 << 16, 1 << 16};
+	char *line = mmap(NULL, LINE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct psd_exchange_options options = pair(2);
+	double bytes;
+
+	cr_assert_neq(line, MAP_FAILED);
+	options.ground = PSD_GROUND_LOOPBACK;
+	options.remark = keep_line;
+	options.context = line;
+	(void)longest_sec(&options, &bytes);
+	cr_expect_str_eq(line, "");
+	signal(SIGXFSZ, SIG_IGN);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	(void)longest_sec(&options, &bytes);
+	cr_expect_not_null(strstr(line, "no memory shared with worker "), "%s", line);
+	cr_expect_not_null(strstr(line, ", so TCP: File too large"), "%s", line);
+	munmap(line, LINE_BYTES);
 }

@@ -29,6 +29,7 @@ static void load(struct psd_scenario *scenario)
 #define BYTES_BPS   16.384e9
 #define MESSAGE_SEC 35e-6
 #define BESIDE_SEC  700e-6
+#define LOCAL_BPS   88.416e9
 
 /* A calibration whose measurements are made up. */
 struct made_up {
@@ -62,6 +63,8 @@ static void make_up(struct made_up *made, const struct psd_scenario *scenario, d
 	calibration->measured[PSD_QUANTITY_COPY_BPS] = (struct psd_measured){.is_there = false}; /* of a cpu */
 	calibration->measured[PSD_QUANTITY_REBUILD].value = 1e9; /* a profile has no digits for less than a kFLOPS */
 	calibration->measured[PSD_QUANTITY_LATENCY_SEC].value = constant_sec;
+	calibration->measured[PSD_QUANTITY_LOCAL_BPS].value = LOCAL_BPS;
+	calibration->measured[PSD_QUANTITY_LOCAL_LATENCY_SEC].value = MESSAGE_SEC + 6e-6;
 	calibration->measured[PSD_QUANTITY_BYTES_BPS].value = BYTES_BPS;
 	calibration->measured[PSD_QUANTITY_MESSAGE_SEC].value = MESSAGE_SEC;
 	calibration->measured[PSD_QUANTITY_BESIDE_SEC].value = BESIDE_SEC;
@@ -136,6 +139,59 @@ Test(calibrate_output, the_links_latency_and_the_message_stay_and_the_rest_is_th
 	psd_scenario_release(&calibrated);
 	psd_scenario_release(&scenario);
 	scratch_folder_remove(&folder);
+}
+
+/* Sets what a scenario says about the inside of its nodes of 8 workers, and whether that was measured. */
+static void calibrate_local(bool is_measured, struct psd_scenario *calibrated)
+{
+	const struct scratch_folder folder = scratch_folder_make();
+	const struct scratch_path path = scratch_folder_path(&folder, "c.yaml");
+	struct psd_scenario scenario;
+	struct made_up made;
+	struct psd_error err = {.text = ""};
+
+	load(&scenario);
+	scenario.workers_per_node = 8;
+	scenario.network.local_bps = 12e9;
+	scenario.network.local_latency_sec = 5e-6;
+	scenario.network.local_switches = 2;
+	scenario.network.between_bps = 8e9;
+	make_up(&made, &scenario, 112.5e-6, path.text);
+	made.calibration.measured[PSD_QUANTITY_LOCAL_BPS].is_there = is_measured;
+	made.calibration.measured[PSD_QUANTITY_LOCAL_LATENCY_SEC].is_there = is_measured;
+	cr_assert_eq(psd_calibrate_open(&made.calibration, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_calibrate_write(&made.calibration, &err), PSD_OK, "%s", err.text);
+	release(&made);
+	cr_assert_eq(psd_scenario_load(calibrated, path.text, NULL, &err), PSD_OK, "%s", err.text);
+	psd_scenario_release(&scenario);
+	scratch_folder_remove(&folder);
+}
+
+/* No link lies between, so only what the message takes is left out of a message's constant. */
+Test(calibrate_output, the_way_inside_a_node_is_the_one_through_its_memory)
+{
+	struct psd_scenario calibrated;
+
+	calibrate_local(true, &calibrated);
+	cr_expect_float_eq(calibrated.network.local_bps, 88.42e9, 1.0, "to four digits: %g",
+			   calibrated.network.local_bps);
+	cr_expect_float_eq(calibrated.network.local_latency_sec, 6e-6, 1e-12, "%g",
+			   calibrated.network.local_latency_sec);
+	cr_expect_eq(calibrated.network.local_switches, 0);
+	cr_expect_eq(calibrated.network.between_bps, 0.0);
+	psd_scenario_release(&calibrated);
+}
+
+Test(calibrate_output, a_way_inside_nodes_that_was_not_measured_stays)
+{
+	struct psd_scenario calibrated;
+
+	calibrate_local(false, &calibrated);
+	cr_expect_float_eq(calibrated.network.local_bps, 12e9, 1.0);
+	cr_expect_float_eq(calibrated.network.local_latency_sec, 5e-6, 1e-12);
+	cr_expect_eq(calibrated.network.local_switches, 2);
+	cr_expect_float_eq(calibrated.network.between_bps, 8e9, 1.0);
+	psd_scenario_release(&calibrated);
 }
 
 /* Two attempts that gave 1.0 and 1.06 of the value. */
