@@ -146,7 +146,8 @@ measure_layers() {
 	model=$(sed -n "s/^ *graph: *\"*\([^\"]*\)\"*$/\1/p" "$1")
 	batch=$(sed -n "s/^ *batch_per_worker: *//p" "$1")
 	cores=$(nproc)
-	busy=$(($2 < cores ? $2 : cores))
+	workers=$(($2 * $(sed -n 's/^  workers_per_node: //p' "$1")))
+	busy=$((workers < cores ? workers : cores))
 	"$build/bench/cpu" --profile "$model" "$batch" "$busy" >"$3"
 }
 

@@ -9,10 +9,10 @@ calibrated=$1 result=$2 profile=$3 drift=$4 record=$5
 # The constants of a printed scenario: its jitter, and those of its cluster but what is different from point to point.
 head_of() {
 	sed -n 's/^# machine: /&/p; s/^# origin: .*, \([0-9-]*\) [0-9:]* UTC$/# date: \1/p; s/^  batch_per_worker: /# batch: /p; s/^  jitter: /# compute.jitter: /p
-		s/^  \(network\|host\|machine\): {\(.*\)}$/\1, \2/p' "$1" |
+		s/^  \(network\|local\|host\|machine\): {\(.*\)}$/\1, \2/p' "$1" |
 		awk -F ', ' '
 			/^#/ { print; next }
-			{ for (i = 2; i <= NF; i++) if ($i !~ /^(topology|bandwidth):/) print "# cluster." $1 "." $i }
+			{ for (i = 2; i <= NF; i++) if ($1 != "network" || $i !~ /^(topology|bandwidth):/) print "# cluster." $1 "." $i }
 		'
 }
 

@@ -124,23 +124,22 @@ Test(compare, runs_are_recorded_below_the_constants_of_their_calibration)
 {
 	static const char head[] =
 		"# date: 2026-11-23\n# machine: a, 2 cores\n# batch: 8\n# compute.jitter: 0.01\n"
-		"# cluster.network.latency: 50us\n# cluster.host.reduce: 3Gbps\n"
+		"# cluster.network.latency: 50us\n# cluster.local.bandwidth: 9GBps\n# cluster.host.reduce: 3Gbps\n"
 		"# cluster.machine.cores: 2\n# cluster.machine.message: 9us\n"
 		"nodes,bandwidth,system,iteration_sec,compute_sec,drift_ratio,reason,gemm,a.forward_us,"
 		"a.backward_us\n",
 			  row[] = "2,0.2Gbps,PS,0.03,0.02,0.015,,1.5GFLOPS,2000.0,3000.0\n";
-	struct scratch_file calibrated = scratch_file_write(
-				    "# origin: psd-run, v1, 2026-11-23 20:21 UTC\n# machine: a, 2 cores\n"
-				    "model:\n  batch_per_worker: 8\ncompute:\n  jitter: 0.01\ncluster:\n"
-				    "  network: {topology: star, bandwidth: 1Gbps, latency: 50us}\n"
-				    "  host: {reduce: 3Gbps}\n  machine: {cores: 2, message: 9us}\n"
-				    "systems:\n  - name: PS\n    host: {reduce: 4Gbps}\n"),
-			    result =
-				    scratch_file_write("scenario,system,nodes,bandwidth_bps,iteration_sec,compute_sec\n"
-						       "one, two,PS,2,200000000,0.03,0.02\n"),
-			    profile = scratch_file_write(HEAD
-							 "1.5GFLOPS\nlayer,forward_sec,backward_sec\na,0.002,0.003\n"),
-			    record = scratch_file_write("");
+	struct scratch_file
+		calibrated = scratch_file_write(
+			"# origin: psd-run, v1, 2026-11-23 20:21 UTC\n# machine: a, 2 cores\n"
+			"model:\n  batch_per_worker: 8\ncompute:\n  jitter: 0.01\ncluster:\n"
+			"  network: {topology: star, bandwidth: 1Gbps, latency: 50us}\n"
+			"  local: {bandwidth: 9GBps}\n  host: {reduce: 3Gbps}\n  machine: {cores: 2, message: 9us}\n"
+			"systems:\n  - name: PS\n    host: {reduce: 4Gbps}\n"),
+		result = scratch_file_write("scenario,system,nodes,bandwidth_bps,iteration_sec,compute_sec\n"
+					    "one, two,PS,2,200000000,0.03,0.02\n"),
+		profile = scratch_file_write(HEAD "1.5GFLOPS\nlayer,forward_sec,backward_sec\na,0.002,0.003\n"),
+		record = scratch_file_write("");
 	char command[512], expected[1024];
 	struct run run;
 
@@ -240,7 +239,7 @@ Test(compare, what_cannot_be_run_is_refused_first)
 	"--profile*) printf 'layer,forward_sec,backward_sec\\na,1,1\\n'; exit ;;\n"                                    \
 	"calibrate*)\n"                                                                                                \
 	"\tfor copy in \"$@\"; do :; done\n"                                                                           \
-	"\tprintf 'graph: g\\nbatch_per_worker: 1\\n' >\"$copy\"\n"                                                    \
+	"\tprintf 'graph: g\\nbatch_per_worker: 1\\n  workers_per_node: 1\\n' >\"$copy\"\n"                            \
 	"\tprintf 'scenario\\nt\\n' >\"${copy%.yaml}-points.csv\"\n"                                                   \
 	"\texit ;;\n"                                                                                                  \
 	"esac\n"                                                                                                       \
