@@ -28,6 +28,7 @@ enum psd_wake {
 
 struct psd_sending {
 	struct psd_task task;
+	unsigned n_receivers[2]; /* on links, and inside the node; 0: not counted yet */
 	unsigned n_flows_left;
 	double start_sec;
 };

@@ -83,6 +83,19 @@ static void start_end(struct psd_simulation *sim, unsigned host, struct psd_sock
 	psd_sim_process(sim, host, work.sec, work.most_cores / n_others, psd_cookie(PSD_WAKE_CROSSING, 0, crossing));
 }
 
+/* Those on the same way as `to`, between nodes or inside this one; counted once for a send. */
+static unsigned count_receivers(struct psd_simulation *sim, unsigned from, unsigned to)
+{
+	struct psd_sending *sending = &sim->sendings[from];
+	const bool is_near = psd_layout_node(sim->layout, from) == psd_layout_node(sim->layout, to);
+	unsigned *n_receivers = &sending->n_receivers[is_near];
+
+	if (*n_receivers == 0)
+		*n_receivers =
+			psd_payload_receivers_beside(psd_simulation_payload(sim, sending->task), sim->layout, from, to);
+	return *n_receivers;
+}
+
 /* The network and both ends work on it at a time. An end that has others on the same way is at all of them at once. */
 static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned to, uint64_t bytes,
 			   struct psd_socket_work end)
@@ -90,8 +103,7 @@ static void start_crossing(struct psd_simulation *sim, unsigned from, unsigned t
 	const struct psd_payload *payload = psd_simulation_payload(sim, sim->sendings[from].task);
 	const unsigned index = sim->free_crossing;
 	const bool stands_for_several = is_aggregated(sim, payload);
-	const unsigned n_receivers =
-		stands_for_several ? sim->n_shift_flows : psd_payload_receivers_beside(payload, sim->layout, from, to);
+	const unsigned n_receivers = stands_for_several ? sim->n_shift_flows : count_receivers(sim, from, to);
 	const unsigned n_senders =
 		stands_for_several ? sim->n_shift_flows : psd_payload_senders_beside(payload, sim->layout, from, to);
 
