@@ -82,7 +82,7 @@ NVCC_FLAGS   := -std=c++17 -O2 --fmad=false --threads 2 -Werror all-warnings \
 	-gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST) \
 	-Xptxas -warn-spills,-warn-lmem-usage -Xcompiler -Wall,-Wextra,-Wshadow,-Wconversion,-Werror
 REAL_LIBS    += $(addprefix -L,$(wildcard $(CUDA_FOLDER)/lib64 $(CUDA_FOLDER)/lib)) \
-	$(if $(STATIC),,$(addprefix -Wl$(comma)-rpath$(comma),$(wildcard $(CUDA_FOLDER)/lib64)) -lcudart -lcublas -lcudnn -lstdc++)
+	$(if $(STATIC),,$(addprefix -Wl$(comma)-rpath$(comma),$(wildcard $(CUDA_FOLDER)/lib64)) -lcudart -lcublas -lcublasLt -lcudnn -lstdc++)
 endif
 REAL_LIBS    += $(if $(STATIC),$(STATIC_LIBS))
 VERSION      := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
@@ -110,11 +110,11 @@ RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
 REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # The suites with threads, but for training runs of more than half a minute, arrays of 64 MiB, and waits that are left
 # out: each of these is the data race that it must be, which would be counted.
-TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|session_contract|session_library|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda_@(calibrate|contract|device|fetch|kernels|net|parameters|seeds|shared|training|wire))/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
+TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|session_contract|session_library|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda_@(calibrate|contract|device|fetch|fused|kernels|net|parameters|seeds|shared|training|wire))/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
-CUDA_HEADERS   := cuda_runtime_api.h cublas_v2.h cudnn.h
+CUDA_HEADERS   := cuda_runtime_api.h cublas_v2.h cublasLt.h cudnn.h
 CUDA_LACKING   := $(strip $(foreach header,$(CUDA_HEADERS),$(if $(call cuda_folder,$(header)),,$(header))))
 CUDA_FOLDERS   := $(sort $(foreach header,$(CUDA_HEADERS),$(call cuda_folder,$(header))))
 STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN $(patsubst %,-isystem %,$(filter-out /usr/local/include /usr/include,$(CUDA_FOLDERS)))

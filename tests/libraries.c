@@ -10,6 +10,7 @@ int main(void)
 		[PSD_LIBRARY_ONEDNN] = "oneDNN",
 #ifdef PSD_HAS_CUDA
 		[PSD_LIBRARY_CUBLAS] = "cuBLAS",
+		[PSD_LIBRARY_CUBLASLT] = "cuBLASLt",
 		[PSD_LIBRARY_CUDNN] = "cuDNN",
 #endif
 	};

@@ -112,9 +112,10 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 #ifdef PSD_STATIC
 
 /* Of those with the header that this program was compiled with. */
-#define ONEDNN_FILE "libdnnl.so.2"
-#define CUBLAS_FILE "libcublas.so.13"
-#define CUDNN_FILE  "libcudnn.so.9"
+#define ONEDNN_FILE   "libdnnl.so.2"
+#define CUBLAS_FILE   "libcublas.so.13"
+#define CUBLASLT_FILE "libcublasLt.so.13"
+#define CUDNN_FILE    "libcudnn.so.9"
 
 /* What is called of each. One that is missing here does not link. */
 #define ONEDNN_FUNCTIONS(FUNCTION)                                                                                     \
@@ -179,6 +180,21 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(cublasSetStream_v2)                                                                                   \
 	FUNCTION(cublasSetWorkspace_v2)
 
+#define CUBLASLT_FUNCTIONS(FUNCTION)                                                                                   \
+	FUNCTION(cublasLtCreate)                                                                                       \
+	FUNCTION(cublasLtDestroy)                                                                                      \
+	FUNCTION(cublasLtMatmul)                                                                                       \
+	FUNCTION(cublasLtMatmulAlgoConfigGetAttribute)                                                                 \
+	FUNCTION(cublasLtMatmulAlgoGetHeuristic)                                                                       \
+	FUNCTION(cublasLtMatmulDescCreate)                                                                             \
+	FUNCTION(cublasLtMatmulDescDestroy)                                                                            \
+	FUNCTION(cublasLtMatmulDescSetAttribute)                                                                       \
+	FUNCTION(cublasLtMatmulPreferenceCreate)                                                                       \
+	FUNCTION(cublasLtMatmulPreferenceDestroy)                                                                      \
+	FUNCTION(cublasLtMatmulPreferenceSetAttribute)                                                                 \
+	FUNCTION(cublasLtMatrixLayoutCreate)                                                                           \
+	FUNCTION(cublasLtMatrixLayoutDestroy)
+
 #define CUDNN_FUNCTIONS(FUNCTION)                                                                                      \
 	FUNCTION(cudnnBatchNormalizationBackward)                                                                      \
 	FUNCTION(cudnnBatchNormalizationForwardTraining)                                                               \
@@ -234,8 +250,10 @@ ONEDNN_FUNCTIONS(SLOT)
 static const struct function onednn[] = {ONEDNN_FUNCTIONS(ROW){NULL, NULL}};
 #ifdef PSD_HAS_CUDA
 CUBLAS_FUNCTIONS(SLOT)
+CUBLASLT_FUNCTIONS(SLOT)
 CUDNN_FUNCTIONS(SLOT)
 static const struct function cublas[] = {CUBLAS_FUNCTIONS(ROW){NULL, NULL}};
+static const struct function cublas_lt[] = {CUBLASLT_FUNCTIONS(ROW){NULL, NULL}};
 static const struct function cudnn[] = {CUDNN_FUNCTIONS(ROW){NULL, NULL}};
 #endif
 
@@ -246,6 +264,7 @@ static const struct {
 	[PSD_LIBRARY_ONEDNN] = {ONEDNN_FILE, onednn},
 #ifdef PSD_HAS_CUDA
 	[PSD_LIBRARY_CUBLAS] = {CUBLAS_FILE, cublas},
+	[PSD_LIBRARY_CUBLASLT] = {CUBLASLT_FILE, cublas_lt},
 	[PSD_LIBRARY_CUDNN] = {CUDNN_FILE, cudnn},
 #endif
 };

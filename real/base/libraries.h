@@ -5,7 +5,13 @@
 
 #include "engine/base/error.h"
 
-enum psd_shared_library { PSD_LIBRARY_ONEDNN, PSD_LIBRARY_CUBLAS, PSD_LIBRARY_CUDNN, PSD_LIBRARIES };
+enum psd_shared_library {
+	PSD_LIBRARY_ONEDNN,
+	PSD_LIBRARY_CUBLAS,
+	PSD_LIBRARY_CUBLASLT,
+	PSD_LIBRARY_CUDNN,
+	PSD_LIBRARIES
+};
 
 /* Before the first call of one of its functions, in each process. PSD_ERUN: it is not on this machine, or lacks one of
  * them; says what would help. Any thread. */

@@ -1,6 +1,7 @@
-/* A test double for the CUDA runtime, cuBLAS and cuDNN: the functions of the toolkit's own headers that psd-run's CUDA
- * device calls, computed by the host's processor, so that the device is tested where there is no GPU. The linker takes
- * these in place of the libraries. It does what CUDA's documentation allows and code must survive, not what is likely:
+/* A test double for the CUDA runtime, cuBLAS, cuBLASLt and cuDNN: the functions of the toolkit's own headers that
+ * psd-run's CUDA device calls, computed by the host's processor, so that the device is tested where there is no GPU.
+ * The linker takes these in place of the libraries. It does what CUDA's documentation allows and code must survive, not
+ * what is likely:
  *
  * - Each stream is a thread that runs behind. A seed chooses for each operation: at once, late, or not before somebody
  *   waits for it. PSD_STAND_IN_SEED sets it from outside; 0 is without delays, 1 where nothing is said.
@@ -37,6 +38,11 @@ void psd_stand_in_set_devices(int n);	      /* 0: every call fails with cudaErro
 void psd_stand_in_set_driver(int version);    /* below the runtime's: cudaErrorInsufficientDriver */
 void psd_stand_in_set_memory(uint64_t bytes); /* of all devices together; 4 GiB if nothing is said */
 void psd_stand_in_set_capability(int major, int minor); /* 8.0 if nothing is said */
+
+/* cuBLASLt's epilogues: done by the algorithm that it takes for the product alone, as where nothing is said; by another
+ * one; by none. */
+enum psd_stand_in_epilogues { PSD_STAND_IN_EPILOGUES_FREE, PSD_STAND_IN_EPILOGUES_DEAR, PSD_STAND_IN_EPILOGUES_NONE };
+void psd_stand_in_set_epilogues(enum psd_stand_in_epilogues how);
 
 /* A copy that reads from there ends only after a call that names another place, or NULL; after 20 s, should there be
  * none. It may be queued already, or have begun. */
@@ -89,7 +95,7 @@ struct psd_stand_in_holdings {
 	unsigned host_blocks; /* pinned or registered */
 	unsigned streams;
 	unsigned events;
-	unsigned handles; /* of cuBLAS and cuDNN, and cuDNN's descriptors */
+	unsigned handles; /* of cuBLAS, cuBLASLt and cuDNN, and the descriptors of these two */
 };
 
 struct psd_stand_in_holdings psd_stand_in_held(void);

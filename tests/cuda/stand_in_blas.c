@@ -1,11 +1,10 @@
-/* cuBLAS's functions of the stand-in: sums in double, rounded once, the matrices' numbers as they are stored. Refuses
- * what cuBLAS refuses, and types that psd-run does not use. */
+/* cuBLAS's functions of the stand-in. Refuses what cuBLAS refuses, and types that psd-run does not use. */
 #include <cublas_v2.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/cuda/stand_in_numbers.h"
 #include "tests/cuda/stand_in_parts.h"
+#include "tests/cuda/stand_in_product.h"
 
 struct cublasContext {
 	int device;
@@ -15,24 +14,7 @@ struct cublasContext {
 	size_t workspace_bytes;
 };
 
-struct matrix {
-	void *values;
-	enum psd_stand_in_number number;
-	size_t rows, columns, stride; /* as stored: column by column */
-	bool is_transposed;
-};
-
-/* C (m, n) = alpha op(A) (m, k) op(B) (k, n) + beta C */
-struct product {
-	size_t m, n, k;
-	struct matrix a, b, c;
-	double alpha, beta;
-	bool is_tf32;
-	void *workspace;
-	size_t workspace_bytes;
-};
-
-static cublasStatus_t status_of(cudaError_t error)
+cublasStatus_t psd_stand_in_blas_status(cudaError_t error)
 {
 	switch ((int)error) {
 	case cudaSuccess: return CUBLAS_STATUS_SUCCESS;
@@ -49,7 +31,7 @@ static cublasStatus_t status_of(cudaError_t error)
 static cublasStatus_t end(cudaError_t error)
 {
 	psd_stand_in_unlock();
-	return status_of(error);
+	return psd_stand_in_blas_status(error);
 }
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle)
@@ -138,116 +120,19 @@ const char *cublasGetStatusString(cublasStatus_t status)
 
 /* ---- products ---- */
 
-static bool may_touch(const struct matrix *matrix)
+static cudaError_t queue_product(cublasHandle_t handle, struct psd_stand_in_product *product)
 {
-	const size_t values = matrix->columns == 0 ? 0 : matrix->stride * (matrix->columns - 1) + matrix->rows;
-
-	return values == 0 ||
-	       psd_stand_in_may_touch(matrix->values, values * psd_stand_in_number_bytes(matrix->number));
-}
-
-/* op(matrix), column by column without gaps. */
-static double *unpack(const struct matrix *matrix, bool is_tf32)
-{
-	const size_t rows = matrix->is_transposed ? matrix->columns : matrix->rows;
-	double *const values = psd_stand_in_doubles(matrix->rows * matrix->columns);
-
-	for (size_t column = 0; column < matrix->columns; column++)
-		for (size_t row = 0; row < matrix->rows; row++) {
-			const double value =
-				psd_stand_in_read(matrix->number, matrix->values, column * matrix->stride + row);
-
-			values[matrix->is_transposed ? row * rows + column : column * rows + row] =
-				is_tf32 ? psd_stand_in_tf32(value) : value;
-		}
-	return values;
-}
-
-static void store(const struct product *product, const double *sums)
-{
-	const struct matrix *const c = &product->c;
-
-	for (size_t column = 0; column < c->columns; column++)
-		for (size_t row = 0; row < c->rows; row++) {
-			const size_t at = column * c->stride + row;
-			/* What is not asked for is not read: it may be no number. */
-			const double before = product->beta == 0 ? 0 : psd_stand_in_read(c->number, c->values, at);
-
-			psd_stand_in_write(c->number, c->values, at,
-					   product->alpha * sums[column * c->rows + row] + product->beta * before);
-		}
-}
-
-static void run_product(void *arguments)
-{
-	const struct product *const product = arguments;
-	double *a, *b, *sums;
-
-	if (!may_touch(&product->a) || !may_touch(&product->b) || !may_touch(&product->c))
-		return;
-	psd_stand_in_scribble(product->workspace, product->workspace_bytes);
-	a = unpack(&product->a, product->is_tf32);
-	b = unpack(&product->b, product->is_tf32);
-	sums = psd_stand_in_doubles(product->m * product->n);
-	for (size_t j = 0; j < product->n; j++)
-		for (size_t l = 0; l < product->k; l++)
-			for (size_t i = 0; i < product->m; i++)
-				sums[j * product->m + i] += a[l * product->m + i] * b[j * product->k + l];
-	store(product, sums);
-	free(sums);
-	free(b);
-	free(a);
-}
-
-/* false: not one of those that psd-run uses. */
-static bool number_of(cudaDataType type, enum psd_stand_in_number *number)
-{
-	switch ((int)type) {
-	case CUDA_R_32F: *number = PSD_STAND_IN_FLOAT; return true;
-	case CUDA_R_16F: *number = PSD_STAND_IN_HALF; return true;
-	case CUDA_R_16BF: *number = PSD_STAND_IN_BFLOAT; return true;
-	default: return false;
-	}
-}
-
-/* rows, columns: of op(matrix). */
-static struct matrix matrix_of(const void *values, enum psd_stand_in_number number, cublasOperation_t operation,
-			       int rows, int columns, int stride)
-{
-	const bool is_transposed = operation != CUBLAS_OP_N;
-
-	return (struct matrix){.values = (void *)(uintptr_t)values,
-			       .number = number,
-			       .rows = (size_t)(is_transposed ? columns : rows),
-			       .columns = (size_t)(is_transposed ? rows : columns),
-			       .stride = (size_t)stride,
-			       .is_transposed = is_transposed};
-}
-
-static bool is_stored(const struct matrix *matrix)
-{
-	return matrix->values && matrix->stride >= (matrix->rows > 0 ? matrix->rows : 1);
-}
-
-/* Which types of A, B and C go together where sums are float: both inputs alike, C float or like them. */
-static bool go_together(const struct product *product)
-{
-	return product->a.number == product->b.number &&
-	       (product->c.number == PSD_STAND_IN_FLOAT || product->c.number == product->a.number);
-}
-
-static cudaError_t queue_product(cublasHandle_t handle, struct product *product)
-{
-	if (!is_stored(&product->a) || !is_stored(&product->b) || !is_stored(&product->c))
+	if (!psd_stand_in_is_stored(&product->a) || !psd_stand_in_is_stored(&product->b) ||
+	    !psd_stand_in_is_stored(&product->c))
 		return cudaErrorInvalidValue;
 	if (handle->device != psd_stand_in_device())
 		return cudaErrorInvalidResourceHandle;
 	product->workspace = handle->workspace;
 	product->workspace_bytes = handle->workspace_bytes;
-	return psd_stand_in_queue_work(handle->stream, run_product, product, sizeof(*product));
+	return psd_stand_in_queue_work(handle->stream, psd_stand_in_run_product, product, sizeof(*product));
 }
 
-static cublasStatus_t multiply(const char *function, cublasHandle_t handle, struct product *product,
+static cublasStatus_t multiply(const char *function, cublasHandle_t handle, struct psd_stand_in_product *product,
 			       bool is_tf32_asked_for)
 {
 	cudaError_t error = psd_stand_in_begin(function);
@@ -263,13 +148,14 @@ cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t a_operation,
 			   int n, int k, const float *alpha, const float *a, int a_stride, const float *b, int b_stride,
 			   const float *beta, float *c, int c_stride)
 {
-	struct product product = {.m = (size_t)m, .n = (size_t)n, .k = (size_t)k, .alpha = *alpha, .beta = *beta};
+	struct psd_stand_in_product product = {
+		.m = (size_t)m, .n = (size_t)n, .k = (size_t)k, .alpha = *alpha, .beta = *beta};
 
 	if (m < 0 || n < 0 || k < 0)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	product.a = matrix_of(a, PSD_STAND_IN_FLOAT, a_operation, m, k, a_stride);
-	product.b = matrix_of(b, PSD_STAND_IN_FLOAT, b_operation, k, n, b_stride);
-	product.c = matrix_of(c, PSD_STAND_IN_FLOAT, CUBLAS_OP_N, m, n, c_stride);
+	product.a = psd_stand_in_matrix_of(a, PSD_STAND_IN_FLOAT, a_operation, m, k, a_stride);
+	product.b = psd_stand_in_matrix_of(b, PSD_STAND_IN_FLOAT, b_operation, k, n, b_stride);
+	product.c = psd_stand_in_matrix_of(c, PSD_STAND_IN_FLOAT, CUBLAS_OP_N, m, n, c_stride);
 	return multiply("cublasSgemm", handle, &product, false);
 }
 
@@ -278,22 +164,23 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t a_operation
 			    const void *b, cudaDataType b_type, int b_stride, const void *beta, void *c,
 			    cudaDataType c_type, int c_stride, cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
 {
-	struct product product = {.m = (size_t)m, .n = (size_t)n, .k = (size_t)k};
+	struct psd_stand_in_product product = {.m = (size_t)m, .n = (size_t)n, .k = (size_t)k};
 	enum psd_stand_in_number numbers[3];
 
 	(void)algorithm;
 	if (m < 0 || n < 0 || k < 0)
 		return CUBLAS_STATUS_INVALID_VALUE;
-	if (!number_of(a_type, &numbers[0]) || !number_of(b_type, &numbers[1]) || !number_of(c_type, &numbers[2]) ||
+	if (!psd_stand_in_blas_number(a_type, &numbers[0]) || !psd_stand_in_blas_number(b_type, &numbers[1]) ||
+	    !psd_stand_in_blas_number(c_type, &numbers[2]) ||
 	    (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_PEDANTIC &&
 	     compute != CUBLAS_COMPUTE_32F_FAST_TF32))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	product.alpha = *(const float *)alpha; /* sums are float, and so are their factors */
 	product.beta = *(const float *)beta;
-	product.a = matrix_of(a, numbers[0], a_operation, m, k, a_stride);
-	product.b = matrix_of(b, numbers[1], b_operation, k, n, b_stride);
-	product.c = matrix_of(c, numbers[2], CUBLAS_OP_N, m, n, c_stride);
-	if (!go_together(&product))
+	product.a = psd_stand_in_matrix_of(a, numbers[0], a_operation, m, k, a_stride);
+	product.b = psd_stand_in_matrix_of(b, numbers[1], b_operation, k, n, b_stride);
+	product.c = psd_stand_in_matrix_of(c, numbers[2], CUBLAS_OP_N, m, n, c_stride);
+	if (!psd_stand_in_go_together(&product))
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	return multiply("cublasGemmEx", handle, &product, compute == CUBLAS_COMPUTE_32F_FAST_TF32);
 }

@@ -155,6 +155,7 @@ KIND(conv, "  - {name: x, kind: conv, outputs: 6, kernel: 3, stride: 2, pad: 1}\
 KIND(grouped_conv, "  - {name: x, kind: conv, outputs: 8, kernel: 3, pad: 1, groups: 2}\n")
 KIND(deconv, "  - {name: x, kind: deconv, outputs: 4, kernel: 4, stride: 2, pad: 1}\n")
 KIND(inner_product, "  - {name: x, kind: inner-product, outputs: 9}\n")
+KIND(inner_product_relu, "  - {name: x, kind: inner-product, outputs: 9}\n  - {name: y, kind: relu}\n")
 KIND(relu, "  - {name: x, kind: relu, slope: 0.1}\n")
 KIND(prelu, "  - {name: x, kind: prelu}\n")
 KIND(sigmoid, "  - {name: x, kind: sigmoid}\n")

@@ -1,5 +1,8 @@
-/* Matrix products on cuBLAS, whose matrices lie column by column: those that lie row by row are their transposes. */
+/* Matrix products on cuBLAS, whose matrices lie column by column: those that lie row by row are their transposes. Some
+ * do more than multiply, on cuBLASLt. */
+#include <cublasLt.h>
 #include <cublas_v2.h>
+#include <stdlib.h>
 
 extern "C" {
 #include "real/device/cuda/cuda.h"
@@ -15,18 +18,18 @@ static enum psd_status check(cublasStatus_t status, const char *what, struct psd
 }
 
 /* Memory of its own makes equal products equal bits, whatever else runs, and nothing is allocated later. */
-static enum psd_status start_one(struct psd_device *device, struct cublasContext **blas, struct psd_error *err)
+static enum psd_status start_one(struct psd_device *device, struct cublasContext **blas, void **workspace,
+				 struct psd_error *err)
 {
-	void *workspace;
 	enum psd_status status =
-		psd_cuda_take_workspace(device, PSD_CUDA_BLAS_WORKSPACE_BYTES, "matrix products", &workspace, err);
+		psd_cuda_take_workspace(device, PSD_CUDA_BLAS_WORKSPACE_BYTES, "matrix products", workspace, err);
 
 	if (!status)
 		status = check(cublasCreate(blas), "to start", err);
 	if (!status)
 		status = check(cublasSetStream(*blas, device->streams[PSD_STREAM_COMPUTE]), "to take a stream", err);
 	if (!status)
-		status = check(cublasSetWorkspace(*blas, workspace, PSD_CUDA_BLAS_WORKSPACE_BYTES),
+		status = check(cublasSetWorkspace(*blas, *workspace, PSD_CUDA_BLAS_WORKSPACE_BYTES),
 			       "to take a workspace", err);
 	if (!status)
 		status = check(cublasSetMathMode(*blas, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
@@ -37,9 +40,12 @@ static enum psd_status start_one(struct psd_device *device, struct cublasContext
 
 enum psd_status psd_cuda_start_blas(struct psd_device *device, struct psd_error *err)
 {
-	const enum psd_status status = start_one(device, &device->blas, err);
+	void *rebuild_workspace;
+	enum psd_status status = start_one(device, &device->blas, &device->blas_workspace, err);
 
-	return status ? status : start_one(device, &device->rebuild_blas, err);
+	if (!status)
+		status = start_one(device, &device->rebuild_blas, &rebuild_workspace, err);
+	return status ? status : check(cublasLtCreate(&device->lt), "to start its products with epilogues", err);
 }
 
 void psd_cuda_stop_blas(struct psd_device *device)
@@ -48,6 +54,8 @@ void psd_cuda_stop_blas(struct psd_device *device)
 		(void)cublasDestroy(device->blas);
 	if (device->rebuild_blas)
 		(void)cublasDestroy(device->rebuild_blas);
+	if (device->lt)
+		(void)cublasLtDestroy(device->lt);
 }
 
 static cudaDataType_t type_of(struct psd_cuda_values values)
@@ -84,4 +92,221 @@ enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const stru
 				  type_of(product->result), columns, arithmetic_of(device, product),
 				  CUBLAS_GEMM_DEFAULT),
 		     "to multiply matrices", err);
+}
+
+/* ---- products with an epilogue ---- */
+
+/* Its right matrix is cuBLASLt's first one, and the result's columns are its rows. */
+struct psd_cuda_fused {
+	cublasLtMatmulDesc_t operation;
+	cublasLtMatrixLayout_t right, left, result;
+	cublasLtMatmulAlgo_t algorithm;
+	uint64_t workspace_bytes;
+};
+
+static cublasLtEpilogue_t name_of(enum psd_cuda_epilogue epilogue)
+{
+	switch (epilogue) {
+	case PSD_CUDA_ADD_VECTOR: return CUBLASLT_EPILOGUE_BIAS;
+	case PSD_CUDA_ADD_VECTOR_AND_RECTIFY: return CUBLASLT_EPILOGUE_RELU_BIAS;
+	case PSD_CUDA_SUM_LEFT_ROWS: return CUBLASLT_EPILOGUE_BGRADB;
+	}
+	return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+/* What memory is aligned to; of what is not placed yet, what psd_cuda_want() promises. */
+static uint32_t alignment_of(const void *data)
+{
+	const uintptr_t place = (uintptr_t)data | 256;
+
+	return (uint32_t)(place & (~place + 1));
+}
+
+template <typename Value>
+static cublasStatus_t tell(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t name, Value value)
+{
+	return cublasLtMatmulDescSetAttribute(operation, name, &value, sizeof(value));
+}
+
+template <typename Value>
+static cublasStatus_t prefer(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t name,
+			     Value value)
+{
+	return cublasLtMatmulPreferenceSetAttribute(preference, name, &value, sizeof(value));
+}
+
+/* rows, columns: as stored row by row. */
+static cublasStatus_t describe_matrix(cublasLtMatrixLayout_t *layout, struct psd_cuda_values values, uint32_t rows,
+				      uint32_t columns)
+{
+	return cublasLtMatrixLayoutCreate(layout, type_of(values), columns, rows, columns);
+}
+
+static cublasStatus_t describe_matrices(struct psd_cuda_fused *fused, const struct psd_cuda_product *product)
+{
+	const bool is_left_turned = product->is_left_transposed, is_right_turned = product->is_right_transposed;
+	cublasStatus_t status =
+		describe_matrix(&fused->left, product->left, is_left_turned ? product->depth : product->rows,
+				is_left_turned ? product->rows : product->depth);
+
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = describe_matrix(&fused->right, product->right,
+					 is_right_turned ? product->columns : product->depth,
+					 is_right_turned ? product->depth : product->columns);
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = describe_matrix(&fused->result, product->result, product->rows, product->columns);
+	return status;
+}
+
+/* cuBLASLt takes the vector's alignment from its pointer. */
+static cublasStatus_t describe_operation(const struct psd_device *device, struct psd_cuda_fused *fused,
+					 const struct psd_cuda_product *product, const void *vector)
+{
+	const int32_t turned = CUBLAS_OP_T, as_stored = CUBLAS_OP_N;
+	const void *aligned_alike = (const void *)(uintptr_t)alignment_of(vector);
+	cublasStatus_t status = cublasLtMatmulDescCreate(&fused->operation, arithmetic_of(device, product), CUDA_R_32F);
+
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = tell(fused->operation, CUBLASLT_MATMUL_DESC_TRANSA,
+			      product->is_right_transposed ? turned : as_stored);
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = tell(fused->operation, CUBLASLT_MATMUL_DESC_TRANSB,
+			      product->is_left_transposed ? turned : as_stored);
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = tell(fused->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned_alike);
+	return status == CUBLAS_STATUS_SUCCESS ? describe_matrices(fused, product) : status;
+}
+
+static cublasStatus_t describe_preference(cublasLtMatmulPreference_t *preference,
+					  const struct psd_cuda_product *product)
+{
+	cublasStatus_t status = cublasLtMatmulPreferenceCreate(preference);
+
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = prefer(*preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+				(uint64_t)PSD_CUDA_BLAS_WORKSPACE_BYTES);
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = prefer(*preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+				alignment_of(product->right.data));
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = prefer(*preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+				alignment_of(product->left.data));
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = prefer(*preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+				alignment_of(product->result.data));
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = prefer(*preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+				alignment_of(product->result.data));
+	return status;
+}
+
+/* Its best one. *is_there: it has one. */
+static cublasStatus_t estimate(const struct psd_device *device, const struct psd_cuda_fused *fused,
+			       cublasLtMatmulPreference_t preference, cublasLtEpilogue_t epilogue,
+			       cublasLtMatmulHeuristicResult_t *best, bool *is_there)
+{
+	int n = 0;
+	cublasStatus_t status = tell(fused->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, (uint32_t)epilogue);
+
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = cublasLtMatmulAlgoGetHeuristic(device->lt, fused->operation, fused->right, fused->left,
+							fused->result, fused->result, preference, 1, best, &n);
+	*is_there = status == CUBLAS_STATUS_SUCCESS && n == 1 && best->state == CUBLAS_STATUS_SUCCESS;
+	return status == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : status;
+}
+
+/* Whether they multiply alike: then what one does more is nearly free, else it may well cost more than a kernel. */
+static bool multiply_alike(const cublasLtMatmulAlgo_t *left, const cublasLtMatmulAlgo_t *right)
+{
+	static const cublasLtMatmulAlgoConfigAttributes_t names[] = {
+		CUBLASLT_ALGO_CONFIG_ID, CUBLASLT_ALGO_CONFIG_TILE_ID, CUBLASLT_ALGO_CONFIG_STAGES_ID,
+		CUBLASLT_ALGO_CONFIG_SPLITK_NUM};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		uint32_t of_left = 0, of_right = 0;
+		size_t bytes;
+
+		if (cublasLtMatmulAlgoConfigGetAttribute(left, names[i], &of_left, sizeof(of_left), &bytes) !=
+			    CUBLAS_STATUS_SUCCESS ||
+		    cublasLtMatmulAlgoConfigGetAttribute(right, names[i], &of_right, sizeof(of_right), &bytes) !=
+			    CUBLAS_STATUS_SUCCESS ||
+		    of_left != of_right)
+			return false;
+	}
+	return true;
+}
+
+static cublasStatus_t choose(const struct psd_device *device, struct psd_cuda_fused *fused,
+			     cublasLtMatmulPreference_t preference, enum psd_cuda_epilogue epilogue, bool *is_chosen)
+{
+	cublasLtMatmulHeuristicResult_t alone, both;
+	bool has_alone = false, has_both = false;
+	cublasStatus_t status = estimate(device, fused, preference, CUBLASLT_EPILOGUE_DEFAULT, &alone, &has_alone);
+
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = estimate(device, fused, preference, name_of(epilogue), &both, &has_both);
+	*is_chosen =
+		status == CUBLAS_STATUS_SUCCESS && has_alone && has_both && multiply_alike(&alone.algo, &both.algo);
+	if (*is_chosen) {
+		fused->algorithm = both.algo;
+		fused->workspace_bytes = both.workspaceSize;
+	}
+	return status;
+}
+
+enum psd_status psd_cuda_open_fused(struct psd_device *device, const struct psd_cuda_product *product,
+				    enum psd_cuda_epilogue epilogue, const void *vector, struct psd_cuda_fused **fused,
+				    struct psd_error *err)
+{
+	struct psd_cuda_fused *opened = (struct psd_cuda_fused *)calloc(1, sizeof(*opened));
+	cublasLtMatmulPreference_t preference = NULL;
+	bool is_chosen = false;
+	cublasStatus_t status;
+
+	if (!opened)
+		return psd_cuda_no_memory(err);
+	status = describe_operation(device, opened, product, vector);
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = describe_preference(&preference, product);
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = choose(device, opened, preference, epilogue, &is_chosen);
+	if (preference)
+		(void)cublasLtMatmulPreferenceDestroy(preference);
+	if (is_chosen)
+		*fused = opened;
+	else
+		psd_cuda_close_fused(opened);
+	return check(status, "to choose a product's algorithm", err);
+}
+
+static void end_matrix(cublasLtMatrixLayout_t layout)
+{
+	if (layout)
+		(void)cublasLtMatrixLayoutDestroy(layout);
+}
+
+void psd_cuda_close_fused(struct psd_cuda_fused *fused)
+{
+	if (!fused)
+		return;
+	end_matrix(fused->right);
+	end_matrix(fused->left);
+	end_matrix(fused->result);
+	if (fused->operation)
+		(void)cublasLtMatmulDescDestroy(fused->operation);
+	free(fused);
+}
+
+enum psd_status psd_cuda_multiply_fused(struct psd_device *device, struct psd_cuda_fused *fused,
+					const struct psd_cuda_product *product, void *vector, struct psd_error *err)
+{
+	const float alpha = product->alpha, beta = 0.0f;
+	cublasStatus_t status = tell(fused->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, (const void *)vector);
+
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = cublasLtMatmul(device->lt, fused->operation, &alpha, product->right.data, fused->right,
+					product->left.data, fused->left, &beta, product->result.data, fused->result,
+					product->result.data, fused->result, &fused->algorithm, device->blas_workspace,
+					fused->workspace_bytes, device->streams[PSD_STREAM_COMPUTE]);
+	return check(status, "to multiply matrices", err);
 }

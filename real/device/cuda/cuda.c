@@ -102,6 +102,8 @@ static enum psd_status open_device(struct psd_device **device, const struct psd_
 	opened->options = *options;
 	status = psd_libraries_need(PSD_LIBRARY_CUBLAS, err);
 	if (!status)
+		status = psd_libraries_need(PSD_LIBRARY_CUBLASLT, err);
+	if (!status)
 		status = psd_libraries_need(PSD_LIBRARY_CUDNN, err);
 	if (!status)
 		status = psd_cuda_start(opened, err);

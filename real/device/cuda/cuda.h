@@ -22,6 +22,7 @@ extern "C" {
 struct CUstream_st;
 struct CUevent_st;
 struct cublasContext;
+struct cublasLtContext;
 struct cudnnContext;
 
 enum {
@@ -103,6 +104,8 @@ struct psd_device {
 	struct psd_cuda_piece *pieces;
 	uint64_t held_bytes; /* of pieces that the caller did not ask for */
 	struct cublasContext *blas, *rebuild_blas;
+	struct cublasLtContext *lt; /* cuBLASLt's */
+	void *blas_workspace;	    /* of products on the compute stream */
 	struct cudnnContext *dnn;
 	float *rebuild_sums;  /* PSD_CUDA_SUMS_MOST */
 	double *norm_parts;   /* (2, PSD_CUDA_NORM_PARTS) */
@@ -215,6 +218,29 @@ void psd_cuda_stop_blas(struct psd_device *device);
 /* is_rebuild: beside the network's, perhaps from another thread. */
 enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const struct psd_cuda_product *product,
 					   bool is_rebuild, struct psd_error *err) PSD_MUST_CHECK;
+
+/* What a product does beside itself, with a vector of floats or of the result's type. */
+enum psd_cuda_epilogue {
+	PSD_CUDA_ADD_VECTOR,		 /* to each row of the result; it has the result's type */
+	PSD_CUDA_ADD_VECTOR_AND_RECTIFY, /* then what is below 0 becomes 0 */
+	PSD_CUDA_SUM_LEFT_ROWS,		 /* it becomes the sums of op(left)'s rows; alpha is 1, the result floats */
+};
+
+/* A product whose epilogue costs it nothing, on cuBLASLt. */
+struct psd_cuda_fused;
+
+/* Chooses for good, by shapes and types. *fused is NULL where cuBLASLt has no epilogue for these, or has it with
+ * another algorithm than the one it takes for the product alone: then a kernel does that work behind the product.
+ * Pointers that are NULL now will have 256-byte alignment, others later that of now. close takes NULL. PSD_ENOMEM,
+ * PSD_ERUN. */
+enum psd_status psd_cuda_open_fused(struct psd_device *device, const struct psd_cuda_product *product,
+				    enum psd_cuda_epilogue epilogue, const void *vector, struct psd_cuda_fused **fused,
+				    struct psd_error *err) PSD_MUST_CHECK;
+void psd_cuda_close_fused(struct psd_cuda_fused *fused);
+/* On the compute stream. */
+enum psd_status psd_cuda_multiply_fused(struct psd_device *device, struct psd_cuda_fused *fused,
+					const struct psd_cuda_product *product, void *vector,
+					struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- convolution and batch norm (dnn.cu) ---- */
 

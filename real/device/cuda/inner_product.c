@@ -1,13 +1,17 @@
-/* Inner product on plain memory: (batch, inputs) in the order channels, rows, columns. Also the factors of its weight's
- * gradient, and the gradient from those of all workers. */
+/* Inner product on plain memory: (batch, inputs) in the order channels, rows, columns. Bias and rectifier, and the
+ * bias's gradient, go with the products where that costs nothing. Also the factors of its weight's gradient, and the
+ * gradient from those of all workers. */
 #include "real/device/cuda/cuda.h"
 
 struct inner_product {
-	void *weight;	  /* slots: of the device's type, from forward to backward; NULL: the caller's will do */
-	void *bottom;	  /* plain, NULL: the input is; it must last, as a factor */
-	void *dbottom;	  /* plain, likewise */
-	uint32_t inputs;  /* M */
-	uint32_t outputs; /* N */
+	void *weight;  /* slots: of the device's type, from forward to backward; NULL: the caller's will do */
+	void *bottom;  /* plain, NULL: the input is; it must last, as a factor */
+	void *dbottom; /* plain, likewise */
+	void *bias;    /* of the device's type, where `biased` adds it; NULL: the caller's will do */
+	struct psd_cuda_fused *biased; /* forward with bias and rectifier; NULL: they are a kernel of their own */
+	struct psd_cuda_fused *summed; /* the weight's gradient with the bias's; likewise */
+	uint32_t inputs;	       /* M */
+	uint32_t outputs;	       /* N */
 	bool is_plain;
 };
 
@@ -23,27 +27,6 @@ static enum psd_status want_bottom(struct psd_cuda_layer *self, struct inner_pro
 		return PSD_OK;
 	status = psd_cuda_want(self->device, in->bytes, &inner->bottom, err);
 	return status || !in->has_diff ? status : psd_cuda_want(self->device, in->bytes, &inner->dbottom, err);
-}
-
-static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
-{
-	const struct psd_shape below = psd_cuda_below(self, 0)->model->shape;
-	const struct psd_cuda_reduction sums = {.scale = 1.0f};
-	struct inner_product *inner = self->details;
-	enum psd_status status = psd_cuda_declare(self, err);
-
-	inner->inputs = below.channels * below.height * below.width;
-	inner->outputs = self->model->settings.inner_product.outputs;
-	if (self->model->settings.inner_product.has_bias) {
-		psd_cuda_want_reduction(self, &sums);
-		self->rectifies = psd_cuda_feeds_relu(self);
-	}
-	if (!status)
-		status = want_bottom(self, inner, err);
-	if (status || self->device->type == PSD_CUDA_FLOAT)
-		return status;
-	return psd_cuda_want(self->device, (uint64_t)inner->inputs * inner->outputs * sizeof(uint16_t), &inner->weight,
-			     err);
 }
 
 static struct psd_cuda_values bottom_of(const struct psd_cuda_layer *self)
@@ -64,15 +47,109 @@ static struct psd_cuda_values weight_of(const struct psd_cuda_layer *self)
 	return (struct psd_cuda_values){inner->weight, self->device->type};
 }
 
-/* Weight and input as the product wants them. */
+/* top (batch, N) = bottom (batch, M) weight^T */
+static struct psd_cuda_product top_product(const struct psd_cuda_layer *self)
+{
+	const struct inner_product *inner = self->details;
+
+	return (struct psd_cuda_product){.left = bottom_of(self),
+					 .right = weight_of(self),
+					 .result = psd_cuda_value(self, self->blob),
+					 .rows = self->device->network.batch,
+					 .columns = inner->outputs,
+					 .depth = inner->inputs,
+					 .is_right_transposed = true,
+					 .alpha = 1.0f};
+}
+
+/* dweight (N, M) = dtop^T bottom */
+static struct psd_cuda_product dweight_product(const struct psd_cuda_layer *self)
+{
+	const struct inner_product *inner = self->details;
+	const float *dweight = self->gradients[0];
+
+	return (struct psd_cuda_product){.left = psd_cuda_diff(self, self->blob),
+					 .right = bottom_of(self),
+					 .result = psd_cuda_floats(dweight),
+					 .rows = inner->outputs,
+					 .columns = inner->inputs,
+					 .depth = self->device->network.batch,
+					 .is_left_transposed = true,
+					 .alpha = 1.0f / self->device->diff_scale};
+}
+
+/* A slope below 0 is not cuBLASLt's. */
+static enum psd_status fuse_forward(struct psd_cuda_layer *self, struct inner_product *inner, struct psd_error *err)
+{
+	const struct psd_device *device = self->device;
+	const struct psd_cuda_product product = top_product(self);
+	const bool is_float = device->type == PSD_CUDA_FLOAT;
+	const void *bias = is_float ? device->parameters[self->model->first_tensor + 1] : NULL;
+	enum psd_status status;
+
+	if (self->rectifies && device->layers[self->last_reader].model->settings.slope.slope != 0.0)
+		return PSD_OK;
+	status = psd_cuda_open_fused(self->device, &product,
+				     self->rectifies ? PSD_CUDA_ADD_VECTOR_AND_RECTIFY : PSD_CUDA_ADD_VECTOR, bias,
+				     &inner->biased, err);
+	if (status || !inner->biased || is_float)
+		return status;
+	return psd_cuda_want(self->device, inner->outputs * sizeof(uint16_t), &inner->bias, err);
+}
+
+/* Nobody says whether alpha scales the sums: fp16, which has a scale, is left out. So is what others compute. */
+static enum psd_status fuse_backward(struct psd_cuda_layer *self, struct inner_product *inner, struct psd_error *err)
+{
+	const struct psd_cuda_product product = dweight_product(self);
+	const bool is_computed = (self->gradients[0] && self->gradients[1]) || self->model->n_shared > 0;
+
+	if (!is_computed || self->device->diff_scale != 1.0f)
+		return PSD_OK;
+	return psd_cuda_open_fused(self->device, &product, PSD_CUDA_SUM_LEFT_ROWS, self->gradients[1], &inner->summed,
+				   err);
+}
+
+static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_shape below = psd_cuda_below(self, 0)->model->shape;
+	const struct psd_cuda_reduction sums = {.scale = 1.0f};
+	struct inner_product *inner = self->details;
+	enum psd_status status = psd_cuda_declare(self, err);
+
+	inner->inputs = below.channels * below.height * below.width;
+	inner->outputs = self->model->settings.inner_product.outputs;
+	if (self->model->settings.inner_product.has_bias) {
+		psd_cuda_want_reduction(self, &sums);
+		self->rectifies = psd_cuda_feeds_relu(self);
+	}
+	if (!status)
+		status = want_bottom(self, inner, err);
+	if (!status && self->device->type != PSD_CUDA_FLOAT)
+		status = psd_cuda_want(self->device, (uint64_t)inner->inputs * inner->outputs * sizeof(uint16_t),
+				       &inner->weight, err);
+	if (status || !self->model->settings.inner_product.has_bias)
+		return status;
+	status = fuse_forward(self, inner, err);
+	return status ? status : fuse_backward(self, inner, err);
+}
+
+/* A tensor of the layer's parameters in the device's type. */
+static enum psd_status narrow(struct psd_cuda_layer *self, unsigned place, void *to, uint64_t elements,
+			      struct psd_error *err)
+{
+	const struct psd_cuda_convert convert = {
+		.from = psd_cuda_floats(self->device->parameters[self->model->first_tensor + place]),
+		.to = {to, self->device->type},
+		.scale = 1.0f};
+
+	return psd_cuda_run_convert(self->device, &convert, elements, err);
+}
+
+/* Weight, bias and input as the product wants them. */
 static enum psd_status bring(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct inner_product *inner = self->details;
 	const struct psd_cuda_layer *below = psd_cuda_below(self, 0);
-	const struct psd_cuda_convert convert = {
-		.from = psd_cuda_floats(self->device->parameters[self->model->first_tensor]),
-		.to = weight_of(self),
-		.scale = 1.0f};
 	const struct psd_cuda_move move = {.from = psd_cuda_value(self, below->blob),
 					   .to = bottom_of(self),
 					   .from_view = psd_cuda_view_of(below),
@@ -80,55 +157,47 @@ static enum psd_status bring(struct psd_cuda_layer *self, struct psd_error *err)
 					   .scale = 1.0f};
 	enum psd_status status = PSD_OK;
 
-	if (self->device->type != PSD_CUDA_FLOAT)
-		status = psd_cuda_run_convert(self->device, &convert, (uint64_t)inner->inputs * inner->outputs, err);
+	if (inner->weight)
+		status = narrow(self, 0, inner->weight, (uint64_t)inner->inputs * inner->outputs, err);
+	if (!status && inner->bias)
+		status = narrow(self, 1, inner->bias, inner->outputs, err);
 	if (status || inner->is_plain)
 		return status;
 	return psd_cuda_run_move(self->device, &move, below->blob->elements, err);
 }
 
-/* top (batch, N) = bottom (batch, M) weight^T + bias */
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct inner_product *inner = self->details;
-	const struct psd_cuda_product product = {.left = bottom_of(self),
-						 .right = weight_of(self),
-						 .result = psd_cuda_value(self, self->blob),
-						 .rows = self->device->network.batch,
-						 .columns = inner->outputs,
-						 .depth = inner->inputs,
-						 .is_right_transposed = true,
-						 .alpha = 1.0f};
+	const struct psd_cuda_product product = top_product(self);
+	float *bias = self->model->settings.inner_product.has_bias
+			      ? self->device->parameters[self->model->first_tensor + 1]
+			      : NULL;
 	enum psd_status status = bring(self, err);
 
+	if (!status && inner->biased)
+		return psd_cuda_multiply_fused(self->device, inner->biased, &product, inner->bias ? inner->bias : bias,
+					       err);
 	if (!status)
 		status = psd_cuda_multiply_matrices(self->device, &product, false, err);
-	if (status || !self->model->settings.inner_product.has_bias)
-		return status;
-	return psd_cuda_add_bias(self, self->device->parameters[self->model->first_tensor + 1], err);
+	return status || !bias ? status : psd_cuda_add_bias(self, bias, err);
 }
 
-/* dweight (N, M) = dtop^T bottom, dbias (N) = column sums of dtop; either may be NULL. */
+/* dbias (N) = column sums of dtop; it and dweight may be NULL. */
 static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_device *device = self->device;
 	const struct inner_product *inner = self->details;
-	float *dweight = self->gradients[0];
+	const struct psd_cuda_product product = dweight_product(self);
 	float *dbias = self->model->settings.inner_product.has_bias ? self->gradients[1] : NULL;
-	const struct psd_cuda_product product = {.left = psd_cuda_diff(self, self->blob),
-						 .right = bottom_of(self),
-						 .result = psd_cuda_floats(dweight),
-						 .rows = inner->outputs,
-						 .columns = inner->inputs,
-						 .depth = device->network.batch,
-						 .is_left_transposed = true,
-						 .alpha = 1.0f / device->diff_scale};
 	enum psd_status status = PSD_OK;
 
+	if (inner->summed)
+		return psd_cuda_multiply_fused(self->device, inner->summed, &product, dbias, err);
 	if (dbias)
 		status = psd_cuda_sum_columns(self->device, product.left, device->network.batch, inner->outputs,
 					      device->sums, dbias, 1.0f / device->diff_scale, err);
-	if (status || !dweight)
+	if (status || !product.result.data)
 		return status;
 	return psd_cuda_multiply_matrices(self->device, &product, false, err);
 }
@@ -171,9 +240,18 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	return status || !psd_cuda_input(self, 0)->has_diff ? status : differentiate_bottom(self, err);
 }
 
+static void close_products(struct psd_cuda_layer *self)
+{
+	struct inner_product *inner = self->details;
+
+	psd_cuda_close_fused(inner->biased);
+	psd_cuda_close_fused(inner->summed);
+}
+
 const struct psd_cuda_kind psd_cuda_kind_inner_product = {.prepare = prepare,
 							  .forward = forward,
 							  .backward = backward,
+							  .close = close_products,
 							  .details_bytes = sizeof(struct inner_product),
 							  .keeps_diff = true};
 
