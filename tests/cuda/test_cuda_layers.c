@@ -123,23 +123,28 @@ static double error_of(struct net *net, const struct truth *truth, enum psd_laye
 }
 
 /* n_arithmetics: how many of the list. */
-static void check(const char *kind, const char *text, unsigned n_arithmetics)
+static void check_net(const char *kind, struct net *net, unsigned n_arithmetics)
 {
-	struct net net = net_make_apart(text, 4);
-	struct truth truth;
+	const struct truth truth = find_truth(net);
 
-	fill(&net);
-	truth = find_truth(&net);
 	for (unsigned a = 0; a < n_arithmetics; a++) {
-		const double error_ratio = error_of(&net, &truth, arithmetics[a].arithmetic);
+		const double error_ratio = error_of(net, &truth, arithmetics[a].arithmetic);
 
 		printf("layer,%s,%s,%.3g,%g\n", kind, arithmetics[a].name, error_ratio, arithmetics[a].most_ratio);
 		cr_expect_leq(error_ratio, arithmetics[a].most_ratio, "%s in %s: off by %g", kind, arithmetics[a].name,
 			      error_ratio);
 	}
-	for (unsigned t = 0; t < net.graph->n_tensors; t++)
+	for (unsigned t = 0; t < net->graph->n_tensors; t++)
 		free(truth.gradients[t]);
 	free(truth.gradients);
+}
+
+static void check(const char *kind, const char *text, unsigned n_arithmetics)
+{
+	struct net net = net_make_apart(text, 4);
+
+	fill(&net);
+	check_net(kind, &net, n_arithmetics);
 	net_release(&net);
 }
 
@@ -180,3 +185,19 @@ KIND(permute, "  - {name: x, kind: permute, channels: 3, rows: 1, columns: 2}\n"
 KIND(shuffle, "  - {name: x, kind: shuffle, groups: 4}\n")
 KIND(resize, "  - {name: x, kind: resize, height: 9, width: 4}\n")
 KIND(softmax_loss, "")
+
+/* A convolution's weight has a gradient of 4 * 64 * 64 terms of one sign. Added up in 16 bits, those of bf16 would stop
+ * to count at 2^8 times one of them, and those of fp16 at 2^11: both are far below the sum. */
+Test(cuda_layers, weight_gradients_of_long_sums)
+{
+	struct net net = net_make_apart("name: m\ninput: {channels: 1, height: 64, width: 64}\nlayers:\n"
+					"  - {name: base, kind: conv, outputs: 2, kernel: 1, bias: false}\n"
+					"  - {name: x, kind: global-pool}\n" LAST,
+					4);
+
+	fill(&net);
+	for (uint64_t i = 0; i < net.options.batch * net_image_elements(&net); i++)
+		net.images[i] = fabsf(net.images[i]);
+	check_net("weight_gradients_of_long_sums", &net, sizeof(arithmetics) / sizeof(arithmetics[0]));
+	net_release(&net);
+}
