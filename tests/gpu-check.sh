@@ -208,6 +208,24 @@ nccl() {
 	done
 }
 
+# Two nodes on this machine, by their addresses alone: what passes between them goes through hosts, inside them between GPUs.
+nccl_inside() {
+	what="2 nodes of 2 workers, sync: nccl-two-level"
+	set -- --nodes 2 --set cluster.workers_per_node=2
+	if train "$work/inside" $WORKERS_NETWORK $WORKERS_BATCH fp32 "NCCL inside" 2 8 "$@"; then
+		train "$work/levels" $WORKERS_NETWORK $WORKERS_BATCH fp32 "Two levels" 2 8 "$@" || { failed "$what, two-level" "" "$work/err"; return; }
+		inside=$(field iteration_sec <"$work/inside") levels=$(field iteration_sec <"$work/levels")
+		row "$what" "" "$(compute "$inside * 1000")" "ms (two-level $(compute "$levels * 1000") ms; GPUs: $gpus)"
+		row "$what, over two-level" "<= 1.0" "$(compute "$inside / $levels")" "of its time"
+	elif grep -q 'needs NCCL' "$work/err"; then
+		absent "$what" "" "libnccl.so.2"
+	elif [ "$gpus" -lt 4 ] && grep -q 'GPU of its own' "$work/err"; then
+		absent "$what" "" "4 GPUs (NCCL wants one for each worker; here $gpus)"
+	else
+		failed "$what" "" "$work/err"
+	fi
+}
+
 sanitizer() {
 	for tool in memcheck racecheck; do
 		what="compute-sanitizer $tool"
@@ -278,7 +296,7 @@ faults() {
 	absent "GPU lost in mid-run" "one line; status 1" "a GPU that can be lost; cuda_faults shows it on the stand-in"
 }
 
-for rows in layers faults losses images workers prediction nccl sanitizer compiled; do
+for rows in layers faults losses images workers prediction nccl nccl_inside sanitizer compiled; do
 	if [ "$(left_sec)" -gt 20 ]; then $rows; else absent "$rows" "" "no time left"; fi
 done
 

@@ -71,13 +71,14 @@ static void unroll_on_device(struct psd_builder *b, const struct psd_stage *whol
 	 .unroll = unroll},
 const struct psd_method psd_method_all_reduces[] = {PSD_ALL_REDUCES(BY_PATTERN)};
 
-/* Libraries sum floats as they are: neither keeps anything encoded. */
-#define OF_LIBRARY(identifier, function)                                                                               \
+/* Libraries sum floats as they are: none keeps anything encoded. */
+#define OF_LIBRARY(identifier, text, function)                                                                         \
 	{                                                                                                              \
-		.name = #identifier, .pattern = &psd_##identifier, .keeps = {[PSD_BUFFER_HISTORY] = true},             \
+		.name = (text), .pattern = &psd_##identifier, .keeps = {[PSD_BUFFER_HISTORY] = true},                  \
 		.slicing = PSD_SLICED_ON_DEMAND, .unroll = (function)                                                  \
 	}
 const struct psd_method psd_method_libraries[PSD_N_LIBRARIES] = {
-	OF_LIBRARY(mpi, unroll),
-	OF_LIBRARY(nccl, unroll_on_device),
+	OF_LIBRARY(mpi, "mpi", unroll),
+	OF_LIBRARY(nccl, "nccl", unroll_on_device),
+	OF_LIBRARY(nccl_two_level, "nccl-two-level", unroll_on_device),
 };

@@ -78,8 +78,8 @@ static const struct psd_key keys[] = {
 	 .help = "ps: parameter server; sfb: factors broadcast between workers; adam: factors to the server, matrices "
 		 "back; hybrid, sacp: servers or factors, for each tensor; auto: of the "
 		 "all-reduces the quickest on this cluster, for each tensor; mpi, nccl: the all-reduce of that "
-		 "library, for "
-		 "comparison, predicted as a ring; the others: all-reduce"},
+		 "library, for comparison, predicted as a ring; nccl-two-level: NCCL inside nodes and a ring between "
+		 "them, predicted as two-level; the others: all-reduce"},
 	{KEY("rule", CHOICE, rule), .names = psd_rule_names, .fallback = "bytes", .when = {"sync", OF_HYBRIDS, 0},
 	 .help = "how the hybrids choose: by bytes, the published rules, or by seconds of this cluster"},
 	{KEY("barrier", CHOICE, barrier), .names = psd_barrier_names, .fallback = "iteration",

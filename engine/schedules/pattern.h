@@ -133,7 +133,8 @@ extern const struct psd_pattern *const psd_all_reduces[PSD_N_ALL_REDUCES]; /* in
 /* The all-reduces of libraries, one row each, beside this program's own. */
 #define PSD_LIBRARIES(ROW)                                                                                             \
 	ROW(mpi, "mpi")                                                                                                \
-	ROW(nccl, "nccl")
+	ROW(nccl, "nccl")                                                                                              \
+	ROW(nccl_two_level, "nccl-two-level")
 PSD_LIBRARIES(PSD_DECLARE_ALL_REDUCE)
 enum { PSD_N_LIBRARIES = PSD_LIBRARIES(PSD_COUNT_ALL_REDUCE) };
 extern const struct psd_pattern *const psd_libraries[PSD_N_LIBRARIES]; /* in the order of the rows */

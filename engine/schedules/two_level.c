@@ -112,12 +112,11 @@ static double alone_sec(const struct psd_payload *payload, struct psd_members me
 	return fmax(transfer_sec, 2.0 * inside_sec + (n_inside + (n_inside > 0)) * ways->near_latency_sec + ring_sec);
 }
 
-const struct psd_pattern psd_two_level = {
-	.name = "two-level",
-	.steps = steps,
-	.step = step_of,
-	.flow = flow_of,
-	.node_elements = node_elements,
-	.local_elements = local_elements,
-	.alone_sec = alone_sec,
-};
+#define AS_TWO_LEVEL                                                                                                   \
+	.steps = steps, .step = step_of, .flow = flow_of, .node_elements = node_elements,                              \
+	.local_elements = local_elements, .alone_sec = alone_sec
+
+const struct psd_pattern psd_two_level = {.name = "two-level", AS_TWO_LEVEL};
+
+/* Inside nodes NCCL's, whatever its steps are there; the leaders' ring is this program's own. */
+const struct psd_pattern psd_nccl_two_level = {.name = "nccl-two-level", .assumed = "two-level", AS_TWO_LEVEL};

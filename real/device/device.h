@@ -83,8 +83,9 @@ struct psd_device_kind {
 	 * process as it was: it may fork afterwards. */
 	unsigned (*count)(struct psd_error *why);
 	bool has_own_memory; /* else it works in its host's: take, take_host, copy and fetch are NULL */
-	const struct psd_library_kind *library; /* what sums in the memory of devices of its kind; NULL: none */
-	bool is_asynchronous;			/* else mark, wait and between_sec are NULL */
+	/* What sums in the memory of devices of its kind; NULL is last. NULL: nothing does. */
+	const struct psd_library_kind *const *libraries;
+	bool is_asynchronous; /* else mark, wait and between_sec are NULL */
 	/* *device is owned by the caller until close(). PSD_EINVAL: there is no such device, or it lacks the
 	 * arithmetic; PSD_ENOMEM, PSD_ERUN. */
 	enum psd_status (*open)(struct psd_device **device, const struct psd_device_options *options,

@@ -1,7 +1,8 @@
-/* Libraries outside of this program that sum what all workers have, to be compared with its own all-reduces. One table
- * of functions for each: mpi here, nccl behind the CUDA device. A library chooses its own connections and steps, waits
- * for the others in a thread of the caller's, and sums one thing at a time in an order that is the same everywhere.
- * They are loaded when one is asked for: psd-run starts where there is none. Refuses to know programs and messages. */
+/* Libraries outside of this program that sum what all workers have, to be compared with its own all-reduces, or what
+ * those of a node have. One table of functions for each: mpi here, NCCL's behind the CUDA device. A library chooses its
+ * own connections and steps, waits for the others in a thread of the caller's, and sums one thing at a time in an order
+ * that is the same everywhere. They are loaded when one is asked for: psd-run starts where there is none. Refuses to
+ * know programs and messages. */
 #ifndef PSD_REAL_LIBRARY_H
 #define PSD_REAL_LIBRARY_H
 
@@ -26,6 +27,9 @@ struct psd_library_options {
 struct psd_library_kind {
 	const char *name;  /* that of its pattern, engine/schedules/pattern.h */
 	bool is_on_device; /* it sums in the device's memory, on PSD_STREAM_SUMS; else in the host's */
+	/* Its ranks are the workers of one node. What they have summed the node's first worker, rank 0, adds up with
+	 * the other nodes' first ones, without the library; spread() brings it back. On devices only. */
+	bool is_inside_nodes;
 	/* Whether this process can be one of n_ranks. PSD_EINVAL: why not, without a place and a subject. */
 	enum psd_status (*check)(unsigned n_ranks, struct psd_error *err);
 	/* Where ranks find each other by what one of them says: on rank 0, before it opens. Else NULL. */
@@ -39,6 +43,9 @@ struct psd_library_kind {
 	 * PSD_ERUN. */
 	enum psd_status (*sum)(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
 			       struct psd_error *err);
+	/* The floats in `pieces` become rank 0's. Begins it; PSD_ERUN. NULL unless is_inside_nodes. */
+	enum psd_status (*spread)(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces,
+				  struct psd_error *err);
 	/* From any thread: what waits returns, with whatever. NULL: nothing ends a wait but the others. */
 	void (*abort)(struct psd_library *library);
 	/* Nothing is under way. is_orderly: all ranks close it; else some may have gone. NULL is allowed. */

@@ -120,12 +120,11 @@ static enum psd_welcome expect_early(struct psd_worker *worker, unsigned peer, c
 static enum psd_welcome expect_step(struct psd_worker *worker, unsigned peer, const struct psd_wire_head *head,
 				    struct psd_inlet *inlet, struct psd_error *err)
 {
-	const struct psd_op *op = &worker->program->ops[head->op];
 	const struct psd_walk *walk = &worker->walk;
 	const struct psd_task task = {head->iteration, head->op};
 	const struct psd_payload payload = psd_worker_carried(worker, task);
-	const bool is_member =
-		psd_op_runs_on(op, worker->layout, worker->self) && psd_op_runs_on(op, worker->layout, peer);
+	const bool is_member = psd_payload_has_member(&payload, worker->layout, worker->self) &&
+			       psd_payload_has_member(&payload, worker->layout, peer);
 	struct psd_step step = {.to = peer};
 
 	if (is_member && psd_worker_awaits_choice(worker, task))

@@ -1,5 +1,9 @@
 /* Sums that a library outside carries out in place of the steps of a transfer: which library, its opening over the
- * mesh, and a sum as a job of a lane of its own. */
+ * mesh, and a sum as a job of a lane of its own.
+ *
+ * A library inside nodes has two jobs on a node's first worker. The first sums the node's gradients and copies the sum
+ * to the host; then first workers take the steps of a ring; the second job copies what that gives back to the device
+ * and spreads it over the node. Other workers do both parts in one job, whose second part waits on the device. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <unistd.h>
@@ -9,11 +13,11 @@
 
 static const struct psd_library_kind *find(const struct psd_pattern *pattern, const struct psd_device_kind *device)
 {
-	const struct psd_library_kind *const kinds[] = {&psd_library_mpi, device->library};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (kinds[i] && !strcmp(kinds[i]->name, pattern->name))
-			return kinds[i];
+	if (!strcmp(psd_library_mpi.name, pattern->name))
+		return &psd_library_mpi;
+	for (size_t i = 0; device->libraries && device->libraries[i]; i++)
+		if (!strcmp(device->libraries[i]->name, pattern->name))
+			return device->libraries[i];
 	return NULL;
 }
 
@@ -46,18 +50,31 @@ enum psd_status psd_worker_check_library(const struct psd_system *system, unsign
 
 /* ---- opening ---- */
 
+/* The hosts that are its ranks, in order. */
+static struct psd_group ranks_of(const struct psd_worker *worker)
+{
+	const unsigned node = psd_layout_node(worker->layout, worker->self);
+
+	if (!worker->library_kind->is_inside_nodes)
+		return (struct psd_group){0, 1, worker->n_hosts};
+	return (struct psd_group){node * worker->layout->workers_per_node, 1,
+				  psd_layout_workers_on(worker->layout, node)};
+}
+
 static enum psd_status exchange_invitation(const struct psd_worker *worker, const struct psd_mesh_options *mesh,
 					   const int fds[], double until_sec, uint8_t invitation[PSD_WIRE_SMALL_BYTES],
 					   struct psd_error *err)
 {
+	const struct psd_group ranks = ranks_of(worker);
 	char name[PSD_MESH_NAME_MAX];
 	enum psd_status status;
 
-	if (worker->self > 0)
-		return psd_frame_read(psd_mesh_name(worker->layout, mesh->hosts, 0, name), fds[0], PSD_WIRE_INVITATION,
-				      invitation, until_sec, err);
+	if (worker->self != ranks.first)
+		return psd_frame_read(psd_mesh_name(worker->layout, mesh->hosts, ranks.first, name),
+				      fds[ranks.first * mesh->n_lines], PSD_WIRE_INVITATION, invitation, until_sec,
+				      err);
 	status = worker->library_kind->invite(invitation, err);
-	for (unsigned h = 1; h < worker->n_hosts && !status; h++)
+	for (unsigned h = ranks.first + 1; h < ranks.first + ranks.n && !status; h++)
 		status = psd_frame_send(psd_mesh_name(worker->layout, mesh->hosts, h, name), fds[h * mesh->n_lines],
 					PSD_WIRE_INVITATION, invitation, PSD_LIBRARY_INVITATION_BYTES, err);
 	return status;
@@ -80,9 +97,10 @@ static void open_job(void *context)
 static enum psd_status open_lane(struct psd_worker *worker, const uint8_t *invitation, struct psd_error *err)
 {
 	struct psd_jobs *jobs = &worker->jobs[PSD_RESOURCE_NIC];
+	const struct psd_group ranks = ranks_of(worker);
 	struct opening opening = {.job = {.worker = worker},
-				  .options = {.rank = worker->self,
-					      .n_ranks = worker->n_hosts,
+				  .options = {.rank = psd_group_rank(ranks, worker->self),
+					      .n_ranks = ranks.n,
 					      .invitation = invitation,
 					      .device = worker->device}};
 	const enum psd_status status = psd_lane_open(
@@ -132,10 +150,49 @@ static void count_bytes(struct psd_worker *worker, struct psd_task task)
 	}
 }
 
+/* What goes between nodes is counted as it goes where the library is inside them. */
 void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task)
 {
-	count_bytes(worker, task);
+	if (!worker->library_kind->is_inside_nodes)
+		count_bytes(worker, task);
 	psd_worker_work(worker, worker->self, PSD_RESOURCE_NIC, task, 0.0);
+}
+
+static bool goes_between_nodes(const struct psd_worker *worker)
+{
+	return worker->library && worker->library_kind->is_inside_nodes && worker->layout->nodes > 1;
+}
+
+static bool is_first_of_node(const struct psd_worker *worker)
+{
+	return worker->self % worker->layout->workers_per_node == 0;
+}
+
+struct psd_payload psd_worker_between_nodes(const struct psd_worker *worker, struct psd_payload payload)
+{
+	payload.pattern = &psd_ring;
+	payload.group = (struct psd_group){0, worker->layout->workers_per_node, worker->layout->nodes};
+	return payload;
+}
+
+void psd_worker_summed(struct psd_worker *worker, struct psd_task task)
+{
+	const bool has_walk = goes_between_nodes(worker) && is_first_of_node(worker) && !worker->brings_back;
+
+	worker->brings_back = false;
+	if (has_walk)
+		psd_worker_walk(worker, task);
+	else
+		psd_interpreter_collective_finished(&worker->interpreter, task);
+}
+
+void psd_worker_walked(struct psd_worker *worker, struct psd_task task)
+{
+	worker->brings_back = goes_between_nodes(worker);
+	if (worker->brings_back)
+		psd_worker_work(worker, worker->self, PSD_RESOURCE_NIC, task, 0.0);
+	else
+		psd_interpreter_collective_finished(&worker->interpreter, task);
 }
 
 static bool moves_on(struct psd_worker *worker, enum psd_sum_state from, enum psd_sum_state to)
@@ -143,29 +200,61 @@ static bool moves_on(struct psd_worker *worker, enum psd_sum_state from, enum ps
 	return atomic_compare_exchange_strong(&worker->sum_state, &from, to);
 }
 
-/* Where the session was closed meanwhile this thread has nothing left to return to. */
-static enum psd_status call_sum(struct psd_worker *worker, const struct iovec pieces[], unsigned n_pieces,
-				struct psd_error *err)
+/* What is summed, in that memory. */
+static unsigned find_pieces(const struct psd_worker *worker, const struct psd_memory *memory, struct psd_task task,
+			    struct iovec pieces[PSD_PIECES_MAX])
 {
+	const struct psd_op *op = &worker->program->ops[task.op];
+
+	return psd_memory_find(memory, op->target, op, task.iteration, (struct psd_range){0, op->payload.elements},
+			       worker->self, pieces);
+}
+
+/* Where the session was closed meanwhile this thread has nothing left to return to. */
+static enum psd_status call(struct psd_worker *worker, struct psd_task task, bool is_spread, struct psd_error *err)
+{
+	const struct psd_library_kind *kind = worker->library_kind;
+	struct iovec pieces[PSD_PIECES_MAX];
+	const unsigned n_pieces =
+		find_pieces(worker, kind->is_on_device ? worker->on_device : &worker->memory, task, pieces);
 	enum psd_status status;
 
 	if (!moves_on(worker, PSD_SUM_NONE, PSD_SUM_UNDER_WAY))
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "the session is closed");
-	status = worker->library_kind->sum(worker->library, pieces, n_pieces, worker->memory.staging, err);
+	status = is_spread ? kind->spread(worker->library, pieces, n_pieces, err)
+			   : kind->sum(worker->library, pieces, n_pieces, worker->memory.staging, err);
 	while (!moves_on(worker, PSD_SUM_UNDER_WAY, PSD_SUM_NONE))
 		(void)pause();
 	return status;
 }
 
+/* Between the device and its host, in turn with what the library has begun. */
+static enum psd_status copy(struct psd_worker *worker, struct psd_task task, bool is_out, struct psd_error *err)
+{
+	struct iovec here[PSD_PIECES_MAX], there[PSD_PIECES_MAX];
+	const unsigned n_pieces = find_pieces(worker, &worker->memory, task, here);
+	enum psd_status status = PSD_OK;
+
+	(void)find_pieces(worker, worker->on_device, task, there);
+	for (unsigned p = 0; p < n_pieces && !status; p++) {
+		const struct iovec *from = is_out ? &there[p] : &here[p], *to = is_out ? &here[p] : &there[p];
+
+		status = worker->kind->copy(worker->device, PSD_STREAM_SUMS, to->iov_base, from->iov_base,
+					    from->iov_len, err);
+	}
+	return status;
+}
+
 enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
-	const struct psd_op *op = &worker->program->ops[task.op];
-	const struct psd_memory *memory = worker->library_kind->is_on_device ? worker->on_device : &worker->memory;
-	struct iovec pieces[PSD_PIECES_MAX];
-	const unsigned n_pieces = psd_memory_find(memory, op->target, op, task.iteration,
-						  (struct psd_range){0, op->payload.elements}, worker->self, pieces);
+	const enum psd_status status =
+		worker->brings_back ? copy(worker, task, false, err) : call(worker, task, false, err);
 
-	return call_sum(worker, pieces, n_pieces, err);
+	if (status || !goes_between_nodes(worker))
+		return status;
+	if (is_first_of_node(worker) && !worker->brings_back)
+		return copy(worker, task, true, err);
+	return call(worker, task, true, err);
 }
 
 /* ---- its end ---- */

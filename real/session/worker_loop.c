@@ -48,7 +48,7 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource l
 		psd_worker_report(worker, iteration, worker->kind->loss(worker->device),
 				  worker->kind->correct(worker->device));
 	if (op->kind == PSD_OP_COLLECTIVE) /* either tells of it, and may give the next */
-		psd_interpreter_collective_finished(&worker->interpreter, job->task);
+		psd_worker_summed(worker, job->task);
 	else
 		psd_interpreter_finished(&worker->interpreter, 0, op->resource);
 	worker->jobs[lane].n_over++;
@@ -90,7 +90,7 @@ static enum psd_status settle(struct psd_worker *worker, bool *has_moved, struct
 		has_news = has_news || worker->walk.has_left;
 		worker->walk.has_left = false;
 		if (!status && psd_worker_take_steps_done(worker)) {
-			psd_interpreter_collective_finished(&worker->interpreter, worker->walk.task);
+			psd_worker_walked(worker, worker->walk.task);
 			has_news = true;
 		}
 		if (!status && has_news)

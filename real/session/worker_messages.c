@@ -80,6 +80,8 @@ struct psd_payload psd_worker_carried(const struct psd_worker *worker, struct ps
 
 	if (is_of_chunks(worker, task))
 		payload.elements = worker->chosen.now.travelling[op->item];
+	if (op->kind == PSD_OP_COLLECTIVE && worker->library_kind && worker->library_kind->is_inside_nodes)
+		return psd_worker_between_nodes(worker, payload);
 	return payload;
 }
 

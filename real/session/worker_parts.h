@@ -197,6 +197,7 @@ struct psd_worker {
 	const struct psd_library_kind *library_kind; /* that carries collectives out in place of walks; or NULL */
 	struct psd_library *library;
 	_Atomic(enum psd_sum_state) sum_state;
+	bool brings_back; /* a library inside nodes is to spread what the ring between them has summed */
 	uint64_t sent_bytes, received_bytes; /* of tensors, to and from other nodes, in measured iterations */
 
 	struct psd_losses losses;
@@ -367,6 +368,8 @@ void psd_worker_count_sent(struct psd_worker *worker, unsigned peer, const struc
 /* ---- worker_steps.c ---- */
 
 void psd_worker_collective(void *context, struct psd_task task); /* psd_seam.collective */
+/* Begins the steps of a transfer. */
+void psd_worker_walk(struct psd_worker *worker, struct psd_task task);
 /* The alarm of the NIC is over. */
 void psd_worker_continue(struct psd_worker *worker);
 /* Sends the next step, if it may go. */
@@ -392,7 +395,12 @@ enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct 
 					double until_sec, struct psd_error *err) PSD_MUST_CHECK;
 /* Has the NIC's lane carry a collective out. */
 void psd_worker_start_sum(struct psd_worker *worker, struct psd_task task);
-/* A collective, in that lane's thread. */
+/* The lane's job is over, or a walk is: the collective goes on or is over. */
+void psd_worker_summed(struct psd_worker *worker, struct psd_task task);
+void psd_worker_walked(struct psd_worker *worker, struct psd_task task);
+/* What nodes' first workers carry where a library sums inside nodes. */
+struct psd_payload psd_worker_between_nodes(const struct psd_worker *worker, struct psd_payload payload);
+/* A collective, or its part before or behind the walk, in that lane's thread. */
 enum psd_status psd_worker_sum(struct psd_worker *worker, struct psd_task task, struct psd_error *err) PSD_MUST_CHECK;
 /* True: a sum is under way that nothing ends but the others, so that its thread and memory stay until the process ends.
  */

@@ -129,14 +129,9 @@ void psd_worker_continue(struct psd_worker *worker)
 }
 
 /* What its size class adds comes first, as in a simulation of every message. */
-void psd_worker_collective(void *context, struct psd_task task)
+void psd_worker_walk(struct psd_worker *worker, struct psd_task task)
 {
-	struct psd_worker *worker = context;
 	const struct psd_payload payload = psd_worker_carried(worker, task);
-	if (worker->library) {
-		psd_worker_start_sum(worker, task);
-		return;
-	}
 	const double class_sec =
 		worker->replay ? psd_cost_class_sec(&payload, worker->layout, &worker->plan->rates) : 0.0;
 
@@ -152,6 +147,16 @@ void psd_worker_collective(void *context, struct psd_task task)
 		psd_worker_set_alarm(worker, PSD_RESOURCE_NIC, task, class_sec);
 	else
 		psd_worker_advance(worker);
+}
+
+void psd_worker_collective(void *context, struct psd_task task)
+{
+	struct psd_worker *worker = context;
+
+	if (worker->library)
+		psd_worker_start_sum(worker, task);
+	else
+		psd_worker_walk(worker, task);
 }
 
 bool psd_worker_take_steps_done(struct psd_worker *worker)

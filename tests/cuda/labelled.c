@@ -76,6 +76,8 @@ static const char *label_of_copy(enum psd_stream stream, const void *from)
 {
 	if (stream == PSD_STREAM_COPY_IN)
 		return "copy in";
+	if (stream == PSD_STREAM_SUMS)
+		return "sum";
 	for (unsigned t = 0; graph && t < graph->n_tensors; t++)
 		if (weights[t] == from)
 			return "parameters out";

@@ -1,6 +1,7 @@
 /* NCCL's functions of the stand-in: ranks in processes or threads of this machine meet in memory that the maker of the
- * id has, and add up in order of rank. A sum is an operation of its stream and waits for the others there, as a kernel
- * of NCCL's does; nothing of a group is begun before its end. Refuses types and sums that psd-run does not use. */
+ * id has, and add up in order of rank, or take what rank 0 has. Both are operations of their stream and wait for the
+ * others there, as a kernel of NCCL's does; nothing of a group is begun before its end. Refuses types and sums that
+ * psd-run does not use. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -40,6 +41,7 @@ struct sum {
 	const float *from;
 	float *to;
 	size_t count;
+	bool is_spread; /* rank 0's go to all */
 };
 
 static _Thread_local struct {
@@ -164,18 +166,20 @@ static bool meet(const struct ncclComm *comm, _Atomic uint64_t *n)
 	return true;
 }
 
-static bool add_up(const struct ncclComm *comm, const float *from, float *to, size_t n)
+static bool add_up(const struct ncclComm *comm, const float *from, float *to, size_t n, bool is_spread)
 {
 	struct meeting *const meeting = comm->meeting;
+	const unsigned n_added = is_spread ? 1 : comm->n_ranks;
 
-	memcpy(meeting->values[comm->rank], from, n * sizeof(*from));
+	if (comm->rank < n_added)
+		memcpy(meeting->values[comm->rank], from, n * sizeof(*from));
 	memset(to, PSD_STAND_IN_POISON, n * sizeof(*to));
 	if (!meet(comm, &meeting->n_came))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		float sum = meeting->values[0][i];
 
-		for (unsigned r = 1; r < comm->n_ranks; r++)
+		for (unsigned r = 1; r < n_added; r++)
 			sum += meeting->values[r][i];
 		to[i] = sum;
 	}
@@ -194,7 +198,7 @@ static void run_sum(void *arguments)
 	while (goes_on && first < sum->count) {
 		const size_t rest = sum->count - first, n = rest < MOST_AT_ONCE ? rest : MOST_AT_ONCE;
 
-		goes_on = add_up(sum->comm, sum->from + first, sum->to + first, n);
+		goes_on = add_up(sum->comm, sum->from + first, sum->to + first, n, sum->is_spread);
 		first += n;
 	}
 	atomic_fetch_sub(&sum->comm->n_queued, 1);
@@ -232,20 +236,35 @@ int ncclGroupEnd(void)
 	return end(error);
 }
 
+static int begin_sum(const char *function, const struct sum *sum, struct CUstream_st *stream)
+{
+	cudaError_t error = psd_stand_in_begin(function);
+
+	if (error == cudaSuccess && group.depth > 0) {
+		group.streams[group.n] = stream;
+		group.sums[group.n++] = *sum;
+	} else if (error == cudaSuccess) {
+		error = queue_sum(sum, stream);
+	}
+	return end(error);
+}
+
 int ncclAllReduce(const void *from, void *to, size_t count, int type, int op, struct ncclComm *comm,
 		  struct CUstream_st *stream)
 {
-	const struct sum sum = {comm, from, to, count};
-	cudaError_t error;
+	const struct sum sum = {comm, from, to, count, false};
 
 	if (type != PSD_NCCL_FLOAT32 || op != PSD_NCCL_SUM || group.n == MOST_IN_GROUP)
 		return INVALID_ARGUMENT;
-	error = psd_stand_in_begin("ncclAllReduce");
-	if (error == cudaSuccess && group.depth > 0) {
-		group.streams[group.n] = stream;
-		group.sums[group.n++] = sum;
-	} else if (error == cudaSuccess) {
-		error = queue_sum(&sum, stream);
-	}
-	return end(error);
+	return begin_sum("ncclAllReduce", &sum, stream);
+}
+
+int ncclBroadcast(const void *from, void *to, size_t count, int type, int root, struct ncclComm *comm,
+		  struct CUstream_st *stream)
+{
+	const struct sum sum = {comm, from, to, count, true};
+
+	if (type != PSD_NCCL_FLOAT32 || root != 0 || group.n == MOST_IN_GROUP)
+		return INVALID_ARGUMENT;
+	return begin_sum("ncclBroadcast", &sum, stream);
 }

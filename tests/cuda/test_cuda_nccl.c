@@ -14,13 +14,14 @@
 #include <nccl.h>
 #endif
 
-enum { WORKERS = 3 };
+enum { WORKERS = 3, SEEDS = 4 };
 
 #define TOLERANCE_RATIO 1e-4 /* of a host's parameters: fp32 sums in another order, four iterations long */
 
-static struct training *make(const char *system, const struct psd_device_kind *kind)
+static struct training *make(const char *system, unsigned workers, unsigned workers_per_node,
+			     const struct psd_device_kind *kind)
 {
-	struct training *training = training_make("cifar10-quick.yaml", system, WORKERS, 1, 4, 3,
+	struct training *training = training_make("cifar10-quick.yaml", system, workers, workers_per_node, 4, 3,
 						  "iterations: 4, optimiser: {momentum: 0.9, weight_decay: 0.01}, "
 						  "learning_rate: {policy: fixed, base: 0.001}");
 
@@ -31,37 +32,56 @@ static struct training *make(const char *system, const struct psd_device_kind *k
 	return training;
 }
 
-static void check(const char *more)
+/* own: what this program does by itself, on the processor. Bytes between nodes are as many. */
+static void check(const char *library, const char *own, const char *more, unsigned workers, unsigned workers_per_node)
 {
-	char ring[128], nccl[128];
+	char here_text[128], on_gpu_text[128];
 	struct training *here, *on_gpu;
 
-	snprintf(ring, sizeof(ring), "sync: ring%s", more);
-	snprintf(nccl, sizeof(nccl), "sync: nccl%s", more);
-	here = make(ring, NULL);
-	on_gpu = make(nccl, &psd_device_cuda);
+	snprintf(here_text, sizeof(here_text), "sync: %s%s", own, more);
+	snprintf(on_gpu_text, sizeof(on_gpu_text), "sync: %s%s", library, more);
+	here = make(here_text, workers, workers_per_node, NULL);
+	on_gpu = make(on_gpu_text, workers, workers_per_node, &psd_device_cuda);
 	training_run(here);
 	cr_assert_eq(here->status, PSD_OK, "%s", here->err.text);
 	training_run(on_gpu);
-	cr_assert_eq(on_gpu->status, PSD_OK, "%s: %s", nccl, on_gpu->err.text);
-	for (unsigned w = 0; w < WORKERS; w++)
+	cr_assert_eq(on_gpu->status, PSD_OK, "%s: %s", on_gpu_text, on_gpu->err.text);
+	for (unsigned w = 0; w < workers; w++) {
 		cr_expect_lt(cuda_net_distance(training_parameters(on_gpu, w), training_parameters(here, w),
 					       here->loaded.matter.graph.parameters),
-			     TOLERANCE_RATIO, "%s, worker %u", nccl, w);
+			     TOLERANCE_RATIO, "%s, worker %u of %u", on_gpu_text, w, workers);
+		cr_expect(training_is_same(on_gpu, w, on_gpu, 0), "%s, worker %u of %u", on_gpu_text, w, workers);
+	}
+	cr_expect_eq(on_gpu->result.sent_bytes_per_node, here->result.sent_bytes_per_node, "%s", on_gpu_text);
 	training_free(on_gpu);
 	training_free(here);
 }
 
 Test(cuda_nccl, workers_end_as_with_a_ring_on_the_processor)
 {
-	check("");
-	check(", schedule: sequential, fuse: 64KiB");
+	check("nccl", "ring", "", WORKERS, 1);
+	check("nccl", "ring", ", schedule: sequential, fuse: 64KiB", WORKERS, 1);
 }
 
 Test(cuda_nccl, in_parts_and_another_order_too)
 {
-	check(", fuse: 1MiB, pipeline: 50KiB");
-	check(", priority: forward, barrier: layer");
+	check("nccl", "ring", ", fuse: 1MiB, pipeline: 50KiB", WORKERS, 1);
+	check("nccl", "ring", ", priority: forward, barrier: layer", WORKERS, 1);
+}
+
+/* The last node may have a single worker, and so may all; there may be one node. */
+Test(cuda_nccl, inside_nodes_workers_end_as_with_two_levels_on_the_processor)
+{
+	check("nccl-two-level", "two-level", "", 4, 2);
+	check("nccl-two-level", "two-level", ", schedule: sequential, fuse: 64KiB", 3, 2);
+	check("nccl-two-level", "two-level", "", 3, 3);
+	check("nccl-two-level", "two-level", "", 3, 1);
+}
+
+Test(cuda_nccl, inside_nodes_in_parts_and_another_order_too)
+{
+	check("nccl-two-level", "two-level", ", fuse: 1MiB, pipeline: 50KiB", 4, 2);
+	check("nccl-two-level", "two-level", ", priority: forward, barrier: layer", 5, 2);
 }
 
 /* ---- when one fails ---- */
@@ -104,21 +124,54 @@ static void run_hosts(const struct training *training, struct host hosts[WORKERS
 		pthread_join(hosts[h].thread, NULL);
 }
 
-/* One call of one of them. The others' GPUs wait for it in a sum, which is called off. */
-Test(cuda_nccl, a_worker_that_fails_ends_those_who_wait_for_it, .timeout = 60)
+/* Whichever stream runs behind. */
+Test(cuda_nccl, inside_nodes_all_seeds_give_the_same_bits)
 {
-	struct training *training = make("sync: nccl", &psd_device_cuda);
+	struct training *at_once = make("sync: nccl-two-level, fuse: 64KiB", 4, 2, &psd_device_cuda);
+
+	psd_stand_in_set_seed(0);
+	training_run(at_once);
+	cr_assert_eq(at_once->status, PSD_OK, "%s", at_once->err.text);
+	for (unsigned seed = 1; seed <= SEEDS; seed++) {
+		struct training *behind = make("sync: nccl-two-level, fuse: 64KiB", 4, 2, &psd_device_cuda);
+
+		psd_stand_in_set_seed(seed);
+		training_run(behind);
+		cr_expect_eq(behind->status, PSD_OK, "seed %u: %s", seed, behind->err.text);
+		for (unsigned w = 0; w < 4; w++)
+			cr_expect(training_is_same(behind, w, at_once, 0), "seed %u: worker %u differs", seed, w);
+		training_free(behind);
+	}
+	training_free(at_once);
+}
+
+static void expect_failure(const char *system, unsigned workers_per_node, const char *function, unsigned nth)
+{
+	struct training *training = make(system, WORKERS, workers_per_node, &psd_device_cuda);
 	struct host hosts[WORKERS];
 
-	psd_stand_in_fail("ncclAllReduce", 5, cudaErrorInvalidValue);
+	psd_stand_in_fail(function, nth, cudaErrorInvalidValue);
 	run_hosts(training, hosts);
 	for (unsigned h = 0; h < WORKERS; h++) {
-		cr_expect_eq(hosts[h].status, PSD_ERUN, "worker %u", h);
-		cr_expect(strstr(hosts[h].err.text, "nccl failed to sum: unhandled cuda error"), "worker %u: %s", h,
-			  hosts[h].err.text);
+		cr_expect_eq(hosts[h].status, PSD_ERUN, "%s, worker %u", system, h);
+		cr_expect(strstr(hosts[h].err.text, "nccl failed to sum: unhandled cuda error"), "%s, worker %u: %s",
+			  system, h, hosts[h].err.text);
 	}
 	cr_expect_eq(psd_stand_in_held().handles, 0);
 	training_free(training);
+}
+
+/* One call of one of them. The others' GPUs wait for it in a sum, which is called off. */
+Test(cuda_nccl, a_worker_that_fails_ends_those_who_wait_for_it, .timeout = 60)
+{
+	expect_failure("sync: nccl", 1, "ncclAllReduce", 5);
+}
+
+/* Or for what is to come back to their node, or for the other node's sum. */
+Test(cuda_nccl, a_worker_that_fails_inside_a_node_ends_those_who_wait_for_it, .timeout = 60)
+{
+	expect_failure("sync: nccl-two-level", 2, "ncclAllReduce", 5);
+	expect_failure("sync: nccl-two-level", 2, "ncclBroadcast", 5);
 }
 
 /* psd-run has the few declarations that it needs from nowhere. */
@@ -131,6 +184,10 @@ Test(cuda_nccl, is_called_as_its_own_header_says)
 	cr_expect_eq((int)ncclSum, PSD_NCCL_SUM);
 	cr_expect(_Generic(&ncclAllReduce, ncclResult_t(*)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t,
 							   ncclComm_t, cudaStream_t)
+			   : true, default
+			   : false));
+	cr_expect(_Generic(&ncclBroadcast,
+			   ncclResult_t(*)(const void *, void *, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t)
 			   : true, default
 			   : false));
 	cr_expect(_Generic(&ncclCommInitRank, ncclResult_t(*)(ncclComm_t *, int, ncclUniqueId, int)

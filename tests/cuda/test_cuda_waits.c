@@ -212,6 +212,12 @@ Test(cuda_waits, a_ring_in_parts_needs_each)
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, pipeline: 4KiB", of_slices);
 }
 
+/* A node's sum is read where it was copied to, and what all nodes have summed where it was spread to. */
+Test(cuda_waits, sums_inside_nodes_need_each)
+{
+	check("schedule: wait-free, sync: nccl-two-level", none);
+}
+
 Test(cuda_waits, rounded_values_need_each)
 {
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, wire: fp16", of_rounded);

@@ -50,15 +50,18 @@ struct training *training_make(const char *graph, const char *system, unsigned w
 			       uint32_t batch, uint64_t seed, const char *train)
 {
 	struct training *training = calloc(1, sizeof(*training));
-	char text[2048];
+	const unsigned nodes = (workers + workers_per_node - 1) / workers_per_node;
+	char text[2048], sweep[64] = ""; /* where the last node has fewer */
 
 	cr_assert(training);
+	if (workers % workers_per_node)
+		snprintf(sweep, sizeof(sweep), "sweep: {workers: [%u]}\n", workers);
 	snprintf(text, sizeof(text),
 		 "title: t\nmodel: {graph: %s%s, batch_per_worker: %u}\ncompute: {device: cpu}\n"
 		 "cluster: {nodes: %u, workers_per_node: %u, network: {bandwidth: 1Gbps, latency: 50us}}\n"
-		 "systems:\n  - {name: s, %s}\nseed: %llu\ntrain: {%s}\n",
-		 graph[0] == '/' ? "" : "scenarios/models/", graph, batch, workers / workers_per_node, workers_per_node,
-		 system, (unsigned long long)seed, train);
+		 "systems:\n  - {name: s, %s}\nseed: %llu\n%strain: {%s}\n",
+		 graph[0] == '/' ? "" : "scenarios/models/", graph, batch, nodes, workers_per_node, system,
+		 (unsigned long long)seed, sweep, train);
 
 	loaded_open(&training->loaded, text);
 	loaded_case(&training->made, &training->loaded, 0, 0);

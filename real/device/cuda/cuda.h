@@ -371,7 +371,7 @@ enum psd_status psd_cuda_update_chunks(struct psd_device *device, const struct p
 
 /* ---- sums between GPUs (nccl.c) ---- */
 
-extern const struct psd_library_kind psd_cuda_nccl;
+extern const struct psd_library_kind *const psd_cuda_libraries[]; /* NULL is last */
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,5 @@
-/* NCCL's ncclAllReduce between GPUs, in their memory, on the device's stream of sums. Loaded when a system names it. */
+/* NCCL's ncclAllReduce between GPUs, in their memory, on the device's stream of sums: of all workers, or of those of a
+ * node, where ncclBroadcast brings back what nodes have summed. Loaded when a system names it. */
 #define _GNU_SOURCE
 #include "real/device/cuda/nccl.h"
 
@@ -148,43 +149,58 @@ static void close_library(struct psd_library *library, bool is_orderly)
 
 /* ---- sums ---- */
 
-/* Tensors that were gathered go as one operation, each from where it is. */
-static enum psd_status begin_sums(struct psd_library *library, struct ncclComm *comm, const struct iovec pieces[],
-				  unsigned n_pieces, struct psd_error *err)
-{
-	enum psd_status status = judge(nccl.GroupStart(), "to gather tensors", err);
+/* A piece, from where it is to where it is. */
+typedef int begin_fn(struct psd_library *library, struct ncclComm *comm, const struct iovec *piece);
 
+static int begin_sum(struct psd_library *library, struct ncclComm *comm, const struct iovec *piece)
+{
+	return nccl.AllReduce(piece->iov_base, piece->iov_base, piece->iov_len / sizeof(float), PSD_NCCL_FLOAT32,
+			      PSD_NCCL_SUM, comm, library->device->streams[PSD_STREAM_SUMS]);
+}
+
+static int begin_spread(struct psd_library *library, struct ncclComm *comm, const struct iovec *piece)
+{
+	return nccl.Broadcast(piece->iov_base, piece->iov_base, piece->iov_len / sizeof(float), PSD_NCCL_FLOAT32, 0,
+			      comm, library->device->streams[PSD_STREAM_SUMS]);
+}
+
+/* Tensors that were gathered go as one operation. */
+static enum psd_status begin_pieces(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces,
+				    begin_fn *begin, struct psd_error *err)
+{
+	struct ncclComm *comm = atomic_load(&library->comm);
+	enum psd_status status = psd_cuda_enter(library->device, err);
+
+	if (!status && !comm)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was called off");
+	if (!status)
+		status = judge(nccl.GroupStart(), "to gather tensors", err);
 	if (status)
 		return status;
 	for (unsigned p = 0; p < n_pieces && !status; p++)
-		status = judge(nccl.AllReduce(pieces[p].iov_base, pieces[p].iov_base, pieces[p].iov_len / sizeof(float),
-					      PSD_NCCL_FLOAT32, PSD_NCCL_SUM, comm,
-					      library->device->streams[PSD_STREAM_SUMS]),
-			       "to sum", err);
+		status = judge(begin(library, comm, &pieces[p]), "to sum", err);
 	return status ? status : judge(nccl.GroupEnd(), "to sum", err);
 }
 
 static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
 			   struct psd_error *err)
 {
-	struct ncclComm *comm = atomic_load(&library->comm);
-	const enum psd_status status = psd_cuda_enter(library->device, err);
-
 	(void)room;
-	if (status)
-		return status;
-	if (!comm)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was called off");
-	return begin_sums(library, comm, pieces, n_pieces, err);
+	return begin_pieces(library, pieces, n_pieces, begin_sum, err);
 }
 
-const struct psd_library_kind psd_cuda_nccl = {
-	.name = "nccl",
-	.is_on_device = true,
-	.check = check,
-	.invite = invite,
-	.open = open_library,
-	.sum = sum,
-	.abort = abort_sums,
-	.close = close_library,
-};
+static enum psd_status spread(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces,
+			      struct psd_error *err)
+{
+	return begin_pieces(library, pieces, n_pieces, begin_spread, err);
+}
+
+#define OF_NCCL                                                                                                        \
+	.is_on_device = true, .check = check, .invite = invite, .open = open_library, .sum = sum, .abort = abort_sums, \
+	.close = close_library
+
+static const struct psd_library_kind everywhere = {.name = "nccl", OF_NCCL};
+static const struct psd_library_kind inside_nodes = {
+	.name = "nccl-two-level", .is_inside_nodes = true, .spread = spread, OF_NCCL};
+
+const struct psd_library_kind *const psd_cuda_libraries[] = {&everywhere, &inside_nodes, NULL};

@@ -20,6 +20,8 @@ struct psd_nccl_id { /* ncclUniqueId */
 	ROW(CommInitRank, (struct ncclComm * *comm, int n_ranks, struct psd_nccl_id id, int rank))                     \
 	ROW(AllReduce, (const void *from, void *to, size_t count, int type, int op, struct ncclComm *comm,             \
 			struct CUstream_st *stream))                                                                   \
+	ROW(Broadcast, (const void *from, void *to, size_t count, int type, int root, struct ncclComm *comm,           \
+			struct CUstream_st *stream))                                                                   \
 	ROW(GroupStart, (void))                                                                                        \
 	ROW(GroupEnd, (void))                                                                                          \
 	ROW(CommAbort, (struct ncclComm * comm))                                                                       \

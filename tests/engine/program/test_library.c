@@ -10,6 +10,8 @@ static const char text[] = "model: {graph: scenarios/models/cifar10-quick.yaml, 
 			   "  - {name: Ring, sync: ring, fuse: 100kB}\n"
 			   "  - {name: MPI, sync: mpi, fuse: 100kB}\n"
 			   "  - {name: NCCL, sync: nccl, fuse: 100kB}\n"
+			   "  - {name: Two levels, sync: two-level, fuse: 100kB}\n"
+			   "  - {name: NCCL inside, sync: nccl-two-level, fuse: 100kB}\n"
 			   "sweep: {nodes: 2}\n";
 
 static unsigned count(const struct psd_program *program, enum psd_op_kind kind)
@@ -76,6 +78,26 @@ Test(library, nccl_sums_where_devices_have_the_gradients)
 	loaded_close(&loaded);
 }
 
+/* What passes between nodes and how long that takes alone is that of two levels; no copy is the program's. */
+Test(library, nccl_inside_nodes_goes_between_them_as_two_levels_do)
+{
+	struct loaded loaded;
+	struct psd_case own, nccl;
+
+	loaded_open(&loaded, text);
+	loaded_case(&own, &loaded, 3, 0);
+	loaded_case(&nccl, &loaded, 4, 0);
+	expect_sums_of(&nccl.program, psd_libraries[2]);
+	cr_expect_eq(count(&nccl.program, PSD_OP_COPY_OUT) + count(&nccl.program, PSD_OP_COPY_IN), 0);
+	cr_expect_eq(count(&nccl.program, PSD_OP_COLLECTIVE), count(&own.program, PSD_OP_COLLECTIVE));
+	for (unsigned node = 0; node < 2; node++)
+		cr_expect_eq(psd_program_traffic(&nccl.program, node).sent_bytes,
+			     psd_program_traffic(&own.program, node).sent_bytes, "node %u", node);
+	psd_case_release(&nccl);
+	psd_case_release(&own);
+	loaded_close(&loaded);
+}
+
 Test(library, what_stands_for_its_steps_is_named)
 {
 	for (unsigned l = 0; l < PSD_N_LIBRARIES; l++) {
@@ -98,9 +120,11 @@ Test(library, sums_what_was_not_rounded)
 	struct psd_error err;
 
 	loaded_open(&loaded, text);
-	for (unsigned s = 1; s < loaded.scenario.n_systems; s++) {
+	for (unsigned s = 0; s < loaded.scenario.n_systems; s++) {
 		struct psd_system system = loaded.scenario.systems[s];
 
+		if (system.sync < PSD_SYNC_LIBRARY)
+			continue;
 		system.wire = 1;
 		cr_expect_eq(
 			psd_case_make(&made, &loaded.matter, &system, psd_scenario_point(&loaded.scenario, 0), &err),

@@ -386,7 +386,8 @@ static void check_copies(const struct psd_program *program, const char *name)
 		n_copies += is_copy(op);
 		if ((op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE) || !program->plan->costs->has_own_memory)
 			continue;
-		if (op->payload.pattern == &psd_nccl) /* which reads and writes there */
+		if (op->payload.pattern == &psd_nccl ||
+		    op->payload.pattern == &psd_nccl_two_level) /* read and write there */
 			continue;
 		const uint64_t out_bytes = op->payload.elements * op->payload.value_bytes; /* a device encodes */
 		const bool are_factors = op->target == PSD_BUFFER_FACTORS || op->target == PSD_BUFFER_ENCODED_FACTORS;

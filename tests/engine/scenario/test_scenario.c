@@ -645,7 +645,7 @@ Test(scenario, wrong_values_are_quoted)
 		     "and fat-tree");
 	expect_error(8, "  - {name: A, sync: pss}",
 		     "dir/a.yaml:8:21: 'sync' is 'pss', must be one of: ps, sfb, adam, hybrid, sacp, ring, two-level, "
-		     "halving-doubling, recursive-doubling, double-tree, torus, auto, mpi, nccl");
+		     "halving-doubling, recursive-doubling, double-tree, torus, auto, mpi, nccl, nccl-two-level");
 	expect_error(8, "  - {name: A, sync: mpi, sparse: {sparsity: 0.5}}",
 		     "dir/a.yaml:8:26: 'sparse' has no effect where 'sync' is 'mpi', only with ring, two-level, "
 		     "halving-doubling, recursive-doubling, double-tree, torus and auto");

@@ -171,6 +171,7 @@ struct cluster {
 	struct psd_case made;
 	struct psd_device_kind device;
 	struct psd_library_kind kind;
+	const struct psd_library_kind *kinds[2]; /* it alone */
 	struct psd_mesh_host places[HOSTS];
 	struct host hosts[HOSTS];
 };
@@ -241,7 +242,8 @@ static struct cluster *run(const char *system, bool has_abort)
 	if (!has_abort)
 		cluster->kind.abort = NULL;
 	cluster->device = psd_device_cpu;
-	cluster->device.library = &cluster->kind;
+	cluster->kinds[0] = &cluster->kind;
+	cluster->device.libraries = cluster->kinds;
 	for (unsigned h = 0; h < HOSTS; h++)
 		place_host(cluster, h);
 	for (unsigned h = 0; h < HOSTS; h++)
