@@ -84,17 +84,7 @@ bool psd_affinity_pin(unsigned host, unsigned n_hosts)
 
 bool psd_affinity_pin_to(unsigned number, unsigned n_threads)
 {
-	unsigned n_numbers, n_allowed;
-	cpu_set_t *const cpus = read_allowed(&n_numbers);
-	bool is_pinned = false;
+	const unsigned n_allowed = psd_affinity_count();
 
-	if (!cpus)
-		return false;
-	n_allowed = (unsigned)CPU_COUNT_S(CPU_ALLOC_SIZE(n_numbers), cpus);
-	if (n_threads < n_allowed) {
-		keep_range(cpus, n_numbers, number % n_allowed, number % n_allowed + 1);
-		is_pinned = sched_setaffinity(0, CPU_ALLOC_SIZE(n_numbers), cpus) == 0;
-	}
-	CPU_FREE(cpus);
-	return is_pinned;
+	return n_threads < n_allowed && psd_affinity_pin(number % n_allowed, n_allowed);
 }

@@ -37,3 +37,28 @@ Test(affinity, hosts_as_many_as_processors_have_one_each)
 	cr_expect_not(psd_affinity_pin(0, 2), "more hosts than processors are not pinned");
 	cr_expect_eq(psd_affinity_count(), 1);
 }
+
+/* The number of the nth processor that the calling thread may run on. */
+static unsigned nth_allowed(unsigned nth)
+{
+	unsigned n_numbers, cpu = 0;
+	bool *is_allowed = psd_affinity_allowed(&n_numbers);
+
+	cr_assert_not_null(is_allowed);
+	for (; cpu < n_numbers; cpu++)
+		if (is_allowed[cpu] && nth-- == 0)
+			break;
+	free(is_allowed);
+	return cpu;
+}
+
+Test(affinity, a_thread_takes_one_processor_counted_round)
+{
+	const unsigned n_allowed = count_allowed(), last = nth_allowed(n_allowed - 1);
+
+	cr_expect_not(psd_affinity_pin_to(0, n_allowed), "others would have none");
+	cr_expect_eq(psd_affinity_count(), n_allowed);
+	cr_assert(psd_affinity_pin_to(3 * n_allowed - 1, n_allowed - 1));
+	cr_expect_eq(psd_affinity_count(), 1);
+	cr_expect_eq(nth_allowed(0), last);
+}
