@@ -1,0 +1,202 @@
+/* An estimate's messages: flows between classes, which share the ports of nodes, switches and hosts, and what both ends
+ * do for them. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/estimate/estimate_parts.h"
+#include "engine/program/cookie.h"
+
+enum { PORTS_OF_NODE = 0, PORTS_OF_SELF = 2, PORTS_OF_SWITCH = 4, PORTS_OF_CLASS = 6 };
+
+static void make_pair(struct psd_fluid_port *ports, double out_bps, double in_bps)
+{
+	ports[0] = (struct psd_fluid_port){.rate_bps = out_bps};
+	ports[1] = (struct psd_fluid_port){.rate_bps = in_bps};
+}
+
+static void make_ports(struct psd_estimate *estimate)
+{
+	const struct psd_rates *rates = &estimate->program->plan->rates;
+	const double local_bps = fmin(rates->local_bps, PSD_UNLIMITED_BPS);
+	const double between_bps = fmin(rates->between_bps, PSD_UNLIMITED_BPS);
+	for (unsigned c = 0; c < estimate->classes.n; c++) {
+		struct psd_fluid_port *ports = &estimate->ports[PORTS_OF_CLASS * c];
+		make_pair(ports + PORTS_OF_NODE, rates->send_bps, rates->receive_bps);
+		make_pair(ports + PORTS_OF_SELF, local_bps, local_bps);
+		make_pair(ports + PORTS_OF_SWITCH, between_bps, between_bps);
+	}
+}
+
+enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct psd_error *err)
+{
+	const unsigned n = estimate->classes.n;
+
+	estimate->flow_end_sec = INFINITY;
+	estimate->ports = malloc(PORTS_OF_CLASS * (size_t)n * sizeof(*estimate->ports));
+	estimate->n_flows_left = calloc(n, sizeof(*estimate->n_flows_left));
+	estimate->sending = calloc(n, sizeof(*estimate->sending));
+	estimate->n_parts_left = calloc(psd_classes_ways(&estimate->classes), sizeof(*estimate->n_parts_left));
+	if (estimate->ports == NULL || estimate->n_flows_left == NULL || estimate->sending == NULL ||
+	    estimate->n_parts_left == NULL)
+		return psd_estimate_out_of_memory(err);
+	make_ports(estimate);
+	return PSD_OK;
+}
+
+void psd_estimate_close_messages(struct psd_estimate *estimate)
+{
+	free(estimate->flows);
+	free(estimate->ports);
+	free(estimate->n_flows_left);
+	free(estimate->sending);
+	free(estimate->n_parts_left);
+}
+
+/* Moves the flows on to now, so that they may be changed. */
+static void advance_flows(struct psd_estimate *estimate)
+{
+	const double passed_sec = estimate->now_sec - estimate->flows_at_sec;
+	for (unsigned f = 0; f < estimate->n_flows; f++)
+		estimate->flows[f].left_bits -= passed_sec * estimate->flows[f].rate_bps;
+	estimate->flows_at_sec = estimate->now_sec;
+}
+
+static void share_ports(struct psd_estimate *estimate)
+{
+	psd_fluid_share(estimate->flows, estimate->n_flows, estimate->ports);
+	estimate->flow_end_sec = estimate->now_sec + psd_fluid_next_end_sec(estimate->flows, estimate->n_flows);
+}
+
+/* Bytes, or one end: the last of them ends the messages. */
+void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t way)
+{
+	const size_t pair = way / PSD_REACHES;
+	const unsigned to = (unsigned)(pair % estimate->classes.n), from = (unsigned)(pair / estimate->classes.n);
+	const struct psd_task task = estimate->sending[from];
+	const struct psd_rates *rates = &estimate->program->plan->rates;
+	const double latency_sec = way % PSD_REACHES == PSD_REACH_FAR ? rates->latency_sec : rates->local_latency_sec;
+
+	if (--estimate->n_parts_left[way] > 0)
+		return;
+	psd_interpreter_departed(&estimate->interpreter);
+	psd_estimate_push(estimate, estimate->now_sec + latency_sec,
+			  psd_cookie_of_task(PSD_ESTIMATE_ARRIVED, to, task));
+	if (--estimate->n_flows_left[from] > 0)
+		return;
+	psd_estimate_push(estimate, estimate->now_sec, psd_cookie(PSD_ESTIMATE_FINISHED, from, PSD_RESOURCE_NIC));
+}
+
+/* Ends the flows that are through: to a nanosecond, and to what the clock can tell apart by now. */
+void psd_estimate_end_flows(struct psd_estimate *estimate)
+{
+	const double tolerance_sec = 1e-9 + 1e-14 * estimate->now_sec;
+	advance_flows(estimate);
+	for (unsigned f = 0; f < estimate->n_flows;) {
+		const struct psd_fluid_flow flow = estimate->flows[f];
+		if (flow.left_bits > tolerance_sec * flow.rate_bps) {
+			f++;
+			continue;
+		}
+		estimate->flows[f] = estimate->flows[--estimate->n_flows];
+		psd_estimate_end_message_part(estimate, flow.cookie);
+	}
+	share_ports(estimate);
+}
+
+/* What both ends of a class's messages to another do for them. */
+static void start_ends(struct psd_estimate *estimate, unsigned from, unsigned to, enum psd_reach reach,
+		       const struct psd_payload *payload, double bytes)
+{
+	const struct psd_layout *layout = psd_estimate_layout(estimate);
+	const struct psd_classes *classes = &estimate->classes;
+	const size_t way = psd_classes_way(classes, from, to, reach);
+	const struct psd_class_peers *forth = &classes->peers[way];
+	const struct psd_class_peers *back = &classes->peers[psd_classes_way(classes, to, from, reach)];
+	const bool has_paused = psd_interpreter_has_paused(&estimate->interpreter, from);
+	const struct psd_socket_work end =
+		psd_estimate_socket_work(estimate, bytes, has_paused, reach != PSD_REACH_FAR);
+	const uint64_t cookie = psd_cookie(PSD_ESTIMATE_MESSAGE_PART, 0, way);
+	double n_receivers, n_senders;
+
+	estimate->n_parts_left[way] = end.sec > 0 ? 3 : 1;
+	if (end.sec <= 0)
+		return;
+	estimate->n_events += psd_layout_hosts(layout); /* who are gone through */
+	n_receivers = psd_payload_receivers_beside(payload, layout, classes->of[from].representative, forth->host);
+	n_senders = psd_payload_senders_beside(payload, layout, back->host, classes->of[to].representative);
+	psd_estimate_process(estimate, from, end.sec * forth->n, end.most_cores * forth->n / fmax(1, n_receivers),
+			     cookie);
+	psd_estimate_process(estimate, to, end.sec * back->n, end.most_cores * back->n / fmax(1, n_senders), cookie);
+}
+
+static bool has_room_for_flow(struct psd_estimate *estimate)
+{
+	const unsigned room = estimate->flows_room ? 2 * estimate->flows_room : 16;
+	struct psd_fluid_flow *grown;
+
+	if (estimate->n_flows < estimate->flows_room)
+		return true;
+	grown = realloc(estimate->flows, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	estimate->flows = grown;
+	estimate->flows_room = room;
+	return true;
+}
+
+/* All that the class's flows pass on one side: is_in, that of the receivers. n: of each host there. */
+static void add_uses(const struct psd_estimate *estimate, struct psd_fluid_flow *flow, unsigned c, unsigned n,
+		     bool is_in, enum psd_reach reach)
+{
+	const struct psd_host_class *class = &estimate->classes.of[c];
+	const bool passes_switch = psd_classes_have_switches(&estimate->classes) &&
+				   class->representative < psd_estimate_layout(estimate)->workers;
+
+	if (reach == PSD_REACH_FAR)
+		psd_fluid_add_use(flow, PORTS_OF_CLASS * class->node + PORTS_OF_NODE + is_in,
+				  (double)n * class->n_here);
+	if (reach != PSD_REACH_FAR || passes_switch)
+		psd_fluid_add_use(flow, PORTS_OF_CLASS * c + PORTS_OF_SELF + is_in, n);
+	if (reach != PSD_REACH_NEAR && passes_switch)
+		psd_fluid_add_use(flow, PORTS_OF_CLASS * class->behind + PORTS_OF_SWITCH + is_in,
+				  (double)n * class->n_behind);
+}
+
+static void start_flow(struct psd_estimate *estimate, unsigned from, unsigned to, enum psd_reach reach)
+{
+	const struct psd_payload *payload = &estimate->program->ops[estimate->sending[from].op].payload;
+	const size_t way = psd_classes_way(&estimate->classes, from, to, reach);
+	const struct psd_class_peers *forth = &estimate->classes.peers[way],
+				     *back = &estimate->classes
+						      .peers[psd_classes_way(&estimate->classes, to, from, reach)];
+	const double bytes = (double)psd_payload_bytes_between(payload, psd_estimate_layout(estimate),
+							       estimate->classes.of[from].representative, forth->host);
+
+	if (!has_room_for_flow(estimate)) {
+		estimate->is_out_of_memory = true;
+		return;
+	}
+	struct psd_fluid_flow *flow = &estimate->flows[estimate->n_flows++];
+	*flow = (struct psd_fluid_flow){.left_bits = 8.0 * bytes, .cookie = way};
+	add_uses(estimate, flow, from, forth->n, false, reach);
+	add_uses(estimate, flow, to, back->n, true, reach);
+	estimate->n_flows_left[from]++;
+	start_ends(estimate, from, to, reach, payload, bytes);
+}
+
+bool psd_estimate_send(void *context, unsigned from, struct psd_task task)
+{
+	struct psd_estimate *estimate = context;
+	const struct psd_payload *payload = &estimate->program->ops[task.op].payload;
+
+	advance_flows(estimate);
+	estimate->sending[from] = task;
+	for (unsigned to = 0; to < estimate->classes.n; to++)
+		for (unsigned reach = 0; reach < PSD_REACHES; reach++)
+			if (psd_classes_send(&estimate->classes, payload, from, to, (enum psd_reach)reach))
+				start_flow(estimate, from, to, (enum psd_reach)reach);
+	if (estimate->n_flows_left[from] == 0)
+		return false;
+	share_ports(estimate);
+	return true;
+}

@@ -1,0 +1,180 @@
+/* What an estimate's hosts work on: processors, which all hosts of a machine may share, and devices, of which all-reduces
+ * may take a share. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/estimate/estimate_parts.h"
+#include "engine/program/cookie.h"
+
+/* ---- processors ---- */
+
+/* An iteration takes as long as the host with fewest. */
+static double least_own_cores(const struct psd_pool_place places[], unsigned n_hosts)
+{
+	double cores = INFINITY;
+
+	for (unsigned h = 0; h < n_hosts; h++)
+		if (places[h].hosts == 1)
+			cores = fmin(cores, places[h].cores);
+	return cores;
+}
+
+/* A host stands for its class: where it has cores of its own they are a pool, where all of a machine's hosts share its
+ * cores they are one of all such classes, in which it counts for its like. */
+static void give_pool(struct psd_estimate *estimate, unsigned c, const struct psd_pool_place places[],
+		      unsigned *shared_pool)
+{
+	const unsigned n_hosts = psd_layout_hosts(psd_estimate_layout(estimate));
+	const struct psd_host_class *class = &estimate->classes.of[c];
+	const struct psd_pool_place *place = &places[class->representative];
+	struct psd_estimate_share *share = &estimate->shares[c];
+
+	share->shares_cores = place->hosts > 1;
+	share->copies = share->shares_cores ? (double)class->n_members * place->hosts / n_hosts : 1.0;
+	share->pool = share->shares_cores && *shared_pool < estimate->n_pools ? *shared_pool : estimate->n_pools;
+	if (share->pool < estimate->n_pools)
+		return;
+	psd_pool_init(&estimate->pools[estimate->n_pools++],
+		      share->shares_cores ? place->cores : least_own_cores(places, n_hosts));
+	if (share->shares_cores)
+		*shared_pool = share->pool;
+}
+
+static enum psd_status make_pools(struct psd_estimate *estimate, struct psd_error *err)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+	struct psd_pool_place *places;
+	unsigned shared_pool = UINT_MAX;
+
+	if (!plan->machine.cores)
+		return PSD_OK;
+	places = calloc(psd_layout_hosts(&plan->layout), sizeof(*places));
+	estimate->pools = calloc(estimate->classes.n, sizeof(*estimate->pools));
+	estimate->shares = calloc(estimate->classes.n, sizeof(*estimate->shares));
+	if (!places || !estimate->pools || !estimate->shares) {
+		free(places);
+		return psd_estimate_out_of_memory(err);
+	}
+	psd_pool_fill_places(places, &plan->layout, &plan->machine);
+	for (unsigned c = 0; c < estimate->classes.n; c++)
+		give_pool(estimate, c, places, &shared_pool);
+	free(places);
+	return PSD_OK;
+}
+
+void psd_estimate_process(struct psd_estimate *estimate, unsigned class, double sec, double most_cores, uint64_t cookie)
+{
+	const struct psd_estimate_share *share = &estimate->shares[class];
+
+	if (!psd_pool_add(&estimate->pools[share->pool], estimate->now_sec, sec, most_cores, share->copies, cookie))
+		estimate->is_out_of_memory = true;
+}
+
+struct psd_socket_work psd_estimate_socket_work(const struct psd_estimate *estimate, double bytes, double n_messages,
+						bool is_near)
+{
+	const struct psd_plan *plan = estimate->program->plan;
+
+	return psd_cost_socket_work(&plan->machine, &plan->rates, bytes, n_messages, is_near);
+}
+
+/* ---- devices beside all-reduces ---- */
+
+static enum psd_status make_yieldings(struct psd_estimate *estimate, struct psd_error *err)
+{
+	const double share_ratio = estimate->program->plan->system->host.overlap_ratio;
+
+	if (share_ratio == 0.0)
+		return PSD_OK;
+	estimate->yieldings = calloc(estimate->classes.n, sizeof(*estimate->yieldings));
+	if (!estimate->yieldings)
+		return psd_estimate_out_of_memory(err);
+	for (unsigned c = 0; c < estimate->classes.n; c++)
+		psd_yielding_init(&estimate->yieldings[c], share_ratio);
+	return PSD_OK;
+}
+
+static void set_alarm(struct psd_estimate *estimate, unsigned class)
+{
+	const double sec = psd_yielding_alarm(&estimate->yieldings[class], estimate->now_sec);
+
+	if (isfinite(sec))
+		psd_estimate_push(estimate, estimate->now_sec + sec,
+				  psd_cookie(PSD_ESTIMATE_FINISHED, class, PSD_RESOURCE_DEVICE));
+}
+
+static void begin_yielding(struct psd_estimate *estimate, unsigned class, double sec)
+{
+	psd_interpreter_worked(&estimate->interpreter, class, sec);
+	psd_yielding_begin(&estimate->yieldings[class], estimate->now_sec, sec);
+	set_alarm(estimate, class);
+}
+
+void psd_estimate_set_beside(struct psd_estimate *estimate, unsigned class, bool is_beside)
+{
+	if (!estimate->yieldings)
+		return;
+	psd_yielding_set_beside(&estimate->yieldings[class], estimate->now_sec, is_beside);
+	set_alarm(estimate, class);
+}
+
+/* ---- operations ---- */
+void psd_estimate_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec)
+{
+	struct psd_estimate *estimate = context;
+	const struct psd_program *program = estimate->program;
+	const double cores = estimate->pools ? psd_op_cores(&program->ops[task.op], &program->plan->machine) : 0.0;
+	const uint64_t cookie = psd_cookie(PSD_ESTIMATE_FINISHED, host, resource);
+
+	if (resource == PSD_RESOURCE_DEVICE && cores > 0.0)
+		psd_interpreter_worked(&estimate->interpreter, host, sec);
+	if (cores > 0.0)
+		psd_estimate_process(estimate, host, sec * cores, cores, cookie);
+	else if (resource == PSD_RESOURCE_DEVICE && estimate->yieldings)
+		begin_yielding(estimate, host, sec);
+	else
+		psd_estimate_push(estimate, estimate->now_sec + sec, cookie);
+}
+
+bool psd_estimate_work_ends(struct psd_estimate *estimate, unsigned class, enum psd_resource resource)
+{
+	if (resource != PSD_RESOURCE_DEVICE || !estimate->yieldings)
+		return true;
+	if (psd_yielding_ends(&estimate->yieldings[class], estimate->now_sec))
+		return true;
+	set_alarm(estimate, class);
+	return false;
+}
+
+struct psd_pool *psd_estimate_first_pool(struct psd_estimate *estimate, double *next_sec)
+{
+	struct psd_pool *first = NULL;
+
+	*next_sec = INFINITY;
+	for (unsigned p = 0; p < estimate->n_pools; p++) {
+		const double sec = psd_pool_next_sec(&estimate->pools[p]);
+
+		if (sec < *next_sec) {
+			*next_sec = sec;
+			first = &estimate->pools[p];
+		}
+	}
+	return first;
+}
+
+enum psd_status psd_estimate_open_work(struct psd_estimate *estimate, struct psd_error *err)
+{
+	const enum psd_status status = make_pools(estimate, err);
+
+	return status ? status : make_yieldings(estimate, err);
+}
+
+void psd_estimate_close_work(struct psd_estimate *estimate)
+{
+	for (unsigned p = 0; p < estimate->n_pools; p++)
+		psd_pool_release(&estimate->pools[p]);
+	free(estimate->pools);
+	free(estimate->shares);
+	free(estimate->yieldings);
+}
