@@ -137,149 +137,6 @@ static const struct psd_key loss_fields[] = {
 	{.name = NULL},
 };
 
-static enum psd_status read_window(const struct psd_node *message, const struct psd_layer_spec *spec,
-				   struct psd_window *window, struct psd_error *err)
-{
-	enum psd_status status;
-
-	window->kernel = (struct psd_sides){0, 0};
-	status = psd_caffe_read_pair(message, "kernel_size", "kernel_h", "kernel_w", 1, &window->kernel, err);
-	if (!status && (!window->kernel.height || !window->kernel.width))
-		status = psd_caffe_missing(message, spec, "kernel_size", err);
-	if (!status)
-		status = psd_caffe_read_pair(message, "stride", "stride_h", "stride_w", 1, &window->stride, err);
-	return status ? status : psd_caffe_read_pair(message, "pad", "pad_h", "pad_w", 0, &window->pad, err);
-}
-
-static enum psd_status finish_conv(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-				   struct psd_error *err)
-{
-	struct psd_window *window = &spec->settings.conv.window;
-	enum psd_status status = read_window(message, spec, window, err);
-
-	(void)choice;
-	return status ? status
-		      : psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1, &window->dilation, err);
-}
-
-/* A group for each input, whatever `group` says. */
-static enum psd_status finish_depthwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-					struct psd_error *err)
-{
-	spec->settings.conv.groups = 0;
-	return finish_conv(message, spec, choice, err);
-}
-
-/* Forks have a word each: one is enough. */
-static enum psd_status check_roundings(const struct psd_node *message, struct psd_error *err)
-{
-	static const char *const words[] = {"round_mode", "ceil_mode", "torch_pooling"};
-	const struct psd_node *first = NULL;
-
-	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		const struct psd_node *field = psd_node_child(message, words[i]);
-
-		if (field && first)
-			return psd_error_set(err, PSD_EINVAL, field->key_at, "'%s' is given, too, in line %u",
-					     first->key, first->key_at.line);
-		first = first ? first : field;
-	}
-	return PSD_OK;
-}
-
-static enum psd_status finish_pool(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-				   struct psd_error *err)
-{
-	struct psd_pool_settings *pool = &spec->settings.pool;
-	bool is_global = false;
-	enum psd_status status = psd_caffe_read_flag(message, "global_pooling", &is_global, err);
-
-	(void)choice;
-	if (!status)
-		status = check_roundings(message, err);
-	pool->method %= 2;
-	pool->rounding %= 2;
-	if (status || !is_global)
-		return status ? status : read_window(message, spec, &pool->window, err);
-	if (pool->method == PSD_POOL_MAX)
-		pool->window.kernel = (struct psd_sides){0, 0};
-	else
-		spec->kind = &psd_layer_global_pool;
-	return PSD_OK;
-}
-
-/* The concatenation has no settings: they are of its pools. */
-static enum psd_status finish_spp(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-				  struct psd_error *err)
-{
-	(void)message, (void)err;
-	spec->settings.pool.method = choice % 2 ? PSD_POOL_AVERAGE : PSD_POOL_MAX;
-	return PSD_OK;
-}
-
-/* Caffe's LRNLayer has no k within a channel. */
-static enum psd_status finish_lrn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-				  struct psd_error *err)
-{
-	struct psd_lrn_settings *lrn = &spec->settings.lrn;
-
-	(void)message, (void)err;
-	lrn->is_within_channel = choice % 2;
-	if (lrn->is_within_channel)
-		lrn->k = 1;
-	return PSD_OK;
-}
-
-/* BVLC's has no learned parameters, its three blobs are statistics; NVIDIA's learns both with scale_bias. */
-static enum psd_status finish_batch_norm(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-					 struct psd_error *err)
-{
-	(void)message, (void)choice, (void)err;
-	spec->settings.affine.has_shift = spec->settings.affine.has_scale;
-	return PSD_OK;
-}
-
-/* One fork (SegNet's) says bn_mode. Another (PSPNet's, of Caffe with multiple GPUs) says frozen, which keeps what is
- * learned too, has its own names of fillers, and another epsilon where none is given. */
-static enum psd_status finish_bn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-				 struct psd_error *err)
-{
-	struct psd_affine_settings *affine = &spec->settings.affine;
-	bool is_frozen = false;
-	const enum psd_status status = psd_caffe_read_flag(message, "frozen", &is_frozen, err);
-
-	affine->is_fixed = is_frozen || choice % 2;
-	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && is_frozen; i++) {
-		spec->tensors[i].has_ratios = true;
-		spec->tensors[i].rate_ratio = 0;
-	}
-	if (!psd_node_child(message, "eps") && (psd_node_child(message, "slope_filler") || is_frozen))
-		affine->epsilon = 1e-5;
-	return status;
-}
-
-/* The first bottom by the second, or by a learned factor for each channel. */
-static enum psd_status finish_scale(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-				    struct psd_error *err)
-{
-	if (choice == (spec->n_inputs < 2))
-		return PSD_OK;
-	return psd_error_set(err, PSD_EINVAL, message ? message->at : spec->at,
-			     "layer '%.80s' has 'axis' %u with %u bottoms, must be 1 with one and 0 with two",
-			     spec->name, choice, spec->n_inputs);
-}
-
-/* The kind says what the bottoms are joined by. */
-static enum psd_status finish_eltwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-				      struct psd_error *err)
-{
-	static const struct psd_layer_kind *const kinds[] = {&psd_layer_multiply, &psd_layer_add, &psd_layer_relu};
-
-	(void)message, (void)err;
-	spec->kind = kinds[choice % 3];
-	return PSD_OK;
-}
-
 /* One of Caffe's types: its names in caffe.proto (LayerParameter's, and V1LayerParameter's or NULL), its parameter
  * message, caffe.proto's defaults. */
 struct psd_caffe_type {
@@ -293,8 +150,7 @@ struct psd_caffe_type {
 	const char *fillers[PSD_LAYER_TENSORS_MAX], *other_fillers[PSD_LAYER_TENSORS_MAX]; /* the same in a fork */
 	const char *also;			      /* a second message, about an axis */
 	const char *passed_over[PASSED_OVER_MAX + 1]; /* or read elsewhere */
-	enum psd_status (*finish)(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
-				  struct psd_error *err);
+	psd_caffe_finish_fn *finish;
 	psd_caffe_build_fn build; /* NULL: one layer as it is read */
 	bool takes_folds;	  /* blobs of five dimensions */
 	union psd_layer_settings defaults;
@@ -310,17 +166,17 @@ struct psd_caffe_type {
 		.defaults.conv = {.window = PSD_WINDOW_DEFAULT, .groups = 1, .has_bias = true}
 
 static const struct psd_caffe_type layer_types[] = {
-	{"Convolution", "CONVOLUTION", CONVOLUTION(conv), .finish = finish_conv},
-	{"ConvolutionDepthwise", NULL, CONVOLUTION(conv), .finish = finish_depthwise},
-	{"DepthwiseConvolution", NULL, CONVOLUTION(conv), .finish = finish_depthwise},
-	{"Deconvolution", "DECONVOLUTION", CONVOLUTION(deconv), .finish = finish_conv},
+	{"Convolution", "CONVOLUTION", CONVOLUTION(conv), .finish = psd_caffe_finish_conv},
+	{"ConvolutionDepthwise", NULL, CONVOLUTION(conv), .finish = psd_caffe_finish_depthwise},
+	{"DepthwiseConvolution", NULL, CONVOLUTION(conv), .finish = psd_caffe_finish_depthwise},
+	{"Deconvolution", "DECONVOLUTION", CONVOLUTION(deconv), .finish = psd_caffe_finish_conv},
 	{"Pooling", "POOLING", &psd_layer_pool, "pooling_param", pool_fields, .needs_message = true,
 	 .passed_over = {WINDOW, "global_pooling", "engine"}, .defaults.pool = {.window = PSD_WINDOW_DEFAULT},
-	 .finish = finish_pool},
+	 .finish = psd_caffe_finish_pool},
 	{"SPP", NULL, &psd_layer_concat, "spp_param", spp_fields, .needs_message = true,
-	 .passed_over = {"pyramid_height", "engine"}, .finish = finish_spp, .build = psd_caffe_build_pyramid},
-	{"LRN", "LRN", &psd_layer_lrn, "lrn_param", lrn_fields, .passed_over = {"engine"}, .finish = finish_lrn,
-	 .defaults.lrn = {.size = 5, .alpha = 1, .beta = 0.75, .k = 1}},
+	 .passed_over = {"pyramid_height", "engine"}, .finish = psd_caffe_finish_spp, .build = psd_caffe_build_pyramid},
+	{"LRN", "LRN", &psd_layer_lrn, "lrn_param", lrn_fields, .passed_over = {"engine"},
+	 .finish = psd_caffe_finish_lrn, .defaults.lrn = {.size = 5, .alpha = 1, .beta = 0.75, .k = 1}},
 	{"ReLU", "RELU", &psd_layer_relu, "relu_param", relu_fields, .passed_over = {"engine"}},
 	{"ReLU6", NULL, &psd_layer_clip, "relu6_param", clip_fields, .passed_over = {"engine"},
 	 .defaults.linear = {.factor = 6}},
@@ -354,19 +210,20 @@ static const struct psd_caffe_type layer_types[] = {
 	 .build = psd_caffe_build_slices},
 	{"Split", "SPLIT", NULL, .build = psd_caffe_build_split, .takes_folds = true},
 	{"Eltwise", "ELTWISE", &psd_layer_add, "eltwise_param", eltwise_fields,
-	 .passed_over = {"coeff", "stable_prod_grad"}, .finish = finish_eltwise, .build = psd_caffe_build_eltwise,
-	 .default_choice = 1},
+	 .passed_over = {"coeff", "stable_prod_grad"}, .finish = psd_caffe_finish_eltwise,
+	 .build = psd_caffe_build_eltwise, .default_choice = 1},
 	{"Axpy", NULL, &psd_layer_add, .build = psd_caffe_build_axpy},
 	{"BatchNorm", NULL, &psd_layer_batch_norm, "batch_norm_param", batch_norm_fields, .first_blob = 3,
 	 .fillers = {"scale_filler", "bias_filler"}, .passed_over = {"scale_filler", "bias_filler", "engine"},
-	 .finish = finish_batch_norm, .defaults.affine = {.epsilon = 1e-5, .kept_ratio = 0.999, .is_average = true}},
+	 .finish = psd_caffe_finish_batch_norm,
+	 .defaults.affine = {.epsilon = 1e-5, .kept_ratio = 0.999, .is_average = true}},
 	{"BN", NULL, &psd_layer_batch_norm, "bn_param", bn_fields, .fillers = {"slope_filler", "bias_filler"},
 	 .other_fillers = {"scale_filler", "shift_filler"},
 	 .passed_over = {"slope_filler", "bias_filler", "scale_filler", "shift_filler", "frozen", "engine"},
-	 .has_blobs_behind = true, .finish = finish_bn,
+	 .has_blobs_behind = true, .finish = psd_caffe_finish_bn,
 	 .defaults.affine = {.has_scale = true, .has_shift = true, .epsilon = 1e-9, .kept_ratio = 0.9}},
 	{"Scale", NULL, &psd_layer_scale, "scale_param", scale_fields, .fillers = {"filler", "bias_filler"},
-	 .passed_over = {"filler", "bias_filler"}, .finish = finish_scale, .build = psd_caffe_build_scale,
+	 .passed_over = {"filler", "bias_filler"}, .finish = psd_caffe_finish_scale, .build = psd_caffe_build_scale,
 	 .defaults.affine = {.has_scale = true}, .default_choice = 1},
 	{"Bias", NULL, &psd_layer_scale, "bias_param", bias_fields, .fillers = {"filler"}, .passed_over = {"filler"},
 	 .defaults.affine = {.has_shift = true}},

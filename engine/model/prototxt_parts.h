@@ -91,6 +91,17 @@ enum psd_status psd_caffe_read_settings(const struct psd_node *layer, const stru
 enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_caffe_type *type,
 				struct psd_caffe_part *part, struct psd_error *err) PSD_MUST_CHECK;
 
+/* ---- fields that mean something together (prototxt_finish.c) ---- */
+
+/* Of a layer whose other fields are read: fills the rest of spec. choice: a value by name or number that the type reads,
+ * its default where it has none. message: the type's, or NULL. PSD_EINVAL. */
+typedef enum psd_status psd_caffe_finish_fn(const struct psd_node *message, struct psd_layer_spec *spec,
+					    unsigned choice, struct psd_error *err);
+
+psd_caffe_finish_fn psd_caffe_finish_conv, psd_caffe_finish_depthwise, psd_caffe_finish_pool, psd_caffe_finish_spp,
+	psd_caffe_finish_lrn, psd_caffe_finish_batch_norm, psd_caffe_finish_bn, psd_caffe_finish_scale,
+	psd_caffe_finish_eltwise;
+
 /* ---- layers that stand for others (prototxt_build.c) ---- */
 
 /* Adds a layer beside it, of one or two inputs. */

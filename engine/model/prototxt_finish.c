@@ -1,0 +1,148 @@
+/* What several fields of a Caffe layer's parameter message mean together: windows, and choices that a setting or the kind
+ * of the layer follows from. */
+#include "engine/model/prototxt_parts.h"
+
+#include "engine/model/layer.h"
+
+static enum psd_status read_window(const struct psd_node *message, const struct psd_layer_spec *spec,
+				   struct psd_window *window, struct psd_error *err)
+{
+	enum psd_status status;
+
+	window->kernel = (struct psd_sides){0, 0};
+	status = psd_caffe_read_pair(message, "kernel_size", "kernel_h", "kernel_w", 1, &window->kernel, err);
+	if (!status && (!window->kernel.height || !window->kernel.width))
+		status = psd_caffe_missing(message, spec, "kernel_size", err);
+	if (!status)
+		status = psd_caffe_read_pair(message, "stride", "stride_h", "stride_w", 1, &window->stride, err);
+	return status ? status : psd_caffe_read_pair(message, "pad", "pad_h", "pad_w", 0, &window->pad, err);
+}
+
+enum psd_status psd_caffe_finish_conv(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				      struct psd_error *err)
+{
+	struct psd_window *window = &spec->settings.conv.window;
+	enum psd_status status = read_window(message, spec, window, err);
+
+	(void)choice;
+	return status ? status
+		      : psd_caffe_read_pair(message, "dilation", "dilation_h", "dilation_w", 1, &window->dilation, err);
+}
+
+/* A group for each input, whatever `group` says. */
+enum psd_status psd_caffe_finish_depthwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+					   struct psd_error *err)
+{
+	spec->settings.conv.groups = 0;
+	return psd_caffe_finish_conv(message, spec, choice, err);
+}
+
+/* Forks have a word each: one is enough. */
+static enum psd_status check_roundings(const struct psd_node *message, struct psd_error *err)
+{
+	static const char *const words[] = {"round_mode", "ceil_mode", "torch_pooling"};
+	const struct psd_node *first = NULL;
+
+	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		const struct psd_node *field = psd_node_child(message, words[i]);
+
+		if (field && first)
+			return psd_error_set(err, PSD_EINVAL, field->key_at, "'%s' is given, too, in line %u",
+					     first->key, first->key_at.line);
+		first = first ? first : field;
+	}
+	return PSD_OK;
+}
+
+enum psd_status psd_caffe_finish_pool(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				      struct psd_error *err)
+{
+	struct psd_pool_settings *pool = &spec->settings.pool;
+	bool is_global = false;
+	enum psd_status status = psd_caffe_read_flag(message, "global_pooling", &is_global, err);
+
+	(void)choice;
+	if (!status)
+		status = check_roundings(message, err);
+	pool->method %= 2;
+	pool->rounding %= 2;
+	if (status || !is_global)
+		return status ? status : read_window(message, spec, &pool->window, err);
+	if (pool->method == PSD_POOL_MAX)
+		pool->window.kernel = (struct psd_sides){0, 0};
+	else
+		spec->kind = &psd_layer_global_pool;
+	return PSD_OK;
+}
+
+/* The concatenation has no settings: they are of its pools. */
+enum psd_status psd_caffe_finish_spp(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				     struct psd_error *err)
+{
+	(void)message, (void)err;
+	spec->settings.pool.method = choice % 2 ? PSD_POOL_AVERAGE : PSD_POOL_MAX;
+	return PSD_OK;
+}
+
+/* Caffe's LRNLayer has no k within a channel. */
+enum psd_status psd_caffe_finish_lrn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				     struct psd_error *err)
+{
+	struct psd_lrn_settings *lrn = &spec->settings.lrn;
+
+	(void)message, (void)err;
+	lrn->is_within_channel = choice % 2;
+	if (lrn->is_within_channel)
+		lrn->k = 1;
+	return PSD_OK;
+}
+
+/* BVLC's has no learned parameters, its three blobs are statistics; NVIDIA's learns both with scale_bias. */
+enum psd_status psd_caffe_finish_batch_norm(const struct psd_node *message, struct psd_layer_spec *spec,
+					    unsigned choice, struct psd_error *err)
+{
+	(void)message, (void)choice, (void)err;
+	spec->settings.affine.has_shift = spec->settings.affine.has_scale;
+	return PSD_OK;
+}
+
+/* One fork (SegNet's) says bn_mode. Another (PSPNet's, of Caffe with multiple GPUs) says frozen, which keeps what is
+ * learned too, has its own names of fillers, and another epsilon where none is given. */
+enum psd_status psd_caffe_finish_bn(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				    struct psd_error *err)
+{
+	struct psd_affine_settings *affine = &spec->settings.affine;
+	bool is_frozen = false;
+	const enum psd_status status = psd_caffe_read_flag(message, "frozen", &is_frozen, err);
+
+	affine->is_fixed = is_frozen || choice % 2;
+	for (unsigned i = 0; i < PSD_LAYER_TENSORS_MAX && is_frozen; i++) {
+		spec->tensors[i].has_ratios = true;
+		spec->tensors[i].rate_ratio = 0;
+	}
+	if (!psd_node_child(message, "eps") && (psd_node_child(message, "slope_filler") || is_frozen))
+		affine->epsilon = 1e-5;
+	return status;
+}
+
+/* The first bottom by the second, or by a learned factor for each channel. */
+enum psd_status psd_caffe_finish_scale(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+				       struct psd_error *err)
+{
+	if (choice == (spec->n_inputs < 2))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, message ? message->at : spec->at,
+			     "layer '%.80s' has 'axis' %u with %u bottoms, must be 1 with one and 0 with two",
+			     spec->name, choice, spec->n_inputs);
+}
+
+/* The kind says what the bottoms are joined by. */
+enum psd_status psd_caffe_finish_eltwise(const struct psd_node *message, struct psd_layer_spec *spec, unsigned choice,
+					 struct psd_error *err)
+{
+	static const struct psd_layer_kind *const kinds[] = {&psd_layer_multiply, &psd_layer_add, &psd_layer_relu};
+
+	(void)message, (void)err;
+	spec->kind = kinds[choice % 3];
+	return PSD_OK;
+}
