@@ -5,10 +5,7 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-
-#include "real/data/random.h"
 
 enum {
 	ALIGNMENT_BYTES = 64,
@@ -386,6 +383,13 @@ float *psd_memory_master(const struct psd_memory *memory, unsigned item)
 	return memory->items[item].buffers[PSD_BUFFER_MASTER].base;
 }
 
+float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned slice)
+{
+	float *base = memory->items[item].buffers[PSD_BUFFER_PART].base;
+
+	return base && is_shard(memory) ? base + part_offset(memory, item, slice) : NULL;
+}
+
 /* Of a shard's own part of a slice: in a memory of its own, or where it lies among the parameters. */
 static unsigned find_part(const struct psd_memory *memory, unsigned item, unsigned slice, struct psd_range range,
 			  struct iovec pieces[PSD_PIECES_MAX])
@@ -439,75 +443,4 @@ unsigned psd_memory_find(const struct psd_memory *memory, enum psd_buffer buffer
 	}
 	assert(false);
 	return 0;
-}
-
-/* ---- starting values ---- */
-
-/* In [-1, 1), whatever the machine: a hash of the seed, the tensor and the element. */
-static float draw(uint64_t key, uint64_t element)
-{
-	return (float)(int32_t)(psd_random_mix(key + element) >> 32) * 0x1p-31f;
-}
-
-/* Nearly normal, mean 0 and deviation 1: the sum of 12 numbers of 16 bits, each uniform within 1. Every machine has the
- * same bits, unlike with log() and cos(). */
-static float draw_normal(uint64_t key, uint64_t element)
-{
-	int32_t sum = 0;
-
-	for (uint64_t i = 0; i < 3; i++) {
-		const uint64_t bits = psd_random_mix(key + 3 * element + i);
-
-		sum += (int32_t)((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));
-	}
-	return (float)(sum - 6 * 0xffff) * 0x1p-16f;
-}
-
-static void copy_parameters(const struct psd_memory *memory, unsigned item, struct psd_range range, void *to)
-{
-	struct iovec pieces[PSD_PIECES_MAX];
-	const unsigned n_pieces = psd_memory_pieces(memory, memory->parameters, item, range, pieces);
-	char *next = to;
-
-	for (unsigned p = 0; p < n_pieces; p++) {
-		memcpy(next, pieces[p].iov_base, pieces[p].iov_len);
-		next += pieces[p].iov_len;
-	}
-}
-
-/* What a shard or a root has of its own of the parameters begins as they do. */
-static void fill_own(const struct psd_memory *memory, unsigned item)
-{
-	const struct psd_plan_item *subject = &memory->plan->items[item];
-	const struct psd_memory_buffer *buffers = memory->items[item].buffers;
-
-	if (buffers[PSD_BUFFER_MASTER].base && memory->host == subject->root)
-		copy_parameters(memory, item, (struct psd_range){0, subject->subject.elements},
-				buffers[PSD_BUFFER_MASTER].base);
-	for (unsigned s = 0; s < subject->n_slices && buffers[PSD_BUFFER_PART].base && is_shard(memory); s++)
-		copy_parameters(memory, item, psd_memory_own_part(memory, item, s),
-				buffers[PSD_BUFFER_PART].base + part_offset(memory, item, s));
-}
-
-static float start_value(const struct psd_tensor *tensor, uint64_t key, uint64_t element)
-{
-	if (tensor->starts_bilinear)
-		return psd_tensor_bilinear(tensor, element);
-	return tensor->start_value + (tensor->start_deviation != 0 ? tensor->start_deviation * draw_normal(key, element)
-								   : tensor->start_bound * draw(key, element));
-}
-
-void psd_memory_fill_parameters(const struct psd_memory *memory, uint64_t seed)
-{
-	const struct psd_graph *graph = memory->plan->graph;
-
-	for (unsigned t = 0; t < graph->n_tensors; t++) {
-		const struct psd_tensor *tensor = &graph->tensors[t];
-		const uint64_t key = psd_random_key(seed, PSD_RANDOM_PARAMETER, t, 0);
-
-		for (uint64_t e = 0; e < tensor->elements; e++)
-			memory->parameters[t][e] = start_value(tensor, key, e);
-	}
-	for (unsigned i = 0; i < memory->plan->n_items; i++)
-		fill_own(memory, i);
 }

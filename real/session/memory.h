@@ -85,6 +85,8 @@ void *psd_memory_received(const struct psd_memory *memory, unsigned item, unsign
 			  unsigned worker);
 /* The parameters that the item's root updates, tensor by tensor without gaps; NULL: those that it computes with. */
 float *psd_memory_master(const struct psd_memory *memory, unsigned item);
+/* What a shard keeps of that part beside the parameters that it computes with, as floats; NULL: nothing. */
+float *psd_memory_part(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* The optimiser state of that part. */
 float *psd_memory_part_history(const struct psd_memory *memory, unsigned item, unsigned slice);
 /* A worker's factors of an item in an iteration. */
