@@ -196,8 +196,8 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(cublasLtMatrixLayoutDestroy)
 
 #define CUDNN_FUNCTIONS(FUNCTION)                                                                                      \
-	FUNCTION(cudnnBatchNormalizationBackward)                                                                      \
-	FUNCTION(cudnnBatchNormalizationForwardTraining)                                                               \
+	FUNCTION(cudnnBatchNormalizationBackwardEx)                                                                    \
+	FUNCTION(cudnnBatchNormalizationForwardTrainingEx)                                                             \
 	FUNCTION(cudnnConvolutionBackwardData)                                                                         \
 	FUNCTION(cudnnConvolutionBackwardFilter)                                                                       \
 	FUNCTION(cudnnConvolutionForward)                                                                              \
@@ -209,6 +209,9 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(cudnnDestroyConvolutionDescriptor)                                                                    \
 	FUNCTION(cudnnDestroyFilterDescriptor)                                                                         \
 	FUNCTION(cudnnDestroyTensorDescriptor)                                                                         \
+	FUNCTION(cudnnGetBatchNormalizationBackwardExWorkspaceSize)                                                    \
+	FUNCTION(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)                                             \
+	FUNCTION(cudnnGetBatchNormalizationTrainingExReserveSpaceSize)                                                 \
 	FUNCTION(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                          \
 	FUNCTION(cudnnGetConvolutionBackwardDataWorkspaceSize)                                                         \
 	FUNCTION(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                                        \

@@ -1,4 +1,5 @@
-/* cuDNN's batch normalisation of the stand-in, by channel. Refuses the mode by activation: psd-run does not use it. */
+/* cuDNN's batch normalisation of the stand-in, by channel. A backward finds in the reserved memory what its forward left
+ * there, or gives numbers that are none. Refuses the mode by activation, and activations: psd-run does not use them. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ struct normalisation {
 	double newest_ratio;	      /* of the batch's statistics in the running ones */
 	float *mean, *variance;	      /* running; may be NULL */
 	float *saved, *saved_inverse; /* mean and 1 / sqrt(variance + epsilon), for the way back; may be NULL */
+	void *workspace, *reserve;
 };
 
 struct normalisation_back {
@@ -20,6 +22,8 @@ struct normalisation_back {
 	double alpha, beta, alpha_vectors, beta_vectors, epsilon;
 	const float *scale, *saved, *saved_inverse;
 	float *dscale, *dbias;
+	void *workspace;
+	const void *reserve;
 };
 
 struct moments {
@@ -61,6 +65,40 @@ static bool may_touch_vector(const float *vector, size_t n, bool may_lack)
 	return vector ? psd_stand_in_may_touch(vector, n * sizeof(*vector)) : may_lack;
 }
 
+/* ---- memory that cuDNN asks for ---- */
+
+/* Some that depends on the shape, so that one layer's is too little for another. */
+static size_t workspace_bytes_of(const struct psd_stand_in_layout *x)
+{
+	return sizeof(float) * (x->c + x->h * x->w);
+}
+
+/* A bit of each value, as of a rectifier behind. */
+static size_t reserve_bytes_of(const struct psd_stand_in_layout *x)
+{
+	return psd_stand_in_tensor_values(x) / 8 + 1;
+}
+
+/* What a forward leaves, not zeros: hardly another layer's, for its x lies elsewhere. */
+static unsigned char note_of(const struct psd_stand_in_tensor *x, size_t i)
+{
+	return (unsigned char)(((uintptr_t)x->values / 256 + 37 * i) | 1);
+}
+
+static void leave_notes(const struct psd_stand_in_tensor *x, unsigned char *reserve)
+{
+	for (size_t i = 0; i < reserve_bytes_of(&x->layout); i++)
+		reserve[i] = note_of(x, i);
+}
+
+static bool has_notes(const struct psd_stand_in_tensor *x, const unsigned char *reserve)
+{
+	for (size_t i = 0; i < reserve_bytes_of(&x->layout); i++)
+		if (reserve[i] != note_of(x, i))
+			return false;
+	return true;
+}
+
 /* ---- forward ---- */
 
 /* Running variances are of all values but one. */
@@ -100,10 +138,14 @@ static void run_forward(void *arguments)
 	const size_t channels = norm->x.layout.c;
 	double *values;
 
+	psd_stand_in_scribble(norm->workspace, workspace_bytes_of(&norm->x.layout));
+
 	if (!may_touch_vector(norm->scale, channels, false) || !may_touch_vector(norm->bias, channels, false) ||
 	    !may_touch_vector(norm->mean, channels, true) || !may_touch_vector(norm->variance, channels, true) ||
-	    !may_touch_vector(norm->saved, channels, true) || !may_touch_vector(norm->saved_inverse, channels, true))
+	    !may_touch_vector(norm->saved, channels, true) || !may_touch_vector(norm->saved_inverse, channels, true) ||
+	    !psd_stand_in_may_touch(norm->reserve, reserve_bytes_of(&norm->x.layout)))
 		return;
+	leave_notes(&norm->x, norm->reserve);
 	values = psd_stand_in_load(&norm->x);
 	for (size_t channel = 0; values && channel < channels; channel++)
 		normalise(norm, values, channel);
@@ -126,14 +168,78 @@ static cudnnStatus_t check(cudnnBatchNormMode_t mode, const struct psd_stand_in_
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void *alpha,
-						     const void *beta, const cudnnTensorDescriptor_t x_layout,
-						     const void *x, const cudnnTensorDescriptor_t y_layout, void *y,
-						     const cudnnTensorDescriptor_t vectors, const void *scale,
-						     const void *bias, double newest_ratio, void *mean, void *variance,
-						     double epsilon, void *saved, void *saved_inverse)
+/* Operations that go beyond the norm itself are refused. */
+static cudnnStatus_t check_plain(cudnnBatchNormOps_t operations, const void *z, const void *activation)
 {
-	const cudnnStatus_t status = check(mode, &x_layout->layout, &y_layout->layout, &vectors->layout);
+	return operations != CUDNN_BATCHNORM_OPS_BN || z || activation ? CUDNN_STATUS_NOT_SUPPORTED
+								       : CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t size_of(const char *function, cudnnStatus_t status, size_t wanted_bytes, size_t *bytes)
+{
+	const cudaError_t error = psd_stand_in_begin(function);
+
+	psd_stand_in_unlock();
+	if (error != cudaSuccess)
+		return psd_stand_in_dnn_status(error);
+	if (status == CUDNN_STATUS_SUCCESS)
+		*bytes = wanted_bytes;
+	return status;
+}
+
+cudnnStatus_t cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
+	cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t operations,
+	const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t z, const cudnnTensorDescriptor_t y,
+	const cudnnTensorDescriptor_t vectors, const cudnnActivationDescriptor_t activation, size_t *bytes)
+{
+	cudnnStatus_t status = check_plain(operations, z, activation);
+
+	(void)handle;
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = check(mode, &x->layout, &y->layout, &vectors->layout);
+	return size_of(__func__, status, workspace_bytes_of(&x->layout), bytes);
+}
+
+cudnnStatus_t cudnnGetBatchNormalizationBackwardExWorkspaceSize(
+	cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t operations,
+	const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t y, const cudnnTensorDescriptor_t dy,
+	const cudnnTensorDescriptor_t dz, const cudnnTensorDescriptor_t dx, const cudnnTensorDescriptor_t vectors,
+	const cudnnActivationDescriptor_t activation, size_t *bytes)
+{
+	cudnnStatus_t status = check_plain(operations, dz, activation);
+
+	(void)handle, (void)y;
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = check(mode, &x->layout, &dy->layout, &vectors->layout);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = check(mode, &x->layout, &dx->layout, &vectors->layout);
+	return size_of(__func__, status, workspace_bytes_of(&x->layout), bytes);
+}
+
+cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(cudnnHandle_t handle, cudnnBatchNormMode_t mode,
+								   cudnnBatchNormOps_t operations,
+								   const cudnnActivationDescriptor_t activation,
+								   const cudnnTensorDescriptor_t x, size_t *bytes)
+{
+	(void)handle, (void)mode;
+	return size_of(__func__, check_plain(operations, NULL, activation), reserve_bytes_of(&x->layout), bytes);
+}
+
+static bool has_room(const struct psd_stand_in_layout *x, const void *workspace, size_t workspace_bytes,
+		     const void *reserve, size_t reserve_bytes)
+{
+	return workspace && reserve && workspace_bytes >= workspace_bytes_of(x) && reserve_bytes >= reserve_bytes_of(x);
+}
+
+cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
+	cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t operations, const void *alpha,
+	const void *beta, const cudnnTensorDescriptor_t x_layout, const void *x, const cudnnTensorDescriptor_t z_layout,
+	const void *z, const cudnnTensorDescriptor_t y_layout, void *y, const cudnnTensorDescriptor_t vectors,
+	const void *scale, const void *bias, double newest_ratio, void *mean, void *variance, double epsilon,
+	void *saved, void *saved_inverse, cudnnActivationDescriptor_t activation, void *workspace,
+	size_t workspace_bytes, void *reserve, size_t reserve_bytes)
+{
+	cudnnStatus_t status = check_plain(operations, z_layout ? z_layout : z, activation);
 	const struct normalisation norm = {.x = psd_stand_in_tensor(&x_layout->layout, x),
 					   .y = psd_stand_in_tensor(&y_layout->layout, y),
 					   .alpha = *(const float *)alpha,
@@ -145,12 +251,18 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, cudnn
 					   .mean = mean,
 					   .variance = variance,
 					   .saved = saved,
-					   .saved_inverse = saved_inverse};
+					   .saved_inverse = saved_inverse,
+					   .workspace = workspace,
+					   .reserve = reserve};
 
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = check(mode, &x_layout->layout, &y_layout->layout, &vectors->layout);
 	if (status != CUDNN_STATUS_SUCCESS)
 		return status;
 	if (epsilon < CUDNN_BN_MIN_EPSILON || !mean != !variance || !saved != !saved_inverse)
 		return CUDNN_STATUS_BAD_PARAM;
+	if (!has_room(&x_layout->layout, workspace, workspace_bytes, reserve, reserve_bytes))
+		return CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT;
 	return psd_stand_in_dnn_queue(__func__, handle, run_forward, &norm, sizeof(norm));
 }
 
@@ -209,12 +321,16 @@ static void run_back(void *arguments)
 	const size_t channels = norm->x.layout.c;
 	double *x, *dy;
 
+	psd_stand_in_scribble(norm->workspace, workspace_bytes_of(&norm->x.layout));
 	if (!may_touch_vector(norm->scale, channels, false) || !may_touch_vector(norm->dscale, channels, false) ||
 	    !may_touch_vector(norm->dbias, channels, false) || !may_touch_vector(norm->saved, channels, true) ||
-	    !may_touch_vector(norm->saved_inverse, channels, true))
+	    !may_touch_vector(norm->saved_inverse, channels, true) ||
+	    !psd_stand_in_may_touch(norm->reserve, reserve_bytes_of(&norm->x.layout)))
 		return;
 	x = psd_stand_in_load(&norm->x);
 	dy = psd_stand_in_load(&norm->dy);
+	if (dy && !has_notes(&norm->x, norm->reserve))
+		dy[0] = NAN;
 	for (size_t channel = 0; x && dy && channel < channels; channel++)
 		propagate(norm, x, dy, channel);
 	if (x && dy)
@@ -223,15 +339,16 @@ static void run_back(void *arguments)
 	free(x);
 }
 
-cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void *alpha,
-					      const void *beta, const void *alpha_vectors, const void *beta_vectors,
-					      const cudnnTensorDescriptor_t x_layout, const void *x,
-					      const cudnnTensorDescriptor_t dy_layout, const void *dy,
-					      const cudnnTensorDescriptor_t dx_layout, void *dx,
-					      const cudnnTensorDescriptor_t vectors, const void *scale, void *dscale,
-					      void *dbias, double epsilon, const void *saved, const void *saved_inverse)
+cudnnStatus_t cudnnBatchNormalizationBackwardEx(
+	cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t operations, const void *alpha,
+	const void *beta, const void *alpha_vectors, const void *beta_vectors, const cudnnTensorDescriptor_t x_layout,
+	const void *x, const cudnnTensorDescriptor_t y_layout, const void *y, const cudnnTensorDescriptor_t dy_layout,
+	const void *dy, const cudnnTensorDescriptor_t dz_layout, void *dz, const cudnnTensorDescriptor_t dx_layout,
+	void *dx, const cudnnTensorDescriptor_t vectors, const void *scale, const void *bias, void *dscale, void *dbias,
+	double epsilon, const void *saved, const void *saved_inverse, cudnnActivationDescriptor_t activation,
+	void *workspace, size_t workspace_bytes, void *reserve, size_t reserve_bytes)
 {
-	cudnnStatus_t status = check(mode, &x_layout->layout, &dy_layout->layout, &vectors->layout);
+	cudnnStatus_t status = check_plain(operations, dz_layout ? dz_layout : dz, activation);
 	const struct normalisation_back norm = {.x = psd_stand_in_tensor(&x_layout->layout, x),
 						.dy = psd_stand_in_tensor(&dy_layout->layout, dy),
 						.dx = psd_stand_in_tensor(&dx_layout->layout, dx),
@@ -244,13 +361,20 @@ cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle, cudnnBatchNo
 						.saved = saved,
 						.saved_inverse = saved_inverse,
 						.dscale = dscale,
-						.dbias = dbias};
+						.dbias = dbias,
+						.workspace = workspace,
+						.reserve = reserve};
 
+	(void)y_layout, (void)y, (void)bias; /* of activations */
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = check(mode, &x_layout->layout, &dy_layout->layout, &vectors->layout);
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = check(mode, &x_layout->layout, &dx_layout->layout, &vectors->layout);
 	if (status != CUDNN_STATUS_SUCCESS)
 		return status;
-	if (!saved != !saved_inverse)
+	if (epsilon < CUDNN_BN_MIN_EPSILON || !saved != !saved_inverse)
 		return CUDNN_STATUS_BAD_PARAM;
+	if (!has_room(&x_layout->layout, workspace, workspace_bytes, reserve, reserve_bytes))
+		return CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT;
 	return psd_stand_in_dnn_queue(__func__, handle, run_back, &norm, sizeof(norm));
 }

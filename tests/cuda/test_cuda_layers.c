@@ -174,6 +174,8 @@ KIND(average_pool, "  - {name: x, kind: pool, method: average, kernel: 3, stride
 KIND(global_pool, "  - {name: x, kind: global-pool}\n")
 KIND(lrn, "  - {name: x, kind: lrn, size: 3, alpha: 0.5, beta: 0.6, k: 1.5}\n")
 KIND(batch_norm, "  - {name: x, kind: batch-norm}\n")
+KIND(shared_batch_norm,
+     "  - {name: x, kind: batch-norm}\n  - {name: y, kind: add, inputs: [base, x]}\n") /* adds its part */
 KIND(scale, "  - {name: x, kind: scale}\n")
 KIND(dropout, "  - {name: x, kind: dropout, ratio: 0.4}\n")
 KIND(add, BRANCH "  - {name: x, kind: add, inputs: [base, other]}\n")

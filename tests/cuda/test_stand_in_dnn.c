@@ -35,7 +35,7 @@ struct dnn {
 	cudnnTensorDescriptor_t x, y;
 	cudnnFilterDescriptor_t w;
 	cudnnConvolutionDescriptor_t how;
-	void *device_x, *device_w, *device_y, *workspace; /* MOST floats each */
+	void *device_x, *device_w, *device_y, *device_dx, *workspace, *reserve; /* MOST floats each */
 };
 
 static void must(cudnnStatus_t status)
@@ -60,7 +60,9 @@ static void open_dnn(struct dnn *dnn)
 	must_run(cudaMalloc(&dnn->device_x, MOST * sizeof(float)));
 	must_run(cudaMalloc(&dnn->device_w, MOST * sizeof(float)));
 	must_run(cudaMalloc(&dnn->device_y, MOST * sizeof(float)));
+	must_run(cudaMalloc(&dnn->device_dx, MOST * sizeof(float)));
 	must_run(cudaMalloc(&dnn->workspace, MOST * sizeof(float)));
+	must_run(cudaMalloc(&dnn->reserve, MOST * sizeof(float)));
 }
 
 static void close_dnn(const struct dnn *dnn)
@@ -75,7 +77,9 @@ static void close_dnn(const struct dnn *dnn)
 	must_run(cudaFree(dnn->device_x));
 	must_run(cudaFree(dnn->device_w));
 	must_run(cudaFree(dnn->device_y));
+	must_run(cudaFree(dnn->device_dx));
 	must_run(cudaFree(dnn->workspace));
+	must_run(cudaFree(dnn->reserve));
 	cr_assert_eq(psd_stand_in_held().handles, 0);
 }
 
@@ -418,7 +422,20 @@ Test(stand_in_dnn, shapes_that_do_not_fit_are_refused)
 
 /* ---- batch normalisation: device_w holds the vectors of one channel ---- */
 
-enum { GAMMA, BETA, MEAN, VARIANCE, SAVED, SAVED_INVERSE, DGAMMA, DBETA, VECTORS };
+/* So many floats apart that each begins at 16 bytes. */
+enum {
+	GAMMA = 0,
+	BETA = 4,
+	MEAN = 8,
+	VARIANCE = 12,
+	SAVED = 16,
+	SAVED_INVERSE = 20,
+	DGAMMA = 24,
+	DBETA = 28,
+	VECTORS = 32
+};
+
+#define ROOM MOST * sizeof(float)
 
 static float *vector(const struct dnn *dnn, int which)
 {
@@ -436,10 +453,11 @@ static void normalise(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, fl
 	must(cudnnSetTensor4dDescriptor(vectors, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, 1, 1, 1));
 	to_device(dnn, dnn->device_x, x, sizeof(x));
 	to_device(dnn, dnn->device_w, start, sizeof(start));
-	must(cudnnBatchNormalizationForwardTraining(
-		dnn->handle, CUDNN_BATCHNORM_SPATIAL, &alpha, &beta, dnn->x, dnn->device_x, dnn->y, dnn->device_y,
-		vectors, vector(dnn, GAMMA), vector(dnn, BETA), 0.25, vector(dnn, MEAN), vector(dnn, VARIANCE),
-		CUDNN_BN_MIN_EPSILON, vector(dnn, SAVED), vector(dnn, SAVED_INVERSE)));
+	must(cudnnBatchNormalizationForwardTrainingEx(
+		dnn->handle, CUDNN_BATCHNORM_SPATIAL, CUDNN_BATCHNORM_OPS_BN, &alpha, &beta, dnn->x, dnn->device_x,
+		NULL, NULL, dnn->y, dnn->device_y, vectors, vector(dnn, GAMMA), vector(dnn, BETA), 0.25,
+		vector(dnn, MEAN), vector(dnn, VARIANCE), CUDNN_BN_MIN_EPSILON, vector(dnn, SAVED),
+		vector(dnn, SAVED_INVERSE), NULL, dnn->workspace, ROOM, dnn->reserve, ROOM));
 	to_host(dnn, y, dnn->device_y, 3 * sizeof(*y));
 	to_host(dnn, kept, dnn->device_w, VECTORS * sizeof(*kept));
 }
@@ -466,22 +484,31 @@ Test(stand_in_dnn, batches_are_normalised)
 	close_dnn(&dnn);
 }
 
+static cudnnStatus_t differentiate(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, bool has_saved, float beta,
+				   size_t reserve_bytes)
+{
+	const float alpha = 1;
+
+	return cudnnBatchNormalizationBackwardEx(
+		dnn->handle, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, CUDNN_BATCHNORM_OPS_BN, &alpha, &beta, &alpha, &beta,
+		dnn->x, dnn->device_x, NULL, NULL, dnn->y, dnn->device_y, NULL, NULL, dnn->x, dnn->device_dx, vectors,
+		vector(dnn, GAMMA), NULL, vector(dnn, DGAMMA), vector(dnn, DBETA), CUDNN_BN_MIN_EPSILON,
+		has_saved ? vector(dnn, SAVED) : NULL, has_saved ? vector(dnn, SAVED_INVERSE) : NULL, NULL,
+		dnn->workspace, ROOM, dnn->reserve, reserve_bytes);
+}
+
 /* With z = (-1, -1, 2) / sqrt(2) and dy = (1, 0, 0): dbeta = 1, dgamma = -1 / sqrt(2), and
  * dx = 2 / sqrt(2) (dy - 1/3 - z dgamma / 3) = sqrt(2) (1/2, -1/2, 0). */
 static void check_back(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, bool has_saved, float beta)
 {
-	const float alpha = 1, dy[3] = {1, 0, 0}, before[3] = {7, 7, 7};
+	const float dy[3] = {1, 0, 0}, before[3] = {7, 7, 7};
 	float dx[3], kept[VECTORS];
 
 	normalise(dnn, vectors, dx, kept);
 	to_device(dnn, dnn->device_y, dy, sizeof(dy));
-	to_device(dnn, dnn->workspace, before, sizeof(before));
-	must(cudnnBatchNormalizationBackward(
-		dnn->handle, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, &alpha, &beta, &alpha, &beta, dnn->x, dnn->device_x,
-		dnn->y, dnn->device_y, dnn->x, dnn->workspace, vectors, vector(dnn, GAMMA), vector(dnn, DGAMMA),
-		vector(dnn, DBETA), CUDNN_BN_MIN_EPSILON, has_saved ? vector(dnn, SAVED) : NULL,
-		has_saved ? vector(dnn, SAVED_INVERSE) : NULL));
-	to_host(dnn, dx, dnn->workspace, sizeof(dx));
+	to_device(dnn, dnn->device_dx, before, sizeof(before));
+	must(differentiate(dnn, vectors, has_saved, beta, ROOM));
+	to_host(dnn, dx, dnn->device_dx, sizeof(dx));
 	to_host(dnn, kept, dnn->device_w, sizeof(kept));
 	cr_assert_float_eq(dx[0], M_SQRT1_2 + 7 * beta, rounding);
 	cr_assert_float_eq(dx[1], -M_SQRT1_2 + 7 * beta, rounding);
@@ -500,6 +527,27 @@ Test(stand_in_dnn, gradients_of_normalised_batches_are_propagated)
 	check_back(&dnn, vectors, true, 0);
 	check_back(&dnn, vectors, false, 0);
 	check_back(&dnn, vectors, true, 1);
+	must(cudnnDestroyTensorDescriptor(vectors));
+	close_dnn(&dnn);
+}
+
+Test(stand_in_dnn, the_way_back_of_a_norm_needs_what_its_forward_reserved)
+{
+	cudnnTensorDescriptor_t vectors;
+	float dx[3], kept[VECTORS];
+	size_t bytes = 0;
+	struct dnn dnn;
+
+	open_dnn(&dnn);
+	must(cudnnCreateTensorDescriptor(&vectors));
+	normalise(&dnn, vectors, dx, kept);
+	must(cudnnGetBatchNormalizationTrainingExReserveSpaceSize(dnn.handle, CUDNN_BATCHNORM_SPATIAL,
+								  CUDNN_BATCHNORM_OPS_BN, NULL, dnn.x, &bytes));
+	cr_assert_eq(differentiate(&dnn, vectors, true, 0, bytes - 1), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
+	must_run(cudaMemsetAsync(dnn.reserve, 0, bytes, dnn.stream));
+	must(differentiate(&dnn, vectors, true, 0, bytes));
+	to_host(&dnn, dx, dnn.device_dx, sizeof(dx));
+	cr_assert(isnan(dx[0]));
 	must(cudnnDestroyTensorDescriptor(vectors));
 	close_dnn(&dnn);
 }
