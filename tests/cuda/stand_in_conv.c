@@ -432,6 +432,9 @@ static cudnnStatus_t convolve(const char *function, cudnnHandle_t handle, struct
 		return status;
 	if (!algorithm)
 		return CUDNN_STATUS_NOT_SUPPORTED;
+	if (!psd_stand_in_suits_dnn(conv->x.values) || !psd_stand_in_suits_dnn(conv->w.values) ||
+	    !psd_stand_in_suits_dnn(conv->y.values) || !psd_stand_in_suits_dnn(conv->workspace))
+		return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
 	if (conv->workspace_bytes < workspace_bytes_of(algorithm, &conv->w.layout, &conv->y.layout) ||
 	    (!conv->workspace && algorithm->has_workspace))
 		return CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT;

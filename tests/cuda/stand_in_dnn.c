@@ -106,6 +106,7 @@ const char *cudnnGetErrorString(cudnnStatus_t status)
 		{CUDNN_STATUS_NOT_INITIALIZED, "CUDNN_STATUS_NOT_INITIALIZED"},
 		{CUDNN_STATUS_BAD_PARAM, "CUDNN_STATUS_BAD_PARAM"},
 		{CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH, "CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH"},
+		{CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER"},
 		{CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT"},
 		{CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH"},
 		{CUDNN_STATUS_NOT_SUPPORTED, "CUDNN_STATUS_NOT_SUPPORTED"},
@@ -206,6 +207,11 @@ bool psd_stand_in_same_shape(const struct psd_stand_in_layout *left, const struc
 struct psd_stand_in_tensor psd_stand_in_tensor(const struct psd_stand_in_layout *layout, const void *values)
 {
 	return (struct psd_stand_in_tensor){.layout = *layout, .values = (void *)(uintptr_t)values};
+}
+
+bool psd_stand_in_suits_dnn(const void *address)
+{
+	return (uintptr_t)address % 16 == 0;
 }
 
 /* Where value number `index` of the plain order is stored. */

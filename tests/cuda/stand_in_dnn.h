@@ -38,6 +38,8 @@ struct psd_stand_in_tensor {
 struct psd_stand_in_tensor psd_stand_in_tensor(const struct psd_stand_in_layout *layout, const void *values);
 size_t psd_stand_in_tensor_values(const struct psd_stand_in_layout *layout);
 bool psd_stand_in_same_shape(const struct psd_stand_in_layout *left, const struct psd_stand_in_layout *right);
+/* Whether kernels that read and write 16 bytes at once take it; NULL suits them. */
+bool psd_stand_in_suits_dnn(const void *address);
 /* In an operation: the values in the plain order, which the caller frees; NULL where the device may not touch them. */
 double *psd_stand_in_load(const struct psd_stand_in_tensor *tensor);
 /* tensor = alpha values + beta tensor, unless the device may not touch it. */

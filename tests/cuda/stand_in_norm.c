@@ -225,6 +225,14 @@ cudnnStatus_t cudnnGetBatchNormalizationTrainingExReserveSpaceSize(cudnnHandle_t
 	return size_of(__func__, check_plain(operations, NULL, activation), reserve_bytes_of(&x->layout), bytes);
 }
 
+static bool all_suit_dnn(const void *const addresses[], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!psd_stand_in_suits_dnn(addresses[i]))
+			return false;
+	return true;
+}
+
 static bool has_room(const struct psd_stand_in_layout *x, const void *workspace, size_t workspace_bytes,
 		     const void *reserve, size_t reserve_bytes)
 {
@@ -254,6 +262,7 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
 					   .saved_inverse = saved_inverse,
 					   .workspace = workspace,
 					   .reserve = reserve};
+	const void *const addresses[] = {x, y, scale, bias, mean, variance, saved, saved_inverse, workspace, reserve};
 
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = check(mode, &x_layout->layout, &y_layout->layout, &vectors->layout);
@@ -261,6 +270,8 @@ cudnnStatus_t cudnnBatchNormalizationForwardTrainingEx(
 		return status;
 	if (epsilon < CUDNN_BN_MIN_EPSILON || !mean != !variance || !saved != !saved_inverse)
 		return CUDNN_STATUS_BAD_PARAM;
+	if (!all_suit_dnn(addresses, sizeof(addresses) / sizeof(addresses[0])))
+		return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
 	if (!has_room(&x_layout->layout, workspace, workspace_bytes, reserve, reserve_bytes))
 		return CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT;
 	return psd_stand_in_dnn_queue(__func__, handle, run_forward, &norm, sizeof(norm));
@@ -364,6 +375,7 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
 						.dbias = dbias,
 						.workspace = workspace,
 						.reserve = reserve};
+	const void *const addresses[] = {x, dy, dx, scale, dscale, dbias, saved, saved_inverse, workspace, reserve};
 
 	(void)y_layout, (void)y, (void)bias; /* of activations */
 	if (status == CUDNN_STATUS_SUCCESS)
@@ -374,6 +386,8 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
 		return status;
 	if (epsilon < CUDNN_BN_MIN_EPSILON || !saved != !saved_inverse)
 		return CUDNN_STATUS_BAD_PARAM;
+	if (!all_suit_dnn(addresses, sizeof(addresses) / sizeof(addresses[0])))
+		return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
 	if (!has_room(&x_layout->layout, workspace, workspace_bytes, reserve, reserve_bytes))
 		return CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT;
 	return psd_stand_in_dnn_queue(__func__, handle, run_back, &norm, sizeof(norm));

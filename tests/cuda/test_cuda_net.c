@@ -177,6 +177,41 @@ Test(cuda_net, pooling_is_as_on_the_cpu)
 	check(WIDE "  - {name: p, kind: global-pool}\n  - {name: loss, kind: softmax-loss}\n", 2);
 }
 
+/* Tensors that travel together lie without gaps, so that a gradient may begin at any float. */
+static void check_apart(const char *text, uint32_t batch, const struct arithmetic *arithmetic)
+{
+	struct net net = net_make(text, batch);
+	struct cuda_net cuda;
+	struct psd_error err = {0};
+	double loss;
+
+	calm(&net);
+	cuda = cuda_net_open(&net, arithmetic->arithmetic);
+	for (unsigned t = 0; t < net.graph->n_tensors; t++) {
+		void *block;
+
+		cr_assert_eq(psd_device_cuda.take(cuda.device, (net.graph->tensors[t].elements + 1) * sizeof(float),
+						  &block, &err),
+			     PSD_OK, "%s", err.text);
+		cuda.gradients[t] = (float *)block + 1;
+	}
+	net.batch.gradients = cuda.gradients;
+	loss = cuda_net_run(&cuda);
+	net.batch.gradients = NULL;
+	compare(&cuda, loss, net_run(&net), arithmetic, text);
+	cuda_net_close(&cuda);
+	net_release(&net);
+}
+
+Test(cuda_net, gradients_may_begin_at_any_float)
+{
+	for (unsigned a = 0; a < sizeof(arithmetics) / sizeof(arithmetics[0]); a++)
+		check_apart(UNBIASED "  - {name: n, kind: batch-norm}\n"
+				     "  - {name: c, kind: conv, outputs: 5, kernel: 1}\n"
+				     "  - {name: d, kind: deconv, outputs: 3, kernel: 2, stride: 2}\n" TAIL,
+			    2, &arithmetics[a]);
+}
+
 Test(cuda_net, normalisation_is_as_on_the_cpu)
 {
 	check(HEAD "  - {name: f, kind: lrn, size: 3, alpha: 0.5, beta: 0.6, k: 1.5}\n" TAIL, 2);

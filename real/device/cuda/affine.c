@@ -21,7 +21,8 @@ enum psd_status psd_cuda_add_bias(struct psd_cuda_layer *self, const float *bias
 struct norm {
 	struct psd_cuda_dnn_norm *dnn; /* NULL: never by the batch's statistics */
 	void *mean, *inverse;	       /* slots: of the batch by which it normalised last; of a scale none */
-	void *zeros, *unwanted;	       /* slots: for a summand that there is none of, for gradients that nobody reads */
+	void *zeros;		       /* slot: for a summand that there is none of */
+	void *dgamma, *dbeta;	       /* slots: for what cuDNN gives that nobody reads, or not where it cannot write */
 	bool is_fixed;		       /* in the last forward */
 };
 
@@ -86,7 +87,9 @@ static enum psd_status prepare_norm(struct psd_cuda_layer *self, struct psd_erro
 	if (!status)
 		status = psd_cuda_want(self->device, vector_bytes, &norm->zeros, err);
 	if (!status)
-		status = psd_cuda_want(self->device, 2 * vector_bytes, &norm->unwanted, err);
+		status = psd_cuda_want(self->device, vector_bytes, &norm->dgamma, err);
+	if (!status)
+		status = psd_cuda_want(self->device, vector_bytes, &norm->dbeta, err);
 	if (status || self->model->settings.affine.is_fixed)
 		return status;
 	psd_cuda_want_ones(self->device, self->model->shape.channels);
@@ -140,6 +143,14 @@ static double share_of_batch(const struct psd_cuda_layer *self)
 	return share / (1 - pow(affine->kept_ratio, (double)self->device->batch.iteration + 1));
 }
 
+/* Where the layer's tensor's gradient is, if cuDNN can write there. */
+static float *place_of_gradient(const struct psd_cuda_layer *self, bool has_tensor, unsigned place, void *instead)
+{
+	void *gradient = has_tensor ? self->gradients[place] : NULL;
+
+	return has_tensor && psd_cuda_suits_dnn(gradient) ? gradient : instead;
+}
+
 /* cuDNN knows no norm without factor and summand: ones and zeros, and gradients that nobody reads. */
 static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self)
 {
@@ -154,9 +165,8 @@ static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self
 		.running_variance = device->states[self->model->first_state + 1],
 		.mean = norm->mean,
 		.inverse = norm->inverse,
-		.dgamma = affine->has_scale ? self->gradients[0] : norm->unwanted,
-		.dbeta = affine->has_shift ? self->gradients[beta_place(self)]
-					   : (float *)norm->unwanted + self->model->shape.channels,
+		.dgamma = place_of_gradient(self, affine->has_scale, 0, norm->dgamma),
+		.dbeta = place_of_gradient(self, affine->has_shift, beta_place(self), norm->dbeta),
 	};
 }
 
@@ -207,16 +217,37 @@ static enum psd_status backward_scale(struct psd_cuda_layer *self, struct psd_er
 	return backward_affine(self, NULL, err);
 }
 
+static enum psd_status bring_gradient(const struct psd_cuda_layer *self, bool has_tensor, unsigned place,
+				      const float *from, struct psd_error *err)
+{
+	if (!has_tensor || self->gradients[place] == from)
+		return PSD_OK;
+	return psd_cuda_copy(self->device, PSD_STREAM_COMPUTE, self->gradients[place], from,
+			     self->model->shape.channels * sizeof(*from), err);
+}
+
+/* Gradients that travel together lie without gaps: one may begin where cuDNN cannot write. */
+static enum psd_status differentiate_norm(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	const struct psd_affine_settings *affine = &self->model->settings.affine;
+	const struct psd_cuda_norm_vectors vectors = vectors_of(self);
+	const struct norm *norm = self->details;
+	enum psd_status status = psd_cuda_dnn_norm_backward(self, norm->dnn, &vectors, err);
+
+	if (!status)
+		status = bring_gradient(self, affine->has_scale, 0, vectors.dgamma, err);
+	return status ? status : bring_gradient(self, affine->has_shift, beta_place(self), vectors.dbeta, err);
+}
+
 static enum psd_status backward_norm(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	const struct psd_cuda_norm_vectors vectors = vectors_of(self);
 	const struct norm *norm = self->details;
 
 	if (norm->is_fixed)
 		return backward_affine(self, running_mean(self), err);
 	if (!psd_cuda_input(self, 0)->has_diff)
 		return differentiate_vectors(self, norm->mean, err);
-	return psd_cuda_dnn_norm_backward(self, norm->dnn, &vectors, err);
+	return differentiate_norm(self, err);
 }
 
 static void close_norm(struct psd_cuda_layer *self)

@@ -5,7 +5,7 @@
 struct conv {
 	struct psd_cuda_dnn_conv *dnn;
 	void *weight;	    /* as the device wants it, from forward to backward */
-	bool is_as_it_lies; /* the caller's will do */
+	bool is_as_it_lies; /* the caller's will do; of its gradient too, where that suits cuDNN */
 };
 
 static const struct psd_sides *kernel_of(const struct psd_cuda_layer *self)
@@ -31,10 +31,8 @@ static enum psd_status want_weights(struct psd_cuda_layer *self, struct conv *co
 
 	conv->is_as_it_lies =
 		is_float && (!self->device->is_channels_last || (kernel->height == 1 && kernel->width == 1));
-	if (conv->is_as_it_lies)
-		return PSD_OK;
 	psd_cuda_want_dweight(self->device, bytes);
-	return psd_cuda_want(self->device, bytes, &conv->weight, err);
+	return conv->is_as_it_lies ? PSD_OK : psd_cuda_want(self->device, bytes, &conv->weight, err);
 }
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
@@ -104,19 +102,21 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	return psd_cuda_add_bias(self, self->device->parameters[self->model->first_tensor + 1], err);
 }
 
+/* Gradients that travel together lie without gaps: one may begin anywhere. */
 static enum psd_status differentiate_weight(struct psd_cuda_layer *self, struct conv *conv, struct psd_error *err)
 {
 	struct psd_device *device = self->device;
 	float *gradient = self->gradients[0];
+	const bool is_direct = conv->is_as_it_lies && psd_cuda_suits_dnn(gradient);
 	const struct psd_cuda_move move = {.from = {device->dweight, device->type},
 					   .to = psd_cuda_floats(gradient),
 					   .from_view = view_weight(self, false),
 					   .to_view = view_weight(self, true),
 					   .scale = 1.0f / device->diff_scale};
-	const enum psd_status status = psd_cuda_dnn_conv_dweight(
-		self, conv->dnn, conv->is_as_it_lies ? (void *)gradient : device->dweight, err);
+	const enum psd_status status =
+		psd_cuda_dnn_conv_dweight(self, conv->dnn, is_direct ? (void *)gradient : device->dweight, err);
 
-	if (status || conv->is_as_it_lies)
+	if (status || is_direct)
 		return status;
 	return psd_cuda_run_move(device, &move, psd_cuda_view_elements(&move.to_view), err);
 }

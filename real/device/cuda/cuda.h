@@ -36,6 +36,8 @@ enum {
 
 #define PSD_CUDA_BLAS_WORKSPACE_BYTES (UINT64_C(32) << 20) /* what cuBLAS wants on the newest GPUs */
 #define PSD_CUDA_DNN_WORKSPACE_BYTES  (UINT64_C(1) << 30)  /* the most for one convolution */
+/* What cuDNN writes to begins at such addresses: it chooses algorithms before it knows any, for those. */
+#define PSD_CUDA_DNN_ALIGNMENT_BYTES 16u
 /* cuDNN and the kernels count a blob's elements with 32 bits. */
 #define PSD_CUDA_MOST_ELEMENTS (UINT64_C(1) << 31)
 
@@ -246,6 +248,11 @@ enum psd_status psd_cuda_multiply_fused(struct psd_device *device, struct psd_cu
 
 struct psd_cuda_dnn_conv;
 struct psd_cuda_dnn_norm;
+
+static inline bool psd_cuda_suits_dnn(const void *address)
+{
+	return (uintptr_t)address % PSD_CUDA_DNN_ALIGNMENT_BYTES == 0;
+}
 
 enum psd_status psd_cuda_start_dnn(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
 void psd_cuda_stop_dnn(struct psd_device *device);
