@@ -51,6 +51,16 @@ Test(cuda_device, an_old_driver_is_told_with_both_versions)
 				   "(cudaErrorInsufficientDriver)");
 }
 
+Test(cuda_device, the_driver_for_linking_is_told)
+{
+	struct psd_error err = {0};
+
+	psd_stand_in_fail("cudaGetDeviceCount", 1, cudaErrorStubLibrary);
+	cr_assert_eq(try_to_open(PSD_LAYERS_FP32, &err), PSD_ERUN);
+	cr_assert_eq(strncmp(err.text, "this machine's libcuda.so.1 is the toolkit's, for linking", 57), 0, "%s",
+		     err.text);
+}
+
 Test(cuda_device, arithmetic_that_the_gpu_lacks_is_refused)
 {
 	struct psd_error err = {0};

@@ -96,7 +96,7 @@ Test(stand_in, a_wait_is_for_the_recording_before_it)
 	must(cudaStreamSynchronize(with.second));
 	cr_assert_eq(cudaEventQuery(with.event), cudaErrorNotReady);
 	cr_assert_eq(cudaStreamQuery(with.first), cudaErrorNotReady);
-	cr_assert_eq(cudaGetLastError(), cudaSuccess); /* not being ready is no error */
+	cr_assert_eq(cudaGetLastError(), cudaErrorNotReady); /* who looks must expect to find it there */
 	sem_post(&gate);
 	must(cudaEventSynchronize(with.event));
 	must(cudaEventQuery(with.event));

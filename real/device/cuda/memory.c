@@ -109,8 +109,9 @@ static enum psd_status fill_ones(struct psd_device *device, struct psd_error *er
 		return psd_cuda_no_memory(err);
 	for (uint32_t i = 0; i < device->n_ones; i++)
 		ones[i] = 1.0f;
-	/* CUDA has read memory that is not pinned when this returns. */
 	status = psd_cuda_copy(device, PSD_STREAM_COMPUTE, device->ones, ones, device->n_ones * sizeof(*ones), err);
+	if (!status) /* where GPUs read such memory themselves, a copy may outlive its call */
+		status = psd_cuda_finish(device, PSD_STREAM_COMPUTE, err);
 	free(ones);
 	return status;
 }

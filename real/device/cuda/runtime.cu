@@ -69,6 +69,11 @@ static enum psd_status count_gpus(int *n_gpus, struct psd_error *err)
 	if (status == cudaSuccess && *n_gpus > 0)
 		return PSD_OK;
 	(void)cudaGetLastError();
+	if (status == cudaErrorStubLibrary)
+		return psd_error_set(
+			err, PSD_ERUN, nowhere,
+			"this machine's libcuda.so.1 is the toolkit's, for linking, must be a driver's (%s)",
+			cudaGetErrorName(status));
 	if (status == cudaErrorInsufficientDriver || status == cudaErrorSystemDriverMismatch)
 		return refuse_driver(status, err);
 	if (status == cudaSuccess || status == cudaErrorNoDevice)
@@ -290,6 +295,16 @@ uint64_t psd_cuda_mark(struct psd_device *device, enum psd_stream stream)
 	return marks->next++;
 }
 
+/* Not to be over is no failure, but CUDA may keep it as the thread's last one, which the next kernel's begin asks for. */
+static cudaError_t look_at(struct CUevent_st *event)
+{
+	const cudaError_t status = cudaEventQuery(event);
+
+	if (status == cudaErrorNotReady)
+		(void)cudaGetLastError();
+	return status;
+}
+
 enum psd_status psd_cuda_wait(struct psd_device *device, enum psd_stream stream, uint64_t mark, struct psd_error *err)
 {
 	struct psd_cuda_marks *marks = &device->marks[stream];
@@ -299,9 +314,9 @@ enum psd_status psd_cuda_wait(struct psd_device *device, enum psd_stream stream,
 	if (status == cudaSuccess)
 		status = cudaSetDevice(device->number);
 	if (status == cudaSuccess)
-		status = cudaEventQuery(event);
+		status = look_at(event);
 	for (unsigned look = 1; look < LOOKS && status == cudaErrorNotReady; look++)
-		status = cudaEventQuery(event);
+		status = look_at(event);
 	if (status == cudaErrorNotReady)
 		status = cudaEventSynchronize(event);
 	return psd_cuda_check(status, "in something that was under way", err);
@@ -312,11 +327,12 @@ double psd_cuda_between_sec(struct psd_device *device, enum psd_stream stream, u
 	const struct psd_cuda_marks *marks = &device->marks[stream];
 	float milliseconds = 0.0f;
 
-	if (cudaSetDevice(device->number) != cudaSuccess ||
+	if (cudaSetDevice(device->number) == cudaSuccess &&
 	    cudaEventElapsedTime(&milliseconds, marks->events[from % PSD_MOST_MARKS],
-				 marks->events[to % PSD_MOST_MARKS]) != cudaSuccess)
-		return 0.0;
-	return (double)milliseconds * 1e-3;
+				 marks->events[to % PSD_MOST_MARKS]) == cudaSuccess)
+		return (double)milliseconds * 1e-3;
+	(void)cudaGetLastError();
+	return 0.0;
 }
 
 /* ---- memory ---- */
