@@ -1,0 +1,82 @@
+/* `psd-run calibrate`: what is measured, and what is told of it. */
+#include "engine/document/document.h"
+#include "real/base/console.h"
+#include "real/calibrate/calibrate.h"
+#include "real/run.h"
+#include "real/run_choice.h"
+#include "real/run_parts.h"
+
+static void print_measuring(void *context, const char *line)
+{
+	const struct psd_run_options *options = context;
+
+	if (!options->is_quiet)
+		psd_console_say("psd-run: measuring %s", line);
+}
+
+static enum psd_status calibrate_machine(const struct psd_run *run, const char *version, struct psd_error *err)
+{
+	const struct psd_calibrate_options calibrate_options = {
+		.matter = &run->matter,
+		.device = run->device,
+		.point = run->point,
+		.ground = run->ground,
+		.stall_sec = run->options->stall_sec,
+		.most_attempts = (unsigned)run->options->n_attempts,
+		.output_path = run->options->output_path,
+		.version = version,
+		.stop_signal = &psd_console_stop_signal,
+		.progress = print_measuring,
+		.remark = run->options->is_quiet ? NULL : psd_run_remark,
+		.context = (void *)(uintptr_t)run->options,
+	};
+	struct psd_text table = {.bytes = NULL};
+	double spread_ratio;
+	enum psd_status status = psd_calibrate(&calibrate_options, &table, &spread_ratio, err);
+
+	if (status) {
+		psd_text_release(&table);
+		return status;
+	}
+	status = psd_console_print(&table, err);
+	if (!status && spread_ratio > PSD_CALIBRATE_NOISY_RATIO && !run->options->is_quiet)
+		psd_console_say(
+			"psd-run: this calibration is noisy, its values spread by up to %.0f %%: predictions may "
+			"be off by as much. Calibrate again on a quiet machine, where nothing else runs",
+			100.0 * spread_ratio);
+	return status;
+}
+
+enum psd_status psd_run_calibration(const struct psd_run_options *options, const struct psd_scenario *scenario,
+				    const char *version, struct psd_error *err)
+{
+	const struct psd_node *replay = psd_node_child(psd_node_child(scenario->root, "compute"), "replay");
+	struct psd_run run = {.options = options, .scenario = scenario};
+	enum psd_status status;
+
+	if (!scenario->has_train)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
+				     "has no 'train', which calibrating needs");
+	if (scenario->has_replay)
+		return psd_error_set(
+			err, PSD_EINVAL, replay->at,
+			"'replay' is true, psd-run calibrate measures what is really computed: must be false or "
+			"left out, as in "
+			"'compute: {device: cpu}'");
+	status = psd_subject_matter_load(&run.matter, scenario, err);
+	if (status)
+		return status;
+	status = psd_run_check_loss(&run, err);
+	if (!status)
+		status = psd_run_choose_device(&run, err);
+	if (!status)
+		status = psd_run_choose_point(scenario, 0, &run.point, err);
+	if (!status)
+		status = psd_run_check_room(&run, err);
+	if (!status)
+		status = psd_run_choose_ground(&run, err);
+	if (!status)
+		status = calibrate_machine(&run, version, err);
+	psd_subject_matter_release(&run.matter);
+	return status;
+}

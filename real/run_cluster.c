@@ -1,0 +1,148 @@
+/* On what a run takes place: hosts of a file, or a cluster of this machine's own. */
+#include <string.h>
+
+#include "engine/base/units.h"
+#include "engine/document/document.h"
+#include "real/base/console.h"
+#include "real/base/machine.h"
+#include "real/cluster/room.h"
+#include "real/run.h"
+#include "real/run_choice.h"
+#include "real/run_parts.h"
+
+/* The hosts of the file, or of mpirun, and which of them this process is; none where there is neither. */
+static enum psd_status load_hosts(const struct psd_run_options *options, struct psd_hosts *hosts, unsigned *self,
+				  struct psd_error *err)
+{
+	const enum psd_status status =
+		options->hosts_path ? psd_hosts_load(hosts, options->hosts_path, err) : psd_hosts_launched(hosts, err);
+
+	if (status || !hosts->n_hosts)
+		return status;
+	if (options->rank == UINT64_MAX)
+		return psd_hosts_find_rank(hosts->n_hosts, self, err);
+	if (options->rank >= hosts->n_hosts)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = options->hosts_path},
+				     "names %u hosts, has no host %u", hosts->n_hosts, (unsigned)options->rank);
+	*self = (unsigned)options->rank;
+	return PSD_OK;
+}
+
+void psd_run_excuse(const struct psd_run_options *options, const char *words)
+{
+	struct psd_hosts hosts = {.n_hosts = 0};
+	struct psd_error err;
+	unsigned self;
+
+	if (!load_hosts(options, &hosts, &self, &err) && hosts.n_hosts)
+		psd_mesh_excuse(hosts.hosts, hosts.n_hosts, self, words);
+	psd_hosts_release(&hosts);
+}
+
+/* A signal ends this process at once: the others hear of it by their connections. */
+static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_run_options *options = run->options;
+	enum psd_status status = PSD_OK;
+	unsigned index = 0;
+
+	if (run->scenario->has_replay)
+		return psd_error_set(err, PSD_EINVAL, (struct psd_place){.path = run->scenario->path},
+				     "'replay' is for a cluster on this machine, not beside '--hosts' or mpirun");
+	if (options->hosts_path)
+		status = psd_hosts_look_up(&run->hosts, options->hosts_path, run->self, err);
+	if (!status && options->system_name)
+		status = psd_scenario_find_system(run->scenario, options->system_name, &index, err);
+	if (!status)
+		status = psd_run_choose_hosts(run->scenario, &run->scenario->systems[index], run->hosts.n_hosts,
+					      &run->point, err);
+	for (unsigned s = 0; s < run->scenario->n_systems && !status; s++)
+		if (psd_run_is_chosen(run, &run->scenario->systems[s]))
+			status = psd_run_check_hosts(&run->scenario->systems[s], &run->point, run->hosts.n_hosts, err);
+	psd_console_let_signals_end();
+	return status;
+}
+
+enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *err)
+{
+	enum psd_status status = load_hosts(run->options, &run->hosts, &run->self, err);
+
+	if (!status && run->hosts.n_hosts)
+		status = psd_run_options_check_joined(run->options, (struct psd_place){.path = run->scenario->path},
+						      "mpirun", err);
+	if (status)
+		return status;
+	if (run->hosts.n_hosts)
+		return join_hosts(run, err);
+	return psd_run_choose_point(run->scenario, run->options->n_nodes, &run->point, err);
+}
+
+/* Whether this machine lets us emulate or not. A replay's links are slower, by its dilation. */
+static enum psd_status check_bandwidth(const struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_node *root = run->scenario->root;
+	const struct psd_node *swept = psd_node_child(psd_node_child(root, "sweep"), "bandwidth");
+	const struct psd_node *own =
+		psd_node_child(psd_node_child(psd_node_child(root, "cluster"), "network"), "bandwidth");
+	const double bps = run->point.bandwidth_bps;
+	char text[PSD_UNITS_TEXT_MAX];
+
+	if (run->scenario->has_replay || bps == 0.0 || (bps >= PSD_RUN_MIN_BPS && bps <= PSD_RUN_MAX_BPS))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, swept ? swept->at : own->at,
+			     "'bandwidth' is %s, psd-run takes links of 100kbps to 400Gbps",
+			     psd_units_write_rate(bps, text));
+}
+
+enum psd_status psd_run_choose_ground(struct psd_run *run, struct psd_error *err)
+{
+	struct psd_error reason;
+	struct psd_case made;
+	enum psd_status status;
+
+	run->ground = PSD_GROUND_HOSTS;
+	if (run->hosts.n_hosts)
+		return PSD_OK;
+	run->ground = PSD_GROUND_LOOPBACK;
+	if (run->options->has_no_emulation)
+		return PSD_OK;
+	run->ground = PSD_GROUND_EMULATED;
+	status = check_bandwidth(run, err);
+	if (!status)
+		status = psd_case_make(&made, &run->matter, &run->scenario->systems[0], run->point, err);
+	if (status)
+		return status;
+	status = psd_launch_try_emulation(&made, psd_run_replay(run), &reason);
+	psd_case_release(&made);
+	if (!status)
+		return PSD_OK;
+	if (status != PSD_ERUN) {
+		*err = reason;
+		return status;
+	}
+	run->ground = PSD_GROUND_SHAPED;
+	if (!run->options->is_quiet)
+		psd_console_say(
+			"psd-run: no emulation here (%s): processes on loopback keep to the links' rate themselves",
+			reason.text);
+	return PSD_OK;
+}
+
+enum psd_status psd_run_check_room(const struct psd_run *run, struct psd_error *err)
+{
+	const uint64_t available_bytes = psd_machine_available_bytes();
+	enum psd_status status = PSD_OK;
+
+	for (unsigned s = 0; s < run->scenario->n_systems && !status; s++) {
+		struct psd_case made;
+
+		if (!psd_run_is_chosen(run, &run->scenario->systems[s]))
+			continue;
+		status = psd_case_make(&made, &run->matter, &run->scenario->systems[s], run->point, err);
+		if (status)
+			return status;
+		status = psd_room_check(&made, run->scenario->has_replay, available_bytes, err);
+		psd_case_release(&made);
+	}
+	return status;
+}

@@ -1,0 +1,59 @@
+/* What the parts of a run of psd-run share. Private to real/run*.c. */
+#ifndef PSD_REAL_RUN_PARTS_H
+#define PSD_REAL_RUN_PARTS_H
+
+#include <stdio.h>
+
+#include "real/cluster/hosts.h"
+#include "real/run_options.h"
+#include "real/run_output.h"
+#include "real/session/run_log.h"
+
+struct psd_run {
+	const struct psd_run_options *options;
+	const struct psd_scenario *scenario;
+	struct psd_subject_matter matter;
+	const struct psd_device_kind *device; /* NULL: nothing is computed */
+	struct psd_point point;
+	enum psd_ground ground;
+	struct psd_hosts hosts;	  /* none: all processes are started here */
+	unsigned self;		  /* of hosts */
+	struct psd_replay replay; /* of the system that runs, where the scenario has one */
+	uint64_t training_samples;
+	struct psd_run_row *rows;
+	unsigned n_rows;
+	struct psd_run_log log;
+	FILE *trace;
+	const struct psd_system *traced; /* or NULL */
+};
+
+/* ---- run.c ---- */
+
+/* Of the processes of a cluster, worker 0 tells how it went. */
+bool psd_run_speaks(const struct psd_run *run);
+bool psd_run_is_chosen(const struct psd_run *run, const struct psd_system *system);
+/* NULL: the scenario has none. */
+const struct psd_replay *psd_run_replay(const struct psd_run *run);
+uint32_t psd_run_iterations(const struct psd_run *run);
+enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* PSD_EINVAL: there is no loss to train by. */
+enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- run_cluster.c ---- */
+
+/* The hosts of a file or of mpirun, or else the point of the scenario. */
+enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* Namespaces where this machine lets us have them; else the processes keep to the links' rate themselves. */
+enum psd_status psd_run_choose_ground(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+/* Of all processes on this machine, for each system that runs. PSD_EINVAL: they do not fit. */
+enum psd_status psd_run_check_room(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
+
+/* ---- run_system.c ---- */
+
+/* A line for people, whatever the context. */
+void psd_run_remark(void *context, const char *line);
+/* Carries one system out, and adds its row. */
+enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system,
+			       struct psd_error *err) PSD_MUST_CHECK;
+
+#endif

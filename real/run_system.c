@@ -1,0 +1,216 @@
+/* One system of a run: its processes, what is told of them meanwhile, and how slow a replay of it has to be. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "engine/base/units.h"
+#include "real/base/console.h"
+#include "real/cluster/join.h"
+#include "real/run_parts.h"
+#include "real/session/replay.h"
+
+#define MOST_STOLEN_RATIO 0.02 /* of the processors; with more it is said */
+
+enum { MOST_PROGRESS_LINES = 20, SOUNDING_ITERATIONS = 2, MOST_TIMES_AGAIN = 2 };
+
+/* What worker 0's process needs for the lines about an iteration. */
+struct observer {
+	const struct psd_run *run;
+	const struct psd_system *system;
+};
+
+static void print_progress(const struct psd_system *system, const struct psd_progress *progress, bool has_replay)
+{
+	const uint32_t stride = (progress->n_iterations - 1) / MOST_PROGRESS_LINES + 1;
+	const double test_ratio =
+		progress->test_samples ? (double)progress->test_correct / (double)progress->test_samples : 0.0;
+	char test[64] = "", loss[PSD_UNITS_TEXT_MAX];
+
+	if (progress->iteration % stride && progress->iteration + 1 != progress->n_iterations &&
+	    !progress->test_samples)
+		return;
+	if (has_replay) {
+		psd_console_say("%s: iteration %u of %u, at %.3f s", system->name, progress->iteration + 1,
+				progress->n_iterations, progress->elapsed_sec);
+		return;
+	}
+	if (progress->test_samples)
+		snprintf(test, sizeof(test), "; of test samples %.1f %%", 100.0 * test_ratio);
+	psd_console_say("%s: iteration %u of %u, at %.3f s: loss %s, %.1f %% right%s", system->name,
+			progress->iteration + 1, progress->n_iterations, progress->elapsed_sec,
+			psd_units_write_number(progress->loss, loss), 100.0 * progress->correct_ratio, test);
+}
+
+static void observe(void *context, const struct psd_progress *progress)
+{
+	const struct observer *observer = context;
+
+	psd_run_log_add(&observer->run->log, observer->system, progress, observer->run->scenario->has_replay);
+	if (!observer->run->options->is_quiet)
+		print_progress(observer->system, progress, observer->run->scenario->has_replay);
+}
+
+void psd_run_remark(void *context, const char *line)
+{
+	(void)context;
+	psd_console_say("psd-run: %s", line);
+}
+
+static enum psd_status write_trace(struct psd_run *run, const struct psd_case *made, const struct psd_spans *spans,
+				   struct psd_error *err)
+{
+	char executor[PSD_RUN_EXECUTOR_MAX];
+	uint32_t last_iteration;
+	enum psd_status status;
+
+	psd_run_name_executor(executor, run->device, run->ground);
+	status = psd_spans_write(spans, run->trace, made, executor, &last_iteration, err);
+	if (status)
+		return status;
+	if (last_iteration != UINT32_MAX)
+		psd_console_say("psd-run: the trace ends in iteration %u: it holds %d operations of a worker at most",
+				last_iteration, PSD_MAX_SPANS);
+	if (!run->options->is_quiet && run->n_rows > 1)
+		psd_console_say("psd-run: the trace is of %s", made->system->name);
+	return PSD_OK;
+}
+
+static void say_stolen(const struct psd_run *run, const struct psd_case *made, const struct psd_worker_result *result)
+{
+	const double stolen_ratio =
+		result->machine_cpu_sec > 0.0 ? result->stolen_cpu_sec / result->machine_cpu_sec : 0.0;
+
+	if (stolen_ratio > MOST_STOLEN_RATIO && !run->options->is_quiet)
+		psd_console_say("psd-run: %s: others on its host took %.0f %% of this virtual machine's processor "
+				"time; without "
+				"them it would be faster",
+				made->system->name, 100.0 * stolen_ratio);
+}
+
+static enum psd_status launch_case(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
+				   struct psd_error *err)
+{
+	const struct psd_run_options *options = run->options;
+	struct observer observer = {run, made->system};
+	struct psd_spans spans = {.hosts = NULL};
+	const bool is_traced = made->system == run->traced;
+	const struct psd_launch_options launch = {
+		.worker.made = made,
+		.worker.train = &run->scenario->train,
+		.worker.device = run->device,
+		.worker.replay = psd_run_replay(run),
+		.worker.n_iterations = psd_run_iterations(run),
+		.ground = run->ground,
+		.worker.connect_sec = run->hosts.n_hosts ? options->join_sec : PSD_LAUNCH_CONNECT_SEC,
+		.worker.remark = options->is_quiet ? NULL : psd_run_remark,
+		.worker.stall_sec = options->stall_sec,
+		.worker.is_tested = run->scenario->train.test_every_epochs > 0 && !psd_run_replay(run),
+		.spans = is_traced ? &spans : NULL,
+		.stop_signal = &psd_console_stop_signal,
+		.worker.progress = options->is_quiet && !run->log.file ? NULL : observe,
+		.worker.context = &observer,
+	};
+	enum psd_status status = is_traced ? psd_spans_open(&spans, psd_layout_hosts(&made->plan.layout), err) : PSD_OK;
+
+	row->result = (struct psd_worker_result){.iteration_sec = 0.0}; /* of a run that fails nothing is judged */
+	if (!status)
+		status = run->hosts.n_hosts ? psd_join(&launch.worker, &run->hosts, run->self, &row->result, err)
+					    : psd_launch(&launch, &row->result, err);
+	if (!status && psd_run_replay(run))
+		status = psd_replay_check(&row->result, run->replay.dilation_ratio, made->system->name, err);
+	if (!status) {
+		run->rows[run->n_rows++] = *row;
+		say_stolen(run, made, &row->result);
+	}
+	if (!status && !isfinite(row->result.last_loss))
+		psd_console_say("psd-run: %s diverged, its loss is no number any more: the learning rate is too high",
+				made->system->name);
+	if (!status && is_traced)
+		status = write_trace(run, made, &spans, err);
+	psd_spans_close(&spans);
+	return status;
+}
+
+/* By short runs; where none is true to its times, the whole would not be either. */
+static enum psd_status find_dilation(struct psd_run *run, const struct psd_case *made, struct psd_error *err)
+{
+	const struct psd_launch_options launch = {
+		.worker.made = made,
+		.worker.train = &run->scenario->train,
+		.worker.replay = &run->replay,
+		.worker.n_iterations = SOUNDING_ITERATIONS,
+		.ground = run->ground,
+		.worker.connect_sec = PSD_LAUNCH_CONNECT_SEC,
+		.worker.stall_sec = run->options->stall_sec,
+		.stop_signal = &psd_console_stop_signal,
+	};
+	struct psd_soundings soundings = {.n_runs = 0};
+	struct psd_worker_result result;
+	enum psd_status status = psd_replay_estimate(made, run->replay.payload_ratio, &soundings.next_ratio, err);
+
+	do {
+		run->replay.dilation_ratio = soundings.next_ratio;
+		if (!status)
+			status = psd_launch(&launch, &result, err);
+	} while (!status && psd_replay_sound(&soundings, &result));
+	if (status)
+		return status;
+	run->replay.dilation_ratio = soundings.dilation_ratio;
+	status = psd_replay_check(&soundings.result, soundings.dilation_ratio, made->system->name, err);
+	if (!status && !run->options->is_quiet)
+		psd_console_say("psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time",
+				made->system->name, soundings.dilation_ratio,
+				100.0 * psd_replay_busy_ratio(&soundings.result));
+	return status;
+}
+
+/* A whole run may be less true to its times than the soundings before it were. */
+static enum psd_status launch_again(struct psd_run *run, const struct psd_case *made, struct psd_run_row *row,
+				    struct psd_error *err)
+{
+	enum psd_status status;
+
+	psd_run_log_keep(&run->log);
+	status = launch_case(run, made, row, err);
+	for (unsigned i = 0; i < MOST_TIMES_AGAIN && status == PSD_ERUN && run->scenario->replay.finds_dilation &&
+			     psd_replay_again(&row->result, &run->replay.dilation_ratio);
+	     i++) {
+		if (!run->options->is_quiet)
+			psd_console_say("psd-run: %s: not true to its times, again at dilation %g", made->system->name,
+					run->replay.dilation_ratio);
+		psd_run_log_drop(&run->log);
+		row->replay = run->replay;
+		status = launch_case(run, made, row, err);
+	}
+	return status;
+}
+
+static bool has_rebuilds(const struct psd_program *program)
+{
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		if (program->ops[i].kind == PSD_OP_FACTOR)
+			return true;
+	return false;
+}
+
+enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *system, struct psd_error *err)
+{
+	struct psd_run_row row = {
+		.system = system, .point = run->point, .ground = run->ground, .has_replay = run->scenario->has_replay};
+	struct psd_case made;
+	enum psd_status status = psd_case_make(&made, &run->matter, system, run->point, err);
+
+	if (status)
+		return status;
+	psd_run_name_executor(row.executor, run->device, run->ground);
+	row.has_rebuilds = has_rebuilds(&made.program);
+	if (row.has_replay)
+		status = run->scenario->replay.finds_dilation
+				 ? find_dilation(run, &made, err)
+				 : psd_replay_check_messages(&made, run->replay.dilation_ratio, err);
+	row.replay = run->replay;
+	if (!status)
+		status = launch_again(run, &made, &row, err);
+	psd_case_release(&made);
+	return status ? status : psd_run_log_check(&run->log, err);
+}
