@@ -176,6 +176,8 @@ struct psd_replay {
 	bool finds_dilation;   /* `auto`: the run is to find it */
 	double payload_ratio; /* of each message's bytes that are sent, over links that are slower by as much; > 0, <= 1
 			       */
+	/* So many workers, the first, compute all the same, and only beside whole messages at dilation 1; 0: none. */
+	unsigned real_workers;
 };
 
 /* Links that psd-run can give a worker. */

@@ -49,12 +49,22 @@ bool psd_machine_read(struct psd_machine_time *time)
 	return sum.all_sec > 0.0;
 }
 
-double psd_machine_own_sec(void)
+static double read_sec(clockid_t clock)
 {
 	struct timespec time = {0, 0};
 
-	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time); /* every Linux has it */
+	(void)clock_gettime(clock, &time); /* every Linux has it */
 	return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+double psd_machine_own_sec(void)
+{
+	return read_sec(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double psd_machine_process_sec(void)
+{
+	return read_sec(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 uint64_t psd_machine_available_bytes(void)

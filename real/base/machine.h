@@ -17,6 +17,8 @@ struct psd_machine_time {
 bool psd_machine_read(struct psd_machine_time *time);
 /* What the calling thread has had of it. */
 double psd_machine_own_sec(void);
+/* What all threads of this process have had of it. */
+double psd_machine_process_sec(void);
 
 /* What to say behind "killed by signal N": "", or what that may mean. */
 const char *psd_machine_kill_hint(int signal_number);

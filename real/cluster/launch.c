@@ -406,6 +406,7 @@ static enum psd_status judge(const struct launch *launch, struct psd_worker_resu
 	for (unsigned h = 1; h < launch->n_hosts; h++) {
 		result->late_sec = fmax(result->late_sec, launch->records[h].result.late_sec);
 		result->own_cpu_sec += launch->records[h].result.own_cpu_sec;
+		result->real_cpu_sec += launch->records[h].result.real_cpu_sec;
 	}
 	return PSD_OK;
 }

@@ -1,5 +1,5 @@
-/* Runs a case on this machine: one process for each worker and separate server, workers pinned to their share of the
- * processors. Refuses to print. */
+/* Runs a case on this machine: one process for each worker and separate server, pinned to their share of the processors
+ * unless some replay. Refuses to print. */
 #ifndef PSD_REAL_LAUNCH_H
 #define PSD_REAL_LAUNCH_H
 
@@ -35,7 +35,7 @@ enum psd_status psd_launch_try_emulation(const struct psd_case *made, const stru
 
 /* Starts all processes, waits for all, ends those that a failed one leaves behind. Call it from the main thread, before
  * starting any. PSD_EINVAL, PSD_EFILE, PSD_ENOMEM, PSD_ERUN: what the first that failed had to say. *result is worker
- * 0's, but for a replay's latest timer and own processor time, which are of all hosts; written on success. */
+ * 0's, but for a replay's latest timer and processor times of its hosts, which are of all; written on success. */
 enum psd_status psd_launch(const struct psd_launch_options *options, struct psd_worker_result *result,
 			   struct psd_error *err) PSD_MUST_CHECK;
 

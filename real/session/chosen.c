@@ -51,12 +51,36 @@ enum psd_status psd_chosen_open(struct psd_chosen *chosen, const struct psd_plan
 	return PSD_OK;
 }
 
+/* Of the chunks, in the iteration after the one that the choice holds for. */
+static uint64_t n_kept(const struct psd_chosen *chosen)
+{
+	return psd_chunks_kept(chosen->plan->sparse, chosen->plan->n_chunks, (uint64_t)chosen->iteration + 1);
+}
+
 void psd_chosen_prepare(struct psd_chosen *chosen, const float norms[])
 {
-	const uint32_t n = chosen->plan->n_chunks;
+	psd_chunks_choose(chosen->next.is_chosen, chosen->order, norms, chosen->plan->n_chunks, n_kept(chosen));
+	complete(chosen, &chosen->next);
+}
 
-	psd_chunks_choose(chosen->next.is_chosen, chosen->order, norms, n,
-			  psd_chunks_kept(chosen->plan->sparse, n, (uint64_t)chosen->iteration + 1));
+/* The first of a shuffled deck, of which no more is shuffled. */
+void psd_chosen_draw(struct psd_chosen *chosen, uint64_t seed)
+{
+	const uint32_t n = chosen->plan->n_chunks, n_drawn = (uint32_t)n_kept(chosen);
+	uint64_t hash = psd_hash_number(psd_hash_number(PSD_HASH_START, seed), chosen->iteration);
+
+	for (uint32_t i = 0; i < n; i++) {
+		chosen->order[i] = i;
+		chosen->next.is_chosen[i] = false;
+	}
+	for (uint32_t i = 0; i < n_drawn; i++) {
+		hash = psd_hash_number(hash, i);
+		const uint32_t other = i + (uint32_t)((hash >> 32) % (n - i));
+		const uint32_t drawn = chosen->order[other];
+
+		chosen->order[other] = chosen->order[i];
+		chosen->next.is_chosen[drawn] = true;
+	}
 	complete(chosen, &chosen->next);
 }
 

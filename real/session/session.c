@@ -114,17 +114,20 @@ static void close_worker(struct psd_worker *worker, bool is_orderly)
 	psd_memory_release(&worker->memory);
 	psd_memory_release(&worker->apart);
 	psd_folded_close(&worker->folded);
+	psd_folded_close(&worker->zeros);
 	if (worker->wake_fd >= 0)
 		close(worker->wake_fd);
 	psd_arena_release(&worker->arena);
 }
 
-/* A separate server works on what arrives, in its host's memory. */
+/* A separate server works on what arrives, in its host's memory; who replays works on nothing. */
 static const struct psd_device_kind *kind_of(const struct psd_worker_options *options)
 {
 	const bool is_worker = psd_layout_is_worker(&options->made->plan.layout, options->self);
 
-	return options->device && (is_worker || !options->device->has_own_memory) ? options->device : &psd_device_cpu;
+	return options->device && !psd_worker_is_replayed(options) && (is_worker || !options->device->has_own_memory)
+		       ? options->device
+		       : &psd_device_cpu;
 }
 
 enum psd_status psd_session_open(struct psd_worker **session, const struct psd_worker_options *options,
@@ -143,7 +146,8 @@ enum psd_status psd_session_open(struct psd_worker **session, const struct psd_w
 		.layout = &options->made->plan.layout,
 		.graph = options->made->plan.graph,
 		.kind = kind_of(options),
-		.replay = options->replay,
+		.replay = psd_worker_is_replayed(options) ? options->replay : NULL,
+		.is_beside_others = options->replay && options->replay->real_workers > 0,
 		.dilation_ratio = options->replay ? options->replay->dilation_ratio : 1.0,
 		.self = options->self,
 		.n_lines = psd_train_least_streams(options->train),

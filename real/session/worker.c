@@ -17,6 +17,11 @@ uint32_t psd_worker_iterations(const struct psd_train *train, uint64_t training_
 	return iterations < PSD_MAX_ITERATIONS ? (uint32_t)iterations : PSD_MAX_ITERATIONS;
 }
 
+bool psd_worker_is_replayed(const struct psd_worker_options *options)
+{
+	return options->replay && options->self >= options->replay->real_workers;
+}
+
 enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd_error *err)
 {
 	if (!scenario->has_train && !scenario->has_replay)
@@ -29,7 +34,9 @@ enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct p
 {
 	const struct psd_scenario *scenario = made->matter->scenario;
 
-	if (scenario->has_replay || scenario->train.optimiser.kind != PSD_OPTIMISER_LARS)
+	const bool is_computed = !scenario->has_replay || scenario->replay.real_workers > 0;
+
+	if (!is_computed || scenario->train.optimiser.kind != PSD_OPTIMISER_LARS)
 		return PSD_OK;
 	if (made->plan.sparse)
 		return psd_error_set(err, PSD_EINVAL, made->system->at,

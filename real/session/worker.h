@@ -32,7 +32,8 @@ struct psd_worker_options {
 	const struct psd_train *train;
 	const struct psd_device_kind *device; /* NULL: this processor */
 	unsigned place; /* among the hosts on its machine, from 0: which of the machine's devices it takes */
-	/* NULL: computes; else nothing is, tested or finished; device and all of train but streams do not count. */
+	/* NULL: computes; else nothing is, tested or finished; device and all of train but streams do not count, but for
+	 * its real workers, who compute on what others make up. */
 	const struct psd_replay *replay;
 	uint32_t n_iterations;
 	unsigned self;
@@ -75,6 +76,7 @@ struct psd_worker_result {
 	/* While the measured iterations went on. */
 	double late_sec;	/* of a replay: how late the latest timer of an iteration rang here, median */
 	double own_cpu_sec;	/* of a replay: processor time of this worker's thread */
+	double real_cpu_sec;	/* of a replay's real worker: processor time of its process */
 	double busy_cpu_sec;	/* of this machine, for whatever; worker 0's, as are the next */
 	double stolen_cpu_sec;	/* of that, by other virtual machines on its host */
 	double machine_cpu_sec; /* that it had */
@@ -85,6 +87,9 @@ struct psd_worker_result {
  * process. */
 enum psd_status psd_worker_run(const struct psd_worker_options *options, struct psd_worker_result *result,
 			       struct psd_error *err) PSD_MUST_CHECK;
+
+/* Whether this host computes nothing: of a replay, all but its real workers. Pure. */
+bool psd_worker_is_replayed(const struct psd_worker_options *options);
 
 /* PSD_EINVAL when the real executor cannot honour what the scenario asks for, saying which executor can. */
 enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;

@@ -124,8 +124,8 @@ enum psd_status psd_worker_open_library(struct psd_worker *worker, const struct 
 
 	if (!pattern || !pattern->assumed || worker->n_hosts == 1)
 		return PSD_OK;
-	status = psd_worker_check_library(worker->plan->system, worker->n_hosts, worker->replay ? NULL : worker->kind,
-					  err);
+	status = psd_worker_check_library(worker->plan->system, worker->n_hosts,
+					  worker->options->replay ? NULL : worker->kind, err);
 	if (status)
 		return status;
 	worker->library_kind = find(pattern, worker->kind);

@@ -26,6 +26,7 @@ void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 		return;
 	worker->load.is_watched = true;
 	worker->load.own_from_sec = psd_machine_own_sec();
+	worker->load.process_from_sec = psd_machine_process_sec();
 	worker->load.has_machine_from = psd_machine_read(&worker->load.machine_from);
 }
 
@@ -58,6 +59,8 @@ void psd_worker_measure_load(struct psd_worker *worker, struct psd_worker_result
 	result->own_cpu_sec = psd_machine_own_sec() - worker->load.own_from_sec;
 	if (worker->self == 0) /* the links are all workers', so one of them counts what they take */
 		result->own_cpu_sec += until.interrupt_sec - worker->load.machine_from.interrupt_sec;
+	if (worker->is_beside_others && !worker->replay)
+		result->real_cpu_sec = psd_machine_process_sec() - worker->load.process_from_sec;
 	result->busy_cpu_sec = until.busy_sec - worker->load.machine_from.busy_sec;
 	result->stolen_cpu_sec = until.stolen_sec - worker->load.machine_from.stolen_sec;
 	result->machine_cpu_sec = until.all_sec - worker->load.machine_from.all_sec;

@@ -51,7 +51,7 @@ unsigned psd_worker_pieces(const struct psd_worker *worker, struct psd_task task
 	const struct psd_payload payload = psd_worker_payload(worker, task);
 
 	if (worker->replay) {
-		pieces[0] = (struct iovec){worker->folded.base,
+		pieces[0] = (struct iovec){psd_worker_replayed_bytes(worker, from == worker->self),
 					   psd_payload_bytes_between(&payload, worker->layout, from, to)};
 		return 1;
 	}

@@ -75,7 +75,7 @@ struct psd_load {
 	double *beside_sec;  /* per iteration, until it began: what this worker took beside its jobs */
 	uint32_t n_watched;  /* iterations that have begun */
 	bool is_watched, has_machine_from;
-	double own_from_sec; /* where the measured iterations begin */
+	double own_from_sec, process_from_sec; /* where the measured iterations begin */
 	struct psd_machine_time machine_from;
 };
 
@@ -154,6 +154,7 @@ struct psd_worker {
 	unsigned self, n_hosts;
 	unsigned n_lines;		 /* connections between two hosts */
 	const struct psd_replay *replay; /* NULL: computes */
+	bool is_beside_others;		 /* some hosts of this run compute, and some replay */
 	double dilation_ratio;		 /* a second of this worker's clock in seconds of the machine */
 	double start_sec;		 /* of the machine's clock */
 	double clock_offset_sec;	 /* what the clock of the trace is ahead of this host's */
@@ -169,7 +170,7 @@ struct psd_worker {
 	float **computed_gradients;
 	struct psd_scale *scales;     /* of each slice of each item, as workers know it */
 	struct psd_scale *sum_scales; /* as a shard or a root that sums it knows it */
-	struct psd_chosen chosen;     /* of a sparse plan; nothing in a replay, which sends what is expected */
+	struct psd_chosen chosen;     /* of a sparse plan; nothing where all replay: they send what is expected */
 	struct psd_chunks *chunks;    /* of each item, what the device is to do with them */
 	struct psd_feed *feed;	      /* NULL: a server */
 	struct psd_fetching fetching;
@@ -182,6 +183,7 @@ struct psd_worker {
 	struct psd_jobs jobs[PSD_RESOURCES];
 	struct psd_timers timers;
 	struct psd_folded folded; /* replay: where all messages lie */
+	struct psd_folded zeros;  /* replay beside others: what it sends, never written */
 	struct psd_load load;
 	struct psd_pulse pulse;
 	bool is_over[PSD_RESOURCES]; /* to be told to the interpreter when it has returned */
@@ -296,10 +298,17 @@ enum psd_status psd_worker_apply_chunks(struct psd_worker *worker, struct psd_ta
 					struct psd_error *err) PSD_MUST_CHECK;
 /* All workers' norms are there: prepares the next choice. */
 void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task);
+/* The choice where some replay, who have no norms: the same on all hosts. */
+void psd_worker_draw_chunks(struct psd_worker *worker);
 
 /* ---- worker_replay.c ---- */
 
 enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
+/* Where all messages lie that it sends, or that come. Who computes gets zeros: what is no number, or too small a one,
+ * would change the work that this is. */
+void *psd_worker_replayed_bytes(const struct psd_worker *worker, bool is_sent);
+/* What the task carries is chosen, if nothing but a choice says what: one that costs nothing is no operation here. */
+void psd_worker_keep_up(struct psd_worker *worker, struct psd_task task);
 /* psd_seam.work: takes as long as it is predicted to. */
 void psd_worker_replay(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
 /* Something of the task keeps its resource busy for so long from now on; one at a time on each. */

@@ -25,7 +25,28 @@ static uint64_t most_bytes(const struct psd_worker *worker)
 
 enum psd_status psd_worker_open_replay(struct psd_worker *worker, struct psd_error *err)
 {
-	return psd_folded_open(&worker->folded, most_bytes(worker), err);
+	const bool is_sparse = worker->is_beside_others && worker->plan->sparse;
+	enum psd_status status =
+		is_sparse ? psd_chosen_open(&worker->chosen, worker->plan, &worker->arena, err) : PSD_OK;
+
+	if (!status)
+		status = psd_folded_open(&worker->folded, most_bytes(worker), err);
+	if (!status && worker->is_beside_others)
+		status = psd_folded_open(&worker->zeros, most_bytes(worker), err);
+	return status;
+}
+
+void *psd_worker_replayed_bytes(const struct psd_worker *worker, bool is_sent)
+{
+	return is_sent && worker->is_beside_others ? worker->zeros.base : worker->folded.base;
+}
+
+void psd_worker_keep_up(struct psd_worker *worker, struct psd_task task)
+{
+	while (psd_worker_awaits_choice(worker, task)) {
+		psd_worker_draw_chunks(worker);
+		psd_chosen_adopt(&worker->chosen);
+	}
 }
 
 /* ---- alarms ---- */

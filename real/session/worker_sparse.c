@@ -87,10 +87,18 @@ enum psd_status psd_worker_apply_chunks(struct psd_worker *worker, struct psd_ta
 	return worker->kind->apply_chunks(worker->device, chunks_of(worker, task), err);
 }
 
+void psd_worker_draw_chunks(struct psd_worker *worker)
+{
+	psd_chosen_draw(&worker->chosen, worker->options->made->matter->scenario->seed);
+}
+
 void psd_worker_choose_chunks(struct psd_worker *worker, struct psd_task task)
 {
 	const unsigned norms = (unsigned)worker->program->ops[task.op].item;
 
-	psd_chosen_prepare(&worker->chosen,
-			   psd_memory_buffer(&worker->memory, PSD_BUFFER_NORMS, norms, task.iteration));
+	if (worker->is_beside_others)
+		psd_worker_draw_chunks(worker);
+	else
+		psd_chosen_prepare(&worker->chosen,
+				   psd_memory_buffer(&worker->memory, PSD_BUFFER_NORMS, norms, task.iteration));
 }

@@ -21,12 +21,13 @@ uint64_t psd_worker_step_bytes(const struct psd_worker *worker, struct psd_task 
 
 /* Of this worker's own message, or of what comes. */
 static unsigned find_pieces(const struct psd_worker *worker, struct psd_task task, const struct psd_step *step,
-			    struct iovec pieces[PSD_PIECES_MAX])
+			    bool is_sent, struct iovec pieces[PSD_PIECES_MAX])
 {
 	const struct psd_op *op = &worker->program->ops[task.op];
 
 	if (worker->replay) {
-		pieces[0] = (struct iovec){worker->folded.base, psd_worker_step_bytes(worker, task, step)};
+		pieces[0] = (struct iovec){psd_worker_replayed_bytes(worker, is_sent),
+					   psd_worker_step_bytes(worker, task, step)};
 		return 1;
 	}
 	return psd_memory_find(&worker->memory, op->target, op, task.iteration, step->sent, worker->self, pieces);
@@ -55,7 +56,7 @@ void psd_worker_step_inlet(const struct psd_worker *worker, struct psd_task task
 		inlet->n_pieces = 1;
 		return;
 	}
-	inlet->n_pieces = find_pieces(worker, task, step, inlet->pieces);
+	inlet->n_pieces = find_pieces(worker, task, step, false, inlet->pieces);
 	inlet->added = step->adds && !worker->replay ? encoding_of(worker, task) : NULL;
 }
 
@@ -71,7 +72,7 @@ static void send_step(struct psd_worker *worker)
 	const struct psd_payload payload = psd_worker_carried(worker, walk->task);
 	struct iovec pieces[PSD_PIECES_MAX];
 
-	psd_streams_send(worker->streams, step.to, &head, pieces, find_pieces(worker, walk->task, &step, pieces));
+	psd_streams_send(worker->streams, step.to, &head, pieces, find_pieces(worker, walk->task, &step, true, pieces));
 	psd_worker_count_sent(worker, step.to, &head);
 	walk->next_send = psd_payload_next_step(&payload, worker->layout, worker->self, walk->next_send + 1, true);
 	walk->is_sending = true;
@@ -98,7 +99,7 @@ static void add_staged(struct psd_worker *worker)
 	const struct psd_encoding *wire = encoding_of(worker, walk->task);
 	const char *staged = (const char *)worker->memory.staging;
 	struct iovec pieces[PSD_PIECES_MAX];
-	const unsigned n_pieces = find_pieces(worker, walk->task, &came, pieces);
+	const unsigned n_pieces = find_pieces(worker, walk->task, &came, false, pieces);
 
 	assert(came.adds);
 	for (unsigned p = 0; p < n_pieces; p++) {
@@ -131,6 +132,8 @@ void psd_worker_continue(struct psd_worker *worker)
 /* What its size class adds comes first, as in a simulation of every message. */
 void psd_worker_walk(struct psd_worker *worker, struct psd_task task)
 {
+	if (worker->replay)
+		psd_worker_keep_up(worker, task);
 	const struct psd_payload payload = psd_worker_carried(worker, task);
 	const double class_sec =
 		worker->replay ? psd_cost_class_sec(&payload, worker->layout, &worker->plan->rates) : 0.0;

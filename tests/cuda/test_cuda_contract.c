@@ -3,6 +3,9 @@
 
 #include "tests/real/session_contract.h"
 
-static const struct contract_device devices[] = {{.name = "cuda", .kind = &psd_device_cuda}};
+static const struct contract_device devices[] = {
+	{.name = "cuda", .kind = &psd_device_cuda},
+	{.name = "cuda beside replays", .kind = &psd_device_cuda, .is_replay = true, .real_workers = 1},
+};
 
 SESSION_CONTRACT(cuda_contract, devices)

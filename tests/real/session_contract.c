@@ -29,10 +29,11 @@ void contract_check(const struct contract_device devices[], unsigned n_devices,
 /* spans: NULL, or made for that many workers. */
 static struct training *run(const struct contract_device *device, const char *system, struct psd_spans *spans)
 {
-	static const struct psd_replay replay = {.dilation_ratio = 1.0, .payload_ratio = 1.0};
+	const struct psd_replay replay = {
+		.dilation_ratio = 1.0, .payload_ratio = 1.0, .real_workers = device->real_workers};
 	struct training *training = training_make("../../tests/data/smooth.yaml", system, WORKERS, 1, 4, 1,
 						  "iterations: 3, learning_rate: {policy: fixed, base: 0.05}");
-	const bool has_own_memory = !device->is_replay && device->kind->has_own_memory;
+	const bool has_own_memory = device->kind && device->kind->has_own_memory;
 
 	psd_case_release(&training->made);
 	psd_subject_matter_compute_on(&training->loaded.matter, has_own_memory);
@@ -41,6 +42,7 @@ static struct training *run(const struct contract_device *device, const char *sy
 	training->options.worker.replay = device->is_replay ? &replay : NULL;
 	training->options.spans = spans;
 	training_run(training);
+	training->options.worker.replay = NULL; /* which ends here */
 	cr_assert_eq(training->status, PSD_OK, "%s, %s: %s", device->name, system, training->err.text);
 	return training;
 }

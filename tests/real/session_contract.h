@@ -8,7 +8,8 @@
 struct contract_device {
 	const char *name;
 	const struct psd_device_kind *kind;
-	bool is_replay; /* the kind does not count, and there are no parameters */
+	bool is_replay; /* the kind counts for the first so many workers only, and there are no parameters to compare */
+	unsigned real_workers;
 };
 
 /* Per iteration the node with most sends what the program has it send. */
