@@ -141,7 +141,7 @@ enum psd_status psd_run_check_room(const struct psd_run *run, struct psd_error *
 		status = psd_case_make(&made, &run->matter, &run->scenario->systems[s], run->point, err);
 		if (status)
 			return status;
-		status = psd_room_check(&made, run->scenario->has_replay, available_bytes, err);
+		status = psd_room_check(&made, psd_run_replay(run), available_bytes, err);
 		psd_case_release(&made);
 	}
 	return status;

@@ -117,7 +117,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		status = run->hosts.n_hosts ? psd_join(&launch.worker, &run->hosts, run->self, &row->result, err)
 					    : psd_launch(&launch, &row->result, err);
 	if (!status && psd_run_replay(run))
-		status = psd_replay_check(&row->result, run->replay.dilation_ratio, made->system->name, err);
+		status = psd_replay_check(&row->result, &run->replay, made->system->name, err);
 	if (!status) {
 		run->rows[run->n_rows++] = *row;
 		say_stolen(run, made, &row->result);
@@ -156,7 +156,7 @@ static enum psd_status find_dilation(struct psd_run *run, const struct psd_case 
 	if (status)
 		return status;
 	run->replay.dilation_ratio = soundings.dilation_ratio;
-	status = psd_replay_check(&soundings.result, soundings.dilation_ratio, made->system->name, err);
+	status = psd_replay_check(&soundings.result, &run->replay, made->system->name, err);
 	if (!status && !run->options->is_quiet)
 		psd_console_say("psd-run: %s: dilation %g, at which this machine was busy for %.0f %% of the time",
 				made->system->name, soundings.dilation_ratio,

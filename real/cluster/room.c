@@ -26,14 +26,14 @@ static uint64_t sample_bytes(const struct psd_graph *graph, bool is_apart)
 	return graph->activation_bytes + sizeof(float) * values;
 }
 
-/* On each host that rebuilds a matrix, the factors of all workers. */
-static uint64_t factors_bytes(const struct psd_case *made)
+/* On each of the first hosts that rebuilds a matrix, the factors of all workers. */
+static uint64_t factors_bytes(const struct psd_case *made, uint64_t n_hosts)
 {
 	const struct psd_layout *layout = &made->plan.layout;
 	uint64_t bytes = 0;
 
 	for (const struct psd_op *op = made->program.ops; op < made->program.ops + made->program.n_ops; op++)
-		for (unsigned h = 0; op->kind == PSD_OP_FACTOR && h < psd_layout_hosts(layout); h++)
+		for (unsigned h = 0; op->kind == PSD_OP_FACTOR && h < n_hosts; h++)
 			if (psd_op_runs_on(op, layout, h))
 				bytes += sizeof(float) * layout->workers *
 					 psd_subject_factors(&made->plan.items[op->item].subject);
@@ -53,11 +53,12 @@ static uint64_t near_pairs(const struct psd_layout *layout)
 	return n_pairs;
 }
 
-uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay)
+uint64_t psd_room_least_bytes(const struct psd_case *made, const struct psd_replay *replay)
 {
 	const struct psd_layout *layout = &made->plan.layout;
 	const struct psd_graph *graph = made->plan.graph;
 	const struct psd_scenario *scenario = made->matter->scenario;
+	const uint64_t n_training = replay ? replay->real_workers : layout->workers;
 	const uint64_t n_hosts = psd_layout_hosts(layout),
 		       n_connections = n_hosts * (n_hosts - 1) / 2 * psd_train_least_streams(&scenario->train);
 	const uint64_t shared_bytes =
@@ -66,14 +67,14 @@ uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay)
 		TRAINING_BYTES + COPIES * sizeof(float) * graph->parameters +
 		sample_bytes(graph, made->matter->costs.has_own_memory) * scenario->batch_per_worker;
 
-	return n_hosts * PROCESS_BYTES + n_connections * CONNECTION_BYTES + shared_bytes +
-	       (is_replay ? 0 : layout->workers * worker_bytes + factors_bytes(made));
+	return n_hosts * PROCESS_BYTES + n_connections * CONNECTION_BYTES + shared_bytes + n_training * worker_bytes +
+	       factors_bytes(made, replay ? n_training : n_hosts);
 }
 
-enum psd_status psd_room_check(const struct psd_case *made, bool is_replay, uint64_t available_bytes,
+enum psd_status psd_room_check(const struct psd_case *made, const struct psd_replay *replay, uint64_t available_bytes,
 			       struct psd_error *err)
 {
-	const uint64_t least_bytes = psd_room_least_bytes(made, is_replay);
+	const uint64_t least_bytes = psd_room_least_bytes(made, replay);
 	char least[PSD_UNITS_TEXT_MAX], available[PSD_UNITS_TEXT_MAX];
 
 	if (least_bytes <= available_bytes)
@@ -82,5 +83,5 @@ enum psd_status psd_room_check(const struct psd_case *made, bool is_replay, uint
 		err, PSD_EINVAL, (struct psd_place){made->matter->scenario->path, 0, 0},
 		"its processes take at least %s of memory, this machine has %s left: choose fewer --nodes%s",
 		psd_units_write_bytes(least_bytes, least), psd_units_write_bytes(available_bytes, available),
-		is_replay ? "" : " or a smaller batch_per_worker, or machines of your own with --hosts");
+		replay ? "" : " or a smaller batch_per_worker, or machines of your own with --hosts");
 }

@@ -3,19 +3,18 @@
 #ifndef PSD_REAL_ROOM_H
 #define PSD_REAL_ROOM_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/base/error.h"
 #include "engine/program/case.h"
 
-/* What the cluster takes at the least: of every worker that trains, parameters, gradients and
- * what it keeps of a batch, factors of others included; of
- * every process and every connection, what they take when nothing is sent. */
-uint64_t psd_room_least_bytes(const struct psd_case *made, bool is_replay);
+/* What the cluster takes at the least: of every worker that trains, parameters, gradients and what it keeps of a batch,
+ * factors of others included; of every process and every connection, what they take when nothing is sent. replay: NULL:
+ * all train; else its real workers alone. */
+uint64_t psd_room_least_bytes(const struct psd_case *made, const struct psd_replay *replay);
 
 /* PSD_EINVAL: `available_bytes` are less. */
-enum psd_status psd_room_check(const struct psd_case *made, bool is_replay, uint64_t available_bytes,
+enum psd_status psd_room_check(const struct psd_case *made, const struct psd_replay *replay, uint64_t available_bytes,
 			       struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

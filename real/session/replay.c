@@ -19,20 +19,25 @@
  * of four hosts (small tensors: scenarios/execute/messages.yaml) takes some 150 us more than its link does. */
 #define MACHINE_LATENCY_SEC  55e-6
 #define MACHINE_HANDLING_SEC 25e-6
+/* What is really computed cannot be slower by a dilation. */
+#define REAL_ADVICE "real workers take no dilation: use fewer nodes, slower links or larger messages"
 
 static double late_ratio(const struct psd_worker_result *result)
 {
 	return result->iteration_sec > 0.0 ? result->late_sec / result->iteration_sec : 0.0;
 }
 
+/* Of what real workers leave, who have machines of their own in the cluster. */
 static double ratio_of(double cpu_sec, const struct psd_worker_result *result)
 {
-	return result->machine_cpu_sec > 0.0 ? cpu_sec / result->machine_cpu_sec : 0.0;
+	const double left_sec = result->machine_cpu_sec - result->real_cpu_sec;
+
+	return left_sec > 0.0 ? cpu_sec / left_sec : 0.0;
 }
 
 double psd_replay_busy_ratio(const struct psd_worker_result *result)
 {
-	return ratio_of(result->busy_cpu_sec, result);
+	return ratio_of(fmax(0.0, result->busy_cpu_sec - result->real_cpu_sec), result);
 }
 
 static bool is_true(const struct psd_worker_result *result, double most_late_ratio)
@@ -146,20 +151,23 @@ enum psd_status psd_replay_estimate(const struct psd_case *made, double payload_
 
 enum psd_status psd_replay_check_messages(const struct psd_case *made, double dilation_ratio, struct psd_error *err)
 {
+	const bool has_real = made->matter->scenario->replay.real_workers > 0;
 	double plain_sec = 0.0, excess_ratio = 0.0, true_ratio = 1.0;
+	char advice[40];
 	enum psd_status status = estimate_late(made, 0.0, &plain_sec, err);
 
 	if (!status)
 		status = estimate_excess(made, plain_sec, dilation_ratio, &excess_ratio, err);
-	if (!status && excess_ratio > MOST_LATE_RATIO)
+	if (!status && excess_ratio > MOST_LATE_RATIO && !has_real)
 		status = find_for_messages(made, plain_sec, &true_ratio, err);
 	if (status || excess_ratio <= MOST_LATE_RATIO)
 		return status;
+	snprintf(advice, sizeof(advice), "use --dilation %.0f", true_ratio);
 	return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
 			     "%s: at dilation %g what this machine adds to messages makes an iteration longer by %.1f "
-			     "%%, must be %.0f %% or less; use --dilation %.0f",
+			     "%%, must be %.0f %% or less; %s",
 			     made->system->name, dilation_ratio, 100.0 * excess_ratio, 100.0 * MOST_LATE_RATIO,
-			     true_ratio);
+			     has_real ? REAL_ADVICE : advice);
 }
 
 /* ---- soundings ---- */
@@ -190,17 +198,19 @@ bool psd_replay_again(const struct psd_worker_result *result, double *dilation_r
 	return true;
 }
 
-enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,
-				 struct psd_error *err)
+enum psd_status psd_replay_check(const struct psd_worker_result *result, const struct psd_replay *replay,
+				 const char *system_name, struct psd_error *err)
 {
 	const bool is_busy = psd_replay_busy_ratio(result) > MOST_BUSY_RATIO;
-	char at[32] = "", advice[80];
+	char at[32] = "", advice[sizeof(REAL_ADVICE) + 2];
 	double true_ratio;
 
 	if (psd_replay_is_true(result))
 		return PSD_OK;
-	if (find_true(result, dilation_ratio, MOST_LATE_RATIO, &true_ratio)) {
-		snprintf(at, sizeof(at), "at dilation %g ", dilation_ratio);
+	if (replay->real_workers > 0) {
+		snprintf(advice, sizeof(advice), "; %s", REAL_ADVICE);
+	} else if (find_true(result, replay->dilation_ratio, MOST_LATE_RATIO, &true_ratio)) {
+		snprintf(at, sizeof(at), "at dilation %g ", replay->dilation_ratio);
 		snprintf(advice, sizeof(advice), "; use --dilation %.0f", true_ratio);
 	} else {
 		snprintf(advice, sizeof(advice), ", and mostly %s: no dilation helps",
@@ -208,8 +218,9 @@ enum psd_status psd_replay_check(const struct psd_worker_result *result, double 
 	}
 	if (is_busy)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE,
-				     "%s: %sthis machine was busy for %.0f %% of the time, must be %.0f %% or less%s",
-				     system_name, at, 100.0 * psd_replay_busy_ratio(result), 100.0 * MOST_BUSY_RATIO,
+				     "%s: %sthis machine was busy for %.0f %% of the time%s, must be %.0f %% or less%s",
+				     system_name, at, 100.0 * psd_replay_busy_ratio(result),
+				     replay->real_workers > 0 ? " that real workers left" : "", 100.0 * MOST_BUSY_RATIO,
 				     advice);
 	return psd_error_set(
 		err, PSD_ERUN, PSD_NOWHERE,

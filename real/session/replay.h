@@ -39,7 +39,7 @@ bool psd_replay_sound(struct psd_soundings *soundings, const struct psd_worker_r
 bool psd_replay_again(const struct psd_worker_result *result, double *dilation_ratio);
 
 /* PSD_ERUN, with the dilation to use instead, when the run was not true to its times. system_name: for the message. */
-enum psd_status psd_replay_check(const struct psd_worker_result *result, double dilation_ratio, const char *system_name,
-				 struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_replay_check(const struct psd_worker_result *result, const struct psd_replay *replay,
+				 const char *system_name, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

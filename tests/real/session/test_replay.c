@@ -367,10 +367,11 @@ static struct psd_worker_result result_of(double own_sec, double busy_sec, doubl
 Test(replay, of_a_machine_that_idles_and_is_in_time_is_true)
 {
 	const struct psd_worker_result idle = result_of(7, 7, 0.02);
+	const struct psd_replay at_1 = {.dilation_ratio = 1, .payload_ratio = 1};
 	struct psd_error err;
 
 	cr_expect(psd_replay_is_true(&idle));
-	cr_expect_eq(psd_replay_check(&idle, 1, "s", &err), PSD_OK);
+	cr_expect_eq(psd_replay_check(&idle, &at_1, "s", &err), PSD_OK);
 }
 
 /* Sounded at 20 first; what one asks for is where the next is. */
@@ -464,12 +465,14 @@ Test(replay, that_is_not_true_says_at_which_dilation_it_would_be)
 		 "kept it busy: no dilation helps"},
 	};
 
+	const struct psd_replay at_20 = {.dilation_ratio = 20, .payload_ratio = 1};
+
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct psd_worker_result result =
 			result_of(cases[i].own_sec, cases[i].busy_sec, cases[i].late_sec);
 		struct psd_error err = {.text = "accepted"};
 
-		cr_expect_eq(psd_replay_check(&result, 20, "s", &err), PSD_ERUN);
+		cr_expect_eq(psd_replay_check(&result, &at_20, "s", &err), PSD_ERUN);
 		cr_expect_str_eq(err.text, cases[i].expected);
 	}
 }
@@ -566,4 +569,37 @@ Test(replay, option_for_dilation_is_checked_as_the_key)
 	free(run.text);
 	expect_one_line("psd-run", "--dilation 2 scenarios/quickstart.yaml", 2,
 			"'emulation' has no effect where 'compute.replay' is 'false', only with true");
+}
+
+/* ---- beside real workers ---- */
+
+/* They took 5 of the machine's 10 seconds, and of the others all took 3: 60 % of what is left, and 80 % of all. */
+Test(replay, the_time_of_real_workers_is_not_the_machines)
+{
+	struct psd_worker_result result = result_of(3, 8, 0);
+
+	cr_expect_not(psd_replay_is_true(&result));
+	result.real_cpu_sec = 5;
+	cr_expect(psd_replay_is_true(&result));
+	cr_expect_float_eq(psd_replay_busy_ratio(&result), 0.6, 1e-9);
+	result.real_cpu_sec =
+		10; /* in steps of a hundredth of a second busy may be less than they say that they took */
+	cr_expect_float_eq(psd_replay_busy_ratio(&result), 0.0, 0);
+}
+
+Test(replay, beside_real_workers_is_told_of_no_dilation)
+{
+	const struct psd_replay replay = {.dilation_ratio = 1, .payload_ratio = 1, .real_workers = 1};
+	struct psd_worker_result result = result_of(4, 9, 0);
+	struct psd_error err = {.text = "accepted"};
+
+	result.real_cpu_sec = 5;
+	cr_expect_eq(psd_replay_check(&result, &replay, "s", &err), PSD_ERUN);
+	cr_expect_str_eq(err.text, "s: this machine was busy for 80 % of the time that real workers left, must be 70 % "
+				   "or less; real workers take no dilation: use fewer nodes, slower links or larger "
+				   "messages");
+	result = result_of(1, 1, 0.05);
+	cr_expect_eq(psd_replay_check(&result, &replay, "s", &err), PSD_ERUN);
+	cr_expect_str_eq(err.text, "s: timers of this machine were late by 5.0 % of an iteration, must be 2 % or less; "
+				   "real workers take no dilation: use fewer nodes, slower links or larger messages");
 }
