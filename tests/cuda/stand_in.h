@@ -9,6 +9,8 @@
  *   written, an operation that touches freed memory ends the process, and so does one that writes beyond a block.
  * - A copy from memory that is pinned or registered reads it when its turn comes; what it writes is NaN before.
  * - cudaFree() does not wait for what is queued.
+ * - What is captured is not carried out, and what a capture forbids ends it. A graph is launched as one operation of its
+ *   stream; one that is destroyed before it has been carried out loses the context.
  * - After fork() each call fails in the child where the parent had called before.
  * - Under the thread sanitiser operations are ordered by streams, events and waits only: a wait that is missing is a
  *   data race, whatever the timing.
@@ -30,6 +32,9 @@ extern "C" {
 /* In place of kernel<<<>>>(): copies the arguments and queues `run`, which gets the copy. An error is told by
  * cudaGetLastError(), as for a kernel. stream: NULL is the device's default stream. */
 void psd_stand_in_launch(cudaStream_t stream, void (*run)(void *arguments), const void *arguments, size_t bytes);
+
+/* Calls so far that put work on a stream: kernels, libraries' functions, copies, fills; a graph is one. */
+unsigned psd_stand_in_enqueued(void);
 
 /* ---- what there is ---- */
 
@@ -96,6 +101,7 @@ struct psd_stand_in_holdings {
 	unsigned streams;
 	unsigned events;
 	unsigned handles; /* of cuBLAS, cuBLASLt and cuDNN, and the descriptors of these two */
+	unsigned graphs;  /* and what is instantiated of them */
 };
 
 struct psd_stand_in_holdings psd_stand_in_held(void);

@@ -1,5 +1,6 @@
 /* Copies and fills of the stand-in. What a copy writes is poisoned first, when its turn comes. Pinned memory is read
- * then, too; of pageable memory a copy is taken when the copy is queued. Refuses to know streams. */
+ * then, too; of pageable memory a copy is taken when the copy is queued, but of a graph's, which reads it whenever it is
+ * launched. Refuses to know streams. */
 #define _POSIX_C_SOURCE 200809L
 #include <sched.h>
 #include <string.h>
@@ -76,7 +77,8 @@ static cudaError_t check_copy(const void *to, const void *from, size_t bytes, en
 
 static cudaError_t queue_copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	const bool is_staged = psd_stand_in_place_of(from, bytes) == PSD_STAND_IN_PAGEABLE;
+	const bool is_staged =
+		!psd_stand_in_is_captured(stream) && psd_stand_in_place_of(from, bytes) == PSD_STAND_IN_PAGEABLE;
 	const struct copy copy = {to, is_staged ? NULL : from, bytes};
 	const cudaError_t error = bytes > 0 ? check_copy(to, from, bytes, kind) : cudaSuccess;
 
@@ -96,7 +98,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = psd_stand_in_begin_unsafe(__func__);
 
 	if (error == cudaSuccess)
 		error = queue_copy(to, from, bytes, kind, NULL);
@@ -135,7 +137,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 /* Of device memory it need not have ended when the call returns. */
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = psd_stand_in_begin_unsafe(__func__);
 
 	if (error == cudaSuccess)
 		error = queue_fill(to, value, bytes, NULL);

@@ -196,32 +196,40 @@ struct error_name {
 	const char *text;
 };
 
-#define ERROR_NAME(error, text) {error, #error, text},
+#define ERROR_NAME(error, text)                                                                                        \
+	{                                                                                                              \
+		error, #error, text                                                                                    \
+	}
 
 static const struct error_name error_names[] = {
-	ERROR_NAME(cudaSuccess, "no error") ERROR_NAME(cudaErrorInvalidValue, "invalid argument") ERROR_NAME(
-		cudaErrorMemoryAllocation,
-		"out of memory") ERROR_NAME(cudaErrorInitializationError,
-					    "initialization error") ERROR_NAME(cudaErrorInsufficientDriver,
-									       "CUDA driver version is insufficient "
-									       "for CUDA runtime version")
-		ERROR_NAME(cudaErrorNoDevice, "no CUDA-capable device is detected") ERROR_NAME(
-			cudaErrorInvalidDevice,
-			"invalid device ordinal") ERROR_NAME(cudaErrorInvalidResourceHandle,
-							     "invalid resource handle") ERROR_NAME(cudaErrorNotReady,
-												   "device not ready")
-			ERROR_NAME(cudaErrorIllegalAddress, "an illegal memory access was encountered") ERROR_NAME(
-				cudaErrorLaunchFailure,
-				"unspecified launch failure") ERROR_NAME(cudaErrorLaunchTimeout,
-									 "the launch timed out and was terminated")
-				ERROR_NAME(cudaErrorECCUncorrectable, "uncorrectable ECC error encountered") ERROR_NAME(
-					cudaErrorHostMemoryAlreadyRegistered,
-					"part or all of the requested memory range is already mapped")
-					ERROR_NAME(cudaErrorHostMemoryNotRegistered,
-						   "pointer does not correspond to a registered memory region")
-						ERROR_NAME(cudaErrorNotPermitted, "operation not permitted")
-							ERROR_NAME(cudaErrorNotSupported, "operation not supported")
-								ERROR_NAME(cudaErrorUnknown, "unknown error")};
+	ERROR_NAME(cudaSuccess, "no error"),
+	ERROR_NAME(cudaErrorInvalidValue, "invalid argument"),
+	ERROR_NAME(cudaErrorMemoryAllocation, "out of memory"),
+	ERROR_NAME(cudaErrorInitializationError, "initialization error"),
+	ERROR_NAME(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"),
+	ERROR_NAME(cudaErrorNoDevice, "no CUDA-capable device is detected"),
+	ERROR_NAME(cudaErrorInvalidDevice, "invalid device ordinal"),
+	ERROR_NAME(cudaErrorInvalidResourceHandle, "invalid resource handle"),
+	ERROR_NAME(cudaErrorNotReady, "device not ready"),
+	ERROR_NAME(cudaErrorIllegalAddress, "an illegal memory access was encountered"),
+	ERROR_NAME(cudaErrorLaunchFailure, "unspecified launch failure"),
+	ERROR_NAME(cudaErrorLaunchTimeout, "the launch timed out and was terminated"),
+	ERROR_NAME(cudaErrorECCUncorrectable, "uncorrectable ECC error encountered"),
+	ERROR_NAME(cudaErrorHostMemoryAlreadyRegistered, "part or all of the requested memory range is already mapped"),
+	ERROR_NAME(cudaErrorHostMemoryNotRegistered, "pointer does not correspond to a registered memory region"),
+	ERROR_NAME(cudaErrorNotPermitted, "operation not permitted"),
+	ERROR_NAME(cudaErrorNotSupported, "operation not supported"),
+	ERROR_NAME(cudaErrorIllegalState, "the operation cannot be performed in the present state"),
+	ERROR_NAME(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"),
+	ERROR_NAME(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"),
+	ERROR_NAME(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream"),
+	ERROR_NAME(cudaErrorStreamCaptureImplicit,
+		   "operation would make the legacy stream depend on a capturing blocking stream"),
+	ERROR_NAME(cudaErrorStreamCaptureWrongThread,
+		   "attempt to terminate a thread-local capture sequence from another thread"),
+	ERROR_NAME(cudaErrorCapturedEvent, "operation not permitted on an event last recorded in a capturing stream"),
+	ERROR_NAME(cudaErrorUnknown, "unknown error"),
+};
 
 static const struct error_name *name_of(cudaError_t error)
 {

@@ -1,4 +1,5 @@
 /* The stand-in's events: each recording is a mark in a stream, and the latest counts. Refuses to know delays. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/cuda/stand_in_parts.h"
@@ -6,7 +7,8 @@
 struct CUevent_st {
 	int device;
 	bool is_timed;
-	struct psd_stand_in_record *record; /* the latest; NULL: none yet */
+	struct psd_stand_in_record *record; /* the latest; NULL: none yet, or captured */
+	uint64_t capture;		    /* the number of the one that the latest is in; 0: none */
 };
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
@@ -55,7 +57,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 	if (error == cudaSuccess && (!event || event->device != psd_stand_in_stream_device(stream)))
 		error = cudaErrorInvalidResourceHandle;
-	if (error == cudaSuccess) {
+	if (error == cudaSuccess && !psd_stand_in_is_captured(stream)) {
 		record = psd_stand_in_queue_record(stream);
 		error = record ? cudaSuccess : cudaErrorMemoryAllocation;
 	}
@@ -63,6 +65,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 		if (event->record)
 			psd_stand_in_drop_record(event->record);
 		event->record = record;
+		event->capture = psd_stand_in_is_captured(stream);
 	}
 	return psd_stand_in_end(error);
 }
@@ -82,6 +85,21 @@ static bool is_skipped(const char *function, const void *site, struct psd_stand_
 	return is_left_out;
 }
 
+/* Of a stream's wait. What its own capture recorded is before what it takes next; a capture knows nothing of what is
+ * outside of it. */
+static cudaError_t check_captured(cudaStream_t stream, const struct CUevent_st *event)
+{
+	const uint64_t capture = psd_stand_in_is_captured(stream);
+
+	if (event->capture == capture)
+		return cudaSuccess;
+	if (event->record)
+		return psd_stand_in_invalidate(stream, cudaErrorStreamCaptureIsolation);
+	if (event->capture)
+		fprintf(stderr, "stand-in: graphs of several streams are not known here\n");
+	return event->capture ? cudaErrorNotSupported : cudaSuccess;
+}
+
 /* What was never recorded is over. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
@@ -90,18 +108,28 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 	(void)flags;
 	if (error == cudaSuccess && !event)
 		error = cudaErrorInvalidResourceHandle;
+	if (error == cudaSuccess)
+		error = check_captured(stream, event);
 	if (error == cudaSuccess && event->record &&
 	    !is_skipped(__func__, __builtin_return_address(0), event->record, false))
 		error = psd_stand_in_queue_wait(stream, event->record);
 	return psd_stand_in_end(error);
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
+/* Of the host's. */
+static cudaError_t begin_wait(const char *function, const struct CUevent_st *event)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	const cudaError_t error = psd_stand_in_begin_unsafe(function);
 
 	if (error == cudaSuccess && !event)
-		error = cudaErrorInvalidResourceHandle;
+		return cudaErrorInvalidResourceHandle;
+	return error == cudaSuccess && event->capture ? cudaErrorCapturedEvent : error;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+	cudaError_t error = begin_wait(__func__, event);
+
 	if (error == cudaSuccess && event->record &&
 	    !is_skipped(__func__, __builtin_return_address(0), event->record, true)) {
 		struct psd_stand_in_record *const record = event->record;
@@ -115,10 +143,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = begin_wait(__func__, event);
 
-	if (error == cudaSuccess && !event)
-		error = cudaErrorInvalidResourceHandle;
 	if (error == cudaSuccess && event->record &&
 	    !is_skipped(__func__, __builtin_return_address(0), event->record, true)) {
 		if (event->record->is_over)
@@ -132,6 +158,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 
 static cudaError_t check_timed(const struct CUevent_st *event)
 {
+	if (event && event->capture)
+		return cudaErrorCapturedEvent;
 	if (!event || !event->is_timed || !event->record)
 		return cudaErrorInvalidResourceHandle;
 	return event->record->is_over ? cudaSuccess : cudaErrorNotReady;

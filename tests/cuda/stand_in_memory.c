@@ -310,7 +310,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes)
 
 cudaError_t cudaMalloc(void **block, size_t bytes)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = psd_stand_in_begin_unsafe(__func__);
 
 	if (error == cudaSuccess && (used_bytes > total_bytes || bytes > total_bytes - used_bytes))
 		error = cudaErrorMemoryAllocation;
@@ -325,7 +325,7 @@ cudaError_t cudaMalloc(void **block, size_t bytes)
 
 cudaError_t cudaFree(void *block)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = psd_stand_in_begin_unsafe(__func__);
 
 	if (block && psd_stand_in_may_release(error)) {
 		const cudaError_t freed = free_block(block, BLOCK_DEVICE);
@@ -338,7 +338,7 @@ cudaError_t cudaFree(void *block)
 
 static cudaError_t take_host(const char *function, void **block, size_t bytes)
 {
-	const cudaError_t error = psd_stand_in_begin(function);
+	const cudaError_t error = psd_stand_in_begin_unsafe(function);
 
 	if (error == cudaSuccess)
 		*block = bytes == 0 ? NULL : take_block(bytes, BLOCK_PINNED);
@@ -360,7 +360,7 @@ cudaError_t cudaHostAlloc(void **block, size_t bytes, unsigned flags)
 
 cudaError_t cudaFreeHost(void *block)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = psd_stand_in_begin_unsafe(__func__);
 
 	if (block && psd_stand_in_may_release(error)) {
 		const cudaError_t freed = free_block(block, BLOCK_PINNED);
@@ -378,7 +378,7 @@ static bool overlap(const char *begin, uint64_t bytes, const struct range *range
 
 cudaError_t cudaHostRegister(void *begin, size_t bytes, unsigned flags)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = psd_stand_in_begin_unsafe(__func__);
 
 	(void)flags;
 	if (error == cudaSuccess && (!begin || bytes == 0))
@@ -396,7 +396,7 @@ cudaError_t cudaHostRegister(void *begin, size_t bytes, unsigned flags)
 
 cudaError_t cudaHostUnregister(void *begin)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = psd_stand_in_begin_unsafe(__func__);
 	unsigned i = 0;
 
 	while (i < n_registered && registered[i].begin != begin)

@@ -23,6 +23,10 @@ void psd_stand_in_meet(void *token);
  * notes the error for cudaGetLastError() and returns it. */
 cudaError_t psd_stand_in_begin(const char *function);
 cudaError_t psd_stand_in_end(cudaError_t error);
+/* The same of a call that a thread must not make while it captures: it ends what is captured. */
+cudaError_t psd_stand_in_begin_unsafe(const char *function);
+/* The same of one that waits for a stream or asks it. */
+cudaError_t psd_stand_in_begin_wait(const char *function, cudaStream_t stream);
 /* Whether a call that gives something back does so in spite of an error: a lost context takes with it what it had. */
 bool psd_stand_in_may_release(cudaError_t error);
 /* Counts a wait: whether it is left out. Under the lock. */
@@ -86,6 +90,15 @@ void psd_stand_in_be_late(struct CUstream_st *stream, uint64_t sequence);
 void psd_stand_in_demand_record(struct psd_stand_in_record *record);
 /* The device a stream is of; the thread's for the default stream. Under the lock. */
 int psd_stand_in_stream_device(cudaStream_t stream);
+
+/* ---- graphs (stand_in_graphs.c) ---- */
+
+/* The number, from 1, of the capture that takes what is queued on the stream; 0: none. Under the lock. */
+uint64_t psd_stand_in_is_captured(cudaStream_t stream);
+/* What is captured on the stream, if it is, comes to nothing. Returns the error. Under the lock. */
+cudaError_t psd_stand_in_invalidate(cudaStream_t stream, cudaError_t error);
+/* A call that nobody may make while any stream captures. Under the lock. */
+cudaError_t psd_stand_in_forbid_all(void);
 
 /* ---- memory (stand_in_memory.c) ---- */
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/cuda/stand_in_operations.h"
 #include "tests/cuda/stand_in_parts.h"
 
 enum { MOST_DEVICES = 16, LONGEST_PAUSE_NSEC = 200000 };
@@ -16,24 +17,14 @@ enum { MOST_DEVICES = 16, LONGEST_PAUSE_NSEC = 200000 };
 #define LONGEST_HOLD_NSEC UINT64_C(20000000)
 #define LONGEST_LATE_NSEC UINT64_C(300000000)
 
-enum operation_kind { OPERATION_WORK, OPERATION_HOST, OPERATION_RECORD, OPERATION_WAIT };
-
-struct operation {
-	struct operation *next;
-	enum operation_kind kind;
-	uint64_t sequence;
-	void (*run)(void *arguments);
-	struct psd_stand_in_record *record; /* of an event */
-	max_align_t arguments[];
-};
-
 struct CUstream_st {
 	int device;
 	unsigned number; /* from 0, in the order in which streams are made */
-	struct operation *first, **last;
+	struct psd_stand_in_operation *first, **last;
 	uint64_t n_queued, n_over;
-	uint64_t demanded; /* somebody waits for the operations up to this one */
-	uint64_t late;	   /* a wait for the operations up to this one has been left out */
+	uint64_t demanded;		      /* somebody waits for the operations up to this one */
+	uint64_t late;			      /* a wait for the operations up to this one has been left out */
+	struct psd_stand_in_capture *capture; /* takes what is queued; NULL: it is carried out */
 	bool is_closing;
 };
 
@@ -46,6 +37,7 @@ static unsigned n_streams;
 static struct CUstream_st *default_streams[MOST_DEVICES];
 static struct CUstream_st **all;
 static unsigned n_all;
+static unsigned n_enqueued;
 
 void psd_stand_in_set_seed(uint64_t value)
 {
@@ -138,7 +130,7 @@ static void delay(struct CUstream_st *stream, uint64_t sequence)
 
 /* ---- the thread of a stream ---- */
 
-static void run_operation(struct operation *operation)
+static void run_operation(struct psd_stand_in_operation *operation)
 {
 	psd_stand_in_n_running++;
 	psd_stand_in_unlock();
@@ -148,36 +140,49 @@ static void run_operation(struct operation *operation)
 	psd_stand_in_changed();
 }
 
-static void carry_out(struct operation *operation)
+static void carry_out(struct psd_stand_in_operation *operation);
+
+/* One after the other, with nothing of the stream's between them. */
+static void carry_out_graph(const struct psd_stand_in_operation *operation)
+{
+	struct psd_stand_in_operation *of_graph = psd_stand_in_graph_operations(operation->graph);
+
+	for (; of_graph; of_graph = of_graph->next)
+		carry_out(of_graph);
+	psd_stand_in_end_graph_launch(operation->graph);
+}
+
+static void carry_out(struct psd_stand_in_operation *operation)
 {
 	psd_stand_in_meet(operation);
 	switch (operation->kind) {
-	case OPERATION_WORK:
+	case PSD_STAND_IN_WORK:
 		if (psd_stand_in_is_lost() || psd_stand_in_operation_fault() != cudaSuccess)
 			break;
 		psd_stand_in_open_memory();
 		run_operation(operation);
 		psd_stand_in_close_memory();
 		break;
-	case OPERATION_HOST:
+	case PSD_STAND_IN_HOST:
 		if (psd_stand_in_is_lost())
 			break;
 		psd_stand_in_is_host_function = true;
 		run_operation(operation);
 		psd_stand_in_is_host_function = false;
 		break;
-	case OPERATION_RECORD:
+	case PSD_STAND_IN_RECORD:
 		operation->record->at_nsec = psd_stand_in_now_nsec();
 		operation->record->is_over = true;
 		psd_stand_in_publish(operation->record);
 		break;
-	case OPERATION_WAIT: psd_stand_in_await_record(operation->record); break;
+	case PSD_STAND_IN_WAIT: psd_stand_in_await_record(operation->record); break;
+	case PSD_STAND_IN_GRAPH: carry_out_graph(operation); break;
 	}
 }
 
 static void end_operation(struct CUstream_st *stream)
 {
-	struct operation *const operation = stream->first;
+	struct psd_stand_in_operation *const operation = stream->first;
 
 	stream->first = operation->next;
 	if (!stream->first)
@@ -300,6 +305,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 	if (!stream && error == cudaSuccess)
 		error = cudaErrorInvalidResourceHandle;
 	if (stream && psd_stand_in_may_release(error)) {
+		if (stream->capture)
+			psd_stand_in_drop_capture(stream->capture);
 		stream->is_closing = true;
 		stream->demanded = stream->n_queued;
 		psd_stand_in_count.streams--;
@@ -310,14 +317,28 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 /* ---- queueing ---- */
 
-static cudaError_t queue(cudaStream_t handle, struct operation *operation)
+struct psd_stand_in_capture **psd_stand_in_capture_of(cudaStream_t stream)
+{
+	return &stream->capture;
+}
+
+static bool is_work(const struct psd_stand_in_operation *operation)
+{
+	return operation->kind != PSD_STAND_IN_RECORD && operation->kind != PSD_STAND_IN_WAIT;
+}
+
+cudaError_t psd_stand_in_queue_operation(cudaStream_t handle, struct psd_stand_in_operation *operation)
 {
 	struct CUstream_st *const stream = stream_of(handle);
+	const cudaError_t error = handle ? cudaSuccess : psd_stand_in_default_stream_error();
 
-	if (!stream || !operation) {
+	if (!stream || !operation || error != cudaSuccess) {
 		free(operation);
-		return cudaErrorMemoryAllocation;
+		return error != cudaSuccess ? error : cudaErrorMemoryAllocation;
 	}
+	if (stream->capture)
+		return psd_stand_in_take_into(stream->capture, operation);
+	n_enqueued += is_work(operation);
 	operation->sequence = ++stream->n_queued;
 	if (operation->record)
 		operation->record->references++;
@@ -328,25 +349,36 @@ static cudaError_t queue(cudaStream_t handle, struct operation *operation)
 	return cudaSuccess;
 }
 
-static struct operation *make_operation(enum operation_kind kind, void (*run)(void *), size_t arguments_bytes)
+unsigned psd_stand_in_enqueued(void)
 {
-	struct operation *const operation = malloc(sizeof(*operation) + arguments_bytes);
+	psd_stand_in_lock();
+	const unsigned n = n_enqueued;
+
+	psd_stand_in_unlock();
+	return n;
+}
+
+struct psd_stand_in_operation *psd_stand_in_make_operation(enum psd_stand_in_operation_kind kind, void (*run)(void *),
+							   size_t arguments_bytes)
+{
+	struct psd_stand_in_operation *const operation = malloc(sizeof(*operation) + arguments_bytes);
 
 	if (operation)
-		*operation = (struct operation){.kind = kind, .run = run};
+		*operation = (struct psd_stand_in_operation){.kind = kind, .run = run, .bytes = arguments_bytes};
 	return operation;
 }
 
 cudaError_t psd_stand_in_queue(cudaStream_t stream, void (*run)(void *arguments), const void *arguments, size_t bytes,
 			       const void *tail, size_t tail_bytes)
 {
-	struct operation *const operation = make_operation(OPERATION_WORK, run, bytes + tail_bytes);
+	struct psd_stand_in_operation *const operation =
+		psd_stand_in_make_operation(PSD_STAND_IN_WORK, run, bytes + tail_bytes);
 
 	if (operation && bytes > 0)
 		memcpy(operation->arguments, arguments, bytes);
 	if (operation && tail_bytes > 0)
 		memcpy((char *)operation->arguments + bytes, tail, tail_bytes);
-	return queue(stream, operation);
+	return psd_stand_in_queue_operation(stream, operation);
 }
 
 cudaError_t psd_stand_in_queue_work(cudaStream_t stream, void (*run)(void *arguments), const void *arguments,
@@ -385,13 +417,13 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t run, void *argu
 {
 	const struct host_function function = {run, argument};
 	cudaError_t error = psd_stand_in_begin(__func__);
-	struct operation *operation;
+	struct psd_stand_in_operation *operation;
 
 	if (error == cudaSuccess) {
-		operation = make_operation(OPERATION_HOST, run_host_function, sizeof(function));
+		operation = psd_stand_in_make_operation(PSD_STAND_IN_HOST, run_host_function, sizeof(function));
 		if (operation)
 			memcpy(operation->arguments, &function, sizeof(function));
-		error = queue(stream, operation);
+		error = psd_stand_in_queue_operation(stream, operation);
 	}
 	return psd_stand_in_end(error);
 }
@@ -400,7 +432,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t run, void *argu
 
 struct psd_stand_in_record *psd_stand_in_queue_record(cudaStream_t handle)
 {
-	struct operation *const operation = make_operation(OPERATION_RECORD, NULL, 0);
+	struct psd_stand_in_operation *const operation = psd_stand_in_make_operation(PSD_STAND_IN_RECORD, NULL, 0);
 	struct psd_stand_in_record *const record = calloc(1, sizeof(*record));
 	struct CUstream_st *const stream = stream_of(handle);
 
@@ -411,7 +443,7 @@ struct psd_stand_in_record *psd_stand_in_queue_record(cudaStream_t handle)
 	}
 	*record = (struct psd_stand_in_record){.references = 1, .stream = stream, .sequence = stream->n_queued + 1};
 	operation->record = record;
-	if (queue(stream, operation) == cudaSuccess)
+	if (psd_stand_in_queue_operation(stream, operation) == cudaSuccess)
 		return record;
 	free(record);
 	return NULL;
@@ -439,11 +471,11 @@ void psd_stand_in_demand_record(struct psd_stand_in_record *record)
 
 cudaError_t psd_stand_in_queue_wait(cudaStream_t stream, struct psd_stand_in_record *record)
 {
-	struct operation *const operation = make_operation(OPERATION_WAIT, NULL, 0);
+	struct psd_stand_in_operation *const operation = psd_stand_in_make_operation(PSD_STAND_IN_WAIT, NULL, 0);
 
 	if (operation)
 		operation->record = record;
-	return queue(stream, operation);
+	return psd_stand_in_queue_operation(stream, operation);
 }
 
 cudaError_t psd_stand_in_await_record(struct psd_stand_in_record *record)
@@ -501,7 +533,7 @@ cudaError_t psd_stand_in_finish(cudaStream_t handle)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = psd_stand_in_begin_wait(__func__, stream);
 
 	if (error == cudaSuccess && !is_skipped(__func__, __builtin_return_address(0), stream))
 		error = psd_stand_in_finish(stream);
@@ -511,7 +543,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 /* Whoever asks goes on asking: from then on nothing is held. */
 cudaError_t cudaStreamQuery(cudaStream_t handle)
 {
-	cudaError_t error = psd_stand_in_begin(__func__);
+	cudaError_t error = psd_stand_in_begin_wait(__func__, handle);
 
 	if (error == cudaSuccess) {
 		struct CUstream_st *const stream = stream_of(handle);
@@ -553,6 +585,8 @@ cudaError_t cudaDeviceSynchronize(void)
 {
 	cudaError_t error = psd_stand_in_begin(__func__);
 
+	if (error == cudaSuccess)
+		error = psd_stand_in_forbid_all();
 	if (error == cudaSuccess && !psd_stand_in_is_skipped(__func__, __builtin_return_address(0)))
 		error = await_all();
 	return psd_stand_in_end(error);
