@@ -142,6 +142,10 @@ static const struct psd_key train_keys[] = {
 	{TRAIN("arithmetic", CHOICE, arithmetic), .names = psd_layer_arithmetic_names, .fallback = "fp32",
 	 .uses = PSD_BY_RUN | PSD_AGREED,
 	 .help = "of layers; parameters, gradients and updates are fp32. Others than fp32 need a GPU that has them"},
+	{TRAIN("graphs", FLAG, has_graphs), .fallback = "true", .uses = PSD_BY_RUN,
+	 .help = "of a GPU: what layers begin is recorded once, and begun with one call in each iteration. Without, "
+		 "call "
+		 "by call: the same bits, to see what it gains"},
 	{TRAIN("threads", UNSIGNED, threads), .lowest = 1, .highest = 1024, .fallback = "1",
 	 .uses = PSD_BY_SIM | PSD_BY_RUN, .help = "of a worker; psd-sim has them with `machine`"},
 	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .word = "auto",

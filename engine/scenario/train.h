@@ -90,6 +90,7 @@ struct psd_train {
 	bool has_dynamic_scale;
 	enum psd_device_choice device;
 	enum psd_layer_arithmetic arithmetic;
+	bool has_graphs;  /* of a GPU: layers are begun as what was recorded of them */
 	unsigned threads; /* of one worker */
 	unsigned streams; /* connections between two hosts, which share each large message; 0: auto, said or not */
 	bool has_auto_streams;

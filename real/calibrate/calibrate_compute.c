@@ -69,6 +69,7 @@ static enum psd_status time_layers(void *context, unsigned member, struct psd_er
 		.kind = options->device,
 		.number = member,
 		.arithmetic = options->matter->scenario->train.arithmetic,
+		.is_without_graphs = !options->matter->scenario->train.has_graphs,
 		.batch = options->matter->scenario->batch_per_worker,
 		.n_threads = options->matter->scenario->train.threads,
 		.n_repeats = REPEATS,

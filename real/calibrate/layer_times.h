@@ -15,10 +15,11 @@ struct psd_layer_times_options {
 	const struct psd_device_kind *kind;
 	unsigned number; /* which of them, as in psd_device_options */
 	enum psd_layer_arithmetic arithmetic;
-	uint32_t batch;	    /* samples of an iteration */
-	unsigned n_threads; /* of a layer, >= 1 */
-	unsigned n_repeats; /* measured, after one iteration of warm-up; >= 1 */
-	bool is_cpu_time;   /* seconds of the calling thread alone; false: of the wall, or the device's own */
+	uint32_t batch;		/* samples of an iteration */
+	unsigned n_threads;	/* of a layer, >= 1 */
+	unsigned n_repeats;	/* measured, after one iteration of warm-up; >= 1 */
+	bool is_cpu_time;	/* seconds of the calling thread alone; false: of the wall, or the device's own */
+	bool is_without_graphs; /* see struct psd_device_options */
 	/* May be NULL. Before each iteration, to begin it together with others. */
 	void (*begin)(void *context);
 	void *context;

@@ -21,6 +21,7 @@ struct psd_device_options {
 	unsigned n_threads; /* of the host's processor inside a call, >= 1 */
 	unsigned number; /* which of the machine's devices of this kind, from 0; counted round where there are fewer */
 	enum psd_layer_arithmetic arithmetic; /* PSD_EINVAL from open() where the device does not have it */
+	bool is_without_graphs;		      /* what layers begin is begun anew each time, also where it is the same */
 };
 
 struct psd_network_options {
@@ -67,6 +68,12 @@ enum psd_stream {
 	PSD_STREAM_SAMPLES,
 	PSD_STREAM_SUMS,
 	PSD_STREAMS
+};
+
+/* Layers first to end - 1 in order, or backward in reverse order. */
+struct psd_pass {
+	unsigned first, end;
+	bool is_backward;
 };
 
 struct psd_device;
@@ -123,6 +130,8 @@ struct psd_device_kind {
 	enum psd_status (*forward)(struct psd_device *device, unsigned layer, struct psd_error *err);
 	/* Begins one layer's backward; layers in reverse order. Its gradients are final when that is over. */
 	enum psd_status (*backward)(struct psd_device *device, unsigned layer, struct psd_error *err);
+	/* Begins these of several layers: the same, with less calls of the device. NULL: it gains nothing by it. */
+	enum psd_status (*pass)(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err);
 	/* When the last forward is over: the batch's losses / loss_divisor; how many samples are classed as their
 	 * label. */
 	double (*loss)(const struct psd_device *device);

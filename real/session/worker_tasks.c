@@ -74,13 +74,27 @@ static enum psd_status begin_iteration(struct psd_worker *worker, uint32_t itera
 	return worker->kind->begin(worker->device, &batch, err);
 }
 
+static enum psd_status run_pass(struct psd_worker *worker, struct psd_pass pass, struct psd_error *err)
+{
+	const struct psd_device_kind *kind = worker->kind;
+	enum psd_status status = PSD_OK;
+
+	if (kind->pass)
+		return kind->pass(worker->device, &pass, err);
+	for (unsigned l = pass.first; l < pass.end && !pass.is_backward && !status; l++)
+		status = kind->forward(worker->device, l, err);
+	for (unsigned l = pass.end; l-- > pass.first && pass.is_backward && !status;)
+		status = kind->backward(worker->device, l, err);
+	return status;
+}
+
 static enum psd_status run_forward(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_layers layers = psd_program_layers(worker->graph, worker->program->ops[task.op].layer);
 	enum psd_status status = layers.first == 0 ? begin_iteration(worker, task.iteration, err) : PSD_OK;
 
-	for (unsigned l = layers.first; l < layers.end && !status; l++)
-		status = worker->kind->forward(worker->device, l, err);
+	if (!status)
+		status = run_pass(worker, (struct psd_pass){layers.first, layers.end, false}, err);
 	return status ? status : fetch_ahead(worker, task.iteration, err);
 }
 
@@ -106,13 +120,10 @@ static enum psd_status run_backward(struct psd_worker *worker, struct psd_task t
 {
 	const unsigned named = worker->program->ops[task.op].layer;
 	const struct psd_layers layers = psd_program_layers(worker->graph, named);
-	enum psd_status status = PSD_OK;
+	enum psd_status status = run_pass(worker, (struct psd_pass){layers.first, layers.end, true}, err);
 
-	for (unsigned l = layers.end; l-- > layers.first && !status;) {
-		status = worker->kind->backward(worker->device, l, err);
-		if (l == named && !status)
-			status = keep_factors(worker, l, task.iteration, err);
-	}
+	if (!status)
+		status = keep_factors(worker, named, task.iteration, err);
 	return status ? status : fetch_ahead(worker, task.iteration, err);
 }
 
@@ -183,8 +194,8 @@ static enum psd_status run_test(struct psd_worker *worker, struct psd_job *job, 
 		batch.images = samples.images;
 		batch.labels = samples.labels;
 		status = worker->kind->begin(worker->device, &batch, err);
-		for (unsigned l = 0; l < worker->graph->n_layers && !status; l++)
-			status = worker->kind->forward(worker->device, l, err);
+		if (!status)
+			status = run_pass(worker, (struct psd_pass){0, worker->graph->n_layers, false}, err);
 		if (!status && worker->kind->is_asynchronous)
 			status = wait_for_compute(worker, err);
 		job->test_correct += worker->kind->correct(worker->device);

@@ -41,7 +41,11 @@ float *cuda_net_take(struct psd_device *device, const float *values, uint64_t co
 
 struct cuda_net cuda_net_open(struct net *net, enum psd_layer_arithmetic arithmetic)
 {
-	const struct psd_device_options options = {.n_threads = 1, .arithmetic = arithmetic};
+	return cuda_net_open_with(net, &(struct psd_device_options){.n_threads = 1, .arithmetic = arithmetic});
+}
+
+struct cuda_net cuda_net_open_with(struct net *net, const struct psd_device_options *options)
+{
 	const unsigned n_tensors = net->graph->n_tensors;
 	struct cuda_net cuda = {.net = net,
 				.parameters = calloc(n_tensors + 1u, sizeof(float *)),
@@ -50,7 +54,7 @@ struct cuda_net cuda_net_open(struct net *net, enum psd_layer_arithmetic arithme
 	struct psd_error err = {0};
 
 	cr_assert(cuda.parameters && cuda.gradients && cuda.host_gradients);
-	cr_assert_eq(psd_device_cuda.open(&cuda.device, &options, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_device_cuda.open(&cuda.device, options, &err), PSD_OK, "%s", err.text);
 	for (unsigned t = 0; t < n_tensors; t++) {
 		const uint64_t count = net->graph->tensors[t].elements;
 

@@ -15,6 +15,7 @@ struct cuda_net {
 
 /* Aborts the test if anything fails, as all here. */
 struct cuda_net cuda_net_open(struct net *net, enum psd_layer_arithmetic arithmetic);
+struct cuda_net cuda_net_open_with(struct net *net, const struct psd_device_options *options);
 void cuda_net_close(struct cuda_net *cuda);
 /* Waits until all that was begun on the stream is over. */
 void cuda_net_wait(struct psd_device *device, enum psd_stream stream);

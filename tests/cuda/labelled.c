@@ -120,6 +120,13 @@ static enum psd_status backward(struct psd_device *device, unsigned layer, struc
 	BEGIN(PSD_STREAM_COMPUTE, "backward", backward(device, layer, err));
 }
 
+static enum psd_status begin_pass(struct psd_device *device, const struct psd_pass *of, struct psd_error *err)
+{
+	const bool is_loss = !of->is_backward && graph->layers[of->end - 1].kind->is_loss;
+
+	BEGIN(PSD_STREAM_COMPUTE, of->is_backward ? "backward" : is_loss ? "loss" : "forward", pass(device, of, err));
+}
+
 static enum psd_status keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,
 				    struct psd_error *err)
 {
@@ -201,6 +208,7 @@ struct psd_device_kind labelled_device(void)
 	kind.fetch = fetch;
 	kind.forward = forward;
 	kind.backward = backward;
+	kind.pass = begin_pass;
 	kind.keep_factors = keep_factors;
 	kind.rebuild = rebuild;
 	kind.apply = apply;

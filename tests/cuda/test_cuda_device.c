@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/model/model.h"
+#include "real/device/cuda/cuda.h"
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/stand_in.h"
 
@@ -132,10 +133,30 @@ Test(cuda_device, a_label_beyond_the_classes_is_refused)
 
 /* ---- what fails ---- */
 
-/* Each call of opening, loading and an iteration fails once: it is told, and nothing is left behind. */
-static enum psd_status run_once(struct net *net, struct psd_error *err)
+static enum psd_status iterate(struct psd_device *device, const struct net *net, struct psd_error *err)
 {
-	const struct psd_device_options options = {.n_threads = 1};
+	enum psd_status status = psd_device_cuda.begin(device, &net->batch, err);
+
+	for (unsigned l = 0; l < net->graph->n_layers && !status; l++)
+		status = psd_device_cuda.forward(device, l, err);
+	for (unsigned l = net->graph->n_layers; l-- > 0 && !status;)
+		status = psd_device_cuda.backward(device, l, err);
+	return status ? status
+		      : psd_device_cuda.wait(device, PSD_STREAM_COMPUTE,
+					     psd_device_cuda.mark(device, PSD_STREAM_COMPUTE), err);
+}
+
+/* Until iterations begin and end, and the graphs then. */
+struct calls {
+	unsigned before, after, graphs;
+};
+
+/* Begins and ends a device that has a network. */
+static enum psd_status run_once(struct net *net, unsigned n_iterations, bool has_graphs, struct calls *calls,
+				struct psd_error *err)
+{
+	const struct psd_device_options options = {.n_threads = 1, .is_without_graphs = !has_graphs};
+	const unsigned n_calls = psd_stand_in_calls();
 	struct psd_device *device;
 	void *blocks[64];
 	enum psd_status status = psd_device_cuda.open(&device, &options, err);
@@ -154,26 +175,27 @@ static enum psd_status run_once(struct net *net, struct psd_error *err)
 		}
 		status = psd_device_cuda.load(device, net->graph, &net->options, parameters, gradients, err);
 	}
-	if (!status)
-		status = psd_device_cuda.begin(device, &net->batch, err);
-	for (unsigned l = 0; l < net->graph->n_layers && !status; l++)
-		status = psd_device_cuda.forward(device, l, err);
-	for (unsigned l = net->graph->n_layers; l-- > 0 && !status;)
-		status = psd_device_cuda.backward(device, l, err);
-	if (!status)
-		status = psd_device_cuda.wait(device, PSD_STREAM_COMPUTE,
-					      psd_device_cuda.mark(device, PSD_STREAM_COMPUTE), err);
+	calls->before = psd_stand_in_calls() - n_calls;
+	for (unsigned i = 0; i < n_iterations && !status; i++)
+		status = iterate(device, net, err);
+	calls->after = psd_stand_in_calls() - n_calls;
+	calls->graphs = device->recorded.graphs;
 	psd_device_cuda.close(device);
 	return status;
 }
 
-static void check_nothing_is_held(unsigned call)
+static void check_held(unsigned graphs, unsigned call)
 {
 	const struct psd_stand_in_holdings held = psd_stand_in_held();
 
-	cr_assert_eq(held.blocks + held.host_blocks + held.streams + held.events + held.handles, 0,
-		     "after call %u: %u blocks, %u of the host, %u streams, %u events, %u handles", call, held.blocks,
-		     held.host_blocks, held.streams, held.events, held.handles);
+	cr_assert_eq(held.blocks + held.host_blocks + held.streams + held.events + held.handles + held.graphs, graphs,
+		     "after call %u: %u blocks, %u of the host, %u streams, %u events, %u handles, %u graphs", call,
+		     held.blocks, held.host_blocks, held.streams, held.events, held.handles, held.graphs);
+}
+
+static void check_nothing_is_held(unsigned call)
+{
+	check_held(0, call);
 }
 
 /* Of the events of marks, which are made alike, only some calls are tried. */
@@ -186,17 +208,19 @@ static unsigned next_call(unsigned call)
 	return call + 997 < last_mark ? call + 997 : last_mark;
 }
 
+/* Each call of opening, loading and an iteration fails once. */
 Test(cuda_device, every_call_that_fails_is_told_and_leaves_nothing)
 {
 	struct net net = net_make(mixed_text, 2);
 	unsigned n_failures = 0;
+	struct calls calls;
 	enum psd_status status;
 
 	for (unsigned call = 1;; call = next_call(call)) {
 		struct psd_error err = {0};
 
 		psd_stand_in_fail(NULL, call, cudaErrorInvalidValue);
-		status = run_once(&net, &err);
+		status = run_once(&net, 1, false, &calls, &err);
 		if (!status)
 			break;
 		cr_assert(status == PSD_ERUN || status == PSD_EINVAL, "call %u: status %d", call, (int)status);
@@ -205,6 +229,30 @@ Test(cuda_device, every_call_that_fails_is_told_and_leaves_nothing)
 		n_failures++;
 	}
 	cr_assert_gt(n_failures, 100);
+	net_release(&net);
+}
+
+/* Of those that record what layers begin none is told, for it is begun without; the others are. What is to be given back
+ * by the call that fails is not. */
+Test(cuda_device, every_call_that_fails_while_graphs_are_made_leaves_nothing)
+{
+	enum { ITERATIONS = 3 };
+	struct net net = net_make(mixed_text, 2);
+	unsigned n_told = 0, n_left = 0;
+	struct psd_error err = {0};
+	struct calls all, calls;
+
+	cr_assert_eq(run_once(&net, ITERATIONS, true, &all, &err), PSD_OK, "%s", err.text);
+	for (unsigned call = all.before + 1; call <= all.after; call++) {
+		psd_stand_in_fail(NULL, call, cudaErrorInvalidValue);
+		n_told += run_once(&net, ITERATIONS, true, &calls, &err) != PSD_OK;
+		if (psd_stand_in_held().graphs == n_left + 1)
+			n_left++;
+		check_held(n_left, call);
+	}
+	cr_expect_eq(n_left, all.graphs); /* what is captured of each, once it can be launched */
+	cr_expect_gt(n_told, 100);
+	cr_expect_lt(n_told, all.after - all.before - all.graphs);
 	net_release(&net);
 }
 

@@ -21,7 +21,7 @@ static struct {
 static void fail(void)
 {
 	if (order.fault == NO_MEMORY)
-		psd_stand_in_fail("launch", 2, cudaErrorMemoryAllocation);
+		psd_stand_in_fail("cudaGraphLaunch", 2, cudaErrorMemoryAllocation);
 	else
 		psd_stand_in_fail_operation(3, cudaErrorLaunchFailure);
 }
@@ -34,13 +34,13 @@ static enum psd_status begin(struct psd_device *device, const struct psd_batch *
 	return psd_device_cuda.begin(device, batch, err);
 }
 
-static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
+static enum psd_status begin_pass(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
 {
-	if (order.is_due && order.fault == LOST_BEFORE_BACKWARD) {
+	if (pass->is_backward && order.is_due && order.fault == LOST_BEFORE_BACKWARD) {
 		order.is_due = false;
 		fail();
 	}
-	return psd_device_cuda.backward(device, layer, err);
+	return psd_device_cuda.pass(device, pass, err);
 }
 
 static struct training *make(const char *system, unsigned workers, const struct psd_device_kind *kind)
@@ -74,7 +74,7 @@ static void check(const char *system, unsigned workers, enum fault fault)
 	struct training *training = make(system, workers, &kind);
 
 	kind.begin = begin;
-	kind.backward = backward;
+	kind.pass = begin_pass;
 	order.victim = workers - 1;
 	order.fault = fault;
 	training_run(training);

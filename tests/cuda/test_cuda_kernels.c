@@ -121,18 +121,20 @@ static void check_masks(bool is_channels_last)
 {
 	enum { SAMPLES = 2, CHANNELS = 3, HEIGHT = 3, WIDTH = 5, ALL = CHANNELS * HEIGHT * WIDTH };
 	float ones[SAMPLES * ALL], to[SAMPLES * ALL];
+	uint32_t counters[2];
+	const struct psd_cuda_counters count = {counters, 40, 9};
 	const struct psd_cuda_dropout dropout = {.from = {ones, PSD_CUDA_FLOAT},
 						 .to = {to, PSD_CUDA_FLOAT},
 						 .maps = {CHANNELS, HEIGHT, WIDTH, is_channels_last},
 						 .seed = UINT64_C(0x123456789abcdef0),
+						 .counters = counters,
 						 .layer = 7,
-						 .first_sample = 40,
-						 .iteration = 9,
 						 .threshold = 0x60000000u,
 						 .scale = 1.6f};
 
 	for (unsigned i = 0; i < SAMPLES * ALL; i++)
 		ones[i] = 1.0f;
+	psd_counters_at(0, &count);
 	for (uint64_t i = 0; i < SAMPLES * ((ALL + 3) / 4); i++)
 		psd_dropout_at(i, &dropout);
 	for (uint32_t i = 0; i < SAMPLES * ALL; i++) {

@@ -23,7 +23,6 @@ struct norm {
 	void *mean, *inverse;	       /* slots: of the batch by which it normalised last; of a scale none */
 	void *zeros;		       /* slot: for a summand that there is none of */
 	void *dgamma, *dbeta;	       /* slots: for what cuDNN gives that nobody reads, or not where it cannot write */
-	bool is_fixed;		       /* in the last forward */
 };
 
 static const float *gamma_of(const struct psd_cuda_layer *self)
@@ -66,10 +65,8 @@ static struct psd_cuda_reduction dbeta_sums(const struct psd_cuda_layer *self)
 
 static enum psd_status prepare_scale(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	struct norm *norm = self->details;
 	const struct psd_cuda_reduction any = {.scale = 1.0f};
 
-	norm->is_fixed = true;
 	psd_cuda_want_reduction(self, &any);
 	return psd_cuda_declare(self, err);
 }
@@ -170,13 +167,26 @@ static struct psd_cuda_norm_vectors vectors_of(const struct psd_cuda_layer *self
 	};
 }
 
+/* In this iteration. */
+static bool is_fixed(const struct psd_cuda_layer *self)
+{
+	const struct norm *norm = self->details;
+
+	return !norm->dnn || !self->device->batch.is_training;
+}
+
+/* Averages that count the iterations hand cuDNN another share in each. */
+static bool varies(const struct psd_cuda_layer *self)
+{
+	return self->model->settings.affine.is_average && !is_fixed(self);
+}
+
 static enum psd_status forward_norm(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_cuda_norm_vectors vectors = vectors_of(self);
-	struct norm *norm = self->details;
+	const struct norm *norm = self->details;
 
-	norm->is_fixed = !norm->dnn || !self->device->batch.is_training;
-	if (norm->is_fixed)
+	if (is_fixed(self))
 		return forward_fixed(self, err);
 	return psd_cuda_dnn_norm_forward(self, norm->dnn, &vectors, share_of_batch(self), err);
 }
@@ -243,7 +253,7 @@ static enum psd_status backward_norm(struct psd_cuda_layer *self, struct psd_err
 {
 	const struct norm *norm = self->details;
 
-	if (norm->is_fixed)
+	if (is_fixed(self))
 		return backward_affine(self, running_mean(self), err);
 	if (!psd_cuda_input(self, 0)->has_diff)
 		return differentiate_vectors(self, norm->mean, err);
@@ -260,6 +270,7 @@ static void close_norm(struct psd_cuda_layer *self)
 const struct psd_cuda_kind psd_cuda_kind_batch_norm = {.prepare = prepare_norm,
 						       .forward = forward_norm,
 						       .backward = backward_norm,
+						       .varies = varies,
 						       .close = close_norm,
 						       .details_bytes = sizeof(struct norm)};
 const struct psd_cuda_kind psd_cuda_kind_scale = {.prepare = prepare_scale,

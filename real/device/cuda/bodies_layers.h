@@ -193,7 +193,7 @@ PSD_BODY void psd_dropout_at(uint64_t i, const struct psd_cuda_dropout *of)
 	const struct psd_cuda_maps plain = {of->maps.channels, of->maps.height, of->maps.width, false};
 	const uint32_t elements = plain.channels * plain.height * plain.width, quads = (elements + 3) / 4;
 	const uint32_t sample = (uint32_t)i / quads, quad = (uint32_t)i % quads;
-	uint32_t random[4] = {quad, of->layer, of->first_sample + sample, of->iteration};
+	uint32_t random[4] = {quad, of->layer, of->counters[0] + sample, of->counters[1]};
 
 	psd_draw(random, of->seed);
 	for (uint32_t k = 0; k < 4; k++)
@@ -203,6 +203,13 @@ PSD_BODY void psd_dropout_at(uint64_t i, const struct psd_cuda_dropout *of)
 
 			psd_give(of->to, at, factor * psd_get(of->from, at), of->adds);
 		}
+}
+
+PSD_BODY void psd_counters_at(uint64_t i, const struct psd_cuda_counters *of)
+{
+	(void)i;
+	of->to[0] = of->first_sample;
+	of->to[1] = of->iteration;
 }
 
 /* ---- softmax and its loss ---- */

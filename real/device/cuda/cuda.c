@@ -29,6 +29,7 @@ static void close_network(struct psd_device *device)
 		if (layer->details && layer->kind->close)
 			layer->kind->close(layer);
 		free(layer->details);
+		psd_cuda_end_graphs(device, layer);
 		if (layer->model && layer->model->n_shared > 0)
 			free(layer->gradients);
 	}
@@ -65,6 +66,7 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 		PSD_CUDA_CHUNKS * PSD_CUDA_CHUNK_GROUPS * sizeof(double),
 		PSD_CUDA_LOOK_PARTS * sizeof(uint32_t),
 		(PSD_CUDA_LOOK_GROUPS + 1) * sizeof(uint32_t),
+		2 * sizeof(uint32_t), /* counters */
 	};
 	char *places[sizeof(bytes) / sizeof(bytes[0])];
 	uint64_t all_bytes = 0;
@@ -88,6 +90,7 @@ static enum psd_status take_scratch(struct psd_device *device, struct psd_error 
 	device->chunk_folded = (void *)places[5];
 	device->found = (void *)places[6];
 	device->folded = (void *)places[7];
+	device->counters = (void *)places[8];
 	return PSD_OK;
 }
 
@@ -202,7 +205,9 @@ static enum psd_status link_layers(struct psd_device *device, struct psd_error *
 		if (!layer->kind)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "layer '%.80s' (%s): cuda has no such kind",
 					     model->name, model->kind->name);
+		layer->reads_samples = l == 0 || model->kind->is_loss;
 		for (unsigned i = 0; i < model->n_inputs; i++) {
+			layer->reads_samples |= model->inputs[i] == 0;
 			device->layers[model->inputs[i]].n_readers++;
 			device->layers[model->inputs[i]].last_reader = l;
 		}
@@ -380,27 +385,31 @@ static enum psd_status take_samples(struct psd_device *device, const struct psd_
 	return psd_cuda_follow(device, PSD_STREAM_COMPUTE, device->slots[slot].arrived, err);
 }
 
+static enum psd_status count(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
+{
+	const struct psd_cuda_counters counters = {device->counters, (uint32_t)batch->first_sample,
+						   (uint32_t)batch->iteration};
+
+	return device->counts ? psd_cuda_run_counters(device, &counters, 1, err) : PSD_OK;
+}
+
 static enum psd_status begin(struct psd_device *device, const struct psd_batch *batch, struct psd_error *err)
 {
 	enum psd_status status = psd_cuda_enter(device, err);
 
 	if (!status)
 		status = take_samples(device, batch, err);
+	if (!status)
+		status = count(device, batch, err);
 	if (status)
 		return status;
 	device->batch = *batch;
+	psd_cuda_show_images(device);
 	for (unsigned t = 0; batch->gradients && t < device->graph->n_tensors; t++)
 		device->gradients[t] = batch->gradients[t];
 	for (unsigned l = 0; l < device->graph->n_layers; l++)
 		device->layers[l].own.is_filled = false;
 	return PSD_OK;
-}
-
-static enum psd_status forward(struct psd_device *device, unsigned layer, struct psd_error *err)
-{
-	const enum psd_status status = psd_cuda_enter(device, err);
-
-	return status ? status : device->layers[layer].kind->forward(&device->layers[layer], err);
 }
 
 static enum psd_status add_part(struct psd_device *device, void *sum, const void *part, uint64_t elements,
@@ -428,18 +437,32 @@ static enum psd_status add_shared(const struct psd_cuda_layer *owner, struct psd
 	return status;
 }
 
-static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
+static enum psd_status begin_backward(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	struct psd_cuda_layer *self = &device->layers[layer];
-	enum psd_status status = psd_cuda_enter(device, err);
+	enum psd_status status = PSD_OK;
 
-	if (status || !self->model->is_trained)
-		return status;
+	if (!self->model->is_trained)
+		return PSD_OK;
 	if (self->blob->has_diff && !psd_cuda_share(self->blob)) /* no loss depends on it */
-		status = psd_cuda_clear(device, self->blob->diff, self->blob->bytes, err);
+		status = psd_cuda_clear(self->device, self->blob->diff, self->blob->bytes, err);
 	if (!status)
 		status = self->kind->backward(self, err);
 	return status || self->model->n_tensors == 0 ? status : add_shared(self, err);
+}
+
+enum psd_status psd_cuda_begin_layer(struct psd_cuda_layer *layer, bool is_backward, struct psd_error *err)
+{
+	return is_backward ? begin_backward(layer, err) : layer->kind->forward(layer, err);
+}
+
+static enum psd_status forward(struct psd_device *device, unsigned layer, struct psd_error *err)
+{
+	return psd_cuda_pass(device, &(struct psd_pass){.first = layer, .end = layer + 1}, err);
+}
+
+static enum psd_status backward(struct psd_device *device, unsigned layer, struct psd_error *err)
+{
+	return psd_cuda_pass(device, &(struct psd_pass){.first = layer, .end = layer + 1, .is_backward = true}, err);
 }
 
 static double get_loss(const struct psd_device *device)
@@ -477,6 +500,7 @@ const struct psd_device_kind psd_device_cuda = {
 	.begin = begin,
 	.forward = forward,
 	.backward = backward,
+	.pass = psd_cuda_pass,
 	.loss = get_loss,
 	.correct = get_correct,
 	.keep_factors = psd_cuda_keep_factors,

@@ -21,6 +21,7 @@ extern "C" {
 /* CUDA's, cuBLAS's and cuDNN's handles point to these. */
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraphExec_st;
 struct cublasContext;
 struct cublasLtContext;
 struct cudnnContext;
@@ -90,8 +91,16 @@ struct psd_cuda_layer {
 	void **gradients; /* slots of its tensors'; of shared ones its own part of them */
 	unsigned n_readers;
 	unsigned last_reader;
-	bool rectifies; /* it does the work of the rectifier that reads it */
-	void *details;	/* the kind's own; NULL: none */
+	bool rectifies;			    /* it does the work of the rectifier that reads it */
+	bool reads_samples;		    /* where they lie, in either way */
+	struct psd_cuda_stretch *stretches; /* that begin with it, in either way */
+	void *details;			    /* the kind's own; NULL: none */
+};
+
+/* Of what layers begin. */
+struct psd_cuda_recorded {
+	unsigned graphs;   /* that are there */
+	unsigned left_out; /* stretches of layers that are begun call by call, each time */
 };
 
 struct psd_device {
@@ -117,6 +126,7 @@ struct psd_device {
 	uint32_t *folded;     /* (PSD_CUDA_LOOK_GROUPS), and then one */
 	double *chunk_parts;  /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_PARTS) */
 	double *chunk_folded; /* (PSD_CUDA_CHUNKS, PSD_CUDA_CHUNK_GROUPS) */
+	uint32_t *counters;   /* of the first sample and the iteration */
 
 	/* the network */
 	const struct psd_graph *graph;
@@ -142,14 +152,22 @@ struct psd_device {
 	struct psd_batch batch;
 	unsigned slot;	  /* of the samples that are computed */
 	bool has_fetched; /* the next ones are on their way to the other slot */
+	bool counts;	  /* a layer reads the counters */
+	struct psd_cuda_recorded recorded;
 };
 
 /* What one kind of layer does. prepare declares the output and says what memory it wants; it is called once per layer
  * in forward order. */
 struct psd_cuda_kind {
 	enum psd_status (*prepare)(struct psd_cuda_layer *self, struct psd_error *err);
+	/* What the host sees to each time before forward. NULL: nothing. */
+	enum psd_status (*check)(const struct psd_cuda_layer *self, struct psd_error *err);
+	/* These two begin the same whenever the iteration's slot of samples and its gradients' places are the same, and
+	 * leave nothing behind in the host's memory but psd_cuda_share(): what they begin is recorded once. */
 	enum psd_status (*forward)(struct psd_cuda_layer *self, struct psd_error *err);
 	enum psd_status (*backward)(struct psd_cuda_layer *self, struct psd_error *err);
+	/* Of a kind whose forward does not keep to that: whether it doesn't in this iteration. NULL: never. */
+	bool (*varies)(const struct psd_cuda_layer *self);
 	void (*close)(struct psd_cuda_layer *self); /* NULL: nothing besides details; details may be all zero */
 	size_t details_bytes;			    /* zeroed memory of its own for each layer, taken before prepare */
 	enum psd_keeps keeps;
@@ -199,6 +217,15 @@ enum psd_status psd_cuda_follow(struct psd_device *device, unsigned stream, stru
 				struct psd_error *err) PSD_MUST_CHECK;
 /* Until all that was begun on the stream is over. */
 enum psd_status psd_cuda_finish(struct psd_device *device, unsigned stream, struct psd_error *err) PSD_MUST_CHECK;
+/* What the calling thread begins on PSD_STREAM_COMPUTE from here on is recorded and not carried out, until the capture
+ * ends. *launchable: what begins it all, owned by the caller until psd_cuda_end_launchable(), which takes NULL; NULL:
+ * nothing was begun. PSD_ERUN, as where something was begun that cannot be recorded: the capture has ended then, too. */
+enum psd_status psd_cuda_begin_capture(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cuda_end_capture(struct psd_device *device, struct CUgraphExec_st **launchable,
+				     struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_cuda_launch(struct psd_device *device, struct CUgraphExec_st *launchable,
+				struct psd_error *err) PSD_MUST_CHECK;
+void psd_cuda_end_launchable(struct CUgraphExec_st *launchable);
 /* Slots of struct psd_device_kind. */
 uint64_t psd_cuda_mark(struct psd_device *device, enum psd_stream stream);
 enum psd_status psd_cuda_wait(struct psd_device *device, enum psd_stream stream, uint64_t mark, struct psd_error *err);
@@ -351,8 +378,20 @@ enum psd_status psd_cuda_sum_columns(struct psd_device *device, struct psd_cuda_
 				     uint32_t columns, float *partial, float *to, float scale,
 				     struct psd_error *err) PSD_MUST_CHECK;
 
+/* ---- layers that begin together (graphs.c) ---- */
+
+/* Slot of struct psd_device_kind. */
+enum psd_status psd_cuda_pass(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err);
+/* One layer, call by call. (cuda.c) */
+enum psd_status psd_cuda_begin_layer(struct psd_cuda_layer *layer, bool is_backward,
+				     struct psd_error *err) PSD_MUST_CHECK;
+/* Nothing of it is under way. */
+void psd_cuda_end_graphs(struct psd_device *device, struct psd_cuda_layer *layer);
+
 /* ---- kinds ---- */
 
+/* The images of the iteration's slot are the input's. (input.c) */
+void psd_cuda_show_images(struct psd_device *device);
 /* A summand for each channel, unless NULL, and the rectifier that the layer does the work of, in place. (affine.c) */
 enum psd_status psd_cuda_add_bias(struct psd_cuda_layer *self, const float *bias, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_cuda_keep_factors(struct psd_device *device, unsigned layer, const struct psd_factors *kept,

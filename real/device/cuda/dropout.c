@@ -6,6 +6,7 @@
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
 {
+	self->device->counts = true;
 	if (!psd_cuda_may_work_in_place(self))
 		return psd_cuda_declare(self, err);
 	psd_cuda_declare_in_place(self);
@@ -23,9 +24,8 @@ static enum psd_status drop(struct psd_cuda_layer *self, struct psd_cuda_values 
 					     .to = to,
 					     .maps = psd_cuda_maps_of(self),
 					     .seed = device->network.seed,
+					     .counters = device->counters,
 					     .layer = self->number,
-					     .first_sample = (uint32_t)device->batch.first_sample,
-					     .iteration = (uint32_t)device->batch.iteration,
 					     .threshold = (uint32_t)fmin(ratio * 0x1p32, 0x1p32 - 1),
 					     .scale = (float)(1 / (1 - ratio)),
 					     .adds = adds};

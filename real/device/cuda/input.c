@@ -21,16 +21,25 @@ static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *er
 	return psd_cuda_want(self->device, self->own.bytes, &self->own.value, err);
 }
 
+static const float *images_of(const struct psd_device *device)
+{
+	return device->slots[device->slot].images;
+}
+
+void psd_cuda_show_images(struct psd_device *device)
+{
+	struct psd_cuda_layer *input = &device->layers[0];
+
+	if (lies_as_it_comes(input))
+		input->own.value = device->slots[device->slot].images;
+}
+
 static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *err)
 {
-	void *images = self->device->slots[self->device->slot].images;
-
-	if (lies_as_it_comes(self)) {
-		self->blob->value = images;
+	if (lies_as_it_comes(self))
 		return PSD_OK;
-	}
 	return psd_cuda_move_views(self,
-				   (struct psd_cuda_move){.from = psd_cuda_floats(images),
+				   (struct psd_cuda_move){.from = psd_cuda_floats(images_of(self->device)),
 							  .to = psd_cuda_value(self, self->blob),
 							  .from_view = psd_cuda_view_plain(self),
 							  .to_view = psd_cuda_view_of(self),

@@ -24,6 +24,7 @@
 	ROW(prelu_back)                                                                                                \
 	ROW(multiply)                                                                                                  \
 	ROW(dropout)                                                                                                   \
+	ROW(counters)                                                                                                  \
 	ROW(lrn)                                                                                                       \
 	ROW(lrn_back)                                                                                                  \
 	ROW(pool)                                                                                                      \
@@ -193,10 +194,17 @@ struct psd_cuda_dropout {
 	struct psd_cuda_values from, to;
 	struct psd_cuda_maps maps;
 	uint64_t seed;
-	uint32_t layer, first_sample, iteration;
+	const uint32_t *counters; /* of the first sample, and of the iteration */
+	uint32_t layer;
 	uint32_t threshold; /* random words below it drop their element */
 	float scale;	    /* of what is kept */
 	bool adds;
+};
+
+/* What masks depend on in an iteration: beside kernels' arguments, which are the same in each. One index. */
+struct psd_cuda_counters {
+	uint32_t *to;
+	uint32_t first_sample, iteration;
 };
 
 /* Over `size` neighbouring channels, or size x size places: ratio = k + alpha * sum of squares. */

@@ -335,6 +335,54 @@ double psd_cuda_between_sec(struct psd_device *device, enum psd_stream stream, u
 	return 0.0;
 }
 
+/* ---- graphs ---- */
+
+/* Threads beside this one go on taking memory and asking for events. */
+enum psd_status psd_cuda_begin_capture(struct psd_device *device, struct psd_error *err)
+{
+	return psd_cuda_check(
+		cudaStreamBeginCapture(device->streams[PSD_STREAM_COMPUTE], cudaStreamCaptureModeThreadLocal),
+		"to capture", err);
+}
+
+static cudaError_t make_launchable(cudaGraph_t graph, cudaGraphExec_t *launchable)
+{
+	size_t n_nodes = 0;
+	const cudaError_t status = cudaGraphGetNodes(graph, NULL, &n_nodes);
+
+	if (status != cudaSuccess || n_nodes == 0)
+		return status;
+	return cudaGraphInstantiate(launchable, graph, 0);
+}
+
+enum psd_status psd_cuda_end_capture(struct psd_device *device, struct CUgraphExec_st **launchable,
+				     struct psd_error *err)
+{
+	cudaGraphExec_t made = NULL;
+	cudaGraph_t graph = NULL;
+	cudaError_t status = cudaStreamEndCapture(device->streams[PSD_STREAM_COMPUTE], &graph);
+
+	if (status == cudaSuccess)
+		status = make_launchable(graph, &made);
+	if (graph)
+		(void)cudaGraphDestroy(graph);
+	if (status == cudaSuccess)
+		*launchable = made;
+	return psd_cuda_check(status, "to make a graph", err);
+}
+
+enum psd_status psd_cuda_launch(struct psd_device *device, struct CUgraphExec_st *launchable, struct psd_error *err)
+{
+	return psd_cuda_check(cudaGraphLaunch(launchable, device->streams[PSD_STREAM_COMPUTE]), "to begin a graph",
+			      err);
+}
+
+void psd_cuda_end_launchable(struct CUgraphExec_st *launchable)
+{
+	if (launchable)
+		(void)cudaGraphExecDestroy(launchable);
+}
+
 /* ---- memory ---- */
 
 static enum psd_status refuse_bytes(uint64_t bytes, const char *what, struct psd_error *err)

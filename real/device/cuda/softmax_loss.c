@@ -67,7 +67,7 @@ static struct psd_cuda_loss loss_of(const struct psd_cuda_layer *self)
 	};
 }
 
-static enum psd_status check_labels(const struct psd_cuda_layer *self, struct psd_error *err)
+static enum psd_status check(const struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_batch *batch = &self->device->batch;
 	const uint32_t classes = self->model->shape.channels;
@@ -86,11 +86,9 @@ static enum psd_status forward(struct psd_cuda_layer *self, struct psd_error *er
 	const struct psd_cuda_loss of = loss_of(self);
 	const struct softmax_loss *loss = self->details;
 	const uint64_t batch = device->network.batch;
-	enum psd_status status = check_labels(self, err);
+	enum psd_status status = psd_cuda_run_loss_largest(device, &(struct psd_cuda_loss_largest){of},
+							   batch * PSD_CUDA_LOSS_PARTS, err);
 
-	if (!status)
-		status = psd_cuda_run_loss_largest(device, &(struct psd_cuda_loss_largest){of},
-						   batch * PSD_CUDA_LOSS_PARTS, err);
 	if (!status)
 		status = psd_cuda_run_loss_exponents(device, &(struct psd_cuda_loss_exponents){of},
 						     batch * PSD_CUDA_LOSS_PARTS, err);
@@ -140,5 +138,8 @@ static enum psd_status backward(struct psd_cuda_layer *self, struct psd_error *e
 	return psd_cuda_run_loss_back(self->device, &run, in->elements, err);
 }
 
-const struct psd_cuda_kind psd_cuda_kind_softmax_loss = {
-	.prepare = prepare, .forward = forward, .backward = backward, .details_bytes = sizeof(struct softmax_loss)};
+const struct psd_cuda_kind psd_cuda_kind_softmax_loss = {.prepare = prepare,
+							 .check = check,
+							 .forward = forward,
+							 .backward = backward,
+							 .details_bytes = sizeof(struct softmax_loss)};

@@ -1,0 +1,289 @@
+/* What layers begin is the same in each iteration: of layers that are begun together it is recorded once, as a graph of
+ * CUDA's, and then begun with one call. They are those of one operation of the program. The next operation's may not be
+ * begun with them: it waits for what other streams bring, and others wait for the end of this one.
+ *
+ * - What may differ: the slot that the samples are in, where gradients go, and whether this is training. There is a
+ *   graph for each. The counters that masks depend on are in the device's memory; rates are no layer's.
+ * - The first time layers are begun call by call, so that libraries load what they need, and recorded after that. What
+ *   cannot be recorded, or varies by itself, is begun call by call for good, and counted in struct psd_cuda_recorded.
+ *
+ * Refuses to record what is no layer's: updates and copies, which programs begin one by one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "real/device/cuda/cuda.h"
+
+/* Of one stretch: two slots for as many iterations as are under way. Who has yet other places for gradients each time
+ * gains nothing by more. */
+enum { MOST_GRAPHS = 16 };
+
+struct graph {
+	struct graph *next;
+	struct CUgraphExec_st *launchable; /* NULL: there is nothing to begin */
+	unsigned slot;
+	void *gradients[]; /* of the layers' own tensors, in order */
+};
+
+/* Layers that are begun together. */
+struct psd_cuda_stretch {
+	struct psd_cuda_stretch *next;
+	struct psd_pass pass;
+	bool is_training, reads_samples, is_left_out;
+	unsigned n_gradients; /* that it writes: none forward */
+	unsigned n_graphs;
+	struct graph *graphs;
+	unsigned n_filled;
+	struct psd_cuda_blob *filled[]; /* hold the share of at least one reader afterwards, and not before */
+};
+
+/* ---- what may differ ---- */
+
+static bool is_same(const struct psd_device *device, const struct psd_cuda_stretch *stretch, const struct graph *graph)
+{
+	void *const *gradient = graph->gradients;
+
+	if (stretch->reads_samples && graph->slot != device->slot)
+		return false;
+	for (unsigned l = stretch->pass.first; l < stretch->pass.end && stretch->n_gradients; l++)
+		for (unsigned i = 0; i < device->layers[l].model->n_tensors; i++)
+			if (device->layers[l].gradients[i] != *gradient++)
+				return false;
+	return true;
+}
+
+static void note(const struct psd_device *device, const struct psd_cuda_stretch *stretch, struct graph *graph)
+{
+	void **gradient = graph->gradients;
+
+	graph->slot = device->slot;
+	for (unsigned l = stretch->pass.first; l < stretch->pass.end && stretch->n_gradients; l++)
+		for (unsigned i = 0; i < device->layers[l].model->n_tensors; i++)
+			*gradient++ = device->layers[l].gradients[i];
+}
+
+static struct graph *find_graph(const struct psd_device *device, const struct psd_cuda_stretch *stretch)
+{
+	struct graph *graph = stretch->graphs;
+
+	while (graph && !is_same(device, stretch, graph))
+		graph = graph->next;
+	return graph;
+}
+
+/* ---- blobs that layers fill ---- */
+
+static void set_filled(const struct psd_cuda_stretch *stretch, bool is_filled)
+{
+	for (unsigned i = 0; i < stretch->n_filled; i++)
+		stretch->filled[i]->is_filled = is_filled;
+}
+
+/* Of the layers, and of what they read: more than it can be. */
+static unsigned most_filled(const struct psd_device *device, const struct psd_pass *pass)
+{
+	unsigned n = 0;
+
+	for (unsigned l = pass->first; l < pass->end && pass->is_backward; l++)
+		n += 1 + device->layers[l].model->n_inputs;
+	return n;
+}
+
+static void watch(struct psd_cuda_stretch *stretch, struct psd_cuda_blob *blob)
+{
+	for (unsigned i = 0; i < stretch->n_filled; i++)
+		if (stretch->filled[i] == blob)
+			return;
+	if (!blob->is_filled)
+		stretch->filled[stretch->n_filled++] = blob;
+}
+
+/* Those that may be: are not yet. */
+static void watch_all(const struct psd_device *device, struct psd_cuda_stretch *stretch)
+{
+	for (unsigned l = stretch->pass.first; l < stretch->pass.end && stretch->pass.is_backward; l++) {
+		const struct psd_cuda_layer *layer = &device->layers[l];
+
+		watch(stretch, layer->blob);
+		for (unsigned i = 0; i < layer->model->n_inputs; i++)
+			watch(stretch, psd_cuda_input(layer, i));
+	}
+}
+
+static void keep_filled(struct psd_cuda_stretch *stretch)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < stretch->n_filled; i++)
+		if (stretch->filled[i]->is_filled)
+			stretch->filled[n++] = stretch->filled[i];
+	stretch->n_filled = n;
+}
+
+/* ---- beginning and recording ---- */
+
+static enum psd_status begin_each(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned i = 0; i < pass->end - pass->first && !status; i++) {
+		const unsigned l = pass->is_backward ? pass->end - 1 - i : pass->first + i;
+
+		status = psd_cuda_begin_layer(&device->layers[l], pass->is_backward, err);
+	}
+	return status;
+}
+
+static bool varies(const struct psd_device *device, const struct psd_pass *pass)
+{
+	for (unsigned l = pass->first; l < pass->end && !pass->is_backward; l++)
+		if (device->layers[l].kind->varies && device->layers[l].kind->varies(&device->layers[l]))
+			return true;
+	return false;
+}
+
+static void leave_out(struct psd_device *device, struct psd_cuda_stretch *stretch)
+{
+	stretch->is_left_out = true;
+	device->recorded.left_out++;
+}
+
+/* From the state before the stretch to the one after it. */
+static enum psd_status capture(struct psd_device *device, const struct psd_cuda_stretch *stretch,
+			       struct CUgraphExec_st **launchable)
+{
+	struct psd_error unheard;
+	enum psd_status status = psd_cuda_begin_capture(device, &unheard), ended;
+
+	if (status)
+		return status;
+	status = begin_each(device, &stretch->pass, &unheard);
+	ended = psd_cuda_end_capture(device, launchable, &unheard);
+	if (!status || ended)
+		return ended;
+	psd_cuda_end_launchable(*launchable);
+	return status;
+}
+
+/* NULL: it cannot be, and blobs are as they were. */
+static struct graph *record(struct psd_device *device, struct psd_cuda_stretch *stretch)
+{
+	struct graph *graph = calloc(1, sizeof(*graph) + stretch->n_gradients * sizeof(graph->gradients[0]));
+
+	if (!graph || capture(device, stretch, &graph->launchable)) {
+		set_filled(stretch, false);
+		leave_out(device, stretch);
+		free(graph);
+		return NULL;
+	}
+	note(device, stretch, graph);
+	graph->next = stretch->graphs;
+	stretch->graphs = graph;
+	stretch->n_graphs++;
+	device->recorded.graphs++;
+	return graph;
+}
+
+static enum psd_status launch(struct psd_device *device, const struct psd_cuda_stretch *stretch,
+			      const struct graph *graph, struct psd_error *err)
+{
+	set_filled(stretch, true);
+	return graph->launchable ? psd_cuda_launch(device, graph->launchable, err) : PSD_OK;
+}
+
+static struct psd_cuda_stretch *make_stretch(struct psd_device *device, const struct psd_pass *pass)
+{
+	struct psd_cuda_stretch *stretch =
+		calloc(1, sizeof(*stretch) + most_filled(device, pass) * sizeof(stretch->filled[0]));
+
+	if (!stretch)
+		return NULL;
+	stretch->pass = *pass;
+	stretch->is_training = device->batch.is_training;
+	for (unsigned l = pass->first; l < pass->end; l++) {
+		stretch->reads_samples |= device->layers[l].reads_samples;
+		stretch->n_gradients += pass->is_backward ? device->layers[l].model->n_tensors : 0;
+	}
+	stretch->next = device->layers[pass->first].stretches;
+	device->layers[pass->first].stretches = stretch;
+	return stretch;
+}
+
+/* Begins it call by call and records it then. */
+static enum psd_status begin_first(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
+{
+	struct psd_cuda_stretch *stretch = make_stretch(device, pass);
+	enum psd_status status;
+
+	if (!stretch)
+		return psd_cuda_no_memory(err);
+	watch_all(device, stretch);
+	status = begin_each(device, pass, err);
+	keep_filled(stretch);
+	if (!status && varies(device, pass)) {
+		leave_out(device, stretch);
+	} else if (!status) {
+		set_filled(stretch, false);
+		(void)record(device, stretch);
+		set_filled(stretch, true);
+	}
+	return status;
+}
+
+static enum psd_status begin_again(struct psd_device *device, struct psd_cuda_stretch *stretch, struct psd_error *err)
+{
+	struct graph *graph = find_graph(device, stretch);
+
+	if (!graph && !stretch->is_left_out && stretch->n_graphs < MOST_GRAPHS)
+		graph = record(device, stretch);
+	return graph ? launch(device, stretch, graph, err) : begin_each(device, &stretch->pass, err);
+}
+
+static struct psd_cuda_stretch *find_stretch(const struct psd_device *device, const struct psd_pass *pass)
+{
+	struct psd_cuda_stretch *stretch = device->layers[pass->first].stretches;
+
+	while (stretch && (stretch->pass.end != pass->end || stretch->pass.is_backward != pass->is_backward ||
+			   stretch->is_training != device->batch.is_training))
+		stretch = stretch->next;
+	return stretch;
+}
+
+enum psd_status psd_cuda_pass(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err)
+{
+	struct psd_cuda_stretch *stretch;
+	enum psd_status status = psd_cuda_enter(device, err);
+
+	for (unsigned l = pass->first; l < pass->end && !pass->is_backward && !status; l++)
+		if (device->layers[l].kind->check)
+			status = device->layers[l].kind->check(&device->layers[l], err);
+	if (status)
+		return status;
+	if (device->options.is_without_graphs)
+		return begin_each(device, pass, err);
+	stretch = find_stretch(device, pass);
+	return stretch ? begin_again(device, stretch, err) : begin_first(device, pass, err);
+}
+
+static void end_stretch(struct psd_device *device, struct psd_cuda_stretch *stretch)
+{
+	while (stretch->graphs) {
+		struct graph *graph = stretch->graphs;
+
+		stretch->graphs = graph->next;
+		psd_cuda_end_launchable(graph->launchable);
+		free(graph);
+		device->recorded.graphs--;
+	}
+	device->recorded.left_out -= stretch->is_left_out;
+	free(stretch);
+}
+
+void psd_cuda_end_graphs(struct psd_device *device, struct psd_cuda_layer *layer)
+{
+	while (layer->stretches) {
+		struct psd_cuda_stretch *stretch = layer->stretches;
+
+		layer->stretches = stretch->next;
+		end_stretch(device, stretch);
+	}
+}
