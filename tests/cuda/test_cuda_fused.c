@@ -161,8 +161,9 @@ Test(cuda_fused, networks_compute_the_same_with_epilogues_and_without)
 /* How many products with epilogues an iteration has: the next one after them does not fail. */
 static unsigned count_fused(enum psd_layer_arithmetic arithmetic)
 {
+	const struct psd_device_options options = {.n_threads = 1, .arithmetic = arithmetic, .is_without_graphs = true};
 	struct net net = net_make(NET, 5);
-	struct cuda_net cuda = cuda_net_open(&net, arithmetic);
+	struct cuda_net cuda = cuda_net_open_with(&net, &options);
 	unsigned n = 0;
 
 	for (bool has_failed = true; has_failed; n += has_failed) {

@@ -302,12 +302,12 @@ static unsigned count_calls(bool has_graphs)
 Test(cuda_graphs, take_one_call_for_each_operation)
 {
 	const unsigned to_begin = 2 + 1; /* images, labels; counters */
-	/* Convolution and its bias with the rectifier; pool; product and bias; dropout; the same product; the loss in
+	/* Convolution and its bias with the rectifier; pool; product with bias; dropout; the same product; the loss in
 	 * three steps, with two copies. */
-	const unsigned forward_calls = 2 + 1 + 2 + 1 + 2 + (3 + 2);
-	/* Loss; sums for the bias in two steps, and two products; dropout; such products; pool; rectifier; of the
+	const unsigned forward_calls = 2 + 1 + 1 + 1 + 1 + (3 + 2);
+	/* Loss; two products, one with the sums for the bias; dropout; such products; pool; rectifier; of the
 	 * convolution the weight's gradient and the bias's. */
-	const unsigned backward_calls = 1 + (2 + 2) + 1 + (2 + 2) + 1 + 1 + (1 + 2);
+	const unsigned backward_calls = 1 + 2 + 1 + 2 + 1 + 1 + (1 + 2);
 	const unsigned operations = 2 * 3; /* c, a and top each with what follows it, both ways */
 
 	cr_expect_eq(count_calls(false), to_begin + forward_calls + backward_calls);

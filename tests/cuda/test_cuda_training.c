@@ -6,9 +6,12 @@
 #include "tests/cuda/cuda_run.h"
 
 /* Of each tensor's norm. fp32 sums in another order, of 16 samples at most: each is rounded by 16 2^-24 = 1e-6 of its
- * parts' norms. What travels in two bytes is rounded to one neighbour or the other where the sums differ: fp16 by 2^-11
- * of a gradient's element, bf16 by 2^-8, for one in 2^11 or 2^14 elements. */
+ * parts' norms. What travels in two bytes may then be rounded to the other neighbour, a step of 2^-10 of an element in
+ * fp16 and of 2^-7 in bf16: with a rate of 0.05, 10 times over by momentum, and elements of at most 0.1 of their
+ * tensor's norm that is 0.05 of the step. */
 #define TOLERANCE_RATIO 1e-5
+#define FP16_RATIO (0.05 / 1024)
+#define BF16_RATIO (0.05 / 128)
 #define LEAST_WAY_RATIO 0.05 /* so that equal starts alone do not pass */
 
 enum { ITERATIONS = 10, MOST_WORKERS = 4 };
@@ -27,7 +30,7 @@ static double distance_ratio(const struct training *left, const struct training 
 	return worst_ratio;
 }
 
-static void check(const char *system)
+static void check_within(const char *system, double most_ratio)
 {
 	for (unsigned workers = 1; workers <= MOST_WORKERS; workers *= 2) {
 		struct training *on_gpu = cuda_run(system, workers, ITERATIONS, &psd_device_cuda);
@@ -35,11 +38,16 @@ static void check(const char *system)
 
 		for (unsigned w = 0; w < workers; w++) {
 			const double ratio = distance_ratio(on_gpu, here, w);
-			cr_expect_leq(ratio, TOLERANCE_RATIO, "%s, worker %u of %u: %g", system, w, workers, ratio);
+			cr_expect_leq(ratio, most_ratio, "%s, worker %u of %u: %g", system, w, workers, ratio);
 		}
 		training_free(on_gpu);
 		training_free(here);
 	}
+}
+
+static void check(const char *system)
+{
+	check_within(system, TOLERANCE_RATIO);
 }
 
 Test(cuda_training, goes_a_long_way)
@@ -87,8 +95,8 @@ Test(cuda_training, all_reduces_end_as_on_the_processor)
 Test(cuda_training, all_reduces_in_parts_end_as_on_the_processor)
 {
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, pipeline: 2KiB");
-	check("schedule: wait-free, sync: ring, wire: fp16");
-	check("schedule: wait-free, sync: ring, wire: bf16");
+	check_within("schedule: wait-free, sync: ring, wire: fp16", FP16_RATIO);
+	check_within("schedule: wait-free, sync: ring, wire: bf16", BF16_RATIO);
 }
 
 Test(cuda_training, chunks_end_as_on_the_processor)

@@ -102,6 +102,7 @@ struct psd_cuda_fused {
 	cublasLtMatrixLayout_t right, left, result;
 	cublasLtMatmulAlgo_t algorithm;
 	uint64_t workspace_bytes;
+	uint32_t result_alignment, vector_alignment; /* that the algorithm counts on, in bytes */
 };
 
 static cublasLtEpilogue_t name_of(enum psd_cuda_epilogue epilogue)
@@ -272,6 +273,8 @@ enum psd_status psd_cuda_open_fused(struct psd_device *device, const struct psd_
 		status = choose(device, opened, preference, epilogue, &is_chosen);
 	if (preference)
 		(void)cublasLtMatmulPreferenceDestroy(preference);
+	opened->result_alignment = alignment_of(product->result.data);
+	opened->vector_alignment = alignment_of(vector);
 	if (is_chosen)
 		*fused = opened;
 	else
@@ -295,6 +298,12 @@ void psd_cuda_close_fused(struct psd_cuda_fused *fused)
 	if (fused->operation)
 		(void)cublasLtMatmulDescDestroy(fused->operation);
 	free(fused);
+}
+
+bool psd_cuda_fits_fused(const struct psd_cuda_fused *fused, const struct psd_cuda_product *product, const void *vector)
+{
+	return (uintptr_t)product->result.data % fused->result_alignment == 0 &&
+	       (uintptr_t)vector % fused->vector_alignment == 0;
 }
 
 enum psd_status psd_cuda_multiply_fused(struct psd_device *device, struct psd_cuda_fused *fused,

@@ -192,7 +192,8 @@ static enum psd_status differentiate_parameters(struct psd_cuda_layer *self, str
 	float *dbias = self->model->settings.inner_product.has_bias ? self->gradients[1] : NULL;
 	enum psd_status status = PSD_OK;
 
-	if (inner->summed)
+	/* Gradients of other iterations may lie elsewhere. */
+	if (inner->summed && psd_cuda_fits_fused(inner->summed, &product, dbias))
 		return psd_cuda_multiply_fused(self->device, inner->summed, &product, dbias, err);
 	if (dbias)
 		status = psd_cuda_sum_columns(self->device, product.left, device->network.batch, inner->outputs,
