@@ -4,9 +4,10 @@
 #include "real/device/cuda/nccl.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "real/base/libraries.h"
 #include "real/device/cuda/cuda.h"
@@ -21,9 +22,16 @@ static struct {
 	psd_nccl_get_error_string_fn *get_error_string;
 } nccl;
 
+/* Whoever calls sums off does so from another thread, and what is called off is gone: not while a call has it. Only a
+ * call that waits inside NCCL for a worker that is lost does not end by itself, and is what calling off is for. */
+#define INSIDE_SEC 1
+
 struct psd_library {
 	struct psd_device *device;
-	_Atomic(struct ncclComm *) comm; /* NULL: it was aborted */
+	pthread_mutex_t lock;
+	pthread_cond_t has_left;
+	struct ncclComm *comm; /* NULL: it was aborted */
+	bool is_inside;	       /* a call has it */
 };
 
 /* ---- loading ---- */
@@ -36,7 +44,8 @@ static void *open_handle(struct psd_error *err)
 	return program && dlsym(program, "ncclAllReduce") ? program : psd_libraries_open(LIBRARY, err);
 }
 
-static enum psd_status load(struct psd_error *err)
+/* By one thread at a time. */
+static enum psd_status load_once(struct psd_error *err)
 {
 	struct psd_error reason;
 	void *handle, *found;
@@ -58,6 +67,17 @@ static enum psd_status load(struct psd_error *err)
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE, "needs NCCL 2, whose names %s has not", LIBRARY);
 	nccl.is_loaded = true;
 	return PSD_OK;
+}
+
+static enum psd_status load(struct psd_error *err)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	enum psd_status status;
+
+	pthread_mutex_lock(&lock);
+	status = load_once(err);
+	pthread_mutex_unlock(&lock);
+	return status;
 }
 
 static enum psd_status check(unsigned n_ranks, struct psd_error *err)
@@ -99,9 +119,15 @@ static enum psd_status join(struct psd_library *library, const struct psd_librar
 	if (!status)
 		status = judge(nccl.CommInitRank(&comm, (int)options->n_ranks, id, (int)options->rank),
 			       "to join (each worker needs a GPU of its own)", err);
-	if (!status)
-		atomic_store(&library->comm, comm);
+	library->comm = comm;
 	return status;
+}
+
+static void release(struct psd_library *library)
+{
+	pthread_cond_destroy(&library->has_left);
+	pthread_mutex_destroy(&library->lock);
+	free(library);
 }
 
 static enum psd_status open_library(struct psd_library **library, const struct psd_library_options *options,
@@ -116,18 +142,38 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for nccl");
 	opened->device = options->device;
+	pthread_mutex_init(&opened->lock, NULL);
+	pthread_cond_init(&opened->has_left, NULL);
 	status = join(opened, options, err);
 	if (status)
-		free(opened);
+		release(opened);
 	else
 		*library = opened;
 	return status;
 }
 
+/* Nobody has it from now on. */
+static struct ncclComm *take_away(struct psd_library *library)
+{
+	struct timespec until;
+	struct ncclComm *comm;
+	int error = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += INSIDE_SEC;
+	pthread_mutex_lock(&library->lock);
+	while (library->is_inside && error == 0)
+		error = pthread_cond_timedwait(&library->has_left, &library->lock, &until);
+	comm = library->comm;
+	library->comm = NULL;
+	pthread_mutex_unlock(&library->lock);
+	return comm;
+}
+
 /* Its kernels end, wherever they wait. */
 static void abort_sums(struct psd_library *library)
 {
-	struct ncclComm *comm = atomic_exchange(&library->comm, NULL);
+	struct ncclComm *comm = take_away(library);
 
 	if (comm && !psd_cuda_enter(library->device, NULL))
 		(void)nccl.CommAbort(comm);
@@ -141,10 +187,10 @@ static void close_library(struct psd_library *library, bool is_orderly)
 		return;
 	if (!is_orderly)
 		abort_sums(library);
-	comm = atomic_exchange(&library->comm, NULL);
+	comm = take_away(library);
 	if (comm && !psd_cuda_enter(library->device, NULL))
 		(void)nccl.CommDestroy(comm);
-	free(library);
+	release(library);
 }
 
 /* ---- sums ---- */
@@ -164,22 +210,54 @@ static int begin_spread(struct psd_library *library, struct ncclComm *comm, cons
 			      comm, library->device->streams[PSD_STREAM_SUMS]);
 }
 
-/* Tensors that were gathered go as one operation. */
-static enum psd_status begin_pieces(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces,
-				    begin_fn *begin, struct psd_error *err)
+/* NULL: sums were called off. */
+static struct ncclComm *enter(struct psd_library *library)
 {
-	struct ncclComm *comm = atomic_load(&library->comm);
-	enum psd_status status = psd_cuda_enter(library->device, err);
+	struct ncclComm *comm;
 
-	if (!status && !comm)
-		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was called off");
+	pthread_mutex_lock(&library->lock);
+	comm = library->comm;
+	library->is_inside = comm != NULL;
+	pthread_mutex_unlock(&library->lock);
+	return comm;
+}
+
+static void leave(struct psd_library *library)
+{
+	pthread_mutex_lock(&library->lock);
+	library->is_inside = false;
+	pthread_cond_broadcast(&library->has_left);
+	pthread_mutex_unlock(&library->lock);
+}
+
+/* Tensors that were gathered go as one operation. */
+static enum psd_status begin_all(struct psd_library *library, struct ncclComm *comm, const struct iovec pieces[],
+				 unsigned n_pieces, begin_fn *begin, struct psd_error *err)
+{
+	enum psd_status status = psd_cuda_enter(library->device, err);
+	int ended;
+
 	if (!status)
 		status = judge(nccl.GroupStart(), "to gather tensors", err);
 	if (status)
 		return status;
 	for (unsigned p = 0; p < n_pieces && !status; p++)
 		status = judge(begin(library, comm, &pieces[p]), "to sum", err);
-	return status ? status : judge(nccl.GroupEnd(), "to sum", err);
+	ended = nccl.GroupEnd(); /* the thread's next group is one of its own, also after a failure */
+	return status ? status : judge(ended, "to sum", err);
+}
+
+static enum psd_status begin_pieces(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces,
+				    begin_fn *begin, struct psd_error *err)
+{
+	struct ncclComm *comm = enter(library);
+	enum psd_status status;
+
+	if (!comm)
+		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "nccl was called off");
+	status = begin_all(library, comm, pieces, n_pieces, begin, err);
+	leave(library);
+	return status;
 }
 
 static enum psd_status sum(struct psd_library *library, const struct iovec pieces[], unsigned n_pieces, void *room,
