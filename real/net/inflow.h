@@ -1,5 +1,6 @@
 /* The receiving half of a connection: a header, then its payload straight into the memory of tensors, or added to it.
- * Refuses to wait, and to know where a payload belongs. */
+ * The header behind a payload comes with its end: a call of the system for each costs more than the header. Refuses to
+ * wait, and to know where a payload belongs. */
 #ifndef PSD_REAL_INFLOW_H
 #define PSD_REAL_INFLOW_H
 
@@ -35,24 +36,30 @@ struct psd_inflow {
 	unsigned at;
 	unsigned n_carried; /* bytes of a value that is not complete */
 	uint8_t carried[sizeof(float)];
+	uint8_t ahead[PSD_WIRE_HEAD_BYTES]; /* of the header behind this payload */
+	size_t n_ahead_bytes;
 };
 
 enum {
-	PSD_INFLOW_SCRATCH_BYTES = 1 << 17
-}; /* a piece that stays in the second-level cache between the socket and the sum */
+	PSD_INFLOW_PART_BYTES = 1 << 17, /* stays in the second-level cache between the socket and the sum */
+	PSD_INFLOW_SCRATCH_BYTES = PSD_INFLOW_PART_BYTES + 64, /* with a value that is not complete before it */
+};
 
-/* Reads of the header and the tag_bytes behind a message's first, and not beyond, as the carrier. PSD_ERUN in *status:
- * no header; the text has no subject. */
+/* Reads of the header and the tag_bytes behind a message's first, and not beyond, as the carrier; first what was read
+ * ahead. PSD_ERUN in *status: no header; the text has no subject. */
 ssize_t psd_inflow_read_head(struct psd_inflow *inflow, struct psd_carrier *carrier, unsigned tag_bytes,
 			     enum psd_status *status, struct psd_error *err);
 /* Where the payload goes from now on; inlet is copied. */
 void psd_inflow_open(struct psd_inflow *inflow, const struct psd_inlet *inlet);
-/* Reads at most limit_bytes (> 0) of the payload, as the carrier. scratch: PSD_INFLOW_SCRATCH_BYTES, aligned to 64. */
+/* Reads at most limit_bytes (> 0) of the payload, and with its end what is there of a header behind it, as the carrier.
+ * scratch: PSD_INFLOW_SCRATCH_BYTES, aligned to 64. */
 ssize_t psd_inflow_read(struct psd_inflow *inflow, struct psd_carrier *carrier, size_t limit_bytes, uint8_t *scratch);
 /* Of the payload, what has not come. */
 uint64_t psd_inflow_missing_bytes(const struct psd_inflow *inflow);
 /* The whole message is there: head tells which; psd_inflow_reset() before the next. */
 bool psd_inflow_is_complete(const struct psd_inflow *inflow);
+/* What the carrier no longer has and nobody has looked at: psd_inflow_read_head() takes it. */
+bool psd_inflow_is_ahead(const struct psd_inflow *inflow);
 void psd_inflow_reset(struct psd_inflow *inflow);
 
 #endif

@@ -185,7 +185,9 @@ enum psd_status psd_streams_read_line(struct psd_streams *streams, struct psd_li
 	enum psd_status status = PSD_OK;
 	size_t n_bytes = 0;
 
-	while (!status && line->carrier.fd >= 0 && psd_line_reads(line) && n_bytes < READ_ONCE_BYTES) {
+	/* epoll does not tell of what was read ahead */
+	while (!status && line->carrier.fd >= 0 && psd_line_reads(line) &&
+	       (n_bytes < READ_ONCE_BYTES || psd_inflow_is_ahead(&line->in))) {
 		const ssize_t n_read =
 			line->in.has_inlet ? read_payload(streams, line) : read_head(streams, line, &status, err);
 

@@ -80,7 +80,8 @@ static enum psd_status lost(void *context, unsigned peer, int error_number, stru
 static _Atomic uint64_t sent_bytes, received_bytes;
 static _Atomic int paused_fd = -1;
 static bool has_threads;
-static unsigned n_lines = LINES; /* that are opened */
+static unsigned n_lines = LINES;	       /* that are opened */
+static const struct psd_transport *carried_by; /* NULL: watched_tcp() */
 
 static ssize_t send_counted(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
 {
@@ -163,7 +164,7 @@ static void open_side(struct side *side, const int fds[LINES], struct links link
 	struct psd_error err;
 
 	for (unsigned i = 0; i < n_lines; i++)
-		carriers[i] = (struct psd_carrier){.transport = watched_tcp(), .fd = fds[i]};
+		carriers[i] = (struct psd_carrier){.transport = carried_by ? carried_by : watched_tcp(), .fd = fds[i]};
 	*side = (struct side){.wake_fd = options.wake_fd, .memory = calloc(LARGE_FLOATS, sizeof(float))};
 	cr_assert(side->memory);
 	cr_assert_eq(psd_emulated_open(&side->emulated, &emulated, &options, carriers, &err), PSD_OK, "%s", err.text);
@@ -853,4 +854,115 @@ Test(streams, a_peer_that_waits_here_is_not_silent)
 	(void)hear_small(&pair, (struct psd_wire_head){.kind = PSD_WIRE_READY});
 	cr_expect_eq(psd_streams_silent_sec(pair.to.streams, 0), 0.0);
 	close_pair(&pair);
+}
+
+/* ---- what passes in one call ---- */
+
+/* Bytes of one connection in memory. Each call of send takes the next of `takes`, counted round; receive gives all. */
+static struct {
+	uint8_t *bytes;
+	size_t n_written, n_read;
+	const size_t *takes;
+	unsigned n_takes, n_sends, n_receives;
+	size_t most_bytes; /* offered in one call */
+} wire;
+
+static ssize_t send_to_memory(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+{
+	const uint64_t offered_bytes = psd_pieces_bytes(pieces, n_pieces);
+	const size_t most_bytes = wire.n_takes ? wire.takes[wire.n_sends % wire.n_takes] : SIZE_MAX;
+	const uint64_t sent = offered_bytes < most_bytes ? offered_bytes : most_bytes;
+	uint64_t n_left = sent;
+
+	(void)carrier;
+	wire.n_sends++;
+	wire.most_bytes = offered_bytes > wire.most_bytes ? offered_bytes : wire.most_bytes;
+	if (sent == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	wire.bytes = realloc(wire.bytes, wire.n_written + sent);
+	cr_assert(wire.bytes);
+	for (unsigned i = 0; n_left > 0; i++) {
+		const size_t n_bytes = pieces[i].iov_len < n_left ? pieces[i].iov_len : n_left;
+
+		memcpy(wire.bytes + wire.n_written, pieces[i].iov_base, n_bytes);
+		wire.n_written += n_bytes;
+		n_left -= n_bytes;
+	}
+	return (ssize_t)sent;
+}
+
+static ssize_t receive_from_memory(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+{
+	const size_t start = wire.n_read;
+
+	(void)carrier;
+	wire.n_receives++;
+	for (unsigned i = 0; i < n_pieces; i++) {
+		const size_t there = wire.n_written - wire.n_read;
+		const size_t n_bytes = pieces[i].iov_len < there ? pieces[i].iov_len : there;
+
+		memcpy(pieces[i].iov_base, wire.bytes + wire.n_read, n_bytes);
+		wire.n_read += n_bytes;
+	}
+	errno = EAGAIN;
+	return wire.n_read > start ? (ssize_t)(wire.n_read - start) : -1;
+}
+
+static ssize_t receive_nothing(struct psd_carrier *carrier, const struct iovec pieces[], unsigned n_pieces)
+{
+	(void)carrier, (void)pieces, (void)n_pieces;
+	errno = EAGAIN;
+	return -1;
+}
+
+/* One way. The descriptors are counters, always ready. */
+static void open_memory_pair(struct pair *pair)
+{
+	static struct psd_transport out, in;
+
+	out = in = psd_transport_tcp;
+	out.send = send_to_memory;
+	out.receive = receive_nothing;
+	in.receive = receive_from_memory;
+	for (unsigned i = 0; i < n_lines; i++) {
+		pair->raw[i] = eventfd(1, EFD_NONBLOCK);
+		pair->raw_to[i] = eventfd(1, EFD_NONBLOCK);
+	}
+	carried_by = &out;
+	open_side(&pair->from, pair->raw, as_they_are);
+	carried_by = &in;
+	open_side(&pair->to, pair->raw_to, as_they_are);
+}
+
+static void flush(struct side *side)
+{
+	struct psd_error err;
+
+	cr_assert_eq(psd_streams_flush(side->streams, &err), PSD_OK, "%s", err.text);
+}
+
+/* The second of two chunks ends a connection's turn, and with it has come all that there is: nothing would tell of it.
+ * Three calls: for the first header, and for each payload with the header behind it. */
+Test(streams, a_header_comes_with_the_payload_before_it)
+{
+	const struct psd_wire_head small = {.kind = PSD_WIRE_READY};
+	struct psd_error err;
+	struct pair pair;
+	float *bulk;
+
+	n_lines = 1;
+	open_memory_pair(&pair);
+	bulk = make_bulk(&pair, 2);
+	send_bulk(&pair, bulk, 2);
+	flush(&pair.from);
+	cr_assert(psd_streams_send_small(pair.from.streams, 0, &small, NULL));
+	flush(&pair.from);
+	cr_assert_eq(turn(&pair.to, 0, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(pair.to.n_arrived, 2);
+	cr_expect_eq(wire.n_receives, 3, "%u", wire.n_receives);
+	close_pair(&pair);
+	free(bulk);
+	free(wire.bytes);
 }
