@@ -1,4 +1,4 @@
-/* The sending half of a connection: a message of tensors at a time, from their memory, small ones between. No waits. */
+/* The sending half of a connection: chunks of tensors from their memory, small messages between. No waits. */
 #ifndef PSD_REAL_OUTLET_H
 #define PSD_REAL_OUTLET_H
 
@@ -9,13 +9,20 @@
 #include "real/net/transport.h"
 #include "real/net/wire.h"
 
-/* Fields are private to outlet.c; all zeros is an idle outlet. */
-struct psd_outlet {
+/* A chunk and the header before it. Fields are private to outlet.c. */
+struct psd_parcel {
 	uint8_t head[PSD_WIRE_HEAD_BYTES + PSD_WIRE_TAG_BYTES];
 	size_t head_bytes;
-	struct iovec pieces[1 + PSD_PIECES_MAX]; /* head first; what has left is cut off */
+	struct iovec pieces[PSD_PIECES_MAX];
 	unsigned n_pieces;
-	unsigned at;
+	uint64_t bytes, sent_bytes; /* with the header */
+};
+
+#define PSD_PARCELS_MAX 32 /* in a call: more than a socket takes at once, as a rule */
+
+/* Fields are private to outlet.c; all zeros is an idle outlet. */
+struct psd_outlet {
+	struct psd_parcel parcel;
 	bool is_active;
 	uint8_t *small; /* bytes of small messages, whole ones */
 	size_t small_bytes;
@@ -25,18 +32,23 @@ struct psd_outlet {
 
 void psd_outlet_release(struct psd_outlet *outlet);
 
-/* tag: so many bytes that travel behind the header; pieces stay as they are until the message has left; the one before
- * has left. */
-void psd_outlet_start(struct psd_outlet *outlet, const struct psd_wire_head *head, const uint8_t *tag,
-		      unsigned tag_bytes, const struct iovec pieces[], unsigned n_pieces);
+/* tag: so many bytes that travel behind the header; pieces stay as they are until the chunk has left. */
+struct psd_parcel psd_parcel_make(const struct psd_wire_head *head, const uint8_t *tag, unsigned tag_bytes,
+				  const struct iovec pieces[], unsigned n_pieces);
+/* The one before has left. */
+void psd_outlet_start(struct psd_outlet *outlet, const struct psd_parcel *parcel);
 /* Copies a small message. False: too many wait, or no memory. */
 bool psd_outlet_add_small(struct psd_outlet *outlet, const struct psd_wire_head *head, const uint8_t *payload);
 
 bool psd_outlet_is_idle(const struct psd_outlet *outlet);
-/* No message has been sent in part. */
-bool psd_outlet_is_between_messages(const struct psd_outlet *outlet);
+/* No chunk has been sent in part. */
+bool psd_outlet_is_between_chunks(const struct psd_outlet *outlet);
+bool psd_outlet_has_small(const struct psd_outlet *outlet);
 
-/* Hands to the carrier what that takes, as its send. *has_left: all of the tensors' message has left. */
-ssize_t psd_outlet_send(struct psd_outlet *outlet, struct psd_carrier *carrier, bool *has_left);
+/* Hands to the carrier what that takes, as its send: small messages alone, or else the chunk, and with it those behind
+ * it, at most PSD_PARCELS_MAX - 1. *n_begun: how many of those have begun; one that has not left is the outlet's now.
+ * *n_left: chunks that have left. */
+ssize_t psd_outlet_send(struct psd_outlet *outlet, struct psd_carrier *carrier, const struct psd_parcel behind[],
+			unsigned n_behind, unsigned *n_begun, unsigned *n_left);
 
 #endif

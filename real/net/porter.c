@@ -80,10 +80,12 @@ static void end_errand(struct psd_porter *porter, struct slot *slot, struct psd_
 /* As the carrier. */
 static ssize_t move(const struct psd_porter *porter, struct psd_errand *errand)
 {
+	unsigned n_begun, n_left;
 	ssize_t n_moved;
 
 	if (errand->out) {
-		n_moved = psd_outlet_send(errand->out, &errand->carrier, &errand->is_complete);
+		n_moved = psd_outlet_send(errand->out, &errand->carrier, NULL, 0, &n_begun, &n_left);
+		errand->is_complete = n_left > 0;
 	} else {
 		n_moved = psd_inflow_read(errand->in, &errand->carrier, READ_ONCE_BYTES, porter->scratch);
 		errand->is_complete = n_moved > 0 && psd_inflow_is_complete(errand->in);

@@ -61,21 +61,29 @@ bool psd_streams_has_queue(const struct psd_streams *streams)
 	return false;
 }
 
+/* Of the message to a peer. */
+static struct psd_parcel make_parcel(const struct psd_streams *streams, const struct psd_peer *to, uint64_t chunk)
+{
+	struct psd_wire_head head = to->head;
+	struct iovec cut[PSD_PIECES_MAX];
+	unsigned n_cut;
+
+	head.chunk = (uint32_t)chunk;
+	n_cut = psd_pieces_cut(to->pieces, to->n_pieces, chunk * PSD_WIRE_CHUNK_BYTES,
+			       psd_wire_chunk_bytes(head.length_bytes, chunk), cut);
+	return psd_parcel_make(&head, to->tag, chunk == 0 ? streams->tag_bytes : 0, cut, n_cut);
+}
+
 /* The next chunk is the line's, and its porter's where it has one and no small message waits. */
 static void give_chunk(struct psd_streams *streams, struct psd_line *line)
 {
 	struct psd_peer *to = &streams->peers[line->peer];
-	struct psd_wire_head head = to->head;
-	const uint64_t chunk_bytes = psd_wire_chunk_bytes(head.length_bytes, to->n_given);
+	const uint64_t chunk_bytes = psd_wire_chunk_bytes(to->head.length_bytes, to->n_given);
+	const struct psd_parcel parcel = make_parcel(streams, to, to->n_given++);
 	struct psd_porter *porter =
 		psd_outlet_is_idle(&line->out) ? psd_streams_porter(streams, line, chunk_bytes) : NULL;
-	struct iovec cut[PSD_PIECES_MAX];
-	unsigned n_cut;
 
-	head.chunk = (uint32_t)to->n_given++;
-	n_cut = psd_pieces_cut(to->pieces, to->n_pieces, head.chunk * PSD_WIRE_CHUNK_BYTES, chunk_bytes, cut);
-	psd_outlet_start(porter ? &line->chunk : &line->out, &head, to->tag, head.chunk == 0 ? streams->tag_bytes : 0,
-			 cut, n_cut);
+	psd_outlet_start(porter ? &line->chunk : &line->out, &parcel);
 	if (!porter)
 		return;
 	line->sending.carrier = line->carrier;
@@ -92,19 +100,36 @@ void psd_streams_take_left(struct psd_streams *streams, unsigned peer)
 		streams->owner.left(streams->owner.context, peer);
 }
 
+/* Chunks that may leave with the line's, in one call. They are nobody's until they begin: with several connections one
+ * that has begun might stand still, so that each takes one at a time; and small messages go before all others. */
+static unsigned make_behind(const struct psd_streams *streams, const struct psd_line *line, struct psd_parcel behind[])
+{
+	const struct psd_peer *to = &streams->peers[line->peer];
+	unsigned n_behind = 0;
+
+	if (streams->n_lines > 1 || !line->out.is_active || psd_outlet_has_small(&line->out) ||
+	    !line->carrier.transport->takes_chunks_together)
+		return 0;
+	for (; n_behind < PSD_PARCELS_MAX - 1 && to->n_given + n_behind < to->n_chunks; n_behind++)
+		behind[n_behind] = make_parcel(streams, to, to->n_given + n_behind);
+	return n_behind;
+}
+
 /* Each line takes a chunk in its turn: the line that has one now is sure of another if all others can have one, too. */
-static bool sends_again(const struct psd_streams *streams, const struct psd_line *line)
+static bool sends_again(const struct psd_streams *streams, const struct psd_line *line, unsigned n_behind)
 {
 	const struct psd_peer *to = &streams->peers[line->peer];
 
-	return to->n_chunks - to->n_given >= streams->n_lines;
+	return to->n_chunks - to->n_given - n_behind >= streams->n_lines;
 }
 
 /* Sends once. *has_more: the transport may take more at once. */
 static enum psd_status flush_line(struct psd_streams *streams, struct psd_line *line, bool *has_more,
 				  struct psd_error *err)
 {
-	bool has_left = false, is_tensor;
+	struct psd_parcel behind[PSD_PARCELS_MAX - 1];
+	unsigned n_behind, n_begun, n_left;
+	bool is_tensor;
 	ssize_t sent;
 
 	*has_more = false;
@@ -115,8 +140,9 @@ static enum psd_status flush_line(struct psd_streams *streams, struct psd_line *
 	if (psd_outlet_is_idle(&line->out) || line->sending.state == PSD_ERRAND_GIVEN)
 		return PSD_OK;
 	is_tensor = line->out.is_active;
-	line->carrier.has_more = is_tensor && sends_again(streams, line);
-	sent = psd_outlet_send(&line->out, &line->carrier, &has_left);
+	n_behind = make_behind(streams, line, behind);
+	line->carrier.has_more = is_tensor && sends_again(streams, line, n_behind);
+	sent = psd_outlet_send(&line->out, &line->carrier, behind, n_behind, &n_begun, &n_left);
 	if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 		return PSD_OK;
 	if (sent < 0) {
@@ -124,11 +150,12 @@ static enum psd_status flush_line(struct psd_streams *streams, struct psd_line *
 		return errno == EPIPE || errno == ECONNRESET ? PSD_OK : psd_streams_lose(streams, line, errno, err);
 	}
 	streams->has_moved = streams->has_moved || (is_tensor && sent > 0);
-	if (has_left)
+	streams->peers[line->peer].n_given += n_begun;
+	while (n_left-- > 0)
 		psd_streams_take_left(streams, line->peer);
 	/* a full buffer ends it with EAGAIN at the next attempt, which epoll then watches */
 	*has_more = (!psd_outlet_is_idle(&line->out) || has_chunks(streams, line)) &&
-		    psd_outlet_is_between_messages(&line->out);
+		    psd_outlet_is_between_chunks(&line->out);
 	return PSD_OK;
 }
 

@@ -72,6 +72,7 @@ static void limit_unsent(struct psd_carrier *carrier, size_t bytes)
 const struct psd_transport psd_transport_tcp = {
 	.name = "tcp",
 	.is_for_threads = true,
+	.takes_chunks_together = true,
 	.join = take_all,
 	.send = send_pieces,
 	.receive = receive_pieces,

@@ -35,6 +35,8 @@ struct psd_transport {
 	const char *name;
 	/* send and receive may be called each from a thread of its own, at the same time, on a copy of the carrier. */
 	bool is_for_threads;
+	/* A call costs more than what a chunk more in it delays. */
+	bool takes_chunks_together;
 	/* Takes those carriers that have no transport yet and that it can serve; both ends decide alike. Called by all
 	 * hosts in the same order, before any has sent a message. PSD_ERUN: a peer has gone or says nothing;
 	 * PSD_ENOMEM. */

@@ -943,6 +943,110 @@ static void flush(struct side *side)
 	cr_assert_eq(psd_streams_flush(side->streams, &err), PSD_OK, "%s", err.text);
 }
 
+enum { WITH_HEAD_BYTES = PSD_WIRE_HEAD_BYTES + (1 << 19) };
+
+Test(streams, chunks_leave_together_over_one_connection)
+{
+	const unsigned n_calls = (BULK_CHUNKS + PSD_PARCELS_MAX - 1) / PSD_PARCELS_MAX;
+	struct pair pair;
+	float *bulk;
+
+	n_lines = 1;
+	open_memory_pair(&pair);
+	bulk = make_bulk(&pair, BULK_CHUNKS);
+	send_bulk(&pair, bulk, BULK_CHUNKS);
+	flush(&pair.from);
+	cr_expect_eq(pair.from.n_left, 1);
+	cr_expect_eq(wire.n_sends, n_calls, "%u", wire.n_sends);
+	carry(&pair, 1);
+	cr_expect_eq(count_there(&pair, BULK_CHUNKS), BULK_CHUNKS);
+	close_pair(&pair);
+	free(bulk);
+	free(wire.bytes);
+}
+
+/* One that takes more might stand still with what others could carry. */
+Test(streams, of_several_connections_each_takes_a_chunk_at_a_time)
+{
+	struct pair pair;
+	float *bulk;
+
+	open_memory_pair(&pair);
+	bulk = make_bulk(&pair, BULK_CHUNKS);
+	send_bulk(&pair, bulk, BULK_CHUNKS);
+	flush(&pair.from);
+	cr_expect_eq(wire.n_sends, BULK_CHUNKS);
+	cr_expect_eq(wire.most_bytes, WITH_HEAD_BYTES);
+	close_pair(&pair);
+	free(bulk);
+	free(wire.bytes);
+}
+
+/* In a header, at its end, in a payload, at the end of a chunk, and behind more than one. */
+Test(streams, chunks_that_leave_together_may_be_cut_anywhere)
+{
+	static const size_t takes[] = {1, 30, 1, 70001, WITH_HEAD_BYTES, 2 * WITH_HEAD_BYTES + 7, WITH_HEAD_BYTES - 7};
+	const struct psd_wire_head small = {.kind = PSD_WIRE_READY};
+	const size_t n_floats = BULK_CHUNKS * PSD_WIRE_CHUNK_BYTES / sizeof(float);
+	size_t small_bytes = 0;
+	struct pair pair;
+	float *bulk;
+
+	n_lines = 1;
+	wire.takes = takes;
+	wire.n_takes = sizeof(takes) / sizeof(*takes);
+	open_memory_pair(&pair);
+	bulk = make_bulk(&pair, BULK_CHUNKS);
+	for (size_t e = 0; e < n_floats; e++)
+		bulk[e] = (float)e;
+	send_bulk(&pair, bulk, BULK_CHUNKS);
+	for (unsigned t = 0; t < MOST_TURNS && pair.from.n_left == 0; t++) {
+		if (t % 5 == 4) {
+			cr_assert(psd_streams_send_small(pair.from.streams, 0, &small, NULL));
+			small_bytes += PSD_WIRE_HEAD_BYTES;
+		}
+		turn_both(&pair);
+	}
+	turn_both(&pair);
+	cr_expect_eq(pair.from.n_left, 1);
+	cr_expect_eq(pair.to.head.kind, PSD_WIRE_DATA);
+	cr_expect_eq(pair.to.n_asked, pair.to.n_arrived, "each message is asked about and told once");
+	cr_expect_eq(wire.n_written, BULK_CHUNKS * WITH_HEAD_BYTES + small_bytes);
+	for (size_t e = 0; e < n_floats; e++)
+		cr_assert_eq(pair.to.memory[e], (float)e, "element %zu", e);
+	close_pair(&pair);
+	free(bulk);
+	free(wire.bytes);
+}
+
+/* Chunk 1 has begun when it is sent, and chunk 2 was offered with it. */
+Test(streams, a_small_message_waits_for_no_chunk_that_has_not_begun)
+{
+	static const size_t takes[] = {WITH_HEAD_BYTES + 1000, 0};
+	const struct psd_wire_head small = {.kind = PSD_WIRE_READY};
+	struct psd_wire_head head;
+	struct psd_error err;
+	struct pair pair;
+	float *bulk;
+
+	n_lines = 1;
+	wire.takes = takes;
+	wire.n_takes = 2;
+	open_memory_pair(&pair);
+	bulk = make_bulk(&pair, BULK_CHUNKS);
+	send_bulk(&pair, bulk, BULK_CHUNKS);
+	flush(&pair.from);
+	cr_expect_eq(wire.n_written, WITH_HEAD_BYTES + 1000);
+	cr_assert(psd_streams_send_small(pair.from.streams, 0, &small, NULL));
+	wire.n_takes = 0;
+	flush(&pair.from);
+	cr_assert_eq(psd_wire_decode(wire.bytes + 2 * WITH_HEAD_BYTES, &head, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(head.kind, PSD_WIRE_READY);
+	close_pair(&pair);
+	free(bulk);
+	free(wire.bytes);
+}
+
 /* The second of two chunks ends a connection's turn, and with it has come all that there is: nothing would tell of it.
  * Three calls: for the first header, and for each payload with the header behind it. */
 Test(streams, a_header_comes_with_the_payload_before_it)
