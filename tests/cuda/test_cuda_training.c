@@ -10,8 +10,8 @@
  * fp16 and of 2^-7 in bf16: with a rate of 0.05, 10 times over by momentum, and elements of at most 0.1 of their
  * tensor's norm that is 0.05 of the step. */
 #define TOLERANCE_RATIO 1e-5
-#define FP16_RATIO (0.05 / 1024)
-#define BF16_RATIO (0.05 / 128)
+#define FP16_RATIO	(0.05 / 1024)
+#define BF16_RATIO	(0.05 / 128)
 #define LEAST_WAY_RATIO 0.05 /* so that equal starts alone do not pass */
 
 enum { ITERATIONS = 10, MOST_WORKERS = 4 };
