@@ -232,7 +232,7 @@ Test(cuda_device, every_call_that_fails_is_told_and_leaves_nothing)
 	net_release(&net);
 }
 
-/* Of those that record what layers begin none is told, for it is begun without; the others are. What is to be given back
+/* Of those that record what layers begin none is told, as it begins without; the others are. What is to be given back
  * by the call that fails is not. */
 Test(cuda_device, every_call_that_fails_while_graphs_are_made_leaves_nothing)
 {

@@ -316,7 +316,7 @@ Test(cuda_graphs, take_one_call_for_each_operation)
 
 /* ---- what is left out ---- */
 
-/* Such as Caffe's, whose share of a batch in the average is another one in each iteration, as an argument of cuDNN's. */
+/* Such as Caffe's, whose share of a batch in the average differs from iteration to iteration, as an argument. */
 Test(cuda_graphs, leave_out_what_varies)
 {
 	static const char text[] = "name: m\ninput: {channels: 3, height: 5, width: 5}\nlayers:\n"
