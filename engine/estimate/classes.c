@@ -184,8 +184,8 @@ static size_t most_classes(const struct psd_classes *classes, unsigned n_roots)
 	return classes->n_groups > 0 || most > n_hosts ? n_hosts : most;
 }
 
-/* Classes whose representatives' nodes are alike share what is of the node: the nodes' first workers, or servers, are of
- * one class. So are those of switches. */
+/* Classes whose representatives' nodes are alike share what is of the node: the nodes' first workers, or servers, are
+ * of one class. So are those of switches. */
 static void find_firsts(struct psd_classes *classes)
 {
 	const struct psd_layout *layout = psd_classes_layout(classes);

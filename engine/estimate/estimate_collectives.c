@@ -1,5 +1,5 @@
-/* An estimate's all-reduces: bytes in closed form, what the members' processors do for them, and the delays of the steps
- * behind both. */
+/* An estimate's all-reduces: bytes in closed form, what the members' processors do for them, and the delays of the
+ * steps behind both. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* What an estimate's hosts work on: processors, which all hosts of a machine may share, and devices, of which all-reduces
- * may take a share. */
+/* What an estimate's hosts work on: processors, which all hosts of a machine may share, and devices, of which
+ * all-reduces may take a share. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

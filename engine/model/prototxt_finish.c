@@ -1,5 +1,5 @@
-/* What several fields of a Caffe layer's parameter message mean together: windows, and choices that a setting or the kind
- * of the layer follows from. */
+/* What several fields of a Caffe layer's parameter message mean together: windows, and choices that a setting or the
+ * kind of the layer follows from. */
 #include "engine/model/prototxt_parts.h"
 
 #include "engine/model/layer.h"

@@ -93,8 +93,8 @@ enum psd_status psd_caffe_build(const struct psd_node *layer, const struct psd_c
 
 /* ---- fields that mean something together (prototxt_finish.c) ---- */
 
-/* Of a layer whose other fields are read: fills the rest of spec. choice: a value by name or number that the type reads,
- * its default where it has none. message: the type's, or NULL. PSD_EINVAL. */
+/* Of a layer whose other fields are read: fills the rest of spec. choice: a value by name or number that the type
+ * reads, its default where it has none. message: the type's, or NULL. PSD_EINVAL. */
 typedef enum psd_status psd_caffe_finish_fn(const struct psd_node *message, struct psd_layer_spec *spec,
 					    unsigned choice, struct psd_error *err);
 

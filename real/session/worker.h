@@ -32,8 +32,8 @@ struct psd_worker_options {
 	const struct psd_train *train;
 	const struct psd_device_kind *device; /* NULL: this processor */
 	unsigned place; /* among the hosts on its machine, from 0: which of the machine's devices it takes */
-	/* NULL: computes; else nothing is, tested or finished; device and all of train but streams do not count, but for
-	 * its real workers, who compute on what others make up. */
+	/* NULL: computes; else nothing is, tested or finished; device and all of train but streams do not count, but
+	 * for its real workers, who compute on what others make up. */
 	const struct psd_replay *replay;
 	uint32_t n_iterations;
 	unsigned self;

@@ -1,7 +1,7 @@
 /* A test double for the CUDA runtime, cuBLAS, cuBLASLt and cuDNN: the functions of the toolkit's own headers that
  * psd-run's CUDA device calls, computed by the host's processor, so that the device is tested where there is no GPU.
- * The linker takes these in place of the libraries. It does what CUDA's documentation allows and code must survive, not
- * what is likely:
+ * The linker takes these in place of the libraries. It does what CUDA's documentation allows and code must survive,
+ * not what is likely:
  *
  * - Each stream is a thread that runs behind. A seed chooses for each operation: at once, late, or not before somebody
  *   waits for it. PSD_STAND_IN_SEED sets it from outside; 0 is without delays, 1 where nothing is said.
@@ -9,8 +9,8 @@
  *   written, an operation that touches freed memory ends the process, and so does one that writes beyond a block.
  * - A copy from memory that is pinned or registered reads it when its turn comes; what it writes is NaN before.
  * - cudaFree() does not wait for what is queued.
- * - What is captured is not carried out, and what a capture forbids ends it. A graph is launched as one operation of its
- *   stream; one that is destroyed before it has been carried out loses the context.
+ * - What is captured is not carried out, and what a capture forbids ends it. A graph is launched as one operation of
+ *   its stream; one that is destroyed before it has been carried out loses the context.
  * - After fork() each call fails in the child where the parent had called before.
  * - Under the thread sanitiser operations are ordered by streams, events and waits only: a wait that is missing is a
  *   data race, whatever the timing.

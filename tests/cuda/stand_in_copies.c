@@ -1,6 +1,6 @@
 /* Copies and fills of the stand-in. What a copy writes is poisoned first, when its turn comes. Pinned memory is read
- * then, too; of pageable memory a copy is taken when the copy is queued, but of a graph's, which reads it whenever it is
- * launched. Refuses to know streams. */
+ * then, too; of pageable memory a copy is taken when the copy is queued, but of a graph's, which reads it whenever it
+ * is launched. Refuses to know streams. */
 #define _POSIX_C_SOURCE 200809L
 #include <sched.h>
 #include <string.h>

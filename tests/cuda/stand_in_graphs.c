@@ -1,6 +1,6 @@
-/* The stand-in's graphs: a stream that captures keeps what is queued on it, and what is instantiated of that is launched
- * as one operation. Only one stream takes part in a capture. Handles of what is destroyed are never used twice, so that
- * a use of one is noticed. Refuses to know what operations do. */
+/* The stand-in's graphs: a stream that captures keeps what is queued on it, and what is instantiated of that is
+ * launched as one operation. Only one stream takes part in a capture. Handles of what is destroyed are never used
+ * twice, so that a use of one is noticed. Refuses to know what operations do. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

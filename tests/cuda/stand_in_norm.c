@@ -1,5 +1,6 @@
-/* cuDNN's batch normalisation of the stand-in, by channel. A backward finds in the reserved memory what its forward left
- * there, or gives numbers that are none. Refuses the mode by activation, and activations: psd-run does not use them. */
+/* cuDNN's batch normalisation of the stand-in, by channel. A backward finds in the reserved memory what its forward
+ * left there, or gives numbers that are none. Refuses the mode by activation, and activations: psd-run does not use
+ * them. */
 #include <math.h>
 #include <stdlib.h>
 

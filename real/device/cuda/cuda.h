@@ -219,7 +219,8 @@ enum psd_status psd_cuda_follow(struct psd_device *device, unsigned stream, stru
 enum psd_status psd_cuda_finish(struct psd_device *device, unsigned stream, struct psd_error *err) PSD_MUST_CHECK;
 /* What the calling thread begins on PSD_STREAM_COMPUTE from here on is recorded and not carried out, until the capture
  * ends. *launchable: what begins it all, owned by the caller until psd_cuda_end_launchable(), which takes NULL; NULL:
- * nothing was begun. PSD_ERUN, as where something was begun that cannot be recorded: the capture has ended then, too. */
+ * nothing was begun. PSD_ERUN, as where something was begun that cannot be recorded: the capture has ended then, too.
+ */
 enum psd_status psd_cuda_begin_capture(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
 enum psd_status psd_cuda_end_capture(struct psd_device *device, struct CUgraphExec_st **launchable,
 				     struct psd_error *err) PSD_MUST_CHECK;

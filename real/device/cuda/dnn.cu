@@ -361,8 +361,8 @@ struct psd_cuda_dnn_norm {
 	size_t reserve_bytes;
 };
 
-/* What keeps sums on the chip is far ahead where channels come last; it wants a workspace, which calls without "Ex" have
- * no argument for. The other mode takes any range of values. */
+/* What keeps sums on the chip is far ahead where channels come last; it wants a workspace, which calls without "Ex"
+ * have no argument for. The other mode takes any range of values. */
 static cudnnStatus_t describe_norm(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm)
 {
 	const int channels = (int)layer->model->shape.channels;

@@ -295,7 +295,8 @@ uint64_t psd_cuda_mark(struct psd_device *device, enum psd_stream stream)
 	return marks->next++;
 }
 
-/* Not to be over is no failure, but CUDA may keep it as the thread's last one, which the next kernel's begin asks for. */
+/* Not to be over is no failure, but CUDA may keep it as the thread's last one, which the next kernel's begin asks for.
+ */
 static cudaError_t look_at(struct CUevent_st *event)
 {
 	const cudaError_t status = cudaEventQuery(event);
