@@ -41,7 +41,7 @@ fi
 
 left_sec() { echo $((BUDGET_SEC - $(date +%s) + started)); }
 # within SEC: as much of it as ends before eight minutes do
-within() { most=$(($(left_sec) + 20)); echo $(($1 < most ? $1 : most)); }
+within() { most=$(($(left_sec) + 20)); [ $most -gt 1 ] || most=1; echo $(($1 < most ? $1 : most)); }
 # field COLUMN: of CSV on standard input, its last line
 field() { awk -F , -v column="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == column) at = i; next } { value = $at } END { print value }'; }
 compute() { awk "BEGIN { printf \"%.4g\", $1 }"; }
@@ -190,6 +190,21 @@ torch_images() {
 		2>"$work/err"
 }
 
+# idle_percent CSV: of an iteration, how long nothing is computed
+idle_percent() {
+	compute "($(field exposed_comm_sec <"$1") + $(field other_waiting_sec <"$1")) / $(field iteration_sec <"$1") * 100"
+}
+
+# by_calls WHAT NAME BATCH ARITHMETIC OWN: the same without graphs, and what these gain
+by_calls() {
+	[ "$(left_sec)" -gt 240 ] || { absent "$1, without graphs" "" "no time left"; return; }
+	train "$work/calls" "$2" "$3" "$4" Ring 1 $ITERATIONS --set train.graphs=false || { failed "$1, without graphs" "" "$work/err"; return; }
+	calls=$(field images_per_sec <"$work/calls")
+	row "$1, without graphs, images/s" "" "$calls" "1/s"
+	row "$1, without graphs, stream idles" "" "$(idle_percent "$work/calls")" "%"
+	row "$1, graphs over calls" "" "$(compute "$5 / $calls")" "of its images/s"
+}
+
 images() {
 	for network in $NETWORKS; do
 		for arithmetic in tf32 bf16; do
@@ -201,9 +216,8 @@ images() {
 			fi
 			own=$(field images_per_sec <"$work/own")
 			row "$what, images/s" "" "$own" "1/s"
-			iteration=$(field iteration_sec <"$work/own")
-			idle=$(compute "($(field exposed_comm_sec <"$work/own") + $(field other_waiting_sec <"$work/own")) / $iteration * 100")
-			row "$what, compute stream idles" "<= 3" "$idle" "%"
+			row "$what, compute stream idles" "<= 3" "$(idle_percent "$work/own")" "%"
+			by_calls "$what" "$name" "$batch" "$arithmetic" "$own"
 			if ! has_torch; then
 				absent "$what, of PyTorch's images/s" ">= 1.0" "PyTorch with a GPU"
 			elif theirs=$(torch_images "$name" "$batch" "$arithmetic"); then

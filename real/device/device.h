@@ -130,7 +130,7 @@ struct psd_device_kind {
 	enum psd_status (*forward)(struct psd_device *device, unsigned layer, struct psd_error *err);
 	/* Begins one layer's backward; layers in reverse order. Its gradients are final when that is over. */
 	enum psd_status (*backward)(struct psd_device *device, unsigned layer, struct psd_error *err);
-	/* Begins these of several layers: the same, with less calls of the device. NULL: it gains nothing by it. */
+	/* Begins these of several layers: the same, with fewer calls of the device. NULL: it gains nothing by it. */
 	enum psd_status (*pass)(struct psd_device *device, const struct psd_pass *pass, struct psd_error *err);
 	/* When the last forward is over: the batch's losses / loss_divisor; how many samples are classed as their
 	 * label. */

@@ -302,7 +302,7 @@ void psd_cuda_close_fused(struct psd_cuda_fused *fused)
 
 bool psd_cuda_fits_fused(const struct psd_cuda_fused *fused, const struct psd_cuda_product *product, const void *vector)
 {
-	return (uintptr_t)product->result.data % fused->result_alignment == 0 &&
+	return product->result.data && vector && (uintptr_t)product->result.data % fused->result_alignment == 0 &&
 	       (uintptr_t)vector % fused->vector_alignment == 0;
 }
 

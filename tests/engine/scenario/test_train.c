@@ -221,8 +221,8 @@ Test(train, wrong_keys_are_named)
 		"dir/a.yaml:11:28: unknown key 'gama' in 'learning_rate', did you mean 'gamma'?");
 	refuses("  learning_rate",
 		"dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, iterations, "
-		"epochs, solver, optimiser, learning_rate, test_every, loss_scale, device, arithmetic, threads, "
-		"streams, deterministic");
+		"epochs, solver, optimiser, learning_rate, test_every, loss_scale, device, arithmetic, graphs, "
+		"threads, streams, deterministic");
 }
 
 Test(train, missing_keys_are_named)

@@ -234,6 +234,7 @@ static const char *const free_keys[] = {
 	"train.data.test", /* worker 0 alone tests */
 	"train.solver",	   /* counts by what it says */
 	"train.device",	   /* of one host; what it changes of the program is compared */
+	"train.graphs",	   /* of one host; results have the same bits */
 	"train.threads",   /* of one host; sums are in the same order */
 };
 
