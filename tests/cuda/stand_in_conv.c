@@ -239,22 +239,23 @@ struct algorithm {
 	bool is_supported;
 	bool is_deterministic;
 	bool has_workspace;
+	bool adds_floats_alone; /* of other types it makes what it gives anew */
 };
 
 static const struct algorithm forward_algorithms[] = {
-	{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, true, true, true},
-	{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, true, true, false},
-	{CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, false, true, false},
+	{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, true, true, true, true},
+	{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, true, true, false, false},
+	{CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, false, true, false, false},
 };
 static const struct algorithm data_algorithms[] = {
-	{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, true, false, false},
-	{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, true, true, true},
-	{CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, false, true, true},
+	{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, true, false, false, false},
+	{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, true, true, true, true},
+	{CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, false, true, true, false},
 };
 static const struct algorithm filter_algorithms[] = {
-	{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, true, false, false},
-	{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, true, true, true},
-	{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, false, true, true},
+	{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, true, false, false, false},
+	{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, true, true, true, false},
+	{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, false, true, true, false},
 };
 enum { ALGORITHMS = 3 };
 
@@ -430,7 +431,8 @@ static cudnnStatus_t convolve(const char *function, cudnnHandle_t handle, struct
 
 	if (status != CUDNN_STATUS_SUCCESS)
 		return status;
-	if (!algorithm)
+	if (!algorithm ||
+	    (algorithm->adds_floats_alone && conv->beta != 0 && conv->x.layout.number != PSD_STAND_IN_FLOAT))
 		return CUDNN_STATUS_NOT_SUPPORTED;
 	if (!psd_stand_in_suits_dnn(conv->x.values) || !psd_stand_in_suits_dnn(conv->w.values) ||
 	    !psd_stand_in_suits_dnn(conv->y.values) || !psd_stand_in_suits_dnn(conv->workspace))

@@ -90,6 +90,7 @@ struct psd_cuda_dnn_conv {
 	cudnnConvolutionBwdDataAlgo_t dlarge_algorithm;
 	cudnnConvolutionBwdFilterAlgo_t dweight_algorithm;
 	size_t forward_bytes, dlarge_bytes, dweight_bytes; /* of workspace */
+	bool cannot_add;				   /* the algorithm of the data gradient, as cuDNN has told */
 };
 
 /* fp32 is fp32: without leave, cuDNN would round to TF32. */
@@ -266,6 +267,14 @@ static enum psd_status open_conv(struct psd_cuda_layer *layer, struct psd_cuda_d
 	return status;
 }
 
+/* Behind the workspace of the pass to the input: where its gradient goes that is added to another's by a kernel. */
+static uint64_t find_aside(const struct psd_cuda_dnn_conv *conv)
+{
+	const uint64_t bytes = conv->is_transpose ? conv->forward_bytes : conv->dlarge_bytes;
+
+	return (bytes + 255) / 256 * 256;
+}
+
 enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv **conv,
 				       struct psd_error *err)
 {
@@ -279,6 +288,8 @@ enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_
 	psd_cuda_want_workspace(layer->device, (*conv)->forward_bytes);
 	psd_cuda_want_workspace(layer->device, (*conv)->dweight_bytes);
 	psd_cuda_want_workspace(layer->device, (*conv)->dlarge_bytes);
+	if (psd_cuda_input(layer, 0)->has_diff && psd_cuda_below(layer, 0)->n_readers > 1)
+		psd_cuda_want_workspace(layer->device, find_aside(*conv) + psd_cuda_input(layer, 0)->bytes);
 	return status;
 }
 
@@ -340,15 +351,33 @@ enum psd_status psd_cuda_dnn_conv_dweight(struct psd_cuda_layer *layer, struct p
 	return check(layer, status, "weight gradient", err);
 }
 
+static cudnnStatus_t make_input(const struct psd_cuda_layer *layer, const struct psd_cuda_dnn_conv *conv,
+				const void *weight, void *dinput, bool adds)
+{
+	return (conv->is_transpose ? make_small : make_large)(layer->device, conv, weight, layer->blob->diff, dinput,
+							      adds);
+}
+
+/* Not all of cuDNN's kernels add to what is there, and it does not say which before one shall. */
 enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 					 const void *weight, struct psd_error *err)
 {
 	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
 	const bool adds = psd_cuda_share(in);
-	const cudnnStatus_t status = (conv->is_transpose ? make_small : make_large)(layer->device, conv, weight,
-										    layer->blob->diff, in->diff, adds);
+	struct psd_cuda_add add = {psd_cuda_diff(layer, in), psd_cuda_diff(layer, in), psd_cuda_diff(layer, in)};
+	cudnnStatus_t status;
 
-	return check(layer, status, "data gradient", err);
+	if (!adds || !conv->cannot_add) {
+		status = make_input(layer, conv, weight, in->diff, adds);
+		conv->cannot_add = adds && status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000;
+		if (!conv->cannot_add)
+			return check(layer, status, "data gradient", err);
+	}
+	add.right.data = (char *)layer->device->workspace + find_aside(conv);
+	status = make_input(layer, conv, weight, add.right.data, false);
+	if (status != CUDNN_STATUS_SUCCESS)
+		return check(layer, status, "data gradient", err);
+	return psd_cuda_run_add(layer->device, &add, in->elements, err);
 }
 
 /* ---- batch norm by the batch's own statistics ---- */
