@@ -74,7 +74,7 @@ void psd_estimate_push(struct psd_estimate *estimate, double at_sec, uint64_t co
 
 /* ---- processors and devices (estimate_work.c) ---- */
 
-enum psd_status psd_estimate_open_work(struct psd_estimate *estimate, struct psd_error *err);
+enum psd_status psd_estimate_open_work(struct psd_estimate *estimate, struct psd_error *err) PSD_MUST_CHECK;
 void psd_estimate_close_work(struct psd_estimate *estimate);
 /* Slot `work` of the seam. */
 void psd_estimate_work(void *context, unsigned host, enum psd_resource resource, struct psd_task task, double sec);
@@ -93,7 +93,7 @@ struct psd_pool *psd_estimate_first_pool(struct psd_estimate *estimate, double *
 
 /* ---- messages (estimate_messages.c) ---- */
 
-enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct psd_error *err);
+enum psd_status psd_estimate_open_messages(struct psd_estimate *estimate, struct psd_error *err) PSD_MUST_CHECK;
 void psd_estimate_close_messages(struct psd_estimate *estimate);
 /* Slot `send` of the seam. */
 bool psd_estimate_send(void *context, unsigned from, struct psd_task task);
@@ -103,7 +103,7 @@ void psd_estimate_end_message_part(struct psd_estimate *estimate, size_t way);
 
 /* ---- collectives (estimate_collectives.c) ---- */
 
-enum psd_status psd_estimate_open_collectives(struct psd_estimate *estimate, struct psd_error *err);
+enum psd_status psd_estimate_open_collectives(struct psd_estimate *estimate, struct psd_error *err) PSD_MUST_CHECK;
 void psd_estimate_close_collectives(struct psd_estimate *estimate);
 /* Slot `collective` of the seam. */
 void psd_estimate_collective(void *context, struct psd_task task);

@@ -359,6 +359,8 @@ static void add_used_points(struct psd_text *text, const struct psd_calibration 
 		psd_text_add(text, ", at %s", psd_units_write_rate(calibration->link_bps, rate));
 	if (calibration->point.bandwidth_bps > 0.0)
 		psd_text_add(text, " and %s", psd_units_write_rate(calibration->point.bandwidth_bps, rate));
+	if (calibration->measured[PSD_QUANTITY_LOCAL_BPS].is_there)
+		psd_text_add(text, ", and between two workers of a node");
 	psd_text_add(text, "; no training was\n");
 }
 

@@ -100,6 +100,7 @@ enum psd_status psd_cuda_multiply_matrices(struct psd_device *device, const stru
 struct psd_cuda_fused {
 	cublasLtMatmulDesc_t operation;
 	cublasLtMatrixLayout_t right, left, result;
+	cublasLtMatmulPreference_t preference; /* by which it was chosen */
 	cublasLtMatmulAlgo_t algorithm;
 	uint64_t workspace_bytes;
 	uint32_t result_alignment, vector_alignment; /* that the algorithm counts on, in bytes */
@@ -203,15 +204,14 @@ static cublasStatus_t describe_preference(cublasLtMatmulPreference_t *preference
 
 /* Its best one. *is_there: it has one. */
 static cublasStatus_t estimate(const struct psd_device *device, const struct psd_cuda_fused *fused,
-			       cublasLtMatmulPreference_t preference, cublasLtEpilogue_t epilogue,
-			       cublasLtMatmulHeuristicResult_t *best, bool *is_there)
+			       cublasLtEpilogue_t epilogue, cublasLtMatmulHeuristicResult_t *best, bool *is_there)
 {
 	int n = 0;
 	cublasStatus_t status = tell(fused->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, (uint32_t)epilogue);
 
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = cublasLtMatmulAlgoGetHeuristic(device->lt, fused->operation, fused->right, fused->left,
-							fused->result, fused->result, preference, 1, best, &n);
+							fused->result, fused->result, fused->preference, 1, best, &n);
 	*is_there = status == CUBLAS_STATUS_SUCCESS && n == 1 && best->state == CUBLAS_STATUS_SUCCESS;
 	return status == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : status;
 }
@@ -238,14 +238,14 @@ static bool multiply_alike(const cublasLtMatmulAlgo_t *left, const cublasLtMatmu
 }
 
 static cublasStatus_t choose(const struct psd_device *device, struct psd_cuda_fused *fused,
-			     cublasLtMatmulPreference_t preference, enum psd_cuda_epilogue epilogue, bool *is_chosen)
+			     enum psd_cuda_epilogue epilogue, bool *is_chosen)
 {
 	cublasLtMatmulHeuristicResult_t alone, both;
 	bool has_alone = false, has_both = false;
-	cublasStatus_t status = estimate(device, fused, preference, CUBLASLT_EPILOGUE_DEFAULT, &alone, &has_alone);
+	cublasStatus_t status = estimate(device, fused, CUBLASLT_EPILOGUE_DEFAULT, &alone, &has_alone);
 
 	if (status == CUBLAS_STATUS_SUCCESS)
-		status = estimate(device, fused, preference, name_of(epilogue), &both, &has_both);
+		status = estimate(device, fused, name_of(epilogue), &both, &has_both);
 	*is_chosen =
 		status == CUBLAS_STATUS_SUCCESS && has_alone && has_both && multiply_alike(&alone.algo, &both.algo);
 	if (*is_chosen) {
@@ -260,7 +260,6 @@ enum psd_status psd_cuda_open_fused(struct psd_device *device, const struct psd_
 				    struct psd_error *err)
 {
 	struct psd_cuda_fused *opened = (struct psd_cuda_fused *)calloc(1, sizeof(*opened));
-	cublasLtMatmulPreference_t preference = NULL;
 	bool is_chosen = false;
 	cublasStatus_t status;
 
@@ -268,11 +267,9 @@ enum psd_status psd_cuda_open_fused(struct psd_device *device, const struct psd_
 		return psd_cuda_no_memory(err);
 	status = describe_operation(device, opened, product, vector);
 	if (status == CUBLAS_STATUS_SUCCESS)
-		status = describe_preference(&preference, product);
+		status = describe_preference(&opened->preference, product);
 	if (status == CUBLAS_STATUS_SUCCESS)
-		status = choose(device, opened, preference, epilogue, &is_chosen);
-	if (preference)
-		(void)cublasLtMatmulPreferenceDestroy(preference);
+		status = choose(device, opened, epilogue, &is_chosen);
 	opened->result_alignment = alignment_of(product->result.data);
 	opened->vector_alignment = alignment_of(vector);
 	if (is_chosen)
@@ -295,6 +292,8 @@ void psd_cuda_close_fused(struct psd_cuda_fused *fused)
 	end_matrix(fused->right);
 	end_matrix(fused->left);
 	end_matrix(fused->result);
+	if (fused->preference)
+		(void)cublasLtMatmulPreferenceDestroy(fused->preference);
 	if (fused->operation)
 		(void)cublasLtMatmulDescDestroy(fused->operation);
 	free(fused);

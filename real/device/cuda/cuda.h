@@ -261,8 +261,8 @@ struct psd_cuda_fused;
 
 /* Chooses for good, by shapes and types. *fused is NULL where cuBLASLt has no epilogue for these, or has it with
  * another algorithm than the one it takes for the product alone: then a kernel does that work behind the product.
- * Pointers that are NULL now will have 256-byte alignment, others later that of now, or fits says that they have not.
- * close takes NULL. PSD_ENOMEM, PSD_ERUN. */
+ * A pointer that is NULL now must be aligned to 256 bytes later. Another must keep its alignment, or
+ * psd_cuda_fits_fused() is false. close takes NULL. PSD_ENOMEM, PSD_ERUN. */
 enum psd_status psd_cuda_open_fused(struct psd_device *device, const struct psd_cuda_product *product,
 				    enum psd_cuda_epilogue epilogue, const void *vector, struct psd_cuda_fused **fused,
 				    struct psd_error *err) PSD_MUST_CHECK;
