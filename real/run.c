@@ -28,6 +28,11 @@ const struct psd_replay *psd_run_replay(const struct psd_run *run)
 	return run->scenario->has_replay ? &run->replay : NULL;
 }
 
+bool psd_run_has_training(const struct psd_run *run)
+{
+	return psd_worker_use(run->scenario) != PSD_BY_REPLAY;
+}
+
 uint32_t psd_run_iterations(const struct psd_run *run)
 {
 	const uint64_t global_batch = (uint64_t)run->point.workers * run->scenario->batch_per_worker;
@@ -40,7 +45,10 @@ enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err
 {
 	const struct psd_node *chosen = psd_node_child(psd_node_child(run->scenario->root, "train"), "device");
 	const struct psd_place at = chosen ? chosen->at : PSD_NOWHERE;
-	const enum psd_status status = psd_device_choose(&run->device, run->scenario->train.device, at, err);
+	/* a host of its own that replays needs none */
+	const bool is_here = !psd_run_replay(run) || !run->hosts.n_hosts || run->self < run->replay.real_workers;
+	const enum psd_status status =
+		(is_here ? psd_device_choose : psd_device_look_up)(&run->device, run->scenario->train.device, at, err);
 
 	if (!status)
 		psd_subject_matter_compute_on(&run->matter, run->device->has_own_memory);
@@ -59,6 +67,17 @@ enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *
 			     "'graph' is '%.80s', which has no loss to train by: end it with a softmax-loss layer "
 			     "(Caffe: SoftmaxWithLoss)",
 			     run->scenario->graph_path);
+}
+
+enum psd_status psd_run_check_real_workers(const struct psd_run *run, struct psd_error *err)
+{
+	const struct psd_node *said = psd_node_child(psd_node_child(run->scenario->root, "compute"), "real_workers");
+
+	if (run->scenario->replay.real_workers < run->point.workers || !psd_run_replay(run))
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, said ? said->at : PSD_NOWHERE,
+			     "'real_workers' is %u, must be less than the %u workers, of which others replay",
+			     run->scenario->replay.real_workers, run->point.workers);
 }
 
 /* Of several, the last is the one that is traced, as with psd-sim. */
@@ -80,8 +99,8 @@ static enum psd_status check_libraries(const struct psd_run *run, struct psd_err
 
 	for (unsigned s = 0; s < run->scenario->n_systems && !status; s++)
 		if (psd_run_is_chosen(run, &run->scenario->systems[s]))
-			status = psd_worker_check_library(&run->scenario->systems[s], run->point.workers, run->device,
-							  err);
+			status = psd_worker_check_library(&run->scenario->systems[s], run->point.workers,
+							  psd_run_replay(run) ? NULL : run->device, err);
 	return status;
 }
 
@@ -153,7 +172,7 @@ static void remark(const struct psd_run *run)
 
 	if (run->options->is_quiet || !psd_run_speaks(run))
 		return;
-	psd_scenario_add_unheeded(&text, run->scenario, psd_run_replay(run) ? PSD_BY_REPLAY : PSD_BY_RUN, PSD_BY_ALL);
+	psd_scenario_add_unheeded(&text, run->scenario, psd_worker_use(run->scenario), PSD_BY_ALL);
 	for (const char *line = text.bytes; line && *line; line = strchr(line, '\n') + 1)
 		psd_console_say("psd-run: %.*s", (int)strcspn(line, "\n"), line);
 	if (snapshot->line)
@@ -186,19 +205,22 @@ static enum psd_status check_end(const struct psd_run *run, struct psd_error *er
 static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = run->scenario;
+	const bool has_training = psd_run_has_training(run);
 	enum psd_status status = psd_run_choose_cluster(run, err);
 
-	if (!status && !scenario->has_replay)
+	if (!status)
+		status = psd_run_check_real_workers(run, err);
+	if (!status && has_training)
 		status = psd_run_choose_device(run, err);
 	if (!status)
 		status = check_libraries(run, err);
 	if (!status)
 		status = choose_traced(run, err);
-	if (!status && !scenario->has_replay)
+	if (!status && has_training)
 		status = psd_run_check_loss(run, err);
 	if (!status && !run->hosts.n_hosts)
 		status = psd_run_check_room(run, err);
-	if (!status && !scenario->has_replay)
+	if (!status && has_training)
 		status = psd_worker_count_samples(&run->matter.graph, &scenario->train, &run->training_samples, err);
 	if (!status && run->traced)
 		status = psd_output_open(&run->trace, run->options->trace_path, err);

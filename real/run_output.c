@@ -1,6 +1,7 @@
 /* All speedups of a run have one baseline, that of psd-sim, as far as the run has measured it. */
 #include "real/run_output.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,10 +10,15 @@
 #include "engine/result/columns.h"
 #include "real/session/replay.h"
 
-void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device,
+#define MOST_OFF_RATIO 0.1 /* of the profile's time for a layer's work; with more it is said */
+
+void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device, bool has_replay,
 			   enum psd_ground ground)
 {
-	snprintf(text, PSD_RUN_EXECUTOR_MAX, "real-%s%s", device ? device->name : "replay",
+	snprintf(text, PSD_RUN_EXECUTOR_MAX, "real-%s%s%s", device ? device->name : "",
+		 !has_replay ? ""
+		 : device    ? "-replay"
+			     : "replay",
 		 ground == PSD_GROUND_SHAPED ? "-paced" : "");
 }
 
@@ -146,10 +152,18 @@ static struct psd_result told_result_of(const struct psd_run_report *report, con
 
 static void add_replay_head(struct psd_text *text, const struct psd_replay *replay)
 {
-	psd_text_add(text, "replay    operations last as long as predicted, messages are really sent");
+	if (replay->real_workers > 0)
+		psd_text_add(text, "replay    beside %u worker%s that compute%s on zeros from the others: ",
+			     replay->real_workers, replay->real_workers == 1 ? "" : "s",
+			     replay->real_workers == 1 ? "s" : "");
+	else
+		psd_text_add(text, "replay    ");
+	psd_text_add(text, "operations last as long as predicted, messages are really sent");
 	if (replay->payload_ratio < 1.0)
 		psd_text_add(text, ", %.4g %% of their bytes", 100.0 * replay->payload_ratio);
-	psd_text_add(text, "; seconds and bytes are the cluster's, a second took as many as 'dilation' says\n");
+	if (replay->real_workers == 0)
+		psd_text_add(text, "; seconds and bytes are the cluster's, a second took as many as 'dilation' says");
+	psd_text_add(text, "\n");
 }
 
 static void add_head(struct psd_text *text, const struct psd_run_report *report)
@@ -184,6 +198,25 @@ static void add_head(struct psd_text *text, const struct psd_run_report *report)
 	psd_text_add(text, "\n");
 }
 
+/* Those that replay take the times of the profile, whatever those that compute take. */
+static void add_profile_note(struct psd_text *text, const struct psd_run_report *report)
+{
+	const double told_sec = report->matter->costs.compute_sec;
+
+	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
+		const double sec = row->result.parts.compute_sec;
+
+		if (row->replay.real_workers == 0 || fabs(sec / told_sec - 1.0) <= MOST_OFF_RATIO)
+			continue;
+		psd_text_add(text, "note: '");
+		psd_text_add_plain(text, row->system->name);
+		psd_text_add(text,
+			     "' computed for %.4g s an iteration, those that replay for %.4g s: psd-run calibrate "
+			     "measures a profile of this machine\n",
+			     sec, told_sec);
+	}
+}
+
 enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
 					 struct psd_error *err)
 {
@@ -199,6 +232,7 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 		psd_result_add_lossy(text, report->rows[i].system);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_assumed(text, report->rows[i].system);
+	add_profile_note(text, report);
 	free(results);
 	return PSD_OK;
 }

@@ -27,9 +27,9 @@ struct psd_run_report {
 	unsigned n_rows;
 };
 
-/* As the CSV and traces name it: "real-cpu", "real-cuda", or "real-replay" where there is no device; "-paced" behind it
- * on PSD_GROUND_SHAPED, whose links are no network's. */
-void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device,
+/* As the CSV and traces name it: "real-cpu", "real-cuda", "real-replay" where there is no device, "real-cpu-replay"
+ * where some workers compute and some replay; "-paced" behind it on PSD_GROUND_SHAPED, whose links are no network's. */
+void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device, bool has_replay,
 			   enum psd_ground ground);
 
 /* Rows of CSV, as psd_columns_add_csv(). */

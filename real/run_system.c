@@ -63,7 +63,7 @@ static enum psd_status write_trace(struct psd_run *run, const struct psd_case *m
 	uint32_t last_iteration;
 	enum psd_status status;
 
-	psd_run_name_executor(executor, run->device, run->ground);
+	psd_run_name_executor(executor, run->device, psd_run_replay(run) != NULL, run->ground);
 	status = psd_spans_write(spans, run->trace, made, executor, &last_iteration, err);
 	if (status)
 		return status;
@@ -122,7 +122,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 		run->rows[run->n_rows++] = *row;
 		say_stolen(run, made, &row->result);
 	}
-	if (!status && !isfinite(row->result.last_loss))
+	if (!status && !row->has_replay && !isfinite(row->result.last_loss))
 		psd_console_say("psd-run: %s diverged, its loss is no number any more: the learning rate is too high",
 				made->system->name);
 	if (!status && is_traced)
@@ -202,7 +202,7 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 
 	if (status)
 		return status;
-	psd_run_name_executor(row.executor, run->device, run->ground);
+	psd_run_name_executor(row.executor, run->device, row.has_replay, run->ground);
 	row.has_rebuilds = has_rebuilds(&made.program);
 	if (row.has_replay)
 		status = run->scenario->replay.finds_dilation

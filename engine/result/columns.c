@@ -70,8 +70,7 @@ static const struct column {
 	[SYSTEM] = {"system", "", "system", SHOW_TEXT, TEXT, AT(system_name), 0, "", "its name in the scenario"},
 	[EXECUTOR] = {"executor", "", "", SHOW_TEXT, TEXT, AT(executor), 0, "",
 		      "`sim-flow`, `sim-message` or `estimate`; `real-cpu`, `real-cuda` or `real-replay` where it was "
-		      "carried "
-		      "out, "
+		      "carried out, `real-cpu-replay` where real workers did beside others that replayed, "
 		      "`-paced` behind it where processes on loopback kept to the links' rates themselves"},
 	[NODES] = {"nodes", "", "nodes", SHOW_COUNT, COUNT, AT(point.nodes), 0, "", "with workers on them"},
 	[WORKERS] = {"workers", "", "workers", SHOW_COUNT, COUNT, AT(point.workers), 0, "", "on all nodes together"},

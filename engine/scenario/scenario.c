@@ -38,6 +38,9 @@ static const struct psd_key compute_keys[] = {
 	 .help = "standard deviation of a layer's time, for each node and iteration, as a share"},
 	{KEY("replay", FLAG, has_replay), .fallback = "false", .uses = PSD_BY_PSD_RUN | PSD_AGREED,
 	 .help = "psd-run computes nothing, operations last as long as predicted, messages are real"},
+	{KEY("real_workers", UNSIGNED, replay.real_workers), .lowest = 1, .highest = PSD_MAX_HOSTS,
+	 .when = {"replay", 1u << true, 0}, .uses = PSD_BY_REPLAY | PSD_AGREED,
+	 .help = "so many, the first, compute all the same, on `train.device`; at dilation 1, with all bytes"},
 	{.name = NULL},
 };
 static const struct psd_section compute = {.tables = {compute_keys}};
@@ -53,7 +56,26 @@ static const struct psd_key emulation_keys[] = {
 	 .fallback = "1", .help = "of each message's bytes that are sent, over links that are slower by as much"},
 	{.name = NULL},
 };
-static const struct psd_section emulation = {.tables = {emulation_keys}};
+
+/* What is really computed takes its time, and what it sends is all there. */
+static enum psd_status check_emulation(const struct psd_schema_reader *reader, void *base,
+				       const struct psd_node *mapping)
+{
+	const struct psd_scenario *scenario = base;
+	const struct psd_replay *replay = &scenario->replay;
+	const char *const name = replay->finds_dilation || replay->dilation_ratio != 1.0 ? "dilation"
+				 : replay->payload_ratio != 1.0				 ? "payload_scale"
+											 : NULL;
+	const struct psd_node *said = name ? psd_node_child(mapping, name) : NULL;
+
+	if (replay->real_workers == 0 || !said)
+		return PSD_OK;
+	return psd_error_set(reader->err, PSD_EINVAL, said->at,
+			     "'%s' is '%.40s', must be 1 beside 'real_workers', who compute and send what they have",
+			     name, said->text);
+}
+
+static const struct psd_section emulation = {.tables = {emulation_keys}, .check = check_emulation};
 
 static const struct psd_key calibration_keys[] = {
 	{KEY("workers", UNSIGNED, calibration.workers), .lowest = 1, .highest = PSD_MAX_HOSTS,

@@ -6,8 +6,9 @@
 #include "engine/scenario/scenario.h"
 #include "engine/scenario/scenario_keys.h"
 
-/* executor: one of PSD_BY_SIMULATION, PSD_BY_ESTIMATE, PSD_BY_RUN, PSD_BY_REPLAY. PSD_EINVAL at the first key of the
- * file without which the executor would carry out something else, and which it cannot heed; the text says who can. */
+/* executor: one of PSD_BY_SIMULATION, PSD_BY_ESTIMATE, PSD_BY_RUN, PSD_BY_REPLAY; PSD_BY_PSD_RUN: a run in which some
+ * train and some replay. PSD_EINVAL at the first key of the file without which the executor would carry out something
+ * else, and which it cannot heed; the text says who can. */
 enum psd_status psd_scenario_check_heeded(const struct psd_scenario *scenario, enum psd_use executor,
 					  struct psd_error *err) PSD_MUST_CHECK;
 /* The other keys of the file that differ from what holds without them, and that the executor does not heed: "heeded

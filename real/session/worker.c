@@ -22,21 +22,29 @@ bool psd_worker_is_replayed(const struct psd_worker_options *options)
 	return options->replay && options->self >= options->replay->real_workers;
 }
 
+enum psd_use psd_worker_use(const struct psd_scenario *scenario)
+{
+	if (!scenario->has_replay)
+		return PSD_BY_RUN;
+	return scenario->replay.real_workers > 0 ? PSD_BY_PSD_RUN : PSD_BY_REPLAY;
+}
+
 enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd_error *err)
 {
-	if (!scenario->has_train && !scenario->has_replay)
+	const enum psd_use use = psd_worker_use(scenario);
+
+	if (!scenario->has_train && use != PSD_BY_REPLAY)
 		return psd_error_set(err, PSD_EINVAL, (struct psd_place){scenario->path, 0, 0},
-				     "has no 'train', which psd-run needs; psd-sim predicts without it");
-	return psd_scenario_check_heeded(scenario, scenario->has_replay ? PSD_BY_REPLAY : PSD_BY_RUN, err);
+				     "has no 'train', which %s; psd-sim predicts without it",
+				     use == PSD_BY_RUN ? "psd-run needs" : "'real_workers' need");
+	return psd_scenario_check_heeded(scenario, use, err);
 }
 
 enum psd_status psd_worker_check_optimiser(const struct psd_case *made, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = made->matter->scenario;
 
-	const bool is_computed = !scenario->has_replay || scenario->replay.real_workers > 0;
-
-	if (!is_computed || scenario->train.optimiser.kind != PSD_OPTIMISER_LARS)
+	if (psd_worker_use(scenario) == PSD_BY_REPLAY || scenario->train.optimiser.kind != PSD_OPTIMISER_LARS)
 		return PSD_OK;
 	if (made->plan.sparse)
 		return psd_error_set(err, PSD_EINVAL, made->system->at,

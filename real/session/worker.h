@@ -10,6 +10,7 @@
 #include "engine/program/case.h"
 #include "engine/program/sched.h"
 #include "engine/result/trace.h"
+#include "engine/scenario/scenario_keys.h"
 #include "engine/scenario/train.h"
 #include "real/data/data.h"
 #include "real/device/device.h"
@@ -91,6 +92,8 @@ enum psd_status psd_worker_run(const struct psd_worker_options *options, struct 
 /* Whether this host computes nothing: of a replay, all but its real workers. Pure. */
 bool psd_worker_is_replayed(const struct psd_worker_options *options);
 
+/* How psd-run carries the scenario out: PSD_BY_RUN, PSD_BY_REPLAY, or both as PSD_BY_PSD_RUN. Pure. */
+enum psd_use psd_worker_use(const struct psd_scenario *scenario);
 /* PSD_EINVAL when the real executor cannot honour what the scenario asks for, saying which executor can. */
 enum psd_status psd_worker_check(const struct psd_scenario *scenario, struct psd_error *err) PSD_MUST_CHECK;
 /* PSD_EINVAL with the system's place: the optimiser needs whole tensors, and servers update parts of them. */

@@ -523,18 +523,23 @@ static const char tiny_scenario[] =
 	"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
 	"systems:\n  - {name: PS, schedule: sequential, sync: ps, host: {iteration: 1us}}\n";
 
-static struct run run_tiny(const char *options, const char *redirections)
+static struct run run_scenario(const char *scenario, const char *options, const char *redirections)
 {
 	const struct scratch_folder folder = scratch_folder_make();
 	char arguments[1024];
 	struct run run;
 
 	scratch_folder_write(&folder, "tiny.yaml", tiny_model, strlen(tiny_model));
-	scratch_folder_write(&folder, "s.yaml", tiny_scenario, strlen(tiny_scenario));
+	scratch_folder_write(&folder, "s.yaml", scenario, strlen(scenario));
 	snprintf(arguments, sizeof(arguments), "--no-emulation --quiet %s %s/s.yaml", options, folder.path);
 	run = run_program("psd-run", arguments, redirections);
 	scratch_folder_remove(&folder);
 	return run;
+}
+
+static struct run run_tiny(const char *options, const char *redirections)
+{
+	return run_scenario(tiny_scenario, options, redirections);
 }
 
 Test(replay, fails_where_time_is_too_quick)
@@ -572,6 +577,57 @@ Test(replay, option_for_dilation_is_checked_as_the_key)
 }
 
 /* ---- beside real workers ---- */
+
+/* An iteration lasts a second, which no layer does. */
+static const char mixed_scenario[] =
+	"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"
+	"compute: {device: h100, replay: true, real_workers: 1}\n"
+	"cluster: {nodes: 3, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+	"systems:\n  - {name: PS, schedule: sequential, sync: ps, host: {iteration: 1s}}\n"
+	"train: {data: {kind: synthetic}, iterations: 3, learning_rate: {policy: fixed, base: 0.1}}\n";
+
+/* No loss: what a worker computes on zeros is no training. */
+Test(replay, real_workers_leave_a_row_of_their_own_word)
+{
+	struct run csv = run_scenario(mixed_scenario, "--csv", "2>&1");
+	struct run table = run_scenario(mixed_scenario, "", "2>&1");
+
+	cr_expect(strstr(csv.text, "% of the time") || strstr(csv.text, "timers of this machine were late") ||
+			  strstr(csv.text, "\ntiny,PS,real-cpu-replay-paced,3,3,1000000000,"),
+		  "%s", csv.text);
+	cr_expect(strstr(table.text, "% of the time") || strstr(table.text, "timers of this machine were late") ||
+			  (strstr(table.text, "replay    beside 1 worker that computes on zeros from the others: ") &&
+			   strstr(table.text, "note: 'PS' computed for ") && !strstr(table.text, "loss")),
+		  "%s", table.text);
+	free(csv.text);
+	free(table.text);
+}
+
+static void expect_refused(const char *options, int status, const char *line)
+{
+	struct run run = run_scenario(mixed_scenario, options, "2>&1 >/dev/null");
+
+	cr_expect_eq(run.exit_status, status, "%s", options);
+	cr_expect(strstr(run.text, line), "%s", run.text);
+	free(run.text);
+}
+
+Test(replay, real_workers_are_some_and_take_their_time)
+{
+	expect_refused("--set compute.real_workers=0", 2,
+		       "--set compute.real_workers: 'real_workers' is '0', must be a whole number from 1 to 1048576\n");
+	expect_refused("--set compute.real_workers=3", 2,
+		       "--set compute.real_workers: 'real_workers' is 3, must be less than the 3 workers, of which "
+		       "others replay\n");
+	expect_refused("--set compute.replay=false", 2,
+		       "s.yaml:3:39: 'real_workers' has no effect where 'replay' is 'false', only with true\n");
+	expect_refused("--set emulation.dilation=auto", 2,
+		       "--set emulation.dilation: 'dilation' is 'auto', must be 1 beside 'real_workers', who compute "
+		       "and send what they have\n");
+	expect_refused("--set emulation.payload_scale=0.5", 2,
+		       "--set emulation.payload_scale: 'payload_scale' is '0.5', must be 1 beside 'real_workers', who "
+		       "compute and send what they have\n");
+}
 
 /* They took 5 of the machine's 10 seconds, and of the others all took 3: 60 % of what is left, and 80 % of all. */
 Test(replay, the_time_of_real_workers_is_not_the_machines)

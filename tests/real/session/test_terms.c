@@ -61,6 +61,7 @@ static const struct special {
 	{"systems.slice", {NULL, NULL}, {NULL, NULL}, "64MiB"},
 	{"emulation.dilation", {"device: cpu", "device: cpu, replay: true"}, {NULL, NULL}, NULL},
 	{"emulation.payload_scale", {"device: cpu", "device: cpu, replay: true"}, {NULL, NULL}, NULL},
+	{"compute.real_workers", {"device: cpu", "device: cpu, replay: true"}, {NULL, NULL}, NULL},
 	{"cluster.host.collective", {NULL, NULL}, {"step: 2us", "step: 3us"}, NULL},
 	{"systems.host.collective",
 	 {NULL, NULL},
