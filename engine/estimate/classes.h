@@ -19,7 +19,7 @@ struct psd_host_class {
 	unsigned n_here;   /* on the representative's node */
 	unsigned node;	   /* the class of such a node's first host: its ports are those of all classes there */
 	unsigned n_behind; /* the representative's switch */
-	unsigned behind;   /* the class of such a switch's first host, likewise */
+	unsigned behind;   /* the class of such a switch's first host: its uplink is that of all classes there */
 };
 
 /* Those of a class to whom the representative of another, or of the same one, may send: on other nodes, or on its own.

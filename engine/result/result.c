@@ -83,7 +83,8 @@ void psd_result_add_assumed(struct psd_text *text, const struct psd_system *syst
 	const struct psd_pattern *pattern = psd_libraries[system->sync - PSD_SYNC_LIBRARY];
 	add_note(text, system);
 	psd_text_add(text,
-		     "' leaves its sums to %s, by steps that are not seen here: bytes and predicted times are a %s's\n",
+		     "' leaves its sums to a library ('sync: %s') by steps that are not seen here: bytes and predicted "
+		     "times are a %s's\n",
 		     pattern->name, pattern->assumed);
 }
 

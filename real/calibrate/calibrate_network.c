@@ -168,7 +168,7 @@ static struct psd_summary summarise_rates(const struct lines *lines)
 	return summary;
 }
 
-/* The rate is that of long messages: of short ones a link's queue and burst hide what it carries. */
+/* Long messages give the rate: of short ones a link's queue and burst hide what it carries. */
 static enum psd_status fit_long(struct lines *lines, struct psd_exchange_options options, double rate_bps,
 				unsigned n_iterations, struct psd_error *err)
 {
@@ -261,7 +261,7 @@ static struct psd_exchange_options local_exchange(const struct psd_calibration *
 	return options;
 }
 
-/* Once, for every exchange would: where the two share no memory a line says why, and the rate is that of TCP. */
+/* Said once, as every exchange would say it: the line of why two workers share no memory. TCP gives the rate then. */
 static enum psd_status remark_memory(const struct psd_calibration *calibration, struct psd_error *err)
 {
 	struct psd_exchange_options options = local_exchange(calibration);

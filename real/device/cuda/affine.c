@@ -145,7 +145,7 @@ static float *place_of_gradient(const struct psd_cuda_layer *self, bool has_tens
 {
 	void *gradient = has_tensor ? self->gradients[place] : NULL;
 
-	return has_tensor && psd_cuda_suits_dnn(gradient) ? gradient : instead;
+	return gradient && psd_cuda_suits_dnn(gradient) ? gradient : instead;
 }
 
 /* cuDNN knows no norm without factor and summand: ones and zeros, and gradients that nobody reads. */

@@ -6,10 +6,10 @@
 struct inner_product {
 	void *weight;  /* slots: of the device's type, from forward to backward; NULL: the caller's will do */
 	void *bottom;  /* plain, NULL: the input is; it must last, as a factor */
-	void *dbottom; /* plain, likewise */
+	void *dbottom; /* plain, NULL: the gradient of the input is */
 	void *bias;    /* of the device's type, where `biased` adds it; NULL: the caller's will do */
 	struct psd_cuda_fused *biased; /* forward with bias and rectifier; NULL: they are a kernel of their own */
-	struct psd_cuda_fused *summed; /* the weight's gradient with the bias's; likewise */
+	struct psd_cuda_fused *summed; /* the weight's gradient with the bias's; NULL: a kernel of its own */
 	uint32_t inputs;	       /* M */
 	uint32_t outputs;	       /* N */
 	bool is_plain;

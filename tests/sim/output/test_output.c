@@ -618,10 +618,9 @@ Test(output, a_noisy_calibration_is_told)
 
 Test(output, whose_steps_stand_for_a_librarys_is_told)
 {
-	expect_note(
-		"10Gbps", "{name: a, sync: ring}, {name: b, sync: nccl}",
-		"note: 'b' leaves its sums to nccl, by steps that are not seen here: bytes and predicted times are a "
-		"ring's\n");
+	expect_note("10Gbps", "{name: a, sync: ring}, {name: b, sync: nccl}",
+		    "note: 'b' leaves its sums to a library ('sync: nccl') by steps that are not seen here: bytes and "
+		    "predicted times are a ring's\n");
 }
 
 /* Of an iteration of 2 s the device takes 1.1 and the network 0.8: 95 %, and neither is used up. */
