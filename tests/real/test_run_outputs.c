@@ -245,12 +245,13 @@ Test(run_outputs, a_calibration_leaves_older_files_or_whole_new_ones, .timeout =
 	static const char check[] =
 		"[ \"$(cat out)\" = older ] || { tail -n 1 out-profile.csv | grep -q '^loss,' && "
 		"tail -n 2 out-points.csv | grep -q ',PS,' && tail -n 1 out | grep -q .; } || cat out*";
-	const struct scratch_folder folder = make_inputs();
+	struct scratch_folder folder;
 	char command[2 * PATH_MAX];
 	struct run run;
 
 	if (!getenv("PSD_FULL_TESTS"))
 		cr_skip_test("PSD_FULL_TESTS is not set");
+	folder = make_inputs();
 	scratch_folder_add(&folder, "small");
 	snprintf(command, sizeof(command),
 		 "cd %s/small && echo older >out && head -c 12k /dev/zero >fill && %s calibrate --quiet --no-emulation "
