@@ -49,6 +49,9 @@ void psd_stand_in_set_capability(int major, int minor); /* 8.0 if nothing is sai
 enum psd_stand_in_epilogues { PSD_STAND_IN_EPILOGUES_FREE, PSD_STAND_IN_EPILOGUES_DEAR, PSD_STAND_IN_EPILOGUES_NONE };
 void psd_stand_in_set_epilogues(enum psd_stand_in_epilogues how);
 
+/* Beside what cuDNN's algorithms work in anyway: those that work in any memory. */
+void psd_stand_in_set_workspaces(uint64_t bytes);
+
 /* A copy that reads from there ends only after a call that names another place, or NULL; after 20 s, should there be
  * none. It may be queued already, or have begun. */
 void psd_stand_in_hold_copy(const void *from);

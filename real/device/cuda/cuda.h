@@ -36,7 +36,7 @@ enum {
 };
 
 #define PSD_CUDA_BLAS_WORKSPACE_BYTES (UINT64_C(32) << 20) /* what cuBLAS wants on the newest GPUs */
-#define PSD_CUDA_DNN_WORKSPACE_BYTES  (UINT64_C(1) << 30)  /* the most for one convolution */
+#define PSD_CUDA_DNN_WORKSPACE_BYTES  (UINT64_C(1) << 30)  /* what a convolution should do with */
 /* What cuDNN writes to begins at such addresses: it chooses algorithms before it knows any, for those. */
 #define PSD_CUDA_DNN_ALIGNMENT_BYTES 16u
 /* cuDNN and the kernels count a blob's elements with 32 bits. */

@@ -137,29 +137,39 @@ static cudnnStatus_t describe_weight(cudnnFilterDescriptor_t *desc, const struct
 					  (int)settings->window.kernel.width);
 }
 
-/* Of cuDNN's list, fastest first: whether this one will do. In fp32 its mode must not be one that rounds more. */
+/* Of cuDNN's list: whether this one will do. In fp32 its mode must not be one that rounds more. */
 template <typename Estimate> static bool is_usable(const struct psd_device *device, const Estimate *estimate)
 {
 	return estimate->status == CUDNN_STATUS_SUCCESS && estimate->determinism == CUDNN_DETERMINISTIC &&
-	       estimate->memory <= PSD_CUDA_DNN_WORKSPACE_BYTES &&
 	       (device->options.arithmetic != PSD_LAYERS_FP32 || estimate->mathType == CUDNN_FMA_MATH ||
 		estimate->mathType == CUDNN_DEFAULT_MATH);
 }
 
-/* The first usable one of n; NULL: none. Its mode becomes that of the pass, but for fp32, which has its own. */
+/* Its mode becomes that of the pass, but for fp32, which has its own. */
+template <typename Estimate>
+static bool take_mode(const struct psd_device *device, const Estimate *estimate, cudnnConvolutionDescriptor_t pass)
+{
+	return device->options.arithmetic == PSD_LAYERS_FP32 ||
+	       cudnnSetConvolutionMathType(pass, estimate->mathType) == CUDNN_STATUS_SUCCESS;
+}
+
+/* Of n, fastest first, the first usable one that works in as much as a convolution should take; where none does, as in
+ * very large batches, the one that takes least. NULL: none is usable. */
 template <typename Estimate>
 static const Estimate *choose(const struct psd_device *device, const Estimate *estimates, int n,
 			      cudnnConvolutionDescriptor_t pass)
 {
+	const Estimate *least = NULL;
+
 	for (int i = 0; i < n; i++) {
 		if (!is_usable(device, &estimates[i]))
 			continue;
-		if (device->options.arithmetic != PSD_LAYERS_FP32 &&
-		    cudnnSetConvolutionMathType(pass, estimates[i].mathType) != CUDNN_STATUS_SUCCESS)
-			continue;
-		return &estimates[i];
+		if (!least || estimates[i].memory < least->memory)
+			least = &estimates[i];
+		if (estimates[i].memory <= PSD_CUDA_DNN_WORKSPACE_BYTES && take_mode(device, &estimates[i], pass))
+			return &estimates[i];
 	}
-	return NULL;
+	return least && take_mode(device, least, pass) ? least : NULL;
 }
 
 static enum psd_status refuse(const struct psd_cuda_layer *layer, const char *what, struct psd_error *err)
