@@ -148,6 +148,11 @@ static const struct psd_key train_keys[] = {
 		 "by call: the same bits, to see what it gains"},
 	{TRAIN("threads", UNSIGNED, threads), .lowest = 1, .highest = 1024, .fallback = "1",
 	 .uses = PSD_BY_SIM | PSD_BY_RUN, .help = "of a worker; psd-sim has them with `machine`"},
+	{TRAIN("readers", UNSIGNED, readers), .lowest = 1, .highest = 256, .word = "auto",
+	 .word_offset = offsetof(struct psd_train, has_auto_readers), .uses = PSD_BY_RUN,
+	 .help = "threads of a worker that read samples ahead. If not given auto: one beside a processor that "
+		 "computes, "
+		 "with a GPU all but two of the worker's processors, at most 16"},
 	{TRAIN("streams", UNSIGNED, streams), .lowest = 1, .highest = 64, .word = "auto",
 	 .word_offset = offsetof(struct psd_train, has_auto_streams), .uses = PSD_BY_PSD_RUN | PSD_AGREED,
 	 .help = "connections between two hosts, which share large messages; several have a thread each. If not given "

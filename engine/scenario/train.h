@@ -92,6 +92,8 @@ struct psd_train {
 	enum psd_layer_arithmetic arithmetic;
 	bool has_graphs;  /* of a GPU: layers are begun as what was recorded of them */
 	unsigned threads; /* of one worker */
+	unsigned readers; /* threads of one worker that read samples; 0: auto, said or not */
+	bool has_auto_readers;
 	unsigned streams; /* connections between two hosts, which share each large message; 0: auto, said or not */
 	bool has_auto_streams;
 	bool is_deterministic; /* equal runs give equal bits */

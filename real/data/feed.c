@@ -1,4 +1,5 @@
-/* Two buffers: one is trained on while the other is read into. A test batch replaces the one that was trained on. */
+/* Two buffers: one is trained on while the other is read into, by all readers at a time. A test batch replaces the one
+ * that was trained on. */
 #include "real/data/feed.h"
 
 #include <assert.h>
@@ -14,18 +15,32 @@ struct buffer {
 	int32_t *labels;
 };
 
+struct reader {
+	struct psd_feed *feed;
+	unsigned number;
+	struct psd_lane lane;
+	bool has_lane;
+	struct psd_data *data; /* its own view; NULL: it opens one with its first samples */
+	enum psd_status status;
+	struct psd_error err;
+};
+
 struct psd_feed {
 	struct psd_feed_options options;
-	struct psd_data *data;
 	struct buffer buffers[2]; /* by parity of the iteration */
 	void *memory;		  /* of both, unless it is the caller's */
-	struct psd_lane reader;
-	bool has_reader;
+	struct reader *readers;	  /* options.n_readers, each of an equal share of a batch */
+	struct {
+		enum psd_data_part part;
+		uint64_t first;
+		const struct buffer *to;
+	} wanted; /* what readers are reading */
 	bool is_reading;
 	bool is_ahead;		/* nobody has asked for what is or was read yet */
 	uint32_t reading;	/* iteration */
-	enum psd_status status; /* of the last reading */
+	enum psd_status status; /* of the last reading of a training batch */
 	struct psd_error err;
+	double test_cpu_sec;
 };
 
 static uint64_t round_up(uint64_t bytes)
@@ -51,25 +66,34 @@ uint64_t psd_feed_bytes(const struct psd_feed_options *options)
 	return 2 * batch_bytes(options);
 }
 
+static enum psd_status open_readers(struct psd_feed *feed, struct psd_error *err)
+{
+	enum psd_status status = psd_data_open(&feed->readers[0].data, &feed->options.data, err);
+
+	for (unsigned r = 0; r < feed->options.n_readers && !status; r++) {
+		feed->readers[r].feed = feed;
+		feed->readers[r].number = r;
+		status = psd_lane_open(&feed->readers[r].lane, -1, NULL, err);
+		feed->readers[r].has_lane = !status;
+	}
+	return status;
+}
+
 static enum psd_status open_parts(struct psd_feed *feed, struct psd_error *err)
 {
 	const struct psd_feed_options *options = &feed->options;
-	enum psd_status status;
 	char *next = options->memory;
 
+	feed->readers = calloc(options->n_readers, sizeof(*feed->readers));
 	if (!next)
 		next = feed->memory = aligned_alloc(ALIGNMENT_BYTES, psd_feed_bytes(options));
-	if (!next)
+	if (!next || !feed->readers)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for batches of samples");
 	for (unsigned b = 0; b < 2; b++) {
 		feed->buffers[b].images = (float *)(void *)(next + b * batch_bytes(options));
 		feed->buffers[b].labels = (int32_t *)(void *)(next + b * batch_bytes(options) + image_bytes(options));
 	}
-	status = psd_data_open(&feed->data, &feed->options.data, err);
-	if (!status)
-		status = psd_lane_open(&feed->reader, -1, NULL, err);
-	feed->has_reader = !status;
-	return status;
+	return open_readers(feed, err);
 }
 
 enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options, struct psd_error *err)
@@ -80,6 +104,8 @@ enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_opti
 	if (!opened)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for batches of samples");
 	opened->options = *options;
+	if (options->n_readers > options->batch)
+		opened->options.n_readers = options->batch;
 	status = open_parts(opened, err);
 	if (status)
 		psd_feed_close(opened);
@@ -92,37 +118,73 @@ void psd_feed_close(struct psd_feed *feed)
 {
 	if (!feed)
 		return;
-	if (feed->has_reader)
-		psd_lane_close(&feed->reader);
+	for (unsigned r = 0; feed->readers && r < feed->options.n_readers; r++) {
+		if (feed->readers[r].has_lane)
+			psd_lane_close(&feed->readers[r].lane);
+		psd_data_close(feed->readers[r].data);
+	}
+	free(feed->readers);
 	free(feed->memory);
-	psd_data_close(feed->data);
 	free(feed);
 }
 
 /* In the reader's thread. */
-static void read_ahead(void *context)
+static void read_share(void *context)
 {
-	struct psd_feed *feed = context;
+	struct reader *reader = context;
+	const struct psd_feed *feed = reader->feed;
 	const struct psd_feed_options *options = &feed->options;
-	const struct buffer *buffer = &feed->buffers[feed->reading % 2];
+	const struct psd_shape shape = options->data.shape;
+	const uint64_t elements = (uint64_t)shape.channels * shape.height * shape.width;
+	const uint64_t begin = (uint64_t)options->batch * reader->number / options->n_readers,
+		       end = (uint64_t)options->batch * (reader->number + 1) / options->n_readers;
 
-	feed->status =
-		psd_data_read_batch(feed->data, PSD_DATA_TRAINING,
-				    psd_sampler_first(feed->reading, options->workers, options->worker, options->batch),
-				    options->batch, buffer->images, buffer->labels, &feed->err);
+	reader->status = reader->data ? PSD_OK : psd_data_open(&reader->data, &options->data, &reader->err);
+	if (!reader->status)
+		reader->status = psd_data_read_batch(
+			reader->data, feed->wanted.part, feed->wanted.first + begin, (uint32_t)(end - begin),
+			feed->wanted.to->images + begin * elements, feed->wanted.to->labels + begin, &reader->err);
+}
+
+static void start_readers(struct psd_feed *feed, enum psd_data_part part, uint64_t first, const struct buffer *to)
+{
+	feed->wanted.part = part;
+	feed->wanted.first = first;
+	feed->wanted.to = to;
+	for (unsigned r = 0; r < feed->options.n_readers; r++)
+		psd_lane_start(&feed->readers[r].lane, read_share, &feed->readers[r]);
+}
+
+/* What the first of them that failed says. */
+static enum psd_status finish_readers(struct psd_feed *feed, struct psd_error *err)
+{
+	enum psd_status status = PSD_OK;
+
+	for (unsigned r = 0; r < feed->options.n_readers; r++)
+		psd_lane_wait(&feed->readers[r].lane);
+	for (unsigned r = 0; r < feed->options.n_readers && !status; r++) {
+		status = feed->readers[r].status;
+		if (status)
+			*err = feed->readers[r].err;
+	}
+	return status;
 }
 
 static void start_reading(struct psd_feed *feed, uint32_t iteration)
 {
+	const struct psd_feed_options *options = &feed->options;
+
 	feed->reading = iteration;
 	feed->is_reading = feed->is_ahead = true;
-	psd_lane_start(&feed->reader, read_ahead, feed);
+	start_readers(feed, PSD_DATA_TRAINING,
+		      psd_sampler_first(iteration, options->workers, options->worker, options->batch),
+		      &feed->buffers[iteration % 2]);
 }
 
 static void finish_reading(struct psd_feed *feed)
 {
 	if (feed->is_reading)
-		psd_lane_wait(&feed->reader);
+		feed->status = finish_readers(feed, &feed->err);
 	feed->is_reading = false;
 }
 
@@ -146,16 +208,36 @@ enum psd_status psd_feed_train(struct psd_feed *feed, uint32_t iteration, struct
 	return PSD_OK;
 }
 
+static bool is_any_busy(struct psd_feed *feed)
+{
+	bool is_busy = false;
+
+	for (unsigned r = 0; r < feed->options.n_readers; r++) {
+		(void)psd_lane_take_done(&feed->readers[r].lane);
+		is_busy |= psd_lane_is_busy(&feed->readers[r].lane);
+	}
+	return is_busy;
+}
+
 bool psd_feed_look(struct psd_feed *feed, struct psd_samples *samples)
 {
 	const struct buffer *buffer = &feed->buffers[feed->reading % 2];
 
-	if (feed->is_reading)
-		feed->is_reading = !psd_lane_take_done(&feed->reader);
+	if (feed->is_reading && !is_any_busy(feed))
+		finish_reading(feed);
 	if (!feed->is_ahead || feed->is_reading || feed->status)
 		return false;
 	*samples = (struct psd_samples){buffer->images, buffer->labels};
 	return true;
+}
+
+static double all_cpu_sec(const struct psd_feed *feed)
+{
+	double sec = 0.0;
+
+	for (unsigned r = 0; r < feed->options.n_readers; r++)
+		sec += psd_lane_cpu_sec(&feed->readers[r].lane);
+	return sec;
 }
 
 enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_samples *samples, struct psd_error *err)
@@ -165,8 +247,10 @@ enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_
 	enum psd_status status;
 
 	finish_reading(feed);
-	status = psd_data_read_batch(feed->data, PSD_DATA_TEST, first, feed->options.batch, buffer->images,
-				     buffer->labels, err);
+	feed->test_cpu_sec -= all_cpu_sec(feed);
+	start_readers(feed, PSD_DATA_TEST, first, buffer);
+	status = finish_readers(feed, err);
+	feed->test_cpu_sec += all_cpu_sec(feed);
 	if (!status)
 		*samples = (struct psd_samples){buffer->images, buffer->labels};
 	return status;
@@ -174,10 +258,10 @@ enum psd_status psd_feed_test(struct psd_feed *feed, uint64_t first, struct psd_
 
 double psd_feed_cpu_sec(const struct psd_feed *feed)
 {
-	return psd_lane_cpu_sec(&feed->reader);
+	return all_cpu_sec(feed) - feed->test_cpu_sec;
 }
 
 uint64_t psd_feed_samples(const struct psd_feed *feed, enum psd_data_part part)
 {
-	return psd_data_samples(feed->data, part);
+	return psd_data_samples(feed->readers[0].data, part);
 }

@@ -1,4 +1,4 @@
-/* The batches that one worker trains and tests on, training ones read an iteration ahead by a thread of their own, so
+/* The batches that one worker trains and tests on, training ones read an iteration ahead by threads of their own, so
  * that reading, decoding and cropping pass while the worker computes. All calls come from one thread. */
 #ifndef PSD_REAL_FEED_H
 #define PSD_REAL_FEED_H
@@ -6,8 +6,9 @@
 #include "real/data/data.h"
 
 struct psd_feed_options {
-	struct psd_data_options data;
-	uint32_t batch; /* samples of this worker */
+	struct psd_data_options data; /* paths borrowed until close */
+	unsigned n_readers;	      /* threads, >= 1, each of an equal share of a batch */
+	uint32_t batch;		      /* samples of this worker */
 	unsigned workers, worker;
 	uint32_t n_iterations;
 	/* Of psd_feed_bytes(), aligned to 64 bytes, that batches are read into, until close; NULL: the feed's own. */
@@ -18,7 +19,7 @@ struct psd_feed;
 
 /* Memory for its batches. Pure. */
 uint64_t psd_feed_bytes(const struct psd_feed_options *options);
-/* *feed is owned by the caller until psd_feed_close(). As psd_data_open(); PSD_ERUN: no thread. */
+/* *feed is owned by the caller until psd_feed_close(). As psd_data_open(); PSD_ENOMEM; PSD_ERUN: no thread. */
 enum psd_status psd_feed_open(struct psd_feed **feed, const struct psd_feed_options *options,
 			      struct psd_error *err) PSD_MUST_CHECK;
 void psd_feed_close(struct psd_feed *feed); /* NULL is allowed */

@@ -1,7 +1,10 @@
 /* How a host that trains gets ready: threads, device, memory, samples, the network. */
 #include <string.h>
 
+#include "real/base/affinity.h"
 #include "real/session/worker_parts.h"
+
+enum { MOST_READERS = 16, PROCESSORS_BESIDE_READERS = 2 };
 
 /* ---- data ---- */
 
@@ -37,10 +40,25 @@ enum psd_status psd_worker_count_samples(const struct psd_graph *graph, const st
 	return PSD_OK;
 }
 
+/* Beside the processor that computes one reader is in time. A GPU takes more samples a second than one processor makes
+ * of JPEGs, and leaves the processors alone: all but those that begin its work and carry messages. */
+static unsigned count_readers(const struct psd_worker *worker)
+{
+	const unsigned wanted = worker->options->train->readers, n_processors = psd_affinity_count();
+
+	if (wanted > 0)
+		return wanted;
+	if (!worker->kind->has_own_memory || n_processors <= PROCESSORS_BESIDE_READERS)
+		return 1;
+	return n_processors - PROCESSORS_BESIDE_READERS < MOST_READERS ? n_processors - PROCESSORS_BESIDE_READERS
+								       : MOST_READERS;
+}
+
 static enum psd_status open_feed(struct psd_worker *worker, uint32_t batch, struct psd_error *err)
 {
 	struct psd_feed_options options = {
 		.data = psd_worker_data_options(worker->graph, worker->options->train),
+		.n_readers = count_readers(worker),
 		.batch = batch,
 		.workers = worker->layout->workers,
 		.worker = worker->self,

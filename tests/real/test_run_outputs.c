@@ -141,7 +141,7 @@ Test(run_outputs, two_outputs_are_two_files)
 
 /* The log is a pipe, whose second line says that training has begun. Who meets it first says it, or is named by the
  * worker that it told. */
-Test(run_outputs, data_that_is_shortened_while_training_is_one_line)
+static void check_shortened(const char *options)
 {
 	const struct scratch_folder folder = make_inputs();
 	static const char expected[] = "images: was shortened while it was read\n1\n";
@@ -149,17 +149,22 @@ Test(run_outputs, data_that_is_shortened_while_training_is_one_line)
 	const char *newline;
 	struct run run;
 
-	snprintf(
-		command, sizeof(command),
-		"cd %s && mkfifo log && { %s --quiet --csv --no-emulation --iterations 100000000 --log log s.yaml 2>&1 "
-		">/dev/null & { read head; read first; : >images; cat >/dev/null; } <log; wait $!; echo $?; }",
-		folder.path, path_of("psd-run").text);
+	snprintf(command, sizeof(command),
+		 "cd %s && mkfifo log && { %s --quiet --csv --no-emulation --iterations 100000000 %s --log log s.yaml "
+		 "2>&1 >/dev/null & { read head; read first; : >images; cat >/dev/null; } <log; wait $!; echo $?; }",
+		 folder.path, path_of("psd-run").text, options);
 	run = run_command(command);
 	newline = strchr(run.text, '\n');
 	cr_expect(strncmp(run.text, "psd-run: ", 9) == 0 && strstr(run.text, expected) != NULL, "%s", run.text);
 	cr_expect(newline != NULL && strcmp(newline, "\n1\n") == 0, "%s", run.text);
 	free(run.text);
 	scratch_folder_remove(&folder);
+}
+
+Test(run_outputs, data_that_is_shortened_while_training_is_one_line)
+{
+	check_shortened("");
+	check_shortened("--set train.readers=2");
 }
 
 /* ---- names ---- */

@@ -36,10 +36,14 @@ static void read_expected(struct expected *expected, enum psd_data_part part, ui
 		     PSD_OK);
 }
 
-Test(feed, batches_come_as_if_read_in_time_with_tests_between)
+static void check_batches(unsigned n_readers)
 {
-	const struct psd_feed_options options = {
-		.data = data_options, .batch = BATCH, .workers = WORKERS, .worker = 1, .n_iterations = N_ITERATIONS};
+	const struct psd_feed_options options = {.data = data_options,
+						 .n_readers = n_readers,
+						 .batch = BATCH,
+						 .workers = WORKERS,
+						 .worker = 1,
+						 .n_iterations = N_ITERATIONS};
 	struct psd_samples samples;
 	struct expected expected;
 	struct psd_feed *feed;
@@ -60,15 +64,27 @@ Test(feed, batches_come_as_if_read_in_time_with_tests_between)
 			check_same(&expected, samples);
 		}
 	}
+	cr_expect_gt(psd_feed_cpu_sec(feed), 0.0);
 	psd_feed_close(feed);
 	psd_data_close(expected.data);
+}
+
+/* Two readers have one sample and two, four would have less than one each. */
+Test(feed, batches_come_as_if_read_in_time_with_tests_between)
+{
+	for (unsigned n_readers = 1; n_readers <= 4; n_readers++)
+		check_batches(n_readers);
 }
 
 /* In the caller's memory, and only once it is read; what is seen there stays through a test. */
 Test(feed, the_next_batch_is_seen_before_it_is_asked_for)
 {
-	struct psd_feed_options options = {
-		.data = data_options, .batch = BATCH, .workers = WORKERS, .worker = 1, .n_iterations = N_ITERATIONS};
+	struct psd_feed_options options = {.data = data_options,
+					   .n_readers = 2,
+					   .batch = BATCH,
+					   .workers = WORKERS,
+					   .worker = 1,
+					   .n_iterations = N_ITERATIONS};
 	struct psd_samples samples, seen, tested;
 	struct expected expected;
 	struct psd_feed *feed;
@@ -98,7 +114,8 @@ Test(feed, the_next_batch_is_seen_before_it_is_asked_for)
 
 Test(feed, what_cannot_be_opened_is_said)
 {
-	struct psd_feed_options options = {.data = data_options, .batch = BATCH, .workers = 1, .n_iterations = 1};
+	struct psd_feed_options options = {
+		.data = data_options, .n_readers = 1, .batch = BATCH, .workers = 1, .n_iterations = 1};
 	struct psd_error err = {.text = ""};
 	struct psd_feed *feed;
 

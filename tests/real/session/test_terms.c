@@ -237,6 +237,7 @@ static const char *const free_keys[] = {
 	"train.device",	   /* of one host; what it changes of the program is compared */
 	"train.graphs",	   /* of one host; results have the same bits */
 	"train.threads",   /* of one host; sums are in the same order */
+	"train.readers",   /* of one host; samples are the same */
 };
 
 static bool check_freedom(const struct psd_schema_spot *spot)
