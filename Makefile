@@ -108,9 +108,9 @@ REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 # Criterion's own runner and ThreadSanitizer exclude each other, see there.
 RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
 REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
-# The suites with threads, but for training runs of more than half a minute, arrays of 64 MiB, and waits that are left
-# out: each of these is the data race that it must be, which would be counted.
-TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|session_contract|session_library|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda_@(calibrate|contract|device|fetch|fused|kernels|net|parameters|seeds|shared|training|wire))/*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
+# The suites with threads, but for training runs of more than half a minute, and waits that are left out: each of these
+# is the data race that it must be, which would be counted.
+TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|session_contract|session_library|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda_@(calibrate|contract|device|fetch|fused|graphs|kernels|net|parameters|seeds|several|shared|staging|training|wire))/*|cuda_nccl/a_worker*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
