@@ -222,7 +222,7 @@ Test(train, wrong_keys_are_named)
 	refuses("  learning_rate",
 		"dir/a.yaml:10:3: 'train' is plain text, must be a mapping of keys: data, iterations, "
 		"epochs, solver, optimiser, learning_rate, test_every, loss_scale, device, arithmetic, graphs, "
-		"threads, streams, deterministic");
+		"threads, readers, streams, deterministic");
 }
 
 Test(train, missing_keys_are_named)
