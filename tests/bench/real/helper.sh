@@ -12,18 +12,21 @@ trap 'rm -rf "$folder"' EXIT
 
 skip() { echo "skipped: $1 (make deps-bench)" >&2; }
 
-# Not whatever python3 comes first: the one that Debian's packages are for. Nor with the reference BLAS, which PyTorch takes where no other is
-# installed: 7 GFLOP/s where OpenBLAS does 366.
+# Not whatever python3 comes first: the one that Debian's packages are for, or PYTHON, such as a virtual environment's with a newer PyTorch.
+# Nor with the reference BLAS, which PyTorch takes where no other is installed: 7 GFLOP/s where OpenBLAS does 366.
+python=${PYTHON:-/usr/bin/python3}
 has_torch() {
 	if [ -z "${torch_found:-}" ]; then
-		torch_found=$(/usr/bin/python3 - 2>/dev/null <<-END || echo no
+		torch_found=$("$python" - 2>/dev/null <<-END || echo no
 			import torch
 			loaded = open("/proc/self/maps").read()
-			print("yes" if any(name in loaded for name in ("openblas", "mkl_", "libblis")) else "no")
+			has_blas = torch.backends.mkl.is_available() or any(name in loaded for name in ("openblas", "mkl_", "libblis"))
+			print("yes" if has_blas else "no", torch.__version__)
 		END
 		)
+		echo "PyTorch: $torch_found" >&2
 	fi
-	[ "$torch_found" = yes ]
+	[ "${torch_found% *}" = yes ]
 }
 
 # The middle one of the numbers on standard input; nothing of nothing.
@@ -58,5 +61,5 @@ run_torch() {
 	model=$(model_path "$1") batch=$2 iterations=$3 parameters=$(parameters_of "$1")
 	shift 3
 	OMP_NUM_THREADS=1 MALLOC_TRIM_THRESHOLD_=2000000000 MALLOC_TOP_PAD_=100000000 MALLOC_MMAP_MAX_=0 \
-		${torch_in:-} $here/torch_train.py "$model" --batch "$batch" --parameters "$parameters" --iterations "$iterations" "$@"
+		${torch_in:-} "$python" $here/torch_train.py "$model" --batch "$batch" --parameters "$parameters" --iterations "$iterations" "$@"
 }
