@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/inputs.h"
+#include "engine/base/units.h"
 
 const char *const psd_value_flag_names[] = {"false", "true", NULL};
 
@@ -96,16 +97,15 @@ static enum psd_status read_pair(unsigned pair[2], const struct psd_node *node, 
 	return status ? status : read_whole(&pair[1], is_list ? node->first->next : node, key, err);
 }
 
-static enum psd_status read_number(void *value, const struct psd_node *node, const struct psd_key *key,
-				   struct psd_error *err)
+/* A key that takes a word as well says so. */
+static enum psd_status offer_word(const struct psd_node *node, const struct psd_key *key, struct psd_error *err)
 {
-	enum psd_status status = psd_node_number(node, key->lowest, key->highest, value, err);
+	char numbers[80];
 
-	if (status && key->word && node->kind == PSD_NODE_SCALAR)
-		return psd_error_set(err, PSD_EINVAL, node->at,
-				     "'%s' is '%.80s', must be '%s' or a number from %.15g to %.15g", key->name,
-				     node->text, key->word, key->lowest, key->highest);
-	return status;
+	snprintf(numbers, sizeof(numbers), "a %snumber from %.15g to %.15g",
+		 key->type == PSD_KEY_NUMBER ? "" : "whole ", key->lowest, key->highest);
+	return psd_error_set(err, PSD_EINVAL, node->at, "'%s' is '%.80s', must be '%s' or %s", key->name, node->text,
+			     key->word, key->type == PSD_KEY_BYTES ? psd_units_bytes_help : numbers);
 }
 
 static enum psd_status read_named(void *value, const struct psd_node *node, const struct psd_key *key,
@@ -125,8 +125,8 @@ static enum psd_status read_named(void *value, const struct psd_node *node, cons
 	return PSD_OK;
 }
 
-enum psd_status psd_value_read(void *value, const struct psd_node *node, const struct psd_key *key,
-			       struct psd_error *err)
+static enum psd_status read_value(void *value, const struct psd_node *node, const struct psd_key *key,
+				  struct psd_error *err)
 {
 	switch (key->type) {
 	case PSD_KEY_SECTION:
@@ -143,12 +143,20 @@ enum psd_status psd_value_read(void *value, const struct psd_node *node, const s
 	case PSD_KEY_BYTES: return psd_node_bytes(node, value, err);
 	case PSD_KEY_SECONDS: return psd_node_seconds(node, value, err);
 	case PSD_KEY_RATIO: return psd_node_ratio(node, key->lowest, key->highest, value, err);
-	case PSD_KEY_NUMBER: return read_number(value, node, key, err);
+	case PSD_KEY_NUMBER: return psd_node_number(node, key->lowest, key->highest, value, err);
 	case PSD_KEY_PAIR: return read_pair(value, node, key, err);
 	case PSD_KEY_UNSIGNED:
 	case PSD_KEY_COUNT: return read_whole(value, node, key, err);
 	}
 	return PSD_OK;
+}
+
+enum psd_status psd_value_read(void *value, const struct psd_node *node, const struct psd_key *key,
+			       struct psd_error *err)
+{
+	const enum psd_status status = read_value(value, node, key, err);
+
+	return status && key->word && node->kind == PSD_NODE_SCALAR ? offer_word(node, key, err) : status;
 }
 
 /* ---- writing ---- */

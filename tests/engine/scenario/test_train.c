@@ -246,6 +246,14 @@ Test(train, missing_keys_are_named)
 		"dir/a.yaml:12:14: 'optimiser' needs 'momentum' where 'nesterov' is 'true'");
 }
 
+Test(train, a_key_that_takes_a_word_says_so)
+{
+	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  readers: 0",
+		"dir/a.yaml:12:12: 'readers' is '0', must be 'auto' or a whole number from 1 to 256");
+	refuses("  epochs: 1\n  learning_rate: {base: 1}\n  loss_scale: static",
+		"dir/a.yaml:12:15: 'loss_scale' is 'static', must be 'dynamic' or a number from 1e-06 to 1000000000");
+}
+
 Test(train, keys_without_effect_are_refused)
 {
 	refuses("  epochs: 1\n  iterations: 1",
