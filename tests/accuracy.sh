@@ -1,8 +1,10 @@
 #!/bin/sh
-# tests/accuracy.sh BUILD [KEY=VALUE...]: predicts every iteration that traces/measured/ has on record (its README says in what form), without running
-# anything, and prints how far predictions are off. The settings replace keys of the scenarios, so that the worth of a constant shows: without what
-# messages take of cores, `make accuracy SET=cluster.machine.message=0s`. All errors are in BUILD/accuracy/errors.csv. Fails where half of the points are
-# off by more than 5 %; with status 2 where fewer than 100 points are on record, or one of them cannot be read. MEASURED_DIR: another folder of records.
+# tests/accuracy.sh BUILD [KEY=VALUE...]: predicts every iteration that traces/measured/ has on record (its README says
+# in what form), without running anything, and prints how far predictions are off. The settings replace keys of the
+# scenarios, so that the worth of a constant shows: without what messages take of cores,
+# `make accuracy SET=cluster.machine.message=0s`. All errors are in BUILD/accuracy/errors.csv. Fails where half of the
+# points are off by more than 5 %; with status 2 where fewer than 100 points are on record, or one of them cannot be
+# read. MEASURED_DIR: another folder of records.
 set -eu
 export LC_ALL=C
 build=$1
@@ -68,7 +70,8 @@ write_profiles() {
 		!n_columns { n_columns = split($0, columns); next }
 		{
 			file = out "-" ++n ".csv"
-			print "# batch: " batch "\n# kind: measured\n# origin: " FILENAME "\n# device: cpu\n# gemm_flops_per_sec: " $8 >file
+			print "# batch: " batch "\n# kind: measured\n# origin: " FILENAME >file
+			print "# device: cpu\n# gemm_flops_per_sec: " $8 >file
 			print "layer,forward_sec,backward_sec" >file
 			for (c = 9; c < n_columns; c += 2) {
 				layer = columns[c]
@@ -92,12 +95,14 @@ seconds() {
 predict() {
 	record=$1 of=$2 n=0
 	shift 2
-	sed "s|\.\./models/|$PWD/scenarios/models/|; s|^compute: .*|compute: {profile: $of-1.csv}|" "scenarios/execute/$of.yaml" >"$out/$of.yaml"
+	sed "s|\.\./models/|$PWD/scenarios/models/|; s|^compute: .*|compute: {profile: $of-1.csv}|" \
+		"scenarios/execute/$of.yaml" >"$out/$of.yaml"
 	grep -v '^#' "$record" | tail -n +2 >"$out/$of-points.csv"
 	while IFS=, read -r nodes bandwidth system measured _ drift reason _; do
 		n=$((n + 1))
-		"$build/psd-sim" --csv --quiet --system "$system" --set "compute.profile=$of-$n.csv" --set "sweep.nodes=$nodes" \
-			--set "cluster.network.bandwidth=$bandwidth" "$@" "$out/$of.yaml" >"$out/result.csv"
+		"$build/psd-sim" --csv --quiet --system "$system" --set "compute.profile=$of-$n.csv" \
+			--set "sweep.nodes=$nodes" --set "cluster.network.bandwidth=$bandwidth" "$@" \
+			"$out/$of.yaml" >"$out/result.csv"
 		echo "$of,$nodes,$bandwidth,$system,$measured,$(seconds <"$out/result.csv"),$drift,$reason"
 	done <"$out/$of-points.csv" >>"$out/errors.csv"
 }
@@ -127,17 +132,20 @@ table() {
 			note(4, $3, error)
 			note(5, $4, error)
 			if (magnitude(error) > 15)
-				listed[++n_listed] = sprintf("  %s, %s nodes, %s, %s: %.4g s, predicted %.4g s, %+.1f %%: %s",
+				listed[++n_listed] = sprintf( \
+					"  %s, %s nodes, %s, %s: %.4g s, predicted %.4g s, %+.1f %%: %s",
 					$1, $2, $3, $4, $5, $6, error, $8 == "" ? "unexplained" : $8)
 		}
 		END {
-			printf "%-26s %6s %8s %8s %8s %8s\n", "error in %", "points", "median", "9 in 10", "worst", "bias"
+			printf "%-26s %6s %8s %8s %8s %8s\n",
+				"error in %", "points", "median", "9 in 10", "worst", "bias"
 			for (kind = 1; kind <= 5; kind++) for (g = 1; g <= n_groups[kind]; g++) {
 				group = groups[kind, g]
 				sort(group, 1)
 				bias = quantile(group, 0.5)
 				sort(group, 0)
-				printf "%-26s %6d %8.1f %8.1f %8.1f %+8.1f\n", group, n[group], quantile(group, 0.5), quantile(group, 0.9), sorted[n[group]], bias
+				printf "%-26s %6d %8.1f %8.1f %8.1f %+8.1f\n", group, n[group],
+					quantile(group, 0.5), quantile(group, 0.9), sorted[n[group]], bias
 				if (kind == 1) { median = quantile(group, 0.5); worst = sorted[n[group]] }
 			}
 			if (n_listed) print "off by more than 15 %:"

@@ -1,7 +1,8 @@
 #!/bin/sh
-# tests/bench.sh BUILD COMMIT NAME...: runs each benchmark, the script tests/bench/real/bench_NAME.sh or else the program BUILD/bench/NAME, which
-# prints CSV with units in its header, and keeps it with host and commit in front as BUILD/bench/NAME.csv. Columns named is_... judge a
-# bar; one that is missed, on a busy machine for instance, fails nothing, but is named at the end.
+# tests/bench.sh BUILD COMMIT NAME...: runs each benchmark, the script tests/bench/real/bench_NAME.sh or else the
+# program BUILD/bench/NAME, which prints CSV with units in its header, and keeps it with host and commit in front as
+# BUILD/bench/NAME.csv. Columns named is_... judge a bar; one that is missed, on a busy machine for instance, fails
+# nothing, but is named at the end.
 set -u
 export LC_ALL=C
 build=$1
@@ -28,6 +29,12 @@ done
 for name in "$@"; do
 	awk -F , -v name="$name" '
 		NR == 1 { for (i = 1; i <= NF; i++) if ($i ~ /^is_/) judges[i] = $i; next }
-		{ for (i in judges) if ($i == "yes") n_met++; else if ($i == "no") missed = missed "\n  not " substr(judges[i], 4) ": " $0 }
-		END { if (n_met || missed) print "bench: " name ": " n_met + 0 " bars met" missed }' "$build/bench/$name.csv"
+		{
+			for (i in judges) {
+				if ($i == "yes") n_met++
+				if ($i == "no") missed = missed "\n  not " substr(judges[i], 4) ": " $0
+			}
+		}
+		END { if (n_met || missed) print "bench: " name ": " n_met + 0 " bars met" missed }
+	' "$build/bench/$name.csv"
 done

@@ -1,6 +1,7 @@
 #!/bin/sh
-# tests/check-docs.sh ROOT: a path of the tree that a README or a comment names is there, and so is an option that a README names. Paths count from the root or from the file's
-# own folder; a part in capitals, NAME, stands for others, and what is built is no path of the tree.
+# tests/check-docs.sh ROOT: a path of the tree that a README or a comment names is there, and so is an option that a
+# README names. Paths count from the root or from the file's own folder; a part in capitals, NAME, stands for others,
+# and what is built is no path of the tree.
 set -u
 export LC_ALL=C
 cd "$1" || exit 1
@@ -11,24 +12,31 @@ wings='engine|sim|real|scenarios|traces|plots|tests'
 # check FILE: reads lines "NUMBER:PATH"; a pattern must match something.
 check() {
 	folder=$(dirname "$1")
-	awk '{ name = $0; gsub(/README|STYLE/, "", name) } name !~ /:build\/|[A-Z][A-Z]/' | while IFS=: read -r line path; do
-		found=
-		for candidate in $path "$folder"/$path; do # a name with * is a pattern
-			[ ! -e "$candidate" ] || found=yes
+	awk '{ name = $0; gsub(/README|STYLE/, "", name) } name !~ /:build\/|[A-Z][A-Z]/' |
+		while IFS=: read -r line path; do
+			found=
+			for candidate in $path "$folder"/$path; do # a name with * is a pattern
+				[ ! -e "$candidate" ] || found=yes
+			done
+			[ -n "$found" ] || echo "$1:$line: '$path' is not there"
 		done
-		[ -n "$found" ] || echo "$1:$line: '$path' is not there"
-	done
 }
 
 # In READMEs: what stands between backticks and is a path by its form, and targets of links.
 find . -name '*.md' -not -path './build/*' -not -path './.git/*' | sed 's|^\./||' | sort | while read -r file; do
 	# shellcheck disable=SC2016 # backticks are what is looked for
-	grep -noE '`[A-Za-z0-9_.*-]+/[A-Za-z0-9_./*-]*`|`[A-Za-z0-9_-]+\.(c|h|cpp|hpp|sh|md|py|awk|gp)`' "$file" | tr -d '`' | check "$file"
+	grep -noE '`[A-Za-z0-9_.*-]+/[A-Za-z0-9_./*-]*`|`[A-Za-z0-9_-]+\.(c|h|cpp|hpp|sh|md|py|awk|gp)`' "$file" |
+		tr -d '`' | check "$file"
 	grep -noE '\]\([A-Za-z0-9_./-]+\)' "$file" | sed 's/](//; s/)$//' | check "$file"
 	# An option between backticks is one that a program prints.
 	# shellcheck disable=SC2016 # backticks are what is looked for
 	grep -noE '`[^`]*`' "$file" | grep -v 'build/psd-tests' | awk -F : '
-		{ while (match($0, /[` ]--[a-z-]+/)) { print $1, substr($0, RSTART + 1, RLENGTH - 1); $0 = $1 ":" substr($0, RSTART + RLENGTH) } }
+		{
+			while (match($0, /[` ]--[a-z-]+/)) {
+				print $1, substr($0, RSTART + 1, RLENGTH - 1)
+				$0 = $1 ":" substr($0, RSTART + RLENGTH)
+			}
+		}
 	' | while read -r line option; do
 		grep -qE -- "^(\| \`|  |  -., )${option}[ \`]" engine/OPTIONS.md plots/README.md 2>/dev/null ||
 			echo "$file:$line: there is no option '$option'"
@@ -36,8 +44,8 @@ find . -name '*.md' -not -path './build/*' -not -path './.git/*' | sed 's|^\./||
 done >>"$bad"
 
 # In comments: what begins with a wing and ends as a file does.
-find engine sim real plots tests scenarios traces Makefile .ci -type f 2>/dev/null | grep -vE '\.(md|csv|json)$|^tests/(data|fuzz/corpus|golden)/' |
-	sort | while read -r file; do
+find engine sim real plots tests scenarios traces Makefile .ci -type f 2>/dev/null |
+	grep -vE '\.(md|csv|json)$|^tests/(data|fuzz/corpus|golden)/' | sort | while read -r file; do
 	sed -E '\#^[[:space:]]*(//|/?\*|\#[^i])|[[:space:]]/\*#!s/.*//' "$file" |
 		grep -noE "(^|[^A-Za-z0-9_./-])($wings)/[A-Za-z0-9_/-]+\.(c|h|cpp|hpp|sh|md|py|awk|gp|yaml)\>" |
 		sed -E "s#^([0-9]+):[^A-Za-z0-9]?#\1:#" | check "$file"

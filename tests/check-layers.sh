@@ -1,6 +1,7 @@
 #!/bin/sh
-# tests/check-layers.sh ROOT [ENGINE-OBJECT-OR-ARCHIVE]: every include of ROOT/engine, ROOT/sim and ROOT/real is one that its layer may
-# have, folders of a wing know only those before them, and the compiled engine calls nothing that prints, reads a clock, or makes threads, processes or sockets.
+# tests/check-layers.sh ROOT [ENGINE-OBJECT-OR-ARCHIVE]: every include of ROOT/engine, ROOT/sim and ROOT/real is one
+# that its layer may have, folders of a wing know only those before them, and the compiled engine calls nothing that
+# prints, reads a clock, or makes threads, processes or sockets.
 set -u
 export LC_ALL=C
 root=$1
@@ -10,7 +11,8 @@ bad=$(mktemp) || exit 1
 trap 'rm -f "$bad"' EXIT
 
 # The C library as C11 has it, less what the engine refuses (time, threads, signals, locale).
-c_library='assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string'
+c_library='assert|ctype|errno|float|inttypes|limits|math|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib'
+c_library="$c_library|stdnoreturn|string"
 
 # includes FOLDER...: "file:line:header", the header with its quotes or angle brackets.
 includes() {
@@ -26,11 +28,14 @@ b
 	{ header = $0; sub(/^[^:]*:[0-9]*:/, "", header); file = $0; sub(/:.*/, "", file) }
 	header ~ "^<(" c_library ")[.]h>$" || header ~ /^"engine\// { next }
 	header == "<yaml.h>" && file == "engine/document/document.c" { next }
-	header ~ "^<(fcntl|sys/ioctl|sys/random|sys/stat|unistd)[.]h>$" && file ~ "^engine/base/(inputs|output).c$" { next }
-	{ print $0 ": engine/ includes the C library and engine/ only (<yaml.h> in engine/document/document.c, POSIX files in engine/base/inputs.c and output.c)" }' >>"$bad"
+	header ~ "^<(fcntl|sys/ioctl|sys/random|sys/stat|unistd)[.]h>$" &&
+		file ~ "^engine/base/(inputs|output).c$" { next }
+	{ print $0 ": engine/ includes the C library and engine/ only (<yaml.h> in engine/document/document.c, " \
+		"POSIX files in engine/base/inputs.c and output.c)" }' >>"$bad"
 [ ! -d sim ] || includes sim | grep -E ':"(\.\./)?real/' | sed 's/$/: sim\/ does not know real\//' >>"$bad"
 [ ! -d real ] || includes real | grep -E ':"(\.\./)?sim/|:<simgrid/' | sed 's/$/: real\/ does not know sim\//' >>"$bad"
-# folders_in_order WING FOLDER...: a file of a folder includes the folders before its own; files of the wing itself include all.
+# folders_in_order WING FOLDER...: a file of a folder includes the folders before its own; files of the wing
+# itself include all.
 folders_in_order() {
 	wing=$1
 	shift
@@ -45,10 +50,14 @@ folders_in_order() {
 			file = $0; sub(/:.*/, "", file)
 			header = $0; sub(/^[^:]*:[0-9]*:/, "", header); gsub(/[<>"]/, "", header)
 			from = folder_of(file)
-			if (from != "." && !(from in place)) { print $0 ": " wing "/" from " has no place in the order: " order; next }
+			if (from != "." && !(from in place)) {
+				print $0 ": " wing "/" from " has no place in the order: " order
+				next
+			}
 			if (header !~ "^" wing "/" || from == ".") next
 			to = folder_of(header)
-			if (to == "." || place[to] > place[from]) print $0 ": " from "/ comes before " to "/ (" order ")"
+			if (to == "." || place[to] > place[from])
+				print $0 ": " from "/ comes before " to "/ (" order ")"
 		}'
 }
 {
@@ -57,7 +66,8 @@ folders_in_order() {
 	folders_in_order real base net library device data session cluster calibrate
 } >>"$bad"
 for folder in engine sim real; do
-	[ ! -d "$folder" ] || includes "$folder" | grep -Ei '^[^:]*[^u]:[0-9]+:.(cuda|cublas|cudnn|nccl|curand|nvml|nvtx)' |
+	[ ! -d "$folder" ] || includes "$folder" |
+		grep -Ei '^[^:]*[^u]:[0-9]+:.(cuda|cublas|cudnn|nccl|curand|nvml|nvtx)' |
 		sed 's/$/: CUDA headers belong in .cu files/' >>"$bad"
 done
 # engine/base/banned.h covers C; C++ does not read it.
@@ -68,8 +78,9 @@ if [ -n "$object" ]; then
 	cd - >/dev/null || exit 1
 	nm -A --undefined-only "$object" | awk '
 		BEGIN {
-			split("printf vprintf fprintf vfprintf puts fputs putchar putc fputc fwrite perror stdout stderr " \
-				"__printf_chk __fprintf_chk __vfprintf_chk exit _exit abort system popen fork vfork execv execve execvp " \
+			split("printf vprintf fprintf vfprintf puts fputs putchar putc fputc fwrite perror " \
+				"stdout stderr __printf_chk __fprintf_chk __vfprintf_chk " \
+				"exit _exit abort system popen fork vfork execv execve execvp " \
 				"time clock clock_gettime gettimeofday nanosleep usleep sleep rand srand random " \
 				"socket connect bind listen accept send recv thrd_create", list)
 			for (i in list) refused[list[i]] = 1

@@ -1,13 +1,16 @@
 #!/bin/sh
-# tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml or scenarios/replay/SCENARIO.yaml and leaves the comparison to
-# psd-plot: its table here, compare.html, compare.csv and compare.svg in BUILD/compare/, beside predicted.csv and measured-NUMBER.csv. The
-# environment may set NODES (2 4), BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the
-# ITERATIONS of a run (6, of which two warm up), the ATTEMPTS at each measurement of a calibration (3), and the CALIBRATIONS (1), each before ROUNDS
-# runs of every point that trains, whose numbers go on; the spread told is then also that between the calibrations.
-# What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever the bandwidth, and the
-# points that the calibration used do not count. recorded/ gets the runs after the last calibration in the form of traces/measured/. CALIBRATED=yes takes that of the last time. Its layers are measured anew right before and right
-# after each run, and each run has a prediction of its own, by the calibration before it. What is replayed needs neither: its constants are the
-# scenario's.
+# tests/compare.sh BUILD [SCENARIO...]: predicts and executes scenarios/execute/SCENARIO.yaml or
+# scenarios/replay/SCENARIO.yaml and leaves the comparison to psd-plot: its table here, compare.html, compare.csv and
+# compare.svg in BUILD/compare/, beside predicted.csv and measured-NUMBER.csv. The environment may set NODES (2 4),
+# BANDWIDTHS (that of the scenario), SYSTEMS (those of the scenario: commas between them), ROUNDS (3) and the ITERATIONS
+# of a run (6, of which two warm up), the ATTEMPTS at each measurement of a calibration (3), and the CALIBRATIONS (1),
+# each before ROUNDS runs of every point that trains, whose numbers go on; the spread told is then also that between the
+# calibrations.
+# What trains is calibrated first, at the scenario's own bandwidth: the prediction is of the calibrated copy, whatever
+# the bandwidth, and the points that the calibration used do not count. recorded/ gets the runs after the last
+# calibration in the form of traces/measured/. CALIBRATED=yes takes that of the last time. Its layers are measured anew
+# right before and right after each run, and each run has a prediction of its own, by the calibration before it. What is
+# replayed needs neither: its constants are the scenario's.
 # The traces are of the first point, from a run of their own that counts for nothing else.
 set -eu
 export LC_ALL=C
@@ -65,10 +68,12 @@ check_count() {
 
 # rate_of RATE FILE: in Gbps, so that 1000Mbps is 1Gbps; what is no rate psd-sim refuses
 rate_of() {
-	"$build/psd-sim" --estimate --csv --quiet --set "cluster.network.bandwidth=$1" --set sweep.nodes=2 "$2" | awk -F , '
-		NR == 1 { for (i = 1; i <= NF; i++) if ($i == "bandwidth_bps") behind = NF - i } # the title, in front, may have commas
-		NR == 2 { printf "%gGbps", 1e-9 * $(NF - behind) }
-	'
+	"$build/psd-sim" --estimate --csv --quiet --set "cluster.network.bandwidth=$1" --set sweep.nodes=2 "$2" |
+		awk -F , '
+			# the title, in front, may have commas
+			NR == 1 { for (i = 1; i <= NF; i++) if ($i == "bandwidth_bps") behind = NF - i }
+			NR == 2 { printf "%gGbps", 1e-9 * $(NF - behind) }
+		'
 }
 
 # check_once NAME WORD...: a point that is run twice would be predicted by the runs of the other
@@ -102,7 +107,9 @@ check_copy() {
 	for part in "$out/$1.yaml" "$out/$1-points.csv"; do
 		[ -f "$part" ] || refuse "'CALIBRATED' is 'yes', but '$part' is missing: a run without it makes one"
 	done
-	grep -q '^# machine.message:' "$out/$1.yaml" || refuse "'CALIBRATED' is 'yes', but '$out/$1.yaml' has no machine.message: a run without it makes one that has"
+	part=$out/$1.yaml
+	grep -q '^# machine.message:' "$part" ||
+		refuse "'CALIBRATED' is 'yes', but '$part' has no machine.message: a run without it makes one that has"
 }
 
 # check SCENARIO...: what can be told before anything of the last time is removed
@@ -114,7 +121,10 @@ check() {
 	for size in $clusters; do check_count NODES "$size" 400; done
 	case $calibrated in
 	no) ;;
-	yes) [ "$calibrations" -eq 1 ] || refuse "'CALIBRATIONS' is '$calibrations', must be 1 where CALIBRATED=yes leaves them out" ;;
+	yes)
+		[ "$calibrations" -eq 1 ] ||
+			refuse "'CALIBRATIONS' is '$calibrations', must be 1 where CALIBRATED=yes leaves them out"
+		;;
 	*) refuse "'CALIBRATED' is '$calibrated', must be 'yes' (as the last time) or 'no'" ;;
 	esac
 	# shellcheck disable=SC2086
@@ -151,11 +161,12 @@ measure_layers() {
 	"$build/bench/cpu" --profile "$model" "$batch" "$busy" >"$3"
 }
 
-# ticks: the hundredths of a second that others on this virtual machine's host took from its processors so far, and all there were
+# ticks: the hundredths of a second that others on this virtual machine's host took from its processors so far, and all
+# that there were
 ticks() { awk '/^cpu / { print $9, $2 + $3 + $4 + $5 + $6 + $7 + $8 + $9 }' /proc/stat; }
 
-# replay_calmly [OPTION...]: psd-run; the results of the calmest run of up to three, until one of which less than 1 % was taken so. A run is not
-# chosen by its own figures.
+# replay_calmly [OPTION...]: psd-run; the results of the calmest run of up to three, until one of which less than 1 %
+# was taken so. A run is not chosen by its own figures.
 replay_calmly() {
 	calmest=
 	for _ in 1 2 3; do
@@ -171,40 +182,45 @@ replay_calmly() {
 	rm -f "$out/run-next.csv"
 }
 
-# predict PROFILE RESULT FILE NODES SYSTEM [OPTION...]: psd-sim's result, of a calibrated copy with the layers of a profile
+# predict PROFILE RESULT FILE NODES SYSTEM [OPTION...]: psd-sim's result, of a calibrated copy with a profile's layers
 predict() {
 	layers=$1 result=$2 predicted=$3 cluster_nodes=$4 of_system=$5
 	shift 5
 	[ -z "$layers" ] || cp "$layers" "${predicted%.yaml}-profile.csv"
-	"$build/psd-sim" --csv --quiet --system "$of_system" --set "sweep.nodes=$cluster_nodes" "$@" "$predicted" >"$result"
+	"$build/psd-sim" --csv --quiet --system "$of_system" --set "sweep.nodes=$cluster_nodes" "$@" \
+		"$predicted" >"$result"
 }
 
-# train_calmly FILE NODES SYSTEM [OPTION...]: psd-run and psd-sim; the results of a run during which the machine's speed changed so that the
-# prediction changed by less than 3 %, or of that of up to four during which it changed least: by the layers right before and right after, whose
-# mean the prediction is of. A run is not chosen by its own figures.
+# train_calmly FILE NODES SYSTEM [OPTION...]: psd-run and psd-sim; the results of a run during which the machine's speed
+# changed so that the prediction changed by less than 3 %, or of that of up to four during which it changed least: by
+# the layers right before and right after, whose mean the prediction is of. A run is not chosen by its own figures.
 train_calmly() {
 	trained=$1 at_nodes=$2 trained_system=$3
 	shift 3
 	calmest=
 	[ -f "$out/profile-before.csv" ] || measure_layers "$trained" "$at_nodes" "$out/profile-before.csv"
 	for _ in 1 2 3 4; do
-		"$build/psd-run" --csv --quiet --nodes "$at_nodes" --iterations "$iterations" --system "$trained_system" "$@" "$trained" >"$out/run.csv"
+		"$build/psd-run" --csv --quiet --nodes "$at_nodes" --iterations "$iterations" \
+			--system "$trained_system" "$@" "$trained" >"$out/run.csv"
 		measure_layers "$trained" "$at_nodes" "$out/profile-after.csv"
 		for when in before after; do
-			predict "$out/profile-$when.csv" "$out/prediction-$when.csv" "$trained" "$at_nodes" "$trained_system" "$@"
+			predict "$out/profile-$when.csv" "$out/prediction-$when.csv" "$trained" "$at_nodes" \
+				"$trained_system" "$@"
 		done
 		drifted=$(tests/result-drift.sh "$out/prediction-before.csv" "$out/prediction-after.csv")
 		if [ -z "$calmest" ] || [ "$drifted" -lt "$calmest" ]; then
 			calmest=$drifted
 			mv "$out/run.csv" "$out/run-kept.csv"
-			tests/merge-profiles.sh "$out/profile-before.csv" "$out/profile-after.csv" >"$out/profile-kept.csv"
+			tests/merge-profiles.sh "$out/profile-before.csv" "$out/profile-after.csv" \
+				>"$out/profile-kept.csv"
 		fi
 		mv "$out/profile-after.csv" "$out/profile-before.csv"
 		[ "$calmest" -ge 30 ] || break
 	done
 	predict "$out/profile-kept.csv" "$out/prediction.csv" "$trained" "$at_nodes" "$trained_system" "$@"
 	mv "$out/run-kept.csv" "$out/run.csv"
-	tests/record-run.sh "$trained" "$out/run.csv" "$out/profile-kept.csv" "$calmest" "$out/recorded/$(basename "$trained" .yaml).csv"
+	tests/record-run.sh "$trained" "$out/run.csv" "$out/profile-kept.csv" "$calmest" \
+		"$out/recorded/$(basename "$trained" .yaml).csv"
 	rm -f "$out/prediction-before.csv" "$out/prediction-after.csv"
 }
 
@@ -228,12 +244,13 @@ run_point() {
 trace_point() {
 	file=$1 nodes=$2 system=$3
 	shift 3
-	"$build/psd-sim" --csv --quiet --trace "$out/predicted.json" --system "$system" --set "sweep.nodes=$nodes" "$@" "$file" >"$out/traced.csv"
+	"$build/psd-sim" --csv --quiet --trace "$out/predicted.json" --set "sweep.nodes=$nodes" \
+		--system "$system" "$@" "$file" >"$out/traced.csv"
 	dilation=
 	! is_replay "$file" || dilation="--dilation auto"
 	# shellcheck disable=SC2086
-	"$build/psd-run" --csv --quiet $dilation --trace "$out/measured.json" --nodes "$nodes" --iterations "$iterations" --system "$system" "$@" \
-		"$file" >"$out/traced.csv"
+	"$build/psd-run" --csv --quiet $dilation --trace "$out/measured.json" --nodes "$nodes" \
+		--iterations "$iterations" --system "$system" "$@" "$file" >"$out/traced.csv"
 	rm -f "$out/traced.csv" "$out/profile-before.csv"
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# tests/docs.sh write|check BUILD: parts of READMEs that programs print stand between two comments, <!-- NAME --> and <!-- end of NAME -->. `write` brings
-# them up to date; `check` changes nothing, and fails where one is not. DOCS in the environment: where the READMEs are, if not here.
+# tests/docs.sh write|check BUILD: parts of READMEs that programs print stand between two comments, <!-- NAME --> and
+# <!-- end of NAME -->. `write` brings them up to date; `check` changes nothing, and fails where one is not. DOCS in the
+# environment: where the READMEs are, if not here.
 set -eu
 export LC_ALL=C
 build=$2
@@ -13,9 +14,12 @@ part() {
 	file=${DOCS:-.}/$1 name=$2
 	shift 2
 	"$@" >"$work/part"
-	awk -v name="$name" -v part="$work/part" '$0 == "<!-- end of " name " -->" { skip = 0; n++ } !skip { print }
-		$0 == "<!-- " name " -->" { while ((getline line <part) > 0) print line; skip = 1; n++ } END { exit n != 2 }' "$file" >"$work/whole" ||
-		{ echo "docs: $file has no place for '$name'" >&2; exit 1; }
+	awk -v name="$name" -v part="$work/part" '
+		$0 == "<!-- end of " name " -->" { skip = 0; n++ }
+		!skip { print }
+		$0 == "<!-- " name " -->" { while ((getline line <part) > 0) print line; skip = 1; n++ }
+		END { exit n != 2 }
+	' "$file" >"$work/whole" || { echo "docs: $file has no place for '$name'" >&2; exit 1; }
 	if cmp -s "$work/whole" "$file"; then return; fi
 	if [ "$mode" = write ]; then
 		cat "$work/whole" >"$file"

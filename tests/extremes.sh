@@ -1,6 +1,7 @@
 #!/bin/bash
-# tests/extremes.sh BUILD COUNT SEED: psd-sim on COUNT scenarios with values as extreme as the schema allows, simulated and estimated. Each
-# must give results, or be refused with one line, within LIMIT seconds of processor time. The scenarios stay in BUILD/extremes/.
+# tests/extremes.sh BUILD COUNT SEED: psd-sim on COUNT scenarios with values as extreme as the schema allows, simulated
+# and estimated. Each must give results, or be refused with one line, within LIMIT seconds of processor time. The
+# scenarios stay in BUILD/extremes/.
 set -u
 export LC_ALL=C
 build=$1

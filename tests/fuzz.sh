@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/fuzz.sh FUZZ-BUILD NAME SECONDS: runs one libFuzzer target on a copy of tests/fuzz/corpus/NAME; says how many inputs it tried, and
-# on a finding shows it and fails. The finding stays beside the binary.
+# tests/fuzz.sh FUZZ-BUILD NAME SECONDS: runs one libFuzzer target on a copy of tests/fuzz/corpus/NAME; says how many
+# inputs it tried, and on a finding shows it and fails. The finding stays beside the binary.
 set -u
 build=$1
 name=$2
@@ -10,7 +10,8 @@ log=$build/$name.log
 
 mkdir -p "$corpus" "$build/found"
 [ ! -d "tests/fuzz/corpus/$name" ] || cp -R "tests/fuzz/corpus/$name/." "$corpus/"
-set -- -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$build/found/$name-"
+set -- -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	-artifact_prefix="$build/found/$name-"
 [ ! -f "tests/fuzz/$name.dict" ] || set -- "$@" -dict="tests/fuzz/$name.dict"
 
 echo "  FUZZ     $name, $seconds s"

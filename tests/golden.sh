@@ -1,7 +1,7 @@
 #!/bin/sh
-# tests/golden.sh compare|write BUILD SCENARIO...: SCENARIO is a name below scenarios/ without its ending; its CSV is kept as
-# tests/golden/SCENARIO.csv. `compare` prints "golden: same NAME" or "golden: differs NAME" with the differing lines, and fails if one
-# differs; `write` rewrites them. GOLDEN_DIR names another folder of expected files.
+# tests/golden.sh compare|write BUILD SCENARIO...: SCENARIO is a name below scenarios/ without its ending; its CSV is
+# kept as tests/golden/SCENARIO.csv. `compare` prints "golden: same NAME" or "golden: differs NAME" with the differing
+# lines, and fails if one differs; `write` rewrites them. GOLDEN_DIR names another folder of expected files.
 set -u
 export LC_ALL=C
 verb=$1
@@ -19,7 +19,8 @@ for name in "$@"; do
 		status=1
 	elif [ "$verb" = write ]; then
 		mkdir -p "$(dirname "$expected")"
-		cmp -s "$actual" "$expected" || { cp "$actual" "$expected" && echo "golden: rewritten $expected"; } || status=1
+		cmp -s "$actual" "$expected" ||
+			{ cp "$actual" "$expected" && echo "golden: rewritten $expected"; } || status=1
 	elif [ ! -f "$expected" ]; then
 		echo "golden: differs $name ($expected is missing, make golden writes it)"
 		status=1

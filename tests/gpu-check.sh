@@ -1,10 +1,11 @@
 #!/bin/sh
-# tests/gpu-check.sh FOLDER CSV: checks and measures psd on this machine's GPU, in less than eight minutes, with FOLDER/psd-run and
-# FOLDER/psd-gpu-tests. Prints one table; writes the same to CSV with card and driver. What is not there is said, and judges nothing. Without a
-# GPU one line, and status 1. Programs on the stand-in (tests/README.md) are taken to try this script: networks are small then, and the table
-# says that it is no GPU's. Rows are in CSV as soon as they are known, so that an end before the end leaves them. Beside it stay what was said
-# where something failed, the calibration of the GPU and the runs that it is to predict; tests/gpu-predict.sh CSV does so where psd-sim is,
-# without a GPU. A row is a function in the list at the end; it calls `row`, or `absent`.
+# tests/gpu-check.sh FOLDER CSV: checks and measures psd on this machine's GPU, in less than eight minutes, with
+# FOLDER/psd-run and FOLDER/psd-gpu-tests. Prints one table; writes the same to CSV with card and driver. What is not
+# there is said, and judges nothing. Without a GPU one line, and status 1. Programs on the stand-in (tests/README.md)
+# are taken to try this script: networks are small then, and the table says that it is no GPU's. Rows are in CSV as soon
+# as they are known, so that an end before the end leaves them. Beside it stay what was said where something failed, the
+# calibration of the GPU and the runs that it is to predict; tests/gpu-predict.sh CSV does so where psd-sim is, without
+# a GPU. A row is a function in the list at the end; it calls `row`, or `absent`.
 set -u
 export LC_ALL=C
 run=$1/psd-run tests=$1/psd-gpu-tests csv=$2
@@ -24,7 +25,8 @@ else
 	is_stand_in=no
 	card=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
 	driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1)
-	nvidia-smi --loop=600 >/dev/null 2>&1 & # while nobody uses it the driver shuts a GPU down, and each start takes seconds
+	# While nobody uses it the driver shuts a GPU down, and each start takes seconds.
+	nvidia-smi --loop=600 >/dev/null 2>&1 &
 	awake=$!
 fi
 version=$("$run" --version)
@@ -43,7 +45,12 @@ left_sec() { echo $((BUDGET_SEC - $(date +%s) + started)); }
 # within SEC: as much of it as ends before eight minutes do
 within() { most=$(($(left_sec) + 20)); [ $most -gt 1 ] || most=1; echo $(($1 < most ? $1 : most)); }
 # field COLUMN: of CSV on standard input, its last line
-field() { awk -F , -v column="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == column) at = i; next } { value = $at } END { print value }'; }
+field() {
+	awk -F , -v column="$1" '
+		NR == 1 { for (i = 1; i <= NF; i++) if ($i == column) at = i; next }
+		{ value = $at }
+		END { print value }'
+}
 compute() { awk "BEGIN { printf \"%.4g\", $1 }"; }
 
 # row WHAT BAR FIGURE UNIT [MET]: BAR is "<=" or ">=" with a number, or nothing; MET overrules the comparison
@@ -72,7 +79,8 @@ failed() {
 train() {
 	out=$1 model=$2 batch=$3 arithmetic=$4 system=$5 workers=$6 iterations=$7
 	shift 7
-	timeout "$(within 100)" "$run" --csv --quiet --no-emulation --nodes 1 --set "cluster.workers_per_node=$workers" --system "$system" --iterations "$iterations" \
+	timeout "$(within 100)" "$run" --csv --quiet --no-emulation --nodes 1 --system "$system" \
+		--set "cluster.workers_per_node=$workers" --iterations "$iterations" \
 		--set "model.graph=$PWD/scenarios/models/$model.yaml" --set "model.batch_per_worker=$batch" \
 		--set "train.device=cuda" --set "train.arithmetic=$arithmetic" "$@" $scenario >"$out" 2>"$work/err"
 }
@@ -83,7 +91,8 @@ first() { train "$work/first" cifar10-quick 4 fp32 Ring 1 2; }
 # Again, by Python's own word on where its packages are, if psd-run did not find them (its python3 may be a script).
 first_by_python() {
 	grep -q PSD_LIBRARIES "$work/err" || return 1
-	PSD_LIBRARIES=$(python3 -c 'import glob, sys; print(":".join(f for p in sys.path for f in glob.glob(p + "/nvidia/*/lib")))')
+	PSD_LIBRARIES=$(python3 -c 'import glob, sys
+print(":".join(folder for path in sys.path for folder in glob.glob(path + "/nvidia/*/lib")))')
 	export PSD_LIBRARIES
 	first && echo "gpu-check: needs PSD_LIBRARIES=$PSD_LIBRARIES" >&2
 }
@@ -106,41 +115,46 @@ fi
 
 # ---- rows ----
 
-# One draw in forty makes a gradient that is nearly nothing but bf16's rounding: a few kinds that fail are drawn twice more, and the one in the
-# middle counts. Where more fail, it is no draw.
+# One draw in forty makes a gradient that is nearly nothing but bf16's rounding: a few kinds that fail are drawn twice
+# more, and the one in the middle counts. Where more fail, it is no draw.
 draw_again() {
 	failing=$(sed -nE 's/^\[(FAIL|CRASH|TIME)\] //p' "$work/layers")
 	[ "$(echo "$failing" | wc -l)" -le 3 ] || return
 	for kind in $failing; do
 		for more in 1 2; do
-			PSD_CHECK_SEED=$((seed + more)) timeout "$(within 30)" "$tests" --filter "$kind" >>"$work/layers" 2>&1
+			PSD_CHECK_SEED=$((seed + more)) timeout "$(within 30)" "$tests" --filter "$kind" \
+				>>"$work/layers" 2>&1
 		done
 	done
 }
 
-# Fresh random inputs. The worst kind of each arithmetic. In parts beside each other: each case is a process that starts CUDA.
+# Fresh random inputs. The worst kind of each arithmetic. In parts beside each other, since each case starts CUDA anew.
 layers() {
 	parts="a-c d-l m-r s-z" processes=
 	for part in $parts; do
-		PSD_CHECK_SEED=$seed timeout "$(within 120)" "$tests" --filter "cuda_layers/[$part]*" >"$work/layers-$part" 2>&1 &
+		PSD_CHECK_SEED=$seed timeout "$(within 120)" "$tests" --filter "cuda_layers/[$part]*" \
+			>"$work/layers-$part" 2>&1 &
 		processes="$processes $!"
 	done
 	for process in $processes; do wait "$process"; done
 	cat "$work"/layers-* >"$work/layers"
 	draw_again
-	for arithmetic in fp32:1e-4 tf32:3e-3 fp16:1e-2 bf16:1e-2; do
-		worst=$(awk -F , -v arithmetic="${arithmetic%:*}" '$1 == "layer" && $3 == arithmetic { print $2, $4 }' "$work/layers" |
+	for judged in fp32:1e-4 tf32:3e-3 fp16:1e-2 bf16:1e-2; do
+		what="layers against double, ${judged%:*}" bar="<= ${judged#*:}"
+		worst=$(awk -F , -v arithmetic="${judged%:*}" \
+			'$1 == "layer" && $3 == arithmetic { print $2, $4 }' "$work/layers" |
 			sort -k 1,1 -k 2g | awk '
-				function settle() {
-					if (n && error[int((n + 1) / 2)] + 0 >= most + 0) { most = error[int((n + 1) / 2)]; worst = kind }
+				function settle(middle) {
+					middle = error[int((n + 1) / 2)]
+					if (n && middle + 0 >= most + 0) { most = middle; worst = kind }
 					kinds += n > 0
 					n = 0
 				}
 				$1 != kind { settle(); kind = $1 }
 				{ error[++n] = $2 }
 				END { settle(); if (kinds) print most, "(" worst "; " kinds " kinds)" }')
-		if [ -n "$worst" ]; then row "layers against double, ${arithmetic%:*}" "<= ${arithmetic#*:}" "${worst%% *}" "${worst#* }"; fi
-		[ -n "$worst" ] || failed "layers against double, ${arithmetic%:*}" "<= ${arithmetic#*:}" "$work/layers"
+		if [ -n "$worst" ]; then row "$what" "$bar" "${worst%% *}" "${worst#* }"; fi
+		[ -n "$worst" ] || failed "$what" "$bar" "$work/layers"
 	done
 	n_failed=$(awk '
 		/^\[[A-Z]+\] cuda_layers/ { all[$2]++ }
@@ -157,7 +171,8 @@ layers() {
 losses_apart() {
 	awk -F , 'FNR == 1 { file++; for (i = 1; i <= NF; i++) if ($i == "loss") at = i; next }
 		file == 1 { first[FNR] = $at; n++; next }
-		{ apart = ($at - first[FNR]) / first[FNR]; if (apart < 0) apart = -apart; if (apart > most) most = apart; m++ }
+		{ apart = ($at - first[FNR]) / first[FNR]; if (apart < 0) apart = -apart }
+		{ if (apart > most) most = apart; m++ }
 		END { if (n && n == m) printf "%.3g\n", most }' "$1" "$2"
 }
 
@@ -190,26 +205,29 @@ losses() {
 
 # Asked once, for it takes seconds.
 has_torch() {
-	[ -n "${torch:-}" ] || torch=$(timeout "$(within 60)" python3 -c 'import torch, yaml; print("yes" if torch.cuda.is_available() else "no")' 2>/dev/null || echo no)
+	[ -n "${torch:-}" ] || torch=$(timeout "$(within 60)" python3 -c 'import torch, yaml
+print("yes" if torch.cuda.is_available() else "no")' 2>/dev/null || echo no)
 	[ "$torch" = yes ]
 }
 # torch_images NETWORK BATCH ARITHMETIC [--compile]
 torch_images() {
 	name=$1 batch=$2 arithmetic=$3
 	shift 3
-	timeout "$(within 100)" python3 tests/gpu/torch_images.py "scenarios/models/$name.yaml" --batch "$batch" --arithmetic "$arithmetic" --iterations $ITERATIONS "$@" \
-		2>"$work/err"
+	timeout "$(within 100)" python3 tests/gpu/torch_images.py "scenarios/models/$name.yaml" --batch "$batch" \
+		--arithmetic "$arithmetic" --iterations $ITERATIONS "$@" 2>"$work/err"
 }
 
 # idle_percent CSV: of an iteration, how long nothing is computed
 idle_percent() {
-	compute "($(field exposed_comm_sec <"$1") + $(field other_waiting_sec <"$1")) / $(field iteration_sec <"$1") * 100"
+	idle_sec="$(field exposed_comm_sec <"$1") + $(field other_waiting_sec <"$1")"
+	compute "($idle_sec) / $(field iteration_sec <"$1") * 100"
 }
 
 # by_calls WHAT NAME BATCH ARITHMETIC OWN: the same without graphs, and what these gain
 by_calls() {
 	[ "$(left_sec)" -gt 240 ] || { absent "$1, without graphs" "" "no time left"; return; }
-	train "$work/calls" "$2" "$3" "$4" Ring 1 $ITERATIONS --set train.graphs=false || { failed "$1, without graphs" "" "$work/err"; return; }
+	train "$work/calls" "$2" "$3" "$4" Ring 1 $ITERATIONS --set train.graphs=false ||
+		{ failed "$1, without graphs" "" "$work/err"; return; }
 	calls=$(field images_per_sec <"$work/calls")
 	row "$1, without graphs, images/s" "" "$calls" "1/s"
 	row "$1, without graphs, stream idles" "" "$(idle_percent "$work/calls")" "%"
@@ -232,7 +250,8 @@ images() {
 			if ! has_torch; then
 				absent "$what, of PyTorch's images/s" ">= 1.0" "PyTorch with a GPU"
 			elif theirs=$(torch_images "$name" "$batch" "$arithmetic"); then
-				row "$what, of PyTorch's images/s" ">= 1.0" "$(compute "$own / $theirs")" "($theirs 1/s eager)"
+				row "$what, of PyTorch's images/s" ">= 1.0" "$(compute "$own / $theirs")" \
+					"($theirs 1/s eager)"
 				echo "$what:$name:$batch:$arithmetic:$own" >>"$work/to-compile"
 			else
 				failed "$what, of PyTorch's images/s" ">= 1.0" "$work/err"
@@ -255,19 +274,23 @@ compiled() {
 	done <"$work/to-compile"
 }
 
-# Communication alone is what the sequential schedule does not hide; computation what the wait-free one has of the device.
+# Communication alone is what the sequential schedule does not hide; computation what the wait-free one
+# has of the device.
 share_gpu() {
 	for workers in 2 4; do
 		what="$workers workers on one GPU"
 		for system in Hybrid PS "PS in sequence" Ring; do
-			train "$work/$system" $WORKERS_NETWORK $WORKERS_BATCH fp32 "$system" "$workers" 8 || { failed "$what, $system" "" "$work/err"; return; }
+			train "$work/$system" $WORKERS_NETWORK $WORKERS_BATCH fp32 "$system" "$workers" 8 ||
+				{ failed "$what, $system" "" "$work/err"; return; }
 			row "$what, $system" "" "$(compute "$(field iteration_sec <"$work/$system") * 1000")" "ms"
 		done
 		ps=$(field iteration_sec <"$work/PS") in_turn=$(field iteration_sec <"$work/PS in sequence")
-		row "$what, hybrid over PS" "<= 1.0" "$(compute "$(field iteration_sec <"$work/Hybrid") / $ps")" "of its time"
+		hybrid=$(field iteration_sec <"$work/Hybrid")
+		row "$what, hybrid over PS" "<= 1.0" "$(compute "$hybrid / $ps")" "of its time"
 		row "$what, wait-free over sequential" "<= 1.0" "$(compute "$ps / $in_turn")" "of its time"
 		longer=$(awk -v a="$(field compute_sec <"$work/PS")" -v b="$(field other_work_sec <"$work/PS")" \
-			-v c="$(field exposed_comm_sec <"$work/PS in sequence")" 'BEGIN { print (a + b > c ? a + b : c) }')
+			-v c="$(field exposed_comm_sec <"$work/PS in sequence")" \
+			'BEGIN { print (a + b > c ? a + b : c) }')
 		row "$what, wait-free over the longer part" "<= 1.1" "$(compute "$ps / $longer")" "of its time"
 	done
 }
@@ -275,14 +298,16 @@ share_gpu() {
 # All on one GPU, where there are several, too.
 workers() { (CUDA_VISIBLE_DEVICES=$first_gpu && export CUDA_VISIBLE_DEVICES && share_gpu); }
 
-# Each worker on a GPU of its own as far as there are enough. NCCL refuses two on one GPU, which is then no fault of psd-run's.
+# Each worker on its own GPU as far as there are enough. NCCL refuses two on one GPU, which is no fault of psd-run's.
 nccl() {
 	for workers in 2 4; do
 		what="$workers workers, sync: nccl"
 		if train "$work/NCCL" $WORKERS_NETWORK $WORKERS_BATCH fp32 NCCL "$workers" 8; then
-			train "$work/Ring" $WORKERS_NETWORK $WORKERS_BATCH fp32 Ring "$workers" 8 || { failed "$what, Ring" "" "$work/err"; return; }
+			train "$work/Ring" $WORKERS_NETWORK $WORKERS_BATCH fp32 Ring "$workers" 8 ||
+				{ failed "$what, Ring" "" "$work/err"; return; }
 			theirs=$(field iteration_sec <"$work/NCCL") own=$(field iteration_sec <"$work/Ring")
-			row "$what" "" "$(compute "$theirs * 1000")" "ms (ring $(compute "$own * 1000") ms; GPUs: $gpus)"
+			row "$what" "" "$(compute "$theirs * 1000")" \
+				"ms (ring $(compute "$own * 1000") ms; GPUs: $gpus)"
 			row "$what, psd's ring over it" "" "$(compute "$own / $theirs")" "of its time"
 		elif grep -q 'needs NCCL' "$work/err"; then
 			absent "$what" "" "libnccl.so.2"
@@ -294,14 +319,17 @@ nccl() {
 	done
 }
 
-# Two nodes on this machine, by their addresses alone: what passes between them goes through hosts, inside them between GPUs.
+# Two nodes on this machine, by their addresses alone: what passes between them goes through hosts, inside them from
+# GPU to GPU.
 nccl_inside() {
 	what="2 nodes of 2 workers, sync: nccl-two-level"
 	set -- --nodes 2 --set cluster.workers_per_node=2
 	if train "$work/inside" $WORKERS_NETWORK $WORKERS_BATCH fp32 "NCCL inside" 2 8 "$@"; then
-		train "$work/levels" $WORKERS_NETWORK $WORKERS_BATCH fp32 "Two levels" 2 8 "$@" || { failed "$what, two-level" "" "$work/err"; return; }
+		train "$work/levels" $WORKERS_NETWORK $WORKERS_BATCH fp32 "Two levels" 2 8 "$@" ||
+			{ failed "$what, two-level" "" "$work/err"; return; }
 		inside=$(field iteration_sec <"$work/inside") levels=$(field iteration_sec <"$work/levels")
-		row "$what" "" "$(compute "$inside * 1000")" "ms (two-level $(compute "$levels * 1000") ms; GPUs: $gpus)"
+		row "$what" "" "$(compute "$inside * 1000")" \
+			"ms (two-level $(compute "$levels * 1000") ms; GPUs: $gpus)"
 		row "$what, over two-level" "<= 1.0" "$(compute "$inside / $levels")" "of its time"
 	elif grep -q 'needs NCCL' "$work/err"; then
 		absent "$what" "" "libnccl.so.2"
@@ -313,7 +341,8 @@ nccl_inside() {
 }
 
 find_sanitizer() {
-	for program in "$(command -v compute-sanitizer)" /usr/local/cuda/bin/compute-sanitizer /usr/local/cuda/compute-sanitizer/compute-sanitizer; do
+	for program in "$(command -v compute-sanitizer)" /usr/local/cuda/bin/compute-sanitizer \
+		/usr/local/cuda/compute-sanitizer/compute-sanitizer; do
 		[ ! -x "$program" ] || { echo "$program"; return; }
 	done
 }
@@ -326,10 +355,13 @@ sanitizer() {
 			absent "$what" "<= 0" "compute-sanitizer"
 			continue
 		fi
-		timeout "$most_sec" "$program" --tool $tool --target-processes all "$run" --quiet --csv --no-emulation --nodes 1 --system PS --iterations 2 \
-			--set "model.graph=$PWD/scenarios/models/cifar10-quick.yaml" --set model.batch_per_worker=4 --set train.device=cuda $scenario >"$work/sanitizer" 2>&1
+		timeout "$most_sec" "$program" --tool $tool --target-processes all \
+			"$run" --quiet --csv --no-emulation --nodes 1 --system PS --iterations 2 \
+			--set "model.graph=$PWD/scenarios/models/cifar10-quick.yaml" --set model.batch_per_worker=4 \
+			--set train.device=cuda $scenario >"$work/sanitizer" 2>&1
 		status=$?
-		found=$(sed -n 's/.*SUMMARY: \([0-9]*\) \(error\|hazard\).*/\1/p' "$work/sanitizer" | awk '{ sum += $1; n++ } END { if (n) print sum }')
+		found=$(sed -n 's/.*SUMMARY: \([0-9]*\) \(error\|hazard\).*/\1/p' "$work/sanitizer" |
+			awk '{ sum += $1; n++ } END { if (n) print sum }')
 		if [ $status -eq 124 ]; then
 			absent "$what" "<= 0" "an end within $most_sec s"
 		elif [ -n "$found" ]; then
@@ -348,11 +380,15 @@ prediction() {
 	[ "$(left_sec)" -gt 120 ] || { absent "$what" "<= 7" "no time left"; return; }
 	[ "$(left_sec)" -lt 240 ] || attempts=2
 	rm -f "$kept-calibrated"* "$kept-measured.csv"
-	timeout "$(within 150)" "$run" calibrate --quiet --no-emulation --attempts $attempts --set "cluster.workers_per_node=$n" --set train.device=cuda \
-		--set "model.graph=$PWD/scenarios/models/$WORKERS_NETWORK.yaml" --set "model.batch_per_worker=$WORKERS_BATCH" \
-		-o "$kept-calibrated.yaml" $scenario >"$work/calibration" 2>"$work/err" || { failed "$what" "<= 7" "$work/err"; return; }
+	timeout "$(within 150)" "$run" calibrate --quiet --no-emulation --attempts $attempts \
+		--set "cluster.workers_per_node=$n" --set train.device=cuda \
+		--set "model.graph=$PWD/scenarios/models/$WORKERS_NETWORK.yaml" \
+		--set "model.batch_per_worker=$WORKERS_BATCH" \
+		-o "$kept-calibrated.yaml" $scenario >"$work/calibration" 2>"$work/err" ||
+		{ failed "$what" "<= 7" "$work/err"; return; }
 	for system in Hybrid PS "PS in sequence" Ring; do
-		train "$work/$system" $WORKERS_NETWORK $WORKERS_BATCH fp32 "$system" "$n" $ITERATIONS || { failed "$what" "<= 7" "$work/err"; return; }
+		train "$work/$system" $WORKERS_NETWORK $WORKERS_BATCH fp32 "$system" "$n" $ITERATIONS ||
+			{ failed "$what" "<= 7" "$work/err"; return; }
 		[ -f "$work/measured" ] || head -n 1 "$work/$system" >"$work/measured"
 		tail -n +2 "$work/$system" >>"$work/measured"
 	done
@@ -388,7 +424,8 @@ faults() {
 		expect_line "no GPU" "no NVIDIA GPU" env CUDA_VISIBLE_DEVICES=-1 "$run" "$@" $scenario
 	fi
 	# 275 GB of activations, none of them above the 2^31 values that cuDNN takes
-	expect_line "out of memory" "has no room" "$run" "$@" --set model.batch_per_worker=1200 --set "model.graph=$PWD/scenarios/models/resnet152.yaml" $scenario
+	expect_line "out of memory" "has no room" "$run" "$@" --set model.batch_per_worker=1200 \
+		--set "model.graph=$PWD/scenarios/models/resnet152.yaml" $scenario
 	stub=$(find /usr/local/cuda/ -name libcuda.so -path '*stubs*' 2>/dev/null | head -n 1)
 	if [ $is_stand_in = yes ] || [ -z "$stub" ]; then
 		absent "wrong driver" "one line; status 1" "the toolkit's driver without a GPU"
@@ -411,6 +448,7 @@ echo "$card, driver ${driver:-unknown}, $version, seed $seed, $(($(date +%s) - s
 	printf 'row\tbar\tfigure\tmet\n'
 	cat "$work/table"
 } | awk -F '\t' '{ printf "%-44s %-18s %-58s %s\n", $1, $2, $3, $4 }'
+met=$(awk -F '\t' '$4 == "yes"' "$work/table" | wc -l)
 missed=$(awk -F '\t' '$4 == "no"' "$work/table" | wc -l)
-echo "gpu-check: $(awk -F '\t' '$4 == "yes"' "$work/table" | wc -l) met, $missed missed, $(grep -c 'not there' "$work/table") not there; $csv"
+echo "gpu-check: $met met, $missed missed, $(grep -c 'not there' "$work/table") not there; $csv"
 [ "$missed" -eq 0 ]

@@ -1,7 +1,8 @@
 #!/bin/sh
-# tests/gpu-predict.sh CSV [FOLDER]: predicts, with the psd-sim of FOLDER, build/ or PATH, the runs that tests/gpu-check.sh left beside CSV, by the
-# calibration there, and needs no GPU. Prints what was calibrated, then the errors: "median error 3.1 %, worst 5.2 %". Status 1 where the median
-# is above 7 %; 2 where nothing can be predicted, with one line.
+# tests/gpu-predict.sh CSV [FOLDER]: predicts, with the psd-sim of FOLDER, build/ or PATH, the runs that
+# tests/gpu-check.sh left beside CSV, by the calibration there, and needs no GPU. Prints what was calibrated, then the
+# errors: "median error 3.1 %, worst 5.2 %". Status 1 where the median is above 7 %; 2 where nothing can be predicted,
+# with one line.
 set -u
 export LC_ALL=C
 kept=${1%.csv}
@@ -23,18 +24,18 @@ done
 
 # Its network lay where it was calibrated.
 graph=$(sed -n 's/^ *graph: "\(.*\)"$/\1/p' "$kept-calibrated.yaml")
-"$sim" --csv --quiet --set "model.graph=$PWD/scenarios/models/${graph##*/}" "$kept-calibrated.yaml" >"$work/predicted" 2>"$work/err" ||
-	refuse "$(tail -n 1 "$work/err")"
+"$sim" --csv --quiet --set "model.graph=$PWD/scenarios/models/${graph##*/}" "$kept-calibrated.yaml" \
+	>"$work/predicted" 2>"$work/err" || refuse "$(tail -n 1 "$work/err")"
 head -n 2 "$kept-calibrated.yaml" | cut -c 3-
 awk -F , '
 	FNR == 1 { file++; for (i = 1; i <= NF; i++) at[$i] = i; next }
 	file == 1 { predicted[$at["system"]] = $at["iteration_sec"]; next }
-	{ off = (predicted[$at["system"]] / $at["iteration_sec"] - 1) * 100; print (off < 0 ? -off : off) }' "$work/predicted" "$kept-measured.csv" |
-	sort -g | awk '
-		{ off[NR] = $1 }
-		END {
-			if (!NR) exit 1
-			median = (off[int((NR + 1) / 2)] + off[int(NR / 2) + 1]) / 2
-			printf "median error %.3g %%, worst %.3g %%\n", median, off[NR]
-			exit median > 7
-		}'
+	{ off = (predicted[$at["system"]] / $at["iteration_sec"] - 1) * 100; print (off < 0 ? -off : off) }
+' "$work/predicted" "$kept-measured.csv" | sort -g | awk '
+	{ off[NR] = $1 }
+	END {
+		if (!NR) exit 1
+		median = (off[int((NR + 1) / 2)] + off[int(NR / 2) + 1]) / 2
+		printf "median error %.3g %%, worst %.3g %%\n", median, off[NR]
+		exit median > 7
+	}'

@@ -1,13 +1,14 @@
 #!/bin/sh
-# tests/merge-profiles.sh PROFILE...: writes a profile whose seconds, layer by layer, and rate are the medians of the given ones of one model;
-# comments and the order of layers are the first one's.
+# tests/merge-profiles.sh PROFILE...: writes a profile whose seconds, layer by layer, and rate are the medians of the
+# given ones of one model; comments and the order of layers are the first one's.
 set -eu
 export LC_ALL=C
 [ $# -gt 0 ] || { echo "merge-profiles: no profiles given" >&2; exit 2; }
 for profile in "$@"; do
 	[ -s "$profile" ] || { echo "merge-profiles: $profile: missing or empty, must be a profile" >&2; exit 2; }
 	shift
-	case $profile in /*) set -- "$@" "$profile" ;; *) set -- "$@" "./$profile" ;; esac # or awk takes a=b for no file
+	# or awk takes a=b for no file
+	case $profile in /*) set -- "$@" "$profile" ;; *) set -- "$@" "./$profile" ;; esac
 done
 awk -F , '
 	function fail(words) { print "merge-profiles: " words >"/dev/stderr"; failed = 2; exit failed }
@@ -31,11 +32,14 @@ awk -F , '
 	{ secs[$1, 2, n_files] = $2 + 0; secs[$1, 3, n_files] = $3 + 0 }
 	END {
 		if (failed) exit failed
-		for (l = 1; l <= n_layers; l++) if (n_rows[layers[l]] != n_files) fail(FILENAME ": layer " layers[l] " is missing in it")
+		for (l = 1; l <= n_layers; l++)
+			if (n_rows[layers[l]] != n_files) fail(FILENAME ": layer " layers[l] " is missing in it")
 		for (h = 1; h <= n_head; h++) {
-			if (head[h] ~ /^# gemm_flops_per_sec:/) head[h] = sprintf("# gemm_flops_per_sec: %.3fGFLOPS", median(rates, n_files))
+			if (head[h] ~ /^# gemm_flops_per_sec:/)
+				head[h] = sprintf("# gemm_flops_per_sec: %.3fGFLOPS", median(rates, n_files))
 			print head[h]
 		}
-		for (l = 1; l <= n_layers; l++) printf "%s,%.7f,%.7f\n", layers[l], median_of(layers[l], 2), median_of(layers[l], 3)
+		for (l = 1; l <= n_layers; l++)
+			printf "%s,%.7f,%.7f\n", layers[l], median_of(layers[l], 2), median_of(layers[l], 3)
 	}
 ' "$@"

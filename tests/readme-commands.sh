@@ -1,7 +1,8 @@
 #!/bin/sh
-# tests/readme-commands.sh BUILD: runs every command of every README: the blocks marked `sh` of one file in turn, as one script, in a folder that has the
-# tree's own folders and where files may be left. Of `make` it is tried whether it has such a target. A command in an unmarked block is refused,
-# unless a word in capitals in it stands for others. A replay that this machine is too busy for is skipped. ONLY in the environment: this README alone.
+# tests/readme-commands.sh BUILD: runs every command of every README: the blocks marked `sh` of one file in turn, as one
+# script, in a folder that has the tree's own folders and where files may be left. Of `make` it is tried whether it has
+# such a target. A command in an unmarked block is refused, unless a word in capitals in it stands for others. A replay
+# that this machine is too busy for is skipped. ONLY in the environment: this README alone.
 set -u
 export LC_ALL=C
 build=$(cd "$1" && pwd)
@@ -27,11 +28,15 @@ for file in ${ONLY:-$(find . -name '*.md' -not -path './build/*' -not -path './.
 		/^```/ { is_in = !is_in; is_sh = $0 == "```sh"; next }
 		is_in && is_sh { print > script }
 		is_in && !is_sh && /^ *(build\/|plots\/)?(psd-(sim|run|plot) |make )/ && !/[A-Z][A-Z]/ {
-			print file ":" FNR ": this command is in a block that is not marked `sh`, so nobody tries it" > "/dev/stderr"; bad = 1 }
+			print file ":" FNR ": this command is in a block that is not marked `sh`, so nobody tries it" \
+				> "/dev/stderr"
+			bad = 1
+		}
 		END { exit bad }' "$file" || failed=1
 	[ -f "$folder/commands.sh" ] || continue
 	n_commands=$((n_commands + $(grep -c . "$folder/commands.sh")))
-	if (cd "$folder" && cat "$work/prelude.sh" commands.sh >all.sh && sh -x all.sh) </dev/null >"$folder/log" 2>&1; then continue; fi
+	cat "$work/prelude.sh" "$folder/commands.sh" >"$folder/all.sh"
+	if (cd "$folder" && sh -x all.sh) </dev/null >"$folder/log" 2>&1; then continue; fi
 	if tail -n 1 "$folder/log" | grep -q 'this machine was busy'; then
 		echo "readme-commands: $file: SKIPPED, others keep this machine busy: $(tail -n 1 "$folder/log")"
 	else

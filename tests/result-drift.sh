@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/result-drift.sh BEFORE AFTER: by how much the iteration of the second file's result is longer or shorter than that of the first file's, in
-# whole thousandths of this. Each is one row under a head, as of psd-sim --csv.
+# tests/result-drift.sh BEFORE AFTER: by how much the iteration of the second file's result is longer or shorter than
+# that of the first file's, in whole thousandths of this. Each is one row under a head, as of psd-sim --csv.
 set -eu
 export LC_ALL=C
 [ $# -eq 2 ] || { echo "result-drift: $# results given, must be 2" >&2; exit 2; }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# tests/run.sh BUILD SUITE... -- SCENARIO...: runs the Criterion binaries in BUILD and compares the golden files. The last line is
-# "N passed, N failed", each Criterion case and each golden file counting one; the status is 0 only when something ran and nothing failed.
-# FILTER in the environment: only the cases whose suite/case matches this pattern.
+# tests/run.sh BUILD SUITE... -- SCENARIO...: runs the Criterion binaries in BUILD and compares the golden files. The
+# last line is "N passed, N failed", each Criterion case and each golden file counting one; the status is 0 only when
+# something ran and nothing failed. FILTER in the environment: only the cases whose suite/case matches this pattern.
 set -u
 export LC_ALL=C
 build=$1
@@ -12,9 +12,10 @@ export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 passed=0
 failed=0
 
-# reports LOG: how many processes leaked or raced. Criterion's own runner now and then ends before it has freed the time limit of its last
-# test: a report is passed over when every allocation in it was called for by Criterion's library itself (frame 1). A suppression by
-# library would not do, as Criterion calls the tests, too, and stands further up in the stack of each.
+# reports LOG: how many processes leaked or raced. Criterion's own runner now and then ends before it has freed the time
+# limit of its last test: a report is passed over when every allocation in it was called for by Criterion's library
+# itself (frame 1). A suppression by library would not do, as Criterion calls the tests, too, and stands further up in
+# the stack of each.
 reports() {
 	awk '
 		/ERROR: LeakSanitizer/ { inside = 1; leaks = 0 }
@@ -33,7 +34,8 @@ run() {
 	cat "$log"
 
 	# [====] Synthesis: Tested: 4 | Passing: 3 | Failing: 1 | Crashing: 0
-	synthesis=$(sed -n 's/.*Synthesis: Tested: \([0-9]*\) | Passing: \([0-9]*\) | Failing.*/\1 \2/p' "$log" | tail -n 1)
+	synthesis=$(sed -n 's/.*Synthesis: Tested: \([0-9]*\) | Passing: \([0-9]*\) | Failing.*/\1 \2/p' "$log" |
+		tail -n 1)
 	tested=${synthesis% *}
 	passing=${synthesis#* }
 	if [ -z "$synthesis" ]; then
@@ -46,8 +48,9 @@ run() {
 		echo "tests: $build/$1 ended with status $status although every test passed" >&2
 		tested=$((tested + 1))
 	fi
-	# A leak under SANITIZE=address shows when a test process has already ended well, where Criterion does not look, and a race under
-	# SANITIZE=thread may be of a worker whose end a test ignores. SimGrid 3.32 leaks nothing that is found, so nothing is suppressed.
+	# A leak under SANITIZE=address shows when a test process has already ended well, where Criterion does not look,
+	# and a race under SANITIZE=thread may be of a worker whose end a test ignores. SimGrid 3.32 leaks nothing that
+	# is found, so nothing is suppressed.
 	found=$(reports "$log")
 	[ "$found" -eq 0 ] || echo "tests: $found processes with leaks or data races, see $log" >&2
 	passed=$((passed + passing))

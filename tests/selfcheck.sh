@@ -50,7 +50,8 @@ must_reject "a program that needs more than the C library" "needs libsimgrid" te
 echo '#include <string.h>
 void f(char *to, const char *from);
 void f(char *to, const char *from) { strcpy(to, from); }' >"$work/banned.c"
-must_reject "a call of strcpy" strcpy "$cc" -I. -Werror -include engine/base/banned.h -c -o "$work/banned.o" "$work/banned.c"
+must_reject "a call of strcpy" strcpy \
+	"$cc" -I. -Werror -include engine/base/banned.h -c -o "$work/banned.o" "$work/banned.c"
 
 for include in '<simgrid/engine.h>' '<pthread.h>' '<sys/socket.h>' '"sim/network/network.h"' '<yaml.h>'; do
 	include_from engine "$include"
@@ -103,19 +104,23 @@ echo 'see `real/gone.c`' >"$work/tree/README.md"
 must_reject "a README with a path that is not there" "README.md:1: 'real/gone.c'" tests/check-docs.sh "$work/tree"
 # shellcheck disable=SC2016 # no expansion
 echo 'say `psd-sim --gone`' >"$work/tree/README.md"
-must_reject "a README with an option that is not there" "README.md:1: there is no option '--gone'" tests/check-docs.sh "$work/tree"
+must_reject "a README with an option that is not there" "README.md:1: there is no option '--gone'" \
+	tests/check-docs.sh "$work/tree"
 # shellcheck disable=SC2016 # no expansion
 printf '```sh\ntrue\nbuild/psd-sim --gone\n```\n' >"$work/tree/README.md"
-must_reject "a README with a command that fails" "README.md: a command fails" env ONLY="$work/tree/README.md" tests/readme-commands.sh "$build"
+must_reject "a README with a command that fails" "README.md: a command fails" \
+	env ONLY="$work/tree/README.md" tests/readme-commands.sh "$build"
 # shellcheck disable=SC2016 # no expansion
 printf '```\nbuild/psd-sim a.yaml\n```\n' >"$work/tree/README.md"
-must_reject "a README with a command that nobody tries" "README.md:2: this command" env ONLY="$work/tree/README.md" tests/readme-commands.sh "$build"
+must_reject "a README with a command that nobody tries" "README.md:2: this command" \
+	env ONLY="$work/tree/README.md" tests/readme-commands.sh "$build"
 rm "$work/tree/README.md"
 mkdir -p "$work/docs/scenarios"
 # shellcheck disable=SC2016 # no expansion
 sed 's/| `title` |/| `name` |/' scenarios/README.md >"$work/docs/scenarios/README.md"
 for part in engine plots; do cp -r "$part" "$work/docs/"; done
-must_reject "a reference that is old" "scenarios/README.md: 'keys' is not what is printed now" env DOCS="$work/docs" tests/docs.sh check "$build"
+must_reject "a reference that is old" "scenarios/README.md: 'keys' is not what is printed now" \
+	env DOCS="$work/docs" tests/docs.sh check "$build"
 echo '/* as in engine/gone.h */' >"$work/tree/real/a.c"
 must_reject "a comment with a path that is not there" "real/a.c:1: 'engine/gone.h'" tests/check-docs.sh "$work/tree"
 
@@ -148,7 +153,8 @@ int main(void)
 }
 EOF
 "$cc" -g -fsanitize=thread -o "$work/race" "$work/race.c"
-must_reject "a data race" "SUMMARY: ThreadSanitizer: data race .*race.c" env TSAN_OPTIONS="suppressions=tests/tsan.supp" "$work/race"
+must_reject "a data race" "SUMMARY: ThreadSanitizer: data race .*race.c" \
+	env TSAN_OPTIONS="suppressions=tests/tsan.supp" "$work/race"
 
 "$cc" -I. -o "$work/plain-tests" "$build/tests/selfcheck.o" tests/plain_runner.c -lcriterion
 must_reject "a test that fails without Criterion's runner" "^0 passed, 1 failed$" tests/run.sh "$work" plain-tests --

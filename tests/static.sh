@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/static.sh BUILD: what `make STATIC=1` promises of BUILD/psd-run. It needs the C library alone, starts in a folder that has nothing
-# else and says there in one line what is missing; here it trains with the libraries that it finds.
+# tests/static.sh BUILD: what `make STATIC=1` promises of BUILD/psd-run. It needs the C library alone, starts in a
+# folder that has nothing else and says there in one line what is missing; here it trains with libraries that it finds.
 set -u
 export LC_ALL=C
 build=$1
@@ -20,7 +20,8 @@ for library in $needed; do
 	*) fail "needs $library" ;;
 	esac
 done
-! readelf -d "$program" | grep -qE '\((RUNPATH|RPATH)\)' || fail "looks for libraries in folders of the machine that built it"
+! readelf -d "$program" | grep -qE '\((RUNPATH|RPATH)\)' ||
+	fail "looks for libraries in folders of the machine that built it"
 
 # The files that the program says it needs, at their places.
 for file in $(ldd "$program" | grep -o '/[^ ]*'); do
@@ -30,7 +31,8 @@ mkdir "$root/tmp" && cp "$program" "$root" && cp -r scenarios "$root" || exit 1
 
 # says DEVICE WORDS: alone with the C library, one line with those words, and status 1
 says() {
-	line=$($inside "$root" /psd-run --quiet --no-emulation --nodes 1 --iterations 1 --set "train.device=$1" scenarios/quickstart.yaml 2>&1)
+	line=$($inside "$root" /psd-run --quiet --no-emulation --nodes 1 --iterations 1 --set "train.device=$1" \
+		scenarios/quickstart.yaml 2>&1)
 	status=$?
 	case $line in
 	*"
@@ -55,6 +57,7 @@ fi
 
 "$build/check/libraries" >"$root/libraries" || fail "$(cat "$root/libraries")"
 cat "$root/libraries"
-loss=$("$program" --csv --quiet --no-emulation --nodes 1 --iterations 2 --system PS scenarios/quickstart.yaml) || fail "does not train on the cpu here"
+loss=$("$program" --csv --quiet --no-emulation --nodes 1 --iterations 2 --system PS scenarios/quickstart.yaml) ||
+	fail "does not train on the cpu here"
 echo "$loss" | tail -n 1 | grep -q 'real-cpu' || fail "trains on something else than the cpu: $loss"
 echo "check-static: $(echo "$needed" | wc -w) libraries of C are all that $program needs"

@@ -1,9 +1,10 @@
 #!/bin/sh
-# tests/bench/real/bench_ddp.sh BUILD: two workers behind 1 Gbit/s links, psd-run's hybrid and ring against PyTorch DDP over Gloo with its heap
-# kept, in the same kind of emulated cluster, taking turns; TCP is cubic for both. Figures are medians over the rounds. compute_sec is
-# what an iteration takes two workers that compute at a time and exchange nothing: where it is most of an iteration, the processor bounds
-# both and the ratio cannot exceed that of the two computes. So the bars, which hold where PyTorch computes an AlexNet iteration of
-# 32 images in 0.74 s, are also judged with links slowed as this processor is. CSV.
+# tests/bench/real/bench_ddp.sh BUILD: two workers behind 1 Gbit/s links, psd-run's hybrid and ring against PyTorch DDP
+# over Gloo with its heap kept, in the same kind of emulated cluster, taking turns; TCP is cubic for both. Figures are
+# medians over the rounds. compute_sec is what an iteration takes two workers that compute at a time and exchange
+# nothing: where it is most of an iteration, the processor bounds both and the ratio cannot exceed that of the two
+# computes. So the bars, which hold where PyTorch computes an AlexNet iteration of 32 images in 0.74 s, are also judged
+# with links slowed as this processor is. CSV.
 # shellcheck source=tests/bench/real/helper.sh
 . tests/bench/real/helper.sh
 
@@ -50,19 +51,22 @@ measure() {
 	done
 }
 
-# compare MODEL BATCH TORCH_COMPUTE_SEC BAR_HYBRID: that compute is of the machine the bars were taken on; more than ten times slower is a
-# machine that is busy with something else
+# compare MODEL BATCH TORCH_COMPUTE_SEC BAR_HYBRID: that compute is of the machine the bars were taken on; more than ten
+# times slower is a machine that is busy with something else
 compare() {
 	torch_compute_sec=
 	if has_torch; then torch_compute_sec=$(run_ddp "$1" "$2" 1000000000 --alone); fi
 	measure "$1" "$2" 1000000000 "$4" 1.0
 	[ -n "$torch_compute_sec" ] || return 0
 	slowed_bps=$(awk -v there="$3" -v here="$torch_compute_sec" 'BEGIN { printf "%.0f", 1e9 * there / here }')
-	if [ "$slowed_bps" -lt 900000000 ] && [ "$slowed_bps" -ge 100000000 ]; then measure "$1" "$2" "$slowed_bps" "$4" 1.0; fi
+	if [ "$slowed_bps" -lt 900000000 ] && [ "$slowed_bps" -ge 100000000 ]; then
+		measure "$1" "$2" "$slowed_bps" "$4" 1.0
+	fi
 }
 
 has_torch || skip PyTorch
-echo "model,batch,bandwidth_bps,implementation,rounds,iteration_sec,images_per_sec,compute_sec,per_ddp_ratio,least_ratio,is_met"
+echo "model,batch,bandwidth_bps,implementation,rounds,iteration_sec,images_per_sec,compute_sec,\
+per_ddp_ratio,least_ratio,is_met"
 compare mlp 64 0.156 6.0
 compare alexnet 32 0.739 2.9
 compare vgg11 8 2.07 2.4

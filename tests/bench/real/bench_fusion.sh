@@ -1,8 +1,9 @@
 #!/bin/sh
-# tests/bench/real/bench_fusion.sh BUILD: AlexNet on four workers behind 1 Gbit/s links: what fused buckets, sparse communication and a
-# narrow wire are worth to an all-reduce, beside the hybrid and PyTorch DDP with its buckets of 25 MB, in the same kind of emulated cluster,
-# taking turns. Figures are medians over the rounds. Bars: bytes and exposed communication of sparse communication at 85 % and of bf16 as
-# parts of the dense ring's; the lazy ring's images per second as a part of DDP's. CSV.
+# tests/bench/real/bench_fusion.sh BUILD: AlexNet on four workers behind 1 Gbit/s links: what fused buckets, sparse
+# communication and a narrow wire are worth to an all-reduce, beside the hybrid and PyTorch DDP with its buckets of
+# 25 MB, in the same kind of emulated cluster, taking turns. Figures are medians over the rounds. Bars: bytes and
+# exposed communication of sparse communication at 85 % and of bf16 as parts of the dense ring's; the lazy ring's images
+# per second as a part of DDP's. CSV.
 # shellcheck source=tests/bench/real/helper.sh
 . tests/bench/real/helper.sh
 
@@ -34,7 +35,8 @@ print_system() {
 	sec=$(middle "$1" iteration_sec)
 	sent_ratio=$(per_ring "$1" tx_bytes_per_node) exposed_ratio=$(per_ring "$1" exposed_comm_sec)
 	ddp_ratio=$(quotient "$ddp_sec" "$sec")
-	echo "psd-$1,$sec,$(quotient $((WORKERS * BATCH)) "$sec" 2),$(middle "$1" exposed_comm_sec),$(middle "$1" tx_bytes_per_node)," \
+	echo "psd-$1,$sec,$(quotient $((WORKERS * BATCH)) "$sec" 2)," \
+		"$(middle "$1" exposed_comm_sec),$(middle "$1" tx_bytes_per_node)," \
 		"$sent_ratio,$exposed_ratio,$2,$(is_at_most "$sent_ratio" "$2"),$(is_at_most "$exposed_ratio" "$2")," \
 		"$ddp_ratio,$3,$(is_at_least "$ddp_ratio" "$3")" | sed 's/, /,/g'
 }
@@ -45,7 +47,9 @@ for _ in $(seq $ROUNDS); do
 	for system in Ring Lazy Sparse bf16 Hybrid; do run_system $system; done
 done
 
-echo "implementation,iteration_sec,images_per_sec,exposed_comm_sec,tx_bytes_per_node,sent_per_ring,exposed_per_ring,most_per_ring,is_sent_within,is_exposed_within,per_ddp_ratio,least_per_ddp,is_as_fast"
+echo "implementation,iteration_sec,images_per_sec,exposed_comm_sec,tx_bytes_per_node,\
+sent_per_ring,exposed_per_ring,most_per_ring,is_sent_within,is_exposed_within,\
+per_ddp_ratio,least_per_ddp,is_as_fast"
 ddp_sec=
 if has_torch; then
 	ddp_sec=$(median <"$folder/ddp")

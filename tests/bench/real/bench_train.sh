@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/bench/real/bench_train.sh BUILD: images per second of one worker on one thread, psd-run against PyTorch with its heap kept. They take
-# turns; figures are medians over the rounds of each round's median. CSV.
+# tests/bench/real/bench_train.sh BUILD: images per second of one worker on one thread, psd-run against PyTorch with its
+# heap kept. They take turns; figures are medians over the rounds of each round's median. CSV.
 # shellcheck source=tests/bench/real/helper.sh
 . tests/bench/real/helper.sh
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# tests/bench/real/mpi_node.sh FOLDER COMMAND [ARGUMENT...]: a node's part of an Open MPI job inside in-cluster. Node 0 runs mpirun, whose
-# remote shell is this script again; the others wait for the daemon's command line at a pipe in FOLDER, since nodes have no ssh.
+# tests/bench/real/mpi_node.sh FOLDER COMMAND [ARGUMENT...]: a node's part of an Open MPI job inside in-cluster. Node 0
+# runs mpirun, whose remote shell is this script again; the others wait for the daemon's command line at a pipe in
+# FOLDER, since nodes have no ssh.
 set -eu
 folder=$1
 shift
