@@ -1,4 +1,5 @@
-# What every reader of psd-plot does the same way: complaints with their place, text for gnuplot, the median. Reads nothing by itself.
+# What every reader of psd-plot does the same way: complaints with their place, text for gnuplot, the median. Reads
+# nothing by itself.
 
 # What a terminal must not act on.
 function printable(text)
@@ -49,12 +50,15 @@ function median(value, n,    i, j, held)
 	return n % 2 ? value[(n + 1) / 2] : (value[n / 2] + value[n / 2 + 1]) / 2
 }
 
-# A title with the bandwidths that "bps" was widened to for the one that it names: --set changes those of the points, not the title.
+# A title with the bandwidths that "bps" was widened to for the one that it names: --set changes the
+# points', not the title.
 function title_at(title,    bandwidth, named)
 {
 	if (!("bps" in least))
 		return title
-	bandwidth = short_bandwidth(least["bps"]) (least["bps"] == most["bps"] ? "" : " to " short_bandwidth(most["bps"]))
+	bandwidth = short_bandwidth(least["bps"])
+	if (least["bps"] != most["bps"])
+		bandwidth = bandwidth " to " short_bandwidth(most["bps"])
 	if (!match(title, /[0-9.]+ ?[GM](bit\/s|b\/s|bps|bE)/))
 		return title ", " bandwidth
 	named = substr(title, RSTART, RLENGTH)

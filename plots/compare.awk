@@ -1,7 +1,7 @@
-# Reads result CSVs with csv.awk and matches them point by point: the first file is what was predicted, then, where PSD_PLOT_HAS_CALIBRATED is 1, the
-# rows that a calibration used, then what was measured, a row for each run. A point is predicted once, or once for each run, in their order. The
-# arrays named point_... and the summary that it leaves are written by compare_text.awk and compare_page.awk. Refuses a measured row that
-# is not predicted.
+# Reads result CSVs with csv.awk and matches them point by point: the first file is what was predicted, then, where
+# PSD_PLOT_HAS_CALIBRATED is 1, the rows that a calibration used, then what was measured, a row for each run. A point is
+# predicted once, or once for each run, in their order. The arrays named point_... and the summary that it leaves are
+# written by compare_text.awk and compare_page.awk. Refuses a measured row that is not predicted.
 
 # ---- reading ----
 
@@ -25,8 +25,8 @@ function whole_in(name, lowest,    text)
 
 function point_name(system_name, nodes, workers, bps)
 {
-	return system_name ", " nodes (nodes == 1 ? " node, " : " nodes, ") workers (workers == 1 ? " worker, " : " workers, ") \
-		short_bandwidth(bps)
+	return system_name ", " nodes (nodes == 1 ? " node, " : " nodes, ") \
+		workers (workers == 1 ? " worker, " : " workers, ") short_bandwidth(bps)
 }
 
 function read_row(    f)
@@ -41,7 +41,8 @@ function read_row(    f)
 	if (bps != "")
 		bps = number_in("bandwidth_bps", 1)
 	for (f = 1; f <= n_figures; f++)
-		figure[f] = f <= n_seconds ? number_in(figure_name[f], f == ITERATION ? 1e-12 : 0) : whole_in(figure_name[f], 0)
+		figure[f] = f <= n_seconds ? number_in(figure_name[f], f == ITERATION ? 1e-12 : 0) : \
+			whole_in(figure_name[f], 0)
 	fuse = fuse_in_row()
 	key_of_sizes = system_name SUBSEP nodes SUBSEP workers SUBSEP sprintf("%.15g", bps)
 	key = key_of_sizes SUBSEP fuse
@@ -69,13 +70,15 @@ function add_point(    p)
 function add_predicted(    p, n, f)
 {
 	if (executor ~ /^real-/)
-		complain("'executor' is '" executor "', must be one that predicts, such as sim-flow: the first file is the predicted one")
+		complain("'executor' is '" executor "', must be one that predicts, such as sim-flow: " \
+			"the first file is the predicted one")
 	p = (key, title) in point_of ? point_of[key, title] : add_point()
 	n = ++n_predictions[p]
 	if (n == 1)
 		predicted_executor[p] = executor
 	else if (executor != predicted_executor[p])
-		complain("'executor' is '" executor "', must be '" predicted_executor[p] "' as in line " point_line[p] ", which predicts the same point")
+		complain("'executor' is '" executor "', must be '" predicted_executor[p] \
+			"' as in line " point_line[p] ", which predicts the same point")
 	point_line[p] = FNR
 	for (f = 1; f <= n_figures; f++)
 		predicted[f, p, n] = figure[f]
@@ -89,7 +92,7 @@ function add_calibrated()
 		calibrated_workers_max = workers
 }
 
-# The predicted point of the row at hand. A title that no prediction has says nothing: then the rest has to name one point.
+# The predicted point of the row at hand. Where no prediction has its title, the rest has to name one point.
 function find_point()
 {
 	if (title in is_predicted_title) {
@@ -98,15 +101,18 @@ function find_point()
 	} else if (n_points_at[key] == 1) {
 		return only_point_at[key]
 	} else if (n_points_at[key] > 1) {
-		complain("'scenario' is '" title "', must be a title in " predicted_file ", where several scenarios have this point")
+		complain("'scenario' is '" title "', must be a title in " predicted_file \
+			", where several scenarios have this point")
 	}
-	complain(point_name(system_name, nodes, workers, bps) " of '" title "' is not predicted, must be a row of " predicted_file)
+	complain(point_name(system_name, nodes, workers, bps) " of '" title \
+		"' is not predicted, must be a row of " predicted_file)
 }
 
 function add_measured(    p, n, f)
 {
 	if (executor !~ /^real-/)
-		complain("'executor' is '" executor "', must be one that runs, such as real-cpu: only the first file is the predicted one")
+		complain("'executor' is '" executor "', must be one that runs, such as real-cpu: " \
+			"only the first file is the predicted one")
 	p = find_point()
 	n = ++n_runs[p]
 	if (n == 1) {
@@ -114,9 +120,11 @@ function add_measured(    p, n, f)
 		run_executor[p] = executor
 		run_place[p] = FILENAME ":" FNR
 	} else if (title != run_title[p]) {
-		complain("'scenario' is '" title "', must be '" run_title[p] "' as in " run_place[p] ", which is a run of the same point")
+		complain("'scenario' is '" title "', must be '" run_title[p] \
+			"' as in " run_place[p] ", which is a run of the same point")
 	} else if (executor != run_executor[p]) {
-		complain("'executor' is '" executor "', must be '" run_executor[p] "' as in " run_place[p] ", which is a run of the same point")
+		complain("'executor' is '" executor "', must be '" run_executor[p] \
+			"' as in " run_place[p] ", which is a run of the same point")
 	}
 	for (f = 1; f <= n_figures; f++)
 		run[f, p, n] = figure[f]
@@ -129,13 +137,14 @@ function ratio_option(name, text,    ratio)
 	ratio = text
 	sub(/%$/, "", ratio)
 	if (!is_number(ratio) || ratio + 0 <= 0 || ratio + 0 > (ratio == text ? 1 : 1000))
-		finish_with("'" name "' is '" text "', must be a ratio such as 0.05 or 5%" (ratio == text && is_number(ratio) && ratio + 0 > 1 ? \
-			": " ratio " is " 100 * ratio " %" : ""))
+		finish_with("'" name "' is '" text "', must be a ratio such as 0.05 or 5%" \
+			(ratio == text && is_number(ratio) && ratio + 0 > 1 ? ": " ratio " is " 100 * ratio " %" : ""))
 	return ratio / (ratio == text ? 1 : 100)
 }
 
 BEGIN {
-	n_figures = split("iteration_sec compute_sec exposed_comm_sec tx_bytes_per_node rx_bytes_per_node", figure_name, " ")
+	figure_names = "iteration_sec compute_sec exposed_comm_sec tx_bytes_per_node rx_bytes_per_node"
+	n_figures = split(figure_names, figure_name, " ")
 	n_seconds = 3
 	ITERATION = 1
 	SENT = 4
@@ -156,7 +165,7 @@ FNR == 1 {
 	if (role == "measured")
 		measured_file[++n_measured_files] = FILENAME
 	file_of_role[role] = FILENAME
-	read_head("scenario system executor nodes workers bandwidth_bps iteration_sec compute_sec exposed_comm_sec tx_bytes_per_node rx_bytes_per_node")
+	read_head("scenario system executor nodes workers bandwidth_bps " figure_names)
 	next
 }
 
@@ -221,8 +230,8 @@ function add_mark(p, mark)
 	point_marks[p] = point_marks[p] (point_marks[p] == "" ? "" : "; ") mark
 }
 
-# What the runs spread over: seconds, and seconds over their prediction, without a quarter of the runs at each end, rounded down, or it would grow with
-# every repeat.
+# What the runs spread over: seconds, and seconds over their prediction, without a quarter of the runs at each end,
+# rounded down, or it would grow with every repeat.
 function note_spread(p,    i, n, n_left_out, sec, ratio, middle)
 {
 	n = n_runs[p]
@@ -265,7 +274,8 @@ function is_beyond(ratio, bar)
 	return ratio + 0 > bar * (1 + 1e-9)
 }
 
-# What a point counts for. The median is held to one bar and a single point to a wider one; noise beyond a bar decides nothing about it.
+# What a point counts for. The median is held to one bar and a single point to a wider one; noise beyond a bar decides
+# nothing about it.
 function judge_point(p,    at_predicted, at_measured)
 {
 	at_predicted = point_key[p] SUBSEP point_title[p]
@@ -320,12 +330,13 @@ END {
 	if (!((predicted_file, "predicted") in n_rows))
 		finish_with(predicted_file ":2: has no result, must have a row for each point")
 	if (has_calibrated && !((file_of_role["calibrated"], "calibrated") in n_rows))
-		finish_with(file_of_role["calibrated"] ":2: has no result, must have a row for each point that was calibrated")
+		finish_with(file_of_role["calibrated"] \
+			":2: has no result, must have a row for each point that was calibrated")
 	for (i = 1; i <= n_measured_files; i++)
 		if (!((measured_file[i], "measured") in n_rows))
 			finish_with(measured_file[i] ":2: has no result, must have a row for each run")
-	n_measured = n_exact = n_calibrated = n_too_noisy = n_only_in_worst = n_in_median = n_in_worst = n_extrapolated = n_single_runs = n_predicted_often = 0
-	n_titles = 0
+	n_measured = n_exact = n_calibrated = n_too_noisy = n_only_in_worst = n_in_median = n_in_worst = 0
+	n_extrapolated = n_single_runs = n_predicted_often = n_titles = 0
 	for (p = 1; p <= n_points; p++)
 		if (n_sizes[point_sizes[p]] > 1 && point_fuse[p] != "")
 			point_system[p] = point_system[p] ", " short_size(point_fuse[p])
@@ -333,8 +344,9 @@ END {
 		if (!(p in n_runs))
 			continue
 		if (n_predictions[p] > 1 && n_predictions[p] != n_runs[p])
-			finish_with(predicted_file ":" point_line[p] ": is one of " n_predictions[p] " rows of this point, which has " \
-				plural(n_runs[p], "run", "runs") ": must be its only one, or one for each run")
+			finish_with(predicted_file ":" point_line[p] ": is one of " n_predictions[p] \
+				" rows of this point, which has " plural(n_runs[p], "run", "runs") \
+				": must be its only one, or one for each run")
 		if (n_predictions[p] > 1)
 			n_predicted_often++
 		measured_point[++n_measured] = p

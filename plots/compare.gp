@@ -1,14 +1,15 @@
-# Left, predicted against measured seconds of an iteration; right, the error of the same points: a colour and marker for each system, filled where the
-# point is counted, hollow where it is calibrated, a cross where it is too noisy; whiskers from the least to the most of the runs. psd-plot
-# sets, before this is loaded:
-#   work, out, plot_title, systems, counted, calibrated and noisy (numbers of all systems and of those with such points), drawn (names of data),
-#   n_systems, longest_name (characters in the legend), sec_low, sec_high, sec_tics, bar_ratio, error_high (in per cent)
-# and in work lie series.gp (array name of each system) and counted-N.dat, calibrated-N.dat, noisy-N.dat: measured, least, most,
-# predicted, error, least, most.
+# Left, predicted against measured seconds of an iteration; right, the error of the same points: a colour and marker for
+# each system, filled where the point is counted, hollow where it is calibrated, a cross where it is too noisy; whiskers
+# from the least to the most of the runs. psd-plot sets, before this is loaded:
+#   work, out, plot_title, systems, counted, calibrated and noisy (numbers of all systems and of those with such
+#   points), drawn (names of data), n_systems, longest_name (characters in the legend), sec_low, sec_high, sec_tics,
+#   bar_ratio, error_high (in per cent)
+# and in work lie series.gp (array name of each system) and counted-N.dat, calibrated-N.dat, noisy-N.dat: measured,
+# least, most, predicted, error, least, most.
 set encoding utf8
 load work."/series.gp"
 
-# As gnuplot lays an SVG out: columns of the legend are as wide as its longest entry and 5 characters, of 10.5 pixels each.
+# As gnuplot lays an SVG out: columns of the legend are as wide as its longest entry and 5 characters of 10.5 pixels.
 n_legend = n_systems + (calibrated ne "") + (noisy ne "") + 2
 legend_fit = int(1128 / (10.5 * (longest_name + 5)))
 legend_columns = legend_fit < 1 ? 1 : legend_fit > 5 ? 5 : legend_fit
@@ -50,10 +51,12 @@ set xlabel "measured, seconds per iteration"
 set ylabel "predicted, seconds per iteration"
 plot "+" using 1:($1 * (1 - bar_ratio)):($1 * (1 + bar_ratio)) with filledcurves lc rgb "#e4e4e4", \
 	x with lines lc rgb "#888888" dt 2 lw 1.4, \
-	for [f in drawn] work."/".f.".dat" using 1:4:2:3 with xerrorbars lc rgb colour_of(f[strstrt(f, "-") + 1:]) lw 1.2 pt -1, \
+	for [f in drawn] work."/".f.".dat" using 1:4:2:3 with xerrorbars \
+		lc rgb colour_of(f[strstrt(f, "-") + 1:]) lw 1.2 pt -1, \
 	for [s in counted] file("counted", s) using 1:4 with points lc rgb colour_of(s) pt filled_of(s) ps 1.1, \
 	for [s in calibrated] file("calibrated", s) using 1:4 with points lc rgb "white" pt filled_of(s) ps 1.1, \
-	for [s in calibrated] file("calibrated", s) using 1:4 with points lc rgb colour_of(s) pt hollow_of(s) ps 1.2 lw 1.8, \
+	for [s in calibrated] file("calibrated", s) using 1:4 with points \
+		lc rgb colour_of(s) pt hollow_of(s) ps 1.2 lw 1.8, \
 	for [s in noisy] file("noisy", s) using 1:4 with points lc rgb colour_of(s) pt 2 ps 1.1 lw 1.8
 
 set lmargin at screen 0.575
@@ -66,10 +69,12 @@ set ytics add ("0" 0)
 set ylabel "error of the prediction, %" offset -0.6,0
 plot "+" using 1:(-100 * bar_ratio):(100 * bar_ratio) with filledcurves lc rgb "#e4e4e4", \
 	0 with lines lc rgb "#888888" dt 2 lw 1.4, \
-	for [f in drawn] work."/".f.".dat" using 1:5:6:7 with yerrorbars lc rgb colour_of(f[strstrt(f, "-") + 1:]) lw 1.2 pt -1, \
+	for [f in drawn] work."/".f.".dat" using 1:5:6:7 with yerrorbars \
+		lc rgb colour_of(f[strstrt(f, "-") + 1:]) lw 1.2 pt -1, \
 	for [s in counted] file("counted", s) using 1:5 with points lc rgb colour_of(s) pt filled_of(s) ps 1.1, \
 	for [s in calibrated] file("calibrated", s) using 1:5 with points lc rgb "white" pt filled_of(s) ps 1.1, \
-	for [s in calibrated] file("calibrated", s) using 1:5 with points lc rgb colour_of(s) pt hollow_of(s) ps 1.2 lw 1.8, \
+	for [s in calibrated] file("calibrated", s) using 1:5 with points \
+		lc rgb colour_of(s) pt hollow_of(s) ps 1.2 lw 1.8, \
 	for [s in noisy] file("noisy", s) using 1:5 with points lc rgb colour_of(s) pt 2 ps 1.1 lw 1.8
 
 # One legend for both, as wide as the page.
@@ -88,8 +93,12 @@ legend = 'NaN with filledcurves lc rgb "#e4e4e4" title sprintf("within ±%g %%",
 legend = legend.', NaN with lines lc rgb "#888888" dt 2 lw 1.4 title "predicted = measured"'
 legend = legend.', for [s in systems] NaN with points lc rgb colour_of(s) pt filled_of(s) ps 1.1 title name[number(s)]'
 # A loop over nothing would take a place in the legend.
-if (calibrated ne "") { legend = legend.', NaN with points lc rgb "#555555" pt 6 ps 1.2 lw 1.8 title "calibrated (hollow)"' }
-if (noisy ne "") { legend = legend.', NaN with points lc rgb "#555555" pt 2 ps 1.1 lw 1.8 title "too noisy"' }
+if (calibrated ne "") {
+	legend = legend.', NaN with points lc rgb "#555555" pt 6 ps 1.2 lw 1.8 title "calibrated (hollow)"'
+}
+if (noisy ne "") {
+	legend = legend.', NaN with points lc rgb "#555555" pt 2 ps 1.1 lw 1.8 title "too noisy"'
+}
 eval "plot ".legend
 unset multiplot
 set output

@@ -1,5 +1,6 @@
-# Adds to what compare.awk found the seconds of each kind of operation, from the files that kinds.awk wrote of both traces into the folders
-# predicted and measured of PSD_PLOT_WORK: kind_predicted, kind_measured and kind_error of kind_name[1..n_kinds], and a second table to table.txt.
+# Adds to what compare.awk found the seconds of each kind of operation, from the files that kinds.awk wrote of both
+# traces into the folders predicted and measured of PSD_PLOT_WORK: kind_predicted, kind_measured and kind_error of
+# kind_name[1..n_kinds], and a second table to table.txt.
 
 # The traced point: lines of trace.dat into traced[side, 1..7].
 function read_trace(side,    line, i, word)
@@ -18,14 +19,17 @@ function read_trace(side,    line, i, word)
 function check_traces(    i, n, name)
 {
 	if (traced["predicted", 3] ~ /^real-/)
-		finish_with(ENVIRON["PSD_PLOT_PREDICTED_TRACE"] ": its executor is '" traced["predicted", 3] "', the first trace must be of psd-sim")
+		finish_with(ENVIRON["PSD_PLOT_PREDICTED_TRACE"] ": its executor is '" traced["predicted", 3] \
+			"', the first trace must be of psd-sim")
 	if (traced["measured", 3] !~ /^real-/)
-		finish_with(ENVIRON["PSD_PLOT_MEASURED_TRACE"] ": its executor is '" traced["measured", 3] "', the second trace must be of psd-run")
+		finish_with(ENVIRON["PSD_PLOT_MEASURED_TRACE"] ": its executor is '" traced["measured", 3] \
+			"', the second trace must be of psd-run")
 	n = split("scenario system - nodes - workers bandwidth_bps", name, " ")
 	for (i = 1; i <= n; i++)
 		if (name[i] != "-" && traced["predicted", i] != traced["measured", i])
-			finish_with(ENVIRON["PSD_PLOT_MEASURED_TRACE"] ": its " name[i] " is '" printable(traced["measured", i]) "', must be '" \
-				printable(traced["predicted", i]) "' as in " ENVIRON["PSD_PLOT_PREDICTED_TRACE"])
+			finish_with(ENVIRON["PSD_PLOT_MEASURED_TRACE"] ": its " name[i] " is '" \
+				printable(traced["measured", i]) "', must be '" printable(traced["predicted", i]) \
+				"' as in " ENVIRON["PSD_PLOT_PREDICTED_TRACE"])
 }
 
 function traced_text(side)
@@ -55,13 +59,15 @@ function has_send(    k)
 
 function write_kinds(    k)
 {
-	print "\nOperations of " traced_text("predicted") ", seconds of an iteration in which a worker is at it, from the traces:\n" > table_file
+	print "\nOperations of " traced_text("predicted") \
+		", seconds of an iteration in which a worker is at it, from the traces:\n" > table_file
 	printf "%-10s  %11s  %10s  %9s\n", "kind", "predicted s", "measured s", "error" > table_file
 	for (k = 1; k <= n_kinds; k++)
-		printf "%-10s  %11s  %10s  %9s\n", kind_name[k], four_digits(kind_predicted[k]), four_digits(kind_measured[k]),
-			signed_percent(kind_error[k]) > table_file
+		printf "%-10s  %11s  %10s  %9s\n", kind_name[k], four_digits(kind_predicted[k]),
+			four_digits(kind_measured[k]), signed_percent(kind_error[k]) > table_file
 	if (has_send())
-		print "send has no error: psd-run's ends when the kernel has taken the message, the line's time is in receive." > table_file
+		print "send has no error: psd-run's ends when the kernel has taken the message, " \
+			"the line's time is in receive." > table_file
 }
 
 END {

@@ -1,5 +1,6 @@
-# Writes what compare.awk found as a page of HTML without scripts and references, into the folder PSD_PLOT_WORK: page-1.html up to the plot, page-2.html
-# from there to the timelines, page-3.html the rest. Text of the input is escaped.
+# Writes what compare.awk found as a page of HTML without scripts and references, into the folder PSD_PLOT_WORK:
+# page-1.html up to the plot, page-2.html from there to the timelines, page-3.html the rest. Text of the input is
+# escaped.
 
 function escaped(text)
 {
@@ -20,7 +21,9 @@ function error_class(ratio)
 {
 	if (ratio == "")
 		return ""
-	return is_beyond(absolute(ratio), worst_bar_ratio) ? "far" : is_beyond(absolute(ratio), bar_ratio) ? "off" : "near"
+	if (is_beyond(absolute(ratio), worst_bar_ratio))
+		return "far"
+	return is_beyond(absolute(ratio), bar_ratio) ? "off" : "near"
 }
 
 function write_style()
@@ -33,15 +36,18 @@ function write_style()
 	out(".verdict { border-left: .4rem solid #888; background: #f5f5f5; padding: .6rem 1.2rem .6rem 1rem }")
 	out(".verdict b { display: block; font-size: 1.7rem; line-height: 1.2 }")
 	out(".met { border-color: #009e73 } .missed { border-color: #b34700 }")
-	out("ul { margin: .5rem 0; padding-left: 1.2rem } dt { font-weight: bold; margin-top: .4rem } dd { margin-left: 1.2rem }")
-	out("figure { max-width: 76rem; margin: 1rem 0 } p, ul, dl { max-width: 76rem } figcaption, .caption { color: #444; text-align: left; padding: .3rem 0 }")
+	out("ul { margin: .5rem 0; padding-left: 1.2rem } " \
+		"dt { font-weight: bold; margin-top: .4rem } dd { margin-left: 1.2rem }")
+	out("figure { max-width: 76rem; margin: 1rem 0 } p, ul, dl { max-width: 76rem } " \
+		"figcaption, .caption { color: #444; text-align: left; padding: .3rem 0 }")
 	out("svg { display: block; width: 100%; height: auto }")
 	out(".wide { overflow-x: auto }")
 	out("table { border-collapse: collapse; font-size: .86rem; font-variant-numeric: tabular-nums }")
 	out("th, td { padding: .28rem .55rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #ddd }")
 	out("th { font-weight: 600 } thead th { border-bottom: 1px solid #666; vertical-align: bottom }")
 	out("thead th[colspan] { text-align: center; border-bottom: 1px solid #bbb }")
-	out("th.left, td.left { text-align: left } tr.scenario th { text-align: left; padding-top: 1rem; background: #fff }")
+	out("th.left, td.left { text-align: left } " \
+		"tr.scenario th { text-align: left; padding-top: 1rem; background: #fff }")
 	out(".near { background: #d6eaf6 } .off { background: #fbe0b5 } .far { background: #a83e00; color: #fff }")
 	out("tr.aside td, tr.aside th { color: #666; font-style: italic } tr.aside td.far { color: #fff }")
 	out(".key span { padding: .1rem .5rem; margin-right: .5rem }")
@@ -66,7 +72,8 @@ function write_top(    i)
 	out("<div class=\"verdicts\">")
 	write_verdict("median absolute error", n_in_median ? percent(median_error) : "-", bar_text(bar_ratio),
 		n_in_median == 0 ? "open" : is_median_met ? "met" : "missed")
-	write_verdict("worst absolute error" (n_in_worst ? ", at " escaped(point_text(worst_point)) : ""), n_in_worst ? percent(absolute(point_error[worst_point])) : "-", bar_text(worst_bar_ratio),
+	write_verdict("worst absolute error" (n_in_worst ? ", at " escaped(point_text(worst_point)) : ""),
+		n_in_worst ? percent(absolute(point_error[worst_point])) : "-", bar_text(worst_bar_ratio),
 		n_in_worst == 0 ? "open" : is_worst_met ? "met" : "missed")
 	out("</div>\n<ul>")
 	for (i = 3; i <= n_sentences; i++) # the first two are the verdicts
@@ -80,7 +87,8 @@ function write_head_rows(    c, span)
 	for (c = 1; c <= n_table_columns; c += span) {
 		span = 1
 		if (column_group[c] == "") {
-			out("<th scope=\"col\" rowspan=\"2\"" (column_is_left[c] ? " class=\"left\"" : "") ">" column_head[c] "</th>")
+			out("<th scope=\"col\" rowspan=\"2\"" (column_is_left[c] ? " class=\"left\"" : "") ">" \
+				column_head[c] "</th>")
 			continue
 		}
 		while (c + span <= n_table_columns && column_group[c + span] == column_group[c])
@@ -101,7 +109,8 @@ function class_of(p, c)
 
 function write_point(p,    c, class, line)
 {
-	line = "<tr" (is_in_worst[p] ? "" : " class=\"aside\"") "><th scope=\"row\" class=\"left\">" escaped(cell[p, 1]) "</th>"
+	line = "<tr" (is_in_worst[p] ? "" : " class=\"aside\"") \
+		"><th scope=\"row\" class=\"left\">" escaped(cell[p, 1]) "</th>"
 	for (c = 2; c <= n_table_columns; c++) {
 		class = class_of(p, c)
 		line = line "<td" (class == "" ? "" : " class=\"" class "\"") ">" escaped(cell[p, c]) "</td>"
@@ -111,8 +120,9 @@ function write_point(p,    c, class, line)
 
 function write_points(    i, p)
 {
-	out("<h2>Points</h2>\n<p class=\"caption\">Medians of the runs of each point; errors are predicted / measured - 1, of runs with predictions of their own " \
-		"the median. In italics: not counted.</p>\n<div class=\"wide\"><table>")
+	out("<h2>Points</h2>\n<p class=\"caption\">Medians of the runs of each point; " \
+		"errors are predicted / measured - 1, of runs with predictions of their own the median. " \
+		"In italics: not counted.</p>\n<div class=\"wide\"><table>")
 	write_head_rows()
 	out("<tbody>")
 	for (i = 1; i <= n_measured; i++) {
@@ -123,32 +133,37 @@ function write_points(    i, p)
 		write_point(p)
 	}
 	out("</tbody>\n</table></div>")
-	out("<p class=\"key\">Errors: <span class=\"near\">up to " bar_text(bar_ratio) "</span><span class=\"off\">up to " \
-		bar_text(worst_bar_ratio) "</span><span class=\"far\">more</span></p>")
+	out("<p class=\"key\">Errors: <span class=\"near\">up to " bar_text(bar_ratio) \
+		"</span><span class=\"off\">up to " bar_text(worst_bar_ratio) \
+		"</span><span class=\"far\">more</span></p>")
 }
 
 function write_kind_table(    k, class)
 {
-	out("<h2>Operations</h2>\n<p class=\"caption\">Seconds of an iteration in which a worker is at operations of a kind: " \
+	out("<h2>Operations</h2>\n" \
+		"<p class=\"caption\">Seconds of an iteration in which a worker is at operations of a kind: " \
 		escaped(traced_text("predicted")) ", from one trace each.</p>\n<div class=\"wide\"><table>")
-	out("<thead><tr><th scope=\"col\" class=\"left\">kind</th><th scope=\"col\">predicted s</th><th scope=\"col\">measured s</th>" \
-		"<th scope=\"col\">error</th></tr></thead>\n<tbody>")
+	out("<thead><tr><th scope=\"col\" class=\"left\">kind</th><th scope=\"col\">predicted s</th>" \
+		"<th scope=\"col\">measured s</th><th scope=\"col\">error</th></tr></thead>\n<tbody>")
 	for (k = 1; k <= n_kinds; k++) {
 		class = error_class(kind_error[k])
-		out("<tr><th scope=\"row\" class=\"left\">" kind_name[k] "</th><td>" four_digits(kind_predicted[k]) "</td><td>" \
-			four_digits(kind_measured[k]) "</td><td" (class == "" ? "" : " class=\"" class "\"") ">" \
+		out("<tr><th scope=\"row\" class=\"left\">" kind_name[k] "</th><td>" \
+			four_digits(kind_predicted[k]) "</td><td>" four_digits(kind_measured[k]) \
+			"</td><td" (class == "" ? "" : " class=\"" class "\"") ">" \
 			signed_percent(kind_error[k]) "</td></tr>")
 	}
 	out("</tbody>\n</table></div>")
-	out("<h2>Timelines</h2>\n<p>One iteration of " escaped(traced_text("predicted")) ", predicted above, measured below, on the same scale of time.</p>")
+	out("<h2>Timelines</h2>\n<p>One iteration of " escaped(traced_text("predicted")) \
+		", predicted above, measured below, on the same scale of time.</p>")
 	out("<figure>")
 }
 
 function write_middle()
 {
 	page = work "/page-2.html"
-	out("<figcaption>Left, predicted against measured seconds of an iteration; the band is &plusmn;" bar_text(bar_ratio) \
-		" around equality. Right, the error of the same points. Whiskers reach over the spread of the runs.</figcaption>\n</figure>")
+	out("<figcaption>Left, predicted against measured seconds of an iteration; the band is &plusmn;" \
+		bar_text(bar_ratio) " around equality. Right, the error of the same points. " \
+		"Whiskers reach over the spread of the runs.</figcaption>\n</figure>")
 	write_points()
 	if (n_kinds > 0)
 		write_kind_table()
@@ -182,23 +197,33 @@ function write_notes(    i, files)
 	out("<h2>Notes</h2>\n<dl>")
 	for (i = 1; i <= n_measured_files; i++)
 		files = files (i == 1 ? "" : ", ") measured_file[i]
-	define("predicted", "by psd-sim, executor " escaped(list_of(predicted_by)) "; read from " escaped(predicted_file) ".")
-	define("measured", "by psd-run, executor " escaped(list_of(measured_by)) ": the median of the runs of a point; read from " escaped(files) ".")
+	define("predicted", "by psd-sim, executor " escaped(list_of(predicted_by)) \
+		"; read from " escaped(predicted_file) ".")
+	define("measured", "by psd-run, executor " escaped(list_of(measured_by)) \
+		": the median of the runs of a point; read from " escaped(files) ".")
 	if (has_calibrated)
-		define("calibrated", "the calibration measured exchanges of this point, so its error is none of a prediction and is not counted; read from " \
-			escaped(file_of_role["calibrated"]) ". Extrapolated: more workers than any calibrated point, which had " \
-			calibrated_workers_max " at most.")
-	define("error", "predicted / measured - 1: below 0 the prediction is too quick. Where each run has a prediction of its own it is that of the median " \
-		"of their quotients, and need not be that of the medians beside it.")
-	define("spread", "range of the runs over their median, each run over its prediction; from four runs on the range of the middle half. - where there was one run.")
-	define("too noisy", "a point whose runs scatter more than a bar is not judged by it: above " bar_text(worst_bar_ratio) " it is not counted, above " \
-		bar_text(bar_ratio) " not for the median.")
-	define("compute", "seconds of an iteration in which a worker does forward and backward, of psd-run its processor time, of a prediction that of the clock; exposed communication are those in which it waits for something that is on its way.")
-	define("bytes", "sent and received per node and iteration: exact where every run counted as many as predicted, else the errors of both.")
+		define("calibrated", "the calibration measured exchanges of this point, " \
+			"so its error is none of a prediction and is not counted; read from " \
+			escaped(file_of_role["calibrated"]) ". Extrapolated: more workers than any calibrated point, " \
+			"which had " calibrated_workers_max " at most.")
+	define("error", "predicted / measured - 1: below 0 the prediction is too quick. " \
+		"Where each run has a prediction of its own it is that of the median of their quotients, " \
+		"and need not be that of the medians beside it.")
+	define("spread", "range of the runs over their median, each run over its prediction; " \
+		"from four runs on the range of the middle half. - where there was one run.")
+	define("too noisy", "a point whose runs scatter more than a bar is not judged by it: above " \
+		bar_text(worst_bar_ratio) " it is not counted, above " bar_text(bar_ratio) " not for the median.")
+	define("compute", "seconds of an iteration in which a worker does forward and backward, " \
+		"of psd-run its processor time, of a prediction that of the clock; " \
+		"exposed communication are those in which it waits for something that is on its way.")
+	define("bytes", "sent and received per node and iteration: " \
+		"exact where every run counted as many as predicted, else the errors of both.")
 	if (n_kinds > 0)
-		define("operations", "what a worker's spans of a kind cover of an iteration, where several overlap once; the mean over the workers, " \
-			"the median over the iterations without the first two where there are more." (has_send() ? " Sends have no error: psd-run's " \
-			"end when the kernel has taken the message, psd-sim's when the line has; the line's time is in receive." : ""))
+		define("operations", "what a worker's spans of a kind cover of an iteration, " \
+			"where several overlap once; the mean over the workers, " \
+			"the median over the iterations without the first two where there are more." \
+			(has_send() ? " Sends have no error: psd-run's end when the kernel has taken the message, " \
+			"psd-sim's when the line has; the line's time is in receive." : ""))
 	out("</dl>\n</body>\n</html>")
 }
 

@@ -1,5 +1,5 @@
-# Writes what compare.gp draws, into the folder PSD_PLOT_WORK: settings.gp and, of each system N and state, STATE-N.dat with the columns measured
-# seconds, their least and most, predicted seconds, error in per cent, its least and most.
+# Writes what compare.gp draws, into the folder PSD_PLOT_WORK: settings.gp and, of each system N and state, STATE-N.dat
+# with the columns measured seconds, their least and most, predicted seconds, error in per cent, its least and most.
 
 function state_of(p)
 {
@@ -31,8 +31,9 @@ function add_to_plot(p,    state, s)
 	s = system_number[point_system[p]]
 	state = state_of(p)
 	has_state[state] = 1
-	printf "%.9g %.9g %.9g %.9g %.6f %.6f %.6f\n", measured_figure[ITERATION, p], least_sec[p], most_sec[p], point_figure[ITERATION, p], 100 * point_error[p],
-		100 * (1 / most_ratio[p] - 1), 100 * (1 / least_ratio[p] - 1) > (work "/" state "-" s ".dat")
+	printf "%.9g %.9g %.9g %.9g %.6f %.6f %.6f\n", measured_figure[ITERATION, p], least_sec[p], most_sec[p],
+		point_figure[ITERATION, p], 100 * point_error[p], 100 * (1 / most_ratio[p] - 1),
+		100 * (1 / least_ratio[p] - 1) > (work "/" state "-" s ".dat")
 	if (!((state, s) in is_listed)) {
 		is_listed[state, s] = 1
 		list[state] = list[state] " " s
@@ -63,9 +64,12 @@ END {
 	page_title = ENVIRON["PSD_PLOT_TITLE"]
 	if (page_title == "")
 		page_title = n_titles == 1 ? title_at(printable(shown_title[1])) : "Predicted against measured"
-	printf "plot_title = %s\nn_systems = %d\nlongest_name = %d\n", quoted(page_title), n_systems, most["name"] > settings
+	printf "plot_title = %s\nn_systems = %d\n", quoted(page_title), n_systems > settings
+	printf "longest_name = %d\n", most["name"] > settings
 	printf "systems = '%s'\ndrawn = '%s'\n", list["systems"], list["drawn"] > settings
-	printf "counted = '%s'\ncalibrated = '%s'\nnoisy = '%s'\n", list["counted"], list["calibrated"], list["noisy"] > settings
-	printf "sec_low = %.9g\nsec_high = %.9g\nsec_tics = \"%s\"\n", sec_low, sec_high, second_tics(sec_low, sec_high) > settings
+	printf "counted = '%s'\ncalibrated = '%s'\n", list["counted"], list["calibrated"] > settings
+	printf "noisy = '%s'\n", list["noisy"] > settings
+	printf "sec_low = %.9g\nsec_high = %.9g\n", sec_low, sec_high > settings
+	printf "sec_tics = \"%s\"\n", second_tics(sec_low, sec_high) > settings
 	printf "bar_ratio = %.9g\nerror_high = %.9g\n", bar_ratio, 112 * most["error"] > settings
 }

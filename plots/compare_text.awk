@@ -1,5 +1,5 @@
-# Writes what compare.awk found, into the folder PSD_PLOT_WORK: table.txt, the aligned table with the summary in words, and points.csv. The cells of the
-# table and the sentences of the summary are those of the page, too.
+# Writes what compare.awk found, into the folder PSD_PLOT_WORK: table.txt, the aligned table with the summary in words,
+# and points.csv. The cells of the table and the sentences of the summary are those of the page, too.
 
 # ---- figures as text ----
 
@@ -107,7 +107,8 @@ function measure_columns(    c, i)
 function choose_columns(is_of_parts,    c, i)
 {
 	for (c = 1; c <= n_table_columns; c++)
-		is_shown[c] = c <= 4 || is_of_parts == (column_group[c] ~ /^(compute|exposed)/ || column_head[c] == "bytes")
+		is_shown[c] = c <= 4 ||
+			is_of_parts == (column_group[c] ~ /^(compute|exposed)/ || column_head[c] == "bytes")
 	is_shown[3] = 0
 	for (i = 1; i <= n_measured; i++)
 		is_shown[3] = is_shown[3] || point_workers[measured_point[i]] != point_nodes[measured_point[i]]
@@ -136,7 +137,9 @@ function group_line(    c, line, width, label)
 function table_line(p, is_head,    c, line)
 {
 	for (c = 1; c <= n_table_columns; c++)
-		line = line (!is_shown[c] ? "" : (c == 1 ? "" : "  ") padded(is_head ? column_head[c] : cell[p, c], column_width[c], column_is_left[c]))
+		if (is_shown[c])
+			line = line (c == 1 ? "" : "  ") \
+				padded(is_head ? column_head[c] : cell[p, c], column_width[c], column_is_left[c])
 	sub(/ +$/, "", line)
 	return line
 }
@@ -163,7 +166,8 @@ function write_table(    i)
 	table_file = work "/table.txt"
 	write_points_text(0)
 	write_points_text(1)
-	print "compute: of psd-run processor time, of a prediction that of the clock. -: less than a hundredth of the iteration." > table_file
+	print "compute: of psd-run processor time, of a prediction that of the clock. " \
+		"-: less than a hundredth of the iteration." > table_file
 	print "" > table_file
 	for (i = 1; i <= n_sentences; i++)
 		print sentence[i] > table_file
@@ -186,22 +190,26 @@ function not_counted(    text)
 {
 	text = n_calibrated > 0 ? n_calibrated " calibrated" : ""
 	if (n_too_noisy > 0)
-		text = text (text == "" ? "" : ", ") n_too_noisy " too noisy (spread above " bar_text(worst_bar_ratio) ")"
+		text = text (text == "" ? "" : ", ") n_too_noisy " too noisy (spread above " \
+			bar_text(worst_bar_ratio) ")"
 	return text
 }
 
 function summarise(    n_unmeasured, text)
 {
 	if (n_in_median > 0)
-		say("Median absolute error " percent(median_error) " of " plural(n_in_median, "point", "points") ", bar " \
-			bar_text(bar_ratio) ": " (is_median_met ? "met" : "not met") ".")
+		say("Median absolute error " percent(median_error) " of " plural(n_in_median, "point", "points") \
+			", bar " bar_text(bar_ratio) ": " (is_median_met ? "met" : "not met") ".")
 	else
-		say("Median absolute error: no point is counted, the bar of " bar_text(bar_ratio) " is neither met nor missed.")
+		say("Median absolute error: no point is counted, the bar of " bar_text(bar_ratio) \
+			" is neither met nor missed.")
 	if (n_in_worst > 0)
-		say("Worst absolute error " percent(absolute(point_error[worst_point])) " of " plural(n_in_worst, "point", "points") ", bar " \
-			bar_text(worst_bar_ratio) ": " (is_worst_met ? "met" : "not met") "; it is at " point_text(worst_point) ".")
+		say("Worst absolute error " percent(absolute(point_error[worst_point])) \
+			" of " plural(n_in_worst, "point", "points") ", bar " bar_text(worst_bar_ratio) ": " \
+			(is_worst_met ? "met" : "not met") "; it is at " point_text(worst_point) ".")
 	else
-		say("Worst absolute error: no point is counted, the bar of " bar_text(worst_bar_ratio) " is neither met nor missed.")
+		say("Worst absolute error: no point is counted, the bar of " bar_text(worst_bar_ratio) \
+			" is neither met nor missed.")
 	text = plural(n_measured, "point", "points") " measured by " plural(n_all_runs, "run", "runs")
 	if (not_counted() != "")
 		text = text "; not counted: " not_counted()
@@ -213,19 +221,23 @@ function summarise(    n_unmeasured, text)
 		for (i = 1; i <= n_extrapolated; i++)
 			if (extrapolated_errors[i] > extrapolated_worst)
 				extrapolated_worst = extrapolated_errors[i]
-		say("Counted and extrapolated to more than " calibrated_workers_max " workers: " plural(n_extrapolated, "point", "points") \
-			", median absolute error " percent(median(extrapolated_errors, n_extrapolated)) ", worst " percent(extrapolated_worst) ".")
+		say("Counted and extrapolated to more than " calibrated_workers_max " workers: " \
+			plural(n_extrapolated, "point", "points") ", median absolute error " \
+			percent(median(extrapolated_errors, n_extrapolated)) ", worst " percent(extrapolated_worst) ".")
 	}
 	say("Bytes per node are exact at " n_exact " of " plural(n_measured, "point", "points") ".")
 	if (n_single_runs > 0)
-		say(plural(n_single_runs, "point was", "points were") " run once: how far runs scatter is not known, and a miss may be noise. Run again, and give all files.")
+		say(plural(n_single_runs, "point was", "points were") " run once: how far runs scatter is not known, " \
+			"and a miss may be noise. Run again, and give all files.")
 	if (n_predicted_often > 0)
-		say(plural(n_predicted_often, "point has", "points have") " a prediction for each run: errors and spreads are of the runs over theirs.")
+		say(plural(n_predicted_often, "point has", "points have") " a prediction for each run: " \
+			"errors and spreads are of the runs over theirs.")
 	n_unmeasured = n_points - n_measured
 	if (n_unmeasured > 0)
 		say(plural(n_unmeasured, "predicted row has", "predicted rows have") " no measurement.")
 	if (n_unmet_calibrated > 0)
-		say(plural(n_unmet_calibrated, "calibrated row is", "calibrated rows are") " of points that were not measured here.")
+		say(plural(n_unmet_calibrated, "calibrated row is", "calibrated rows are") \
+			" of points that were not measured here.")
 }
 
 # ---- CSV ----
@@ -250,14 +262,17 @@ function yes_or_no(is_so)
 
 function csv_line(p,    f, line)
 {
-	line = csv_field(point_title[p]) "," csv_field(point_system[p]) "," csv_field(run_executor[p]) "," point_nodes[p] "," \
-		point_workers[p] "," (point_bps[p] == "" ? "" : sprintf("%.15g", point_bps[p])) "," n_runs[p]
+	line = csv_field(point_title[p]) "," csv_field(point_system[p]) "," csv_field(run_executor[p]) "," \
+		point_nodes[p] "," point_workers[p] "," \
+		(point_bps[p] == "" ? "" : sprintf("%.15g", point_bps[p])) "," n_runs[p]
 	for (f = 1; f <= n_figures; f++) {
-		line = line sprintf(f <= n_seconds ? ",%.9g,%.9g" : ",%.0f,%.0f", point_figure[f, p], measured_figure[f, p])
+		line = line sprintf(f <= n_seconds ? ",%.9g,%.9g" : ",%.0f,%.0f",
+			point_figure[f, p], measured_figure[f, p])
 		if (f == ITERATION)
 			line = line "," csv_number(point_spread[p]) "," csv_number(point_error[p])
 	}
-	return line "," yes_or_no(are_bytes_exact[p]) "," yes_or_no(is_calibrated[p]) "," (has_calibrated ? yes_or_no(is_extrapolated[p]) : "") "," \
+	return line "," yes_or_no(are_bytes_exact[p]) "," yes_or_no(is_calibrated[p]) "," \
+		(has_calibrated ? yes_or_no(is_extrapolated[p]) : "") "," \
 		yes_or_no(is_in_median[p]) "," yes_or_no(is_in_worst[p])
 }
 
@@ -266,7 +281,8 @@ function write_csv(    i, f, head)
 	csv_file = work "/points.csv"
 	head = "scenario,system,executor,nodes,workers,bandwidth_bps,repeats"
 	for (f = 1; f <= n_figures; f++)
-		head = head ",predicted_" figure_name[f] ",measured_" figure_name[f] (f == ITERATION ? ",spread_ratio,error_ratio" : "")
+		head = head ",predicted_" figure_name[f] ",measured_" figure_name[f] \
+			(f == ITERATION ? ",spread_ratio,error_ratio" : "")
 	print head ",are_bytes_exact,is_calibrated,is_extrapolated,is_in_median,is_in_worst" > csv_file
 	for (i = 1; i <= n_measured; i++)
 		print csv_line(measured_point[i]) > csv_file

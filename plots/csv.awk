@@ -1,4 +1,5 @@
-# The CSV of psd-sim and psd-run (RFC 4180, one record a line), field by field, columns by their names. Reads nothing by itself.
+# The CSV of psd-sim and psd-run (RFC 4180, one record a line), field by field, columns by their names.
+# Reads nothing by itself.
 
 # Splits one record into field[1..]; returns how many, or -1 when a quote is not closed or stands where it may not.
 function split_csv(line, field,    n, rest, text)
@@ -35,7 +36,8 @@ function split_csv(line, field,    n, rest, text)
 	}
 }
 
-# The first line of results into at[column]; needed: columns that must be there, between blanks. Others may stand between and behind them.
+# The first line of results into at[column]; needed: columns that must be there, between blanks. Others may stand
+# between and behind them.
 function read_head(needed,    i, name)
 {
 	n_columns = split_csv($0, field)
@@ -48,8 +50,8 @@ function read_head(needed,    i, name)
 	n_needed = split(needed, name, " ")
 	for (i = 1; i <= n_needed; i++)
 		if (!(name[i] in at))
-			complain("column '" name[i] "' is missing, the first line must be that of psd-sim --csv or psd-run --csv: " \
-				"'scenario,system,executor,nodes,workers,...'")
+			complain("column '" name[i] "' is missing, the first line must be that of psd-sim --csv or " \
+				"psd-run --csv: 'scenario,system,executor,nodes,workers,...'")
 }
 
 # A row under it into field[].

@@ -1,6 +1,7 @@
-# Reads either the logs of psd-run --log, or results whose systems gather tensors to sizes that they say or are named by, and writes the data and
-# settings that curve.gp loads into the folder PSD_PLOT_WORK: top-1 over epochs of each system, or seconds over the size for each number of workers.
-# A system without a size stands for no point, but for a level beside the curve.
+# Reads either the logs of psd-run --log, or results whose systems gather tensors to sizes that they say or are named
+# by, and writes the data and settings that curve.gp loads into the folder PSD_PLOT_WORK: top-1 over epochs of each
+# system, or seconds over the size for each number of workers. A system without a size stands for no point, but for a
+# level beside the curve.
 
 BEGIN {
 	most_over = 5
@@ -160,13 +161,18 @@ END {
 	if (n_drawn == 0)
 		finish_with(FILENAME ": has neither tests nor systems that gather to sizes or are named by them")
 	settings = work "/settings.gp"
-	printf "plot_title = %s\nis_log = %d\nis_training = %d\nn_series = %d\nn_levels = %d\n", quoted(is_log ? "Learning" : title_at(title)), is_log, is_training, n_series,
-		n_levels > settings
-	printf "x_min = %.9g\nx_max = %.9g\ny_min = %.9g\ny_max = %.9g\n", least["x"], most["x"], least["y"], most["y"] > settings
-	printf "array name[%d]\narray colour[%d]\narray n_over[%d]\narray level[%d]\narray level_name[%d]\narray level_colour[%d]\n", n_series, n_series, n_series, n_levels + 1,
-		n_levels + 1, n_levels + 1 > settings
+	printf "plot_title = %s\n", quoted(is_log ? "Learning" : title_at(title)) > settings
+	printf "is_log = %d\nis_training = %d\n", is_log, is_training > settings
+	printf "n_series = %d\nn_levels = %d\n", n_series, n_levels > settings
+	printf "x_min = %.9g\nx_max = %.9g\n", least["x"], most["x"] > settings
+	printf "y_min = %.9g\ny_max = %.9g\n", least["y"], most["y"] > settings
+	printf "array name[%d]\narray colour[%d]\narray n_over[%d]\n", n_series, n_series, n_series > settings
+	printf "array level[%d]\narray level_name[%d]\narray level_colour[%d]\n",
+		n_levels + 1, n_levels + 1, n_levels + 1 > settings
 	for (series = 1; series <= n_series; series++) {
-		printf "name[%d] = %s\ncolour[%d] = \"%s\"\n", series, quoted((has_several_swept && is_first[series] ? first_swept ", " : "") series_name[series]), series, palette[(series - 1) % n_colours + 1] > settings
+		in_front = has_several_swept && is_first[series] ? first_swept ", " : ""
+		printf "name[%d] = %s\n", series, quoted(in_front series_name[series]) > settings
+		printf "colour[%d] = \"%s\"\n", series, palette[(series - 1) % n_colours + 1] > settings
 		printf "n_over[%d] = %d\n", series, curves_over(series) > settings
 		printf "" > (work "/series-" series ".dat")
 		for (i = 1; i <= n_points[series]; i++)
@@ -176,7 +182,8 @@ END {
 	for (i = 1; i <= n_levels; i++) {
 		split(level[i], part, " ")
 		printf "level[%d] = %.9g\nlevel_name[%d] = %s\nlevel_colour[%d] = \"%s\"\n", i, part[2], i,
-			quoted(level_name[i] ", " series_name[part[1]]), i, palette[(part[1] - 1) % n_colours + 1] > settings
+			quoted(level_name[i] ", " series_name[part[1]]), i,
+			palette[(part[1] - 1) % n_colours + 1] > settings
 	}
 	tics = ""
 	for (bytes in tic)

@@ -1,11 +1,13 @@
-# Top-1 over epochs, or seconds over the size to which tensors are gathered: lines are curves, dashed levels systems without a size. psd-plot sets, before
-# this is loaded: work, out, terminal_name, plot_title, is_log, is_training, n_series, n_levels, x_min, x_max, y_min, y_max, x_tics and the arrays name, colour, n_over (how many later curves lie on it), level,
-# level_name and level_colour; in work lie series-N.dat (x, y) and, where is_training, tests-N.dat.
+# Top-1 over epochs, or seconds over the size to which tensors are gathered: lines are curves, dashed levels systems
+# without a size. psd-plot sets, before this is loaded: work, out, terminal_name, plot_title, is_log, is_training,
+# n_series, n_levels, x_min, x_max, y_min, y_max, x_tics and the arrays name, colour, n_over (how many later curves lie
+# on it), level, level_name and level_colour; in work lie series-N.dat (x, y) and, where is_training, tests-N.dat.
 set encoding utf8
 if (terminal_name eq "svg") {
 	set terminal svg size 960,600 dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
 } else {
-	set terminal pngcairo size 1440,900 background rgb "white" font "DejaVu Sans,13.5" linewidth 1.5 pointscale 1.5 noenhanced
+	set terminal pngcairo size 1440,900 background rgb "white" font "DejaVu Sans,13.5" \
+		linewidth 1.5 pointscale 1.5 noenhanced
 }
 set output out
 set title plot_title offset 0,-0.3
@@ -27,7 +29,8 @@ if (is_log) {
 	eval "set xtics rotate by -45 (".x_tics.")"
 }
 plot \
-	for [i = 1:n_series] work.sprintf("/series-%d.dat", i) using 1:2 with linespoints lc rgb colour[i] lw 2 + 2.5 * n_over[i] pt 7 ps 0.6 + 0.3 * n_over[i] title name[i], \
+	for [i = 1:n_series] work.sprintf("/series-%d.dat", i) using 1:2 with linespoints \
+		lc rgb colour[i] lw 2 + 2.5 * n_over[i] pt 7 ps 0.6 + 0.3 * n_over[i] title name[i], \
 	for [i = 1:is_training * n_series] work.sprintf("/tests-%d.dat", i) using 1:2 with points \
 		lc rgb colour[i] lw 1.6 pt 6 ps 1.6 notitle, \
 	for [i = 1:is_training] NaN with points lc rgb "#555555" lw 1.6 pt 6 ps 1.6 title "of test samples", \

@@ -1,7 +1,7 @@
-# Of the trace that trace.awk reads: the seconds of an iteration in which a worker is at operations of each kind, however many at a time, the mean
-# over the workers, and of the iterations the median; where there are more than two, the first two are left out, as psd-run does. Writes into
-# the folder PSD_PLOT_WORK kinds.dat (kind, seconds where it occurs) and trace.dat, a line each: scenario, system, executor, nodes, iteration to
-# be drawn, workers, bandwidth_bps.
+# Of the trace that trace.awk reads: the seconds of an iteration in which a worker is at operations of each kind,
+# however many at a time, the mean over the workers, and of the iterations the median; where there are more than two,
+# the first two are left out, as psd-run does. Writes into the folder PSD_PLOT_WORK kinds.dat (kind, seconds where it
+# occurs) and trace.dat, a line each: scenario, system, executor, nodes, iteration to be drawn, workers, bandwidth_bps.
 
 of_iteration != "" && (pid in worker_of) {
 	group = kind " " pid " " of_iteration + 0
@@ -63,5 +63,7 @@ END {
 	}
 	for (kind = 1; kind <= n_categories; kind++)
 		print category[kind], ((kind in has_kind) ? seconds_of(kind) : "") > (work "/kinds.dat")
-	print scenario "\n" system_name "\n" executor "\n" nodes "\n" (last_iteration < 2 ? last_iteration + 0 : 2) "\n" traced_workers "\n" traced_bps > (work "/trace.dat")
+	drawn = last_iteration < 2 ? last_iteration + 0 : 2
+	print scenario "\n" system_name "\n" executor "\n" nodes "\n" drawn "\n" traced_workers "\n" traced_bps \
+		> (work "/trace.dat")
 }

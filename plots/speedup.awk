@@ -1,5 +1,6 @@
-# Reads the CSV of psd-sim and psd-run with csv.awk and writes, into the folder PSD_PLOT_WORK, the data and settings that speedup.gp loads. A series is
-# what the eye follows as one line: a system, and where they differ, its bandwidth, scenario and executor.
+# Reads the CSV of psd-sim and psd-run with csv.awk and writes, into the folder PSD_PLOT_WORK, the data and settings
+# that speedup.gp loads. A series is what the eye follows as one line: a system, and where they differ, its bandwidth,
+# scenario and executor.
 
 function remember(list, text)
 {
@@ -20,7 +21,8 @@ BEGIN {
 }
 
 FNR == 1 {
-	read_head("scenario system executor workers bandwidth_bps images_per_sec speedup published_images_per_sec published_speedup")
+	read_head("scenario system executor workers bandwidth_bps images_per_sec speedup " \
+		"published_images_per_sec published_speedup")
 	n_files++
 	next
 }
@@ -122,7 +124,8 @@ function series_name(row,    name, variant)
 	return name variant
 }
 
-# What several titles begin and end with stands in the plot's title, not in each of its names: up to a comma, from a blank before a bracket on.
+# What several titles begin and end with stands in the plot's title, not in each of its names: up to a comma, from a
+# blank before a bracket on.
 function find_common_ends(    i, first, other, n)
 {
 	first = item["scenario", 1]
@@ -132,7 +135,8 @@ function find_common_ends(    i, first, other, n)
 		for (n = 0; n < head_length && substr(first, n + 1, 1) == substr(other, n + 1, 1);)
 			n++
 		head_length = n
-		for (n = 0; n < tail_length && substr(first, length(first) - n, 1) == substr(other, length(other) - n, 1);)
+		n = 0
+		while (n < tail_length && substr(first, length(first) - n, 1) == substr(other, length(other) - n, 1))
 			n++
 		tail_length = n
 	}
@@ -200,8 +204,10 @@ END {
 	n_published = 0
 	settings = work "/series.gp"
 	room = n_series + 1
-	printf "array name[%d]\narray colour[%d]\narray variant[%d]\narray number[%d]\narray n_over[%d]\n", room, room, room, room, room > settings
-	print "number[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1; n_over[1] = 0 # gnuplot looks at it even when there is none" > settings
+	printf "array name[%d]\narray colour[%d]\narray variant[%d]\n", room, room, room > settings
+	printf "array number[%d]\narray n_over[%d]\n", room, room > settings
+	# gnuplot looks at it even when there is none
+	print "number[1] = 1; name[1] = ''; colour[1] = '#000000'; variant[1] = 1; n_over[1] = 0" > settings
 	for (series = 1; series <= n_series; series++) {
 		row = series_row[series]
 		variant = seen["variant", variant_of(row)]
@@ -240,7 +246,8 @@ END {
 	print "executed_name[1] = ''; executed_colour[1] = '#000000'" > settings
 	for (system_number = 1; system_number <= count["system"]; system_number++)
 		if (system_number in executed) {
-			printf "executed_name[%d] = %s\n", ++n_executed, quoted(item["system", system_number]) > settings
+			n_executed++
+			printf "executed_name[%d] = %s\n", n_executed, quoted(item["system", system_number]) > settings
 			printf "executed_colour[%d] = \"%s\"\n", n_executed, colour_of(system_number) > settings
 			printf "%s", executed[system_number] > (work "/executed-" n_executed ".dat")
 			close(work "/executed-" n_executed ".dat")
@@ -259,6 +266,8 @@ END {
 
 	title = count["scenario"] == 1 ? title_at(item["scenario", 1]) : common_title()
 	settings = work "/settings.gp"
-	printf "plot_title = %s\nworkers_min = %d.0\nworkers_max = %d.0\n", quoted(title), workers_min, workers_max > settings
-	printf "speedup_min = %.9g * 1.0\nspeedup_max = %.9g * 1.0\nworkers_tics = \"%s\"\n", least["speedup"], most["speedup"], tics > settings
+	printf "plot_title = %s\n", quoted(title) > settings
+	printf "workers_min = %d.0\nworkers_max = %d.0\n", workers_min, workers_max > settings
+	printf "speedup_min = %.9g * 1.0\nspeedup_max = %.9g * 1.0\n", least["speedup"], most["speedup"] > settings
+	printf "workers_tics = \"%s\"\n", tics > settings
 }

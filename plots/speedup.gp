@@ -1,7 +1,9 @@
-# Speedup over workers: one colour per system, lines predicted, hollow markers published, squares executed. psd-plot sets, before this is loaded:
+# Speedup over workers: one colour per system, lines predicted, hollow markers published, squares executed. psd-plot
+# sets, before this is loaded:
 #   work, out, terminal_name, is_linear, plot_title, workers_min, workers_max, workers_tics, speedup_min, speedup_max
-# and in work lie series.gp (n_series, n_published, n_executed, has_long_names; arrays name, colour, variant, n_over (how many later lines lie on it) of each series, number of each
-# published one, executed_name and executed_colour) and the data: series-N.dat, published-N.dat, executed-N.dat (workers, speedup).
+# and in work lie series.gp (n_series, n_published, n_executed, has_long_names; arrays name, colour, variant, n_over
+# (how many later lines lie on it) of each series, number of each published one, executed_name and executed_colour) and
+# the data: series-N.dat, published-N.dat, executed-N.dat (workers, speedup).
 set encoding utf8
 load work."/series.gp"
 
@@ -11,7 +13,8 @@ height = 600 + (has_long_names ? 25 * (n_legend < 10 ? n_legend : 10) : 0)
 if (terminal_name eq "svg") {
 	set terminal svg size 960,height dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
 } else {
-	set terminal pngcairo size 1440,1.5*height background rgb "white" font "DejaVu Sans,13.5" linewidth 1.5 pointscale 1.5 noenhanced
+	set terminal pngcairo size 1440,1.5*height background rgb "white" font "DejaVu Sans,13.5" \
+		linewidth 1.5 pointscale 1.5 noenhanced
 }
 set output out
 
@@ -50,7 +53,8 @@ array hollow[4] = [6, 4, 8, 12]
 
 plot \
 	for [i = 1:n_series] work.sprintf("/series-%d.dat", i) using 1:2 with linespoints \
-		lc rgb colour[i] dt dash[variant[i]] lw 2 + 2.5 * n_over[i] pt filled[variant[i]] ps 0.6 + 0.3 * n_over[i] title name[i], \
+		lc rgb colour[i] dt dash[variant[i]] lw 2 + 2.5 * n_over[i] \
+		pt filled[variant[i]] ps 0.6 + 0.3 * n_over[i] title name[i], \
 	for [i = 1:n_published] work.sprintf("/published-%d.dat", number[i]) using 1:2 with points \
 		lc rgb colour[number[i]] lw 1.6 pt hollow[variant[number[i]]] ps 1.35 notitle, \
 	for [i = 1:(n_published > 0)] NaN with points lc rgb "#555555" lw 1.6 pt 6 ps 1.35 title "published", \

@@ -1,5 +1,6 @@
-# Writes, of the trace that trace.awk reads, into the folder PSD_PLOT_WORK, the data and settings that timeline.gp loads: a band for each worker, in
-# it a row for each thread that did something. PSD_PLOT_SPAN_MS, where given, is the least width of the time axis: two timelines may share one.
+# Writes, of the trace that trace.awk reads, into the folder PSD_PLOT_WORK, the data and settings that timeline.gp
+# loads: a band for each worker, in it a row for each thread that did something. PSD_PLOT_SPAN_MS, where given, is the
+# least width of the time axis: two timelines may share one.
 
 # 0-3,7 into wanted[]; the largest worker that psd simulates bounds it.
 function read_workers(list,    n, i, range, ends, first, last)
@@ -68,7 +69,8 @@ END {
 			finish_with(FILENAME ": there is no worker " worker " in it")
 		}
 	if (n_boxes == 0 && iteration != "" && iteration + 0 > last_iteration)
-		finish_with(FILENAME ": '--iteration' is " iteration ", the last one in the trace is " last_iteration + 0)
+		finish_with(FILENAME ": '--iteration' is " iteration ", the last one in the trace is " \
+			last_iteration + 0)
 	if (n_boxes == 0)
 		finish_with(FILENAME ": the chosen workers and iteration have no event")
 
@@ -89,7 +91,8 @@ END {
 				" offset character -13.5,0 center rotate by 90 noenhanced" > settings
 			print "set object " i " rectangle from graph 0, first " top " to graph 1, first " y \
 				" behind fillcolor rgb '#f6f6f6' fillstyle solid noborder" > settings
-			gap = y - top < 2.5 ? 3 - (y - top) : 0.5 # the name of a worker is as long as three rows are high
+			# the name of a worker is as long as three rows are high
+			gap = y - top < 2.5 ? 3 - (y - top) : 0.5
 			y += gap
 		}
 	}
@@ -100,8 +103,8 @@ END {
 	if (ENVIRON["PSD_PLOT_SPAN_MS"] + 0 > span_ms)
 		span_ms = ENVIRON["PSD_PLOT_SPAN_MS"] + 0
 
-	# Neighbours are told apart by a gap at the end of each box, and the shortest box is still wide enough to be seen. A box carries its
-	# name only when the name fits into it, and once where several lie on each other.
+	# Neighbours are told apart by a gap at the end of each box, and the shortest box is still wide enough to be
+	# seen. A box carries its name only when the name fits into it, and once where several lie on each other.
 	gap_ms = span_ms / 1200
 	characters = 170
 	for (i = 1; i <= n_boxes; i++) {
@@ -110,7 +113,8 @@ END {
 		begin = box_begin[i] - (iteration == "" ? 0 : first_ms)
 		end = box_end[i] - (iteration == "" ? 0 : first_ms)
 		end = end - begin > 2 * gap_ms ? end - gap_ms : begin + gap_ms
-		printf "%.6f %.6f %.6f %.6f %.3f %.3f\n", (begin + end) / 2, y, begin, end, y - 0.4, y + 0.4 > (work "/boxes-" kind ".dat")
+		printf "%.6f %.6f %.6f %.6f %.3f %.3f\n", (begin + end) / 2, y, begin, end, y - 0.4, y + 0.4 \
+			> (work "/boxes-" kind ".dat")
 		has_kind[kind] = 1
 		name = short_name(box_name[i])
 		if (name == "" || (end - begin) / span_ms * characters < length(name) + 1)
@@ -129,7 +133,8 @@ END {
 	for (kind = 1; kind <= n_categories; kind++)
 		printf "%s ", category[kind] > settings
 	printf "'\nhas_names = %d\nn_rows = %.1f\n", has_names + 0, n_rows > settings
-	printf "first_ms = %.6f\nlast_ms = %.6f\n", iteration == "" ? first_ms : 0, iteration == "" ? last_ms : span_ms > settings
+	printf "first_ms = %.6f\n", (iteration == "" ? first_ms : 0) > settings
+	printf "last_ms = %.6f\n", (iteration == "" ? last_ms : span_ms) > settings
 	print "set ytics (" tics ")" > settings
 	title = title_at(scenario) ": " system_name
 	if (iteration != "")
@@ -138,6 +143,7 @@ END {
 		title = title " (" executor ")"
 	print "plot_title = " quoted(title) > settings
 	# who would take a short send and a long receive for two speeds
-	note = executor ~ /^real/ ? "send: until the network stack has taken the last byte; receive: from the first byte to the last" : ""
+	note = executor !~ /^real/ ? "" : "send: until the network stack has taken the last byte; " \
+		"receive: from the first byte to the last"
 	print "note = " quoted(note) > settings
 }

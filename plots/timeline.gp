@@ -1,7 +1,9 @@
-# Who did what when: a band for each worker, a row for each of its threads, a box for each event. psd-plot sets, before this is loaded:
-#   work, out, terminal_name, plot_title, kinds (numbers of the categories that occur), categories (all names), has_names, n_rows,
-#   first_ms, last_ms, note, the tics and labels of rows and bands
-# and in work lie boxes-N.dat (x y left right top bottom) of each category, names.dat (x y text category) of boxes wide enough for one.
+# Who did what when: a band for each worker, a row for each of its threads, a box for each event. psd-plot sets, before
+# this is loaded:
+#   work, out, terminal_name, plot_title, kinds (numbers of the categories that occur), categories (all names),
+#   has_names, n_rows, first_ms, last_ms, note, the tics and labels of rows and bands
+# and in work lie boxes-N.dat (x y left right top bottom) of each category, names.dat (x y text category) of boxes wide
+# enough for one.
 set encoding utf8
 
 height = 165 + 24 * n_rows
@@ -9,14 +11,17 @@ if (terminal_name eq "svg") {
 	set terminal svg size 1200,height dynamic background rgb "white" font "Helvetica,Arial,sans-serif,14" noenhanced
 	name_font = ",10"
 } else {
-	set terminal pngcairo size 1800,height * 1.5 background rgb "white" font "DejaVu Sans,12.5" linewidth 1.5 noenhanced
+	set terminal pngcairo size 1800,height * 1.5 background rgb "white" font "DejaVu Sans,12.5" \
+		linewidth 1.5 noenhanced
 	name_font = ",8.5"
 }
 set output out
 
 # In the order of the trace's kinds.
-array colour[11] = ["#56B4E9", "#0072B2", "#999999", "#E69F00", "#009E73", "#8C510A", "#CC79A7", "#F0E442", "#D55E00", "#000000", "#117733"]
-array ink[11] = [0x000000, 0xffffff, 0x000000, 0x000000, 0xffffff, 0xffffff, 0x000000, 0x000000, 0xffffff, 0xffffff, 0xffffff]
+array colour[11] = ["#56B4E9", "#0072B2", "#999999", "#E69F00", "#009E73", "#8C510A", \
+	"#CC79A7", "#F0E442", "#D55E00", "#000000", "#117733"]
+array ink[11] = [0x000000, 0xffffff, 0x000000, 0x000000, 0xffffff, 0xffffff, \
+	0x000000, 0x000000, 0xffffff, 0xffffff, 0xffffff]
 
 set title plot_title offset 0,-0.3
 # The empty line keeps the legend off the axis.
@@ -34,5 +39,6 @@ set style fill solid 1.0 noborder
 
 plot for [k in kinds] work."/boxes-".k.".dat" using 1:2:3:4:5:6 with boxxyerror \
 		lc rgb colour[int(k)] title word(categories, int(k)), \
-	for [i = 1:has_names] work."/names.dat" using 1:2:3:(ink[int($4)]) with labels font name_font tc rgb variable noenhanced notitle
+	for [i = 1:has_names] work."/names.dat" using 1:2:3:(ink[int($4)]) with labels \
+		font name_font tc rgb variable noenhanced notitle
 set output

@@ -1,6 +1,6 @@
-# Reads a trace of psd-sim or psd-run, Chrome trace-event JSON with one event on each line, and checks it; the rules of the reader that follows see
-# spans only, with pid, tid, begin and duration (microseconds), kind (a number of category[]), of_iteration and arguments set. Reads no other
-# layout of JSON.
+# Reads a trace of psd-sim or psd-run, Chrome trace-event JSON with one event on each line, and checks it; the rules of
+# the reader that follows see spans only, with pid, tid, begin and duration (microseconds), kind (a number of
+# category[]), of_iteration and arguments set. Reads no other layout of JSON.
 
 # The text of "key":"..." in json, escapes undone; "" when there is none.
 function text_of(json, key,    text)
