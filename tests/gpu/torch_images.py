@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Images per second at which PyTorch trains a network of scenarios/models/ on the GPU, for tests/gpu-check.sh.
 
-The network is built from the file that psd reads, in channels-last order; input is one synthetic batch that stays on the GPU, SGD
-with momentum. Prints a number, the median iteration's. With --compile by torch.compile, else eager.
+The network is built from the file that psd reads, in channels-last order; input is one synthetic batch that stays on
+the GPU, SGD with momentum. Prints a number, the median iteration's. With --compile by torch.compile, else eager.
 """
 import argparse
 import statistics

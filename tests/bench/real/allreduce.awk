@@ -1,4 +1,5 @@
-# Lines "IMPLEMENTATION SECONDS CPU_SECONDS [of each rank]..." to rows of bench_allreduce.sh. Variables: ranks, bandwidth_bps, bytes.
+# Lines "IMPLEMENTATION SECONDS CPU_SECONDS [of each rank]..." to rows of bench_allreduce.sh. Variables: ranks,
+# bandwidth_bps, bytes.
 
 function median(values, n,    i, j, kept) {
 	for (i = 2; i <= n; i++) {

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Trains a network of scenarios/models/ with PyTorch on one thread: alone, or with DDP over Gloo in a node of in-cluster (WORLD_SIZE > 1).
+"""Trains a network of scenarios/models/ with PyTorch on one thread: alone, or in a node of in-cluster.
 
-The network is built from the same file that psd reads, and its parameter count must be PARAMETERS, psd's own. Input is one synthetic batch;
-SGD with momentum. Prints the seconds of each iteration after the warm-up, a line for each, on rank 0.
+There, with WORLD_SIZE > 1, by DDP over Gloo. The network is built from the same file that psd reads, and its parameter
+count must be PARAMETERS, psd's own. Input is one synthetic batch; SGD with momentum. Prints the seconds of each
+iteration after the warm-up, a line for each, on rank 0.
 """
 import argparse
 import os

@@ -1,7 +1,8 @@
-"""The losses in tests/data/caffe_keys.txt, by PyTorch in double: an implementation of Caffe's layers that shares nothing with psd's.
+"""The losses in tests/data/caffe_keys.txt, by PyTorch in double: Caffe's layers, which share nothing with psd's.
 
-Prints the table with its last column computed again: python3 caffe_keys.py <old >new (needs python3-torch). Each line has a network in
-Caffe's spelling between a convolution and a classifier, and what stands for the key between [[ and ]], or [[with||without]].
+Prints the table with its last column computed again: python3 caffe_keys.py <old >new (needs python3-torch). Each line
+has a network in Caffe's spelling between a convolution and a classifier, and what stands for the key between [[ and ]],
+or [[with||without]].
 """
 import re
 import sys
@@ -11,7 +12,8 @@ import torch
 import torch.nn.functional as functional
 
 SEED, BATCH, SIDE, CHANNELS, CLASSES, ITERATIONS, FIRST_SAMPLE = 20160716, 4, 6, 4, 3, 5, 8
-HEAD = "layer { name: 'base' type: 'Convolution' bottom: 'data' top: 'base' convolution_param { num_output: 4 kernel_size: 3 pad: 1 } }"
+HEAD = "layer { name: 'base' type: 'Convolution' bottom: 'data' top: 'base' \
+convolution_param { num_output: 4 kernel_size: 3 pad: 1 } }"
 TAIL = "layer { name: 'fc' type: 'InnerProduct' bottom: 'top' top: 'fc' inner_product_param { num_output: 3 } } \
 layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'fc' bottom: 'label' top: 'loss' }"
 
@@ -102,12 +104,13 @@ class Net:
             elif parameter["start"] is None:
                 parameter["w"] = drawn.reshape(parameter["w"].shape)
             else:
-                parameter["w"] = torch.full(parameter["w"].shape, float(numpy.float32(parameter["start"])), dtype=torch.float64)
+                start = float(numpy.float32(parameter["start"]))
+                parameter["w"] = torch.full(parameter["w"].shape, start, dtype=torch.float64)
             parameter["w"].requires_grad_()
             parameter["h"] = torch.zeros_like(parameter["w"])
 
     def tensor(self, layer, index, shape, message, filler, start):
-        """The layer's tensor of that number; the first time it is made. start: a constant, or None where it is drawn."""
+        """The layer's tensor of that number, made the first time. start: a constant, or None where it is drawn."""
         if self.shapes:
             own = get(message, filler)
             if own is not None:
@@ -155,11 +158,17 @@ class Net:
                 blobs[top] = blob
         return loss
 
+    def bias(self, layer, message, outputs):
+        """The second tensor of a layer that may go without."""
+        if get(message, "bias_term", "true") != "true":
+            return None
+        return self.tensor(layer, 1, [outputs], message, "bias_filler", None)
+
     def run(self, layer, kind, message, inputs, n_tops, graph_number, iteration, is_training):
         x = inputs[0]
-        names = {"normalize": "norm_param", "convolutiondepthwise": "convolution_param", "innerproduct": "inner_product_param", "batchnorm": "batch_norm_param",
-                 "shufflechannel": "shuffle_channel_param", "depthwiseconvolution": "convolution_param",
-                 "deconvolution": "convolution_param"}
+        names = {"normalize": "norm_param", "innerproduct": "inner_product_param", "batchnorm": "batch_norm_param",
+                 "shufflechannel": "shuffle_channel_param", "convolutiondepthwise": "convolution_param",
+                 "depthwiseconvolution": "convolution_param", "deconvolution": "convolution_param"}
         own = get(message, names.get(kind, kind + "_param"), [])
         channels = x.shape[1]
         if kind in ("convolution", "convolutiondepthwise", "depthwiseconvolution"):
@@ -167,15 +176,16 @@ class Net:
             groups = int(get(own, "group", 1)) if kind == "convolution" else channels
             shape = [outputs, channels // groups] + sides(own, "kernel_size", 1)
             weight = self.tensor(layer, 0, shape, own, "weight_filler", None)
-            bias = self.tensor(layer, 1, [outputs], own, "bias_filler", None) if get(own, "bias_term", "true") == "true" else None
+            bias = self.bias(layer, own, outputs)
             dilation = [int(get(own, "dilation", 1))] * 2
             return functional.conv2d(x, weight, bias, sides(own, "stride", 1), sides(own, "pad", 0), dilation, groups)
         if kind == "deconvolution":
             outputs, groups = int(get(own, "num_output")), int(get(own, "group", 1))
             shape = [channels, outputs // groups] + sides(own, "kernel_size", 1)
             weight = self.tensor(layer, 0, shape, own, "weight_filler", None)
-            bias = self.tensor(layer, 1, [outputs], own, "bias_filler", None) if get(own, "bias_term", "true") == "true" else None
-            return functional.conv_transpose2d(x, weight, bias, sides(own, "stride", 1), sides(own, "pad", 0), 0, groups)
+            bias = self.bias(layer, own, outputs)
+            stride, pad = sides(own, "stride", 1), sides(own, "pad", 0)
+            return functional.conv_transpose2d(x, weight, bias, stride, pad, 0, groups)
         if kind == "interp":
             zoom, shrink = int(get(own, "zoom_factor", 1)), int(get(own, "shrink_factor", 1))
             shrunk = [(side - 1) // shrink + 1 for side in x.shape[2:]]
@@ -190,7 +200,7 @@ class Net:
             outputs = int(get(own, "num_output"))
             flat = x.flatten(1)
             weight = self.tensor(layer, 0, [outputs, flat.shape[1]], own, "weight_filler", None)
-            bias = self.tensor(layer, 1, [outputs], own, "bias_filler", None) if get(own, "bias_term", "true") == "true" else None
+            bias = self.bias(layer, own, outputs)
             return functional.linear(flat, weight, bias)[:, :, None, None]
         if kind == "pooling":
             is_global = get(own, "global_pooling", "false") == "true"
@@ -202,7 +212,8 @@ class Net:
                 return functional.max_pool2d(x, args[0], args[1], args[2], ceil_mode=args[3])
             return functional.avg_pool2d(x, *args, count_include_pad=True)
         if kind == "spp":
-            method = {"MAX": functional.adaptive_max_pool2d, "AVE": functional.adaptive_avg_pool2d}[get(own, "pool", "MAX")]
+            methods = {"MAX": functional.adaptive_max_pool2d, "AVE": functional.adaptive_avg_pool2d}
+            method = methods[get(own, "pool", "MAX")]
             levels = [method(x, 2**level).flatten(1) for level in range(int(get(own, "pyramid_height")))]
             return torch.cat(levels, 1)[:, :, None, None]
         if kind == "lrn":
@@ -266,7 +277,8 @@ class Net:
             if kind == "bias":
                 return x + factor
             has_bias = get(own, "bias_term", "false") == "true"
-            return x * factor + (self.tensor(layer, 1, [channels], own, "bias_filler", 0).view(1, -1, 1, 1) if has_bias else 0)
+            bias = self.tensor(layer, 1, [channels], own, "bias_filler", 0).view(1, -1, 1, 1) if has_bias else 0
+            return x * factor + bias
         if kind == "eltwise":
             if get(own, "operation", "SUM") == "PROD":
                 return torch.stack(inputs).prod(0)
@@ -279,8 +291,9 @@ class Net:
         if kind == "concat":
             return torch.cat(inputs, 1)
         if kind == "slice":
-            points = [int(value) for value in every(own, "slice_point")] or list(range(channels // n_tops, channels, channels // n_tops))
-            return torch.tensor_split(x, points, 1)
+            points = [int(value) for value in every(own, "slice_point")]
+            equal_parts = list(range(channels // n_tops, channels, channels // n_tops))
+            return torch.tensor_split(x, points or equal_parts, 1)
         if kind == "split":
             return [x] * n_tops
         if kind == "flatten":
@@ -351,7 +364,8 @@ def train(solver_text, layers_text, phase):
             for p in net.parameters:
                 gradient = p["w"].grad if p["w"].grad is not None else torch.zeros_like(p["w"])
                 before = p["h"].clone()
-                p["h"].mul_(momentum).add_(rate_of(solver, iteration) * p["rate"] * (gradient + decay * p["decay"] * p["w"]))
+                rate = rate_of(solver, iteration) * p["rate"]
+                p["h"].mul_(momentum).add_(rate * (gradient + decay * p["decay"] * p["w"]))
                 step = (1 + momentum) * p["h"] - momentum * before if get(solver, "type") == "Nesterov" else p["h"]
                 p["w"].sub_(step)
                 p["w"].grad = None

@@ -1,16 +1,19 @@
-"""One step of training by PyTorch, in double, of the networks that test_torch.c describes: an implementation that shares nothing with psd's.
+"""One step of training by PyTorch, in double, of the networks that test_torch.c describes; shares nothing with psd.
 
-For each line on standard input, the path of a description, computes forward, backward and the update, writes PATH.out and answers "done" on
-standard output. A description has a word and its values on each line:
+For each line on standard input, the path of a description, computes forward, backward and the update, writes PATH.out
+and answers "done" on standard output. A description has a word and its values on each line:
 
-    step RATE MOMENTUM WEIGHT_DECAY LOSS_DIVISOR     SGD as Caffe counts it: history = momentum history + rate (gradient + decay weight)
+    step RATE MOMENTUM WEIGHT_DECAY LOSS_DIVISOR     SGD as Caffe counts it:
+                                                     history = momentum history + rate (gradient + decay weight)
     batch SAMPLES CHANNELS HEIGHT WIDTH
-    tensor 96x3x11x11                                the dimensions, in order; PATH.in holds each one's values and then its history
-    layer KIND INPUTS TENSORS KEY=VALUE...           in order, from 0; INPUTS are layer numbers joined by commas, or -; TENSORS are a count
+    tensor 96x3x11x11                                the dimensions, in order;
+                                                     PATH.in holds each one's values and then its history
+    layer KIND INPUTS TENSORS KEY=VALUE...           in order, from 0; INPUTS are layer numbers joined by commas, or -;
+                                                     TENSORS are a count
 
-PATH.in: floats of all tensors, each with its history; images; labels (as floats); the mask of each dropout in order. PATH.out: the loss as a
-double; how far the same step in float is from this one, the worst tensor's ratio of norms, as a double; then each tensor's new history as
-floats: what the update takes from the parameters.
+PATH.in: floats of all tensors, each with its history; images; labels (as floats); the mask of each dropout in order.
+PATH.out: the loss as a double; how far the same step in float is from this one, the worst tensor's ratio of norms, as a
+double; then each tensor's new history as floats: what the update takes from the parameters.
 """
 import sys
 
@@ -57,7 +60,8 @@ def pool(x, keys):
 
 def convolve(x, tensors, keys):
     bias = tensors[1] if len(tensors) > 1 else None
-    return functional.conv2d(x, tensors[0], bias, pair(keys["stride"]), pair(keys["pad"]), pair(keys["dilation"]), int(keys["groups"]))
+    stride, pad, dilation = pair(keys["stride"]), pair(keys["pad"]), pair(keys["dilation"])
+    return functional.conv2d(x, tensors[0], bias, stride, pad, dilation, int(keys["groups"]))
 
 
 def forward(kind, inputs, tensors, keys, values):
