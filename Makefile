@@ -55,12 +55,14 @@ space := $(empty) $(empty)
 Q     := $(if $(V),,@)
 
 # One folder per set of sanitisers, with CUDA and for STATIC=1, so that objects never mix.
-BUILD := build$(if $(CUDA),/cuda)$(if $(STATIC),/static)$(if $(SANITIZE),/$(subst $(comma),-,$(subst $(space),,$(SANITIZE))))
+SANITIZED := $(subst $(comma),-,$(subst $(space),,$(SANITIZE)))
+BUILD     := build$(if $(CUDA),/cuda)$(if $(STATIC),/static)$(if $(SANITIZED),/$(SANITIZED))
 
 WARNINGS     := -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(if $(DEV),-Werror)
 C_WARNINGS   := $(WARNINGS) -Wstrict-prototypes -Wmissing-prototypes -Wvla
 SANITIZERS   := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) $(if $(STATIC),-DPSD_STATIC) $(CPPFLAGS)
+ALL_CPPFLAGS := -I. $(if $(SIMGRID),-isystem $(SIMGRID)/include) $(if $(CUDA),-DPSD_HAS_CUDA) \
+	$(if $(STATIC),-DPSD_STATIC) $(CPPFLAGS)
 ALL_CFLAGS   := -std=c11 $(C_WARNINGS) -include engine/base/banned.h $(CFLAGS) $(SANITIZERS) -MMD -MP
 ALL_CXXFLAGS := -std=c++17 $(WARNINGS) $(CXXFLAGS) $(SANITIZERS) -MMD -MP
 ALL_LDFLAGS  := $(LDFLAGS) $(SANITIZERS) $(if $(SIMGRID),-L$(SIMGRID)/lib -Wl$(comma)-rpath$(comma)$(SIMGRID)/lib)
@@ -72,7 +74,8 @@ REAL_LIBS    := $(if $(STATIC),,-ldnnl -lgomp -lturbojpeg -lyaml -lm -lpthread)
 ifneq ($(CUDA),)
 CUDA_FOLDER  := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
 CUDA_HAS     := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
-CUDA_FROM_TO := $(shell for arch in $(CUDA_HAS); do [ $$arch -lt 75 ] || [ $$arch -gt 120 ] || echo $$arch; done | sort -n)
+CUDA_FROM_TO := $(shell for arch in $(CUDA_HAS); do [ $$arch -lt 75 ] || [ $$arch -gt 120 ] || echo $$arch; done | \
+	sort -n)
 CUDA_FOR     := $(or $(CUDA_ARCHS),$(CUDA_FROM_TO),$(error no $(NVCC) that compiles for an architecture from 75 to 120))
 CUDA_NEWEST  := $(lastword $(CUDA_FOR))
 # Machine code for each, and for later ones what their driver compiles. Updates must round as the cpu's do: no fused
@@ -82,7 +85,8 @@ NVCC_FLAGS   := -std=c++17 -O2 --fmad=false --threads 2 -Werror all-warnings \
 	-gencode arch=compute_$(CUDA_NEWEST),code=compute_$(CUDA_NEWEST) \
 	-Xptxas -warn-spills,-warn-lmem-usage -Xcompiler -Wall,-Wextra,-Wshadow,-Wconversion,-Werror
 REAL_LIBS    += $(addprefix -L,$(wildcard $(CUDA_FOLDER)/lib64 $(CUDA_FOLDER)/lib)) \
-	$(if $(STATIC),,$(addprefix -Wl$(comma)-rpath$(comma),$(wildcard $(CUDA_FOLDER)/lib64)) -lcudart -lcublas -lcublasLt -lcudnn -lstdc++)
+	$(if $(STATIC),,$(addprefix -Wl$(comma)-rpath$(comma),$(wildcard $(CUDA_FOLDER)/lib64)) \
+	-lcudart -lcublas -lcublasLt -lcudnn -lstdc++)
 endif
 REAL_LIBS    += $(if $(STATIC),$(STATIC_LIBS))
 VERSION      := $(or $(shell git describe --always --dirty 2>/dev/null),unknown)
@@ -109,20 +113,29 @@ REAL_PARTS     := $(filter-out $(REAL_MAIN),$(REAL_OBJECTS))
 RUNNER         := $(if $(findstring thread,$(SANITIZE)),tests/plain_runner.c)
 REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 # The suites with threads, but for training runs of more than half a minute, and waits that are left out: each of these
-# is the data race that it must be, which would be counted.
-TSAN_CASES     := @(@(lane|feed|data|packed|mesh|joining|streams|tube|transport|shared|cpu_run|ground|load|worker|session|session_contract|session_library|apart|replay|synthetic_method|crew|emulation|emulation_end|sparse|stand_in*|cuda_@(calibrate|contract|device|fetch|fused|graphs|kernels|net|parameters|seeds|several|shared|staging|training|wire))/*|cuda_nccl/a_worker*|run_@(encoded|sparse)/!(accuracy*|every_other*)|run/!(every_method_@(learns|trains)*))
+# is the data race that it must be, which would be counted. any(PATTERN...): as Criterion's filter writes it.
+any             = @($(subst $(space),|,$(strip $(1))))
+TSAN_SUITES    := lane feed data packed mesh joining streams tube transport shared cpu_run ground load worker \
+	session session_contract session_library apart replay synthetic_method crew emulation emulation_end sparse \
+	stand_in* cuda_$(call any,calibrate contract device fetch fused graphs kernels net parameters seeds several \
+	shared staging training wire)
+TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
+	run_$(call any,encoded sparse)/!(accuracy*|every_other*) run/!(every_method_$(call any,learns trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
 CUDA_PLACES    := $(addsuffix /include,$(CUDA_PATH) $(CUDA_HOME) /usr/local/cuda /opt/cuda /usr/local /usr)
 cuda_folder     = $(firstword $(foreach folder,$(CUDA_PLACES),$(if $(wildcard $(folder)/$(1)),$(folder))))
 CUDA_HEADERS   := cuda_runtime_api.h cublas_v2.h cublasLt.h cudnn.h
 CUDA_LACKING   := $(strip $(foreach header,$(CUDA_HEADERS),$(if $(call cuda_folder,$(header)),,$(header))))
 CUDA_FOLDERS   := $(sort $(foreach header,$(CUDA_HEADERS),$(call cuda_folder,$(header))))
-STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN $(patsubst %,-isystem %,$(filter-out /usr/local/include /usr/include,$(CUDA_FOLDERS)))
+STAND_IN_FLAGS := -DPSD_CUDA_STAND_IN \
+	$(patsubst %,-isystem %,$(filter-out /usr/local/include /usr/include,$(CUDA_FOLDERS)))
 STAND_IN       := $(BUILD)/stand-in
 CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
-CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) $(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c tests/real/device/reference.c)
-GPU_TESTS      := $(call objects,tests/plain_runner.c tests/without_criterion.c tests/real/net.c tests/real/device/reference.c \
-	tests/cuda/cuda_net.c tests/cuda/test_cuda_layers.c tests/cuda/test_cuda_net.c)
+CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) \
+	$(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c \
+	tests/real/device/reference.c)
+GPU_TESTS      := $(call objects,tests/plain_runner.c tests/without_criterion.c tests/real/net.c \
+	tests/real/device/reference.c tests/cuda/cuda_net.c tests/cuda/test_cuda_layers.c tests/cuda/test_cuda_net.c)
 CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
@@ -130,7 +143,8 @@ REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
 SCRIPT_BENCHES := $(patsubst tests/bench/real/bench_%.sh,%,$(wildcard tests/bench/real/bench_*.sh))
 BENCH_TOOLS    := in-cluster exchange
 BENCH_TOOL_OBJECTS := $(foreach tool,$(BENCH_TOOLS),$(BUILD)/tests/bench/real/$(subst -,_,$(tool)).o)
-PEER_TOOLS     := $(if $(wildcard /usr/include/gloo/config.h),allreduce-gloo) $(if $(shell command -v mpicc),allreduce-mpi)
+PEER_TOOLS     := $(if $(wildcard /usr/include/gloo/config.h),allreduce-gloo) \
+	$(if $(shell command -v mpicc),allreduce-mpi)
 PROGRAMS       := $(BUILD)/psd-sim $(BUILD)/psd-run
 SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests) $(CUDA_SUITES)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -143,15 +157,17 @@ ENGINE         := $(BUILD)/libpsd-engine.a
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .DEFAULT_GOAL := all
-.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare accuracy golden docs gpu-check gpu-check-programs check-static check-static-of check-layers check-headers check-scripts check-docs selfcheck extremes \
-	format-check install clean FORCE
+.PHONY: help psd-run deps deps-fuzz deps-style deps-bench all demo test suite san fuzz bench bench-tools compare \
+	accuracy golden docs gpu-check gpu-check-programs check-static check-static-of check-layers check-headers \
+	check-scripts check-docs selfcheck extremes format-check install clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
-	@echo "  variables: DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined  FUZZ_SECONDS=60"
+	@echo "  variables: DEV=1 (warnings are errors)  V=1 (show commands)  SANITIZE=address,undefined"
 	@echo "             PREFIX=/usr/local  DESTDIR=  SIMGRID=/opt/simgrid  CC CXX CFLAGS CXXFLAGS LDFLAGS"
 	@echo "             CUDA=1 (with NVIDIA GPUs, in build/cuda)  NVCC  CUDA_ARCHS='75 90'"
 	@echo "             STATIC=1 (starts with the C library alone, in build/static or build/cuda/static)"
+	@echo "             FUZZ_SECONDS=60"
 
 all: $(PROGRAMS) ## build the programs (the default)
 
@@ -167,7 +183,9 @@ define need
 	done; \
 	[ -n "$$missing" ] || exit 0; \
 	if [ "$$(id -u)" -ne 0 ]; then \
-		echo "missing packages, run: sudo apt-get update && sudo apt-get install -y --no-install-recommends$$missing" >&2; exit 1; \
+		echo "missing packages, run: sudo apt-get update &&" \
+			"sudo apt-get install -y --no-install-recommends$$missing" >&2; \
+		exit 1; \
 	fi; \
 	log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	echo "  DEPS     apt-get update"; \
@@ -190,7 +208,8 @@ deps-bench: ## install what the benchmarks compare with (PyTorch, Open MPI, Gloo
 	$(call need,$(DEPS_BENCH))
 
 # These targets see to the packages themselves, before anything is compiled; plain `make` leaves the machine as it is.
-WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs check-docs selfcheck extremes check-static check-layers check-headers,$(MAKECMDGOALS)),deps)
+WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs check-docs selfcheck extremes \
+	check-static check-layers check-headers,$(MAKECMDGOALS)),deps)
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
@@ -271,8 +290,10 @@ $(STAND_IN)/psd-run: $(STAND_IN_PARTS) $(STAND_IN)/real/device/device.o \
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ $(REAL_LIBS)
 
-$(STAND_IN)/psd-gpu-tests: $(STAND_IN_PARTS) $(addprefix $(STAND_IN)/tests/cuda/,cuda_net.o test_cuda_layers.o test_cuda_net.o) \
-		$(filter-out $(BUILD)/tests/cuda/%,$(GPU_TESTS)) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
+$(STAND_IN)/psd-gpu-tests: $(STAND_IN_PARTS) \
+		$(addprefix $(STAND_IN)/tests/cuda/,cuda_net.o test_cuda_layers.o test_cuda_net.o) \
+		$(filter-out $(BUILD)/tests/cuda/%,$(GPU_TESTS)) \
+		$(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
@@ -322,7 +343,7 @@ BESIDE := { gsub(/"[^"]*"/, ""); split($$0, field, ","); at = field[2] SUBSEP fi
 	{ printf "%-16s %5d %12.3f %11.3f\n", field[2], field[4], predicted[at], field[7] } \
 	END { print "(predicted for the table'\''s cpu; make compare measures this machine first)" }
 
-demo: $(PROGRAMS) deps ## predict VGG19-22K on 1 to 32 nodes beside the published values, train a small network for real, plot both
+demo: $(PROGRAMS) deps ## predict VGG19-22K beside the published values, train a small network for real, plot both
 	@mkdir -p build/demo
 	@echo
 	@$(BUILD)/psd-sim $(DEMO_SCENARIO)
@@ -330,23 +351,26 @@ demo: $(PROGRAMS) deps ## predict VGG19-22K on 1 to 32 nodes beside the publishe
 	@plots/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.svg
 	@plots/psd-plot speedup build/demo/speedup.csv -o build/demo/speedup.png
 	@$(BUILD)/psd-sim --csv scenarios/quickstart.yaml >build/demo/predicted.csv
-	@$(BUILD)/psd-sim --quiet --csv --trace build/demo/predicted.json --set sweep.nodes=2 scenarios/quickstart.yaml >/dev/null
+	@$(BUILD)/psd-sim --quiet --csv --trace build/demo/predicted.json --set sweep.nodes=2 \
+		scenarios/quickstart.yaml >/dev/null
 	@plots/psd-plot timeline build/demo/predicted.json -o build/demo/predicted.svg
 	@echo
 	@echo "Now for real, less than a minute: scenarios/quickstart.yaml on two emulated nodes"
-	@$(BUILD)/psd-run --csv --log build/demo/log.csv --trace build/demo/executed.json scenarios/quickstart.yaml >build/demo/executed.csv
+	@$(BUILD)/psd-run --csv --log build/demo/log.csv --trace build/demo/executed.json \
+		scenarios/quickstart.yaml >build/demo/executed.csv
 	@plots/psd-plot timeline build/demo/executed.json --iteration 2 -o build/demo/executed.svg
 	@plots/psd-plot speedup build/demo/predicted.csv build/demo/executed.csv -o build/demo/quickstart.svg
 	@echo
 	@awk '$(BESIDE)' build/demo/predicted.csv build/demo/executed.csv
 	@echo
 	@echo "Written to build/demo/:"
-	@echo "  speedup.csv, speedup.svg, speedup.png    the table above, and its plot"
-	@echo "  predicted.csv, executed.csv              a smaller scenario (scenarios/quickstart.yaml), simulated and carried out"
-	@echo "  quickstart.svg                           both in one plot"
-	@echo "  predicted.json and .svg, executed.json and .svg"
-	@echo "                                           what each of its workers did when (the JSON opens in ui.perfetto.dev)"
-	@echo "  log.csv                                  loss and accuracy of each iteration"
+	@printf '  %-39s  %s\n' \
+		"speedup.csv, speedup.svg, speedup.png" "the table above, and its plot" \
+		"predicted.csv, executed.csv" "scenarios/quickstart.yaml, which is smaller, simulated and carried out" \
+		"quickstart.svg" "both in one plot" \
+		"predicted.json, executed.json" "what each of its workers did when (opens in ui.perfetto.dev)" \
+		"predicted.svg, executed.svg" "the same, plotted" \
+		"log.csv" "loss and accuracy of each iteration"
 
 test: suite ## run every test and compare the golden files
 
@@ -365,27 +389,32 @@ tsan: ## run what has threads under the thread sanitiser
 
 tsan-suite: $(BUILD)/psd-real-tests $(CUDA_SUITES:%=$(BUILD)/%) $(BUILD)/psd-run deps
 	$(cuda_skipped)
-	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp halt_on_error=1 $$TSAN_OPTIONS" FILTER='$(TSAN_CASES)' tests/run.sh $(BUILD) psd-real-tests $(CUDA_SUITES) --
+	@TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp halt_on_error=1 $$TSAN_OPTIONS" FILTER='$(TSAN_CASES)' \
+		tests/run.sh $(BUILD) psd-real-tests $(CUDA_SUITES) --
 
 golden: $(BUILD)/psd-sim deps ## rewrite tests/golden/ (say why in the commit)
 	@tests/golden.sh write $(BUILD) $(GOLDEN)
 
 bench-tools: $(PROGRAMS) $(BENCH_TOOLS:%=$(BUILD)/bench/%) $(PEER_TOOLS:%=$(BUILD)/bench/%)
 
-bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) bench-tools deps ## run the benchmarks, or BENCH="train ddp" only, into build/bench/*.csv
+bench: $(BENCHES:%=$(BUILD)/bench/%) $(REAL_BENCHES:%=$(BUILD)/bench/%) bench-tools
+bench: deps ## run the benchmarks, or BENCH="train ddp" only, into build/bench/*.csv
 	@tests/bench.sh $(BUILD) '$(VERSION)' $(or $(BENCH),$(BENCHES) $(REAL_BENCHES) $(SCRIPT_BENCHES))
 
-compare: $(PROGRAMS) $(BUILD)/bench/cpu deps ## predict and execute the same scenarios on this machine, or SCENARIOS="mlp" only, into build/compare/
+compare: $(PROGRAMS) $(BUILD)/bench/cpu
+compare: deps ## predict and execute the same scenarios on this machine, or SCENARIOS="mlp" only, into build/compare/
 	@tests/compare.sh $(BUILD) $(SCENARIOS)
 
 # GPU_CHECK: the folder of a psd-run and psd-gpu-tests that were built elsewhere, or build/stand-in to try the script.
-gpu-check: $(if $(GPU_CHECK),,gpu-check-programs) ## check and measure psd on this machine's GPU in eight minutes, with GPU_CHECK=FOLDER built elsewhere
+gpu-check: $(if $(GPU_CHECK),,gpu-check-programs)
+gpu-check: ## check and measure psd on this machine's GPU in eight minutes, with GPU_CHECK=FOLDER built elsewhere
 	@tests/gpu-check.sh $(or $(GPU_CHECK),build/cuda/static) build/gpu-check.csv
 
-gpu-check-programs: ## build what gpu-check runs, to carry it to a machine with a GPU: build/cuda/static/psd-run and psd-gpu-tests
+gpu-check-programs: ## build what gpu-check runs on a machine with a GPU: build/cuda/static/psd-run and psd-gpu-tests
 	@$(MAKE) --no-print-directory CUDA=1 STATIC=1 build/cuda/static/psd-run build/cuda/static/psd-gpu-tests
 
-accuracy: $(BUILD)/psd-sim ## predict the runs on record in traces/measured/ again, with SET="KEY=VALUE ..." to see what a constant is worth
+accuracy: $(BUILD)/psd-sim
+accuracy: ## predict the runs on record in traces/measured/ again, with SET="KEY=VALUE ..." to see a constant's worth
 	@tests/accuracy.sh $(BUILD) $(SET)
 
 docs: $(PROGRAMS) deps ## write the generated parts of the documentation: keys, columns, options
@@ -394,7 +423,9 @@ docs: $(PROGRAMS) deps ## write the generated parts of the documentation: keys, 
 # With CUDA=1 too where there is a compiler for it.
 check-static: deps ## psd-run of STATIC=1 starts with the C library alone
 	@$(MAKE) --no-print-directory STATIC=1 check-static-of
-	@if command -v $(NVCC) >/dev/null; then $(MAKE) --no-print-directory CUDA=1 STATIC=1 CUDA_ARCHS=90 check-static-of; fi
+	@if command -v $(NVCC) >/dev/null; then \
+		$(MAKE) --no-print-directory CUDA=1 STATIC=1 CUDA_ARCHS=90 check-static-of; \
+	fi
 
 check-static-of: $(BUILD)/psd-run $(BUILD)/check/libraries
 	@tests/static.sh $(BUILD)
@@ -409,10 +440,12 @@ check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not kno
 
 check-headers: deps ## every header compiles by itself
 	@for header in $(HEADERS); do \
-		echo "#include \"$$header\"" | $(CC) $(ALL_CPPFLAGS) -std=c11 $(C_WARNINGS) -Werror -fsyntax-only -x c - || exit 1; \
+		echo "#include \"$$header\"" | \
+			$(CC) $(ALL_CPPFLAGS) -std=c11 $(C_WARNINGS) -Werror -fsyntax-only -x c - || exit 1; \
 	done
 	@for header in $(CXX_HEADERS); do \
-		echo "#include \"$$header\"" | $(CXX) $(ALL_CPPFLAGS) -std=c++17 $(WARNINGS) -Werror -fsyntax-only -x c++ - || exit 1; \
+		echo "#include \"$$header\"" | \
+			$(CXX) $(ALL_CPPFLAGS) -std=c++17 $(WARNINGS) -Werror -fsyntax-only -x c++ - || exit 1; \
 	done
 	@echo "check-headers: $(words $(HEADERS) $(CXX_HEADERS)) headers compile alone"
 
@@ -420,7 +453,7 @@ check-scripts: deps-style ## shellcheck every script
 	@shellcheck $(SCRIPTS)
 	@echo "check-scripts: $(words $(SCRIPTS)) scripts"
 
-check-docs: $(PROGRAMS) deps ## paths and options named in READMEs exist, generated parts are current, every command runs
+check-docs: $(PROGRAMS) deps ## paths and options in READMEs exist, generated parts are current, every command runs
 	@tests/check-docs.sh .
 	@tests/docs.sh check $(BUILD)
 	@tests/readme-commands.sh $(BUILD)
@@ -432,7 +465,8 @@ $(BUILD)/extremes-of: $(BUILD)/tests/extremes.o $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ -lyaml -lm
 
-extremes: $(BUILD)/extremes-of $(BUILD)/psd-sim deps ## EXTREMES scenarios with extreme values, from SEED on: each ends or is refused in seconds
+extremes: $(BUILD)/extremes-of $(BUILD)/psd-sim
+extremes: deps ## EXTREMES scenarios with extreme values, from SEED on: each ends or is refused in seconds
 	@tests/extremes.sh $(BUILD) $(EXTREMES) $(SEED)
 
 FORMATTED := $(call sources,engine sim real tests,c h cpp hpp cu)
@@ -454,13 +488,15 @@ FUZZ_REAL    := $(patsubst %.c,$(FUZZ_BUILD)/obj/%.o,$(filter-out real/main.c,$(
 $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS): $(FUZZ_BUILD)/obj/%.o: %.c Makefile | deps deps-fuzz
 	@mkdir -p $(@D)
 	@echo "  FUZZ-CC  $<"
-	$(Q)$(FUZZ_CC) -I. $(CPPFLAGS) -std=c11 -include engine/base/banned.h $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
+	$(Q)$(FUZZ_CC) -I. $(CPPFLAGS) -std=c11 -include engine/base/banned.h $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link \
+		-c -o $@ $<
 
 $(FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS)
 	@echo "  LINK     $@"
 	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ -lyaml -lm
 
-$(REAL_FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/real/fuzz_%.o $(FUZZ_REAL) $(FUZZ_OBJECTS)
+$(REAL_FUZZERS:%=$(FUZZ_BUILD)/%): $(FUZZ_BUILD)/%: $(FUZZ_BUILD)/obj/tests/fuzz/real/fuzz_%.o \
+		$(FUZZ_REAL) $(FUZZ_OBJECTS)
 	@echo "  LINK     $@"
 	$(Q)$(FUZZ_CC) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $^ $(REAL_LIBS)
 
@@ -488,5 +524,7 @@ clean: ## remove build/
 
 FORCE:
 
--include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) $(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o \
-	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(GPU_TESTS) $(STAND_IN)/real/device/device.o $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))
+-include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) \
+	$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o \
+	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(GPU_TESTS) $(STAND_IN)/real/device/device.o \
+	$(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))
