@@ -470,13 +470,10 @@ extremes: deps ## EXTREMES scenarios with extreme values, from SEED on: each end
 	@tests/extremes.sh $(BUILD) $(EXTREMES) $(SEED)
 
 FORMATTED := $(call sources,engine sim real tests,c h cpp hpp cu)
-format-check: deps-style ## clang-format agrees with every C file, and no line is longer than 120 columns
+format-check: deps-style ## clang-format agrees with every C file, and no line of any file is longer than 120 columns
 	@clang-format --dry-run -Werror $(FORMATTED)
-	@all_fit=yes; for file in $(FORMATTED); do \
-		expand -t8 "$$file" | awk -v file="$$file" 'length($$0) > 120 { print file ":" NR ": " length($$0) " columns, 120 are allowed"; bad = 1 } \
-			END { exit bad }' || all_fit=no; \
-	done; [ $$all_fit = yes ]
 	@echo "format-check: $(words $(FORMATTED)) files are as clang-format has them"
+	@tests/check-columns.sh .
 
 # ---- fuzzing: its own objects (clang, libFuzzer); engine sources, and for what real/ reads its sources too ----
 FUZZ_BUILD   := build/fuzz

@@ -66,6 +66,15 @@ must_reject 'sim with "real/net/wire.h"' "sim/bad.c:1:" tests/check-layers.sh "$
 include_from real '<cuda_runtime.h>'
 must_reject 'C with <cuda_runtime.h>' "real/bad.c:1:" tests/check-layers.sh "$work/tree"
 
+# A tab and 113 characters in each kind of file.
+for file in engine/a.c engine/a.h sim/a.cpp sim/a.hpp real/a.cu plots/psd-plot plots/a.awk plots/a.gp scenarios/a.yaml \
+	scenarios/README.md tests/a.sh tests/a.py tests/tsan.supp Makefile README.md .ci/run; do
+	rm -rf "$work/tree"
+	mkdir -p "$(dirname "$work/tree/$file")"
+	printf '\t%113s\n' x >"$work/tree/$file"
+	must_reject "a line of 121 columns in $file" "^$file:1: 121 columns" tests/check-columns.sh "$work/tree"
+done
+
 # with_cell FILE COLUMN TEXT: records of which the first row of FILE.csv has another cell, or lacks its last one
 records=traces/measured/two-xeon-cores
 with_cell() {
