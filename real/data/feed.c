@@ -20,7 +20,7 @@ struct reader {
 	unsigned number;
 	struct psd_lane lane;
 	bool has_lane;
-	struct psd_data *data; /* its own view; NULL: it opens one with its first samples */
+	struct psd_data *data; /* the first one's: the files; of the others views, made with their first samples */
 	enum psd_status status;
 	struct psd_error err;
 };
@@ -118,7 +118,7 @@ void psd_feed_close(struct psd_feed *feed)
 {
 	if (!feed)
 		return;
-	for (unsigned r = 0; feed->readers && r < feed->options.n_readers; r++) {
+	for (unsigned r = feed->readers ? feed->options.n_readers : 0; r-- > 0;) { /* views before what they view */
 		if (feed->readers[r].has_lane)
 			psd_lane_close(&feed->readers[r].lane);
 		psd_data_close(feed->readers[r].data);
@@ -139,7 +139,7 @@ static void read_share(void *context)
 	const uint64_t begin = (uint64_t)options->batch * reader->number / options->n_readers,
 		       end = (uint64_t)options->batch * (reader->number + 1) / options->n_readers;
 
-	reader->status = reader->data ? PSD_OK : psd_data_open(&reader->data, &options->data, &reader->err);
+	reader->status = reader->data ? PSD_OK : psd_data_view(&reader->data, feed->readers[0].data, &reader->err);
 	if (!reader->status)
 		reader->status = psd_data_read_batch(
 			reader->data, feed->wanted.part, feed->wanted.first + begin, (uint32_t)(end - begin),

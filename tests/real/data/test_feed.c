@@ -1,4 +1,5 @@
 /* What is read ahead is what would have been read in time. */
+#define _XOPEN_SOURCE 700
 #include <criterion/criterion.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -6,6 +7,7 @@
 
 #include "real/data/feed.h"
 #include "real/data/sampler.h"
+#include "tests/scratch_folder.h"
 
 enum { BATCH = 3, PIXELS = 3 * 8 * 8, WORKERS = 2, N_ITERATIONS = 12 };
 
@@ -110,6 +112,34 @@ Test(feed, the_next_batch_is_seen_before_it_is_asked_for)
 	psd_feed_close(feed);
 	psd_data_close(expected.data);
 	free(options.memory);
+}
+
+/* Files are opened and noted once, by the thread that opens the feed: readers do neither, beside each other. */
+Test(feed, all_readers_read_the_files_that_were_opened)
+{
+	enum { RECORD = 1 + 3 * 32 * 32, N_READERS = 8 };
+	static const uint8_t records[N_READERS][RECORD];
+	struct scratch_folder folder = scratch_folder_make();
+	const struct psd_feed_options options = {
+		.data = {.source = {.kind = PSD_DATA_CIFAR10, .path = folder.path},
+			 .shape = {3, 32, 32},
+			 .classes = 10},
+		.n_readers = N_READERS,
+		.batch = N_READERS,
+		.workers = 1,
+		.n_iterations = 2,
+	};
+	struct psd_samples samples;
+	struct psd_feed *feed;
+	struct psd_error err;
+
+	scratch_folder_write(&folder, "data_batch_1.bin", records, sizeof(records));
+	scratch_folder_write(&folder, "test_batch.bin", records, sizeof(records));
+	cr_assert_eq(psd_feed_open(&feed, &options, &err), PSD_OK, "%s", err.text);
+	scratch_folder_remove(&folder);
+	for (uint32_t i = 0; i < 2; i++)
+		cr_assert_eq(psd_feed_train(feed, i, &samples, &err), PSD_OK, "%s", err.text);
+	psd_feed_close(feed);
 }
 
 Test(feed, what_cannot_be_opened_is_said)
