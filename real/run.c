@@ -41,15 +41,35 @@ uint32_t psd_run_iterations(const struct psd_run *run)
 					 global_batch);
 }
 
+/* Where the scenario says a key of `train`. */
+static struct psd_place find_said(const struct psd_run *run, const char *key)
+{
+	const struct psd_node *said = psd_node_child(psd_node_child(run->scenario->root, "train"), key);
+
+	return said ? said->at : PSD_NOWHERE;
+}
+
+static enum psd_status check_arithmetic(const struct psd_run *run, struct psd_error *err)
+{
+	const enum psd_layer_arithmetic arithmetic = run->scenario->train.arithmetic;
+
+	if (arithmetic == PSD_LAYERS_FP32 || !run->device->has_fp32_alone)
+		return PSD_OK;
+	return psd_error_set(err, PSD_EINVAL, find_said(run, "arithmetic"),
+			     "'arithmetic' is '%s', must be 'fp32' where '%s' computes",
+			     psd_layer_arithmetic_names[arithmetic], run->device->name);
+}
+
 enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err)
 {
-	const struct psd_node *chosen = psd_node_child(psd_node_child(run->scenario->root, "train"), "device");
-	const struct psd_place at = chosen ? chosen->at : PSD_NOWHERE;
+	const struct psd_place at = find_said(run, "device");
 	/* a host of its own that replays needs none */
 	const bool is_here = !psd_run_replay(run) || !run->hosts.n_hosts || run->self < run->replay.real_workers;
-	const enum psd_status status =
+	enum psd_status status =
 		(is_here ? psd_device_choose : psd_device_look_up)(&run->device, run->scenario->train.device, at, err);
 
+	if (!status && is_here)
+		status = check_arithmetic(run, err);
 	if (!status)
 		psd_subject_matter_compute_on(&run->matter, run->device->has_own_memory);
 	return status;
@@ -76,7 +96,7 @@ enum psd_status psd_run_check_real_workers(const struct psd_run *run, struct psd
 	if (run->scenario->replay.real_workers < run->point.workers || !psd_run_replay(run))
 		return PSD_OK;
 	return psd_error_set(err, PSD_EINVAL, said ? said->at : PSD_NOWHERE,
-			     "'real_workers' is %u, must be less than the %u workers, of which others replay",
+			     "'real_workers' is %u, must be less than the number of workers, %u: the others replay",
 			     run->scenario->replay.real_workers, run->point.workers);
 }
 

@@ -89,6 +89,7 @@ struct psd_device_kind {
 	/* How many of them this machine has; 0: none, and *why says what is missing, such as a driver. Leaves the
 	 * process as it was: it may fork afterwards. */
 	unsigned (*count)(struct psd_error *why);
+	bool has_fp32_alone; /* else open() tells which arithmetic it has */
 	bool has_own_memory; /* else it works in its host's: take, take_host, copy and fetch are NULL */
 	/* What sums in the memory of devices of its kind; NULL is last. NULL: nothing does. */
 	const struct psd_library_kind *const *libraries;

@@ -235,6 +235,18 @@ Test(run_cli, data_that_does_not_fit_is_one_line)
 	scratch_folder_remove(&folder);
 }
 
+/* Before any process starts, so that the place is known. */
+Test(run_cli, arithmetic_that_the_processor_has_not_is_refused_with_its_place)
+{
+	const struct scratch_folder folder = make_tiny();
+
+	expect_complaint(tiny(&folder, "--quiet --set train.arithmetic=fp16").text, 2,
+			 "--set train.arithmetic: 'arithmetic' is 'fp16', must be 'fp32' where 'cpu' computes\n");
+	expect_complaint(tiny(&folder, "--quiet --set train.device=auto --set train.arithmetic=tf32").text, 2,
+			 "--set train.arithmetic: 'arithmetic' is 'tf32', must be 'fp32' where 'cpu' computes\n");
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, help_and_version_go_to_stdout)
 {
 	struct run help = run("--help", "2>/dev/null"), version = run("--version", "2>/dev/null");

@@ -289,6 +289,7 @@ static unsigned count(struct psd_error *why)
 
 const struct psd_device_kind psd_device_cpu = {
 	.name = "cpu",
+	.has_fp32_alone = true,
 	.count = count,
 	.open = open_device,
 	.close = close_device,

@@ -617,8 +617,8 @@ Test(replay, real_workers_are_some_and_take_their_time)
 	expect_refused("--set compute.real_workers=0", 2,
 		       "--set compute.real_workers: 'real_workers' is '0', must be a whole number from 1 to 1048576\n");
 	expect_refused("--set compute.real_workers=3", 2,
-		       "--set compute.real_workers: 'real_workers' is 3, must be less than the 3 workers, of which "
-		       "others replay\n");
+		       "--set compute.real_workers: 'real_workers' is 3, must be less than the number of workers, 3: "
+		       "the others replay\n");
 	expect_refused("--set compute.replay=false", 2,
 		       "s.yaml:3:39: 'real_workers' has no effect where 'replay' is 'false', only with true\n");
 	expect_refused("--set emulation.dilation=auto", 2,
