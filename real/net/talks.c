@@ -43,8 +43,8 @@ static void refuse(struct psd_joining *joining, struct psd_talk *talk, const cha
 	psd_talk_end(joining, talk);
 }
 
-/* False: there is none. */
-static bool drop_oldest_stranger(struct psd_joining *joining)
+/* False: there is none. words: why it goes. */
+static bool drop_oldest_stranger(struct psd_joining *joining, const char *words)
 {
 	struct psd_talk *oldest = NULL;
 
@@ -52,8 +52,15 @@ static bool drop_oldest_stranger(struct psd_joining *joining)
 		if (!joining->talks[t].is_ours && (!oldest || joining->talks[t].until_sec < oldest->until_sec))
 			oldest = &joining->talks[t];
 	if (oldest)
-		refuse(joining, oldest, "says nothing, and too many others come");
+		refuse(joining, oldest, words);
 	return oldest;
+}
+
+/* After an error; true: there is a descriptor more. */
+static bool make_room(struct psd_joining *joining, int error)
+{
+	return (error == EMFILE || error == ENFILE) &&
+	       drop_oldest_stranger(joining, "says nothing, and this host can open no more files (ulimit -n)");
 }
 
 static struct psd_talk *add_talk(struct psd_joining *joining, int fd)
@@ -61,7 +68,8 @@ static struct psd_talk *add_talk(struct psd_joining *joining, int fd)
 	struct psd_talk *talk;
 
 	if (joining->n_talks == joining->most_talks)
-		(void)drop_oldest_stranger(joining); /* there are fewer of ours */
+		/* there are fewer of ours */
+		(void)drop_oldest_stranger(joining, "says nothing, and too many others come");
 	talk = &joining->talks[joining->n_talks++];
 	*talk = (struct psd_talk){.fd = fd};
 	return talk;
@@ -96,7 +104,7 @@ static enum psd_status begin_talk(struct psd_joining *joining, unsigned host, st
 		return status;
 	seat->next = seat->next ? seat->next : seat->found;
 	error = psd_socket_connect(seat->next, &socket_options, &fd);
-	if ((error == EMFILE || error == ENFILE) && drop_oldest_stranger(joining))
+	if (make_room(joining, error))
 		error = EAGAIN;
 	seat->next = seat->next->ai_next;
 	talk = add_talk(joining, fd);
@@ -127,7 +135,7 @@ enum psd_status psd_talks_accept(struct psd_joining *joining, struct psd_error *
 		int fd;
 		const int error = psd_socket_accept(joining->listener, &socket_options, &fd, from);
 
-		if ((error == EMFILE || error == ENFILE) && drop_oldest_stranger(joining))
+		if (make_room(joining, error))
 			continue;
 		if (error == EMFILE || error == ENFILE || error == EBADF || error == ENOMEM)
 			return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot accept connections: %s",

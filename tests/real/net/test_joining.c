@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "real/net/mesh.h"
@@ -280,6 +281,34 @@ Test(joining, strangers_keep_nobody_out, .timeout = 120)
 		for (unsigned i = 0; i < n_fds; i++)
 			close(fds[i]);
 	}
+}
+
+/* Of two that come and say nothing the second takes the first one's descriptor, the last there is. */
+Test(joining, a_host_without_descriptors_says_so, .timeout = 60)
+{
+	static struct cluster cluster;
+	struct rlimit limit, tight;
+	int fds[2], next;
+
+	open_cluster(&cluster);
+	fds[0] = connect_to(&cluster, 0);
+	fds[1] = connect_to(&cluster, 0);
+	next = dup(fds[0]);
+	close(next);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	tight = (struct rlimit){.rlim_cur = (rlim_t)next + 1, .rlim_max = limit.rlim_max};
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	start(&cluster, 0, 1);
+	while (!cluster.hosts[0].has_remarked)
+		(void)poll(NULL, 0, 1);
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	start(&cluster, 1, HOSTS);
+	wait_for(&cluster, 0, HOSTS);
+	cr_expect(
+		strstr(cluster.hosts[0].remarks, ": says nothing, and this host can open no more files (ulimit -n)\n"),
+		"%s", cluster.hosts[0].remarks);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 Test(joining, a_host_comes_once)
