@@ -62,13 +62,10 @@ static enum psd_status check_arithmetic(const struct psd_run *run, struct psd_er
 
 enum psd_status psd_run_choose_device(struct psd_run *run, struct psd_error *err)
 {
-	const struct psd_place at = find_said(run, "device");
-	/* a host of its own that replays needs none */
-	const bool is_here = !psd_run_replay(run) || !run->hosts.n_hosts || run->self < run->replay.real_workers;
 	enum psd_status status =
-		(is_here ? psd_device_choose : psd_device_look_up)(&run->device, run->scenario->train.device, at, err);
+		psd_device_choose(&run->device, run->scenario->train.device, find_said(run, "device"), err);
 
-	if (!status && is_here)
+	if (!status)
 		status = check_arithmetic(run, err);
 	if (!status)
 		psd_subject_matter_compute_on(&run->matter, run->device->has_own_memory);

@@ -23,8 +23,7 @@ enum psd_status psd_join(const struct psd_worker_options *options, const struct 
 		worker.listener = -1;
 		psd_socket_allow_many();
 		n_beside = psd_hosts_beside(hosts, self, &worker.place);
-		if (!worker.replay)
-			(void)psd_affinity_pin(worker.place, n_beside); /* unpinned works as well */
+		(void)psd_affinity_pin(worker.place, n_beside); /* unpinned works as well */
 		status = psd_worker_run(&worker, result, err);
 	}
 	psd_text_release(&terms);

@@ -28,29 +28,19 @@ static const struct psd_device_kind *find_best(void)
 	return rows[0].kind;
 }
 
-enum psd_status psd_device_look_up(const struct psd_device_kind **kind, enum psd_device_choice choice,
-				   struct psd_place at, struct psd_error *err)
+enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_device_choice choice,
+				  struct psd_place at, struct psd_error *err)
 {
 	static const char *const names[] = {"cpu", "cuda"};
+	const struct psd_device_kind *found;
+	struct psd_error why;
 
 	if (choice != PSD_CHOOSE_AUTO && !rows[choice].kind)
 		return psd_error_set(err, PSD_EINVAL, at,
 				     "'device' is '%s', this program was built without it: %s builds one with it, or "
 				     "take 'cpu'",
 				     names[choice], rows[choice].built_by);
-	*kind = choice == PSD_CHOOSE_AUTO ? find_best() : rows[choice].kind;
-	return PSD_OK;
-}
-
-enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_device_choice choice,
-				  struct psd_place at, struct psd_error *err)
-{
-	const struct psd_device_kind *found = NULL;
-	const enum psd_status status = psd_device_look_up(&found, choice, at, err);
-	struct psd_error why;
-
-	if (status)
-		return status;
+	found = choice == PSD_CHOOSE_AUTO ? find_best() : rows[choice].kind;
 	if (found->count(&why) == 0)
 		return psd_error_set(err, PSD_ERUN, PSD_NOWHERE, "cannot train on '%s': %s", found->name, why.text);
 	*kind = found;

@@ -197,11 +197,8 @@ enum psd_status psd_device_gather_here(struct psd_device *device, const struct p
 enum psd_status psd_device_apply_chunks_here(struct psd_device *device, const struct psd_chunks *chunks,
 					     struct psd_error *err);
 
-/* The device that a training job asks for, at that place, whether the machine has one or not; of several the best that
- * it has. PSD_EINVAL: this program was built without it. */
-enum psd_status psd_device_look_up(const struct psd_device_kind **kind, enum psd_device_choice choice,
-				   struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
-/* The same to train on. PSD_ERUN: the machine has none. */
+/* The device that a training job asks for, at that place; of several the best that the machine has. PSD_EINVAL: this
+ * program was built without it; PSD_ERUN: the machine has none. */
 enum psd_status psd_device_choose(const struct psd_device_kind **kind, enum psd_device_choice choice,
 				  struct psd_place at, struct psd_error *err) PSD_MUST_CHECK;
 
