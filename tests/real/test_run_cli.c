@@ -608,7 +608,7 @@ Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 	cr_expect_gt(number_after(calibrated, "  local: {bandwidth: "), 0.0);
 	/* of links, which there were none of */
 	cr_expect_null(strstr(calibrated, "workers: 8"), "%s", calibrated);
-	cr_expect_null(strstr(calibrated, "bandwidth: 2"), "%s", calibrated);
+	cr_expect_null(strstr(calibrated, "bandwidth: 2Gbps"), "%s", calibrated);
 	cr_expect_gt(number_after(calibrated, "\ncalibration:\n  spread: "), 0.0);
 	cr_expect_not_null(strstr(calibrated, "payload: 1}"), "%s", calibrated);
 	cr_expect_gt(number_after(profile, "\nfc1,"), 0.0);
