@@ -1,6 +1,7 @@
 /* All speedups of a run have one baseline, that of psd-sim, as far as the run has measured it. */
 #include "real/run_output.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,8 @@
 #include "engine/result/columns.h"
 #include "real/session/replay.h"
 
-#define MOST_OFF_RATIO 0.1 /* of the profile's time for a layer's work; with more it is said */
+#define MOST_LEFT_OUT_RATIO 0.01 /* of a run's updates; with more it is said */
+#define MOST_OFF_RATIO	    0.1	 /* of the profile's time for a layer's work; with more it is said */
 
 void psd_run_name_executor(char text[PSD_RUN_EXECUTOR_MAX], const struct psd_device_kind *device, bool has_replay,
 			   enum psd_ground ground)
@@ -217,6 +219,26 @@ static void add_profile_note(struct psd_text *text, const struct psd_run_report 
 	}
 }
 
+/* A dynamic ratio leaves some out until it has fallen. */
+static void add_left_out_note(struct psd_text *text, const struct psd_run_report *report)
+{
+	for (const struct psd_run_row *row = report->rows; row < report->rows + report->n_rows; row++) {
+		const struct psd_worker_result *result = &row->result;
+
+		if ((double)result->n_left_out <= MOST_LEFT_OUT_RATIO * (double)result->n_updates)
+			continue;
+		psd_text_add(text, "note: '");
+		psd_text_add_plain(text, row->system->name);
+		psd_text_add(text,
+			     "' left %" PRIu64 " of %" PRIu64 " updates out, whose gradients were beyond the range of "
+			     "%s on their way%s\n",
+			     result->n_left_out, result->n_updates, psd_encodings[row->system->wire]->name,
+			     report->matter->scenario->train.loss_scale > 0.0
+				     ? ": a smaller 'loss_scale' is needed, or 'dynamic'"
+				     : "");
+	}
+}
+
 enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd_run_report *report,
 					 struct psd_error *err)
 {
@@ -232,6 +254,7 @@ enum psd_status psd_run_output_add_table(struct psd_text *text, const struct psd
 		psd_result_add_lossy(text, report->rows[i].system);
 	for (unsigned i = 0; i < report->n_rows; i++)
 		psd_result_add_assumed(text, report->rows[i].system);
+	add_left_out_note(text, report);
 	add_profile_note(text, report);
 	free(results);
 	return PSD_OK;

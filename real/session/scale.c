@@ -12,6 +12,8 @@ void psd_scale_take(struct psd_scale *scale, bool is_finite)
 {
 	scale->taken_ratio = scale->ratio;
 	scale->is_skipped = !is_finite;
+	scale->n_taken++;
+	scale->n_left_out += !is_finite;
 	scale->n_good++;
 	if (!scale->is_dynamic || (is_finite && scale->n_good < PSD_SCALE_PATIENCE))
 		return;

@@ -18,6 +18,8 @@ struct psd_scale {
 	bool is_dynamic;
 	bool is_skipped; /* the update of the last sum */
 	uint32_t n_good; /* sums since it changed */
+	uint32_t n_taken;
+	uint32_t n_left_out; /* of these sums, whose updates were */
 };
 
 /* loss_scale: the ratio, 0: dynamic. Of an encoding that needs none it is 1 for ever. */

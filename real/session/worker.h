@@ -71,6 +71,8 @@ struct psd_worker_result {
 	double last_loss;
 	uint64_t test_samples; /* 0: not tested */
 	uint64_t test_correct;
+	/* Of an encoding with a ratio: updates, of slices; of them those whose gradients were beyond its range. */
+	uint64_t n_updates, n_left_out;
 	/* Of training, per iteration: what this worker's threads took of processors beside its operations, messages
 	 * included; median, spread as in psd_summary. */
 	double beside_cpu_sec, beside_spread_ratio;

@@ -49,6 +49,16 @@ struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct
 	       op->slice;
 }
 
+void psd_worker_count_updates(const struct psd_worker *worker, struct psd_worker_result *result)
+{
+	const unsigned n = worker->scales ? slices_before(worker, worker->plan->n_items) : 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		result->n_updates += worker->scales[i].n_taken;
+		result->n_left_out += worker->scales[i].n_left_out;
+	}
+}
+
 /* One buffer's values beside the other's: `plain` as floats, `encoded` as they travel. */
 struct sides {
 	struct iovec plain[PSD_PIECES_MAX], encoded[PSD_PIECES_MAX];

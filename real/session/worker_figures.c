@@ -88,6 +88,7 @@ enum psd_status psd_worker_measure(struct psd_worker *worker, struct psd_worker_
 		.last_loss = worker->losses.last,
 		.late_sec = psd_fit_summary(worker->timers.late_sec + first, n - first).median,
 	};
+	psd_worker_count_updates(worker, result);
 	psd_worker_measure_load(worker, result);
 	free(iterations);
 	return PSD_OK;

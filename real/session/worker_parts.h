@@ -270,6 +270,8 @@ enum psd_status psd_worker_copy(struct psd_worker *worker, struct psd_task task,
 enum psd_status psd_worker_open_encoding(struct psd_worker *worker, struct psd_error *err) PSD_MUST_CHECK;
 /* Of the operation's slice, as those know it who carry it out. */
 struct psd_scale *psd_worker_scale(const struct psd_worker *worker, const struct psd_op *op);
+/* Adds up what this worker's scales have counted; a replay has none. */
+void psd_worker_count_updates(const struct psd_worker *worker, struct psd_worker_result *result);
 /* Of the operation's slice, what leaves or has arrived of its item. */
 struct psd_range psd_worker_range(const struct psd_worker *worker, const struct psd_op *op);
 /* Values become what travels, or what has arrived becomes values, from one of the operation's buffers to the other; in

@@ -247,6 +247,29 @@ Test(run_cli, arithmetic_that_the_processor_has_not_is_refused_with_its_place)
 	scratch_folder_remove(&folder);
 }
 
+/* 10 iterations of two layers: 10^9 takes every gradient out of fp16's range, 1024 none. */
+Test(run_cli, updates_that_are_left_out_are_told)
+{
+	static const char options[] = "--quiet --system PS --set systems.0.wire=fp16 --set train.loss_scale=";
+	const struct scratch_folder folder = make_tiny();
+	char arguments[512];
+	struct run beyond, within;
+
+	snprintf(arguments, sizeof(arguments), "%s1e9", options);
+	beyond = run(tiny(&folder, arguments).text, "2>&1");
+	snprintf(arguments, sizeof(arguments), "%s1024", options);
+	within = run(tiny(&folder, arguments).text, "2>&1");
+	cr_expect(strstr(beyond.text,
+			 "\nnote: 'PS' left 20 of 20 updates out, whose gradients were beyond the range of "
+			 "fp16 on their way: a smaller 'loss_scale' is needed, or 'dynamic'\n"),
+		  "%s", beyond.text);
+	cr_expect_eq(within.exit_status, 0, "%s", within.text);
+	cr_expect_null(strstr(within.text, " updates out"), "%s", within.text);
+	free(beyond.text);
+	free(within.text);
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, help_and_version_go_to_stdout)
 {
 	struct run help = run("--help", "2>/dev/null"), version = run("--version", "2>/dev/null");

@@ -129,6 +129,11 @@ static void check_range(const char *sync)
 
 	expect_same_on_all(more, sync, 2);
 	cr_expect(training_is_same(few, 0, more, 0), "%s", sync);
+	cr_expect_gt(more->result.n_updates, 0, "%s", sync);
+	cr_expect_eq(more->result.n_left_out, more->result.n_updates, "%s", sync);
+	cr_expect_eq(moved->result.n_updates, more->result.n_updates, "%s", sync);
+	cr_expect_eq(moved->result.n_left_out, 0, "%s", sync);
+	cr_expect_eq(unscaled->result.n_updates, 0, "%s", sync);
 	cr_expect_gt(distance(moved, more), 0.0, "%s", sync);
 	cr_expect(training_is_same(unscaled, 0, plain, 0), "%s", sync);
 	training_free(few);
