@@ -198,7 +198,7 @@ endef
 deps: ## install the packages that building, testing and plotting need
 	$(call need,$(DEPS))
 
-deps-fuzz: ## install the packages that fuzzing needs besides
+deps-fuzz: ## install the packages that only fuzzing needs
 	$(call need,$(DEPS_FUZZ))
 
 deps-style: ## install what the checks of style need

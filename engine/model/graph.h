@@ -43,7 +43,7 @@ struct psd_tensor {
 	uint32_t dims[PSD_TENSOR_DIMS_MAX]; /* neighbours along the last one lie side by side */
 	uint64_t elements;		    /* the product of dims */
 	uint32_t rows;	  /* M inputs, if the gradient of this (N,M) matrix can be rebuilt from factors; otherwise 0 */
-	uint32_t columns; /* N outputs, likewise */
+	uint32_t columns; /* N outputs, if so; otherwise 0 */
 	float start_value;
 	float start_bound;
 	float start_deviation; /* of normal values around start_value instead, unless 0 */
@@ -58,7 +58,7 @@ struct psd_graph {
 	unsigned n_layers;
 	struct psd_tensor *tensors; /* parameters in forward order: layer by layer */
 	unsigned n_tensors;
-	struct psd_tensor *states; /* likewise */
+	struct psd_tensor *states; /* in the same order */
 	unsigned n_states;
 	uint64_t parameters;	/* sum of elements of the tensors */
 	uint64_t forward_flops; /* sum over layers */

@@ -89,7 +89,7 @@ struct psd_network {
 	double between_bps;	       /* of a switch's uplink, where there are several; 0: as local_bps */
 };
 
-/* Processors that compute layers, and reduce, update and serve the sockets besides: nodes without accelerators, or
+/* Processors that compute layers, reduce, update and serve the sockets: nodes without accelerators, or
  * nodes that one machine emulates. As in psd-run, each worker has its own share of the cores while there are enough,
  * and all share all otherwise. */
 struct psd_machine {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Everything that an update needs besides the tensor. */
+/* Everything that an update needs, but for the tensor. */
 struct psd_update {
 	float rate;
 	float momentum;

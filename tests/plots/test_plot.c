@@ -47,7 +47,7 @@ static char *read_output(const struct folder *folder, const char *name)
 	return text;
 }
 
-/* Fails when there is anything in it besides the three outputs. */
+/* Fails when there is anything in it but the three outputs. */
 static void remove_folder(const struct folder *folder)
 {
 	static const char *const names[] = {"out.html", "out.csv", "out.svg"};

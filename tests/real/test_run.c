@@ -328,7 +328,7 @@ static void check_frozen(const char *model, const char *system)
 	}
 	cr_expect_eq(moved, graph->tensors[1].elements, "%s: %u biases moved", system, moved);
 	/* 2,000 values of deviation 0.1: their mean is within 5 of its own, 0.1 / sqrt(2000), their mean square
-	 * likewise within 5 of 0.01 sqrt(2 / 2000) */
+	 * within 5 of 0.01 sqrt(2 / 2000) */
 	cr_expect_float_eq(sum / 2000, 0, 0.0112, "%s: mean %g", system, sum / 2000);
 	cr_expect_float_eq(squares / 2000, 0.01, 0.0016, "%s: mean square %g", system, squares / 2000);
 	training_free(training);

@@ -168,7 +168,7 @@ struct psd_cuda_kind {
 	enum psd_status (*backward)(struct psd_cuda_layer *self, struct psd_error *err);
 	/* Of a kind whose forward does not keep to that: whether it doesn't in this iteration. NULL: never. */
 	bool (*varies)(const struct psd_cuda_layer *self);
-	void (*close)(struct psd_cuda_layer *self); /* NULL: nothing besides details; details may be all zero */
+	void (*close)(struct psd_cuda_layer *self); /* NULL: nothing but details; details may be all zero */
 	size_t details_bytes;			    /* zeroed memory of its own for each layer, taken before prepare */
 	enum psd_keeps keeps;
 	bool leaves_signs;

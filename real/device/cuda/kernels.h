@@ -382,7 +382,7 @@ enum { PSD_CUDA_CHUNK_PARTS = 1024, PSD_CUDA_CHUNK_GROUPS = 32, PSD_CUDA_CHUNKS 
 /* What one chunk has of one tensor. */
 struct psd_cuda_span {
 	float *weight;	       /* of the tensor, from the span on */
-	const float *gradient; /* likewise */
+	const float *gradient; /* from there on, too */
 	uint64_t first;	       /* of the residual and history */
 	uint64_t first_chosen; /* of the chosen values */
 	uint64_t elements;
