@@ -174,7 +174,7 @@ static enum psd_status join_node(struct psd_emulation *emulation, unsigned node,
 	enum psd_status status;
 
 	status = psd_link_add_pair(switch_of(emulation)->netlink_fd, BRIDGE, FIRST_PORT + node, own->net_fd, NODE_LINK,
-				   emulation->mtu_bytes, err);
+				   FIRST_ADDRESS + node, emulation->mtu_bytes, err);
 	if (status == PSD_OK)
 		status = psd_link_set_up(own->netlink_fd, PSD_LINK_LOOPBACK, err);
 	if (status == PSD_OK)
@@ -182,6 +182,9 @@ static enum psd_status join_node(struct psd_emulation *emulation, unsigned node,
 	if (status == PSD_OK)
 		status = psd_link_set_address(own->netlink_fd, NODE_LINK, FIRST_ADDRESS + node, PREFIX_BITS, CONGESTION,
 					      err);
+	for (unsigned other = 0; status == PSD_OK && other < emulation->n_nodes; other++)
+		if (other != node)
+			status = psd_link_add_neighbour(own->netlink_fd, NODE_LINK, FIRST_ADDRESS + other, err);
 	return status;
 }
 

@@ -34,9 +34,21 @@ enum psd_status psd_link_add_bridge(int netlink, unsigned bridge, struct psd_err
 	return psd_netlink_send(netlink, &message, "add a bridge", err);
 }
 
-enum psd_status psd_link_add_pair(int netlink, unsigned bridge, unsigned port, int namespace_fd, unsigned peer,
-				  uint32_t mtu_bytes, struct psd_error *err)
+/* An Ethernet address of nobody else's (its second bit): two bytes, and the IPv4 address. */
+struct ethernet {
+	unsigned char bytes[6];
+};
+
+static struct ethernet ethernet_of(uint32_t address)
 {
+	return (struct ethernet){{0x02, 0x00, (unsigned char)(address >> 24), (unsigned char)(address >> 16),
+				  (unsigned char)(address >> 8), (unsigned char)address}};
+}
+
+enum psd_status psd_link_add_pair(int netlink, unsigned bridge, unsigned port, int namespace_fd, unsigned peer,
+				  uint32_t address, uint32_t mtu_bytes, struct psd_error *err)
+{
+	const struct ethernet ethernet = ethernet_of(address);
 	const struct ifinfomsg head = head_of(port, true), peer_head = head_of(peer, false);
 	struct psd_netlink_message message;
 	char name[IFNAMSIZ];
@@ -52,12 +64,26 @@ enum psd_status psd_link_add_pair(int netlink, unsigned bridge, unsigned port, i
 	data = psd_netlink_nest_begin(&message, IFLA_INFO_DATA, NULL, 0);
 	other = psd_netlink_nest_begin(&message, VETH_INFO_PEER, &peer_head, sizeof(peer_head));
 	psd_netlink_put_text(&message, IFLA_IFNAME, "eth0");
+	psd_netlink_put(&message, IFLA_ADDRESS, ethernet.bytes, sizeof(ethernet.bytes));
 	psd_netlink_put_u32(&message, IFLA_MTU, mtu_bytes);
 	psd_netlink_put_u32(&message, IFLA_NET_NS_FD, (uint32_t)namespace_fd);
 	psd_netlink_nest_end(&message, other);
 	psd_netlink_nest_end(&message, data);
 	psd_netlink_nest_end(&message, info);
 	return psd_netlink_send(netlink, &message, "add a veth pair", err);
+}
+
+enum psd_status psd_link_add_neighbour(int netlink, unsigned link, uint32_t address, struct psd_error *err)
+{
+	const struct ndmsg head = {.ndm_family = AF_INET, .ndm_ifindex = (int)link, .ndm_state = NUD_PERMANENT};
+	const struct ethernet ethernet = ethernet_of(address);
+	const uint32_t wire_address = htonl(address);
+	struct psd_netlink_message message;
+
+	psd_netlink_begin(&message, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, &head, sizeof(head));
+	psd_netlink_put(&message, NDA_DST, &wire_address, sizeof(wire_address));
+	psd_netlink_put(&message, NDA_LLADDR, ethernet.bytes, sizeof(ethernet.bytes));
+	return psd_netlink_send(netlink, &message, "add a neighbour", err);
 }
 
 enum psd_status psd_link_set_up(int netlink, unsigned link, struct psd_error *err)

@@ -14,9 +14,14 @@
 /* A bridge without spanning tree, up, so that its ports forward from the start. */
 enum psd_status psd_link_add_bridge(int netlink, unsigned bridge, struct psd_error *err) PSD_MUST_CHECK;
 
-/* A veth pair: `port` here, up, in the bridge; `peer` (called eth0, down) in the namespace of namespace_fd. */
+/* A veth pair: `port` here, up, in the bridge; `peer` (called eth0, down) in the namespace of namespace_fd, with the
+ * Ethernet address that belongs to this IPv4 address (host byte order). */
 enum psd_status psd_link_add_pair(int netlink, unsigned bridge, unsigned port, int namespace_fd, unsigned peer,
-				  uint32_t mtu_bytes, struct psd_error *err) PSD_MUST_CHECK;
+				  uint32_t address, uint32_t mtu_bytes, struct psd_error *err) PSD_MUST_CHECK;
+/* Beyond the link is the peer with that address: nobody asks for it. The kernel keeps 1,024 neighbours that were asked
+ * for, those of all namespaces together, and any number of these, from Linux 5.0 on. */
+enum psd_status psd_link_add_neighbour(int netlink, unsigned link, uint32_t address,
+				       struct psd_error *err) PSD_MUST_CHECK;
 
 enum psd_status psd_link_set_up(int netlink, unsigned link, struct psd_error *err) PSD_MUST_CHECK;
 

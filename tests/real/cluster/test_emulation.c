@@ -29,6 +29,46 @@ Test(emulation, every_node_has_its_address_and_no_other)
 	psd_emulation_close(emulation);
 }
 
+static void *share(size_t n_bytes)
+{
+	void *const shared = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(shared, MAP_FAILED);
+	return shared;
+}
+
+/* Counts in *context the neighbours that it need not ask for: flags 0x6, permanent and complete (linux/if_arp.h). */
+static int count_neighbours(void *context, unsigned node)
+{
+	FILE *const file = fopen("/proc/self/net/arp", "re");
+	char line[256], flags[16];
+	unsigned n = 0;
+
+	(void)node;
+	if (!file)
+		return 100;
+	while (fgets(line, sizeof(line), file))
+		n += sscanf(line, "%*s %*s %15s", flags) == 1 && strcmp(flags, "0x6") == 0;
+	fclose(file);
+	*(unsigned *)context = n;
+	return 0;
+}
+
+/* Of neighbours that are asked for the kernel has 1,024 at a time, those of all namespaces: 33 nodes have more. */
+Test(emulation, no_node_asks_where_another_is)
+{
+	struct psd_emulation *const emulation = open_or_skip(3);
+	unsigned *const n = share(sizeof(*n));
+
+	for (unsigned node = 0; node < 3; node++) {
+		(void)start(emulation, node, count_neighbours, n);
+		expect_success(emulation);
+		cr_expect_eq(*n, 2, "node %u has %u", node, *n);
+	}
+	psd_emulation_close(emulation);
+	munmap(n, sizeof(*n));
+}
+
 Test(emulation, addresses_count_on_past_255)
 {
 	char text[PSD_EMULATION_ADDRESS_MAX];
@@ -105,14 +145,6 @@ static int tell_shaper(void *context, unsigned node)
 		return 101;
 	*(struct shaper *)context = shaper_on(answer, (size_t)n_bytes, (int)if_nametoindex("eth0"));
 	return 0;
-}
-
-static void *share(size_t n_bytes)
-{
-	void *const shared = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	cr_assert_neq(shared, MAP_FAILED);
-	return shared;
 }
 
 static double burst_sec(double rate_bps)
