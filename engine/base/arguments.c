@@ -57,8 +57,8 @@ static enum psd_status take_seconds(const struct reader *reader, const struct ps
 	double sec;
 
 	if (!psd_units_read_seconds(value, &sec) || sec <= 0.0)
-		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' is '%.80s', must be %s", option->name,
-				     value, psd_units_seconds_help);
+		return psd_error_set(reader->err, PSD_EINVAL, PSD_NOWHERE, "'%s' is '%.80s', must be %s, more than 0",
+				     option->name, value, psd_units_seconds_help);
 	*(double *)(void *)(reader->target + option->offset) = sec;
 	return PSD_OK;
 }

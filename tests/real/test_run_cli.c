@@ -107,6 +107,7 @@ Test(run_cli, misuse_is_one_line_and_status_2)
 		{"--nodes two " QUICKSTART, "'--nodes' is 'two'"},
 		{"--iterations 0 " QUICKSTART, "'--iterations' is '0', must be from 1"},
 		{"--stall 5 " QUICKSTART, "'--stall' is '5', must be a time"},
+		{"--stall 0s " QUICKSTART, "'--stall' is '0s', must be a time such as 30us or 1.5ms, more than 0"},
 		{"--trace", "'--trace' needs a value"},
 		{"--csv=1 " QUICKSTART, "'--csv' takes no value"},
 		{"--rank 0 " QUICKSTART, "'--rank' has no effect without '--hosts'"},
