@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -84,7 +85,11 @@ uint64_t psd_machine_available_bytes(void)
 
 const char *psd_machine_kill_hint(int signal_number)
 {
-	return signal_number == SIGKILL ? ", as the kernel does it where memory runs out: a smaller batch_per_worker "
-					  "takes less"
-					: "";
+	struct rlimit limit;
+
+	if (signal_number == SIGKILL)
+		return ", as the kernel does it where memory runs out: a smaller batch_per_worker takes less";
+	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		return ", as libraries end where memory is limited: see `ulimit -v`";
+	return "";
 }
