@@ -20,7 +20,7 @@
 struct psd_device_options {
 	unsigned n_threads; /* of the host's processor inside a call, >= 1 */
 	unsigned number; /* which of the machine's devices of this kind, from 0; counted round where there are fewer */
-	enum psd_layer_arithmetic arithmetic; /* PSD_EINVAL from open() where the device does not have it */
+	enum psd_layer_arithmetic arithmetic; /* see has_fp32_alone */
 	bool is_without_graphs;		      /* what layers begin is begun anew each time, also where it is the same */
 };
 
@@ -89,7 +89,7 @@ struct psd_device_kind {
 	/* How many of them this machine has; 0: none, and *why says what is missing, such as a driver. Leaves the
 	 * process as it was: it may fork afterwards. */
 	unsigned (*count)(struct psd_error *why);
-	bool has_fp32_alone; /* else open() tells which arithmetic it has */
+	bool has_fp32_alone; /* open() must not be asked for another; else it tells which arithmetic it has */
 	bool has_own_memory; /* else it works in its host's: take, take_host, copy and fetch are NULL */
 	/* What sums in the memory of devices of its kind; NULL is last. NULL: nothing does. */
 	const struct psd_library_kind *const *libraries;

@@ -2,6 +2,7 @@
  * its own; memory formats and sharing in blob.c. Refuses to reorder layers: the caller decides when each runs. */
 #include "real/device/cpu/cpu.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,10 +159,7 @@ static enum psd_status open_device(struct psd_device **device, const struct psd_
 {
 	struct psd_device *opened;
 
-	if (options->arithmetic != PSD_LAYERS_FP32)
-		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "'arithmetic' is '%s', the cpu computes in 'fp32' alone",
-				     psd_layer_arithmetic_names[options->arithmetic]);
+	assert(options->arithmetic == PSD_LAYERS_FP32); /* has_fp32_alone */
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
 		return psd_cpu_no_memory(err);

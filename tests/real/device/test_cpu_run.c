@@ -348,16 +348,6 @@ Test(cpu_run, layers_it_cannot_do_are_refused_by_name)
 		"layer 'loss' (softmax-loss) has an input of 7x6 places, the cpu needs 1x1");
 }
 
-Test(cpu_run, arithmetic_that_it_has_not_is_refused)
-{
-	const struct psd_device_options options = {.n_threads = 1, .arithmetic = PSD_LAYERS_BF16};
-	struct psd_device *device;
-	struct psd_error err = {0};
-
-	cr_assert_eq(psd_device_cpu.open(&device, &options, &err), PSD_EINVAL);
-	cr_assert_str_eq(err.text, "'arithmetic' is 'bf16', the cpu computes in 'fp32' alone");
-}
-
 /* The bar for a worker: 4 models (parameters, gradients, history and one more) + activations + 64 MiB. Three are not
  * held here. */
 Test(cpu_run, alexnet_holds_less_than_a_model_and_its_activations)
