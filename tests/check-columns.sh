@@ -25,5 +25,9 @@ find engine sim real plots tests scenarios traces Makefile README.md .ci -type f
 		}
 		END {
 			if (n_bad) exit 1
+			if (!NR) {
+				print "check-columns: there are no files" > "/dev/stderr"
+				exit 1
+			}
 			print "check-columns: " NR " files have lines of 120 columns at most"
 		}'

@@ -66,6 +66,8 @@ must_reject 'sim with "real/net/wire.h"' "sim/bad.c:1:" tests/check-layers.sh "$
 include_from real '<cuda_runtime.h>'
 must_reject 'C with <cuda_runtime.h>' "real/bad.c:1:" tests/check-layers.sh "$work/tree"
 
+mkdir "$work/empty"
+must_reject "a tree without files" "there are no files" tests/check-columns.sh "$work/empty"
 # A tab and 113 characters in each kind of file.
 for file in engine/a.c engine/a.h sim/a.cpp sim/a.hpp real/a.cu plots/psd-plot plots/a.awk plots/a.gp scenarios/a.yaml \
 	scenarios/README.md tests/a.sh tests/a.py tests/tsan.supp Makefile README.md .ci/run; do
