@@ -90,6 +90,6 @@ const char *psd_machine_kill_hint(int signal_number)
 	if (signal_number == SIGKILL)
 		return ", as the kernel does it where memory runs out: a smaller batch_per_worker takes less";
 	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY)
-		return ", as libraries end where memory is limited: see `ulimit -v`";
+		return ", as happens where `ulimit -v` leaves a library too little memory";
 	return "";
 }
