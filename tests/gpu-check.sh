@@ -412,7 +412,7 @@ expect_line() {
 	status=$?
 	met=no
 	if [ $status -eq 1 ] && [ "$(wc -l <"$work/said")" -eq 1 ] && grep -q "$words" "$work/said"; then met=yes; fi
-	row "$what" "one line; status 1" "$status" "$(head -n 1 "$work/said" | tr ',\t' ';  ' | cut -c 1-100)" $met
+	row "$what" "one line; status 1" "$status" "$(head -n 1 "$work/said" | tr ',\t' ';  ')" $met
 	[ "$met" = yes ] || keep "$what" "$work/said"
 }
 
@@ -447,7 +447,13 @@ echo "$card, driver ${driver:-unknown}, $version, seed $seed, $(($(date +%s) - s
 {
 	printf 'row\tbar\tfigure\tmet\n'
 	cat "$work/table"
-} | awk -F '\t' '{ printf "%-44s %-18s %-58s %s\n", $1, $2, $3, $4 }'
+} | awk -F '\t' '
+	{ for (i = 1; i <= 4; i++) { cell[NR, i] = $i; if (length($i) > width[i]) width[i] = length($i) } }
+	END {
+		line = "%-" width[1] "s  %-" width[2] "s  %-3s  %s\n" # what was said may be long: last
+		for (r = 1; r <= NR; r++)
+			printf line, cell[r, 1], cell[r, 2], cell[r, 4], cell[r, 3]
+	}'
 met=$(awk -F '\t' '$4 == "yes"' "$work/table" | wc -l)
 missed=$(awk -F '\t' '$4 == "no"' "$work/table" | wc -l)
 echo "gpu-check: $met met, $missed missed, $(grep -c 'not there' "$work/table") not there; $csv"
