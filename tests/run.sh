@@ -1,7 +1,8 @@
 #!/bin/sh
 # tests/run.sh BUILD SUITE... -- SCENARIO...: runs the Criterion binaries in BUILD and compares the golden files. The
-# last line is "N passed, N failed", each Criterion case and each golden file counting one; the status is 0 only when
-# something ran and nothing failed. FILTER in the environment: only the cases whose suite/case matches this pattern.
+# last line is "N passed, N failed", each Criterion case and each golden file counting one, and what failed is said again
+# just above it; the status is 0 only when something ran and nothing failed. FILTER in the environment: only the cases
+# whose suite/case matches this pattern.
 set -u
 export LC_ALL=C
 build=$1
@@ -11,6 +12,7 @@ export UBSAN_OPTIONS="print_stacktrace=1${UBSAN_OPTIONS:+:$UBSAN_OPTIONS}"
 
 passed=0
 failed=0
+failures= # the failed assertions, tests and golden files, a line each
 
 # reports LOG: how many processes leaked or raced. Criterion's own runner now and then ends before it has freed the time
 # limit of its last test: a report is passed over when every allocation in it was called for by Criterion's library
@@ -32,6 +34,8 @@ run() {
 	"$build/$1" --timeout 300 ${FILTER:+--filter "$FILTER"} >"$log" 2>&1
 	status=$?
 	cat "$log"
+	failures="$failures$(grep -E '^\[(----|FAIL|CRASH|TIME)\] +[^ ]' "$log" | sed "s/^/$1: /")
+"
 
 	# [====] Synthesis: Tested: 4 | Passing: 3 | Failing: 1 | Crashing: 0
 	synthesis=$(sed -n 's/.*Synthesis: Tested: \([0-9]*\) | Passing: \([0-9]*\) | Failing.*/\1 \2/p' "$log" |
@@ -67,6 +71,8 @@ golden=$(tests/golden.sh compare "$build" "$@")
 [ -z "$golden" ] || echo "$golden"
 passed=$((passed + $(echo "$golden" | grep -c '^golden: same ')))
 failed=$((failed + $(echo "$golden" | grep -c '^golden: differs ')))
+failures="$failures$(echo "$golden" | grep '^golden: differs ')"
 
+[ "$failed" -eq 0 ] || echo "$failures" | grep .
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -37,6 +37,7 @@ include_from() {
 
 cp "$build/psd-selfcheck" "$work/psd-tests"
 must_reject "a suite with a test that fails" "^0 passed, 1 failed$" tests/run.sh "$work" psd-tests --
+must_reject "a test that fails, beside the sum" "^psd-tests: \[FAIL\] selfcheck" tests/run.sh "$work" psd-tests --
 
 mkdir -p "$(dirname "$work/golden/$scenario")"
 sed '$s/[0-9]\([^0-9]*\)$/x\1/' "tests/golden/$scenario.csv" >"$work/golden/$scenario.csv"
