@@ -40,8 +40,8 @@ static const struct psd_option option_list[] = {
 		"timeline` or ui.perfetto.dev"),
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(TRAIN)},
 	{OPTION("--log", "FILE",
-		"also write loss, accuracy and elapsed seconds of every iteration as CSV: a file when the run has "
-		"succeeded, a pipe at once"),
+		"also write loss, accuracy and elapsed seconds as CSV, a line when an iteration has ended; the first "
+		"one replaces an older file"),
 	 .kind = PSD_OPTION_TEXT, AT(log_path), .commands = OF(TRAIN)},
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(TRAIN)},

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tests/run.sh BUILD SUITE... -- SCENARIO...: runs the Criterion binaries in BUILD and compares the golden files. The
-# last line is "N passed, N failed", each Criterion case and each golden file counting one, and what failed is said again
-# just above it; the status is 0 only when something ran and nothing failed. FILTER in the environment: only the cases
-# whose suite/case matches this pattern.
+# last line is "N passed, N failed", each Criterion case and each golden file counting one, and what failed is said
+# again just above it; the status is 0 only when something ran and nothing failed. FILTER in the environment: only the
+# cases whose suite/case matches this pattern.
 set -u
 export LC_ALL=C
 build=$1

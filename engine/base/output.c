@@ -217,9 +217,19 @@ static bool link_as(const struct output *output, const char *path)
 	return !linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
+/* A process that was forked may have put it there. */
+static bool is_in_place(const struct output *output)
+{
+	struct stat own, found;
+
+	return !fstat(fileno(output->out), &own) && !stat(output->place, &found) && is_same_file(&own, &found);
+}
+
 /* Without a name into a place that is free, else by a name that is had for a moment. False: errno. */
 static bool put_in_place(struct output *output)
 {
+	if (!output->place || is_in_place(output))
+		return true;
 	if (!output->temporary) {
 		if (link_as(output, output->place))
 			return true;
@@ -231,6 +241,15 @@ static bool put_in_place(struct output *output)
 	free(output->temporary);
 	output->temporary = NULL;
 	return true;
+}
+
+bool psd_output_show(FILE *out)
+{
+	struct output *output = outputs;
+
+	while (output->out != out)
+		output = output->next;
+	return put_in_place(output);
 }
 
 /* Trying to write what is left tells why something could not be written before. */
@@ -248,7 +267,7 @@ enum psd_status psd_outputs_commit(struct psd_error *err)
 		if (!is_written(o))
 			status = cannot_write(o, PSD_ERUN, err);
 	for (struct output *o = outputs; o && !status; o = o->next)
-		if (o->place && !put_in_place(o))
+		if (!put_in_place(o))
 			status = cannot_write(o, PSD_ERUN, err);
 	psd_outputs_discard();
 	return status;

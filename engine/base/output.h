@@ -1,10 +1,12 @@
-/* The files that a program writes. All of them come into their places together, when it has succeeded; until then what
- * was there stays whole, and after any other end, SIGKILL too, nothing new lies beside it. A symbolic link is followed,
- * as a shell does: what it names is replaced. What is no plain file (a device, a pipe) is written directly. Refuses to
- * replace what the process reads (inputs.h) or writes already. From one thread at a time. */
+/* The files that a program writes. All of them come into their places together, when it has succeeded, but for those
+ * that it shows earlier; until then what was there stays whole, and after any other end, SIGKILL too, nothing new lies
+ * beside it. A symbolic link is followed, as a shell does: what it names is replaced. What is no plain file (a device,
+ * a pipe) is written directly. Refuses to replace what the process reads (inputs.h) or writes already. From one thread
+ * at a time. */
 #ifndef PSD_OUTPUT_H
 #define PSD_OUTPUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "engine/base/error.h"
@@ -16,9 +18,12 @@ enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *
 /* Puts all that are open into their places, the last one first, if every one of them could be written. PSD_ERUN:
  * something could not; then they are discarded, but for those that are in their places already. */
 enum psd_status psd_outputs_commit(struct psd_error *err) PSD_MUST_CHECK;
-/* As if it had never been opened. NULL: nothing. */
+/* As if it had never been opened, if it was not shown. NULL: nothing. */
 void psd_output_discard(FILE *out);
 void psd_outputs_discard(void);
+/* Puts it into its place now, where it stays whatever happens, and what is written to it later appears. In this
+ * process or one that was forked. False: errno. */
+bool psd_output_show(FILE *out);
 /* Characters in a line of the terminal on standard output; 80 where there is none, or it does not say. */
 int psd_output_terminal_width(void);
 /* For a handler of a signal that ends the process: takes away what a file system without nameless files needs. */

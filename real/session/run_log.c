@@ -34,8 +34,8 @@ enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, stru
 	*log = opened;
 	if (!path)
 		return PSD_OK;
-	opened.write_error_number = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (opened.write_error_number == MAP_FAILED)
+	opened.state = mmap(NULL, sizeof(*opened.state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (opened.state == MAP_FAILED)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	status = psd_output_open(&opened.file, path, err);
 	if (!status)
@@ -51,7 +51,7 @@ void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *sys
 {
 	struct psd_text text = {.bytes = NULL};
 
-	if (!log->file)
+	if (!log->file || log->state->write_error_number)
 		return;
 	psd_text_add_csv(&text, system->name);
 	psd_text_add(&text, ",%" PRIu32, progress->iteration);
@@ -66,8 +66,9 @@ void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *sys
 			psd_text_add(&text, "%.9g", (double)progress->test_correct / (double)progress->test_samples);
 		psd_text_add(&text, "\n");
 	}
-	if (!psd_console_write(log->file, &text) && !*log->write_error_number)
-		*log->write_error_number = errno;
+	if (!psd_console_write(log->file, &text) || (!log->state->is_shown && !psd_output_show(log->file)))
+		log->state->write_error_number = errno;
+	log->state->is_shown = true;
 }
 
 /* Lines are never left in the stream's buffer, so the descriptor, whose offset the processes share, knows. */
@@ -86,13 +87,13 @@ void psd_run_log_drop(const struct psd_run_log *log)
 
 enum psd_status psd_run_log_check(const struct psd_run_log *log, struct psd_error *err)
 {
-	return log->file && *log->write_error_number ? refuse(log, *log->write_error_number, err) : PSD_OK;
+	return log->file && log->state->write_error_number ? refuse(log, log->state->write_error_number, err) : PSD_OK;
 }
 
 void psd_run_log_close(struct psd_run_log *log)
 {
 	psd_output_discard(log->file);
-	if (log->write_error_number)
-		munmap(log->write_error_number, sizeof(int));
+	if (log->state)
+		munmap(log->state, sizeof(*log->state));
 	*log = (struct psd_run_log){.file = NULL};
 }

@@ -1,9 +1,10 @@
 /* The log of --log: CSV, a line for each iteration; of a replay, which learns nothing, only its time. Worker 0's
- * process adds the lines, the one that opened the log and started it hears whether they could be written. As any output
- * (engine/base/output.h) it is in its place when the run has succeeded; a pipe or a device has each line at once. */
+ * process adds the lines, the one that opened the log and started it hears whether they could be written. It replaces
+ * an older file with the first line, and has each at once: what was learnt is not lost with a run that fails. */
 #ifndef PSD_REAL_RUN_LOG_H
 #define PSD_REAL_RUN_LOG_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -11,10 +12,15 @@
 #include "engine/scenario/scenario.h"
 #include "real/session/worker.h"
 
+struct psd_run_log_state {
+	bool is_shown;
+	int write_error_number; /* of the first line that could not be written, which is the last one; or 0 */
+};
+
 struct psd_run_log {
 	const char *path;
-	FILE *file;		 /* NULL: no log */
-	int *write_error_number; /* shared by the processes: of the first line that could not be written, or 0 */
+	FILE *file;			 /* NULL: no log */
+	struct psd_run_log_state *state; /* shared by the processes */
 	off_t kept_bytes;
 };
 
@@ -32,7 +38,7 @@ void psd_run_log_drop(const struct psd_run_log *log);
 
 /* PSD_ERUN: a line could not be written. */
 enum psd_status psd_run_log_check(const struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
-/* Also of zeros. Discards what is not committed. */
+/* Also of zeros. */
 void psd_run_log_close(struct psd_run_log *log);
 
 #endif

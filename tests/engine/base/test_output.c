@@ -113,6 +113,37 @@ Test(output_file, that_is_discarded_was_never_there)
 	scratch_folder_remove(&folder);
 }
 
+/* Also from a process that was forked. */
+static void expect_shown(void)
+{
+	const struct scratch_folder folder = make_older();
+	FILE *out = open_output(&folder, "out"), *fresh = open_output(&folder, "fresh");
+	const pid_t pid = fork();
+	int status = 1;
+
+	if (pid == 0)
+		_exit(!psd_output_show(out));
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+	cr_assert(psd_output_show(fresh));
+	expect_text(&folder, "out", "");
+	fputs("newer", out);
+	fflush(out);
+	expect_text(&folder, "out", "newer");
+	fputs("kept", fresh);
+	psd_output_discard(fresh);
+	expect_text(&folder, "fresh", "kept");
+	commit();
+	expect_text(&folder, "out", "newer");
+	cr_expect_eq(scratch_folder_count(&folder), 2);
+	scratch_folder_remove(&folder);
+}
+
+Test(output_file, that_is_shown_stays_and_grows_whatever_the_end)
+{
+	expect_shown();
+}
+
 Test(output_file, of_which_one_cannot_be_written_replaces_no_other)
 {
 	const struct scratch_folder folder = make_older();
@@ -362,4 +393,11 @@ Test(output_file, has_a_hidden_name_where_it_must)
 	cr_expect_eq(scratch_folder_count(&folder), 1, "as a signal leaves it");
 	psd_outputs_discard();
 	scratch_folder_remove(&folder);
+}
+
+Test(output_file, that_is_shown_keeps_no_hidden_name)
+{
+	if (!forbid_nameless_files())
+		cr_skip_test("no system call can be forbidden here");
+	expect_shown();
 }

@@ -61,10 +61,25 @@ Test(run_log, drops_what_is_done_again)
 	psd_run_log_drop(&log);
 	add_elsewhere(&log, 4);
 	cr_assert_eq(psd_run_log_check(&log, &err), PSD_OK);
-	assert_text(file.path, "of another run\n");
 	cr_assert_eq(psd_outputs_commit(&err), PSD_OK, "%s", err.text);
 	psd_run_log_close(&log);
 	assert_text(file.path, HEAD "\"A, \"\"b\"\"\",1,,,,0.5,\n\"A, \"\"b\"\"\",4,,,,0.5,\n");
+	remove(file.path);
+}
+
+Test(run_log, is_there_from_the_first_line_on_and_stays)
+{
+	struct scratch_file file = scratch_file_write("of another run\n");
+	struct psd_run_log log = opened(file.path);
+
+	assert_text(file.path, "of another run\n");
+	add_elsewhere(&log, 1);
+	assert_text(file.path, HEAD "\"A, \"\"b\"\"\",1,,,,0.5,\n");
+	add_elsewhere(&log, 2);
+	psd_outputs_discard();
+	log.file = NULL;
+	psd_run_log_close(&log);
+	assert_text(file.path, HEAD "\"A, \"\"b\"\"\",1,,,,0.5,\n\"A, \"\"b\"\"\",2,,,,0.5,\n");
 	remove(file.path);
 }
 
