@@ -74,6 +74,20 @@ static void expect_whole(const struct psd_case *made, const char *what, const st
 		  parts->compute_sec, parts->other_work_sec, parts->exposed_comm_sec, parts->other_waiting_sec);
 }
 
+/* Of the nodes that send and receive most. */
+static void expect_bytes(const struct psd_case *made, const struct psd_outcome *estimate,
+			 const struct psd_outcome *simulation)
+{
+	cr_expect_eq(estimate->sent_bytes_per_node, simulation->sent_bytes_per_node,
+		     "%s with %u workers: %llu bytes sent, simulated %llu", made->system->name,
+		     made->plan.layout.workers, (unsigned long long)estimate->sent_bytes_per_node,
+		     (unsigned long long)simulation->sent_bytes_per_node);
+	cr_expect_eq(estimate->received_bytes_per_node, simulation->received_bytes_per_node,
+		     "%s with %u workers: %llu bytes received, simulated %llu", made->system->name,
+		     made->plan.layout.workers, (unsigned long long)estimate->received_bytes_per_node,
+		     (unsigned long long)simulation->received_bytes_per_node);
+}
+
 /* Every system of the scenario at every point of its sweep. */
 static void expect_agreement_within(const char *text, double ratio)
 {
@@ -90,6 +104,7 @@ static void expect_agreement_within(const char *text, double ratio)
 			expect_near(&made, "estimated iteration_sec", estimate.iteration_sec, simulation.iteration_sec,
 				    ratio);
 			cr_expect_eq(estimate.n_iterations, simulation.n_iterations);
+			expect_bytes(&made, &estimate, &simulation);
 			expect_whole(&made, "estimated parts", &estimate);
 			expect_whole(&made, "simulated parts", &simulation);
 			cr_expect_gt(estimate.iteration_sec, loaded.matter.costs.compute_sec * (1.0 - ROUNDING_RATIO));
@@ -116,6 +131,22 @@ Test(contract, vgg19_agrees_message_by_message)
 {
 	expect_agreement("title: t\n" VGG19 "cluster: {" NETWORK ", " HOST "}\n" EVERY_METHOD
 			 "sweep: {nodes: [2, 3, 8, 16]}\nfidelity: message\n");
+}
+
+/* Where members send unequally, hosts of a class, which take equally long, do not send equally much. */
+Test(contract, all_reduces_of_unequal_members_agree)
+{
+	static const char form[] = "title: t\n" ONE_LAYER_100MIB "cluster: {nodes: 1, workers_per_node: %u, " NETWORK
+				   "}\nsweep: {nodes: [3, 4, 6]}\nsystems:\n"
+				   "  - {name: double-tree, sync: double-tree}\n"
+				   "  - {name: halving-doubling, sync: halving-doubling}\n"
+				   "  - {name: recursive-doubling, sync: recursive-doubling}\n";
+	char text[TEXT_MAX];
+
+	for (unsigned workers_per_node = 1; workers_per_node <= 2; workers_per_node++) {
+		snprintf(text, sizeof(text), form, workers_per_node);
+		expect_agreement(text);
+	}
 }
 
 Test(contract, small_tensors_agree)

@@ -82,10 +82,10 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
-	for (unsigned c = 0; c < estimate->classes.n; c++) {
-		const unsigned node =
-			psd_layout_node(psd_estimate_layout(estimate), estimate->classes.of[c].representative);
+	/* of every node: hosts of a class take equally long, but in a tree they do not send equally much */
+	for (unsigned node = 0; node < psd_layout_nodes(psd_estimate_layout(estimate)); node++) {
 		const struct psd_traffic traffic = psd_program_traffic(estimate->program, node);
+
 		if (traffic.sent_bytes > outcome->sent_bytes_per_node)
 			outcome->sent_bytes_per_node = traffic.sent_bytes;
 		if (traffic.received_bytes > outcome->received_bytes_per_node)
