@@ -259,7 +259,8 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 				 struct psd_error *err)
 {
 	struct psd_run run = {.options = options, .scenario = scenario, .replay = scenario->replay};
-	enum psd_status status = psd_worker_check(scenario, err);
+	enum psd_status status = psd_worker_check(scenario, err), log_status;
+	struct psd_error log_err;
 
 	if (!status)
 		status = psd_subject_matter_load(&run.matter, scenario, err);
@@ -268,11 +269,15 @@ enum psd_status psd_run_scenario(const struct psd_run_options *options, const st
 	status = prepare(&run, err);
 	if (!status)
 		status = run_systems(&run, err);
+	log_status = psd_run_log_close(&run.log, &log_err);
 	if (!status)
 		status = psd_outputs_commit(err);
+	if (!status && log_status) {
+		*err = log_err;
+		status = log_status;
+	}
 	psd_outputs_discard();
 	psd_hosts_release(&run.hosts);
-	psd_run_log_close(&run.log);
 	free(run.rows);
 	psd_subject_matter_release(&run.matter);
 	return status;

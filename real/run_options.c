@@ -40,8 +40,9 @@ static const struct psd_option option_list[] = {
 		"timeline` or ui.perfetto.dev"),
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(TRAIN)},
 	{OPTION("--log", "FILE",
-		"also write loss, accuracy and elapsed seconds as CSV, a line when an iteration has ended; the first "
-		"one replaces an older file"),
+		"also write loss, accuracy and elapsed seconds as CSV, a line for each iteration as soon as its loss "
+		"is "
+		"known"),
 	 .kind = PSD_OPTION_TEXT, AT(log_path), .commands = OF(TRAIN)},
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(TRAIN)},

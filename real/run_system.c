@@ -44,9 +44,13 @@ static void print_progress(const struct psd_system *system, const struct psd_pro
 static void observe(void *context, const struct psd_progress *progress)
 {
 	const struct observer *observer = context;
+	struct psd_error err;
 
-	psd_run_log_add(&observer->run->log, observer->system, progress, observer->run->scenario->has_replay);
-	if (!observer->run->options->is_quiet)
+	if (psd_run_log_add(&observer->run->log, observer->system, progress, observer->run->scenario->has_replay,
+			    &err) &&
+	    !observer->run->options->is_quiet)
+		psd_console_say("psd-run: %s; the run goes on without it", err.text);
+	if (!observer->run->options->is_quiet && psd_console_takes_more())
 		print_progress(observer->system, progress, observer->run->scenario->has_replay);
 }
 
@@ -170,6 +174,9 @@ static enum psd_status launch_again(struct psd_run *run, const struct psd_case *
 {
 	enum psd_status status;
 
+	status = psd_run_log_begin(&run->log, err);
+	if (status)
+		return status;
 	psd_run_log_keep(&run->log);
 	status = launch_case(run, made, row, err);
 	for (unsigned i = 0; i < MOST_TIMES_AGAIN && status == PSD_ERUN && run->scenario->replay.finds_dilation &&
@@ -212,5 +219,5 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 	if (!status)
 		status = launch_again(run, &made, &row, err);
 	psd_case_release(&made);
-	return status ? status : psd_run_log_check(&run->log, err);
+	return status;
 }

@@ -217,30 +217,27 @@ static bool link_as(const struct output *output, const char *path)
 	return !linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
-/* A process that was forked may have put it there. */
-static bool is_in_place(const struct output *output)
-{
-	struct stat own, found;
-
-	return !fstat(fileno(output->out), &own) && !stat(output->place, &found) && is_same_file(&own, &found);
-}
-
 /* Without a name into a place that is free, else by a name that is had for a moment. False: errno. */
 static bool put_in_place(struct output *output)
 {
-	if (!output->place || is_in_place(output))
-		return true;
+	bool is_there;
+	int reason;
+
 	if (!output->temporary) {
 		if (link_as(output, output->place))
 			return true;
 		if (errno != EEXIST || !take_temporary_name(output) || !link_as(output, output->temporary))
 			return false;
 	}
-	if (rename(output->temporary, output->place))
-		return false;
+	is_there = !rename(output->temporary, output->place);
+	if (!is_there) {
+		reason = errno;
+		unlink(output->temporary);
+		errno = reason;
+	}
 	free(output->temporary);
 	output->temporary = NULL;
-	return true;
+	return is_there;
 }
 
 bool psd_output_show(FILE *out)
@@ -249,7 +246,7 @@ bool psd_output_show(FILE *out)
 
 	while (output->out != out)
 		output = output->next;
-	return put_in_place(output);
+	return !output->place || put_in_place(output);
 }
 
 /* Trying to write what is left tells why something could not be written before. */
@@ -267,7 +264,7 @@ enum psd_status psd_outputs_commit(struct psd_error *err)
 		if (!is_written(o))
 			status = cannot_write(o, PSD_ERUN, err);
 	for (struct output *o = outputs; o && !status; o = o->next)
-		if (!put_in_place(o))
+		if (o->place && !put_in_place(o))
 			status = cannot_write(o, PSD_ERUN, err);
 	psd_outputs_discard();
 	return status;

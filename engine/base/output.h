@@ -18,11 +18,11 @@ enum psd_status psd_output_open(FILE **out, const char *path, struct psd_error *
 /* Puts all that are open into their places, the last one first, if every one of them could be written. PSD_ERUN:
  * something could not; then they are discarded, but for those that are in their places already. */
 enum psd_status psd_outputs_commit(struct psd_error *err) PSD_MUST_CHECK;
-/* As if it had never been opened, if it was not shown. NULL: nothing. */
+/* As if it had never been opened. NULL: nothing. */
 void psd_output_discard(FILE *out);
 void psd_outputs_discard(void);
-/* Puts it into its place now, where it stays whatever happens, and what is written to it later appears. In this
- * process or one that was forked. False: errno. */
+/* Puts it into its place now, where what is written later appears; it is to be discarded, which leaves it there. False:
+ * errno. */
 bool psd_output_show(FILE *out);
 /* Characters in a line of the terminal on standard output; 80 where there is none, or it does not say. */
 int psd_output_terminal_width(void);

@@ -120,7 +120,7 @@ static const struct psd_key root_keys[] = {
 	 .help = "what one simulated transfer stands for: a flow between neighbours, or each message"},
 	{KEY("iterations", UNSIGNED, iterations), .lowest = 1, .highest = PSD_MAX_MEASURED_ITERATIONS,
 	 .uses = PSD_BY_SIMULATION | PSD_BY_REPLAY,
-	 .help = "how many are measured, after those that fill the pipeline; else one, with jitter 20, of a replay 6"},
+	 .help = "how many are measured, after those that fill the pipeline; else one, with jitter 20, of a replay 4"},
 	{KEY("most_events", COUNT, most_events), .lowest = 1, .highest = 1e15, .fallback = "20000000",
 	 .uses = PSD_BY_SIM,
 	 .help = "a prediction that needs more is refused; a simulation takes half a second for a million"},

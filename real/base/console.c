@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,16 +32,25 @@ static void handle_ends(const struct sigaction *action)
 		(void)sigaction(SIGHUP, action, NULL);
 }
 
+/* Per signal, as a handler may not format. */
+static char last_words[SIGTERM + 1][64];
+
 static void end_at_once(int number)
 {
 	psd_outputs_remove();
+	(void)!write(STDERR_FILENO, last_words[number], strlen(last_words[number]));
 	signal(number, SIG_DFL);
 	raise(number);
 }
 
 void psd_console_let_signals_end(void)
 {
+	for (int number = 1; number <= SIGTERM; number++)
+		snprintf(last_words[number], sizeof(last_words[number]), "psd-run: stopped by signal %d (%s)\n", number,
+			 strsignal(number));
 	handle_ends(&(struct sigaction){.sa_handler = end_at_once});
+	if (psd_console_stop_signal)
+		end_at_once(psd_console_stop_signal);
 }
 
 /* ---- streams ---- */
@@ -75,6 +85,13 @@ void psd_console_say(const char *format, ...)
 	va_end(arguments);
 	psd_text_make_plain(line);
 	fprintf(stderr, "%s\n", line);
+}
+
+bool psd_console_takes_more(void)
+{
+	struct pollfd standard_error = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	return poll(&standard_error, 1, 0) > 0 && (standard_error.revents & POLLOUT);
 }
 
 bool psd_console_write(FILE *out, struct psd_text *text)

@@ -14,11 +14,13 @@ extern volatile sig_atomic_t psd_console_stop_signal;
 
 /* First of all: streams that are closed get a place, and SIGINT, SIGTERM and SIGHUP are noted from now on. */
 void psd_console_open(void);
-/* From now on these signals end the process at once. */
+/* From now on these signals end the process at once, which says so. */
 void psd_console_let_signals_end(void);
 
 /* A plain line to standard error, which it ends itself. */
 void psd_console_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Whether a line to standard error keeps nobody waiting: no terminal that is stopped, no reader that pauses. */
+bool psd_console_takes_more(void);
 
 /* Writes a text and releases it. False when the stream does not take it; then errno says why. */
 bool psd_console_write(FILE *out, struct psd_text *text);

@@ -2,6 +2,7 @@
 #include "real/session/run_log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -26,6 +27,13 @@ static enum psd_status write_head(const struct psd_run_log *log, struct psd_erro
 	return psd_console_write(log->file, &head) ? PSD_OK : refuse(log, errno, err);
 }
 
+/* A line in one call: two runs with one log do not cut each other's, and nothing is left to be written later. */
+static void write_lines(FILE *file)
+{
+	setvbuf(file, NULL, _IONBF, 0);
+	(void)fcntl(fileno(file), F_SETFL, O_APPEND);
+}
+
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err)
 {
 	struct psd_run_log opened = {.path = path};
@@ -34,66 +42,90 @@ enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, stru
 	*log = opened;
 	if (!path)
 		return PSD_OK;
-	opened.state = mmap(NULL, sizeof(*opened.state), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (opened.state == MAP_FAILED)
+	opened.write_error_number = mmap(NULL, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (opened.write_error_number == MAP_FAILED)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	status = psd_output_open(&opened.file, path, err);
-	if (!status)
+	if (!status) {
+		write_lines(opened.file);
 		status = write_head(&opened, err);
-	if (status)
-		psd_run_log_close(&opened);
+	}
 	*log = opened;
 	return status;
 }
 
-void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,
-		     const struct psd_progress *progress, bool has_replay)
+enum psd_status psd_run_log_begin(struct psd_run_log *log, struct psd_error *err)
 {
-	struct psd_text text = {.bytes = NULL};
-
-	if (!log->file || log->state->write_error_number)
-		return;
-	psd_text_add_csv(&text, system->name);
-	psd_text_add(&text, ",%" PRIu32, progress->iteration);
-	if (has_replay) {
-		psd_text_add(&text, ",,,,%.9g,\n", progress->elapsed_sec);
-	} else {
-		psd_text_add(&text, ",%.9g,", progress->epochs);
-		if (isfinite(progress->loss))
-			psd_text_add(&text, "%.9g", progress->loss);
-		psd_text_add(&text, ",%.9g,%.9g,", progress->correct_ratio, progress->elapsed_sec);
-		if (progress->test_samples > 0)
-			psd_text_add(&text, "%.9g", (double)progress->test_correct / (double)progress->test_samples);
-		psd_text_add(&text, "\n");
-	}
-	if (!psd_console_write(log->file, &text) || (!log->state->is_shown && !psd_output_show(log->file)))
-		log->state->write_error_number = errno;
-	log->state->is_shown = true;
+	if (!log->file || log->is_shown)
+		return PSD_OK;
+	log->is_shown = psd_output_show(log->file);
+	return log->is_shown ? PSD_OK : refuse(log, errno, err);
 }
 
-/* Lines are never left in the stream's buffer, so the descriptor, whose offset the processes share, knows. */
+/* False: errno, and nothing of it is left where that can be. */
+static bool add_line(const struct psd_run_log *log, struct psd_text *line)
+{
+	const off_t begin_bytes = lseek(fileno(log->file), 0, SEEK_END);
+	int reason;
+
+	if (psd_console_write(log->file, line))
+		return true;
+	reason = errno;
+	if (begin_bytes >= 0)
+		(void)!ftruncate(fileno(log->file), begin_bytes);
+	errno = reason;
+	return false;
+}
+
+enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,
+				const struct psd_progress *progress, bool has_replay, struct psd_error *err)
+{
+	struct psd_text line = {.bytes = NULL};
+
+	if (!log->file || *log->write_error_number)
+		return PSD_OK;
+	psd_text_add_csv(&line, system->name);
+	psd_text_add(&line, ",%" PRIu32, progress->iteration);
+	if (has_replay) {
+		psd_text_add(&line, ",,,,%.9g,\n", progress->elapsed_sec);
+	} else {
+		psd_text_add(&line, ",%.9g,", progress->epochs);
+		if (isfinite(progress->loss))
+			psd_text_add(&line, "%.9g", progress->loss);
+		psd_text_add(&line, ",%.9g,%.9g,", progress->correct_ratio, progress->elapsed_sec);
+		if (progress->test_samples > 0)
+			psd_text_add(&line, "%.9g", (double)progress->test_correct / (double)progress->test_samples);
+		psd_text_add(&line, "\n");
+	}
+	if (add_line(log, &line))
+		return PSD_OK;
+	*log->write_error_number = errno;
+	return refuse(log, errno, err);
+}
+
 void psd_run_log_keep(struct psd_run_log *log)
 {
 	if (log->file)
-		log->kept_bytes = lseek(fileno(log->file), 0, SEEK_CUR);
+		log->kept_bytes = lseek(fileno(log->file), 0, SEEK_END);
 }
 
 void psd_run_log_drop(const struct psd_run_log *log)
 {
-	if (log->file && log->kept_bytes > 0 && !ftruncate(fileno(log->file), log->kept_bytes))
-		(void)lseek(fileno(log->file), log->kept_bytes,
-			    SEEK_SET); /* where it could be shortened, it can be sought */
+	if (log->file && log->kept_bytes > 0)
+		(void)!ftruncate(fileno(log->file), log->kept_bytes);
 }
 
-enum psd_status psd_run_log_check(const struct psd_run_log *log, struct psd_error *err)
+enum psd_status psd_run_log_close(struct psd_run_log *log, struct psd_error *err)
 {
-	return log->file && log->state->write_error_number ? refuse(log, log->state->write_error_number, err) : PSD_OK;
-}
+	const struct psd_run_log closed = *log;
+	int error_number;
 
-void psd_run_log_close(struct psd_run_log *log)
-{
-	psd_output_discard(log->file);
-	if (log->state)
-		munmap(log->state, sizeof(*log->state));
 	*log = (struct psd_run_log){.file = NULL};
+	if (!closed.write_error_number)
+		return PSD_OK;
+	error_number = *closed.write_error_number;
+	munmap(closed.write_error_number, sizeof(int));
+	if (closed.is_shown)
+		psd_output_discard(closed.file);
+	return error_number ? refuse(&closed, error_number, err) : PSD_OK;
 }

@@ -1,6 +1,6 @@
 /* The log of --log: CSV, a line for each iteration; of a replay, which learns nothing, only its time. Worker 0's
  * process adds the lines, the one that opened the log and started it hears whether they could be written. It replaces
- * an older file with the first line, and has each at once: what was learnt is not lost with a run that fails. */
+ * an older file when training begins, and has each line at once: what was learnt is not lost with a run that fails. */
 #ifndef PSD_REAL_RUN_LOG_H
 #define PSD_REAL_RUN_LOG_H
 
@@ -12,33 +12,30 @@
 #include "engine/scenario/scenario.h"
 #include "real/session/worker.h"
 
-struct psd_run_log_state {
-	bool is_shown;
-	int write_error_number; /* of the first line that could not be written, which is the last one; or 0 */
-};
-
 struct psd_run_log {
 	const char *path;
-	FILE *file;			 /* NULL: no log */
-	struct psd_run_log_state *state; /* shared by the processes */
+	FILE *file; /* NULL: no log */
+	bool is_shown;
+	int *write_error_number; /* shared by the processes: of the first line that could not be written, or 0 */
 	off_t kept_bytes;
 };
 
 /* Writes the head of the columns. path is borrowed until the end; NULL: there is no log, and the others do nothing. As
  * psd_output_open(); PSD_ERUN: cannot be written. *log is set on failure too, to one that may be closed. */
 enum psd_status psd_run_log_open(struct psd_run_log *log, const char *path, struct psd_error *err) PSD_MUST_CHECK;
-/* A line; of a failure psd_run_log_check() tells. */
-void psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,
-		     const struct psd_progress *progress, bool has_replay);
+/* Before the first line, more than once too: the file comes into its place. PSD_ERUN: it cannot. */
+enum psd_status psd_run_log_begin(struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
+/* A line. PSD_ERUN: it could not be written, and no further one is; psd_run_log_close() tells it again. */
+enum psd_status psd_run_log_add(const struct psd_run_log *log, const struct psd_system *system,
+				const struct psd_progress *progress, bool has_replay,
+				struct psd_error *err) PSD_MUST_CHECK;
 
 /* What is in the log now stays there. */
 void psd_run_log_keep(struct psd_run_log *log);
 /* Drops what was added since, as it is done again. What is no file, a pipe say, has it all the same. */
 void psd_run_log_drop(const struct psd_run_log *log);
 
-/* PSD_ERUN: a line could not be written. */
-enum psd_status psd_run_log_check(const struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
-/* Also of zeros. */
-void psd_run_log_close(struct psd_run_log *log);
+/* Also of zeros. One that never began is left to psd_outputs_commit(). PSD_ERUN: a line could not be written. */
+enum psd_status psd_run_log_close(struct psd_run_log *log, struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -199,6 +199,7 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 	struct psd_worker_result *result = &worker->result;
 	const bool is_observed = worker->options->finished && !worker->replay;
 	enum psd_status status = PSD_OK;
+	double begun_sec;
 
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
@@ -208,10 +209,11 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 		return status;
 	if (is_observed)
 		worker->options->finished(worker->options->context, worker->self, &worker->memory);
+	begun_sec = psd_worker_now(worker);
 	if (worker->options->is_tested && worker->self == 0)
 		status = psd_worker_test(worker, &result->test_samples, &result->test_correct, err);
 	if (!status && worker->self == 0)
-		psd_worker_tested(worker, result->test_samples, result->test_correct);
+		psd_worker_tested(worker, begun_sec, result->test_samples, result->test_correct);
 	worker->phase = PSD_PHASE_OVER;
 	return status;
 }

@@ -20,10 +20,10 @@
 struct psd_progress {
 	uint32_t iteration;
 	uint32_t n_iterations;
-	double loss;	       /* mean over the global batch */
-	double correct_ratio;  /* of the global batch, before the update */
-	double elapsed_sec;    /* since training began */
-	double epochs;	       /* passes over the training samples up to the end of this iteration */
+	double loss;	      /* mean over the global batch */
+	double correct_ratio; /* of the global batch, before the update */
+	double elapsed_sec;   /* since training began: when the losses were known, or the parameters that were tested */
+	double epochs;	      /* passes over the training samples up to the end of this iteration */
 	uint64_t test_samples; /* after the update; 0: not tested */
 	uint64_t test_correct;
 };
@@ -51,8 +51,8 @@ struct psd_worker_options {
 	void (*remark)(void *context, const char *line); /* may be NULL; of psd_mesh_options */
 	double stall_sec; /* without a byte or a finished task for so long, the run fails */
 	bool is_tested;	  /* worker 0 measures the accuracy on the test samples at the end and as train says */
-	/* Both may be NULL. After each iteration and the test that may follow it, on worker 0; after the last, on every
-	 * host, before its memory is released. */
+	/* Both may be NULL. When an iteration's losses are known, which is before its update, or after the test that
+	 * follows it, on worker 0; after the last, on every host, before its memory is released. */
 	void (*progress)(void *context, const struct psd_progress *progress);
 	void (*finished)(void *context, unsigned self, const struct psd_memory *memory);
 	void *context;

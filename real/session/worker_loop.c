@@ -42,7 +42,7 @@ static enum psd_status finish_job(struct psd_worker *worker, enum psd_resource l
 	if (job->is_after_test) {
 		worker->tests.pause_sec[iteration] = job->test_sec;
 		psd_worker_fence_test(worker, iteration);
-		psd_worker_tested(worker, job->test_samples, job->test_correct);
+		psd_worker_tested(worker, job->begun_sec, job->test_samples, job->test_correct);
 	}
 	if (op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).end == worker->graph->n_layers)
 		psd_worker_report(worker, iteration, worker->kind->loss(worker->device),

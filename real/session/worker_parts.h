@@ -53,6 +53,7 @@ struct psd_tests {
 	double *pause_sec; /* per iteration: how long a test kept it from beginning */
 	bool has_progress, has_result;
 	struct psd_progress progress;
+	double begun_sec; /* when the parameters were there that were tested */
 	uint64_t samples, correct;
 };
 
@@ -335,7 +336,7 @@ bool psd_worker_is_test_due(const struct psd_worker *worker, uint32_t iteration)
 void psd_worker_fence_test(struct psd_worker *worker, uint32_t iteration);
 /* What was found after an iteration: by all workers' reports, by the test. */
 void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progress);
-void psd_worker_tested(struct psd_worker *worker, uint64_t samples, uint64_t correct);
+void psd_worker_tested(struct psd_worker *worker, double begun_sec, uint64_t samples, uint64_t correct);
 
 /* ---- worker_trace.c ---- */
 

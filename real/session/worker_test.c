@@ -35,6 +35,8 @@ static void tell_if_complete(struct psd_worker *worker)
 	tests->has_progress = tests->has_result = false;
 	tests->progress.test_samples = tests->samples;
 	tests->progress.test_correct = tests->correct;
+	if (tests->samples)
+		tests->progress.elapsed_sec = tests->begun_sec;
 	if (worker->options->progress)
 		worker->options->progress(worker->options->context, &tests->progress);
 }
@@ -55,8 +57,9 @@ void psd_worker_tell(struct psd_worker *worker, const struct psd_progress *progr
 	tell_if_complete(worker);
 }
 
-void psd_worker_tested(struct psd_worker *worker, uint64_t samples, uint64_t correct)
+void psd_worker_tested(struct psd_worker *worker, double begun_sec, uint64_t samples, uint64_t correct)
 {
+	worker->tests.begun_sec = begun_sec;
 	worker->tests.samples = samples;
 	worker->tests.correct = correct;
 	worker->tests.has_result = true;

@@ -1006,6 +1006,45 @@ Test(run_cli, a_host_that_fails_at_once_keeps_nobody_waiting, .timeout = 60)
 	scratch_folder_remove(&folder);
 }
 
+/* Once host 0 waits for the other one, as its socket tells. */
+Test(run_cli, a_host_that_is_stopped_says_so, .timeout = 60)
+{
+	const struct scratch_folder folder = make_tiny();
+	const unsigned port = free_port();
+	char hosts[64], command[2 * PATH_MAX];
+	struct run stopped;
+
+	snprintf(hosts, sizeof(hosts), "127.0.0.1:%u\n127.0.0.1:%u\n", port, free_port());
+	scratch_folder_write(&folder, "hosts", hosts, strlen(hosts));
+	snprintf(command, sizeof(command),
+		 "%s --hosts %s/hosts --rank 0 --quiet %s/s.yaml 2>&1 & until grep -q ':%04X 00000000:0000 0A' "
+		 "/proc/net/tcp; do sleep 0.1; done; kill -TERM $!; wait $!",
+		 path_of("psd-run").text, folder.path, folder.path, port);
+	stopped = run_command(command);
+	cr_expect_eq(stopped.exit_status, 128 + SIGTERM);
+	cr_expect_str_eq(stopped.text, "psd-run: stopped by signal 15 (Terminated)\n");
+	free(stopped.text);
+	scratch_folder_remove(&folder);
+}
+
+/* Whose pipe is full long before the end: 1000 tests, a line each. Is read after a minute all the same. */
+Test(run_cli, nobody_waits_for_who_reads_the_progress, .timeout = 120)
+{
+	const struct scratch_folder folder = make_tiny();
+	struct run read;
+	char command[2 * PATH_MAX];
+
+	snprintf(command, sizeof(command),
+		 "cd %s && { %s --no-emulation --system PS --stall 20s --iterations 4000 --set train.test_every=1 "
+		 "s.yaml >table; echo $? >status; } 2>&1 | { n=0; until [ -e status ] || [ $n -eq 600 ]; do "
+		 "sleep 0.1; n=$((n + 1)); done; test $(wc -c) -gt 60000 && echo full; }; cat status",
+		 folder.path, path_of("psd-run").text);
+	read = run_command(command);
+	cr_expect_str_eq(read.text, "full\n0\n");
+	free(read.text);
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, hosts_wait_as_long_as_they_are_told)
 {
 	const struct scratch_folder folder = make_tiny();

@@ -2,28 +2,31 @@
 #define _POSIX_C_SOURCE 200809L
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "engine/base/output.h"
 #include "real/session/run_log.h"
 #include "tests/scratch_file.h"
 
-#define HEAD "system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n"
+#define HEAD		"system,iteration,epoch,loss,training_accuracy_ratio,elapsed_sec,test_accuracy_ratio\n"
+#define LINE(iteration) "\"A, \"\"b\"\"\"," iteration ",,,,0.5,\n"
 
 static const struct psd_system quoted = {.name = "A, \"b\""};
 
 /* As worker 0 does, in a process of its own. */
-static void add_elsewhere(const struct psd_run_log *log, uint32_t iteration)
+static void add_elsewhere(const struct psd_run_log *log, uint32_t iteration, enum psd_status expected)
 {
 	const struct psd_progress progress = {.iteration = iteration, .n_iterations = 9, .elapsed_sec = 0.5};
 	const pid_t pid = fork();
+	struct psd_error err;
 	int ended;
 
-	if (pid == 0) {
-		psd_run_log_add(log, &quoted, &progress, true);
-		_exit(0);
-	}
+	if (pid == 0)
+		_exit(psd_run_log_add(log, &quoted, &progress, true, &err) != expected);
 	cr_assert_eq(waitpid(pid, &ended, 0), pid);
 	cr_assert_eq(ended, 0);
 }
@@ -48,53 +51,103 @@ static struct psd_run_log opened(const char *path)
 	return log;
 }
 
+static void begin(struct psd_run_log *log)
+{
+	struct psd_error err;
+
+	cr_assert_eq(psd_run_log_begin(log, &err), PSD_OK, "%s", err.text);
+}
+
+static void close_log(struct psd_run_log *log)
+{
+	struct psd_error err;
+
+	cr_assert_eq(psd_run_log_close(log, &err), PSD_OK, "%s", err.text);
+}
+
 Test(run_log, drops_what_is_done_again)
 {
 	struct scratch_file file = scratch_file_write("of another run\n");
 	struct psd_run_log log = opened(file.path);
-	struct psd_error err;
 
-	add_elsewhere(&log, 1);
+	begin(&log);
+	add_elsewhere(&log, 1, PSD_OK);
 	psd_run_log_keep(&log);
-	add_elsewhere(&log, 2);
-	add_elsewhere(&log, 3);
+	add_elsewhere(&log, 2, PSD_OK);
+	add_elsewhere(&log, 3, PSD_OK);
 	psd_run_log_drop(&log);
-	add_elsewhere(&log, 4);
-	cr_assert_eq(psd_run_log_check(&log, &err), PSD_OK);
-	cr_assert_eq(psd_outputs_commit(&err), PSD_OK, "%s", err.text);
-	psd_run_log_close(&log);
-	assert_text(file.path, HEAD "\"A, \"\"b\"\"\",1,,,,0.5,\n\"A, \"\"b\"\"\",4,,,,0.5,\n");
+	add_elsewhere(&log, 4, PSD_OK);
+	close_log(&log);
+	assert_text(file.path, HEAD LINE("1") LINE("4"));
 	remove(file.path);
 }
 
-Test(run_log, is_there_from_the_first_line_on_and_stays)
+Test(run_log, is_there_when_it_begins_and_stays)
 {
 	struct scratch_file file = scratch_file_write("of another run\n");
 	struct psd_run_log log = opened(file.path);
 
 	assert_text(file.path, "of another run\n");
-	add_elsewhere(&log, 1);
-	assert_text(file.path, HEAD "\"A, \"\"b\"\"\",1,,,,0.5,\n");
-	add_elsewhere(&log, 2);
+	begin(&log);
+	assert_text(file.path, HEAD);
+	add_elsewhere(&log, 1, PSD_OK);
+	assert_text(file.path, HEAD LINE("1"));
+	add_elsewhere(&log, 2, PSD_OK);
 	psd_outputs_discard();
-	log.file = NULL;
-	psd_run_log_close(&log);
-	assert_text(file.path, HEAD "\"A, \"\"b\"\"\",1,,,,0.5,\n\"A, \"\"b\"\"\",2,,,,0.5,\n");
+	log.is_shown = false; /* its file is closed */
+	close_log(&log);
+	assert_text(file.path, HEAD LINE("1") LINE("2"));
 	remove(file.path);
 }
 
+/* Whoever takes it away or puts another in its place has his way. */
+Test(run_log, that_is_taken_away_does_not_come_back)
+{
+	struct scratch_file file = scratch_file_write("");
+	struct psd_run_log log = opened(file.path);
+	struct psd_error err = {.text = ""};
+
+	begin(&log);
+	add_elsewhere(&log, 1, PSD_OK);
+	cr_assert_eq(remove(file.path), 0);
+	add_elsewhere(&log, 2, PSD_OK);
+	close_log(&log);
+	cr_assert_eq(psd_outputs_commit(&err), PSD_OK, "%s", err.text);
+	cr_expect_neq(access(file.path, F_OK), 0);
+}
+
+Test(run_log, that_never_began_comes_with_the_other_outputs)
+{
+	struct scratch_file file = scratch_file_write("of another run\n");
+	struct psd_run_log log = opened(file.path);
+	struct psd_error err = {.text = ""};
+
+	close_log(&log);
+	assert_text(file.path, "of another run\n");
+	cr_assert_eq(psd_outputs_commit(&err), PSD_OK, "%s", err.text);
+	assert_text(file.path, HEAD);
+	remove(file.path);
+}
+
+/* A line of which some fits is none, and what comes later is not tried. */
 Test(run_log, says_later_what_another_process_could_not_write)
 {
 	struct scratch_file file = scratch_file_write("");
 	struct psd_run_log log = opened(file.path);
+	const struct rlimit limit = {sizeof(HEAD LINE("1")) + 3, RLIM_INFINITY}, none = {RLIM_INFINITY, RLIM_INFINITY};
 	struct psd_error err;
 
-	cr_assert_not_null(freopen("/dev/full", "w", log.file));
-	add_elsewhere(&log, 1);
-	cr_assert_eq(psd_run_log_check(&log, &err), PSD_ERUN);
+	signal(SIGXFSZ, SIG_IGN);
+	begin(&log);
+	add_elsewhere(&log, 1, PSD_OK);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	add_elsewhere(&log, 2, PSD_ERUN);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
+	add_elsewhere(&log, 3, PSD_OK);
+	cr_assert_eq(psd_run_log_close(&log, &err), PSD_ERUN);
 	cr_assert_eq(strncmp(err.text, file.path, strlen(file.path)), 0, "%s", err.text);
-	cr_assert_not_null(strstr(err.text, strerror(ENOSPC)), "%s", err.text);
-	psd_run_log_close(&log);
+	cr_assert_not_null(strstr(err.text, strerror(EFBIG)), "%s", err.text);
+	assert_text(file.path, HEAD LINE("1"));
 	remove(file.path);
 }
 
@@ -103,9 +156,9 @@ Test(run_log, without_a_path_is_none)
 	struct psd_run_log log = opened(NULL);
 	struct psd_error err;
 
+	begin(&log);
 	psd_run_log_keep(&log);
-	psd_run_log_add(&log, &quoted, &(struct psd_progress){.iteration = 1}, false);
+	cr_assert_eq(psd_run_log_add(&log, &quoted, &(struct psd_progress){.iteration = 1}, false, &err), PSD_OK);
 	psd_run_log_drop(&log);
-	cr_assert_eq(psd_run_log_check(&log, &err), PSD_OK);
-	psd_run_log_close(&log);
+	close_log(&log);
 }
