@@ -136,7 +136,9 @@ is_log {
 	swept = bytes > 0 && named_bytes == 0 ? field[at["system"]] : ""
 	if (swept != "" && first_swept == "")
 		first_swept = swept
-	series = series_of((swept == first_swept || swept == "" ? "" : swept ", ") field[at["workers"]] + 0 " workers")
+	workers = field[at["workers"]] + 0
+	series = series_of((swept == first_swept || swept == "" ? "" : swept ", ") workers \
+		(workers == 1 ? " worker" : " workers"))
 	is_first[series] = is_first[series] || swept == first_swept
 	has_several_swept = has_several_swept || (swept != "" && swept != first_swept)
 	if (bytes > 0) {

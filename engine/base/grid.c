@@ -10,7 +10,7 @@
 #include "engine/base/grow.h"
 #include "engine/base/units.h"
 
-enum { GAP = 2, NARROWEST = 12 };
+enum { GAP = 2, NARROWEST = 12, MOST_NAMES = 64 };
 
 unsigned psd_grid_add_column(struct psd_grid *grid, const char *upper, const char *lower, bool is_left)
 {
@@ -120,6 +120,52 @@ static int column_width(const struct psd_grid *grid, unsigned column)
 	return width ? wider(wider(width, grid->heads[column][0]), grid->heads[column][1]) : 0;
 }
 
+/* Bytes of the first n_places characters. */
+static size_t bytes_of(const char *text, int n_places)
+{
+	size_t n_bytes = 0;
+
+	while (text[n_bytes] && (n_places > 0 || ((unsigned char)text[n_bytes] & 0xc0) == 0x80))
+		n_places -= ((unsigned char)text[n_bytes++] & 0xc0) != 0x80;
+	return n_bytes;
+}
+
+/* What is left of a cell that is cut: its last two places are dots. */
+static int cut_bytes(const char *cell, int width)
+{
+	return (int)bytes_of(cell, psd_text_places(cell) > width ? width - 2 : width);
+}
+
+static bool look_alike(const char *one, const char *other, int width)
+{
+	const int n_bytes = cut_bytes(one, width);
+
+	return n_bytes == cut_bytes(other, width) && !strncmp(one, other, (size_t)n_bytes);
+}
+
+/* At which cells that differ, MOST_NAMES of them, do not look alike; NARROWEST or more. */
+static int least_width(const struct psd_grid *grid, unsigned column, int width)
+{
+	const char *names[MOST_NAMES];
+	unsigned n_names = 0;
+	int least = width < NARROWEST ? width : NARROWEST;
+
+	for (unsigned r = 0; r < grid->n_rows && n_names < MOST_NAMES; r++) {
+		const char *cell = grid->rows[r].cells[column];
+		unsigned n = 0;
+
+		while (n < n_names && strcmp(cell, names[n]) != 0)
+			n++;
+		if (n < n_names)
+			continue;
+		for (n = 0; n < n_names; n++)
+			while (least < width && look_alike(cell, names[n], least))
+				least++;
+		names[n_names++] = cell;
+	}
+	return least;
+}
+
 struct layout {
 	int widths[PSD_GRID_COLUMNS];
 	int fractions[PSD_GRID_COLUMNS]; /* of them, behind the point */
@@ -137,10 +183,10 @@ static int measure(const struct psd_grid *grid, struct layout *layout)
 		line_width += widths[c] ? widths[c] + GAP : 0;
 	}
 	for (unsigned c = 0; c < grid->n_columns; c++) {
-		if (!grid->is_left[c] || widths[c] <= NARROWEST || line_width <= PSD_GRID_WIDTH)
+		if (!grid->is_left[c] || line_width <= PSD_GRID_WIDTH)
 			continue;
-		const int surplus = line_width - PSD_GRID_WIDTH;
-		const int less = surplus < widths[c] - NARROWEST ? surplus : widths[c] - NARROWEST;
+		const int surplus = line_width - PSD_GRID_WIDTH, most = widths[c] - least_width(grid, c, widths[c]);
+		const int less = surplus < most ? surplus : most;
 
 		widths[c] -= less;
 		line_width -= less;
@@ -148,23 +194,12 @@ static int measure(const struct psd_grid *grid, struct layout *layout)
 	return line_width;
 }
 
-/* Bytes of the first n_places characters. */
-static size_t bytes_of(const char *text, int n_places)
-{
-	size_t n_bytes = 0;
-
-	while (text[n_bytes] && (n_places > 0 || ((unsigned char)text[n_bytes] & 0xc0) == 0x80))
-		n_places -= ((unsigned char)text[n_bytes++] & 0xc0) != 0x80;
-	return n_bytes;
-}
-
 static void add_cell(struct psd_text *text, const char *cell, int width, bool is_left)
 {
 	const int blanks = width - psd_text_places(cell), padding = blanks > 0 ? blanks : 0;
 
-	psd_text_add(text, "%*s%.*s%s%*s", is_left ? 0 : padding, "",
-		     (int)bytes_of(cell, blanks < 0 ? width - 2 : width), cell, blanks < 0 ? ".." : "",
-		     is_left ? padding + GAP : GAP, "");
+	psd_text_add(text, "%*s%.*s%s%*s", is_left ? 0 : padding, "", cut_bytes(cell, width), cell,
+		     blanks < 0 ? ".." : "", is_left ? padding + GAP : GAP, "");
 }
 
 /* Without blanks at its end. */

@@ -787,6 +787,26 @@ Test(output, grid_cuts_the_first_wide_column_to_the_page)
 	psd_grid_release(&grid);
 }
 
+/* Even where the line is longer then. */
+Test(output, grid_cuts_no_two_cells_to_the_same)
+{
+	struct psd_grid grid = {.n_rows = 0};
+	struct psd_text text = {.bytes = NULL};
+
+	psd_grid_add_column(&grid, "", "name", true);
+	psd_grid_add_column(&grid, "", "text", false);
+	for (unsigned last = 1; last <= 2; last++) {
+		psd_grid_add_row(&grid);
+		psd_grid_set(&grid, 0, "a name that differs late from others, %u and more", last);
+		psd_grid_set(&grid, 1, "%0110d", 1);
+	}
+	psd_grid_add(&text, &grid);
+	cr_expect_not_null(strstr(text.bytes, "\na name that differs late from others, 1..  000"), "%s", text.bytes);
+	cr_expect_not_null(strstr(text.bytes, "\na name that differs late from others, 2..  000"), "%s", text.bytes);
+	psd_text_release(&text);
+	psd_grid_release(&grid);
+}
+
 Test(output, sentence_breaks_between_words_but_not_before_a_per_cent_sign)
 {
 	struct psd_text sentence = {.bytes = NULL};
