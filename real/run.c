@@ -236,7 +236,7 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	if (!status && has_training)
 		status = psd_run_check_loss(run, err);
 	if (!status && !run->hosts.n_hosts)
-		status = psd_run_check_room(run, err);
+		status = psd_run_check_systems(run, err);
 	if (!status && has_training)
 		status = psd_worker_count_samples(&run->matter.graph, &scenario->train, &run->training_samples, err);
 	if (!status && run->traced)

@@ -72,7 +72,7 @@ enum psd_status psd_run_calibration(const struct psd_run_options *options, const
 	if (!status)
 		status = psd_run_choose_point(scenario, 0, &run.point, err);
 	if (!status)
-		status = psd_run_check_room(&run, err);
+		status = psd_run_check_systems(&run, err);
 	if (!status)
 		status = psd_run_choose_ground(&run, err);
 	if (!status)

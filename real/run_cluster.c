@@ -9,6 +9,7 @@
 #include "real/run.h"
 #include "real/run_choice.h"
 #include "real/run_parts.h"
+#include "real/session/replay.h"
 
 /* The hosts of the file, or of mpirun, and which of them this process is; none where there is neither. */
 static enum psd_status load_hosts(const struct psd_run_options *options, struct psd_hosts *hosts, unsigned *self,
@@ -39,7 +40,8 @@ void psd_run_excuse(const struct psd_run_options *options, const char *words)
 	psd_hosts_release(&hosts);
 }
 
-/* A signal ends this process at once: the others hear of it by their connections. */
+/* A signal ends this process at once: the others hear of it by their connections. It says so, but not where mpirun
+ * started it, which ends all in this way when one has failed. */
 static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
 {
 	const struct psd_run_options *options = run->options;
@@ -59,7 +61,7 @@ static enum psd_status join_hosts(struct psd_run *run, struct psd_error *err)
 	for (unsigned s = 0; s < run->scenario->n_systems && !status; s++)
 		if (psd_run_is_chosen(run, &run->scenario->systems[s]))
 			status = psd_run_check_hosts(&run->scenario->systems[s], &run->point, run->hosts.n_hosts, err);
-	psd_console_let_signals_end();
+	psd_console_let_signals_end(options->hosts_path);
 	return status;
 }
 
@@ -128,7 +130,7 @@ enum psd_status psd_run_choose_ground(struct psd_run *run, struct psd_error *err
 	return PSD_OK;
 }
 
-enum psd_status psd_run_check_room(const struct psd_run *run, struct psd_error *err)
+enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_error *err)
 {
 	const uint64_t available_bytes = psd_machine_available_bytes();
 	enum psd_status status = PSD_OK;
@@ -142,6 +144,8 @@ enum psd_status psd_run_check_room(const struct psd_run *run, struct psd_error *
 		if (status)
 			return status;
 		status = psd_room_check(&made, psd_run_replay(run), available_bytes, err);
+		if (!status && psd_run_replay(run) && !run->replay.finds_dilation)
+			status = psd_replay_check_messages(&made, run->replay.dilation_ratio, err);
 		psd_case_release(&made);
 	}
 	return status;

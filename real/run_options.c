@@ -37,12 +37,12 @@ static const struct psd_option option_list[] = {
 	 .kind = PSD_OPTION_FLAG, AT(is_csv), .commands = OF(TRAIN)},
 	{OPTION("--trace", "FILE",
 		"also write the run of one system (the last, or --system) as Chrome trace events, for `psd-plot "
-		"timeline` or ui.perfetto.dev"),
+		"timeline` or ui.perfetto.dev; not with --hosts"),
 	 .kind = PSD_OPTION_TEXT, AT(trace_path), .commands = OF(TRAIN)},
 	{OPTION("--log", "FILE",
 		"also write loss, accuracy and elapsed seconds as CSV, a line for each iteration as soon as its loss "
 		"is "
-		"known"),
+		"known; with --hosts, host 0 does"),
 	 .kind = PSD_OPTION_TEXT, AT(log_path), .commands = OF(TRAIN)},
 	{OPTION("--system", "NAME", "only this system of the scenario"), .kind = PSD_OPTION_TEXT, AT(system_name),
 	 .commands = OF(TRAIN)},

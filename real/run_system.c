@@ -211,10 +211,8 @@ enum psd_status psd_run_system(struct psd_run *run, const struct psd_system *sys
 		return status;
 	psd_run_name_executor(row.executor, run->device, row.has_replay, run->ground);
 	row.has_rebuilds = has_rebuilds(&made.program);
-	if (row.has_replay)
-		status = run->scenario->replay.finds_dilation
-				 ? find_dilation(run, &made, err)
-				 : psd_replay_check_messages(&made, run->replay.dilation_ratio, err);
+	if (row.has_replay && run->scenario->replay.finds_dilation)
+		status = find_dilation(run, &made, err);
 	row.replay = run->replay;
 	if (!status)
 		status = launch_again(run, &made, &row, err);

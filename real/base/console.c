@@ -32,8 +32,7 @@ static void handle_ends(const struct sigaction *action)
 		(void)sigaction(SIGHUP, action, NULL);
 }
 
-/* Per signal, as a handler may not format. */
-static char last_words[SIGTERM + 1][64];
+static char last_words[SIGTERM + 1][64]; /* per signal, as a handler may not format */
 
 static void end_at_once(int number)
 {
@@ -43,9 +42,9 @@ static void end_at_once(int number)
 	raise(number);
 }
 
-void psd_console_let_signals_end(void)
+void psd_console_let_signals_end(bool is_told)
 {
-	for (int number = 1; number <= SIGTERM; number++)
+	for (int number = 1; number <= SIGTERM && is_told; number++)
 		snprintf(last_words[number], sizeof(last_words[number]), "psd-run: stopped by signal %d (%s)\n", number,
 			 strsignal(number));
 	handle_ends(&(struct sigaction){.sa_handler = end_at_once});

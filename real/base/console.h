@@ -14,8 +14,8 @@ extern volatile sig_atomic_t psd_console_stop_signal;
 
 /* First of all: streams that are closed get a place, and SIGINT, SIGTERM and SIGHUP are noted from now on. */
 void psd_console_open(void);
-/* From now on these signals end the process at once, which says so. */
-void psd_console_let_signals_end(void);
+/* From now on these signals end the process at once. is_told: which says so. */
+void psd_console_let_signals_end(bool is_told);
 
 /* A plain line to standard error, which it ends itself. */
 void psd_console_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
