@@ -17,7 +17,7 @@ enum psd_ground {
 	PSD_GROUND_HOSTS,    /* machines of a cluster, see psd_join() */
 };
 
-#define PSD_LAUNCH_CONNECT_SEC 30.0 /* more than processes of one machine need to find each other */
+#define PSD_LAUNCH_CONNECT_SEC 300.0 /* many on few cores are slow to start; one that ends is noticed without it */
 
 struct psd_launch_options {
 	/* What all have in common: who each is, its links and its spans are filled in. Its place is the first one's,

@@ -4,9 +4,11 @@
 #define _POSIX_C_SOURCE 200809L
 #include "real/net/mesh.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "real/net/clocks.h"
@@ -124,6 +126,29 @@ static enum psd_status open_joining(struct psd_joining *joining, struct psd_erro
 	return psd_socket_listen(own->address, own->port, &socket_options, &joining->listener, &port, err);
 }
 
+/* Without it hosts would come and be dropped again until the time is over. The own lines' share is for strangers. */
+static enum psd_status check_files(struct psd_joining *joining, struct psd_error *err)
+{
+	const unsigned n_needed = joining->n_hosts * joining->options->n_lines;
+	unsigned n_opened = 0;
+	int error;
+
+	while (joining->listener >= 0 && n_opened < n_needed && (joining->fds[n_opened] = dup(joining->listener)) >= 0)
+		n_opened++;
+	error = errno;
+	for (unsigned i = 0; i < n_opened; i++) {
+		close(joining->fds[i]);
+		joining->fds[i] = -1;
+	}
+	if (joining->listener < 0 || n_opened == n_needed)
+		return PSD_OK;
+	return psd_error_set(
+		err, PSD_ERUN, PSD_NOWHERE,
+		"%u connections with %u other hosts are needed, and this one can open no more than %u files: "
+		"%s (ulimit -n)",
+		n_needed - joining->options->n_lines, joining->n_hosts - 1, n_opened, strerror(error));
+}
+
 static void close_joining(struct psd_joining *joining)
 {
 	while (joining->talks && joining->n_talks > 0)
@@ -184,6 +209,8 @@ enum psd_status psd_mesh_open(const struct psd_mesh_options *options, int fds[],
 	struct psd_joining joining = make_joining(options, fds);
 	enum psd_status status = open_joining(&joining, err);
 
+	if (!status)
+		status = check_files(&joining, err);
 	if (!status)
 		status = settle_all(&joining, err);
 	if (!status)

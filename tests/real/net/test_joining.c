@@ -283,32 +283,66 @@ Test(joining, strangers_keep_nobody_out, .timeout = 120)
 	}
 }
 
-/* Of two that come and say nothing the second takes the first one's descriptor, the last there is. */
+static void allow_files(rlim_t n_files)
+{
+	struct rlimit limit;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = n_files;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Beyond those that are open, which need not be numbered one after the other. */
+static void allow_more_files(unsigned n_files)
+{
+	int fds[HOSTS * LINES];
+
+	for (unsigned i = 0; i < n_files; i++)
+		fds[i] = dup(STDIN_FILENO);
+	allow_files((rlim_t)fds[n_files - 1] + 1);
+	for (unsigned i = 0; i < n_files; i++)
+		close(fds[i]);
+}
+
+/* One more comes and says nothing than there are descriptors: it takes that of the first. */
 Test(joining, a_host_without_descriptors_says_so, .timeout = 60)
 {
 	static struct cluster cluster;
-	struct rlimit limit, tight;
-	int fds[2], next;
+	int fds[HOSTS * LINES + 1];
 
 	open_cluster(&cluster);
-	fds[0] = connect_to(&cluster, 0);
-	fds[1] = connect_to(&cluster, 0);
-	next = dup(fds[0]);
-	close(next);
-	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	tight = (struct rlimit){.rlim_cur = (rlim_t)next + 1, .rlim_max = limit.rlim_max};
-	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &tight), 0);
+	for (unsigned i = 0; i < HOSTS * LINES + 1; i++)
+		fds[i] = connect_to(&cluster, 0);
+	allow_more_files(HOSTS * LINES);
 	start(&cluster, 0, 1);
 	while (!cluster.hosts[0].has_remarked)
 		(void)poll(NULL, 0, 1);
-	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	allow_files(1024);
 	start(&cluster, 1, HOSTS);
 	wait_for(&cluster, 0, HOSTS);
 	cr_expect(
 		strstr(cluster.hosts[0].remarks, ": says nothing, and this host can open no more files (ulimit -n)\n"),
 		"%s", cluster.hosts[0].remarks);
-	close(fds[0]);
-	close(fds[1]);
+	for (unsigned i = 0; i < HOSTS * LINES + 1; i++)
+		close(fds[i]);
+}
+
+/* At once, not when the others' time is over: LONG_SEC. */
+Test(joining, a_host_with_too_few_descriptors_gives_up, .timeout = 60)
+{
+	static struct cluster cluster;
+
+	open_cluster(&cluster);
+	allow_more_files(HOSTS * LINES - 1);
+	start(&cluster, 2, HOSTS);
+	wait_for(&cluster, 2, HOSTS);
+	cr_expect_eq(cluster.hosts[2].status, PSD_ERUN);
+	cr_expect(strstr(cluster.hosts[2].err.text,
+			 "4 connections with 2 other hosts are needed, and this one can open "
+			 "no more than 5 files: Too many open files (ulimit -n)"),
+		  "%s", cluster.hosts[2].err.text);
+	for (unsigned h = 0; h < 2; h++)
+		close(cluster.hosts[h].options.listener);
 }
 
 Test(joining, a_host_comes_once)
