@@ -169,8 +169,8 @@ END {
 	printf "x_min = %.9g\nx_max = %.9g\n", least["x"], most["x"] > settings
 	printf "y_min = %.9g\ny_max = %.9g\n", least["y"], most["y"] > settings
 	printf "array name[%d]\narray colour[%d]\narray n_over[%d]\n", n_series, n_series, n_series > settings
-	printf "array level[%d]\narray level_name[%d]\narray level_colour[%d]\n",
-		n_levels + 1, n_levels + 1, n_levels + 1 > settings
+	printf "array level[%d]\narray level_name[%d]\narray level_colour[%d]\narray level_dash[%d]\n",
+		n_levels + 1, n_levels + 1, n_levels + 1, n_levels + 1 > settings
 	for (series = 1; series <= n_series; series++) {
 		in_front = has_several_swept && is_first[series] ? first_swept ", " : ""
 		printf "name[%d] = %s\n", series, quoted(in_front series_name[series]) > settings
@@ -186,6 +186,8 @@ END {
 		printf "level[%d] = %.9g\nlevel_name[%d] = %s\nlevel_colour[%d] = \"%s\"\n", i, part[2], i,
 			quoted(level_name[i] ", " series_name[part[1]]), i,
 			palette[(part[1] - 1) % n_colours + 1] > settings
+		# levels of one colour
+		printf "level_dash[%d] = %d\n", i, 2 + n_levels_of[part[1]]++ % 4 > settings
 	}
 	tics = ""
 	for (bytes in tic)

@@ -793,11 +793,25 @@ Test(plot, a_timeline_of_a_run_says_what_a_bar_is)
 {
 	char *measured = draw("timeline tests/data/compare/measured.json"),
 	     *predicted = draw("timeline tests/data/compare/predicted.json");
+	struct scratch_file alone = scratch_file_write(
+		"{\"otherData\":{\"scenario\":\"t\",\"system\":\"Ring\",\"executor\":\"real-cpu\",\"nodes\":1,"
+		"\"kinds\":\"forward send receive\"},\"traceEvents\":[\n"
+		"{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":0,\"args\":{\"name\":\"worker 0\"}},\n"
+		"{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":0,\"tid\":1,\"args\":{\"name\":\"compute\"}},\n"
+		"{\"name\":\"forward x\",\"cat\":\"forward\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":0,\"dur\":9,"
+		"\"args\":{\"iteration\":0}}\n]}\n");
+	char arguments[256], *sends_nothing;
 
 	EXPECT_WORDS(measured, "send: until the network stack has taken the last byte");
 	cr_expect_null(strstr(predicted, "send: until"));
+	snprintf(arguments, sizeof(arguments), "timeline %s", alone.path);
+	sends_nothing = draw(arguments);
+	EXPECT_WORDS(sends_nothing, ">forward<");
+	cr_expect_null(strstr(sends_nothing, "send: until"));
 	free(measured);
 	free(predicted);
+	free(sends_nothing);
+	remove(alone.path);
 }
 
 /* Dashed lines of a speedup plot with so many systems. */
@@ -892,13 +906,20 @@ Test(plot, curve_draws_seconds_over_sizes_and_levels_beside_them)
 	static const char rows[] = HEAD "t,64KiB,sim-flow,2,2,1e9,0.3,1,1,0,0,0,0,,,\n"
 					"t,2 MiB,sim-flow,2,2,1e9,0.1,1,1,0,0,0,0,,,\n"
 					"t,auto,sim-flow,2,2,1e9,0.1,1,1,0,0,0,0,,,\n"
+					"t,PS,sim-flow,2,2,1e9,0.2,1,1,0,0,0,0,,,\n"
 					"t,64KiB,sim-flow,4,4,1e9,0.2,1,1,0,0,0,0,,,\n";
 	struct folder folder = make_folder();
+	const char *dashes, *others;
 	char *drawn;
 
 	free(draw_curve(&folder, rows, 0));
 	drawn = read_output(&folder, "out.svg");
 	EXPECT_WORDS(drawn, "64KiB", "2 MiB", "2 workers", "4 workers", "auto, 2 workers", "iteration, ms", "300");
+	dashes = strstr(drawn, "stroke-dasharray");
+	cr_assert_not_null(dashes);
+	others = strstr(dashes + 1, "stroke-dasharray"); /* of PS */
+	cr_assert_not_null(others);
+	cr_expect_neq(strncmp(dashes, others, strlen("stroke-dasharray='1.0,1.0'")), 0);
 	free(drawn);
 	remove_folder(&folder);
 }
