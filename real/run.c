@@ -204,10 +204,20 @@ static void remark(const struct psd_run *run)
 	psd_text_release(&text);
 }
 
+/* Where the scenario names no end: of the job, whatever --iterations says. */
+static void settle_end(struct psd_run *run)
+{
+	const uint64_t global_batch = (uint64_t)run->point.workers * run->scenario->batch_per_worker;
+
+	if (run->train.rate.max_iterations == 0)
+		run->train.rate.max_iterations =
+			psd_worker_iterations(&run->train, run->training_samples, global_batch);
+}
+
 /* Nobody trains on at rate 0. */
 static enum psd_status check_end(const struct psd_run *run, struct psd_error *err)
 {
-	const struct psd_learning_rate *rate = &run->scenario->train.rate;
+	const struct psd_learning_rate *rate = &run->train.rate;
 	const uint32_t n_iterations = psd_run_iterations(run);
 
 	if (psd_run_replay(run) || rate->policy != PSD_RATE_POLY || n_iterations <= rate->max_iterations)
@@ -248,6 +258,8 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 	run->rows = calloc(scenario->n_systems, sizeof(*run->rows));
 	if (!run->rows)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
+	if (has_training)
+		settle_end(run);
 	status = check_end(run, err);
 	if (status)
 		return status;
@@ -258,7 +270,8 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 enum psd_status psd_run_scenario(const struct psd_run_options *options, const struct psd_scenario *scenario,
 				 struct psd_error *err)
 {
-	struct psd_run run = {.options = options, .scenario = scenario, .replay = scenario->replay};
+	struct psd_run run = {
+		.options = options, .scenario = scenario, .replay = scenario->replay, .train = scenario->train};
 	enum psd_status status = psd_worker_check(scenario, err), log_status;
 	struct psd_error log_err;
 

@@ -20,6 +20,7 @@ struct psd_run {
 	unsigned self;		  /* of hosts */
 	struct psd_replay replay; /* of the system that runs, where the scenario has one */
 	uint64_t training_samples;
+	struct psd_train train; /* the scenario's; poly ends with the job */
 	struct psd_run_row *rows;
 	unsigned n_rows;
 	struct psd_run_log log;

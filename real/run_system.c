@@ -100,7 +100,7 @@ static enum psd_status launch_case(struct psd_run *run, const struct psd_case *m
 	const bool is_traced = made->system == run->traced;
 	const struct psd_launch_options launch = {
 		.worker.made = made,
-		.worker.train = &run->scenario->train,
+		.worker.train = &run->train,
 		.worker.device = run->device,
 		.worker.replay = psd_run_replay(run),
 		.worker.n_iterations = psd_run_iterations(run),
@@ -140,7 +140,7 @@ static enum psd_status find_dilation(struct psd_run *run, const struct psd_case 
 {
 	const struct psd_launch_options launch = {
 		.worker.made = made,
-		.worker.train = &run->scenario->train,
+		.worker.train = &run->train,
 		.worker.replay = &run->replay,
 		.worker.n_iterations = SOUNDING_ITERATIONS,
 		.ground = run->ground,

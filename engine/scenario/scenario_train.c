@@ -185,10 +185,6 @@ static enum psd_status check_end(const struct psd_schema_reader *reader, void *b
 
 	if (!rate || train->rate.policy != PSD_RATE_POLY)
 		return PSD_OK;
-	if (!end && !train->iterations)
-		return psd_error_set(reader->err, PSD_EINVAL, rate->at,
-				     "'learning_rate' needs 'max_iterations' where 'policy' is 'poly', or 'train' "
-				     "needs 'iterations'");
 	if (end && train->rate.max_iterations < train->iterations)
 		return psd_error_set(reader->err, PSD_EINVAL, end->at,
 				     "'max_iterations' is %" PRIu64 ", must be 'iterations', %" PRIu64

@@ -123,8 +123,6 @@ static enum psd_status settle_length(const struct values *values, struct psd_tra
 	train->rate.max_iterations = values->iterations ? values->iterations : train->iterations;
 	if (!train->iterations && !train->epochs)
 		train->iterations = values->iterations;
-	if (train->rate.policy == PSD_RATE_POLY && train->rate.max_iterations == 0)
-		return psd_error_set(err, PSD_EINVAL, at, "'solver' needs 'max_iter' where 'lr_policy' is 'poly'");
 	return PSD_OK;
 }
 

@@ -508,6 +508,39 @@ Test(run_cli, nobody_trains_on_at_rate_0)
 	scratch_folder_remove(&folder);
 }
 
+/* 3 passes over 64 samples, 16 in an iteration. */
+Test(run_cli, poly_ends_with_the_epochs)
+{
+	const struct scratch_folder folder = make_tiny();
+	static const char *const jobs[] = {"iterations: 12", "epochs: 3"};
+	char text[sizeof(tiny_scenario) + 128], command[2 * PATH_MAX];
+	struct run same;
+
+	for (unsigned j = 0; j < 2; j++) {
+		const char *end = strstr(tiny_scenario, "iterations: 10");
+		struct run done;
+
+		snprintf(text, sizeof(text), "%.*s%s\n  learning_rate: {policy: poly, power: 1, base: 0.1}\n",
+			 (int)(end - tiny_scenario), tiny_scenario, jobs[j]);
+		scratch_folder_write(&folder, "s.yaml", text, strlen(text));
+		done = run(tiny(&folder, j ? "--quiet --system PS --log @/epochs" : "--quiet --system PS --log @/job")
+				   .text,
+			   "2>&1");
+		cr_expect_eq(done.exit_status, 0, "%s", done.text);
+		free(done.text);
+	}
+	expect_complaint(tiny(&folder, "--iterations 13").text, 2, "the run has 13 iterations, 'poly' ends after 12: ");
+	snprintf(command, sizeof(command),
+		 "cd %s && for f in job epochs; do cut -d, -f1-4 $f >$f-; done; cmp job- epochs- "
+		 "&& wc -l <job-",
+		 folder.path);
+	same = run_command(command);
+	cr_expect_eq(same.exit_status, 0, "%s", same.text);
+	cr_expect_str_eq(same.text, "13\n");
+	free(same.text);
+	scratch_folder_remove(&folder);
+}
+
 /* psd-sim predicts it. */
 Test(run_cli, a_network_without_a_loss_is_neither_trained_nor_calibrated)
 {
