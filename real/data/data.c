@@ -109,15 +109,13 @@ enum psd_status psd_data_open(struct psd_data **data, const struct psd_data_opti
 	return status;
 }
 
-enum psd_status psd_data_view(struct psd_data **view, const struct psd_data *data, struct psd_error *err)
+enum psd_status psd_data_view(struct psd_data **view, struct psd_data *data, struct psd_error *err)
 {
 	struct psd_data_files files = {.n_files = 0};
 	enum psd_status status = PSD_OK;
 
 	while (!status && files.n_files < data->files.n_files) {
-		const struct psd_mapping *file = &data->files.files[files.n_files];
-
-		status = psd_mapping_borrow(&files.files[files.n_files], file->path, file->bytes, file->n_bytes, err);
+		status = psd_mapping_share(&files.files[files.n_files], &data->files.files[files.n_files], err);
 		files.n_files += !status;
 	}
 	if (!status)

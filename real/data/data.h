@@ -28,8 +28,7 @@ enum psd_status psd_data_open(struct psd_data **data, const struct psd_data_opti
 			      struct psd_error *err) PSD_MUST_CHECK;
 /* *view reads the files that data has open, for a thread of its own. data stays open as long, and may be read beside
  * it. Any thread. As psd_data_open() says of what is in the files. */
-enum psd_status psd_data_view(struct psd_data **view, const struct psd_data *data,
-			      struct psd_error *err) PSD_MUST_CHECK;
+enum psd_status psd_data_view(struct psd_data **view, struct psd_data *data, struct psd_error *err) PSD_MUST_CHECK;
 void psd_data_close(struct psd_data *data); /* NULL is allowed */
 
 /* Training: at least 1. Test: 0 when there are none. */

@@ -31,7 +31,13 @@ static _Thread_local struct {
 	unsigned n_files;
 } guard;
 
-/* What is gone reads as zeros: no library is left half-way. Anywhere but in a guard's files it happens again. */
+static struct psd_mapping *owner_of(struct psd_mapping *file)
+{
+	return file->owner ? file->owner : file;
+}
+
+/* What is gone reads as zeros: no library is left half-way. They are every thread's, who therefore is told before.
+ * Anywhere but in a guard's files it happens again. */
 static void read_zeros(int number, siginfo_t *facts, void *context)
 {
 	const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -39,11 +45,11 @@ static void read_zeros(int number, siginfo_t *facts, void *context)
 
 	(void)context;
 	for (unsigned f = 0; f < guard.n_files; f++)
-		if (address - (uintptr_t)guard.files[f].bytes < guard.files[f].n_bytes &&
-		    mmap((void *)(address & ~(page_bytes - 1)), page_bytes, PROT_READ,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
-			guard.files[f].is_shortened = true;
-			return;
+		if (address - (uintptr_t)guard.files[f].bytes < guard.files[f].n_bytes) {
+			owner_of(&guard.files[f])->is_shortened = true;
+			if (mmap((void *)(address & ~(page_bytes - 1)), page_bytes, PROT_READ,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
+				return;
 		}
 	(void)signal(number, SIG_DFL);
 }
@@ -58,7 +64,7 @@ enum psd_status psd_mapping_guard(struct psd_mapping files[], unsigned n_files, 
 	status = read(context, err);
 	guard.n_files = 0;
 	for (unsigned f = 0; f < n_files; f++)
-		if (files[f].is_shortened)
+		if (owner_of(&files[f])->is_shortened)
 			return psd_error_set(err, PSD_ERUN, (struct psd_place){.path = files[f].path},
 					     "was shortened while it was read");
 	return status;
@@ -123,6 +129,15 @@ enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory");
 	*mapping = (struct psd_mapping){.path = copy, .bytes = bytes, .n_bytes = n_bytes};
 	return PSD_OK;
+}
+
+enum psd_status psd_mapping_share(struct psd_mapping *mapping, struct psd_mapping *owner, struct psd_error *err)
+{
+	const enum psd_status status = psd_mapping_borrow(mapping, owner->path, owner->bytes, owner->n_bytes, err);
+
+	if (!status)
+		mapping->owner = owner_of(owner);
+	return status;
 }
 
 void psd_mapping_close(struct psd_mapping *mapping)

@@ -282,6 +282,34 @@ Test(data, a_file_that_is_shortened_is_named)
 	}
 }
 
+/* What one reader meets is zeros to all. */
+Test(data, a_file_that_is_shortened_is_so_for_all_its_readers)
+{
+	struct scratch_folder folder = scratch_folder_make();
+	const struct psd_data_options options = idx_options(&folder);
+	const struct scratch_path path = scratch_folder_path(&folder, "train-images-idx3-ubyte");
+	struct psd_error err = {.text = ""}, other_err = {.text = ""};
+	float image[IDX_IMAGE];
+	struct psd_data *data, *view, *other;
+	int32_t label;
+
+	write_idx(&folder);
+	data = open_data(&options);
+	cr_assert_eq(psd_data_view(&view, data, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_data_view(&other, view, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(truncate(path.text, 0), 0);
+	cr_expect_eq(psd_data_read(view, PSD_DATA_TRAINING, 0, 0, image, &label, &err), PSD_ERUN);
+	cr_expect_eq(psd_data_read(data, PSD_DATA_TRAINING, 0, 0, image, &label, &other_err), PSD_ERUN);
+	cr_expect_str_eq(other_err.text, err.text);
+	other_err.text[0] = '\0';
+	cr_expect_eq(psd_data_read(other, PSD_DATA_TRAINING, 0, 0, image, &label, &other_err), PSD_ERUN);
+	cr_expect_str_eq(other_err.text, err.text);
+	psd_data_close(other);
+	psd_data_close(view);
+	psd_data_close(data);
+	scratch_folder_remove(&folder);
+}
+
 Test(data, test_batches_come_in_file_order)
 {
 	struct scratch_folder folder = scratch_folder_make();
