@@ -551,6 +551,22 @@ Test(replay, fails_where_time_is_too_quick)
 	free(run.text);
 }
 
+/* The first would take an hour. */
+Test(replay, of_which_one_system_is_too_quick_begins_with_none)
+{
+	static const char text[] =
+		"title: tiny\nmodel: {graph: tiny.yaml, batch_per_worker: 1}\n"
+		"compute: {device: h100, replay: true}\n"
+		"cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+		"systems:\n  - {name: Slow, schedule: sequential, sync: ps, host: {iteration: 1000s}}\n"
+		"  - {name: Quick, schedule: sequential, sync: ps}\n";
+	struct run run = run_scenario(text, "", "2>&1");
+
+	cr_expect_eq(run.exit_status, 1, "%s", run.text);
+	cr_expect_eq(strncmp(run.text, "psd-run: Quick: at dilation 1 ", 30), 0, "%s", run.text);
+	free(run.text);
+}
+
 /* At this dilation an iteration takes a second, of which timers are late by less than 2 %; a machine that others keep
  * busy may fail all the same, but then with that as its reason. */
 Test(replay, needs_no_training_job_and_leaves_a_row)
