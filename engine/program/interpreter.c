@@ -396,10 +396,15 @@ static double device_sec(const struct psd_parts *parts)
 struct psd_parts psd_interpreter_parts(const struct psd_interpreter *in, uint32_t first)
 {
 	struct psd_parts least_waiting = {0};
+	bool has_worker = false;
+
 	for (unsigned h = 0; h < in->n_hosts; h++) {
 		const struct psd_parts parts = psd_account_parts(&in->account, h, first, in->n_iterations);
-		if (in->hosts[h].is_worker && device_sec(&parts) > device_sec(&least_waiting))
-			least_waiting = parts;
+
+		if (!in->hosts[h].is_worker || (has_worker && device_sec(&parts) <= device_sec(&least_waiting)))
+			continue;
+		least_waiting = parts;
+		has_worker = true;
 	}
 	return least_waiting;
 }

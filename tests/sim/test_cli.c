@@ -87,6 +87,16 @@ Test(cli, images_per_second_have_no_exponent)
 }
 
 /* The first system alone has more events than that. */
+/* In seconds of so many digits no clock tells the milliseconds of computing. */
+Test(cli, what_computes_for_too_short_to_be_seen_waits_all_the_time)
+{
+	struct run slow =
+		run("--set cluster.network.bandwidth=1bps --set sweep.nodes=2 --system PS " QUICKSTART, "2>&1");
+
+	cr_expect(strstr(slow.text, "PS at 2 nodes: bound by the network, busy for 100 % "), "%s", slow.text);
+	free(slow.text);
+}
+
 Test(cli, a_forbidden_system_is_refused_before_another_runs)
 {
 	expect_complaint("--set most_events=1 --set model.precision=mixed --set systems.1.wire=bf16 " QUICKSTART, 2,
