@@ -1,7 +1,8 @@
 # Top-1 over epochs, or seconds over the size to which tensors are gathered: lines are curves, dashed levels systems
 # without a size. psd-plot sets, before this is loaded: work, out, terminal_name, plot_title, is_log, is_training,
 # n_series, n_levels, x_min, x_max, y_min, y_max, x_tics and the arrays name, colour, n_over (how many later curves lie
-# on it), level, level_name, level_colour and level_dash; in work lie series-N.dat (x, y) and, where is_training, tests-N.dat.
+# on it), level, level_name, level_colour and level_dash; in work lie series-N.dat (x, y) and, where is_training,
+# tests-N.dat.
 set encoding utf8
 if (terminal_name eq "svg") {
 	set terminal svg size 960,600 dynamic background rgb "white" font "Helvetica,Arial,sans-serif,15" noenhanced
