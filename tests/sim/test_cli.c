@@ -97,6 +97,35 @@ Test(cli, what_computes_for_too_short_to_be_seen_waits_all_the_time)
 	free(slow.text);
 }
 
+/* Those of all iterations but the first. In a ring of two each sends half of the 120,300 norms twice: 481,200 B at 1
+ * Gbit/s are 3.85 ms. */
+Test(cli, norms_of_sparse_chunks_are_waited_for)
+{
+	static const char model[] = "name: m\ninput: {channels: 300}\nlayers:\n"
+				    "  - {name: fc, kind: inner-product, outputs: 401, bias: false}\n";
+	static const char text[] = "title: t\nmodel: {graph: model.yaml, batch_per_worker: 1}\ncompute: {device: cpu}\n"
+				   "cluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+				   "systems: [{name: S, sync: ring, sparse: {sparsity: 0.9999, chunk: 1}}]\n";
+	static const char *const options[] = {"", "--set iterations=20", "--estimate"};
+	const struct scratch_folder folder = scratch_folder_make();
+
+	scratch_folder_write(&folder, "model.yaml", model, strlen(model));
+	scratch_folder_write(&folder, "s.yaml", text, strlen(text));
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		char arguments[512];
+		const char *row;
+		struct run done;
+
+		snprintf(arguments, sizeof(arguments), "--csv %s %s/s.yaml", options[i], folder.path);
+		done = run(arguments, "2>&1");
+		row = strstr(done.text, ",2,2,1000000000,");
+		cr_assert(row, "%s", done.text);
+		cr_expect_gt(strtod(row + strlen(",2,2,1000000000,"), NULL), 481200 * 8 / 1e9, "%s", done.text);
+		free(done.text);
+	}
+	scratch_folder_remove(&folder);
+}
+
 Test(cli, a_forbidden_system_is_refused_before_another_runs)
 {
 	expect_complaint("--set most_events=1 --set model.precision=mixed --set systems.1.wire=bf16 " QUICKSTART, 2,
