@@ -48,8 +48,8 @@ if (is_linear) {
 eval "set xtics (".workers_tics.")"
 
 array dash[4] = [1, 4, 5, 3]
-array filled[4] = [7, 5, 9, 13]
-array hollow[4] = [6, 4, 8, 12]
+array filled[4] = [7, 9, 11, 13] # 5 is what was executed
+array hollow[4] = [6, 8, 10, 12]
 
 plot \
 	for [i = 1:n_series] work.sprintf("/series-%d.dat", i) using 1:2 with linespoints \
