@@ -245,7 +245,7 @@ static enum psd_status prepare(struct psd_run *run, struct psd_error *err)
 		status = choose_traced(run, err);
 	if (!status && has_training)
 		status = psd_run_check_loss(run, err);
-	if (!status && !run->hosts.n_hosts)
+	if (!status)
 		status = psd_run_check_systems(run, err);
 	if (!status && has_training)
 		status = psd_worker_count_samples(&run->matter.graph, &scenario->train, &run->training_samples, err);

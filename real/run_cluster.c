@@ -143,7 +143,9 @@ enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_erro
 		status = psd_case_make(&made, &run->matter, &run->scenario->systems[s], run->point, err);
 		if (status)
 			return status;
-		status = psd_room_check(&made, psd_run_replay(run), available_bytes, err);
+		status = psd_worker_check_optimiser(&made, err);
+		if (!status && !run->hosts.n_hosts)
+			status = psd_room_check(&made, psd_run_replay(run), available_bytes, err);
 		if (!status && psd_run_replay(run) && !run->replay.finds_dilation)
 			status = psd_replay_check_messages(&made, run->replay.dilation_ratio, err);
 		psd_case_release(&made);

@@ -508,6 +508,17 @@ Test(run_cli, nobody_trains_on_at_rate_0)
 	scratch_folder_remove(&folder);
 }
 
+Test(run_cli, a_system_that_its_optimiser_cannot_serve_is_refused_before_another_runs)
+{
+	const struct scratch_folder folder = make_tiny();
+
+	expect_complaint(tiny(&folder, "--set train.optimiser.kind=lars --set train.optimiser.momentum=0.9 "
+				       "--set systems.0.sync=ring --set systems.1.sync=ps")
+				 .text,
+			 2, "system 'Hybrid' updates parts of tensors at servers, optimiser 'lars' needs whole ones");
+	scratch_folder_remove(&folder);
+}
+
 /* 3 passes over 64 samples, 16 in an iteration. */
 Test(run_cli, poly_ends_with_the_epochs)
 {
