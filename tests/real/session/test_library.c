@@ -26,7 +26,7 @@ static struct {
 	uint64_t n_values; /* of the sum that is under way */
 	float values[HOSTS][MOST_VALUES];
 	unsigned breaks; /* the rank whose second sum fails */
-	bool is_aborted;
+	bool is_aborted[HOSTS];
 } common = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .breaks = NOBODY};
 
 struct psd_library {
@@ -65,12 +65,12 @@ static enum psd_status open_library(struct psd_library **library, const struct p
 }
 
 /* With the mutex held: whoever comes last lets the others go on. */
-static void meet(unsigned *n, unsigned *others)
+static void meet(unsigned rank, unsigned *n, unsigned *others)
 {
 	if (++*n == HOSTS)
 		*others = 0;
 	pthread_cond_broadcast(&common.changed);
-	while (*n < HOSTS && !common.is_aborted)
+	while (*n < HOSTS && !common.is_aborted[rank])
 		pthread_cond_wait(&common.changed, &common.mutex);
 }
 
@@ -86,8 +86,8 @@ static enum psd_status add_up(struct psd_library *library, const struct iovec pi
 	if (common.n_came == 0)
 		common.n_values = n;
 	cr_assert_eq(common.n_values, n, "ranks sum different things");
-	meet(&common.n_came, &common.n_left);
-	if (common.is_aborted) {
+	meet(library->rank, &common.n_came, &common.n_left);
+	if (common.is_aborted[library->rank]) {
 		common.n_called_off++;
 		pthread_cond_broadcast(&common.changed);
 		return PSD_ERUN;
@@ -97,7 +97,7 @@ static enum psd_status add_up(struct psd_library *library, const struct iovec pi
 		for (size_t i = 0; i < pieces[p].iov_len / sizeof(float); i++, n++)
 			((float *)pieces[p].iov_base)[i] =
 				common.values[0][n] + common.values[1][n] + common.values[2][n];
-	meet(&common.n_left, &common.n_came);
+	meet(library->rank, &common.n_left, &common.n_came);
 	common.n_sums += library->rank == 0;
 	return PSD_OK;
 }
@@ -126,11 +126,12 @@ static enum psd_status sum(struct psd_library *library, const struct iovec piece
 	return status ? psd_error_set(err, status, PSD_NOWHERE, "the sum was called off") : PSD_OK;
 }
 
+/* Its own, for whatever another's failed with is that one's to say; NULL: all. */
 static void abort_sum(struct psd_library *library)
 {
-	(void)library;
 	pthread_mutex_lock(&common.mutex);
-	common.is_aborted = true;
+	for (unsigned r = 0; r < HOSTS; r++)
+		common.is_aborted[r] |= !library || library->rank == r;
 	pthread_cond_broadcast(&common.changed);
 	pthread_mutex_unlock(&common.mutex);
 }
