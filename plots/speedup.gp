@@ -48,7 +48,7 @@ if (is_linear) {
 eval "set xtics (".workers_tics.")"
 
 array dash[4] = [1, 4, 5, 3]
-array filled[4] = [7, 9, 11, 13] # 5 is what was executed
+array filled[4] = [7, 9, 11, 13] # the square, 5, is for what was executed
 array hollow[4] = [6, 8, 10, 12]
 
 plot \

@@ -33,12 +33,15 @@ bool psd_run_has_training(const struct psd_run *run)
 	return psd_worker_use(run->scenario) != PSD_BY_REPLAY;
 }
 
+static uint64_t global_batch(const struct psd_run *run)
+{
+	return (uint64_t)run->point.workers * run->scenario->batch_per_worker;
+}
+
 uint32_t psd_run_iterations(const struct psd_run *run)
 {
-	const uint64_t global_batch = (uint64_t)run->point.workers * run->scenario->batch_per_worker;
-
 	return psd_run_choose_iterations(run->scenario, run->options->n_iterations, run->training_samples,
-					 global_batch);
+					 global_batch(run));
 }
 
 /* Where the scenario says a key of `train`. */
@@ -204,14 +207,12 @@ static void remark(const struct psd_run *run)
 	psd_text_release(&text);
 }
 
-/* Where the scenario names no end: of the job, whatever --iterations says. */
+/* Poly ends with the job where the scenario names no end; --iterations does not move it. */
 static void settle_end(struct psd_run *run)
 {
-	const uint64_t global_batch = (uint64_t)run->point.workers * run->scenario->batch_per_worker;
-
 	if (run->train.rate.max_iterations == 0)
 		run->train.rate.max_iterations =
-			psd_worker_iterations(&run->train, run->training_samples, global_batch);
+			psd_worker_iterations(&run->train, run->training_samples, global_batch(run));
 }
 
 /* Nobody trains on at rate 0. */

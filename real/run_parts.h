@@ -50,9 +50,8 @@ enum psd_status psd_run_check_loss(const struct psd_run *run, struct psd_error *
 enum psd_status psd_run_choose_cluster(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 /* Namespaces where this machine lets us have them; else the processes keep to the links' rate themselves. */
 enum psd_status psd_run_choose_ground(struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
-/* Of each system that runs: PSD_EINVAL: its optimiser cannot serve it, or its processes do not fit into this machine;
- * PSD_ERUN: a replay at this dilation
- * would not be true to its times. */
+/* Of each system that runs. PSD_EINVAL: its optimiser cannot serve it, or its processes do not fit into this machine;
+ * PSD_ERUN: a replay at this dilation would not be true to its times. */
 enum psd_status psd_run_check_systems(const struct psd_run *run, struct psd_error *err) PSD_MUST_CHECK;
 
 /* ---- run_system.c ---- */

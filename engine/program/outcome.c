@@ -9,7 +9,6 @@ struct psd_run_length psd_run_length_make(const struct psd_system *system, uint3
 				  : jitter_ratio > 0.0			 ? 20
 				  : system->barrier == PSD_BARRIER_LAYER ? 2
 									 : 1;
-	/* the chunks of a sparse system's first iteration wait for no norms of the one before */
 	const uint32_t first = system->barrier == PSD_BARRIER_LAYER ? 3 : system->is_sparse ? 1 : 0;
 	return (struct psd_run_length){first + measured, first, UINT64_MAX};
 }

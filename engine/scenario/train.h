@@ -68,7 +68,7 @@ struct psd_learning_rate {
 	uint64_t step_iterations;	       /* step */
 	uint64_t steps_at[PSD_MAX_RATE_STEPS]; /* multistep: iterations, rising */
 	unsigned n_steps;
-	uint64_t max_iterations; /* poly; 0: the end of the job, which is where the epochs end */
+	uint64_t max_iterations; /* poly; 0: where the epochs of the job end */
 	uint64_t for_batch;	 /* samples of an iteration that the rate is for, it grows with them; 0: of any */
 	uint64_t
 		warmup_iterations; /* over which the rate rises in equal steps to the policy's, with the last of them */

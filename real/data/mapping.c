@@ -36,8 +36,8 @@ static struct psd_mapping *owner_of(struct psd_mapping *file)
 	return file->owner ? file->owner : file;
 }
 
-/* What is gone reads as zeros: no library is left half-way. They are every thread's, who therefore is told before.
- * Anywhere but in a guard's files it happens again. */
+/* What is gone reads as zeros: no library is left half-way. Every thread reads these zeros, so the flag is set before
+ * they are there. Anywhere but in a guard's files the fault happens again. */
 static void read_zeros(int number, siginfo_t *facts, void *context)
 {
 	const uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -12,9 +12,9 @@ struct psd_mapping {
 	char *path; /* for messages; owned */
 	const uint8_t *bytes;
 	uint64_t n_bytes;
-	struct psd_mapping *owner; /* whose bytes these are; NULL: its own, or where is_mapped is false a borrower's */
-	bool is_mapped;
-	atomic_bool is_shortened; /* since it was mapped, as a guarded reader met; of an owner */
+	bool is_mapped;		   /* false: bytes belong to somebody else */
+	struct psd_mapping *owner; /* who has mapped what is shared; NULL: it is not */
+	atomic_bool is_shortened;  /* a guarded reader met it; where bytes are shared the owner's counts */
 };
 
 /* "folder/name", or "name" if folder is NULL; to be freed. NULL: no memory. */
@@ -26,7 +26,8 @@ enum psd_status psd_mapping_open(struct psd_mapping *mapping, const char *folder
 /* The same for bytes in memory, borrowed until psd_mapping_close(). PSD_ENOMEM. */
 enum psd_status psd_mapping_borrow(struct psd_mapping *mapping, const char *path, const uint8_t *bytes,
 				   uint64_t n_bytes, struct psd_error *err) PSD_MUST_CHECK;
-/* The same for what another has mapped: all who share it know when it is shortened. */
+/* The same for what owner has mapped, which stays open as long: a file that one of them finds shortened is so for all.
+ * PSD_ENOMEM. */
 enum psd_status psd_mapping_share(struct psd_mapping *mapping, struct psd_mapping *owner,
 				  struct psd_error *err) PSD_MUST_CHECK;
 typedef enum psd_status psd_mapping_read_fn(void *context, struct psd_error *err);

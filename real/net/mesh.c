@@ -126,21 +126,24 @@ static enum psd_status open_joining(struct psd_joining *joining, struct psd_erro
 	return psd_socket_listen(own->address, own->port, &socket_options, &joining->listener, &port, err);
 }
 
-/* Without it hosts would come and be dropped again until the time is over. The own lines' share is for strangers. */
+/* Counts the files that may be opened: with too few, hosts would join and be dropped until the time is over. This
+ * host has no lines to itself; their share is for strangers. */
 static enum psd_status check_files(struct psd_joining *joining, struct psd_error *err)
 {
 	const unsigned n_needed = joining->n_hosts * joining->options->n_lines;
 	unsigned n_opened = 0;
 	int error;
 
-	while (joining->listener >= 0 && n_opened < n_needed && (joining->fds[n_opened] = dup(joining->listener)) >= 0)
+	if (joining->n_hosts == 1)
+		return PSD_OK;
+	while (n_opened < n_needed && (joining->fds[n_opened] = dup(joining->listener)) >= 0)
 		n_opened++;
 	error = errno;
 	for (unsigned i = 0; i < n_opened; i++) {
 		close(joining->fds[i]);
 		joining->fds[i] = -1;
 	}
-	if (joining->listener < 0 || n_opened == n_needed)
+	if (n_opened == n_needed)
 		return PSD_OK;
 	return psd_error_set(
 		err, PSD_ERUN, PSD_NOWHERE,

@@ -814,12 +814,11 @@ Test(plot, a_timeline_of_a_run_says_what_a_bar_is)
 	remove(alone.path);
 }
 
-/* Dashed lines of a speedup plot with so many systems. */
-static unsigned count_dashes(unsigned n_systems)
+/* A speedup plot of so many systems; to be freed. */
+static char *draw_systems(unsigned n_systems)
 {
-	char text[2048] = HEAD, command[256], *drawn;
+	char text[4096] = HEAD, command[256], *drawn;
 	struct folder folder = make_folder();
-	unsigned n = 0;
 
 	for (unsigned s = 0; s < n_systems; s++)
 		for (unsigned workers = 1; workers <= 2; workers++)
@@ -833,11 +832,19 @@ static unsigned count_dashes(unsigned n_systems)
 	cr_assert_eq(run.exit_status, 0, "%s", run.text);
 	free(run.text);
 	drawn = read_output(&folder, "out.svg");
+	remove(input.path);
+	remove_folder(&folder);
+	return drawn;
+}
+
+static unsigned count_dashes(unsigned n_systems)
+{
+	char *drawn = draw_systems(n_systems);
+	unsigned n = 0;
+
 	for (const char *at = drawn; (at = strstr(at, "stroke-dasharray")); at++)
 		n++;
 	free(drawn);
-	remove(input.path);
-	remove_folder(&folder);
 	return n;
 }
 
@@ -848,6 +855,16 @@ Test(plot, systems_beyond_the_last_colour_are_dashed)
 
 	cr_expect_eq(count_dashes(1), n_ideal);
 	cr_expect_gt(count_dashes(9), n_ideal);
+}
+
+/* gnuplot's point type 5, which it counts from 0. */
+Test(plot, no_prediction_has_the_square_of_what_was_executed)
+{
+	char *drawn = draw_systems(32);
+
+	cr_expect_not_null(strstr(drawn, "xlink:href='#gpPt6'"));
+	cr_expect_null(strstr(drawn, "xlink:href='#gpPt4'"));
+	free(drawn);
 }
 
 /* ---- sizes to which tensors are gathered ---- */

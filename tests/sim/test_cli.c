@@ -86,8 +86,7 @@ Test(cli, images_per_second_have_no_exponent)
 		     "e+");
 }
 
-/* The first system alone has more events than that. */
-/* In seconds of so many digits no clock tells the milliseconds of computing. */
+/* A clock at 1.6e9 s does not tell the milliseconds of computing. */
 Test(cli, what_computes_for_too_short_to_be_seen_waits_all_the_time)
 {
 	struct run slow =
@@ -97,8 +96,8 @@ Test(cli, what_computes_for_too_short_to_be_seen_waits_all_the_time)
 	free(slow.text);
 }
 
-/* Those of all iterations but the first. In a ring of two each sends half of the 120,300 norms twice: 481,200 B at 1
- * Gbit/s are 3.85 ms. */
+/* Of every iteration, though the first has none to wait for. In a ring of two each sends half of the 120,300 norms
+ * twice: 481,200 B at 1 Gbit/s are 3.85 ms. */
 Test(cli, norms_of_sparse_chunks_are_waited_for)
 {
 	static const char model[] = "name: m\ninput: {channels: 300}\nlayers:\n"
@@ -126,6 +125,7 @@ Test(cli, norms_of_sparse_chunks_are_waited_for)
 	scratch_folder_remove(&folder);
 }
 
+/* The first system alone has more events than that. */
 Test(cli, a_forbidden_system_is_refused_before_another_runs)
 {
 	expect_complaint("--set most_events=1 --set model.precision=mixed --set systems.1.wire=bf16 " QUICKSTART, 2,

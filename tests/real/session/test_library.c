@@ -126,7 +126,7 @@ static enum psd_status sum(struct psd_library *library, const struct iovec piece
 	return status ? psd_error_set(err, status, PSD_NOWHERE, "the sum was called off") : PSD_OK;
 }
 
-/* Its own, for whatever another's failed with is that one's to say; NULL: all. */
+/* The sum of this rank alone: the others say by themselves what they failed with. NULL: of all ranks. */
 static void abort_sum(struct psd_library *library)
 {
 	pthread_mutex_lock(&common.mutex);

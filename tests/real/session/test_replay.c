@@ -551,7 +551,7 @@ Test(replay, fails_where_time_is_too_quick)
 	free(run.text);
 }
 
-/* The first would take an hour. */
+/* Slow would take an hour: the time limit shows whether it has begun. */
 Test(replay, of_which_one_system_is_too_quick_begins_with_none)
 {
 	static const char text[] =
