@@ -18,7 +18,9 @@ BUDGET_SEC=450
 started=$(date +%s)
 seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 
-[ -x "$run" ] || { echo "gpu-check: no program $run" >&2; exit 1; }
+for program in "$run" "$tests"; do
+	[ -x "$program" ] || { echo "gpu-check: no program $program" >&2; exit 1; }
+done
 if grep -q psd_stand_in_launch "$run"; then
 	is_stand_in=yes card="stand-in, no GPU" driver=none
 else
