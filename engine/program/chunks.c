@@ -18,13 +18,6 @@ struct psd_range psd_chunks_range(const struct psd_sparse *sparse, uint64_t elem
 	return (struct psd_range){first, rest < sparse->chunk_elements ? rest : sparse->chunk_elements};
 }
 
-uint64_t psd_chunks_expected(const struct psd_sparse *sparse, uint64_t elements)
-{
-	const uint64_t expected = (uint64_t)llround((1.0 - sparse->sparsity) * (double)elements);
-
-	return expected > 0 ? expected : 1;
-}
-
 uint64_t psd_chunks_kept(const struct psd_sparse *sparse, uint64_t n, uint64_t iteration)
 {
 	const double done_ratio =
@@ -34,6 +27,28 @@ uint64_t psd_chunks_kept(const struct psd_sparse *sparse, uint64_t n, uint64_t i
 		return n;
 	const uint64_t n_kept = n - (uint64_t)floor((double)n * sparse->sparsity * done_ratio);
 	return n_kept > 0 ? n_kept : 1;
+}
+
+struct psd_chunks_share psd_chunks_evenly(const struct psd_sparse *sparse)
+{
+	return (struct psd_chunks_share){1.0 - sparse->sparsity, 1.0 - sparse->sparsity};
+}
+
+struct psd_chunks_share psd_chunks_whole_first(const struct psd_sparse *sparse, uint64_t n_whole, uint64_t n_smaller)
+{
+	const double n_kept = (double)psd_chunks_kept(sparse, n_whole + n_smaller, UINT64_MAX);
+
+	if (n_kept <= (double)n_whole)
+		return (struct psd_chunks_share){n_kept / (double)n_whole, 0.0};
+	return (struct psd_chunks_share){1.0, n_smaller > 0 ? (n_kept - (double)n_whole) / (double)n_smaller : 0.0};
+}
+
+uint64_t psd_chunks_expected(const struct psd_sparse *sparse, uint64_t elements, struct psd_chunks_share share)
+{
+	const uint64_t smaller = elements % sparse->chunk_elements;
+	const double expected = share.whole * (double)(elements - smaller) + share.smaller * (double)smaller;
+
+	return expected > 1.0 ? (uint64_t)llround(expected) : 1;
 }
 
 static float rank_of(float norm)

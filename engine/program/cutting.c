@@ -16,8 +16,9 @@ static void add_tensor(struct psd_plan *plan, struct psd_plan_item *item)
 
 	item->layer = tensor->layer;
 	item->subject.elements += tensor->elements;
-	item->travelling =
-		plan->sparse ? psd_chunks_expected(plan->sparse, item->subject.elements) : item->subject.elements;
+	item->travelling = plan->sparse ? psd_chunks_expected(plan->sparse, item->subject.elements,
+							      psd_chunks_evenly(plan->sparse))
+					: item->subject.elements;
 	if (tensor->rows == 0 && is_one_layer)
 		return;
 	item->subject.rows = is_one_layer ? tensor->rows : 0;

@@ -132,11 +132,10 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 	return PSD_OK;
 }
 
-/* Counts the chunks of a sparse plan, and appends the item of their norms. */
-static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
+/* Of a sparse plan; and how much of each item is expected to travel. */
+static enum psd_status count_chunks(struct psd_plan *plan, struct psd_error *err)
 {
-	struct psd_plan_item *norms = &plan->items[plan->n_items];
-	uint64_t n_chunks = 0;
+	uint64_t n_chunks = 0, n_whole = 0;
 
 	for (unsigned i = 0; i < plan->n_items; i++) {
 		struct psd_plan_item *item = &plan->items[i];
@@ -145,20 +144,33 @@ static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
 		item->first_chunk = (uint32_t)n_chunks;
 		item->n_chunks = (uint32_t)in_item;
 		n_chunks += in_item;
+		n_whole += item->subject.elements / plan->sparse->chunk_elements;
 		if (n_chunks > MOST_CHUNKS)
 			return psd_error_set(err, PSD_EINVAL, plan->system->at,
 					     "'chunk' of system '%s' cuts its tensors into more than %u chunks, must "
 					     "be larger",
 					     plan->system->name, (unsigned)MOST_CHUNKS);
 	}
-	if (n_chunks == 0)
-		return PSD_OK;
+	const struct psd_chunks_share share = psd_chunks_whole_first(plan->sparse, n_whole, n_chunks - n_whole);
+
+	for (unsigned i = 0; i < plan->n_items; i++)
+		plan->items[i].travelling = psd_chunks_expected(plan->sparse, plan->items[i].subject.elements, share);
 	plan->n_chunks = (uint32_t)n_chunks;
+	return PSD_OK;
+}
+
+/* Appends the item of a sparse plan's norms. */
+static enum psd_status add_norms(struct psd_plan *plan, struct psd_error *err)
+{
+	struct psd_plan_item *norms = &plan->items[plan->n_items];
+
+	if (plan->n_chunks == 0)
+		return PSD_OK;
 	*norms = (struct psd_plan_item){.layer = plan->items[plan->n_items - 1].layer,
 					.first = plan->n_tensors,
-					.subject = {.elements = n_chunks, .value_bytes = sizeof(float)},
+					.subject = {.elements = plan->n_chunks, .value_bytes = sizeof(float)},
 					.n_slices = 1,
-					.travelling = n_chunks};
+					.travelling = plan->n_chunks};
 	plan->n_items++;
 	return psd_choice_make_norms(&norms->method, plan, norms, err);
 }
@@ -193,6 +205,8 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 				     input->graph->n_tensors);
 	}
 	status = psd_cutting_make(&made, input->batch, err);
+	if (status == PSD_OK && made.sparse)
+		status = count_chunks(&made, err);
 	if (status == PSD_OK)
 		status = settle_items(&made, input, err);
 	if (status == PSD_OK && made.sparse)

@@ -63,19 +63,36 @@ void psd_chosen_prepare(struct psd_chosen *chosen, const float norms[])
 	complete(chosen, &chosen->next);
 }
 
-/* The first of a shuffled deck, of which no more is shuffled. */
+/* Whole chunks before smaller ones; returns how many are whole. */
+static uint32_t lay_out(struct psd_chosen *chosen)
+{
+	const uint64_t whole = chosen->plan->sparse->chunk_elements;
+	uint32_t n_whole = 0, n_smaller = 0;
+
+	for (unsigned i = 0; i < chosen->plan->n_items; i++)
+		for (uint32_t c = 0; c < chosen->plan->items[i].n_chunks; c++) {
+			const uint32_t chunk = chosen->plan->items[i].first_chunk + c;
+
+			if (psd_chosen_range(chosen, i, c).elements == whole)
+				chosen->order[n_whole++] = chunk;
+			else
+				chosen->order[chosen->plan->n_chunks - ++n_smaller] = chunk;
+		}
+	return n_whole;
+}
+
+/* The first of a deck, in which whole chunks and smaller ones are shuffled apart; no more of it is shuffled. */
 void psd_chosen_draw(struct psd_chosen *chosen, uint64_t seed)
 {
-	const uint32_t n = chosen->plan->n_chunks, n_drawn = (uint32_t)n_kept(chosen);
+	const uint32_t n = chosen->plan->n_chunks, n_drawn = (uint32_t)n_kept(chosen), n_whole = lay_out(chosen);
 	uint64_t hash = psd_hash_number(psd_hash_number(PSD_HASH_START, seed), chosen->iteration);
 
-	for (uint32_t i = 0; i < n; i++) {
-		chosen->order[i] = i;
-		chosen->next.is_chosen[i] = false;
-	}
+	for (uint32_t c = 0; c < n; c++)
+		chosen->next.is_chosen[c] = false;
 	for (uint32_t i = 0; i < n_drawn; i++) {
 		hash = psd_hash_number(hash, i);
-		const uint32_t other = i + (uint32_t)((hash >> 32) % (n - i));
+		const uint32_t end = i < n_whole ? n_whole : n;
+		const uint32_t other = i + (uint32_t)((hash >> 32) % (end - i));
 		const uint32_t drawn = chosen->order[other];
 
 		chosen->order[other] = chosen->order[i];

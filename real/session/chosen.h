@@ -26,7 +26,8 @@ enum psd_status psd_chosen_open(struct psd_chosen *chosen, const struct psd_plan
 				struct psd_error *err) PSD_MUST_CHECK;
 /* Makes the choice of the iteration after the one that it holds for, from the chunks' norms; nobody sees it yet. */
 void psd_chosen_prepare(struct psd_chosen *chosen, const float norms[]);
-/* The same at random, alike for all with that seed: for a choice that has no norms. */
+/* The same at random, alike for all with that seed, whole chunks before smaller ones: for a choice that has no norms,
+ * as psd_chunks_whole_first() expects it. */
 void psd_chosen_draw(struct psd_chosen *chosen, uint64_t seed);
 /* It holds from now on. */
 void psd_chosen_adopt(struct psd_chosen *chosen);

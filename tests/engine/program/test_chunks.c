@@ -47,8 +47,23 @@ Test(chunks, at_least_one_travels)
 	const struct psd_sparse most = {.sparsity = 0.9999, .chunk_elements = 10};
 
 	cr_expect_eq(psd_chunks_kept(&most, 3, 5), 3 - 2); /* floor(2.9997) */
-	cr_expect_eq(psd_chunks_expected(&most, 7), 1);
-	cr_expect_eq(psd_chunks_expected(&most, 1000000), 100);
+	cr_expect_eq(psd_chunks_expected(&most, 7, psd_chunks_evenly(&most)), 1);
+	cr_expect_eq(psd_chunks_expected(&most, 1000000, psd_chunks_evenly(&most)), 100);
+}
+
+/* Of 13 chunks 13 - floor(13 * 0.85) = 2 travel, half of the 4 whole ones: 2 * 10 / 2 = 10 of 25 elements. Of 4 whole
+ * and 26 smaller ones 30 - floor(30 * 0.85) = 5 do, one of them a smaller one: 2 * 10 + 5 / 26 = 20.19. */
+Test(chunks, whole_ones_are_expected_to_travel_before_smaller_ones)
+{
+	const struct psd_sparse sparse = {.sparsity = 0.85, .chunk_elements = 10};
+	const struct psd_chunks_share few = psd_chunks_whole_first(&sparse, 4, 9);
+	const struct psd_chunks_share more = psd_chunks_whole_first(&sparse, 4, 26);
+
+	cr_expect_eq(psd_chunks_expected(&sparse, 25, few), 10);
+	cr_expect_eq(psd_chunks_expected(&sparse, 9, few), 1);
+	cr_expect_eq(psd_chunks_expected(&sparse, 25, more), 20);
+	cr_expect_eq(psd_chunks_expected(&sparse, 900, psd_chunks_whole_first(&sparse, 90, 0)), 140); /* 90 - 76 */
+	cr_expect_eq(psd_chunks_expected(&sparse, 9, psd_chunks_whole_first(&sparse, 0, 1)), 9);
 }
 
 Test(chunks, the_largest_norms_are_chosen_and_of_equal_ones_the_first)
