@@ -11,10 +11,10 @@
 
 #define MOST_SPREAD_RATIO 0.15 /* of a calibration that nobody is warned of */
 
-static bool may_take_steps(const struct psd_scenario *scenario)
+static bool may_take_steps(const struct psd_report *report)
 {
-	for (unsigned s = 0; s < scenario->n_systems; s++)
-		if (psd_choice_may_take_steps(&scenario->systems[s]))
+	for (unsigned s = 0; s < report->n_systems; s++)
+		if (psd_choice_may_take_steps(&report->systems[s]))
 			return true;
 	return false;
 }
@@ -39,14 +39,14 @@ static void write_estimate_note(FILE *out, const struct psd_scenario *scenario)
 	psd_text_release(&text);
 }
 
-static void write_system_notes(FILE *out, const struct psd_scenario *scenario)
+static void write_system_notes(FILE *out, const struct psd_report *report)
 {
 	struct psd_text text = {.bytes = NULL};
 
-	for (unsigned s = 0; s < scenario->n_systems; s++)
-		psd_result_add_lossy(&text, &scenario->systems[s]);
-	for (unsigned s = 0; s < scenario->n_systems; s++)
-		psd_result_add_assumed(&text, &scenario->systems[s]);
+	for (unsigned s = 0; s < report->n_systems; s++)
+		psd_result_add_lossy(&text, &report->systems[s]);
+	for (unsigned s = 0; s < report->n_systems; s++)
+		psd_result_add_assumed(&text, &report->systems[s]);
 	if (text.bytes)
 		fputs(text.bytes, out);
 	psd_text_release(&text);
@@ -70,8 +70,9 @@ static void write_links_note(FILE *out, const struct psd_scenario *scenario)
 }
 
 /* Where the link is not what bounds: whoever tries a faster one would wonder. */
-static void write_transport_note(FILE *out, const struct psd_scenario *scenario)
+static void write_transport_note(FILE *out, const struct psd_report *report)
 {
+	const struct psd_scenario *scenario = report->matter->scenario;
 	struct psd_text sentence = {.bytes = NULL};
 	double most_link_bps = 0.0, least_bps = INFINITY, most_bps = 0.0;
 	char least[PSD_UNITS_TEXT_MAX], most[PSD_UNITS_TEXT_MAX];
@@ -83,8 +84,8 @@ static void write_transport_note(FILE *out, const struct psd_scenario *scenario)
 		if (point.nodes > 1)
 			most_link_bps = fmax(most_link_bps, point.bandwidth_bps * scenario->network.payload_ratio);
 	}
-	for (unsigned s = 0; s < scenario->n_systems; s++) {
-		const double bps = scenario->systems[s].host.transport_bps;
+	for (unsigned s = 0; s < report->n_systems; s++) {
+		const double bps = report->systems[s].host.transport_bps;
 
 		if (bps == 0.0 || bps >= most_link_bps)
 			continue;
@@ -95,7 +96,7 @@ static void write_transport_note(FILE *out, const struct psd_scenario *scenario)
 	if (!n_held)
 		return;
 	psd_text_add(&sentence, "note: the software stack%s moves at most %s",
-		     n_held < scenario->n_systems ? " of some systems" : "", psd_units_write_rate(least_bps, least));
+		     n_held < report->n_systems ? " of some systems" : "", psd_units_write_rate(least_bps, least));
 	if (most_bps > least_bps)
 		psd_text_add(&sentence, " to %s", psd_units_write_rate(most_bps, most));
 	psd_text_add(&sentence, " in or out of a node (host.transport): links faster than that change nothing");
@@ -165,13 +166,13 @@ void psd_output_notes(FILE *out, const struct psd_report *report)
 
 	if (report->is_estimate)
 		write_estimate_note(out, scenario);
-	else if (scenario->fidelity == PSD_FIDELITY_FLOW && may_take_steps(scenario) && has_changing_links(scenario))
+	else if (scenario->fidelity == PSD_FIDELITY_FLOW && may_take_steps(report) && has_changing_links(scenario))
 		fputs("note: flow fidelity takes a ring as one flow per neighbour: optimistic by up to a quarter when "
 		      "links change during it;\n      use fidelity: message\n",
 		      out);
-	write_system_notes(out, scenario);
+	write_system_notes(out, report);
 	write_links_note(out, scenario);
-	write_transport_note(out, scenario);
+	write_transport_note(out, report);
 	write_host_note(out, scenario);
 	write_spread_note(out, scenario);
 	write_strangers(out, report);

@@ -69,7 +69,7 @@ static void write_own_workloads(FILE *out, const struct psd_report *report)
 {
 	const struct psd_scenario *scenario = report->matter->scenario;
 
-	for (const struct psd_system *system = scenario->systems; system < scenario->systems + scenario->n_systems;
+	for (const struct psd_system *system = report->systems; system < report->systems + report->n_systems;
 	     system++) {
 		const struct psd_workload workload = psd_scenario_workload(scenario, system);
 		struct psd_text sentence = {.bytes = NULL};

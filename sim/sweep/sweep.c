@@ -248,8 +248,13 @@ static enum psd_status fill_report(const struct work_list *list, struct psd_repo
 					     baseline_images_per_sec(list, job));
 		results[i].beyond = psd_result_beyond(&scenario->calibration, &job->point);
 	}
-	*report = (struct psd_report){sweep->matter, sweep->published, sweep->is_estimate,
-				      results,	     list->n_systems,  list->n_points};
+	*report = (struct psd_report){.matter = sweep->matter,
+				      .published = sweep->published,
+				      .is_estimate = sweep->is_estimate,
+				      .systems = list->jobs[0].system,
+				      .results = results,
+				      .n_systems = list->n_systems,
+				      .n_points = list->n_points};
 	return PSD_OK;
 }
 

@@ -33,6 +33,7 @@ Test(cli, misuse_is_one_line_and_status_2)
 		{"--csv --json " QUICKSTART, "'--csv' and '--json' exclude each other"},
 		{"--csv=yes " QUICKSTART, "'--csv' takes no value"},
 		{QUICKSTART " --jobs", "'--jobs' needs a value"},
+		{"--system PS --system Ring " QUICKSTART, "'--system' is given twice, must be given once"},
 		{"--jobs 0 " QUICKSTART, "'--jobs' is '0', must be from 1"},
 		{"--jobs -1 " QUICKSTART, "'--jobs' is '-1'"},
 		{"--fidelity exact " QUICKSTART, "'--fidelity' is 'exact', must be flow or message"},
@@ -153,6 +154,22 @@ Test(cli, links_that_psd_run_refuses_have_a_note)
 			     made.text);
 		free(made.text);
 	}
+}
+
+/* Of three systems that each have notes of their own. */
+Test(cli, notes_are_of_the_systems_that_are_asked_for)
+{
+	const char *all_reduces = "scenarios/execute/cifar10-quick-all-reduce.yaml";
+	char arguments[128];
+
+	snprintf(arguments, sizeof(arguments), "--estimate --system 'Sparse ring' %s", all_reduces);
+	const struct run made = run(arguments, "");
+
+	cr_expect_eq(made.exit_status, 0, "%s", made.text);
+	cr_expect_neq(strstr(made.text, "note: 'Sparse ring' sends 15 %"), NULL, "%s", made.text);
+	cr_expect_eq(strstr(made.text, "Lazy sparse ring"), NULL, "%s", made.text);
+	cr_expect_eq(strstr(made.text, "bf16"), NULL, "%s", made.text);
+	free(made.text);
 }
 
 Test(cli, bad_scenarios_are_one_line_and_status_2)

@@ -321,8 +321,11 @@ static void make_fixture(struct fixture *fixture)
 	fixture->results[0].published_speedup = (struct psd_result_value){true, 2.5};
 	fixture->results[0].error_ratio = (struct psd_result_value){true, 2 / 2.5 - 1};
 	fixture->results[0].is_fit = true;
-	fixture->report = (struct psd_report){
-		.matter = &fixture->matter, .results = fixture->results, .n_systems = 2, .n_points = 1};
+	fixture->report = (struct psd_report){.matter = &fixture->matter,
+					      .systems = fixture->scenario.systems,
+					      .results = fixture->results,
+					      .n_systems = 2,
+					      .n_points = 1};
 }
 
 static void release_fixture(struct fixture *fixture)
@@ -568,7 +571,7 @@ static void expect_note_of(const char *device, const char *network, const char *
 	struct psd_scenario scenario;
 	struct psd_error err = {.text = ""};
 	struct psd_subject_matter matter = {.scenario = &scenario};
-	const struct psd_report report = {.matter = &matter};
+	struct psd_report report = {.matter = &matter};
 	struct memory memory;
 
 	snprintf(text, sizeof(text),
@@ -576,6 +579,8 @@ static void expect_note_of(const char *device, const char *network, const char *
 		 "cluster: {nodes: 2, network: {bandwidth: %s, latency: 0s}}\nsystems: [%s]\n",
 		 device, network, systems);
 	cr_assert_eq(psd_scenario_parse(&scenario, "t.yaml", text, strlen(text), NULL, &err), PSD_OK, "%s", err.text);
+	report.systems = scenario.systems;
+	report.n_systems = scenario.n_systems;
 	open_memory(&memory);
 	psd_output_notes(memory.out, &report);
 	cr_expect_str_eq(text_of(&memory), words);
