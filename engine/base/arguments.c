@@ -195,6 +195,8 @@ static enum psd_status read_option(struct reader *reader, int argc, char *const 
 	}
 	if (value && !*value)
 		return misuse(reader, option->name, "needs a value that is not empty");
+	if (option->kind == PSD_OPTION_TEXT && reader->given >> (option - reader->table->options) & 1u)
+		return misuse(reader, option->name, "is given twice, must be given once");
 	reader->given |= UINT64_C(1) << (option - reader->table->options);
 	return take(reader, option, value);
 }

@@ -45,6 +45,8 @@ void psd_value_add_kind(struct psd_text *text, const struct psd_key *key)
 	psd_text_add(text, "%s", types[key->type].words);
 	if (key->type == PSD_KEY_NAME || key->type == PSD_KEY_CHOICE || key->type == PSD_KEY_FLAG)
 		psd_value_add_names(text, key, ~0u);
+	else if (key->type >= PSD_KEY_UNSIGNED)
+		psd_text_add(text, "%.0f to %.0f", key->lowest, key->highest);
 	else if (key->type >= PSD_KEY_RATIO)
 		psd_text_add(text, "%.10g to %.10g", key->lowest, key->highest);
 	if (key->word)

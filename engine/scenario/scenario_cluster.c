@@ -337,8 +337,9 @@ static enum psd_status check_node(const struct psd_schema_reader *reader, const 
 	if (node < fewest)
 		return PSD_OK;
 	return psd_error_set(reader->err, PSD_EINVAL, psd_node_child(entry, key)->at,
-			     "'%s' is %u, must be from 0 to %u: %s has %u nodes", key, node, fewest - 1,
-			     has_sweep ? "the smallest point of the sweep" : "the cluster", fewest);
+			     "'%s' is %u, must be from 0 to %u: %s has %u node%s", key, node, fewest - 1,
+			     has_sweep ? "the smallest point of the sweep" : "the cluster", fewest,
+			     fewest == 1 ? "" : "s");
 }
 
 static double slowest_link_bps(const struct psd_scenario *scenario)
