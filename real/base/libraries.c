@@ -219,6 +219,7 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7)                                                               \
 	FUNCTION(cudnnGetConvolutionForwardWorkspaceSize)                                                              \
 	FUNCTION(cudnnGetErrorString)                                                                                  \
+	FUNCTION(cudnnGetLastErrorString)                                                                              \
 	FUNCTION(cudnnSetConvolution2dDescriptor)                                                                      \
 	FUNCTION(cudnnSetConvolutionGroupCount)                                                                        \
 	FUNCTION(cudnnSetConvolutionMathType)                                                                          \

@@ -49,6 +49,16 @@ void psd_stand_in_set_capability(int major, int minor); /* 8.0 if nothing is sai
 enum psd_stand_in_epilogues { PSD_STAND_IN_EPILOGUES_FREE, PSD_STAND_IN_EPILOGUES_DEAR, PSD_STAND_IN_EPILOGUES_NONE };
 void psd_stand_in_set_epilogues(enum psd_stand_in_epilogues how);
 
+/* What cuDNN lists for convolutions: what it has, as where nothing is said; before it an algorithm that it refuses when
+ * its workspace is measured, or when it shall begin; or none that gives equal bits, though it has one. */
+enum psd_stand_in_estimates {
+	PSD_STAND_IN_ESTIMATES_TRUE,
+	PSD_STAND_IN_ESTIMATES_UNMEASURED,
+	PSD_STAND_IN_ESTIMATES_UNBEGUN,
+	PSD_STAND_IN_ESTIMATES_UNEQUAL
+};
+void psd_stand_in_set_estimates(enum psd_stand_in_estimates how);
+
 /* Beside what cuDNN's algorithms work in anyway: those that work in any memory. */
 void psd_stand_in_set_workspaces(uint64_t bytes);
 

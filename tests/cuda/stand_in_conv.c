@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "tests/cuda/stand_in.h"
 #include "tests/cuda/stand_in_dnn.h"
 #include "tests/cuda/stand_in_parts.h"
 
@@ -281,6 +282,25 @@ static const struct algorithm *algorithm_of(enum direction direction, int algo)
 }
 
 static size_t more_bytes;
+static enum psd_stand_in_estimates estimates;
+
+void psd_stand_in_set_estimates(enum psd_stand_in_estimates how)
+{
+	psd_stand_in_lock();
+	estimates = how;
+	psd_stand_in_unlock();
+}
+
+/* The one that is listed and then refused. */
+static int false_algorithm(enum direction direction)
+{
+	switch (direction) {
+	case TO_OUTPUT: return CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD;
+	case TO_DATA: return CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD;
+	case TO_FILTER: return CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
+	}
+	return 0;
+}
 
 void psd_stand_in_set_workspaces(uint64_t bytes)
 {
@@ -303,7 +323,10 @@ static cudnnStatus_t list_algorithms(const char *function, enum direction direct
 				     int n_wanted, int *n_listed, cudnnConvolutionFwdAlgoPerf_t *listed)
 {
 	const cudaError_t error = psd_stand_in_begin(function);
-	const struct algorithm *const algorithms = algorithms_of(direction);
+	const struct algorithm untrue = {false_algorithm(direction), true, true, false, false};
+	const enum psd_stand_in_estimates how_true = estimates;
+	const int n_untrue =
+		how_true == PSD_STAND_IN_ESTIMATES_UNMEASURED || how_true == PSD_STAND_IN_ESTIMATES_UNBEGUN;
 	cudnnStatus_t status;
 
 	psd_stand_in_unlock();
@@ -312,16 +335,18 @@ static cudnnStatus_t list_algorithms(const char *function, enum direction direct
 	status = n_wanted < 1 ? CUDNN_STATUS_BAD_PARAM : check(how, x, w, y);
 	if (status != CUDNN_STATUS_SUCCESS)
 		return status;
-	*n_listed = n_wanted < ALGORITHMS ? n_wanted : ALGORITHMS;
+	*n_listed = n_wanted < n_untrue + ALGORITHMS ? n_wanted : n_untrue + ALGORITHMS;
 	for (int i = 0; i < *n_listed; i++) {
-		const struct algorithm *const algorithm = &algorithms[i];
+		const struct algorithm *const algorithm =
+			i < n_untrue ? &untrue : &algorithms_of(direction)[i - n_untrue];
+		const bool is_equal = algorithm->is_deterministic && how_true != PSD_STAND_IN_ESTIMATES_UNEQUAL;
 
 		listed[i] = (cudnnConvolutionFwdAlgoPerf_t){
 			.algo = (cudnnConvolutionFwdAlgo_t)algorithm->algo,
 			.status = algorithm->is_supported ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
 			.time = -1,
 			.memory = workspace_bytes_of(algorithm, w, y),
-			.determinism = algorithm->is_deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
+			.determinism = is_equal ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
 			.mathType = how->math};
 	}
 	return CUDNN_STATUS_SUCCESS;
@@ -344,9 +369,10 @@ cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, 
 							  const cudnnTensorDescriptor_t dx, int n_wanted, int *n_listed,
 							  cudnnConvolutionBwdDataAlgoPerf_t *listed)
 {
-	cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS];
-	const cudnnStatus_t status = list_algorithms(__func__, TO_DATA, how, &dx->layout, &w->layout, &dy->layout,
-						     n_wanted < ALGORITHMS ? n_wanted : ALGORITHMS, n_listed, found);
+	cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS + 1];
+	const cudnnStatus_t status =
+		list_algorithms(__func__, TO_DATA, how, &dx->layout, &w->layout, &dy->layout,
+				n_wanted < ALGORITHMS + 1 ? n_wanted : ALGORITHMS + 1, n_listed, found);
 
 	(void)handle;
 	for (int i = 0; status == CUDNN_STATUS_SUCCESS && i < *n_listed; i++)
@@ -365,9 +391,10 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle
 							    const cudnnFilterDescriptor_t dw, int n_wanted,
 							    int *n_listed, cudnnConvolutionBwdFilterAlgoPerf_t *listed)
 {
-	cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS];
-	const cudnnStatus_t status = list_algorithms(__func__, TO_FILTER, how, &x->layout, &dw->layout, &dy->layout,
-						     n_wanted < ALGORITHMS ? n_wanted : ALGORITHMS, n_listed, found);
+	cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS + 1];
+	const cudnnStatus_t status =
+		list_algorithms(__func__, TO_FILTER, how, &x->layout, &dw->layout, &dy->layout,
+				n_wanted < ALGORITHMS + 1 ? n_wanted : ALGORITHMS + 1, n_listed, found);
 
 	(void)handle;
 	for (int i = 0; status == CUDNN_STATUS_SUCCESS && i < *n_listed; i++)
@@ -388,16 +415,17 @@ static cudnnStatus_t workspace_size(const char *function, enum direction directi
 {
 	const struct algorithm *const algorithm = algorithm_of(direction, algo);
 	const cudaError_t error = psd_stand_in_begin(function);
+	const bool is_measured = estimates == PSD_STAND_IN_ESTIMATES_UNBEGUN && algo == false_algorithm(direction);
 	cudnnStatus_t status;
 
 	psd_stand_in_unlock();
 	if (error != cudaSuccess)
 		return psd_stand_in_dnn_status(error);
 	status = check(how, x, w, y);
-	if (status == CUDNN_STATUS_SUCCESS && !algorithm)
+	if (status == CUDNN_STATUS_SUCCESS && !algorithm && !is_measured)
 		status = CUDNN_STATUS_NOT_SUPPORTED;
 	if (status == CUDNN_STATUS_SUCCESS)
-		*bytes = workspace_bytes_of(algorithm, w, y);
+		*bytes = algorithm ? workspace_bytes_of(algorithm, w, y) : 0;
 	return status;
 }
 

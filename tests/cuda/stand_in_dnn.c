@@ -2,6 +2,7 @@
  * what is computed of them. */
 #include "tests/cuda/stand_in_dnn.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/cuda/stand_in_parts.h"
@@ -119,6 +120,11 @@ const char *cudnnGetErrorString(cudnnStatus_t status)
 		if (names[i].status == status)
 			return names[i].name;
 	return "CUDNN_UNKNOWN_STATUS";
+}
+
+void cudnnGetLastErrorString(char *message, size_t max_size)
+{
+	snprintf(message, max_size, "%s", "the stand-in\nsays no more");
 }
 
 /* ---- descriptors ---- */

@@ -351,6 +351,8 @@ static void run_back(void *arguments)
 	free(x);
 }
 
+/* cuDNN's quickest kernels of the persistent mode have no arguments for factors. Whether it then takes others is not
+ * said: here these do it, as if all factors were 1 and 0. */
 cudnnStatus_t cudnnBatchNormalizationBackwardEx(
 	cudnnHandle_t handle, cudnnBatchNormMode_t mode, cudnnBatchNormOps_t operations, const void *alpha,
 	const void *beta, const void *alpha_vectors, const void *beta_vectors, const cudnnTensorDescriptor_t x_layout,
@@ -361,13 +363,14 @@ cudnnStatus_t cudnnBatchNormalizationBackwardEx(
 	void *workspace, size_t workspace_bytes, void *reserve, size_t reserve_bytes)
 {
 	cudnnStatus_t status = check_plain(operations, dz_layout ? dz_layout : dz, activation);
+	const bool has_factors = mode != CUDNN_BATCHNORM_SPATIAL_PERSISTENT;
 	const struct normalisation_back norm = {.x = psd_stand_in_tensor(&x_layout->layout, x),
 						.dy = psd_stand_in_tensor(&dy_layout->layout, dy),
 						.dx = psd_stand_in_tensor(&dx_layout->layout, dx),
-						.alpha = *(const float *)alpha,
-						.beta = *(const float *)beta,
-						.alpha_vectors = *(const float *)alpha_vectors,
-						.beta_vectors = *(const float *)beta_vectors,
+						.alpha = has_factors ? *(const float *)alpha : 1,
+						.beta = has_factors ? *(const float *)beta : 0,
+						.alpha_vectors = has_factors ? *(const float *)alpha_vectors : 1,
+						.beta_vectors = has_factors ? *(const float *)beta_vectors : 0,
 						.epsilon = epsilon,
 						.scale = scale,
 						.saved = saved,

@@ -9,6 +9,7 @@
 #include "engine/model/model.h"
 #include "real/device/cuda/cuda.h"
 #include "tests/cuda/cuda_net.h"
+#include "tests/cuda/stand_in.h"
 
 /* Of a tensor's norm and of the loss: in fp32 what the bar is, else some roundings of each number on its way. */
 static const struct arithmetic {
@@ -133,6 +134,23 @@ Test(cuda_net, convolutions_are_as_on_the_cpu)
 	      2);
 }
 
+/* The first of what cuDNN lists may turn out to be refused, and an algorithm that gives equal bits need not be listed.
+ */
+Test(cuda_net, convolutions_find_an_algorithm_where_estimates_are_wrong)
+{
+	const enum psd_stand_in_estimates cases[] = {PSD_STAND_IN_ESTIMATES_UNMEASURED, PSD_STAND_IN_ESTIMATES_UNBEGUN,
+						     PSD_STAND_IN_ESTIMATES_UNEQUAL};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		psd_stand_in_set_estimates(cases[i]);
+		check(WIDE "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1, groups: 2}\n"
+			   "  - {name: r, kind: relu}\n  - {name: s, kind: add, inputs: [r, base]}\n"
+			   "  - {name: d, kind: deconv, outputs: 16, kernel: 1}\n"
+			   "  - {name: t, kind: add, inputs: [s, d]}\n" TAIL,
+		      1);
+	}
+}
+
 /* One that is read twice, above one that is read twice: each adds to a gradient that is there. */
 Test(cuda_net, transposed_convolutions_are_as_on_the_cpu)
 {
@@ -220,6 +238,10 @@ Test(cuda_net, normalisation_is_as_on_the_cpu)
 	check(UNBIASED "  - {name: n, kind: batch-norm}\n" TAIL, 3);
 	check(UNBIASED "  - {name: n, kind: batch-norm, scale: false, bias: false}\n" TAIL, 2);
 	check(UNBIASED "  - {name: n, kind: batch-norm, scale: false, kept: 0.7}\n" TAIL, 2);
+	check(UNBIASED "  - {name: r, kind: relu}\n  - {name: n, kind: batch-norm, input: r}\n"
+		       "  - {name: c, kind: conv, outputs: 4, kernel: 1, input: r}\n"
+		       "  - {name: s, kind: add, inputs: [c, n]}\n" TAIL,
+	      2);
 	check("name: m\ninput: {channels: 3, height: 4, width: 3}\nlayers:\n  - {name: n, kind: batch-norm}\n" TAIL, 2);
 	check(UNBIASED "  - {name: n, kind: batch-norm, fixed: true, epsilon: 0.5}\n" TAIL, 2);
 	check(HEAD "  - {name: s, kind: scale}\n" TAIL, 2);

@@ -484,35 +484,36 @@ Test(stand_in_dnn, batches_are_normalised)
 	close_dnn(&dnn);
 }
 
-static cudnnStatus_t differentiate(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, bool has_saved, float beta,
-				   size_t reserve_bytes)
+static cudnnStatus_t differentiate(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, cudnnBatchNormMode_t mode,
+				   bool has_saved, float beta, size_t reserve_bytes)
 {
 	const float alpha = 1;
 
 	return cudnnBatchNormalizationBackwardEx(
-		dnn->handle, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, CUDNN_BATCHNORM_OPS_BN, &alpha, &beta, &alpha, &beta,
-		dnn->x, dnn->device_x, NULL, NULL, dnn->y, dnn->device_y, NULL, NULL, dnn->x, dnn->device_dx, vectors,
-		vector(dnn, GAMMA), NULL, vector(dnn, DGAMMA), vector(dnn, DBETA), CUDNN_BN_MIN_EPSILON,
-		has_saved ? vector(dnn, SAVED) : NULL, has_saved ? vector(dnn, SAVED_INVERSE) : NULL, NULL,
-		dnn->workspace, ROOM, dnn->reserve, reserve_bytes);
+		dnn->handle, mode, CUDNN_BATCHNORM_OPS_BN, &alpha, &beta, &alpha, &beta, dnn->x, dnn->device_x, NULL,
+		NULL, dnn->y, dnn->device_y, NULL, NULL, dnn->x, dnn->device_dx, vectors, vector(dnn, GAMMA), NULL,
+		vector(dnn, DGAMMA), vector(dnn, DBETA), CUDNN_BN_MIN_EPSILON, has_saved ? vector(dnn, SAVED) : NULL,
+		has_saved ? vector(dnn, SAVED_INVERSE) : NULL, NULL, dnn->workspace, ROOM, dnn->reserve, reserve_bytes);
 }
 
 /* With z = (-1, -1, 2) / sqrt(2) and dy = (1, 0, 0): dbeta = 1, dgamma = -1 / sqrt(2), and
  * dx = 2 / sqrt(2) (dy - 1/3 - z dgamma / 3) = sqrt(2) (1/2, -1/2, 0). */
-static void check_back(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, bool has_saved, float beta)
+static void check_back(const struct dnn *dnn, cudnnTensorDescriptor_t vectors, cudnnBatchNormMode_t mode,
+		       bool has_saved, float beta)
 {
+	const float kept_ratio = mode == CUDNN_BATCHNORM_SPATIAL_PERSISTENT ? 0 : beta;
 	const float dy[3] = {1, 0, 0}, before[3] = {7, 7, 7};
 	float dx[3], kept[VECTORS];
 
 	normalise(dnn, vectors, dx, kept);
 	to_device(dnn, dnn->device_y, dy, sizeof(dy));
 	to_device(dnn, dnn->device_dx, before, sizeof(before));
-	must(differentiate(dnn, vectors, has_saved, beta, ROOM));
+	must(differentiate(dnn, vectors, mode, has_saved, beta, ROOM));
 	to_host(dnn, dx, dnn->device_dx, sizeof(dx));
 	to_host(dnn, kept, dnn->device_w, sizeof(kept));
-	cr_assert_float_eq(dx[0], M_SQRT1_2 + 7 * beta, rounding);
-	cr_assert_float_eq(dx[1], -M_SQRT1_2 + 7 * beta, rounding);
-	cr_assert_float_eq(dx[2], 7 * beta, rounding);
+	cr_assert_float_eq(dx[0], M_SQRT1_2 + 7 * kept_ratio, rounding);
+	cr_assert_float_eq(dx[1], -M_SQRT1_2 + 7 * kept_ratio, rounding);
+	cr_assert_float_eq(dx[2], 7 * kept_ratio, rounding);
 	cr_assert_float_eq(kept[DBETA], 1, rounding);
 	cr_assert_float_eq(kept[DGAMMA], -M_SQRT1_2, rounding);
 }
@@ -524,9 +525,10 @@ Test(stand_in_dnn, gradients_of_normalised_batches_are_propagated)
 
 	open_dnn(&dnn);
 	must(cudnnCreateTensorDescriptor(&vectors));
-	check_back(&dnn, vectors, true, 0);
-	check_back(&dnn, vectors, false, 0);
-	check_back(&dnn, vectors, true, 1);
+	check_back(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, true, 0);
+	check_back(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL, false, 0);
+	check_back(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL, true, 1);
+	check_back(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL_PERSISTENT, true, 1);
 	must(cudnnDestroyTensorDescriptor(vectors));
 	close_dnn(&dnn);
 }
@@ -543,9 +545,10 @@ Test(stand_in_dnn, the_way_back_of_a_norm_needs_what_its_forward_reserved)
 	normalise(&dnn, vectors, dx, kept);
 	must(cudnnGetBatchNormalizationTrainingExReserveSpaceSize(dnn.handle, CUDNN_BATCHNORM_SPATIAL,
 								  CUDNN_BATCHNORM_OPS_BN, NULL, dnn.x, &bytes));
-	cr_assert_eq(differentiate(&dnn, vectors, true, 0, bytes - 1), CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
+	cr_assert_eq(differentiate(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL, true, 0, bytes - 1),
+		     CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT);
 	must_run(cudaMemsetAsync(dnn.reserve, 0, bytes, dnn.stream));
-	must(differentiate(&dnn, vectors, true, 0, bytes));
+	must(differentiate(&dnn, vectors, CUDNN_BATCHNORM_SPATIAL, true, 0, bytes));
 	to_host(&dnn, dx, dnn.device_dx, sizeof(dx));
 	cr_assert(isnan(dx[0]));
 	must(cudnnDestroyTensorDescriptor(vectors));

@@ -140,12 +140,12 @@ static double share_of_batch(const struct psd_cuda_layer *self)
 	return share / (1 - pow(affine->kept_ratio, (double)self->device->batch.iteration + 1));
 }
 
-/* Where the layer's tensor's gradient is, if cuDNN can write there. */
+/* Where the layer's tensor's gradient is, if cuDNN can write there what it is to be. */
 static float *place_of_gradient(const struct psd_cuda_layer *self, bool has_tensor, unsigned place, void *instead)
 {
 	void *gradient = has_tensor ? self->gradients[place] : NULL;
 
-	return gradient && psd_cuda_suits_dnn(gradient) ? gradient : instead;
+	return gradient && psd_cuda_suits_dnn(gradient) && self->device->diff_scale == 1.0f ? gradient : instead;
 }
 
 /* cuDNN knows no norm without factor and summand: ones and zeros, and gradients that nobody reads. */
@@ -230,13 +230,16 @@ static enum psd_status backward_scale(struct psd_cuda_layer *self, struct psd_er
 static enum psd_status bring_gradient(const struct psd_cuda_layer *self, bool has_tensor, unsigned place,
 				      const float *from, struct psd_error *err)
 {
-	if (!has_tensor || self->gradients[place] == from)
+	const struct psd_cuda_convert convert = {.from = psd_cuda_floats(from),
+						 .to = psd_cuda_floats(has_tensor ? self->gradients[place] : NULL),
+						 .scale = 1.0f / self->device->diff_scale};
+
+	if (!has_tensor || convert.to.data == from)
 		return PSD_OK;
-	return psd_cuda_copy(self->device, PSD_STREAM_COMPUTE, self->gradients[place], from,
-			     self->model->shape.channels * sizeof(*from), err);
+	return psd_cuda_run_convert(self->device, &convert, self->model->shape.channels, err);
 }
 
-/* Gradients that travel together lie without gaps: one may begin where cuDNN cannot write. */
+/* Gradients that travel together lie without gaps: one may begin where cuDNN cannot write. Nor does it scale them. */
 static enum psd_status differentiate_norm(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_affine_settings *affine = &self->model->settings.affine;

@@ -202,6 +202,13 @@ static cublasStatus_t describe_preference(cublasLtMatmulPreference_t *preference
 	return status;
 }
 
+/* Such a product, with such an epilogue; no fault of the machine. */
+static bool refuses(cublasStatus_t status)
+{
+	return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+	       status == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
 /* Its best one. *is_there: it has one. */
 static cublasStatus_t estimate(const struct psd_device *device, const struct psd_cuda_fused *fused,
 			       cublasLtEpilogue_t epilogue, cublasLtMatmulHeuristicResult_t *best, bool *is_there)
@@ -213,7 +220,7 @@ static cublasStatus_t estimate(const struct psd_device *device, const struct psd
 		status = cublasLtMatmulAlgoGetHeuristic(device->lt, fused->operation, fused->right, fused->left,
 							fused->result, fused->result, fused->preference, 1, best, &n);
 	*is_there = status == CUBLAS_STATUS_SUCCESS && n == 1 && best->state == CUBLAS_STATUS_SUCCESS;
-	return status == CUBLAS_STATUS_NOT_SUPPORTED ? CUBLAS_STATUS_SUCCESS : status;
+	return refuses(status) ? CUBLAS_STATUS_SUCCESS : status;
 }
 
 /* Whether they multiply alike: then what one does more is nearly free, else it may well cost more than a kernel. */

@@ -1,0 +1,112 @@
+/* Batch norm by the batch's own statistics on cuDNN. */
+#include <cudnn.h>
+#include <stdlib.h>
+
+extern "C" {
+#include "real/device/cuda/dnn.h"
+}
+
+static const float one = 1.0f, zero = 0.0f;
+
+struct psd_cuda_dnn_norm {
+	cudnnTensorDescriptor_t maps, vector;
+	cudnnBatchNormMode_t mode;
+	size_t forward_bytes, backward_bytes; /* of workspace */
+	void *reserve;			      /* slot: cuDNN's own notes, from forward to backward */
+	size_t reserve_bytes;
+};
+
+/* What keeps sums on the chip is far ahead where channels come last; it wants a workspace, which calls without "Ex"
+ * have no argument for. The other mode takes any range of values. */
+static int describe_norm(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm)
+{
+	const int channels = (int)layer->model->shape.channels;
+	int status = psd_cuda_dnn_describe_blob(&norm->maps, layer);
+
+	norm->mode = layer->device->is_channels_last ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnCreateTensorDescriptor(&norm->vector);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnSetTensor4dDescriptor(norm->vector, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, 1, channels, 1,
+						    1);
+	return status;
+}
+
+static cudnnStatus_t measure_norm(cudnnHandle_t dnn, struct psd_cuda_dnn_norm *norm)
+{
+	cudnnStatus_t status = cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
+		dnn, norm->mode, CUDNN_BATCHNORM_OPS_BN, norm->maps, NULL, norm->maps, norm->vector, NULL,
+		&norm->forward_bytes);
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnGetBatchNormalizationBackwardExWorkspaceSize(
+			dnn, norm->mode, CUDNN_BATCHNORM_OPS_BN, norm->maps, norm->maps, norm->maps, NULL, norm->maps,
+			norm->vector, NULL, &norm->backward_bytes);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnGetBatchNormalizationTrainingExReserveSpaceSize(dnn, norm->mode, CUDNN_BATCHNORM_OPS_BN,
+									      NULL, norm->maps, &norm->reserve_bytes);
+	return status;
+}
+
+enum psd_status psd_cuda_dnn_norm_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm **norm,
+				       struct psd_error *err)
+{
+	int status;
+
+	*norm = (struct psd_cuda_dnn_norm *)calloc(1, sizeof(**norm));
+	if (!*norm)
+		return psd_cuda_no_memory(err);
+	status = describe_norm(layer, *norm);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = measure_norm(layer->device->dnn, *norm);
+	if (status != CUDNN_STATUS_SUCCESS)
+		return psd_cuda_dnn_check(layer, status, "batch norm", err);
+	psd_cuda_want_workspace(layer->device, (*norm)->forward_bytes);
+	psd_cuda_want_workspace(layer->device, (*norm)->backward_bytes);
+	psd_cuda_dnn_want_aside(layer, (*norm)->backward_bytes);
+	return psd_cuda_want(layer->device, (*norm)->reserve_bytes, &(*norm)->reserve, err);
+}
+
+void psd_cuda_dnn_norm_close(struct psd_cuda_dnn_norm *norm)
+{
+	if (!norm)
+		return;
+	if (norm->maps)
+		(void)cudnnDestroyTensorDescriptor(norm->maps);
+	if (norm->vector)
+		(void)cudnnDestroyTensorDescriptor(norm->vector);
+	free(norm);
+}
+
+enum psd_status psd_cuda_dnn_norm_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm,
+					  const struct psd_cuda_norm_vectors *vectors, double share,
+					  struct psd_error *err)
+{
+	const struct psd_device *device = layer->device;
+	const cudnnStatus_t status = cudnnBatchNormalizationForwardTrainingEx(
+		device->dnn, norm->mode, CUDNN_BATCHNORM_OPS_BN, &one, &zero, norm->maps,
+		psd_cuda_input(layer, 0)->value, NULL, NULL, norm->maps, layer->blob->value, norm->vector,
+		vectors->gamma, vectors->beta, share, vectors->running_mean, vectors->running_variance,
+		layer->model->settings.affine.epsilon, vectors->mean, vectors->inverse, NULL, device->workspace,
+		norm->forward_bytes, norm->reserve, norm->reserve_bytes);
+
+	return psd_cuda_dnn_check(layer, status, "batch norm", err);
+}
+
+/* Not all of cuDNN's kernels seem to have the factors 1 and 0 as numbers: they are given none but these. */
+enum psd_status psd_cuda_dnn_norm_backward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm,
+					   const struct psd_cuda_norm_vectors *vectors, struct psd_error *err)
+{
+	const struct psd_device *device = layer->device;
+	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
+	const bool adds = psd_cuda_share(in);
+	void *dinput = adds ? (char *)device->workspace + psd_cuda_dnn_aside(norm->backward_bytes) : in->diff;
+	const cudnnStatus_t status = cudnnBatchNormalizationBackwardEx(
+		device->dnn, norm->mode, CUDNN_BATCHNORM_OPS_BN, &one, &zero, &one, &zero, norm->maps, in->value, NULL,
+		NULL, norm->maps, layer->blob->diff, NULL, NULL, norm->maps, dinput, norm->vector, vectors->gamma, NULL,
+		vectors->dgamma, vectors->dbeta, layer->model->settings.affine.epsilon, vectors->mean, vectors->inverse,
+		NULL, device->workspace, norm->backward_bytes, norm->reserve, norm->reserve_bytes);
+
+	return status == CUDNN_STATUS_SUCCESS && adds ? psd_cuda_dnn_add_aside(layer, dinput, err)
+						      : psd_cuda_dnn_check(layer, status, "batch norm's gradient", err);
+}
