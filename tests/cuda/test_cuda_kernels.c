@@ -156,8 +156,9 @@ Test(cuda_kernels, dropout_draws_the_masks_of_the_cpu)
 
 /* ---- sums ---- */
 
-/* Of each channel over batch and places, in either order of memory, with so many parts. */
-static void check_sums(bool is_channels_last, uint32_t n_parts)
+/* Of each channel over batch and places, in either order of memory, with so many parts. Where channels come last, the
+ * places of all samples are one row. */
+static void check_sums(bool is_channels_last, bool is_one_row, uint32_t n_parts)
 {
 	enum { SAMPLES = 3, CHANNELS = 4, HEIGHT = 5, WIDTH = 6, PLACES = HEIGHT * WIDTH, ALL = CHANNELS * PLACES };
 	const struct psd_cuda_maps maps = {CHANNELS, HEIGHT, WIDTH, is_channels_last};
@@ -173,7 +174,7 @@ static void check_sums(bool is_channels_last, uint32_t n_parts)
 					  .outer_stride = ALL,
 					  .inner_stride = is_channels_last ? CHANNELS : 1,
 					  .count = SAMPLES * PLACES,
-					  .inner = PLACES,
+					  .inner = is_one_row ? SAMPLES * PLACES : PLACES,
 					  .partial = partial};
 	const struct psd_cuda_sums_end end = {partial, CHANNELS, n_parts, {sums, PSD_CUDA_FLOAT}, 0.5f, false};
 	double expected[CHANNELS] = {0};
@@ -195,8 +196,9 @@ Test(cuda_kernels, sums_of_parts_are_those_of_the_whole)
 	const uint32_t parts[] = {1, 2, 7, 90};
 
 	for (unsigned p = 0; p < 4; p++) {
-		check_sums(false, parts[p]);
-		check_sums(true, parts[p]);
+		check_sums(false, false, parts[p]);
+		check_sums(true, false, parts[p]);
+		check_sums(true, true, parts[p]);
 	}
 }
 

@@ -134,6 +134,15 @@ Test(cuda_net, convolutions_are_as_on_the_cpu)
 	      2);
 }
 
+/* A bias has a gradient of 2 * 48 * 48 terms: 576 partial sums, which are summed to fewer before the last step. */
+Test(cuda_net, long_sums_are_as_on_the_cpu)
+{
+	check("name: m\ninput: {channels: 2, height: 48, width: 48}\nlayers:\n"
+	      "  - {name: c, kind: conv, outputs: 3, kernel: 1}\n  - {name: r, kind: relu}\n"
+	      "  - {name: g, kind: global-pool}\n" TAIL,
+	      2);
+}
+
 /* The first of what cuDNN lists may turn out to be refused, and an algorithm that gives equal bits need not be listed.
  */
 Test(cuda_net, convolutions_find_an_algorithm_where_estimates_are_wrong)

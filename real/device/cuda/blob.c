@@ -158,12 +158,20 @@ static uint32_t lesser(uint32_t left, uint32_t right)
 	return left < right ? left : right;
 }
 
+/* One thread adds up all parts of an output at the end: more of them are summed to SECOND_PARTS before. */
+enum { MOST_PARTS = 4096, MOST_PARTS_AT_END = 256, SECOND_PARTS = 64 };
+
 /* As many parts as keep the GPU busy, of some elements at least; a function of the shape alone. */
 static uint32_t parts_of(uint32_t n_outputs, uint32_t count)
 {
-	const uint32_t parts = lesser(256, lesser(PSD_CUDA_SUMS_MOST / n_outputs, count / 8));
+	const uint32_t parts = lesser(MOST_PARTS, lesser(PSD_CUDA_SUMS_PARTS / n_outputs, count / 8));
 
 	return parts ? parts : 1;
+}
+
+static uint32_t second_parts_of(uint32_t n_parts)
+{
+	return n_parts > MOST_PARTS_AT_END ? SECOND_PARTS : 0;
 }
 
 /* Where the elements of each output lie. */
@@ -183,6 +191,8 @@ static void find_sums(const struct psd_cuda_layer *self, const struct psd_cuda_r
 	sums->inner = places;
 	sums->inner_stride = is_channels_last ? shape.channels : 1;
 	sums->outer_stride = elements;
+	if (is_channels_last) /* a sample goes on where the one before it ends */
+		sums->inner = sums->count;
 	if (reduction->is_over_all) {
 		sums->channels = sums->n_outputs = sums->channel_stride = sums->inner_stride = 1;
 		sums->count = sums->inner = batch * elements;
@@ -195,15 +205,32 @@ void psd_cuda_want_reduction(const struct psd_cuda_layer *self, const struct psd
 	struct psd_cuda_sums sums;
 
 	find_sums(self, reduction, &sums);
-	psd_cuda_want_sums(self->device, (uint64_t)sums.n_outputs * sums.n_parts);
+	psd_cuda_want_sums(self->device, (uint64_t)sums.n_outputs * (sums.n_parts + second_parts_of(sums.n_parts)));
 }
 
-static enum psd_status sum_up(struct psd_device *device, const struct psd_cuda_sums *sums,
-			      const struct psd_cuda_sums_end *end, struct psd_error *err)
+/* to, scale and adds of `end` are those of the whole. */
+static enum psd_status sum_up(struct psd_device *device, const struct psd_cuda_sums *sums, struct psd_cuda_sums_end end,
+			      struct psd_error *err)
 {
-	const enum psd_status status = psd_cuda_run_sums(device, sums, (uint64_t)sums->n_outputs * sums->n_parts, err);
+	const uint64_t n_partial = (uint64_t)sums->n_outputs * sums->n_parts;
+	const struct psd_cuda_sums second = {.left = psd_cuda_floats(sums->partial),
+					     .n_outputs = sums->n_outputs,
+					     .n_parts = second_parts_of(sums->n_parts),
+					     .channels = sums->n_outputs,
+					     .channel_stride = 1,
+					     .inner_stride = sums->n_outputs,
+					     .count = sums->n_parts,
+					     .inner = sums->n_parts,
+					     .partial = sums->partial + n_partial};
+	const struct psd_cuda_sums *last = second.n_parts > 0 ? &second : sums;
+	enum psd_status status = psd_cuda_run_sums(device, sums, n_partial, err);
 
-	return status ? status : psd_cuda_run_sums_end(device, end, sums->n_outputs, err);
+	if (!status && last == &second)
+		status = psd_cuda_run_sums(device, &second, (uint64_t)second.n_outputs * second.n_parts, err);
+	end.partial = last->partial;
+	end.n_outputs = last->n_outputs;
+	end.n_parts = last->n_parts;
+	return status ? status : psd_cuda_run_sums_end(device, &end, end.n_outputs, err);
 }
 
 enum psd_status psd_cuda_reduce(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction,
@@ -215,13 +242,10 @@ enum psd_status psd_cuda_reduce(const struct psd_cuda_layer *self, const struct 
 				     .mean = reduction->mean,
 				     .inverse = reduction->inverse,
 				     .partial = self->device->sums};
-	struct psd_cuda_sums_end end = {
-		.partial = self->device->sums, .to = reduction->to, .scale = reduction->scale, .adds = reduction->adds};
+	const struct psd_cuda_sums_end end = {.to = reduction->to, .scale = reduction->scale, .adds = reduction->adds};
 
 	find_sums(self, reduction, &sums);
-	end.n_outputs = sums.n_outputs;
-	end.n_parts = sums.n_parts;
-	return sum_up(self->device, &sums, &end, err);
+	return sum_up(self->device, &sums, end, err);
 }
 
 enum psd_status psd_cuda_sum_columns(struct psd_device *device, struct psd_cuda_values from, uint32_t rows,
@@ -238,8 +262,7 @@ enum psd_status psd_cuda_sum_columns(struct psd_device *device, struct psd_cuda_
 					   .count = rows,
 					   .inner = rows,
 					   .partial = place};
-	const struct psd_cuda_sums_end end = {
-		.partial = place, .n_outputs = columns, .n_parts = n_parts, .to = psd_cuda_floats(to), .scale = scale};
+	const struct psd_cuda_sums_end end = {.to = psd_cuda_floats(to), .scale = scale};
 
-	return sum_up(device, &sums, &end, err);
+	return sum_up(device, &sums, end, err);
 }

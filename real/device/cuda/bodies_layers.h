@@ -71,9 +71,13 @@ PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 	const uint32_t start = output / of->channels * of->group_stride + channel * of->channel_stride;
 	float sum = 0.0f;
 
-	for (uint32_t k = part; k < of->count; k += of->n_parts)
-		sum += psd_summand(of, channel,
-				   start + k / of->inner * of->outer_stride + k % of->inner * of->inner_stride);
+	if (of->inner == of->count) /* divisions are most of what a summand costs */
+		for (uint32_t k = part; k < of->count; k += of->n_parts)
+			sum += psd_summand(of, channel, start + k * of->inner_stride);
+	else
+		for (uint32_t k = part; k < of->count; k += of->n_parts)
+			sum += psd_summand(of, channel,
+					   start + k / of->inner * of->outer_stride + k % of->inner * of->inner_stride);
 	of->partial[(uint64_t)part * of->n_outputs + output] = sum;
 }
 

@@ -27,8 +27,10 @@ struct cublasLtContext;
 struct cudnnContext;
 
 enum {
-	PSD_CUDA_SLOTS = 2,	     /* of samples: those that are computed, the next ones */
-	PSD_CUDA_SUMS_MOST = 65536,  /* partial sums of one reduction, unless it has more outputs */
+	PSD_CUDA_SLOTS = 2,	       /* of samples: those that are computed, the next ones */
+	PSD_CUDA_SUMS_PARTS = 1 << 18, /* of all outputs of a reduction: a large GPU has as many threads */
+	/* partial sums of a reduction, and of these again, unless it has more outputs than parts */
+	PSD_CUDA_SUMS_MOST = PSD_CUDA_SUMS_PARTS + PSD_CUDA_SUMS_PARTS / 4,
 	PSD_CUDA_NORM_PARTS = 65536, /* the most of one array */
 	PSD_CUDA_NORM_GROUPS = 256,
 	PSD_CUDA_LOOK_PARTS = 16384, /* of what travels, in which an infinity is looked for */
@@ -275,7 +277,7 @@ enum psd_status psd_cuda_multiply_fused(struct psd_device *device, struct psd_cu
 					const struct psd_cuda_product *product, void *vector,
 					struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- convolution and batch norm (dnn.cu) ---- */
+/* ---- convolution and batch norm (dnn.cu, dnn_conv.cu, dnn_norm.cu) ---- */
 
 struct psd_cuda_dnn_conv;
 struct psd_cuda_dnn_norm;
@@ -377,7 +379,7 @@ struct psd_cuda_reduction {
 void psd_cuda_want_reduction(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction);
 enum psd_status psd_cuda_reduce(const struct psd_cuda_layer *self, const struct psd_cuda_reduction *reduction,
 				struct psd_error *err) PSD_MUST_CHECK;
-/* to (columns) = scale times column sums of (rows, columns); partial: min(PSD_CUDA_SUMS_MOST, ...) floats. */
+/* to (columns) = scale times column sums of (rows, columns); partial: PSD_CUDA_SUMS_MOST floats. */
 enum psd_status psd_cuda_sum_columns(struct psd_device *device, struct psd_cuda_values from, uint32_t rows,
 				     uint32_t columns, float *partial, float *to, float scale,
 				     struct psd_error *err) PSD_MUST_CHECK;
