@@ -124,6 +124,10 @@ enum psd_status psd_cutting_make(struct psd_plan *plan, uint32_t batch, struct p
 	cut_items(plan, batch, plan->fuse_bytes);
 	if (!plan->system->finds_fuse)
 		return PSD_OK;
+	if (plan->layout.workers == 1) { /* nothing travels that could begin early */
+		cut_items(plan, batch, plan->graph->parameters * plan->value_bytes);
+		return PSD_OK;
+	}
 	cut_items(plan, batch, 0);
 	status = predict_end(plan, &best_sec, err);
 	for (uint64_t bytes = LEAST_GATHERED_BYTES; plan->n_items > 1 && status == PSD_OK; bytes *= 2) {

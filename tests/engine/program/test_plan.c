@@ -151,6 +151,16 @@ Test(plan, gathering_reaches_from_one_tensor_to_all)
 		      check_ends);
 }
 
+static void check_one(const struct psd_plan *plan)
+{
+	cr_expect_eq(plan->n_items, 1);
+}
+
+Test(plan, what_a_lone_worker_updates_is_gathered_as_a_whole)
+{
+	for_each_plan(VGG19 "systems: [{name: found, sync: ring, fuse: auto}]\nsweep: {nodes: [1]}\n", check_one);
+}
+
 /* An item is complete with the tensor that makes it exactly as large as it must be. */
 static void check_exact(const struct psd_plan *plan)
 {
