@@ -337,6 +337,9 @@ Test(cuda_net, branches_are_as_on_the_cpu)
 	check(WIDE "  - {name: r, kind: relu}\n  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1, input: r}\n"
 		   "  - {name: s, kind: add, inputs: [r, l]}\n  - {name: t, kind: relu}\n" TAIL,
 	      2);
+	check(WIDE "  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1}\n"
+		   "  - {name: s, kind: add, inputs: [base, l, base]}\n  - {name: t, kind: relu, slope: 0.3}\n" TAIL,
+	      2);
 	check(WIDE "  - {name: l, kind: conv, outputs: 8, kernel: 1}\n"
 		   "  - {name: c, kind: concat, inputs: [l, base, l]}\n"
 		   "  - {name: d, kind: conv, outputs: 8, kernel: 3}\n" TAIL,

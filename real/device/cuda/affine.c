@@ -14,7 +14,7 @@ enum psd_status psd_cuda_add_bias(struct psd_cuda_layer *self, const float *bias
 					 .is_rectified = self->rectifies};
 
 	if (self->rectifies)
-		affine.slope = (float)self->device->layers[self->last_reader].model->settings.slope.slope;
+		affine.slope = psd_cuda_slope_above(self);
 	return psd_cuda_run_affine(self->device, &affine, self->blob->elements, err);
 }
 

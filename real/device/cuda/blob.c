@@ -26,6 +26,11 @@ bool psd_cuda_feeds_relu(const struct psd_cuda_layer *self)
 	return self->n_readers == 1 && self->device->layers[self->last_reader].kind == &psd_cuda_kind_relu;
 }
 
+float psd_cuda_slope_above(const struct psd_cuda_layer *self)
+{
+	return (float)self->device->layers[self->last_reader].model->settings.slope.slope;
+}
+
 enum psd_status psd_cuda_declare(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_shape shape = self->model->shape;

@@ -20,7 +20,11 @@ PSD_BODY void psd_convert_at(uint64_t i, const struct psd_cuda_convert *of)
 
 PSD_BODY void psd_add_at(uint64_t i, const struct psd_cuda_add *of)
 {
-	psd_put(of->to, i, psd_get(of->left, i) + psd_get(of->right, i));
+	float sum = psd_get(of->left, i) + psd_get(of->right, i);
+
+	if (of->is_rectified && !(sum > 0.0f))
+		sum *= of->slope;
+	psd_put(of->to, i, sum);
 }
 
 PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)

@@ -415,7 +415,8 @@ static enum psd_status begin(struct psd_device *device, const struct psd_batch *
 static enum psd_status add_part(struct psd_device *device, void *sum, const void *part, uint64_t elements,
 				struct psd_error *err)
 {
-	const struct psd_cuda_add add = {psd_cuda_floats(sum), psd_cuda_floats(part), psd_cuda_floats(sum)};
+	const struct psd_cuda_add add = {
+		.left = psd_cuda_floats(sum), .right = psd_cuda_floats(part), .to = psd_cuda_floats(sum)};
 
 	return psd_cuda_run_add(device, &add, elements, err);
 }

@@ -341,6 +341,7 @@ struct psd_cuda_blob *psd_cuda_input(const struct psd_cuda_layer *self, unsigned
 bool psd_cuda_may_work_in_place(const struct psd_cuda_layer *self);
 /* The only reader is a rectifier, which works in place. */
 bool psd_cuda_feeds_relu(const struct psd_cuda_layer *self);
+float psd_cuda_slope_above(const struct psd_cuda_layer *self); /* that rectifier's, below 0 */
 /* The output is a blob of its own; of an input of the network its value is not taken. PSD_EINVAL, PSD_ENOMEM. */
 enum psd_status psd_cuda_declare(struct psd_cuda_layer *self, struct psd_error *err) PSD_MUST_CHECK;
 void psd_cuda_declare_in_place(struct psd_cuda_layer *self);

@@ -122,8 +122,9 @@ void psd_cuda_dnn_want_aside(const struct psd_cuda_layer *layer, uint64_t worksp
 enum psd_status psd_cuda_dnn_add_aside(const struct psd_cuda_layer *layer, void *aside, struct psd_error *err)
 {
 	const struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
-	struct psd_cuda_add add = {psd_cuda_diff(layer, in), psd_cuda_diff(layer, in), psd_cuda_diff(layer, in)};
+	struct psd_cuda_add add = {};
 
+	add.left = add.right = add.to = psd_cuda_diff(layer, in);
 	add.right.data = aside;
 	return psd_cuda_run_add(layer->device, &add, in->elements, err);
 }

@@ -87,7 +87,7 @@ static enum psd_status fuse_forward(struct psd_cuda_layer *self, struct inner_pr
 	const void *bias = is_float ? device->parameters[self->model->first_tensor + 1] : NULL;
 	enum psd_status status;
 
-	if (self->rectifies && device->layers[self->last_reader].model->settings.slope.slope != 0.0)
+	if (self->rectifies && psd_cuda_slope_above(self) != 0.0f)
 		return PSD_OK;
 	status = psd_cuda_open_fused(self->device, &product,
 				     self->rectifies ? PSD_CUDA_ADD_VECTOR_AND_RECTIFY : PSD_CUDA_ADD_VECTOR, bias,

@@ -61,6 +61,12 @@ const struct psd_cuda_kind psd_cuda_kind_concat = {
 
 /* ---- sum ---- */
 
+static enum psd_status prepare_add(struct psd_cuda_layer *self, struct psd_error *err)
+{
+	self->rectifies = psd_cuda_feeds_relu(self);
+	return psd_cuda_declare(self, err);
+}
+
 /* The first two, then each other one to what is there. */
 static enum psd_status forward_add(struct psd_cuda_layer *self, struct psd_error *err)
 {
@@ -69,8 +75,12 @@ static enum psd_status forward_add(struct psd_cuda_layer *self, struct psd_error
 	enum psd_status status = PSD_OK;
 
 	for (unsigned i = 1; i < self->model->n_inputs && !status; i++) {
-		const struct psd_cuda_add run = {left, psd_cuda_value(self, psd_cuda_input(self, i)), to};
+		struct psd_cuda_add run = {
+			.left = left, .right = psd_cuda_value(self, psd_cuda_input(self, i)), .to = to};
 
+		run.is_rectified = self->rectifies && i + 1 == self->model->n_inputs;
+		if (run.is_rectified)
+			run.slope = psd_cuda_slope_above(self);
 		status = psd_cuda_run_add(self->device, &run, self->blob->elements, err);
 		left = to;
 	}
@@ -94,4 +104,5 @@ static enum psd_status backward_add(struct psd_cuda_layer *self, struct psd_erro
 	return status;
 }
 
-const struct psd_cuda_kind psd_cuda_kind_add = {.prepare = prepare, .forward = forward_add, .backward = backward_add};
+const struct psd_cuda_kind psd_cuda_kind_add = {
+	.prepare = prepare_add, .forward = forward_add, .backward = backward_add};

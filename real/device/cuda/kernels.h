@@ -83,8 +83,11 @@ struct psd_cuda_convert {
 	bool adds;
 };
 
+/* left + right; then a rectifier if there is one. */
 struct psd_cuda_add {
 	struct psd_cuda_values left, right, to;
+	float slope; /* below 0 */
+	bool is_rectified;
 };
 
 /* The channel of an element: its index / inner % channels. inner: places of a map, or 1 where channels come last. */
