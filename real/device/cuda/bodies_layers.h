@@ -13,36 +13,53 @@ PSD_BODY void psd_move_at(uint64_t i, const struct psd_cuda_move *of)
 	psd_give(of->to, psd_seen_at(&of->to_view, (uint32_t)i), of->scale * value, of->adds);
 }
 
-PSD_BODY void psd_convert_at(uint64_t i, const struct psd_cuda_convert *of)
+PSD_BODY void psd_convert_from(uint64_t i, const struct psd_cuda_convert *of, int n)
 {
-	psd_give(of->to, i, of->scale * psd_get(of->from, i), of->adds);
-}
+	struct psd_lanes lanes = psd_get_lanes(of->from, i, n);
 
-PSD_BODY void psd_add_at(uint64_t i, const struct psd_cuda_add *of)
+	for (int k = 0; k < n; k++)
+		lanes.of[k] *= of->scale;
+	psd_give_lanes(of->to, i, lanes, n, of->adds);
+}
+PSD_BODIES(convert)
+
+PSD_BODY void psd_add_from(uint64_t i, const struct psd_cuda_add *of, int n)
 {
-	float sum = psd_get(of->left, i) + psd_get(of->right, i);
+	struct psd_lanes sum = psd_get_lanes(of->left, i, n);
+	const struct psd_lanes right = psd_get_lanes(of->right, i, n);
 
-	if (of->is_rectified && !(sum > 0.0f))
-		sum *= of->slope;
-	psd_put(of->to, i, sum);
+	for (int k = 0; k < n; k++) {
+		sum.of[k] += right.of[k];
+		if (of->is_rectified && !(sum.of[k] > 0.0f))
+			sum.of[k] *= of->slope;
+	}
+	psd_put_lanes(of->to, i, sum, n);
 }
+PSD_BODIES(add)
 
 PSD_BODY float psd_entry(const float *vector, uint32_t i, float absent)
 {
 	return vector ? vector[i] : absent;
 }
 
-PSD_BODY void psd_affine_at(uint64_t i, const struct psd_cuda_affine *of)
+/* Four are of one channel, or where channels come last of four. */
+PSD_BODY void psd_affine_from(uint64_t i, const struct psd_cuda_affine *of, int n)
 {
-	const uint32_t c = psd_channel_of(of->channel, (uint32_t)i);
-	const float centred = psd_get(of->from, i) - psd_entry(of->mean, c, 0.0f);
-	float value = centred * psd_entry(of->inverse, c, 1.0f) * psd_entry(of->gamma, c, 1.0f) +
-		      psd_entry(of->beta, c, 0.0f);
+	const uint32_t first = psd_channel_of(of->channel, (uint32_t)i), apart = of->channel.inner == 1 ? 1 : 0;
+	struct psd_lanes lanes = psd_get_lanes(of->from, i, n);
 
-	if (of->is_rectified && !(value > 0.0f))
-		value *= of->slope;
-	psd_give(of->to, i, value, of->adds);
+	for (int k = 0; k < n; k++) {
+		const uint32_t c = first + (uint32_t)k * apart;
+		const float centred = lanes.of[k] - psd_entry(of->mean, c, 0.0f);
+
+		lanes.of[k] = centred * psd_entry(of->inverse, c, 1.0f) * psd_entry(of->gamma, c, 1.0f) +
+			      psd_entry(of->beta, c, 0.0f);
+		if (of->is_rectified && !(lanes.of[k] > 0.0f))
+			lanes.of[k] *= of->slope;
+	}
+	psd_give_lanes(of->to, i, lanes, n, of->adds);
 }
+PSD_BODIES(affine)
 
 PSD_BODY void psd_inverse_at(uint64_t i, const struct psd_cuda_inverse *of)
 {
@@ -75,13 +92,25 @@ PSD_BODY void psd_sums_at(uint64_t i, const struct psd_cuda_sums *of)
 	const uint32_t start = output / of->channels * of->group_stride + channel * of->channel_stride;
 	float sum = 0.0f;
 
-	if (of->inner == of->count) /* divisions are most of what a summand costs */
-		for (uint32_t k = part; k < of->count; k += of->n_parts)
+	if (of->inner == of->count) { /* divisions are most of what a summand costs */
+		uint32_t k = part;
+
+		for (; of->summand == PSD_CUDA_SUM_LEFT && k < of->count && of->count - k > 3 * of->n_parts;
+		     k += 4 * of->n_parts) {
+			float values[4]; /* all loads are under way before the first is waited for */
+
+			for (uint32_t next = 0; next < 4; next++)
+				values[next] = psd_get(of->left, start + (k + next * of->n_parts) * of->inner_stride);
+			for (uint32_t next = 0; next < 4; next++)
+				sum += values[next];
+		}
+		for (; k < of->count; k += of->n_parts)
 			sum += psd_summand(of, channel, start + k * of->inner_stride);
-	else
+	} else {
 		for (uint32_t k = part; k < of->count; k += of->n_parts)
 			sum += psd_summand(of, channel,
 					   start + k / of->inner * of->outer_stride + k % of->inner * of->inner_stride);
+	}
 	of->partial[(uint64_t)part * of->n_outputs + output] = sum;
 }
 
@@ -132,17 +161,27 @@ PSD_BODY float psd_derivative_by(enum psd_cuda_function_kind kind, float alpha, 
 	return 1.0f;
 }
 
-PSD_BODY void psd_function_at(uint64_t i, const struct psd_cuda_function *of)
+PSD_BODY void psd_function_from(uint64_t i, const struct psd_cuda_function *of, int n)
 {
-	psd_put(of->to, i, psd_function_of(of->kind, of->alpha, of->beta, psd_get(of->from, i)));
-}
+	struct psd_lanes lanes = psd_get_lanes(of->from, i, n);
 
-PSD_BODY void psd_function_back_at(uint64_t i, const struct psd_cuda_function_back *of)
+	for (int k = 0; k < n; k++)
+		lanes.of[k] = psd_function_of(of->kind, of->alpha, of->beta, lanes.of[k]);
+	psd_put_lanes(of->to, i, lanes, n);
+}
+PSD_BODIES(function)
+
+/* Both loads are under way before the first is waited for. */
+PSD_BODY void psd_function_back_from(uint64_t i, const struct psd_cuda_function_back *of, int n)
 {
-	const float derivative = psd_derivative_by(of->kind, of->alpha, of->beta, psd_get(of->known, i));
+	const struct psd_lanes known = psd_get_lanes(of->known, i, n);
+	struct psd_lanes diff = psd_get_lanes(of->diff, i, n);
 
-	psd_give(of->to, i, psd_get(of->diff, i) * derivative, of->adds);
+	for (int k = 0; k < n; k++)
+		diff.of[k] *= psd_derivative_by(of->kind, of->alpha, of->beta, known.of[k]);
+	psd_give_lanes(of->to, i, diff, n, of->adds);
 }
+PSD_BODIES(function_back)
 
 PSD_BODY void psd_prelu_at(uint64_t i, const struct psd_cuda_prelu *of)
 {

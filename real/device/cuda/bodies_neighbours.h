@@ -103,28 +103,36 @@ PSD_BODY struct psd_reach psd_columns_of(const struct psd_cuda_window *window, u
 				window->in.width);
 }
 
-PSD_BODY void psd_pool_at(uint64_t i, const struct psd_cuda_pool *of)
+/* Four are channels of a place. */
+PSD_BODY void psd_pool_from(uint64_t i, const struct psd_cuda_pool *of, int n)
 {
 	const struct psd_cuda_window *window = &of->window;
 	struct psd_spot at = psd_spot_of(window->out, (uint32_t)i);
 	const struct psd_reach rows = psd_rows_of(window, at.row), columns = psd_columns_of(window, at.column);
-	uint32_t place = rows.low * window->in.width + columns.low;
-	float sum = 0.0f, largest = -INFINITY;
+	const uint32_t first = rows.low * window->in.width + columns.low;
+	uint32_t places[4] = {first, first, first, first};
+	struct psd_lanes sum = {{0.0f, 0.0f, 0.0f, 0.0f}}, largest = {{-INFINITY, -INFINITY, -INFINITY, -INFINITY}};
 
 	for (at.row = rows.low; at.row < rows.high; at.row++)
 		for (at.column = columns.low; at.column < columns.high; at.column++) {
-			const float value = psd_get(of->from, psd_at(window->in, at));
+			const struct psd_lanes values = psd_get_lanes(of->from, psd_at(window->in, at), n);
 
-			sum += value;
-			if (value > largest) {
-				largest = value;
-				place = at.row * window->in.width + at.column;
+			for (int k = 0; k < n; k++) {
+				sum.of[k] += values.of[k];
+				if (values.of[k] > largest.of[k]) {
+					largest.of[k] = values.of[k];
+					places[k] = at.row * window->in.width + at.column;
+				}
 			}
 		}
-	if (window->is_max)
-		of->places[i] = place;
-	psd_put(of->to, i, window->is_max ? largest : sum / (float)(rows.length * columns.length));
+	for (int k = 0; k < n; k++)
+		if (window->is_max)
+			of->places[i + (uint64_t)k] = places[k];
+		else
+			largest.of[k] = sum.of[k] / (float)(rows.length * columns.length);
+	psd_put_lanes(of->to, i, largest, n);
 }
+PSD_BODIES(pool)
 
 /* The windows, from low to below high, that a row or column of the input is in. */
 PSD_BODY struct psd_reach psd_windows_over(uint32_t position, uint32_t stride, uint32_t kernel, uint32_t pad,
@@ -139,7 +147,12 @@ PSD_BODY struct psd_reach psd_windows_over(uint32_t position, uint32_t stride, u
 	return reach;
 }
 
-PSD_BODY void psd_pool_back_at(uint64_t i, const struct psd_cuda_pool_back *of)
+PSD_BODY float psd_window_size(const struct psd_cuda_window *window, struct psd_spot output)
+{
+	return (float)(psd_rows_of(window, output.row).length * psd_columns_of(window, output.column).length);
+}
+
+PSD_BODY void psd_pool_back_from(uint64_t i, const struct psd_cuda_pool_back *of, int n)
 {
 	const struct psd_cuda_window *window = &of->window;
 	const struct psd_spot here = psd_spot_of(window->in, (uint32_t)i);
@@ -147,21 +160,32 @@ PSD_BODY void psd_pool_back_at(uint64_t i, const struct psd_cuda_pool_back *of)
 						       window->pad_height, window->out.height);
 	const struct psd_reach columns = psd_windows_over(here.column, window->stride_width, window->kernel_width,
 							  window->pad_width, window->out.width);
+	const uint32_t place = here.row * window->in.width + here.column;
+	const uint32_t apart = window->out.is_channels_last ? window->out.channels : 1;
 	struct psd_spot at = here;
-	float sum = 0.0f;
+	struct psd_lanes sum = {{0.0f, 0.0f, 0.0f, 0.0f}};
 
-	for (at.row = rows.low; at.row < rows.high; at.row++)
-		for (at.column = columns.low; at.column < columns.high; at.column++) {
-			const uint32_t output = psd_at(window->out, at);
+	for (at.row = rows.low; at.row < rows.high; at.row++) {
+		uint32_t output;
 
-			if (!window->is_max)
-				sum += psd_get(of->diff, output) / (float)(psd_rows_of(window, at.row).length *
-									   psd_columns_of(window, at.column).length);
-			else if (of->places[output] == here.row * window->in.width + here.column)
-				sum += psd_get(of->diff, output);
+		at.column = columns.low;
+		output = psd_at(window->out, at);
+		for (; at.column < columns.high; at.column++, output += apart) {
+			uint32_t places[4] = {place, place, place, place};
+			struct psd_lanes diff;
+
+			if (window->is_max)
+				psd_get_places(places, of->places, output, n);
+			diff = psd_get_lanes(of->diff, output, n);
+			for (int k = 0; k < n; k++)
+				if (places[k] == place)
+					sum.of[k] +=
+						window->is_max ? diff.of[k] : diff.of[k] / psd_window_size(window, at);
 		}
-	psd_give(of->to, i, sum, of->adds);
+	}
+	psd_give_lanes(of->to, i, sum, n, of->adds);
 }
+PSD_BODIES(pool_back)
 
 /* ---- maps of another size ---- */
 

@@ -21,17 +21,17 @@ extern "C" {
 		psd_stand_in_launch((device)->streams[PSD_STREAM_COMPUTE], name##_of_each, &launch, sizeof(launch));   \
 	} while (0)
 
-#define DEFINE_KERNEL(name)                                                                                            \
-	struct name##_launch {                                                                                         \
-		struct psd_cuda_##name of;                                                                             \
+#define DEFINE_KERNEL_OF(body, arguments)                                                                              \
+	struct body##_launch {                                                                                         \
+		struct psd_cuda_##arguments of;                                                                        \
 		uint64_t n_indices;                                                                                    \
 	};                                                                                                             \
-	static void name##_of_each(void *argument)                                                                     \
+	static void body##_of_each(void *argument)                                                                     \
 	{                                                                                                              \
-		const struct name##_launch *launch = (const struct name##_launch *)argument;                           \
+		const struct body##_launch *launch = (const struct body##_launch *)argument;                           \
                                                                                                                        \
 		for (uint64_t i = 0; i < launch->n_indices; i++)                                                       \
-			psd_##name##_at(i, &launch->of);                                                               \
+			psd_##body##_at(i, &launch->of);                                                               \
 	}
 
 #else
@@ -52,13 +52,13 @@ static unsigned blocks_for(const struct psd_device *device, uint64_t n_indices)
 	name##_of_each<<<blocks_for(device, n_indices), THREADS, 0, (device)->streams[PSD_STREAM_COMPUTE]>>>(          \
 		*(of), n_indices)
 
-#define DEFINE_KERNEL(name)                                                                                            \
+#define DEFINE_KERNEL_OF(body, arguments)                                                                              \
 	static __global__ void __launch_bounds__(THREADS, BLOCKS)                                                      \
-		name##_of_each(const __grid_constant__ struct psd_cuda_##name of, const uint64_t n_indices)            \
+		body##_of_each(const __grid_constant__ struct psd_cuda_##arguments of, const uint64_t n_indices)       \
 	{                                                                                                              \
 		for (uint64_t i = blockIdx.x * (uint64_t)THREADS + threadIdx.x; i < n_indices;                         \
 		     i += gridDim.x * (uint64_t)THREADS)                                                               \
-			psd_##name##_at(i, &of);                                                                       \
+			psd_##body##_at(i, &of);                                                                       \
 	}
 
 #endif
@@ -73,5 +73,73 @@ static unsigned blocks_for(const struct psd_device *device, uint64_t n_indices)
 		return psd_cuda_check(cudaGetLastError(), "to begin " #name, err);                                     \
 	}
 
+/* ---- four at once ---- */
+
+static bool lies_by_four(struct psd_cuda_values values)
+{
+	return (uintptr_t)values.data % (values.type == PSD_CUDA_FLOAT ? 16 : 8) == 0;
+}
+
+static bool goes_by_four(const struct psd_cuda_convert *of)
+{
+	return lies_by_four(of->from) && lies_by_four(of->to);
+}
+
+static bool goes_by_four(const struct psd_cuda_add *of)
+{
+	return lies_by_four(of->left) && lies_by_four(of->right) && lies_by_four(of->to);
+}
+
+static bool goes_by_four(const struct psd_cuda_affine *of)
+{
+	const bool has_four = of->channel.inner == 1 ? of->channel.channels % 4 == 0 : of->channel.inner % 4 == 0;
+
+	return has_four && lies_by_four(of->from) && lies_by_four(of->to);
+}
+
+static bool goes_by_four(const struct psd_cuda_function *of)
+{
+	return lies_by_four(of->from) && lies_by_four(of->to);
+}
+
+static bool goes_by_four(const struct psd_cuda_function_back *of)
+{
+	return lies_by_four(of->known) && lies_by_four(of->diff) && lies_by_four(of->to);
+}
+
+static bool has_four_channels(const struct psd_cuda_window *window)
+{
+	return window->in.is_channels_last && window->in.channels % 4 == 0;
+}
+
+static bool goes_by_four(const struct psd_cuda_pool *of)
+{
+	return has_four_channels(&of->window) && lies_by_four(of->from) && lies_by_four(of->to);
+}
+
+static bool goes_by_four(const struct psd_cuda_pool_back *of)
+{
+	return has_four_channels(&of->window) && lies_by_four(of->diff) && lies_by_four(of->to) &&
+	       (uintptr_t)of->places % 16 == 0;
+}
+
+#define DEFINE_FOUR_RUN(name)                                                                                          \
+	enum psd_status psd_cuda_run_##name(struct psd_device *device, const struct psd_cuda_##name *of,               \
+					    uint64_t n_indices, struct psd_error *err)                                 \
+	{                                                                                                              \
+		if (!n_indices)                                                                                        \
+			return PSD_OK;                                                                                 \
+		if (n_indices % 4 == 0 && goes_by_four(of))                                                            \
+			PSD_LAUNCH(name##_four, n_indices / 4, device, of);                                            \
+		else                                                                                                   \
+			PSD_LAUNCH(name, n_indices, device, of);                                                       \
+		return psd_cuda_check(cudaGetLastError(), "to begin " #name, err);                                     \
+	}
+
+#define DEFINE_KERNEL(name)	 DEFINE_KERNEL_OF(name, name)
+#define DEFINE_FOUR_KERNEL(name) DEFINE_KERNEL_OF(name##_four, name)
+
 PSD_CUDA_KERNELS(DEFINE_KERNEL)
-PSD_CUDA_KERNELS(DEFINE_RUN)
+PSD_CUDA_FOUR_KERNELS(DEFINE_FOUR_KERNEL)
+PSD_CUDA_SINGLE_KERNELS(DEFINE_RUN)
+PSD_CUDA_FOUR_KERNELS(DEFINE_FOUR_RUN)

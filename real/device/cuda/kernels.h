@@ -10,16 +10,11 @@
 
 #include "engine/base/error.h"
 
-#define PSD_CUDA_KERNELS(ROW)                                                                                          \
+#define PSD_CUDA_SINGLE_KERNELS(ROW)                                                                                   \
 	ROW(move)                                                                                                      \
-	ROW(convert)                                                                                                   \
-	ROW(add)                                                                                                       \
-	ROW(affine)                                                                                                    \
 	ROW(inverse)                                                                                                   \
 	ROW(sums)                                                                                                      \
 	ROW(sums_end)                                                                                                  \
-	ROW(function)                                                                                                  \
-	ROW(function_back)                                                                                             \
 	ROW(prelu)                                                                                                     \
 	ROW(prelu_back)                                                                                                \
 	ROW(multiply)                                                                                                  \
@@ -27,8 +22,6 @@
 	ROW(counters)                                                                                                  \
 	ROW(lrn)                                                                                                       \
 	ROW(lrn_back)                                                                                                  \
-	ROW(pool)                                                                                                      \
-	ROW(pool_back)                                                                                                 \
 	ROW(resize)                                                                                                    \
 	ROW(resize_back)                                                                                               \
 	ROW(softmax)                                                                                                   \
@@ -47,6 +40,20 @@
 	ROW(gather)                                                                                                    \
 	ROW(apply_chunks)                                                                                              \
 	ROW(chunk_norms)
+
+/* Those that do four neighbouring elements for an index where these lie so that one access has them all. */
+#define PSD_CUDA_FOUR_KERNELS(ROW)                                                                                     \
+	ROW(convert)                                                                                                   \
+	ROW(add)                                                                                                       \
+	ROW(affine)                                                                                                    \
+	ROW(function)                                                                                                  \
+	ROW(function_back)                                                                                             \
+	ROW(pool)                                                                                                      \
+	ROW(pool_back)
+
+#define PSD_CUDA_KERNELS(ROW)                                                                                          \
+	PSD_CUDA_SINGLE_KERNELS(ROW)                                                                                   \
+	PSD_CUDA_FOUR_KERNELS(ROW)
 
 enum psd_cuda_type { PSD_CUDA_FLOAT, PSD_CUDA_HALF, PSD_CUDA_BFLOAT }; /* IEEE 32 and 16 bits, the upper 16 of 32 */
 

@@ -67,14 +67,21 @@ PSD_BODY uint16_t psd_to_bfloat(float value)
 	return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
+PSD_BODY float psd_of_short(enum psd_cuda_type type, uint16_t bits)
+{
+	return type == PSD_CUDA_HALF ? psd_from_half(bits) : psd_of_bits((uint32_t)bits << 16);
+}
+
+PSD_BODY uint16_t psd_to_short(enum psd_cuda_type type, float value)
+{
+	return type == PSD_CUDA_HALF ? psd_to_half(value) : psd_to_bfloat(value);
+}
+
 PSD_BODY float psd_get(struct psd_cuda_values values, uint64_t i)
 {
-	uint16_t bits;
-
 	if (values.type == PSD_CUDA_FLOAT)
 		return ((const float *)values.data)[i];
-	bits = ((const uint16_t *)values.data)[i];
-	return values.type == PSD_CUDA_HALF ? psd_from_half(bits) : psd_of_bits((uint32_t)bits << 16);
+	return psd_of_short(values.type, ((const uint16_t *)values.data)[i]);
 }
 
 PSD_BODY void psd_put(struct psd_cuda_values values, uint64_t i, float value)
@@ -82,13 +89,105 @@ PSD_BODY void psd_put(struct psd_cuda_values values, uint64_t i, float value)
 	if (values.type == PSD_CUDA_FLOAT)
 		((float *)values.data)[i] = value;
 	else
-		((uint16_t *)values.data)[i] = values.type == PSD_CUDA_HALF ? psd_to_half(value) : psd_to_bfloat(value);
+		((uint16_t *)values.data)[i] = psd_to_short(values.type, value);
 }
 
 PSD_BODY void psd_give(struct psd_cuda_values values, uint64_t i, float value, bool adds)
 {
 	psd_put(values, i, adds ? psd_get(values, i) + value : value);
 }
+
+/* ---- one value, or four neighbours ---- */
+
+/* n is 1 or 4, known where this is compiled; four begin where one access has them all. */
+struct psd_lanes {
+	float of[4];
+};
+
+/* In memory. */
+struct psd_four_floats {
+	float of[4];
+} __attribute__((aligned(16)));
+struct psd_four_shorts {
+	uint16_t of[4];
+} __attribute__((aligned(8)));
+struct psd_four_places {
+	uint32_t of[4];
+} __attribute__((aligned(16)));
+
+PSD_BODY struct psd_lanes psd_get_lanes(struct psd_cuda_values values, uint64_t i, int n)
+{
+	struct psd_lanes lanes = {{0.0f, 0.0f, 0.0f, 0.0f}};
+
+	if (n == 1) {
+		lanes.of[0] = psd_get(values, i);
+	} else if (values.type == PSD_CUDA_FLOAT) {
+		const struct psd_four_floats four = *(const struct psd_four_floats *)((const float *)values.data + i);
+
+		for (int k = 0; k < 4; k++)
+			lanes.of[k] = four.of[k];
+	} else {
+		const struct psd_four_shorts four =
+			*(const struct psd_four_shorts *)((const uint16_t *)values.data + i);
+
+		for (int k = 0; k < 4; k++)
+			lanes.of[k] = psd_of_short(values.type, four.of[k]);
+	}
+	return lanes;
+}
+
+PSD_BODY void psd_put_lanes(struct psd_cuda_values values, uint64_t i, struct psd_lanes lanes, int n)
+{
+	if (n == 1) {
+		psd_put(values, i, lanes.of[0]);
+	} else if (values.type == PSD_CUDA_FLOAT) {
+		struct psd_four_floats four;
+
+		for (int k = 0; k < 4; k++)
+			four.of[k] = lanes.of[k];
+		*(struct psd_four_floats *)((float *)values.data + i) = four;
+	} else {
+		struct psd_four_shorts four;
+
+		for (int k = 0; k < 4; k++)
+			four.of[k] = psd_to_short(values.type, lanes.of[k]);
+		*(struct psd_four_shorts *)((uint16_t *)values.data + i) = four;
+	}
+}
+
+PSD_BODY void psd_give_lanes(struct psd_cuda_values values, uint64_t i, struct psd_lanes lanes, int n, bool adds)
+{
+	if (adds) {
+		const struct psd_lanes there = psd_get_lanes(values, i, n);
+
+		for (int k = 0; k < n; k++)
+			lanes.of[k] = there.of[k] + lanes.of[k];
+	}
+	psd_put_lanes(values, i, lanes, n);
+}
+
+PSD_BODY void psd_get_places(uint32_t places[4], const uint32_t *from, uint64_t i, int n)
+{
+	if (n == 4) {
+		const struct psd_four_places four = *(const struct psd_four_places *)(from + i);
+
+		for (int k = 0; k < 4; k++)
+			places[k] = four.of[k];
+	} else {
+		places[0] = from[i];
+	}
+}
+
+/* The bodies of a kernel for one element and for four, of one that does n from the i-th on. */
+#define PSD_BODIES(name)                                                                                               \
+	PSD_BODY void psd_##name##_at(uint64_t i, const struct psd_cuda_##name *of)                                    \
+	{                                                                                                              \
+		psd_##name##_from(i, of, 1);                                                                           \
+	}                                                                                                              \
+	PSD_BODY void psd_##name##_four_at(uint64_t i, const struct psd_cuda_##name *of)                               \
+	{                                                                                                              \
+		psd_##name##_from(4 * i, of, 4);                                                                       \
+	}
 
 /* ---- places ---- */
 
