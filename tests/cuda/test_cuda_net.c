@@ -337,6 +337,14 @@ Test(cuda_net, branches_are_as_on_the_cpu)
 	check(WIDE "  - {name: r, kind: relu}\n  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1, input: r}\n"
 		   "  - {name: s, kind: add, inputs: [r, l]}\n  - {name: t, kind: relu}\n" TAIL,
 	      2);
+	check(WIDE "  - {name: r, kind: relu}\n  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1, input: r}\n"
+		   "  - {name: m, kind: conv, outputs: 16, kernel: 1, input: r}\n"
+		   "  - {name: s, kind: add, inputs: [l, m]}\n"
+		   "  - {name: n, kind: conv, outputs: 16, kernel: 1, input: r}\n"
+		   "  - {name: t, kind: add, inputs: [n, s]}\n  - {name: u, kind: relu}\n"
+		   "  - {name: o, kind: conv, outputs: 16, kernel: 1}\n  - {name: v, kind: sigmoid}\n"
+		   "  - {name: w, kind: add, inputs: [u, v]}\n" TAIL,
+	      2);
 	check(WIDE "  - {name: l, kind: conv, outputs: 16, kernel: 3, pad: 1}\n"
 		   "  - {name: s, kind: add, inputs: [base, l, base]}\n  - {name: t, kind: relu, slope: 0.3}\n" TAIL,
 	      2);

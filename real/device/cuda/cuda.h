@@ -75,11 +75,12 @@ struct psd_cuda_wanted {
 struct psd_cuda_blob {
 	void *value;
 	void *diff;
-	uint64_t elements, bytes; /* of the batch */
-	bool has_diff;		  /* something at or below it is trained */
-	bool is_filled;		  /* diff holds the share of at least one reader: the next one adds */
-	unsigned owner;		  /* the layer that made it */
-	unsigned last;		  /* the last layer that works on it in place, or owner */
+	uint64_t elements, bytes;	     /* of the batch */
+	bool has_diff;			     /* something at or below it is trained */
+	const struct psd_cuda_blob *diff_of; /* whose diff this one's is as well; NULL: it has its own */
+	bool is_filled;			     /* diff holds the share of at least one reader: the next one adds */
+	unsigned owner;			     /* the layer that made it */
+	unsigned last;			     /* the last layer that works on it in place, or owner */
 	enum psd_keeps keeps;
 };
 

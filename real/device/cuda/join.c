@@ -61,9 +61,19 @@ const struct psd_cuda_kind psd_cuda_kind_concat = {
 
 /* ---- sum ---- */
 
+/* Whether the gradient of an input may be the sum's own memory: no other reader adds to it, and who is below reads it
+ * and leaves it alone. */
+static bool may_share_diff(const struct psd_cuda_layer *below)
+{
+	return below->n_readers == 1 && below->blob == &below->own && below->own.has_diff && !below->kind->keeps_diff;
+}
+
 static enum psd_status prepare_add(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	self->rectifies = psd_cuda_feeds_relu(self);
+	for (unsigned i = 0; i < self->model->n_inputs; i++)
+		if (may_share_diff(psd_cuda_below(self, i)))
+			psd_cuda_input(self, i)->diff_of = &self->own;
 	return psd_cuda_declare(self, err);
 }
 
@@ -99,6 +109,8 @@ static enum psd_status backward_add(struct psd_cuda_layer *self, struct psd_erro
 		if (!in->has_diff)
 			continue;
 		run.adds = psd_cuda_share(in);
+		if (in->diff_of)
+			continue;
 		status = psd_cuda_run_convert(self->device, &run, in->elements, err);
 	}
 	return status;

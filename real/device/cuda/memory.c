@@ -74,15 +74,31 @@ static struct psd_life life_of(const struct psd_device *device, const struct psd
 				 .bytes = blob->bytes};
 }
 
-/* Gradients of blobs: their offsets in a block, and its bytes. */
+/* Whose memory its gradient lies in. Layers with that are later ones. */
+static const struct psd_cuda_blob *diff_holder(const struct psd_cuda_blob *blob)
+{
+	while (blob->diff_of)
+		blob = blob->diff_of;
+	return blob;
+}
+
+/* Gradients of blobs: their offsets in a block, and its bytes. What others use, too, lives until the last has. */
 static uint64_t place_diffs(const struct psd_device *device, struct psd_life lives[], unsigned *n_lives)
 {
 	*n_lives = 0;
 	for (unsigned l = 0; l < device->graph->n_layers; l++) {
 		const struct psd_cuda_layer *layer = &device->layers[l];
 
-		if (layer->blob == &layer->own && layer->own.has_diff)
+		if (layer->blob == &layer->own && layer->own.has_diff && !layer->own.diff_of)
 			lives[(*n_lives)++] = life_of(device, &layer->own);
+	}
+	for (unsigned l = 0; l < device->graph->n_layers; l++) {
+		const struct psd_cuda_blob *blob = &device->layers[l].own, *holder = diff_holder(blob);
+		const unsigned death_step = life_of(device, blob).death_step;
+
+		for (unsigned i = 0; i < *n_lives && blob != holder; i++)
+			if (lives[i].owner == holder->owner && death_step > lives[i].death_step)
+				lives[i].death_step = death_step;
 	}
 	return psd_lives_place(lives, *n_lives, ALIGNMENT_BYTES);
 }
@@ -132,6 +148,8 @@ static enum psd_status take_all(struct psd_device *device, struct psd_life lives
 	device->held_bytes += bytes;
 	for (unsigned i = 0; i < n_lives; i++)
 		device->layers[lives[i].owner].own.diff = (char *)block + lives[i].offset_bytes;
+	for (unsigned l = 0; l < device->graph->n_layers; l++)
+		device->layers[l].own.diff = diff_holder(&device->layers[l].own)->diff;
 	for (unsigned w = 0; w < device->n_wants; w++) {
 		*device->wants[w].slot = (char *)block + offset_bytes;
 		offset_bytes += round_up(device->wants[w].bytes);
