@@ -234,6 +234,8 @@ static enum psd_status time_beside(void *context, unsigned member, struct psd_er
 
 	system.sync = PSD_SYNC_PS;
 	system.servers = 0;
+	system.finds_fuse = false;
+	system.fuse_bytes = 0;
 	(void)psd_affinity_pin(member, board->calibration->n_busy);
 	status = psd_case_make(&made, matter, &system, alone(board->calibration), err);
 	if (status)

@@ -158,21 +158,21 @@ static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned 
 }
 
 /* A message may begin and end within any tensor. Where they are too many to be pieces of it they lie without gaps. */
-static bool is_whole(const struct psd_plan_item *item)
+static bool is_whole(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
-	return item->n_tensors > PSD_PIECES_MAX;
+	return psd_layout_hosts(&plan->layout) > 1 && item->n_tensors > PSD_PIECES_MAX;
 }
 
 static void cut_gradients(const struct psd_plan *plan, struct cutter *cutter, const struct psd_plan_item *item,
 			  float **gradients)
 {
-	float *next = is_whole(item) ? take(cutter, item->subject.elements) : NULL;
+	float *next = is_whole(plan, item) ? take(cutter, item->subject.elements) : NULL;
 
 	for (unsigned i = 0; i < item->n_tensors; i++) {
 		const unsigned t = psd_plan_tensor(plan, item, i);
 		const uint64_t elements = plan->graph->tensors[t].elements;
 
-		gradients[t] = is_whole(item) ? next : take(cutter, elements);
+		gradients[t] = is_whole(plan, item) ? next : take(cutter, elements);
 		next = next ? next + elements : NULL;
 	}
 }
@@ -203,14 +203,14 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 		cut_item(memory, cutter, i);
 	for (unsigned i = 0; i < plan->n_items; i++)
 		largest = plan->items[i].subject.elements > largest ? plan->items[i].subject.elements : largest;
-	if (memory->place != PSD_MEMORY_DEVICE)
+	if (memory->place != PSD_MEMORY_DEVICE && psd_layout_hosts(&plan->layout) > 1)
 		memory->staging = take(cutter, largest);
 }
 
 static enum psd_status check_tensors(const struct psd_plan *plan, struct psd_error *err)
 {
 	for (unsigned i = 0; i < plan->n_items; i++)
-		if (is_whole(&plan->items[i]) && plan->items[i].method->slicing == PSD_SLICED)
+		if (plan->items[i].n_tensors > PSD_PIECES_MAX && plan->items[i].method->slicing == PSD_SLICED)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 					     "layer '%.80s' has %u tensors, psd-run takes up to %d",
 					     plan->graph->layers[plan->items[i].layer].name, plan->items[i].n_tensors,
@@ -309,11 +309,13 @@ unsigned psd_memory_pieces(const struct psd_memory *memory, float *const tensors
 		const uint64_t from = range.first > first ? range.first : first;
 		const uint64_t until = end < first + elements ? end : first + elements;
 
-		if (from < until && n_pieces > 0 && is_whole(subject))
+		if (from < until && n_pieces > 0 && is_whole(memory->plan, subject)) {
 			pieces[0].iov_len += (until - from) * sizeof(float);
-		else if (from < until)
+		} else if (from < until) {
+			assert(n_pieces < PSD_PIECES_MAX);
 			pieces[n_pieces++] =
 				(struct iovec){tensors[t] + (from - first), (until - from) * sizeof(float)};
+		}
 		first += elements;
 	}
 	return n_pieces;

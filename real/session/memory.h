@@ -53,7 +53,7 @@ struct psd_memory {
 	uint32_t n_under_way;
 	uint32_t window;	       /* of the program */
 	struct psd_memory_item *items; /* one for each item of the plan */
-	float *staging;		       /* what comes in a step and may not be added yet; as large as the largest item */
+	float *staging;		       /* what comes in a step and may not be added yet; NULL: nobody sends any */
 	void *block;
 	size_t block_bytes;
 	bool is_mapped; /* else the block is the device's, which frees it */

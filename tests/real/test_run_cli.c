@@ -651,6 +651,27 @@ static double number_after(const char *text, const char *key)
 	return strtod(found + strlen(key), NULL);
 }
 
+/* What is timed without messages is trained by servers, whose tensors are not gathered. */
+Test(run_cli, a_first_system_that_gathers_tensors_is_calibrated)
+{
+	const struct scratch_folder folder = make_tiny();
+	const char *const sizes[] = {"auto", "1MiB"};
+	char root[256], options[512];
+
+	cr_assert(getcwd(root, sizeof(root)));
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		snprintf(options, sizeof(options),
+			 "calibrate --attempts 1 --quiet -o @/c.yaml --set model.graph=%s/tests/data/smooth.yaml "
+			 "--set systems.0.sync=ring --set systems.0.fuse=%s",
+			 root, sizes[i]);
+		const struct run done = run(tiny(&folder, options).text, "2>&1");
+
+		cr_expect_eq(done.exit_status, 0, "%s: %s", sizes[i], done.text);
+		free(done.text);
+	}
+	scratch_folder_remove(&folder);
+}
+
 Test(run_cli, a_calibration_is_a_scenario_to_predict_and_to_run)
 {
 	const struct scratch_folder folder = make_tiny();
