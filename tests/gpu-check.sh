@@ -5,8 +5,8 @@
 # (tests/README.md) are taken to try this script: networks are small then, and the table says that it is no GPU's. Rows
 # are in CSV as soon as they are known, so that an end before the end leaves them. Beside it stay what was said where
 # something failed, the calibration of the GPU and the runs that it is to predict; tests/gpu-predict.sh CSV does so
-# where psd-sim is, without a GPU. Rows are functions in the list at the end, which call `row` or `absent`; ROWS are
-# some of them, such as those for which there was no time left: `tests/gpu-check.sh build/cuda rest.csv sanitizer
+# where psd-sim is, without a GPU. Rows are functions, listed in all_rows, which call `row` or `absent`; ROWS are some
+# of them, such as those for which there was no time left: `tests/gpu-check.sh build/cuda rest.csv sanitizer
 # prediction`.
 set -u
 export LC_ALL=C
@@ -278,7 +278,8 @@ images() {
 
 # Last of all, for it takes what time is left.
 compiled() {
-	[ -f "$work/to-compile" ] || { absent "of torch.compile's images/s" "" "PyTorch with a GPU"; return; }
+	[ -f "$work/to-compile" ] ||
+		{ absent "of torch.compile's images/s" "" "PyTorch with a GPU, or images before it"; return; }
 	while IFS=: read -r what name batch arithmetic own; do
 		if [ "$(left_sec)" -lt 60 ]; then
 			absent "$what, of torch.compile's images/s" "" "no time left"
@@ -315,7 +316,8 @@ share_gpu() {
 workers() { (CUDA_VISIBLE_DEVICES=$first_gpu && export CUDA_VISIBLE_DEVICES && share_gpu); }
 
 # NCCL wants a GPU for each worker, and a network interface even inside a machine; neither is psd-run's fault.
-refuses_to_share() { grep -q -e 'GPU of its own' -e 'to say where ranks meet' "$work/err"; }
+refuses_to_share() { grep -q 'GPU of its own' "$work/err"; }
+has_no_interface() { grep -q 'to say where ranks meet' "$work/err"; }
 
 # Each worker on its own GPU as far as there are enough.
 nccl() {
@@ -330,6 +332,8 @@ nccl() {
 			row "$what, psd's ring over it" "" "$(compute "$own / $theirs")" "of its time"
 		elif grep -q 'needs NCCL' "$work/err"; then
 			absent "$what" "" "libnccl.so.2"
+		elif has_no_interface; then
+			absent "$what" "" "a network interface for NCCL"
 		elif [ "$gpus" -lt "$workers" ] && refuses_to_share; then
 			absent "$what" "" "$workers GPUs (NCCL wants one for each worker; here $gpus)"
 		else
@@ -352,6 +356,8 @@ nccl_inside() {
 		row "$what, over two-level" "<= 1.0" "$(compute "$inside / $levels")" "of its time"
 	elif grep -q 'needs NCCL' "$work/err"; then
 		absent "$what" "" "libnccl.so.2"
+	elif has_no_interface; then
+		absent "$what" "" "a network interface for NCCL"
 	elif [ "$gpus" -lt 4 ] && refuses_to_share; then
 		absent "$what" "" "4 GPUs (NCCL wants one for each worker; here $gpus)"
 	else
@@ -366,10 +372,10 @@ find_sanitizer() {
 	done
 }
 
-# sanitize WHAT BAR TOOL [OPTION...]: a row; $found is how many errors or hazards, or empty
+# sanitize TOOL [OPTION...]: a row
 sanitize() {
-	what=$1 bar=$2 tool=$3 most_sec=$(within 60) found=
-	shift 3
+	tool=$1 what="compute-sanitizer $1" bar="<= 0" most_sec=$(within 60)
+	shift
 	timeout -k 5 "$most_sec" "$program" --tool "$tool" --target-processes all "$@" \
 		"$run" --quiet --csv --no-emulation --nodes 1 --system PS --iterations 2 \
 		--set "model.graph=$PWD/scenarios/models/cifar10-quick.yaml" --set model.batch_per_worker=4 \
@@ -379,8 +385,8 @@ sanitize() {
 		awk '{ sum += $1; n++ } END { if (n) print sum }')
 	if [ $status -eq 124 ] || [ $status -eq 137 ]; then
 		absent "$what" "$bar" "an end within $most_sec s"
-	elif [ -n "$found" ]; then
-		row "$what" "$bar" "$found" "found"
+	elif [ "${found:-0}" -gt 0 ] || { [ -n "$found" ] && [ $status -eq 0 ]; }; then
+		row "$what" "$bar" "$found" "found, $(grep -c _of_each "$work/sanitizer") times in psd's kernels"
 		[ "$found" -eq 0 ] || keep "$what" "$work/sanitizer"
 	else
 		failed "$what" "$bar" "$work/sanitizer"
@@ -388,7 +394,7 @@ sanitize() {
 }
 
 # psd-run reads the status of every call, and asks for some that may fail: memcheck is not to count those. Kernels of
-# CUDA's own libraries are judged by nobody here: where these have hazards, ours are looked at alone.
+# CUDA's own libraries count here, too.
 sanitizer() {
 	program=$(find_sanitizer)
 	if [ $is_stand_in = yes ] || [ -z "$program" ]; then
@@ -397,13 +403,8 @@ sanitizer() {
 		done
 		return
 	fi
-	sanitize "compute-sanitizer memcheck" "<= 0" memcheck --report-api-errors no
-	sanitize "compute-sanitizer racecheck, with CUDA's libraries" "" racecheck
-	if [ "${found:-1}" = 0 ]; then
-		row "compute-sanitizer racecheck" "<= 0" 0 "found"
-	else
-		sanitize "compute-sanitizer racecheck" "<= 0" racecheck --kernel-regex kns=_of_each
-	fi
+	sanitize memcheck --report-api-errors no
+	sanitize racecheck
 }
 
 # As many workers as there are GPUs: a prediction has a device for each. What psd-sim needs elsewhere stays beside CSV.
