@@ -239,7 +239,8 @@ static enum psd_status bring_gradient(const struct psd_cuda_layer *self, bool ha
 	return psd_cuda_run_convert(self->device, &convert, self->model->shape.channels, err);
 }
 
-/* Gradients that travel together lie without gaps: one may begin where cuDNN cannot write. Nor does it scale them. */
+/* Gradients that travel together lie without gaps: one may begin where cuDNN cannot write. Nor does cuDNN
+ * scale them. */
 static enum psd_status differentiate_norm(struct psd_cuda_layer *self, struct psd_error *err)
 {
 	const struct psd_affine_settings *affine = &self->model->settings.affine;

@@ -107,7 +107,7 @@ int psd_cuda_dnn_describe_weight(struct cudnnFilterStruct **desc, const struct p
 
 /* ---- aside ---- */
 
-uint64_t psd_cuda_dnn_aside(uint64_t workspace_bytes)
+uint64_t psd_cuda_dnn_aside_at_bytes(uint64_t workspace_bytes)
 {
 	return (workspace_bytes + 255) / 256 * 256;
 }
@@ -116,7 +116,7 @@ void psd_cuda_dnn_want_aside(const struct psd_cuda_layer *layer, uint64_t worksp
 {
 	if (psd_cuda_input(layer, 0)->has_diff && psd_cuda_below(layer, 0)->n_readers > 1)
 		psd_cuda_want_workspace(layer->device,
-					psd_cuda_dnn_aside(workspace_bytes) + psd_cuda_input(layer, 0)->bytes);
+					psd_cuda_dnn_aside_at_bytes(workspace_bytes) + psd_cuda_input(layer, 0)->bytes);
 }
 
 enum psd_status psd_cuda_dnn_add_aside(const struct psd_cuda_layer *layer, void *aside, struct psd_error *err)

@@ -18,9 +18,10 @@ int psd_cuda_dnn_describe_blob(struct cudnnTensorStruct **desc, const struct psd
 int psd_cuda_dnn_describe_weight(struct cudnnFilterStruct **desc, const struct psd_cuda_layer *layer);
 
 /* Not all that cuDNN has adds to what is there, and it does not say which before one shall. So what is to be added to
- * another's gradient is made aside, behind so much of the workspace, and a kernel adds it to the input's gradient. */
+ * another's gradient is made aside, behind so much of the workspace, and a kernel adds it to the input's gradient.
+ * want: room for it, where another reads the input, too. at: where in the workspace. add: PSD_ERUN. */
 void psd_cuda_dnn_want_aside(const struct psd_cuda_layer *layer, uint64_t workspace_bytes);
-uint64_t psd_cuda_dnn_aside(uint64_t workspace_bytes);
+uint64_t psd_cuda_dnn_aside_at_bytes(uint64_t workspace_bytes);
 enum psd_status psd_cuda_dnn_add_aside(const struct psd_cuda_layer *layer, void *aside,
 				       struct psd_error *err) PSD_MUST_CHECK;
 

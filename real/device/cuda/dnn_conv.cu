@@ -1,5 +1,6 @@
 /* Convolution on cuDNN, by algorithms chosen by its own estimate among those that give equal bits. */
 #include <cudnn.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 extern "C" {
@@ -9,7 +10,7 @@ extern "C" {
 static const struct psd_place nowhere = {NULL, 0, 0};
 static const float one = 1.0f, zero = 0.0f;
 
-enum { MOST_ALGORITHMS = 16 }; /* cuDNN has 8 at most for a pass */
+enum { MOST_CHOICES = 17 }; /* cuDNN has 8 algorithms at most for a pass, in two modes; and the plain one */
 
 /* One of the three things that a convolution does, by the algorithms that may: the preferred one first. */
 template <typename Algorithm> struct pass {
@@ -17,9 +18,9 @@ template <typename Algorithm> struct pass {
 	struct {
 		Algorithm algorithm;
 		cudnnMathType_t mode;
-		size_t bytes; /* of workspace */
-	} choices[MOST_ALGORITHMS];
-	int n, at;    /* how many, and which one does it */
+		size_t bytes; /* of workspace, once it is measured */
+	} choices[MOST_CHOICES];
+	int n_choices, chosen;
 	size_t bytes; /* of workspace that there is for it */
 };
 
@@ -67,26 +68,26 @@ static cudnnStatus_t describe_pass(cudnnConvolutionDescriptor_t *desc, const str
 
 /* ---- which algorithm ---- */
 
-/* cuDNN's list for a pass, fastest first; it has n entries, room for MOST_ALGORITHMS. */
+/* cuDNN's list for a pass, fastest first; it has n entries, room for MOST_CHOICES. */
 static cudnnStatus_t list(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
 			  cudnnConvolutionFwdAlgoPerf_t *estimates, int *n)
 {
 	return cudnnGetConvolutionForwardAlgorithm_v7(dnn, conv->large, conv->weight, conv->forward.how, conv->small,
-						      MOST_ALGORITHMS, n, estimates);
+						      MOST_CHOICES, n, estimates);
 }
 
 static cudnnStatus_t list(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
 			  cudnnConvolutionBwdDataAlgoPerf_t *estimates, int *n)
 {
 	return cudnnGetConvolutionBackwardDataAlgorithm_v7(dnn, conv->weight, conv->small, conv->dlarge.how,
-							   conv->large, MOST_ALGORITHMS, n, estimates);
+							   conv->large, MOST_CHOICES, n, estimates);
 }
 
 static cudnnStatus_t list(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
 			  cudnnConvolutionBwdFilterAlgoPerf_t *estimates, int *n)
 {
 	return cudnnGetConvolutionBackwardFilterAlgorithm_v7(dnn, conv->large, conv->small, conv->dweight.how,
-							     conv->weight, MOST_ALGORITHMS, n, estimates);
+							     conv->weight, MOST_CHOICES, n, estimates);
 }
 
 /* What an algorithm takes of the workspace, or that cuDNN does not have it for the shape after all. */
@@ -119,87 +120,125 @@ template <typename Estimate> static bool is_usable(const struct psd_device *devi
 		estimate->mathType == CUDNN_DEFAULT_MATH);
 }
 
-/* The pass is carried out so from now on. */
-template <typename Algorithm> static bool take(struct pass<Algorithm> *pass, int choice)
-{
-	pass->at = choice;
-	return cudnnSetConvolutionMathType(pass->how, pass->choices[choice].mode) == CUDNN_STATUS_SUCCESS;
-}
-
-/* One more choice, unless cuDNN says that it is none, or it is there. */
 template <typename Algorithm>
-static void offer(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv, struct pass<Algorithm> *pass,
-		  Algorithm algorithm, cudnnMathType_t mode)
+static void add_choice(struct pass<Algorithm> *pass, Algorithm algorithm, cudnnMathType_t mode)
 {
-	const int n = pass->n;
-
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < pass->n_choices; i++)
 		if (pass->choices[i].algorithm == algorithm && pass->choices[i].mode == mode)
 			return;
-	if (n == MOST_ALGORITHMS)
+	if (pass->n_choices == MOST_CHOICES)
 		return;
-	pass->choices[n].algorithm = algorithm;
-	pass->choices[n].mode = mode;
-	if (take(pass, n) && measure(dnn, conv, algorithm, &pass->choices[n].bytes) == CUDNN_STATUS_SUCCESS)
-		pass->n++;
+	pass->choices[pass->n_choices].algorithm = algorithm;
+	pass->choices[pass->n_choices].mode = mode;
+	pass->choices[pass->n_choices++].bytes = SIZE_MAX;
+}
+
+/* The pass is carried out so from now on, if cuDNN does not say that it is no choice. */
+template <typename Algorithm>
+static cudnnStatus_t take(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv, struct pass<Algorithm> *pass,
+			  int choice)
+{
+	const cudnnStatus_t status = cudnnSetConvolutionMathType(pass->how, pass->choices[choice].mode);
+
+	pass->chosen = choice;
+	if (status != CUDNN_STATUS_SUCCESS)
+		return status;
+	return measure(dnn, conv, pass->choices[choice].algorithm, &pass->choices[choice].bytes);
+}
+
+/* Takes the first one from there on that works in so much; *is_found: there is one. */
+template <typename Algorithm>
+static cudnnStatus_t take_first(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv, struct pass<Algorithm> *pass,
+				int from, size_t most_bytes, bool *is_found)
+{
+	*is_found = false;
+	for (int i = from; i < pass->n_choices; i++) {
+		const cudnnStatus_t status = take(dnn, conv, pass, i);
+
+		*is_found = status == CUDNN_STATUS_SUCCESS && pass->choices[i].bytes <= most_bytes;
+		if (*is_found || (status != CUDNN_STATUS_SUCCESS && !psd_cuda_dnn_refuses(status)))
+			return status;
+		if (status != CUDNN_STATUS_SUCCESS)
+			pass->choices[i].bytes = SIZE_MAX;
+	}
+	return CUDNN_STATUS_SUCCESS;
+}
+
+template <typename Algorithm> static size_t least_bytes(const struct pass<Algorithm> *pass)
+{
+	size_t bytes = SIZE_MAX;
+
+	for (int i = 0; i < pass->n_choices; i++)
+		if (pass->choices[i].bytes < bytes)
+			bytes = pass->choices[i].bytes;
+	return bytes;
 }
 
 /* The first that works in as much as a convolution should take; where none does, as in very large batches, the one that
- * takes least. */
-template <typename Algorithm> static int find_preferred(const struct pass<Algorithm> *pass)
+ * takes least. The last choice, which has hardly any limits, has room, too. */
+template <typename Algorithm>
+static cudnnStatus_t take_preferred(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
+				    struct pass<Algorithm> *pass, bool *is_found)
 {
-	int least = 0;
+	cudnnStatus_t status = take_first(dnn, conv, pass, 0, PSD_CUDA_DNN_WORKSPACE_BYTES, is_found);
+	const int last = pass->n_choices - 1;
 
-	for (int i = 0; i < pass->n; i++) {
-		if (pass->choices[i].bytes <= PSD_CUDA_DNN_WORKSPACE_BYTES)
-			return i;
-		if (pass->choices[i].bytes < pass->choices[least].bytes)
-			least = i;
-	}
-	return least;
+	if (status == CUDNN_STATUS_SUCCESS && !*is_found && least_bytes(pass) < SIZE_MAX)
+		status = take_first(dnn, conv, pass, 0, least_bytes(pass), is_found);
+	if (status != CUDNN_STATUS_SUCCESS || !*is_found)
+		return status;
+	const int preferred = pass->chosen;
+
+	pass->bytes = pass->choices[preferred].bytes;
+	if (preferred == last)
+		return status;
+	status = take(dnn, conv, pass, last);
+	if (status == CUDNN_STATUS_SUCCESS && pass->choices[last].bytes <= PSD_CUDA_DNN_WORKSPACE_BYTES &&
+	    pass->choices[last].bytes > pass->bytes)
+		pass->bytes = pass->choices[last].bytes;
+	return take(dnn, conv, pass, preferred);
 }
 
 /* A list is an estimate: what is on it may be refused when it is measured, or when it shall begin, and then the next
- * one does it. `plain` gives equal bits and has hardly any limits, so there is room for it, too. */
+ * one does it. `plain` gives equal bits. */
 template <typename Estimate, typename Algorithm>
 static enum psd_status choose(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 			      struct pass<Algorithm> *pass, Algorithm plain, const char *what, struct psd_error *err)
 {
 	const struct psd_device *device = layer->device;
 	const cudnnMathType_t own_mode = mode_of(device);
-	Estimate estimates[MOST_ALGORITHMS];
+	Estimate estimates[MOST_CHOICES];
+	bool is_found = false;
 	int n = 0;
-	const cudnnStatus_t status = list(device->dnn, conv, estimates, &n);
+	cudnnStatus_t status = list(device->dnn, conv, estimates, &n);
 
+	for (int i = 0; i < n && status == CUDNN_STATUS_SUCCESS; i++)
+		if (is_usable(device, &estimates[i]))
+			add_choice(pass, estimates[i].algo,
+				   device->options.arithmetic == PSD_LAYERS_FP32 ? own_mode : estimates[i].mathType);
+	add_choice(pass, plain, own_mode);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = take_preferred(device->dnn, conv, pass, &is_found);
 	if (status != CUDNN_STATUS_SUCCESS)
 		return psd_cuda_dnn_check(layer, status, what, err);
-	for (int i = 0; i < n; i++)
-		if (is_usable(device, &estimates[i]))
-			offer(device->dnn, conv, pass, estimates[i].algo,
-			      device->options.arithmetic == PSD_LAYERS_FP32 ? own_mode : estimates[i].mathType);
-	offer(device->dnn, conv, pass, plain, own_mode);
-	if (pass->n == 0 || !take(pass, find_preferred(pass)))
+	if (!is_found)
 		return psd_error_set(err, PSD_EINVAL, nowhere,
 				     "layer '%.80s' (%s): cuDNN has no %s for its shape that gives equal bits",
 				     layer->model->name, layer->model->kind->name, what);
-	pass->bytes = pass->choices[pass->at].bytes;
-	for (int i = pass->at; i < pass->n; i++)
-		if (pass->choices[i].algorithm == plain && pass->choices[i].bytes <= PSD_CUDA_DNN_WORKSPACE_BYTES &&
-		    pass->choices[i].bytes > pass->bytes)
-			pass->bytes = pass->choices[i].bytes;
 	psd_cuda_want_workspace(layer->device, pass->bytes);
 	return PSD_OK;
 }
 
-/* After a refusal. What it was is told if no other is left. */
-template <typename Algorithm> static bool take_next(struct pass<Algorithm> *pass, cudnnStatus_t status)
+/* After a refusal, if there is another that works in what there is. What the refusal was is told if there is none. */
+template <typename Algorithm>
+static bool take_next(const struct psd_device *device, const struct psd_cuda_dnn_conv *conv,
+		      struct pass<Algorithm> *pass, cudnnStatus_t status)
 {
-	if (!psd_cuda_dnn_refuses(status))
-		return false;
-	for (int i = pass->at + 1; i < pass->n; i++)
-		if (pass->choices[i].bytes <= pass->bytes && take(pass, i))
-			return true;
-	return false;
+	bool is_found = false;
+
+	return psd_cuda_dnn_refuses(status) &&
+	       take_first(device->dnn, conv, pass, pass->chosen + 1, pass->bytes, &is_found) == CUDNN_STATUS_SUCCESS &&
+	       is_found;
 }
 
 /* ---- opening and closing ---- */
@@ -280,9 +319,9 @@ static cudnnStatus_t make_small(const struct psd_device *device, struct psd_cuda
 
 	do
 		status = cudnnConvolutionForward(device->dnn, &one, conv->large, large, conv->weight, weight, pass->how,
-						 pass->choices[pass->at].algorithm, device->workspace, pass->bytes,
+						 pass->choices[pass->chosen].algorithm, device->workspace, pass->bytes,
 						 adds ? &one : &zero, conv->small, small);
-	while (!adds && take_next(&conv->forward, status));
+	while (!adds && take_next(device, conv, &conv->forward, status));
 	return status;
 }
 
@@ -294,9 +333,10 @@ static cudnnStatus_t make_large(const struct psd_device *device, struct psd_cuda
 
 	do
 		status = cudnnConvolutionBackwardData(device->dnn, &one, conv->weight, weight, conv->small, small,
-						      pass->how, pass->choices[pass->at].algorithm, device->workspace,
-						      pass->bytes, adds ? &one : &zero, conv->large, large);
-	while (!adds && take_next(&conv->dlarge, status));
+						      pass->how, pass->choices[pass->chosen].algorithm,
+						      device->workspace, pass->bytes, adds ? &one : &zero, conv->large,
+						      large);
+	while (!adds && take_next(device, conv, &conv->dlarge, status));
 	return status;
 }
 
@@ -308,9 +348,9 @@ static cudnnStatus_t make_dweight(const struct psd_device *device, struct psd_cu
 
 	do
 		status = cudnnConvolutionBackwardFilter(device->dnn, &one, conv->large, large, conv->small, small,
-							pass->how, pass->choices[pass->at].algorithm, device->workspace,
-							pass->bytes, &zero, conv->weight, dweight);
-	while (take_next(&conv->dweight, status));
+							pass->how, pass->choices[pass->chosen].algorithm,
+							device->workspace, pass->bytes, &zero, conv->weight, dweight);
+	while (take_next(device, conv, &conv->dweight, status));
 	return status;
 }
 
@@ -343,7 +383,8 @@ static cudnnStatus_t make_input(const struct psd_cuda_layer *layer, struct psd_c
 enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 					 const void *weight, struct psd_error *err)
 {
-	const uint64_t aside = psd_cuda_dnn_aside(conv->is_transpose ? conv->forward.bytes : conv->dlarge.bytes);
+	const uint64_t aside =
+		psd_cuda_dnn_aside_at_bytes(conv->is_transpose ? conv->forward.bytes : conv->dlarge.bytes);
 	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
 	const bool adds = psd_cuda_share(in);
 	void *dinput = (char *)layer->device->workspace + aside;

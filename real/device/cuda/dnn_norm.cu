@@ -93,14 +93,14 @@ enum psd_status psd_cuda_dnn_norm_forward(struct psd_cuda_layer *layer, struct p
 	return psd_cuda_dnn_check(layer, status, "batch norm", err);
 }
 
-/* Not all of cuDNN's kernels seem to have the factors 1 and 0 as numbers: they are given none but these. */
+/* cuDNN's quickest kernels may ignore factors other than 1 and 0: it is given these alone. */
 enum psd_status psd_cuda_dnn_norm_backward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm,
 					   const struct psd_cuda_norm_vectors *vectors, struct psd_error *err)
 {
 	const struct psd_device *device = layer->device;
 	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
 	const bool adds = psd_cuda_share(in);
-	void *dinput = adds ? (char *)device->workspace + psd_cuda_dnn_aside(norm->backward_bytes) : in->diff;
+	void *dinput = adds ? (char *)device->workspace + psd_cuda_dnn_aside_at_bytes(norm->backward_bytes) : in->diff;
 	const cudnnStatus_t status = cudnnBatchNormalizationBackwardEx(
 		device->dnn, norm->mode, CUDNN_BATCHNORM_OPS_BN, &one, &zero, &one, &zero, norm->maps, in->value, NULL,
 		NULL, norm->maps, layer->blob->diff, NULL, NULL, norm->maps, dinput, norm->vector, vectors->gamma, NULL,

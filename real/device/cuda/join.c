@@ -1,4 +1,5 @@
-/* Layers that join branches: concatenation over channels, element-wise sum. Backward gives each its part or a copy. */
+/* Layers that join branches: concatenation over channels, element-wise sum. Backward gives each its part or a copy, or
+ * of a sum nothing where the gradient may be the sum's own. */
 #include "real/device/cuda/cuda.h"
 
 static enum psd_status prepare(struct psd_cuda_layer *self, struct psd_error *err)
