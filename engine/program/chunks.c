@@ -38,7 +38,7 @@ struct psd_chunks_share psd_chunks_whole_first(const struct psd_sparse *sparse, 
 {
 	const double n_kept = (double)psd_chunks_kept(sparse, n_whole + n_smaller, UINT64_MAX);
 
-	if (n_kept <= (double)n_whole)
+	if (n_whole > 0 && n_kept <= (double)n_whole)
 		return (struct psd_chunks_share){n_kept / (double)n_whole, 0.0};
 	return (struct psd_chunks_share){1.0, n_smaller > 0 ? (n_kept - (double)n_whole) / (double)n_smaller : 0.0};
 }
@@ -46,7 +46,8 @@ struct psd_chunks_share psd_chunks_whole_first(const struct psd_sparse *sparse, 
 uint64_t psd_chunks_expected(const struct psd_sparse *sparse, uint64_t elements, struct psd_chunks_share share)
 {
 	const uint64_t smaller = elements % sparse->chunk_elements;
-	const double expected = share.whole * (double)(elements - smaller) + share.smaller * (double)smaller;
+	const double expected =
+		share.whole_ratio * (double)(elements - smaller) + share.smaller_ratio * (double)smaller;
 
 	return expected > 1.0 ? (uint64_t)llround(expected) : 1;
 }

@@ -15,16 +15,17 @@ struct psd_range psd_chunks_range(const struct psd_sparse *sparse, uint64_t elem
 /* How many of n chunks travel in an iteration (from 0): all in the first, of whose norms nothing is known, then n -
  * floor(n s), at least 1; s rises in equal steps over the warm-up to the sparsity. */
 uint64_t psd_chunks_kept(const struct psd_sparse *sparse, uint64_t n, uint64_t iteration);
-/* Of whole chunks, and of smaller ones, what share is expected to travel once the warm-up is over. */
+/* What share of whole chunks, and of smaller ones, is expected to travel once the warm-up is over. */
 struct psd_chunks_share {
-	double whole, smaller;
+	double whole_ratio, smaller_ratio;
 };
 
+/* As if all chunks were as likely to. */
 struct psd_chunks_share psd_chunks_evenly(const struct psd_sparse *sparse);
 /* A whole chunk has more gradients, so a larger norm: if all are of about the same size, no smaller one travels before
  * all whole ones do. */
 struct psd_chunks_share psd_chunks_whole_first(const struct psd_sparse *sparse, uint64_t n_whole, uint64_t n_smaller);
-/* Of an exchange's elements; at least 1. */
+/* How many of an exchange's elements travel if so much of its chunks does; at least 1. */
 uint64_t psd_chunks_expected(const struct psd_sparse *sparse, uint64_t elements, struct psd_chunks_share share);
 
 /* Chooses n_kept of n chunks, those with the largest norms, of equal ones the first; what is no number counts as the

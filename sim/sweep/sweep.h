@@ -24,7 +24,7 @@ struct psd_report {
 	const struct psd_subject_matter *matter;
 	const struct psd_published *published; /* or NULL */
 	bool is_estimate;
-	const struct psd_system *systems; /* those that were asked for, a run of the scenario's */
+	const struct psd_system *systems; /* those that were asked for, a run of the scenario's, borrowed */
 	struct psd_result *results;	  /* systems outermost: results[system * n_points + point] */
 	unsigned n_systems;
 	unsigned n_points;
