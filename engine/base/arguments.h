@@ -12,7 +12,7 @@
 
 enum psd_option_kind {
 	PSD_OPTION_FLAG,    /* bool */
-	PSD_OPTION_TEXT,    /* const char *, borrowed from argv; given once; of a count or seconds the last counts */
+	PSD_OPTION_TEXT,    /* const char *, borrowed from argv; refused if it is given twice */
 	PSD_OPTION_COUNT,   /* uint64_t, from `least` to `most` */
 	PSD_OPTION_SECONDS, /* double, more than 0 */
 	PSD_OPTION_CHOICE,  /* unsigned, becomes `choice`; two different ones for the same member exclude each other */

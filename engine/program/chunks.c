@@ -45,9 +45,9 @@ struct psd_chunks_share psd_chunks_whole_first(const struct psd_sparse *sparse, 
 
 uint64_t psd_chunks_expected(const struct psd_sparse *sparse, uint64_t elements, struct psd_chunks_share share)
 {
-	const uint64_t smaller = elements % sparse->chunk_elements;
-	const double expected =
-		share.whole_ratio * (double)(elements - smaller) + share.smaller_ratio * (double)smaller;
+	const uint64_t smaller_elements = elements % sparse->chunk_elements;
+	const double expected = share.whole_ratio * (double)(elements - smaller_elements) +
+				share.smaller_ratio * (double)smaller_elements;
 
 	return expected > 1.0 ? (uint64_t)llround(expected) : 1;
 }

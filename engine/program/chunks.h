@@ -12,9 +12,11 @@
 uint64_t psd_chunks_in(const struct psd_sparse *sparse, uint64_t elements);
 /* What chunk `i` of the exchange covers. */
 struct psd_range psd_chunks_range(const struct psd_sparse *sparse, uint64_t elements, uint64_t i);
+
 /* How many of n chunks travel in an iteration (from 0): all in the first, of whose norms nothing is known, then n -
  * floor(n s), at least 1; s rises in equal steps over the warm-up to the sparsity. */
 uint64_t psd_chunks_kept(const struct psd_sparse *sparse, uint64_t n, uint64_t iteration);
+
 /* What share of whole chunks, and of smaller ones, is expected to travel once the warm-up is over. */
 struct psd_chunks_share {
 	double whole_ratio, smaller_ratio;

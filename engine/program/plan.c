@@ -132,7 +132,7 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 	return PSD_OK;
 }
 
-/* Of a sparse plan; and how much of each item is expected to travel. */
+/* Those of a sparse plan, and from them how much of each item is expected to travel. */
 static enum psd_status count_chunks(struct psd_plan *plan, struct psd_error *err)
 {
 	uint64_t n_chunks = 0, n_whole = 0;

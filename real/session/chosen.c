@@ -66,14 +66,14 @@ void psd_chosen_prepare(struct psd_chosen *chosen, const float norms[])
 /* Whole chunks before smaller ones; returns how many are whole. */
 static uint32_t lay_out(struct psd_chosen *chosen)
 {
-	const uint64_t whole = chosen->plan->sparse->chunk_elements;
+	const uint64_t whole_elements = chosen->plan->sparse->chunk_elements;
 	uint32_t n_whole = 0, n_smaller = 0;
 
 	for (unsigned i = 0; i < chosen->plan->n_items; i++)
 		for (uint32_t c = 0; c < chosen->plan->items[i].n_chunks; c++) {
 			const uint32_t chunk = chosen->plan->items[i].first_chunk + c;
 
-			if (psd_chosen_range(chosen, i, c).elements == whole)
+			if (psd_chosen_range(chosen, i, c).elements == whole_elements)
 				chosen->order[n_whole++] = chunk;
 			else
 				chosen->order[chosen->plan->n_chunks - ++n_smaller] = chunk;

@@ -157,10 +157,16 @@ static void cut_item(struct psd_memory *memory, struct cutter *cutter, unsigned 
 			cut_buffer(memory, cutter, i, (enum psd_buffer)b);
 }
 
-/* A message may begin and end within any tensor. Where they are too many to be pieces of it they lie without gaps. */
+static bool is_beyond_pieces(const struct psd_plan_item *item)
+{
+	return item->n_tensors > PSD_PIECES_MAX;
+}
+
+/* A message may begin and end within any tensor. Where they are too many to be pieces of it they lie without gaps. A
+ * lone host sends none. */
 static bool is_whole(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
-	return psd_layout_hosts(&plan->layout) > 1 && item->n_tensors > PSD_PIECES_MAX;
+	return psd_layout_hosts(&plan->layout) > 1 && is_beyond_pieces(item);
 }
 
 static void cut_gradients(const struct psd_plan *plan, struct cutter *cutter, const struct psd_plan_item *item,
@@ -210,7 +216,7 @@ static void cut(struct psd_memory *memory, struct cutter *cutter)
 static enum psd_status check_tensors(const struct psd_plan *plan, struct psd_error *err)
 {
 	for (unsigned i = 0; i < plan->n_items; i++)
-		if (plan->items[i].n_tensors > PSD_PIECES_MAX && plan->items[i].method->slicing == PSD_SLICED)
+		if (is_beyond_pieces(&plan->items[i]) && plan->items[i].method->slicing == PSD_SLICED)
 			return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
 					     "layer '%.80s' has %u tensors, psd-run takes up to %d",
 					     plan->graph->layers[plan->items[i].layer].name, plan->items[i].n_tensors,

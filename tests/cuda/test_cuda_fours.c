@@ -4,21 +4,7 @@
 
 #include "real/device/cuda/bodies_layers.h"
 #include "real/device/cuda/bodies_neighbours.h"
-
-/* In [-1, 1). */
-static float draw(uint32_t *state)
-{
-	*state = *state * 1664525u + 1013904223u;
-	return (float)(*state >> 8) * 0x1p-23f - 1.0f;
-}
-
-static void fill(float *values, uint64_t count, uint32_t seed)
-{
-	uint32_t state = seed;
-
-	for (uint64_t i = 0; i < count; i++)
-		values[i] = draw(&state);
-}
+#include "tests/cuda/draw_helper.h"
 
 enum { SAMPLES = 2, CHANNELS = 8, HEIGHT = 4, WIDTH = 6, ALL = SAMPLES * CHANNELS * HEIGHT * WIDTH, BLOCKS = 4 };
 

@@ -74,7 +74,7 @@ static struct psd_life life_of(const struct psd_device *device, const struct psd
 				 .bytes = blob->bytes};
 }
 
-/* Whose memory its gradient lies in. Layers with that are later ones. */
+/* In whose memory its gradient lies: a sum may hold those of its inputs, another sum its own. */
 static const struct psd_cuda_blob *diff_holder(const struct psd_cuda_blob *blob)
 {
 	while (blob->diff_of)
