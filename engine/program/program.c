@@ -188,7 +188,8 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 						    });
 	psd_builder_after(b, barrier, b->backward_end);
 	psd_builder_after(b, next, barrier);
-	psd_builder_after_iterations(b, first_forward, next, 1);
+	/* as NEXT says, with what its own layer waits for: but what waits in one stream can be given ahead */
+	psd_builder_after_iterations(b, first_forward, barrier, 1);
 	for (uint32_t i = 0; i < b->n_done && !b->is_out_of_memory; i++) {
 		const struct psd_plan_item *item = &b->plan->items[b->done[i].item];
 		if (waits_for_all) {

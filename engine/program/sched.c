@@ -128,7 +128,7 @@ static bool follows(const struct psd_sched *sched, uint32_t waits, uint32_t befo
 	const struct psd_op *op = &sched->program->ops[waits];
 
 	return op->resource != PSD_RESOURCE_NONE && sched->streams & 1u << op->resource &&
-	       op->resource == sched->program->ops[before].resource && op->kind != PSD_OP_BARRIER;
+	       op->resource == sched->program->ops[before].resource;
 }
 
 /* What waits for `before` of an earlier iteration waits no more. */

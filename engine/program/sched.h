@@ -73,7 +73,7 @@ void psd_sched_release(struct psd_sched *sched);
  * one has been passed, and before any operation of the iteration before `iteration` is done. */
 void psd_sched_set_fence(struct psd_sched *sched, uint32_t iteration);
 /* The task is given to its resource, which is a stream: what waits for it on the same one becomes ready, and is carried
- * out after it. But for the end of an iteration, which counts by when all is done. */
+ * out after it. */
 void psd_sched_give(struct psd_sched *sched, struct psd_task task);
 /* The task is done: what waited only for it becomes ready. */
 void psd_sched_finish(struct psd_sched *sched, struct psd_task task);

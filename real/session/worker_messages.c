@@ -231,6 +231,7 @@ void psd_worker_report(struct psd_worker *worker, uint32_t iteration, double los
 	const struct psd_wire_report report = {loss, correct, digest_before(worker, iteration)};
 	uint8_t payload[PSD_WIRE_REPORT_BYTES];
 
+	worker->losses.n_own = iteration + 1;
 	if (worker->self == 0) {
 		psd_worker_take_report(worker, 0, iteration, &report);
 		return;

@@ -96,8 +96,9 @@ struct psd_fetching {
 	uint64_t marks[2]; /* behind the samples of an iteration, by its parity */
 };
 
-/* On worker 0, what workers report of their iterations (worker_messages.c). */
+/* What workers report of their iterations; on worker 0, but for n_own (worker_messages.c). */
 struct psd_losses {
+	uint32_t n_own;			 /* iterations whose loss this worker has reported */
 	uint32_t window;		 /* iterations whose reports may be incomplete at a time */
 	struct psd_wire_report *reports; /* as many rows of one for each worker */
 	uint32_t *n_reports;

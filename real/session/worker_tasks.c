@@ -365,6 +365,8 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	const bool is_nothing = !jobs->has_lane || (op->kind == PSD_OP_BARRIER && !is_asynchronous(worker, lane));
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
+	/* the device keeps the last loss alone, and what it is given ahead is too little for two */
+	assert(!is_first(worker, op) || worker->losses.n_own == task.iteration);
 	psd_worker_watch_load(worker, task.iteration);
 	if (is_nothing) {
 		worker->is_over[resource] = true;

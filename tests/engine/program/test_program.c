@@ -477,6 +477,30 @@ Test(program, prices_change_no_operation)
 
 /* ---- barriers ---- */
 
+/* Alone, without servers and stages, a worker's device waits for nothing but itself: a stream can be given all of it
+ * ahead. */
+static void check_lone_worker(const struct psd_program *program, const char *name)
+{
+	const struct psd_system *system = program->plan->system;
+
+	if (program->plan->layout.workers > 1 || system->sync < PSD_SYNC_ALL_REDUCE ||
+	    system->schedule == PSD_SCHEDULE_SEQUENTIAL || system->is_sparse)
+		return;
+	for (uint32_t i = 0; i < program->n_ops; i++)
+		for (uint32_t e = 0; e < program->ops[i].n_dependencies; e++) {
+			const struct psd_op *before = &program->ops[dependency(program, i, e).op];
+
+			if (program->ops[i].resource == PSD_RESOURCE_DEVICE)
+				cr_assert_eq(before->resource, PSD_RESOURCE_DEVICE, "%s: %s waits for %s", name,
+					     psd_op_kind_names[program->ops[i].kind], psd_op_kind_names[before->kind]);
+		}
+}
+
+Test(program, a_lone_worker_waits_for_its_device_alone)
+{
+	for_each_program(check_lone_worker);
+}
+
 static uint32_t find_kind(const struct psd_program *program, enum psd_op_kind kind)
 {
 	uint32_t op = 0;
@@ -514,7 +538,7 @@ static void check_iteration_barrier(const struct psd_program *program, const cha
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		for (uint32_t e = 0; e < program->ops[i].n_dependencies; e++) {
 			const struct psd_edge edge = dependency(program, i, e);
-			cr_assert(edge.distance == 0 || edge.op == program->next_op ||
+			cr_assert(edge.distance == 0 || program->ops[edge.op].kind == PSD_OP_BARRIER ||
 					  program->ops[edge.op].kind == PSD_OP_CHOOSE,
 				  "%s: operation %u waits for %u of the iteration before", name, i, edge.op);
 		}
@@ -539,7 +563,7 @@ static void check_layer_barrier(const struct psd_program *program, const char *n
 		unsigned n_own = 0;
 		for (uint32_t e = 0; e < program->ops[forward].n_dependencies; e++) {
 			const struct psd_edge edge = dependency(program, forward, e);
-			if (edge.distance == 0 || edge.op == program->next_op)
+			if (edge.distance == 0 || program->ops[edge.op].kind == PSD_OP_BARRIER)
 				continue;
 			const struct psd_op *before = &program->ops[edge.op];
 			/* gates carry no layer; what they join is checked through what they wait for */
