@@ -137,6 +137,13 @@ CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOUR
 GPU_TESTS      := $(call objects,tests/plain_runner.c tests/without_criterion.c tests/real/net.c \
 	tests/real/device/reference.c tests/cuda/cuda_net.c tests/cuda/test_cuda_layers.c tests/cuda/test_cuda_net.c)
 CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
+STAND_IN_PARTS := $(filter $(STAND_IN)/real/% $(STAND_IN)/tests/cuda/stand_in_%,$(CUDA_TESTS))
+# The device's plans by cuDNN itself, which needs no GPU for them, in place of what stands in for it.
+CUDNN          := $(firstword $(wildcard $(addsuffix /libcudnn.so,$(CUDA_PLACES:/include=/lib64) \
+	$(CUDA_PLACES:/include=/lib) /usr/lib/x86_64-linux-gnu)))
+PLAN_TESTS     := $(STAND_IN)/tests/plans/test_plans.o $(filter-out \
+	$(addprefix $(STAND_IN)/tests/cuda/stand_in_,backend.o conv.o dnn.o norm.o),$(STAND_IN_PARTS))
+PLAN_SUITES    := $(if $(CUDA_LACKING)$(SANITIZE),,$(CUDNN:%=psd-plan-tests))
 REAL_BENCHES   := $(patsubst tests/bench/real/bench_%.c,%,$(wildcard tests/bench/real/bench_*.c))
 REAL_BENCH_OBJECTS := $(REAL_BENCHES:%=$(BUILD)/tests/bench/real/bench_%.o)
 # Benchmarks that are scripts, and the programs that they run: those of others only where their libraries are.
@@ -146,7 +153,7 @@ BENCH_TOOL_OBJECTS := $(foreach tool,$(BENCH_TOOLS),$(BUILD)/tests/bench/real/$(
 PEER_TOOLS     := $(if $(wildcard /usr/include/gloo/config.h),allreduce-gloo) \
 	$(if $(shell command -v mpicc),allreduce-mpi)
 PROGRAMS       := $(BUILD)/psd-sim $(BUILD)/psd-run
-SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests) $(CUDA_SUITES)
+SUITES         := psd-tests $(if $(REAL_TESTS),psd-real-tests) $(CUDA_SUITES) $(PLAN_SUITES)
 FUZZERS        := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REAL_FUZZERS   := $(patsubst tests/fuzz/real/fuzz_%.c,%,$(wildcard tests/fuzz/real/fuzz_*.c))
 HEADERS        := $(filter-out engine/base/banned.h,$(call sources,engine sim real,h))
@@ -213,7 +220,8 @@ WITH_DEPS := $(if $(filter demo test san tsan-suite bench compare golden docs ch
 
 # ---- building ----
 $(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS): | $(WITH_DEPS)
-$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA_TESTS) $(GPU_TESTS): | $(WITH_DEPS)
+$(REAL_OBJECTS) $(REAL_TESTS) $(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS): \
+	| $(WITH_DEPS)
 
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -277,13 +285,16 @@ $(BUILD)/psd-cuda-tests: $(CUDA_TESTS) $(filter-out $(BUILD)/real/device/cuda/%,
 	@echo "  LINK     $@"
 	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ -lcriterion $(REAL_LIBS)
 
+$(BUILD)/psd-plan-tests: $(PLAN_TESTS) $(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
+	@echo "  LINK     $@"
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $^ -lcriterion $(REAL_LIBS) $(CUDNN) -Wl,-rpath,$(dir $(CUDNN))
+
 # Of the cases in tests/cuda/, those that a GPU can run; without Criterion, which its machine need not have.
 $(BUILD)/psd-gpu-tests: $(GPU_TESTS) $(REAL_PARTS) $(ENGINE)
 	@echo "  LINK     $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(REAL_LIBS)
 
 # psd-run and these cases on the stand-in: to try tests/gpu-check.sh.
-STAND_IN_PARTS := $(filter $(STAND_IN)/real/% $(STAND_IN)/tests/cuda/stand_in_%,$(CUDA_TESTS))
 $(STAND_IN)/real/device/device.o: ALL_CPPFLAGS += -DPSD_HAS_CUDA
 $(STAND_IN)/psd-run: $(STAND_IN_PARTS) $(STAND_IN)/real/device/device.o \
 		$(filter-out $(BUILD)/real/device/cuda/% $(BUILD)/real/device/device.o,$(REAL_OBJECTS)) $(ENGINE)
@@ -523,5 +534,5 @@ FORCE:
 
 -include $(wildcard $(patsubst %.o,%.d,$(ENGINE_OBJECTS) $(SIM_OBJECTS) $(TEST_OBJECTS) $(BENCH_OBJECTS) \
 	$(BUILD)/tests/selfcheck.o $(BUILD)/tests/extremes.o $(BUILD)/tests/libraries.o \
-	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(GPU_TESTS) $(STAND_IN)/real/device/device.o \
+	$(REAL_OBJECTS) $(REAL_TESTS) $(CUDA_TESTS) $(PLAN_TESTS) $(GPU_TESTS) $(STAND_IN)/real/device/device.o \
 	$(REAL_BENCH_OBJECTS) $(BENCH_TOOL_OBJECTS) $(FUZZ_OBJECTS) $(FUZZ_REAL) $(FUZZ_MAINS)))

@@ -196,34 +196,23 @@ void *psd_libraries_open(const char *file_name, struct psd_error *err)
 	FUNCTION(cublasLtMatrixLayoutDestroy)
 
 #define CUDNN_FUNCTIONS(FUNCTION)                                                                                      \
+	FUNCTION(cudnnBackendCreateDescriptor)                                                                         \
+	FUNCTION(cudnnBackendDestroyDescriptor)                                                                        \
+	FUNCTION(cudnnBackendExecute)                                                                                  \
+	FUNCTION(cudnnBackendFinalize)                                                                                 \
+	FUNCTION(cudnnBackendGetAttribute)                                                                             \
+	FUNCTION(cudnnBackendSetAttribute)                                                                             \
 	FUNCTION(cudnnBatchNormalizationBackwardEx)                                                                    \
 	FUNCTION(cudnnBatchNormalizationForwardTrainingEx)                                                             \
-	FUNCTION(cudnnConvolutionBackwardData)                                                                         \
-	FUNCTION(cudnnConvolutionBackwardFilter)                                                                       \
-	FUNCTION(cudnnConvolutionForward)                                                                              \
 	FUNCTION(cudnnCreate)                                                                                          \
-	FUNCTION(cudnnCreateConvolutionDescriptor)                                                                     \
-	FUNCTION(cudnnCreateFilterDescriptor)                                                                          \
 	FUNCTION(cudnnCreateTensorDescriptor)                                                                          \
 	FUNCTION(cudnnDestroy)                                                                                         \
-	FUNCTION(cudnnDestroyConvolutionDescriptor)                                                                    \
-	FUNCTION(cudnnDestroyFilterDescriptor)                                                                         \
 	FUNCTION(cudnnDestroyTensorDescriptor)                                                                         \
 	FUNCTION(cudnnGetBatchNormalizationBackwardExWorkspaceSize)                                                    \
 	FUNCTION(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)                                             \
 	FUNCTION(cudnnGetBatchNormalizationTrainingExReserveSpaceSize)                                                 \
-	FUNCTION(cudnnGetConvolutionBackwardDataAlgorithm_v7)                                                          \
-	FUNCTION(cudnnGetConvolutionBackwardDataWorkspaceSize)                                                         \
-	FUNCTION(cudnnGetConvolutionBackwardFilterAlgorithm_v7)                                                        \
-	FUNCTION(cudnnGetConvolutionBackwardFilterWorkspaceSize)                                                       \
-	FUNCTION(cudnnGetConvolutionForwardAlgorithm_v7)                                                               \
-	FUNCTION(cudnnGetConvolutionForwardWorkspaceSize)                                                              \
 	FUNCTION(cudnnGetErrorString)                                                                                  \
 	FUNCTION(cudnnGetLastErrorString)                                                                              \
-	FUNCTION(cudnnSetConvolution2dDescriptor)                                                                      \
-	FUNCTION(cudnnSetConvolutionGroupCount)                                                                        \
-	FUNCTION(cudnnSetConvolutionMathType)                                                                          \
-	FUNCTION(cudnnSetFilter4dDescriptor)                                                                           \
 	FUNCTION(cudnnSetStream)                                                                                       \
 	FUNCTION(cudnnSetTensor4dDescriptor)
 

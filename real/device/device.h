@@ -2,7 +2,7 @@
  * functions for each device, a row in device.c: cpu (oneDNN), cuda (cuBLAS, cuDNN), idle. Tensors belong to the caller,
  * so that communication reads and writes the same bytes; where a device has memory of its own they lie there, in blocks
  * that it gave. All calls of one device come from one thread at a time but where it is said. Equal input gives equal
- * bits. Refuses to know programs, methods and messages. */
+ * bits, unless the device may differ. Refuses to know programs, methods and messages. */
 #ifndef PSD_REAL_DEVICE_H
 #define PSD_REAL_DEVICE_H
 
@@ -22,6 +22,7 @@ struct psd_device_options {
 	unsigned number; /* which of the machine's devices of this kind, from 0; counted round where there are fewer */
 	enum psd_layer_arithmetic arithmetic; /* see has_fp32_alone */
 	bool is_without_graphs;		      /* what layers begin is begun anew each time, also where it is the same */
+	bool may_differ;		      /* equal input may give other bits, where that is quicker */
 };
 
 struct psd_network_options {

@@ -49,17 +49,18 @@ void psd_stand_in_set_capability(int major, int minor); /* 8.0 if nothing is sai
 enum psd_stand_in_epilogues { PSD_STAND_IN_EPILOGUES_FREE, PSD_STAND_IN_EPILOGUES_DEAR, PSD_STAND_IN_EPILOGUES_NONE };
 void psd_stand_in_set_epilogues(enum psd_stand_in_epilogues how);
 
-/* What cuDNN lists for convolutions: what it has, as where nothing is said; before it an algorithm that it refuses when
- * its workspace is measured, or when it shall begin; or none that gives equal bits, though it has one. */
+/* Which engines cuDNN lists first for convolutions: those it has, as where nothing is said; before them one that gives
+ * equal bits, and is refused when its plan is finalised, or when that shall begin; or none that gives equal bits. What
+ * it lists to fall back to stays the same. */
 enum psd_stand_in_estimates {
 	PSD_STAND_IN_ESTIMATES_TRUE,
-	PSD_STAND_IN_ESTIMATES_UNMEASURED,
+	PSD_STAND_IN_ESTIMATES_UNPLANNED,
 	PSD_STAND_IN_ESTIMATES_UNBEGUN,
 	PSD_STAND_IN_ESTIMATES_UNEQUAL
 };
 void psd_stand_in_set_estimates(enum psd_stand_in_estimates how);
 
-/* Beside what cuDNN's algorithms work in anyway: those that work in any memory. */
+/* Beside what cuDNN's engines work in anyway: those that work in any memory. For plans made from now on. */
 void psd_stand_in_set_workspaces(uint64_t bytes);
 
 /* A copy that reads from there ends only after a call that names another place, or NULL; after 20 s, should there be

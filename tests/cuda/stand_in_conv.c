@@ -1,92 +1,30 @@
-/* cuDNN's convolutions in the stand-in: forward, towards the data, towards the filter, by one nest of loops. Algorithms
- * differ in what cuDNN says of them: memory, and whether equal input gives equal bits. Refuses more than two axes of
- * maps, and true half precision. */
+/* cuDNN's convolutions in the stand-in: forward, towards the data, towards the filter, by one nest of loops. Engines
+ * differ in what cuDNN says of them: memory, how exact they are, and whether equal input gives equal bits. Refuses more
+ * than two axes of maps, and true half precision. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "tests/cuda/stand_in.h"
-#include "tests/cuda/stand_in_dnn.h"
+#include "tests/cuda/stand_in_backend.h"
 #include "tests/cuda/stand_in_parts.h"
 
-struct cudnnConvolutionStruct {
-	bool is_set;
+struct way {
 	size_t pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w, groups;
 	bool is_flipped; /* a convolution as mathematics has it */
-	cudnnMathType_t math;
 };
 
-/* What is computed of the other two. */
-enum direction { TO_OUTPUT, TO_DATA, TO_FILTER };
-
 struct convolution {
-	struct cudnnConvolutionStruct how;
-	enum direction direction;
-	struct psd_stand_in_tensor x, w, y; /* data, filter, output, or what is propagated to them */
+	struct way way;
+	enum psd_stand_in_direction direction;
+	struct psd_stand_in_tensor x, w, y;
 	double alpha, beta;
-	bool is_deterministic;
+	unsigned notes; /* of the engine's numbers */
 	void *workspace;
 	size_t workspace_bytes;
 };
 
-/* ---- descriptors ---- */
-
-cudnnStatus_t cudnnCreateConvolutionDescriptor(cudnnConvolutionDescriptor_t *descriptor)
-{
-	return psd_stand_in_dnn_create(__func__, (void **)descriptor, sizeof(**descriptor));
-}
-
-cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t descriptor)
-{
-	return psd_stand_in_dnn_destroy(__func__, descriptor);
-}
-
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t descriptor, int pad_h, int pad_w,
-					      int stride_h, int stride_w, int dilation_h, int dilation_w,
-					      cudnnConvolutionMode_t mode, cudnnDataType_t compute)
-{
-	const cudaError_t error = psd_stand_in_begin(__func__);
-
-	psd_stand_in_unlock();
-	if (error != cudaSuccess)
-		return psd_stand_in_dnn_status(error);
-	if (pad_h < 0 || pad_w < 0 || stride_h <= 0 || stride_w <= 0 || dilation_h <= 0 || dilation_w <= 0)
-		return CUDNN_STATUS_BAD_PARAM;
-	if (compute != CUDNN_DATA_FLOAT)
-		return CUDNN_STATUS_NOT_SUPPORTED;
-	*descriptor = (struct cudnnConvolutionStruct){.is_set = true,
-						      .pad_h = (size_t)pad_h,
-						      .pad_w = (size_t)pad_w,
-						      .stride_h = (size_t)stride_h,
-						      .stride_w = (size_t)stride_w,
-						      .dilation_h = (size_t)dilation_h,
-						      .dilation_w = (size_t)dilation_w,
-						      .groups = 1,
-						      .is_flipped = mode == CUDNN_CONVOLUTION,
-						      .math = CUDNN_DEFAULT_MATH};
-	return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnSetConvolutionGroupCount(cudnnConvolutionDescriptor_t descriptor, int groups)
-{
-	const cudaError_t error = psd_stand_in_begin(__func__);
-
-	psd_stand_in_unlock();
-	if (error == cudaSuccess && groups < 1)
-		return CUDNN_STATUS_BAD_PARAM;
-	if (error == cudaSuccess)
-		descriptor->groups = (size_t)groups;
-	return psd_stand_in_dnn_status(error);
-}
-
-cudnnStatus_t cudnnSetConvolutionMathType(cudnnConvolutionDescriptor_t descriptor, cudnnMathType_t math)
-{
-	const cudaError_t error = psd_stand_in_begin(__func__);
-
-	psd_stand_in_unlock();
-	if (error == cudaSuccess)
-		descriptor->math = math;
-	return psd_stand_in_dnn_status(error);
-}
+/* A set of notes. */
+#define NOTE(name) (1U << CUDNN_NUMERICAL_NOTE_##name)
 
 /* ---- computing ---- */
 
@@ -97,7 +35,7 @@ struct arrays {
 /* Columns of the output for which a filter's column is inside the data: from first on, below end. */
 static void columns_inside(const struct convolution *conv, size_t filter_column, size_t *first, size_t *end)
 {
-	const size_t shift = filter_column * conv->how.dilation_w, pad = conv->how.pad_w, stride = conv->how.stride_w;
+	const size_t shift = filter_column * conv->way.dilation_w, pad = conv->way.pad_w, stride = conv->way.stride_w;
 	const size_t wide = conv->x.layout.w + pad;
 
 	*first = shift >= pad ? 0 : (pad - shift + stride - 1) / stride;
@@ -107,38 +45,39 @@ static void columns_inside(const struct convolution *conv, size_t filter_column,
 }
 
 /* One row of the output with one value of the filter. x: where output column 0 finds its data, may lie before it. */
-static void add_row(enum direction direction, double *x, size_t stride, double *w, double *y, size_t first, size_t end)
+static void add_row(enum psd_stand_in_direction direction, double *x, size_t stride, double *w, double *y, size_t first,
+		    size_t end)
 {
 	for (size_t column = first; column < end; column++)
 		switch (direction) {
-		case TO_OUTPUT: y[column] += *w * x[column * stride]; break;
-		case TO_DATA: x[column * stride] += *w * y[column]; break;
-		case TO_FILTER: *w += x[column * stride] * y[column]; break;
+		case PSD_STAND_IN_TO_OUTPUT: y[column] += *w * x[column * stride]; break;
+		case PSD_STAND_IN_TO_DATA: x[column * stride] += *w * y[column]; break;
+		case PSD_STAND_IN_TO_FILTER: *w += x[column * stride] * y[column]; break;
 		}
 }
 
 /* One map of the data with the part of the filter that makes one map of the output of it. */
 static void add_map(const struct convolution *conv, double *x, double *w, double *y)
 {
-	const struct cudnnConvolutionStruct *const how = &conv->how;
+	const struct way *const way = &conv->way;
 	const size_t height = conv->w.layout.h, width = conv->w.layout.w;
 
 	for (size_t r = 0; r < height; r++)
 		for (size_t s = 0; s < width; s++) {
-			const size_t at = how->is_flipped ? (height - 1 - r) * width + width - 1 - s : r * width + s;
+			const size_t at = way->is_flipped ? (height - 1 - r) * width + width - 1 - s : r * width + s;
 			size_t first, end;
 
 			columns_inside(conv, s, &first, &end);
 			for (size_t row = 0; row < conv->y.layout.h; row++) {
-				const size_t below = row * how->stride_h + r * how->dilation_h; /* padding's start */
+				const size_t below = row * way->stride_h + r * way->dilation_h; /* padding's start */
 
-				if (below < how->pad_h || below - how->pad_h >= conv->x.layout.h || first >= end)
+				if (below < way->pad_h || below - way->pad_h >= conv->x.layout.h || first >= end)
 					continue;
 				/* Of the first column that is inside, so that no address lies before the map. */
-				double *const inside = x + (below - how->pad_h) * conv->x.layout.w +
-						       (first * how->stride_w + s * how->dilation_w - how->pad_w);
+				double *const inside = x + (below - way->pad_h) * conv->x.layout.w +
+						       (first * way->stride_w + s * way->dilation_w - way->pad_w);
 
-				add_row(conv->direction, inside, how->stride_w, w + at,
+				add_row(conv->direction, inside, way->stride_w, w + at,
 					y + row * conv->y.layout.w + first, 0, end - first);
 			}
 		}
@@ -148,7 +87,7 @@ static void add_all(const struct convolution *conv, const struct arrays *of)
 {
 	const struct psd_stand_in_layout *const x = &conv->x.layout, *const w = &conv->w.layout;
 	const struct psd_stand_in_layout *const y = &conv->y.layout;
-	const size_t outputs_of_group = y->c / conv->how.groups;
+	const size_t outputs_of_group = y->c / conv->way.groups;
 
 	for (size_t sample = 0; sample < x->n; sample++)
 		for (size_t output = 0; output < y->c; output++)
@@ -161,46 +100,59 @@ static void add_all(const struct convolution *conv, const struct arrays *of)
 			}
 }
 
-/* Inputs are loaded, the result begins at zeros. Default math lets float inputs go through tensor cores. */
+/* Inputs are loaded, the result begins at zeros. Tensor cores take less of a float than it has. */
 static double *load_or_begin(const struct convolution *conv, const struct psd_stand_in_tensor *tensor, bool is_result)
 {
 	const size_t n = psd_stand_in_tensor_values(&tensor->layout);
 	double *const values = is_result ? psd_stand_in_doubles(n) : psd_stand_in_load(tensor);
 
-	if (values && !is_result && tensor->layout.number == PSD_STAND_IN_FLOAT && conv->how.math != CUDNN_FMA_MATH)
+	if (values && !is_result && tensor->layout.number == PSD_STAND_IN_FLOAT && conv->notes & NOTE(TENSOR_CORE))
 		for (size_t i = 0; i < n; i++)
 			values[i] = psd_stand_in_tf32(values[i]);
 	return values;
 }
 
-/* What the order of sums does that changes from run to run. */
-static void disturb(double *values, size_t n)
+static void scale(double *values, size_t n, double ratio)
 {
-	static atomic_uint n_disturbed;
-	const double ratio = 1 + 0x1p-22 * (atomic_fetch_add_explicit(&n_disturbed, 1, memory_order_relaxed) % 3);
-
 	for (size_t i = 0; i < n; i++)
 		values[i] *= ratio;
 }
 
+/* What the order of sums does that changes from run to run. */
+static double disturbance(void)
+{
+	static atomic_uint n_disturbed;
+
+	return 1 + 0x1p-22 * (atomic_fetch_add_explicit(&n_disturbed, 1, memory_order_relaxed) % 3);
+}
+
+/* Of engines that are known for it: far more than what they really lose, so that nobody takes it for rounding. */
+static const unsigned coarse_notes = NOTE(REDUCED_PRECISION_REDUCTION) | NOTE(WINOGRAD_TILE_13x13);
+static const double coarse_ratio = 1 + 0x1p-6;
+
 static void run_convolution(void *arguments)
 {
 	const struct convolution *const conv = arguments;
-	const struct arrays arrays = {.x = load_or_begin(conv, &conv->x, conv->direction == TO_DATA),
-				      .w = load_or_begin(conv, &conv->w, conv->direction == TO_FILTER),
-				      .y = load_or_begin(conv, &conv->y, conv->direction == TO_OUTPUT)};
-	const struct psd_stand_in_tensor *const result = conv->direction == TO_OUTPUT ? &conv->y
-							 : conv->direction == TO_DATA ? &conv->x
+	const enum psd_stand_in_direction to = conv->direction;
+	const struct arrays arrays = {.x = load_or_begin(conv, &conv->x, to == PSD_STAND_IN_TO_DATA),
+				      .w = load_or_begin(conv, &conv->w, to == PSD_STAND_IN_TO_FILTER),
+				      .y = load_or_begin(conv, &conv->y, to == PSD_STAND_IN_TO_OUTPUT)};
+	const struct psd_stand_in_tensor *const result = to == PSD_STAND_IN_TO_OUTPUT ? &conv->y
+							 : to == PSD_STAND_IN_TO_DATA ? &conv->x
 										      : &conv->w;
-	double *const values = conv->direction == TO_OUTPUT ? arrays.y
-			       : conv->direction == TO_DATA ? arrays.x
+	double *const values = to == PSD_STAND_IN_TO_OUTPUT ? arrays.y
+			       : to == PSD_STAND_IN_TO_DATA ? arrays.x
 							    : arrays.w;
+	const size_t n = psd_stand_in_tensor_values(&result->layout);
 
-	if (arrays.x && arrays.w && arrays.y) {
+	if (arrays.x && arrays.w && arrays.y &&
+	    (conv->workspace_bytes == 0 || psd_stand_in_may_touch(conv->workspace, conv->workspace_bytes))) {
 		psd_stand_in_scribble(conv->workspace, conv->workspace_bytes);
 		add_all(conv, &arrays);
-		if (!conv->is_deterministic)
-			disturb(values, psd_stand_in_tensor_values(&result->layout));
+		if (conv->notes & NOTE(NONDETERMINISTIC))
+			scale(values, n, disturbance());
+		if (conv->notes & coarse_notes)
+			scale(values, n, coarse_ratio);
 		psd_stand_in_store(result, values, conv->alpha, conv->beta);
 	}
 	free(arrays.y);
@@ -208,7 +160,7 @@ static void run_convolution(void *arguments)
 	free(arrays.x);
 }
 
-/* ---- what is allowed ---- */
+/* ---- what fits ---- */
 
 static size_t output_size(size_t size, size_t filter, size_t pad, size_t stride, size_t dilation)
 {
@@ -217,71 +169,95 @@ static size_t output_size(size_t size, size_t filter, size_t pad, size_t stride,
 	return wide < span ? 0 : (wide - span) / stride + 1;
 }
 
-static cudnnStatus_t check(const struct cudnnConvolutionStruct *how, const struct psd_stand_in_layout *x,
-			   const struct psd_stand_in_layout *w, const struct psd_stand_in_layout *y)
+/* Groups are what the filter's channels leave of the data's. */
+static struct way way_of(const struct psd_stand_in_conv *conv)
 {
-	if (!how->is_set || !x->is_set || !w->is_set || !y->is_set || x->number != w->number || x->number != y->number)
-		return CUDNN_STATUS_BAD_PARAM;
-	if (x->c != w->c * how->groups || w->n % how->groups != 0 || y->n != x->n || y->c != w->n ||
-	    y->h != output_size(x->h, w->h, how->pad_h, how->stride_h, how->dilation_h) ||
-	    y->w != output_size(x->w, w->w, how->pad_w, how->stride_w, how->dilation_w))
-		return CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH;
-	/* Mixtures of layouts are not among those that cuDNN lists for all three directions. */
-	if (x->is_channels_last != y->is_channels_last || x->is_channels_last != w->is_channels_last)
-		return CUDNN_STATUS_NOT_SUPPORTED;
-	return CUDNN_STATUS_SUCCESS;
+	const struct psd_stand_in_how *const how = &conv->how;
+
+	return (struct way){.pad_h = (size_t)how->pads[0],
+			    .pad_w = (size_t)how->pads[1],
+			    .stride_h = (size_t)how->strides[0],
+			    .stride_w = (size_t)how->strides[1],
+			    .dilation_h = (size_t)how->dilations[0],
+			    .dilation_w = (size_t)how->dilations[1],
+			    .groups = conv->x.layout.c / conv->w.layout.c,
+			    .is_flipped = how->mode == CUDNN_CONVOLUTION};
 }
 
-/* ---- algorithms ---- */
-
-/* As cuDNN describes its own; the quickest comes first, here always in this order. */
-struct algorithm {
-	int algo;
-	bool is_supported;
-	bool is_deterministic;
-	bool has_workspace;
-	bool adds_floats_alone; /* of other types it makes what it gives anew */
-};
-
-static const struct algorithm forward_algorithms[] = {
-	{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, true, true, true, true},
-	{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, true, true, false, false},
-	{CUDNN_CONVOLUTION_FWD_ALGO_DIRECT, false, true, false, false},
-};
-static const struct algorithm data_algorithms[] = {
-	{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, true, false, false, false},
-	{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, true, true, true, true},
-	{CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, false, true, true, false},
-};
-static const struct algorithm filter_algorithms[] = {
-	{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, true, false, false, false},
-	{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, true, true, true, false},
-	{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, false, true, true, false},
-};
-enum { ALGORITHMS = 3 };
-
-static const struct algorithm *algorithms_of(enum direction direction)
+cudnnStatus_t psd_stand_in_check_conv(const struct psd_stand_in_conv *conv)
 {
-	switch (direction) {
-	case TO_OUTPUT: return forward_algorithms;
-	case TO_DATA: return data_algorithms;
-	case TO_FILTER: return filter_algorithms;
-	}
-	return NULL;
+	const struct psd_stand_in_layout *const x = &conv->x.layout, *const w = &conv->w.layout;
+	const struct psd_stand_in_layout *const y = &conv->y.layout;
+	const struct way way = way_of(conv);
+	const bool does_fit = way.groups > 0 && x->c == w->c * way.groups && w->n % way.groups == 0 && y->n == x->n &&
+			      y->c == w->n &&
+			      y->h == output_size(x->h, w->h, way.pad_h, way.stride_h, way.dilation_h) &&
+			      y->w == output_size(x->w, w->w, way.pad_w, way.stride_w, way.dilation_w);
+
+	return does_fit ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
 }
 
-/* NULL: the stand-in does not have it. */
-static const struct algorithm *algorithm_of(enum direction direction, int algo)
+/* A stride along which there is one value alone says nothing. */
+static bool is_in_order(const struct psd_stand_in_layout *layout, bool is_channels_last)
 {
-	const struct algorithm *const algorithms = algorithms_of(direction);
+	const size_t sizes[4] = {layout->n, layout->c, layout->h, layout->w};
+	struct psd_stand_in_layout same = *layout;
 
-	for (int i = 0; i < ALGORITHMS; i++)
-		if (algorithms[i].algo == algo && algorithms[i].is_supported)
-			return &algorithms[i];
-	return NULL;
+	psd_stand_in_set_strides(&same, is_channels_last);
+	for (int i = 0; i < 4; i++)
+		if (sizes[i] > 1 && layout->strides[i] != same.strides[i])
+			return false;
+	return true;
 }
 
-static size_t more_bytes;
+/* One type, one order: small tensors are in both. cuDNN takes mixtures of orders, too, but who has them is wrong. */
+static bool is_supported(const struct psd_stand_in_conv *conv)
+{
+	const struct psd_stand_in_layout *const x = &conv->x.layout, *const w = &conv->w.layout;
+	const struct psd_stand_in_layout *const y = &conv->y.layout;
+
+	if (x->number != w->number || x->number != y->number)
+		return false;
+	for (int is_last = 0; is_last < 2; is_last++)
+		if (is_in_order(x, is_last) && is_in_order(w, is_last) && is_in_order(y, is_last))
+			return true;
+	return false;
+}
+
+/* ---- engines ---- */
+
+/* Sets of directions, and of types. */
+enum {
+	FORWARD = 1 << PSD_STAND_IN_TO_OUTPUT,
+	DATA = 1 << PSD_STAND_IN_TO_DATA,
+	FILTER = 1 << PSD_STAND_IN_TO_FILTER,
+	ALL_DIRECTIONS = FORWARD | DATA | FILTER,
+	FLOATS = 1,
+	NARROW = 2,
+	ALL_TYPES = FLOATS | NARROW
+};
+
+/* As cuDNN describes its own; the quickest comes first, here always in this order. Of 16 bits all but the plain one go
+ * through tensor cores. */
+static const struct row {
+	unsigned directions, types;
+	struct psd_stand_in_engine engine;
+} rows[] = {
+	{ALL_DIRECTIONS, ALL_TYPES, {.index = 7, .behaviours = 1U << CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}},
+	{FORWARD, NARROW, {.index = 6, .notes = NOTE(REDUCED_PRECISION_REDUCTION)}},
+	{FORWARD, ALL_TYPES, {.index = 5, .notes = NOTE(WINOGRAD) | NOTE(WINOGRAD_TILE_13x13)}},
+	{ALL_DIRECTIONS, FLOATS, {.index = 4, .notes = NOTE(TENSOR_CORE), .has_workspace = true}},
+	{DATA | FILTER, ALL_TYPES, {.index = 2, .notes = NOTE(NONDETERMINISTIC)}},
+	{FORWARD | DATA, ALL_TYPES, {.index = 1, .has_workspace = true, .adds_floats_alone = true}},
+	{FILTER, ALL_TYPES, {.index = 1, .has_workspace = true}},
+};
+static const struct row fallback_rows[] = {
+	{DATA | FILTER, ALL_TYPES, {.index = 2, .notes = NOTE(NONDETERMINISTIC)}},
+	{ALL_DIRECTIONS, ALL_TYPES, {.index = 0, .notes = NOTE(STRICT_NAN_PROP)}},
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]), FALLBACK_ROWS = sizeof(fallback_rows) / sizeof(fallback_rows[0]) };
+
+static uint64_t more_bytes;
 static enum psd_stand_in_estimates estimates;
 
 void psd_stand_in_set_estimates(enum psd_stand_in_estimates how)
@@ -291,17 +267,6 @@ void psd_stand_in_set_estimates(enum psd_stand_in_estimates how)
 	psd_stand_in_unlock();
 }
 
-/* The one that is listed and then refused. */
-static int false_algorithm(enum direction direction)
-{
-	switch (direction) {
-	case TO_OUTPUT: return CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD;
-	case TO_DATA: return CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD;
-	case TO_FILTER: return CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
-	}
-	return 0;
-}
-
 void psd_stand_in_set_workspaces(uint64_t bytes)
 {
 	psd_stand_in_lock();
@@ -309,235 +274,125 @@ void psd_stand_in_set_workspaces(uint64_t bytes)
 	psd_stand_in_unlock();
 }
 
-/* Some memory that depends on the shapes, so that one layer's is too little for another. */
-static size_t workspace_bytes_of(const struct algorithm *algorithm, const struct psd_stand_in_layout *w,
-				 const struct psd_stand_in_layout *y)
+static bool is_narrow(const struct psd_stand_in_conv *conv)
 {
-	return algorithm->has_workspace ? sizeof(float) * (w->c * w->h * w->w + y->h * y->w) + more_bytes : 0;
+	return conv->x.layout.number != PSD_STAND_IN_FLOAT;
 }
 
-/* The three descriptions of algorithms are of the same form under three names. */
-static cudnnStatus_t list_algorithms(const char *function, enum direction direction,
-				     const struct cudnnConvolutionStruct *how, const struct psd_stand_in_layout *x,
-				     const struct psd_stand_in_layout *w, const struct psd_stand_in_layout *y,
-				     int n_wanted, int *n_listed, cudnnConvolutionFwdAlgoPerf_t *listed)
+static int list_rows(const struct psd_stand_in_conv *conv, const struct row *from, int n_rows,
+		     struct psd_stand_in_engine *listed)
 {
-	const cudaError_t error = psd_stand_in_begin(function);
-	const struct algorithm untrue = {false_algorithm(direction), true, true, false, false};
-	const enum psd_stand_in_estimates how_true = estimates;
-	const int n_untrue =
-		how_true == PSD_STAND_IN_ESTIMATES_UNMEASURED || how_true == PSD_STAND_IN_ESTIMATES_UNBEGUN;
-	cudnnStatus_t status;
+	const unsigned direction = 1U << conv->direction, type = is_narrow(conv) ? NARROW : FLOATS;
+	int n = 0;
 
-	psd_stand_in_unlock();
-	if (error != cudaSuccess)
-		return psd_stand_in_dnn_status(error);
-	status = n_wanted < 1 ? CUDNN_STATUS_BAD_PARAM : check(how, x, w, y);
-	if (status != CUDNN_STATUS_SUCCESS)
-		return status;
-	*n_listed = n_wanted < n_untrue + ALGORITHMS ? n_wanted : n_untrue + ALGORITHMS;
-	for (int i = 0; i < *n_listed; i++) {
-		const struct algorithm *const algorithm =
-			i < n_untrue ? &untrue : &algorithms_of(direction)[i - n_untrue];
-		const bool is_equal = algorithm->is_deterministic && how_true != PSD_STAND_IN_ESTIMATES_UNEQUAL;
-
-		listed[i] = (cudnnConvolutionFwdAlgoPerf_t){
-			.algo = (cudnnConvolutionFwdAlgo_t)algorithm->algo,
-			.status = algorithm->is_supported ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED,
-			.time = -1,
-			.memory = workspace_bytes_of(algorithm, w, y),
-			.determinism = is_equal ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC,
-			.mathType = how->math};
+	for (int i = 0; i < n_rows; i++) {
+		if (!(from[i].directions & direction) || !(from[i].types & type))
+			continue;
+		listed[n] = from[i].engine;
+		if (is_narrow(conv) && listed[n].index != 0)
+			listed[n].notes |= NOTE(TENSOR_CORE);
+		n++;
 	}
+	return n;
+}
+
+int psd_stand_in_list_engines(const struct psd_stand_in_conv *conv, cudnnBackendHeurMode_t mode,
+			      struct psd_stand_in_engine *listed)
+{
+	enum psd_stand_in_estimates how;
+	int n_untrue, n;
+
+	psd_stand_in_lock();
+	how = estimates;
+	psd_stand_in_unlock();
+	if (!is_supported(conv))
+		return 0;
+	if (mode == CUDNN_HEUR_MODE_FALLBACK)
+		return list_rows(conv, fallback_rows, FALLBACK_ROWS, listed);
+	n_untrue = how == PSD_STAND_IN_ESTIMATES_UNPLANNED || how == PSD_STAND_IN_ESTIMATES_UNBEGUN;
+	if (n_untrue)
+		listed[0] = (struct psd_stand_in_engine){
+			.index = 8,
+			.notes = is_narrow(conv) ? NOTE(TENSOR_CORE) : 0,
+			.refusal = how == PSD_STAND_IN_ESTIMATES_UNBEGUN ? PSD_STAND_IN_BEGUN : PSD_STAND_IN_PLANNED};
+	n = n_untrue + list_rows(conv, rows, ROWS, listed + n_untrue);
+	for (int i = 0; i < n && how == PSD_STAND_IN_ESTIMATES_UNEQUAL; i++)
+		listed[i].notes |= NOTE(NONDETERMINISTIC);
+	return n;
+}
+
+/* Some memory that depends on the shapes, so that one layer's is too little for another. */
+static int64_t workspace_bytes_of(const struct psd_stand_in_conv *conv)
+{
+	const struct psd_stand_in_layout *const w = &conv->w.layout, *const y = &conv->y.layout;
+	uint64_t more;
+
+	psd_stand_in_lock();
+	more = more_bytes;
+	psd_stand_in_unlock();
+	return (int64_t)(sizeof(float) * (w->c * w->h * w->w + y->h * y->w) + more);
+}
+
+cudnnStatus_t psd_stand_in_plan_conv(const struct psd_stand_in_config *config, int64_t *workspace_bytes)
+{
+	const struct psd_stand_in_engine *const engine = &config->engine;
+
+	if (engine->behaviours & 1U << CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION)
+		return CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING;
+	if (engine->refusal == PSD_STAND_IN_PLANNED ||
+	    (engine->adds_floats_alone && config->conv.beta != 0 && is_narrow(&config->conv)))
+		return CUDNN_STATUS_NOT_SUPPORTED;
+	*workspace_bytes = engine->has_workspace ? workspace_bytes_of(&config->conv) : 0;
 	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-						     const cudnnFilterDescriptor_t w,
-						     const cudnnConvolutionDescriptor_t how,
-						     const cudnnTensorDescriptor_t y, int n_wanted, int *n_listed,
-						     cudnnConvolutionFwdAlgoPerf_t *listed)
+/* ---- carrying out ---- */
+
+/* NULL: it is not in the pack. */
+static void *pointer_to(const struct psd_stand_in_pack *pack, const struct psd_stand_in_described *tensor)
 {
-	(void)handle;
-	return list_algorithms(__func__, TO_OUTPUT, how, &x->layout, &w->layout, &y->layout, n_wanted, n_listed,
-			       listed);
+	for (int64_t i = 0; i < pack->n_ids; i++)
+		if (pack->ids[i] == tensor->id)
+			return pack->pointers[i];
+	return NULL;
 }
 
-cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
-							  const cudnnTensorDescriptor_t dy,
-							  const cudnnConvolutionDescriptor_t how,
-							  const cudnnTensorDescriptor_t dx, int n_wanted, int *n_listed,
-							  cudnnConvolutionBwdDataAlgoPerf_t *listed)
+static cudnnStatus_t check_pointers(const struct convolution *conv)
 {
-	cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS + 1];
-	const cudnnStatus_t status =
-		list_algorithms(__func__, TO_DATA, how, &dx->layout, &w->layout, &dy->layout,
-				n_wanted < ALGORITHMS + 1 ? n_wanted : ALGORITHMS + 1, n_listed, found);
+	const void *const pointers[] = {conv->x.values, conv->w.values, conv->y.values, conv->workspace};
 
-	(void)handle;
-	for (int i = 0; status == CUDNN_STATUS_SUCCESS && i < *n_listed; i++)
-		listed[i] = (cudnnConvolutionBwdDataAlgoPerf_t){.algo = (cudnnConvolutionBwdDataAlgo_t)found[i].algo,
-								.status = found[i].status,
-								.time = found[i].time,
-								.memory = found[i].memory,
-								.determinism = found[i].determinism,
-								.mathType = found[i].mathType};
-	return status;
+	for (int i = 0; i < 3; i++)
+		if (!pointers[i])
+			return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+	if (!conv->workspace && conv->workspace_bytes > 0)
+		return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+	for (int i = 0; i < 4; i++)
+		if (!psd_stand_in_suits_dnn(pointers[i]))
+			return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
+	return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-							    const cudnnTensorDescriptor_t dy,
-							    const cudnnConvolutionDescriptor_t how,
-							    const cudnnFilterDescriptor_t dw, int n_wanted,
-							    int *n_listed, cudnnConvolutionBwdFilterAlgoPerf_t *listed)
+cudnnStatus_t psd_stand_in_convolve(const char *function, cudnnHandle_t handle, const struct psd_stand_in_plan *plan,
+				    const struct psd_stand_in_pack *pack)
 {
-	cudnnConvolutionFwdAlgoPerf_t found[ALGORITHMS + 1];
-	const cudnnStatus_t status =
-		list_algorithms(__func__, TO_FILTER, how, &x->layout, &dw->layout, &dy->layout,
-				n_wanted < ALGORITHMS + 1 ? n_wanted : ALGORITHMS + 1, n_listed, found);
-
-	(void)handle;
-	for (int i = 0; status == CUDNN_STATUS_SUCCESS && i < *n_listed; i++)
-		listed[i] =
-			(cudnnConvolutionBwdFilterAlgoPerf_t){.algo = (cudnnConvolutionBwdFilterAlgo_t)found[i].algo,
-							      .status = found[i].status,
-							      .time = found[i].time,
-							      .memory = found[i].memory,
-							      .determinism = found[i].determinism,
-							      .mathType = found[i].mathType};
-	return status;
-}
-
-static cudnnStatus_t workspace_size(const char *function, enum direction direction,
-				    const struct cudnnConvolutionStruct *how, const struct psd_stand_in_layout *x,
-				    const struct psd_stand_in_layout *w, const struct psd_stand_in_layout *y, int algo,
-				    size_t *bytes)
-{
-	const struct algorithm *const algorithm = algorithm_of(direction, algo);
-	const cudaError_t error = psd_stand_in_begin(function);
-	const bool is_measured = estimates == PSD_STAND_IN_ESTIMATES_UNBEGUN && algo == false_algorithm(direction);
-	cudnnStatus_t status;
-
-	psd_stand_in_unlock();
-	if (error != cudaSuccess)
-		return psd_stand_in_dnn_status(error);
-	status = check(how, x, w, y);
-	if (status == CUDNN_STATUS_SUCCESS && !algorithm && !is_measured)
-		status = CUDNN_STATUS_NOT_SUPPORTED;
-	if (status == CUDNN_STATUS_SUCCESS)
-		*bytes = algorithm ? workspace_bytes_of(algorithm, w, y) : 0;
-	return status;
-}
-
-cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-						      const cudnnFilterDescriptor_t w,
-						      const cudnnConvolutionDescriptor_t how,
-						      const cudnnTensorDescriptor_t y, cudnnConvolutionFwdAlgo_t algo,
-						      size_t *bytes)
-{
-	(void)handle;
-	return workspace_size(__func__, TO_OUTPUT, how, &x->layout, &w->layout, &y->layout, (int)algo, bytes);
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
-							   const cudnnTensorDescriptor_t dy,
-							   const cudnnConvolutionDescriptor_t how,
-							   const cudnnTensorDescriptor_t dx,
-							   cudnnConvolutionBwdDataAlgo_t algo, size_t *bytes)
-{
-	(void)handle;
-	return workspace_size(__func__, TO_DATA, how, &dx->layout, &w->layout, &dy->layout, (int)algo, bytes);
-}
-
-cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-							     const cudnnTensorDescriptor_t dy,
-							     const cudnnConvolutionDescriptor_t how,
-							     const cudnnFilterDescriptor_t dw,
-							     cudnnConvolutionBwdFilterAlgo_t algo, size_t *bytes)
-{
-	(void)handle;
-	return workspace_size(__func__, TO_FILTER, how, &x->layout, &dw->layout, &dy->layout, (int)algo, bytes);
-}
-
-/* ---- calls that compute ---- */
-
-static cudnnStatus_t convolve(const char *function, cudnnHandle_t handle, struct convolution *conv, int algo)
-{
-	const struct algorithm *const algorithm = algorithm_of(conv->direction, algo);
-	const cudnnStatus_t status = check(&conv->how, &conv->x.layout, &conv->w.layout, &conv->y.layout);
+	const struct psd_stand_in_conv *const of = &plan->config.conv;
+	const struct convolution conv = {
+		.way = way_of(of),
+		.direction = of->direction,
+		.x = psd_stand_in_tensor(&of->x.layout, pointer_to(pack, &of->x)),
+		.w = psd_stand_in_tensor(&of->w.layout, pointer_to(pack, &of->w)),
+		.y = psd_stand_in_tensor(&of->y.layout, pointer_to(pack, &of->y)),
+		.alpha = of->alpha,
+		.beta = of->beta,
+		.notes = plan->config.engine.notes,
+		.workspace = pack->workspace,
+		.workspace_bytes = (size_t)plan->workspace_bytes,
+	};
+	const cudnnStatus_t status = check_pointers(&conv);
 
 	if (status != CUDNN_STATUS_SUCCESS)
 		return status;
-	if (!algorithm ||
-	    (algorithm->adds_floats_alone && conv->beta != 0 && conv->x.layout.number != PSD_STAND_IN_FLOAT))
+	if (plan->config.engine.refusal == PSD_STAND_IN_BEGUN)
 		return CUDNN_STATUS_NOT_SUPPORTED;
-	if (!psd_stand_in_suits_dnn(conv->x.values) || !psd_stand_in_suits_dnn(conv->w.values) ||
-	    !psd_stand_in_suits_dnn(conv->y.values) || !psd_stand_in_suits_dnn(conv->workspace))
-		return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
-	if (conv->workspace_bytes < workspace_bytes_of(algorithm, &conv->w.layout, &conv->y.layout) ||
-	    (!conv->workspace && algorithm->has_workspace))
-		return CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT;
-	conv->workspace_bytes = workspace_bytes_of(algorithm, &conv->w.layout, &conv->y.layout);
-	conv->is_deterministic = algorithm->is_deterministic;
-	return psd_stand_in_dnn_queue(function, handle, run_convolution, conv, sizeof(*conv));
-}
-
-cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, const cudnnTensorDescriptor_t x_layout,
-				      const void *x, const cudnnFilterDescriptor_t w_layout, const void *w,
-				      const cudnnConvolutionDescriptor_t how, cudnnConvolutionFwdAlgo_t algo,
-				      void *workspace, size_t workspace_bytes, const void *beta,
-				      const cudnnTensorDescriptor_t y_layout, void *y)
-{
-	struct convolution conv = {.how = *how,
-				   .direction = TO_OUTPUT,
-				   .x = psd_stand_in_tensor(&x_layout->layout, x),
-				   .w = psd_stand_in_tensor(&w_layout->layout, w),
-				   .y = psd_stand_in_tensor(&y_layout->layout, y),
-				   .alpha = *(const float *)alpha,
-				   .beta = *(const float *)beta,
-				   .workspace = workspace,
-				   .workspace_bytes = workspace_bytes};
-
-	return convolve(__func__, handle, &conv, (int)algo);
-}
-
-cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alpha,
-					   const cudnnFilterDescriptor_t w_layout, const void *w,
-					   const cudnnTensorDescriptor_t dy_layout, const void *dy,
-					   const cudnnConvolutionDescriptor_t how, cudnnConvolutionBwdDataAlgo_t algo,
-					   void *workspace, size_t workspace_bytes, const void *beta,
-					   const cudnnTensorDescriptor_t dx_layout, void *dx)
-{
-	struct convolution conv = {.how = *how,
-				   .direction = TO_DATA,
-				   .x = psd_stand_in_tensor(&dx_layout->layout, dx),
-				   .w = psd_stand_in_tensor(&w_layout->layout, w),
-				   .y = psd_stand_in_tensor(&dy_layout->layout, dy),
-				   .alpha = *(const float *)alpha,
-				   .beta = *(const float *)beta,
-				   .workspace = workspace,
-				   .workspace_bytes = workspace_bytes};
-
-	return convolve(__func__, handle, &conv, (int)algo);
-}
-
-cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *alpha,
-					     const cudnnTensorDescriptor_t x_layout, const void *x,
-					     const cudnnTensorDescriptor_t dy_layout, const void *dy,
-					     const cudnnConvolutionDescriptor_t how,
-					     cudnnConvolutionBwdFilterAlgo_t algo, void *workspace,
-					     size_t workspace_bytes, const void *beta,
-					     const cudnnFilterDescriptor_t dw_layout, void *dw)
-{
-	struct convolution conv = {.how = *how,
-				   .direction = TO_FILTER,
-				   .x = psd_stand_in_tensor(&x_layout->layout, x),
-				   .w = psd_stand_in_tensor(&dw_layout->layout, dw),
-				   .y = psd_stand_in_tensor(&dy_layout->layout, dy),
-				   .alpha = *(const float *)alpha,
-				   .beta = *(const float *)beta,
-				   .workspace = workspace,
-				   .workspace_bytes = workspace_bytes};
-
-	return convolve(__func__, handle, &conv, (int)algo);
+	return psd_stand_in_dnn_queue(function, handle, run_convolution, &conv, sizeof(conv));
 }

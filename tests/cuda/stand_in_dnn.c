@@ -106,11 +106,18 @@ const char *cudnnGetErrorString(cudnnStatus_t status)
 		{CUDNN_STATUS_SUCCESS, "CUDNN_STATUS_SUCCESS"},
 		{CUDNN_STATUS_NOT_INITIALIZED, "CUDNN_STATUS_NOT_INITIALIZED"},
 		{CUDNN_STATUS_BAD_PARAM, "CUDNN_STATUS_BAD_PARAM"},
+		{CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "CUDNN_STATUS_BAD_PARAM_NULL_POINTER"},
+		{CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED"},
+		{CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES, "CUDNN_STATUS_BAD_PARAM_DUPLICATED_ENTRIES"},
+		{CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE"},
+		{CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE"},
 		{CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH, "CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH"},
 		{CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, "CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER"},
 		{CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT, "CUDNN_STATUS_BAD_PARAM_SIZE_INSUFFICIENT"},
 		{CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH, "CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH"},
 		{CUDNN_STATUS_NOT_SUPPORTED, "CUDNN_STATUS_NOT_SUPPORTED"},
+		{CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING,
+		 "CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING"},
 		{CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
 		 "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"},
 		{CUDNN_STATUS_EXECUTION_FAILED, "CUDNN_STATUS_EXECUTION_FAILED"},
@@ -139,18 +146,7 @@ cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t descriptor)
 	return psd_stand_in_dnn_destroy(__func__, descriptor);
 }
 
-cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t *descriptor)
-{
-	return psd_stand_in_dnn_create(__func__, (void **)descriptor, sizeof(**descriptor));
-}
-
-cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t descriptor)
-{
-	return psd_stand_in_dnn_destroy(__func__, descriptor);
-}
-
-/* false: not one of those that psd-run uses. */
-static bool number_of(cudnnDataType_t type, enum psd_stand_in_number *number)
+bool psd_stand_in_number_of(cudnnDataType_t type, enum psd_stand_in_number *number)
 {
 	switch ((int)type) {
 	case CUDNN_DATA_FLOAT: *number = PSD_STAND_IN_FLOAT; return true;
@@ -160,11 +156,19 @@ static bool number_of(cudnnDataType_t type, enum psd_stand_in_number *number)
 	}
 }
 
+void psd_stand_in_set_strides(struct psd_stand_in_layout *layout, bool is_channels_last)
+{
+	layout->strides[0] = layout->c * layout->h * layout->w;
+	layout->strides[1] = is_channels_last ? 1 : layout->h * layout->w;
+	layout->strides[2] = is_channels_last ? layout->w * layout->c : layout->w;
+	layout->strides[3] = is_channels_last ? layout->c : 1;
+}
+
 static cudnnStatus_t set_layout(const char *function, struct psd_stand_in_layout *layout, cudnnTensorFormat_t format,
 				cudnnDataType_t type, const int sizes[4])
 {
 	const cudaError_t error = psd_stand_in_begin(function);
-	struct psd_stand_in_layout set = {.is_set = true, .is_channels_last = format == CUDNN_TENSOR_NHWC};
+	struct psd_stand_in_layout set = {.is_set = true};
 
 	psd_stand_in_unlock();
 	if (error != cudaSuccess)
@@ -172,16 +176,13 @@ static cudnnStatus_t set_layout(const char *function, struct psd_stand_in_layout
 	for (int i = 0; i < 4; i++)
 		if (sizes[i] <= 0)
 			return CUDNN_STATUS_BAD_PARAM;
-	if (!number_of(type, &set.number) || (format != CUDNN_TENSOR_NCHW && format != CUDNN_TENSOR_NHWC))
+	if (!psd_stand_in_number_of(type, &set.number) || (format != CUDNN_TENSOR_NCHW && format != CUDNN_TENSOR_NHWC))
 		return CUDNN_STATUS_NOT_SUPPORTED;
 	set.n = (size_t)sizes[0];
 	set.c = (size_t)sizes[1];
 	set.h = (size_t)sizes[2];
 	set.w = (size_t)sizes[3];
-	set.strides[0] = set.c * set.h * set.w;
-	set.strides[1] = set.is_channels_last ? 1 : set.h * set.w;
-	set.strides[2] = set.is_channels_last ? set.w * set.c : set.w;
-	set.strides[3] = set.is_channels_last ? set.c : 1;
+	psd_stand_in_set_strides(&set, format == CUDNN_TENSOR_NHWC);
 	*layout = set;
 	return CUDNN_STATUS_SUCCESS;
 }
@@ -190,12 +191,6 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t descriptor, cud
 					 cudnnDataType_t type, int n, int c, int h, int w)
 {
 	return set_layout(__func__, &descriptor->layout, format, type, (const int[4]){n, c, h, w});
-}
-
-cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t descriptor, cudnnDataType_t type,
-					 cudnnTensorFormat_t format, int k, int c, int h, int w)
-{
-	return set_layout(__func__, &descriptor->layout, format, type, (const int[4]){k, c, h, w});
 }
 
 /* ---- values ---- */

@@ -19,14 +19,9 @@ struct psd_stand_in_layout {
 	enum psd_stand_in_number number;
 	size_t n, c, h, w;
 	size_t strides[4];
-	bool is_channels_last;
 };
 
 struct cudnnTensorStruct {
-	struct psd_stand_in_layout layout;
-};
-
-struct cudnnFilterStruct {
 	struct psd_stand_in_layout layout;
 };
 
@@ -35,6 +30,10 @@ struct psd_stand_in_tensor {
 	void *values;
 };
 
+/* false: not one of those that psd-run uses. */
+bool psd_stand_in_number_of(cudnnDataType_t type, enum psd_stand_in_number *number);
+/* Of a layout whose sizes are known: without gaps. */
+void psd_stand_in_set_strides(struct psd_stand_in_layout *layout, bool is_channels_last);
 struct psd_stand_in_tensor psd_stand_in_tensor(const struct psd_stand_in_layout *layout, const void *values);
 size_t psd_stand_in_tensor_values(const struct psd_stand_in_layout *layout);
 bool psd_stand_in_same_shape(const struct psd_stand_in_layout *left, const struct psd_stand_in_layout *right);

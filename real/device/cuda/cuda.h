@@ -38,7 +38,6 @@ enum {
 };
 
 #define PSD_CUDA_BLAS_WORKSPACE_BYTES (UINT64_C(32) << 20) /* what cuBLAS wants on the newest GPUs */
-#define PSD_CUDA_DNN_WORKSPACE_BYTES  (UINT64_C(1) << 30)  /* what a convolution should do with */
 /* What cuDNN writes to begins at such addresses: it chooses algorithms before it knows any, for those. */
 #define PSD_CUDA_DNN_ALIGNMENT_BYTES 16u
 /* cuDNN and the kernels count a blob's elements with 32 bits. */
@@ -112,6 +111,7 @@ struct psd_device {
 	char name[64];
 	unsigned capability; /* 10 major + minor */
 	unsigned n_processors;
+	uint64_t memory_bytes;
 	struct CUstream_st *streams[PSD_STREAMS];
 	struct psd_cuda_marks marks[PSD_STREAMS];
 	struct psd_cuda_slot slots[PSD_CUDA_SLOTS];
@@ -121,6 +121,7 @@ struct psd_device {
 	struct cublasLtContext *lt; /* cuBLASLt's */
 	void *blas_workspace;	    /* of products on the compute stream */
 	struct cudnnContext *dnn;
+	void *dnn_properties; /* cuDNN's, of a GPU that is not here, for which it only plans; NULL where dnn is not */
 	float *rebuild_sums;  /* PSD_CUDA_SUMS_MOST */
 	double *norm_parts;   /* (2, PSD_CUDA_NORM_PARTS) */
 	double *norms_folded; /* (2, PSD_CUDA_NORM_GROUPS) */
@@ -278,7 +279,7 @@ enum psd_status psd_cuda_multiply_fused(struct psd_device *device, struct psd_cu
 					const struct psd_cuda_product *product, void *vector,
 					struct psd_error *err) PSD_MUST_CHECK;
 
-/* ---- convolution and batch norm (dnn.cu, dnn_conv.cu, dnn_norm.cu) ---- */
+/* ---- convolution and batch norm (dnn.cu, dnn_graph.cu, dnn_conv.cu, dnn_norm.cu) ---- */
 
 struct psd_cuda_dnn_conv;
 struct psd_cuda_dnn_norm;

@@ -1,4 +1,4 @@
-/* cuDNN's handle, descriptors and refusals. It does convolution and batch norm. Pooling, response normalisation,
+/* cuDNN's handle and refusals. It does convolution and batch norm. Pooling, response normalisation,
  * functions, softmax and dropout are kernels of ours: Caffe's windows beyond the padding, its squares of places, its
  * ties and our masks are not cuDNN's. */
 #include <cudnn.h>
@@ -62,9 +62,7 @@ enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int statu
 			     reason_of(room));
 }
 
-/* ---- descriptors ---- */
-
-static cudnnDataType_t type_of(const struct psd_device *device)
+cudnnDataType_t psd_cuda_dnn_type_of(const struct psd_device *device)
 {
 	switch (device->type) {
 	case PSD_CUDA_FLOAT: return CUDNN_DATA_FLOAT;
@@ -72,37 +70,6 @@ static cudnnDataType_t type_of(const struct psd_device *device)
 	case PSD_CUDA_BFLOAT: return CUDNN_DATA_BFLOAT16;
 	}
 	return CUDNN_DATA_FLOAT;
-}
-
-static cudnnTensorFormat_t format_of(const struct psd_device *device)
-{
-	return device->is_channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
-}
-
-int psd_cuda_dnn_describe_blob(struct cudnnTensorStruct **desc, const struct psd_cuda_layer *layer)
-{
-	const struct psd_device *device = layer->device;
-	const struct psd_shape shape = layer->model->shape;
-	const cudnnStatus_t status = cudnnCreateTensorDescriptor(desc);
-
-	if (status != CUDNN_STATUS_SUCCESS)
-		return status;
-	return cudnnSetTensor4dDescriptor(*desc, format_of(device), type_of(device), (int)device->network.batch,
-					  (int)shape.channels, (int)shape.height, (int)shape.width);
-}
-
-int psd_cuda_dnn_describe_weight(struct cudnnFilterStruct **desc, const struct psd_cuda_layer *layer)
-{
-	const struct psd_device *device = layer->device;
-	const struct psd_conv_settings *settings = &layer->model->settings.conv;
-	const struct psd_tensor *weight = &device->graph->tensors[layer->model->first_tensor];
-	const cudnnStatus_t status = cudnnCreateFilterDescriptor(desc);
-
-	if (status != CUDNN_STATUS_SUCCESS)
-		return status;
-	return cudnnSetFilter4dDescriptor(*desc, type_of(device), format_of(device), (int)weight->dims[0],
-					  (int)weight->dims[1], (int)settings->window.kernel.height,
-					  (int)settings->window.kernel.width);
 }
 
 /* ---- aside ---- */

@@ -2,10 +2,9 @@
 #ifndef PSD_CUDA_DNN_H
 #define PSD_CUDA_DNN_H
 
-#include "real/device/cuda/cuda.h"
+#include <cudnn.h>
 
-struct cudnnFilterStruct;
-struct cudnnTensorStruct;
+#include "real/device/cuda/cuda.h"
 
 /* Whether it is what was asked for that is refused, which another way of asking may avoid; no fault of the machine. */
 bool psd_cuda_dnn_refuses(int status);
@@ -13,9 +12,7 @@ bool psd_cuda_dnn_refuses(int status);
 enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int status, const char *what,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-/* A descriptor of the layer's output, of its weight; returns a status. */
-int psd_cuda_dnn_describe_blob(struct cudnnTensorStruct **desc, const struct psd_cuda_layer *layer);
-int psd_cuda_dnn_describe_weight(struct cudnnFilterStruct **desc, const struct psd_cuda_layer *layer);
+cudnnDataType_t psd_cuda_dnn_type_of(const struct psd_device *device); /* of blobs */
 
 /* Not all that cuDNN has adds to what is there, and it does not say which before one shall. So what is to be added to
  * another's gradient is made aside, behind so much of the workspace, and a kernel adds it to the input's gradient.

@@ -1,264 +1,191 @@
-/* Convolution on cuDNN, by algorithms chosen by its own estimate among those that give equal bits. */
+/* Convolution as an operation of cuDNN's graphs. */
 #include <cudnn.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 extern "C" {
 #include "real/device/cuda/dnn.h"
+#include "real/device/cuda/dnn_graph.h"
 }
 
 static const struct psd_place nowhere = {NULL, 0, 0};
-static const float one = 1.0f, zero = 0.0f;
 
-enum { MOST_CHOICES = 17 }; /* cuDNN has 8 algorithms at most for a pass, in two modes; and the plain one */
-
-/* One of the three things that a convolution does, by the algorithms that may: the preferred one first. */
-template <typename Algorithm> struct pass {
-	cudnnConvolutionDescriptor_t how; /* one each, for each algorithm has its own mode */
-	struct {
-		Algorithm algorithm;
-		cudnnMathType_t mode;
-		size_t bytes; /* of workspace, once it is measured */
-	} choices[MOST_CHOICES];
-	int n_choices, chosen;
-	size_t bytes; /* of workspace that there is for it */
-};
+enum tensor { LARGE, WEIGHT, SMALL, TENSORS };
 
 /* From large maps to small ones, whatever the layer's way is: a transpose goes from small to large, by what is the data
  * gradient of a convolution, and its own data gradient is a convolution. Its weight lies as that convolution's. */
 struct psd_cuda_dnn_conv {
 	bool is_transpose;
-	cudnnTensorDescriptor_t large, small;
-	cudnnFilterDescriptor_t weight;
-	struct pass<cudnnConvolutionFwdAlgo_t> forward;
-	struct pass<cudnnConvolutionBwdDataAlgo_t> dlarge;
-	struct pass<cudnnConvolutionBwdFilterAlgo_t> dweight;
-	bool cannot_add; /* the algorithm of the data gradient, as cuDNN has told */
+	cudnnBackendDescriptor_t tensors[TENSORS], how;
+	cudnnBackendDescriptor_t operations[TENSORS], adding_operation;
+	struct psd_cuda_dnn_way ways[TENSORS]; /* to each of the three, from the other two */
+	uint64_t aside_at_bytes;	       /* behind what plans work in */
+	struct psd_cuda_dnn_way adding;	       /* to the gradient of the input, for another's share is there already */
 };
 
-/* fp32 is fp32: without leave, cuDNN would round to TF32. */
-static cudnnMathType_t mode_of(const struct psd_device *device)
+/* ---- descriptors ---- */
+
+/* samples or outputs, channels, rows, columns */
+static cudnnStatus_t describe_tensor(const struct psd_device *device, enum tensor which, const int64_t sizes[4],
+				     cudnnBackendDescriptor_t *tensor)
 {
-	switch (device->options.arithmetic) {
-	case PSD_LAYERS_FP32: return CUDNN_FMA_MATH;
-	case PSD_LAYERS_TF32: return CUDNN_DEFAULT_MATH;
-	case PSD_LAYERS_FP16:
-	case PSD_LAYERS_BF16: return CUDNN_TENSOR_OP_MATH;
-	}
-	return CUDNN_FMA_MATH;
+	const cudnnDataType_t type = psd_cuda_dnn_type_of(device);
+	const int64_t id = which + 1, alignment_bytes = PSD_CUDA_DNN_ALIGNMENT_BYTES;
+	const int64_t places = sizes[2] * sizes[3], channels = sizes[1], columns = sizes[3];
+	const int64_t plain[4] = {channels * places, places, columns, 1};
+	const int64_t channels_last[4] = {channels * places, 1, columns * channels, channels};
+	const struct psd_cuda_dnn_attribute attributes[] = {
+		{CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type},
+		{CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, sizes},
+		{CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, device->is_channels_last ? channels_last : plain},
+		{CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id},
+		{CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment_bytes}};
+
+	return psd_cuda_dnn_build(CUDNN_BACKEND_TENSOR_DESCRIPTOR, attributes, 5, tensor);
 }
 
-static cudnnStatus_t describe_pass(cudnnConvolutionDescriptor_t *desc, const struct psd_cuda_layer *layer)
+static cudnnStatus_t describe_maps(const struct psd_cuda_layer *layer, enum tensor which,
+				   cudnnBackendDescriptor_t *tensor)
 {
-	const struct psd_conv_settings *settings = &layer->model->settings.conv;
-	const struct psd_window *window = &settings->window;
-	cudnnStatus_t status = cudnnCreateConvolutionDescriptor(desc);
+	const struct psd_shape *shape = &layer->model->shape;
+	const int64_t sizes[4] = {layer->device->network.batch, shape->channels, shape->height, shape->width};
+
+	return describe_tensor(layer->device, which, sizes, tensor);
+}
+
+static cudnnStatus_t describe_weight(const struct psd_cuda_layer *layer, cudnnBackendDescriptor_t *tensor)
+{
+	const struct psd_tensor *weight = &layer->device->graph->tensors[layer->model->first_tensor];
+	const struct psd_sides *kernel = &layer->model->settings.conv.window.kernel;
+	const int64_t sizes[4] = {weight->dims[0], weight->dims[1], kernel->height, kernel->width};
+
+	return describe_tensor(layer->device, WEIGHT, sizes, tensor);
+}
+
+/* Groups are what the weight's channels leave of the maps'. */
+static cudnnStatus_t describe_how(const struct psd_cuda_layer *layer, cudnnBackendDescriptor_t *how)
+{
+	const struct psd_window *window = &layer->model->settings.conv.window;
+	const cudnnDataType_t type = CUDNN_DATA_FLOAT;
+	const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+	const int64_t axes = 2;
+	const int64_t pads[2] = {window->pad.height, window->pad.width};
+	const int64_t strides[2] = {window->stride.height, window->stride.width};
+	const int64_t dilations[2] = {window->dilation.height, window->dilation.width};
+	const struct psd_cuda_dnn_attribute attributes[] = {
+		{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &type},
+		{CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode},
+		{CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &axes},
+		{CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, pads},
+		{CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, pads},
+		{CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, strides},
+		{CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, dilations}};
+
+	return psd_cuda_dnn_build(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, attributes, 7, how);
+}
+
+static cudnnStatus_t describe(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv)
+{
+	const struct psd_cuda_layer *below = psd_cuda_below(layer, 0);
+	cudnnStatus_t status = describe_maps(conv->is_transpose ? layer : below, LARGE, &conv->tensors[LARGE]);
 
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = cudnnSetConvolution2dDescriptor(*desc, (int)window->pad.height, (int)window->pad.width,
-							 (int)window->stride.height, (int)window->stride.width,
-							 (int)window->dilation.height, (int)window->dilation.width,
-							 CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+		status = describe_maps(conv->is_transpose ? below : layer, SMALL, &conv->tensors[SMALL]);
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = cudnnSetConvolutionGroupCount(*desc, (int)settings->groups);
-	if (status == CUDNN_STATUS_SUCCESS)
-		status = cudnnSetConvolutionMathType(*desc, mode_of(layer->device));
-	return status;
+		status = describe_weight(layer, &conv->tensors[WEIGHT]);
+	return status == CUDNN_STATUS_SUCCESS ? describe_how(layer, &conv->how) : status;
 }
 
-/* ---- which algorithm ---- */
+/* cuDNN's three operations, by what they make: the data's gradient, the filter's, the output. */
+static const struct {
+	cudnnBackendDescriptorType_t kind;
+	cudnnBackendAttributeName_t how, tensors[TENSORS], alpha, beta;
+} operations[TENSORS] = {
+	{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+	 {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+	  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+	{CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+	 {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+	  CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+	{CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+	 {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+	  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+	 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+};
 
-/* cuDNN's list for a pass, fastest first; it has n entries, room for MOST_CHOICES. */
-static cudnnStatus_t list(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
-			  cudnnConvolutionFwdAlgoPerf_t *estimates, int *n)
+/* What makes `made` of the other two tensors. */
+static cudnnStatus_t describe_operation(const struct psd_cuda_dnn_conv *conv, enum tensor made, bool adds,
+					cudnnBackendDescriptor_t *operation)
 {
-	return cudnnGetConvolutionForwardAlgorithm_v7(dnn, conv->large, conv->weight, conv->forward.how, conv->small,
-						      MOST_CHOICES, n, estimates);
-}
+	const float alpha = 1.0f, beta = adds ? 1.0f : 0.0f;
+	const cudnnBackendAttributeName_t *names = operations[made].tensors;
+	const struct psd_cuda_dnn_attribute attributes[] = {
+		{operations[made].how, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv->how},
+		{names[LARGE], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv->tensors[LARGE]},
+		{names[WEIGHT], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv->tensors[WEIGHT]},
+		{names[SMALL], CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &conv->tensors[SMALL]},
+		{operations[made].alpha, CUDNN_TYPE_FLOAT, 1, &alpha},
+		{operations[made].beta, CUDNN_TYPE_FLOAT, 1, &beta}};
 
-static cudnnStatus_t list(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
-			  cudnnConvolutionBwdDataAlgoPerf_t *estimates, int *n)
-{
-	return cudnnGetConvolutionBackwardDataAlgorithm_v7(dnn, conv->weight, conv->small, conv->dlarge.how,
-							   conv->large, MOST_CHOICES, n, estimates);
-}
-
-static cudnnStatus_t list(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
-			  cudnnConvolutionBwdFilterAlgoPerf_t *estimates, int *n)
-{
-	return cudnnGetConvolutionBackwardFilterAlgorithm_v7(dnn, conv->large, conv->small, conv->dweight.how,
-							     conv->weight, MOST_CHOICES, n, estimates);
-}
-
-/* What an algorithm takes of the workspace, or that cuDNN does not have it for the shape after all. */
-static cudnnStatus_t measure(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
-			     cudnnConvolutionFwdAlgo_t algorithm, size_t *bytes)
-{
-	return cudnnGetConvolutionForwardWorkspaceSize(dnn, conv->large, conv->weight, conv->forward.how, conv->small,
-						       algorithm, bytes);
-}
-
-static cudnnStatus_t measure(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
-			     cudnnConvolutionBwdDataAlgo_t algorithm, size_t *bytes)
-{
-	return cudnnGetConvolutionBackwardDataWorkspaceSize(dnn, conv->weight, conv->small, conv->dlarge.how,
-							    conv->large, algorithm, bytes);
-}
-
-static cudnnStatus_t measure(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
-			     cudnnConvolutionBwdFilterAlgo_t algorithm, size_t *bytes)
-{
-	return cudnnGetConvolutionBackwardFilterWorkspaceSize(dnn, conv->large, conv->small, conv->dweight.how,
-							      conv->weight, algorithm, bytes);
-}
-
-/* Of cuDNN's list: whether this one will do. In fp32 its mode must not be one that rounds more. */
-template <typename Estimate> static bool is_usable(const struct psd_device *device, const Estimate *estimate)
-{
-	return estimate->status == CUDNN_STATUS_SUCCESS && estimate->determinism == CUDNN_DETERMINISTIC &&
-	       (device->options.arithmetic != PSD_LAYERS_FP32 || estimate->mathType == CUDNN_FMA_MATH ||
-		estimate->mathType == CUDNN_DEFAULT_MATH);
-}
-
-template <typename Algorithm>
-static void add_choice(struct pass<Algorithm> *pass, Algorithm algorithm, cudnnMathType_t mode)
-{
-	for (int i = 0; i < pass->n_choices; i++)
-		if (pass->choices[i].algorithm == algorithm && pass->choices[i].mode == mode)
-			return;
-	if (pass->n_choices == MOST_CHOICES)
-		return;
-	pass->choices[pass->n_choices].algorithm = algorithm;
-	pass->choices[pass->n_choices].mode = mode;
-	pass->choices[pass->n_choices++].bytes = SIZE_MAX;
-}
-
-/* The pass is carried out so from now on, if cuDNN does not say that it is no choice. */
-template <typename Algorithm>
-static cudnnStatus_t take(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv, struct pass<Algorithm> *pass,
-			  int choice)
-{
-	const cudnnStatus_t status = cudnnSetConvolutionMathType(pass->how, pass->choices[choice].mode);
-
-	pass->chosen = choice;
-	if (status != CUDNN_STATUS_SUCCESS)
-		return status;
-	return measure(dnn, conv, pass->choices[choice].algorithm, &pass->choices[choice].bytes);
-}
-
-/* Takes the first one from there on that works in so much; *is_found: there is one. */
-template <typename Algorithm>
-static cudnnStatus_t take_first(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv, struct pass<Algorithm> *pass,
-				int from, size_t most_bytes, bool *is_found)
-{
-	*is_found = false;
-	for (int i = from; i < pass->n_choices; i++) {
-		const cudnnStatus_t status = take(dnn, conv, pass, i);
-
-		*is_found = status == CUDNN_STATUS_SUCCESS && pass->choices[i].bytes <= most_bytes;
-		if (*is_found || (status != CUDNN_STATUS_SUCCESS && !psd_cuda_dnn_refuses(status)))
-			return status;
-		if (status != CUDNN_STATUS_SUCCESS)
-			pass->choices[i].bytes = SIZE_MAX;
-	}
-	return CUDNN_STATUS_SUCCESS;
-}
-
-template <typename Algorithm> static size_t least_bytes(const struct pass<Algorithm> *pass)
-{
-	size_t bytes = SIZE_MAX;
-
-	for (int i = 0; i < pass->n_choices; i++)
-		if (pass->choices[i].bytes < bytes)
-			bytes = pass->choices[i].bytes;
-	return bytes;
-}
-
-/* The first that works in as much as a convolution should take; where none does, as in very large batches, the one that
- * takes least. The last choice, which has hardly any limits, has room, too. */
-template <typename Algorithm>
-static cudnnStatus_t take_preferred(cudnnHandle_t dnn, const struct psd_cuda_dnn_conv *conv,
-				    struct pass<Algorithm> *pass, bool *is_found)
-{
-	cudnnStatus_t status = take_first(dnn, conv, pass, 0, PSD_CUDA_DNN_WORKSPACE_BYTES, is_found);
-	const int last = pass->n_choices - 1;
-
-	if (status == CUDNN_STATUS_SUCCESS && !*is_found && least_bytes(pass) < SIZE_MAX)
-		status = take_first(dnn, conv, pass, 0, least_bytes(pass), is_found);
-	if (status != CUDNN_STATUS_SUCCESS || !*is_found)
-		return status;
-	const int preferred = pass->chosen;
-
-	pass->bytes = pass->choices[preferred].bytes;
-	if (preferred == last)
-		return status;
-	status = take(dnn, conv, pass, last);
-	if (status == CUDNN_STATUS_SUCCESS && pass->choices[last].bytes <= PSD_CUDA_DNN_WORKSPACE_BYTES &&
-	    pass->choices[last].bytes > pass->bytes)
-		pass->bytes = pass->choices[last].bytes;
-	return take(dnn, conv, pass, preferred);
-}
-
-/* A list is an estimate: what is on it may be refused when it is measured, or when it shall begin, and then the next
- * one does it. `plain` gives equal bits. */
-template <typename Estimate, typename Algorithm>
-static enum psd_status choose(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
-			      struct pass<Algorithm> *pass, Algorithm plain, const char *what, struct psd_error *err)
-{
-	const struct psd_device *device = layer->device;
-	const cudnnMathType_t own_mode = mode_of(device);
-	Estimate estimates[MOST_CHOICES];
-	bool is_found = false;
-	int n = 0;
-	cudnnStatus_t status = list(device->dnn, conv, estimates, &n);
-
-	for (int i = 0; i < n && status == CUDNN_STATUS_SUCCESS; i++)
-		if (is_usable(device, &estimates[i]))
-			add_choice(pass, estimates[i].algo,
-				   device->options.arithmetic == PSD_LAYERS_FP32 ? own_mode : estimates[i].mathType);
-	add_choice(pass, plain, own_mode);
-	if (status == CUDNN_STATUS_SUCCESS)
-		status = take_preferred(device->dnn, conv, pass, &is_found);
-	if (status != CUDNN_STATUS_SUCCESS)
-		return psd_cuda_dnn_check(layer, status, what, err);
-	if (!is_found)
-		return psd_error_set(err, PSD_EINVAL, nowhere,
-				     "layer '%.80s' (%s): cuDNN has no %s for its shape that gives equal bits",
-				     layer->model->name, layer->model->kind->name, what);
-	psd_cuda_want_workspace(layer->device, pass->bytes);
-	return PSD_OK;
-}
-
-/* After a refusal, if there is another that works in what there is. What the refusal was is told if there is none. */
-template <typename Algorithm>
-static bool take_next(const struct psd_device *device, const struct psd_cuda_dnn_conv *conv,
-		      struct pass<Algorithm> *pass, cudnnStatus_t status)
-{
-	bool is_found = false;
-
-	return psd_cuda_dnn_refuses(status) &&
-	       take_first(device->dnn, conv, pass, pass->chosen + 1, pass->bytes, &is_found) == CUDNN_STATUS_SUCCESS &&
-	       is_found;
+	return psd_cuda_dnn_build(operations[made].kind, attributes, 6, operation);
 }
 
 /* ---- opening and closing ---- */
 
-static int describe_conv(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv)
+static enum tensor input_of(const struct psd_cuda_dnn_conv *conv)
 {
-	const struct psd_cuda_layer *below = psd_cuda_below(layer, 0);
-	int status = psd_cuda_dnn_describe_blob(&conv->large, conv->is_transpose ? layer : below);
+	return conv->is_transpose ? SMALL : LARGE;
+}
+
+static enum tensor output_of(const struct psd_cuda_dnn_conv *conv)
+{
+	return conv->is_transpose ? LARGE : SMALL;
+}
+
+static enum psd_status open_way(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, enum tensor made,
+				const char *what, struct psd_error *err)
+{
+	struct psd_device *device = layer->device;
+	cudnnStatus_t status = describe_operation(conv, made, false, &conv->operations[made]);
 
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = psd_cuda_dnn_describe_blob(&conv->small, conv->is_transpose ? below : layer);
+		status = psd_cuda_dnn_open_way(device, conv->operations[made], &conv->ways[made]);
+	if (status == CUDNN_STATUS_NOT_SUPPORTED && conv->ways[made].n_choices == 0)
+		return psd_error_set(err, PSD_EINVAL, nowhere,
+				     "layer '%.80s' (%s): cuDNN has no %s for its shape that gives equal bits",
+				     layer->model->name, layer->model->kind->name, what);
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = psd_cuda_dnn_describe_weight(&conv->weight, layer);
+		psd_cuda_want_workspace(device, conv->ways[made].bytes);
+	return psd_cuda_dnn_check(layer, status, what, err);
+}
+
+/* Where others read the input, too, there may be a gradient to add to. Not every operation is to be had with that: then
+ * this one's share is made aside, and added by a kernel. */
+static enum psd_status open_adding(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
+				   struct psd_error *err)
+{
+	const enum tensor made = input_of(conv);
+	cudnnStatus_t status = describe_operation(conv, made, true, &conv->adding_operation);
+
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = describe_pass(&conv->forward.how, layer);
+		status = psd_cuda_dnn_open_way(layer->device, conv->adding_operation, &conv->adding);
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = describe_pass(&conv->dweight.how, layer);
-	if (status == CUDNN_STATUS_SUCCESS)
-		status = describe_pass(&conv->dlarge.how, layer);
-	return status;
+		psd_cuda_want_workspace(layer->device, conv->adding.bytes);
+	else
+		psd_cuda_dnn_close_way(&conv->adding);
+	conv->aside_at_bytes =
+		conv->adding.bytes > conv->ways[made].bytes ? conv->adding.bytes : conv->ways[made].bytes;
+	conv->aside_at_bytes = psd_cuda_dnn_aside_at_bytes(conv->aside_at_bytes);
+	psd_cuda_dnn_want_aside(layer, conv->aside_at_bytes);
+	return psd_cuda_dnn_refuses(status) ? PSD_OK : psd_cuda_dnn_check(layer, status, "data gradient", err);
 }
 
 enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv **opened,
@@ -272,93 +199,52 @@ enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_
 	if (!conv)
 		return psd_cuda_no_memory(err);
 	conv->is_transpose = layer->kind == &psd_cuda_kind_deconv;
-	status = psd_cuda_dnn_check(layer, describe_conv(layer, conv), "convolution", err);
-	if (!status && (!conv->is_transpose || has_diff))
-		status = choose<cudnnConvolutionFwdAlgoPerf_t>(layer, conv, &conv->forward,
-							       CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM,
-							       "convolution", err);
+	status = psd_cuda_dnn_check(layer, describe(layer, conv), "convolution", err);
 	if (!status)
-		status = choose<cudnnConvolutionBwdFilterAlgoPerf_t>(
-			layer, conv, &conv->dweight, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, "weight gradient", err);
-	if (!status && (conv->is_transpose || has_diff))
-		status = choose<cudnnConvolutionBwdDataAlgoPerf_t>(
-			layer, conv, &conv->dlarge, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, "data gradient", err);
-	psd_cuda_dnn_want_aside(layer, conv->is_transpose ? conv->forward.bytes : conv->dlarge.bytes);
+		status = open_way(layer, conv, output_of(conv), "convolution", err);
+	if (!status)
+		status = open_way(layer, conv, WEIGHT, "weight gradient", err);
+	if (!status && has_diff)
+		status = open_way(layer, conv, input_of(conv), "data gradient", err);
+	if (!status && has_diff && psd_cuda_below(layer, 0)->n_readers > 1)
+		status = open_adding(layer, conv, err);
 	return status;
-}
-
-static void end_pass(cudnnConvolutionDescriptor_t desc)
-{
-	if (desc)
-		(void)cudnnDestroyConvolutionDescriptor(desc);
 }
 
 void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv)
 {
 	if (!conv)
 		return;
-	if (conv->large)
-		(void)cudnnDestroyTensorDescriptor(conv->large);
-	if (conv->small)
-		(void)cudnnDestroyTensorDescriptor(conv->small);
-	if (conv->weight)
-		(void)cudnnDestroyFilterDescriptor(conv->weight);
-	end_pass(conv->forward.how);
-	end_pass(conv->dweight.how);
-	end_pass(conv->dlarge.how);
+	psd_cuda_dnn_close_way(&conv->adding);
+	psd_cuda_dnn_destroy(conv->adding_operation);
+	for (int i = 0; i < TENSORS; i++) {
+		psd_cuda_dnn_close_way(&conv->ways[i]);
+		psd_cuda_dnn_destroy(conv->operations[i]);
+		psd_cuda_dnn_destroy(conv->tensors[i]);
+	}
+	psd_cuda_dnn_destroy(conv->how);
 	free(conv);
 }
 
 /* ---- carrying out ---- */
 
-static cudnnStatus_t make_small(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, const void *weight,
-				const void *large, void *small, bool adds)
+/* What makes `made` of the other two. input, output: the layer's values or gradients. */
+static cudnnStatus_t run(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, enum tensor made,
+			 const void *input, const void *weight, const void *output)
 {
-	const struct pass<cudnnConvolutionFwdAlgo_t> *pass = &conv->forward;
-	cudnnStatus_t status;
+	const void *data[TENSORS];
 
-	do
-		status = cudnnConvolutionForward(device->dnn, &one, conv->large, large, conv->weight, weight, pass->how,
-						 pass->choices[pass->chosen].algorithm, device->workspace, pass->bytes,
-						 adds ? &one : &zero, conv->small, small);
-	while (!adds && take_next(device, conv, &conv->forward, status));
-	return status;
-}
-
-static cudnnStatus_t make_large(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, const void *weight,
-				const void *small, void *large, bool adds)
-{
-	const struct pass<cudnnConvolutionBwdDataAlgo_t> *pass = &conv->dlarge;
-	cudnnStatus_t status;
-
-	do
-		status = cudnnConvolutionBackwardData(device->dnn, &one, conv->weight, weight, conv->small, small,
-						      pass->how, pass->choices[pass->chosen].algorithm,
-						      device->workspace, pass->bytes, adds ? &one : &zero, conv->large,
-						      large);
-	while (!adds && take_next(device, conv, &conv->dlarge, status));
-	return status;
-}
-
-static cudnnStatus_t make_dweight(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, const void *large,
-				  const void *small, void *dweight)
-{
-	const struct pass<cudnnConvolutionBwdFilterAlgo_t> *pass = &conv->dweight;
-	cudnnStatus_t status;
-
-	do
-		status = cudnnConvolutionBackwardFilter(device->dnn, &one, conv->large, large, conv->small, small,
-							pass->how, pass->choices[pass->chosen].algorithm,
-							device->workspace, pass->bytes, &zero, conv->weight, dweight);
-	while (take_next(device, conv, &conv->dweight, status));
-	return status;
+	data[input_of(conv)] = input;
+	data[WEIGHT] = weight;
+	data[output_of(conv)] = output;
+	return psd_cuda_dnn_run_way(device, &conv->ways[made], (void *const *)data, TENSORS, made, NULL);
 }
 
 enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 					  const void *weight, struct psd_error *err)
 {
-	const cudnnStatus_t status = (conv->is_transpose ? make_large : make_small)(
-		layer->device, conv, weight, psd_cuda_input(layer, 0)->value, layer->blob->value, false);
+	const cudnnStatus_t status =
+		run(layer->device, conv, output_of(conv), psd_cuda_input(layer, 0)->value, weight, layer->blob->value);
 
 	return psd_cuda_dnn_check(layer, status, "convolution", err);
 }
@@ -366,37 +252,41 @@ enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct p
 enum psd_status psd_cuda_dnn_conv_dweight(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, void *dweight,
 					  struct psd_error *err)
 {
-	const void *value = psd_cuda_input(layer, 0)->value, *diff = layer->blob->diff;
-	const cudnnStatus_t status = make_dweight(layer->device, conv, conv->is_transpose ? diff : value,
-						  conv->is_transpose ? value : diff, dweight);
+	const cudnnStatus_t status =
+		run(layer->device, conv, WEIGHT, psd_cuda_input(layer, 0)->value, dweight, layer->blob->diff);
 
 	return psd_cuda_dnn_check(layer, status, "weight gradient", err);
 }
 
-static cudnnStatus_t make_input(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, const void *weight,
-				void *dinput, bool adds)
+static cudnnStatus_t add_dinput(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, const void *weight,
+				void *dinput, void *aside)
 {
-	return (conv->is_transpose ? make_small : make_large)(layer->device, conv, weight, layer->blob->diff, dinput,
-							      adds);
+	const enum tensor made = input_of(conv);
+	const void *data[TENSORS];
+
+	data[made] = dinput;
+	data[WEIGHT] = weight;
+	data[output_of(conv)] = layer->blob->diff;
+	return psd_cuda_dnn_run_way(layer->device, &conv->adding, (void *const *)data, TENSORS, made, aside);
 }
 
 enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 					 const void *weight, struct psd_error *err)
 {
-	const uint64_t aside =
-		psd_cuda_dnn_aside_at_bytes(conv->is_transpose ? conv->forward.bytes : conv->dlarge.bytes);
+	const struct psd_device *device = layer->device;
+	const enum tensor made = input_of(conv);
 	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
 	const bool adds = psd_cuda_share(in);
-	void *dinput = (char *)layer->device->workspace + aside;
+	void *aside = (char *)device->workspace + conv->aside_at_bytes;
 	cudnnStatus_t status;
 
-	if (!adds || !conv->cannot_add) {
-		status = make_input(layer, conv, weight, in->diff, adds);
-		conv->cannot_add = adds && psd_cuda_dnn_refuses(status);
-		if (!conv->cannot_add)
+	if (adds && conv->adding.n_choices > 0) {
+		status = add_dinput(layer, conv, weight, in->diff, aside);
+		if (!psd_cuda_dnn_refuses(status))
 			return psd_cuda_dnn_check(layer, status, "data gradient", err);
+		psd_cuda_dnn_close_way(&conv->adding);
 	}
-	status = make_input(layer, conv, weight, dinput, false);
-	return status == CUDNN_STATUS_SUCCESS ? psd_cuda_dnn_add_aside(layer, dinput, err)
-					      : psd_cuda_dnn_check(layer, status, "data gradient", err);
+	status = run(device, conv, made, adds ? aside : in->diff, weight, layer->blob->diff);
+	return status == CUDNN_STATUS_SUCCESS && adds ? psd_cuda_dnn_add_aside(layer, aside, err)
+						      : psd_cuda_dnn_check(layer, status, "data gradient", err);
 }

@@ -16,12 +16,25 @@ struct psd_cuda_dnn_norm {
 	size_t reserve_bytes;
 };
 
+static cudnnStatus_t describe_maps(const struct psd_cuda_layer *layer, cudnnTensorDescriptor_t *maps)
+{
+	const struct psd_device *device = layer->device;
+	const struct psd_shape shape = layer->model->shape;
+	const cudnnStatus_t status = cudnnCreateTensorDescriptor(maps);
+
+	if (status != CUDNN_STATUS_SUCCESS)
+		return status;
+	return cudnnSetTensor4dDescriptor(*maps, device->is_channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
+					  psd_cuda_dnn_type_of(device), (int)device->network.batch, (int)shape.channels,
+					  (int)shape.height, (int)shape.width);
+}
+
 /* What keeps sums on the chip is far ahead where channels come last; it wants a workspace, which calls without "Ex"
  * have no argument for. The other mode takes any range of values. */
-static int describe_norm(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm)
+static cudnnStatus_t describe_norm(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm *norm)
 {
 	const int channels = (int)layer->model->shape.channels;
-	int status = psd_cuda_dnn_describe_blob(&norm->maps, layer);
+	cudnnStatus_t status = describe_maps(layer, &norm->maps);
 
 	norm->mode = layer->device->is_channels_last ? CUDNN_BATCHNORM_SPATIAL_PERSISTENT : CUDNN_BATCHNORM_SPATIAL;
 	if (status == CUDNN_STATUS_SUCCESS)
@@ -51,7 +64,7 @@ static cudnnStatus_t measure_norm(cudnnHandle_t dnn, struct psd_cuda_dnn_norm *n
 enum psd_status psd_cuda_dnn_norm_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_norm **norm,
 				       struct psd_error *err)
 {
-	int status;
+	cudnnStatus_t status;
 
 	*norm = (struct psd_cuda_dnn_norm *)calloc(1, sizeof(**norm));
 	if (!*norm)

@@ -172,6 +172,7 @@ static enum psd_status find_gpu(struct psd_device *device, struct psd_error *err
 	snprintf(device->name, sizeof(device->name), "%.63s", properties.name);
 	device->capability = (unsigned)(10 * properties.major + properties.minor);
 	device->n_processors = (unsigned)properties.multiProcessorCount;
+	device->memory_bytes = properties.totalGlobalMem;
 	status = check_arithmetic(device, err);
 	return status ? status : psd_cuda_enter(device, err);
 }

@@ -1,0 +1,430 @@
+/* What cuDNN's graphs take: descriptors, engines that it lists for an operation, plans that they make. */
+#include <cuda_runtime.h>
+#include <cudnn.h>
+#include <float.h>
+#include <string.h>
+
+extern "C" {
+#include "real/device/cuda/dnn.h"
+#include "real/device/cuda/dnn_graph.h"
+}
+
+/* ---- descriptors ---- */
+
+cudnnStatus_t psd_cuda_dnn_build(cudnnBackendDescriptorType_t kind, const struct psd_cuda_dnn_attribute *attributes,
+				 int n_attributes, cudnnBackendDescriptor_t *built)
+{
+	cudnnStatus_t status = cudnnBackendCreateDescriptor(kind, built);
+
+	if (status != CUDNN_STATUS_SUCCESS) {
+		*built = NULL;
+		return status;
+	}
+	for (int i = 0; i < n_attributes && status == CUDNN_STATUS_SUCCESS; i++)
+		status = cudnnBackendSetAttribute(*built, attributes[i].name, attributes[i].type, attributes[i].n,
+						  attributes[i].values);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnBackendFinalize(*built);
+	if (status != CUDNN_STATUS_SUCCESS) {
+		psd_cuda_dnn_destroy(*built);
+		*built = NULL;
+	}
+	return status;
+}
+
+void psd_cuda_dnn_destroy(cudnnBackendDescriptor_t built)
+{
+	if (built)
+		(void)cudnnBackendDestroyDescriptor(built);
+}
+
+/* The descriptor that is an attribute of another. */
+static cudnnStatus_t fetch(cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name,
+			   cudnnBackendDescriptorType_t kind, cudnnBackendDescriptor_t *fetched)
+{
+	cudnnStatus_t status = cudnnBackendCreateDescriptor(kind, fetched);
+	int64_t n = 0;
+
+	if (status != CUDNN_STATUS_SUCCESS) {
+		*fetched = NULL;
+		return status;
+	}
+	status = cudnnBackendGetAttribute(from, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, fetched);
+	return status == CUDNN_STATUS_SUCCESS && n != 1 ? CUDNN_STATUS_INTERNAL_ERROR : status;
+}
+
+/* ---- which engines ---- */
+
+enum { MOST_NOTES = 32 };
+
+/* Of what cuDNN says of an engine's numbers. Winograd's tiles round the more the larger they are. */
+static bool takes_number(const struct psd_device *device, cudnnBackendNumericalNote_t note)
+{
+	switch (note) {
+	case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return device->options.arithmetic != PSD_LAYERS_FP32;
+	case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: return device->options.may_differ;
+	case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6: return device->type == PSD_CUDA_FLOAT;
+	case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+	case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+	case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return false;
+	default: return true;
+	}
+}
+
+/* A compiler is not part of what a GPU's machine must have, and takes its time. */
+static bool takes_behaviour(cudnnBackendBehaviorNote_t note)
+{
+	return note == CUDNN_BEHAVIOR_NOTE_SUPPORTS_CUDA_GRAPH_NATIVE_API ||
+	       note == CUDNN_BEHAVIOR_NOTE_CUBLASLT_DEPENDENCY;
+}
+
+static cudnnStatus_t suits(const struct psd_device *device, cudnnBackendDescriptor_t config, bool *does)
+{
+	cudnnBackendNumericalNote_t numbers[MOST_NOTES];
+	cudnnBackendBehaviorNote_t behaviours[MOST_NOTES];
+	int64_t n_numbers = 0, n_behaviours = 0;
+	cudnnBackendDescriptor_t engine;
+	cudnnStatus_t status = fetch(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+						  MOST_NOTES, &n_numbers, numbers);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+						  MOST_NOTES, &n_behaviours, behaviours);
+	psd_cuda_dnn_destroy(engine);
+	*does = status == CUDNN_STATUS_SUCCESS;
+	for (int64_t i = 0; *does && i < n_numbers; i++)
+		*does = takes_number(device, numbers[i]);
+	for (int64_t i = 0; *does && i < n_behaviours; i++)
+		*does = takes_behaviour(behaviours[i]);
+	return status;
+}
+
+/* Takes over the configurations that suit, destroys the others. */
+static cudnnStatus_t keep_suiting(const struct psd_device *device, cudnnBackendDescriptor_t *configs, int64_t n,
+				  struct psd_cuda_dnn_way *way)
+{
+	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+
+	for (int64_t i = 0; i < n; i++) {
+		bool does = false;
+
+		if (status == CUDNN_STATUS_SUCCESS)
+			status = suits(device, configs[i], &does);
+		if (does)
+			way->choices[way->n_choices++].config = configs[i];
+		else
+			psd_cuda_dnn_destroy(configs[i]);
+	}
+	return status;
+}
+
+static cudnnStatus_t fetch_configs(const struct psd_device *device, cudnnBackendDescriptor_t heuristics,
+				   struct psd_cuda_dnn_way *way)
+{
+	cudnnBackendDescriptor_t configs[PSD_CUDA_DNN_MOST_CHOICES];
+	const int64_t room = PSD_CUDA_DNN_MOST_CHOICES - way->n_choices;
+	int64_t n = 0, n_made = 0, n_fetched = 0;
+	cudnnStatus_t status = cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+							CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &n, NULL);
+
+	if (n > room)
+		n = room;
+	while (status == CUDNN_STATUS_SUCCESS && n_made < n) {
+		status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[n_made]);
+		n_made += status == CUDNN_STATUS_SUCCESS;
+	}
+	if (status == CUDNN_STATUS_SUCCESS && n > 0)
+		status = cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+						  CUDNN_TYPE_BACKEND_DESCRIPTOR, n, &n_fetched, configs);
+	if (status != CUDNN_STATUS_SUCCESS || n_fetched > n_made)
+		n_fetched = 0;
+	for (int64_t i = n_fetched; i < n_made; i++)
+		psd_cuda_dnn_destroy(configs[i]);
+	return n_fetched > 0 ? keep_suiting(device, configs, n_fetched, way) : status;
+}
+
+/* Adds what cuDNN lists in that mode; of a GPU that is only described, where there is no handle. */
+static cudnnStatus_t list(const struct psd_device *device, cudnnBackendHeurMode_t mode, struct psd_cuda_dnn_way *way)
+{
+	const struct psd_cuda_dnn_attribute attributes[] = {
+		{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &way->graph},
+		{CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode},
+		{CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device->dnn_properties}};
+	cudnnBackendDescriptor_t heuristics;
+	cudnnStatus_t status =
+		psd_cuda_dnn_build(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, attributes, device->dnn ? 2 : 3, &heuristics);
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = fetch_configs(device, heuristics, way);
+	psd_cuda_dnn_destroy(heuristics);
+	return psd_cuda_dnn_refuses(status) ? CUDNN_STATUS_SUCCESS : status;
+}
+
+/* ---- plans ---- */
+
+enum { MOST_TIMED = 16, TIMED_REPEATS = 3 };
+#define LOADING_MSEC 20.0f
+
+static void end_plan(struct psd_cuda_dnn_choice *choice)
+{
+	psd_cuda_dnn_destroy(choice->plan);
+	choice->plan = NULL;
+}
+
+static cudnnStatus_t make_plan(const struct psd_device *device, struct psd_cuda_dnn_choice *choice)
+{
+	const struct psd_cuda_dnn_attribute config = {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+						      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &choice->config};
+	const struct psd_cuda_dnn_attribute here[] = {
+		config, {CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &device->dnn}};
+	const struct psd_cuda_dnn_attribute described[] = {
+		config,
+		{CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device->dnn_properties}};
+	int64_t n = 0, bytes = 0;
+	cudnnStatus_t status = psd_cuda_dnn_build(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+						  device->dnn ? here : described, 2, &choice->plan);
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnBackendGetAttribute(choice->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+						  CUDNN_TYPE_INT64, 1, &n, &bytes);
+	if (status == CUDNN_STATUS_SUCCESS) {
+		choice->bytes = (uint64_t)bytes;
+		return status;
+	}
+	end_plan(choice);
+	return status;
+}
+
+/* Takes the first choice from there on, below end, that makes a plan which works in so much.
+ * CUDNN_STATUS_NOT_SUPPORTED: there is none. */
+static cudnnStatus_t take_first(const struct psd_device *device, struct psd_cuda_dnn_way *way, int from, int end,
+				uint64_t room_bytes)
+{
+	for (int i = from; i < end; i++) {
+		struct psd_cuda_dnn_choice *choice = &way->choices[i];
+		const cudnnStatus_t status = choice->plan ? CUDNN_STATUS_SUCCESS : make_plan(device, choice);
+
+		if (status != CUDNN_STATUS_SUCCESS && !psd_cuda_dnn_refuses(status))
+			return status;
+		if (choice->plan && choice->bytes <= room_bytes) {
+			way->chosen = i;
+			return CUDNN_STATUS_SUCCESS;
+		}
+	}
+	return CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+/* What a convolution should do with, if it can. */
+static uint64_t most_bytes(const struct psd_device *device)
+{
+	return device->memory_bytes / 16;
+}
+
+/* UINT64_MAX: none has a plan. */
+static uint64_t least_bytes(const struct psd_cuda_dnn_way *way, int from, int end)
+{
+	uint64_t bytes = UINT64_MAX;
+
+	for (int i = from; i < end; i++)
+		if (way->choices[i].plan && way->choices[i].bytes < bytes)
+			bytes = way->choices[i].bytes;
+	return bytes;
+}
+
+/* The first that works in as much as a convolution should take; where none does, as in very large batches, the one that
+ * takes least. */
+static cudnnStatus_t take_of(const struct psd_device *device, struct psd_cuda_dnn_way *way, int from, int end)
+{
+	const cudnnStatus_t status = take_first(device, way, from, end, most_bytes(device));
+
+	if (status != CUDNN_STATUS_NOT_SUPPORTED || least_bytes(way, from, end) == UINT64_MAX)
+		return status;
+	return take_first(device, way, from, end, least_bytes(way, from, end));
+}
+
+/* Makes room for all that will be timed. */
+static cudnnStatus_t enlist(const struct psd_device *device, struct psd_cuda_dnn_way *way)
+{
+	const int chosen = way->chosen;
+
+	for (int i = chosen, n_timed = 0; i < way->n_estimated && n_timed < MOST_TIMED; i++) {
+		const cudnnStatus_t status = take_first(device, way, i, i + 1, most_bytes(device));
+
+		if (status != CUDNN_STATUS_SUCCESS && !psd_cuda_dnn_refuses(status))
+			return status;
+		if (status != CUDNN_STATUS_SUCCESS)
+			continue;
+		n_timed++;
+		if (way->choices[i].bytes > way->bytes)
+			way->bytes = way->choices[i].bytes;
+	}
+	way->chosen = chosen;
+	way->is_to_be_timed = true;
+	return CUDNN_STATUS_SUCCESS;
+}
+
+/* One that cuDNN has to fall back to is far slower, and is there for what is on no list, or is refused. */
+static cudnnStatus_t take_preferred(const struct psd_device *device, struct psd_cuda_dnn_way *way)
+{
+	cudnnStatus_t status = take_of(device, way, 0, way->n_estimated);
+
+	if (status == CUDNN_STATUS_NOT_SUPPORTED)
+		status = take_of(device, way, way->n_estimated, way->n_choices);
+	if (status == CUDNN_STATUS_SUCCESS)
+		way->bytes = way->choices[way->chosen].bytes;
+	return status;
+}
+
+cudnnStatus_t psd_cuda_dnn_open_way(const struct psd_device *device, cudnnBackendDescriptor_t operation,
+				    struct psd_cuda_dnn_way *way)
+{
+	const struct psd_cuda_dnn_attribute attributes[] = {
+		{CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation},
+		{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &device->dnn}};
+	cudnnStatus_t status = psd_cuda_dnn_build(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, attributes,
+						  device->dnn ? 2 : 1, &way->graph);
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = list(device, CUDNN_HEUR_MODE_A, way);
+	way->n_estimated = way->n_choices;
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = list(device, CUDNN_HEUR_MODE_FALLBACK, way);
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = take_preferred(device, way);
+	return status == CUDNN_STATUS_SUCCESS && device->options.may_differ ? enlist(device, way) : status;
+}
+
+void psd_cuda_dnn_close_way(struct psd_cuda_dnn_way *way)
+{
+	for (int i = 0; i < way->n_choices; i++) {
+		end_plan(&way->choices[i]);
+		psd_cuda_dnn_destroy(way->choices[i].config);
+	}
+	psd_cuda_dnn_destroy(way->graph);
+	*way = {};
+}
+
+/* ---- carrying out ---- */
+
+enum { MOST_TENSORS = 4 };
+
+static cudnnStatus_t execute(const struct psd_device *device, cudnnBackendDescriptor_t plan, void *const *data,
+			     int n_data)
+{
+	static const int64_t ids[MOST_TENSORS] = {1, 2, 3, 4};
+	const struct psd_cuda_dnn_attribute attributes[] = {
+		{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n_data, ids},
+		{CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n_data, data},
+		{CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &device->workspace}};
+	cudnnBackendDescriptor_t pack;
+	cudnnStatus_t status = psd_cuda_dnn_build(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, attributes, 3, &pack);
+
+	if (status == CUDNN_STATUS_SUCCESS)
+		status = cudnnBackendExecute(device->dnn, plan, pack);
+	psd_cuda_dnn_destroy(pack);
+	return status;
+}
+
+struct stopwatch {
+	cudaEvent_t start, end;
+};
+
+static cudnnStatus_t time_plan(const struct psd_device *device, const struct stopwatch *watch,
+			       cudnnBackendDescriptor_t plan, void *const *data, int n_data, int repeats, float *msec)
+{
+	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+	cudaStream_t stream = device->streams[PSD_STREAM_COMPUTE];
+
+	if (cudaEventRecord(watch->start, stream) != cudaSuccess)
+		return CUDNN_STATUS_EXECUTION_FAILED;
+	for (int i = 0; i < repeats && status == CUDNN_STATUS_SUCCESS; i++)
+		status = execute(device, plan, data, n_data);
+	if (status == CUDNN_STATUS_SUCCESS &&
+	    (cudaEventRecord(watch->end, stream) != cudaSuccess || cudaEventSynchronize(watch->end) != cudaSuccess ||
+	     cudaEventElapsedTime(msec, watch->start, watch->end) != cudaSuccess))
+		status = CUDNN_STATUS_EXECUTION_FAILED;
+	return status;
+}
+
+/* The first execution loads what the plan needs; one that takes far longer than others is not repeated. */
+static cudnnStatus_t time_choice(const struct psd_device *device, const struct stopwatch *watch,
+				 cudnnBackendDescriptor_t plan, void *const *data, int n_data, float *best_msec,
+				 bool *is_best)
+{
+	float msec = 0;
+	cudnnStatus_t status = time_plan(device, watch, plan, data, n_data, 1, &msec);
+
+	*is_best = false;
+	if (status != CUDNN_STATUS_SUCCESS || msec > LOADING_MSEC + 2 * TIMED_REPEATS * *best_msec)
+		return status;
+	status = time_plan(device, watch, plan, data, n_data, TIMED_REPEATS, &msec);
+	*is_best = status == CUDNN_STATUS_SUCCESS && msec / TIMED_REPEATS < *best_msec;
+	if (*is_best)
+		*best_msec = msec / TIMED_REPEATS;
+	return status;
+}
+
+/* Chooses the quickest of those that are enlisted, and keeps its plan alone. */
+static cudnnStatus_t time_choices(const struct psd_device *device, const struct stopwatch *watch,
+				  struct psd_cuda_dnn_way *way, void *const *data, int n_data)
+{
+	float best_msec = FLT_MAX / (4 * TIMED_REPEATS);
+
+	for (int i = way->chosen; i < way->n_estimated; i++) {
+		const struct psd_cuda_dnn_choice *choice = &way->choices[i];
+		bool is_best;
+
+		if (!choice->plan || choice->bytes > way->bytes)
+			continue;
+		const cudnnStatus_t status =
+			time_choice(device, watch, choice->plan, data, n_data, &best_msec, &is_best);
+
+		if (status != CUDNN_STATUS_SUCCESS && !psd_cuda_dnn_refuses(status))
+			return status;
+		if (is_best)
+			way->chosen = i;
+	}
+	for (int i = 0; i < way->n_choices; i++)
+		if (i != way->chosen)
+			end_plan(&way->choices[i]);
+	return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t choose_by_time(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data,
+				    int n_data)
+{
+	struct stopwatch watch = {};
+	cudnnStatus_t status = CUDNN_STATUS_EXECUTION_FAILED;
+
+	if (cudaEventCreate(&watch.start) == cudaSuccess && cudaEventCreate(&watch.end) == cudaSuccess)
+		status = time_choices(device, &watch, way, data, n_data);
+	if (watch.start)
+		(void)cudaEventDestroy(watch.start);
+	if (watch.end)
+		(void)cudaEventDestroy(watch.end);
+	way->is_to_be_timed = false;
+	return status;
+}
+
+cudnnStatus_t psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data,
+				   int n_data, int made, void *spare)
+{
+	void *trial[MOST_TENSORS];
+	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+
+	memcpy(trial, data, n_data * sizeof(*data));
+	if (spare)
+		trial[made] = spare;
+	if (way->is_to_be_timed)
+		status = choose_by_time(device, way, trial, n_data);
+	while (status == CUDNN_STATUS_SUCCESS) {
+		status = execute(device, way->choices[way->chosen].plan, data, n_data);
+		if (!psd_cuda_dnn_refuses(status) ||
+		    take_first(device, way, way->chosen + 1, way->n_choices, way->bytes) != CUDNN_STATUS_SUCCESS)
+			return status;
+		status = CUDNN_STATUS_SUCCESS;
+	}
+	return status;
+}

@@ -1,0 +1,88 @@
+/* What cuDNN's graph API describes, as the stand-in keeps it: one convolution, from tensors to the plan that carries it
+ * out. Each thing holds copies of those that it is made of, as cuDNN's do: these may be destroyed. Private to
+ * stand_in_backend.c and stand_in_conv.c. */
+#ifndef PSD_TESTS_CUDA_STAND_IN_BACKEND_H
+#define PSD_TESTS_CUDA_STAND_IN_BACKEND_H
+
+#include "tests/cuda/stand_in_dnn.h"
+
+struct psd_stand_in_described {
+	cudnnDataType_t type;
+	int64_t sizes[4], strides[4], id, alignment_bytes;
+	struct psd_stand_in_layout layout; /* once it is finalised: all but id and alignment */
+};
+
+/* Two axes each: rows, columns. */
+struct psd_stand_in_how {
+	cudnnDataType_t type; /* of sums */
+	cudnnConvolutionMode_t mode;
+	int64_t axes, strides[2], pads[2], end_pads[2], dilations[2];
+};
+
+/* What is computed of the other two. */
+enum psd_stand_in_direction { PSD_STAND_IN_TO_OUTPUT, PSD_STAND_IN_TO_DATA, PSD_STAND_IN_TO_FILTER };
+
+struct psd_stand_in_conv {
+	enum psd_stand_in_direction direction;
+	struct psd_stand_in_how how;
+	struct psd_stand_in_described x, w, y; /* data, filter, output, or what is propagated to them */
+	float alpha, beta;
+};
+
+struct psd_stand_in_graph {
+	cudnnHandle_t handle;
+	struct psd_stand_in_conv conv;
+};
+
+/* When cuDNN says that it does not have an engine after all. */
+enum psd_stand_in_refusal { PSD_STAND_IN_NEVER, PSD_STAND_IN_PLANNED, PSD_STAND_IN_BEGUN };
+
+struct psd_stand_in_engine {
+	int64_t index;
+	unsigned notes;	     /* of numbers: a bit for each cudnnBackendNumericalNote_t */
+	unsigned behaviours; /* a bit for each cudnnBackendBehaviorNote_t */
+	bool has_workspace;
+	bool adds_floats_alone; /* of other types it makes what it gives anew */
+	enum psd_stand_in_refusal refusal;
+};
+
+enum { PSD_STAND_IN_MOST_ENGINES = 8, PSD_STAND_IN_MOST_POINTERS = 8 };
+
+struct psd_stand_in_heuristics {
+	struct psd_stand_in_graph graph;
+	cudnnBackendHeurMode_t mode;
+	struct psd_stand_in_engine engines[PSD_STAND_IN_MOST_ENGINES];
+	int n_engines, n_fetched;
+};
+
+struct psd_stand_in_config {
+	struct psd_stand_in_conv conv;
+	struct psd_stand_in_engine engine;
+};
+
+struct psd_stand_in_plan {
+	cudnnHandle_t handle;
+	struct psd_stand_in_config config;
+	int device;
+	int64_t workspace_bytes;
+};
+
+struct psd_stand_in_pack {
+	int64_t ids[PSD_STAND_IN_MOST_POINTERS];
+	void *pointers[PSD_STAND_IN_MOST_POINTERS];
+	int64_t n_ids, n_pointers;
+	void *workspace;
+};
+
+/* CUDNN_STATUS_BAD_PARAM: the three tensors do not fit. */
+cudnnStatus_t psd_stand_in_check_conv(const struct psd_stand_in_conv *conv);
+/* Those that cuDNN has for it, the preferred one first; listed has room for the most. */
+int psd_stand_in_list_engines(const struct psd_stand_in_conv *conv, cudnnBackendHeurMode_t mode,
+			      struct psd_stand_in_engine *listed);
+/* Whether the engine does it, and in how much workspace. */
+cudnnStatus_t psd_stand_in_plan_conv(const struct psd_stand_in_config *config, int64_t *workspace_bytes);
+/* Queues it; begins and ends the call of `function`. */
+cudnnStatus_t psd_stand_in_convolve(const char *function, cudnnHandle_t handle, const struct psd_stand_in_plan *plan,
+				    const struct psd_stand_in_pack *pack);
+
+#endif
