@@ -158,7 +158,8 @@ static const struct psd_key train_keys[] = {
 	 .help = "connections between two hosts, which share large messages; several have a thread each. If not given "
 		 "auto: of 1, 2 and 4 the number that raises the rate, which at least a second of traffic tells where "
 		 "processors are to spare"},
-	{TRAIN("deterministic", FLAG, is_deterministic), .fallback = "true", .help = "equal runs give equal bits"},
+	{TRAIN("deterministic", FLAG, is_deterministic), .fallback = "true",
+	 .help = "equal runs give equal bits; false: what is quicker where they need not, which a GPU measures"},
 	{.name = NULL},
 };
 

@@ -70,6 +70,7 @@ static enum psd_status time_layers(void *context, unsigned member, struct psd_er
 		.number = member,
 		.arithmetic = options->matter->scenario->train.arithmetic,
 		.is_without_graphs = !options->matter->scenario->train.has_graphs,
+		.may_differ = !options->matter->scenario->train.is_deterministic,
 		.batch = options->matter->scenario->batch_per_worker,
 		.n_threads = options->matter->scenario->train.threads,
 		.n_repeats = REPEATS,

@@ -132,7 +132,8 @@ static enum psd_status open_device(struct psd_layer_times *times, struct psd_err
 	const struct psd_device_options device_options = {.n_threads = times->options.n_threads,
 							  .number = times->options.number,
 							  .arithmetic = times->options.arithmetic,
-							  .is_without_graphs = times->options.is_without_graphs};
+							  .is_without_graphs = times->options.is_without_graphs,
+							  .may_differ = times->options.may_differ};
 	const enum psd_status status = times->options.kind->open(&times->device, &device_options, err);
 
 	times->is_open = !status;

@@ -20,6 +20,7 @@ struct psd_layer_times_options {
 	unsigned n_repeats;	/* measured, after one iteration of warm-up; >= 1 */
 	bool is_cpu_time;	/* seconds of the calling thread alone; false: of the wall, or the device's own */
 	bool is_without_graphs; /* see struct psd_device_options */
+	bool may_differ;
 	/* May be NULL. Before each iteration, to begin it together with others. */
 	void (*begin)(void *context);
 	void *context;

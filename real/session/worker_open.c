@@ -180,6 +180,7 @@ static enum psd_status open_device(struct psd_worker *worker, struct psd_error *
 		.number = worker->options->place,
 		.arithmetic = worker->options->train->arithmetic,
 		.is_without_graphs = !worker->options->train->has_graphs,
+		.may_differ = !worker->options->train->is_deterministic,
 	};
 	const uint32_t batch = worker->options->made->matter->scenario->batch_per_worker;
 	enum psd_status status = worker->kind->open(&worker->device, &options, err);
