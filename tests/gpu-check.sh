@@ -239,24 +239,19 @@ idle_percent() {
 	compute "($idle_sec) / $(field iteration_sec <"$1") * 100"
 }
 
-# beside WHAT NAME BATCH ARITHMETIC OWN: without graphs, and what these gain; where equal runs give equal bits
+# beside WHAT NAME BATCH ARITHMETIC OWN: where equal runs give equal bits; what graphs gain there
 beside() {
-	[ "$(left_sec)" -gt 240 ] || { absent "$1, without graphs" "" "no time left"; return; }
-	if train "$work/calls" "$2" "$3" "$4" Ring 1 $ITERATIONS --set train.graphs=false \
-		--set train.deterministic=false; then
-		calls=$(field images_per_sec <"$work/calls")
-		row "$1, without graphs, images/s" "" "$calls" "1/s"
-		row "$1, without graphs, stream idles" "" "$(idle_percent "$work/calls")" "%"
-		row "$1, graphs over calls" "" "$(compute "$5 / $calls")" "of its images/s"
-	else
-		failed "$1, without graphs" "" "$work/err"
-	fi
-	if train "$work/equal" "$2" "$3" "$4" Ring 1 $ITERATIONS; then
-		equal=$(field images_per_sec <"$work/equal")
-		row "$1, with equal bits" "" "$(compute "$equal / $5")" "of its images/s"
-	else
-		failed "$1, with equal bits" "" "$work/err"
-	fi
+	[ "$(left_sec)" -gt 240 ] || { absent "$1, with equal bits" "" "no time left"; return; }
+	train "$work/equal" "$2" "$3" "$4" Ring 1 $ITERATIONS ||
+		{ failed "$1, with equal bits" "" "$work/err"; return; }
+	equal=$(field images_per_sec <"$work/equal")
+	row "$1, with equal bits" "" "$(compute "$equal / $5")" "of its images/s"
+	train "$work/calls" "$2" "$3" "$4" Ring 1 $ITERATIONS --set train.graphs=false ||
+		{ failed "$1, without graphs" "" "$work/err"; return; }
+	calls=$(field images_per_sec <"$work/calls")
+	row "$1, without graphs, images/s" "" "$calls" "1/s"
+	row "$1, without graphs, stream idles" "" "$(idle_percent "$work/calls")" "%"
+	row "$1, graphs over calls" "" "$(compute "$equal / $calls")" "of its images/s"
 }
 
 images() {
