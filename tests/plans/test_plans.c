@@ -329,7 +329,7 @@ static void check_choices(enum psd_layer_arithmetic arithmetic, cudnnDataType_t 
 	}
 	cr_expect_eq(n_with_cores > 0, arithmetic != PSD_LAYERS_FP32, "%d: %u", arithmetic, n_with_cores);
 	cr_expect_eq(n_that_differ > 0, may_differ && type == CUDNN_DATA_FLOAT, "%d: %u", arithmetic, n_that_differ);
-	/* cuDNN's order is that of its estimates */
+	/* what is estimated to be quickest, not what there is to fall back to */
 	cr_expect_eq(way->chosen, 0);
 	cr_expect_gt(way->n_estimated, 0);
 	cr_expect_eq(has_note(&way->choices[0], CUDNN_NUMERICAL_NOTE_TENSOR_CORE), arithmetic != PSD_LAYERS_FP32);

@@ -57,13 +57,14 @@ static cudnnStatus_t fetch(cudnnBackendDescriptor_t from, cudnnBackendAttributeN
 
 enum { MOST_NOTES = 32 };
 
-/* Of what cuDNN says of an engine's numbers. Winograd's tiles round the more the larger they are. */
+/* Of what cuDNN says of an engine's numbers. Winograd's tiles round the more the larger they are; the smallest ones'
+ * error is a few times a direct sum's. */
 static bool takes_number(const struct psd_device *device, cudnnBackendNumericalNote_t note)
 {
 	switch (note) {
 	case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return device->options.arithmetic != PSD_LAYERS_FP32;
 	case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: return device->options.may_differ;
-	case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6: return device->type == PSD_CUDA_FLOAT;
+	case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
 	case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
 	case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
 	case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return false;
@@ -164,7 +165,7 @@ static cudnnStatus_t list(const struct psd_device *device, cudnnBackendHeurMode_
 
 /* ---- plans ---- */
 
-enum { MOST_TIMED = 16, TIMED_REPEATS = 3 };
+enum { MOST_TIMED = 16, TIMED_REPEATS = 3, SPARE = 2 };
 #define LOADING_MSEC 20.0f
 
 static void end_plan(struct psd_cuda_dnn_choice *choice)
@@ -244,6 +245,29 @@ static cudnnStatus_t take_of(const struct psd_device *device, struct psd_cuda_dn
 	return take_first(device, way, from, end, least_bytes(way, from, end));
 }
 
+/* A list takes some 300 kB of the host's memory, and a network has hundreds: what is kept is what has a plan, and what
+ * the next ones are should cuDNN refuse that. */
+static void keep_few(struct psd_cuda_dnn_way *way)
+{
+	int n_kept = 0, n_estimated = 0;
+
+	for (int i = 0; i < way->n_choices; i++) {
+		struct psd_cuda_dnn_choice *choice = &way->choices[i];
+		const bool is_estimated = i < way->n_estimated;
+
+		if (i >= way->chosen && (choice->plan || !is_estimated || i <= way->chosen + SPARE)) {
+			way->choices[n_kept++] = *choice;
+			n_estimated += is_estimated;
+		} else {
+			end_plan(choice);
+			psd_cuda_dnn_destroy(choice->config);
+		}
+	}
+	way->n_choices = n_kept;
+	way->n_estimated = n_estimated;
+	way->chosen = 0;
+}
+
 /* Makes room for all that will be timed. */
 static cudnnStatus_t enlist(const struct psd_device *device, struct psd_cuda_dnn_way *way)
 {
@@ -293,7 +317,11 @@ cudnnStatus_t psd_cuda_dnn_open_way(const struct psd_device *device, cudnnBacken
 		status = list(device, CUDNN_HEUR_MODE_FALLBACK, way);
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = take_preferred(device, way);
-	return status == CUDNN_STATUS_SUCCESS && device->options.may_differ ? enlist(device, way) : status;
+	if (status == CUDNN_STATUS_SUCCESS && device->options.may_differ)
+		status = enlist(device, way);
+	if (status == CUDNN_STATUS_SUCCESS)
+		keep_few(way);
+	return status;
 }
 
 void psd_cuda_dnn_close_way(struct psd_cuda_dnn_way *way)
@@ -389,6 +417,7 @@ static cudnnStatus_t time_choices(const struct psd_device *device, const struct 
 	for (int i = 0; i < way->n_choices; i++)
 		if (i != way->chosen)
 			end_plan(&way->choices[i]);
+	keep_few(way);
 	return CUDNN_STATUS_SUCCESS;
 }
 
