@@ -169,6 +169,13 @@ static void forward_after(struct psd_builder *b, uint32_t first_forward, const s
 			psd_builder_after_iterations(b, forward, done, 1);
 }
 
+static uint32_t last_forward(const struct psd_builder *b, uint32_t forward)
+{
+	while (forward + 1 < b->program.n_ops && b->program.ops[forward + 1].kind == PSD_OP_FORWARD)
+		forward++;
+	return forward;
+}
+
 void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 {
 	const bool waits_for_all = b->plan->system->barrier == PSD_BARRIER_ITERATION;
@@ -188,8 +195,12 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 						    });
 	psd_builder_after(b, barrier, b->backward_end);
 	psd_builder_after(b, next, barrier);
-	/* as NEXT says, with what its own layer waits for: but what waits in one stream can be given ahead */
+	/* Not NEXT, which is on no stream: the barrier is on the device's, so that a stream can be given this ahead. But
+	 * not before all forward of the iteration is over: its loss is read then, and a test is due or not. */
+	const uint32_t gate = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
+	psd_builder_after(b, gate, last_forward(b, first_forward));
 	psd_builder_after_iterations(b, first_forward, barrier, 1);
+	psd_builder_after_iterations(b, first_forward, gate, 1);
 	for (uint32_t i = 0; i < b->n_done && !b->is_out_of_memory; i++) {
 		const struct psd_plan_item *item = &b->plan->items[b->done[i].item];
 		if (waits_for_all) {

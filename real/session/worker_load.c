@@ -15,7 +15,8 @@ static double beside_sec(const struct psd_worker *worker)
 	return sec;
 }
 
-/* Before anything of a new iteration begins, so that no layer is being computed. */
+/* Before anything of a new iteration begins. A processor computes no layer then; of what a device was given ahead, what
+ * began it counts in this iteration or in the next one, and a median does not see it. */
 void psd_worker_watch_load(struct psd_worker *worker, uint32_t iteration)
 {
 	if (iteration < worker->load.n_watched)

@@ -365,7 +365,7 @@ void psd_worker_work(void *context, unsigned host, enum psd_resource resource, s
 	const bool is_nothing = !jobs->has_lane || (op->kind == PSD_OP_BARRIER && !is_asynchronous(worker, lane));
 
 	(void)host, (void)sec; /* how long it takes is what is measured */
-	/* the device keeps the last loss alone, and what it is given ahead is too little for two */
+	/* the device keeps the last loss alone: a gate of the program sees to it that it has been read */
 	assert(!is_first(worker, op) || worker->losses.n_own == task.iteration);
 	psd_worker_watch_load(worker, task.iteration);
 	if (is_nothing) {

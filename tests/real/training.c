@@ -10,6 +10,12 @@
 
 #define WITHIN_SEC 60.0
 
+/* Of all hosts; some, also of a network that has none. */
+static size_t shared_bytes(const struct training *training)
+{
+	return (TRAINING_MOST_HOSTS * training->loaded.matter.graph.parameters + 1) * sizeof(*training->parameters);
+}
+
 static size_t parameter_bytes(const struct training *training)
 {
 	return training->loaded.matter.graph.parameters * sizeof(*training->parameters);
@@ -77,8 +83,8 @@ struct training *training_make(const char *graph, const char *system, unsigned w
 		.worker.finished = keep,
 		.worker.context = training,
 	};
-	training->parameters = mmap(NULL, TRAINING_MOST_HOSTS * parameter_bytes(training), PROT_READ | PROT_WRITE,
-				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	training->parameters =
+		mmap(NULL, shared_bytes(training), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq((void *)training->parameters, MAP_FAILED);
 	return training;
 }
@@ -90,7 +96,7 @@ void training_run(struct training *training)
 
 void training_free(struct training *training)
 {
-	munmap(training->parameters, TRAINING_MOST_HOSTS * parameter_bytes(training));
+	munmap(training->parameters, shared_bytes(training));
 	psd_case_release(&training->made);
 	loaded_close(&training->loaded);
 	free(training);

@@ -478,7 +478,7 @@ Test(program, prices_change_no_operation)
 /* ---- barriers ---- */
 
 /* Alone, without servers and stages, a worker's device waits for nothing but itself: a stream can be given all of it
- * ahead. */
+ * ahead, once the gate is passed that holds an iteration back until the last one's forward is over. */
 static void check_lone_worker(const struct psd_program *program, const char *name)
 {
 	const struct psd_system *system = program->plan->system;
@@ -490,7 +490,7 @@ static void check_lone_worker(const struct psd_program *program, const char *nam
 		for (uint32_t e = 0; e < program->ops[i].n_dependencies; e++) {
 			const struct psd_op *before = &program->ops[dependency(program, i, e).op];
 
-			if (program->ops[i].resource == PSD_RESOURCE_DEVICE)
+			if (program->ops[i].resource == PSD_RESOURCE_DEVICE && before->kind != PSD_OP_GATE)
 				cr_assert_eq(before->resource, PSD_RESOURCE_DEVICE, "%s: %s waits for %s", name,
 					     psd_op_kind_names[program->ops[i].kind], psd_op_kind_names[before->kind]);
 		}
@@ -508,6 +508,15 @@ static uint32_t find_kind(const struct psd_program *program, enum psd_op_kind ki
 	while (program->ops[op].kind != kind)
 		op++;
 	return op;
+}
+
+/* The end of an iteration as the next one's first forward waits for it: the barrier, and the end of all forward. */
+static bool ends_iteration(const struct psd_program *program, uint32_t op)
+{
+	const bool is_gate = program->ops[op].kind == PSD_OP_GATE &&
+			     program->ops[dependency(program, op, 0).op].kind == PSD_OP_FORWARD;
+
+	return is_gate || program->ops[op].kind == PSD_OP_BARRIER;
 }
 
 /* What no parameter depends on. */
@@ -538,7 +547,7 @@ static void check_iteration_barrier(const struct psd_program *program, const cha
 	for (uint32_t i = 0; i < program->n_ops; i++)
 		for (uint32_t e = 0; e < program->ops[i].n_dependencies; e++) {
 			const struct psd_edge edge = dependency(program, i, e);
-			cr_assert(edge.distance == 0 || program->ops[edge.op].kind == PSD_OP_BARRIER ||
+			cr_assert(edge.distance == 0 || ends_iteration(program, edge.op) ||
 					  program->ops[edge.op].kind == PSD_OP_CHOOSE,
 				  "%s: operation %u waits for %u of the iteration before", name, i, edge.op);
 		}
@@ -563,7 +572,7 @@ static void check_layer_barrier(const struct psd_program *program, const char *n
 		unsigned n_own = 0;
 		for (uint32_t e = 0; e < program->ops[forward].n_dependencies; e++) {
 			const struct psd_edge edge = dependency(program, forward, e);
-			if (edge.distance == 0 || program->ops[edge.op].kind == PSD_OP_BARRIER)
+			if (edge.distance == 0 || ends_iteration(program, edge.op))
 				continue;
 			const struct psd_op *before = &program->ops[edge.op];
 			/* gates carry no layer; what they join is checked through what they wait for */

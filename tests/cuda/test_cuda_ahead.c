@@ -1,0 +1,52 @@
+/* What a device is given ahead of the iteration that runs, where little lies between: a lone worker's few operations. */
+#define _POSIX_C_SOURCE 200809L
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "real/device/device.h"
+#include "tests/real/training.h"
+#include "tests/scratch_file.h"
+
+enum { BATCH = 4 };
+
+static struct training *run(const char *text, const char *system, bool is_tested)
+{
+	const struct scratch_file model = scratch_file_write(text);
+	struct training *training =
+		training_make(model.path, system, 1, 1, BATCH, 1,
+			      "data: {kind: synthetic, training_samples: 4, test_samples: 4}, test_every: 1, "
+			      "iterations: 40, learning_rate: {policy: fixed, base: 0.001}");
+
+	psd_case_release(&training->made);
+	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	loaded_case(&training->made, &training->loaded, 0, 0);
+	training->options.worker.device = &psd_device_cuda;
+	training->options.worker.is_tested = is_tested;
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
+	remove(model.path);
+	return training;
+}
+
+/* Without an update between them, only the gate keeps two forwards apart. */
+Test(cuda_ahead, a_network_without_parameters_is_run)
+{
+	training_free(run("name: nothing\ninput: {channels: 64}\nlayers:\n  - {name: r, kind: relu}\n"
+			  "  - {name: loss, kind: softmax-loss}\n",
+			  "sync: ring", false));
+}
+
+/* An iteration that ended before its test began has times that add up: no wait is less than none. */
+Test(cuda_ahead, a_test_stands_between_two_iterations)
+{
+	struct training *training = run("name: one\ninput: {channels: 64}\nlayers:\n"
+					"  - {name: top, kind: inner-product, outputs: 8, bias: false}\n"
+					"  - {name: loss, kind: softmax-loss}\n",
+					"sync: ring", true);
+
+	cr_expect_geq(training->result.parts.other_waiting_sec, 0.0);
+	training_free(training);
+}
