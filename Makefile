@@ -140,7 +140,7 @@ CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
 STAND_IN_PARTS := $(filter $(STAND_IN)/real/% $(STAND_IN)/tests/cuda/stand_in_%,$(CUDA_TESTS))
 # The device's plans by cuDNN itself, which needs no GPU for them, in place of what stands in for it.
 CUDNN          := $(firstword $(wildcard $(addsuffix /libcudnn.so,$(CUDA_PLACES:/include=/lib64) \
-	$(CUDA_PLACES:/include=/lib) /usr/lib/x86_64-linux-gnu)))
+	$(CUDA_PLACES:/include=/lib) /usr/lib/*-linux-gnu)))
 PLAN_TESTS     := $(STAND_IN)/tests/plans/test_plans.o $(filter-out \
 	$(addprefix $(STAND_IN)/tests/cuda/stand_in_,backend.o conv.o dnn.o norm.o),$(STAND_IN_PARTS))
 PLAN_SUITES    := $(if $(CUDA_LACKING)$(SANITIZE),,$(CUDNN:%=psd-plan-tests))

@@ -195,8 +195,8 @@ void psd_builder_add_ends(struct psd_builder *b, uint32_t first_forward)
 						    });
 	psd_builder_after(b, barrier, b->backward_end);
 	psd_builder_after(b, next, barrier);
-	/* Not NEXT, which is on no stream: the barrier is on the device's, so that a stream can be given this ahead. But
-	 * not before all forward of the iteration is over: its loss is read then, and a test is due or not. */
+	/* Not NEXT, which is on no stream: the barrier is on the device's, so that this can be given ahead. But not
+	 * before all forward of the iteration is over: its loss is read then, and a test is due or not. */
 	const uint32_t gate = psd_builder_add_gate(b, PSD_WHERE_WORKERS);
 	psd_builder_after(b, gate, last_forward(b, first_forward));
 	psd_builder_after_iterations(b, first_forward, barrier, 1);

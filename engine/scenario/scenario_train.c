@@ -159,7 +159,8 @@ static const struct psd_key train_keys[] = {
 		 "auto: of 1, 2 and 4 the number that raises the rate, which at least a second of traffic tells where "
 		 "processors are to spare"},
 	{TRAIN("deterministic", FLAG, is_deterministic), .fallback = "true",
-	 .help = "equal runs give equal bits; false: what is quicker where they need not, which a GPU measures"},
+	 .help = "equal runs give equal bits. false: sums as they arrive, and of a GPU's convolutions what is quickest "
+		 "by measurement"},
 	{.name = NULL},
 };
 

@@ -63,6 +63,12 @@ void psd_stand_in_set_estimates(enum psd_stand_in_estimates how);
 /* Beside what cuDNN's engines work in anyway: those that work in any memory. For plans made from now on. */
 void psd_stand_in_set_workspaces(uint64_t bytes);
 
+/* By events' times a convolution on that engine takes so long, and nothing takes any time that is not said so. */
+void psd_stand_in_set_engine_msec(int engine, unsigned msec);
+/* Convolutions that an engine has carried out since the count began, in processes that were forked since, too. */
+void psd_stand_in_count_engines(void);
+unsigned psd_stand_in_engine_runs(int engine);
+
 /* A copy that reads from there ends only after a call that names another place, or NULL; after 20 s, should there be
  * none. It may be queued already, or have begun. */
 void psd_stand_in_hold_copy(const void *from);

@@ -130,6 +130,20 @@ uint64_t psd_stand_in_now_nsec(void)
 	return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
 }
 
+static atomic_bool has_spent;
+static atomic_ullong spent_nsec;
+
+uint64_t psd_stand_in_event_nsec(void)
+{
+	return atomic_load(&has_spent) ? atomic_load(&spent_nsec) : psd_stand_in_now_nsec();
+}
+
+void psd_stand_in_spend_nsec(uint64_t nsec)
+{
+	atomic_store(&has_spent, true);
+	atomic_fetch_add(&spent_nsec, nsec);
+}
+
 /* ---- faults ---- */
 
 /* After which errors CUDA says that the process must end to use the device again. */

@@ -1,8 +1,10 @@
 /* cuDNN's convolutions in the stand-in: forward, towards the data, towards the filter, by one nest of loops. Engines
  * differ in what cuDNN says of them: memory, how exact they are, and whether equal input gives equal bits. Refuses more
  * than two axes of maps, and true half precision. */
+#define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "tests/cuda/stand_in.h"
 #include "tests/cuda/stand_in_backend.h"
@@ -18,6 +20,7 @@ struct convolution {
 	enum psd_stand_in_direction direction;
 	struct psd_stand_in_tensor x, w, y;
 	double alpha, beta;
+	int64_t engine;
 	unsigned notes; /* of the engine's numbers */
 	void *workspace;
 	size_t workspace_bytes;
@@ -130,6 +133,43 @@ static double disturbance(void)
 static const unsigned coarse_notes = NOTE(REDUCED_PRECISION_REDUCTION) | NOTE(WINOGRAD_TILE_13x13);
 static const double coarse_ratio = 1 + 0x1p-6;
 
+enum { ENGINES = 9 };
+
+static struct engine_use {
+	atomic_uint runs;
+	unsigned msec;
+	bool is_timed;
+} own_uses[ENGINES], *uses = own_uses;
+
+void psd_stand_in_count_engines(void)
+{
+	void *shared = mmap(NULL, sizeof(own_uses), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (shared != MAP_FAILED)
+		uses = shared;
+}
+
+unsigned psd_stand_in_engine_runs(int engine)
+{
+	return atomic_load(&uses[engine].runs);
+}
+
+void psd_stand_in_set_engine_msec(int engine, unsigned msec)
+{
+	uses[engine].msec = msec;
+	uses[engine].is_timed = true;
+	psd_stand_in_spend_nsec(0);
+}
+
+static void use_engine(int64_t engine)
+{
+	struct engine_use *use = &uses[engine];
+
+	atomic_fetch_add(&use->runs, 1);
+	if (use->is_timed)
+		psd_stand_in_spend_nsec(use->msec * UINT64_C(1000000));
+}
+
 static void run_convolution(void *arguments)
 {
 	const struct convolution *const conv = arguments;
@@ -148,6 +188,7 @@ static void run_convolution(void *arguments)
 	if (arrays.x && arrays.w && arrays.y &&
 	    (conv->workspace_bytes == 0 || psd_stand_in_may_touch(conv->workspace, conv->workspace_bytes))) {
 		psd_stand_in_scribble(conv->workspace, conv->workspace_bytes);
+		use_engine(conv->engine);
 		add_all(conv, &arrays);
 		if (conv->notes & NOTE(NONDETERMINISTIC))
 			scale(values, n, disturbance());
@@ -384,6 +425,7 @@ cudnnStatus_t psd_stand_in_convolve(const char *function, cudnnHandle_t handle, 
 		.y = psd_stand_in_tensor(&of->y.layout, pointer_to(pack, &of->y)),
 		.alpha = of->alpha,
 		.beta = of->beta,
+		.engine = plan->config.engine.index,
 		.notes = plan->config.engine.notes,
 		.workspace = pack->workspace,
 		.workspace_bytes = (size_t)plan->workspace_bytes,

@@ -43,6 +43,9 @@ bool psd_stand_in_is_lost(void);
 extern unsigned psd_stand_in_n_running;
 cudaError_t psd_stand_in_lost_error(void); /* cudaSuccess: it is not */
 uint64_t psd_stand_in_now_nsec(void);
+/* As events have it: that, or once some was spent what was. */
+uint64_t psd_stand_in_event_nsec(void);
+void psd_stand_in_spend_nsec(uint64_t nsec);
 /* Under the lock. */
 extern struct psd_stand_in_holdings psd_stand_in_count;
 /* Of the thread: it runs a host function, which must not call CUDA. */

@@ -171,7 +171,7 @@ static void carry_out(struct psd_stand_in_operation *operation)
 		psd_stand_in_is_host_function = false;
 		break;
 	case PSD_STAND_IN_RECORD:
-		operation->record->at_nsec = psd_stand_in_now_nsec();
+		operation->record->at_nsec = psd_stand_in_event_nsec();
 		operation->record->is_over = true;
 		psd_stand_in_publish(operation->record);
 		break;

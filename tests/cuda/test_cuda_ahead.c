@@ -1,4 +1,4 @@
-/* What a device is given ahead of the iteration that runs, where little lies between: a lone worker's few operations. */
+/* What a device is given ahead of the iteration that runs, where a lone worker has little between. */
 #define _POSIX_C_SOURCE 200809L
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -191,6 +191,41 @@ Test(cuda_net, convolutions_that_are_timed_are_as_on_the_cpu)
 	}
 }
 
+enum { PLAIN, EQUAL, UNEQUAL, ENGINES }; /* the stand-in's engines: to fall back to; of equal bits and others, listed */
+
+/* Which engines carry out the second iteration of two convolutions, each once forward and with its weight's gradient,
+ * and the upper one with its data's. */
+static void check_choice(bool may_differ, const unsigned msec[ENGINES], const unsigned expected[ENGINES])
+{
+	const struct psd_device_options options = {.n_threads = 1, .may_differ = may_differ};
+	struct net net = net_make(HEAD "  - {name: c, kind: conv, outputs: 5, kernel: 3}\n" TAIL, 2);
+	struct cuda_net cuda = cuda_net_open_with(&net, &options);
+
+	psd_stand_in_count_engines();
+	for (int e = 0; e < ENGINES; e++)
+		psd_stand_in_set_engine_msec(e, msec[e]);
+	(void)cuda_net_run(&cuda);
+	psd_stand_in_count_engines();
+	(void)cuda_net_run(&cuda);
+	for (int e = 0; e < ENGINES; e++)
+		cr_expect_eq(psd_stand_in_engine_runs(e), expected[e], "engine %d with %u, %u, %u ms: %u times", e,
+			     msec[0], msec[1], msec[2], psd_stand_in_engine_runs(e));
+	cuda_net_close(&cuda);
+	net_release(&net);
+}
+
+/* Five in all; the two forward ones have no engine of unequal bits. */
+Test(cuda_net, convolutions_are_timed_where_bits_may_differ)
+{
+	const unsigned plain_msec[ENGINES] = {1, 3, 2}, equal_msec[ENGINES] = {9, 2, 3},
+		       unequal_msec[ENGINES] = {9, 3, 2};
+
+	check_choice(false, plain_msec, (const unsigned[]){0, 5, 0});
+	check_choice(true, plain_msec, (const unsigned[]){5, 0, 0});
+	check_choice(true, equal_msec, (const unsigned[]){0, 5, 0});
+	check_choice(true, unequal_msec, (const unsigned[]){0, 2, 3});
+}
+
 /* One that is read twice, above one that is read twice: each adds to a gradient that is there. */
 Test(cuda_net, transposed_convolutions_are_as_on_the_cpu)
 {

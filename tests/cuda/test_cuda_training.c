@@ -4,6 +4,7 @@
 
 #include "tests/cuda/cuda_net.h"
 #include "tests/cuda/cuda_run.h"
+#include "tests/cuda/stand_in.h"
 
 /* Of each tensor's norm. fp32 sums in another order, of 16 samples at most: each is rounded by 16 2^-24 = 1e-6 of its
  * parts' norms. What travels in two bytes may then be rounded to the other neighbour, a step of 2^-10 of an element in
@@ -102,4 +103,33 @@ Test(cuda_training, all_reduces_in_parts_end_as_on_the_processor)
 Test(cuda_training, chunks_end_as_on_the_processor)
 {
 	check("schedule: wait-free, sync: ring, fuse: 1MiB, sparse: {sparsity: 0.8, chunk: 70, warmup: 2}");
+}
+
+enum { UNEQUAL = 2 }; /* the stand-in's engine for gradients that are not of equal bits */
+
+/* Few, so that what differs by rounding stays near. */
+static void check_engines(const char *job, bool may_differ)
+{
+	struct training *training = training_make("cifar10-quick.yaml", "sync: ring", 1, 1, 2, 1, job);
+
+	psd_case_release(&training->made);
+	psd_subject_matter_compute_on(&training->loaded.matter, true);
+	loaded_case(&training->made, &training->loaded, 0, 0);
+	training->options.worker.device = &psd_device_cuda;
+	psd_stand_in_count_engines();
+	psd_stand_in_set_engine_msec(UNEQUAL, 0);
+	training_run(training);
+	cr_assert_eq(training->status, PSD_OK, "%s", training->err.text);
+	cr_expect_eq(psd_stand_in_engine_runs(UNEQUAL) > 0, may_differ, "%s: %u", job,
+		     psd_stand_in_engine_runs(UNEQUAL));
+	training_free(training);
+}
+
+Test(cuda_training, engines_of_unequal_bits_are_taken_where_equal_runs_may_differ)
+{
+#define JOB "iterations: 3, learning_rate: {policy: fixed, base: 0.001}"
+	check_engines(JOB, false);
+	check_engines(JOB ", deterministic: true", false);
+	check_engines(JOB ", deterministic: false", true);
+#undef JOB
 }

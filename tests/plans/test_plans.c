@@ -27,7 +27,7 @@ static const struct gpu gpus[] = {
 	{"NVIDIA B200", 100, 148, UINT64_C(191510929408), 232448},
 	{"NVIDIA GeForce RTX 5090", 120, 170, UINT64_C(34190917632), 101376},
 };
-enum { GPUS = sizeof(gpus) / sizeof(gpus[0]) };
+enum { GPUS = sizeof(gpus) / sizeof(gpus[0]), H100 = 4 };
 
 static void must(cudnnStatus_t status)
 {
@@ -143,7 +143,6 @@ static void plan(const struct gpu *gpu, enum psd_layer_arithmetic arithmetic, bo
 
 	snprintf(device.name, sizeof(device.name), "%s", gpu->name);
 	cr_assert_gt(plan_model(&device, graph), 0);
-	/* A plan that works in no more than it should was chosen by its estimated time. */
 	cr_expect_leq(device.workspace_bytes, gpu->memory_bytes / 16, "%s on %s", graph->name, gpu->name);
 	must(cudnnBackendDestroyDescriptor(device.dnn_properties));
 }
@@ -193,13 +192,20 @@ Test(plans, vgg19_has_them_on_every_gpu)
 	plan_everywhere("scenarios/models/vgg19.yaml", 64);
 }
 
-Test(plans, inception_v3_has_them)
+Test(plans, models_have_them)
 {
-	struct psd_graph graph;
+	const char *const names[] = {"alexnet-bn", "cifar10-quick", "googlenet-aux", "googlenet", "inception-v3",
+				     "resnet152",  "vgg11",	    "vgg13",	     "vgg19-22k"};
 
-	load(&graph, "scenarios/models/inception-v3.yaml");
-	plan_on(&gpus[GPUS - 3], false, &graph, 32);
-	psd_graph_release(&graph);
+	for (size_t m = 0; m < sizeof(names) / sizeof(names[0]); m++) {
+		struct psd_graph graph;
+		char path[64];
+
+		snprintf(path, sizeof(path), "scenarios/models/%s.yaml", names[m]);
+		load(&graph, path);
+		plan_on(&gpus[H100], false, &graph, 32);
+		psd_graph_release(&graph);
+	}
 }
 
 /* Whatever a layer may have, and what adds to a gradient that is there. */
@@ -311,8 +317,8 @@ static bool has_note(const struct psd_cuda_dnn_choice *choice, cudnnBackendNumer
 static void check_choices(enum psd_layer_arithmetic arithmetic, cudnnDataType_t type, bool may_differ)
 {
 	struct psd_device device = {.options = {.arithmetic = arithmetic, .may_differ = may_differ},
-				    .memory_bytes = gpus[4].memory_bytes,
-				    .dnn_properties = describe(&gpus[4]),
+				    .memory_bytes = gpus[H100].memory_bytes,
+				    .dnn_properties = describe(&gpus[H100]),
 				    .type = type == CUDNN_DATA_FLOAT  ? PSD_CUDA_FLOAT
 					    : type == CUDNN_DATA_HALF ? PSD_CUDA_HALF
 								      : PSD_CUDA_BFLOAT};

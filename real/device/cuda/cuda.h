@@ -38,7 +38,7 @@ enum {
 };
 
 #define PSD_CUDA_BLAS_WORKSPACE_BYTES (UINT64_C(32) << 20) /* what cuBLAS wants on the newest GPUs */
-/* What cuDNN writes to begins at such addresses: it chooses algorithms before it knows any, for those. */
+/* What cuDNN reads and writes begins at such addresses: its engines are chosen for them before it knows any. */
 #define PSD_CUDA_DNN_ALIGNMENT_BYTES 16u
 /* cuDNN and the kernels count a blob's elements with 32 bits. */
 #define PSD_CUDA_MOST_ELEMENTS (UINT64_C(1) << 31)
@@ -291,8 +291,8 @@ static inline bool psd_cuda_suits_dnn(const void *address)
 
 enum psd_status psd_cuda_start_dnn(struct psd_device *device, struct psd_error *err) PSD_MUST_CHECK;
 void psd_cuda_stop_dnn(struct psd_device *device);
-/* Of a convolution or its transpose whose shapes are known; chooses algorithms that give equal bits, and makes room for
- * them in the device's workspace. PSD_EINVAL: cuDNN has none; PSD_ENOMEM. close takes NULL. */
+/* Of a convolution or its transpose whose shapes are known; chooses engines, and makes room for them in the device's
+ * workspace. PSD_EINVAL: cuDNN has none; PSD_ENOMEM, PSD_ERUN. close takes NULL. */
 enum psd_status psd_cuda_dnn_conv_open(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv **conv,
 				       struct psd_error *err) PSD_MUST_CHECK;
 void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv);

@@ -160,14 +160,16 @@ static enum psd_status open_way(const struct psd_cuda_layer *layer, struct psd_c
 		status = psd_cuda_dnn_open_way(device, conv->operations[made], &conv->ways[made]);
 	if (status == CUDNN_STATUS_NOT_SUPPORTED && conv->ways[made].n_choices == 0)
 		return psd_error_set(err, PSD_EINVAL, nowhere,
-				     "layer '%.80s' (%s): cuDNN has no %s for its shape that gives equal bits",
-				     layer->model->name, layer->model->kind->name, what);
+				     "layer '%.80s' (%s): cuDNN has no %s for its shape in %s%s", layer->model->name,
+				     layer->model->kind->name, what,
+				     psd_layer_arithmetic_names[device->options.arithmetic],
+				     device->options.may_differ ? "" : " that gives equal bits");
 	if (status == CUDNN_STATUS_SUCCESS)
 		psd_cuda_want_workspace(device, conv->ways[made].bytes);
 	return psd_cuda_dnn_check(layer, status, what, err);
 }
 
-/* Where others read the input, too, there may be a gradient to add to. Not every operation is to be had with that: then
+/* Where others read the input, too, there may be a gradient to add to. Should cuDNN not have the operation with that,
  * this one's share is made aside, and added by a kernel. */
 static enum psd_status open_adding(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 				   struct psd_error *err)

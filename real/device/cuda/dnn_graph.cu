@@ -165,8 +165,7 @@ static cudnnStatus_t list(const struct psd_device *device, cudnnBackendHeurMode_
 
 /* ---- plans ---- */
 
-enum { MOST_TIMED = 16, TIMED_REPEATS = 3, SPARE = 2 };
-#define LOADING_MSEC 20.0f
+enum { MOST_TIMED = 16, TIMED_REPEATS = 3 };
 
 static void end_plan(struct psd_cuda_dnn_choice *choice)
 {
@@ -198,23 +197,25 @@ static cudnnStatus_t make_plan(const struct psd_device *device, struct psd_cuda_
 	return status;
 }
 
-/* Takes the first choice from there on, below end, that makes a plan which works in so much.
- * CUDNN_STATUS_NOT_SUPPORTED: there is none. */
+/* Takes the first choice from there on, below end, that makes a plan which works in so much. What fails in one engine
+ * need not fail in the next. CUDNN_STATUS_NOT_SUPPORTED, or what failed last: there is none. */
 static cudnnStatus_t take_first(const struct psd_device *device, struct psd_cuda_dnn_way *way, int from, int end,
 				uint64_t room_bytes)
 {
+	cudnnStatus_t failure = CUDNN_STATUS_NOT_SUPPORTED;
+
 	for (int i = from; i < end; i++) {
 		struct psd_cuda_dnn_choice *choice = &way->choices[i];
 		const cudnnStatus_t status = choice->plan ? CUDNN_STATUS_SUCCESS : make_plan(device, choice);
 
-		if (status != CUDNN_STATUS_SUCCESS && !psd_cuda_dnn_refuses(status))
-			return status;
 		if (choice->plan && choice->bytes <= room_bytes) {
 			way->chosen = i;
 			return CUDNN_STATUS_SUCCESS;
 		}
+		if (!psd_cuda_dnn_refuses(status) && status != CUDNN_STATUS_SUCCESS)
+			failure = status;
 	}
-	return CUDNN_STATUS_NOT_SUPPORTED;
+	return failure;
 }
 
 /* What a convolution should do with, if it can. */
@@ -240,13 +241,13 @@ static cudnnStatus_t take_of(const struct psd_device *device, struct psd_cuda_dn
 {
 	const cudnnStatus_t status = take_first(device, way, from, end, most_bytes(device));
 
-	if (status != CUDNN_STATUS_NOT_SUPPORTED || least_bytes(way, from, end) == UINT64_MAX)
+	if (status == CUDNN_STATUS_SUCCESS || least_bytes(way, from, end) == UINT64_MAX)
 		return status;
 	return take_first(device, way, from, end, least_bytes(way, from, end));
 }
 
 /* A list takes some 300 kB of the host's memory, and a network has hundreds: what is kept is what has a plan, and what
- * the next ones are should cuDNN refuse that. */
+ * there is to fall back to, which works without memory. */
 static void keep_few(struct psd_cuda_dnn_way *way)
 {
 	int n_kept = 0, n_estimated = 0;
@@ -255,7 +256,7 @@ static void keep_few(struct psd_cuda_dnn_way *way)
 		struct psd_cuda_dnn_choice *choice = &way->choices[i];
 		const bool is_estimated = i < way->n_estimated;
 
-		if (i >= way->chosen && (choice->plan || !is_estimated || i <= way->chosen + SPARE)) {
+		if (i >= way->chosen && (choice->plan || !is_estimated)) {
 			way->choices[n_kept++] = *choice;
 			n_estimated += is_estimated;
 		} else {
@@ -268,17 +269,13 @@ static void keep_few(struct psd_cuda_dnn_way *way)
 	way->chosen = 0;
 }
 
-/* Makes room for all that will be timed. */
-static cudnnStatus_t enlist(const struct psd_device *device, struct psd_cuda_dnn_way *way)
+/* Makes room for all that will be timed: of what there is to fall back to, too, for that is in no order. */
+static void enlist(const struct psd_device *device, struct psd_cuda_dnn_way *way)
 {
 	const int chosen = way->chosen;
 
-	for (int i = chosen, n_timed = 0; i < way->n_estimated && n_timed < MOST_TIMED; i++) {
-		const cudnnStatus_t status = take_first(device, way, i, i + 1, most_bytes(device));
-
-		if (status != CUDNN_STATUS_SUCCESS && !psd_cuda_dnn_refuses(status))
-			return status;
-		if (status != CUDNN_STATUS_SUCCESS)
+	for (int i = chosen, n_timed = 0; i < way->n_choices && n_timed < MOST_TIMED; i++) {
+		if (take_first(device, way, i, i + 1, most_bytes(device)) != CUDNN_STATUS_SUCCESS)
 			continue;
 		n_timed++;
 		if (way->choices[i].bytes > way->bytes)
@@ -286,15 +283,15 @@ static cudnnStatus_t enlist(const struct psd_device *device, struct psd_cuda_dnn
 	}
 	way->chosen = chosen;
 	way->is_to_be_timed = true;
-	return CUDNN_STATUS_SUCCESS;
 }
 
-/* One that cuDNN has to fall back to is far slower, and is there for what is on no list, or is refused. */
+/* cuDNN lists by estimated time what it has an estimate for. What there is to fall back to is in no order: it is there
+ * for what is on no list, as where only tensor cores are, or is refused. */
 static cudnnStatus_t take_preferred(const struct psd_device *device, struct psd_cuda_dnn_way *way)
 {
 	cudnnStatus_t status = take_of(device, way, 0, way->n_estimated);
 
-	if (status == CUDNN_STATUS_NOT_SUPPORTED)
+	if (status != CUDNN_STATUS_SUCCESS && way->n_estimated < way->n_choices)
 		status = take_of(device, way, way->n_estimated, way->n_choices);
 	if (status == CUDNN_STATUS_SUCCESS)
 		way->bytes = way->choices[way->chosen].bytes;
@@ -315,12 +312,13 @@ cudnnStatus_t psd_cuda_dnn_open_way(const struct psd_device *device, cudnnBacken
 	way->n_estimated = way->n_choices;
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = list(device, CUDNN_HEUR_MODE_FALLBACK, way);
-	if (status == CUDNN_STATUS_SUCCESS)
+	if (way->n_choices > 0)
 		status = take_preferred(device, way);
-	if (status == CUDNN_STATUS_SUCCESS && device->options.may_differ)
-		status = enlist(device, way);
-	if (status == CUDNN_STATUS_SUCCESS)
-		keep_few(way);
+	if (status != CUDNN_STATUS_SUCCESS)
+		return status;
+	if (device->options.may_differ)
+		enlist(device, way);
+	keep_few(way);
 	return status;
 }
 
@@ -359,101 +357,97 @@ struct stopwatch {
 	cudaEvent_t start, end;
 };
 
-static cudnnStatus_t time_plan(const struct psd_device *device, const struct stopwatch *watch,
-			       cudnnBackendDescriptor_t plan, void *const *data, int n_data, int repeats, float *msec)
-{
-	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-	cudaStream_t stream = device->streams[PSD_STREAM_COMPUTE];
+/* What a plan is tried with. */
+struct trial {
+	const struct psd_device *device;
+	struct stopwatch watch;
+	void *const *data;
+	int n_data;
+	bool has_ended; /* CUDA counts no time any more: the GPU or its context is lost */
+};
 
-	if (cudaEventRecord(watch->start, stream) != cudaSuccess)
-		return CUDNN_STATUS_EXECUTION_FAILED;
-	for (int i = 0; i < repeats && status == CUDNN_STATUS_SUCCESS; i++)
-		status = execute(device, plan, data, n_data);
-	if (status == CUDNN_STATUS_SUCCESS &&
-	    (cudaEventRecord(watch->end, stream) != cudaSuccess || cudaEventSynchronize(watch->end) != cudaSuccess ||
-	     cudaEventElapsedTime(msec, watch->start, watch->end) != cudaSuccess))
-		status = CUDNN_STATUS_EXECUTION_FAILED;
-	return status;
+/* Of so many executions; FLT_MAX: it cannot. */
+static float time_plan(struct trial *trial, cudnnBackendDescriptor_t plan, int repeats)
+{
+	cudaStream_t stream = trial->device->streams[PSD_STREAM_COMPUTE];
+	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+	float msec = 0;
+
+	trial->has_ended = trial->has_ended || cudaEventRecord(trial->watch.start, stream) != cudaSuccess;
+	for (int i = 0; i < repeats && status == CUDNN_STATUS_SUCCESS && !trial->has_ended; i++)
+		status = execute(trial->device, plan, trial->data, trial->n_data);
+	trial->has_ended = trial->has_ended || cudaEventRecord(trial->watch.end, stream) != cudaSuccess ||
+			   cudaEventSynchronize(trial->watch.end) != cudaSuccess ||
+			   cudaEventElapsedTime(&msec, trial->watch.start, trial->watch.end) != cudaSuccess;
+	return trial->has_ended || status != CUDNN_STATUS_SUCCESS ? FLT_MAX : msec;
 }
 
-/* The first execution loads what the plan needs; one that takes far longer than others is not repeated. */
-static cudnnStatus_t time_choice(const struct psd_device *device, const struct stopwatch *watch,
-				 cudnnBackendDescriptor_t plan, void *const *data, int n_data, float *best_msec,
-				 bool *is_best)
+/* The first execution loads what the plan needs, and counts for nothing. One that takes far longer than the best one is
+ * not repeated. */
+static float time_choice(struct trial *trial, cudnnBackendDescriptor_t plan, float best_msec)
 {
-	float msec = 0;
-	cudnnStatus_t status = time_plan(device, watch, plan, data, n_data, 1, &msec);
+	float msec = time_plan(trial, plan, 1);
 
-	*is_best = false;
-	if (status != CUDNN_STATUS_SUCCESS || msec > LOADING_MSEC + 2 * TIMED_REPEATS * *best_msec)
-		return status;
-	status = time_plan(device, watch, plan, data, n_data, TIMED_REPEATS, &msec);
-	*is_best = status == CUDNN_STATUS_SUCCESS && msec / TIMED_REPEATS < *best_msec;
-	if (*is_best)
-		*best_msec = msec / TIMED_REPEATS;
-	return status;
+	if (msec < FLT_MAX)
+		msec = time_plan(trial, plan, 1);
+	return msec < 2 * best_msec ? time_plan(trial, plan, TIMED_REPEATS) / TIMED_REPEATS : FLT_MAX;
 }
 
 /* Chooses the quickest of those that are enlisted, and keeps its plan alone. */
-static cudnnStatus_t time_choices(const struct psd_device *device, const struct stopwatch *watch,
-				  struct psd_cuda_dnn_way *way, void *const *data, int n_data)
+static cudnnStatus_t time_choices(struct trial *trial, struct psd_cuda_dnn_way *way)
 {
-	float best_msec = FLT_MAX / (4 * TIMED_REPEATS);
+	float best_msec = FLT_MAX / 2;
 
-	for (int i = way->chosen; i < way->n_estimated; i++) {
+	for (int i = 0; i < way->n_choices; i++) {
 		const struct psd_cuda_dnn_choice *choice = &way->choices[i];
-		bool is_best;
 
 		if (!choice->plan || choice->bytes > way->bytes)
 			continue;
-		const cudnnStatus_t status =
-			time_choice(device, watch, choice->plan, data, n_data, &best_msec, &is_best);
+		const float msec = time_choice(trial, choice->plan, best_msec);
 
-		if (status != CUDNN_STATUS_SUCCESS && !psd_cuda_dnn_refuses(status))
-			return status;
-		if (is_best)
+		if (msec < best_msec) {
+			best_msec = msec;
 			way->chosen = i;
+		}
 	}
 	for (int i = 0; i < way->n_choices; i++)
 		if (i != way->chosen)
 			end_plan(&way->choices[i]);
 	keep_few(way);
-	return CUDNN_STATUS_SUCCESS;
+	return trial->has_ended ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }
 
 static cudnnStatus_t choose_by_time(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data,
 				    int n_data)
 {
-	struct stopwatch watch = {};
+	struct trial trial = {device, {}, data, n_data, false};
 	cudnnStatus_t status = CUDNN_STATUS_EXECUTION_FAILED;
 
-	if (cudaEventCreate(&watch.start) == cudaSuccess && cudaEventCreate(&watch.end) == cudaSuccess)
-		status = time_choices(device, &watch, way, data, n_data);
-	if (watch.start)
-		(void)cudaEventDestroy(watch.start);
-	if (watch.end)
-		(void)cudaEventDestroy(watch.end);
+	if (cudaEventCreate(&trial.watch.start) == cudaSuccess && cudaEventCreate(&trial.watch.end) == cudaSuccess)
+		status = time_choices(&trial, way);
+	if (trial.watch.start)
+		(void)cudaEventDestroy(trial.watch.start);
+	if (trial.watch.end)
+		(void)cudaEventDestroy(trial.watch.end);
 	way->is_to_be_timed = false;
 	return status;
 }
 
 cudnnStatus_t psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data,
-				   int n_data, int made, void *spare)
+				   int n_data, int made, void *aside)
 {
 	void *trial[MOST_TENSORS];
 	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
 
 	memcpy(trial, data, n_data * sizeof(*data));
-	if (spare)
-		trial[made] = spare;
+	if (aside)
+		trial[made] = aside;
 	if (way->is_to_be_timed)
 		status = choose_by_time(device, way, trial, n_data);
-	while (status == CUDNN_STATUS_SUCCESS) {
+	if (status == CUDNN_STATUS_SUCCESS)
 		status = execute(device, way->choices[way->chosen].plan, data, n_data);
-		if (!psd_cuda_dnn_refuses(status) ||
-		    take_first(device, way, way->chosen + 1, way->n_choices, way->bytes) != CUDNN_STATUS_SUCCESS)
-			return status;
-		status = CUDNN_STATUS_SUCCESS;
-	}
+	while (psd_cuda_dnn_refuses(status) &&
+	       take_first(device, way, way->chosen + 1, way->n_choices, way->bytes) == CUDNN_STATUS_SUCCESS)
+		status = execute(device, way->choices[way->chosen].plan, data, n_data);
 	return status;
 }

@@ -45,9 +45,9 @@ cudnnStatus_t psd_cuda_dnn_open_way(const struct psd_device *device, cudnnBacken
 				    struct psd_cuda_dnn_way *way);
 /* Begins it on the compute stream. data: of the tensors with the unique ids 1, 2, ... A plan that cuDNN refuses after
  * all makes way for the next one. If the device may differ, it is carried out by each of some plans the first time, of
- * which the quickest stays: data[made] is written over meanwhile, or `spare` unless that is NULL. */
+ * which the quickest stays: data[made] is written over meanwhile, or `aside` unless that is NULL. */
 cudnnStatus_t psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data,
-				   int n_data, int made, void *spare);
+				   int n_data, int made, void *aside);
 void psd_cuda_dnn_close_way(struct psd_cuda_dnn_way *way);
 
 #endif
