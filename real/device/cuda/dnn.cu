@@ -62,7 +62,7 @@ enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int statu
 			     reason_of(room));
 }
 
-cudnnDataType_t psd_cuda_dnn_type_of(const struct psd_device *device)
+int psd_cuda_dnn_type_of(const struct psd_device *device)
 {
 	switch (device->type) {
 	case PSD_CUDA_FLOAT: return CUDNN_DATA_FLOAT;

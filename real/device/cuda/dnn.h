@@ -2,8 +2,6 @@
 #ifndef PSD_CUDA_DNN_H
 #define PSD_CUDA_DNN_H
 
-#include <cudnn.h>
-
 #include "real/device/cuda/cuda.h"
 
 /* Whether it is what was asked for that is refused, which another way of asking may avoid; no fault of the machine. */
@@ -12,7 +10,7 @@ bool psd_cuda_dnn_refuses(int status);
 enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int status, const char *what,
 				   struct psd_error *err) PSD_MUST_CHECK;
 
-cudnnDataType_t psd_cuda_dnn_type_of(const struct psd_device *device); /* of blobs */
+int psd_cuda_dnn_type_of(const struct psd_device *device); /* cuDNN's, of blobs */
 
 /* Not all that cuDNN has adds to what is there, and it does not say which before one shall. So what is to be added to
  * another's gradient is made aside, behind so much of the workspace, and a kernel adds it to the input's gradient.

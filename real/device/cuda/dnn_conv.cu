@@ -26,10 +26,10 @@ struct psd_cuda_dnn_conv {
 /* ---- descriptors ---- */
 
 /* samples or outputs, channels, rows, columns */
-static cudnnStatus_t describe_tensor(const struct psd_device *device, enum tensor which, const int64_t sizes[4],
-				     cudnnBackendDescriptor_t *tensor)
+static int describe_tensor(const struct psd_device *device, enum tensor which, const int64_t sizes[4],
+			   cudnnBackendDescriptor_t *tensor)
 {
-	const cudnnDataType_t type = psd_cuda_dnn_type_of(device);
+	const cudnnDataType_t type = (cudnnDataType_t)psd_cuda_dnn_type_of(device);
 	const int64_t id = which + 1, alignment_bytes = PSD_CUDA_DNN_ALIGNMENT_BYTES;
 	const int64_t places = sizes[2] * sizes[3], channels = sizes[1], columns = sizes[3];
 	const int64_t plain[4] = {channels * places, places, columns, 1};
@@ -44,8 +44,7 @@ static cudnnStatus_t describe_tensor(const struct psd_device *device, enum tenso
 	return psd_cuda_dnn_build(CUDNN_BACKEND_TENSOR_DESCRIPTOR, attributes, 5, tensor);
 }
 
-static cudnnStatus_t describe_maps(const struct psd_cuda_layer *layer, enum tensor which,
-				   cudnnBackendDescriptor_t *tensor)
+static int describe_maps(const struct psd_cuda_layer *layer, enum tensor which, cudnnBackendDescriptor_t *tensor)
 {
 	const struct psd_shape *shape = &layer->model->shape;
 	const int64_t sizes[4] = {layer->device->network.batch, shape->channels, shape->height, shape->width};
@@ -53,7 +52,7 @@ static cudnnStatus_t describe_maps(const struct psd_cuda_layer *layer, enum tens
 	return describe_tensor(layer->device, which, sizes, tensor);
 }
 
-static cudnnStatus_t describe_weight(const struct psd_cuda_layer *layer, cudnnBackendDescriptor_t *tensor)
+static int describe_weight(const struct psd_cuda_layer *layer, cudnnBackendDescriptor_t *tensor)
 {
 	const struct psd_tensor *weight = &layer->device->graph->tensors[layer->model->first_tensor];
 	const struct psd_sides *kernel = &layer->model->settings.conv.window.kernel;
@@ -63,7 +62,7 @@ static cudnnStatus_t describe_weight(const struct psd_cuda_layer *layer, cudnnBa
 }
 
 /* Groups are what the weight's channels leave of the maps'. */
-static cudnnStatus_t describe_how(const struct psd_cuda_layer *layer, cudnnBackendDescriptor_t *how)
+static int describe_how(const struct psd_cuda_layer *layer, cudnnBackendDescriptor_t *how)
 {
 	const struct psd_window *window = &layer->model->settings.conv.window;
 	const cudnnDataType_t type = CUDNN_DATA_FLOAT;
@@ -84,10 +83,10 @@ static cudnnStatus_t describe_how(const struct psd_cuda_layer *layer, cudnnBacke
 	return psd_cuda_dnn_build(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, attributes, 7, how);
 }
 
-static cudnnStatus_t describe(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv)
+static int describe(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv)
 {
 	const struct psd_cuda_layer *below = psd_cuda_below(layer, 0);
-	cudnnStatus_t status = describe_maps(conv->is_transpose ? layer : below, LARGE, &conv->tensors[LARGE]);
+	int status = describe_maps(conv->is_transpose ? layer : below, LARGE, &conv->tensors[LARGE]);
 
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = describe_maps(conv->is_transpose ? below : layer, SMALL, &conv->tensors[SMALL]);
@@ -122,8 +121,8 @@ static const struct {
 };
 
 /* What makes `made` of the other two tensors. */
-static cudnnStatus_t describe_operation(const struct psd_cuda_dnn_conv *conv, enum tensor made, bool adds,
-					cudnnBackendDescriptor_t *operation)
+static int describe_operation(const struct psd_cuda_dnn_conv *conv, enum tensor made, bool adds,
+			      cudnnBackendDescriptor_t *operation)
 {
 	const float alpha = 1.0f, beta = adds ? 1.0f : 0.0f;
 	const cudnnBackendAttributeName_t *names = operations[made].tensors;
@@ -154,7 +153,7 @@ static enum psd_status open_way(const struct psd_cuda_layer *layer, struct psd_c
 				const char *what, struct psd_error *err)
 {
 	struct psd_device *device = layer->device;
-	cudnnStatus_t status = describe_operation(conv, made, false, &conv->operations[made]);
+	int status = describe_operation(conv, made, false, &conv->operations[made]);
 
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = psd_cuda_dnn_open_way(device, conv->operations[made], &conv->ways[made]);
@@ -175,7 +174,7 @@ static enum psd_status open_adding(const struct psd_cuda_layer *layer, struct ps
 				   struct psd_error *err)
 {
 	const enum tensor made = input_of(conv);
-	cudnnStatus_t status = describe_operation(conv, made, true, &conv->adding_operation);
+	int status = describe_operation(conv, made, true, &conv->adding_operation);
 
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = psd_cuda_dnn_open_way(layer->device, conv->adding_operation, &conv->adding);
@@ -231,8 +230,8 @@ void psd_cuda_dnn_conv_close(struct psd_cuda_dnn_conv *conv)
 /* ---- carrying out ---- */
 
 /* What makes `made` of the other two. input, output: the layer's values or gradients. */
-static cudnnStatus_t run(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, enum tensor made,
-			 const void *input, const void *weight, const void *output)
+static int run(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, enum tensor made, const void *input,
+	       const void *weight, const void *output)
 {
 	const void *data[TENSORS];
 
@@ -245,7 +244,7 @@ static cudnnStatus_t run(const struct psd_device *device, struct psd_cuda_dnn_co
 enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
 					  const void *weight, struct psd_error *err)
 {
-	const cudnnStatus_t status =
+	const int status =
 		run(layer->device, conv, output_of(conv), psd_cuda_input(layer, 0)->value, weight, layer->blob->value);
 
 	return psd_cuda_dnn_check(layer, status, "convolution", err);
@@ -254,14 +253,14 @@ enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct p
 enum psd_status psd_cuda_dnn_conv_dweight(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, void *dweight,
 					  struct psd_error *err)
 {
-	const cudnnStatus_t status =
+	const int status =
 		run(layer->device, conv, WEIGHT, psd_cuda_input(layer, 0)->value, dweight, layer->blob->diff);
 
 	return psd_cuda_dnn_check(layer, status, "weight gradient", err);
 }
 
-static cudnnStatus_t add_dinput(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, const void *weight,
-				void *dinput, void *aside)
+static int add_dinput(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv, const void *weight,
+		      void *dinput, void *aside)
 {
 	const enum tensor made = input_of(conv);
 	const void *data[TENSORS];
@@ -280,7 +279,7 @@ enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct ps
 	struct psd_cuda_blob *in = psd_cuda_input(layer, 0);
 	const bool adds = psd_cuda_share(in);
 	void *aside = (char *)device->workspace + conv->aside_at_bytes;
-	cudnnStatus_t status;
+	int status;
 
 	if (adds && conv->adding.n_choices > 0) {
 		status = add_dinput(layer, conv, weight, in->diff, aside);

@@ -11,17 +11,17 @@ extern "C" {
 
 /* ---- descriptors ---- */
 
-cudnnStatus_t psd_cuda_dnn_build(cudnnBackendDescriptorType_t kind, const struct psd_cuda_dnn_attribute *attributes,
-				 int n_attributes, cudnnBackendDescriptor_t *built)
+int psd_cuda_dnn_build(int kind, const struct psd_cuda_dnn_attribute *attributes, int n_attributes, void **built)
 {
-	cudnnStatus_t status = cudnnBackendCreateDescriptor(kind, built);
+	int status = cudnnBackendCreateDescriptor((cudnnBackendDescriptorType_t)kind, built);
 
 	if (status != CUDNN_STATUS_SUCCESS) {
 		*built = NULL;
 		return status;
 	}
 	for (int i = 0; i < n_attributes && status == CUDNN_STATUS_SUCCESS; i++)
-		status = cudnnBackendSetAttribute(*built, attributes[i].name, attributes[i].type, attributes[i].n,
+		status = cudnnBackendSetAttribute(*built, (cudnnBackendAttributeName_t)attributes[i].name,
+						  (cudnnBackendAttributeType_t)attributes[i].type, attributes[i].n,
 						  attributes[i].values);
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = cudnnBackendFinalize(*built);
@@ -32,17 +32,17 @@ cudnnStatus_t psd_cuda_dnn_build(cudnnBackendDescriptorType_t kind, const struct
 	return status;
 }
 
-void psd_cuda_dnn_destroy(cudnnBackendDescriptor_t built)
+void psd_cuda_dnn_destroy(void *built)
 {
 	if (built)
 		(void)cudnnBackendDestroyDescriptor(built);
 }
 
 /* The descriptor that is an attribute of another. */
-static cudnnStatus_t fetch(cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name,
-			   cudnnBackendDescriptorType_t kind, cudnnBackendDescriptor_t *fetched)
+static int fetch(cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t kind,
+		 cudnnBackendDescriptor_t *fetched)
 {
-	cudnnStatus_t status = cudnnBackendCreateDescriptor(kind, fetched);
+	int status = cudnnBackendCreateDescriptor(kind, fetched);
 	int64_t n = 0;
 
 	if (status != CUDNN_STATUS_SUCCESS) {
@@ -50,7 +50,7 @@ static cudnnStatus_t fetch(cudnnBackendDescriptor_t from, cudnnBackendAttributeN
 		return status;
 	}
 	status = cudnnBackendGetAttribute(from, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, fetched);
-	return status == CUDNN_STATUS_SUCCESS && n != 1 ? CUDNN_STATUS_INTERNAL_ERROR : status;
+	return status == CUDNN_STATUS_SUCCESS && n != 1 ? (int)CUDNN_STATUS_INTERNAL_ERROR : status;
 }
 
 /* ---- which engines ---- */
@@ -79,13 +79,13 @@ static bool takes_behaviour(cudnnBackendBehaviorNote_t note)
 	       note == CUDNN_BEHAVIOR_NOTE_CUBLASLT_DEPENDENCY;
 }
 
-static cudnnStatus_t suits(const struct psd_device *device, cudnnBackendDescriptor_t config, bool *does)
+static int suits(const struct psd_device *device, cudnnBackendDescriptor_t config, bool *does)
 {
 	cudnnBackendNumericalNote_t numbers[MOST_NOTES];
 	cudnnBackendBehaviorNote_t behaviours[MOST_NOTES];
 	int64_t n_numbers = 0, n_behaviours = 0;
 	cudnnBackendDescriptor_t engine;
-	cudnnStatus_t status = fetch(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
+	int status = fetch(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
 
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
@@ -103,10 +103,10 @@ static cudnnStatus_t suits(const struct psd_device *device, cudnnBackendDescript
 }
 
 /* Takes over the configurations that suit, destroys the others. */
-static cudnnStatus_t keep_suiting(const struct psd_device *device, cudnnBackendDescriptor_t *configs, int64_t n,
-				  struct psd_cuda_dnn_way *way)
+static int keep_suiting(const struct psd_device *device, cudnnBackendDescriptor_t *configs, int64_t n,
+			struct psd_cuda_dnn_way *way)
 {
-	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+	int status = CUDNN_STATUS_SUCCESS;
 
 	for (int64_t i = 0; i < n; i++) {
 		bool does = false;
@@ -121,14 +121,14 @@ static cudnnStatus_t keep_suiting(const struct psd_device *device, cudnnBackendD
 	return status;
 }
 
-static cudnnStatus_t fetch_configs(const struct psd_device *device, cudnnBackendDescriptor_t heuristics,
-				   struct psd_cuda_dnn_way *way)
+static int fetch_configs(const struct psd_device *device, cudnnBackendDescriptor_t heuristics,
+			 struct psd_cuda_dnn_way *way)
 {
 	cudnnBackendDescriptor_t configs[PSD_CUDA_DNN_MOST_CHOICES];
 	const int64_t room = PSD_CUDA_DNN_MOST_CHOICES - way->n_choices;
 	int64_t n = 0, n_made = 0, n_fetched = 0;
-	cudnnStatus_t status = cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-							CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &n, NULL);
+	int status = cudnnBackendGetAttribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+					      0, &n, NULL);
 
 	if (n > room)
 		n = room;
@@ -147,14 +147,14 @@ static cudnnStatus_t fetch_configs(const struct psd_device *device, cudnnBackend
 }
 
 /* Adds what cuDNN lists in that mode; of a GPU that is only described, where there is no handle. */
-static cudnnStatus_t list(const struct psd_device *device, cudnnBackendHeurMode_t mode, struct psd_cuda_dnn_way *way)
+static int list(const struct psd_device *device, cudnnBackendHeurMode_t mode, struct psd_cuda_dnn_way *way)
 {
 	const struct psd_cuda_dnn_attribute attributes[] = {
 		{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &way->graph},
 		{CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode},
 		{CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device->dnn_properties}};
 	cudnnBackendDescriptor_t heuristics;
-	cudnnStatus_t status =
+	int status =
 		psd_cuda_dnn_build(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, attributes, device->dnn ? 2 : 3, &heuristics);
 
 	if (status == CUDNN_STATUS_SUCCESS)
@@ -173,7 +173,7 @@ static void end_plan(struct psd_cuda_dnn_choice *choice)
 	choice->plan = NULL;
 }
 
-static cudnnStatus_t make_plan(const struct psd_device *device, struct psd_cuda_dnn_choice *choice)
+static int make_plan(const struct psd_device *device, struct psd_cuda_dnn_choice *choice)
 {
 	const struct psd_cuda_dnn_attribute config = {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
 						      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &choice->config};
@@ -183,8 +183,8 @@ static cudnnStatus_t make_plan(const struct psd_device *device, struct psd_cuda_
 		config,
 		{CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device->dnn_properties}};
 	int64_t n = 0, bytes = 0;
-	cudnnStatus_t status = psd_cuda_dnn_build(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
-						  device->dnn ? here : described, 2, &choice->plan);
+	int status = psd_cuda_dnn_build(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, device->dnn ? here : described, 2,
+					&choice->plan);
 
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = cudnnBackendGetAttribute(choice->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
@@ -199,14 +199,14 @@ static cudnnStatus_t make_plan(const struct psd_device *device, struct psd_cuda_
 
 /* Takes the first choice from there on, below end, that makes a plan which works in so much. What fails in one engine
  * need not fail in the next. CUDNN_STATUS_NOT_SUPPORTED, or what failed last: there is none. */
-static cudnnStatus_t take_first(const struct psd_device *device, struct psd_cuda_dnn_way *way, int from, int end,
-				uint64_t room_bytes)
+static int take_first(const struct psd_device *device, struct psd_cuda_dnn_way *way, int from, int end,
+		      uint64_t room_bytes)
 {
-	cudnnStatus_t failure = CUDNN_STATUS_NOT_SUPPORTED;
+	int failure = CUDNN_STATUS_NOT_SUPPORTED;
 
 	for (int i = from; i < end; i++) {
 		struct psd_cuda_dnn_choice *choice = &way->choices[i];
-		const cudnnStatus_t status = choice->plan ? CUDNN_STATUS_SUCCESS : make_plan(device, choice);
+		const int status = choice->plan ? CUDNN_STATUS_SUCCESS : make_plan(device, choice);
 
 		if (choice->plan && choice->bytes <= room_bytes) {
 			way->chosen = i;
@@ -237,9 +237,9 @@ static uint64_t least_bytes(const struct psd_cuda_dnn_way *way, int from, int en
 
 /* The first that works in as much as a convolution should take; where none does, as in very large batches, the one that
  * takes least. */
-static cudnnStatus_t take_of(const struct psd_device *device, struct psd_cuda_dnn_way *way, int from, int end)
+static int take_of(const struct psd_device *device, struct psd_cuda_dnn_way *way, int from, int end)
 {
-	const cudnnStatus_t status = take_first(device, way, from, end, most_bytes(device));
+	const int status = take_first(device, way, from, end, most_bytes(device));
 
 	if (status == CUDNN_STATUS_SUCCESS || least_bytes(way, from, end) == UINT64_MAX)
 		return status;
@@ -287,9 +287,9 @@ static void enlist(const struct psd_device *device, struct psd_cuda_dnn_way *way
 
 /* cuDNN lists by estimated time what it has an estimate for. What there is to fall back to is in no order: it is there
  * for what is on no list, as where only tensor cores are, or is refused. */
-static cudnnStatus_t take_preferred(const struct psd_device *device, struct psd_cuda_dnn_way *way)
+static int take_preferred(const struct psd_device *device, struct psd_cuda_dnn_way *way)
 {
-	cudnnStatus_t status = take_of(device, way, 0, way->n_estimated);
+	int status = take_of(device, way, 0, way->n_estimated);
 
 	if (status != CUDNN_STATUS_SUCCESS && way->n_estimated < way->n_choices)
 		status = take_of(device, way, way->n_estimated, way->n_choices);
@@ -298,14 +298,13 @@ static cudnnStatus_t take_preferred(const struct psd_device *device, struct psd_
 	return status;
 }
 
-cudnnStatus_t psd_cuda_dnn_open_way(const struct psd_device *device, cudnnBackendDescriptor_t operation,
-				    struct psd_cuda_dnn_way *way)
+int psd_cuda_dnn_open_way(const struct psd_device *device, void *operation, struct psd_cuda_dnn_way *way)
 {
 	const struct psd_cuda_dnn_attribute attributes[] = {
 		{CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &operation},
 		{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &device->dnn}};
-	cudnnStatus_t status = psd_cuda_dnn_build(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, attributes,
-						  device->dnn ? 2 : 1, &way->graph);
+	int status = psd_cuda_dnn_build(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, attributes, device->dnn ? 2 : 1,
+					&way->graph);
 
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = list(device, CUDNN_HEUR_MODE_A, way);
@@ -336,8 +335,7 @@ void psd_cuda_dnn_close_way(struct psd_cuda_dnn_way *way)
 
 enum { MOST_TENSORS = 4 };
 
-static cudnnStatus_t execute(const struct psd_device *device, cudnnBackendDescriptor_t plan, void *const *data,
-			     int n_data)
+static int execute(const struct psd_device *device, cudnnBackendDescriptor_t plan, void *const *data, int n_data)
 {
 	static const int64_t ids[MOST_TENSORS] = {1, 2, 3, 4};
 	const struct psd_cuda_dnn_attribute attributes[] = {
@@ -345,7 +343,7 @@ static cudnnStatus_t execute(const struct psd_device *device, cudnnBackendDescri
 		{CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n_data, data},
 		{CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &device->workspace}};
 	cudnnBackendDescriptor_t pack;
-	cudnnStatus_t status = psd_cuda_dnn_build(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, attributes, 3, &pack);
+	int status = psd_cuda_dnn_build(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, attributes, 3, &pack);
 
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = cudnnBackendExecute(device->dnn, plan, pack);
@@ -370,7 +368,7 @@ struct trial {
 static float time_plan(struct trial *trial, cudnnBackendDescriptor_t plan, int repeats)
 {
 	cudaStream_t stream = trial->device->streams[PSD_STREAM_COMPUTE];
-	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+	int status = CUDNN_STATUS_SUCCESS;
 	float msec = 0;
 
 	trial->has_ended = trial->has_ended || cudaEventRecord(trial->watch.start, stream) != cudaSuccess;
@@ -394,7 +392,7 @@ static float time_choice(struct trial *trial, cudnnBackendDescriptor_t plan, flo
 }
 
 /* Chooses the quickest of those that are enlisted, and keeps its plan alone. */
-static cudnnStatus_t time_choices(struct trial *trial, struct psd_cuda_dnn_way *way)
+static int time_choices(struct trial *trial, struct psd_cuda_dnn_way *way)
 {
 	float best_msec = FLT_MAX / 2;
 
@@ -417,11 +415,10 @@ static cudnnStatus_t time_choices(struct trial *trial, struct psd_cuda_dnn_way *
 	return trial->has_ended ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t choose_by_time(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data,
-				    int n_data)
+static int choose_by_time(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data, int n_data)
 {
 	struct trial trial = {device, {}, data, n_data, false};
-	cudnnStatus_t status = CUDNN_STATUS_EXECUTION_FAILED;
+	int status = CUDNN_STATUS_EXECUTION_FAILED;
 
 	if (cudaEventCreate(&trial.watch.start) == cudaSuccess && cudaEventCreate(&trial.watch.end) == cudaSuccess)
 		status = time_choices(&trial, way);
@@ -433,11 +430,11 @@ static cudnnStatus_t choose_by_time(const struct psd_device *device, struct psd_
 	return status;
 }
 
-cudnnStatus_t psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data,
-				   int n_data, int made, void *aside)
+int psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data, int n_data,
+			 int made, void *aside)
 {
 	void *trial[MOST_TENSORS];
-	cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+	int status = CUDNN_STATUS_SUCCESS;
 
 	memcpy(trial, data, n_data * sizeof(*data));
 	if (aside)

@@ -25,8 +25,8 @@ static cudnnStatus_t describe_maps(const struct psd_cuda_layer *layer, cudnnTens
 	if (status != CUDNN_STATUS_SUCCESS)
 		return status;
 	return cudnnSetTensor4dDescriptor(*maps, device->is_channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
-					  psd_cuda_dnn_type_of(device), (int)device->network.batch, (int)shape.channels,
-					  (int)shape.height, (int)shape.width);
+					  (cudnnDataType_t)psd_cuda_dnn_type_of(device), (int)device->network.batch,
+					  (int)shape.channels, (int)shape.height, (int)shape.width);
 }
 
 /* What keeps sums on the chip is far ahead where channels come last; it wants a workspace, which calls without "Ex"
