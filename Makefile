@@ -117,8 +117,8 @@ REAL_TESTS     := $(call objects,$(call sources,tests/real,c) $(RUNNER))
 any             = @($(subst $(space),|,$(strip $(1))))
 TSAN_SUITES    := lane feed data packed mesh joining streams tube transport shared cpu_run ground load worker \
 	session session_contract session_library apart replay synthetic_method crew emulation emulation_end sparse \
-	stand_in* cuda_$(call any,calibrate contract device fetch fused graphs kernels net parameters seeds several \
-	shared staging training wire)
+	stand_in* cuda_$(call any,ahead calibrate contract device engines fetch fused graphs kernels net parameters \
+	seeds several shared staging training wire)
 TSAN_CASES     := $(call any,$(call any,$(TSAN_SUITES))/* cuda_nccl/a_worker* \
 	run_$(call any,encoded sparse)/!(accuracy*|every_other*) run/!(every_method_$(call any,learns trains)*))
 # psd-run's CUDA device on a stand-in for CUDA's libraries, which needs their headers and no GPU (tests/README.md).
@@ -438,7 +438,7 @@ check-static: deps ## psd-run of STATIC=1 starts with the C library alone
 		$(MAKE) --no-print-directory CUDA=1 STATIC=1 CUDA_ARCHS=90 check-static-of; \
 	fi
 
-check-static-of: $(BUILD)/psd-run $(BUILD)/check/libraries
+check-static-of: $(BUILD)/psd-run $(BUILD)/check/libraries $(if $(CUDA),$(BUILD)/psd-gpu-tests)
 	@tests/static.sh $(BUILD)
 
 check-layers: $(ENGINE) deps ## the engine stands alone; sim and real do not know each other

@@ -158,6 +158,9 @@ static void check(const char *kind, const char *text, unsigned n_arithmetics)
 
 KIND(conv, "  - {name: x, kind: conv, outputs: 6, kernel: 3, stride: 2, pad: 1}\n")
 KIND(grouped_conv, "  - {name: x, kind: conv, outputs: 8, kernel: 3, pad: 1, groups: 2}\n")
+KIND(convs_of_one_input, "  - {name: a, kind: conv, outputs: 6, kernel: 1, stride: 2, input: base}\n"
+			 "  - {name: b, kind: conv, outputs: 6, kernel: 3, stride: 2, pad: 1, input: base}\n"
+			 "  - {name: x, kind: add, inputs: [a, b]}\n")
 KIND(deconv, "  - {name: x, kind: deconv, outputs: 4, kernel: 4, stride: 2, pad: 1}\n")
 KIND(inner_product, "  - {name: x, kind: inner-product, outputs: 9}\n")
 KIND(inner_product_relu, "  - {name: x, kind: inner-product, outputs: 9}\n  - {name: y, kind: relu}\n")

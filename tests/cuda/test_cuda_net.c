@@ -8,37 +8,7 @@
 
 #include "engine/model/model.h"
 #include "real/device/cuda/cuda.h"
-#include "tests/cuda/cuda_net.h"
-#include "tests/cuda/stand_in.h"
-
-/* Of a tensor's norm and of the loss: in fp32 what the bar is, else some roundings of each number on its way. */
-static const struct arithmetic {
-	const char *name;
-	enum psd_layer_arithmetic arithmetic;
-	double loss_tolerance_ratio, gradient_tolerance_ratio;
-} arithmetics[] = {
-	{"fp32", PSD_LAYERS_FP32, 1e-5, 1e-4},
-	{"tf32", PSD_LAYERS_TF32, 2e-3, 1e-2},
-	{"fp16", PSD_LAYERS_FP16, 5e-3, 2e-2},
-	{"bf16", PSD_LAYERS_BF16, 3e-2, 1.5e-1},
-};
-
-static void compare(const struct cuda_net *cuda, double loss, double expected_loss, const struct arithmetic *arithmetic,
-		    const char *text)
-{
-	const struct psd_graph *graph = cuda->net->graph;
-
-	cr_expect_lt(fabs(loss / expected_loss - 1), arithmetic->loss_tolerance_ratio,
-		     "%s: loss %.9g, must be %.9g: %s", arithmetic->name, loss, expected_loss, text);
-	for (unsigned t = 0; t < graph->n_tensors; t++) {
-		const double error_ratio =
-			cuda_net_distance(cuda->host_gradients[t], cuda->net->gradients[t], graph->tensors[t].elements);
-
-		cr_expect_lt(error_ratio, arithmetic->gradient_tolerance_ratio,
-			     "%s: gradient of %s is off by %g of its norm: %s", arithmetic->name,
-			     graph->tensors[t].name, error_ratio, text);
-	}
-}
+#include "tests/cuda/compare_helper.h"
 
 /* Running statistics after two iterations. */
 static void compare_states(const struct cuda_net *cuda, const struct arithmetic *arithmetic)
@@ -58,14 +28,6 @@ static void compare_states(const struct cuda_net *cuda, const struct arithmetic 
 		free(own);
 		free(expected);
 	}
-}
-
-/* Else scores are so far apart that one class has all: what is left of its gradient is rounding. */
-static void calm(struct net *net)
-{
-	for (unsigned t = 0; t < net->graph->n_tensors; t++)
-		for (uint64_t i = 0; i < net->graph->tensors[t].elements; i++)
-			net->parameters[t][i] *= 0.4f;
 }
 
 /* The second iteration finds memory as the first one left it. */
@@ -104,13 +66,6 @@ static void check_floats(const char *text, uint32_t batch)
 	check_in(text, batch, &arithmetics[0]);
 }
 
-#define HEAD                                                                                                           \
-	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"                                                \
-	"  - {name: base, kind: conv, outputs: 4, kernel: 3, pad: 1}\n"
-#define WIDE                                                                                                           \
-	"name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"                                                \
-	"  - {name: base, kind: conv, outputs: 16, kernel: 3, pad: 1}\n"
-#define TAIL "  - {name: top, kind: inner-product, outputs: 3}\n  - {name: loss, kind: softmax-loss}\n"
 /* Below a batch norm a bias changes nothing: its gradient is rounding and says nothing. */
 #define UNBIASED                                                                                                       \
 	"name: m\ninput: {channels: 3, height: 7, width: 6}\nlayers:\n"                                                \
@@ -143,87 +98,10 @@ Test(cuda_net, long_sums_are_as_on_the_cpu)
 	      2);
 }
 
-/* With groups, with a transpose, and with what adds to a gradient that is there. */
-#define CONVOLUTIONS                                                                                                   \
-	WIDE "  - {name: c, kind: conv, outputs: 16, kernel: 3, pad: 1, groups: 2}\n"                                  \
-	     "  - {name: r, kind: relu}\n  - {name: s, kind: add, inputs: [r, base]}\n"                                \
-	     "  - {name: d, kind: deconv, outputs: 16, kernel: 1}\n"                                                   \
-	     "  - {name: t, kind: add, inputs: [s, d]}\n" TAIL
-
-static const enum psd_stand_in_estimates untrue[] = {PSD_STAND_IN_ESTIMATES_UNPLANNED, PSD_STAND_IN_ESTIMATES_UNBEGUN,
-						     PSD_STAND_IN_ESTIMATES_UNEQUAL};
-
-/* The first of what cuDNN lists may turn out to be refused, and an engine that gives equal bits need not be listed. */
-Test(cuda_net, convolutions_find_an_engine_where_estimates_are_wrong)
-{
-	for (size_t i = 0; i < sizeof(untrue) / sizeof(untrue[0]); i++) {
-		psd_stand_in_set_estimates(untrue[i]);
-		check(CONVOLUTIONS, 1);
-	}
-}
-
-/* The iteration in which engines are timed is as any. */
-static void check_timed(const char *text, uint32_t batch, const struct arithmetic *arithmetic)
-{
-	const struct psd_device_options options = {
-		.n_threads = 1, .arithmetic = arithmetic->arithmetic, .may_differ = true};
-	struct net net = net_make(text, batch);
-	struct cuda_net cuda;
-	double loss;
-
-	calm(&net);
-	cuda = cuda_net_open_with(&net, &options);
-	loss = cuda_net_run(&cuda);
-	compare(&cuda, loss, net_run(&net), arithmetic, text);
-	cuda_net_close(&cuda);
-	net_release(&net);
-}
-
 Test(cuda_net, convolutions_that_are_timed_are_as_on_the_cpu)
 {
-	for (unsigned a = 0; a < sizeof(arithmetics) / sizeof(arithmetics[0]); a++) {
-		psd_stand_in_set_estimates(PSD_STAND_IN_ESTIMATES_TRUE);
+	for (unsigned a = 0; a < sizeof(arithmetics) / sizeof(arithmetics[0]); a++)
 		check_timed(CONVOLUTIONS, 2, &arithmetics[a]);
-		for (size_t i = 0; i < sizeof(untrue) / sizeof(untrue[0]); i++) {
-			psd_stand_in_set_estimates(untrue[i]);
-			check_timed(CONVOLUTIONS, 2, &arithmetics[a]);
-		}
-	}
-}
-
-enum { PLAIN, EQUAL, UNEQUAL, ENGINES }; /* the stand-in's engines: to fall back to; of equal bits and others, listed */
-
-/* Which engines carry out the second iteration of two convolutions, each once forward and with its weight's gradient,
- * and the upper one with its data's. */
-static void check_choice(bool may_differ, const unsigned msec[ENGINES], const unsigned expected[ENGINES])
-{
-	const struct psd_device_options options = {.n_threads = 1, .may_differ = may_differ};
-	struct net net = net_make(HEAD "  - {name: c, kind: conv, outputs: 5, kernel: 3}\n" TAIL, 2);
-	struct cuda_net cuda = cuda_net_open_with(&net, &options);
-
-	psd_stand_in_count_engines();
-	for (int e = 0; e < ENGINES; e++)
-		psd_stand_in_set_engine_msec(e, msec[e]);
-	(void)cuda_net_run(&cuda);
-	psd_stand_in_count_engines();
-	(void)cuda_net_run(&cuda);
-	for (int e = 0; e < ENGINES; e++)
-		cr_expect_eq(psd_stand_in_engine_runs(e), expected[e], "engine %d with %u, %u, %u ms: %u times", e,
-			     msec[0], msec[1], msec[2], psd_stand_in_engine_runs(e));
-	cuda_net_close(&cuda);
-	net_release(&net);
-}
-
-/* Five in all; the two forward ones have no engine of unequal bits. */
-Test(cuda_net, convolutions_are_timed_where_bits_may_differ)
-{
-	const unsigned plain_msec[ENGINES] = {1, 3, 2}, equal_msec[ENGINES] = {9, 2, 3},
-		       unequal_msec[ENGINES] = {9, 3, 2};
-
-	check_choice(false, plain_msec, (const unsigned[]){0, 5, 0});
-	check_choice(true, plain_msec, (const unsigned[]){5, 0, 0});
-	check_choice(true, equal_msec, (const unsigned[]){0, 5, 0});
-	check_choice(true, unequal_msec, (const unsigned[]){0, 2, 3});
 }
 
 /* One that is read twice, above one that is read twice: each adds to a gradient that is there. */
