@@ -233,6 +233,34 @@ Test(plans, odd_shapes_have_them_on_every_gpu)
 	psd_graph_release(&graph);
 }
 
+/* The oldest GPUs' tensor cores do not know bf16, and cuDNN lists nothing. */
+Test(plans, that_are_not_to_be_had_are_missed_by_name)
+{
+	struct psd_device device = {.options.arithmetic = PSD_LAYERS_BF16,
+				    .memory_bytes = gpus[0].memory_bytes,
+				    .dnn_properties = describe(&gpus[0]),
+				    .network.batch = 4,
+				    .type = PSD_CUDA_BFLOAT,
+				    .is_channels_last = true};
+	struct psd_cuda_dnn_conv *conv;
+	struct psd_graph graph;
+	struct psd_error err = {0};
+
+	load(&graph, "scenarios/models/cifar10-quick.yaml");
+	device.graph = &graph;
+	device.layers = calloc(graph.n_layers, sizeof(*device.layers));
+	cr_assert(device.layers);
+	link_layers(&device);
+	cr_expect_eq(psd_cuda_dnn_conv_open(&device.layers[1], &conv, &err), PSD_EINVAL);
+	cr_expect_str_eq(err.text,
+			 "layer 'conv1' (conv): cuDNN has no convolution for its shape in bf16 that gives equal "
+			 "bits");
+	psd_cuda_dnn_conv_close(conv);
+	free(device.layers);
+	psd_graph_release(&graph);
+	must(cudnnBackendDestroyDescriptor(device.dnn_properties));
+}
+
 /* ---- which of them ---- */
 
 enum { X, W, Y };

@@ -311,7 +311,7 @@ int psd_cuda_dnn_open_way(const struct psd_device *device, void *operation, stru
 	way->n_estimated = way->n_choices;
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = list(device, CUDNN_HEUR_MODE_FALLBACK, way);
-	if (way->n_choices > 0)
+	if (way->n_choices > 0 || status == CUDNN_STATUS_SUCCESS)
 		status = take_preferred(device, way);
 	if (status != CUDNN_STATUS_SUCCESS)
 		return status;
