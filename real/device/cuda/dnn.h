@@ -12,9 +12,9 @@ enum psd_status psd_cuda_dnn_check(const struct psd_cuda_layer *layer, int statu
 
 int psd_cuda_dnn_type_of(const struct psd_device *device); /* cuDNN's, of blobs */
 
-/* Not all that cuDNN has adds to what is there, and it does not say which before one shall. So what is to be added to
- * another's gradient is made aside, behind so much of the workspace, and a kernel adds it to the input's gradient.
- * want: room for it, where another reads the input, too. at: where in the workspace. add: PSD_ERUN. */
+/* Not all that cuDNN has adds to what is there: what is to be added to another's gradient may be made aside, behind so
+ * much of the workspace, and a kernel adds it to the input's gradient. want: room for it, where another reads the
+ * input, too. at: where in the workspace. add: PSD_ERUN. */
 void psd_cuda_dnn_want_aside(const struct psd_cuda_layer *layer, uint64_t workspace_bytes);
 uint64_t psd_cuda_dnn_aside_at_bytes(uint64_t workspace_bytes);
 enum psd_status psd_cuda_dnn_add_aside(const struct psd_cuda_layer *layer, void *aside,

@@ -10,7 +10,7 @@ extern "C" {
 
 static const struct psd_place nowhere = {NULL, 0, 0};
 
-enum tensor { LARGE, WEIGHT, SMALL, TENSORS };
+enum tensor { LARGE, WEIGHT, SMALL, TENSORS = PSD_CUDA_DNN_TENSORS };
 
 /* From large maps to small ones, whatever the layer's way is: a transpose goes from small to large, by what is the data
  * gradient of a convolution, and its own data gradient is a convolution. Its weight lies as that convolution's. */
@@ -238,7 +238,7 @@ static int run(const struct psd_device *device, struct psd_cuda_dnn_conv *conv, 
 	data[input_of(conv)] = input;
 	data[WEIGHT] = weight;
 	data[output_of(conv)] = output;
-	return psd_cuda_dnn_run_way(device, &conv->ways[made], (void *const *)data, TENSORS, made, NULL);
+	return psd_cuda_dnn_run_way(device, &conv->ways[made], (void *const *)data, made, NULL);
 }
 
 enum psd_status psd_cuda_dnn_conv_forward(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,
@@ -268,7 +268,7 @@ static int add_dinput(const struct psd_cuda_layer *layer, struct psd_cuda_dnn_co
 	data[made] = dinput;
 	data[WEIGHT] = weight;
 	data[output_of(conv)] = layer->blob->diff;
-	return psd_cuda_dnn_run_way(layer->device, &conv->adding, (void *const *)data, TENSORS, made, aside);
+	return psd_cuda_dnn_run_way(layer->device, &conv->adding, (void *const *)data, made, aside);
 }
 
 enum psd_status psd_cuda_dnn_conv_dinput(struct psd_cuda_layer *layer, struct psd_cuda_dnn_conv *conv,

@@ -333,14 +333,12 @@ void psd_cuda_dnn_close_way(struct psd_cuda_dnn_way *way)
 
 /* ---- carrying out ---- */
 
-enum { MOST_TENSORS = 4 };
-
-static int execute(const struct psd_device *device, cudnnBackendDescriptor_t plan, void *const *data, int n_data)
+static int execute(const struct psd_device *device, cudnnBackendDescriptor_t plan, void *const *data)
 {
-	static const int64_t ids[MOST_TENSORS] = {1, 2, 3, 4};
+	static const int64_t ids[PSD_CUDA_DNN_TENSORS] = {1, 2, 3};
 	const struct psd_cuda_dnn_attribute attributes[] = {
-		{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, n_data, ids},
-		{CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, n_data, data},
+		{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, PSD_CUDA_DNN_TENSORS, ids},
+		{CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, PSD_CUDA_DNN_TENSORS, data},
 		{CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &device->workspace}};
 	cudnnBackendDescriptor_t pack;
 	int status = psd_cuda_dnn_build(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, attributes, 3, &pack);
@@ -360,7 +358,6 @@ struct trial {
 	const struct psd_device *device;
 	struct stopwatch watch;
 	void *const *data;
-	int n_data;
 	bool has_ended; /* CUDA counts no time any more: the GPU or its context is lost */
 };
 
@@ -373,7 +370,7 @@ static float time_plan(struct trial *trial, cudnnBackendDescriptor_t plan, int r
 
 	trial->has_ended = trial->has_ended || cudaEventRecord(trial->watch.start, stream) != cudaSuccess;
 	for (int i = 0; i < repeats && status == CUDNN_STATUS_SUCCESS && !trial->has_ended; i++)
-		status = execute(trial->device, plan, trial->data, trial->n_data);
+		status = execute(trial->device, plan, trial->data);
 	trial->has_ended = trial->has_ended || cudaEventRecord(trial->watch.end, stream) != cudaSuccess ||
 			   cudaEventSynchronize(trial->watch.end) != cudaSuccess ||
 			   cudaEventElapsedTime(&msec, trial->watch.start, trial->watch.end) != cudaSuccess;
@@ -415,9 +412,9 @@ static int time_choices(struct trial *trial, struct psd_cuda_dnn_way *way)
 	return trial->has_ended ? CUDNN_STATUS_EXECUTION_FAILED : CUDNN_STATUS_SUCCESS;
 }
 
-static int choose_by_time(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data, int n_data)
+static int choose_by_time(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data)
 {
-	struct trial trial = {device, {}, data, n_data, false};
+	struct trial trial = {device, {}, data, false};
 	int status = CUDNN_STATUS_EXECUTION_FAILED;
 
 	if (cudaEventCreate(&trial.watch.start) == cudaSuccess && cudaEventCreate(&trial.watch.end) == cudaSuccess)
@@ -430,21 +427,21 @@ static int choose_by_time(const struct psd_device *device, struct psd_cuda_dnn_w
 	return status;
 }
 
-int psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data, int n_data,
-			 int made, void *aside)
+int psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way,
+			 void *const data[PSD_CUDA_DNN_TENSORS], int made, void *aside)
 {
-	void *trial[MOST_TENSORS];
+	void *trial[PSD_CUDA_DNN_TENSORS];
 	int status = CUDNN_STATUS_SUCCESS;
 
-	memcpy(trial, data, n_data * sizeof(*data));
+	memcpy(trial, data, sizeof(trial));
 	if (aside)
 		trial[made] = aside;
 	if (way->is_to_be_timed)
-		status = choose_by_time(device, way, trial, n_data);
+		status = choose_by_time(device, way, trial);
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = execute(device, way->choices[way->chosen].plan, data, n_data);
+		status = execute(device, way->choices[way->chosen].plan, data);
 	while (psd_cuda_dnn_refuses(status) &&
 	       take_first(device, way, way->chosen + 1, way->n_choices, way->bytes) == CUDNN_STATUS_SUCCESS)
-		status = execute(device, way->choices[way->chosen].plan, data, n_data);
+		status = execute(device, way->choices[way->chosen].plan, data);
 	return status;
 }

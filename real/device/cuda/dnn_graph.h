@@ -18,7 +18,10 @@ struct psd_cuda_dnn_attribute {
 int psd_cuda_dnn_build(int kind, const struct psd_cuda_dnn_attribute *attributes, int n_attributes, void **built);
 void psd_cuda_dnn_destroy(void *built);
 
-enum { PSD_CUDA_DNN_MOST_CHOICES = 80 }; /* cuDNN lists 40 or fewer for an operation, and a few more to fall back to */
+enum {
+	PSD_CUDA_DNN_TENSORS = 3,      /* of an operation: their unique ids are 1, 2, 3 */
+	PSD_CUDA_DNN_MOST_CHOICES = 80 /* cuDNN lists 40 or fewer for an operation, and a few more to fall back to */
+};
 
 struct psd_cuda_dnn_choice {
 	void *config;	/* an engine with its settings */
@@ -41,11 +44,11 @@ struct psd_cuda_dnn_way {
  * device's arithmetic, give equal bits unless the device may differ, and need no compiler. CUDNN_STATUS_NOT_SUPPORTED:
  * there are none. */
 int psd_cuda_dnn_open_way(const struct psd_device *device, void *operation, struct psd_cuda_dnn_way *way);
-/* Begins it on the compute stream. data: of the tensors with the unique ids 1, 2, ... A plan that cuDNN refuses after
+/* Begins it on the compute stream. data: of the tensors, in the order of their ids. A plan that cuDNN refuses after
  * all makes way for the next one. If the device may differ, it is carried out by each of some plans the first time, of
  * which the quickest stays: data[made] is written over meanwhile, or `aside` unless that is NULL. */
-int psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way, void *const *data, int n_data,
-			 int made, void *aside);
+int psd_cuda_dnn_run_way(const struct psd_device *device, struct psd_cuda_dnn_way *way,
+			 void *const data[PSD_CUDA_DNN_TENSORS], int made, void *aside);
 void psd_cuda_dnn_close_way(struct psd_cuda_dnn_way *way);
 
 #endif
