@@ -12,6 +12,7 @@ struct psd_device_time {
 	const struct psd_op *op; /* NULL: it waits */
 	double from_sec;	 /* since when */
 	double work_sec;	 /* at most, of op */
+	double slack_sec;	 /* since the last mark, that operations were there and it did not work */
 	double on_way_sec;	 /* the account's, when the wait began */
 };
 
@@ -59,13 +60,29 @@ static struct psd_parts sum_until(const struct psd_account *account, unsigned ho
 	return sum;
 }
 
+/* Who is told late of several operations that are over has known the later ones for less time than they took: the rest
+ * is slack that the earlier ones left. */
+static void take_slack(struct psd_device_time *device, double now_sec)
+{
+	const double most_sec = now_sec - device->from_sec + device->slack_sec;
+	const double worked_sec = fmin(device->work_sec, most_sec);
+
+	device->from_sec = now_sec - worked_sec;
+	device->slack_sec = most_sec - worked_sec;
+}
+
 static void turn_to(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec)
 {
-	account->devices[host] = (struct psd_device_time){
+	struct psd_device_time *device = &account->devices[host];
+
+	if (device->op && isfinite(device->work_sec))
+		take_slack(device, now_sec);
+	*device = (struct psd_device_time){
 		.sum = sum_until(account, host, now_sec),
 		.op = op,
 		.from_sec = now_sec,
 		.work_sec = INFINITY,
+		.slack_sec = device->slack_sec,
 		.on_way_sec = on_way_sec(account, now_sec),
 	};
 }
@@ -115,8 +132,10 @@ void psd_account_mark(struct psd_account *account, uint32_t iteration, double no
 {
 	struct psd_parts *marks = &account->marks[(size_t)iteration * account->n_hosts];
 
-	for (unsigned h = 0; h < account->n_hosts; h++)
+	for (unsigned h = 0; h < account->n_hosts; h++) {
 		marks[h] = sum_until(account, h, now_sec);
+		account->devices[h].slack_sec = 0.0;
+	}
 }
 
 static double whole(const struct psd_parts *parts)

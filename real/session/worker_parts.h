@@ -25,12 +25,12 @@ struct psd_job {
 	struct psd_task task;
 	enum psd_status status;
 	struct psd_error err;
-	uint64_t mark;	  /* of an asynchronous device, behind what was begun */
-	double given_sec; /* of psd_socket_now_sec(): to the lane */
-	double begun_sec; /* before the test that it may be after */
-	double start_sec; /* of an asynchronous device, when it could start: the one before was over */
+	uint64_t first_mark, mark; /* of an asynchronous device, before and behind what was begun */
+	double given_sec;	   /* of psd_socket_now_sec(): to the lane */
+	double begun_sec;	   /* before the test that it may be after */
+	double start_sec;	   /* of an asynchronous device, by what it took */
 	double sec;
-	double busy_sec; /* of it, that the thread ran; all of it where more than one thread computes */
+	double busy_sec; /* of it, that the thread ran, or the device; all of it where more than one thread computes */
 	double cpu_sec;	 /* that the thread ran, with the test */
 	bool is_marked;
 	bool is_done_at_once; /* by the loop's thread; to be told to the interpreter when that has returned */

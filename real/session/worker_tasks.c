@@ -91,10 +91,8 @@ static enum psd_status run_pass(struct psd_worker *worker, struct psd_pass pass,
 static enum psd_status run_forward(struct psd_worker *worker, struct psd_task task, struct psd_error *err)
 {
 	const struct psd_layers layers = psd_program_layers(worker->graph, worker->program->ops[task.op].layer);
-	enum psd_status status = layers.first == 0 ? begin_iteration(worker, task.iteration, err) : PSD_OK;
+	const enum psd_status status = run_pass(worker, (struct psd_pass){layers.first, layers.end, false}, err);
 
-	if (!status)
-		status = run_pass(worker, (struct psd_pass){layers.first, layers.end, false}, err);
 	return status ? status : fetch_ahead(worker, task.iteration, err);
 }
 
@@ -261,6 +259,27 @@ static enum psd_stream stream_of(enum psd_resource lane)
 	return PSD_STREAM_COMPUTE;
 }
 
+static bool is_first(const struct psd_worker *worker, const struct psd_op *op)
+{
+	return op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).first == 0;
+}
+
+/* What an asynchronous device does is between two marks; what it waits for samples is before them. */
+static void carry_out(struct psd_worker *worker, enum psd_resource lane, struct psd_job *job)
+{
+	const bool is_marked = is_asynchronous(worker, lane);
+
+	if (!job->status && is_first(worker, &worker->program->ops[job->task.op]))
+		job->status = begin_iteration(worker, job->task.iteration, &job->err);
+	if (!job->status && is_marked)
+		job->first_mark = worker->kind->mark(worker->device, stream_of(lane));
+	if (!job->status)
+		job->status = run_task(worker, job->task, &job->err);
+	if (!job->status && is_marked)
+		job->mark = worker->kind->mark(worker->device, stream_of(lane));
+	job->is_marked = !job->status && is_marked;
+}
+
 /* Of the whole job where it is over when it returns; of an asynchronous device's, what began it. */
 static void task_job(void *context)
 {
@@ -276,19 +295,15 @@ static void task_job(void *context)
 	job->start_sec = psd_worker_now(worker);
 	job->test_sec = job->start_sec - job->begun_sec;
 	tested_cpu_sec = psd_machine_own_sec();
-	if (!job->status)
-		job->status = run_task(worker, job->task, &job->err);
-	if (!job->status && is_asynchronous(worker, lane)) {
-		job->mark = worker->kind->mark(worker->device, stream_of(lane));
-		job->is_marked = true;
-	}
+	carry_out(worker, lane, job);
 	job->sec = psd_worker_now(worker) - job->start_sec;
 	job->cpu_sec = psd_machine_own_sec() - begun_cpu_sec;
 	job->busy_sec = worker->options->train->threads > 1 ? job->sec : begun_cpu_sec + job->cpu_sec - tested_cpu_sec;
 }
 
-/* What was begun before it was over when it could start. Each is waited for, also where only the next of its stream
- * needs it: spans, measured times and the search for who stands still go by when each operation was over. */
+/* What was begun before it was over when it could start, and took what the device took for it: a device without work
+ * waits. Each is waited for, also where only the next of its stream needs it: spans, measured times and the search for
+ * who stands still go by when each operation was over. */
 void psd_worker_finish_job(void *context)
 {
 	struct psd_job *job = context;
@@ -301,14 +316,11 @@ void psd_worker_finish_job(void *context)
 	lane = psd_worker_lane(worker, &worker->program->ops[job->task.op]);
 	jobs = &worker->jobs[lane];
 	job->status = worker->kind->wait(worker->device, stream_of(lane), job->mark, &job->err);
-	job->start_sec = fmax(job->start_sec, jobs->over_sec);
-	jobs->over_sec = psd_worker_now(worker);
-	job->sec = job->busy_sec = jobs->over_sec - job->start_sec;
-}
-
-static bool is_first(const struct psd_worker *worker, const struct psd_op *op)
-{
-	return op->kind == PSD_OP_FORWARD && psd_program_layers(worker->graph, op->layer).first == 0;
+	const double over_sec = psd_worker_now(worker);
+	job->busy_sec = worker->kind->between_sec(worker->device, stream_of(lane), job->first_mark, job->mark);
+	job->start_sec = fmax(fmax(job->start_sec, jobs->over_sec), over_sec - job->busy_sec);
+	job->sec = over_sec - job->start_sec;
+	jobs->over_sec = over_sec;
 }
 
 /* The first operation after a test that is due; a fence sees to it that the iteration before is complete. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "real/device/device.h"
+#include "tests/cuda/stand_in.h"
 #include "tests/real/training.h"
 #include "tests/scratch_file.h"
 
@@ -48,5 +49,23 @@ Test(cuda_ahead, a_test_stands_between_two_iterations)
 					"sync: ring", true);
 
 	cr_expect_geq(training->result.parts.other_waiting_sec, 0.0);
+	training_free(training);
+}
+
+/* By this clock of the device nothing takes time but convolutions, 1 ms each: forward and the weight's gradient. What
+ * the host waits beside that, or for samples, is none of the device's work. */
+Test(cuda_ahead, a_device_works_as_long_as_its_own_clock_says)
+{
+	for (int engine = 0; engine < 3; engine++)
+		psd_stand_in_set_engine_msec(engine, 1);
+
+	struct training *training = run("name: one\ninput: {channels: 8, height: 8, width: 8}\nlayers:\n"
+					"  - {name: low, kind: conv, outputs: 8, kernel: 3}\n"
+					"  - {name: top, kind: inner-product, outputs: 8}\n"
+					"  - {name: loss, kind: softmax-loss}\n",
+					"sync: ring", false);
+
+	cr_expect_float_eq(training->result.parts.other_work_sec, 0.0, 1e-12);
+	cr_expect_leq(training->result.parts.compute_sec, 2.0 * 1e-3 * (1.0 + 1e-6));
 	training_free(training);
 }

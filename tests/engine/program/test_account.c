@@ -114,3 +114,53 @@ Test(account, an_iteration_ends_in_the_middle_of_what_goes_on)
 	expect_parts(psd_account_parts(&account, 0, 1, 3), 0, 0.5, 1.5, 1); /* of two: means */
 	psd_account_release(&account);
 }
+
+static void worked(struct psd_account *account, const struct psd_op *op, double work_sec, double from_sec,
+		   double until_sec)
+{
+	psd_account_begin(account, 0, op, from_sec);
+	psd_account_worked(account, 0, work_sec);
+	psd_account_end(account, 0, op, until_sec);
+}
+
+/* A device that worked from 0 to 1, 1 to 3 and 4 to 6; at 4 one is told of the first two, at 6 of the last. */
+Test(account, what_is_told_late_has_been_work)
+{
+	struct psd_account account;
+
+	open_account(&account, 1, 1);
+	worked(&account, &forward, 1, 0, 4);
+	worked(&account, &rebuild, 2, 4, 4);
+	worked(&account, &forward, 2, 4, 6);
+	psd_account_mark(&account, 0, 6);
+	expect_parts(psd_account_parts(&account, 0, 0, 1), 1 + 2, 2, 0, 1);
+	psd_account_release(&account);
+}
+
+/* The iteration before has ended: what it had left is gone, and nothing counts twice. */
+Test(account, what_is_told_late_stays_in_its_iteration)
+{
+	struct psd_account account;
+
+	open_account(&account, 1, 2);
+	worked(&account, &forward, 1, 0, 4);
+	psd_account_mark(&account, 0, 4);
+	worked(&account, &forward, 3, 4, 6);
+	psd_account_mark(&account, 1, 6);
+	expect_parts(psd_account_parts(&account, 0, 1, 2), 2, 0, 0, 0);
+	psd_account_release(&account);
+}
+
+/* 10 s of work, told when it begins, of which 2 s are over when the iteration is. */
+Test(account, what_goes_on_takes_no_slack)
+{
+	struct psd_account account;
+
+	open_account(&account, 1, 1);
+	worked(&account, &forward, 1, 0, 4);
+	psd_account_begin(&account, 0, &forward, 4);
+	psd_account_worked(&account, 0, 10);
+	psd_account_mark(&account, 0, 6);
+	expect_parts(psd_account_parts(&account, 0, 0, 1), 1 + 2, 0, 0, 3);
+	psd_account_release(&account);
+}
