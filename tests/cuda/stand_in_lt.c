@@ -27,6 +27,7 @@ struct layout {
 
 struct preference {
 	uint64_t workspace_bytes;
+	uint32_t reductions;	/* schemes by which parts of the depth may be added */
 	uint32_t alignments[4]; /* of A, B, C, D */
 };
 
@@ -35,6 +36,7 @@ struct algorithm {
 	uint64_t product; /* what it was chosen for */
 	uint32_t alignments[4], vector_alignment;
 	uint32_t tile;
+	bool rounds_parts;
 };
 
 _Static_assert(sizeof(struct algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm fits into cuBLASLt's");
@@ -125,7 +127,8 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
 {
-	const struct preference content = {.alignments = {256, 256, 256, 256}};
+	const struct preference content = {.reductions = CUBLASLT_REDUCTION_SCHEME_MASK,
+					   .alignments = {256, 256, 256, 256}};
 
 	return create(__func__, (void **)preference, &content, sizeof(content));
 }
@@ -172,6 +175,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t d
 	switch ((int)name) {
 	case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
 		return set(__func__, &preference->workspace_bytes, sizeof(uint64_t), value, bytes);
+	case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+		return set(__func__, &preference->reductions, sizeof(uint32_t), value, bytes);
 	case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
 	case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
 	case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
@@ -272,6 +277,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
 	has_one = most > 0 && make_product(operation, layouts, &product);
 	if (operation->epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogues == PSD_STAND_IN_EPILOGUES_DEAR)
 		algorithm.tile = OTHER_TILE;
+	algorithm.rounds_parts =
+		preference->reductions & (CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE);
 	algorithm.product = number_product(operation, layouts);
 	memcpy(algorithm.alignments, preference->alignments, sizeof(algorithm.alignments));
 	*n = has_one;
@@ -341,6 +348,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
 	product.c.values = d;
 	product.workspace = workspace;
 	product.workspace_bytes = workspace_bytes;
+	product.rounds_parts = algorithm->rounds_parts;
 	if (!may_take(algorithm, operation, &product))
 		error = cudaErrorInvalidValue;
 	if (error == cudaSuccess && handle->device != psd_stand_in_device())

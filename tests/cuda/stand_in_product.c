@@ -75,6 +75,26 @@ static bool may_touch_vector(const struct psd_stand_in_product *product)
 	       psd_stand_in_may_touch(product->vector, values * psd_stand_in_number_bytes(product->c.number));
 }
 
+/* As where two parts of the depth are added in C's type. */
+static void round_sums(const struct psd_stand_in_product *product, double *sums)
+{
+	float stored;
+
+	for (size_t i = 0; i < product->m * product->n; i++) {
+		psd_stand_in_write(product->c.number, &stored, 0, sums[i]);
+		sums[i] = psd_stand_in_read(product->c.number, &stored, 0);
+	}
+}
+
+static void add_products(const struct psd_stand_in_product *product, const double *a, const double *b, size_t first,
+			 size_t end, double *sums)
+{
+	for (size_t j = 0; j < product->n; j++)
+		for (size_t l = first; l < end; l++)
+			for (size_t i = 0; i < product->m; i++)
+				sums[j * product->m + i] += a[l * product->m + i] * b[j * product->k + l];
+}
+
 void psd_stand_in_run_product(void *arguments)
 {
 	const struct psd_stand_in_product *const product = arguments;
@@ -86,10 +106,10 @@ void psd_stand_in_run_product(void *arguments)
 	a = unpack(&product->a, product->is_tf32);
 	b = unpack(&product->b, product->is_tf32);
 	sums = psd_stand_in_doubles(product->m * product->n);
-	for (size_t j = 0; j < product->n; j++)
-		for (size_t l = 0; l < product->k; l++)
-			for (size_t i = 0; i < product->m; i++)
-				sums[j * product->m + i] += a[l * product->m + i] * b[j * product->k + l];
+	add_products(product, a, b, 0, product->k / 2, sums);
+	if (product->rounds_parts)
+		round_sums(product, sums);
+	add_products(product, a, b, product->k / 2, product->k, sums);
 	store(product, sums);
 	if (product->sums_b)
 		sum_columns(product, b);

@@ -22,9 +22,10 @@ struct psd_stand_in_product {
 	struct psd_stand_in_matrix a, b, c;
 	double alpha, beta;
 	bool is_tf32;
-	bool adds_vector; /* (m), to each column */
-	bool rectifies;	  /* then */
-	bool sums_b;	  /* the vector (n) becomes op(B)'s column sums */
+	bool adds_vector;  /* (m), to each column */
+	bool rectifies;	   /* then */
+	bool rounds_parts; /* sums of half the depth are of C's type */
+	bool sums_b;	   /* the vector (n) becomes op(B)'s column sums */
 	void *vector;
 	void *workspace;
 	size_t workspace_bytes;

@@ -84,6 +84,38 @@ Test(cuda_fused, epilogues_are_those_of_algebra_wherever_memory_begins)
 	cr_expect_eq(psd_stand_in_held().handles, 0);
 }
 
+/* 300 * 300 + 300 * -299 + 0.5 is 300.5, and half of the depth alone is beyond fp16. */
+Test(cuda_fused, parts_of_the_depth_are_added_as_floats)
+{
+	static const uint16_t lefts[2] = {0x5cb0, 0x5cb0}, rights[2] = {0x5cb0, 0xdcac}, summand = 0x3800; /* fp16 */
+	struct psd_device *device = open_device(PSD_LAYERS_FP16);
+	char *memory = (char *)cuda_net_take(device, (const float[4 * 64]){0}, 4 * 64);
+	void *vector = memory + 768;
+	const struct psd_cuda_product product = {.left = {memory, PSD_CUDA_HALF},
+						 .right = {memory + 256, PSD_CUDA_HALF},
+						 .result = {memory + 512, PSD_CUDA_HALF},
+						 .rows = 1,
+						 .columns = 1,
+						 .depth = 2,
+						 .is_right_transposed = true,
+						 .alpha = 1.0f};
+	struct psd_cuda_fused *fused = NULL;
+	struct psd_error err = {0};
+	uint16_t found;
+
+	cuda_net_put(device, product.left.data, lefts, sizeof(lefts));
+	cuda_net_put(device, product.right.data, rights, sizeof(rights));
+	cuda_net_put(device, vector, &summand, sizeof(summand));
+	cr_assert_eq(psd_cuda_open_fused(device, &product, PSD_CUDA_ADD_VECTOR, vector, &fused, &err), PSD_OK, "%s",
+		     err.text);
+	cr_assert_eq(psd_cuda_multiply_fused(device, fused, &product, vector, &err), PSD_OK, "%s", err.text);
+	cuda_net_wait(device, PSD_STREAM_COMPUTE);
+	cuda_net_get(device, &found, product.result.data, sizeof(found));
+	cr_expect_eq(found, 0x5cb2, "%04x", found);
+	psd_cuda_close_fused(fused);
+	psd_device_cuda.close(device);
+}
+
 /* ---- where they are taken ---- */
 
 static bool is_taken(enum psd_cuda_epilogue epilogue)

@@ -179,6 +179,7 @@ static cublasStatus_t describe_operation(const struct psd_device *device, struct
 	return status == CUBLAS_STATUS_SUCCESS ? describe_matrices(fused, product) : status;
 }
 
+/* Where the depth is taken in parts, sums of these stay floats, as those of cuBLAS do in the mode that it has here. */
 static cublasStatus_t describe_preference(cublasLtMatmulPreference_t *preference,
 					  const struct psd_cuda_product *product)
 {
@@ -187,6 +188,9 @@ static cublasStatus_t describe_preference(cublasLtMatmulPreference_t *preference
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = prefer(*preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
 				(uint64_t)PSD_CUDA_BLAS_WORKSPACE_BYTES);
+	if (status == CUBLAS_STATUS_SUCCESS)
+		status = prefer(*preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+				(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 	if (status == CUBLAS_STATUS_SUCCESS)
 		status = prefer(*preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
 				alignment_of(product->right.data));
@@ -228,7 +232,7 @@ static bool multiply_alike(const cublasLtMatmulAlgo_t *left, const cublasLtMatmu
 {
 	static const cublasLtMatmulAlgoConfigAttributes_t names[] = {
 		CUBLASLT_ALGO_CONFIG_ID, CUBLASLT_ALGO_CONFIG_TILE_ID, CUBLASLT_ALGO_CONFIG_STAGES_ID,
-		CUBLASLT_ALGO_CONFIG_SPLITK_NUM};
+		CUBLASLT_ALGO_CONFIG_SPLITK_NUM, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		uint32_t of_left = 0, of_right = 0;
