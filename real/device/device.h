@@ -154,6 +154,9 @@ struct psd_device_kind {
 				       struct psd_error *err);
 	/* What it is, and with whose libraries it computes: one line, for the head of a file. */
 	void (*describe)(const struct psd_device *device, char text[PSD_DEVICE_TEXT_MAX]);
+	/* What it does in a slower way than it is meant to, with the same results, and why. False: nothing. NULL:
+	 * never. */
+	bool (*detour)(const struct psd_device *device, struct psd_error *how);
 	uint64_t (*memory_bytes)(const struct psd_device *device); /* held beyond what take() gave */
 
 	/* ---- parameters ---- */

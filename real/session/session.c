@@ -193,6 +193,16 @@ static enum psd_status begin_to_part(struct psd_worker *worker, struct psd_error
 	return psd_streams_flush(worker->streams, err); /* a turn first waits for something to happen */
 }
 
+static void remark_detour(const struct psd_worker *worker)
+{
+	const struct psd_worker_options *options = worker->options;
+	struct psd_error how;
+
+	if (worker->self == 0 && options->remark && worker->has_device && worker->kind->detour &&
+	    worker->kind->detour(worker->device, &how))
+		options->remark(options->context, how.text);
+}
+
 /* The parameters are final: what observes them has them now. */
 static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 {
@@ -203,6 +213,7 @@ static enum psd_status report(struct psd_worker *worker, struct psd_error *err)
 
 	psd_worker_gather(worker, result);
 	result->last_loss = worker->losses.last;
+	remark_detour(worker);
 	if (is_observed)
 		status = psd_worker_fetch_parameters(worker, err);
 	if (status)

@@ -1,9 +1,10 @@
 /* What a device is given ahead of the iteration that runs, where a lone worker has little between. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "real/device/device.h"
@@ -12,6 +13,19 @@
 #include "tests/scratch_file.h"
 
 enum { BATCH = 4 };
+
+/* Of a worker, which is a process of its own. */
+static struct {
+	unsigned n;
+	char last[256];
+} * remarks;
+
+static void keep_remark(void *context, const char *line)
+{
+	(void)context;
+	remarks->n++;
+	snprintf(remarks->last, sizeof(remarks->last), "%s", line);
+}
 
 static struct training *run(const char *text, const char *system, bool is_tested)
 {
@@ -26,6 +40,9 @@ static struct training *run(const char *text, const char *system, bool is_tested
 	loaded_case(&training->made, &training->loaded, 0, 0);
 	training->options.worker.device = &psd_device_cuda;
 	training->options.worker.is_tested = is_tested;
+	remarks = mmap(NULL, sizeof(*remarks), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(remarks, MAP_FAILED);
+	training->options.worker.remark = keep_remark;
 	training_run(training);
 	cr_assert_eq(training->status, PSD_OK, "%s: %s", system, training->err.text);
 	remove(model.path);
@@ -68,4 +85,16 @@ Test(cuda_ahead, a_device_works_as_long_as_its_own_clock_says)
 	cr_expect_float_eq(training->result.parts.other_work_sec, 0.0, 1e-12);
 	cr_expect_leq(training->result.parts.compute_sec, 2.0 * 1e-3 * (1.0 + 1e-6));
 	training_free(training);
+}
+
+/* The third stretch of layers, backward of the upper one. */
+Test(cuda_ahead, what_is_no_graph_is_told)
+{
+	psd_stand_in_fail("cudaStreamEndCapture", 3, cudaErrorStreamCaptureUnsupported);
+	training_free(run("name: one\ninput: {channels: 64}\nlayers:\n"
+			  "  - {name: top, kind: inner-product, outputs: 8, bias: false}\n"
+			  "  - {name: loss, kind: softmax-loss}\n",
+			  "sync: ring", false));
+	cr_expect_eq(remarks->n, 1);
+	cr_expect(strstr(remarks->last, "are no CUDA graph, and begun call by call: "), "%s", remarks->last);
 }

@@ -348,6 +348,7 @@ Test(cuda_graphs, leave_out_what_varies)
 		}
 	}
 	cr_expect_eq(cuda.device->recorded.left_out, 1); /* forward of 'n' */
+	cr_expect_not(psd_device_cuda.detour(cuda.device, &err));
 	cuda_net_close(&cuda);
 	net_release(&net);
 }
@@ -359,6 +360,7 @@ static void check_failing(const char *function, unsigned nth)
 	struct cuda_net cuda = cuda_net_open(&net, PSD_LAYERS_FP32);
 	const uint64_t count = net.graph->tensors[0].elements;
 	float *first = malloc(count * sizeof(*first));
+	struct psd_error how = {0};
 
 	cr_assert(first);
 	psd_stand_in_fail(function, nth, cudaErrorMemoryAllocation);
@@ -370,6 +372,8 @@ static void check_failing(const char *function, unsigned nth)
 			     function, i);
 	}
 	cr_expect_eq(cuda.device->recorded.left_out, 1, "%s: %u", function, cuda.device->recorded.left_out);
+	cr_expect(psd_device_cuda.detour(cuda.device, &how), "%s", function);
+	cr_expect(strstr(how.text, "1 of ") == how.text && strstr(how.text, "out of memory"), "%s", how.text);
 	free(first);
 	cuda_net_close(&cuda);
 	cr_expect_eq(psd_stand_in_held().graphs, 0, "%s", function);

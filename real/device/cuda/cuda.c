@@ -509,6 +509,7 @@ const struct psd_device_kind psd_device_cuda = {
 	.read_state = read_state,
 	.write_state = write_state,
 	.describe = psd_cuda_describe,
+	.detour = psd_cuda_detour,
 	.memory_bytes = get_memory_bytes,
 	.apply = psd_cuda_apply,
 	.convert = psd_cuda_convert_wire,

@@ -101,8 +101,10 @@ struct psd_cuda_layer {
 
 /* Of what layers begin. */
 struct psd_cuda_recorded {
-	unsigned graphs;   /* that are there */
-	unsigned left_out; /* stretches of layers that are begun call by call, each time */
+	unsigned graphs;      /* that are there */
+	unsigned left_out;    /* stretches of layers that are begun call by call, each time */
+	unsigned refused;     /* of these, by CUDA */
+	struct psd_error why; /* the first of them was */
 };
 
 struct psd_device {
@@ -396,6 +398,8 @@ enum psd_status psd_cuda_begin_layer(struct psd_cuda_layer *layer, bool is_backw
 				     struct psd_error *err) PSD_MUST_CHECK;
 /* Nothing of it is under way. */
 void psd_cuda_end_graphs(struct psd_device *device, struct psd_cuda_layer *layer);
+/* Slot of struct psd_device_kind. */
+bool psd_cuda_detour(const struct psd_device *device, struct psd_error *how);
 
 /* ---- kinds ---- */
 

@@ -149,29 +149,37 @@ static void leave_out(struct psd_device *device, struct psd_cuda_stretch *stretc
 
 /* From the state before the stretch to the one after it. */
 static enum psd_status capture(struct psd_device *device, const struct psd_cuda_stretch *stretch,
-			       struct CUgraphExec_st **launchable)
+			       struct CUgraphExec_st **launchable, struct psd_error *err)
 {
 	struct psd_error unheard;
-	enum psd_status status = psd_cuda_begin_capture(device, &unheard), ended;
+	enum psd_status status = psd_cuda_begin_capture(device, err), ended;
 
 	if (status)
 		return status;
-	status = begin_each(device, &stretch->pass, &unheard);
-	ended = psd_cuda_end_capture(device, launchable, &unheard);
-	if (!status || ended)
-		return ended;
-	psd_cuda_end_launchable(*launchable);
-	return status;
+	status = begin_each(device, &stretch->pass, err);
+	ended = psd_cuda_end_capture(device, launchable, status ? &unheard : err);
+	if (status && !ended)
+		psd_cuda_end_launchable(*launchable);
+	return status ? status : ended;
+}
+
+/* The first reason stays. */
+static void refuse(struct psd_device *device, struct psd_cuda_stretch *stretch, const struct psd_error *why)
+{
+	if (device->recorded.refused++ == 0)
+		device->recorded.why = *why;
+	set_filled(stretch, false);
+	leave_out(device, stretch);
 }
 
 /* NULL: it cannot be, and blobs are as they were. */
 static struct graph *record(struct psd_device *device, struct psd_cuda_stretch *stretch)
 {
 	struct graph *graph = calloc(1, sizeof(*graph) + stretch->n_gradients * sizeof(graph->gradients[0]));
+	struct psd_error why;
 
-	if (!graph || capture(device, stretch, &graph->launchable)) {
-		set_filled(stretch, false);
-		leave_out(device, stretch);
+	if (graph ? capture(device, stretch, &graph->launchable, &why) : psd_cuda_no_memory(&why)) {
+		refuse(device, stretch, &why);
 		free(graph);
 		return NULL;
 	}
@@ -286,4 +294,16 @@ void psd_cuda_end_graphs(struct psd_device *device, struct psd_cuda_layer *layer
 		layer->stretches = stretch->next;
 		end_stretch(device, stretch);
 	}
+}
+
+bool psd_cuda_detour(const struct psd_device *device, struct psd_error *how)
+{
+	const struct psd_cuda_recorded *recorded = &device->recorded;
+
+	if (recorded->refused == 0)
+		return false;
+	psd_error_set(how, PSD_ERUN, PSD_NOWHERE,
+		      "%u of %u parts of an iteration are no CUDA graph, and begun call by call: %s", recorded->refused,
+		      recorded->graphs + recorded->left_out, recorded->why.text);
+	return true;
 }
