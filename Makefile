@@ -243,7 +243,12 @@ $(STAND_IN)/%.o: %.cu Makefile
 	@echo "  CXX      $< (stand-in)"
 	$(Q)$(CXX) $(ALL_CPPFLAGS) $(STAND_IN_FLAGS) $(ALL_CXXFLAGS) -c -o $@ -x c++ $<
 
-$(BUILD)/%.o: %.cu Makefile
+# Rewritten only when they change: programs of other architectures would not start.
+$(BUILD)/cuda-archs: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CUDA_FOR)' | cmp -s - $@ || echo '$(CUDA_FOR)' >$@
+
+$(BUILD)/%.o: %.cu Makefile $(BUILD)/cuda-archs
 	@mkdir -p $(@D)
 	@echo "  NVCC     $<"
 	$(Q)$(NVCC) $(ALL_CPPFLAGS) $(NVCC_FLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
