@@ -206,3 +206,57 @@ Test(cuda_layers, weight_gradients_of_long_sums)
 	check_net("weight_gradients_of_long_sums", &net, sizeof(arithmetics) / sizeof(arithmetics[0]));
 	net_release(&net);
 }
+
+/* ---- running statistics ---- */
+
+/* kept: what an iteration leaves of the running ones, which begin with mean 0 and variance 1. Variance is that of a
+ * population: sum (x - mean)^2 / (n - 1). */
+static void expect_statistics(const struct net *net, double kept, double mean[], double variance[])
+{
+	const uint64_t places = 6 * 5, channels = 2, count = net->options.batch * places;
+	const double n = (double)count;
+
+	for (uint64_t c = 0; c < channels; c++) {
+		double sum = 0, squares = 0;
+
+		for (uint64_t i = 0; i < count; i++)
+			sum += net->images[(i / places * channels + c) * places + i % places];
+		for (uint64_t i = 0; i < count; i++)
+			squares += pow(net->images[(i / places * channels + c) * places + i % places] - sum / n, 2);
+		mean[c] = (1 - kept) * sum / n;
+		variance[c] = kept + (1 - kept) * squares / (n - 1);
+	}
+}
+
+static void check_statistics(struct net *net, const struct arithmetic *arithmetic)
+{
+	struct cuda_net cuda = cuda_net_open(net, arithmetic->arithmetic);
+	double expected[2][2], error_ratio = 0;
+	struct psd_error err = {0};
+	float found[2];
+
+	expect_statistics(net, 0.25, expected[0], expected[1]);
+	(void)cuda_net_run(&cuda);
+	for (unsigned s = 0; s < net->graph->n_states; s++) {
+		cr_assert_eq(psd_device_cuda.read_state(cuda.device, s, found, &err), PSD_OK, "%s", err.text);
+		error_ratio = fmax(error_ratio, net_distance(found, expected[s], 2));
+	}
+	printf("layer,running_statistics,%s,%.3g,%g\n", arithmetic->name, error_ratio, arithmetic->most_ratio);
+	cr_expect_leq(error_ratio, arithmetic->most_ratio, "running statistics in %s: off by %g", arithmetic->name,
+		      error_ratio);
+	cuda_net_close(&cuda);
+}
+
+Test(cuda_layers, running_statistics)
+{
+	struct net net = net_make_apart("name: m\ninput: {channels: 2, height: 6, width: 5}\nlayers:\n"
+					"  - {name: x, kind: batch-norm, kept: 0.25}\n" LAST,
+					4);
+
+	fill(&net);
+	for (uint64_t i = 0; i < net.options.batch * net_image_elements(&net); i++)
+		net.images[i] += 1.0f; /* exact in 8 bits; else a mean may be nearly 0 */
+	for (unsigned a = 0; a < sizeof(arithmetics) / sizeof(arithmetics[0]); a++)
+		check_statistics(&net, &arithmetics[a]);
+	net_release(&net);
+}
