@@ -134,8 +134,9 @@ CUDA_SOURCES   := $(call sources,$(wildcard real/device/cuda) tests/cuda,c cu)
 CUDA_TESTS     := $(addprefix $(STAND_IN)/,$(addsuffix .o,$(basename $(CUDA_SOURCES)))) \
 	$(call objects,$(RUNNER) tests/real/net.c tests/real/session_contract.c tests/real/training.c \
 	tests/real/device/reference.c)
+GPU_CASES      := cuda_net test_cuda_layers test_cuda_net test_cuda_parameters test_cuda_wire
 GPU_TESTS      := $(call objects,tests/plain_runner.c tests/without_criterion.c tests/real/net.c \
-	tests/real/device/reference.c tests/cuda/cuda_net.c tests/cuda/test_cuda_layers.c tests/cuda/test_cuda_net.c)
+	tests/real/device/reference.c $(GPU_CASES:%=tests/cuda/%.c))
 CUDA_SUITES    := $(if $(CUDA_LACKING),,psd-cuda-tests)
 STAND_IN_PARTS := $(filter $(STAND_IN)/real/% $(STAND_IN)/tests/cuda/stand_in_%,$(CUDA_TESTS))
 # The device's plans by cuDNN itself, which needs no GPU for them, in place of what stands in for it.
@@ -307,7 +308,7 @@ $(STAND_IN)/psd-run: $(STAND_IN_PARTS) $(STAND_IN)/real/device/device.o \
 	$(Q)$(CXX) $(ALL_LDFLAGS) -rdynamic -o $@ $^ $(REAL_LIBS)
 
 $(STAND_IN)/psd-gpu-tests: $(STAND_IN_PARTS) \
-		$(addprefix $(STAND_IN)/tests/cuda/,cuda_net.o test_cuda_layers.o test_cuda_net.o) \
+		$(GPU_CASES:%=$(STAND_IN)/tests/cuda/%.o) \
 		$(filter-out $(BUILD)/tests/cuda/%,$(GPU_TESTS)) \
 		$(filter-out $(BUILD)/real/device/cuda/%,$(REAL_PARTS)) $(ENGINE)
 	@echo "  LINK     $@"

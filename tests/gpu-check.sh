@@ -12,7 +12,7 @@ set -u
 export LC_ALL=C
 run=$1/psd-run tests=$1/psd-gpu-tests csv=$2
 shift 2
-all_rows="layers faults losses images workers sanitizer prediction nccl nccl_inside compiled"
+all_rows="layers updates faults losses images workers sanitizer prediction nccl nccl_inside compiled"
 for rows in "$@"; do
 	case " $all_rows " in
 	*" $rows "*) ;;
@@ -23,8 +23,9 @@ wanted=${*:-$all_rows}
 kept=${csv%.csv}
 scenario=tests/gpu/check.yaml
 work=$(mktemp -d) || exit 1
-trap 'kill $awake 2>/dev/null; rm -rf "$work"' EXIT
-awake=
+trap 'kill $awake $importing 2>/dev/null; rm -rf "$work"' EXIT
+awake=""
+importing=""
 BUDGET_SEC=450
 started=$(date +%s)
 seed=$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')
@@ -41,6 +42,13 @@ else
 	# While nobody uses it the driver shuts a GPU down, and each start takes seconds.
 	nvidia-smi --loop=600 >/dev/null 2>&1 &
 	awake=$!
+fi
+echo no >"$work/torch"
+if [ $is_stand_in = no ] && command -v python3 >/dev/null; then
+	: >"$work/torch"
+	{ python3 -c 'import torch, yaml
+print("yes" if torch.cuda.is_available() else "no")' 2>/dev/null || echo no; } >"$work/torch" &
+	importing=$!
 fi
 version=$("$run" --version)
 first_gpu=${CUDA_VISIBLE_DEVICES:-0}
@@ -83,8 +91,25 @@ keep() {
 	echo "== $1"
 	tail -n 100 "$2"
 } >>"$kept-failures.txt"
+# ended STATUS: of a program that was given so much time
+ended() {
+	echo "$1" >"$work/status"
+	return "$1"
+}
+# was_late: who ended last; asked once
+was_late() {
+	late=$(cat "$work/status" 2>/dev/null)
+	rm -f "$work/status"
+	[ "$late" = 124 ] || [ "$late" = 137 ]
+}
+# failed WHAT BAR FILE: what was said last. Who was ended because no time was left has not failed.
 failed() {
-	row "$1" "$2" "" "failed: $(tail -n 1 "$3" | tr ',\t' ';  ')" no
+	said=$(tail -n 1 "$3" | tr ',\t' ';  ')
+	if was_late; then
+		[ "$(left_sec)" -gt 0 ] || { absent "$1" "$2" "no time left"; return; }
+		said="no end in its time. $said"
+	fi
+	row "$1" "$2" "" "failed: $said" no
 	keep "$1" "$3"
 }
 
@@ -92,10 +117,11 @@ failed() {
 train() {
 	out=$1 model=$2 batch=$3 arithmetic=$4 system=$5 workers=$6 iterations=$7
 	shift 7
-	timeout -k 5 "$(within 100)" "$run" --csv --quiet --no-emulation --nodes 1 --system "$system" \
+	timeout -k 5 "$(within 100)" "$run" --csv --no-emulation --nodes 1 --system "$system" \
 		--set "cluster.workers_per_node=$workers" --iterations "$iterations" \
 		--set "model.graph=$PWD/scenarios/models/$model.yaml" --set "model.batch_per_worker=$batch" \
 		--set "train.device=cuda" --set "train.arithmetic=$arithmetic" "$@" $scenario >"$out" 2>"$work/err"
+	ended $?
 }
 
 # ---- is there one ----
@@ -123,9 +149,9 @@ echo "gpu-check: $card, driver ${driver:-unknown}, $version, random inputs by se
 
 # What fits the stand-in's patience: names of networks stay in the table, so that nothing is taken for the real one.
 if [ $is_stand_in = yes ]; then
-	NETWORKS="cifar10-quick:8" LOSS_NETWORKS="" WORKERS_NETWORK=cifar10-quick WORKERS_BATCH=8 ITERATIONS=5
+	NETWORKS="cifar10-quick:8:1e-4" LOSS_NETWORKS="" WORKERS_NETWORK=cifar10-quick WORKERS_BATCH=8 ITERATIONS=5
 else
-	NETWORKS="alexnet:256 vgg19:64 resnet50:128" LOSS_NETWORKS="alexnet:8:1e-4 resnet50:4:2e-6"
+	NETWORKS="alexnet:256:1e-4 vgg19:64:1e-4 resnet50:128:2e-6" LOSS_NETWORKS="alexnet:8:1e-4 resnet50:4:2e-6"
 	WORKERS_NETWORK=alexnet WORKERS_BATCH=128 ITERATIONS=20
 fi
 
@@ -183,6 +209,20 @@ layers() {
 	[ "$((n_failed + 4 - n_parts))" -eq 0 ] || keep "layers" "$work/layers"
 }
 
+# Updates, chunks and what travels, beside the processor's.
+updates() {
+	timeout -k 5 "$(within 60)" "$tests" --filter '@(cuda_parameters|cuda_wire)/*' >"$work/updates" 2>&1
+	ended $?
+	what="updates, chunks and wire as the processor's"
+	passed=$(sed -n 's/.*Tested: \([0-9]*\) | Passing: \([0-9]*\).*/\1 \2/p' "$work/updates")
+	if [ -z "$passed" ]; then
+		failed "$what" "<= 0" "$work/updates"
+		return
+	fi
+	row "$what" "<= 0" "$((${passed% *} - ${passed#* }))" "of ${passed% *} cases fail"
+	[ "${passed% *}" -eq "${passed#* }" ] || keep "$what" "$work/updates"
+}
+
 # losses_apart A B: the largest difference over the largest loss, of two logs
 losses_apart() {
 	awk -F , 'FNR == 1 { file++; for (i = 1; i <= NF; i++) if ($i == "loss") at = i; next }
@@ -190,6 +230,22 @@ losses_apart() {
 		{ apart = ($at - first[FNR]) / first[FNR]; if (apart < 0) apart = -apart }
 		{ if (apart > most) most = apart; m++ }
 		END { if (n && n == m) printf "%.3g\n", most }' "$1" "$2"
+}
+
+# first_losses WHAT BAR LOG LOG: a row; few iterations, since training makes what rounding does larger
+first_losses() {
+	head -n 4 "$3" >"$work/first.left"
+	head -n 4 "$4" >"$work/first.right"
+	row "$1" "$2" "$(losses_apart "$work/first.left" "$work/first.right")" "apart"
+}
+
+# lines_apart A B: lines of two logs that differ in more than the time
+lines_apart() {
+	awk -F , 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "elapsed_sec") at = i }
+		{ $at = "" }
+		FNR == NR { line[FNR] = $0; n = FNR; next }
+		{ m = FNR; apart += line[FNR] != $0 }
+		END { print m == n ? apart + 0 : "lines are missing" }' "$1" "$2"
 }
 
 # train_losses LOG NETWORK:BATCH:RATE DEVICE
@@ -219,18 +275,23 @@ losses() {
 	done
 }
 
-# Asked once, for it takes seconds.
+# Its first import may take a minute: it begins when this script does.
 has_torch() {
-	[ -n "${torch:-}" ] || torch=$(timeout -k 5 "$(within 60)" python3 -c 'import torch, yaml
-print("yes" if torch.cuda.is_available() else "no")' 2>/dev/null || echo no)
-	[ "$torch" = yes ]
+	most_sec=$(within 120)
+	while [ ! -s "$work/torch" ] && [ "$most_sec" -gt 0 ]; do
+		sleep 1
+		most_sec=$((most_sec - 1))
+	done
+	[ "$(cat "$work/torch")" = yes ]
 }
+no_torch() { if [ -s "$work/torch" ]; then echo "PyTorch with a GPU"; else echo "an end of PyTorch's import"; fi; }
 # torch_images NETWORK BATCH ARITHMETIC [--compile]
 torch_images() {
 	name=$1 batch=$2 arithmetic=$3
 	shift 3
 	timeout -k 5 "$(within 100)" python3 tests/gpu/torch_images.py "scenarios/models/$name.yaml" --batch "$batch" \
 		--arithmetic "$arithmetic" --iterations $ITERATIONS "$@" 2>"$work/err"
+	ended $?
 }
 
 # idle_percent CSV: of an iteration, how long nothing is computed
@@ -239,38 +300,58 @@ idle_percent() {
 	compute "($idle_sec) / $(field iteration_sec <"$1") * 100"
 }
 
-# beside WHAT NAME BATCH ARITHMETIC OWN: where equal runs give equal bits; what graphs gain there
+# beside WHAT BAR OWN NAME BATCH ARITHMETIC RATE: where equal runs give equal bits; what graphs gain there
 beside() {
 	[ "$(left_sec)" -gt 240 ] || { absent "$1, with equal bits" "" "no time left"; return; }
-	train "$work/equal" "$2" "$3" "$4" Ring 1 $ITERATIONS ||
-		{ failed "$1, with equal bits" "" "$work/err"; return; }
+	what=$1 bar=$2 own=$3
+	shift 3
+	set -- "$1" "$2" "$3" Ring 1 $ITERATIONS --set "train.learning_rate.base=$4"
+	train "$work/equal" "$@" --log "$work/equal.log" ||
+		{ failed "$what, with equal bits" "" "$work/err"; return; }
 	equal=$(field images_per_sec <"$work/equal")
-	row "$1, with equal bits" "" "$(compute "$equal / $5")" "of its images/s"
-	train "$work/calls" "$2" "$3" "$4" Ring 1 $ITERATIONS --set train.graphs=false ||
-		{ failed "$1, without graphs" "" "$work/err"; return; }
+	row "$what, with equal bits" "" "$(compute "$equal / $own")" "of its images/s"
+	refused=$(sed -n 's/.*psd-run: \([0-9]*\) of [0-9]* parts of an iteration are no CUDA graph.*/\1/p' "$work/err")
+	row "$what, parts that are no graph" "<= 0" "${refused:-0}" ""
+	[ -z "$refused" ] || keep "$what" "$work/err"
+	first_losses "$what, first losses against equal bits'" "<= $bar" "$work/own.log" "$work/equal.log"
+	train "$work/calls" "$@" --set train.graphs=false --log "$work/calls.log" ||
+		{ failed "$what, without graphs" "" "$work/err"; return; }
 	calls=$(field images_per_sec <"$work/calls")
-	row "$1, without graphs, images/s" "" "$calls" "1/s"
-	row "$1, without graphs, stream idles" "" "$(idle_percent "$work/calls")" "%"
-	row "$1, graphs over calls" "" "$(compute "$equal / $calls")" "of its images/s"
+	row "$what, without graphs, images/s" "" "$calls" "1/s"
+	row "$what, without graphs, stream idles" "" "$(idle_percent "$work/calls")" "%"
+	row "$what, graphs over calls" "" "$(compute "$equal / $calls")" "of its images/s"
+	row "$what, equal bits of graphs and calls" "<= 0" "$(lines_apart "$work/equal.log" "$work/calls.log")" \
+		"iterations differ"
 }
 
 images() {
 	for network in $NETWORKS; do
-		for arithmetic in tf32 bf16; do
-			name=${network%:*} batch=${network#*:}
+		IFS=: read -r name batch rate <<-END
+			$network
+		END
+		rm -f "$work/tf32.log"
+		for judged in tf32:3e-3 bf16:1e-2; do
+			arithmetic=${judged%:*} bar=${judged#*:}
 			what="$name $batch $arithmetic"
 			# As PyTorch does there: what is quickest by measurement, whether or not it gives equal bits.
 			if ! train "$work/own" "$name" "$batch" "$arithmetic" Ring 1 $ITERATIONS \
-				--set train.deterministic=false; then
+				--set train.deterministic=false --set "train.learning_rate.base=$rate" \
+				--log "$work/own.log"; then
 				failed "$what, images/s" "" "$work/err"
 				continue
 			fi
 			own=$(field images_per_sec <"$work/own")
 			row "$what, images/s" "" "$own" "1/s"
 			row "$what, compute stream idles" "<= 3" "$(idle_percent "$work/own")" "%"
-			beside "$what" "$name" "$batch" "$arithmetic" "$own"
+			if [ "$arithmetic" = tf32 ]; then
+				cp "$work/own.log" "$work/tf32.log"
+			elif [ -f "$work/tf32.log" ]; then
+				first_losses "$what, first losses against tf32's" "<= $bar" \
+					"$work/own.log" "$work/tf32.log"
+			fi
+			beside "$what" "$bar" "$own" "$name" "$batch" "$arithmetic" "$rate"
 			if ! has_torch; then
-				absent "$what, of PyTorch's images/s" ">= 1.0" "PyTorch with a GPU"
+				absent "$what, of PyTorch's images/s" ">= 1.0" "$(no_torch)"
 			elif theirs=$(torch_images "$name" "$batch" "$arithmetic"); then
 				row "$what, of PyTorch's images/s" ">= 1.0" "$(compute "$own / $theirs")" \
 					"($theirs 1/s eager)"
@@ -378,29 +459,29 @@ find_sanitizer() {
 	done
 }
 
-# sanitize TOOL [OPTION...]: a row
+# sanitize TOOL [OPTION...]: a row, of psd's own kernels. In one process, for a tool may lose sight of forked ones.
 sanitize() {
 	tool=$1 what="compute-sanitizer $1" bar="<= 0" most_sec=$(within 60)
 	shift
-	timeout -k 5 "$most_sec" "$program" --tool "$tool" --target-processes all "$@" \
-		"$run" --quiet --csv --no-emulation --nodes 1 --system PS --iterations 2 \
-		--set "model.graph=$PWD/scenarios/models/cifar10-quick.yaml" --set model.batch_per_worker=4 \
-		--set train.device=cuda $scenario >"$work/sanitizer" 2>&1
+	if "$program" --help 2>&1 | grep -q -e --kernel-name; then set -- --kernel-name kns=_of_each "$@"; fi
+	timeout -k 5 "$most_sec" "$program" --tool "$tool" "$@" "$tests" --here \
+		--filter '@(cuda_parameters|cuda_wire|cuda_layers)/*' >"$work/sanitizer" 2>&1
 	status=$?
 	found=$(sed -n 's/.*SUMMARY: \([0-9]*\) \(error\|hazard\).*/\1/p' "$work/sanitizer" |
 		awk '{ sum += $1; n++ } END { if (n) print sum }')
 	if [ $status -eq 124 ] || [ $status -eq 137 ]; then
 		absent "$what" "$bar" "an end within $most_sec s"
-	elif [ "${found:-0}" -gt 0 ] || { [ -n "$found" ] && [ $status -eq 0 ]; }; then
-		row "$what" "$bar" "$found" "found, $(grep -c _of_each "$work/sanitizer") times in psd's kernels"
+	elif grep -q -i 'device not supported' "$work/sanitizer"; then
+		absent "$what" "$bar" "a machine that compute-sanitizer supports"
+	elif [ -n "$found" ] && grep -q '^\[PASS\]' "$work/sanitizer"; then
+		row "$what" "$bar" "$found" "in psd's kernels, $(grep -c '^\[PASS\]' "$work/sanitizer") tests"
 		[ "$found" -eq 0 ] || keep "$what" "$work/sanitizer"
 	else
 		failed "$what" "$bar" "$work/sanitizer"
 	fi
 }
 
-# psd-run reads the status of every call, and asks for some that may fail: memcheck is not to count those. Kernels of
-# CUDA's own libraries count here, too.
+# psd reads the status of every call, and asks for some that may fail: memcheck is not to count those.
 sanitizer() {
 	program=$(find_sanitizer)
 	if [ $is_stand_in = yes ] || [ -z "$program" ]; then
@@ -424,8 +505,8 @@ prediction() {
 		--set "cluster.workers_per_node=$n" --set train.device=cuda \
 		--set "model.graph=$PWD/scenarios/models/$WORKERS_NETWORK.yaml" \
 		--set "model.batch_per_worker=$WORKERS_BATCH" \
-		-o "$kept-calibrated.yaml" $scenario >"$work/calibration" 2>"$work/err" ||
-		{ failed "$what" "<= 7" "$work/err"; return; }
+		-o "$kept-calibrated.yaml" $scenario >"$work/calibration" 2>"$work/err"
+	ended $? || { failed "$what" "<= 7" "$work/err"; return; }
 	for system in Hybrid PS "PS in sequence" Ring; do
 		train "$work/$system" $WORKERS_NETWORK $WORKERS_BATCH fp32 "$system" "$n" $ITERATIONS ||
 			{ failed "$what" "<= 7" "$work/err"; return; }

@@ -2,7 +2,9 @@
  * where ThreadSanitizer cannot follow (as its authors have known since 2018). Each test is a forked
  * process. Knows of TestSuite and Test only what the suites here use: timeouts, for which one number serves all;
  * fixtures, expected signals and statuses are refused.
- * [--filter PATTERN]: only the tests whose SUITE/CASE matches, as Criterion's option of this name. */
+ * [--filter PATTERN]: only the tests whose SUITE/CASE matches, as Criterion's option of this name.
+ * [--here]: in this process, one after the other, for tools that lose sight of forked ones; a test that is given up
+ * ends it. */
 #define _GNU_SOURCE /* for patterns with alternatives */
 #include <criterion/criterion.h>
 #include <fnmatch.h>
@@ -91,6 +93,21 @@ static const char *pattern_of(int argc, char **argv)
 	return "*";
 }
 
+static bool is_here(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--here") == 0)
+			return true;
+	return false;
+}
+
+static const char *run_here(const struct criterion_test *test)
+{
+	has_failed = false;
+	test->test();
+	return has_failed ? "FAIL" : "PASS";
+}
+
 /* The status of the test's process as wait() gives it. */
 static int run_test(const struct criterion_test *test)
 {
@@ -138,7 +155,7 @@ int main(int argc, char **argv)
 		if (fnmatch(pattern, (*test)->data->identifier_, FNM_EXTMATCH) != 0)
 			continue;
 		refuse_unknown(*test);
-		const char *const verdict = verdict_of(run_test(*test));
+		const char *const verdict = is_here(argc, argv) ? run_here(*test) : verdict_of(run_test(*test));
 
 		printf("[%s] %s\n", verdict, (*test)->data->identifier_);
 		n_tested += strcmp(verdict, "SKIP") != 0;
