@@ -2,6 +2,10 @@
  * one. */
 #include "engine/program/program_builder.h"
 
+#include <math.h>
+
+static const double rounding_ratio = 1e-12;
+
 struct psd_op psd_stage_op(const struct psd_stage *stage, enum psd_op_kind kind, enum psd_resource resource,
 			   enum psd_where where)
 {
@@ -216,6 +220,14 @@ static double own_gradient_sec(const struct psd_plan *plan, const struct psd_pla
 	return plan->costs->backward_sec[item->layer] * psd_cost_rebuild_flops(subject, 1) / backward_flops;
 }
 
+/* Where backward makes nothing else, rounding of equal times may leave less than nothing. */
+static void leave(struct psd_op *gradient, double sec)
+{
+	gradient->work_sec -= sec;
+	if (fabs(gradient->work_sec) < rounding_ratio * sec)
+		gradient->work_sec = 0.0;
+}
+
 /* One product of all workers' samples, so that all rebuild the same bits; backward then makes none of its own. */
 uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *stage, enum psd_where where,
 				 uint32_t arrived)
@@ -227,7 +239,7 @@ uint32_t psd_builder_add_rebuild(struct psd_builder *b, const struct psd_stage *
 
 	op.work_sec = own_sec + others_flops / plan->costs->gemm_flops_per_sec;
 	if (!b->is_out_of_memory)
-		b->program.ops[stage->gradient].work_sec -= own_sec;
+		leave(&b->program.ops[stage->gradient], own_sec);
 	const uint32_t rebuild = psd_builder_add_op(b, &op);
 	psd_builder_after(b, rebuild, arrived);
 	psd_builder_after(b, rebuild, stage->gradient);

@@ -668,6 +668,30 @@ Test(program, forward_backward_and_own_samples_of_rebuilds_hold_all_compute)
 	for_each_program(check_compute);
 }
 
+/* Backward of a first layer without bias is the product that its factors rebuild, and nothing else: what is left of it
+ * is 0, whatever rounding makes of a difference of equal times. Each batch has other times. */
+Test(program, a_backward_that_is_rebuilt_takes_no_less_than_nothing)
+{
+	struct loaded loaded;
+
+	for (unsigned batch = 1; batch <= 64; batch++) {
+		char text[512];
+
+		snprintf(text, sizeof(text),
+			 "title: t\nmodel: {graph: scenarios/models/one-tensor.yaml, batch_per_worker: %u}\n"
+			 "compute: {device: cpu}\ncluster: {nodes: 2, network: {bandwidth: 1Gbps, latency: 50us}}\n"
+			 "systems: [{name: S, sync: sfb}]\n",
+			 batch);
+		loaded_open(&loaded, text);
+		struct psd_case made;
+		loaded_case(&made, &loaded, 0, 0);
+		for (uint32_t i = 0; i < made.program.n_ops; i++)
+			cr_assert_geq(made.program.ops[i].work_sec, 0.0, "batch %u, operation %u", batch, i);
+		psd_case_release(&made);
+		loaded_close(&loaded);
+	}
+}
+
 /* Every element that travels is applied once on a worker that has its own gradient of it; servers do it as part of
  * their reduction. */
 static void check_updates(const struct psd_program *program, const char *name)
