@@ -14,6 +14,7 @@
 struct psd_emulated {
 	struct psd_streams_owner owner; /* who is told in the end */
 	bool *is_near;
+	double *held_sec; /* per peer: until when the owner has put off what it sent */
 	struct psd_shaper shaper;
 	struct psd_pace pace;
 	double latency_sec, had_latency_sec;
@@ -53,9 +54,12 @@ static void left(void *context, unsigned peer)
 static enum psd_welcome expect(void *context, unsigned peer, const struct psd_wire_head *head, struct psd_inlet *inlet,
 			       struct psd_error *err)
 {
-	const struct psd_emulated *emulated = context;
+	struct psd_emulated *emulated = context;
+	const enum psd_welcome welcome = emulated->owner.expect(emulated->owner.context, peer, head, inlet, err);
 
-	return emulated->owner.expect(emulated->owner.context, peer, head, inlet, err);
+	if (welcome == PSD_WELCOME_LATER)
+		emulated->held_sec[peer] = psd_socket_now_sec();
+	return welcome;
 }
 
 static bool is_told_at_once(const struct psd_emulated *emulated, unsigned peer, const struct psd_wire_head *head)
@@ -63,15 +67,21 @@ static bool is_told_at_once(const struct psd_emulated *emulated, unsigned peer, 
 	return head->kind != PSD_WIRE_DATA || emulated->is_near[peer];
 }
 
-static double due_sec_of(struct psd_emulated *emulated, const struct psd_wire_head *head, const uint8_t *tag)
+/* What is sent while what was sent before is put off comes behind that: nobody knows when it was here. Its latency has
+ * gone by meanwhile, as far as its way allows. What its receiver waits for is here now. */
+static double due_sec_of(struct psd_emulated *emulated, unsigned peer, const struct psd_wire_head *head,
+			 const uint8_t *tag)
 {
-	const double there_sec = psd_socket_now_sec() + fmax(emulated->latency_sec - emulated->had_latency_sec, 0.0);
-	double off_sec;
+	const double now_sec = psd_socket_now_sec(),
+		     missing_sec = fmax(emulated->latency_sec - emulated->had_latency_sec, 0.0);
+	double off_sec, begun_sec;
 
 	if (!is_paced(emulated))
-		return there_sec;
+		return now_sec + missing_sec;
 	memcpy(&off_sec, tag, sizeof(off_sec));
-	return fmax(there_sec, psd_pace_receive(&emulated->pace, head->length_bytes, off_sec, emulated->latency_sec));
+	begun_sec = off_sec - 8.0 * (double)head->length_bytes / emulated->pace.send_bps;
+	return fmax(begun_sec < emulated->held_sec[peer] ? now_sec : now_sec + missing_sec,
+		    psd_pace_receive(&emulated->pace, head->length_bytes, off_sec, emulated->latency_sec));
 }
 
 static void arrived(void *context, unsigned peer, const struct psd_wire_head *head, const uint8_t *tag)
@@ -83,7 +93,7 @@ static void arrived(void *context, unsigned peer, const struct psd_wire_head *he
 		emulated->owner.arrived(emulated->owner.context, peer, head, tag);
 		return;
 	}
-	arrival.due_sec = due_sec_of(emulated, head, tag);
+	arrival.due_sec = due_sec_of(emulated, peer, head, tag);
 	emulated->is_out_of_memory = !psd_delay_add(&emulated->delay, &arrival) || emulated->is_out_of_memory;
 }
 
@@ -137,7 +147,8 @@ static bool fill(struct psd_emulated *emulated, const struct psd_emulated_links 
 		 const struct psd_streams_options *options, struct psd_carrier carriers[])
 {
 	emulated->is_near = calloc(options->n_peers + 1u, sizeof(*emulated->is_near));
-	if (!emulated->is_near)
+	emulated->held_sec = calloc(options->n_peers + 1u, sizeof(*emulated->held_sec));
+	if (!emulated->is_near || !emulated->held_sec)
 		return false;
 	memcpy(emulated->is_near, links->is_near, options->n_peers * sizeof(*emulated->is_near));
 	emulated->owner = options->owner;
@@ -182,6 +193,7 @@ void psd_emulated_close(struct psd_emulated *emulated)
 	if (!emulated)
 		return;
 	psd_delay_release(&emulated->delay);
+	free(emulated->held_sec);
 	free(emulated->is_near);
 	free(emulated);
 }

@@ -403,6 +403,34 @@ Test(streams, a_latency_passes_before_an_arrival_is_told)
 	free(numbers);
 }
 
+/* Both wait at the receiver for longer than the way takes: they are there when it takes them. */
+Test(streams, latency_goes_by_while_a_message_is_put_off)
+{
+	const struct links links = {.pace_send_bps = 1e12, .pace_receive_bps = 1e12, .latency_sec = 0.05};
+	float *numbers = make_numbers();
+	struct psd_error err;
+	struct pair pair;
+
+	open_pair(&pair, links);
+	pair.to.is_later = true;
+	for (unsigned n = 0; n < 2; n++) {
+		send_floats(&pair, numbers, SMALL_FLOATS);
+		cr_assert_eq(psd_streams_flush(pair.from.streams, &err), PSD_OK);
+		await_left(&pair, n + 1);
+	}
+	const double until_sec = psd_socket_now_sec() + 2 * links.latency_sec;
+	while (psd_socket_now_sec() < until_sec)
+		cr_assert_eq(turn(&pair.to, 1, &err), PSD_OK, "%s", err.text);
+	pair.to.is_later = false;
+	cr_assert_eq(psd_streams_resume(pair.to.streams, &err), PSD_OK, "%s", err.text);
+	cr_assert_eq(psd_streams_flush(pair.to.streams, &err), PSD_OK, "%s", err.text);
+	for (unsigned n = 0; n < 4; n++)
+		cr_assert_eq(turn(&pair.to, 0, &err), PSD_OK, "%s", err.text);
+	cr_expect_eq(pair.to.n_arrived, 2);
+	close_pair(&pair);
+	free(numbers);
+}
+
 /* Two messages of B bytes one behind the other: the second is told 2 B / rate + latency after the first was sent,
  * although the machine's own links are much faster and already as late. */
 Test(streams, no_message_overtakes_the_link_that_carries_it)
