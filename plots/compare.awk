@@ -324,6 +324,16 @@ function count_point(p)
 		extrapolated_errors[++n_extrapolated] = absolute(point_error[p])
 }
 
+# As a sweep of sizes repeats a system that names none.
+function are_one_prediction(p,    f, n)
+{
+	for (n = 2; n <= n_predictions[p]; n++)
+		for (f = 1; f <= n_figures; f++)
+			if (predicted[f, p, n] != predicted[f, p, 1])
+				return 0
+	return 1
+}
+
 END {
 	if (has_failed)
 		exit 2
@@ -343,6 +353,8 @@ END {
 	for (p = 1; p <= n_points; p++) {
 		if (!(p in n_runs))
 			continue
+		if (are_one_prediction(p))
+			n_predictions[p] = 1
 		if (n_predictions[p] > 1 && n_predictions[p] != n_runs[p])
 			finish_with(predicted_file ":" point_line[p] ": is one of " n_predictions[p] \
 				" rows of this point, which has " plural(n_runs[p], "run", "runs") \

@@ -410,14 +410,25 @@ Test(plot, compare_leaves_a_quarter_of_the_runs_at_each_end_out_of_the_spread)
 			  "\nToy,PS,real-cpu,2,2,1000000000,5,1,1.01,0.0198019802,-0.0099009901,");
 }
 
+/* As of a system that names no size, in a sweep of sizes. */
+Test(plot, compare_takes_a_row_that_is_repeated_once)
+{
+	expect_comparison("Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
+			  "Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n"
+			  "Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
+			  "Toy,PS,real-cpu,2,2,1000000000,2,,,0.5,1.5,1000,1000,,,\n", "-50.0 %",
+			  "1 point measured by 1 run.\n", "\nToy,PS,real-cpu,2,2,1000000000,1,1,2,,-0.5,");
+}
+
 Test(plot, compare_refuses_a_point_that_is_predicted_more_often_than_it_ran)
 {
 	static const char run[] = "Toy,PS,real-cpu,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n";
 	static const char row[] = "Toy,PS,sim-flow,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n",
+			  longer[] = "Toy,PS,sim-flow,2,2,1000000000,2,,,0.5,1.5,1000,1000,,,\n",
 			  other[] = "Toy,PS,sim-message,2,2,1000000000,1,,,0.5,0.5,1000,1000,,,\n";
 	char text[1024], arguments[128], words[128];
 
-	snprintf(text, sizeof(text), HEAD "%s%s", row, row);
+	snprintf(text, sizeof(text), HEAD "%s%s", row, longer);
 	struct scratch_file twice = scratch_file_write(text);
 
 	snprintf(arguments, sizeof(arguments), "%s " DATA "measured-3.csv", twice.path);
