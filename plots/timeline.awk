@@ -59,15 +59,18 @@ END {
 	if (has_failed)
 		exit 2
 	n_bands = 0
+	missing = ""
 	for (worker in wanted)
 		if (worker in pid_of) {
 			# Sorted by insertion: few bands, and awk's own order is arbitrary.
 			for (i = ++n_bands; i > 1 && band[i - 1] > worker + 0; i--)
 				band[i] = band[i - 1]
 			band[i] = worker + 0
-		} else if (workers != "") {
-			finish_with(FILENAME ": there is no worker " worker " in it")
+		} else if (missing == "" || worker + 0 < missing) {
+			missing = worker + 0
 		}
+	if (workers != "" && missing != "")
+		finish_with(FILENAME ": there is no worker " missing " in it")
 	if (n_boxes == 0 && iteration != "" && iteration + 0 > last_iteration)
 		finish_with(FILENAME ": '--iteration' is " iteration ", the last one in the trace is " \
 			last_iteration + 0)

@@ -191,6 +191,11 @@ static enum psd_status check(const struct psd_schema_reader *reader, void *base,
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'incast' of system '%s' has no effect without 'transport', which it slows",
 				     system->name);
+	if (!status && system->host.transport_bps > 0.0 && scenario->network.topology == PSD_TOPOLOGY_PLATFORM)
+		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
+				     "'transport' of system '%s' has no effect with 'platform', whose links are as its "
+				     "file has them",
+				     system->name);
 	if (!status && system->host.overlap_ratio > 0.0 && scenario->machine.cores)
 		return psd_error_set(reader->err, PSD_EINVAL, entry->at,
 				     "'overlap' of system '%s' has no effect beside 'machine', whose cores all share",

@@ -229,9 +229,9 @@ enum psd_status psd_hosts_find_rank(unsigned n_hosts, unsigned *rank, struct psd
 		if (read_number(value, strlen(value), n_hosts - 1, rank))
 			return PSD_OK;
 		return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-				     "%s is '%.80s', must be from 0 to %u, a line of the hosts file", names[i], value,
-				     n_hosts - 1);
+				     "--hosts: %s is '%.80s', must be from 0 to %u, a line of the file", names[i],
+				     value, n_hosts - 1);
 	}
 	return psd_error_set(err, PSD_EINVAL, PSD_NOWHERE,
-			     "which host is this? '--rank' must say it, or the environment of mpirun or srun");
+			     "--hosts: which one is this? '--rank' must say it, or the environment of mpirun or srun");
 }

@@ -138,7 +138,11 @@ enum psd_status load_platform(Backend *backend, struct psd_error *err)
 
 	if (!file)
 		return psd_error_set(err, PSD_EFILE, at, "cannot read this platform");
+	(void)fgetc(file);
+	const bool is_unreadable = ferror(file) != 0; /* such as a folder */
 	fclose(file);
+	if (is_unreadable)
+		return psd_error_set(err, PSD_EFILE, at, "cannot read this platform");
 	if (ends_with(path, ".so") || ends_with(path, ".dylib")) /* SimGrid would run its code */
 		return psd_error_set(err, PSD_EINVAL, at, "a platform must be SimGrid XML");
 	try {

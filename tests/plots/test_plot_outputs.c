@@ -243,3 +243,28 @@ Test(plot_outputs, an_output_follows_a_link_and_takes_no_input)
 	free(run.text);
 	scratch_folder_remove(&folder);
 }
+
+Test(plot_outputs, help_that_cannot_be_written_is_a_failure)
+{
+	static const char *const commands[] = {"plots/psd-plot --help 2>&1 >/dev/full",
+					       "plots/psd-plot timeline --help 2>&1 >&-"};
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		struct run run = run_command(commands[i]);
+
+		cr_expect_eq(run.exit_status, 1, "%s", commands[i]);
+		cr_expect_str_eq(run.text, "psd-plot: cannot write to standard output\n");
+		free(run.text);
+	}
+}
+
+/* The trace has workers 0 and 1. */
+Test(plot_outputs, the_first_worker_that_is_missing_is_named)
+{
+	struct run run = run_command("plots/psd-plot timeline tests/data/compare/predicted.json --workers 0-99 "
+				     "-o build/such.svg 2>&1");
+
+	cr_expect_eq(run.exit_status, 2);
+	cr_expect(strstr(run.text, "predicted.json: there is no worker 2 in it"), "%s", run.text);
+	free(run.text);
+}

@@ -1133,7 +1133,8 @@ Test(run_cli, hosts_that_do_not_fit_are_one_line)
 	} mistakes[] = {
 		{"--hosts /no/such --rank 0", "/no/such: cannot be opened"},
 		{"--hosts @/hosts --rank 2", "hosts: names 2 hosts, has no host 2"},
-		{"--hosts @/hosts", "which host is this? '--rank' must say it, or the environment of mpirun or srun"},
+		{"--hosts @/hosts",
+		 "--hosts: which one is this? '--rank' must say it, or the environment of mpirun or srun"},
 		{"--hosts @/hosts --rank 0 --set systems.0.servers=2",
 		 "system 'PS' has 2 separate servers, the hosts file names 2 hosts: no worker is left"},
 		{"--hosts @/hosts --rank 0 --quiet --set systems.1.servers=1",

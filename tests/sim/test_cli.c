@@ -521,3 +521,13 @@ Test(cli, printed_scenario_gives_the_same_result)
 	free(direct.text);
 	free(again.text);
 }
+
+Test(cli, a_folder_is_no_platform)
+{
+	struct run run_of = run(
+		"--set cluster.network.topology=platform --set cluster.network.platform=models " QUICKSTART, "2>&1");
+
+	cr_expect_eq(run_of.exit_status, 2);
+	cr_expect(strstr(run_of.text, "models: cannot read this platform\n"), "%s", run_of.text);
+	free(run_of.text);
+}

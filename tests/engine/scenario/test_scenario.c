@@ -659,6 +659,9 @@ Test(scenario, wrong_values_are_quoted)
 		"dir/a.yaml:1:8: 'title' is '=1+1', must not begin with one of = + - @ nor be longer than 200 bytes");
 	expect_error(8, "  - {name: A, sync: ps, host: {incast: 5%}}",
 		     "dir/a.yaml:8:5: 'incast' of system 'A' has no effect without 'transport', which it slows");
+	expect_error(6, "  network: {platform: p.xml}\n  host: {transport: 1GBps}",
+		     "dir/a.yaml:9:5: 'transport' of system 'A' has no effect with 'platform', whose links are as its "
+		     "file has them");
 	expect_error(MORE, "iterations: 0",
 		     "dir/a.yaml:9:13: 'iterations' is '0', must be a whole number from 1 to 60000");
 	expect_error(MORE, "seed: -1", "dir/a.yaml:9:7: 'seed' is '-1', must be a whole number from 0 to 4294967295");
