@@ -69,8 +69,8 @@ Test(cuda_ahead, a_test_stands_between_two_iterations)
 	training_free(training);
 }
 
-/* By this clock of the device nothing takes time but convolutions, 1 ms each: forward and the weight's gradient. What
- * the host waits beside that, or for samples, is none of the device's work. */
+/* By this clock of the device nothing takes time but convolutions: what the host waits for an update is none of the
+ * device's work. */
 Test(cuda_ahead, a_device_works_as_long_as_its_own_clock_says)
 {
 	for (int engine = 0; engine < 3; engine++)
@@ -83,7 +83,6 @@ Test(cuda_ahead, a_device_works_as_long_as_its_own_clock_says)
 					"sync: ring", false);
 
 	cr_expect_float_eq(training->result.parts.other_work_sec, 0.0, 1e-12);
-	cr_expect_leq(training->result.parts.compute_sec, 2.0 * 1e-3 * (1.0 + 1e-6));
 	training_free(training);
 }
 
