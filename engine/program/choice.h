@@ -4,8 +4,8 @@
 
 #include "engine/program/plan.h"
 
-/* What an item would take by one of the plan's candidates, alone on the cluster and in one slice: derived from the
- * operations that the method unrolls to. */
+/* What an item would take by one of the plan's candidates, alone on the cluster: derived from the operations that the
+ * method unrolls to, in one slice or in those that `pipeline` makes. */
 struct psd_alternative {
 	bool is_possible;    /* the method takes such an item */
 	uint64_t node_bytes; /* sent plus received by the busiest node per iteration */

@@ -30,18 +30,19 @@ static uint64_t divided(uint64_t bytes, uint64_t most_bytes)
 
 /* Shards' slices hold whole runs of pairs, one for each shard at least. All slices of an item are of equal size but for
  * rounding. */
-static uint64_t slices_of(const struct psd_plan *plan, const struct psd_plan_item *item)
+unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item)
 {
 	const uint64_t row_bytes = plan->system->pair_bytes * plan->layout.shards;
 	const uint64_t slice_bytes = plan->system->slice_bytes > row_bytes ? plan->system->slice_bytes : row_bytes;
 	const uint64_t bytes = item->subject.elements * item->subject.value_bytes;
+	uint64_t n_slices = 1;
 
 	switch (item->method->slicing) {
-	case PSD_SLICED_NEVER: return 1;
-	case PSD_SLICED_ON_DEMAND: return divided(bytes, plan->system->pipeline_bytes);
-	case PSD_SLICED: return divided(bytes, slice_bytes);
+	case PSD_SLICED_NEVER: break;
+	case PSD_SLICED_ON_DEMAND: n_slices = divided(bytes, plan->system->pipeline_bytes); break;
+	case PSD_SLICED: n_slices = divided(bytes, slice_bytes); break;
 	}
-	return 1;
+	return n_slices > MOST_SLICES ? MOST_SLICES + 1 : (unsigned)n_slices;
 }
 
 static unsigned fan_in_of(const struct psd_layout *layout, const struct psd_method *method)
@@ -115,14 +116,13 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 			status = check_method(plan, item->method, err);
 		if (status != PSD_OK)
 			return status;
-		const uint64_t n_slices = slices_of(plan, item);
-		all_slices += n_slices;
+		item->n_slices = psd_plan_slices(plan, item);
+		all_slices += item->n_slices;
 		if (all_slices > MOST_SLICES)
 			return psd_error_set(
 				err, PSD_EINVAL, plan->system->at,
 				"'slice' of system '%s' cuts its tensors into more than %u parts, must be larger",
 				plan->system->name, (unsigned)MOST_SLICES);
-		item->n_slices = (unsigned)n_slices;
 		if (item->method->has_root)
 			item->root = psd_layout_shard_host(&plan->layout, next_root++ % plan->layout.shards);
 		const unsigned senders = has_incast ? fan_in_of(&plan->layout, item->method) : 0;

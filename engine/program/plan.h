@@ -78,6 +78,9 @@ unsigned psd_plan_tensor(const struct psd_plan *plan, const struct psd_plan_item
 /* Some tensor of the item is the layer's. Pure. */
 bool psd_plan_has_layer(const struct psd_plan *plan, const struct psd_plan_item *item, unsigned layer);
 
+/* In how many parts the item moves by its method; more than a plan may have are no more than one too many. Pure. */
+unsigned psd_plan_slices(const struct psd_plan *plan, const struct psd_plan_item *item);
+
 /* How wide a value is in a buffer. Pure. */
 unsigned psd_plan_value_bytes(const struct psd_plan *plan, enum psd_buffer buffer);
 

@@ -1,7 +1,8 @@
-/* Weighs the alternatives of an item: unrolls each alone, adds up what its operations send, and follows their edges. */
+/* Weighs the alternatives of an item: unrolls each alone, adds up what its operations send, and carries them out. */
 #include <math.h>
 #include <stdlib.h>
 
+#include "engine/base/heap.h"
 #include "engine/program/choice.h"
 #include "engine/program/program_builder.h"
 
@@ -12,43 +13,34 @@ static uint64_t node_bytes(const struct psd_program *program, unsigned node)
 	return traffic.sent_bytes + traffic.received_bytes;
 }
 
-/* The only operation that moves bytes; NULL: there are several, or none. */
-static const struct psd_op *only_mover(const struct psd_program *program)
-{
-	const struct psd_op *mover = NULL;
-
-	for (uint32_t i = 0; i < program->n_ops; i++) {
-		const struct psd_op *op = &program->ops[i];
-
-		if (op->kind != PSD_OP_SEND && op->kind != PSD_OP_COLLECTIVE)
-			continue;
-		if (mover)
-			return NULL;
-		mover = op;
-	}
-	return mover;
-}
-
 static struct psd_price *price_of(const struct psd_plan *plan, const struct psd_op *op)
 {
 	return psd_prices_of(plan->prices, &op->payload, &plan->layout, &plan->alone_rates);
 }
 
-/* What one all-reduce moves is in its price; others say it by a formula. */
-static uint64_t busiest_node_bytes(const struct psd_program *program)
+/* What all-reduces move is in their prices; others say it by a formula. False: out of memory. */
+static bool find_busiest_node_bytes(const struct psd_program *program, uint64_t *most_bytes)
 {
-	const struct psd_op *mover = only_mover(program);
-	struct psd_price *price = mover && mover->kind == PSD_OP_COLLECTIVE ? price_of(program->plan, mover) : NULL;
-	uint64_t most_bytes = 0;
+	const struct psd_layout *layout = &program->plan->layout;
+	bool has_collective = false;
 
-	if (price)
-		return psd_price_node_bytes(price, &program->plan->layout);
-	for (unsigned node = 0; node < psd_layout_nodes(&program->plan->layout); node++) {
+	*most_bytes = 0;
+	for (uint32_t i = 0; i < program->n_ops; i++) {
+		if (program->ops[i].kind != PSD_OP_COLLECTIVE)
+			continue;
+		struct psd_price *price = price_of(program->plan, &program->ops[i]);
+
+		if (!price)
+			return false;
+		*most_bytes += psd_price_node_bytes(price, layout);
+		has_collective = true;
+	}
+	for (unsigned node = 0; node < psd_layout_nodes(layout) && !has_collective; node++) {
 		const uint64_t bytes = node_bytes(program, node);
 
-		most_bytes = bytes > most_bytes ? bytes : most_bytes;
+		*most_bytes = bytes > *most_bytes ? bytes : *most_bytes;
 	}
-	return most_bytes;
+	return true;
 }
 
 /* Not a number: out of memory. */
@@ -69,53 +61,116 @@ static double op_sec(const struct psd_plan *plan, const struct psd_op *op)
 	return price->transfer_sec + price->delay_sec;
 }
 
-/* To the end of the last operation that ends the item, from when the gradient would be final. The first operation
- * stands for that, and ends earlier by what a rebuild takes over from backward. Not a number: out of memory. Edges go
- * from earlier operations to later ones. */
-static double longest_chain_sec(const struct psd_builder *b, double *end_sec)
+/* ---- carrying out ---- */
+
+struct progress {
+	double ready_sec;
+	uint32_t n_waits;
+};
+
+/* Of one item, alone: what is ready first goes first, and a resource does one operation at a time. */
+struct trial {
+	const struct psd_program *program;
+	struct progress *of; /* each operation */
+	struct psd_heap ready;
+	double free_sec[PSD_RESOURCES + 1];
+};
+
+static bool make_ready(struct trial *trial, uint32_t op)
 {
-	const struct psd_program *program = &b->program;
-	double chain_sec = 0.0;
+	return psd_heap_push(&trial->ready, (struct psd_heap_entry){trial->of[op].ready_sec, op, op});
+}
+
+/* False: out of memory. */
+static bool end(struct trial *trial, const struct psd_op *op, double end_sec)
+{
+	for (uint32_t e = 0; e < op->n_dependents; e++) {
+		const uint32_t waits = trial->program->dependents[op->first_dependent + e].op;
+		struct progress *progress = &trial->of[waits];
+
+		progress->ready_sec = fmax(progress->ready_sec, end_sec);
+		if (--progress->n_waits == 0 && !make_ready(trial, waits))
+			return false;
+	}
+	return true;
+}
+
+/* To the end of the last operation, from when the gradient would be final. The first operation stands for that, and
+ * ends earlier by what a rebuild takes over from backward. Not a number: out of memory. */
+static double trial_sec(struct trial *trial)
+{
+	const struct psd_program *program = trial->program;
+	double last_sec = 0.0;
 
 	for (uint32_t i = 0; i < program->n_ops; i++) {
-		const struct psd_op *op = &program->ops[i];
-		double begin_sec = op->kind == PSD_OP_RECEIVE ? end_sec[op->match] : i ? end_sec[0] : 0.0;
-
-		for (uint32_t e = 0; e < b->n_edges; e++)
-			if (b->edges[e].waits == i)
-				begin_sec = fmax(begin_sec, end_sec[b->edges[e].before]);
-		end_sec[i] = begin_sec + op_sec(b->plan, op);
-		if (isnan(end_sec[i]))
+		trial->of[i] = (struct progress){i ? program->ops[0].work_sec : 0.0, program->ops[i].n_dependencies};
+		if (trial->of[i].n_waits == 0 && !make_ready(trial, i))
 			return NAN;
 	}
-	for (uint32_t i = 0; i < b->n_done; i++)
-		chain_sec = fmax(chain_sec, end_sec[b->done[i].op]);
-	return chain_sec;
+	for (int r = 0; r <= PSD_RESOURCE_NONE; r++)
+		trial->free_sec[r] = -INFINITY;
+	while (trial->ready.n > 0) {
+		const struct psd_heap_entry first = psd_heap_pop(&trial->ready);
+		const struct psd_op *op = &program->ops[first.cookie];
+		double *free_sec = &trial->free_sec[op->resource];
+		const double begin_sec = op->resource == PSD_RESOURCE_NONE ? first.at : fmax(first.at, *free_sec);
+
+		*free_sec = begin_sec + op_sec(program->plan, op);
+		last_sec = fmax(last_sec, *free_sec);
+		if (isnan(*free_sec) || !end(trial, op, *free_sec))
+			return NAN;
+	}
+	return last_sec;
+}
+
+/* Not a number: out of memory. */
+static double isolated_sec(const struct psd_program *program)
+{
+	struct trial trial = {.program = program, .of = calloc(program->n_ops, sizeof(*trial.of))};
+	const double sec = trial.of ? trial_sec(&trial) : NAN;
+
+	free(trial.ready.entries);
+	free(trial.of);
+	return sec;
+}
+
+/* ---- alternatives ---- */
+
+static enum psd_status unroll_alone(struct psd_program *program, const struct psd_plan *plan,
+				    const struct psd_plan_item *item, struct psd_error *err)
+{
+	struct psd_builder b;
+
+	if (psd_builder_open(&b, plan, err))
+		return err->status;
+	b.gate_backward = b.gate_copied_out = b.gate_pushed = b.gate_pulled = PSD_NO_OP;
+	item->method->unroll(
+		&b, &(struct psd_stage){.item = item, .gradient = psd_builder_add_gate(&b, PSD_WHERE_WORKERS)});
+	for (uint32_t i = 0; i < b.program.n_ops; i++)
+		if (b.program.ops[i].kind == PSD_OP_RECEIVE)
+			psd_builder_after(&b, i, b.program.ops[i].match);
+	return psd_builder_close(&b, program, err);
 }
 
 static enum psd_status weigh(struct psd_alternative *alternative, const struct psd_plan *plan,
 			     const struct psd_plan_item *item, const struct psd_method *method, struct psd_error *err)
 {
 	struct psd_plan_item alone = *item;
-	struct psd_builder b = {.plan = plan, .program = {.plan = plan}};
-	double *end_sec = NULL;
+	struct psd_alternative made = {.is_possible = true};
+	struct psd_program program;
 
 	alone.method = method;
-	alone.n_slices = 1;
+	alone.n_slices = method->slicing == PSD_SLICED_ON_DEMAND ? psd_plan_slices(plan, &alone) : 1;
 	alone.root = psd_layout_shard_host(&plan->layout, 0);
-	b.gate_backward = b.gate_copied_out = b.gate_pushed = b.gate_pulled = PSD_NO_OP;
-	method->unroll(&b,
-		       &(struct psd_stage){.item = &alone, .gradient = psd_builder_add_gate(&b, PSD_WHERE_WORKERS)});
-	if (!b.is_out_of_memory)
-		end_sec = calloc(b.program.n_ops, sizeof(*end_sec));
-	const double chain_sec = end_sec ? longest_chain_sec(&b, end_sec) : NAN;
-	if (!isnan(chain_sec))
-		*alternative = (struct psd_alternative){true, busiest_node_bytes(&b.program), chain_sec};
-	psd_builder_release(&b);
-	free(end_sec);
-	return isnan(chain_sec)
-		       ? psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the choice of a method")
-		       : PSD_OK;
+	if (unroll_alone(&program, plan, &alone, err))
+		return err->status;
+	made.isolated_sec = isolated_sec(&program);
+	const bool is_known = find_busiest_node_bytes(&program, &made.node_bytes) && !isnan(made.isolated_sec);
+	psd_program_release(&program);
+	if (!is_known)
+		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the choice of a method");
+	*alternative = made;
+	return PSD_OK;
 }
 
 enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
