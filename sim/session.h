@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "engine/base/error.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/scenario/published.h"
 #include "engine/scenario/scenario.h"
 

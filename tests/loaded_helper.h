@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 
 /* A scenario with the graph and the costs that it names; must not move while cases are made of it. */
 struct loaded {

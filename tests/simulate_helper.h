@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/case/case.h"
 #include "engine/estimate/estimate.h"
-#include "engine/program/case.h"
 #include "engine/program/outcome.h"
 #include "sim/executor/simulate.h"
 #include "tests/loaded_helper.h"

@@ -7,7 +7,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/program/program_builder.h"
 #include "engine/result/trace.h"
 

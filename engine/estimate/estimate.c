@@ -82,9 +82,13 @@ static void fill_outcome(const struct psd_estimate *estimate, struct psd_run_len
 	};
 	for (int r = 0; r < PSD_RESOURCES; r++)
 		outcome->busy_sec[r] = psd_interpreter_busy_sec(interpreter, (enum psd_resource)r);
-	/* of every node: hosts of a class take equally long, but in a tree they do not send equally much */
-	for (unsigned node = 0; node < psd_layout_nodes(psd_estimate_layout(estimate)); node++) {
-		const struct psd_traffic traffic = psd_program_traffic(estimate->program, node);
+}
+
+/* Of every node: hosts of a class take equally long, but in a tree they do not send equally much. */
+static void add_traffic(const struct psd_program *program, struct psd_outcome *outcome)
+{
+	for (unsigned node = 0; node < psd_layout_nodes(&program->plan->layout); node++) {
+		const struct psd_traffic traffic = psd_program_traffic(program, node);
 
 		if (traffic.sent_bytes > outcome->sent_bytes_per_node)
 			outcome->sent_bytes_per_node = traffic.sent_bytes;
@@ -146,14 +150,15 @@ static enum psd_status interpret(struct psd_estimate *estimate, const struct psd
 	return status;
 }
 
-enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
-			     struct psd_outcome *outcome, struct psd_error *err)
+enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_run_length length,
+				  struct psd_prices *prices, struct psd_outcome *outcome, struct psd_error *err)
 {
 	struct psd_estimate estimate = {.program = program, .most_events = length.most_events};
 	struct psd_duties *duties = NULL;
 	const struct psd_duties **duties_of_class = NULL;
 	enum psd_status status = open_parts(&estimate, err);
 
+	estimate.prices = prices ? prices : &estimate.own_prices;
 	if (status != PSD_OK)
 		goto out;
 	duties = calloc(estimate.classes.n, sizeof(*duties));
@@ -173,5 +178,15 @@ out:
 	free(duties_of_class);
 	free(duties);
 	close_parts(&estimate);
+	return status;
+}
+
+enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
+			     struct psd_outcome *outcome, struct psd_error *err)
+{
+	const enum psd_status status = psd_estimate_time(program, length, NULL, outcome, err);
+
+	if (status == PSD_OK)
+		add_traffic(program, outcome);
 	return status;
 }

@@ -11,5 +11,10 @@
 /* PSD_ENOMEM, PSD_ERUN. Pure but for memory, any thread. */
 enum psd_status psd_estimate(const struct psd_program *program, struct psd_run_length length,
 			     struct psd_outcome *outcome, struct psd_error *err) PSD_MUST_CHECK;
+/* The same without the nodes' bytes, which take longer to count than all else where nodes are many. prices: of
+ * transfers by the plan's rates, to which it adds; or NULL. */
+enum psd_status psd_estimate_time(const struct psd_program *program, struct psd_run_length length,
+				  struct psd_prices *prices, struct psd_outcome *outcome,
+				  struct psd_error *err) PSD_MUST_CHECK;
 
 #endif

@@ -69,7 +69,7 @@ void psd_estimate_collective(void *context, struct psd_task task)
 	struct psd_estimate *estimate = context;
 	const struct psd_plan *plan = estimate->program->plan;
 	const struct psd_op *op = &estimate->program->ops[task.op];
-	const struct psd_price *price = psd_prices_of(&estimate->prices, &op->payload, &plan->layout, &plan->rates);
+	const struct psd_price *price = psd_prices_of(estimate->prices, &op->payload, &plan->layout, &plan->rates);
 	unsigned first = 0;
 
 	if (!price) {
@@ -120,6 +120,6 @@ enum psd_status psd_estimate_open_collectives(struct psd_estimate *estimate, str
 
 void psd_estimate_close_collectives(struct psd_estimate *estimate)
 {
-	psd_prices_release(&estimate->prices);
+	psd_prices_release(&estimate->own_prices);
 	free(estimate->collectives);
 }

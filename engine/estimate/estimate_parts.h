@@ -53,7 +53,8 @@ struct psd_estimate {
 	struct psd_task *sending;     /* per class */
 
 	/* collectives */
-	struct psd_prices prices;
+	struct psd_prices *prices; /* the caller's, or its own */
+	struct psd_prices own_prices;
 	struct psd_estimate_collective *collectives; /* per class: under way, of which it is the first */
 
 	/* processors and devices */

@@ -145,7 +145,7 @@ enum psd_status psd_choice_make(const struct psd_method **method, const struct p
 	*method = psd_choice_by_bytes(plan, item);
 	if (plan->system->rule != PSD_RULE_SECONDS || !psd_choice_is_open(plan->system))
 		return PSD_OK;
-	const enum psd_status status = psd_choice_weigh(alternatives, plan, item, err);
+	const enum psd_status status = psd_choice_weigh_seconds(alternatives, plan, item, err);
 	if (status == PSD_OK)
 		*method = plan->candidates[psd_choice_by_seconds(alternatives, plan, item)];
 	return status;
@@ -160,7 +160,7 @@ enum psd_status psd_choice_make_norms(const struct psd_method **method, const st
 	*method = &psd_method_norms[all_reduce_of(plan->system)];
 	if (plan->system->sync != PSD_SYNC_AUTO)
 		return PSD_OK;
-	status = psd_choice_weigh(alternatives, plan, norms, err);
+	status = psd_choice_weigh_seconds(alternatives, plan, norms, err);
 	if (status == PSD_OK) /* the candidates are all all-reduces, in their order */
 		*method = &psd_method_norms[psd_choice_by_seconds(alternatives, plan, norms)];
 	return status;

@@ -28,6 +28,10 @@ const struct psd_method *psd_choice_by_bytes(const struct psd_plan *plan, const 
 /* PSD_ENOMEM. */
 enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
 				 const struct psd_plan_item *item, struct psd_error *err) PSD_MUST_CHECK;
+/* The same without their bytes, which have to be counted node by node. PSD_ENOMEM. */
+enum psd_status psd_choice_weigh_seconds(struct psd_alternative alternatives[PSD_CANDIDATES],
+					 const struct psd_plan *plan, const struct psd_plan_item *item,
+					 struct psd_error *err) PSD_MUST_CHECK;
 /* The candidate that is the fastest of those that an open system may take for the item; a tie keeps the earlier. */
 unsigned psd_choice_by_seconds(const struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
 			       const struct psd_plan_item *item);

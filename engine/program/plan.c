@@ -198,14 +198,15 @@ enum psd_status psd_plan_make(struct psd_plan *plan, const struct psd_plan_input
 	const size_t most_items = input->graph->n_tensors + 1u; /* norms have one, too */
 	made.items = calloc(most_items, sizeof(*made.items));
 	made.tensors = calloc(most_items, sizeof(*made.tensors));
-	made.prices = calloc(1, sizeof(*made.prices));
+	made.has_own_prices = !input->prices;
+	made.prices = input->prices ? input->prices : calloc(1, sizeof(*made.prices));
 	if (made.items == NULL || made.tensors == NULL || made.prices == NULL) {
 		psd_plan_release(&made);
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for a plan of %u tensors",
 				     input->graph->n_tensors);
 	}
-	status = psd_cutting_make(&made, input->batch, err);
-	if (status == PSD_OK && made.sparse)
+	psd_cutting_make(&made, input->batch);
+	if (made.sparse)
 		status = count_chunks(&made, err);
 	if (status == PSD_OK)
 		status = settle_items(&made, input, err);
@@ -232,9 +233,10 @@ struct psd_range psd_plan_slice(const struct psd_plan_item *item, unsigned slice
 
 void psd_plan_release(struct psd_plan *plan)
 {
-	if (plan->prices)
+	if (plan->has_own_prices && plan->prices)
 		psd_prices_release(plan->prices);
-	free(plan->prices);
+	if (plan->has_own_prices)
+		free(plan->prices);
 	free(plan->items);
 	free(plan->tensors);
 	*plan = (struct psd_plan){0};

@@ -37,7 +37,8 @@ struct psd_plan {
 	struct psd_rates rates; /* with the fan-in of the plan's busiest receiver */
 	struct psd_rates
 		alone_rates;	   /* with a parameter server's, the widest of all: what candidates are weighed with */
-	struct psd_prices *prices; /* by those, of what has been weighed */
+	struct psd_prices *prices; /* by those, of what has been weighed; the input's, or the plan's own */
+	bool has_own_prices;
 	struct psd_machine machine;
 	uint64_t fuse_bytes;		 /* tensors are gathered to so much: the system's, or what was found */
 	unsigned value_bytes;		 /* as the model's precision has it */
@@ -65,6 +66,8 @@ struct psd_plan_input {
 	uint32_t batch;
 	bool is_half; /* values travel as 2 bytes */
 	struct psd_machine machine;
+	struct psd_prices
+		*prices; /* shared by plans that differ in what is gathered alone; NULL: the plan has its own */
 };
 
 /* *plan is filled on success, released by psd_plan_release(). PSD_EINVAL: too many slices or bytes, or an encoding that

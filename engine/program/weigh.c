@@ -153,7 +153,8 @@ static enum psd_status unroll_alone(struct psd_program *program, const struct ps
 }
 
 static enum psd_status weigh(struct psd_alternative *alternative, const struct psd_plan *plan,
-			     const struct psd_plan_item *item, const struct psd_method *method, struct psd_error *err)
+			     const struct psd_plan_item *item, const struct psd_method *method, bool counts_bytes,
+			     struct psd_error *err)
 {
 	struct psd_plan_item alone = *item;
 	struct psd_alternative made = {.is_possible = true};
@@ -165,7 +166,8 @@ static enum psd_status weigh(struct psd_alternative *alternative, const struct p
 	if (unroll_alone(&program, plan, &alone, err))
 		return err->status;
 	made.isolated_sec = isolated_sec(&program);
-	const bool is_known = find_busiest_node_bytes(&program, &made.node_bytes) && !isnan(made.isolated_sec);
+	const bool is_known =
+		!isnan(made.isolated_sec) && (!counts_bytes || find_busiest_node_bytes(&program, &made.node_bytes));
 	psd_program_release(&program);
 	if (!is_known)
 		return psd_error_set(err, PSD_ENOMEM, PSD_NOWHERE, "out of memory for the choice of a method");
@@ -173,8 +175,8 @@ static enum psd_status weigh(struct psd_alternative *alternative, const struct p
 	return PSD_OK;
 }
 
-enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
-				 const struct psd_plan_item *item, struct psd_error *err)
+static enum psd_status weigh_all(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
+				 const struct psd_plan_item *item, bool counts_bytes, struct psd_error *err)
 {
 	enum psd_status status = PSD_OK;
 
@@ -184,7 +186,20 @@ enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDA
 		alternatives[m] = (struct psd_alternative){.is_possible = false};
 		if (psd_choice_takes_wire(plan, method) &&
 		    (!method->keeps[PSD_BUFFER_FACTORS] || item->subject.rows > 0))
-			status = weigh(&alternatives[m], plan, item, method, err);
+			status = weigh(&alternatives[m], plan, item, method, counts_bytes, err);
 	}
 	return status;
+}
+
+enum psd_status psd_choice_weigh(struct psd_alternative alternatives[PSD_CANDIDATES], const struct psd_plan *plan,
+				 const struct psd_plan_item *item, struct psd_error *err)
+{
+	return weigh_all(alternatives, plan, item, true, err);
+}
+
+enum psd_status psd_choice_weigh_seconds(struct psd_alternative alternatives[PSD_CANDIDATES],
+					 const struct psd_plan *plan, const struct psd_plan_item *item,
+					 struct psd_error *err)
+{
+	return weigh_all(alternatives, plan, item, false, err);
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "engine/base/text.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/program/sched.h"
 
 /* An operation that held a resource on a host, or, with is_arrival, the receiving side of a transfer. */

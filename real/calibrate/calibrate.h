@@ -6,7 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "real/cluster/launch.h"
 
 struct psd_calibrate_options {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "engine/base/error.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 
 /* What the cluster takes at the least: of every worker that trains, parameters, gradients and what it keeps of a batch,
  * factors of others included; of every process and every connection, what they take when nothing is sent. replay: NULL:

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "engine/base/error.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "real/session/worker.h"
 
 /* A dilation at which a machine can move what all links carry at a time when they are busy, and at which what it adds

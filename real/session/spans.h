@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/result/trace.h"
 
 enum { PSD_MAX_SPANS = 1000000 }; /* of one host: 40 MB; later ones are left out */

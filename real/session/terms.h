@@ -3,7 +3,7 @@
 #define PSD_REAL_TERMS_H
 
 #include "engine/base/text.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 
 /* Lines of psd_scenario_add_agreed(). Reads the graph's and the profile's file, opens the data set: errors as there. */
 enum psd_status psd_terms_add(struct psd_text *text, const struct psd_case *made, const struct psd_train *train,

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/case/case.h"
 #include "engine/program/account.h"
-#include "engine/program/case.h"
 #include "engine/program/sched.h"
 #include "engine/result/trace.h"
 #include "engine/scenario/scenario_keys.h"

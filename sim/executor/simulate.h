@@ -3,7 +3,7 @@
 #define PSD_SIM_SIMULATE_H
 
 #include "engine/base/error.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/program/outcome.h"
 #include "engine/result/trace.h"
 #include "sim/network/network.h"

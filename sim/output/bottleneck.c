@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "engine/base/units.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "sim/output/grid.h"
 #include "sim/output/output.h"
 

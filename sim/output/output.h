@@ -7,7 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/program/choice.h"
 #include "sim/output/json.h"
 #include "sim/sweep/sweep.h"

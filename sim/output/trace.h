@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "engine/base/error.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/result/trace.h"
 
 /* Simulates the case in a child process and writes its trace to out. As psd_children_run(). */

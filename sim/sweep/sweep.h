@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "engine/base/error.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/result/result.h"
 #include "engine/scenario/published.h"
 

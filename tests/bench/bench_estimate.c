@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "engine/case/case.h"
 #include "engine/estimate/estimate.h"
-#include "engine/program/case.h"
 
 #define MEASURED_SEC 1.0
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/scenario/scenario.h"
 #include "real/cluster/emulation.h"
 #include "real/session/worker.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "engine/base/file.h"
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 #include "engine/result/columns.h"
 #include "engine/scenario/scenario.h"
 #include "sim/output/grid.h"

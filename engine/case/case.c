@@ -1,10 +1,13 @@
 /* From scenario to program. */
-#include "engine/program/case.h"
+#include "engine/case/case.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/document/document.h"
-#include "engine/program/outcome.h"
+#include "engine/estimate/estimate.h"
+
+enum { LEAST_GATHERED_BYTES = 4096 };
 
 static enum psd_status load_costs(struct psd_costs *costs, const struct psd_graph *graph,
 				  const struct psd_workload *workload, struct psd_error *err)
@@ -132,12 +135,81 @@ static struct psd_layout layout_of(const struct psd_scenario *scenario, const st
 	return layout;
 }
 
+static enum psd_status unroll(struct psd_case *made, const struct psd_plan_input *input, struct psd_error *err)
+{
+	enum psd_status status = psd_plan_make(&made->plan, input, err);
+
+	if (status != PSD_OK)
+		return status;
+	status = check_hosts(&made->plan.layout, input->system, err);
+	if (status == PSD_OK)
+		status = psd_program_make(&made->program, &made->plan, err);
+	if (status != PSD_OK)
+		psd_plan_release(&made->plan);
+	return status;
+}
+
+/* ---- how much is gathered ---- */
+
+/* Of an iteration with so much; *is_one: all tensors travel together. */
+static enum psd_status try_size(const struct psd_plan_input *input, double *sec, bool *is_one, struct psd_error *err)
+{
+	/* with incast rates depend on the plan's methods */
+	struct psd_prices *prices = input->system->host.incast_ratio > 0.0 ? NULL : input->prices;
+	struct psd_case tried;
+	struct psd_outcome outcome = {.iteration_sec = 0.0};
+	enum psd_status status = unroll(&tried, input, err);
+
+	if (status != PSD_OK)
+		return status;
+	status = psd_estimate_time(&tried.program, psd_run_length_make(input->system, 0, 0.0), prices, &outcome, err);
+	*sec = outcome.iteration_sec;
+	*is_one = tried.plan.items[0].n_tensors == tried.plan.n_tensors;
+	psd_case_release(&tried);
+	return status;
+}
+
+/* The size by which an iteration is estimated to be shortest, of those that double from a page on; of equals the
+ * smallest. Hosts need not agree on machines, but on what is gathered: machines are left out. */
+static enum psd_status find_fuse_bytes(uint64_t *fuse_bytes, const struct psd_plan_input *input, struct psd_error *err)
+{
+	struct psd_prices prices = {.all = NULL};
+	struct psd_plan_input trial = *input;
+	enum psd_status status = PSD_OK;
+	double best_sec = INFINITY, sec;
+	bool is_one = false;
+
+	trial.machine = (struct psd_machine){.cores = 0};
+	trial.prices = &prices;
+	for (trial.fuse_bytes = 0; !is_one && status == PSD_OK;) {
+		status = try_size(&trial, &sec, &is_one, err);
+		if (status == PSD_OK && sec < best_sec) {
+			best_sec = sec;
+			*fuse_bytes = trial.fuse_bytes;
+		}
+		trial.fuse_bytes = trial.fuse_bytes > 0 ? 2 * trial.fuse_bytes : LEAST_GATHERED_BYTES;
+	}
+	psd_prices_release(&prices);
+	return status;
+}
+
+/* What a lone worker updates could not begin early: nothing travels. */
+static enum psd_status settle_fuse(struct psd_plan_input *input, struct psd_error *err)
+{
+	if (!input->system->finds_fuse)
+		return PSD_OK;
+	if (input->layout.workers > 1)
+		return find_fuse_bytes(&input->fuse_bytes, input, err);
+	input->fuse_bytes = UINT64_MAX;
+	return PSD_OK;
+}
+
 enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_matter *matter,
 			      const struct psd_system *system, struct psd_point point, struct psd_error *err)
 {
 	const struct psd_scenario *scenario = matter->scenario;
 	const struct psd_workload workload = psd_scenario_workload(scenario, system);
-	const struct psd_plan_input input = {
+	struct psd_plan_input input = {
 		.graph = &matter->graph,
 		.costs = psd_subject_matter_costs(matter, system),
 		.system = system,
@@ -154,15 +226,8 @@ enum psd_status psd_case_make(struct psd_case *made, const struct psd_subject_ma
 	if (status == PSD_OK)
 		status = check_steps(matter, system, &input.layout, err);
 	if (status == PSD_OK)
-		status = psd_plan_make(&made->plan, &input, err);
-	if (status != PSD_OK)
-		return status;
-	status = check_hosts(&made->plan.layout, system, err);
-	if (status == PSD_OK)
-		status = psd_program_make(&made->program, &made->plan, err);
-	if (status != PSD_OK)
-		psd_plan_release(&made->plan);
-	return status;
+		status = settle_fuse(&input, err);
+	return status ? status : unroll(made, &input, err);
 }
 
 void psd_case_release(struct psd_case *made)
