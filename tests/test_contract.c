@@ -195,21 +195,32 @@ Test(contract, a_very_slow_network_agrees)
 			 "systems: [{name: ps, sync: ps}, {name: sfb, sync: sfb}]\nsweep: {nodes: [3, 7]}\n");
 }
 
-Test(contract, what_no_run_can_hold_is_refused)
+static void expect_refused(const char *system, const char *key)
 {
 	struct loaded loaded;
 	struct psd_case made;
 	struct psd_error err = {.text = ""};
+	char text[TEXT_MAX], expected[TEXT_MAX];
 
-	/* 575 MB in parts of 1 kB */
-	loaded_open(&loaded, "title: t\n" VGG19 "cluster: {nodes: 1, " NETWORK "}\n"
-			     "systems: [{name: fine, sync: ps, pair: 1kB, slice: 1kB}]\n");
+	snprintf(text, sizeof(text),
+		 "title: t\n" VGG19 "cluster: {nodes: 2, " NETWORK "}\nsystems: [{name: fine, %s}]\n", system);
+	snprintf(expected, sizeof(expected),
+		 "test.yaml:5:11: '%s' of system 'fine' cuts its tensors into more than 100000 parts, must be larger",
+		 key);
+	loaded_open(&loaded, text);
 	cr_assert_eq(psd_case_make(&made, &loaded.matter, &loaded.scenario.systems[0],
 				   psd_scenario_point(&loaded.scenario, 0), &err),
 		     PSD_EINVAL);
-	cr_assert_str_eq(err.text, "test.yaml:5:11: 'slice' of system 'fine' cuts its tensors into more than 100000 "
-				   "parts, must be larger");
+	cr_expect_str_eq(err.text, expected);
 	loaded_close(&loaded);
+}
+
+/* 575 MB in parts of 2 or 4 kB. */
+Test(contract, what_no_run_can_hold_is_refused)
+{
+	expect_refused("sync: ps, pair: 1kB, slice: 1kB", "slice");
+	expect_refused("sync: ring, pipeline: 4096B", "pipeline");
+	expect_refused("sync: auto, fuse: auto, pipeline: 4096B", "pipeline");
 }
 
 Test(contract, size_classes_of_collectives_agree)

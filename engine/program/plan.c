@@ -121,7 +121,8 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 		if (all_slices > MOST_SLICES)
 			return psd_error_set(
 				err, PSD_EINVAL, plan->system->at,
-				"'slice' of system '%s' cuts its tensors into more than %u parts, must be larger",
+				"'%s' of system '%s' cuts its tensors into more than %u parts, must be larger",
+				item->method->slicing == PSD_SLICED_ON_DEMAND ? "pipeline" : "slice",
 				plan->system->name, (unsigned)MOST_SLICES);
 		if (item->method->has_root)
 			item->root = psd_layout_shard_host(&plan->layout, next_root++ % plan->layout.shards);

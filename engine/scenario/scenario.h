@@ -152,11 +152,11 @@ struct psd_system {
 	enum psd_priority priority;
 	enum psd_unit unit;
 	unsigned servers;	 /* separate server nodes; 0: one shard on every worker node */
-	uint64_t pair_bytes;	 /* largest key-value pair of the parameter server */
+	uint64_t pair_bytes;	 /* a slice has at least so much for each shard */
 	uint64_t fuse_bytes;	 /* tensors are gathered into items of at least so much; 0: are not */
 	bool finds_fuse;	 /* as much as is quickest on the cluster, instead */
 	uint64_t pipeline_bytes; /* of an all-reduce, the largest part that is copied and summed at a time; 0: all */
-	uint64_t slice_bytes;	 /* largest part of a tensor that moves as one operation */
+	uint64_t slice_bytes;	 /* and at most so much, unless that is less */
 	unsigned wire;		 /* the number of an encoding: as what values travel */
 	bool is_sparse;
 	struct psd_sparse sparse; /* if it is */

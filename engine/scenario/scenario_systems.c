@@ -95,9 +95,11 @@ static const struct psd_key keys[] = {
 	{KEY("servers", UNSIGNED, servers), .highest = PSD_MAX_NODES, .fallback = "0", .when = {"sync", OF_SERVERS, 0},
 	 .help = "separate server nodes; 0: a shard on every node"},
 	{KEY("pair", BYTES, pair_bytes), .fallback = "2MB", .when = {"sync", OF_SERVERS, 0}, /* ATC'17 section 4.2 */
-	 .help = "size of the pieces that are dealt out to shards"},
+	 .help = "a slice has at least so much for each shard, and shards share it evenly; a smaller tensor is one "
+		 "slice"},
 	{KEY("slice", BYTES, slice_bytes), .fallback = "32MiB",
-	 .help = "the largest part of a tensor that moves at a time; at least `pair`"},
+	 .help = "a tensor moves between workers and shards in equal slices of at most so much, or of `pair` for each "
+		 "shard where that is more; at least `pair`"},
 	{KEY("pipeline", BYTES, pipeline_bytes), .lowest = 4096, .when = {"sync", OF_ALL_REDUCES, 0},
 	 .help = "all-reduces sum parts of at most so much, each while the next is copied from the device; all at once "
 		 "if not given"},
