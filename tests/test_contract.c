@@ -997,6 +997,41 @@ Test(contract, workers_beyond_the_cores_take_turns)
 			   simulated_text(text).iteration_sec);
 }
 
+/* A machine's core for three workers: what is left stands on a last machine, which is done first and waits. */
+Test(contract, an_iteration_takes_as_long_as_the_fullest_machine)
+{
+	const double compute_sec = 0.1, matrix_sec = 8.0 * (64 << 20) / 1e9;
+	const struct {
+		unsigned nodes;
+		const char *sync;
+		double exchange_sec;
+	} rows[] = {
+		{4, "ring", 2 * 3 * matrix_sec / 4},	   {5, "ring", 2 * 4 * matrix_sec / 5},
+		{6, "ring", 2 * 5 * matrix_sec / 6},	   {7, "ps", 2 * 6 * matrix_sec / 7},
+		{6, "ps, servers: 1", 2 * 6 * matrix_sec}, /* on a machine of its own: all in, and all out */
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const double expected_sec = 3 * compute_sec + rows[i].exchange_sec;
+		char text[TEXT_MAX];
+
+		snprintf(text, sizeof(text),
+			 "title: t\nmodel: {graph: tests/data/one_layer_64mib.yaml, batch_per_worker: 1}\n"
+			 "compute: {device: v100, images_per_sec: 10}\n"
+			 "cluster:\n  nodes: %u\n  network: {bandwidth: 1Gbps, latency: 0s}\n"
+			 "  machine: {cores: 1, nodes: 3}\n"
+			 "systems: [{name: A, schedule: sequential, sync: %s}]\n",
+			 rows[i].nodes, rows[i].sync);
+		const struct outcomes outcomes = outcomes_of(text);
+		cr_expect_float_eq(outcomes.simulation.iteration_sec, expected_sec, 1e-3 * expected_sec,
+				   "%u nodes, %s: %.6f s, expected %.6f", rows[i].nodes, rows[i].sync,
+				   outcomes.simulation.iteration_sec, expected_sec);
+		cr_expect_float_eq(outcomes.estimate.iteration_sec, expected_sec, 1e-3 * expected_sec,
+				   "%u nodes, %s: estimate %.6f s, expected %.6f", rows[i].nodes, rows[i].sync,
+				   outcomes.estimate.iteration_sec, expected_sec);
+	}
+}
+
 /* All of this model's tensors travel as factors, so that the servers have nothing to do, while the traffic beside it
  * goes on for ever. */
 Test(contract, idle_servers_do_not_keep_a_run_alive)

@@ -74,7 +74,7 @@ static bool is_alike_by_itself(const struct psd_classes *classes, unsigned a, un
 	return true;
 }
 
-/* The workers from a and from b on, one by one. */
+/* The hosts from a and from b on, one by one. */
 static bool are_runs_alike(const struct psd_classes *classes, unsigned a, unsigned b, unsigned n)
 {
 	for (unsigned w = 0; w < n; w++)
@@ -105,7 +105,37 @@ static bool are_switches_alike(const struct psd_classes *classes, unsigned a, un
 	return n_a == n_b && are_runs_alike(classes, first_a, first_b, n_a);
 }
 
-/* Two hosts on nodes, and behind switches, whose hosts are alike one by one. */
+static unsigned first_host_on(const struct psd_layout *layout, unsigned node)
+{
+	return node < layout->nodes ? node * layout->workers_per_node : layout->workers + (node - layout->nodes);
+}
+
+/* The first host of the machine of one, and how many share it. */
+static unsigned machine_run(const struct psd_layout *layout, unsigned nodes_per_machine, unsigned host, unsigned *n)
+{
+	const unsigned n_nodes = psd_layout_nodes(layout), node = psd_layout_node(layout, host);
+	const unsigned before = node - node % nodes_per_machine, left = n_nodes - before;
+	const unsigned first = first_host_on(layout, before);
+
+	*n = left > nodes_per_machine ? first_host_on(layout, before + nodes_per_machine) - first
+				      : psd_layout_hosts(layout) - first;
+	return first;
+}
+
+/* What a host has of its machine's cores depends on who else is there. */
+static bool are_machines_alike(const struct psd_classes *classes, unsigned a, unsigned b)
+{
+	const struct psd_machine *machine = &classes->program->plan->machine;
+	unsigned n_a, n_b;
+
+	if (machine->cores == 0 || machine->nodes == 0)
+		return true;
+	const unsigned first_a = machine_run(psd_classes_layout(classes), machine->nodes, a, &n_a);
+	const unsigned first_b = machine_run(psd_classes_layout(classes), machine->nodes, b, &n_b);
+	return first_a == first_b || (n_a == n_b && are_runs_alike(classes, first_a, first_b, n_a));
+}
+
+/* Two hosts on nodes, behind switches and on machines whose hosts are alike one by one. */
 static bool is_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 {
 	const struct psd_layout *layout = psd_classes_layout(classes);
@@ -115,7 +145,8 @@ static bool is_alike(const struct psd_classes *classes, unsigned a, unsigned b)
 	if (n_here != psd_layout_workers_on(layout, node_b) ||
 	    (node_a != node_b && !are_runs_alike(classes, node_a * g, node_b * g, n_here)))
 		return false;
-	return is_alike_by_itself(classes, a, b) && are_switches_alike(classes, a, b);
+	return is_alike_by_itself(classes, a, b) && are_switches_alike(classes, a, b) &&
+	       are_machines_alike(classes, a, b);
 }
 
 static void add_to_class(struct psd_classes *classes, unsigned host)
@@ -180,7 +211,9 @@ static size_t most_classes(const struct psd_classes *classes, unsigned n_roots)
 	/* with a shard, beside it, behind another switch, or behind the last one, which may have fewer */
 	const size_t n_kinds = layout->workers_per_switch > 0 ? 4 : layout->workers_per_node > 1 ? 3 : 1;
 	const size_t n_hosts = psd_layout_hosts(layout);
-	const size_t most = n_roots * n_kinds + 2 * n_kinds + 1;
+	/* machines that are like no other: those with a root, the last ones of workers and of servers, and between */
+	const size_t n_machines = classes->program->plan->machine.nodes > 0 ? n_roots + 5 : 1;
+	const size_t most = n_roots * n_kinds + n_machines * (2 * n_kinds + 1);
 	return classes->n_groups > 0 || most > n_hosts ? n_hosts : most;
 }
 

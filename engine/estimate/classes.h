@@ -11,7 +11,7 @@
 #include "engine/program/program.h"
 
 /* Hosts that behave alike: plain workers, those with a shard and separate servers that are in the same groups, on nodes
- * that are alike; and each host that owns an Adam matrix by itself.
+ * and machines that are alike; and each host that owns an Adam matrix by itself.
  * The last host of a class stands for it, since a slice of fewer elements than shards fills the last shards first. */
 struct psd_host_class {
 	unsigned representative;

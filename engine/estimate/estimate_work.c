@@ -1,6 +1,5 @@
 /* What an estimate's hosts work on: processors, which all hosts of a machine may share, and devices, of which
  * all-reduces may take a share. */
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -10,42 +9,40 @@
 /* ---- processors ---- */
 
 /* An iteration takes as long as the host with fewest. */
-static double least_own_cores(const struct psd_pool_place places[], unsigned n_hosts)
+static double least_cores(const struct psd_estimate *estimate, unsigned class, const struct psd_pool_place places[])
 {
+	const unsigned n_hosts = psd_layout_hosts(psd_estimate_layout(estimate));
 	double cores = INFINITY;
 
 	for (unsigned h = 0; h < n_hosts; h++)
-		if (places[h].hosts == 1)
+		if (estimate->classes.class_of[h] == class)
 			cores = fmin(cores, places[h].cores);
 	return cores;
 }
 
-/* A host stands for its class: where it has cores of its own they are a pool, where all of a machine's hosts share its
- * cores they are one of all such classes, in which it counts for its like. */
-static void give_pool(struct psd_estimate *estimate, unsigned c, const struct psd_pool_place places[],
-		      unsigned *shared_pool)
+/* A host stands for its class, and counts for its like who share its cores. All classes of a machine that share its
+ * cores have one pool: those of machines that are alike have their representatives on the last of them. */
+static void give_pool(struct psd_estimate *estimate, unsigned c, const struct psd_pool_place places[])
 {
 	const unsigned n_hosts = psd_layout_hosts(psd_estimate_layout(estimate));
-	const struct psd_host_class *class = &estimate->classes.of[c];
-	const struct psd_pool_place *place = &places[class->representative];
+	const struct psd_classes *classes = &estimate->classes;
+	const struct psd_pool_place *place = &places[classes->of[c].representative];
 	struct psd_estimate_share *share = &estimate->shares[c];
 
-	share->shares_cores = place->hosts > 1;
-	share->copies = share->shares_cores ? (double)class->n_members * place->hosts / n_hosts : 1.0;
-	share->pool = share->shares_cores && *shared_pool < estimate->n_pools ? *shared_pool : estimate->n_pools;
-	if (share->pool < estimate->n_pools)
-		return;
-	psd_pool_init(&estimate->pools[estimate->n_pools++],
-		      share->shares_cores ? place->cores : least_own_cores(places, n_hosts));
-	if (share->shares_cores)
-		*shared_pool = share->pool;
+	*share = (struct psd_estimate_share){.pool = estimate->n_pools, .shares_cores = place->hosts > 1};
+	for (unsigned h = 0; h < n_hosts; h++)
+		share->copies += classes->class_of[h] == c && places[h].pool == place->pool;
+	for (unsigned b = 0; b < c; b++)
+		if (places[classes->of[b].representative].pool == place->pool)
+			share->pool = estimate->shares[b].pool;
+	if (share->pool == estimate->n_pools)
+		psd_pool_init(&estimate->pools[estimate->n_pools++], least_cores(estimate, c, places));
 }
 
 static enum psd_status make_pools(struct psd_estimate *estimate, struct psd_error *err)
 {
 	const struct psd_plan *plan = estimate->program->plan;
 	struct psd_pool_place *places;
-	unsigned shared_pool = UINT_MAX;
 
 	if (!plan->machine.cores)
 		return PSD_OK;
@@ -58,7 +55,7 @@ static enum psd_status make_pools(struct psd_estimate *estimate, struct psd_erro
 	}
 	psd_pool_fill_places(places, &plan->layout, &plan->machine);
 	for (unsigned c = 0; c < estimate->classes.n; c++)
-		give_pool(estimate, c, places, &shared_pool);
+		give_pool(estimate, c, places);
 	free(places);
 	return PSD_OK;
 }
