@@ -77,10 +77,10 @@ static unsigned nodes_alike(unsigned n, unsigned per_node, unsigned from, unsign
 	return n_alike > 2 ? n_alike - 2 : 0;
 }
 
-/* Hops that differ: the last message waits for a chain of messages, each after the one before on the same hop or after
- * the one that brought what it sends, over the hop before. Of the chains that begin on a hop and take so many hops, the
- * longest does its waiting on the slowest of these. Over nodes that are alike what that adds up to grows by the same
- * from each to the next, so that the longest chain ends on the first or the last of them. */
+/* The last message waits for a chain of messages, each after the one before on the same hop or after the one that
+ * brought what it sends, over the hop before. Of the chains that begin on a hop and take so many hops, the longest does
+ * its waiting on the slowest of these. Over nodes that are alike what that adds up to grows by the same from each to
+ * the next, so that the longest chain ends on the first or the last of them. */
 static double longest_from_sec(unsigned n, struct psd_members members, unsigned start, double chunk_bits,
 			       const struct psd_ways *ways)
 {
@@ -121,29 +121,12 @@ static double longest_chain_sec(unsigned n, struct psd_members members, double c
 	return longest_sec;
 }
 
-/* A chunk goes twice round the ring but for the two hops before its start. On its first node it also waits for those
- * before it, which the hop to the next node takes one after the other; from there on they keep that distance. So a
- * node's first chunk, or its third, takes longest, if not all the bytes of the busiest hop and the last one's latency
- * do. */
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {
-	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
-	const double n = members.n;
-	if (!psd_ways_are_plain(ways))
-		return fmax(transfer_sec, longest_chain_sec(members.n, members, payload_bits / n, ways));
-	const unsigned n_nodes = psd_members_nodes(members);
-	const double n_here = members.n < members.per_node ? members.n : members.per_node;
-	const double n_far_hops = n_nodes > 1 ? n_nodes : 0.0;
-	const double far_busy_sec = payload_bits / n / ways->far_bps, far_sec = far_busy_sec + ways->latency_sec;
-	const double near_sec = payload_bits / n / ways->near_bps;
-	const double wait_sec = n_nodes > 1 ? fmax(0.0, far_busy_sec - near_sec) : 0.0;
-	const double twice_sec = 2.0 * (n_far_hops * far_sec + (n - n_far_hops) * near_sec);
-	const double before_sec = n_nodes == 1 ? 2.0 * near_sec : far_sec + (n_here > 1 ? near_sec : far_sec);
-	const double first_sec = twice_sec - before_sec + (n_here - 1.0) * wait_sec;
-	const double third_sec = n_here > 2 ? twice_sec - 2.0 * near_sec + (n_here - 3.0) * wait_sec : 0.0;
+	const double chunk_bits = 8.0 * (double)payload->elements * payload->value_bytes / members.n;
 
-	return fmax(transfer_sec + (n_nodes > 1 ? ways->latency_sec : 0.0), fmax(first_sec, third_sec));
+	return fmax(transfer_sec, longest_chain_sec(members.n, members, chunk_bits, ways));
 }
 
 #define AS_RING                                                                                                        \

@@ -3,9 +3,12 @@
  * of workers has divisors. A prime number of workers has one column, which is a ring. Source: Mikami et al. 2018 (arXiv
  * 1811.05233). Legend: X places in a row, Y rows. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "engine/schedules/ring.h"
 #include "engine/schedules/walk.h"
+
+enum { WALKED_MEMBERS = 256 }; /* where hops differ: 0.1 s at most, growing with more than their square */
 
 static unsigned row_length(struct psd_members members)
 {
@@ -156,63 +159,127 @@ static double local_elements(const struct psd_payload *payload, const struct psd
 	return most;
 }
 
-/* ---- seconds ---- */
+/* ---- seconds where nodes are filled alike: all ranks send alike, and each step takes equally long ---- */
 
-/* The most members of one node whose neighbour at this distance, within rings of so many ranks that lie one after the
- * other, is on another node; has_near: some neighbour is not. */
-static unsigned most_far_hops(struct psd_members members, unsigned distance, unsigned ring_ranks, bool *has_near)
+static bool are_nodes_alike(struct psd_members members)
 {
-	unsigned most = 0, on_node = 0;
+	return members.n <= members.per_node || members.n % members.per_node == 0;
+}
 
-	*has_near = false;
-	for (unsigned rank = 0; rank < members.n && distance < ring_ranks; rank++) {
+/* Of a node that sends so many messages at a time to others; 0: each goes to a member beside. */
+static double step_sec(unsigned n_far, double chunk_bits, const struct psd_ways *ways)
+{
+	return n_far > 0 ? n_far * chunk_bits / ways->far_bps + ways->latency_sec : chunk_bits / ways->near_bps;
+}
+
+/* Rows are nodes, or nodes hold one member, or one holds all. */
+static double alike_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_ways *ways)
+{
+	const unsigned X = row_length(members), Y = members.n / X, g = members.per_node;
+	const double row_bits = 8.0 * payload->value_bytes * ceil((double)payload->elements / X);
+	const double column_bits = 8.0 * payload->value_bytes * ceil(ceil((double)payload->elements / X) / Y);
+
+	return ring_steps(X) * step_sec(g == 1, row_bits, ways) +
+	       ring_steps(Y) * step_sec(members.n <= g ? 0 : g, column_bits, ways);
+}
+
+/* ---- seconds where hops differ, and the next ones overlap with the slowest: the steps are carried out ---- */
+
+/* A member in one phase, in all steps of which it sends equally much to the same one. */
+struct place {
+	unsigned to;
+	double busy_sec, latency_sec;
+	double sent_sec, has_sec; /* its last message has left; what it waits for is there */
+	unsigned n_out, n_in;	  /* of the node of this number: messages at a time to others, and from others */
+};
+
+/* A receiver does not hear the phase's sender before all of the one before. Whoever sends from a node in a phase shares
+ * its link with all others who do, though some may be done or wait: beside walks of 300 to 700 members within 2 % as a
+ * rule, and 13 % too long at most. */
+static void begin_phase(struct place places[], struct psd_members members, unsigned distance, unsigned ring_ranks,
+			double chunk_bits, const struct psd_ways *ways)
+{
+	const unsigned g = members.per_node;
+
+	for (unsigned rank = 0; rank < members.n; rank++)
+		places[rank].n_out = places[rank].n_in = 0;
+	for (unsigned rank = 0; rank < members.n; rank++) {
 		const unsigned to = rank - rank % ring_ranks + (rank % ring_ranks + distance) % ring_ranks;
-		const bool is_far = to / members.per_node != rank / members.per_node;
 
-		on_node = (rank % members.per_node == 0 ? 0 : on_node) + is_far;
-		most = on_node > most ? on_node : most;
-		*has_near = *has_near || !is_far;
+		places[rank].to = to;
+		places[rank / g].n_out += to / g != rank / g;
+		places[to / g].n_in += to / g != rank / g;
 	}
-	return most;
+	for (unsigned rank = 0; rank < members.n; rank++) {
+		struct place *place = &places[rank];
+		const enum psd_reach reach = psd_members_reach(members, ways, rank, place->to);
+		const unsigned n_out = places[rank / g].n_out, n_in = places[place->to / g].n_in;
+		const unsigned n_beside = reach != PSD_REACH_FAR ? 1 : n_out > n_in ? n_out : n_in;
+
+		place->busy_sec = psd_ways_busy_sec(ways, reach, n_beside * chunk_bits);
+		place->latency_sec = psd_ways_latency_sec(ways, reach);
+		place->sent_sec = fmax(place->sent_sec, places[place->to].has_sec);
+	}
 }
 
-/* All ranks send alike, so that each step takes as long as that of the node with the most neighbours elsewhere. */
-static double rings_sec(struct psd_members members, unsigned distance, unsigned ring_ranks, double chunk_bits,
-			const struct psd_ways *ways)
+static void carry_out(struct place places[], unsigned n, unsigned n_steps)
 {
-	bool has_near;
-	const unsigned n_far = most_far_hops(members, distance, ring_ranks, &has_near);
-	const double near_sec = has_near ? chunk_bits / ways->near_bps : 0.0;
-	const double far_sec = n_far > 0 ? n_far * chunk_bits / ways->far_bps + ways->latency_sec : 0.0;
+	for (unsigned s = 0; s < n_steps; s++) {
+		for (unsigned rank = 0; rank < n; rank++)
+			places[rank].sent_sec =
+				fmax(places[rank].sent_sec, places[rank].has_sec) + places[rank].busy_sec;
+		for (unsigned rank = 0; rank < n; rank++) {
+			struct place *to = &places[places[rank].to];
 
-	return ring_steps(ring_ranks / distance) * fmax(near_sec, far_sec);
+			to->has_sec = fmax(to->has_sec, places[rank].sent_sec + places[rank].latency_sec);
+		}
+	}
 }
 
-/* Hops of a row differ, and the next ones overlap with the slowest. Where rows are nodes, all columns go from node to
- * node. */
-static double walked_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_ways *ways)
+static double carried_out_sec(const struct psd_payload *payload, struct psd_members members,
+			      const struct psd_ways *ways)
+{
+	const unsigned X = row_length(members), n = members.n, Y = n / X;
+	const double payload_bits = 8.0 * payload->value_bytes * (double)payload->elements;
+	struct place *places = calloc(n, sizeof(*places));
+	double sec = 0.0;
+
+	if (!places)
+		return NAN;
+	begin_phase(places, members, 1, X, payload_bits / X, ways);
+	carry_out(places, n, X - 1);
+	begin_phase(places, members, X, n, payload_bits / n, ways);
+	carry_out(places, n, ring_steps(Y));
+	begin_phase(places, members, 1, X, payload_bits / X, ways);
+	carry_out(places, n, X - 1);
+	for (unsigned rank = 0; rank < n; rank++)
+		sec = fmax(sec, places[rank].has_sec);
+	free(places);
+	return sec;
+}
+
+/* Where rows are nodes, all columns go from node to node. Of more members than is worth a walk, without its order of
+ * messages; uplinks are left to walks. */
+static double mixed_sec(const struct psd_payload *payload, struct psd_members members, const struct psd_ways *ways)
 {
 	const double element_bits = 8.0 * payload->value_bytes;
 
 	if (row_length(members) == members.per_node)
 		return psd_walk_node_sec(payload, members, element_bits, ways);
+	if (members.n > WALKED_MEMBERS && ways->per_switch == 0)
+		return carried_out_sec(payload, members, ways);
 	return psd_walk_sec(payload, members, element_bits, ways);
 }
 
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {
-	const unsigned X = row_length(members), Y = members.n / X;
-	const double row_bits = 8.0 * payload->value_bytes * ceil((double)payload->elements / X);
-	const double column_bits = 8.0 * payload->value_bytes * ceil(ceil((double)payload->elements / X) / Y);
+	if (row_length(members) == 1)
+		return psd_ring.alone_sec(payload, members, transfer_sec, ways);
+	const double sec = psd_ways_are_plain(ways) && are_nodes_alike(members) ? alike_sec(payload, members, ways)
+										: mixed_sec(payload, members, ways);
 
-	if (!psd_ways_are_plain(ways)) {
-		const double sec = walked_sec(payload, members, ways);
-
-		return sec < transfer_sec ? transfer_sec : sec;
-	}
-	return fmax(transfer_sec,
-		    rings_sec(members, 1, X, row_bits, ways) + rings_sec(members, X, X * Y, column_bits, ways));
+	return sec < transfer_sec ? transfer_sec : sec;
 }
 
 const struct psd_pattern psd_torus = {

@@ -1,4 +1,4 @@
-/* What a ring takes where its hops differ. */
+/* What a ring takes. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -47,4 +47,18 @@ Test(ring, passes_over_nodes_that_are_alike)
 					  "%u workers, %u a node, kind %u: %.9g s, expected %.9g", n, per_node, kind,
 					  sec, expected);
 			}
+}
+
+/* Seven workers, six of them on one node: two hops go from node to node, one after the other. Latency is short, so that
+ * what the last of a worker's 12 messages waits for goes around but once: some over the first of these hops and the
+ * rest over the second, 12 times a seventh of the payload on a link, and either hop's latency. By bytes alone no hop
+ * carries more than 12 messages and the last one's latency. */
+Test(ring, waits_for_both_hops_between_an_uneven_pair_of_nodes)
+{
+	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = 1e-3};
+	const struct psd_payload payload = {.pattern = &psd_ring, .elements = 7 * 100000, .value_bytes = 4};
+	const double transfer_sec = 12 * 32.0 * 100000 / 1e9, expected = transfer_sec + 2 * ways.latency_sec;
+	const double sec = psd_ring.alone_sec(&payload, (struct psd_members){7, 6}, transfer_sec, &ways);
+
+	cr_assert_float_eq(sec, expected, 1e-9 * expected, "%.9g s, expected %.9g", sec, expected);
 }

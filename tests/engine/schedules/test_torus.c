@@ -65,7 +65,7 @@ static double seconds_by_steps(const struct psd_payload *payload, const struct p
 	return sum_sec;
 }
 
-/* Where all chunks are of one size, to the last digits. */
+/* Where all chunks are of one size and nodes are full, to the last digits. */
 Test(torus, takes_the_seconds_of_its_steps)
 {
 	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5};
@@ -76,6 +76,9 @@ Test(torus, takes_the_seconds_of_its_steps)
 			const struct psd_payload payload = {
 				.pattern = &psd_torus, .elements = 1000 * workers, .value_bytes = 4};
 			const double expected = seconds_by_steps(&payload, &layout, &ways);
+
+			if (workers > per_node && workers % per_node > 0)
+				continue;
 			const double sec = psd_payload_alone_sec(&payload, &layout, 0.0, &ways);
 
 			cr_assert(fabs(sec - expected) <= 1e-9 * expected, "%u workers, %u a node: %g s, expected %g",
@@ -117,5 +120,63 @@ Test(torus, one_node_stands_for_all)
 			cr_assert(less_sec * (1.0 - 1e-9) <= between_sec && between_sec <= more_sec * (1.0 + 1e-9),
 				  "%u nodes of %u: %.9g s, expected %.9g to %.9g", nodes, per_node, between_sec,
 				  less_sec, more_sec);
+		}
+}
+
+static double uneven_sec(unsigned workers, unsigned per_node, uint64_t elements, double latency_sec)
+{
+	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = latency_sec};
+	const struct psd_payload payload = {.pattern = &psd_torus, .elements = elements, .value_bytes = 4};
+
+	return psd_torus.alone_sec(&payload, (struct psd_members){workers, per_node}, 0.0, &ways);
+}
+
+/* Six workers on a node and two on the next are four rows of two, inside nodes. Of a column's four hops two are between
+ * nodes, and both columns take them at a time. Latency is short: what a worker's last of 2 (4-1) messages waits for
+ * goes some times over the one hop and the rest over the other, two eighths of the payload each, and takes either hop's
+ * latency. */
+Test(torus, of_unevenly_filled_nodes_waits_for_the_hops_between_them)
+{
+	const double eighth_sec = 32.0 * 100000 / 1e9, expected = 6 * 2 * eighth_sec + 2 * 1e-3;
+	const double sec = uneven_sec(8, 6, 8 * 100000, 1e-3);
+
+	cr_assert_float_eq(sec, expected, 1e-9 * expected, "%.9g s, expected %.9g", sec, expected);
+}
+
+Test(torus, of_a_prime_number_on_unevenly_filled_nodes_is_a_ring)
+{
+	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = INFINITY, .latency_sec = 1e-2};
+	const struct psd_payload payload = {.pattern = &psd_ring, .elements = 700000, .value_bytes = 4};
+
+	cr_assert_eq(uneven_sec(7, 6, 700000, 1e-2),
+		     psd_ring.alone_sec(&payload, (struct psd_members){7, 6}, 0.0, &ways));
+}
+
+/* 262 workers, more than are walked: 131 rows of two, three rows a node and two on the last of 44. Bytes take next to
+ * nothing. A column's 2 (131-1) messages go twice around but for two hops, which may lie inside a node: over 2 x 44
+ * hops between nodes. */
+Test(torus, of_many_on_unevenly_filled_nodes_waits_for_the_hops_between_them)
+{
+	const double sec = uneven_sec(262, 6, 262, 1e-2), expected = 2 * 44 * 1e-2;
+
+	cr_assert_float_eq(sec, expected, 1e-3 * expected, "%.9g s, expected %.9g", sec, expected);
+}
+
+/* Where bytes count, too, those of a node share its link as if at a time, though they need not be at one step. */
+Test(torus, of_many_on_unevenly_filled_nodes_is_near_its_walk)
+{
+	const double near_ratio = 0.1;
+	const struct psd_ways ways = {.far_bps = 1e9, .near_bps = 3e9, .latency_sec = 2e-5};
+
+	for (unsigned workers = 258; workers <= 300; workers += 14)
+		for (unsigned per_node = 4; per_node <= 8; per_node += 4) {
+			const struct psd_members members = {workers, per_node};
+			const struct psd_payload payload = {
+				.pattern = &psd_torus, .elements = 1000 * workers, .value_bytes = 4};
+			const double sec = psd_torus.alone_sec(&payload, members, 0.0, &ways);
+			const double expected = walked_sec(members, payload.elements, &ways);
+
+			cr_expect(fabs(sec - expected) <= near_ratio * expected,
+				  "%u workers, %u a node: %g s, expected %g", workers, per_node, sec, expected);
 		}
 }

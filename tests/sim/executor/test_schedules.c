@@ -61,20 +61,20 @@ static void compare(struct loaded *loaded, unsigned point)
 	psd_case_release(&made);
 }
 
-static void compare_sizes(const char *name, unsigned workers_per_node, const char *local, const char *nodes,
+static void compare_sizes(const char *name, unsigned workers_per_node, const char *local, const char *sweep,
 			  unsigned n_points)
 {
 	static const char form[] = "title: t\nmodel: {graph: %s, batch_per_worker: 1}\ncompute: {device: h100}\n"
 				   "cluster: {workers_per_node: %u, network: {bandwidth: 10Gbps, latency: 20us}, "
 				   "local: {%s}}\n"
-				   "systems: [{name: s, sync: %s}]\nsweep: {nodes: [%s]}\n";
+				   "systems: [{name: s, sync: %s}]\nsweep: {%s}\n";
 
 	for (unsigned s = 0; s < N_SIZES; s++) {
 		const struct scratch_file model = write_model(sizes[s]);
 		struct loaded loaded;
 		char text[512];
 
-		snprintf(text, sizeof(text), form, model.path, workers_per_node, local, name, nodes);
+		snprintf(text, sizeof(text), form, model.path, workers_per_node, local, name, sweep);
 		loaded_open(&loaded, text);
 		for (unsigned point = 0; point < n_points; point++)
 			compare(&loaded, point);
@@ -86,42 +86,50 @@ static void compare_sizes(const char *name, unsigned workers_per_node, const cha
 Test(schedules, closed_forms_agree_with_messages)
 {
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
-		compare_sizes(psd_all_reduces[p]->name, 1, without_switches, "2, 3, 5, 8, 13, 16, 24, 32, 64", 9);
+		compare_sizes(psd_all_reduces[p]->name, 1, without_switches, "nodes: [2, 3, 5, 8, 13, 16, 24, 32, 64]",
+			      9);
 }
 
 /* Workers of a node share its link, and the way inside is quicker. */
-static void compare_nodes_of(unsigned workers_per_node, const char *local, const char *nodes, unsigned n_points)
+static void compare_nodes_of(unsigned workers_per_node, const char *local, const char *sweep, unsigned n_points)
 {
 	for (unsigned p = 0; p < PSD_N_ALL_REDUCES; p++)
-		compare_sizes(psd_all_reduces[p]->name, workers_per_node, local, nodes, n_points);
+		compare_sizes(psd_all_reduces[p]->name, workers_per_node, local, sweep, n_points);
 }
 
 Test(schedules, closed_forms_agree_with_messages_of_several_workers_a_node)
 {
-	compare_nodes_of(2, without_switches, "1, 2, 3, 5, 8, 13, 32", 7);
-	compare_nodes_of(3, without_switches, "1, 2, 3, 4, 8, 21", 6);
-	compare_nodes_of(4, without_switches, "1, 2, 3, 6, 8, 16", 6);
-	compare_nodes_of(8, without_switches, "1, 2, 3, 4, 7, 8", 6);
+	compare_nodes_of(2, without_switches, "nodes: [1, 2, 3, 5, 8, 13, 32]", 7);
+	compare_nodes_of(3, without_switches, "nodes: [1, 2, 3, 4, 8, 21]", 6);
+	compare_nodes_of(4, without_switches, "nodes: [1, 2, 3, 6, 8, 16]", 6);
+	compare_nodes_of(8, without_switches, "nodes: [1, 2, 3, 4, 7, 8]", 6);
+}
+
+/* Of numbers that fill no node, some of which are prime. */
+Test(schedules, closed_forms_agree_with_messages_of_a_last_node_with_fewer)
+{
+	compare_nodes_of(3, without_switches, "workers: [4, 10, 13, 20]", 4);
+	compare_nodes_of(6, without_switches, "workers: [7, 8, 9, 11, 13, 20, 35, 45]", 8);
 }
 
 Test(schedules, closed_forms_agree_with_messages_of_many_nodes)
 {
 	if (!getenv("PSD_FULL_TESTS"))
 		cr_skip_test("ten seconds, minutes with sanitisers: PSD_FULL_TESTS=1 runs it");
-	compare_nodes_of(2, without_switches, "16, 21, 45, 64", 4);
-	compare_nodes_of(4, without_switches, "13, 29, 32, 48, 64", 5);
-	compare_nodes_of(8, without_switches, "12, 16, 31, 50, 64", 5);
+	compare_nodes_of(2, without_switches, "nodes: [16, 21, 45, 64]", 4);
+	compare_nodes_of(4, without_switches, "nodes: [13, 29, 32, 48, 64]", 5);
+	compare_nodes_of(8, without_switches, "nodes: [12, 16, 31, 50, 64]", 5);
 }
 
 /* Switches whose uplinks are slower than the node's link, as fast, and faster; and workers that fill no node. */
 Test(schedules, closed_forms_agree_with_messages_behind_switches)
 {
-	compare_nodes_of(2, "bandwidth: 80Gbps, latency: 5us, switches: 2, between: 8Gbps", "1, 2, 3, 8", 4);
-	compare_nodes_of(4, "bandwidth: 80Gbps, switches: 2, between: 40Gbps", "1, 2, 5", 3);
-	compare_nodes_of(8, "bandwidth: 80Gbps, latency: 5us, switches: 2, between: 40Gbps", "1, 2, 3, 4", 4);
-	compare_nodes_of(8, "bandwidth: 80Gbps, switches: 4", "1, 2, 3", 3);
-	compare_nodes_of(6, "bandwidth: 8Gbps, latency: 30us, switches: 3, between: 12Gbps", "1, 2, 3", 3);
-	compare_nodes_of(4, "bandwidth: 80Gbps, latency: 5us", "1, 2, 3, 8", 4);
+	compare_nodes_of(2, "bandwidth: 80Gbps, latency: 5us, switches: 2, between: 8Gbps", "nodes: [1, 2, 3, 8]", 4);
+	compare_nodes_of(4, "bandwidth: 80Gbps, switches: 2, between: 40Gbps", "nodes: [1, 2, 5]", 3);
+	compare_nodes_of(8, "bandwidth: 80Gbps, latency: 5us, switches: 2, between: 40Gbps", "nodes: [1, 2, 3, 4]", 4);
+	compare_nodes_of(8, "bandwidth: 80Gbps, switches: 4", "nodes: [1, 2, 3]", 3);
+	compare_nodes_of(6, "bandwidth: 8Gbps, latency: 30us, switches: 3, between: 12Gbps", "nodes: [1, 2, 3]", 3);
+	compare_nodes_of(4, "bandwidth: 80Gbps, latency: 5us", "nodes: [1, 2, 3, 8]", 4);
 }
 
 /* 8 GPUs of one node behind 2 switches: each of a ring's 14 steps crosses both uplinks once each way, and both hops
