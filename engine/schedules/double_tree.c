@@ -16,6 +16,8 @@ enum {
 	SMALLEST_CHUNK = 32768, /* elements: 0.1 ms at 10 Gbit/s, which is more than a message's latency */
 	MOST_CHUNKS = 64,	/* of which D are in the pipe at a time */
 	WALKED_NODES = 64,
+	WALKED_MEMBERS = 256, /* on more nodes than that, too */
+	WALKED_CHUNKS = 8,
 };
 
 /* ---- the trees ---- */
@@ -300,43 +302,46 @@ static double level_sec(double busy_sec, double latency_sec)
 	return 4.0 * busy_sec + 3.0 * latency_sec;
 }
 
-/* Where all edges are alike, and chunks fill the pipe: one more comes every fourth message. The lowest level has two
- * messages less. Counts are those of carrying the steps out, for 4 to 130 workers. */
-static double alike_sec(unsigned n, unsigned C, double busy_sec, double latency_sec)
-{
-	return n_levels(n) * level_sec(busy_sec, latency_sec) - 2.0 * busy_sec +
-	       4.0 * (C - 1) * (busy_sec + latency_sec);
-}
-
-/* Else who waits for whom differs from rank to rank, and the steps are carried out; of more nodes than is worth that,
- * as if the levels above were alike. */
-static double mixed_sec(const struct psd_payload *payload, struct psd_members members, double chunk_bits,
-			const struct psd_ways *ways)
+/* Who waits for whom differs from rank to rank, and the steps are carried out; of more nodes than is worth that, as if
+ * the levels above were alike. */
+static double walked_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
+			 double chunk_bits, const struct psd_ways *ways)
 {
 	const double busy_sec = psd_ways_busy_sec(ways, PSD_REACH_FAR, chunk_bits);
 	struct psd_members walked = members;
 	unsigned n_levels_above = 0;
 
-	for (; psd_members_nodes(walked) > WALKED_NODES; n_levels_above++)
+	for (; walked.n > WALKED_MEMBERS && psd_members_nodes(walked) > WALKED_NODES; n_levels_above++)
 		walked.n = (psd_members_nodes(walked) + 1) / 2 * members.per_node;
-	return psd_walk_sec(payload, walked, 8.0 * payload->value_bytes, ways) +
+	return psd_walk_sec(payload, walked, element_bits, ways) +
 	       n_levels_above * level_sec(busy_sec, ways->latency_sec);
+}
+
+/* Of more chunks than are walked, where all edges are alike: with those the pipe is full, and one more comes every
+ * fourth message. So it is by walks of 8 and of 64 chunks, for 4 to 70 workers and any latency. */
+static double alike_sec(const struct psd_payload *payload, struct psd_members members, double chunk_bits,
+			const struct psd_ways *ways)
+{
+	const enum psd_reach reach = members.per_node == 1 ? PSD_REACH_FAR : PSD_REACH_NEAR;
+	const double busy_sec = psd_ways_busy_sec(ways, reach, chunk_bits);
+	const unsigned n_more = n_chunks(payload->elements, members.n) - WALKED_CHUNKS;
+	struct psd_payload few = *payload;
+
+	few.elements = 2 * WALKED_CHUNKS * SMALLEST_CHUNK;
+	return walked_sec(&few, members, chunk_bits / SMALLEST_CHUNK, chunk_bits, ways) +
+	       4.0 * n_more * (busy_sec + psd_ways_latency_sec(ways, reach));
 }
 
 static double alone_sec(const struct psd_payload *payload, struct psd_members members, double transfer_sec,
 			const struct psd_ways *ways)
 {
 	const unsigned C = n_chunks(payload->elements, members.n);
-	const double chunk_bits = 4.0 * (double)payload->elements * payload->value_bytes / C;
-	const bool is_near = members.n <= members.per_node;
-	double sec;
+	const double payload_bits = 8.0 * (double)payload->elements * payload->value_bytes;
+	const bool are_alike = ways->per_switch == 0 && (members.per_node == 1 || members.n <= members.per_node);
+	const double sec = are_alike && C > WALKED_CHUNKS ? alike_sec(payload, members, payload_bits / 2.0 / C, ways)
+							  : walked_sec(payload, members, 8.0 * payload->value_bytes,
+								       payload_bits / 2.0 / C, ways);
 
-	if (C > 1 && psd_ways_are_plain(ways) && is_near)
-		sec = alike_sec(members.n, C, chunk_bits / ways->near_bps, 0.0);
-	else if (C > 1 && members.per_node == 1 && ways->per_switch == 0)
-		sec = alike_sec(members.n, C, chunk_bits / ways->far_bps, ways->latency_sec);
-	else
-		sec = mixed_sec(payload, members, chunk_bits, ways);
 	return sec < transfer_sec ? transfer_sec : sec;
 }
 

@@ -1,6 +1,7 @@
-/* What the trees send, and that chunks follow each other; that steps add up without them is in test_steps.c, the
- * seconds in tests/sim/executor/test_schedules.c. */
+/* What the trees send, that chunks follow each other, and how long that takes; that steps add up without them is in
+ * test_steps.c. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/schedules/pattern.h"
@@ -107,4 +108,64 @@ Test(double_tree, chunks_leave_the_sum_on_every_rank)
 {
 	for (unsigned n = 4; n <= 11; n++)
 		check_sum(n);
+}
+
+/* Of a worker a node, whose messages share no link: each leaves when the one before has, all that earlier steps bring
+ * is there, and its receiver has what came from another before. */
+static double by_every_message_sec(const struct psd_payload *payload, unsigned n, double bps, double latency_sec)
+{
+	enum { MOST = 64 };
+	const struct psd_members members = {n, 1};
+	const unsigned n_steps = psd_double_tree.steps(payload->elements, members);
+	double left_sec[MOST] = {0}, there_sec[MOST] = {0}, before_sec[MOST] = {0}, last_sec = 0.0;
+	unsigned heard[MOST] = {0};
+
+	for (unsigned s = 0; s < n_steps; s++) {
+		double arrival_sec[MOST] = {0};
+
+		for (unsigned rank = 0; rank < n; rank++) {
+			const unsigned from = psd_double_tree.step(payload->elements, members, rank, s).from;
+
+			if (from != rank && from != heard[rank])
+				before_sec[rank] = there_sec[rank];
+			heard[rank] = from != rank ? from : heard[rank];
+		}
+		for (unsigned rank = 0; rank < n; rank++) {
+			const struct psd_step step = psd_double_tree.step(payload->elements, members, rank, s);
+
+			if (step.to == rank)
+				continue;
+			left_sec[rank] = fmax(fmax(left_sec[rank], there_sec[rank]), before_sec[step.to]) +
+					 8.0 * payload->value_bytes * (double)step.sent.elements / bps;
+			arrival_sec[step.to] = left_sec[rank] + latency_sec;
+		}
+		for (unsigned rank = 0; rank < n; rank++) {
+			there_sec[rank] = fmax(there_sec[rank], arrival_sec[rank]);
+			last_sec = fmax(last_sec, there_sec[rank]);
+		}
+	}
+	return last_sec;
+}
+
+/* Few chunks and more than are walked, latencies from none to much longer than a chunk's 0.1 ms. */
+Test(double_tree, takes_the_seconds_of_its_messages)
+{
+	static const double latencies_sec[] = {0.0, 2e-5, 1e-3, 1e-2};
+	static const unsigned chunks[] = {1, 2, 4, 9, 30, 64};
+	const double parts_differ_ratio = 1e-4; /* by an element of 32768 */
+
+	for (unsigned n = 2; n <= 64; n++)
+		for (unsigned c = 0; c < 6; c++)
+			for (unsigned l = 0; l < 4; l++) {
+				const struct psd_payload payload = payload_of(2 * 32768 * chunks[c] + 4);
+				const struct psd_ways ways = {
+					.far_bps = 1e10, .near_bps = 1e11, .latency_sec = latencies_sec[l]};
+				const double expected = by_every_message_sec(&payload, n, 1e10, latencies_sec[l]);
+				const double sec =
+					psd_double_tree.alone_sec(&payload, (struct psd_members){n, 1}, 0.0, &ways);
+
+				cr_assert(fabs(sec - expected) <= parts_differ_ratio * expected,
+					  "%u workers, %u chunks, latency %g s: %.9g s, expected %.9g", n, chunks[c],
+					  latencies_sec[l], sec, expected);
+			}
 }
