@@ -997,6 +997,50 @@ Test(contract, workers_beyond_the_cores_take_turns)
 			   simulated_text(text).iteration_sec);
 }
 
+/* Four nodes, each on a machine, of four workers. Nothing between nodes begins before all inside has ended, nor the way
+ * back inside before that. Between nodes go 2 (4-1)/4 of the matrix whatever the method. */
+Test(contract, steps_inside_a_node_wait_for_those_between_nodes)
+{
+	const double matrix_bytes = 64 << 20, core_bytes_per_sec = 1e9, compute_sec = shared_sec("ps", 1, "");
+	const double far_sec = 2 * 3.0 / 4 * matrix_bytes / (1e9 / 8);
+	/* a node's first worker receives three matrices one by one, and sends three: a core at either end of each */
+	const double leader_sec = 2 * 3 * matrix_bytes / core_bytes_per_sec;
+	/* each worker moves 3/4 of the matrix out and as much in, before and after, on its own core or half a core */
+	const double each_sec = 2 * 2 * 3.0 / 4 * matrix_bytes / core_bytes_per_sec;
+	const struct {
+		const char *sync;
+		unsigned cores;
+		double inside_sec;
+	} rows[] = {
+		{"two-level", 4, leader_sec}, {"torus", 4, each_sec}, {"halving-doubling", 4, each_sec},
+		{"two-level", 2, leader_sec}, /* both ends at a time have a core still */
+		{"torus", 2, 2 * each_sec},
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const double expected_sec = 4 / rows[i].cores * compute_sec + far_sec + rows[i].inside_sec;
+		const char *const fidelities[] = {"flow", "message"};
+
+		for (unsigned f = 0; f < 2; f++) {
+			char text[TEXT_MAX];
+
+			snprintf(text, sizeof(text),
+				 "title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: 4\n  workers_per_node: 4\n"
+				 "  network: {bandwidth: 1Gbps, latency: 0s}\n"
+				 "  machine: {cores: %u, nodes: 1, bytes: 1GBps}\n"
+				 "systems: [{name: A, sync: %s, schedule: sequential}]\nfidelity: %s\n",
+				 rows[i].cores, rows[i].sync, fidelities[f]);
+			const struct outcomes outcomes = outcomes_of(text);
+			cr_expect_float_eq(outcomes.simulation.iteration_sec, expected_sec, 1e-3 * expected_sec,
+					   "%s on %u cores, by %s: %.6f s, expected %.6f", rows[i].sync, rows[i].cores,
+					   fidelities[f], outcomes.simulation.iteration_sec, expected_sec);
+			cr_expect_float_eq(outcomes.estimate.iteration_sec, expected_sec, 1e-3 * expected_sec,
+					   "%s on %u cores: estimate %.6f s, expected %.6f", rows[i].sync,
+					   rows[i].cores, outcomes.estimate.iteration_sec, expected_sec);
+		}
+	}
+}
+
 /* A machine's core for three workers: what is left stands on a last machine, which is done first and waits. */
 Test(contract, an_iteration_takes_as_long_as_the_fullest_machine)
 {

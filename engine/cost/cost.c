@@ -181,39 +181,130 @@ static struct psd_ways ways_of(const struct psd_payload *payload, const struct p
 	};
 }
 
+/* ---- processors that move the bytes of an all-reduce over nodes of several workers ---- */
+
+enum { MOST_WALKED = 1 << 22 }; /* members x members x steps: 0.2 s at most */
+
+/* Of a machine that is full. */
+static struct psd_processors processors_of(const struct psd_layout *layout, const struct psd_rates *rates)
+{
+	const struct psd_machine *machine = &rates->machine;
+	const unsigned all_nodes = psd_layout_nodes(layout);
+	const unsigned n = machine->nodes > 0 && machine->nodes < all_nodes ? machine->nodes : all_nodes;
+	const unsigned n_worker_nodes = n < layout->nodes ? n : layout->nodes;
+	const unsigned n_full = n_worker_nodes * layout->workers_per_node;
+	const unsigned n_hosts = (n_full < layout->workers ? n_full : layout->workers) + (n - n_worker_nodes);
+	const bool is_shared = n_hosts > machine->cores;
+
+	return (struct psd_processors){
+		.far_bit_sec = psd_cost_socket_work(machine, rates, 1.0 / 8.0, 0.0, false).sec,
+		.near_bit_sec = psd_cost_socket_work(machine, rates, 1.0 / 8.0, 0.0, true).sec,
+		.cores = is_shared ? machine->cores : machine->cores / n_hosts,
+		.shared_nodes = is_shared ? n : 0,
+	};
+}
+
+/* All flows of one member, at one end of them, and the longest of them. */
+static double flows_end_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+			    const struct psd_processors *processors, unsigned host, double *longest_sec)
+{
+	const unsigned node = psd_layout_node(layout, host);
+	struct psd_flow flow;
+	double sum_sec = 0.0;
+
+	for (unsigned i = 0; psd_payload_flow(payload, layout, host, i, &flow); i++) {
+		const bool is_near = psd_layout_node(layout, flow.to) == node;
+		const double sec = 8.0 * payload->value_bytes * (double)flow.elements *
+				   (is_near ? processors->near_bit_sec : processors->far_bit_sec);
+
+		if (flow.to == host)
+			continue;
+		*longest_sec = fmax(*longest_sec, sec);
+		sum_sec += sec;
+	}
+	return sum_sec;
+}
+
+/* All of them begin together, as executors that leave out steps carry them out: until the busiest member is done, or
+ * all of a machine are. Members receive as much as they send. What has no more than a core: a flow's end, or, in one
+ * piece, those of all flows one way. */
+static double flows_process_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+				const struct psd_processors *processors, bool is_in_one_piece)
+{
+	const struct psd_group group = psd_payload_group(payload, layout);
+	const double shared_ratio = (double)processors->shared_nodes * layout->workers_per_node / layout->workers;
+	double most_sec = 0.0, sum_sec = 0.0, longest_sec = 0.0;
+
+	for (unsigned rank = 0; rank < group.n; rank++) {
+		const double sec =
+			flows_end_sec(payload, layout, processors, psd_group_host(group, rank), &longest_sec);
+
+		most_sec = fmax(most_sec, sec);
+		sum_sec += sec;
+	}
+	const double work_sec = processors->shared_nodes > 0 ? sum_sec * fmin(1.0, shared_ratio) : most_sec;
+	return fmax(is_in_one_piece ? most_sec : longest_sec, 2.0 * work_sec / processors->cores);
+}
+
+/* Inside a node cores bound what no link does: without a walk its steps would overlap those between nodes. */
+static bool is_walked_with_processors(const struct psd_payload *payload, const struct psd_layout *layout,
+				      const struct psd_rates *rates)
+{
+	const uint64_t n = psd_payload_members(payload, layout).n;
+
+	return layout->workers_per_node > 1 && rates->machine.cores > 0 && rates->machine.bytes_bps > 0.0 &&
+	       n * n * psd_payload_steps(payload, layout) <= MOST_WALKED;
+}
+
+static double delay_with_processors_sec(const struct psd_payload *payload, const struct psd_layout *layout,
+					const struct psd_rates *rates, double transfer_sec, bool is_in_one_piece)
+{
+	const struct psd_processors processors = processors_of(layout, rates);
+	struct psd_ways ways = ways_of(payload, layout, rates);
+	const double flows_sec = fmax(transfer_sec, flows_process_sec(payload, layout, &processors, is_in_one_piece));
+
+	ways.processors = &processors;
+	const double alone_sec =
+		psd_walk_sec(payload, psd_payload_members(payload, layout), 8.0 * payload->value_bytes, &ways);
+	return alone_sec < flows_sec ? 0.0 : alone_sec - flows_sec;
+}
+
 static double delay_sec_of(const struct psd_payload *payload, const struct psd_layout *layout,
-			   const struct psd_rates *rates, double transfer_sec)
+			   const struct psd_rates *rates, double transfer_sec, bool is_in_one_piece)
 {
 	if (psd_payload_members(payload, layout).n == 1)
 		return 0.0;
 	const struct psd_ways ways = ways_of(payload, layout, rates);
-	const double alone_sec = psd_payload_alone_sec(payload, layout, transfer_sec, &ways);
-	return class_sec(payload, layout, rates, transfer_sec) + (alone_sec - transfer_sec);
+	const double beyond_sec =
+		is_walked_with_processors(payload, layout, rates)
+			? delay_with_processors_sec(payload, layout, rates, transfer_sec, is_in_one_piece)
+			: psd_payload_alone_sec(payload, layout, transfer_sec, &ways) - transfer_sec;
+	return class_sec(payload, layout, rates, transfer_sec) + beyond_sec;
 }
 
 double psd_cost_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 			  const struct psd_rates *rates)
 {
-	return delay_sec_of(payload, layout, rates, psd_cost_transfer_sec(payload, layout, rates));
+	return delay_sec_of(payload, layout, rates, psd_cost_transfer_sec(payload, layout, rates), true);
 }
 
 void psd_cost_collective(const struct psd_payload *payload, const struct psd_layout *layout,
 			 const struct psd_rates *rates, double *transfer_sec, double *delay_sec)
 {
 	*transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
-	*delay_sec = delay_sec_of(payload, layout, rates, *transfer_sec);
+	*delay_sec = delay_sec_of(payload, layout, rates, *transfer_sec, true);
 }
 
 double psd_cost_flows_delay_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_rates *rates)
 {
 	const struct psd_members members = psd_payload_members(payload, layout);
-	const double delay_sec = psd_cost_delay_sec(payload, layout, rates);
+	const double transfer_sec = psd_cost_transfer_sec(payload, layout, rates);
+	const double delay_sec = delay_sec_of(payload, layout, rates, transfer_sec, false);
 
 	if (layout->workers_per_switch == 0 || members.n == 1)
 		return delay_sec;
 	const struct psd_ways ways = ways_of(payload, layout, rates);
-	const double more_sec =
-		psd_walk_flows_sec(payload, members, &ways) - psd_cost_transfer_sec(payload, layout, rates);
+	const double more_sec = psd_walk_flows_sec(payload, members, &ways) - transfer_sec;
 	return delay_sec < more_sec ? 0.0 : delay_sec - more_sec;
 }

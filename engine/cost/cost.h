@@ -41,6 +41,7 @@ struct psd_rates {
 	double agree_sec;	  /* before each stepwise transfer that layers may run beside */
 	double gemm_flops_per_sec;
 	const struct psd_host *host;
+	struct psd_machine machine; /* its cores, if any, bound the steps of all-reduces inside a node */
 };
 
 /* A user's platform may leave the link rate to SimGrid: planning then takes the link as faster than any. */

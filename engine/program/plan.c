@@ -130,6 +130,7 @@ static enum psd_status settle_items(struct psd_plan *plan, const struct psd_plan
 		most_senders = senders > most_senders ? senders : most_senders;
 	}
 	plan->rates = rates_of(input, most_senders);
+	plan->rates.machine = plan->machine;
 	return PSD_OK;
 }
 

@@ -6,12 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Ports on the longest way: out of a device, its switch and its node, and into those of another. */
-enum { PSD_FLUID_MOST_USES = 6 };
+/* Ports on the longest way: out of a device, its switch and its node, and into those of another; either end, and the
+ * cores of both. */
+enum { PSD_FLUID_MOST_USES = 10 };
 
 struct psd_fluid_use {
 	unsigned port;
-	double flows; /* parallel flows through each such port */
+	double flows; /* parallel flows through each such port, or what a bit is of it */
 };
 
 struct psd_fluid_flow {

@@ -48,15 +48,25 @@ struct psd_flow {
 	unsigned n_messages;
 };
 
+struct psd_processors;
+
 /* What a message between two members takes beside waiting. Where nodes have switches, what leaves a node passes the
  * device's own link and its switch's uplink as well. */
 struct psd_ways {
-	double far_bps;		 /* of a node's link */
-	double near_bps;	 /* of a device's own link inside its node; infinity when free */
-	double between_bps;	 /* of a switch's uplink */
-	double latency_sec;	 /* between nodes */
-	double near_latency_sec; /* inside a node */
-	unsigned per_switch;	 /* members behind one switch; 0: nodes have none */
+	double far_bps;				 /* of a node's link */
+	double near_bps;			 /* of a device's own link inside its node; infinity when free */
+	double between_bps;			 /* of a switch's uplink */
+	double latency_sec;			 /* between nodes */
+	double near_latency_sec;		 /* inside a node */
+	unsigned per_switch;			 /* members behind one switch; 0: nodes have none */
+	const struct psd_processors *processors; /* NULL: messages take none; for walks alone */
+};
+
+/* What moves messages at both of their ends, a core at most at each. */
+struct psd_processors {
+	double far_bit_sec, near_bit_sec; /* of a core, at either end: between nodes, and inside one */
+	double cores;			  /* of each member, or of all on so many nodes one after the other */
+	unsigned shared_nodes;		  /* 0: each has its own */
 };
 
 struct psd_pattern {

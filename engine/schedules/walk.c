@@ -30,6 +30,7 @@ struct walk {
 	unsigned n_steps;
 	unsigned n_of_node; /* switches */
 	unsigned first_switch_port, first_node_port;
+	unsigned first_end_port, first_cores_port; /* processors */
 	struct member *all;
 	struct psd_fluid_flow *flows; /* under way; a member has one at most */
 	unsigned n_flows;
@@ -68,6 +69,25 @@ static void add_device_uses(const struct walk *walk, struct psd_fluid_flow *flow
 	psd_fluid_add_use(flow, walk->first_switch_port + 2 * number + is_in, 1.0);
 }
 
+static unsigned cores_port(const struct walk *walk, unsigned rank)
+{
+	const unsigned nodes = walk->ways->processors->shared_nodes;
+
+	return walk->first_cores_port + (nodes > 0 ? rank / (walk->members.per_node * nodes) : rank);
+}
+
+static void add_processor_uses(const struct walk *walk, struct psd_fluid_flow *flow, unsigned from, unsigned to,
+			       double bit_sec)
+{
+	const unsigned port = cores_port(walk, from), other = cores_port(walk, to);
+
+	psd_fluid_add_use(flow, walk->first_end_port + 2 * from, bit_sec);
+	psd_fluid_add_use(flow, walk->first_end_port + 2 * to + 1, bit_sec);
+	psd_fluid_add_use(flow, port, port == other ? 2.0 * bit_sec : bit_sec);
+	if (port != other)
+		psd_fluid_add_use(flow, other, bit_sec);
+}
+
 static struct psd_fluid_flow flow_between(const struct walk *walk, unsigned from, unsigned to)
 {
 	const unsigned per_node = walk->members.per_node;
@@ -82,6 +102,10 @@ static struct psd_fluid_flow flow_between(const struct walk *walk, unsigned from
 		add_device_uses(walk, &flow, from, false, reach != PSD_REACH_NEAR);
 		add_device_uses(walk, &flow, to, true, reach != PSD_REACH_NEAR);
 	}
+	if (walk->ways->processors)
+		add_processor_uses(walk, &flow, from, to,
+				   reach == PSD_REACH_FAR ? walk->ways->processors->far_bit_sec
+							  : walk->ways->processors->near_bit_sec);
 	return flow;
 }
 
@@ -93,12 +117,16 @@ static bool open_ports(struct walk *walk)
 	walk->n_of_node = per_switch > 0 ? (walk->members.per_node - 1) / per_switch + 1 : 0;
 	walk->first_switch_port = 2 * walk->n_walked;
 	walk->first_node_port = walk->first_switch_port + 2 * n_nodes * walk->n_of_node;
-	const unsigned n_ports = walk->first_node_port + 2 * n_nodes;
+	walk->first_end_port = walk->first_node_port + 2 * n_nodes;
+	walk->first_cores_port = walk->first_end_port + (walk->ways->processors ? 2 * walk->n_walked : 0);
+	const unsigned n_ports = walk->first_cores_port + (walk->ways->processors ? walk->n_walked : 0);
 	walk->ports = malloc(n_ports * sizeof(*walk->ports));
 	for (unsigned p = 0; walk->ports && p < n_ports; p++) {
-		const double bps = p < walk->first_switch_port ? walk->ways->near_bps
-				   : p < walk->first_node_port ? walk->ways->between_bps
-							       : walk->ways->far_bps;
+		const double bps = p < walk->first_switch_port	? walk->ways->near_bps
+				   : p < walk->first_node_port	? walk->ways->between_bps
+				   : p < walk->first_end_port	? walk->ways->far_bps
+				   : p < walk->first_cores_port ? 1.0
+								: walk->ways->processors->cores;
 
 		walk->ports[p] = (struct psd_fluid_port){.rate_bps = fmin(bps, most_bps)};
 	}
@@ -273,7 +301,7 @@ double psd_walk_sec(const struct psd_payload *payload, struct psd_members member
 double psd_walk_node_sec(const struct psd_payload *payload, struct psd_members members, double element_bits,
 			 const struct psd_ways *ways)
 {
-	assert(members.n % members.per_node == 0);
+	assert(members.n % members.per_node == 0 && !ways->processors);
 	return walk_sec(payload, members, members.per_node, element_bits, ways);
 }
 
