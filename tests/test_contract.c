@@ -1041,6 +1041,23 @@ Test(contract, steps_inside_a_node_wait_for_those_between_nodes)
 	}
 }
 
+/* Two nodes of two workers: a ring's worker that sends to the other node hears its own, and the other way round. So
+ * each moves one way through sockets, 2 (4-1)/4 of the matrix, and the other through memory, in next to no time. */
+Test(contract, a_ring_goes_through_sockets_one_way)
+{
+	const double expected_sec = shared_sec("ps", 1, "") + 2 * 3.0 / 4 * (64 << 20) / 0.1e9;
+	const struct outcomes outcomes =
+		outcomes_of("title: t\n" ONE_LAYER_64MIB "cluster:\n  nodes: 2\n  workers_per_node: 2\n"
+			    "  network: {bandwidth: 10Gbps, latency: 0s}\n  local: {bandwidth: 1000GBps}\n"
+			    "  machine: {cores: 4, bytes: 0.1GBps}\n"
+			    "systems: [{name: A, sync: ring, schedule: sequential}]\n");
+
+	cr_expect_float_eq(outcomes.simulation.iteration_sec, expected_sec, 1e-2 * expected_sec,
+			   "%.6f s, expected %.6f", outcomes.simulation.iteration_sec, expected_sec);
+	cr_expect_float_eq(outcomes.estimate.iteration_sec, expected_sec, 1e-2 * expected_sec,
+			   "estimate %.6f s, expected %.6f", outcomes.estimate.iteration_sec, expected_sec);
+}
+
 /* A machine's core for three workers: what is left stands on a last machine, which is done first and waits. */
 Test(contract, an_iteration_takes_as_long_as_the_fullest_machine)
 {

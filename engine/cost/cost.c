@@ -2,6 +2,7 @@
 #include "engine/cost/cost.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "engine/schedules/walk.h"
 
@@ -204,46 +205,56 @@ static struct psd_processors processors_of(const struct psd_layout *layout, cons
 	};
 }
 
-/* All flows of one member, at one end of them, and the longest of them. */
-static double flows_end_sec(const struct psd_payload *payload, const struct psd_layout *layout,
-			    const struct psd_processors *processors, unsigned host, double *longest_sec)
+struct ends {
+	double sent_sec, received_sec;
+};
+
+/* All flows, at both ends; longest_sec: the longest of them at one. */
+static void find_ends(struct ends ends[], const struct psd_payload *payload, const struct psd_layout *layout,
+		      const struct psd_processors *processors, double *longest_sec)
 {
-	const unsigned node = psd_layout_node(layout, host);
-	struct psd_flow flow;
-	double sum_sec = 0.0;
+	const struct psd_group group = psd_payload_group(payload, layout);
 
-	for (unsigned i = 0; psd_payload_flow(payload, layout, host, i, &flow); i++) {
-		const bool is_near = psd_layout_node(layout, flow.to) == node;
-		const double sec = 8.0 * payload->value_bytes * (double)flow.elements *
-				   (is_near ? processors->near_bit_sec : processors->far_bit_sec);
+	for (unsigned rank = 0; rank < group.n; rank++) {
+		const unsigned host = psd_group_host(group, rank);
+		struct psd_flow flow;
 
-		if (flow.to == host)
-			continue;
-		*longest_sec = fmax(*longest_sec, sec);
-		sum_sec += sec;
+		for (unsigned i = 0; psd_payload_flow(payload, layout, host, i, &flow); i++) {
+			const bool is_near = psd_layout_node(layout, flow.to) == psd_layout_node(layout, host);
+			const double sec = 8.0 * payload->value_bytes * (double)flow.elements *
+					   (is_near ? processors->near_bit_sec : processors->far_bit_sec);
+
+			if (flow.to == host)
+				continue;
+			*longest_sec = fmax(*longest_sec, sec);
+			ends[host].sent_sec += sec;
+			ends[flow.to].received_sec += sec;
+		}
 	}
-	return sum_sec;
 }
 
 /* All of them begin together, as executors that leave out steps carry them out: until the busiest member is done, or
- * all of a machine are. Members receive as much as they send. What has no more than a core: a flow's end, or, in one
- * piece, those of all flows one way. */
+ * all of a machine are. What has no more than a core: a flow's end, or, in one piece, those of all flows one way. Not a
+ * number: out of memory. */
 static double flows_process_sec(const struct psd_payload *payload, const struct psd_layout *layout,
 				const struct psd_processors *processors, bool is_in_one_piece)
 {
-	const struct psd_group group = psd_payload_group(payload, layout);
 	const double shared_ratio = (double)processors->shared_nodes * layout->workers_per_node / layout->workers;
-	double most_sec = 0.0, sum_sec = 0.0, longest_sec = 0.0;
+	struct ends *ends = calloc(layout->workers, sizeof(*ends));
+	double one_core_sec = 0.0, most_sec = 0.0, sum_sec = 0.0;
 
-	for (unsigned rank = 0; rank < group.n; rank++) {
-		const double sec =
-			flows_end_sec(payload, layout, processors, psd_group_host(group, rank), &longest_sec);
-
-		most_sec = fmax(most_sec, sec);
-		sum_sec += sec;
+	if (!ends)
+		return NAN;
+	find_ends(ends, payload, layout, processors, &one_core_sec);
+	for (unsigned w = 0; w < layout->workers; w++) {
+		if (is_in_one_piece)
+			one_core_sec = fmax(one_core_sec, fmax(ends[w].sent_sec, ends[w].received_sec));
+		most_sec = fmax(most_sec, ends[w].sent_sec + ends[w].received_sec);
+		sum_sec += ends[w].sent_sec + ends[w].received_sec;
 	}
+	free(ends);
 	const double work_sec = processors->shared_nodes > 0 ? sum_sec * fmin(1.0, shared_ratio) : most_sec;
-	return fmax(is_in_one_piece ? most_sec : longest_sec, 2.0 * work_sec / processors->cores);
+	return fmax(one_core_sec, work_sec / processors->cores);
 }
 
 /* Inside a node cores bound what no link does: without a walk its steps would overlap those between nodes. */

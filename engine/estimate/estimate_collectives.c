@@ -18,37 +18,70 @@ static void set_beside(struct psd_estimate *estimate, const struct psd_op *op, b
 			psd_estimate_set_beside(estimate, c, is_beside);
 }
 
-/* What the members of a class do one way, on the mean of those who share cores, else the most of one. */
-static struct psd_socket_work class_work(struct psd_estimate *estimate, const struct psd_payload *payload,
-					 unsigned class)
+static void add_end(struct psd_socket_work *work, struct psd_socket_work end)
 {
-	const struct psd_group group = psd_payload_group(payload, psd_estimate_layout(estimate));
-	const bool is_shared = estimate->shares[class].shares_cores;
-	struct psd_socket_work work = {0, 0};
+	work->sec += end.sec;
+	work->most_cores = fmax(work->most_cores, end.most_cores);
+}
 
+/* What every member does for all that it sends, and for all that it receives: a ring's may send inside its node what
+ * came from another one. */
+static void find_ends(struct psd_estimate *estimate, const struct psd_payload *payload)
+{
+	const struct psd_layout *layout = psd_estimate_layout(estimate);
+	const struct psd_group group = psd_payload_group(payload, layout);
+	const unsigned n_hosts = psd_layout_hosts(layout);
+
+	for (unsigned h = 0; h < n_hosts; h++)
+		estimate->ends[h] = (struct psd_estimate_ends){.sent = {0, 0}};
 	for (unsigned rank = 0; rank < group.n; rank++) {
 		const unsigned host = psd_group_host(group, rank);
-		struct psd_socket_work own = {0, 0};
 		struct psd_flow flow;
 
-		if (estimate->classes.class_of[host] != class)
-			continue;
-		for (unsigned i = 0; psd_payload_flow(payload, psd_estimate_layout(estimate), host, i, &flow); i++) {
-			const bool is_near = psd_layout_node(psd_estimate_layout(estimate), host) ==
-					     psd_layout_node(psd_estimate_layout(estimate), flow.to);
+		for (unsigned i = 0; psd_payload_flow(payload, layout, host, i, &flow); i++) {
+			const bool is_near = psd_layout_node(layout, host) == psd_layout_node(layout, flow.to);
 			const struct psd_socket_work end = psd_estimate_socket_work(
 				estimate, (double)flow.elements * payload->value_bytes, flow.n_messages, is_near);
 
 			if (flow.to == host)
 				continue;
-			own.sec += end.sec;
-			own.most_cores = fmax(own.most_cores, end.most_cores);
+			add_end(&estimate->ends[host].sent, end);
+			add_end(&estimate->ends[flow.to].received, end);
 		}
-		work.sec = is_shared ? work.sec + own.sec / estimate->classes.of[class].n_members
-				     : fmax(work.sec, own.sec);
-		work.most_cores = fmax(work.most_cores, own.most_cores);
 	}
-	return work;
+}
+
+/* What the members of a class do: on the mean of those who share cores, else the one who does most. */
+static struct psd_estimate_ends class_ends(const struct psd_estimate *estimate, unsigned class)
+{
+	const unsigned n_hosts = psd_layout_hosts(psd_estimate_layout(estimate));
+	const bool is_shared = estimate->shares[class].shares_cores;
+	const double n = estimate->classes.of[class].n_members;
+	struct psd_estimate_ends ends = {.sent = {0, 0}};
+
+	for (unsigned h = 0; h < n_hosts; h++) {
+		const struct psd_estimate_ends *own = &estimate->ends[h];
+
+		if (estimate->classes.class_of[h] != class)
+			continue;
+		if (is_shared) {
+			add_end(&ends.sent, (struct psd_socket_work){own->sent.sec / n, own->sent.most_cores});
+			add_end(&ends.received,
+				(struct psd_socket_work){own->received.sec / n, own->received.most_cores});
+		} else if (own->sent.sec + own->received.sec > ends.sent.sec + ends.received.sec) {
+			ends = *own;
+		}
+	}
+	return ends;
+}
+
+static void process_end(struct psd_estimate *estimate, unsigned first, unsigned class, struct psd_socket_work end)
+{
+	if (end.sec <= 0.0)
+		return;
+	estimate->collectives[first].n_parts_left++;
+	psd_estimate_process(estimate, class, end.sec, end.most_cores,
+			     psd_cookie(PSD_ESTIMATE_COLLECTIVE_PART, first, 0));
 }
 
 /* In events: how often members are looked at, for their steps, for what their nodes send, or, where all are alike, not
@@ -78,21 +111,20 @@ void psd_estimate_collective(void *context, struct psd_task task)
 	}
 	while (!carries(estimate, first, op))
 		first++;
-	const uint64_t part = psd_cookie(PSD_ESTIMATE_COLLECTIVE_PART, first, 0);
 	estimate->n_events += looks(estimate, &op->payload);
 
 	set_beside(estimate, op, true);
-	psd_estimate_push(estimate, estimate->now_sec + price->transfer_sec, part);
+	psd_estimate_push(estimate, estimate->now_sec + price->transfer_sec,
+			  psd_cookie(PSD_ESTIMATE_COLLECTIVE_PART, first, 0));
 	estimate->collectives[first] =
 		(struct psd_estimate_collective){.task = task, .n_parts_left = 1, .delay_sec = price->delay_sec};
+	if (estimate->pools)
+		find_ends(estimate, &op->payload);
 	for (unsigned c = first; c < estimate->classes.n && estimate->pools; c++) {
-		const struct psd_socket_work end = class_work(estimate, &op->payload, c);
+		const struct psd_estimate_ends ends = class_ends(estimate, c);
 
-		if (end.sec <= 0)
-			continue;
-		estimate->collectives[first].n_parts_left += 2; /* it sends, and it receives */
-		psd_estimate_process(estimate, c, end.sec, end.most_cores, part);
-		psd_estimate_process(estimate, c, end.sec, end.most_cores, part);
+		process_end(estimate, first, c, ends.sent);
+		process_end(estimate, first, c, ends.received);
 	}
 }
 
@@ -115,11 +147,13 @@ void psd_estimate_end_collective(struct psd_estimate *estimate, struct psd_task 
 enum psd_status psd_estimate_open_collectives(struct psd_estimate *estimate, struct psd_error *err)
 {
 	estimate->collectives = calloc(estimate->classes.n, sizeof(*estimate->collectives));
-	return estimate->collectives ? PSD_OK : psd_estimate_out_of_memory(err);
+	estimate->ends = calloc(psd_layout_hosts(psd_estimate_layout(estimate)), sizeof(*estimate->ends));
+	return estimate->collectives && estimate->ends ? PSD_OK : psd_estimate_out_of_memory(err);
 }
 
 void psd_estimate_close_collectives(struct psd_estimate *estimate)
 {
 	psd_prices_release(&estimate->own_prices);
+	free(estimate->ends);
 	free(estimate->collectives);
 }

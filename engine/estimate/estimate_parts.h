@@ -25,6 +25,11 @@ struct psd_estimate_collective {
 	double delay_sec;      /* of its steps, behind them */
 };
 
+/* What a host does for the messages of one. */
+struct psd_estimate_ends {
+	struct psd_socket_work sent, received;
+};
+
 /* Where machines are given: what a class works on. */
 struct psd_estimate_share {
 	unsigned pool;
@@ -56,6 +61,7 @@ struct psd_estimate {
 	struct psd_prices *prices; /* the caller's, or its own */
 	struct psd_prices own_prices;
 	struct psd_estimate_collective *collectives; /* per class: under way, of which it is the first */
+	struct psd_estimate_ends *ends;		     /* per host, of the one that begins */
 
 	/* processors and devices */
 	struct psd_pool *pools; /* NULL unless machines are given */
