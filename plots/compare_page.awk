@@ -214,7 +214,7 @@ function write_notes(    i, files)
 	define("too noisy", "a point whose runs scatter more than a bar is not judged by it: above " \
 		bar_text(worst_bar_ratio) " it is not counted, above " bar_text(bar_ratio) " not for the median.")
 	define("compute", "seconds of an iteration in which a worker does forward and backward, " \
-		"of psd-run its processor time, of a prediction that of the clock; " \
+		"of psd-run the time of its processor or GPU, of a prediction that of the clock; " \
 		"exposed communication are those in which it waits for something that is on its way.")
 	define("bytes", "sent and received per node and iteration: " \
 		"exact where every run counted as many as predicted, else the errors of both.")

@@ -166,7 +166,7 @@ function write_table(    i)
 	table_file = work "/table.txt"
 	write_points_text(0)
 	write_points_text(1)
-	print "compute: of psd-run processor time, of a prediction that of the clock. " \
+	print "compute: of psd-run the time of processor or GPU, of a prediction that of the clock. " \
 		"-: less than a hundredth of the iteration." > table_file
 	print "" > table_file
 	for (i = 1; i <= n_sentences; i++)

@@ -36,7 +36,7 @@ void psd_account_release(struct psd_account *account);
 void psd_account_begin(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec);
 void psd_account_end(struct psd_account *account, unsigned host, const struct psd_op *op, double now_sec);
 /* Of the device's present operation so much is work, the rest a wait for a core or an all-reduce; all of it where
- * nobody says. */
+ * nobody says. Work of longer than it has been present is taken from what earlier ones of the iteration have waited. */
 void psd_account_worked(struct psd_account *account, unsigned host, double work_sec);
 /* A message has left its sender, or begins to arrive; it has arrived. */
 void psd_account_depart(struct psd_account *account, double now_sec);

@@ -64,8 +64,8 @@ struct psd_worker_options {
 
 /* What worker 0 knows at the end, others of themselves alone. Of a replay: the cluster's seconds and bytes. */
 struct psd_worker_result {
-	double iteration_sec;	      /* median of the measured iterations */
-	struct psd_parts parts;	      /* of it, on this host; compute as the thread's processor time */
+	double iteration_sec;	/* median of the measured iterations */
+	struct psd_parts parts; /* of it, on this host; compute as the time of the thread or, by its clock, the GPU */
 	uint64_t sent_bytes_per_node; /* per iteration, to other nodes, of the node with most */
 	uint64_t received_bytes_per_node;
 	double last_loss;

@@ -134,14 +134,12 @@ enum psd_status load_platform(Backend *backend, struct psd_error *err)
 	const std::string path = backend->platform.path;
 	const struct psd_place at = {backend->platform.path, 0, 0};
 	FILE *file = fopen(path.c_str(), "r");
+	const bool is_readable = file && (fgetc(file) != EOF || !ferror(file)); /* a folder is opened, not read */
 	enum psd_status status;
 
-	if (!file)
-		return psd_error_set(err, PSD_EFILE, at, "cannot read this platform");
-	(void)fgetc(file);
-	const bool is_unreadable = ferror(file) != 0; /* such as a folder */
-	fclose(file);
-	if (is_unreadable)
+	if (file)
+		fclose(file);
+	if (!is_readable)
 		return psd_error_set(err, PSD_EFILE, at, "cannot read this platform");
 	if (ends_with(path, ".so") || ends_with(path, ".dylib")) /* SimGrid would run its code */
 		return psd_error_set(err, PSD_EINVAL, at, "a platform must be SimGrid XML");

@@ -183,7 +183,8 @@ Test(plot, compare_has_no_error_of_what_was_hardly_measured)
 		 folder.path);
 	run = run_command(command);
 	EXPECT_WORDS(run.text, "  0.008000  0.000001000      -  exact\n",
-		     "-: less than a hundredth of the iteration.\n", "compute: of psd-run processor time, ");
+		     "-: less than a hundredth of the iteration.\n",
+		     "compute: of psd-run the time of processor or GPU, ");
 	cr_expect_null(strstr(run.text, "799900"), "%s", run.text);
 	free(run.text);
 	run = compare(&folder, PREDICTED " " MEASURED, "2>&1 | sed '/^$/,$d'");
